@@ -1,0 +1,83 @@
+# `make demo` and `make test` set up whatever is missing, step by step, and then run. Each step
+# leaves a stamp; what has not changed is not done again.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+BUILDIFIER_VERSION := 8.2.1
+
+venv := .venv
+python := $(venv)/bin/python
+setup := PYTHON=$(PYTHON) build_tools/setup.sh
+library := tf_blockdnn/_native/libtf_blockdnn.so
+library_sources := $(shell find cc third_party WORKSPACE BUILD .bazelrc .bazelversion \
+  build_tools/bazel build_tools/native.py -type f)
+
+# What each step leaves behind.
+system := .build/system-done
+venv_made := $(venv)/venv-done
+required := $(venv)/requirements-done
+dev_required := $(venv)/requirements-dev-done
+buildifier := $(venv)/buildifier-done
+built := .build/library-done
+installed := $(venv)/installed-done
+
+.PHONY: help demo test build bench format check-format clean distclean
+
+help: ## lists the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
+
+demo: $(installed) ## optimises a trained network and compares it with the original
+	@$(venv)/bin/tf-blockdnn demo --folder build/demo
+
+test: $(installed) $(dev_required) $(buildifier) ## runs all tests and format checks
+	@build_tools/test.sh
+
+build: $(installed) ## builds the library and installs the package into .venv
+	@echo "$(library) is up to date"
+
+bench: $(installed) $(dev_required) ## runs the benchmarks
+	@build_tools/bench.sh
+
+format: $(dev_required) $(buildifier) ## formats all sources
+	@build_tools/format.sh fix
+
+check-format: $(dev_required) $(buildifier) ## checks the format of all sources
+	@build_tools/format.sh check
+
+clean: ## removes what was built
+	rm -rf .build/*-done build dist tf_blockdnn/_native tf_blockdnn.egg-info
+	[ ! -f .build/bazel-command ] || BAZEL= build_tools/bazel clean
+
+distclean: clean ## removes the environment, too
+	rm -rf $(venv) .build
+
+$(system): build_tools/debian-packages.txt
+	@$(setup) system
+	@touch $@
+
+$(venv_made):
+	@$(setup) venv
+	@touch $@
+
+$(required): requirements.txt | $(venv_made)
+	@$(setup) install -r requirements.txt
+	@touch $@
+
+$(dev_required): requirements-dev.txt $(required)
+	@$(setup) install -r requirements-dev.txt
+	@touch $@
+
+$(buildifier): Makefile | $(dev_required)
+	@$(setup) buildifier $(BUILDIFIER_VERSION)
+	@touch $@
+
+$(built): $(library_sources) $(required) | $(system)
+	@echo "==> C++ library ($(library))"
+	@$(python) build_tools/native.py
+	@touch $@
+
+$(installed): pyproject.toml setup.py build_tools/backend.py $(required) $(built)
+	@$(setup) install --no-build-isolation --no-deps --editable .
+	@touch $@

@@ -1,0 +1,32 @@
+#!/bin/bash
+# format.sh check|fix: clang-format, buildifier and ruff over the sources under version control.
+set -u -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+bin=$PWD/.venv/bin
+buildifier=.venv/buildifier/node_modules/.bin/buildifier
+# Rules of Bazel releases later than .bazelversion.
+lint=(-lint=warn -warnings=-native-sh-test)
+mode=${1:?usage: format.sh check|fix}
+
+sources() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [ ! -f "$f" ] || echo "$f"; done; }
+mapfile -t cpp < <(sources '*.cc' '*.h')
+mapfile -t starlark < <(sources '*.bzl' '*BUILD' 'WORKSPACE' '*/WORKSPACE')
+
+status=0
+run() { "$@" || status=1; }
+if [ "$mode" = fix ]; then
+  run "$bin/clang-format" -i "${cpp[@]}"
+  run "$bin/ruff" check --fix .
+  run "$bin/ruff" format .
+  [ ! -x "$buildifier" ] || PATH="$bin:$PATH" run "$buildifier" -mode=fix "${lint[@]}" "${starlark[@]}"
+else
+  run "$bin/clang-format" --dry-run -Werror "${cpp[@]}"
+  run "$bin/ruff" check .
+  run "$bin/ruff" format --check .
+  if [ -x "$buildifier" ]; then
+    PATH="$bin:$PATH" run "$buildifier" -mode=check "${lint[@]}" "${starlark[@]}"
+  else
+    echo "buildifier is not installed: BUILD files were not checked"
+  fi
+fi
+exit "$status"

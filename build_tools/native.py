@@ -1,0 +1,103 @@
+"""Builds libtf_blockdnn.so with Bazel and puts it where the package loads it from.
+
+    python build_tools/native.py             builds into tf_blockdnn/_native/
+    python build_tools/native.py --stamp     identifies this Python's TensorFlow
+"""
+
+import argparse
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = Path("tf_blockdnn", "_native")
+TENSORFLOW_REQUIREMENT = "tensorflow==2.21.*"
+
+_TARGETS = ("libtf_blockdnn.so", "tensorflow_version.txt")
+_PRINT_VERSION = (
+    "from importlib.metadata import packages_distributions as found, version;"
+    "print(version(found()['tensorflow'][0]))"
+)
+
+
+def _users_environ() -> dict[str, str]:
+    """The environment without what build isolation adds to hide the user's packages."""
+    return {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONNOUSERSITE")}
+
+
+def _version_seen_with(environ: dict[str, str]) -> str | None:
+    command = [sys.executable, "-c", _PRINT_VERSION]
+    found = subprocess.run(command, env=environ, cwd="/", capture_output=True, text=True)
+    return found.stdout.strip() if found.returncode == 0 else None
+
+
+def users_tensorflow() -> str | None:
+    """Version of the TensorFlow next to this Python, even when a build is isolated from it."""
+    return _version_seen_with(_users_environ())
+
+
+def tensorflow() -> tuple[str, dict[str, str]]:
+    """Version of the TensorFlow to build against, and the environment that sees it.
+
+    The user's own comes first: it is the one that will load the library. An isolated build
+    without one has the pinned version in its own environment.
+    """
+    for environ in (_users_environ(), dict(os.environ)):
+        version = _version_seen_with(environ)
+        if version:
+            return version, environ
+    raise RuntimeError(f"no TensorFlow to build against: pip install '{TENSORFLOW_REQUIREMENT}'")
+
+
+def build(folder: Path) -> list[Path]:
+    """Builds the library and tensorflow_version.txt into `folder`; returns their paths.
+
+    A file that did not change is left alone, one that did is replaced at once: a process that
+    has the old library open keeps it.
+    """
+    _, environ = tensorflow()
+    environ["PYTHON_BIN_PATH"] = sys.executable
+    bazel = ROOT / "build_tools" / "bazel"
+    labels = ["//cc:libtf_blockdnn.so", "//cc:tensorflow_version"]
+    subprocess.run([bazel, "build", *labels], env=environ, check=True)
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in _TARGETS:
+        built, placed = ROOT / ".build" / "bazel-bin" / "cc" / name, folder / name
+        if placed.exists() and placed.read_bytes() == built.read_bytes():
+            continue
+        fresh = folder / f".{name}.new"
+        shutil.copyfile(built, fresh)
+        fresh.chmod(0o755 if name.endswith(".so") else 0o644)
+        fresh.replace(placed)
+    return [folder / name for name in _TARGETS]
+
+
+def _stamp() -> str:
+    package = importlib.util.find_spec("tensorflow")
+    if package is None or package.origin is None:
+        return "none"
+    return f"{package.origin}@{Path(package.origin).stat().st_mtime_ns}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--stamp", action="store_true")
+    if parser.parse_args().stamp:
+        print(_stamp())
+        return 0
+    try:
+        build(ROOT / FOLDER)
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except subprocess.CalledProcessError as error:
+        return error.returncode
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
