@@ -1,0 +1,21 @@
+// The instruction sets kernels are compiled for, and the one in force.
+#ifndef CC_BASE_ISA_H_
+#define CC_BASE_ISA_H_
+
+namespace bd {
+
+enum class Isa { kGeneric = 0, kAvx2 = 1, kAvx512 = 2 };
+
+// "generic", "avx2", "avx512": the names TF_BLOCKDNN_MAX_ISA takes.
+const char* IsaName(Isa isa);
+
+// The best ISA of this machine (CPUID and the operating system's XCR0).
+Isa DetectIsa();
+
+// DetectIsa() capped by TF_BLOCKDNN_MAX_ISA; read once. An unknown name caps
+// nothing and is reported on stderr once.
+Isa ActiveIsa();
+
+}  // namespace bd
+
+#endif  // CC_BASE_ISA_H_

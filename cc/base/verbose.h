@@ -1,0 +1,34 @@
+// TF_BLOCKDNN_VERBOSE=1: a line on stderr for every executed primitive,
+//
+//   tf_blockdnn conv avx512 direct nhwc[1,8,8,3]->nChw16c[1,4,8,8,16] relu scratch=0 35.2us
+//
+// that is: name, ISA, algorithm, layouts and shapes, post-ops, scratch bytes, and
+// the time it took.
+#ifndef CC_BASE_VERBOSE_H_
+#define CC_BASE_VERBOSE_H_
+
+#include <chrono>
+#include <string>
+
+namespace bd {
+
+// Read from the environment once; unset, empty and 0 mean no.
+bool VerboseEnabled();
+
+// One line, in one write: lines of concurrent executions do not mix.
+void PrintExecution(const std::string& description, double microseconds);
+
+// Runs run(); calls describe(), which returns everything on the line but the
+// time, only when somebody listens.
+template <typename Describe, typename Run>
+void RunLogged(Describe&& describe, Run&& run) {
+  if (!VerboseEnabled()) return run();
+  const auto start = std::chrono::steady_clock::now();
+  run();
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+  PrintExecution(describe(), took.count());
+}
+
+}  // namespace bd
+
+#endif  // CC_BASE_VERBOSE_H_

@@ -1,0 +1,61 @@
+// The activations that need more than one elementary function.
+#ifndef CC_SIMD_MATH_ACTIVATIONS_H_
+#define CC_SIMD_MATH_ACTIVATIONS_H_
+
+#include "cc/simd/math_log.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+// log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|))
+inline Vec SoftRelu(Vec x) { return Add(Max(Zero(), x), Log1pOfUnit(Exp(MinusAbs(x)))); }
+
+inline Vec Elu(Vec x, Vec alpha) {
+  return Select(Less(Zero(), x), x, Mul(alpha, Expm1(Min(Zero(), x))));
+}
+
+// x logistic(alpha x)
+inline Vec Swish(Vec x, Vec alpha) { return TimesLogistic(x, TwoProduct(alpha, x)); }
+
+// x tanh(log(1 + exp(x))). With e = exp(-|x|):
+//   x < 0    x e (e/2 + 1) / (e (e/2 + 1) + 1)
+//   x >= 0   x (1 + 2 e) / (1 + 2 e + 2 e^2)
+inline Vec Mish(Vec x) {
+  const Vec half = Set1(0.5f), one = Set1(1.f), two = Set1(2.f);
+  const ScaledExp e = ExpForProduct({MinusAbs(x), Zero()});
+  const Vec below = Fma(half, e.e, one), above = Fma(two, e.e, one);
+  const Mask negative = Less(x, Zero());
+  return Div(Select(negative, e.Times(Mul(x, below)), Mul(x, above)),
+             Select(negative, Fma(e.e, below, one), Fma(Mul(two, e.e), e.e, above)));
+}
+
+// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) = x logistic(x (c1 + c3 x^2)).
+// The exponent reaches 100, so it is needed to 2^-31.
+inline Vec GeluTanh(Vec x) {
+  const Vec c1_hi = Set1(1.59576917f), c1_lo = Set1(-4.53406805e-8f);
+  const Vec c3_hi = Set1(0.0713548139f), c3_lo = Set1(2.39883247e-9f);
+  const Pair square = TwoProduct(x, x), cubic = TwoProduct(c3_hi, square.hi);
+  const Vec cubic_lo = Add(cubic.lo, Fma(c3_hi, square.lo, Mul(c3_lo, square.hi)));
+  const Pair slope = TwoSum(c1_hi, cubic.hi);
+  const Vec slope_lo = Add(slope.lo, Add(c1_lo, cubic_lo));
+  const Pair y = TwoProduct(x, slope.hi);
+  return TimesLogistic(x, {y.hi, Fma(x, slope_lo, y.lo)});
+}
+
+// x Phi(x) = max(x, 0) - |x| Phi(-|x|), Phi(-z) = exp(-z^2/2) p(z) / q(z);
+// rational minimax to z = 14.5, relative error 2^-26.3. Beyond, Phi(-z) is 0.
+inline Vec GeluErf(Vec x) {
+  constexpr float p[] = {0.5f, 0.438319385f, 0.183252826f, 0.0406390764f, 0.00411712518f};
+  constexpr float q[] = {1.f, 1.67452371f, 1.20257747f, 0.469517261f, 0.10187348f, 0.0103199836f};
+  const Vec z = Abs(x), bounded = Min(Set1(15.f), z), minus_half = Set1(-0.5f);
+  const Pair square = TwoProduct(z, z);
+  const ScaledExp e = ExpForProduct({Mul(minus_half, square.hi), Mul(minus_half, square.lo)});
+  const Vec ratio = Div(Polynomial(bounded, p), Polynomial(bounded, q));
+  const Vec tail = e.Times(Mul(z, ratio));
+  return Select(Less(x, Set1(15.f)), Sub(Max(Zero(), x), tail), x);
+}
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
+#endif  // CC_SIMD_MATH_ACTIVATIONS_H_

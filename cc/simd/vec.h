@@ -1,0 +1,60 @@
+// One vocabulary of float vectors for every instruction set.
+//
+// A kernel file is compiled once per ISA with BD_ISA set to the name of its
+// namespace (generic, avx2, avx512) and sees exactly one of the small files
+// below. All of them define, in bd::BD_ISA and an anonymous namespace:
+//
+//   Vec                      kLanes floats (4, 8 or 16)
+//   Load Store Set1 Zero     memory and constants (unaligned is always legal)
+//   Stream                   Store past the caches: p aligned to the Vec, and
+//                            _mm_sfence() before anybody else may read
+//   LoadN StoreN             the first n lanes, 0 <= n <= kLanes; never touches
+//                            memory beyond lane n - 1; the rest reads as zero
+//   Add Sub Mul Div Max Min  arithmetic; Max and Min return the second operand
+//                            when either is NaN (x86 rule)
+//   Fma(a, b, c)             a * b + c; fused on avx2 and avx512
+//   ReduceAdd                sum of the lanes
+//   Sqrt Round               correctly rounded; Round halves to even
+//   NegFma(a, b, c)          c - a * b; fused as Fma is
+//   ProductError(a, b, p)    a * b - p for p = Mul(a, b): exact on every ISA
+//                            short of overflow and underflow
+//   And Or Xor               on the bits
+//   Mask, Less Equal IsNan   false where an operand is NaN (IsNan: true)
+//   Select(m, a, b)          m ? a : b, lane by lane
+//   KeepFirst(v, n)          lanes 0 .. n - 1 of v, zero in the others; any n
+//   IVec                     kLanes int32: SetInt AddInt SubInt ShiftLeft<k>
+//                            ShiftRight<k> (arithmetic) ToFloat
+//   Bits FromBits            Vec <-> IVec, the bits unchanged
+//   ScaleByPow2(a, n)        a * 2^n, rounded once, overflow to inf, gradual
+//                            underflow; 0.5 <= a <= 2, n integral, |n| <= 250
+//
+// The channel block of the blocked layouts is 16 on every ISA, so a block is
+// kVecsPerBlock vectors.
+#ifndef CC_SIMD_VEC_H_
+#define CC_SIMD_VEC_H_
+
+#include <cstdint>
+#include <immintrin.h>
+
+#ifndef BD_ISA
+#error "kernel files are compiled per ISA: see bd_isa_library in cc/build_defs.bzl"
+#endif
+
+#if defined(__AVX512F__)
+#include "cc/simd/vec_avx512.h"
+#elif defined(__AVX2__)
+#include "cc/simd/vec_avx2.h"
+#else
+#include "cc/simd/vec_generic.h"
+#endif
+
+namespace bd::BD_ISA {
+namespace {
+
+constexpr int kBlock = 16;
+constexpr int kVecsPerBlock = kBlock / kLanes;
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
+#endif  // CC_SIMD_VEC_H_

@@ -1,0 +1,82 @@
+// Vec on AVX-512 (F, BW, DQ, VL): 16 floats. Included by cc/simd/vec.h only.
+#ifndef CC_SIMD_VEC_AVX512_H_
+#define CC_SIMD_VEC_AVX512_H_
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+// GCC 12 takes the undefined pass-through operand of its own intrinsics for an
+// uninitialised variable.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
+namespace bd::BD_ISA {
+namespace {
+
+using Vec = __m512;
+constexpr int kLanes = 16;
+
+inline Vec Load(const float* p) { return _mm512_loadu_ps(p); }
+inline void Store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
+inline void Stream(float* p, Vec v) { _mm512_stream_ps(p, v); }
+inline Vec LoadN(const float* p, int n) {
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p);
+}
+inline void StoreN(float* p, Vec v, int n) {
+  _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), v);
+}
+inline Vec Set1(float x) { return _mm512_set1_ps(x); }
+inline Vec Zero() { return _mm512_setzero_ps(); }
+inline Vec Add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
+inline Vec Sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
+inline Vec Mul(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
+inline Vec Div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
+inline Vec Max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
+inline Vec Min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
+inline Vec Fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
+inline float ReduceAdd(Vec v) { return _mm512_reduce_add_ps(v); }
+
+inline Vec Sqrt(Vec a) { return _mm512_sqrt_ps(a); }
+inline Vec Round(Vec a) {
+  return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+inline Vec And(Vec a, Vec b) { return _mm512_and_ps(a, b); }
+inline Vec Or(Vec a, Vec b) { return _mm512_or_ps(a, b); }
+inline Vec Xor(Vec a, Vec b) { return _mm512_xor_ps(a, b); }
+inline Vec NegFma(Vec a, Vec b, Vec c) { return _mm512_fnmadd_ps(a, b, c); }
+inline Vec ProductError(Vec a, Vec b, Vec product) { return _mm512_fmsub_ps(a, b, product); }
+
+using Mask = __mmask16;
+inline Mask Less(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+inline Mask Equal(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+inline Mask IsNan(Vec a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q); }
+inline Vec Select(Mask m, Vec a, Vec b) { return _mm512_mask_blend_ps(m, b, a); }
+inline Vec KeepFirst(Vec v, int n) {
+  return _mm512_maskz_mov_ps(static_cast<Mask>((1u << (n < 0 ? 0 : n < 16 ? n : 16)) - 1), v);
+}
+
+using IVec = __m512i;
+inline IVec SetInt(int32_t i) { return _mm512_set1_epi32(i); }
+inline IVec Bits(Vec v) { return _mm512_castps_si512(v); }
+inline Vec FromBits(IVec i) { return _mm512_castsi512_ps(i); }
+inline Vec ToFloat(IVec i) { return _mm512_cvtepi32_ps(i); }
+inline IVec AddInt(IVec a, IVec b) { return _mm512_add_epi32(a, b); }
+inline IVec SubInt(IVec a, IVec b) { return _mm512_sub_epi32(a, b); }
+template <int kBits>
+inline IVec ShiftLeft(IVec a) {
+  return _mm512_slli_epi32(a, kBits);
+}
+template <int kBits>
+inline IVec ShiftRight(IVec a) {
+  return _mm512_srai_epi32(a, kBits);
+}
+inline Vec ScaleByPow2(Vec a, Vec n) { return _mm512_scalef_ps(a, n); }
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
+#pragma GCC diagnostic pop
+
+#endif  // CC_SIMD_VEC_AVX512_H_

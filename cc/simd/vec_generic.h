@@ -1,0 +1,97 @@
+// Vec on plain x86-64 (SSE2): 4 floats. Included by cc/simd/vec.h only.
+#ifndef CC_SIMD_VEC_GENERIC_H_
+#define CC_SIMD_VEC_GENERIC_H_
+
+#include <emmintrin.h>
+
+#include <cstdint>
+
+namespace bd::BD_ISA {
+namespace {
+
+using Vec = __m128;
+constexpr int kLanes = 4;
+
+inline Vec Load(const float* p) { return _mm_loadu_ps(p); }
+inline void Store(float* p, Vec v) { _mm_storeu_ps(p, v); }
+inline void Stream(float* p, Vec v) { _mm_stream_ps(p, v); }
+inline Vec LoadN(const float* p, int n) {
+  float t[4] = {0, 0, 0, 0};
+  for (int i = 0; i < n; ++i) t[i] = p[i];
+  return _mm_loadu_ps(t);
+}
+inline void StoreN(float* p, Vec v, int n) {
+  float t[4];
+  _mm_storeu_ps(t, v);
+  for (int i = 0; i < n; ++i) p[i] = t[i];
+}
+inline Vec Set1(float x) { return _mm_set1_ps(x); }
+inline Vec Zero() { return _mm_setzero_ps(); }
+inline Vec Add(Vec a, Vec b) { return _mm_add_ps(a, b); }
+inline Vec Sub(Vec a, Vec b) { return _mm_sub_ps(a, b); }
+inline Vec Mul(Vec a, Vec b) { return _mm_mul_ps(a, b); }
+inline Vec Div(Vec a, Vec b) { return _mm_div_ps(a, b); }
+inline Vec Max(Vec a, Vec b) { return _mm_max_ps(a, b); }
+inline Vec Min(Vec a, Vec b) { return _mm_min_ps(a, b); }
+inline Vec Fma(Vec a, Vec b, Vec c) { return _mm_add_ps(_mm_mul_ps(a, b), c); }
+inline float ReduceAdd(Vec v) {
+  __m128 s = _mm_add_ps(v, _mm_movehl_ps(v, v));
+  return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
+}
+
+inline Vec Sqrt(Vec a) { return _mm_sqrt_ps(a); }
+inline Vec And(Vec a, Vec b) { return _mm_and_ps(a, b); }
+inline Vec Or(Vec a, Vec b) { return _mm_or_ps(a, b); }
+inline Vec Xor(Vec a, Vec b) { return _mm_xor_ps(a, b); }
+inline Vec NegFma(Vec a, Vec b, Vec c) { return _mm_sub_ps(c, _mm_mul_ps(a, b)); }
+inline Vec ProductError(Vec a, Vec b, Vec product) {
+  // Dekker: halves of 12 bits, whose products are exact.
+  const Vec high = _mm_castsi128_ps(_mm_set1_epi32(~0xfff));
+  const Vec ah = And(a, high), bh = And(b, high), al = Sub(a, ah), bl = Sub(b, bh);
+  const Vec sum = Sub(Mul(ah, bh), product);
+  return Add(Add(Add(sum, Mul(ah, bl)), Mul(al, bh)), Mul(al, bl));
+}
+
+using Mask = __m128;
+inline Mask Less(Vec a, Vec b) { return _mm_cmplt_ps(a, b); }
+inline Mask Equal(Vec a, Vec b) { return _mm_cmpeq_ps(a, b); }
+inline Mask IsNan(Vec a) { return _mm_cmpunord_ps(a, a); }
+inline Vec Select(Mask m, Vec a, Vec b) { return Or(And(m, a), _mm_andnot_ps(m, b)); }
+inline Vec KeepFirst(Vec v, int n) {
+  const __m128i lane = _mm_setr_epi32(0, 1, 2, 3);
+  return And(v, _mm_castsi128_ps(_mm_cmpgt_epi32(_mm_set1_epi32(n), lane)));
+}
+inline Vec Round(Vec a) {
+  // Adding 2^23 (of the sign of a) drops the fraction; larger ones have none.
+  const Vec sign = And(a, Set1(-0.f)), magic = Or(Set1(8388608.f), sign);
+  const Vec rounded = Or(Sub(Add(a, magic), magic), sign);
+  return Select(Less(Xor(a, sign), Set1(8388608.f)), rounded, a);
+}
+
+using IVec = __m128i;
+inline IVec SetInt(int32_t i) { return _mm_set1_epi32(i); }
+inline IVec Bits(Vec v) { return _mm_castps_si128(v); }
+inline Vec FromBits(IVec i) { return _mm_castsi128_ps(i); }
+inline Vec ToFloat(IVec i) { return _mm_cvtepi32_ps(i); }
+inline IVec AddInt(IVec a, IVec b) { return _mm_add_epi32(a, b); }
+inline IVec SubInt(IVec a, IVec b) { return _mm_sub_epi32(a, b); }
+template <int kBits>
+inline IVec ShiftLeft(IVec a) {
+  return _mm_slli_epi32(a, kBits);
+}
+template <int kBits>
+inline IVec ShiftRight(IVec a) {
+  return _mm_srai_epi32(a, kBits);
+}
+inline Vec ScaleByPow2(Vec a, Vec n) {
+  // 2^n may not be a float where a * 2^n is: multiply by both halves.
+  const __m128i whole = _mm_cvtps_epi32(n), half = ShiftRight<1>(whole), bias = SetInt(127);
+  const Vec first = FromBits(ShiftLeft<23>(AddInt(half, bias)));
+  const Vec second = FromBits(ShiftLeft<23>(AddInt(SubInt(whole, half), bias)));
+  return Mul(Mul(a, first), second);
+}
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
+#endif  // CC_SIMD_VEC_GENERIC_H_

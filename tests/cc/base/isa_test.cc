@@ -1,0 +1,56 @@
+#include "cc/base/isa.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+TEST(Isa, Names) {
+  EXPECT_STREQ(IsaName(Isa::kGeneric), "generic");
+  EXPECT_STREQ(IsaName(Isa::kAvx2), "avx2");
+  EXPECT_STREQ(IsaName(Isa::kAvx512), "avx512");
+}
+
+TEST(Isa, TestsRunFromGenericUpToTheBest) {
+  const std::vector<Isa> isas = TestIsas();
+  EXPECT_EQ(isas.front(), Isa::kGeneric);
+  EXPECT_EQ(isas.back(), DetectIsa());
+}
+
+// ActiveIsa() reads the environment once, so each case is a process of its own,
+// which exits with the ISA it found.
+using IsaDeathTest = testing::TestWithParam<Isa>;
+INSTANTIATE_TEST_SUITE_P(Caps, IsaDeathTest,
+                         testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512));
+
+TEST_P(IsaDeathTest, EnvironmentCaps) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const int expected = static_cast<int>(std::min(GetParam(), DetectIsa()));
+  EXPECT_EXIT(
+      {
+        setenv("TF_BLOCKDNN_MAX_ISA", IsaName(GetParam()), 1);
+        exit(static_cast<int>(ActiveIsa()));
+      },
+      testing::ExitedWithCode(expected), "^$");
+}
+
+TEST(IsaNameDeathTest, UnknownNameCapsNothingAndIsReportedOnce) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        setenv("TF_BLOCKDNN_MAX_ISA", "sse9", 1);
+        ActiveIsa();
+        exit(static_cast<int>(ActiveIsa()));
+      },
+      testing::ExitedWithCode(static_cast<int>(DetectIsa())),
+      "^tf_blockdnn: TF_BLOCKDNN_MAX_ISA=sse9 is unknown[^\n]*\n$");
+}
+
+}  // namespace
+}  // namespace bd

@@ -1,0 +1,54 @@
+#include "tests/cc/simd/vec_kernel.h"
+
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+Vec ApplyWord(VecWord word, Vec a, Vec b, Vec c) {
+  switch (word) {
+    case VecWord::kMax:
+      return Max(a, b);
+    case VecWord::kMin:
+      return Min(a, b);
+    case VecWord::kFma:
+      return Fma(a, b, c);
+    case VecWord::kNegFma:
+      return NegFma(a, b, c);
+    case VecWord::kProductError:
+      return ProductError(a, b, Mul(a, b));
+    case VecWord::kLessSelect:
+      return Select(Less(a, b), c, a);
+    case VecWord::kEqualSelect:
+      return Select(Equal(a, b), c, a);
+    case VecWord::kNanSelect:
+      return Select(IsNan(a), c, a);
+    case VecWord::kScaleByPow2:
+      return ScaleByPow2(a, b);
+    case VecWord::kBits:
+      return FromBits(ShiftRight<1>(ShiftLeft<1>(AddInt(Bits(a), SubInt(SetInt(7), SetInt(7))))));
+  }
+  return Zero();
+}
+
+void Apply(VecWord word, const float* a, const float* b, const float* c, float* dst, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Store(dst + i, ApplyWord(word, Load(a + i), Load(b + i), Load(c + i)));
+  }
+}
+
+float CopyFirst(const float* src, float* dst, int n) {
+  const Vec v = LoadN(src, n);
+  StoreN(dst, v, n);
+  return ReduceAdd(v);
+}
+
+void KeepFirstOf(const float* src, float* dst, int n) { Store(dst, KeepFirst(Load(src), n)); }
+
+constexpr VecKernels kKernels = {kLanes, Apply, CopyFirst, KeepFirstOf};
+
+}  // namespace
+
+const VecKernels& GetVecKernels() { return kKernels; }
+
+}  // namespace bd::BD_ISA

@@ -1,0 +1,39 @@
+// The words of cc/simd/vec.h over arrays, for the tests.
+#ifndef TESTS_CC_SIMD_VEC_KERNEL_H_
+#define TESTS_CC_SIMD_VEC_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/base/kernel_table.h"
+
+namespace bd {
+
+enum class VecWord {
+  kMax,  // of a and b
+  kMin,
+  kFma,           // a * b + c
+  kNegFma,        // c - a * b
+  kProductError,  // a * b - float(a * b)
+  kLessSelect,    // a < b ? c : a
+  kEqualSelect,   // a == b ? c : a
+  kNanSelect,     // a is NaN ? c : a
+  kScaleByPow2,   // a * 2^b
+  kBits,          // the bits of a, shifted left and right by 1, as they come back
+};
+
+struct VecKernels {
+  int lanes;
+  // dst[i] = word(a[i], b[i], c[i]), n a multiple of 16.
+  void (*apply)(VecWord word, const float* a, const float* b, const float* c, float* dst,
+                int64_t n);
+  // dst[0 .. n) = src[0 .. n), n <= lanes; returns the sum over all lanes read.
+  float (*copy_first)(const float* src, float* dst, int n);
+  // Lanes of src, those from n on as zero.
+  void (*keep_first)(const float* src, float* dst, int n);
+};
+
+BD_KERNEL_TABLE(VecKernels)
+
+}  // namespace bd
+
+#endif  // TESTS_CC_SIMD_VEC_KERNEL_H_

@@ -1,0 +1,152 @@
+// cc/simd/vec.h says the same on every ISA.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
+#include "tests/cc/simd/vec_kernel.h"
+
+namespace bd {
+namespace {
+
+// Compares bit for bit; NaNs are all the same.
+void ExpectSame(float got, float expected, Isa isa, float a, float b) {
+  if (std::isnan(expected)) {
+    EXPECT_TRUE(std::isnan(got)) << IsaName(isa) << ": " << a << ", " << b;
+  } else {
+    EXPECT_EQ(memcmp(&got, &expected, sizeof got), 0)
+        << IsaName(isa) << ": " << a << ", " << b << " gives " << got << ", not " << expected;
+  }
+}
+
+const std::vector<float> kInteresting = {0.f,        -0.f,       1.f,      -1.f,      1.5f,
+                                         3.0000002f, -7.f,       1e20f,    -1e-20f,   1e-40f,
+                                         6e4f,       16777215.f, INFINITY, -INFINITY, NAN};
+
+// All pairs of interesting values.
+void Check(VecWord word, const std::function<float(float, float, float)>& expected) {
+  std::vector<float> a, b;
+  for (float x : kInteresting) {
+    for (float y : kInteresting) {
+      a.push_back(x);
+      b.push_back(y);
+    }
+  }
+  a.resize((a.size() + 15) / 16 * 16, 1.f);
+  b.resize(a.size(), 2.f);
+  const std::vector<float> c(a.size(), 0.25f);
+  for (Isa isa : TestIsas()) {
+    std::vector<float> dst(a.size());
+    VecKernelsFor(isa).apply(word, a.data(), b.data(), c.data(), dst.data(), a.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      ExpectSame(dst[i], expected(a[i], b[i], c[i]), isa, a[i], b[i]);
+    }
+  }
+}
+
+TEST(Vec, MaxAndMinGiveTheSecondOperandWhenEitherIsNan) {
+  Check(VecWord::kMax, [](float a, float b, float) { return a > b ? a : b; });
+  Check(VecWord::kMin, [](float a, float b, float) { return a < b ? a : b; });
+}
+
+TEST(Vec, Select) {
+  Check(VecWord::kLessSelect, [](float a, float b, float c) { return a < b ? c : a; });
+  Check(VecWord::kEqualSelect, [](float a, float b, float c) { return a == b ? c : a; });
+  Check(VecWord::kNanSelect, [](float a, float, float c) { return std::isnan(a) ? c : a; });
+}
+
+TEST(Vec, IntegersAndBits) {
+  Check(VecWord::kBits, [](float a, float, float) {
+    int32_t bits;
+    memcpy(&bits, &a, sizeof bits);
+    bits = static_cast<int32_t>(static_cast<uint32_t>(bits) << 1) >> 1;
+    memcpy(&a, &bits, sizeof bits);
+    return a;
+  });
+}
+
+TEST(Vec, ProductErrorIsExact) {
+  std::vector<float> a(1024), b(1024), dst(1024);
+  for (int i = 0; i < 1024; ++i) {
+    a[i] = std::ldexp(1.f + i * 977 % 8388608 / 8388608.f, i % 41 - 20);
+    b[i] = -std::ldexp(1.f + i * 7919 % 8388608 / 8388608.f, i % 37 - 18);
+  }
+  for (Isa isa : TestIsas()) {
+    VecKernelsFor(isa).apply(VecWord::kProductError, a.data(), b.data(), b.data(), dst.data(),
+                             1024);
+    for (int i = 0; i < 1024; ++i) {
+      const double exact = static_cast<double>(a[i]) * b[i];
+      ExpectSame(dst[i], static_cast<float>(exact - static_cast<float>(exact)), isa, a[i], b[i]);
+    }
+  }
+}
+
+TEST(Vec, FmaAndNegFma) {
+  const std::vector<float> a(16, 3.f), b(16, 5.f), c(16, 100.f);
+  std::vector<float> dst(16);
+  for (Isa isa : TestIsas()) {
+    VecKernelsFor(isa).apply(VecWord::kFma, a.data(), b.data(), c.data(), dst.data(), 16);
+    for (float x : dst) EXPECT_EQ(x, 115.f);
+    VecKernelsFor(isa).apply(VecWord::kNegFma, a.data(), b.data(), c.data(), dst.data(), 16);
+    for (float x : dst) EXPECT_EQ(x, 85.f);
+  }
+}
+
+TEST(Vec, ScaleByPow2RoundsOnce) {
+  std::vector<float> a, b;
+  for (int n = -250; n <= 250; ++n) {
+    for (float x : {0.50000006f, 1.f, -1.1920929f, 1.9999999f}) {
+      a.push_back(x);
+      b.push_back(static_cast<float>(n));
+    }
+  }
+  a.resize((a.size() + 15) / 16 * 16, 1.f);
+  b.resize(a.size(), 1.f);
+  for (Isa isa : TestIsas()) {
+    std::vector<float> dst(a.size());
+    VecKernelsFor(isa).apply(VecWord::kScaleByPow2, a.data(), b.data(), a.data(), dst.data(),
+                             a.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      ExpectSame(dst[i], std::ldexp(a[i], static_cast<int>(b[i])), isa, a[i], b[i]);
+    }
+  }
+}
+
+TEST(Vec, PartialVectorsTouchNothingElse) {
+  for (Isa isa : TestIsas()) {
+    const VecKernels& kernels = VecKernelsFor(isa);
+    for (int n = 0; n <= kernels.lanes; ++n) {
+      for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
+        GuardedBuffer src(n, guard), dst(n, guard);
+        float sum = 0.f;
+        for (int i = 0; i < n; ++i) sum += src[i] = static_cast<float>(i + 1);
+        EXPECT_EQ(kernels.copy_first(src.data(), dst.data(), n), sum) << IsaName(isa);
+        for (int i = 0; i < n; ++i) EXPECT_EQ(dst[i], src[i]);
+      }
+    }
+  }
+}
+
+TEST(Vec, KeepFirstTakesAnyCount) {
+  const std::vector<float> src(16, NAN);
+  for (Isa isa : TestIsas()) {
+    const VecKernels& kernels = VecKernelsFor(isa);
+    for (int n = -20; n <= 20; ++n) {
+      std::vector<float> dst(16);
+      kernels.keep_first(src.data(), dst.data(), n);
+      for (int i = 0; i < kernels.lanes; ++i) {
+        EXPECT_EQ(std::isnan(dst[i]), i < n) << IsaName(isa);
+        if (i >= n) {
+          EXPECT_EQ(dst[i], 0.f);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bd
