@@ -1,0 +1,128 @@
+// Both ways walk the same tiles: a few pixels, and for these all channel blocks.
+// The plain side is then a few sequential streams, which the prefetchers follow,
+// few enough for an L1 cache of 8 ways when a pixel takes a multiple of 4 KB; the
+// blocked side is contiguous runs of one cache line a pixel.
+//
+// Measured on Zen 4, C = 2048 from L2 to plain, relative to memcpy: tiles of 4
+// pixels 1.08, of 8 0.78, of 16 0.54; C = 64 does not care.
+#include "cc/core/reorder/reorder_kernel.h"
+
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+constexpr int64_t kTilePixels = 4;
+
+// Streaming stores go to memory, where longer runs of lines are cheaper and the
+// ways of a cache no longer matter.
+constexpr int64_t kStreamTilePixels = 16;
+
+// Vectors that hold the first `tail` lanes of a block, and the lanes of the last.
+constexpr int VecsOf(int tail) { return (tail + kLanes - 1) / kLanes; }
+constexpr int LastLanesOf(int tail) { return tail - (VecsOf(tail) - 1) * kLanes; }
+
+template <bool kStream>
+inline void Put(float* dst, Vec v) {
+  if constexpr (kStream) {
+    Stream(dst, v);
+  } else {
+    Store(dst, v);
+  }
+}
+
+// 16 channels of `pixels` pixels, which are src_step and dst_step floats apart.
+template <bool kStream>
+inline void CopyBlock(const float* src, int64_t src_step, float* dst, int64_t dst_step,
+                      int64_t pixels) {
+  for (int64_t p = 0; p < pixels; ++p, src += src_step, dst += dst_step) {
+    for (int v = 0; v < kVecsPerBlock; ++v) {
+      Put<kStream>(dst + v * kLanes, Load(src + v * kLanes));
+    }
+  }
+}
+
+// Channels [0, tail), 0 < tail < 16, and zeros up to 16.
+template <bool kStream>
+inline void CopyTailToBlocked(const float* src, int64_t channels, float* dst, int64_t pixels,
+                              int tail) {
+  const int last = VecsOf(tail) - 1, last_lanes = LastLanesOf(tail);
+  for (int64_t p = 0; p < pixels; ++p, src += channels, dst += kBlock) {
+    for (int v = 0; v < kVecsPerBlock; ++v) {
+      const float* from = src + v * kLanes;
+      const Vec lanes = v < last ? Load(from) : v == last ? LoadN(from, last_lanes) : Zero();
+      Put<kStream>(dst + v * kLanes, lanes);
+    }
+  }
+}
+
+inline void CopyTailToPlain(const float* src, float* dst, int64_t channels, int64_t pixels,
+                            int tail) {
+  const int last = VecsOf(tail) - 1, last_lanes = LastLanesOf(tail);
+  for (int64_t p = 0; p < pixels; ++p, src += kBlock, dst += channels) {
+    for (int v = 0; v < last; ++v) Store(dst + v * kLanes, Load(src + v * kLanes));
+    StoreN(dst + last * kLanes, Load(src + last * kLanes), last_lanes);
+  }
+}
+
+// Fewer than 16 channels: whole vectors, whose surplus lanes the next pixels
+// overwrite. (A masked store takes AVX2 some 20 cycles.)
+void NarrowToPlain(const ReorderStrip& strip) {
+  const int tail = static_cast<int>(strip.channels);
+  const int vecs = VecsOf(tail);
+  const float* src = strip.src;
+  float* dst = strip.dst;
+  int64_t p = 0;
+  for (; (strip.pixels - p) * tail >= vecs * kLanes; ++p, src += kBlock, dst += tail) {
+    for (int v = 0; v < vecs; ++v) Store(dst + v * kLanes, Load(src + v * kLanes));
+  }
+  CopyTailToPlain(src, dst, tail, strip.pixels - p, tail);
+}
+
+template <bool kStream>
+void PlainToBlocked(const ReorderStrip& strip) {
+  constexpr int64_t kTile = kStream ? kStreamTilePixels : kTilePixels;
+  const int64_t blocks = strip.channels / kBlock;
+  const int tail = static_cast<int>(strip.channels % kBlock);
+  for (int64_t first = 0; first < strip.pixels; first += kTile) {
+    const int64_t left = strip.pixels - first;
+    const int64_t pixels = left < kTile ? left : kTile;
+    const float* src = strip.src + first * strip.channels;
+    float* dst = strip.dst + first * kBlock;
+    for (int64_t b = 0; b < blocks; ++b, src += kBlock, dst += strip.block_stride) {
+      CopyBlock<kStream>(src, strip.channels, dst, kBlock, pixels);
+    }
+    if (tail > 0) CopyTailToBlocked<kStream>(src, strip.channels, dst, pixels, tail);
+  }
+  if (kStream) _mm_sfence();
+}
+
+template <bool kStream>
+void BlockedToPlain(const ReorderStrip& strip) {
+  if (strip.channels < kBlock) return NarrowToPlain(strip);
+  constexpr int64_t kTile = kStream ? kStreamTilePixels : kTilePixels;
+  const int64_t blocks = strip.channels / kBlock;
+  const int tail = static_cast<int>(strip.channels % kBlock);
+  for (int64_t first = 0; first < strip.pixels; first += kTile) {
+    const int64_t left = strip.pixels - first;
+    const int64_t pixels = left < kTile ? left : kTile;
+    const float* src = strip.src + first * kBlock;
+    float* dst = strip.dst + first * strip.channels;
+    for (int64_t b = 0; b < blocks; ++b, src += strip.block_stride, dst += kBlock) {
+      CopyBlock<kStream>(src, kBlock, dst, strip.channels, pixels);
+    }
+    if (tail > 0) CopyTailToPlain(src, dst, strip.channels, pixels, tail);
+  }
+  if (kStream) _mm_sfence();
+}
+
+constexpr ReorderKernels kKernels = {
+    {PlainToBlocked<false>, PlainToBlocked<true>},
+    {BlockedToPlain<false>, BlockedToPlain<true>},
+};
+
+}  // namespace
+
+const ReorderKernels& GetReorderKernels() { return kKernels; }
+
+}  // namespace bd::BD_ISA

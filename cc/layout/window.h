@@ -1,0 +1,42 @@
+// TensorFlow's window arithmetic: output size and padding of one spatial
+// dimension, shared by convolution, pooling and the shape functions.
+#ifndef CC_LAYOUT_WINDOW_H_
+#define CC_LAYOUT_WINDOW_H_
+
+#include <cstdint>
+#include <string>
+
+namespace bd {
+
+enum class Padding { kSame, kValid, kExplicit };
+
+// "SAME", "VALID", "EXPLICIT": the values of the `padding` attributes. Returns
+// false, and leaves *padding alone, for any other text.
+bool ParsePadding(const std::string& text, Padding* padding);
+
+// A window of `kernel` taps, `dilation` elements apart, that moves over `size`
+// elements by `stride`. Output o reads the elements
+//   o * stride - pad_before + k * dilation,  k in [0, kernel).
+struct Window1d {
+  int64_t size = 0;
+  int64_t kernel = 1, stride = 1, dilation = 1;
+  int64_t pad_before = 0, pad_after = 0;
+  int64_t out = 0;
+
+  // Elements from the first tap to the last, both included.
+  int64_t extent() const { return (kernel - 1) * dilation + 1; }
+};
+
+// Fills out, pad_before and pad_after:
+//   SAME       out = ceil(size / stride); the padding that the last window needs
+//              is split in two halves, the odd element goes after
+//   VALID      no padding; only windows inside the input
+//   EXPLICIT   as VALID over pad_before + size + pad_after, set by the caller
+// Returns an empty string, or one line that names what is wrong; out is then 0.
+// As in TensorFlow, a window that exceeds the padded input gives out = 0 as long
+// as it exceeds it by less than two strides, and an error beyond.
+std::string ResolveWindow(Padding padding, Window1d* window);
+
+}  // namespace bd
+
+#endif  // CC_LAYOUT_WINDOW_H_
