@@ -1,0 +1,35 @@
+// Contract between the element-wise driver and its per-ISA kernels.
+#ifndef CC_CORE_ELTWISE_ELTWISE_KERNEL_H_
+#define CC_CORE_ELTWISE_ELTWISE_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/base/kernel_table.h"
+#include "cc/core/post_ops/post_op_step.h"
+
+namespace bd {
+
+// dst[i] = program(src[i]) for elements [begin, begin + count) of the tensors,
+// all in one channel block, or in one sample of NHWC. src and dst are the first
+// elements of the tensors.
+struct EltwiseRange {
+  const PostOpProgram* program;
+  const float* src;
+  float* dst;
+  int64_t begin, count;
+  int64_t channel;         // blocked: the block's first; plain: that of element `begin`
+  int64_t sample_channel;  // first of the block, or of the sample, in [N, C] operands
+  int64_t channels;        // plain
+  int32_t valid_lanes;     // blocked; count is a multiple of 16
+};
+
+struct EltwiseKernels {
+  void (*blocked)(const EltwiseRange&);
+  void (*plain)(const EltwiseRange&);
+};
+
+BD_KERNEL_TABLE(EltwiseKernels)
+
+}  // namespace bd
+
+#endif  // CC_CORE_ELTWISE_ELTWISE_KERNEL_H_

@@ -1,0 +1,82 @@
+#include "cc/core/post_ops/post_op_names.h"
+
+namespace bd {
+namespace {
+
+constexpr PostOpParameter kNone = {PostOpParameter::kNone, 0.f};
+constexpr PostOpParameter kRequired = {PostOpParameter::kRequired, 0.f};
+constexpr PostOpParameter Default(float value) { return {PostOpParameter::kOptional, value}; }
+
+// In the order of EltwiseAlg.
+constexpr EltwiseWords kEltwise[] = {
+    {"relu", nullptr, Default(0.f), kNone},
+    {"leaky_relu", nullptr, kRequired, kNone},
+    {"relu6", nullptr, kNone, kNone},
+    {"bounded_relu", nullptr, kRequired, kNone},
+    {"clip", nullptr, kRequired, kRequired},
+    {"elu", nullptr, Default(1.f), kNone},
+    {"tanh", nullptr, kNone, kNone},
+    {"square", nullptr, kNone, kNone},
+    {"abs", nullptr, kNone, kNone},
+    {"sqrt", nullptr, kNone, kNone},
+    {"linear", nullptr, Default(1.f), Default(0.f)},
+    {"soft_relu", "softplus", kNone, kNone},
+    {"logistic", "sigmoid", kNone, kNone},
+    {"exp", nullptr, kNone, kNone},
+    {"gelu_tanh", nullptr, kNone, kNone},
+    {"gelu_erf", nullptr, kNone, kNone},
+    {"swish", "silu", Default(1.f), kNone},
+    {"hard_sigmoid", nullptr, Default(1.f / 6), Default(0.5f)},
+    {"hard_swish", nullptr, Default(1.f / 6), Default(0.5f)},
+    {"mish", nullptr, kNone, kNone},
+    {"pow", nullptr, Default(1.f), kRequired},
+    {"log", nullptr, kNone, kNone},
+    {"round", nullptr, kNone, kNone},
+};
+constexpr const char* kBinary[] = {"add", "sub", "mul", "div", "max", "min"};
+constexpr const char* kShapes[] = {"scalar", "channel", "sample_channel", "tensor"};
+
+template <typename Word, size_t n, typename F>
+std::string Join(const Word (&words)[n], F name) {
+  std::string text;
+  for (const Word& word : words) text += (text.empty() ? "" : ", ") + std::string(name(word));
+  return text;
+}
+
+template <typename Word, size_t n, typename Enum, typename F>
+bool Find(const Word (&words)[n], Enum* value, F matches) {
+  for (size_t i = 0; i < n; ++i) {
+    if (!matches(words[i])) continue;
+    *value = static_cast<Enum>(i);
+    return true;
+  }
+  return false;
+}
+
+const char* Itself(const char* name) { return name; }
+
+}  // namespace
+
+const EltwiseWords& WordsOf(EltwiseAlg alg) { return kEltwise[static_cast<int>(alg)]; }
+const char* NameOf(BinaryAlg alg) { return kBinary[static_cast<int>(alg)]; }
+const char* NameOf(OperandShape shape) { return kShapes[static_cast<int>(shape)]; }
+
+bool FindEltwise(std::string_view name, EltwiseAlg* alg) {
+  return Find(kEltwise, alg, [=](const EltwiseWords& w) {
+    return name == w.name || (w.alias != nullptr && name == w.alias);
+  });
+}
+bool FindBinary(std::string_view name, BinaryAlg* alg) {
+  return Find(kBinary, alg, [=](const char* word) { return name == word; });
+}
+bool FindShape(std::string_view name, OperandShape* shape) {
+  return Find(kShapes, shape, [=](const char* word) { return name == word; });
+}
+
+std::string EltwiseNames() {
+  return Join(kEltwise, [](const EltwiseWords& w) { return w.name; });
+}
+std::string BinaryNames() { return Join(kBinary, Itself); }
+std::string ShapeNames() { return Join(kShapes, Itself); }
+
+}  // namespace bd

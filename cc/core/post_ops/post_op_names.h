@@ -1,0 +1,40 @@
+// The words of the text form: names of algorithms and shapes, and which
+// parameters an algorithm takes.
+#ifndef CC_CORE_POST_OPS_POST_OP_NAMES_H_
+#define CC_CORE_POST_OPS_POST_OP_NAMES_H_
+
+#include <string>
+#include <string_view>
+
+#include "cc/core/post_ops/post_op_step.h"
+
+namespace bd {
+
+struct PostOpParameter {
+  enum Use { kNone, kOptional, kRequired } use;
+  float fallback;  // the value where the text gives none
+};
+
+struct EltwiseWords {
+  const char* name;
+  const char* alias;  // accepted, never printed; or null
+  PostOpParameter alpha, beta;
+};
+
+const EltwiseWords& WordsOf(EltwiseAlg alg);
+const char* NameOf(BinaryAlg alg);
+const char* NameOf(OperandShape shape);
+
+// False where there is no such name.
+bool FindEltwise(std::string_view name, EltwiseAlg* alg);
+bool FindBinary(std::string_view name, BinaryAlg* alg);
+bool FindShape(std::string_view name, OperandShape* shape);
+
+// "relu, leaky_relu, ...", for messages.
+std::string EltwiseNames();
+std::string BinaryNames();
+std::string ShapeNames();
+
+}  // namespace bd
+
+#endif  // CC_CORE_POST_OPS_POST_OP_NAMES_H_

@@ -1,0 +1,32 @@
+// A chain bound to memory: what the kernels run.
+#ifndef CC_CORE_POST_OPS_POST_OPS_BIND_H_
+#define CC_CORE_POST_OPS_POST_OPS_BIND_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "cc/core/post_ops/post_ops.h"
+
+namespace bd {
+
+// Made for one execution, on its stack; the operands must outlive it. Nothing
+// is allocated unless channels % 16 != 0 and the chain has channel operands:
+// those are then copied here, padded with zeros to whole blocks.
+class BoundPostOps {
+ public:
+  // args[k] is the first element of the op's input args[k].
+  BoundPostOps(const PostOpChain& chain, int64_t channels, const float* const* args);
+  BoundPostOps(const BoundPostOps&) = delete;
+  BoundPostOps& operator=(const BoundPostOps&) = delete;
+
+  const PostOpProgram* program() const { return &program_; }
+
+ private:
+  PostOpStep steps_[PostOpChain::kMaxEntries];
+  PostOpProgram program_;
+  std::vector<float> padded_;
+};
+
+}  // namespace bd
+
+#endif  // CC_CORE_POST_OPS_POST_OPS_BIND_H_

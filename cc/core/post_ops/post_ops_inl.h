@@ -1,0 +1,210 @@
+// The post-op chain on a tile in L1; included by per-ISA kernels only.
+//
+// Outside, one step after the other and one switch on its algorithm; inside,
+// one loop over the vectors of the tile:
+//
+//   ApplyPostOps, ApplyPostOpsPlain   the chain: which operand elements a step reads
+//   ApplyEltwise                      x = scale * f(x)
+//   ApplyOperand                      x = scale * o + x (sum), x = alg(x, o) (binary)
+#ifndef CC_CORE_POST_OPS_POST_OPS_INL_H_
+#define CC_CORE_POST_OPS_POST_OPS_INL_H_
+
+#include "cc/core/post_ops/post_op_step.h"
+#include "cc/simd/math.h"
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+// x[i] = f(x[i])
+template <typename F>
+inline void Map(float* x, int64_t n, F f) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Store(x + i, f(Load(x + i)));
+  if (i < n) StoreN(x + i, f(LoadN(x + i, n - i)), n - i);
+}
+
+// x[i] = f(x[i], operand[i % period]); period is a multiple of kLanes or >= n.
+template <typename F>
+inline void Zip(float* x, int64_t n, const float* operand, int64_t period, F f) {
+  int64_t i = 0, k = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Store(x + i, f(Load(x + i), Load(operand + k)));
+    k += kLanes;
+    if (k == period) k = 0;
+  }
+  if (i < n) StoreN(x + i, f(LoadN(x + i, n - i), LoadN(operand + k, n - i)), n - i);
+}
+
+// NaN where either is; Max and Min alone would drop a NaN in a.
+inline Vec MaxOrNan(Vec a, Vec b) { return Select(IsNan(a), a, Max(a, b)); }
+inline Vec MinOrNan(Vec a, Vec b) { return Select(IsNan(a), a, Min(a, b)); }
+
+// Bounds on the left: NaN in x passes.
+inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
+
+[[maybe_unused, gnu::noinline]] void ApplyEltwise(const PostOpStep& step, float* x, int64_t n) {
+  const Vec alpha = Set1(step.alpha), beta = Set1(step.beta), scale = Set1(step.scale);
+  const auto scaled = [=](auto f) { return [=](Vec v) { return Mul(scale, f(v)); }; };
+  const auto map = [=](auto f) { Map(x, n, scaled(f)); };
+  switch (step.eltwise) {
+    case EltwiseAlg::kRelu:
+      if (step.alpha == 0.f) return map([](Vec v) { return Max(Zero(), v); });
+      [[fallthrough]];
+    case EltwiseAlg::kLeakyRelu:
+      return map([=](Vec v) { return Select(Less(v, Zero()), Mul(alpha, v), v); });
+    case EltwiseAlg::kRelu6:
+      return map([](Vec v) { return Clip(v, Zero(), Set1(6.f)); });
+    case EltwiseAlg::kBoundedRelu:
+      return map([=](Vec v) { return Clip(v, Zero(), alpha); });
+    case EltwiseAlg::kClip:
+      return map([=](Vec v) { return Clip(v, alpha, beta); });
+    case EltwiseAlg::kElu:
+      return map([=](Vec v) { return Elu(v, alpha); });
+    case EltwiseAlg::kTanh:
+      return map([](Vec v) { return Tanh(v); });
+    case EltwiseAlg::kSquare:
+      return map([](Vec v) { return Mul(v, v); });
+    case EltwiseAlg::kAbs:
+      return map([](Vec v) { return Abs(v); });
+    case EltwiseAlg::kSqrt:
+      return map([](Vec v) { return Sqrt(v); });
+    case EltwiseAlg::kLinear:
+      return map([=](Vec v) { return Fma(alpha, v, beta); });
+    case EltwiseAlg::kSoftRelu:
+      return map([](Vec v) { return SoftRelu(v); });
+    case EltwiseAlg::kLogistic:
+      return map([](Vec v) { return Logistic(v); });
+    case EltwiseAlg::kExp:
+      return map([](Vec v) { return Exp(v); });
+    case EltwiseAlg::kGeluTanh:
+      return map([](Vec v) { return GeluTanh(v); });
+    case EltwiseAlg::kGeluErf:
+      return map([](Vec v) { return GeluErf(v); });
+    case EltwiseAlg::kSwish:
+      return map([=](Vec v) { return Swish(v, alpha); });
+    case EltwiseAlg::kHardSigmoid:
+      return map([=](Vec v) { return Clip(Fma(alpha, v, beta), Zero(), Set1(1.f)); });
+    case EltwiseAlg::kHardSwish:
+      return map([=](Vec v) { return Mul(v, Clip(Fma(alpha, v, beta), Zero(), Set1(1.f))); });
+    case EltwiseAlg::kMish:
+      return map([](Vec v) { return Mish(v); });
+    case EltwiseAlg::kPow: {
+      const Power power(step.beta);
+      return map([=](Vec v) { return Mul(alpha, power(v)); });
+    }
+    case EltwiseAlg::kLog:
+      return map([](Vec v) { return Log(v); });
+    case EltwiseAlg::kRound:
+      return map([](Vec v) { return Round(v); });
+  }
+}
+
+[[maybe_unused, gnu::noinline]] void ApplyOperand(const PostOpStep& step, float* x, int64_t n,
+                                                  const float* operand, int64_t period) {
+  const auto zip = [=](auto f) { Zip(x, n, operand, period, f); };
+  if (step.kind == PostOpKind::kSum) {
+    const Vec scale = Set1(step.scale);
+    return zip([=](Vec v, Vec o) { return Fma(scale, o, v); });
+  }
+  switch (step.binary) {
+    case BinaryAlg::kAdd:
+      return zip([](Vec v, Vec o) { return Add(v, o); });
+    case BinaryAlg::kSub:
+      return zip([](Vec v, Vec o) { return Sub(v, o); });
+    case BinaryAlg::kMul:
+      return zip([](Vec v, Vec o) { return Mul(v, o); });
+    case BinaryAlg::kDiv:
+      return zip([](Vec v, Vec o) { return Div(v, o); });
+    case BinaryAlg::kMax:
+      return zip([](Vec v, Vec o) { return MaxOrNan(v, o); });
+    case BinaryAlg::kMin:
+      return zip([](Vec v, Vec o) { return MinOrNan(v, o); });
+  }
+}
+
+inline bool ReadsTensor(const PostOpStep& step) {
+  return step.kind == PostOpKind::kSum || step.shape == OperandShape::kTensor;
+}
+
+// Applies the chain to `count` consecutive 16-channel vectors (blocked layout):
+// tile[i * 16 + lane].
+//   dst_offset      element of dst that tile[0] is: tensor operands and sum read
+//                   operand[dst_offset + i * 16 + lane]
+//   channel         first channel of the block: a channel operand, padded to a
+//                   multiple of 16, is read at operand[channel + lane]
+//   sample_channel  n * padded channels + channel, for kSampleChannel
+//   valid_lanes     lanes from here on are set to zero at the end (16: none)
+[[maybe_unused, gnu::noinline]] void ApplyPostOps(const PostOpProgram& program, float* tile,
+                                                  int count, int64_t dst_offset, int64_t channel,
+                                                  int64_t sample_channel, int valid_lanes) {
+  const int64_t n = static_cast<int64_t>(count) * kBlock;
+  for (int32_t s = 0; s < program.count; ++s) {
+    const PostOpStep& step = program.steps[s];
+    if (step.kind == PostOpKind::kEltwise) {
+      ApplyEltwise(step, tile, n);
+    } else if (ReadsTensor(step)) {
+      ApplyOperand(step, tile, n, step.operand + dst_offset, n);
+    } else if (step.shape == OperandShape::kScalar) {
+      float same[kBlock];
+      for (float& v : same) v = *step.operand;
+      ApplyOperand(step, tile, n, same, kBlock);
+    } else {
+      const bool sample = step.shape == OperandShape::kSampleChannel;
+      ApplyOperand(step, tile, n, step.operand + (sample ? sample_channel : channel), kBlock);
+    }
+  }
+  if (valid_lanes >= kBlock) return;
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Store(tile + i, KeepFirst(Load(tile + i), valid_lanes - static_cast<int>(i % kBlock)));
+  }
+}
+
+// Applies a step whose operand repeats every `channels` elements to n elements
+// of which the first has channel `first_channel`.
+inline void ApplyRepeating(const PostOpStep& step, float* x, int64_t n, const float* operand,
+                           int64_t first_channel, int64_t channels) {
+  if (channels < kBlock) {
+    // Written out until the period is a whole number of vectors.
+    float pattern[kBlock * kBlock];
+    const int64_t period = channels * kBlock;
+    for (int64_t i = 0, c = first_channel; i < period && i < n; ++i) {
+      pattern[i] = operand[c];
+      if (++c == channels) c = 0;
+    }
+    return ApplyOperand(step, x, n, pattern, period);
+  }
+  for (int64_t i = 0, c = first_channel; i < n; c = 0) {
+    const int64_t run = channels - c < n - i ? channels - c : n - i;
+    ApplyOperand(step, x + i, run, operand + c, run);
+    i += run;
+  }
+}
+
+// The same over `count` floats of an NHWC row: element i has channel
+// (first_channel + i) % channels; sample_offset is n * channels. Operands are
+// not padded, and no element outside the row is read or written.
+[[maybe_unused, gnu::noinline]] void ApplyPostOpsPlain(const PostOpProgram& program, float* row,
+                                                       int64_t count, int64_t dst_offset,
+                                                       int64_t first_channel, int64_t channels,
+                                                       int64_t sample_offset) {
+  for (int32_t s = 0; s < program.count; ++s) {
+    const PostOpStep& step = program.steps[s];
+    if (step.kind == PostOpKind::kEltwise) {
+      ApplyEltwise(step, row, count);
+    } else if (ReadsTensor(step)) {
+      ApplyOperand(step, row, count, step.operand + dst_offset, count);
+    } else if (step.shape == OperandShape::kScalar) {
+      ApplyRepeating(step, row, count, step.operand, 0, 1);
+    } else {
+      const bool sample = step.shape == OperandShape::kSampleChannel;
+      ApplyRepeating(step, row, count, step.operand + (sample ? sample_offset : 0), first_channel,
+                     channels);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
+#endif  // CC_CORE_POST_OPS_POST_OPS_INL_H_

@@ -1,0 +1,153 @@
+#include "cc/core/eltwise/eltwise.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+EltwiseDesc Desc(int64_t n, int64_t channels, int64_t pixels, bool blocked,
+                 const std::string& text) {
+  EltwiseDesc desc{n, channels, pixels, blocked, {}};
+  std::string error;
+  EXPECT_TRUE(PostOpChain::Parse(text, &desc.post_ops, &error)) << error;
+  return desc;
+}
+
+EltwisePlan Plan(const EltwiseDesc& desc, Isa isa) {
+  EltwisePlan plan;
+  EXPECT_EQ(MakeEltwisePlan(desc, isa, &plan), "");
+  return plan;
+}
+
+int64_t StoredChannels(const EltwiseDesc& desc) {
+  return desc.blocked ? (desc.channels + 15) / 16 * 16 : desc.channels;
+}
+
+// Integers with a zero tail.
+void FillTensor(const EltwiseDesc& desc, int64_t seed, GuardedBuffer* buffer) {
+  buffer->FillIntegers(seed);
+  if (!desc.blocked) return;
+  const int64_t blocks = (desc.channels + 15) / 16;
+  for (size_t i = 0; i < buffer->size(); ++i) {
+    const int64_t channel = i / (16 * desc.pixels) % blocks * 16 + i % 16;
+    if (channel >= desc.channels) (*buffer)[i] = 0.f;
+  }
+}
+
+// args: #0 scalar, #1 channel, #2 sample_channel, #3 tensor.
+void Check(const EltwiseDesc& desc, Isa isa, ThreadPool& pool, double tolerance) {
+  const int64_t stored = StoredChannels(desc), elements = desc.n * stored * desc.pixels;
+  GuardedBuffer src(elements), tensor(elements), dst(elements), expected(elements);
+  GuardedBuffer scalar(1), channel(desc.channels), sample(desc.n * stored);
+  FillTensor(desc, 1, &src);
+  FillTensor(desc, 2, &tensor);
+  scalar.FillIntegers(3);
+  channel.FillIntegers(4);
+  sample.FillIntegers(5);
+  const float* args[] = {scalar.data(), channel.data(), sample.data(), tensor.data()};
+  EltwiseRef(desc, src.data(), args, expected.data());
+  RunEltwise(Plan(desc, isa), src.data(), args, dst.data(), pool);
+  for (int64_t i = 0; i < elements; ++i) {
+    ASSERT_NEAR(dst[i], expected[i], tolerance * std::fabs(expected[i]))
+        << IsaName(isa) << ", n " << desc.n << ", channels " << desc.channels << ", pixels "
+        << desc.pixels << (desc.blocked ? ", blocked, " : ", plain, ") << desc.post_ops.ToString()
+        << ", element " << i;
+  }
+}
+
+TEST(Eltwise, ChainsOverBothLayouts) {
+  ThreadPool pool(2);
+  for (Isa isa : TestIsas()) {
+    for (bool blocked : {true, false}) {
+      for (int64_t channels : {1, 3, 16, 17, 40}) {
+        for (int64_t pixels : {1, 5, 67, 200}) {
+          for (const char* text :
+               {"", "binary(add,tensor,#3);eltwise(relu)", "binary(mul,sample_channel,#2)",
+                "binary(add,channel,#1);eltwise(linear,alpha=2,beta=3);sum(#3,scale=2);"
+                "binary(sub,scalar,#0)"}) {
+            Check(Desc(2, channels, pixels, blocked, text), isa, pool, 0.);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Eltwise, ManyTasks) {
+  ThreadPool pool(2);
+  for (Isa isa : TestIsas()) {
+    for (bool blocked : {true, false}) {
+      const EltwiseDesc desc = Desc(3, 19, 3001, blocked,
+                                    "binary(add,channel,#1);binary(max,sample_channel,#2);"
+                                    "binary(mul,tensor,#3)");
+      EXPECT_GT(Plan(desc, isa).tasks, 2);
+      Check(desc, isa, pool, 0.);
+    }
+  }
+}
+
+TEST(Eltwise, TailsStayZeroWhereFOfZeroIsNot) {
+  ThreadPool pool(1);
+  for (Isa isa : TestIsas()) {
+    for (const char* text :
+         {"eltwise(logistic)", "eltwise(exp)", "eltwise(soft_relu)", "eltwise(linear,beta=2)",
+          "eltwise(clip,alpha=1,beta=2)", "binary(div,channel,#1)", "eltwise(log)"}) {
+      const EltwiseDesc desc = Desc(2, 21, 9, true, text);
+      GuardedBuffer src(2 * 32 * 9), dst(2 * 32 * 9), channel(21);
+      src.Fill(NAN);  // tails included
+      channel.Fill(2.f);
+      const float* args[] = {nullptr, channel.data()};
+      RunEltwise(Plan(desc, isa), src.data(), args, dst.data(), pool);
+      for (size_t i = 0; i < dst.size(); ++i) {
+        const int64_t c = i / (16 * 9) % 2 * 16 + i % 16;
+        if (c < 21) continue;
+        EXPECT_EQ(dst[i], 0.f) << text << " on " << IsaName(isa) << ", element " << i;
+      }
+    }
+  }
+}
+
+TEST(Eltwise, DstMayBeSrcOrTheSumOperand) {
+  ThreadPool pool(2);
+  const EltwiseDesc desc =
+      Desc(2, 20, 700, true, "eltwise(square);sum(#0,scale=3);binary(sub,tensor,#1)");
+  const int64_t elements = 2 * 32 * 700;
+  GuardedBuffer src(elements), sum(elements), expected(elements);
+  FillTensor(desc, 1, &src);
+  FillTensor(desc, 2, &sum);
+  const float* args[] = {sum.data(), src.data()};
+  EltwiseRef(desc, src.data(), args, expected.data());
+  for (Isa isa : TestIsas()) {
+    for (bool over_src : {true, false}) {
+      GuardedBuffer a(elements), b(elements);
+      memcpy(a.data(), src.data(), elements * sizeof(float));
+      memcpy(b.data(), sum.data(), elements * sizeof(float));
+      const float* in_place[] = {b.data(), a.data()};
+      float* dst = over_src ? a.data() : b.data();
+      RunEltwise(Plan(desc, isa), a.data(), in_place, dst, pool);
+      EXPECT_EQ(memcmp(dst, expected.data(), elements * sizeof(float)), 0) << IsaName(isa);
+    }
+  }
+}
+
+TEST(Eltwise, EmptyTensorsAndBadSizes) {
+  ThreadPool pool(1);
+  const EltwiseDesc empty = Desc(0, 5, 9, true, "eltwise(relu)");
+  EXPECT_EQ(Plan(empty, Isa::kGeneric).tasks, 0);
+  RunEltwise(Plan(empty, Isa::kGeneric), nullptr, nullptr, nullptr, pool);
+  EltwisePlan plan;
+  EXPECT_EQ(MakeEltwisePlan(Desc(1, 0, 9, true, ""), Isa::kGeneric, &plan),
+            "element-wise work on n = 1, channels = 0, pixels = 9: channels must be 1 or more, the "
+            "others 0 or more");
+}
+
+}  // namespace
+}  // namespace bd

@@ -1,0 +1,213 @@
+// The kernels of post_ops_inl.h against the definition, on every ISA.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cc/core/post_ops/post_ops_bind.h"
+#include "cc/core/post_ops/post_ops_ref.h"
+#include "tests/cc/core/post_ops/post_ops_kernel.h"
+#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+constexpr int64_t kBlock = 16;
+
+PostOpChain Chain(const std::string& text) {
+  PostOpChain chain;
+  std::string error;
+  EXPECT_TRUE(PostOpChain::Parse(text, &chain, &error)) << error;
+  return chain;
+}
+
+// Four operands of exactly the size that each shape has: args[0] scalar, [1]
+// channel, [2] sample_channel, [3] tensor, as integers.
+struct Operands {
+  Operands(int64_t channels, int64_t sample_channels, int64_t elements)
+      : buffers{std::make_unique<GuardedBuffer>(1), std::make_unique<GuardedBuffer>(channels),
+                std::make_unique<GuardedBuffer>(sample_channels),
+                std::make_unique<GuardedBuffer>(elements)} {
+    for (int k = 0; k < 4; ++k) {
+      buffers[k]->FillIntegers(3 + k);
+      args[k] = buffers[k]->data();
+    }
+  }
+  std::unique_ptr<GuardedBuffer> buffers[4];
+  const float* args[4];
+};
+
+void ExpectNear(float got, double exact, double ulps, const std::string& what) {
+  if (std::isnan(exact) || std::isinf(exact)) {
+    EXPECT_EQ(std::isnan(got), std::isnan(exact)) << what;
+    if (std::isinf(exact)) {
+      EXPECT_EQ(got, static_cast<float>(exact)) << what;
+    }
+    return;
+  }
+  EXPECT_NEAR(got, exact, ulps * std::ldexp(std::fabs(exact), -23) + 1e-44) << what;
+}
+
+// One channel block of a blocked tensor [2 samples, blocks, count pixels, 16]:
+// the last block of the second sample.
+void CheckBlocked(Isa isa, const std::string& text, int64_t channels, int count, double ulps) {
+  const int64_t blocks = (channels + kBlock - 1) / kBlock, block = 2 * blocks - 1;
+  Operands operands(channels, 2 * blocks * kBlock, 2 * blocks * count * kBlock);
+  const PostOpChain chain = Chain(text);
+  const BoundPostOps bound(chain, channels, operands.args);
+  const int64_t offset = block * count * kBlock, channel = (blocks - 1) * kBlock;
+  const int valid = static_cast<int>(channels - channel);
+
+  GuardedBuffer tile(count * kBlock);
+  tile.FillIntegers(5);
+  for (int64_t i = 0; i < count * kBlock; ++i) {
+    if (i % kBlock >= valid) tile[i] = NAN;  // the tail is cleared whatever it holds
+  }
+  const std::vector<float> src(tile.begin(), tile.end());
+  PostOpsKernelsFor(isa).blocked(*bound.program(), tile.data(), count, offset, channel,
+                                 block * kBlock, valid);
+  for (int64_t i = 0; i < count * kBlock; ++i) {
+    const int64_t lane = i % kBlock;
+    const double exact = lane >= valid ? 0.
+                                       : ApplyPostOpsRef(chain, src[i], operands.args, offset + i,
+                                                         channel + lane, block * kBlock + lane);
+    ExpectNear(tile[i], exact, ulps,
+               text + ", blocked, " + IsaName(isa) + ", channels " + std::to_string(channels) +
+                   ", element " + std::to_string(i) + ", src " + std::to_string(src[i]));
+  }
+}
+
+// A row of `count` floats of the second sample of an NHWC tensor.
+void CheckPlain(Isa isa, const std::string& text, int64_t channels, int64_t first, int64_t count,
+                double ulps) {
+  Operands operands(channels, 2 * channels, first + count + 7);
+  const PostOpChain chain = Chain(text);
+  const BoundPostOps bound(chain, channels, operands.args);
+  for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
+    GuardedBuffer row(count, guard);
+    row.FillIntegers(5);
+    const std::vector<float> src(row.begin(), row.end());
+    PostOpsKernelsFor(isa).plain(*bound.program(), row.data(), count, 7 + first, first, channels,
+                                 channels);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t c = (first + i) % channels;
+      const double exact =
+          ApplyPostOpsRef(chain, src[i], operands.args, 7 + first + i, c, channels + c);
+      ExpectNear(row[i], exact, ulps,
+                 text + ", plain, " + IsaName(isa) + ", channels " + std::to_string(channels) +
+                     ", first " + std::to_string(first) + ", element " + std::to_string(i));
+    }
+  }
+}
+
+void CheckAll(const std::string& text, double ulps) {
+  for (Isa isa : TestIsas()) {
+    for (int64_t channels : {1, 3, 8, 15, 16, 17, 33}) {
+      for (int count : {1, 2, 7}) CheckBlocked(isa, text, channels, count, ulps);
+      for (int64_t count : {1, 5, 16, 31, 200, 700}) {
+        CheckPlain(isa, text, channels, 0, count, ulps);
+        CheckPlain(isa, text, channels, channels - 1, count, ulps);
+      }
+    }
+  }
+}
+
+TEST(PostOpsApply, ExactAlgorithmsOnIntegers) {
+  for (const char* text :
+       {"", "eltwise(relu)", "eltwise(relu,alpha=2)", "eltwise(leaky_relu,alpha=0.25,scale=2)",
+        "eltwise(relu6)", "eltwise(bounded_relu,alpha=4)", "eltwise(clip,alpha=-3,beta=5)",
+        "eltwise(square)", "eltwise(abs,scale=-0.5)", "eltwise(linear,alpha=3,beta=-2)",
+        "eltwise(linear,alpha=0.25);eltwise(round)", "eltwise(hard_sigmoid,alpha=0.125,beta=0.5)",
+        "eltwise(hard_swish,alpha=0.25,beta=0.5)", "eltwise(pow,alpha=3,beta=0)"}) {
+    CheckAll(text, 0.);
+  }
+}
+
+TEST(PostOpsApply, OperandsOfEveryShapeOnIntegers) {
+  CheckAll("sum(#3,scale=2)", 0.);
+  for (const char* alg : {"add", "sub", "mul", "max", "min"}) {
+    for (const char* operand : {"scalar,#0", "channel,#1", "sample_channel,#2", "tensor,#3"}) {
+      CheckAll("binary(" + std::string(alg) + "," + operand + ")", 0.);
+    }
+  }
+  CheckAll("eltwise(square);binary(add,tensor,#3);eltwise(linear,beta=1000);binary(div,channel,#1)",
+           1.);
+}
+
+// The bounds of cc/simd/math.h plus the rounding of the scale.
+TEST(PostOpsApply, SmoothAlgorithms) {
+  for (const char* text :
+       {"eltwise(elu,alpha=0.3)", "eltwise(tanh,scale=3)", "eltwise(sqrt)", "eltwise(soft_relu)",
+        "eltwise(logistic)", "eltwise(exp,scale=0.1)", "eltwise(gelu_tanh)", "eltwise(gelu_erf)",
+        "eltwise(swish)", "eltwise(swish,alpha=1.702)", "eltwise(mish)", "eltwise(log)",
+        "eltwise(pow,alpha=0.7,beta=3)", "eltwise(pow,beta=0.5)"}) {
+    CheckAll(text, 8.);
+  }
+}
+
+TEST(PostOpsApply, LongChain) {
+  CheckAll(
+      "binary(add,channel,#1);eltwise(relu);binary(mul,sample_channel,#2);sum(#3,scale=-1);"
+      "binary(max,scalar,#0);eltwise(linear,alpha=2,beta=1);eltwise(clip,alpha=-50,beta=60)",
+      0.);
+}
+
+TEST(PostOpsApply, NanStaysNan) {
+  const float nan_arg[kBlock] = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
+                                 NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+  const float one_arg[kBlock] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  const float* args[] = {nan_arg, one_arg};
+  std::vector<std::string> texts;
+  for (int i = 0; i <= static_cast<int>(EltwiseAlg::kRound); ++i) {
+    PostOpChain chain;
+    PostOp op = EltwisePostOp(static_cast<EltwiseAlg>(i));
+    if (op.eltwise == EltwiseAlg::kPow) op.beta = 2.f;
+    chain.Append(op);
+    texts.push_back(chain.ToString());
+  }
+  for (const char* alg : {"add", "sub", "mul", "div", "max", "min"}) {
+    for (const char* operand : {"#0", "#1"}) {
+      texts.push_back("binary(" + std::string(alg) + ",channel," + operand + ")");
+    }
+  }
+  for (Isa isa : TestIsas()) {
+    for (const std::string& text : texts) {
+      const PostOpChain chain = Chain(text);
+      const BoundPostOps bound(chain, kBlock, args);
+      const bool nan_operand = text.find("#0") != std::string::npos;
+      std::vector<float> tile(kBlock, nan_operand ? 1.f : NAN);
+      PostOpsKernelsFor(isa).blocked(*bound.program(), tile.data(), 1, 0, 0, 0, 16);
+      for (float x : tile) EXPECT_TRUE(std::isnan(x)) << text << " on " << IsaName(isa);
+    }
+  }
+}
+
+// dst = s_linear * (alpha * (s_sum * dst + s_tanh * tanh(s_conv * conv)) + beta)
+TEST(PostOpsApply, TanhSumLinearOfTheReference) {
+  const float s_conv = 0.125f, s_tanh = 0.75f, s_sum = -1.5f, s_linear = 2.5f, alpha = 0.3f,
+              beta = -0.7f;
+  const PostOpChain chain = Chain(
+      "eltwise(linear,alpha=0.125);eltwise(tanh,scale=0.75);sum(#0,scale=-1.5);"
+      "eltwise(linear,alpha=0.3,beta=-0.7,scale=2.5)");
+  for (Isa isa : TestIsas()) {
+    GuardedBuffer dst(3 * kBlock), conv(3 * kBlock);
+    dst.FillIntegers(1);
+    conv.FillIntegers(2);
+    const std::vector<float> acc(conv.begin(), conv.end());
+    const float* args[] = {dst.data()};
+    const BoundPostOps bound(chain, kBlock, args);
+    PostOpsKernelsFor(isa).blocked(*bound.program(), conv.data(), 3, 0, 0, 0, 16);
+    for (int i = 0; i < 3 * kBlock; ++i) {
+      const double inner = static_cast<double>(s_sum) * dst[i] +
+                           s_tanh * std::tanh(static_cast<double>(s_conv) * acc[i]);
+      EXPECT_NEAR(conv[i], s_linear * (alpha * inner + beta), 1e-6 * (1. + std::fabs(inner)))
+          << IsaName(isa) << ", element " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bd
