@@ -1,0 +1,145 @@
+// Convolution: ConvDesc -> ConvPlan (immutable) -> PackConvWeights, RunConv.
+//
+//   conv_plan.cc     what to run: form, blocking, splits, scratch size
+//   conv_pack.cc     HWIO weights -> the order the kernels read them in
+//   conv_driver.cc   tasks over threads, source strips, calls of kernels
+//   conv_kernel.cc   per-ISA micro-kernels; conv_kernel.h is their contract
+//   conv_ref.cc      the definition, in double, for tests
+#ifndef CC_CORE_CONV_CONV_H_
+#define CC_CORE_CONV_CONV_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cc/base/isa.h"
+#include "cc/base/thread_pool.h"
+#include "cc/core/post_ops/post_ops.h"
+#include "cc/layout/layout.h"
+
+namespace bd {
+
+enum class ConvAlgorithm { kAuto, kDirect, kWinograd };
+
+// The convolution asked for. Padding is resolved (cc/layout/window.h); weights
+// are HWIO [kh, kw, ic / groups, oc]. src is [n, ih, iw, ic] or nChw16c of the
+// same logical shape, dst likewise.
+struct ConvDesc {
+  int64_t n = 1, ic = 1, ih = 1, iw = 1;
+  int64_t oc = 1, oh = 1, ow = 1;
+  int64_t kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1;
+  int64_t pad_top = 0, pad_left = 0;
+  int64_t groups = 1;
+  Layout src_layout = Layout::nChw16c;
+  Layout dst_layout = Layout::nChw16c;
+  ConvAlgorithm algorithm = ConvAlgorithm::kAuto;
+  PostOpChain post_ops;
+};
+
+// How the multiply-adds are organised.
+enum class ConvForm {
+  kTile,       // register tiles over a blocked source
+  kPlainTile,  // register tiles over an NHWC source (first layers)
+  kDot,        // few output channels: lanes run over input channels
+  kDepthwise,  // one input and one output channel a group
+  kWinograd,   // F(m x m, 3x3): register tiles in the transformed domain
+};
+
+// Order of packed weights; equal packings of one weight can be shared.
+struct ConvPacking {
+  ConvForm form = ConvForm::kTile;
+  int group_blocks = 1;  // output blocks a register tile covers
+  int winograd_m = 0;    // output tile of kWinograd: 2 or 4
+  bool operator==(const ConvPacking& o) const {
+    return form == o.form && group_blocks == o.group_blocks && winograd_m == o.winograd_m;
+  }
+};
+
+// Output blocks that one register tile computes, and the input they need.
+struct OutputGroup {
+  int64_t first_block, blocks;    // output blocks
+  int64_t icb_begin, icb_end;     // input blocks that reach them
+  int64_t weights_offset;         // floats into the packed weights
+};
+
+// Chain split into what the tile does in registers and the rest.
+struct ConvEpilogue {
+  OperandRef bias;      // input < 0: none
+  OperandRef sum;       // accumulated before the rest; input < 0: none
+  float sum_scale = 1.f;
+  bool clamp = false;
+  float lo = 0.f, hi = 0.f;
+  PostOpChain rest;     // empty, or what runs on the tile before the store
+};
+
+struct ConvPlan {
+  ConvDesc desc;
+  Isa isa = Isa::kGeneric;
+  int threads = 1;
+  ConvPacking packing;
+  ConvEpilogue epilogue;
+
+  int64_t icb = 0, ocb = 0;  // channel blocks of src and dst
+  std::vector<OutputGroup> groups;
+  int64_t packed_floats = 0;
+
+  // A strip is a range of output pixels of one image whose source is brought
+  // into per-thread scratch (or read in place). A task is a strip times a range
+  // of output groups; K runs in chunks of icb_chunk source blocks.
+  bool in_place = false;     // 1x1, stride 1, no padding: tiles read src itself
+  int64_t strip_pixels = 0;  // whole rows unless in_place
+  int64_t strips = 0;        // an image
+  int64_t group_splits = 1;
+  int64_t icb_chunk = 0;
+  int64_t tasks = 0;
+
+  // Taps of one K chunk, in the order weights are packed.
+  std::vector<int64_t> tap_offsets;
+  int64_t taps_per_block = 1;
+  int64_t tap_length = 16;
+  int64_t px_stride = 16;
+  // A strip holds, a source block and a kernel column, rows_per_column rows;
+  // phase_row[p] is the first row of source rows r with r % sh == p.
+  int64_t strip_rows = 0, rows_per_column = 0;
+  std::vector<int64_t> phase_row;
+
+  // kWinograd: tiles_h x tiles_w tiles an image; tiles of all images in blocks of
+  // tile_block. `by_stage`: threads share a block and meet after each stage;
+  // otherwise each thread takes blocks of its own.
+  int64_t tiles_h = 0, tiles_w = 0, tile_block = 0;
+  bool by_stage = false;
+
+  int64_t strip_floats = 0;  // scratch a thread
+  int64_t row_floats = 0;    // scratch a thread, plain dst
+  int64_t bias_floats = 0;   // scratch a call
+  int64_t scratch_bytes() const {
+    return 4 * ((by_stage ? 1 : threads) * (strip_floats + row_floats) + bias_floats) + 64;
+  }
+  // "direct", "direct_plain", "dot", "depthwise", "winograd2x2" or "winograd4x4"
+  const char* algorithm_name() const;
+};
+
+// Fills *plan; returns an empty string or one line saying what is wrong.
+std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* plan);
+
+// `packed` holds plan.packed_floats floats, 64-byte aligned.
+void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
+
+struct ConvBuffers {
+  const float* src = nullptr;
+  const float* packed = nullptr;
+  const float* const* args = nullptr;  // base pointers of the post-op inputs
+  float* dst = nullptr;
+  void* scratch = nullptr;  // plan.scratch_bytes(), any alignment
+};
+
+// `pool.num_threads()` must equal plan.threads.
+void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool);
+
+// The definition: double accumulation over plain loops, chain included.
+void ConvRef(const ConvDesc& desc, const float* src, const float* hwio, const float* const* args,
+             float* dst);
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_CONV_H_

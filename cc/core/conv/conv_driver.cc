@@ -1,0 +1,317 @@
+// Runs a ConvPlan: tasks over the pool, strips into scratch, kernels over them.
+#include <algorithm>
+#include <cstring>
+
+#include "cc/core/conv/conv.h"
+#include "cc/core/conv/conv_depthwise_kernel.h"
+#include "cc/core/conv/conv_kernel.h"
+#include "cc/core/conv/conv_run.h"
+#include "cc/core/conv/conv_winograd.h"
+#include "cc/core/post_ops/post_ops_bind.h"
+
+namespace bd {
+namespace {
+
+// A task's share: output pixels [begin, end) of image n, output groups
+// [group_begin, group_end).
+struct TaskRange {
+  int64_t n, begin, end, group_begin, group_end;
+};
+
+TaskRange Locate(const ConvRun& run, int64_t task) {
+  const ConvPlan& plan = run.plan;
+  const int64_t split = task % plan.group_splits;
+  const int64_t strip = task / plan.group_splits % plan.strips;
+  const int64_t count = static_cast<int64_t>(plan.groups.size());
+  TaskRange r;
+  r.n = task / plan.group_splits / plan.strips;
+  r.begin = strip * plan.strip_pixels;
+  r.end = std::min(run.plane(), r.begin + plan.strip_pixels);
+  r.group_begin = count * split / plan.group_splits;
+  r.group_end = count * (split + 1) / plan.group_splits;
+  return r;
+}
+
+// Copies the rows that output rows [h0, h0 + rows) need of source blocks
+// [b0, b1) into the strip, one copy a kernel column so that pixels of
+// neighbouring rows follow each other for every tap.
+void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t b0, int64_t b1,
+               float* strip) {
+  const ConvPlan& plan = run.plan;
+  const ConvDesc& d = run.d;
+  const int64_t row = d.ow * kBlock;
+  for (int64_t b = b0; b < b1; ++b) {
+    const float* block = run.buffers.src + (n * plan.icb + b) * d.ih * d.iw * kBlock;
+    for (int64_t w = 0; w < d.kw; ++w, strip += plan.rows_per_column * row) {
+      for (int64_t phase = 0; phase < d.sh; ++phase) {
+        const int64_t unused = plan.strip_rows - rows;  // the last strip may be shorter
+        const int64_t depth = plan.phase_row[phase + 1] - plan.phase_row[phase] - unused;
+        for (int64_t q = 0; q < depth; ++q) {
+          const int64_t ih = (h0 + q) * d.sh + phase - d.pad_top;
+          GatherArgs a;
+          a.src = ih >= 0 && ih < d.ih ? block + ih * d.iw * kBlock : nullptr;
+          a.dst = strip + (plan.phase_row[phase] + q) * row;
+          a.px = d.ow;
+          a.first = w * d.dw - d.pad_left;
+          a.stride = d.sw;
+          a.size = d.iw;
+          run.kernels.gather(a);
+        }
+      }
+    }
+  }
+}
+
+// The same for an NHWC source: padded rows, pixels as they are.
+void FillPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, float* strip) {
+  const ConvDesc& d = run.d;
+  const int64_t width = (d.ow - 1) * d.sw + (d.kw - 1) * d.dw + 1;
+  const int64_t count = (rows - 1) * d.sh + (d.kh - 1) * d.dh + 1;
+  const int64_t left = std::min(d.pad_left, width);
+  const int64_t inside = std::max<int64_t>(0, std::min(d.iw, width - left));
+  for (int64_t r = 0; r < count; ++r, strip += width * d.ic) {
+    const int64_t ih = h0 * d.sh + r - d.pad_top;
+    if (ih < 0 || ih >= d.ih) {
+      std::memset(strip, 0, width * d.ic * sizeof(float));
+      continue;
+    }
+    const float* src = run.buffers.src + (n * d.ih + ih) * d.iw * d.ic;
+    std::memset(strip, 0, left * d.ic * sizeof(float));
+    std::memcpy(strip + left * d.ic, src, inside * d.ic * sizeof(float));
+    std::memset(strip + (left + inside) * d.ic, 0, (width - left - inside) * d.ic * sizeof(float));
+  }
+}
+
+// Where a task's tiles go: its first pixel of output block `first_block`, and the
+// distance of blocks. dst itself, or scratch where dst is plain.
+struct TileTarget {
+  float* base;
+  int64_t first_block, block_stride;
+};
+
+// All tiles of one K chunk of a task: source blocks [b0, b1), output groups
+// [g0, g1), the task's pixels, the first of which the taps see at `src`.
+void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
+              int64_t b1, const float* src, const TileTarget& target) {
+  const ConvPlan& plan = run.plan;
+  const ConvDesc& d = run.d;
+  const bool plain_src = plan.packing.form == ConvForm::kPlainTile;
+  // Pixels of neighbouring rows follow each other in a strip of blocks and in
+  // place, so all of them are one segment; in a plain strip each row is one.
+  const int64_t pixels = r.end - r.begin;
+  const int64_t segments = plain_src && !plan.in_place ? pixels / d.ow : 1;
+  const int64_t segment_pixels = pixels / segments;
+  const int64_t segment_floats = d.sh * ((d.ow - 1) * d.sw + (d.kw - 1) * d.dw + 1) * d.ic;
+  TileArgs a = {};
+  a.tap_offsets = plan.tap_offsets.data();
+  a.tap_length = plan.tap_length;
+  a.px_stride = plan.px_stride;
+  const bool partial = !plain_src && b1 == plan.icb && d.ic % kBlock != 0;
+  a.taps = plain_src ? static_cast<int64_t>(plan.tap_offsets.size())
+                     : (b1 - b0 - partial) * plan.taps_per_block;
+  a.tail_taps = partial ? plan.taps_per_block : 0;
+  a.tail_length = d.ic % kBlock;
+  a.dst_block_stride = target.block_stride;
+  for (int64_t g = g0; g < g1; ++g) {
+    const OutputGroup& group = plan.groups[g];
+    const bool first = b0 == group.icb_begin, last = b1 == group.icb_end;
+    const int64_t channel = group.first_block * kBlock;
+    const int64_t k_step = plan.taps_per_block * kBlock * group.blocks * kBlock;
+    a.weights = run.buffers.packed + group.weights_offset + (b0 - group.icb_begin) * k_step;
+    const float* next =
+        g + 1 < g1 ? a.weights + plan.groups[g + 1].weights_offset - group.weights_offset
+                   : a.weights;
+    const auto kernel = plain_src ? run.kernels.plain_tile[group.blocks - 1]
+                                  : run.kernels.tile[group.blocks - 1];
+    TileEpilogue& e = a.epilogue;
+    e = run.epilogue;
+    e.bias = first && run.bias != nullptr ? run.bias + channel : nullptr;
+    e.clamp &= last;
+    if (!last) e.program = nullptr;
+    e.channel = channel;
+    e.sample_channel = r.n * plan.ocb * kBlock + channel;
+    e.valid_lanes = static_cast<int32_t>(
+        std::min(kBlock, d.oc - (group.first_block + group.blocks - 1) * kBlock));
+    float* dst = target.base + (group.first_block - target.first_block) * target.block_stride;
+    const int64_t dst_offset =  // in the whole tensor, where dst is blocked
+        ((r.n * plan.ocb + group.first_block) * run.plane() + r.begin) * kBlock;
+    for (int64_t s = 0; s < segments; ++s) {
+      ForTiles(segment_pixels, run.kernels.tile_pixels, [&](int64_t p, int64_t px) {
+        const int64_t at = (s * segment_pixels + p) * kBlock;
+        a.src = src + s * segment_floats + p * plan.px_stride;
+        a.dst = dst + at;
+        a.prefetch = s + 1 == segments && p + px == segment_pixels ? next : a.weights;
+        e.dst_offset = dst_offset + at;
+        if (!first) {
+          e.acc_in = a.dst;
+          e.acc_scale = 1.f;
+        } else if (run.sum != nullptr) {
+          e.acc_in = run.sum + e.dst_offset;
+          e.acc_scale = plan.epilogue.sum_scale;
+        }
+        kernel[px - 1](a);
+      });
+    }
+  }
+}
+
+// Brings source blocks [b0, b1) of a task within reach of the taps.
+const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread) {
+  const ConvDesc& d = run.d;
+  const bool plain_src = run.plan.packing.form == ConvForm::kPlainTile;
+  if (run.plan.in_place && plain_src) {
+    return run.buffers.src + (r.n * d.ih * d.iw + r.begin) * d.ic;
+  }
+  if (run.plan.in_place) {
+    return run.buffers.src + ((run.plan.icb * r.n + b0) * d.ih * d.iw + r.begin) * kBlock;
+  }
+  const int64_t h0 = r.begin / d.ow, rows = (r.end - r.begin) / d.ow;
+  float* strip = run.Strip(thread);
+  if (plain_src) {
+    FillPlainStrip(run, r.n, h0, rows, strip);
+  } else {
+    FillStrip(run, r.n, h0, rows, b0, b1, strip);
+  }
+  return strip;
+}
+
+// Rows of a plain dst with the chain; `blocks` null: they are in `row` already.
+void StorePlain(const ConvRun& run, const TaskRange& r, const float* blocks, float* row) {
+  const std::vector<OutputGroup>& groups = run.plan.groups;
+  const OutputGroup& last = groups[r.group_end - 1];
+  PlainStoreArgs s;
+  s.blocks = blocks;
+  s.row = row;
+  s.px = r.end - r.begin;
+  s.first = groups[r.group_begin].first_block * kBlock;
+  s.count = std::min(run.d.oc, (last.first_block + last.blocks) * kBlock) - s.first;
+  s.channels = run.d.oc;
+  s.program = run.plain_program;
+  s.dst_offset = (r.n * run.plane() + r.begin) * run.d.oc;
+  s.sample_offset = r.n * run.d.oc;
+  s.dst = run.buffers.dst + s.dst_offset;
+  run.kernels.plain_store(s);
+}
+
+void TileTask(const ConvRun& run, int64_t task, int thread) {
+  const TaskRange r = Locate(run, task);
+  const ConvPlan& plan = run.plan;
+  const bool plain_dst = run.d.dst_layout == Layout::nhwc;
+  float* blocks = run.Row(thread);
+  const int64_t px = r.end - r.begin;
+  const TileTarget target =
+      plain_dst ? TileTarget{blocks, plan.groups[r.group_begin].first_block, px * kBlock}
+                : TileTarget{run.buffers.dst + (r.n * plan.ocb * run.plane() + r.begin) * kBlock, 0,
+                             run.plane() * kBlock};
+  // Output groups that read the same source share its strip: all of them, but
+  // for grouped convolution, where each reads blocks of its own.
+  const bool shared = run.d.groups == 1 || plan.packing.form == ConvForm::kPlainTile;
+  const int64_t together = shared ? r.group_end - r.group_begin : 1;
+  for (int64_t g = r.group_begin; g < r.group_end; g += together) {
+    const OutputGroup& group = plan.groups[g];
+    for (int64_t b0 = group.icb_begin; b0 < group.icb_end; b0 += plan.icb_chunk) {
+      const int64_t b1 = std::min(group.icb_end, b0 + plan.icb_chunk);
+      RunChunk(run, r, g, g + together, b0, b1, SourceFor(run, r, b0, b1, thread), target);
+    }
+  }
+  if (plain_dst) StorePlain(run, r, blocks, blocks + plan.strip_pixels * plan.ocb * kBlock);
+}
+
+void DotTask(const ConvRun& run, int64_t task, int thread) {
+  const TaskRange r = Locate(run, task);
+  DotArgs a;
+  a.src = SourceFor(run, r, 0, run.plan.icb, thread);
+  a.tap_offsets = run.plan.tap_offsets.data();
+  a.taps = static_cast<int64_t>(run.plan.tap_offsets.size());
+  a.weights = run.buffers.packed;
+  a.px = r.end - r.begin;
+  a.oc = run.d.oc;
+  a.bias = run.bias;
+  a.dst = run.Row(thread);
+  run.kernels.dot(a);
+  StorePlain(run, r, nullptr, a.dst);
+}
+
+// Rows [begin, end) of the n * icb * oh output rows.
+void DepthwiseTask(const ConvRun& run, int64_t begin, int64_t end) {
+  const ConvPlan& plan = run.plan;
+  const ConvDesc& d = run.d;
+  const DepthwiseKernels& kernels = DepthwiseKernelsFor(plan.isa);
+  const float* rows[kMaxDepthwiseRows];
+  DepthwiseArgs a = {rows, nullptr, d.kh, d.kw, d.sw, d.dw, d.pad_left, d.iw, d.ow, nullptr, {}};
+  for (int64_t at = begin; at < end; ++at) {
+    const int64_t block = at / d.oh, h = at % d.oh;  // block counts over n and icb
+    const int64_t channel = block % plan.icb * kBlock;
+    const float* src = run.buffers.src + block * d.ih * d.iw * kBlock;
+    for (int64_t k = 0; k < d.kh; ++k) {
+      const int64_t ih = h * d.sh + k * d.dh - d.pad_top;
+      rows[k] = ih >= 0 && ih < d.ih ? src + ih * d.iw * kBlock : nullptr;
+    }
+    const int64_t offset = at * d.ow * kBlock;
+    a.weights = run.buffers.packed + channel * d.kh * d.kw;
+    a.dst = run.buffers.dst + offset;
+    TileEpilogue& e = a.epilogue;
+    e = run.epilogue;
+    e.bias = run.bias != nullptr ? run.bias + channel : nullptr;
+    if (run.sum != nullptr) {
+      e.acc_in = run.sum + offset;
+      e.acc_scale = plan.epilogue.sum_scale;
+    }
+    e.dst_offset = offset;
+    e.channel = channel;
+    e.sample_channel = block * kBlock;
+    e.valid_lanes = static_cast<int32_t>(std::min(kBlock, d.oc - channel));
+    kernels.row(a);
+  }
+}
+
+const float* Resolve(const ConvBuffers& buffers, const OperandRef& ref) {
+  return ref.input < 0 ? nullptr : buffers.args[ref.input] + ref.offset;
+}
+
+}  // namespace
+
+void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {
+  const ConvDesc& d = plan.desc;
+  if (d.n * d.oh * d.ow * d.oc == 0) return;
+  float* scratch = reinterpret_cast<float*>(
+      (reinterpret_cast<uintptr_t>(buffers.scratch) + 63) & ~uintptr_t{63});
+  const float* bias = Resolve(buffers, plan.epilogue.bias);
+  if (plan.bias_floats > 0) {
+    std::memcpy(scratch, bias, d.oc * sizeof(float));
+    std::fill(scratch + d.oc, scratch + plan.bias_floats, 0.f);
+    bias = scratch;
+  }
+  BoundPostOps rest(plan.epilogue.rest, d.oc, buffers.args);
+  const PostOpProgram* program = plan.epilogue.rest.len() > 0 ? rest.program() : nullptr;
+  const bool plain_dst = d.dst_layout == Layout::nhwc;
+  TileEpilogue epilogue = {};
+  epilogue.clamp = plan.epilogue.clamp;
+  epilogue.lo = plan.epilogue.lo;
+  epilogue.hi = plan.epilogue.hi;
+  epilogue.program = plain_dst ? nullptr : program;
+  const ConvRun run{plan,    d,
+                    ConvKernelsFor(plan.isa),
+                    buffers, bias,
+                    Resolve(buffers, plan.epilogue.sum),
+                    epilogue,
+                    plain_dst ? program : nullptr,
+                    scratch + plan.bias_floats};
+  switch (plan.packing.form) {
+    case ConvForm::kTile:
+    case ConvForm::kPlainTile:
+      return pool.ParallelFor(plan.tasks, [&](int64_t t, int thread) { TileTask(run, t, thread); });
+    case ConvForm::kDot:
+      return pool.ParallelFor(plan.tasks, [&](int64_t t, int thread) { DotTask(run, t, thread); });
+    case ConvForm::kWinograd:
+      return RunWinograd(run, pool);
+    case ConvForm::kDepthwise: {
+      const int64_t rows = d.n * plan.icb * d.oh;
+      return pool.ParallelFor(plan.tasks, [&](int64_t t, int) {
+        DepthwiseTask(run, rows * t / plan.tasks, rows * (t + 1) / plan.tasks);
+      });
+    }
+  }
+}
+
+}  // namespace bd

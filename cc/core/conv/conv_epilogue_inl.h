@@ -1,0 +1,91 @@
+// TileEpilogue in registers; included by the per-ISA convolution kernels only.
+#ifndef CC_CORE_CONV_CONV_EPILOGUE_INL_H_
+#define CC_CORE_CONV_CONV_EPILOGUE_INL_H_
+
+#include "cc/core/conv/conv_epilogue.h"
+#include "cc/core/post_ops/post_ops_inl.h"
+#include "cc/simd/vec.h"
+
+#define BD_UNROLL _Pragma("GCC unroll 32")
+
+namespace bd::BD_ISA {
+namespace {
+
+// acc[p][b * kVecsPerBlock + v] for kPx pixels of kBlocks blocks.
+template <int kBlocks, int kPx>
+struct Accumulators {
+  static constexpr int kVecs = kBlocks * kVecsPerBlock;
+  Vec acc[kPx][kVecs];
+
+  // bias + acc_scale * acc_in
+  inline __attribute__((always_inline)) void Start(const TileEpilogue& e, int64_t block_stride) {
+    if (e.bias != nullptr) {
+      BD_UNROLL
+      for (int v = 0; v < kVecs; ++v) {
+        const Vec bias = Load(e.bias + v * kLanes);
+        BD_UNROLL
+        for (int p = 0; p < kPx; ++p) acc[p][v] = bias;
+      }
+    } else {
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) {
+        BD_UNROLL
+        for (int v = 0; v < kVecs; ++v) acc[p][v] = Zero();
+      }
+    }
+    if (e.acc_in == nullptr) return;
+    const Vec scale = Set1(e.acc_scale);
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) {
+      BD_UNROLL
+      for (int v = 0; v < kVecs; ++v) {
+        const float* in =
+            e.acc_in + (v / kVecsPerBlock) * block_stride + p * kBlock + v % kVecsPerBlock * kLanes;
+        acc[p][v] = Fma(scale, Load(in), acc[p][v]);
+      }
+    }
+  }
+
+  inline __attribute__((always_inline)) void Finish(const TileEpilogue& e, float* dst,
+                                                    int64_t block_stride) {
+    if (e.program != nullptr) return RunProgram(e, dst, block_stride);
+    if (e.clamp) {
+      const Vec lo = Set1(e.lo), hi = Set1(e.hi);
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) {
+        BD_UNROLL
+        for (int v = 0; v < kVecs; ++v) acc[p][v] = Min(hi, Max(lo, acc[p][v]));
+      }
+    }
+    StoreTo(dst, block_stride);
+  }
+
+ private:
+  inline __attribute__((always_inline)) void StoreTo(float* dst, int64_t block_stride) {
+    BD_UNROLL
+    for (int v = 0; v < kVecs; ++v) {
+      float* out = dst + (v / kVecsPerBlock) * block_stride + v % kVecsPerBlock * kLanes;
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) Store(out + p * kBlock, acc[p][v]);
+    }
+  }
+
+  inline __attribute__((always_inline)) void RunProgram(const TileEpilogue& e, float* dst,
+                                                        int64_t block_stride) {
+    alignas(64) float tile[kBlocks * kPx * kBlock];
+    StoreTo(tile, kPx * kBlock);
+    for (int b = 0; b < kBlocks; ++b) {
+      float* block = tile + b * kPx * kBlock;
+      ApplyPostOps(*e.program, block, kPx, e.dst_offset + b * block_stride, e.channel + b * kBlock,
+                   e.sample_channel + b * kBlock, b == kBlocks - 1 ? e.valid_lanes : kBlock);
+      for (int i = 0; i < kPx * kBlock; i += kLanes) {
+        Store(dst + b * block_stride + i, Load(block + i));
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
+#endif  // CC_CORE_CONV_CONV_EPILOGUE_INL_H_

@@ -1,0 +1,236 @@
+// Register tiles over taps, the few-channel dot form, strip gathering and the
+// plain store. Compiled once per ISA; the contract is conv_kernel.h.
+//
+// Tile sizes: blocks x pixels accumulators plus the weights vectors and one
+// broadcast must fit the registers, and pixels + blocks loads must hide behind
+// pixels * blocks multiply-adds:
+//   avx512   32 registers   2 blocks x 14 pixels = 28 accumulators
+//   avx2     16 registers   1 block (2 vectors) x 6 pixels = 12
+//   generic  16 registers   1 block (4 vectors) x 2 pixels = 8
+#include "cc/core/conv/conv_kernel.h"
+
+#include "cc/core/conv/conv_epilogue_inl.h"
+#include "cc/core/post_ops/post_ops_inl.h"
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kTileBlocks = 2;
+constexpr int kTilePixels = 14;
+#elif defined(__AVX2__)
+constexpr int kTileBlocks = 1;
+constexpr int kTilePixels = 6;
+#else
+constexpr int kTileBlocks = 1;
+constexpr int kTilePixels = 2;
+#endif
+
+// One run of `length` source floats against [length][kBlocks][16] weights.
+template <int kBlocks, int kPx>
+inline __attribute__((always_inline)) void MultiplyTap(Accumulators<kBlocks, kPx>& tile,
+                                                       const float* src, int64_t length,
+                                                       const float* w, const float* prefetch) {
+  constexpr int kVecs = kBlocks * kVecsPerBlock;
+#pragma GCC unroll 2
+  for (int64_t i = 0; i < length; ++i) {
+    Vec weights[kVecs];
+    BD_UNROLL
+    for (int v = 0; v < kVecs; ++v) weights[v] = Load(w + i * kBlocks * kBlock + v * kLanes);
+    BD_UNROLL
+    for (int b = 0; b < kBlocks; ++b) {
+      __builtin_prefetch(prefetch + (i * kBlocks + b) * kBlock, 0, 2);
+    }
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) {
+      const Vec x = Set1(src[p * kBlock + i]);
+      BD_UNROLL
+      for (int v = 0; v < kVecs; ++v) tile.acc[p][v] = Fma(x, weights[v], tile.acc[p][v]);
+    }
+  }
+}
+
+template <int kBlocks, int kPx>
+void Tile(const TileArgs& a) {
+  Accumulators<kBlocks, kPx> tile;
+  tile.Start(a.epilogue, a.dst_block_stride);
+  const float* w = a.weights;
+  const int64_t ahead = a.prefetch - a.weights;
+  const int64_t* offset = a.tap_offsets;
+  for (int64_t t = 0; t < a.taps; ++t) {
+    MultiplyTap<kBlocks, kPx>(tile, a.src + *offset++, kBlock, w, w + ahead);
+    w += kBlock * kBlocks * kBlock;
+  }
+  for (int64_t t = 0; t < a.tail_taps; ++t) {
+    MultiplyTap<kBlocks, kPx>(tile, a.src + *offset++, a.tail_length, w, w + ahead);
+    w += a.tail_length * kBlocks * kBlock;
+  }
+  tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
+}
+
+// The same for pixels any distance apart. Five bases, each with a scaled index
+// of 0, 1 or 2 strides, reach 14 pixels without a spilled pointer.
+template <int kBlocks, int kPx>
+void PlainTile(const TileArgs& a) {
+  constexpr int kVecs = kBlocks * kVecsPerBlock;
+  constexpr int kBases = (kPx + 2) / 3;
+  Accumulators<kBlocks, kPx> tile;
+  tile.Start(a.epilogue, a.dst_block_stride);
+  const float* w = a.weights;
+  const int64_t stride = a.px_stride;
+  for (int64_t t = 0; t < a.taps; ++t) {
+    const float* base[kBases];
+    BD_UNROLL
+    for (int j = 0; j < kBases; ++j) base[j] = a.src + a.tap_offsets[t] + 3 * j * stride;
+    for (int64_t i = 0; i < a.tap_length; ++i) {
+      Vec weights[kVecs];
+      BD_UNROLL
+      for (int v = 0; v < kVecs; ++v) weights[v] = Load(w + v * kLanes);
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) {
+        const Vec x = Set1(base[p / 3][p % 3 * stride]);
+        BD_UNROLL
+        for (int v = 0; v < kVecs; ++v) tile.acc[p][v] = Fma(x, weights[v], tile.acc[p][v]);
+      }
+      BD_UNROLL
+      for (int j = 0; j < kBases; ++j) ++base[j];
+      w += kBlocks * kBlock;
+    }
+  }
+  tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
+}
+
+template <int kOc>
+void DotChannels(const DotArgs& a) {
+  constexpr int kPx = 4;
+  for (int64_t p0 = 0; p0 < a.px; p0 += kPx) {
+    const int px = static_cast<int>(a.px - p0 < kPx ? a.px - p0 : kPx);
+    Vec acc[kPx][kOc];
+    for (auto& row : acc) {
+      for (Vec& x : row) x = Zero();
+    }
+    for (int64_t t = 0; t < a.taps; ++t) {
+      const float* src = a.src + a.tap_offsets[t] + p0 * kBlock;
+      const float* w = a.weights + t * kOc * kBlock;
+      for (int v = 0; v < kVecsPerBlock; ++v) {
+        BD_UNROLL
+        for (int p = 0; p < kPx; ++p) {
+          const Vec x = Load(src + (p < px ? p : 0) * kBlock + v * kLanes);
+          BD_UNROLL
+          for (int o = 0; o < kOc; ++o) {
+            acc[p][o] = Fma(x, Load(w + o * kBlock + v * kLanes), acc[p][o]);
+          }
+        }
+      }
+    }
+    for (int p = 0; p < px; ++p) {
+      for (int o = 0; o < kOc; ++o) {
+        a.dst[(p0 + p) * kOc + o] = ReduceAdd(acc[p][o]) + (a.bias != nullptr ? a.bias[o] : 0.f);
+      }
+    }
+  }
+}
+
+void Dot(const DotArgs& a) {
+  switch (a.oc) {
+    case 1:
+      return DotChannels<1>(a);
+    case 2:
+      return DotChannels<2>(a);
+    case 3:
+      return DotChannels<3>(a);
+    default:
+      return DotChannels<4>(a);
+  }
+}
+
+inline void CopyBlock(float* dst, const float* src) {
+  BD_UNROLL
+  for (int v = 0; v < kVecsPerBlock; ++v) Store(dst + v * kLanes, Load(src + v * kLanes));
+}
+
+inline void ZeroBlock(float* dst) {
+  BD_UNROLL
+  for (int v = 0; v < kVecsPerBlock; ++v) Store(dst + v * kLanes, Zero());
+}
+
+void Gather(const GatherArgs& a) {
+  // Pixels [begin, end) have first + p * stride inside [0, size).
+  int64_t begin = a.first >= 0 ? 0 : (-a.first + a.stride - 1) / a.stride;
+  int64_t end = a.size > a.first ? (a.size - a.first + a.stride - 1) / a.stride : 0;
+  if (a.src == nullptr) end = 0;
+  if (end > a.px) end = a.px;
+  if (begin > end) begin = end;
+  int64_t p = 0;
+  for (; p < begin; ++p) ZeroBlock(a.dst + p * kBlock);
+  for (; p < end; ++p) {
+    CopyBlock(a.dst + p * kBlock, a.src + (a.first + p * a.stride) * kBlock);
+  }
+  for (; p < a.px; ++p) ZeroBlock(a.dst + p * kBlock);
+}
+
+void PlainStore(const PlainStoreArgs& a) {
+  for (int64_t c = 0; a.blocks != nullptr && c < a.count; c += kBlock) {
+    const int64_t lanes = a.count - c < kBlock ? a.count - c : kBlock;
+    const float* block = a.blocks + c * a.px;
+    for (int64_t p = 0; p < a.px; ++p) {
+      float* out = a.row + p * a.count + c;
+      for (int64_t i = 0; i < lanes; ++i) out[i] = block[p * kBlock + i];
+    }
+  }
+  // All channels: the pixels are one run. Some of them: a run a pixel.
+  const int64_t runs = a.count == a.channels ? 1 : a.px;
+  const int64_t length = a.px * a.count / runs;
+  for (int64_t r = 0; r < runs; ++r) {
+    float* row = a.row + r * length;
+    const int64_t at = r * a.channels + a.first;
+    if (a.program != nullptr) {
+      ApplyPostOpsPlain(*a.program, row, length, a.dst_offset + at, a.first, a.channels,
+                        a.sample_offset);
+    }
+    __builtin_memcpy(a.dst + at, row, static_cast<size_t>(length) * sizeof(float));
+  }
+}
+
+// Pixels beyond the ISA's widest tile are null: the driver never asks for them.
+template <int kBlocks, int kPx>
+constexpr auto TileOrNull() -> void (*)(const TileArgs&) {
+  if constexpr (kBlocks <= kTileBlocks && kPx <= kTilePixels) {
+    return Tile<kBlocks, kPx>;
+  } else {
+    return nullptr;
+  }
+}
+
+template <int kBlocks, int kPx>
+constexpr auto PlainTileOrNull() -> void (*)(const TileArgs&) {
+  if constexpr (kBlocks <= kTileBlocks && kPx <= kTilePixels) {
+    return PlainTile<kBlocks, kPx>;
+  } else {
+    return nullptr;
+  }
+}
+
+#define BD_ROW(get, b)                                                                     \
+  {                                                                                        \
+    get<b, 1>(), get<b, 2>(), get<b, 3>(), get<b, 4>(), get<b, 5>(), get<b, 6>(),          \
+        get<b, 7>(), get<b, 8>(), get<b, 9>(), get<b, 10>(), get<b, 11>(), get<b, 12>(),   \
+        get<b, 13>(), get<b, 14>()                                                         \
+  }
+
+constexpr ConvKernels kTable = {
+    kTileBlocks,
+    kTilePixels,
+    {BD_ROW(TileOrNull, 1), BD_ROW(TileOrNull, 2)},
+    {BD_ROW(PlainTileOrNull, 1), BD_ROW(PlainTileOrNull, 2)},
+    Dot,
+    Gather,
+    PlainStore,
+};
+
+}  // namespace
+
+const ConvKernels& GetConvKernels() { return kTable; }
+
+}  // namespace bd::BD_ISA

@@ -1,0 +1,319 @@
+// Chooses form, blocking and splits. Sizes are those of a core's caches: a
+// strip and one group of weights share the L2 cache (1 MB on Zen 4 and 5).
+#include <algorithm>
+#include <limits>
+
+#include "cc/core/conv/conv.h"
+#include "cc/core/conv/conv_depthwise_kernel.h"
+#include "cc/core/conv/conv_kernel.h"
+#include "cc/core/conv/conv_run.h"
+#include "cc/core/conv/conv_winograd.h"
+
+namespace bd {
+namespace {
+
+constexpr int64_t kStripBytes = 384 << 10;          // most source a strip brings in
+constexpr int64_t kWeightsChunkBytes = 160 << 10;   // one group's weights of a K chunk
+constexpr int64_t kInPlaceWeightsBytes = 512 << 10; // the same for 1x1, which needs no strip
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+std::string Check(const ConvDesc& d) {
+  if (d.groups < 1 || d.ic % d.groups != 0 || d.oc % d.groups != 0) {
+    return "groups = " + std::to_string(d.groups) + " does not divide ic = " + std::to_string(d.ic) +
+           " and oc = " + std::to_string(d.oc);
+  }
+  for (Layout layout : {d.src_layout, d.dst_layout}) {
+    if (layout != Layout::nhwc && layout != Layout::nChw16c) {
+      return "convolution takes nhwc and nChw16c tensors; add a reorder";
+    }
+  }
+  return "";
+}
+
+ConvForm ChooseForm(const ConvDesc& d) {
+  if (d.src_layout == Layout::nhwc) return ConvForm::kPlainTile;
+  if (d.dst_layout == Layout::nhwc) {
+    return d.groups == 1 && d.oc <= kMaxDotChannels ? ConvForm::kDot : ConvForm::kTile;
+  }
+  const bool depthwise = d.groups == d.ic && d.groups == d.oc && d.kh <= kMaxDepthwiseRows;
+  return depthwise ? ConvForm::kDepthwise : ConvForm::kTile;
+}
+
+bool AsClamp(const PostOp& op, float* lo, float* hi) {
+  if (op.kind != PostOpKind::kEltwise || op.scale != 1.f) return false;
+  *lo = 0.f;
+  switch (op.eltwise) {
+    case EltwiseAlg::kRelu:
+      *hi = std::numeric_limits<float>::infinity();
+      return op.alpha == 0.f;  // else it has a slope
+    case EltwiseAlg::kRelu6:
+      *hi = 6.f;
+      return true;
+    case EltwiseAlg::kBoundedRelu:
+      *hi = op.alpha;
+      return op.alpha >= 0.f;
+    case EltwiseAlg::kClip:
+      *lo = op.alpha;
+      *hi = op.beta;
+      return op.alpha <= 0.f && op.beta >= 0.f;
+    default:
+      return false;
+  }
+}
+
+// Splits the chain: [bias] [sum] then a clamp in registers or the rest on the
+// tile. A plain dst keeps all but the bias for the pass that stores its rows.
+ConvEpilogue MakeEpilogue(const ConvDesc& d) {
+  ConvEpilogue e;
+  const std::vector<PostOp>& ops = d.post_ops.entries();
+  size_t i = 0;
+  if (i < ops.size() && ops[i].kind == PostOpKind::kBinary && ops[i].binary == BinaryAlg::kAdd &&
+      ops[i].shape == OperandShape::kChannel) {
+    e.bias = ops[i++].operand;
+  }
+  if (d.dst_layout == Layout::nChw16c) {
+    if (i < ops.size() && (ops[i].kind == PostOpKind::kSum ||
+                           (ops[i].kind == PostOpKind::kBinary && ops[i].binary == BinaryAlg::kAdd &&
+                            ops[i].shape == OperandShape::kTensor))) {
+      e.sum = ops[i].operand;
+      e.sum_scale = ops[i].kind == PostOpKind::kSum ? ops[i].scale : 1.f;
+      ++i;
+    }
+    if (i + 1 == ops.size() && AsClamp(ops[i], &e.lo, &e.hi)) {
+      e.clamp = true;
+      ++i;
+    }
+  }
+  for (; i < ops.size(); ++i) e.rest.Append(ops[i]);
+  return e;
+}
+
+void MakeGroups(ConvPlan* plan) {
+  const ConvDesc& d = plan->desc;
+  const int64_t m = plan->packing.winograd_m;
+  const int64_t taps = m > 0 ? 1 : d.kh * d.kw;  // of each of Winograd's planes
+  int64_t offset = 0;
+  if (plan->packing.form == ConvForm::kDepthwise || plan->packing.form == ConvForm::kDot) {
+    const int64_t rows = plan->packing.form == ConvForm::kDot ? d.oc : 1;
+    plan->packed_floats = plan->icb * taps * rows * kBlock;
+    plan->groups.push_back({0, plan->ocb, 0, plan->icb, 0});
+    return;
+  }
+  const int64_t ic_group = d.ic / d.groups, oc_group = d.oc / d.groups;
+  const int64_t step = plan->packing.group_blocks;
+  for (int64_t first = 0; first < plan->ocb; first += step) {
+    OutputGroup g{first, std::min(step, plan->ocb - first), 0, plan->icb, offset};
+    int64_t channels = d.ic;
+    if (d.groups > 1 && plan->packing.form == ConvForm::kTile) {
+      const int64_t last_oc = std::min(d.oc, (first + g.blocks) * kBlock) - 1;
+      g.icb_begin = first * kBlock / oc_group * ic_group / kBlock;
+      g.icb_end = CeilDiv((last_oc / oc_group + 1) * ic_group, kBlock);
+      channels = std::min(d.ic, g.icb_end * kBlock) - g.icb_begin * kBlock;
+    }
+    offset += channels * taps * g.blocks * kBlock;
+    plan->groups.push_back(g);
+  }
+  plan->packed_floats = m > 0 ? offset * (m + 2) * (m + 2) : offset;
+}
+
+// Lays out a strip of `rows` output rows and the taps into it.
+void LayOutStrip(ConvPlan* plan, int64_t rows) {
+  const ConvDesc& d = plan->desc;
+  plan->strip_rows = rows;
+  plan->tap_offsets.clear();
+  if (plan->in_place && plan->packing.form == ConvForm::kPlainTile) {
+    plan->tap_offsets.push_back(0);
+    return;
+  }
+  if (plan->in_place) {
+    for (int64_t b = 0; b < plan->icb_chunk; ++b) {
+      plan->tap_offsets.push_back(b * d.ih * d.iw * kBlock);
+    }
+    return;
+  }
+  if (plan->packing.form == ConvForm::kPlainTile) {
+    // Source rows as they are, padded: kernel columns are neighbours, so with
+    // dw == 1 a kernel row is one tap of kw * ic floats.
+    const int64_t row = ((d.ow - 1) * d.sw + (d.kw - 1) * d.dw + 1) * d.ic;
+    for (int64_t h = 0; h < d.kh; ++h) {
+      for (int64_t w = 0; w < (d.dw == 1 ? 1 : d.kw); ++w) {
+        plan->tap_offsets.push_back(h * d.dh * row + w * d.dw * d.ic);
+      }
+    }
+    plan->strip_floats = ((rows - 1) * d.sh + (d.kh - 1) * d.dh + 1) * row;
+    return;
+  }
+  plan->phase_row.assign(d.sh + 1, 0);
+  std::vector<int64_t> depth(d.sh, 0);  // rows of a phase
+  for (int64_t h = 0; h < d.kh; ++h) {
+    int64_t& rows_of_phase = depth[h * d.dh % d.sh];
+    rows_of_phase = std::max(rows_of_phase, h * d.dh / d.sh + rows);
+  }
+  for (int64_t p = 0; p < d.sh; ++p) plan->phase_row[p + 1] = plan->phase_row[p] + depth[p];
+  plan->rows_per_column = plan->phase_row[d.sh];
+  const int64_t row = d.ow * kBlock;
+  const int64_t column = plan->rows_per_column * row;
+  for (int64_t b = 0; b < plan->icb_chunk; ++b) {
+    for (int64_t h = 0; h < d.kh; ++h) {
+      for (int64_t w = 0; w < d.kw; ++w) {
+        const int64_t r = plan->phase_row[h * d.dh % d.sh] + h * d.dh / d.sh;
+        plan->tap_offsets.push_back((b * d.kw + w) * column + r * row);
+      }
+    }
+  }
+  plan->strip_floats = plan->icb_chunk * d.kw * column;
+}
+
+// Cycles of the busiest thread when tasks of `cost` are handed out in order.
+double Makespan(int64_t full_tasks, double cost, int64_t last_tasks, double last_cost, int threads) {
+  const int64_t rounds = full_tasks / threads;
+  const int64_t left = full_tasks % threads;
+  const double start = rounds * cost;
+  if (left == 0) return start + CeilDiv(last_tasks, threads) * last_cost;
+  const double extra = std::max(cost, CeilDiv(last_tasks, threads) * last_cost);
+  return start + extra;
+}
+
+// The next smaller strip that makes more, even strips; 0 after 1.
+int64_t NextSmaller(int64_t units, int64_t per, int64_t* strips) {
+  if (per == 1) return 0;
+  const int64_t next = CeilDiv(units, CeilDiv(units, per) + 1);
+  per = std::min(per - 1, next);
+  *strips = CeilDiv(units, per);
+  return per;
+}
+
+// Picks strip size and group splits by estimated cycles of the busiest thread:
+// multiply-adds at 2 a cycle, strips at 1.5 cycles a vector, a group's weights
+// once a strip at 1 vector a cycle for a quarter of it (the rest is hidden).
+void ChooseSplits(ConvPlan* plan) {
+  const ConvDesc& d = plan->desc;
+  const int64_t group_count = static_cast<int64_t>(plan->groups.size());
+  const double k = static_cast<double>(plan->packed_floats) / (kBlock * plan->ocb);
+  const int64_t unit = plan->in_place ? 14 : d.ow;  // pixels a step
+  const int64_t units = plan->in_place ? CeilDiv(d.oh * d.ow, unit) : d.oh;
+  const bool blocked = plan->packing.form != ConvForm::kPlainTile;
+  const int64_t chunk = plan->in_place ? plan->icb : plan->icb_chunk;
+  const double halo = plan->in_place ? 0 : static_cast<double>((d.kh - 1) * d.dh) / d.sh;
+  const double source_per_unit =  // bytes of one unit in the strip
+      4.0 * unit * (blocked ? chunk * kBlock * (plan->in_place ? 1 : d.kw) : d.ic * d.sw * d.sh);
+  const double copy_per_unit =
+      plan->in_place ? 0 : 1.5 * source_per_unit / 64 * CeilDiv(plan->icb, chunk);
+  const double fma_per_unit = unit * k * plan->ocb / 2;
+  const double weights = 0.25 * k * plan->ocb;
+  double best = std::numeric_limits<double>::infinity();
+  for (int64_t per = units, strips = 1; per >= 1; per = NextSmaller(units, per, &strips)) {
+    const bool fits = (per + halo) * source_per_unit <= kStripBytes;
+    if (!fits && per > 1) continue;
+    const int64_t last = units - (strips - 1) * per;
+    for (int64_t splits = 1; splits <= group_count && splits <= 8 * plan->threads; splits *= 2) {
+      if (splits > 1 && plan->packing.form == ConvForm::kDot) break;
+      const double share = static_cast<double>(CeilDiv(group_count, splits)) / group_count;
+      const double cost = 300 + share * (per * fma_per_unit + weights) + (per + halo) * copy_per_unit;
+      const double last_cost =
+          300 + share * (last * fma_per_unit + weights) + (last + halo) * copy_per_unit;
+      const double span = Makespan(d.n * (strips - 1) * splits, cost, d.n * splits, last_cost,
+                                   plan->threads) +
+                          (strips * splits * d.n > 1 && plan->threads > 1 ? 3000 : 0);
+      if (span < best * 0.995) {
+        best = span;
+        plan->strip_pixels = per * unit;
+        plan->strips = strips;
+        plan->group_splits = splits;
+      }
+    }
+  }
+}
+
+void PlanTiles(ConvPlan* plan) {
+  const ConvDesc& d = plan->desc;
+  const bool blocked = plan->packing.form != ConvForm::kPlainTile;
+  plan->in_place = d.kh == 1 && d.kw == 1 && d.sh == 1 && d.sw == 1 &&
+                   d.pad_top == 0 && d.pad_left == 0 && d.oh == d.ih && d.ow == d.iw;
+  plan->taps_per_block = d.kh * d.kw;
+  if (!blocked) {
+    plan->tap_length = (d.dw == 1 ? d.kw : 1) * d.ic;
+    plan->px_stride = d.sw * d.ic;
+  }
+  int64_t most_blocks = 1;  // source blocks of the widest group
+  for (const OutputGroup& g : plan->groups) {
+    most_blocks = std::max(most_blocks, g.icb_end - g.icb_begin);
+  }
+  plan->icb_chunk = most_blocks;
+  // A sum late in the chain reads the old dst after the last chunk: one chunk.
+  const bool sum_on_tile =
+      d.dst_layout == Layout::nChw16c && plan->epilogue.rest.SumInput() >= 0;
+  if (plan->packing.form == ConvForm::kTile && !sum_on_tile) {
+    const int64_t block_bytes =
+        4 * kBlock * d.kh * d.kw * plan->packing.group_blocks * kBlock;
+    const int64_t budget = plan->in_place ? kInPlaceWeightsBytes : kWeightsChunkBytes;
+    const int64_t chunks = CeilDiv(most_blocks, std::max<int64_t>(1, budget / block_bytes));
+    plan->icb_chunk = CeilDiv(most_blocks, chunks);
+  }
+  ChooseSplits(plan);
+  LayOutStrip(plan, plan->in_place ? 0 : plan->strip_pixels / std::max<int64_t>(1, d.ow));
+  plan->tasks = d.n * plan->strips * plan->group_splits;
+  if (d.dst_layout == Layout::nhwc) {
+    const int64_t blocks = plan->packing.form == ConvForm::kDot ? 0 : plan->ocb * kBlock;
+    plan->row_floats = plan->strip_pixels * (blocks + d.oc);
+  }
+}
+
+// Depthwise needs no strip: tasks are ranges of the n * icb * oh output rows,
+// of about 2,000 cycles and more.
+void PlanDepthwise(ConvPlan* plan) {
+  const ConvDesc& d = plan->desc;
+  const int64_t rows = d.n * plan->icb * d.oh;
+  const int64_t work = rows * d.ow * d.kh * d.kw / 2;
+  plan->tasks = std::clamp<int64_t>(work / 2000, 1, std::min<int64_t>(rows, 16 * plan->threads));
+}
+
+}  // namespace
+
+const char* ConvPlan::algorithm_name() const {
+  switch (packing.form) {
+    case ConvForm::kTile:
+      return "direct";
+    case ConvForm::kPlainTile:
+      return "direct_plain";
+    case ConvForm::kDot:
+      return "dot";
+    case ConvForm::kWinograd:
+      return packing.winograd_m == 4 ? "winograd4x4" : "winograd2x2";
+    default:
+      return "depthwise";
+  }
+}
+
+std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* plan) {
+  if (std::string error = Check(desc); !error.empty()) return error;
+  *plan = ConvPlan();
+  plan->desc = desc;
+  plan->isa = isa;
+  plan->threads = threads;
+  plan->icb = CeilDiv(desc.ic, kBlock);
+  plan->ocb = CeilDiv(desc.oc, kBlock);
+  plan->packing.winograd_m = ChooseWinogradTile(desc, threads);
+  plan->packing.form = plan->packing.winograd_m > 0 ? ConvForm::kWinograd : ChooseForm(desc);
+  plan->packing.group_blocks = ConvKernelsFor(isa).tile_blocks;
+  if (desc.groups > 1 && desc.oc / desc.groups % (plan->packing.group_blocks * kBlock) != 0) {
+    plan->packing.group_blocks = 1;  // a group of two blocks would straddle more of the source
+  }
+  plan->epilogue = MakeEpilogue(desc);
+  if (plan->epilogue.bias.input >= 0 && desc.oc % kBlock != 0) {
+    plan->bias_floats = plan->ocb * kBlock;
+  }
+  MakeGroups(plan);
+  if (desc.n * desc.oh * desc.ow == 0) return "";  // nothing to compute
+  if (plan->packing.form == ConvForm::kDepthwise) {
+    PlanDepthwise(plan);
+  } else if (plan->packing.form == ConvForm::kWinograd) {
+    PlanWinograd(plan);
+  } else {
+    PlanTiles(plan);
+  }
+  return "";
+}
+
+}  // namespace bd

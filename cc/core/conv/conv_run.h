@@ -1,0 +1,46 @@
+// What the drivers of convolution share: one execution of a plan.
+#ifndef CC_CORE_CONV_CONV_RUN_H_
+#define CC_CORE_CONV_CONV_RUN_H_
+
+#include <cstdint>
+
+#include "cc/base/thread_pool.h"
+#include "cc/core/conv/conv.h"
+#include "cc/core/conv/conv_kernel.h"
+
+namespace bd {
+
+constexpr int64_t kBlock = 16;
+
+// One execution: everything the tasks share.
+struct ConvRun {
+  const ConvPlan& plan;
+  const ConvDesc& d;
+  const ConvKernels& kernels;
+  const ConvBuffers& buffers;
+  const float* bias;     // padded to whole blocks, or null
+  const float* sum;      // accumulated before the rest, or null
+  TileEpilogue epilogue;              // what all tiles have in common
+  const PostOpProgram* plain_program;  // the chain of a plain dst
+  float* thread_scratch;
+
+  int64_t plane() const { return d.oh * d.ow; }
+  float* Strip(int thread) const {
+    return thread_scratch + thread * (plan.strip_floats + plan.row_floats);
+  }
+  float* Row(int thread) const { return Strip(thread) + plan.strip_floats; }
+};
+
+// Calls tile(first pixel, pixels) over [0, px), in even tiles.
+template <typename Fn>
+void ForTiles(int64_t px, int64_t widest, Fn&& tile) {
+  const int64_t tiles = (px + widest - 1) / widest;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t p = px * i / tiles;
+    tile(p, px * (i + 1) / tiles - p);
+  }
+}
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_CONV_RUN_H_

@@ -1,0 +1,352 @@
+// Convolution on every ISA against its definition (ConvRef).
+//
+// Sources and weights are small integers, so sums are exact in float and the
+// direct forms must match bit for bit; Winograd has its own bound. src, dst and
+// weights sit in guarded buffers: an access beyond an end is a crash.
+#include "cc/core/conv/conv.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cc/base/thread_pool.h"
+#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+int64_t TensorFloats(Layout layout, int64_t n, int64_t c, int64_t h, int64_t w) {
+  return n * (layout == Layout::nhwc ? c : (c + 15) / 16 * 16) * h * w;
+}
+
+// Zeroes the channel tail of a blocked tensor.
+void ClearTail(GuardedBuffer& x, int64_t n, int64_t c, int64_t plane) {
+  const int64_t blocks = (c + 15) / 16;
+  for (int64_t b = 0; b < n * blocks; ++b) {
+    for (int64_t i = 0; i < plane * 16; ++i) {
+      if (b % blocks * 16 + i % 16 >= c) x[b * plane * 16 + i] = 0.f;
+    }
+  }
+}
+
+ConvDesc Square(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t stride, int64_t pad) {
+  ConvDesc d;
+  d.ic = ic;
+  d.oc = oc;
+  d.ih = d.iw = size;
+  d.kh = d.kw = k;
+  d.sh = d.sw = stride;
+  d.pad_top = d.pad_left = pad;
+  d.oh = d.ow = (size + 2 * pad - k) / stride + 1;
+  return d;
+}
+
+std::string Describe(const ConvDesc& d, const ConvPlan& plan) {
+  auto pair = [](int64_t a, int64_t b) { return std::to_string(a) + "x" + std::to_string(b); };
+  return std::string(IsaName(plan.isa)) + " " + plan.algorithm_name() + " n" +
+         std::to_string(d.n) + " ic" + std::to_string(d.ic) + " oc" + std::to_string(d.oc) + " g" +
+         std::to_string(d.groups) + " in " + pair(d.ih, d.iw) + " out " + pair(d.oh, d.ow) + " k" +
+         pair(d.kh, d.kw) + " s" + pair(d.sh, d.sw) + " d" + pair(d.dh, d.dw) + " p" +
+         pair(d.pad_top, d.pad_left) + " " + LayoutName(d.src_layout) + " " +
+         LayoutName(d.dst_layout) + " [" + d.post_ops.ToString() + "]";
+}
+
+// Runs `desc` on `isa` and compares with ConvRef; `bound` is relative to the
+// largest sum of products before the chain, 0 asks for equal bits.
+void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, double bound,
+           GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
+  ConvPlan plan;
+  ASSERT_EQ(MakeConvPlan(desc, isa, pool.num_threads(), &plan), "");
+  SCOPED_TRACE(Describe(desc, plan));
+  GuardedBuffer src(TensorFloats(desc.src_layout, desc.n, desc.ic, desc.ih, desc.iw), guard);
+  src.FillIntegers(3);
+  if (desc.src_layout != Layout::nhwc) ClearTail(src, desc.n, desc.ic, desc.ih * desc.iw);
+  GuardedBuffer weights(desc.kh * desc.kw * desc.ic / desc.groups * desc.oc, guard);
+  weights.FillIntegers(5);
+  const int64_t dst_floats = TensorFloats(desc.dst_layout, desc.n, desc.oc, desc.oh, desc.ow);
+
+  // args[0] is per channel, args[1] and args[2] have dst's shape.
+  GuardedBuffer channel(desc.oc, guard), sum(dst_floats, guard), operand(dst_floats, guard);
+  channel.FillIntegers(1);
+  sum.FillIntegers(2);
+  operand.FillIntegers(7);
+  if (desc.dst_layout != Layout::nhwc) {
+    ClearTail(sum, desc.n, desc.oc, desc.oh * desc.ow);
+    ClearTail(operand, desc.n, desc.oc, desc.oh * desc.ow);
+  }
+  const float* args[] = {channel.data(), sum.data(), operand.data()};
+
+  GuardedBuffer packed(plan.packed_floats);
+  PackConvWeights(plan, weights.data(), packed.data(), pool);
+  GuardedBuffer scratch(plan.scratch_bytes() / 4);
+  GuardedBuffer dst(dst_floats, guard), expected(dst_floats);
+  ConvBuffers buffers;
+  buffers.src = src.data();
+  buffers.packed = packed.data();
+  buffers.args = args;
+  buffers.dst = dst.data();
+  buffers.scratch = scratch.data();
+  RunConv(plan, buffers, pool);
+  ConvRef(desc, src.data(), weights.data(), args, expected.data());
+
+  double largest = 1;
+  if (bound > 0) {
+    ConvDesc bare = desc;
+    bare.post_ops = PostOpChain();
+    GuardedBuffer sums(dst_floats);
+    ConvRef(bare, src.data(), weights.data(), args, sums.data());
+    for (float x : sums) largest = std::max(largest, std::fabs(static_cast<double>(x)));
+  }
+  for (int64_t i = 0; i < dst_floats; ++i) {
+    ASSERT_LE(std::fabs(static_cast<double>(dst[i]) - expected[i]), bound * largest)
+        << "at " << i << ": " << dst[i] << " for " << expected[i];
+  }
+  if (desc.dst_layout != Layout::nhwc && desc.oc % 16 != 0) {
+    const int64_t plane = desc.oh * desc.ow, blocks = (desc.oc + 15) / 16;
+    for (int64_t n = 1; n <= desc.n; ++n) {
+      for (int64_t i = 0; i < plane; ++i) {
+        const int64_t pixel = ((n * blocks - 1) * plane + i) * 16;
+        for (int64_t c = desc.oc % 16; c < 16; ++c) ASSERT_EQ(dst[pixel + c], 0.f) << "tail";
+      }
+    }
+  }
+}
+
+class ConvTest : public ::testing::TestWithParam<Isa> {
+ protected:
+  void Run(const ConvDesc& desc, double bound = 0) {
+    for (ThreadPool* pool : {&one_, &two_}) Check(desc, GetParam(), *pool, bound);
+    Check(desc, GetParam(), two_, bound, GuardedBuffer::kAtStart);
+  }
+  ThreadPool one_{1}, two_{2};
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, ConvTest, ::testing::ValuesIn(TestIsas()),
+                         [](const auto& info) { return IsaName(info.param); });
+
+PostOpChain Chain(const std::string& text) {
+  PostOpChain chain;
+  std::string error;
+  EXPECT_TRUE(PostOpChain::Parse(text, &chain, &error)) << error;
+  return chain;
+}
+
+TEST_P(ConvTest, PointwiseReadsSourceInPlace) {
+  for (int64_t ic : {16, 24, 64, 100}) {
+    for (int64_t oc : {16, 48, 50}) {
+      for (int64_t size : {1, 5, 14}) Run(Square(ic, size, oc, 1, 1, 0));
+    }
+  }
+}
+
+TEST_P(ConvTest, StridesDilationsAndAsymmetricPadding) {
+  for (int64_t stride : {1, 2, 3}) {
+    for (int64_t dilation : {1, 2}) {
+      ConvDesc d;
+      d.n = 2;
+      d.ic = 20;
+      d.oc = 33;
+      d.ih = 13;
+      d.iw = 11;
+      d.kh = 3;
+      d.kw = 5;
+      d.sh = stride;
+      d.sw = 4 - stride;
+      d.dh = dilation;
+      d.dw = 3 - dilation;
+      d.pad_top = 1;  // and 2 below
+      d.pad_left = 3;  // and none on the right
+      d.oh = (d.ih + 3 - (d.kh - 1) * d.dh - 1) / d.sh + 1;
+      d.ow = (d.iw + 3 - (d.kw - 1) * d.dw - 1) / d.sw + 1;
+      d.algorithm = ConvAlgorithm::kDirect;
+      Run(d);
+    }
+  }
+}
+
+TEST_P(ConvTest, PaddingLargerThanTheSource) {
+  ConvDesc d = Square(16, 2, 16, 3, 1, 0);
+  d.pad_top = d.pad_left = 5;
+  d.oh = d.ow = 9;
+  d.algorithm = ConvAlgorithm::kDirect;
+  Run(d);
+  d.src_layout = Layout::nhwc;
+  Run(d);
+}
+
+TEST_P(ConvTest, DeepSourcesRunInChunks) {
+  ConvDesc d = Square(400, 6, 40, 3, 1, 1);
+  d.algorithm = ConvAlgorithm::kDirect;
+  Run(d);
+  d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
+  Run(d);
+  d.post_ops = Chain("eltwise(square);sum(#1,scale=2)");  // one chunk: sum comes late
+  d.ic = 64;
+  Run(d);
+}
+
+TEST_P(ConvTest, FirstLayersReadNhwc) {
+  for (int64_t ic : {1, 2, 3, 4, 17}) {
+    ConvDesc d = Square(ic, 15, 20, 7, 2, 3);
+    d.src_layout = Layout::nhwc;
+    d.post_ops = Chain("binary(add,channel,#0);eltwise(relu)");
+    Run(d);
+    d.dw = 2;  // taps of one pixel
+    d.ow = (15 + 6 - 13) / 2 + 1;
+    Run(d);
+  }
+}
+
+TEST_P(ConvTest, PlainDst) {
+  for (int64_t oc : {1, 2, 4, 5, 16, 70}) {
+    for (int64_t k : {1, 3}) {
+      ConvDesc d = Square(40, 9, oc, k, 1, k / 2);
+      d.dst_layout = Layout::nhwc;
+      Run(d);
+      d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu);binary(max,tensor,#2)");
+      Run(d);
+      d.src_layout = Layout::nhwc;
+      Run(d);
+    }
+  }
+}
+
+TEST_P(ConvTest, DepthwiseRows) {
+  for (int64_t k : {1, 3, 5, 7}) {
+    for (int64_t stride : {1, 2, 3}) {
+      for (int64_t size : {1, 4, 17, 33}) {
+        ConvDesc d = Square(40, size, 40, k, stride, k / 2);
+        d.groups = 40;
+        d.n = 2;
+        d.post_ops = Chain("binary(add,channel,#0);eltwise(relu6)");
+        Run(d);
+      }
+    }
+  }
+}
+
+TEST_P(ConvTest, GroupsThatStraddleBlocks) {
+  const int64_t cases[][3] = {// groups, ic a group, oc a group
+                              {2, 16, 16}, {3, 24, 40}, {32, 4, 4}, {5, 7, 3},
+                              {24, 1, 2},  {6, 1, 5},   {2, 40, 8}, {1, 1, 1}};
+  for (const auto& [groups, ic, oc] : cases) {
+    ConvDesc d = Square(groups * ic, 7, groups * oc, 3, 1, 1);
+    d.groups = groups;
+    d.algorithm = ConvAlgorithm::kDirect;
+    Run(d);
+    d.src_layout = Layout::nhwc;
+    Run(d);
+    d.src_layout = Layout::nChw16c;
+    d.dst_layout = Layout::nhwc;
+    Run(d);
+  }
+}
+
+TEST_P(ConvTest, ChainsInAnyOrder) {
+  for (const char* text : {
+           "eltwise(relu)", "binary(add,channel,#0)", "sum(#1)", "sum(#1,scale=-2)",
+           "binary(add,channel,#0);sum(#1);eltwise(relu6)", "binary(add,tensor,#2);eltwise(relu)",
+           "sum(#1);binary(add,channel,#0)", "eltwise(linear,alpha=2,beta=1)",
+           "binary(mul,channel,#0);sum(#1);eltwise(abs);binary(sub,tensor,#2)",
+           "eltwise(clip,alpha=1,beta=3)", "eltwise(relu);eltwise(linear,alpha=1,beta=3)"}) {
+    for (int64_t oc : {32, 37}) {
+      for (ConvAlgorithm algorithm : {ConvAlgorithm::kDirect, ConvAlgorithm::kWinograd}) {
+        ConvDesc d = Square(16, 8, oc, 3, 1, 1);
+        d.n = 2;
+        d.algorithm = algorithm;
+        d.post_ops = Chain(text);
+        Run(d, algorithm == ConvAlgorithm::kWinograd ? 2e-5 : 0);
+      }
+      ConvDesc d = Square(oc, 8, oc, 3, 1, 1);
+      d.groups = oc;
+      d.post_ops = Chain(text);
+      Run(d);
+    }
+  }
+}
+
+// Both tiles, own and shared blocks, tiles that hang over every edge.
+TEST_P(ConvTest, Winograd) {
+  const int64_t cases[][5] = {// n, ic, oc, ih, iw
+                              {1, 16, 16, 4, 4},   {1, 20, 40, 7, 9},   {2, 32, 16, 13, 6},
+                              {3, 64, 64, 8, 8},   {1, 160, 96, 5, 5},  {1, 16, 32, 30, 31},
+                              {1, 300, 300, 7, 7}, {2, 16, 16, 1, 1},   {1, 48, 16, 57, 3}};
+  for (const auto& [n, ic, oc, ih, iw] : cases) {
+    for (int64_t pad : {0, 1, 2}) {
+      ConvDesc d = Square(ic, ih, oc, 3, 1, pad);
+      d.n = n;
+      d.iw = iw;
+      d.ow = iw + 2 * pad - 2;
+      if (d.oh < 1 || d.ow < 1) continue;
+      d.algorithm = ConvAlgorithm::kWinograd;
+      d.post_ops = Chain("binary(add,channel,#0);eltwise(relu)");
+      Run(d, 2e-5);
+    }
+  }
+}
+
+TEST_P(ConvTest, RandomShapes) {
+  std::mt19937 rng(1);
+  auto pick = [&](int low, int high) { return low + static_cast<int64_t>(rng() % (high - low + 1)); };
+  for (int i = 0; i < 400; ++i) {
+    ConvDesc d;
+    d.n = pick(1, 3);
+    d.groups = pick(0, 2) > 0 ? 1 : pick(2, 6);
+    d.ic = d.groups * pick(1, 40);
+    d.oc = d.groups * pick(1, 40);
+    d.kh = pick(1, 5);
+    d.kw = pick(1, 5);
+    d.sh = pick(1, 3);
+    d.sw = pick(1, 3);
+    d.dh = pick(1, 2);
+    d.dw = pick(1, 2);
+    d.pad_top = pick(0, 3);
+    d.pad_left = pick(0, 3);
+    d.oh = pick(1, 9);
+    d.ow = pick(1, 30);
+    // The smallest source these outputs need, less some that counts as padding.
+    d.ih = std::max<int64_t>(1, (d.oh - 1) * d.sh + (d.kh - 1) * d.dh + 1 - d.pad_top - pick(0, 2));
+    d.iw = std::max<int64_t>(1, (d.ow - 1) * d.sw + (d.kw - 1) * d.dw + 1 - d.pad_left - pick(0, 2));
+    if (pick(0, 3) == 0) d.src_layout = Layout::nhwc;
+    if (pick(0, 3) == 0) d.dst_layout = Layout::nhwc;
+    d.algorithm = ConvAlgorithm::kDirect;
+    Check(d, GetParam(), pick(0, 1) ? one_ : two_, 0);
+  }
+}
+
+TEST(ConvPlanTest, EmptyTensorsNeedNoWork) {
+  ConvDesc d = Square(16, 8, 16, 3, 1, 1);
+  d.n = 0;
+  ConvPlan plan;
+  ASSERT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
+  ThreadPool pool(2);
+  RunConv(plan, ConvBuffers(), pool);  // touches nothing
+}
+
+TEST(ConvPlanTest, GroupsMustDivideChannels) {
+  ConvDesc d = Square(16, 8, 16, 3, 1, 1);
+  d.groups = 3;
+  ConvPlan plan;
+  EXPECT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan),
+            "groups = 3 does not divide ic = 16 and oc = 16");
+}
+
+TEST(ConvPlanTest, WinogradOnlyWhereItPays) {
+  ConvPlan plan;
+  ASSERT_EQ(MakeConvPlan(Square(64, 56, 64, 3, 1, 1), DetectIsa(), 2, &plan), "");
+  EXPECT_STREQ(plan.algorithm_name(), "winograd4x4");
+  ASSERT_EQ(MakeConvPlan(Square(64, 56, 64, 3, 2, 1), DetectIsa(), 2, &plan), "");
+  EXPECT_STREQ(plan.algorithm_name(), "direct");
+  ConvDesc d = Square(64, 56, 64, 3, 1, 1);
+  d.algorithm = ConvAlgorithm::kDirect;
+  ASSERT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
+  EXPECT_STREQ(plan.algorithm_name(), "direct");
+}
+
+}  // namespace
+}  // namespace bd
