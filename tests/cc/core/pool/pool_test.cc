@@ -1,0 +1,234 @@
+#include "cc/core/pool/pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+constexpr PoolKind kKinds[] = {PoolKind::kMax, PoolKind::kAvg};
+
+// Negative integers only, so that a zero that leaks into a maximum shows.
+void FillSrc(const PoolDesc& desc, GuardedBuffer* src) {
+  const int64_t pixels = desc.rows.size * desc.cols.size, blocks = (desc.channels + 15) / 16;
+  for (size_t i = 0; i < src->size(); ++i) {
+    const int64_t c = static_cast<int64_t>(i) / (pixels * 16) % blocks * 16 + i % 16;
+    (*src)[i] = c < desc.channels ? -1.f - static_cast<float>(i * 7919 % 251) : 0.f;
+  }
+}
+
+int64_t DstSize(const PoolPlan& plan) {
+  return plan.desc.plain_dst
+             ? plan.desc.n * plan.desc.channels
+             : plan.desc.n * plan.blocks * plan.desc.rows.out * plan.desc.cols.out * 16;
+}
+
+// Sums of small integers are exact in any order, so results must be equal.
+void Check(const PoolDesc& desc, Isa isa, ThreadPool& pool, GuardedBuffer::Guard guard) {
+  SCOPED_TRACE(testing::Message() << IsaName(isa) << (desc.kind == PoolKind::kMax ? " max" : " avg")
+                                  << " n " << desc.n << " c " << desc.channels << " in "
+                                  << desc.rows.size << "x" << desc.cols.size << " kernel "
+                                  << desc.rows.kernel << "x" << desc.cols.kernel << " stride "
+                                  << desc.rows.stride << "x" << desc.cols.stride);
+  PoolPlan plan;
+  ASSERT_EQ(MakePoolPlan(desc, isa, &plan), "");
+  GuardedBuffer src(desc.n * plan.blocks * desc.rows.size * desc.cols.size * 16, guard);
+  FillSrc(plan.desc, &src);
+  GuardedBuffer expected(DstSize(plan)), dst(DstSize(plan), guard);
+  PoolRef(plan, src.data(), expected.data());
+  RunPool(plan, src.data(), dst.data(), pool);
+  for (size_t i = 0; i < dst.size(); ++i) {
+    if (std::isnan(expected[i]) && std::isnan(dst[i])) continue;
+    ASSERT_EQ(dst[i], expected[i]) << "at " << i;
+  }
+}
+
+PoolDesc Desc(PoolKind kind, int64_t n, int64_t channels, Padding padding, Window1d rows,
+              Window1d cols) {
+  PoolDesc desc;
+  desc.kind = kind;
+  desc.n = n;
+  desc.channels = channels;
+  desc.padding = padding;
+  desc.rows = rows;
+  desc.cols = cols;
+  return desc;
+}
+
+Window1d Window(int64_t size, int64_t kernel, int64_t stride, int64_t before = 0,
+                int64_t after = 0) {
+  Window1d w;
+  w.size = size;
+  w.kernel = kernel;
+  w.stride = stride;
+  w.pad_before = before;
+  w.pad_after = after;
+  return w;
+}
+
+class PoolOnEveryIsa : public testing::TestWithParam<Isa> {
+ protected:
+  void CheckBothEnds(const PoolDesc& desc) {
+    Check(desc, GetParam(), pool_, GuardedBuffer::kAtEnd);
+    Check(desc, GetParam(), pool_, GuardedBuffer::kAtStart);
+  }
+  ThreadPool pool_{2};
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, PoolOnEveryIsa, testing::ValuesIn(TestIsas()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+// Row widths around every tile size, strides above and below the kernel, kernels
+// larger than the input (SAME), both parities of the asymmetric SAME padding.
+TEST_P(PoolOnEveryIsa, SameAndValidWindows) {
+  for (PoolKind kind : kKinds) {
+    for (int64_t width : {1, 2, 5, 8, 13, 24}) {
+      for (int64_t kernel = 1; kernel <= 5; ++kernel) {
+        for (int64_t stride = 1; stride <= 4; ++stride) {
+          const Window1d rows = Window(4, 3, 2), cols = Window(width, kernel, stride);
+          CheckBothEnds(Desc(kind, 1, 16, Padding::kSame, rows, cols));
+          if (kernel <= width) CheckBothEnds(Desc(kind, 1, 16, Padding::kValid, rows, cols));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(PoolOnEveryIsa, BatchesAndTails) {
+  for (PoolKind kind : kKinds) {
+    for (int64_t channels : {1, 15, 16, 17, 40}) {
+      for (int64_t n : {1, 3}) {
+        CheckBothEnds(Desc(kind, n, channels, Padding::kSame, Window(9, 3, 2), Window(10, 3, 2)));
+        CheckBothEnds(Desc(kind, n, channels, Padding::kSame, Window(3, 7, 1), Window(5, 9, 1)));
+      }
+    }
+  }
+}
+
+TEST_P(PoolOnEveryIsa, ExplicitPaddingIsNotCounted) {
+  for (PoolKind kind : kKinds) {
+    CheckBothEnds(
+        Desc(kind, 2, 20, Padding::kExplicit, Window(7, 3, 2, 2, 0), Window(11, 3, 1, 0, 2)));
+    CheckBothEnds(
+        Desc(kind, 1, 20, Padding::kExplicit, Window(1, 4, 1, 3, 3), Window(2, 4, 3, 3, 3)));
+  }
+}
+
+TEST_P(PoolOnEveryIsa, GlobalInEveryDstLayout) {
+  for (PoolKind kind : kKinds) {
+    for (int64_t channels : {1, 7, 16, 23, 37}) {
+      for (int64_t w : {1, 7, 8, 9, 30}) {
+        for (bool plain : {false, true}) {
+          CheckBothEnds(PoolDesc::Global(kind, 2, channels, 3, w, plain));
+        }
+      }
+    }
+  }
+}
+
+// No image, no channel, no output pixel; and windows over nothing, whose tails
+// are zeros all the same.
+TEST_P(PoolOnEveryIsa, EmptyTensors) {
+  for (PoolKind kind : kKinds) {
+    CheckBothEnds(Desc(kind, 0, 16, Padding::kSame, Window(4, 2, 2), Window(4, 2, 2)));
+    CheckBothEnds(Desc(kind, 1, 0, Padding::kSame, Window(4, 2, 2), Window(4, 2, 2)));
+    CheckBothEnds(Desc(kind, 1, 16, Padding::kValid, Window(4, 5, 2), Window(4, 2, 2)));
+    CheckBothEnds(Desc(kind, 1, 16, Padding::kSame, Window(4, 2, 2), Window(0, 2, 2)));
+    CheckBothEnds(
+        Desc(kind, 2, 19, Padding::kExplicit, Window(0, 2, 1, 1, 1), Window(4, 2, 1, 0, 0)));
+    CheckBothEnds(PoolDesc::Global(kind, 2, 19, 0, 4, true));
+    CheckBothEnds(PoolDesc::Global(kind, 2, 19, 3, 0, false));
+  }
+}
+
+// Enough work for many tasks.
+TEST_P(PoolOnEveryIsa, ManyTasks) {
+  for (PoolKind kind : kKinds) {
+    const PoolDesc desc = Desc(kind, 2, 40, Padding::kSame, Window(56, 3, 2), Window(56, 3, 2));
+    PoolPlan plan;
+    ASSERT_EQ(MakePoolPlan(desc, GetParam(), &plan), "");
+    ASSERT_GT(plan.tasks, 3);
+    CheckBothEnds(desc);
+    CheckBothEnds(PoolDesc::Global(kind, 4, 100, 40, 40, true));
+  }
+}
+
+TEST(PoolPlan, OneTaskForSmallWork) {
+  PoolPlan plan;
+  ASSERT_EQ(MakePoolPlan(PoolDesc::Global(PoolKind::kAvg, 1, 256, 7, 7, true), DetectIsa(), &plan),
+            "");
+  EXPECT_EQ(plan.tasks, 1);
+}
+
+// A window that covers the plane is pooled as a global one, whatever its padding.
+TEST(PoolPlan, WholePlane) {
+  const struct {
+    Padding padding;
+    Window1d window;
+    bool whole;
+  } cases[] = {
+      {Padding::kValid, Window(8, 8, 8), true},          {Padding::kSame, Window(2, 3, 2), true},
+      {Padding::kExplicit, Window(3, 4, 2, 1, 1), true}, {Padding::kValid, Window(8, 7, 2), false},
+      {Padding::kSame, Window(2, 3, 1), false},
+  };
+  for (const auto& c : cases) {
+    PoolPlan plan;
+    ASSERT_EQ(MakePoolPlan(Desc(PoolKind::kAvg, 1, 16, c.padding, c.window, c.window),
+                           Isa::kGeneric, &plan),
+              "");
+    EXPECT_EQ(plan.whole_plane, c.whole) << c.window.size << " kernel " << c.window.kernel;
+  }
+}
+
+TEST(PoolPlan, NamesWhatIsWrong) {
+  Window1d dilated = Window(8, 2, 1);
+  dilated.dilation = 2;
+  PoolDesc plain = Desc(PoolKind::kMax, 1, 16, Padding::kSame, Window(4, 2, 2), Window(4, 2, 2));
+  plain.plain_dst = true;
+  const Window1d good = Window(8, 2, 2);
+  const struct {
+    PoolDesc desc;
+    const char* words;
+  } cases[] = {
+      {Desc(PoolKind::kMax, 1, 16, Padding::kExplicit, Window(8, 2, 1, 2, 0), good),
+       "height: padding 2 needs to be smaller than the window 2"},
+      {Desc(PoolKind::kMax, 1, 16, Padding::kExplicit, good, Window(8, 2, 1, 0, 3)),
+       "width: padding 3 needs to be smaller than the window 2"},
+      {Desc(PoolKind::kMax, 1, 16, Padding::kValid, good, Window(2, 9, 1)),
+       "width: window of 9 elements does not fit into 2"},
+      {Desc(PoolKind::kMax, 1, 16, Padding::kSame, dilated, good),
+       "height: pooling has no dilation"},
+      {Desc(PoolKind::kMax, -1, 16, Padding::kSame, good, good), "must not be negative"},
+      {plain, "only global pooling has a plain dst, got 2 x 2"},
+  };
+  for (const auto& c : cases) {
+    PoolPlan plan;
+    const std::string error = MakePoolPlan(c.desc, Isa::kGeneric, &plan);
+    EXPECT_NE(error.find(c.words), std::string::npos) << "got: " << error;
+  }
+}
+
+// The definition itself, by hand: TensorFlow's AvgPool and MaxPool of this row.
+TEST(PoolRef, SameStride2ByHand) {
+  for (PoolKind kind : kKinds) {
+    const PoolDesc desc = Desc(kind, 1, 1, Padding::kSame, Window(1, 1, 1), Window(4, 3, 2));
+    PoolPlan plan;
+    ASSERT_EQ(MakePoolPlan(desc, Isa::kGeneric, &plan), "");
+    float src[4 * 16] = {}, dst[2 * 16];
+    for (int x = 0; x < 4; ++x) src[x * 16] = -1.f - x * x;  // -1 -2 -5 -10
+    memset(dst, 0xff, sizeof dst);
+    PoolRef(plan, src, dst);
+    const bool max = kind == PoolKind::kMax;
+    EXPECT_EQ(dst[0], max ? -1.f : -8.f / 3);
+    EXPECT_EQ(dst[16], max ? -5.f : -7.5f);  // two valid elements
+    for (int lane = 1; lane < 16; ++lane) EXPECT_EQ(dst[lane], 0.f);
+  }
+}
+
+}  // namespace
+}  // namespace bd
