@@ -1,0 +1,62 @@
+// BlockdnnConcat.
+#include <memory>
+
+#include "cc/core/concat/concat.h"
+#include "cc/kernels/op_utils.h"
+#include "cc/kernels/plan_cache.h"
+#include "cc/kernels/verbose.h"
+#include "cc/ops/attrs.h"
+
+namespace bd {
+namespace {
+
+struct ConcatOpPlan {
+  ConcatPlan concat;
+  TensorShape dst_shape;
+};
+
+class ConcatOp : public PoolOpKernel {
+ public:
+  explicit ConcatOp(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {
+    OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
+  }
+
+  void Compute(OpKernelContext* ctx) override {
+    std::shared_ptr<const ConcatOpPlan> plan;
+    OP_REQUIRES_OK(ctx, plans_.Get(
+                            ctx, [&](ConcatOpPlan* made) { return MakePlan(ctx, made); }, &plan));
+    Tensor* dst;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, plan->dst_shape, &dst));
+    if (dst->NumElements() == 0) return;
+    const ArgPointers srcs(ctx, 0);
+    RunLogged(
+        [&] { return Describe(*plan); },
+        [&] { RunConcat(plan->concat, srcs.data(), static_cast<float*>(dst->data()), pool()); });
+  }
+
+ private:
+  Status MakePlan(OpKernelContext* ctx, ConcatOpPlan* plan) const {
+    PartialTensorShape dst;
+    TF_RETURN_IF_ERROR(ConcatShape(attrs_, InputShapes(ctx, 0), &dst));
+    TF_RETURN_IF_ERROR(ToFullShape(dst, &plan->dst_shape));
+    ConcatDesc desc;
+    desc.n = dst.dim_size(0);
+    desc.pixels = dst.dim_size(2) * dst.dim_size(3);
+    desc.channels = attrs_.channels;
+    return FromCore(MakeConcatPlan(desc, ActiveIsa(), &plan->concat));
+  }
+
+  static std::string Describe(const ConcatOpPlan& plan) {
+    return absl::StrCat("concat ", IsaName(ActiveIsa()), " ", plan.concat.desc.channels.size(),
+                        " values->", plan.dst_shape.DebugString());
+  }
+
+  ConcatAttrs attrs_;
+  PlanCache<ConcatOpPlan> plans_;
+};
+
+REGISTER_KERNEL_BUILDER(
+    Name("BlockdnnConcat").Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"), ConcatOp);
+
+}  // namespace
+}  // namespace bd

@@ -1,0 +1,87 @@
+// BlockdnnEltwise.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "cc/core/eltwise/eltwise.h"
+#include "cc/kernels/op_utils.h"
+#include "cc/kernels/plan_cache.h"
+#include "cc/kernels/verbose.h"
+#include "cc/ops/attrs.h"
+
+namespace bd {
+namespace {
+
+constexpr int kSrc = 0, kFirstArg = 1;
+
+struct EltwiseOpPlan {
+  EltwisePlan eltwise;
+  TensorShape dst_shape;
+};
+
+class EltwiseOp : public PoolOpKernel {
+ public:
+  explicit EltwiseOp(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {
+    OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
+    reusable_inputs_ = {kSrc};
+    for (int arg = 0; arg < attrs_.post_ops.num_args; ++arg) {
+      if (ReadOnlyInPlace(arg)) reusable_inputs_.push_back(kFirstArg + arg);
+    }
+  }
+
+  void Compute(OpKernelContext* ctx) override {
+    std::shared_ptr<const EltwiseOpPlan> plan;
+    OP_REQUIRES_OK(ctx, plans_.Get(
+                            ctx, [&](EltwiseOpPlan* made) { return MakePlan(ctx, made); }, &plan));
+    Tensor* dst;
+    OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst));
+    if (dst->NumElements() == 0) return;
+    const ArgPointers args(ctx, kFirstArg);
+    RunLogged([&] { return Describe(*plan); },
+              [&] {
+                RunEltwise(plan->eltwise, InputData(ctx, kSrc), args.data(),
+                           static_cast<float*>(dst->data()), pool());
+              });
+  }
+
+ private:
+  // The chain reads the operand at the element being written and nowhere else.
+  bool ReadOnlyInPlace(int arg) const {
+    const auto& entries = attrs_.post_ops.chain.entries();
+    return std::all_of(entries.begin(), entries.end(), [arg](const PostOp& op) {
+      return op.kind == PostOpKind::kEltwise || op.operand.input != arg ||
+             op.kind == PostOpKind::kSum || op.shape == OperandShape::kTensor;
+    });
+  }
+
+  Status MakePlan(OpKernelContext* ctx, EltwiseOpPlan* plan) const {
+    const PartialTensorShape src = InputShape(ctx, kSrc);
+    PartialTensorShape dst;
+    TF_RETURN_IF_ERROR(EltwiseShape(attrs_, src, InputShapes(ctx, kFirstArg), &dst));
+    TF_RETURN_IF_ERROR(ToFullShape(dst, &plan->dst_shape));
+    Plane plane;
+    TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs_.layout, attrs_.channels, &plane));
+    EltwiseDesc desc;
+    desc.n = plane.n;
+    desc.channels = attrs_.channels;
+    desc.pixels = plane.h * plane.w;
+    desc.blocked = attrs_.layout == Layout::nChw16c;
+    desc.post_ops = attrs_.post_ops.chain;
+    return FromCore(MakeEltwisePlan(desc, ActiveIsa(), &plan->eltwise));
+  }
+
+  static std::string Describe(const EltwiseOpPlan& plan) {
+    return absl::StrCat("eltwise ", IsaName(ActiveIsa()), " ", plan.dst_shape.DebugString(), " \"",
+                        plan.eltwise.desc.post_ops.ToString(), "\"");
+  }
+
+  EltwiseAttrs attrs_;
+  std::vector<int> reusable_inputs_;  // whose memory dst may take
+  PlanCache<EltwiseOpPlan> plans_;
+};
+
+REGISTER_KERNEL_BUILDER(
+    Name("BlockdnnEltwise").Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"), EltwiseOp);
+
+}  // namespace
+}  // namespace bd

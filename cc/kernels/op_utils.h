@@ -1,0 +1,99 @@
+// What every kernel needs of TensorFlow: the pool, the input shapes, the output.
+#ifndef CC_KERNELS_OP_UTILS_H_
+#define CC_KERNELS_OP_UTILS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "cc/base/thread_pool.h"
+#include "cc/ops/shape_fns.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace bd {
+
+using tensorflow::OpKernel;
+using tensorflow::OpKernelConstruction;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+
+// The base of every op: it runs on our own pool, as wide as TensorFlow's
+// intra-op pool.
+class PoolOpKernel : public OpKernel {
+ public:
+  explicit PoolOpKernel(OpKernelConstruction* ctx) : OpKernel(ctx), pool_(SharedPool(ctx)) {}
+
+  // Ops use all threads themselves. Calling them cheap keeps the executor from
+  // handing each to another inter-op thread (3 to 10 hops a network, up to
+  // 125 us).
+  bool IsExpensive() override { return false; }
+
+ protected:
+  ThreadPool& pool() const { return pool_; }
+
+ private:
+  static ThreadPool& SharedPool(OpKernelConstruction* ctx) {
+    const auto* workers = ctx->device()->tensorflow_cpu_worker_threads();
+    return ThreadPool::Shared(workers == nullptr ? 1 : workers->num_threads);
+  }
+
+  ThreadPool& pool_;
+};
+
+inline PartialTensorShape InputShape(OpKernelContext* ctx, int i) {
+  return PartialTensorShape(ctx->input(i).shape().dim_sizes());
+}
+
+inline std::vector<PartialTensorShape> InputShapes(OpKernelContext* ctx, int first) {
+  std::vector<PartialTensorShape> shapes;
+  for (int i = first; i < ctx->num_inputs(); ++i) shapes.push_back(InputShape(ctx, i));
+  return shapes;
+}
+
+inline const float* InputData(OpKernelContext* ctx, int i) {
+  return static_cast<const float*>(ctx->input(i).data());
+}
+
+// Base pointers of inputs [first, num_inputs): the operands #0, #1, ...
+class ArgPointers {
+ public:
+  ArgPointers(OpKernelContext* ctx, int first) {
+    for (int i = first; i < ctx->num_inputs(); ++i) pointers_.push_back(InputData(ctx, i));
+  }
+  const float* const* data() const { return pointers_.data(); }
+
+ private:
+  absl::InlinedVector<const float*, 8> pointers_;
+};
+
+// `bytes` of memory for one execution, 64-byte aligned; `holder` owns them.
+inline Status AllocateScratch(OpKernelContext* ctx, int64_t bytes, Tensor* holder, char** memory) {
+  *memory = nullptr;
+  if (bytes == 0) return absl::OkStatus();
+  TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_INT8, TensorShape({bytes}), holder));
+  *memory = static_cast<char*>(holder->data());
+  return absl::OkStatus();
+}
+
+// A core system's complaint: empty, or one line.
+inline Status FromCore(const std::string& error) {
+  return error.empty() ? absl::OkStatus() : Invalid(error);
+}
+
+// The full shape of what the shape functions made of full input shapes.
+inline Status ToFullShape(const PartialTensorShape& partial, TensorShape* shape) {
+  if (partial.AsTensorShape(shape)) return absl::OkStatus();
+  return Invalid("the output shape ", partial.DebugString(), " is not a tensor's");
+}
+
+// dst, in the memory of one of the inputs `reusable` where nobody else needs it.
+inline Status AllocateDst(OpKernelContext* ctx, absl::Span<const int> reusable,
+                          const TensorShape& shape, Tensor** dst) {
+  return ctx->forward_input_or_allocate_output(reusable, 0, shape, dst);
+}
+
+}  // namespace bd
+
+#endif  // CC_KERNELS_OP_UTILS_H_

@@ -1,0 +1,55 @@
+// Packed weights: packed at first use, kept while somebody uses them, shared.
+#ifndef CC_KERNELS_WEIGHTS_CACHE_H_
+#define CC_KERNELS_WEIGHTS_CACHE_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cc/core/conv/conv.h"
+#include "cc/kernels/op_utils.h"
+
+namespace bd {
+
+// The packed form of weights that live in `source`. Holding the reference
+// keeps TensorFlow from writing new values into that buffer or giving its
+// address to another tensor: assigning the variable yields a new data().
+struct PackedWeights {
+  Tensor source;
+  int64_t offset = 0;                 // of the first element in source
+  std::array<int64_t, 5> shape = {};  // kh, kw, ic / groups, oc, groups
+  ConvPacking packing;
+  std::unique_ptr<float, void (*)(void*)> data{nullptr, nullptr};
+
+  bool Holds(const Tensor& weights, const ConvPacking& wanted) const {
+    return source.data() == weights.data() && packing == wanted;
+  }
+};
+
+// What one kernel remembers; safe to use from many threads.
+class WeightsCache {
+ public:
+  WeightsCache(int64_t offset, bool constant) : offset_(offset), constant_(constant) {}
+
+  // Sets *pack to the packed form of `weights` for `plan`, kept for later calls,
+  // or to nullptr when they are better packed into scratch: weights that are not
+  // constant are kept only once the same buffer has come twice in a row.
+  Status Get(const ConvPlan& plan, const Tensor& weights, ThreadPool& pool,
+             std::shared_ptr<const PackedWeights>* pack);
+
+ private:
+  // Winograd and direct for changing shapes, with room to spare.
+  static constexpr size_t kCapacity = 4;
+
+  const int64_t offset_;
+  const bool constant_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const PackedWeights>> packs_;  // most recent first
+  Tensor last_;  // the weights of the last call that kept nothing
+};
+
+}  // namespace bd
+
+#endif  // CC_KERNELS_WEIGHTS_CACHE_H_

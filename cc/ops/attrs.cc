@@ -1,0 +1,131 @@
+#include "cc/ops/attrs.h"
+
+#include <algorithm>
+
+namespace bd {
+namespace {
+
+std::string Text(const std::vector<int64_t>& list) {
+  std::string joined = "[";
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (i > 0) joined += ", ";
+    joined += std::to_string(list[i]);
+  }
+  return joined + "]";
+}
+
+// A list of `size` integers, none below `least`.
+Status CheckList(const char* name, const std::vector<int64_t>& list, size_t size, int64_t least,
+                 const char* meaning) {
+  const bool valid = list.size() == size && std::all_of(list.begin(), list.end(), [=](int64_t v) {
+                       return v >= least && v <= INT32_MAX;
+                     });
+  if (valid) return absl::OkStatus();
+  return Invalid(name, " must be ", meaning, ", each at least ", least, "; got ", Text(list));
+}
+
+}  // namespace
+
+Status WindowAttrs::Set(const std::vector<int64_t>& kernel, const std::vector<int64_t>& strides,
+                        const std::vector<int64_t>& dilations, const std::string& padding_name,
+                        const std::vector<int64_t>& explicit_paddings) {
+  TF_RETURN_IF_ERROR(CheckList("ksize", kernel, 2, 1, "[height, width]"));
+  TF_RETURN_IF_ERROR(CheckList("strides", strides, 2, 1, "[height, width]"));
+  TF_RETURN_IF_ERROR(CheckList("dilations", dilations, 2, 1, "[height, width]"));
+  if (padding_name == "EXPLICIT") {
+    TF_RETURN_IF_ERROR(CheckList("explicit_paddings", explicit_paddings, 4, 0,
+                                 "[top, bottom, left, right] with padding=\"EXPLICIT\""));
+  } else if (!explicit_paddings.empty()) {
+    return Invalid("explicit_paddings ", Text(explicit_paddings),
+                   " need padding=\"EXPLICIT\", not \"", padding_name, "\"");
+  }
+  if (!ParsePadding(padding_name, &padding)) {
+    return Invalid("padding must be SAME, VALID or EXPLICIT; got \"", padding_name, "\"");
+  }
+  for (int axis = 0; axis < 2; ++axis) {
+    Window1d& window = axis == 0 ? h : w;
+    window.kernel = kernel[axis];
+    window.stride = strides[axis];
+    window.dilation = dilations[axis];
+    if (padding != Padding::kExplicit) continue;
+    window.pad_before = explicit_paddings[2 * axis];
+    window.pad_after = explicit_paddings[2 * axis + 1];
+  }
+  return absl::OkStatus();
+}
+
+Status ChainAttrs::Set(const std::string& text, int args) {
+  std::string error;
+  if (!PostOpChain::Parse(text, &chain, &error)) {
+    return Invalid("post_ops \"", text, "\": ", error);
+  }
+  num_args = args;
+  for (const PostOp& op : chain.entries()) {
+    if (op.kind == PostOpKind::kEltwise) continue;
+    if (op.operand.input < 0 || op.operand.input >= args) {
+      return Invalid("post_ops \"", text, "\" refer to operand #", op.operand.input,
+                     ", but the op has ", args, " args; pass it in args");
+    }
+    const bool whole = op.kind == PostOpKind::kSum || op.shape == OperandShape::kTensor ||
+                       op.shape == OperandShape::kSampleChannel;
+    if (op.operand.offset < 0 || (whole && op.operand.offset != 0)) {
+      return Invalid("post_ops \"", text, "\": operand #", op.operand.input, "@", op.operand.offset,
+                     ": only scalar and channel operands take an offset, of 0 or more");
+    }
+  }
+  return absl::OkStatus();
+}
+
+int ChainAttrs::ReusableArg() const {
+  const int sum = chain.SumInput();
+  const auto reads_it = [=](const PostOp& op) {
+    return op.kind != PostOpKind::kEltwise && op.operand.input == sum;
+  };
+  const auto& entries = chain.entries();
+  return std::count_if(entries.begin(), entries.end(), reads_it) == 1 ? sum : -1;
+}
+
+int64_t ConvAttrs::weights_size() const {
+  return weights_shape[0] * weights_shape[1] * weights_shape[2] * weights_shape[3];
+}
+
+Status ConvAttrs::CheckWeights() const {
+  TF_RETURN_IF_ERROR(CheckList("weights_shape", weights_shape, 4, 1, "[kh, kw, ic / groups, oc]"));
+  constexpr double kMostElements = 1e12;  // far above any memory, far below overflow
+  double size = 1;
+  for (int64_t d : weights_shape) size *= static_cast<double>(d);
+  if (size > kMostElements) {
+    return Invalid("weights_shape ", Text(weights_shape), " has too many elements");
+  }
+  if (channels % groups != 0 || oc() % groups != 0) {
+    return Invalid("groups = ", groups, " must divide both the ", channels,
+                   " input channels and the ", oc(), " output channels");
+  }
+  if (weights_shape[2] != channels / groups) {
+    return Invalid("weights_shape ", Text(weights_shape),
+                   " must have channels / groups = ", channels, " / ", groups, " = ",
+                   channels / groups, " as its third dimension");
+  }
+  return absl::OkStatus();
+}
+
+Status PoolAttrs::CheckPaddings() const {
+  for (const Window1d& w : {window.h, window.w}) {
+    if (std::max(w.pad_before, w.pad_after) < w.kernel) continue;
+    return Invalid("explicit_paddings ", w.pad_before, " and ", w.pad_after,
+                   " must be smaller than ksize ", w.kernel,
+                   ": a window would see nothing but padding");
+  }
+  return absl::OkStatus();
+}
+
+Status ConcatAttrs::Check(int n) const {
+  if (channels.size() == static_cast<size_t>(n) &&
+      std::all_of(channels.begin(), channels.end(), [](int64_t c) { return c >= 1; })) {
+    return absl::OkStatus();
+  }
+  return Invalid("channels must list the channels, at least 1, of each of the ", n, " values; got ",
+                 Text(channels));
+}
+
+}  // namespace bd

@@ -1,0 +1,189 @@
+// Attributes of the ops, read and checked once, by the shape functions and by
+// the kernels alike. `Context` is shape_inference::InferenceContext or
+// OpKernelConstruction: both answer GetAttr(name, &value).
+#ifndef CC_OPS_ATTRS_H_
+#define CC_OPS_ATTRS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "cc/core/post_ops/post_ops.h"
+#include "cc/layout/layout.h"
+#include "cc/layout/window.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace bd {
+
+using absl::Status;
+
+// An InvalidArgument of the joined parts: what is wrong, then the remedy.
+template <typename... Parts>
+Status Invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+// The layout attribute `name`; its allowed values are in the op's definition.
+template <typename Context>
+Status ReadLayout(Context* c, const char* name, Layout* layout) {
+  std::string text;
+  TF_RETURN_IF_ERROR(c->GetAttr(name, &text));
+  return ParseLayout(text, layout) ? absl::OkStatus()
+                                   : Invalid(name, " \"", text, "\" is not a known layout");
+}
+
+// The sliding window of a convolution or pooling; sizes and outputs are left to
+// the shapes (see ResolveWindows in shape_fns.h).
+struct WindowAttrs {
+  Padding padding = Padding::kValid;
+  Window1d h, w;
+
+  // Checks the lists as they come from the op and takes them over.
+  Status Set(const std::vector<int64_t>& kernel, const std::vector<int64_t>& strides,
+             const std::vector<int64_t>& dilations, const std::string& padding,
+             const std::vector<int64_t>& explicit_paddings);
+};
+
+// A post-op chain and how many operands the op has for it.
+struct ChainAttrs {
+  PostOpChain chain;
+  int num_args = 0;
+
+  // Parses `text` and checks that every #k is one of the num_args operands.
+  Status Set(const std::string& text, int num_args);
+
+  // The operand whose memory dst may take over: that of `sum`, if no other entry
+  // reads it. Otherwise -1.
+  int ReusableArg() const;
+};
+
+struct ReorderAttrs {
+  Layout src_layout = Layout::nhwc, dst_layout = Layout::nhwc;
+  int64_t channels = 0;
+
+  template <typename Context>
+  Status Read(Context* c) {
+    TF_RETURN_IF_ERROR(ReadLayout(c, "src_layout", &src_layout));
+    TF_RETURN_IF_ERROR(ReadLayout(c, "dst_layout", &dst_layout));
+    return c->GetAttr("channels", &channels);
+  }
+};
+
+struct ConvAttrs {
+  Layout src_layout = Layout::nhwc, dst_layout = Layout::nhwc;
+  std::string algorithm;
+  int64_t channels = 0, groups = 1, weights_offset = 0;
+  std::vector<int64_t> weights_shape;  // kh, kw, ic / groups, oc
+  bool constant_weights = false;
+  WindowAttrs window;
+  ChainAttrs post_ops;
+
+  int64_t oc() const { return weights_shape[3]; }
+  int64_t weights_size() const;
+
+  template <typename Context>
+  Status Read(Context* c) {
+    std::vector<int64_t> strides, dilations, explicit_paddings;
+    std::string padding, chain;
+    int num_args;
+    TF_RETURN_IF_ERROR(ReadLayout(c, "src_layout", &src_layout));
+    TF_RETURN_IF_ERROR(ReadLayout(c, "dst_layout", &dst_layout));
+    TF_RETURN_IF_ERROR(c->GetAttr("algorithm", &algorithm));
+    TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
+    TF_RETURN_IF_ERROR(c->GetAttr("groups", &groups));
+    TF_RETURN_IF_ERROR(c->GetAttr("weights_shape", &weights_shape));
+    TF_RETURN_IF_ERROR(c->GetAttr("weights_offset", &weights_offset));
+    TF_RETURN_IF_ERROR(c->GetAttr("constant_weights", &constant_weights));
+    TF_RETURN_IF_ERROR(c->GetAttr("strides", &strides));
+    TF_RETURN_IF_ERROR(c->GetAttr("dilations", &dilations));
+    TF_RETURN_IF_ERROR(c->GetAttr("padding", &padding));
+    TF_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", &explicit_paddings));
+    TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &chain));
+    TF_RETURN_IF_ERROR(c->GetAttr("num_args", &num_args));
+    TF_RETURN_IF_ERROR(CheckWeights());
+    TF_RETURN_IF_ERROR(window.Set({weights_shape[0], weights_shape[1]}, strides, dilations, padding,
+                                  explicit_paddings));
+    return post_ops.Set(chain, num_args);
+  }
+
+ private:
+  Status CheckWeights() const;
+};
+
+struct EltwiseAttrs {
+  Layout layout = Layout::nhwc;
+  int64_t channels = 0;
+  ChainAttrs post_ops;
+
+  template <typename Context>
+  Status Read(Context* c) {
+    std::string chain;
+    int num_args;
+    TF_RETURN_IF_ERROR(ReadLayout(c, "layout", &layout));
+    TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
+    TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &chain));
+    TF_RETURN_IF_ERROR(c->GetAttr("num_args", &num_args));
+    return post_ops.Set(chain, num_args);
+  }
+};
+
+struct PoolAttrs {
+  std::string kind;  // max or avg
+  int64_t channels = 0;
+  WindowAttrs window;
+
+  template <typename Context>
+  Status Read(Context* c) {
+    std::vector<int64_t> ksize, strides, explicit_paddings;
+    std::string padding;
+    TF_RETURN_IF_ERROR(c->GetAttr("kind", &kind));
+    TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
+    TF_RETURN_IF_ERROR(c->GetAttr("ksize", &ksize));
+    TF_RETURN_IF_ERROR(c->GetAttr("strides", &strides));
+    TF_RETURN_IF_ERROR(c->GetAttr("padding", &padding));
+    TF_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", &explicit_paddings));
+    TF_RETURN_IF_ERROR(window.Set(ksize, strides, {1, 1}, padding, explicit_paddings));
+    return CheckPaddings();
+  }
+
+ private:
+  Status CheckPaddings() const;
+};
+
+struct GlobalPoolAttrs {
+  std::string kind;  // max or avg
+  Layout dst_layout = Layout::nhwc;
+  bool flat_dst = false;  // "nc": [N, C], the same memory as nhwc
+  int64_t channels = 0;
+
+  template <typename Context>
+  Status Read(Context* c) {
+    TF_RETURN_IF_ERROR(c->GetAttr("kind", &kind));
+    std::string dst;
+    TF_RETURN_IF_ERROR(c->GetAttr("dst_layout", &dst));
+    TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
+    flat_dst = dst == "nc";
+    return flat_dst ? absl::OkStatus() : ReadLayout(c, "dst_layout", &dst_layout);
+  }
+};
+
+struct ConcatAttrs {
+  std::vector<int64_t> channels;  // one an input
+
+  template <typename Context>
+  Status Read(Context* c) {
+    int n;
+    TF_RETURN_IF_ERROR(c->GetAttr("N", &n));
+    TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
+    return Check(n);
+  }
+
+ private:
+  Status Check(int n) const;
+};
+
+}  // namespace bd
+
+#endif  // CC_OPS_ATTRS_H_

@@ -1,0 +1,54 @@
+#include "cc/ops/shape_fns.h"
+#include "tensorflow/core/framework/op.h"
+
+using tensorflow::shape_inference::InferenceContext;
+
+REGISTER_OP("BlockdnnConv")
+    .Input("src: T")
+    .Input("weights: T")
+    .Input("args: num_args * T")
+    .Output("dst: T")
+    .Attr("T: {float} = DT_FLOAT")
+    .Attr("num_args: int >= 0")
+    .Attr("src_layout: {'nhwc', 'nChw16c'}")
+    .Attr("dst_layout: {'nhwc', 'nChw16c'}")
+    .Attr("channels: int >= 1")
+    .Attr("weights_shape: list(int)")
+    .Attr("weights_offset: int >= 0 = 0")
+    .Attr("groups: int >= 1 = 1")
+    .Attr("strides: list(int) = [1, 1]")
+    .Attr("dilations: list(int) = [1, 1]")
+    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+    .Attr("explicit_paddings: list(int) = []")
+    .Attr("post_ops: string = ''")
+    .Attr("algorithm: {'auto', 'direct', 'winograd'} = 'auto'")
+    .Attr("constant_weights: bool = false")
+    .SetShapeFn([](InferenceContext* c) {
+      bd::ConvAttrs attrs;
+      TF_RETURN_IF_ERROR(attrs.Read(c));
+      bd::PartialTensorShape dst;
+      TF_RETURN_IF_ERROR(bd::ConvShape(attrs, bd::InputShape(c, 0), bd::InputShape(c, 1),
+                                       bd::InputShapes(c, 2), &dst));
+      return bd::SetOutputShape(c, dst);
+    })
+    .Doc(R"doc(
+2-D convolution followed by a chain of post-ops, applied before the store.
+
+src: the activation in src_layout.
+weights: elements [weights_offset, weights_offset + prod(weights_shape)) of this
+  tensor, whatever its shape, are the filter in HWIO order.
+args: the operands that post_ops name #0, #1, ...
+dst: the result in dst_layout.
+channels: the logical number of channels of src.
+weights_shape: [kh, kw, channels / groups, output channels].
+strides: [height, width].
+dilations: [height, width].
+explicit_paddings: [top, bottom, left, right], only with padding = EXPLICIT.
+post_ops: entries joined by ';', for example
+  "binary(add,channel,#0);sum(#1);eltwise(relu)".
+algorithm: direct sums exactly the products of the definition; winograd saves
+  multiplications of 3x3 windows at stride 1 and rounds more; auto takes what is
+  faster.
+constant_weights: the weights and the channel operands never change, so their
+  packed form may be kept for good.
+)doc");

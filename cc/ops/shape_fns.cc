@@ -1,0 +1,205 @@
+#include "cc/ops/shape_fns.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace bd {
+
+using tensorflow::shape_inference::InferenceContext;
+using tensorflow::shape_inference::ShapeHandle;
+
+namespace {
+
+bool Differs(int64_t dim, int64_t expected) { return dim != kUnknown && dim != expected; }
+
+int64_t NumElements(const PartialTensorShape& shape) {
+  return shape.IsFullyDefined() ? shape.num_elements() : kUnknown;
+}
+
+}  // namespace
+
+Status ReadPlane(const char* name, const PartialTensorShape& shape, Layout layout, int64_t channels,
+                 Plane* plane) {
+  *plane = Plane();
+  if (shape.unknown_rank()) return absl::OkStatus();
+  if (layout == Layout::nChw16c) {
+    if (shape.dims() != 5 || Differs(shape.dim_size(1), NumBlocks(channels)) ||
+        Differs(shape.dim_size(4), 16)) {
+      return Invalid(name, " must be nChw16c, [N, ", NumBlocks(channels), ", H, W, 16] for ",
+                     channels, " channels; got ", shape.DebugString());
+    }
+    *plane = {shape.dim_size(0), shape.dim_size(2), shape.dim_size(3)};
+  } else {
+    if (shape.dims() != 4 || Differs(shape.dim_size(3), channels)) {
+      return Invalid(name, " must be nhwc, [N, H, W, ", channels, "]; got ", shape.DebugString());
+    }
+    *plane = {shape.dim_size(0), shape.dim_size(1), shape.dim_size(2)};
+  }
+  return absl::OkStatus();
+}
+
+PartialTensorShape MakeShape(Layout layout, int64_t channels, const Plane& p) {
+  if (layout == Layout::nChw16c)
+    return PartialTensorShape({p.n, NumBlocks(channels), p.h, p.w, 16});
+  return PartialTensorShape({p.n, p.h, p.w, channels});
+}
+
+Status ResolveWindows(const WindowAttrs& attrs, const Plane& src, Window1d* h, Window1d* w) {
+  const struct {
+    const char* name;
+    const Window1d& attr;
+    int64_t size;
+    Window1d* window;
+  } axes[] = {{"height", attrs.h, src.h, h}, {"width", attrs.w, src.w, w}};
+  for (const auto& axis : axes) {
+    *axis.window = axis.attr;
+    axis.window->size = axis.size;
+    if (axis.size == kUnknown) {
+      axis.window->out = kUnknown;
+      continue;
+    }
+    const std::string error = ResolveWindow(attrs.padding, axis.window);
+    if (!error.empty()) return Invalid(axis.name, ": ", error);
+  }
+  return absl::OkStatus();
+}
+
+Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorShape>& args,
+                     Layout layout, int64_t channels, const Plane& dst) {
+  for (int i = 0; i < attrs.chain.len(); ++i) {
+    const PostOp& op = attrs.chain.entries()[i];
+    if (op.kind == PostOpKind::kEltwise) continue;
+    const PartialTensorShape& arg = args[op.operand.input];
+    const int64_t elements = NumElements(arg);
+    const bool tensor = op.kind == PostOpKind::kSum || op.shape == OperandShape::kTensor;
+    if (tensor) {
+      const PartialTensorShape expected = MakeShape(layout, channels, dst);
+      if (!arg.IsCompatibleWith(expected)) {
+        return Invalid("post_ops entry ", i, ": operand #", op.operand.input,
+                       " must have the shape and layout of dst, ", expected.DebugString(), "; got ",
+                       arg.DebugString());
+      }
+    } else if (op.shape == OperandShape::kSampleChannel) {
+      const PartialTensorShape expected = MakeShape(layout, channels, {dst.n, 1, 1});
+      const bool flat =
+          layout == Layout::nhwc && arg.IsCompatibleWith(PartialTensorShape({dst.n, channels}));
+      if (!flat && !arg.IsCompatibleWith(expected)) {
+        return Invalid("post_ops entry ", i, ": sample_channel operand #", op.operand.input,
+                       " must be ", expected.DebugString(), "; got ", arg.DebugString());
+      }
+    } else {
+      const int64_t needed = op.shape == OperandShape::kScalar ? 1 : channels;
+      if (elements != kUnknown && op.operand.offset > elements - needed) {
+        return Invalid("post_ops entry ", i, ": operand #", op.operand.input, " has ", elements,
+                       " elements, not the ", needed, " needed from element ", op.operand.offset,
+                       " on");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status ReorderShape(const ReorderAttrs& attrs, const PartialTensorShape& src,
+                    PartialTensorShape* dst) {
+  Plane plane;
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.src_layout, attrs.channels, &plane));
+  *dst = MakeShape(attrs.dst_layout, attrs.channels, plane);
+  return absl::OkStatus();
+}
+
+Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
+                 const PartialTensorShape& weights, const std::vector<PartialTensorShape>& args,
+                 PartialTensorShape* dst) {
+  Plane plane;
+  Window1d h, w;
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.src_layout, attrs.channels, &plane));
+  TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &h, &w));
+  const Plane dst_plane = {plane.n, h.out, w.out};
+  const int64_t elements = NumElements(weights);
+  if (elements != kUnknown && attrs.weights_offset > elements - attrs.weights_size()) {
+    return Invalid("weights have ", elements, " elements, not the ", attrs.weights_size(),
+                   " of weights_shape from weights_offset = ", attrs.weights_offset, " on");
+  }
+  TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args, attrs.dst_layout, attrs.oc(), dst_plane));
+  *dst = MakeShape(attrs.dst_layout, attrs.oc(), dst_plane);
+  return absl::OkStatus();
+}
+
+Status EltwiseShape(const EltwiseAttrs& attrs, const PartialTensorShape& src,
+                    const std::vector<PartialTensorShape>& args, PartialTensorShape* dst) {
+  Plane plane;
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.layout, attrs.channels, &plane));
+  TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args, attrs.layout, attrs.channels, plane));
+  *dst = MakeShape(attrs.layout, attrs.channels, plane);
+  return absl::OkStatus();
+}
+
+Status PoolShape(const PoolAttrs& attrs, const PartialTensorShape& src, PartialTensorShape* dst) {
+  Plane plane;
+  Window1d h, w;
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, Layout::nChw16c, attrs.channels, &plane));
+  TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &h, &w));
+  const Plane dst_plane = {plane.n, h.out, w.out};
+  *dst = MakeShape(Layout::nChw16c, attrs.channels, dst_plane);
+  return absl::OkStatus();
+}
+
+Status GlobalPoolShape(const GlobalPoolAttrs& attrs, const PartialTensorShape& src,
+                       PartialTensorShape* dst) {
+  Plane plane;
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, Layout::nChw16c, attrs.channels, &plane));
+  *dst = attrs.flat_dst ? PartialTensorShape({plane.n, attrs.channels})
+                        : MakeShape(attrs.dst_layout, attrs.channels, {plane.n, 1, 1});
+  return absl::OkStatus();
+}
+
+Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShape>& values,
+                   PartialTensorShape* dst) {
+  PartialTensorShape common;  // [N, ?, H, W, 16]
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::string name = "values[" + std::to_string(i) + "]";
+    Plane plane;
+    TF_RETURN_IF_ERROR(
+        ReadPlane(name.c_str(), values[i], Layout::nChw16c, attrs.channels[i], &plane));
+    const PartialTensorShape free_channels({plane.n, kUnknown, plane.h, plane.w, 16});
+    PartialTensorShape merged;
+    if (!common.MergeWith(free_channels, &merged).ok()) {
+      return Invalid(name, " ", values[i].DebugString(),
+                     " must have the batch, height and width of the values before it, ",
+                     common.DebugString());
+    }
+    common = merged;
+  }
+  const int64_t channels =
+      std::accumulate(attrs.channels.begin(), attrs.channels.end(), int64_t{0});
+  *dst = MakeShape(Layout::nChw16c, channels,
+                   {common.dim_size(0), common.dim_size(2), common.dim_size(3)});
+  return absl::OkStatus();
+}
+
+PartialTensorShape InputShape(InferenceContext* c, int i) {
+  const ShapeHandle shape = c->input(i);
+  if (!c->RankKnown(shape)) return PartialTensorShape();
+  std::vector<int64_t> dims(c->Rank(shape));
+  for (size_t d = 0; d < dims.size(); ++d) dims[d] = c->Value(c->Dim(shape, d));
+  return PartialTensorShape(dims);
+}
+
+std::vector<PartialTensorShape> InputShapes(InferenceContext* c, int first) {
+  std::vector<PartialTensorShape> shapes;
+  for (int i = first; i < c->num_inputs(); ++i) shapes.push_back(InputShape(c, i));
+  return shapes;
+}
+
+Status SetOutputShape(InferenceContext* c, const PartialTensorShape& dst) {
+  ShapeHandle shape;
+  TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(dst, &shape));
+  // Every op keeps the batch: the same symbol lets optimizers see that.
+  if (dst.dim_size(0) == kUnknown && c->RankKnown(c->input(0))) {
+    TF_RETURN_IF_ERROR(c->ReplaceDim(shape, 0, c->Dim(c->input(0), 0), &shape));
+  }
+  c->set_output(0, shape);
+  return absl::OkStatus();
+}
+
+}  // namespace bd

@@ -1,0 +1,62 @@
+// What each op makes of the shapes it is given: one set of rules, applied to
+// partly known shapes while a graph is built and to full ones when it runs.
+#ifndef CC_OPS_SHAPE_FNS_H_
+#define CC_OPS_SHAPE_FNS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "cc/ops/attrs.h"
+#include "tensorflow/core/framework/shape_inference.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+
+namespace bd {
+
+using tensorflow::PartialTensorShape;
+
+constexpr int64_t kUnknown = -1;  // a dimension that is not known yet
+
+inline int64_t NumBlocks(int64_t channels) { return (channels + 15) / 16; }
+
+// Batch and plane of an activation; any of them may be kUnknown.
+struct Plane {
+  int64_t n = kUnknown, h = kUnknown, w = kUnknown;
+};
+
+// Checks `shape` against layout and channels. `name` is what errors call it.
+Status ReadPlane(const char* name, const PartialTensorShape& shape, Layout layout, int64_t channels,
+                 Plane* plane);
+PartialTensorShape MakeShape(Layout layout, int64_t channels, const Plane& plane);
+
+// The windows over a plane of src: *h and *w get size, out and padding; out of an
+// unknown size is kUnknown.
+Status ResolveWindows(const WindowAttrs& attrs, const Plane& src, Window1d* h, Window1d* w);
+
+// Every operand of the chain against the shape it is applied to.
+Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorShape>& args,
+                     Layout layout, int64_t channels, const Plane& dst);
+
+Status ReorderShape(const ReorderAttrs& attrs, const PartialTensorShape& src,
+                    PartialTensorShape* dst);
+Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
+                 const PartialTensorShape& weights, const std::vector<PartialTensorShape>& args,
+                 PartialTensorShape* dst);
+Status EltwiseShape(const EltwiseAttrs& attrs, const PartialTensorShape& src,
+                    const std::vector<PartialTensorShape>& args, PartialTensorShape* dst);
+Status PoolShape(const PoolAttrs& attrs, const PartialTensorShape& src, PartialTensorShape* dst);
+Status GlobalPoolShape(const GlobalPoolAttrs& attrs, const PartialTensorShape& src,
+                       PartialTensorShape* dst);
+Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShape>& values,
+                   PartialTensorShape* dst);
+
+// Input i and inputs [first, end) of a node being built.
+PartialTensorShape InputShape(tensorflow::shape_inference::InferenceContext* c, int i);
+std::vector<PartialTensorShape> InputShapes(tensorflow::shape_inference::InferenceContext* c,
+                                            int first);
+// Sets the node's only output.
+Status SetOutputShape(tensorflow::shape_inference::InferenceContext* c,
+                      const PartialTensorShape& dst);
+
+}  // namespace bd
+
+#endif  // CC_OPS_SHAPE_FNS_H_

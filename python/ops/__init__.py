@@ -1,0 +1,1 @@
+"""Wrappers of the ops, one file a family."""

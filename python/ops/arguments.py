@@ -1,0 +1,49 @@
+"""How the wrappers read what users pass."""
+
+from collections.abc import Sequence
+
+
+def pair(name: str, value) -> list[int]:
+    """`value` as [height, width]: one integer for both, or two.
+
+    Raises:
+      ValueError: it is neither.
+    """
+    if isinstance(value, int):
+        return [value, value]
+    if isinstance(value, Sequence) and len(value) == 2 and all(isinstance(v, int) for v in value):
+        return list(value)
+    raise ValueError(f"{name} must be an integer or [height, width], got {value!r}")
+
+
+def padding_attrs(padding) -> dict:
+    """The op attributes of "SAME", "VALID" or [[top, bottom], [left, right]].
+
+    Raises:
+      ValueError: it is none of these.
+    """
+    if isinstance(padding, str):
+        if padding.upper() in ("SAME", "VALID"):
+            return {"padding": padding.upper(), "explicit_paddings": []}
+    elif isinstance(padding, Sequence) and len(padding) == 2:
+        rows, columns = (pair("padding", axis) for axis in padding)
+        return {"padding": "EXPLICIT", "explicit_paddings": rows + columns}
+    raise ValueError(
+        f'padding must be "SAME", "VALID" or [[top, bottom], [left, right]], got {padding!r}'
+    )
+
+
+def static_channels(tensor, layout: str, channels: int | None) -> int:
+    """`channels`, or the last dimension of a plain tensor when that is None.
+
+    Raises:
+      ValueError: the tensor does not say.
+    """
+    if channels is not None:
+        return channels
+    if layout == "nhwc" and tensor.shape.rank == 4 and tensor.shape[3] is not None:
+        return tensor.shape[3]
+    raise ValueError(
+        f"channels must be given: a tensor of layout {layout} and shape {tensor.shape} "
+        "does not tell how many of its lanes are channels"
+    )

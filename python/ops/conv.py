@@ -1,0 +1,97 @@
+"""Convolution with post-ops."""
+
+import tensorflow as tf
+
+from .._native import library
+from .arguments import padding_attrs, pair
+
+
+def conv(
+    src,
+    weights,
+    *,
+    strides=1,
+    padding="SAME",
+    dilations=1,
+    groups: int = 1,
+    post_ops="",
+    args=(),
+    src_layout: str = "nChw16c",
+    dst_layout: str = "nChw16c",
+    channels: int | None = None,
+    weights_shape=None,
+    weights_offset: int = 0,
+    constant_weights: bool = False,
+    algorithm: str = "auto",
+    name=None,
+):
+    """2-D convolution, then a chain of post-ops before the result is stored.
+
+    A depthwise convolution with TensorFlow's filter [kh, kw, C, m] is the same
+    memory with `groups=C, weights_shape=[kh, kw, 1, C * m]`.
+
+    Args:
+      src: float32 activation, [N, H, W, C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
+        ("nChw16c").
+      weights: float32 filter, HWIO: [kh, kw, C / groups, out channels]. Any other
+        shape will do with `weights_shape`: elements [weights_offset,
+        weights_offset + prod(weights_shape)) are read, in memory order.
+      strides: pixels, one integer or [height, width].
+      padding: "SAME", "VALID" (TensorFlow's rules) or [[top, bottom], [left, right]]
+        pixels of zeros.
+      dilations: pixels between taps, one integer or [height, width].
+      groups: divides C and the output channels.
+      post_ops: `PostOps`, or its text: entries joined by ";", for example
+        "binary(add,channel,#0);sum(#1);eltwise(relu)".
+      args: float32 operands that the chain calls #0, #1, ... A channel operand has
+        one element for each output channel; a tensor operand and the operand of
+        sum have the shape and layout of the result.
+      src_layout, dst_layout: "nhwc" or "nChw16c".
+      channels: C; default weights_shape[2] * groups.
+      weights_shape: default: the shape of weights.
+      weights_offset: elements.
+      constant_weights: weights and channel operands never change, so that their
+        packed form may be kept from the first call on.
+      algorithm: "direct" sums exactly the products of the definition; "winograd"
+        saves multiplications of 3x3 windows at stride 1 and rounds more; "auto"
+        takes what is faster.
+      name: of the op.
+
+    Returns:
+      The activation in dst_layout. Lanes of a blocked result beyond the output
+      channels are zero.
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: convolution and post-ops (eltwise, sum, binary) of oneDNN.
+    """
+    weights = tf.convert_to_tensor(weights)
+    if weights_shape is None:
+        if weights.shape.rank != 4 or not weights.shape.is_fully_defined():
+            raise ValueError(
+                f"weights of shape {weights.shape} are not HWIO; give weights_shape="
+                "[kh, kw, channels / groups, output channels]"
+            )
+        weights_shape = weights.shape.as_list()
+    if channels is None:
+        channels = weights_shape[2] * groups
+    return library().blockdnn_conv(
+        src,
+        weights,
+        list(args),
+        src_layout=src_layout,
+        dst_layout=dst_layout,
+        channels=channels,
+        weights_shape=list(weights_shape),
+        weights_offset=weights_offset,
+        groups=groups,
+        strides=pair("strides", strides),
+        dilations=pair("dilations", dilations),
+        post_ops=str(post_ops),
+        constant_weights=constant_weights,
+        algorithm=algorithm,
+        name=name,
+        **padding_attrs(padding),
+    )

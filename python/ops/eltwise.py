@@ -1,0 +1,41 @@
+"""Element-wise work on activations."""
+
+import tensorflow as tf
+
+from .._native import library
+from .arguments import static_channels
+
+
+def eltwise(src, post_ops, *, args=(), layout="nChw16c", channels: int | None = None, name=None):
+    """Applies a chain of post-ops to every element of `src`.
+
+    The sum of two activations is `eltwise(a, "binary(add,tensor,#0)", args=[b])`.
+
+    Args:
+      src: float32 activation, [N, H, W, C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
+        ("nChw16c").
+      post_ops: `PostOps`, or its text.
+      args: float32 operands that the chain calls #0, #1, ...
+      layout: "nhwc" or "nChw16c".
+      channels: C; may be left out when layout is "nhwc" and C is static.
+      name: of the op.
+
+    Returns:
+      The result, in the shape and layout of src. Lanes of a blocked result beyond
+      C are zero, also where f(0) is not.
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: eltwise and binary primitives of oneDNN.
+    """
+    src = tf.convert_to_tensor(src)
+    return library().blockdnn_eltwise(
+        src,
+        list(args),
+        layout=layout,
+        channels=static_channels(src, layout, channels),
+        post_ops=str(post_ops),
+        name=name,
+    )

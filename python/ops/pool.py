@@ -1,0 +1,63 @@
+"""Max and average pooling."""
+
+from .._native import library
+from .arguments import padding_attrs, pair
+
+
+def pool(src, kind: str, ksize, *, channels: int, strides=1, padding="VALID", name=None):
+    """Max or average pooling of a blocked activation.
+
+    Padding never wins a maximum and never counts in an average, as in TensorFlow.
+
+    Args:
+      src: float32, [N, ceil(C / 16), H, W, 16].
+      kind: "max" or "avg".
+      ksize: pixels, one integer or [height, width].
+      channels: C.
+      strides: pixels, one integer or [height, width].
+      padding: "SAME", "VALID" or [[top, bottom], [left, right]], each smaller than
+        ksize.
+      name: of the op.
+
+    Returns:
+      [N, ceil(C / 16), out height, out width, 16].
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: the shape of src does not fit when it runs.
+
+    Source: tf.nn.max_pool2d, tf.nn.avg_pool2d.
+    """
+    return library().blockdnn_pool(
+        src,
+        kind=kind,
+        channels=channels,
+        ksize=pair("ksize", ksize),
+        strides=pair("strides", strides),
+        name=name,
+        **padding_attrs(padding),
+    )
+
+
+def global_pool(src, kind: str, *, channels: int, dst_layout: str = "nc", name=None):
+    """Maximum or mean over the whole plane of a blocked activation.
+
+    Args:
+      src: float32, [N, ceil(C / 16), H, W, 16].
+      kind: "max" or "avg".
+      channels: C.
+      dst_layout: "nc", "nhwc" or "nChw16c".
+      name: of the op.
+
+    Returns:
+      [N, C], [N, 1, 1, C] or [N, ceil(C / 16), 1, 1, 16].
+
+    Raises:
+      ValueError: an argument is malformed while a graph is built.
+      InvalidArgumentError: the shape of src does not fit when it runs.
+
+    Source: tf.reduce_max and tf.reduce_mean over height and width.
+    """
+    return library().blockdnn_global_pool(
+        src, kind=kind, channels=channels, dst_layout=dst_layout, name=name
+    )
