@@ -4,10 +4,9 @@
     x_ref.cc      reference implementation: in :<folder>_ref, for tests only
     x.cc, x.h     in the folder's library
     x_test.cc     a GoogleTest binary x_test (bd_cc_tests)
-    x_bench.cc    a Google Benchmark binary x_bench (bd_cc_benchmarks)
 """
 
-load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
+load("@rules_cc//cc:defs.bzl", "cc_library", "cc_test")
 
 # Flags of each instruction set. A later one is a superset of the earlier, as
 # dispatch assumes. GCC 12 knows no -march=znver4, hence features.
@@ -176,22 +175,6 @@ def bd_cc_tests(deps = [], size = "medium"):
             copts = _COPTS,
             linkstatic = True,
             deps = test_deps,
-        )
-
-def bd_cc_benchmarks(deps = []):
-    """A Google Benchmark binary for each *_bench.cc of a folder.
-
-    Args:
-      deps: what the benchmarks of this folder use.
-    """
-    for src in native.glob(["*_bench.cc"], allow_empty = True):
-        cc_binary(
-            name = src[:-len(".cc")],
-            testonly = True,
-            srcs = [src] + native.glob(["*.h"], allow_empty = True),
-            copts = _COPTS,
-            linkstatic = True,
-            deps = deps + ["@com_google_benchmark//:benchmark_main"],
         )
 
 def _isa_archives_aspect_impl(target, ctx):

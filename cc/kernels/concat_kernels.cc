@@ -1,10 +1,10 @@
 // BlockdnnConcat.
 #include <memory>
 
+#include "cc/base/verbose.h"
 #include "cc/core/concat/concat.h"
 #include "cc/kernels/op_utils.h"
 #include "cc/kernels/plan_cache.h"
-#include "cc/kernels/verbose.h"
 #include "cc/ops/attrs.h"
 
 namespace bd {

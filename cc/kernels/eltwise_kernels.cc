@@ -3,10 +3,10 @@
 #include <memory>
 #include <vector>
 
+#include "cc/base/verbose.h"
 #include "cc/core/eltwise/eltwise.h"
 #include "cc/kernels/op_utils.h"
 #include "cc/kernels/plan_cache.h"
-#include "cc/kernels/verbose.h"
 #include "cc/ops/attrs.h"
 
 namespace bd {

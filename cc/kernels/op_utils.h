@@ -68,14 +68,23 @@ class ArgPointers {
   absl::InlinedVector<const float*, 8> pointers_;
 };
 
-// `bytes` of memory for one execution, 64-byte aligned; `holder` owns them.
-inline Status AllocateScratch(OpKernelContext* ctx, int64_t bytes, Tensor* holder, char** memory) {
-  *memory = nullptr;
-  if (bytes == 0) return absl::OkStatus();
-  TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_INT8, TensorShape({bytes}), holder));
-  *memory = static_cast<char*>(holder->data());
-  return absl::OkStatus();
-}
+// Temporary memory of one execution, 64-byte aligned: a little on the stack,
+// more (0.2 us and up) from TensorFlow's allocator.
+class ScratchMemory {
+ public:
+  Status Allocate(OpKernelContext* ctx, int64_t bytes) {
+    if (bytes <= static_cast<int64_t>(sizeof(small_))) return absl::OkStatus();
+    TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_INT8, TensorShape({bytes}), &large_));
+    data_ = static_cast<char*>(large_.data());
+    return absl::OkStatus();
+  }
+  char* data() { return data_; }
+
+ private:
+  alignas(64) char small_[1024];
+  Tensor large_;
+  char* data_ = small_;
+};
 
 // A core system's complaint: empty, or one line.
 inline Status FromCore(const std::string& error) {

@@ -1,10 +1,10 @@
 // BlockdnnPool and BlockdnnGlobalPool.
 #include <memory>
 
+#include "cc/base/verbose.h"
 #include "cc/core/pool/pool.h"
 #include "cc/kernels/op_utils.h"
 #include "cc/kernels/plan_cache.h"
-#include "cc/kernels/verbose.h"
 #include "cc/ops/attrs.h"
 
 namespace bd {

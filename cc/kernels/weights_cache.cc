@@ -1,26 +1,10 @@
 #include "cc/kernels/weights_cache.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 namespace bd {
 namespace {
-
-constexpr size_t kHugePage = 2 << 20;
-
-// nullptr when memory is short. Packed weights on 4 KB pages cost a ResNet-50 0.2 to 0.3 ms in TLB
-// misses.
-std::unique_ptr<float, void (*)(void*)> AllocateFloats(int64_t count) {
-  const size_t bytes = std::max<size_t>(64, count * sizeof(float));
-  const bool large = bytes >= kHugePage;
-  void* memory = nullptr;
-  if (posix_memalign(&memory, large ? kHugePage : 64, bytes) != 0) return {nullptr, std::free};
-  if (large) madvise(memory, bytes, MADV_HUGEPAGE);
-  return {static_cast<float*>(memory), std::free};
-}
 
 // All packs of the process that some kernel holds.
 class Registry {
@@ -54,13 +38,13 @@ class Registry {
     pack->offset = offset;
     pack->shape = shape;
     pack->packing = plan.packing;
-    pack->data = AllocateFloats(plan.packed_floats);
-    if (pack->data == nullptr) {
+    pack->memory = AlignedBuffer(plan.packed_floats * sizeof(float));
+    if (pack->data() == nullptr) {
       return absl::ResourceExhaustedError(
           absl::StrCat("no memory for ", plan.packed_floats, " packed weights"));
     }
-    PackConvWeights(plan, static_cast<const float*>(weights.data()) + offset, pack->data.get(),
-                    pool);
+    PackConvWeights(plan, static_cast<const float*>(weights.data()) + offset,
+                    pack->memory.As<float>(), pool);
     packs_.push_back(pack);
     *found = std::move(pack);
     return absl::OkStatus();

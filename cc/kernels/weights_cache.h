@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "cc/base/aligned_buffer.h"
 #include "cc/core/conv/conv.h"
 #include "cc/kernels/op_utils.h"
 
@@ -21,7 +22,9 @@ struct PackedWeights {
   int64_t offset = 0;                 // of the first element in source
   std::array<int64_t, 5> shape = {};  // kh, kw, ic / groups, oc, groups
   ConvPacking packing;
-  std::unique_ptr<float, void (*)(void*)> data{nullptr, nullptr};
+  AlignedBuffer memory;
+
+  const float* data() const { return memory.As<float>(); }
 
   bool Holds(const Tensor& weights, const ConvPacking& wanted) const {
     return source.data() == weights.data() && packing == wanted;

@@ -85,6 +85,10 @@ int ChainAttrs::ReusableArg() const {
   return std::count_if(entries.begin(), entries.end(), reads_it) == 1 ? sum : -1;
 }
 
+Status InnerProductAttrs::CheckWeights() const {
+  return CheckList("weights_shape", weights_shape, 2, 1, "[ic, oc]");
+}
+
 int64_t ConvAttrs::weights_size() const {
   return weights_shape[0] * weights_shape[1] * weights_shape[2] * weights_shape[3];
 }

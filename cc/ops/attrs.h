@@ -112,6 +112,33 @@ struct ConvAttrs {
   Status CheckWeights() const;
 };
 
+struct InnerProductAttrs {
+  std::vector<int64_t> weights_shape;  // ic, oc
+  int64_t weights_offset = 0;
+  bool constant_weights = false;
+  ChainAttrs post_ops;
+
+  int64_t ic() const { return weights_shape[0]; }
+  int64_t oc() const { return weights_shape[1]; }
+  int64_t weights_size() const { return ic() * oc(); }
+
+  template <typename Context>
+  Status Read(Context* c) {
+    std::string chain;
+    int num_args;
+    TF_RETURN_IF_ERROR(c->GetAttr("weights_shape", &weights_shape));
+    TF_RETURN_IF_ERROR(c->GetAttr("weights_offset", &weights_offset));
+    TF_RETURN_IF_ERROR(c->GetAttr("constant_weights", &constant_weights));
+    TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &chain));
+    TF_RETURN_IF_ERROR(c->GetAttr("num_args", &num_args));
+    TF_RETURN_IF_ERROR(CheckWeights());
+    return post_ops.Set(chain, num_args);
+  }
+
+ private:
+  Status CheckWeights() const;
+};
+
 struct EltwiseAttrs {
   Layout layout = Layout::nhwc;
   int64_t channels = 0;

@@ -64,8 +64,15 @@ Status ResolveWindows(const WindowAttrs& attrs, const Plane& src, Window1d* h, W
   return absl::OkStatus();
 }
 
+OperandShapes OperandShapesOf(Layout layout, int64_t channels, const Plane& dst) {
+  OperandShapes shapes{MakeShape(layout, channels, dst), channels, {}};
+  shapes.sample_channel.push_back(MakeShape(layout, channels, {dst.n, 1, 1}));
+  if (layout == Layout::nhwc) shapes.sample_channel.push_back(PartialTensorShape({dst.n, channels}));
+  return shapes;
+}
+
 Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorShape>& args,
-                     Layout layout, int64_t channels, const Plane& dst) {
+                     const OperandShapes& shapes) {
   for (int i = 0; i < attrs.chain.len(); ++i) {
     const PostOp& op = attrs.chain.entries()[i];
     if (op.kind == PostOpKind::kEltwise) continue;
@@ -73,22 +80,26 @@ Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorSha
     const int64_t elements = NumElements(arg);
     const bool tensor = op.kind == PostOpKind::kSum || op.shape == OperandShape::kTensor;
     if (tensor) {
-      const PartialTensorShape expected = MakeShape(layout, channels, dst);
-      if (!arg.IsCompatibleWith(expected)) {
+      if (!arg.IsCompatibleWith(shapes.tensor)) {
         return Invalid("post_ops entry ", i, ": operand #", op.operand.input,
-                       " must have the shape and layout of dst, ", expected.DebugString(), "; got ",
-                       arg.DebugString());
+                       " must have the shape and layout of dst, ", shapes.tensor.DebugString(),
+                       "; got ", arg.DebugString());
       }
     } else if (op.shape == OperandShape::kSampleChannel) {
-      const PartialTensorShape expected = MakeShape(layout, channels, {dst.n, 1, 1});
-      const bool flat =
-          layout == Layout::nhwc && arg.IsCompatibleWith(PartialTensorShape({dst.n, channels}));
-      if (!flat && !arg.IsCompatibleWith(expected)) {
+      if (shapes.sample_channel.empty()) {
+        return Invalid("post_ops entry ", i,
+                       ": this op has no samples apart from dst's rows; use a tensor operand");
+      }
+      const bool fits =
+          std::any_of(shapes.sample_channel.begin(), shapes.sample_channel.end(),
+                      [&](const PartialTensorShape& one) { return arg.IsCompatibleWith(one); });
+      if (!fits) {
         return Invalid("post_ops entry ", i, ": sample_channel operand #", op.operand.input,
-                       " must be ", expected.DebugString(), "; got ", arg.DebugString());
+                       " must be ", shapes.sample_channel.front().DebugString(), "; got ",
+                       arg.DebugString());
       }
     } else {
-      const int64_t needed = op.shape == OperandShape::kScalar ? 1 : channels;
+      const int64_t needed = op.shape == OperandShape::kScalar ? 1 : shapes.channels;
       if (elements != kUnknown && op.operand.offset > elements - needed) {
         return Invalid("post_ops entry ", i, ": operand #", op.operand.input, " has ", elements,
                        " elements, not the ", needed, " needed from element ", op.operand.offset,
@@ -97,6 +108,13 @@ Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorSha
     }
   }
   return absl::OkStatus();
+}
+
+Status CheckWeightsSize(const PartialTensorShape& weights, int64_t size, int64_t offset) {
+  const int64_t elements = NumElements(weights);
+  if (elements == kUnknown || offset <= elements - size) return absl::OkStatus();
+  return Invalid("weights have ", elements, " elements, not the ", size,
+                 " of weights_shape from weights_offset = ", offset, " on");
 }
 
 Status ReorderShape(const ReorderAttrs& attrs, const PartialTensorShape& src,
@@ -115,21 +133,35 @@ Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
   TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.src_layout, attrs.channels, &plane));
   TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &h, &w));
   const Plane dst_plane = {plane.n, h.out, w.out};
-  const int64_t elements = NumElements(weights);
-  if (elements != kUnknown && attrs.weights_offset > elements - attrs.weights_size()) {
-    return Invalid("weights have ", elements, " elements, not the ", attrs.weights_size(),
-                   " of weights_shape from weights_offset = ", attrs.weights_offset, " on");
-  }
-  TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args, attrs.dst_layout, attrs.oc(), dst_plane));
+  TF_RETURN_IF_ERROR(CheckWeightsSize(weights, attrs.weights_size(), attrs.weights_offset));
+  TF_RETURN_IF_ERROR(CheckOperands(
+      attrs.post_ops, args, OperandShapesOf(attrs.dst_layout, attrs.oc(), dst_plane)));
   *dst = MakeShape(attrs.dst_layout, attrs.oc(), dst_plane);
   return absl::OkStatus();
+}
+
+Status InnerProductShape(const InnerProductAttrs& attrs, const PartialTensorShape& src,
+                         const PartialTensorShape& weights,
+                         const std::vector<PartialTensorShape>& args, PartialTensorShape* dst) {
+  *dst = PartialTensorShape();
+  if (!src.unknown_rank()) {
+    const int last = src.dims() - 1;
+    if (last < 0 || Differs(src.dim_size(last), attrs.ic())) {
+      return Invalid("src must be [.., ", attrs.ic(), "]; got ", src.DebugString());
+    }
+    *dst = src;
+    dst->set_dim(last, attrs.oc());
+  }
+  TF_RETURN_IF_ERROR(CheckWeightsSize(weights, attrs.weights_size(), attrs.weights_offset));
+  return CheckOperands(attrs.post_ops, args, {*dst, attrs.oc(), {}});
 }
 
 Status EltwiseShape(const EltwiseAttrs& attrs, const PartialTensorShape& src,
                     const std::vector<PartialTensorShape>& args, PartialTensorShape* dst) {
   Plane plane;
   TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.layout, attrs.channels, &plane));
-  TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args, attrs.layout, attrs.channels, plane));
+  TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args,
+                                   OperandShapesOf(attrs.layout, attrs.channels, plane)));
   *dst = MakeShape(attrs.layout, attrs.channels, plane);
   return absl::OkStatus();
 }
@@ -195,7 +227,7 @@ Status SetOutputShape(InferenceContext* c, const PartialTensorShape& dst) {
   ShapeHandle shape;
   TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(dst, &shape));
   // Every op keeps the batch: the same symbol lets optimizers see that.
-  if (dst.dim_size(0) == kUnknown && c->RankKnown(c->input(0))) {
+  if (!dst.unknown_rank() && dst.dim_size(0) == kUnknown && c->RankKnown(c->input(0))) {
     TF_RETURN_IF_ERROR(c->ReplaceDim(shape, 0, c->Dim(c->input(0), 0), &shape));
   }
   c->set_output(0, shape);

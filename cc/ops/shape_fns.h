@@ -32,15 +32,29 @@ PartialTensorShape MakeShape(Layout layout, int64_t channels, const Plane& plane
 // unknown size is kUnknown.
 Status ResolveWindows(const WindowAttrs& attrs, const Plane& src, Window1d* h, Window1d* w);
 
-// Every operand of the chain against the shape it is applied to.
+// What the operands of a chain must look like.
+struct OperandShapes {
+  PartialTensorShape tensor;  // dst's
+  int64_t channels;
+  std::vector<PartialTensorShape> sample_channel;  // any of these; empty: not allowed
+};
+OperandShapes OperandShapesOf(Layout layout, int64_t channels, const Plane& dst);
+
+// Every operand of the chain against the shapes it is applied to.
 Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorShape>& args,
-                     Layout layout, int64_t channels, const Plane& dst);
+                     const OperandShapes& shapes);
+
+// `size` elements from `offset` on must exist.
+Status CheckWeightsSize(const PartialTensorShape& weights, int64_t size, int64_t offset);
 
 Status ReorderShape(const ReorderAttrs& attrs, const PartialTensorShape& src,
                     PartialTensorShape* dst);
 Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
                  const PartialTensorShape& weights, const std::vector<PartialTensorShape>& args,
                  PartialTensorShape* dst);
+Status InnerProductShape(const InnerProductAttrs& attrs, const PartialTensorShape& src,
+                         const PartialTensorShape& weights,
+                         const std::vector<PartialTensorShape>& args, PartialTensorShape* dst);
 Status EltwiseShape(const EltwiseAttrs& attrs, const PartialTensorShape& src,
                     const std::vector<PartialTensorShape>& args, PartialTensorShape* dst);
 Status PoolShape(const PoolAttrs& attrs, const PartialTensorShape& src, PartialTensorShape* dst);

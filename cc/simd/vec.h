@@ -33,8 +33,9 @@
 #ifndef CC_SIMD_VEC_H_
 #define CC_SIMD_VEC_H_
 
-#include <cstdint>
 #include <immintrin.h>
+
+#include <cstdint>
 
 #ifndef BD_ISA
 #error "kernel files are compiled per ISA: see bd_isa_library in cc/build_defs.bzl"

@@ -1,0 +1,65 @@
+#include "cc/kernels/conv_op.h"
+
+#include "cc/base/verbose.h"
+
+namespace bd {
+namespace {
+
+int64_t RoundUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+std::string LogLine(const std::string& op, OpKernelContext* ctx, const ConvOpPlan& plan) {
+  const ConvDesc& d = plan.conv.desc;
+  return absl::StrCat(op, " ", IsaName(plan.conv.isa), " ", plan.conv.algorithm_name(), " ",
+                      LayoutName(d.src_layout), ctx->input(0).shape().DebugString(), "->",
+                      LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " k", d.kh, "x",
+                      d.kw, " s", d.sh, "x", d.sw, " d", d.dh, "x", d.dw, " p", d.pad_top, "x",
+                      d.pad_left, " g", d.groups, " \"", d.post_ops.ToString(), "\"");
+}
+
+}  // namespace
+
+void ConvOpBase::Init(const ChainAttrs& chain, int64_t weights_offset, bool constant_weights) {
+  weights_offset_ = weights_offset;
+  weights_ = std::make_unique<WeightsCache>(weights_offset, constant_weights);
+  const int arg = chain.ReusableArg();
+  if (arg >= 0) reusable_inputs_.push_back(kFirstArg + arg);
+}
+
+Status ConvOpBase::MakePlan(OpKernelContext* ctx, ConvOpPlan* plan) const {
+  ConvDesc desc;
+  TF_RETURN_IF_ERROR(Describe(ctx, &desc, &plan->dst_shape));
+  return FromCore(MakeConvPlan(desc, ActiveIsa(), pool().num_threads(), &plan->conv));
+}
+
+void ConvOpBase::Compute(OpKernelContext* ctx) {
+  std::shared_ptr<const ConvOpPlan> plan;
+  OP_REQUIRES_OK(ctx, plans_.Get(
+                          ctx, [&](ConvOpPlan* made) { return MakePlan(ctx, made); }, &plan));
+  const ConvPlan& conv = plan->conv;
+  Tensor* dst;
+  OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst));
+  if (dst->NumElements() == 0) return;
+
+  std::shared_ptr<const PackedWeights> kept;
+  OP_REQUIRES_OK(ctx, weights_->Get(conv, ctx->input(kWeights), pool(), &kept));
+  // Packed weights of this call only, then the plan's own scratch.
+  const int64_t pack_bytes =
+      kept != nullptr ? 0 : RoundUp(conv.packed_floats * int64_t{sizeof(float)});
+  ScratchMemory scratch;
+  OP_REQUIRES_OK(ctx, scratch.Allocate(ctx, pack_bytes + conv.scratch_bytes()));
+  float* packed_once = reinterpret_cast<float*>(scratch.data());
+  if (kept == nullptr) {
+    PackConvWeights(conv, InputData(ctx, kWeights) + weights_offset_, packed_once, pool());
+  }
+
+  const ArgPointers args(ctx, kFirstArg);
+  ConvBuffers buffers;
+  buffers.src = InputData(ctx, kSrc);
+  buffers.packed = kept != nullptr ? kept->data() : packed_once;
+  buffers.args = args.data();
+  buffers.dst = static_cast<float*>(dst->data());
+  buffers.scratch = scratch.data() + pack_bytes;
+  RunLogged([&] { return LogLine(type_string(), ctx, *plan); }, [&] { RunConv(conv, buffers, pool()); });
+}
+
+}  // namespace bd
