@@ -1,0 +1,173 @@
+"""Values of subgraphs that depend on constants and never-assigned variables only.
+
+Floating-point arithmetic is done in float64, whatever the graph's dtype, so that
+a folded batch normalisation is rounded once.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from tensorflow.python.framework import dtypes, tensor_util
+
+from .view import GraphView, Node, Ref
+
+# What may read a variable without making it assignable.
+_READERS = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "Identity"})
+
+
+class Variable(NamedTuple):
+    """A variable outside the graph: its shape (None: not known), how to read it."""
+
+    shape: tuple[int | None, ...] | None
+    read: Callable[[], np.ndarray]
+
+
+def _wide(value: np.ndarray) -> np.ndarray:
+    return value.astype(np.float64) if value.dtype.kind == "f" else value
+
+
+def _squeeze(node: Node, x: np.ndarray) -> np.ndarray:
+    return np.squeeze(x, tuple(node.attr["squeeze_dims"].list.i) or None)
+
+
+def _cast(node: Node, x: np.ndarray) -> np.ndarray:
+    """Rounds to narrow types only: what is float64 here stays so for float32."""
+    dtype = dtypes.as_dtype(node.attr["DstT"].type)
+    stays = x.dtype.kind == "f" and x.dtype.itemsize >= 4 and dtype.size >= 4
+    return x if stays and dtype.is_floating else x.astype(dtype.as_numpy_dtype)
+
+
+def _arithmetic(function: Callable) -> Callable:
+    return lambda node, *args: function(*map(_wide, args))
+
+
+# Moving data keeps the dtype: convolution weights stay as they are stored.
+_MOVES: dict[str, Callable[..., np.ndarray]] = {
+    "Identity": lambda node, x: x,
+    "StopGradient": lambda node, x: x,
+    "Reshape": lambda node, x, shape: x.reshape(shape),
+    "Squeeze": _squeeze,
+    "ExpandDims": lambda node, x, axis: np.expand_dims(x, int(axis)),
+    "Transpose": lambda node, x, order: np.transpose(x, order),
+}
+_EVALUATORS: dict[str, Callable[..., np.ndarray]] = {
+    **_MOVES,
+    "Cast": _cast,
+    "Add": _arithmetic(np.add),
+    "AddV2": _arithmetic(np.add),
+    "Sub": _arithmetic(np.subtract),
+    "Mul": _arithmetic(np.multiply),
+    "RealDiv": _arithmetic(np.divide),
+    "Maximum": _arithmetic(np.maximum),
+    "Minimum": _arithmetic(np.minimum),
+    "Neg": _arithmetic(np.negative),
+    "Abs": _arithmetic(np.abs),
+    "Exp": _arithmetic(np.exp),
+    "Sqrt": _arithmetic(np.sqrt),
+    "Square": _arithmetic(np.square),
+    "Rsqrt": _arithmetic(lambda x: 1.0 / np.sqrt(x)),
+    "Reciprocal": _arithmetic(lambda x: 1.0 / x),
+}
+
+
+class Constants:
+    """Evaluates constant subgraphs of a view.
+
+    Args:
+      view: the graph.
+      variables: resource placeholder name -> the variable behind it.
+    """
+
+    def __init__(self, view: GraphView, variables: Mapping[str, Variable]):
+        self._view = view
+        self._variables = variables
+        self._constant: dict[str, bool] = {}
+        self._values: dict[str, np.ndarray] = {}
+        self._read_values: dict[str, np.ndarray] = {}
+        self._read_only: dict[str, bool] = {}
+
+    def is_read_only(self, resource: str) -> bool:
+        """Whether nothing in the graph can assign the variable behind this placeholder."""
+        if resource not in self._read_only:
+            readers = [(resource, Ref(resource))]
+            known = True
+            while readers and known:
+                _, ref = readers.pop()
+                for node, _ in self._view.consumers(ref):
+                    known = known and node.op in _READERS
+                    if node.op == "Identity":
+                        readers.append((node.name, node.ref))
+            self._read_only[resource] = known
+        return self._read_only[resource]
+
+    def shape_of_read(self, node: Node) -> tuple[int | None, ...] | None:
+        """The shape of the variable that a ReadVariableOp reads, where it is known."""
+        resource = self._resource(node)
+        return self._variables[resource].shape if resource is not None else None
+
+    def is_constant(self, ref: Ref) -> bool:
+        """Whether `value` would succeed; reads no variable."""
+        if ref.port or ref.node not in self._view:
+            return False
+        name = ref.node
+        if name not in self._constant:
+            self._constant[name] = self._is_constant(self._view.node(name))
+        return self._constant[name]
+
+    def value(self, ref: Ref) -> np.ndarray | None:
+        """The value as a read-only array, or None where it is not constant."""
+        if not self.is_constant(ref):
+            return None
+        name = ref.node
+        if name not in self._values:
+            node = self._view.node(name)
+            if node.op == "Const":
+                value = tensor_util.MakeNdarray(node.attr["value"].tensor)
+            elif node.op == "ReadVariableOp":
+                value = self._read(self._resource(node))
+            else:
+                value = _EVALUATORS[node.op](node, *(self.value(source) for source in node.inputs))
+            self._values[name] = np.asarray(value)
+        return self._values[name]
+
+    def scalar(self, ref: Ref) -> float | None:
+        """The value as a float where it is constant and has one element."""
+        if not self.is_constant(ref):
+            return None
+        if not self._may_be_scalar(self._view.node(ref.node)):
+            return None
+        value = self.value(ref)
+        return float(value.reshape(())) if value.size == 1 and value.dtype.kind in "fiu" else None
+
+    def _read(self, resource: str) -> np.ndarray:
+        """A variable's value; all its readers share one array."""
+        if resource not in self._read_values:
+            self._read_values[resource] = np.asarray(self._variables[resource].read())
+        return self._read_values[resource]
+
+    def _may_be_scalar(self, node: Node) -> bool:
+        """Looks before reading: no variable of several elements takes part."""
+        if node.op == "Const":
+            return all(dim.size == 1 for dim in node.attr["value"].tensor.tensor_shape.dim)
+        if node.op == "ReadVariableOp":
+            shape = self._variables[self._resource(node)].shape
+            return shape is not None and all(size == 1 for size in shape)
+        sources = node.inputs[:1] if node.op in _MOVES else node.inputs
+        return all(self._may_be_scalar(self._view.node(ref.node)) for ref in sources)
+
+    def _resource(self, node: Node) -> str | None:
+        source = node.inputs[0]
+        while self._view.node(source.node).op == "Identity":
+            source = self._view.node(source.node).inputs[0]
+        return source.node if source.node in self._variables else None
+
+    def _is_constant(self, node: Node) -> bool:
+        if node.op == "Const":
+            return True
+        if node.op == "ReadVariableOp":
+            resource = self._resource(node)
+            return resource is not None and self.is_read_only(resource)
+        return (
+            node.op in _EVALUATORS and bool(node.inputs) and all(map(self.is_constant, node.inputs))
+        )

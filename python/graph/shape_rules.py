@@ -1,0 +1,234 @@
+"""op -> rule for the shape of its first output, one row each.
+
+A rule gets the node and the `Shapes` so far and returns a tuple of sizes, in which
+None means "ask TensorFlow's static shape", or None when it knows nothing.
+"""
+
+from .symbolic import Expr, window
+from .view import Node
+
+
+def infer(node: Node, shapes):
+    rule = _RULES.get(node.op)
+    return rule(node, shapes) if rule else None
+
+
+def _same(node: Node, shapes):
+    return shapes.shape(node.inputs[0])
+
+
+def _broadcast_size(a, b):
+    if a == b or b == 1:
+        return a
+    if a == 1:
+        return b
+    if isinstance(a, int) and a > 1:
+        return a
+    if isinstance(b, int) and b > 1:
+        return b
+    return None
+
+
+def _broadcast(node: Node, shapes):
+    result = ()
+    for ref in node.inputs:
+        shape = shapes.shape(ref)
+        if shape is None:
+            return None
+        rank = max(len(result), len(shape))
+        padded = [(1,) * (rank - len(s)) + s for s in (result, shape)]
+        result = tuple(_broadcast_size(a, b) for a, b in zip(*padded, strict=True))
+    return result
+
+
+def spatial_axes(node: Node) -> tuple[int, int]:
+    """The height and width axes under the node's data_format."""
+    return (2, 3) if node.attr["data_format"].s == b"NCHW" else (1, 2)
+
+
+def _explicit(node: Node, axis: int) -> tuple[int, int]:
+    pads = node.attr["explicit_paddings"].list.i
+    return (pads[2 * axis], pads[2 * axis + 1]) if pads else (0, 0)
+
+
+def _windowed(node: Node, shapes, kernel, channels):
+    src = shapes.shape(node.inputs[0])
+    if src is None or len(src) != 4 or None in kernel:
+        return None
+    axes = spatial_axes(node)
+    sizes = list(src)
+    sizes[6 - sum(axes)] = channels
+    for axis, length in zip(axes, kernel, strict=True):
+        padding, stride = node.attr["padding"].s.decode(), node.attr["strides"].list.i[axis]
+        sizes[axis] = window(src[axis], length, stride, padding, *_explicit(node, axis))
+    return tuple(sizes)
+
+
+def _convolution(depthwise: bool):
+    def rule(node: Node, shapes):
+        weights = shapes.shape(node.inputs[1])
+        if weights is None or len(weights) != 4 or not all(isinstance(s, int) for s in weights):
+            return None
+        dilations = node.attr["dilations"].list.i or (1, 1, 1, 1)
+        axes = spatial_axes(node)
+        kernel = [(weights[i] - 1) * dilations[axis] + 1 for i, axis in enumerate(axes)]
+        channels = weights[2] * weights[3] if depthwise else weights[3]
+        return _windowed(node, shapes, kernel, channels)
+
+    return rule
+
+
+def _pool(node: Node, shapes):
+    src = shapes.shape(node.inputs[0])
+    if src is None or len(src) != 4:
+        return None
+    axes = spatial_axes(node)
+    ksize = node.attr["ksize"].list.i
+    return _windowed(node, shapes, [ksize[axis] for axis in axes], src[6 - sum(axes)])
+
+
+def _pad(node: Node, shapes):
+    src, pads = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
+    if src is None or pads is None:
+        return None
+    return tuple(size + before + after for size, (before, after) in zip(src, pads, strict=True))
+
+
+def _concat(node: Node, shapes):
+    parts = [shapes.shape(ref) for ref in node.inputs[:-1]]
+    axis = shapes.value(node.inputs[-1])
+    if axis is None or any(part is None or len(part) != len(parts[0]) for part in parts):
+        return None
+    sizes = list(parts[0])
+    axis = int(axis) % len(sizes)
+    for i in range(len(sizes)):
+        column = [part[i] for part in parts]
+        known = [size for size in column if isinstance(size, int)]
+        sizes[i] = sum(column[1:], column[0]) if i == axis else (known or column)[0]
+    return tuple(sizes)
+
+
+def _reduce(node: Node, shapes):
+    src, axes = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
+    if src is None or axes is None:
+        return None
+    axes = {int(axis) % len(src) for axis in axes.reshape(-1)}
+    if node.attr["keep_dims"].b:
+        return tuple(1 if i in axes else size for i, size in enumerate(src))
+    return tuple(size for i, size in enumerate(src) if i not in axes)
+
+
+def _reshape(node: Node, shapes):
+    src, target = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
+    if target is None:
+        return None
+    sizes = list(target.reshape(-1))
+    if -1 in sizes:
+        return tuple(_fill(sizes, src))
+    return tuple(sizes)
+
+
+def _fill(sizes, src):
+    """Replaces the -1 where cancelling equal sizes leaves exactly one for it."""
+    rest = list(src or [])
+    if src is None:
+        return [None if size == -1 else size for size in sizes]
+    for size in sizes:
+        if isinstance(size, Expr) and size in rest:
+            rest.remove(size)
+    numbers = [size for size in rest if isinstance(size, int)]
+    unknowns = [size for size in rest if not isinstance(size, int)]
+    missing, given = 1, 1
+    for number in numbers:
+        missing *= number
+    for size in sizes:
+        given *= size if isinstance(size, int) and size != -1 else 1
+    fill = None
+    if given and missing % given == 0:
+        ratio = missing // given
+        if not unknowns:
+            fill = ratio
+        elif len(unknowns) == 1:
+            fill = unknowns[0] * ratio
+    if any(isinstance(size, Expr) and size not in src for size in sizes):
+        fill = None
+    return [fill if size == -1 else size for size in sizes]
+
+
+def _squeeze(node: Node, shapes):
+    src = shapes.shape(node.inputs[0])
+    if src is None:
+        return None
+    drop = {axis % len(src) for axis in node.attr["squeeze_dims"].list.i}
+    if not drop:
+        if not all(isinstance(size, int) for size in src):
+            return None
+        drop = {axis for axis, size in enumerate(src) if size == 1}
+    return tuple(size for axis, size in enumerate(src) if axis not in drop)
+
+
+def _expand_dims(node: Node, shapes):
+    src, axis = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
+    if src is None or axis is None:
+        return None
+    sizes = list(src)
+    sizes.insert(int(axis) % (len(src) + 1), 1)
+    return tuple(sizes)
+
+
+def _transpose(node: Node, shapes):
+    src, order = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
+    if src is None or order is None:
+        return None
+    return tuple(src[int(i)] for i in order)
+
+
+def _resize(node: Node, shapes):
+    src, size = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
+    if src is None or size is None or len(src) != 4:
+        return None
+    return (src[0], size[0], size[1], src[3])
+
+
+def _const(node: Node, shapes):
+    return tuple(dim.size for dim in node.attr["value"].tensor.tensor_shape.dim)
+
+
+def _matmul(node: Node, shapes):
+    a, b = (shapes.shape(ref) for ref in node.inputs)
+    if a is None or b is None or len(a) != 2 or len(b) != 2:
+        return None
+    rows, columns = node.attr["transpose_a"].b, not node.attr["transpose_b"].b
+    return (a[int(rows)], b[int(columns)])
+
+
+def _shape_of(node: Node, shapes):
+    src = shapes.shape(node.inputs[0])
+    return None if src is None else (len(src),)
+
+
+_SAME_SHAPE = (
+    "Abs BiasAdd Cast Elu Erf Erfc Exp Expm1 FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 "
+    "Identity IdentityN LRN LeakyRelu Log LogSoftmax Neg Reciprocal Relu Relu6 Rsqrt Selu Sigmoid "
+    "Sign Softmax Softplus Softsign Sqrt Square StopGradient Tanh"
+).split()
+_BROADCASTING = "Add AddN AddV2 Maximum Minimum Mul Pow RealDiv SquaredDifference Sub".split()
+
+_RULES = {
+    **dict.fromkeys(_SAME_SHAPE, _same),
+    **dict.fromkeys(_BROADCASTING, _broadcast),
+    **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic"), _resize),
+    **dict.fromkeys(("Mean", "Max", "Sum", "Min"), _reduce),
+    **dict.fromkeys(("Pad", "PadV2", "MirrorPad"), _pad),
+    **dict.fromkeys(("MaxPool", "AvgPool"), _pool),
+    "Conv2D": _convolution(depthwise=False),
+    "DepthwiseConv2dNative": _convolution(depthwise=True),
+    "ConcatV2": _concat,
+    "Const": _const,
+    "MatMul": _matmul,
+    "Shape": _shape_of,
+    "Reshape": _reshape,
+    "Squeeze": _squeeze,
+    "ExpandDims": _expand_dims,
+    "Transpose": _transpose,
+}

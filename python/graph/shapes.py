@@ -1,0 +1,101 @@
+"""Shapes with symbolic sizes, and the values of small integer tensors made from them.
+
+TensorFlow's static shapes say `None` where a size depends on the input. Here
+every such size is an expression (`symbolic.Expr`) over the input's unknown sizes,
+so that two branches of a residual block are proven equal for any image size.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from . import shape_rules, value_rules
+from .symbolic import Size, estimate, unknown
+from .view import GraphView, Node, Ref
+
+Shape = tuple[Size, ...]
+StaticShape = tuple[int | None, ...] | None
+
+
+class Shapes:
+    """Symbolic shapes of all tensors of a view at the time of construction.
+
+    Args:
+      view: the graph.
+      known: node name -> shape of output 0, for inputs and variables.
+      static: called at most once, and only where an op has no rule here: gives
+        node name -> TensorFlow's static shape of each output (None: unknown rank).
+    """
+
+    def __init__(
+        self,
+        view: GraphView,
+        known: Mapping[str, StaticShape],
+        static: Callable[[], Mapping[str, Sequence[StaticShape]]],
+    ):
+        self._shapes: dict[Ref, Shape | None] = {}
+        self._values: dict[Ref, np.ndarray] = {}
+        self._ask_static = static
+        self._static: Mapping[str, Sequence[StaticShape]] | None = None
+        for node in view.topological():
+            self._shapes[node.ref] = self._infer(node, known)
+
+    def _infer(self, node: Node, known) -> Shape | None:
+        if node.name in known:
+            return _merge(node.ref, known[node.name], None)
+        if node.op == "Placeholder":  # a variable's handle
+            return ()
+        value = value_rules.infer(node, self)
+        if value is not None:
+            self._values[node.ref] = value
+            return value.shape
+        inferred = shape_rules.infer(node, self)
+        if inferred is not None and None not in inferred:
+            return inferred
+        return _merge(node.ref, self._static_shape(node.ref), inferred)
+
+    def _static_shape(self, ref: Ref) -> StaticShape:
+        if self._static is None:
+            self._static = self._ask_static()
+        outputs = self._static.get(ref.node, ())
+        return outputs[ref.port] if ref.port < len(outputs) else None
+
+    def shape(self, ref: Ref) -> Shape | None:
+        """The shape, or None where the rank is unknown."""
+        if ref.port and ref not in self._shapes:
+            self._shapes[ref] = _merge(ref, self._static_shape(ref), None)
+        return self._shapes.get(ref)
+
+    def value(self, ref: Ref) -> np.ndarray | None:
+        """An integer tensor's elements as an object array of sizes, where they are known."""
+        return self._values.get(ref)
+
+    def rank(self, ref: Ref) -> int | None:
+        shape = self.shape(ref)
+        return None if shape is None else len(shape)
+
+    def channels(self, ref: Ref) -> int | None:
+        """The last size of a rank-4 tensor, where it is a known number."""
+        shape = self.shape(ref)
+        return shape[3] if shape and len(shape) == 4 and isinstance(shape[3], int) else None
+
+    def elements(self, ref: Ref, nominal: int = 64) -> int:
+        """About how many elements a tensor has, unknown sizes taken as `nominal`."""
+        return math.prod(estimate(size, nominal) for size in self.shape(ref) or ())
+
+    def equal(self, a: Ref, b: Ref) -> bool:
+        """Whether two tensors are proven to have the same shape, for any input."""
+        first, second = self.shape(a), self.shape(b)
+        return first is not None and first == second
+
+
+def _merge(ref: Ref, static: StaticShape, inferred: Shape | None) -> Shape | None:
+    if static is None:
+        return inferred
+    if inferred is None or len(inferred) != len(static):
+        inferred = (None,) * len(static)
+    return tuple(
+        known if known is not None else size if size is not None else unknown("dim", ref, axis)
+        for axis, (known, size) in enumerate(zip(static, inferred, strict=True))
+    )

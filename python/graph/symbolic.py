@@ -1,0 +1,109 @@
+"""Integer expressions over unknown sizes: enough algebra to prove shapes equal.
+
+A size is an `int` or an `Expr`, a linear combination of atoms with an integer
+constant. An atom is hashable: a fresh unknown such as ("dim", tensor, axis), or
+("floordiv", size, d), ("mod", size, d). Equal expressions compare equal, so
+
+    SAME, stride s:      (size - 1) // s + 1
+    VALID, kernel k:     (size - k) // s + 1
+
+give one and the same Expr for a 1x1 convolution of stride 2 on either padding.
+"""
+
+from collections.abc import Hashable
+
+
+class Expr:
+    """constant + sum of coefficient * atom; immutable, hashable, never a plain constant."""
+
+    __slots__ = ("constant", "terms")
+
+    def __init__(self, constant: int, terms: frozenset[tuple[Hashable, int]]):
+        self.constant = constant
+        self.terms = terms
+
+    def __eq__(self, other) -> bool:
+        return (
+            isinstance(other, Expr)
+            and self.constant == other.constant
+            and self.terms == other.terms
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.constant, self.terms))
+
+    def __repr__(self) -> str:
+        parts = [f"{c}*{atom}" for atom, c in sorted(self.terms, key=repr)]
+        return " + ".join(parts + ([str(self.constant)] if self.constant else []))
+
+    def __add__(self, other: "Size") -> "Size":
+        return _combine(self, other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: "Size") -> "Size":
+        return _combine(self, other, -1)
+
+    def __rsub__(self, other: int) -> "Size":
+        return _combine(other, self, -1)
+
+    def __mul__(self, factor: int) -> "Size":
+        if factor == 0:
+            return 0
+        return Expr(self.constant * factor, frozenset((a, c * factor) for a, c in self.terms))
+
+    __rmul__ = __mul__
+
+
+Size = int | Expr
+
+
+def unknown(*key: Hashable) -> Expr:
+    """A size of which nothing is known but that it equals itself."""
+    return Expr(0, frozenset([(key, 1)]))
+
+
+def floordiv(size: Size, divisor: int) -> Size:
+    if isinstance(size, int):
+        return size // divisor
+    if divisor == 1:
+        return size
+    return unknown("floordiv", size, divisor)
+
+
+def mod(size: Size, divisor: int) -> Size:
+    if isinstance(size, int):
+        return size % divisor
+    return 0 if divisor == 1 else unknown("mod", size, divisor)
+
+
+def estimate(size: Size, nominal: int) -> int:
+    """The size when every unknown of the input is `nominal`."""
+    if isinstance(size, int):
+        return size
+    return size.constant + sum(c * _estimate_atom(atom, nominal) for atom, c in size.terms)
+
+
+def _estimate_atom(atom, nominal: int) -> int:
+    if atom[0] == "floordiv":
+        return estimate(atom[1], nominal) // atom[2]
+    if atom[0] == "mod":
+        return estimate(atom[1], nominal) % atom[2]
+    return nominal
+
+
+def window(size: Size, kernel: int, stride: int, padding: str, before: int, after: int) -> Size:
+    """Output size of a window of (dilated) length `kernel` along one axis."""
+    slack = -1 if padding == "SAME" else before + after - kernel
+    return floordiv(size + slack, stride) + 1
+
+
+def _combine(a: Size, b: Size, sign: int) -> Size:
+    if isinstance(b, int):
+        return Expr(a.constant + sign * b, a.terms)
+    terms = {} if isinstance(a, int) else dict(a.terms)
+    for atom, c in b.terms:
+        terms[atom] = terms.get(atom, 0) + sign * c
+    constant = (a if isinstance(a, int) else a.constant) + sign * b.constant
+    terms = frozenset((atom, c) for atom, c in terms.items() if c)
+    return Expr(constant, terms) if terms else constant

@@ -1,0 +1,104 @@
+"""op -> rule for the elements of a small integer tensor, one row each.
+
+A rule gets the node, the `Shapes` so far, and the values of the node's inputs (object
+arrays of sizes) and returns an object array of sizes, or None when it knows nothing.
+"""
+
+import numpy as np
+from tensorflow.core.framework import types_pb2
+from tensorflow.python.framework import tensor_util
+
+from .symbolic import floordiv, mod
+from .view import Node
+
+_INTEGER = (types_pb2.DT_INT32, types_pb2.DT_INT64)
+_MAX_ELEMENTS = 64
+
+
+def infer(node: Node, shapes):
+    if node.op == "Const":
+        return _const(node)
+    if node.op == "Shape":
+        shape = shapes.shape(node.inputs[0])
+        return None if shape is None else _objects(list(shape))
+    rule = _RULES.get(node.op)
+    if rule is None:
+        return None
+    values = [shapes.value(ref) for ref in node.inputs]
+    return None if any(value is None for value in values) else rule(node, *values)
+
+
+def _objects(values) -> np.ndarray:
+    result = np.empty(np.shape(values) if not isinstance(values, list) else len(values), object)
+    result[...] = values
+    return result
+
+
+def _const(node: Node):
+    tensor = node.attr["value"].tensor
+    size = np.prod([dim.size for dim in tensor.tensor_shape.dim], dtype=np.int64)
+    if tensor.dtype not in _INTEGER or size > _MAX_ELEMENTS:
+        return None
+    numbers = tensor_util.MakeNdarray(tensor)
+    result = np.empty(numbers.shape, object)
+    for index in np.ndindex(numbers.shape):
+        result[index] = int(numbers[index])
+    return result
+
+
+def _strided_slice(node: Node, src, begin, end, strides):
+    """Basic slicing; ellipsis and new axes are left alone."""
+    attr = node.attr
+    if attr["ellipsis_mask"].i or attr["new_axis_mask"].i:
+        return None
+    index = []
+    for axis in range(len(begin)):
+        bit = 1 << axis
+        if attr["shrink_axis_mask"].i & bit:
+            index.append(begin[axis])
+            continue
+        low = None if attr["begin_mask"].i & bit else begin[axis]
+        high = None if attr["end_mask"].i & bit else end[axis]
+        index.append(slice(low, high, strides[axis]))
+    if not all(isinstance(i, (int, slice)) for i in index):
+        return None
+    return np.array(src[tuple(index)], dtype=object)
+
+
+def _elementwise(function):
+    def rule(node: Node, a, b):
+        a, b = np.broadcast_arrays(a, b)
+        result = np.empty(a.shape, object)
+        for index in np.ndindex(a.shape):
+            result[index] = function(a[index], b[index])
+            if result[index] is None:
+                return None
+        return result
+
+    return rule
+
+
+def _product(a, b):
+    return a * b if isinstance(a, int) or isinstance(b, int) else None
+
+
+def _by_number(function):
+    return lambda a, b: function(a, b) if isinstance(b, int) and b > 0 else None
+
+
+_RULES = {
+    "Identity": lambda node, x: x,
+    "Cast": lambda node, x: x,
+    "Pack": lambda node, *parts: np.stack(parts, axis=node.attr["axis"].i),
+    "ConcatV2": lambda node, *parts: np.concatenate(parts[:-1], axis=int(parts[-1])),
+    "StridedSlice": _strided_slice,
+    "Reshape": lambda node, x, shape: x.reshape([int(s) for s in shape]),
+    "Squeeze": lambda node, x: np.squeeze(x, tuple(node.attr["squeeze_dims"].list.i) or None),
+    "ExpandDims": lambda node, x, axis: np.expand_dims(x, int(axis)),
+    "AddV2": _elementwise(lambda a, b: a + b),
+    "Add": _elementwise(lambda a, b: a + b),
+    "Sub": _elementwise(lambda a, b: a - b),
+    "Mul": _elementwise(_product),
+    "FloorMod": _elementwise(_by_number(mod)),
+    "FloorDiv": _elementwise(_by_number(floordiv)),
+}

@@ -1,0 +1,302 @@
+"""An editable view of a GraphDef: producers, consumers, use counts, fetches.
+
+A tensor is named by a `Ref` (node name, output port). Nodes keep their GraphDef
+proto until a pass replaces them by a node with a `payload`, a planned primitive
+whose attributes are written when the graph is emitted.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from tensorflow.core.framework import attr_value_pb2, graph_pb2, node_def_pb2
+
+_NO_VALUE = attr_value_pb2.AttrValue()
+
+
+class Ref(NamedTuple):
+    """Output `port` of node `node`."""
+
+    node: str
+    port: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> "Ref":
+        """Reads "name" or "name:port"."""
+        node, _, port = text.partition(":")
+        return cls(node, int(port) if port else 0)
+
+    def __str__(self) -> str:
+        return f"{self.node}:{self.port}" if self.port else self.node
+
+
+class Attributes:
+    """Reads a NodeDef's attributes; an absent one reads as an empty value and stays absent."""
+
+    __slots__ = ("_map",)
+
+    def __init__(self, proto: node_def_pb2.NodeDef | None):
+        self._map = proto.attr if proto is not None else {}
+
+    def __getitem__(self, key: str) -> attr_value_pb2.AttrValue:
+        return self._map[key] if key in self._map else _NO_VALUE
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._map
+
+
+class Node:
+    """One node: data inputs as Refs, control inputs as names, attributes as in NodeDef."""
+
+    __slots__ = ("name", "op", "inputs", "controls", "proto", "payload")
+
+    def __init__(
+        self,
+        name: str,
+        op: str,
+        inputs: Iterable[Ref] = (),
+        controls: Iterable[str] = (),
+        proto: node_def_pb2.NodeDef | None = None,
+        payload: Any = None,
+    ):
+        self.name = name
+        self.op = op
+        self.inputs = list(inputs)
+        self.controls = list(controls)
+        self.proto = proto
+        self.payload = payload
+
+    @classmethod
+    def from_proto(cls, proto: node_def_pb2.NodeDef) -> "Node":
+        data = [Ref.parse(text) for text in proto.input if text[0] != "^"]
+        controls = [text[1:] for text in proto.input if text[0] == "^"]
+        return cls(proto.name, proto.op, data, controls, proto)
+
+    @property
+    def attr(self) -> Attributes:
+        """The NodeDef's attributes (none for a planned primitive)."""
+        return Attributes(self.proto)
+
+    @property
+    def ref(self) -> Ref:
+        return Ref(self.name, 0)
+
+    def to_proto(self) -> node_def_pb2.NodeDef:
+        proto = node_def_pb2.NodeDef()
+        if self.proto is not None:
+            proto.CopyFrom(self.proto)
+        proto.name, proto.op = self.name, self.op
+        del proto.input[:]
+        proto.input.extend(str(ref) for ref in self.inputs)
+        proto.input.extend("^" + name for name in self.controls)
+        return proto
+
+    def __repr__(self) -> str:
+        return f"Node({self.op} {self.name} <- {', '.join(map(str, self.inputs))})"
+
+
+class GraphView:
+    """A GraphDef with its fetched tensors and the nodes that must run.
+
+    Args:
+      graph_def: the graph; its function library is carried along unchanged.
+      fetches: the tensors that the caller reads, in order. Passes may redirect them.
+      targets: names of nodes that run for their side effects.
+    """
+
+    def __init__(
+        self, graph_def: graph_pb2.GraphDef, fetches: Iterable[Ref], targets: Iterable[str] = ()
+    ):
+        self.library = graph_def.library
+        self.versions = graph_def.versions
+        self.fetches = list(fetches)
+        self.targets = list(targets)
+        self._nodes: dict[str, Node] = {}
+        self._consumers: dict[str, dict[str, None]] = {}  # producer -> consumers, ordered
+        for proto in graph_def.node:
+            self._insert(Node.from_proto(proto))
+
+    # Reading.
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._nodes
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(list(self._nodes.values()))
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def node(self, name: str) -> Node:
+        return self._nodes[name]
+
+    def producer(self, ref: Ref) -> Node:
+        return self._nodes[ref.node]
+
+    def consumers(self, ref: Ref) -> list[tuple[Node, int]]:
+        """The (node, input index) pairs that read `ref`."""
+        readers = (self._nodes[name] for name in self._consumers.get(ref.node, ()))
+        return [
+            (node, i) for node in readers for i, source in enumerate(node.inputs) if source == ref
+        ]
+
+    def use_count(self, ref: Ref) -> int:
+        """How often `ref` is read, fetches included."""
+        return len(self.consumers(ref)) + self.fetches.count(ref)
+
+    def is_fetched(self, ref: Ref) -> bool:
+        return ref in self.fetches
+
+    def control_consumers(self, name: str) -> list[Node]:
+        readers = (self._nodes[reader] for reader in self._consumers.get(name, ()))
+        return [node for node in readers if name in node.controls]
+
+    def has_control_edges(self, name: str) -> bool:
+        """Whether a control edge enters or leaves the node, or it must run by itself."""
+        node = self._nodes[name]
+        return bool(node.controls) or name in self.targets or bool(self.control_consumers(name))
+
+    def topological(self) -> list[Node]:
+        """All nodes, producers first; loop back edges (NextIteration) are cut."""
+        order: list[Node] = []
+        state: dict[str, bool] = {}  # False: entered, True: done
+        for root in self._nodes:
+            stack = [root]
+            while stack:
+                name = stack[-1]
+                if state.get(name):
+                    stack.pop()
+                    continue
+                node = self._nodes[name]
+                if name in state or node.op == "NextIteration":
+                    state[name] = True
+                    order.append(node)
+                    stack.pop()
+                    continue
+                state[name] = False
+                stack.extend(s for s in self._sources(node) if s in self._nodes and s not in state)
+        return order
+
+    # Editing.
+
+    def unique_name(self, base: str) -> str:
+        name, suffix = base, 0
+        while name in self._nodes:
+            suffix += 1
+            name = f"{base}_{suffix}"
+        return name
+
+    def add(self, node: Node) -> Node:
+        """Adds a node, renaming it if its name is taken."""
+        node.name = self.unique_name(node.name)
+        self._insert(node)
+        return node
+
+    def replace(self, node: Node) -> Node:
+        """Puts `node` in the place of the node of that name: consumers stay as they are."""
+        self._disconnect(self._nodes[node.name])
+        self._nodes[node.name] = node
+        self._connect(node)
+        return node
+
+    def remove(self, name: str) -> None:
+        """Removes a node that nothing reads."""
+        if self._consumers.get(name) or any(ref.node == name for ref in self.fetches):
+            raise ValueError(f"node {name!r} is still in use")
+        self._disconnect(self._nodes.pop(name))
+        self._consumers.pop(name, None)
+
+    def set_inputs(self, node: Node, inputs: Iterable[Ref]) -> None:
+        self._disconnect(node)
+        node.inputs = list(inputs)
+        self._connect(node)
+
+    def set_controls(self, node: Node, controls: Iterable[str]) -> None:
+        self._disconnect(node)
+        node.controls = list(controls)
+        self._connect(node)
+
+    def replace_uses(self, old: Ref, new: Ref) -> None:
+        """Redirects every reader and fetch of `old` to `new`."""
+        for node in {id(node): node for node, _ in self.consumers(old)}.values():
+            self.set_inputs(node, [new if ref == old else ref for ref in node.inputs])
+        self.fetches = [new if ref == old else ref for ref in self.fetches]
+
+    def rename(self, old: str, new: str) -> None:
+        """Gives a node another, unused, name; readers, fetches and targets follow."""
+        if new in self._nodes:
+            raise ValueError(f"there is already a node {new!r}")
+        node = self._nodes[old]
+        readers = [self._nodes[name] for name in self._consumers.get(old, ())]
+        for reader in readers:
+            self._disconnect(reader)
+        self._disconnect(node)
+        del self._nodes[old]
+        self._consumers.pop(old, None)
+        node.name = new
+        for reader in readers:
+            reader.inputs = [
+                ref._replace(node=new) if ref.node == old else ref for ref in reader.inputs
+            ]
+            reader.controls = [new if name == old else name for name in reader.controls]
+            self._connect(reader)
+        self.fetches = [ref._replace(node=new) if ref.node == old else ref for ref in self.fetches]
+        self.targets = [new if name == old else name for name in self.targets]
+        self._insert(node)
+
+    def prune(self, keep_ops: Iterable[str] = ("Placeholder",)) -> int:
+        """Removes what no fetch or target needs; returns how many nodes went."""
+        keep = set(keep_ops)
+        stack = [ref.node for ref in self.fetches] + self.targets
+        stack += [node.name for node in self._nodes.values() if node.op in keep]
+        alive: set[str] = set()
+        while stack:
+            name = stack.pop()
+            if name not in alive:
+                alive.add(name)
+                stack.extend(self._sources(self._nodes[name]))
+        dead = [name for name in self._nodes if name not in alive]
+        for name in dead:
+            self._disconnect(self._nodes[name])
+        for name in dead:
+            del self._nodes[name]
+            self._consumers.pop(name, None)
+        return len(dead)
+
+    def remove_dead(self, names: Iterable[str]) -> None:
+        """Removes those of `names`, and what feeds only them, that nothing needs any more."""
+        stack = list(names)
+        while stack:
+            name = stack.pop()
+            node = self._nodes.get(name)
+            if node is None or node.op == "Placeholder" or self._is_needed(name):
+                continue
+            sources = self._sources(node)
+            self.remove(name)
+            stack.extend(sources)
+
+    def to_graph_def(self) -> graph_pb2.GraphDef:
+        graph_def = graph_pb2.GraphDef(versions=self.versions, library=self.library)
+        graph_def.node.extend(node.to_proto() for node in self._nodes.values())
+        return graph_def
+
+    # Bookkeeping.
+
+    @staticmethod
+    def _sources(node: Node) -> list[str]:
+        return [ref.node for ref in node.inputs] + node.controls
+
+    def _is_needed(self, name: str) -> bool:
+        fetched = any(ref.node == name for ref in self.fetches)
+        return fetched or name in self.targets or bool(self._consumers.get(name))
+
+    def _insert(self, node: Node) -> None:
+        self._nodes[node.name] = node
+        self._connect(node)
+
+    def _connect(self, node: Node) -> None:
+        for source in self._sources(node):
+            self._consumers.setdefault(source, {})[node.name] = None
+
+    def _disconnect(self, node: Node) -> None:
+        for source in self._sources(node):
+            self._consumers.get(source, {}).pop(node.name, None)

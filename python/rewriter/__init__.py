@@ -1,0 +1,18 @@
+"""Rewrites TensorFlow functions to run on blocked convolutions."""
+
+from .api import optimize
+from .optimized import OptimizedFunction, OptimizedModel
+from .passes.verify import VerificationError
+from .pipeline import Rewritten, optimize_concrete
+from .report import Converted, Report
+
+__all__ = [
+    "Converted",
+    "OptimizedFunction",
+    "OptimizedModel",
+    "Report",
+    "Rewritten",
+    "VerificationError",
+    "optimize",
+    "optimize_concrete",
+]

@@ -1,0 +1,122 @@
+"""The callables that `optimize` returns."""
+
+import os
+from collections.abc import Mapping
+
+import tensorflow as tf
+from tensorflow.python.eager import context, execute, record
+from tensorflow.python.framework import ops, tensor_shape
+
+from .pipeline import Rewritten
+from .report import Report
+
+_DEFAULT = "serving_default"
+
+
+class OptimizedFunction:
+    """A rewritten function: called like the original, same structure and dtypes.
+
+    Calls with positional eager tensors skip TensorFlow's Python layers; all others,
+    and calls under a tape or inside another function, take its usual way.
+
+    Attributes:
+        report: what was converted, what was declined and why.
+        concrete: the rewritten ConcreteFunction.
+        trackables: the variables and tables it captures.
+    """
+
+    def __init__(self, rewritten: Rewritten):
+        self.concrete, self.trackables, self.report = rewritten
+        captured = self.concrete.captured_inputs
+        self._captured = captured
+        count = len(self.concrete.inputs) - len(captured)
+        self._specs = [(t.dtype, t.shape) for t in self.concrete.inputs[:count]]
+        self._seen: list[set] = [set() for _ in self._specs]
+        self._pack = _packer(self.concrete)
+        self._run = _runner(self.concrete)
+        self._flat = _takes_flat(self.concrete, count)
+
+    def __call__(self, *args, **kwargs):
+        if kwargs or not self._flat or len(args) != len(self._specs):
+            return self.concrete(*args, **kwargs)
+        if not context.executing_eagerly() or record.could_possibly_record():
+            return self.concrete(*args)
+        flat = [self._admit(i, value) for i, value in enumerate(args)]
+        return self._pack(self._run(flat + self._captured))
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes a SavedModel whose signature is named "serving_default"."""
+        OptimizedModel({_DEFAULT: self}).save(folder)
+
+    def _admit(self, index: int, value):
+        """The argument as an eager tensor of the right dtype and a shape that fits."""
+        dtype, shape = self._specs[index]
+        if not isinstance(value, ops.EagerTensor):
+            value = tf.convert_to_tensor(value, dtype)
+        key = (value.dtype, value._shape_tuple())
+        if key not in self._seen[index]:
+            given = tensor_shape.TensorShape(value._shape_tuple())
+            if value.dtype != dtype or not shape.is_compatible_with(given):
+                raise TypeError(
+                    f"argument {index} must be {dtype.name} {shape}, got {value.dtype.name} {given}"
+                )
+            self._seen[index].add(key)
+        return value
+
+
+class OptimizedModel:
+    """Several rewritten functions under their signature names; calls go to the default one.
+
+    Attributes:
+        signatures: name -> OptimizedFunction.
+        report: the default signature's report; the others are in their functions.
+    """
+
+    def __init__(self, signatures: Mapping[str, OptimizedFunction]):
+        self.signatures = dict(signatures)
+        name = _DEFAULT if _DEFAULT in self.signatures else next(iter(self.signatures))
+        self._default = self.signatures[name]
+
+    @property
+    def report(self) -> Report:
+        return self._default.report
+
+    def __call__(self, *args, **kwargs):
+        return self._default(*args, **kwargs)
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes a SavedModel with the same signatures; load it after `import tf_blockdnn`."""
+        module = tf.Module()
+        module.captured = [list(f.trackables) for f in self.signatures.values()]
+        functions = {name: f.concrete for name, f in self.signatures.items()}
+        tf.saved_model.save(module, os.fspath(folder), signatures=functions)
+
+
+def _takes_flat(concrete, count: int) -> bool:
+    """Whether each argument is one tensor, so that positional arguments are the flat inputs."""
+    args, kwargs = concrete.structured_input_signature
+    leaves = [*args, *kwargs.values()]
+    return len(leaves) == count and all(isinstance(leaf, tf.TensorSpec) for leaf in leaves)
+
+
+def _runner(concrete):
+    """Calls the function's inference body on eager tensors, captures last."""
+    name, count = concrete.name, len(concrete.outputs)
+    ctx = context.context()
+    options = ctx.function_call_options
+    attrs = ("executor_type", options.executor_type or "")
+    attrs += ("config_proto", options.config_proto_serialized)
+    name = name.decode() if isinstance(name, bytes) else name
+
+    def run(inputs):
+        return execute.execute(name, count, inputs, attrs, ctx)
+
+    return run
+
+
+def _packer(concrete):
+    """Puts flat outputs into the function's structure."""
+    if isinstance(concrete.structured_outputs, (tf.Tensor, tf.TensorSpec)):
+        return lambda outputs: outputs[0]
+    pack = concrete.function_type.pack_output
+    return lambda outputs: pack(list(outputs))

@@ -1,0 +1,150 @@
+"""Decides which tensors are blocked.
+
+One walk, producers first. A convolution writes blocks (unless it has few channels
+that are read plain); pooling, concat and element-wise work convert only where an
+input is already blocked and it pays. Nothing here inserts reorders: that comes last.
+"""
+
+from dataclasses import replace
+
+from ...graph import Node, Ref
+from ..patterns import Graph, pool
+from ..plan import BLOCK, BLOCKED, NHWC, Conv, GlobalPool
+from ..report import Report
+from .followers import Followers
+from .fuse_post_ops import extend
+from .layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, eltwise
+
+# Kept nodes of these ops always have a reason in the report.
+_ALWAYS_REPORTED = frozenset(
+    {"AvgPool", "AvgPool3D", "ConcatV2", "FusedBatchNorm", "FusedBatchNormV3", "MaxPool"}
+)
+# These take no plain copy of their own, or pass it on to a fetch.
+_ASK_LITTLE = frozenset({"Identity", "Shape"})
+
+
+class LayoutState:
+    """What the converters ask: is this tensor blocked, should that one be?"""
+
+    def __init__(self, graph: Graph, followers: Followers):
+        self.graph = graph
+        self.followers = followers
+        self._wants: dict[Ref, bool] = {}
+
+    def is_blocked(self, ref: Ref) -> bool:
+        node = self.graph.view.producer(ref)
+        return node.payload is not None and ref.port == 0 and node.payload.dst_layout == BLOCKED
+
+    def wants_blocked(self, ref: Ref) -> bool:
+        """Whether a convolution further on reads this tensor, or what becomes of it, in blocks."""
+        if ref not in self._wants:
+            self._wants[ref] = False  # what a loop back to here adds
+            readers = self.graph.view.consumers(ref)
+            self._wants[ref] = any(self._reads_blocked(node, index) for node, index in readers)
+        return self._wants[ref]
+
+    def has_plain_use(self, ref: Ref) -> bool:
+        """Whether someone will surely read this tensor plain."""
+        view = self.graph.view
+        return view.is_fetched(ref) or any(
+            node.payload is None
+            and node.op not in CONVERTERS
+            and self.followers.root_of(node.name) is None
+            for node, _ in view.consumers(ref)
+        )
+
+    def _reads_blocked(self, node: Node, index: int) -> bool:
+        if isinstance(node.payload, Conv):
+            conv = node.payload
+            if index > 0:  # a residual operand has the layout of the result
+                return conv.channels >= BLOCK
+            return conv.in_channels >= BLOCK or conv.groups > 1
+        if node.payload is not None:
+            return True
+        root = self.followers.root_of(node.name)
+        if root is not None:
+            return self.wants_blocked(Ref(root))
+        return node.op in TRANSPARENT and self.wants_blocked(node.ref)
+
+
+def assign_layout(graph: Graph, followers: Followers, report: Report) -> None:
+    """Settles every convolution's layouts and converts what follows in blocks."""
+    state = LayoutState(graph, followers)
+    for entry in graph.view.topological():
+        if entry.name not in graph.view:
+            continue
+        node = graph.view.node(entry.name)
+        if isinstance(node.payload, Conv):
+            _settle(node, state)
+        elif node.payload is None:
+            _convert(node, state, report)
+    _report_boundaries(state, report)
+
+
+def _settle(node: Node, state: LayoutState) -> None:
+    conv, src = node.payload, node.inputs[0]
+    few_in = conv.in_channels < BLOCK and conv.groups == 1 and not state.is_blocked(src)
+    few_out = conv.channels < BLOCK and conv.groups == 1 and not state.wants_blocked(node.ref)
+    node.payload = replace(
+        conv, reads=NHWC if few_in else BLOCKED, writes=NHWC if few_out else BLOCKED
+    )
+
+
+def _convert(node: Node, state: LayoutState, report: Report) -> None:
+    converter, sources = _row(node, state)
+    if converter is None:
+        if node.op in _ALWAYS_REPORTED:
+            report.decline(node.name, _foreign_reason(node))
+        return
+    if not any(state.is_blocked(ref) for ref in sources):
+        if node.op in _ALWAYS_REPORTED:
+            report.decline(node.name, "nothing it reads is blocked: no gain")
+        return
+    _place(node, converter(node, state), state, report)
+
+
+def _place(node: Node, result: Node | str, state: LayoutState, report: Report) -> None:
+    """Puts a converted node in its place and lets it absorb what follows."""
+    if isinstance(result, str):
+        report.decline(node.name, result)
+        return
+    idioms = state.followers.at_root(node.name)
+    if idioms:
+        state.followers.consume(idioms[0], result)
+    else:
+        state.graph.view.replace(result)
+        state.graph.view.remove_dead(ref.node for ref in node.inputs)
+    if result.payload.takes_steps:
+        extend(result, state.followers)
+
+
+def _row(node: Node, state: LayoutState):
+    """The node's converter and the tensors of which one must be blocked."""
+    idioms = state.followers.at_root(node.name)
+    if idioms:
+        return eltwise, [idiom.src for idiom in idioms]
+    if node.op == "MaxPool":
+        return CONVERTERS[node.op], [pool.padded_source(node, state.graph)]
+    if node.op in AFTER_GLOBAL_POOL:
+        pooled = state.graph.view.producer(node.inputs[0])
+        if isinstance(pooled.payload, GlobalPool) and pooled.payload.writes == "nc":
+            return AFTER_GLOBAL_POOL[node.op], pooled.inputs
+        return None, ()
+    return CONVERTERS.get(node.op), node.inputs
+
+
+def _report_boundaries(state: LayoutState, report: Report) -> None:
+    """Names every kept node that needs a plain copy of a blocked tensor."""
+    reported = {name for name, _ in report.declined}
+    for node in state.graph.view:
+        silent = node.op in _ASK_LITTLE or node.name in reported
+        if node.payload is None and not silent:
+            if any(state.is_blocked(ref) for ref in node.inputs):
+                report.decline(node.name, f"{node.op} has no blocked form here")
+
+
+def _foreign_reason(node: Node) -> str:
+    if node.op.startswith("FusedBatchNorm"):
+        training = node.attr["is_training"].b
+        return "it normalises by the batch (is_training)" if training else "no blocked input"
+    return f"{node.op} is not implemented"

@@ -1,0 +1,208 @@
+"""Takes a ConcreteFunction apart: one flat graph, its inputs and its captured tensors.
+
+Nothing is frozen: variables stay captures and are read only where a pass needs
+their values. Nested calls are inlined by Grappler; While and If stay functional.
+"""
+
+import dataclasses
+
+import numpy as np
+from tensorflow.core.framework import graph_pb2
+from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2
+from tensorflow.python.framework import dtypes, func_graph, importer, tensor_shape
+from tensorflow.python.grappler import tf_optimizer
+from tensorflow.python.ops import array_ops, gen_resource_variable_ops
+
+from ...graph import Constants, GraphView, Ref, Shapes, Variable
+from ..patterns import Graph
+from . import ordering
+
+# These keep Grappler from inlining a call; Keras puts them on grouped convolutions.
+_INLINE_BLOCKERS = ("_XlaMustCompile", "_noinline")
+_LOWERING = "_lower_using_switch_merge"
+# Ops that a function runs for their results only, though TensorFlow lists them as stateful.
+_PURE_READS = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "Const", "Identity"})
+
+
+@dataclasses.dataclass
+class Capture:
+    """A function taken apart.
+
+    Attributes:
+        concrete: the function.
+        graph: its flat graph with shapes and constants.
+        inputs: placeholder names, one an argument tensor, in flat order.
+        captures: placeholder name -> the captured tensor outside.
+    """
+
+    concrete: object
+    graph: Graph
+    inputs: list[str]
+    captures: dict[str, object]
+
+
+def capture(concrete) -> Capture:
+    """Inlines the function and measures its graph."""
+    captured = concrete.captured_inputs
+    names = [tensor.op.name for tensor in concrete.inputs]
+    count = len(names) - len(captured)
+    captures = dict(zip(names[count:], captured, strict=True))
+    targets = [op.name for op in concrete.graph.control_outputs if op.type not in _PURE_READS]
+    fetches = [tensor.name for tensor in concrete.outputs]
+    graph_def = _inline(concrete.graph.as_graph_def(), fetches, targets)
+    _disarm_variable_shapes(graph_def)
+    _drop_waits_for_inputs(graph_def, names)
+
+    view = GraphView(graph_def, [Ref.parse(name) for name in fetches], targets)
+    variables = {
+        name: _variable(tensor) for name, tensor in captures.items() if _is_variable(tensor)
+    }
+    constants = Constants(view, variables)
+    ordering.relax(view, constants)
+    known = {tensor.op.name: _as_tuple(tensor.shape) for tensor in concrete.inputs[:count]}
+    for node in view:
+        if node.op == "ReadVariableOp" and (shape := constants.shape_of_read(node)) is not None:
+            known[node.name] = shape
+    shapes = Shapes(
+        view, known, lambda: static_shapes(graph_def, concrete.inputs[:count], captures)
+    )
+    graph = Graph(view, constants, shapes)
+    return Capture(concrete, graph, names[:count], captures)
+
+
+def _drop_waits_for_inputs(graph_def: graph_pb2.GraphDef, names: list[str]) -> None:
+    """Removes control edges from placeholders: importing replaces these, but not such edges."""
+    waits = {f"^{name}" for name in names}
+    for node in graph_def.node:
+        if waits.intersection(node.input):
+            node.input[:] = [name for name in node.input if name not in waits]
+
+
+def _is_variable(tensor) -> bool:
+    if tensor.dtype != dtypes.resource:
+        return False
+    handle = getattr(tensor, "_handle_data", None)
+    return handle is not None and handle.is_set and len(handle.shape_and_type) == 1
+
+
+def _variable(handle) -> Variable:
+    """The variable behind a handle, whoever owns it."""
+    held = handle._handle_data.shape_and_type[0]
+    dtype = dtypes.as_dtype(held.dtype)
+    shape = _as_tuple(tensor_shape.TensorShape(held.shape))
+
+    def read() -> np.ndarray:
+        return np.asarray(gen_resource_variable_ops.read_variable_op(handle, dtype))
+
+    return Variable(shape, read)
+
+
+def _inline(graph_def: graph_pb2.GraphDef, fetches, targets) -> graph_pb2.GraphDef:
+    """Inlines calls, prunes; functions that stay keep their definition and their name."""
+    original = {function.signature.name: function for function in graph_def.library.function}
+    meta_graph = meta_graph_pb2.MetaGraphDef()
+    meta_graph.graph_def.CopyFrom(graph_def)
+    for nodes in _node_lists(meta_graph.graph_def):
+        for node in nodes:
+            if _LOWERING in node.attr:
+                node.attr[_LOWERING].b = False
+    for function in meta_graph.graph_def.library.function:
+        for key in _INLINE_BLOCKERS:
+            function.attr.pop(key, None)
+    for node in meta_graph.graph_def.node:
+        for key in _INLINE_BLOCKERS:
+            node.attr.pop(key, None)
+    meta_graph.collection_def["train_op"].node_list.value.extend([*fetches, *targets])
+
+    config = config_pb2.ConfigProto()
+    options = config.graph_options.rewrite_options
+    options.min_graph_nodes = -1
+    options.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
+    options.optimizers.extend(["function", "pruning", "dependency"])
+    inlined = tf_optimizer.OptimizeGraph(config, meta_graph)
+
+    for nodes in _node_lists(inlined):
+        for node in nodes:
+            if _LOWERING in node.attr:
+                node.attr[_LOWERING].b = True
+    _restore_library(inlined, original)
+    return inlined
+
+
+def _node_lists(graph_def: graph_pb2.GraphDef):
+    yield graph_def.node
+    for function in graph_def.library.function:
+        yield function.node_def
+
+
+def called_functions(nodes):
+    """The names of all functions that the nodes' attributes mention."""
+    for node in nodes:
+        for attr in node.attr.values():
+            if attr.HasField("func"):
+                yield attr.func.name
+            for function in attr.list.func:
+                yield function.name
+
+
+def _restore_library(graph_def: graph_pb2.GraphDef, original) -> None:
+    """Puts back the definitions that the caller's context already knows by name."""
+    changed = {function.signature.name: function for function in graph_def.library.function}
+    library, wanted = {}, list(called_functions(graph_def.node))
+    while wanted:
+        name = wanted.pop()
+        function = original.get(name) or changed.get(name)
+        if function is not None and name not in library:
+            library[name] = function
+            wanted.extend(called_functions(function.node_def))
+    gradients = [g for g in graph_def.library.gradient if g.function_name in library]
+    graph_def.library.Clear()
+    graph_def.library.function.extend(library.values())
+    graph_def.library.gradient.extend(gradients)
+
+
+def _disarm_variable_shapes(graph_def: graph_pb2.GraphDef) -> None:
+    """Drops shape annotations of an earlier export: they would be read as facts."""
+    for node in graph_def.node:
+        node.attr.pop("_output_shapes", None)
+
+
+def import_flat(graph: func_graph.FuncGraph, graph_def, inputs, captures, fetches=()):
+    """Imports a flat graph into `graph`, whose placeholders give way to real tensors.
+
+    Args:
+        inputs: placeholder name -> tensor of `graph`.
+        captures: placeholder name -> tensor outside, captured when it is used.
+    """
+    used = {text.split(":")[0] for node in graph_def.node for text in node.input}
+    body = graph_pb2.GraphDef(versions=graph_def.versions, library=graph_def.library)
+    mapped = {**inputs, **captures}
+    body.node.extend(node for node in graph_def.node if node.name not in mapped)
+    input_map = {
+        f"{name}:0": graph.capture(tensor) if name in captures else tensor
+        for name, tensor in mapped.items()
+        if name in used or f"{name}:0" in fetches
+    }
+    renamed = [ref for ref in fetches if ref not in input_map]
+    imported = importer.import_graph_def(
+        body, input_map=input_map, return_elements=renamed, name=""
+    )
+    tensors = dict(zip(renamed, imported or (), strict=True))
+    return [tensors[ref] if ref in tensors else input_map[ref] for ref in fetches]
+
+
+def static_shapes(graph_def, inputs, captures) -> dict[str, list]:
+    """TensorFlow's own static shapes: node name -> a tuple or None for each output."""
+    graph = func_graph.FuncGraph("shapes")
+    with graph.as_default():
+        placeholders = {
+            tensor.op.name: array_ops.placeholder(tensor.dtype, tensor.shape) for tensor in inputs
+        }
+        import_flat(graph, graph_def, placeholders, captures)
+    shapes = {op.name: [_as_tuple(t.shape) for t in op.outputs] for op in graph.get_operations()}
+    shapes.update({name: [_as_tuple(t.shape)] for name, t in placeholders.items()})
+    return shapes
+
+
+def _as_tuple(shape):
+    return None if shape.rank is None else tuple(shape.as_list())

@@ -1,0 +1,43 @@
+"""Replaces computed shape tensors by constants where symbolic sizes allow.
+
+A Reshape to [batch, 1, 1, C], spelled Shape -> StridedSlice -> Pack, becomes a Reshape
+to the constant [-1, 1, 1, C]: then nobody asks a blocked tensor for its shape.
+"""
+
+import numpy as np
+from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.python.framework import dtypes, tensor_util
+
+from ...graph import Expr, Node
+from ..patterns import Graph
+
+
+def constant_shapes(graph: Graph) -> int:
+    """Gives each Reshape a constant shape where at most one size is unknown; returns how many."""
+    changed = 0
+    for node in graph.view:
+        if node.op != "Reshape" or node.name not in graph.view:
+            continue
+        shape = node.inputs[1]
+        sizes = graph.shapes.value(shape)
+        if graph.view.producer(shape).op == "Const" or sizes is None:
+            continue
+        unknown = [size for size in sizes if isinstance(size, Expr)]
+        numbers = [size for size in sizes if not isinstance(size, Expr)]
+        if len(unknown) > 1 or (unknown and any(size <= 0 for size in numbers)):
+            continue
+        values = [-1 if isinstance(size, Expr) else size for size in sizes]
+        constant = graph.view.add(constant_node(f"{node.name}/constant_shape", values))
+        graph.view.set_inputs(node, [node.inputs[0], constant.ref])
+        graph.view.remove_dead([shape.node])
+        changed += 1
+    return changed
+
+
+def constant_node(name: str, values, dtype: int = types_pb2.DT_INT32) -> Node:
+    """A Const of small integers."""
+    proto = node_def_pb2.NodeDef(name=name, op="Const")
+    proto.attr["dtype"].type = dtype
+    array = np.asarray(values, dtypes.as_dtype(dtype).as_numpy_dtype)
+    proto.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(array))
+    return Node(name, "Const", proto=proto)

@@ -1,0 +1,160 @@
+"""Writes the planned primitives as NodeDefs.
+
+All weights and constant operands of a function go into one 1-D variable, the bundle:
+one capture, one read, saved and loaded as one tensor. Ops name their part by offset.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from tensorflow.core.framework import attr_value_pb2, node_def_pb2, types_pb2
+
+from ...graph import Node, Ref
+from ..plan import Concat, Conv, Eltwise, GlobalPool, Pool, Reorder, binary
+from .capture import Capture
+
+_ALIGN = 16  # floats: every part starts on a cache line
+
+
+class Bundle:
+    """Lays arrays out in one float32 vector; the same array is stored once."""
+
+    def __init__(self):
+        self._parts: dict[int, tuple[object, int, int, Callable]] = {}
+        self.size = 0
+
+    def add(self, key: object, size: int, write: Callable[[np.ndarray], None]) -> int:
+        """The offset of what `write` will write for the object `key`."""
+        if id(key) not in self._parts:
+            self._parts[id(key)] = (key, self.size, size, write)
+            self.size += -(-size // _ALIGN) * _ALIGN
+        return self._parts[id(key)][1]
+
+    def add_array(self, values: np.ndarray) -> int:
+        def write(out):
+            out[...] = values.reshape(-1)
+
+        return self.add(values, values.size, write)
+
+    def vector(self) -> np.ndarray:
+        result = np.zeros(self.size, np.float32)
+        for _, offset, size, write in self._parts.values():
+            write(result[offset : offset + size])
+        return result
+
+
+def write_nodes(capture: Capture, resource: str) -> np.ndarray | None:
+    """Gives every planned node its NodeDef; returns the bundle's values, if there are any.
+
+    Args:
+        resource: a name for the placeholder of the bundle's variable.
+    """
+    view, bundle = capture.graph.view, Bundle()
+    planned = [node for node in view.topological() if node.payload is not None]
+    read = view.unique_name(f"{resource}/read")
+    for node in planned:
+        _write(view, node, bundle, Ref(read))
+    if not bundle.size:
+        return None
+    view.add(Node(resource, "Placeholder", proto=_placeholder(resource)))
+    view.add(Node(read, "ReadVariableOp", [Ref(resource)], proto=_read_variable(read)))
+    return bundle.vector()
+
+
+def _write(view, node: Node, bundle: Bundle, read: Ref) -> None:
+    payload = node.payload
+    attrs, steps = _ATTRS[type(payload)](payload), payload.steps
+    inputs = list(node.inputs)
+    if isinstance(payload, Conv):
+        key = payload.weights if payload.scale is None else payload
+        attrs["weights_offset"] = bundle.add(key, payload.weights.size, payload.write_weights)
+        if payload.shift is not None:
+            steps = (binary("add", "channel", payload.shift), *steps)
+        inputs.insert(1, read)
+    if payload.takes_steps:
+        text, args = _chain(steps, node.inputs[1:], bundle, read)
+        attrs["post_ops"], attrs["num_args"] = text, len(args)
+        inputs = [*inputs[: 2 if isinstance(payload, Conv) else 1], *args]
+    proto = node_def_pb2.NodeDef(name=node.name, op=node.op)
+    proto.attr["T"].type = types_pb2.DT_FLOAT
+    for key, value in attrs.items():
+        proto.attr[key].CopyFrom(_attr(value))
+    view.replace(Node(node.name, node.op, inputs, node.controls, proto, payload))
+
+
+def _chain(steps, tensors, bundle: Bundle, read: Ref):
+    """The post_ops text and its args: the bundle first where a step needs it."""
+    constant = any(isinstance(step.operand, np.ndarray) for step in steps)
+    args = [read, *tensors] if constant else list(tensors)
+    first_tensor = 1 if constant else 0
+    entries = []
+    for step in steps:
+        operand = ""
+        if isinstance(step.operand, np.ndarray):
+            operand = f"#0@{bundle.add_array(step.operand)}"
+        elif step.operand is not None:
+            operand = f"#{step.operand - 1 + first_tensor}"
+        entries.append(step.text(operand))
+    return ";".join(entries), args
+
+
+def _conv_attrs(conv: Conv) -> dict:
+    explicit = conv.padding == "EXPLICIT"
+    return {
+        "src_layout": conv.reads,
+        "dst_layout": conv.writes,
+        "channels": conv.in_channels,
+        "weights_shape": list(conv.weights.shape),
+        "groups": conv.groups,
+        "strides": list(conv.strides),
+        "dilations": list(conv.dilations),
+        "padding": conv.padding,
+        "explicit_paddings": list(conv.explicit_paddings) if explicit else [],
+        "algorithm": conv.algorithm,
+        "constant_weights": True,
+    }
+
+
+def _pool_attrs(pool: Pool) -> dict:
+    explicit = pool.padding == "EXPLICIT"
+    return {
+        "kind": pool.kind,
+        "channels": pool.channels,
+        "ksize": list(pool.ksize),
+        "strides": list(pool.strides),
+        "padding": pool.padding,
+        "explicit_paddings": list(pool.explicit_paddings) if explicit else [],
+    }
+
+
+_ATTRS = {
+    Conv: _conv_attrs,
+    Pool: _pool_attrs,
+    Eltwise: lambda p: {"layout": p.dst_layout, "channels": p.channels},
+    GlobalPool: lambda p: {"kind": p.kind, "channels": p.channels, "dst_layout": p.writes},
+    Concat: lambda p: {"channels": list(p.parts), "N": len(p.parts)},
+    Reorder: lambda p: {"src_layout": p.reads, "dst_layout": p.writes, "channels": p.channels},
+}
+
+
+def _attr(value) -> attr_value_pb2.AttrValue:
+    if isinstance(value, bool):
+        return attr_value_pb2.AttrValue(b=value)
+    if isinstance(value, int):
+        return attr_value_pb2.AttrValue(i=value)
+    if isinstance(value, str):
+        return attr_value_pb2.AttrValue(s=value.encode())
+    numbers = [int(number) for number in value]
+    return attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(i=numbers))
+
+
+def _placeholder(name: str) -> node_def_pb2.NodeDef:
+    proto = node_def_pb2.NodeDef(name=name, op="Placeholder")
+    proto.attr["dtype"].type = types_pb2.DT_RESOURCE
+    return proto
+
+
+def _read_variable(name: str) -> node_def_pb2.NodeDef:
+    proto = node_def_pb2.NodeDef(name=name, op="ReadVariableOp")
+    proto.attr["dtype"].type = types_pb2.DT_FLOAT
+    return proto

@@ -1,0 +1,82 @@
+"""Which element-wise idiom follows a tensor, and how a primitive absorbs it.
+
+Idioms are recognised once, the largest first from the outputs backwards, so that the
+Sigmoid inside a swish is never taken for an activation of its own. An absorbing
+primitive takes the name of the idiom's root, hence readers need no change.
+"""
+
+from ...graph import Node, Ref
+from ..patterns import ELEMENTWISE, Graph, Idiom
+
+
+class Followers:
+    """The element-wise idioms of a graph, by source and by root."""
+
+    def __init__(self, graph: Graph):
+        self._graph = graph
+        self._by_src: dict[Ref, list[Idiom]] = {}
+        self._by_root: dict[str, list[Idiom]] = {}
+        self._interior: dict[str, str] = {}
+        for node in reversed(graph.view.topological()):
+            if node.name not in self._interior and node.op in ELEMENTWISE and not node.payload:
+                self._index(node)
+
+    def at_root(self, name: str) -> list[Idiom]:
+        """The ways to read the idiom that ends at node `name` (one a possible source)."""
+        return self._by_root.get(name, [])
+
+    def root_of(self, name: str) -> str | None:
+        """The root of the idiom that node `name` belongs to, if any."""
+        return name if name in self._by_root else self._interior.get(name)
+
+    def sole(self, ref: Ref) -> Idiom | None:
+        """The idiom that is the only user of `ref`, with nothing to hold a fusion up."""
+        view = self._graph.view
+        if view.is_fetched(ref) or view.has_control_edges(ref.node):
+            return None
+        readers = {node.name for node, _ in view.consumers(ref)}
+        for idiom in self._by_src.get(ref, ()):
+            root = view.node(idiom.root) if idiom.root in view else None
+            if root is None or root.payload is not None or root.controls:
+                continue
+            if readers and readers <= idiom.nodes and ref not in idiom.inputs[1:]:
+                return idiom
+        return None
+
+    def absorb(self, node: Node, idiom: Idiom, payload) -> Node:
+        """Replaces `node` and the idiom after it by one node named as the idiom's root."""
+        inputs = [*node.inputs, *idiom.inputs[1:]]
+        return self.consume(idiom, Node(idiom.root, node.op, inputs, payload=payload))
+
+    def consume(self, idiom: Idiom, node: Node) -> Node:
+        """Puts `node`, named as the idiom's root, in the place of the whole idiom."""
+        view = self._graph.view
+        sources = [ref.node for name in idiom.nodes for ref in view.node(name).inputs]
+        view.replace(node)
+        self._by_root.pop(idiom.root, None)
+        view.remove_dead([*idiom.nodes, *sources])
+        return node
+
+    def _index(self, node: Node) -> None:
+        idioms = [i for make in ELEMENTWISE[node.op] for i in make(node, self._graph)]
+        idioms = [idiom for idiom in idioms if self._is_private(idiom)]
+        if not idioms:
+            return
+        largest = max(idioms, key=lambda idiom: len(idiom.nodes)).nodes
+        chosen = [idiom for idiom in idioms if idiom.nodes == largest]
+        self._by_root[node.name] = chosen
+        for idiom in chosen:
+            self._by_src.setdefault(idiom.src, []).append(idiom)
+        for name in largest - {node.name}:
+            self._interior[name] = node.name
+
+    def _is_private(self, idiom: Idiom) -> bool:
+        """Whether nothing outside reads, fetches or orders the nodes between src and root."""
+        view = self._graph.view
+        for name in idiom.nodes - {idiom.root}:
+            readers = {node.name for node, _ in view.consumers(Ref(name))}
+            if view.has_control_edges(name) or view.is_fetched(Ref(name)):
+                return False
+            if not readers <= idiom.nodes or name in self._interior:
+                return False
+        return True

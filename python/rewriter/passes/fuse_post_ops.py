@@ -1,0 +1,63 @@
+"""Attaches the element-wise work after a primitive to the primitive itself.
+
+Only what is the sole use of the primitive's result: fetched tensors, control edges
+and further consumers stop the chain (see `Followers.sole`).
+"""
+
+from dataclasses import replace
+
+from ...graph import Node
+from ..patterns import Graph, Idiom
+from ..plan import MAX_STEPS, Conv, Step, sum_of
+from .followers import Followers
+
+
+def fuse_post_ops(graph: Graph, followers: Followers) -> int:
+    """Extends every planned convolution, the deepest first; returns how many idioms went.
+
+    The deepest first, so that of two convolutions that are added the one that ends
+    last takes the Add and finds the other's result ready to accumulate into.
+    """
+    depths = _depths(graph)
+    convolutions = [node for node in graph.view if isinstance(node.payload, Conv)]
+    fused = 0
+    for node in sorted(convolutions, key=lambda node: depths[node.name], reverse=True):
+        if node.name in graph.view and graph.view.node(node.name) is node:
+            fused += extend(node, followers)[1]
+    return fused
+
+
+def extend(node: Node, followers: Followers) -> tuple[Node, int]:
+    """Absorbs idioms after `node` as long as it can; returns the grown node and their number."""
+    count = 0
+    while idiom := followers.sole(node.ref):
+        steps = node.payload.steps + _adapt(node, idiom)
+        if len(steps) > MAX_STEPS:
+            break
+        node = followers.absorb(node, idiom, replace(node.payload, steps=steps))
+        count += 1
+    return node, count
+
+
+def _adapt(node: Node, idiom: Idiom) -> tuple[Step, ...]:
+    """The idiom's steps with its tensors numbered after the node's inputs.
+
+    The first tensor added to a convolution becomes its `sum`: it can accumulate in place.
+    """
+    by = len(node.inputs) - 1
+    steps = [step.moved(by) for step in idiom.steps]
+    has_sum = any(step.kind == "sum" for step in node.payload.steps)
+    if isinstance(node.payload, Conv) and not has_sum:
+        for i, step in enumerate(steps):
+            if step.kind == "binary" and (step.name, step.shape) == ("add", "tensor"):
+                steps[i] = sum_of(step.operand)
+                break
+    return tuple(steps)
+
+
+def _depths(graph: Graph) -> dict[str, int]:
+    """The longest path from an input to each node."""
+    depths: dict[str, int] = {}
+    for node in graph.view.topological():
+        depths[node.name] = 1 + max((depths.get(ref.node, 0) for ref in node.inputs), default=0)
+    return depths

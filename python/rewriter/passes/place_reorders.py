@@ -1,0 +1,43 @@
+"""Inserts the layout changes that are left: one a tensor and direction, where they are read."""
+
+from ...graph import GraphView, Node, Ref
+from ..patterns import Graph
+from ..plan import BLOCKED, NHWC, Reorder
+
+
+def place_reorders(graph: Graph) -> None:
+    """Gives every reader, and every fetch, its tensor in the layout that it reads."""
+    placed: dict[tuple[Ref, str], Ref] = {}
+    view = graph.view
+    for node in view.topological():
+        inputs = [
+            _in_layout(graph, ref, _wanted(node, index), placed)
+            for index, ref in enumerate(node.inputs)
+        ]
+        if inputs != node.inputs:
+            view.set_inputs(node, inputs)
+    view.fetches = [_in_layout(graph, ref, NHWC, placed) for ref in view.fetches]
+
+
+def _wanted(node: Node, index: int) -> str:
+    return NHWC if node.payload is None else node.payload.src_layout_of(index)
+
+
+def _layout(view: GraphView, ref: Ref) -> str:
+    payload = view.producer(ref).payload
+    blocked = payload is not None and payload.dst_layout == BLOCKED
+    return BLOCKED if blocked else NHWC
+
+
+def _in_layout(graph: Graph, ref: Ref, wanted: str, placed) -> Ref:
+    view = graph.view
+    have = _layout(view, ref)
+    if have == wanted:
+        return ref
+    if (ref, wanted) not in placed:
+        producer = view.producer(ref)
+        channels = producer.payload.channels if producer.payload else graph.shapes.channels(ref)
+        payload = Reorder(origin=ref.node, channels=channels, reads=have, writes=wanted)
+        node = Node(f"{ref.node}/{wanted}", payload.op, [ref], payload=payload)
+        placed[ref, wanted] = view.add(node).ref
+    return placed[ref, wanted]

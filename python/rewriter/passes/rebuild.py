@@ -1,0 +1,60 @@
+"""Makes a ConcreteFunction of an edited graph, with the original's signature."""
+
+import inspect
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.framework import ops
+
+from .capture import Capture, import_flat
+
+
+def rebuild(capture: Capture, captures: dict):
+    """A ConcreteFunction with the original's signature that computes the view's fetches.
+
+    Args:
+        captures: placeholder name -> outside tensor, for all placeholders but the inputs.
+    """
+    original, view = capture.concrete, capture.graph.view
+    graph_def = view.to_graph_def()
+    fetches = [f"{ref.node}:{ref.port}" for ref in view.fetches]
+    function_type = original.function_type
+    for function in graph_def.library.function:
+        if not context.context().has_function(function.signature.name):
+            context.context().add_function_def(function)
+
+    def body(*args, **kwargs):
+        bound = function_type.bind(*args, **kwargs)
+        flat = function_type.unpack_inputs(bound)
+        inputs = dict(zip(capture.inputs, flat, strict=True))
+        graph = ops.get_default_graph()
+        outputs = import_flat(graph, graph_def, inputs, captures, fetches)
+        for output, old in zip(outputs, original.outputs, strict=True):
+            output.set_shape(old.shape)
+        return _pack(original, outputs)
+
+    body.__name__ = "optimized"
+    body.__signature__ = _signature(function_type)
+    args, kwargs = original.structured_input_signature
+    return tf.function(body, autograph=False).get_concrete_function(*args, **kwargs)
+
+
+def _signature(function_type) -> inspect.Signature:
+    """The parameter names, kinds and defaults; exported signatures take their names from here."""
+    return inspect.Signature([_parameter(p) for p in function_type.parameters.values()])
+
+
+def _parameter(parameter) -> inspect.Parameter:
+    default = inspect.Parameter.empty
+    if parameter.optional:  # a Python value that the function was traced with, or TensorFlow's mark
+        default = getattr(parameter.type_constraint, "value", parameter.default)
+    return inspect.Parameter(parameter.name, parameter.kind, default=default)
+
+
+def _pack(original, outputs):
+    """The flat outputs in the original's structure; None stays None."""
+    remaining = iter(outputs)
+    structure = original.graph.structured_outputs
+    leaves = tf.nest.flatten(structure, expand_composites=True)
+    flat = [None if leaf is None else next(remaining) for leaf in leaves]
+    return tf.nest.pack_sequence_as(structure, flat, expand_composites=True)

@@ -1,0 +1,160 @@
+"""The rewriter: a function in, the same function on blocked convolutions out.
+
+    capture -> constant shapes -> lift convolutions -> fold batch norm
+            -> fuse post-ops -> assign layout -> place reorders -> gain -> emit -> verify
+
+Every pass may skip; the graph stays right. Weights are a snapshot: a later assignment
+to the original's variables does not reach the rewritten function.
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from .._native import library
+from .passes import emit, verify
+from .passes.assign_layout import assign_layout
+from .passes.blocked_shapes import read_shapes_of_blocked
+from .passes.capture import Capture, capture
+from .passes.constant_shapes import constant_shapes
+from .passes.fold_batch_norm import fold_batch_norm
+from .passes.followers import Followers
+from .passes.fuse_post_ops import fuse_post_ops
+from .passes.gain import losing_convolutions
+from .passes.lift import lift_convolutions
+from .passes.place_reorders import place_reorders
+from .passes.rebuild import rebuild
+from .plan import Reorder
+from .report import Converted, Report
+from .trackables import owners
+
+ALGORITHMS = ("auto", "direct")
+VERIFY = ("structure", "numbers")
+_BUNDLE = "blockdnn_weights"
+
+
+class Rewritten(NamedTuple):
+    """What `optimize_concrete` returns.
+
+    Attributes:
+        concrete: the rewritten ConcreteFunction, same signature.
+        trackables: what it captures: keep alive, and attach to a module to save it.
+        report: what was done.
+    """
+
+    concrete: tf.types.experimental.ConcreteFunction
+    trackables: list
+    report: Report
+
+
+def optimize_concrete(
+    concrete,
+    *,
+    roots: Sequence = (),
+    algorithm: str = "auto",
+    verify_by: str = "structure",
+    tolerance: float = 1e-4,
+) -> Rewritten:
+    """Rewrites one ConcreteFunction.
+
+    Args:
+        concrete: the function; it is not changed.
+        roots: objects under which to look for the owners of captured tables.
+        algorithm: "auto" or "direct", for every convolution.
+        verify_by: "structure" checks the graph; "numbers" also runs both functions on
+            a random input and compares.
+        tolerance: for "numbers": largest difference, relative to the output's magnitude.
+
+    Raises:
+        ValueError: an unknown option.
+        VerificationError: the result is not the original function.
+    """
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"algorithm must be one of {ALGORITHMS}, not {algorithm!r}")
+    if verify_by not in VERIFY:
+        raise ValueError(f"verify must be one of {VERIFY}, not {verify_by!r}")
+    library()
+    start = time.perf_counter()
+    captured, report = _rewrite_what_pays(concrete, algorithm)
+
+    resource = captured.graph.view.unique_name(_BUNDLE)
+    values = emit.write_nodes(captured, resource)
+    captured.graph.view.prune()
+    captures, bundle = dict(captured.captures), []
+    if values is not None:
+        bundle = [tf.Variable(values, trainable=False, name=_BUNDLE)]
+        captures[resource] = bundle[0].handle
+    verify.check_graph(captured.graph.view)
+    result = rebuild(captured, captures)
+    verify.check_signature(concrete, result)
+    report.seconds = time.perf_counter() - start
+    report.warnings.extend(_warnings())
+    if verify_by == "numbers":
+        verify.check_numbers(concrete, result, tolerance=tolerance)
+    return Rewritten(result, bundle + owners(result, [concrete, *roots]), report)
+
+
+def _rewrite_what_pays(concrete, algorithm: str) -> tuple[Capture, Report]:
+    """Starts again without the convolutions that would lose, until none is left."""
+    keep: dict[str, str] = {}
+    while True:
+        captured, report = capture(concrete), Report()
+        rewrite(captured, report, algorithm=algorithm, keep=keep)
+        losing = losing_convolutions(captured.graph)
+        if not losing:
+            return captured, report
+        keep.update(losing)
+
+
+def rewrite(
+    captured: Capture,
+    report: Report,
+    *,
+    algorithm: str = "auto",
+    keep: Mapping[str, str] | None = None,
+) -> None:
+    """Runs the passes over a captured graph, up to planned primitives and their reorders.
+
+    Args:
+        keep: convolution -> the reason to leave it to TensorFlow.
+    """
+    graph = captured.graph
+    constant_shapes(graph)
+    lift_convolutions(graph, report, algorithm=algorithm, keep=keep or {})
+    followers = Followers(graph)
+    fold_batch_norm(graph, followers)
+    fuse_post_ops(graph, followers)
+    assign_layout(graph, followers, report)
+    place_reorders(graph)
+    read_shapes_of_blocked(graph)
+    graph.view.prune()
+    _list_converted(captured, report)
+
+
+def _list_converted(captured: Capture, report: Report) -> None:
+    for node in captured.graph.view.topological():
+        payload = node.payload
+        if payload is None:
+            continue
+        if isinstance(payload, Reorder):
+            report.reorders.append((str(node.inputs[0]), f"{payload.reads}->{payload.writes}"))
+            continue
+        shape = captured.graph.shapes.shape(node.ref)
+        known = shape and tuple(size if isinstance(size, int) else None for size in shape)
+        algorithm = getattr(payload, "algorithm", "")
+        report.converted.append(
+            Converted(node.name, payload.op, known, algorithm, payload.details())
+        )
+
+
+def _warnings() -> list[str]:
+    threads = tf.config.threading.get_inter_op_parallelism_threads() or os.cpu_count() or 1
+    if threads <= 1:
+        return []
+    return [
+        "inter-op parallelism is not 1: each op may hop between threads; call "
+        "tf.config.threading.set_inter_op_parallelism_threads(1) at the start of the program"
+    ]

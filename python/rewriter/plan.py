@@ -1,0 +1,207 @@
+"""Planned primitives: what the passes decide about, before it becomes NodeDefs.
+
+A node of the view that carries one of these as payload will be emitted as the
+custom op of the same name. Its data inputs are `node.inputs`: the source first,
+then the tensors that its steps name by index.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+NHWC, BLOCKED = "nhwc", "nChw16c"
+BLOCK = 16
+MAX_STEPS = 32
+
+Layout = Literal["nhwc", "nChw16c", "nc"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One entry of a post-op chain.
+
+    Attributes:
+        kind: "eltwise", "sum" or "binary".
+        name: the algorithm; empty for "sum".
+        shape: a binary operand's shape: "scalar", "channel", "sample_channel" or "tensor".
+        operand: an index into the inputs of the node, or constant values (any shape of
+            one element, or one element a channel).
+        params: alpha, beta, scale, where they are given.
+    """
+
+    kind: str
+    name: str = ""
+    shape: str = ""
+    operand: int | np.ndarray | None = None
+    params: tuple[tuple[str, float], ...] = ()
+
+    def moved(self, by: int) -> "Step":
+        """The same step with its input index moved by `by`."""
+        return replace(self, operand=self.operand + by) if isinstance(self.operand, int) else self
+
+    def text(self, operand: str = "") -> str:
+        """The entry as the op attribute spells it, its operand being `operand` ("#0@128")."""
+        words = [word for word in (self.name, self.shape, operand) if word]
+        words += [f"{key}={value:.9g}" for key, value in self.params]
+        return f"{self.kind}({','.join(words)})"
+
+
+def eltwise(name: str, **params: float) -> Step:
+    return Step("eltwise", name, params=tuple(params.items()))
+
+
+def binary(name: str, shape: str, operand: int | np.ndarray) -> Step:
+    return Step("binary", name, shape, operand)
+
+
+def sum_of(operand: int) -> Step:
+    return Step("sum", operand=operand)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Primitive:
+    """Common to all: the graph node it came from, its logical output channels, its steps."""
+
+    op: ClassVar[str]
+    origin: str
+    channels: int
+    steps: tuple[Step, ...] = ()
+    takes_steps: ClassVar[bool] = False
+
+    @property
+    def dst_layout(self) -> Layout:
+        return BLOCKED
+
+    def src_layout_of(self, index: int) -> Layout:
+        """The layout in which input `index` is read."""
+        return BLOCKED
+
+    def details(self) -> str:
+        """One line for the report: what it is, without values."""
+        return "; ".join([self._kind(), *(step.text() for step in self.steps)])
+
+    def _kind(self) -> str:
+        return f"{self.channels} channels"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conv(Primitive):
+    """A convolution: scale * conv(src, weights) + shift per output channel, then the steps.
+
+    Attributes:
+        weights: HWIO, [kh, kw, in_channels / groups, channels]; as stored in the variable.
+        scale, shift: what batch normalisation and bias add up to, float64 [channels].
+    """
+
+    op: ClassVar[str] = "BlockdnnConv"
+    takes_steps: ClassVar[bool] = True
+    weights: np.ndarray = field(repr=False)
+    in_channels: int
+    groups: int = 1
+    strides: tuple[int, int] = (1, 1)
+    dilations: tuple[int, int] = (1, 1)
+    padding: str = "VALID"
+    explicit_paddings: tuple[int, int, int, int] = (0, 0, 0, 0)
+    scale: np.ndarray | None = field(default=None, repr=False)
+    shift: np.ndarray | None = field(default=None, repr=False)
+    reads: Layout = BLOCKED
+    writes: Layout = BLOCKED
+    algorithm: str = "auto"
+
+    @property
+    def dst_layout(self) -> Layout:
+        return self.writes
+
+    def src_layout_of(self, index: int) -> Layout:
+        return self.reads if index == 0 else self.writes
+
+    def _kind(self) -> str:
+        kh, kw = self.weights.shape[:2]
+        groups = f" groups {self.groups}" if self.groups > 1 else ""
+        pads = list(self.explicit_paddings) if self.padding == "EXPLICIT" else self.padding
+        return (
+            f"{kh}x{kw} {self.in_channels}->{self.channels}{groups} stride {list(self.strides)} "
+            f"dilation {list(self.dilations)} pad {pads} {self.reads}->{self.writes}"
+        )
+
+    @property
+    def depthwise(self) -> bool:
+        return self.groups > 1 and self.groups == self.in_channels
+
+    def then_affine(self, scale: np.ndarray | None, shift: np.ndarray | None) -> "Conv":
+        """This convolution followed by scale * x + shift, folded (float64)."""
+        new_scale, new_shift = self.scale, self.shift
+        if scale is not None:
+            new_scale = scale if new_scale is None else new_scale * scale
+            new_shift = None if new_shift is None else new_shift * scale
+        if shift is not None:
+            new_shift = shift if new_shift is None else new_shift + shift
+        return replace(self, scale=new_scale, shift=new_shift)
+
+    def write_weights(self, out: np.ndarray) -> None:
+        """Writes the weights, scale multiplied in and rounded once, to a float32 vector."""
+        out = out.reshape(self.weights.shape)
+        if self.scale is None:
+            out[...] = self.weights
+        else:
+            np.multiply(self.weights, self.scale, out=out, dtype=np.float64, casting="same_kind")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Eltwise(Primitive):
+    """A chain of steps on a blocked tensor."""
+
+    op: ClassVar[str] = "BlockdnnEltwise"
+    takes_steps: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool(Primitive):
+    op: ClassVar[str] = "BlockdnnPool"
+    kind: str
+    ksize: tuple[int, int]
+    strides: tuple[int, int]
+    padding: str
+    explicit_paddings: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    def _kind(self) -> str:
+        pads = list(self.explicit_paddings) if self.padding == "EXPLICIT" else self.padding
+        return f"{self.kind} {list(self.ksize)} stride {list(self.strides)} pad {pads}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalPool(Primitive):
+    op: ClassVar[str] = "BlockdnnGlobalPool"
+    kind: str
+    writes: Layout = "nc"
+
+    @property
+    def dst_layout(self) -> Layout:
+        return self.writes
+
+    def _kind(self) -> str:
+        return f"{self.kind} of {self.channels} channels, writes {self.writes}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Concat(Primitive):
+    op: ClassVar[str] = "BlockdnnConcat"
+    parts: tuple[int, ...]
+
+    def _kind(self) -> str:
+        return f"channels {list(self.parts)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reorder(Primitive):
+    op: ClassVar[str] = "BlockdnnReorder"
+    reads: Layout
+    writes: Layout
+
+    @property
+    def dst_layout(self) -> Layout:
+        return self.writes
+
+    def src_layout_of(self, index: int) -> Layout:
+        return self.reads

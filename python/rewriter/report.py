@@ -1,0 +1,76 @@
+"""What the rewriter did, and what it left alone and why."""
+
+import json
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(frozen=True)
+class Converted:
+    """One primitive in the rewritten graph.
+
+    Attributes:
+        node: the graph node it stands for (the last one of a fused chain).
+        op: the kind, such as "BlockdnnConv".
+        shape: its logical output shape, NHWC order; None where a size is dynamic.
+        algorithm: "auto", "direct" ...; empty where there is no choice.
+        details: kernel, strides, layouts, fused steps, in one line.
+    """
+
+    node: str
+    op: str
+    shape: tuple[int | None, ...] | None
+    algorithm: str
+    details: str
+
+
+@dataclass
+class Report:
+    """The account of one rewritten function.
+
+    Attributes:
+        converted: the primitives, in execution order; reorders are listed apart.
+        declined: (node, reason) of what stays with TensorFlow.
+        reorders: (tensor, "nhwc->nChw16c" or back) of each reorder that remains.
+        warnings: settings that cost speed.
+        seconds: how long the rewrite took.
+    """
+
+    converted: list[Converted] = field(default_factory=list)
+    declined: list[tuple[str, str]] = field(default_factory=list)
+    reorders: list[tuple[str, str]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def decline(self, node: str, reason: str) -> None:
+        if (node, reason) not in self.declined:
+            self.declined.append((node, reason))
+
+    def count(self, op: str) -> int:
+        """How many primitives of kind `op` there are."""
+        return sum(item.op == op for item in self.converted)
+
+    def counts(self) -> dict[str, int]:
+        """op kind -> number of primitives, reorders included."""
+        result: dict[str, int] = {}
+        for item in self.converted:
+            result[item.op] = result.get(item.op, 0) + 1
+        if self.reorders:
+            result["BlockdnnReorder"] = len(self.reorders)
+        return result
+
+    def summary(self) -> str:
+        """A few lines to read: counts, reorders, what was declined, warnings."""
+        kinds = ", ".join(f"{count} {op}" for op, count in sorted(self.counts().items()))
+        lines = [f"converted: {kinds or 'nothing'} ({self.seconds * 1e3:.0f} ms)"]
+        lines += [f"  reorder {direction} of {tensor}" for tensor, direction in self.reorders]
+        if self.declined:
+            lines.append(f"left to TensorFlow: {len(self.declined)}")
+            lines += [f"  {node}: {reason}" for node, reason in self.declined]
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+    def to_json(self, indent: int | None = None) -> str:
+        return json.dumps(asdict(self) | {"counts": self.counts()}, indent=indent)
+
+    def __str__(self) -> str:
+        return self.summary()

@@ -1,0 +1,97 @@
+"""Constant subgraphs: what counts as constant, and in which precision it is evaluated."""
+
+import numpy as np
+import tensorflow as tf
+
+from tf_blockdnn.python.graph import Constants, GraphView, Ref, Variable
+
+
+class _Reads:
+    """A variable that counts how often it is read."""
+
+    def __init__(self, value):
+        self.value, self.count = np.asarray(value, np.float32), 0
+
+    def variable(self):
+        return Variable(self.value.shape, self)
+
+    def __call__(self):
+        self.count += 1
+        return self.value
+
+
+def _graph(build, values, fetches=("out",)):
+    graph = tf.Graph()
+    with graph.as_default():
+        handles = [
+            tf.compat.v1.placeholder(tf.resource, [], name=f"v{i}") for i in range(len(values))
+        ]
+        build(*handles)
+    view = GraphView(graph.as_graph_def(), [Ref(name) for name in fetches])
+    reads = {f"v{i}": _Reads(value) for i, value in enumerate(values)}
+    variables = {name: read.variable() for name, read in reads.items()}
+    return Constants(view, variables), reads
+
+
+def _read(handle, name=None):
+    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32, name=name)
+
+
+def test_arithmetic_is_done_in_float64():
+    constants, _ = _graph(
+        lambda v: tf.math.rsqrt(_read(v) + np.float32(1e-3), name="out"), [[3.0, 1e-8]]
+    )
+    value = constants.value(Ref("out"))
+    expected = 1 / np.sqrt(np.float64(np.float32([3.0, 1e-8])) + np.float64(np.float32(1e-3)))
+    assert value.dtype == np.float64
+    np.testing.assert_allclose(value, expected, rtol=1e-15)
+
+
+def test_moving_data_keeps_the_dtype():
+    constants, _ = _graph(
+        lambda v: tf.squeeze(tf.reshape(_read(v), [1, 1, 1, 4]), [0, 1, 2], name="out"),
+        [np.arange(4)],
+    )
+    value = constants.value(Ref("out"))
+    assert value.dtype == np.float32 and value.shape == (4,)
+
+
+def test_a_placeholder_is_not_constant():
+    def build():
+        x = tf.compat.v1.placeholder(tf.float32, [2], name="x")
+        tf.add(x, 1.0, name="out")
+
+    constants, _ = _graph(build, [])
+    assert not constants.is_constant(Ref("out"))
+    assert constants.value(Ref("out")) is None
+
+
+def test_an_assigned_variable_is_not_constant():
+    def build(v):
+        _read(v, "out")
+        tf.raw_ops.AssignAddVariableOp(resource=v, value=tf.ones([2]))
+
+    constants, reads = _graph(build, [[1.0, 2.0]])
+    assert not constants.is_read_only("v0")
+    assert constants.value(Ref("out")) is None
+    assert reads["v0"].count == 0
+
+
+def test_asking_does_not_read_and_values_are_read_once():
+    constants, reads = _graph(lambda v: tf.negative(_read(v), name="out"), [[1.0, 2.0]])
+    assert constants.is_constant(Ref("out"))
+    assert reads["v0"].count == 0
+    constants.value(Ref("out"))
+    constants.value(Ref("out"))
+    assert reads["v0"].count == 1
+
+
+def test_scalar_does_not_read_large_variables():
+    constants, reads = _graph(lambda v: tf.negative(_read(v), name="out"), [np.zeros(1000)])
+    assert constants.scalar(Ref("out")) is None
+    assert reads["v0"].count == 0
+
+
+def test_scalar_of_a_variable_with_one_element():
+    constants, _ = _graph(lambda v: tf.multiply(_read(v), 2.0, name="out"), [[1.5]])
+    assert constants.scalar(Ref("out")) == 3.0

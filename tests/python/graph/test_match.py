@@ -1,0 +1,56 @@
+"""The matcher: commutative ops, repeated names, constants."""
+
+import tensorflow as tf
+
+from tf_blockdnn.python.graph import Any, Constants, GraphView, Op, Ref, Scalar, match
+
+
+def _matcher(build, root):
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [4], name="x")
+        y = tf.compat.v1.placeholder(tf.float32, [4], name="y")
+        build(x, y)
+    view = GraphView(graph.as_graph_def(), [Ref(root)])
+    constants = Constants(view, {})
+    return lambda pattern: match(pattern, view.node(root), view, constants)
+
+
+_X = Any("x")
+_SWISH = Op("Mul", _X, Op("Sigmoid", _X))
+
+
+def test_a_repeated_name_must_be_the_same_tensor():
+    found = _matcher(lambda x, y: tf.multiply(x, tf.sigmoid(x), name="r"), "r")(_SWISH)
+    assert found.refs == {"x": Ref("x")}
+    assert found.nodes == ("r", "Sigmoid")
+    assert _matcher(lambda x, y: tf.multiply(x, tf.sigmoid(y), name="r"), "r")(_SWISH) is None
+
+
+def test_commutative_ops_match_in_both_orders():
+    assert _matcher(lambda x, y: tf.multiply(tf.sigmoid(x), x, name="r"), "r")(_SWISH)
+
+
+def test_other_ops_match_in_order_only():
+    pattern = Op("Sub", _X, Scalar(2.0))
+    assert _matcher(lambda x, y: tf.subtract(x, 2.0, name="r"), "r")(pattern)
+    assert _matcher(lambda x, y: tf.subtract(2.0, x, name="r"), "r")(pattern) is None
+
+
+def test_scalars_are_compared_and_bound():
+    match_at = _matcher(lambda x, y: tf.multiply(x, tf.sigmoid(1.5 * x), name="r"), "r")
+    named = Op("Mul", _X, Op("Sigmoid", Op("Mul", _X, Scalar(name="beta"))))
+    assert match_at(named).scalars == {"beta": 1.5}
+    assert match_at(Op("Mul", _X, Op("Sigmoid", Op("Mul", _X, Scalar(1.0))))) is None
+
+
+def test_a_constant_vector_is_no_scalar():
+    match_at = _matcher(lambda x, y: tf.multiply(x, [1.0, 2.0, 3.0, 4.0], name="r"), "r")
+    assert match_at(Op("Mul", _X, Scalar(name="s"))) is None
+
+
+def test_alternatives_and_backtracking():
+    pattern = Op("Add|AddV2", Op("Tanh", Any("a")), Op("Tanh", Op("Neg", Any("b"))))
+    match_at = _matcher(lambda x, y: tf.add(tf.tanh(-y), tf.tanh(x), name="r"), "r")
+    found = match_at(pattern)
+    assert found.refs == {"a": Ref("x"), "b": Ref("y")}

@@ -1,0 +1,135 @@
+"""Symbolic shapes: equal branches are proven equal for any input size."""
+
+import pytest
+import tensorflow as tf
+
+from tf_blockdnn.python.graph import GraphView, Ref, Shapes
+from tf_blockdnn.python.graph.symbolic import Expr
+
+
+def _shapes(build, shape=(None, None, None, 8), asked=None):
+    graph = tf.Graph()
+    with graph.as_default():
+        build(tf.compat.v1.placeholder(tf.float32, shape, name="x"))
+    static = {
+        op.name: [None if t.shape.rank is None else tuple(t.shape.as_list()) for t in op.outputs]
+        for op in graph.get_operations()
+    }
+    known = {
+        op.name: static[op.name][0] for op in graph.get_operations() if op.type == "Placeholder"
+    }
+    return Shapes(GraphView(graph.as_graph_def(), []), known, asked or (lambda: static))
+
+
+def _conv(x, channels, kernel, stride, padding="SAME", name=None):
+    weights = tf.zeros([kernel, kernel, x.shape[-1], channels])
+    return tf.nn.conv2d(x, weights, stride, padding, name=name)
+
+
+def test_residual_branches_are_equal_for_any_size():
+    def build(x):
+        _conv(_conv(x, 4, 3, 2), 16, 1, 1, name="long")
+        _conv(x, 16, 1, 2, "VALID", name="short")
+
+    shapes = _shapes(build)
+    assert shapes.equal(Ref("long"), Ref("short"))
+
+
+def test_branches_that_differ_by_a_pixel_are_not_equal():
+    def build(x):
+        _conv(x, 16, 3, 1, "VALID", name="valid")
+        _conv(x, 16, 3, 1, "SAME", name="same")
+
+    assert not _shapes(build).equal(Ref("valid"), Ref("same"))
+
+
+def test_an_unknown_size_is_not_taken_for_one():
+    def build(x):
+        tf.reduce_mean(x, [1, 2], keepdims=True, name="mean")
+        tf.identity(x, name="same")
+
+    shapes = _shapes(build)
+    assert not shapes.equal(Ref("mean"), Ref("x"))
+    assert shapes.shape(Ref("mean"))[1:] == (1, 1, 8)
+    assert shapes.shape(Ref("mean"))[0] == shapes.shape(Ref("x"))[0]
+
+
+def test_two_inputs_are_not_equal():
+    def build(x):
+        tf.compat.v1.placeholder(tf.float32, [None, None, None, 8], name="y")
+
+    assert not _shapes(build).equal(Ref("x"), Ref("y"))
+
+
+def test_an_unknown_rank_is_equal_to_nothing():
+    shapes = _shapes(lambda x: tf.nn.relu(x, name="r"), shape=None)
+    assert shapes.shape(Ref("r")) is None
+    assert not shapes.equal(Ref("r"), Ref("x"))
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_pools_follow_windows(padding):
+    shapes = _shapes(lambda x: tf.nn.max_pool2d(x, 3, 2, padding, name="p"), (2, 11, 12, 8))
+    expected = (2, 6, 6, 8) if padding == "SAME" else (2, 5, 5, 8)
+    assert shapes.shape(Ref("p")) == expected
+
+
+def test_pads_add_to_unknown_sizes():
+    def build(x):
+        padded = tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]])
+        _conv(padded, 8, 3, 1, "VALID", name="c")
+
+    shapes = _shapes(build)
+    assert shapes.equal(Ref("c"), Ref("x"))
+
+
+def test_reshape_to_a_computed_batch():
+    def build(x):
+        mean = tf.reduce_mean(x, [1, 2])
+        tf.reshape(mean, tf.stack([tf.shape(mean)[0], 1, 1, 8]), name="r")
+
+    shapes = _shapes(build)
+    assert shapes.shape(Ref("r")) == (shapes.shape(Ref("x"))[0], 1, 1, 8)
+
+
+def test_flattening_fills_in_the_batch():
+    shapes = _shapes(lambda x: tf.reshape(x, [-1, 5 * 7 * 8], name="r"), (None, 5, 7, 8))
+    assert shapes.shape(Ref("r")) == (shapes.shape(Ref("x"))[0], 280)
+
+
+def test_concat_adds_channels_and_keeps_unknown_sizes():
+    shapes = _shapes(lambda x: tf.concat([x, x, tf.nn.relu(x)], 3, name="c"))
+    assert shapes.shape(Ref("c")) == (*shapes.shape(Ref("x"))[:3], 24)
+
+
+def test_rounding_up_to_a_multiple_stays_symbolic_and_cancels():
+    def build(x):
+        height = tf.shape(x)[1]
+        extra = tf.math.floormod(2 - tf.math.floormod(height, 2), 2)
+        tf.identity(tf.stack([height + extra, extra]), name="sizes")
+
+    padded, extra = _shapes(build).value(Ref("sizes"))
+    assert isinstance(padded, Expr) and isinstance(extra, Expr)
+    assert padded - extra == _shapes(build).shape(Ref("x"))[1]
+
+
+def test_tensorflow_is_asked_only_about_ops_without_a_rule():
+    def ruled(x):
+        y = tf.nn.relu(_conv(x, 8, 3, 2))
+        tf.nn.softmax(tf.matmul(tf.reduce_mean(y, [1, 2]), tf.zeros([8, 4])), name="out")
+
+    def never():
+        raise AssertionError("asked")
+
+    shapes = _shapes(ruled, asked=never)
+    assert shapes.shape(Ref("out")) == (shapes.shape(Ref("x"))[0], 4)
+
+    shapes = _shapes(lambda x: tf.image.rgb_to_hsv(x, name="out"), (None, 5, 5, 3))
+    assert shapes.shape(Ref("out"))[1:] == (5, 5, 3)
+
+
+def test_squeezing_an_axis_of_unknown_size_drops_it():
+    shapes = _shapes(lambda x: tf.squeeze(x, [1, 2], name="s"))
+    assert shapes.shape(Ref("s")) == (shapes.shape(Ref("x"))[0], 8)
+    shapes = _shapes(lambda x: tf.squeeze(x, name="s"), (1, 1, 5, 8))
+    assert shapes.shape(Ref("s")) == (5, 8)

@@ -1,0 +1,107 @@
+"""What the rewriter's tests share: small graphs in, structure and numbers out."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_blockdnn.python.rewriter import optimize_concrete
+from tf_blockdnn.python.rewriter.passes.verify import difference
+
+
+class Weights(tf.Module):
+    """Makes variables of random values and keeps them alive."""
+
+    def __init__(self, seed=0):
+        super().__init__()
+        self._rng = np.random.default_rng(seed)
+        self.variables_made = []
+
+    def __call__(self, *shape, low=None, high=None):
+        """Normal values, or uniform ones in [low, high)."""
+        if low is None:
+            value = self._rng.standard_normal(shape) / max(1.0, np.prod(shape[:-1])) ** 0.5
+        else:
+            value = self._rng.uniform(low, high, shape)
+        variable = tf.Variable(value.astype(np.float32))
+        self.variables_made.append(variable)
+        return variable
+
+
+class Result:
+    """A rewritten function with its original."""
+
+    def __init__(self, original, **options):
+        self.original = original
+        self.concrete, self.trackables, self.report = optimize_concrete(original, **options)
+
+    @property
+    def ops(self):
+        """op -> count in the rewritten graph, functions in its library included."""
+        graph_def = self.concrete.graph.as_graph_def()
+        nodes = [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
+        return collections.Counter(node.op for node in nodes)
+
+    @property
+    def blockdnn(self):
+        """ "Conv", "Eltwise", ... -> count in the rewritten graph."""
+        return {op[8:]: n for op, n in sorted(self.ops.items()) if op.startswith("Blockdnn")}
+
+    def post_ops(self, op="BlockdnnConv"):
+        """The post_ops attribute of each node of that op, without offsets, in order."""
+        nodes = [n for n in self.concrete.graph.as_graph_def().node if n.op == op]
+        texts = [node.attr["post_ops"].s.decode() for node in nodes]
+        return [";".join(_without_operand(e) for e in text.split(";") if e) for text in texts]
+
+    def reason(self, part):
+        """The reason for the one declined node whose name contains `part`."""
+        reasons = [reason for node, reason in self.report.declined if part in node]
+        assert len(reasons) == 1, self.report.declined
+        return reasons[0]
+
+    def assert_same(self, *args, tolerance=1e-5, **kwargs):
+        """Runs both on the arguments; structure, dtypes and numbers must agree."""
+        wanted, got = self.original(*args, **kwargs), self.concrete(*args, **kwargs)
+        tf.nest.assert_same_structure(wanted, got)
+        for old, new in zip(tf.nest.flatten(wanted), tf.nest.flatten(got), strict=True):
+            if old is None:
+                assert new is None
+                continue
+            assert old.dtype == new.dtype
+            assert difference(old.numpy(), new.numpy()) <= tolerance
+
+
+def _without_operand(entry):
+    words = entry[entry.index("(") + 1 : -1].split(",")
+    kept = [word for word in words if not word.startswith("#")]
+    return f"{entry[: entry.index('(')]}({','.join(kept)})"
+
+
+@pytest.fixture
+def weights():
+    return Weights()
+
+
+@pytest.fixture
+def rewrite():
+    """rewrite(function, spec, ..., **options) -> Result; a spec is a shape or a TensorSpec."""
+
+    def run(function, *specs, **options):
+        given = [s if isinstance(s, tf.TensorSpec) else tf.TensorSpec(s) for s in specs]
+        concrete = tf.function(function, autograph=False).get_concrete_function(*given)
+        return Result(concrete, **options)
+
+    return run
+
+
+@pytest.fixture
+def result_of():
+    """result_of(tf_function, *args, **kwargs) -> Result of that trace."""
+    return lambda function, *args, **kwargs: Result(function.get_concrete_function(*args, **kwargs))
+
+
+@pytest.fixture
+def image(floats):
+    """Random NHWC images as tensors."""
+    return lambda *shape: tf.constant(floats(*shape))

@@ -1,0 +1,108 @@
+"""Every activation of Keras that has a post-op is fused, and gives the same numbers."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_FUSED = {
+    "relu": "eltwise(relu)",
+    "relu6": "eltwise(relu6)",
+    "leaky_relu": "eltwise(leaky_relu,alpha=0.200000003)",
+    "elu": "eltwise(elu)",
+    "selu": "eltwise(elu,alpha=1.67326324,scale=1.05070099)",
+    "sigmoid": "eltwise(logistic)",
+    "tanh": "eltwise(tanh)",
+    "softplus": "eltwise(soft_relu)",
+    "exponential": "eltwise(exp)",
+    "silu": "eltwise(swish,alpha=1)",
+    "mish": "eltwise(mish)",
+    "hard_sigmoid": "eltwise(hard_sigmoid)",
+    "hard_silu": "eltwise(hard_swish)",
+    "hard_tanh": "eltwise(clip,alpha=-1,beta=1)",
+    "gelu": "eltwise(gelu_erf)",
+}
+
+
+def _after_convolution(weights, activation):
+    kernel = weights(3, 3, 16, 16)
+    return lambda x: activation(tf.nn.conv2d(x, kernel, 1, "SAME"))
+
+
+@pytest.mark.parametrize("name", _FUSED)
+def test_keras_activation(rewrite, weights, image, name):
+    function = _after_convolution(weights, keras.activations.get(name))
+    result = rewrite(function, [None, None, None, 16])
+    assert result.blockdnn == {"Conv": 1, "Reorder": 2}
+    assert result.post_ops() == [_FUSED[name]]
+    result.assert_same(3.0 * image(1, 6, 7, 16), tolerance=1e-5)
+
+
+_OTHER_SPELLINGS = {
+    "swish with a slope": (lambda x: tf.nn.silu(x, beta=1.7), "eltwise(swish,alpha=1.70000005)"),
+    "gelu tanh": (lambda x: tf.nn.gelu(x, approximate=True), "eltwise(gelu_tanh)"),
+    "gelu erf": (
+        lambda x: 0.5 * x * (1.0 + tf.math.erf(x / 2.0**0.5)),
+        "eltwise(gelu_erf)",
+    ),
+    "hard swish, multiplied last": (
+        lambda x: x * tf.nn.relu6(x + 3.0) * (1.0 / 6.0),
+        "eltwise(hard_swish)",
+    ),
+    "leaky relu as a maximum": (
+        lambda x: tf.maximum(x, 0.1 * x),
+        "eltwise(leaky_relu,alpha=0.100000001)",
+    ),
+    "clip": (lambda x: tf.clip_by_value(x, 0.0, 4.0), "eltwise(clip,alpha=0,beta=4)"),
+    "maximum with zero": (lambda x: tf.maximum(x, 0.0), "eltwise(relu)"),
+    "square then root": (
+        lambda x: tf.sqrt(tf.square(x) + 1.0),
+        "eltwise(square);eltwise(linear,alpha=1,beta=1);eltwise(sqrt)",
+    ),
+    "one minus": (lambda x: 1.0 - x, "eltwise(linear,alpha=-1,beta=1)"),
+}
+
+
+@pytest.mark.parametrize("name", _OTHER_SPELLINGS)
+def test_other_spellings(rewrite, weights, image, name):
+    activation, text = _OTHER_SPELLINGS[name]
+    result = rewrite(_after_convolution(weights, activation), [1, 6, 6, 16])
+    assert result.blockdnn["Conv"] == 1
+    if name == "one minus":  # affine: folded into the weights
+        assert result.post_ops() == ["binary(add,channel)"]
+    else:
+        assert result.post_ops() == [text]
+    result.assert_same(3.0 * image(1, 6, 6, 16), tolerance=1e-5)
+
+
+def test_a_leaky_maximum_with_a_slope_above_one_is_not_leaky(rewrite, weights, image):
+    """TensorFlow's own remapper takes it for a LeakyRelu: compare with NumPy."""
+    kernel, x = weights(3, 3, 16, 16), image(1, 6, 6, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        return tf.maximum(y, 1.5 * y)
+
+    result = rewrite(function, [1, 6, 6, 16])
+    y = tf.nn.conv2d(x, kernel, 1, "SAME").numpy()
+    np.testing.assert_allclose(result.concrete(x), np.maximum(y, 1.5 * y), atol=1e-5)
+
+
+def test_a_gradient_wrapper_does_not_hide_a_swish(rewrite, weights, image):
+    """tf.nn.silu is a custom_gradient function: an IdentityN around the product."""
+    kernel = weights(3, 3, 16, 16)
+
+    @tf.custom_gradient
+    def swish(x):
+        return x * tf.sigmoid(x), lambda dy: dy
+
+    result = rewrite(lambda x: swish(tf.nn.conv2d(x, kernel, 1, "SAME")), [1, 6, 6, 16])
+    assert result.post_ops() == ["eltwise(swish,alpha=1)"]
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_an_activation_with_no_form_stays(rewrite, weights, image):
+    result = rewrite(_after_convolution(weights, tf.nn.softsign), [1, 6, 6, 16])
+    assert result.ops["Softsign"] == 1
+    assert "no blocked form" in result.reason("Softsign")
+    result.assert_same(image(1, 6, 6, 16))

@@ -1,0 +1,191 @@
+"""`optimize`: targets, calls, saving, options."""
+
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_blockdnn.python.rewriter import OptimizedFunction, VerificationError, optimize
+from tf_blockdnn.python.rewriter.passes import verify
+
+_SAME = {"strides": 1, "padding": "SAME"}
+
+
+@pytest.fixture
+def module(weights):
+    class Module(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.kernel = weights(3, 3, 3, 20)
+            self.dense = weights(20, 4)
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None, None, 3], name="picture")])
+        def __call__(self, picture):
+            y = tf.nn.relu(tf.nn.conv2d(picture, self.kernel, **_SAME))
+            return {"scores": tf.matmul(tf.reduce_mean(y, [1, 2]), self.dense)}
+
+    return Module()
+
+
+def test_a_tf_function(module, image):
+    fast = optimize(module.__call__)
+    assert isinstance(fast, OptimizedFunction)
+    assert fast.report.count("BlockdnnConv") == 1
+    for shape in [(1, 8, 8, 3), (3, 5, 9, 3)]:
+        x = image(*shape)
+        np.testing.assert_allclose(fast(x)["scores"], module(x)["scores"], atol=1e-5)
+
+
+def test_a_concrete_function(module, image):
+    x = image(2, 8, 8, 3)
+    fast = optimize(module.__call__.get_concrete_function())
+    np.testing.assert_allclose(fast(x)["scores"], module(x)["scores"], atol=1e-5)
+
+
+def test_arrays_keywords_and_tapes_work_like_tensors(module, image):
+    fast = optimize(module.__call__)
+    x = image(1, 6, 6, 3)
+    wanted = fast(x)["scores"].numpy()
+    np.testing.assert_array_equal(fast(x.numpy())["scores"], wanted)
+    np.testing.assert_array_equal(fast(x.numpy().tolist())["scores"], wanted)
+    np.testing.assert_array_equal(fast(picture=x)["scores"], wanted)
+    with tf.GradientTape():
+        np.testing.assert_array_equal(fast(x)["scores"], wanted)
+    outer = tf.function(lambda x: fast(x)["scores"] * 2.0)
+    np.testing.assert_allclose(outer(x), 2.0 * wanted)
+
+
+def test_wrong_arguments_name_what_is_wanted(module, image):
+    fast = optimize(module.__call__)
+    with pytest.raises(TypeError, match=r"float32 \(None, None, None, 3\), got float32 \(1, 2\)"):
+        fast(image(1, 2))
+    with pytest.raises(TypeError, match="got int32"):
+        fast(tf.zeros([1, 6, 6, 3], tf.int32))
+    with pytest.raises(TypeError):
+        fast(image(1, 6, 6, 3), image(1, 6, 6, 3))
+
+
+def test_a_function_without_signature_asks_for_one(weights):
+    kernel = weights(3, 3, 3, 8)
+    function = tf.function(lambda x: tf.nn.conv2d(x, kernel, **_SAME))
+    with pytest.raises(ValueError, match="input_signature"):
+        optimize(function)
+    fast = optimize(function, input_signature=[tf.TensorSpec([None, 8, 8, 3])])
+    assert fast.report.count("BlockdnnConv") == 1
+
+
+def test_a_model_without_symbolic_inputs_asks_for_them():
+    class Model(keras.Model):
+        def call(self, x):
+            return x
+
+    with pytest.raises(ValueError, match="symbolic inputs"):
+        optimize(Model())
+
+
+def test_other_targets_are_refused():
+    with pytest.raises(TypeError, match="a keras.Model, a tf.function"):
+        optimize(3)
+
+
+def test_unknown_options_are_refused(module):
+    with pytest.raises(ValueError, match="algorithm must be one of"):
+        optimize(module.__call__, algorithm="fastest")
+    with pytest.raises(ValueError, match="verify must be one of"):
+        optimize(module.__call__, verify="hope")
+
+
+def test_the_algorithm_reaches_every_convolution(module):
+    fast = optimize(module.__call__, algorithm="direct")
+    assert fast.report.converted[0].algorithm == "direct"
+    nodes = fast.concrete.graph.as_graph_def().node
+    (conv,) = [node for node in nodes if node.op == "BlockdnnConv"]
+    assert conv.attr["algorithm"].s == b"direct"
+
+
+def test_checking_numbers(module, monkeypatch):
+    assert optimize(module.__call__, verify="numbers").report.converted
+    monkeypatch.setattr(verify, "difference", lambda wanted, got: 1.0)
+    with pytest.raises(VerificationError, match="differ by 1"):
+        optimize(module.__call__, verify="numbers")
+
+
+def test_keras_models_with_several_inputs(image):
+    a, b = keras.Input([None, None, 3], name="a"), keras.Input([4], name="b")
+    y = keras.layers.Conv2D(20, 3)(a)
+    y = keras.layers.GlobalAveragePooling2D()(y)
+    model = keras.Model({"a": a, "b": b}, [keras.layers.Dense(2)(y), b])
+    fast = optimize(model)
+    inputs = {"a": image(2, 7, 8, 3), "b": image(2, 4)}
+    for wanted, got in zip(model(inputs), fast(inputs), strict=True):
+        np.testing.assert_allclose(wanted, got, atol=1e-5)
+
+
+def test_a_loaded_saved_model_keeps_all_signatures(module, tmp_path, image):
+    other = tf.function(lambda x: {"twice": x * 2.0}).get_concrete_function(
+        tf.TensorSpec([None], name="x")
+    )
+    signatures = {"serving_default": module.__call__.get_concrete_function(), "double": other}
+    tf.saved_model.save(module, str(tmp_path / "in"), signatures=signatures)
+    loaded = tf.saved_model.load(str(tmp_path / "in"))
+    fast = optimize(loaded)
+    x = image(2, 6, 6, 3)
+    wanted = loaded.signatures["serving_default"](picture=x)["scores"]
+    np.testing.assert_allclose(fast(x)["scores"], wanted, atol=1e-5)
+    np.testing.assert_allclose(fast(picture=x)["scores"], wanted, atol=1e-5)
+    assert fast.report.count("BlockdnnConv") == 1
+    np.testing.assert_array_equal(fast.signatures["double"](tf.ones([3]))["twice"], [2, 2, 2])
+
+    fast.save(tmp_path / "out")
+    again = tf.saved_model.load(str(tmp_path / "out"))
+    assert set(again.signatures) == {"serving_default", "double"}
+    old = loaded.signatures["serving_default"]
+    new = again.signatures["serving_default"]
+    assert str(new.structured_input_signature) == str(old.structured_input_signature)
+    assert str(new.structured_outputs) == str(old.structured_outputs)
+    np.testing.assert_allclose(new(picture=x)["scores"], wanted, atol=1e-5)
+
+
+def test_saved_models_run_in_a_fresh_process(module, tmp_path, image):
+    x = image(1, 6, 6, 3)
+    fast = optimize(module.__call__)
+    fast.save(tmp_path / "model")
+    np.save(tmp_path / "x.npy", x)
+    code = f"""
+        import numpy as np, tensorflow as tf, tf_blockdnn
+        loaded = tf.saved_model.load({str(tmp_path / "model")!r})
+        x = np.load({str(tmp_path / "x.npy")!r})
+        result = loaded.signatures["serving_default"](picture=tf.constant(x))
+        np.save({str(tmp_path / "y.npy")!r}, result["scores"])
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, cwd=os.getcwd())
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), fast(x)["scores"], atol=1e-6)
+
+
+def test_the_saved_bundle_is_one_variable(module, tmp_path):
+    fast = optimize(module.__call__)
+    fast.save(tmp_path)
+    shapes = dict(tf.train.list_variables(str(tmp_path / "variables" / "variables")))
+    sizes = sorted(np.prod(shape) for shape in shapes.values() if shape)
+    assert sizes == [20 * 4, 3 * 3 * 3 * 20 + 4]  # the dense layer; the kernel, padded to 16
+
+
+def test_originals_may_go_away(weights, image):
+    """The result holds on to what it captures."""
+
+    def make():
+        kernel, scale = tf.Variable(tf.ones([1, 1, 16, 16])), tf.Variable(3.0)
+        function = tf.function(lambda x, y: (tf.nn.conv2d(x, kernel, **_SAME), y * scale))
+        specs = [tf.TensorSpec([1, 2, 2, 16]), tf.TensorSpec([])]
+        return optimize(function, input_signature=specs)
+
+    fast = make()
+    gc.collect()
+    conv, product = fast(tf.ones([1, 2, 2, 16]), tf.constant(2.0))
+    assert conv.numpy().max() == 16.0 and product.numpy() == 6.0

@@ -1,0 +1,96 @@
+"""What is not converted stays as it was, with a reason in the report."""
+
+import tensorflow as tf
+
+_SAME = {"strides": 1, "padding": "SAME"}
+
+
+def test_float64(rewrite):
+    kernel = tf.Variable(tf.ones([3, 3, 16, 16], tf.float64))
+    result = rewrite(
+        lambda x: tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME)),
+        tf.TensorSpec([1, 6, 6, 16], tf.float64),
+    )
+    assert result.blockdnn == {}
+    assert "double" in result.reason("Conv2D")
+    result.assert_same(tf.random.normal([1, 6, 6, 16], dtype=tf.float64), tolerance=0)
+
+
+def test_half(rewrite):
+    kernel = tf.Variable(tf.ones([1, 1, 16, 16], tf.bfloat16))
+    result = rewrite(
+        lambda x: tf.nn.conv2d(x, kernel, **_SAME), tf.TensorSpec([1, 6, 6, 16], tf.bfloat16)
+    )
+    assert "bfloat16" in result.reason("Conv2D")
+
+
+def test_nchw(rewrite, weights):
+    kernel = weights(3, 3, 16, 16)
+    result = rewrite(
+        lambda x: tf.nn.conv2d(x, kernel, 1, "SAME", data_format="NCHW"), [1, 16, 6, 6]
+    )
+    assert result.blockdnn == {}
+    assert "NCHW" in result.reason("Conv2D")
+
+
+def test_computed_weights(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+    result = rewrite(lambda x: tf.nn.conv2d(x, kernel * tf.reduce_mean(x), **_SAME), [1, 6, 6, 16])
+    assert "computed or assigned" in result.reason("Conv2D")
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_weights_that_the_function_assigns(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        kernel.assign(kernel * 1.0)
+        return y
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert "computed or assigned" in result.reason("Conv2D")
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_an_unknown_number_of_channels(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+    result = rewrite(lambda x: tf.nn.conv2d(x, kernel, **_SAME), [None, None, None, None])
+    assert "input channels" in result.reason("Conv2D")
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_an_unknown_rank(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+    result = rewrite(lambda x: tf.nn.conv2d(x, kernel, **_SAME), tf.TensorSpec(None))
+    assert "rank" in result.reason("Conv2D")
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_other_convolutions(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+    result = rewrite(lambda x: tf.nn.conv2d_transpose(x, kernel, [1, 12, 12, 16], 2), [1, 6, 6, 16])
+    assert "transposed" in result.reason("conv2d_transpose")
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_a_convolution_inside_a_loop(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        return tf.while_loop(
+            lambda i, y: i < 2,
+            lambda i, y: (i + 1, tf.nn.conv2d(y, kernel, **_SAME)),
+            [0, x],
+        )[1]
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert "loop or condition" in result.reason("Conv2D")
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_a_plain_function_is_left_alone(rewrite):
+    result = rewrite(lambda x: tf.matmul(x, x) + 1.0, [4, 4])
+    assert result.blockdnn == {} and result.trackables == []
+    assert result.report.converted == []
+    result.assert_same(tf.random.normal([4, 4]), tolerance=0)

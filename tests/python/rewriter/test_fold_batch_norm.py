@@ -1,0 +1,162 @@
+"""Batch normalisation folded into convolutions: every spelling, every obstacle."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_EPSILON = 1e-3
+
+
+@pytest.fixture
+def norm(weights):
+    """Makes a batch normalisation with negative gammas and tiny variances."""
+
+    def make(channels, fused=False, training=False):
+        gamma = weights(channels, low=-1.5, high=1.5)
+        beta, mean = weights(channels, low=-1, high=1), weights(channels, low=-1, high=1)
+        variance = weights(channels, low=0.5, high=2.0)
+        variance.assign(tf.where(tf.range(channels) % 5 == 0, 1e-6, variance))
+
+        def keras_form(x):
+            shape = [1, 1, 1, channels]
+            scale = tf.math.rsqrt(tf.reshape(variance, shape) + _EPSILON)
+            scale *= tf.reshape(gamma, shape)
+            shift = tf.reshape(beta, shape) - tf.reshape(mean, shape) * scale
+            return x * scale + shift
+
+        def fused_form(x):
+            y, *_ = tf.compat.v1.nn.fused_batch_norm(
+                x, gamma, beta, mean, variance, epsilon=_EPSILON, is_training=training
+            )
+            return y
+
+        return fused_form if fused else keras_form
+
+    return make
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_folds_into_a_convolution(rewrite, weights, norm, image, fused):
+    kernel, bn = weights(3, 3, 16, 20), norm(20, fused)
+    result = rewrite(lambda x: bn(tf.nn.conv2d(x, kernel, 1, "SAME")), [None, 9, 9, 16])
+    assert result.blockdnn == {"Conv": 1, "Reorder": 2}
+    assert result.post_ops() == ["binary(add,channel)"]
+    assert not {"Mul", "AddV2", "Rsqrt", "FusedBatchNormV3"} & set(result.ops)
+    result.assert_same(image(2, 9, 9, 16))
+
+
+def test_folds_through_a_bias(rewrite, weights, norm, image):
+    kernel, bias, bn = weights(1, 1, 16, 32), weights(32), norm(32)
+    result = rewrite(
+        lambda x: bn(tf.nn.bias_add(tf.nn.conv2d(x, kernel, 1, "SAME"), bias)), [1, 5, 5, 16]
+    )
+    assert result.post_ops() == ["binary(add,channel)"]
+    result.assert_same(image(1, 5, 5, 16))
+
+
+@pytest.mark.parametrize("multiplier", [1, 2])
+def test_folds_into_depthwise(rewrite, weights, norm, image, multiplier):
+    first, kernel, bn = weights(3, 3, 3, 24), weights(3, 3, 24, multiplier), norm(24 * multiplier)
+
+    def function(x):
+        x = tf.nn.conv2d(x, first, 1, "SAME")
+        return bn(tf.nn.depthwise_conv2d(x, kernel, [1, 1, 1, 1], "SAME"))
+
+    result = rewrite(function, [1, 8, 8, 3])
+    assert result.blockdnn == {"Conv": 2, "Reorder": 1}
+    assert sorted(result.post_ops()) == ["", "binary(add,channel)"]
+    result.assert_same(image(1, 8, 8, 3))
+
+
+def test_two_in_a_row_fold_into_one(rewrite, weights, norm, image):
+    kernel, first, second = weights(3, 3, 16, 16), norm(16), norm(16, fused=True)
+    result = rewrite(lambda x: second(first(tf.nn.conv2d(x, kernel, 1, "VALID"))), [1, 6, 6, 16])
+    assert result.post_ops() == ["binary(add,channel)"]
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_is_exact_in_float64(rewrite, weights):
+    """A tiny variance and a large mean cancel: float32 arithmetic would lose digits."""
+    kernel = tf.Variable(tf.pad(tf.eye(16)[None, None], [[1, 1], [1, 1], [0, 0], [0, 0]]))
+    mean, variance = tf.Variable(tf.fill([16], 1000.0)), tf.Variable(tf.fill([16], 1e-8))
+    beta = tf.Variable(tf.zeros([16]))
+
+    def function(x):
+        scale = tf.math.rsqrt(variance + 1e-7)
+        return tf.nn.conv2d(x, kernel, 1, "SAME") * scale + (beta - mean * scale)
+
+    result = rewrite(function, [1, 1, 1, 16])
+    x = np.full([1, 1, 1, 16], 1000.0, np.float32)
+    scale = 1 / np.sqrt(np.float64(np.float32(1e-8)) + np.float64(np.float32(1e-7)))
+    # Exactly 0 in real numbers; the two products are rounded once each.
+    bound = 1000.0 * scale * 2.0**-23
+    assert np.max(np.abs(result.concrete(x))) <= bound
+
+
+def test_a_convolution_with_two_consumers_keeps_its_weights(rewrite, weights, norm, image):
+    kernel, bn = weights(3, 3, 16, 16), norm(16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        return bn(y) + tf.nn.tanh(y)
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.post_ops() == [""]
+    assert (
+        "binary(mul,channel)"
+        in result.post_ops("BlockdnnEltwise")[0] + (result.post_ops("BlockdnnEltwise")[-1])
+    )
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_a_fetched_convolution_keeps_its_weights(rewrite, weights, norm, image):
+    kernel, bn = weights(3, 3, 16, 16), norm(16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        return y, tf.nn.conv2d(bn(y), kernel, 1, "SAME")
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.blockdnn["Conv"] == 2
+    assert result.post_ops()[0] == ""
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_batch_statistics_are_not_folded(rewrite, weights, norm, image):
+    kernel, bn = weights(3, 3, 16, 16), norm(16, fused=True, training=True)
+    result = rewrite(lambda x: bn(tf.nn.conv2d(x, kernel, 1, "SAME")), [4, 6, 6, 16])
+    assert result.ops["FusedBatchNormV3"] == 1
+    assert "is_training" in result.reason("FusedBatchNorm")
+    result.assert_same(image(4, 6, 6, 16))
+
+
+def test_statistics_that_the_function_updates_are_not_folded(rewrite, weights, image):
+    kernel, mean = weights(3, 3, 16, 16), weights(16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, 1, "SAME") - mean
+        mean.assign_add(tf.ones([16]))
+        return y
+
+    result = rewrite(function, [1, 4, 4, 16])
+    assert result.post_ops() == [""]
+    x = image(1, 4, 4, 16)
+    first, second = result.concrete(x), result.concrete(x)
+    np.testing.assert_allclose(first - second, np.ones([1, 4, 4, 16]), atol=1e-5)
+
+
+def test_before_a_convolution_it_becomes_a_channel_wise_chain(rewrite, weights, norm, image):
+    """Pre-activation networks: convolution, batch norm after an addition, relu, convolution."""
+    kernel, bn = weights(3, 3, 32, 32), norm(32)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        z = tf.nn.conv2d(tf.nn.relu(bn(y)), kernel, 1, "SAME")
+        return y + z
+
+    result = rewrite(function, [1, 6, 6, 32])
+    assert result.blockdnn == {"Conv": 2, "Eltwise": 1, "Reorder": 2}
+    chain = "binary(mul,channel);binary(add,channel);eltwise(relu)"
+    assert result.post_ops("BlockdnnEltwise") == [chain]
+    assert sorted(result.post_ops()) == ["", "sum()"]
+    result.assert_same(image(1, 6, 6, 32))

@@ -1,0 +1,191 @@
+"""Residual additions and what blocks a fusion."""
+
+import numpy as np
+import tensorflow as tf
+
+_SAME = {"strides": 1, "padding": "SAME"}
+
+
+def test_add_then_relu_is_fused_in_that_order(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        return tf.nn.relu(y + tf.nn.conv2d(y, kernel, **_SAME))
+
+    result = rewrite(function, [None, None, None, 16])
+    assert result.blockdnn == {"Conv": 2, "Reorder": 2}
+    assert result.post_ops() == ["eltwise(relu)", "sum();eltwise(relu)"]
+    result.assert_same(image(1, 7, 5, 16))
+
+
+def test_activation_then_add_keeps_its_order(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        return y + tf.nn.relu(tf.nn.conv2d(tf.nn.tanh(y), kernel, **_SAME))
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert "eltwise(relu);sum()" in result.post_ops()
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_two_convolutions_added_fuse_once(rewrite, weights, image):
+    """The deeper branch takes the addition."""
+    a, b, c = weights(3, 3, 16, 24), weights(1, 1, 24, 24), weights(1, 1, 16, 24)
+
+    def function(x):
+        x = tf.nn.relu(x)
+        deep = tf.nn.conv2d(tf.nn.conv2d(x, a, **_SAME), b, **_SAME)
+        return tf.nn.relu(tf.nn.conv2d(x, c, **_SAME) + deep)
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert sorted(result.post_ops()) == ["", "", "sum();eltwise(relu)"]
+    fused = next(n for n in result.report.converted if "sum" in n.details)
+    assert "24->24" in fused.details
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_a_broadcast_add_is_not_a_sum(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x, y):
+        return tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME) + y)
+
+    result = rewrite(function, [1, 6, 6, 16], [1, 6, 1, 16])
+    assert result.post_ops() == [""]
+    assert result.ops["AddV2"] == 1
+    result.assert_same(image(1, 6, 6, 16), image(1, 6, 1, 16))
+
+
+def test_sizes_that_may_broadcast_are_not_a_sum(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x, y):
+        return tf.nn.conv2d(x, kernel, **_SAME) + y
+
+    result = rewrite(function, [None, None, None, 16], [None, None, None, 16])
+    assert result.post_ops() == [""]
+    result.assert_same(image(2, 6, 6, 16), image(1, 6, 6, 16))
+    result.assert_same(image(2, 6, 6, 16), image(2, 6, 6, 16))
+
+
+def test_a_gate_per_sample_and_channel(rewrite, weights, image):
+    """Squeeze-excite, with the shapes that Keras computes at run time."""
+    kernel, squeeze, excite = weights(3, 3, 16, 32), weights(1, 1, 32, 8), weights(1, 1, 8, 32)
+
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        s = tf.reduce_mean(y, [1, 2])
+        s = tf.reshape(s, tf.stack([tf.shape(s)[0], 1, 1, 32]))
+        s = tf.nn.silu(tf.nn.conv2d(s, squeeze, **_SAME))
+        s = tf.sigmoid(tf.nn.conv2d(s, excite, **_SAME))
+        return tf.nn.conv2d(y * s, kernel[:, :, :1, :] + tf.zeros([3, 3, 32, 32]), **_SAME) + y
+
+    result = rewrite(function, [None, None, None, 16])
+    assert result.blockdnn["GlobalPool"] == 1
+    assert result.post_ops("BlockdnnEltwise") == ["binary(mul,sample_channel)"]
+    assert not {"Mean", "Reshape", "Mul"} & set(result.ops)
+    result.assert_same(image(3, 6, 5, 16))
+
+
+def test_a_fetched_result_is_not_passed_over(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        return {"before": y, "after": tf.nn.relu(y)}
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.post_ops() == [""]
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_several_consumers_are_not_passed_over(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        return tf.nn.conv2d(tf.nn.relu(y), kernel, **_SAME) + tf.nn.conv2d(y, kernel, **_SAME)
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.blockdnn["Eltwise"] == 1
+    assert "eltwise(relu)" not in result.post_ops()
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_control_edges_are_not_passed_over(rewrite, weights, image):
+    kernel, counter = weights(3, 3, 16, 16), tf.Variable(0.0)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        with tf.control_dependencies([y]):
+            count = counter.assign_add(1.0)
+        with tf.control_dependencies([count]):
+            return tf.nn.relu(y)
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.post_ops() == [""]
+    x = image(1, 6, 6, 16)
+    result.assert_same(x)
+    assert counter.numpy() == 2.0
+
+
+def test_subtraction_both_ways(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        z = tf.nn.conv2d(y, kernel, **_SAME)
+        return tf.nn.conv2d(tf.nn.tanh(z - y), kernel, **_SAME) - y
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.blockdnn == {"Conv": 3, "Reorder": 2}
+    result.assert_same(image(1, 6, 6, 16))
+
+    def reverse(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        return tf.nn.relu(y - tf.nn.conv2d(y, kernel, **_SAME))
+
+    result = rewrite(reverse, [1, 6, 6, 16])
+    assert result.blockdnn == {"Conv": 2, "Reorder": 2}
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_three_addends(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        z = tf.nn.relu(tf.nn.conv2d(y, kernel, **_SAME))
+        return tf.add_n([y, tf.nn.conv2d(z, kernel, **_SAME), z])
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.blockdnn == {"Conv": 3, "Reorder": 2}
+    assert "sum();binary(add,tensor)" in result.post_ops()
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_a_tensor_added_to_itself(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        return tf.nn.conv2d(y + y, kernel, **_SAME)
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.blockdnn == {"Conv": 2, "Eltwise": 1, "Reorder": 2}
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_the_same_weights_are_stored_once(rewrite, weights):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        return tf.nn.conv2d(tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME)), kernel, **_SAME)
+
+    result = rewrite(function, [1, 6, 6, 16])
+    (bundle,) = result.trackables
+    assert bundle.shape == [3 * 3 * 16 * 16]
+    np.testing.assert_array_equal(bundle.numpy(), kernel.numpy().reshape(-1))

@@ -1,0 +1,178 @@
+"""Which tensors become blocked, and where reorders end up."""
+
+import pytest
+import tensorflow as tf
+
+_SAME = {"strides": 1, "padding": "SAME"}
+
+
+def test_one_reorder_in_and_one_out(rewrite, weights, image):
+    kernel = weights(3, 3, 32, 32)
+
+    def function(x):
+        for _ in range(4):
+            x = tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        return x
+
+    result = rewrite(function, [None, None, None, 32])
+    assert result.blockdnn == {"Conv": 4, "Reorder": 2}
+    assert [direction for _, direction in result.report.reorders] == [
+        "nhwc->nChw16c",
+        "nChw16c->nhwc",
+    ]
+    result.assert_same(image(2, 5, 9, 32))
+
+
+def test_few_channels_are_read_and_written_plain(rewrite, weights, image):
+    first, middle, last = weights(3, 3, 3, 20), weights(3, 3, 20, 20), weights(1, 1, 20, 5)
+
+    def function(x):
+        x = tf.nn.relu(tf.nn.conv2d(x, first, **_SAME))
+        x = tf.nn.relu(tf.nn.conv2d(x, middle, **_SAME))
+        return tf.sigmoid(tf.nn.conv2d(x, last, **_SAME))
+
+    result = rewrite(function, [None, None, None, 3])
+    assert result.blockdnn == {"Conv": 3}
+    details = [item.details for item in result.report.converted]
+    assert "nhwc->nChw16c" in details[0] and "nChw16c->nhwc" in details[2]
+    result.assert_same(image(2, 7, 6, 3))
+
+
+def test_a_tensor_is_reordered_once_for_all_plain_readers(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        return tf.nn.softsign(y), tf.nn.softmax(y), y
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.blockdnn == {"Conv": 1, "Reorder": 2}
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_work_on_plain_tensors_is_left_alone(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        x = tf.nn.max_pool2d(tf.nn.relu(tf.concat([x, x + 1.0], 3)), 2, 2, "SAME")
+        return tf.nn.conv2d(x[..., :16], kernel, **_SAME)
+
+    result = rewrite(function, [1, 8, 8, 16])
+    assert result.blockdnn == {"Conv": 1, "Reorder": 2}
+    assert {"MaxPool", "ConcatV2", "Relu"} <= set(result.ops)
+    assert "no gain" in result.reason("MaxPool")
+    assert "no gain" in result.reason("concat")
+    result.assert_same(image(1, 8, 8, 16))
+
+
+@pytest.mark.parametrize("pool", [tf.nn.max_pool2d, tf.nn.avg_pool2d])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_pools_stay_blocked(rewrite, weights, image, pool, padding):
+    kernel = weights(3, 3, 16, 24)
+    result = rewrite(
+        lambda x: pool(tf.nn.conv2d(x, kernel, **_SAME), [3, 2], [2, 2], padding),
+        [None, None, None, 16],
+    )
+    assert result.blockdnn == {"Conv": 1, "Pool": 1, "Reorder": 2}
+    result.assert_same(image(2, 9, 8, 16))
+
+
+@pytest.mark.parametrize("keepdims", [True, False])
+@pytest.mark.parametrize("reduce", [tf.reduce_mean, tf.reduce_max])
+def test_global_pools_write_plain(rewrite, weights, image, reduce, keepdims):
+    kernel = weights(3, 3, 3, 24)
+    result = rewrite(
+        lambda x: reduce(tf.nn.conv2d(x, kernel, **_SAME), [1, 2], keepdims=keepdims),
+        [None, None, None, 3],
+    )
+    assert result.blockdnn == {"Conv": 1, "GlobalPool": 1}
+    result.assert_same(image(2, 5, 6, 3))
+
+
+def test_a_mean_over_other_axes_stays(rewrite, weights, image):
+    kernel = weights(3, 3, 3, 24)
+    result = rewrite(
+        lambda x: tf.reduce_mean(tf.nn.conv2d(x, kernel, **_SAME), [1, 3]), [None, 6, 6, 3]
+    )
+    assert "other axes" in result.reason("Mean")
+    result.assert_same(image(2, 6, 6, 3))
+
+
+@pytest.mark.parametrize("channels", [(16, 32), (20, 7, 33)])
+def test_concat_of_blocked_tensors(rewrite, weights, image, channels):
+    kernels = [weights(1, 1, 16, c) for c in channels]
+    after = weights(3, 3, sum(channels), 16)
+
+    def function(x):
+        parts = [tf.nn.conv2d(x, kernel, **_SAME) for kernel in kernels]
+        return tf.nn.conv2d(tf.concat(parts, -1), after, **_SAME)
+
+    result = rewrite(function, [None, None, None, 16])
+    assert result.blockdnn == {"Concat": 1, "Conv": len(channels) + 1, "Reorder": 2}
+    result.assert_same(image(2, 5, 5, 16))
+
+
+def test_concat_with_a_plain_tensor_converts_for_a_convolution(rewrite, weights, image):
+    kernel, after = weights(3, 3, 16, 16), weights(3, 3, 32, 16)
+
+    def function(x, skip):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        return tf.nn.conv2d(tf.concat([y, skip], 3), after, **_SAME)
+
+    result = rewrite(function, [1, 6, 6, 16], [1, 6, 6, 16])
+    assert result.blockdnn == {"Concat": 1, "Conv": 2, "Reorder": 3}
+    result.assert_same(image(1, 6, 6, 16), image(1, 6, 6, 16))
+
+
+def test_concat_along_height_stays(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        return tf.concat([y, y], 1)
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert "does not join channels" in result.reason("concat")
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_asking_for_a_shape_costs_no_reorder(rewrite, weights, image):
+    kernel = weights(3, 3, 3, 20)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, 2, "SAME")
+        z = tf.nn.conv2d(y, tf.ones([1, 1, 20, 2]), **_SAME)
+        return tf.image.resize(z, tf.shape(y)[1:3] * 3), tf.shape(y)
+
+    result = rewrite(function, [None, None, None, 3])
+    assert result.blockdnn == {"Conv": 2}
+    result.assert_same(image(2, 7, 10, 3))
+
+
+def test_a_chain_on_a_concat_is_one_pass(rewrite, weights, image):
+    """DenseNet: concat, batch norm, relu, convolution."""
+    kernel, after = weights(3, 3, 16, 16), weights(1, 1, 32, 16)
+    scale, shift = weights(32), weights(32)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        z = tf.concat([y, tf.nn.conv2d(y, kernel, **_SAME)], 3)
+        return tf.nn.conv2d(tf.nn.relu(z * scale + shift), after, **_SAME)
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.blockdnn == {"Concat": 1, "Conv": 3, "Eltwise": 1, "Reorder": 2}
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_flatten_reads_one_plain_copy(rewrite, weights, image):
+    kernel, dense = weights(3, 3, 3, 16), weights(6 * 6 * 16, 4)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        flat = tf.reshape(y, tf.stack([tf.shape(y)[0], 6 * 6 * 16]))
+        return tf.matmul(flat, dense)
+
+    result = rewrite(function, [None, 6, 6, 3])
+    assert result.blockdnn == {"Conv": 1, "Reorder": 1}
+    assert result.ops["Shape"] == 0
+    result.assert_same(image(3, 6, 6, 3))

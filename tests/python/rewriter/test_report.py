@@ -1,0 +1,63 @@
+"""The report: complete, readable, JSON."""
+
+import json
+
+import tensorflow as tf
+
+from tf_blockdnn.python.rewriter import pipeline
+
+_SAME = {"strides": 1, "padding": "SAME"}
+
+
+def _function(weights):
+    kernel = weights(3, 3, 16, 32)
+
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        return tf.nn.softsign(y)
+
+    return function
+
+
+def test_converted_lists_shape_algorithm_and_details(rewrite, weights):
+    report = rewrite(_function(weights), [None, 6, None, 16]).report
+    (item,) = report.converted
+    assert (item.node, item.op, item.algorithm) == ("Relu", "BlockdnnConv", "auto")
+    assert item.shape == (None, 6, None, 32)
+    assert item.details.startswith("3x3 16->32 stride [1, 1]")
+    assert item.details.endswith("eltwise(relu)")
+
+
+def test_reorders_and_declined_nodes_are_named(rewrite, weights):
+    report = rewrite(_function(weights), [1, 6, 6, 16]).report
+    assert report.reorders == [("x", "nhwc->nChw16c"), ("Relu", "nChw16c->nhwc")]
+    assert report.declined == [("Softsign", "Softsign has no blocked form here")]
+    assert report.counts() == {"BlockdnnConv": 1, "BlockdnnReorder": 2}
+
+
+def test_the_summary_says_all_of_it(rewrite, weights):
+    report = rewrite(_function(weights), [1, 6, 6, 16]).report
+    text = report.summary()
+    assert str(report) == text
+    assert "1 BlockdnnConv, 2 BlockdnnReorder" in text
+    assert "reorder nhwc->nChw16c of x" in text
+    assert "Softsign has no blocked form" in text
+
+
+def test_json_can_be_read_back(rewrite, weights):
+    report = rewrite(_function(weights), [1, 6, 6, 16]).report
+    data = json.loads(report.to_json())
+    assert data["counts"] == {"BlockdnnConv": 1, "BlockdnnReorder": 2}
+    assert data["converted"][0]["shape"] == [1, 6, 6, 32]
+    assert data["declined"] == [["Softsign", "Softsign has no blocked form here"]]
+    assert data["seconds"] == report.seconds > 0
+
+
+def test_inter_op_threads_are_warned_about(rewrite, weights, monkeypatch):
+    threading = tf.config.threading
+    monkeypatch.setattr(threading, "get_inter_op_parallelism_threads", lambda: 4)
+    report = rewrite(_function(weights), [1, 6, 6, 16]).report
+    assert "set_inter_op_parallelism_threads(1)" in report.summary()
+    monkeypatch.setattr(threading, "get_inter_op_parallelism_threads", lambda: 0)
+    monkeypatch.setattr(pipeline.os, "cpu_count", lambda: 1)
+    assert not rewrite(_function(weights), [1, 6, 6, 16]).report.warnings

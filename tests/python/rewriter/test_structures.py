@@ -1,0 +1,192 @@
+"""Whatever a function takes and returns stays: structures, side effects, control flow."""
+
+import numpy as np
+import tensorflow as tf
+
+from tf_blockdnn.python.rewriter import optimize_concrete
+
+_SAME = {"strides": 1, "padding": "SAME"}
+
+
+def test_nested_inputs_and_outputs(weights, image):
+    kernel = weights(3, 3, 3, 8)
+
+    @tf.function
+    def function(inputs, scale, *, flag=True):
+        y = tf.nn.conv2d(inputs["image"], kernel, **_SAME)
+        return {"a": [y, None], "b": (inputs["other"][0] * scale, {"c": inputs["other"][1]})}
+
+    spec = {
+        "other": [tf.TensorSpec([2]), tf.TensorSpec([], tf.int32)],
+        "image": tf.TensorSpec([None, 6, 6, 3]),
+    }
+    concrete = function.get_concrete_function(spec, tf.TensorSpec([]), flag=True)
+    rewritten = optimize_concrete(concrete).concrete
+    assert str(rewritten.structured_input_signature) == str(concrete.structured_input_signature)
+    inputs = {
+        "image": image(1, 6, 6, 3),
+        "other": [tf.constant([1.0, 2.0]), tf.constant(7)],
+    }
+    wanted = concrete(inputs, tf.constant(3.0), flag=True)
+    got = rewritten(inputs, tf.constant(3.0), flag=True)
+    tf.nest.assert_same_structure(wanted, got)
+    assert got["a"][1] is None
+    np.testing.assert_allclose(wanted["a"][0], got["a"][0], atol=1e-5)
+    np.testing.assert_array_equal(got["b"][0], [3.0, 6.0])
+    assert got["b"][1]["c"].numpy() == 7
+
+
+def test_keyword_arguments(result_of, weights, image):
+    kernel = weights(3, 3, 3, 8)
+
+    @tf.function
+    def function(*, x, y):
+        return tf.nn.conv2d(x, kernel, **_SAME) * y
+
+    result = result_of(function, x=tf.TensorSpec([1, 6, 6, 3]), y=tf.TensorSpec([]))
+    result.assert_same(x=image(1, 6, 6, 3), y=tf.constant(2.0))
+
+
+def test_an_input_returned_as_it_is_and_an_unused_one(rewrite, weights, image):
+    kernel = weights(3, 3, 3, 8)
+    result = rewrite(lambda x, unused: (x, tf.nn.conv2d(x, kernel, **_SAME)), [1, 6, 6, 3], [5])
+    result.assert_same(image(1, 6, 6, 3), tf.zeros([5]))
+
+
+def test_the_same_output_twice(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        return [y, y]
+
+    rewrite(function, [1, 6, 6, 16]).assert_same(image(1, 6, 6, 16))
+
+
+def test_static_output_shapes_are_kept(rewrite, weights):
+    kernel = weights(3, 3, 3, 20)
+    result = rewrite(lambda x: tf.nn.conv2d(x, kernel, 2, "SAME"), [None, 9, None, 3])
+    assert result.concrete.outputs[0].shape.as_list() == [None, 5, None, 20]
+
+
+def test_side_effects_happen_once_a_call(rewrite, weights, image):
+    kernel, count = weights(3, 3, 3, 8), tf.Variable(0)
+
+    def function(x):
+        count.assign_add(1)
+        return tf.nn.conv2d(x, kernel, **_SAME), count.read_value()
+
+    result = rewrite(function, [1, 6, 6, 3])
+    x = image(1, 6, 6, 3)
+    assert [result.concrete(x)[1].numpy() for _ in range(3)] == [1, 2, 3]
+    assert count.numpy() == 3
+    assert any(item is count for item in result.trackables)
+
+
+def test_while_and_if(result_of, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    @tf.function
+    def function(x, n):
+        y = tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        i = tf.constant(0)
+        while i < n:
+            y = y * 0.5 + 1.0
+            i += 1
+        if tf.reduce_sum(y) > 0.0:
+            y = -y
+        return tf.nn.conv2d(y, kernel, **_SAME)
+
+    result = result_of(function, tf.TensorSpec([None, 6, 6, 16]), tf.TensorSpec([], tf.int32))
+    assert result.blockdnn["Conv"] == 2
+    assert {"While", "StatelessWhile"} & set(result.ops)
+    assert {"If", "StatelessIf"} & set(result.ops)
+    for n in (0, 3):
+        result.assert_same(image(2, 6, 6, 16), tf.constant(n))
+
+
+def test_a_hash_table(weights, image):
+    class Model(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.kernel = weights(3, 3, 3, 8)
+            initializer = tf.lookup.KeyValueTensorInitializer(["a", "b"], [1.0, 2.0])
+            self.table = tf.lookup.StaticHashTable(initializer, 0.0)
+
+        @tf.function(
+            input_signature=[tf.TensorSpec([1, 6, 6, 3]), tf.TensorSpec([None], tf.string)]
+        )
+        def __call__(self, x, keys):
+            return tf.nn.conv2d(x, self.kernel, **_SAME), self.table.lookup(keys)
+
+    model = Model()
+    concrete = model.__call__.get_concrete_function()
+    rewritten = optimize_concrete(concrete, roots=[model])
+    got = rewritten.concrete(image(1, 6, 6, 3), tf.constant(["b", "?"]))
+    np.testing.assert_array_equal(got[1], [2.0, 0.0])
+    assert any(item is model.table for item in rewritten.trackables)
+
+
+def test_nested_functions_are_inlined(result_of, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    @tf.function
+    def inner(x):
+        return tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+
+    @tf.function
+    def function(x):
+        return inner(inner(x))
+
+    result = result_of(function, tf.TensorSpec([None, 6, 6, 16]))
+    assert result.blockdnn == {"Conv": 2, "Reorder": 2}
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_a_grouped_convolution_of_keras_is_inlined(image):
+    """Keras compiles it by XLA in a function that must not be inlined."""
+    import keras
+
+    layer = keras.layers.Conv2D(48, 3, groups=3, padding="same", activation="relu")
+    layer.build((None, None, None, 24))
+
+    @tf.function
+    def function(x):
+        return layer(x)
+
+    concrete = function.get_concrete_function(tf.TensorSpec([None, None, None, 24]))
+    rewritten = optimize_concrete(concrete)
+    (item,) = rewritten.report.converted
+    assert "groups 3" in item.details
+    x = image(2, 6, 5, 24)
+    groups = zip(tf.split(x, 3, -1), tf.split(layer.kernel.value, 3, -1), strict=True)
+    wanted = tf.nn.relu(tf.concat([tf.nn.conv2d(a, w, **_SAME) for a, w in groups], -1))
+    np.testing.assert_allclose(rewritten.concrete(x), wanted, atol=1e-4)
+
+
+def test_the_original_is_untouched(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+    x = image(1, 6, 6, 16)
+    result = rewrite(lambda x: tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME)), [1, 6, 6, 16])
+    before = result.original.graph.as_graph_def()
+    optimize_concrete(result.original)
+    assert result.original.graph.as_graph_def() == before
+    result.assert_same(x)
+
+
+def test_weights_are_a_snapshot(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+    x = image(1, 6, 6, 16)
+    result = rewrite(lambda x: tf.nn.conv2d(x, kernel, **_SAME), [1, 6, 6, 16])
+    before = result.concrete(x)
+    kernel.assign(tf.zeros_like(kernel))
+    np.testing.assert_array_equal(result.concrete(x), before)
+
+
+def test_rewriting_twice_changes_nothing(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+    result = rewrite(lambda x: tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME)), [1, 6, 6, 16])
+    again = optimize_concrete(result.concrete)
+    assert again.report.converted == []
+    x = image(1, 6, 6, 16)
+    np.testing.assert_array_equal(again.concrete(x), result.concrete(x))
