@@ -1,0 +1,268 @@
+"""The command line, `tf-blockdnn`.
+
+Results go to stdout (tables, or one JSON object with --json), progress and errors to stderr. Exit 0
+when all went well, 2 with one line when the user can put it right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pathlib
+import signal
+import sys
+from typing import Annotated
+
+import rich.console
+import rich.markup
+import rich.progress
+import typer
+
+from . import _launch, folders
+from .errors import UserError
+from .version import VERSION
+
+app = typer.Typer(
+    name="tf-blockdnn",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Makes TensorFlow models faster on CPU, with the same inputs and outputs.",
+)
+
+Source = Annotated[pathlib.Path, typer.Argument(help="Folder of a SavedModel.", show_default=False)]
+Signature = Annotated[
+    list[str] | None,
+    typer.Option("--signature", "-s", help="Only this signature; repeat for more. All by default."),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show TensorFlow's own messages.")]
+
+InterOp = Annotated[
+    int,
+    typer.Option(
+        "--inter-op-threads",
+        min=0,
+        help="TensorFlow's setting, for both sides; 0 leaves it to TensorFlow.",
+    ),
+]
+
+progress_console = rich.console.Console(stderr=True)
+result_console = rich.console.Console()
+
+
+def main() -> None:
+    """Runs the command line and turns what the user can put right into one line and exit 2."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        app()
+    except (UserError, ImportError) as error:
+        print(f"tf-blockdnn: error: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)
+
+
+@contextlib.contextmanager
+def steps(*, verbose: bool, inter_op_threads: int = 0):
+    """Loads TensorFlow, then yields a function that names the step under way, timing each."""
+    columns = (
+        rich.progress.SpinnerColumn(finished_text="[green]✓"),
+        rich.progress.TextColumn("{task.description}"),
+        rich.progress.TimeElapsedColumn(),
+    )
+    with rich.progress.Progress(*columns, console=progress_console) as progress:
+        running: list[rich.progress.TaskID] = []
+
+        def finish() -> None:
+            if running:
+                progress.update(running.pop(), total=1, completed=1)
+
+        def step(words: str) -> None:
+            finish()
+            running.append(progress.add_task(rich.markup.escape(words), total=None))
+
+        step("loading TensorFlow")
+        _launch.load_tensorflow(verbose=verbose, inter_op_threads=inter_op_threads)
+        yield step
+        finish()
+
+
+def _print_json(data: dict) -> None:
+    typer.echo(json.dumps(data, indent=2))
+
+
+@app.command()
+def optimize(
+    source: Source,
+    destination: Annotated[
+        pathlib.Path, typer.Argument(help="Folder to write.", metavar="OUT", show_default=False)
+    ],
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", "-f", help="Replace the SavedModel in OUT; other files there are kept."
+        ),
+    ] = False,
+    signature: Signature = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Write to OUT the SavedModel with every signature made faster.
+
+    Load the result with tf.saved_model.load(OUT) after `import tf_blockdnn`.
+    """
+    folders.check_source(source)
+    folders.check_destination(destination, source=source, force=force)
+    with steps(verbose=verbose) as step:
+        from .saved_model import optimize_saved_model
+
+        report = optimize_saved_model(
+            source, destination, signatures=signature, force=force, on_step=step
+        )
+    if as_json:
+        _print_json(
+            {"source": str(source), "destination": str(destination), **json.loads(report.to_json())}
+        )
+        return
+    from . import tables
+
+    result_console.print(tables.signatures(report))
+    result_console.print(
+        f"written: [bold]{rich.markup.escape(str(destination))}[/]   "
+        "(load it after [bold]import tf_blockdnn[/])",
+        soft_wrap=True,
+    )
+
+
+@app.command()
+def inspect(
+    source: Source, signature: Signature = None, as_json: Json = False, verbose: Verbose = False
+) -> None:
+    """Show what would be converted and what would stay as it is, and why. Writes nothing."""
+    folders.check_source(source)
+    with steps(verbose=verbose) as step:
+        from .saved_model import inspect_saved_model
+
+        report = inspect_saved_model(source, signatures=signature, on_step=step)
+    if as_json:
+        _print_json({"source": str(source), **json.loads(report.to_json())})
+        return
+    from . import tables
+
+    result_console.print(tables.signatures(report))
+    result_console.print(tables.details(report))
+
+
+def _parse_size(text: str) -> tuple[int, int]:
+    """ "H,W" or one number for both, as (H, W)."""
+    try:
+        sizes = [int(part) for part in text.replace("x", ",").split(",")]
+        height, width = sizes * 2 if len(sizes) == 1 else sizes
+    except ValueError:
+        raise UserError(f"--size {text}: not H,W, such as 480,640") from None
+    if height < 1 or width < 1:
+        raise UserError(f"--size {text}: both must be at least 1")
+    return height, width
+
+
+@app.command()
+def benchmark(
+    source: Source,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Batch, where the signature leaves it open.")
+    ] = 1,
+    size: Annotated[
+        str, typer.Option(help="H,W of image inputs, where the signature leaves them open.")
+    ] = "224,224",
+    runs: Annotated[int, typer.Option(min=1, help="Counted runs of each.")] = 30,
+    signature: Annotated[
+        str | None,
+        typer.Option(
+            "--signature", "-s", help="Which one; serving_default, or the only one, by default."
+        ),
+    ] = None,
+    inter_op_threads: InterOp = 1,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Measure a SavedModel as it is against itself optimised, turn by turn in one process.
+
+    Inputs are made up: standard normal floats, zeros for whole numbers.
+    """
+    folders.check_source(source)
+    height_width = _parse_size(size)
+    with steps(verbose=verbose, inter_op_threads=inter_op_threads) as step:
+        from .comparison import compare_saved_model
+
+        result = compare_saved_model(
+            source, signature=signature, batch=batch, size=height_width, runs=runs, on_step=step
+        )
+    if as_json:
+        _print_json({"source": str(source), **result.to_json()})
+        return
+    from . import tables
+
+    result_console.print(tables.comparison(result))
+
+
+@app.command()
+def info(as_json: Json = False, verbose: Verbose = False) -> None:
+    """Show versions, the instruction set in use and the number of threads."""
+    with steps(verbose=verbose):
+        from .info import info as collect
+
+        facts = collect()
+    if as_json:
+        _print_json(facts)
+        return
+    from . import tables
+
+    result_console.print(tables.facts(facts))
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        pathlib.Path, typer.Option(help="Where the models and the picture go.")
+    ] = pathlib.Path("tf-blockdnn-demo"),
+    image: Annotated[
+        pathlib.Path | None,
+        typer.Option(
+            help="A picture of yours instead of the built-in photograph.", show_default=False
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Counted runs of each.")] = 10,
+    inter_op_threads: InterOp = 1,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Find the edges in a photograph, with a trained network before and after optimising it."""
+    if image is not None and not image.is_file():
+        raise UserError(f"{image}: no such file")
+    with steps(verbose=verbose, inter_op_threads=inter_op_threads) as step:
+        from .demo import run_demo
+
+        result = run_demo(folder, image=image, runs=runs, on_step=step)
+    if as_json:
+        _print_json(result.to_json())
+        return
+    from . import tables
+
+    result_console.print(tables.comparison(result.comparison))
+    result_console.print(tables.what_next(result, command=_launch.command()), soft_wrap=True)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tf-blockdnn {VERSION}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+):
+    del version  # Its callback has done the work.

@@ -1,0 +1,178 @@
+"""A SavedModel measured as it is against itself optimised, in one process."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from . import benchmark, folders, metagraph
+from .errors import SavedModelError
+from .rewriter import OptimizedFunction, optimize_concrete
+from .saved_model import select_signatures
+
+ORIGINAL, OPTIMISED = "TensorFlow", "tf_blockdnn"
+_CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative", "Conv3D", "Conv2DBackpropInput")
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Times, difference and what was converted.
+
+    Attributes:
+      inputs: input name to (shape, dtype name), as they were fed.
+      original, optimised: the times of each.
+      difference: between their outputs.
+      inter_op_threads: TensorFlow's setting for both, 0 where it chooses itself.
+      convolutions, reorders: ops of ours in the optimised graph.
+      left: convolutions in the optimised graph that TensorFlow still runs.
+    """
+
+    inputs: dict[str, tuple[tuple[int, ...], str]]
+    original: benchmark.Timing
+    optimised: benchmark.Timing
+    difference: benchmark.Difference
+    inter_op_threads: int
+    convolutions: int
+    reorders: int
+    left: int
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster: the original's minimum over the optimised one's."""
+        return self.original.minimum / self.optimised.minimum
+
+    @property
+    def median_ratio(self) -> float:
+        """`ratio` of the medians."""
+        return self.original.median / self.optimised.median
+
+    def to_json(self) -> dict:
+        """Plain dicts and numbers; times in milliseconds."""
+        return {
+            "inputs": {
+                name: {"shape": shape, "dtype": dtype}
+                for name, (shape, dtype) in self.inputs.items()
+            },
+            "original": self.original.to_json(),
+            "optimised": self.optimised.to_json(),
+            "ratio": self.ratio,
+            "median_ratio": self.median_ratio,
+            **self.difference.to_json(),
+            "inter_op_threads": self.inter_op_threads,
+            "convolutions": self.convolutions,
+            "reorders": self.reorders,
+            "convolutions_left": self.left,
+        }
+
+
+def compare(
+    original: Callable,
+    optimised: Callable,
+    inputs: Mapping[str, np.ndarray],
+    *,
+    runs: int,
+    on_round: Callable[[int], None] | None = None,
+) -> Comparison:
+    """Feeds `inputs` to a signature and to the same one optimised, in turn.
+
+    Args:
+      original: the ConcreteFunction.
+      optimised: an OptimizedFunction, or the ConcreteFunction of an optimised SavedModel.
+      inputs: name to array.
+      runs: counted runs of each.
+      on_round: called with the number of rounds done.
+    """
+    runners = {ORIGINAL: _runner(original, inputs), OPTIMISED: _runner(optimised, inputs)}
+    contestants = {name: benchmark.timed(run) for name, run in runners.items()}
+    times = benchmark.interleave(contestants, runs=runs, on_round=on_round)
+    difference = benchmark.largest_difference(runners[ORIGINAL](), runners[OPTIMISED]())
+    shapes = {name: (value.shape, value.dtype.name) for name, value in inputs.items()}
+    ops = count_ops(getattr(optimised, "concrete", optimised))
+    return Comparison(
+        shapes,
+        times[ORIGINAL],
+        times[OPTIMISED],
+        difference,
+        tf.config.threading.get_inter_op_parallelism_threads(),
+        convolutions=ops["BlockdnnConv"],
+        reorders=ops["BlockdnnReorder"],
+        left=sum(ops[name] for name in _CONVOLUTIONS),
+    )
+
+
+def _runner(function, inputs: Mapping[str, np.ndarray]) -> Callable[[], list[np.ndarray]]:
+    """Calls `function` as people do: signatures take names, `fast(x)` also takes positions."""
+    feed = {name: tf.constant(value) for name, value in inputs.items()}
+    call = functools.partial(function, **feed)
+    if isinstance(function, OptimizedFunction) and len(feed) == 1:
+        call = functools.partial(function, *feed.values())
+    return lambda: [tensor.numpy() for tensor in tf.nest.flatten(call())]
+
+
+def count_ops(function) -> collections.Counter:
+    """How often each op occurs in a ConcreteFunction's graph and the functions it calls."""
+    graph = function.graph.as_graph_def()
+    ops = collections.Counter(node.op for node in graph.node)
+    ops.update(node.op for inner in graph.library.function for node in inner.node_def)
+    return ops
+
+
+def compare_saved_model(
+    source: str | os.PathLike,
+    *,
+    signature: str | None = None,
+    batch: int = 1,
+    size: tuple[int, int] = (224, 224),
+    runs: int = 30,
+    on_step: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Loads, optimises and measures one signature of a SavedModel on made-up inputs.
+
+    Args:
+      source: folder of the SavedModel.
+      signature: its name; serving_default, or the only one, by default.
+      batch, size: fill the dimensions that the signature leaves open.
+      runs: counted runs of each.
+      on_step: called with a few words before each step.
+
+    Raises:
+      SavedModelError: anything wrong with `source`, `signature`, or inputs that cannot be made up.
+    """
+    step = on_step or (lambda words: None)
+    source = folders.check_source(source)
+    step(f"reading {source}")
+    loaded = metagraph.load(source)
+    original = loaded.signatures[_choose_signature(loaded.signatures, signature, source)]
+    try:
+        inputs = benchmark.example_inputs(
+            original.structured_input_signature[1], batch=batch, size=size
+        )
+    except ValueError as error:
+        raise SavedModelError(f"{source}: {error}") from error
+    try:
+        original(**{name: tf.constant(value) for name, value in inputs.items()})
+    except tf.errors.InvalidArgumentError as error:
+        raise SavedModelError(
+            f"{source}: does not run on made-up inputs ({metagraph.first_line(error)}); try --size"
+        ) from error
+    step("optimising")
+    optimised = OptimizedFunction(optimize_concrete(original, roots=[loaded]))
+    step(f"measuring, {runs} runs of each in turn")
+    return compare(original, optimised, inputs, runs=runs)
+
+
+def _choose_signature(available, wanted: str | None, source) -> str:
+    if wanted is None and len(available) > 1:
+        if "serving_default" not in available:
+            raise SavedModelError(
+                f"{source}: several signatures, choose one with --signature: "
+                f"{', '.join(sorted(available))}"
+            )
+        wanted = "serving_default"
+    return select_signatures(available, [wanted] if wanted else None, source)[0]

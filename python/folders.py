@@ -1,0 +1,114 @@
+"""SavedModel folders on disk: checked before anything is loaded, replaced in one step."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+from .errors import SavedModelError
+
+# What a SavedModel consists of; anything else in its folder belongs to the user.
+_PARTS = (
+    "saved_model.pb",
+    "saved_model.pbtxt",
+    "fingerprint.pb",
+    "variables",
+    "assets",
+    "assets.extra",
+    "debug",
+    "keras_metadata.pb",
+)
+
+
+def check_source(folder: str | os.PathLike) -> pathlib.Path:
+    """`folder` as a path, once it looks like a SavedModel.
+
+    Raises:
+      SavedModelError: no such folder, a file, or no saved_model.pb inside.
+    """
+    folder = pathlib.Path(folder)
+    if not folder.exists():
+        raise SavedModelError(f"{folder}: no such folder")
+    if not folder.is_dir():
+        raise SavedModelError(f"{folder}: not a folder; give the folder that holds saved_model.pb")
+    if not any((folder / name).is_file() for name in ("saved_model.pb", "saved_model.pbtxt")):
+        raise SavedModelError(
+            f"{folder}: not a SavedModel (no saved_model.pb in it); make one "
+            "with model.export(folder) or tf.saved_model.save"
+        )
+    return folder
+
+
+def check_destination(
+    folder: str | os.PathLike, *, source: str | os.PathLike, force: bool
+) -> pathlib.Path:
+    """`folder` as a path, once a SavedModel may be written there.
+
+    Raises:
+      SavedModelError: a file, a folder that is not empty (unless `force`), or one that overlaps
+        with `source`.
+    """
+    folder = pathlib.Path(folder)
+    here, there = folder.resolve(), pathlib.Path(source).resolve()
+    if here == there or here in there.parents or there in here.parents:
+        raise SavedModelError(f"{folder}: overlaps with the input {source}; choose another folder")
+    if folder.exists() and not folder.is_dir():
+        raise SavedModelError(f"{folder}: exists and is not a folder; choose another name")
+    if folder.exists() and any(folder.iterdir()) and not force:
+        raise SavedModelError(
+            f"{folder}: exists and is not empty; choose another folder, or "
+            "--force (force=True) to replace the SavedModel in it"
+        )
+    return folder
+
+
+@contextlib.contextmanager
+def replacing(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yields a temporary sibling of `folder` to write into, which takes its place at the end.
+
+    If the block raises, the sibling goes and `folder` stays as it was. Files in `folder` that are
+    no part of a SavedModel are kept.
+
+    Raises:
+      SavedModelError: the place cannot be written.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh = pathlib.Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    except OSError as error:
+        raise SavedModelError(f"{folder}: cannot be written ({error.strerror})") from error
+    try:
+        fresh.chmod(0o777 & ~_umask())
+        yield fresh
+        _swap(fresh, folder)
+    except OSError as error:
+        raise SavedModelError(f"{folder}: cannot be written ({error.strerror or error})") from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _swap(fresh: pathlib.Path, folder: pathlib.Path) -> None:
+    if not folder.exists():
+        fresh.rename(folder)
+        return
+    old = fresh.with_name(fresh.name + ".old")
+    folder.rename(old)
+    try:
+        fresh.rename(folder)
+    except OSError:
+        old.rename(folder)
+        raise
+    for entry in old.iterdir():
+        if entry.name not in _PARTS:
+            entry.rename(folder / entry.name)
+    shutil.rmtree(old)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,40 @@
+"""What is installed and what it runs on."""
+
+import ctypes
+import os
+
+import tensorflow as tf
+
+from ._native import LIBRARY_PATH, built_for, library
+from .version import VERSION
+
+
+def _active_isa() -> str:
+    library()
+    isa = ctypes.CDLL(os.fspath(LIBRARY_PATH)).BlockdnnActiveIsa
+    isa.restype = ctypes.c_char_p
+    return isa().decode()
+
+
+def info() -> dict:
+    """Versions and the machine, as a JSON-ready dict.
+
+    Returns:
+      version: of tf_blockdnn.
+      tensorflow: the running version.
+      built_for: the TensorFlow version the library was compiled against.
+      library: path of the loaded library.
+      isa: "generic", "avx2" or "avx512": what kernels use here, after the cap
+        TF_BLOCKDNN_MAX_ISA.
+      threads: threads an op uses: TensorFlow's intra-op setting, or all the
+        cores this process may run on.
+    """
+    threads = tf.config.threading.get_intra_op_parallelism_threads()
+    return {
+        "version": VERSION,
+        "tensorflow": tf.__version__,
+        "built_for": built_for(),
+        "library": os.fspath(LIBRARY_PATH),
+        "isa": _active_isa(),
+        "threads": threads or len(os.sched_getaffinity(0)),
+    }

@@ -1,0 +1,214 @@
+"""SavedModel in, the same SavedModel faster out."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Iterable
+
+import tensorflow as tf
+from tensorflow.python.checkpoint import graph_view
+from tensorflow.python.trackable import asset, resource
+
+from . import folders, metagraph
+from .errors import SavedModelError
+from .rewriter import Report, optimize_concrete
+
+__all__ = ["SavedModelError", "SavedModelReport", "inspect_saved_model", "optimize_saved_model"]
+
+# Node attributes that hold names for people.
+_SHOWN_ONLY = ("_user_specified_name", "config_proto")
+
+
+@dataclasses.dataclass(frozen=True)
+class SavedModelReport:
+    """What was done to each signature of a SavedModel.
+
+    Attributes:
+      signatures: signature name to its Report. Signatures that share one graph share one Report.
+      kept: names of signatures that were asked to stay as they are.
+    """
+
+    signatures: dict[str, Report]
+    kept: tuple[str, ...] = ()
+
+    def _distinct(self) -> list[Report]:
+        return list({id(report): report for report in self.signatures.values()}.values())
+
+    @property
+    def converted(self) -> list:
+        """The converted nodes of every distinct graph."""
+        return [entry for report in self._distinct() for entry in report.converted]
+
+    @property
+    def declined(self) -> list:
+        """(node, reason) for what stayed as it was."""
+        return [entry for report in self._distinct() for entry in report.declined]
+
+    @property
+    def reorders(self) -> list:
+        """(tensor, direction) of each layout change that is left."""
+        return [entry for report in self._distinct() for entry in report.reorders]
+
+    def summary(self) -> str:
+        """The reports as text, one paragraph a signature."""
+        texts = {name: report.summary() for name, report in self.signatures.items()}
+        texts |= dict.fromkeys(self.kept, "kept as it was")
+        return "\n\n".join(f"signature {name}\n{text}" for name, text in texts.items())
+
+    def to_json(self, indent: int | None = None) -> str:
+        """{"signatures": {name: report}, "kept": [names]} as JSON text."""
+        reports = {name: json.loads(r.to_json()) for name, r in self.signatures.items()}
+        return json.dumps({"signatures": reports, "kept": list(self.kept)}, indent=indent)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def optimize_saved_model(
+    source: str | os.PathLike,
+    destination: str | os.PathLike,
+    *,
+    signatures: Iterable[str] | None = None,
+    force: bool = False,
+    on_step: Callable[[str], None] | None = None,
+) -> SavedModelReport:
+    """Writes to `destination` the SavedModel in `source` with every signature made faster.
+
+    Names, dtypes, shapes, assets, lookup tables and initialisers are kept. The result loads with
+    tf.saved_model.load in any process that has imported tf_blockdnn. `destination` appears in one
+    step when everything is written; on an error nothing is left behind.
+
+    Args:
+      source: folder of the SavedModel to read.
+      destination: folder to write; must not exist or be empty, unless `force`.
+      signatures: names of the signatures to optimise, the others being kept as they are; all by
+        default.
+      force: replace a SavedModel in `destination`. Other files in that folder are kept.
+      on_step: called with a few words before each step.
+
+    Returns: what was converted and what was declined, with reasons, for each signature.
+    Raises:
+      SavedModelError: anything wrong with the two folders or with `signatures`, in one line.
+    """
+    step = on_step or (lambda words: None)
+    source = folders.check_source(source)
+    destination = folders.check_destination(destination, source=source, force=force)
+    step(f"reading {source}")
+    loaded = metagraph.load(source)
+    functions, trackables, report = _optimize_signatures(loaded, source, signatures, step)
+    step(f"writing {destination}")
+    with folders.replacing(destination) as fresh:
+        tf.saved_model.save(
+            _root(functions, trackables, loaded), os.fspath(fresh), signatures=functions
+        )
+    return report
+
+
+def inspect_saved_model(
+    source: str | os.PathLike,
+    *,
+    signatures: Iterable[str] | None = None,
+    on_step: Callable[[str], None] | None = None,
+) -> SavedModelReport:
+    """What `optimize_saved_model` would do to `source`; writes nothing. Arguments as there."""
+    step = on_step or (lambda words: None)
+    source = folders.check_source(source)
+    step(f"reading {source}")
+    return _optimize_signatures(metagraph.load(source), source, signatures, step)[2]
+
+
+def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, source) -> list[str]:
+    """`wanted`, or all of `available`.
+
+    Raises:
+      SavedModelError: a name in `wanted` that `available` lacks.
+    """
+    available = sorted(available)
+    wanted = list(wanted or available)
+    for name in wanted:
+        if name not in available:
+            raise SavedModelError(f"{source}: no signature {name!r}; it has {', '.join(available)}")
+    return wanted
+
+
+def _optimize_signatures(loaded, source, wanted, step):
+    wanted = select_signatures(loaded.signatures, wanted, source)
+    functions, trackables, reports, done = {}, [], {}, {}
+    for name, original in loaded.signatures.items():
+        if name not in wanted:
+            functions[name] = original
+            trackables += original.variables
+            continue
+        key = _fingerprint(original)
+        if key not in done:
+            step(f"optimising signature {name}")
+            done[key] = optimize_concrete(original, roots=[loaded])
+            trackables += done[key][1]
+        functions[name], _, reports[name] = done[key]
+    kept = tuple(name for name in functions if name not in reports)
+    return functions, trackables, SavedModelReport(reports, kept)
+
+
+def _fingerprint(function) -> tuple:
+    """Equal for signatures that are one graph under two names, as Keras exports them.
+
+    Node names carry running numbers, so nodes are compared by their position.
+    """
+    graph = function.graph.as_graph_def()
+    position = {node.name: str(index) for index, node in enumerate(graph.node)}
+
+    def edge(name: str) -> str:
+        head, colon, port = name.partition(":")
+        return position[head.lstrip("^")] + ("^" if head.startswith("^") else colon + port)
+
+    nodes = tuple(
+        (
+            node.op,
+            tuple(map(edge, node.input)),
+            tuple(
+                sorted(
+                    (key, value.SerializeToString(deterministic=True))
+                    for key, value in node.attr.items()
+                    if key not in _SHOWN_ONLY
+                )
+            ),
+        )
+        for node in graph.node
+    )
+    outputs = (*sorted(function.structured_outputs), *(edge(t.name) for t in function.outputs))
+    return (
+        nodes,
+        graph.library.SerializeToString(deterministic=True),
+        outputs,
+        tuple(map(id, function.captured_inputs)),
+        str(function.structured_input_signature),
+    )
+
+
+def _root(functions, trackables, loaded) -> tf.Module:
+    """A module that owns what the functions capture, and every table, asset and initialiser."""
+    captured = {id(tensor) for f in functions.values() for tensor in f.captured_inputs}
+    owned = {
+        id(thing): thing
+        for thing in trackables
+        if not isinstance(thing, tf.Variable) or id(thing.handle) in captured
+    }
+    for thing in graph_view.ObjectGraphView(loaded).breadth_first_traversal()[0]:
+        initialise = getattr(thing, "_init_fn", None)  # Of a model that came as a graph alone.
+        if initialise is not None and _does_nothing(initialise):
+            continue
+        if isinstance(thing, (resource.CapturableResource, asset.Asset)):
+            owned[id(thing)] = thing
+            owned |= {id(variable): variable for variable in getattr(initialise, "variables", ())}
+    root = tf.Module()
+    root.owned = list(owned.values())
+    return root
+
+
+def _does_nothing(function) -> bool:
+    """Whether the function only names things. (It captures every variable all the same.)"""
+    return all(
+        op.type in ("Const", "NoOp", "Placeholder") for op in function.graph.get_operations()
+    )

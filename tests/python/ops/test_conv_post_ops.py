@@ -1,0 +1,211 @@
+"""Chains behind a convolution, and where sum puts its result."""
+
+import numpy as np
+import pytest
+import references
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+pytestmark = pytest.mark.each_isa
+
+# src and dst layouts, input and output channels
+FORMS = [
+    ("nChw16c", "nChw16c", 20, 37),
+    ("nhwc", "nChw16c", 3, 37),
+    ("nChw16c", "nhwc", 20, 3),
+    ("nChw16c", "nhwc", 20, 37),
+]
+KSIZES = [(1, 1), (3, 3)]
+
+
+class Case:
+    """A convolution in one of the layouts, and its plain result without post-ops."""
+
+    def __init__(self, blocked, draw, form, ksize, groups=1):
+        self.blocked, self.draw = blocked, draw
+        self.src_layout, self.dst_layout, self.ic, self.oc = form
+        self.groups = groups
+        self.x = draw(2, 6, 9, self.ic)
+        self.weights = draw(*ksize, self.ic // groups, self.oc)
+        self.plain = references.conv(self.x, self.weights, groups=groups)
+
+    def lay_out(self, value):
+        return self.blocked.pack(value) if self.dst_layout == "nChw16c" else value
+
+    def run(self, post_ops, args):
+        src = self.blocked.pack(self.x) if self.src_layout == "nChw16c" else self.x
+        ours = bd.ops.conv(
+            src,
+            self.weights,
+            groups=self.groups,
+            post_ops=post_ops,
+            args=args,
+            src_layout=self.src_layout,
+            dst_layout=self.dst_layout,
+            algorithm="direct",
+        )
+        blocked_dst = self.dst_layout == "nChw16c"
+        return self.blocked.unpack(ours, self.oc) if blocked_dst else ours.numpy()
+
+
+@pytest.fixture(params=FORMS, ids=lambda form: "-".join(map(str, form)))
+def form(request):
+    return request.param
+
+
+@pytest.fixture(params=KSIZES, ids=str)
+def case(request, form, integers, blocked):
+    return Case(blocked, integers, form, request.param)
+
+
+def test_bias_and_relu(case):
+    bias = case.draw(case.oc)
+    ours = case.run("binary(add,channel,#0);eltwise(relu)", [bias])
+    np.testing.assert_array_equal(ours, np.maximum(case.plain + bias, 0))
+
+
+def test_operands_with_offsets(case):
+    everything = case.draw(5 + case.oc + 3)
+    ours = case.run("binary(add,channel,#0@5);binary(mul,scalar,#0@2)", [everything])
+    bias = everything[5 : 5 + case.oc]
+    np.testing.assert_array_equal(ours, (case.plain + bias) * everything[2])
+
+
+def test_sum_then_relu(case):
+    bias, residual = case.draw(case.oc), case.draw(*case.plain.shape)
+    ours = case.run("binary(add,channel,#0);sum(#1);eltwise(relu)", [bias, case.lay_out(residual)])
+    np.testing.assert_array_equal(ours, np.maximum(case.plain + bias + residual, 0))
+
+
+def test_relu_then_scaled_sum(case):
+    residual = case.draw(*case.plain.shape)
+    ours = case.run("eltwise(relu);sum(#0,scale=0.5)", [case.lay_out(residual)])
+    np.testing.assert_array_equal(ours, np.maximum(case.plain, 0) + 0.5 * residual)
+
+
+@pytest.mark.parametrize("alg", ["add", "sub", "mul", "max", "min"])
+@pytest.mark.parametrize("shape", ["scalar", "channel", "sample_channel", "tensor"])
+def test_binary(alg, shape, case):
+    dims = {
+        "scalar": (1, 1, 1, 1),
+        "channel": (1, 1, 1, case.oc),
+        "sample_channel": (2, 1, 1, case.oc),
+        "tensor": case.plain.shape,
+    }[shape]
+    operand = case.draw(*dims)
+    whole = shape in ("sample_channel", "tensor")
+    ours = case.run(
+        f"binary({alg},{shape},#0)", [case.lay_out(operand) if whole else operand.ravel()]
+    )
+    np.testing.assert_array_equal(ours, references.BINARY[alg](case.plain, operand))
+
+
+@pytest.mark.parametrize("name", sorted(references.ELTWISE))
+def test_eltwise(name, form, integers, blocked):
+    case = Case(blocked, integers, form, (1, 1))
+    parameters, function = references.ELTWISE[name]
+    scaled = case.plain / 32 if name not in references.POSITIVE_ONLY else abs(case.plain) / 32 + 1
+    before = "eltwise(linear,alpha=0.03125)"
+    if name in references.POSITIVE_ONLY:
+        before = "eltwise(abs);eltwise(linear,alpha=0.03125,beta=1)"
+    entry = f"eltwise({name},{parameters})" if parameters else f"eltwise({name})"
+    ours = case.run(f"{before};{entry}", [])
+    np.testing.assert_allclose(ours, function(scaled), rtol=2e-6, atol=2e-6)
+
+
+def test_the_chain_of_the_source_document(case):
+    """tanh, sum, linear: s_lin * (alpha * (s_sum * dst + s_tanh * tanh(conv)) + beta)."""
+    residual = case.draw(*case.plain.shape)
+    ours = case.run(
+        "eltwise(linear,alpha=0.0625);eltwise(tanh,scale=0.75);sum(#0,scale=2);"
+        "eltwise(linear,alpha=3,beta=-1,scale=0.5)",
+        [case.lay_out(residual)],
+    )
+    expected = 0.5 * (3 * (2 * residual + 0.75 * np.tanh(case.plain / 16)) - 1)
+    np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("groups,ic,oc", [(48, 48, 48), (20, 20, 20), (3, 9, 21), (5, 5, 15)])
+def test_groups(groups, ic, oc, integers, blocked):
+    case = Case(blocked, integers, ("nChw16c", "nChw16c", ic, oc), (3, 3), groups)
+    bias, residual = integers(oc), integers(*case.plain.shape)
+    ours = case.run("binary(add,channel,#0);sum(#1);eltwise(relu6)", [bias, blocked.pack(residual)])
+    np.testing.assert_array_equal(ours, np.clip(case.plain + bias + residual, 0, 6))
+
+
+def test_sum_over_many_input_channels(integers, blocked):
+    """The residual is added once, not at every continuation of the sums."""
+    case = Case(blocked, integers, ("nChw16c", "nChw16c", 600, 40), (3, 3))
+    residual = integers(*case.plain.shape)
+    for chain, expected in [
+        ("sum(#0);eltwise(relu)", np.maximum(case.plain + residual, 0)),
+        ("eltwise(relu);sum(#0)", np.maximum(case.plain, 0) + residual),
+    ]:
+        np.testing.assert_array_equal(case.run(chain, [blocked.pack(residual)]), expected)
+
+
+def test_sum_leaves_a_shared_operand_alone(integers, blocked):
+    case = Case(blocked, integers, FORMS[0], (3, 3))
+    residual = tf.constant(blocked.pack(integers(*case.plain.shape)))
+    before = residual.numpy().copy()
+    first = case.run("sum(#0)", [residual])
+    np.testing.assert_array_equal(residual, before)
+    np.testing.assert_array_equal(case.run("sum(#0)", [residual]), first)
+
+
+def test_sum_operand_used_twice(integers, blocked):
+    case = Case(blocked, integers, FORMS[0], (3, 3))
+    residual = integers(*case.plain.shape)
+    packed = blocked.pack(residual)
+
+    @tf.function
+    def run(packed):
+        temporary = packed + 0  # nobody else holds it: sum may work in place
+        return bd.ops.conv(
+            blocked.pack(case.x),
+            case.weights,
+            post_ops="sum(#0);binary(mul,tensor,#0)",
+            args=[temporary],
+            algorithm="direct",
+        )
+
+    expected = (case.plain + residual) * residual
+    np.testing.assert_array_equal(blocked.unpack(run(packed), case.oc), expected)
+
+
+@pytest.mark.parametrize("algorithm", ["direct", "winograd"])
+@pytest.mark.parametrize("chain", ["sum(#0)", "eltwise(relu);sum(#0,scale=0.5);eltwise(abs)"])
+def test_sum_in_place_of_a_temporary(chain, algorithm, form, integers, blocked):
+    """Nobody else holds the operand, so that the result may take its memory."""
+    case = Case(blocked, integers, form, (3, 3))
+    residual = integers(*case.plain.shape)
+    src = blocked.pack(case.x) if case.src_layout == "nChw16c" else case.x
+
+    @tf.function
+    def run(operand):
+        return bd.ops.conv(
+            src,
+            case.weights,
+            post_ops=chain,
+            args=[operand * 2],
+            channels=case.ic,
+            src_layout=case.src_layout,
+            dst_layout=case.dst_layout,
+            algorithm=algorithm,
+        )
+
+    ours = run(tf.constant(case.lay_out(residual)))
+    ours = blocked.unpack(ours, case.oc) if case.dst_layout == "nChw16c" else ours
+    expected = {
+        "sum(#0)": case.plain + 2 * residual,
+        "eltwise(relu);sum(#0,scale=0.5);eltwise(abs)": abs(np.maximum(case.plain, 0) + residual),
+    }[chain]
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=0 if algorithm == "direct" else 2e-3)
+
+
+def test_chain_as_a_value(integers, blocked):
+    case = Case(blocked, integers, FORMS[0], (3, 3))
+    bias = integers(case.oc)
+    chain = bd.PostOps().binary("add", 0, shape="channel").eltwise("relu")
+    np.testing.assert_array_equal(case.run(chain, [bias]), np.maximum(case.plain + bias, 0))

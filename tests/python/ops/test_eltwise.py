@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+import references
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+pytestmark = pytest.mark.each_isa
+
+
+@pytest.mark.parametrize("name", sorted(references.ELTWISE))
+@pytest.mark.parametrize("channels", [16, 19])
+def test_every_function(name, channels, floats, blocked):
+    x = 3 * floats(2, 5, 6, channels)
+    if name in references.POSITIVE_ONLY:
+        x = abs(x) + 0.1
+    parameters, function = references.ELTWISE[name]
+    text = f"eltwise({name},{parameters})" if parameters else f"eltwise({name})"
+    expected = function(x)
+    plain = bd.ops.eltwise(x, text, layout="nhwc")
+    np.testing.assert_allclose(plain, expected, rtol=2e-6, atol=2e-6)
+    ours = bd.ops.eltwise(blocked.pack(x), text, channels=channels)
+    np.testing.assert_allclose(blocked.unpack(ours, channels), expected, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("alg", sorted(references.BINARY))
+@pytest.mark.parametrize("layout", ["nhwc", "nChw16c"])
+@pytest.mark.parametrize("channels", [3, 16, 37])
+def test_sum_of_two_activations(alg, layout, channels, integers, blocked):
+    a, b = integers(2, 4, 5, channels), integers(2, 4, 5, channels, low=1, high=9)
+    expected = references.BINARY[alg](a, b)
+    text = f"binary({alg},tensor,#0)"
+    if layout == "nhwc":
+        ours = bd.ops.eltwise(a, text, args=[b], layout=layout)
+    else:
+        ours = bd.ops.eltwise(blocked.pack(a), text, args=[blocked.pack(b)], channels=channels)
+        ours = blocked.unpack(ours, channels)
+    np.testing.assert_allclose(ours, expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("shape", ["scalar", "channel", "sample_channel"])
+@pytest.mark.parametrize("layout", ["nhwc", "nChw16c"])
+def test_broadcast_operands(shape, layout, integers, blocked):
+    x = integers(2, 4, 5, 21)
+    dims = {"scalar": (1, 1, 1, 1), "channel": (1, 1, 1, 21), "sample_channel": (2, 1, 1, 21)}
+    operand = integers(*dims[shape])
+    text = f"binary(mul,{shape},#0);binary(add,scalar,#1@2);eltwise(relu)"
+    scalar = integers(4)
+    expected = np.maximum(x * operand + scalar[2], 0)
+    first = operand if shape == "sample_channel" else operand.ravel()
+    if layout == "nhwc":
+        ours = bd.ops.eltwise(x, text, args=[first, scalar], layout=layout)
+    else:
+        first = blocked.pack(first) if shape == "sample_channel" else first
+        ours = bd.ops.eltwise(blocked.pack(x), text, args=[first, scalar], channels=21)
+        ours = blocked.unpack(ours, 21)
+    np.testing.assert_array_equal(ours, expected)
+
+
+def test_tail_of_a_function_that_lifts_zero(blocked, floats):
+    """Division 0 / 0 in the tail must not leave a NaN there either."""
+    x = floats(1, 3, 3, 5)
+    packed = blocked.pack(x)
+    for text in ["eltwise(exp)", "binary(div,tensor,#0)", "eltwise(clip,alpha=1,beta=2)"]:
+        ours = bd.ops.eltwise(packed, text, args=[packed], channels=5)
+        blocked.unpack(ours, 5)
+
+
+def test_sum_and_scale(integers, blocked):
+    x, y = integers(1, 3, 4, 18), integers(1, 3, 4, 18)
+    ours = bd.ops.eltwise(
+        blocked.pack(x),
+        "eltwise(square,scale=0.5);sum(#0,scale=2)",
+        args=[blocked.pack(y)],
+        channels=18,
+    )
+    np.testing.assert_array_equal(blocked.unpack(ours, 18), 0.5 * x * x + 2 * y)
+
+
+def test_empty_chain_copies(floats):
+    x = floats(1, 2, 2, 5)
+    np.testing.assert_array_equal(bd.ops.eltwise(x, "", layout="nhwc"), x)
+
+
+@pytest.mark.parametrize("shape", [(0, 1, 3, 3, 16), (2, 1, 0, 3, 16)])
+def test_empty(shape):
+    assert bd.ops.eltwise(tf.zeros(shape), "eltwise(exp)", channels=4).shape == shape
+
+
+def test_inputs_in_use_are_left_alone(floats, blocked):
+    x = tf.constant(blocked.pack(floats(1, 4, 4, 16)))
+    before = x.numpy().copy()
+    bd.ops.eltwise(x, "eltwise(relu)", channels=16)
+    bd.ops.eltwise(x, "binary(add,tensor,#0)", args=[x], channels=16)
+    np.testing.assert_array_equal(x, before)
+
+
+def test_in_place_in_a_graph(integers, blocked):
+    @tf.function
+    def run(x, y):
+        return bd.ops.eltwise(
+            x + 0, "eltwise(relu);binary(sub,tensor,#0)", args=[y * 2], channels=9
+        )
+
+    x, y = integers(2, 3, 5, 9), integers(2, 3, 5, 9)
+    ours = blocked.unpack(run(blocked.pack(x), blocked.pack(y)), 9)
+    np.testing.assert_array_equal(ours, np.maximum(x, 0) - 2 * y)

@@ -1,0 +1,290 @@
+"""Every bad argument is refused with one line that names it, built and run."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+from tf_blockdnn.python._native import library
+
+BLOCKED = "nChw16c"
+
+
+def blocked_zeros(channels=20, n=1, h=6, w=7):
+    return tf.zeros((n, -(-channels // 16), h, w, 16))
+
+
+def conv(**changes):
+    """A valid convolution of 20 to 33 channels, but for `changes`."""
+    arguments = dict(src=blocked_zeros(), weights=tf.zeros((3, 3, 20, 33))) | changes
+    return bd.ops.conv(**arguments)
+
+
+def eltwise(post_ops, *args, src=None):
+    return bd.ops.eltwise(blocked_zeros() if src is None else src, post_ops, args=args, channels=20)
+
+
+def pool(**changes):
+    arguments = dict(src=blocked_zeros(), kind="max", ksize=3, channels=20) | changes
+    return bd.ops.pool(**arguments)
+
+
+def raw(op, *inputs, **attrs):
+    return getattr(library(), op)(*inputs, **attrs)
+
+
+# What is wrong -> a call that does it, and the words its message must have.
+CASES = {
+    # reorder
+    "reorder: channels of a plain tensor": (
+        lambda: bd.ops.reorder(tf.zeros((1, 2, 2, 5)), "nhwc", BLOCKED, channels=6),
+        r"src must be nhwc, \[N, H, W, 6\]; got \[1,2,2,5\]",
+    ),
+    "reorder: rank": (
+        lambda: bd.ops.reorder(tf.zeros((2, 2, 5)), "nhwc", BLOCKED, channels=5),
+        r"src must be nhwc, \[N, H, W, 5\]; got \[2,2,5\]",
+    ),
+    "reorder: blocks of a blocked tensor": (
+        lambda: bd.ops.reorder(blocked_zeros(17), BLOCKED, "nhwc", channels=33),
+        r"src must be nChw16c, \[N, 3, H, W, 16\] for 33 channels; got \[1,2,6,7,16\]",
+    ),
+    "reorder: lanes of a blocked tensor": (
+        lambda: bd.ops.reorder(tf.zeros((1, 2, 6, 7, 8)), BLOCKED, "nhwc", channels=20),
+        r"src must be nChw16c.*got \[1,2,6,7,8\]",
+    ),
+    "reorder: unknown layout": (
+        lambda: bd.ops.reorder(tf.zeros((1, 2, 2, 5)), "nhwc", "nchw"),
+        r"dst_layout.*nchw",
+    ),
+    "reorder: no channels": (
+        lambda: bd.ops.reorder(tf.zeros((1, 2, 2, 5)), "nhwc", BLOCKED, channels=0),
+        r"channels.*minimum 1",
+    ),
+    "reorder: channels not given": (
+        lambda: bd.ops.reorder(blocked_zeros(), BLOCKED, "nhwc"),
+        r"channels must be given",
+    ),
+    # convolution
+    "conv: channels": (
+        lambda: conv(src=blocked_zeros(40)),
+        r"src must be nChw16c, \[N, 2, H, W, 16\] for 20 channels",
+    ),
+    "conv: plain source in a blocked layout": (
+        lambda: conv(src=tf.zeros((1, 6, 7, 20))),
+        r"src must be nChw16c.*got \[1,6,7,20\]",
+    ),
+    "conv: blocked source in a plain layout": (
+        lambda: conv(src_layout="nhwc"),
+        r"src must be nhwc, \[N, H, W, 20\]",
+    ),
+    "conv: unknown layout": (lambda: conv(dst_layout="nChw8c"), r"dst_layout.*nChw8c"),
+    "conv: groups": (
+        lambda: conv(groups=3, weights=tf.zeros((3, 3, 6, 33)), channels=20),
+        r"groups = 3 must divide both the 20 input channels and the 33 output channels",
+    ),
+    "conv: no groups": (lambda: conv(groups=0, channels=20), r"groups.*minimum 1"),
+    "conv: weights of other channels": (
+        lambda: conv(weights=tf.zeros((3, 3, 21, 33)), channels=20),
+        r"weights_shape \[3, 3, 21, 33\] must have channels / groups = 20 / 1 = 20",
+    ),
+    "conv: rank of weights_shape": (
+        lambda: conv(weights_shape=[3, 3, 20], channels=20),
+        r"weights_shape must be \[kh, kw, ic / groups, oc\]",
+    ),
+    "conv: a zero in weights_shape": (
+        lambda: conv(weights_shape=[3, 0, 20, 33]),
+        r"weights_shape must be .*at least 1; got \[3, 0, 20, 33\]",
+    ),
+    "conv: enormous weights_shape": (
+        lambda: conv(weights_shape=[2**31 - 1, 2**31 - 1, 20, 2**31 - 1]),
+        r"weights_shape .* has too many elements",
+    ),
+    "conv: weights too small": (
+        lambda: conv(weights=tf.zeros(100), weights_shape=[3, 3, 20, 33]),
+        r"weights have 100 elements, not the 5940 .* from weights_offset = 0 on",
+    ),
+    "conv: weights_offset": (
+        lambda: conv(weights_offset=1),
+        r"weights have 5940 elements, not the 5940 .* from weights_offset = 1 on",
+    ),
+    "conv: negative weights_offset": (
+        lambda: conv(weights_offset=-1),
+        r"weights_offset.*minimum 0",
+    ),
+    "conv: weights without shape": (
+        lambda: conv(weights=tf.zeros(5940)),
+        r"weights of shape \(5940,\) are not HWIO; give weights_shape",
+    ),
+    "conv: strides": (lambda: conv(strides=0), r"strides must be .*at least 1; got \[0, 0\]"),
+    "conv: three strides": (
+        lambda: conv(strides=[1, 1, 1]),
+        r"strides must be an integer or \[height, width\]",
+    ),
+    "conv: dilations": (lambda: conv(dilations=[1, -2]), r"dilations must be .*got \[1, -2\]"),
+    "conv: padding": (lambda: conv(padding="FULL"), r'padding must be "SAME", "VALID" or'),
+    "conv: negative padding": (
+        lambda: conv(padding=[[0, -1], [0, 0]]),
+        r"explicit_paddings must be .*got \[0, -1, 0, 0\]",
+    ),
+    "conv: window does not fit": (
+        lambda: conv(dilations=6, padding="VALID"),
+        r"height: window of 13 elements does not fit into 6",
+    ),
+    "conv: algorithm": (lambda: conv(algorithm="fft"), r"algorithm.*fft"),
+    "conv: explicit_paddings with SAME": (
+        lambda: raw(
+            "blockdnn_conv",
+            blocked_zeros(),
+            tf.zeros((1, 1, 20, 3)),
+            [],
+            src_layout=BLOCKED,
+            dst_layout=BLOCKED,
+            channels=20,
+            weights_shape=[1, 1, 20, 3],
+            padding="SAME",
+            explicit_paddings=[1, 1, 1, 1],
+        ),
+        r'explicit_paddings \[1, 1, 1, 1\] need padding="EXPLICIT", not "SAME"',
+    ),
+    "conv: EXPLICIT without explicit_paddings": (
+        lambda: raw(
+            "blockdnn_conv",
+            blocked_zeros(),
+            tf.zeros((1, 1, 20, 3)),
+            [],
+            src_layout=BLOCKED,
+            dst_layout=BLOCKED,
+            channels=20,
+            weights_shape=[1, 1, 20, 3],
+            padding="EXPLICIT",
+        ),
+        r"explicit_paddings must be \[top, bottom, left, right\].*got \[\]",
+    ),
+    # post-ops
+    "post-ops: unknown function": (lambda: eltwise("eltwise(sine)"), r"post_ops .*sine"),
+    "post-ops: no such operand": (
+        lambda: eltwise("binary(add,tensor,#1)", blocked_zeros()),
+        r"refer to operand #1, but the op has 1 args",
+    ),
+    "post-ops: offset into a tensor": (
+        lambda: eltwise("binary(add,tensor,#0@16)", blocked_zeros()),
+        r"#0@16: only scalar and channel operands take an offset",
+    ),
+    "post-ops: tensor of another shape": (
+        lambda: eltwise("binary(add,tensor,#0)", blocked_zeros(h=5)),
+        r"entry 0: operand #0 must have the shape and layout of dst, \[1,2,6,7,16\]; "
+        r"got \[1,2,5,7,16\]",
+    ),
+    "post-ops: sum of another shape": (
+        lambda: conv(post_ops="eltwise(relu);sum(#0)", args=[tf.zeros((1, 3, 6, 1, 16))]),
+        r"entry 1: operand #0 must have the shape and layout of dst, \[1,3,6,7,16\]",
+    ),
+    "post-ops: sum of another layout": (
+        lambda: conv(post_ops="sum(#0)", args=[tf.zeros((1, 6, 7, 33))]),
+        r"entry 0: operand #0 must have the shape and layout of dst",
+    ),
+    "post-ops: too few channels": (
+        lambda: conv(post_ops="binary(add,channel,#0)", args=[tf.zeros(32)]),
+        r"entry 0: operand #0 has 32 elements, not the 33 needed from element 0 on",
+    ),
+    "post-ops: channels beyond the end": (
+        lambda: conv(post_ops="binary(add,channel,#0@2)", args=[tf.zeros(34)]),
+        r"operand #0 has 34 elements, not the 33 needed from element 2 on",
+    ),
+    "post-ops: enormous offset": (
+        lambda: conv(post_ops="binary(add,channel,#0@9223372036854775807)", args=[tf.zeros(34)]),
+        r"operand #0 has 34 elements",
+    ),
+    "post-ops: empty scalar": (
+        lambda: eltwise("binary(add,scalar,#0)", tf.zeros(0)),
+        r"operand #0 has 0 elements, not the 1 needed",
+    ),
+    "post-ops: sample_channel shape": (
+        lambda: eltwise("binary(add,sample_channel,#0)", tf.zeros((1, 20))),
+        r"sample_channel operand #0 must be \[1,2,1,1,16\]; got \[1,20\]",
+    ),
+    # pooling
+    "pool: kind": (lambda: pool(kind="min"), r"kind.*min"),
+    "pool: channels": (lambda: pool(channels=40), r"src must be nChw16c, \[N, 3, H, W, 16\]"),
+    "pool: ksize": (lambda: pool(ksize=[3, 0]), r"ksize must be .*got \[3, 0\]"),
+    "pool: strides": (lambda: pool(strides=[0, 1]), r"strides must be .*got \[0, 1\]"),
+    "pool: paddings": (
+        lambda: pool(padding=[[3, 0], [0, 0]]),
+        r"explicit_paddings 3 and 0 must be smaller than ksize 3",
+    ),
+    "pool: window does not fit": (lambda: pool(ksize=9), r"height: window of 9 elements"),
+    "global pool: layout": (
+        lambda: bd.ops.global_pool(blocked_zeros(), "avg", channels=20, dst_layout="cn"),
+        r"dst_layout.*cn",
+    ),
+    "global pool: rank": (
+        lambda: bd.ops.global_pool(tf.zeros((1, 6, 7, 20)), "avg", channels=20),
+        r"src must be nChw16c",
+    ),
+    # concat
+    "concat: planes": (
+        lambda: bd.ops.concat([blocked_zeros(), blocked_zeros(w=8)], channels=[20, 20]),
+        r"values\[1\] \[1,2,6,8,16\] must have the batch, height and width",
+    ),
+    "concat: number of channels": (
+        lambda: bd.ops.concat([blocked_zeros(), blocked_zeros()], channels=[20]),
+        r"channels must list the channels, .* of each of the 2 values; got \[20\]",
+    ),
+    "concat: blocks": (
+        lambda: bd.ops.concat([blocked_zeros(), blocked_zeros()], channels=[20, 40]),
+        r"values\[1\] must be nChw16c, \[N, 3, H, W, 16\] for 40 channels",
+    ),
+    "concat: no channels": (
+        lambda: bd.ops.concat([blocked_zeros()], channels=[0]),
+        r"channels must list the channels, at least 1",
+    ),
+}
+ERRORS = (ValueError, tf.errors.InvalidArgumentError)
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_while_it_runs(what):
+    call, message = CASES[what]
+    with pytest.raises(ERRORS, match=message):
+        call()
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_while_a_graph_is_built(what):
+    call, message = CASES[what]
+    with pytest.raises(ERRORS, match=message):
+        with tf.Graph().as_default():
+            call()
+
+
+def test_shapes_unknown_until_it_runs():
+    """Shape functions cannot see the mistake: the kernel must."""
+
+    @tf.function(input_signature=[tf.TensorSpec(None), tf.TensorSpec(None), tf.TensorSpec(None)])
+    def conv(src, weights, bias):
+        return bd.ops.conv(
+            src,
+            weights,
+            weights_shape=[3, 3, 20, 33],
+            post_ops="binary(add,channel,#0)",
+            args=[bias],
+        )
+
+    good = [blocked_zeros(), tf.zeros((3, 3, 20, 33)), tf.zeros(33)]
+    assert conv(*good).shape == (1, 3, 6, 7, 16)
+    for i, bad, message in [
+        (0, tf.zeros((1, 2, 6, 7)), "src must be nChw16c"),
+        (0, tf.zeros((1, 1, 6, 7, 16)), "src must be nChw16c"),
+        (1, tf.zeros((3, 3, 20, 32)), "weights have 5760 elements"),
+        (2, tf.zeros(()), "operand #0 has 1 elements"),
+    ]:
+        inputs = list(good)
+        inputs[i] = bad
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            conv(*inputs)
+    assert conv(*good).shape == (1, 3, 6, 7, 16)
+
+
+def test_other_types_are_refused():
+    with pytest.raises((TypeError, *ERRORS)):
+        conv(src=tf.zeros((1, 2, 6, 7, 16), tf.float64), weights=np.zeros((3, 3, 20, 33)))

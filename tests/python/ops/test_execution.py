@@ -1,0 +1,91 @@
+"""How ops run: the verbose log, the thread setting, many callers at once."""
+
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import references
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+
+def run_program(program, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"} | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+EVERY_OP = """
+import tensorflow as tf
+import tf_blockdnn as bd
+x = bd.ops.reorder(tf.zeros((1, 5, 6, 20)), "nhwc", "nChw16c")
+y = bd.ops.conv(x, tf.zeros((3, 3, 20, 40)), algorithm="direct", post_ops="eltwise(relu)")
+y = bd.ops.eltwise(y, "eltwise(tanh)", channels=40)
+y = bd.ops.concat([x, y], channels=[20, 40])
+y = bd.ops.pool(y, "max", 2, channels=60)
+bd.ops.global_pool(y, "avg", channels=60)
+"""
+
+
+def test_verbose_log():
+    """One line for each executed primitive, with what it did and how long it took."""
+    log = run_program(EVERY_OP, TF_BLOCKDNN_VERBOSE="1", TF_BLOCKDNN_MAX_ISA="generic").stderr
+    lines = [line for line in log.splitlines() if line.startswith("tf_blockdnn ")]
+    patterns = [
+        r"reorder generic nhwc\[1,5,6,20\]->nChw16c\[1,2,5,6,16\]",
+        r"conv generic direct nChw16c\[1,2,5,6,16\]->nChw16c\[1,3,5,6,16\] k3x3 .*eltwise\(relu\)",
+        r'eltwise generic \[1,3,5,6,16\] "eltwise\(tanh\)"',
+        r"concat generic 2 values->\[1,4,5,6,16\]",
+        r"pool_max generic \[1,4,5,6,16\]->\[1,4,4,5,16\] k2x2 s1x1",
+        r"pool_avg generic \[1,4,4,5,16\]->\[1,60\]",
+    ]
+    assert len(lines) == len(patterns)
+    for line, pattern in zip(lines, patterns, strict=True):
+        assert re.fullmatch(rf"tf_blockdnn {pattern}.* [0-9.]+us", line), line
+
+
+def test_silent_by_default():
+    assert "tf_blockdnn " not in run_program(EVERY_OP, TF_BLOCKDNN_VERBOSE="").stderr
+
+
+def test_threads_follow_tensorflow():
+    program = """
+import tensorflow as tf
+tf.config.threading.set_intra_op_parallelism_threads(3)
+import threading, os, tf_blockdnn as bd
+x, w = tf.zeros((1, 8, 64, 64, 16)), tf.zeros((3, 3, 128, 128))
+tf.nn.relu(x)  # TensorFlow's own threads are there now
+before = len(os.listdir("/proc/self/task"))
+bd.ops.conv(x, w)
+print(bd.info()["threads"], len(os.listdir("/proc/self/task")) - before)
+"""
+    threads, started = run_program(program).stdout.split()
+    assert (threads, started) == ("3", "2")  # the caller is the third
+
+
+def test_many_callers_of_one_function(integers, blocked):
+    """Different shapes and weights at once through the same kernels."""
+    images = [integers(1, 5 + i % 7, 6, 20) for i in range(40)]
+    filters = [integers(3, 3, 20, 24) for _ in range(3)]
+
+    @tf.function(input_signature=[tf.TensorSpec([1, 2, None, None, 16]), tf.TensorSpec(None)])
+    def conv(x, weights):
+        y = bd.ops.conv(x, weights, weights_shape=[3, 3, 20, 24], algorithm="direct")
+        return bd.ops.pool(y, "max", 2, channels=24)
+
+    def call(i):
+        x, weights = images[i % len(images)], filters[i % len(filters)]
+        expected = tf.nn.max_pool2d(references.conv(x, weights), 2, 1, "VALID")
+        ours = blocked.unpack(conv(blocked.pack(x), weights), 24)
+        np.testing.assert_array_equal(ours, expected)
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        list(pool.map(call, range(400)))

@@ -1,0 +1,31 @@
+"""The numbers hold on every instruction set that this machine has."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tf_blockdnn as bd
+
+ISAS = ["generic", "avx2", "avx512"]
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_cap(isa):
+    """The tests marked each_isa pass in a process that is capped to `isa`."""
+    if "TF_BLOCKDNN_MAX_ISA" in os.environ:
+        pytest.skip("this process is capped itself")
+    if ISAS.index(isa) >= ISAS.index(bd.info()["isa"]):
+        pytest.skip("what this process runs, or more than this machine has")
+    capped = os.environ | {"TF_BLOCKDNN_MAX_ISA": isa, "EXPECTED_ISA": isa}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "each_isa", str(HERE)]
+    run = subprocess.run(command, env=capped, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-4000:]
+
+
+@pytest.mark.each_isa
+def test_cap_is_in_force():
+    assert bd.info()["isa"] == os.environ.get("EXPECTED_ISA", bd.info()["isa"])

@@ -1,0 +1,159 @@
+"""The command line: results on stdout, one line and exit 2 for what the user can put right."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+from saved_models import save_tiny
+
+from tf_blockdnn.python import cli
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return save_tiny(tmp_path_factory.mktemp("tiny") / "model")
+
+
+@pytest.fixture
+def call(monkeypatch, capfd):
+    """Runs the command line in this process: (exit code, stdout, stderr)."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["tf-blockdnn", *map(str, arguments)])
+        monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+            sys.exit(0)
+        captured = capfd.readouterr()
+        return caught.value.code, captured.out, captured.err
+
+    return run
+
+
+def test_optimize_writes_and_says_so(call, tiny, tmp_path):
+    code, out, err = call("optimize", tiny, tmp_path / "out")
+    assert code == 0
+    assert "serving_default" in out and str(tmp_path / "out") in out.replace("\n", "")
+    assert "optimising signature" in err
+    assert set(tf.saved_model.load(str(tmp_path / "out")).signatures) == {
+        "serving_default",
+        "serve",
+        "read",
+    }
+
+
+def test_optimize_as_json(call, tiny, tmp_path):
+    code, out, _ = call("optimize", tiny, tmp_path / "out", "--json", "--signature", "serve")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["destination"] == str(tmp_path / "out")
+    assert answer["signatures"]["serve"]["counts"]["BlockdnnConv"] == 2
+    assert sorted(answer["kept"]) == ["read", "serving_default"]
+
+
+def test_inspect(call, tiny):
+    code, out, _ = call("inspect", tiny)
+    assert code == 0 and "BlockdnnConv" in out
+    code, out, _ = call("inspect", tiny, "--json")
+    assert code == 0 and set(json.loads(out)["signatures"]) == {"serving_default", "serve", "read"}
+
+
+def test_benchmark(call, tiny):
+    # TensorFlow is running already, too late for its thread settings.
+    command = ("benchmark", tiny, "--runs", 3, "--inter-op-threads", 0)
+    code, out, _ = call(*command, "--size", "10x20", "--batch", 2)
+    assert code == 0 and "[2, 10, 20, 3]" in out and "times as fast" in out
+    code, out, _ = call(*command, "--size", "16", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["inputs"]["image"] == {"shape": [1, 16, 16, 3], "dtype": "float32"}
+    assert (answer["convolutions"], answer["convolutions_left"]) == (2, 0)
+    assert answer["relative_difference"] < 1e-5
+    assert answer["ratio"] == answer["original"]["min_ms"] / answer["optimised"]["min_ms"]
+
+
+def test_benchmark_in_a_process_of_its_own(tiny):
+    command = [sys.executable, "-m", "tf_blockdnn", "benchmark", str(tiny), "--runs", "2", "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(result.stdout)["inter_op_threads"] == 1
+
+
+def test_info(call):
+    code, out, _ = call("info", "--json")
+    assert code == 0 and json.loads(out)["tensorflow"] == tf.__version__
+    code, out, _ = call("info")
+    assert code == 0 and tf.__version__ in out
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["optimize", "nowhere", "out"], "nowhere: no such folder"),
+        (["optimize", "empty", "out"], "empty: not a SavedModel"),
+        (["optimize", "broken", "out"], "broken: saved_model.pb cannot be read"),
+        (["optimize", "{tiny}", "full"], "full: exists and is not empty"),
+        (["optimize", "{tiny}", "out", "--signature", "x"], "no signature 'x'; it has read, serve"),
+        (["inspect", "nowhere"], "nowhere: no such folder"),
+        (["benchmark", "{tiny}", "--size", "big"], "--size big: not H,W"),
+        (["benchmark", "{tiny}", "--size", "0,4"], "--size 0,4: both must be at least 1"),
+        (
+            ["benchmark", "{tiny}", "--signature", "read", "--inter-op-threads", "0"],
+            "input 'words' is string",
+        ),
+        (
+            ["demo", "--image", "nowhere.jpg", "--inter-op-threads", "0"],
+            "nowhere.jpg: no such file",
+        ),
+        (
+            ["demo", "--image", "full/letter.txt", "--inter-op-threads", "0"],
+            "letter.txt: not a picture",
+        ),
+    ],
+)
+def test_bad_input(call, tiny, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    for name, file in (("full", "letter.txt"), ("broken", "saved_model.pb"), ("empty", None)):
+        (tmp_path / name).mkdir()
+        if file:
+            (tmp_path / name / file).write_text("dear")
+    before = sorted(tmp_path.rglob("*"))
+    code, out, err = call(*(text.replace("{tiny}", str(tiny)) for text in arguments))
+    assert (code, out) == (2, "")
+    lines = [line for line in err.splitlines() if "error:" in line]
+    assert len(lines) == 1 and message in lines[0] and err.strip().endswith(lines[0])
+    assert "Traceback" not in err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_unknown_option_is_a_usage_error(call):
+    code, _, err = call("optimize", "--frobnicate")
+    assert code == 2 and "--frobnicate" in err and "Traceback" not in err
+
+
+def test_starts_quietly_in_a_process_of_its_own(tiny, tmp_path):
+    """TensorFlow's notices stay away, and --verbose brings them back."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TF_CPP")}
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "tf_blockdnn", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+
+    quiet = run("optimize", tiny, tmp_path / "out", "--json")
+    assert json.loads(quiet.stdout)["kept"] == []
+    for noise in ("oneDNN", "cuda", "INFO", "WARNING"):
+        assert noise not in quiet.stderr
+    assert "oneDNN" in run("info", "--verbose").stderr
+
+
+def test_help_and_bad_paths_do_not_wait_for_tensorflow():
+    script = (
+        "import sys; sys.argv[:] = ['tf-blockdnn', 'optimize', 'nowhere', 'out']\n"
+        "from tf_blockdnn.python import cli\n"
+        "try: cli.main()\n"
+        "except SystemExit as end: print(end.code, 'tensorflow' in sys.modules)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert result.stdout.strip() == "2 False"

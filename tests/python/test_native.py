@@ -1,0 +1,58 @@
+"""The library is loaded only where it can be, and says what to do otherwise."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+from tf_blockdnn.python import _native
+
+
+def test_loaded_once():
+    assert _native.library() is _native.library()
+
+
+def test_another_minor_version():
+    with pytest.raises(
+        ImportError, match=r"built for TensorFlow 2\.21.*2\.20\.1 is installed: `pip"
+    ):
+        _native.check_tensorflow("2.20.1", "2.21.0")
+
+
+def test_another_patch_version():
+    _native.check_tensorflow("2.21.9", "2.21.0")
+
+
+def test_missing_library(tmp_path):
+    with pytest.raises(ImportError, match="native library is missing.*build it with `make`"):
+        _native.built_for(tmp_path)
+
+
+def test_wrong_version_is_refused_before_loading(tmp_path):
+    """In a process of its own: the import fails, TensorFlow's loader is never asked."""
+    (tmp_path / "libtf_blockdnn.so").write_bytes(b"not a library")
+    (tmp_path / "_build_info.json").write_text(json.dumps({"tensorflow": "1.15.0"}))
+    program = f"""
+import pathlib
+import tf_blockdnn.python._native as native
+native.built_for.__defaults__ = (pathlib.Path({str(tmp_path)!r}),)
+native.library.cache_clear()
+try:
+    native.library()
+except ImportError as error:
+    print(error)
+"""
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "built for TensorFlow 1.15" in out.stdout, out.stderr
+
+
+def test_info():
+    info = bd.info()
+    assert json.loads(json.dumps(info)) == info
+    assert info["version"] == bd.__version__
+    assert info["tensorflow"] == tf.__version__
+    assert info["isa"] in ("generic", "avx2", "avx512")
+    assert info["threads"] >= 1
