@@ -1,0 +1,54 @@
+// A layer to compute, and the two that compute it.
+#ifndef BENCHMARKS_CC_CONTESTANT_H_
+#define BENCHMARKS_CC_CONTESTANT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmarks/cc/shapes.h"
+#include "cc/base/isa.h"
+#include "cc/base/thread_pool.h"
+#include "cc/core/conv/conv.h"
+
+namespace bd::layers {
+
+// A convolution with bias and ReLU, on plain data.
+struct Problem {
+  Shape shape;
+  std::vector<float> src;      // [n, ih, iw, ic]
+  std::vector<float> weights;  // [kh, kw, ic / groups, oc]
+  std::vector<float> bias;     // [oc]
+  // Contestants go round so many copies of each.
+  int64_t weights_copies = 1, activation_copies = 1;
+};
+
+// Random data; the result's values are of order 1.
+Problem MakeProblem(const Shape& shape);
+
+class Contestant {
+ public:
+  virtual ~Contestant() = default;
+  // What it chose to run.
+  virtual std::string algorithm() const = 0;
+  // Computes the layer once, with the next copies.
+  virtual void Run() = 0;
+  // What the last Run() wrote, as [n, oh, ow, oc].
+  virtual std::vector<float> Result() const = 0;
+};
+
+// `pool` outlives the result. Both throw std::exception where they cannot.
+std::unique_ptr<Contestant> MakeOurs(const Problem& problem, Isa isa, ConvAlgorithm algorithm,
+                                     ThreadPool& pool);
+std::unique_ptr<Contestant> MakeOnednn(const Problem& problem);
+
+// Threads and best ISA of oneDNN; before its first use. Returns its version.
+std::string SetUpOnednn(Isa isa, int threads);
+
+// Largest |a - b|, as a multiple of the root mean square of b.
+double LargestDifference(const std::vector<float>& a, const std::vector<float>& b);
+
+}  // namespace bd::layers
+
+#endif  // BENCHMARKS_CC_CONTESTANT_H_

@@ -1,0 +1,49 @@
+#include "benchmarks/cc/peak_kernel.h"
+
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+// 2 pipes of a latency of 4 need 8 chains, a product and a sum instead of one
+// instruction 14 and more; with two constants these fill 16 registers.
+constexpr int kChains = 14;
+
+// The empty asm makes each value observable in a register: the compiler can
+// neither fold the chain nor move it to memory. x = 0.999 x + 0.001 tends to 1.
+void MultiplyAdd(int64_t iterations) {
+  const Vec a = Set1(0.999f), b = Set1(0.001f);
+  Vec x[kChains];
+#pragma GCC unroll 16
+  for (int j = 0; j < kChains; ++j) x[j] = Set1(1.f + j);
+  for (int64_t i = 0; i < iterations; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kChains; ++j) {
+      x[j] = Fma(x[j], a, b);
+      asm volatile("" : "+v"(x[j]));
+    }
+  }
+}
+
+float Read(const float* src, int64_t floats) {
+  constexpr int kSums = 8;
+  Vec sum[kSums];
+#pragma GCC unroll 8
+  for (int j = 0; j < kSums; ++j) sum[j] = Zero();
+  for (int64_t i = 0; i < floats; i += kSums * kLanes) {
+#pragma GCC unroll 8
+    for (int j = 0; j < kSums; ++j) sum[j] = Add(sum[j], Load(src + i + j * kLanes));
+  }
+  Vec total = Zero();
+#pragma GCC unroll 8
+  for (int j = 0; j < kSums; ++j) total = Add(total, sum[j]);
+  return ReduceAdd(total);
+}
+
+constexpr PeakKernels kKernels = {MultiplyAdd, 2 * kChains* kLanes, Read};
+
+}  // namespace
+
+const PeakKernels& GetPeakKernels() { return kKernels; }
+
+}  // namespace bd::BD_ISA

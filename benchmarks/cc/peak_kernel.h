@@ -1,0 +1,22 @@
+// What a core can do at most, per ISA.
+#ifndef BENCHMARKS_CC_PEAK_KERNEL_H_
+#define BENCHMARKS_CC_PEAK_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/base/kernel_table.h"
+
+namespace bd {
+
+struct PeakKernels {
+  // Multiply-adds on registers alone; an iteration is flops_per_iteration.
+  void (*multiply_add)(int64_t iterations);
+  int64_t flops_per_iteration;
+  // Reads all of src; floats is a multiple of 256. Returns the sum.
+  float (*read)(const float* src, int64_t floats);
+};
+BD_KERNEL_TABLE(PeakKernels)
+
+}  // namespace bd
+
+#endif  // BENCHMARKS_CC_PEAK_KERNEL_H_

@@ -1,0 +1,33 @@
+// The shape files of benchmarks/shapes: a row for each distinct convolution of a network.
+#ifndef BENCHMARKS_CC_SHAPES_H_
+#define BENCHMARKS_CC_SHAPES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace bd::layers {
+
+// Columns as in the files' header line; `count` is how often the network has it.
+struct Shape {
+  std::string name;
+  int64_t n, ic, ih, iw, oc, kh, kw, sh, sw, pad_top, pad_left, pad_bottom, pad_right, groups,
+      count;
+
+  int64_t oh() const { return (ih + pad_top + pad_bottom - kh) / sh + 1; }
+  int64_t ow() const { return (iw + pad_left + pad_right - kw) / sw + 1; }
+  int64_t src_floats() const { return n * ih * iw * ic; }
+  int64_t weights_floats() const { return kh * kw * (ic / groups) * oc; }
+  int64_t dst_floats() const { return n * oh() * ow() * oc; }
+  // Of the definition, taps on padding included, whatever algorithm runs.
+  double flops() const { return 2.0 * n * oh() * ow() * weights_floats(); }
+  // "64x56x56 > 256x28x28 3x3/2 g32"; without "/1" and "g1".
+  std::string ToString() const;
+};
+
+// Throws std::runtime_error that names file and line.
+std::vector<Shape> ReadShapes(const std::string& path);
+
+}  // namespace bd::layers
+
+#endif  // BENCHMARKS_CC_SHAPES_H_

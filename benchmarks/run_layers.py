@@ -1,0 +1,228 @@
+"""Measures every distinct convolution of the networks against oneDNN's, turn by turn.
+
+    python benchmarks/run_layers.py [resnet50 vgg16 …] [--threads 2] [--batch 1] [--isa avx2]
+
+Gets oneDNN (from PyPI into an environment of its own, or from Debian), builds
+benchmarks/cc/conv_layers with Bazel, runs it, prints a table a network and writes a JSON file.
+`.build/bazel-bin/benchmarks/cc/conv_layers --help` says what the options do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+import venv
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+BUILD = ROOT / "build" / "benchmarks"
+SHAPES = HERE / "shapes"
+REQUIREMENTS = HERE / "requirements-onednn.txt"
+PROGRAM = ROOT / ".build" / "bazel-bin" / "benchmarks" / "cc" / "conv_layers"
+
+# A ratio above this is shown in red: slower than the peer beyond the noise.
+SLOWER = 1.03
+
+
+class SetUpError(RuntimeError):
+    """Something that the benchmark needs cannot be had; the message says what to do."""
+
+
+def main() -> int:
+    """Parses the arguments, sets up, measures, prints and writes. Returns the exit code."""
+    options = _parse()
+    console, notes = Console(), Console(stderr=True)
+    try:
+        _build(_onednn(options.onednn, notes), notes)
+        results = _measure(options)
+    except (SetUpError, OSError) as error:
+        notes.print(f"run_layers: {error}", style="red", highlight=False)
+        return 2
+    for result in results:
+        console.print(_table(result))
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(_document(results), indent=2) + "\n")
+    console.print(f"written: {options.output}")
+    return 0
+
+
+def _parse() -> argparse.Namespace:
+    networks = sorted(path.stem for path in SHAPES.glob("*.txt"))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "networks", nargs="*", default=networks, help=f"of {', '.join(networks)}; default: all"
+    )
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--isa", choices=("generic", "avx2", "avx512"), help="caps both")
+    parser.add_argument("--algorithm", choices=("auto", "direct", "winograd"), default="auto")
+    parser.add_argument("--memory", choices=("network", "cold", "hot"), default="network")
+    parser.add_argument("--filter", default="", help="part of a layer's name or shape")
+    parser.add_argument("--rounds", type=int, default=12, help="turns of each")
+    parser.add_argument(
+        "--onednn",
+        choices=("pypi", "debian"),
+        default="pypi",
+        help="pypi falls back to debian; Debian 12 has 2.6, which still knows Winograd",
+    )
+    parser.add_argument("--output", type=pathlib.Path, default=BUILD / "layers.json")
+    options = parser.parse_args()
+    if unknown := [name for name in options.networks if name not in networks]:
+        parser.error(f"{', '.join(unknown)}: not among {', '.join(networks)}")
+    return options
+
+
+def _onednn(wanted: str, notes: Console) -> pathlib.Path | None:
+    """The folder with oneDNN's include/ and lib/; None if it is on the system's paths."""
+    if wanted == "pypi":
+        try:
+            return _onednn_of_pypi(notes)
+        except subprocess.CalledProcessError as error:
+            notes.print(f"{_last_line(error)}; trying Debian's libdnnl-dev", highlight=False)
+    if not pathlib.Path("/usr/include/oneapi/dnnl/dnnl.hpp").exists():
+        install = ["apt-get", "install", "-y", "--no-install-recommends", "libdnnl-dev"]
+        if os.geteuid():
+            install.insert(0, "sudo")
+        notes.print(f"==> {' '.join(install)}")
+        if (
+            not shutil.which(install[0])
+            or subprocess.run(install, stdout=2, check=False).returncode
+        ):
+            raise SetUpError("no oneDNN: neither from PyPI nor as Debian's libdnnl-dev")
+    return None
+
+
+def _onednn_of_pypi(notes: Console) -> pathlib.Path:
+    folder = BUILD / "onednn"
+    done = folder / "requirements-done"
+    if done.exists() and done.read_text() == REQUIREMENTS.read_text():
+        return folder
+    notes.print(f"==> oneDNN from PyPI into {folder}", highlight=False)
+    venv.create(folder, with_pip=True, clear=True)
+    pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
+    command = [*pip, "--no-deps", "-r", REQUIREMENTS]
+    subprocess.run(command, stdout=2, stderr=subprocess.PIPE, text=True, check=True)
+    done.write_text(REQUIREMENTS.read_text())
+    return folder
+
+
+def _last_line(error: subprocess.CalledProcessError) -> str:
+    lines = (error.stderr or "").strip().splitlines()
+    return lines[-1] if lines else str(error)
+
+
+def _build(onednn: pathlib.Path | None, notes: Console) -> None:
+    environ = os.environ | {"PYTHON_BIN_PATH": sys.executable}
+    environ.pop("ONEDNN_ROOT", None)
+    if onednn:
+        environ["ONEDNN_ROOT"] = str(onednn)
+    notes.print("==> bazel build //benchmarks/cc:conv_layers")
+    command = [ROOT / "build_tools" / "bazel", "build", "//benchmarks/cc:conv_layers"]
+    if subprocess.run(command, env=environ, stdout=2, check=False).returncode:
+        raise SetUpError("the build failed; what Bazel said is above")
+
+
+def _measure(options: argparse.Namespace) -> list[dict]:
+    """A dict a network: {"run", "layers", "total"}, the objects that conv_layers prints."""
+    files = [SHAPES / f"{name}.txt" for name in options.networks]
+    command = [PROGRAM, "--json", "--filter", options.filter, *files]
+    for name in ("threads", "batch", "isa", "algorithm", "memory", "rounds"):
+        if value := getattr(options, name):
+            command += [f"--{name}", str(value)]
+    rows = {path.stem: _count_rows(path) for path in files}
+    results: list[dict] = []
+    with (
+        Progress(console=Console(stderr=True)) as progress,
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
+    ):
+        task = progress.add_task("layers", total=sum(rows.values()))
+        before = 0
+        for line in process.stdout:
+            message = json.loads(line)
+            kind = message.pop("kind")
+            if kind == "run":
+                network = pathlib.Path(message["shapes"]).stem
+                results.append({"run": message | {"shapes": network}, "layers": []})
+            elif kind == "layer":
+                results[-1]["layers"].append(message)
+                progress.update(task, advance=1, description=f"{network} {message['name']}")
+            else:
+                results[-1]["total"] = message
+                before += rows[network]
+                progress.update(task, completed=before)
+        progress.update(task, completed=sum(rows.values()))
+    if process.returncode:
+        raise SetUpError("conv_layers failed")
+    return results
+
+
+def _count_rows(path: pathlib.Path) -> int:
+    return sum(not line.startswith("#") for line in path.read_text().splitlines())
+
+
+def _table(result: dict) -> Table:
+    run, total = result["run"], result["total"]
+    table = Table(
+        title=f"{run['shapes']}, threads {run['threads']}, {run['isa']}: microseconds, min (median)",
+        caption=f"oneDNN {run['onednn']}; memory: {run['memory']}; multiply-add peak "
+        f"{run['fma_peak_gflops']:.0f} GFLOP/s, reads {run['read_gb_per_s']:.0f} GB/s",
+        show_footer=True,
+    )
+    table.add_column("layer", "total", overflow="fold")
+    table.add_column("shape")
+    table.add_column("count", str(total["count"]), justify="right")
+    table.add_column("algorithm")
+    table.add_column("tf_blockdnn", _times(total["ours"]), justify="right")
+    table.add_column("oneDNN's", overflow="fold")
+    table.add_column("oneDNN", _times(total["onednn"]), justify="right")
+    table.add_column("ratio", _ratio(total), justify="right")
+    table.add_column("GFLOP/s", f"{total['gflops']:.0f}", justify="right")
+    table.add_column("of peak", f"{total['percent_of_peak']:.0f} %", justify="right")
+    for layer in result["layers"]:
+        table.add_row(
+            layer["name"],
+            layer["shape"],
+            str(layer["count"]),
+            layer["ours"]["algorithm"],
+            _times(layer["ours"]),
+            layer["onednn"]["algorithm"],
+            _times(layer["onednn"]),
+            _ratio(layer),
+            f"{layer['gflops']:.0f}",
+            f"{layer['percent_of_peak']:.0f} %",
+        )
+    return table
+
+
+def _times(entry: dict) -> str:
+    digits = 1 if entry["min_us"] < 1000 else 0
+    return f"{entry['min_us']:.{digits}f} ({entry['median_us']:.{digits}f})"
+
+
+def _ratio(entry: dict) -> str:
+    ratio = entry["ours"]["min_us"] / entry["onednn"]["min_us"]
+    return f"[red]{ratio:.2f}[/]" if ratio > SLOWER else f"{ratio:.2f}"
+
+
+def _document(results: list[dict]) -> dict:
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "system": platform.platform(),
+        "command": " ".join(["python", *sys.argv]),
+        "results": results,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
