@@ -23,7 +23,7 @@ buildifier := $(venv)/buildifier-done
 built := .build/library-done
 installed := $(venv)/installed-done
 
-.PHONY: help demo test build bench format check-format clean distclean
+.PHONY: help demo test build bench bench-layers format check-format clean distclean
 
 help: ## lists the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -37,8 +37,11 @@ test: $(installed) $(dev_required) $(buildifier) ## runs all tests and format ch
 build: $(installed) ## builds the library and installs the package into .venv
 	@echo "$(library) is up to date"
 
-bench: $(installed) $(dev_required) ## runs the benchmarks
-	@build_tools/bench.sh
+bench: $(installed) ## measures whole networks against their peers
+	@$(python) benchmarks/run_models.py
+
+bench-layers: $(installed) ## measures each convolution against oneDNN's
+	@$(python) benchmarks/run_layers.py
 
 format: $(dev_required) $(buildifier) ## formats all sources
 	@build_tools/format.sh fix

@@ -4,7 +4,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from setuptools import Command, Distribution, find_packages, setup
+from setuptools import Command, Distribution, find_namespace_packages, find_packages, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build import build
 
@@ -67,12 +67,14 @@ class NativeDistribution(Distribution):
         return True
 
 
+python_folders = find_namespace_packages("python", exclude=["__pycache__", "*.__pycache__"])
+
 setup(
     version=version(),
     packages=[
         *find_packages(include=["tf_blockdnn", "tf_blockdnn.*"]),
         "tf_blockdnn.python",
-        *(f"tf_blockdnn.python.{package}" for package in find_packages("python")),
+        *(f"tf_blockdnn.python.{folder}" for folder in python_folders),
     ],
     package_dir={"tf_blockdnn": "tf_blockdnn", "tf_blockdnn.python": "python"},
     include_package_data=False,

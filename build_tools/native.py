@@ -1,7 +1,7 @@
 """Builds libtf_blockdnn.so with Bazel and puts it where the package loads it from.
 
-    python build_tools/native.py             builds into tf_blockdnn/_native/
-    python build_tools/native.py --stamp     identifies this Python's TensorFlow
+Run by itself, it builds into the checkout's tf_blockdnn/_native/; with --stamp it prints what
+identifies this Python's TensorFlow. setup.py builds into the wheel.
 """
 
 import argparse
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path("tf_blockdnn", "_native")
 TENSORFLOW_REQUIREMENT = "tensorflow==2.21.*"
 
-_TARGETS = ("libtf_blockdnn.so", "tensorflow_version.txt")
+_TARGETS = ("libtf_blockdnn.so", "_build_info.json")
 _PRINT_VERSION = (
     "from importlib.metadata import packages_distributions as found, version;"
     "print(version(found()['tensorflow'][0]))"
@@ -53,7 +53,7 @@ def tensorflow() -> tuple[str, dict[str, str]]:
 
 
 def build(folder: Path) -> list[Path]:
-    """Builds the library and tensorflow_version.txt into `folder`; returns their paths.
+    """Builds the library and its _build_info.json into `folder`; returns their paths.
 
     A file that did not change is left alone, one that did is replaced at once: a process that
     has the old library open keeps it.
@@ -61,7 +61,7 @@ def build(folder: Path) -> list[Path]:
     _, environ = tensorflow()
     environ["PYTHON_BIN_PATH"] = sys.executable
     bazel = ROOT / "build_tools" / "bazel"
-    labels = ["//cc:libtf_blockdnn.so", "//cc:tensorflow_version"]
+    labels = ["//cc:libtf_blockdnn.so", "//cc:build_info"]
     subprocess.run([bazel, "build", *labels], env=environ, check=True)
 
     folder.mkdir(parents=True, exist_ok=True)

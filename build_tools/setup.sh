@@ -36,7 +36,7 @@ apt_progress() {
 
 install_packages() {
   [ $# -gt 0 ] || return 0
-  command -v apt-get >/dev/null || fail "needs g++, GoogleTest, Google Benchmark and Bazel; on Debian: $*"
+  command -v apt-get >/dev/null || fail "needs g++, GoogleTest and Bazel; on Debian: $*"
   [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null ||
     fail "as root, run: apt-get install -y --no-install-recommends $*"
   say "Debian packages: $*"

@@ -18,7 +18,7 @@ stage() {
 cpp_tests() { build_tools/bazel test --build_tests_only //...; }
 
 stage "C++ tests" cpp_tests
-stage "Python tests" .venv/bin/python -m pytest
+stage "Python tests" .venv/bin/python -m pytest -q --maxfail=20
 stage "Format" build_tools/format.sh check
 
 printf '\n%s' "$summary"

@@ -1,0 +1,9 @@
+"""The ops, one function each: `bd.ops.conv(...)`."""
+
+from .python.ops.concat import concat
+from .python.ops.conv import conv
+from .python.ops.eltwise import eltwise
+from .python.ops.pool import global_pool, pool
+from .python.ops.reorder import reorder
+
+__all__ = ["concat", "conv", "eltwise", "global_pool", "pool", "reorder"]
