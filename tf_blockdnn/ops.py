@@ -3,7 +3,8 @@
 from .python.ops.concat import concat
 from .python.ops.conv import conv
 from .python.ops.eltwise import eltwise
+from .python.ops.inner_product import inner_product
 from .python.ops.pool import global_pool, pool
 from .python.ops.reorder import reorder
 
-__all__ = ["concat", "conv", "eltwise", "global_pool", "pool", "reorder"]
+__all__ = ["concat", "conv", "eltwise", "global_pool", "inner_product", "pool", "reorder"]

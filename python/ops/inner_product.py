@@ -1,0 +1,60 @@
+"""Inner product with post-ops."""
+
+import tensorflow as tf
+
+from .._native import library
+
+
+def inner_product(
+    src,
+    weights,
+    *,
+    post_ops="",
+    args=(),
+    weights_shape=None,
+    weights_offset: int = 0,
+    constant_weights: bool = False,
+    name=None,
+):
+    """src @ weights, then a chain of post-ops before the result is stored.
+
+    Args:
+      src: float32, [.., ic]; any rank of 1 and more.
+      weights: float32, [ic, oc]. Any other shape will do with `weights_shape`:
+        elements [weights_offset, weights_offset + ic * oc) are read, in memory order.
+      post_ops: `PostOps`, or its text: entries joined by ";", for example
+        "binary(add,channel,#0);eltwise(relu)".
+      args: float32 operands that the chain calls #0, #1, ... A channel operand has
+        oc elements; a tensor operand and the operand of sum have the result's shape.
+      weights_shape: [ic, oc]; default: the shape of weights.
+      weights_offset: elements.
+      constant_weights: weights never change, so that their packed form may be kept
+        from the first call on.
+      name: of the op.
+
+    Returns:
+      float32, [.., oc].
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: inner product and post-ops (eltwise, sum, binary) of oneDNN.
+    """
+    weights = tf.convert_to_tensor(weights)
+    if weights_shape is None:
+        if weights.shape.rank != 2 or not weights.shape.is_fully_defined():
+            raise ValueError(
+                f"weights of shape {weights.shape} are not [ic, oc]; give weights_shape=[ic, oc]"
+            )
+        weights_shape = weights.shape.as_list()
+    return library().blockdnn_inner_product(
+        src,
+        weights,
+        list(args),
+        weights_shape=list(weights_shape),
+        weights_offset=weights_offset,
+        post_ops=str(post_ops),
+        constant_weights=constant_weights,
+        name=name,
+    )

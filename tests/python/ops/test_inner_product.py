@@ -1,0 +1,77 @@
+"""Inner product against tf.matmul; integers, so with zero tolerance."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+pytestmark = pytest.mark.each_isa
+
+
+@pytest.mark.parametrize("rows", [1, 2, 13, 14, 15, 100])
+@pytest.mark.parametrize("ic,oc", [(1, 1), (7, 5), (64, 16), (100, 33), (513, 200)])
+def test_equals_matmul(integers, rows, ic, oc):
+    x, w = integers(rows, ic), integers(ic, oc)
+    np.testing.assert_array_equal(bd.ops.inner_product(x, w), tf.matmul(x, w))
+
+
+@pytest.mark.parametrize("shape", [(20,), (3, 20), (2, 3, 20), (2, 1, 3, 20), (0, 20), (2, 0, 20)])
+def test_any_rank_and_no_rows(integers, shape):
+    x, w = integers(*shape), integers(20, 24)
+    result = bd.ops.inner_product(x, w)
+    np.testing.assert_array_equal(result, np.matmul(x, w))
+    assert result.shape == (*shape[:-1], 24)
+
+
+def test_chain(integers):
+    x, w, bias = integers(5, 20), integers(20, 24), integers(24)
+    old, other = integers(5, 24), integers(5, 24)
+    result = bd.ops.inner_product(
+        x,
+        w,
+        post_ops="binary(add,channel,#0);sum(#1,scale=2);eltwise(relu);binary(sub,tensor,#2)",
+        args=[bias, old, other],
+    )
+    np.testing.assert_array_equal(result, np.maximum(x @ w + bias + 2 * old, 0) - other)
+
+
+def test_part_of_a_flat_vector(integers):
+    x, w = integers(3, 20), integers(20, 24)
+    vector = np.concatenate([np.full(7, np.nan, np.float32), w.ravel()])
+    result = bd.ops.inner_product(x, vector, weights_shape=[20, 24], weights_offset=7)
+    np.testing.assert_array_equal(result, x @ w)
+
+
+def test_weights_may_change_between_calls(integers):
+    x, w = integers(3, 20), tf.Variable(integers(20, 24))
+    function = tf.function(lambda x: bd.ops.inner_product(x, w, weights_shape=[20, 24]))
+    for _ in range(4):
+        np.testing.assert_array_equal(function(x), tf.matmul(x, w))
+    w.assign(integers(20, 24))
+    np.testing.assert_array_equal(function(x), tf.matmul(x, w))
+
+
+@pytest.mark.parametrize(
+    "change,message",
+    [
+        ({"src": np.zeros((3, 19), np.float32)}, r"src must be \[.., 20\]"),
+        ({"weights_shape": [20]}, "weights_shape must be"),
+        ({"weights_shape": [20, 25]}, "weights have 480 elements"),
+        ({"weights_offset": 1}, "weights have 480 elements"),
+        ({"post_ops": "sum(#0)"}, "the op has 0 args"),
+        (
+            {"post_ops": "binary(mul,sample_channel,#0)", "args": [np.zeros((3, 24), np.float32)]},
+            "no samples apart",
+        ),
+        (
+            {"post_ops": "binary(mul,tensor,#0)", "args": [np.zeros((3, 23), np.float32)]},
+            "shape and layout of dst",
+        ),
+    ],
+)
+def test_errors_name_the_thing(change, message):
+    arguments = {"src": np.zeros((3, 20), np.float32), "weights": np.zeros((20, 24), np.float32)}
+    arguments.update(change)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        bd.ops.inner_product(arguments.pop("src"), arguments.pop("weights"), **arguments)
