@@ -56,15 +56,8 @@ def convolutions(model) -> Iterator[tuple[str, Shape]]:
             continue
         if layer.dilation_rate != (1, 1):
             raise ValueError(f"{layer.name}: dilation_rate {layer.dilation_rate}")
-        source, pads = _source(layer.input)
+        source, pads = _source(layer)
         _, ih, iw, ic = source.shape
-        if layer.padding == "same":
-            pads = [
-                _same(size, kernel, stride)
-                for size, kernel, stride in zip(
-                    (ih, iw), layer.kernel_size, layer.strides, strict=True
-                )
-            ]
         (top, bottom), (left, right) = pads
         depthwise = isinstance(layer, keras.layers.DepthwiseConv2D)
         yield (
@@ -79,14 +72,18 @@ def convolutions(model) -> Iterator[tuple[str, Shape]]:
         )
 
 
-def _source(tensor):
-    """What a layer reads before explicit padding, and that padding."""
+def _source(layer):
+    """The tensor a convolution reads once explicit padding is its own, and its padding."""
     import keras
 
+    tensor = layer.input
+    if layer.padding == "same":
+        sizes = zip(tensor.shape[1:3], layer.kernel_size, layer.strides, strict=True)
+        return tensor, [_same(*size) for size in sizes]
     producer = tensor._keras_history.operation
     if isinstance(producer, keras.layers.ZeroPadding2D):
         return producer.input, producer.padding
-    return tensor, ((0, 0), (0, 0))
+    return tensor, [(0, 0), (0, 0)]
 
 
 def _same(size: int, kernel: int, stride: int) -> tuple[int, int]:

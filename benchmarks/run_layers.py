@@ -18,6 +18,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import time
 import venv
 
 from rich.console import Console
@@ -33,6 +34,9 @@ PROGRAM = ROOT / ".build" / "bazel-bin" / "benchmarks" / "cc" / "conv_layers"
 
 # A ratio above this is shown in red: slower than the peer beyond the noise.
 SLOWER = 1.03
+# Cores that others may use meanwhile.
+NOISY = 0.1
+FULL_WIDTH = 180
 
 
 class SetUpError(RuntimeError):
@@ -42,17 +46,23 @@ class SetUpError(RuntimeError):
 def main() -> int:
     """Parses the arguments, sets up, measures, prints and writes. Returns the exit code."""
     options = _parse()
-    console, notes = Console(), Console(stderr=True)
+    # A file or a pipe has no width of its own: nothing is folded.
+    console = Console(width=None if sys.stdout.isatty() else FULL_WIDTH)
+    notes = Console(stderr=True)
     try:
         _build(_onednn(options.onednn, notes), notes)
+        busy = _BusyElsewhere()
         results = _measure(options)
+        others = busy.cores()
     except (SetUpError, OSError) as error:
         notes.print(f"run_layers: {error}", style="red", highlight=False)
         return 2
     for result in results:
         console.print(_table(result))
+    if others > NOISY:
+        notes.print(f"Other processes kept {others:.1f} cores busy: measure again.", style="red")
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(_document(results), indent=2) + "\n")
+    options.output.write_text(json.dumps(_document(results, others), indent=2) + "\n")
     console.print(f"written: {options.output}")
     return 0
 
@@ -69,7 +79,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--algorithm", choices=("auto", "direct", "winograd"), default="auto")
     parser.add_argument("--memory", choices=("network", "cold", "hot"), default="network")
     parser.add_argument("--filter", default="", help="part of a layer's name or shape")
-    parser.add_argument("--rounds", type=int, default=12, help="turns of each")
+    parser.add_argument("--rounds", type=int, default=10, help="turns of each")
     parser.add_argument(
         "--onednn",
         choices=("pypi", "debian"),
@@ -83,24 +93,23 @@ def _parse() -> argparse.Namespace:
     return options
 
 
-def _onednn(wanted: str, notes: Console) -> pathlib.Path | None:
-    """The folder with oneDNN's include/ and lib/; None if it is on the system's paths."""
+def _onednn(wanted: str, notes: Console) -> pathlib.Path:
+    """The folder with oneDNN's include/ and lib/."""
     if wanted == "pypi":
         try:
             return _onednn_of_pypi(notes)
         except subprocess.CalledProcessError as error:
             notes.print(f"{_last_line(error)}; trying Debian's libdnnl-dev", highlight=False)
-    if not pathlib.Path("/usr/include/oneapi/dnnl/dnnl.hpp").exists():
+    system = pathlib.Path("/usr")
+    if not (system / "include" / "oneapi" / "dnnl" / "dnnl.hpp").exists():
         install = ["apt-get", "install", "-y", "--no-install-recommends", "libdnnl-dev"]
         if os.geteuid():
             install.insert(0, "sudo")
         notes.print(f"==> {' '.join(install)}")
-        if (
-            not shutil.which(install[0])
-            or subprocess.run(install, stdout=2, check=False).returncode
-        ):
+        can_install = shutil.which(install[0]) is not None
+        if not can_install or subprocess.run(install, stdout=2, check=False).returncode:
             raise SetUpError("no oneDNN: neither from PyPI nor as Debian's libdnnl-dev")
-    return None
+    return system
 
 
 def _onednn_of_pypi(notes: Console) -> pathlib.Path:
@@ -122,11 +131,8 @@ def _last_line(error: subprocess.CalledProcessError) -> str:
     return lines[-1] if lines else str(error)
 
 
-def _build(onednn: pathlib.Path | None, notes: Console) -> None:
-    environ = os.environ | {"PYTHON_BIN_PATH": sys.executable}
-    environ.pop("ONEDNN_ROOT", None)
-    if onednn:
-        environ["ONEDNN_ROOT"] = str(onednn)
+def _build(onednn: pathlib.Path, notes: Console) -> None:
+    environ = os.environ | {"PYTHON_BIN_PATH": sys.executable, "ONEDNN_ROOT": str(onednn)}
     notes.print("==> bazel build //benchmarks/cc:conv_layers")
     command = [ROOT / "build_tools" / "bazel", "build", "//benchmarks/cc:conv_layers"]
     if subprocess.run(command, env=environ, stdout=2, check=False).returncode:
@@ -167,14 +173,34 @@ def _measure(options: argparse.Namespace) -> list[dict]:
     return results
 
 
+class _BusyElsewhere:
+    """What all processes but this one and its children use, from its creation on."""
+
+    def __init__(self):
+        self._start = time.monotonic()
+        self._before = self._seconds()
+
+    def cores(self) -> float:
+        """Processor seconds of the others a second."""
+        return max(0.0, (self._seconds() - self._before) / (time.monotonic() - self._start))
+
+    @staticmethod
+    def _seconds() -> float:
+        # proc(5): user, nice, system, idle, iowait, irq, softirq, steal.
+        cpu = [int(cell) for cell in pathlib.Path("/proc/stat").read_text().split()[1:9]]
+        everyone = (sum(cpu) - cpu[3] - cpu[4]) / os.sysconf("SC_CLK_TCK")
+        return everyone - sum(os.times()[:4])
+
+
 def _count_rows(path: pathlib.Path) -> int:
     return sum(not line.startswith("#") for line in path.read_text().splitlines())
 
 
 def _table(result: dict) -> Table:
     run, total = result["run"], result["total"]
+    place = f"{run['shapes']}, threads {run['threads']}, {run['isa']}"
     table = Table(
-        title=f"{run['shapes']}, threads {run['threads']}, {run['isa']}: microseconds, min (median)",
+        title=f"{place}: microseconds, min (median)",
         caption=f"oneDNN {run['onednn']}; memory: {run['memory']}; multiply-add peak "
         f"{run['fma_peak_gflops']:.0f} GFLOP/s, reads {run['read_gb_per_s']:.0f} GB/s",
         show_footer=True,
@@ -215,11 +241,12 @@ def _ratio(entry: dict) -> str:
     return f"[red]{ratio:.2f}[/]" if ratio > SLOWER else f"{ratio:.2f}"
 
 
-def _document(results: list[dict]) -> dict:
+def _document(results: list[dict], others: float) -> dict:
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "system": platform.platform(),
         "command": " ".join(["python", *sys.argv]),
+        "cores_busy_elsewhere": round(others, 2),
         "results": results,
     }
 

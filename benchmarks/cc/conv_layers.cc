@@ -40,7 +40,7 @@ and on oneDNN's, turn by turn in this process on as many threads.
                             activations after as many as all L2 caches hold
                    cold     both after twice the L3 cache
                    hot      at once
-  --rounds N       turns of each, default 12
+  --rounds N       turns of each, default 10
   --json           an object a line instead of a table
 )";
 

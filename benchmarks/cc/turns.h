@@ -17,11 +17,13 @@ struct Timing {
 // The contestants take turns of `turn_us` of timed calls (two at least), and
 // start in changing order. Each keeps threads that go on spinning after a call,
 // which would take a core from the other: so a turn begins once all threads of
-// the process but this one sleep, and its first `warm_us` are not counted.
+// the process but this one sleep, and its first `warm_us` are not counted. Both
+// times exceed what a scheduler takes to give a woken thread a core that is
+// shared with another process, 3 to 4 ms.
 struct TurnOptions {
-  int rounds = 12;
-  double turn_us = 3000;
-  double warm_us = 500;
+  int rounds = 10;
+  double turn_us = 8000;
+  double warm_us = 4000;
 };
 
 // Throws std::runtime_error where threads do not go to sleep.
