@@ -1,6 +1,7 @@
 """The part of the packaging that pyproject.toml cannot say: the library is built by Bazel."""
 
 import runpy
+import shutil
 import sys
 from pathlib import Path
 
@@ -53,6 +54,15 @@ class build_native(Command):
 
 class BuildWithNative(build):
     sub_commands = [*build.sub_commands, ("build_native", None)]
+
+    def initialize_options(self):
+        super().initialize_options()
+        self.build_base = str(ROOT / ".build" / "setuptools")
+
+    def run(self):
+        # What an earlier build left, and the sources no longer have, stays out of the wheel.
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
 
 
 class PlatformWheel(bdist_wheel):

@@ -23,6 +23,8 @@ class Network:
       argument: what that function takes besides the folder.
       input_name: of the signature's one input, float32 [batch, height, width, 3].
       size: height and width it is measured at.
+      spread: standard deviation of the input; a network that scales pixels down wants theirs.
+      batches: those it is measured at; None: any.
     """
 
     title: str
@@ -30,11 +32,14 @@ class Network:
     argument: str
     input_name: str
     size: tuple[int, int]
+    spread: float = 1
+    batches: tuple[int, ...] | None = None
 
     def example(self, batch: int) -> dict[str, np.ndarray]:
-        """{input name: standard normal float32 [batch, H, W, 3]}, the same in every process."""
+        """{input name: normal float32 [batch, H, W, 3]}, the same in every process."""
         random = np.random.default_rng(0)
-        return {self.input_name: random.standard_normal((batch, *self.size, 3), np.float32)}
+        noise = random.standard_normal((batch, *self.size, 3), np.float32)
+        return {self.input_name: noise * np.float32(self.spread)}
 
     def save(self, folder: str) -> None:
         """Writes the SavedModel, signature `serving_default`; weights are the same every time."""
@@ -42,9 +47,16 @@ class Network:
         writer(folder, self.argument)
 
 
+def _application(title: str, name: str, size: int = 224, spread: float = 1) -> Network:
+    return Network(title, "applications", name, "image", (size, size), spread)
+
+
 ZOO = {
-    "resnet50": Network("ResNet-50", "applications", "ResNet50", "image", (224, 224)),
-    "vgg16": Network("VGG-16", "applications", "VGG16", "image", (224, 224)),
-    "mobilenetv2": Network("MobileNetV2", "applications", "MobileNetV2", "image", (224, 224)),
-    "hed": Network("HED", "hed", "", "image", (512, 512)),
+    "resnet50": _application("ResNet-50", "ResNet50"),
+    "vgg16": _application("VGG-16", "VGG16"),
+    "mobilenetv2": _application("MobileNetV2", "MobileNetV2"),
+    "efficientnetb0": _application("EfficientNetB0", "EfficientNetB0", spread=255),
+    "inceptionv3": _application("InceptionV3", "InceptionV3", 299),
+    "densenet121": _application("DenseNet121", "DenseNet121"),
+    "hed": Network("HED", "hed", "", "image", (512, 512), batches=(1,)),
 }

@@ -19,7 +19,8 @@ def build(name: str) -> keras.Model:
     for layer in model.layers:
         if isinstance(layer, keras.layers.BatchNormalization):
             channels = layer.moving_mean.shape
-            layer.gamma.assign(random.uniform(0.8, 1.2, channels))
+            if layer.scale:
+                layer.gamma.assign(random.uniform(0.8, 1.2, channels))
             layer.beta.assign(random.normal(0, 0.1, channels))
             layer.moving_mean.assign(random.normal(0, 0.1, channels))
             layer.moving_variance.assign(random.uniform(0.5, 1.5, channels))

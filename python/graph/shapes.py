@@ -80,6 +80,12 @@ class Shapes:
         shape = self.shape(ref)
         return shape[3] if shape and len(shape) == 4 and isinstance(shape[3], int) else None
 
+    def features(self, ref: Ref) -> int | None:
+        """The last size of a tensor [N, C] or [N, H, W, C], where it is a known number."""
+        shape = self.shape(ref)
+        known = shape and len(shape) in (2, 4) and isinstance(shape[-1], int)
+        return shape[-1] if known else None
+
     def elements(self, ref: Ref, nominal: int = 64) -> int:
         """About how many elements a tensor has, unknown sizes taken as `nominal`."""
         return math.prod(estimate(size, nominal) for size in self.shape(ref) or ())

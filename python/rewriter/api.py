@@ -8,7 +8,7 @@ from tensorflow.python.eager import def_function
 from tensorflow.python.eager.polymorphic_function import concrete_function
 
 from .optimized import OptimizedFunction, OptimizedModel
-from .pipeline import optimize_concrete
+from .pipeline import Bundles, optimize_concrete
 
 
 def optimize(
@@ -54,6 +54,7 @@ def optimize(
             f"cannot optimise a {type(target).__name__}: give a keras.Model, a tf.function, a "
             "ConcreteFunction, or a loaded SavedModel that has signatures"
         )
+    options["bundles"] = Bundles()
     return OptimizedModel(
         {
             name: OptimizedFunction(optimize_concrete(concrete, **options))

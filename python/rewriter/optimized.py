@@ -87,7 +87,8 @@ class OptimizedModel:
     def save(self, folder: str | os.PathLike) -> None:
         """Writes a SavedModel with the same signatures; load it after `import tf_blockdnn`."""
         module = tf.Module()
-        module.captured = [list(f.trackables) for f in self.signatures.values()]
+        owners = {id(t): t for f in self.signatures.values() for t in f.trackables}
+        module.captured = list(owners.values())
         functions = {name: f.concrete for name, f in self.signatures.items()}
         tf.saved_model.save(module, os.fspath(folder), signatures=functions)
 

@@ -7,6 +7,7 @@ Every pass may skip; the graph stays right. Weights are a snapshot: a later assi
 to the original's variables does not reach the rewritten function.
 """
 
+import hashlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ from .passes.fold_batch_norm import fold_batch_norm
 from .passes.followers import Followers
 from .passes.fuse_post_ops import fuse_post_ops
 from .passes.gain import losing_convolutions
-from .passes.lift import lift_convolutions
+from .passes.lift import lift_convolutions, lift_inner_products
 from .passes.place_reorders import place_reorders
 from .passes.rebuild import rebuild
 from .plan import Reorder
@@ -50,10 +51,24 @@ class Rewritten(NamedTuple):
     report: Report
 
 
+class Bundles:
+    """The bundles made so far, so that functions with the same weights share one variable."""
+
+    def __init__(self):
+        self._variables: dict[bytes, tf.Variable] = {}
+
+    def variable(self, values) -> tf.Variable:
+        key = hashlib.blake2b(values).digest()
+        if key not in self._variables:
+            self._variables[key] = tf.Variable(values, trainable=False, name=_BUNDLE)
+        return self._variables[key]
+
+
 def optimize_concrete(
     concrete,
     *,
     roots: Sequence = (),
+    bundles: Bundles | None = None,
     algorithm: str = "auto",
     verify_by: str = "structure",
     tolerance: float = 1e-4,
@@ -63,6 +78,7 @@ def optimize_concrete(
     Args:
         concrete: the function; it is not changed.
         roots: objects under which to look for the owners of captured tables.
+        bundles: pass the same one for all functions of a model.
         algorithm: "auto" or "direct", for every convolution.
         verify_by: "structure" checks the graph; "numbers" also runs both functions on
             a random input and compares.
@@ -85,7 +101,7 @@ def optimize_concrete(
     captured.graph.view.prune()
     captures, bundle = dict(captured.captures), []
     if values is not None:
-        bundle = [tf.Variable(values, trainable=False, name=_BUNDLE)]
+        bundle = [(bundles or Bundles()).variable(values)]
         captures[resource] = bundle[0].handle
     verify.check_graph(captured.graph.view)
     result = rebuild(captured, captures)
@@ -124,6 +140,7 @@ def rewrite(
     graph = captured.graph
     constant_shapes(graph)
     lift_convolutions(graph, report, algorithm=algorithm, keep=keep or {})
+    lift_inner_products(graph, report)
     followers = Followers(graph)
     fold_batch_norm(graph, followers)
     fuse_post_ops(graph, followers)

@@ -10,9 +10,29 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-NHWC, BLOCKED = "nhwc", "nChw16c"
-BLOCK = 16
-MAX_STEPS = 32
+from ..layout import BLOCK, NHWC
+from ..layout import NCHW16C as BLOCKED
+
+__all__ = [
+    "BLOCK",
+    "BLOCKED",
+    "MAX_STEPS",
+    "NHWC",
+    "Concat",
+    "Conv",
+    "Eltwise",
+    "GlobalPool",
+    "InnerProduct",
+    "Pool",
+    "Primitive",
+    "Reorder",
+    "Step",
+    "binary",
+    "eltwise",
+    "sum_of",
+]
+
+MAX_STEPS = 32  # entries that a post-op chain may have
 
 Layout = Literal["nhwc", "nChw16c", "nc"]
 
@@ -68,6 +88,7 @@ class Primitive:
     channels: int
     steps: tuple[Step, ...] = ()
     takes_steps: ClassVar[bool] = False
+    own_inputs: ClassVar[int] = 1  # those before the tensors that steps name
 
     @property
     def dst_layout(self) -> Layout:
@@ -146,6 +167,29 @@ class Conv(Primitive):
             out[...] = self.weights
         else:
             np.multiply(self.weights, self.scale, out=out, dtype=np.float64, casting="same_kind")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InnerProduct(Primitive):
+    """src [.., in_channels] @ weights, then the steps; inputs[1] is the weights themselves.
+
+    They stay where they are: a large matrix is not copied, and follows its variable.
+    """
+
+    op: ClassVar[str] = "BlockdnnInnerProduct"
+    takes_steps: ClassVar[bool] = True
+    own_inputs: ClassVar[int] = 2
+    in_channels: int
+
+    @property
+    def dst_layout(self) -> Layout:
+        return NHWC
+
+    def src_layout_of(self, index: int) -> Layout:
+        return NHWC
+
+    def _kind(self) -> str:
+        return f"{self.in_channels}->{self.channels}"
 
 
 @dataclass(frozen=True, kw_only=True)

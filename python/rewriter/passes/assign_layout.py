@@ -60,7 +60,7 @@ class LayoutState:
                 return conv.channels >= BLOCK
             return conv.in_channels >= BLOCK or conv.groups > 1
         if node.payload is not None:
-            return True
+            return node.payload.src_layout_of(index) == BLOCKED
         root = self.followers.root_of(node.name)
         if root is not None:
             return self.wants_blocked(Ref(root))

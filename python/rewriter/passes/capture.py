@@ -167,12 +167,16 @@ def _disarm_variable_shapes(graph_def: graph_pb2.GraphDef) -> None:
         node.attr.pop("_output_shapes", None)
 
 
-def import_flat(graph: func_graph.FuncGraph, graph_def, inputs, captures, fetches=()):
+def import_flat(graph: func_graph.FuncGraph, graph_def, inputs, captures, fetches=(), targets=()):
     """Imports a flat graph into `graph`, whose placeholders give way to real tensors.
 
     Args:
         inputs: placeholder name -> tensor of `graph`.
         captures: placeholder name -> tensor outside, captured when it is used.
+        fetches: tensor names.
+        targets: node names.
+
+    Returns: the tensors of `fetches`, the operations of `targets`.
     """
     used = {text.split(":")[0] for node in graph_def.node for text in node.input}
     body = graph_pb2.GraphDef(versions=graph_def.versions, library=graph_def.library)
@@ -183,12 +187,10 @@ def import_flat(graph: func_graph.FuncGraph, graph_def, inputs, captures, fetche
         for name, tensor in mapped.items()
         if name in used or f"{name}:0" in fetches
     }
-    renamed = [ref for ref in fetches if ref not in input_map]
-    imported = importer.import_graph_def(
-        body, input_map=input_map, return_elements=renamed, name=""
-    )
-    tensors = dict(zip(renamed, imported or (), strict=True))
-    return [tensors[ref] if ref in tensors else input_map[ref] for ref in fetches]
+    wanted = [name for name in fetches if name not in input_map] + list(targets)
+    imported = importer.import_graph_def(body, input_map=input_map, return_elements=wanted, name="")
+    found = input_map | dict(zip(wanted, imported or (), strict=True))
+    return [found[name] for name in fetches], [found[name] for name in targets]
 
 
 def static_shapes(graph_def, inputs, captures) -> dict[str, list]:

@@ -10,7 +10,7 @@ import numpy as np
 from tensorflow.core.framework import attr_value_pb2, node_def_pb2, types_pb2
 
 from ...graph import Node, Ref
-from ..plan import Concat, Conv, Eltwise, GlobalPool, Pool, Reorder, binary
+from ..plan import Concat, Conv, Eltwise, GlobalPool, InnerProduct, Pool, Reorder, binary
 from .capture import Capture
 
 _ALIGN = 16  # floats: every part starts on a cache line
@@ -72,9 +72,10 @@ def _write(view, node: Node, bundle: Bundle, read: Ref) -> None:
             steps = (binary("add", "channel", payload.shift), *steps)
         inputs.insert(1, read)
     if payload.takes_steps:
-        text, args = _chain(steps, node.inputs[1:], bundle, read)
+        own = len(inputs) - len(node.inputs) + payload.own_inputs
+        text, args = _chain(steps, payload.own_inputs, node.inputs, bundle, read)
         attrs["post_ops"], attrs["num_args"] = text, len(args)
-        inputs = [*inputs[: 2 if isinstance(payload, Conv) else 1], *args]
+        inputs = [*inputs[:own], *args]
     proto = node_def_pb2.NodeDef(name=node.name, op=node.op)
     proto.attr["T"].type = types_pb2.DT_FLOAT
     for key, value in attrs.items():
@@ -82,10 +83,10 @@ def _write(view, node: Node, bundle: Bundle, read: Ref) -> None:
     view.replace(Node(node.name, node.op, inputs, node.controls, proto, payload))
 
 
-def _chain(steps, tensors, bundle: Bundle, read: Ref):
+def _chain(steps, own_inputs: int, inputs, bundle: Bundle, read: Ref):
     """The post_ops text and its args: the bundle first where a step needs it."""
     constant = any(isinstance(step.operand, np.ndarray) for step in steps)
-    args = [read, *tensors] if constant else list(tensors)
+    args = [read, *inputs[own_inputs:]] if constant else list(inputs[own_inputs:])
     first_tensor = 1 if constant else 0
     entries = []
     for step in steps:
@@ -93,7 +94,7 @@ def _chain(steps, tensors, bundle: Bundle, read: Ref):
         if isinstance(step.operand, np.ndarray):
             operand = f"#0@{bundle.add_array(step.operand)}"
         elif step.operand is not None:
-            operand = f"#{step.operand - 1 + first_tensor}"
+            operand = f"#{step.operand - own_inputs + first_tensor}"
         entries.append(step.text(operand))
     return ";".join(entries), args
 
@@ -131,6 +132,7 @@ _ATTRS = {
     Conv: _conv_attrs,
     Pool: _pool_attrs,
     Eltwise: lambda p: {"layout": p.dst_layout, "channels": p.channels},
+    InnerProduct: lambda p: {"weights_shape": [p.in_channels, p.channels]},
     GlobalPool: lambda p: {"kind": p.kind, "channels": p.channels, "dst_layout": p.writes},
     Concat: lambda p: {"channels": list(p.parts), "N": len(p.parts)},
     Reorder: lambda p: {"src_layout": p.reads, "dst_layout": p.writes, "channels": p.channels},

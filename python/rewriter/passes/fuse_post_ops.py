@@ -13,15 +13,15 @@ from .followers import Followers
 
 
 def fuse_post_ops(graph: Graph, followers: Followers) -> int:
-    """Extends every planned convolution, the deepest first; returns how many idioms went.
+    """Extends every planned primitive, the deepest first; returns how many idioms went.
 
     The deepest first, so that of two convolutions that are added the one that ends
     last takes the Add and finds the other's result ready to accumulate into.
     """
     depths = _depths(graph)
-    convolutions = [node for node in graph.view if isinstance(node.payload, Conv)]
+    planned = [node for node in graph.view if node.payload and node.payload.takes_steps]
     fused = 0
-    for node in sorted(convolutions, key=lambda node: depths[node.name], reverse=True):
+    for node in sorted(planned, key=lambda node: depths[node.name], reverse=True):
         if node.name in graph.view and graph.view.node(node.name) is node:
             fused += extend(node, followers)[1]
     return fused

@@ -11,7 +11,7 @@ from ...graph import Node
 from ..patterns import concat, pool
 from ..plan import BLOCKED, NHWC, Eltwise
 
-_REASON_MOSTLY_PLAIN = "most of what it reads is plain, and nothing after it wants blocks"
+_PARTLY_PLAIN = "part of what it reads is plain, and nothing after it wants blocks"
 
 
 def max_or_avg_pool(node: Node, state) -> Node | str:
@@ -38,7 +38,7 @@ def join(node: Node, state) -> Node | str:
     values = node.inputs[:-1]
     plain = [ref for ref in values if not state.is_blocked(ref)]
     if plain and not state.wants_blocked(node.ref):
-        return _REASON_MOSTLY_PLAIN
+        return _PARTLY_PLAIN
     return Node(node.name, payload.op, values, node.controls, payload=payload)
 
 

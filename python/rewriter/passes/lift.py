@@ -1,9 +1,9 @@
-"""Turns every convolution that we can run into a planned Conv, paddings folded in."""
+"""Turns every convolution and inner product that we can run into a planned primitive."""
 
 from collections.abc import Mapping
 
 from ...graph import Node
-from ..patterns import Graph, convolution, dilation, pad
+from ..patterns import Graph, convolution, dilation, inner_product, pad
 from ..report import Report
 
 # Ops that a reader of the report looks for: kept ones always have a reason.
@@ -37,6 +37,20 @@ def lift_convolutions(
         else:
             _lift(graph, node, conv, report)
     _decline_in_functions(graph, report)
+
+
+def lift_inner_products(graph: Graph, report: Report) -> None:
+    """Plans the multiplications by constant weights, in place."""
+    for node in graph.view:
+        if node.op not in inner_product.ROOTS:
+            continue
+        payload = inner_product.plan(node, graph)
+        if isinstance(payload, str):
+            report.decline(node.name, payload)
+        else:
+            graph.view.replace(
+                Node(node.name, payload.op, node.inputs, node.controls, payload=payload)
+            )
 
 
 def _lift(graph: Graph, node: Node, conv, report: Report) -> None:

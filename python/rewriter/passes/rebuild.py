@@ -8,6 +8,9 @@ from tensorflow.python.framework import ops
 
 from .capture import Capture, import_flat
 
+# The graph brings its own ordering; TensorFlow's would tie loops of version 1 in knots.
+_ATTRIBUTES = {"_disable_acd": True}
+
 
 def rebuild(capture: Capture, captures: dict):
     """A ConcreteFunction with the original's signature that computes the view's fetches.
@@ -18,25 +21,37 @@ def rebuild(capture: Capture, captures: dict):
     original, view = capture.concrete, capture.graph.view
     graph_def = view.to_graph_def()
     fetches = [f"{ref.node}:{ref.port}" for ref in view.fetches]
-    function_type = original.function_type
+    (args, kwargs), function_type = _arguments(original, len(capture.inputs))
     for function in graph_def.library.function:
         if not context.context().has_function(function.signature.name):
             context.context().add_function_def(function)
 
     def body(*args, **kwargs):
-        bound = function_type.bind(*args, **kwargs)
-        flat = function_type.unpack_inputs(bound)
+        flat = args
+        if function_type is not None:
+            flat = function_type.unpack_inputs(function_type.bind(*args, **kwargs))
         inputs = dict(zip(capture.inputs, flat, strict=True))
         graph = ops.get_default_graph()
-        outputs = import_flat(graph, graph_def, inputs, captures, fetches)
+        outputs, effects = import_flat(graph, graph_def, inputs, captures, fetches, view.targets)
+        graph.control_outputs.extend(effects)
         for output, old in zip(outputs, original.outputs, strict=True):
             output.set_shape(old.shape)
         return _pack(original, outputs)
 
     body.__name__ = "optimized"
-    body.__signature__ = _signature(function_type)
-    args, kwargs = original.structured_input_signature
-    return tf.function(body, autograph=False).get_concrete_function(*args, **kwargs)
+    if function_type is not None:
+        body.__signature__ = _signature(function_type)
+    function = tf.function(body, autograph=False, experimental_attributes=_ATTRIBUTES)
+    return function.get_concrete_function(*args, **kwargs)
+
+
+def _arguments(original, count: int):
+    """The structured signature and its type; pruned graphs of version 1 only have tensors."""
+    signature = original.structured_input_signature
+    if signature is not None:
+        return signature, original.function_type
+    specs = [tf.TensorSpec(t.shape, t.dtype, name=t.op.name) for t in original.inputs[:count]]
+    return (specs, {}), None
 
 
 def _signature(function_type) -> inspect.Signature:

@@ -39,19 +39,19 @@ def recognise(node, graph: Graph):
         return
     for index, table in ((0, _TENSOR_FIRST), (1, _TENSOR_SECOND)):
         x, other = node.inputs[index], node.inputs[1 - index]
-        channels = graph.shapes.channels(x)
+        channels = graph.shapes.features(x)
         if node.op not in table or channels is None or graph.constants.is_constant(x):
             continue
-        constant = _per_channel(graph, other, channels)
+        constant = _per_channel(graph, other, channels, graph.shapes.rank(x))
         if constant is not None:
             scale, shift = table[node.op](constant)
             yield _idiom(node.name, x, scale, shift)
 
 
-def _per_channel(graph: Graph, ref, channels: int) -> np.ndarray | None:
+def _per_channel(graph: Graph, ref, channels: int, rank: int) -> np.ndarray | None:
     """The constant broadcast to float64 [channels], where it varies along channels at most."""
     shape = graph.shapes.shape(ref)
-    if shape is None or len(shape) > 4 or any(size != 1 for size in shape[:-1]):
+    if shape is None or len(shape) > rank or any(size != 1 for size in shape[:-1]):
         return None
     if shape and shape[-1] not in (1, channels):
         return None
@@ -69,7 +69,7 @@ def _fused_batch_norm(node, graph: Graph):
         return
     if channels is None or any(used):
         return
-    values = [_per_channel(graph, ref, channels) for ref in node.inputs[1:5]]
+    values = [_per_channel(graph, ref, channels, 4) for ref in node.inputs[1:5]]
     if any(value is None for value in values):
         return
     gamma, beta, mean, variance = values

@@ -152,6 +152,14 @@ def test_a_loaded_saved_model_keeps_all_signatures(module, tmp_path, image):
     np.testing.assert_allclose(new(picture=x)["scores"], wanted, atol=1e-5)
 
 
+def test_signatures_with_the_same_weights_share_a_bundle(module, tmp_path):
+    signatures = {name: module.__call__.get_concrete_function() for name in ("one", "two")}
+    tf.saved_model.save(module, str(tmp_path), signatures=signatures)
+    fast = optimize(tf.saved_model.load(str(tmp_path)))
+    one, two = (fast.signatures[name].trackables[0] for name in ("one", "two"))
+    assert one is two
+
+
 def test_saved_models_run_in_a_fresh_process(module, tmp_path, image):
     x = image(1, 6, 6, 3)
     fast = optimize(module.__call__)

@@ -173,6 +173,6 @@ def test_flatten_reads_one_plain_copy(rewrite, weights, image):
         return tf.matmul(flat, dense)
 
     result = rewrite(function, [None, 6, 6, 3])
-    assert result.blockdnn == {"Conv": 1, "Reorder": 1}
+    assert result.blockdnn == {"Conv": 1, "InnerProduct": 1, "Reorder": 1}
     assert result.ops["Shape"] == 0
     result.assert_same(image(3, 6, 6, 3))

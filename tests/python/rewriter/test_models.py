@@ -54,12 +54,19 @@ def _check(model, fast, x):
 def _counts(name):
     """Expected primitives of the four models that must convert completely, and three more."""
     return {
-        "ResNet50": {"Conv": 53, "Pool": 1, "GlobalPool": 1},
-        "VGG16": {"Conv": 13, "Pool": 5, "Reorder": 1},
-        "MobileNetV2": {"Conv": 52, "GlobalPool": 1},
-        "EfficientNetB0": {"Conv": 81, "GlobalPool": 17, "Eltwise": 16},
-        "InceptionV3": {"Conv": 94, "Pool": 13, "Concat": 15, "GlobalPool": 1},
-        "DenseNet121": {"Conv": 120, "Pool": 4, "Concat": 58, "GlobalPool": 1, "Eltwise": 62},
+        "ResNet50": {"Conv": 53, "Pool": 1, "GlobalPool": 1, "InnerProduct": 1},
+        "VGG16": {"Conv": 13, "Pool": 5, "Reorder": 1, "InnerProduct": 3},
+        "MobileNetV2": {"Conv": 52, "GlobalPool": 1, "InnerProduct": 1},
+        "EfficientNetB0": {"Conv": 81, "GlobalPool": 17, "Eltwise": 16, "InnerProduct": 1},
+        "InceptionV3": {"Conv": 94, "Pool": 13, "Concat": 15, "GlobalPool": 1, "InnerProduct": 1},
+        "DenseNet121": {
+            "Conv": 120,
+            "Pool": 4,
+            "Concat": 58,
+            "Eltwise": 62,
+            "GlobalPool": 1,
+            "InnerProduct": 1,
+        },
     }[name]
 
 
@@ -72,6 +79,7 @@ def test_keras_application(name, floats):
     counts = {op[8:]: count for op, count in fast.report.counts().items()}
     assert counts == _counts(name)
     plain = {"Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "ConcatV2", "Mean"}
+    plain |= {"MatMul", "BiasAdd", "Relu"}
     left = {node.op for node in fast.concrete.graph.as_graph_def().node}
     assert not plain & left
     size = model.input_shape[1]

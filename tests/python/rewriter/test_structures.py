@@ -1,6 +1,7 @@
 """Whatever a function takes and returns stays: structures, side effects, control flow."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tf_blockdnn.python.rewriter import optimize_concrete
@@ -190,3 +191,62 @@ def test_rewriting_twice_changes_nothing(rewrite, weights, image):
     assert again.report.converted == []
     x = image(1, 6, 6, 16)
     np.testing.assert_array_equal(again.concrete(x), result.concrete(x))
+
+
+def _version_1_graph():
+    """A loop and a condition as TensorFlow 1 wrote them: Enter, Switch, Merge, Exit."""
+    rng = np.random.default_rng(3)
+    kernel = rng.standard_normal([3, 3, 16, 16]).astype(np.float32) * 0.1
+    with tf.Graph().as_default() as graph:
+        tf.compat.v1.disable_control_flow_v2()
+        x = tf.compat.v1.placeholder(tf.float32, [None, 6, 6, 16], name="x")
+        y = tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        _, y = tf.compat.v1.while_loop(
+            lambda i, y: i < 3, lambda i, y: (i + 1, y * 0.9), [tf.constant(0), y]
+        )
+        y = tf.cond(tf.reduce_sum(y) > 0.0, lambda: -y, lambda: y)
+        tf.nn.conv2d(tf.reshape(y, [-1, 6, 6, 16]), kernel, **_SAME, name="out")
+        tf.compat.v1.enable_control_flow_v2()
+    return graph.as_graph_def()
+
+
+def test_control_flow_of_version_1(image):
+    graph_def = _version_1_graph()
+    assert {"Enter", "Switch", "Merge"} <= {node.op for node in graph_def.node}
+    imported = tf.compat.v1.wrap_function(lambda: tf.import_graph_def(graph_def, name=""), [])
+    original = imported.prune("x:0", "out:0")
+    rewritten = optimize_concrete(original)
+    assert rewritten.report.count("BlockdnnConv") == 2
+    x = image(2, 6, 6, 16)
+    np.testing.assert_allclose(rewritten.concrete(x), original(x), atol=1e-5)
+
+
+def test_ragged_inputs_and_sparse_outputs(weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    @tf.function
+    def function(x, ragged):
+        sparse = tf.sparse.from_dense(ragged.to_tensor())
+        return {"y": tf.nn.conv2d(x, kernel, **_SAME), "twice": ragged * 2.0, "sparse": sparse}
+
+    concrete = function.get_concrete_function(
+        tf.TensorSpec([None, 6, 6, 16]), tf.RaggedTensorSpec([None, None], tf.float32)
+    )
+    rewritten = optimize_concrete(concrete)
+    result = rewritten.concrete(image(1, 6, 6, 16), tf.ragged.constant([[1.0, 2.0], [3.0]]))
+    assert result["twice"].to_list() == [[2.0, 4.0], [6.0]]
+    np.testing.assert_array_equal(result["sparse"].values, [1.0, 2.0, 3.0])
+    assert rewritten.report.count("BlockdnnConv") == 1
+
+
+def test_assertions_still_fire(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        tf.debugging.assert_less(tf.reduce_max(x), 100.0)
+        return tf.nn.conv2d(x, kernel, **_SAME)
+
+    result = rewrite(function, [None, 6, 6, 16])
+    result.assert_same(image(1, 6, 6, 16))
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        result.concrete(image(1, 6, 6, 16) + 1000.0)
