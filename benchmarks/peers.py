@@ -1,53 +1,46 @@
-"""Who is compared: a row in `PEERS` each, and how each one loads and runs a SavedModel.
+"""Who is compared: a row in `PEERS` each, and how each one loads and runs a network.
 
-A runner takes (SavedModel folder, inputs by name, threads) and returns a function that computes the
-outputs once, as a dict of numpy arrays. Its imports are its own: it runs in a worker process, which
-may have an interpreter (a venv) and environment variables of its own.
+A runner takes (the network's file or folder, inputs by name, threads) and returns a function that
+computes the outputs once, as a dict of numpy arrays. All compute in float32. A runner's imports are
+its own: it runs in a worker process, which may have an interpreter (a venv) and environment
+variables of its own.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from formats import SAVED_MODEL
 
-Run = Callable[[], dict[str, np.ndarray]]
+Outputs = dict[str, np.ndarray]
+Run = Callable[[], Outputs]
 
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """One row: `python` is the interpreter its worker runs in, `packages` those worth naming."""
+    """One row.
+
+    Attributes:
+      title: for tables.
+      runner: as above.
+      packages: those whose versions are worth naming.
+      environment: variables of its process; "{threads}" is replaced.
+      venv: of `prepare.py`; None: the interpreter that measures.
+      format: of `formats`, what the runner is given.
+      other_formats: network to format, where `format` will not do.
+      networks: the only ones it runs; empty: all.
+    """
 
     title: str
     runner: Callable[[str, Mapping[str, np.ndarray], int], Run]
     packages: tuple[str, ...]
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    python: str = sys.executable
-
-
-def tensorflow(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
-    """The SavedModel's signature as TensorFlow runs it."""
-    _limit_tensorflow(threads)
-    import tensorflow as tf
-
-    loaded = tf.saved_model.load(folder)
-    function = loaded.signatures["serving_default"]
-    feed = {name: tf.constant(value) for name, value in inputs.items()}
-
-    def run():
-        return {name: tensor.numpy() for name, tensor in function(**feed).items()}
-
-    run.keeps = loaded  # A signature does not own its variables.
-    return run
-
-
-def _limit_tensorflow(threads: int) -> None:
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
+    venv: str | None = None
+    format: str = SAVED_MODEL
+    other_formats: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    networks: tuple[str, ...] = ()
 
 
 def tf_blockdnn(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
@@ -62,7 +55,111 @@ def tf_blockdnn(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> 
     return lambda: {name: tensor.numpy() for name, tensor in fast(*feed).items()}
 
 
-# The first row is the one whose ratios are printed; the second is the reference for outputs.
+def tensorflow(
+    folder: str, inputs: Mapping[str, np.ndarray], threads: int, *, xla: bool = False
+) -> Run:
+    """The SavedModel's signature as TensorFlow runs it."""
+    _limit_tensorflow(threads)
+    import tensorflow as tf
+
+    loaded = tf.saved_model.load(folder)
+    function = loaded.signatures["serving_default"]
+    if xla:
+        function = tf.function(function, jit_compile=True, autograph=False)
+    feed = {name: tf.constant(value) for name, value in inputs.items()}
+
+    def run() -> Outputs:
+        return {name: tensor.numpy() for name, tensor in function(**feed).items()}
+
+    run.keeps = loaded  # A signature does not own its variables.
+    return run
+
+
+def tensorflow_xla(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
+    """The SavedModel's signature compiled as one XLA program."""
+    return tensorflow(folder, inputs, threads, xla=True)
+
+
+def _limit_tensorflow(threads: int) -> None:
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def onnxruntime(file: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
+    """ONNX Runtime's CPU provider with all its graph optimisations."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    for value in inputs.values():
+        options.add_free_dimension_override_by_name("batch", len(value))
+    session = ort.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return lambda: dict(zip(names, session.run(names, dict(inputs)), strict=True))
+
+
+def openvino(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
+    """OpenVINO, compiled for these shapes; the results are read where it left them."""
+    import openvino as ov
+
+    core = ov.Core()
+    model = core.read_model(folder)
+    model.reshape({name: ov.PartialShape(value.shape) for name, value in inputs.items()})
+    config = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_PRECISION_HINT": "f32",
+    }
+    request = core.compile_model(model, "CPU", config).create_infer_request()
+
+    def run() -> Outputs:
+        results = request.infer(dict(inputs), share_inputs=True, share_outputs=True)
+        return {output.any_name: array for output, array in results.items()}
+
+    return run
+
+
+def litert(file: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
+    """LiteRT's interpreter, which gives what it can to XNNPACK."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(file, num_threads=threads)
+    run_signature = interpreter.get_signature_runner()
+    return lambda: run_signature(**inputs)
+
+
+def ncnn(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
+    """ncnn with its Winograd; it has no batches, so pictures run one after the other."""
+    import ncnn
+
+    network = ncnn.Net()
+    network.opt.num_threads = threads
+    for reduced in (
+        "use_fp16_packed",
+        "use_fp16_storage",
+        "use_fp16_arithmetic",
+        "use_bf16_storage",
+    ):
+        setattr(network.opt, reduced, False)
+    network.load_param(f"{folder}/model.param")
+    network.load_model(f"{folder}/model.bin")
+    (pictures,) = inputs.values()
+    # Pictures in its own layout, [C, H, W].
+    feed = [ncnn.Mat(np.ascontiguousarray(each.transpose(2, 0, 1))).clone() for each in pictures]
+
+    def score(picture) -> np.ndarray:
+        extractor = network.create_extractor()
+        extractor.input("in0", picture)
+        return np.array(extractor.extract("out0")[1])
+
+    return lambda: {"scores": np.stack([score(picture) for picture in feed])}
+
+
+# The first row is the one that is compared with the others; the second gives the right outputs.
 PEERS = {
     "tf_blockdnn": Peer("tf_blockdnn", tf_blockdnn, ("tf_blockdnn", "tensorflow")),
     "tensorflow": Peer(
@@ -70,5 +167,42 @@ PEERS = {
     ),
     "tensorflow-plain": Peer(
         "TensorFlow, oneDNN off", tensorflow, ("tensorflow",), {"TF_ENABLE_ONEDNN_OPTS": "0"}
+    ),
+    "tensorflow-xla": Peer(
+        "TensorFlow, XLA", tensorflow_xla, ("tensorflow",), {"TF_ENABLE_ONEDNN_OPTS": "1"}
+    ),
+    # Settings beside the switches: AMD's guide for convolution networks in float32.
+    "zentf": Peer(
+        "TensorFlow, zentf",
+        tensorflow,
+        ("zentf", "tensorflow-cpu"),
+        {
+            "TF_ENABLE_ONEDNN_OPTS": "0",
+            "TF_ENABLE_ZENDNN_OPTS": "1",
+            "TF_ZENDNN_PLUGIN_BF16": "0",
+            "OMP_NUM_THREADS": "{threads}",
+            "OMP_DYNAMIC": "FALSE",
+            "KMP_BLOCKTIME": "1",
+            "ZENDNNL_MATMUL_ALGO": "1",
+        },
+        venv="zentf",
+    ),
+    "onnxruntime": Peer(
+        "ONNX Runtime",
+        onnxruntime,
+        ("onnxruntime", "tf2onnx"),
+        venv="onnx",
+        format="onnx",
+        other_formats={"vgg16": "vgg16_onnx"},
+    ),
+    "openvino": Peer("OpenVINO", openvino, ("openvino",), venv="openvino"),
+    "litert": Peer("LiteRT", litert, ("ai-edge-litert",), venv="litert", format="tflite"),
+    "ncnn": Peer(
+        "ncnn",
+        ncnn,
+        ("ncnn", "pnnx"),
+        venv="ncnn",
+        format="vgg16_ncnn",
+        networks=("vgg16",),
     ),
 }

@@ -2,8 +2,11 @@
 
     python benchmarks/run_models.py [--models resnet50,hed] [--peers …] [--batch 1,8] [--runs 30]
 
-Every peer has a process of its own (TensorFlow reads its oneDNN switch at start) and they take
-turns, so drift and disturbance hit all alike. Prints a table and writes a JSON file.
+Sets up the peers first (environments and files under build/benchmarks; once). Each has a process of
+its own; they take turns in short bursts, so drift and disturbance hit all alike, and stand still
+between them. Only a peer whose outputs agree with TensorFlow's is timed. Prints tables, writes a
+JSON file and a bar chart beside it. Workers inherit the environment: TF_BLOCKDNN_MAX_ISA=avx2
+ONEDNN_MAX_CPU_ISA=AVX2 caps those who know these variables.
 """
 
 from __future__ import annotations
@@ -14,50 +17,62 @@ import datetime
 import json
 import os
 import pathlib
-import platform
-import shutil
-import subprocess
+import shlex
 import sys
 import tempfile
 
+import machine
 import numpy as np
+import results
 from models import ZOO
 from peers import PEERS
+from prepare import BUILD, HERE, SetUpError, Workshop
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 from worker import Worker, WorkerError
-
-HERE = pathlib.Path(__file__).resolve().parent
-BUILD = HERE.parent / "build" / "benchmarks"
-OURS, REFERENCE = list(PEERS)[:2]
 
 # The module alone: importing the package would load TensorFlow into the measuring process.
 sys.path.insert(0, str(HERE.parent / "python"))
-from benchmark import interleave, largest_difference  # noqa: E402
+from benchmark import Timing, interleave, largest_difference  # noqa: E402
+
+REFERENCE = "tensorflow"
+TOLERANCE = 1e-3  # Of the reference's largest magnitude.
+SETTINGS = ("TF_BLOCKDNN_MAX_ISA", "ONEDNN_MAX_CPU_ISA")
+FULL_WIDTH = 140
 
 
 def main() -> None:
     """Parses the arguments, measures, prints and writes."""
     options = _parse()
-    console = Console()
-    results = []
-    with Progress(console=Console(stderr=True)) as progress:
-        total = len(options.models) * len(options.batch)
-        task = progress.add_task("networks", total=total)
-        for name in options.models:
-            model = _saved_model(name)
-            for batch in options.batch:
-                progress.update(task, description=f"{ZOO[name].title}, batch {batch}")
-                try:
-                    results.append(_measure(name, model, batch, options))
-                except WorkerError as error:
-                    sys.exit(f"{name}, batch {batch}: {error}")
-                progress.advance(task)
-    console.print(_table(results, options.peers))
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(_document(results, options), indent=2) + "\n")
-    console.print(f"written: {options.output}")
+    # A file or a pipe has no width of its own: nothing is folded.
+    console = Console(width=None if sys.stdout.isatty() else FULL_WIDTH)
+    notes = Console(stderr=True)
+    plan = [
+        (name, batch)
+        for name in options.models
+        for batch in options.batch
+        if not ZOO[name].batches or batch in ZOO[name].batches
+    ]
+    measured = []
+    # Drawn between turns only: a thread that redraws would take a core from whoever is measured.
+    with Progress(console=notes, auto_refresh=False) as progress:
+        task = progress.add_task("", total=len(plan))
+
+        def hint(text: str) -> None:
+            progress.update(task, description=text[:60], refresh=True)
+
+        workshop = Workshop(lambda line: notes.print(f"==> {line}", highlight=False), hint)
+        for name, batch in plan:
+            hint(f"{ZOO[name].title}, batch {batch}")
+            result = _measure(name, batch, options, workshop, hint)
+            measured.append(result)
+            console.print(results.table(result))
+            progress.advance(task)
+            _write(measured, options)
+    console.print(results.summary(measured))
+    for line in results.failures(measured):
+        console.print(line, highlight=False)
+    console.print(f"written: {options.output}, {options.output.with_suffix('.png')}")
 
 
 def _parse() -> argparse.Namespace:
@@ -72,107 +87,148 @@ def _parse() -> argparse.Namespace:
 
         return parse
 
+    def count(text: str) -> int:
+        if (number := int(text)) < 1:
+            raise argparse.ArgumentTypeError(f"{number} is less than 1")
+        return number
+
     def counts(text: str) -> list[int]:
-        return [int(part) for part in text.split(",")]
+        return [count(part) for part in text.split(",")]
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", type=names_of(ZOO), default=list(ZOO), help="comma separated")
+    parser.add_argument("--models", type=names_of(ZOO), default=list(ZOO), help=",".join(ZOO))
+    parser.add_argument("--peers", type=names_of(PEERS), default=list(PEERS), help=",".join(PEERS))
+    parser.add_argument("--batch", type=counts, default=[1, 8], help="default: 1,8")
+    parser.add_argument("--threads", type=count, default=2, help="of each peer; default: 2")
+    parser.add_argument("--runs", type=count, default=30, help="counted runs of each")
+    parser.add_argument("--burst", type=count, default=5, help="counted runs a turn")
     parser.add_argument(
-        "--peers", type=names_of(PEERS), default=list(PEERS), help="comma separated"
+        "--with-load",
+        action="store_true",
+        help="measures again while another process holds one core",
     )
-    parser.add_argument("--batch", type=counts, default=[1], help="comma separated")
-    parser.add_argument("--runs", type=int, default=30, help="counted runs of each")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--output", type=pathlib.Path, default=BUILD / "models.json")
     return parser.parse_args()
 
 
-def _saved_model(name: str) -> pathlib.Path:
-    """The network's SavedModel, written unless it is there and newer than the zoo's sources."""
-    folder = BUILD / "models" / name
-    written = folder / "saved_model.pb"
-    changed = max(path.stat().st_mtime for path in (HERE / "models").glob("*.py"))
-    if not written.exists() or written.stat().st_mtime < changed:
-        shutil.rmtree(folder, ignore_errors=True)
-        result = subprocess.run(
-            [sys.executable, "-m", "models", name, str(folder)],
-            cwd=HERE,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if result.returncode:
-            sys.exit(f"{name}: {result.stderr.strip().splitlines()[-1]}")
-    return folder
-
-
-def _measure(name: str, model: pathlib.Path, batch: int, options) -> dict:
-    """One network at one batch: {"model", "batch", "peers": {name: numbers or {"error"}}}."""
-    peers: dict[str, dict] = {}
+def _measure(name: str, batch: int, options, workshop: Workshop, hint) -> dict:
+    """One network at one batch; what comes back is described in results.py."""
+    chosen = [
+        peer
+        for peer in PEERS
+        if (peer in options.peers or peer == REFERENCE)
+        and (not PEERS[peer].networks or name in PEERS[peer].networks)
+    ]
+    numbers: dict[str, dict] = {peer: {} for peer in chosen}
     with contextlib.ExitStack() as stack:
         place = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        np.savez(place / "inputs.npz", **ZOO[name].example(batch))
-        workers: dict[str, Worker] = {}
-        for peer in options.peers:
+        inputs = place / "inputs.npz"
+        np.savez(inputs, **ZOO[name].example(batch))
+        ready = {}
+        for peer in chosen:
+            row = PEERS[peer]
             try:
-                workers[peer] = Worker(peer, model, place / "inputs.npz", place, options.threads)
-            except WorkerError as error:
-                peers[peer] = {"error": str(error)}
+                python = workshop.interpreter(row.venv)
+                model = workshop.model(name, row.other_formats.get(name, row.format), batch)
+            except SetUpError as error:
+                numbers[peer]["error"] = str(error)
             else:
-                stack.callback(workers[peer].close)
-        times = interleave(workers, runs=options.runs) if workers else {}
-        for peer, worker in workers.items():
-            peers[peer] = {**times[peer].to_json(), **worker.about, "peak_bytes": worker.memory()}
-            if REFERENCE in workers:
-                peers[peer].update(
-                    largest_difference(workers[REFERENCE].outputs(), worker.outputs()).to_json()
-                )
-    return {"model": name, "batch": batch, "peers": peers}
+                ready[peer] = (python, model)
+        busy = machine.BusyElsewhere()
+        workers: dict[str, Worker] = {}
+        with contextlib.ExitStack() as running:
+            for peer, (python, model) in ready.items():
+                hint(f"{ZOO[name].title}, batch {batch}: loading {PEERS[peer].title}")
+                try:
+                    worker = Worker(
+                        *(peer, python, model, inputs, place),
+                        threads=options.threads,
+                        burst=min(options.burst, options.runs),
+                    )
+                except WorkerError as error:
+                    numbers[peer]["error"] = str(error)
+                else:
+                    running.callback(worker.close)
+                    workers[peer] = worker
+                    numbers[peer] |= worker.about
+            _drop_wrong(workers, numbers)
+            _time(workers, numbers, options, hint)
+        elsewhere = busy.cores()
+    return {"model": name, "batch": batch, "cores_busy_elsewhere": elsewhere, "peers": numbers}
 
 
-def _table(results: list[dict], peers: list[str]) -> Table:
-    table = Table(title=f"milliseconds, min (median); ×: times as long as {PEERS[OURS].title}")
-    table.add_column("network")
-    table.add_column("batch", justify="right")
-    for peer in peers:
-        table.add_column(PEERS[peer].title, justify="right")
-    table.add_column("difference", justify="right")
-    for result in results:
-        ours = result["peers"].get(OURS, {})
-        cells = [_cell(result["peers"][peer], ours, mark=peer != OURS) for peer in peers]
-        relative = ours.get("relative_difference")
-        table.add_row(
-            ZOO[result["model"]].title,
-            str(result["batch"]),
-            *cells,
-            "" if relative is None else f"{relative:.0e}",
-        )
-    return table
+def _drop_wrong(workers: dict[str, Worker], numbers: dict[str, dict]) -> None:
+    """Leaves those whose outputs agree with the reference's; the others get an error."""
+    wanted = workers[REFERENCE].outputs() if REFERENCE in workers else None
+    for peer in list(workers):
+        if wanted is None:
+            problem = "not checked: there are no outputs of TensorFlow's to compare with"
+        else:
+            try:
+                difference = largest_difference(wanted, workers[peer].outputs())
+            except ValueError as error:
+                problem = str(error)
+            else:
+                numbers[peer] |= difference.to_json()
+                if difference.relative <= TOLERANCE:
+                    continue
+                problem = f"wrong outputs: off by {difference.relative:.1e} of the largest"
+        numbers[peer]["error"] = problem
+        del workers[peer]
 
 
-def _cell(numbers: dict, ours: dict, *, mark: bool) -> str:
-    if "error" in numbers:
-        return "[red]failed[/]"
-    text = f"{numbers['min_ms']:.2f} ({numbers['median_ms']:.2f})"
-    if mark and "min_ms" in ours:
-        text += f"  ×{numbers['min_ms'] / ours['min_ms']:.2f}"
-    return text
+def _time(workers: dict[str, Worker], numbers: dict[str, dict], options, hint) -> None:
+    """Adds the times of all that are left, and again with one core taken if that is asked for."""
+    for peer, timing in _take_turns(workers, numbers, options, hint).items():
+        numbers[peer] |= {**timing.to_json(), "peak_bytes": workers[peer].memory()}
+    if not options.with_load:
+        return
+    with machine.one_core_taken():
+        loaded = _take_turns(workers, numbers, options, hint)
+    for peer, timing in loaded.items():
+        slowdown = timing.median / numbers[peer]["median_ms"]
+        numbers[peer]["loaded"] = {**timing.to_json(), "slowdown": slowdown}
 
 
-def _document(results: list[dict], options) -> dict:
-    return {
+def _take_turns(workers, numbers, options, hint) -> dict[str, Timing]:
+    """Times all workers; whoever fails on the way leaves, and the others begin anew."""
+    rounds = -(-options.runs // options.burst)
+    while workers:
+        try:
+            return interleave(
+                workers,
+                runs=rounds,
+                warmup=1,
+                on_round=lambda done: hint(f"measuring: round {done} of {rounds + 1}"),
+            )
+        except WorkerError as error:
+            numbers[error.peer]["error"] = str(error)
+            del workers[error.peer]
+    return {}
+
+
+def _write(measured: list[dict], options) -> None:
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    document = {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "machine": {"cpu": _cpu(), "threads": options.threads, "system": platform.platform()},
-        "command": " ".join(["python", *sys.argv]),
-        "results": results,
+        "machine": machine.describe(),
+        "threads": options.threads,
+        "command": shlex.join(["python", *sys.argv]),
+        "environment": {name: os.environ[name] for name in SETTINGS if name in os.environ},
+        "ratios": [
+            {
+                "model": result["model"],
+                "batch": result["batch"],
+                "best_peer": results.best_peer(result),
+                "min": results.ratio(result),
+                "median": results.ratio(result, "median_ms"),
+            }
+            for result in measured
+        ],
+        "results": measured,
     }
-
-
-def _cpu() -> str:
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()
+    options.output.write_text(json.dumps(document, indent=2) + "\n")
+    results.chart(measured, options.output.with_suffix(".png"))
 
 
 if __name__ == "__main__":

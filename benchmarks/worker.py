@@ -1,17 +1,21 @@
-"""One peer with one network in a process of its own, run once for every line that arrives.
+"""One peer with one network in a process of its own, which runs when it is asked and else stands.
 
-`Worker` is the measuring side; `python worker.py PEER MODEL INPUTS OUTPUTS THREADS` the other.
-The worker writes the outputs of its first run to OUTPUTS, then answers on stdout with one JSON
-object a line: first what it is, then {"ms"} for each "run".
+`Worker` is the measuring side; `python worker.py PEER MODEL INPUTS OUTPUTS THREADS` the other. That
+one writes the outputs of its first run to OUTPUTS, then answers on stdout with one JSON object a
+line: first what it is, then {"ms": [...]} for each number of runs it reads.
+
+Between turns the process is stopped (SIGSTOP): threads that wait for work by spinning would take a
+core from whoever's turn it is.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
 import json
 import os
 import pathlib
-import resource
+import signal
 import subprocess
 import sys
 import time
@@ -19,30 +23,43 @@ import time
 import numpy as np
 from peers import PEERS
 
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+
 
 class WorkerError(RuntimeError):
     """A worker that ended early; the message has the last line it wrote."""
 
+    def __init__(self, peer: str, message: str):
+        super().__init__(message)
+        self.peer = peer
+
 
 class Worker:
-    """A running worker process. Calling it runs the network once and returns its milliseconds."""
+    """A worker process, stopped. Calling it runs the network `burst` times: their milliseconds."""
 
     def __init__(
         self,
         peer: str,
+        python: str,
         model: pathlib.Path,
         inputs: pathlib.Path,
         place: pathlib.Path,
+        *,
         threads: int,
+        burst: int,
     ):
         self._peer = peer
+        self._burst = burst
         self._outputs = place / f"{peer}.npz"
         self._log = place / f"{peer}.log"
-        row = PEERS[peer]
+        settings = {
+            name: value.format(threads=threads) for name, value in PEERS[peer].environment.items()
+        }
+        quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [row.python, __file__, peer, model, inputs, self._outputs, str(threads)],
-                env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"} | dict(row.environment),
+                [python, __file__, peer, model, inputs, self._outputs, str(threads)],
+                env=os.environ | quiet | settings,
                 stderr=log,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -50,12 +67,21 @@ class Worker:
             )
         self.about = self._receive()
 
-    def __call__(self) -> float:
-        return self._ask("run")["ms"]
+    def __call__(self) -> list[float]:
+        self._process.send_signal(signal.SIGCONT)
+        try:
+            self._process.stdin.write(f"{self._burst}\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # _receive says why.
+        return self._receive()["ms"]
 
     def memory(self) -> int:
-        """The most memory the process has held, in bytes."""
-        return self._ask("memory")["bytes"]
+        """The most memory the process has held so far (resident), in bytes."""
+        for line in pathlib.Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) * 1024
+        raise WorkerError(self._peer, "ended")
 
     def outputs(self) -> list[np.ndarray]:
         """The outputs of the first run, sorted by name."""
@@ -64,22 +90,17 @@ class Worker:
 
     def close(self) -> None:
         """Ends the process."""
-        self._process.stdin.close()
-        self._process.wait()
-
-    def _ask(self, question: str) -> dict:
-        try:
-            self._process.stdin.write(question + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # _receive says why.
-        return self._receive()
+        self._process.kill()
+        self._process.communicate()
 
     def _receive(self) -> dict:
-        if line := self._process.stdout.readline():
+        line = self._process.stdout.readline()
+        if line:
+            self._process.send_signal(signal.SIGSTOP)
             return json.loads(line)
+        code = self._process.wait()
         lines = self._log.read_text(errors="replace").strip().splitlines()
-        raise WorkerError(f"{self._peer} ended: {lines[-1] if lines else 'without a word'}")
+        raise WorkerError(self._peer, lines[-1] if lines else f"ended with exit code {code}")
 
 
 def _version(package: str) -> str | None:
@@ -90,6 +111,8 @@ def _version(package: str) -> str | None:
 
 
 def _serve(peer: str, model: str, inputs: str, outputs: str, threads: str) -> None:
+    # A stopped process would outlive a parent that was killed.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # Whatever a library prints must not look like an answer.
 
@@ -105,13 +128,15 @@ def _serve(peer: str, model: str, inputs: str, outputs: str, threads: str) -> No
     ready = time.perf_counter() - start
     np.savez(outputs, **first)
     answer(versions={name: _version(name) for name in row.packages}, ready_seconds=ready)
-    for question in sys.stdin:
-        if question.strip() == "memory":
-            answer(bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
-            continue
-        start = time.perf_counter()
-        run()
-        answer(ms=(time.perf_counter() - start) * 1e3)
+    for line in sys.stdin:
+        run()  # Wakes threads and warms caches that the others have used.
+        answer(ms=[_milliseconds(run) for _ in range(int(line))])
+
+
+def _milliseconds(run) -> float:
+    start = time.perf_counter()
+    run()
+    return (time.perf_counter() - start) * 1e3
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Interleaved timing: contestants take turns, so drift and disturbance hit all of them alike.
 
-A contestant is a function of no arguments that runs once and returns its milliseconds. `timed`
-makes one from any callable of this process; benchmarks/ makes them from worker processes.
+A contestant is a function of no arguments that takes a turn, one run or a burst of them, and
+returns the milliseconds of each. `timed` makes one from any callable of this process; benchmarks/
+makes them from worker processes.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import dataclasses
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-Contestant = Callable[[], float]
+Contestant = Callable[[], Sequence[float]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,10 +58,10 @@ class Difference:
 def timed(run: Callable[[], object]) -> Contestant:
     """A contestant that calls `run` once a turn. `run` must return only when its result exists."""
 
-    def once() -> float:
+    def once() -> list[float]:
         start = time.perf_counter()
         run()
-        return (time.perf_counter() - start) * 1e3
+        return [(time.perf_counter() - start) * 1e3]
 
     return once
 
@@ -72,7 +73,7 @@ def interleave(
     warmup: int = 3,
     on_round: Callable[[int], None] | None = None,
 ) -> dict[str, Timing]:
-    """Runs every contestant once a round, `runs` rounds after `warmup` uncounted ones.
+    """Gives every contestant a turn a round, `runs` rounds after `warmup` uncounted ones.
 
     Who begins moves on by one each round, so nobody always runs behind the same neighbour.
 
@@ -94,7 +95,7 @@ def interleave(
         for name in names[begin:] + names[:begin]:
             elapsed = contestants[name]()
             if turn >= warmup:
-                samples[name].append(elapsed)
+                samples[name].extend(elapsed)
         if on_round:
             on_round(turn + 1)
     return {name: Timing(tuple(values)) for name, values in samples.items()}

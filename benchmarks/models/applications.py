@@ -1,29 +1,49 @@
-"""Keras applications with random weights.
+"""Keras applications with random weights that behave like trained ones.
 
-Fresh batch normalisation has mean 0, variance 1, gamma 1 and beta 0: folding it wrongly would go
-unseen. So its statistics are drawn at random, near enough to those of trained networks that
-activations neither vanish nor explode through 50 layers. There is no softmax at the end: with
-random weights it is nearly even, and an error in front of it would hardly show.
+Fresh networks are useless for comparing outputs: batch normalisation with mean 0 and variance 1
+does nothing, so folding it wrongly goes unseen; and with its parameters drawn blindly the signal
+shrinks from layer to layer until the scores are the same for every picture (MobileNetV2: to 1e-8 of
+their magnitude). So kernels keep the signal's size (He et al. 2015), normalisation has the
+statistics of some pictures, a little off, and every bias and scale is random: scores of different
+pictures are 4 to 9 % of their magnitude apart. There is no softmax at the end to hide errors.
 """
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from . import pictures
+
 
 def build(name: str) -> keras.Model:
-    """The application `name` with seeded weights and random batch-normalisation statistics."""
-    keras.utils.set_random_seed(0)
+    """The application `name`; its weights are drawn from fixed seeds."""
     model = getattr(keras.applications, name)(weights=None, classifier_activation=None)
     random = np.random.default_rng(0)
+    normalisations = []
     for layer in model.layers:
         if isinstance(layer, keras.layers.BatchNormalization):
-            channels = layer.moving_mean.shape
+            normalisations.append(layer)
+            shape = layer.moving_mean.shape
+            layer.beta.assign(random.normal(0, 0.1, shape))
             if layer.scale:
-                layer.gamma.assign(random.uniform(0.8, 1.2, channels))
-            layer.beta.assign(random.normal(0, 0.1, channels))
-            layer.moving_mean.assign(random.normal(0, 0.1, channels))
-            layer.moving_variance.assign(random.uniform(0.5, 1.5, channels))
+                layer.gamma.assign(random.uniform(0.8, 1.2, shape))
+            layer.momentum = 0.0  # What a call in training mode sees becomes the statistics.
+        elif isinstance(layer, keras.layers.Dropout):
+            layer.rate = 0.0
+        elif (kernel := getattr(layer, "kernel", None)) is not None:
+            fan_in = np.prod(kernel.shape[:-1])
+            if isinstance(layer, keras.layers.DepthwiseConv2D):
+                fan_in = np.prod(kernel.shape[:2])
+            kernel.assign(random.normal(0, np.sqrt(2 / fan_in), kernel.shape))
+            if layer.use_bias:
+                layer.bias.assign(random.normal(0, 0.1, layer.bias.shape))
+    if normalisations:
+        model(pictures(4, model.input_shape[1:3], spread=128), training=True)
+    for layer in normalisations:
+        shape = layer.moving_mean.shape
+        variance = layer.moving_variance.numpy()
+        layer.moving_mean.assign_add(np.sqrt(variance) * random.normal(0, 0.1, shape))
+        layer.moving_variance.assign(variance * random.uniform(0.8, 1.25, shape))
     return model
 
 

@@ -9,25 +9,25 @@
 
 #include "cc/base/isa.h"
 
-#define BD_KERNEL_TABLE(Table)                    \
-  namespace generic {                             \
-  const Table& Get##Table();                      \
-  }                                               \
-  namespace avx2 {                                \
-  const Table& Get##Table();                      \
-  }                                               \
-  namespace avx512 {                              \
-  const Table& Get##Table();                      \
-  }                                               \
+#define BD_KERNEL_TABLE(Table)                     \
+  namespace generic {                              \
+  const Table& Get##Table();                       \
+  }                                                \
+  namespace avx2 {                                 \
+  const Table& Get##Table();                       \
+  }                                                \
+  namespace avx512 {                               \
+  const Table& Get##Table();                       \
+  }                                                \
   static inline const Table& Table##For(Isa isa) { \
-    switch (isa) {                                \
-      case Isa::kAvx512:                          \
-        return avx512::Get##Table();              \
-      case Isa::kAvx2:                            \
-        return avx2::Get##Table();                \
-      default:                                    \
-        return generic::Get##Table();             \
-    }                                             \
+    switch (isa) {                                 \
+      case Isa::kAvx512:                           \
+        return avx512::Get##Table();               \
+      case Isa::kAvx2:                             \
+        return avx2::Get##Table();                 \
+      default:                                     \
+        return generic::Get##Table();              \
+    }                                              \
   }
 
 #endif  // CC_BASE_KERNEL_TABLE_H_

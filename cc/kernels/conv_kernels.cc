@@ -13,7 +13,7 @@ ConvAlgorithm AlgorithmOf(const std::string& name) {
 
 class ConvOp : public ConvOpBase {
  public:
-  explicit ConvOp(OpKernelConstruction* ctx) : ConvOpBase(ctx) {
+  explicit ConvOp(OpKernelConstruction* ctx) : ConvOpBase(ctx, "conv") {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
     Init(attrs_.post_ops, attrs_.weights_offset, attrs_.constant_weights);
   }

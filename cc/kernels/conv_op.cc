@@ -7,13 +7,14 @@ namespace {
 
 int64_t RoundUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-std::string LogLine(const std::string& op, OpKernelContext* ctx, const ConvOpPlan& plan) {
+std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPlan& plan) {
   const ConvDesc& d = plan.conv.desc;
-  return absl::StrCat(op, " ", IsaName(plan.conv.isa), " ", plan.conv.algorithm_name(), " ",
+  return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", plan.conv.algorithm_name(), " ",
                       LayoutName(d.src_layout), ctx->input(0).shape().DebugString(), "->",
-                      LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " k", d.kh, "x",
-                      d.kw, " s", d.sh, "x", d.sw, " d", d.dh, "x", d.dw, " p", d.pad_top, "x",
-                      d.pad_left, " g", d.groups, " \"", d.post_ops.ToString(), "\"");
+                      LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " k", d.kh, "x", d.kw,
+                      " s", d.sh, "x", d.sw, " d", d.dh, "x", d.dw, " p", d.pad_top, "x",
+                      d.pad_left, " g", d.groups, " scratch ", plan.conv.scratch_bytes(), " \"",
+                      d.post_ops.ToString(), "\"");
 }
 
 }  // namespace
@@ -59,7 +60,8 @@ void ConvOpBase::Compute(OpKernelContext* ctx) {
   buffers.args = args.data();
   buffers.dst = static_cast<float*>(dst->data());
   buffers.scratch = scratch.data() + pack_bytes;
-  RunLogged([&] { return LogLine(type_string(), ctx, *plan); }, [&] { RunConv(conv, buffers, pool()); });
+  RunLogged([&] { return LogLine(primitive_, ctx, *plan); },
+            [&] { RunConv(conv, buffers, pool()); });
 }
 
 }  // namespace bd

@@ -22,7 +22,9 @@ struct ConvOpPlan {
 
 class ConvOpBase : public PoolOpKernel {
  public:
-  using PoolOpKernel::PoolOpKernel;
+  // `primitive` is what the verbose log calls it.
+  ConvOpBase(OpKernelConstruction* ctx, const char* primitive)
+      : PoolOpKernel(ctx), primitive_(primitive) {}
   void Compute(OpKernelContext* ctx) override;
 
  protected:
@@ -38,6 +40,7 @@ class ConvOpBase : public PoolOpKernel {
  private:
   Status MakePlan(OpKernelContext* ctx, ConvOpPlan* plan) const;
 
+  const char* const primitive_;
   int64_t weights_offset_ = 0;
   std::vector<int> reusable_inputs_;  // the operand of sum, where dst may take its memory
   PlanCache<ConvOpPlan> plans_;

@@ -6,7 +6,7 @@ namespace {
 
 class InnerProductOp : public ConvOpBase {
  public:
-  explicit InnerProductOp(OpKernelConstruction* ctx) : ConvOpBase(ctx) {
+  explicit InnerProductOp(OpKernelConstruction* ctx) : ConvOpBase(ctx, "inner_product") {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
     Init(attrs_.post_ops, attrs_.weights_offset, attrs_.constant_weights);
   }

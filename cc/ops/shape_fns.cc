@@ -67,7 +67,8 @@ Status ResolveWindows(const WindowAttrs& attrs, const Plane& src, Window1d* h, W
 OperandShapes OperandShapesOf(Layout layout, int64_t channels, const Plane& dst) {
   OperandShapes shapes{MakeShape(layout, channels, dst), channels, {}};
   shapes.sample_channel.push_back(MakeShape(layout, channels, {dst.n, 1, 1}));
-  if (layout == Layout::nhwc) shapes.sample_channel.push_back(PartialTensorShape({dst.n, channels}));
+  if (layout == Layout::nhwc)
+    shapes.sample_channel.push_back(PartialTensorShape({dst.n, channels}));
   return shapes;
 }
 
@@ -134,8 +135,8 @@ Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
   TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &h, &w));
   const Plane dst_plane = {plane.n, h.out, w.out};
   TF_RETURN_IF_ERROR(CheckWeightsSize(weights, attrs.weights_size(), attrs.weights_offset));
-  TF_RETURN_IF_ERROR(CheckOperands(
-      attrs.post_ops, args, OperandShapesOf(attrs.dst_layout, attrs.oc(), dst_plane)));
+  TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args,
+                                   OperandShapesOf(attrs.dst_layout, attrs.oc(), dst_plane)));
   *dst = MakeShape(attrs.dst_layout, attrs.oc(), dst_plane);
   return absl::OkStatus();
 }
@@ -160,8 +161,8 @@ Status EltwiseShape(const EltwiseAttrs& attrs, const PartialTensorShape& src,
                     const std::vector<PartialTensorShape>& args, PartialTensorShape* dst) {
   Plane plane;
   TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.layout, attrs.channels, &plane));
-  TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args,
-                                   OperandShapesOf(attrs.layout, attrs.channels, plane)));
+  TF_RETURN_IF_ERROR(
+      CheckOperands(attrs.post_ops, args, OperandShapesOf(attrs.layout, attrs.channels, plane)));
   *dst = MakeShape(attrs.layout, attrs.channels, plane);
   return absl::OkStatus();
 }

@@ -15,7 +15,8 @@ def contestants(log, **milliseconds):
 
         def once():
             log.append(name)
-            return next(times)
+            milliseconds = next(times)
+            return milliseconds if isinstance(milliseconds, list) else [milliseconds]
 
         return once
 
@@ -35,6 +36,11 @@ def test_warmup_is_not_counted():
     assert json.loads(json.dumps(times.to_json())) == {"min_ms": 1, "median_ms": 2, "runs": 3}
 
 
+def test_a_turn_may_be_a_burst():
+    times = benchmark.interleave(contestants([], a=[[9, 9], [4, 2], [3]]), runs=2, warmup=1)["a"]
+    assert times.milliseconds == (4, 2, 3)
+
+
 def test_rounds_are_reported():
     rounds = []
     benchmark.interleave(contestants([], a=range(9)), runs=2, warmup=1, on_round=rounds.append)
@@ -50,7 +56,7 @@ def test_senseless_counts(runs, warmup):
 def test_timed_measures_milliseconds(monkeypatch):
     clock = iter([1.0, 1.25])
     monkeypatch.setattr(benchmark.time, "perf_counter", lambda: next(clock))
-    assert benchmark.timed(lambda: None)() == 250
+    assert benchmark.timed(lambda: None)() == [250]
 
 
 def test_difference_is_the_largest_over_all_outputs():

@@ -57,19 +57,19 @@ struct ConvPacking {
 
 // Output blocks that one register tile computes, and the input they need.
 struct OutputGroup {
-  int64_t first_block, blocks;    // output blocks
-  int64_t icb_begin, icb_end;     // input blocks that reach them
-  int64_t weights_offset;         // floats into the packed weights
+  int64_t first_block, blocks;  // output blocks
+  int64_t icb_begin, icb_end;   // input blocks that reach them
+  int64_t weights_offset;       // floats into the packed weights
 };
 
 // Chain split into what the tile does in registers and the rest.
 struct ConvEpilogue {
-  OperandRef bias;      // input < 0: none
-  OperandRef sum;       // accumulated before the rest; input < 0: none
+  OperandRef bias;  // input < 0: none
+  OperandRef sum;   // accumulated before the rest; input < 0: none
   float sum_scale = 1.f;
   bool clamp = false;
   float lo = 0.f, hi = 0.f;
-  PostOpChain rest;     // empty, or what runs on the tile before the store
+  PostOpChain rest;  // empty, or what runs on the tile before the store
 };
 
 struct ConvPlan {

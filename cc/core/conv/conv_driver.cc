@@ -118,11 +118,11 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     const int64_t channel = group.first_block * kBlock;
     const int64_t k_step = plan.taps_per_block * kBlock * group.blocks * kBlock;
     a.weights = run.buffers.packed + group.weights_offset + (b0 - group.icb_begin) * k_step;
-    const float* next =
-        g + 1 < g1 ? a.weights + plan.groups[g + 1].weights_offset - group.weights_offset
-                   : a.weights;
-    const auto kernel = plain_src ? run.kernels.plain_tile[group.blocks - 1]
-                                  : run.kernels.tile[group.blocks - 1];
+    const float* next = g + 1 < g1
+                            ? a.weights + plan.groups[g + 1].weights_offset - group.weights_offset
+                            : a.weights;
+    const auto kernel =
+        plain_src ? run.kernels.plain_tile[group.blocks - 1] : run.kernels.tile[group.blocks - 1];
     TileEpilogue& e = a.epilogue;
     e = run.epilogue;
     e.bias = first && run.bias != nullptr ? run.bias + channel : nullptr;
@@ -274,8 +274,8 @@ const float* Resolve(const ConvBuffers& buffers, const OperandRef& ref) {
 void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {
   const ConvDesc& d = plan.desc;
   if (d.n * d.oh * d.ow * d.oc == 0) return;
-  float* scratch = reinterpret_cast<float*>(
-      (reinterpret_cast<uintptr_t>(buffers.scratch) + 63) & ~uintptr_t{63});
+  float* scratch = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(buffers.scratch) + 63) &
+                                            ~uintptr_t{63});
   const float* bias = Resolve(buffers, plan.epilogue.bias);
   if (plan.bias_floats > 0) {
     std::memcpy(scratch, bias, d.oc * sizeof(float));
@@ -290,9 +290,11 @@ void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool)
   epilogue.lo = plan.epilogue.lo;
   epilogue.hi = plan.epilogue.hi;
   epilogue.program = plain_dst ? nullptr : program;
-  const ConvRun run{plan,    d,
+  const ConvRun run{plan,
+                    d,
                     ConvKernelsFor(plan.isa),
-                    buffers, bias,
+                    buffers,
+                    bias,
                     Resolve(buffers, plan.epilogue.sum),
                     epilogue,
                     plain_dst ? program : nullptr,

@@ -212,11 +212,11 @@ constexpr auto PlainTileOrNull() -> void (*)(const TileArgs&) {
   }
 }
 
-#define BD_ROW(get, b)                                                                     \
-  {                                                                                        \
-    get<b, 1>(), get<b, 2>(), get<b, 3>(), get<b, 4>(), get<b, 5>(), get<b, 6>(),          \
-        get<b, 7>(), get<b, 8>(), get<b, 9>(), get<b, 10>(), get<b, 11>(), get<b, 12>(),   \
-        get<b, 13>(), get<b, 14>()                                                         \
+#define BD_ROW(get, b)                                                                         \
+  {                                                                                            \
+    get<b, 1>(), get<b, 2>(), get<b, 3>(), get<b, 4>(), get<b, 5>(), get<b, 6>(), get<b, 7>(), \
+        get<b, 8>(), get<b, 9>(), get<b, 10>(), get<b, 11>(), get<b, 12>(), get<b, 13>(),      \
+        get<b, 14>()                                                                           \
   }
 
 constexpr ConvKernels kTable = {

@@ -12,16 +12,16 @@
 namespace bd {
 namespace {
 
-constexpr int64_t kStripBytes = 384 << 10;          // most source a strip brings in
-constexpr int64_t kWeightsChunkBytes = 160 << 10;   // one group's weights of a K chunk
-constexpr int64_t kInPlaceWeightsBytes = 512 << 10; // the same for 1x1, which needs no strip
+constexpr int64_t kStripBytes = 384 << 10;           // most source a strip brings in
+constexpr int64_t kWeightsChunkBytes = 160 << 10;    // one group's weights of a K chunk
+constexpr int64_t kInPlaceWeightsBytes = 512 << 10;  // the same for 1x1, which needs no strip
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::string Check(const ConvDesc& d) {
   if (d.groups < 1 || d.ic % d.groups != 0 || d.oc % d.groups != 0) {
-    return "groups = " + std::to_string(d.groups) + " does not divide ic = " + std::to_string(d.ic) +
-           " and oc = " + std::to_string(d.oc);
+    return "groups = " + std::to_string(d.groups) +
+           " does not divide ic = " + std::to_string(d.ic) + " and oc = " + std::to_string(d.oc);
   }
   for (Layout layout : {d.src_layout, d.dst_layout}) {
     if (layout != Layout::nhwc && layout != Layout::nChw16c) {
@@ -73,9 +73,10 @@ ConvEpilogue MakeEpilogue(const ConvDesc& d) {
     e.bias = ops[i++].operand;
   }
   if (d.dst_layout == Layout::nChw16c) {
-    if (i < ops.size() && (ops[i].kind == PostOpKind::kSum ||
-                           (ops[i].kind == PostOpKind::kBinary && ops[i].binary == BinaryAlg::kAdd &&
-                            ops[i].shape == OperandShape::kTensor))) {
+    if (i < ops.size() &&
+        (ops[i].kind == PostOpKind::kSum ||
+         (ops[i].kind == PostOpKind::kBinary && ops[i].binary == BinaryAlg::kAdd &&
+          ops[i].shape == OperandShape::kTensor))) {
       e.sum = ops[i].operand;
       e.sum_scale = ops[i].kind == PostOpKind::kSum ? ops[i].scale : 1.f;
       ++i;
@@ -166,7 +167,8 @@ void LayOutStrip(ConvPlan* plan, int64_t rows) {
 }
 
 // Cycles of the busiest thread when tasks of `cost` are handed out in order.
-double Makespan(int64_t full_tasks, double cost, int64_t last_tasks, double last_cost, int threads) {
+double Makespan(int64_t full_tasks, double cost, int64_t last_tasks, double last_cost,
+                int threads) {
   const int64_t rounds = full_tasks / threads;
   const int64_t left = full_tasks % threads;
   const double start = rounds * cost;
@@ -210,12 +212,13 @@ void ChooseSplits(ConvPlan* plan) {
     for (int64_t splits = 1; splits <= group_count && splits <= 8 * plan->threads; splits *= 2) {
       if (splits > 1 && plan->packing.form == ConvForm::kDot) break;
       const double share = static_cast<double>(CeilDiv(group_count, splits)) / group_count;
-      const double cost = 300 + share * (per * fma_per_unit + weights) + (per + halo) * copy_per_unit;
+      const double cost =
+          300 + share * (per * fma_per_unit + weights) + (per + halo) * copy_per_unit;
       const double last_cost =
           300 + share * (last * fma_per_unit + weights) + (last + halo) * copy_per_unit;
-      const double span = Makespan(d.n * (strips - 1) * splits, cost, d.n * splits, last_cost,
-                                   plan->threads) +
-                          (strips * splits * d.n > 1 && plan->threads > 1 ? 3000 : 0);
+      const double span =
+          Makespan(d.n * (strips - 1) * splits, cost, d.n * splits, last_cost, plan->threads) +
+          (strips * splits * d.n > 1 && plan->threads > 1 ? 3000 : 0);
       if (span < best * 0.995) {
         best = span;
         plan->strip_pixels = per * unit;
@@ -229,8 +232,8 @@ void ChooseSplits(ConvPlan* plan) {
 void PlanTiles(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const bool blocked = plan->packing.form != ConvForm::kPlainTile;
-  plan->in_place = d.kh == 1 && d.kw == 1 && d.sh == 1 && d.sw == 1 &&
-                   d.pad_top == 0 && d.pad_left == 0 && d.oh == d.ih && d.ow == d.iw;
+  plan->in_place = d.kh == 1 && d.kw == 1 && d.sh == 1 && d.sw == 1 && d.pad_top == 0 &&
+                   d.pad_left == 0 && d.oh == d.ih && d.ow == d.iw;
   plan->taps_per_block = d.kh * d.kw;
   if (!blocked) {
     plan->tap_length = (d.dw == 1 ? d.kw : 1) * d.ic;
@@ -242,11 +245,9 @@ void PlanTiles(ConvPlan* plan) {
   }
   plan->icb_chunk = most_blocks;
   // A sum late in the chain reads the old dst after the last chunk: one chunk.
-  const bool sum_on_tile =
-      d.dst_layout == Layout::nChw16c && plan->epilogue.rest.SumInput() >= 0;
+  const bool sum_on_tile = d.dst_layout == Layout::nChw16c && plan->epilogue.rest.SumInput() >= 0;
   if (plan->packing.form == ConvForm::kTile && !sum_on_tile) {
-    const int64_t block_bytes =
-        4 * kBlock * d.kh * d.kw * plan->packing.group_blocks * kBlock;
+    const int64_t block_bytes = 4 * kBlock * d.kh * d.kw * plan->packing.group_blocks * kBlock;
     const int64_t budget = plan->in_place ? kInPlaceWeightsBytes : kWeightsChunkBytes;
     const int64_t chunks = CeilDiv(most_blocks, std::max<int64_t>(1, budget / block_bytes));
     plan->icb_chunk = CeilDiv(most_blocks, chunks);

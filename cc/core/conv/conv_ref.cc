@@ -44,10 +44,11 @@ void ConvRef(const ConvDesc& d, const float* src, const float* hwio, const float
       for (int64_t y = 0; y < d.oh; ++y) {
         for (int64_t x = 0; x < d.ow; ++x) {
           const int64_t at = t.At(n, o, y, x);
-          dst[at] = o >= d.oc ? 0.f
-                              : static_cast<float>(ApplyPostOpsRef(
-                                    d.post_ops, Sum(d, s, src, hwio, n, o, y, x), args, at, o,
-                                    n * t.padded_c() + o));
+          dst[at] =
+              o >= d.oc
+                  ? 0.f
+                  : static_cast<float>(ApplyPostOpsRef(d.post_ops, Sum(d, s, src, hwio, n, o, y, x),
+                                                       args, at, o, n * t.padded_c() + o));
         }
       }
     }

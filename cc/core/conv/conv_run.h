@@ -18,9 +18,9 @@ struct ConvRun {
   const ConvDesc& d;
   const ConvKernels& kernels;
   const ConvBuffers& buffers;
-  const float* bias;     // padded to whole blocks, or null
-  const float* sum;      // accumulated before the rest, or null
-  TileEpilogue epilogue;              // what all tiles have in common
+  const float* bias;                   // padded to whole blocks, or null
+  const float* sum;                    // accumulated before the rest, or null
+  TileEpilogue epilogue;               // what all tiles have in common
   const PostOpProgram* plain_program;  // the chain of a plain dst
   float* thread_scratch;
 

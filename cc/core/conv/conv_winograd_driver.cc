@@ -125,8 +125,8 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
   const int64_t v_floats = alpha * alpha * plan.icb * plan.tile_block * kBlock;
   auto block_at = [&](int64_t i, float* scratch) {
     const int64_t first = i * plan.tile_block;
-    return TileBlock{run,   WinogradKernelsFor(plan.isa),
-                     first, std::min(plan.tile_block, tiles - first),
+    return TileBlock{run,     WinogradKernelsFor(plan.isa),
+                     first,   std::min(plan.tile_block, tiles - first),
                      scratch, scratch + v_floats};
   };
   if (!plan.by_stage) {

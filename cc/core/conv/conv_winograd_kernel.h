@@ -23,22 +23,22 @@ constexpr double kWinogradB = 7.0 / 5.0;
 // One source block: patches of alpha x alpha pixels, m apart -> the alpha^2
 // planes of the transformed source.
 struct WinogradSourceArgs {
-  const float* src;   // the block's plane [ih][iw][16]
+  const float* src;  // the block's plane [ih][iw][16]
   int64_t ih, iw;
-  int64_t y, x;       // of the first patch; may lie outside: zero there
-  int64_t tiles;      // patches along the row
-  float* dst;         // [xi][..][tile][16], plane 0, first tile
+  int64_t y, x;          // of the first patch; may lie outside: zero there
+  int64_t tiles;         // patches along the row
+  float* dst;            // [xi][..][tile][16], plane 0, first tile
   int64_t plane_stride;  // floats between planes
 };
 
 // One output block: the alpha^2 planes -> tiles of m x m pixels, epilogue applied.
 struct WinogradDstArgs {
-  const float* src;   // plane 0, first tile
+  const float* src;  // plane 0, first tile
   int64_t plane_stride;
-  float* dst;         // the block's plane [oh][ow][16]
+  float* dst;  // the block's plane [oh][ow][16]
   int64_t oh, ow;
-  int64_t y, x;       // first pixel of the first tile
-  int64_t tiles;      // along the row
+  int64_t y, x;           // first pixel of the first tile
+  int64_t tiles;          // along the row
   TileEpilogue epilogue;  // acc_in and dst_offset are those of the block's plane
 };
 

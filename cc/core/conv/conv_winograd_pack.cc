@@ -16,13 +16,14 @@ struct WeightsTransform {
   double g[kMaxAlpha][3];
 
   explicit WeightsTransform(int m) : alpha(m + 2), g{} {
-    const double points[2][kMaxAlpha - 1] = {
-        {0, 1, -1}, {0, kWinogradA, -kWinogradA, kWinogradB, -kWinogradB}};
+    const double points[2][kMaxAlpha - 1] = {{0, 1, -1},
+                                             {0, kWinogradA, -kWinogradA, kWinogradB, -kWinogradB}};
     const double* p = points[m == 4];
     for (int i = 0; i < alpha - 1; ++i) {
       double denominator = 1;
       for (int j = 0; j < alpha - 1; ++j) denominator *= j == i ? 1 : p[i] - p[j];
-      for (int k = 0; k < 3; ++k) g[i][k] = (k == 0 ? 1 : k == 1 ? p[i] : p[i] * p[i]) / denominator;
+      for (int k = 0; k < 3; ++k)
+        g[i][k] = (k == 0 ? 1 : k == 1 ? p[i] : p[i] * p[i]) / denominator;
     }
     g[alpha - 1][2] = 1;
   }

@@ -38,9 +38,7 @@ constexpr int64_t kOwnBlockBytes = 600 << 10;
 constexpr int64_t kSharedBlockBytes = 16 << 20;
 constexpr int64_t kTileStep = 14;  // pixels of the widest register tile
 
-int64_t CountTiles(const ConvDesc& d, int m) {
-  return d.n * CeilDiv(d.oh, m) * CeilDiv(d.ow, m);
-}
+int64_t CountTiles(const ConvDesc& d, int m) { return d.n * CeilDiv(d.oh, m) * CeilDiv(d.ow, m); }
 
 int64_t TransformedFloats(const ConvDesc& d, int m) {
   return (m + 2) * (m + 2) * d.ic * CeilDiv(d.oc, kBlock) * kBlock;
@@ -78,9 +76,8 @@ double DirectCycles(const ConvDesc& d, int threads) {
 
 int ChooseWinogradTile(const ConvDesc& desc, int threads) {
   if (desc.algorithm == ConvAlgorithm::kDirect || !Applies(desc)) return 0;
-  double best = desc.algorithm == ConvAlgorithm::kWinograd
-                    ? std::numeric_limits<double>::infinity()
-                    : DirectCycles(desc, threads);
+  double best = desc.algorithm == ConvAlgorithm::kWinograd ? std::numeric_limits<double>::infinity()
+                                                           : DirectCycles(desc, threads);
   int m = 0;
   for (const WinogradCost& cost : kCosts) {
     const double cycles = WinogradCycles(desc, cost, threads);

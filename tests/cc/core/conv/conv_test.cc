@@ -48,8 +48,8 @@ ConvDesc Square(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t stride,
 
 std::string Describe(const ConvDesc& d, const ConvPlan& plan) {
   auto pair = [](int64_t a, int64_t b) { return std::to_string(a) + "x" + std::to_string(b); };
-  return std::string(IsaName(plan.isa)) + " " + plan.algorithm_name() + " n" +
-         std::to_string(d.n) + " ic" + std::to_string(d.ic) + " oc" + std::to_string(d.oc) + " g" +
+  return std::string(IsaName(plan.isa)) + " " + plan.algorithm_name() + " n" + std::to_string(d.n) +
+         " ic" + std::to_string(d.ic) + " oc" + std::to_string(d.oc) + " g" +
          std::to_string(d.groups) + " in " + pair(d.ih, d.iw) + " out " + pair(d.oh, d.ow) + " k" +
          pair(d.kh, d.kw) + " s" + pair(d.sh, d.sw) + " d" + pair(d.dh, d.dw) + " p" +
          pair(d.pad_top, d.pad_left) + " " + LayoutName(d.src_layout) + " " +
@@ -159,7 +159,7 @@ TEST_P(ConvTest, StridesDilationsAndAsymmetricPadding) {
       d.sw = 4 - stride;
       d.dh = dilation;
       d.dw = 3 - dilation;
-      d.pad_top = 1;  // and 2 below
+      d.pad_top = 1;   // and 2 below
       d.pad_left = 3;  // and none on the right
       d.oh = (d.ih + 3 - (d.kh - 1) * d.dh - 1) / d.sh + 1;
       d.ow = (d.iw + 3 - (d.kw - 1) * d.dw - 1) / d.sw + 1;
@@ -248,12 +248,12 @@ TEST_P(ConvTest, GroupsThatStraddleBlocks) {
 }
 
 TEST_P(ConvTest, ChainsInAnyOrder) {
-  for (const char* text : {
-           "eltwise(relu)", "binary(add,channel,#0)", "sum(#1)", "sum(#1,scale=-2)",
-           "binary(add,channel,#0);sum(#1);eltwise(relu6)", "binary(add,tensor,#2);eltwise(relu)",
-           "sum(#1);binary(add,channel,#0)", "eltwise(linear,alpha=2,beta=1)",
-           "binary(mul,channel,#0);sum(#1);eltwise(abs);binary(sub,tensor,#2)",
-           "eltwise(clip,alpha=1,beta=3)", "eltwise(relu);eltwise(linear,alpha=1,beta=3)"}) {
+  for (const char* text :
+       {"eltwise(relu)", "binary(add,channel,#0)", "sum(#1)", "sum(#1,scale=-2)",
+        "binary(add,channel,#0);sum(#1);eltwise(relu6)", "binary(add,tensor,#2);eltwise(relu)",
+        "sum(#1);binary(add,channel,#0)", "eltwise(linear,alpha=2,beta=1)",
+        "binary(mul,channel,#0);sum(#1);eltwise(abs);binary(sub,tensor,#2)",
+        "eltwise(clip,alpha=1,beta=3)", "eltwise(relu);eltwise(linear,alpha=1,beta=3)"}) {
     for (int64_t oc : {32, 37}) {
       for (ConvAlgorithm algorithm : {ConvAlgorithm::kDirect, ConvAlgorithm::kWinograd}) {
         ConvDesc d = Square(16, 8, oc, 3, 1, 1);
@@ -273,9 +273,9 @@ TEST_P(ConvTest, ChainsInAnyOrder) {
 // Both tiles, own and shared blocks, tiles that hang over every edge.
 TEST_P(ConvTest, Winograd) {
   const int64_t cases[][5] = {// n, ic, oc, ih, iw
-                              {1, 16, 16, 4, 4},   {1, 20, 40, 7, 9},   {2, 32, 16, 13, 6},
-                              {3, 64, 64, 8, 8},   {1, 160, 96, 5, 5},  {1, 16, 32, 30, 31},
-                              {1, 300, 300, 7, 7}, {2, 16, 16, 1, 1},   {1, 48, 16, 57, 3}};
+                              {1, 16, 16, 4, 4},   {1, 20, 40, 7, 9},  {2, 32, 16, 13, 6},
+                              {3, 64, 64, 8, 8},   {1, 160, 96, 5, 5}, {1, 16, 32, 30, 31},
+                              {1, 300, 300, 7, 7}, {2, 16, 16, 1, 1},  {1, 48, 16, 57, 3}};
   for (const auto& [n, ic, oc, ih, iw] : cases) {
     for (int64_t pad : {0, 1, 2}) {
       ConvDesc d = Square(ic, ih, oc, 3, 1, pad);
@@ -292,7 +292,9 @@ TEST_P(ConvTest, Winograd) {
 
 TEST_P(ConvTest, RandomShapes) {
   std::mt19937 rng(1);
-  auto pick = [&](int low, int high) { return low + static_cast<int64_t>(rng() % (high - low + 1)); };
+  auto pick = [&](int low, int high) {
+    return low + static_cast<int64_t>(rng() % (high - low + 1));
+  };
   for (int i = 0; i < 400; ++i) {
     ConvDesc d;
     d.n = pick(1, 3);
@@ -311,7 +313,8 @@ TEST_P(ConvTest, RandomShapes) {
     d.ow = pick(1, 30);
     // The smallest source these outputs need, less some that counts as padding.
     d.ih = std::max<int64_t>(1, (d.oh - 1) * d.sh + (d.kh - 1) * d.dh + 1 - d.pad_top - pick(0, 2));
-    d.iw = std::max<int64_t>(1, (d.ow - 1) * d.sw + (d.kw - 1) * d.dw + 1 - d.pad_left - pick(0, 2));
+    d.iw =
+        std::max<int64_t>(1, (d.ow - 1) * d.sw + (d.kw - 1) * d.dw + 1 - d.pad_left - pick(0, 2));
     if (pick(0, 3) == 0) d.src_layout = Layout::nhwc;
     if (pick(0, 3) == 0) d.dst_layout = Layout::nhwc;
     d.algorithm = ConvAlgorithm::kDirect;

@@ -1,0 +1,41 @@
+"""The files of those peers that do not read SavedModels: a row each in `FORMATS`.
+
+`python -m formats FORMAT SOURCE SHAPES TARGET` writes one, in the interpreter the row names; SHAPES
+is a JSON object of input names and shapes. Every writer is a module of this package with a function
+`write(source, shapes, target)`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+SAVED_MODEL = "saved_model"
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """A way to write a network down.
+
+    Attributes:
+      writer: the module that does it.
+      suffix: of the file's name; a folder has none.
+      venv: whose interpreter it needs, as in `prepare.py`.
+      source: the format it is made from.
+      per_batch: whether the file is good for one batch only.
+    """
+
+    writer: str
+    suffix: str
+    venv: str | None = None
+    source: str = SAVED_MODEL
+    per_batch: bool = True
+
+
+FORMATS = {
+    "onnx": Format("onnx_file", ".onnx", venv="onnx"),
+    "tflite": Format("tflite_file", ".tflite"),
+    "weights": Format("weights_file", ".npz", per_batch=False),
+    # tf2onnx takes more than 24 GB for VGG-16.
+    "vgg16_onnx": Format("vgg16_onnx", ".onnx", venv="onnx", source="weights", per_batch=False),
+    "vgg16_ncnn": Format("vgg16_ncnn", "", venv="ncnn", source="weights", per_batch=False),
+}

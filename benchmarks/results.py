@@ -1,0 +1,138 @@
+"""What is shown and kept of the measurements: tables, a JSON document, a bar chart.
+
+A result is {"model", "batch", "cores_busy_elsewhere", "peers": {name: numbers}}; a peer's numbers
+are {"min_ms", "median_ms", "runs", "relative_difference", "peak_bytes", "versions", …} or have an
+"error".
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterator
+
+from models import ZOO
+from peers import PEERS
+from rich.markup import escape
+from rich.table import Table
+
+OURS = next(iter(PEERS))
+_MIB = 1 << 20
+
+
+def best_peer(result: dict, number: str = "min_ms") -> str | None:
+    """The name of the fastest of the others; None if none was measured."""
+    times = {name: row[number] for name, row in result["peers"].items() if number in row}
+    times.pop(OURS, None)
+    return min(times, key=times.get, default=None)
+
+
+def ratio(result: dict, number: str = "min_ms") -> float | None:
+    """Our time as a fraction of the best peer's; below 1 we are faster."""
+    best, ours = best_peer(result, number), result["peers"].get(OURS, {})
+    if best is None or number not in ours:
+        return None
+    return ours[number] / result["peers"][best][number]
+
+
+def table(result: dict) -> Table:
+    """One network at one batch: a row for each peer."""
+    loaded = any("loaded" in row for row in result["peers"].values())
+    best = best_peer(result)
+    busy = result["cores_busy_elsewhere"]
+    shown = Table(
+        title=f"{_title(result)}: milliseconds",
+        caption=f"[red]other processes kept {busy:.1f} cores busy[/]" if busy > 0.1 else None,
+    )
+    shown.add_column("")
+    for name in ("min", "median", "× ours", "peak MiB", "difference"):
+        shown.add_column(name, justify="right")
+    if loaded:
+        shown.add_column("median, a core taken", justify="right")
+    ours = result["peers"].get(OURS, {}).get("min_ms")
+    for name, row in result["peers"].items():
+        title = f"[bold]{PEERS[name].title}[/]" if name in (OURS, best) else PEERS[name].title
+        if "error" in row:
+            shown.add_row(title, "[red]failed[/]")
+            continue
+        cells = [
+            f"{row['min_ms']:.2f}",
+            f"{row['median_ms']:.2f}",
+            f"{row['min_ms'] / ours:.2f}" if ours else "",
+            f"{row['peak_bytes'] / _MIB:.0f}",
+            f"{row['relative_difference']:.0e}",
+        ]
+        if "loaded" in row:
+            cells.append(f"{row['loaded']['median_ms']:.2f} (×{row['loaded']['slowdown']:.2f})")
+        shown.add_row(title, *cells)
+    return shown
+
+
+def summary(results: list[dict]) -> Table:
+    """Ours against the best peer, a row for each network and batch."""
+    shown = Table(title=f"{PEERS[OURS].title} against the best peer: milliseconds, min (median)")
+    shown.add_column("network")
+    shown.add_column("batch", justify="right")
+    shown.add_column(PEERS[OURS].title, justify="right")
+    shown.add_column("best peer", justify="right")
+    shown.add_column("")
+    shown.add_column("ratio", justify="right")
+    for result in results:
+        best = best_peer(result)
+        shown.add_row(
+            ZOO[result["model"]].title,
+            str(result["batch"]),
+            _times(result["peers"].get(OURS)),
+            _times(result["peers"].get(best)),
+            PEERS[best].title if best else "",
+            _ratios(result),
+        )
+    return shown
+
+
+def failures(results: list[dict]) -> Iterator[str]:
+    """A line for each peer that was to be measured and was not, and why."""
+    for result in results:
+        for name, row in result["peers"].items():
+            if "error" in row:
+                yield f"[red]{_title(result)}, {PEERS[name].title}:[/] {escape(row['error'])}"
+
+
+def chart(results: list[dict], path: pathlib.Path) -> None:
+    """Writes a PNG: a panel of bars, fastest on top, for each network and batch."""
+    from matplotlib.figure import Figure
+
+    models = list(dict.fromkeys(result["model"] for result in results))
+    batches = sorted({result["batch"] for result in results})
+    figure = Figure(figsize=(6.5 * len(batches), 2.7 * len(models)), layout="constrained")
+    panels = figure.subplots(len(models), len(batches), squeeze=False)
+    for panel in panels.flat:
+        panel.set_axis_off()
+    for result in results:
+        panel = panels[models.index(result["model"])][batches.index(result["batch"])]
+        panel.set_axis_on()
+        measured = {name: row for name, row in result["peers"].items() if "min_ms" in row}
+        names = sorted(measured, key=lambda name: -measured[name]["min_ms"])
+        bars = panel.barh(
+            [PEERS[name].title for name in names],
+            [measured[name]["min_ms"] for name in names],
+            color=["#c8553d" if name == OURS else "#8fa3ad" for name in names],
+        )
+        panel.bar_label(bars, fmt="%.2f", padding=3)
+        panel.margins(x=0.12)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.set_title(_title(result), loc="left")
+        panel.set_xlabel("ms, fastest run")
+    figure.savefig(path, dpi=110)
+
+
+def _title(result: dict) -> str:
+    return f"{ZOO[result['model']].title}, batch {result['batch']}"
+
+
+def _times(row: dict | None) -> str:
+    return f"{row['min_ms']:.2f} ({row['median_ms']:.2f})" if row and "min_ms" in row else "–"
+
+
+def _ratios(result: dict) -> str:
+    fastest, typical = ratio(result), ratio(result, "median_ms")
+    return "–" if fastest is None else f"{fastest:.2f} ({typical:.2f})"
