@@ -148,8 +148,9 @@ def ncnn(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
     network.load_param(f"{folder}/model.param")
     network.load_model(f"{folder}/model.bin")
     (pictures,) = inputs.values()
-    # Pictures in its own layout, [C, H, W].
-    feed = [ncnn.Mat(np.ascontiguousarray(each.transpose(2, 0, 1))).clone() for each in pictures]
+    # Its own layout, [C, H, W]. A Mat borrows the array's memory; its clone has memory of its own.
+    arrays = [np.ascontiguousarray(picture.transpose(2, 0, 1)) for picture in pictures]
+    feed = [ncnn.Mat(array).clone() for array in arrays]
 
     def score(picture) -> np.ndarray:
         extractor = network.create_extractor()

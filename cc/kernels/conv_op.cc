@@ -41,22 +41,28 @@ void ConvOpBase::Compute(OpKernelContext* ctx) {
   OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst));
   if (dst->NumElements() == 0) return;
 
+  const float* weights = InputData(ctx, kWeights) + weights_offset_;
+  const float* packed = conv.packing.as_is ? weights : nullptr;
   std::shared_ptr<const PackedWeights> kept;
-  OP_REQUIRES_OK(ctx, weights_->Get(conv, ctx->input(kWeights), pool(), &kept));
+  if (packed == nullptr) {
+    OP_REQUIRES_OK(ctx, weights_->Get(conv, ctx->input(kWeights), pool(), &kept));
+    if (kept != nullptr) packed = kept->data();
+  }
   // Packed weights of this call only, then the plan's own scratch.
   const int64_t pack_bytes =
-      kept != nullptr ? 0 : RoundUp(conv.packed_floats * int64_t{sizeof(float)});
+      packed != nullptr ? 0 : RoundUp(conv.packed_floats * int64_t{sizeof(float)});
   ScratchMemory scratch;
   OP_REQUIRES_OK(ctx, scratch.Allocate(ctx, pack_bytes + conv.scratch_bytes()));
-  float* packed_once = reinterpret_cast<float*>(scratch.data());
-  if (kept == nullptr) {
-    PackConvWeights(conv, InputData(ctx, kWeights) + weights_offset_, packed_once, pool());
+  if (packed == nullptr) {
+    float* packed_once = reinterpret_cast<float*>(scratch.data());
+    PackConvWeights(conv, weights, packed_once, pool());
+    packed = packed_once;
   }
 
   const ArgPointers args(ctx, kFirstArg);
   ConvBuffers buffers;
   buffers.src = InputData(ctx, kSrc);
-  buffers.packed = kept != nullptr ? kept->data() : packed_once;
+  buffers.packed = packed;
   buffers.args = args.data();
   buffers.dst = static_cast<float*>(dst->data());
   buffers.scratch = scratch.data() + pack_bytes;

@@ -50,8 +50,10 @@ struct ConvPacking {
   ConvForm form = ConvForm::kTile;
   int group_blocks = 1;  // output blocks a register tile covers
   int winograd_m = 0;    // output tile of kWinograd: 2 or 4
+  bool as_is = false;    // not packed at all: the kernels read HWIO
   bool operator==(const ConvPacking& o) const {
-    return form == o.form && group_blocks == o.group_blocks && winograd_m == o.winograd_m;
+    return form == o.form && group_blocks == o.group_blocks && winograd_m == o.winograd_m &&
+           as_is == o.as_is;
   }
 };
 
@@ -122,7 +124,8 @@ struct ConvPlan {
 // Fills *plan; returns an empty string or one line saying what is wrong.
 std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* plan);
 
-// `packed` holds plan.packed_floats floats, 64-byte aligned.
+// `packed` holds plan.packed_floats floats, 64-byte aligned. Not to be called
+// where plan.packing.as_is: the plain weights are then the packed ones.
 void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 
 struct ConvBuffers {

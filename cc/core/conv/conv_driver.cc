@@ -104,7 +104,9 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   const int64_t segment_floats = d.sh * ((d.ow - 1) * d.sw + (d.kw - 1) * d.dw + 1) * d.ic;
   TileArgs a = {};
   a.tap_offsets = plan.tap_offsets.data();
-  a.tap_length = plan.tap_length;
+  // In place a plain row is one tap: the part of it that is this chunk.
+  a.tap_length = plain_src && plan.in_place ? std::min(d.ic, b1 * kBlock) - b0 * kBlock
+                                            : plan.tap_length;
   a.px_stride = plan.px_stride;
   const bool partial = !plain_src && b1 == plan.icb && d.ic % kBlock != 0;
   a.taps = plain_src ? static_cast<int64_t>(plan.tap_offsets.size())
@@ -116,7 +118,8 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     const OutputGroup& group = plan.groups[g];
     const bool first = b0 == group.icb_begin, last = b1 == group.icb_end;
     const int64_t channel = group.first_block * kBlock;
-    const int64_t k_step = plan.taps_per_block * kBlock * group.blocks * kBlock;
+    a.weights_stride = plan.packing.as_is ? d.oc : group.blocks * kBlock;
+    const int64_t k_step = plan.taps_per_block * kBlock * a.weights_stride;
     a.weights = run.buffers.packed + group.weights_offset + (b0 - group.icb_begin) * k_step;
     const float* next = g + 1 < g1
                             ? a.weights + plan.groups[g + 1].weights_offset - group.weights_offset
@@ -160,7 +163,7 @@ const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64
   const ConvDesc& d = run.d;
   const bool plain_src = run.plan.packing.form == ConvForm::kPlainTile;
   if (run.plan.in_place && plain_src) {
-    return run.buffers.src + (r.n * d.ih * d.iw + r.begin) * d.ic;
+    return run.buffers.src + (r.n * d.ih * d.iw + r.begin) * d.ic + b0 * kBlock;
   }
   if (run.plan.in_place) {
     return run.buffers.src + ((run.plan.icb * r.n + b0) * d.ih * d.iw + r.begin) * kBlock;

@@ -78,6 +78,7 @@ void PlainTile(const TileArgs& a) {
   Accumulators<kBlocks, kPx> tile;
   tile.Start(a.epilogue, a.dst_block_stride);
   const float* w = a.weights;
+  const int64_t ahead = a.prefetch - a.weights;
   const int64_t stride = a.px_stride;
   for (int64_t t = 0; t < a.taps; ++t) {
     const float* base[kBases];
@@ -88,6 +89,8 @@ void PlainTile(const TileArgs& a) {
       BD_UNROLL
       for (int v = 0; v < kVecs; ++v) weights[v] = Load(w + v * kLanes);
       BD_UNROLL
+      for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(w + ahead + b * kBlock, 0, 2);
+      BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
         const Vec x = Set1(base[p / 3][p % 3 * stride]);
         BD_UNROLL
@@ -95,7 +98,7 @@ void PlainTile(const TileArgs& a) {
       }
       BD_UNROLL
       for (int j = 0; j < kBases; ++j) ++base[j];
-      w += kBlocks * kBlock;
+      w += a.weights_stride;
     }
   }
   tile.Finish(a.epilogue, a.dst, a.dst_block_stride);

@@ -26,7 +26,8 @@ struct TileArgs {
   int64_t tail_taps, tail_length;  // follow the `taps`: last, partial block
   int64_t px_stride;               // floats between pixels; 16 where blocked
   const float* weights;
-  const float* prefetch;  // brought to L2 alongside, a byte for each byte of weights
+  int64_t weights_stride;  // floats between rows of weights; plain_tile only
+  const float* prefetch;   // brought to L2 alongside, a byte for each byte of weights
   float* dst;
   int64_t dst_block_stride;
   TileEpilogue epilogue;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kStripBytes = 384 << 10;           // most source a strip brings in
 constexpr int64_t kWeightsChunkBytes = 160 << 10;    // one group's weights of a K chunk
+constexpr int64_t kAsIsChunk = 8;                    // blocks of 16 rows of weights read as they are
 constexpr int64_t kInPlaceWeightsBytes = 512 << 10;  // the same for 1x1, which needs no strip
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -90,6 +91,20 @@ ConvEpilogue MakeEpilogue(const ConvDesc& d) {
   return e;
 }
 
+bool IsInPlace(const ConvDesc& d) {
+  return d.kh == 1 && d.kw == 1 && d.sh == 1 && d.sw == 1 && d.pad_top == 0 && d.pad_left == 0 &&
+         d.oh == d.ih && d.ow == d.iw;
+}
+
+// An inner product of so few rows that each weight is used by one tile: packing
+// would only read and keep a large matrix twice.
+bool TakesWeightsAsIs(const ConvPlan& plan) {
+  const ConvDesc& d = plan.desc;
+  return plan.packing.form == ConvForm::kPlainTile && IsInPlace(d) && d.groups == 1 &&
+         d.oc % (plan.packing.group_blocks * kBlock) == 0 && d.n == 1 &&
+         d.oh * d.ow <= ConvKernelsFor(plan.isa).tile_pixels;
+}
+
 void MakeGroups(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const int64_t m = plan->packing.winograd_m;
@@ -112,6 +127,7 @@ void MakeGroups(ConvPlan* plan) {
       g.icb_end = CeilDiv((last_oc / oc_group + 1) * ic_group, kBlock);
       channels = std::min(d.ic, g.icb_end * kBlock) - g.icb_begin * kBlock;
     }
+    if (plan->packing.as_is) g.weights_offset = first * kBlock;
     offset += channels * taps * g.blocks * kBlock;
     plan->groups.push_back(g);
   }
@@ -232,8 +248,7 @@ void ChooseSplits(ConvPlan* plan) {
 void PlanTiles(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const bool blocked = plan->packing.form != ConvForm::kPlainTile;
-  plan->in_place = d.kh == 1 && d.kw == 1 && d.sh == 1 && d.sw == 1 && d.pad_top == 0 &&
-                   d.pad_left == 0 && d.oh == d.ih && d.ow == d.iw;
+  plan->in_place = IsInPlace(d);
   plan->taps_per_block = d.kh * d.kw;
   if (!blocked) {
     plan->tap_length = (d.dw == 1 ? d.kw : 1) * d.ic;
@@ -243,7 +258,7 @@ void PlanTiles(ConvPlan* plan) {
   for (const OutputGroup& g : plan->groups) {
     most_blocks = std::max(most_blocks, g.icb_end - g.icb_begin);
   }
-  plan->icb_chunk = most_blocks;
+  plan->icb_chunk = plan->packing.as_is ? kAsIsChunk : most_blocks;
   // A sum late in the chain reads the old dst after the last chunk: one chunk.
   const bool sum_on_tile = d.dst_layout == Layout::nChw16c && plan->epilogue.rest.SumInput() >= 0;
   if (plan->packing.form == ConvForm::kTile && !sum_on_tile) {
@@ -301,6 +316,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   if (desc.groups > 1 && desc.oc / desc.groups % (plan->packing.group_blocks * kBlock) != 0) {
     plan->packing.group_blocks = 1;  // a group of two blocks would straddle more of the source
   }
+  plan->packing.as_is = TakesWeightsAsIs(*plan);
   plan->epilogue = MakeEpilogue(desc);
   if (plan->epilogue.bias.input >= 0 && desc.oc % kBlock != 0) {
     plan->bias_floats = plan->ocb * kBlock;

@@ -82,12 +82,12 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, double bound,
   const float* args[] = {channel.data(), sum.data(), operand.data()};
 
   GuardedBuffer packed(plan.packed_floats);
-  PackConvWeights(plan, weights.data(), packed.data(), pool);
+  if (!plan.packing.as_is) PackConvWeights(plan, weights.data(), packed.data(), pool);
   GuardedBuffer scratch(plan.scratch_bytes() / 4);
   GuardedBuffer dst(dst_floats, guard), expected(dst_floats);
   ConvBuffers buffers;
   buffers.src = src.data();
-  buffers.packed = packed.data();
+  buffers.packed = plan.packing.as_is ? weights.data() : packed.data();
   buffers.args = args;
   buffers.dst = dst.data();
   buffers.scratch = scratch.data();
@@ -212,6 +212,23 @@ TEST_P(ConvTest, PlainDst) {
       Run(d);
       d.src_layout = Layout::nhwc;
       Run(d);
+    }
+  }
+}
+
+// Rows as pixels; with few of them the weights are read as they are.
+TEST_P(ConvTest, InnerProduct) {
+  for (int64_t rows : {1, 3, 6, 14, 40}) {
+    for (int64_t ic : {5, 16, 300}) {
+      for (int64_t oc : {32, 40, 192}) {
+        ConvDesc d;
+        d.ic = ic;
+        d.oc = oc;
+        d.iw = d.ow = rows;
+        d.src_layout = d.dst_layout = Layout::nhwc;
+        d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
+        Run(d);
+      }
     }
   }
 }
