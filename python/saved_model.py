@@ -13,7 +13,7 @@ from tensorflow.python.trackable import asset, resource
 
 from . import folders, metagraph
 from .errors import SavedModelError
-from .rewriter import Report, optimize_concrete
+from .rewriter import Bundles, Report, optimize_concrete
 
 __all__ = ["SavedModelError", "SavedModelReport", "inspect_saved_model", "optimize_saved_model"]
 
@@ -135,7 +135,7 @@ def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, so
 
 def _optimize_signatures(loaded, source, wanted, step):
     wanted = select_signatures(loaded.signatures, wanted, source)
-    functions, trackables, reports, done = {}, [], {}, {}
+    functions, trackables, reports, done, bundles = {}, [], {}, {}, Bundles()
     for name, original in loaded.signatures.items():
         if name not in wanted:
             functions[name] = original
@@ -144,7 +144,7 @@ def _optimize_signatures(loaded, source, wanted, step):
         key = _fingerprint(original)
         if key not in done:
             step(f"optimising signature {name}")
-            done[key] = optimize_concrete(original, roots=[loaded])
+            done[key] = optimize_concrete(original, roots=[loaded], bundles=bundles)
             trackables += done[key][1]
         functions[name], _, reports[name] = done[key]
     kept = tuple(name for name in functions if name not in reports)

@@ -3,10 +3,11 @@
 from .api import optimize
 from .optimized import OptimizedFunction, OptimizedModel
 from .passes.verify import VerificationError
-from .pipeline import Rewritten, optimize_concrete
+from .pipeline import Bundles, Rewritten, optimize_concrete
 from .report import Converted, Report
 
 __all__ = [
+    "Bundles",
     "Converted",
     "OptimizedFunction",
     "OptimizedModel",

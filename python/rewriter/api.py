@@ -28,7 +28,7 @@ def optimize(
             a tf.function with an input_signature; a ConcreteFunction; or what
             tf.saved_model.load returned (all its signatures).
         input_signature: one TensorSpec an argument, where the target has none of its own.
-        algorithm: "auto" or "direct", for every convolution.
+        algorithm: "auto", "direct" or "winograd" (where it applies), for every convolution.
         verify: "structure", or "numbers" to compare with the original on a random input.
 
     Returns:

@@ -32,7 +32,7 @@ from .plan import Reorder
 from .report import Converted, Report
 from .trackables import owners
 
-ALGORITHMS = ("auto", "direct")
+ALGORITHMS = ("auto", "direct", "winograd")
 VERIFY = ("structure", "numbers")
 _BUNDLE = "blockdnn_weights"
 
@@ -73,20 +73,21 @@ def optimize_concrete(
     verify_by: str = "structure",
     tolerance: float = 1e-4,
 ) -> Rewritten:
-    """Rewrites one ConcreteFunction.
+    """Rewrites one ConcreteFunction; where that fails it is kept, and the report says why.
 
     Args:
         concrete: the function; it is not changed.
         roots: objects under which to look for the owners of captured tables.
         bundles: pass the same one for all functions of a model.
-        algorithm: "auto" or "direct", for every convolution.
+        algorithm: "auto", "direct" or "winograd", for every convolution (winograd: where
+            it applies, 3x3 at stride 1).
         verify_by: "structure" checks the graph; "numbers" also runs both functions on
             a random input and compares.
         tolerance: for "numbers": largest difference, relative to the output's magnitude.
 
     Raises:
         ValueError: an unknown option.
-        VerificationError: the result is not the original function.
+        VerificationError: the numbers are not those of the original function.
     """
     if algorithm not in ALGORITHMS:
         raise ValueError(f"algorithm must be one of {ALGORITHMS}, not {algorithm!r}")
@@ -94,23 +95,34 @@ def optimize_concrete(
         raise ValueError(f"verify must be one of {VERIFY}, not {verify_by!r}")
     library()
     start = time.perf_counter()
-    captured, report = _rewrite_what_pays(concrete, algorithm)
-
-    resource = captured.graph.view.unique_name(_BUNDLE)
-    values = emit.write_nodes(captured, resource)
-    captured.graph.view.prune()
-    captures, bundle = dict(captured.captures), []
-    if values is not None:
-        bundle = [(bundles or Bundles()).variable(values)]
-        captures[resource] = bundle[0].handle
-    verify.check_graph(captured.graph.view)
-    result = rebuild(captured, captures)
-    verify.check_signature(concrete, result)
+    report = Report()
+    try:
+        result, bundle, report = _rewritten(concrete, bundles or Bundles(), algorithm)
+    except Exception as error:  # a graph we do not understand must stay as it was
+        result, bundle = concrete, list(concrete.variables)
+        line = str(error).partition("\n")[0]
+        report.decline(concrete.name, f"the rewriter failed: {type(error).__name__}: {line}")
     report.seconds = time.perf_counter() - start
     report.warnings.extend(_warnings())
     if verify_by == "numbers":
         verify.check_numbers(concrete, result, tolerance=tolerance)
     return Rewritten(result, bundle + owners(result, [concrete, *roots]), report)
+
+
+def _rewritten(concrete, bundles: Bundles, algorithm: str):
+    """The rewritten function, the bundle it captures (in a list, if any), the report."""
+    captured, report = _rewrite_what_pays(concrete, algorithm)
+    resource = captured.graph.view.unique_name(_BUNDLE)
+    values = emit.write_nodes(captured, resource)
+    captured.graph.view.prune()
+    captures, bundle = dict(captured.captures), []
+    if values is not None:
+        bundle = [bundles.variable(values)]
+        captures[resource] = bundle[0].handle
+    verify.check_graph(captured.graph.view)
+    result = rebuild(captured, captures)
+    verify.check_signature(concrete, result)
+    return result, bundle, report
 
 
 def _rewrite_what_pays(concrete, algorithm: str) -> tuple[Capture, Report]:

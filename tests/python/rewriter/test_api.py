@@ -101,12 +101,13 @@ def test_unknown_options_are_refused(module):
         optimize(module.__call__, verify="hope")
 
 
-def test_the_algorithm_reaches_every_convolution(module):
-    fast = optimize(module.__call__, algorithm="direct")
-    assert fast.report.converted[0].algorithm == "direct"
+@pytest.mark.parametrize("algorithm", ["direct", "winograd"])
+def test_the_algorithm_reaches_every_convolution(module, algorithm):
+    fast = optimize(module.__call__, algorithm=algorithm)
+    assert fast.report.converted[0].algorithm == algorithm
     nodes = fast.concrete.graph.as_graph_def().node
     (conv,) = [node for node in nodes if node.op == "BlockdnnConv"]
-    assert conv.attr["algorithm"].s == b"direct"
+    assert conv.attr["algorithm"].s == algorithm.encode()
 
 
 def test_checking_numbers(module, monkeypatch):
@@ -197,3 +198,17 @@ def test_originals_may_go_away(weights, image):
     gc.collect()
     conv, product = fast(tf.ones([1, 2, 2, 16]), tf.constant(2.0))
     assert conv.numpy().max() == 16.0 and product.numpy() == 6.0
+
+
+def test_a_failure_of_the_rewriter_keeps_the_function(module, monkeypatch):
+    def fail(*args):
+        raise RuntimeError("no such graph\nsecond line")
+
+    monkeypatch.setattr("tf_blockdnn.python.rewriter.pipeline.rebuild", fail)
+    fast = optimize(module.__call__)
+    assert fast.report.converted == []
+    ((_, reason),) = fast.report.declined
+    assert reason == "the rewriter failed: RuntimeError: no such graph"
+    shape = [size or 4 for size in fast.concrete.inputs[0].shape]
+    x = tf.random.normal(shape)
+    np.testing.assert_array_equal(fast(x)["scores"], module(x)["scores"])
