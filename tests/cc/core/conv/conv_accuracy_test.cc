@@ -1,0 +1,97 @@
+// Rounding error of the algorithms against float64, on normal data: the numbers
+// of docs/algorithms.md. Run with --gtest_filter=*Accuracy* to print them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "cc/base/thread_pool.h"
+#include "cc/core/conv/conv.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+struct Case {
+  ConvAlgorithm algorithm;
+  int64_t channels, size;
+  const char* name;     // the algorithm that must have run
+  double rms, largest;  // bounds, relative to the rms and to the largest value of the result
+};
+
+constexpr Case kCases[] = {
+    {ConvAlgorithm::kDirect, 64, 28, "direct", 6e-7, 1.5e-6},
+    {ConvAlgorithm::kWinograd, 64, 28, "winograd4x4", 1.2e-6, 2.5e-6},
+    {ConvAlgorithm::kDirect, 512, 14, "direct", 1.7e-6, 4e-6},
+    {ConvAlgorithm::kWinograd, 512, 14, "winograd4x4", 3e-6, 5e-6},
+    {ConvAlgorithm::kDirect, 512, 7, "direct", 1.7e-6, 4e-6},
+    {ConvAlgorithm::kWinograd, 512, 7, "winograd2x2", 1.2e-6, 2.5e-6},
+};
+
+// The exact sum of one output element, in double.
+double Sum(const ConvDesc& d, const float* src, const float* hwio, int64_t o, int64_t y,
+           int64_t x) {
+  double sum = 0;
+  for (int64_t t = 0; t < 9; ++t) {
+    const int64_t h = y + t / 3 - 1, w = x + t % 3 - 1;
+    if (h < 0 || h >= d.ih || w < 0 || w >= d.iw) continue;
+    for (int64_t c = 0; c < d.ic; ++c) {
+      sum += static_cast<double>(src[((c / 16 * d.ih + h) * d.iw + w) * 16 + c % 16]) *
+             hwio[(t * d.ic + c) * d.oc + o];
+    }
+  }
+  return sum;
+}
+
+TEST(ConvAccuracy, WithinTheDocumentedBounds) {
+  ThreadPool pool(2);
+  std::mt19937 rng(1);
+  std::normal_distribution<float> normal;
+  for (const Case& c : kCases) {
+    ConvDesc d;
+    d.ic = d.oc = c.channels;
+    d.ih = d.iw = d.oh = d.ow = c.size;
+    d.kh = d.kw = 3;
+    d.pad_top = d.pad_left = 1;
+    d.algorithm = c.algorithm;
+    ConvPlan plan;
+    ASSERT_EQ(MakeConvPlan(d, DetectIsa(), pool.num_threads(), &plan), "");
+    ASSERT_STREQ(plan.algorithm_name(), c.name);
+    std::vector<float> src(d.ic * d.ih * d.iw), weights(9 * d.ic * d.oc), dst(src.size());
+    for (float& v : src) v = normal(rng);
+    for (float& v : weights) v = normal(rng) / std::sqrt(9.f * d.ic);
+    std::unique_ptr<float[]> packed(new float[plan.packed_floats]);
+    std::vector<char> scratch(plan.scratch_bytes());
+    PackConvWeights(plan, weights.data(), packed.get(), pool);
+    ConvBuffers buffers;
+    buffers.src = src.data();
+    buffers.packed = packed.get();
+    buffers.dst = dst.data();
+    buffers.scratch = scratch.data();
+    RunConv(plan, buffers, pool);
+
+    double error = 0, power = 0, worst = 0, largest = 0;
+    for (int64_t o = 0; o < d.oc; o += 7) {
+      for (int64_t p = 0; p < d.oh * d.ow; ++p) {
+        const double exact = Sum(d, src.data(), weights.data(), o, p / d.ow, p % d.ow);
+        const double off = dst[(o / 16 * d.oh * d.ow + p) * 16 + o % 16] - exact;
+        error += off * off;
+        power += exact * exact;
+        worst = std::max(worst, std::fabs(off));
+        largest = std::max(largest, std::fabs(exact));
+      }
+    }
+    const double rms = std::sqrt(error / power);
+    std::printf("%-12s %4d channels %3dx%-3d rms %.1e  largest %.1e\n", c.name,
+                static_cast<int>(d.ic), static_cast<int>(d.ih), static_cast<int>(d.iw), rms,
+                worst / largest);
+    EXPECT_LT(rms, c.rms) << c.name;
+    EXPECT_LT(worst / largest, c.largest) << c.name;
+  }
+}
+
+}  // namespace
+}  // namespace bd
