@@ -107,7 +107,7 @@ def openvino(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run
     import openvino as ov
 
     core = ov.Core()
-    model = core.read_model(folder)
+    model = core.read_model(f"{folder}/model.xml")
     model.reshape({name: ov.PartialShape(value.shape) for name, value in inputs.items()})
     config = {
         "PERFORMANCE_HINT": "LATENCY",
@@ -196,7 +196,7 @@ PEERS = {
         format="onnx",
         other_formats={"vgg16": "vgg16_onnx"},
     ),
-    "openvino": Peer("OpenVINO", openvino, ("openvino",), venv="openvino"),
+    "openvino": Peer("OpenVINO", openvino, ("openvino",), venv="openvino", format="openvino"),
     "litert": Peer("LiteRT", litert, ("ai-edge-litert",), venv="litert", format="tflite"),
     "ncnn": Peer(
         "ncnn",

@@ -34,6 +34,10 @@ class Format:
 FORMATS = {
     "onnx": Format("onnx_file", ".onnx", venv="onnx"),
     "tflite": Format("tflite_file", ".tflite"),
+    # OpenVINO reads SavedModels, too, but not those where a variable's name occurs twice (HED), nor
+    # some with hundreds of variables (ResNet-50): "Cannot find requested variable".
+    "frozen": Format("frozen_file", ".pb", per_batch=False),
+    "openvino": Format("openvino_ir", "", venv="openvino", source="frozen", per_batch=False),
     "weights": Format("weights_file", ".npz", per_batch=False),
     # tf2onnx takes more than 24 GB for VGG-16.
     "vgg16_onnx": Format("vgg16_onnx", ".onnx", venv="onnx", source="weights", per_batch=False),
