@@ -18,9 +18,9 @@ import platform
 import shutil
 import subprocess
 import sys
-import time
 import venv
 
+from machine import BusyElsewhere
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -51,7 +51,7 @@ def main() -> int:
     notes = Console(stderr=True)
     try:
         _build(_onednn(options.onednn, notes), notes)
-        busy = _BusyElsewhere()
+        busy = BusyElsewhere()
         results = _measure(options)
         others = busy.cores()
     except (SetUpError, OSError) as error:
@@ -171,25 +171,6 @@ def _measure(options: argparse.Namespace) -> list[dict]:
     if process.returncode:
         raise SetUpError("conv_layers failed")
     return results
-
-
-class _BusyElsewhere:
-    """What all processes but this one and its children use, from its creation on."""
-
-    def __init__(self):
-        self._start = time.monotonic()
-        self._before = self._seconds()
-
-    def cores(self) -> float:
-        """Processor seconds of the others a second."""
-        return max(0.0, (self._seconds() - self._before) / (time.monotonic() - self._start))
-
-    @staticmethod
-    def _seconds() -> float:
-        # proc(5): user, nice, system, idle, iowait, irq, softirq, steal.
-        cpu = [int(cell) for cell in pathlib.Path("/proc/stat").read_text().split()[1:9]]
-        everyone = (sum(cpu) - cpu[3] - cpu[4]) / os.sysconf("SC_CLK_TCK")
-        return everyone - sum(os.times()[:4])
 
 
 def _count_rows(path: pathlib.Path) -> int:

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cc/base/isa.h"
+#include "cc/base/scratch.h"
 #include "cc/base/thread_pool.h"
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/layout/layout.h"
@@ -111,12 +112,11 @@ struct ConvPlan {
   int64_t tiles_h = 0, tiles_w = 0, tile_block = 0;
   bool by_stage = false;
 
-  int64_t strip_floats = 0;  // scratch a thread
-  int64_t row_floats = 0;    // scratch a thread, plain dst
-  int64_t bias_floats = 0;   // scratch a call
-  int64_t scratch_bytes() const {
-    return 4 * ((by_stage ? 1 : threads) * (strip_floats + row_floats) + bias_floats) + 64;
-  }
+  // Padded bias; a strip or Winograd's V and M, for each thread unless by_stage;
+  // rows of a plain dst, for each thread.
+  ScratchPiece<float> bias, strip, row;
+  ScratchBook scratch;
+  int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
   // "direct", "direct_plain", "dot", "depthwise", "winograd2x2" or "winograd4x4"
   const char* algorithm_name() const;
 };
@@ -133,7 +133,7 @@ struct ConvBuffers {
   const float* packed = nullptr;
   const float* const* args = nullptr;  // base pointers of the post-op inputs
   float* dst = nullptr;
-  void* scratch = nullptr;  // plan.scratch_bytes(), any alignment
+  void* scratch = nullptr;  // plan.scratch_bytes(); 64-byte aligned to be fast
 };
 
 // `pool.num_threads()` must equal plan.threads.

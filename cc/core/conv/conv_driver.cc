@@ -105,8 +105,8 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   TileArgs a = {};
   a.tap_offsets = plan.tap_offsets.data();
   // In place a plain row is one tap: the part of it that is this chunk.
-  a.tap_length = plain_src && plan.in_place ? std::min(d.ic, b1 * kBlock) - b0 * kBlock
-                                            : plan.tap_length;
+  a.tap_length =
+      plain_src && plan.in_place ? std::min(d.ic, b1 * kBlock) - b0 * kBlock : plan.tap_length;
   a.px_stride = plan.px_stride;
   const bool partial = !plain_src && b1 == plan.icb && d.ic % kBlock != 0;
   a.taps = plain_src ? static_cast<int64_t>(plan.tap_offsets.size())
@@ -277,13 +277,12 @@ const float* Resolve(const ConvBuffers& buffers, const OperandRef& ref) {
 void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {
   const ConvDesc& d = plan.desc;
   if (d.n * d.oh * d.ow * d.oc == 0) return;
-  float* scratch = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(buffers.scratch) + 63) &
-                                            ~uintptr_t{63});
+  const Scratch scratch(buffers.scratch);
   const float* bias = Resolve(buffers, plan.epilogue.bias);
-  if (plan.bias_floats > 0) {
-    std::memcpy(scratch, bias, d.oc * sizeof(float));
-    std::fill(scratch + d.oc, scratch + plan.bias_floats, 0.f);
-    bias = scratch;
+  if (float* padded = scratch.Grant(plan.bias); padded != nullptr) {
+    std::memcpy(padded, bias, d.oc * sizeof(float));
+    std::fill(padded + d.oc, padded + plan.bias.count, 0.f);
+    bias = padded;
   }
   BoundPostOps rest(plan.epilogue.rest, d.oc, buffers.args);
   const PostOpProgram* program = plan.epilogue.rest.len() > 0 ? rest.program() : nullptr;
@@ -301,7 +300,7 @@ void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool)
                     Resolve(buffers, plan.epilogue.sum),
                     epilogue,
                     plain_dst ? program : nullptr,
-                    scratch + plan.bias_floats};
+                    scratch};
   switch (plan.packing.form) {
     case ConvForm::kTile:
     case ConvForm::kPlainTile:

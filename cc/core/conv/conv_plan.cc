@@ -12,12 +12,10 @@
 namespace bd {
 namespace {
 
-constexpr int64_t kStripBytes = 384 << 10;           // most source a strip brings in
-constexpr int64_t kWeightsChunkBytes = 160 << 10;    // one group's weights of a K chunk
-constexpr int64_t kAsIsChunk = 8;                    // blocks of 16 rows of weights read as they are
+constexpr int64_t kStripBytes = 384 << 10;         // most source a strip brings in
+constexpr int64_t kWeightsChunkBytes = 160 << 10;  // one group's weights of a K chunk
+constexpr int64_t kAsIsChunk = 8;                  // blocks of 16 rows of weights read as they are
 constexpr int64_t kInPlaceWeightsBytes = 512 << 10;  // the same for 1x1, which needs no strip
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::string Check(const ConvDesc& d) {
   if (d.groups < 1 || d.ic % d.groups != 0 || d.oc % d.groups != 0) {
@@ -158,7 +156,7 @@ void LayOutStrip(ConvPlan* plan, int64_t rows) {
         plan->tap_offsets.push_back(h * d.dh * row + w * d.dw * d.ic);
       }
     }
-    plan->strip_floats = ((rows - 1) * d.sh + (d.kh - 1) * d.dh + 1) * row;
+    plan->strip.count = ((rows - 1) * d.sh + (d.kh - 1) * d.dh + 1) * row;
     return;
   }
   plan->phase_row.assign(d.sh + 1, 0);
@@ -179,7 +177,7 @@ void LayOutStrip(ConvPlan* plan, int64_t rows) {
       }
     }
   }
-  plan->strip_floats = plan->icb_chunk * d.kw * column;
+  plan->strip.count = plan->icb_chunk * d.kw * column;
 }
 
 // Cycles of the busiest thread when tasks of `cost` are handed out in order.
@@ -272,7 +270,7 @@ void PlanTiles(ConvPlan* plan) {
   plan->tasks = d.n * plan->strips * plan->group_splits;
   if (d.dst_layout == Layout::nhwc) {
     const int64_t blocks = plan->packing.form == ConvForm::kDot ? 0 : plan->ocb * kBlock;
-    plan->row_floats = plan->strip_pixels * (blocks + d.oc);
+    plan->row.count = plan->strip_pixels * (blocks + d.oc);
   }
 }
 
@@ -283,6 +281,14 @@ void PlanDepthwise(ConvPlan* plan) {
   const int64_t rows = d.n * plan->icb * d.oh;
   const int64_t work = rows * d.ow * d.kh * d.kw / 2;
   plan->tasks = std::clamp<int64_t>(work / 2000, 1, std::min<int64_t>(rows, 16 * plan->threads));
+}
+
+// Books what planning has counted.
+void BookScratch(ConvPlan* plan) {
+  plan->bias = plan->scratch.Book<float>("bias", plan->bias.count);
+  plan->strip =
+      plan->scratch.Book<float>("strip", plan->strip.count, plan->by_stage ? 1 : plan->threads);
+  plan->row = plan->scratch.Book<float>("row", plan->row.count, plan->threads);
 }
 
 }  // namespace
@@ -319,7 +325,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   plan->packing.as_is = TakesWeightsAsIs(*plan);
   plan->epilogue = MakeEpilogue(desc);
   if (plan->epilogue.bias.input >= 0 && desc.oc % kBlock != 0) {
-    plan->bias_floats = plan->ocb * kBlock;
+    plan->bias.count = plan->ocb * kBlock;
   }
   MakeGroups(plan);
   if (desc.n * desc.oh * desc.ow == 0) return "";  // nothing to compute
@@ -330,6 +336,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   } else {
     PlanTiles(plan);
   }
+  BookScratch(plan);
   return "";
 }
 

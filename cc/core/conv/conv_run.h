@@ -12,6 +12,8 @@ namespace bd {
 
 constexpr int64_t kBlock = 16;
 
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 // One execution: everything the tasks share.
 struct ConvRun {
   const ConvPlan& plan;
@@ -22,13 +24,11 @@ struct ConvRun {
   const float* sum;                    // accumulated before the rest, or null
   TileEpilogue epilogue;               // what all tiles have in common
   const PostOpProgram* plain_program;  // the chain of a plain dst
-  float* thread_scratch;
+  Scratch scratch;
 
   int64_t plane() const { return d.oh * d.ow; }
-  float* Strip(int thread) const {
-    return thread_scratch + thread * (plan.strip_floats + plan.row_floats);
-  }
-  float* Row(int thread) const { return Strip(thread) + plan.strip_floats; }
+  float* Strip(int thread) const { return scratch.Grant(plan.strip, thread); }
+  float* Row(int thread) const { return scratch.Grant(plan.row, thread); }
 };
 
 // Calls tile(first pixel, pixels) over [0, px), in even tiles.

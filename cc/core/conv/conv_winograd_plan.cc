@@ -23,8 +23,6 @@ constexpr double kLineOneThread = 9.2, kLineShared = 6.3;
 constexpr double kDirectOverhead = 1.05;  // measured over multiply-adds alone
 constexpr double kForkJoin = 4000;        // a parallel stage: wake-up, last tile
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 bool Applies(const ConvDesc& d) {
   return d.kh == 3 && d.kw == 3 && d.sh == 1 && d.sw == 1 && d.dh == 1 && d.dw == 1 &&
          d.groups == 1 && d.src_layout == Layout::nChw16c && d.dst_layout == Layout::nChw16c;
@@ -104,7 +102,7 @@ void PlanWinograd(ConvPlan* plan) {
   plan->by_stage = SharesBlocks(d, static_cast<int>(m), plan->threads);
   plan->tile_block =
       plan->by_stage ? blocks_of(kSharedBlockBytes, 1) : blocks_of(kOwnBlockBytes, plan->threads);
-  plan->strip_floats = tile_bytes / 4 * plan->tile_block;
+  plan->strip.count = tile_bytes / 4 * plan->tile_block;
   for (int64_t b = 0; b < plan->icb; ++b) {
     plan->tap_offsets.push_back(b * plan->tile_block * kBlock);
   }
