@@ -160,7 +160,7 @@ def ncnn(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
     return lambda: {"scores": np.stack([score(picture) for picture in feed])}
 
 
-# The first row is the one that is compared with the others; the second gives the right outputs.
+# The first row is the one that is compared with the others.
 PEERS = {
     "tf_blockdnn": Peer("tf_blockdnn", tf_blockdnn, ("tf_blockdnn", "tensorflow")),
     "tensorflow": Peer(

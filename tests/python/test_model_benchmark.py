@@ -1,0 +1,160 @@
+"""The model benchmark: what it sets up and once only, what it says about those that failed."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+BENCHMARKS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def modules(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+@pytest.fixture
+def prepare(monkeypatch, tmp_path):
+    import prepare
+
+    monkeypatch.setattr(prepare, "BUILD", tmp_path)
+    return prepare
+
+
+def numbers(milliseconds):
+    return {
+        "min_ms": milliseconds,
+        "median_ms": milliseconds * 2,
+        "peak_bytes": 1 << 20,
+        "relative_difference": 1e-6,
+    }
+
+
+def a_result(**peers):
+    return {"model": "resnet50", "batch": 1, "cores_busy_elsewhere": 0.0, "peers": peers}
+
+
+def text_of(table):
+    console = Console(width=120)
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get()
+
+
+def test_ratio_is_to_the_fastest_that_was_measured():
+    import results
+
+    result = a_result(
+        tf_blockdnn=numbers(8), tensorflow=numbers(20), openvino=numbers(10), litert={"error": "x"}
+    )
+    assert results.best_peer(result) == "openvino"
+    assert results.ratio(result) == 0.8
+
+
+@pytest.mark.parametrize(
+    "peers", [{"tf_blockdnn": numbers(8)}, {"tensorflow": numbers(8)}, {"tf_blockdnn": {}}]
+)
+def test_no_ratio_without_two_to_compare(peers):
+    import results
+
+    assert results.ratio(a_result(**peers)) is None
+
+
+def test_failures_are_shown():
+    import results
+
+    result = a_result(tf_blockdnn=numbers(8), litert={"error": "no wheel [x]"})
+    row = next(line for line in text_of(results.table(result)).splitlines() if "LiteRT" in line)
+    assert "failed" in row
+    (line,) = results.failures([result])
+    assert line.endswith(r"no wheel \[x]") and "ResNet-50, batch 1, LiteRT" in line
+
+
+def test_every_row_can_be_set_up():
+    from formats import FORMATS, SAVED_MODEL
+    from models import ZOO
+    from peers import PEERS
+
+    for peer in PEERS.values():
+        assert {*peer.networks, *peer.other_formats} <= set(ZOO)
+        assert {peer.format, *peer.other_formats.values()} <= {*FORMATS, SAVED_MODEL}
+    for row in FORMATS.values():
+        assert (BENCHMARKS / "formats" / f"{row.writer}.py").exists()
+        assert row.source in {*FORMATS, SAVED_MODEL}
+    for row in [*PEERS.values(), *FORMATS.values()]:
+        assert row.venv is None or (BENCHMARKS / f"requirements-{row.venv}.txt").exists()
+
+
+def test_files_are_made_once_and_again_when_their_source_is_newer(prepare, tmp_path):
+    said = []
+    workshop = prepare.Workshop(said.append, said.append)
+    source, target = tmp_path / "source", tmp_path / "made" / "target"
+    source.touch()
+    made = []
+
+    def write(path):
+        made.append(path)
+        path.write_text("whole")
+
+    for _ in range(2):
+        assert workshop._made(target, [source], write).read_text() == "whole"
+    assert len(made) == 1 and made[0] != target
+    os.utime(source, (target.stat().st_mtime + 1,) * 2)
+    workshop._made(target, [source], write)
+    assert len(made) == 2
+
+
+def test_a_failed_step_says_why_and_is_not_repeated(prepare, tmp_path):
+    said, hints = [], []
+    workshop = prepare.Workshop(said.append, hints.append)
+    (tmp_path / "source").touch()
+    tries = []
+
+    def write(path):
+        tries.append(path)
+        workshop._run([sys.executable, "-c", "print('begun'); raise SystemExit('no luck')"], path)
+
+    for _ in range(2):
+        with pytest.raises(prepare.SetUpError, match="no luck"):
+            workshop._made(tmp_path / "target", [tmp_path / "source"], write)
+    assert len(tries) == 1
+    assert hints == ["begun", "no luck"]
+    assert not (tmp_path / "target").exists()
+
+
+def test_pictures_differ_from_each_other_in_the_mean():
+    from models import pictures
+
+    one, other = pictures(2, (30, 50), spread=128).mean(axis=(1, 2))
+    assert np.abs(one - other).max() > 5
+
+
+def test_a_worker_says_why_it_ended(tmp_path):
+    import worker
+
+    np.savez(tmp_path / "inputs.npz", image=np.zeros([1, 2, 2, 3], np.float32))
+    with pytest.raises(worker.WorkerError, match="SavedModel file does not exist"):
+        worker.Worker(
+            *("tensorflow", sys.executable, tmp_path / "none", tmp_path / "inputs.npz", tmp_path),
+            threads=1,
+            burst=1,
+        )
+
+
+def test_the_reference_always_runs_and_everything_is_written(tmp_path):
+    command = [sys.executable, BENCHMARKS / "run_models.py", "--models", "mobilenetv2"]
+    command += ["--peers", "tf_blockdnn", "--batch", "1", "--runs", "1"]
+    subprocess.run([*command, "--output", tmp_path / "m.json"], check=True, capture_output=True)
+    document = json.loads((tmp_path / "m.json").read_text())
+    assert {"date", "machine", "threads", "command", "ratios", "results"} <= set(document)
+    (result,) = document["results"]
+    assert list(result["peers"]) == ["tf_blockdnn", "tensorflow"]
+    assert result["peers"]["tf_blockdnn"]["relative_difference"] < 1e-3
+    assert result["peers"]["tensorflow"]["relative_difference"] == 0
+    assert all(row["min_ms"] > 0 and row["peak_bytes"] > 0 for row in result["peers"].values())
+    assert (tmp_path / "m.png").stat().st_size > 0
