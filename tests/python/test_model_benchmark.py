@@ -117,7 +117,9 @@ def test_a_failed_step_says_why_and_is_not_repeated(prepare, tmp_path):
 
     def write(path):
         tries.append(path)
-        workshop._run([sys.executable, "-c", "print('begun'); raise SystemExit('no luck')"], path)
+        workshop._run(
+            [sys.executable, "-c", "print('begun', flush=True); raise SystemExit('no luck')"], path
+        )
 
     for _ in range(2):
         with pytest.raises(prepare.SetUpError, match="no luck"):
