@@ -106,14 +106,12 @@ struct ConvPlan {
   int64_t strip_rows = 0, rows_per_column = 0;
   std::vector<int64_t> phase_row;
 
-  // kWinograd: tiles_h x tiles_w tiles an image; tiles of all images in blocks of
-  // tile_block. `by_stage`: threads share a block and meet after each stage;
-  // otherwise each thread takes blocks of its own.
-  int64_t tiles_h = 0, tiles_w = 0, tile_block = 0;
-  bool by_stage = false;
+  // kWinograd: tiles_h x tiles_w tiles an image; a task is tile_block tiles of all
+  // images times a range of output groups. Planes are tile_pitch tiles apart.
+  int64_t tiles_h = 0, tiles_w = 0, tile_block = 0, tile_pitch = 0;
 
-  // Padded bias; a strip or Winograd's V and M, for each thread unless by_stage;
-  // rows of a plain dst, for each thread.
+  // Padded bias; a strip or Winograd's V and M; rows of a plain dst: for
+  // each thread.
   ScratchPiece<float> bias, strip, row;
   ScratchBook scratch;
   int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }

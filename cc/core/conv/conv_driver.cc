@@ -121,9 +121,17 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     a.weights_stride = plan.packing.as_is ? d.oc : group.blocks * kBlock;
     const int64_t k_step = plan.taps_per_block * kBlock * a.weights_stride;
     a.weights = run.buffers.packed + group.weights_offset + (b0 - group.icb_begin) * k_step;
-    const float* next = g + 1 < g1
-                            ? a.weights + plan.groups[g + 1].weights_offset - group.weights_offset
-                            : a.weights;
+    PrefetchShare share;
+    share.next = nullptr;
+    if (g + 1 < g1) {
+      share.next = a.weights + plan.groups[g + 1].weights_offset - group.weights_offset;
+    } else if (!last) {  // the first group's next K chunk
+      const OutputGroup& start = plan.groups[g0];
+      share.next = run.buffers.packed + start.weights_offset + (b1 - start.icb_begin) * k_step;
+    }
+    share.rows = a.taps * a.tap_length + a.tail_taps * a.tail_length;
+    share.row_floats = a.weights_stride;
+    share.tiles = segments * CeilDiv(segment_pixels, run.kernels.tile_pixels);
     const auto kernel =
         plain_src ? run.kernels.plain_tile[group.blocks - 1] : run.kernels.tile[group.blocks - 1];
     TileEpilogue& e = a.epilogue;
@@ -138,12 +146,13 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     float* dst = target.base + (group.first_block - target.first_block) * target.block_stride;
     const int64_t dst_offset =  // in the whole tensor, where dst is blocked
         ((r.n * plan.ocb + group.first_block) * run.plane() + r.begin) * kBlock;
+    int64_t tile = 0;
     for (int64_t s = 0; s < segments; ++s) {
       ForTiles(segment_pixels, run.kernels.tile_pixels, [&](int64_t p, int64_t px) {
         const int64_t at = (s * segment_pixels + p) * kBlock;
         a.src = src + s * segment_floats + p * plan.px_stride;
         a.dst = dst + at;
-        a.prefetch = s + 1 == segments && p + px == segment_pixels ? next : a.weights;
+        share.Apply(tile++, &a);
         e.dst_offset = dst_offset + at;
         if (!first) {
           e.acc_in = a.dst;

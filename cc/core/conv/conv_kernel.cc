@@ -27,11 +27,13 @@ constexpr int kTileBlocks = 1;
 constexpr int kTilePixels = 2;
 #endif
 
-// One run of `length` source floats against [length][kBlocks][16] weights.
+// One run of `length` source floats against [length][kBlocks][16] weights. The
+// tile to the right will want the pixels behind this one's: they come to L1.
 template <int kBlocks, int kPx>
 inline __attribute__((always_inline)) void MultiplyTap(Accumulators<kBlocks, kPx>& tile,
                                                        const float* src, int64_t length,
-                                                       const float* w, const float* prefetch) {
+                                                       const float* w, const float* prefetch,
+                                                       int64_t prefetch_step) {
   constexpr int kVecs = kBlocks * kVecsPerBlock;
 #pragma GCC unroll 2
   for (int64_t i = 0; i < length; ++i) {
@@ -39,9 +41,9 @@ inline __attribute__((always_inline)) void MultiplyTap(Accumulators<kBlocks, kPx
     BD_UNROLL
     for (int v = 0; v < kVecs; ++v) weights[v] = Load(w + i * kBlocks * kBlock + v * kLanes);
     BD_UNROLL
-    for (int b = 0; b < kBlocks; ++b) {
-      __builtin_prefetch(prefetch + (i * kBlocks + b) * kBlock, 0, 2);
-    }
+    for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(prefetch + b * kBlock, 0, 2);
+    prefetch += prefetch_step;
+    __builtin_prefetch(src + (kPx + i) * kBlock, 0, 3);
     BD_UNROLL
     for (int p = 0; p < kPx; ++p) {
       const Vec x = Set1(src[p * kBlock + i]);
@@ -56,15 +58,17 @@ void Tile(const TileArgs& a) {
   Accumulators<kBlocks, kPx> tile;
   tile.Start(a.epilogue, a.dst_block_stride);
   const float* w = a.weights;
-  const int64_t ahead = a.prefetch - a.weights;
+  const float* prefetch = a.prefetch;
   const int64_t* offset = a.tap_offsets;
   for (int64_t t = 0; t < a.taps; ++t) {
-    MultiplyTap<kBlocks, kPx>(tile, a.src + *offset++, kBlock, w, w + ahead);
+    MultiplyTap<kBlocks, kPx>(tile, a.src + *offset++, kBlock, w, prefetch, a.prefetch_step);
     w += kBlock * kBlocks * kBlock;
+    prefetch += kBlock * a.prefetch_step;
   }
   for (int64_t t = 0; t < a.tail_taps; ++t) {
-    MultiplyTap<kBlocks, kPx>(tile, a.src + *offset++, a.tail_length, w, w + ahead);
+    MultiplyTap<kBlocks, kPx>(tile, a.src + *offset++, a.tail_length, w, prefetch, a.prefetch_step);
     w += a.tail_length * kBlocks * kBlock;
+    prefetch += a.tail_length * a.prefetch_step;
   }
   tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
 }
@@ -78,7 +82,7 @@ void PlainTile(const TileArgs& a) {
   Accumulators<kBlocks, kPx> tile;
   tile.Start(a.epilogue, a.dst_block_stride);
   const float* w = a.weights;
-  const int64_t ahead = a.prefetch - a.weights;
+  const float* prefetch = a.prefetch;
   const int64_t stride = a.px_stride;
   for (int64_t t = 0; t < a.taps; ++t) {
     const float* base[kBases];
@@ -89,7 +93,8 @@ void PlainTile(const TileArgs& a) {
       BD_UNROLL
       for (int v = 0; v < kVecs; ++v) weights[v] = Load(w + v * kLanes);
       BD_UNROLL
-      for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(w + ahead + b * kBlock, 0, 2);
+      for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(prefetch + b * kBlock, 0, 2);
+      prefetch += a.prefetch_step;
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
         const Vec x = Set1(base[p / 3][p % 3 * stride]);

@@ -27,7 +27,10 @@ struct TileArgs {
   int64_t px_stride;               // floats between pixels; 16 where blocked
   const float* weights;
   int64_t weights_stride;  // floats between rows of weights; plain_tile only
-  const float* prefetch;   // brought to L2 alongside, a byte for each byte of weights
+  // Brought to L2 alongside: from `prefetch`, prefetch_step floats for each row of
+  // weights.
+  const float* prefetch;
+  int64_t prefetch_step;
   float* dst;
   int64_t dst_block_stride;
   TileEpilogue epilogue;

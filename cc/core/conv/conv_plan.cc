@@ -286,8 +286,7 @@ void PlanDepthwise(ConvPlan* plan) {
 // Books what planning has counted.
 void BookScratch(ConvPlan* plan) {
   plan->bias = plan->scratch.Book<float>("bias", plan->bias.count);
-  plan->strip =
-      plan->scratch.Book<float>("strip", plan->strip.count, plan->by_stage ? 1 : plan->threads);
+  plan->strip = plan->scratch.Book<float>("strip", plan->strip.count, plan->threads);
   plan->row = plan->scratch.Book<float>("row", plan->row.count, plan->threads);
 }
 
@@ -316,7 +315,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   plan->threads = threads;
   plan->icb = CeilDiv(desc.ic, kBlock);
   plan->ocb = CeilDiv(desc.oc, kBlock);
-  plan->packing.winograd_m = ChooseWinogradTile(desc, threads);
+  plan->packing.winograd_m = ChooseWinogradTile(desc, isa, threads);
   plan->packing.form = plan->packing.winograd_m > 0 ? ConvForm::kWinograd : ChooseForm(desc);
   plan->packing.group_blocks = ConvKernelsFor(isa).tile_blocks;
   if (desc.groups > 1 && desc.oc / desc.groups % (plan->packing.group_blocks * kBlock) != 0) {

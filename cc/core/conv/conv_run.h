@@ -41,6 +41,18 @@ void ForTiles(int64_t px, int64_t widest, Fn&& tile) {
   }
 }
 
+// Spreads `rows` rows of the weights `next`, a group's row having row_floats, over
+// `tiles` tiles before they are needed; memory delivers evenly then, not in bursts.
+struct PrefetchShare {
+  const float* next;  // null: nothing to bring
+  int64_t rows, row_floats, tiles;
+
+  void Apply(int64_t tile, TileArgs* a) const {
+    a->prefetch_step = next == nullptr ? 0 : CeilDiv(row_floats, tiles);
+    a->prefetch = next == nullptr ? a->weights : next + tile * rows * a->prefetch_step;
+  }
+};
+
 }  // namespace bd
 
 #endif  // CC_CORE_CONV_CONV_RUN_H_

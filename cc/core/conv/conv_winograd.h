@@ -12,9 +12,9 @@ namespace bd {
 // The output tile (2 or 4) with which Winograd beats the direct kernels for
 // this shape, batch and number of threads, or 0. With algorithm == kWinograd
 // the better of the two tiles wherever the algorithm applies.
-int ChooseWinogradTile(const ConvDesc& desc, int threads);
+int ChooseWinogradTile(const ConvDesc& desc, Isa isa, int threads);
 
-// Blocks of tiles and scratch; plan->packing.winograd_m is set.
+// Tasks and scratch; plan->packing.winograd_m and plan->groups are set.
 void PlanWinograd(ConvPlan* plan);
 
 // U = G g G^T in double, as [xi][group][icb][ic in block][block of group][16].

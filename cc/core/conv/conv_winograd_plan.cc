@@ -1,7 +1,8 @@
-// When Winograd pays, and in which blocks it runs.
+// When Winograd pays, and in which tasks it runs.
 #include <algorithm>
 #include <limits>
 
+#include "cc/core/conv/conv_kernel.h"
 #include "cc/core/conv/conv_winograd.h"
 
 namespace bd {
@@ -16,50 +17,57 @@ struct WinogradCost {
 };
 constexpr WinogradCost kCosts[] = {{2, 60, 60}, {4, 260, 240}};
 
-// Weights come from memory once a call, hidden behind multiply-adds as far as
-// these last: a 64-byte line takes 9.2 cycles for one thread (26 GB/s) and 6.3
-// where more of them pull (38 GB/s).
+constexpr double kMultiplyOverhead = 1.06;  // starting and storing register tiles
+constexpr double kDirectOverhead = 1.05;    // the same with longer sums, and strips
+constexpr double kForkJoin = 4000;          // wake-up, last tile
+// A task's memory V and M: free in L2, and beyond it so many cycles a line.
+constexpr int64_t kTaskBytes = 1 << 20;
+constexpr double kLineBeyondL2 = 5;
+// A line of weights in a task: mostly hidden behind multiply-adds.
+constexpr double kWeightsLine = 1;
+// Weights come from memory once a call, however many tasks read them: a 64-byte
+// line takes 9.2 cycles for one thread (26 GB/s) and 6.3 where more of them pull
+// (38 GB/s).
 constexpr double kLineOneThread = 9.2, kLineShared = 6.3;
-constexpr double kDirectOverhead = 1.05;  // measured over multiply-adds alone
-constexpr double kForkJoin = 4000;        // a parallel stage: wake-up, last tile
 
 bool Applies(const ConvDesc& d) {
   return d.kh == 3 && d.kw == 3 && d.sh == 1 && d.sw == 1 && d.dh == 1 && d.dw == 1 &&
          d.groups == 1 && d.src_layout == Layout::nChw16c && d.dst_layout == Layout::nChw16c;
 }
 
-// U larger than this is read once a call by sharing blocks; V and M of a block
-// of one thread's own stay in its L2.
-constexpr int64_t kOwnWeightsBytes = 3 << 20;
-constexpr int64_t kFewTilesWeightsBytes = 1 << 20;
-constexpr int64_t kOwnBlockBytes = 600 << 10;
-constexpr int64_t kSharedBlockBytes = 16 << 20;
-constexpr int64_t kTileStep = 14;  // pixels of the widest register tile
-
 int64_t CountTiles(const ConvDesc& d, int m) { return d.n * CeilDiv(d.oh, m) * CeilDiv(d.ow, m); }
-
-int64_t TransformedFloats(const ConvDesc& d, int m) {
-  return (m + 2) * (m + 2) * d.ic * CeilDiv(d.oc, kBlock) * kBlock;
-}
-
-bool SharesBlocks(const ConvDesc& d, int m, int threads) {
-  const int64_t bytes = 4 * TransformedFloats(d, m);
-  return bytes > kOwnWeightsBytes ||
-         (bytes > kFewTilesWeightsBytes && CountTiles(d, m) < 4 * kTileStep * threads);
-}
 
 double StreamCycles(int64_t weights, int threads) {
   return weights / 16 * std::max(kLineOneThread / threads, kLineShared);
 }
 
-double WinogradCycles(const ConvDesc& d, const WinogradCost& cost, int threads) {
-  const double tiles = CountTiles(d, cost.m);
-  const int64_t weights = TransformedFloats(d, cost.m);
-  const double transforms =
-      tiles * (CeilDiv(d.ic, kBlock) * cost.source + CeilDiv(d.oc, kBlock) * cost.dst);
-  const double stages = SharesBlocks(d, cost.m, threads) ? 3 : 1;
-  return std::max(tiles * weights / kBlock / threads, StreamCycles(weights, threads)) +
-         transforms / threads + stages * kForkJoin;
+struct TaskSplit {
+  int64_t tile_block = 1, group_splits = 1;
+  double cycles = std::numeric_limits<double>::infinity();
+};
+
+// The tasks with the shortest estimated time of the busiest thread.
+TaskSplit ChooseTasks(const ConvDesc& d, const WinogradCost& cost, Isa isa, int threads) {
+  const ConvKernels& kernels = ConvKernelsFor(isa);
+  const int64_t planes = (cost.m + 2) * (cost.m + 2), tiles = CountTiles(d, cost.m);
+  const int64_t icb = CeilDiv(d.ic, kBlock), ocb = CeilDiv(d.oc, kBlock);
+  const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
+  TaskSplit best;
+  for (int64_t splits = 1; splits <= std::min<int64_t>(groups, 8 * threads); splits *= 2) {
+    const int64_t blocks_of_task = std::min(ocb, CeilDiv(groups, splits) * kernels.tile_blocks);
+    const double weights = planes * d.ic * blocks_of_task;  // lines
+    for (int64_t count = 1; count <= tiles; count += 1 + count / 8) {
+      const int64_t per = CeilDiv(tiles, count);
+      const double bytes = 64.0 * planes * per * (icb + blocks_of_task);
+      const double task = kMultiplyOverhead * weights * per + kWeightsLine * weights +
+                          per * (icb * cost.source + blocks_of_task * cost.dst) +
+                          std::max(0., bytes - kTaskBytes) / 64 * kLineBeyondL2 + kForkJoin;
+      const double cycles = CeilDiv(CeilDiv(tiles, per) * splits, threads) * task;
+      if (cycles < best.cycles) best = {per, splits, cycles};
+    }
+  }
+  best.cycles = std::max(best.cycles, StreamCycles(planes * d.ic * ocb * kBlock, threads));
+  return best;
 }
 
 double DirectCycles(const ConvDesc& d, int threads) {
@@ -72,13 +80,13 @@ double DirectCycles(const ConvDesc& d, int threads) {
 
 }  // namespace
 
-int ChooseWinogradTile(const ConvDesc& desc, int threads) {
+int ChooseWinogradTile(const ConvDesc& desc, Isa isa, int threads) {
   if (desc.algorithm == ConvAlgorithm::kDirect || !Applies(desc)) return 0;
   double best = desc.algorithm == ConvAlgorithm::kWinograd ? std::numeric_limits<double>::infinity()
                                                            : DirectCycles(desc, threads);
   int m = 0;
   for (const WinogradCost& cost : kCosts) {
-    const double cycles = WinogradCycles(desc, cost, threads);
+    const double cycles = ChooseTasks(desc, cost, isa, threads).cycles;
     if (cycles < best) {
       best = cycles;
       m = cost.m;
@@ -90,21 +98,18 @@ int ChooseWinogradTile(const ConvDesc& desc, int threads) {
 void PlanWinograd(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const int64_t m = plan->packing.winograd_m, planes = (m + 2) * (m + 2);
+  const TaskSplit split = ChooseTasks(d, kCosts[m == 4], plan->isa, plan->threads);
   plan->tiles_h = CeilDiv(d.oh, m);
   plan->tiles_w = CeilDiv(d.ow, m);
-  const int64_t tiles = d.n * plan->tiles_h * plan->tiles_w;
-  const int64_t tile_bytes = 4 * planes * kBlock * (plan->icb + plan->ocb);
-  auto blocks_of = [&](int64_t bytes, int64_t multiple) {
-    const int64_t most = std::max(kTileStep, bytes / tile_bytes / kTileStep * kTileStep);
-    const int64_t blocks = CeilDiv(CeilDiv(tiles, most), multiple) * multiple;
-    return CeilDiv(tiles, blocks);
-  };
-  plan->by_stage = SharesBlocks(d, static_cast<int>(m), plan->threads);
-  plan->tile_block =
-      plan->by_stage ? blocks_of(kSharedBlockBytes, 1) : blocks_of(kOwnBlockBytes, plan->threads);
-  plan->strip.count = tile_bytes / 4 * plan->tile_block;
+  plan->tile_block = split.tile_block;
+  plan->tile_pitch = split.tile_block | 1;  // odd: planes spread over all cache sets
+  plan->group_splits = split.group_splits;
+  plan->tasks = CeilDiv(CountTiles(d, m), split.tile_block) * split.group_splits;
+  const int64_t groups = CeilDiv(static_cast<int64_t>(plan->groups.size()), split.group_splits);
+  const int64_t blocks = std::min(plan->ocb, groups * plan->packing.group_blocks);
+  plan->strip.count = planes * plan->tile_pitch * kBlock * (plan->icb + blocks);
   for (int64_t b = 0; b < plan->icb; ++b) {
-    plan->tap_offsets.push_back(b * plan->tile_block * kBlock);
+    plan->tap_offsets.push_back(b * planes * plan->tile_pitch * kBlock);
   }
 }
 
