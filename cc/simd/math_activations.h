@@ -14,6 +14,20 @@ inline Vec Elu(Vec x, Vec alpha) {
   return Select(Less(Zero(), x), x, Mul(alpha, Expm1(Min(Zero(), x))));
 }
 
+// x logistic(x) = x / (1 + exp(-x)). With n + r log2(e) = x log2(e), both sides of
+// the division times 2^n neither overflow nor lose a result that is denormal:
+//   x 2^n / (2^n + exp(-r)), exp(-r) = 1 - r + r^2 q(-r), q that of SplitExp
+inline Vec Silu(Vec x) {
+  constexpr float q[] = {0.49999997f, -0.16666539f, 0.0416677482f, -0.00836708862f, 0.00138378306f};
+  const Vec one = Set1(1.f), last = Set1(18.f);  // from there on it is x
+  const Vec n = Round(Mul(Min(last, Max(Set1(-127.f), x)), Set1(1.44269504f)));
+  // Below -127 r leaves its range, and -inf / exp(inf) is not a number, as it must.
+  const Vec r = NegFma(n, Set1(kLn2Lo), NegFma(n, Set1(kLn2Hi), x));
+  const Vec e = Fma(Mul(r, r), Polynomial(r, q), Sub(one, r));
+  const Vec y = Div(ScaleByPow2(x, n), Add(ScaleByPow2(one, n), e));
+  return Select(Less(last, x), x, y);
+}
+
 // x logistic(alpha x)
 inline Vec Swish(Vec x, Vec alpha) { return TimesLogistic(x, TwoProduct(alpha, x)); }
 

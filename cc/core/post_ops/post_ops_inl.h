@@ -82,6 +82,7 @@ inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
     case EltwiseAlg::kGeluErf:
       return map([](Vec v) { return GeluErf(v); });
     case EltwiseAlg::kSwish:
+      if (step.alpha == 1.f) return map([](Vec v) { return Silu(v); });
       return map([=](Vec v) { return Swish(v, alpha); });
     case EltwiseAlg::kHardSigmoid:
       return map([=](Vec v) { return Clip(Fma(alpha, v, beta), Zero(), Set1(1.f)); });

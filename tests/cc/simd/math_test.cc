@@ -72,6 +72,7 @@ std::vector<Function> Functions() {
       {"log1p", &K::log1p_of_unit, [](double x) { return std::log1p(x); }, 2.1, 0.f, 0., 1.},
       {"soft_relu", &K::soft_relu,
        [](double x) { return (x > 0. ? x : 0.) + std::log1p(std::exp(-std::fabs(x))); }, 2.9},
+      {"silu", &K::silu, [](double x) { return x * Logistic(x); }, 3.6},
       {"mish", &K::mish, [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }, 4.5},
       {"gelu_tanh", &K::gelu_tanh, GeluTanh, 3.3},
       {"gelu_erf", &K::gelu_erf, [](double x) { return x * 0.5 * std::erfc(-x * M_SQRT1_2); }, 8.5},
