@@ -1,7 +1,8 @@
 """The rewriter: a function in, the same function on blocked convolutions out.
 
     capture -> constant shapes -> lift convolutions -> fold batch norm
-            -> fuse post-ops -> assign layout -> place reorders -> gain -> emit -> verify
+            -> fuse post-ops -> prepare sources -> assign layout -> place reorders -> gain
+            -> emit -> verify
 
 Every pass may skip; the graph stays right. Weights are a snapshot: a later assignment
 to the original's variables does not reach the rewritten function.
@@ -27,6 +28,7 @@ from .passes.fuse_post_ops import fuse_post_ops
 from .passes.gain import losing_convolutions
 from .passes.lift import lift_convolutions, lift_inner_products
 from .passes.place_reorders import place_reorders
+from .passes.prepare_sources import prepare_sources
 from .passes.rebuild import rebuild
 from .plan import Reorder
 from .report import Converted, Report
@@ -156,6 +158,7 @@ def rewrite(
     followers = Followers(graph)
     fold_batch_norm(graph, followers)
     fuse_post_ops(graph, followers)
+    prepare_sources(graph, followers)
     assign_layout(graph, followers, report)
     place_reorders(graph)
     read_shapes_of_blocked(graph)

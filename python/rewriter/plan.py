@@ -194,10 +194,18 @@ class InnerProduct(Primitive):
 
 @dataclass(frozen=True, kw_only=True)
 class Eltwise(Primitive):
-    """A chain of steps on a blocked tensor."""
+    """A chain of steps on a tensor that stays in its layout."""
 
     op: ClassVar[str] = "BlockdnnEltwise"
     takes_steps: ClassVar[bool] = True
+    layout: Layout = BLOCKED
+
+    @property
+    def dst_layout(self) -> Layout:
+        return self.layout
+
+    def src_layout_of(self, index: int) -> Layout:
+        return self.layout
 
 
 @dataclass(frozen=True, kw_only=True)

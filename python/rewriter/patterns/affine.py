@@ -7,7 +7,7 @@ affine map with operands that `Constants` evaluates in float64; chains compose.
 
 import numpy as np
 
-from ..plan import binary, eltwise
+from ..plan import Step, binary, eltwise
 from .idiom import Graph, Idiom
 
 _BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
@@ -77,17 +77,22 @@ def _fused_batch_norm(node, graph: Graph):
     yield _idiom(node.name, x, scale, beta - mean * scale)
 
 
+def steps(scale, shift) -> tuple[Step, ...]:
+    """scale * x + shift as a chain; None is no scale, or no shift."""
+    if all(values is None or np.ptp(values) == 0 for values in (scale, shift)):
+        alpha = 1.0 if scale is None else float(scale[0])
+        return (eltwise("linear", alpha=alpha, beta=0.0 if shift is None else float(shift[0])),)
+    factor = () if scale is None else (binary("mul", "channel", scale),)
+    return factor if shift is None else (*factor, binary("add", "channel", shift))
+
+
+def compose(first, second):
+    """(scale, shift) of the map `first` followed by `second`, each such a pair."""
+    (s1, t1), (s2, t2) = first, second
+    scale = s2 if s1 is None else s1 if s2 is None else s1 * s2
+    moved = t1 if t1 is None or s2 is None else t1 * s2
+    return scale, t2 if moved is None else moved if t2 is None else moved + t2
+
+
 def _idiom(root: str, x, scale, shift) -> Idiom:
-    steps = _uniform_steps(scale, shift) or (
-        ([binary("mul", "channel", scale)] if scale is not None else [])
-        + ([binary("add", "channel", shift)] if shift is not None else [])
-    )
-    return Idiom(root, (x,), tuple(steps), frozenset([root]), scale, shift)
-
-
-def _uniform_steps(scale, shift):
-    """One linear step where all channels have the same scale and shift."""
-    if any(values is not None and np.ptp(values) != 0 for values in (scale, shift)):
-        return None
-    alpha = 1.0 if scale is None else float(scale[0])
-    return [eltwise("linear", alpha=alpha, beta=0.0 if shift is None else float(shift[0]))]
+    return Idiom(root, (x,), steps(scale, shift), frozenset([root]), scale, shift)

@@ -1,0 +1,66 @@
+"""Affine maps before a first convolution become one element-wise op on the plain image."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_MEAN = np.array([0.485, 0.456, 0.406], np.float32).reshape(1, 1, 1, 3)
+_STD = np.array([0.229, 0.224, 0.225], np.float32).reshape(1, 1, 1, 3)
+
+
+@pytest.fixture
+def conv(weights):
+    kernel = weights(3, 3, 3, 32)
+    return lambda x, pad="SAME": tf.nn.conv2d(x, kernel, 2, pad)
+
+
+def test_rescaling_and_normalization_are_one_op(rewrite, conv, image):
+    result = rewrite(lambda x: conv((x * (1 / 255) + 0.1 - _MEAN) / _STD), [None, 17, 17, 3])
+    assert result.blockdnn == {"Conv": 1, "Eltwise": 1, "Reorder": 1}
+    assert not {"Mul", "AddV2", "Sub", "RealDiv"} & set(result.ops)
+    assert "binary(mul,channel);binary(add,channel)" in result.post_ops("BlockdnnEltwise")
+    result.assert_same(image(2, 17, 17, 3))
+
+
+@pytest.mark.parametrize(
+    "prepare, chain",
+    [
+        (lambda x: x / 127.5 - 1, "eltwise(linear,alpha=0.00784313725,beta=-1)"),
+        (lambda x: x * _STD, "binary(mul,channel)"),
+        (lambda x: x - _MEAN, "binary(add,channel)"),
+        (lambda x: 1 - x, "eltwise(linear,alpha=-1,beta=1)"),
+    ],
+)
+def test_each_map_alone(rewrite, conv, image, prepare, chain):
+    result = rewrite(lambda x: conv(prepare(x)), [2, 9, 9, 3])
+    assert result.blockdnn["Eltwise"] == 1
+    assert chain in result.post_ops("BlockdnnEltwise")
+    result.assert_same(image(2, 9, 9, 3))
+
+
+def test_other_readers_keep_theirs(rewrite, conv, image):
+    def function(x):
+        scaled = x * 0.5
+        return conv(scaled - _MEAN), tf.reduce_sum(scaled, [1, 2])
+
+    result = rewrite(function, [1, 9, 9, 3])
+    assert result.ops["Mul"] == 1
+    assert "binary(add,channel)" in result.post_ops("BlockdnnEltwise")
+    result.assert_same(image(1, 9, 9, 3))
+
+
+def test_a_fetched_map_stays(rewrite, conv, image):
+    def function(x):
+        scaled = x - _MEAN
+        return conv(scaled), scaled
+
+    result = rewrite(function, [1, 9, 9, 3])
+    assert "Eltwise" not in result.blockdnn
+    result.assert_same(image(1, 9, 9, 3))
+
+
+def test_a_map_that_varies_by_pixel_stays(rewrite, conv, image):
+    ramp = np.linspace(0, 1, 9, dtype=np.float32).reshape(1, 9, 1, 1)
+    result = rewrite(lambda x: conv(x * ramp), [1, 9, 9, 3])
+    assert "Eltwise" not in result.blockdnn
+    result.assert_same(image(1, 9, 9, 3))
