@@ -67,8 +67,9 @@ struct OutputGroup {
 
 // Chain split into what the tile does in registers and the rest.
 struct ConvEpilogue {
-  OperandRef bias;  // input < 0: none
-  OperandRef sum;   // accumulated before the rest; input < 0: none
+  bool has_bias = false, has_sum = false;
+  OperandRef bias;
+  OperandRef sum;  // accumulated before the rest
   float sum_scale = 1.f;
   bool clamp = false;
   float lo = 0.f, hi = 0.f;
@@ -130,8 +131,8 @@ struct ConvBuffers {
   const float* src = nullptr;
   const float* packed = nullptr;
   const float* const* args = nullptr;  // base pointers of the post-op inputs
-  float* dst = nullptr;
-  void* scratch = nullptr;  // plan.scratch_bytes(); 64-byte aligned to be fast
+  float* dst = nullptr;                // may be the operand of a sum; sums without one read it
+  void* scratch = nullptr;             // plan.scratch_bytes(); 64-byte aligned to be fast
 };
 
 // `pool.num_threads()` must equal plan.threads.

@@ -277,8 +277,8 @@ void DepthwiseTask(const ConvRun& run, int64_t begin, int64_t end) {
   }
 }
 
-const float* Resolve(const ConvBuffers& buffers, const OperandRef& ref) {
-  return ref.input < 0 ? nullptr : buffers.args[ref.input] + ref.offset;
+const float* ResolveIf(bool used, const ConvBuffers& buffers, const OperandRef& ref) {
+  return used ? Resolve(ref, buffers.args, buffers.dst) : nullptr;
 }
 
 }  // namespace
@@ -287,13 +287,13 @@ void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool)
   const ConvDesc& d = plan.desc;
   if (d.n * d.oh * d.ow * d.oc == 0) return;
   const Scratch scratch(buffers.scratch);
-  const float* bias = Resolve(buffers, plan.epilogue.bias);
+  const float* bias = ResolveIf(plan.epilogue.has_bias, buffers, plan.epilogue.bias);
   if (float* padded = scratch.Grant(plan.bias); padded != nullptr) {
     std::memcpy(padded, bias, d.oc * sizeof(float));
     std::fill(padded + d.oc, padded + plan.bias.count, 0.f);
     bias = padded;
   }
-  BoundPostOps rest(plan.epilogue.rest, d.oc, buffers.args);
+  BoundPostOps rest(plan.epilogue.rest, d.oc, buffers.args, buffers.dst);
   const PostOpProgram* program = plan.epilogue.rest.len() > 0 ? rest.program() : nullptr;
   const bool plain_dst = d.dst_layout == Layout::nhwc;
   TileEpilogue epilogue = {};
@@ -306,7 +306,7 @@ void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool)
                     ConvKernelsFor(plan.isa),
                     buffers,
                     bias,
-                    Resolve(buffers, plan.epilogue.sum),
+                    ResolveIf(plan.epilogue.has_sum, buffers, plan.epilogue.sum),
                     epilogue,
                     plain_dst ? program : nullptr,
                     scratch};

@@ -69,6 +69,7 @@ ConvEpilogue MakeEpilogue(const ConvDesc& d) {
   size_t i = 0;
   if (i < ops.size() && ops[i].kind == PostOpKind::kBinary && ops[i].binary == BinaryAlg::kAdd &&
       ops[i].shape == OperandShape::kChannel) {
+    e.has_bias = true;
     e.bias = ops[i++].operand;
   }
   if (d.dst_layout == Layout::nChw16c) {
@@ -76,6 +77,7 @@ ConvEpilogue MakeEpilogue(const ConvDesc& d) {
         (ops[i].kind == PostOpKind::kSum ||
          (ops[i].kind == PostOpKind::kBinary && ops[i].binary == BinaryAlg::kAdd &&
           ops[i].shape == OperandShape::kTensor))) {
+      e.has_sum = true;
       e.sum = ops[i].operand;
       e.sum_scale = ops[i].kind == PostOpKind::kSum ? ops[i].scale : 1.f;
       ++i;
@@ -256,9 +258,10 @@ void PlanTiles(ConvPlan* plan) {
   for (const OutputGroup& g : plan->groups) {
     most_blocks = std::max(most_blocks, g.icb_end - g.icb_begin);
   }
-  plan->icb_chunk = plan->packing.as_is ? kAsIsChunk : most_blocks;
+  plan->icb_chunk = most_blocks;
   // A sum late in the chain reads the old dst after the last chunk: one chunk.
-  const bool sum_on_tile = d.dst_layout == Layout::nChw16c && plan->epilogue.rest.SumInput() >= 0;
+  const bool sum_on_tile = d.dst_layout == Layout::nChw16c && plan->epilogue.rest.HasSum();
+  if (plan->packing.as_is && !sum_on_tile) plan->icb_chunk = kAsIsChunk;
   if (plan->packing.form == ConvForm::kTile && !sum_on_tile) {
     const int64_t block_bytes = 4 * kBlock * d.kh * d.kw * plan->packing.group_blocks * kBlock;
     const int64_t budget = plan->in_place ? kInPlaceWeightsBytes : kWeightsChunkBytes;
@@ -323,7 +326,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   }
   plan->packing.as_is = TakesWeightsAsIs(*plan);
   plan->epilogue = MakeEpilogue(desc);
-  if (plan->epilogue.bias.input >= 0 && desc.oc % kBlock != 0) {
+  if (plan->epilogue.has_bias && desc.oc % kBlock != 0) {
     plan->bias.count = plan->ocb * kBlock;
   }
   MakeGroups(plan);

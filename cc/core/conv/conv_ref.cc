@@ -48,7 +48,7 @@ void ConvRef(const ConvDesc& d, const float* src, const float* hwio, const float
               o >= d.oc
                   ? 0.f
                   : static_cast<float>(ApplyPostOpsRef(d.post_ops, Sum(d, s, src, hwio, n, o, y, x),
-                                                       args, at, o, n * t.padded_c() + o));
+                                                       args, dst, at, o, n * t.padded_c() + o));
         }
       }
     }

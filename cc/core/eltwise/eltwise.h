@@ -39,7 +39,8 @@ struct EltwisePlan {
 std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan);
 
 // args[k] is the first element of the op's input args[k] that the chain calls
-// #k; dst may be src or any operand that is read element by element.
+// #k; a sum without operand reads dst. dst may be src or any operand that is
+// read element by element.
 void RunEltwise(const EltwisePlan& plan, const float* src, const float* const* args, float* dst,
                 ThreadPool& pool);
 

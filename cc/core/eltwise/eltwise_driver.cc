@@ -34,7 +34,7 @@ void RunTask(const EltwisePlan& plan, EltwiseRange range, int64_t begin, int64_t
 
 void RunEltwise(const EltwisePlan& plan, const float* src, const float* const* args, float* dst,
                 ThreadPool& pool) {
-  const BoundPostOps bound(plan.desc.post_ops, plan.desc.channels, args);
+  const BoundPostOps bound(plan.desc.post_ops, plan.desc.channels, args, dst);
   EltwiseRange range = {};
   range.program = bound.program();
   range.src = src;

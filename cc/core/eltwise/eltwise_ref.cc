@@ -13,8 +13,8 @@ void EltwiseRef(const EltwiseDesc& desc, const float* src, const float* const* a
         const int64_t channel = plane % blocks * lanes + lane;
         dst[i] = channel >= desc.channels
                      ? 0.f
-                     : static_cast<float>(ApplyPostOpsRef(desc.post_ops, src[i], args, i, channel,
-                                                          plane * lanes + lane));
+                     : static_cast<float>(ApplyPostOpsRef(desc.post_ops, src[i], args, dst, i,
+                                                          channel, plane * lanes + lane));
       }
     }
   }

@@ -1,5 +1,7 @@
 #include "cc/core/post_ops/post_ops.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "cc/core/post_ops/post_op_names.h"
@@ -21,25 +23,9 @@ std::string Parameter(const char* key, const PostOpParameter& parameter, float v
 }
 
 std::string Operand(const OperandRef& ref) {
+  if (ref.input == OperandRef::kDst) return "";
   const std::string offset = ref.offset == 0 ? "" : "@" + std::to_string(ref.offset);
   return "#" + std::to_string(ref.input) + offset;
-}
-
-std::string ToString(const PostOp& op) {
-  const std::string scale = op.scale == 1.f ? "" : Number("scale", op.scale);
-  switch (op.kind) {
-    case PostOpKind::kEltwise: {
-      const EltwiseWords& words = WordsOf(op.eltwise);
-      return "eltwise(" + std::string(words.name) + Parameter("alpha", words.alpha, op.alpha) +
-             Parameter("beta", words.beta, op.beta) + scale + ")";
-    }
-    case PostOpKind::kSum:
-      return "sum(" + Operand(op.operand) + scale + ")";
-    case PostOpKind::kBinary:
-      return std::string("binary(") + NameOf(op.binary) + "," + NameOf(op.shape) + "," +
-             Operand(op.operand) + ")";
-  }
-  return "";
 }
 
 bool EltwisePreservesZero(const PostOp& op) {
@@ -64,11 +50,7 @@ bool EltwisePreservesZero(const PostOp& op) {
   }
 }
 
-// Is the operand read exactly where dst is written, so that they may share memory?
-bool ReadInPlace(const PostOp& op) {
-  return (op.kind == PostOpKind::kSum || op.shape == OperandShape::kTensor) &&
-         op.operand.offset == 0;
-}
+bool IsSum(const PostOp& op) { return op.kind == PostOpKind::kSum; }
 
 }  // namespace
 
@@ -78,6 +60,73 @@ PostOp EltwisePostOp(EltwiseAlg alg) {
   op.alpha = WordsOf(alg).alpha.fallback;
   op.beta = WordsOf(alg).beta.fallback;
   return op;
+}
+
+PostOp EltwisePostOp(EltwiseAlg alg, float alpha, float beta, float scale) {
+  PostOp op;
+  op.eltwise = alg;
+  op.alpha = alpha;
+  op.beta = beta;
+  op.scale = scale;
+  return op;
+}
+
+PostOp SumPostOp(float scale, OperandRef operand) {
+  PostOp op;
+  op.kind = PostOpKind::kSum;
+  op.scale = scale;
+  op.operand = operand;
+  return op;
+}
+
+PostOp BinaryPostOp(BinaryAlg alg, OperandShape shape, OperandRef operand) {
+  PostOp op;
+  op.kind = PostOpKind::kBinary;
+  op.binary = alg;
+  op.shape = shape;
+  op.operand = operand;
+  return op;
+}
+
+std::string ToString(const PostOp& op) {
+  const std::string scale = op.scale == 1.f ? "" : Number("scale", op.scale);
+  switch (op.kind) {
+    case PostOpKind::kEltwise: {
+      const EltwiseWords& words = WordsOf(op.eltwise);
+      return "eltwise(" + std::string(words.name) + Parameter("alpha", words.alpha, op.alpha) +
+             Parameter("beta", words.beta, op.beta) + scale + ")";
+    }
+    case PostOpKind::kSum: {
+      const std::string text = Operand(op.operand) + scale;
+      return "sum(" + text.substr(text[0] == ',') + ")";
+    }
+    case PostOpKind::kBinary:
+      return std::string("binary(") + NameOf(op.binary) + "," + NameOf(op.shape) + "," +
+             Operand(op.operand) + ")";
+  }
+  return "";
+}
+
+std::string PostOpChain::Complaint(const PostOp& op) const {
+  if (len() == kMaxEntries) {
+    return "a chain has at most " + std::to_string(kMaxEntries) + " entries; split it over two ops";
+  }
+  if (!std::isfinite(op.alpha) || !std::isfinite(op.beta) || !std::isfinite(op.scale)) {
+    return "alpha, beta and scale must be finite";
+  }
+  if (op.kind == PostOpKind::kBinary && op.operand.input == OperandRef::kDst) {
+    return "binary needs the index of its operand in args";
+  }
+  return "";
+}
+
+std::string PostOpChain::Append(const PostOp& op) {
+  const std::string complaint = Complaint(op);
+  if (complaint.empty()) {
+    entries_.push_back(op);
+    return "";
+  }
+  return "entry " + std::to_string(len()) + " \"" + bd::ToString(op) + "\": " + complaint;
 }
 
 std::string PostOpChain::ToString() const {
@@ -97,15 +146,20 @@ bool PostOpChain::PreservesZero() const {
   return true;
 }
 
-int PostOpChain::SumInput() const {
-  int input = -1;
-  for (const PostOp& op : entries_) {
-    if (op.kind == PostOpKind::kSum && input < 0) input = op.operand.input;
+bool PostOpChain::HasSum() const { return std::any_of(entries_.begin(), entries_.end(), IsSum); }
+
+std::vector<int> PostOpChain::ReusableInputs() const {
+  std::vector<int> inputs;
+  for (const PostOp& sum : entries_) {
+    if (!IsSum(sum) || sum.operand.input == OperandRef::kDst || sum.operand.offset != 0) continue;
+    const auto reads_it = [&](const PostOp& op) {
+      return op.kind != PostOpKind::kEltwise && op.operand.input == sum.operand.input;
+    };
+    if (std::count_if(entries_.begin(), entries_.end(), reads_it) == 1) {
+      inputs.push_back(sum.operand.input);
+    }
   }
-  for (const PostOp& op : entries_) {
-    if (op.kind != PostOpKind::kEltwise && op.operand.input == input && !ReadInPlace(op)) return -1;
-  }
-  return input;
+  return inputs;
 }
 
 }  // namespace bd

@@ -6,7 +6,12 @@
 //   sum(scale)                         x = scale * dst + x
 //   binary(alg)                        x = alg(x, operand)
 //
-// Text form, the op attribute `post_ops` (see PostOpChain::Parse):
+//   PostOpChain chain;
+//   chain.Append(EltwisePostOp(EltwiseAlg::kTanh));
+//   chain.Append(SumPostOp(0.5f));
+//   chain.ToString();                  "eltwise(tanh);sum(scale=0.5)"
+//
+// The text form is the op attribute `post_ops` (see PostOpChain::Parse):
 //   binary(add,channel,#0@2304);sum(#1,scale=0.5);eltwise(leaky_relu,alpha=0.2)
 #ifndef CC_CORE_POST_OPS_POST_OPS_H_
 #define CC_CORE_POST_OPS_POST_OPS_H_
@@ -19,9 +24,11 @@
 
 namespace bd {
 
-// Where an operand lives: element `offset` of the op's input args[input].
+// Where an operand lives: element `offset` of args[input]. A sum may also read
+// kDst, what the memory of dst holds before.
 struct OperandRef {
-  int input = -1;
+  static constexpr int kDst = -1;
+  int input = kDst;
   int64_t offset = 0;
 };
 
@@ -34,8 +41,18 @@ struct PostOp {
   OperandRef operand;  // kSum and kBinary
 };
 
-// An eltwise entry with the algorithm's default alpha and beta, scale 1.
+// With the algorithm's default alpha and beta, scale 1.
 PostOp EltwisePostOp(EltwiseAlg alg);
+PostOp EltwisePostOp(EltwiseAlg alg, float alpha, float beta, float scale = 1.f);
+PostOp SumPostOp(float scale = 1.f, OperandRef operand = {});
+PostOp BinaryPostOp(BinaryAlg alg, OperandShape shape, OperandRef operand);
+
+std::string ToString(const PostOp& op);
+
+// The operand's first element, args[k] being that of args input k.
+inline const float* Resolve(const OperandRef& ref, const float* const* args, const float* dst) {
+  return (ref.input == OperandRef::kDst ? dst : args[ref.input]) + ref.offset;
+}
 
 // Immutable once handed to a plan: plans copy it.
 class PostOpChain {
@@ -50,12 +67,9 @@ class PostOpChain {
   int len() const { return static_cast<int>(entries_.size()); }
   PostOpKind kind(int i) const { return entries_[i].kind; }
   const std::vector<PostOp>& entries() const { return entries_; }
-  // False, and nothing is appended, where the chain is full.
-  bool Append(const PostOp& op) {
-    if (len() == kMaxEntries) return false;
-    entries_.push_back(op);
-    return true;
-  }
+  // Returns an empty string; or one line that names the entry and the remedy,
+  // and appends nothing.
+  std::string Append(const PostOp& op);
 
   bool operator==(const PostOpChain& o) const { return ToString() == o.ToString(); }
   bool operator!=(const PostOpChain& o) const { return !(*this == o); }
@@ -63,12 +77,15 @@ class PostOpChain {
   // True when every entry takes 0 to 0 in a tail, where channel and tensor
   // operands are zero (scalars are not): tails then stay zero untouched.
   bool PreservesZero() const;
-  // The args input that the first `sum` accumulates into, or -1 where there is
-  // none or its memory cannot serve as dst: the chain also reads it elsewhere
-  // than at the element being written.
-  int SumInput() const;
+  bool HasSum() const;
+  // The args inputs whose memory may serve as dst: operands of `sum` that no
+  // other entry reads.
+  std::vector<int> ReusableInputs() const;
 
  private:
+  // What is wrong with `op` as the next entry, or an empty string.
+  std::string Complaint(const PostOp& op) const;
+
   std::vector<PostOp> entries_;
 };
 

@@ -13,7 +13,8 @@ bool IsChannelOperand(const PostOp& op) {
 
 }  // namespace
 
-BoundPostOps::BoundPostOps(const PostOpChain& chain, int64_t channels, const float* const* args)
+BoundPostOps::BoundPostOps(const PostOpChain& chain, int64_t channels, const float* const* args,
+                           const float* dst)
     : program_{steps_, chain.len(), chain.PreservesZero()} {
   const std::vector<PostOp>& entries = chain.entries();
   const int64_t padded_channels = (channels + kBlock - 1) / kBlock * kBlock;
@@ -25,7 +26,7 @@ BoundPostOps::BoundPostOps(const PostOpChain& chain, int64_t channels, const flo
   for (int i = 0; i < chain.len(); ++i) {
     const PostOp& op = entries[i];
     const float* operand =
-        op.kind == PostOpKind::kEltwise ? nullptr : args[op.operand.input] + op.operand.offset;
+        op.kind == PostOpKind::kEltwise ? nullptr : Resolve(op.operand, args, dst);
     if (IsChannelOperand(op) && padded_channels != channels) {
       std::copy(operand, operand + channels, free);
       operand = free;

@@ -14,8 +14,10 @@ namespace bd {
 // those are then copied here, padded with zeros to whole blocks.
 class BoundPostOps {
  public:
-  // args[k] is the first element of the op's input args[k].
-  BoundPostOps(const PostOpChain& chain, int64_t channels, const float* const* args);
+  // args[k] is the first element of the op's input args[k]; dst is what a sum
+  // without operand reads.
+  BoundPostOps(const PostOpChain& chain, int64_t channels, const float* const* args,
+               const float* dst);
   BoundPostOps(const BoundPostOps&) = delete;
   BoundPostOps& operator=(const BoundPostOps&) = delete;
 

@@ -2,7 +2,7 @@
 //
 //   chain    = [ entry { ";" entry } ]
 //   entry    = "eltwise(" name { "," ("alpha" | "beta" | "scale") "=" number } ")"
-//            | "sum(" operand [ "," "scale" "=" number ] ")"
+//            | "sum(" [ operand ] [ "," ] [ "scale" "=" number ] ")"
 //            | "binary(" name "," shape "," operand ")"
 //   operand  = "#" digits [ "@" digits ]
 //   number   = [ "-" ] decimal, finite in float
@@ -118,11 +118,13 @@ std::string ParseEltwise(const std::vector<std::string_view>& args, PostOp* op) 
 
 std::string ParseSum(const std::vector<std::string_view>& args, PostOp* op) {
   op->kind = PostOpKind::kSum;
-  if (args[0].empty() || args[0][0] != '#') {
-    return "sum needs the operand to accumulate into first, as in sum(#0) or sum(#0,scale=0.5)";
+  if (args.size() == 1 && args[0].empty()) return "";
+  const bool has_operand = args[0].substr(0, 1) == "#";
+  if (has_operand) {
+    const std::string error = ParseOperand(args[0], &op->operand);
+    if (!error.empty()) return error;
   }
-  const std::string error = ParseOperand(args[0], &op->operand);
-  return error.empty() ? ParseNumbers(args, 1, "sum", {{"scale", &op->scale, false}}) : error;
+  return ParseNumbers(args, has_operand, "sum", {{"scale", &op->scale, false}});
 }
 
 std::string ParseBinary(const std::vector<std::string_view>& args, PostOp* op) {
@@ -161,14 +163,12 @@ bool PostOpChain::Parse(const std::string& text, PostOpChain* chain, std::string
     for (std::string_view entry : Split(text, ';')) {
       PostOp op;
       std::string wrong = ParseEntry(entry, &op);
-      if (wrong.empty() && !parsed.Append(op)) {
-        wrong = "a chain has at most " + std::to_string(kMaxEntries) +
-                " entries; split it over two ops";
-      }
+      if (wrong.empty()) wrong = parsed.Complaint(op);
       if (!wrong.empty()) {
         *error = "entry " + std::to_string(parsed.len()) + " " + Quote(entry) + ": " + wrong;
         return false;
       }
+      parsed.entries_.push_back(op);
     }
   }
   *chain = std::move(parsed);

@@ -89,13 +89,13 @@ double EltwiseValueRef(EltwiseAlg alg, double alpha, double beta, double x) {
 }
 
 double ApplyPostOpsRef(const PostOpChain& chain, double x, const float* const* args,
-                       int64_t element, int64_t channel, int64_t sample_channel) {
+                       const float* dst, int64_t element, int64_t channel, int64_t sample_channel) {
   for (const PostOp& op : chain.entries()) {
     if (op.kind == PostOpKind::kEltwise) {
       x = op.scale * EltwiseValueRef(op.eltwise, op.alpha, op.beta, x);
       continue;
     }
-    const float* operand = args[op.operand.input] + op.operand.offset;
+    const float* operand = Resolve(op.operand, args, dst);
     if (op.kind == PostOpKind::kSum) {
       x = op.scale * static_cast<double>(operand[element]) + x;
       continue;

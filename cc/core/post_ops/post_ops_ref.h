@@ -14,9 +14,9 @@ double EltwiseValueRef(EltwiseAlg alg, double alpha, double beta, double x);
 // One element through the chain. It is element `element` of dst (and of tensor
 // and sum operands), in channel `channel`; `sample_channel` is its place in
 // sample_channel operands: n * C + c, or n * Cb * 16 + c where dst is blocked.
-// args as in BoundPostOps, channel operands unpadded.
+// args and dst as in BoundPostOps, channel operands unpadded.
 double ApplyPostOpsRef(const PostOpChain& chain, double x, const float* const* args,
-                       int64_t element, int64_t channel, int64_t sample_channel);
+                       const float* dst, int64_t element, int64_t channel, int64_t sample_channel);
 
 }  // namespace bd
 

@@ -1,17 +1,12 @@
-// Every function of cc/simd/math.h against float64, in units in the last place
-// (ulp) of the float result; below FLT_MIN an ulp is 2^-149.
-//
-// A run takes every exponent of both signs with its outermost mantissas and one
-// float in kStride of the whole range. BD_TEST_MATH_STRIDE=1 takes all 2^32
-// (about an hour) and prints the largest errors, which are the table in
-// cc/simd/math.h.
+// Every function of cc/simd/math.h against float64 (tests/cc/ulp.h), at one float
+// in kStride of the whole range. BD_TEST_MATH_STRIDE=1 takes all 2^32 (about an
+// hour) and prints the largest errors, which are the table in cc/simd/math.h.
 #include <gtest/gtest.h>
 
 #include <cfloat>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <string>
@@ -19,33 +14,13 @@
 
 #include "tests/cc/isas.h"
 #include "tests/cc/simd/math_kernel.h"
+#include "tests/cc/ulp.h"
 
 namespace bd {
 namespace {
 
 constexpr uint32_t kStride = 4093;  // prime, so that all mantissas are met
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-float FromBits(uint32_t bits) {
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-double Ulp(double exact) {
-  const int exponent = exact == 0. ? -126 : std::max(-126, std::min(127, std::ilogb(exact)));
-  return std::ldexp(1., exponent - 23);
-}
-
-// inf where `got` and `exact` disagree about being NaN or infinite.
-double UlpError(float got, double exact) {
-  if (std::isnan(exact) || std::isnan(got)) return std::isnan(exact) && std::isnan(got) ? 0. : kInf;
-  const double beyond = std::ldexp(1., 128);  // the float after FLT_MAX
-  if (std::fabs(exact) >= beyond)
-    return got == static_cast<float>(std::copysign(kInf, exact)) ? 0. : kInf;
-  const double value = std::isinf(got) ? std::copysign(beyond, got) : got;
-  return std::fabs(value - exact) / Ulp(exact);
-}
 
 struct Function {
   const char* name;
@@ -107,7 +82,7 @@ class Samples {
   }
 
   void Add(uint32_t bits) {
-    const float x = FromBits(bits);
+    const float x = FloatFromBits(bits);
     if (x < f_.lowest || x > f_.highest) return;
     x_.push_back(x);
     if (x_.size() == kBatch) Flush();
@@ -151,13 +126,7 @@ TEST_P(MathTest, WithinBoundOfFloat64) {
   const uint32_t stride = stride_text == nullptr ? kStride : std::max(1, atoi(stride_text));
 
   Samples samples(f, TestIsas());
-  for (uint32_t exponent = 0; exponent < 512; ++exponent) {  // with the sign
-    for (uint32_t mantissa : {0u, 1u, 2u, 0x3504f3u, 0x400000u, 0x7ffffeu, 0x7fffffu}) {
-      samples.Add(exponent << 23 | mantissa);
-    }
-  }
-  for (uint64_t bits = 0; bits <= UINT32_MAX; bits += stride)
-    samples.Add(static_cast<uint32_t>(bits));
+  ForFloats(stride, [&](uint32_t bits) { samples.Add(bits); });
 
   const std::vector<Worst>& worst = samples.Finish();
   for (size_t k = 0; k < worst.size(); ++k) {

@@ -57,7 +57,7 @@ void CheckBlocked(Isa isa, const std::string& text, int64_t channels, int count,
   const int64_t blocks = (channels + kBlock - 1) / kBlock, block = 2 * blocks - 1;
   Operands operands(channels, 2 * blocks * kBlock, 2 * blocks * count * kBlock);
   const PostOpChain chain = Chain(text);
-  const BoundPostOps bound(chain, channels, operands.args);
+  const BoundPostOps bound(chain, channels, operands.args, nullptr);
   const int64_t offset = block * count * kBlock, channel = (blocks - 1) * kBlock;
   const int valid = static_cast<int>(channels - channel);
 
@@ -71,9 +71,10 @@ void CheckBlocked(Isa isa, const std::string& text, int64_t channels, int count,
                                  block * kBlock, valid);
   for (int64_t i = 0; i < count * kBlock; ++i) {
     const int64_t lane = i % kBlock;
-    const double exact = lane >= valid ? 0.
-                                       : ApplyPostOpsRef(chain, src[i], operands.args, offset + i,
-                                                         channel + lane, block * kBlock + lane);
+    const double exact = lane >= valid
+                             ? 0.
+                             : ApplyPostOpsRef(chain, src[i], operands.args, nullptr, offset + i,
+                                               channel + lane, block * kBlock + lane);
     ExpectNear(tile[i], exact, ulps,
                text + ", blocked, " + IsaName(isa) + ", channels " + std::to_string(channels) +
                    ", element " + std::to_string(i) + ", src " + std::to_string(src[i]));
@@ -85,7 +86,7 @@ void CheckPlain(Isa isa, const std::string& text, int64_t channels, int64_t firs
                 double ulps) {
   Operands operands(channels, 2 * channels, first + count + 7);
   const PostOpChain chain = Chain(text);
-  const BoundPostOps bound(chain, channels, operands.args);
+  const BoundPostOps bound(chain, channels, operands.args, nullptr);
   for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
     GuardedBuffer row(count, guard);
     row.FillIntegers(5);
@@ -95,7 +96,7 @@ void CheckPlain(Isa isa, const std::string& text, int64_t channels, int64_t firs
     for (int64_t i = 0; i < count; ++i) {
       const int64_t c = (first + i) % channels;
       const double exact =
-          ApplyPostOpsRef(chain, src[i], operands.args, 7 + first + i, c, channels + c);
+          ApplyPostOpsRef(chain, src[i], operands.args, nullptr, 7 + first + i, c, channels + c);
       ExpectNear(row[i], exact, ulps,
                  text + ", plain, " + IsaName(isa) + ", channels " + std::to_string(channels) +
                      ", first " + std::to_string(first) + ", element " + std::to_string(i));
@@ -176,7 +177,7 @@ TEST(PostOpsApply, NanStaysNan) {
   for (Isa isa : TestIsas()) {
     for (const std::string& text : texts) {
       const PostOpChain chain = Chain(text);
-      const BoundPostOps bound(chain, kBlock, args);
+      const BoundPostOps bound(chain, kBlock, args, nullptr);
       const bool nan_operand = text.find("#0") != std::string::npos;
       std::vector<float> tile(kBlock, nan_operand ? 1.f : NAN);
       PostOpsKernelsFor(isa).blocked(*bound.program(), tile.data(), 1, 0, 0, 0, 16);
@@ -198,7 +199,7 @@ TEST(PostOpsApply, TanhSumLinearOfTheReference) {
     conv.FillIntegers(2);
     const std::vector<float> acc(conv.begin(), conv.end());
     const float* args[] = {dst.data()};
-    const BoundPostOps bound(chain, kBlock, args);
+    const BoundPostOps bound(chain, kBlock, args, nullptr);
     PostOpsKernelsFor(isa).blocked(*bound.program(), conv.data(), 3, 0, 0, 0, 16);
     for (int i = 0; i < 3 * kBlock; ++i) {
       const double inner = static_cast<double>(s_sum) * dst[i] +

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -62,6 +63,9 @@ TEST(PostOpsText, CanonicalForm) {
       {"eltwise(pow,beta=0.5)", "eltwise(pow,beta=0.5)"},
       {"eltwise(leaky_relu,alpha=1e-3)", "eltwise(leaky_relu,alpha=0.00100000005)"},
       {"sum(#1@0)", "sum(#1)"},
+      {"sum( )", "sum()"},
+      {"sum(scale=1)", "sum()"},
+      {" sum( scale=0.5 )", "sum(scale=0.5)"},
       {"binary(add,channel,#0@0)", "binary(add,channel,#0)"},
   };
   for (const auto& [text, canonical] : cases) EXPECT_EQ(Chain(text).ToString(), canonical);
@@ -113,12 +117,9 @@ TEST(PostOpsText, ErrorsNameTheEntryAndTheRemedy) {
       {"eltwise(elu,alpha=1x)",
        "entry 0 \"eltwise(elu,alpha=1x)\": alpha = \"1x\" is no finite float; write one as 0.25 or "
        "1e-3"},
-      {"sum()",
-       "entry 0 \"sum()\": sum needs the operand to accumulate into first, as in sum(#0) or "
-       "sum(#0,scale=0.5)"},
-      {"sum(scale=2)",
-       "entry 0 \"sum(scale=2)\": sum needs the operand to accumulate into first, as in sum(#0) or "
-       "sum(#0,scale=0.5)"},
+      {"sum(0)", "entry 0 \"sum(0)\": sum does not take \"0\"; it takes each of scale=... once"},
+      {"sum(,scale=2)",
+       "entry 0 \"sum(,scale=2)\": sum does not take \"\"; it takes each of scale=... once"},
       {"binary(add,channel)",
        "entry 0 \"binary(add,channel)\": binary takes three arguments, as in "
        "binary(add,channel,#0)"},
@@ -158,10 +159,40 @@ TEST(PostOpsText, AtMost32Entries) {
   for (int i = 1; i < PostOpChain::kMaxEntries; ++i) text += ";eltwise(abs)";
   PostOpChain full = Chain(text);
   EXPECT_EQ(full.len(), 32);
-  EXPECT_FALSE(full.Append(EltwisePostOp(EltwiseAlg::kAbs)));
+  EXPECT_EQ(full.Append(EltwisePostOp(EltwiseAlg::kAbs)),
+            "entry 32 \"eltwise(abs)\": a chain has at most 32 entries; split it over two ops");
   EXPECT_EQ(full.len(), 32);
   EXPECT_EQ(ErrorOf(text + ";eltwise(abs)"),
             "entry 32 \"eltwise(abs)\": a chain has at most 32 entries; split it over two ops");
+}
+
+TEST(PostOps, MakersWriteTheText) {
+  PostOpChain chain;
+  EXPECT_EQ(chain.len(), 0);
+  EXPECT_EQ(chain.Append(EltwisePostOp(EltwiseAlg::kTanh)), "");
+  EXPECT_EQ(chain.Append(SumPostOp(0.5f)), "");
+  EXPECT_EQ(chain.Append(SumPostOp(2.f, {3, 0})), "");
+  EXPECT_EQ(chain.Append(BinaryPostOp(BinaryAlg::kMul, OperandShape::kChannel, {1, 128})), "");
+  EXPECT_EQ(chain.Append(EltwisePostOp(EltwiseAlg::kLinear, 2.f, 1.f, 0.5f)), "");
+  EXPECT_EQ(chain.ToString(),
+            "eltwise(tanh);sum(scale=0.5);sum(#3,scale=2);binary(mul,channel,#1@128);"
+            "eltwise(linear,alpha=2,beta=1,scale=0.5)");
+  EXPECT_EQ(chain, Chain(chain.ToString()));
+  EXPECT_EQ(chain.len(), 5);
+  EXPECT_EQ(chain.kind(1), PostOpKind::kSum);
+  EXPECT_EQ(chain.kind(3), PostOpKind::kBinary);
+  EXPECT_EQ(chain.kind(4), PostOpKind::kEltwise);
+}
+
+TEST(PostOps, AppendRefusesWhatNoTextCanSay) {
+  PostOpChain chain = Chain("eltwise(tanh)");
+  EXPECT_EQ(chain.Append(EltwisePostOp(EltwiseAlg::kElu, NAN, 0.f)),
+            "entry 1 \"eltwise(elu,alpha=nan)\": alpha, beta and scale must be finite");
+  EXPECT_EQ(chain.Append(SumPostOp(INFINITY)),
+            "entry 1 \"sum(scale=inf)\": alpha, beta and scale must be finite");
+  EXPECT_EQ(chain.Append(BinaryPostOp(BinaryAlg::kAdd, OperandShape::kTensor, {})),
+            "entry 1 \"binary(add,tensor,)\": binary needs the index of its operand in args");
+  EXPECT_EQ(chain.ToString(), "eltwise(tanh)");
 }
 
 TEST(PostOps, CopiesAreIndependent) {
@@ -190,13 +221,21 @@ TEST(PostOps, PreservesZero) {
   }
 }
 
-TEST(PostOps, SumInput) {
-  EXPECT_EQ(Chain("eltwise(relu)").SumInput(), -1);
-  EXPECT_EQ(Chain("binary(add,channel,#0);sum(#2,scale=3);eltwise(relu)").SumInput(), 2);
-  EXPECT_EQ(Chain("sum(#1);sum(#0)").SumInput(), 1);
-  EXPECT_EQ(Chain("sum(#1);binary(mul,tensor,#1)").SumInput(), 1);
-  EXPECT_EQ(Chain("sum(#1);binary(mul,channel,#1)").SumInput(), -1);
-  EXPECT_EQ(Chain("sum(#1@16)").SumInput(), -1);
+TEST(PostOps, ReusableInputs) {
+  using Inputs = std::vector<int>;
+  EXPECT_EQ(Chain("eltwise(relu)").ReusableInputs(), Inputs());
+  EXPECT_EQ(Chain("binary(add,channel,#0);sum(#2,scale=3)").ReusableInputs(), Inputs({2}));
+  EXPECT_EQ(Chain("sum(#1);sum(#0)").ReusableInputs(), Inputs({1, 0}));
+  EXPECT_EQ(Chain("sum(#1);binary(mul,tensor,#1);sum(#0)").ReusableInputs(), Inputs({0}));
+  EXPECT_EQ(Chain("sum(#1);sum(#1)").ReusableInputs(), Inputs());
+  EXPECT_EQ(Chain("sum(#1@16)").ReusableInputs(), Inputs());
+  EXPECT_EQ(Chain("sum();sum(#0)").ReusableInputs(), Inputs({0}));
+}
+
+TEST(PostOps, HasSum) {
+  EXPECT_TRUE(Chain("eltwise(relu);sum(#0)").HasSum());
+  EXPECT_TRUE(Chain("sum()").HasSum());
+  EXPECT_FALSE(Chain("eltwise(relu);binary(add,tensor,#0)").HasSum());
 }
 
 TEST(BoundPostOps, PadsChannelOperandsOnly) {
@@ -206,7 +245,7 @@ TEST(BoundPostOps, PadsChannelOperandsOnly) {
   const PostOpChain chain =
       Chain("binary(add,channel,#0@2);sum(#1,scale=2);binary(mul,channel,#1);eltwise(elu,alpha=3)");
 
-  const BoundPostOps odd(chain, 17, args);
+  const BoundPostOps odd(chain, 17, args, nullptr);
   const PostOpProgram& program = *odd.program();
   ASSERT_EQ(program.count, 4);
   EXPECT_TRUE(program.preserves_zero);
@@ -221,8 +260,16 @@ TEST(BoundPostOps, PadsChannelOperandsOnly) {
   EXPECT_EQ(program.steps[3].operand, nullptr);
   EXPECT_EQ(program.steps[3].alpha, 3.f);
 
-  const BoundPostOps whole(chain, 16, args);
+  const BoundPostOps whole(chain, 16, args, nullptr);
   EXPECT_EQ(whole.program()->steps[0].operand, arg.data() + 2);
+}
+
+TEST(BoundPostOps, ASumWithoutOperandReadsDst) {
+  const float dst[16] = {}, other[16] = {};
+  const float* args[] = {other};
+  const BoundPostOps bound(Chain("sum();sum(#0)"), 16, args, dst);
+  EXPECT_EQ(bound.program()->steps[0].operand, dst);
+  EXPECT_EQ(bound.program()->steps[1].operand, other);
 }
 
 }  // namespace

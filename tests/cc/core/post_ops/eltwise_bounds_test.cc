@@ -1,0 +1,114 @@
+// Every eltwise algorithm as a chain runs it, against float64, over the whole
+// float range on every instruction set, within the bounds of eltwise_bounds.inc.
+//
+// BD_TEST_MATH_STRIDE=1 takes all 2^32 floats instead of one in kStride and
+// prints the largest errors.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cc/core/post_ops/post_ops_bind.h"
+#include "cc/core/post_ops/post_ops_ref.h"
+#include "tests/cc/core/post_ops/post_ops_kernel.h"
+#include "tests/cc/isas.h"
+#include "tests/cc/ulp.h"
+
+namespace bd {
+namespace {
+
+constexpr uint32_t kStride = 16381;  // prime, so that all mantissas are met
+constexpr int64_t kBlock = 16;
+
+enum Unit { kResult, kTerms };
+
+struct Bound {
+  const char* entry;
+  double ulps;
+  Unit unit;
+};
+
+constexpr Bound kBounds[] = {
+#define BD_BOUND(entry, ulps, unit) {entry, ulps, unit},
+#include "tests/cc/core/post_ops/eltwise_bounds.inc"
+#undef BD_BOUND
+};
+
+PostOpChain Chain(const std::string& text) {
+  PostOpChain chain;
+  std::string error;
+  EXPECT_TRUE(PostOpChain::Parse(text, &chain, &error)) << error;
+  return chain;
+}
+
+// One ulp of the unit that `bound` is in. alpha x + beta is added up, and times x
+// for hard_swish.
+double UnitAt(const Bound& bound, const PostOp& op, double x, double exact) {
+  if (bound.unit == kResult || !std::isfinite(x) || !std::isfinite(exact)) return Ulp(exact);
+  const double largest = std::max(std::fabs(op.alpha * x), std::fabs(static_cast<double>(op.beta)));
+  const double factor = op.eltwise == EltwiseAlg::kHardSwish ? std::fabs(x) : 1.;
+  return Ulp(std::max(std::fabs(exact), std::min(largest, 1e38) * factor));
+}
+
+class EltwiseBounds : public testing::TestWithParam<Bound> {};
+
+TEST_P(EltwiseBounds, HoldOverTheFloatRange) {
+  const Bound bound = GetParam();
+  const PostOpChain chain = Chain(bound.entry);
+  const PostOp& op = chain.entries()[0];
+  const char* stride_text = std::getenv("BD_TEST_MATH_STRIDE");
+  const BoundPostOps bound_chain(chain, kBlock, nullptr, nullptr);
+
+  std::vector<double> worst(TestIsas().size());
+  std::vector<float> x, y;
+  const auto flush = [&] {
+    std::vector<double> exact(x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      exact[i] = op.scale * EltwiseValueRef(op.eltwise, op.alpha, op.beta, x[i]);
+    }
+    for (size_t k = 0; k < worst.size(); ++k) {
+      const Isa isa = TestIsas()[k];
+      y = x;
+      PostOpsKernelsFor(isa).blocked(*bound_chain.program(), y.data(),
+                                     static_cast<int>(x.size() / kBlock), 0, 0, 0, kBlock);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double error = ErrorIn(UnitAt(bound, op, x[i], exact[i]), y[i], exact[i]);
+        worst[k] = std::max(worst[k], error);
+        ASSERT_LE(error, bound.ulps) << bound.entry << " on " << IsaName(isa) << ": x = " << x[i]
+                                     << " gives " << y[i] << ", exactly " << exact[i];
+      }
+    }
+    x.clear();
+  };
+  ForFloats(stride_text == nullptr ? kStride : std::max(1, atoi(stride_text)), [&](uint32_t bits) {
+    x.push_back(FloatFromBits(bits));
+    if (x.size() == 4096) flush();
+  });
+  while (x.size() % kBlock != 0) x.push_back(1.f);
+  flush();
+  if (stride_text == nullptr) return;
+  for (size_t k = 0; k < worst.size(); ++k) {
+    printf("%-36s %-8s %6.3f\n", bound.entry, IsaName(TestIsas()[k]), worst[k]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EltwiseBounds, testing::ValuesIn(kBounds), [](const auto& info) {
+  std::string name = info.param.entry;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !isalnum(c); }, '_');
+  return name;
+});
+
+TEST(EltwiseBoundsTable, HasEveryAlgorithm) {
+  std::set<EltwiseAlg> stated;
+  for (const Bound& bound : kBounds) stated.insert(Chain(bound.entry).entries()[0].eltwise);
+  EXPECT_EQ(stated.size(), static_cast<size_t>(EltwiseAlg::kRound) + 1);
+}
+
+}  // namespace
+}  // namespace bd
