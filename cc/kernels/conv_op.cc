@@ -7,14 +7,15 @@ namespace {
 
 int64_t RoundUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPlan& plan) {
+std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPlan& plan,
+                    bool in_place) {
   const ConvDesc& d = plan.conv.desc;
   return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", plan.conv.algorithm_name(), " ",
                       LayoutName(d.src_layout), ctx->input(0).shape().DebugString(), "->",
                       LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " k", d.kh, "x", d.kw,
                       " s", d.sh, "x", d.sw, " d", d.dh, "x", d.dw, " p", d.pad_top, "x",
-                      d.pad_left, " g", d.groups, " scratch ", plan.conv.scratch_bytes(), " \"",
-                      d.post_ops.ToString(), "\"");
+                      d.pad_left, " g", d.groups, " scratch ", plan.conv.scratch_bytes(),
+                      SumNote(d.post_ops, in_place), " \"", d.post_ops.ToString(), "\"");
 }
 
 }  // namespace
@@ -22,8 +23,7 @@ std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPla
 void ConvOpBase::Init(const ChainAttrs& chain, int64_t weights_offset, bool constant_weights) {
   weights_offset_ = weights_offset;
   weights_ = std::make_unique<WeightsCache>(weights_offset, constant_weights);
-  const int arg = chain.ReusableArg();
-  if (arg >= 0) reusable_inputs_.push_back(kFirstArg + arg);
+  for (int arg : chain.chain.ReusableInputs()) reusable_inputs_.push_back(kFirstArg + arg);
 }
 
 Status ConvOpBase::MakePlan(OpKernelContext* ctx, ConvOpPlan* plan) const {
@@ -38,7 +38,8 @@ void ConvOpBase::Compute(OpKernelContext* ctx) {
                           ctx, [&](ConvOpPlan* made) { return MakePlan(ctx, made); }, &plan));
   const ConvPlan& conv = plan->conv;
   Tensor* dst;
-  OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst));
+  int reused;
+  OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst, &reused));
   if (dst->NumElements() == 0) return;
 
   const float* weights = InputData(ctx, kWeights) + weights_offset_;
@@ -66,7 +67,7 @@ void ConvOpBase::Compute(OpKernelContext* ctx) {
   buffers.args = args.data();
   buffers.dst = static_cast<float*>(dst->data());
   buffers.scratch = scratch.data() + pack_bytes;
-  RunLogged([&] { return LogLine(primitive_, ctx, *plan); },
+  RunLogged([&] { return LogLine(primitive_, ctx, *plan, reused >= 0); },
             [&] { RunConv(conv, buffers, pool()); });
 }
 

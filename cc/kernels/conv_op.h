@@ -42,7 +42,7 @@ class ConvOpBase : public PoolOpKernel {
 
   const char* const primitive_;
   int64_t weights_offset_ = 0;
-  std::vector<int> reusable_inputs_;  // the operand of sum, where dst may take its memory
+  std::vector<int> reusable_inputs_;  // operands of sums, whose memory dst may take
   PlanCache<ConvOpPlan> plans_;
   std::unique_ptr<WeightsCache> weights_;
 };

@@ -34,10 +34,11 @@ class EltwiseOp : public PoolOpKernel {
     OP_REQUIRES_OK(ctx, plans_.Get(
                             ctx, [&](EltwiseOpPlan* made) { return MakePlan(ctx, made); }, &plan));
     Tensor* dst;
-    OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst));
+    int reused;
+    OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst, &reused));
     if (dst->NumElements() == 0) return;
     const ArgPointers args(ctx, kFirstArg);
-    RunLogged([&] { return Describe(*plan); },
+    RunLogged([&] { return Describe(*plan, reused); },
               [&] {
                 RunEltwise(plan->eltwise, InputData(ctx, kSrc), args.data(),
                            static_cast<float*>(dst->data()), pool());
@@ -70,9 +71,10 @@ class EltwiseOp : public PoolOpKernel {
     return FromCore(MakeEltwisePlan(desc, ActiveIsa(), &plan->eltwise));
   }
 
-  static std::string Describe(const EltwiseOpPlan& plan) {
-    return absl::StrCat("eltwise ", IsaName(ActiveIsa()), " ", plan.dst_shape.DebugString(), " \"",
-                        plan.eltwise.desc.post_ops.ToString(), "\"");
+  static std::string Describe(const EltwiseOpPlan& plan, int reused) {
+    const PostOpChain& chain = plan.eltwise.desc.post_ops;
+    return absl::StrCat("eltwise ", IsaName(ActiveIsa()), " ", plan.dst_shape.DebugString(),
+                        SumNote(chain, reused >= 0), " \"", chain.ToString(), "\"");
   }
 
   EltwiseAttrs attrs_;

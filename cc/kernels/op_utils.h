@@ -97,10 +97,19 @@ inline Status ToFullShape(const PartialTensorShape& partial, TensorShape* shape)
   return Invalid("the output shape ", partial.DebugString(), " is not a tensor's");
 }
 
-// dst, in the memory of one of the inputs `reusable` where nobody else needs it.
+// dst, in the memory of one of the inputs `reusable` where nobody else needs it;
+// *reused is that input, or -1.
 inline Status AllocateDst(OpKernelContext* ctx, absl::Span<const int> reusable,
-                          const TensorShape& shape, Tensor** dst) {
-  return ctx->forward_input_or_allocate_output(reusable, 0, shape, dst);
+                          const TensorShape& shape, Tensor** dst, int* reused) {
+  *reused = -1;
+  return ctx->forward_input_or_allocate_output(reusable, 0, shape, dst, reused);
+}
+
+// What the verbose log says about the sums of a chain: whether dst took the
+// memory of one's operand, or the operands were read and dst is new memory.
+inline const char* SumNote(const PostOpChain& chain, bool in_place) {
+  if (!chain.HasSum()) return "";
+  return in_place ? " sum in place" : " sum copied";
 }
 
 }  // namespace bd

@@ -60,29 +60,24 @@ Status ChainAttrs::Set(const std::string& text, int args) {
     return Invalid("post_ops \"", text, "\": ", error);
   }
   num_args = args;
-  for (const PostOp& op : chain.entries()) {
+  for (int i = 0; i < chain.len(); ++i) {
+    const PostOp& op = chain.entries()[i];
     if (op.kind == PostOpKind::kEltwise) continue;
-    if (op.operand.input < 0 || op.operand.input >= args) {
-      return Invalid("post_ops \"", text, "\" refer to operand #", op.operand.input,
-                     ", but the op has ", args, " args; pass it in args");
+    if (op.operand.input == OperandRef::kDst) {
+      return InvalidEntry(chain, i, "an op gets the previous dst in args; name it, as in sum(#0)");
+    }
+    if (op.operand.input >= args) {
+      return InvalidEntry(chain, i, "there is no operand #", op.operand.input, ", the op has ",
+                          args, " args; pass it in args");
     }
     const bool whole = op.kind == PostOpKind::kSum || op.shape == OperandShape::kTensor ||
                        op.shape == OperandShape::kSampleChannel;
     if (op.operand.offset < 0 || (whole && op.operand.offset != 0)) {
-      return Invalid("post_ops \"", text, "\": operand #", op.operand.input, "@", op.operand.offset,
-                     ": only scalar and channel operands take an offset, of 0 or more");
+      return InvalidEntry(chain, i,
+                          "only scalar and channel operands take an offset, of 0 or more");
     }
   }
   return absl::OkStatus();
-}
-
-int ChainAttrs::ReusableArg() const {
-  const int sum = chain.SumInput();
-  const auto reads_it = [=](const PostOp& op) {
-    return op.kind != PostOpKind::kEltwise && op.operand.input == sum;
-  };
-  const auto& entries = chain.entries();
-  return std::count_if(entries.begin(), entries.end(), reads_it) == 1 ? sum : -1;
 }
 
 Status InnerProductAttrs::CheckWeights() const {

@@ -53,11 +53,13 @@ struct ChainAttrs {
 
   // Parses `text` and checks that every #k is one of the num_args operands.
   Status Set(const std::string& text, int num_args);
-
-  // The operand whose memory dst may take over: that of `sum`, if no other entry
-  // reads it. Otherwise -1.
-  int ReusableArg() const;
 };
+
+// An InvalidArgument about entry i of a chain; `parts` as for Invalid.
+template <typename... Parts>
+Status InvalidEntry(const PostOpChain& chain, int i, const Parts&... parts) {
+  return Invalid("post_ops entry ", i, " \"", ToString(chain.entries()[i]), "\": ", parts...);
+}
 
 struct ReorderAttrs {
   Layout src_layout = Layout::nhwc, dst_layout = Layout::nhwc;

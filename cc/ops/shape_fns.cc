@@ -78,34 +78,25 @@ Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorSha
     const PostOp& op = attrs.chain.entries()[i];
     if (op.kind == PostOpKind::kEltwise) continue;
     const PartialTensorShape& arg = args[op.operand.input];
-    const int64_t elements = NumElements(arg);
-    const bool tensor = op.kind == PostOpKind::kSum || op.shape == OperandShape::kTensor;
-    if (tensor) {
-      if (!arg.IsCompatibleWith(shapes.tensor)) {
-        return Invalid("post_ops entry ", i, ": operand #", op.operand.input,
-                       " must have the shape and layout of dst, ", shapes.tensor.DebugString(),
-                       "; got ", arg.DebugString());
-      }
-    } else if (op.shape == OperandShape::kSampleChannel) {
+    const auto fits = [&](const PartialTensorShape& one) { return arg.IsCompatibleWith(one); };
+    if (op.kind == PostOpKind::kSum || op.shape == OperandShape::kTensor) {
+      if (fits(shapes.tensor)) continue;
+      return InvalidEntry(attrs.chain, i, "the operand must have the shape and layout of dst, ",
+                          shapes.tensor.DebugString(), "; got ", arg.DebugString());
+    }
+    if (op.shape == OperandShape::kSampleChannel) {
       if (shapes.sample_channel.empty()) {
-        return Invalid("post_ops entry ", i,
-                       ": this op has no samples apart from dst's rows; use a tensor operand");
+        return InvalidEntry(attrs.chain, i, "dst has no samples; use a channel operand");
       }
-      const bool fits =
-          std::any_of(shapes.sample_channel.begin(), shapes.sample_channel.end(),
-                      [&](const PartialTensorShape& one) { return arg.IsCompatibleWith(one); });
-      if (!fits) {
-        return Invalid("post_ops entry ", i, ": sample_channel operand #", op.operand.input,
-                       " must be ", shapes.sample_channel.front().DebugString(), "; got ",
-                       arg.DebugString());
-      }
-    } else {
-      const int64_t needed = op.shape == OperandShape::kScalar ? 1 : shapes.channels;
-      if (elements != kUnknown && op.operand.offset > elements - needed) {
-        return Invalid("post_ops entry ", i, ": operand #", op.operand.input, " has ", elements,
-                       " elements, not the ", needed, " needed from element ", op.operand.offset,
-                       " on");
-      }
+      if (std::any_of(shapes.sample_channel.begin(), shapes.sample_channel.end(), fits)) continue;
+      return InvalidEntry(attrs.chain, i, "the operand must be ",
+                          shapes.sample_channel.front().DebugString(), "; got ", arg.DebugString());
+    }
+    const int64_t elements = NumElements(arg);
+    const int64_t needed = op.shape == OperandShape::kScalar ? 1 : shapes.channels;
+    if (elements != kUnknown && op.operand.offset > elements - needed) {
+      return InvalidEntry(attrs.chain, i, "the operand has ", elements, " elements, not the ",
+                          needed, " needed from element ", op.operand.offset, " on");
     }
   }
   return absl::OkStatus();
@@ -154,7 +145,13 @@ Status InnerProductShape(const InnerProductAttrs& attrs, const PartialTensorShap
     dst->set_dim(last, attrs.oc());
   }
   TF_RETURN_IF_ERROR(CheckWeightsSize(weights, attrs.weights_size(), attrs.weights_offset));
-  return CheckOperands(attrs.post_ops, args, {*dst, attrs.oc(), {}});
+  OperandShapes shapes{*dst, attrs.oc(), {}};
+  if (dst->unknown_rank()) {
+    shapes.sample_channel.push_back(PartialTensorShape({kUnknown, attrs.oc()}));
+  } else if (dst->dims() > 1) {  // samples are the first dimension
+    shapes.sample_channel.push_back(PartialTensorShape({dst->dim_size(0), attrs.oc()}));
+  }
+  return CheckOperands(attrs.post_ops, args, shapes);
 }
 
 Status EltwiseShape(const EltwiseAttrs& attrs, const PartialTensorShape& src,
