@@ -2,6 +2,18 @@
 
 from collections.abc import Sequence
 
+import tensorflow as tf
+
+
+class InvalidArgument(ValueError, tf.errors.InvalidArgumentError):
+    """A request that cannot be met; the message is one line that names it and the remedy.
+
+    It is both what an op raises while a graph is built and what it raises when it runs.
+    """
+
+    def __init__(self, message: str):
+        tf.errors.InvalidArgumentError.__init__(self, None, None, message)
+
 
 def pair(name: str, value) -> list[int]:
     """`value` as [height, width]: one integer for both, or two.

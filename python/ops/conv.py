@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from .._native import library
 from .arguments import padding_attrs, pair
+from .bind_post_ops import Destination, bind_post_ops
 
 
 def conv(
@@ -16,6 +17,7 @@ def conv(
     groups: int = 1,
     post_ops="",
     args=(),
+    dst=None,
     src_layout: str = "nChw16c",
     dst_layout: str = "nChw16c",
     channels: int | None = None,
@@ -45,7 +47,11 @@ def conv(
         "binary(add,channel,#0);sum(#1);eltwise(relu)".
       args: float32 operands that the chain calls #0, #1, ... A channel operand has
         one element for each output channel; a tensor operand and the operand of
-        sum have the shape and layout of the result.
+        sum have the shape and layout of the result. Operands that `PostOps` holds
+        need not be here.
+      dst: what sums without operand add, the previous contents of the result: float32,
+        of its shape, plain or in dst_layout. The result takes its memory where nobody
+        else holds it; otherwise it is left alone.
       src_layout, dst_layout: "nhwc" or "nChw16c".
       channels: C; default weights_shape[2] * groups.
       weights_shape: default: the shape of weights.
@@ -77,10 +83,12 @@ def conv(
         weights_shape = weights.shape.as_list()
     if channels is None:
         channels = weights_shape[2] * groups
+    to = Destination(weights_shape[-1], layout=dst_layout)
+    post_ops, args = bind_post_ops(post_ops, args, dst, to)
     return library().blockdnn_conv(
         src,
         weights,
-        list(args),
+        args,
         src_layout=src_layout,
         dst_layout=dst_layout,
         channels=channels,
@@ -89,7 +97,7 @@ def conv(
         groups=groups,
         strides=pair("strides", strides),
         dilations=pair("dilations", dilations),
-        post_ops=str(post_ops),
+        post_ops=post_ops,
         constant_weights=constant_weights,
         algorithm=algorithm,
         name=name,

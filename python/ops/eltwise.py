@@ -4,18 +4,31 @@ import tensorflow as tf
 
 from .._native import library
 from .arguments import static_channels
+from .bind_post_ops import Destination, bind_post_ops
 
 
-def eltwise(src, post_ops, *, args=(), layout="nChw16c", channels: int | None = None, name=None):
+def eltwise(
+    src,
+    post_ops,
+    *,
+    args=(),
+    dst=None,
+    layout="nChw16c",
+    channels: int | None = None,
+    name=None,
+):
     """Applies a chain of post-ops to every element of `src`.
 
-    The sum of two activations is `eltwise(a, "binary(add,tensor,#0)", args=[b])`.
+    The sum of two activations is `eltwise(a, PostOps().binary("add", b))`.
 
     Args:
       src: float32 activation, [N, H, W, C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
         ("nChw16c").
       post_ops: `PostOps`, or its text.
-      args: float32 operands that the chain calls #0, #1, ...
+      args: float32 operands that the chain calls #0, #1, ... Operands that `PostOps`
+        holds need not be here.
+      dst: what sums without operand add; float32, of the shape of src, plain or in its
+        layout.
       layout: "nhwc" or "nChw16c".
       channels: C; may be left out when layout is "nhwc" and C is static.
       name: of the op.
@@ -31,11 +44,13 @@ def eltwise(src, post_ops, *, args=(), layout="nChw16c", channels: int | None = 
     Source: eltwise and binary primitives of oneDNN.
     """
     src = tf.convert_to_tensor(src)
+    channels = static_channels(src, layout, channels)
+    post_ops, args = bind_post_ops(post_ops, args, dst, Destination(channels, layout=layout))
     return library().blockdnn_eltwise(
         src,
-        list(args),
+        args,
         layout=layout,
-        channels=static_channels(src, layout, channels),
-        post_ops=str(post_ops),
+        channels=channels,
+        post_ops=post_ops,
         name=name,
     )

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from .._native import library
+from .bind_post_ops import Destination, bind_post_ops
 
 
 def inner_product(
@@ -11,6 +12,7 @@ def inner_product(
     *,
     post_ops="",
     args=(),
+    dst=None,
     weights_shape=None,
     weights_offset: int = 0,
     constant_weights: bool = False,
@@ -25,7 +27,12 @@ def inner_product(
       post_ops: `PostOps`, or its text: entries joined by ";", for example
         "binary(add,channel,#0);eltwise(relu)".
       args: float32 operands that the chain calls #0, #1, ... A channel operand has
-        oc elements; a tensor operand and the operand of sum have the result's shape.
+        oc elements, a sample_channel operand is [N, oc] with N the result's first
+        dimension; a tensor operand and the operand of sum have the result's shape.
+        Operands that `PostOps` holds need not be here.
+      dst: what sums without operand add, the previous contents of the result: float32,
+        of its shape. The result takes its memory where nobody else holds it; otherwise
+        it is left alone.
       weights_shape: [ic, oc]; default: the shape of weights.
       weights_offset: elements.
       constant_weights: weights never change, so that their packed form may be kept
@@ -48,13 +55,16 @@ def inner_product(
                 f"weights of shape {weights.shape} are not [ic, oc]; give weights_shape=[ic, oc]"
             )
         weights_shape = weights.shape.as_list()
+    src = tf.convert_to_tensor(src)
+    to = Destination(weights_shape[-1], rank=src.shape.rank)
+    post_ops, args = bind_post_ops(post_ops, args, dst, to)
     return library().blockdnn_inner_product(
         src,
         weights,
-        list(args),
+        args,
         weights_shape=list(weights_shape),
         weights_offset=weights_offset,
-        post_ops=str(post_ops),
+        post_ops=post_ops,
         constant_weights=constant_weights,
         name=name,
     )

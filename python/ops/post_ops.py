@@ -1,63 +1,10 @@
-"""Post-op chains in Python: the text that cc/core/post_ops parses, as a value.
+"""Post-op chains in Python: a value that ops take and write into their attribute."""
 
-    chain    = [ entry { ";" entry } ]
-    entry    = "eltwise(" name { "," ("alpha" | "beta" | "scale") "=" number } ")"
-             | "sum(" operand [ "," "scale" "=" number ] ")"
-             | "binary(" name "," shape "," operand ")"
-    operand  = "#" digits [ "@" digits ]
-    number   = [ "-" ] decimal, finite in float32
-
-Spaces around any of these are skipped.
-"""
-
-import math
-import re
-from dataclasses import dataclass
-
-import numpy as np
+from .arguments import InvalidArgument
+from .post_op_entry import Entry, TensorOperand, binary_entry, eltwise_entry, sum_entry
+from .post_ops_text import parse_entry, split
 
 MAX_ENTRIES = 32
-
-_REQUIRED = object()
-
-# name: (default alpha, default beta); None where the algorithm does not take it.
-_ELTWISE = {
-    "relu": (0.0, None),
-    "leaky_relu": (_REQUIRED, None),
-    "relu6": (None, None),
-    "bounded_relu": (_REQUIRED, None),
-    "clip": (_REQUIRED, _REQUIRED),
-    "elu": (1.0, None),
-    "tanh": (None, None),
-    "square": (None, None),
-    "abs": (None, None),
-    "sqrt": (None, None),
-    "linear": (1.0, 0.0),
-    "soft_relu": (None, None),
-    "logistic": (None, None),
-    "exp": (None, None),
-    "gelu_tanh": (None, None),
-    "gelu_erf": (None, None),
-    "swish": (1.0, None),
-    "hard_sigmoid": (1 / 6, 0.5),
-    "hard_swish": (1 / 6, 0.5),
-    "mish": (None, None),
-    "pow": (1.0, _REQUIRED),
-    "log": (None, None),
-    "round": (None, None),
-}
-_ALIASES = {"softplus": "soft_relu", "sigmoid": "logistic", "silu": "swish"}
-_BINARY = ("add", "sub", "mul", "div", "max", "min")
-_SHAPES = ("scalar", "channel", "sample_channel", "tensor")
-
-_NUMBER = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_OPERAND = re.compile(r"#([0-9]+)(?:@([0-9]+))?")
-
-
-@dataclass(frozen=True)
-class _Entry:
-    kind: str
-    text: str  # canonical: equal entries have equal texts
 
 
 class PostOps:
@@ -67,11 +14,18 @@ class PostOps:
     stays what it was. Entries run in order of appearance, in any order and number
     up to 32:
 
-        PostOps().binary("add", 0, shape="channel").sum(1, scale=0.5).eltwise("relu")
+        chain = PostOps().binary("add", bias).sum(0.5).eltwise("relu")
+        y = bd.ops.conv(x, weights, post_ops=chain, dst=previous)
 
-    The operands are the op's `args`; input 0 is args[0]. `str(chain)` is the op
-    attribute, and `PostOps.parse` reads it back. Chains with the same canonical
-    text are equal and hash alike.
+    `len(chain)` counts the entries, `chain.kind(i)` tells their kinds, `str(chain)`
+    shows them. Chains are equal, and hash alike, where their canonical texts are and
+    their tensors are the same (arrays: have the same values).
+
+    An operand is a tensor: a tf.Tensor, a tf.Variable, or numbers in any form NumPy
+    takes, of which the chain keeps a float32 copy. The op that the chain is attached to
+    passes it on as one of its `args`. An operand that is in `args` already is written
+    "#0" (args[0]) or "#0@128" (args[0] from element 128 on); a chain of such operands
+    is all text: `to_text` and `PostOps.parse`.
 
     Source: post-ops of oneDNN (eltwise, sum), with binary added.
     """
@@ -81,7 +35,7 @@ class PostOps:
     def __init__(self):
         self._entries = ()
 
-    def eltwise(self, alg: str, *, alpha=None, beta=None, scale=1.0) -> "PostOps":
+    def eltwise(self, alg: str, alpha=None, beta=None, scale=1.0) -> "PostOps":
         """Appends x = scale * f(x).
 
         Args:
@@ -99,93 +53,101 @@ class PostOps:
           scale: a finite number.
 
         Raises:
-          ValueError: unknown algorithm, a parameter that is missing, not taken or not
-            finite in float32, or a full chain.
+          InvalidArgument: unknown algorithm, a parameter that is missing, not taken or
+            not finite in float32, or a full chain.
         """
-        name = _ALIASES.get(alg, alg)
-        if name not in _ELTWISE:
-            raise ValueError(f'unknown algorithm "{alg}"; known are {", ".join(_ELTWISE)}')
-        text = f"eltwise({name}"
-        given = {"alpha": alpha, "beta": beta}
-        for (key, value), default in zip(given.items(), _ELTWISE[name], strict=True):
-            if value is None:
-                if default is _REQUIRED:
-                    raise ValueError(f"{name} needs {key}=...")
-            elif default is None:
-                raise ValueError(
-                    f'{name} does not take "{key}={value}"; it takes each of {_taken(name)} once'
-                )
-            else:
-                number = _float32(key, value)
-                if default is _REQUIRED or number != np.float32(default):
-                    text += f",{key}={_format(number)}"
-        return self._append("eltwise", text + _scale(scale) + ")")
+        given = [("alpha", alpha), ("beta", beta), ("scale", None if scale == 1 else scale)]
+        words = [str(alg), *(f"{key}={value}" for key, value in given if value is not None)]
+        return self._append(
+            f"eltwise({','.join(words)})", lambda: eltwise_entry(alg, alpha, beta, scale)
+        )
 
-    def sum(self, input: int, *, scale=1.0, offset: int = 0) -> "PostOps":
-        """Appends x = scale * operand + x; the operand has dst's shape and layout.
+    def sum(self, scale=1.0, operand=None) -> "PostOps":
+        """Appends x = scale * operand + x; the operand has dst's shape.
 
-        The result may be written over the operand where nothing else needs it.
+        The result is written over the operand where nobody else holds it and it has
+        dst's layout.
 
         Args:
-          input: index of the operand in the op's args.
           scale: a finite number.
-          offset: first element of the operand.
+          operand: a tensor; None: the previous contents of dst, which the op takes as
+            its argument `dst`.
 
         Raises:
-          ValueError: a malformed operand or scale, or a full chain.
+          InvalidArgument: a malformed operand or scale, or a full chain.
         """
-        return self._append("sum", f"sum({_operand(input, offset)}{_scale(scale)})")
+        words = ([] if operand is None else [operand if isinstance(operand, str) else "..."]) + (
+            [] if scale == 1 else [f"scale={scale}"]
+        )
+        return self._append(f"sum({','.join(words)})", lambda: sum_entry(scale, operand))
 
-    def binary(self, alg: str, input: int, *, shape: str, offset: int = 0) -> "PostOps":
+    def binary(self, alg: str, operand, shape: str | None = None) -> "PostOps":
         """Appends x = alg(x, operand).
 
         Args:
           alg: add, sub, mul, div, max or min.
-          input: index of the operand in the op's args.
-          shape: of the operand against a dst [N, C, spatial]: "scalar" (one
-            element), "channel" ([C]), "sample_channel" ([N, C], in dst's layout) or
-            "tensor" (dst's shape and layout).
-          offset: first element of the operand.
+          operand: a tensor. Its shape says how it lies against a dst [N, .., C]: one
+            element: "scalar"; [C]: "channel"; [N, C] or [N, 1, 1, C]:
+            "sample_channel"; the shape of dst: "tensor". The last two may be plain or in
+            dst's layout.
+          shape: one of these four words, where the operand's shape does not tell: its
+            rank is not known, or it is an operand of `args`.
 
         Raises:
-          ValueError: unknown algorithm or shape, a malformed operand, or a full chain.
+          InvalidArgument: unknown algorithm or shape, a malformed operand, or a full
+            chain.
         """
-        if alg not in _BINARY:
-            raise ValueError(f'unknown algorithm "{alg}"; known are {", ".join(_BINARY)}')
-        if shape not in _SHAPES:
-            raise ValueError(f'unknown operand shape "{shape}"; known are {", ".join(_SHAPES)}')
-        return self._append("binary", f"binary({alg},{shape},{_operand(input, offset)})")
+        words = [str(alg), *([] if shape is None else [str(shape)])]
+        words.append(operand if isinstance(operand, str) else "...")
+        return self._append(f"binary({','.join(words)})", lambda: binary_entry(alg, operand, shape))
 
     def kind(self, i: int) -> str:
         """Kind of entry i: "eltwise", "sum" or "binary"."""
         return self._entries[i].kind
 
     def to_text(self) -> str:
-        """The canonical text; floats have 9 digits, enough to come back exactly."""
-        return ";".join(entry.text for entry in self._entries)
+        """The op attribute; floats have 9 digits, enough to come back exactly.
+
+        Raises:
+          InvalidArgument: an operand is a tensor, which has no text.
+        """
+        for i, entry in enumerate(self._entries):
+            if isinstance(entry.operand, TensorOperand):
+                raise InvalidArgument(
+                    f'entry {i} "{entry}": a tensor has no text; pass it in args and name it "#0"'
+                )
+        return str(self)
 
     @classmethod
     def parse(cls, text: str) -> "PostOps":
         """The chain that `text` describes.
 
         Raises:
-          ValueError: one line that names the entry and the remedy.
+          InvalidArgument: one line that names the entry and the remedy.
         """
         chain = cls()
-        if not text.strip(" "):
-            return chain
-        for i, entry in enumerate(_split(text, ";")):
-            try:
-                chain = _parse_entry(chain, entry)
-            except ValueError as error:
-                raise ValueError(f'entry {i} "{entry}": {error}') from None
+        if text.strip(" "):
+            for spelled in split(text, ";"):
+                chain = chain._append(spelled, lambda spelled=spelled: parse_entry(spelled))
         return chain
 
-    def _append(self, kind: str, text: str) -> "PostOps":
-        if len(self) == MAX_ENTRIES:
-            raise ValueError(f"a chain has at most {MAX_ENTRIES} entries; split it over two ops")
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries, for the ops."""
+        return self._entries
+
+    def _append(self, spelled: str, make) -> "PostOps":
+        """The chain with what make() returns; `spelled` is what errors call it."""
+        try:
+            entry = make()
+            if len(self) == MAX_ENTRIES:
+                raise ValueError(
+                    f"a chain has at most {MAX_ENTRIES} entries; split it over two ops"
+                )
+        except (TypeError, ValueError) as error:
+            raise InvalidArgument(f'entry {len(self)} "{spelled}": {error}') from None
         longer = PostOps()
-        longer._entries = (*self._entries, _Entry(kind, text))
+        longer._entries = (*self._entries, entry)
         return longer
 
     def __len__(self) -> int:
@@ -198,115 +160,8 @@ class PostOps:
         return hash(self._entries)
 
     def __str__(self) -> str:
-        return self.to_text()
+        return ";".join(map(str, self._entries))
 
     def __repr__(self) -> str:
-        return f'PostOps.parse("{self}")'
-
-
-def _taken(name: str) -> str:
-    keys = [
-        key
-        for key, default in zip(("alpha", "beta"), _ELTWISE[name], strict=True)
-        if default is not None
-    ]
-    return ", ".join(f"{key}=..." for key in [*keys, "scale"])
-
-
-def _float32(key: str, value) -> float:
-    with np.errstate(over="ignore"):
-        number = float(np.float32(value))
-    if not math.isfinite(number):
-        raise ValueError(f'{key} = "{value}" is no finite float; write one as 0.25 or 1e-3')
-    return number
-
-
-def _format(number: float) -> str:
-    return f"{number:.9g}"
-
-
-def _scale(scale) -> str:
-    number = _float32("scale", scale)
-    return "" if number == 1.0 else f",scale={_format(number)}"
-
-
-def _operand(input: int, offset: int) -> str:
-    if not 0 <= input < 2**31 or not 0 <= offset < 2**63:
-        raise ValueError(f"operand #{input}@{offset}: both numbers must be integers of 0 or more")
-    return f"#{input:d}@{offset:d}" if offset else f"#{input:d}"
-
-
-def _split(text: str, separator: str) -> list[str]:
-    return [part.strip(" ") for part in text.split(separator)]
-
-
-def _parse_entry(chain: PostOps, text: str) -> PostOps:
-    opening, closing = text.find("("), text.find(")")
-    if opening < 0 or closing < opening:
-        raise ValueError("an entry is eltwise(...), sum(...) or binary(...)")
-    if closing + 1 != len(text):
-        raise ValueError(f'text after the entry: "{text[closing + 1 :]}"; join entries with ;')
-    kind, args = text[:opening].strip(" "), _split(text[opening + 1 : closing], ",")
-    if kind not in _PARSERS:
-        raise ValueError(f'unknown kind "{kind}"; known are eltwise, sum, binary')
-    return _PARSERS[kind](chain, args)
-
-
-def _parse_eltwise(chain: PostOps, args: list[str]) -> PostOps:
-    name = _ALIASES.get(args[0], args[0])
-    if name not in _ELTWISE:
-        return chain.eltwise(args[0])  # raises
-    return chain.eltwise(name, **_parse_numbers(args[1:], name, _taken(name)))
-
-
-def _parse_sum(chain: PostOps, args: list[str]) -> PostOps:
-    if not args[0].startswith("#"):
-        raise ValueError(
-            "sum needs the operand to accumulate into first, as in sum(#0) or sum(#0,scale=0.5)"
-        )
-    input, offset = _parse_operand(args[0])
-    return chain.sum(input, offset=offset, **_parse_numbers(args[1:], "sum", "scale=..."))
-
-
-def _parse_binary(chain: PostOps, args: list[str]) -> PostOps:
-    if args[0] not in _BINARY:
-        return chain.binary(args[0], 0, shape="")  # raises
-    if len(args) != 3:
-        raise ValueError("binary takes three arguments, as in binary(add,channel,#0)")
-    if args[1] not in _SHAPES:
-        return chain.binary(args[0], 0, shape=args[1])  # raises
-    input, offset = _parse_operand(args[2])
-    return chain.binary(args[0], input, shape=args[1], offset=offset)
-
-
-_PARSERS = {"eltwise": _parse_eltwise, "sum": _parse_sum, "binary": _parse_binary}
-
-
-def _parse_numbers(args: list[str], owner: str, taken: str) -> dict[str, float]:
-    keys = re.findall(r"(\w+)=", taken)
-    numbers = {}
-    for arg in args:
-        key, equals, text = (part.strip(" ") for part in arg.partition("="))
-        if not equals or key not in keys or key in numbers:
-            raise ValueError(f'{owner} does not take "{arg}"; it takes each of {taken} once')
-        numbers[key] = _parse_number(key, text)
-    return numbers
-
-
-def _parse_number(key: str, text: str) -> float:
-    if _NUMBER.fullmatch(text):
-        with np.errstate(over="ignore"):
-            number = float(np.float32(float(text)))
-        underflow = number == 0.0 and re.search("[1-9]", re.split("[eE]", text)[0])
-        if math.isfinite(number) and not underflow:
-            return number
-    raise ValueError(f'{key} = "{text}" is no finite float; write one as 0.25 or 1e-3')
-
-
-def _parse_operand(text: str) -> tuple[int, int]:
-    match = _OPERAND.fullmatch(text)
-    if match is None or int(match[1]) >= 2**31 or int(match[2] or 0) >= 2**63:
-        raise ValueError(
-            f'"{text}" is no operand; write the args input as #0, or as #0@128 from element 128'
-        )
-    return int(match[1]), int(match[2] or 0)
+        has_tensor = any(isinstance(entry.operand, TensorOperand) for entry in self._entries)
+        return f"<PostOps {self}>" if has_tensor else f'PostOps.parse("{self}")'

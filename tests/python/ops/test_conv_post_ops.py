@@ -207,5 +207,5 @@ def test_sum_in_place_of_a_temporary(chain, algorithm, form, integers, blocked):
 def test_chain_as_a_value(integers, blocked):
     case = Case(blocked, integers, FORMS[0], (3, 3))
     bias = integers(case.oc)
-    chain = bd.PostOps().binary("add", 0, shape="channel").eltwise("relu")
+    chain = bd.PostOps().binary("add", "#0", "channel").eltwise("relu")
     np.testing.assert_array_equal(case.run(chain, [bias]), np.maximum(case.plain + bias, 0))

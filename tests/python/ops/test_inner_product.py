@@ -61,8 +61,16 @@ def test_weights_may_change_between_calls(integers):
         ({"weights_offset": 1}, "weights have 480 elements"),
         ({"post_ops": "sum(#0)"}, "the op has 0 args"),
         (
-            {"post_ops": "binary(mul,sample_channel,#0)", "args": [np.zeros((3, 24), np.float32)]},
-            "no samples apart",
+            {"post_ops": "binary(mul,sample_channel,#0)", "args": [np.zeros((4, 24), np.float32)]},
+            r"must be \[3,24\]; got \[4,24\]",
+        ),
+        (
+            {
+                "src": np.zeros(20, np.float32),
+                "post_ops": "binary(mul,sample_channel,#0)",
+                "args": [np.zeros((1, 24), np.float32)],
+            },
+            "dst has no samples; use a channel operand",
         ),
         (
             {"post_ops": "binary(mul,tensor,#0)", "args": [np.zeros((3, 23), np.float32)]},

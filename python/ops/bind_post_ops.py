@@ -1,0 +1,140 @@
+"""Attaches a chain to an op: the tensors it holds become `args`, the rest its attribute."""
+
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from ..layout import BLOCK, NCHW16C, NHWC, num_blocks
+from .arguments import InvalidArgument
+from .post_op_entry import Entry, TensorOperand
+from .post_ops import PostOps
+from .reorder import reorder
+
+
+@dataclass(frozen=True)
+class Destination:
+    """What a chain is applied to.
+
+    Attributes:
+        channels: C.
+        rank: of the plain [N, .., C]; None if it is not known.
+        layout: "nhwc" (of any rank) or "nChw16c".
+    """
+
+    channels: int
+    rank: int | None = 4
+    layout: str = NHWC
+
+    def shape_of(self, operand: tf.TensorShape) -> str:
+        """How a binary operand lies against dst, one of four words.
+
+        Raises:
+          ValueError: it does not fit.
+        """
+        if operand.rank is None:
+            raise ValueError(
+                'the rank of the operand is not known; say shape="scalar", "channel", '
+                '"sample_channel" or "tensor"'
+            )
+        dims = operand.as_list()
+        if all(size == 1 for size in dims):
+            return "scalar"
+        if self.is_blocked(operand):
+            return "sample_channel" if dims[2:4] == [1, 1] else "tensor"
+        fits = dims[-1] in (self.channels, None)
+        if fits and (self.rank is None or len(dims) <= self.rank):
+            if all(size == 1 for size in dims[:-1]):
+                return "channel"
+            if len(dims) == self.rank:
+                per_sample = self.rank > 2 and all(size == 1 for size in dims[1:-1])
+                return "sample_channel" if per_sample else "tensor"
+            if self.rank is None or len(dims) == 2:
+                return "tensor" if self.rank is None else "sample_channel"
+        c = self.channels
+        raise ValueError(
+            f"an operand of shape {dims} does not fit a dst of {c} channels; it must have one "
+            f"element, or be [{c}], [N, {c}] or of the shape of dst"
+        )
+
+    def is_blocked(self, operand: tf.TensorShape) -> bool:
+        """Whether a tensor of this shape is dst, or a value a sample and channel, in blocks."""
+        if self.rank != 4 or operand.rank != 5:
+            return False
+        blocks, lanes = operand[1], operand[4]
+        return blocks in (num_blocks(self.channels), None) and lanes in (BLOCK, None)
+
+    def lay_out(self, operand, shape: str):
+        """The operand as the op reads it: samples and tensors in dst's layout.
+
+        Raises:
+          ValueError: it has too few dimensions or other channels.
+        """
+        operand = tf.convert_to_tensor(operand)
+        if shape in ("scalar", "channel") or None in (operand.shape.rank, self.rank):
+            return operand
+        blocked = self.is_blocked(operand.shape)
+        if not blocked:
+            self._check_plain(operand.shape.as_list(), shape)
+        if shape == "sample_channel" and not blocked:
+            middle = [1, 1] if self.rank == 4 else []
+            operand = tf.reshape(operand, [-1, *middle, self.channels])
+        if blocked == (self.layout == NCHW16C):
+            return operand
+        layouts = (NCHW16C, NHWC) if blocked else (NHWC, NCHW16C)
+        return reorder(operand, *layouts, channels=self.channels)
+
+    def _check_plain(self, dims: list, shape: str) -> None:
+        ranks = (self.rank,) if shape == "tensor" else (2, self.rank)
+        if len(dims) in ranks and dims[-1] in (self.channels, None):
+            return
+        wanted = {
+            "tensor": f"the shape of dst, {self.channels} channels",
+            "sample_channel": f"[N, {self.channels}]",
+        }[shape]
+        raise ValueError(f"the operand must have {wanted}; got {dims}")
+
+
+def bind_post_ops(post_ops, args, dst, to: Destination) -> tuple[str, list]:
+    """The op attribute `post_ops` and the inputs `args`.
+
+    Args:
+      post_ops: `PostOps`, or its text.
+      args: the operands that the chain calls #0, #1, ...
+      dst: what sums without operand read, or None.
+      to: what the chain is applied to.
+
+    Raises:
+      InvalidArgument: one line that names the entry and the remedy.
+    """
+    chain = PostOps.parse(post_ops) if isinstance(post_ops, str) else post_ops
+    args, bound, used = list(args), [], False
+    for i, entry in enumerate(chain.entries):
+        try:
+            entry, used = _bind(entry, args, dst, to), used or _reads_dst(entry)
+        except ValueError as error:
+            raise InvalidArgument(f'post_ops entry {i} "{entry}": {error}') from None
+        bound.append(str(entry))
+    if dst is not None and not used:
+        raise InvalidArgument(f'dst is given, but no sum of post_ops "{chain}" reads it')
+    return ";".join(bound), args
+
+
+def _reads_dst(entry: Entry) -> bool:
+    return entry.kind == "sum" and entry.operand is None
+
+
+def _bind(entry: Entry, args: list, dst, to: Destination) -> Entry:
+    """The entry with its operand, if that is a tensor, appended to `args` and named."""
+    operand, words = entry.operand, entry.words
+    if _reads_dst(entry):
+        if dst is None:
+            raise ValueError("it adds the previous contents of dst; give them as dst=...")
+        operand = TensorOperand(dst)
+    if not isinstance(operand, TensorOperand):
+        return entry
+    shape = "tensor"
+    if entry.kind == "binary":
+        shape = words[1] if len(words) > 1 else to.shape_of(operand.shape)
+        words = (words[0], shape)
+    args.append(to.lay_out(operand.value, shape))
+    return Entry(entry.kind, words, f"#{len(args) - 1}", entry.numbers)
