@@ -14,47 +14,12 @@
 #include <vector>
 
 #include "cc/base/thread_pool.h"
+#include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 
 namespace bd {
 namespace {
-
-int64_t TensorFloats(Layout layout, int64_t n, int64_t c, int64_t h, int64_t w) {
-  return n * (layout == Layout::nhwc ? c : (c + 15) / 16 * 16) * h * w;
-}
-
-// Zeroes the channel tail of a blocked tensor.
-void ClearTail(GuardedBuffer& x, int64_t n, int64_t c, int64_t plane) {
-  const int64_t blocks = (c + 15) / 16;
-  for (int64_t b = 0; b < n * blocks; ++b) {
-    for (int64_t i = 0; i < plane * 16; ++i) {
-      if (b % blocks * 16 + i % 16 >= c) x[b * plane * 16 + i] = 0.f;
-    }
-  }
-}
-
-ConvDesc Square(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t stride, int64_t pad) {
-  ConvDesc d;
-  d.ic = ic;
-  d.oc = oc;
-  d.ih = d.iw = size;
-  d.kh = d.kw = k;
-  d.sh = d.sw = stride;
-  d.pad_top = d.pad_left = pad;
-  d.oh = d.ow = (size + 2 * pad - k) / stride + 1;
-  return d;
-}
-
-std::string Describe(const ConvDesc& d, const ConvPlan& plan) {
-  auto pair = [](int64_t a, int64_t b) { return std::to_string(a) + "x" + std::to_string(b); };
-  return std::string(IsaName(plan.isa)) + " " + plan.algorithm_name() + " n" + std::to_string(d.n) +
-         " ic" + std::to_string(d.ic) + " oc" + std::to_string(d.oc) + " g" +
-         std::to_string(d.groups) + " in " + pair(d.ih, d.iw) + " out " + pair(d.oh, d.ow) + " k" +
-         pair(d.kh, d.kw) + " s" + pair(d.sh, d.sw) + " d" + pair(d.dh, d.dw) + " p" +
-         pair(d.pad_top, d.pad_left) + " " + LayoutName(d.src_layout) + " " +
-         LayoutName(d.dst_layout) + " [" + d.post_ops.ToString() + "]";
-}
 
 // Runs `desc` on `isa` and compares with ConvRef; `bound` is relative to the
 // largest sum of products before the chain, 0 asks for equal bits.
@@ -128,13 +93,6 @@ class ConvTest : public ::testing::TestWithParam<Isa> {
 
 INSTANTIATE_TEST_SUITE_P(Isas, ConvTest, ::testing::ValuesIn(TestIsas()),
                          [](const auto& info) { return IsaName(info.param); });
-
-PostOpChain Chain(const std::string& text) {
-  PostOpChain chain;
-  std::string error;
-  EXPECT_TRUE(PostOpChain::Parse(text, &chain, &error)) << error;
-  return chain;
-}
 
 TEST_P(ConvTest, PointwiseReadsSourceInPlace) {
   for (int64_t ic : {16, 24, 64, 100}) {

@@ -1,8 +1,10 @@
 // Every eltwise algorithm as a chain runs it, against float64, over the whole
-// float range on every instruction set, within the bounds of eltwise_bounds.inc.
+// float range on every instruction set, within the bounds of eltwise_bounds.h.
 //
 // BD_TEST_MATH_STRIDE=1 takes all 2^32 floats instead of one in kStride and
 // prints the largest errors.
+#include "tests/cc/core/post_ops/eltwise_bounds.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,20 +27,6 @@ namespace {
 constexpr uint32_t kStride = 16381;  // prime, so that all mantissas are met
 constexpr int64_t kBlock = 16;
 
-enum Unit { kResult, kTerms };
-
-struct Bound {
-  const char* entry;
-  double ulps;
-  Unit unit;
-};
-
-constexpr Bound kBounds[] = {
-#define BD_BOUND(entry, ulps, unit) {entry, ulps, unit},
-#include "tests/cc/core/post_ops/eltwise_bounds.inc"
-#undef BD_BOUND
-};
-
 PostOpChain Chain(const std::string& text) {
   PostOpChain chain;
   std::string error;
@@ -48,17 +36,17 @@ PostOpChain Chain(const std::string& text) {
 
 // One ulp of the unit that `bound` is in. alpha x + beta is added up, and times x
 // for hard_swish.
-double UnitAt(const Bound& bound, const PostOp& op, double x, double exact) {
+double UnitAt(const EltwiseBound& bound, const PostOp& op, double x, double exact) {
   if (bound.unit == kResult || !std::isfinite(x) || !std::isfinite(exact)) return Ulp(exact);
   const double largest = std::max(std::fabs(op.alpha * x), std::fabs(static_cast<double>(op.beta)));
   const double factor = op.eltwise == EltwiseAlg::kHardSwish ? std::fabs(x) : 1.;
   return Ulp(std::max(std::fabs(exact), std::min(largest, 1e38) * factor));
 }
 
-class EltwiseBounds : public testing::TestWithParam<Bound> {};
+class EltwiseBounds : public testing::TestWithParam<EltwiseBound> {};
 
 TEST_P(EltwiseBounds, HoldOverTheFloatRange) {
-  const Bound bound = GetParam();
+  const EltwiseBound bound = GetParam();
   const PostOpChain chain = Chain(bound.entry);
   const PostOp& op = chain.entries()[0];
   const char* stride_text = std::getenv("BD_TEST_MATH_STRIDE");
@@ -97,16 +85,18 @@ TEST_P(EltwiseBounds, HoldOverTheFloatRange) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EltwiseBounds, testing::ValuesIn(kBounds), [](const auto& info) {
-  std::string name = info.param.entry;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return !isalnum(c); }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, EltwiseBounds, testing::ValuesIn(kEltwiseBounds),
+                         [](const auto& info) {
+                           std::string name = info.param.entry;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return !isalnum(c); }, '_');
+                           return name;
+                         });
 
 TEST(EltwiseBoundsTable, HasEveryAlgorithm) {
   std::set<EltwiseAlg> stated;
-  for (const Bound& bound : kBounds) stated.insert(Chain(bound.entry).entries()[0].eltwise);
+  for (const EltwiseBound& bound : kEltwiseBounds)
+    stated.insert(Chain(bound.entry).entries()[0].eltwise);
   EXPECT_EQ(stated.size(), static_cast<size_t>(EltwiseAlg::kRound) + 1);
 }
 

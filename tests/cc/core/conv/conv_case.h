@@ -1,0 +1,61 @@
+// What the tests of convolution share: descriptions and blocked tensors.
+#ifndef TESTS_CC_CORE_CONV_CONV_CASE_H_
+#define TESTS_CC_CORE_CONV_CONV_CASE_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "cc/core/conv/conv.h"
+#include "tests/cc/guarded_buffer.h"
+
+namespace bd {
+
+inline int64_t TensorFloats(Layout layout, int64_t n, int64_t c, int64_t h, int64_t w) {
+  return n * (layout == Layout::nhwc ? c : (c + 15) / 16 * 16) * h * w;
+}
+
+// Zeroes the channel tail of a blocked tensor.
+inline void ClearTail(GuardedBuffer& x, int64_t n, int64_t c, int64_t plane) {
+  const int64_t blocks = (c + 15) / 16;
+  for (int64_t b = 0; b < n * blocks; ++b) {
+    for (int64_t i = 0; i < plane * 16; ++i) {
+      if (b % blocks * 16 + i % 16 >= c) x[b * plane * 16 + i] = 0.f;
+    }
+  }
+}
+
+inline ConvDesc Square(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t stride,
+                       int64_t pad) {
+  ConvDesc d;
+  d.ic = ic;
+  d.oc = oc;
+  d.ih = d.iw = size;
+  d.kh = d.kw = k;
+  d.sh = d.sw = stride;
+  d.pad_top = d.pad_left = pad;
+  d.oh = d.ow = (size + 2 * pad - k) / stride + 1;
+  return d;
+}
+
+inline std::string Describe(const ConvDesc& d, const ConvPlan& plan) {
+  auto pair = [](int64_t a, int64_t b) { return std::to_string(a) + "x" + std::to_string(b); };
+  return std::string(IsaName(plan.isa)) + " " + plan.algorithm_name() + " n" + std::to_string(d.n) +
+         " ic" + std::to_string(d.ic) + " oc" + std::to_string(d.oc) + " g" +
+         std::to_string(d.groups) + " in " + pair(d.ih, d.iw) + " out " + pair(d.oh, d.ow) + " k" +
+         pair(d.kh, d.kw) + " s" + pair(d.sh, d.sw) + " d" + pair(d.dh, d.dw) + " p" +
+         pair(d.pad_top, d.pad_left) + " " + LayoutName(d.src_layout) + " " +
+         LayoutName(d.dst_layout) + " [" + d.post_ops.ToString() + "]";
+}
+
+inline PostOpChain Chain(const std::string& text) {
+  PostOpChain chain;
+  std::string error;
+  EXPECT_TRUE(PostOpChain::Parse(text, &chain, &error)) << error;
+  return chain;
+}
+
+}  // namespace bd
+
+#endif  // TESTS_CC_CORE_CONV_CONV_CASE_H_

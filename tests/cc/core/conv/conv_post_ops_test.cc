@@ -1,0 +1,255 @@
+// Random chains behind every form of convolution, against the definition.
+//
+// All steps take integers to integers, so the direct forms match bit for bit. The
+// memory of dst is new, or that of a sum's operand, or holds what a sum without
+// operand reads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cc/base/thread_pool.h"
+#include "tests/cc/core/conv/conv_case.h"
+#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+// args: #0 scalar, #1 channel, #2 sample_channel, #3, #4 and #5 of dst's shape; #4
+// is read by one sum at most.
+constexpr int kArgs = 6, kReusable = 4;
+
+enum class DstMemory { kNew, kOfASum, kPrevious };
+
+struct RandomChain {
+  std::string text;
+  double gain = 1.;  // how much it may enlarge a difference before it
+};
+
+RandomChain MakeChain(std::mt19937& rng, DstMemory memory) {
+  constexpr const char* kSteps[] = {"eltwise(relu)",
+                                    "eltwise(relu,alpha=2)",
+                                    "eltwise(relu6)",
+                                    "eltwise(bounded_relu,alpha=90)",
+                                    "eltwise(clip,alpha=-70,beta=200)",
+                                    "eltwise(clip,alpha=1,beta=300)",
+                                    "eltwise(abs)",
+                                    "eltwise(linear,alpha=-1,beta=2)",
+                                    "eltwise(linear,alpha=2,scale=-1)"};
+  constexpr const char* kShapes[] = {"scalar,#0", "channel,#1", "sample_channel,#2", "tensor,#3"};
+  constexpr const char* kAlgs[] = {"add", "sub", "max", "min", "mul"};
+  RandomChain chain;
+  bool reused = false;
+  const auto append = [&](const std::string& step) {
+    chain.text += (chain.text.empty() ? "" : ";") + step;
+  };
+  for (int left = static_cast<int>(rng() % 7); left > 0; --left) {
+    const auto kind = rng() % 3;
+    if (kind == 0) {
+      append(kSteps[rng() % std::size(kSteps)]);
+      chain.gain *= 2.;
+    } else if (kind == 1) {
+      const std::string alg = kAlgs[rng() % std::size(kAlgs)];
+      append("binary(" + alg + "," + kShapes[rng() % std::size(kShapes)] + ")");
+      if (alg != "mul") continue;
+      append("eltwise(clip,alpha=-900,beta=900)");
+      chain.gain *= 8.;
+    } else if (memory == DstMemory::kPrevious) {
+      append(rng() % 2 ? "sum()" : "sum(scale=-2)");
+    } else {
+      append(reused ? "sum(#5,scale=2)" : "sum(#4,scale=-1)");
+      reused = true;
+    }
+  }
+  return chain;
+}
+
+void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, DstMemory memory, double bound) {
+  ConvPlan plan;
+  ASSERT_EQ(MakeConvPlan(desc, isa, pool.num_threads(), &plan), "");
+  SCOPED_TRACE(Describe(desc, plan));
+  GuardedBuffer src(TensorFloats(desc.src_layout, desc.n, desc.ic, desc.ih, desc.iw));
+  GuardedBuffer weights(desc.kh * desc.kw * desc.ic / desc.groups * desc.oc);
+  src.FillIntegers(3);
+  if (desc.src_layout != Layout::nhwc) ClearTail(src, desc.n, desc.ic, desc.ih * desc.iw);
+  weights.FillIntegers(5);
+
+  const int64_t floats = TensorFloats(desc.dst_layout, desc.n, desc.oc, desc.oh, desc.ow);
+  const int64_t stored = TensorFloats(desc.dst_layout, 1, desc.oc, 1, 1);
+  const int64_t sizes[kArgs] = {1, desc.oc, desc.n * stored, floats, floats, floats};
+  std::unique_ptr<GuardedBuffer> operands[kArgs];
+  const float* args[kArgs];
+  for (int k = 0; k < kArgs; ++k) {
+    operands[k] = std::make_unique<GuardedBuffer>(sizes[k]);
+    operands[k]->FillIntegers(k);
+    args[k] = operands[k]->data();
+    if (desc.dst_layout != Layout::nhwc && sizes[k] == floats) {
+      ClearTail(*operands[k], desc.n, desc.oc, desc.oh * desc.ow);
+    }
+  }
+  GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4);
+  if (!plan.packing.as_is) PackConvWeights(plan, weights.data(), packed.data(), pool);
+
+  GuardedBuffer dst(floats), expected(floats);
+  if (memory != DstMemory::kNew) {
+    memcpy(dst.data(), args[kReusable], floats * sizeof(float));
+    memcpy(expected.data(), args[kReusable], floats * sizeof(float));
+  }
+  ConvRef(desc, src.data(), weights.data(), args, expected.data());
+  if (memory == DstMemory::kOfASum) args[kReusable] = dst.data();
+  ConvBuffers buffers;
+  buffers.src = src.data();
+  buffers.packed = plan.packing.as_is ? weights.data() : packed.data();
+  buffers.args = args;
+  buffers.dst = dst.data();
+  buffers.scratch = scratch.data();
+  RunConv(plan, buffers, pool);
+  for (int64_t i = 0; i < floats; ++i) {
+    ASSERT_LE(std::fabs(static_cast<double>(dst[i]) - expected[i]), bound)
+        << "at " << i << ": " << dst[i] << " for " << expected[i];
+  }
+}
+
+struct Form {
+  const char* name;
+  const char* algorithm;
+  ConvDesc desc;
+};
+
+ConvDesc Rows(int64_t samples, int64_t rows, int64_t ic, int64_t oc, Layout dst_layout) {
+  ConvDesc d;
+  d.n = samples;
+  d.ic = ic;
+  d.oc = oc;
+  d.iw = d.ow = rows;
+  d.src_layout = Layout::nhwc;
+  d.dst_layout = dst_layout;
+  return d;
+}
+
+std::vector<Form> Forms() {
+  const auto square = [](int64_t n, int64_t ic, int64_t oc, int64_t k, int64_t groups = 1,
+                         Layout src = Layout::nChw16c, Layout dst = Layout::nChw16c) {
+    ConvDesc d = Square(ic, 6, oc, k, 1, k / 2);
+    d.n = n;
+    d.groups = groups;
+    d.src_layout = src;
+    d.dst_layout = dst;
+    d.algorithm = ConvAlgorithm::kDirect;
+    return d;
+  };
+  const auto winograd = [&](int64_t size) {
+    ConvDesc d = Square(20, size, 37, 3, 1, 1);
+    d.n = 2;
+    d.algorithm = ConvAlgorithm::kWinograd;
+    return d;
+  };
+  const Layout plain = Layout::nhwc, blocked = Layout::nChw16c;
+  return {
+      {"direct", "direct", square(2, 20, 37, 3)},
+      {"several_chunks", "direct", square(1, 400, 37, 3)},
+      {"pointwise", "direct", square(2, 24, 40, 1)},
+      {"groups_that_straddle", "direct", square(2, 21, 33, 3, 3)},
+      {"depthwise", "depthwise", square(2, 37, 37, 3, 37)},
+      {"plain_src", "direct_plain", square(2, 3, 37, 3, 1, plain)},
+      {"plain_dst", "direct", square(2, 20, 37, 3, 1, blocked, plain)},
+      {"plain_dst_groups", "direct", square(2, 12, 20, 3, 4, blocked, plain)},
+      {"dot", "dot", square(2, 20, 3, 3, 1, blocked, plain)},
+      {"both_plain", "direct_plain", square(2, 5, 37, 3, 1, plain, plain)},
+      {"inner_product", "direct_plain", Rows(1, 40, 50, 37, plain)},
+      {"inner_product_samples", "direct_plain", Rows(3, 5, 50, 37, plain)},
+      {"weights_as_they_are", "direct_plain", Rows(1, 2, 300, 64, plain)},
+      {"weights_as_they_are_blocked_dst", "direct_plain", Rows(1, 2, 300, 64, blocked)},
+      {"winograd_small", "winograd2x2", winograd(5)},
+      {"winograd_large", "winograd4x4", winograd(14)},
+  };
+}
+
+class ConvPostOps : public testing::TestWithParam<Form> {};
+
+TEST_P(ConvPostOps, AnyChainInAnyOrder) {
+  const Form& form = GetParam();
+  ThreadPool pool(2);
+  std::mt19937 rng(1);
+  for (DstMemory memory : {DstMemory::kNew, DstMemory::kOfASum, DstMemory::kPrevious}) {
+    for (int i = 0; i < 12; ++i) {
+      const RandomChain chain = MakeChain(rng, memory);
+      ConvDesc desc = form.desc;
+      desc.post_ops = Chain(chain.text);
+      const bool winograd = desc.algorithm == ConvAlgorithm::kWinograd;
+      for (Isa isa : TestIsas()) {
+        Check(desc, isa, pool, memory, winograd ? 0.02 * chain.gain : 0.);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(ConvPostOps, IsTheFormItsNameSays) {
+  ConvPlan plan;
+  ASSERT_EQ(MakeConvPlan(GetParam().desc, DetectIsa(), 2, &plan), "");
+  EXPECT_STREQ(plan.algorithm_name(), GetParam().algorithm);
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, ConvPostOps, testing::ValuesIn(Forms()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// The chain that the source document calls hypothetical:
+// dst = s_lin (alpha (s_sum dst + s_tanh tanh(s_conv conv(src, w))) + beta)
+TEST(ConvPostOpsOfTheSource, TanhSumLinear) {
+  const float s_conv = 0.01f, s_tanh = 0.75f, s_sum = -1.5f, s_lin = 2.5f, alpha = 0.3f,
+              beta = -0.7f;
+  PostOpChain chain;
+  chain.Append(EltwisePostOp(EltwiseAlg::kLinear, s_conv, 0.f));  // the output scale
+  chain.Append(EltwisePostOp(EltwiseAlg::kTanh, 0.f, 0.f, s_tanh));
+  chain.Append(SumPostOp(s_sum));
+  chain.Append(EltwisePostOp(EltwiseAlg::kLinear, alpha, beta, s_lin));
+  for (const Form& form : Forms()) {
+    if (form.desc.algorithm == ConvAlgorithm::kWinograd) continue;
+    ConvDesc desc = form.desc;
+    GuardedBuffer src(TensorFloats(desc.src_layout, desc.n, desc.ic, desc.ih, desc.iw));
+    GuardedBuffer weights(desc.kh * desc.kw * desc.ic / desc.groups * desc.oc);
+    src.FillIntegers(3);
+    weights.FillIntegers(5);
+    if (desc.src_layout != Layout::nhwc) ClearTail(src, desc.n, desc.ic, desc.ih * desc.iw);
+    const int64_t floats = TensorFloats(desc.dst_layout, desc.n, desc.oc, desc.oh, desc.ow);
+    GuardedBuffer conv(floats), before(floats);
+    ConvRef(desc, src.data(), weights.data(), nullptr, conv.data());
+    before.FillIntegers(1);
+    if (desc.dst_layout != Layout::nhwc) ClearTail(before, desc.n, desc.oc, desc.oh * desc.ow);
+    // 1 inside dst, 0 in its tail.
+    GuardedBuffer inside(floats);
+    inside.Fill(1.f);
+    if (desc.dst_layout != Layout::nhwc) ClearTail(inside, desc.n, desc.oc, desc.oh * desc.ow);
+
+    desc.post_ops = chain;
+    ThreadPool pool(2);
+    for (Isa isa : TestIsas()) {
+      ConvPlan plan;
+      ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
+      GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4), dst(floats);
+      if (!plan.packing.as_is) PackConvWeights(plan, weights.data(), packed.data(), pool);
+      memcpy(dst.data(), before.data(), floats * sizeof(float));
+      ConvBuffers buffers;
+      buffers.src = src.data();
+      buffers.packed = plan.packing.as_is ? weights.data() : packed.data();
+      buffers.dst = dst.data();
+      buffers.scratch = scratch.data();
+      RunConv(plan, buffers, pool);
+      for (int64_t i = 0; i < floats; ++i) {
+        const double tanh = std::tanh(static_cast<double>(s_conv) * conv[i]);
+        const double exact = s_lin * (alpha * (s_sum * before[i] + s_tanh * tanh) + beta);
+        ASSERT_NEAR(dst[i], inside[i] * exact, 1e-5) << form.name << " on " << IsaName(isa);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bd

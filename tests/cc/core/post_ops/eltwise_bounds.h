@@ -1,0 +1,54 @@
+// Largest errors of the eltwise entries against float64, on every instruction set
+// and over all floats: the table of docs/post-ops.md.
+#ifndef TESTS_CC_CORE_POST_OPS_ELTWISE_BOUNDS_H_
+#define TESTS_CC_CORE_POST_OPS_ELTWISE_BOUNDS_H_
+
+namespace bd {
+
+enum UlpUnit {
+  kResult,  // ulp of the exact result
+  kTerms,   // ulp of the largest of the result and what is added up for it: where
+            // terms cancel, the result has fewer digits
+};
+
+struct EltwiseBound {
+  const char* entry;
+  double ulps;
+  UlpUnit unit;
+};
+
+constexpr EltwiseBound kEltwiseBounds[] = {
+    {"eltwise(relu)", 0, kResult},
+    {"eltwise(relu,alpha=0.3)", 0.5, kResult},
+    {"eltwise(leaky_relu,alpha=0.3)", 0.5, kResult},
+    {"eltwise(relu6)", 0, kResult},
+    {"eltwise(bounded_relu,alpha=2.5)", 0, kResult},
+    {"eltwise(clip,alpha=-1,beta=2)", 0, kResult},
+    {"eltwise(elu)", 1.1, kResult},
+    {"eltwise(elu,alpha=0.3)", 1.8, kResult},
+    {"eltwise(tanh)", 2.7, kResult},
+    {"eltwise(square)", 0.5, kResult},
+    {"eltwise(abs)", 0, kResult},
+    {"eltwise(sqrt)", 0.5, kResult},
+    {"eltwise(linear,alpha=0.3,beta=-0.7)", 1, kTerms},
+    {"eltwise(soft_relu)", 2.9, kResult},
+    {"eltwise(logistic)", 2.6, kResult},
+    {"eltwise(exp)", 1.1, kResult},
+    {"eltwise(gelu_tanh)", 3.3, kResult},
+    {"eltwise(gelu_erf)", 8.5, kResult},
+    {"eltwise(swish)", 3.6, kResult},
+    {"eltwise(swish,alpha=1.702)", 3.6, kResult},
+    {"eltwise(hard_sigmoid)", 1, kTerms},
+    {"eltwise(hard_swish)", 1.6, kTerms},
+    {"eltwise(mish)", 4.5, kResult},
+    {"eltwise(pow,beta=3)", 1.6, kResult},
+    {"eltwise(pow,beta=-2.5)", 1.6, kResult},
+    {"eltwise(pow,alpha=0.7,beta=0.5)", 2.5, kResult},
+    {"eltwise(log)", 0.9, kResult},
+    {"eltwise(round)", 0, kResult},
+    {"eltwise(tanh,scale=3)", 5.9, kResult},
+};
+
+}  // namespace bd
+
+#endif  // TESTS_CC_CORE_POST_OPS_ELTWISE_BOUNDS_H_
