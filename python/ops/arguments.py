@@ -5,14 +5,15 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 
-class InvalidArgument(ValueError, tf.errors.InvalidArgumentError):
+class InvalidArgument(tf.errors.InvalidArgumentError, ValueError):
     """A request that cannot be met; the message is one line that names it and the remedy.
 
-    It is both what an op raises while a graph is built and what it raises when it runs.
+    It is both what an op raises when it runs and what it raises while a graph is built.
     """
 
-    def __init__(self, message: str):
-        tf.errors.InvalidArgumentError.__init__(self, None, None, message)
+
+def invalid(message: str) -> InvalidArgument:
+    return InvalidArgument(None, None, message)
 
 
 def pair(name: str, value) -> list[int]:

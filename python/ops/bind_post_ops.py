@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from ..layout import BLOCK, NCHW16C, NHWC, num_blocks
-from .arguments import InvalidArgument
+from .arguments import invalid
 from .post_op_entry import Entry, TensorOperand
 from .post_ops import PostOps
 from .reorder import reorder
@@ -76,7 +76,7 @@ class Destination:
         if not blocked:
             self._check_plain(operand.shape.as_list(), shape)
         if shape == "sample_channel" and not blocked:
-            middle = [1, 1] if self.rank == 4 else []
+            middle = [1, 1] if self.layout == NCHW16C else []
             operand = tf.reshape(operand, [-1, *middle, self.channels])
         if blocked == (self.layout == NCHW16C):
             return operand
@@ -112,10 +112,10 @@ def bind_post_ops(post_ops, args, dst, to: Destination) -> tuple[str, list]:
         try:
             entry, used = _bind(entry, args, dst, to), used or _reads_dst(entry)
         except ValueError as error:
-            raise InvalidArgument(f'post_ops entry {i} "{entry}": {error}') from None
+            raise invalid(f'post_ops entry {i} "{entry}": {error}') from None
         bound.append(str(entry))
     if dst is not None and not used:
-        raise InvalidArgument(f'dst is given, but no sum of post_ops "{chain}" reads it')
+        raise invalid(f'dst is given, but no sum of post_ops "{chain}" reads it')
     return ";".join(bound), args
 
 

@@ -1,6 +1,6 @@
 """Post-op chains in Python: a value that ops take and write into their attribute."""
 
-from .arguments import InvalidArgument
+from .arguments import invalid
 from .post_op_entry import Entry, TensorOperand, binary_entry, eltwise_entry, sum_entry
 from .post_ops_text import parse_entry, split
 
@@ -113,7 +113,7 @@ class PostOps:
         """
         for i, entry in enumerate(self._entries):
             if isinstance(entry.operand, TensorOperand):
-                raise InvalidArgument(
+                raise invalid(
                     f'entry {i} "{entry}": a tensor has no text; pass it in args and name it "#0"'
                 )
         return str(self)
@@ -145,7 +145,7 @@ class PostOps:
                     f"a chain has at most {MAX_ENTRIES} entries; split it over two ops"
                 )
         except (TypeError, ValueError) as error:
-            raise InvalidArgument(f'entry {len(self)} "{spelled}": {error}') from None
+            raise invalid(f'entry {len(self)} "{spelled}": {error}') from None
         longer = PostOps()
         longer._entries = (*self._entries, entry)
         return longer

@@ -33,7 +33,7 @@ class Case:
     def lay_out(self, value):
         return self.blocked.pack(value) if self.dst_layout == "nChw16c" else value
 
-    def run(self, post_ops, args):
+    def run(self, post_ops, args, dst=None):
         src = self.blocked.pack(self.x) if self.src_layout == "nChw16c" else self.x
         ours = bd.ops.conv(
             src,
@@ -41,6 +41,7 @@ class Case:
             groups=self.groups,
             post_ops=post_ops,
             args=args,
+            dst=dst,
             src_layout=self.src_layout,
             dst_layout=self.dst_layout,
             algorithm="direct",
@@ -115,15 +116,19 @@ def test_eltwise(name, form, integers, blocked):
 
 
 def test_the_chain_of_the_source_document(case):
-    """tanh, sum, linear: s_lin * (alpha * (s_sum * dst + s_tanh * tanh(conv)) + beta)."""
-    residual = case.draw(*case.plain.shape)
-    ours = case.run(
-        "eltwise(linear,alpha=0.0625);eltwise(tanh,scale=0.75);sum(#0,scale=2);"
-        "eltwise(linear,alpha=3,beta=-1,scale=0.5)",
-        [case.lay_out(residual)],
+    """s_lin * (alpha * (s_sum * dst + s_tanh * tanh(s_conv * conv(src, w))) + beta)"""
+    s_conv, s_tanh, s_sum, s_lin, alpha, beta = 1 / 16, 0.75, 2.0, 0.5, 3.0, -1.0
+    previous = case.draw(*case.plain.shape)
+    chain = (
+        bd.PostOps()
+        .eltwise("linear", alpha=s_conv)  # the output scale
+        .eltwise("tanh", scale=s_tanh)
+        .sum(s_sum)
+        .eltwise("linear", alpha, beta, s_lin)
     )
-    expected = 0.5 * (3 * (2 * residual + 0.75 * np.tanh(case.plain / 16)) - 1)
-    np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-5)
+    expected = s_lin * (alpha * (s_sum * previous + s_tanh * np.tanh(s_conv * case.plain)) + beta)
+    for dst in (previous, case.lay_out(previous)):
+        np.testing.assert_allclose(case.run(chain, [], dst), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("groups,ic,oc", [(48, 48, 48), (20, 20, 20), (3, 9, 21), (5, 5, 15)])
@@ -204,8 +209,54 @@ def test_sum_in_place_of_a_temporary(chain, algorithm, form, integers, blocked):
     np.testing.assert_allclose(ours, expected, rtol=0, atol=0 if algorithm == "direct" else 2e-3)
 
 
-def test_chain_as_a_value(integers, blocked):
+def test_tensors_of_every_kind(case):
+    """The same operands as TensorFlow's objects, as arrays, and by index beside them."""
+    bias, residual = case.draw(case.oc), case.draw(*case.plain.shape)
+    gate = case.draw(2, case.oc)
+    expected = np.maximum(case.plain + bias + 2 * residual, 0) * gate[:, None, None] - 3
+    for wrap in (tf.constant, tf.Variable, np.asarray):
+        chain = bd.PostOps().binary("add", wrap(bias)).sum(2, wrap(residual)).eltwise("relu")
+        chain = chain.binary("mul", wrap(gate)).binary("sub", wrap(np.float32(3)))
+        np.testing.assert_array_equal(case.run(chain, []), expected)
+    chain = bd.PostOps().binary("add", "#0@1", "channel").sum(2, case.lay_out(residual))
+    chain = chain.eltwise("relu").binary("mul", gate[:, None, None]).binary("sub", "#0", "scalar")
+    np.testing.assert_array_equal(case.run(chain, [np.append(np.float32(3), bias)]), expected)
+
+
+def test_operands_of_unknown_shape(integers, blocked):
     case = Case(blocked, integers, FORMS[0], (3, 3))
-    bias = integers(case.oc)
-    chain = bd.PostOps().binary("add", "#0", "channel").eltwise("relu")
-    np.testing.assert_array_equal(case.run(chain, [bias]), np.maximum(case.plain + bias, 0))
+    bias, residual = integers(case.oc), integers(*case.plain.shape)
+    gate, x = integers(2, case.oc), blocked.pack(case.x)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec(None),
+            tf.TensorSpec([None, case.oc]),
+            tf.TensorSpec([None, None, None, case.oc]),
+        ]
+    )
+    def run(bias, gate, residual):
+        chain = bd.PostOps().binary("add", bias, "channel").sum(1, residual).binary("mul", gate)
+        return bd.ops.conv(x, case.weights, post_ops=chain, algorithm="direct")
+
+    expected = (case.plain + bias + residual) * gate[:, None, None]
+    ours = blocked.unpack(run(bias, gate, residual), case.oc)
+    np.testing.assert_array_equal(ours, expected)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the operand must be"):
+        run(bias, gate[:1], residual)
+    with pytest.raises(
+        ValueError, match=r'entry 0 "binary\(add,float32\[...\]\)": the rank of the'
+    ):
+        tf.function(
+            lambda b: bd.ops.conv(x, case.weights, post_ops=bd.PostOps().binary("add", b)),
+            input_signature=[tf.TensorSpec(None)],
+        )(bias)
+
+
+def test_a_variable_is_read_when_the_op_runs(integers, blocked):
+    case = Case(blocked, integers, FORMS[3], (1, 1))
+    bias = tf.Variable(integers(case.oc))
+    chain = bd.PostOps().binary("add", bias)
+    for _ in range(2):
+        np.testing.assert_array_equal(case.run(chain, []), case.plain + bias.numpy())
+        bias.assign_add(tf.ones_like(bias))

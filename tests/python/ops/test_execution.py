@@ -52,6 +52,53 @@ def test_verbose_log():
         assert re.fullmatch(rf"tf_blockdnn {pattern}.* [0-9.]+us", line), line
 
 
+SUMS = """
+import numpy as np, tensorflow as tf
+import tf_blockdnn as bd
+x, w = tf.ones((1, 2, 5, 6, 16)), tf.ones((3, 3, 32, 32))
+blocked, rows = tf.random.normal((1, 2, 5, 6, 16)), tf.random.normal((30, 32))
+plain = bd.ops.reorder(blocked, "nChw16c", "nhwc", channels=32)
+half = bd.PostOps().sum(0.5)
+
+def conv(dst):
+    return bd.ops.conv(x, w, post_ops=half, dst=dst, algorithm="direct")
+
+def inner_product(dst):
+    return bd.ops.inner_product(rows + 1, w[0, 0], post_ops=half, dst=dst)
+
+def eltwise(dst):
+    return bd.ops.eltwise(x, half, dst=dst, channels=32)
+
+for op, dst in [(conv, blocked), (inner_product, rows), (eltwise, blocked)]:
+    held = tf.function(op)(dst)                                # the caller holds dst
+    owned = tf.function(lambda dst: op(tf.identity(dst) + 0 * dst))(dst)  # a temporary
+    np.testing.assert_array_equal(held, owned)
+np.testing.assert_array_equal(tf.function(conv)(plain), conv(blocked))
+"""
+
+
+def test_verbose_log_says_where_sums_went():
+    """In place where nobody else holds dst and it has the right layout, else copied."""
+    log = run_program(SUMS, TF_BLOCKDNN_VERBOSE="1").stderr
+    lines = [line.split() for line in log.splitlines() if line.startswith("tf_blockdnn ")]
+    words = [
+        (words[1], "copied" if "sum copied" in " ".join(words) else "in place")
+        for words in lines
+        if "sum" in words or words[1] == "reorder"
+    ]
+    assert words[1:] == [
+        ("conv", "copied"),
+        ("conv", "in place"),
+        ("inner_product", "copied"),
+        ("inner_product", "in place"),
+        ("eltwise", "copied"),
+        ("eltwise", "in place"),
+        ("reorder", "in place"),  # plain dst: the copy has the layout of the result, and
+        ("conv", "in place"),  # nobody else holds it
+        ("conv", "copied"),
+    ]
+
+
 def test_silent_by_default():
     assert "tf_blockdnn " not in run_program(EVERY_OP, TF_BLOCKDNN_VERBOSE="").stderr
 

@@ -36,6 +36,29 @@ def test_chain(integers):
     np.testing.assert_array_equal(result, np.maximum(x @ w + bias + 2 * old, 0) - other)
 
 
+@pytest.mark.parametrize("shape", [(5, 20), (2, 3, 20)])
+def test_the_chain_of_the_source_document(integers, shape):
+    """s_lin * (alpha * (s_sum * dst + s_tanh * tanh(s_conv * x @ w)) + beta)"""
+    x, w, previous = integers(*shape), integers(20, 24), integers(*shape[:-1], 24)
+    chain = bd.PostOps().eltwise("linear", 0.05).eltwise("tanh", scale=0.75).sum(-1.5)
+    chain = chain.eltwise("linear", 0.3, -0.7, 2.5)
+    result = bd.ops.inner_product(x, w, post_ops=chain, dst=previous)
+    expected = 2.5 * (0.3 * (-1.5 * previous + 0.75 * np.tanh(0.05 * (x @ w))) - 0.7)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_value_a_sample_and_channel(integers):
+    x, w, gate = integers(2, 3, 4, 20), integers(20, 24), integers(2, 24)
+    chain = bd.PostOps().binary("mul", gate).eltwise("relu")
+    expected = np.maximum((x @ w) * gate[:, None, None], 0)
+    np.testing.assert_array_equal(bd.ops.inner_product(x, w, post_ops=chain), expected)
+    run = tf.function(
+        lambda x: bd.ops.inner_product(x, w, post_ops="binary(mul,sample_channel,#0)", args=[gate]),
+        input_signature=[tf.TensorSpec(None)],
+    )
+    np.testing.assert_array_equal(run(x), (x @ w) * gate[:, None, None])
+
+
 def test_part_of_a_flat_vector(integers):
     x, w = integers(3, 20), integers(20, 24)
     vector = np.concatenate([np.full(7, np.nan, np.float32), w.ravel()])
