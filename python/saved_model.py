@@ -47,6 +47,11 @@ class SavedModelReport:
         return [entry for report in self._distinct() for entry in report.declined]
 
     @property
+    def unfused(self) -> list:
+        """(node, reason) of element-wise work that runs by itself."""
+        return [entry for report in self._distinct() for entry in report.unfused]
+
+    @property
     def reorders(self) -> list:
         """(tensor, direction) of each layout change that is left."""
         return [entry for report in self._distinct() for entry in report.reorders]

@@ -35,6 +35,7 @@ def details(report) -> Group:
             ("converted", [(c.node, c.op, c.details) for c in one.converted]),
             ("reorders", one.reorders),
             ("left as it was", one.declined),
+            ("not fused", one.unfused),
             ("warnings", [(warning,) for warning in one.warnings]),
         ):
             if rows:

@@ -30,6 +30,7 @@ from .passes.lift import lift_convolutions, lift_inner_products
 from .passes.place_reorders import place_reorders
 from .passes.prepare_sources import prepare_sources
 from .passes.rebuild import rebuild
+from .passes.unfused import report_unfused
 from .plan import Reorder
 from .report import Converted, Report
 from .trackables import owners
@@ -160,6 +161,7 @@ def rewrite(
     fuse_post_ops(graph, followers)
     prepare_sources(graph, followers)
     assign_layout(graph, followers, report)
+    report_unfused(graph, followers, report)
     place_reorders(graph)
     read_shapes_of_blocked(graph)
     graph.view.prune()

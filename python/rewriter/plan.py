@@ -91,6 +91,11 @@ class Primitive:
     own_inputs: ClassVar[int] = 1  # those before the tensors that steps name
 
     @property
+    def entries(self) -> int:
+        """How many entries its post-op chain will have."""
+        return len(self.steps)
+
+    @property
     def dst_layout(self) -> Layout:
         return BLOCKED
 
@@ -129,6 +134,10 @@ class Conv(Primitive):
     reads: Layout = BLOCKED
     writes: Layout = BLOCKED
     algorithm: str = "auto"
+
+    @property
+    def entries(self) -> int:
+        return len(self.steps) + (self.shift is not None)  # the shift becomes the first one
 
     @property
     def dst_layout(self) -> Layout:

@@ -30,6 +30,8 @@ class Report:
     Attributes:
         converted: the primitives, in execution order; reorders are listed apart.
         declined: (node, reason) of what stays with TensorFlow.
+        unfused: (node, reason) of element-wise work that follows a convolution or an inner
+            product but runs by itself: reads and writes its tensor once more.
         reorders: (tensor, "nhwc->nChw16c" or back) of each reorder that remains.
         warnings: settings that cost speed.
         seconds: how long the rewrite took.
@@ -37,6 +39,7 @@ class Report:
 
     converted: list[Converted] = field(default_factory=list)
     declined: list[tuple[str, str]] = field(default_factory=list)
+    unfused: list[tuple[str, str]] = field(default_factory=list)
     reorders: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -59,13 +62,16 @@ class Report:
         return result
 
     def summary(self) -> str:
-        """A few lines to read: counts, reorders, what was declined, warnings."""
+        """A few lines to read: counts, reorders, what was declined or not fused, warnings."""
         kinds = ", ".join(f"{count} {op}" for op, count in sorted(self.counts().items()))
         lines = [f"converted: {kinds or 'nothing'} ({self.seconds * 1e3:.0f} ms)"]
         lines += [f"  reorder {direction} of {tensor}" for tensor, direction in self.reorders]
         if self.declined:
             lines.append(f"left to TensorFlow: {len(self.declined)}")
             lines += [f"  {node}: {reason}" for node, reason in self.declined]
+        if self.unfused:
+            lines.append(f"element-wise work not fused: {len(self.unfused)}")
+            lines += [f"  {node}: {reason}" for node, reason in self.unfused]
         lines += [f"warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)
 

@@ -31,10 +31,10 @@ def extend(node: Node, followers: Followers) -> tuple[Node, int]:
     """Absorbs idioms after `node` as long as it can; returns the grown node and their number."""
     count = 0
     while idiom := followers.sole(node.ref):
-        steps = node.payload.steps + _adapt(node, idiom)
-        if len(steps) > MAX_STEPS:
+        longer = replace(node.payload, steps=node.payload.steps + _adapt(node, idiom))
+        if longer.entries > MAX_STEPS:
             break
-        node = followers.absorb(node, idiom, replace(node.payload, steps=steps))
+        node = followers.absorb(node, idiom, longer)
         count += 1
     return node, count
 

@@ -1,6 +1,7 @@
 """Residual additions and what blocks a fusion."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 _SAME = {"strides": 1, "padding": "SAME"}
@@ -99,6 +100,7 @@ def test_a_fetched_result_is_not_passed_over(rewrite, weights, image):
 
     result = rewrite(function, [1, 6, 6, 16])
     assert result.post_ops() == [""]
+    assert result.report.unfused == [("Relu", "what it follows has other readers")]
     result.assert_same(image(1, 6, 6, 16))
 
 
@@ -112,6 +114,7 @@ def test_several_consumers_are_not_passed_over(rewrite, weights, image):
     result = rewrite(function, [1, 6, 6, 16])
     assert result.blockdnn["Eltwise"] == 1
     assert "eltwise(relu)" not in result.post_ops()
+    assert result.report.unfused == [("Relu", "what it follows has other readers")]
     result.assert_same(image(1, 6, 6, 16))
 
 
@@ -127,6 +130,7 @@ def test_control_edges_are_not_passed_over(rewrite, weights, image):
 
     result = rewrite(function, [1, 6, 6, 16])
     assert result.post_ops() == [""]
+    assert result.report.unfused == [("Relu", "a control edge holds what it follows")]
     x = image(1, 6, 6, 16)
     result.assert_same(x)
     assert counter.numpy() == 2.0
@@ -176,7 +180,49 @@ def test_a_tensor_added_to_itself(rewrite, weights, image):
 
     result = rewrite(function, [1, 6, 6, 16])
     assert result.blockdnn == {"Conv": 2, "Eltwise": 1, "Reorder": 2}
+    assert result.report.unfused == [("add", "it reads what it follows twice")]
     result.assert_same(image(1, 6, 6, 16))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("count", [31, 32, 40, 70])
+def test_a_chain_that_is_too_long_is_split(rewrite, weights, image, bias, count):
+    """What does not fit into 32 entries, a bias among them, runs by itself after it."""
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        if bias:
+            y = y + np.arange(16, dtype=np.float32) / 16
+        for i in range(count):
+            y = tf.nn.tanh(y) if i % 2 else tf.nn.softplus(y)
+        return tf.nn.conv2d(y, kernel, **_SAME)
+
+    result = rewrite(function, [1, 6, 6, 16])
+    ops = -(-(count + bias) // 32)
+    assert result.blockdnn.get("Eltwise", 0) == ops - 1
+    reasons = [reason for _, reason in result.report.unfused]
+    assert reasons == ["the chain of what it follows is full: 32 entries"] * (ops - 1)
+    for node, reason in result.report.unfused:
+        assert f"  {node}: {reason}" in result.report.summary()
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_a_long_chain_after_an_inner_product(rewrite, weights, image):
+    matrix = weights(20, 24)
+
+    def function(x):
+        y = tf.matmul(x, matrix)
+        for i in range(34):
+            y = tf.nn.tanh(y) if i % 2 else tf.nn.relu(y)
+        return y
+
+    result = rewrite(function, [3, 20])
+    assert result.blockdnn == {"InnerProduct": 1}
+    assert [reason for _, reason in result.report.unfused] == [
+        "the chain of what it follows is full: 32 entries"
+    ]
+    result.assert_same(image(3, 20))
 
 
 def test_the_same_weights_are_stored_once(rewrite, weights):

@@ -1,0 +1,44 @@
+"""Says why element-wise work after a chain runs by itself, by an op of ours or TensorFlow's."""
+
+from ...graph import Node
+from ..patterns import Graph
+from ..plan import MAX_STEPS, Eltwise
+from ..report import Report
+from .followers import Followers
+
+
+def report_unfused(graph: Graph, followers: Followers, report: Report) -> None:
+    """Adds a (node, reason) for each such idiom to report.unfused."""
+    for node in graph.view.topological():
+        if node.payload is None or not node.payload.takes_steps:
+            continue
+        readers = [reader for reader, _ in graph.view.consumers(node.ref)]
+        roots = {_root(reader, followers): reader for reader in readers}
+        for name, reader in roots.items():
+            if _could_follow(node, name, reader, followers):
+                reason = _reason(graph, node, graph.view.node(name), len(roots) > 1)
+                report.unfused.append((name, reason))
+
+
+def _root(reader: Node, followers: Followers) -> str:
+    """What the reader is a part of."""
+    return (reader.payload is None and followers.root_of(reader.name)) or reader.name
+
+
+def _could_follow(node: Node, root: str, reader: Node, followers: Followers) -> bool:
+    if reader.payload is not None:
+        return isinstance(reader.payload, Eltwise) and reader.inputs[0] == node.ref
+    return any(idiom.src == node.ref for idiom in followers.at_root(root))
+
+
+def _reason(graph: Graph, node: Node, follower: Node, has_others: bool) -> str:
+    view = graph.view
+    if view.has_control_edges(node.name):
+        return "a control edge holds what it follows"
+    if has_others or view.is_fetched(node.ref):
+        return "what it follows has other readers"
+    if follower.controls:
+        return "a control edge holds it"
+    if node.payload.entries == MAX_STEPS:
+        return f"the chain of what it follows is full: {MAX_STEPS} entries"
+    return "it reads what it follows twice"
