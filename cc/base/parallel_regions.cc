@@ -1,0 +1,45 @@
+#include "cc/base/parallel_regions.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace bd {
+namespace {
+
+// More threads than this share regions: the list below is on the stack.
+constexpr int64_t kMaxRegions = 64;
+
+// Lines of its own (two, which the prefetcher moves in pairs): while nobody helps, a
+// thread counts without asking others.
+struct alignas(128) Region {
+  std::atomic<int64_t> next{0};
+  int64_t end = 0;
+};
+
+}  // namespace
+
+void ParallelRegions(ThreadPool& pool, int64_t num_chunks, FunctionRef<void(int64_t chunk)> body) {
+  const int64_t num_regions =
+      std::min({static_cast<int64_t>(pool.num_threads()), num_chunks, kMaxRegions});
+  if (num_regions <= 1) {
+    for (int64_t chunk = 0; chunk < num_chunks; ++chunk) body(chunk);
+    return;
+  }
+  Region regions[kMaxRegions];
+  for (int64_t r = 0; r < num_regions; ++r) {
+    regions[r].next.store(num_chunks * r / num_regions, std::memory_order_relaxed);
+    regions[r].end = num_chunks * (r + 1) / num_regions;
+  }
+  // Whoever comes first may do everything; later ones then find nothing left.
+  pool.ParallelFor(num_regions, [&](int64_t, int thread) {
+    for (int64_t i = 0; i < num_regions; ++i) {
+      Region& region = regions[(thread + i) % num_regions];
+      while (region.next.load(std::memory_order_relaxed) < region.end) {
+        const int64_t chunk = region.next.fetch_add(1, std::memory_order_relaxed);
+        if (chunk < region.end) body(chunk);
+      }
+    }
+  });
+}
+
+}  // namespace bd

@@ -1,0 +1,81 @@
+// Shuffle: the C entries along one axis, seen as a (C/G) x G matrix and transposed,
+//
+//   dst[u + v * C/G] = src[u * G + v],   0 <= u < C/G,  0 <= v < G,
+//
+// for elements of 1, 2, 4 or 8 bytes of any type: only bits move.
+//
+//   ShuffleDesc -> MakeShufflePlan -> ShufflePlan (immutable) -> RunShuffle
+//
+// The way back is the same with C/G for G.
+#ifndef CC_CORE_SHUFFLE_SHUFFLE_H_
+#define CC_CORE_SHUFFLE_SHUFFLE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "cc/base/isa.h"
+#include "cc/base/thread_pool.h"
+#include "cc/core/shuffle/shuffle_kernel.h"
+#include "cc/core/shuffle/shuffle_program.h"
+
+namespace bd {
+
+// A plain tensor is [outer, channels, inner]: the axis and what lies around it. A
+// blocked one is [outer, ceil(channels / block), inner, block] with the images
+// outside and their pixels inside; dst's tail is written as zeros, src's does not
+// matter.
+struct ShuffleDesc {
+  int64_t outer = 1, channels = 0, inner = 1;
+  int64_t group = 1;  // G
+  int64_t block = 1;  // 8, 16, or 1 for a plain tensor
+  int64_t element_bytes = 4;
+
+  int64_t num_blocks() const { return (channels + block - 1) / block; }
+  int64_t size_bytes() const { return outer * num_blocks() * inner * block * element_bytes; }
+  // The entry of src that entry c of dst is.
+  int64_t SrcOf(int64_t c) const {
+    const int64_t groups = channels / group;
+    return c % groups * group + c / groups;
+  }
+};
+
+enum class ShuffleMethod {
+  kCopy,       // dst is src
+  kRows,       // entries of several vectors: one copy each
+  kPermute,    // a program for all entries together
+  kTranspose,  // entries of an axis too long for a program
+};
+
+// Tiles of kTranspose, in entries of dst: so many that lie together by so many apart.
+constexpr int64_t kTransposeTileU = 32, kTransposeTileV = 256;
+
+// Immutable once made; safe to run on many threads.
+struct ShufflePlan {
+  ShuffleDesc desc;
+  ShuffleMethod method = ShuffleMethod::kCopy;
+  const ShuffleKernels* kernels = nullptr;
+  // The work is cut into units: bytes of a copy, entries of kRows, tiles of the
+  // others.
+  int64_t units = 0;
+  int64_t units_per_task = 0;
+  int64_t tasks = 0;
+  // kPermute: an image is `rows` rows, a tile `tile_rows` of them (the last tile of an
+  // image takes up to program.rows_at_once more).
+  ShuffleProgramData program;
+  int64_t images = 0, image_bytes = 0;
+  int64_t rows = 0, tile_rows = 0, tiles = 0;
+};
+
+// Returns an empty string, or one line that names what is wrong. Sizes of zero are
+// legal and give no task.
+std::string MakeShufflePlan(const ShuffleDesc& desc, Isa isa, ShufflePlan* plan);
+
+// src and dst must not overlap.
+void RunShuffle(const ShufflePlan& plan, const void* src, void* dst, ThreadPool& pool);
+
+// The same, element by element.
+void ShuffleRef(const ShuffleDesc& desc, const void* src, void* dst);
+
+}  // namespace bd
+
+#endif  // CC_CORE_SHUFFLE_SHUFFLE_H_

@@ -1,0 +1,220 @@
+// A vector of dst is gathered in registers: one load and one permutation for each
+// window of src that it needs, three for G = 3. The numbers of a vector's steps stay
+// in registers while it is made for all rows. A gather instruction would take some
+// 40 cycles a vector on Zen 4, this takes 2 a step.
+#include "cc/core/shuffle/shuffle_kernel.h"
+
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+// A kind of lanes: Take(acc, control, src) puts the lanes of the vector at src that
+// `control` names into acc.
+
+#ifdef __AVX2__
+// pshufb: a number with the sign bit set gives zero.
+struct ByteLanes {
+  using Data = __m128i;
+  using Control = __m128i;
+  static Data Nothing() { return _mm_setzero_si128(); }
+  static Control LoadControl(const uint8_t* p) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  }
+  static Data Take(Data acc, Control control, const uint8_t* src) {
+    return _mm_or_si128(acc, _mm_shuffle_epi8(LoadControl(src), control));
+  }
+  static void Store(uint8_t* dst, Data data) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), data);
+  }
+};
+#endif
+
+#if defined(__AVX512F__)
+struct WideData {
+  using Data = __m512i;
+  static Data Nothing() { return _mm512_setzero_si512(); }
+  static void Store(uint8_t* dst, Data data) { _mm512_storeu_si512(dst, data); }
+};
+
+struct WordLanes : WideData {
+  struct Control {
+    __m512i lanes;
+    __mmask32 mask;
+  };
+  static Control LoadControl(const uint8_t* p) {
+    const __m512i lanes = _mm512_loadu_si512(p);
+    return {lanes, _knot_mask32(_mm512_movepi16_mask(lanes))};
+  }
+  static Data Take(Data acc, Control control, const uint8_t* src) {
+    return _mm512_mask_permutexvar_epi16(acc, control.mask, control.lanes, _mm512_loadu_si512(src));
+  }
+};
+
+struct DwordLanes : WideData {
+  struct Control {
+    __m512i lanes;
+    __mmask16 mask;
+  };
+  static Control LoadControl(const uint8_t* p) {
+    const __m512i lanes = _mm512_loadu_si512(p);
+    return {lanes, _knot_mask16(_mm512_movepi32_mask(lanes))};
+  }
+  static Data Take(Data acc, Control control, const uint8_t* src) {
+    return _mm512_mask_permutexvar_epi32(acc, control.mask, control.lanes, _mm512_loadu_si512(src));
+  }
+};
+#elif defined(__AVX2__)
+// The blend takes the old lane where the sign bit is set.
+struct DwordLanes {
+  using Data = __m256;
+  using Control = __m256i;
+  static Data Nothing() { return _mm256_setzero_ps(); }
+  static Control LoadControl(const uint8_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static Data Take(Data acc, Control control, const uint8_t* src) {
+    const Data data = _mm256_loadu_ps(reinterpret_cast<const float*>(src));
+    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(data, control), acc,
+                            _mm256_castsi256_ps(control));
+  }
+  static void Store(uint8_t* dst, Data data) {
+    _mm256_storeu_ps(reinterpret_cast<float*>(dst), data);
+  }
+};
+#endif
+
+#ifdef __AVX2__
+// All rows of one vector; its kSteps controls stay in registers.
+template <typename Lanes, int kSteps>
+inline void FillRows(const ShuffleProgram& program, const ShuffleVector& vector, const uint8_t* src,
+                     uint8_t* dst, int64_t rows) {
+  typename Lanes::Control controls[kSteps + 1];
+  const uint8_t* srcs[kSteps + 1];
+  for (int s = 0; s < kSteps; ++s) {
+    const int64_t step = vector.first_step + s;
+    controls[s] = Lanes::LoadControl(program.controls + step * sizeof(typename Lanes::Data));
+    srcs[s] = src + program.srcs[step];
+  }
+  dst += vector.dst;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t at = r * program.stride;
+    typename Lanes::Data data = Lanes::Nothing();
+    for (int s = 0; s < kSteps; ++s) data = Lanes::Take(data, controls[s], srcs[s] + at);
+    Lanes::Store(dst + at, data);
+  }
+}
+
+// Any number of steps: as the registers do not hold the controls, they are read again
+// for every row.
+template <typename Lanes>
+inline void FillRowsManySteps(const ShuffleProgram& program, const ShuffleVector& vector,
+                              const uint8_t* src, uint8_t* dst, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t at = r * program.stride;
+    typename Lanes::Data data = Lanes::Nothing();
+    for (int s = 0; s < vector.num_steps; ++s) {
+      const int64_t step = vector.first_step + s;
+      const uint8_t* control = program.controls + step * sizeof(typename Lanes::Data);
+      data = Lanes::Take(data, Lanes::LoadControl(control), src + program.srcs[step] + at);
+    }
+    Lanes::Store(dst + vector.dst + at, data);
+  }
+}
+
+template <typename Lanes>
+void Permute(const ShuffleProgram& program, const uint8_t* src, uint8_t* dst, int64_t rows) {
+  for (int64_t v = 0; v < program.num_vectors; ++v) {
+    const ShuffleVector& vector = program.vectors[v];
+    switch (vector.num_steps) {
+      case 0:
+        FillRows<Lanes, 0>(program, vector, src, dst, rows);
+        break;
+      case 1:
+        FillRows<Lanes, 1>(program, vector, src, dst, rows);
+        break;
+      case 2:
+        FillRows<Lanes, 2>(program, vector, src, dst, rows);
+        break;
+      case 3:
+        FillRows<Lanes, 3>(program, vector, src, dst, rows);
+        break;
+      case 4:
+        FillRows<Lanes, 4>(program, vector, src, dst, rows);
+        break;
+      case 5:
+        FillRows<Lanes, 5>(program, vector, src, dst, rows);
+        break;
+      case 6:
+        FillRows<Lanes, 6>(program, vector, src, dst, rows);
+        break;
+      default:
+        FillRowsManySteps<Lanes>(program, vector, src, dst, rows);
+    }
+  }
+}
+
+template <typename Lanes, int kLaneBytes>
+constexpr Permuter PermuterOf() {
+  return {sizeof(typename Lanes::Data), kLaneBytes, Permute<Lanes>};
+}
+
+#else
+// Items one by one: SSE2 has no permutation by numbers in a register.
+template <typename Item>
+void PermuteItems(const ShuffleProgram& program, const uint8_t* src, uint8_t* dst, int64_t rows) {
+  for (int64_t v = 0; v < program.num_vectors; ++v) {
+    const ShuffleVector& vector = program.vectors[v];
+    const int64_t from = vector.num_steps == 0 ? 0 : program.srcs[vector.first_step];
+    for (int64_t r = 0; r < rows; ++r) {
+      Item item = 0;
+      if (vector.num_steps > 0) {
+        __builtin_memcpy(&item, src + r * program.stride + from, sizeof(Item));
+      }
+      __builtin_memcpy(dst + r * program.stride + vector.dst, &item, sizeof(Item));
+    }
+  }
+}
+
+template <typename Item>
+constexpr Permuter PermuterOfItems() {
+  return {sizeof(Item), 0, PermuteItems<Item>};
+}
+#endif
+
+// Faster than memcpy by 3 % on rows of 12 KB.
+void Copy(const uint8_t* src, uint8_t* dst, int64_t bytes) {
+  constexpr int64_t kVec = sizeof(Vec);
+  const auto copy = [=](int64_t at) {
+    Store(reinterpret_cast<float*>(dst + at), Load(reinterpret_cast<const float*>(src + at)));
+  };
+  int64_t at = 0;
+  for (; at + 4 * kVec <= bytes; at += 4 * kVec) {
+    copy(at);
+    copy(at + kVec);
+    copy(at + 2 * kVec);
+    copy(at + 3 * kVec);
+  }
+  for (; at + kVec <= bytes; at += kVec) copy(at);
+  if (at < bytes) copy(bytes - kVec);
+}
+
+constexpr ShuffleKernels kKernels = {
+#if defined(__AVX512F__)
+    {PermuterOf<ByteLanes, 1>(), PermuterOf<WordLanes, 2>(), PermuterOf<DwordLanes, 4>(),
+     PermuterOf<DwordLanes, 4>()},
+#elif defined(__AVX2__)
+    {PermuterOf<ByteLanes, 1>(), PermuterOf<ByteLanes, 1>(), PermuterOf<DwordLanes, 4>(),
+     PermuterOf<DwordLanes, 4>()},
+#else
+    {PermuterOfItems<uint8_t>(), PermuterOfItems<uint16_t>(), PermuterOfItems<uint32_t>(),
+     PermuterOfItems<uint64_t>()},
+#endif
+    sizeof(Vec),
+    Copy};
+
+}  // namespace
+
+const ShuffleKernels& GetShuffleKernels() { return kKernels; }
+
+}  // namespace bd::BD_ISA
