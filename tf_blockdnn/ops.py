@@ -6,5 +6,16 @@ from .python.ops.eltwise import eltwise
 from .python.ops.inner_product import inner_product
 from .python.ops.pool import global_pool, pool
 from .python.ops.reorder import reorder
+from .python.ops.shuffle import shuffle, shuffle_grad
 
-__all__ = ["concat", "conv", "eltwise", "global_pool", "inner_product", "pool", "reorder"]
+__all__ = [
+    "concat",
+    "conv",
+    "eltwise",
+    "global_pool",
+    "inner_product",
+    "pool",
+    "reorder",
+    "shuffle",
+    "shuffle_grad",
+]

@@ -281,6 +281,71 @@ CASES = {
         lambda: bd.ops.global_pool(tf.zeros((1, 6, 7, 20)), "avg", channels=20),
         r"src must be nChw16c",
     ),
+    # shuffle
+    "shuffle: group does not divide": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), -1, 5),
+        r"group = 5 must divide the 12 entries of axis -1",
+    ),
+    "shuffle: way back, group does not divide": (
+        lambda: bd.ops.shuffle_grad(tf.zeros((2, 5, 12)), 2, 24),
+        r"group = 24 must divide the 12 entries of axis 2",
+    ),
+    "shuffle: group does not divide the channels of a blocked tensor": (
+        lambda: bd.ops.shuffle(blocked_zeros(), 1, 3, layout=BLOCKED, channels=20),
+        r"group = 3 must divide the 20 entries of axis 1",
+    ),
+    "shuffle: group": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 12)), 1, 0),
+        r"group must be at least 1, got 0",
+    ),
+    "shuffle: negative group": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 12)), 1, -3),
+        r"group must be at least 1, got -3",
+    ),
+    "shuffle: axis": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), 3, 3),
+        r"axis = 3 is out of range for a tensor of 3 dimensions; it must be in \[-3, 2\]",
+    ),
+    "shuffle: negative axis": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), -4, 3),
+        r"axis = -4 is out of range",
+    ),
+    "shuffle: axis of a blocked tensor": (
+        lambda: bd.ops.shuffle(blocked_zeros(), 4, 4, layout=BLOCKED, channels=20),
+        r"axis = 4 is out of range for a tensor of 4 dimensions",
+    ),
+    "shuffle: scalar": (
+        lambda: bd.ops.shuffle(tf.zeros(()), 0, 1),
+        r"src must have 1 to 6 dimensions; got \[\]",
+    ),
+    "shuffle: seven dimensions": (
+        lambda: bd.ops.shuffle(tf.zeros((1,) * 7), 0, 1),
+        r"src must have 1 to 6 dimensions; got \[1,1,1,1,1,1,1\]",
+    ),
+    "shuffle: rank of a plain layout": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), -1, 3, layout="nhwc"),
+        r"src must be nhwc, of rank 4; got \[2,5,12\]",
+    ),
+    "shuffle: rank of a blocked layout": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 2, 5, 16)), 1, 4, layout=BLOCKED, channels=20),
+        r"src must be nChw16c, of rank 5 with 2 blocks of 16 for 20 channels; got \[2,2,5,16\]",
+    ),
+    "shuffle: lanes of a blocked layout": (
+        lambda: bd.ops.shuffle(blocked_zeros(), 1, 4, layout="nChw8c", channels=20),
+        r"src must be nChw8c, of rank 5 with 3 blocks of 8 for 20 channels; got \[1,2,6,7,16\]",
+    ),
+    "shuffle: unknown layout": (
+        lambda: bd.ops.shuffle(tf.zeros((1, 2, 2, 12)), -1, 3, layout="nhcw"),
+        r'layout "nhcw" is not one that shuffle knows',
+    ),
+    "shuffle: channels not given": (
+        lambda: bd.ops.shuffle(blocked_zeros(), 1, 4, layout=BLOCKED),
+        r"channels must be given, at least 1, for layout nChw16c; got 0",
+    ),
+    "shuffle: channels of a plain tensor": (
+        lambda: bd.ops.shuffle(tf.zeros((1, 2, 2, 12)), -1, 3, channels=12),
+        r"channels = 12 belongs to blocked layouts; leave it out",
+    ),
     # concat
     "concat: planes": (
         lambda: bd.ops.concat([blocked_zeros(), blocked_zeros(w=8)], channels=[20, 20]),

@@ -1,0 +1,90 @@
+"""Channel shuffle, along any axis of any tensor."""
+
+import tensorflow as tf
+
+from .._native import library
+
+
+def shuffle(x, axis: int, group: int, *, layout=None, channels=None, name=None):
+    """Shuffles the entries along one axis.
+
+    The C entries are seen as a (C / group) x group matrix, which is transposed:
+
+        dst[u + v * C / group] = src[u * group + v],  0 <= u < C / group,  0 <= v < group
+
+    ShuffleNet's `groups` = g, and torch.nn.ChannelShuffle's, is group = C / g here.
+
+    Args:
+      x: a plain tensor of rank 1 to 6, or a blocked activation: [N, ceil(C / b), (D),
+        (H), W, b]. float32, float64, bfloat16, float16, int8, uint8, int16, uint16,
+        int32, int64 or bool.
+      axis: of x if it is plain; of the logical tensor [N, C, (D), (H), W] if it is
+        blocked. Negative counts from the end.
+      group: G, which divides the entries of the axis.
+      layout: "nCw8c", "nCw16c", "nChw8c", "nChw16c", "nCdhw8c" or "nCdhw16c" for a
+        blocked x. None for a plain one; or the name of its layout, like "nhwc", whose
+        rank is then checked.
+      channels: C of a blocked x; None otherwise.
+      name: of the op.
+
+    Returns:
+      A tensor of the shape, type and layout of x. Lanes of a blocked result beyond C
+      are zero. Differentiable for the float types; see also shuffle_grad.
+
+    Raises:
+      ValueError: while a graph is built: group is below 1 or does not divide the axis,
+        axis is out of range, layout is unknown, or x has another rank than it says.
+      InvalidArgumentError: the same, when it runs.
+
+    Source: the shuffle primitive of MKL-DNN 1.0.
+    """
+    return _shuffle(x, axis, group, layout, channels, False, name)
+
+
+def shuffle_grad(dy, axis: int, group: int, *, layout=None, channels=None, name=None):
+    """The way back: shuffle_grad(shuffle(x, axis, group), axis, group) is x.
+
+    It is what the gradient of shuffle runs, and for every type: TensorFlow's own
+    gradients stop at integers. The same as shuffle with group C / group.
+
+    Args:
+      dy: the gradient of, or in place of, the result of shuffle.
+      axis: as given to shuffle.
+      group: as given to shuffle.
+      layout: as given to shuffle.
+      channels: as given to shuffle.
+      name: of the op.
+
+    Returns:
+      A tensor of the shape, type and layout of dy.
+
+    Raises:
+      ValueError, InvalidArgumentError: as shuffle.
+
+    Source: the shuffle primitive of MKL-DNN 1.0, backward propagation.
+    """
+    return _shuffle(dy, axis, group, layout, channels, True, name)
+
+
+def _shuffle(x, axis, group, layout, channels, backward, name):
+    return library().blockdnn_shuffle(
+        x,
+        axis=axis,
+        group=group,
+        layout=layout or "",
+        channels=channels or 0,
+        backward=backward,
+        name=name,
+    )
+
+
+@tf.RegisterGradient("BlockdnnShuffle")
+def _gradient(op, dy):
+    return library().blockdnn_shuffle(
+        dy,
+        axis=op.get_attr("axis"),
+        group=op.get_attr("group"),
+        layout=op.get_attr("layout"),
+        channels=op.get_attr("channels"),
+        backward=not op.get_attr("backward"),
+    )

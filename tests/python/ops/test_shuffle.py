@@ -1,0 +1,264 @@
+"""Shuffle against its definition in NumPy, and against TensorFlow's gradients."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tf_blockdnn as bd
+
+pytestmark = pytest.mark.each_isa
+
+FLOATS = [tf.float32, tf.float64, tf.bfloat16, tf.float16]
+INTEGERS = [tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.int64]
+# Lanes of a block, and the spatial sizes that a layout is tested with.
+BLOCKED = {f"nC{space}{b}c": b for space in ("w", "hw", "dhw") for b in (8, 16)}
+SPACE = {"nCw8c": (5,), "nCw16c": (5,), "nChw8c": (3, 5), "nChw16c": (3, 5)}
+SPACE |= {"nCdhw8c": (2, 3, 2), "nCdhw16c": (2, 3, 2)}
+
+
+def model(x, axis, group):
+    """The definition, entry by entry."""
+    x = np.asarray(x)
+    entries = x.shape[axis]
+    order = [None] * entries
+    for u in range(entries // group):
+        for v in range(group):
+            order[u + v * (entries // group)] = u * group + v
+    return np.take(x, order, axis)
+
+
+def pack(x, block):
+    """Channels-first [N, C, ...] -> [N, ceil(C / block), ..., block] with a zero tail."""
+    n, c, *space = x.shape
+    padded = np.zeros((n, -(-c // block) * block, *space), x.dtype)
+    padded[:, :c] = x
+    return np.moveaxis(padded.reshape(n, -(-c // block), block, *space), 2, -1).copy()
+
+
+def draw(shape, dtype=tf.float32):
+    """Values that all bits take part in."""
+    bits = np.random.default_rng(17).integers(0, 256, (*shape, dtype.size), np.uint8)
+    if dtype == tf.bool:
+        return bits[..., 0] % 2 == 1
+    if dtype in FLOATS:  # no NaN, which would not be equal to itself
+        return bits[..., 0].astype(np.float32).astype(dtype.as_numpy_dtype)
+    return bits.view(dtype.as_numpy_dtype).reshape(shape)
+
+
+def test_twelve_channels_in_three_groups():
+    """ShuffleNet's g = 3: channels 0, 4 and 8 come first. That is G = C / g = 4."""
+    channels = np.arange(12)
+    assert bd.ops.shuffle(channels, 0, 12 // 3).numpy().tolist() == [
+        *(0, 4, 8),
+        *(1, 5, 9),
+        *(2, 6, 10),
+        *(3, 7, 11),
+    ]
+    assert bd.ops.shuffle(channels, 0, 3).numpy().tolist() == [
+        *(0, 3, 6, 9),
+        *(1, 4, 7, 10),
+        *(2, 5, 8, 11),
+    ]
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, tf.bool], ids=lambda d: d.name)
+@pytest.mark.parametrize("shape", [(12,), (5, 240), (2, 6, 12), (2, 12, 5, 7), (2, 2, 12, 3, 1, 2)])
+def test_every_type_and_axis(dtype, shape):
+    x = draw(shape, dtype)
+    for axis in range(-len(shape), len(shape)):
+        for group in (1, 2, 3, 4, 6, 12):
+            if shape[axis] % group:
+                continue
+            y = bd.ops.shuffle(x, axis, group)
+            assert y.dtype == dtype
+            np.testing.assert_array_equal(y, model(x, axis, group))
+            np.testing.assert_array_equal(bd.ops.shuffle_grad(y, axis, group), x)
+
+
+@pytest.mark.parametrize("layout", BLOCKED)
+@pytest.mark.parametrize(
+    "dtype", [tf.float32, tf.int8, tf.bfloat16, tf.int64], ids=lambda d: d.name
+)
+@pytest.mark.parametrize("channels,group", [(12, 3), (16, 4), (36, 12), (40, 5), (20, 20), (7, 1)])
+def test_blocked(layout, dtype, channels, group):
+    x = draw((2, channels, *SPACE[layout]), dtype)
+    blocked = pack(x, BLOCKED[layout])
+    there = bd.ops.shuffle(blocked, 1, group, layout=layout, channels=channels)
+    np.testing.assert_array_equal(there, pack(model(x, 1, group), BLOCKED[layout]))
+    negative = bd.ops.shuffle(blocked, 1 - x.ndim, group, layout=layout, channels=channels)
+    np.testing.assert_array_equal(negative, there)
+    back = bd.ops.shuffle_grad(there, 1, group, layout=layout, channels=channels)
+    np.testing.assert_array_equal(back, blocked)
+
+
+def test_other_axes_of_a_blocked_tensor():
+    x = draw((4, 20, 6, 9))
+    for axis, group in [(0, 2), (2, 3), (3, 3), (-1, 3), (-4, 2)]:
+        y = bd.ops.shuffle(pack(x, 16), axis, group, layout="nChw16c", channels=20)
+        np.testing.assert_array_equal(y, pack(model(x, axis, group), 16))
+
+
+@pytest.mark.parametrize("group", [2, 17, 1, 34])
+def test_rubbish_in_the_tail_does_not_come_through(group):
+    x = draw((1, 34, 3, 5))
+    blocked = pack(x, 16)
+    blocked[:, 2, ..., 2:] = 7
+    y = bd.ops.shuffle(blocked, 1, group, layout="nChw16c", channels=34)
+    np.testing.assert_array_equal(y, pack(model(x, 1, group), 16))
+
+
+def test_blocked_is_plain_between_reorders(floats):
+    x = floats(2, 9, 7, 60)
+    blocked = bd.ops.reorder(x, "nhwc", "nChw16c")
+    y = bd.ops.shuffle(blocked, 1, 20, layout="nChw16c", channels=60)
+    plain = bd.ops.reorder(y, "nChw16c", "nhwc", channels=60)
+    np.testing.assert_array_equal(plain, bd.ops.shuffle(x, -1, 20))
+
+
+def composition(x, axis, group):
+    """What frameworks without the op write."""
+    shape = x.shape.as_list()
+    axis %= len(shape)
+    split = tf.reshape(x, [*shape[:axis], shape[axis] // group, group, *shape[axis + 1 :]])
+    order = [*range(axis), axis + 1, axis, *range(axis + 2, len(shape) + 1)]
+    return tf.reshape(tf.transpose(split, order), shape)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_properties(data):
+    """A permutation of the entries, the one that is defined; the way back undoes it."""
+    shape = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=6), label="shape")
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1), label="axis")
+    group, other = data.draw(st.tuples(st.integers(1, 9), st.integers(0, 12)), label="factors")
+    shape[axis] = group * other
+    dtype = data.draw(st.sampled_from([*FLOATS, *INTEGERS, tf.bool]), label="dtype")
+    x = draw(shape, dtype)
+    y = bd.ops.shuffle(x, axis, group)
+    np.testing.assert_array_equal(y, model(x, axis, group))
+    np.testing.assert_array_equal(bd.ops.shuffle_grad(y, axis, group), x)
+    if other > 0:
+        np.testing.assert_array_equal(bd.ops.shuffle(y, axis, other), x)
+    numbers = np.arange(x.shape[axis])
+    assert sorted(bd.ops.shuffle(numbers, 0, group).numpy()) == numbers.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    layout=st.sampled_from(sorted(BLOCKED)),
+    factors=st.tuples(st.integers(1, 12), st.integers(1, 12)),
+    dtype=st.sampled_from([tf.float32, tf.uint8, tf.float16, tf.int64]),
+    n=st.integers(0, 3),
+    data=st.data(),
+)
+def test_blocked_is_the_packed_plain_one(layout, factors, dtype, n, data):
+    rank = len(SPACE[layout])
+    space = data.draw(st.lists(st.integers(0, 4), min_size=rank, max_size=rank), label="space")
+    group, channels = factors[0], factors[0] * factors[1]
+    x = draw((n, channels, *space), dtype)
+    y = bd.ops.shuffle(pack(x, BLOCKED[layout]), 1, group, layout=layout, channels=channels)
+    plain = bd.ops.shuffle(x, 1, group)
+    np.testing.assert_array_equal(y, pack(plain.numpy(), BLOCKED[layout]))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
+@pytest.mark.parametrize("axis,group", [(1, 3), (-1, 4), (0, 2)])
+def test_gradient(dtype, axis, group):
+    x = tf.constant(draw((4, 12, 3, 8), dtype))
+    weights = tf.constant(draw((4, 12, 3, 8), dtype)[::-1])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        ours = tf.reduce_sum(bd.ops.shuffle(x, axis, group) * weights)
+        theirs = tf.reduce_sum(composition(x, axis, group) * weights)
+    np.testing.assert_array_equal(tape.gradient(ours, x), tape.gradient(theirs, x))
+
+
+def test_gradient_of_blocked():
+    blocked = tf.constant(pack(draw((2, 20, 3, 5)), 8))
+    weights = tf.constant(pack(draw((2, 20, 3, 5))[:, ::-1], 8))
+    arguments = dict(layout="nChw8c", channels=20)
+    with tf.GradientTape() as tape:
+        tape.watch(blocked)
+        loss = tf.reduce_sum(bd.ops.shuffle(blocked, 1, 4, **arguments) * weights)
+    expected = bd.ops.shuffle_grad(weights, 1, 4, **arguments)
+    np.testing.assert_array_equal(tape.gradient(loss, blocked), expected)
+
+
+def test_second_gradient():
+    x = tf.constant(draw((2, 12)))
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.reduce_sum(bd.ops.shuffle(x, 1, 3) ** 3)
+        first = inner.gradient(y, x)
+    np.testing.assert_allclose(first, 3 * x**2, rtol=1e-6)
+    np.testing.assert_allclose(outer.gradient(first, x), 6 * x, rtol=1e-6)
+
+
+def test_shapes_unknown_until_it_runs():
+    @tf.function(input_signature=[tf.TensorSpec(None)])
+    def shuffle(x):
+        return bd.ops.shuffle(x, -2, 3)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, None, None])])
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = bd.ops.shuffle(x, 1, 3)
+            assert y.shape.as_list() == [None] * 4
+        return tape.gradient(y, x, y)
+
+    for shape in [(6, 2), (2, 3, 6, 5), (12, 9, 1), (2, 12, 40)]:
+        x = draw(shape)
+        np.testing.assert_array_equal(shuffle(x), model(x, -2, 3))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="group = 3 must divide the 4 entries"):
+        shuffle(tf.zeros((4, 2)))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="axis = -2 is out of range"):
+        shuffle(tf.zeros(3))
+    for channels in (3, 12, 60):
+        x = draw((2, channels, 3, 2))
+        np.testing.assert_array_equal(gradient(x), x)
+
+
+def test_static_shape_is_kept():
+    with tf.Graph().as_default():
+        x = tf.compat.v1.placeholder(tf.int8, [None, 5, 12])
+        y = bd.ops.shuffle(x, -1, 3)
+        assert y.shape.as_list() == [None, 5, 12]
+        assert y.dtype == tf.int8
+
+
+def test_what_moves_nothing_copies_nothing():
+    x = tf.constant(draw((3, 12)))
+    for group in (1, 12):
+        y = bd.ops.shuffle(x, 1, group)
+        np.testing.assert_array_equal(y, x)
+        assert np.shares_memory(memoryview(y), memoryview(x))
+
+
+@pytest.mark.parametrize("shape", [(0, 12), (2, 0), (2, 12, 0)])
+def test_empty(shape):
+    assert bd.ops.shuffle(tf.zeros(shape), 1, 3).shape == shape
+
+
+def test_saved_model(tmp_path):
+    class Shuffler(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None, None, 24])])
+        def __call__(self, x):
+            return bd.ops.shuffle(x, -1, 3)
+
+    tf.saved_model.save(
+        Shuffler(),
+        str(tmp_path / "model"),
+        options=tf.saved_model.SaveOptions(experimental_custom_gradients=True),
+    )
+    loaded = tf.saved_model.load(str(tmp_path / "model"))
+    x = tf.constant(draw((2, 5, 24)))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = loaded(x)
+    np.testing.assert_array_equal(y, model(x, -1, 3))
+    np.testing.assert_array_equal(tape.gradient(y, x, y), x)
