@@ -45,7 +45,7 @@ class Peer:
 
 def tf_blockdnn(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
     """The loaded SavedModel after tf_blockdnn.optimize."""
-    _limit_tensorflow(threads)
+    limit_tensorflow(threads)
     import tensorflow as tf
 
     import tf_blockdnn as bd
@@ -59,7 +59,7 @@ def tensorflow(
     folder: str, inputs: Mapping[str, np.ndarray], threads: int, *, xla: bool = False
 ) -> Run:
     """The SavedModel's signature as TensorFlow runs it."""
-    _limit_tensorflow(threads)
+    limit_tensorflow(threads)
     import tensorflow as tf
 
     loaded = tf.saved_model.load(folder)
@@ -80,7 +80,8 @@ def tensorflow_xla(folder: str, inputs: Mapping[str, np.ndarray], threads: int) 
     return tensorflow(folder, inputs, threads, xla=True)
 
 
-def _limit_tensorflow(threads: int) -> None:
+def limit_tensorflow(threads: int) -> None:
+    """Sets TensorFlow's pools; before it has run anything."""
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(threads)

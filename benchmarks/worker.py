@@ -1,8 +1,9 @@
 """One peer with one network in a process of its own, which runs when it is asked and else stands.
 
-`Worker` is the measuring side; `python worker.py PEER MODEL INPUTS OUTPUTS THREADS` the other. That
-one writes the outputs of its first run to OUTPUTS, then answers on stdout with one JSON object a
-line: first what it is, then {"ms": [...]} for each number of runs it reads.
+`Worker` is the measuring side; `python worker.py TABLE PEER MODEL INPUTS OUTPUTS THREADS` the
+other. TABLE is the module with the PEERS. That one writes the outputs of its first run to OUTPUTS,
+then answers on stdout with one JSON object a line: first what it is, then {"ms": [...]} for each
+line {"case", "runs"} it reads. A runner gives one run, case "", or a table of them by case.
 
 Between turns the process is stopped (SIGSTOP): threads that wait for work by spinning would take a
 core from whoever's turn it is.
@@ -11,6 +12,7 @@ core from whoever's turn it is.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import importlib.metadata
 import json
 import os
@@ -21,7 +23,6 @@ import sys
 import time
 
 import numpy as np
-from peers import PEERS
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
@@ -35,7 +36,7 @@ class WorkerError(RuntimeError):
 
 
 class Worker:
-    """A worker process, stopped. Calling it runs the network `burst` times: their milliseconds."""
+    """A worker process, stopped. Calling it runs a case `burst` times: their milliseconds."""
 
     def __init__(
         self,
@@ -47,18 +48,18 @@ class Worker:
         *,
         threads: int,
         burst: int,
+        table: str = "peers",
     ):
         self._peer = peer
         self._burst = burst
         self._outputs = place / f"{peer}.npz"
         self._log = place / f"{peer}.log"
-        settings = {
-            name: value.format(threads=threads) for name, value in PEERS[peer].environment.items()
-        }
+        environment = importlib.import_module(table).PEERS[peer].environment
+        settings = {name: value.format(threads=threads) for name, value in environment.items()}
         quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [python, __file__, peer, model, inputs, self._outputs, str(threads)],
+                [python, __file__, table, peer, model, inputs, self._outputs, str(threads)],
                 env=os.environ | quiet | settings,
                 stderr=log,
                 stdin=subprocess.PIPE,
@@ -67,10 +68,11 @@ class Worker:
             )
         self.about = self._receive()
 
-    def __call__(self) -> list[float]:
+    def __call__(self, case: str = "", burst: int | None = None) -> list[float]:
         self._process.send_signal(signal.SIGCONT)
         try:
-            self._process.stdin.write(f"{self._burst}\n")
+            request = {"case": case, "runs": burst or self._burst}
+            print(json.dumps(request), file=self._process.stdin)
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # _receive says why.
@@ -110,7 +112,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _serve(peer: str, model: str, inputs: str, outputs: str, threads: str) -> None:
+def _serve(table: str, peer: str, model: str, inputs: str, outputs: str, threads: str) -> None:
     # A stopped process would outlive a parent that was killed.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     answers = os.fdopen(os.dup(1), "w")
@@ -119,18 +121,22 @@ def _serve(peer: str, model: str, inputs: str, outputs: str, threads: str) -> No
     def answer(**values) -> None:
         print(json.dumps(values), file=answers, flush=True)
 
-    row = PEERS[peer]
+    row = importlib.import_module(table).PEERS[peer]
     with np.load(inputs) as arrays:
         feed = dict(arrays)
     start = time.perf_counter()
-    run = row.runner(model, feed, int(threads))
-    first = run()
+    made = row.runner(model, feed, int(threads))
+    runs = {"": made} if callable(made) else made
+    first = next(iter(runs.values()))()
     ready = time.perf_counter() - start
     np.savez(outputs, **first)
-    answer(versions={name: _version(name) for name in row.packages}, ready_seconds=ready)
+    versions = {name: _version(name) for name in row.packages}
+    answer(versions=versions, ready_seconds=ready, cases=list(runs))
     for line in sys.stdin:
+        request = json.loads(line)
+        run = runs[request["case"]]
         run()  # Wakes threads and warms caches that the others have used.
-        answer(ms=[_milliseconds(run) for _ in range(int(line))])
+        answer(ms=[_milliseconds(run) for _ in range(request["runs"])])
 
 
 def _milliseconds(run) -> float:

@@ -7,13 +7,18 @@
 namespace bd {
 namespace {
 
+// Entry k of an image, the smaller factor of C changing fastest: what the prefetchers
+// fetch beyond the end of an entry is then needed soon. (Along dst, [240, 12544 bytes]
+// with G = 3 took 37 us instead of 34.)
 void RunRows(const ShufflePlan& plan, const uint8_t* src, uint8_t* dst, int64_t first,
              int64_t last) {
   const ShuffleDesc& d = plan.desc;
   const int64_t bytes = d.inner * d.element_bytes;
+  const int64_t groups = d.channels / d.group;
   for (int64_t row = first; row < last; ++row) {
-    const int64_t c = row % d.channels;
-    plan.kernels->copy(src + (row - c + d.SrcOf(c)) * bytes, dst + row * bytes, bytes);
+    const int64_t k = row % d.channels;
+    const int64_t c = d.group < groups ? k / d.group + k % d.group * groups : k;
+    plan.kernels->copy(src + (row - k + d.SrcOf(c)) * bytes, dst + (row - k + c) * bytes, bytes);
   }
 }
 

@@ -85,71 +85,103 @@ struct DwordLanes {
 #endif
 
 #ifdef __AVX2__
-// All rows of one vector; its kSteps controls stay in registers.
+// The steps of one vector, in registers.
 template <typename Lanes, int kSteps>
-inline void FillRows(const ShuffleProgram& program, const ShuffleVector& vector, const uint8_t* src,
-                     uint8_t* dst, int64_t rows) {
-  typename Lanes::Control controls[kSteps + 1];
-  const uint8_t* srcs[kSteps + 1];
-  for (int s = 0; s < kSteps; ++s) {
-    const int64_t step = vector.first_step + s;
-    controls[s] = Lanes::LoadControl(program.controls + step * sizeof(typename Lanes::Data));
-    srcs[s] = src + program.srcs[step];
+class FixedSteps {
+ public:
+  FixedSteps(const ShuffleProgram& program, const ShuffleVector& vector, const uint8_t* src) {
+    for (int s = 0; s < kSteps; ++s) {
+      const int64_t step = vector.first_step + s;
+      controls_[s] = Lanes::LoadControl(program.controls + step * sizeof(typename Lanes::Data));
+      srcs_[s] = src + program.srcs[step];
+    }
   }
-  dst += vector.dst;
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t at = r * program.stride;
-    typename Lanes::Data data = Lanes::Nothing();
-    for (int s = 0; s < kSteps; ++s) data = Lanes::Take(data, controls[s], srcs[s] + at);
-    Lanes::Store(dst + at, data);
+  static constexpr int count() { return kSteps; }
+  typename Lanes::Control control(int s) const { return controls_[s]; }
+  const uint8_t* src(int s) const { return srcs_[s]; }
+
+ private:
+  typename Lanes::Control controls_[kSteps + 1];  // one more: kSteps may be 0
+  const uint8_t* srcs_[kSteps + 1];
+};
+
+// Any number of them, in memory.
+template <typename Lanes>
+class ManySteps {
+ public:
+  ManySteps(const ShuffleProgram& program, const ShuffleVector& vector, const uint8_t* src)
+      : controls_(program.controls + vector.first_step * sizeof(typename Lanes::Data)),
+        srcs_(program.srcs + vector.first_step),
+        src_(src),
+        count_(vector.num_steps) {}
+  int count() const { return count_; }
+  typename Lanes::Control control(int s) const {
+    return Lanes::LoadControl(controls_ + s * sizeof(typename Lanes::Data));
   }
+  const uint8_t* src(int s) const { return src_ + srcs_[s]; }
+
+ private:
+  const uint8_t* controls_;
+  const int64_t* srcs_;
+  const uint8_t* src_;
+  int count_;
+};
+
+// kRows rows of one vector; all are loaded before the first is stored. Row by row, a
+// load waits for the store before it where both addresses have the same last 12 bits:
+// 240 channels of 56 x 56 in nChw16c took 46 to 80 us by the distance of src and dst,
+// batches of 4 take 42 to 47.
+template <typename Lanes, int kRows, typename Steps>
+inline void FillBatch(const Steps& steps, int64_t at, int64_t stride, uint8_t* dst) {
+  typename Lanes::Data data[kRows];
+  for (int i = 0; i < kRows; ++i) data[i] = Lanes::Nothing();
+  for (int s = 0; s < steps.count(); ++s) {
+    const typename Lanes::Control control = steps.control(s);
+    const uint8_t* src = steps.src(s) + at;
+    for (int i = 0; i < kRows; ++i) data[i] = Lanes::Take(data[i], control, src + i * stride);
+  }
+  for (int i = 0; i < kRows; ++i) Lanes::Store(dst + at + i * stride, data[i]);
 }
 
-// Any number of steps: as the registers do not hold the controls, they are read again
-// for every row.
-template <typename Lanes>
-inline void FillRowsManySteps(const ShuffleProgram& program, const ShuffleVector& vector,
-                              const uint8_t* src, uint8_t* dst, int64_t rows) {
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t at = r * program.stride;
-    typename Lanes::Data data = Lanes::Nothing();
-    for (int s = 0; s < vector.num_steps; ++s) {
-      const int64_t step = vector.first_step + s;
-      const uint8_t* control = program.controls + step * sizeof(typename Lanes::Data);
-      data = Lanes::Take(data, Lanes::LoadControl(control), src + program.srcs[step] + at);
-    }
-    Lanes::Store(dst + vector.dst + at, data);
-  }
+template <typename Lanes, typename Steps>
+inline void FillRows(const Steps& steps, int64_t stride, int64_t rows, uint8_t* dst) {
+  constexpr int kBatch = 4;
+  int64_t r = 0;
+  for (; r + kBatch <= rows; r += kBatch) FillBatch<Lanes, kBatch>(steps, r * stride, stride, dst);
+  for (; r < rows; ++r) FillBatch<Lanes, 1>(steps, r * stride, stride, dst);
 }
 
 template <typename Lanes>
 void Permute(const ShuffleProgram& program, const uint8_t* src, uint8_t* dst, int64_t rows) {
   for (int64_t v = 0; v < program.num_vectors; ++v) {
     const ShuffleVector& vector = program.vectors[v];
+    const auto fill = [&](const auto& steps) {
+      FillRows<Lanes>(steps, program.stride, rows, dst + vector.dst);
+    };
     switch (vector.num_steps) {
       case 0:
-        FillRows<Lanes, 0>(program, vector, src, dst, rows);
+        fill(FixedSteps<Lanes, 0>(program, vector, src));
         break;
       case 1:
-        FillRows<Lanes, 1>(program, vector, src, dst, rows);
+        fill(FixedSteps<Lanes, 1>(program, vector, src));
         break;
       case 2:
-        FillRows<Lanes, 2>(program, vector, src, dst, rows);
+        fill(FixedSteps<Lanes, 2>(program, vector, src));
         break;
       case 3:
-        FillRows<Lanes, 3>(program, vector, src, dst, rows);
+        fill(FixedSteps<Lanes, 3>(program, vector, src));
         break;
       case 4:
-        FillRows<Lanes, 4>(program, vector, src, dst, rows);
+        fill(FixedSteps<Lanes, 4>(program, vector, src));
         break;
       case 5:
-        FillRows<Lanes, 5>(program, vector, src, dst, rows);
+        fill(FixedSteps<Lanes, 5>(program, vector, src));
         break;
       case 6:
-        FillRows<Lanes, 6>(program, vector, src, dst, rows);
+        fill(FixedSteps<Lanes, 6>(program, vector, src));
         break;
       default:
-        FillRowsManySteps<Lanes>(program, vector, src, dst, rows);
+        fill(ManySteps<Lanes>(program, vector, src));
     }
   }
 }
