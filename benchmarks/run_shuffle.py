@@ -69,8 +69,8 @@ def _parse() -> argparse.Namespace:
         "--groups", type=integers, default=[3, 80], help="G, where ShuffleNet's groups are C/G"
     )
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=10, help="turns of each")
-    parser.add_argument("--burst", type=int, default=20, help="calls a turn; chains: 1")
+    parser.add_argument("--rounds", type=int, default=6, help="turns of each")
+    parser.add_argument("--burst", type=int, default=100, help="calls a turn; chains: 1")
     parser.add_argument("--output", type=pathlib.Path, default=BUILD / "shuffle.json")
     options = parser.parse_args()
     channels = options.shape[-1]
@@ -86,6 +86,7 @@ def _measure(options, notes: Console) -> tuple[dict[str, Timing], dict, float]:
     pythons = {peer: workshop.interpreter(row.venv) for peer, row in PEERS.items()}
     groups = ",".join(map(str, options.groups))
     versions, turns = {}, {}
+    busy = machine.BusyElsewhere()
     with contextlib.ExitStack() as stack:
         place = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         inputs = place / "inputs.npz"
@@ -103,9 +104,8 @@ def _measure(options, notes: Console) -> tuple[dict[str, Timing], dict, float]:
             for case in worker.about["cases"]:
                 burst = 1 if case.endswith("chain") else options.burst
                 turns[f"{peer}/{case}"] = functools.partial(worker, case, burst)
-        busy = machine.BusyElsewhere()
         timings = interleave(turns, runs=options.rounds, warmup=1)
-        return timings, versions, busy.cores()
+    return timings, versions, busy.cores()  # The workers have ended: they count as ours.
 
 
 def table(timings: dict[str, Timing], shape: list[int], group: int, busy: float = 0.0) -> Table:

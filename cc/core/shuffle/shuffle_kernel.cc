@@ -1,7 +1,6 @@
 // A vector of dst is gathered in registers: one load and one permutation for each
 // window of src that it needs, three for G = 3. The numbers of a vector's steps stay
-// in registers while it is made for all rows. A gather instruction would take some
-// 40 cycles a vector on Zen 4, this takes 2 a step.
+// in registers while it is made for all rows.
 #include "cc/core/shuffle/shuffle_kernel.h"
 
 #include "cc/simd/vec.h"
