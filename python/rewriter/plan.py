@@ -26,6 +26,7 @@ __all__ = [
     "Pool",
     "Primitive",
     "Reorder",
+    "Shuffle",
     "Step",
     "binary",
     "eltwise",
@@ -252,6 +253,17 @@ class Concat(Primitive):
 
     def _kind(self) -> str:
         return f"channels {list(self.parts)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shuffle(Primitive):
+    """The channels as a (channels / group) x group matrix, transposed."""
+
+    op: ClassVar[str] = "BlockdnnShuffle"
+    group: int
+
+    def _kind(self) -> str:
+        return f"{self.channels} channels, group {self.group}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,12 +8,12 @@ input is already blocked and it pays. Nothing here inserts reorders: that comes 
 from dataclasses import replace
 
 from ...graph import Node, Ref
-from ..patterns import Graph, pool
+from ..patterns import Graph, pool, shuffle
 from ..plan import BLOCK, BLOCKED, NHWC, Conv, GlobalPool
 from ..report import Report
 from .followers import Followers
 from .fuse_post_ops import extend
-from .layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, eltwise
+from .layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, channel_shuffle, eltwise
 
 # Kept nodes of these ops always have a reason in the report.
 _ALWAYS_REPORTED = frozenset(
@@ -29,6 +29,9 @@ class LayoutState:
     def __init__(self, graph: Graph, followers: Followers):
         self.graph = graph
         self.followers = followers
+        found = [shuffle.find(node, graph) for node in graph.view]
+        self.shuffles = {one.root: one for one in found if one}
+        self._shuffle_root = {one.first: one.root for one in found if one}
         self._wants: dict[Ref, bool] = {}
 
     def is_blocked(self, ref: Ref) -> bool:
@@ -50,6 +53,7 @@ class LayoutState:
             node.payload is None
             and node.op not in CONVERTERS
             and self.followers.root_of(node.name) is None
+            and node.name not in self._shuffle_root
             for node, _ in view.consumers(ref)
         )
 
@@ -61,7 +65,7 @@ class LayoutState:
             return conv.in_channels >= BLOCK or conv.groups > 1
         if node.payload is not None:
             return node.payload.src_layout_of(index) == BLOCKED
-        root = self.followers.root_of(node.name)
+        root = self.followers.root_of(node.name) or self._shuffle_root.get(node.name)
         if root is not None:
             return self.wants_blocked(Ref(root))
         return node.op in TRANSPARENT and self.wants_blocked(node.ref)
@@ -125,6 +129,8 @@ def _row(node: Node, state: LayoutState):
         return eltwise, [idiom.src for idiom in idioms]
     if node.op == "MaxPool":
         return CONVERTERS[node.op], [pool.padded_source(node, state.graph)]
+    if node.name in state.shuffles:
+        return channel_shuffle, [state.shuffles[node.name].src]
     if node.op in AFTER_GLOBAL_POOL:
         pooled = state.graph.view.producer(node.inputs[0])
         if isinstance(pooled.payload, GlobalPool) and pooled.payload.writes == "nc":

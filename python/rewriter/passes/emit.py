@@ -10,7 +10,7 @@ import numpy as np
 from tensorflow.core.framework import attr_value_pb2, node_def_pb2, types_pb2
 
 from ...graph import Node, Ref
-from ..plan import Concat, Conv, Eltwise, GlobalPool, InnerProduct, Pool, Reorder, binary
+from ..plan import Concat, Conv, Eltwise, GlobalPool, InnerProduct, Pool, Reorder, Shuffle, binary
 from .capture import Capture
 
 _ALIGN = 16  # floats: every part starts on a cache line
@@ -135,6 +135,13 @@ _ATTRS = {
     InnerProduct: lambda p: {"weights_shape": [p.in_channels, p.channels]},
     GlobalPool: lambda p: {"kind": p.kind, "channels": p.channels, "dst_layout": p.writes},
     Concat: lambda p: {"channels": list(p.parts), "N": len(p.parts)},
+    Shuffle: lambda p: {
+        "axis": 1,
+        "group": p.group,
+        "layout": p.dst_layout,
+        "channels": p.channels,
+        "backward": False,
+    },
     Reorder: lambda p: {"src_layout": p.reads, "dst_layout": p.writes, "channels": p.channels},
 }
 

@@ -42,6 +42,14 @@ def join(node: Node, state) -> Node | str:
     return Node(node.name, payload.op, values, node.controls, payload=payload)
 
 
+def channel_shuffle(node: Node, state) -> Node | str:
+    """The three nodes of a shuffle that ends at `node`."""
+    shuffled = state.shuffles[node.name]
+    return Node(
+        node.name, shuffled.payload.op, [shuffled.src], node.controls, payload=shuffled.payload
+    )
+
+
 def keep_dims(node: Node, state) -> Node | str:
     """[N, C] -> [N, 1, 1, C] right after a global pool: the pool writes that itself."""
     pooled = state.graph.view.producer(node.inputs[0])

@@ -85,6 +85,6 @@ def _chain_is_non_negative(node, graph: Graph, depth: int) -> bool:
         scale = dict(steps[-1].params).get("scale", 1.0)
         low = dict(steps[-1].params).get("alpha", -1.0) if steps[-1].name == "clip" else -1.0
         return (steps[-1].name in _NON_NEGATIVE_STEPS and scale >= 0.0) or low >= 0.0
-    if node.payload.op in ("BlockdnnPool", "BlockdnnConcat"):
+    if node.payload.op in ("BlockdnnPool", "BlockdnnConcat", "BlockdnnShuffle"):
         return all(is_non_negative(graph, source, depth - 1) for source in node.inputs)
     return False

@@ -1,0 +1,61 @@
+"""Channel shuffle: Reshape, Transpose, Reshape on NHWC tensors."""
+
+from typing import NamedTuple
+
+from ...graph import Any, Node, Op, Ref, match
+from ..plan import Shuffle
+from .idiom import Graph
+
+_PATTERN = Op(
+    "Reshape", Op("Transpose", Op("Reshape", Any("src"), Any("split")), Any("order")), Any("shape")
+)
+
+
+class Shuffled(NamedTuple):
+    """A shuffle of `src` that ends at node `root`; its first node is the one that reads src."""
+
+    root: str
+    first: str
+    src: Ref
+    payload: Shuffle
+
+
+def find(node: Node, graph: Graph) -> Shuffled | None:
+    """The shuffle that ends at `node`, unless it is none or something else looks inside."""
+    if node.op != "Reshape" or node.payload is not None:
+        return None
+    found = match(_PATTERN, node, graph.view, graph.constants)
+    if found is None or not _is_private(found.nodes, graph):
+        return None
+    src, (_, _, first) = found.refs["src"], found.nodes
+    group = _group(src, Ref(first), graph.shapes)
+    order = graph.shapes.value(found.refs["order"])
+    if group is None or order is None or [int(axis) for axis in order] != [0, 1, 2, 4, 3]:
+        return None
+    if not graph.shapes.equal(src, node.ref):
+        return None
+    channels = graph.shapes.channels(src)
+    return Shuffled(
+        node.name, first, src, Shuffle(origin=node.name, channels=channels, group=group)
+    )
+
+
+def _group(src: Ref, split: Ref, shapes) -> int | None:
+    """G where `split` is [N, H, W, C / G, G] of the src [N, H, W, C], else None."""
+    whole, parts, channels = shapes.shape(src), shapes.shape(split), shapes.channels(src)
+    if channels is None or parts is None or len(parts) != 5 or parts[:3] != whole[:3]:
+        return None
+    rows, group = parts[3:]
+    known = isinstance(rows, int) and isinstance(group, int)
+    return group if known and rows * group == channels else None
+
+
+def _is_private(nodes: tuple[str, ...], graph: Graph) -> bool:
+    """Whether nothing but the next of them reads, fetches or orders the inner nodes."""
+    view = graph.view
+    return all(
+        view.use_count(Ref(name)) == 1
+        and not view.is_fetched(Ref(name))
+        and not view.has_control_edges(name)
+        for name in nodes[1:]
+    )
