@@ -26,7 +26,7 @@ class ConcatOp : public PoolOpKernel {
     OP_REQUIRES_OK(ctx, plans_.Get(
                             ctx, [&](ConcatOpPlan* made) { return MakePlan(ctx, made); }, &plan));
     Tensor* dst;
-    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, plan->dst_shape, &dst));
+    OP_REQUIRES_OK(ctx, AllocateDst(ctx, plan->dst_shape, &dst));
     if (dst->NumElements() == 0) return;
     const ArgPointers srcs(ctx, 0);
     RunLogged(

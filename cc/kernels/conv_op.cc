@@ -43,7 +43,8 @@ void ConvOpBase::Compute(OpKernelContext* ctx) {
   if (dst->NumElements() == 0) return;
 
   const float* weights = InputData(ctx, kWeights) + weights_offset_;
-  const float* packed = conv.packing.as_is ? weights : nullptr;
+  const float* packed = conv.packing.as_is() ? weights : nullptr;
+  if (packed != nullptr) PreferHugePages(weights, 4 * conv.desc.ic * conv.desc.oc);
   std::shared_ptr<const PackedWeights> kept;
   if (packed == nullptr) {
     OP_REQUIRES_OK(ctx, weights_->Get(conv, ctx->input(kWeights), pool(), &kept));

@@ -7,6 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "cc/base/huge_pages.h"
 #include "cc/base/thread_pool.h"
 #include "cc/ops/shape_fns.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -76,6 +77,7 @@ class ScratchMemory {
     if (bytes <= static_cast<int64_t>(sizeof(small_))) return absl::OkStatus();
     TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_INT8, TensorShape({bytes}), &large_));
     data_ = static_cast<char*>(large_.data());
+    PreferHugePages(data_, bytes);
     return absl::OkStatus();
   }
   char* data() { return data_; }
@@ -102,7 +104,15 @@ inline Status ToFullShape(const PartialTensorShape& partial, TensorShape* shape)
 inline Status AllocateDst(OpKernelContext* ctx, absl::Span<const int> reusable,
                           const TensorShape& shape, Tensor** dst, int* reused) {
   *reused = -1;
-  return ctx->forward_input_or_allocate_output(reusable, 0, shape, dst, reused);
+  TF_RETURN_IF_ERROR(ctx->forward_input_or_allocate_output(reusable, 0, shape, dst, reused));
+  PreferHugePages((*dst)->data(), (*dst)->TotalBytes());
+  return absl::OkStatus();
+}
+
+// dst in memory of its own.
+inline Status AllocateDst(OpKernelContext* ctx, const TensorShape& shape, Tensor** dst) {
+  int reused;
+  return AllocateDst(ctx, {}, shape, dst, &reused);
 }
 
 // What the verbose log says about the sums of a chain: whether dst took the

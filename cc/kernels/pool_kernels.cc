@@ -29,7 +29,7 @@ class PoolOpBase : public PoolOpKernel {
     OP_REQUIRES_OK(ctx, plans_.Get(
                             ctx, [&](PoolOpPlan* made) { return MakePlan(ctx, made); }, &plan));
     Tensor* dst;
-    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, plan->dst_shape, &dst));
+    OP_REQUIRES_OK(ctx, AllocateDst(ctx, plan->dst_shape, &dst));
     if (dst->NumElements() == 0) return;
     RunLogged([&] { return Describe(ctx, *plan); },
               [&] {

@@ -30,7 +30,7 @@ class ShuffleOp : public PoolOpKernel {
       return;
     }
     Tensor* dst;
-    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, src.shape(), &dst));
+    OP_REQUIRES_OK(ctx, AllocateDst(ctx, src.shape(), &dst));
     RunLogged([&] { return Describe(src, *plan); },
               [&] { RunShuffle(*plan, src.data(), dst->data(), pool()); });
   }

@@ -43,6 +43,7 @@ class Registry {
       return absl::ResourceExhaustedError(
           absl::StrCat("no memory for ", plan.packed_floats, " packed weights"));
     }
+    PreferHugePages(pack->data(), pack->memory.size());
     PackConvWeights(plan, static_cast<const float*>(weights.data()) + offset,
                     pack->memory.As<float>(), pool);
     packs_.push_back(pack);

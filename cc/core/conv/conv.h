@@ -44,6 +44,7 @@ enum class ConvForm {
   kDot,        // few output channels: lanes run over input channels
   kDepthwise,  // one input and one output channel a group
   kWinograd,   // F(m x m, 3x3): register tiles in the transformed domain
+  kRows,       // an inner product of few rows: weights are read as they are
 };
 
 // Order of packed weights; equal packings of one weight can be shared.
@@ -51,11 +52,10 @@ struct ConvPacking {
   ConvForm form = ConvForm::kTile;
   int group_blocks = 1;  // output blocks a register tile covers
   int winograd_m = 0;    // output tile of kWinograd: 2 or 4
-  bool as_is = false;    // not packed at all: the kernels read HWIO
   bool operator==(const ConvPacking& o) const {
-    return form == o.form && group_blocks == o.group_blocks && winograd_m == o.winograd_m &&
-           as_is == o.as_is;
+    return form == o.form && group_blocks == o.group_blocks && winograd_m == o.winograd_m;
   }
+  bool as_is() const { return form == ConvForm::kRows; }  // the kernels read HWIO
 };
 
 // Output blocks that one register tile computes, and the input they need.
@@ -116,7 +116,8 @@ struct ConvPlan {
   ScratchPiece<float> bias, strip, row;
   ScratchBook scratch;
   int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
-  // "direct", "direct_plain", "dot", "depthwise", "winograd2x2" or "winograd4x4"
+  // "direct", "direct_plain", "dot", "depthwise", "rows", "winograd2x2" or
+  // "winograd4x4"
   const char* algorithm_name() const;
 };
 
@@ -124,7 +125,7 @@ struct ConvPlan {
 std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* plan);
 
 // `packed` holds plan.packed_floats floats, 64-byte aligned. Not to be called
-// where plan.packing.as_is: the plain weights are then the packed ones.
+// where plan.packing.as_is(): the plain weights are then the packed ones.
 void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 
 struct ConvBuffers {

@@ -5,6 +5,7 @@
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_depthwise_kernel.h"
 #include "cc/core/conv/conv_kernel.h"
+#include "cc/core/conv/conv_rows_kernel.h"
 #include "cc/core/conv/conv_run.h"
 #include "cc/core/conv/conv_winograd.h"
 #include "cc/core/post_ops/post_ops_bind.h"
@@ -118,8 +119,8 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     const OutputGroup& group = plan.groups[g];
     const bool first = b0 == group.icb_begin, last = b1 == group.icb_end;
     const int64_t channel = group.first_block * kBlock;
-    a.weights_stride = plan.packing.as_is ? d.oc : group.blocks * kBlock;
-    const int64_t k_step = plan.taps_per_block * kBlock * a.weights_stride;
+    const int64_t row_floats = group.blocks * kBlock;
+    const int64_t k_step = plan.taps_per_block * kBlock * row_floats;
     a.weights = run.buffers.packed + group.weights_offset + (b0 - group.icb_begin) * k_step;
     PrefetchShare share;
     share.next = nullptr;
@@ -130,7 +131,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
       share.next = run.buffers.packed + start.weights_offset + (b1 - start.icb_begin) * k_step;
     }
     share.rows = a.taps * a.tap_length + a.tail_taps * a.tail_length;
-    share.row_floats = a.weights_stride;
+    share.row_floats = row_floats;
     share.tiles = segments * CeilDiv(segment_pixels, run.kernels.tile_pixels);
     const auto kernel =
         plain_src ? run.kernels.plain_tile[group.blocks - 1] : run.kernels.tile[group.blocks - 1];
@@ -244,6 +245,24 @@ void DotTask(const ConvRun& run, int64_t task, int thread) {
   StorePlain(run, r, nullptr, a.dst);
 }
 
+void RowsTask(const ConvRun& run, int64_t task, int thread) {
+  const TaskRange r = Locate(run, task);
+  const std::vector<OutputGroup>& groups = run.plan.groups;
+  const OutputGroup& last = groups[r.group_end - 1];
+  const int64_t first = groups[r.group_begin].first_block * kBlock;
+  RowsArgs a;
+  a.src = run.buffers.src;
+  a.rows = r.end;
+  a.ic = run.d.ic;
+  a.weights = run.buffers.packed + first;
+  a.weights_stride = run.d.oc;
+  a.bias = run.bias == nullptr ? nullptr : run.bias + first;
+  a.dst = run.Row(thread);
+  a.count = std::min(run.d.oc, (last.first_block + last.blocks) * kBlock) - first;
+  RowsKernelsFor(run.plan.isa).multiply(a);
+  StorePlain(run, r, nullptr, a.dst);
+}
+
 // Rows [begin, end) of the n * icb * oh output rows.
 void DepthwiseTask(const ConvRun& run, int64_t begin, int64_t end) {
   const ConvPlan& plan = run.plan;
@@ -316,6 +335,8 @@ void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool)
       return pool.ParallelFor(plan.tasks, [&](int64_t t, int thread) { TileTask(run, t, thread); });
     case ConvForm::kDot:
       return pool.ParallelFor(plan.tasks, [&](int64_t t, int thread) { DotTask(run, t, thread); });
+    case ConvForm::kRows:
+      return pool.ParallelFor(plan.tasks, [&](int64_t t, int thread) { RowsTask(run, t, thread); });
     case ConvForm::kWinograd:
       return RunWinograd(run, pool);
     case ConvForm::kDepthwise: {

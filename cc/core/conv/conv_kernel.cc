@@ -103,7 +103,7 @@ void PlainTile(const TileArgs& a) {
       }
       BD_UNROLL
       for (int j = 0; j < kBases; ++j) ++base[j];
-      w += a.weights_stride;
+      w += kBlocks * kBlock;
     }
   }
   tile.Finish(a.epilogue, a.dst, a.dst_block_stride);

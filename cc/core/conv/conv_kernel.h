@@ -26,7 +26,6 @@ struct TileArgs {
   int64_t tail_taps, tail_length;  // follow the `taps`: last, partial block
   int64_t px_stride;               // floats between pixels; 16 where blocked
   const float* weights;
-  int64_t weights_stride;  // floats between rows of weights; plain_tile only
   // Brought to L2 alongside: from `prefetch`, prefetch_step floats for each row of
   // weights.
   const float* prefetch;

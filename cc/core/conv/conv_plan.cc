@@ -6,15 +6,16 @@
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_depthwise_kernel.h"
 #include "cc/core/conv/conv_kernel.h"
+#include "cc/core/conv/conv_rows_kernel.h"
 #include "cc/core/conv/conv_run.h"
 #include "cc/core/conv/conv_winograd.h"
 
 namespace bd {
 namespace {
 
-constexpr int64_t kStripBytes = 384 << 10;         // most source a strip brings in
-constexpr int64_t kWeightsChunkBytes = 160 << 10;  // one group's weights of a K chunk
-constexpr int64_t kAsIsChunk = 8;                  // blocks of 16 rows of weights read as they are
+constexpr int64_t kStripBytes = 384 << 10;           // most source a strip brings in
+constexpr int64_t kWeightsChunkBytes = 160 << 10;    // one group's weights of a K chunk
+constexpr int64_t kRowsTaskBytes = 256 << 10;        // weights worth a task in an inner product
 constexpr int64_t kInPlaceWeightsBytes = 512 << 10;  // the same for 1x1, which needs no strip
 
 std::string Check(const ConvDesc& d) {
@@ -30,7 +31,20 @@ std::string Check(const ConvDesc& d) {
   return "";
 }
 
-ConvForm ChooseForm(const ConvDesc& d) {
+bool IsInPlace(const ConvDesc& d) {
+  return d.kh == 1 && d.kw == 1 && d.sh == 1 && d.sw == 1 && d.pad_top == 0 && d.pad_left == 0 &&
+         d.oh == d.ih && d.ow == d.iw;
+}
+
+// An inner product of so few rows that packing would only read and keep a large
+// matrix twice.
+bool HasFewRows(const ConvDesc& d, Isa isa) {
+  return d.src_layout == Layout::nhwc && d.dst_layout == Layout::nhwc && IsInPlace(d) &&
+         d.groups == 1 && d.n == 1 && d.oh * d.ow <= RowsKernelsFor(isa).max_rows;
+}
+
+ConvForm ChooseForm(const ConvDesc& d, Isa isa) {
+  if (HasFewRows(d, isa)) return ConvForm::kRows;
   if (d.src_layout == Layout::nhwc) return ConvForm::kPlainTile;
   if (d.dst_layout == Layout::nhwc) {
     return d.groups == 1 && d.oc <= kMaxDotChannels ? ConvForm::kDot : ConvForm::kTile;
@@ -91,20 +105,6 @@ ConvEpilogue MakeEpilogue(const ConvDesc& d) {
   return e;
 }
 
-bool IsInPlace(const ConvDesc& d) {
-  return d.kh == 1 && d.kw == 1 && d.sh == 1 && d.sw == 1 && d.pad_top == 0 && d.pad_left == 0 &&
-         d.oh == d.ih && d.ow == d.iw;
-}
-
-// An inner product of so few rows that each weight is used by one tile: packing
-// would only read and keep a large matrix twice.
-bool TakesWeightsAsIs(const ConvPlan& plan) {
-  const ConvDesc& d = plan.desc;
-  return plan.packing.form == ConvForm::kPlainTile && IsInPlace(d) && d.groups == 1 &&
-         d.oc % (plan.packing.group_blocks * kBlock) == 0 && d.n == 1 &&
-         d.oh * d.ow <= ConvKernelsFor(plan.isa).tile_pixels;
-}
-
 void MakeGroups(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const int64_t m = plan->packing.winograd_m;
@@ -127,11 +127,10 @@ void MakeGroups(ConvPlan* plan) {
       g.icb_end = CeilDiv((last_oc / oc_group + 1) * ic_group, kBlock);
       channels = std::min(d.ic, g.icb_end * kBlock) - g.icb_begin * kBlock;
     }
-    if (plan->packing.as_is) g.weights_offset = first * kBlock;
     offset += channels * taps * g.blocks * kBlock;
     plan->groups.push_back(g);
   }
-  plan->packed_floats = m > 0 ? offset * (m + 2) * (m + 2) : offset;
+  plan->packed_floats = m > 0 ? offset * (m + 2) * (m + 2) : plan->packing.as_is() ? 0 : offset;
 }
 
 // Lays out a strip of `rows` output rows and the taps into it.
@@ -261,7 +260,6 @@ void PlanTiles(ConvPlan* plan) {
   plan->icb_chunk = most_blocks;
   // A sum late in the chain reads the old dst after the last chunk: one chunk.
   const bool sum_on_tile = d.dst_layout == Layout::nChw16c && plan->epilogue.rest.HasSum();
-  if (plan->packing.as_is && !sum_on_tile) plan->icb_chunk = kAsIsChunk;
   if (plan->packing.form == ConvForm::kTile && !sum_on_tile) {
     const int64_t block_bytes = 4 * kBlock * d.kh * d.kw * plan->packing.group_blocks * kBlock;
     const int64_t budget = plan->in_place ? kInPlaceWeightsBytes : kWeightsChunkBytes;
@@ -286,6 +284,19 @@ void PlanDepthwise(ConvPlan* plan) {
   plan->tasks = std::clamp<int64_t>(work / 2000, 1, std::min<int64_t>(rows, 16 * plan->threads));
 }
 
+// A thread reads one range of columns: the longer, the better memory delivers.
+void PlanRows(ConvPlan* plan) {
+  const ConvDesc& d = plan->desc;
+  const int64_t groups = static_cast<int64_t>(plan->groups.size());
+  const int64_t most = std::min<int64_t>(groups, plan->threads);
+  plan->strips = 1;
+  plan->strip_pixels = d.oh * d.ow;
+  plan->group_splits = std::clamp<int64_t>(4 * d.ic * d.oc / kRowsTaskBytes, 1, most);
+  plan->tasks = plan->group_splits;
+  plan->row.count = plan->strip_pixels * CeilDiv(groups, plan->group_splits) *
+                    plan->packing.group_blocks * kBlock;
+}
+
 // Books what planning has counted.
 void BookScratch(ConvPlan* plan) {
   plan->bias = plan->scratch.Book<float>("bias", plan->bias.count);
@@ -303,6 +314,8 @@ const char* ConvPlan::algorithm_name() const {
       return "direct_plain";
     case ConvForm::kDot:
       return "dot";
+    case ConvForm::kRows:
+      return "rows";
     case ConvForm::kWinograd:
       return packing.winograd_m == 4 ? "winograd4x4" : "winograd2x2";
     default:
@@ -319,14 +332,13 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   plan->icb = CeilDiv(desc.ic, kBlock);
   plan->ocb = CeilDiv(desc.oc, kBlock);
   plan->packing.winograd_m = ChooseWinogradTile(desc, isa, threads);
-  plan->packing.form = plan->packing.winograd_m > 0 ? ConvForm::kWinograd : ChooseForm(desc);
+  plan->packing.form = plan->packing.winograd_m > 0 ? ConvForm::kWinograd : ChooseForm(desc, isa);
   plan->packing.group_blocks = ConvKernelsFor(isa).tile_blocks;
   if (desc.groups > 1 && desc.oc / desc.groups % (plan->packing.group_blocks * kBlock) != 0) {
     plan->packing.group_blocks = 1;  // a group of two blocks would straddle more of the source
   }
-  plan->packing.as_is = TakesWeightsAsIs(*plan);
   plan->epilogue = MakeEpilogue(desc);
-  if (plan->epilogue.has_bias && desc.oc % kBlock != 0) {
+  if (plan->epilogue.has_bias && desc.oc % kBlock != 0 && !plan->packing.as_is()) {
     plan->bias.count = plan->ocb * kBlock;
   }
   MakeGroups(plan);
@@ -335,6 +347,8 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
     PlanDepthwise(plan);
   } else if (plan->packing.form == ConvForm::kWinograd) {
     PlanWinograd(plan);
+  } else if (plan->packing.form == ConvForm::kRows) {
+    PlanRows(plan);
   } else {
     PlanTiles(plan);
   }

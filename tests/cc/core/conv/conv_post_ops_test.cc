@@ -94,7 +94,7 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, DstMemory memory, do
     }
   }
   GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4);
-  if (!plan.packing.as_is) PackConvWeights(plan, weights.data(), packed.data(), pool);
+  if (!plan.packing.as_is()) PackConvWeights(plan, weights.data(), packed.data(), pool);
 
   GuardedBuffer dst(floats), expected(floats);
   if (memory != DstMemory::kNew) {
@@ -105,7 +105,7 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, DstMemory memory, do
   if (memory == DstMemory::kOfASum) args[kReusable] = dst.data();
   ConvBuffers buffers;
   buffers.src = src.data();
-  buffers.packed = plan.packing.as_is ? weights.data() : packed.data();
+  buffers.packed = plan.packing.as_is() ? weights.data() : packed.data();
   buffers.args = args;
   buffers.dst = dst.data();
   buffers.scratch = scratch.data();
@@ -164,8 +164,9 @@ std::vector<Form> Forms() {
       {"both_plain", "direct_plain", square(2, 5, 37, 3, 1, plain, plain)},
       {"inner_product", "direct_plain", Rows(1, 40, 50, 37, plain)},
       {"inner_product_samples", "direct_plain", Rows(3, 5, 50, 37, plain)},
-      {"weights_as_they_are", "direct_plain", Rows(1, 2, 300, 64, plain)},
-      {"weights_as_they_are_blocked_dst", "direct_plain", Rows(1, 2, 300, 64, blocked)},
+      {"weights_as_they_are", "rows", Rows(1, 2, 300, 64, plain)},
+      {"few_rows_odd", "rows", Rows(1, 2, 37, 43, plain)},
+      {"few_rows_blocked_dst", "direct_plain", Rows(1, 2, 300, 64, blocked)},
       {"winograd_small", "winograd2x2", winograd(5)},
       {"winograd_large", "winograd4x4", winograd(14)},
   };
@@ -234,11 +235,11 @@ TEST(ConvPostOpsOfTheSource, TanhSumLinear) {
       ConvPlan plan;
       ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
       GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4), dst(floats);
-      if (!plan.packing.as_is) PackConvWeights(plan, weights.data(), packed.data(), pool);
+      if (!plan.packing.as_is()) PackConvWeights(plan, weights.data(), packed.data(), pool);
       memcpy(dst.data(), before.data(), floats * sizeof(float));
       ConvBuffers buffers;
       buffers.src = src.data();
-      buffers.packed = plan.packing.as_is ? weights.data() : packed.data();
+      buffers.packed = plan.packing.as_is() ? weights.data() : packed.data();
       buffers.dst = dst.data();
       buffers.scratch = scratch.data();
       RunConv(plan, buffers, pool);

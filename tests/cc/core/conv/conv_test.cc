@@ -47,12 +47,12 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, double bound,
   const float* args[] = {channel.data(), sum.data(), operand.data()};
 
   GuardedBuffer packed(plan.packed_floats);
-  if (!plan.packing.as_is) PackConvWeights(plan, weights.data(), packed.data(), pool);
+  if (!plan.packing.as_is()) PackConvWeights(plan, weights.data(), packed.data(), pool);
   GuardedBuffer scratch(plan.scratch_bytes() / 4);
   GuardedBuffer dst(dst_floats, guard), expected(dst_floats);
   ConvBuffers buffers;
   buffers.src = src.data();
-  buffers.packed = plan.packing.as_is ? weights.data() : packed.data();
+  buffers.packed = plan.packing.as_is() ? weights.data() : packed.data();
   buffers.args = args;
   buffers.dst = dst.data();
   buffers.scratch = scratch.data();

@@ -1,0 +1,35 @@
+// Contract between the convolution driver and the kernels of inner products of few
+// rows.
+#ifndef CC_CORE_CONV_CONV_ROWS_KERNEL_H_
+#define CC_CORE_CONV_CONV_ROWS_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/base/kernel_table.h"
+
+namespace bd {
+
+constexpr int kMaxRows = 14;
+
+// dst[m][c] = bias[c] + sum_k src[m * ic + k] * weights[k * weights_stride + c] for
+// `count` columns; dst is dense.
+struct RowsArgs {
+  const float* src;
+  int64_t rows, ic;
+  const float* weights;
+  int64_t weights_stride;
+  const float* bias;  // or null
+  float* dst;
+  int64_t count;
+};
+
+struct RowsKernels {
+  int max_rows;
+  void (*multiply)(const RowsArgs&);
+};
+
+BD_KERNEL_TABLE(RowsKernels)
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_CONV_ROWS_KERNEL_H_
