@@ -29,7 +29,87 @@ inline void ForEachTile(const EltwiseRange& r, F apply) {
   }
 }
 
+// Batch normalisation with ReLU before a convolution, a squeeze-and-excite's product:
+// products and sums by channel, linear steps, then perhaps relu or relu6. They make
+// one map, and one pass over registers instead of one over L1 a step.
+struct Affine {
+  alignas(64) float scale[kBlock], shift[kBlock];
+  float lo = -__builtin_inff(), hi = __builtin_inff();
+
+  Affine() {
+    for (int i = 0; i < kBlock; ++i) scale[i] = 1.f, shift[i] = 0.f;
+  }
+
+  // Composes the step with what is there; false where it is no affine map.
+  bool Then(const PostOpStep& step, const EltwiseRange& r) {
+    if (step.kind == PostOpKind::kEltwise) {
+      if (step.eltwise != EltwiseAlg::kLinear) return false;
+      for (int i = 0; i < kBlock; ++i) {
+        scale[i] *= step.alpha * step.scale;
+        shift[i] = (shift[i] * step.alpha + step.beta) * step.scale;
+      }
+      return true;
+    }
+    const bool by_sample = step.shape == OperandShape::kSampleChannel;
+    if (step.kind != PostOpKind::kBinary || !(by_sample || step.shape == OperandShape::kChannel)) {
+      return false;
+    }
+    const float* operand = step.operand + (by_sample ? r.sample_channel : r.channel);
+    if (step.binary != BinaryAlg::kMul && step.binary != BinaryAlg::kAdd) return false;
+    for (int i = 0; i < kBlock; ++i) {
+      if (step.binary == BinaryAlg::kAdd) {
+        shift[i] += operand[i];
+      } else {
+        scale[i] *= operand[i];
+        shift[i] *= operand[i];
+      }
+    }
+    return true;
+  }
+
+  // The end of a chain.
+  bool Clamps(const PostOpStep& step) {
+    if (step.kind != PostOpKind::kEltwise || step.scale != 1.f) return false;
+    const bool relu = step.eltwise == EltwiseAlg::kRelu && step.alpha == 0.f;
+    if (!relu && step.eltwise != EltwiseAlg::kRelu6) return false;
+    lo = 0.f;
+    if (!relu) hi = 6.f;
+    return true;
+  }
+};
+
+// False where the program is anything else.
+inline bool AsAffine(const EltwiseRange& r, Affine* affine) {
+  const PostOpStep* step = r.program->steps;
+  const PostOpStep* const end = step + r.program->count;
+  while (step < end && affine->Then(*step, r)) ++step;
+  if (step < end && affine->Clamps(*step)) ++step;
+  return step == end;
+}
+
+void RunAffine(const EltwiseRange& r, const Affine& affine) {
+  const Vec lo = Set1(affine.lo), hi = Set1(affine.hi);
+  for (int v = 0; v < kBlock; v += kLanes) {
+    const Vec scale = Load(affine.scale + v), shift = Load(affine.shift + v);
+    const float* src = r.src + r.begin + v;
+    float* dst = r.dst + r.begin + v;
+    const auto result = [&](int64_t i) {
+      return Min(hi, Max(lo, Fma(scale, Load(src + i), shift)));
+    };
+    if (r.valid_lanes >= kBlock) {
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < r.count; i += kBlock) Store(dst + i, result(i));
+    } else {
+      for (int64_t i = 0; i < r.count; i += kBlock) {
+        Store(dst + i, KeepFirst(result(i), r.valid_lanes - v));
+      }
+    }
+  }
+}
+
 void Blocked(const EltwiseRange& r) {
+  Affine affine;
+  if (AsAffine(r, &affine)) return RunAffine(r, affine);
   ForEachTile(r, [&](float* tile, int64_t count, int64_t i) {
     ApplyPostOps(*r.program, tile, static_cast<int>(count / kBlock), i, r.channel, r.sample_channel,
                  r.valid_lanes);
