@@ -90,8 +90,9 @@ struct ConvPlan {
   // A strip is a range of output pixels of one image whose source is brought
   // into per-thread scratch (or read in place). A task is a strip times a range
   // of output groups; K runs in chunks of icb_chunk source blocks.
-  bool in_place = false;     // 1x1, stride 1, no padding: tiles read src itself
-  int64_t strip_pixels = 0;  // whole rows unless in_place
+  bool in_place = false;     // 1x1 without padding: tiles read src itself
+  bool by_row = false;       // pixels of neighbouring rows do not follow each other
+  int64_t strip_pixels = 0;  // whole rows unless in_place and not by_row
   int64_t strips = 0;        // an image
   int64_t group_splits = 1;
   int64_t icb_chunk = 0;
@@ -101,7 +102,8 @@ struct ConvPlan {
   std::vector<int64_t> tap_offsets;
   int64_t taps_per_block = 1;
   int64_t tap_length = 16;
-  int64_t px_stride = 16;
+  int64_t px_stride = 16;  // floats between pixels
+  int64_t row_stride = 0;  // and between rows, if by_row
   // A strip holds, a source block and a kernel column, rows_per_column rows;
   // phase_row[p] is the first row of source rows r with r % sh == p.
   int64_t strip_rows = 0, rows_per_column = 0;

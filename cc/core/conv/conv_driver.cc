@@ -100,9 +100,8 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   // Pixels of neighbouring rows follow each other in a strip of blocks and in
   // place, so all of them are one segment; in a plain strip each row is one.
   const int64_t pixels = r.end - r.begin;
-  const int64_t segments = plain_src && !plan.in_place ? pixels / d.ow : 1;
+  const int64_t segments = plan.by_row ? pixels / d.ow : 1;
   const int64_t segment_pixels = pixels / segments;
-  const int64_t segment_floats = d.sh * ((d.ow - 1) * d.sw + (d.kw - 1) * d.dw + 1) * d.ic;
   TileArgs a = {};
   a.tap_offsets = plan.tap_offsets.data();
   // In place a plain row is one tap: the part of it that is this chunk.
@@ -133,8 +132,8 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     share.rows = a.taps * a.tap_length + a.tail_taps * a.tail_length;
     share.row_floats = row_floats;
     share.tiles = segments * CeilDiv(segment_pixels, run.kernels.tile_pixels);
-    const auto kernel =
-        plain_src ? run.kernels.plain_tile[group.blocks - 1] : run.kernels.tile[group.blocks - 1];
+    const auto kernel = plain_src || plan.by_row ? run.kernels.plain_tile[group.blocks - 1]
+                                                 : run.kernels.tile[group.blocks - 1];
     TileEpilogue& e = a.epilogue;
     e = run.epilogue;
     e.bias = first && run.bias != nullptr ? run.bias + channel : nullptr;
@@ -151,7 +150,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     for (int64_t s = 0; s < segments; ++s) {
       ForTiles(segment_pixels, run.kernels.tile_pixels, [&](int64_t p, int64_t px) {
         const int64_t at = (s * segment_pixels + p) * kBlock;
-        a.src = src + s * segment_floats + p * plan.px_stride;
+        a.src = src + s * plan.row_stride + p * plan.px_stride;
         a.dst = dst + at;
         share.Apply(tile++, &a);
         e.dst_offset = dst_offset + at;
@@ -176,7 +175,8 @@ const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64
     return run.buffers.src + (r.n * d.ih * d.iw + r.begin) * d.ic + b0 * kBlock;
   }
   if (run.plan.in_place) {
-    return run.buffers.src + ((run.plan.icb * r.n + b0) * d.ih * d.iw + r.begin) * kBlock;
+    const int64_t first = run.plan.by_row ? r.begin / d.ow * d.sh * d.iw : r.begin;
+    return run.buffers.src + ((run.plan.icb * r.n + b0) * d.ih * d.iw + first) * kBlock;
   }
   const int64_t h0 = r.begin / d.ow, rows = (r.end - r.begin) / d.ow;
   float* strip = run.Strip(thread);
