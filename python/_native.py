@@ -1,5 +1,6 @@
 """Loads the C++ library: once, and only into the TensorFlow it was built for."""
 
+import ctypes
 import functools
 import json
 import os
@@ -61,3 +62,76 @@ def library():
 
     check_tensorflow(tf.__version__, built_for())
     return tf.load_op_library(os.fspath(LIBRARY_PATH))
+
+
+class CTensorDesc(ctypes.Structure):
+    """BlockdnnTensorDesc of cc/kernels/c_api.h."""
+
+    _fields_ = [
+        ("rank", ctypes.c_int32),
+        ("dtype", ctypes.c_int32),
+        ("layout", ctypes.c_int32),
+        ("shape_rank", ctypes.c_int32),
+        ("is_dense", ctypes.c_int32),
+        ("is_whole", ctypes.c_int32),
+        ("dims", ctypes.c_int64 * 6),
+        ("strides", ctypes.c_int64 * 6),
+        ("offset", ctypes.c_int64),
+        ("blocks", ctypes.c_int64 * 6),
+        ("padded_dims", ctypes.c_int64 * 6),
+        ("shape", ctypes.c_int64 * 8),
+        ("size", ctypes.c_int64),
+        ("size_bytes", ctypes.c_int64),
+    ]
+
+
+class CList(ctypes.Structure):
+    """BlockdnnList of cc/kernels/c_api.h."""
+
+    _fields_ = [("count", ctypes.c_int32), ("values", ctypes.POINTER(ctypes.c_int64))]
+
+    @classmethod
+    def of(cls, values) -> "CList":
+        values = list(values)
+        return cls(len(values), (ctypes.c_int64 * len(values))(*values))
+
+
+# The functions of cc/kernels/c_api.h: what they return and take. Those that
+# return `_error` raise ValueError when called through `c_call`.
+_text, _desc = ctypes.c_char_p, ctypes.POINTER(CTensorDesc)
+_error = _text
+_C_FUNCTIONS = {
+    "BlockdnnActiveIsa": (_text, []),
+    "BlockdnnLayoutName": (_text, [ctypes.c_int32]),
+    "BlockdnnDataTypeName": (_text, [ctypes.c_int32]),
+    "BlockdnnMakeTensorDesc": (_error, [_text, _text, CList, CList, ctypes.c_int64, _desc]),
+    "BlockdnnSubmemory": (_error, [_desc, CList, CList, _desc]),
+    "BlockdnnOffset": (ctypes.c_int64, [_desc, ctypes.POINTER(ctypes.c_int64)]),
+    "BlockdnnOffsets": (None, [_desc, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)]),
+}
+
+
+@functools.cache
+def c_library() -> ctypes.CDLL:
+    """The same library for ctypes: `c_library().BlockdnnActiveIsa()` and so on.
+
+    Raises:
+      ImportError: as `library`.
+    """
+    library()
+    loaded = ctypes.CDLL(os.fspath(LIBRARY_PATH))
+    for name, (result, arguments) in _C_FUNCTIONS.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    return loaded
+
+
+def c_call(name: str, *args) -> None:
+    """Calls the function `name` of cc/kernels/c_api.h, which returns an error or nothing.
+
+    Raises:
+      ValueError: with that error.
+    """
+    error = getattr(c_library(), name)(*args)
+    if error is not None:
+        raise ValueError(error.decode())

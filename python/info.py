@@ -1,19 +1,11 @@
 """What is installed and what it runs on."""
 
-import ctypes
 import os
 
 import tensorflow as tf
 
-from ._native import LIBRARY_PATH, built_for, library
+from ._native import LIBRARY_PATH, built_for, c_library
 from .version import VERSION
-
-
-def _active_isa() -> str:
-    library()
-    isa = ctypes.CDLL(os.fspath(LIBRARY_PATH)).BlockdnnActiveIsa
-    isa.restype = ctypes.c_char_p
-    return isa().decode()
 
 
 def info() -> dict:
@@ -35,6 +27,6 @@ def info() -> dict:
         "tensorflow": tf.__version__,
         "built_for": built_for(),
         "library": os.fspath(LIBRARY_PATH),
-        "isa": _active_isa(),
+        "isa": c_library().BlockdnnActiveIsa().decode(),
         "threads": threads or len(os.sched_getaffinity(0)),
     }

@@ -15,7 +15,15 @@ if (_checkout / "python" / "_native.py").exists():
 from .python._launch import is_command_line as _is_command_line  # noqa: E402
 from .python.version import VERSION as __version__  # noqa: E402
 
-__all__ = ["PostOps", "__version__", "info", "ops", "optimize", "optimize_saved_model"]
+__all__ = [
+    "PostOps",
+    "TensorDesc",
+    "__version__",
+    "info",
+    "ops",
+    "optimize",
+    "optimize_saved_model",
+]
 
 # The command line answers --help and bad paths before it loads TensorFlow.
 if not _is_command_line():
@@ -26,5 +34,6 @@ if not _is_command_line():
     from . import ops
     from .python.info import info
     from .python.ops.post_ops import PostOps
+    from .python.ops.tensor_desc import TensorDesc
     from .python.saved_model import optimize_saved_model
     from .rewriter import optimize

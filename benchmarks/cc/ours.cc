@@ -2,7 +2,7 @@
 
 #include "benchmarks/cc/buffers.h"
 #include "benchmarks/cc/contestant.h"
-#include "cc/layout/layout.h"
+#include "cc/layout/tensor_desc.h"
 
 namespace bd::layers {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 // Calls fn(offset in `layout`, offset in nhwc) for every element.
 template <typename Fn>
 void ForElements(const Dims& dims, Layout layout, Fn&& fn) {
-  const TensorDesc desc(dims, layout), plain(dims, Layout::nhwc);
+  const TensorDesc desc(dims, DataType::f32, layout), plain(dims, DataType::f32, Layout::nhwc);
   for (int64_t n = 0; n < dims[kN]; ++n) {
     for (int64_t h = 0; h < dims[kH]; ++h) {
       for (int64_t w = 0; w < dims[kW]; ++w) {
@@ -50,8 +50,10 @@ class Ours : public Contestant {
         plan_(MakePlan(p.shape, isa, algorithm, pool.num_threads())),
         src_dims_{p.shape.n, p.shape.ic, p.shape.ih, p.shape.iw},
         dst_dims_{p.shape.n, p.shape.oc, p.shape.oh(), p.shape.ow()},
-        src_(TensorDesc(src_dims_, plan_.desc.src_layout).size(), p.activation_copies),
-        dst_(TensorDesc(dst_dims_, plan_.desc.dst_layout).size(), p.activation_copies),
+        src_(TensorDesc(src_dims_, DataType::f32, plan_.desc.src_layout).size(),
+             p.activation_copies),
+        dst_(TensorDesc(dst_dims_, DataType::f32, plan_.desc.dst_layout).size(),
+             p.activation_copies),
         packed_(plan_.packed_floats, p.weights_copies),
         scratch_(plan_.scratch_bytes() / 4 + 1),
         bias_(p.bias) {

@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <cstdlib>
+#include <cstring>
 
 namespace bd {
 namespace {
@@ -10,18 +11,28 @@ namespace {
 constexpr const char* kNames[] = {BD_LAYOUTS(BD_LAYOUT_NAME)};
 #undef BD_LAYOUT_NAME
 
-// The dimension a letter of a layout's name stands for.
-Dim DimOf(char letter) {
-  switch (tolower(letter)) {
-    case 'n':
-      return kN;
-    case 'c':
-      return kC;
-    case 'h':
-      return kH;
-    default:
-      return kW;
+// The logical order, of activations and of weights at once.
+constexpr char kLogicalOrder[] = "xngoicdhw";
+
+LayoutParts Parse(const char* name) {
+  LayoutParts parts;
+  bool present[sizeof(kLogicalOrder)] = {};
+  const char* end = name;
+  for (; isalpha(*end); ++end) present[strchr(kLogicalOrder, tolower(*end)) - kLogicalOrder] = true;
+  for (int i = 0; kLogicalOrder[i] != '\0'; ++i) {
+    if (present[i]) parts.letters[parts.rank++] = kLogicalOrder[i];
   }
+  const auto dim_of = [&](char letter) {
+    return static_cast<int>(strchr(parts.letters, tolower(letter)) - parts.letters);
+  };
+  for (int i = 0; i < parts.rank; ++i) parts.order[i] = dim_of(name[i]);
+  while (*end != '\0') {
+    char* letter;
+    parts.inner_size[parts.num_inner] = strtol(end, &letter, 10);
+    parts.inner_dim[parts.num_inner++] = dim_of(*letter);
+    end = letter + 1;
+  }
+  return parts;
 }
 
 }  // namespace
@@ -29,53 +40,37 @@ Dim DimOf(char letter) {
 const char* LayoutName(Layout layout) { return kNames[static_cast<int>(layout)]; }
 
 bool ParseLayout(const std::string& name, Layout* layout) {
-  int index = 0;
-  for (const char* known : kNames) {
-    if (name == known) {
-      *layout = static_cast<Layout>(index);
-      return true;
-    }
-    ++index;
+  for (int i = 0; i < kNumLayouts; ++i) {
+    if (name != kNames[i]) continue;
+    *layout = static_cast<Layout>(i);
+    return true;
   }
   return false;
 }
 
+std::string UnknownLayout(const std::string& name) {
+  return "unknown layout \"" + name +
+         "\": names are like nhwc, nChw16c, OIhw16i16o; bd.TensorDesc.layouts() lists all " +
+         std::to_string(kNumLayouts);
+}
+
+LayoutParts PartsOf(Layout layout) { return Parse(LayoutName(layout)); }
+
 int64_t ChannelBlock(Layout layout) {
-  const char* block = LayoutName(layout) + kNumDims;
-  return *block == '\0' ? 1 : atoi(block);
+  const LayoutParts parts = PartsOf(layout);
+  const char* c = strchr(parts.letters, 'c');
+  return c == nullptr ? 1 : parts.block(static_cast<int>(c - parts.letters));
 }
 
-TensorDesc::TensorDesc(const Dims& dims, Layout layout)
-    : dims_(dims), block_(ChannelBlock(layout)), layout_(layout) {
-  // From the innermost dimension outwards; inside it lies the block.
-  const char* order = LayoutName(layout);
-  const Dims padded = padded_dims();
-  int64_t stride = block_;
-  for (int i = kNumDims - 1; i >= 0; --i) {
-    const Dim dim = DimOf(order[i]);
-    strides_[dim] = stride;
-    stride *= dim == kC ? padded[kC] / block_ : padded[dim];
+Dims PhysicalShape(Layout layout, const Dims& dims) {
+  const LayoutParts parts = PartsOf(layout);
+  Dims shape;
+  for (int i = 0; i < parts.rank; ++i) {
+    const int64_t size = dims[parts.order[i]], block = parts.block(parts.order[i]);
+    shape.push_back(size < 0 ? -1 : size / block + (size % block != 0));
   }
-}
-
-Dims TensorDesc::padded_dims() const {
-  Dims padded = dims_;
-  padded[kC] = (dims_[kC] + block_ - 1) / block_ * block_;
-  return padded;
-}
-
-int64_t TensorDesc::size() const {
-  const Dims padded = padded_dims();
-  for (int64_t count : padded) {
-    if (count == 0) return 0;
-  }
-  return 1 + offset(padded[kN] - 1, padded[kC] - 1, padded[kH] - 1, padded[kW] - 1);
-}
-
-bool TensorDesc::is_dense() const {
-  int64_t elements = 1;
-  for (int64_t count : padded_dims()) elements *= count;
-  return size() == elements;
+  for (int i = 0; i < parts.num_inner; ++i) shape.push_back(parts.inner_size[i]);
+  return shape;
 }
 
 }  // namespace bd

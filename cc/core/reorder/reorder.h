@@ -14,7 +14,7 @@
 #include "cc/base/isa.h"
 #include "cc/base/thread_pool.h"
 #include "cc/core/reorder/reorder_kernel.h"
-#include "cc/layout/layout.h"
+#include "cc/layout/tensor_desc.h"
 
 namespace bd {
 
@@ -23,8 +23,8 @@ struct ReorderDesc {
   Layout dst_layout = Layout::nChw16c;
   int64_t n = 0, channels = 0, h = 0, w = 0;
 
-  TensorDesc src() const { return TensorDesc({n, channels, h, w}, src_layout); }
-  TensorDesc dst() const { return TensorDesc({n, channels, h, w}, dst_layout); }
+  TensorDesc src() const { return TensorDesc({n, channels, h, w}, DataType::f32, src_layout); }
+  TensorDesc dst() const { return TensorDesc({n, channels, h, w}, DataType::f32, dst_layout); }
 };
 
 // Immutable once made; safe to run on many threads.

@@ -4,7 +4,8 @@ namespace bd {
 
 void ReorderRef(const TensorDesc& src_desc, const float* src, const TensorDesc& dst_desc,
                 float* dst) {
-  const auto [N, C, H, W] = src_desc.dims();
+  const Dims& dims = src_desc.dims();
+  const int64_t N = dims[kN], C = dims[kC], H = dims[kH], W = dims[kW];
   const int64_t padded_channels = dst_desc.padded_dims()[kC];
   for (int64_t n = 0; n < N; ++n) {
     for (int64_t c = 0; c < padded_channels; ++c) {

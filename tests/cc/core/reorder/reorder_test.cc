@@ -66,7 +66,8 @@ TEST_P(Reorder, MatchesReferenceWithinGuardPages) {
           desc.src_layout = src_layout;
           desc.dst_layout = dst_layout;
           SCOPED_TRACE(Describe(desc));
-          const TensorDesc plain_desc({desc.n, desc.channels, desc.h, desc.w}, Layout::nhwc);
+          const TensorDesc plain_desc({desc.n, desc.channels, desc.h, desc.w}, DataType::f32,
+                                      Layout::nhwc);
           GuardedBuffer plain(plain_desc.size());
           for (size_t i = 0; i < plain.size(); ++i) plain[i] = static_cast<float>(i + 1);
           GuardedBuffer src(desc.src().size(), guard);
@@ -175,13 +176,13 @@ TEST(ReorderPlan, NamesWhatIsWrong) {
 
 TEST(ReorderRef, KnowsEveryLayout) {
   const Dims dims = {2, 19, 3, 4};
-#define BD_LAYOUT_VALUE(name) Layout::name,
-  const std::vector<Layout> layouts = {BD_LAYOUTS(BD_LAYOUT_VALUE)};
-  const TensorDesc nchw(dims, Layout::nchw);
+  const std::vector<Layout> layouts = {Layout::nhwc, Layout::nchw, Layout::chwn, Layout::nChw8c,
+                                       Layout::nChw16c};
+  const TensorDesc nchw(dims, DataType::f32, Layout::nchw);
   GuardedBuffer src(nchw.size());
   for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<float>(i + 1);
   for (Layout layout : layouts) {
-    const TensorDesc desc(dims, layout);
+    const TensorDesc desc(dims, DataType::f32, layout);
     GuardedBuffer there(desc.size()), back(nchw.size());
     ReorderRef(nchw, src.data(), desc, there.data());
     ReorderRef(desc, there.data(), nchw, back.data());

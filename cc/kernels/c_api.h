@@ -1,0 +1,60 @@
+// What Python asks the library through ctypes (python/_native.py lists the same
+// functions). Plain C types only.
+//
+// A function that can fail returns an error: null, or one line that stays valid
+// until the next call on the same thread.
+#ifndef CC_KERNELS_C_API_H_
+#define CC_KERNELS_C_API_H_
+
+#include <cstdint>
+#include <string>
+
+#define BD_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace bd {
+
+// `error` in the form C functions return it.
+const char* ErrorToC(std::string error);
+
+}  // namespace bd
+
+// "generic", "avx2" or "avx512": what kernels use here.
+BD_EXPORT const char* BlockdnnActiveIsa();
+
+// Names in the order of the enumerations Layout and DataType; null beyond the last.
+BD_EXPORT const char* BlockdnnLayoutName(int32_t layout);
+BD_EXPORT const char* BlockdnnDataTypeName(int32_t dtype);
+
+// A bd::TensorDesc: what it was made of, then what follows. Lists have `rank`
+// entries, shape `shape_rank`. Mirrored by python/_native.py.
+struct BlockdnnTensorDesc {
+  int32_t rank, dtype, layout;  // layout: -1 if described by strides alone
+  int32_t shape_rank, is_dense, is_whole;
+  int64_t dims[6], strides[6], offset;
+  int64_t blocks[6], padded_dims[6], shape[8];
+  int64_t size, size_bytes;
+};
+
+// A list of sizes on its way in.
+struct BlockdnnList {
+  int32_t count;
+  const int64_t* values;
+};
+
+// `layout` is a name or null, `strides` may be empty. See bd::TensorDesc::Make.
+BD_EXPORT const char* BlockdnnMakeTensorDesc(const char* dtype, const char* layout,
+                                             BlockdnnList dims, BlockdnnList strides,
+                                             int64_t offset, BlockdnnTensorDesc* desc);
+
+// See bd::TensorDesc::submemory.
+BD_EXPORT const char* BlockdnnSubmemory(const BlockdnnTensorDesc* desc, BlockdnnList dims,
+                                        BlockdnnList offsets, BlockdnnTensorDesc* part);
+
+// Where the element `index` lies. Indices are below padded_dims.
+BD_EXPORT int64_t BlockdnnOffset(const BlockdnnTensorDesc* desc, const int64_t* index);
+
+// The same for all elements, in row-major order of the indices: those of dims or,
+// if `padded`, of padded_dims.
+BD_EXPORT void BlockdnnOffsets(const BlockdnnTensorDesc* desc, int32_t padded, int64_t* offsets);
+
+#endif  // CC_KERNELS_C_API_H_

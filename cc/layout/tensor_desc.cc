@@ -1,0 +1,183 @@
+#include "cc/layout/tensor_desc.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace bd {
+namespace {
+
+// false if the result does not fit.
+bool Multiply(int64_t a, int64_t b, int64_t* product) {
+  return !__builtin_mul_overflow(a, b, product);
+}
+bool Add(int64_t a, int64_t b, int64_t* sum) { return !__builtin_add_overflow(a, b, sum); }
+
+std::string TooLarge(const Dims& dims) {
+  return "a tensor of dims " + dims.ToString() + " is too large: its size exceeds 2^63 - 1 bytes";
+}
+
+std::string NotNegative(const char* what, const Dims& values) {
+  for (int64_t value : values) {
+    if (value < 0) return std::string(what) + " must not be negative; got " + values.ToString();
+  }
+  return "";
+}
+
+// One value a dimension.
+std::string OneEach(const char* what, const Dims& values, const Dims& dims) {
+  if (values.size() == dims.size()) return "";
+  return std::string(what) + " must be one number for each of the " + std::to_string(dims.size()) +
+         " dimensions; got " + values.ToString();
+}
+
+std::string CheckRank(const Dims& dims, std::optional<Layout> layout) {
+  if (!layout) {
+    if (dims.size() >= 1 && dims.size() <= kMaxRank) return "";
+    return "a tensor has 1 to " + std::to_string(kMaxRank) + " dimensions; got dims " +
+           dims.ToString();
+  }
+  const LayoutParts parts = PartsOf(*layout);
+  if (dims.size() == parts.rank) return "";
+  std::string letters;
+  for (int d = 0; d < parts.rank; ++d) letters += std::string(d > 0 ? ", " : "") + parts.letters[d];
+  return std::string("layout ") + LayoutName(*layout) + " has " + std::to_string(parts.rank) +
+         (parts.rank == 1 ? " dimension, " : " dimensions, ") + letters + "; got dims " +
+         dims.ToString();
+}
+
+// Those of a dense tensor; false if they do not fit.
+bool LayoutStrides(const LayoutParts& parts, const Dims& padded, Dims* strides) {
+  int64_t stride = 1;
+  for (int i = 0; i < parts.num_inner; ++i) stride *= parts.inner_size[i];
+  *strides = padded;
+  for (int i = parts.rank - 1; i >= 0; --i) {
+    const int d = parts.order[i];
+    (*strides)[d] = stride;
+    if (!Multiply(stride, padded[d] / parts.block(d), &stride)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string TensorDesc::Make(const Dims& dims, DataType dtype, std::optional<Layout> layout,
+                             const Dims& strides, int64_t offset, TensorDesc* desc) {
+  if (!layout && strides.empty()) return "a tensor needs a layout, or strides";
+  std::string error = CheckRank(dims, layout);
+  if (error.empty()) error = NotNegative("dims", dims);
+  if (error.empty() && !strides.empty()) error = OneEach("strides", strides, dims);
+  if (error.empty()) error = NotNegative("strides", strides);
+  if (error.empty() && offset < 0) {
+    error = "offset must not be negative; got " + std::to_string(offset);
+  }
+  if (!error.empty()) return error;
+
+  TensorDesc made;
+  made.dims_ = dims;
+  made.dtype_ = dtype;
+  made.layout_ = layout;
+  made.offset_ = offset;
+  error = made.SetBlocks();
+  if (!error.empty()) return error;
+  if (layout) {
+    if (!LayoutStrides(PartsOf(*layout), made.padded_dims_, &made.strides_)) {
+      return TooLarge(dims);
+    }
+    made.whole_ = offset == 0 && (strides.empty() || strides == made.strides_);
+  }
+  if (!strides.empty()) made.strides_ = strides;
+  error = made.SetSize();
+  if (error.empty()) *desc = made;
+  return error;
+}
+
+TensorDesc::TensorDesc(const Dims& dims, DataType dtype, Layout layout) {
+  const std::string error = Make(dims, dtype, layout, {}, 0, this);
+  if (error.empty()) return;
+  fprintf(stderr, "tf_blockdnn: TensorDesc: %s\n", error.c_str());
+  abort();
+}
+
+std::string TensorDesc::SetBlocks() {
+  blocks_ = Dims::Filled(rank(), 1);
+  inner_strides_ = Dims::Filled(rank(), 0);
+  padded_dims_ = dims_;
+  if (!layout_) return "";
+  const LayoutParts parts = PartsOf(*layout_);
+  int64_t stride = 1;
+  for (int i = parts.num_inner - 1; i >= 0; --i) {
+    const int d = parts.inner_dim[i];
+    const int64_t block = parts.inner_size[i];
+    blocks_[d] = block;
+    inner_strides_[d] = stride;
+    stride *= block;
+    if (!Add(dims_[d], (block - dims_[d] % block) % block, &padded_dims_[d])) {
+      return TooLarge(dims_);
+    }
+  }
+  return "";
+}
+
+std::string TensorDesc::SetSize() {
+  int64_t elements = 1, last = offset_;
+  bool fits = true, empty = false;
+  for (int d = 0; d < rank() && fits; ++d) {
+    if (padded_dims_[d] == 0) {
+      empty = true;
+      continue;
+    }
+    int64_t outer;
+    fits = Multiply(elements, padded_dims_[d], &elements) &&
+           Multiply(padded_dims_[d] / blocks_[d] - 1, strides_[d], &outer) &&
+           Add(last, outer, &last) && Add(last, (blocks_[d] - 1) * inner_strides_[d], &last);
+  }
+  int64_t bytes;
+  fits = fits && Add(last, 1, &size_) && Multiply(size_, SizeOf(dtype_), &bytes);
+  if (!fits) return TooLarge(dims_);
+  if (empty) size_ = 0;
+  return "";
+}
+
+std::string TensorDesc::submemory(const Dims& dims, const Dims& offsets, TensorDesc* part) const {
+  std::string error = OneEach("dims", dims, dims_);
+  if (error.empty()) error = OneEach("offsets", offsets, dims_);
+  if (error.empty()) error = NotNegative("dims", dims);
+  if (error.empty()) error = NotNegative("offsets", offsets);
+  if (!error.empty()) return "submemory: " + error;
+  for (int d = 0; d < rank(); ++d) {
+    const std::string range = std::to_string(offsets[d]) + " + " + std::to_string(dims[d]) +
+                              " elements of dimension " + std::to_string(d);
+    if (offsets[d] > dims_[d] - dims[d]) {
+      return "submemory: " + range + " reach beyond its " + std::to_string(dims_[d]);
+    }
+    const int64_t end = offsets[d] + dims[d];
+    if (offsets[d] % blocks_[d] == 0 && (end % blocks_[d] == 0 || end == dims_[d])) continue;
+    return "submemory: " + range + " cut a block: it must start and end at a multiple of " +
+           std::to_string(blocks_[d]) + ", or end with the dimension, " + std::to_string(dims_[d]);
+  }
+  return Make(dims, dtype_, layout_, strides_, OffsetOf(offsets.data()), part);
+}
+
+bool TensorDesc::is_dense() const {
+  int64_t elements = 1;
+  for (int64_t count : padded_dims_) elements *= count;
+  return elements == 0 || size_ - offset_ == elements;
+}
+
+Dims TensorDesc::shape() const { return whole_ ? PhysicalShape(*layout_, dims_) : Dims{size_}; }
+
+bool TensorDesc::operator==(const TensorDesc& other) const {
+  return dims_ == other.dims_ && dtype_ == other.dtype_ && layout_ == other.layout_ &&
+         strides_ == other.strides_ && offset_ == other.offset_;
+}
+
+std::string TensorDesc::ToString() const {
+  std::string text = DataTypeName(dtype_);
+  if (layout_) text += std::string(" ") + LayoutName(*layout_);
+  text += " " + dims_.ToString();
+  if (!whole_) text += " strides " + strides_.ToString();
+  if (offset_ != 0) text += " offset " + std::to_string(offset_);
+  return text;
+}
+
+}  // namespace bd

@@ -1,0 +1,41 @@
+// What tests of layouts loop over.
+#ifndef TESTS_CC_LAYOUTS_H_
+#define TESTS_CC_LAYOUTS_H_
+
+#include <functional>
+#include <vector>
+
+#include "cc/layout/layout.h"
+
+namespace bd {
+
+inline std::vector<Layout> AllLayouts() {
+#define BD_LAYOUT_VALUE(name) Layout::name,
+  return {BD_LAYOUTS(BD_LAYOUT_VALUE)};
+#undef BD_LAYOUT_VALUE
+}
+
+// Dims that the layout can have: blocks that are whole, cut and single.
+inline Dims TestDims(Layout layout, int seed = 0) {
+  constexpr int64_t kSizes[][kMaxRank] = {
+      {2, 17, 3, 4, 2, 3}, {1, 1, 1, 1, 1, 1}, {33, 8, 2, 1, 3, 2}, {3, 16, 20, 2, 1, 2}};
+  return Dims(kSizes[seed % 4], PartsOf(layout).rank);
+}
+
+// Calls fn(index) for all indices below `counts`, the last one fastest.
+inline void ForIndices(const Dims& counts, const std::function<void(const Dims&)>& fn) {
+  for (int64_t count : counts) {
+    if (count == 0) return;
+  }
+  Dims index = Dims::Filled(counts.size(), 0);
+  for (;;) {
+    fn(index);
+    int d = counts.size() - 1;
+    for (; d >= 0 && ++index[d] == counts[d]; --d) index[d] = 0;
+    if (d < 0) return;
+  }
+}
+
+}  // namespace bd
+
+#endif  // TESTS_CC_LAYOUTS_H_
