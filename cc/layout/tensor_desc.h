@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-#include "cc/layout/data_type.h"
+#include "cc/base/data_type.h"
 #include "cc/layout/dims.h"
 #include "cc/layout/layout.h"
 

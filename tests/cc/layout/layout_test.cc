@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "cc/layout/data_type.h"
 #include "tests/cc/layouts.h"
 
 namespace bd {
@@ -63,24 +62,6 @@ TEST(Layout, PhysicalShapes) {
   EXPECT_EQ(PhysicalShape(Layout::Goihw16g, {33, 1, 1, 3, 3}), Dims({3, 1, 1, 3, 3, 16}));
   EXPECT_EQ(PhysicalShape(Layout::gOIdhw16i16o, {2, 33, 1, 3, 4, 5}),
             Dims({2, 3, 1, 3, 4, 5, 16, 16}));
-}
-
-TEST(DataType, NamesAndSizes) {
-  for (int i = 0; i < kNumDataTypes; ++i) {
-    const DataType dtype = static_cast<DataType>(i);
-    DataType parsed = dtype == DataType::f32 ? DataType::u8 : DataType::f32;
-    EXPECT_TRUE(ParseDataType(DataTypeName(dtype), &parsed));
-    EXPECT_EQ(parsed, dtype);
-  }
-  DataType dtype = DataType::s8;
-  EXPECT_FALSE(ParseDataType("float64", &dtype));
-  EXPECT_EQ(dtype, DataType::s8);
-  EXPECT_EQ(SizeOf(DataType::f32), 4);
-  EXPECT_EQ(SizeOf(DataType::bf16), 2);
-  EXPECT_EQ(SizeOf(DataType::f16), 2);
-  EXPECT_EQ(SizeOf(DataType::s32), 4);
-  EXPECT_EQ(SizeOf(DataType::s8), 1);
-  EXPECT_EQ(SizeOf(DataType::u8), 1);
 }
 
 }  // namespace

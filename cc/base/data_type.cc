@@ -1,4 +1,4 @@
-#include "cc/layout/data_type.h"
+#include "cc/base/data_type.h"
 
 #include <cstring>
 

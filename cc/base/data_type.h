@@ -1,8 +1,9 @@
-// The data types of tensors.
+// The data types of tensors. A row here and its conversions in cc/simd/convert.h are
+// all that a new one needs.
 //
 // Kernel files include this header: no std containers.
-#ifndef CC_LAYOUT_DATA_TYPE_H_
-#define CC_LAYOUT_DATA_TYPE_H_
+#ifndef CC_BASE_DATA_TYPE_H_
+#define CC_BASE_DATA_TYPE_H_
 
 #include <cstdint>
 
@@ -44,4 +45,4 @@ bool ParseDataType(const char* name, DataType* dtype);
 
 }  // namespace bd
 
-#endif  // CC_LAYOUT_DATA_TYPE_H_
+#endif  // CC_BASE_DATA_TYPE_H_
