@@ -1,54 +1,85 @@
-// Reorders: one activation, copied from one memory layout to another.
+// Reorders: a tensor, copied from one place in memory to another, in another layout
+// and of another type.
 //
 //   ReorderDesc -> MakeReorderPlan -> ReorderPlan (immutable) -> RunReorder
 //
-// nhwc [N, H, W, C] and nChw16c [N, ceil(C/16), H, W, 16], in f32, any C. A blocked
-// dst gets a zero tail, whatever its memory held; the tail of a blocked src does not
-// matter.
+// Any two descriptions of equal dims. Every element becomes
+//
+//   dst = scale * src + beta * dst
+//
+// computed in float32 and then rounded to nearest, ties to even, and saturated to
+// the type of dst (cc/simd/convert.h). Where types are equal and nothing is scaled or
+// added the bits are copied. The tail of a blocked dst becomes zero, whatever its
+// memory held; the tail of a blocked src does not matter. Memory of dst between
+// its elements, where it is not dense, is left alone.
 #ifndef CC_CORE_REORDER_REORDER_H_
 #define CC_CORE_REORDER_REORDER_H_
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cc/base/isa.h"
 #include "cc/base/thread_pool.h"
-#include "cc/core/reorder/reorder_kernel.h"
+#include "cc/core/reorder/reorder_strip_kernel.h"
+#include "cc/core/reorder/reorder_tile_kernel.h"
 #include "cc/layout/tensor_desc.h"
 
 namespace bd {
 
 struct ReorderDesc {
-  Layout src_layout = Layout::nhwc;
-  Layout dst_layout = Layout::nChw16c;
-  int64_t n = 0, channels = 0, h = 0, w = 0;
+  TensorDesc src, dst;
+  // One scale for each index of the dimensions whose bits are set in the mask (bit
+  // d for dims()[d]), in row-major order: one for mask 0. Empty: 1.
+  std::vector<float> scales;
+  int scale_mask = 0;
+  float beta = 0;  // 0: dst is not read
+};
 
-  TensorDesc src() const { return TensorDesc({n, channels, h, w}, DataType::f32, src_layout); }
-  TensorDesc dst() const { return TensorDesc({n, channels, h, w}, DataType::f32, dst_layout); }
+// A loop over elements, and how far one step of it goes.
+struct ReorderLoop {
+  int64_t count = 1;
+  int64_t src = 0, dst = 0, scale = 0;
+};
+
+// A nest of loops over a part of the elements, or over a tail that becomes zero. The
+// innermost two are a kernel's tile; they are cut into pieces of a bearable size.
+struct ReorderNest {
+  bool zero = false;
+  ReorderLoop first;               // where all loops start; its count does not matter
+  std::vector<ReorderLoop> loops;  // over pieces, outermost first
+  ReorderLoop rows, cols;
+  int64_t piece_rows = 1, piece_cols = 1;
+  int row_loop = 0, col_loop = 0;  // those of `loops` that go over pieces of a tile
+  int64_t pieces = 0, pieces_per_task = 0, tasks = 0;
 };
 
 // Immutable once made; safe to run on many threads.
 struct ReorderPlan {
   ReorderDesc desc;
-  // Null where both layouts are the same memory: a copy of copy_floats floats.
-  ReorderKernel kernel = nullptr;
-  ReorderKernel streaming_kernel = nullptr;  // if dst is aligned; may be null
-  int64_t copy_floats = 0;
-  int64_t strip = 0;   // pixels (or floats of a copy) a task
-  int64_t strips = 0;  // of one image
   int64_t tasks = 0;
+
+  // Activations between channels last and blocks of 16, in float: strips of pixels.
+  StripKernel strip_kernel = nullptr;      // null: the nests below instead
+  StripKernel streaming_kernel = nullptr;  // if dst is aligned; may be null
+  int64_t pixels = 0, channels = 0;
+  int64_t strip = 0;   // pixels a task
+  int64_t strips = 0;  // of one image
+
+  TileKernel tile_kernel = nullptr;
+  std::vector<ReorderNest> nests;
 };
 
 // Returns an empty string, or one line that names what is wrong. Sizes of zero
 // are legal and give no task.
 std::string MakeReorderPlan(const ReorderDesc& desc, Isa isa, ReorderPlan* plan);
 
-// src and dst must not overlap.
-void RunReorder(const ReorderPlan& plan, const float* src, float* dst, ThreadPool& pool);
+// src and dst are the starts of the memory that the descriptions speak of. They
+// must not overlap.
+void RunReorder(const ReorderPlan& plan, const void* src, void* dst, ThreadPool& pool);
 
-// The same, element by element, between any two descriptions of equal dims.
-void ReorderRef(const TensorDesc& src_desc, const float* src, const TensorDesc& dst_desc,
-                float* dst);
+// The same, element by element.
+void ReorderRef(const ReorderDesc& desc, const void* src, void* dst);
 
 }  // namespace bd
 

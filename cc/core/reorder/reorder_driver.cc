@@ -6,88 +6,109 @@
 namespace bd {
 namespace {
 
-constexpr int64_t kBlock = 16;
-
-// A task moves about so much of the blocked tensor: some 20 us from the second
-// level cache. Less is not worth another thread.
-constexpr int64_t kFloatsPerTask = 64 * 1024;
-
-// Beyond, src and dst together exceed a last level cache of 32 MB, and a store
-// through the caches first reads the line it overwrites. memcpy switches here, too.
-constexpr int64_t kStreamFloats = 4 * 1024 * 1024;
-
-bool Supported(Layout layout) { return layout == Layout::nhwc || layout == Layout::nChw16c; }
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// A single pixel of whole blocks lies the same in both layouts.
-bool SameMemory(const ReorderDesc& d) {
-  return d.src_layout == d.dst_layout || (d.h * d.w == 1 && d.channels % kBlock == 0);
-}
-
-}  // namespace
-
-std::string MakeReorderPlan(const ReorderDesc& desc, Isa isa, ReorderPlan* plan) {
-  for (Layout layout : {desc.src_layout, desc.dst_layout}) {
-    if (!Supported(layout)) {
-      return std::string("reorder supports nhwc and nChw16c, not ") + LayoutName(layout);
-    }
-  }
-  if (std::min({desc.n, desc.channels, desc.h, desc.w}) < 0) {
-    return "reorder of a tensor with a negative size";
-  }
-  *plan = ReorderPlan();
-  plan->desc = desc;
-  const int64_t floats = desc.dst().size();
-  if (floats == 0) return "";
-
-  if (SameMemory(desc)) {
-    plan->copy_floats = floats;
-    plan->strip = kFloatsPerTask;
-    plan->strips = plan->tasks = CeilDiv(floats, kFloatsPerTask);
-    return "";
-  }
-  const ReorderKernels& kernels = ReorderKernelsFor(isa);
-  const bool to_blocked = desc.dst_layout == Layout::nChw16c;
-  const ReorderKernel* kernel = to_blocked ? kernels.plain_to_blocked : kernels.blocked_to_plain;
-  plan->kernel = kernel[0];
-  if (floats >= kStreamFloats && (to_blocked || desc.channels % kBlock == 0)) {
-    plan->streaming_kernel = kernel[1];
-  }
-  const int64_t pixels = desc.h * desc.w;
-  const int64_t pixel_floats = CeilDiv(desc.channels, kBlock) * kBlock;
-  plan->strip = std::min(pixels, CeilDiv(kFloatsPerTask, pixel_floats));
-  plan->strips = CeilDiv(pixels, plan->strip);
-  plan->tasks = desc.n * plan->strips;
-  return "";
-}
-
-void RunReorder(const ReorderPlan& plan, const float* src, float* dst, ThreadPool& pool) {
-  if (plan.kernel == nullptr) {
-    pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
-      const int64_t first = task * plan.strip;
-      memcpy(dst + first, src + first,
-             std::min(plan.strip, plan.copy_floats - first) * sizeof(float));
-    });
-    return;
-  }
+void RunStrips(const ReorderPlan& plan, const float* src, float* dst, ThreadPool& pool) {
+  constexpr int64_t kBlock = 16;
   const ReorderDesc& d = plan.desc;
-  const TensorDesc src_desc = d.src(), dst_desc = d.dst();
-  const int64_t pixels = d.h * d.w;
+  const bool to_blocked = d.dst.blocks()[kC] == kBlock;
+  const int64_t src_pixel = to_blocked ? plan.channels : kBlock;
+  const int64_t dst_pixel = to_blocked ? kBlock : plan.channels;
   const bool aligned = reinterpret_cast<uintptr_t>(dst) % (kBlock * sizeof(float)) == 0;
-  const ReorderKernel kernel =
-      aligned && plan.streaming_kernel != nullptr ? plan.streaming_kernel : plan.kernel;
+  const StripKernel kernel =
+      aligned && plan.streaming_kernel != nullptr ? plan.streaming_kernel : plan.strip_kernel;
   pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
     const int64_t n = task / plan.strips;
     const int64_t first = task % plan.strips * plan.strip;
     ReorderStrip strip;
-    strip.src = src + n * src_desc.strides()[kN] + first * src_desc.strides()[kW];
-    strip.dst = dst + n * dst_desc.strides()[kN] + first * dst_desc.strides()[kW];
-    strip.pixels = std::min(plan.strip, pixels - first);
-    strip.channels = d.channels;
-    strip.block_stride = pixels * kBlock;
+    strip.src = src + n * d.src.strides()[kN] + first * src_pixel;
+    strip.dst = dst + n * d.dst.strides()[kN] + first * dst_pixel;
+    strip.pixels = std::min(plan.strip, plan.pixels - first);
+    strip.channels = plan.channels;
+    strip.block_stride = plan.pixels * kBlock;
     kernel(strip);
   });
+}
+
+// Zero is all bits zero in every type.
+void ZeroTile(char* dst, int64_t rows, int64_t cols, int64_t row, int64_t col, int64_t bytes) {
+  for (int64_t r = 0; r < rows; ++r) {
+    if (col == 1) {
+      memset(dst + r * row * bytes, 0, cols * bytes);
+      continue;
+    }
+    for (int64_t c = 0; c < cols; ++c) memset(dst + (r * row + c * col) * bytes, 0, bytes);
+  }
+}
+
+// Pieces [first, last) of a nest.
+void RunPieces(const ReorderPlan& plan, const ReorderNest& nest, int64_t first, int64_t last,
+               const char* src, char* dst) {
+  const ReorderDesc& d = plan.desc;
+  const int64_t src_bytes = SizeOf(d.src.dtype()), dst_bytes = SizeOf(d.dst.dtype());
+  const int num_loops = static_cast<int>(nest.loops.size());
+  ReorderLoop at = nest.first;
+  const auto step = [&at](const ReorderLoop& loop, int64_t steps) {
+    at.src += steps * loop.src;
+    at.dst += steps * loop.dst;
+    at.scale += steps * loop.scale;
+  };
+  std::vector<int64_t> index(num_loops);
+  int64_t rest = first;
+  for (int l = num_loops - 1; l >= 0; --l) {
+    index[l] = rest % nest.loops[l].count;
+    rest /= nest.loops[l].count;
+    step(nest.loops[l], index[l]);
+  }
+
+  ReorderTile tile;
+  tile.src_row = nest.rows.src, tile.src_col = nest.cols.src;
+  tile.dst_row = nest.rows.dst, tile.dst_col = nest.cols.dst;
+  tile.scale_row = nest.rows.scale, tile.scale_col = nest.cols.scale;
+  tile.src_type = d.src.dtype(), tile.dst_type = d.dst.dtype();
+  tile.beta = d.beta;
+  for (int64_t piece = first; piece < last; ++piece) {
+    const int64_t row = index[nest.row_loop] * nest.piece_rows;
+    const int64_t col = index[nest.col_loop] * nest.piece_cols;
+    tile.rows = std::min(nest.piece_rows, nest.rows.count - row);
+    tile.cols = std::min(nest.piece_cols, nest.cols.count - col);
+    if (nest.zero) {
+      ZeroTile(dst + at.dst * dst_bytes, tile.rows, tile.cols, tile.dst_row, tile.dst_col,
+               dst_bytes);
+    } else {
+      tile.src = src + at.src * src_bytes;
+      tile.dst = dst + at.dst * dst_bytes;
+      tile.scales = d.scales.empty() ? nullptr : d.scales.data() + at.scale;
+      plan.tile_kernel(tile);
+    }
+    for (int l = num_loops - 1; l >= 0; --l) {
+      step(nest.loops[l], 1);
+      if (++index[l] < nest.loops[l].count) break;
+      step(nest.loops[l], -nest.loops[l].count);
+      index[l] = 0;
+    }
+  }
+}
+
+void RunNests(const ReorderPlan& plan, const char* src, char* dst, ThreadPool& pool) {
+  if (plan.tasks == 1) {
+    for (const ReorderNest& nest : plan.nests) RunPieces(plan, nest, 0, nest.pieces, src, dst);
+    return;
+  }
+  pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
+    auto nest = plan.nests.begin();
+    for (; task >= nest->tasks; ++nest) task -= nest->tasks;
+    const int64_t first = task * nest->pieces_per_task;
+    RunPieces(plan, *nest, first, std::min(nest->pieces, first + nest->pieces_per_task), src, dst);
+  });
+}
+
+}  // namespace
+
+void RunReorder(const ReorderPlan& plan, const void* src, void* dst, ThreadPool& pool) {
+  if (plan.strip_kernel != nullptr) {
+    RunStrips(plan, static_cast<const float*>(src), static_cast<float*>(dst), pool);
+  } else if (plan.tasks > 0) {
+    RunNests(plan, static_cast<const char*>(src), static_cast<char*>(dst), pool);
+  }
 }
 
 }  // namespace bd

@@ -1,20 +1,43 @@
+#include <cstring>
+
 #include "cc/core/reorder/reorder.h"
+#include "cc/simd/convert_ref.h"
 
 namespace bd {
 
-void ReorderRef(const TensorDesc& src_desc, const float* src, const TensorDesc& dst_desc,
-                float* dst) {
-  const Dims& dims = src_desc.dims();
-  const int64_t N = dims[kN], C = dims[kC], H = dims[kH], W = dims[kW];
-  const int64_t padded_channels = dst_desc.padded_dims()[kC];
-  for (int64_t n = 0; n < N; ++n) {
-    for (int64_t c = 0; c < padded_channels; ++c) {
-      for (int64_t h = 0; h < H; ++h) {
-        for (int64_t w = 0; w < W; ++w) {
-          dst[dst_desc.offset(n, c, h, w)] = c < C ? src[src_desc.offset(n, c, h, w)] : 0.0f;
-        }
-      }
+void ReorderRef(const ReorderDesc& desc, const void* src, void* dst) {
+  const Dims& dims = desc.dst.dims();
+  const Dims& padded = desc.dst.padded_dims();
+  if (desc.dst.size() == 0) return;
+  const DataType src_type = desc.src.dtype(), dst_type = desc.dst.dtype();
+  const bool copies = src_type == dst_type && desc.scales.empty() && desc.beta == 0;
+  const int64_t bytes = SizeOf(dst_type);
+
+  Dims index = Dims::Filled(padded.size(), 0);
+  for (int d = 0; d >= 0;) {
+    const int64_t to = desc.dst.OffsetOf(index.data());
+    char* element = static_cast<char*>(dst) + to * bytes;
+    bool tail = false;
+    int64_t scale = 0;
+    for (int i = 0; i < dims.size(); ++i) {
+      tail = tail || index[i] >= dims[i];
+      if (desc.scale_mask >> i & 1) scale = scale * dims[i] + index[i];
     }
+    if (tail) {
+      memset(element, 0, bytes);
+    } else if (copies) {
+      const int64_t from = desc.src.OffsetOf(index.data());
+      memcpy(element, static_cast<const char*>(src) + from * bytes, bytes);
+    } else {
+      float value = LoadAsFloatRef(src_type, src, desc.src.OffsetOf(index.data()));
+      if (!desc.scales.empty()) value *= desc.scales[scale];
+      if (desc.beta != 0) {
+        const float added = desc.beta * LoadAsFloatRef(dst_type, dst, to);
+        value += added;
+      }
+      StoreFloatRef(dst_type, value, dst, to);
+    }
+    for (d = padded.size() - 1; d >= 0 && ++index[d] == padded[d]; --d) index[d] = 0;
   }
 }
 

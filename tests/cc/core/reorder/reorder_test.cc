@@ -2,46 +2,86 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "cc/base/thread_pool.h"
+#include "cc/simd/convert_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
+#include "tests/cc/layouts.h"
 
 namespace bd {
 namespace {
 
-// Whole blocks, tails of every width, single pixels, tiles cut short, and sizes
-// of several tasks.
-std::vector<ReorderDesc> Shapes() {
-  std::vector<ReorderDesc> shapes;
-  auto add = [&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    ReorderDesc desc;
-    desc.n = n;
-    desc.channels = c;
-    desc.h = h;
-    desc.w = w;
-    shapes.push_back(desc);
-  };
-  for (int64_t c = 1; c <= 50; ++c) add(2, c, 3, 5);
-  for (int64_t c : {16, 24, 100, 512}) {
-    add(1, c, 1, 1);
-    add(3, c, 1, 1);
-    add(2, c, 7, 7);
+constexpr DataType kF32 = DataType::f32;
+
+std::vector<DataType> AllDataTypes() {
+  std::vector<DataType> types;
+  for (int i = 0; i < kNumDataTypes; ++i) types.push_back(static_cast<DataType>(i));
+  return types;
+}
+
+// The memory of a tensor between guard pages, every byte 0xff to begin with: NaN as
+// float32, bfloat16 and float16.
+class Memory {
+ public:
+  explicit Memory(const TensorDesc& desc, GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd)
+      : bytes_(desc.size_bytes()), floats_((bytes_ + 3) / 4, guard) {
+    memset(floats_.data(), 0xff, floats_.size() * sizeof(float));
+    const int64_t surplus = static_cast<int64_t>(floats_.size() * sizeof(float)) - bytes_;
+    data_ = reinterpret_cast<char*>(floats_.data());
+    if (guard == GuardedBuffer::kAtEnd) data_ += surplus;
   }
-  add(1, 3, 224, 224);
-  add(2, 64, 56, 57);
-  add(1, 1000, 9, 11);
-  add(1, 1, 300, 301);
-  return shapes;
+  char* data() { return data_; }
+  const char* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  int64_t bytes_;
+  GuardedBuffer floats_;
+  char* data_;
+};
+
+// Sets the elements of a tensor, not its tail, to value(i), i counting in row-major
+// order.
+template <typename Value>
+void Fill(const TensorDesc& desc, Memory* memory, Value value) {
+  int64_t i = 0;
+  ForIndices(desc.dims(), [&](const Dims& index) {
+    StoreFloatRef(desc.dtype(), value(i++), memory->data(), desc.OffsetOf(index.data()));
+  });
+}
+
+float SmallInteger(int64_t i) { return static_cast<float>(i * 7 % 251 - 125); }
+
+// What saturates, lies between two numbers, or is none.
+float Extreme(int64_t i) {
+  constexpr float kValues[] = {0.5f,    1.5f,    -2.5f,  126.5f,     127.5f,     -128.5f,
+                               254.5f,  255.5f,  -0.5f,  2.1e9f,     2.2e9f,     -2.2e9f,
+                               65519.f, 65521.f, 1e-7f,  3.3e38f,    INFINITY,   -INFINITY,
+                               NAN,     -0.f,    1e-39f, 16777217.f, 1.00390625f};
+  return kValues[i % std::size(kValues)];
 }
 
 std::string Describe(const ReorderDesc& d) {
-  return std::string(LayoutName(d.src_layout)) + " to " + LayoutName(d.dst_layout) + " n" +
-         std::to_string(d.n) + " c" + std::to_string(d.channels) + " h" + std::to_string(d.h) +
-         " w" + std::to_string(d.w);
+  return d.src.ToString() + " to " + d.dst.ToString() + ", " + std::to_string(d.scales.size()) +
+         " scales of mask " + std::to_string(d.scale_mask) + ", beta " + std::to_string(d.beta);
+}
+
+TensorDesc Strided(const Dims& dims, DataType dtype, const Dims& strides, int64_t offset) {
+  TensorDesc desc;
+  EXPECT_EQ(TensorDesc::Make(dims, dtype, std::nullopt, strides, offset, &desc), "");
+  return desc;
+}
+
+TensorDesc Part(const TensorDesc& whole, const Dims& dims, const Dims& offsets) {
+  TensorDesc part;
+  EXPECT_EQ(whole.submemory(dims, offsets, &part), "");
+  return part;
 }
 
 class Reorder : public testing::TestWithParam<Isa> {
@@ -51,146 +91,280 @@ class Reorder : public testing::TestWithParam<Isa> {
     EXPECT_EQ(MakeReorderPlan(desc, GetParam(), &plan), "");
     return plan;
   }
+
+  // Bitwise the reference, every byte of dst, over guarded memory full of garbage.
+  template <typename Value>
+  void ExpectLikeReference(const ReorderDesc& desc, Value value,
+                           GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
+    SCOPED_TRACE(Describe(desc));
+    Memory src(desc.src, guard), dst(desc.dst, guard), expected(desc.dst);
+    Fill(desc.src, &src, value);
+    if (desc.beta != 0) {
+      for (Memory* memory : {&dst, &expected}) Fill(desc.dst, memory, SmallInteger);
+    }
+    RunReorder(Plan(desc), src.data(), dst.data(), pool_);
+    ReorderRef(desc, src.data(), expected.data());
+    const int64_t bytes = SizeOf(desc.dst.dtype());
+    for (int64_t i = 0; i < dst.bytes(); i += bytes) {
+      ASSERT_EQ(memcmp(dst.data() + i, expected.data() + i, bytes), 0)
+          << "element " << i / bytes << " is "
+          << LoadAsFloatRef(desc.dst.dtype(), dst.data(), i / bytes) << ", not "
+          << LoadAsFloatRef(desc.dst.dtype(), expected.data(), i / bytes);
+    }
+  }
+
+  ThreadPool pool_{3};
 };
 INSTANTIATE_TEST_SUITE_P(Isas, Reorder, testing::ValuesIn(TestIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
 
-// Bitwise the reference over guarded, NaN-filled memory; the tail of a blocked
-// src holds NaN too, which must not come through.
-TEST_P(Reorder, MatchesReferenceWithinGuardPages) {
-  for (ReorderDesc desc : Shapes()) {
-    for (Layout src_layout : {Layout::nhwc, Layout::nChw16c}) {
-      for (Layout dst_layout : {Layout::nhwc, Layout::nChw16c}) {
-        if (src_layout == dst_layout) continue;
-        for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
-          desc.src_layout = src_layout;
-          desc.dst_layout = dst_layout;
-          SCOPED_TRACE(Describe(desc));
-          const TensorDesc plain_desc({desc.n, desc.channels, desc.h, desc.w}, DataType::f32,
-                                      Layout::nhwc);
-          GuardedBuffer plain(plain_desc.size());
-          for (size_t i = 0; i < plain.size(); ++i) plain[i] = static_cast<float>(i + 1);
-          GuardedBuffer src(desc.src().size(), guard);
-          for (int64_t n = 0; n < desc.n; ++n)
-            for (int64_t c = 0; c < desc.channels; ++c)
-              for (int64_t h = 0; h < desc.h; ++h)
-                for (int64_t w = 0; w < desc.w; ++w)
-                  src[desc.src().offset(n, c, h, w)] = plain[plain_desc.offset(n, c, h, w)];
-
-          GuardedBuffer dst(desc.dst().size(), guard), expected(desc.dst().size());
-          ThreadPool pool(3);
-          RunReorder(Plan(desc), src.data(), dst.data(), pool);
-          ReorderRef(desc.src(), src.data(), desc.dst(), expected.data());
-          for (size_t i = 0; i < dst.size(); ++i) ASSERT_EQ(dst[i], expected[i]) << "at " << i;
-        }
+TEST_P(Reorder, EveryPairOfLayouts) {
+  for (Layout src : AllLayouts()) {
+    for (Layout dst : AllLayouts()) {
+      if (strcmp(PartsOf(src).letters, PartsOf(dst).letters) != 0) continue;
+      for (int seed = 0; seed < 4; ++seed) {
+        const Dims dims = TestDims(src, seed);
+        ExpectLikeReference({TensorDesc(dims, kF32, src), TensorDesc(dims, kF32, dst), {}, 0, 0},
+                            SmallInteger);
+        if (HasFatalFailure()) return;
       }
     }
   }
 }
 
-TEST_P(Reorder, ThereAndBackIsTheIdentity) {
-  ThreadPool pool(2);
-  for (ReorderDesc there : Shapes()) {
-    ReorderDesc back = there;
-    back.src_layout = there.dst_layout;
-    back.dst_layout = there.src_layout;
-    SCOPED_TRACE(Describe(there));
-    GuardedBuffer src(there.src().size()), blocked(there.dst().size()), dst(there.src().size());
-    src.FillIntegers(there.channels);
-    RunReorder(Plan(there), src.data(), blocked.data(), pool);
-    RunReorder(Plan(back), blocked.data(), dst.data(), pool);
-    ASSERT_EQ(memcmp(src.data(), dst.data(), src.size() * sizeof(float)), 0);
+TEST_P(Reorder, EveryPairOfDataTypes) {
+  const std::pair<Layout, Layout> kPairs[] = {{Layout::nhwc, Layout::nChw16c},
+                                              {Layout::nChw16c, Layout::nChw8c},
+                                              {Layout::nChw8c, Layout::nchw},
+                                              {Layout::nchw, Layout::nhwc},
+                                              {Layout::nhwc, Layout::nhwc}};
+  const Dims dims = {2, 21, 5, 7};
+  std::vector<float> channel_scales;
+  for (int64_t c = 0; c < dims[kC]; ++c) channel_scales.push_back(0.25f * (c % 5) - 0.5f);
+  for (const auto& [src_layout, dst_layout] : kPairs) {
+    for (DataType src_type : AllDataTypes()) {
+      for (DataType dst_type : AllDataTypes()) {
+        ReorderDesc desc = {TensorDesc(dims, src_type, src_layout),
+                            TensorDesc(dims, dst_type, dst_layout),
+                            {},
+                            0,
+                            0};
+        for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
+          ExpectLikeReference(desc, Extreme, guard);
+        }
+        desc.scales = {-0.375f};
+        ExpectLikeReference(desc, Extreme);
+        desc.scales = channel_scales;
+        desc.scale_mask = 1 << kC;
+        ExpectLikeReference(desc, SmallInteger);
+        desc.beta = -1.5f;
+        ExpectLikeReference(desc, SmallInteger);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(Reorder, ScalesOfEveryMask) {
+  const Dims dims = {2, 17, 3, 4};
+  for (int mask = 0; mask < 16; ++mask) {
+    ReorderDesc desc = {TensorDesc(dims, kF32, Layout::nchw),
+                        TensorDesc(dims, DataType::s32, Layout::nChw8c),
+                        {},
+                        mask,
+                        0};
+    int64_t scales = 1;
+    for (int d = 0; d < 4; ++d) scales *= mask >> d & 1 ? dims[d] : 1;
+    for (int64_t i = 0; i < scales; ++i) desc.scales.push_back(1.f + i);
+    ExpectLikeReference(desc, SmallInteger);
+  }
+}
+
+// Tails of every width, single pixels, tiles cut short, and sizes of several tasks.
+TEST_P(Reorder, StripsWithinGuardPages) {
+  std::vector<Dims> shapes = {
+      {1, 3, 224, 224}, {2, 64, 56, 57}, {1, 1000, 9, 11}, {1, 1, 300, 301}};
+  for (int64_t c = 1; c <= 50; ++c) shapes.push_back({2, c, 3, 5});
+  for (int64_t c : {16, 24, 100, 512}) {
+    for (const Dims& dims : {Dims{1, c, 1, 1}, Dims{3, c, 1, 1}, Dims{2, c, 7, 7}}) {
+      shapes.push_back(dims);
+    }
+  }
+  for (const Dims& dims : shapes) {
+    const TensorDesc plain(dims, kF32, Layout::nhwc), blocked(dims, kF32, Layout::nChw16c);
+    for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
+      ExpectLikeReference({plain, blocked, {}, 0, 0}, SmallInteger, guard);
+      ExpectLikeReference({blocked, plain, {}, 0, 0}, SmallInteger, guard);
+      if (HasFatalFailure()) return;
+    }
   }
 }
 
 // Large enough for streaming stores; the odd address takes the cached ones.
-TEST_P(Reorder, LargeTensorsMatchReferenceAtAnyAlignment) {
-  ThreadPool pool(2);
+TEST_P(Reorder, LargeStripsAtAnyAlignment) {
   for (int64_t channels : {64, 71}) {
     for (Layout dst_layout : {Layout::nhwc, Layout::nChw16c}) {
-      ReorderDesc desc;
-      desc.dst_layout = dst_layout;
-      desc.src_layout = dst_layout == Layout::nhwc ? Layout::nChw16c : Layout::nhwc;
-      desc.n = 2, desc.channels = channels, desc.h = 251, desc.w = 163;
-      SCOPED_TRACE(Describe(desc));
+      const Dims dims = {2, channels, 251, 163};
+      const Layout src_layout = dst_layout == Layout::nhwc ? Layout::nChw16c : Layout::nhwc;
+      const ReorderDesc desc = {
+          TensorDesc(dims, kF32, src_layout), TensorDesc(dims, kF32, dst_layout), {}, 0, 0};
       const ReorderPlan plan = Plan(desc);
       EXPECT_EQ(plan.streaming_kernel != nullptr, channels == 64 || dst_layout == Layout::nChw16c);
-      GuardedBuffer src(desc.src().size()), expected(desc.dst().size());
+      GuardedBuffer src(desc.src.size()), expected(desc.dst.size());
       src.FillIntegers();
-      ReorderRef(desc.src(), src.data(), desc.dst(), expected.data());
+      ReorderRef(desc, src.data(), expected.data());
       for (int shift : {0, 1}) {
-        GuardedBuffer dst(desc.dst().size() + shift, GuardedBuffer::kAtStart);
-        RunReorder(plan, src.data(), dst.data() + shift, pool);
+        GuardedBuffer dst(desc.dst.size() + shift, GuardedBuffer::kAtStart);
+        RunReorder(plan, src.data(), dst.data() + shift, pool_);
         ASSERT_EQ(memcmp(dst.data() + shift, expected.data(), expected.size() * sizeof(float)), 0);
       }
     }
   }
 }
 
-TEST_P(Reorder, EqualLayoutsCopy) {
-  ThreadPool pool(2);
-  for (Layout layout : {Layout::nhwc, Layout::nChw16c}) {
-    ReorderDesc desc;
-    desc.src_layout = desc.dst_layout = layout;
-    desc.n = 2, desc.channels = 60, desc.h = 40, desc.w = 33;
-    GuardedBuffer src(desc.src().size()), dst(desc.dst().size());
-    src.FillIntegers();
-    RunReorder(Plan(desc), src.data(), dst.data(), pool);
-    EXPECT_EQ(memcmp(src.data(), dst.data(), src.size() * sizeof(float)), 0);
+// Sizes that are cut into pieces and tasks in each of the ways there are.
+TEST_P(Reorder, ManyTasks) {
+  for (const Dims& dims :
+       {Dims{2, 100, 61, 67}, Dims{1, 3, 300, 301}, Dims{1, 700, 10, 70}, Dims{300, 300, 1, 2}}) {
+    for (const auto& [src, dst] :
+         std::vector<std::pair<Layout, Layout>>{{Layout::nhwc, Layout::nchw},
+                                                {Layout::nchw, Layout::nChw16c},
+                                                {Layout::nChw8c, Layout::nchw},
+                                                {Layout::chwn, Layout::nhwc},
+                                                {Layout::nchw, Layout::nchw}}) {
+      const ReorderDesc desc = {TensorDesc(dims, kF32, src), TensorDesc(dims, kF32, dst), {}, 0, 0};
+      EXPECT_GT(Plan(desc).tasks, 1);
+      ExpectLikeReference(desc, SmallInteger);
+      ExpectLikeReference(
+          {TensorDesc(dims, DataType::s8, src), TensorDesc(dims, DataType::f16, dst), {0.5f}, 0, 0},
+          SmallInteger);
+      if (HasFatalFailure()) return;
+    }
   }
 }
 
-TEST_P(Reorder, NothingToDoForEmptyTensors) {
-  ThreadPool pool(2);
-  for (int empty = 0; empty < 4; ++empty) {
-    ReorderDesc desc;
-    desc.n = empty == 0 ? 0 : 2;
-    desc.channels = empty == 1 ? 0 : 17;
-    desc.h = empty == 2 ? 0 : 3;
-    desc.w = empty == 3 ? 0 : 4;
+TEST_P(Reorder, OfTheSameMemoryIsACopy) {
+  for (const auto& [src, dst, channels] :
+       std::vector<std::tuple<Layout, Layout, int64_t>>{{Layout::nhwc, Layout::nhwc, 60},
+                                                        {Layout::nChw16c, Layout::nChw16c, 64},
+                                                        {Layout::nhwc, Layout::nChw16c, 64}}) {
+    const int64_t side = src == dst ? 40 : 1;
+    const Dims dims = {2000 / side, channels, side, 1};
+    const ReorderDesc desc = {TensorDesc(dims, kF32, src), TensorDesc(dims, kF32, dst), {}, 0, 0};
     const ReorderPlan plan = Plan(desc);
-    EXPECT_EQ(plan.tasks, 0);
-    RunReorder(plan, nullptr, nullptr, pool);
+    ASSERT_EQ(plan.nests.size(), 1u);
+    EXPECT_EQ(plan.nests[0].cols.count, desc.src.size());
+    ExpectLikeReference(desc, SmallInteger);
+  }
+}
+
+// Garbage in the tail of src, NaN here, neither comes through nor stays.
+TEST_P(Reorder, TailsBecomeZero) {
+  const Dims dims = {2, 17, 2, 3};
+  const TensorDesc desc(dims, kF32, Layout::nChw16c);
+  Memory src(desc), dst(desc);
+  Fill(desc, &src, SmallInteger);
+  RunReorder(Plan({desc, desc, {}, 0, 0}), src.data(), dst.data(), pool_);
+  const float* values = reinterpret_cast<const float*>(dst.data());
+  ForIndices(desc.padded_dims(), [&](const Dims& i) {
+    const float value = values[desc.OffsetOf(i.data())];
+    ASSERT_EQ(i[kC] < 17 ? 0 : value, 0);
+    ASSERT_FALSE(std::isnan(value));
+  });
+}
+
+// Elements between those of dst keep their 0xff bytes: ReorderRef leaves them, too.
+TEST_P(Reorder, PartsAndStrides) {
+  const Dims dims = {1, 16, 3, 4};
+  for (DataType type : {kF32, DataType::u8}) {
+    std::vector<TensorDesc> descs = {
+        TensorDesc(dims, type, Layout::nChw8c),
+        Strided(dims, type, {1000, 60, 17, 2}, 5),
+        Strided(dims, type, {0, 1, 100, 20}, 0),
+    };
+    for (Layout layout : {Layout::nchw, Layout::nhwc, Layout::nChw8c, Layout::nChw16c}) {
+      descs.push_back(Part(TensorDesc({3, 48, 8, 9}, type, layout), dims, {1, 16, 2, 5}));
+    }
+    for (const TensorDesc& src : descs) {
+      for (const TensorDesc& dst : descs) {
+        ExpectLikeReference({src, dst, {}, 0, 0}, SmallInteger);
+        ExpectLikeReference({src, dst, {2.f}, 0, 1.f}, SmallInteger);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(Reorder, SourceElementsMayShareMemory) {
+  const Dims dims = {2, 5, 3, 4};
+  const ReorderDesc desc = {
+      Strided(dims, kF32, {0, 1, 0, 0}, 0), TensorDesc(dims, kF32, Layout::nchw), {}, 0, 0};
+  Memory src(desc.src), dst(desc.dst);
+  for (int c = 0; c < 5; ++c) StoreFloatRef(kF32, c, src.data(), c);
+  RunReorder(Plan(desc), src.data(), dst.data(), pool_);
+  ForIndices(dims, [&](const Dims& i) {
+    ASSERT_EQ(LoadAsFloatRef(kF32, dst.data(), desc.dst.OffsetOf(i.data())), i[kC]);
+  });
+}
+
+// int32 without scales is copied; through float it would lose digits.
+TEST_P(Reorder, IntegersKeepEveryDigit) {
+  const TensorDesc desc({3}, DataType::s32, Layout::x);
+  const int32_t src[] = {2147483647, -2147483647, 16777217};
+  int32_t dst[3], scaled[3];
+  RunReorder(Plan({desc, desc, {}, 0, 0}), src, dst, pool_);
+  EXPECT_EQ(memcmp(src, dst, sizeof(src)), 0);
+  RunReorder(Plan({desc, desc, {1.f}, 0, 0}), src, scaled, pool_);
+  EXPECT_EQ(scaled[0], 2147483647);
+  EXPECT_EQ(scaled[1], INT32_MIN);
+  EXPECT_EQ(scaled[2], 16777216);
+}
+
+TEST_P(Reorder, NothingToDoForEmptyTensors) {
+  for (Layout src : {Layout::nhwc, Layout::nchw}) {
+    for (int empty = 0; empty < 4; ++empty) {
+      Dims dims = {2, 17, 3, 4};
+      dims[empty] = 0;
+      const ReorderPlan plan =
+          Plan({TensorDesc(dims, kF32, src), TensorDesc(dims, kF32, Layout::nChw16c), {}, 0, 0});
+      EXPECT_EQ(plan.tasks, 0);
+      RunReorder(plan, nullptr, nullptr, pool_);
+    }
   }
 }
 
 TEST(ReorderPlan, SmallTensorsAreOneTask) {
-  ReorderDesc desc;
-  desc.n = 1, desc.channels = 1024, desc.h = desc.w = 7;
-  ReorderPlan plan;
-  ASSERT_EQ(MakeReorderPlan(desc, Isa::kGeneric, &plan), "");
-  EXPECT_EQ(plan.tasks, 1);
+  for (Layout src : {Layout::nhwc, Layout::nchw}) {
+    const Dims dims = {1, 1023, 7, 7};
+    ReorderPlan plan;
+    ASSERT_EQ(MakeReorderPlan(
+                  {TensorDesc(dims, kF32, src), TensorDesc(dims, kF32, Layout::nChw16c), {}, 0, 0},
+                  Isa::kGeneric, &plan),
+              "");
+    EXPECT_EQ(plan.tasks, 1);
+  }
 }
 
 TEST(ReorderPlan, NamesWhatIsWrong) {
-  ReorderPlan plan;
-  ReorderDesc desc;
-  desc.dst_layout = Layout::nChw8c;
-  EXPECT_EQ(MakeReorderPlan(desc, Isa::kGeneric, &plan),
-            "reorder supports nhwc and nChw16c, not nChw8c");
-  desc.dst_layout = Layout::nhwc;
-  desc.h = -1;
-  EXPECT_EQ(MakeReorderPlan(desc, Isa::kGeneric, &plan),
-            "reorder of a tensor with a negative size");
-}
-
-TEST(ReorderRef, KnowsEveryLayout) {
-  const Dims dims = {2, 19, 3, 4};
-  const std::vector<Layout> layouts = {Layout::nhwc, Layout::nchw, Layout::chwn, Layout::nChw8c,
-                                       Layout::nChw16c};
-  const TensorDesc nchw(dims, DataType::f32, Layout::nchw);
-  GuardedBuffer src(nchw.size());
-  for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<float>(i + 1);
-  for (Layout layout : layouts) {
-    const TensorDesc desc(dims, DataType::f32, layout);
-    GuardedBuffer there(desc.size()), back(nchw.size());
-    ReorderRef(nchw, src.data(), desc, there.data());
-    ReorderRef(desc, there.data(), nchw, back.data());
-    EXPECT_EQ(memcmp(src.data(), back.data(), src.size() * sizeof(float)), 0) << LayoutName(layout);
-    double sum = 0;
-    for (float x : there) sum += x;  // a NaN here is an unwritten tail
-    EXPECT_EQ(sum, 0.5 * src.size() * (src.size() + 1));
-  }
+  const TensorDesc desc({2, 17, 3, 4}, kF32, Layout::nhwc);
+  const auto error = [](const ReorderDesc& wrong) {
+    ReorderPlan plan;
+    return MakeReorderPlan(wrong, Isa::kGeneric, &plan);
+  };
+  EXPECT_EQ(error({desc, TensorDesc({2, 17, 4, 3}, kF32, Layout::nchw), {}, 0, 0}),
+            "reorder needs equal dims; src has [2, 17, 3, 4], dst [2, 17, 4, 3]");
+  EXPECT_EQ(error({desc, TensorDesc({2, 17}, kF32, Layout::nc), {}, 0, 0}),
+            "reorder needs equal dims; src has [2, 17, 3, 4], dst [2, 17]");
+  EXPECT_EQ(error({desc, Strided({2, 17, 3, 4}, kF32, {204, 0, 4, 1}, 0), {}, 0, 0}),
+            "strides [204, 0, 4, 1] of dst, with dims [2, 17, 3, 4], let its elements overlap");
+  EXPECT_EQ(error({desc, Strided({2, 17, 3, 4}, kF32, {204, 12, 3, 1}, 0), {}, 0, 0}),
+            "strides [204, 12, 3, 1] of dst, with dims [2, 17, 3, 4], let its elements overlap");
+  EXPECT_EQ(error({desc, desc, {1, 2, 3}, 1 << kC, 0}),
+            "scale_mask 2 of dims [2, 17, 3, 4] asks for 17 scales; got 3");
+  EXPECT_EQ(error({desc, desc, {1, 2}, 0, 0}),
+            "scale_mask 0 of dims [2, 17, 3, 4] asks for 1 scales; got 2");
+  EXPECT_EQ(error({desc, desc, {1}, 16, 0}),
+            "scale_mask 16 names a dimension beyond the 4 of dims [2, 17, 3, 4]");
 }
 
 }  // namespace

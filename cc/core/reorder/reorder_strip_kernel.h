@@ -1,6 +1,6 @@
-// What a reorder kernel does: a strip of pixels of one image, all channels.
-#ifndef CC_CORE_REORDER_REORDER_KERNEL_H_
-#define CC_CORE_REORDER_REORDER_KERNEL_H_
+// A strip of pixels of one image, all channels, between channels last and blocks of 16.
+#ifndef CC_CORE_REORDER_REORDER_STRIP_KERNEL_H_
+#define CC_CORE_REORDER_REORDER_STRIP_KERNEL_H_
 
 #include <cstdint>
 
@@ -16,18 +16,18 @@ struct ReorderStrip {
   int64_t block_stride;  // floats from one channel block to the next
 };
 
-using ReorderKernel = void (*)(const ReorderStrip& strip);
+using StripKernel = void (*)(const ReorderStrip& strip);
 
 // [0] stores through the caches. [1] streams past them; every 16 channels that it
 // writes must then be a cache line: dst aligned to 64 bytes and, if it is plain,
 // channels % 16 == 0.
-struct ReorderKernels {
-  ReorderKernel plain_to_blocked[2];
-  ReorderKernel blocked_to_plain[2];
+struct StripKernels {
+  StripKernel plain_to_blocked[2];
+  StripKernel blocked_to_plain[2];
 };
 
-BD_KERNEL_TABLE(ReorderKernels)
+BD_KERNEL_TABLE(StripKernels)
 
 }  // namespace bd
 
-#endif  // CC_CORE_REORDER_REORDER_KERNEL_H_
+#endif  // CC_CORE_REORDER_REORDER_STRIP_KERNEL_H_

@@ -1,0 +1,201 @@
+// Tiles are taken in blocks that stay in the L1 cache: for a transposition 16 x 16,
+// read in runs along src and written in runs along dst. Conversions pass through
+// a block of floats, so that each type needs one load and one store, not one kernel
+// a pair.
+#include "cc/core/reorder/reorder_tile_kernel.h"
+
+#include <string.h>
+
+#include "cc/simd/convert.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+constexpr int64_t kSide = 16;
+constexpr int64_t kFloats = kSide * kSide;
+
+inline int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// ---- Copies ----
+
+template <int kVecs>
+void CopyShortRuns(const char* src, int64_t src_step, char* dst, int64_t dst_step, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r, src += src_step, dst += dst_step) {
+    for (int v = 0; v < kVecs; ++v) {
+      const auto* from = reinterpret_cast<const __m128i*>(src) + v;
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(dst) + v, _mm_loadu_si128(from));
+    }
+  }
+}
+
+// Blocks of 8 and of 16 elements are runs of 1, 2 or 4 vectors.
+void CopyRuns(const char* src, int64_t src_step, char* dst, int64_t dst_step, int64_t rows,
+              size_t bytes) {
+  if (bytes == 16) return CopyShortRuns<1>(src, src_step, dst, dst_step, rows);
+  if (bytes == 32) return CopyShortRuns<2>(src, src_step, dst, dst_step, rows);
+  if (bytes == 64) return CopyShortRuns<4>(src, src_step, dst, dst_step, rows);
+  for (int64_t r = 0; r < rows; ++r) memcpy(dst + r * dst_step, src + r * src_step, bytes);
+}
+
+template <typename T>
+void CopyElements(const T* src, T* dst, const ReorderTile& t, int64_t rows, int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c) {
+      dst[r * t.dst_row + c * t.dst_col] = src[r * t.src_row + c * t.src_col];
+    }
+  }
+}
+
+template <typename T>
+void Transpose16(const T* src, int64_t src_col, T* dst, int64_t dst_row) {
+  T block[kSide][kSide];
+  for (int64_t c = 0; c < kSide; ++c) memcpy(block[c], src + c * src_col, sizeof(block[c]));
+  for (int64_t r = 0; r < kSide; ++r) {
+    for (int64_t c = 0; c < kSide; ++c) dst[r * dst_row + c] = block[c][r];
+  }
+}
+
+template <typename T>
+void Copy(const ReorderTile& t) {
+  const T* src = static_cast<const T*>(t.src);
+  T* dst = static_cast<T*>(t.dst);
+  if (t.src_col == 1 && t.dst_col == 1) {
+    constexpr int64_t kBytes = sizeof(T);
+    return CopyRuns(reinterpret_cast<const char*>(src), t.src_row * kBytes,
+                    reinterpret_cast<char*>(dst), t.dst_row * kBytes, t.rows, t.cols * kBytes);
+  }
+  for (int64_t r = 0; r < t.rows; r += kSide) {
+    for (int64_t c = 0; c < t.cols; c += kSide) {
+      const int64_t rows = Least(kSide, t.rows - r), cols = Least(kSide, t.cols - c);
+      const T* from = src + r * t.src_row + c * t.src_col;
+      T* to = dst + r * t.dst_row + c * t.dst_col;
+      if (rows == kSide && cols == kSide && t.src_row == 1 && t.dst_col == 1) {
+        Transpose16(from, t.src_col, to, t.dst_row);
+      } else {
+        CopyElements(from, to, t, rows, cols);
+      }
+    }
+  }
+}
+
+// ---- Conversions ----
+
+// A piece of a tile as floats, row after row, and a vector of slack.
+struct Block {
+  alignas(64) float at[kFloats + kBlock] = {};
+  int64_t rows = 0, cols = 0;
+};
+
+// n floats, and perhaps some more up to a whole vector.
+template <typename T>
+inline void LoadRun(const T* src, float* run, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Store(run + i, LoadAs(src + i));
+  if (i == n) return;
+  T rest[kLanes] = {};
+  for (int64_t k = i; k < n; ++k) rest[k - i] = src[k];
+  Store(run + i, LoadAs(rest));
+}
+
+template <typename T>
+inline void StoreRun(const float* run, T* dst, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) StoreAs(dst + i, Load(run + i));
+  if (i == n) return;
+  T rest[kLanes];
+  StoreAs(rest, Load(run + i));
+  for (int64_t k = i; k < n; ++k) dst[k] = rest[k - i];
+}
+
+template <typename T>
+void LoadBlock(const void* base, int64_t offset, int64_t row, int64_t col, Block* block) {
+  const T* src = static_cast<const T*>(base) + offset;
+  const int64_t rows = block->rows, cols = block->cols;
+  if (col == 1) {
+    for (int64_t r = 0; r < rows; ++r) LoadRun(src + r * row, block->at + r * cols, cols);
+    return;
+  }
+  // A column is short: wherever it lies, it is brought together first.
+  for (int64_t c = 0; c < cols; ++c) {
+    T column[kSide];
+    float run[kSide + kBlock];
+    for (int64_t r = 0; r < rows; ++r) column[r] = src[r * row + c * col];
+    LoadRun(column, run, rows);
+    for (int64_t r = 0; r < rows; ++r) block->at[r * cols + c] = run[r];
+  }
+}
+
+template <typename T>
+void StoreBlock(const Block& block, void* base, int64_t offset, int64_t row, int64_t col) {
+  T* dst = static_cast<T*>(base) + offset;
+  for (int64_t r = 0; r < block.rows; ++r) {
+    const float* run = block.at + r * block.cols;
+    if (col == 1) {
+      StoreRun(run, dst + r * row, block.cols);
+    } else {
+      T values[kSide + kLanes];
+      StoreRun(run, values, block.cols);
+      for (int64_t c = 0; c < block.cols; ++c) dst[r * row + c * col] = values[c];
+    }
+  }
+}
+
+void Scale(const float* scales, int64_t row, int64_t col, Block* block) {
+  for (int64_t r = 0; r < block->rows; ++r) {
+    float* run = block->at + r * block->cols;
+    const float* factor = scales + r * row;
+    if (col == 0) {
+      for (int64_t c = 0; c < block->cols; ++c) run[c] *= *factor;
+    } else {
+      for (int64_t c = 0; c < block->cols; ++c) run[c] *= factor[c * col];
+    }
+  }
+}
+
+using LoadBlockFn = void (*)(const void*, int64_t, int64_t, int64_t, Block*);
+using StoreBlockFn = void (*)(const Block&, void*, int64_t, int64_t, int64_t);
+
+#define BD_LOAD_BLOCK(name, Stored, text) LoadBlock<Stored>,
+#define BD_STORE_BLOCK(name, Stored, text) StoreBlock<Stored>,
+constexpr LoadBlockFn kLoad[] = {BD_DATA_TYPES(BD_LOAD_BLOCK)};
+constexpr StoreBlockFn kStore[] = {BD_DATA_TYPES(BD_STORE_BLOCK)};
+#undef BD_LOAD_BLOCK
+#undef BD_STORE_BLOCK
+
+void Convert(const ReorderTile& t) {
+  const LoadBlockFn load = kLoad[static_cast<int>(t.src_type)];
+  const LoadBlockFn load_dst = kLoad[static_cast<int>(t.dst_type)];
+  const StoreBlockFn store = kStore[static_cast<int>(t.dst_type)];
+  const bool runs = t.src_col == 1 && t.dst_col == 1;
+  const int64_t most_cols = Least(t.cols, runs ? kFloats : kSide);
+  const int64_t most_rows = runs ? kFloats / most_cols : kSide;
+  Block block, old;
+  for (int64_t r = 0; r < t.rows; r += most_rows) {
+    for (int64_t c = 0; c < t.cols; c += most_cols) {
+      block.rows = Least(most_rows, t.rows - r);
+      block.cols = Least(most_cols, t.cols - c);
+      load(t.src, r * t.src_row + c * t.src_col, t.src_row, t.src_col, &block);
+      if (t.scales != nullptr) {
+        const float* scales = t.scales + r * t.scale_row + c * t.scale_col;
+        Scale(scales, t.scale_row, t.scale_col, &block);
+      }
+      const int64_t at = r * t.dst_row + c * t.dst_col;
+      if (t.beta != 0) {
+        old.rows = block.rows;
+        old.cols = block.cols;
+        load_dst(t.dst, at, t.dst_row, t.dst_col, &old);
+        const int64_t n = block.rows * block.cols;
+        for (int64_t i = 0; i < n; ++i) block.at[i] += t.beta * old.at[i];
+      }
+      store(block, t.dst, at, t.dst_row, t.dst_col);
+    }
+  }
+}
+
+constexpr TileKernels kKernels = {{Copy<uint8_t>, Copy<uint16_t>, Copy<uint32_t>}, Convert};
+
+}  // namespace
+
+const TileKernels& GetTileKernels() { return kKernels; }
+
+}  // namespace bd::BD_ISA

@@ -1,0 +1,38 @@
+// A tile of elements on its way from anywhere to anywhere, of any type to any type.
+#ifndef CC_CORE_REORDER_REORDER_TILE_KERNEL_H_
+#define CC_CORE_REORDER_REORDER_TILE_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/base/data_type.h"
+#include "cc/base/kernel_table.h"
+
+namespace bd {
+
+// rows x cols elements; strides are in elements. Fast with dst_col 1 and either
+// src_col 1 (runs of columns) or src_row 1 (a transposition).
+struct ReorderTile {
+  const void* src;
+  void* dst;
+  int64_t rows, cols;
+  int64_t src_row, src_col, dst_row, dst_col;
+  // What follows is for conversions: dst = scale * src + beta * dst, in float.
+  DataType src_type, dst_type;
+  const float* scales;  // that of the first element; null: none
+  int64_t scale_row, scale_col;
+  float beta;
+};
+
+using TileKernel = void (*)(const ReorderTile& tile);
+
+struct TileKernels {
+  // The bits of elements of 1, 2 and 4 bytes.
+  TileKernel copy[3];
+  TileKernel convert;
+};
+
+BD_KERNEL_TABLE(TileKernels)
+
+}  // namespace bd
+
+#endif  // CC_CORE_REORDER_REORDER_TILE_KERNEL_H_
