@@ -1,16 +1,18 @@
 // BlockdnnReorder.
+#include <cstring>
 #include <memory>
+#include <string>
 
 #include "cc/base/verbose.h"
 #include "cc/core/reorder/reorder.h"
 #include "cc/kernels/op_utils.h"
 #include "cc/kernels/plan_cache.h"
-#include "cc/ops/attrs.h"
+#include "cc/ops/reorder_attrs.h"
 
 namespace bd {
 namespace {
 
-constexpr int kSrc = 0;
+constexpr int kSrc = 0, kInto = 1;
 
 struct ReorderOpPlan {
   ReorderPlan reorder;
@@ -28,46 +30,58 @@ class ReorderOp : public PoolOpKernel {
     OP_REQUIRES_OK(ctx, plans_.Get(
                             ctx, [&](ReorderOpPlan* made) { return MakePlan(ctx, made); }, &plan));
     Tensor* dst;
-    OP_REQUIRES_OK(ctx, AllocateDst(ctx, plan->dst_shape, &dst));
+    OP_REQUIRES_OK(ctx, StartDst(ctx, *plan, &dst));
     if (dst->NumElements() == 0) return;
     RunLogged([&] { return Describe(ctx, *plan); },
-              [&] {
-                RunReorder(plan->reorder, InputData(ctx, kSrc), static_cast<float*>(dst->data()),
-                           pool());
-              });
+              [&] { RunReorder(plan->reorder, ctx->input(kSrc).data(), dst->data(), pool()); });
   }
 
  private:
   Status MakePlan(OpKernelContext* ctx, ReorderOpPlan* plan) const {
-    const PartialTensorShape src = InputShape(ctx, kSrc);
+    Dims dims;
     PartialTensorShape dst;
-    TF_RETURN_IF_ERROR(ReorderShape(attrs_, src, &dst));
+    TF_RETURN_IF_ERROR(ReorderShape(attrs_, InputShape(ctx, kSrc),
+                                    attrs_.has_into ? InputShape(ctx, kInto) : PartialTensorShape(),
+                                    &dims, &dst));
     TF_RETURN_IF_ERROR(ToFullShape(dst, &plan->dst_shape));
-    Plane plane;
-    TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs_.src_layout, attrs_.channels, &plane));
     ReorderDesc desc;
-    desc.src_layout = attrs_.src_layout;
-    desc.dst_layout = attrs_.dst_layout;
-    desc.n = plane.n;
-    desc.channels = attrs_.channels;
-    desc.h = plane.h;
-    desc.w = plane.w;
+    TF_RETURN_IF_ERROR(attrs_.Describe(dims, &desc));
     return FromCore(MakeReorderPlan(desc, ActiveIsa(), &plan->reorder));
   }
 
+  // dst as the reorder expects it: holding `into`, or zeros where it writes nothing.
+  Status StartDst(OpKernelContext* ctx, const ReorderOpPlan& plan, Tensor** dst) const {
+    if (!attrs_.has_into) {
+      TF_RETURN_IF_ERROR(ctx->allocate_output(0, plan.dst_shape, dst));
+      const TensorDesc& desc = plan.reorder.desc.dst;
+      if (!desc.is_dense() || desc.offset() > 0) memset((*dst)->data(), 0, desc.size_bytes());
+      return absl::OkStatus();
+    }
+    TF_RETURN_IF_ERROR(AllocateDst(ctx, {kInto}, plan.dst_shape, dst));
+    const Tensor& into = ctx->input(kInto);
+    if (into.NumElements() > 0 && into.data() != (*dst)->data()) {
+      memcpy((*dst)->data(), into.data(), into.TotalBytes());
+    }
+    return absl::OkStatus();
+  }
+
   static std::string Describe(OpKernelContext* ctx, const ReorderOpPlan& plan) {
-    const ReorderDesc& d = plan.reorder.desc;
-    return absl::StrCat("reorder ", IsaName(ActiveIsa()), " ", LayoutName(d.src_layout),
-                        ctx->input(kSrc).shape().DebugString(), "->", LayoutName(d.dst_layout),
-                        plan.dst_shape.DebugString());
+    const auto side = [](const TensorDesc& desc, const TensorShape& shape) {
+      return absl::StrCat(
+          desc.layout() ? LayoutName(*desc.layout()) : "strided",
+          desc.dtype() == DataType::f32 ? "" : absl::StrCat(" ", DataTypeName(desc.dtype()), " "),
+          shape.DebugString());
+    };
+    return absl::StrCat("reorder ", IsaName(ActiveIsa()), " ",
+                        side(plan.reorder.desc.src, ctx->input(kSrc).shape()), "->",
+                        side(plan.reorder.desc.dst, plan.dst_shape));
   }
 
   ReorderAttrs attrs_;
   PlanCache<ReorderOpPlan> plans_;
 };
 
-REGISTER_KERNEL_BUILDER(
-    Name("BlockdnnReorder").Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"), ReorderOp);
+REGISTER_KERNEL_BUILDER(Name("BlockdnnReorder").Device(tensorflow::DEVICE_CPU), ReorderOp);
 
 }  // namespace
 }  // namespace bd

@@ -61,18 +61,6 @@ Status InvalidEntry(const PostOpChain& chain, int i, const Parts&... parts) {
   return Invalid("post_ops entry ", i, " \"", ToString(chain.entries()[i]), "\": ", parts...);
 }
 
-struct ReorderAttrs {
-  Layout src_layout = Layout::nhwc, dst_layout = Layout::nhwc;
-  int64_t channels = 0;
-
-  template <typename Context>
-  Status Read(Context* c) {
-    TF_RETURN_IF_ERROR(ReadLayout(c, "src_layout", &src_layout));
-    TF_RETURN_IF_ERROR(ReadLayout(c, "dst_layout", &dst_layout));
-    return c->GetAttr("channels", &channels);
-  }
-};
-
 struct ConvAttrs {
   Layout src_layout = Layout::nhwc, dst_layout = Layout::nhwc;
   std::string algorithm;

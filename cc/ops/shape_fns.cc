@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cc/layout/tensor_desc.h"
+
 namespace bd {
 
 using tensorflow::shape_inference::InferenceContext;
@@ -20,28 +22,14 @@ int64_t NumElements(const PartialTensorShape& shape) {
 
 Status ReadPlane(const char* name, const PartialTensorShape& shape, Layout layout, int64_t channels,
                  Plane* plane) {
-  *plane = Plane();
-  if (shape.unknown_rank()) return absl::OkStatus();
-  if (layout == Layout::nChw16c) {
-    if (shape.dims() != 5 || Differs(shape.dim_size(1), NumBlocks(channels)) ||
-        Differs(shape.dim_size(4), 16)) {
-      return Invalid(name, " must be nChw16c, [N, ", NumBlocks(channels), ", H, W, 16] for ",
-                     channels, " channels; got ", shape.DebugString());
-    }
-    *plane = {shape.dim_size(0), shape.dim_size(2), shape.dim_size(3)};
-  } else {
-    if (shape.dims() != 4 || Differs(shape.dim_size(3), channels)) {
-      return Invalid(name, " must be nhwc, [N, H, W, ", channels, "]; got ", shape.DebugString());
-    }
-    *plane = {shape.dim_size(0), shape.dim_size(1), shape.dim_size(2)};
-  }
+  Dims dims = {kUnknown, channels, kUnknown, kUnknown};
+  TF_RETURN_IF_ERROR(ReadDims(name, shape, layout, &dims));
+  *plane = {dims[kN], dims[kH], dims[kW]};
   return absl::OkStatus();
 }
 
 PartialTensorShape MakeShape(Layout layout, int64_t channels, const Plane& p) {
-  if (layout == Layout::nChw16c)
-    return PartialTensorShape({p.n, NumBlocks(channels), p.h, p.w, 16});
-  return PartialTensorShape({p.n, p.h, p.w, channels});
+  return ShapeOf(layout, {p.n, channels, p.h, p.w});
 }
 
 Status ResolveWindows(const WindowAttrs& attrs, const Plane& src, Window1d* h, Window1d* w) {
@@ -107,14 +95,6 @@ Status CheckWeightsSize(const PartialTensorShape& weights, int64_t size, int64_t
   if (elements == kUnknown || offset <= elements - size) return absl::OkStatus();
   return Invalid("weights have ", elements, " elements, not the ", size,
                  " of weights_shape from weights_offset = ", offset, " on");
-}
-
-Status ReorderShape(const ReorderAttrs& attrs, const PartialTensorShape& src,
-                    PartialTensorShape* dst) {
-  Plane plane;
-  TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.src_layout, attrs.channels, &plane));
-  *dst = MakeShape(attrs.dst_layout, attrs.channels, plane);
-  return absl::OkStatus();
 }
 
 Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
@@ -221,11 +201,12 @@ std::vector<PartialTensorShape> InputShapes(InferenceContext* c, int first) {
   return shapes;
 }
 
-Status SetOutputShape(InferenceContext* c, const PartialTensorShape& dst) {
+Status SetOutputShape(InferenceContext* c, const PartialTensorShape& dst, bool keeps_batch) {
   ShapeHandle shape;
   TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(dst, &shape));
-  // Every op keeps the batch: the same symbol lets optimizers see that.
-  if (!dst.unknown_rank() && dst.dim_size(0) == kUnknown && c->RankKnown(c->input(0))) {
+  // The same symbol lets optimizers see that.
+  if (keeps_batch && !dst.unknown_rank() && dst.dim_size(0) == kUnknown &&
+      c->RankKnown(c->input(0))) {
     TF_RETURN_IF_ERROR(c->ReplaceDim(shape, 0, c->Dim(c->input(0), 0), &shape));
   }
   c->set_output(0, shape);

@@ -7,16 +7,11 @@
 #include <vector>
 
 #include "cc/ops/attrs.h"
+#include "cc/ops/layout_shapes.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 
 namespace bd {
-
-using tensorflow::PartialTensorShape;
-
-constexpr int64_t kUnknown = -1;  // a dimension that is not known yet
-
-inline int64_t NumBlocks(int64_t channels) { return (channels + 15) / 16; }
 
 // Batch and plane of an activation; any of them may be kUnknown.
 struct Plane {
@@ -47,8 +42,6 @@ Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorSha
 // `size` elements from `offset` on must exist.
 Status CheckWeightsSize(const PartialTensorShape& weights, int64_t size, int64_t offset);
 
-Status ReorderShape(const ReorderAttrs& attrs, const PartialTensorShape& src,
-                    PartialTensorShape* dst);
 Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
                  const PartialTensorShape& weights, const std::vector<PartialTensorShape>& args,
                  PartialTensorShape* dst);
@@ -67,9 +60,10 @@ Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShap
 PartialTensorShape InputShape(tensorflow::shape_inference::InferenceContext* c, int i);
 std::vector<PartialTensorShape> InputShapes(tensorflow::shape_inference::InferenceContext* c,
                                             int first);
-// Sets the node's only output.
+// Sets the node's only output. `keeps_batch`: the first dimensions of the first input
+// and of the output are the same.
 Status SetOutputShape(tensorflow::shape_inference::InferenceContext* c,
-                      const PartialTensorShape& dst);
+                      const PartialTensorShape& dst, bool keeps_batch = true);
 
 }  // namespace bd
 

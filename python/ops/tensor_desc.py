@@ -110,6 +110,11 @@ class TensorDesc:
         return bool(self._c.is_dense)
 
     @property
+    def is_whole(self) -> bool:
+        """True if strides and offset are those that the layout alone gives."""
+        return bool(self._c.is_whole)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the TensorFlow tensor that has this memory.
 
@@ -131,7 +136,9 @@ class TensorDesc:
           ValueError: another number of indices.
           IndexError: an index outside.
         """
-        index = _integers("index", index) or (0,) * len(self.dims)
+        if not index:
+            return self._c.offset
+        index = _integers("index", index)
         if len(index) != len(self.dims):
             raise ValueError(
                 f"offset takes {len(self.dims)} indices, one a dimension; got {len(index)}"
@@ -189,15 +196,15 @@ class TensorDesc:
         arguments = [str(self.dims), repr(self.dtype.name)]
         if self.layout is not None:
             arguments.append(repr(self.layout))
-        if not self._c.is_whole:
+        if not self.is_whole:
             arguments.append(f"strides={self.strides}")
-        if self._c.offset:
-            arguments.append(f"offset={self._c.offset}")
+        if self.offset():
+            arguments.append(f"offset={self.offset()}")
         return f"TensorDesc({', '.join(arguments)})"
 
     def __reduce__(self):
-        strides = None if self._c.is_whole else self.strides
-        make = functools.partial(TensorDesc, strides=strides, offset=self._c.offset)
+        strides = None if self.is_whole else self.strides
+        make = functools.partial(TensorDesc, strides=strides, offset=self.offset())
         return make, (self.dims, self.dtype.name, self.layout)
 
 

@@ -70,8 +70,11 @@ struct ReorderPlan {
   std::vector<ReorderNest> nests;
 };
 
-// Returns an empty string, or one line that names what is wrong. Sizes of zero
-// are legal and give no task.
+// Returns an empty string, or one line that names what is wrong: unequal dims,
+// elements of dst that overlap, another number of scales than the mask asks for.
+std::string CheckReorder(const ReorderDesc& desc);
+
+// Returns what CheckReorder does. Sizes of zero are legal and give no task.
 std::string MakeReorderPlan(const ReorderDesc& desc, Isa isa, ReorderPlan* plan);
 
 // src and dst are the starts of the memory that the descriptions speak of. They

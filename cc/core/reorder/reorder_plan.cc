@@ -59,18 +59,6 @@ std::string CheckScales(const ReorderDesc& d) {
          " asks for " + std::to_string(scales) + " scales; got " + std::to_string(d.scales.size());
 }
 
-std::string Check(const ReorderDesc& d) {
-  if (d.src.dims() != d.dst.dims()) {
-    return "reorder needs equal dims; src has " + d.src.dims().ToString() + ", dst " +
-           d.dst.dims().ToString();
-  }
-  if (d.dst.size() > 0 && Overlaps(d.dst)) {
-    return "strides " + d.dst.strides().ToString() + " of dst, with dims " +
-           d.dst.dims().ToString() + ", let its elements overlap";
-  }
-  return CheckScales(d);
-}
-
 // ---- Strips ----
 
 bool IsChannelsLast(Layout layout) {
@@ -197,6 +185,8 @@ std::vector<ReorderLoop> Simplify(std::vector<ReorderLoop> loops) {
   return joined;
 }
 
+bool CloserInSrc(const ReorderLoop& a, const ReorderLoop& b) { return a.src < b.src; }
+
 // Takes the last loop of `loops`, or one that a kernel finds easy.
 ReorderLoop TakeLast(std::vector<ReorderLoop>* loops) {
   if (loops->empty()) return {1, 1, 1, 0};
@@ -237,10 +227,21 @@ void CutTile(ReorderNest* nest) {
     return ReorderLoop{CeilDiv(loop.count, piece), loop.src * piece, loop.dst * piece,
                        loop.scale * piece};
   };
-  nest->row_loop = static_cast<int>(nest->loops.size());
-  nest->loops.push_back(pieces(nest->rows, nest->piece_rows));
-  nest->col_loop = static_cast<int>(nest->loops.size());
-  nest->loops.push_back(pieces(nest->cols, nest->piece_cols));
+  // Short runs, whose neighbours in src another loop reaches: a few rows of that loop
+  // before the next rows, so that lines of src are read whole while they are near.
+  auto& loops = nest->loops;
+  ReorderLoop closer;
+  const auto closest = std::min_element(loops.begin(), loops.end(), CloserInSrc);
+  if (!transposes && closest != loops.end() && closest->src < nest->rows.src && cols < kLines) {
+    closer = *closest;
+    loops.erase(closest);
+    nest->piece_rows = std::min(rows, kLines);
+  }
+  nest->row_loop = static_cast<int>(loops.size());
+  loops.push_back(pieces(nest->rows, nest->piece_rows));
+  if (closer.count > 1) loops.push_back(closer);
+  nest->col_loop = static_cast<int>(loops.size());
+  loops.push_back(pieces(nest->cols, nest->piece_cols));
 
   nest->pieces = 1;
   for (const ReorderLoop& loop : nest->loops) nest->pieces *= loop.count;
@@ -309,8 +310,20 @@ void PlanNests(Isa isa, ReorderPlan* plan) {
 
 }  // namespace
 
+std::string CheckReorder(const ReorderDesc& d) {
+  if (d.src.dims() != d.dst.dims()) {
+    return "reorder needs equal dims; src has " + d.src.dims().ToString() + ", dst " +
+           d.dst.dims().ToString();
+  }
+  if (d.dst.size() > 0 && Overlaps(d.dst)) {
+    return "strides " + d.dst.strides().ToString() + " of dst, with dims " +
+           d.dst.dims().ToString() + ", let its elements overlap";
+  }
+  return CheckScales(d);
+}
+
 std::string MakeReorderPlan(const ReorderDesc& desc, Isa isa, ReorderPlan* plan) {
-  const std::string error = Check(desc);
+  const std::string error = CheckReorder(desc);
   if (!error.empty()) return error;
   *plan = ReorderPlan();
   plan->desc = desc;

@@ -46,6 +46,8 @@ void CopyElements(const T* src, T* dst, const ReorderTile& t, int64_t rows, int6
   }
 }
 
+// 16 x 16 elements through a block of their own: the lines of src may compete for the
+// same ways of the cache.
 template <typename T>
 void Transpose16(const T* src, int64_t src_col, T* dst, int64_t dst_row) {
   T block[kSide][kSide];
@@ -53,6 +55,40 @@ void Transpose16(const T* src, int64_t src_col, T* dst, int64_t dst_row) {
   for (int64_t r = 0; r < kSide; ++r) {
     for (int64_t c = 0; c < kSide; ++c) dst[r * dst_row + c] = block[c][r];
   }
+}
+
+// Whole blocks of 4 x 4 elements of 4 bytes.
+void Transpose4(const float* src, int64_t src_col, float* dst, int64_t dst_row, int64_t rows,
+                int64_t cols) {
+  for (int64_t c = 0; c < cols; c += 4) {
+    for (int64_t r = 0; r < rows; r += 4) {
+      const float* from = src + c * src_col + r;
+      float* to = dst + r * dst_row + c;
+      __m128 x0 = _mm_loadu_ps(from), x1 = _mm_loadu_ps(from + src_col);
+      __m128 x2 = _mm_loadu_ps(from + 2 * src_col), x3 = _mm_loadu_ps(from + 3 * src_col);
+      _MM_TRANSPOSE4_PS(x0, x1, x2, x3);
+      _mm_storeu_ps(to, x0);
+      _mm_storeu_ps(to + dst_row, x1);
+      _mm_storeu_ps(to + 2 * dst_row, x2);
+      _mm_storeu_ps(to + 3 * dst_row, x3);
+    }
+  }
+}
+
+// Up to 16 x 16 elements.
+template <typename T>
+void CopyBlock(const T* src, T* dst, const ReorderTile& t, int64_t rows, int64_t cols) {
+  if (t.src_row == 1 && t.dst_col == 1) {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (rows % 4 == 0 && cols % 4 == 0) {
+        return Transpose4(reinterpret_cast<const float*>(src), t.src_col,
+                          reinterpret_cast<float*>(dst), t.dst_row, rows, cols);
+      }
+    } else if (rows == kSide && cols == kSide) {
+      return Transpose16(src, t.src_col, dst, t.dst_row);
+    }
+  }
+  CopyElements(src, dst, t, rows, cols);
 }
 
 template <typename T>
@@ -66,14 +102,8 @@ void Copy(const ReorderTile& t) {
   }
   for (int64_t r = 0; r < t.rows; r += kSide) {
     for (int64_t c = 0; c < t.cols; c += kSide) {
-      const int64_t rows = Least(kSide, t.rows - r), cols = Least(kSide, t.cols - c);
-      const T* from = src + r * t.src_row + c * t.src_col;
-      T* to = dst + r * t.dst_row + c * t.dst_col;
-      if (rows == kSide && cols == kSide && t.src_row == 1 && t.dst_col == 1) {
-        Transpose16(from, t.src_col, to, t.dst_row);
-      } else {
-        CopyElements(from, to, t, rows, cols);
-      }
+      CopyBlock(src + r * t.src_row + c * t.src_col, dst + r * t.dst_row + c * t.dst_col, t,
+                Least(kSide, t.rows - r), Least(kSide, t.cols - c));
     }
   }
 }
@@ -82,7 +112,7 @@ void Copy(const ReorderTile& t) {
 
 // A piece of a tile as floats, row after row, and a vector of slack.
 struct Block {
-  alignas(64) float at[kFloats + kBlock] = {};
+  alignas(64) float at[kFloats + kBlock];
   int64_t rows = 0, cols = 0;
 };
 
@@ -111,6 +141,7 @@ template <typename T>
 void LoadBlock(const void* base, int64_t offset, int64_t row, int64_t col, Block* block) {
   const T* src = static_cast<const T*>(base) + offset;
   const int64_t rows = block->rows, cols = block->cols;
+  if (col == 1 && row == cols) return LoadRun(src, block->at, rows * cols);
   if (col == 1) {
     for (int64_t r = 0; r < rows; ++r) LoadRun(src + r * row, block->at + r * cols, cols);
     return;
@@ -128,6 +159,7 @@ void LoadBlock(const void* base, int64_t offset, int64_t row, int64_t col, Block
 template <typename T>
 void StoreBlock(const Block& block, void* base, int64_t offset, int64_t row, int64_t col) {
   T* dst = static_cast<T*>(base) + offset;
+  if (col == 1 && row == block.cols) return StoreRun(block.at, dst, block.rows * block.cols);
   for (int64_t r = 0; r < block.rows; ++r) {
     const float* run = block.at + r * block.cols;
     if (col == 1) {
@@ -192,7 +224,7 @@ void Convert(const ReorderTile& t) {
   }
 }
 
-constexpr TileKernels kKernels = {{Copy<uint8_t>, Copy<uint16_t>, Copy<uint32_t>}, Convert};
+constexpr TileKernels kKernels = {{Copy<uint8_t>, Copy<uint16_t>, Copy<float>}, Convert};
 
 }  // namespace
 
