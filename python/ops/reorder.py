@@ -72,11 +72,14 @@ def reorder(
         dst_dtype = dst_desc.dtype
         attrs = {"dims": list(src_desc.dims)}
         attrs |= _memory_attrs("src", src_desc) | _memory_attrs("dst", dst_desc)
+    into = None if into is None else tf.convert_to_tensor(into)
     if into is None and beta != 0:
         raise ValueError(f"beta = {beta} is the factor of into, which is not given")
+    if into is not None and into.dtype != dst_dtype:
+        raise ValueError(f"into is {into.dtype.name}, but the result {dst_dtype.name}")
     return library().blockdnn_reorder(
         x,
-        into=[] if into is None else [tf.convert_to_tensor(into, dst_dtype)],
+        into=[] if into is None else [into],
         dst_type=dst_dtype,
         beta=beta,
         **_scale_attrs(scales),
@@ -92,6 +95,8 @@ def _descriptions(src, dst, dtype) -> "tuple[TensorDesc, TensorDesc] | tuple[Non
     if isinstance(src, TensorDesc):
         if not isinstance(dst, TensorDesc):
             dst = TensorDesc(src.dims, src.dtype if dtype is None else dtype, dst)
+        if src.dims != dst.dims:
+            raise ValueError(f"reorder needs equal dims; src has {src.dims}, dst {dst.dims}")
         return src, dst
     if isinstance(dst, TensorDesc):
         raise ValueError(f"src must be a TensorDesc as dst is one; got {src!r}")
