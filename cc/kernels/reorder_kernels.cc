@@ -57,9 +57,10 @@ class ReorderOp : public PoolOpKernel {
       if (!desc.is_dense() || desc.offset() > 0) memset((*dst)->data(), 0, desc.size_bytes());
       return absl::OkStatus();
     }
-    TF_RETURN_IF_ERROR(AllocateDst(ctx, {kInto}, plan.dst_shape, dst));
+    int reused;
+    TF_RETURN_IF_ERROR(AllocateDst(ctx, {kInto}, plan.dst_shape, dst, &reused));
     const Tensor& into = ctx->input(kInto);
-    if (into.NumElements() > 0 && into.data() != (*dst)->data()) {
+    if (reused < 0 && into.NumElements() > 0) {
       memcpy((*dst)->data(), into.data(), into.TotalBytes());
     }
     return absl::OkStatus();
