@@ -52,7 +52,7 @@ class ReorderOp : public PoolOpKernel {
   // dst as the reorder expects it: holding `into`, or zeros where it writes nothing.
   Status StartDst(OpKernelContext* ctx, const ReorderOpPlan& plan, Tensor** dst) const {
     if (!attrs_.has_into) {
-      TF_RETURN_IF_ERROR(ctx->allocate_output(0, plan.dst_shape, dst));
+      TF_RETURN_IF_ERROR(AllocateDst(ctx, plan.dst_shape, dst));
       const TensorDesc& desc = plan.reorder.desc.dst;
       if (!desc.is_dense() || desc.offset() > 0) memset((*dst)->data(), 0, desc.size_bytes());
       return absl::OkStatus();

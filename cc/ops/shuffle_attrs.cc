@@ -3,17 +3,6 @@
 namespace bd {
 namespace {
 
-constexpr int64_t kMaxRank = 6;
-
-// Activations, by what a shuffle needs to know.
-constexpr struct {
-  const char* name;
-  int64_t rank, block;
-} kLayouts[] = {{"ncw", 3, 1},      {"nwc", 3, 1},   {"nCw8c", 3, 8}, {"nCw16c", 3, 16},
-                {"nchw", 4, 1},     {"nhwc", 4, 1},  {"chwn", 4, 1},  {"nChw8c", 4, 8},
-                {"nChw16c", 4, 16}, {"ncdhw", 5, 1}, {"ndhwc", 5, 1}, {"nCdhw8c", 5, 8},
-                {"nCdhw16c", 5, 16}};
-
 int64_t Product(const PartialTensorShape& shape, int64_t first, int64_t last) {
   int64_t product = 1;
   for (int64_t i = first; i < last; ++i) product *= shape.dim_size(i);
@@ -39,15 +28,13 @@ Status CheckBlocks(const ShuffleAttrs& a, const PartialTensorShape& shape) {
 Status ShuffleAttrs::Check() {
   if (group < 1) return Invalid("group must be at least 1, got ", group);
   if (!layout.empty()) {
-    for (const auto& known : kLayouts) {
-      if (layout != known.name) continue;
-      rank = known.rank;
-      block = known.block;
-    }
-    if (rank == 0) {
+    Layout known;
+    if (!ParseLayout(layout, &known) || PartsOf(known).letters[0] != 'n') {
       return Invalid("layout \"", layout,
                      "\" is not one that shuffle knows; leave it out for a plain tensor");
     }
+    rank = PartsOf(known).rank;
+    block = ChannelBlock(known);
   }
   if (block == 1 && channels != 0) {
     return Invalid("channels = ", channels, " belongs to blocked layouts; leave it out");
