@@ -3,16 +3,13 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
+
+#include "cc/base/environment.h"
 
 namespace bd {
 
 bool VerboseEnabled() {
-  static const bool enabled = [] {
-    const char* value = getenv("TF_BLOCKDNN_VERBOSE");
-    return value != nullptr && *value != '\0' && strcmp(value, "0") != 0;
-  }();
+  static const bool enabled = IsSwitchedOn("TF_BLOCKDNN_VERBOSE");
   return enabled;
 }
 

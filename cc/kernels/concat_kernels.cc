@@ -21,7 +21,8 @@ class ConcatOp : public PoolOpKernel {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
   }
 
-  void Compute(OpKernelContext* ctx) override {
+ protected:
+  void Execute(OpKernelContext* ctx) override {
     std::shared_ptr<const ConcatOpPlan> plan;
     OP_REQUIRES_OK(ctx, plans_.Get(
                             ctx, [&](ConcatOpPlan* made) { return MakePlan(ctx, made); }, &plan));
@@ -32,6 +33,16 @@ class ConcatOp : public PoolOpKernel {
     RunLogged(
         [&] { return Describe(*plan); },
         [&] { RunConcat(plan->concat, srcs.data(), static_cast<float*>(dst->data()), pool()); });
+  }
+
+  BlockedTensors Blocked(OpKernelContext*) const override {
+    BlockedTensors blocked;
+    int64_t sum = 0;
+    for (size_t i = 0; i < attrs_.channels.size(); ++i) {
+      blocked.Input(i, Layout::nChw16c, {attrs_.channels[i]});
+      sum += attrs_.channels[i];
+    }
+    return blocked.Output(0, Layout::nChw16c, {sum});
   }
 
  private:

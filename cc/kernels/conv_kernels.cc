@@ -52,6 +52,14 @@ class ConvOp : public ConvOpBase {
     return absl::OkStatus();
   }
 
+  BlockedTensors Blocked(OpKernelContext*) const override {
+    const int64_t oc = attrs_.oc();
+    return BlockedTensors()
+        .Input(kSrc, attrs_.src_layout, {attrs_.channels})
+        .Operands(attrs_.post_ops.chain, kFirstArg, attrs_.dst_layout, oc)
+        .Output(0, attrs_.dst_layout, {oc});
+  }
+
   ConvAttrs attrs_;
 };
 

@@ -32,7 +32,7 @@ Status ConvOpBase::MakePlan(OpKernelContext* ctx, ConvOpPlan* plan) const {
   return FromCore(MakeConvPlan(desc, ActiveIsa(), pool().num_threads(), &plan->conv));
 }
 
-void ConvOpBase::Compute(OpKernelContext* ctx) {
+void ConvOpBase::Execute(OpKernelContext* ctx) {
   std::shared_ptr<const ConvOpPlan> plan;
   OP_REQUIRES_OK(ctx, plans_.Get(
                           ctx, [&](ConvOpPlan* made) { return MakePlan(ctx, made); }, &plan));

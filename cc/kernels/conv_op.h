@@ -25,10 +25,11 @@ class ConvOpBase : public PoolOpKernel {
   // `primitive` is what the verbose log calls it.
   ConvOpBase(OpKernelConstruction* ctx, const char* primitive)
       : PoolOpKernel(ctx), primitive_(primitive) {}
-  void Compute(OpKernelContext* ctx) override;
 
  protected:
   static constexpr int kSrc = 0, kWeights = 1, kFirstArg = 2;
+
+  void Execute(OpKernelContext* ctx) override;
 
   // To be called by constructors, once the attributes are read.
   void Init(const ChainAttrs& chain, int64_t weights_offset, bool constant_weights);

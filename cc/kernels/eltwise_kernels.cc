@@ -29,7 +29,8 @@ class EltwiseOp : public PoolOpKernel {
     }
   }
 
-  void Compute(OpKernelContext* ctx) override {
+ protected:
+  void Execute(OpKernelContext* ctx) override {
     std::shared_ptr<const EltwiseOpPlan> plan;
     OP_REQUIRES_OK(ctx, plans_.Get(
                             ctx, [&](EltwiseOpPlan* made) { return MakePlan(ctx, made); }, &plan));
@@ -43,6 +44,13 @@ class EltwiseOp : public PoolOpKernel {
                 RunEltwise(plan->eltwise, InputData(ctx, kSrc), args.data(),
                            static_cast<float*>(dst->data()), pool());
               });
+  }
+
+  BlockedTensors Blocked(OpKernelContext*) const override {
+    return BlockedTensors()
+        .Input(kSrc, attrs_.layout, {attrs_.channels})
+        .Operands(attrs_.post_ops.chain, kFirstArg, attrs_.layout, attrs_.channels)
+        .Output(0, attrs_.layout, {attrs_.channels});
   }
 
  private:

@@ -51,6 +51,8 @@ class InnerProductOp : public ConvOpBase {
     desc->post_ops = chain;
   }
 
+  BlockedTensors Blocked(OpKernelContext*) const override { return {}; }
+
   InnerProductAttrs attrs_;
 };
 

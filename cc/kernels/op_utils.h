@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "cc/base/huge_pages.h"
 #include "cc/base/thread_pool.h"
+#include "cc/kernels/tails.h"
 #include "cc/ops/shape_fns.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -21,10 +22,18 @@ using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
 // The base of every op: it runs on our own pool, as wide as TensorFlow's
-// intra-op pool.
+// intra-op pool, and between checks of its tails where they are asked for.
 class PoolOpKernel : public OpKernel {
  public:
   explicit PoolOpKernel(OpKernelConstruction* ctx) : OpKernel(ctx), pool_(SharedPool(ctx)) {}
+
+  void Compute(OpKernelContext* ctx) final {
+    if (!check_tails_) return Execute(ctx);
+    const BlockedTensors blocked = Blocked(ctx);
+    OP_REQUIRES_OK(ctx, CheckInputTails(blocked, ctx));
+    Execute(ctx);
+    if (ctx->status().ok()) OP_REQUIRES_OK(ctx, CheckOutputTails(blocked, ctx));
+  }
 
   // Ops use all threads themselves. Calling them cheap keeps the executor from
   // handing each to another inter-op thread (3 to 10 hops a network, up to
@@ -32,6 +41,12 @@ class PoolOpKernel : public OpKernel {
   bool IsExpensive() override { return false; }
 
  protected:
+  // The op itself: OpKernel::Compute's contract.
+  virtual void Execute(OpKernelContext* ctx) = 0;
+  // Which of its inputs and outputs have tails; {} if it knows plain tensors only.
+  // Asked before Execute, which rejects shapes that do not fit.
+  virtual BlockedTensors Blocked(OpKernelContext* ctx) const = 0;
+
   ThreadPool& pool() const { return pool_; }
 
  private:
@@ -41,6 +56,7 @@ class PoolOpKernel : public OpKernel {
   }
 
   ThreadPool& pool_;
+  const bool check_tails_ = TailChecksEnabled();
 };
 
 inline PartialTensorShape InputShape(OpKernelContext* ctx, int i) {

@@ -24,7 +24,10 @@ class PoolOpBase : public PoolOpKernel {
  public:
   using PoolOpKernel::PoolOpKernel;
 
-  void Compute(OpKernelContext* ctx) final {
+ protected:
+  virtual Status MakePlan(OpKernelContext* ctx, PoolOpPlan* plan) const = 0;
+
+  void Execute(OpKernelContext* ctx) final {
     std::shared_ptr<const PoolOpPlan> plan;
     OP_REQUIRES_OK(ctx, plans_.Get(
                             ctx, [&](PoolOpPlan* made) { return MakePlan(ctx, made); }, &plan));
@@ -36,9 +39,6 @@ class PoolOpBase : public PoolOpKernel {
                 RunPool(plan->pool, InputData(ctx, kSrc), static_cast<float*>(dst->data()), pool());
               });
   }
-
- protected:
-  virtual Status MakePlan(OpKernelContext* ctx, PoolOpPlan* plan) const = 0;
 
  private:
   static std::string Describe(OpKernelContext* ctx, const PoolOpPlan& plan) {
@@ -75,6 +75,12 @@ class PoolOp : public PoolOpBase {
     return FromCore(MakePoolPlan(desc, ActiveIsa(), &plan->pool));
   }
 
+  BlockedTensors Blocked(OpKernelContext*) const override {
+    return BlockedTensors()
+        .Input(kSrc, Layout::nChw16c, {attrs_.channels})
+        .Output(0, Layout::nChw16c, {attrs_.channels});
+  }
+
  private:
   PoolAttrs attrs_;
 };
@@ -97,6 +103,12 @@ class GlobalPoolOp : public PoolOpBase {
         PoolDesc::Global(KindOf(attrs_.kind), plane.n, attrs_.channels, plane.h, plane.w,
                          /*plain_dst=*/attrs_.dst_layout == Layout::nhwc);
     return FromCore(MakePoolPlan(desc, ActiveIsa(), &plan->pool));
+  }
+
+  BlockedTensors Blocked(OpKernelContext*) const override {
+    return BlockedTensors()
+        .Input(kSrc, Layout::nChw16c, {attrs_.channels})
+        .Output(0, attrs_.dst_layout, {attrs_.channels});
   }
 
  private:

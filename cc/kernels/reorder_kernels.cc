@@ -25,7 +25,8 @@ class ReorderOp : public PoolOpKernel {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
   }
 
-  void Compute(OpKernelContext* ctx) override {
+ protected:
+  void Execute(OpKernelContext* ctx) override {
     std::shared_ptr<const ReorderOpPlan> plan;
     OP_REQUIRES_OK(ctx, plans_.Get(
                             ctx, [&](ReorderOpPlan* made) { return MakePlan(ctx, made); }, &plan));
@@ -36,17 +37,30 @@ class ReorderOp : public PoolOpKernel {
               [&] { RunReorder(plan->reorder, ctx->input(kSrc).data(), dst->data(), pool()); });
   }
 
+  // What `into` holds need not be a tensor yet.
+  BlockedTensors Blocked(OpKernelContext* ctx) const override {
+    ReorderDesc desc;
+    TensorShape dst_shape;
+    if (!DescribeCall(ctx, &desc, &dst_shape).ok()) return {};
+    return BlockedTensors().Input(kSrc, desc.src).Output(0, desc.dst);
+  }
+
  private:
   Status MakePlan(OpKernelContext* ctx, ReorderOpPlan* plan) const {
+    ReorderDesc desc;
+    TF_RETURN_IF_ERROR(DescribeCall(ctx, &desc, &plan->dst_shape));
+    return FromCore(MakeReorderPlan(desc, ActiveIsa(), &plan->reorder));
+  }
+
+  // The reorder of the inputs of ctx and the shape of its result, after all checks.
+  Status DescribeCall(OpKernelContext* ctx, ReorderDesc* desc, TensorShape* dst_shape) const {
     Dims dims;
     PartialTensorShape dst;
     TF_RETURN_IF_ERROR(ReorderShape(attrs_, InputShape(ctx, kSrc),
                                     attrs_.has_into ? InputShape(ctx, kInto) : PartialTensorShape(),
                                     &dims, &dst));
-    TF_RETURN_IF_ERROR(ToFullShape(dst, &plan->dst_shape));
-    ReorderDesc desc;
-    TF_RETURN_IF_ERROR(attrs_.Describe(dims, &desc));
-    return FromCore(MakeReorderPlan(desc, ActiveIsa(), &plan->reorder));
+    TF_RETURN_IF_ERROR(ToFullShape(dst, dst_shape));
+    return attrs_.Describe(dims, desc);
   }
 
   // dst as the reorder expects it: holding `into`, or zeros where it writes nothing.

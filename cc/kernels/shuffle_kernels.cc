@@ -19,7 +19,8 @@ class ShuffleOp : public PoolOpKernel {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
   }
 
-  void Compute(OpKernelContext* ctx) override {
+ protected:
+  void Execute(OpKernelContext* ctx) override {
     std::shared_ptr<const ShufflePlan> plan;
     OP_REQUIRES_OK(ctx, plans_.Get(
                             ctx, [&](ShufflePlan* made) { return MakePlan(ctx, made); }, &plan));
@@ -33,6 +34,14 @@ class ShuffleOp : public PoolOpKernel {
     OP_REQUIRES_OK(ctx, AllocateDst(ctx, src.shape(), &dst));
     RunLogged([&] { return Describe(src, *plan); },
               [&] { RunShuffle(*plan, src.data(), dst->data(), pool()); });
+  }
+
+  BlockedTensors Blocked(OpKernelContext*) const override {
+    Layout layout;
+    if (!ParseLayout(attrs_.layout, &layout)) return {};
+    return BlockedTensors()
+        .Input(kSrc, layout, {attrs_.channels})
+        .Output(0, layout, {attrs_.channels});
   }
 
  private:

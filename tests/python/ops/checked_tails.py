@@ -1,0 +1,142 @@
+"""What holds with TF_BLOCKDNN_CHECK_TAILS=1; test_check_tails.py runs it in a process with that."""
+
+import re
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+SWITCH = "TF_BLOCKDNN_CHECK_TAILS"
+CHANNELS = 20
+
+
+def zeros(n=2, h=3, w=4):
+    return np.zeros((n, 2, h, w, 16), np.float32)
+
+
+def broken(**sizes):
+    """20 channels, and not zero at [n=1, c=30, h=2, w=0] or where that falls in a smaller plane."""
+    x = zeros(**sizes)
+    x[1, 1, min(2, x.shape[2] - 1), 0, 14] = 0.5
+    return x
+
+
+def weights(*shape):
+    return np.zeros(shape, np.float32)
+
+
+def conv(src, **options):
+    return bd.ops.conv(src, weights(1, 1, 20, 20), **options)
+
+
+# op, the input that is broken -> a call.
+CALLS = {
+    ("BlockdnnReorder", "src"): lambda x: bd.ops.reorder(x, "nChw16c", "nhwc", channels=CHANNELS),
+    ("BlockdnnConv", "src"): conv,
+    ("BlockdnnConv", "args[0]"): lambda x: conv(zeros(), post_ops="sum(#0)", args=[x]),
+    ("BlockdnnConv", "args[1]"): lambda x: conv(
+        zeros(),
+        post_ops="binary(add,channel,#0);eltwise(relu);binary(mul,tensor,#1)",
+        args=[weights(20), x],
+    ),
+    ("BlockdnnInnerProduct", None): lambda x: bd.ops.inner_product(x, weights(16, 20)),
+    ("BlockdnnEltwise", "src"): lambda x: bd.ops.eltwise(x, "eltwise(exp)", channels=CHANNELS),
+    ("BlockdnnEltwise", "args[0]"): lambda x: bd.ops.eltwise(
+        zeros(), "binary(max,tensor,#0)", args=[x], channels=CHANNELS
+    ),
+    ("BlockdnnPool", "src"): lambda x: bd.ops.pool(x, "max", 2, channels=CHANNELS),
+    ("BlockdnnGlobalPool", "src"): lambda x: bd.ops.global_pool(x, "avg", channels=CHANNELS),
+    ("BlockdnnShuffle", "src"): lambda x: bd.ops.shuffle(
+        x, 1, 4, layout="nChw16c", channels=CHANNELS
+    ),
+    ("BlockdnnConcat", "values[1]"): lambda x: bd.ops.concat(
+        [zeros(), x, zeros()], channels=[32, CHANNELS, CHANNELS]
+    ),
+}
+each_call = pytest.mark.parametrize("op, name", CALLS, ids=lambda value: str(value))
+
+
+def complaint(op, name, node=r"\w+", made_by="", at=r"\[n=1, c=30, h=2, w=0\]"):
+    return (
+        rf'{SWITCH}: {op} "{node}": input {re.escape(name)}{made_by} is 0.5 at {at}, '
+        rf"in the tail of nChw16c \[2, {CHANNELS}, .*\], where all must be zero; what made it must"
+    )
+
+
+@each_call
+def test_broken_input(op, name):
+    """Run eagerly, then in a graph, where the node that made the input is named as well."""
+    call = CALLS[op, name]
+    call(zeros())
+    if name is None:  # A plain op: whatever it reads is data.
+        call(broken())
+        return
+    with pytest.raises(tf.errors.InvalidArgumentError, match=complaint(op, name)):
+        call(broken())
+
+    @tf.function
+    def graph(x):
+        return call(tf.abs(x, name="guilty"))
+
+    graph(zeros())
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=complaint(op, name, made_by=', made by "guilty",')
+    ):
+        graph(broken())
+    graph(zeros())
+
+
+def test_operand_of_one_element_a_channel_and_sample():
+    x = broken(h=1, w=1)
+    at = r"\[n=1, c=30, h=0, w=0\]"
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=complaint("BlockdnnConv", "args[0]", at=at)
+    ):
+        conv(zeros(), post_ops="binary(mul,sample_channel,#0)", args=[x])
+
+
+def test_wrong_shapes_have_their_own_error():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="src must be nChw16c"):
+        bd.ops.pool(np.ones((2, 3, 4, 16), np.float32), "max", 2, channels=CHANNELS)
+
+
+def test_reorder_of_weights_and_of_strided_memory():
+    """Any layout, any type, a part of a larger memory."""
+    weights = np.zeros((1, 2, 3, 3, 8, 8), np.int8)  # o = 5, i = 9
+    src = bd.TensorDesc((5, 9, 3, 3), "int8", "OIhw8i8o")
+    assert bd.ops.reorder(weights, src, "oihw").shape == (5, 9, 3, 3)
+    for o, i in ((5, 0), (0, 9)):
+        bad = weights.copy()
+        bad[0, i // 8, 1, 2, i % 8, o] = 3
+        message = rf"input src is 3 at \[o={o}, i={i}, h=1, w=2\], in the tail of OIhw8i8o"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            bd.ops.reorder(bad, src, "oihw")
+    part = bd.TensorDesc((2, 9, 3), "float32", "nCw8c", strides=(60, 30, 8), offset=7)
+    memory = np.ones(part.size, np.float32)  # also where the part has holes
+    for index in np.ndindex(part.padded_dims):
+        memory[part.offset(*index)] = index[1] < 9
+    assert bd.ops.reorder(memory, part, "ncw").shape == (2, 9, 3)
+    memory[part.offset(1, 12, 2)] = -1
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"is -1 at \[n=1, c=12, w=2\]"):
+        bd.ops.reorder(memory, part, "ncw")
+
+
+def test_a_healthy_network(floats):
+    """Convolutions, a sum, concatenation and pools with channels that fill no block."""
+    image = keras.Input((24, 24, 3))
+    x = keras.layers.Conv2D(20, 3, activation="sigmoid")(image)
+    y = keras.layers.Conv2D(20, 3, padding="same", use_bias=False)(x)
+    y = keras.layers.BatchNormalization()(y)
+    x = keras.layers.Add()([x, keras.layers.Activation("softplus")(y)])
+    x = keras.layers.Concatenate()([x, keras.layers.DepthwiseConv2D(3, padding="same")(x)])
+    x = keras.layers.MaxPooling2D(2)(x)
+    x = keras.layers.Conv2D(33, 1)(x)
+    x = keras.layers.GlobalAveragePooling2D()(x)
+    model = keras.Model(image, keras.layers.Dense(5)(x))
+    fast = bd.optimize(model)
+    assert fast.report.counts()["BlockdnnConv"] >= 4
+    images = floats(2, 24, 24, 3)
+    np.testing.assert_allclose(fast(images), model(images), rtol=1e-4, atol=1e-5)

@@ -1,0 +1,28 @@
+"""TF_BLOCKDNN_CHECK_TAILS=1: an op with a broken tail fails and names it; healthy networks run."""
+
+import os
+import subprocess
+import sys
+
+import checked_tails
+
+from tf_blockdnn.python._native import library
+
+
+def test_checked():
+    """checked_tails.py passes in a process with the checks on."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", checked_tails.__file__]
+    environment = os.environ | {checked_tails.SWITCH: "1"}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-4000:]
+
+
+@checked_tails.each_call
+def test_off_by_default(op, name):
+    """The same calls run, whatever lies in the tails."""
+    checked_tails.CALLS[op, name](checked_tails.broken())
+
+
+def test_every_op_is_there():
+    ops = {name for name in dir(library()) if name.startswith("Blockdnn")}
+    assert ops == {op for op, _ in checked_tails.CALLS}
