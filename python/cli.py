@@ -205,6 +205,63 @@ def benchmark(
     result_console.print(tables.comparison(result))
 
 
+def _parse_integers(option: str, text: str) -> list[int]:
+    """ "2,17,5,4" as a list."""
+    try:
+        return [int(part) for part in text.replace("x", ",").split(",")]
+    except ValueError:
+        raise UserError(f"{option} {text}: not integers, such as 2,17,5,4") from None
+
+
+@app.command()
+def layout(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Of the layout, such as nChw16c; may be left out with --strides.",
+            metavar="LAYOUT",
+            show_default=False,
+        ),
+    ] = None,
+    dims: Annotated[
+        str, typer.Option(help="Sizes of the logical dimensions: N,C,H,W or O,I,H,W.")
+    ] = "2,17,5,4",
+    strides: Annotated[
+        str | None,
+        typer.Option(help="Elements between neighbours of each dimension.", show_default=False),
+    ] = None,
+    offset: Annotated[int, typer.Option(min=0, help="Elements before the first one.")] = 0,
+    dtype: Annotated[str, typer.Option(help="Data type.")] = "float32",
+    png: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="Write a picture to this file instead.", show_default=False),
+    ] = None,
+    max_rows: Annotated[int, typer.Option(min=8, help="Rows of each table.")] = 32,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Draw where the elements of a tensor lie in memory, its padded tail included."""
+    sizes = _parse_integers("--dims", dims)
+    steps_between = None if strides is None else _parse_integers("--strides", strides)
+    if name is None and steps_between is None:
+        raise UserError("layout: name a LAYOUT, such as nChw16c, or give --strides")
+    with steps(verbose=verbose):
+        from .ops.tensor_desc import TensorDesc
+    try:
+        desc = TensorDesc(sizes, dtype, name, strides=steps_between, offset=offset)
+        if png is not None:
+            desc.draw(png, max_rows=max_rows)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    except OSError as error:
+        raise UserError(f"{png}: {error.strerror or error}") from None
+    if as_json:
+        facts = "layout dims padded_dims strides shape size size_bytes is_dense".split()
+        _print_json({"dtype": desc.dtype.name} | {fact: getattr(desc, fact) for fact in facts})
+    elif png is None:
+        desc.draw(max_rows=max_rows, console=result_console)
+
+
 @app.command()
 def info(as_json: Json = False, verbose: Verbose = False) -> None:
     """Show versions, the instruction set in use and the number of threads."""

@@ -181,6 +181,33 @@ class TensorDesc:
         )
         return part
 
+    def draw(self, png=None, *, max_rows: int = 32, console=None) -> None:
+        """Draws the memory: which element lies where, coloured by its place in memory.
+
+        Two tables: the elements by their indices, each cell with its offset, and
+        the memory from its start, each cell with its element. The tail is marked.
+        What does not fit is left out, and the picture says so; a tensor of any size
+        can be drawn.
+
+        Args:
+          png: path of a PNG file to write; by default the drawing is printed.
+          max_rows: rows of each table, at least 8.
+          console: a `rich.console.Console` to print to instead of stdout.
+
+        Raises:
+          ValueError: max_rows is too small.
+          OSError: the file cannot be written.
+        """
+        from ..drawing import png as picture
+        from ..drawing import sheet, terminal
+
+        if max_rows < sheet.MIN_ROWS:
+            raise ValueError(f"max_rows must be at least {sheet.MIN_ROWS}; got {max_rows}")
+        if png is None:
+            terminal.show(self, max_rows=max_rows, console=console)
+        else:
+            picture.save(self, png, max_rows=max_rows)
+
     def _list(self, name: str) -> tuple[int, ...]:
         return tuple(getattr(self._c, name)[: self._c.rank])
 

@@ -88,9 +88,29 @@ def test_info(call):
     assert code == 0 and tf.__version__ in out
 
 
+def test_layout(call, tmp_path):
+    command = ("layout", "nChw8c", "--dims", "2,17,5,4")
+    code, out, _ = call(*command)
+    assert code == 0 and "n*480 + c/8*160 + h*32 + w*8 + c%8" in out and "░" in out
+    code, out, _ = call(*command, "--png", tmp_path / "x.png")
+    assert (code, out) == (0, "") and (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    code, out, _ = call(*command, "--json", "--dtype", "int8")
+    answer = json.loads(out)
+    assert (answer["size_bytes"], answer["padded_dims"]) == (960, [2, 24, 5, 4])
+    code, out, _ = call("layout", "--dims", "3x4", "--strides", "6,1", "--offset", 5)
+    assert code == 0 and "offset(i, j) = 5 + i*6 + j" in out
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
+        (["layout"], "name a LAYOUT, such as nChw16c, or give --strides"),
+        (["layout", "nChw9c"], 'unknown layout "nChw9c"'),
+        (["layout", "nchw", "--dims", "big"], "--dims big: not integers, such as 2,17,5,4"),
+        (["layout", "nchw", "--dims", "2,3"], "layout nchw has 4 dimensions, n, c, h, w"),
+        (["layout", "nchw", "--strides", "1,-2,3,4"], "strides"),
+        (["layout", "nchw", "--dtype", "float99"], "dtype must be"),
+        (["layout", "nchw", "--png", "nowhere/x.png"], "nowhere/x.png: No such file or directory"),
         (["optimize", "nowhere", "out"], "nowhere: no such folder"),
         (["optimize", "empty", "out"], "empty: not a SavedModel"),
         (["optimize", "broken", "out"], "broken: saved_model.pb cannot be read"),

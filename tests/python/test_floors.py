@@ -19,7 +19,7 @@ FLOORS = [
     {"layers": "layers", "rewriter": "rewriter"},
     {"ops": "ops"},
     {"native": "_launch _native", "graph": "graph"},
-    {"leaves": "errors layout version"},
+    {"leaves": "drawing errors layout version"},
 ]
 UNIT_OF_NAME = {
     name: unit for floor in FLOORS for unit, names in floor.items() for name in names.split()

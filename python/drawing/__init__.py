@@ -1,0 +1,1 @@
+"""Pictures of a memory layout, in a terminal and as PNG."""
