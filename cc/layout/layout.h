@@ -30,15 +30,20 @@ namespace bd {
 // The one list of layouts; everything else follows from the names. First come
 // activations without space, in 1D, 2D and 3D; then weights of inner products, of
 // convolutions in 1D, 2D and 3D, and of grouped and depthwise ones.
-#define BD_LAYOUTS(X)                                                                              \
-  X(x)                                                                                             \
-  X(nc) X(cn) X(nC8c) X(nC16c) X(ncw) X(nwc) X(cwn) X(nCw8c) X(nCw16c) X(nchw) X(nhwc) X(chwn)     \
-      X(nChw8c) X(nChw16c) X(ncdhw) X(ndhwc) X(cdhwn) X(nCdhw8c) X(nCdhw16c) X(oi) X(io) X(OI8i8o) \
-          X(OI16i16o) X(oiw) X(wio) X(OIw8i8o) X(OIw16i16o) X(oihw) X(hwio) X(OIhw8i8o)            \
-              X(OIhw16i16o) X(oidhw) X(dhwio) X(OIdhw8i8o) X(OIdhw16i16o) X(goiw) X(wigo)          \
-                  X(gOIw8i8o) X(gOIw16i16o) X(Goiw8g) X(Goiw16g) X(goihw) X(hwigo) X(gOIhw8i8o)    \
-                      X(gOIhw16i16o) X(Goihw8g) X(Goihw16g) X(goidhw) X(dhwigo) X(gOIdhw8i8o)      \
-                          X(gOIdhw16i16o) X(Goidhw8g) X(Goidhw16g)
+// clang-format off
+#define BD_LAYOUTS(X)                                                           \
+  X(x) X(nc) X(cn) X(nC8c) X(nC16c)                                             \
+  X(ncw) X(nwc) X(cwn) X(nCw8c) X(nCw16c)                                       \
+  X(nchw) X(nhwc) X(chwn) X(nChw8c) X(nChw16c)                                  \
+  X(ncdhw) X(ndhwc) X(cdhwn) X(nCdhw8c) X(nCdhw16c)                             \
+  X(oi) X(io) X(OI8i8o) X(OI16i16o)                                             \
+  X(oiw) X(wio) X(OIw8i8o) X(OIw16i16o)                                         \
+  X(oihw) X(hwio) X(OIhw8i8o) X(OIhw16i16o)                                     \
+  X(oidhw) X(dhwio) X(OIdhw8i8o) X(OIdhw16i16o)                                 \
+  X(goiw) X(wigo) X(gOIw8i8o) X(gOIw16i16o) X(Goiw8g) X(Goiw16g)                \
+  X(goihw) X(hwigo) X(gOIhw8i8o) X(gOIhw16i16o) X(Goihw8g) X(Goihw16g)          \
+  X(goidhw) X(dhwigo) X(gOIdhw8i8o) X(gOIdhw16i16o) X(Goidhw8g) X(Goidhw16g)
+// clang-format on
 
 #define BD_LAYOUT_ENUMERATOR(name) name,
 enum class Layout { BD_LAYOUTS(BD_LAYOUT_ENUMERATOR) };
