@@ -2,9 +2,10 @@
 
 namespace bd {
 
-size_t ScratchBook::Reserve(const char* name, size_t bytes) {
+size_t ScratchBook::Reserve(const char* name, size_t bytes_a_copy, int64_t copies) {
   const size_t offset = bytes_;
-  if (bytes > 0) entries_.push_back({name, offset, bytes});
+  const size_t bytes = bytes_a_copy * copies;
+  if (bytes > 0) entries_.push_back({name, offset, bytes, copies});
   bytes_ += bytes;
   return offset;
 }

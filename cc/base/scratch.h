@@ -36,6 +36,7 @@ class ScratchBook {
     const char* name;
     size_t offset;
     size_t bytes;  // of all copies
+    int64_t copies;
   };
 
   // `name` must be a literal. Nothing is booked for a count or copies of zero.
@@ -44,7 +45,7 @@ class ScratchBook {
     ScratchPiece<T> piece;
     piece.count = count;
     piece.stride = (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
-    piece.offset = Reserve(name, piece.stride * copies);
+    piece.offset = Reserve(name, piece.stride, copies);
     return piece;
   }
 
@@ -53,7 +54,7 @@ class ScratchBook {
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  size_t Reserve(const char* name, size_t bytes);
+  size_t Reserve(const char* name, size_t bytes_a_copy, int64_t copies);
 
   size_t bytes_ = 0;
   std::vector<Entry> entries_;

@@ -1,9 +1,11 @@
 // TF_BLOCKDNN_VERBOSE=1: a line on stderr for every executed primitive,
 //
-//   tf_blockdnn conv avx512 direct nhwc[1,8,8,3]->nChw16c[1,4,8,8,16] relu scratch=0 35.2us
+//   tf_blockdnn conv avx512 direct nChw16c[1,2,8,8,16]->nChw16c[1,4,8,8,16] k3x3 s1x1 d1x1
+//       p1x1 g1 scratch 98304 user "eltwise(relu)" 35.2us
 //
-// that is: name, ISA, algorithm, layouts and shapes, post-ops, scratch bytes, and
-// the time it took.
+// that is: name, ISA, algorithm, layouts and shapes, window, scratch bytes and who
+// provided them, post-ops, and the time it took. "packs N" follows the scratch where
+// weights were packed into N bytes for this execution only.
 #ifndef CC_BASE_VERBOSE_H_
 #define CC_BASE_VERBOSE_H_
 

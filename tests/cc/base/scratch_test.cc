@@ -44,6 +44,7 @@ TEST(Scratch, TheBookNamesItsPieces) {
   EXPECT_STREQ(book.entries()[1].name, "b");
   EXPECT_EQ(book.entries()[1].offset, 64u);
   EXPECT_EQ(book.entries()[1].bytes, 128u);
+  EXPECT_EQ(book.entries()[1].copies, 2);
 }
 
 }  // namespace
