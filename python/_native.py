@@ -108,6 +108,10 @@ _C_FUNCTIONS = {
     "BlockdnnSubmemory": (_error, [_desc, CList, CList, _desc]),
     "BlockdnnOffset": (ctypes.c_int64, [_desc, ctypes.POINTER(ctypes.c_int64)]),
     "BlockdnnOffsets": (None, [_desc, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)]),
+    "BlockdnnMemoryPlan": (
+        _error,
+        [_text, ctypes.c_int64, CList, CList, ctypes.c_int32, ctypes.POINTER(_text)],
+    ),
 }
 
 

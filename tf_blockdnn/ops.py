@@ -4,6 +4,7 @@ from .python.ops.concat import concat
 from .python.ops.conv import conv
 from .python.ops.eltwise import eltwise
 from .python.ops.inner_product import inner_product
+from .python.ops.memory import memory_consumption, memory_plan, scratchpad_size
 from .python.ops.pool import global_pool, pool
 from .python.ops.reorder import reorder
 from .python.ops.shuffle import shuffle, shuffle_grad
@@ -14,8 +15,11 @@ __all__ = [
     "eltwise",
     "global_pool",
     "inner_product",
+    "memory_consumption",
+    "memory_plan",
     "pool",
     "reorder",
+    "scratchpad_size",
     "shuffle",
     "shuffle_grad",
 ]

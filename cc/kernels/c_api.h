@@ -57,4 +57,11 @@ BD_EXPORT int64_t BlockdnnOffset(const BlockdnnTensorDesc* desc, const int64_t* 
 // if `padded`, of padded_dims.
 BD_EXPORT void BlockdnnOffsets(const BlockdnnTensorDesc* desc, int32_t padded, int64_t* offsets);
 
+// What memory a node takes, as JSON: a bd::MemoryPlan. `node_def` is a serialised
+// NodeDef with all its attributes; input i has ranks[i] dimensions, the next ones of
+// `dims`. *json is valid until the next call on the same thread.
+BD_EXPORT const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_bytes,
+                                         BlockdnnList dims, BlockdnnList ranks, int32_t threads,
+                                         const char** json);
+
 #endif  // CC_KERNELS_C_API_H_

@@ -11,19 +11,21 @@ ConvAlgorithm AlgorithmOf(const std::string& name) {
   return name == "winograd" ? ConvAlgorithm::kWinograd : ConvAlgorithm::kAuto;
 }
 
-class ConvOp : public ConvOpBase {
+class Conv : public ConvOpSpec {
  public:
-  explicit ConvOp(OpKernelConstruction* ctx) : ConvOpBase(ctx, "conv") {
-    OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
-    Init(attrs_.post_ops, attrs_.weights_offset, attrs_.constant_weights);
-  }
+  static constexpr char kPrimitive[] = "conv";
 
- private:
-  Status Describe(OpKernelContext* ctx, ConvDesc* desc, TensorShape* dst_shape) const override {
-    const PartialTensorShape src = InputShape(ctx, kSrc);
+  template <typename Context>
+  Status Read(Context* c) {
+    return attrs_.Read(c);
+  }
+  const ConvAttrs& attrs() const { return attrs_; }
+
+  Status Describe(const InputShapeList& inputs, ConvDesc* desc,
+                  TensorShape* dst_shape) const override {
+    const PartialTensorShape& src = inputs[kSrc];
     PartialTensorShape dst;
-    TF_RETURN_IF_ERROR(
-        ConvShape(attrs_, src, InputShape(ctx, kWeights), InputShapes(ctx, kFirstArg), &dst));
+    TF_RETURN_IF_ERROR(ConvShape(attrs_, src, inputs[kWeights], ArgShapes(inputs), &dst));
     TF_RETURN_IF_ERROR(ToFullShape(dst, dst_shape));
     Plane plane;
     Window1d h, w;
@@ -52,7 +54,7 @@ class ConvOp : public ConvOpBase {
     return absl::OkStatus();
   }
 
-  BlockedTensors Blocked(OpKernelContext*) const override {
+  BlockedTensors Blocked() const override {
     const int64_t oc = attrs_.oc();
     return BlockedTensors()
         .Input(kSrc, attrs_.src_layout, {attrs_.channels})
@@ -60,11 +62,14 @@ class ConvOp : public ConvOpBase {
         .Output(0, attrs_.dst_layout, {oc});
   }
 
+ private:
   ConvAttrs attrs_;
 };
 
+const MemoryPlanRow row("BlockdnnConv", PlanConvMemory<Conv>);
+
 REGISTER_KERNEL_BUILDER(
-    Name("BlockdnnConv").Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"), ConvOp);
+    Name("BlockdnnConv").Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"), ConvOp<Conv>);
 
 }  // namespace
 }  // namespace bd

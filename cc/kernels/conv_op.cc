@@ -1,24 +1,49 @@
 #include "cc/kernels/conv_op.h"
 
+#include <utility>
+
 #include "cc/base/verbose.h"
 
 namespace bd {
 namespace {
 
-int64_t RoundUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
+// `notes` say how this execution got its memory.
 std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPlan& plan,
-                    bool in_place) {
+                    const std::string& notes) {
   const ConvDesc& d = plan.conv.desc;
   return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", plan.conv.algorithm_name(), " ",
                       LayoutName(d.src_layout), ctx->input(0).shape().DebugString(), "->",
                       LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " k", d.kh, "x", d.kw,
                       " s", d.sh, "x", d.sw, " d", d.dh, "x", d.dw, " p", d.pad_top, "x",
-                      d.pad_left, " g", d.groups, " scratch ", plan.conv.scratch_bytes(),
-                      SumNote(d.post_ops, in_place), " \"", d.post_ops.ToString(), "\"");
+                      d.pad_left, " g", d.groups, " scratch ", plan.conv.scratch_bytes(), notes,
+                      " \"", d.post_ops.ToString(), "\"");
 }
 
 }  // namespace
+
+Status PlanConvOp(const ConvOpSpec& spec, const InputShapeList& inputs, int threads,
+                  ConvOpPlan* plan) {
+  ConvDesc desc;
+  TF_RETURN_IF_ERROR(spec.Describe(inputs, &desc, &plan->dst_shape));
+  return FromCore(MakeConvPlan(desc, ActiveIsa(), threads, &plan->conv));
+}
+
+void FillMemoryPlan(const ConvPlan& conv, MemoryPlan* plan) {
+  plan->algorithm = conv.algorithm_name();
+  plan->scratch = conv.scratch;
+  plan->packed_weights = conv.packing.as_is() ? 0 : conv.packed_floats * int64_t{sizeof(float)};
+  const int64_t groups = static_cast<int64_t>(conv.groups.size());
+  const int64_t task_groups = (groups + conv.group_splits - 1) / conv.group_splits;
+  const std::pair<const char*, int64_t> chosen[] = {
+      {"strip_pixels", conv.strip_pixels},
+      {"strip_rows", conv.strip_rows},
+      {"source_blocks", conv.icb_chunk},
+      {"tile_pitch", conv.tile_pitch},
+      {"task_blocks", task_groups * conv.packing.group_blocks}};
+  for (const auto& size : chosen) {
+    if (size.second > 0) plan->blocking.push_back(size);
+  }
+}
 
 void ConvOpBase::Init(const ChainAttrs& chain, int64_t weights_offset, bool constant_weights) {
   weights_offset_ = weights_offset;
@@ -26,16 +51,15 @@ void ConvOpBase::Init(const ChainAttrs& chain, int64_t weights_offset, bool cons
   for (int arg : chain.chain.ReusableInputs()) reusable_inputs_.push_back(kFirstArg + arg);
 }
 
-Status ConvOpBase::MakePlan(OpKernelContext* ctx, ConvOpPlan* plan) const {
-  ConvDesc desc;
-  TF_RETURN_IF_ERROR(Describe(ctx, &desc, &plan->dst_shape));
-  return FromCore(MakeConvPlan(desc, ActiveIsa(), pool().num_threads(), &plan->conv));
-}
-
 void ConvOpBase::Execute(OpKernelContext* ctx) {
   std::shared_ptr<const ConvOpPlan> plan;
   OP_REQUIRES_OK(ctx, plans_.Get(
-                          ctx, [&](ConvOpPlan* made) { return MakePlan(ctx, made); }, &plan));
+                          ctx,
+                          [&](ConvOpPlan* made) {
+                            return PlanConvOp(spec(), InputShapes(ctx, 0), pool().num_threads(),
+                                              made);
+                          },
+                          &plan));
   const ConvPlan& conv = plan->conv;
   Tensor* dst;
   int reused;
@@ -50,16 +74,16 @@ void ConvOpBase::Execute(OpKernelContext* ctx) {
     OP_REQUIRES_OK(ctx, weights_->Get(conv, ctx->input(kWeights), pool(), &kept));
     if (kept != nullptr) packed = kept->data();
   }
-  // Packed weights of this call only, then the plan's own scratch.
-  const int64_t pack_bytes =
-      packed != nullptr ? 0 : RoundUp(conv.packed_floats * int64_t{sizeof(float)});
-  ScratchMemory scratch;
-  OP_REQUIRES_OK(ctx, scratch.Allocate(ctx, pack_bytes + conv.scratch_bytes()));
+  Tensor packed_now;  // for this call only
   if (packed == nullptr) {
-    float* packed_once = reinterpret_cast<float*>(scratch.data());
-    PackConvWeights(conv, weights, packed_once, pool());
-    packed = packed_once;
+    OP_REQUIRES_OK(ctx, ctx->allocate_temp(tensorflow::DT_FLOAT, TensorShape({conv.packed_floats}),
+                                           &packed_now));
+    float* data = static_cast<float*>(packed_now.data());
+    PackConvWeights(conv, weights, data, pool());
+    packed = data;
   }
+  ScratchpadMemory scratchpad;
+  OP_REQUIRES_OK(ctx, scratchpad_.Take(ctx, conv.scratch_bytes(), &scratchpad));
 
   const ArgPointers args(ctx, kFirstArg);
   ConvBuffers buffers;
@@ -67,8 +91,13 @@ void ConvOpBase::Execute(OpKernelContext* ctx) {
   buffers.packed = packed;
   buffers.args = args.data();
   buffers.dst = static_cast<float*>(dst->data());
-  buffers.scratch = scratch.data() + pack_bytes;
-  RunLogged([&] { return LogLine(primitive_, ctx, *plan, reused >= 0); },
+  buffers.scratch = scratchpad.data();
+  const auto notes = [&] {
+    const size_t packs = packed_now.TotalBytes();
+    return absl::StrCat(" ", scratchpad_.mode(), packs > 0 ? absl::StrCat(" packs ", packs) : "",
+                        SumNote(conv.desc.post_ops, reused >= 0));
+  };
+  RunLogged([&] { return LogLine(primitive_, ctx, *plan, notes()); },
             [&] { RunConv(conv, buffers, pool()); });
 }
 

@@ -8,44 +8,104 @@
 #include <vector>
 
 #include "cc/core/conv/conv.h"
+#include "cc/kernels/memory_plan.h"
 #include "cc/kernels/op_utils.h"
 #include "cc/kernels/plan_cache.h"
+#include "cc/kernels/scratchpad.h"
 #include "cc/kernels/weights_cache.h"
 #include "cc/ops/attrs.h"
 
 namespace bd {
+
+using InputShapeList = std::vector<PartialTensorShape>;
+
+// An op as a convolution: its attributes, and what they make of input shapes.
+// Executing and sizing (memory_plan.h) share it.
+class ConvOpSpec {
+ public:
+  static constexpr int kSrc = 0, kWeights = 1, kFirstArg = 2;
+
+  virtual ~ConvOpSpec() = default;
+
+  // The convolution of full shapes of all inputs and the shape of its result,
+  // after all checks.
+  virtual Status Describe(const InputShapeList& inputs, ConvDesc* desc,
+                          TensorShape* dst_shape) const = 0;
+
+  // Which of its inputs and outputs have tails.
+  virtual BlockedTensors Blocked() const = 0;
+
+ protected:
+  static InputShapeList ArgShapes(const InputShapeList& inputs) {
+    return InputShapeList(inputs.begin() + kFirstArg, inputs.end());
+  }
+};
 
 struct ConvOpPlan {
   ConvPlan conv;
   TensorShape dst_shape;
 };
 
+Status PlanConvOp(const ConvOpSpec& spec, const InputShapeList& inputs, int threads,
+                  ConvOpPlan* plan);
+
+void FillMemoryPlan(const ConvPlan& conv, MemoryPlan* plan);
+
+// For MemoryPlanRow.
+template <typename Spec>
+Status PlanConvMemory(const NodeAttrs& attrs, const InputShapeList& inputs, int threads,
+                      MemoryPlan* plan) {
+  Spec spec;
+  TF_RETURN_IF_ERROR(spec.Read(&attrs));
+  ConvOpPlan made;
+  TF_RETURN_IF_ERROR(PlanConvOp(spec, inputs, threads, &made));
+  FillMemoryPlan(made.conv, plan);
+  return absl::OkStatus();
+}
+
 class ConvOpBase : public PoolOpKernel {
  public:
   // `primitive` is what the verbose log calls it.
   ConvOpBase(OpKernelConstruction* ctx, const char* primitive)
-      : PoolOpKernel(ctx), primitive_(primitive) {}
+      : PoolOpKernel(ctx), primitive_(primitive) {
+    OP_REQUIRES_OK(ctx, scratchpad_.Read(ctx));
+  }
 
  protected:
-  static constexpr int kSrc = 0, kWeights = 1, kFirstArg = 2;
+  static constexpr int kSrc = ConvOpSpec::kSrc, kWeights = ConvOpSpec::kWeights,
+                       kFirstArg = ConvOpSpec::kFirstArg;
 
   void Execute(OpKernelContext* ctx) override;
 
   // To be called by constructors, once the attributes are read.
   void Init(const ChainAttrs& chain, int64_t weights_offset, bool constant_weights);
 
-  // The convolution of the inputs of ctx and the shape of its result, after all
-  // checks.
-  virtual Status Describe(OpKernelContext* ctx, ConvDesc* desc, TensorShape* dst_shape) const = 0;
-
  private:
-  Status MakePlan(OpKernelContext* ctx, ConvOpPlan* plan) const;
+  virtual const ConvOpSpec& spec() const = 0;
+  BlockedTensors Blocked(OpKernelContext*) const override { return spec().Blocked(); }
 
   const char* const primitive_;
   int64_t weights_offset_ = 0;
   std::vector<int> reusable_inputs_;  // operands of sums, whose memory dst may take
   PlanCache<ConvOpPlan> plans_;
   std::unique_ptr<WeightsCache> weights_;
+  Scratchpad scratchpad_;
+};
+
+// The kernel of an op that Spec describes.
+template <typename Spec>
+class ConvOp : public ConvOpBase {
+ public:
+  explicit ConvOp(OpKernelConstruction* ctx) : ConvOpBase(ctx, Spec::kPrimitive) {
+    OP_REQUIRES_OK(ctx, spec_.Read(ctx));
+    const auto& attrs = spec_.attrs();
+    Init(attrs.post_ops, attrs.weights_offset, attrs.constant_weights);
+  }
+
+ private:
+  const ConvOpSpec& spec() const override { return spec_; }
+
+  Spec spec_;
 };
 
 }  // namespace bd

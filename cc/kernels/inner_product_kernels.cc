@@ -6,18 +6,21 @@
 namespace bd {
 namespace {
 
-class InnerProductOp : public ConvOpBase {
+class InnerProduct : public ConvOpSpec {
  public:
-  explicit InnerProductOp(OpKernelConstruction* ctx) : ConvOpBase(ctx, "inner_product") {
-    OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
-    Init(attrs_.post_ops, attrs_.weights_offset, attrs_.constant_weights);
-  }
+  static constexpr char kPrimitive[] = "inner_product";
 
- private:
-  Status Describe(OpKernelContext* ctx, ConvDesc* desc, TensorShape* dst_shape) const override {
+  template <typename Context>
+  Status Read(Context* c) {
+    return attrs_.Read(c);
+  }
+  const InnerProductAttrs& attrs() const { return attrs_; }
+
+  Status Describe(const InputShapeList& inputs, ConvDesc* desc,
+                  TensorShape* dst_shape) const override {
     PartialTensorShape dst;
-    TF_RETURN_IF_ERROR(InnerProductShape(attrs_, InputShape(ctx, kSrc), InputShape(ctx, kWeights),
-                                         InputShapes(ctx, kFirstArg), &dst));
+    TF_RETURN_IF_ERROR(
+        InnerProductShape(attrs_, inputs[kSrc], inputs[kWeights], ArgShapes(inputs), &dst));
     TF_RETURN_IF_ERROR(ToFullShape(dst, dst_shape));
     desc->ic = attrs_.ic();
     desc->oc = attrs_.oc();
@@ -28,6 +31,9 @@ class InnerProductOp : public ConvOpBase {
     return absl::OkStatus();
   }
 
+  BlockedTensors Blocked() const override { return {}; }
+
+ private:
   static bool ReadsSamples(const PostOpChain& chain) {
     const auto reads = [](const PostOp& op) {
       return op.kind == PostOpKind::kBinary && op.shape == OperandShape::kSampleChannel;
@@ -51,14 +57,14 @@ class InnerProductOp : public ConvOpBase {
     desc->post_ops = chain;
   }
 
-  BlockedTensors Blocked(OpKernelContext*) const override { return {}; }
-
   InnerProductAttrs attrs_;
 };
 
+const MemoryPlanRow row("BlockdnnInnerProduct", PlanConvMemory<InnerProduct>);
+
 REGISTER_KERNEL_BUILDER(
     Name("BlockdnnInnerProduct").Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"),
-    InnerProductOp);
+    ConvOp<InnerProduct>);
 
 }  // namespace
 }  // namespace bd

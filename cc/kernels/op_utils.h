@@ -85,25 +85,6 @@ class ArgPointers {
   absl::InlinedVector<const float*, 8> pointers_;
 };
 
-// Temporary memory of one execution, 64-byte aligned: a little on the stack,
-// more (0.2 us and up) from TensorFlow's allocator.
-class ScratchMemory {
- public:
-  Status Allocate(OpKernelContext* ctx, int64_t bytes) {
-    if (bytes <= static_cast<int64_t>(sizeof(small_))) return absl::OkStatus();
-    TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_INT8, TensorShape({bytes}), &large_));
-    data_ = static_cast<char*>(large_.data());
-    PreferHugePages(data_, bytes);
-    return absl::OkStatus();
-  }
-  char* data() { return data_; }
-
- private:
-  alignas(64) char small_[1024];
-  Tensor large_;
-  char* data_ = small_;
-};
-
 // A core system's complaint: empty, or one line.
 inline Status FromCore(const std::string& error) {
   return error.empty() ? absl::OkStatus() : Invalid(error);

@@ -25,6 +25,9 @@ Status Invalid(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
+// Of every op that takes scratch memory; cc/kernels/scratchpad.h reads it.
+constexpr char kScratchpadModeAttr[] = "scratchpad_mode: {'user', 'library'} = 'user'";
+
 // The layout attribute `name`; its allowed values are in the op's definition.
 template <typename Context>
 Status ReadLayout(Context* c, const char* name, Layout* layout) {

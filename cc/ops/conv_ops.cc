@@ -23,6 +23,7 @@ REGISTER_OP("BlockdnnConv")
     .Attr("post_ops: string = ''")
     .Attr("algorithm: {'auto', 'direct', 'winograd'} = 'auto'")
     .Attr("constant_weights: bool = false")
+    .Attr(bd::kScratchpadModeAttr)
     .SetShapeFn([](InferenceContext* c) {
       bd::ConvAttrs attrs;
       TF_RETURN_IF_ERROR(attrs.Read(c));
@@ -51,4 +52,6 @@ algorithm: direct sums exactly the products of the definition; winograd saves
   faster.
 constant_weights: the weights and the channel operands never change, so their
   packed form may be kept for good.
+scratchpad_mode: user takes temporary memory from TensorFlow's allocator for each
+  execution; library keeps buffers with the kernel. Safe on many threads, both.
 )doc");

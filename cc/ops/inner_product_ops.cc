@@ -14,6 +14,7 @@ REGISTER_OP("BlockdnnInnerProduct")
     .Attr("weights_offset: int >= 0 = 0")
     .Attr("post_ops: string = ''")
     .Attr("constant_weights: bool = false")
+    .Attr(bd::kScratchpadModeAttr)
     .SetShapeFn([](InferenceContext* c) {
       bd::InnerProductAttrs attrs;
       TF_RETURN_IF_ERROR(attrs.Read(c));
@@ -35,4 +36,6 @@ weights_shape: [ic, oc].
 post_ops: entries joined by ';', for example "binary(add,channel,#0);eltwise(relu)".
 constant_weights: the weights never change, so their packed form may be kept for
   good.
+scratchpad_mode: user takes temporary memory from TensorFlow's allocator for each
+  execution; library keeps buffers with the kernel. Safe on many threads, both.
 )doc");

@@ -46,6 +46,20 @@ def padding_attrs(padding) -> dict:
     )
 
 
+SCRATCHPAD_MODES = ("user", "library")
+
+
+def check_scratchpad_mode(mode) -> str:
+    """`mode`, if it says who provides the temporary memory of an op.
+
+    Raises:
+      ValueError: it is none of SCRATCHPAD_MODES.
+    """
+    if mode in SCRATCHPAD_MODES:
+        return mode
+    raise ValueError(f'scratchpad_mode must be "user" or "library", got {mode!r}')
+
+
 def static_channels(tensor, layout: str, channels: int | None) -> int:
     """`channels`, or the last dimension of a plain tensor when that is None.
 

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from .._native import library
-from .arguments import padding_attrs, pair
+from .arguments import check_scratchpad_mode, padding_attrs, pair
 from .bind_post_ops import Destination, bind_post_ops
 
 
@@ -25,6 +25,7 @@ def conv(
     weights_offset: int = 0,
     constant_weights: bool = False,
     algorithm: str = "auto",
+    scratchpad_mode: str = "user",
     name=None,
 ):
     """2-D convolution, then a chain of post-ops before the result is stored.
@@ -61,6 +62,9 @@ def conv(
       algorithm: "direct" sums exactly the products of the definition; "winograd"
         saves multiplications of 3x3 windows at stride 1 and rounds more; "auto"
         takes what is faster.
+      scratchpad_mode: who provides temporary memory: "user" takes it from TensorFlow's
+        allocator for each execution, "library" keeps buffers with the kernel. Safe on
+        many threads, both.
       name: of the op.
 
     Returns:
@@ -100,6 +104,7 @@ def conv(
         post_ops=post_ops,
         constant_weights=constant_weights,
         algorithm=algorithm,
+        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
         name=name,
         **padding_attrs(padding),
     )

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from .._native import library
+from .arguments import check_scratchpad_mode
 from .bind_post_ops import Destination, bind_post_ops
 
 
@@ -16,6 +17,7 @@ def inner_product(
     weights_shape=None,
     weights_offset: int = 0,
     constant_weights: bool = False,
+    scratchpad_mode: str = "user",
     name=None,
 ):
     """src @ weights, then a chain of post-ops before the result is stored.
@@ -37,6 +39,9 @@ def inner_product(
       weights_offset: elements.
       constant_weights: weights never change, so that their packed form may be kept
         from the first call on.
+      scratchpad_mode: who provides temporary memory: "user" takes it from TensorFlow's
+        allocator for each execution, "library" keeps buffers with the kernel. Safe on
+        many threads, both.
       name: of the op.
 
     Returns:
@@ -66,5 +71,6 @@ def inner_product(
         weights_offset=weights_offset,
         post_ops=post_ops,
         constant_weights=constant_weights,
+        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
         name=name,
     )

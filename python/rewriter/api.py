@@ -16,6 +16,7 @@ def optimize(
     *,
     input_signature: Sequence[tf.TensorSpec] | None = None,
     algorithm: str = "auto",
+    scratchpad_mode: str = "user",
     verify: str = "structure",
 ) -> OptimizedFunction | OptimizedModel:
     """Rewrites a model or function so that its convolutions run on blocked tensors.
@@ -29,6 +30,8 @@ def optimize(
             tf.saved_model.load returned (all its signatures).
         input_signature: one TensorSpec an argument, where the target has none of its own.
         algorithm: "auto", "direct" or "winograd" (where it applies), for every convolution.
+        scratchpad_mode: "user" takes temporary memory from TensorFlow's allocator for each
+            execution, "library" keeps buffers with each op.
         verify: "structure", or "numbers" to compare with the original on a random input.
 
     Returns:
@@ -39,7 +42,12 @@ def optimize(
         TypeError: `target` is none of the above.
         ValueError: no signature can be found, or an unknown option.
     """
-    options = {"roots": [target], "algorithm": algorithm, "verify_by": verify}
+    options = {
+        "roots": [target],
+        "algorithm": algorithm,
+        "scratchpad_mode": scratchpad_mode,
+        "verify_by": verify,
+    }
     if isinstance(target, concrete_function.ConcreteFunction):
         return OptimizedFunction(optimize_concrete(target, **options))
     if isinstance(target, def_function.Function):

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from .._native import library
+from ..ops.arguments import check_scratchpad_mode
 from .passes import emit, verify
 from .passes.assign_layout import assign_layout
 from .passes.blocked_shapes import read_shapes_of_blocked
@@ -73,6 +74,7 @@ def optimize_concrete(
     roots: Sequence = (),
     bundles: Bundles | None = None,
     algorithm: str = "auto",
+    scratchpad_mode: str = "user",
     verify_by: str = "structure",
     tolerance: float = 1e-4,
 ) -> Rewritten:
@@ -84,6 +86,7 @@ def optimize_concrete(
         bundles: pass the same one for all functions of a model.
         algorithm: "auto", "direct" or "winograd", for every convolution (winograd: where
             it applies, 3x3 at stride 1).
+        scratchpad_mode: "user" or "library", for every op that takes temporary memory.
         verify_by: "structure" checks the graph; "numbers" also runs both functions on
             a random input and compares.
         tolerance: for "numbers": largest difference, relative to the output's magnitude.
@@ -96,11 +99,14 @@ def optimize_concrete(
         raise ValueError(f"algorithm must be one of {ALGORITHMS}, not {algorithm!r}")
     if verify_by not in VERIFY:
         raise ValueError(f"verify must be one of {VERIFY}, not {verify_by!r}")
+    check_scratchpad_mode(scratchpad_mode)
     library()
     start = time.perf_counter()
     report = Report()
     try:
-        result, bundle, report = _rewritten(concrete, bundles or Bundles(), algorithm)
+        result, bundle, report = _rewritten(
+            concrete, bundles or Bundles(), algorithm, scratchpad_mode
+        )
     except Exception as error:  # a graph we do not understand must stay as it was
         result, bundle = concrete, list(concrete.variables)
         line = str(error).partition("\n")[0]
@@ -112,11 +118,11 @@ def optimize_concrete(
     return Rewritten(result, bundle + owners(result, [concrete, *roots]), report)
 
 
-def _rewritten(concrete, bundles: Bundles, algorithm: str):
+def _rewritten(concrete, bundles: Bundles, algorithm: str, scratchpad_mode: str):
     """The rewritten function, the bundle it captures (in a list, if any), the report."""
     captured, report = _rewrite_what_pays(concrete, algorithm)
     resource = captured.graph.view.unique_name(_BUNDLE)
-    values = emit.write_nodes(captured, resource)
+    values = emit.write_nodes(captured, resource, scratchpad_mode)
     captured.graph.view.prune()
     captures, bundle = dict(captured.captures), []
     if values is not None:

@@ -89,6 +89,7 @@ class Primitive:
     channels: int
     steps: tuple[Step, ...] = ()
     takes_steps: ClassVar[bool] = False
+    takes_scratchpad: ClassVar[bool] = False
     own_inputs: ClassVar[int] = 1  # those before the tensors that steps name
 
     @property
@@ -123,6 +124,7 @@ class Conv(Primitive):
 
     op: ClassVar[str] = "BlockdnnConv"
     takes_steps: ClassVar[bool] = True
+    takes_scratchpad: ClassVar[bool] = True
     weights: np.ndarray = field(repr=False)
     in_channels: int
     groups: int = 1
@@ -188,6 +190,7 @@ class InnerProduct(Primitive):
 
     op: ClassVar[str] = "BlockdnnInnerProduct"
     takes_steps: ClassVar[bool] = True
+    takes_scratchpad: ClassVar[bool] = True
     own_inputs: ClassVar[int] = 2
     in_channels: int
 

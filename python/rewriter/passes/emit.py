@@ -43,17 +43,18 @@ class Bundle:
         return result
 
 
-def write_nodes(capture: Capture, resource: str) -> np.ndarray | None:
+def write_nodes(capture: Capture, resource: str, scratchpad_mode: str) -> np.ndarray | None:
     """Gives every planned node its NodeDef; returns the bundle's values, if there are any.
 
     Args:
         resource: a name for the placeholder of the bundle's variable.
+        scratchpad_mode: of the primitives that take a scratchpad.
     """
     view, bundle = capture.graph.view, Bundle()
     planned = [node for node in view.topological() if node.payload is not None]
     read = view.unique_name(f"{resource}/read")
     for node in planned:
-        _write(view, node, bundle, Ref(read))
+        _write(view, node, bundle, Ref(read), scratchpad_mode)
     if not bundle.size:
         return None
     view.add(Node(resource, "Placeholder", proto=_placeholder(resource)))
@@ -61,7 +62,7 @@ def write_nodes(capture: Capture, resource: str) -> np.ndarray | None:
     return bundle.vector()
 
 
-def _write(view, node: Node, bundle: Bundle, read: Ref) -> None:
+def _write(view, node: Node, bundle: Bundle, read: Ref, scratchpad_mode: str) -> None:
     payload = node.payload
     attrs, steps = _ATTRS[type(payload)](payload), payload.steps
     inputs = list(node.inputs)
@@ -71,6 +72,8 @@ def _write(view, node: Node, bundle: Bundle, read: Ref) -> None:
         if payload.shift is not None:
             steps = (binary("add", "channel", payload.shift), *steps)
         inputs.insert(1, read)
+    if payload.takes_scratchpad:
+        attrs["scratchpad_mode"] = scratchpad_mode
     if payload.takes_steps:
         own = len(inputs) - len(node.inputs) + payload.own_inputs
         text, args = _chain(steps, payload.own_inputs, node.inputs, bundle, read)
