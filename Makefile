@@ -23,7 +23,7 @@ buildifier := $(venv)/buildifier-done
 built := .build/library-done
 installed := $(venv)/installed-done
 
-.PHONY: help demo test build bench bench-layers format check-format clean distclean
+.PHONY: help demo test test-tsan build bench bench-layers format check-format clean distclean
 
 help: ## lists the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -33,6 +33,9 @@ demo: $(installed) ## optimises a trained network and compares it with the origi
 
 test: $(installed) $(dev_required) $(buildifier) ## runs all tests and format checks
 	@build_tools/test.sh
+
+test-tsan: $(installed) ## runs the tests of threads under ThreadSanitizer (part of test, too)
+	@build_tools/bazel test --build_tests_only --test_tag_filters=tsan //tests/cc/...
 
 build: $(installed) ## builds the library and installs the package into .venv
 	@echo "$(library) is up to date"

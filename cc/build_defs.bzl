@@ -208,3 +208,42 @@ isa_archives = rule(
     doc = "The per-ISA archives among `deps` and all they depend on.",
     attrs = {"deps": attr.label_list(aspects = [_isa_archives_aspect])},
 )
+
+def _with_tsan(settings, _attr):
+    flags = ["-fsanitize=thread", "-g"]
+    return {option: settings[option] + flags for option in settings}
+
+_OPTIONS = ["//command_line_option:copt", "//command_line_option:linkopt"]
+_tsan_transition = transition(
+    implementation = _with_tsan,
+    inputs = _OPTIONS,
+    outputs = _OPTIONS,
+)
+
+def _tsan_test_impl(ctx):
+    script = ctx.actions.declare_file(ctx.label.name)
+    test = ctx.attr.test[0][DefaultInfo]
+
+    # The runtime of GCC 12 stops where the kernel randomises more than 28 bits
+    # of an address, unless that is off for the process.
+    ctx.actions.write(script, is_executable = True, content = """#!/bin/bash
+setarch -R true 2>/dev/null && exec setarch -R {test} "$@"
+exec {test} "$@"
+""".format(test = ctx.executable.test.short_path))
+    return [DefaultInfo(
+        executable = script,
+        runfiles = ctx.runfiles([ctx.executable.test]).merge(test.default_runfiles),
+    )]
+
+bd_tsan_test = rule(
+    implementation = _tsan_test_impl,
+    doc = "Runs the cc_test `test` with ThreadSanitizer in it and in all it uses. " +
+          "The tag \"tsan\" makes it part of `make test-tsan`.",
+    attrs = {
+        "test": attr.label(mandatory = True, executable = True, cfg = _tsan_transition),
+        "_allowlist_function_transition": attr.label(
+            default = "@bazel_tools//tools/allowlists/function_transition_allowlist",
+        ),
+    },
+    test = True,
+)

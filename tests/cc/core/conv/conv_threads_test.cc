@@ -1,0 +1,168 @@
+// 32 threads run one plan at once, with scratch of their own from one ScratchPool,
+// and must get the bits that one thread gets. `make test-tsan` builds this file and
+// all it uses with ThreadSanitizer, where a data race is a failure.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cc/base/aligned_buffer.h"
+#include "cc/base/scratch_pool.h"
+#include "cc/base/thread_pool.h"
+#include "cc/core/conv/conv.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+constexpr int kCallers = 32;
+constexpr int kRunsEach = 6;
+
+struct Case {
+  const char* name;
+  const char* algorithm;  // what the plan must have chosen
+  ConvDesc desc;
+};
+
+ConvDesc Square(int64_t ic, int64_t oc, int64_t size, int64_t k, const char* post_ops) {
+  ConvDesc d;
+  d.ic = ic;
+  d.oc = oc;
+  d.ih = d.iw = d.oh = d.ow = size;
+  d.kh = d.kw = k;
+  d.pad_top = d.pad_left = k / 2;
+  std::string error;
+  EXPECT_TRUE(PostOpChain::Parse(post_ops, &d.post_ops, &error)) << error;
+  return d;
+}
+
+// Every form of plan, and within them every way scratch is used.
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  const char* bias_relu = "binary(add,channel,#0);eltwise(relu)";
+  cases.push_back({"strip", "direct", Square(20, 40, 14, 3, bias_relu)});
+  cases.back().desc.algorithm = ConvAlgorithm::kDirect;
+  cases.push_back({"in place", "direct", Square(20, 40, 14, 1, bias_relu)});
+  cases.push_back({"winograd", "winograd", Square(40, 40, 14, 3, bias_relu)});
+  cases.back().desc.algorithm = ConvAlgorithm::kWinograd;
+  cases.push_back({"depthwise", "depthwise", Square(40, 40, 14, 3, bias_relu)});
+  cases.back().desc.groups = 40;
+  cases.push_back({"first layer", "direct_plain", Square(3, 24, 14, 3, bias_relu)});
+  cases.back().desc.src_layout = Layout::nhwc;
+  cases.push_back({"last layer", "dot", Square(40, 2, 14, 3, "eltwise(logistic)")});
+  cases.back().desc.dst_layout = Layout::nhwc;
+  cases.push_back({"inner product", "direct_plain", Square(70, 50, 1, 1, bias_relu)});
+  cases.back().desc.src_layout = cases.back().desc.dst_layout = Layout::nhwc;
+  cases.back().desc.iw = cases.back().desc.ow = 60;
+  cases.push_back({"few rows", "rows", Square(700, 250, 1, 1, bias_relu)});
+  cases.back().desc.src_layout = cases.back().desc.dst_layout = Layout::nhwc;
+  return cases;
+}
+
+int64_t Floats(Layout layout, int64_t c, int64_t pixels) {
+  return (layout == Layout::nhwc ? c : (c + 15) / 16 * 16) * pixels;
+}
+
+std::vector<float> SmallIntegers(int64_t count, int64_t factor) {
+  std::vector<float> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i * factor % 9) - 4.f;
+  return values;
+}
+
+// One plan with its inputs, and the results of running it.
+class Execution {
+ public:
+  Execution(const ConvDesc& d, Isa isa, ThreadPool& pool) : pool_(pool) {
+    EXPECT_EQ(MakeConvPlan(d, isa, pool.num_threads(), &plan_), "");
+    src_ = SmallIntegers(Floats(d.src_layout, d.ic, d.ih * d.iw), 7);
+    weights_ = SmallIntegers(d.kh * d.kw * d.ic / d.groups * d.oc, 5);
+    channel_ = SmallIntegers(d.oc, 2);
+    if (plan_.packing.as_is()) return;
+    packed_ = AlignedBuffer(plan_.packed_floats * sizeof(float));
+    PackConvWeights(plan_, weights_.data(), packed_.As<float>(), pool);
+  }
+
+  std::vector<float> Run(ScratchPool& scratch_pool) const {
+    const ConvDesc& d = plan_.desc;
+    std::vector<float> dst(Floats(d.dst_layout, d.oc, d.oh * d.ow), -1.f);
+    const float* args[] = {channel_.data()};
+    const ScratchPool::Lease scratch = scratch_pool.Take(plan_.scratch_bytes());
+    ConvBuffers buffers;
+    buffers.src = src_.data();
+    buffers.packed = plan_.packing.as_is() ? weights_.data() : packed_.As<float>();
+    buffers.args = args;
+    buffers.dst = dst.data();
+    buffers.scratch = scratch.data();
+    RunConv(plan_, buffers, pool_);
+    return dst;
+  }
+
+  const ConvPlan& plan() const { return plan_; }
+
+ private:
+  ThreadPool& pool_;
+  ConvPlan plan_;
+  std::vector<float> src_, weights_, channel_;
+  AlignedBuffer packed_;
+};
+
+class ConvThreads : public ::testing::TestWithParam<Isa> {};
+
+TEST_P(ConvThreads, ManyCallersOfOnePlan) {
+  ThreadPool pool(3);
+  for (const Case& c : Cases()) {
+    SCOPED_TRACE(c.name);
+    const Execution execution(c.desc, GetParam(), pool);
+    ASSERT_EQ(std::string(execution.plan().algorithm_name()).rfind(c.algorithm, 0), 0u)
+        << execution.plan().algorithm_name();
+    ScratchPool scratch_pool;
+    const std::vector<float> expected = execution.Run(scratch_pool);
+    std::vector<std::thread> callers;
+    std::vector<int> wrong(kCallers, 0);
+    for (int t = 0; t < kCallers; ++t) {
+      callers.emplace_back([&, t] {
+        for (int run = 0; run < kRunsEach; ++run) {
+          const std::vector<float> dst = execution.Run(scratch_pool);
+          wrong[t] += std::memcmp(dst.data(), expected.data(), 4 * expected.size()) != 0;
+        }
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_EQ(wrong, std::vector<int>(kCallers, 0));
+    EXPECT_LE(scratch_pool.idle_buffers(), ScratchPool::kMostIdle);
+  }
+}
+
+// Plans of different shapes and sizes through one pool of scratch, as in a kernel
+// whose inputs change.
+TEST_P(ConvThreads, ManyPlansShareAScratchPool) {
+  ThreadPool pool(3);
+  std::vector<Execution> executions;
+  std::vector<std::vector<float>> expected;
+  ScratchPool scratch_pool;
+  for (const Case& c : Cases()) {
+    executions.emplace_back(c.desc, GetParam(), pool);
+    expected.push_back(executions.back().Run(scratch_pool));
+  }
+  std::vector<std::thread> callers;
+  std::vector<int> wrong(kCallers, 0);
+  for (int t = 0; t < kCallers; ++t) {
+    callers.emplace_back([&, t] {
+      for (size_t i = 0; i < executions.size(); ++i) {
+        const size_t at = (i + t) % executions.size();
+        const std::vector<float> dst = executions[at].Run(scratch_pool);
+        wrong[t] += std::memcmp(dst.data(), expected[at].data(), 4 * dst.size()) != 0;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, std::vector<int>(kCallers, 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, ConvThreads, ::testing::ValuesIn(TestIsas()),
+                         [](const auto& info) { return IsaName(info.param); });
+
+}  // namespace
+}  // namespace bd
