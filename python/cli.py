@@ -11,7 +11,7 @@ import json
 import pathlib
 import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import rich.console
 import rich.markup
@@ -104,6 +104,13 @@ def optimize(
         ),
     ] = False,
     signature: Signature = None,
+    algorithm: Annotated[
+        Literal["auto", "direct", "winograd"], typer.Option(help="Of every convolution.")
+    ] = "auto",
+    memory: Annotated[
+        Literal["normal", "low"],
+        typer.Option(help="How much packed weights may take: three times the weights, or once."),
+    ] = "normal",
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -117,7 +124,13 @@ def optimize(
         from .saved_model import optimize_saved_model
 
         report = optimize_saved_model(
-            source, destination, signatures=signature, force=force, on_step=step
+            source,
+            destination,
+            signatures=signature,
+            algorithm=algorithm,
+            memory=memory,
+            force=force,
+            on_step=step,
         )
     if as_json:
         _print_json(

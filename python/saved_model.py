@@ -13,7 +13,7 @@ from tensorflow.python.trackable import asset, resource
 
 from . import folders, metagraph
 from .errors import SavedModelError
-from .rewriter import Bundles, Report, optimize_concrete
+from .rewriter import Bundles, Options, Report, optimize_concrete
 
 __all__ = ["SavedModelError", "SavedModelReport", "inspect_saved_model", "optimize_saved_model"]
 
@@ -76,6 +76,9 @@ def optimize_saved_model(
     destination: str | os.PathLike,
     *,
     signatures: Iterable[str] | None = None,
+    algorithm: str = "auto",
+    memory: str = "normal",
+    scratchpad_mode: str = "user",
     force: bool = False,
     on_step: Callable[[str], None] | None = None,
 ) -> SavedModelReport:
@@ -90,19 +93,22 @@ def optimize_saved_model(
       destination: folder to write; must not exist or be empty, unless `force`.
       signatures: names of the signatures to optimise, the others being kept as they are; all by
         default.
+      algorithm, memory, scratchpad_mode: as in `optimize`.
       force: replace a SavedModel in `destination`. Other files in that folder are kept.
       on_step: called with a few words before each step.
 
     Returns: what was converted and what was declined, with reasons, for each signature.
     Raises:
       SavedModelError: anything wrong with the two folders or with `signatures`, in one line.
+      ValueError: an unknown algorithm, memory or scratchpad_mode.
     """
+    options = Options(algorithm=algorithm, memory=memory, scratchpad_mode=scratchpad_mode)
     step = on_step or (lambda words: None)
     source = folders.check_source(source)
     destination = folders.check_destination(destination, source=source, force=force)
     step(f"reading {source}")
     loaded = metagraph.load(source)
-    functions, trackables, report = _optimize_signatures(loaded, source, signatures, step)
+    functions, trackables, report = _optimize_signatures(loaded, source, signatures, options, step)
     step(f"writing {destination}")
     with folders.replacing(destination) as fresh:
         tf.saved_model.save(
@@ -121,7 +127,7 @@ def inspect_saved_model(
     step = on_step or (lambda words: None)
     source = folders.check_source(source)
     step(f"reading {source}")
-    return _optimize_signatures(metagraph.load(source), source, signatures, step)[2]
+    return _optimize_signatures(metagraph.load(source), source, signatures, Options(), step)[2]
 
 
 def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, source) -> list[str]:
@@ -138,7 +144,7 @@ def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, so
     return wanted
 
 
-def _optimize_signatures(loaded, source, wanted, step):
+def _optimize_signatures(loaded, source, wanted, options, step):
     wanted = select_signatures(loaded.signatures, wanted, source)
     functions, trackables, reports, done, bundles = {}, [], {}, {}, Bundles()
     for name, original in loaded.signatures.items():
@@ -149,7 +155,9 @@ def _optimize_signatures(loaded, source, wanted, step):
         key = _fingerprint(original)
         if key not in done:
             step(f"optimising signature {name}")
-            done[key] = optimize_concrete(original, roots=[loaded], bundles=bundles)
+            done[key] = optimize_concrete(
+                original, roots=[loaded], bundles=bundles, options=options
+            )
             trackables += done[key][1]
         functions[name], _, reports[name] = done[key]
     kept = tuple(name for name in functions if name not in reports)

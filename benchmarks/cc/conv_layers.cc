@@ -32,7 +32,8 @@ and on oneDNN's, turn by turn in this process on as many threads.
   --threads N      default: the cores this process may use
   --isa ISA        generic, avx2 or avx512: the best that both may use
   --batch N        instead of the file's n
-  --algorithm A    ours: auto, direct or winograd (direct where it cannot be)
+  --algorithm A    ours: auto, direct, winograd (direct where it cannot be) or
+                   auto_small
   --filter TEXT    only layers whose name or shape contains it
   --memory POLICY  how soon calls come back to the same memory:
                    network  weights after as many bytes as the whole network's
@@ -84,7 +85,8 @@ Isa ParseIsa(const std::string& text) {
 }
 
 ConvAlgorithm ParseAlgorithm(const std::string& text) {
-  return static_cast<ConvAlgorithm>(OneOf("--algorithm", text, {"auto", "direct", "winograd"}));
+  return static_cast<ConvAlgorithm>(
+      OneOf("--algorithm", text, {"auto", "direct", "winograd", "auto_small"}));
 }
 
 Options ParseOptions(int argc, char** argv) {

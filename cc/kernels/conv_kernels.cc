@@ -8,6 +8,7 @@ namespace {
 
 ConvAlgorithm AlgorithmOf(const std::string& name) {
   if (name == "direct") return ConvAlgorithm::kDirect;
+  if (name == "auto_small") return ConvAlgorithm::kAutoSmall;
   return name == "winograd" ? ConvAlgorithm::kWinograd : ConvAlgorithm::kAuto;
 }
 

@@ -21,7 +21,7 @@ REGISTER_OP("BlockdnnConv")
     .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
     .Attr("explicit_paddings: list(int) = []")
     .Attr("post_ops: string = ''")
-    .Attr("algorithm: {'auto', 'direct', 'winograd'} = 'auto'")
+    .Attr("algorithm: {'auto', 'direct', 'winograd', 'auto_small'} = 'auto'")
     .Attr("constant_weights: bool = false")
     .Attr(bd::kScratchpadModeAttr)
     .SetShapeFn([](InferenceContext* c) {
@@ -49,7 +49,7 @@ post_ops: entries joined by ';', for example
   "binary(add,channel,#0);sum(#1);eltwise(relu)".
 algorithm: direct sums exactly the products of the definition; winograd saves
   multiplications of 3x3 windows at stride 1 and rounds more; auto takes what is
-  faster.
+  faster, auto_small what is faster with packed weights of at most twice the size.
 constant_weights: the weights and the channel operands never change, so their
   packed form may be kept for good.
 scratchpad_mode: user takes temporary memory from TensorFlow's allocator for each

@@ -2,6 +2,7 @@
 
 from .api import optimize
 from .optimized import OptimizedFunction, OptimizedModel
+from .options import Options
 from .passes.verify import VerificationError
 from .pipeline import Bundles, Rewritten, optimize_concrete
 from .report import Converted, Report
@@ -11,6 +12,7 @@ __all__ = [
     "Converted",
     "OptimizedFunction",
     "OptimizedModel",
+    "Options",
     "Report",
     "Rewritten",
     "VerificationError",

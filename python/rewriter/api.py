@@ -8,6 +8,7 @@ from tensorflow.python.eager import def_function
 from tensorflow.python.eager.polymorphic_function import concrete_function
 
 from .optimized import OptimizedFunction, OptimizedModel
+from .options import Options
 from .pipeline import Bundles, optimize_concrete
 
 
@@ -16,6 +17,7 @@ def optimize(
     *,
     input_signature: Sequence[tf.TensorSpec] | None = None,
     algorithm: str = "auto",
+    memory: str = "normal",
     scratchpad_mode: str = "user",
     verify: str = "structure",
 ) -> OptimizedFunction | OptimizedModel:
@@ -30,6 +32,8 @@ def optimize(
             tf.saved_model.load returned (all its signatures).
         input_signature: one TensorSpec an argument, where the target has none of its own.
         algorithm: "auto", "direct" or "winograd" (where it applies), for every convolution.
+        memory: "normal" lets packed weights take up to three times the weights' own memory,
+            "low" only once (no Winograd, so slower).
         scratchpad_mode: "user" takes temporary memory from TensorFlow's allocator for each
             execution, "library" keeps buffers with each op.
         verify: "structure", or "numbers" to compare with the original on a random input.
@@ -42,12 +46,8 @@ def optimize(
         TypeError: `target` is none of the above.
         ValueError: no signature can be found, or an unknown option.
     """
-    options = {
-        "roots": [target],
-        "algorithm": algorithm,
-        "scratchpad_mode": scratchpad_mode,
-        "verify_by": verify,
-    }
+    choices = Options(algorithm=algorithm, memory=memory, scratchpad_mode=scratchpad_mode)
+    options = {"roots": [target], "options": choices, "verify_by": verify}
     if isinstance(target, concrete_function.ConcreteFunction):
         return OptimizedFunction(optimize_concrete(target, **options))
     if isinstance(target, def_function.Function):

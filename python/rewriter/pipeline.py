@@ -1,6 +1,6 @@
 """The rewriter: a function in, the same function on blocked convolutions out.
 
-    capture -> constant shapes -> lift convolutions -> fold batch norm
+    capture -> constant shapes -> lift convolutions -> limit memory -> fold batch norm
             -> fuse post-ops -> prepare sources -> assign layout -> place reorders -> gain
             -> emit -> verify
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from .._native import library
-from ..ops.arguments import check_scratchpad_mode
+from .options import Options
 from .passes import emit, verify
 from .passes.assign_layout import assign_layout
 from .passes.blocked_shapes import read_shapes_of_blocked
@@ -28,6 +28,7 @@ from .passes.followers import Followers
 from .passes.fuse_post_ops import fuse_post_ops
 from .passes.gain import losing_convolutions
 from .passes.lift import lift_convolutions, lift_inner_products
+from .passes.limit_memory import limit_memory
 from .passes.place_reorders import place_reorders
 from .passes.prepare_sources import prepare_sources
 from .passes.rebuild import rebuild
@@ -36,7 +37,6 @@ from .plan import Reorder
 from .report import Converted, Report
 from .trackables import owners
 
-ALGORITHMS = ("auto", "direct", "winograd")
 VERIFY = ("structure", "numbers")
 _BUNDLE = "blockdnn_weights"
 
@@ -73,8 +73,7 @@ def optimize_concrete(
     *,
     roots: Sequence = (),
     bundles: Bundles | None = None,
-    algorithm: str = "auto",
-    scratchpad_mode: str = "user",
+    options: Options | None = None,
     verify_by: str = "structure",
     tolerance: float = 1e-4,
 ) -> Rewritten:
@@ -84,9 +83,7 @@ def optimize_concrete(
         concrete: the function; it is not changed.
         roots: objects under which to look for the owners of captured tables.
         bundles: pass the same one for all functions of a model.
-        algorithm: "auto", "direct" or "winograd", for every convolution (winograd: where
-            it applies, 3x3 at stride 1).
-        scratchpad_mode: "user" or "library", for every op that takes temporary memory.
+        options: choices for every converted op; the defaults where None.
         verify_by: "structure" checks the graph; "numbers" also runs both functions on
             a random input and compares.
         tolerance: for "numbers": largest difference, relative to the output's magnitude.
@@ -95,18 +92,13 @@ def optimize_concrete(
         ValueError: an unknown option.
         VerificationError: the numbers are not those of the original function.
     """
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"algorithm must be one of {ALGORITHMS}, not {algorithm!r}")
     if verify_by not in VERIFY:
         raise ValueError(f"verify must be one of {VERIFY}, not {verify_by!r}")
-    check_scratchpad_mode(scratchpad_mode)
     library()
     start = time.perf_counter()
     report = Report()
     try:
-        result, bundle, report = _rewritten(
-            concrete, bundles or Bundles(), algorithm, scratchpad_mode
-        )
+        result, bundle, report = _rewritten(concrete, bundles or Bundles(), options or Options())
     except Exception as error:  # a graph we do not understand must stay as it was
         result, bundle = concrete, list(concrete.variables)
         line = str(error).partition("\n")[0]
@@ -118,11 +110,11 @@ def optimize_concrete(
     return Rewritten(result, bundle + owners(result, [concrete, *roots]), report)
 
 
-def _rewritten(concrete, bundles: Bundles, algorithm: str, scratchpad_mode: str):
+def _rewritten(concrete, bundles: Bundles, options: Options):
     """The rewritten function, the bundle it captures (in a list, if any), the report."""
-    captured, report = _rewrite_what_pays(concrete, algorithm)
+    captured, report = _rewrite_what_pays(concrete, options)
     resource = captured.graph.view.unique_name(_BUNDLE)
-    values = emit.write_nodes(captured, resource, scratchpad_mode)
+    values = emit.write_nodes(captured, resource, options.scratchpad_mode)
     captured.graph.view.prune()
     captures, bundle = dict(captured.captures), []
     if values is not None:
@@ -134,12 +126,12 @@ def _rewritten(concrete, bundles: Bundles, algorithm: str, scratchpad_mode: str)
     return result, bundle, report
 
 
-def _rewrite_what_pays(concrete, algorithm: str) -> tuple[Capture, Report]:
+def _rewrite_what_pays(concrete, options: Options) -> tuple[Capture, Report]:
     """Starts again without the convolutions that would lose, until none is left."""
     keep: dict[str, str] = {}
     while True:
         captured, report = capture(concrete), Report()
-        rewrite(captured, report, algorithm=algorithm, keep=keep)
+        rewrite(captured, report, options=options, keep=keep)
         losing = losing_convolutions(captured.graph)
         if not losing:
             return captured, report
@@ -150,7 +142,7 @@ def rewrite(
     captured: Capture,
     report: Report,
     *,
-    algorithm: str = "auto",
+    options: Options | None = None,
     keep: Mapping[str, str] | None = None,
 ) -> None:
     """Runs the passes over a captured graph, up to planned primitives and their reorders.
@@ -158,10 +150,11 @@ def rewrite(
     Args:
         keep: convolution -> the reason to leave it to TensorFlow.
     """
-    graph = captured.graph
+    graph, options = captured.graph, options or Options()
     constant_shapes(graph)
-    lift_convolutions(graph, report, algorithm=algorithm, keep=keep or {})
+    lift_convolutions(graph, report, algorithm=options.algorithm, keep=keep or {})
     lift_inner_products(graph, report)
+    limit_memory(graph, options.memory)
     followers = Followers(graph)
     fold_batch_norm(graph, followers)
     fuse_post_ops(graph, followers)

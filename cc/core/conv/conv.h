@@ -20,7 +20,9 @@
 
 namespace bd {
 
-enum class ConvAlgorithm { kAuto, kDirect, kWinograd };
+// kAutoSmall: the fastest whose packed weights take at most twice the plain ones'
+// memory, that is without F(4x4), which takes four times.
+enum class ConvAlgorithm { kAuto, kDirect, kWinograd, kAutoSmall };
 
 // The convolution asked for. Padding is resolved (cc/layout/window.h); weights
 // are HWIO [kh, kw, ic / groups, oc]. src is [n, ih, iw, ic] or nChw16c of the

@@ -86,6 +86,7 @@ int ChooseWinogradTile(const ConvDesc& desc, Isa isa, int threads) {
                                                            : DirectCycles(desc, threads);
   int m = 0;
   for (const WinogradCost& cost : kCosts) {
+    if (cost.m > 2 && desc.algorithm == ConvAlgorithm::kAutoSmall) continue;
     const double cycles = ChooseTasks(desc, cost, isa, threads).cycles;
     if (cycles < best) {
       best = cycles;

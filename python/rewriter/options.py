@@ -1,0 +1,36 @@
+"""What a caller of `optimize` may choose about the rewritten function."""
+
+from dataclasses import dataclass
+
+from ..ops.arguments import check_scratchpad_mode
+
+ALGORITHMS = ("auto", "direct", "winograd")
+MEMORY = ("normal", "low")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Choices that hold for every converted op.
+
+    Attributes:
+        algorithm: "auto", "direct" or "winograd" (winograd: where it applies, 3x3 at
+            stride 1).
+        memory: with algorithm "auto", how much the packed weights may take: "normal" is at
+            most three times the weights' own memory, "low" at most once and the rounding of
+            channels to 16 (no Winograd).
+        scratchpad_mode: "user" or "library", for every op that takes temporary memory.
+
+    Raises:
+        ValueError: an unknown choice.
+    """
+
+    algorithm: str = "auto"
+    memory: str = "normal"
+    scratchpad_mode: str = "user"
+
+    def __post_init__(self):
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(f"algorithm must be one of {ALGORITHMS}, not {self.algorithm!r}")
+        if self.memory not in MEMORY:
+            raise ValueError(f"memory must be one of {MEMORY}, not {self.memory!r}")
+        check_scratchpad_mode(self.scratchpad_mode)

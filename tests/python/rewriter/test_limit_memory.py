@@ -1,0 +1,74 @@
+"""How much packed weights may take: the algorithm each convolution is left free to choose."""
+
+import pytest
+import tensorflow as tf
+
+from tf_blockdnn.python.rewriter import Options
+
+
+@pytest.fixture
+def network(weights):
+    """Four 3x3 convolutions, the last two the largest, then a 1x1."""
+    kernels = [weights(3, 3, *io) for io in ((16, 16), (16, 16), (16, 32), (32, 32))]
+    last = weights(1, 1, 32, 16)
+
+    def function(x):
+        for kernel in kernels:
+            x = tf.nn.conv2d(x, kernel, 1, "SAME")
+        return tf.nn.conv2d(x, last, 1, "SAME")
+
+    return function
+
+
+def _algorithms(result):
+    nodes = result.concrete.graph.as_graph_def().node
+    return [node.attr["algorithm"].s.decode() for node in nodes if node.op == "BlockdnnConv"]
+
+
+def _packed(result):
+    """Floats of packed weights where each convolution takes the most it may, and of weights."""
+    most = {"auto": 4, "auto_small": 16 / 9, "direct": 1}
+    packed = plain = 0
+    for node in result.concrete.graph.as_graph_def().node:
+        if node.op == "BlockdnnConv":
+            kh, kw, ic, oc = node.attr["weights_shape"].list.i
+            plain += kh * kw * ic * oc
+            factor = most[node.attr["algorithm"].s.decode()] if (kh, kw) == (3, 3) else 1
+            packed += factor * kh * kw * ic * oc
+    return packed, plain
+
+
+def test_normal_leaves_out_the_largest_transforms_only(rewrite, network, image):
+    result = rewrite(network, [1, 12, 12, 16])
+    assert _algorithms(result) == ["auto", "auto", "auto", "auto_small", "auto"]
+    packed, plain = _packed(result)
+    assert packed <= 3 * plain
+    result.assert_same(image(1, 12, 12, 16))
+
+
+def test_low_transforms_nothing(rewrite, network, image):
+    result = rewrite(network, [1, 12, 12, 16], options=Options(memory="low"))
+    assert _algorithms(result) == ["direct"] * 4 + ["auto"]
+    packed, plain = _packed(result)
+    assert packed == plain
+    result.assert_same(image(1, 12, 12, 16))
+
+
+def test_other_weights_make_room(rewrite, weights, image):
+    kernel, dense = weights(3, 3, 16, 16), weights(16 * 36, 32)
+
+    def function(x):
+        return tf.matmul(tf.reshape(tf.nn.conv2d(x, kernel, 1, "SAME"), [1, -1]), dense)
+
+    assert _algorithms(rewrite(function, [1, 6, 6, 16])) == ["auto"]
+
+
+def test_a_chosen_algorithm_is_kept(rewrite, network):
+    result = rewrite(network, [1, 12, 12, 16], options=Options(algorithm="winograd"))
+    assert set(_algorithms(result)) == {"winograd"}
+
+
+@pytest.mark.parametrize("choice", ["algorithm", "memory", "scratchpad_mode"])
+def test_unknown_choices_are_refused(choice):
+    with pytest.raises(ValueError, match=f"{choice}.*sideways"):
+        Options(**{choice: "sideways"})
