@@ -25,4 +25,5 @@ def test_off_by_default(op, name):
 
 def test_every_op_is_there():
     ops = {name for name in dir(library()) if name.startswith("Blockdnn")}
-    assert ops == {op for op, _ in checked_tails.CALLS}
+    without_tensors = {"BlockdnnThreads"}
+    assert ops - without_tensors == {op for op, _ in checked_tails.CALLS}
