@@ -96,13 +96,13 @@ def memory_plan(op, *shapes, threads: int | None = None, args=(), **arguments) -
     if op not in _OPS:
         raise ValueError(f"op must be one of {', '.join(sorted(_OPS))}, got {op!r}")
     if threads is None:
-        threads = _pool_threads()
+        threads = pool_threads()
     elif not isinstance(threads, Integral) or not 1 <= threads <= _MOST_THREADS:
         raise ValueError(f"threads must be from 1 to {_MOST_THREADS}, got {threads!r}")
     if args:
         arguments["args"] = [_spec(arg) for arg in args]
     node = _node(_OPS[op], [_spec(shape) for shape in shapes], arguments)
-    return _planned(node, int(threads))
+    return plan_node(node, [tensor.shape.as_list() for tensor in node.inputs], int(threads))
 
 
 def scratchpad_size(op, *shapes, **arguments) -> int:
@@ -130,7 +130,7 @@ def memory_consumption(op, *shapes, **arguments) -> int:
     return plan.scratchpad if plan.scratchpad_mode == "library" else 0
 
 
-def _pool_threads() -> int:
+def pool_threads() -> int:
     """The threads that ops run on, from where they take them themselves."""
     with tf.init_scope():
         return int(library().blockdnn_threads())
@@ -160,9 +160,8 @@ def _node(function, specs: list, arguments: dict) -> tf.Operation:
         return function(*specs, **arguments).op
 
 
-def _planned(node: tf.Operation, threads: int) -> MemoryPlan:
-    """What the library answers about a node whose inputs have full shapes."""
-    shapes = [tensor.shape.as_list() for tensor in node.inputs]
+def plan_node(node: tf.Operation, shapes: Sequence[Sequence[int]], threads: int) -> MemoryPlan:
+    """What the library answers about a node of a graph whose inputs have these shapes."""
     definition = node.node_def.SerializeToString()
     text = ctypes.c_char_p()
     c_call(

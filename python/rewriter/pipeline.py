@@ -29,6 +29,7 @@ from .passes.fuse_post_ops import fuse_post_ops
 from .passes.gain import losing_convolutions
 from .passes.lift import lift_convolutions, lift_inner_products
 from .passes.limit_memory import limit_memory
+from .passes.name_algorithms import name_algorithms
 from .passes.place_reorders import place_reorders
 from .passes.prepare_sources import prepare_sources
 from .passes.rebuild import rebuild
@@ -123,6 +124,7 @@ def _rewritten(concrete, bundles: Bundles, options: Options):
     verify.check_graph(captured.graph.view)
     result = rebuild(captured, captures)
     verify.check_signature(concrete, result)
+    name_algorithms(result.graph, report)
     return result, bundle, report
 
 

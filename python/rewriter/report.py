@@ -1,6 +1,7 @@
 """What the rewriter did, and what it left alone and why."""
 
 import json
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 
 
@@ -12,8 +13,10 @@ class Converted:
         node: the graph node it stands for (the last one of a fused chain).
         op: the kind, such as "BlockdnnConv".
         shape: its logical output shape, NHWC order; None where a size is dynamic.
-        algorithm: "auto", "direct" ...; empty where there is no choice.
+        algorithm: what was asked for: "auto", "direct" ...; empty where there is no choice.
         details: kernel, strides, layouts, fused steps, in one line.
+        chosen: what will run: "winograd4x4" for example, or "direct at batch 1" where the
+            batch is open; empty where other sizes are, or where there is no choice.
     """
 
     node: str
@@ -21,6 +24,7 @@ class Converted:
     shape: tuple[int | None, ...] | None
     algorithm: str
     details: str
+    chosen: str = ""
 
 
 @dataclass
@@ -65,6 +69,10 @@ class Report:
         """A few lines to read: counts, reorders, what was declined or not fused, warnings."""
         kinds = ", ".join(f"{count} {op}" for op, count in sorted(self.counts().items()))
         lines = [f"converted: {kinds or 'nothing'} ({self.seconds * 1e3:.0f} ms)"]
+        algorithms = Counter(item.chosen for item in self.converted if item.chosen)
+        if algorithms:
+            chosen = (f"{count} {name}" for name, count in sorted(algorithms.items()))
+            lines.append(f"  convolutions: {', '.join(chosen)}")
         lines += [f"  reorder {direction} of {tensor}" for tensor, direction in self.reorders]
         if self.declined:
             lines.append(f"left to TensorFlow: {len(self.declined)}")

@@ -13,6 +13,7 @@ from ..patterns import Graph
 from ..plan import Conv, InnerProduct
 
 _BUDGET = 3.0
+_SMALL_MODEL = 1 << 20  # floats: packed weights of so few are nobody's concern
 _LARGE, _SMALL = 4.0, 16 / 9
 
 
@@ -20,8 +21,9 @@ def limit_memory(graph: Graph, memory: str) -> None:
     """Restricts the algorithm of convolutions that are free to choose theirs.
 
     Args:
-        memory: "normal" bounds all packed weights by three times the weights; "low" packs
-            every filter into its own size: no Winograd.
+        memory: "normal" bounds all packed weights by three times the weights (or 4 MB, where
+            that is more); "low" packs every filter into its own
+            size: no Winograd.
     """
     nodes = [node for node in graph.view.topological() if isinstance(node.payload, Conv)]
     free = [node for node in nodes if _may_transform(node.payload)]
@@ -30,7 +32,8 @@ def limit_memory(graph: Graph, memory: str) -> None:
             _restrict(node, "direct")
         return
     convolutions = sum(node.payload.weights.size for node in nodes)
-    left = _BUDGET * (convolutions + _inner_products(graph)) - convolutions
+    budget = max(_SMALL_MODEL, _BUDGET * (convolutions + _inner_products(graph)))
+    left = budget - convolutions
     left -= sum((_LARGE - 1) * node.payload.weights.size for node in free)
     for node in sorted(reversed(free), key=lambda node: node.payload.weights.size, reverse=True):
         if left >= 0:

@@ -4,6 +4,12 @@ import pytest
 import tensorflow as tf
 
 from tf_blockdnn.python.rewriter import Options
+from tf_blockdnn.python.rewriter.passes import limit_memory
+
+
+@pytest.fixture
+def small_counts(monkeypatch):
+    monkeypatch.setattr(limit_memory, "_SMALL_MODEL", 0)
 
 
 @pytest.fixture
@@ -38,7 +44,7 @@ def _packed(result):
     return packed, plain
 
 
-def test_normal_leaves_out_the_largest_transforms_only(rewrite, network, image):
+def test_normal_leaves_out_the_largest_transforms_only(rewrite, network, image, small_counts):
     result = rewrite(network, [1, 12, 12, 16])
     assert _algorithms(result) == ["auto", "auto", "auto", "auto_small", "auto"]
     packed, plain = _packed(result)
@@ -54,13 +60,17 @@ def test_low_transforms_nothing(rewrite, network, image):
     result.assert_same(image(1, 12, 12, 16))
 
 
-def test_other_weights_make_room(rewrite, weights, image):
+def test_other_weights_make_room(rewrite, weights, small_counts):
     kernel, dense = weights(3, 3, 16, 16), weights(16 * 36, 32)
 
     def function(x):
         return tf.matmul(tf.reshape(tf.nn.conv2d(x, kernel, 1, "SAME"), [1, -1]), dense)
 
     assert _algorithms(rewrite(function, [1, 6, 6, 16])) == ["auto"]
+
+
+def test_small_models_are_free(rewrite, network):
+    assert _algorithms(rewrite(network, [1, 12, 12, 16])) == ["auto"] * 5
 
 
 def test_a_chosen_algorithm_is_kept(rewrite, network):

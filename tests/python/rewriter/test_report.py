@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import tensorflow as tf
 
 from tf_blockdnn.python.rewriter import pipeline
@@ -61,3 +62,19 @@ def test_inter_op_threads_are_warned_about(rewrite, weights, monkeypatch):
     monkeypatch.setattr(threading, "get_inter_op_parallelism_threads", lambda: 0)
     monkeypatch.setattr(pipeline.os, "cpu_count", lambda: 1)
     assert not rewrite(_function(weights), [1, 6, 6, 16]).report.warnings
+
+
+@pytest.mark.parametrize(
+    "spec, chosen",
+    [
+        ([1, 28, 28, 64], "winograd4x4"),
+        ([None, 28, 28, 64], "winograd4x4 at batch 1"),
+        ([1, None, None, 64], ""),
+    ],
+)
+def test_the_chosen_algorithm_where_sizes_are_known(rewrite, weights, spec, chosen):
+    kernel = weights(3, 3, 64, 64)
+    result = rewrite(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME"), spec)
+    (item,) = result.report.converted
+    assert (item.algorithm, item.chosen) == ("auto", chosen)
+    assert ("convolutions: 1 winograd4x4" in result.report.summary()) == bool(chosen)

@@ -1,0 +1,28 @@
+"""Asks the library which algorithm each convolution of a rewritten graph will run."""
+
+from dataclasses import replace
+
+import tensorflow as tf
+
+from ...ops.memory import plan_node, pool_threads
+from ..report import Report
+
+
+def name_algorithms(graph: tf.Graph, report: Report) -> None:
+    """Fills `Converted.chosen` where all sizes but the batch are known; that counts as 1."""
+    threads = pool_threads()
+    nodes = {node.name: node for node in graph.get_operations()}
+    report.converted = [
+        replace(item, chosen=_chosen(nodes[item.node], threads)) if item.algorithm else item
+        for item in report.converted
+    ]
+
+
+def _chosen(node: tf.Operation, threads: int) -> str:
+    shapes = [tensor.shape for tensor in node.inputs]
+    if any(shape.rank is None or None in shape.as_list()[1:] for shape in shapes):
+        return ""
+    of_any_batch = any(None in shape.as_list() for shape in shapes)
+    sizes = [[1 if size is None else size for size in shape.as_list()] for shape in shapes]
+    algorithm = plan_node(node, sizes, threads).algorithm
+    return f"{algorithm} at batch 1" if of_any_batch else algorithm
