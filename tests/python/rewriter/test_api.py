@@ -212,3 +212,12 @@ def test_a_failure_of_the_rewriter_keeps_the_function(module, monkeypatch):
     shape = [size or 4 for size in fast.concrete.inputs[0].shape]
     x = tf.random.normal(shape)
     np.testing.assert_array_equal(fast(x)["scores"], module(x)["scores"])
+
+
+def test_a_loaded_model_reads_only_what_it_uses(module, tmp_path):
+    """Its signature names every read of a variable as a side effect: only those of the bundle and
+    of the dense weights, which are in use, may stay."""
+    tf.saved_model.save(module, str(tmp_path), signatures=module.__call__)
+    fast = optimize(tf.saved_model.load(str(tmp_path)))
+    nodes = fast.signatures["serving_default"].concrete.graph.as_graph_def().node
+    assert [node.op for node in nodes].count("ReadVariableOp") == 2
