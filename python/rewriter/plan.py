@@ -29,6 +29,7 @@ __all__ = [
     "Shuffle",
     "Step",
     "binary",
+    "compose_affine",
     "eltwise",
     "sum_of",
 ]
@@ -78,6 +79,17 @@ def binary(name: str, shape: str, operand: int | np.ndarray) -> Step:
 
 def sum_of(operand: int) -> Step:
     return Step("sum", operand=operand)
+
+
+def compose_affine(first, second):
+    """The map `first`, then `second`, each a pair (scale, shift) of which either may be None."""
+    (scale, shift), (s2, t2) = first, second
+    if s2 is not None:
+        scale = s2 if scale is None else scale * s2
+        shift = None if shift is None else shift * s2
+    if t2 is not None:
+        shift = t2 if shift is None else shift + t2
+    return scale, shift
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,13 +176,8 @@ class Conv(Primitive):
 
     def then_affine(self, scale: np.ndarray | None, shift: np.ndarray | None) -> "Conv":
         """This convolution followed by scale * x + shift, folded (float64)."""
-        new_scale, new_shift = self.scale, self.shift
-        if scale is not None:
-            new_scale = scale if new_scale is None else new_scale * scale
-            new_shift = None if new_shift is None else new_shift * scale
-        if shift is not None:
-            new_shift = shift if new_shift is None else new_shift + shift
-        return replace(self, scale=new_scale, shift=new_shift)
+        scale, shift = compose_affine((self.scale, self.shift), (scale, shift))
+        return replace(self, scale=scale, shift=shift)
 
     def write_weights(self, out: np.ndarray) -> None:
         """Writes the weights, scale multiplied in and rounded once, to a float32 vector."""

@@ -33,7 +33,7 @@ void Tile(const DepthwiseArgs& a, int64_t p0) {
   TileEpilogue e = a.epilogue;
   if (e.acc_in != nullptr) e.acc_in += p0 * kBlock;
   e.dst_offset += p0 * kBlock;
-  tile.Start(e, a.dst + p0 * kBlock, 0);
+  tile.Start(e, 0);
   const float* w = a.weights;
   const int64_t first = p0 * sw - a.pad_left;  // source pixel of tap 0, pixel p0
   for (int64_t h = 0; h < a.kh; ++h, w += kw * kBlock) {

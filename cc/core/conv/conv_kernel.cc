@@ -56,7 +56,7 @@ inline __attribute__((always_inline)) void MultiplyTap(Accumulators<kBlocks, kPx
 template <int kBlocks, int kPx>
 void Tile(const TileArgs& a) {
   Accumulators<kBlocks, kPx> tile;
-  tile.Start(a.epilogue, a.dst, a.dst_block_stride);
+  tile.Start(a.epilogue, a.dst_block_stride);
   const float* w = a.weights;
   const float* prefetch = a.prefetch;
   const int64_t* offset = a.tap_offsets;
@@ -80,7 +80,7 @@ void PlainTile(const TileArgs& a) {
   constexpr int kVecs = kBlocks * kVecsPerBlock;
   constexpr int kBases = (kPx + 2) / 3;
   Accumulators<kBlocks, kPx> tile;
-  tile.Start(a.epilogue, a.dst, a.dst_block_stride);
+  tile.Start(a.epilogue, a.dst_block_stride);
   const float* w = a.weights;
   const float* prefetch = a.prefetch;
   const int64_t stride = a.px_stride;

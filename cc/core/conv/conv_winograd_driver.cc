@@ -7,7 +7,7 @@
 //
 // The planes xi of one channel block lie together: a transform writes or reads all
 // of them at once, and with [xi][icb] each would be a page, and in some shapes a
-// cache set, of its own (28x28x128: the source stage took 200 of 475 us, now 30).
+// cache set, of its own (the source stage then had 4 of 10 samples of 28x28x128).
 #include <algorithm>
 
 #include "cc/core/conv/conv_winograd.h"

@@ -121,7 +121,7 @@ BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t offs
   if (e.acc_in != nullptr) e.acc_in += offset;
   e.dst_offset += offset;
   Accumulators<1, kPx> out;
-  out.Start(e, a.dst + offset, 0);
+  out.Start(e, 0);
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) {
     BD_UNROLL

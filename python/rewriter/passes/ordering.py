@@ -32,16 +32,18 @@ def _resolve_targets(view: GraphView) -> None:
 def _unorder_reads(view: GraphView, constants: Constants) -> None:
     """A variable that nothing in the graph assigns may be read at any time, or not at all.
 
-    A loaded SavedModel names all its reads as side effects: 263 of MobileNetV2, which cost
-    0.4 of 4.3 ms when they were kept.
+    A loaded SavedModel names all its reads as side effects: 263 of MobileNetV2, with which a
+    call took 5.0 instead of 4.2 ms.
     """
+    free = set()
     for node in view:
         if node.op != "ReadVariableOp" or not constants.is_read_only(node.inputs[0].node):
             continue
+        free.add(node.name)
         view.set_controls(node, [])
-        view.targets = [name for name in view.targets if name != node.name]
         for reader in view.control_consumers(node.name):
             view.set_controls(reader, [name for name in reader.controls if name != node.name])
+    view.targets = [name for name in view.targets if name not in free]
 
 
 def _bypass_identities(view: GraphView) -> None:

@@ -86,13 +86,5 @@ def steps(scale, shift) -> tuple[Step, ...]:
     return factor if shift is None else (*factor, binary("add", "channel", shift))
 
 
-def compose(first, second):
-    """(scale, shift) of the map `first` followed by `second`, each such a pair."""
-    (s1, t1), (s2, t2) = first, second
-    scale = s2 if s1 is None else s1 if s2 is None else s1 * s2
-    moved = t1 if t1 is None or s2 is None else t1 * s2
-    return scale, t2 if moved is None else moved if t2 is None else moved + t2
-
-
 def _idiom(root: str, x, scale, shift) -> Idiom:
     return Idiom(root, (x,), steps(scale, shift), frozenset([root]), scale, shift)
