@@ -7,6 +7,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context, execute, record
 from tensorflow.python.framework import ops, tensor_shape
 
+from .inline_call import inline_call
 from .pipeline import Rewritten
 from .report import Report
 
@@ -16,8 +17,9 @@ _DEFAULT = "serving_default"
 class OptimizedFunction:
     """A rewritten function: called like the original, same structure and dtypes.
 
-    Calls with positional eager tensors skip TensorFlow's Python layers; all others,
-    and calls under a tape or inside another function, take its usual way.
+    Calls with positional eager tensors skip TensorFlow's Python layers and, where only
+    converted and cheap ops are left, its executor; all others, and calls under a tape or
+    inside another function, take its usual way.
 
     Attributes:
         report: what was converted, what was declined and why.
@@ -33,7 +35,7 @@ class OptimizedFunction:
         self._specs = [(t.dtype, t.shape) for t in self.concrete.inputs[:count]]
         self._seen: list[set] = [set() for _ in self._specs]
         self._pack = _packer(self.concrete)
-        self._run = _runner(self.concrete)
+        self._run = inline_call(self.concrete) or _runner(self.concrete)
         self._flat = _takes_flat(self.concrete, count)
 
     def __call__(self, *args, **kwargs):

@@ -1,0 +1,54 @@
+// A function's body as kernels in an order that its edges allow. TensorFlow's executor
+// counts a node's missing inputs, queues what is ready and takes the call to a thread of
+// its pool; a chain of ops that use all threads themselves needs none of that (a node
+// costs 1.5 us there and 0.3 us here, the thread 50 to 100 us a call).
+#ifndef CC_KERNELS_OP_SEQUENCE_H_
+#define CC_KERNELS_OP_SEQUENCE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace bd {
+
+// Safe to run from many threads: what a run changes is its own.
+class OpSequence {
+ public:
+  // InvalidArgument names the node that cannot run in line.
+  static absl::Status Make(tensorflow::OpKernelConstruction* ctx,
+                           const tensorflow::FunctionDef& function, OpSequence* sequence);
+
+  // Takes ctx's inputs as the function's arguments and sets ctx's outputs; an
+  // op's error carries the name of its node.
+  void Run(tensorflow::OpKernelContext* ctx) const;
+
+ private:
+  // A tensor of the run, in the place that Step::first_output counts from; `last`:
+  // nobody reads it afterwards, so the reader may write its result there.
+  struct Use {
+    int tensor;
+    bool last;
+  };
+  struct Step {
+    std::unique_ptr<tensorflow::OpKernel> kernel;
+    std::vector<Use> inputs;
+    int first_output = 0;
+  };
+  class Builder;
+
+  absl::Status RunStep(const Step& step, tensorflow::OpKernelContext::Params* params,
+                       std::vector<tensorflow::Tensor>* tensors) const;
+
+  std::vector<Step> steps_;
+  std::vector<int> results_;  // the tensors that the function returns
+  int num_tensors_ = 0;       // arguments first
+  // Of each output of a step: memory of the CPU, nothing else.
+  std::vector<tensorflow::AllocatorAttributes> output_attributes_;
+};
+
+}  // namespace bd
+
+#endif  // CC_KERNELS_OP_SEQUENCE_H_
