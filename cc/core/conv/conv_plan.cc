@@ -36,7 +36,7 @@ bool IsInPlace(const ConvDesc& d) {
          d.oh == d.ih && d.ow == d.iw;
 }
 
-// The same with a stride, where a row fills a tile: a copy of every other pixel costs
+// 1x1 with a stride, where a row fills a tile: a copy of every other pixel costs
 // more than tiles that reach from pixel to pixel (256->128 at 56x56: 261 and 226 us;
 // but 1024->2048 at 14x14, rows of 7 pixels: 910 and 995).
 bool IsStridedInPlace(const ConvDesc& d, Isa isa) {
@@ -262,7 +262,7 @@ void ChooseSplits(ConvPlan* plan) {
 void PlanTiles(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const bool blocked = plan->packing.form != ConvForm::kPlainTile;
-  const bool strided = blocked && IsStridedInPlace(d, plan->isa);
+  const bool strided = blocked && !IsInPlace(d) && IsStridedInPlace(d, plan->isa);
   plan->in_place = IsInPlace(d) || strided;
   plan->by_row = strided || (!blocked && !plan->in_place);
   plan->taps_per_block = d.kh * d.kw;
