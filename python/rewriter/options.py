@@ -13,8 +13,8 @@ class Options:
     """Choices that hold for every converted op.
 
     Attributes:
-        algorithm: "auto", "direct" or "winograd" (winograd: where it applies, 3x3 at
-            stride 1).
+        algorithm: "auto", "direct" or "winograd" (winograd: where it applies,
+            docs/algorithms.md).
         memory: with algorithm "auto", how much the packed weights may take: "normal" is at
             most three times the weights' own memory, "low" at most once and the rounding of
             channels to 16 (no Winograd).

@@ -21,7 +21,7 @@
 namespace bd {
 
 // kAutoSmall: the fastest whose packed weights take at most twice the plain ones'
-// memory, that is without F(4x4), which takes four times.
+// memory; F(4x4, 3x3) takes four times.
 enum class ConvAlgorithm { kAuto, kDirect, kWinograd, kAutoSmall };
 
 // The convolution asked for. Padding is resolved (cc/layout/window.h); weights
@@ -45,17 +45,19 @@ enum class ConvForm {
   kPlainTile,  // register tiles over an NHWC source (first layers)
   kDot,        // few output channels: lanes run over input channels
   kDepthwise,  // one input and one output channel a group
-  kWinograd,   // F(m x m, 3x3): register tiles in the transformed domain
+  kWinograd,   // register tiles in a transformed domain
   kRows,       // an inner product of few rows: weights are read as they are
 };
+
+constexpr int kNoWinograd = -1;
 
 // Order of packed weights; equal packings of one weight can be shared.
 struct ConvPacking {
   ConvForm form = ConvForm::kTile;
-  int group_blocks = 1;  // output blocks a register tile covers
-  int winograd_m = 0;    // output tile of kWinograd: 2 or 4
+  int group_blocks = 1;        // output blocks a register tile covers
+  int winograd = kNoWinograd;  // row of kWinogradTransforms
   bool operator==(const ConvPacking& o) const {
-    return form == o.form && group_blocks == o.group_blocks && winograd_m == o.winograd_m;
+    return form == o.form && group_blocks == o.group_blocks && winograd == o.winograd;
   }
   bool as_is() const { return form == ConvForm::kRows; }  // the kernels read HWIO
 };
@@ -120,8 +122,8 @@ struct ConvPlan {
   ScratchPiece<float> bias, strip, row;
   ScratchBook scratch;
   int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
-  // "direct", "direct_plain", "dot", "depthwise", "rows", "winograd2x2" or
-  // "winograd4x4"
+  // "direct", "direct_plain", "dot", "depthwise", "rows", or of Winograd the tile of
+  // its outputs, such as "winograd4x4"
   const char* algorithm_name() const;
 };
 

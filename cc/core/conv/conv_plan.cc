@@ -121,8 +121,8 @@ ConvEpilogue MakeEpilogue(const ConvDesc& d) {
 
 void MakeGroups(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
-  const int64_t m = plan->packing.winograd_m;
-  const int64_t taps = m > 0 ? 1 : d.kh * d.kw;  // of each of Winograd's planes
+  const bool winograd = plan->packing.form == ConvForm::kWinograd;
+  const int64_t taps = winograd ? 1 : d.kh * d.kw;  // of each of Winograd's planes
   int64_t offset = 0;
   if (plan->packing.form == ConvForm::kDepthwise || plan->packing.form == ConvForm::kDot) {
     const int64_t rows = plan->packing.form == ConvForm::kDot ? d.oc : 1;
@@ -144,7 +144,8 @@ void MakeGroups(ConvPlan* plan) {
     offset += channels * taps * g.blocks * kBlock;
     plan->groups.push_back(g);
   }
-  plan->packed_floats = m > 0 ? offset * (m + 2) * (m + 2) : plan->packing.as_is() ? 0 : offset;
+  if (winograd) offset *= WinogradPlanes(plan->packing.winograd);
+  plan->packed_floats = plan->packing.as_is() ? 0 : offset;
 }
 
 // Lays out a strip of `rows` output rows and the taps into it.
@@ -338,7 +339,7 @@ const char* ConvPlan::algorithm_name() const {
     case ConvForm::kRows:
       return "rows";
     case ConvForm::kWinograd:
-      return packing.winograd_m == 4 ? "winograd4x4" : "winograd2x2";
+      return WinogradName(packing.winograd);
     default:
       return "depthwise";
   }
@@ -352,8 +353,9 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   plan->threads = threads;
   plan->icb = CeilDiv(desc.ic, kBlock);
   plan->ocb = CeilDiv(desc.oc, kBlock);
-  plan->packing.winograd_m = ChooseWinogradTile(desc, isa, threads);
-  plan->packing.form = plan->packing.winograd_m > 0 ? ConvForm::kWinograd : ChooseForm(desc, isa);
+  plan->packing.winograd = ChooseWinograd(desc, isa, threads);
+  plan->packing.form =
+      plan->packing.winograd != kNoWinograd ? ConvForm::kWinograd : ChooseForm(desc, isa);
   plan->packing.group_blocks = ConvKernelsFor(isa).tile_blocks;
   if (desc.groups > 1 && desc.oc / desc.groups % (plan->packing.group_blocks * kBlock) != 0) {
     plan->packing.group_blocks = 1;  // a group of two blocks would straddle more of the source

@@ -9,12 +9,16 @@
 
 namespace bd {
 
-// The output tile (2 or 4) with which Winograd beats the direct kernels for
-// this shape, batch and number of threads, or 0. With algorithm == kWinograd
-// the better of the two tiles wherever the algorithm applies.
-int ChooseWinogradTile(const ConvDesc& desc, Isa isa, int threads);
+// The row of kWinogradTransforms that beats the direct kernels for this shape,
+// batch and number of threads, or kNoWinograd. With algorithm == kWinograd the
+// best of those that apply, if any does.
+int ChooseWinograd(const ConvDesc& desc, Isa isa, int threads);
 
-// Tasks and scratch; plan->packing.winograd_m and plan->groups are set.
+// Planes in the transformed domain and the name in the log.
+int64_t WinogradPlanes(int row);
+const char* WinogradName(int row);
+
+// Tasks and scratch; plan->packing.winograd and plan->groups are set.
 void PlanWinograd(ConvPlan* plan);
 
 // U = G g G^T in double, as [xi][group][icb][ic in block][block of group][16].

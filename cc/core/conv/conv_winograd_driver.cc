@@ -25,11 +25,9 @@ struct TileBlock {
   float* m;  // from the first block of group_begin on
 
   const ConvPlan& plan() const { return run.plan; }
-  int64_t planes() const {
-    const int64_t alpha = plan().packing.winograd_m + 2;
-    return alpha * alpha;
-  }
-  int which() const { return plan().packing.winograd_m == 4; }
+  int which() const { return plan().packing.winograd; }
+  const WinogradTransform& transform() const { return kWinogradTransforms[which()]; }
+  int64_t planes() const { return transform().planes(); }
   int64_t plane_stride() const { return plan().tile_pitch * kBlock; }
   int64_t block_stride() const { return planes() * plane_stride(); }
   int64_t first_ocb() const { return plan().groups[group_begin].first_block; }
@@ -54,15 +52,14 @@ struct TileBlock {
 
   void Source(int64_t icb) const {
     const ConvDesc& d = run.d;
-    const int64_t m_size = plan().packing.winograd_m;
     WinogradSourceArgs a;
     a.ih = d.ih;
     a.iw = d.iw;
     a.plane_stride = plane_stride();
     ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
       a.src = run.buffers.src + (n * plan().icb + icb) * d.ih * d.iw * kBlock;
-      a.y = row * m_size - d.pad_top;
-      a.x = column * m_size - d.pad_left;
+      a.y = row * transform().mh - d.pad_top;
+      a.x = column * transform().mw - d.pad_left;
       a.tiles = tiles;
       a.dst = v + icb * block_stride() + at * kBlock;
       kernels.source[which()](a);
@@ -104,7 +101,6 @@ struct TileBlock {
 
   void Dst(int64_t ocb) const {
     const ConvDesc& d = run.d;
-    const int64_t m_size = plan().packing.winograd_m;
     WinogradDstArgs a;
     a.oh = d.oh;
     a.ow = d.ow;
@@ -113,8 +109,8 @@ struct TileBlock {
       const int64_t base = (n * plan().ocb + ocb) * d.oh * d.ow * kBlock;
       a.src = m + (ocb - first_ocb()) * block_stride() + at * kBlock;
       a.dst = run.buffers.dst + base;
-      a.y = row * m_size;
-      a.x = column * m_size;
+      a.y = row * transform().mh;
+      a.x = column * transform().mw;
       a.tiles = tiles;
       TileEpilogue& e = a.epilogue;
       e = run.epilogue;

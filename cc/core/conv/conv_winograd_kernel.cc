@@ -8,109 +8,162 @@
 namespace bd::BD_ISA {
 namespace {
 
-constexpr float kA = static_cast<float>(kWinogradA);
-constexpr float kB = static_cast<float>(kWinogradB);
-constexpr float kA2 = static_cast<float>(kWinogradA * kWinogradA);
-constexpr float kB2 = static_cast<float>(kWinogradB * kWinogradB);
-constexpr float kA3 = static_cast<float>(kWinogradA * kWinogradA * kWinogradA);
-constexpr float kB3 = static_cast<float>(kWinogradB * kWinogradB * kWinogradB);
-constexpr float kA2B2 = static_cast<float>(kWinogradA * kWinogradA + kWinogradB * kWinogradB);
-
 #define BD_INLINE inline __attribute__((always_inline))
 
-template <int kM>
-struct Transform;
+// The polynomials in x^2 that the points +-p_j make, as coefficients of 1, x^2, ...
+template <int kAlpha>
+struct Algebra {
+  static constexpr WinogradPoints kPoints = WinogradPointsOf(kAlpha);
+  static constexpr int kPairs = kPoints.pairs;
+  static constexpr int kZero = kPoints.zero;
 
-// Points 0, 1, -1 and infinity.
-template <>
-struct Transform<2> {
-  static BD_INLINE void Source(const Vec (&d)[4], Vec (&t)[4]) {
-    t[0] = Sub(d[2], d[0]);
-    t[1] = Add(d[1], d[2]);
-    t[2] = Sub(d[2], d[1]);
-    t[3] = Sub(d[3], d[1]);
+  struct Polynomials {
+    float all[kPairs + 1] = {};          // prod_j (x^2 - p_j^2)
+    float without[kPairs][kPairs] = {};  // the same, factor i left out
+    float power[kPairs][kAlpha] = {};    // p_i^k
+  };
+
+  static constexpr void Product(int except, float* out) {
+    double c[kPairs + 1] = {1.};
+    int degree = 0;
+    for (int j = 0; j < kPairs; ++j) {
+      if (j == except) continue;
+      const double square = kPoints.p[j] * kPoints.p[j];
+      for (int k = ++degree; k >= 0; --k) c[k] = (k > 0 ? c[k - 1] : 0.) - square * c[k];
+    }
+    for (int k = 0; k <= degree; ++k) out[k] = static_cast<float>(c[k]);
   }
-  static BD_INLINE void Dst(const Vec (&m)[4], Vec (&y)[2]) {
-    y[0] = Add(m[0], Add(m[1], m[2]));
-    y[1] = Add(Sub(m[1], m[2]), m[3]);
+
+  static constexpr Polynomials Make() {
+    Polynomials result;
+    Product(-1, result.all);
+    for (int j = 0; j < kPairs; ++j) {
+      Product(j, result.without[j]);
+      double power = 1.;
+      for (int k = 0; k < kAlpha; ++k, power *= kPoints.p[j]) {
+        result.power[j][k] = static_cast<float>(power);
+      }
+    }
+    return result;
   }
+
+  static constexpr Polynomials kPolynomials = Make();
 };
 
-// Points 0, a, -a, b, -b and infinity, with a b = 1. Rows of B^T, even and odd
-// part apart: (x^2 - b^2) x (x +- a) and (x^2 - a^2) x (x +- b).
-template <>
-struct Transform<4> {
-  static BD_INLINE void Source(const Vec (&d)[6], Vec (&t)[6]) {
-    const Vec s = Set1(-kA2B2), a2 = Set1(-kA2), b2 = Set1(-kB2), a = Set1(kA), b = Set1(kB);
-    const Vec minus_a = Set1(-kA), minus_b = Set1(-kB);
-    t[0] = Add(d[0], Fma(s, d[2], d[4]));
-    const Vec even_a = Fma(b2, d[2], d[4]), odd_a = Fma(b2, d[1], d[3]);
-    t[1] = Fma(a, odd_a, even_a);
-    t[2] = Fma(minus_a, odd_a, even_a);
-    const Vec even_b = Fma(a2, d[2], d[4]), odd_b = Fma(a2, d[1], d[3]);
-    t[3] = Fma(b, odd_b, even_b);
-    t[4] = Fma(minus_b, odd_b, even_b);
-    t[5] = Add(d[1], Fma(s, d[3], d[5]));
-  }
-  static BD_INLINE void Dst(const Vec (&m)[6], Vec (&y)[4]) {
-    const Vec sum_a = Add(m[1], m[2]), dif_a = Sub(m[1], m[2]);
-    const Vec sum_b = Add(m[3], m[4]), dif_b = Sub(m[3], m[4]);
-    y[0] = Add(m[0], Add(sum_a, sum_b));
-    y[1] = Fma(Set1(kB), dif_b, Mul(Set1(kA), dif_a));
-    y[2] = Fma(Set1(kB2), sum_b, Mul(Set1(kA2), sum_a));
-    y[3] = Fma(Set1(kB3), dif_b, Fma(Set1(kA3), dif_a, m[5]));
-  }
-};
+// c * x + acc, for a c that the compiler knows.
+BD_INLINE Vec AddScaled(float c, Vec x, Vec acc) {
+  return c == 1.f ? Add(acc, x) : c == -1.f ? Sub(acc, x) : Fma(Set1(c), x, acc);
+}
 
-// One patch whose pixels are row_stride and 16 floats apart.
-template <int kM>
-BD_INLINE void SourcePatch(const float* src, int64_t row_stride, float* dst, int64_t plane_stride) {
-  constexpr int kAlpha = kM + 2;
-  for (int v = 0; v < kVecsPerBlock; ++v) {
-    Vec half[kAlpha][kAlpha];  // B^T d, rows transformed
+// sum_k c[k] d[2k], whose last coefficient is one.
+template <int kTerms>
+BD_INLINE Vec EveryOther(const float (&c)[kTerms], const Vec* d) {
+  Vec sum = d[2 * (kTerms - 1)];
+  BD_UNROLL
+  for (int k = kTerms - 2; k >= 0; --k) sum = AddScaled(c[k], d[2 * k], sum);
+  return sum;
+}
+
+// t = B^T d. With E_j = prod_{i != j} (x^2 - p_i^2), the rows of +-p_j are
+// (x +- p_j) E_j, times x where 0 is a point: an even and an odd part apart.
+template <int kAlpha>
+BD_INLINE void SourceAxis(const Vec (&d)[kAlpha], Vec (&t)[kAlpha]) {
+  if constexpr (kAlpha == 1) {
+    t[0] = d[0];
+  } else {
+    using A = Algebra<kAlpha>;
+    constexpr int kZero = A::kZero;
+    if constexpr (kZero > 0) t[0] = EveryOther(A::kPolynomials.all, d);
     BD_UNROLL
-    for (int j = 0; j < kAlpha; ++j) {
-      Vec d[kAlpha], t[kAlpha];
-      BD_UNROLL
-      for (int i = 0; i < kAlpha; ++i) d[i] = Load(src + i * row_stride + j * kBlock + v * kLanes);
-      Transform<kM>::Source(d, t);
-      BD_UNROLL
-      for (int i = 0; i < kAlpha; ++i) half[i][j] = t[i];
+    for (int j = 0; j < A::kPairs; ++j) {
+      const Vec odd = EveryOther(A::kPolynomials.without[j], d + kZero);
+      const Vec even = EveryOther(A::kPolynomials.without[j], d + kZero + 1);
+      t[kZero + 2 * j] = AddScaled(A::kPolynomials.power[j][1], odd, even);
+      t[kZero + 2 * j + 1] = AddScaled(-A::kPolynomials.power[j][1], odd, even);
+    }
+    t[kAlpha - 1] = EveryOther(A::kPolynomials.all, d + kZero);
+  }
+}
+
+// y = A^T m: even powers of +-p_j take the sum of its pair, odd ones the difference.
+template <int kAlpha, int kM>
+BD_INLINE void DstAxis(const Vec (&m)[kAlpha], Vec (&y)[kM]) {
+  if constexpr (kAlpha == 1) {
+    y[0] = m[0];
+  } else {
+    using A = Algebra<kAlpha>;
+    constexpr int kZero = A::kZero;
+    Vec pair[2][A::kPairs];
+    BD_UNROLL
+    for (int j = 0; j < A::kPairs; ++j) {
+      pair[0][j] = Add(m[kZero + 2 * j], m[kZero + 2 * j + 1]);
+      pair[1][j] = Sub(m[kZero + 2 * j], m[kZero + 2 * j + 1]);
     }
     BD_UNROLL
-    for (int i = 0; i < kAlpha; ++i) {
-      Vec t[kAlpha];
-      Transform<kM>::Source(half[i], t);
+    for (int k = 0; k < kM; ++k) {
+      const float first = A::kPolynomials.power[0][k];
+      y[k] = k == kM - 1    ? AddScaled(first, pair[k % 2][0], m[kAlpha - 1])
+             : first == 1.f ? pair[k % 2][0]
+                            : Mul(Set1(first), pair[k % 2][0]);
       BD_UNROLL
-      for (int j = 0; j < kAlpha; ++j) {
-        Store(dst + (i * kAlpha + j) * plane_stride + v * kLanes, t[j]);
+      for (int j = 1; j < A::kPairs; ++j) {
+        y[k] = AddScaled(A::kPolynomials.power[j][k], pair[k % 2][j], y[k]);
+      }
+    }
+    if constexpr (kZero > 0) y[0] = Add(m[0], y[0]);
+  }
+}
+
+// One patch whose pixels are row_stride and 16 floats apart.
+template <int kAlphaH, int kAlphaW>
+BD_INLINE void SourcePatch(const float* src, int64_t row_stride, float* dst, int64_t plane_stride) {
+  for (int v = 0; v < kVecsPerBlock; ++v) {
+    Vec half[kAlphaH][kAlphaW];  // B^T d, rows transformed
+    BD_UNROLL
+    for (int j = 0; j < kAlphaW; ++j) {
+      Vec d[kAlphaH], t[kAlphaH];
+      BD_UNROLL
+      for (int i = 0; i < kAlphaH; ++i) d[i] = Load(src + i * row_stride + j * kBlock + v * kLanes);
+      SourceAxis<kAlphaH>(d, t);
+      BD_UNROLL
+      for (int i = 0; i < kAlphaH; ++i) half[i][j] = t[i];
+    }
+    BD_UNROLL
+    for (int i = 0; i < kAlphaH; ++i) {
+      Vec t[kAlphaW];
+      SourceAxis<kAlphaW>(half[i], t);
+      BD_UNROLL
+      for (int j = 0; j < kAlphaW; ++j) {
+        Store(dst + (i * kAlphaW + j) * plane_stride + v * kLanes, t[j]);
       }
     }
   }
 }
 
-template <int kM>
+template <int kRow>
 void Source(const WinogradSourceArgs& a) {
-  constexpr int64_t kAlpha = kM + 2;
-  alignas(64) float patch[kAlpha * kAlpha * kBlock];
+  constexpr int kAlphaH = kWinogradTransforms[kRow].alpha_h();
+  constexpr int kAlphaW = kWinogradTransforms[kRow].alpha_w();
+  alignas(64) float patch[kAlphaH * kAlphaW * kBlock];
   for (int64_t t = 0; t < a.tiles; ++t) {
-    const int64_t x = a.x + t * kM;
+    const int64_t x = a.x + t * kWinogradTransforms[kRow].mw;
     float* dst = a.dst + t * kBlock;
-    if (a.y >= 0 && x >= 0 && a.y + kAlpha <= a.ih && x + kAlpha <= a.iw) {
-      SourcePatch<kM>(a.src + (a.y * a.iw + x) * kBlock, a.iw * kBlock, dst, a.plane_stride);
+    if (a.y >= 0 && x >= 0 && a.y + kAlphaH <= a.ih && x + kAlphaW <= a.iw) {
+      SourcePatch<kAlphaH, kAlphaW>(a.src + (a.y * a.iw + x) * kBlock, a.iw * kBlock, dst,
+                                    a.plane_stride);
       continue;
     }
-    for (int64_t i = 0; i < kAlpha; ++i) {
-      for (int64_t j = 0; j < kAlpha; ++j) {
+    for (int64_t i = 0; i < kAlphaH; ++i) {
+      for (int64_t j = 0; j < kAlphaW; ++j) {
         const int64_t h = a.y + i, w = x + j;
         const bool inside = h >= 0 && h < a.ih && w >= 0 && w < a.iw;
-        float* out = patch + (i * kAlpha + j) * kBlock;
+        float* out = patch + (i * kAlphaW + j) * kBlock;
         for (int v = 0; v < kBlock; v += kLanes) {
           Store(out + v, inside ? Load(a.src + (h * a.iw + w) * kBlock + v) : Zero());
         }
       }
     }
-    SourcePatch<kM>(patch, kAlpha * kBlock, dst, a.plane_stride);
+    SourcePatch<kAlphaH, kAlphaW>(patch, kAlphaW * kBlock, dst, a.plane_stride);
   }
 }
 
@@ -132,41 +185,43 @@ BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t offs
   out.Finish(e, a.dst + offset, 0);
 }
 
-template <int kM>
+template <int kRow>
 void Dst(const WinogradDstArgs& a) {
-  constexpr int64_t kAlpha = kM + 2;
-  alignas(64) float tile[kM * kM * kBlock];
-  const int64_t rows = a.oh - a.y < kM ? a.oh - a.y : kM;
+  constexpr int kMh = kWinogradTransforms[kRow].mh, kMw = kWinogradTransforms[kRow].mw;
+  constexpr int kAlphaH = kWinogradTransforms[kRow].alpha_h();
+  constexpr int kAlphaW = kWinogradTransforms[kRow].alpha_w();
+  alignas(64) float tile[kMh * kMw * kBlock];
+  const int64_t rows = a.oh - a.y < kMh ? a.oh - a.y : kMh;
   for (int64_t t = 0; t < a.tiles; ++t) {
     const float* src = a.src + t * kBlock;
     for (int v = 0; v < kVecsPerBlock; ++v) {
-      Vec half[kM][kAlpha];
+      Vec half[kMh][kAlphaW];
       BD_UNROLL
-      for (int j = 0; j < kAlpha; ++j) {
-        Vec m[kAlpha], y[kM];
+      for (int j = 0; j < kAlphaW; ++j) {
+        Vec m[kAlphaH], y[kMh];
         BD_UNROLL
-        for (int i = 0; i < kAlpha; ++i) {
-          m[i] = Load(src + (i * kAlpha + j) * a.plane_stride + v * kLanes);
+        for (int i = 0; i < kAlphaH; ++i) {
+          m[i] = Load(src + (i * kAlphaW + j) * a.plane_stride + v * kLanes);
         }
-        Transform<kM>::Dst(m, y);
+        DstAxis<kAlphaH, kMh>(m, y);
         BD_UNROLL
-        for (int i = 0; i < kM; ++i) half[i][j] = y[i];
+        for (int i = 0; i < kMh; ++i) half[i][j] = y[i];
       }
       BD_UNROLL
-      for (int i = 0; i < kM; ++i) {
-        Vec y[kM];
-        Transform<kM>::Dst(half[i], y);
+      for (int i = 0; i < kMh; ++i) {
+        Vec y[kMw];
+        DstAxis<kAlphaW, kMw>(half[i], y);
         BD_UNROLL
-        for (int j = 0; j < kM; ++j) Store(tile + (i * kM + j) * kBlock + v * kLanes, y[j]);
+        for (int j = 0; j < kMw; ++j) Store(tile + (i * kMw + j) * kBlock + v * kLanes, y[j]);
       }
     }
-    const int64_t x = a.x + t * kM;
-    const int64_t px = a.ow - x < kM ? a.ow - x : kM;
+    const int64_t x = a.x + t * kMw;
+    const int64_t px = a.ow - x < kMw ? a.ow - x : kMw;
     for (int64_t i = 0; i < rows; ++i) {
-      const float* row = tile + i * kM * kBlock;
+      const float* row = tile + i * kMw * kBlock;
       const int64_t offset = ((a.y + i) * a.ow + x) * kBlock;
-      if (px == kM) {
-        StoreRow<kM>(a, row, offset);
+      if (px == kMw) {
+        StoreRow<kMw>(a, row, offset);
       } else {
         for (int64_t p = 0; p < px; ++p) StoreRow<1>(a, row + p * kBlock, offset + p * kBlock);
       }
@@ -174,7 +229,22 @@ void Dst(const WinogradDstArgs& a) {
   }
 }
 
-constexpr WinogradKernels kTable = {{Source<2>, Source<4>}, {Dst<2>, Dst<4>}};
+template <int kRow>
+constexpr void Fill(WinogradKernels* table) {
+  if constexpr (kRow < kNumWinogradTransforms) {
+    table->source[kRow] = Source<kRow>;
+    table->dst[kRow] = Dst<kRow>;
+    Fill<kRow + 1>(table);
+  }
+}
+
+constexpr WinogradKernels MakeTable() {
+  WinogradKernels table = {};
+  Fill<0>(&table);
+  return table;
+}
+
+constexpr WinogradKernels kTable = MakeTable();
 
 }  // namespace
 

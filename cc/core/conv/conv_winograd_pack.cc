@@ -8,37 +8,63 @@
 namespace bd {
 namespace {
 
-constexpr int kMaxAlpha = 6;
+// The largest value of `size` in the table.
+template <typename Size>
+constexpr int Most(Size size) {
+  int most = 0;
+  for (const WinogradTransform& t : kWinogradTransforms) most = std::max(most, size(t));
+  return most;
+}
 
-// G, alpha x 3; the last row is the point at infinity.
-struct WeightsTransform {
-  int alpha;
-  double g[kMaxAlpha][3];
+using Transform = WinogradTransform;
+constexpr int kMaxAlpha =
+    Most([](const Transform& t) { return std::max(t.alpha_h(), t.alpha_w()); });
+constexpr int kMaxTaps = Most([](const Transform& t) { return std::max(t.kh, t.kw); });
+constexpr int kMaxWindow = Most([](const Transform& t) { return t.kh * t.kw; });
+constexpr int kMaxPlanes = Most([](const Transform& t) { return t.planes(); });
 
-  explicit WeightsTransform(int m) : alpha(m + 2), g{} {
-    const double points[2][kMaxAlpha - 1] = {{0, 1, -1},
-                                             {0, kWinogradA, -kWinogradA, kWinogradB, -kWinogradB}};
-    const double* p = points[m == 4];
-    for (int i = 0; i < alpha - 1; ++i) {
-      double denominator = 1;
-      for (int j = 0; j < alpha - 1; ++j) denominator *= j == i ? 1 : p[i] - p[j];
-      for (int k = 0; k < 3; ++k)
-        g[i][k] = (k == 0 ? 1 : k == 1 ? p[i] : p[i] * p[i]) / denominator;
+// G of one axis, alpha x taps; the last row is the point at infinity.
+struct AxisTransform {
+  int taps, alpha;
+  double g[kMaxAlpha][kMaxTaps];
+
+  AxisTransform(int m, int r) : taps(r), alpha(m + r - 1), g{} {
+    const WinogradPoints half = WinogradPointsOf(alpha);
+    double p[kMaxAlpha];
+    int count = 0;
+    if (half.zero) p[count++] = 0.;
+    for (int j = 0; j < half.pairs; ++j) {
+      p[count++] = half.p[j];
+      p[count++] = -half.p[j];
     }
-    g[alpha - 1][2] = 1;
+    for (int i = 0; i < count; ++i) {
+      double denominator = 1.;
+      for (int j = 0; j < count; ++j) denominator *= j == i ? 1. : p[i] - p[j];
+      double power = 1.;
+      for (int k = 0; k < taps; ++k, power *= p[i]) g[i][k] = power / denominator;
+    }
+    g[alpha - 1][taps - 1] = 1.;
   }
+};
 
-  // u[xi] = (G w G^T)[xi] for the nine taps w of one channel pair.
-  void Apply(const double (&w)[9], double (&u)[kMaxAlpha * kMaxAlpha]) const {
-    double half[kMaxAlpha][3];
-    for (int i = 0; i < alpha; ++i) {
-      for (int j = 0; j < 3; ++j) {
-        half[i][j] = g[i][0] * w[j] + g[i][1] * w[3 + j] + g[i][2] * w[6 + j];
+struct WeightsTransform {
+  AxisTransform h, w;
+
+  explicit WeightsTransform(const WinogradTransform& t) : h(t.mh, t.kh), w(t.mw, t.kw) {}
+
+  // u[xi] = (G w G^T)[xi] for the taps of one channel pair.
+  void Apply(const double* taps, double* u) const {
+    double half[kMaxAlpha][kMaxTaps] = {};
+    for (int i = 0; i < h.alpha; ++i) {
+      for (int k = 0; k < h.taps; ++k) {
+        for (int j = 0; j < w.taps; ++j) half[i][j] += h.g[i][k] * taps[k * w.taps + j];
       }
     }
-    for (int i = 0; i < alpha; ++i) {
-      for (int j = 0; j < alpha; ++j) {
-        u[i * alpha + j] = half[i][0] * g[j][0] + half[i][1] * g[j][1] + half[i][2] * g[j][2];
+    for (int i = 0; i < h.alpha; ++i) {
+      for (int j = 0; j < w.alpha; ++j) {
+        double sum = 0.;
+        for (int k = 0; k < w.taps; ++k) sum += half[i][k] * w.g[j][k];
+        u[i * w.alpha + j] = sum;
       }
     }
   }
@@ -48,8 +74,9 @@ struct WeightsTransform {
 
 void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool) {
   const ConvDesc& d = plan.desc;
-  const WeightsTransform transform(plan.packing.winograd_m);
-  const int planes = transform.alpha * transform.alpha;
+  const WinogradTransform& t = kWinogradTransforms[plan.packing.winograd];
+  const WeightsTransform transform(t);
+  const int planes = t.planes(), window = t.kh * t.kw;
   const int64_t plane_floats = plan.packed_floats / planes;
   pool.ParallelFor(static_cast<int64_t>(plan.groups.size()), [&](int64_t index, int) {
     const OutputGroup& g = plan.groups[index];
@@ -57,9 +84,11 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
     for (int64_t c = 0; c < d.ic; ++c) {
       float* out = packed + g.weights_offset + c * lanes;
       for (int64_t i = 0; i < lanes; ++i) {
-        double w[9] = {}, u[kMaxAlpha * kMaxAlpha];
-        for (int t = 0; t < 9 && o0 + i < d.oc; ++t) w[t] = hwio[(t * d.ic + c) * d.oc + o0 + i];
-        transform.Apply(w, u);
+        double taps[kMaxWindow] = {}, u[kMaxPlanes];
+        for (int k = 0; k < window && o0 + i < d.oc; ++k) {
+          taps[k] = hwio[(k * d.ic + c) * d.oc + o0 + i];
+        }
+        transform.Apply(taps, u);
         for (int xi = 0; xi < planes; ++xi) out[xi * plane_floats + i] = static_cast<float>(u[xi]);
       }
     }

@@ -4,19 +4,13 @@
 
 #include "cc/core/conv/conv_kernel.h"
 #include "cc/core/conv/conv_winograd.h"
+#include "cc/core/conv/conv_winograd_kernel.h"
 
 namespace bd {
 namespace {
 
-// Measured constants, in cycles of one core (Zen 4, 3.7 GHz, AVX-512). A
-// multiply-add of 16 channels is one; `source` and `dst` are a tile of a block
-// through its transform.
-struct WinogradCost {
-  int m;
-  double source, dst;
-};
-constexpr WinogradCost kCosts[] = {{2, 60, 60}, {4, 260, 240}};
-
+// Measured constants, in cycles of one core as those of kWinogradTransforms. A
+// multiply-add of 16 channels is one.
 constexpr double kMultiplyOverhead = 1.06;  // starting and storing register tiles
 constexpr double kDirectOverhead = 1.05;    // the same with longer sums, and strips
 constexpr double kForkJoin = 4000;          // wake-up, last tile
@@ -30,12 +24,17 @@ constexpr double kWeightsLine = 1;
 // (38 GB/s).
 constexpr double kLineOneThread = 9.2, kLineShared = 6.3;
 
-bool Applies(const ConvDesc& d) {
-  return d.kh == 3 && d.kw == 3 && d.sh == 1 && d.sw == 1 && d.dh == 1 && d.dw == 1 &&
+// What kAutoSmall allows packed weights, in plain ones.
+constexpr int kSmallGrowth = 2;
+
+bool Applies(const WinogradTransform& t, const ConvDesc& d) {
+  return d.kh == t.kh && d.kw == t.kw && d.sh == 1 && d.sw == 1 && d.dh == 1 && d.dw == 1 &&
          d.groups == 1 && d.src_layout == Layout::nChw16c && d.dst_layout == Layout::nChw16c;
 }
 
-int64_t CountTiles(const ConvDesc& d, int m) { return d.n * CeilDiv(d.oh, m) * CeilDiv(d.ow, m); }
+int64_t CountTiles(const ConvDesc& d, const WinogradTransform& t) {
+  return d.n * CeilDiv(d.oh, t.mh) * CeilDiv(d.ow, t.mw);
+}
 
 double StreamCycles(int64_t weights, int threads) {
   return weights / 16 * std::max(kLineOneThread / threads, kLineShared);
@@ -47,9 +46,9 @@ struct TaskSplit {
 };
 
 // The tasks with the shortest estimated time of the busiest thread.
-TaskSplit ChooseTasks(const ConvDesc& d, const WinogradCost& cost, Isa isa, int threads) {
+TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa isa, int threads) {
   const ConvKernels& kernels = ConvKernelsFor(isa);
-  const int64_t planes = (cost.m + 2) * (cost.m + 2), tiles = CountTiles(d, cost.m);
+  const int64_t planes = transform.planes(), tiles = CountTiles(d, transform);
   const int64_t icb = CeilDiv(d.ic, kBlock), ocb = CeilDiv(d.oc, kBlock);
   const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
   TaskSplit best;
@@ -60,7 +59,7 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradCost& cost, Isa isa, int 
       const int64_t per = CeilDiv(tiles, count);
       const double bytes = 64.0 * planes * per * (icb + blocks_of_task);
       const double task = kMultiplyOverhead * weights * per + kWeightsLine * weights +
-                          per * (icb * cost.source + blocks_of_task * cost.dst) +
+                          per * (icb * transform.source + blocks_of_task * transform.dst) +
                           std::max(0., bytes - kTaskBytes) / 64 * kLineBeyondL2 + kForkJoin;
       const double cycles = CeilDiv(CeilDiv(tiles, per) * splits, threads) * task;
       if (cycles < best.cycles) best = {per, splits, cycles};
@@ -71,7 +70,7 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradCost& cost, Isa isa, int 
 }
 
 double DirectCycles(const ConvDesc& d, int threads) {
-  const int64_t weights = 9 * d.ic * CeilDiv(d.oc, kBlock) * kBlock;
+  const int64_t weights = d.kh * d.kw * d.ic * CeilDiv(d.oc, kBlock) * kBlock;
   const double pixels = static_cast<double>(d.n) * d.oh * d.ow;
   return std::max(kDirectOverhead * pixels * weights / kBlock / threads,
                   StreamCycles(weights, threads)) +
@@ -80,32 +79,38 @@ double DirectCycles(const ConvDesc& d, int threads) {
 
 }  // namespace
 
-int ChooseWinogradTile(const ConvDesc& desc, Isa isa, int threads) {
-  if (desc.algorithm == ConvAlgorithm::kDirect || !Applies(desc)) return 0;
-  double best = desc.algorithm == ConvAlgorithm::kWinograd ? std::numeric_limits<double>::infinity()
-                                                           : DirectCycles(desc, threads);
-  int m = 0;
-  for (const WinogradCost& cost : kCosts) {
-    if (cost.m > 2 && desc.algorithm == ConvAlgorithm::kAutoSmall) continue;
-    const double cycles = ChooseTasks(desc, cost, isa, threads).cycles;
-    if (cycles < best) {
-      best = cycles;
-      m = cost.m;
+int ChooseWinograd(const ConvDesc& desc, Isa isa, int threads) {
+  if (desc.algorithm == ConvAlgorithm::kDirect) return kNoWinograd;
+  int best = kNoWinograd;
+  double best_cycles = std::numeric_limits<double>::infinity();
+  for (int row = 0; row < kNumWinogradTransforms; ++row) {
+    const WinogradTransform& t = kWinogradTransforms[row];
+    const bool small = t.planes() <= kSmallGrowth * t.kh * t.kw;
+    if (!Applies(t, desc) || (desc.algorithm == ConvAlgorithm::kAutoSmall && !small)) continue;
+    const double cycles = ChooseTasks(desc, t, isa, threads).cycles;
+    if (cycles < best_cycles) {
+      best_cycles = cycles;
+      best = row;
     }
   }
-  return m;
+  const bool asked_for = desc.algorithm == ConvAlgorithm::kWinograd;
+  return asked_for || best_cycles < DirectCycles(desc, threads) ? best : kNoWinograd;
 }
+
+int64_t WinogradPlanes(int row) { return kWinogradTransforms[row].planes(); }
+const char* WinogradName(int row) { return kWinogradTransforms[row].name; }
 
 void PlanWinograd(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
-  const int64_t m = plan->packing.winograd_m, planes = (m + 2) * (m + 2);
-  const TaskSplit split = ChooseTasks(d, kCosts[m == 4], plan->isa, plan->threads);
-  plan->tiles_h = CeilDiv(d.oh, m);
-  plan->tiles_w = CeilDiv(d.ow, m);
+  const WinogradTransform& t = kWinogradTransforms[plan->packing.winograd];
+  const int64_t planes = t.planes();
+  const TaskSplit split = ChooseTasks(d, t, plan->isa, plan->threads);
+  plan->tiles_h = CeilDiv(d.oh, t.mh);
+  plan->tiles_w = CeilDiv(d.ow, t.mw);
   plan->tile_block = split.tile_block;
   plan->tile_pitch = split.tile_block | 1;  // odd: planes spread over all cache sets
   plan->group_splits = split.group_splits;
-  plan->tasks = CeilDiv(CountTiles(d, m), split.tile_block) * split.group_splits;
+  plan->tasks = CeilDiv(CountTiles(d, t), split.tile_block) * split.group_splits;
   const int64_t groups = CeilDiv(static_cast<int64_t>(plan->groups.size()), split.group_splits);
   const int64_t blocks = std::min(plan->ocb, groups * plan->packing.group_blocks);
   plan->strip.count = planes * plan->tile_pitch * kBlock * (plan->icb + blocks);

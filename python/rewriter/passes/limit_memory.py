@@ -1,12 +1,13 @@
 """Keeps the packed weights of a function within a multiple of its weights.
 
-Packed weights take the memory of plain ones, those of Winograd's F(2x2) 16/9 of it and
-those of F(4x4) four times as much. A network of 3x3 convolutions only would exceed three
-times its weights: its largest filters, the deepest first, then do without F(4x4), which
-gains least where there are most channels and fewest pixels.
+Packed weights take the memory of plain ones, those that Winograd transforms a multiple of
+it: for 3x3 windows 16/9 in F(2x2) and four times in F(4x4). A network of 3x3 convolutions
+only would exceed three times its weights: its largest filters, the deepest first, then do
+without F(4x4), which gains least where there are most channels and fewest pixels.
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from ...graph import Node
 from ..patterns import Graph
@@ -14,7 +15,26 @@ from ..plan import Conv, InnerProduct
 
 _BUDGET = 3.0
 _SMALL_MODEL = 1 << 20  # floats: packed weights of so few are nobody's concern
-_LARGE, _SMALL = 4.0, 16 / 9
+
+
+class _Growth(NamedTuple):
+    """Packed weights by plain ones, at most: with algorithm "auto" and "auto_small"."""
+
+    auto: float
+    auto_small: float
+
+
+# By window: the largest row of kWinogradTransforms (cc/core/conv/conv_winograd_kernel.h),
+# and the largest that takes at most twice the plain weights.
+_GROWTH = {
+    (3, 3): _Growth(4.0, 16 / 9),
+    (5, 5): _Growth(36 / 25, 36 / 25),
+    (1, 3): _Growth(2.0, 2.0),
+    (3, 1): _Growth(2.0, 2.0),
+    (1, 7): _Growth(9 / 7, 9 / 7),
+    (7, 1): _Growth(9 / 7, 9 / 7),
+}
+_NO_GROWTH = _Growth(1.0, 1.0)
 
 
 def limit_memory(graph: Graph, memory: str) -> None:
@@ -34,17 +54,23 @@ def limit_memory(graph: Graph, memory: str) -> None:
     convolutions = sum(node.payload.weights.size for node in nodes)
     budget = max(_SMALL_MODEL, _BUDGET * (convolutions + _inner_products(graph)))
     left = budget - convolutions
-    left -= sum((_LARGE - 1) * node.payload.weights.size for node in free)
+    left -= sum((_growth(node.payload).auto - 1) * node.payload.weights.size for node in free)
     for node in sorted(reversed(free), key=lambda node: node.payload.weights.size, reverse=True):
+        growth = _growth(node.payload)
         if left >= 0:
             return
-        _restrict(node, "auto_small")
-        left += (_LARGE - _SMALL) * node.payload.weights.size
+        if growth.auto_small < growth.auto:
+            _restrict(node, "auto_small")
+            left += (growth.auto - growth.auto_small) * node.payload.weights.size
+
+
+def _growth(conv: Conv) -> _Growth:
+    plain = conv.groups == 1 and conv.strides == conv.dilations == (1, 1)
+    return _GROWTH.get(conv.weights.shape[:2], _NO_GROWTH) if plain else _NO_GROWTH
 
 
 def _may_transform(conv: Conv) -> bool:
-    window = conv.weights.shape[:2] == (3, 3) and conv.groups == 1
-    return window and conv.strides == conv.dilations == (1, 1) and conv.algorithm == "auto"
+    return _growth(conv) != _NO_GROWTH and conv.algorithm == "auto"
 
 
 def _restrict(node: Node, algorithm: str) -> None:

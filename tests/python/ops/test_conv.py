@@ -157,13 +157,13 @@ def test_plain_to_plain(ic, oc, integers, blocked):
 
 
 @pytest.mark.parametrize("algorithm", ["auto", "winograd"])
-@pytest.mark.parametrize("ic,oc", [(16, 16), (20, 40), (96, 64)])
-@pytest.mark.parametrize("h,w", [(1, 1), (6, 7), (13, 20), (28, 28)])
-@pytest.mark.parametrize("padding", ["SAME", "VALID", [[1, 2], [0, 1]]])
-def test_winograd(algorithm, ic, oc, h, w, padding, floats, blocked):
-    if padding == "VALID" and h < 3:
+@pytest.mark.parametrize("window", [(3, 3), (5, 5), (1, 3), (3, 1), (1, 7), (7, 1)], ids=str)
+@pytest.mark.parametrize("ic,oc,h,w", [(16, 16, 28, 28), (20, 40, 1, 1), (96, 64, 13, 20)])
+@pytest.mark.parametrize("padding", ["SAME", "VALID", [[3, 4], [3, 5]]])
+def test_winograd(algorithm, window, ic, oc, h, w, padding, floats, blocked):
+    if padding == "VALID" and h < 7:
         padding = "SAME"
-    x, weights, bias = floats(2, h, w, ic), floats(3, 3, ic, oc), floats(oc)
+    x, weights, bias = floats(2, h, w, ic), floats(*window, ic, oc), floats(oc)
     ours = bd.ops.conv(
         blocked.pack(x),
         weights,
@@ -175,7 +175,8 @@ def test_winograd(algorithm, ic, oc, h, w, padding, floats, blocked):
     )
     wide = [v.astype(np.float64) for v in (x, weights)]
     expected = np.maximum(references.conv(*wide, padding=padding) + bias, 0)
-    bound = 3e-5 * np.sqrt(9 * ic)  # of sums of 9 * ic products of standard normals
+    # Of sums of so many products of standard normals.
+    bound = 3e-5 * np.sqrt(np.prod(window) * ic)
     np.testing.assert_allclose(blocked.unpack(ours, oc), expected, rtol=0, atol=bound)
 
 

@@ -92,7 +92,7 @@ def check_conv(
 
 
 def test_the_table_is_there():
-    assert len(TABLE) == 10
+    assert len(TABLE) == 14
 
 
 # Each algorithm, small and large, with and without tails.
@@ -118,6 +118,11 @@ def test_the_table_is_there():
         ("winograd", dict(h=56, w=56, c=64, oc=64, algorithm="winograd")),
         ("winograd", dict(n=8, h=7, w=9, c=500, oc=300, algorithm="winograd", bias=True)),
         ("winograd", dict(h=512, w=512, c=16, oc=16, algorithm="winograd")),
+        ("winograd", dict(h=35, w=35, c=48, oc=64, window=(5, 5), algorithm="winograd")),
+        ("winograd", dict(h=17, w=19, c=160, oc=80, window=(1, 7), algorithm="winograd")),
+        ("winograd", dict(h=17, w=19, c=160, oc=80, window=(7, 1), algorithm="winograd")),
+        ("winograd", dict(h=8, w=9, c=300, oc=90, window=(1, 3), algorithm="winograd")),
+        ("winograd", dict(h=8, w=9, c=300, oc=90, window=(3, 1), algorithm="winograd")),
         ("depthwise", dict(h=112, w=112, c=96, oc=96, groups=96, strides=(2, 2))),
         ("depthwise", dict(h=9, w=9, c=20, oc=20, groups=20, bias=True)),
     ],

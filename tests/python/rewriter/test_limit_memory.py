@@ -3,6 +3,7 @@
 import pytest
 import tensorflow as tf
 
+import tf_blockdnn as bd
 from tf_blockdnn.python.rewriter import Options
 from tf_blockdnn.python.rewriter.passes import limit_memory
 
@@ -33,7 +34,7 @@ def _algorithms(result):
 
 def _packed(result):
     """Floats of packed weights where each convolution takes the most it may, and of weights."""
-    most = {"auto": 4, "auto_small": 16 / 9, "direct": 1}
+    most = {"auto": 4, "auto_small": 16 / 9, "direct": 1}  # of 3x3 windows
     packed = plain = 0
     for node in result.concrete.graph.as_graph_def().node:
         if node.op == "BlockdnnConv":
@@ -71,6 +72,32 @@ def test_other_weights_make_room(rewrite, weights, small_counts):
 
 def test_small_models_are_free(rewrite, network):
     assert _algorithms(rewrite(network, [1, 12, 12, 16])) == ["auto"] * 5
+
+
+@pytest.mark.parametrize("window", limit_memory._GROWTH, ids=str)
+def test_growth_is_what_the_library_packs(window):
+    """The largest over shapes of few and of many pixels, with channels that fill blocks."""
+    plain = 4 * window[0] * window[1] * 32 * 32
+    for algorithm, most in limit_memory._GROWTH[window]._asdict().items():
+        sizes = {
+            bd.ops.memory_plan(
+                "conv", (1, 2, size, size, 16), (*window, 32, 32), algorithm=algorithm
+            ).packed_weights
+            for size in (4, 28, 56)
+        }
+        assert max(sizes) == pytest.approx(most * plain)
+
+
+def test_other_windows_take_part(rewrite, weights, image):
+    row, column = weights(1, 7, 16, 16), weights(7, 1, 16, 16)
+
+    def function(x):
+        return tf.nn.conv2d(tf.nn.conv2d(x, row, 1, "SAME"), column, 1, "SAME")
+
+    for memory, algorithm in (("normal", "auto"), ("low", "direct")):
+        result = rewrite(function, [1, 12, 12, 16], options=Options(memory=memory))
+        assert _algorithms(result) == [algorithm] * 2
+        result.assert_same(image(1, 12, 12, 16))
 
 
 def test_a_chosen_algorithm_is_kept(rewrite, network):

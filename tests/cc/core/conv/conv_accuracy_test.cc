@@ -17,26 +17,32 @@ namespace {
 
 struct Case {
   ConvAlgorithm algorithm;
-  int64_t channels, size;
+  int64_t channels, size, kh, kw;
   const char* name;     // the algorithm that must have run
   double rms, largest;  // bounds, relative to the rms and to the largest value of the result
 };
 
 constexpr Case kCases[] = {
-    {ConvAlgorithm::kDirect, 64, 28, "direct", 6e-7, 1.5e-6},
-    {ConvAlgorithm::kWinograd, 64, 28, "winograd4x4", 1.2e-6, 2.5e-6},
-    {ConvAlgorithm::kDirect, 512, 14, "direct", 1.7e-6, 4e-6},
-    {ConvAlgorithm::kWinograd, 512, 14, "winograd4x4", 3e-6, 5e-6},
-    {ConvAlgorithm::kDirect, 512, 7, "direct", 1.7e-6, 4e-6},
-    {ConvAlgorithm::kWinograd, 512, 7, "winograd2x2", 1.2e-6, 2.5e-6},
+    {ConvAlgorithm::kDirect, 64, 28, 3, 3, "direct", 6e-7, 1.5e-6},
+    {ConvAlgorithm::kWinograd, 64, 28, 3, 3, "winograd4x4", 1.2e-6, 2.5e-6},
+    {ConvAlgorithm::kDirect, 512, 14, 3, 3, "direct", 1.7e-6, 4e-6},
+    {ConvAlgorithm::kWinograd, 512, 14, 3, 3, "winograd4x4", 3e-6, 5e-6},
+    {ConvAlgorithm::kDirect, 512, 7, 3, 3, "direct", 1.7e-6, 4e-6},
+    {ConvAlgorithm::kWinograd, 512, 7, 3, 3, "winograd2x2", 1.2e-6, 2.5e-6},
+    {ConvAlgorithm::kDirect, 48, 35, 5, 5, "direct", 9e-7, 2.5e-6},
+    {ConvAlgorithm::kWinograd, 48, 35, 5, 5, "winograd2x2", 1.2e-6, 2.5e-6},
+    {ConvAlgorithm::kDirect, 384, 8, 1, 3, "direct", 9e-7, 2.5e-6},
+    {ConvAlgorithm::kWinograd, 384, 8, 1, 3, "winograd1x4", 1.2e-6, 2.5e-6},
+    {ConvAlgorithm::kDirect, 160, 17, 7, 1, "direct", 9e-7, 2.5e-6},
+    {ConvAlgorithm::kWinograd, 160, 17, 7, 1, "winograd3x1", 2.5e-6, 5e-6},
 };
 
 // The exact sum of one output element, in double.
 double Sum(const ConvDesc& d, const float* src, const float* hwio, int64_t o, int64_t y,
            int64_t x) {
   double sum = 0;
-  for (int64_t t = 0; t < 9; ++t) {
-    const int64_t h = y + t / 3 - 1, w = x + t % 3 - 1;
+  for (int64_t t = 0; t < d.kh * d.kw; ++t) {
+    const int64_t h = y + t / d.kw - d.pad_top, w = x + t % d.kw - d.pad_left;
     if (h < 0 || h >= d.ih || w < 0 || w >= d.iw) continue;
     for (int64_t c = 0; c < d.ic; ++c) {
       sum += static_cast<double>(src[((c / 16 * d.ih + h) * d.iw + w) * 16 + c % 16]) *
@@ -54,15 +60,17 @@ TEST(ConvAccuracy, WithinTheDocumentedBounds) {
     ConvDesc d;
     d.ic = d.oc = c.channels;
     d.ih = d.iw = d.oh = d.ow = c.size;
-    d.kh = d.kw = 3;
-    d.pad_top = d.pad_left = 1;
+    d.kh = c.kh;
+    d.kw = c.kw;
+    d.pad_top = c.kh / 2;
+    d.pad_left = c.kw / 2;
     d.algorithm = c.algorithm;
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(d, DetectIsa(), pool.num_threads(), &plan), "");
     ASSERT_STREQ(plan.algorithm_name(), c.name);
-    std::vector<float> src(d.ic * d.ih * d.iw), weights(9 * d.ic * d.oc), dst(src.size());
+    std::vector<float> src(d.ic * d.ih * d.iw), weights(d.kh * d.kw * d.ic * d.oc), dst(src.size());
     for (float& v : src) v = normal(rng);
-    for (float& v : weights) v = normal(rng) / std::sqrt(9.f * d.ic);
+    for (float& v : weights) v = normal(rng) / std::sqrt(1.f * d.kh * d.kw * d.ic);
     std::unique_ptr<float[]> packed(new float[plan.packed_floats]);
     std::vector<char> scratch(plan.scratch_bytes());
     PackConvWeights(plan, weights.data(), packed.get(), pool);
@@ -85,9 +93,9 @@ TEST(ConvAccuracy, WithinTheDocumentedBounds) {
       }
     }
     const double rms = std::sqrt(error / power);
-    std::printf("%-12s %4d channels %3dx%-3d rms %.1e  largest %.1e\n", c.name,
-                static_cast<int>(d.ic), static_cast<int>(d.ih), static_cast<int>(d.iw), rms,
-                worst / largest);
+    std::printf("%-12s %dx%d %4d channels %3dx%-3d rms %.1e  largest %.1e\n", c.name,
+                static_cast<int>(d.kh), static_cast<int>(d.kw), static_cast<int>(d.ic),
+                static_cast<int>(d.ih), static_cast<int>(d.iw), rms, worst / largest);
     EXPECT_LT(rms, c.rms) << c.name;
     EXPECT_LT(worst / largest, c.largest) << c.name;
   }

@@ -144,9 +144,13 @@ std::vector<Form> Forms() {
     d.algorithm = ConvAlgorithm::kDirect;
     return d;
   };
-  const auto winograd = [&](int64_t size) {
-    ConvDesc d = Square(20, size, 37, 3, 1, 1);
+  const auto winograd = [&](int64_t size, int64_t kh, int64_t kw) {
+    ConvDesc d = Square(20, size, 37, 1, 1, 0);
     d.n = 2;
+    d.kh = kh;
+    d.kw = kw;
+    d.pad_top = kh / 2;
+    d.pad_left = kw / 2;
     d.algorithm = ConvAlgorithm::kWinograd;
     return d;
   };
@@ -167,8 +171,11 @@ std::vector<Form> Forms() {
       {"weights_as_they_are", "rows", Rows(1, 2, 300, 64, plain)},
       {"few_rows_odd", "rows", Rows(1, 2, 37, 43, plain)},
       {"few_rows_blocked_dst", "direct_plain", Rows(1, 2, 300, 64, blocked)},
-      {"winograd_small", "winograd2x2", winograd(5)},
-      {"winograd_large", "winograd4x4", winograd(14)},
+      {"winograd_small", "winograd2x2", winograd(5, 3, 3)},
+      {"winograd_large", "winograd4x4", winograd(14, 3, 3)},
+      {"winograd_5x5", "winograd2x2", winograd(7, 5, 5)},
+      {"winograd_row", "winograd1x3", winograd(8, 1, 7)},
+      {"winograd_column", "winograd4x1", winograd(7, 3, 1)},
   };
 }
 

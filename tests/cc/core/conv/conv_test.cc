@@ -245,22 +245,32 @@ TEST_P(ConvTest, ChainsInAnyOrder) {
   }
 }
 
-// Both tiles, own and shared blocks, tiles that hang over every edge.
+// Every window that has a transform: own and shared blocks, channel tails, sizes
+// below a tile, tiles that hang over every edge.
 TEST_P(ConvTest, Winograd) {
+  const int64_t windows[][2] = {{3, 3}, {5, 5}, {1, 3}, {3, 1}, {1, 7}, {7, 1}};
   const int64_t cases[][5] = {// n, ic, oc, ih, iw
                               {1, 16, 16, 4, 4},   {1, 20, 40, 7, 9},  {2, 32, 16, 13, 6},
                               {3, 64, 64, 8, 8},   {1, 160, 96, 5, 5}, {1, 16, 32, 30, 31},
-                              {1, 300, 300, 7, 7}, {2, 16, 16, 1, 1},  {1, 48, 16, 57, 3}};
-  for (const auto& [n, ic, oc, ih, iw] : cases) {
-    for (int64_t pad : {0, 1, 2}) {
-      ConvDesc d = Square(ic, ih, oc, 3, 1, pad);
-      d.n = n;
-      d.iw = iw;
-      d.ow = iw + 2 * pad - 2;
-      if (d.oh < 1 || d.ow < 1) continue;
-      d.algorithm = ConvAlgorithm::kWinograd;
-      d.post_ops = Chain("binary(add,channel,#0);eltwise(relu)");
-      Run(d, 2e-5);
+                              {1, 300, 300, 7, 7}, {2, 16, 16, 1, 1},  {1, 48, 16, 57, 3},
+                              {1, 37, 33, 17, 17}};
+  for (const auto& [kh, kw] : windows) {
+    for (const auto& [n, ic, oc, ih, iw] : cases) {
+      for (int64_t pad : {0, 2, 7}) {
+        ConvDesc d = Square(ic, ih, oc, 1, 1, 0);
+        d.n = n;
+        d.iw = iw;
+        d.kh = kh;
+        d.kw = kw;
+        d.pad_top = pad;
+        d.pad_left = pad / 2;
+        d.oh = ih + 2 * pad - (kh - 1);
+        d.ow = iw + pad - (kw - 1);
+        if (d.oh < 1 || d.ow < 1 || (ic > 48 && (kh * kw != 9 || pad > 2))) continue;
+        d.algorithm = ConvAlgorithm::kWinograd;
+        d.post_ops = Chain("binary(add,channel,#0);eltwise(relu)");
+        Run(d, 2e-5);
+      }
     }
   }
 }
@@ -312,6 +322,37 @@ TEST(ConvPlanTest, GroupsMustDivideChannels) {
   ConvPlan plan;
   EXPECT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan),
             "groups = 3 does not divide ic = 16 and oc = 16");
+}
+
+const char* Chosen(int64_t kh, int64_t kw, ConvAlgorithm algorithm) {
+  ConvDesc d = Square(160, 17, 160, 1, 1, 0);
+  d.kh = kh;
+  d.kw = kw;
+  d.pad_top = kh / 2;
+  d.pad_left = kw / 2;
+  d.algorithm = algorithm;
+  ConvPlan plan;
+  EXPECT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
+  const double growth = static_cast<double>(plan.packed_floats) / (kh * kw * d.ic * d.oc);
+  EXPECT_LE(growth, algorithm == ConvAlgorithm::kAutoSmall ? 2. : 4.);
+  return plan.algorithm_name();
+}
+
+TEST(ConvPlanTest, EachWindowHasItsTransform) {
+  for (ConvAlgorithm algorithm : {ConvAlgorithm::kAuto, ConvAlgorithm::kWinograd}) {
+    EXPECT_STREQ(Chosen(3, 3, algorithm), "winograd4x4");
+    EXPECT_STREQ(Chosen(5, 5, algorithm), "winograd2x2");
+    EXPECT_STREQ(Chosen(1, 3, algorithm), "winograd1x4");
+    EXPECT_STREQ(Chosen(3, 1, algorithm), "winograd4x1");
+    EXPECT_STREQ(Chosen(1, 7, algorithm), "winograd1x3");
+    EXPECT_STREQ(Chosen(7, 1, algorithm), "winograd3x1");
+    EXPECT_STREQ(Chosen(2, 2, algorithm), "direct");
+  }
+  EXPECT_STREQ(Chosen(3, 3, ConvAlgorithm::kAutoSmall), "winograd2x2");
+  EXPECT_STREQ(Chosen(5, 5, ConvAlgorithm::kAutoSmall), "winograd2x2");
+  EXPECT_STREQ(Chosen(3, 1, ConvAlgorithm::kAutoSmall), "winograd4x1");
+  EXPECT_STREQ(Chosen(1, 7, ConvAlgorithm::kAutoSmall), "winograd1x3");
+  EXPECT_STREQ(Chosen(1, 7, ConvAlgorithm::kDirect), "direct");
 }
 
 TEST(ConvPlanTest, WinogradOnlyWhereItPays) {

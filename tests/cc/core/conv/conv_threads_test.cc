@@ -47,6 +47,10 @@ std::vector<Case> Cases() {
   cases.push_back({"in place", "direct", Square(20, 40, 14, 1, bias_relu)});
   cases.push_back({"winograd", "winograd", Square(40, 40, 14, 3, bias_relu)});
   cases.back().desc.algorithm = ConvAlgorithm::kWinograd;
+  cases.push_back({"winograd of rows", "winograd", Square(40, 40, 14, 3, bias_relu)});
+  cases.back().desc.algorithm = ConvAlgorithm::kWinograd;
+  cases.back().desc.kh = 1;
+  cases.back().desc.pad_top = 0;
   cases.push_back({"depthwise", "depthwise", Square(40, 40, 14, 3, bias_relu)});
   cases.back().desc.groups = 40;
   cases.push_back({"first layer", "direct_plain", Square(3, 24, 14, 3, bias_relu)});
