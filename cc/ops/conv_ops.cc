@@ -48,7 +48,7 @@ explicit_paddings: [top, bottom, left, right], only with padding = EXPLICIT.
 post_ops: entries joined by ';', for example
   "binary(add,channel,#0);sum(#1);eltwise(relu)".
 algorithm: direct sums exactly the products of the definition; winograd saves
-  multiplications of some windows at stride 1 and rounds more; auto takes what is
+  multiplications of some windows and rounds more; auto takes what is
   faster, auto_small what is faster with packed weights of at most twice the size.
 constant_weights: the weights and the channel operands never change, so their
   packed form may be kept for good.

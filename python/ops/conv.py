@@ -60,8 +60,8 @@ def conv(
       constant_weights: weights and channel operands never change, so that their
         packed form may be kept from the first call on.
       algorithm: "direct" sums exactly the products of the definition; "winograd"
-        saves multiplications of some windows at stride 1 (docs/algorithms.md) and
-        rounds more; "auto" takes what is faster.
+        saves multiplications of some windows (docs/algorithms.md) and rounds more;
+        "auto" takes what is faster.
       scratchpad_mode: who provides temporary memory: "user" takes it from TensorFlow's
         allocator for each execution, "library" keeps buffers with the kernel. Safe on
         many threads, both.

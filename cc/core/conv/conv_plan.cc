@@ -134,7 +134,7 @@ void MakeGroups(ConvPlan* plan) {
   const int64_t step = plan->packing.group_blocks;
   for (int64_t first = 0; first < plan->ocb; first += step) {
     OutputGroup g{first, std::min(step, plan->ocb - first), 0, plan->icb, offset};
-    int64_t channels = d.ic;
+    int64_t channels = winograd ? d.ic * TransformOf(plan->packing).phases() : d.ic;
     if (d.groups > 1 && plan->packing.form == ConvForm::kTile) {
       const int64_t last_oc = std::min(d.oc, (first + g.blocks) * kBlock) - 1;
       g.icb_begin = first * kBlock / oc_group * ic_group / kBlock;
@@ -144,7 +144,7 @@ void MakeGroups(ConvPlan* plan) {
     offset += channels * taps * g.blocks * kBlock;
     plan->groups.push_back(g);
   }
-  if (winograd) offset *= WinogradPlanes(plan->packing.winograd);
+  if (winograd) offset *= TransformOf(plan->packing).planes();
   plan->packed_floats = plan->packing.as_is() ? 0 : offset;
 }
 
@@ -339,7 +339,7 @@ const char* ConvPlan::algorithm_name() const {
     case ConvForm::kRows:
       return "rows";
     case ConvForm::kWinograd:
-      return WinogradName(packing.winograd);
+      return TransformOf(packing).name;
     default:
       return "depthwise";
   }

@@ -6,6 +6,7 @@
 #include "cc/base/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_run.h"
+#include "cc/core/conv/conv_winograd_kernel.h"
 
 namespace bd {
 
@@ -14,14 +15,16 @@ namespace bd {
 // best of those that apply, if any does.
 int ChooseWinograd(const ConvDesc& desc, Isa isa, int threads);
 
-// Planes in the transformed domain and the name in the log.
-int64_t WinogradPlanes(int row);
-const char* WinogradName(int row);
+// Only where packing.form == kWinograd.
+inline const WinogradTransform& TransformOf(const ConvPacking& packing) {
+  return kWinogradTransforms[packing.winograd];
+}
 
 // Tasks and scratch; plan->packing.winograd and plan->groups are set.
 void PlanWinograd(ConvPlan* plan);
 
-// U = G g G^T in double, as [xi][group][icb][ic in block][block of group][16].
+// U = G g G^T in double, as [xi][group][icb][ic in block][block of group][16], where
+// channels of phases are ordered [row][column][ic].
 void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 
 void RunWinograd(const ConvRun& run, ThreadPool& pool);

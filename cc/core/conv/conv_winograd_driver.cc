@@ -11,7 +11,6 @@
 #include <algorithm>
 
 #include "cc/core/conv/conv_winograd.h"
-#include "cc/core/conv/conv_winograd_kernel.h"
 
 namespace bd {
 namespace {
@@ -26,8 +25,9 @@ struct TileBlock {
 
   const ConvPlan& plan() const { return run.plan; }
   int which() const { return plan().packing.winograd; }
-  const WinogradTransform& transform() const { return kWinogradTransforms[which()]; }
+  const WinogradTransform& transform() const { return TransformOf(plan().packing); }
   int64_t planes() const { return transform().planes(); }
+  int64_t channels() const { return run.d.ic * transform().phases(); }
   int64_t plane_stride() const { return plan().tile_pitch * kBlock; }
   int64_t block_stride() const { return planes() * plane_stride(); }
   int64_t first_ocb() const { return plan().groups[group_begin].first_block; }
@@ -52,14 +52,16 @@ struct TileBlock {
 
   void Source(int64_t icb) const {
     const ConvDesc& d = run.d;
+    const int64_t pixel = d.src_layout == Layout::nhwc ? d.ic : kBlock;
     WinogradSourceArgs a;
     a.ih = d.ih;
     a.iw = d.iw;
+    a.ic = d.ic;
     a.plane_stride = plane_stride();
     ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
-      a.src = run.buffers.src + (n * plan().icb + icb) * d.ih * d.iw * kBlock;
-      a.y = row * transform().mh - d.pad_top;
-      a.x = column * transform().mw - d.pad_left;
+      a.src = run.buffers.src + (n * plan().icb + icb) * d.ih * d.iw * pixel;
+      a.y = row * transform().mh * d.sh - d.pad_top;
+      a.x = column * transform().mw * d.sw - d.pad_left;
       a.tiles = tiles;
       a.dst = v + icb * block_stride() + at * kBlock;
       kernels.source[which()](a);
@@ -67,14 +69,13 @@ struct TileBlock {
   }
 
   void Multiply(int64_t xi) const {
-    const ConvDesc& d = run.d;
     TileArgs a = {};
     a.tap_offsets = plan().tap_offsets.data();
     a.tap_length = kBlock;
     a.px_stride = kBlock;
-    a.tail_taps = d.ic % kBlock != 0;
+    a.tail_taps = channels() % kBlock != 0;
     a.taps = plan().icb - a.tail_taps;
-    a.tail_length = d.ic % kBlock;
+    a.tail_length = channels() % kBlock;
     a.dst_block_stride = block_stride();
     const int64_t u_stride = plan().packed_floats / planes();
     const float* u = run.buffers.packed + xi * u_stride;
@@ -83,9 +84,9 @@ struct TileBlock {
       const OutputGroup& g = plan().groups[i];
       a.weights = u + g.weights_offset;
       PrefetchShare share;
-      share.next = i + 1 < group_end ? a.weights + d.ic * g.blocks * kBlock
+      share.next = i + 1 < group_end ? a.weights + channels() * g.blocks * kBlock
                                      : u + u_stride + plan().groups[group_begin].weights_offset;
-      share.rows = d.ic;
+      share.rows = channels();
       share.row_floats = g.blocks * kBlock;
       share.tiles = CeilDiv(count, run.kernels.tile_pixels);
       int64_t tile = 0;

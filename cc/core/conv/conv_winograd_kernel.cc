@@ -142,11 +142,11 @@ BD_INLINE void SourcePatch(const float* src, int64_t row_stride, float* dst, int
 
 template <int kRow>
 void Source(const WinogradSourceArgs& a) {
-  constexpr int kAlphaH = kWinogradTransforms[kRow].alpha_h();
-  constexpr int kAlphaW = kWinogradTransforms[kRow].alpha_w();
+  constexpr WinogradTransform kT = kWinogradTransforms[kRow];
+  constexpr int kAlphaH = kT.alpha_h(), kAlphaW = kT.alpha_w();
   alignas(64) float patch[kAlphaH * kAlphaW * kBlock];
   for (int64_t t = 0; t < a.tiles; ++t) {
-    const int64_t x = a.x + t * kWinogradTransforms[kRow].mw;
+    const int64_t x = a.x + t * kT.mw;
     float* dst = a.dst + t * kBlock;
     if (a.y >= 0 && x >= 0 && a.y + kAlphaH <= a.ih && x + kAlphaW <= a.iw) {
       SourcePatch<kAlphaH, kAlphaW>(a.src + (a.y * a.iw + x) * kBlock, a.iw * kBlock, dst,
@@ -164,6 +164,54 @@ void Source(const WinogradSourceArgs& a) {
       }
     }
     SourcePatch<kAlphaH, kAlphaW>(patch, kAlphaW * kBlock, dst, a.plane_stride);
+  }
+}
+
+// Source row h from pixel x on: `count` runs of `run` floats, kBlock apart in dst;
+// zeros outside.
+BD_INLINE void SpreadRow(const WinogradSourceArgs& a, int64_t h, int64_t x, int64_t run,
+                         int64_t count, float* dst) {
+  const int64_t width = a.iw * a.ic, first = x * a.ic;  // in floats of the row
+  const float* row = a.src + h * width;
+  const bool inside = h >= 0 && h < a.ih;
+  for (int64_t j = 0; j < count; ++j, dst += kBlock) {
+    const int64_t at = first + j * run;
+    if (inside && at >= 0 && at + run <= width) {
+      if (run == 6) {  // two pixels of three colours: known to the compiler
+        __builtin_memcpy(dst, row + at, 6 * sizeof(float));
+      } else {
+        for (int64_t i = 0; i < run; ++i) dst[i] = row[at + i];
+      }
+    } else {
+      for (int64_t i = 0; i < run; ++i) {
+        dst[i] = inside && at + i >= 0 && at + i < width ? row[at + i] : 0.f;
+      }
+    }
+  }
+}
+
+// Several patches at once share the pixels they have in common, and pixels are read
+// long after the stores of their runs, which no load could wait for together.
+constexpr int kPatches = 8;
+
+template <int kRow>
+void SourceOfPhases(const WinogradSourceArgs& a) {
+  constexpr WinogradTransform kT = kWinogradTransforms[kRow];
+  constexpr int kAlphaH = kT.alpha_h(), kAlphaW = kT.alpha_w();
+  constexpr int kPitch = ((kPatches - 1) * kT.mw + kAlphaW) * kBlock;
+  alignas(64) float strip[kAlphaH * kPitch] = {};  // lanes beyond the phases stay zero
+  const int64_t run = kT.stride * a.ic;
+  for (int64_t t = 0; t < a.tiles; t += kPatches) {
+    const int64_t patches = a.tiles - t < kPatches ? a.tiles - t : kPatches;
+    const int64_t pixels = (patches - 1) * kT.mw + kAlphaW;
+    for (int64_t h = 0; h < kAlphaH * kT.stride; ++h) {
+      SpreadRow(a, a.y + h, a.x + t * kT.mw * kT.stride, run, pixels,
+                strip + h / kT.stride * kPitch + h % kT.stride * run);
+    }
+    for (int64_t p = 0; p < patches; ++p) {
+      SourcePatch<kAlphaH, kAlphaW>(strip + p * kT.mw * kBlock, kPitch, a.dst + (t + p) * kBlock,
+                                    a.plane_stride);
+    }
   }
 }
 
@@ -232,7 +280,11 @@ void Dst(const WinogradDstArgs& a) {
 template <int kRow>
 constexpr void Fill(WinogradKernels* table) {
   if constexpr (kRow < kNumWinogradTransforms) {
-    table->source[kRow] = Source<kRow>;
+    if constexpr (kWinogradTransforms[kRow].stride == 1) {
+      table->source[kRow] = Source<kRow>;
+    } else {
+      table->source[kRow] = SourceOfPhases<kRow>;
+    }
     table->dst[kRow] = Dst<kRow>;
     Fill<kRow + 1>(table);
   }

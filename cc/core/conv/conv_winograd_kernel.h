@@ -9,6 +9,10 @@
 // The points make B^T; with m they make A^T, with r they make G. Both axes of a
 // window together:  y = A^T [ (G g G^T) . (B^T d B) ] A. An axis of one tap is
 // left as it is: alpha = m = 1.
+//
+// A window of stride s is one of stride 1 over phases: s x s neighbouring pixels are
+// one pixel of s^2 ic channels, and r = ceil(k / s) taps, the last ones zero where s
+// does not divide k.
 #ifndef CC_CORE_CONV_CONV_WINOGRAD_KERNEL_H_
 #define CC_CORE_CONV_CONV_WINOGRAD_KERNEL_H_
 
@@ -19,27 +23,31 @@
 
 namespace bd {
 
-// F(mh x mw, kh x kw). Measured cycles of one core (Zen 4, 3.7 GHz, AVX-512): a
-// tile of one channel block through the transform of the source, and of dst.
+// F(mh x mw) of a window kh x kw at one stride both ways. Measured cycles of one core (Zen 4, 3.7
+// GHz, AVX-512): a tile of one channel block through the transform of the source, and of dst.
 struct WinogradTransform {
   const char* name;
-  int kh, kw;
+  int kh, kw, stride;
   int mh, mw;
   double source, dst;
 
-  constexpr int alpha_h() const { return mh + kh - 1; }
-  constexpr int alpha_w() const { return mw + kw - 1; }
+  constexpr int taps_h() const { return (kh + stride - 1) / stride; }
+  constexpr int taps_w() const { return (kw + stride - 1) / stride; }
+  constexpr int phases() const { return stride * stride; }
+  constexpr int alpha_h() const { return mh + taps_h() - 1; }
+  constexpr int alpha_w() const { return mw + taps_w() - 1; }
   constexpr int planes() const { return alpha_h() * alpha_w(); }
 };
 
 constexpr WinogradTransform kWinogradTransforms[] = {
-    {"winograd2x2", 3, 3, 2, 2, 60, 60},    // 16 multiplications of 36
-    {"winograd4x4", 3, 3, 4, 4, 260, 240},  // 36 of 144
-    {"winograd2x2", 5, 5, 2, 2, 260, 130},  // 36 of 100
-    {"winograd1x4", 1, 3, 1, 4, 50, 45},    // 6 of 12
-    {"winograd4x1", 3, 1, 4, 1, 45, 55},    //
-    {"winograd1x3", 1, 7, 1, 3, 75, 50},    // 9 of 21
-    {"winograd3x1", 7, 1, 3, 1, 45, 50},    //
+    {"winograd2x2", 3, 3, 1, 2, 2, 60, 60},    // 16 multiplications of 36
+    {"winograd4x4", 3, 3, 1, 4, 4, 260, 240},  // 36 of 144
+    {"winograd2x2", 5, 5, 1, 2, 2, 260, 130},  // 36 of 100
+    {"winograd1x4", 1, 3, 1, 1, 4, 50, 45},    // 6 of 12
+    {"winograd4x1", 3, 1, 1, 4, 1, 45, 55},    //
+    {"winograd1x3", 1, 7, 1, 1, 3, 75, 50},    // 9 of 21
+    {"winograd3x1", 7, 1, 1, 3, 1, 45, 50},    //
+    {"winograd3x3", 7, 7, 2, 3, 3, 600, 190},  // 36 * 4 phases of 441
 };
 constexpr int kNumWinogradTransforms = sizeof(kWinogradTransforms) / sizeof(WinogradTransform);
 
@@ -68,12 +76,13 @@ constexpr WinogradPoints WinogradPointsOf(int alpha) {
   }
 }
 
-// One source block: patches of alpha_h x alpha_w pixels, mw apart -> the planes of
-// the transformed source.
+// Patches of alpha_h x alpha_w pixels, mw apart -> the planes of the transformed
+// source. At stride 1 of one source block; otherwise of a plain source, whose phases
+// fill one block, and a pixel is stride x stride of its pixels.
 struct WinogradSourceArgs {
-  const float* src;  // the block's plane [ih][iw][16]
-  int64_t ih, iw;
-  int64_t y, x;          // of the first patch; may lie outside: zero there
+  const float* src;  // the block's plane [ih][iw][16], or [ih][iw][ic]
+  int64_t ih, iw, ic;
+  int64_t y, x;          // in src, of the first patch; may lie outside: zero there
   int64_t tiles;         // patches along the row
   float* dst;            // [xi][..][tile][16], plane 0, first tile
   int64_t plane_stride;  // floats between planes

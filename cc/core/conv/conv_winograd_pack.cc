@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "cc/core/conv/conv_winograd.h"
-#include "cc/core/conv/conv_winograd_kernel.h"
 
 namespace bd {
 namespace {
@@ -19,8 +18,8 @@ constexpr int Most(Size size) {
 using Transform = WinogradTransform;
 constexpr int kMaxAlpha =
     Most([](const Transform& t) { return std::max(t.alpha_h(), t.alpha_w()); });
-constexpr int kMaxTaps = Most([](const Transform& t) { return std::max(t.kh, t.kw); });
-constexpr int kMaxWindow = Most([](const Transform& t) { return t.kh * t.kw; });
+constexpr int kMaxTaps = Most([](const Transform& t) { return std::max(t.taps_h(), t.taps_w()); });
+constexpr int kMaxWindow = Most([](const Transform& t) { return t.taps_h() * t.taps_w(); });
 constexpr int kMaxPlanes = Most([](const Transform& t) { return t.planes(); });
 
 // G of one axis, alpha x taps; the last row is the point at infinity.
@@ -50,7 +49,8 @@ struct AxisTransform {
 struct WeightsTransform {
   AxisTransform h, w;
 
-  explicit WeightsTransform(const WinogradTransform& t) : h(t.mh, t.kh), w(t.mw, t.kw) {}
+  explicit WeightsTransform(const WinogradTransform& t)
+      : h(t.mh, t.taps_h()), w(t.mw, t.taps_w()) {}
 
   // u[xi] = (G w G^T)[xi] for the taps of one channel pair.
   void Apply(const double* taps, double* u) const {
@@ -74,19 +74,23 @@ struct WeightsTransform {
 
 void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool) {
   const ConvDesc& d = plan.desc;
-  const WinogradTransform& t = kWinogradTransforms[plan.packing.winograd];
+  const WinogradTransform& t = TransformOf(plan.packing);
   const WeightsTransform transform(t);
-  const int planes = t.planes(), window = t.kh * t.kw;
+  const int planes = t.planes();
   const int64_t plane_floats = plan.packed_floats / planes;
   pool.ParallelFor(static_cast<int64_t>(plan.groups.size()), [&](int64_t index, int) {
     const OutputGroup& g = plan.groups[index];
     const int64_t lanes = g.blocks * kBlock, o0 = g.first_block * kBlock;
-    for (int64_t c = 0; c < d.ic; ++c) {
+    for (int64_t c = 0; c < d.ic * t.phases(); ++c) {
+      const int64_t y = c / d.ic / t.stride, x = c / d.ic % t.stride;  // the phase
       float* out = packed + g.weights_offset + c * lanes;
       for (int64_t i = 0; i < lanes; ++i) {
         double taps[kMaxWindow] = {}, u[kMaxPlanes];
-        for (int k = 0; k < window && o0 + i < d.oc; ++k) {
-          taps[k] = hwio[(k * d.ic + c) * d.oc + o0 + i];
+        for (int64_t kh = y; kh < d.kh && o0 + i < d.oc; kh += t.stride) {
+          for (int64_t kw = x; kw < d.kw; kw += t.stride) {
+            taps[kh / t.stride * t.taps_w() + kw / t.stride] =
+                hwio[((kh * d.kw + kw) * d.ic + c % d.ic) * d.oc + o0 + i];
+          }
         }
         transform.Apply(taps, u);
         for (int xi = 0; xi < planes; ++xi) out[xi * plane_floats + i] = static_cast<float>(u[xi]);

@@ -4,7 +4,6 @@
 
 #include "cc/core/conv/conv_kernel.h"
 #include "cc/core/conv/conv_winograd.h"
-#include "cc/core/conv/conv_winograd_kernel.h"
 
 namespace bd {
 namespace {
@@ -28,8 +27,10 @@ constexpr double kLineOneThread = 9.2, kLineShared = 6.3;
 constexpr int kSmallGrowth = 2;
 
 bool Applies(const WinogradTransform& t, const ConvDesc& d) {
-  return d.kh == t.kh && d.kw == t.kw && d.sh == 1 && d.sw == 1 && d.dh == 1 && d.dw == 1 &&
-         d.groups == 1 && d.src_layout == Layout::nChw16c && d.dst_layout == Layout::nChw16c;
+  const bool fits = t.stride == 1 ? d.src_layout == Layout::nChw16c
+                                  : d.src_layout == Layout::nhwc && d.ic * t.phases() <= kBlock;
+  return fits && d.kh == t.kh && d.kw == t.kw && d.sh == t.stride && d.sw == t.stride &&
+         d.dh == 1 && d.dw == 1 && d.groups == 1 && d.dst_layout == Layout::nChw16c;
 }
 
 int64_t CountTiles(const ConvDesc& d, const WinogradTransform& t) {
@@ -49,12 +50,13 @@ struct TaskSplit {
 TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa isa, int threads) {
   const ConvKernels& kernels = ConvKernelsFor(isa);
   const int64_t planes = transform.planes(), tiles = CountTiles(d, transform);
-  const int64_t icb = CeilDiv(d.ic, kBlock), ocb = CeilDiv(d.oc, kBlock);
+  const int64_t channels = d.ic * transform.phases();
+  const int64_t icb = CeilDiv(channels, kBlock), ocb = CeilDiv(d.oc, kBlock);
   const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
   TaskSplit best;
   for (int64_t splits = 1; splits <= std::min<int64_t>(groups, 8 * threads); splits *= 2) {
     const int64_t blocks_of_task = std::min(ocb, CeilDiv(groups, splits) * kernels.tile_blocks);
-    const double weights = planes * d.ic * blocks_of_task;  // lines
+    const double weights = planes * channels * blocks_of_task;  // lines
     for (int64_t count = 1; count <= tiles; count += 1 + count / 8) {
       const int64_t per = CeilDiv(tiles, count);
       const double bytes = 64.0 * planes * per * (icb + blocks_of_task);
@@ -65,7 +67,7 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
       if (cycles < best.cycles) best = {per, splits, cycles};
     }
   }
-  best.cycles = std::max(best.cycles, StreamCycles(planes * d.ic * ocb * kBlock, threads));
+  best.cycles = std::max(best.cycles, StreamCycles(planes * channels * ocb * kBlock, threads));
   return best;
 }
 
@@ -85,7 +87,7 @@ int ChooseWinograd(const ConvDesc& desc, Isa isa, int threads) {
   double best_cycles = std::numeric_limits<double>::infinity();
   for (int row = 0; row < kNumWinogradTransforms; ++row) {
     const WinogradTransform& t = kWinogradTransforms[row];
-    const bool small = t.planes() <= kSmallGrowth * t.kh * t.kw;
+    const bool small = t.planes() * t.phases() <= kSmallGrowth * t.kh * t.kw;
     if (!Applies(t, desc) || (desc.algorithm == ConvAlgorithm::kAutoSmall && !small)) continue;
     const double cycles = ChooseTasks(desc, t, isa, threads).cycles;
     if (cycles < best_cycles) {
@@ -97,12 +99,9 @@ int ChooseWinograd(const ConvDesc& desc, Isa isa, int threads) {
   return asked_for || best_cycles < DirectCycles(desc, threads) ? best : kNoWinograd;
 }
 
-int64_t WinogradPlanes(int row) { return kWinogradTransforms[row].planes(); }
-const char* WinogradName(int row) { return kWinogradTransforms[row].name; }
-
 void PlanWinograd(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
-  const WinogradTransform& t = kWinogradTransforms[plan->packing.winograd];
+  const WinogradTransform& t = TransformOf(plan->packing);
   const int64_t planes = t.planes();
   const TaskSplit split = ChooseTasks(d, t, plan->isa, plan->threads);
   plan->tiles_h = CeilDiv(d.oh, t.mh);

@@ -24,17 +24,20 @@ class _Growth(NamedTuple):
     auto_small: float
 
 
-# By window: the largest row of kWinogradTransforms (cc/core/conv/conv_winograd_kernel.h),
-# and the largest that takes at most twice the plain weights.
+# By window and stride: the largest row of kWinogradTransforms (conv_winograd_kernel.h), and
+# the largest that takes at most twice the plain weights. Strided: only of plain sources,
+# with few channels.
 _GROWTH = {
-    (3, 3): _Growth(4.0, 16 / 9),
-    (5, 5): _Growth(36 / 25, 36 / 25),
-    (1, 3): _Growth(2.0, 2.0),
-    (3, 1): _Growth(2.0, 2.0),
-    (1, 7): _Growth(9 / 7, 9 / 7),
-    (7, 1): _Growth(9 / 7, 9 / 7),
+    (3, 3, 1): _Growth(4.0, 16 / 9),
+    (5, 5, 1): _Growth(36 / 25, 36 / 25),
+    (1, 3, 1): _Growth(2.0, 2.0),
+    (3, 1, 1): _Growth(2.0, 2.0),
+    (1, 7, 1): _Growth(9 / 7, 9 / 7),
+    (7, 1, 1): _Growth(9 / 7, 9 / 7),
+    (7, 7, 2): _Growth(4 * 36 / 49, 1.0),
 }
 _NO_GROWTH = _Growth(1.0, 1.0)
+_MOST_STRIDED_CHANNELS = 4
 
 
 def limit_memory(graph: Graph, memory: str) -> None:
@@ -65,8 +68,13 @@ def limit_memory(graph: Graph, memory: str) -> None:
 
 
 def _growth(conv: Conv) -> _Growth:
-    plain = conv.groups == 1 and conv.strides == conv.dilations == (1, 1)
-    return _GROWTH.get(conv.weights.shape[:2], _NO_GROWTH) if plain else _NO_GROWTH
+    stride = conv.strides[0]
+    if conv.groups > 1 or conv.strides != (stride, stride) or conv.dilations != (1, 1):
+        return _NO_GROWTH
+    kh, kw, channels = conv.weights.shape[:3]
+    if stride > 1 and channels > _MOST_STRIDED_CHANNELS:
+        return _NO_GROWTH
+    return _GROWTH.get((kh, kw, stride), _NO_GROWTH)
 
 
 def _may_transform(conv: Conv) -> bool:

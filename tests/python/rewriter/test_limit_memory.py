@@ -77,15 +77,22 @@ def test_small_models_are_free(rewrite, network):
 @pytest.mark.parametrize("window", limit_memory._GROWTH, ids=str)
 def test_growth_is_what_the_library_packs(window):
     """The largest over shapes of few and of many pixels, with channels that fill blocks."""
-    plain = 4 * window[0] * window[1] * 32 * 32
+    kh, kw, stride = window
+    channels = 32 if stride == 1 else limit_memory._MOST_STRIDED_CHANNELS
     for algorithm, most in limit_memory._GROWTH[window]._asdict().items():
-        sizes = {
-            bd.ops.memory_plan(
-                "conv", (1, 2, size, size, 16), (*window, 32, 32), algorithm=algorithm
-            ).packed_weights
-            for size in (4, 28, 56)
-        }
-        assert max(sizes) == pytest.approx(most * plain)
+        packed = []
+        for size in (8, 28, 200):
+            src = (1, 2, size, size, 16) if stride == 1 else (1, size, size, channels)
+            plan = bd.ops.memory_plan(
+                "conv",
+                src,
+                (kh, kw, channels, 64),
+                strides=stride,
+                algorithm=algorithm,
+                src_layout="nChw16c" if stride == 1 else "nhwc",
+            )
+            packed.append(plan.packed_weights)
+        assert max(packed) == pytest.approx(most * 4 * kh * kw * channels * 64)
 
 
 def test_other_windows_take_part(rewrite, weights, image):

@@ -17,24 +17,26 @@ namespace {
 
 struct Case {
   ConvAlgorithm algorithm;
-  int64_t channels, size, kh, kw;
+  int64_t channels, size, kh, kw, stride;
   const char* name;     // the algorithm that must have run
   double rms, largest;  // bounds, relative to the rms and to the largest value of the result
 };
 
 constexpr Case kCases[] = {
-    {ConvAlgorithm::kDirect, 64, 28, 3, 3, "direct", 6e-7, 1.5e-6},
-    {ConvAlgorithm::kWinograd, 64, 28, 3, 3, "winograd4x4", 1.2e-6, 2.5e-6},
-    {ConvAlgorithm::kDirect, 512, 14, 3, 3, "direct", 1.7e-6, 4e-6},
-    {ConvAlgorithm::kWinograd, 512, 14, 3, 3, "winograd4x4", 3e-6, 5e-6},
-    {ConvAlgorithm::kDirect, 512, 7, 3, 3, "direct", 1.7e-6, 4e-6},
-    {ConvAlgorithm::kWinograd, 512, 7, 3, 3, "winograd2x2", 1.2e-6, 2.5e-6},
-    {ConvAlgorithm::kDirect, 48, 35, 5, 5, "direct", 9e-7, 2.5e-6},
-    {ConvAlgorithm::kWinograd, 48, 35, 5, 5, "winograd2x2", 1.2e-6, 2.5e-6},
-    {ConvAlgorithm::kDirect, 384, 8, 1, 3, "direct", 9e-7, 2.5e-6},
-    {ConvAlgorithm::kWinograd, 384, 8, 1, 3, "winograd1x4", 1.2e-6, 2.5e-6},
-    {ConvAlgorithm::kDirect, 160, 17, 7, 1, "direct", 9e-7, 2.5e-6},
-    {ConvAlgorithm::kWinograd, 160, 17, 7, 1, "winograd3x1", 2.5e-6, 5e-6},
+    {ConvAlgorithm::kDirect, 64, 28, 3, 3, 1, "direct", 6e-7, 1.5e-6},
+    {ConvAlgorithm::kWinograd, 64, 28, 3, 3, 1, "winograd4x4", 1.2e-6, 2.5e-6},
+    {ConvAlgorithm::kDirect, 512, 14, 3, 3, 1, "direct", 1.7e-6, 4e-6},
+    {ConvAlgorithm::kWinograd, 512, 14, 3, 3, 1, "winograd4x4", 3e-6, 5e-6},
+    {ConvAlgorithm::kDirect, 512, 7, 3, 3, 1, "direct", 1.7e-6, 4e-6},
+    {ConvAlgorithm::kWinograd, 512, 7, 3, 3, 1, "winograd2x2", 1.2e-6, 2.5e-6},
+    {ConvAlgorithm::kDirect, 48, 35, 5, 5, 1, "direct", 9e-7, 2.5e-6},
+    {ConvAlgorithm::kWinograd, 48, 35, 5, 5, 1, "winograd2x2", 1.2e-6, 2.5e-6},
+    {ConvAlgorithm::kDirect, 384, 8, 1, 3, 1, "direct", 9e-7, 2.5e-6},
+    {ConvAlgorithm::kWinograd, 384, 8, 1, 3, 1, "winograd1x4", 1.2e-6, 2.5e-6},
+    {ConvAlgorithm::kDirect, 160, 17, 7, 1, 1, "direct", 9e-7, 2.5e-6},
+    {ConvAlgorithm::kWinograd, 160, 17, 7, 1, 1, "winograd3x1", 2.5e-6, 5e-6},
+    {ConvAlgorithm::kDirect, 3, 224, 7, 7, 2, "direct_plain", 5e-7, 1e-6},
+    {ConvAlgorithm::kWinograd, 3, 224, 7, 7, 2, "winograd3x3", 1e-6, 2e-6},
 };
 
 // The exact sum of one output element, in double.
@@ -42,11 +44,13 @@ double Sum(const ConvDesc& d, const float* src, const float* hwio, int64_t o, in
            int64_t x) {
   double sum = 0;
   for (int64_t t = 0; t < d.kh * d.kw; ++t) {
-    const int64_t h = y + t / d.kw - d.pad_top, w = x + t % d.kw - d.pad_left;
+    const int64_t h = y * d.sh + t / d.kw - d.pad_top, w = x * d.sw + t % d.kw - d.pad_left;
     if (h < 0 || h >= d.ih || w < 0 || w >= d.iw) continue;
     for (int64_t c = 0; c < d.ic; ++c) {
-      sum += static_cast<double>(src[((c / 16 * d.ih + h) * d.iw + w) * 16 + c % 16]) *
-             hwio[(t * d.ic + c) * d.oc + o];
+      const int64_t at = d.src_layout == Layout::nhwc
+                             ? (h * d.iw + w) * d.ic + c
+                             : ((c / 16 * d.ih + h) * d.iw + w) * 16 + c % 16;
+      sum += static_cast<double>(src[at]) * hwio[(t * d.ic + c) * d.oc + o];
     }
   }
   return sum;
@@ -58,8 +62,12 @@ TEST(ConvAccuracy, WithinTheDocumentedBounds) {
   std::normal_distribution<float> normal;
   for (const Case& c : kCases) {
     ConvDesc d;
-    d.ic = d.oc = c.channels;
-    d.ih = d.iw = d.oh = d.ow = c.size;
+    d.ic = c.channels;
+    d.oc = std::max<int64_t>(16, c.channels);
+    d.ih = d.iw = c.size;
+    d.oh = d.ow = c.size / c.stride;
+    d.sh = d.sw = c.stride;
+    if (c.channels < 16) d.src_layout = Layout::nhwc;
     d.kh = c.kh;
     d.kw = c.kw;
     d.pad_top = c.kh / 2;
@@ -68,7 +76,8 @@ TEST(ConvAccuracy, WithinTheDocumentedBounds) {
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(d, DetectIsa(), pool.num_threads(), &plan), "");
     ASSERT_STREQ(plan.algorithm_name(), c.name);
-    std::vector<float> src(d.ic * d.ih * d.iw), weights(d.kh * d.kw * d.ic * d.oc), dst(src.size());
+    std::vector<float> src(d.ic * d.ih * d.iw), weights(d.kh * d.kw * d.ic * d.oc);
+    std::vector<float> dst(d.oc * d.oh * d.ow);
     for (float& v : src) v = normal(rng);
     for (float& v : weights) v = normal(rng) / std::sqrt(1.f * d.kh * d.kw * d.ic);
     std::unique_ptr<float[]> packed(new float[plan.packed_floats]);

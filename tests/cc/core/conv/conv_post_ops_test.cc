@@ -155,6 +155,10 @@ std::vector<Form> Forms() {
     return d;
   };
   const Layout plain = Layout::nhwc, blocked = Layout::nChw16c;
+  ConvDesc first = Square(3, 13, 37, 7, 2, 3);
+  first.n = 2;
+  first.src_layout = plain;
+  first.algorithm = ConvAlgorithm::kWinograd;
   return {
       {"direct", "direct", square(2, 20, 37, 3)},
       {"several_chunks", "direct", square(1, 400, 37, 3)},
@@ -173,6 +177,7 @@ std::vector<Form> Forms() {
       {"few_rows_blocked_dst", "direct_plain", Rows(1, 2, 300, 64, blocked)},
       {"winograd_small", "winograd2x2", winograd(5, 3, 3)},
       {"winograd_large", "winograd4x4", winograd(14, 3, 3)},
+      {"winograd_first", "winograd3x3", first},
       {"winograd_5x5", "winograd2x2", winograd(7, 5, 5)},
       {"winograd_row", "winograd1x3", winograd(8, 1, 7)},
       {"winograd_column", "winograd4x1", winograd(7, 3, 1)},

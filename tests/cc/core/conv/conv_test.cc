@@ -152,6 +152,7 @@ TEST_P(ConvTest, FirstLayersReadNhwc) {
   for (int64_t ic : {1, 2, 3, 4, 17}) {
     ConvDesc d = Square(ic, 15, 20, 7, 2, 3);
     d.src_layout = Layout::nhwc;
+    d.algorithm = ConvAlgorithm::kDirect;
     d.post_ops = Chain("binary(add,channel,#0);eltwise(relu)");
     Run(d);
     d.dw = 2;  // taps of one pixel
@@ -266,7 +267,30 @@ TEST_P(ConvTest, Winograd) {
         d.pad_left = pad / 2;
         d.oh = ih + 2 * pad - (kh - 1);
         d.ow = iw + pad - (kw - 1);
-        if (d.oh < 1 || d.ow < 1 || (ic > 48 && (kh * kw != 9 || pad > 2))) continue;
+        if (d.oh < 1 || d.ow < 1 || (ic + ih > 64 && (kh * kw != 9 || pad > 2))) continue;
+        d.algorithm = ConvAlgorithm::kWinograd;
+        d.post_ops = Chain("binary(add,channel,#0);eltwise(relu)");
+        Run(d, 2e-5);
+      }
+    }
+  }
+}
+
+// A plain source by its phases: any number of colours that fits a block, edges that
+// cut through a run of them, tiles that hang over every edge.
+TEST_P(ConvTest, WinogradFirstLayers) {
+  const int64_t cases[][3] = {{1, 1, 16}, {15, 15, 20}, {34, 21, 16}, {8, 90, 33}};
+  for (int64_t ic : {1, 2, 3, 4}) {
+    for (const auto& [ih, iw, oc] : cases) {
+      for (int64_t pad : {0, 2, 3, 8}) {
+        ConvDesc d = Square(ic, ih, oc, 7, 2, pad);
+        d.n = 2;
+        d.iw = iw;
+        d.pad_left = pad / 2;
+        d.oh = (ih + 2 * pad - 7) / 2 + 1;
+        d.ow = (iw + pad - 7) / 2 + 1;
+        if (ih + 2 * pad < 7 || iw + pad < 7) continue;
+        d.src_layout = Layout::nhwc;
         d.algorithm = ConvAlgorithm::kWinograd;
         d.post_ops = Chain("binary(add,channel,#0);eltwise(relu)");
         Run(d, 2e-5);
@@ -305,66 +329,6 @@ TEST_P(ConvTest, RandomShapes) {
     d.algorithm = ConvAlgorithm::kDirect;
     Check(d, GetParam(), pick(0, 1) ? one_ : two_, 0);
   }
-}
-
-TEST(ConvPlanTest, EmptyTensorsNeedNoWork) {
-  ConvDesc d = Square(16, 8, 16, 3, 1, 1);
-  d.n = 0;
-  ConvPlan plan;
-  ASSERT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
-  ThreadPool pool(2);
-  RunConv(plan, ConvBuffers(), pool);  // touches nothing
-}
-
-TEST(ConvPlanTest, GroupsMustDivideChannels) {
-  ConvDesc d = Square(16, 8, 16, 3, 1, 1);
-  d.groups = 3;
-  ConvPlan plan;
-  EXPECT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan),
-            "groups = 3 does not divide ic = 16 and oc = 16");
-}
-
-const char* Chosen(int64_t kh, int64_t kw, ConvAlgorithm algorithm) {
-  ConvDesc d = Square(160, 17, 160, 1, 1, 0);
-  d.kh = kh;
-  d.kw = kw;
-  d.pad_top = kh / 2;
-  d.pad_left = kw / 2;
-  d.algorithm = algorithm;
-  ConvPlan plan;
-  EXPECT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
-  const double growth = static_cast<double>(plan.packed_floats) / (kh * kw * d.ic * d.oc);
-  EXPECT_LE(growth, algorithm == ConvAlgorithm::kAutoSmall ? 2. : 4.);
-  return plan.algorithm_name();
-}
-
-TEST(ConvPlanTest, EachWindowHasItsTransform) {
-  for (ConvAlgorithm algorithm : {ConvAlgorithm::kAuto, ConvAlgorithm::kWinograd}) {
-    EXPECT_STREQ(Chosen(3, 3, algorithm), "winograd4x4");
-    EXPECT_STREQ(Chosen(5, 5, algorithm), "winograd2x2");
-    EXPECT_STREQ(Chosen(1, 3, algorithm), "winograd1x4");
-    EXPECT_STREQ(Chosen(3, 1, algorithm), "winograd4x1");
-    EXPECT_STREQ(Chosen(1, 7, algorithm), "winograd1x3");
-    EXPECT_STREQ(Chosen(7, 1, algorithm), "winograd3x1");
-    EXPECT_STREQ(Chosen(2, 2, algorithm), "direct");
-  }
-  EXPECT_STREQ(Chosen(3, 3, ConvAlgorithm::kAutoSmall), "winograd2x2");
-  EXPECT_STREQ(Chosen(5, 5, ConvAlgorithm::kAutoSmall), "winograd2x2");
-  EXPECT_STREQ(Chosen(3, 1, ConvAlgorithm::kAutoSmall), "winograd4x1");
-  EXPECT_STREQ(Chosen(1, 7, ConvAlgorithm::kAutoSmall), "winograd1x3");
-  EXPECT_STREQ(Chosen(1, 7, ConvAlgorithm::kDirect), "direct");
-}
-
-TEST(ConvPlanTest, WinogradOnlyWhereItPays) {
-  ConvPlan plan;
-  ASSERT_EQ(MakeConvPlan(Square(64, 56, 64, 3, 1, 1), DetectIsa(), 2, &plan), "");
-  EXPECT_STREQ(plan.algorithm_name(), "winograd4x4");
-  ASSERT_EQ(MakeConvPlan(Square(64, 56, 64, 3, 2, 1), DetectIsa(), 2, &plan), "");
-  EXPECT_STREQ(plan.algorithm_name(), "direct");
-  ConvDesc d = Square(64, 56, 64, 3, 1, 1);
-  d.algorithm = ConvAlgorithm::kDirect;
-  ASSERT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
-  EXPECT_STREQ(plan.algorithm_name(), "direct");
 }
 
 }  // namespace

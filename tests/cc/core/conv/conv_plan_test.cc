@@ -1,0 +1,84 @@
+// What planning chooses and refuses.
+#include <gtest/gtest.h>
+
+#include "cc/base/thread_pool.h"
+#include "cc/core/conv/conv.h"
+#include "tests/cc/core/conv/conv_case.h"
+
+namespace bd {
+namespace {
+
+TEST(ConvPlanTest, EmptyTensorsNeedNoWork) {
+  ConvDesc d = Square(16, 8, 16, 3, 1, 1);
+  d.n = 0;
+  ConvPlan plan;
+  ASSERT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
+  ThreadPool pool(2);
+  RunConv(plan, ConvBuffers(), pool);  // touches nothing
+}
+
+TEST(ConvPlanTest, GroupsMustDivideChannels) {
+  ConvDesc d = Square(16, 8, 16, 3, 1, 1);
+  d.groups = 3;
+  ConvPlan plan;
+  EXPECT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan),
+            "groups = 3 does not divide ic = 16 and oc = 16");
+}
+
+const char* Chosen(int64_t kh, int64_t kw, ConvAlgorithm algorithm) {
+  ConvDesc d = Square(160, 17, 160, 1, 1, 0);
+  d.kh = kh;
+  d.kw = kw;
+  d.pad_top = kh / 2;
+  d.pad_left = kw / 2;
+  d.algorithm = algorithm;
+  ConvPlan plan;
+  EXPECT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
+  const double growth = static_cast<double>(plan.packed_floats) / (kh * kw * d.ic * d.oc);
+  EXPECT_LE(growth, algorithm == ConvAlgorithm::kAutoSmall ? 2. : 4.);
+  return plan.algorithm_name();
+}
+
+TEST(ConvPlanTest, EachWindowHasItsTransform) {
+  for (ConvAlgorithm algorithm : {ConvAlgorithm::kAuto, ConvAlgorithm::kWinograd}) {
+    EXPECT_STREQ(Chosen(3, 3, algorithm), "winograd4x4");
+    EXPECT_STREQ(Chosen(5, 5, algorithm), "winograd2x2");
+    EXPECT_STREQ(Chosen(1, 3, algorithm), "winograd1x4");
+    EXPECT_STREQ(Chosen(3, 1, algorithm), "winograd4x1");
+    EXPECT_STREQ(Chosen(1, 7, algorithm), "winograd1x3");
+    EXPECT_STREQ(Chosen(7, 1, algorithm), "winograd3x1");
+    EXPECT_STREQ(Chosen(2, 2, algorithm), "direct");
+  }
+  EXPECT_STREQ(Chosen(3, 3, ConvAlgorithm::kAutoSmall), "winograd2x2");
+  EXPECT_STREQ(Chosen(5, 5, ConvAlgorithm::kAutoSmall), "winograd2x2");
+  EXPECT_STREQ(Chosen(3, 1, ConvAlgorithm::kAutoSmall), "winograd4x1");
+  EXPECT_STREQ(Chosen(1, 7, ConvAlgorithm::kAutoSmall), "winograd1x3");
+  EXPECT_STREQ(Chosen(1, 7, ConvAlgorithm::kDirect), "direct");
+}
+
+TEST(ConvPlanTest, WinogradOnlyWhereItPays) {
+  ConvPlan plan;
+  ConvDesc first = Square(3, 224, 64, 7, 2, 3);
+  first.src_layout = Layout::nhwc;
+  ASSERT_EQ(MakeConvPlan(first, DetectIsa(), 2, &plan), "");
+  EXPECT_STREQ(plan.algorithm_name(), "winograd3x3");
+  first.algorithm = ConvAlgorithm::kAutoSmall;  // it packs 2.9 times the weights
+  ASSERT_EQ(MakeConvPlan(first, DetectIsa(), 2, &plan), "");
+  EXPECT_STREQ(plan.algorithm_name(), "direct_plain");
+  first = Square(5, 224, 64, 7, 2, 3);  // 20 channels of phases
+  first.src_layout = Layout::nhwc;
+  first.algorithm = ConvAlgorithm::kWinograd;
+  ASSERT_EQ(MakeConvPlan(first, DetectIsa(), 2, &plan), "");
+  EXPECT_STREQ(plan.algorithm_name(), "direct_plain");
+  ASSERT_EQ(MakeConvPlan(Square(64, 56, 64, 3, 1, 1), DetectIsa(), 2, &plan), "");
+  EXPECT_STREQ(plan.algorithm_name(), "winograd4x4");
+  ASSERT_EQ(MakeConvPlan(Square(64, 56, 64, 3, 2, 1), DetectIsa(), 2, &plan), "");
+  EXPECT_STREQ(plan.algorithm_name(), "direct");
+  ConvDesc d = Square(64, 56, 64, 3, 1, 1);
+  d.algorithm = ConvAlgorithm::kDirect;
+  ASSERT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
+  EXPECT_STREQ(plan.algorithm_name(), "direct");
+}
+
+}  // namespace
+}  // namespace bd
