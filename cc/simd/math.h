@@ -2,7 +2,7 @@
 //
 //   math_exp.h          Exp Expm1 Logistic Tanh TimesLogistic
 //   math_log.h          Log Log1pOfUnit Pow
-//   math_activations.h  SoftRelu Elu Swish Mish GeluTanh GeluErf
+//   math_activations.h  SoftRelu Elu Silu Swish Mish GeluTanh GeluErf
 //
 // Error against float64 in units of the last place of the float result (below
 // FLT_MIN: multiples of 2^-149), over the whole float range. `bound` is what

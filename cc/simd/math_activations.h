@@ -14,18 +14,45 @@ inline Vec Elu(Vec x, Vec alpha) {
   return Select(Less(Zero(), x), x, Mul(alpha, Expm1(Min(Zero(), x))));
 }
 
+// exp(-r) = 1 - r + r^2 q(-r), |r| <= ln(2) / 2, q that of SplitExp: in powers of r.
+constexpr float kExpOfMinus[] = {0.49999997f, -0.16666539f, 0.0416677482f, -0.00836708862f,
+                                 0.00138378306f};
+
 // x logistic(x) = x / (1 + exp(-x)). With n + r log2(e) = x log2(e), both sides of
 // the division times 2^n neither overflow nor lose a result that is denormal:
-//   x 2^n / (2^n + exp(-r)), exp(-r) = 1 - r + r^2 q(-r), q that of SplitExp
-inline Vec Silu(Vec x) {
-  constexpr float q[] = {0.49999997f, -0.16666539f, 0.0416677482f, -0.00836708862f, 0.00138378306f};
+//   x 2^n / (2^n + exp(-r))
+inline Vec SiluOfAny(Vec x) {
   const Vec one = Set1(1.f), last = Set1(18.f);  // from there on it is x
   const Vec n = Round(Mul(Min(last, Max(Set1(-127.f), x)), Set1(1.44269504f)));
   // Below -127 r leaves its range, and -inf / exp(inf) is not a number, as it must.
   const Vec r = NegFma(n, Set1(kLn2Lo), NegFma(n, Set1(kLn2Hi), x));
-  const Vec e = Fma(Mul(r, r), Polynomial(r, q), Sub(one, r));
+  const Vec e = Fma(Mul(r, r), Polynomial(r, kExpOfMinus), Sub(one, r));
   const Vec y = Div(ScaleByPow2(x, n), Add(ScaleByPow2(one, n), e));
   return Select(Less(last, x), x, y);
+}
+
+// The same for two vectors. Within 86 of 0 the exponent of exp(-r) takes -n, which
+// adding 1.5 * 2^23 leaves in the lowest bits; and step by step for both, as one alone
+// waits for its own results (Zen 4: 13.2 cycles a vector, 15.3 one by one, 16.4 of any).
+inline void Silu(Vec (&x)[2]) {
+  const Vec limit = Set1(86.f), magic = Set1(12582912.f), one = Set1(1.f);
+  if (!All(Less(Max(Abs(x[0]), Abs(x[1])), limit))) {  // NaN: in x[1] only, x[0]'s stays one
+    for (Vec& v : x) v = SiluOfAny(v);
+    return;
+  }
+  Vec bits[2], r[2], e[2];
+#define BD_BOTH _Pragma("GCC unroll 2") for (int i = 0; i < 2; ++i)
+  BD_BOTH bits[i] = NegFma(x[i], Set1(1.44269504f), magic);
+  BD_BOTH r[i] = Fma(Sub(bits[i], magic), Set1(kLn2Hi), x[i]);
+  BD_BOTH r[i] = Fma(Sub(bits[i], magic), Set1(kLn2Lo), r[i]);
+  BD_BOTH e[i] = Set1(kExpOfMinus[4]);
+  _Pragma("GCC unroll 4") for (int k = 3; k >= 0; --k) {
+    BD_BOTH e[i] = Fma(e[i], r[i], Set1(kExpOfMinus[k]));
+  }
+  BD_BOTH e[i] = Fma(Mul(r[i], r[i]), e[i], Sub(one, r[i]));
+  BD_BOTH e[i] = FromBits(AddInt(Bits(e[i]), ShiftLeft<23>(Bits(bits[i]))));
+  BD_BOTH x[i] = Div(x[i], Add(one, e[i]));
+#undef BD_BOTH
 }
 
 // x logistic(alpha x)

@@ -85,12 +85,9 @@ struct Accumulators {
     alignas(64) float tile[kBlocks * kPx * kBlock];
     StoreTo(tile, kPx * kBlock);
     for (int b = 0; b < kBlocks; ++b) {
-      float* block = tile + b * kPx * kBlock;
-      ApplyPostOps(*e.program, block, kPx, e.dst_offset + b * block_stride, e.channel + b * kBlock,
+      ApplyPostOps(*e.program, tile + b * kPx * kBlock, dst + b * block_stride, kPx,
+                   e.dst_offset + b * block_stride, e.channel + b * kBlock,
                    e.sample_channel + b * kBlock, b == kBlocks - 1 ? e.valid_lanes : kBlock);
-      for (int i = 0; i < kPx * kBlock; i += kLanes) {
-        Store(dst + b * block_stride + i, Load(block + i));
-      }
     }
   }
 };

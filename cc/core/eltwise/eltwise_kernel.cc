@@ -111,8 +111,8 @@ void Blocked(const EltwiseRange& r) {
   Affine affine;
   if (AsAffine(r, &affine)) return RunAffine(r, affine);
   ForEachTile(r, [&](float* tile, int64_t count, int64_t i) {
-    ApplyPostOps(*r.program, tile, static_cast<int>(count / kBlock), i, r.channel, r.sample_channel,
-                 r.valid_lanes);
+    ApplyPostOps(*r.program, tile, tile, static_cast<int>(count / kBlock), i, r.channel,
+                 r.sample_channel, r.valid_lanes);
   });
 }
 

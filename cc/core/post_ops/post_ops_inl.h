@@ -16,24 +16,42 @@
 namespace bd::BD_ISA {
 namespace {
 
-// x[i] = f(x[i])
+// y[i] = f(x[i]); y may be x.
 template <typename F>
-inline void Map(float* x, int64_t n, F f) {
+inline void Map(const float* x, float* y, int64_t n, F f) {
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) Store(x + i, f(Load(x + i)));
-  if (i < n) StoreN(x + i, f(LoadN(x + i, n - i)), n - i);
+  for (; i + kLanes <= n; i += kLanes) Store(y + i, f(Load(x + i)));
+  if (i < n) StoreN(y + i, f(LoadN(x + i, n - i)), n - i);
 }
 
-// x[i] = f(x[i], operand[i % period]); period is a multiple of kLanes or >= n.
+// The same with an f that takes two vectors and leaves the results in them.
 template <typename F>
-inline void Zip(float* x, int64_t n, const float* operand, int64_t period, F f) {
+inline void MapPairs(const float* x, float* y, int64_t n, F f) {
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    Vec v[2] = {Load(x + i), Load(x + i + kLanes)};
+    f(v);
+    Store(y + i, v[0]);
+    Store(y + i + kLanes, v[1]);
+  }
+  const auto alone = [=](Vec one) {
+    Vec v[2] = {one, one};
+    f(v);
+    return v[0];
+  };
+  Map(x + i, y + i, n - i, alone);
+}
+
+// y[i] = f(x[i], operand[i % period]); period is a multiple of kLanes or >= n.
+template <typename F>
+inline void Zip(const float* x, float* y, int64_t n, const float* operand, int64_t period, F f) {
   int64_t i = 0, k = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    Store(x + i, f(Load(x + i), Load(operand + k)));
+    Store(y + i, f(Load(x + i), Load(operand + k)));
     k += kLanes;
     if (k == period) k = 0;
   }
-  if (i < n) StoreN(x + i, f(LoadN(x + i, n - i), LoadN(operand + k, n - i)), n - i);
+  if (i < n) StoreN(y + i, f(LoadN(x + i, n - i), LoadN(operand + k, n - i)), n - i);
 }
 
 // NaN where either is; Max and Min alone would drop a NaN in a.
@@ -43,10 +61,10 @@ inline Vec MinOrNan(Vec a, Vec b) { return Select(IsNan(a), a, Min(a, b)); }
 // Bounds on the left: NaN in x passes.
 inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
 
-[[maybe_unused, gnu::noinline]] void ApplyEltwise(const PostOpStep& step, float* x, int64_t n) {
-  const Vec alpha = Set1(step.alpha), beta = Set1(step.beta), scale = Set1(step.scale);
-  const auto scaled = [=](auto f) { return [=](Vec v) { return Mul(scale, f(v)); }; };
-  const auto map = [=](auto f) { Map(x, n, scaled(f)); };
+[[maybe_unused, gnu::noinline]] void ApplyUnscaled(const PostOpStep& step, const float* x, float* y,
+                                                   int64_t n) {
+  const Vec alpha = Set1(step.alpha), beta = Set1(step.beta);
+  const auto map = [=](auto f) { Map(x, y, n, f); };
   switch (step.eltwise) {
     case EltwiseAlg::kRelu:
       if (step.alpha == 0.f) return map([](Vec v) { return Max(Zero(), v); });
@@ -82,7 +100,7 @@ inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
     case EltwiseAlg::kGeluErf:
       return map([](Vec v) { return GeluErf(v); });
     case EltwiseAlg::kSwish:
-      if (step.alpha == 1.f) return map([](Vec v) { return Silu(v); });
+      if (step.alpha == 1.f) return MapPairs(x, y, n, [](Vec(&v)[2]) { Silu(v); });
       return map([=](Vec v) { return Swish(v, alpha); });
     case EltwiseAlg::kHardSigmoid:
       return map([=](Vec v) { return Clip(Fma(alpha, v, beta), Zero(), Set1(1.f)); });
@@ -101,9 +119,16 @@ inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
   }
 }
 
-[[maybe_unused, gnu::noinline]] void ApplyOperand(const PostOpStep& step, float* x, int64_t n,
-                                                  const float* operand, int64_t period) {
-  const auto zip = [=](auto f) { Zip(x, n, operand, period, f); };
+[[maybe_unused]] void ApplyEltwise(const PostOpStep& step, const float* x, float* y, int64_t n) {
+  ApplyUnscaled(step, x, y, n);
+  if (step.scale == 1.f) return;
+  const Vec scale = Set1(step.scale);
+  Map(y, y, n, [=](Vec v) { return Mul(scale, v); });
+}
+
+[[maybe_unused, gnu::noinline]] void ApplyOperand(const PostOpStep& step, const float* x, float* y,
+                                                  int64_t n, const float* operand, int64_t period) {
+  const auto zip = [=](auto f) { Zip(x, y, n, operand, period, f); };
   if (step.kind == PostOpKind::kSum) {
     const Vec scale = Set1(step.scale);
     return zip([=](Vec v, Vec o) { return Fma(scale, o, v); });
@@ -128,8 +153,9 @@ inline bool ReadsTensor(const PostOpStep& step) {
   return step.kind == PostOpKind::kSum || step.shape == OperandShape::kTensor;
 }
 
-// Applies the chain to `count` consecutive 16-channel vectors (blocked layout):
-// tile[i * 16 + lane].
+// Applies the chain to `count` consecutive 16-channel vectors (blocked layout),
+// tile[i * 16 + lane], and stores them to dst; the tile, which may be dst (and is,
+// where the chain is empty), is left with what was before the last step.
 //   dst_offset      element of dst that tile[0] is: tensor operands and sum read
 //                   operand[dst_offset + i * 16 + lane]
 //   channel         first channel of the block: a channel operand, padded to a
@@ -137,27 +163,29 @@ inline bool ReadsTensor(const PostOpStep& step) {
 //   sample_channel  n * padded channels + channel, for kSampleChannel
 //   valid_lanes     lanes from here on are set to zero at the end (16: none)
 [[maybe_unused, gnu::noinline]] void ApplyPostOps(const PostOpProgram& program, float* tile,
-                                                  int count, int64_t dst_offset, int64_t channel,
-                                                  int64_t sample_channel, int valid_lanes) {
+                                                  float* dst, int count, int64_t dst_offset,
+                                                  int64_t channel, int64_t sample_channel,
+                                                  int valid_lanes) {
   const int64_t n = static_cast<int64_t>(count) * kBlock;
   for (int32_t s = 0; s < program.count; ++s) {
     const PostOpStep& step = program.steps[s];
+    float* out = s + 1 < program.count ? tile : dst;
     if (step.kind == PostOpKind::kEltwise) {
-      ApplyEltwise(step, tile, n);
+      ApplyEltwise(step, tile, out, n);
     } else if (ReadsTensor(step)) {
-      ApplyOperand(step, tile, n, step.operand + dst_offset, n);
+      ApplyOperand(step, tile, out, n, step.operand + dst_offset, n);
     } else if (step.shape == OperandShape::kScalar) {
       float same[kBlock];
       for (float& v : same) v = *step.operand;
-      ApplyOperand(step, tile, n, same, kBlock);
+      ApplyOperand(step, tile, out, n, same, kBlock);
     } else {
       const bool sample = step.shape == OperandShape::kSampleChannel;
-      ApplyOperand(step, tile, n, step.operand + (sample ? sample_channel : channel), kBlock);
+      ApplyOperand(step, tile, out, n, step.operand + (sample ? sample_channel : channel), kBlock);
     }
   }
   if (valid_lanes >= kBlock) return;
   for (int64_t i = 0; i < n; i += kLanes) {
-    Store(tile + i, KeepFirst(Load(tile + i), valid_lanes - static_cast<int>(i % kBlock)));
+    Store(dst + i, KeepFirst(Load(dst + i), valid_lanes - static_cast<int>(i % kBlock)));
   }
 }
 
@@ -173,11 +201,11 @@ inline void ApplyRepeating(const PostOpStep& step, float* x, int64_t n, const fl
       pattern[i] = operand[c];
       if (++c == channels) c = 0;
     }
-    return ApplyOperand(step, x, n, pattern, period);
+    return ApplyOperand(step, x, x, n, pattern, period);
   }
   for (int64_t i = 0, c = first_channel; i < n; c = 0) {
     const int64_t run = channels - c < n - i ? channels - c : n - i;
-    ApplyOperand(step, x + i, run, operand + c, run);
+    ApplyOperand(step, x + i, x + i, run, operand + c, run);
     i += run;
   }
 }
@@ -192,9 +220,9 @@ inline void ApplyRepeating(const PostOpStep& step, float* x, int64_t n, const fl
   for (int32_t s = 0; s < program.count; ++s) {
     const PostOpStep& step = program.steps[s];
     if (step.kind == PostOpKind::kEltwise) {
-      ApplyEltwise(step, row, count);
+      ApplyEltwise(step, row, row, count);
     } else if (ReadsTensor(step)) {
-      ApplyOperand(step, row, count, step.operand + dst_offset, count);
+      ApplyOperand(step, row, row, count, step.operand + dst_offset, count);
     } else if (step.shape == OperandShape::kScalar) {
       ApplyRepeating(step, row, count, step.operand, 0, 1);
     } else {

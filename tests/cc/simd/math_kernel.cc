@@ -15,6 +15,16 @@ void ApplyAlpha(const float* x, float* y, int64_t n, float alpha) {
   for (int64_t i = 0; i < n; i += kLanes) Store(y + i, f(Load(x + i), Set1(alpha)));
 }
 
+void ApplySilu(const float* x, float* y, int64_t n, float) {
+  for (int64_t i = 0; i < n; i += 2 * kLanes) {
+    const int64_t second = i + kLanes < n ? i + kLanes : i;
+    Vec v[2] = {Load(x + i), Load(x + second)};
+    Silu(v);
+    Store(y + i, v[0]);
+    Store(y + second, v[1]);
+  }
+}
+
 void ApplyPower(const float* x, float* y, int64_t n, float exponent) {
   const Power power(exponent);
   for (int64_t i = 0; i < n; i += kLanes) Store(y + i, power(Load(x + i)));
@@ -23,7 +33,7 @@ void ApplyPower(const float* x, float* y, int64_t n, float exponent) {
 constexpr MathKernels kKernels = {
     Apply<Exp>,      Apply<Expm1>,       Apply<Logistic>,   Apply<Tanh>,
     Apply<Log>,      Apply<Log1pOfUnit>, ApplyPower,        Apply<SoftRelu>,
-    ApplyAlpha<Elu>, Apply<Silu>,        ApplyAlpha<Swish>, Apply<Mish>,
+    ApplyAlpha<Elu>, ApplySilu,          ApplyAlpha<Swish>, Apply<Mish>,
     Apply<GeluTanh>, Apply<GeluErf>,     Apply<Round>,      Apply<Sqrt>,
 };
 

@@ -147,5 +147,26 @@ INSTANTIATE_TEST_SUITE_P(All, MathTest, testing::Range(0, static_cast<int>(Funct
                                   std::to_string(info.param);
                          });
 
+// It takes a short way where all lanes of two vectors are small: each special value in
+// every lane among small ones.
+TEST(Math, SiluOfMixedLanes) {
+  const float big = std::numeric_limits<float>::max();
+  for (Isa isa : TestIsas()) {
+    for (float special : {NAN, INFINITY, -INFINITY, big, -big, -87.f, 87.f, -100.f, 1e-45f, -0.f}) {
+      for (size_t lane = 0; lane < 48; ++lane) {
+        std::vector<float> x(48), y(48);
+        for (size_t i = 0; i < x.size(); ++i) x[i] = 0.75f * i - 17.f;
+        x[lane] = special;
+        MathKernelsFor(isa).silu(x.data(), y.data(), x.size(), 0.f);
+        for (size_t i = 0; i < x.size(); ++i) {
+          const double exact = x[i] * Logistic(x[i]);
+          ASSERT_LE(UlpError(y[i], exact), 3.6)
+              << IsaName(isa) << ": " << x[i] << " beside " << special << " gives " << y[i];
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace bd

@@ -62,7 +62,7 @@ TEST_P(EltwiseBounds, HoldOverTheFloatRange) {
     for (size_t k = 0; k < worst.size(); ++k) {
       const Isa isa = TestIsas()[k];
       y = x;
-      PostOpsKernelsFor(isa).blocked(*bound_chain.program(), y.data(),
+      PostOpsKernelsFor(isa).blocked(*bound_chain.program(), y.data(), y.data(),
                                      static_cast<int>(x.size() / kBlock), 0, 0, 0, kBlock);
       for (size_t i = 0; i < x.size(); ++i) {
         const double error = ErrorIn(UnitAt(bound, op, x[i], exact[i]), y[i], exact[i]);

@@ -61,23 +61,29 @@ void CheckBlocked(Isa isa, const std::string& text, int64_t channels, int count,
   const int64_t offset = block * count * kBlock, channel = (blocks - 1) * kBlock;
   const int valid = static_cast<int>(channels - channel);
 
-  GuardedBuffer tile(count * kBlock);
-  tile.FillIntegers(5);
-  for (int64_t i = 0; i < count * kBlock; ++i) {
-    if (i % kBlock >= valid) tile[i] = NAN;  // the tail is cleared whatever it holds
-  }
-  const std::vector<float> src(tile.begin(), tile.end());
-  PostOpsKernelsFor(isa).blocked(*bound.program(), tile.data(), count, offset, channel,
-                                 block * kBlock, valid);
-  for (int64_t i = 0; i < count * kBlock; ++i) {
-    const int64_t lane = i % kBlock;
-    const double exact = lane >= valid
-                             ? 0.
-                             : ApplyPostOpsRef(chain, src[i], operands.args, nullptr, offset + i,
-                                               channel + lane, block * kBlock + lane);
-    ExpectNear(tile[i], exact, ulps,
-               text + ", blocked, " + IsaName(isa) + ", channels " + std::to_string(channels) +
-                   ", element " + std::to_string(i) + ", src " + std::to_string(src[i]));
+  for (bool in_place : {true, false}) {
+    if (chain.len() == 0 && !in_place) continue;
+    GuardedBuffer tile(count * kBlock), apart(count * kBlock);
+    tile.FillIntegers(5);
+    for (int64_t i = 0; i < count * kBlock; ++i) {
+      apart[i] = NAN;
+      if (i % kBlock >= valid) tile[i] = NAN;  // the tail is cleared whatever it holds
+    }
+    const std::vector<float> src(tile.begin(), tile.end());
+    float* dst = in_place ? tile.data() : apart.data();
+    PostOpsKernelsFor(isa).blocked(*bound.program(), tile.data(), dst, count, offset, channel,
+                                   block * kBlock, valid);
+    for (int64_t i = 0; i < count * kBlock; ++i) {
+      const int64_t lane = i % kBlock;
+      const double exact = lane >= valid
+                               ? 0.
+                               : ApplyPostOpsRef(chain, src[i], operands.args, nullptr, offset + i,
+                                                 channel + lane, block * kBlock + lane);
+      ExpectNear(dst[i], exact, ulps,
+                 text + ", blocked, " + IsaName(isa) + ", channels " + std::to_string(channels) +
+                     (in_place ? ", in place" : "") + ", element " + std::to_string(i) + ", src " +
+                     std::to_string(src[i]));
+    }
   }
 }
 
@@ -180,7 +186,7 @@ TEST(PostOpsApply, NanStaysNan) {
       const BoundPostOps bound(chain, kBlock, args, nullptr);
       const bool nan_operand = text.find("#0") != std::string::npos;
       std::vector<float> tile(kBlock, nan_operand ? 1.f : NAN);
-      PostOpsKernelsFor(isa).blocked(*bound.program(), tile.data(), 1, 0, 0, 0, 16);
+      PostOpsKernelsFor(isa).blocked(*bound.program(), tile.data(), tile.data(), 1, 0, 0, 0, 16);
       for (float x : tile) EXPECT_TRUE(std::isnan(x)) << text << " on " << IsaName(isa);
     }
   }
@@ -200,7 +206,7 @@ TEST(PostOpsApply, TanhSumLinearOfTheReference) {
     const std::vector<float> acc(conv.begin(), conv.end());
     const float* args[] = {dst.data()};
     const BoundPostOps bound(chain, kBlock, args, nullptr);
-    PostOpsKernelsFor(isa).blocked(*bound.program(), conv.data(), 3, 0, 0, 0, 16);
+    PostOpsKernelsFor(isa).blocked(*bound.program(), conv.data(), conv.data(), 3, 0, 0, 0, 16);
     for (int i = 0; i < 3 * kBlock; ++i) {
       const double inner = static_cast<double>(s_sum) * dst[i] +
                            s_tanh * std::tanh(static_cast<double>(s_conv) * acc[i]);

@@ -10,8 +10,8 @@
 namespace bd {
 
 struct PostOpsKernels {
-  void (*blocked)(const PostOpProgram& program, float* tile, int count, int64_t dst_offset,
-                  int64_t channel, int64_t sample_channel, int valid_lanes);
+  void (*blocked)(const PostOpProgram& program, float* tile, float* dst, int count,
+                  int64_t dst_offset, int64_t channel, int64_t sample_channel, int valid_lanes);
   void (*plain)(const PostOpProgram& program, float* row, int64_t count, int64_t dst_offset,
                 int64_t first_channel, int64_t channels, int64_t sample_offset);
 };
