@@ -14,6 +14,8 @@
 //                            when either is NaN (x86 rule)
 //   Fma(a, b, c)             a * b + c; fused on avx2 and avx512
 //   ReduceAdd                sum of the lanes
+//   HalfVec                  avx512 only: 8 floats; Fma, Set1Half, Lower(v) the first
+//                            lanes of a Vec, Widen(half) with zeros behind
 //   Sqrt Round               correctly rounded; Round halves to even
 //   NegFma(a, b, c)          c - a * b; fused as Fma is
 //   ProductError(a, b, p)    a * b - p for p = Mul(a, b): exact on every ISA

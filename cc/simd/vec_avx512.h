@@ -36,6 +36,11 @@ inline Vec Div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
 inline Vec Max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
 inline Vec Min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
 inline Vec Fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
+using HalfVec = __m256;
+inline HalfVec Fma(HalfVec a, HalfVec b, HalfVec c) { return _mm256_fmadd_ps(a, b, c); }
+inline HalfVec Set1Half(float x) { return _mm256_set1_ps(x); }
+inline HalfVec Lower(Vec v) { return _mm512_castps512_ps256(v); }
+inline Vec Widen(HalfVec v) { return _mm512_zextps256_ps512(v); }
 inline float ReduceAdd(Vec v) { return _mm512_reduce_add_ps(v); }
 
 inline Vec Sqrt(Vec a) { return _mm512_sqrt_ps(a); }

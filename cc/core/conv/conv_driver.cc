@@ -132,8 +132,6 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     share.rows = a.taps * a.tap_length + a.tail_taps * a.tail_length;
     share.row_floats = row_floats;
     share.tiles = segments * CeilDiv(segment_pixels, run.kernels.tile_pixels);
-    const auto kernel = plain_src || plan.by_row ? run.kernels.plain_tile[group.blocks - 1]
-                                                 : run.kernels.tile[group.blocks - 1];
     TileEpilogue& e = a.epilogue;
     e = run.epilogue;
     e.bias = first && run.bias != nullptr ? run.bias + channel : nullptr;
@@ -143,6 +141,10 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     e.sample_channel = r.n * plan.ocb * kBlock + channel;
     e.valid_lanes = static_cast<int32_t>(
         std::min(kBlock, d.oc - (group.first_block + group.blocks - 1) * kBlock));
+    const bool half = e.valid_lanes <= kBlock / 2 && run.kernels.half_tile[0][0] != nullptr;
+    const auto& kernel = (plain_src || plan.by_row ? run.kernels.plain_tile
+                          : half                   ? run.kernels.half_tile
+                                                   : run.kernels.tile)[group.blocks - 1];
     float* dst = target.base + (group.first_block - target.first_block) * target.block_stride;
     const int64_t dst_offset =  // in the whole tensor, where dst is blocked
         ((r.n * plan.ocb + group.first_block) * run.plane() + r.begin) * kBlock;
