@@ -74,7 +74,7 @@ struct ConvKernels {
   int tile_blocks;  // output blocks the widest tile covers
   int tile_pixels;  // pixels the widest tile covers
   // [blocks - 1][px - 1]
-  void (*tile[kMaxTileBlocks][kMaxTilePixels])(const TileArgs&);        // px_stride == 16
+  void (*tile[kMaxTileBlocks][kMaxTilePixels])(const TileArgs&);  // px_stride == 16
   // The same where the last block has at most 8 channels; null: there is none.
   void (*half_tile[kMaxTileBlocks][kMaxTilePixels])(const TileArgs&);
   void (*plain_tile[kMaxTileBlocks][kMaxTilePixels])(const TileArgs&);  // any px_stride
