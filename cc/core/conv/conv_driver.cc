@@ -13,12 +13,6 @@
 namespace bd {
 namespace {
 
-// A task's share: output pixels [begin, end) of image n, output groups
-// [group_begin, group_end).
-struct TaskRange {
-  int64_t n, begin, end, group_begin, group_end;
-};
-
 TaskRange Locate(const ConvRun& run, int64_t task) {
   const ConvPlan& plan = run.plan;
   const int64_t split = task % plan.group_splits;
@@ -80,92 +74,6 @@ void FillPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, flo
     std::memset(strip, 0, left * d.ic * sizeof(float));
     std::memcpy(strip + left * d.ic, src, inside * d.ic * sizeof(float));
     std::memset(strip + (left + inside) * d.ic, 0, (width - left - inside) * d.ic * sizeof(float));
-  }
-}
-
-// Where a task's tiles go: its first pixel of output block `first_block`, and the
-// distance of blocks. dst itself, or scratch where dst is plain.
-struct TileTarget {
-  float* base;
-  int64_t first_block, block_stride;
-};
-
-// All tiles of one K chunk of a task: source blocks [b0, b1), output groups
-// [g0, g1), the task's pixels, the first of which the taps see at `src`.
-void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
-              int64_t b1, const float* src, const TileTarget& target) {
-  const ConvPlan& plan = run.plan;
-  const ConvDesc& d = run.d;
-  const bool plain_src = plan.packing.form == ConvForm::kPlainTile;
-  // Pixels of neighbouring rows follow each other in a strip of blocks and in
-  // place, so all of them are one segment; in a plain strip each row is one.
-  const int64_t pixels = r.end - r.begin;
-  const int64_t segments = plan.by_row ? pixels / d.ow : 1;
-  const int64_t segment_pixels = pixels / segments;
-  TileArgs a = {};
-  a.tap_offsets = plan.tap_offsets.data();
-  // In place a plain row is one tap: the part of it that is this chunk.
-  a.tap_length =
-      plain_src && plan.in_place ? std::min(d.ic, b1 * kBlock) - b0 * kBlock : plan.tap_length;
-  a.px_stride = plan.px_stride;
-  const bool partial = !plain_src && b1 == plan.icb && d.ic % kBlock != 0;
-  a.taps = plain_src ? static_cast<int64_t>(plan.tap_offsets.size())
-                     : (b1 - b0 - partial) * plan.taps_per_block;
-  a.tail_taps = partial ? plan.taps_per_block : 0;
-  a.tail_length = d.ic % kBlock;
-  a.dst_block_stride = target.block_stride;
-  for (int64_t g = g0; g < g1; ++g) {
-    const OutputGroup& group = plan.groups[g];
-    const bool first = b0 == group.icb_begin, last = b1 == group.icb_end;
-    const int64_t channel = group.first_block * kBlock;
-    const int64_t row_floats = group.blocks * kBlock;
-    const int64_t k_step = plan.taps_per_block * kBlock * row_floats;
-    a.weights = run.buffers.packed + group.weights_offset + (b0 - group.icb_begin) * k_step;
-    PrefetchShare share;
-    share.next = nullptr;
-    if (g + 1 < g1) {
-      share.next = a.weights + plan.groups[g + 1].weights_offset - group.weights_offset;
-    } else if (!last) {  // the first group's next K chunk
-      const OutputGroup& start = plan.groups[g0];
-      share.next = run.buffers.packed + start.weights_offset + (b1 - start.icb_begin) * k_step;
-    }
-    share.rows = a.taps * a.tap_length + a.tail_taps * a.tail_length;
-    share.row_floats = row_floats;
-    share.tiles = segments * CeilDiv(segment_pixels, run.kernels.tile_pixels);
-    TileEpilogue& e = a.epilogue;
-    e = run.epilogue;
-    e.bias = first && run.bias != nullptr ? run.bias + channel : nullptr;
-    e.clamp &= last;
-    if (!last) e.program = nullptr;
-    e.channel = channel;
-    e.sample_channel = r.n * plan.ocb * kBlock + channel;
-    e.valid_lanes = static_cast<int32_t>(
-        std::min(kBlock, d.oc - (group.first_block + group.blocks - 1) * kBlock));
-    const bool half = e.valid_lanes <= kBlock / 2 && run.kernels.half_tile[0][0] != nullptr;
-    const auto& kernel = (plain_src || plan.by_row ? run.kernels.plain_tile
-                          : half                   ? run.kernels.half_tile
-                                                   : run.kernels.tile)[group.blocks - 1];
-    float* dst = target.base + (group.first_block - target.first_block) * target.block_stride;
-    const int64_t dst_offset =  // in the whole tensor, where dst is blocked
-        ((r.n * plan.ocb + group.first_block) * run.plane() + r.begin) * kBlock;
-    int64_t tile = 0;
-    for (int64_t s = 0; s < segments; ++s) {
-      ForTiles(segment_pixels, run.kernels.tile_pixels, [&](int64_t p, int64_t px) {
-        const int64_t at = (s * segment_pixels + p) * kBlock;
-        a.src = src + s * plan.row_stride + p * plan.px_stride;
-        a.dst = dst + at;
-        share.Apply(tile++, &a);
-        e.dst_offset = dst_offset + at;
-        if (!first) {
-          e.acc_in = a.dst;
-          e.acc_scale = 1.f;
-        } else if (run.sum != nullptr) {
-          e.acc_in = run.sum + e.dst_offset;
-          e.acc_scale = plan.epilogue.sum_scale;
-        }
-        kernel[px - 1](a);
-      });
-    }
   }
 }
 
@@ -267,34 +175,16 @@ void RowsTask(const ConvRun& run, int64_t task, int thread) {
 
 // Rows [begin, end) of the n * icb * oh output rows.
 void DepthwiseTask(const ConvRun& run, int64_t begin, int64_t end) {
-  const ConvPlan& plan = run.plan;
   const ConvDesc& d = run.d;
-  const DepthwiseKernels& kernels = DepthwiseKernelsFor(plan.isa);
   const float* rows[kMaxDepthwiseRows];
-  DepthwiseArgs a = {rows, nullptr, d.kh, d.kw, d.sw, d.dw, d.pad_left, d.iw, d.ow, nullptr, {}};
   for (int64_t at = begin; at < end; ++at) {
-    const int64_t block = at / d.oh, h = at % d.oh;  // block counts over n and icb
-    const int64_t channel = block % plan.icb * kBlock;
+    const int64_t block = at / d.oh, h = at % d.oh;
     const float* src = run.buffers.src + block * d.ih * d.iw * kBlock;
     for (int64_t k = 0; k < d.kh; ++k) {
       const int64_t ih = h * d.sh + k * d.dh - d.pad_top;
       rows[k] = ih >= 0 && ih < d.ih ? src + ih * d.iw * kBlock : nullptr;
     }
-    const int64_t offset = at * d.ow * kBlock;
-    a.weights = run.buffers.packed + channel * d.kh * d.kw;
-    a.dst = run.buffers.dst + offset;
-    TileEpilogue& e = a.epilogue;
-    e = run.epilogue;
-    e.bias = run.bias != nullptr ? run.bias + channel : nullptr;
-    if (run.sum != nullptr) {
-      e.acc_in = run.sum + offset;
-      e.acc_scale = plan.epilogue.sum_scale;
-    }
-    e.dst_offset = offset;
-    e.channel = channel;
-    e.sample_channel = block * kBlock;
-    e.valid_lanes = static_cast<int32_t>(std::min(kBlock, d.oc - channel));
-    kernels.row(a);
+    RunDepthwiseRow(run, block, h, rows);
   }
 }
 
@@ -302,35 +192,145 @@ const float* ResolveIf(bool used, const ConvBuffers& buffers, const OperandRef& 
   return used ? Resolve(ref, buffers.args, buffers.dst) : nullptr;
 }
 
-}  // namespace
-
-void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {
-  const ConvDesc& d = plan.desc;
-  if (d.n * d.oh * d.ow * d.oc == 0) return;
-  const Scratch scratch(buffers.scratch);
+// The bias, copied to whole blocks where it needs padding; or null.
+const float* PaddedBias(const ConvPlan& plan, const ConvBuffers& buffers, const Scratch& scratch) {
   const float* bias = ResolveIf(plan.epilogue.has_bias, buffers, plan.epilogue.bias);
-  if (float* padded = scratch.Grant(plan.bias); padded != nullptr) {
-    std::memcpy(padded, bias, d.oc * sizeof(float));
-    std::fill(padded + d.oc, padded + plan.bias.count, 0.f);
-    bias = padded;
-  }
-  BoundPostOps rest(plan.epilogue.rest, d.oc, buffers.args, buffers.dst);
+  float* padded = scratch.Grant(plan.bias);
+  if (padded == nullptr) return bias;
+  std::memcpy(padded, bias, plan.desc.oc * sizeof(float));
+  std::fill(padded + plan.desc.oc, padded + plan.bias.count, 0.f);
+  return padded;
+}
+
+ConvRun BindRun(const ConvPlan& plan, const ConvBuffers& buffers, const BoundPostOps& rest) {
+  const Scratch scratch(buffers.scratch);
   const PostOpProgram* program = plan.epilogue.rest.len() > 0 ? rest.program() : nullptr;
-  const bool plain_dst = d.dst_layout == Layout::nhwc;
+  const bool plain_dst = plan.desc.dst_layout == Layout::nhwc;
   TileEpilogue epilogue = {};
   epilogue.clamp = plan.epilogue.clamp;
   epilogue.lo = plan.epilogue.lo;
   epilogue.hi = plan.epilogue.hi;
   epilogue.program = plain_dst ? nullptr : program;
-  const ConvRun run{plan,
-                    d,
-                    ConvKernelsFor(plan.isa),
-                    buffers,
-                    bias,
-                    ResolveIf(plan.epilogue.has_sum, buffers, plan.epilogue.sum),
-                    epilogue,
-                    plain_dst ? program : nullptr,
-                    scratch};
+  return {plan,
+          plan.desc,
+          ConvKernelsFor(plan.isa),
+          buffers,
+          PaddedBias(plan, buffers, scratch),
+          ResolveIf(plan.epilogue.has_sum, buffers, plan.epilogue.sum),
+          epilogue,
+          plain_dst ? program : nullptr,
+          scratch};
+}
+
+}  // namespace
+
+BoundConv::BoundConv(const ConvPlan& plan, const ConvBuffers& buffers)
+    : rest_(plan.epilogue.rest, plan.desc.oc, buffers.args, buffers.dst),
+      run_(BindRun(plan, buffers, rest_)) {}
+
+void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
+              int64_t b1, const float* src, const TileTarget& target) {
+  const ConvPlan& plan = run.plan;
+  const ConvDesc& d = run.d;
+  const bool plain_src = plan.packing.form == ConvForm::kPlainTile;
+  // Pixels of neighbouring rows follow each other in a strip of blocks and in
+  // place, so all of them are one segment; in a plain strip each row is one.
+  const int64_t pixels = r.end - r.begin;
+  const int64_t segments = plan.by_row ? pixels / d.ow : 1;
+  const int64_t segment_pixels = pixels / segments;
+  TileArgs a = {};
+  a.tap_offsets = plan.tap_offsets.data();
+  // In place a plain row is one tap: the part of it that is this chunk.
+  a.tap_length =
+      plain_src && plan.in_place ? std::min(d.ic, b1 * kBlock) - b0 * kBlock : plan.tap_length;
+  a.px_stride = plan.px_stride;
+  const bool partial = !plain_src && b1 == plan.icb && d.ic % kBlock != 0;
+  a.taps = plain_src ? static_cast<int64_t>(plan.tap_offsets.size())
+                     : (b1 - b0 - partial) * plan.taps_per_block;
+  a.tail_taps = partial ? plan.taps_per_block : 0;
+  a.tail_length = d.ic % kBlock;
+  a.dst_block_stride = target.block_stride;
+  for (int64_t g = g0; g < g1; ++g) {
+    const OutputGroup& group = plan.groups[g];
+    const bool first = b0 == group.icb_begin, last = b1 == group.icb_end;
+    const int64_t channel = group.first_block * kBlock;
+    const int64_t row_floats = group.blocks * kBlock;
+    const int64_t k_step = plan.taps_per_block * kBlock * row_floats;
+    a.weights = run.buffers.packed + group.weights_offset + (b0 - group.icb_begin) * k_step;
+    PrefetchShare share;
+    share.next = nullptr;
+    if (g + 1 < g1 || (last && g + 1 < r.group_end)) {
+      share.next = a.weights + plan.groups[g + 1].weights_offset - group.weights_offset;
+    } else if (!last) {  // the first group's next K chunk
+      const OutputGroup& start = plan.groups[g0];
+      share.next = run.buffers.packed + start.weights_offset + (b1 - start.icb_begin) * k_step;
+    }
+    share.rows = a.taps * a.tap_length + a.tail_taps * a.tail_length;
+    share.row_floats = row_floats;
+    share.tiles = segments * CeilDiv(segment_pixels, run.kernels.tile_pixels);
+    TileEpilogue& e = a.epilogue;
+    e = run.epilogue;
+    e.bias = first && run.bias != nullptr ? run.bias + channel : nullptr;
+    e.clamp &= last;
+    if (!last) e.program = nullptr;
+    e.channel = channel;
+    e.sample_channel = r.n * plan.ocb * kBlock + channel;
+    e.valid_lanes = static_cast<int32_t>(
+        std::min(kBlock, d.oc - (group.first_block + group.blocks - 1) * kBlock));
+    const bool half = e.valid_lanes <= kBlock / 2 && run.kernels.half_tile[0][0] != nullptr;
+    const auto& kernel = (plain_src || plan.by_row ? run.kernels.plain_tile
+                          : half                   ? run.kernels.half_tile
+                                                   : run.kernels.tile)[group.blocks - 1];
+    float* dst = target.base + (group.first_block - target.first_block) * target.block_stride;
+    const int64_t dst_offset =  // in the whole tensor, where dst is blocked
+        ((r.n * plan.ocb + group.first_block) * run.plane() + r.begin) * kBlock;
+    int64_t tile = 0;
+    for (int64_t s = 0; s < segments; ++s) {
+      ForTiles(segment_pixels, run.kernels.tile_pixels, [&](int64_t p, int64_t px) {
+        const int64_t at = (s * segment_pixels + p) * kBlock;
+        a.src = src + s * plan.row_stride + p * plan.px_stride;
+        a.dst = dst + at;
+        share.Apply(tile++, &a);
+        e.dst_offset = dst_offset + at;
+        if (!first) {
+          e.acc_in = a.dst;
+          e.acc_scale = 1.f;
+        } else if (run.sum != nullptr) {
+          e.acc_in = run.sum + e.dst_offset;
+          e.acc_scale = plan.epilogue.sum_scale;
+        }
+        kernel[px - 1](a);
+      });
+    }
+  }
+}
+
+void RunDepthwiseRow(const ConvRun& run, int64_t block, int64_t h, const float* const* rows) {
+  const ConvDesc& d = run.d;
+  const int64_t channel = block % run.plan.icb * kBlock;
+  const int64_t offset = (block * d.oh + h) * d.ow * kBlock;
+  DepthwiseArgs a = {rows, nullptr, d.kh, d.kw, d.sw, d.dw, d.pad_left, d.iw, d.ow, nullptr, {}};
+  a.weights = run.buffers.packed + channel * d.kh * d.kw;
+  a.dst = run.buffers.dst + offset;
+  TileEpilogue& e = a.epilogue;
+  e = run.epilogue;
+  e.bias = run.bias != nullptr ? run.bias + channel : nullptr;
+  if (run.sum != nullptr) {
+    e.acc_in = run.sum + offset;
+    e.acc_scale = run.plan.epilogue.sum_scale;
+  }
+  e.dst_offset = offset;
+  e.channel = channel;
+  e.sample_channel = block * kBlock;
+  e.valid_lanes = static_cast<int32_t>(std::min(kBlock, d.oc - channel));
+  DepthwiseKernelsFor(run.plan.isa).row(a);
+}
+
+void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {
+  const ConvDesc& d = plan.desc;
+  if (d.n * d.oh * d.ow * d.oc == 0) return;
+  const BoundConv bound(plan, buffers);
+  const ConvRun& run = bound.run();
   switch (plan.packing.form) {
     case ConvForm::kTile:
     case ConvForm::kPlainTile:

@@ -7,6 +7,7 @@
 #include "cc/base/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_kernel.h"
+#include "cc/core/post_ops/post_ops_bind.h"
 
 namespace bd {
 
@@ -30,6 +31,40 @@ struct ConvRun {
   float* Strip(int thread) const { return scratch.Grant(plan.strip, thread); }
   float* Row(int thread) const { return scratch.Grant(plan.row, thread); }
 };
+
+// A plan bound to the buffers of one execution. Both must outlive it.
+class BoundConv {
+ public:
+  BoundConv(const ConvPlan& plan, const ConvBuffers& buffers);
+  const ConvRun& run() const { return run_; }
+
+ private:
+  const BoundPostOps rest_;
+  const ConvRun run_;
+};
+
+// A task's share: output pixels [begin, end) of image n, output groups
+// [group_begin, group_end).
+struct TaskRange {
+  int64_t n, begin, end, group_begin, group_end;
+};
+
+// Where a task's tiles go: its first pixel of output block `first_block`, and the
+// distance of blocks. dst itself, or scratch.
+struct TileTarget {
+  float* base;
+  int64_t first_block, block_stride;
+};
+
+// All tiles of one K chunk of a task: source blocks [b0, b1), output groups
+// [g0, g1), the task's pixels, the first of which the taps see at `src`. The
+// weights of the task's next group come to L2 alongside.
+void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
+              int64_t b1, const float* src, const TileTarget& target);
+
+// Output row h of a depthwise convolution; `block` counts the channel blocks of
+// all images. rows[k] is the source row of kernel row k, null in the padding.
+void RunDepthwiseRow(const ConvRun& run, int64_t block, int64_t h, const float* const* rows);
 
 // Calls tile(first pixel, pixels) over [0, px), in even tiles.
 template <typename Fn>

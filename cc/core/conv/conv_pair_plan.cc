@@ -1,0 +1,164 @@
+// Chooses between one pass and two, and how one pass splits.
+#include <algorithm>
+#include <limits>
+
+#include "cc/core/conv/conv_kernel.h"
+#include "cc/core/conv/conv_pair.h"
+#include "cc/core/conv/conv_run.h"
+
+namespace bd {
+namespace {
+
+// A step expands at least so many pixels, that tiles come out even and a call of
+// depthwise rows follows many of tiles (24->144 at 56x56: 4, 7 or 28 rows a step
+// 164, 162 and 162 us; 112x112: 1, 2 or 4 rows 251, 247 and 245).
+constexpr int64_t kStepPixels = 392;
+
+std::string Check(const ConvDesc& first, const ConvDesc& depthwise) {
+  const int64_t c = first.oc;
+  for (const ConvDesc* d : {&first, &depthwise}) {
+    if (d->src_layout == Layout::nChw16c && d->dst_layout == Layout::nChw16c) continue;
+    return "a pair of convolutions takes and gives nChw16c; add a reorder";
+  }
+  if (depthwise.ic != c || depthwise.oc != c || depthwise.groups != c) {
+    return "the second convolution must have one channel a group, and the " + std::to_string(c) +
+           " channels of the first";
+  }
+  if (depthwise.n != first.n || depthwise.ih != first.oh || depthwise.iw != first.ow) {
+    return "the second convolution must read what the first writes";
+  }
+  const auto reads_dst = [](const PostOp& op) {
+    return op.kind != PostOpKind::kEltwise && op.operand.input == OperandRef::kDst;
+  };
+  const std::vector<PostOp>& chain = first.post_ops.entries();
+  if (std::any_of(chain.begin(), chain.end(), reads_dst)) {
+    return "the first convolution has no previous dst for its sum; name an operand";
+  }
+  return "";
+}
+
+// Operands of the expanded tensor's own shape would be read at the ring's offsets.
+bool ReadsTensors(const PostOpChain& chain) {
+  const std::vector<PostOp>& ops = chain.entries();
+  return std::any_of(ops.begin(), ops.end(), [](const PostOp& op) {
+    return op.kind == PostOpKind::kSum ||
+           (op.kind == PostOpKind::kBinary && op.shape == OperandShape::kTensor);
+  });
+}
+
+// Whether tiles of the first can write a ring that depthwise rows read.
+bool CanFuse(const ConvPairPlan& plan) {
+  const ConvDesc& first = plan.first.desc;
+  const ConvDesc& d = plan.depthwise.desc;
+  return plan.first.packing.form == ConvForm::kTile && plan.first.in_place && !plan.first.by_row &&
+         plan.first.icb_chunk == plan.first.icb && first.groups == 1 &&
+         plan.depthwise.packing.form == ConvForm::kDepthwise && !ReadsTensors(first.post_ops) &&
+         d.sh <= (d.kh - 1) * d.dh + 1 && d.n * d.oh * d.ow * d.oc > 0;
+}
+
+// Estimated cycles: a multiply-add of 16 channels takes one, a vector of a chain
+// that does not fit the registers 25 (swish), loads and stores the rest.
+double ChainCycles(const ConvPlan& plan) { return plan.epilogue.rest.len() > 0 ? 25 : 0; }
+
+// Of a row of one block of the first.
+double FirstRow(const ConvPairPlan& plan) {
+  const ConvDesc& d = plan.first.desc;
+  return static_cast<double>(d.ow) * (d.ic + 4 + ChainCycles(plan.first));
+}
+
+// Of an output row of one block of the depthwise.
+double DepthwiseRow(const ConvPairPlan& plan) {
+  const ConvDesc& d = plan.depthwise.desc;
+  return 30 + d.ow * (1.3 * d.kh * d.kw + 6 + ChainCycles(plan.depthwise));
+}
+
+// Expanded rows that output rows [h0, h1) read.
+int64_t RowsRead(const ConvDesc& d, int64_t h0, int64_t h1) {
+  const int64_t begin = std::max<int64_t>(0, h0 * d.sh - d.pad_top);
+  const int64_t end = std::min(d.ih, (h1 - 1) * d.sh - d.pad_top + (d.kh - 1) * d.dh + 1);
+  return std::max<int64_t>(0, end - begin);
+}
+
+// Cycles of the busiest thread with tasks handed out in order, as the pool does.
+double Span(const ConvPairPlan& plan, int64_t row_splits, int64_t group_splits) {
+  constexpr double kTaskCycles = 300;
+  const ConvDesc& d = plan.depthwise.desc;
+  const std::vector<OutputGroup>& groups = plan.first.groups;
+  const int64_t count = static_cast<int64_t>(groups.size());
+  std::vector<double> busy(plan.first.threads, 0);
+  // More images than this run in full rounds, all alike.
+  const int64_t images = std::min<int64_t>(d.n, plan.first.threads);
+  for (int64_t i = 0; i < images * row_splits * group_splits; ++i) {
+    const int64_t g = i % group_splits, h = i / group_splits % row_splits;
+    const int64_t h0 = d.oh * h / row_splits, h1 = d.oh * (h + 1) / row_splits;
+    const OutputGroup& last = groups[count * (g + 1) / group_splits - 1];
+    const int64_t blocks =
+        last.first_block + last.blocks - groups[count * g / group_splits].first_block;
+    const double rows = FirstRow(plan) * RowsRead(d, h0, h1) + DepthwiseRow(plan) * (h1 - h0);
+    *std::min_element(busy.begin(), busy.end()) += kTaskCycles + blocks * rows;
+  }
+  return *std::max_element(busy.begin(), busy.end()) * d.n / images;
+}
+
+void ChooseSplits(ConvPairPlan* plan, double* span) {
+  const int64_t oh = plan->depthwise.desc.oh;
+  const int64_t count = static_cast<int64_t>(plan->first.groups.size());
+  const int64_t most = 8 * plan->first.threads;  // tasks an image
+  *span = std::numeric_limits<double>::infinity();
+  for (int64_t rows = 1; rows <= std::min(oh, most); rows *= 2) {
+    for (int64_t groups = 1; groups <= std::min(count, most / rows); ++groups) {
+      const double cost = Span(*plan, rows, groups);
+      if (cost >= *span * 0.995) continue;
+      *span = cost;
+      plan->row_splits = rows;
+      plan->group_splits = groups;
+    }
+  }
+}
+
+// The same of two passes that split perfectly: they wait for each other once and
+// move the tensor between them through caches, at 16 bytes a cycle and thread.
+double SpanApart(const ConvPairPlan& plan) {
+  const ConvDesc& d = plan.depthwise.desc;
+  const int64_t blocks = d.n * plan.first.ocb;
+  const double work = blocks * (FirstRow(plan) * d.ih + DepthwiseRow(plan) * d.oh);
+  const double moved = 2.0 / 16 * sizeof(float) * kBlock * blocks * d.ih * d.iw;
+  return 3000 + (work + moved) / plan.first.threads;
+}
+
+}  // namespace
+
+std::string MakeConvPairPlan(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, int threads,
+                             ConvPairPlan* plan) {
+  if (std::string error = Check(first, depthwise); !error.empty()) return error;
+  *plan = ConvPairPlan();
+  if (std::string e = MakeConvPlan(first, isa, threads, &plan->first); !e.empty()) return e;
+  if (std::string e = MakeConvPlan(depthwise, isa, threads, &plan->depthwise); !e.empty()) return e;
+  const ConvDesc& d = plan->depthwise.desc;
+  if (CanFuse(*plan)) {
+    double span;
+    ChooseSplits(plan, &span);
+    plan->fused = span <= SpanApart(*plan);
+  }
+  const auto book = [&](const char* name, const ConvPlan& half) {
+    return plan->scratch.Book<char>(name, half.scratch_bytes());
+  };
+  plan->first_scratch = book("first", plan->first);
+  plan->depthwise_scratch = book("depthwise", plan->depthwise);
+  if (!plan->fused) {
+    const int64_t floats = d.n * plan->first.ocb * d.ih * d.iw * kBlock;
+    plan->between = plan->scratch.Book<float>("between", floats);
+    return "";
+  }
+  plan->step_rows = std::min(d.ih, CeilDiv(kStepPixels, d.iw));
+  // The rows of a step and those before it that its first output row reads.
+  plan->ring_steps =
+      std::min(CeilDiv(d.ih, plan->step_rows), 1 + CeilDiv((d.kh - 1) * d.dh, plan->step_rows));
+  plan->tasks = d.n * plan->row_splits * plan->group_splits;
+  plan->ring = plan->scratch.Book<float>(
+      "ring", plan->step_rows * plan->ring_steps * d.iw * kBlock * plan->first.packing.group_blocks,
+      threads);
+  return "";
+}
+
+}  // namespace bd

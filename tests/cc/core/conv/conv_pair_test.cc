@@ -1,0 +1,282 @@
+// A 1x1 convolution with the depthwise one behind it, on every ISA: the same bits as
+// the two apart, and as the definition (ConvRef) where sums are exact. Tensors sit in
+// guarded buffers: an access beyond an end is a crash.
+#include "cc/core/conv/conv_pair.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cc/base/thread_pool.h"
+#include "tests/cc/core/conv/conv_case.h"
+#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+// The depthwise convolution of `k` x `k` that reads what `first` writes.
+ConvDesc DepthwiseOf(const ConvDesc& first, int64_t k, int64_t stride, int64_t pad) {
+  ConvDesc d;
+  d.n = first.n;
+  d.ic = d.oc = d.groups = first.oc;
+  d.ih = first.oh;
+  d.iw = first.ow;
+  d.kh = d.kw = k;
+  d.sh = d.sw = stride;
+  d.pad_top = d.pad_left = pad;
+  d.oh = (d.ih + 2 * pad - k) / stride + 1;
+  d.ow = (d.iw + 2 * pad - k) / stride + 1;
+  return d;
+}
+
+ConvDesc Pointwise(int64_t n, int64_t ic, int64_t h, int64_t w, int64_t oc) {
+  ConvDesc d;
+  d.n = n;
+  d.ic = ic;
+  d.oc = oc;
+  d.ih = d.oh = h;
+  d.iw = d.ow = w;
+  return d;
+}
+
+// Operands of both chains: #0 a channel, #1 of the shape of dst.
+struct Operands {
+  Operands(const ConvDesc& d, GuardedBuffer::Guard guard)
+      : channel(d.oc, guard), tensor(TensorFloats(Layout::nChw16c, d.n, d.oc, d.oh, d.ow), guard) {
+    channel.FillIntegers(1);
+    tensor.FillIntegers(2);
+    ClearTail(tensor, d.n, d.oc, d.oh * d.ow);
+    args[0] = channel.data();
+    args[1] = tensor.data();
+  }
+  GuardedBuffer channel, tensor;
+  const float* args[2];
+};
+
+// One half, run apart.
+void RunHalf(const ConvPlan& plan, const float* src, const float* packed, const float* const* args,
+             float* dst, ThreadPool& pool) {
+  GuardedBuffer scratch(plan.scratch_bytes() / 4);
+  ConvBuffers buffers;
+  buffers.src = src;
+  buffers.packed = packed;
+  buffers.args = args;
+  buffers.dst = dst;
+  buffers.scratch = scratch.data();
+  RunConv(plan, buffers, pool);
+}
+
+enum class Data { kIntegers, kReals };
+
+// Runs the pair and compares; returns the name of the algorithm that ran.
+std::string Check(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, ThreadPool& pool,
+                  Data data, GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
+  ConvPairPlan plan;
+  EXPECT_EQ(MakeConvPairPlan(first, depthwise, isa, pool.num_threads(), &plan), "");
+  SCOPED_TRACE(Describe(first, plan.first) + ", " + Describe(depthwise, plan.depthwise) + ", " +
+               plan.algorithm_name());
+  GuardedBuffer src(TensorFloats(Layout::nChw16c, first.n, first.ic, first.ih, first.iw), guard);
+  GuardedBuffer first_weights(first.kh * first.kw * first.ic * first.oc, guard);
+  GuardedBuffer depthwise_weights(depthwise.kh * depthwise.kw * depthwise.oc, guard);
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  int seed = 3;
+  for (GuardedBuffer* x : {&src, &first_weights, &depthwise_weights}) {
+    x->FillIntegers(seed += 2);
+    if (data == Data::kReals) {
+      for (float& value : *x) value = normal(random);
+    }
+  }
+  ClearTail(src, first.n, first.ic, first.ih * first.iw);
+  const Operands first_args(first, guard), depthwise_args(depthwise, guard);
+  GuardedBuffer packed0(plan.first.packed_floats), packed1(plan.depthwise.packed_floats);
+  PackConvWeights(plan.first, first_weights.data(), packed0.data(), pool);
+  PackConvWeights(plan.depthwise, depthwise_weights.data(), packed1.data(), pool);
+
+  const int64_t between_floats =
+      TensorFloats(Layout::nChw16c, first.n, first.oc, first.oh, first.ow);
+  const int64_t dst_floats =
+      TensorFloats(Layout::nChw16c, depthwise.n, depthwise.oc, depthwise.oh, depthwise.ow);
+  GuardedBuffer between(between_floats), apart(dst_floats), dst(dst_floats, guard);
+  RunHalf(plan.first, src.data(), packed0.data(), first_args.args, between.data(), pool);
+  RunHalf(plan.depthwise, between.data(), packed1.data(), depthwise_args.args, apart.data(), pool);
+
+  GuardedBuffer scratch(plan.scratch_bytes() / 4);
+  ConvPairBuffers buffers;
+  buffers.src = src.data();
+  buffers.first_packed = packed0.data();
+  buffers.depthwise_packed = packed1.data();
+  buffers.first_args = first_args.args;
+  buffers.depthwise_args = depthwise_args.args;
+  buffers.dst = dst.data();
+  buffers.scratch = scratch.data();
+  RunConvPair(plan, buffers, pool);
+  EXPECT_EQ(std::memcmp(dst.data(), apart.data(), dst_floats * sizeof(float)), 0)
+      << "not the bits of the two apart";
+  if (data == Data::kIntegers) {
+    GuardedBuffer expected(dst_floats);
+    ConvRef(first, src.data(), first_weights.data(), first_args.args, between.data());
+    ConvRef(depthwise, between.data(), depthwise_weights.data(), depthwise_args.args,
+            expected.data());
+    for (int64_t i = 0; i < dst_floats; ++i) {
+      EXPECT_EQ(dst[i], expected[i]) << "at " << i;
+      if (dst[i] != expected[i]) break;
+    }
+  }
+  return plan.algorithm_name();
+}
+
+class ConvPairTest : public ::testing::TestWithParam<Isa> {
+ protected:
+  // On one and two threads and with guards at either end.
+  void Run(const ConvDesc& first, const ConvDesc& depthwise, const std::string& algorithm,
+           Data data = Data::kIntegers) {
+    for (ThreadPool* pool : {&one_, &two_}) {
+      EXPECT_EQ(Check(first, depthwise, GetParam(), *pool, data), algorithm);
+    }
+    Check(first, depthwise, GetParam(), two_, data, GuardedBuffer::kAtStart);
+  }
+  ThreadPool one_{1}, two_{2};
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, ConvPairTest, ::testing::ValuesIn(TestIsas()),
+                         [](const auto& info) { return IsaName(info.param); });
+
+TEST_P(ConvPairTest, SizesStridesAndTails) {
+  for (int64_t k : {3, 5}) {
+    for (int64_t stride : {1, 2}) {
+      for (int64_t size : {7, 14, 23}) {
+        for (int64_t oc : {16, 50, 96}) {
+          const ConvDesc first = Pointwise(1, 20, size, size, oc);
+          Run(first, DepthwiseOf(first, k, stride, k / 2), "fused");
+        }
+      }
+    }
+  }
+}
+
+// One row and many, narrow and wide; windows without padding and far beyond the image.
+TEST_P(ConvPairTest, ShapesOfPlanesAndPaddings) {
+  const struct {
+    int64_t h, w, k, pad;
+  } cases[] = {{1, 40, 3, 1}, {37, 1, 3, 1}, {3, 130, 3, 0}, {33, 17, 3, 0}, {2, 3, 5, 2},
+               {9, 8, 3, 4},  {8, 9, 5, 6},  {61, 30, 3, 1}, {5, 5, 5, 0}};
+  for (const auto& c : cases) {
+    const ConvDesc first = Pointwise(2, 16, c.h, c.w, 33);
+    const ConvDesc depthwise = DepthwiseOf(first, c.k, 1, c.pad);
+    for (int threads : {1, 2, 5}) {
+      ThreadPool pool(threads);
+      Check(first, depthwise, GetParam(), pool, Data::kIntegers);
+    }
+  }
+}
+
+// Rows that lie far apart, and a stride that skips some of them.
+TEST_P(ConvPairTest, DilationsAndUnequalStrides) {
+  const ConvDesc first = Pointwise(1, 24, 29, 26, 40);
+  for (int64_t dilation : {2, 3}) {
+    ConvDesc d = DepthwiseOf(first, 3, 1, dilation);
+    d.dh = d.dw = dilation;
+    d.oh = d.ih;
+    d.ow = d.iw;
+    Run(first, d, "fused");
+  }
+  ConvDesc d = DepthwiseOf(first, 3, 1, 1);
+  d.sh = 3;
+  d.oh = (d.ih - 1) / 3 + 1;
+  Run(first, d, "fused");
+  d.sh = 4;
+  d.oh = (d.ih - 1) / 4 + 1;
+  Run(first, d, "apart");  // a quarter of the expanded rows has no reader
+}
+
+TEST_P(ConvPairTest, ChainsOfBothHalves) {
+  ConvDesc first = Pointwise(2, 16, 15, 15, 40);
+  ConvDesc d = DepthwiseOf(first, 3, 1, 1);
+  first.post_ops = Chain("binary(add,channel,#0);eltwise(relu6)");
+  d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
+  Run(first, d, "fused");
+  first.post_ops = Chain("binary(add,channel,#0);eltwise(square);binary(max,scalar,#0@3)");
+  d.post_ops = Chain("eltwise(abs);binary(mul,tensor,#1)");
+  Run(first, d, "fused");
+  first.post_ops = Chain("binary(add,channel,#0);eltwise(swish)");
+  d.post_ops = Chain("binary(add,channel,#0);eltwise(swish);binary(mul,sample_channel,#1)");
+  Run(first, d, "fused", Data::kReals);
+  // Operands of the expanded tensor's shape need that tensor.
+  first.post_ops = Chain("sum(#1);eltwise(relu)");
+  d.post_ops = Chain("binary(add,tensor,#1)");
+  Run(first, d, "apart");
+}
+
+// Any first convolution is allowed; what no ring can take runs apart.
+TEST_P(ConvPairTest, OtherFirstConvolutionsRunApart) {
+  ConvDesc first = Square(20, 13, 40, 3, 2, 1);
+  Run(first, DepthwiseOf(first, 3, 1, 1), "apart");
+  first = Square(32, 13, 48, 1, 2, 0);
+  Run(first, DepthwiseOf(first, 3, 1, 1), "apart");
+}
+
+TEST_P(ConvPairTest, NothingToDo) {
+  const ConvDesc none = Pointwise(0, 16, 8, 8, 32);
+  Run(none, DepthwiseOf(none, 3, 1, 1), "apart");
+  const ConvDesc flat = Pointwise(1, 16, 0, 8, 32);  // the windows see padding only
+  Run(flat, DepthwiseOf(flat, 3, 1, 2), "apart");
+}
+
+// Real numbers round the same way: at the shapes of MobileNetV2 and EfficientNet.
+TEST_P(ConvPairTest, RoundsAsTheTwoApart) {
+  const struct {
+    int64_t ic, size, oc, k, stride;
+  } layers[] = {{16, 112, 96, 3, 2}, {24, 56, 144, 3, 1}, {40, 28, 240, 5, 1}, {160, 7, 960, 3, 1}};
+  for (const auto& l : layers) {
+    ConvDesc first = Pointwise(1, l.ic, l.size, l.size, l.oc);
+    first.post_ops = Chain("binary(add,channel,#0);eltwise(relu6)");
+    ConvDesc d = DepthwiseOf(first, l.k, l.stride, l.k / 2);
+    d.post_ops = first.post_ops;
+    Run(first, d, "fused", Data::kReals);
+  }
+}
+
+TEST(ConvPairPlanTest, RingsAreSmallAndBooked) {
+  const ConvDesc first = Pointwise(1, 24, 56, 56, 144);
+  ConvPairPlan plan;
+  ASSERT_EQ(MakeConvPairPlan(first, DepthwiseOf(first, 3, 1, 1), DetectIsa(), 2, &plan), "");
+  EXPECT_TRUE(plan.fused);
+  EXPECT_EQ(plan.tasks, plan.row_splits * plan.group_splits);
+  EXPECT_GE(plan.tasks, 2);
+  EXPECT_GE(plan.step_rows * plan.ring_steps, plan.step_rows + 2);
+  EXPECT_LE(plan.ring.count * 4, 256 << 10);
+  EXPECT_EQ(plan.scratch_bytes(), 2 * plan.ring.count * 4);
+}
+
+TEST(ConvPairPlanTest, SaysWhatDoesNotFit) {
+  const auto error = [](const ConvDesc& first, const ConvDesc& depthwise) {
+    ConvPairPlan plan;
+    return MakeConvPairPlan(first, depthwise, Isa::kGeneric, 1, &plan);
+  };
+  const ConvDesc first = Pointwise(1, 16, 8, 8, 32);
+  const ConvDesc good = DepthwiseOf(first, 3, 1, 1);
+  EXPECT_EQ(error(first, good), "");
+  ConvDesc d = good;
+  d.groups = 2;
+  EXPECT_EQ(error(first, d),
+            "the second convolution must have one channel a group, and the 32 channels of the "
+            "first");
+  d = good;
+  d.iw = 9;
+  EXPECT_EQ(error(first, d), "the second convolution must read what the first writes");
+  d = good;
+  d.dst_layout = Layout::nhwc;
+  EXPECT_EQ(error(first, d), "a pair of convolutions takes and gives nChw16c; add a reorder");
+  ConvDesc sum = first;
+  sum.post_ops = Chain("sum()");
+  EXPECT_EQ(error(sum, good),
+            "the first convolution has no previous dst for its sum; name an operand");
+}
+
+}  // namespace
+}  // namespace bd
