@@ -100,7 +100,7 @@ def compare(
         times[OPTIMISED],
         difference,
         tf.config.threading.get_inter_op_parallelism_threads(),
-        convolutions=ops["BlockdnnConv"],
+        convolutions=ops["BlockdnnConv"] + 2 * ops["BlockdnnConvDepthwise"],
         reorders=ops["BlockdnnReorder"],
         left=sum(ops[name] for name in _CONVOLUTIONS),
     )

@@ -2,6 +2,7 @@
 
 from .python.ops.concat import concat
 from .python.ops.conv import conv
+from .python.ops.conv_depthwise import conv_depthwise
 from .python.ops.eltwise import eltwise
 from .python.ops.inner_product import inner_product
 from .python.ops.memory import memory_consumption, memory_plan, scratchpad_size
@@ -12,6 +13,7 @@ from .python.ops.shuffle import shuffle, shuffle_grad
 __all__ = [
     "concat",
     "conv",
+    "conv_depthwise",
     "eltwise",
     "global_pool",
     "inner_product",

@@ -7,19 +7,62 @@
 namespace bd {
 namespace {
 
+ConvAlgorithm AlgorithmOf(const std::string& name) {
+  if (name == "direct") return ConvAlgorithm::kDirect;
+  if (name == "auto_small") return ConvAlgorithm::kAutoSmall;
+  return name == "winograd" ? ConvAlgorithm::kWinograd : ConvAlgorithm::kAuto;
+}
+
 // `notes` say how this execution got its memory.
 std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPlan& plan,
                     const std::string& notes) {
   const ConvDesc& d = plan.conv.desc;
   return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", plan.conv.algorithm_name(), " ",
                       LayoutName(d.src_layout), ctx->input(0).shape().DebugString(), "->",
-                      LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " k", d.kh, "x", d.kw,
-                      " s", d.sh, "x", d.sw, " d", d.dh, "x", d.dw, " p", d.pad_top, "x",
-                      d.pad_left, " g", d.groups, " scratch ", plan.conv.scratch_bytes(), notes,
-                      " \"", d.post_ops.ToString(), "\"");
+                      LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " ", WindowNote(d),
+                      " g", d.groups, " scratch ", plan.conv.scratch_bytes(), notes, " \"",
+                      d.post_ops.ToString(), "\"");
 }
 
 }  // namespace
+
+Status DescribeConv(const ConvAttrs& attrs, const PartialTensorShape& src,
+                    const PartialTensorShape& weights, const InputShapeList& args, ConvDesc* desc,
+                    PartialTensorShape* dst) {
+  TF_RETURN_IF_ERROR(ConvShape(attrs, src, weights, args, dst));
+  Plane plane;
+  Window1d h, w;
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.src_layout, attrs.channels, &plane));
+  TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &h, &w));
+  desc->n = plane.n;
+  desc->ic = attrs.channels;
+  desc->ih = plane.h;
+  desc->iw = plane.w;
+  desc->oc = attrs.oc();
+  desc->oh = h.out;
+  desc->ow = w.out;
+  desc->kh = h.kernel;
+  desc->kw = w.kernel;
+  desc->sh = h.stride;
+  desc->sw = w.stride;
+  desc->dh = h.dilation;
+  desc->dw = w.dilation;
+  desc->pad_top = h.pad_before;
+  desc->pad_left = w.pad_before;
+  desc->groups = attrs.groups;
+  desc->src_layout = attrs.src_layout;
+  desc->dst_layout = attrs.dst_layout;
+  desc->algorithm = AlgorithmOf(attrs.algorithm);
+  desc->post_ops = attrs.post_ops.chain;
+  return absl::OkStatus();
+}
+
+std::string WindowNote(const ConvDesc& d) {
+  return absl::StrCat("k", d.kh, "x", d.kw, " s", d.sh, "x", d.sw, " d", d.dh, "x", d.dw, " p",
+                      d.pad_top, "x", d.pad_left);
+}
+
+std::string PacksNote(int64_t bytes) { return bytes > 0 ? absl::StrCat(" packs ", bytes) : ""; }
 
 Status PlanConvOp(const ConvOpSpec& spec, const InputShapeList& inputs, int threads,
                   ConvOpPlan* plan) {
@@ -46,7 +89,6 @@ void FillMemoryPlan(const ConvPlan& conv, MemoryPlan* plan) {
 }
 
 void ConvOpBase::Init(const ChainAttrs& chain, int64_t weights_offset, bool constant_weights) {
-  weights_offset_ = weights_offset;
   weights_ = std::make_unique<WeightsCache>(weights_offset, constant_weights);
   for (int arg : chain.chain.ReusableInputs()) reusable_inputs_.push_back(kFirstArg + arg);
 }
@@ -66,35 +108,20 @@ void ConvOpBase::Execute(OpKernelContext* ctx) {
   OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst, &reused));
   if (dst->NumElements() == 0) return;
 
-  const float* weights = InputData(ctx, kWeights) + weights_offset_;
-  const float* packed = conv.packing.as_is() ? weights : nullptr;
-  if (packed != nullptr) PreferHugePages(weights, 4 * conv.desc.ic * conv.desc.oc);
-  std::shared_ptr<const PackedWeights> kept;
-  if (packed == nullptr) {
-    OP_REQUIRES_OK(ctx, weights_->Get(conv, ctx->input(kWeights), pool(), &kept));
-    if (kept != nullptr) packed = kept->data();
-  }
-  Tensor packed_now;  // for this call only
-  if (packed == nullptr) {
-    OP_REQUIRES_OK(ctx, ctx->allocate_temp(tensorflow::DT_FLOAT, TensorShape({conv.packed_floats}),
-                                           &packed_now));
-    float* data = static_cast<float*>(packed_now.data());
-    PackConvWeights(conv, weights, data, pool());
-    packed = data;
-  }
+  WeightsLease weights;
+  OP_REQUIRES_OK(ctx, weights_->Take(ctx, kWeights, conv, pool(), &weights));
   ScratchpadMemory scratchpad;
   OP_REQUIRES_OK(ctx, scratchpad_.Take(ctx, conv.scratch_bytes(), &scratchpad));
 
   const ArgPointers args(ctx, kFirstArg);
   ConvBuffers buffers;
   buffers.src = InputData(ctx, kSrc);
-  buffers.packed = packed;
+  buffers.packed = weights.data;
   buffers.args = args.data();
   buffers.dst = static_cast<float*>(dst->data());
   buffers.scratch = scratchpad.data();
   const auto notes = [&] {
-    const size_t packs = packed_now.TotalBytes();
-    return absl::StrCat(" ", scratchpad_.mode(), packs > 0 ? absl::StrCat(" packs ", packs) : "",
+    return absl::StrCat(" ", scratchpad_.mode(), PacksNote(weights.bytes_packed()),
                         SumNote(conv.desc.post_ops, reused >= 0));
   };
   RunLogged([&] { return LogLine(primitive_, ctx, *plan, notes()); },

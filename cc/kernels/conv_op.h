@@ -19,6 +19,17 @@ namespace bd {
 
 using InputShapeList = std::vector<PartialTensorShape>;
 
+// The convolution that the attributes make of full shapes, and the shape of its
+// result, after all checks.
+Status DescribeConv(const ConvAttrs& attrs, const PartialTensorShape& src,
+                    const PartialTensorShape& weights, const InputShapeList& args, ConvDesc* desc,
+                    PartialTensorShape* dst);
+
+// What the verbose log says about a window, and about weights that were packed for
+// one execution only.
+std::string WindowNote(const ConvDesc& d);
+std::string PacksNote(int64_t bytes);
+
 // An op as a convolution: its attributes, and what they make of input shapes.
 // Executing and sizing (memory_plan.h) share it.
 class ConvOpSpec {
@@ -85,7 +96,6 @@ class ConvOpBase : public PoolOpKernel {
   BlockedTensors Blocked(OpKernelContext*) const override { return spec().Blocked(); }
 
   const char* const primitive_;
-  int64_t weights_offset_ = 0;
   std::vector<int> reusable_inputs_;  // operands of sums, whose memory dst may take
   PlanCache<ConvOpPlan> plans_;
   std::unique_ptr<WeightsCache> weights_;

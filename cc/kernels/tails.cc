@@ -123,12 +123,13 @@ std::string OutputName(const OpKernel& op, int i) {
 }
 
 // The input and the node it comes from: 'src, made by "relu_2",'. An op that runs
-// eagerly has no such nodes; TensorFlow then repeats the input: src, args_1.
+// eagerly has no such nodes; TensorFlow then repeats the input: src, args_1,
+// depthwise__args_1.
 std::string InputAndProducer(const OpKernel& op, int i) {
   const std::string input = InputName(op, i);
   if (i >= op.def().input_size()) return input;
   const std::string& producer = op.requested_input(i);
-  const bool eager = producer == absl::StrReplaceAll(input, {{"[", "_"}, {"]", ""}});
+  const bool eager = producer == absl::StrReplaceAll(input, {{"_", "__"}, {"[", "_"}, {"]", ""}});
   return eager ? input : absl::StrCat(input, ", made by \"", producer, "\",");
 }
 

@@ -58,6 +58,27 @@ class Registry {
 
 }  // namespace
 
+Status WeightsCache::Take(OpKernelContext* ctx, int weights, const ConvPlan& plan, ThreadPool& pool,
+                          WeightsLease* lease) {
+  const float* plain = InputData(ctx, weights) + offset_;
+  if (plan.packing.as_is()) {
+    PreferHugePages(plain, 4 * plan.desc.ic * plan.desc.oc);
+    lease->data = plain;
+    return absl::OkStatus();
+  }
+  TF_RETURN_IF_ERROR(Get(plan, ctx->input(weights), pool, &lease->kept));
+  if (lease->kept != nullptr) {
+    lease->data = lease->kept->data();
+    return absl::OkStatus();
+  }
+  TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_FLOAT, TensorShape({plan.packed_floats}),
+                                        &lease->packed_now));
+  float* packed = static_cast<float*>(lease->packed_now.data());
+  PackConvWeights(plan, plain, packed, pool);
+  lease->data = packed;
+  return absl::OkStatus();
+}
+
 Status WeightsCache::Get(const ConvPlan& plan, const Tensor& weights, ThreadPool& pool,
                          std::shared_ptr<const PackedWeights>* pack) {
   *pack = nullptr;

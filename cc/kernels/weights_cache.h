@@ -31,18 +31,31 @@ struct PackedWeights {
   }
 };
 
+// The weights of one execution in the order its plan reads them.
+struct WeightsLease {
+  const float* data = nullptr;
+  std::shared_ptr<const PackedWeights> kept;  // where they are, or
+  Tensor packed_now;                          // packed for this execution only
+
+  int64_t bytes_packed() const { return static_cast<int64_t>(packed_now.TotalBytes()); }
+};
+
 // What one kernel remembers; safe to use from many threads.
 class WeightsCache {
  public:
   WeightsCache(int64_t offset, bool constant) : offset_(offset), constant_(constant) {}
 
+  // Makes *lease from the op's input `weights`, packing it if need be.
+  Status Take(OpKernelContext* ctx, int weights, const ConvPlan& plan, ThreadPool& pool,
+              WeightsLease* lease);
+
+ private:
   // Sets *pack to the packed form of `weights` for `plan`, kept for later calls,
   // or to nullptr when they are better packed into scratch: weights that are not
   // constant are kept only once the same buffer has come twice in a row.
   Status Get(const ConvPlan& plan, const Tensor& weights, ThreadPool& pool,
              std::shared_ptr<const PackedWeights>* pack);
 
- private:
   // Winograd and direct for changing shapes, with room to spare.
   static constexpr size_t kCapacity = 4;
 

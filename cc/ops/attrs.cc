@@ -108,6 +108,38 @@ Status ConvAttrs::CheckWeights() const {
   return absl::OkStatus();
 }
 
+Status ConvAttrs::SetWindow(const std::vector<int64_t>& strides,
+                            const std::vector<int64_t>& dilations, const std::string& padding,
+                            const std::vector<int64_t>& explicit_paddings) {
+  TF_RETURN_IF_ERROR(CheckWeights());
+  return window.Set({weights_shape[0], weights_shape[1]}, strides, dilations, padding,
+                    explicit_paddings);
+}
+
+Status ConvDepthwiseAttrs::OfDepthwise(const Status& status) {
+  if (status.ok()) return status;
+  return Status(status.code(), absl::StrCat("depthwise: ", status.message()));
+}
+
+Status ConvDepthwiseAttrs::SetHalves() {
+  for (ConvAttrs* half : {&first, &depthwise}) {
+    half->src_layout = half->dst_layout = Layout::nChw16c;
+    half->algorithm = "auto";
+    half->constant_weights = first.constant_weights;
+  }
+  TF_RETURN_IF_ERROR(first.SetWindow({1, 1}, {1, 1}, "VALID", {}));
+  if (first.weights_shape[0] != 1 || first.weights_shape[1] != 1) {
+    return Invalid(
+        "weights_shape ", Text(first.weights_shape),
+        " must be [1, 1, channels, output channels]; use BlockdnnConv for other windows");
+  }
+  depthwise.channels = depthwise.groups = first.oc();
+  const std::vector<int64_t>& shape = depthwise.weights_shape;
+  if (shape.size() == 4 && shape[2] == 1 && shape[3] == first.oc()) return absl::OkStatus();
+  return Invalid("depthwise_weights_shape ", Text(shape), " must be [kh, kw, 1, ", first.oc(),
+                 "]: one filter for each output channel of weights");
+}
+
 Status PoolAttrs::CheckPaddings() const {
   for (const Window1d& w : {window.h, window.w}) {
     if (std::max(w.pad_before, w.pad_after) < w.kernel) continue;

@@ -95,14 +95,54 @@ struct ConvAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", &explicit_paddings));
     TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &chain));
     TF_RETURN_IF_ERROR(c->GetAttr("num_args", &num_args));
-    TF_RETURN_IF_ERROR(CheckWeights());
-    TF_RETURN_IF_ERROR(window.Set({weights_shape[0], weights_shape[1]}, strides, dilations, padding,
-                                  explicit_paddings));
+    TF_RETURN_IF_ERROR(SetWindow(strides, dilations, padding, explicit_paddings));
     return post_ops.Set(chain, num_args);
   }
 
+  // Checks weights_shape, which must be set, and the lists as they come from the op.
+  Status SetWindow(const std::vector<int64_t>& strides, const std::vector<int64_t>& dilations,
+                   const std::string& padding, const std::vector<int64_t>& explicit_paddings);
+
  private:
   Status CheckWeights() const;
+};
+
+// A 1x1 convolution and the depthwise one that reads it; all tensors are nChw16c.
+struct ConvDepthwiseAttrs {
+  ConvAttrs first, depthwise;
+
+  template <typename Context>
+  Status Read(Context* c) {
+    std::vector<int64_t> strides, dilations, explicit_paddings;
+    std::string padding, first_chain, depthwise_chain;
+    int first_args, depthwise_args;
+    TF_RETURN_IF_ERROR(c->GetAttr("channels", &first.channels));
+    TF_RETURN_IF_ERROR(c->GetAttr("weights_shape", &first.weights_shape));
+    TF_RETURN_IF_ERROR(c->GetAttr("weights_offset", &first.weights_offset));
+    TF_RETURN_IF_ERROR(c->GetAttr("depthwise_weights_shape", &depthwise.weights_shape));
+    TF_RETURN_IF_ERROR(c->GetAttr("depthwise_weights_offset", &depthwise.weights_offset));
+    TF_RETURN_IF_ERROR(c->GetAttr("constant_weights", &first.constant_weights));
+    TF_RETURN_IF_ERROR(c->GetAttr("strides", &strides));
+    TF_RETURN_IF_ERROR(c->GetAttr("dilations", &dilations));
+    TF_RETURN_IF_ERROR(c->GetAttr("padding", &padding));
+    TF_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", &explicit_paddings));
+    TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &first_chain));
+    TF_RETURN_IF_ERROR(c->GetAttr("depthwise_post_ops", &depthwise_chain));
+    TF_RETURN_IF_ERROR(c->GetAttr("num_args", &first_args));
+    TF_RETURN_IF_ERROR(c->GetAttr("num_depthwise_args", &depthwise_args));
+    TF_RETURN_IF_ERROR(SetHalves());
+    TF_RETURN_IF_ERROR(
+        OfDepthwise(depthwise.SetWindow(strides, dilations, padding, explicit_paddings)));
+    TF_RETURN_IF_ERROR(first.post_ops.Set(first_chain, first_args));
+    return OfDepthwise(depthwise.post_ops.Set(depthwise_chain, depthwise_args));
+  }
+
+  // The same status; a message says that it is about the depthwise half.
+  static Status OfDepthwise(const Status& status);
+
+ private:
+  // Sets and checks what follows from the attributes read.
+  Status SetHalves();
 };
 
 struct InnerProductAttrs {

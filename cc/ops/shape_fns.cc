@@ -112,6 +112,18 @@ Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
   return absl::OkStatus();
 }
 
+Status ConvDepthwiseShape(const ConvDepthwiseAttrs& attrs, const PartialTensorShape& src,
+                          const PartialTensorShape& weights,
+                          const PartialTensorShape& depthwise_weights,
+                          const std::vector<PartialTensorShape>& args,
+                          const std::vector<PartialTensorShape>& depthwise_args,
+                          PartialTensorShape* dst) {
+  PartialTensorShape between;
+  TF_RETURN_IF_ERROR(ConvShape(attrs.first, src, weights, args, &between));
+  return ConvDepthwiseAttrs::OfDepthwise(
+      ConvShape(attrs.depthwise, between, depthwise_weights, depthwise_args, dst));
+}
+
 Status InnerProductShape(const InnerProductAttrs& attrs, const PartialTensorShape& src,
                          const PartialTensorShape& weights,
                          const std::vector<PartialTensorShape>& args, PartialTensorShape* dst) {

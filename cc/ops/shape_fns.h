@@ -45,6 +45,12 @@ Status CheckWeightsSize(const PartialTensorShape& weights, int64_t size, int64_t
 Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
                  const PartialTensorShape& weights, const std::vector<PartialTensorShape>& args,
                  PartialTensorShape* dst);
+Status ConvDepthwiseShape(const ConvDepthwiseAttrs& attrs, const PartialTensorShape& src,
+                          const PartialTensorShape& weights,
+                          const PartialTensorShape& depthwise_weights,
+                          const std::vector<PartialTensorShape>& args,
+                          const std::vector<PartialTensorShape>& depthwise_args,
+                          PartialTensorShape* dst);
 Status InnerProductShape(const InnerProductAttrs& attrs, const PartialTensorShape& src,
                          const PartialTensorShape& weights,
                          const std::vector<PartialTensorShape>& args, PartialTensorShape* dst);

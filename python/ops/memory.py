@@ -11,6 +11,7 @@ import tensorflow as tf
 from .._native import CList, c_call, library
 from .concat import concat
 from .conv import conv
+from .conv_depthwise import conv_depthwise
 from .eltwise import eltwise
 from .inner_product import inner_product
 from .pool import global_pool, pool
@@ -22,6 +23,7 @@ _OPS = {
     for op in (
         concat,
         conv,
+        conv_depthwise,
         eltwise,
         global_pool,
         inner_product,

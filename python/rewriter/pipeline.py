@@ -2,7 +2,7 @@
 
     capture -> constant shapes -> lift convolutions -> limit memory -> fold batch norm
             -> fuse post-ops -> prepare sources -> assign layout -> place reorders -> gain
-            -> emit -> verify
+            -> pair depthwise -> emit -> verify
 
 Every pass may skip; the graph stays right. Weights are a snapshot: a later assignment
 to the original's variables does not reach the rewritten function.
@@ -30,6 +30,7 @@ from .passes.gain import losing_convolutions
 from .passes.lift import lift_convolutions, lift_inner_products
 from .passes.limit_memory import limit_memory
 from .passes.name_algorithms import name_algorithms
+from .passes.pair_depthwise import pair_depthwise
 from .passes.place_reorders import place_reorders
 from .passes.prepare_sources import prepare_sources
 from .passes.rebuild import rebuild
@@ -136,6 +137,8 @@ def _rewrite_what_pays(concrete, options: Options) -> tuple[Capture, Report]:
         rewrite(captured, report, options=options, keep=keep)
         losing = losing_convolutions(captured.graph)
         if not losing:
+            pair_depthwise(captured.graph)
+            _list_converted(captured, report)
             return captured, report
         keep.update(losing)
 
@@ -166,7 +169,6 @@ def rewrite(
     place_reorders(graph)
     read_shapes_of_blocked(graph)
     graph.view.prune()
-    _list_converted(captured, report)
 
 
 def _list_converted(captured: Capture, report: Report) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "NHWC",
     "Concat",
     "Conv",
+    "ConvDepthwise",
     "Eltwise",
     "GlobalPool",
     "InnerProduct",
@@ -186,6 +187,26 @@ class Conv(Primitive):
             out[...] = self.weights
         else:
             np.multiply(self.weights, self.scale, out=out, dtype=np.float64, casting="same_kind")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvDepthwise(Primitive):
+    """A 1x1 convolution and the depthwise one that alone reads it, in blocks.
+
+    Attributes:
+        first, depthwise: the two; the steps of the first read no tensors. `steps` are those
+            of the second.
+    """
+
+    op: ClassVar[str] = "BlockdnnConvDepthwise"
+    takes_steps: ClassVar[bool] = True
+    takes_scratchpad: ClassVar[bool] = True
+    first: Conv
+    depthwise: Conv
+    algorithm: str = "auto"
+
+    def details(self) -> str:
+        return f"{self.first.details()}; then {self.depthwise.details()}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,20 +17,24 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cc/core/conv/conv.h"
 
 namespace bd {
 
+// A task of each image: output groups of the first times output rows.
+struct PairPart {
+  int64_t group_begin, group_end, row_begin, row_end;
+};
+
 struct ConvPairPlan {
   ConvPlan first, depthwise;  // as they run apart
   bool fused = false;         // otherwise one after the other, through scratch
 
-  // A step expands step_rows rows of a group; the ring holds ring_steps steps. A
-  // task is one of row_splits ranges of rows times one of group_splits of groups.
+  // A step expands step_rows rows of a group; the ring holds ring_steps steps.
   int64_t step_rows = 0, ring_steps = 0;
-  int64_t row_splits = 1, group_splits = 1;
-  int64_t tasks = 0;
+  std::vector<PairPart> parts;
 
   // What the halves book, the ring of each thread, or the tensor between them.
   ScratchPiece<char> first_scratch, depthwise_scratch;

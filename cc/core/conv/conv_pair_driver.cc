@@ -59,30 +59,27 @@ void DepthwiseRows(const ConvRun& run, int64_t n, const OutputGroup& group, int6
 void PairTask(const PairRun& run, int64_t index, int thread) {
   const ConvPairPlan& plan = run.plan;
   const ConvDesc& d = run.depthwise.d;
-  const std::vector<OutputGroup>& groups = plan.first.groups;
-  const int64_t count = static_cast<int64_t>(groups.size());
-  const int64_t group_split = index % plan.group_splits;
-  const int64_t row_split = index / plan.group_splits % plan.row_splits;
+  const int64_t parts = static_cast<int64_t>(plan.parts.size());
+  const PairPart& part = plan.parts[index % parts];
   TaskRange task = {};
-  task.n = index / plan.group_splits / plan.row_splits;
-  task.group_begin = count * group_split / plan.group_splits;
-  task.group_end = count * (group_split + 1) / plan.group_splits;
-  const int64_t h_begin = d.oh * row_split / plan.row_splits;
-  const int64_t h_end = d.oh * (row_split + 1) / plan.row_splits;
-  // The expanded rows that output rows [h_begin, h_end) read.
+  task.n = index / parts;
+  task.group_begin = part.group_begin;
+  task.group_end = part.group_end;
+  // The expanded rows that the part's output rows read.
   const int64_t reach = (d.kh - 1) * d.dh - d.pad_top;  // from row h * sh to the last
-  const int64_t r_begin = std::max<int64_t>(0, h_begin * d.sh - d.pad_top);
-  const int64_t r_end = std::clamp((h_end - 1) * d.sh + reach + 1, r_begin, d.ih);
+  const int64_t r_begin = std::max<int64_t>(0, part.row_begin * d.sh - d.pad_top);
+  const int64_t r_end = std::clamp((part.row_end - 1) * d.sh + reach + 1, r_begin, d.ih);
   const Ring ring = {run.scratch.Grant(plan.ring, thread), r_begin,
                      plan.step_rows * plan.ring_steps, d.iw * kBlock};
   for (int64_t g = task.group_begin; g < task.group_end; ++g) {
-    int64_t h = h_begin;
-    for (int64_t r = r_begin; h < h_end; r += plan.step_rows) {
+    int64_t h = part.row_begin;
+    for (int64_t r = r_begin; h < part.row_end; r += plan.step_rows) {
       const int64_t r_next = std::min(r_end, r + plan.step_rows);
       if (r < r_next) ExpandRows(run.first, task, g, r, r_next, ring);
       int64_t h_next = h;
-      while (h_next < h_end && std::min(r_end, h_next * d.sh + reach + 1) <= r_next) ++h_next;
-      DepthwiseRows(run.depthwise, task.n, groups[g], h, h_next, ring);
+      while (h_next < part.row_end && std::min(r_end, h_next * d.sh + reach + 1) <= r_next)
+        ++h_next;
+      DepthwiseRows(run.depthwise, task.n, plan.first.groups[g], h, h_next, ring);
       h = h_next;
     }
   }
@@ -105,7 +102,8 @@ void RunConvPair(const ConvPairPlan& plan, const ConvPairBuffers& buffers, Threa
   }
   const BoundConv bound_first(plan.first, first), bound_depthwise(plan.depthwise, depthwise);
   const PairRun run = {plan, bound_first.run(), bound_depthwise.run(), scratch};
-  pool.ParallelFor(plan.tasks, [&](int64_t t, int thread) { PairTask(run, t, thread); });
+  const int64_t tasks = d.n * static_cast<int64_t>(plan.parts.size());
+  pool.ParallelFor(tasks, [&](int64_t t, int thread) { PairTask(run, t, thread); });
 }
 
 }  // namespace bd

@@ -10,7 +10,18 @@ import numpy as np
 from tensorflow.core.framework import attr_value_pb2, node_def_pb2, types_pb2
 
 from ...graph import Node, Ref
-from ..plan import Concat, Conv, Eltwise, GlobalPool, InnerProduct, Pool, Reorder, Shuffle, binary
+from ..plan import (
+    Concat,
+    Conv,
+    ConvDepthwise,
+    Eltwise,
+    GlobalPool,
+    InnerProduct,
+    Pool,
+    Reorder,
+    Shuffle,
+    binary,
+)
 from .capture import Capture
 
 _ALIGN = 16  # floats: every part starts on a cache line
@@ -64,26 +75,45 @@ def write_nodes(capture: Capture, resource: str, scratchpad_mode: str) -> np.nda
 
 def _write(view, node: Node, bundle: Bundle, read: Ref, scratchpad_mode: str) -> None:
     payload = node.payload
-    attrs, steps = _ATTRS[type(payload)](payload), payload.steps
-    inputs = list(node.inputs)
-    if isinstance(payload, Conv):
-        key = payload.weights if payload.scale is None else payload
-        attrs["weights_offset"] = bundle.add(key, payload.weights.size, payload.write_weights)
-        if payload.shift is not None:
-            steps = (binary("add", "channel", payload.shift), *steps)
-        inputs.insert(1, read)
+    attrs, inputs = _ATTRS[type(payload)](payload), list(node.inputs)
+    if isinstance(payload, ConvDepthwise):
+        inputs = _write_pair(payload, node.inputs, attrs, bundle, read)
+    elif payload.takes_steps:
+        steps, weights = payload.steps, []
+        if isinstance(payload, Conv):
+            attrs["weights_offset"], steps = _add_weights(payload, bundle)
+            weights = [read]
+        own = payload.own_inputs
+        attrs["post_ops"], args = _chain(steps, own, inputs, bundle, read)
+        attrs["num_args"] = len(args)
+        inputs = [*inputs[:own], *weights, *args]
     if payload.takes_scratchpad:
         attrs["scratchpad_mode"] = scratchpad_mode
-    if payload.takes_steps:
-        own = len(inputs) - len(node.inputs) + payload.own_inputs
-        text, args = _chain(steps, payload.own_inputs, node.inputs, bundle, read)
-        attrs["post_ops"], attrs["num_args"] = text, len(args)
-        inputs = [*inputs[:own], *args]
     proto = node_def_pb2.NodeDef(name=node.name, op=node.op)
     proto.attr["T"].type = types_pb2.DT_FLOAT
     for key, value in attrs.items():
         proto.attr[key].CopyFrom(_attr(value))
     view.replace(Node(node.name, node.op, inputs, node.controls, proto, payload))
+
+
+def _add_weights(conv: Conv, bundle: Bundle):
+    """The offset of its weights, and its steps with the shift before them."""
+    key = conv.weights if conv.scale is None else conv
+    offset = bundle.add(key, conv.weights.size, conv.write_weights)
+    shift = () if conv.shift is None else (binary("add", "channel", conv.shift),)
+    return offset, (*shift, *conv.steps)
+
+
+def _write_pair(pair: ConvDepthwise, inputs, attrs: dict, bundle: Bundle, read: Ref) -> list[Ref]:
+    """Completes the attributes; returns the inputs of the op."""
+    own, all_args = pair.own_inputs, []
+    halves = {"": (pair.first, inputs[:own]), "depthwise_": (pair.depthwise, inputs)}
+    for prefix, (conv, its_inputs) in halves.items():
+        attrs[f"{prefix}weights_offset"], steps = _add_weights(conv, bundle)
+        attrs[f"{prefix}post_ops"], args = _chain(steps, own, its_inputs, bundle, read)
+        attrs[f"num_{prefix}args"] = len(args)
+        all_args += args
+    return [*inputs[:own], read, read, *all_args]
 
 
 def _chain(steps, own_inputs: int, inputs, bundle: Bundle, read: Ref):
@@ -102,8 +132,15 @@ def _chain(steps, own_inputs: int, inputs, bundle: Bundle, read: Ref):
     return ";".join(entries), args
 
 
+def _padding_attrs(window: Conv | Pool) -> dict:
+    explicit = window.padding == "EXPLICIT"
+    return {
+        "padding": window.padding,
+        "explicit_paddings": list(window.explicit_paddings) if explicit else [],
+    }
+
+
 def _conv_attrs(conv: Conv) -> dict:
-    explicit = conv.padding == "EXPLICIT"
     return {
         "src_layout": conv.reads,
         "dst_layout": conv.writes,
@@ -112,27 +149,34 @@ def _conv_attrs(conv: Conv) -> dict:
         "groups": conv.groups,
         "strides": list(conv.strides),
         "dilations": list(conv.dilations),
-        "padding": conv.padding,
-        "explicit_paddings": list(conv.explicit_paddings) if explicit else [],
         "algorithm": conv.algorithm,
         "constant_weights": True,
-    }
+    } | _padding_attrs(conv)
+
+
+def _pair_attrs(pair: ConvDepthwise) -> dict:
+    return {
+        "channels": pair.first.in_channels,
+        "weights_shape": list(pair.first.weights.shape),
+        "depthwise_weights_shape": list(pair.depthwise.weights.shape),
+        "strides": list(pair.depthwise.strides),
+        "dilations": list(pair.depthwise.dilations),
+        "constant_weights": True,
+    } | _padding_attrs(pair.depthwise)
 
 
 def _pool_attrs(pool: Pool) -> dict:
-    explicit = pool.padding == "EXPLICIT"
     return {
         "kind": pool.kind,
         "channels": pool.channels,
         "ksize": list(pool.ksize),
         "strides": list(pool.strides),
-        "padding": pool.padding,
-        "explicit_paddings": list(pool.explicit_paddings) if explicit else [],
-    }
+    } | _padding_attrs(pool)
 
 
 _ATTRS = {
     Conv: _conv_attrs,
+    ConvDepthwise: _pair_attrs,
     Pool: _pool_attrs,
     Eltwise: lambda p: {"layout": p.dst_layout, "channels": p.channels},
     InnerProduct: lambda p: {"weights_shape": [p.in_channels, p.channels]},

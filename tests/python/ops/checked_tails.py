@@ -32,6 +32,10 @@ def conv(src, **options):
     return bd.ops.conv(src, weights(1, 1, 20, 20), **options)
 
 
+def conv_depthwise(src, **options):
+    return bd.ops.conv_depthwise(src, weights(1, 1, 20, 20), weights(3, 3, 20, 1), **options)
+
+
 # op, the input that is broken -> a call.
 CALLS = {
     ("BlockdnnReorder", "src"): lambda x: bd.ops.reorder(x, "nChw16c", "nhwc", channels=CHANNELS),
@@ -41,6 +45,15 @@ CALLS = {
         zeros(),
         post_ops="binary(add,channel,#0);eltwise(relu);binary(mul,tensor,#1)",
         args=[weights(20), x],
+    ),
+    ("BlockdnnConvDepthwise", "src"): conv_depthwise,
+    ("BlockdnnConvDepthwise", "args[0]"): lambda x: conv_depthwise(
+        zeros(), post_ops="sum(#0)", args=[x]
+    ),
+    ("BlockdnnConvDepthwise", "depthwise_args[1]"): lambda x: conv_depthwise(
+        zeros(),
+        depthwise_post_ops="binary(add,channel,#0);sum(#1)",
+        depthwise_args=[weights(20), x],
     ),
     ("BlockdnnInnerProduct", None): lambda x: bd.ops.inner_product(x, weights(16, 20)),
     ("BlockdnnEltwise", "src"): lambda x: bd.ops.eltwise(x, "eltwise(exp)", channels=CHANNELS),

@@ -56,8 +56,14 @@ def _counts(name):
     return {
         "ResNet50": {"Conv": 53, "Pool": 1, "GlobalPool": 1, "InnerProduct": 1},
         "VGG16": {"Conv": 13, "Pool": 5, "Reorder": 1, "InnerProduct": 3},
-        "MobileNetV2": {"Conv": 52, "GlobalPool": 1, "InnerProduct": 1},
-        "EfficientNetB0": {"Conv": 81, "GlobalPool": 17, "Eltwise": 17, "InnerProduct": 1},
+        "MobileNetV2": {"Conv": 20, "ConvDepthwise": 16, "GlobalPool": 1, "InnerProduct": 1},
+        "EfficientNetB0": {
+            "Conv": 51,
+            "ConvDepthwise": 15,
+            "GlobalPool": 17,
+            "Eltwise": 17,
+            "InnerProduct": 1,
+        },
         "InceptionV3": {"Conv": 94, "Pool": 13, "Concat": 15, "GlobalPool": 1, "InnerProduct": 1},
         "DenseNet121": {
             "Conv": 120,

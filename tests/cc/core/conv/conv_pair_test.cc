@@ -246,11 +246,29 @@ TEST(ConvPairPlanTest, RingsAreSmallAndBooked) {
   ConvPairPlan plan;
   ASSERT_EQ(MakeConvPairPlan(first, DepthwiseOf(first, 3, 1, 1), DetectIsa(), 2, &plan), "");
   EXPECT_TRUE(plan.fused);
-  EXPECT_EQ(plan.tasks, plan.row_splits * plan.group_splits);
-  EXPECT_GE(plan.tasks, 2);
   EXPECT_GE(plan.step_rows * plan.ring_steps, plan.step_rows + 2);
   EXPECT_LE(plan.ring.count * 4, 256 << 10);
   EXPECT_EQ(plan.scratch_bytes(), 2 * plan.ring.count * 4);
+}
+
+// Every group and row is in exactly one part, for any number of threads.
+TEST(ConvPairPlanTest, PartsCoverTheResultOnce) {
+  for (int64_t oc : {16, 144, 240, 480, 672}) {
+    for (int threads : {1, 2, 3, 8, 32}) {
+      const ConvDesc first = Pointwise(1, 32, 14, 14, oc);
+      ConvPairPlan plan;
+      ASSERT_EQ(MakeConvPairPlan(first, DepthwiseOf(first, 5, 1, 2), DetectIsa(), threads, &plan),
+                "");
+      if (!plan.fused) continue;
+      std::vector<int> seen(plan.first.groups.size() * 14, 0);
+      for (const PairPart& part : plan.parts) {
+        for (int64_t g = part.group_begin; g < part.group_end; ++g) {
+          for (int64_t h = part.row_begin; h < part.row_end; ++h) ++seen[g * 14 + h];
+        }
+      }
+      for (int count : seen) EXPECT_EQ(count, 1) << oc << " channels, " << threads << " threads";
+    }
+  }
 }
 
 TEST(ConvPairPlanTest, SaysWhatDoesNotFit) {

@@ -1,0 +1,192 @@
+"""A 1x1 convolution with the depthwise one behind it: the bits of the two called one by one."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from blocked_numpy import Blocked
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tf_blockdnn as bd
+
+pytestmark = pytest.mark.each_isa
+
+
+def two(src, weights, depthwise_weights, post_ops="", depthwise_post_ops="", **window):
+    """The same by two ops."""
+    oc = weights.shape[3]
+    shape = [*depthwise_weights.shape[:2], 1, oc]
+    args, depthwise_args = window.pop("args", ()), window.pop("depthwise_args", ())
+    between = bd.ops.conv(src, weights, post_ops=post_ops, args=args)
+    return bd.ops.conv(
+        between,
+        depthwise_weights,
+        groups=oc,
+        weights_shape=shape,
+        post_ops=depthwise_post_ops,
+        args=depthwise_args,
+        **window,
+    )
+
+
+def check(src, weights, depthwise_weights, **options):
+    ours = bd.ops.conv_depthwise(src, weights, depthwise_weights, **options)
+    np.testing.assert_array_equal(ours, two(src, weights, depthwise_weights, **options))
+    Blocked.unpack(ours, weights.shape[3])  # its tail is zero
+    return ours
+
+
+@pytest.mark.parametrize("kernel", [(3, 3), (5, 5), (1, 3), (4, 2)])
+@pytest.mark.parametrize("strides", [1, 2, [1, 2]])
+@pytest.mark.parametrize("padding", ["SAME", "VALID", [[0, 2], [1, 0]]])
+def test_equals_two_ops_and_tensorflow(kernel, strides, padding, integers, blocked):
+    x, weights = integers(2, 11, 9, 20), integers(1, 1, 20, 36)
+    filters = integers(*kernel, 36, 1)
+    ours = check(blocked.pack(x), weights, filters, strides=strides, padding=padding)
+    between = tf.nn.conv2d(x, weights, 1, "VALID").numpy()
+    if not isinstance(padding, str):
+        between, padding = np.pad(between, [[0, 0], *padding, [0, 0]]), "VALID"
+    step = [strides] * 2 if isinstance(strides, int) else strides
+    if step[0] == step[1]:  # TensorFlow's depthwise convolution knows no others
+        wanted = tf.nn.depthwise_conv2d(between, filters, [1, *step, 1], padding)
+        np.testing.assert_array_equal(blocked.unpack(ours, 36), wanted)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_any_sizes(data):
+    """Real numbers, since the order of sums is the same."""
+    size = st.integers(1, 30)
+    n, h, w, ic, oc = (data.draw(s) for s in (st.integers(1, 3), size, size, size, size))
+    kernel = data.draw(st.sampled_from([1, 2, 3, 5]))
+    rng = np.random.default_rng(h * w)
+    floats = lambda *shape: rng.standard_normal(shape).astype(np.float32)  # noqa: E731
+    check(
+        Blocked.pack(floats(n, h, w, ic)),
+        floats(1, 1, ic, oc),
+        floats(kernel, kernel, oc, 1),
+        strides=data.draw(st.integers(1, 3)),
+        dilations=data.draw(st.integers(1, 2)),
+        padding=data.draw(st.sampled_from(["SAME", [[4, 4], [4, 6]]])),
+        post_ops=data.draw(st.sampled_from(["", "eltwise(swish)", "eltwise(relu6)"])),
+    )
+
+
+def test_chains_of_both(floats, blocked):
+    x, weights, filters = floats(2, 9, 8, 16), floats(1, 1, 16, 40), floats(3, 3, 40, 1)
+    shift, other = floats(40), blocked.pack(floats(2, 9, 8, 40))
+    gate = blocked.pack(floats(2, 1, 1, 40))
+    check(
+        blocked.pack(x),
+        weights,
+        filters,
+        post_ops="binary(add,channel,#0);eltwise(swish);binary(mul,sample_channel,#1)",
+        args=[shift, gate],
+        depthwise_post_ops="binary(add,channel,#0);sum(#1);eltwise(relu)",
+        depthwise_args=[shift, other],
+    )
+    check(
+        blocked.pack(x),
+        weights,
+        filters,
+        post_ops="sum(#0)",  # a tensor of the shape of what lies between: that is made whole
+        args=[other],
+        depthwise_post_ops="eltwise(tanh)",
+    )
+
+
+def test_the_sum_may_take_the_memory_of_dst(floats, blocked):
+    src, dst = blocked.pack(floats(1, 6, 6, 16)), blocked.pack(floats(1, 6, 6, 16))
+    weights, filters = floats(1, 1, 16, 16), floats(3, 3, 16, 1)
+    ours = bd.ops.conv_depthwise(src, weights, filters, depthwise_post_ops="sum()", dst=dst)
+    wanted = two(src, weights, filters, "", "sum(#0)", depthwise_args=[dst])
+    np.testing.assert_array_equal(ours, wanted)
+
+
+@pytest.mark.parametrize("mode", ["user", "library"])
+@pytest.mark.parametrize("constant", [False, True])
+def test_weights_of_a_bundle_and_scratchpads(mode, constant, floats, blocked):
+    src, weights, filters = floats(1, 12, 12, 24), floats(1, 1, 24, 48), floats(3, 3, 48, 1)
+    bundle = np.concatenate([floats(5), weights.ravel(), filters.ravel()])
+    for _ in range(3):
+        ours = bd.ops.conv_depthwise(
+            blocked.pack(src),
+            bundle,
+            bundle,
+            weights_shape=[1, 1, 24, 48],
+            weights_offset=5,
+            depthwise_weights_shape=[3, 3, 1, 48],
+            depthwise_weights_offset=5 + weights.size,
+            constant_weights=constant,
+            scratchpad_mode=mode,
+        )
+        np.testing.assert_array_equal(ours, two(blocked.pack(src), weights, filters))
+
+
+def test_empty_and_unknown_shapes():
+    weights, filters = np.ones((1, 1, 16, 32), np.float32), np.ones((3, 3, 32, 1), np.float32)
+    none = bd.ops.conv_depthwise(np.zeros((0, 1, 8, 8, 16), np.float32), weights, filters)
+    assert none.shape == (0, 2, 8, 8, 16)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 1, None, 9, 16])])
+    def function(x):
+        y = bd.ops.conv_depthwise(x, weights, filters, strides=2)
+        assert y.shape.as_list() == [None, 2, None, 5, 16]
+        return y
+
+    for n, h in ((1, 4), (3, 7)):
+        assert function(tf.zeros((n, 1, h, 9, 16))).shape == (n, 2, -(-h // 2), 5, 16)
+
+
+def test_memory_is_known_before():
+    """The ring of each thread; or the whole tensor between them, where the chain reads one."""
+    shapes = (1, 2, 56, 56, 16), (1, 1, 24, 144), (3, 3, 144, 1)
+    plan = bd.ops.memory_plan("conv_depthwise", *shapes, threads=2)
+    assert plan.algorithm == "fused" and plan.scratchpad < 500_000
+    rows, blocks = plan.blocking["ring_rows"], plan.blocking["group_blocks"]
+    assert plan.pieces["ring"].bytes == 2 * rows * blocks * 56 * 64
+    assert plan.packed_weights == 4 * (24 + 9) * 144
+    whole = bd.ops.memory_plan(
+        "conv_depthwise", *shapes, threads=2, post_ops="sum(#0)", args=[(1, 9, 56, 56, 16)]
+    )
+    assert whole.algorithm == "apart"
+    assert whole.pieces["between"].bytes == 9 * 56 * 56 * 64
+
+
+ERRORS = [
+    (dict(weights=tf.zeros((3, 3, 20, 33))), r"weights_shape \[3, 3, 20, 33\] must be \[1, 1,"),
+    (dict(weights=tf.zeros((20, 33))), "weights of shape .* are no filter of rank 4; give weights"),
+    (
+        dict(depthwise_weights=tf.zeros((3, 3, 20, 1))),
+        r"depthwise_weights_shape \[3, 3, 20, 1\] must be \[kh, kw, 1, 33\]",
+    ),
+    (dict(depthwise_weights_shape=[3, 3]), r"depthwise: weights_shape|depthwise_weights_shape"),
+    (dict(depthwise_weights_offset=9), "depthwise: weights have 297 elements, not the 297"),
+    (dict(src=tf.zeros((1, 3, 6, 7, 16))), "src must be nChw16c"),
+    (dict(strides=0), "depthwise: strides must be"),
+    (dict(padding=[[9, 0], [0, -1]]), "depthwise: explicit_paddings must be"),
+    (dict(padding="same-ish"), 'padding must be "SAME"'),
+    (dict(depthwise_weights=tf.zeros((9, 9, 33, 1)), padding="VALID"), "depthwise: height: "),
+    (dict(post_ops="sum()"), "previous contents of dst"),
+    (dict(post_ops="binary(add,channel,#0)", args=[tf.zeros(3)]), "has 3 elements"),
+    (
+        dict(depthwise_post_ops="binary(add,channel,#0)", depthwise_args=[tf.zeros(3)]),
+        "depthwise: post_ops entry 0 .* has 3 elements",
+    ),
+    (dict(depthwise_post_ops="eltwise(what)"), "what"),
+    (dict(scratchpad_mode="mine"), 'scratchpad_mode must be "user" or "library"'),
+]
+
+
+@pytest.mark.parametrize("changes, message", ERRORS, ids=lambda value: str(value)[:40])
+def test_errors(changes, message):
+    """One line, when it runs and while a graph is built."""
+    arguments = dict(
+        src=tf.zeros((1, 2, 6, 7, 16)),
+        weights=tf.zeros((1, 1, 20, 33)),
+        depthwise_weights=tf.zeros((3, 3, 33, 1)),
+    )
+    bd.ops.conv_depthwise(**arguments)
+    for call in (bd.ops.conv_depthwise, tf.function(bd.ops.conv_depthwise, autograph=False)):
+        with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=message):
+            call(**arguments | changes)

@@ -1,0 +1,118 @@
+"""1x1 convolutions and the depthwise ones that alone read them become one op."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+_SAME = dict(strides=1, padding="SAME")
+
+
+def block(weights, *, ic=16, oc=48, kernel=3, strides=(1, 1), between=tf.nn.relu6):
+    """An inverted residual block without its end; `between` is applied to the first result."""
+    expand, filters = weights(1, 1, ic, oc), weights(kernel, kernel, oc, 1)
+    shift, gain = weights(oc), weights(oc, low=0.5, high=2.0)
+
+    def function(x):
+        y = between(tf.nn.conv2d(x, expand, **_SAME) * gain + shift)
+        y = tf.nn.depthwise_conv2d(y, filters, [1, *strides, 1], "SAME")
+        return tf.nn.relu6(y * gain - shift)
+
+    return function
+
+
+@pytest.mark.parametrize("kernel, strides", [(3, (1, 1)), (3, (2, 2)), (5, (1, 1)), (5, (2, 2))])
+def test_a_block_becomes_one_op(kernel, strides, rewrite, weights, image):
+    function = block(weights, kernel=kernel, strides=strides)
+    result = rewrite(function, [None, 14, 15, 16])
+    assert result.blockdnn == {"ConvDepthwise": 1, "Reorder": 2}
+    chain = ["binary(add,channel);eltwise(relu6)"]
+    assert result.post_ops("BlockdnnConvDepthwise") == chain
+    (node,) = [n for n in result.concrete.graph.as_graph_def().node if "ConvDepthwise" in n.op]
+    assert node.attr["depthwise_post_ops"].s.decode().startswith("binary(add,channel,#0@")
+    for batch in (1, 3):
+        result.assert_same(image(batch, 14, 15, 16))
+
+
+def test_the_report_names_both(rewrite, weights):
+    report = rewrite(block(weights), [None, 14, 14, 16]).report
+    (item,) = report.converted
+    assert item.op == "BlockdnnConvDepthwise" and item.shape == (None, 14, 14, 48)
+    assert item.details.startswith("1x1 16->48 stride [1, 1]")
+    assert "; then 3x3 48->48 groups 48 stride [1, 1]" in item.details
+    assert item.chosen == "fused at batch 1"
+    assert report.counts() == {"BlockdnnConvDepthwise": 1, "BlockdnnReorder": 2}
+    assert "convolutions: 1 fused at batch 1" in report.summary()
+
+
+def test_the_second_chain_keeps_its_tensors(rewrite, weights, image):
+    """A residual after the depthwise convolution."""
+    inner = block(weights, ic=32, oc=32)
+    result = rewrite(lambda x: tf.nn.relu(inner(x) + x), [1, 9, 9, 32])
+    assert result.blockdnn == {"ConvDepthwise": 1, "Reorder": 2}
+    result.assert_same(image(1, 9, 9, 32))
+
+
+def test_what_has_another_reader_stays_apart(rewrite, weights, image):
+    kept = []
+    inner = block(weights, between=lambda y: kept.append(tf.nn.relu(y)) or kept[-1])
+
+    def function(x):
+        kept.clear()
+        return inner(x), kept[0]
+
+    result = rewrite(function, [1, 8, 8, 16])
+    assert result.blockdnn["Conv"] == 2 and "ConvDepthwise" not in result.blockdnn
+    result.assert_same(image(1, 8, 8, 16))
+
+
+def test_what_is_not_an_expansion_stays_apart(rewrite, weights, image):
+    """3x3, strided 1x1, a chain that reads a tensor; a channel multiplier."""
+    depthwise = weights(3, 3, 32, 1)
+    twice = weights(3, 3, 32, 2)
+    expand, wide, other = weights(1, 1, 16, 32), weights(3, 3, 16, 32), weights(1, 1, 16, 32)
+
+    def after(y, filters=depthwise):
+        return tf.nn.depthwise_conv2d(y, filters, [1, 1, 1, 1], "SAME")
+
+    functions = [
+        lambda x: after(tf.nn.conv2d(x, wide, **_SAME)),
+        lambda x: after(tf.nn.conv2d(x, expand, strides=2, padding="SAME")),
+        lambda x: after(tf.nn.conv2d(x, expand, **_SAME) + tf.nn.conv2d(x, other, **_SAME)),
+        lambda x: after(tf.nn.conv2d(x, expand, **_SAME), twice),
+    ]
+    for function in functions:
+        result = rewrite(function, [1, 8, 8, 16])
+        assert "ConvDepthwise" not in result.blockdnn and result.blockdnn["Conv"] >= 2
+        result.assert_same(image(1, 8, 8, 16))
+
+
+def test_shared_weights_are_stored_once(rewrite, weights, image):
+    inner = block(weights, ic=48)
+    result = rewrite(lambda x: inner(inner(x)), [1, 7, 7, 48])
+    assert result.blockdnn["ConvDepthwise"] == 2
+    nodes = [n for n in result.concrete.graph.as_graph_def().node if "ConvDepthwise" in n.op]
+    first, second = ({k: str(v) for k, v in node.attr.items()} for node in nodes)
+    assert first["depthwise_weights_offset"] != first["weights_offset"]
+    assert len({node.input[1] for node in nodes}) == 1
+    result.assert_same(image(1, 7, 7, 48))
+    assert first.keys() == second.keys()
+
+
+def test_saved_and_loaded(tmp_path, weights, image):
+    """Also from a SavedModel: its function is rewritten as the one it was made of."""
+    function = tf.function(block(weights), input_signature=[tf.TensorSpec([None, 12, 12, 16])])
+    module = tf.Module()
+    module.function, module.weights = function, weights.variables_made
+    tf.saved_model.save(module, str(tmp_path / "in"), signatures=function)
+    fast = bd.optimize(tf.saved_model.load(str(tmp_path / "in")))
+    graph = fast.signatures["serving_default"].concrete.graph.as_graph_def()
+    assert [node.op for node in graph.node].count("BlockdnnConvDepthwise") == 1
+    x = image(2, 12, 12, 16)
+    (wanted,) = fast(x).values()
+    np.testing.assert_allclose(wanted, function(x), rtol=1e-5, atol=1e-5)
+    fast.save(tmp_path / "out")
+    loaded = tf.saved_model.load(str(tmp_path / "out")).signatures["serving_default"]
+    (got,) = loaded(x).values()
+    np.testing.assert_array_equal(got, wanted)
