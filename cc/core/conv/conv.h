@@ -116,6 +116,7 @@ struct ConvPlan {
   // kWinograd: tiles_h x tiles_w tiles an image; a task is tile_block tiles of all
   // images times a range of output groups. Planes are tile_pitch tiles apart.
   int64_t tiles_h = 0, tiles_w = 0, tile_block = 0, tile_pitch = 0;
+  bool asks_ahead = false;  // src and dst are larger than caches
 
   // Padded bias; a strip or Winograd's V and M; rows of a plain dst: for
   // each thread.

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "cc/core/conv/conv_winograd.h"
+#include "cc/core/conv/conv_winograd_ahead.h"
 
 namespace bd {
 namespace {
@@ -68,7 +69,45 @@ struct TileBlock {
     });
   }
 
-  void Multiply(int64_t xi) const {
+  // The rows of src that the source stage will read and the tile row above has not.
+  // A plain src of few channels needs no help.
+  void AddSource(LinesAhead* ahead) const {
+    const ConvDesc& d = run.d;
+    if (d.src_layout == Layout::nhwc) return;
+    for (int64_t b = 0; b < plan().icb; ++b) {
+      ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t) {
+        const float* src = run.buffers.src + (n * plan().icb + b) * d.ih * d.iw * kBlock;
+        const int64_t y = row * transform().mh - d.pad_top + d.kh - 1;
+        const int64_t x = column * transform().mw - d.pad_left;
+        const int64_t begin = std::max<int64_t>(x, 0);
+        const int64_t end = std::min(d.iw, x + tiles * transform().mw + d.kw - 1);
+        for (int64_t h = std::max<int64_t>(y, 0); h < std::min(d.ih, y + transform().mh); ++h) {
+          ahead->Add(src + (h * d.iw + begin) * kBlock, end - begin, LinesAhead::kRead);
+        }
+      });
+    }
+  }
+
+  // The rows of dst that the dst stage will write.
+  void AddDst(LinesAhead* ahead) const {
+    const ConvDesc& d = run.d;
+    for (int64_t b = first_ocb(); b < end_ocb(); ++b) {
+      ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t) {
+        const float* dst = run.buffers.dst + (n * plan().ocb + b) * d.oh * d.ow * kBlock;
+        const int64_t y = row * transform().mh, x = column * transform().mw;
+        const int64_t end = std::min(d.ow, x + tiles * transform().mw);
+        for (int64_t h = y; h < std::min(d.oh, y + transform().mh); ++h) {
+          ahead->Add(dst + (h * d.ow + x) * kBlock, end - x, LinesAhead::kWrite);
+        }
+      });
+    }
+  }
+
+  int64_t Multiplications() const {
+    return planes() * (group_end - group_begin) * CeilDiv(count, run.kernels.tile_pixels);
+  }
+
+  void Multiply(int64_t xi, LinesAhead* ahead) const {
     TileArgs a = {};
     a.tap_offsets = plan().tap_offsets.data();
     a.tap_length = kBlock;
@@ -95,6 +134,7 @@ struct TileBlock {
         a.src = src + p * kBlock;
         a.dst = dst + p * kBlock;
         share.Apply(tile++, &a);
+        ahead->Next();
         run.kernels.tile[g.blocks - 1][px - 1](a);
       });
     }
@@ -135,21 +175,35 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
   const ConvPlan& plan = run.plan;
   const int64_t tiles = run.d.n * plan.tiles_h * plan.tiles_w;
   const int64_t groups = static_cast<int64_t>(plan.groups.size());
+  const WinogradKernels& kernels = WinogradKernelsFor(plan.isa);
   pool.ParallelFor(plan.tasks, [&](int64_t task, int thread) {
-    const int64_t first = task / plan.group_splits * plan.tile_block;
-    const int64_t split = task % plan.group_splits;
     float* scratch = run.Strip(thread);
-    TileBlock block{run,
-                    WinogradKernelsFor(plan.isa),
-                    first,
-                    std::min(plan.tile_block, tiles - first),
-                    groups * split / plan.group_splits,
-                    groups * (split + 1) / plan.group_splits,
-                    scratch,
-                    nullptr};
-    block.m = scratch + plan.icb * block.block_stride();
+    const auto block_of = [&](int64_t t) {
+      const int64_t first = t / plan.group_splits * plan.tile_block;
+      const int64_t split = t % plan.group_splits;
+      TileBlock block{run,
+                      kernels,
+                      first,
+                      std::min(plan.tile_block, tiles - first),
+                      groups * split / plan.group_splits,
+                      groups * (split + 1) / plan.group_splits,
+                      scratch,
+                      nullptr};
+      block.m = scratch + plan.icb * block.block_stride();
+      return block;
+    };
+    const TileBlock block = block_of(task);
+    LinesAhead ahead;
+    if (plan.asks_ahead) {
+      // Tasks are taken in order: this thread's next one is likely that of its turn.
+      if (const int64_t next = task + plan.threads; next < plan.tasks) {
+        block_of(next).AddSource(&ahead);
+      }
+      block.AddDst(&ahead);
+      ahead.SpreadOver(block.Multiplications());
+    }
     for (int64_t b = 0; b < plan.icb; ++b) block.Source(b);
-    for (int64_t xi = 0; xi < block.planes(); ++xi) block.Multiply(xi);
+    for (int64_t xi = 0; xi < block.planes(); ++xi) block.Multiply(xi, &ahead);
     for (int64_t b = block.first_ocb(); b < block.end_ocb(); ++b) block.Dst(b);
   });
 }

@@ -16,6 +16,8 @@ constexpr double kForkJoin = 4000;          // wake-up, last tile
 // A task's memory V and M: free in L2, and beyond it so many cycles a line.
 constexpr int64_t kTaskBytes = 1 << 20;
 constexpr double kLineBeyondL2 = 5;
+// src and dst beyond which tasks ask for their lines ahead; these need half of L2.
+constexpr int64_t kAheadBytes = 8 << 20;
 // A line of weights in a task: mostly hidden behind multiply-adds.
 constexpr double kWeightsLine = 1;
 // Weights come from memory once a call, however many tasks read them: a 64-byte
@@ -41,6 +43,12 @@ double StreamCycles(int64_t weights, int threads) {
   return weights / 16 * std::max(kLineOneThread / threads, kLineShared);
 }
 
+bool AsksAhead(const ConvDesc& d) {
+  const int64_t src = d.ih * d.iw * CeilDiv(d.ic, kBlock);
+  const int64_t dst = d.oh * d.ow * CeilDiv(d.oc, kBlock);
+  return 64 * d.n * (src + dst) > kAheadBytes;
+}
+
 struct TaskSplit {
   int64_t tile_block = 1, group_splits = 1;
   double cycles = std::numeric_limits<double>::infinity();
@@ -53,6 +61,7 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
   const int64_t channels = d.ic * transform.phases();
   const int64_t icb = CeilDiv(channels, kBlock), ocb = CeilDiv(d.oc, kBlock);
   const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
+  const int64_t free_bytes = AsksAhead(d) ? kTaskBytes / 2 : kTaskBytes;
   TaskSplit best;
   for (int64_t splits = 1; splits <= std::min<int64_t>(groups, 8 * threads); splits *= 2) {
     const int64_t blocks_of_task = std::min(ocb, CeilDiv(groups, splits) * kernels.tile_blocks);
@@ -62,7 +71,7 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
       const double bytes = 64.0 * planes * per * (icb + blocks_of_task);
       const double task = kMultiplyOverhead * weights * per + kWeightsLine * weights +
                           per * (icb * transform.source + blocks_of_task * transform.dst) +
-                          std::max(0., bytes - kTaskBytes) / 64 * kLineBeyondL2 + kForkJoin;
+                          std::max(0., bytes - free_bytes) / 64 * kLineBeyondL2 + kForkJoin;
       const double cycles = CeilDiv(CeilDiv(tiles, per) * splits, threads) * task;
       if (cycles < best.cycles) best = {per, splits, cycles};
     }
@@ -106,6 +115,7 @@ void PlanWinograd(ConvPlan* plan) {
   const TaskSplit split = ChooseTasks(d, t, plan->isa, plan->threads);
   plan->tiles_h = CeilDiv(d.oh, t.mh);
   plan->tiles_w = CeilDiv(d.ow, t.mw);
+  plan->asks_ahead = AsksAhead(d);
   plan->tile_block = split.tile_block;
   plan->tile_pitch = split.tile_block | 1;  // odd: planes spread over all cache sets
   plan->group_splits = split.group_splits;
