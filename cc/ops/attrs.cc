@@ -150,6 +150,32 @@ Status PoolAttrs::CheckPaddings() const {
   return absl::OkStatus();
 }
 
+Status SqueezeExciteAttrs::Set(const std::string& reduce, const std::string& expand) {
+  TF_RETURN_IF_ERROR(CheckList("offsets", offsets, 4, 0, "those of two weights and two biases"));
+  constexpr int64_t kMostElements = int64_t{1} << 40;  // far above any memory
+  if (channels > kMostElements / squeezed) {
+    return Invalid(channels, " channels times ", squeezed, " squeezed ones are too many");
+  }
+  const struct {
+    const char* name;
+    const std::string& text;
+    PostOpChain* chain;
+  } chains[] = {{"reduce_post_ops", reduce, &reduce_post_ops},
+                {"expand_post_ops", expand, &expand_post_ops}};
+  for (const auto& chain : chains) {
+    std::string error;
+    if (!PostOpChain::Parse(chain.text, chain.chain, &error)) {
+      return Invalid(chain.name, " \"", chain.text, "\": ", error);
+    }
+    for (const PostOp& op : chain.chain->entries()) {
+      if (op.kind == PostOpKind::kEltwise) continue;
+      return Invalid(chain.name, " entry \"", ToString(op),
+                     "\": only eltwise entries are possible");
+    }
+  }
+  return absl::OkStatus();
+}
+
 Status ConcatAttrs::Check(int n) const {
   if (channels.size() == static_cast<size_t>(n) &&
       std::all_of(channels.begin(), channels.end(), [](int64_t c) { return c >= 1; })) {

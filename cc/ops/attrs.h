@@ -229,6 +229,35 @@ struct GlobalPoolAttrs {
   }
 };
 
+struct SqueezeExciteAttrs {
+  int64_t channels = 0, squeezed = 0;
+  // Where reduce_weights, reduce_bias, expand_weights, expand_bias start.
+  std::vector<int64_t> offsets;
+  PostOpChain reduce_post_ops, expand_post_ops;  // eltwise entries only
+  Layout dst_layout = Layout::nhwc;
+  bool flat_dst = false;  // "nc": [N, C], the same memory as nhwc
+
+  // Elements of input i + 1.
+  int64_t size(int i) const { return i == 1 ? squeezed : i == 3 ? channels : channels * squeezed; }
+
+  template <typename Context>
+  Status Read(Context* c) {
+    std::string dst, reduce, expand;
+    TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
+    TF_RETURN_IF_ERROR(c->GetAttr("squeezed", &squeezed));
+    TF_RETURN_IF_ERROR(c->GetAttr("offsets", &offsets));
+    TF_RETURN_IF_ERROR(c->GetAttr("reduce_post_ops", &reduce));
+    TF_RETURN_IF_ERROR(c->GetAttr("expand_post_ops", &expand));
+    TF_RETURN_IF_ERROR(c->GetAttr("dst_layout", &dst));
+    flat_dst = dst == "nc";
+    if (!flat_dst) TF_RETURN_IF_ERROR(ReadLayout(c, "dst_layout", &dst_layout));
+    return Set(reduce, expand);
+  }
+
+ private:
+  Status Set(const std::string& reduce, const std::string& expand);
+};
+
 struct ConcatAttrs {
   std::vector<int64_t> channels;  // one an input
 

@@ -97,6 +97,10 @@ Status CheckWeightsSize(const PartialTensorShape& weights, int64_t size, int64_t
                  " of weights_shape from weights_offset = ", offset, " on");
 }
 
+PartialTensorShape SampleChannelShape(Layout layout, bool flat, int64_t n, int64_t channels) {
+  return flat ? PartialTensorShape({n, channels}) : MakeShape(layout, channels, {n, 1, 1});
+}
+
 Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
                  const PartialTensorShape& weights, const std::vector<PartialTensorShape>& args,
                  PartialTensorShape* dst) {
@@ -170,8 +174,24 @@ Status GlobalPoolShape(const GlobalPoolAttrs& attrs, const PartialTensorShape& s
                        PartialTensorShape* dst) {
   Plane plane;
   TF_RETURN_IF_ERROR(ReadPlane("src", src, Layout::nChw16c, attrs.channels, &plane));
-  *dst = attrs.flat_dst ? PartialTensorShape({plane.n, attrs.channels})
-                        : MakeShape(attrs.dst_layout, attrs.channels, {plane.n, 1, 1});
+  *dst = SampleChannelShape(attrs.dst_layout, attrs.flat_dst, plane.n, attrs.channels);
+  return absl::OkStatus();
+}
+
+Status SqueezeExciteShape(const SqueezeExciteAttrs& attrs, const PartialTensorShape& src,
+                          const std::vector<PartialTensorShape>& weights, PartialTensorShape* dst) {
+  static constexpr const char* kNames[] = {"reduce_weights", "reduce_bias", "expand_weights",
+                                           "expand_bias"};
+  Plane plane;
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, Layout::nChw16c, attrs.channels, &plane));
+  for (int i = 0; i < 4; ++i) {
+    const int64_t elements = NumElements(weights[i]);
+    if (elements == kUnknown || attrs.offsets[i] <= elements - attrs.size(i)) continue;
+    return Invalid(kNames[i], " of ", elements, " elements must have ", attrs.size(i), " for ",
+                   attrs.channels, " channels and ", attrs.squeezed,
+                   " squeezed ones, from element ", attrs.offsets[i], " on");
+  }
+  *dst = SampleChannelShape(attrs.dst_layout, attrs.flat_dst, plane.n, attrs.channels);
   return absl::OkStatus();
 }
 

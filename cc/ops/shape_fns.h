@@ -42,6 +42,9 @@ Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorSha
 // `size` elements from `offset` on must exist.
 Status CheckWeightsSize(const PartialTensorShape& weights, int64_t size, int64_t offset);
 
+// [N, C] (flat), [N, 1, 1, C] or [N, Cb, 1, 1, 16]: a value a sample and channel.
+PartialTensorShape SampleChannelShape(Layout layout, bool flat, int64_t n, int64_t channels);
+
 Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
                  const PartialTensorShape& weights, const std::vector<PartialTensorShape>& args,
                  PartialTensorShape* dst);
@@ -59,6 +62,9 @@ Status EltwiseShape(const EltwiseAttrs& attrs, const PartialTensorShape& src,
 Status PoolShape(const PoolAttrs& attrs, const PartialTensorShape& src, PartialTensorShape* dst);
 Status GlobalPoolShape(const GlobalPoolAttrs& attrs, const PartialTensorShape& src,
                        PartialTensorShape* dst);
+// weights: the four inputs after src.
+Status SqueezeExciteShape(const SqueezeExciteAttrs& attrs, const PartialTensorShape& src,
+                          const std::vector<PartialTensorShape>& weights, PartialTensorShape* dst);
 Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShape>& values,
                    PartialTensorShape* dst);
 

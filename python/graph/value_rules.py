@@ -86,6 +86,23 @@ def _by_number(function):
     return lambda a, b: function(a, b) if isinstance(b, int) and b > 0 else None
 
 
+def _prod(node: Node, x, axes):
+    """Of all elements of a vector."""
+    if x.ndim != 1 or node.attr["keep_dims"].b or [int(a) for a in axes.reshape(-1)] != [0]:
+        return None
+    result = 1
+    for size in x:
+        result = _product(result, size)
+        if result is None:
+            return None
+    return _objects(result)
+
+
+def _gather(node: Node, x, indices, axis):
+    """Elements of a vector."""
+    return np.array(x[indices.astype(np.int64)], dtype=object) if x.ndim == 1 else None
+
+
 _RULES = {
     "Identity": lambda node, x: x,
     "Cast": lambda node, x: x,
@@ -99,6 +116,8 @@ _RULES = {
     "Add": _elementwise(lambda a, b: a + b),
     "Sub": _elementwise(lambda a, b: a - b),
     "Mul": _elementwise(_product),
+    "Prod": _prod,
+    "GatherV2": _gather,
     "FloorMod": _elementwise(_by_number(mod)),
     "FloorDiv": _elementwise(_by_number(floordiv)),
 }

@@ -17,6 +17,7 @@ from .inner_product import inner_product
 from .pool import global_pool, pool
 from .reorder import reorder
 from .shuffle import shuffle, shuffle_grad
+from .squeeze_excite import squeeze_excite
 
 _OPS = {
     op.__name__: op
@@ -31,6 +32,7 @@ _OPS = {
         reorder,
         shuffle,
         shuffle_grad,
+        squeeze_excite,
     )
 }
 _MOST_THREADS = 1024  # of a pool, cc/base/thread_pool.h

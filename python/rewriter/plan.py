@@ -28,6 +28,7 @@ __all__ = [
     "Primitive",
     "Reorder",
     "Shuffle",
+    "SqueezeExcite",
     "Step",
     "binary",
     "compose_affine",
@@ -275,6 +276,33 @@ class GlobalPool(Primitive):
 
     def _kind(self) -> str:
         return f"{self.kind} of {self.channels} channels, writes {self.writes}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqueezeExcite(Primitive):
+    """Scales of a sample and channel: the plane's mean through two 1x1 convolutions.
+
+    Their steps are element-wise; weights, scale and shift are as of any convolution.
+    """
+
+    op: ClassVar[str] = "BlockdnnSqueezeExcite"
+    takes_scratchpad: ClassVar[bool] = True
+    reduce: Conv
+    expand: Conv
+    writes: Layout
+
+    @property
+    def dst_layout(self) -> Layout:
+        return self.writes
+
+    @property
+    def products(self) -> tuple[Conv, Conv]:
+        return self.reduce, self.expand
+
+    def _kind(self) -> str:
+        chains = (step.text() for conv in self.products for step in conv.steps)
+        widths = f"{self.channels}->{self.reduce.channels}->{self.channels}"
+        return "; ".join([f"{widths}, writes {self.writes}", *chains])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ input is already blocked and it pays. Nothing here inserts reorders: that comes 
 from dataclasses import replace
 
 from ...graph import Node, Ref
-from ..patterns import Graph, pool, shuffle
+from ..patterns import Graph, pool, shuffle, squeeze_excite
 from ..plan import BLOCK, BLOCKED, NHWC, Conv, GlobalPool
 from ..report import Report
 from .followers import Followers
@@ -95,6 +95,10 @@ def _settle(node: Node, state: LayoutState) -> None:
 
 
 def _convert(node: Node, state: LayoutState, report: Report) -> None:
+    found = squeeze_excite.find(node, state.graph, state.followers)
+    if found and state.is_blocked(found.src):
+        _squeeze_excite(found, state)
+        return
     converter, sources = _row(node, state)
     if converter is None:
         if node.op in _ALWAYS_REPORTED:
@@ -120,6 +124,18 @@ def _place(node: Node, result: Node | str, state: LayoutState, report: Report) -
         state.graph.view.remove_dead(ref.node for ref in node.inputs)
     if result.payload.takes_steps:
         extend(result, state.followers)
+
+
+def _squeeze_excite(found: squeeze_excite.Found, state: LayoutState) -> None:
+    """Puts one node in the place of all from the mean to the scales."""
+    view, payload = state.graph.view, found.payload
+    scales = Ref(found.root)
+    if payload.writes == NHWC:
+        plain = state.has_plain_use(scales) and not state.wants_blocked(scales)
+        payload = replace(payload, writes=NHWC if plain else BLOCKED)
+    sources = [ref.node for name in found.nodes for ref in view.node(name).inputs]
+    view.replace(Node(found.root, payload.op, [found.src], payload=payload))
+    view.remove_dead([*found.nodes, *sources])
 
 
 def _row(node: Node, state: LayoutState):

@@ -20,6 +20,7 @@ from ..plan import (
     Pool,
     Reorder,
     Shuffle,
+    SqueezeExcite,
     binary,
 )
 from .capture import Capture
@@ -46,6 +47,10 @@ class Bundle:
             out[...] = values.reshape(-1)
 
         return self.add(values, values.size, write)
+
+    def add_weights(self, conv: Conv) -> int:
+        key = conv.weights if conv.scale is None else conv
+        return self.add(key, conv.weights.size, conv.write_weights)
 
     def vector(self) -> np.ndarray:
         result = np.zeros(self.size, np.float32)
@@ -87,6 +92,9 @@ def _write(view, node: Node, bundle: Bundle, read: Ref, scratchpad_mode: str) ->
         attrs["post_ops"], args = _chain(steps, own, inputs, bundle, read)
         attrs["num_args"] = len(args)
         inputs = [*inputs[:own], *weights, *args]
+    elif isinstance(payload, SqueezeExcite):
+        attrs["offsets"] = [at for conv in payload.products for at in _product(conv, bundle)]
+        inputs += [read] * 4
     if payload.takes_scratchpad:
         attrs["scratchpad_mode"] = scratchpad_mode
     proto = node_def_pb2.NodeDef(name=node.name, op=node.op)
@@ -98,10 +106,8 @@ def _write(view, node: Node, bundle: Bundle, read: Ref, scratchpad_mode: str) ->
 
 def _add_weights(conv: Conv, bundle: Bundle):
     """The offset of its weights, and its steps with the shift before them."""
-    key = conv.weights if conv.scale is None else conv
-    offset = bundle.add(key, conv.weights.size, conv.write_weights)
     shift = () if conv.shift is None else (binary("add", "channel", conv.shift),)
-    return offset, (*shift, *conv.steps)
+    return bundle.add_weights(conv), (*shift, *conv.steps)
 
 
 def _write_pair(pair: ConvDepthwise, inputs, attrs: dict, bundle: Bundle, read: Ref) -> list[Ref]:
@@ -114,6 +120,12 @@ def _write_pair(pair: ConvDepthwise, inputs, attrs: dict, bundle: Bundle, read: 
         attrs[f"num_{prefix}args"] = len(args)
         all_args += args
     return [*inputs[:own], read, read, *all_args]
+
+
+def _product(conv: Conv, bundle: Bundle) -> tuple[int, int]:
+    """Where the weights and the bias of a product lie."""
+    bias = np.zeros(conv.channels) if conv.shift is None else conv.shift
+    return bundle.add_weights(conv), bundle.add_array(bias)
 
 
 def _chain(steps, own_inputs: int, inputs, bundle: Bundle, read: Ref):
@@ -174,6 +186,17 @@ def _pool_attrs(pool: Pool) -> dict:
     } | _padding_attrs(pool)
 
 
+def _squeeze_excite_attrs(payload: SqueezeExcite) -> dict:
+    reduce, expand = (";".join(step.text() for step in conv.steps) for conv in payload.products)
+    return {
+        "channels": payload.channels,
+        "squeezed": payload.reduce.channels,
+        "reduce_post_ops": reduce,
+        "expand_post_ops": expand,
+        "dst_layout": payload.writes,
+    }
+
+
 _ATTRS = {
     Conv: _conv_attrs,
     ConvDepthwise: _pair_attrs,
@@ -181,6 +204,7 @@ _ATTRS = {
     Eltwise: lambda p: {"layout": p.dst_layout, "channels": p.channels},
     InnerProduct: lambda p: {"weights_shape": [p.in_channels, p.channels]},
     GlobalPool: lambda p: {"kind": p.kind, "channels": p.channels, "dst_layout": p.writes},
+    SqueezeExcite: _squeeze_excite_attrs,
     Concat: lambda p: {"channels": list(p.parts), "N": len(p.parts)},
     Shuffle: lambda p: {
         "axis": 1,

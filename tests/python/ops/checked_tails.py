@@ -62,6 +62,9 @@ CALLS = {
     ),
     ("BlockdnnPool", "src"): lambda x: bd.ops.pool(x, "max", 2, channels=CHANNELS),
     ("BlockdnnGlobalPool", "src"): lambda x: bd.ops.global_pool(x, "avg", channels=CHANNELS),
+    ("BlockdnnSqueezeExcite", "src"): lambda x: bd.ops.squeeze_excite(
+        x, weights(20, 4), weights(4), weights(4, 20), weights(20), channels=CHANNELS, squeezed=4
+    ),
     ("BlockdnnShuffle", "src"): lambda x: bd.ops.shuffle(
         x, 1, 4, layout="nChw16c", channels=CHANNELS
     ),

@@ -85,7 +85,7 @@ def test_a_gate_per_sample_and_channel(rewrite, weights, image):
         return tf.nn.conv2d(y * s, kernel[:, :, :1, :] + tf.zeros([3, 3, 32, 32]), **_SAME) + y
 
     result = rewrite(function, [None, None, None, 16])
-    assert result.blockdnn["GlobalPool"] == 1
+    assert result.blockdnn["SqueezeExcite"] == 1
     assert result.post_ops("BlockdnnEltwise") == ["binary(mul,sample_channel)"]
     assert not {"Mean", "Reshape", "Mul"} & set(result.ops)
     result.assert_same(image(3, 6, 5, 16))

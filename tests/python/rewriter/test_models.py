@@ -58,9 +58,10 @@ def _counts(name):
         "VGG16": {"Conv": 13, "Pool": 5, "Reorder": 1, "InnerProduct": 3},
         "MobileNetV2": {"Conv": 20, "ConvDepthwise": 16, "GlobalPool": 1, "InnerProduct": 1},
         "EfficientNetB0": {
-            "Conv": 51,
+            "Conv": 19,
             "ConvDepthwise": 15,
-            "GlobalPool": 17,
+            "SqueezeExcite": 16,
+            "GlobalPool": 1,
             "Eltwise": 17,
             "InnerProduct": 1,
         },

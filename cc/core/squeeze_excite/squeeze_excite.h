@@ -1,0 +1,79 @@
+// Squeeze-and-excitation: a scale for each sample and channel from the means of all.
+//
+//   mean[c]   = sum over pixels of src[c] / pixels
+//   hidden[r] = f(reduce_bias[r] + sum over c of mean[c] * reduce_weights[c][r])
+//   dst[c]    = g(expand_bias[c] + sum over r of hidden[r] * expand_weights[r][c])
+//
+// src is nChw16c. Two rounds of tasks: one takes means of some channel blocks and
+// their products at once, the next adds these up and makes some channels of dst.
+//
+//   squeeze_excite_plan.cc     checks, how the rounds are cut
+//   squeeze_excite_driver.cc   the two rounds over threads
+//   squeeze_excite_kernel.cc   per-ISA loops; squeeze_excite_kernel.h is their contract
+//   squeeze_excite_ref.cc      the definition, in double, for tests
+#ifndef CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_H_
+#define CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "cc/base/isa.h"
+#include "cc/base/scratch.h"
+#include "cc/base/thread_pool.h"
+#include "cc/core/post_ops/post_ops.h"
+#include "cc/core/squeeze_excite/squeeze_excite_kernel.h"
+
+namespace bd {
+
+struct SqueezeExciteDesc {
+  int64_t n = 0, channels = 1, pixels = 0;
+  int64_t squeezed = 1;         // values between the two products
+  PostOpChain reduce_post_ops;  // f and
+  PostOpChain expand_post_ops;  // g: eltwise entries only
+  bool plain_dst = true;        // [N, C] instead of [N, Cb, 1, 1, 16]
+};
+
+// One round: units are an image's splits, image by image; a task does some of them.
+struct SqueezeExciteRound {
+  int64_t splits = 1;  // of an image's channel blocks
+  int64_t tasks = 0;
+};
+
+// Immutable once made; safe to run on many threads.
+struct SqueezeExcitePlan {
+  SqueezeExciteDesc desc;
+  int64_t blocks = 0;  // ceil(channels / 16)
+  SqueezeExciteRound reduce, expand;
+  const SqueezeExciteKernels* kernels = nullptr;
+
+  ScratchPiece<float> mean;    // of a unit, for each thread
+  ScratchPiece<float> sums;    // [n][splits][squeezed]: products of the first round
+  ScratchPiece<float> hidden;  // [squeezed], for each thread
+  ScratchBook scratch;
+};
+
+// Returns an empty string, or one line that names what is wrong: sizes that are none,
+// or an entry of a chain that reads a tensor.
+std::string MakeSqueezeExcitePlan(const SqueezeExciteDesc& desc, Isa isa, int threads,
+                                  SqueezeExcitePlan* plan);
+
+struct SqueezeExciteBuffers {
+  const float* src = nullptr;
+  const float* reduce_weights = nullptr;  // [channels][squeezed]
+  const float* reduce_bias = nullptr;     // [squeezed]
+  const float* expand_weights = nullptr;  // [squeezed][channels]
+  const float* expand_bias = nullptr;     // [channels]
+  float* dst = nullptr;
+  void* scratch = nullptr;  // plan.scratch.bytes()
+};
+
+// `pool` must have no more threads than the plan was made for.
+void RunSqueezeExcite(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers& buffers,
+                      ThreadPool& pool);
+
+// The same result from nested loops over the definition above, in double.
+void SqueezeExciteRef(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers& buffers);
+
+}  // namespace bd
+
+#endif  // CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_H_

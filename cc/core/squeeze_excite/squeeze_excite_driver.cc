@@ -1,0 +1,72 @@
+#include <algorithm>
+
+#include "cc/core/post_ops/post_ops_bind.h"
+#include "cc/core/squeeze_excite/squeeze_excite.h"
+
+namespace bd {
+namespace {
+
+// Channels [begin, end) of image n; `unit` counts the splits of all images.
+struct Share {
+  int64_t unit, n, begin, end;
+};
+
+// Runs body(share, thread) for every unit of a round.
+template <typename Body>
+void ForUnits(const SqueezeExcitePlan& plan, const SqueezeExciteRound& round, ThreadPool& pool,
+              Body body) {
+  const int64_t units = plan.desc.n * round.splits;
+  pool.ParallelFor(round.tasks, [&](int64_t task, int thread) {
+    const int64_t end = units * (task + 1) / round.tasks;
+    for (int64_t unit = units * task / round.tasks; unit < end; ++unit) {
+      const int64_t split = unit % round.splits;
+      const int64_t first = plan.blocks * split / round.splits * 16;
+      const int64_t last = plan.blocks * (split + 1) / round.splits * 16;
+      body(Share{unit, unit / round.splits, first, std::min(last, plan.desc.channels)}, thread);
+    }
+  });
+}
+
+}  // namespace
+
+void RunSqueezeExcite(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers& buffers,
+                      ThreadPool& pool) {
+  const SqueezeExciteDesc& d = plan.desc;
+  const Scratch scratch(buffers.scratch);
+  float* sums = scratch.Grant(plan.sums);
+  ForUnits(plan, plan.reduce, pool, [&](const Share& share, int thread) {
+    ReduceArgs a;
+    a.src = buffers.src + (share.n * plan.blocks * 16 + share.begin) * d.pixels;
+    a.pixels = d.pixels;
+    a.channels = share.end - share.begin;
+    a.squeezed = d.squeezed;
+    a.weights = buffers.reduce_weights + share.begin * d.squeezed;
+    a.mean = scratch.Grant(plan.mean, thread);
+    a.sums = sums + share.unit * d.squeezed;
+    a.expand_weights = share.n == 0 ? buffers.expand_weights + share.begin : nullptr;
+    a.expand_stride = d.channels;
+    plan.kernels->reduce(a);
+  });
+  const BoundPostOps reduce(d.reduce_post_ops, d.squeezed, nullptr, nullptr);
+  const BoundPostOps expand(d.expand_post_ops, d.channels, nullptr, nullptr);
+  const int64_t dst_channels = d.plain_dst ? d.channels : plan.blocks * 16;
+  ForUnits(plan, plan.expand, pool, [&](const Share& share, int thread) {
+    ExpandArgs a;
+    a.sums = sums + share.n * plan.reduce.splits * d.squeezed;
+    a.splits = plan.reduce.splits;
+    a.squeezed = d.squeezed;
+    a.reduce_bias = buffers.reduce_bias;
+    a.reduce_program = reduce.program();
+    a.hidden = scratch.Grant(plan.hidden, thread);
+    a.weights = buffers.expand_weights + share.begin;
+    a.weights_stride = d.channels;
+    a.bias = buffers.expand_bias + share.begin;
+    a.program = expand.program();
+    a.channels = share.end - share.begin;
+    a.stored = (share.end == d.channels ? dst_channels : share.end) - share.begin;
+    a.dst = buffers.dst + share.n * dst_channels + share.begin;
+    plan.kernels->expand(a);
+  });
+}
+
+}  // namespace bd

@@ -1,0 +1,43 @@
+#include <vector>
+
+#include "cc/core/post_ops/post_ops_ref.h"
+#include "cc/core/squeeze_excite/squeeze_excite.h"
+
+namespace bd {
+namespace {
+
+double Apply(const PostOpChain& chain, double x) {
+  return ApplyPostOpsRef(chain, x, nullptr, nullptr, 0, 0, 0);
+}
+
+}  // namespace
+
+void SqueezeExciteRef(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers& b) {
+  const SqueezeExciteDesc& d = plan.desc;
+  const int64_t dst_channels = d.plain_dst ? d.channels : plan.blocks * 16;
+  for (int64_t n = 0; n < d.n; ++n) {
+    std::vector<double> hidden(b.reduce_bias, b.reduce_bias + d.squeezed);
+    for (int64_t c = 0; c < d.channels; ++c) {
+      const float* plane = b.src + (n * plan.blocks + c / 16) * d.pixels * 16 + c % 16;
+      double mean = 0;
+      for (int64_t p = 0; p < d.pixels; ++p) mean += plane[p * 16];
+      mean /= static_cast<double>(d.pixels);
+      for (int64_t r = 0; r < d.squeezed; ++r) {
+        hidden[r] += mean * b.reduce_weights[c * d.squeezed + r];
+      }
+    }
+    for (double& h : hidden) h = Apply(d.reduce_post_ops, h);
+    for (int64_t c = 0; c < dst_channels; ++c) {
+      float& dst = b.dst[n * dst_channels + c];
+      dst = 0.f;
+      if (c >= d.channels) continue;
+      double sum = b.expand_bias[c];
+      for (int64_t r = 0; r < d.squeezed; ++r) {
+        sum += hidden[r] * b.expand_weights[r * d.channels + c];
+      }
+      dst = static_cast<float>(Apply(d.expand_post_ops, sum));
+    }
+  }
+}
+
+}  // namespace bd

@@ -1,0 +1,70 @@
+"""Squeeze-and-excitation."""
+
+from .._native import library
+from .arguments import check_scratchpad_mode
+
+
+def squeeze_excite(
+    src,
+    reduce_weights,
+    reduce_bias,
+    expand_weights,
+    expand_bias,
+    *,
+    channels: int,
+    squeezed: int,
+    reduce_post_ops="eltwise(relu)",
+    expand_post_ops="eltwise(logistic)",
+    dst_layout: str = "nc",
+    offsets=(0, 0, 0, 0),
+    scratchpad_mode: str = "user",
+    name=None,
+):
+    """A scale for each sample and channel of a blocked activation, from the means of all.
+
+    g(f(mean(src) @ reduce_weights + reduce_bias) @ expand_weights + expand_bias), the mean
+    being that of the plane. Multiply src by it with
+    `bd.ops.eltwise(src, post_ops="binary(mul,sample_channel,#0)", ...)`.
+
+    Args:
+      src: float32, [N, ceil(C / 16), H, W, 16].
+      reduce_weights: float32, [C, squeezed], or any tensor that holds these elements from
+        offsets[0] on, in memory order; so the next three.
+      reduce_bias: float32, [squeezed].
+      expand_weights: float32, [squeezed, C].
+      expand_bias: float32, [C].
+      channels: C.
+      squeezed: the number of values between the two products.
+      reduce_post_ops: f, `PostOps` or its text: eltwise entries joined by ";", possibly none.
+      expand_post_ops: g, the same.
+      dst_layout: "nc", "nhwc" or "nChw16c".
+      offsets: elements before each of the four in its tensor.
+      scratchpad_mode: who provides temporary memory: "user" takes it from TensorFlow's
+        allocator for each execution, "library" keeps buffers with the kernel. Safe on
+        many threads, both.
+      name: of the op.
+
+    Returns:
+      float32, [N, C], [N, 1, 1, C] or [N, ceil(C / 16), 1, 1, 16].
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: J. Hu, L. Shen, S. Albanie, G. Sun, E. Wu, "Squeeze-and-Excitation Networks", 2017.
+    """
+    return library().blockdnn_squeeze_excite(
+        src,
+        reduce_weights,
+        reduce_bias,
+        expand_weights,
+        expand_bias,
+        channels=channels,
+        squeezed=squeezed,
+        reduce_post_ops=str(reduce_post_ops),
+        expand_post_ops=str(expand_post_ops),
+        dst_layout=dst_layout,
+        offsets=list(offsets),
+        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        name=name,
+    )

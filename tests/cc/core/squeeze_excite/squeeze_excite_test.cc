@@ -1,0 +1,188 @@
+#include "cc/core/squeeze_excite/squeeze_excite.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+PostOpChain Chain(EltwiseAlg alg) {
+  PostOpChain chain;
+  chain.Append(EltwisePostOp(alg));
+  return chain;
+}
+
+SqueezeExciteDesc Desc(int64_t n, int64_t channels, int64_t pixels, int64_t squeezed,
+                       bool plain_dst, EltwiseAlg reduce, EltwiseAlg expand) {
+  SqueezeExciteDesc desc;
+  desc.n = n;
+  desc.channels = channels;
+  desc.pixels = pixels;
+  desc.squeezed = squeezed;
+  desc.plain_dst = plain_dst;
+  desc.reduce_post_ops = Chain(reduce);
+  desc.expand_post_ops = Chain(expand);
+  return desc;
+}
+
+// The tensors of one run, each up to a guard page.
+struct Tensors {
+  Tensors(const SqueezeExcitePlan& plan, GuardedBuffer::Guard guard)
+      : src(plan.desc.n * plan.blocks * plan.desc.pixels * 16, guard),
+        reduce_weights(plan.desc.channels * plan.desc.squeezed, guard),
+        reduce_bias(plan.desc.squeezed, guard),
+        expand_weights(plan.desc.channels * plan.desc.squeezed, guard),
+        expand_bias(plan.desc.channels, guard),
+        dst(plan.desc.n * (plan.desc.plain_dst ? plan.desc.channels : plan.blocks * 16), guard),
+        scratch(static_cast<int64_t>(plan.scratch.bytes() / sizeof(float))) {}
+
+  SqueezeExciteBuffers buffers(float* to) {
+    return {src.data(),         reduce_weights.data(),
+            reduce_bias.data(), expand_weights.data(),
+            expand_bias.data(), to,
+            scratch.data()};
+  }
+
+  GuardedBuffer src, reduce_weights, reduce_bias, expand_weights, expand_bias, dst, scratch;
+};
+
+// Whole numbers around a whole mean: every sum and quotient is exact.
+void FillWithIntegers(const SqueezeExcitePlan& plan, Tensors* t) {
+  const int64_t pixels = plan.desc.pixels;
+  for (size_t i = 0; i < t->src.size(); ++i) {
+    const int64_t plane = i / (pixels * 16), p = i / 16 % pixels, lane = i % 16;
+    const int64_t c = plane % plan.blocks * 16 + lane;
+    const int64_t swing = p == pixels - 1 && pixels % 2 == 1 ? 0 : p % 2 == 0 ? 3 : -3;
+    t->src[i] = c < plan.desc.channels ? static_cast<float>((plane * 5 + lane) % 7 - 3 + swing) : 0;
+  }
+  int64_t k = 0;
+  for (GuardedBuffer* b :
+       {&t->reduce_weights, &t->reduce_bias, &t->expand_weights, &t->expand_bias}) {
+    for (size_t i = 0; i < b->size(); ++i) (*b)[i] = static_cast<float>(++k * 7919 % 5 - 2);
+  }
+}
+
+class SqueezeExciteOnEveryIsa : public testing::TestWithParam<Isa> {
+ protected:
+  using Fill = std::function<void(const SqueezeExcitePlan&, Tensors*)>;
+
+  void Check(const SqueezeExciteDesc& desc, const Fill& fill, double tolerance) {
+    SCOPED_TRACE(testing::Message()
+                 << "n " << desc.n << " c " << desc.channels << " pixels " << desc.pixels
+                 << " squeezed " << desc.squeezed << (desc.plain_dst ? " plain" : " blocked"));
+    SqueezeExcitePlan plan;
+    ASSERT_EQ(MakeSqueezeExcitePlan(desc, GetParam(), pool_.num_threads(), &plan), "");
+    for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
+      Tensors t(plan, guard);
+      fill(plan, &t);
+      std::vector<float> expected(t.dst.size());
+      SqueezeExciteRef(plan, t.buffers(expected.data()));
+      RunSqueezeExcite(plan, t.buffers(t.dst.data()), pool_);
+      for (size_t i = 0; i < t.dst.size(); ++i) {
+        if (std::isnan(expected[i]) && std::isnan(t.dst[i])) continue;
+        ASSERT_LE(std::fabs(t.dst[i] - expected[i]), tolerance) << "at " << i;
+      }
+    }
+  }
+
+  ThreadPool pool_{2};
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, SqueezeExciteOnEveryIsa, testing::ValuesIn(TestIsas()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+// Tails of both widths around every number of vectors that a loop takes at once.
+TEST_P(SqueezeExciteOnEveryIsa, TailsOfChannelsAndOfSqueezedOnes) {
+  for (int64_t channels : {1, 15, 16, 17, 40, 97, 160}) {
+    for (int64_t squeezed : {1, 3, 4, 8, 16, 23, 48, 67}) {
+      for (bool plain : {false, true}) {
+        Check(Desc(1, channels, 7, squeezed, plain, EltwiseAlg::kRelu, EltwiseAlg::kLinear),
+              FillWithIntegers, 0);
+      }
+    }
+  }
+}
+
+TEST_P(SqueezeExciteOnEveryIsa, BatchesAndPlanes) {
+  for (int64_t n : {0, 1, 3}) {
+    for (int64_t pixels : {1, 2, 49, 64}) {
+      Check(Desc(n, 37, pixels, 6, false, EltwiseAlg::kRelu, EltwiseAlg::kLinear), FillWithIntegers,
+            0);
+    }
+  }
+}
+
+// Enough work for several splits of an image, and for several tasks of a batch.
+TEST_P(SqueezeExciteOnEveryIsa, ManySplits) {
+  for (int64_t n : {1, 5}) {
+    const auto desc = Desc(n, 1150, 49, 47, false, EltwiseAlg::kRelu, EltwiseAlg::kLinear);
+    SqueezeExcitePlan plan;
+    ASSERT_EQ(MakeSqueezeExcitePlan(desc, GetParam(), 2, &plan), "");
+    EXPECT_GT(plan.reduce.splits, 2);
+    EXPECT_GT(plan.expand.splits, 1);
+    Check(desc, FillWithIntegers, 0);
+  }
+}
+
+// The mean of nothing, as in pooling.
+TEST_P(SqueezeExciteOnEveryIsa, NoPixels) {
+  const auto zeros = [](const SqueezeExcitePlan&, Tensors* t) {
+    for (GuardedBuffer* b :
+         {&t->reduce_weights, &t->reduce_bias, &t->expand_weights, &t->expand_bias}) {
+      b->Fill(0.f);
+    }
+  };
+  Check(Desc(2, 19, 0, 3, false, EltwiseAlg::kLinear, EltwiseAlg::kLinear), zeros, 0);
+}
+
+// Rounding: src and weights of magnitude 1, a logistic at the end, whose slope is at most
+// 1/4. The sum of 1152 products of means below 1/2, in 4 chains of 8 parts, is wrong by some
+// 1e-6; swish and the second sum of 48 add as much.
+TEST_P(SqueezeExciteOnEveryIsa, Accuracy) {
+  const auto random = [](const SqueezeExcitePlan& plan, Tensors* t) {
+    std::mt19937 rng(1);
+    const auto fill = [&](GuardedBuffer* b, float scale) {
+      std::uniform_real_distribution<float> value(-scale, scale);
+      for (size_t i = 0; i < b->size(); ++i) (*b)[i] = value(rng);
+    };
+    fill(&t->src, 1.f);
+    fill(&t->reduce_weights, 1.f);
+    fill(&t->reduce_bias, 1.f);
+    fill(&t->expand_weights, 1.f / std::sqrt(static_cast<float>(plan.desc.squeezed)));
+    fill(&t->expand_bias, 1.f);
+  };
+  for (int64_t channels : {96, 480, 1152}) {
+    for (bool plain : {false, true}) {
+      Check(Desc(2, channels, 49, channels / 24, plain, EltwiseAlg::kSwish, EltwiseAlg::kLogistic),
+            random, 2e-6);
+    }
+  }
+}
+
+TEST(SqueezeExcitePlan, NamesWhatIsWrong) {
+  auto tensor = Desc(1, 16, 4, 4, true, EltwiseAlg::kRelu, EltwiseAlg::kLogistic);
+  tensor.expand_post_ops.Append(SumPostOp());
+  const struct {
+    SqueezeExciteDesc desc;
+    const char* words;
+  } cases[] = {
+      {tensor, "expand_post_ops \"sum()\": only eltwise entries are possible"},
+      {Desc(-1, 16, 4, 4, true, EltwiseAlg::kRelu, EltwiseAlg::kRelu), "a batch of -1"},
+      {Desc(1, 16, 4, 0, true, EltwiseAlg::kRelu, EltwiseAlg::kRelu), "0 squeezed ones"},
+  };
+  for (const auto& c : cases) {
+    SqueezeExcitePlan plan;
+    const std::string error = MakeSqueezeExcitePlan(c.desc, Isa::kGeneric, 1, &plan);
+    EXPECT_NE(error.find(c.words), std::string::npos) << "got: " << error;
+  }
+}
+
+}  // namespace
+}  // namespace bd

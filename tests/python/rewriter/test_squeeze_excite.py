@@ -1,0 +1,165 @@
+"""Squeeze-and-excitation blocks in all spellings become one op; others stay as they were."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_blockdnn.python.rewriter import optimize
+from tf_blockdnn.python.rewriter.passes.verify import difference
+
+_SAME = {"strides": 1, "padding": "SAME"}
+L = keras.layers
+
+
+def convolutions(x, channels, squeezed, act="swish", gate="sigmoid"):
+    s = L.GlobalAveragePooling2D(keepdims=True)(x)
+    s = L.Conv2D(squeezed, 1, activation=act)(s)
+    return L.Conv2D(channels, 1, activation=gate)(s)
+
+
+def reshaped_convolutions(x, channels, squeezed):
+    s = L.Reshape((1, 1, channels))(L.GlobalAveragePooling2D()(x))
+    s = L.Conv2D(squeezed, 1, activation="relu", padding="same", use_bias=False)(s)
+    return L.Conv2D(channels, 1, activation="sigmoid", padding="same")(s)
+
+
+def normalised_convolutions(x, channels, squeezed):
+    s = L.GlobalAveragePooling2D(keepdims=True)(x)
+    s = L.BatchNormalization(gamma_initializer="ones")(L.Conv2D(squeezed, 1, use_bias=False)(s))
+    return L.Conv2D(channels, 1, activation="hard_sigmoid")(L.Activation("relu")(s))
+
+
+def dense(x, channels, squeezed):
+    s = L.Dense(squeezed, activation="swish")(L.GlobalAveragePooling2D()(x))
+    return L.Reshape((1, 1, channels))(L.Dense(channels, activation="sigmoid")(s))
+
+
+def dense_of_rank_4(x, channels, squeezed):
+    s = L.Reshape((1, 1, channels))(L.GlobalAveragePooling2D()(x))
+    s = L.Dense(squeezed, activation="relu", use_bias=False)(s)
+    return L.Dense(channels, activation="sigmoid")(s)
+
+
+def model_of(scales, channels=24, squeezed=6, size=(None, None)):
+    keras.utils.set_random_seed(3)
+    image = keras.Input((*size, 16))
+    x = L.DepthwiseConv2D(3, padding="same")(L.Conv2D(channels, 1)(image))
+    x = L.Multiply()([x, scales(x, channels, squeezed)])
+    model = keras.Model(image, L.Conv2D(20, 1)(x))
+    for weight in model.weights:
+        if len(weight.shape) == 1:
+            weight.assign(np.random.default_rng(1).uniform(0.5, 1.5, weight.shape))
+    return model
+
+
+def check(model, fast, *images, tolerance=1e-5):
+    for x in images:
+        assert difference(model(x).numpy(), fast(x).numpy()) <= tolerance
+
+
+@pytest.mark.parametrize(
+    "scales",
+    [convolutions, reshaped_convolutions, normalised_convolutions, dense, dense_of_rank_4],
+)
+@pytest.mark.parametrize("size", [(None, None), (7, 6)])
+def test_one_op(scales, size, image):
+    model = model_of(scales, size=size)
+    fast = optimize(model)
+    assert fast.report.count("BlockdnnSqueezeExcite") == 1
+    left = {node.op for node in fast.concrete.graph.as_graph_def().node}
+    assert not left & {"Mean", "MatMul", "Conv2D", "Reshape", "BlockdnnGlobalPool", "Mul"}
+    check(model, fast, image(1, 7, 6, 16), image(3, 7, 6, 16))
+
+
+def test_the_report_names_it():
+    fast = optimize(model_of(convolutions))
+    (item,) = [c for c in fast.report.converted if c.op == "BlockdnnSqueezeExcite"]
+    assert item.details == "24->6->24, writes nChw16c; eltwise(swish,alpha=1); eltwise(logistic)"
+
+
+def test_saved_model(tmp_path, image):
+    model = model_of(dense)
+    optimize(model).save(str(tmp_path))
+    x = image(2, 5, 5, 16)
+    loaded = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+    (got,) = loaded(x).values()
+    assert difference(model(x).numpy(), got.numpy()) <= 1e-5
+
+
+@pytest.fixture
+def gated(weights):
+    """gated(change) -> a function of one block; change(stage, tensor) may interfere."""
+    first, last = weights(3, 3, 16, 32), weights(1, 1, 32, 24)
+    reduce, expand = weights(1, 1, 32, 8), weights(1, 1, 8, 32)
+
+    def make(change=lambda stage, tensor: tensor, also=lambda *tensors: ()):
+        def function(x):
+            y = tf.nn.relu(tf.nn.conv2d(x, first, **_SAME))
+            mean = change("mean", tf.reduce_mean(y, [1, 2], keepdims=True))
+            hidden = change("hidden", tf.nn.relu(tf.nn.conv2d(mean, reduce, **_SAME)))
+            scales = change("scales", tf.sigmoid(tf.nn.conv2d(hidden, expand, **_SAME)))
+            return tf.nn.conv2d(y * scales, last, **_SAME), *also(mean, hidden, scales)
+
+        return function
+
+    return make
+
+
+def test_scales_may_be_read_elsewhere(rewrite, image, gated):
+    result = rewrite(gated(also=lambda mean, hidden, scales: (scales + 1.0,)), [None, 6, 5, 16])
+    assert result.blockdnn["SqueezeExcite"] == 1
+    result.assert_same(image(2, 6, 5, 16))
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_inner_values_that_are_read_elsewhere_stay(rewrite, image, gated, which):
+    result = rewrite(gated(also=lambda *tensors: (tensors[which],)), [None, 6, 5, 16])
+    assert "SqueezeExcite" not in result.blockdnn and result.blockdnn["GlobalPool"] == 1
+    result.assert_same(image(2, 6, 5, 16))
+
+
+@pytest.mark.parametrize(
+    "stage, change",
+    [
+        ("mean", lambda t: t + tf.reduce_max(t)),
+        ("hidden", lambda t: t / (1.0 + tf.reduce_sum(t))),
+        ("mean", lambda t: tf.transpose(tf.reshape(t, [4, 8, 1, 4]), [3, 1, 2, 0])),
+    ],
+)
+def test_work_in_between_stays(rewrite, image, gated, stage, change):
+    def at(which, tensor):
+        if which != stage:
+            return tensor
+        changed = change(tensor)
+        return tf.reshape(changed, [4, 1, 1, tensor.shape[-1]])
+
+    result = rewrite(gated(at), [4, 6, 5, 16])
+    assert "SqueezeExcite" not in result.blockdnn
+    result.assert_same(image(4, 6, 5, 16))
+
+
+def test_a_head_is_none(rewrite, image, weights):
+    """Mean and two products that make something else than scales of the same channels."""
+    first, second, third = weights(3, 3, 16, 32), weights(32, 8), weights(8, 10)
+
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, first, **_SAME))
+        return tf.nn.relu(tf.reduce_mean(y, [1, 2]) @ second) @ third
+
+    result = rewrite(function, [None, 6, 5, 16])
+    assert result.blockdnn["InnerProduct"] == 2 and "SqueezeExcite" not in result.blockdnn
+    result.assert_same(image(2, 6, 5, 16))
+
+
+def test_a_plain_source_stays(rewrite, weights, image):
+    reduce, expand = weights(1, 1, 32, 8), weights(1, 1, 8, 32)
+
+    def function(x):
+        mean = tf.reduce_mean(x, [1, 2], keepdims=True)
+        hidden = tf.nn.relu(tf.nn.conv2d(mean, reduce, **_SAME))
+        return x * tf.sigmoid(tf.nn.conv2d(hidden, expand, **_SAME))
+
+    result = rewrite(function, [None, 6, 5, 32])
+    assert "SqueezeExcite" not in result.blockdnn
+    result.assert_same(image(2, 6, 5, 32))
