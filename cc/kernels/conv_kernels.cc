@@ -24,10 +24,14 @@ class Conv : public ConvOpSpec {
 
   BlockedTensors Blocked() const override {
     const int64_t oc = attrs_.oc();
-    return BlockedTensors()
-        .Input(kSrc, attrs_.src_layout, {attrs_.channels})
+    BlockedTensors blocked;
+    blocked.Input(kSrc, attrs_.src_layout, {attrs_.channels})
         .Operands(attrs_.post_ops.chain, kFirstArg, attrs_.dst_layout, oc)
         .Output(0, attrs_.dst_layout, {oc});
+    if (attrs_.src_scaled) {
+      blocked.Input(kFirstArg + attrs_.post_ops.num_args, attrs_.src_layout, {attrs_.channels});
+    }
+    return blocked;
   }
 
  private:

@@ -20,8 +20,8 @@ std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPla
   return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", plan.conv.algorithm_name(), " ",
                       LayoutName(d.src_layout), ctx->input(0).shape().DebugString(), "->",
                       LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " ", WindowNote(d),
-                      " g", d.groups, " scratch ", plan.conv.scratch_bytes(), notes, " \"",
-                      d.post_ops.ToString(), "\"");
+                      " g", d.groups, d.src_scaled ? " src_scale" : "", " scratch ",
+                      plan.conv.scratch_bytes(), notes, " \"", d.post_ops.ToString(), "\"");
 }
 
 }  // namespace
@@ -54,6 +54,7 @@ Status DescribeConv(const ConvAttrs& attrs, const PartialTensorShape& src,
   desc->dst_layout = attrs.dst_layout;
   desc->algorithm = AlgorithmOf(attrs.algorithm);
   desc->post_ops = attrs.post_ops.chain;
+  desc->src_scaled = attrs.src_scaled;
   return absl::OkStatus();
 }
 
@@ -82,7 +83,8 @@ void FillMemoryPlan(const ConvPlan& conv, MemoryPlan* plan) {
       {"strip_rows", conv.strip_rows},
       {"source_blocks", conv.icb_chunk},
       {"tile_pitch", conv.tile_pitch},
-      {"task_blocks", task_groups * conv.packing.group_blocks}};
+      {"task_blocks", task_groups * conv.packing.group_blocks},
+      {"lane_blocks", conv.scaled.count > 0 ? conv.packing.group_blocks : 0}};
   for (const auto& size : chosen) {
     if (size.second > 0) plan->blocking.push_back(size);
   }
@@ -119,6 +121,7 @@ void ConvOpBase::Execute(OpKernelContext* ctx) {
   buffers.packed = weights.data;
   buffers.args = args.data();
   buffers.dst = static_cast<float*>(dst->data());
+  if (conv.desc.src_scaled) buffers.src_scale = InputData(ctx, ctx->num_inputs() - 1);
   buffers.scratch = scratchpad.data();
   const auto notes = [&] {
     return absl::StrCat(" ", scratchpad_.mode(), PacksNote(weights.bytes_packed()),

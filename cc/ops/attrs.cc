@@ -140,6 +140,15 @@ Status ConvDepthwiseAttrs::SetHalves() {
                  "]: one filter for each output channel of weights");
 }
 
+Status ConvAttrs::SetSrcScales(int count) {
+  if (count > 1) return Invalid("there is at most one src_scale; got ", count);
+  src_scaled = count == 1;
+  if (src_scaled && src_layout != Layout::nChw16c) {
+    return Invalid("src_scale needs src_layout nChw16c; multiply a plain src before");
+  }
+  return absl::OkStatus();
+}
+
 Status PoolAttrs::CheckPaddings() const {
   for (const Window1d& w : {window.h, window.w}) {
     if (std::max(w.pad_before, w.pad_after) < w.kernel) continue;

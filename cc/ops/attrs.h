@@ -70,6 +70,7 @@ struct ConvAttrs {
   int64_t channels = 0, groups = 1, weights_offset = 0;
   std::vector<int64_t> weights_shape;  // kh, kw, ic / groups, oc
   bool constant_weights = false;
+  bool src_scaled = false;  // the last input is src_scale
   WindowAttrs window;
   ChainAttrs post_ops;
 
@@ -80,7 +81,7 @@ struct ConvAttrs {
   Status Read(Context* c) {
     std::vector<int64_t> strides, dilations, explicit_paddings;
     std::string padding, chain;
-    int num_args;
+    int num_args, num_src_scales;
     TF_RETURN_IF_ERROR(ReadLayout(c, "src_layout", &src_layout));
     TF_RETURN_IF_ERROR(ReadLayout(c, "dst_layout", &dst_layout));
     TF_RETURN_IF_ERROR(c->GetAttr("algorithm", &algorithm));
@@ -95,6 +96,8 @@ struct ConvAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", &explicit_paddings));
     TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &chain));
     TF_RETURN_IF_ERROR(c->GetAttr("num_args", &num_args));
+    TF_RETURN_IF_ERROR(c->GetAttr("num_src_scales", &num_src_scales));
+    TF_RETURN_IF_ERROR(SetSrcScales(num_src_scales));
     TF_RETURN_IF_ERROR(SetWindow(strides, dilations, padding, explicit_paddings));
     return post_ops.Set(chain, num_args);
   }
@@ -105,6 +108,7 @@ struct ConvAttrs {
 
  private:
   Status CheckWeights() const;
+  Status SetSrcScales(int count);
 };
 
 // A 1x1 convolution and the depthwise one that reads it; all tensors are nChw16c.

@@ -7,9 +7,11 @@ REGISTER_OP("BlockdnnConv")
     .Input("src: T")
     .Input("weights: T")
     .Input("args: num_args * T")
+    .Input("src_scale: num_src_scales * T")
     .Output("dst: T")
     .Attr("T: {float} = DT_FLOAT")
     .Attr("num_args: int >= 0")
+    .Attr("num_src_scales: int >= 0 = 0")
     .Attr("src_layout: {'nhwc', 'nChw16c'}")
     .Attr("dst_layout: {'nhwc', 'nChw16c'}")
     .Attr("channels: int >= 1")
@@ -39,6 +41,8 @@ src: the activation in src_layout.
 weights: elements [weights_offset, weights_offset + prod(weights_shape)) of this
   tensor, whatever its shape, are the filter in HWIO order.
 args: the operands that post_ops name #0, #1, ...
+src_scale: nothing, or [N, ceil(channels / 16), 1, 1, 16]: src, nChw16c, counts times
+  this factor of its sample and channel.
 dst: the result in dst_layout.
 channels: the logical number of channels of src.
 weights_shape: [kh, kw, channels / groups, output channels].

@@ -112,6 +112,13 @@ Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
   TF_RETURN_IF_ERROR(CheckWeightsSize(weights, attrs.weights_size(), attrs.weights_offset));
   TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args,
                                    OperandShapesOf(attrs.dst_layout, attrs.oc(), dst_plane)));
+  if (attrs.src_scaled) {
+    const PartialTensorShape wanted = MakeShape(attrs.src_layout, attrs.channels, {plane.n, 1, 1});
+    if (!args.back().IsCompatibleWith(wanted)) {
+      return Invalid("src_scale must be ", wanted.DebugString(), "; got ",
+                     args.back().DebugString());
+    }
+  }
   *dst = MakeShape(attrs.dst_layout, attrs.oc(), dst_plane);
   return absl::OkStatus();
 }

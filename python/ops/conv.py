@@ -18,6 +18,7 @@ def conv(
     post_ops="",
     args=(),
     dst=None,
+    src_scale=None,
     src_layout: str = "nChw16c",
     dst_layout: str = "nChw16c",
     channels: int | None = None,
@@ -53,6 +54,10 @@ def conv(
       dst: what sums without operand add, the previous contents of the result: float32,
         of its shape, plain or in dst_layout. The result takes its memory where nobody
         else holds it; otherwise it is left alone.
+      src_scale: src counts times this factor of each sample and channel: float32,
+        [N, C], [N, 1, 1, C] or [N, ceil(C / 16), 1, 1, 16]; src must be nChw16c. It is
+        multiplied into the weights, (scale * w) * x where a separate multiplication
+        rounds w * (scale * x); groups, windows and strides are free, Winograd is not used.
       src_layout, dst_layout: "nhwc" or "nChw16c".
       channels: C; default weights_shape[2] * groups.
       weights_shape: default: the shape of weights.
@@ -89,10 +94,14 @@ def conv(
         channels = weights_shape[2] * groups
     to = Destination(weights_shape[-1], layout=dst_layout)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
+    scales = []
+    if src_scale is not None:
+        scales.append(Destination(channels, layout=src_layout).lay_out(src_scale, "sample_channel"))
     return library().blockdnn_conv(
         src,
         weights,
         args,
+        scales,
         src_layout=src_layout,
         dst_layout=dst_layout,
         channels=channels,

@@ -1,8 +1,8 @@
 """The rewriter: a function in, the same function on blocked convolutions out.
 
     capture -> constant shapes -> lift convolutions -> limit memory -> fold batch norm
-            -> fuse post-ops -> prepare sources -> assign layout -> place reorders -> gain
-            -> pair depthwise -> emit -> verify
+            -> fuse post-ops -> prepare sources -> assign layout -> fold source scales
+            -> place reorders -> gain -> pair depthwise -> emit -> verify
 
 Every pass may skip; the graph stays right. Weights are a snapshot: a later assignment
 to the original's variables does not reach the rewritten function.
@@ -24,6 +24,7 @@ from .passes.blocked_shapes import read_shapes_of_blocked
 from .passes.capture import Capture, capture
 from .passes.constant_shapes import constant_shapes
 from .passes.fold_batch_norm import fold_batch_norm
+from .passes.fold_source_scales import fold_source_scales
 from .passes.followers import Followers
 from .passes.fuse_post_ops import fuse_post_ops
 from .passes.gain import losing_convolutions
@@ -165,6 +166,7 @@ def rewrite(
     fuse_post_ops(graph, followers)
     prepare_sources(graph, followers)
     assign_layout(graph, followers, report)
+    fold_source_scales(graph)
     report_unfused(graph, followers, report)
     place_reorders(graph)
     read_shapes_of_blocked(graph)

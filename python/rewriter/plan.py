@@ -134,6 +134,7 @@ class Conv(Primitive):
     Attributes:
         weights: HWIO, [kh, kw, in_channels / groups, channels]; as stored in the variable.
         scale, shift: what batch normalisation and bias add up to, float64 [channels].
+        src_scaled: inputs[1] is a factor for each sample and channel of the source.
     """
 
     op: ClassVar[str] = "BlockdnnConv"
@@ -151,6 +152,11 @@ class Conv(Primitive):
     reads: Layout = BLOCKED
     writes: Layout = BLOCKED
     algorithm: str = "auto"
+    src_scaled: bool = False
+
+    @property
+    def own_inputs(self) -> int:
+        return 1 + self.src_scaled
 
     @property
     def entries(self) -> int:
@@ -161,15 +167,16 @@ class Conv(Primitive):
         return self.writes
 
     def src_layout_of(self, index: int) -> Layout:
-        return self.reads if index == 0 else self.writes
+        return self.reads if index < self.own_inputs else self.writes
 
     def _kind(self) -> str:
         kh, kw = self.weights.shape[:2]
         groups = f" groups {self.groups}" if self.groups > 1 else ""
         pads = list(self.explicit_paddings) if self.padding == "EXPLICIT" else self.padding
+        scaled = " of src times sample_channel" if self.src_scaled else ""
         return (
             f"{kh}x{kw} {self.in_channels}->{self.channels}{groups} stride {list(self.strides)} "
-            f"dilation {list(self.dilations)} pad {pads} {self.reads}->{self.writes}"
+            f"dilation {list(self.dilations)} pad {pads} {self.reads}->{self.writes}{scaled}"
         )
 
     @property

@@ -37,6 +37,8 @@ struct ConvDesc {
   Layout dst_layout = Layout::nChw16c;
   ConvAlgorithm algorithm = ConvAlgorithm::kAuto;
   PostOpChain post_ops;
+  // src counts times a factor a sample and channel: ConvBuffers::src_scale. nChw16c only.
+  bool src_scaled = false;
 };
 
 // How the multiply-adds are organised.
@@ -118,9 +120,9 @@ struct ConvPlan {
   int64_t tiles_h = 0, tiles_w = 0, tile_block = 0, tile_pitch = 0;
   bool asks_ahead = false;  // src and dst are larger than caches
 
-  // Padded bias; a strip or Winograd's V and M; rows of a plain dst: for
-  // each thread.
-  ScratchPiece<float> bias, strip, row;
+  // Padded bias; a strip or Winograd's V and M; rows of a plain dst; weights times
+  // src_scale, those of a group and K chunk: for each thread.
+  ScratchPiece<float> bias, strip, row, scaled;
   ScratchBook scratch;
   int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
   // "direct", "direct_plain", "dot", "depthwise", "rows", or of Winograd the tile of
@@ -141,6 +143,7 @@ struct ConvBuffers {
   const float* const* args = nullptr;  // base pointers of the post-op inputs
   float* dst = nullptr;                // may be the operand of a sum; sums without one read it
   void* scratch = nullptr;             // plan.scratch_bytes(); 64-byte aligned to be fast
+  const float* src_scale = nullptr;    // [n, icb, 1, 1, 16], if desc.src_scaled
 };
 
 // `pool.num_threads()` must equal plan.threads.
@@ -148,7 +151,7 @@ void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool)
 
 // The definition: double accumulation over plain loops, chain included.
 void ConvRef(const ConvDesc& desc, const float* src, const float* hwio, const float* const* args,
-             float* dst);
+             float* dst, const float* src_scale = nullptr);
 
 }  // namespace bd
 

@@ -77,6 +77,28 @@ void FillPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, flo
   }
 }
 
+// The packed weights of output group g for source blocks [b0, b1) times the scale of
+// image n: one multiplication a weight and task, where scaling src costs one a pixel and
+// channel and a pass over memory.
+const float* ScaledWeights(const ConvRun& run, const float* weights, int64_t n, int64_t g,
+                           int64_t b0, int64_t b1, float* scaled) {
+  const ConvPlan& plan = run.plan;
+  ScaleRowsArgs a;
+  a.weights = weights;
+  a.row_floats = plan.groups[g].blocks * kBlock;
+  a.dst = scaled;
+  for (int64_t b = b0; b < b1; ++b) {
+    a.scale = run.buffers.src_scale + (n * plan.icb + b) * kBlock;
+    a.rows = std::min(kBlock, run.d.ic - b * kBlock);
+    for (int64_t tap = 0; tap < plan.taps_per_block; ++tap) {
+      run.kernels.scale_rows(a);
+      a.weights += a.rows * a.row_floats;
+      a.dst += a.rows * a.row_floats;
+    }
+  }
+  return scaled;
+}
+
 // Brings source blocks [b0, b1) of a task within reach of the taps.
 const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread) {
   const ConvDesc& d = run.d;
@@ -121,6 +143,7 @@ void TileTask(const ConvRun& run, int64_t task, int thread) {
   const ConvPlan& plan = run.plan;
   const bool plain_dst = run.d.dst_layout == Layout::nhwc;
   float* blocks = run.Row(thread);
+  float* scaled = run.scratch.Grant(plan.scaled, thread);
   const int64_t px = r.end - r.begin;
   const TileTarget target =
       plain_dst ? TileTarget{blocks, plan.groups[r.group_begin].first_block, px * kBlock}
@@ -134,7 +157,7 @@ void TileTask(const ConvRun& run, int64_t task, int thread) {
     const OutputGroup& group = plan.groups[g];
     for (int64_t b0 = group.icb_begin; b0 < group.icb_end; b0 += plan.icb_chunk) {
       const int64_t b1 = std::min(group.icb_end, b0 + plan.icb_chunk);
-      RunChunk(run, r, g, g + together, b0, b1, SourceFor(run, r, b0, b1, thread), target);
+      RunChunk(run, r, g, g + together, b0, b1, SourceFor(run, r, b0, b1, thread), target, scaled);
     }
   }
   if (plain_dst) StorePlain(run, r, blocks, blocks + plan.strip_pixels * plan.ocb * kBlock);
@@ -229,7 +252,7 @@ BoundConv::BoundConv(const ConvPlan& plan, const ConvBuffers& buffers)
       run_(BindRun(plan, buffers, rest_)) {}
 
 void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
-              int64_t b1, const float* src, const TileTarget& target) {
+              int64_t b1, const float* src, const TileTarget& target, float* scaled) {
   const ConvPlan& plan = run.plan;
   const ConvDesc& d = run.d;
   const bool plain_src = plan.packing.form == ConvForm::kPlainTile;
@@ -256,11 +279,13 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     const int64_t channel = group.first_block * kBlock;
     const int64_t row_floats = group.blocks * kBlock;
     const int64_t k_step = plan.taps_per_block * kBlock * row_floats;
-    a.weights = run.buffers.packed + group.weights_offset + (b0 - group.icb_begin) * k_step;
+    const float* weights =
+        run.buffers.packed + group.weights_offset + (b0 - group.icb_begin) * k_step;
+    a.weights = scaled == nullptr ? weights : ScaledWeights(run, weights, r.n, g, b0, b1, scaled);
     PrefetchShare share;
     share.next = nullptr;
     if (g + 1 < g1 || (last && g + 1 < r.group_end)) {
-      share.next = a.weights + plan.groups[g + 1].weights_offset - group.weights_offset;
+      share.next = weights + plan.groups[g + 1].weights_offset - group.weights_offset;
     } else if (!last) {  // the first group's next K chunk
       const OutputGroup& start = plan.groups[g0];
       share.next = run.buffers.packed + start.weights_offset + (b1 - start.icb_begin) * k_step;

@@ -206,6 +206,16 @@ void Gather(const GatherArgs& a) {
   for (; p < a.px; ++p) ZeroBlock(a.dst + p * kBlock);
 }
 
+void ScaleRows(const ScaleRowsArgs& a) {
+  for (int64_t r = 0; r < a.rows; ++r) {
+    const Vec scale = Set1(a.scale[r]);
+    const int64_t at = r * a.row_floats;
+    for (int64_t i = at; i < at + a.row_floats; i += kLanes) {
+      Store(a.dst + i, Mul(scale, Load(a.weights + i)));
+    }
+  }
+}
+
 void PlainStore(const PlainStoreArgs& a) {
   for (int64_t c = 0; a.blocks != nullptr && c < a.count; c += kBlock) {
     const int64_t lanes = a.count - c < kBlock ? a.count - c : kBlock;
@@ -272,6 +282,7 @@ constexpr ConvKernels kTable = {
     {BD_ROW(PlainTileOrNull, 1), BD_ROW(PlainTileOrNull, 2)},
     Dot,
     Gather,
+    ScaleRows,
     PlainStore,
 };
 

@@ -55,6 +55,14 @@ struct GatherArgs {
   int64_t px, first, stride, size;
 };
 
+// dst[r] = scale[r] * weights[r], rows of row_floats floats, whole blocks.
+struct ScaleRowsArgs {
+  const float* weights;
+  const float* scale;
+  int64_t rows, row_floats;
+  float* dst;
+};
+
 // Runs the chain over px pixels of channels [first, first + count) of a plain
 // dst and stores them: dst[p * channels + first + c].
 struct PlainStoreArgs {
@@ -80,6 +88,7 @@ struct ConvKernels {
   void (*plain_tile[kMaxTileBlocks][kMaxTilePixels])(const TileArgs&);  // any px_stride
   void (*dot)(const DotArgs&);
   void (*gather)(const GatherArgs&);
+  void (*scale_rows)(const ScaleRowsArgs&);
   void (*plain_store)(const PlainStoreArgs&);
 };
 

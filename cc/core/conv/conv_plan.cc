@@ -28,6 +28,9 @@ std::string Check(const ConvDesc& d) {
       return "convolution takes nhwc and nChw16c tensors; add a reorder";
     }
   }
+  if (d.src_scaled && d.src_layout != Layout::nChw16c) {
+    return "src_scale needs a src of layout nChw16c; add a reorder";
+  }
   return "";
 }
 
@@ -60,6 +63,7 @@ bool HasFewRows(const ConvDesc& d, Isa isa) {
 ConvForm ChooseForm(const ConvDesc& d, Isa isa) {
   if (HasFewRows(d, isa)) return ConvForm::kRows;
   if (d.src_layout == Layout::nhwc) return ConvForm::kPlainTile;
+  if (d.src_scaled) return ConvForm::kTile;
   if (d.dst_layout == Layout::nhwc) {
     return d.groups == 1 && d.oc <= kMaxDotChannels ? ConvForm::kDot : ConvForm::kTile;
   }
@@ -218,7 +222,8 @@ int64_t NextSmaller(int64_t units, int64_t per, int64_t* strips) {
 
 // Picks strip size and group splits by estimated cycles of the busiest thread:
 // multiply-adds at 2 a cycle, strips at 1.5 cycles a vector, a group's weights
-// once a strip at 1 vector a cycle for a quarter of it (the rest is hidden).
+// once a strip at 1 vector a cycle for a quarter of it (the rest is hidden), and at 1.5
+// cycles where they are scaled.
 void ChooseSplits(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const int64_t group_count = static_cast<int64_t>(plan->groups.size());
@@ -237,7 +242,7 @@ void ChooseSplits(ConvPlan* plan) {
   const double copy_per_unit =
       plan->in_place ? 0 : 1.5 * source_per_unit / 64 * CeilDiv(plan->icb, chunk);
   const double fma_per_unit = unit * k * plan->ocb / 2;
-  const double weights = 0.25 * k * plan->ocb;
+  const double weights = (d.src_scaled ? 1.75 : 0.25) * k * plan->ocb;
   double best = std::numeric_limits<double>::infinity();
   for (int64_t per = units, strips = 1; per >= 1; per = NextSmaller(units, per, &strips)) {
     const bool fits = (per + halo) * source_per_unit <= kStripBytes;
@@ -287,9 +292,14 @@ void PlanTiles(ConvPlan* plan) {
   const bool sum_on_tile = d.dst_layout == Layout::nChw16c && plan->epilogue.rest.HasSum();
   if (plan->packing.form == ConvForm::kTile && !sum_on_tile) {
     const int64_t block_bytes = 4 * kBlock * d.kh * d.kw * plan->packing.group_blocks * kBlock;
-    const int64_t budget = plan->in_place ? kInPlaceWeightsBytes : kWeightsChunkBytes;
+    const int64_t budget =
+        plan->in_place && !d.src_scaled ? kInPlaceWeightsBytes : kWeightsChunkBytes;
     const int64_t chunks = CeilDiv(most_blocks, std::max<int64_t>(1, budget / block_bytes));
     plan->icb_chunk = CeilDiv(most_blocks, chunks);
+  }
+  if (d.src_scaled) {
+    plan->scaled.count =
+        plan->icb_chunk * plan->taps_per_block * kBlock * plan->packing.group_blocks * kBlock;
   }
   ChooseSplits(plan);
   LayOutStrip(plan, plan->in_place ? 0 : plan->strip_pixels / std::max<int64_t>(1, d.ow));
@@ -327,6 +337,7 @@ void BookScratch(ConvPlan* plan) {
   plan->bias = plan->scratch.Book<float>("bias", plan->bias.count);
   plan->strip = plan->scratch.Book<float>("strip", plan->strip.count, plan->threads);
   plan->row = plan->scratch.Book<float>("row", plan->row.count, plan->threads);
+  plan->scaled = plan->scratch.Book<float>("scaled", plan->scaled.count, plan->threads);
 }
 
 }  // namespace
@@ -356,7 +367,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   plan->threads = threads;
   plan->icb = CeilDiv(desc.ic, kBlock);
   plan->ocb = CeilDiv(desc.oc, kBlock);
-  plan->packing.winograd = ChooseWinograd(desc, isa, threads);
+  if (!desc.src_scaled) plan->packing.winograd = ChooseWinograd(desc, isa, threads);
   plan->packing.form =
       plan->packing.winograd != kNoWinograd ? ConvForm::kWinograd : ChooseForm(desc, isa);
   plan->packing.group_blocks = ConvKernelsFor(isa).tile_blocks;

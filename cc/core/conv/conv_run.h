@@ -60,7 +60,7 @@ struct TileTarget {
 // [g0, g1), the task's pixels, the first of which the taps see at `src`. The
 // weights of the task's next group come to L2 alongside.
 void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
-              int64_t b1, const float* src, const TileTarget& target);
+              int64_t b1, const float* src, const TileTarget& target, float* scaled = nullptr);
 
 // Output row h of a depthwise convolution; `block` counts the channel blocks of
 // all images. rows[k] is the source row of kernel row k, null in the padding.

@@ -97,6 +97,8 @@ def _write(view, node: Node, bundle: Bundle, read: Ref, scratchpad_mode: str) ->
         inputs += [read] * 4
     if payload.takes_scratchpad:
         attrs["scratchpad_mode"] = scratchpad_mode
+    if attrs.get("num_src_scales"):
+        inputs.append(inputs.pop(1))  # the op has it last
     proto = node_def_pb2.NodeDef(name=node.name, op=node.op)
     proto.attr["T"].type = types_pb2.DT_FLOAT
     for key, value in attrs.items():
@@ -162,6 +164,7 @@ def _conv_attrs(conv: Conv) -> dict:
         "strides": list(conv.strides),
         "dilations": list(conv.dilations),
         "algorithm": conv.algorithm,
+        "num_src_scales": int(conv.src_scaled),
         "constant_weights": True,
     } | _padding_attrs(conv)
 

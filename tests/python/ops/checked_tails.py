@@ -114,6 +114,15 @@ def test_operand_of_one_element_a_channel_and_sample():
         conv(zeros(), post_ops="binary(mul,sample_channel,#0)", args=[x])
 
 
+def test_scale_of_a_source():
+    at = r"\[n=1, c=30, h=0, w=0\]"
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=rf"input src_scale\[0\].* is 0.5 at {at}, in the tail of nChw16c",
+    ):
+        conv(zeros(), src_scale=broken(h=1, w=1))
+
+
 def test_wrong_shapes_have_their_own_error():
     with pytest.raises(tf.errors.InvalidArgumentError, match="src must be nChw16c"):
         bd.ops.pool(np.ones((2, 3, 4, 16), np.float32), "max", 2, channels=CHANNELS)

@@ -5,6 +5,7 @@ import re
 
 import hypothesis
 import pytest
+import tensorflow as tf
 from hypothesis import strategies as st
 
 import tf_blockdnn as bd
@@ -65,6 +66,7 @@ def check_conv(
     src_layout="nChw16c",
     dst_layout="nChw16c",
     algorithm="auto",
+    src_scaled=False,
     threads=None,
 ):
     (kh, kw), (sh, sw), (dh, dw) = window, strides, dilations
@@ -80,19 +82,22 @@ def check_conv(
     }
     if bias:
         arguments |= {"post_ops": "binary(add,channel,#0)", "args": [(oc,)]}
+    if src_scaled:
+        arguments["src_scale"] = tf.TensorSpec((n, blocks(c), 1, 1, 16))
     plan = bd.ops.memory_plan("conv", src, (kh, kw, c // groups, oc), threads=threads, **arguments)
     return check(
         plan,
         **{"kh": kh, "kw": kw, "sh": sh, "sw": sw, "dh": dh, "dw": dw, "C": c, "OC": oc},
         OW=-(-w // sw) if pad else -(-(w - (kw - 1) * dw) // sw),
         bias=bias,
+        src_scaled=src_scaled,
         dst_nhwc=dst_layout == "nhwc",
         in_place=window == (1, 1) and strides == (1, 1),
     )
 
 
 def test_the_table_is_there():
-    assert len(TABLE) == 15
+    assert len(TABLE) == 16
 
 
 # Each algorithm, small and large, with and without tails.
@@ -104,6 +109,8 @@ def test_the_table_is_there():
         ("direct", dict(h=28, w=30, c=100, oc=33, bias=True, strides=(2, 2), window=(5, 3))),
         ("direct", dict(h=56, w=56, c=64, oc=256, window=(1, 1))),
         ("direct", dict(h=14, w=14, c=2048, oc=20, window=(1, 1), dst_layout="nhwc", bias=True)),
+        ("direct", dict(h=7, w=7, c=1150, oc=190, window=(1, 1), src_scaled=True)),
+        ("direct", dict(h=9, w=7, c=50, oc=33, src_scaled=True)),
         ("direct", dict(h=17, w=19, c=96, oc=96, groups=4, dilations=(2, 3))),
         (
             "direct_plain",

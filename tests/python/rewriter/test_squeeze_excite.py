@@ -163,3 +163,41 @@ def test_a_plain_source_stays(rewrite, weights, image):
     result = rewrite(function, [None, 6, 5, 32])
     assert "SqueezeExcite" not in result.blockdnn
     result.assert_same(image(2, 6, 5, 32))
+
+
+@pytest.mark.parametrize(
+    "shape, folded",
+    [([None, 32, 24, 16], 1), ([2, 7, 7, 16], 0), ([None, None, None, 16], 1)],
+)
+def test_the_product_goes_into_the_convolution_of_many_pixels(rewrite, image, gated, shape, folded):
+    result = rewrite(gated(), shape)
+    assert result.blockdnn.get("Eltwise", 0) == 1 - folded
+    scaled = [c for c in result.report.converted if "src times sample_channel" in c.details]
+    assert len(scaled) == folded
+    result.assert_same(image(2, *(size or 9 for size in shape[1:3]), 16))
+
+
+def test_a_product_with_two_readers_is_made(rewrite, image, weights):
+    first, last = weights(3, 3, 16, 32), weights(1, 1, 32, 24)
+
+    def function(x, scales):
+        y = tf.nn.relu(tf.nn.conv2d(x, first, **_SAME)) * scales
+        return tf.nn.conv2d(y, last, **_SAME), tf.nn.conv2d(tf.nn.relu(y), last, **_SAME)
+
+    result = rewrite(function, [2, 32, 32, 16], [2, 1, 1, 32])
+    assert not [c for c in result.report.converted if "src times sample_channel" in c.details]
+    result.assert_same(image(2, 32, 32, 16), image(2, 1, 1, 32))
+
+
+def test_operands_of_the_convolution_keep_their_places(rewrite, image, weights):
+    """A sum, a bias and the scale, the product read by nothing else."""
+    first, last, bias = weights(3, 3, 16, 32), weights(1, 1, 32, 16), weights(16)
+
+    def function(x, scales):
+        y = tf.nn.relu(tf.nn.conv2d(x, first, **_SAME))
+        z = tf.nn.conv2d(y * scales, last, **_SAME) + bias
+        return tf.nn.relu(tf.nn.conv2d(y, last, **_SAME) + z)
+
+    result = rewrite(function, [2, 32, 32, 16], [2, 1, 1, 32])
+    assert "src times sample_channel" in str(result.report.converted)
+    result.assert_same(image(2, 32, 32, 16), image(2, 1, 1, 32))

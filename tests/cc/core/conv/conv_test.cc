@@ -45,6 +45,9 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, double bound,
     ClearTail(operand, desc.n, desc.oc, desc.oh * desc.ow);
   }
   const float* args[] = {channel.data(), sum.data(), operand.data()};
+  GuardedBuffer src_scale(
+      desc.src_scaled ? TensorFloats(desc.src_layout, desc.n, desc.ic, 1, 1) : 0, guard);
+  src_scale.FillIntegers(4);
 
   GuardedBuffer packed(plan.packed_floats);
   if (!plan.packing.as_is()) PackConvWeights(plan, weights.data(), packed.data(), pool);
@@ -55,9 +58,11 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, double bound,
   buffers.packed = plan.packing.as_is() ? weights.data() : packed.data();
   buffers.args = args;
   buffers.dst = dst.data();
+  buffers.src_scale = src_scale.data();
   buffers.scratch = scratch.data();
   RunConv(plan, buffers, pool);
-  ConvRef(desc, src.data(), weights.data(), args, expected.data());
+  ConvRef(desc, src.data(), weights.data(), args, expected.data(),
+          desc.src_scaled ? src_scale.data() : nullptr);
 
   double largest = 1;
   if (bound > 0) {
@@ -342,6 +347,34 @@ TEST_P(ConvTest, RandomShapes) {
     if (pick(0, 3) == 0) d.dst_layout = Layout::nhwc;
     d.algorithm = ConvAlgorithm::kDirect;
     Check(d, GetParam(), pick(0, 1) ? one_ : two_, 0);
+  }
+}
+
+// Tails of both channels, batches (a scale for each image), several K chunks and output
+// groups, windows with padding, groups, and a plain dst.
+TEST_P(ConvTest, SourceTimesAScaleOfSampleAndChannel) {
+  for (int64_t ic : {1, 16, 20, 100}) {
+    for (int64_t oc : {3, 16, 40, 77}) {
+      for (int64_t k : {1, 3}) {
+        ConvDesc d = Square(ic, 9, oc, k, 1, k / 2);
+        d.n = 2;
+        d.src_scaled = true;
+        d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
+        Run(d);
+        d.post_ops = PostOpChain();
+        d.dst_layout = Layout::nhwc;
+        Run(d);
+      }
+    }
+  }
+  ConvDesc deep = Square(1500, 5, 70, 1, 1, 0), strided = Square(32, 30, 40, 1, 2, 0);
+  ConvDesc grouped = Square(48, 6, 96, 3, 1, 1), depthwise = Square(20, 6, 20, 3, 1, 1);
+  strided.oh = strided.ow = 15;
+  grouped.groups = 3;
+  depthwise.groups = 20;
+  for (ConvDesc d : {deep, strided, grouped, depthwise}) {
+    d.src_scaled = true;
+    Run(d);
   }
 }
 
