@@ -106,6 +106,7 @@ _C_FUNCTIONS = {
     "BlockdnnDataTypeName": (_text, [ctypes.c_int32]),
     "BlockdnnMakeTensorDesc": (_error, [_text, _text, CList, CList, ctypes.c_int64, _desc]),
     "BlockdnnSubmemory": (_error, [_desc, CList, CList, _desc]),
+    "BlockdnnReleaseCalls": (None, [_text]),
     "BlockdnnOffset": (ctypes.c_int64, [_desc, ctypes.POINTER(ctypes.c_int64)]),
     "BlockdnnOffsets": (None, [_desc, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)]),
     "BlockdnnMemoryPlan": (

@@ -64,4 +64,7 @@ BD_EXPORT const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_
                                          BlockdnnList dims, BlockdnnList ranks, int32_t threads,
                                          const char** json);
 
+// Frees what the BlockdnnCall ops of a function hold; they fail from then on.
+BD_EXPORT void BlockdnnReleaseCalls(const char* function);
+
 #endif  // CC_KERNELS_C_API_H_

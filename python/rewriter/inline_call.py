@@ -1,10 +1,11 @@
 """Calls of a rewritten function without TensorFlow's executor."""
 
+import weakref
 from collections.abc import Callable
 
 import tensorflow as tf
 
-from .._native import library
+from .._native import c_library, library
 
 # What may stand between converted ops: cheap enough that neither graph optimisers nor
 # another thread would make up for the executor. Whatever else is left in a graph (a
@@ -26,7 +27,7 @@ def inline_call(concrete) -> Callable | None:
     (a function of one cheap op, 2 cores).
 
     Args:
-        concrete: a ConcreteFunction, kept alive by the caller.
+        concrete: a ConcreteFunction, kept alive by the caller: with it goes what calls hold.
 
     Returns:
         Flat eager inputs, captures last -> list of outputs; None if the body holds an op
@@ -38,4 +39,6 @@ def inline_call(concrete) -> Callable | None:
     name = tf.compat.as_str(concrete.name)
     types = [output.dtype for output in concrete.outputs]
     call = library().blockdnn_call
+    release = weakref.finalize(concrete, c_library().BlockdnnReleaseCalls, name.encode())
+    release.atexit = False
     return lambda inputs: call(inputs, Tout=types, f=name)

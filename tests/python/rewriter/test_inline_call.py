@@ -1,5 +1,6 @@
 """Functions that run in line, in the calling thread: the same values, memory and errors."""
 
+import gc
 import threading
 
 import numpy as np
@@ -112,6 +113,36 @@ def test_a_new_value_of_a_variable_is_read():
     np.testing.assert_array_equal(in_line(function, tf.zeros([2]))[0], [1, 2])
     variable.assign([3.0, 4.0])
     np.testing.assert_array_equal(in_line(function, tf.zeros([2]))[0], [3, 4])
+
+
+def test_what_calls_hold_goes_with_the_function(small_network):
+    fast = bd.optimize(small_network)
+    name, captured = fast.concrete.name, fast.concrete.captured_inputs
+    fast(image(1))
+    del fast
+    gc.collect()
+    with pytest.raises(tf.errors.FailedPreconditionError, match="was released"):
+        library().blockdnn_call([image(1), *captured], Tout=[tf.float32], f=name)
+
+
+def test_released_calls_leave_no_memory():
+    kernel = tf.Variable(tf.random.normal([3, 3, 512, 512]))
+
+    @tf.function(input_signature=[tf.TensorSpec([1, 8, 8, 512])])
+    def function(x):
+        return tf.nn.conv2d(x, kernel, 1, "SAME")
+
+    def resident():
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * 4096
+
+    x, used = tf.zeros([1, 8, 8, 512]), []
+    for _ in range(4):
+        bd.optimize(function)(x)
+        gc.collect()
+        used.append(resident())
+    packed = 4 * 16 * 512 * 512  # bytes of F(2x2), the smallest that a call may hold
+    assert used[-1] - used[1] < 2 * packed, used
 
 
 def test_inside_a_function_the_op_gives_the_same():
