@@ -1,9 +1,9 @@
 // The pool every primitive runs on: bounded waiting awake, then sleep; dynamic chunks.
 //
 // A fork-join costs well under a microsecond while the workers are awake (0.3 ms after
-// their last task, most of it ready to yield), some 20 us once they sleep. A job waits only for tasks that a
-// worker has taken: a sleeping or descheduled worker delays nobody. Work below
-// about 20 us is best given as one task. The protocol is in thread_pool.cc.
+// their last task, most of it ready to yield), some 20 us once they sleep. A job waits only for
+// tasks that a worker has taken: a sleeping or descheduled worker delays nobody. Work below about
+// 20 us is best given as one task. The protocol is in thread_pool.cc.
 #ifndef CC_BASE_THREAD_POOL_H_
 #define CC_BASE_THREAD_POOL_H_
 
