@@ -1,0 +1,17 @@
+// The plan of forms that multiply register tiles out of a strip of the source.
+#ifndef CC_CORE_CONV_CONV_TILES_H_
+#define CC_CORE_CONV_CONV_TILES_H_
+
+#include "cc/core/conv/conv.h"
+
+namespace bd {
+
+// A 1x1 convolution whose source and destination have the same pixels.
+bool IsInPlace(const ConvDesc& d);
+
+// Fills in strips, splits, K chunks and taps of a plan that has form and groups.
+void PlanTiles(ConvPlan* plan);
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_CONV_TILES_H_
