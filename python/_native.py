@@ -96,10 +96,22 @@ class CList(ctypes.Structure):
         return cls(len(values), (ctypes.c_int64 * len(values))(*values))
 
 
+class CEager(ctypes.Structure):
+    """BlockdnnEager of cc/kernels/c_api.h."""
+
+    _fields_ = [
+        ("context", ctypes.c_void_p),
+        ("handle_of", ctypes.c_void_p),
+        ("executor_of_thread", ctypes.c_void_p),
+        ("executor_is_async", ctypes.c_void_p),
+        ("delete_executor", ctypes.c_void_p),
+    ]
+
+
 # The functions of cc/kernels/c_api.h: what they return and take. Those that
 # return `_error` raise ValueError when called through `c_call`.
 _text, _desc = ctypes.c_char_p, ctypes.POINTER(CTensorDesc)
-_error = _text
+_error, _pointer = _text, ctypes.c_void_p
 _C_FUNCTIONS = {
     "BlockdnnActiveIsa": (_text, []),
     "BlockdnnLayoutName": (_text, [ctypes.c_int32]),
@@ -107,6 +119,12 @@ _C_FUNCTIONS = {
     "BlockdnnMakeTensorDesc": (_error, [_text, _text, CList, CList, ctypes.c_int64, _desc]),
     "BlockdnnSubmemory": (_error, [_desc, CList, CList, _desc]),
     "BlockdnnReleaseCalls": (None, [_text]),
+    "BlockdnnMakeDirectCall": (
+        _pointer,
+        [_text, ctypes.POINTER(CEager), _pointer, ctypes.c_int32],
+    ),
+    "BlockdnnRunDirectCall": (ctypes.c_int32, [_pointer, _pointer, ctypes.c_int32, _pointer]),
+    "BlockdnnDropDirectCall": (None, [_pointer]),
     "BlockdnnOffset": (ctypes.c_int64, [_desc, ctypes.POINTER(ctypes.c_int64)]),
     "BlockdnnOffsets": (None, [_desc, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)]),
     "BlockdnnMemoryPlan": (

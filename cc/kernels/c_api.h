@@ -67,4 +67,27 @@ BD_EXPORT const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_
 // Frees what the BlockdnnCall ops of a function hold; they fail from then on.
 BD_EXPORT void BlockdnnReleaseCalls(const char* function);
 
+// TensorFlow's eager context and functions of its Python side, which this library cannot
+// link: EagerTensor_Handle, and three of the C API of executors.
+struct BlockdnnEager {
+  void* context;
+  void* (*handle_of)(const void* eager_tensor);
+  void* (*executor_of_thread)(void* context);
+  bool (*executor_is_async)(void* executor);
+  void (*delete_executor)(void* executor);
+};
+
+// A way to call a function of a BlockdnnCall op without the op; null if there is none.
+// `captures`: the eager tensors that follow the arguments, kept alive by the caller.
+BD_EXPORT void* BlockdnnMakeDirectCall(const char* function, const BlockdnnEager* eager,
+                                       void* const* captures, int32_t count);
+
+// Eager tensors -> new tensor handles, one for each result of the function. 0 if the op
+// must be called instead: it knows how to fail, how to queue, and has to have run before
+// on arguments of these types and shapes.
+BD_EXPORT int32_t BlockdnnRunDirectCall(void* call, void* const* arguments, int32_t count,
+                                        void** results);
+
+BD_EXPORT void BlockdnnDropDirectCall(void* call);
+
 #endif  // CC_KERNELS_C_API_H_

@@ -1,13 +1,10 @@
 // BlockdnnCall, and the release of what its kernels hold.
-#include <algorithm>
 #include <memory>
-#include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "cc/kernels/c_api.h"
-#include "cc/kernels/op_sequence.h"
+#include "cc/kernels/held_sequences.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 
 namespace bd {
@@ -15,59 +12,23 @@ namespace {
 
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
 
-// One kernel's sequence, for as long as somebody may call it.
-class HeldSequence {
- public:
-  HeldSequence(std::string function, std::shared_ptr<const OpSequence> sequence)
-      : function_(std::move(function)), sequence_(std::move(sequence)) {}
-
-  const std::string& function() const { return function_; }
-
-  std::shared_ptr<const OpSequence> Get() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    return sequence_;
-  }
-
-  void Release() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    sequence_.reset();
-  }
-
- private:
-  const std::string function_;
-  std::mutex mutex_;
-  std::shared_ptr<const OpSequence> sequence_;
-};
-
-// The sequences of this process. TensorFlow keeps the kernels of eager ops for good: without
-// Release each function that was ever called in line would keep its packed weights.
-class Sequences {
- public:
-  static Sequences& Get() {
-    static Sequences* sequences = new Sequences;  // outlives every kernel
-    return *sequences;
-  }
-
-  void Add(const std::shared_ptr<HeldSequence>& held) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    const auto gone = [](const auto& other) { return other.expired(); };
-    held_.erase(std::remove_if(held_.begin(), held_.end(), gone), held_.end());
-    held_.push_back(held);
-  }
-
-  void Release(const std::string& function) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& weak : held_) {
-      const std::shared_ptr<HeldSequence> held = weak.lock();
-      if (held != nullptr && held->function() == function) held->Release();
-    }
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<HeldSequence>> held_;
-};
+// What ops of a run may ask for besides their tensors.
+OpKernelContext::Params ParamsOf(OpKernelContext* ctx) {
+  OpKernelContext::Params params;
+  params.step_id = ctx->step_id();
+  params.device = ctx->device();
+  params.op_device_context = ctx->op_device_context();
+  params.resource_manager = ctx->resource_manager();
+  params.step_container = ctx->step_container();
+  params.rendezvous = ctx->rendezvous();
+  params.session_state = ctx->session_state();
+  params.cancellation_manager = ctx->cancellation_manager();
+  params.function_library = ctx->function_library();
+  params.runner = ctx->runner();
+  return params;
+}
 
 class CallOp : public tensorflow::OpKernel {
  public:
@@ -80,7 +41,7 @@ class CallOp : public tensorflow::OpKernel {
     auto sequence = std::make_shared<OpSequence>();
     OP_REQUIRES_OK(ctx, OpSequence::Make(ctx, *function, sequence.get()));
     held_ = std::make_shared<HeldSequence>(f.name(), std::move(sequence));
-    Sequences::Get().Add(held_);
+    HeldSequences::Get().Add(held_);
   }
 
   void Compute(OpKernelContext* ctx) override {
@@ -88,7 +49,11 @@ class CallOp : public tensorflow::OpKernel {
     OP_REQUIRES(ctx, sequence != nullptr,
                 absl::FailedPreconditionError(
                     absl::StrCat("the function ", held_->function(), " was released")));
-    sequence->Run(ctx);
+    std::vector<Tensor> arguments, results;
+    for (int i = 0; i < ctx->num_inputs(); ++i) arguments.push_back(ctx->input(i));
+    OP_REQUIRES_OK(ctx, sequence->Run(ParamsOf(ctx), arguments, &results));
+    for (size_t i = 0; i < results.size(); ++i) ctx->set_output(i, results[i]);
+    held_->Admit(*ctx);
   }
 
  private:
@@ -100,4 +65,4 @@ REGISTER_KERNEL_BUILDER(Name("BlockdnnCall").Device(tensorflow::DEVICE_CPU), Cal
 }  // namespace
 }  // namespace bd
 
-void BlockdnnReleaseCalls(const char* function) { bd::Sequences::Get().Release(function); }
+void BlockdnnReleaseCalls(const char* function) { bd::HeldSequences::Get().Release(function); }

@@ -11,6 +11,7 @@
 #include "tensorflow/core/framework/node_properties.h"
 #include "tensorflow/core/graph/tensor_id.h"
 #include "tensorflow/core/public/version.h"
+#include "tsl/profiler/lib/traceme.h"
 
 namespace bd {
 namespace {
@@ -181,7 +182,11 @@ absl::Status OpSequence::RunStep(const Step& step, OpKernelContext::Params* para
   params->op_kernel = step.kernel.get();
   const int outputs = step.kernel->num_outputs();
   OpKernelContext ctx(params, outputs);
-  step.kernel->Compute(&ctx);
+  {
+    const tsl::profiler::TraceMe profiled(
+        [&] { return absl::StrCat(step.kernel->name(), ":", step.kernel->type_string()); });
+    step.kernel->Compute(&ctx);
+  }
   TF_RETURN_IF_ERROR(ctx.status());
   for (int i = 0; i < outputs; ++i) {
     const std::unique_ptr<Tensor> output(ctx.release_output(i).tensor);
@@ -193,30 +198,21 @@ absl::Status OpSequence::RunStep(const Step& step, OpKernelContext::Params* para
   return absl::OkStatus();
 }
 
-void OpSequence::Run(OpKernelContext* ctx) const {
+absl::Status OpSequence::Run(OpKernelContext::Params params, absl::Span<const Tensor> arguments,
+                             std::vector<Tensor>* results) const {
   std::vector<Tensor> tensors(num_tensors_);
-  for (int i = 0; i < ctx->num_inputs(); ++i) tensors[i] = ctx->input(i);
-  OpKernelContext::Params params;
-  params.step_id = ctx->step_id();
-  params.device = static_cast<tensorflow::DeviceBase*>(ctx->device());
-  params.op_device_context = ctx->op_device_context();
-  params.resource_manager = ctx->resource_manager();
-  params.step_container = ctx->step_container();
-  params.rendezvous = ctx->rendezvous();
-  params.session_state = ctx->session_state();
-  params.cancellation_manager = ctx->cancellation_manager();
-  params.function_library = ctx->function_library();
-  params.runner = ctx->runner();
+  std::copy(arguments.begin(), arguments.end(), tensors.begin());
   params.run_all_kernels_inline = true;
   params.output_attr_array = output_attributes_.data();
   for (const Step& step : steps_) {
     const absl::Status status = RunStep(step, &params, &tensors);
     if (status.ok()) continue;
-    ctx->SetStatus(absl::Status(
-        status.code(), absl::StrCat(status.message(), " [[node ", step.kernel->name(), "]]")));
-    return;
+    return absl::Status(status.code(),
+                        absl::StrCat(status.message(), " [[node ", step.kernel->name(), "]]"));
   }
-  for (size_t i = 0; i < results_.size(); ++i) ctx->set_output(i, tensors[results_[i]]);
+  results->clear();
+  for (int tensor : results_) results->push_back(tensors[tensor]);
+  return absl::OkStatus();
 }
 
 }  // namespace bd

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -21,9 +22,11 @@ class OpSequence {
   static absl::Status Make(tensorflow::OpKernelConstruction* ctx,
                            const tensorflow::FunctionDef& function, OpSequence* sequence);
 
-  // Takes ctx's inputs as the function's arguments and sets ctx's outputs; an
-  // op's error carries the name of its node.
-  void Run(tensorflow::OpKernelContext* ctx) const;
+  // Arguments -> results. `params` says where: device and resources are needed, of the
+  // rest what the ops ask for. An op's error carries the name of its node.
+  absl::Status Run(tensorflow::OpKernelContext::Params params,
+                   absl::Span<const tensorflow::Tensor> arguments,
+                   std::vector<tensorflow::Tensor>* results) const;
 
  private:
   // A tensor of the run, in the place that Step::first_output counts from; `last`:

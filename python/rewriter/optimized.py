@@ -7,6 +7,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context, execute, record
 from tensorflow.python.framework import ops, tensor_shape
 
+from .direct_call import direct_call
 from .inline_call import inline_call
 from .pipeline import Rewritten
 from .report import Report
@@ -35,7 +36,9 @@ class OptimizedFunction:
         self._specs = [(t.dtype, t.shape) for t in self.concrete.inputs[:count]]
         self._seen: list[set] = [set() for _ in self._specs]
         self._pack = _packer(self.concrete)
-        self._run = inline_call(self.concrete) or _runner(self.concrete)
+        in_line = inline_call(self.concrete)
+        self._run = in_line or _runner(self.concrete)
+        self._direct = direct_call(self.concrete) if in_line else lambda tensors: None
         self._flat = _takes_flat(self.concrete, count)
 
     def __call__(self, *args, **kwargs):
@@ -43,18 +46,26 @@ class OptimizedFunction:
             return self.concrete(*args, **kwargs)
         if not context.executing_eagerly() or record.could_possibly_record():
             return self.concrete(*args)
-        flat = [self._admit(i, value) for i, value in enumerate(args)]
-        return self._pack(self._run(flat + self._captured))
+        tensors = [self._eager(i, value) for i, value in enumerate(args)]
+        results = self._direct(tensors)
+        if results is None:
+            for i, tensor in enumerate(tensors):
+                self._admit(i, tensor)
+            results = self._run(tensors + self._captured)
+        return self._pack(results)
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes a SavedModel whose signature is named "serving_default"."""
         OptimizedModel({_DEFAULT: self}).save(folder)
 
-    def _admit(self, index: int, value):
-        """The argument as an eager tensor of the right dtype and a shape that fits."""
+    def _eager(self, index: int, value):
+        if type(value) is ops.EagerTensor:
+            return value
+        return tf.convert_to_tensor(value, self._specs[index][0])
+
+    def _admit(self, index: int, value) -> None:
+        """Raises TypeError unless the argument has the right dtype and a shape that fits."""
         dtype, shape = self._specs[index]
-        if not isinstance(value, ops.EagerTensor):
-            value = tf.convert_to_tensor(value, dtype)
         key = (value.dtype, value._shape_tuple())
         if key not in self._seen[index]:
             given = tensor_shape.TensorShape(value._shape_tuple())
@@ -63,7 +74,6 @@ class OptimizedFunction:
                     f"argument {index} must be {dtype.name} {shape}, got {value.dtype.name} {given}"
                 )
             self._seen[index].add(key)
-        return value
 
 
 class OptimizedModel:

@@ -1,0 +1,91 @@
+"""Calls of a rewritten function without TensorFlow's eager dispatch."""
+
+import ctypes
+import functools
+import os
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from .._native import CEager, c_library
+
+
+def direct_call(concrete) -> Callable:
+    """The function on eager tensors, run by this library from the first kernel to the last.
+
+    TensorFlow turns each eager op into a function, looks that up and takes it to an
+    executor: 0.1 to 0.2 ms between the calls of a network, whose tensors drive all this
+    code out of the caches, and time enough for a thread pool to fall asleep.
+
+    Args:
+        concrete: a ConcreteFunction that has an `inline_call`, kept alive by the caller.
+
+    Returns:
+        Eager tensors -> list of eager tensors, or None where TensorFlow has to dispatch: on
+        arguments of shapes and dtypes that no call through it has seen yet, under op
+        callbacks and asynchronous executors, on custom devices, and for whatever fails,
+        which fails again there with TensorFlow's message.
+    """
+    eager, wrap = _eager_functions(context.context())
+    captured = concrete.captured_inputs
+    library = c_library()
+    call = eager and library.BlockdnnMakeDirectCall(
+        tf.compat.as_bytes(concrete.name),
+        ctypes.byref(eager),
+        (ctypes.py_object * len(captured))(*captured),
+        len(captured),
+    )
+    if not call:
+        return lambda tensors: None
+    drop = weakref.finalize(concrete, library.BlockdnnDropDirectCall, call)
+    drop.atexit = False
+    ctx, run = context.context(), library.BlockdnnRunDirectCall
+    count = len(concrete.inputs) - len(captured)
+    arguments = ctypes.py_object * count
+    handles = ctypes.c_void_p * len(concrete.outputs)
+
+    def direct(tensors):
+        if ctx.op_callbacks or context.context() is not ctx:
+            return None
+        results = handles()
+        if not run(call, arguments(*tensors), count, results):
+            return None
+        return [wrap(handle, False) for handle in results]
+
+    return direct
+
+
+@functools.lru_cache(maxsize=1)
+def _eager_functions(ctx):
+    """What the library needs of TensorFlow's Python side, and handle -> eager tensor.
+
+    None, None if this TensorFlow does not have it: its names are not public.
+    """
+    folder = Path(tf.__file__).parent
+    names = {
+        "handle_of": "_Z18EagerTensor_HandlePK7_object",
+        "executor_of_thread": "TFE_ContextGetExecutorForThread",
+        "executor_is_async": "TFE_ExecutorIsAsync",
+        "delete_executor": "TFE_DeleteExecutor",
+    }
+    try:
+        python = ctypes.PyDLL(os.fspath(folder / "python" / "lib_pywrap_tensorflow_common.so"))
+        core = ctypes.CDLL(os.fspath(folder / "libtensorflow_cc.so.2"))
+        wrap = python["_Z21EagerTensorFromHandleP16TFE_TensorHandleb"]
+        found = {
+            field: ctypes.cast((python if name[0] == "_" else core)[name], ctypes.c_void_p)
+            for field, name in names.items()
+        }
+    except (OSError, AttributeError):
+        return None, None
+    wrap.restype, wrap.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_bool]
+    ctx.ensure_initialized()
+    capsule = ctypes.py_object(ctx._handle)
+    name = ctypes.pythonapi.PyCapsule_GetName
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return CEager(context=pointer(capsule, name(capsule)), **found), wrap

@@ -1,0 +1,188 @@
+"""Calls past TensorFlow's eager dispatch: when they are made, and that they change nothing."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.framework import op_callbacks
+
+import tf_blockdnn as bd
+from tf_blockdnn.python.rewriter.direct_call import direct_call
+
+
+@pytest.fixture
+def network():
+    kernel = tf.Variable(tf.random.stateless_normal([3, 3, 32, 32], [1, 7]) * 0.1)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 9, 9, 32])])
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME"))
+        return {"y": tf.nn.conv2d(y, kernel, 1, "SAME"), "double": y + y}
+
+    function.kernel = kernel
+    return function
+
+
+def image(n=1, seed=3):
+    return tf.random.stateless_normal([n, 9, 9, 32], [seed, 5])
+
+
+class Counted:
+    """Puts itself between a function and its direct call; `taken`: calls it has answered."""
+
+    def __init__(self, fast):
+        self._direct, self.taken = fast._direct, 0
+        fast._direct = self
+
+    def __call__(self, tensors):
+        results = self._direct(tensors)
+        self.taken += results is not None
+        return results
+
+
+def same(got, wanted):
+    tf.nest.map_structure(np.testing.assert_array_equal, got, wanted)
+
+
+def test_a_second_call_of_a_shape_is_direct_and_the_same(network):
+    fast = bd.optimize(network)
+    calls = Counted(fast)
+    for n in (1, 2, 1, 2):
+        same(fast(image(n)), fast.concrete(image(n)))
+    assert calls.taken == 2
+
+
+def test_a_result_is_an_ordinary_tensor(network):
+    fast = bd.optimize(network)
+    fast(image())
+    y = fast(image())["y"]
+    kept = y.numpy().copy()
+    assert y.device == fast.concrete(image())["y"].device
+    for seed in range(3):
+        fast(image(seed=seed))
+    np.testing.assert_array_equal(y, kept)
+    gone = weakref.ref(y)
+    del y
+    gc.collect()
+    assert gone() is None
+
+
+def test_arrays_and_variables_are_arguments_too(network):
+    fast = bd.optimize(network)
+    wanted, calls = fast(image()), Counted(fast)
+    same(fast(image().numpy()), wanted)
+    same(fast(tf.Variable(image())), wanted)
+    assert calls.taken == 2
+
+
+def double_weights(fast):
+    for variable in fast.trackables:
+        variable.assign(variable * 2.0)
+
+
+def test_a_new_value_of_a_variable_is_read(network):
+    fast = bd.optimize(network)
+    before, calls = fast(image()), Counted(fast)
+    double_weights(fast)
+    np.testing.assert_allclose(fast(image())["y"], 4.0 * before["y"], rtol=1e-5)
+    assert calls.taken == 1
+
+
+def test_denormals_are_flushed_as_everywhere_in_tensorflow(network):
+    network.kernel.assign(network.kernel * 1e-19)
+    fast = bd.optimize(network)
+    x = image() * 1e-19
+    fast(x)
+    calls = Counted(fast)
+    same(fast(x), fast.concrete(x))
+    assert calls.taken == 1
+
+
+def test_wrong_arguments_are_named(network):
+    fast = bd.optimize(network)
+    fast(image())
+    with pytest.raises(TypeError, match=r"argument 0 must be float32 \(None, 9, 9, 32\), got fl"):
+        fast(tf.zeros([1, 9, 9, 16]))
+    with pytest.raises(TypeError, match="got float64"):
+        fast(tf.cast(image(), tf.float64))
+
+
+def test_what_fails_fails_with_tensorflows_message():
+    def body(x):
+        return tf.gather(tf.constant([1.0, 2.0]), x, name="pick")
+
+    fast = bd.optimize(tf.function(body, input_signature=[tf.TensorSpec([1], tf.int32)]))
+    fast._direct = direct_call(fast.concrete)
+    np.testing.assert_array_equal(fast(tf.constant([1])), [2.0])
+    for _ in range(2):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="indices"):
+            fast(tf.constant([7]))
+
+
+def test_tapes_and_tracing_take_tensorflows_way(network):
+    fast = bd.optimize(network)
+    wanted, calls = fast(image()), Counted(fast)
+    with tf.GradientTape():
+        same(fast(image()), wanted)
+    same(tf.function(lambda x: fast(x))(image()), wanted)
+    assert calls.taken == 0
+
+
+def test_op_callbacks_see_the_call(network):
+    fast = bd.optimize(network)
+    wanted, calls, seen = fast(image()), Counted(fast), []
+
+    def callback(op_type, inputs, attrs, outputs, op_name=None, graph=None):
+        seen.append(op_type)
+
+    op_callbacks.add_op_callback(callback)
+    try:
+        same(fast(image()), wanted)
+    finally:
+        op_callbacks.remove_op_callback(callback)
+    assert calls.taken == 0 and b"BlockdnnCall" in {tf.compat.as_bytes(name) for name in seen}
+
+
+def test_queued_ops_are_waited_for(network):
+    fast = bd.optimize(network)
+    before, calls = fast(image()), Counted(fast)
+    with context.execution_mode(context.ASYNC):
+        double_weights(fast)
+        after = fast(image())["y"]
+        np.testing.assert_allclose(after, 4.0 * before["y"], rtol=1e-5)
+    assert calls.taken == 0
+
+
+def test_many_threads_call_at_once(network):
+    fast = bd.optimize(network)
+    wanted = [fast(image(1 + i % 3, i)) for i in range(6)]
+    calls, wrong = Counted(fast), []
+
+    def run(i):
+        for _ in range(20):
+            try:
+                same(fast(image(1 + i % 3, i)), wanted[i])
+            except AssertionError as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and calls.taken > 100  # counted without a lock
+
+
+def test_without_the_private_names_calls_go_on(network, monkeypatch):
+    from tf_blockdnn.python.rewriter import direct_call as module
+
+    monkeypatch.setattr(module, "_eager_functions", lambda ctx: (None, None))
+    fast = bd.optimize(network)
+    calls = Counted(fast)
+    same(fast(image()), fast.concrete(image()))
+    same(fast(image()), fast.concrete(image()))
+    assert calls.taken == 0
