@@ -6,6 +6,8 @@
 //
 //   Vec                      kLanes floats (4, 8 or 16)
 //   Load Store Set1 Zero     memory and constants (unaligned is always legal)
+//   LoadOnce                 Load into a register, for several uses: the compiler does
+//                            not repeat it as an operand in memory of each
 //   Stream                   Store past the caches: p aligned to the Vec, and
 //                            _mm_sfence() before anybody else may read
 //   LoadN StoreN             the first n lanes, 0 <= n <= kLanes; never touches
@@ -57,6 +59,12 @@ namespace {
 
 constexpr int kBlock = 16;
 constexpr int kVecsPerBlock = kBlock / kLanes;
+
+inline Vec LoadOnce(const float* p) {
+  Vec v = Load(p);
+  __asm__("" : "+v"(v));
+  return v;
+}
 
 }  // namespace
 }  // namespace bd::BD_ISA

@@ -225,6 +225,27 @@ TEST_P(ConvTest, DepthwiseRows) {
   }
 }
 
+// Windows that end before, at and behind either end of a row.
+TEST_P(ConvTest, EndsOfDepthwiseRows) {
+  for (int64_t k : {3, 5}) {
+    for (int64_t stride : {1, 2}) {
+      for (int64_t width : {1, 2, 5, 7, 13, 14, 15, 29}) {
+        for (int64_t left = 0; left <= k / 2 + 1; ++left) {
+          for (int64_t right = 0; right <= k / 2 + 1; ++right) {
+            if (left + width + right < k) continue;
+            ConvDesc d = Square(16, k, 16, k, stride, 0);
+            d.groups = 16;
+            d.iw = width;
+            d.pad_left = left;
+            d.ow = (left + width + right - k) / stride + 1;
+            Run(d);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(ConvTest, GroupsThatStraddleBlocks) {
   const int64_t cases[][3] = {// groups, ic a group, oc a group
                               {2, 16, 16}, {3, 24, 40}, {32, 4, 4}, {5, 7, 3},
