@@ -7,6 +7,7 @@
 // where a load for each of them took 11.3).
 #include "cc/core/conv/conv_depthwise_kernel.h"
 
+#include "cc/base/prefetch.h"
 #include "cc/core/conv/conv_epilogue_inl.h"
 #include "cc/simd/vec.h"
 
@@ -21,6 +22,10 @@ constexpr int kPixels = 6;
 constexpr int kPixels = 3;
 #endif
 
+// A tile asks for the lines of dst so many pixels ahead of its own: 300 cycles, as long as
+// another core takes to give them up.
+constexpr int kAhead = 28;
+
 alignas(64) constexpr float kZeros[kBlock] = {};
 
 // The sums of pixels [p0, p0 + kPx), which `add` makes from the row's arguments.
@@ -31,11 +36,14 @@ inline __attribute__((always_inline)) void Tile(const DepthwiseArgs& a, int64_t 
   if (e.acc_in != nullptr) e.acc_in += p0 * kBlock;
   e.dst_offset += p0 * kBlock;
   tile.Start(e, 0);
+  float* dst = a.dst + p0 * kBlock;
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) PrefetchToWrite(dst + (kAhead + p) * kBlock);
   const float* w = a.weights;
   for (int64_t h = 0; h < a.kh; ++h, w += a.kw * kBlock) {
     if (a.rows[h] != nullptr) add(tile.acc, a.rows[h], w);
   }
-  tile.Finish(e, a.dst + p0 * kBlock, 0);
+  tile.Finish(e, dst, 0);
 }
 
 // Windows of kKw columns, kSw apart, dense. A tile at an end of the row (kEnd) may reach
