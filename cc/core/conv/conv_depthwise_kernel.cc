@@ -22,8 +22,8 @@ constexpr int kPixels = 6;
 constexpr int kPixels = 3;
 #endif
 
-// A tile asks for the lines of dst so many pixels ahead of its own: 300 cycles, as long as
-// another core takes to give them up.
+// A tile asks for the lines of dst so many pixels ahead of its own, 250 cycles of 3x3: the
+// best of 28, 56 and 112.
 constexpr int kAhead = 28;
 
 alignas(64) constexpr float kZeros[kBlock] = {};
