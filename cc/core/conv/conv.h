@@ -26,7 +26,8 @@ enum class ConvAlgorithm { kAuto, kDirect, kWinograd, kAutoSmall };
 
 // The convolution asked for. Padding is resolved (cc/layout/window.h); weights
 // are HWIO [kh, kw, ic / groups, oc]. src is [n, ih, iw, ic] or nChw16c of the
-// same logical shape, dst likewise.
+// same logical shape, dst likewise with [n, dst_h(), dst_w(), oc]. Operands of the chain
+// that are tensors have the shape before pooling.
 struct ConvDesc {
   int64_t n = 1, ic = 1, ih = 1, iw = 1;
   int64_t oc = 1, oh = 1, ow = 1;
@@ -39,6 +40,13 @@ struct ConvDesc {
   PostOpChain post_ops;
   // src counts times a factor a sample and channel: ConvBuffers::src_scale. nChw16c only.
   bool src_scaled = false;
+  // dst holds, of the result behind the chain, the maxima of pool_h x pool_w pixels that
+  // touch; rows and columns that fill no window are left out. 1x1 (all) or 2x2.
+  int64_t pool_h = 1, pool_w = 1;
+
+  bool pooled() const { return pool_h != 1 || pool_w != 1; }
+  int64_t dst_h() const { return oh / pool_h; }
+  int64_t dst_w() const { return ow / pool_w; }
 };
 
 // How the multiply-adds are organised.
@@ -118,11 +126,13 @@ struct ConvPlan {
   // kWinograd: tiles_h x tiles_w tiles an image; a task is tile_block tiles of all
   // images times a range of output groups. Planes are tile_pitch tiles apart.
   int64_t tiles_h = 0, tiles_w = 0, tile_block = 0, tile_pitch = 0;
-  bool asks_ahead = false;  // src and dst are larger than caches
+  bool asks_ahead = false;   // src and dst are larger than caches
+  bool pools_tiles = false;  // the dst stage stores maxima of its tiles
 
   // Padded bias; a strip or Winograd's V and M; rows of a plain dst; weights times
-  // src_scale, those of a group and K chunk: for each thread.
-  ScratchPiece<float> bias, strip, row, scaled;
+  // src_scale, those of a group and K chunk: for each thread. The whole result, where
+  // kernels do not pool it themselves.
+  ScratchPiece<float> bias, strip, row, scaled, unpooled;
   ScratchBook scratch;
   int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
   // "direct", "direct_plain", "dot", "depthwise", "rows", or of Winograd the tile of
@@ -141,9 +151,9 @@ struct ConvBuffers {
   const float* src = nullptr;
   const float* packed = nullptr;
   const float* const* args = nullptr;  // base pointers of the post-op inputs
-  float* dst = nullptr;                // may be the operand of a sum; sums without one read it
-  void* scratch = nullptr;             // plan.scratch_bytes(); 64-byte aligned to be fast
-  const float* src_scale = nullptr;    // [n, icb, 1, 1, 16], if desc.src_scaled
+  float* dst = nullptr;     // may be the operand of a sum, if not pooled; sums without one read it
+  void* scratch = nullptr;  // plan.scratch_bytes(); 64-byte aligned to be fast
+  const float* src_scale = nullptr;  // [n, icb, 1, 1, 16], if desc.src_scaled
 };
 
 // `pool.num_threads()` must equal plan.threads.

@@ -351,9 +351,11 @@ void RunDepthwiseRow(const ConvRun& run, int64_t block, int64_t h, const float* 
   DepthwiseKernelsFor(run.plan.isa).row(a);
 }
 
-void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {
+namespace {
+
+// All of dst, before it is pooled.
+void RunWhole(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {
   const ConvDesc& d = plan.desc;
-  if (d.n * d.oh * d.ow * d.oc == 0) return;
   const BoundConv bound(plan, buffers);
   const ConvRun& run = bound.run();
   switch (plan.packing.form) {
@@ -373,6 +375,19 @@ void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool)
       });
     }
   }
+}
+
+}  // namespace
+
+void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {
+  const ConvDesc& d = plan.desc;
+  if (d.n * d.dst_h() * d.dst_w() * d.oc == 0) return;
+  float* unpooled = Scratch(buffers.scratch).Grant(plan.unpooled);
+  if (unpooled == nullptr) return RunWhole(plan, buffers, pool);
+  ConvBuffers whole = buffers;
+  whole.dst = unpooled;
+  RunWhole(plan, whole, pool);
+  PoolWhole(plan, unpooled, buffers.dst, pool);
 }
 
 }  // namespace bd

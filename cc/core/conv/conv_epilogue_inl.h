@@ -11,6 +11,11 @@
 namespace bd::BD_ISA {
 namespace {
 
+// Of a 2x2 window, in the order of max pooling by itself, on which NaN depends.
+inline Vec MaxOfWindow(Vec top_left, Vec top_right, Vec left, Vec right) {
+  return Max(Max(top_left, left), Max(top_right, right));
+}
+
 // acc[p][b * kVecsPerBlock + v] for kPx pixels of kBlocks blocks.
 template <int kBlocks, int kPx>
 struct Accumulators {

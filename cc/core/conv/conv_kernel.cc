@@ -239,6 +239,17 @@ void PlainStore(const PlainStoreArgs& a) {
   }
 }
 
+void MaxRow(const MaxRowArgs& a) {
+  for (int64_t p = 0; p < a.px; ++p) {
+    for (int v = 0; v < kBlock; v += kLanes) {
+      const float* top = a.src + 2 * p * kBlock + v;
+      const float* bottom = top + a.row_stride;
+      Store(a.dst + p * kBlock + v,
+            MaxOfWindow(Load(top), Load(top + kBlock), Load(bottom), Load(bottom + kBlock)));
+    }
+  }
+}
+
 // Pixels beyond the ISA's widest tile are null: the driver never asks for them.
 template <int kBlocks, int kPx>
 constexpr auto TileOrNull() -> void (*)(const TileArgs&) {
@@ -284,6 +295,7 @@ constexpr ConvKernels kTable = {
     Gather,
     ScaleRows,
     PlainStore,
+    MaxRow,
 };
 
 }  // namespace

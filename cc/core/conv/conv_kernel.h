@@ -74,6 +74,14 @@ struct PlainStoreArgs {
   int64_t dst_offset, sample_offset;  // of the first pixel's channel 0
 };
 
+// dst[p] = the maximum of pixels 2p and 2p + 1 of two rows.
+struct MaxRowArgs {
+  const float* src;
+  int64_t row_stride;
+  float* dst;
+  int64_t px;
+};
+
 constexpr int kMaxTilePixels = 14;
 constexpr int kMaxTileBlocks = 2;
 constexpr int kMaxDotChannels = 4;
@@ -90,6 +98,7 @@ struct ConvKernels {
   void (*gather)(const GatherArgs&);
   void (*scale_rows)(const ScaleRowsArgs&);
   void (*plain_store)(const PlainStoreArgs&);
+  void (*max_row)(const MaxRowArgs&);
 };
 
 BD_KERNEL_TABLE(ConvKernels)

@@ -21,6 +21,9 @@ std::string Check(const ConvDesc& first, const ConvDesc& depthwise) {
     if (d->src_layout == Layout::nChw16c && d->dst_layout == Layout::nChw16c) continue;
     return "a pair of convolutions takes and gives nChw16c; add a reorder";
   }
+  if (first.pooled() || depthwise.pooled()) {
+    return "a pair of convolutions does not pool; use an op of its own";
+  }
   if (depthwise.ic != c || depthwise.oc != c || depthwise.groups != c) {
     return "the second convolution must have one channel a group, and the " + std::to_string(c) +
            " channels of the first";

@@ -15,6 +15,19 @@ namespace {
 
 constexpr int64_t kRowsTaskBytes = 256 << 10;  // weights worth a task in an inner product
 
+std::string CheckPool(const ConvDesc& d) {
+  if (d.pool_h != 2 || d.pool_w != 2) {
+    return "a convolution pools windows of 2x2, not of " + std::to_string(d.pool_h) + "x" +
+           std::to_string(d.pool_w) + "; use an op of its own";
+  }
+  if (d.dst_layout != Layout::nChw16c) return "a pooled result is nChw16c; add a reorder";
+  for (const PostOp& op : d.post_ops.entries()) {
+    if (op.kind != PostOpKind::kSum || op.operand.input != OperandRef::kDst) continue;
+    return "the previous dst of a sum is pooled already; name an operand";
+  }
+  return "";
+}
+
 std::string Check(const ConvDesc& d) {
   if (d.groups < 1 || d.ic % d.groups != 0 || d.oc % d.groups != 0) {
     return "groups = " + std::to_string(d.groups) +
@@ -28,7 +41,7 @@ std::string Check(const ConvDesc& d) {
   if (d.src_scaled && d.src_layout != Layout::nChw16c) {
     return "src_scale needs a src of layout nChw16c; add a reorder";
   }
-  return "";
+  return d.pooled() ? CheckPool(d) : "";
 }
 
 // An inner product of so few rows that packing would only read and keep a large
@@ -158,6 +171,7 @@ void BookScratch(ConvPlan* plan) {
   plan->strip = plan->scratch.Book<float>("strip", plan->strip.count, plan->threads);
   plan->row = plan->scratch.Book<float>("row", plan->row.count, plan->threads);
   plan->scaled = plan->scratch.Book<float>("scaled", plan->scaled.count, plan->threads);
+  plan->unpooled = plan->scratch.Book<float>("unpooled", plan->unpooled.count);
 }
 
 }  // namespace
@@ -199,7 +213,11 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
     plan->bias.count = plan->ocb * kBlock;
   }
   MakeGroups(plan);
-  if (desc.n * desc.oh * desc.ow == 0) return "";  // nothing to compute
+  if (desc.n * desc.dst_h() * desc.dst_w() == 0) return "";  // nothing to compute
+  plan->pools_tiles = desc.pooled() && CanPoolTiles(*plan);
+  if (desc.pooled() && !plan->pools_tiles) {
+    plan->unpooled.count = desc.n * plan->ocb * desc.oh * desc.ow * kBlock;
+  }
   if (plan->packing.form == ConvForm::kDepthwise) {
     PlanDepthwise(plan);
   } else if (plan->packing.form == ConvForm::kWinograd) {

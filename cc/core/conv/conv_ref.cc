@@ -1,5 +1,9 @@
 // The definition of convolution, for tests: one output element at a time,
-// accumulated in double, then the post-op chain.
+// accumulated in double, then the post-op chain, then pooling.
+#include <algorithm>
+#include <limits>
+#include <vector>
+
 #include "cc/core/conv/conv.h"
 #include "cc/core/post_ops/post_ops_ref.h"
 
@@ -35,10 +39,34 @@ double Sum(const ConvDesc& d, const Tensor& s, const float* src, const float* sr
   return sum;
 }
 
+void PooledRef(const ConvDesc& d, const float* src, const float* hwio, const float* const* args,
+               float* dst, const float* src_scale) {
+  ConvDesc whole = d;
+  whole.pool_h = whole.pool_w = 1;
+  const Tensor s{d.dst_layout, d.oc, d.oh, d.ow}, t{d.dst_layout, d.oc, d.dst_h(), d.dst_w()};
+  std::vector<float> result(d.n * s.padded_c() * d.oh * d.ow);
+  ConvRef(whole, src, hwio, args, result.data(), src_scale);
+  for (int64_t n = 0; n < d.n; ++n) {
+    for (int64_t o = 0; o < t.padded_c(); ++o) {
+      for (int64_t y = 0; y < t.h; ++y) {
+        for (int64_t x = 0; x < t.w; ++x) {
+          float max = -std::numeric_limits<float>::infinity();
+          for (int64_t i = 0; i < d.pool_h * d.pool_w; ++i) {
+            const int64_t row = y * d.pool_h + i / d.pool_w, column = x * d.pool_w + i % d.pool_w;
+            max = std::max(max, result[s.At(n, o, row, column)]);
+          }
+          dst[t.At(n, o, y, x)] = max;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void ConvRef(const ConvDesc& d, const float* src, const float* hwio, const float* const* args,
              float* dst, const float* src_scale) {
+  if (d.pooled()) return PooledRef(d, src, hwio, args, dst, src_scale);
   const Tensor s{d.src_layout, d.ic, d.ih, d.iw}, t{d.dst_layout, d.oc, d.oh, d.ow};
   for (int64_t n = 0; n < d.n; ++n) {
     for (int64_t o = 0; o < t.padded_c(); ++o) {

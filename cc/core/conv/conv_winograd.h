@@ -20,7 +20,11 @@ inline const WinogradTransform& TransformOf(const ConvPacking& packing) {
   return kWinogradTransforms[packing.winograd];
 }
 
-// Tasks and scratch; plan->packing.winograd and plan->groups are set.
+// Whether the dst stage can store maxima of 2x2 pixels: its tiles hold whole windows, and
+// the chain reads nothing but a bias and ends with a clamp at most.
+bool CanPoolTiles(const ConvPlan& plan);
+
+// Tasks and scratch; plan->packing.winograd, groups and pools_tiles are set.
 void PlanWinograd(ConvPlan* plan);
 
 // U = G g G^T in double, as [xi][group][icb][ic in block][block of group][16], where

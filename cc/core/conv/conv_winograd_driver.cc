@@ -3,7 +3,7 @@
 //
 //   1. source   V[icb][xi][tile][16] = B^T d B
 //   2. multiply M[ocb][xi][tile][16] = U[xi] V[xi]
-//   3. dst      y = A^T M A, epilogue
+//   3. dst      y = A^T M A, maxima where dst is pooled, epilogue
 //
 // The planes xi of one channel block lie together: a transform writes or reads all
 // of them at once, and with [xi][icb] each would be a page, and in some shapes a
@@ -31,6 +31,13 @@ struct TileBlock {
   int64_t channels() const { return run.d.ic * transform().phases(); }
   int64_t plane_stride() const { return plan().tile_pitch * kBlock; }
   int64_t block_stride() const { return planes() * plane_stride(); }
+  // Of dst and of a tile in it, as the dst stage stores them.
+  int64_t pool_h() const { return plan().pools_tiles ? run.d.pool_h : 1; }
+  int64_t pool_w() const { return plan().pools_tiles ? run.d.pool_w : 1; }
+  int64_t dst_h() const { return run.d.oh / pool_h(); }
+  int64_t dst_w() const { return run.d.ow / pool_w(); }
+  int64_t tile_h() const { return transform().mh / pool_h(); }
+  int64_t tile_w() const { return transform().mw / pool_w(); }
   int64_t first_ocb() const { return plan().groups[group_begin].first_block; }
   int64_t end_ocb() const {
     const OutputGroup& last = plan().groups[group_end - 1];
@@ -90,14 +97,13 @@ struct TileBlock {
 
   // The rows of dst that the dst stage will write.
   void AddDst(LinesAhead* ahead) const {
-    const ConvDesc& d = run.d;
     for (int64_t b = first_ocb(); b < end_ocb(); ++b) {
       ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t) {
-        const float* dst = run.buffers.dst + (n * plan().ocb + b) * d.oh * d.ow * kBlock;
-        const int64_t y = row * transform().mh, x = column * transform().mw;
-        const int64_t end = std::min(d.ow, x + tiles * transform().mw);
-        for (int64_t h = y; h < std::min(d.oh, y + transform().mh); ++h) {
-          ahead->Add(dst + (h * d.ow + x) * kBlock, end - x, LinesAhead::kWrite);
+        const float* dst = run.buffers.dst + (n * plan().ocb + b) * dst_h() * dst_w() * kBlock;
+        const int64_t y = row * tile_h(), x = column * tile_w();
+        const int64_t end = std::min(dst_w(), x + tiles * tile_w());
+        for (int64_t h = y; h < std::min(dst_h(), y + tile_h()); ++h) {
+          ahead->Add(dst + (h * dst_w() + x) * kBlock, end - x, LinesAhead::kWrite);
         }
       });
     }
@@ -143,15 +149,16 @@ struct TileBlock {
   void Dst(int64_t ocb) const {
     const ConvDesc& d = run.d;
     WinogradDstArgs a;
-    a.oh = d.oh;
-    a.ow = d.ow;
+    const auto& kernel = (plan().pools_tiles ? kernels.dst_max : kernels.dst)[which()];
+    a.h = dst_h();
+    a.w = dst_w();
     a.plane_stride = plane_stride();
     ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
-      const int64_t base = (n * plan().ocb + ocb) * d.oh * d.ow * kBlock;
+      const int64_t base = (n * plan().ocb + ocb) * dst_h() * dst_w() * kBlock;
       a.src = m + (ocb - first_ocb()) * block_stride() + at * kBlock;
       a.dst = run.buffers.dst + base;
-      a.y = row * transform().mh;
-      a.x = column * transform().mw;
+      a.y = row * tile_h();
+      a.x = column * tile_w();
       a.tiles = tiles;
       TileEpilogue& e = a.epilogue;
       e = run.epilogue;
@@ -164,7 +171,7 @@ struct TileBlock {
       e.channel = ocb * kBlock;
       e.sample_channel = (n * plan().ocb + ocb) * kBlock;
       e.valid_lanes = static_cast<int32_t>(std::min(kBlock, d.oc - ocb * kBlock));
-      kernels.dst[which()](a);
+      kernel(a);
     });
   }
 };

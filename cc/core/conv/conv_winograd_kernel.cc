@@ -215,6 +215,16 @@ void SourceOfPhases(const WinogradSourceArgs& a) {
   }
 }
 
+template <int kPool, int kMw>
+BD_INLINE Vec Pooled(const Vec (&rows)[kPool][kMw], int j) {
+  if constexpr (kPool == 1) {
+    return rows[0][j];
+  } else {
+    static_assert(kPool == 2);
+    return MaxOfWindow(rows[0][2 * j], rows[0][2 * j + 1], rows[1][2 * j], rows[1][2 * j + 1]);
+  }
+}
+
 // kPx pixels of an output row, from `tile`, with the epilogue.
 template <int kPx>
 BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t offset) {
@@ -233,13 +243,16 @@ BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t offs
   out.Finish(e, a.dst + offset, 0);
 }
 
-template <int kRow>
+// kPool x kPool pixels of a tile become their maximum. x -> clamp(x + bias) never
+// decreases, rounding included, so maxima come first and the epilogue has fewer pixels.
+template <int kRow, int kPool>
 void Dst(const WinogradDstArgs& a) {
   constexpr int kMh = kWinogradTransforms[kRow].mh, kMw = kWinogradTransforms[kRow].mw;
+  constexpr int kH = kMh / kPool, kW = kMw / kPool;  // of the tile in dst
   constexpr int kAlphaH = kWinogradTransforms[kRow].alpha_h();
   constexpr int kAlphaW = kWinogradTransforms[kRow].alpha_w();
-  alignas(64) float tile[kMh * kMw * kBlock];
-  const int64_t rows = a.oh - a.y < kMh ? a.oh - a.y : kMh;
+  alignas(64) float tile[kH * kW * kBlock];
+  const int64_t rows = a.h - a.y < kH ? a.h - a.y : kH;
   for (int64_t t = 0; t < a.tiles; ++t) {
     const float* src = a.src + t * kBlock;
     for (int v = 0; v < kVecsPerBlock; ++v) {
@@ -256,20 +269,23 @@ void Dst(const WinogradDstArgs& a) {
         for (int i = 0; i < kMh; ++i) half[i][j] = y[i];
       }
       BD_UNROLL
-      for (int i = 0; i < kMh; ++i) {
-        Vec y[kMw];
-        DstAxis<kAlphaW, kMw>(half[i], y);
+      for (int i = 0; i < kH; ++i) {
+        Vec y[kPool][kMw];
         BD_UNROLL
-        for (int j = 0; j < kMw; ++j) Store(tile + (i * kMw + j) * kBlock + v * kLanes, y[j]);
+        for (int p = 0; p < kPool; ++p) DstAxis<kAlphaW, kMw>(half[i * kPool + p], y[p]);
+        BD_UNROLL
+        for (int j = 0; j < kW; ++j) {
+          Store(tile + (i * kW + j) * kBlock + v * kLanes, Pooled<kPool>(y, j));
+        }
       }
     }
-    const int64_t x = a.x + t * kMw;
-    const int64_t px = a.ow - x < kMw ? a.ow - x : kMw;
+    const int64_t x = a.x + t * kW;
+    const int64_t px = a.w - x < kW ? a.w - x : kW;
     for (int64_t i = 0; i < rows; ++i) {
-      const float* row = tile + i * kMw * kBlock;
-      const int64_t offset = ((a.y + i) * a.ow + x) * kBlock;
-      if (px == kMw) {
-        StoreRow<kMw>(a, row, offset);
+      const float* row = tile + i * kW * kBlock;
+      const int64_t offset = ((a.y + i) * a.w + x) * kBlock;
+      if (px == kW) {
+        StoreRow<kW>(a, row, offset);
       } else {
         for (int64_t p = 0; p < px; ++p) StoreRow<1>(a, row + p * kBlock, offset + p * kBlock);
       }
@@ -285,7 +301,8 @@ constexpr void Fill(WinogradKernels* table) {
     } else {
       table->source[kRow] = SourceOfPhases<kRow>;
     }
-    table->dst[kRow] = Dst<kRow>;
+    table->dst[kRow] = Dst<kRow, 1>;
+    if constexpr (kWinogradTransforms[kRow].holds_windows()) table->dst_max[kRow] = Dst<kRow, 2>;
     Fill<kRow + 1>(table);
   }
 }

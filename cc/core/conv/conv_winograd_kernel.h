@@ -37,6 +37,7 @@ struct WinogradTransform {
   constexpr int alpha_h() const { return mh + taps_h() - 1; }
   constexpr int alpha_w() const { return mw + taps_w() - 1; }
   constexpr int planes() const { return alpha_h() * alpha_w(); }
+  constexpr bool holds_windows() const { return mh % 2 == 0 && mw % 2 == 0; }  // of 2x2
 };
 
 constexpr WinogradTransform kWinogradTransforms[] = {
@@ -88,12 +89,13 @@ struct WinogradSourceArgs {
   int64_t plane_stride;  // floats between planes
 };
 
-// One output block: the planes -> tiles of mh x mw pixels, epilogue applied.
+// One output block: the planes -> tiles of mh x mw pixels, or of the maxima of their 2x2
+// windows, epilogue applied.
 struct WinogradDstArgs {
   const float* src;  // plane 0, first tile
   int64_t plane_stride;
-  float* dst;  // the block's plane [oh][ow][16]
-  int64_t oh, ow;
+  float* dst;  // the block's plane [h][w][16]
+  int64_t h, w;
   int64_t y, x;           // first pixel of the first tile
   int64_t tiles;          // along the row
   TileEpilogue epilogue;  // acc_in and dst_offset are those of the block's plane
@@ -103,6 +105,8 @@ struct WinogradDstArgs {
 struct WinogradKernels {
   void (*source[kNumWinogradTransforms])(const WinogradSourceArgs&);
   void (*dst[kNumWinogradTransforms])(const WinogradDstArgs&);
+  // Of maxima, by a bias and a clamp at most; null where windows would straddle tiles.
+  void (*dst_max[kNumWinogradTransforms])(const WinogradDstArgs&);
 };
 
 BD_KERNEL_TABLE(WinogradKernels)

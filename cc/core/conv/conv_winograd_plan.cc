@@ -108,8 +108,17 @@ int ChooseWinograd(const ConvDesc& desc, Isa isa, int threads) {
   return asked_for || best_cycles < DirectCycles(desc, threads) ? best : kNoWinograd;
 }
 
+bool CanPoolTiles(const ConvPlan& plan) {
+  return plan.packing.form == ConvForm::kWinograd && TransformOf(plan.packing).holds_windows() &&
+         !plan.epilogue.has_sum && plan.epilogue.rest.len() == 0;
+}
+
 void PlanWinograd(ConvPlan* plan) {
-  const ConvDesc& d = plan->desc;
+  ConvDesc d = plan->desc;
+  if (plan->pools_tiles) {  // the last row and column may fill no window
+    d.oh = d.dst_h() * d.pool_h;
+    d.ow = d.dst_w() * d.pool_w;
+  }
   const WinogradTransform& t = TransformOf(plan->packing);
   const int64_t planes = t.planes();
   const TaskSplit split = ChooseTasks(d, t, plan->isa, plan->threads);

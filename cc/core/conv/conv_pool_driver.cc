@@ -1,0 +1,15 @@
+// Pooling behind kernels that do not pool: a pass over the whole result.
+#include "cc/core/conv/conv_run.h"
+
+namespace bd {
+
+void PoolWhole(const ConvPlan& plan, const float* whole, float* dst, ThreadPool& pool) {
+  const ConvDesc& d = plan.desc;
+  const int64_t rows = d.dst_h(), width = d.ow * kBlock;
+  pool.ParallelFor(d.n * plan.ocb * rows, [&](int64_t t, int) {
+    const float* src = whole + (t / rows * d.oh + t % rows * d.pool_h) * width;
+    ConvKernelsFor(plan.isa).max_row({src, width, dst + t * d.dst_w() * kBlock, d.dst_w()});
+  });
+}
+
+}  // namespace bd

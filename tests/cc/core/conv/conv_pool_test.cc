@@ -1,0 +1,249 @@
+// Pooled results on every ISA: those of the convolution and a maximum behind it, and of
+// the definition (ConvRef) where sums are exact. Tensors sit in guarded buffers: an
+// access beyond an end is a crash.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cc/base/thread_pool.h"
+#include "cc/core/conv/conv.h"
+#include "tests/cc/core/conv/conv_case.h"
+#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+constexpr char kRelu[] = "binary(add,channel,#0);eltwise(relu)";
+
+ConvDesc Pooled(ConvDesc d) {
+  d.pool_h = d.pool_w = 2;
+  return d;
+}
+
+int64_t DstFloats(const ConvDesc& d) {
+  return TensorFloats(d.dst_layout, d.n, d.oc, d.dst_h(), d.dst_w());
+}
+
+// Source, weights and operands of a convolution: #0 is a float a channel, #1 has the
+// shape of the result before pooling.
+struct Tensors {
+  Tensors(const ConvDesc& d, bool integers, GuardedBuffer::Guard guard)
+      : src(TensorFloats(d.src_layout, d.n, d.ic, d.ih, d.iw), guard),
+        weights(d.kh * d.kw * d.ic / d.groups * d.oc, guard),
+        channel(d.oc, guard),
+        tensor(TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow), guard) {
+    std::mt19937 rng(1);
+    std::normal_distribution<float> normal;
+    for (GuardedBuffer* x : {&src, &weights, &channel, &tensor}) {
+      x->FillIntegers(static_cast<int64_t>(x->size()));
+      if (!integers) std::generate(x->begin(), x->end(), [&] { return normal(rng); });
+    }
+    if (d.src_layout != Layout::nhwc) ClearTail(src, d.n, d.ic, d.ih * d.iw);
+    ClearTail(tensor, d.n, d.oc, d.oh * d.ow);
+    args[0] = channel.data();
+    args[1] = tensor.data();
+  }
+  GuardedBuffer src, weights, channel, tensor;
+  const float* args[2];
+};
+
+void RunPlan(const ConvPlan& plan, const Tensors& tensors, GuardedBuffer* dst, ThreadPool& pool) {
+  GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4);
+  PackConvWeights(plan, tensors.weights.data(), packed.data(), pool);
+  ConvBuffers buffers;
+  buffers.src = tensors.src.data();
+  buffers.packed = packed.data();
+  buffers.args = tensors.args;
+  buffers.dst = dst->data();
+  buffers.scratch = scratch.data();
+  RunConv(plan, buffers, pool);
+}
+
+// Maxima of a result before pooling.
+std::vector<float> Maxima(const ConvDesc& d, const GuardedBuffer& whole) {
+  std::vector<float> result;
+  for (int64_t b = 0; b < d.n * ((d.oc + 15) / 16); ++b) {
+    for (int64_t y = 0; y < d.oh / 2; ++y) {
+      for (int64_t i = 0; i < d.ow / 2 * 16; ++i) {
+        const int64_t at = ((b * d.oh + 2 * y) * d.ow + i / 16 * 2) * 16 + i % 16;
+        result.push_back(std::max(
+            {whole[at], whole[at + 16], whole[at + d.ow * 16], whole[at + d.ow * 16 + 16]}));
+      }
+    }
+  }
+  return result;
+}
+
+class ConvPoolTest : public ::testing::TestWithParam<Isa> {
+ protected:
+  // `exact`: sums of small integers are, so that the definition has the same bits.
+  void Run(const ConvDesc& desc, bool exact) {
+    for (ThreadPool* pool : {&one_, &two_}) {
+      for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
+        Compare(desc, false, *pool, guard);
+        if (exact) Compare(desc, true, *pool, guard);
+      }
+    }
+  }
+
+  void Compare(const ConvDesc& desc, bool integers, ThreadPool& pool, GuardedBuffer::Guard guard) {
+    const ConvDesc pooled_desc = Pooled(desc);
+    ConvPlan plan, pooled;
+    ASSERT_EQ(MakeConvPlan(desc, GetParam(), pool.num_threads(), &plan), "");
+    ASSERT_EQ(MakeConvPlan(pooled_desc, GetParam(), pool.num_threads(), &pooled), "");
+    SCOPED_TRACE(Describe(desc, pooled));
+    ASSERT_TRUE(pooled.packing == plan.packing);
+    const std::string how = pooled.pools_tiles ? "tiles " : "whole ";
+    seen_.insert(how + pooled.algorithm_name());
+    const Tensors tensors(desc, integers, guard);
+    GuardedBuffer whole(DstFloats(desc)), dst(DstFloats(pooled_desc), guard);
+    RunPlan(plan, tensors, &whole, pool);
+    RunPlan(pooled, tensors, &dst, pool);
+    const std::vector<float> maxima = Maxima(desc, whole);
+    ASSERT_TRUE(std::equal(maxima.begin(), maxima.end(), dst.begin(), dst.end()));
+    if (!integers) return;
+    GuardedBuffer expected(DstFloats(pooled_desc));
+    ConvRef(pooled_desc, tensors.src.data(), tensors.weights.data(), tensors.args, expected.data());
+    ASSERT_TRUE(std::equal(dst.begin(), dst.end(), expected.begin()));
+  }
+
+  ThreadPool one_{1}, two_{2};
+  std::set<std::string> seen_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, ConvPoolTest, ::testing::ValuesIn(TestIsas()),
+                         [](const auto& info) { return IsaName(info.param); });
+
+// Even and odd sizes, less than a tile, tiles over every edge, channel tails, batches.
+TEST_P(ConvPoolTest, WinogradPoolsItsTiles) {
+  const int64_t cases[][5] = {// n, ic, oc, ih, iw
+                              {1, 16, 16, 4, 4},   {1, 20, 40, 7, 9},   {2, 32, 16, 13, 6},
+                              {3, 64, 64, 8, 8},   {1, 16, 32, 30, 31}, {1, 128, 48, 5, 10},
+                              {2, 16, 5, 2, 3},    {1, 48, 16, 57, 3},  {1, 37, 33, 17, 16},
+                              {1, 512, 64, 14, 14}};
+  for (const auto& [n, ic, oc, ih, iw] : cases) {
+    for (const char* chain : {"", "binary(add,channel,#0)", kRelu, "eltwise(relu6)",
+                              "binary(add,channel,#0);eltwise(clip,alpha=-3,beta=2)"}) {
+      ConvDesc d = Square(ic, ih, oc, 3, 1, 1);
+      d.n = n;
+      d.iw = d.ow = iw;
+      d.algorithm = ConvAlgorithm::kWinograd;
+      d.post_ops = Chain(chain);
+      Run(d, false);
+      if (ic > 64) break;
+    }
+  }
+  ConvDesc larger = Square(24, 19, 20, 5, 1, 2);
+  larger.algorithm = ConvAlgorithm::kWinograd;
+  larger.post_ops = Chain(kRelu);
+  Run(larger, false);
+  EXPECT_EQ(seen_, (std::set<std::string>{"tiles winograd2x2", "tiles winograd4x4"}));
+}
+
+// The factors of F(2x2, 3x3) are powers of two: integers stay exact.
+TEST_P(ConvPoolTest, WinogradOfIntegers) {
+  for (int64_t size : {2, 4, 7, 12}) {
+    ConvDesc d = Square(40, size, 24, 3, 1, 1);
+    d.algorithm = ConvAlgorithm::kAutoSmall;
+    d.n = 2;
+    d.post_ops = Chain(kRelu);
+    Run(d, true);
+  }
+  EXPECT_EQ(seen_.count("tiles winograd2x2"), 1u);
+}
+
+// Larger than the caches: lines are asked for ahead.
+TEST_P(ConvPoolTest, WinogradOfALargeTensor) {
+  ConvDesc d = Square(64, 225, 64, 3, 1, 1);
+  d.iw = d.ow = 224;
+  d.algorithm = ConvAlgorithm::kWinograd;
+  d.post_ops = Chain(kRelu);
+  Compare(d, false, two_, GuardedBuffer::kAtEnd);
+  EXPECT_EQ(seen_, (std::set<std::string>{"tiles winograd4x4"}));
+}
+
+// Tiles that windows straddle; chains that read tensors or are no clamp.
+TEST_P(ConvPoolTest, WinogradThatCannot) {
+  for (const auto& [kh, kw] : {std::pair<int64_t, int64_t>{1, 3}, {3, 1}, {7, 1}}) {
+    ConvDesc d = Square(16, 9, 20, 1, 1, 0);
+    d.kh = kh;
+    d.kw = kw;
+    d.oh = d.ih - kh + 1;
+    d.ow = d.iw - kw + 1;
+    d.algorithm = ConvAlgorithm::kWinograd;
+    Run(d, false);
+  }
+  for (const char* chain :
+       {"sum(#1);eltwise(relu)", "eltwise(swish)", "eltwise(abs)",
+        "binary(add,channel,#0);eltwise(relu);binary(mul,channel,#0)",
+        "eltwise(clip,alpha=1,beta=3)", "eltwise(relu);binary(max,tensor,#1)"}) {
+    ConvDesc d = Square(16, 9, 20, 3, 1, 1);
+    d.n = 2;
+    d.algorithm = ConvAlgorithm::kWinograd;
+    d.post_ops = Chain(chain);
+    Run(d, false);
+  }
+  ConvDesc first = Square(3, 30, 20, 7, 2, 3);
+  first.src_layout = Layout::nhwc;
+  first.algorithm = ConvAlgorithm::kWinograd;
+  first.post_ops = Chain(kRelu);
+  Run(first, false);
+  for (const std::string& how : seen_) EXPECT_EQ(how.substr(0, 14), "whole winograd") << how;
+}
+
+TEST_P(ConvPoolTest, OtherAlgorithms) {
+  for (int64_t size : {2, 3, 8, 11}) {
+    for (int64_t k : {1, 3}) {
+      ConvDesc d = Square(20, size, 36, k, 1, k / 2);
+      d.n = 2;
+      d.algorithm = ConvAlgorithm::kDirect;
+      d.post_ops = Chain("binary(add,channel,#0);sum(#1,scale=2);eltwise(relu)");
+      Run(d, true);
+      d.groups = 4;
+      Run(d, true);
+      d.oc = d.groups = 20;
+      Run(d, true);
+      d.oc = 36;
+      d.groups = 1;
+      d.src_layout = Layout::nhwc;
+      d.post_ops = Chain("binary(add,channel,#0);eltwise(tanh);eltwise(round)");
+      Run(d, true);
+    }
+  }
+  EXPECT_EQ(seen_,
+            (std::set<std::string>{"whole depthwise", "whole direct", "whole direct_plain"}));
+}
+
+TEST_P(ConvPoolTest, ResultsWithoutAWindowAreEmpty) {
+  for (const auto& [h, w] : {std::pair<int64_t, int64_t>{1, 6}, {6, 1}, {1, 1}, {0, 6}}) {
+    for (ConvAlgorithm algorithm : {ConvAlgorithm::kWinograd, ConvAlgorithm::kDirect}) {
+      ConvDesc d = Square(16, h, 16, 3, 1, 1);
+      d.iw = d.ow = w;
+      d.algorithm = algorithm;
+      Run(d, true);
+    }
+  }
+}
+
+TEST(ConvPoolPlanTest, ErrorsNameTheRemedy) {
+  ConvPlan plan;
+  ConvDesc d = Square(16, 8, 16, 3, 1, 1);
+  d.pool_h = 3;
+  EXPECT_EQ(MakeConvPlan(d, Isa::kGeneric, 1, &plan),
+            "a convolution pools windows of 2x2, not of 3x1; use an op of its own");
+  d = Pooled(Square(16, 8, 16, 3, 1, 1));
+  d.dst_layout = Layout::nhwc;
+  EXPECT_EQ(MakeConvPlan(d, Isa::kGeneric, 1, &plan), "a pooled result is nChw16c; add a reorder");
+  d.dst_layout = Layout::nChw16c;
+  d.post_ops = Chain("sum()");
+  EXPECT_EQ(MakeConvPlan(d, Isa::kGeneric, 1, &plan),
+            "the previous dst of a sum is pooled already; name an operand");
+}
+
+}  // namespace
+}  // namespace bd
