@@ -13,6 +13,14 @@ ConvAlgorithm AlgorithmOf(const std::string& name) {
   return name == "winograd" ? ConvAlgorithm::kWinograd : ConvAlgorithm::kAuto;
 }
 
+// "pool 2x2" where the convolution stores maxima, "pool 2x2 behind" where a second pass
+// makes them.
+std::string PoolNote(const ConvPlan& plan) {
+  const ConvDesc& d = plan.desc;
+  if (!d.pooled()) return "";
+  return absl::StrCat(" pool ", d.pool_h, "x", d.pool_w, plan.pools_tiles ? "" : " behind");
+}
+
 // `notes` say how this execution got its memory.
 std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPlan& plan,
                     const std::string& notes) {
@@ -20,8 +28,9 @@ std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPla
   return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", plan.conv.algorithm_name(), " ",
                       LayoutName(d.src_layout), ctx->input(0).shape().DebugString(), "->",
                       LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " ", WindowNote(d),
-                      " g", d.groups, d.src_scaled ? " src_scale" : "", " scratch ",
-                      plan.conv.scratch_bytes(), notes, " \"", d.post_ops.ToString(), "\"");
+                      " g", d.groups, d.src_scaled ? " src_scale" : "", PoolNote(plan.conv),
+                      " scratch ", plan.conv.scratch_bytes(), notes, " \"", d.post_ops.ToString(),
+                      "\"");
 }
 
 }  // namespace
@@ -55,6 +64,8 @@ Status DescribeConv(const ConvAttrs& attrs, const PartialTensorShape& src,
   desc->algorithm = AlgorithmOf(attrs.algorithm);
   desc->post_ops = attrs.post_ops.chain;
   desc->src_scaled = attrs.src_scaled;
+  desc->pool_h = attrs.pool_h;
+  desc->pool_w = attrs.pool_w;
   return absl::OkStatus();
 }
 

@@ -149,6 +149,20 @@ Status ConvAttrs::SetSrcScales(int count) {
   return absl::OkStatus();
 }
 
+Status ConvAttrs::SetPool(const std::vector<int64_t>& pool) {
+  if (pool.empty()) return absl::OkStatus();
+  if (pool != std::vector<int64_t>{2, 2}) {
+    return Invalid("pool must be [2, 2] or nothing; got ", Text(pool),
+                   ": use an op of its own for other windows");
+  }
+  if (dst_layout != Layout::nChw16c) {
+    return Invalid("pool needs dst_layout nChw16c; reorder its result");
+  }
+  pool_h = pool[0];
+  pool_w = pool[1];
+  return absl::OkStatus();
+}
+
 Status PoolAttrs::CheckPaddings() const {
   for (const Window1d& w : {window.h, window.w}) {
     if (std::max(w.pad_before, w.pad_after) < w.kernel) continue;

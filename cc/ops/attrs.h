@@ -73,13 +73,14 @@ struct ConvAttrs {
   bool src_scaled = false;  // the last input is src_scale
   WindowAttrs window;
   ChainAttrs post_ops;
+  int64_t pool_h = 1, pool_w = 1;  // 1x1: none
 
   int64_t oc() const { return weights_shape[3]; }
   int64_t weights_size() const;
 
   template <typename Context>
   Status Read(Context* c) {
-    std::vector<int64_t> strides, dilations, explicit_paddings;
+    std::vector<int64_t> strides, dilations, explicit_paddings, pool;
     std::string padding, chain;
     int num_args, num_src_scales;
     TF_RETURN_IF_ERROR(ReadLayout(c, "src_layout", &src_layout));
@@ -97,7 +98,9 @@ struct ConvAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &chain));
     TF_RETURN_IF_ERROR(c->GetAttr("num_args", &num_args));
     TF_RETURN_IF_ERROR(c->GetAttr("num_src_scales", &num_src_scales));
+    TF_RETURN_IF_ERROR(c->GetAttr("pool", &pool));
     TF_RETURN_IF_ERROR(SetSrcScales(num_src_scales));
+    TF_RETURN_IF_ERROR(SetPool(pool));
     TF_RETURN_IF_ERROR(SetWindow(strides, dilations, padding, explicit_paddings));
     return post_ops.Set(chain, num_args);
   }
@@ -109,6 +112,7 @@ struct ConvAttrs {
  private:
   Status CheckWeights() const;
   Status SetSrcScales(int count);
+  Status SetPool(const std::vector<int64_t>& pool);
 };
 
 // A 1x1 convolution and the depthwise one that reads it; all tensors are nChw16c.

@@ -23,6 +23,7 @@ REGISTER_OP("BlockdnnConv")
     .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
     .Attr("explicit_paddings: list(int) = []")
     .Attr("post_ops: string = ''")
+    .Attr("pool: list(int) = []")
     .Attr("algorithm: {'auto', 'direct', 'winograd', 'auto_small'} = 'auto'")
     .Attr("constant_weights: bool = false")
     .Attr(bd::kScratchpadModeAttr)
@@ -51,6 +52,9 @@ dilations: [height, width].
 explicit_paddings: [top, bottom, left, right], only with padding = EXPLICIT.
 post_ops: entries joined by ';', for example
   "binary(add,channel,#0);sum(#1);eltwise(relu)".
+pool: [height, width] of max pooling behind post_ops, in windows that touch; rows and
+  columns that fill no window are left out. Only [2, 2], and nChw16c. Operands that are
+  tensors have the shape before it. The result has the bits of BlockdnnPool.
 algorithm: direct sums exactly the products of the definition; winograd saves
   multiplications of some windows and rounds more; auto takes what is
   faster, auto_small what is faster with packed weights of at most twice the size.

@@ -69,8 +69,9 @@ Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorSha
     const auto fits = [&](const PartialTensorShape& one) { return arg.IsCompatibleWith(one); };
     if (op.kind == PostOpKind::kSum || op.shape == OperandShape::kTensor) {
       if (fits(shapes.tensor)) continue;
-      return InvalidEntry(attrs.chain, i, "the operand must have the shape and layout of dst, ",
-                          shapes.tensor.DebugString(), "; got ", arg.DebugString());
+      return InvalidEntry(attrs.chain, i, "the operand must have the shape and layout of ",
+                          shapes.whose, ", ", shapes.tensor.DebugString(), "; got ",
+                          arg.DebugString());
     }
     if (op.shape == OperandShape::kSampleChannel) {
       if (shapes.sample_channel.empty()) {
@@ -110,8 +111,9 @@ Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
   TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &h, &w));
   const Plane dst_plane = {plane.n, h.out, w.out};
   TF_RETURN_IF_ERROR(CheckWeightsSize(weights, attrs.weights_size(), attrs.weights_offset));
-  TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args,
-                                   OperandShapesOf(attrs.dst_layout, attrs.oc(), dst_plane)));
+  OperandShapes shapes = OperandShapesOf(attrs.dst_layout, attrs.oc(), dst_plane);
+  if (attrs.pool_h * attrs.pool_w > 1) shapes.whose = "dst before pooling";
+  TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args, shapes));
   if (attrs.src_scaled) {
     const PartialTensorShape wanted = MakeShape(attrs.src_layout, attrs.channels, {plane.n, 1, 1});
     if (!args.back().IsCompatibleWith(wanted)) {
@@ -119,7 +121,9 @@ Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
                      args.back().DebugString());
     }
   }
-  *dst = MakeShape(attrs.dst_layout, attrs.oc(), dst_plane);
+  const auto pooled = [](int64_t size, int64_t by) { return size == kUnknown ? size : size / by; };
+  *dst = MakeShape(attrs.dst_layout, attrs.oc(),
+                   {plane.n, pooled(h.out, attrs.pool_h), pooled(w.out, attrs.pool_w)});
   return absl::OkStatus();
 }
 

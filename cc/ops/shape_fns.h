@@ -32,6 +32,7 @@ struct OperandShapes {
   PartialTensorShape tensor;  // dst's
   int64_t channels;
   std::vector<PartialTensorShape> sample_channel;  // any of these; empty: not allowed
+  const char* whose = "dst";                       // shape it is, for errors
 };
 OperandShapes OperandShapesOf(Layout layout, int64_t channels, const Plane& dst);
 

@@ -19,6 +19,7 @@ def conv(
     args=(),
     dst=None,
     src_scale=None,
+    pool=None,
     src_layout: str = "nChw16c",
     dst_layout: str = "nChw16c",
     channels: int | None = None,
@@ -58,6 +59,11 @@ def conv(
         [N, C], [N, 1, 1, C] or [N, ceil(C / 16), 1, 1, 16]; src must be nChw16c. It is
         multiplied into the weights, (scale * w) * x where a separate multiplication
         rounds w * (scale * x); groups, windows and strides are free, Winograd is not used.
+      pool: pixels, 2 or [2, 2]: max pooling behind post_ops, in windows that touch, with
+        "VALID" padding; dst_layout must be "nChw16c". The result has the bits of `pool`
+        behind the convolution. Operands of the shape of the result, and dst, have that
+        before pooling. Winograd stores maxima only, where the chain is a channel added
+        and a clamp (relu, relu6, ..); otherwise a second pass makes them.
       src_layout, dst_layout: "nhwc" or "nChw16c".
       channels: C; default weights_shape[2] * groups.
       weights_shape: default: the shape of weights.
@@ -73,7 +79,7 @@ def conv(
       name: of the op.
 
     Returns:
-      The activation in dst_layout. Lanes of a blocked result beyond the output
+      The activation in dst_layout, pooled if asked for. Lanes of a blocked result beyond the output
       channels are zero.
 
     Raises:
@@ -111,6 +117,7 @@ def conv(
         strides=pair("strides", strides),
         dilations=pair("dilations", dilations),
         post_ops=post_ops,
+        pool=[] if pool is None else pair("pool", pool),
         constant_weights=constant_weights,
         algorithm=algorithm,
         scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
