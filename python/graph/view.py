@@ -155,6 +155,12 @@ class GraphView:
         node = self._nodes[name]
         return bool(node.controls) or name in self.targets or bool(self.control_consumers(name))
 
+    def is_only_for(self, ref: Ref, reader: Node) -> bool:
+        """Whether `reader`, as its first input, is all that reads `ref` or waits for its node."""
+        if self.is_fetched(ref) or self.has_control_edges(ref.node):
+            return False
+        return [(node.name, index) for node, index in self.consumers(ref)] == [(reader.name, 0)]
+
     def topological(self) -> list[Node]:
         """All nodes, producers first; loop back edges (NextIteration) are cut."""
         order: list[Node] = []

@@ -2,7 +2,7 @@
 
     capture -> constant shapes -> lift convolutions -> limit memory -> fold batch norm
             -> fuse post-ops -> prepare sources -> assign layout -> fold source scales
-            -> place reorders -> gain -> pair depthwise -> emit -> verify
+            -> place reorders -> gain -> pair depthwise -> pair pool -> emit -> verify
 
 Every pass may skip; the graph stays right. Weights are a snapshot: a later assignment
 to the original's variables does not reach the rewritten function.
@@ -32,6 +32,7 @@ from .passes.lift import lift_convolutions, lift_inner_products
 from .passes.limit_memory import limit_memory
 from .passes.name_algorithms import name_algorithms
 from .passes.pair_depthwise import pair_depthwise
+from .passes.pair_pool import pair_pool
 from .passes.place_reorders import place_reorders
 from .passes.prepare_sources import prepare_sources
 from .passes.rebuild import rebuild
@@ -139,6 +140,7 @@ def _rewrite_what_pays(concrete, options: Options) -> tuple[Capture, Report]:
         losing = losing_convolutions(captured.graph)
         if not losing:
             pair_depthwise(captured.graph)
+            pair_pool(captured.graph)
             _list_converted(captured, report)
             return captured, report
         keep.update(losing)

@@ -135,6 +135,7 @@ class Conv(Primitive):
         weights: HWIO, [kh, kw, in_channels / groups, channels]; as stored in the variable.
         scale, shift: what batch normalisation and bias add up to, float64 [channels].
         src_scaled: inputs[1] is a factor for each sample and channel of the source.
+        pool: [height, width] of the max pooling behind the steps, in windows that touch.
     """
 
     op: ClassVar[str] = "BlockdnnConv"
@@ -153,14 +154,21 @@ class Conv(Primitive):
     writes: Layout = BLOCKED
     algorithm: str = "auto"
     src_scaled: bool = False
+    pool: tuple[int, ...] = ()
 
     @property
     def own_inputs(self) -> int:
         return 1 + self.src_scaled
 
     @property
+    def chain(self) -> tuple[Step, ...]:
+        """The steps with the shift before them."""
+        shift = () if self.shift is None else (binary("add", "channel", self.shift),)
+        return (*shift, *self.steps)
+
+    @property
     def entries(self) -> int:
-        return len(self.steps) + (self.shift is not None)  # the shift becomes the first one
+        return len(self.steps) + (self.shift is not None)
 
     @property
     def dst_layout(self) -> Layout:
@@ -168,6 +176,9 @@ class Conv(Primitive):
 
     def src_layout_of(self, index: int) -> Layout:
         return self.reads if index < self.own_inputs else self.writes
+
+    def details(self) -> str:
+        return f"{super().details()}; max {list(self.pool)}" if self.pool else super().details()
 
     def _kind(self) -> str:
         kh, kw = self.weights.shape[:2]

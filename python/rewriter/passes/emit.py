@@ -21,7 +21,6 @@ from ..plan import (
     Reorder,
     Shuffle,
     SqueezeExcite,
-    binary,
 )
 from .capture import Capture
 
@@ -107,9 +106,8 @@ def _write(view, node: Node, bundle: Bundle, read: Ref, scratchpad_mode: str) ->
 
 
 def _add_weights(conv: Conv, bundle: Bundle):
-    """The offset of its weights, and its steps with the shift before them."""
-    shift = () if conv.shift is None else (binary("add", "channel", conv.shift),)
-    return bundle.add_weights(conv), (*shift, *conv.steps)
+    """The offset of its weights, and its chain."""
+    return bundle.add_weights(conv), conv.chain
 
 
 def _write_pair(pair: ConvDepthwise, inputs, attrs: dict, bundle: Bundle, read: Ref) -> list[Ref]:
@@ -165,6 +163,7 @@ def _conv_attrs(conv: Conv) -> dict:
         "dilations": list(conv.dilations),
         "algorithm": conv.algorithm,
         "num_src_scales": int(conv.src_scaled),
+        "pool": list(conv.pool),
         "constant_weights": True,
     } | _padding_attrs(conv)
 

@@ -17,7 +17,7 @@ def pair_depthwise(graph: Graph) -> int:
     for node in graph.view.topological():
         if _is_depthwise(node.payload):
             first = graph.view.producer(node.inputs[0])
-            if _is_pointwise(first) and _is_private(graph, first, node):
+            if _is_pointwise(first) and graph.view.is_only_for(first.ref, node):
                 _join(graph, first, node)
                 joined += 1
     return joined
@@ -40,13 +40,6 @@ def _is_pointwise(node: Node) -> bool:
         and not padded
         and len(node.inputs) == 1
     )
-
-
-def _is_private(graph: Graph, first: Node, depthwise: Node) -> bool:
-    view = graph.view
-    readers = view.consumers(first.ref)
-    held = view.is_fetched(first.ref) or view.has_control_edges(first.name)
-    return not held and [(node.name, index) for node, index in readers] == [(depthwise.name, 0)]
 
 
 def _join(graph: Graph, first: Node, depthwise: Node) -> None:

@@ -1,0 +1,96 @@
+"""Joins a convolution with the max pooling that alone reads it, where one pass makes both.
+
+Winograd holds whole windows of 2x2 in its tiles of results and stores their maxima; other
+algorithms would store everything and pool it behind, as two ops do. The library knows which
+will run, so it is asked. That takes sizes: where they are open, but for the batch, two ops
+remain.
+"""
+
+from dataclasses import replace
+
+from ...graph import Node
+from ...ops.memory import memory_plan
+from ..patterns import Graph
+from ..plan import BLOCK, BLOCKED, Conv, Pool, Reorder
+
+_WINDOW = (2, 2)
+
+
+def pair_pool(graph: Graph) -> int:
+    """Replaces each such pair by one node; returns how many."""
+    joined = 0
+    for node in graph.view.topological():
+        if not _pools_windows(node.payload):
+            continue
+        first = graph.view.producer(node.inputs[0])
+        if _is_free(first) and graph.view.is_only_for(first.ref, node):
+            sizes = _source_sizes(graph, first)
+            if (
+                sizes
+                and _adds_no_padding(graph, first, node)
+                and _pools_tiles(first.payload, sizes)
+            ):
+                _join(graph, first, node)
+                joined += 1
+    return joined
+
+
+def _pools_windows(payload) -> bool:
+    if not isinstance(payload, Pool):
+        return False
+    return (payload.kind, payload.ksize, payload.strides) == ("max", _WINDOW, _WINDOW)
+
+
+def _is_free(node: Node) -> bool:
+    """Whether it is a convolution whose chain reads no tensors."""
+    conv = node.payload
+    return isinstance(conv, Conv) and conv.writes == BLOCKED and len(node.inputs) == 1
+
+
+def _source_sizes(graph: Graph, conv: Node) -> list[int] | None:
+    """[N, H, W], an open batch counting as 1; None where others are open."""
+    source = graph.view.producer(conv.inputs[0])
+    ref = source.inputs[0] if isinstance(source.payload, Reorder) else conv.inputs[0]
+    batch, *plane = graph.shapes.shape(ref)[:3]
+    if not all(isinstance(size, int) for size in plane):
+        return None
+    return [batch if isinstance(batch, int) else 1, *plane]
+
+
+def _adds_no_padding(graph: Graph, conv: Node, pool: Node) -> bool:
+    """Whether all windows lie inside."""
+    payload, sizes = pool.payload, graph.shapes.shape(conv.ref)[1:3]
+    if payload.padding == "EXPLICIT":
+        return not any(payload.explicit_paddings)
+    return payload.padding == "VALID" or all(size % 2 == 0 for size in sizes)
+
+
+def _pools_tiles(conv: Conv, sizes: list[int]) -> bool:
+    """Whether the op would pool without making the whole result."""
+    batch, height, width = sizes
+    channels = conv.in_channels
+    blocked = (batch, -(-channels // BLOCK), height, width, BLOCK)
+    top, bottom, left, right = conv.explicit_paddings
+    plan = memory_plan(
+        "conv",
+        blocked if conv.reads == BLOCKED else (batch, height, width, channels),
+        conv.weights.shape,
+        strides=list(conv.strides),
+        padding=[[top, bottom], [left, right]] if conv.padding == "EXPLICIT" else conv.padding,
+        dilations=list(conv.dilations),
+        groups=conv.groups,
+        post_ops=";".join(s.text("" if s.operand is None else "#0") for s in conv.chain),
+        args=[(conv.channels,)],
+        pool=list(_WINDOW),
+        src_layout=conv.reads,
+        channels=channels,
+        algorithm=conv.algorithm,
+    )
+    return "unpooled" not in plan.pieces
+
+
+def _join(graph: Graph, conv: Node, pool: Node) -> None:
+    payload = replace(conv.payload, origin=pool.payload.origin, pool=_WINDOW)
+    controls = [*conv.controls, *pool.controls]
+    graph.view.replace(Node(pool.name, payload.op, conv.inputs, controls, payload=payload))
+    graph.view.remove_dead([conv.name])
