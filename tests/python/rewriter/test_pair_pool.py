@@ -7,9 +7,7 @@ import tensorflow as tf
 import tf_blockdnn as bd
 
 
-def layer(
-    weights, *, ic=64, oc=64, kernel=3, activation=tf.nn.relu, pooled=True, **pool
-):
+def layer(weights, *, ic=64, oc=64, kernel=3, activation=tf.nn.relu, pooled=True, **pool):
     """Convolution, bias, activation and pooling, as in VGG."""
     filters, bias = weights(kernel, kernel, ic, oc), weights(oc)
     window = dict(ksize=2, strides=2, padding="VALID") | pool
