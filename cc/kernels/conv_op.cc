@@ -5,13 +5,15 @@
 #include "cc/base/verbose.h"
 
 namespace bd {
-namespace {
 
 ConvAlgorithm AlgorithmOf(const std::string& name) {
   if (name == "direct") return ConvAlgorithm::kDirect;
+  if (name == "compressed") return ConvAlgorithm::kCompressed;
   if (name == "auto_small") return ConvAlgorithm::kAutoSmall;
   return name == "winograd" ? ConvAlgorithm::kWinograd : ConvAlgorithm::kAuto;
 }
+
+namespace {
 
 // "pool 2x2" where the convolution stores maxima, "pool 2x2 behind" where a second pass
 // makes them.
@@ -23,9 +25,9 @@ std::string PoolNote(const ConvPlan& plan) {
 
 // `notes` say how this execution got its memory.
 std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPlan& plan,
-                    const std::string& notes) {
+                    const char* algorithm, const std::string& notes) {
   const ConvDesc& d = plan.conv.desc;
-  return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", plan.conv.algorithm_name(), " ",
+  return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", algorithm, " ",
                       LayoutName(d.src_layout), ctx->input(0).shape().DebugString(), "->",
                       LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " ", WindowNote(d),
                       " g", d.groups, d.src_scaled ? " src_scale" : "", PoolNote(plan.conv),
@@ -130,6 +132,7 @@ void ConvOpBase::Execute(OpKernelContext* ctx) {
   ConvBuffers buffers;
   buffers.src = InputData(ctx, kSrc);
   buffers.packed = weights.data;
+  buffers.plain = weights.plain;
   buffers.args = args.data();
   buffers.dst = static_cast<float*>(dst->data());
   if (conv.desc.src_scaled) buffers.src_scale = InputData(ctx, ctx->num_inputs() - 1);
@@ -138,7 +141,9 @@ void ConvOpBase::Execute(OpKernelContext* ctx) {
     return absl::StrCat(" ", scratchpad_.mode(), PacksNote(weights.bytes_packed()),
                         SumNote(conv.desc.post_ops, reused >= 0));
   };
-  RunLogged([&] { return LogLine(primitive_, ctx, *plan, notes()); },
+  // Weights that are not compressed after all are read as they are.
+  const char* algorithm = weights.data == nullptr ? "rows" : conv.algorithm_name();
+  RunLogged([&] { return LogLine(primitive_, ctx, *plan, algorithm, notes()); },
             [&] { RunConv(conv, buffers, pool()); });
 }
 

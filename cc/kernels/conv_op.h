@@ -19,6 +19,9 @@ namespace bd {
 
 using InputShapeList = std::vector<PartialTensorShape>;
 
+// What the attribute "algorithm" says.
+ConvAlgorithm AlgorithmOf(const std::string& name);
+
 // The convolution that the attributes make of full shapes, and the shape of its
 // result, after all checks.
 Status DescribeConv(const ConvAttrs& attrs, const PartialTensorShape& src,

@@ -26,6 +26,8 @@ class InnerProduct : public ConvOpSpec {
     desc->oc = attrs_.oc();
     desc->iw = desc->ow = dst_shape->num_elements() / attrs_.oc();
     desc->src_layout = desc->dst_layout = Layout::nhwc;
+    desc->algorithm = AlgorithmOf(attrs_.algorithm);
+    desc->keeps_weights = attrs_.constant_weights;
     desc->post_ops = attrs_.post_ops.chain;
     if (ReadsSamples(desc->post_ops)) SplitSamples(*dst_shape, desc);
     return absl::OkStatus();

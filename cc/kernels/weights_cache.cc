@@ -39,13 +39,15 @@ class Registry {
     pack->shape = shape;
     pack->packing = plan.packing;
     pack->memory = AlignedBuffer(plan.packed_floats * sizeof(float));
-    if (pack->data() == nullptr) {
+    if (pack->data() == nullptr && !plan.packing.may_decline()) {
       return absl::ResourceExhaustedError(
           absl::StrCat("no memory for ", plan.packed_floats, " packed weights"));
     }
     PreferHugePages(pack->data(), pack->memory.size());
-    PackConvWeights(plan, static_cast<const float*>(weights.data()) + offset,
-                    pack->memory.As<float>(), pool);
+    const float* plain = static_cast<const float*>(weights.data()) + offset;
+    if (pack->data() == nullptr || !PackConvWeights(plan, plain, pack->memory.As<float>(), pool)) {
+      pack->memory = AlignedBuffer();  // a pack that says: read the weights as they are
+    }
     packs_.push_back(pack);
     *found = std::move(pack);
     return absl::OkStatus();
@@ -67,10 +69,13 @@ Status WeightsCache::Take(OpKernelContext* ctx, int weights, const ConvPlan& pla
     return absl::OkStatus();
   }
   TF_RETURN_IF_ERROR(Get(plan, ctx->input(weights), pool, &lease->kept));
-  if (lease->kept != nullptr) {
-    lease->data = lease->kept->data();
+  if (lease->kept != nullptr) lease->data = lease->kept->data();
+  if (plan.packing.may_decline()) {
+    lease->plain = plain;
+    if (lease->data == nullptr) PreferHugePages(plain, 4 * plan.desc.ic * plan.desc.oc);
     return absl::OkStatus();
   }
+  if (lease->data != nullptr) return absl::OkStatus();
   TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_FLOAT, TensorShape({plan.packed_floats}),
                                         &lease->packed_now));
   float* packed = static_cast<float*>(lease->packed_now.data());

@@ -154,6 +154,7 @@ struct ConvDepthwiseAttrs {
 };
 
 struct InnerProductAttrs {
+  std::string algorithm;
   std::vector<int64_t> weights_shape;  // ic, oc
   int64_t weights_offset = 0;
   bool constant_weights = false;
@@ -167,6 +168,7 @@ struct InnerProductAttrs {
   Status Read(Context* c) {
     std::string chain;
     int num_args;
+    TF_RETURN_IF_ERROR(c->GetAttr("algorithm", &algorithm));
     TF_RETURN_IF_ERROR(c->GetAttr("weights_shape", &weights_shape));
     TF_RETURN_IF_ERROR(c->GetAttr("weights_offset", &weights_offset));
     TF_RETURN_IF_ERROR(c->GetAttr("constant_weights", &constant_weights));

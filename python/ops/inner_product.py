@@ -17,6 +17,7 @@ def inner_product(
     weights_shape=None,
     weights_offset: int = 0,
     constant_weights: bool = False,
+    algorithm: str = "auto",
     scratchpad_mode: str = "user",
     name=None,
 ):
@@ -39,6 +40,10 @@ def inner_product(
       weights_offset: elements.
       constant_weights: weights never change, so that their packed form may be kept
         from the first call on.
+      algorithm: how up to 14 rows (6 without AVX-512) are multiplied: "direct" reads the
+        weights as they are, "compressed" a copy of 28 bits a weight, without loss, from the
+        second call with the same weights on (the first, if they are constant); "auto" makes
+        that copy of large constant weights. More rows are not affected.
       scratchpad_mode: who provides temporary memory: "user" takes it from TensorFlow's
         allocator for each execution, "library" keeps buffers with the kernel. Safe on
         many threads, both.
@@ -71,6 +76,7 @@ def inner_product(
         weights_offset=weights_offset,
         post_ops=post_ops,
         constant_weights=constant_weights,
+        algorithm=algorithm,
         scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
         name=name,
     )

@@ -17,7 +17,7 @@ class Options:
             docs/algorithms.md).
         memory: with algorithm "auto", how much the packed weights may take: "normal" is at
             most three times the weights' own memory, "low" at most once and the rounding of
-            channels to 16 (no Winograd).
+            channels to 16 (no Winograd, no compressed copies).
         scratchpad_mode: "user" or "library", for every op that takes temporary memory.
 
     Raises:

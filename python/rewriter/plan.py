@@ -232,7 +232,10 @@ class ConvDepthwise(Primitive):
 class InnerProduct(Primitive):
     """src [.., in_channels] @ weights, then the steps; inputs[1] is the weights themselves.
 
-    They stay where they are: a large matrix is not copied, and follows its variable.
+    They stay where they are, and follow their variable.
+
+    Attributes:
+        algorithm: "auto" keeps a compressed copy of large weights, "direct" none.
     """
 
     op: ClassVar[str] = "BlockdnnInnerProduct"
@@ -240,6 +243,7 @@ class InnerProduct(Primitive):
     takes_scratchpad: ClassVar[bool] = True
     own_inputs: ClassVar[int] = 2
     in_channels: int
+    algorithm: str = "auto"
 
     @property
     def dst_layout(self) -> Layout:

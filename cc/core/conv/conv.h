@@ -2,6 +2,7 @@
 //
 //   conv_plan.cc     what to run: form, blocking, splits, scratch size
 //   conv_pack.cc     HWIO weights -> the order the kernels read them in
+//   conv_rows.h      inner products of few rows
 //   conv_driver.cc   tasks over threads, source strips, calls of kernels
 //   conv_kernel.cc   per-ISA micro-kernels; conv_kernel.h is their contract
 //   conv_ref.cc      the definition, in double, for tests
@@ -21,8 +22,9 @@
 namespace bd {
 
 // kAutoSmall: the fastest whose packed weights take at most twice the plain ones'
-// memory; F(4x4, 3x3) takes four times.
-enum class ConvAlgorithm { kAuto, kDirect, kWinograd, kAutoSmall };
+// memory; F(4x4, 3x3) takes four times. kCompressed: inner products of few rows compress
+// their weights, however small.
+enum class ConvAlgorithm { kAuto, kDirect, kWinograd, kAutoSmall, kCompressed };
 
 // The convolution asked for. Padding is resolved (cc/layout/window.h); weights
 // are HWIO [kh, kw, ic / groups, oc]. src is [n, ih, iw, ic] or nChw16c of the
@@ -37,6 +39,7 @@ struct ConvDesc {
   Layout src_layout = Layout::nChw16c;
   Layout dst_layout = Layout::nChw16c;
   ConvAlgorithm algorithm = ConvAlgorithm::kAuto;
+  bool keeps_weights = false;  // packed once for many calls, so that packing may take its time
   PostOpChain post_ops;
   // src counts times a factor a sample and channel: ConvBuffers::src_scale. nChw16c only.
   bool src_scaled = false;
@@ -51,12 +54,13 @@ struct ConvDesc {
 
 // How the multiply-adds are organised.
 enum class ConvForm {
-  kTile,       // register tiles over a blocked source
-  kPlainTile,  // register tiles over an NHWC source (first layers)
-  kDot,        // few output channels: lanes run over input channels
-  kDepthwise,  // one input and one output channel a group
-  kWinograd,   // register tiles in a transformed domain
-  kRows,       // an inner product of few rows: weights are read as they are
+  kTile,            // register tiles over a blocked source
+  kPlainTile,       // register tiles over an NHWC source (first layers)
+  kDot,             // few output channels: lanes run over input channels
+  kDepthwise,       // one input and one output channel a group
+  kWinograd,        // register tiles in a transformed domain
+  kRows,            // an inner product of few rows: weights are read as they are
+  kCompressedRows,  // the same from weights of 28 bits
 };
 
 constexpr int kNoWinograd = -1;
@@ -70,6 +74,7 @@ struct ConvPacking {
     return form == o.form && group_blocks == o.group_blocks && winograd == o.winograd;
   }
   bool as_is() const { return form == ConvForm::kRows; }  // the kernels read HWIO
+  bool may_decline() const { return form == ConvForm::kCompressedRows; }
 };
 
 // Output blocks that one register tile computes, and the input they need.
@@ -135,8 +140,8 @@ struct ConvPlan {
   ScratchPiece<float> bias, strip, row, scaled, unpooled;
   ScratchBook scratch;
   int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
-  // "direct", "direct_plain", "dot", "depthwise", "rows", or of Winograd the tile of
-  // its outputs, such as "winograd4x4"
+  // "direct", "direct_plain", "dot", "depthwise", "rows", "rows_compressed", or of
+  // Winograd the tile of its outputs, such as "winograd4x4"
   const char* algorithm_name() const;
 };
 
@@ -144,16 +149,18 @@ struct ConvPlan {
 std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* plan);
 
 // `packed` holds plan.packed_floats floats, 64-byte aligned. Not to be called
-// where plan.packing.as_is(): the plain weights are then the packed ones.
-void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
+// where plan.packing.as_is(): the plain weights are then the packed ones. False, and
+// only where plan.packing.may_decline(): these weights are to be read as they are.
+bool PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 
 struct ConvBuffers {
   const float* src = nullptr;
-  const float* packed = nullptr;
+  const float* packed = nullptr;       // null: packing was declined
   const float* const* args = nullptr;  // base pointers of the post-op inputs
   float* dst = nullptr;     // may be the operand of a sum, if not pooled; sums without one read it
   void* scratch = nullptr;  // plan.scratch_bytes(); 64-byte aligned to be fast
   const float* src_scale = nullptr;  // [n, icb, 1, 1, 16], if desc.src_scaled
+  const float* plain = nullptr;      // HWIO, if plan.packing.may_decline()
 };
 
 // `pool.num_threads()` must equal plan.threads.

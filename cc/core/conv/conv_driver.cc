@@ -5,27 +5,13 @@
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_depthwise_kernel.h"
 #include "cc/core/conv/conv_kernel.h"
-#include "cc/core/conv/conv_rows_kernel.h"
+#include "cc/core/conv/conv_rows.h"
 #include "cc/core/conv/conv_run.h"
 #include "cc/core/conv/conv_winograd.h"
 #include "cc/core/post_ops/post_ops_bind.h"
 
 namespace bd {
 namespace {
-
-TaskRange Locate(const ConvRun& run, int64_t task) {
-  const ConvPlan& plan = run.plan;
-  const int64_t split = task % plan.group_splits;
-  const int64_t strip = task / plan.group_splits % plan.strips;
-  const int64_t count = static_cast<int64_t>(plan.groups.size());
-  TaskRange r;
-  r.n = task / plan.group_splits / plan.strips;
-  r.begin = strip * plan.strip_pixels;
-  r.end = std::min(run.plane(), r.begin + plan.strip_pixels);
-  r.group_begin = count * split / plan.group_splits;
-  r.group_end = count * (split + 1) / plan.group_splits;
-  return r;
-}
 
 // Copies the rows that output rows [h0, h0 + rows) need of source blocks
 // [b0, b1) into the strip, one copy a kernel column so that pixels of
@@ -120,24 +106,6 @@ const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64
   return strip;
 }
 
-// Rows of a plain dst with the chain; `blocks` null: they are in `row` already.
-void StorePlain(const ConvRun& run, const TaskRange& r, const float* blocks, float* row) {
-  const std::vector<OutputGroup>& groups = run.plan.groups;
-  const OutputGroup& last = groups[r.group_end - 1];
-  PlainStoreArgs s;
-  s.blocks = blocks;
-  s.row = row;
-  s.px = r.end - r.begin;
-  s.first = groups[r.group_begin].first_block * kBlock;
-  s.count = std::min(run.d.oc, (last.first_block + last.blocks) * kBlock) - s.first;
-  s.channels = run.d.oc;
-  s.program = run.plain_program;
-  s.dst_offset = (r.n * run.plane() + r.begin) * run.d.oc;
-  s.sample_offset = r.n * run.d.oc;
-  s.dst = run.buffers.dst + s.dst_offset;
-  run.kernels.plain_store(s);
-}
-
 void TileTask(const ConvRun& run, int64_t task, int thread) {
   const TaskRange r = Locate(run, task);
   const ConvPlan& plan = run.plan;
@@ -175,24 +143,6 @@ void DotTask(const ConvRun& run, int64_t task, int thread) {
   a.bias = run.bias;
   a.dst = run.Row(thread);
   run.kernels.dot(a);
-  StorePlain(run, r, nullptr, a.dst);
-}
-
-void RowsTask(const ConvRun& run, int64_t task, int thread) {
-  const TaskRange r = Locate(run, task);
-  const std::vector<OutputGroup>& groups = run.plan.groups;
-  const OutputGroup& last = groups[r.group_end - 1];
-  const int64_t first = groups[r.group_begin].first_block * kBlock;
-  RowsArgs a;
-  a.src = run.buffers.src;
-  a.rows = r.end;
-  a.ic = run.d.ic;
-  a.weights = run.buffers.packed + first;
-  a.weights_stride = run.d.oc;
-  a.bias = run.bias == nullptr ? nullptr : run.bias + first;
-  a.dst = run.Row(thread);
-  a.count = std::min(run.d.oc, (last.first_block + last.blocks) * kBlock) - first;
-  RowsKernelsFor(run.plan.isa).multiply(a);
   StorePlain(run, r, nullptr, a.dst);
 }
 
@@ -250,6 +200,37 @@ ConvRun BindRun(const ConvPlan& plan, const ConvBuffers& buffers, const BoundPos
 BoundConv::BoundConv(const ConvPlan& plan, const ConvBuffers& buffers)
     : rest_(plan.epilogue.rest, plan.desc.oc, buffers.args, buffers.dst),
       run_(BindRun(plan, buffers, rest_)) {}
+
+TaskRange Locate(const ConvRun& run, int64_t task) {
+  const ConvPlan& plan = run.plan;
+  const int64_t split = task % plan.group_splits;
+  const int64_t strip = task / plan.group_splits % plan.strips;
+  const int64_t count = static_cast<int64_t>(plan.groups.size());
+  TaskRange r;
+  r.n = task / plan.group_splits / plan.strips;
+  r.begin = strip * plan.strip_pixels;
+  r.end = std::min(run.plane(), r.begin + plan.strip_pixels);
+  r.group_begin = count * split / plan.group_splits;
+  r.group_end = count * (split + 1) / plan.group_splits;
+  return r;
+}
+
+void StorePlain(const ConvRun& run, const TaskRange& r, const float* blocks, float* row) {
+  const std::vector<OutputGroup>& groups = run.plan.groups;
+  const OutputGroup& last = groups[r.group_end - 1];
+  PlainStoreArgs s;
+  s.blocks = blocks;
+  s.row = row;
+  s.px = r.end - r.begin;
+  s.first = groups[r.group_begin].first_block * kBlock;
+  s.count = std::min(run.d.oc, (last.first_block + last.blocks) * kBlock) - s.first;
+  s.channels = run.d.oc;
+  s.program = run.plain_program;
+  s.dst_offset = (r.n * run.plane() + r.begin) * run.d.oc;
+  s.sample_offset = r.n * run.d.oc;
+  s.dst = run.buffers.dst + s.dst_offset;
+  run.kernels.plain_store(s);
+}
 
 void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
               int64_t b1, const float* src, const TileTarget& target, float* scaled) {
@@ -365,7 +346,8 @@ void RunWhole(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool
     case ConvForm::kDot:
       return pool.ParallelFor(plan.tasks, [&](int64_t t, int thread) { DotTask(run, t, thread); });
     case ConvForm::kRows:
-      return pool.ParallelFor(plan.tasks, [&](int64_t t, int thread) { RowsTask(run, t, thread); });
+    case ConvForm::kCompressedRows:
+      return RunRows(run, pool);
     case ConvForm::kWinograd:
       return RunWinograd(run, pool);
     case ConvForm::kDepthwise: {

@@ -4,10 +4,13 @@
 //   kPlainTile  [group][kh][kw][ic][block of group][16]
 //   kDot        [icb][kh][kw][oc][16 lanes of ic]
 //   kDepthwise  [icb][kh][kw][16]
+//
+// The others have files of their own: conv_winograd_pack.cc, conv_rows_pack.cc.
 #include <algorithm>
 #include <cstring>
 
 #include "cc/core/conv/conv.h"
+#include "cc/core/conv/conv_rows.h"
 #include "cc/core/conv/conv_run.h"
 #include "cc/core/conv/conv_winograd.h"
 
@@ -70,19 +73,26 @@ void PackLanes(const ConvPlan& plan, const Hwio& w, int64_t b, float* out) {
 
 }  // namespace
 
-void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool) {
-  if (plan.packing.form == ConvForm::kWinograd) return PackWinograd(plan, hwio, packed, pool);
+bool PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool) {
+  if (plan.packing.form == ConvForm::kCompressedRows) {
+    return CompressRows(plan, hwio, packed, pool);
+  }
+  if (plan.packing.form == ConvForm::kWinograd) {
+    PackWinograd(plan, hwio, packed, pool);
+    return true;
+  }
   const ConvDesc& d = plan.desc;
   const Hwio w{hwio, d.ic / d.groups, d.oc / d.groups, d.oc};
   const ConvForm form = plan.packing.form;
   if (form == ConvForm::kDot || form == ConvForm::kDepthwise) {
     const int64_t block = plan.packed_floats / std::max<int64_t>(1, plan.icb);
     for (int64_t b = 0; b < plan.icb; ++b) PackLanes(plan, w, b, packed + b * block);
-    return;
+    return true;
   }
   pool.ParallelFor(static_cast<int64_t>(plan.groups.size()), [&](int64_t g, int) {
     PackGroup(plan, w, plan.groups[g], packed + plan.groups[g].weights_offset);
   });
+  return true;
 }
 
 }  // namespace bd

@@ -49,6 +49,11 @@ struct TaskRange {
   int64_t n, begin, end, group_begin, group_end;
 };
 
+TaskRange Locate(const ConvRun& run, int64_t task);
+
+// Rows of a plain dst with the chain; `blocks` null: they are in `row` already.
+void StorePlain(const ConvRun& run, const TaskRange& r, const float* blocks, float* row);
+
 // Where a task's tiles go: its first pixel of output block `first_block`, and the
 // distance of blocks. dst itself, or scratch.
 struct TileTarget {

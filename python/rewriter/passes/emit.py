@@ -204,7 +204,12 @@ _ATTRS = {
     ConvDepthwise: _pair_attrs,
     Pool: _pool_attrs,
     Eltwise: lambda p: {"layout": p.dst_layout, "channels": p.channels},
-    InnerProduct: lambda p: {"weights_shape": [p.in_channels, p.channels]},
+    InnerProduct: lambda p: {
+        "weights_shape": [p.in_channels, p.channels],
+        "algorithm": p.algorithm,
+        # A copy is made anew once their variable is assigned to.
+        "constant_weights": True,
+    },
     GlobalPool: lambda p: {"kind": p.kind, "channels": p.channels, "dst_layout": p.writes},
     SqueezeExcite: _squeeze_excite_attrs,
     Concat: lambda p: {"channels": list(p.parts), "N": len(p.parts)},

@@ -122,6 +122,11 @@ struct Form {
   ConvDesc desc;
 };
 
+ConvDesc Compressed(ConvDesc d) {
+  d.algorithm = ConvAlgorithm::kCompressed;
+  return d;
+}
+
 ConvDesc Rows(int64_t samples, int64_t rows, int64_t ic, int64_t oc, Layout dst_layout) {
   ConvDesc d;
   d.n = samples;
@@ -174,6 +179,7 @@ std::vector<Form> Forms() {
       {"inner_product_samples", "direct_plain", Rows(3, 5, 50, 37, plain)},
       {"weights_as_they_are", "rows", Rows(1, 2, 300, 64, plain)},
       {"few_rows_odd", "rows", Rows(1, 2, 37, 43, plain)},
+      {"compressed_rows", "rows_compressed", Compressed(Rows(1, 2, 37, 43, plain))},
       {"few_rows_blocked_dst", "direct_plain", Rows(1, 2, 300, 64, blocked)},
       {"winograd_small", "winograd2x2", winograd(5, 3, 3)},
       {"winograd_large", "winograd4x4", winograd(14, 3, 3)},

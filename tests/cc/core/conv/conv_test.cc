@@ -194,7 +194,7 @@ TEST_P(ConvTest, PlainDst) {
   }
 }
 
-// Rows as pixels; with few of them the weights are read as they are.
+// Rows as pixels; with few of them the weights are read as they are, or compressed.
 TEST_P(ConvTest, InnerProduct) {
   for (int64_t rows : {1, 3, 6, 14, 40}) {
     for (int64_t ic : {5, 16, 300}) {
@@ -205,7 +205,10 @@ TEST_P(ConvTest, InnerProduct) {
         d.iw = d.ow = rows;
         d.src_layout = d.dst_layout = Layout::nhwc;
         d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
-        Run(d);
+        for (auto algorithm : {ConvAlgorithm::kAuto, ConvAlgorithm::kCompressed}) {
+          d.algorithm = algorithm;
+          Run(d);
+        }
       }
     }
   }

@@ -62,6 +62,8 @@ std::vector<Case> Cases() {
   cases.back().desc.iw = cases.back().desc.ow = 60;
   cases.push_back({"few rows", "rows", Square(700, 250, 1, 1, bias_relu)});
   cases.back().desc.src_layout = cases.back().desc.dst_layout = Layout::nhwc;
+  cases.push_back({"few rows, compressed", "rows_compressed", cases.back().desc});
+  cases.back().desc.algorithm = ConvAlgorithm::kCompressed;
   return cases;
 }
 
