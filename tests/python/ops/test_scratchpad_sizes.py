@@ -97,7 +97,7 @@ def check_conv(
 
 
 def test_the_table_is_there():
-    assert len(TABLE) == 16
+    assert len(TABLE) == 17
 
 
 # Each algorithm, small and large, with and without tails.
@@ -148,6 +148,7 @@ def test_convolution(algorithm, arguments, threads):
     [
         ("rows", (1, 512)),
         ("rows", (2, 512)),
+        ("rows_compressed", (2, 512)),
         ("direct_plain", (3, 400, 512)),
         ("direct_plain", (40, 512)),
     ],
@@ -155,6 +156,8 @@ def test_convolution(algorithm, arguments, threads):
 @pytest.mark.parametrize("oc", [10, 40, 1000, 1024])
 def test_inner_product(algorithm, src, oc, threads):
     after = {"post_ops": "binary(add,channel,#0)", "args": [(oc,)]}
+    if algorithm == "rows_compressed":
+        after["algorithm"] = "compressed"
     plan = bd.ops.memory_plan("inner_product", src, (512, oc), threads=threads, **after)
     assert check(plan, C=512, OC=oc, bias=True, dst_nhwc=True, in_place=True) == algorithm
 

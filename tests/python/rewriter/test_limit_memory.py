@@ -70,6 +70,16 @@ def test_other_weights_make_room(rewrite, weights, small_counts):
     assert _algorithms(rewrite(function, [1, 6, 6, 16])) == ["auto"]
 
 
+@pytest.mark.parametrize(("memory", "algorithm"), [("normal", "auto"), ("low", "direct")])
+def test_low_keeps_no_copy_of_dense_weights(rewrite, weights, memory, algorithm):
+    kernel = weights(40, 24)
+    options = Options(memory=memory)
+    result = rewrite(lambda x: tf.matmul(x, kernel), [None, 40], options=options)
+    nodes = result.concrete.graph.as_graph_def().node
+    (node,) = (node for node in nodes if node.op == "BlockdnnInnerProduct")
+    assert node.attr["algorithm"].s.decode() == algorithm
+
+
 def test_small_models_are_free(rewrite, network):
     assert _algorithms(rewrite(network, [1, 12, 12, 16])) == ["auto"] * 5
 
