@@ -24,11 +24,14 @@
 //                            short of overflow and underflow
 //   And Or Xor               on the bits
 //   Mask, Less Equal IsNan   false where an operand is NaN (IsNan: true)
-//   All(m)                   true where the mask is in all lanes
 //   Select(m, a, b)          m ? a : b, lane by lane
 //   KeepFirst(v, n)          lanes 0 .. n - 1 of v, zero in the others; any n
 //   IVec                     kLanes int32: SetInt AddInt SubInt ShiftLeft<k>
 //                            ShiftRight<k> (arithmetic) ToFloat
+//   OrXor(acc, a, b)         acc | (a ^ b)
+//   HasAny(i, bits)          true where a lane has one of these bits
+//   Lookup32(table, i)       avx512 only: table[i mod 32], lane by lane, of 32 int32
+//                            aligned to 64 bytes
 //   Bits FromBits            Vec <-> IVec, the bits unchanged
 //   ScaleByPow2(a, n)        a * 2^n, rounded once, overflow to inf, gradual
 //                            underflow; 0.5 <= a <= 2, n integral, |n| <= 250

@@ -50,7 +50,6 @@ using Mask = __m256;
 inline Mask Less(Vec a, Vec b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
 inline Mask Equal(Vec a, Vec b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
 inline Mask IsNan(Vec a) { return _mm256_cmp_ps(a, a, _CMP_UNORD_Q); }
-inline bool All(Mask m) { return _mm256_movemask_ps(m) == 0xff; }
 inline Vec Select(Mask m, Vec a, Vec b) { return _mm256_blendv_ps(b, a, m); }
 inline Vec KeepFirst(Vec v, int n) { return And(v, _mm256_castsi256_ps(LaneMask(n))); }
 
@@ -69,6 +68,8 @@ template <int kBits>
 inline IVec ShiftRight(IVec a) {
   return _mm256_srai_epi32(a, kBits);
 }
+inline IVec OrXor(IVec acc, IVec a, IVec b) { return _mm256_or_si256(acc, _mm256_xor_si256(a, b)); }
+inline bool HasAny(IVec i, int32_t bits) { return _mm256_testz_si256(i, SetInt(bits)) == 0; }
 inline Vec ScaleByPow2(Vec a, Vec n) {
   // 2^n may not be a float where a * 2^n is: multiply by both halves.
   const __m256i whole = _mm256_cvtps_epi32(n), half = ShiftRight<1>(whole), bias = SetInt(127);

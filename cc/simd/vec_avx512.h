@@ -57,7 +57,6 @@ using Mask = __mmask16;
 inline Mask Less(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 inline Mask Equal(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
 inline Mask IsNan(Vec a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q); }
-inline bool All(Mask m) { return m == 0xffff; }
 inline Vec Select(Mask m, Vec a, Vec b) { return _mm512_mask_blend_ps(m, b, a); }
 inline Vec KeepFirst(Vec v, int n) {
   return _mm512_maskz_mov_ps(static_cast<Mask>((1u << (n < 0 ? 0 : n < 16 ? n : 16)) - 1), v);
@@ -77,6 +76,11 @@ inline IVec ShiftLeft(IVec a) {
 template <int kBits>
 inline IVec ShiftRight(IVec a) {
   return _mm512_srai_epi32(a, kBits);
+}
+inline IVec OrXor(IVec acc, IVec a, IVec b) { return _mm512_ternarylogic_epi32(acc, a, b, 0xf6); }
+inline bool HasAny(IVec i, int32_t bits) { return _mm512_test_epi32_mask(i, SetInt(bits)) != 0; }
+inline IVec Lookup32(const int32_t* table, IVec i) {
+  return _mm512_permutex2var_epi32(_mm512_load_si512(table), i, _mm512_load_si512(table + 16));
 }
 inline Vec ScaleByPow2(Vec a, Vec n) { return _mm512_scalef_ps(a, n); }
 

@@ -56,7 +56,6 @@ using Mask = __m128;
 inline Mask Less(Vec a, Vec b) { return _mm_cmplt_ps(a, b); }
 inline Mask Equal(Vec a, Vec b) { return _mm_cmpeq_ps(a, b); }
 inline Mask IsNan(Vec a) { return _mm_cmpunord_ps(a, a); }
-inline bool All(Mask m) { return _mm_movemask_ps(m) == 0xf; }
 inline Vec Select(Mask m, Vec a, Vec b) { return Or(And(m, a), _mm_andnot_ps(m, b)); }
 inline Vec KeepFirst(Vec v, int n) {
   const __m128i lane = _mm_setr_epi32(0, 1, 2, 3);
@@ -83,6 +82,11 @@ inline IVec ShiftLeft(IVec a) {
 template <int kBits>
 inline IVec ShiftRight(IVec a) {
   return _mm_srai_epi32(a, kBits);
+}
+inline IVec OrXor(IVec acc, IVec a, IVec b) { return _mm_or_si128(acc, _mm_xor_si128(a, b)); }
+inline bool HasAny(IVec i, int32_t bits) {
+  const __m128i none = _mm_cmpeq_epi32(_mm_and_si128(i, SetInt(bits)), _mm_setzero_si128());
+  return _mm_movemask_epi8(none) != 0xffff;
 }
 inline Vec ScaleByPow2(Vec a, Vec n) {
   // 2^n may not be a float where a * 2^n is: multiply by both halves.

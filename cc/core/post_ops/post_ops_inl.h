@@ -24,18 +24,21 @@ inline void Map(const float* x, float* y, int64_t n, F f) {
   if (i < n) StoreN(y + i, f(LoadN(x + i, n - i)), n - i);
 }
 
-// The same with an f that takes two vectors and leaves the results in them.
+// The same with an f that takes four vectors, or one, and leaves the results in them.
 template <typename F>
-inline void MapPairs(const float* x, float* y, int64_t n, F f) {
+inline void MapFours(const float* x, float* y, int64_t n, F f) {
+  constexpr int kFours = 4 * kLanes;
   int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    Vec v[2] = {Load(x + i), Load(x + i + kLanes)};
+  for (; i + kFours <= n; i += kFours) {
+    Vec v[4];
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) v[k] = Load(x + i + k * kLanes);
     f(v);
-    Store(y + i, v[0]);
-    Store(y + i + kLanes, v[1]);
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) Store(y + i + k * kLanes, v[k]);
   }
   const auto alone = [=](Vec one) {
-    Vec v[2] = {one, one};
+    Vec v[1] = {one};
     f(v);
     return v[0];
   };
@@ -100,7 +103,7 @@ inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
     case EltwiseAlg::kGeluErf:
       return map([](Vec v) { return GeluErf(v); });
     case EltwiseAlg::kSwish:
-      if (step.alpha == 1.f) return MapPairs(x, y, n, [](Vec(&v)[2]) { Silu(v); });
+      if (step.alpha == 1.f) return MapFours(x, y, n, [](auto& v) { Silu(v); });
       return map([=](Vec v) { return Swish(v, alpha); });
     case EltwiseAlg::kHardSigmoid:
       return map([=](Vec v) { return Clip(Fma(alpha, v, beta), Zero(), Set1(1.f)); });

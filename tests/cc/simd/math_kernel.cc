@@ -16,12 +16,11 @@ void ApplyAlpha(const float* x, float* y, int64_t n, float alpha) {
 }
 
 void ApplySilu(const float* x, float* y, int64_t n, float) {
-  for (int64_t i = 0; i < n; i += 2 * kLanes) {
-    const int64_t second = i + kLanes < n ? i + kLanes : i;
-    Vec v[2] = {Load(x + i), Load(x + second)};
+  for (int64_t i = 0; i < n; i += 4 * kLanes) {
+    Vec v[4];
+    for (int64_t k = 0; k < 4; ++k) v[k] = Load(x + (i + k * kLanes < n ? i + k * kLanes : i));
     Silu(v);
-    Store(y + i, v[0]);
-    Store(y + second, v[1]);
+    for (int64_t k = 3; k >= 0; --k) Store(y + (i + k * kLanes < n ? i + k * kLanes : i), v[k]);
   }
 }
 

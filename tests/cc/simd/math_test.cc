@@ -147,12 +147,13 @@ INSTANTIATE_TEST_SUITE_P(All, MathTest, testing::Range(0, static_cast<int>(Funct
                                   std::to_string(info.param);
                          });
 
-// It takes a short way where all lanes of two vectors are small: each special value in
-// every lane among small ones.
+// It takes a short way where all lanes of four vectors are between -20 and 68: each special
+// value, and those about these bounds, in every lane among small ones.
 TEST(Math, SiluOfMixedLanes) {
   const float big = std::numeric_limits<float>::max();
   for (Isa isa : TestIsas()) {
-    for (float special : {NAN, INFINITY, -INFINITY, big, -big, -87.f, 87.f, -100.f, 1e-45f, -0.f}) {
+    for (float special : {NAN, INFINITY, -INFINITY, big, -big, -19.9f, -20.2f, 68.4f, 68.9f, -87.f,
+                          87.f, -100.f, 1e-45f, -0.f}) {
       for (size_t lane = 0; lane < 48; ++lane) {
         std::vector<float> x(48), y(48);
         for (size_t i = 0; i < x.size(); ++i) x[i] = 0.75f * i - 17.f;

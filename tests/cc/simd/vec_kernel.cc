@@ -25,6 +25,10 @@ Vec ApplyWord(VecWord word, Vec a, Vec b, Vec c) {
       return Select(IsNan(a), c, a);
     case VecWord::kScaleByPow2:
       return ScaleByPow2(a, b);
+    case VecWord::kOrXor:
+      return FromBits(OrXor(Bits(a), Bits(b), Bits(c)));
+    case VecWord::kHasSign:
+      return Set1(HasAny(Bits(a), INT32_MIN) ? 1.f : 0.f);
     case VecWord::kBits:
       return FromBits(ShiftRight<1>(ShiftLeft<1>(AddInt(Bits(a), SubInt(SetInt(7), SetInt(7))))));
   }

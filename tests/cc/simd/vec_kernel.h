@@ -18,6 +18,8 @@ enum class VecWord {
   kEqualSelect,   // a == b ? c : a
   kNanSelect,     // a is NaN ? c : a
   kScaleByPow2,   // a * 2^b
+  kOrXor,         // a | (b ^ c), bit by bit
+  kHasSign,       // 1 where a lane of a's vector has its sign bit, else 0
   kBits,          // the bits of a, shifted left and right by 1, as they come back
 };
 

@@ -69,6 +69,32 @@ TEST(Vec, IntegersAndBits) {
   });
 }
 
+TEST(Vec, OrXor) {
+  Check(VecWord::kOrXor, [](float a, float b, float c) {
+    uint32_t bits[3];
+    memcpy(&bits[0], &a, sizeof a);
+    memcpy(&bits[1], &b, sizeof b);
+    memcpy(&bits[2], &c, sizeof c);
+    bits[0] |= bits[1] ^ bits[2];
+    memcpy(&a, &bits[0], sizeof a);
+    return a;
+  });
+}
+
+TEST(Vec, HasAnyLooksIntoEveryLane) {
+  for (Isa isa : TestIsas()) {
+    const VecKernels& kernels = VecKernelsFor(isa);
+    for (int special = 0; special < 16; ++special) {
+      std::vector<float> a(16, 1.f), dst(16);
+      a[special] = -0.f;
+      kernels.apply(VecWord::kHasSign, a.data(), a.data(), a.data(), dst.data(), 16);
+      for (int i = 0; i < 16; ++i) {
+        EXPECT_EQ(dst[i] == 1.f, i / kernels.lanes == special / kernels.lanes) << IsaName(isa);
+      }
+    }
+  }
+}
+
 TEST(Vec, ProductErrorIsExact) {
   std::vector<float> a(1024), b(1024), dst(1024);
   for (int i = 0; i < 1024; ++i) {
