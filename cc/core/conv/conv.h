@@ -92,7 +92,8 @@ struct ConvEpilogue {
   float sum_scale = 1.f;
   bool clamp = false;
   float lo = 0.f, hi = 0.f;
-  PostOpChain rest;  // empty, or what runs on the tile before the store
+  PostOpChain rest;   // empty, or what runs on the tile before the store
+  bool silu = false;  // rest is x logistic(x)
 };
 
 struct ConvPlan {

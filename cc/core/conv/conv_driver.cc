@@ -184,6 +184,7 @@ ConvRun BindRun(const ConvPlan& plan, const ConvBuffers& buffers, const BoundPos
   epilogue.lo = plan.epilogue.lo;
   epilogue.hi = plan.epilogue.hi;
   epilogue.program = plain_dst ? nullptr : program;
+  epilogue.silu = plan.epilogue.silu;
   return {plan,
           plan.desc,
           ConvKernelsFor(plan.isa),

@@ -9,7 +9,7 @@
 namespace bd {
 
 // What happens to a tile between the accumulators and memory:
-//   x = bias + sum + acc_scale * acc_in; clamp or program; store.
+//   x = bias + sum + acc_scale * acc_in; clamp, or program; store.
 struct TileEpilogue {
   const float* bias;    // a float a channel of the tile, or null
   const float* acc_in;  // laid out as dst, or null: partial sums or `sum`
@@ -17,6 +17,7 @@ struct TileEpilogue {
   int32_t clamp;
   float lo, hi;
   const PostOpProgram* program;  // null: none
+  int32_t silu;                  // the program is x logistic(x) only
   int64_t dst_offset;            // of the tile's first float in the dst tensor
   int64_t channel;               // first channel of the tile
   int64_t sample_channel;        // n * padded channels + channel

@@ -53,7 +53,10 @@ struct Accumulators {
   inline __attribute__((always_inline)) void Finish(const TileEpilogue& e, float* dst,
                                                     int64_t block_stride) {
     if (e.acc_in != nullptr) AddTo(e, block_stride);
-    if (e.program != nullptr) return RunProgram(e, dst, block_stride);
+    if (e.program != nullptr) {
+      if (e.silu && StoreSilu(dst, block_stride)) return;
+      return RunProgram(e, dst, block_stride);
+    }
     if (e.clamp) {
       const Vec lo = Set1(e.lo), hi = Set1(e.hi);
       BD_UNROLL
@@ -83,6 +86,30 @@ struct Accumulators {
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) Store(out + p * kBlock, acc[p][v]);
     }
+  }
+
+  // Swish out of the registers instead of a tile in memory (17 layers of EfficientNetB0: 2970
+  // and 2743 us). False where some of acc is out of reach: dst holds nothing of use then, and
+  // acc is as before.
+  inline __attribute__((always_inline)) bool StoreSilu(float* dst, int64_t block_stride) {
+    constexpr int kAll = kPx * kVecs;
+    BD_UNROLL
+    for (int first = 0; first < kAll; first += 4) {
+      Vec x[4];
+      BD_UNROLL
+      for (int k = 0; k < 4; ++k) {
+        const int i = first + k < kAll ? first + k : first;
+        x[k] = acc[i / kVecs][i % kVecs];
+      }
+      if (!SiluWithinReach(x, x)) return false;
+      BD_UNROLL
+      for (int k = 0; k < 4 && first + k < kAll; ++k) {
+        const int p = (first + k) / kVecs, v = (first + k) % kVecs;
+        float* out = dst + (v / kVecsPerBlock) * block_stride + v % kVecsPerBlock * kLanes;
+        Store(out + p * kBlock, x[k]);
+      }
+    }
+    return true;
   }
 
   inline __attribute__((always_inline)) void RunProgram(const TileEpilogue& e, float* dst,

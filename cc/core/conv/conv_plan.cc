@@ -95,6 +95,11 @@ bool AsClamp(const PostOp& op, float* lo, float* hi) {
   }
 }
 
+bool IsSilu(const PostOp& op) {
+  return op.kind == PostOpKind::kEltwise && op.eltwise == EltwiseAlg::kSwish && op.alpha == 1.f &&
+         op.scale == 1.f;
+}
+
 // Splits the chain: [bias] [sum] then a clamp in registers or the rest on the
 // tile. A plain dst keeps all but the bias for the pass that stores its rows.
 ConvEpilogue MakeEpilogue(const ConvDesc& d) {
@@ -122,6 +127,7 @@ ConvEpilogue MakeEpilogue(const ConvDesc& d) {
     }
   }
   for (; i < ops.size(); ++i) e.rest.Append(ops[i]);
+  e.silu = e.rest.len() == 1 && IsSilu(e.rest.entries()[0]);
   return e;
 }
 

@@ -17,6 +17,7 @@
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
+#include "tests/cc/ulp.h"
 
 namespace bd {
 namespace {
@@ -218,6 +219,47 @@ TEST_P(ConvPostOps, IsTheFormItsNameSays) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, ConvPostOps, testing::ValuesIn(Forms()),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// Kernels take swish from their registers unless sums are out of its reach: small ones are
+// all within, large ones are not, and a few of those in between.
+TEST(ConvPostOpsSwish, WithinReachAndBeyond) {
+  ThreadPool pool(2);
+  for (const Form& form : Forms()) {
+    ConvDesc desc = form.desc;
+    if (desc.algorithm == ConvAlgorithm::kWinograd) continue;
+    for (float unit : {1.f / 256, 1.f / 16, 1.f}) {
+      GuardedBuffer src(TensorFloats(desc.src_layout, desc.n, desc.ic, desc.ih, desc.iw));
+      GuardedBuffer weights(desc.kh * desc.kw * desc.ic / desc.groups * desc.oc);
+      src.FillIntegers(3);
+      weights.FillIntegers(5);
+      for (int64_t i = 0; i < weights.size(); ++i) weights[i] *= unit;
+      if (desc.src_layout != Layout::nhwc) ClearTail(src, desc.n, desc.ic, desc.ih * desc.iw);
+      const int64_t floats = TensorFloats(desc.dst_layout, desc.n, desc.oc, desc.oh, desc.ow);
+      GuardedBuffer conv(floats);
+      desc.post_ops = PostOpChain();
+      ConvRef(desc, src.data(), weights.data(), nullptr, conv.data());
+      desc.post_ops = Chain("eltwise(swish)");
+      for (Isa isa : TestIsas()) {
+        ConvPlan plan;
+        ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
+        ASSERT_TRUE(plan.epilogue.silu);
+        GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4), dst(floats);
+        if (!plan.packing.as_is()) PackConvWeights(plan, weights.data(), packed.data(), pool);
+        ConvBuffers buffers;
+        buffers.src = src.data();
+        buffers.packed = plan.packing.as_is() ? weights.data() : packed.data();
+        buffers.dst = dst.data();
+        buffers.scratch = scratch.data();
+        RunConv(plan, buffers, pool);
+        for (int64_t i = 0; i < floats; ++i) {
+          const double exact = conv[i] / (1. + std::exp(-static_cast<double>(conv[i])));
+          ASSERT_LE(UlpError(dst[i], exact), 3.6)
+              << form.name << " on " << IsaName(isa) << ": " << conv[i] << " gives " << dst[i];
+        }
+      }
+    }
+  }
+}
 
 // The chain that the source document calls hypothetical:
 // dst = s_lin (alpha (s_sum dst + s_tanh tanh(s_conv conv(src, w))) + beta)
