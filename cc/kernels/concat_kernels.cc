@@ -27,22 +27,21 @@ class ConcatOp : public PoolOpKernel {
     OP_REQUIRES_OK(ctx, plans_.Get(
                             ctx, [&](ConcatOpPlan* made) { return MakePlan(ctx, made); }, &plan));
     Tensor* dst;
-    OP_REQUIRES_OK(ctx, AllocateDst(ctx, plan->dst_shape, &dst));
+    int reused;
+    OP_REQUIRES_OK(ctx, AllocateDst(ctx, attrs_.dst_part, {}, plan->dst_shape, &dst, &reused));
     if (dst->NumElements() == 0) return;
     const ArgPointers srcs(ctx, 0);
-    RunLogged(
-        [&] { return Describe(*plan); },
-        [&] { RunConcat(plan->concat, srcs.data(), static_cast<float*>(dst->data()), pool()); });
+    float* to = static_cast<float*>(dst->data()) + attrs_.dst_part.offset(plan->concat.desc.pixels);
+    RunLogged([&] { return Describe(*plan) + PartNote({}, attrs_.dst_part, reused >= 0); },
+              [&] { RunConcat(plan->concat, srcs.data(), to, pool()); });
   }
 
   BlockedTensors Blocked(OpKernelContext*) const override {
     BlockedTensors blocked;
-    int64_t sum = 0;
     for (size_t i = 0; i < attrs_.channels.size(); ++i) {
       blocked.Input(i, Layout::nChw16c, {attrs_.channels[i]});
-      sum += attrs_.channels[i];
     }
-    return blocked.Output(0, Layout::nChw16c, {sum});
+    return blocked.Output(0, attrs_.dst_part, Layout::nChw16c, attrs_.dst_channels());
   }
 
  private:
@@ -54,6 +53,7 @@ class ConcatOp : public PoolOpKernel {
     desc.n = dst.dim_size(0);
     desc.pixels = dst.dim_size(2) * dst.dim_size(3);
     desc.channels = attrs_.channels;
+    desc.dst_image_blocks = attrs_.dst_part.image_blocks();
     return FromCore(MakeConcatPlan(desc, ActiveIsa(), &plan->concat));
   }
 

@@ -25,14 +25,17 @@ class Conv : public ConvOpSpec {
   BlockedTensors Blocked() const override {
     const int64_t oc = attrs_.oc();
     BlockedTensors blocked;
-    blocked.Input(kSrc, attrs_.src_layout, {attrs_.channels})
+    blocked.Input(kSrc, attrs_.src_part, attrs_.src_layout, attrs_.channels)
         .Operands(attrs_.post_ops.chain, kFirstArg, attrs_.dst_layout, oc)
-        .Output(0, attrs_.dst_layout, {oc});
+        .Output(0, attrs_.dst_part, attrs_.dst_layout, oc);
     if (attrs_.src_scaled) {
-      blocked.Input(kFirstArg + attrs_.post_ops.num_args, attrs_.src_layout, {attrs_.channels});
+      blocked.Input(src_scale(), attrs_.src_layout, {attrs_.channels});
     }
     return blocked;
   }
+
+  int src_scale() const override { return kFirstArg + attrs_.post_ops.num_args; }
+  Parts parts() const override { return {attrs_.src_part, attrs_.dst_part}; }
 
  private:
   ConvAttrs attrs_;

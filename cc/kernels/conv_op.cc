@@ -43,7 +43,8 @@ Status DescribeConv(const ConvAttrs& attrs, const PartialTensorShape& src,
   TF_RETURN_IF_ERROR(ConvShape(attrs, src, weights, args, dst));
   Plane plane;
   Window1d h, w;
-  TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.src_layout, attrs.channels, &plane));
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.src_layout,
+                               attrs.src_part.tensor_channels(attrs.channels), &plane));
   TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &h, &w));
   desc->n = plane.n;
   desc->ic = attrs.channels;
@@ -68,6 +69,8 @@ Status DescribeConv(const ConvAttrs& attrs, const PartialTensorShape& src,
   desc->src_scaled = attrs.src_scaled;
   desc->pool_h = attrs.pool_h;
   desc->pool_w = attrs.pool_w;
+  desc->src_image_blocks = attrs.src_part.image_blocks();
+  desc->dst_image_blocks = attrs.dst_part.image_blocks();
   return absl::OkStatus();
 }
 
@@ -120,7 +123,9 @@ void ConvOpBase::Execute(OpKernelContext* ctx) {
   const ConvPlan& conv = plan->conv;
   Tensor* dst;
   int reused;
-  OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst, &reused));
+  const ConvOpSpec::Parts parts = spec().parts();
+  OP_REQUIRES_OK(ctx,
+                 AllocateDst(ctx, parts.dst, reusable_inputs_, plan->dst_shape, &dst, &reused));
   if (dst->NumElements() == 0) return;
 
   WeightsLease weights;
@@ -130,16 +135,18 @@ void ConvOpBase::Execute(OpKernelContext* ctx) {
 
   const ArgPointers args(ctx, kFirstArg);
   ConvBuffers buffers;
-  buffers.src = InputData(ctx, kSrc);
+  buffers.src = InputData(ctx, kSrc) + parts.src.offset(conv.desc.ih * conv.desc.iw);
   buffers.packed = weights.data;
   buffers.plain = weights.plain;
   buffers.args = args.data();
-  buffers.dst = static_cast<float*>(dst->data());
-  if (conv.desc.src_scaled) buffers.src_scale = InputData(ctx, ctx->num_inputs() - 1);
+  buffers.dst =
+      static_cast<float*>(dst->data()) + parts.dst.offset(conv.desc.dst_h() * conv.desc.dst_w());
+  if (conv.desc.src_scaled) buffers.src_scale = InputData(ctx, spec().src_scale());
   buffers.scratch = scratchpad.data();
   const auto notes = [&] {
     return absl::StrCat(" ", scratchpad_.mode(), PacksNote(weights.bytes_packed()),
-                        SumNote(conv.desc.post_ops, reused >= 0));
+                        SumNote(conv.desc.post_ops, reused >= 0 && !parts.dst.has_into),
+                        PartNote(parts.src, parts.dst, reused >= 0));
   };
   // Weights that are not compressed after all are read as they are.
   const char* algorithm = weights.data == nullptr ? "rows" : conv.algorithm_name();

@@ -49,6 +49,15 @@ class ConvOpSpec {
   // Which of its inputs and outputs have tails.
   virtual BlockedTensors Blocked() const = 0;
 
+  // The input src_scale, if the convolution has one.
+  virtual int src_scale() const { return -1; }
+  // Where src and dst lie, if in wider tensors.
+  struct Parts {
+    ChannelPart src;
+    DstPart dst;
+  };
+  virtual Parts parts() const { return {}; }
+
  protected:
   static InputShapeList ArgShapes(const InputShapeList& inputs) {
     return InputShapeList(inputs.begin() + kFirstArg, inputs.end());

@@ -36,21 +36,24 @@ class EltwiseOp : public PoolOpKernel {
                             ctx, [&](EltwiseOpPlan* made) { return MakePlan(ctx, made); }, &plan));
     Tensor* dst;
     int reused;
-    OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst, &reused));
+    const ChannelPart& src_part = attrs_.src_part;
+    const DstPart& dst_part = attrs_.dst_part;
+    OP_REQUIRES_OK(ctx,
+                   AllocateDst(ctx, dst_part, reusable_inputs_, plan->dst_shape, &dst, &reused));
     if (dst->NumElements() == 0) return;
     const ArgPointers args(ctx, kFirstArg);
+    const int64_t pixels = plan->eltwise.desc.pixels;
+    const float* from = InputData(ctx, kSrc) + src_part.offset(pixels);
+    float* to = static_cast<float*>(dst->data()) + dst_part.offset(pixels);
     RunLogged([&] { return Describe(*plan, reused); },
-              [&] {
-                RunEltwise(plan->eltwise, InputData(ctx, kSrc), args.data(),
-                           static_cast<float*>(dst->data()), pool());
-              });
+              [&] { RunEltwise(plan->eltwise, from, args.data(), to, pool()); });
   }
 
   BlockedTensors Blocked(OpKernelContext*) const override {
     return BlockedTensors()
-        .Input(kSrc, attrs_.layout, {attrs_.channels})
+        .Input(kSrc, attrs_.src_part, attrs_.layout, attrs_.channels)
         .Operands(attrs_.post_ops.chain, kFirstArg, attrs_.layout, attrs_.channels)
-        .Output(0, attrs_.layout, {attrs_.channels});
+        .Output(0, attrs_.dst_part, attrs_.layout, attrs_.channels);
   }
 
  private:
@@ -69,20 +72,25 @@ class EltwiseOp : public PoolOpKernel {
     TF_RETURN_IF_ERROR(EltwiseShape(attrs_, src, InputShapes(ctx, kFirstArg), &dst));
     TF_RETURN_IF_ERROR(ToFullShape(dst, &plan->dst_shape));
     Plane plane;
-    TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs_.layout, attrs_.channels, &plane));
+    TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs_.layout,
+                                 attrs_.src_part.tensor_channels(attrs_.channels), &plane));
     EltwiseDesc desc;
     desc.n = plane.n;
     desc.channels = attrs_.channels;
     desc.pixels = plane.h * plane.w;
     desc.blocked = attrs_.layout == Layout::nChw16c;
     desc.post_ops = attrs_.post_ops.chain;
+    desc.src_image_blocks = attrs_.src_part.image_blocks();
+    desc.dst_image_blocks = attrs_.dst_part.image_blocks();
     return FromCore(MakeEltwisePlan(desc, ActiveIsa(), &plan->eltwise));
   }
 
-  static std::string Describe(const EltwiseOpPlan& plan, int reused) {
+  std::string Describe(const EltwiseOpPlan& plan, int reused) const {
     const PostOpChain& chain = plan.eltwise.desc.post_ops;
     return absl::StrCat("eltwise ", IsaName(ActiveIsa()), " ", plan.dst_shape.DebugString(),
-                        SumNote(chain, reused >= 0), " \"", chain.ToString(), "\"");
+                        SumNote(chain, reused >= 0 && !attrs_.dst_part.has_into),
+                        PartNote(attrs_.src_part, attrs_.dst_part, reused >= 0), " \"",
+                        chain.ToString(), "\"");
   }
 
   EltwiseAttrs attrs_;

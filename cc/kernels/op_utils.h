@@ -2,6 +2,7 @@
 #ifndef CC_KERNELS_OP_UTILS_H_
 #define CC_KERNELS_OP_UTILS_H_
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,31 @@ inline Status AllocateDst(OpKernelContext* ctx, absl::Span<const int> reusable,
 inline Status AllocateDst(OpKernelContext* ctx, const TensorShape& shape, Tensor** dst) {
   int reused;
   return AllocateDst(ctx, {}, shape, dst, &reused);
+}
+
+// dst of an op that may write a part of it: in the memory of `into`, the op's last input,
+// or a copy of that where somebody else needs it. An op without into takes one of the
+// inputs `reusable` as before, unless their size is another.
+inline Status AllocateDst(OpKernelContext* ctx, const DstPart& part, absl::Span<const int> reusable,
+                          const TensorShape& shape, Tensor** dst, int* reused) {
+  if (!part.has_into) return AllocateDst(ctx, reusable, shape, dst, reused);
+  const int into = ctx->num_inputs() - 1;
+  TF_RETURN_IF_ERROR(AllocateDst(ctx, {into}, shape, dst, reused));
+  const Tensor& before = ctx->input(into);
+  if (*reused < 0 && before.NumElements() > 0) {
+    memcpy((*dst)->data(), before.data(), before.TotalBytes());
+  }
+  return absl::OkStatus();
+}
+
+// What the verbose log says about parts: their first channels and those of all of the tensor,
+// and whether what other ops have written stayed in place.
+inline std::string PartNote(const ChannelPart& src, const DstPart& dst, bool in_place) {
+  std::string note;
+  if (src.total > 0) absl::StrAppend(&note, " src_part ", src.first, "/", src.total);
+  if (dst.total > 0) absl::StrAppend(&note, " dst_part ", dst.first, "/", dst.total);
+  if (dst.has_into) absl::StrAppend(&note, in_place ? " into in place" : " into copied");
+  return note;
 }
 
 // What the verbose log says about the sums of a chain: whether dst took the

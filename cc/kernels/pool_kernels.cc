@@ -27,17 +27,22 @@ class PoolOpBase : public PoolOpKernel {
  protected:
   virtual Status MakePlan(OpKernelContext* ctx, PoolOpPlan* plan) const = 0;
 
+  ChannelPart src_part_;
+  DstPart dst_part_;
+
   void Execute(OpKernelContext* ctx) final {
     std::shared_ptr<const PoolOpPlan> plan;
     OP_REQUIRES_OK(ctx, plans_.Get(
                             ctx, [&](PoolOpPlan* made) { return MakePlan(ctx, made); }, &plan));
     Tensor* dst;
-    OP_REQUIRES_OK(ctx, AllocateDst(ctx, plan->dst_shape, &dst));
+    int reused;
+    OP_REQUIRES_OK(ctx, AllocateDst(ctx, dst_part_, {}, plan->dst_shape, &dst, &reused));
     if (dst->NumElements() == 0) return;
-    RunLogged([&] { return Describe(ctx, *plan); },
-              [&] {
-                RunPool(plan->pool, InputData(ctx, kSrc), static_cast<float*>(dst->data()), pool());
-              });
+    const Window1d &rows = plan->pool.desc.rows, &cols = plan->pool.desc.cols;
+    const float* from = InputData(ctx, kSrc) + src_part_.offset(rows.size * cols.size);
+    float* to = static_cast<float*>(dst->data()) + dst_part_.offset(rows.out * cols.out);
+    RunLogged([&] { return Describe(ctx, *plan) + PartNote(src_part_, dst_part_, reused >= 0); },
+              [&] { RunPool(plan->pool, from, to, pool()); });
   }
 
  private:
@@ -56,29 +61,33 @@ class PoolOp : public PoolOpBase {
  public:
   explicit PoolOp(OpKernelConstruction* ctx) : PoolOpBase(ctx) {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
+    src_part_ = attrs_.src_part;
+    dst_part_ = attrs_.dst_part;
   }
 
  protected:
   Status MakePlan(OpKernelContext* ctx, PoolOpPlan* plan) const override {
-    const PartialTensorShape src = InputShape(ctx, kSrc);
     PartialTensorShape dst;
-    TF_RETURN_IF_ERROR(PoolShape(attrs_, src, &dst));
+    TF_RETURN_IF_ERROR(PoolShape(attrs_, InputShapes(ctx, 0), &dst));
     TF_RETURN_IF_ERROR(ToFullShape(dst, &plan->dst_shape));
     Plane plane;
-    TF_RETURN_IF_ERROR(ReadPlane("src", src, Layout::nChw16c, attrs_.channels, &plane));
+    TF_RETURN_IF_ERROR(ReadPlane("src", InputShape(ctx, kSrc), Layout::nChw16c,
+                                 attrs_.src_part.tensor_channels(attrs_.channels), &plane));
     PoolDesc desc;
     desc.kind = KindOf(attrs_.kind);
     desc.n = plane.n;
     desc.channels = attrs_.channels;
     desc.padding = attrs_.window.padding;
+    desc.src_image_blocks = attrs_.src_part.image_blocks();
+    desc.dst_image_blocks = attrs_.dst_part.image_blocks();
     TF_RETURN_IF_ERROR(ResolveWindows(attrs_.window, plane, &desc.rows, &desc.cols));
     return FromCore(MakePoolPlan(desc, ActiveIsa(), &plan->pool));
   }
 
   BlockedTensors Blocked(OpKernelContext*) const override {
     return BlockedTensors()
-        .Input(kSrc, Layout::nChw16c, {attrs_.channels})
-        .Output(0, Layout::nChw16c, {attrs_.channels});
+        .Input(kSrc, attrs_.src_part, Layout::nChw16c, attrs_.channels)
+        .Output(0, attrs_.dst_part, Layout::nChw16c, attrs_.channels);
   }
 
  private:

@@ -170,6 +170,17 @@ BlockedTensors& BlockedTensors::Output(int index, Layout layout, const Dims& siz
   return *this;
 }
 
+// A part has the tail of the wider tensor or none.
+BlockedTensors& BlockedTensors::Input(int index, const ChannelPart& part, Layout layout,
+                                      int64_t channels) {
+  return part.has_tail() ? Input(index, layout, {part.tensor_channels(channels)}) : *this;
+}
+
+BlockedTensors& BlockedTensors::Output(int index, const ChannelPart& part, Layout layout,
+                                       int64_t channels) {
+  return part.has_tail() ? Output(index, layout, {part.tensor_channels(channels)}) : *this;
+}
+
 BlockedTensors& BlockedTensors::Input(int index, const TensorDesc& memory) {
   if (memory.padded_dims() != memory.dims()) inputs_.push_back({index, {}, {}, memory});
   return *this;

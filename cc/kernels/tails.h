@@ -9,6 +9,7 @@
 
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/layout/tensor_desc.h"
+#include "cc/ops/channel_part.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace bd {
@@ -32,6 +33,9 @@ class BlockedTensors {
   // of an activation, {o, i} of weights OIhw16i16o.
   BlockedTensors& Input(int index, Layout layout, const Dims& sizes);
   BlockedTensors& Output(int index, Layout layout, const Dims& sizes);
+  // The same for part of the channels of an nChw16c tensor; the op has `channels` of them.
+  BlockedTensors& Input(int index, const ChannelPart& part, Layout layout, int64_t channels);
+  BlockedTensors& Output(int index, const ChannelPart& part, Layout layout, int64_t channels);
   // The same for one whose memory is known already, whatever its shape.
   BlockedTensors& Input(int index, const TensorDesc& memory);
   BlockedTensors& Output(int index, const TensorDesc& memory);

@@ -5,6 +5,7 @@
 #define CC_OPS_ATTRS_H_
 
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/layout/layout.h"
 #include "cc/layout/window.h"
+#include "cc/ops/channel_part.h"
 #include "tensorflow/core/platform/errors.h"
 
 namespace bd {
@@ -70,7 +72,9 @@ struct ConvAttrs {
   int64_t channels = 0, groups = 1, weights_offset = 0;
   std::vector<int64_t> weights_shape;  // kh, kw, ic / groups, oc
   bool constant_weights = false;
-  bool src_scaled = false;  // the last input is src_scale
+  bool src_scaled = false;  // an input src_scale follows the operands
+  ChannelPart src_part;
+  DstPart dst_part;
   WindowAttrs window;
   ChainAttrs post_ops;
   int64_t pool_h = 1, pool_w = 1;  // 1x1: none
@@ -102,6 +106,8 @@ struct ConvAttrs {
     TF_RETURN_IF_ERROR(SetSrcScales(num_src_scales));
     TF_RETURN_IF_ERROR(SetPool(pool));
     TF_RETURN_IF_ERROR(SetWindow(strides, dilations, padding, explicit_paddings));
+    TF_RETURN_IF_ERROR(src_part.Read(c, "src_part", src_layout, channels));
+    TF_RETURN_IF_ERROR(dst_part.Read(c, dst_layout, oc()));
     return post_ops.Set(chain, num_args);
   }
 
@@ -186,6 +192,8 @@ struct EltwiseAttrs {
   Layout layout = Layout::nhwc;
   int64_t channels = 0;
   ChainAttrs post_ops;
+  ChannelPart src_part;
+  DstPart dst_part;
 
   template <typename Context>
   Status Read(Context* c) {
@@ -195,6 +203,8 @@ struct EltwiseAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
     TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &chain));
     TF_RETURN_IF_ERROR(c->GetAttr("num_args", &num_args));
+    TF_RETURN_IF_ERROR(src_part.Read(c, "src_part", layout, channels));
+    TF_RETURN_IF_ERROR(dst_part.Read(c, layout, channels));
     return post_ops.Set(chain, num_args);
   }
 };
@@ -203,6 +213,8 @@ struct PoolAttrs {
   std::string kind;  // max or avg
   int64_t channels = 0;
   WindowAttrs window;
+  ChannelPart src_part;
+  DstPart dst_part;
 
   template <typename Context>
   Status Read(Context* c) {
@@ -215,6 +227,8 @@ struct PoolAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("padding", &padding));
     TF_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", &explicit_paddings));
     TF_RETURN_IF_ERROR(window.Set(ksize, strides, {1, 1}, padding, explicit_paddings));
+    TF_RETURN_IF_ERROR(src_part.Read(c, "src_part", Layout::nChw16c, channels));
+    TF_RETURN_IF_ERROR(dst_part.Read(c, Layout::nChw16c, channels));
     return CheckPaddings();
   }
 
@@ -270,13 +284,19 @@ struct SqueezeExciteAttrs {
 
 struct ConcatAttrs {
   std::vector<int64_t> channels;  // one an input
+  DstPart dst_part;
+
+  int64_t dst_channels() const {
+    return std::accumulate(channels.begin(), channels.end(), int64_t{0});
+  }
 
   template <typename Context>
   Status Read(Context* c) {
     int n;
     TF_RETURN_IF_ERROR(c->GetAttr("N", &n));
     TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
-    return Check(n);
+    TF_RETURN_IF_ERROR(Check(n));
+    return dst_part.Read(c, Layout::nChw16c, dst_channels());
   }
 
  private:

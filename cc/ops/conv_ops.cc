@@ -8,6 +8,7 @@ REGISTER_OP("BlockdnnConv")
     .Input("weights: T")
     .Input("args: num_args * T")
     .Input("src_scale: num_src_scales * T")
+    .Input(bd::kIntoInput)
     .Output("dst: T")
     .Attr("T: {float} = DT_FLOAT")
     .Attr("num_args: int >= 0")
@@ -26,6 +27,9 @@ REGISTER_OP("BlockdnnConv")
     .Attr("pool: list(int) = []")
     .Attr("algorithm: {'auto', 'direct', 'winograd', 'auto_small'} = 'auto'")
     .Attr("constant_weights: bool = false")
+    .Attr(bd::kSrcPartAttr)
+    .Attr(bd::kDstPartAttr)
+    .Attr(bd::kIntoAttr)
     .Attr(bd::kScratchpadModeAttr)
     .SetShapeFn([](InferenceContext* c) {
       bd::ConvAttrs attrs;
@@ -44,6 +48,8 @@ weights: elements [weights_offset, weights_offset + prod(weights_shape)) of this
 args: the operands that post_ops name #0, #1, ...
 src_scale: nothing, or [N, ceil(channels / 16), 1, 1, 16]: src, nChw16c, counts times
   this factor of its sample and channel.
+into: nothing, or what dst starts as, [N, ceil(total / 16), out height, out width, 16]. dst
+  takes its memory where nobody else holds it.
 dst: the result in dst_layout.
 channels: the logical number of channels of src.
 weights_shape: [kh, kw, channels / groups, output channels].
@@ -60,6 +66,9 @@ algorithm: direct sums exactly the products of the definition; winograd saves
   faster, auto_small what is faster with packed weights of at most twice the size.
 constant_weights: the weights and the channel operands never change, so their
   packed form may be kept for good.
+src_part: [first channel, channels of the tensor], if src is a part of a wider tensor.
+dst_part: [first channel, channels of the tensor], if the result is a part of a wider
+  tensor, which is then dst: what into holds, or undefined, outside of the part.
 scratchpad_mode: user takes temporary memory from TensorFlow's allocator for each
   execution; library keeps buffers with the kernel. Safe on many threads, both.
 )doc");

@@ -5,6 +5,7 @@ using tensorflow::shape_inference::InferenceContext;
 
 REGISTER_OP("BlockdnnPool")
     .Input("src: T")
+    .Input(bd::kIntoInput)
     .Output("dst: T")
     .Attr("T: {float} = DT_FLOAT")
     .Attr("kind: {'max', 'avg'}")
@@ -13,11 +14,14 @@ REGISTER_OP("BlockdnnPool")
     .Attr("strides: list(int) = [1, 1]")
     .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
     .Attr("explicit_paddings: list(int) = []")
+    .Attr(bd::kSrcPartAttr)
+    .Attr(bd::kDstPartAttr)
+    .Attr(bd::kIntoAttr)
     .SetShapeFn([](InferenceContext* c) {
       bd::PoolAttrs attrs;
       TF_RETURN_IF_ERROR(attrs.Read(c));
       bd::PartialTensorShape dst;
-      TF_RETURN_IF_ERROR(bd::PoolShape(attrs, bd::InputShape(c, 0), &dst));
+      TF_RETURN_IF_ERROR(bd::PoolShape(attrs, bd::InputShapes(c, 0), &dst));
       return bd::SetOutputShape(c, dst);
     })
     .Doc(R"doc(
@@ -26,10 +30,15 @@ Max or average pooling of an nChw16c activation.
 Padding never wins a maximum and never counts in an average.
 
 src: [N, ceil(channels / 16), H, W, 16].
+into: nothing, or what dst starts as, [N, ceil(total / 16), out height, out width, 16]. dst
+  takes its memory where nobody else holds it.
 dst: the pooled activation, nChw16c.
 ksize: [height, width].
 strides: [height, width].
 explicit_paddings: [top, bottom, left, right], only with padding = EXPLICIT.
+src_part: [first channel, channels of the tensor], if src is a part of a wider tensor.
+dst_part: [first channel, channels of the tensor], if the result is a part of a wider
+  tensor, which is then dst: what into holds, or undefined, outside of the part.
 )doc");
 
 REGISTER_OP("BlockdnnGlobalPool")

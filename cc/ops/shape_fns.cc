@@ -1,7 +1,6 @@
 #include "cc/ops/shape_fns.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "cc/layout/tensor_desc.h"
 
@@ -107,7 +106,8 @@ Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
                  PartialTensorShape* dst) {
   Plane plane;
   Window1d h, w;
-  TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.src_layout, attrs.channels, &plane));
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.src_layout,
+                               attrs.src_part.tensor_channels(attrs.channels), &plane));
   TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &h, &w));
   const Plane dst_plane = {plane.n, h.out, w.out};
   TF_RETURN_IF_ERROR(CheckWeightsSize(weights, attrs.weights_size(), attrs.weights_offset));
@@ -116,15 +116,15 @@ Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
   TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args, shapes));
   if (attrs.src_scaled) {
     const PartialTensorShape wanted = MakeShape(attrs.src_layout, attrs.channels, {plane.n, 1, 1});
-    if (!args.back().IsCompatibleWith(wanted)) {
-      return Invalid("src_scale must be ", wanted.DebugString(), "; got ",
-                     args.back().DebugString());
+    const PartialTensorShape& scale = args[attrs.post_ops.num_args];
+    if (!scale.IsCompatibleWith(wanted)) {
+      return Invalid("src_scale must be ", wanted.DebugString(), "; got ", scale.DebugString());
     }
   }
   const auto pooled = [](int64_t size, int64_t by) { return size == kUnknown ? size : size / by; };
-  *dst = MakeShape(attrs.dst_layout, attrs.oc(),
+  *dst = MakeShape(attrs.dst_layout, attrs.dst_part.tensor_channels(attrs.oc()),
                    {plane.n, pooled(h.out, attrs.pool_h), pooled(w.out, attrs.pool_w)});
-  return absl::OkStatus();
+  return attrs.dst_part.CheckInto(args, *dst);
 }
 
 Status ConvDepthwiseShape(const ConvDepthwiseAttrs& attrs, const PartialTensorShape& src,
@@ -164,21 +164,24 @@ Status InnerProductShape(const InnerProductAttrs& attrs, const PartialTensorShap
 Status EltwiseShape(const EltwiseAttrs& attrs, const PartialTensorShape& src,
                     const std::vector<PartialTensorShape>& args, PartialTensorShape* dst) {
   Plane plane;
-  TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.layout, attrs.channels, &plane));
+  TF_RETURN_IF_ERROR(
+      ReadPlane("src", src, attrs.layout, attrs.src_part.tensor_channels(attrs.channels), &plane));
   TF_RETURN_IF_ERROR(
       CheckOperands(attrs.post_ops, args, OperandShapesOf(attrs.layout, attrs.channels, plane)));
-  *dst = MakeShape(attrs.layout, attrs.channels, plane);
-  return absl::OkStatus();
+  *dst = MakeShape(attrs.layout, attrs.dst_part.tensor_channels(attrs.channels), plane);
+  return attrs.dst_part.CheckInto(args, *dst);
 }
 
-Status PoolShape(const PoolAttrs& attrs, const PartialTensorShape& src, PartialTensorShape* dst) {
+Status PoolShape(const PoolAttrs& attrs, const std::vector<PartialTensorShape>& inputs,
+                 PartialTensorShape* dst) {
   Plane plane;
   Window1d h, w;
-  TF_RETURN_IF_ERROR(ReadPlane("src", src, Layout::nChw16c, attrs.channels, &plane));
+  TF_RETURN_IF_ERROR(ReadPlane("src", inputs[0], Layout::nChw16c,
+                               attrs.src_part.tensor_channels(attrs.channels), &plane));
   TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &h, &w));
   const Plane dst_plane = {plane.n, h.out, w.out};
-  *dst = MakeShape(Layout::nChw16c, attrs.channels, dst_plane);
-  return absl::OkStatus();
+  *dst = MakeShape(Layout::nChw16c, attrs.dst_part.tensor_channels(attrs.channels), dst_plane);
+  return attrs.dst_part.CheckInto(inputs, *dst);
 }
 
 Status GlobalPoolShape(const GlobalPoolAttrs& attrs, const PartialTensorShape& src,
@@ -206,28 +209,26 @@ Status SqueezeExciteShape(const SqueezeExciteAttrs& attrs, const PartialTensorSh
   return absl::OkStatus();
 }
 
-Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShape>& values,
+Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShape>& inputs,
                    PartialTensorShape* dst) {
   PartialTensorShape common;  // [N, ?, H, W, 16]
-  for (size_t i = 0; i < values.size(); ++i) {
+  for (size_t i = 0; i < attrs.channels.size(); ++i) {
     const std::string name = "values[" + std::to_string(i) + "]";
     Plane plane;
     TF_RETURN_IF_ERROR(
-        ReadPlane(name.c_str(), values[i], Layout::nChw16c, attrs.channels[i], &plane));
+        ReadPlane(name.c_str(), inputs[i], Layout::nChw16c, attrs.channels[i], &plane));
     const PartialTensorShape free_channels({plane.n, kUnknown, plane.h, plane.w, 16});
     PartialTensorShape merged;
     if (!common.MergeWith(free_channels, &merged).ok()) {
-      return Invalid(name, " ", values[i].DebugString(),
+      return Invalid(name, " ", inputs[i].DebugString(),
                      " must have the batch, height and width of the values before it, ",
                      common.DebugString());
     }
     common = merged;
   }
-  const int64_t channels =
-      std::accumulate(attrs.channels.begin(), attrs.channels.end(), int64_t{0});
-  *dst = MakeShape(Layout::nChw16c, channels,
+  *dst = MakeShape(Layout::nChw16c, attrs.dst_part.tensor_channels(attrs.dst_channels()),
                    {common.dim_size(0), common.dim_size(2), common.dim_size(3)});
-  return absl::OkStatus();
+  return attrs.dst_part.CheckInto(inputs, *dst);
 }
 
 PartialTensorShape InputShape(InferenceContext* c, int i) {

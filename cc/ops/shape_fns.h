@@ -46,7 +46,7 @@ Status CheckWeightsSize(const PartialTensorShape& weights, int64_t size, int64_t
 // [N, C] (flat), [N, 1, 1, C] or [N, Cb, 1, 1, 16]: a value a sample and channel.
 PartialTensorShape SampleChannelShape(Layout layout, bool flat, int64_t n, int64_t channels);
 
-// args: the operands, then src_scale if there is one.
+// args: the operands, then src_scale and into if they are there.
 Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
                  const PartialTensorShape& weights, const std::vector<PartialTensorShape>& args,
                  PartialTensorShape* dst);
@@ -59,15 +59,19 @@ Status ConvDepthwiseShape(const ConvDepthwiseAttrs& attrs, const PartialTensorSh
 Status InnerProductShape(const InnerProductAttrs& attrs, const PartialTensorShape& src,
                          const PartialTensorShape& weights,
                          const std::vector<PartialTensorShape>& args, PartialTensorShape* dst);
+// args: the operands, then into if it is there.
 Status EltwiseShape(const EltwiseAttrs& attrs, const PartialTensorShape& src,
                     const std::vector<PartialTensorShape>& args, PartialTensorShape* dst);
-Status PoolShape(const PoolAttrs& attrs, const PartialTensorShape& src, PartialTensorShape* dst);
+// inputs: src, then into if it is there.
+Status PoolShape(const PoolAttrs& attrs, const std::vector<PartialTensorShape>& inputs,
+                 PartialTensorShape* dst);
 Status GlobalPoolShape(const GlobalPoolAttrs& attrs, const PartialTensorShape& src,
                        PartialTensorShape* dst);
 // weights: the four inputs after src.
 Status SqueezeExciteShape(const SqueezeExciteAttrs& attrs, const PartialTensorShape& src,
                           const std::vector<PartialTensorShape>& weights, PartialTensorShape* dst);
-Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShape>& values,
+// inputs: the values, then into if it is there.
+Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShape>& inputs,
                    PartialTensorShape* dst);
 
 // Input i and inputs [first, end) of a node being built.

@@ -74,3 +74,17 @@ def static_channels(tensor, layout: str, channels: int | None) -> int:
         f"channels must be given: a tensor of layout {layout} and shape {tensor.shape} "
         "does not tell how many of its lanes are channels"
     )
+
+
+def part_attr(name: str, part) -> list[int]:
+    """The attribute src_part or dst_part: `part` as [first channel, channels], none for None.
+
+    Raises:
+      ValueError: it is neither None nor two integers.
+    """
+    return [] if part is None else pair(name, list(part))
+
+
+def dst_part_args(dst_part, into) -> dict:
+    """The attribute `dst_part` and the input `into` of the ops that have them."""
+    return {"dst_part": part_attr("dst_part", dst_part), "into": [] if into is None else [into]}

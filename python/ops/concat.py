@@ -1,14 +1,19 @@
 """Concatenation along the channels."""
 
 from .._native import library
+from .arguments import dst_part_args
 
 
-def concat(values, *, channels, name=None):
+def concat(values, *, channels, dst_part=None, into=None, name=None):
     """Joins blocked activations along their channels, whatever their numbers.
 
     Args:
       values: float32 tensors [N, ceil(channels[i] / 16), H, W, 16].
       channels: logical channels, one integer for each value.
+      dst_part: the same of the result: all of the wider tensor is returned, and only the
+        part written. The rest is undefined, or what `into` holds.
+      into: a tensor of the shape of the wider one; the result takes its memory where
+        nobody else holds it, otherwise a copy.
       name: of the op.
 
     Returns:
@@ -22,4 +27,6 @@ def concat(values, *, channels, name=None):
 
     Source: tf.concat along the channels.
     """
-    return library().blockdnn_concat(list(values), channels=list(channels), name=name)
+    return library().blockdnn_concat(
+        list(values), channels=list(channels), **dst_part_args(dst_part, into), name=name
+    )

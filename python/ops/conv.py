@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from .._native import library
-from .arguments import check_scratchpad_mode, padding_attrs, pair
+from .arguments import check_scratchpad_mode, dst_part_args, padding_attrs, pair, part_attr
 from .bind_post_ops import Destination, bind_post_ops
 
 
@@ -28,6 +28,9 @@ def conv(
     constant_weights: bool = False,
     algorithm: str = "auto",
     scratchpad_mode: str = "user",
+    src_part=None,
+    dst_part=None,
+    into=None,
     name=None,
 ):
     """2-D convolution, then a chain of post-ops before the result is stored.
@@ -76,6 +79,13 @@ def conv(
       scratchpad_mode: who provides temporary memory: "user" takes it from TensorFlow's
         allocator for each execution, "library" keeps buffers with the kernel. Safe on
         many threads, both.
+      src_part: (first channel, C of the whole), where src is a part of the channels of a
+        wider nChw16c tensor, which is then passed. A part starts and ends at multiples of
+        16 channels, or ends with the tensor.
+      dst_part: the same of the result: all of the wider tensor is returned, and only the
+        part written. The rest is undefined, or what `into` holds.
+      into: a tensor of the shape of the wider one; the result takes its memory where
+        nobody else holds it, otherwise a copy.
       name: of the op.
 
     Returns:
@@ -121,6 +131,8 @@ def conv(
         constant_weights=constant_weights,
         algorithm=algorithm,
         scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        src_part=part_attr("src_part", src_part),
+        **dst_part_args(dst_part, into),
         name=name,
         **padding_attrs(padding),
     )

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from .._native import library
-from .arguments import static_channels
+from .arguments import dst_part_args, part_attr, static_channels
 from .bind_post_ops import Destination, bind_post_ops
 
 
@@ -15,6 +15,9 @@ def eltwise(
     dst=None,
     layout="nChw16c",
     channels: int | None = None,
+    src_part=None,
+    dst_part=None,
+    into=None,
     name=None,
 ):
     """Applies a chain of post-ops to every element of `src`.
@@ -31,6 +34,13 @@ def eltwise(
         layout.
       layout: "nhwc" or "nChw16c".
       channels: C; may be left out when layout is "nhwc" and C is static.
+      src_part: (first channel, C of the whole), where src is a part of the channels of a
+        wider nChw16c tensor, which is then passed. A part starts and ends at multiples of
+        16 channels, or ends with the tensor.
+      dst_part: the same of the result: all of the wider tensor is returned, and only the
+        part written. The rest is undefined, or what `into` holds.
+      into: a tensor of the shape of the wider one; the result takes its memory where
+        nobody else holds it, otherwise a copy.
       name: of the op.
 
     Returns:
@@ -52,5 +62,7 @@ def eltwise(
         layout=layout,
         channels=channels,
         post_ops=post_ops,
+        src_part=part_attr("src_part", src_part),
+        **dst_part_args(dst_part, into),
         name=name,
     )

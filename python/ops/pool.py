@@ -1,10 +1,22 @@
 """Max and average pooling."""
 
 from .._native import library
-from .arguments import padding_attrs, pair
+from .arguments import dst_part_args, padding_attrs, pair, part_attr
 
 
-def pool(src, kind: str, ksize, *, channels: int, strides=1, padding="VALID", name=None):
+def pool(
+    src,
+    kind: str,
+    ksize,
+    *,
+    channels: int,
+    strides=1,
+    padding="VALID",
+    src_part=None,
+    dst_part=None,
+    into=None,
+    name=None,
+):
     """Max or average pooling of a blocked activation.
 
     Padding never wins a maximum and never counts in an average, as in TensorFlow.
@@ -17,6 +29,13 @@ def pool(src, kind: str, ksize, *, channels: int, strides=1, padding="VALID", na
       strides: pixels, one integer or [height, width].
       padding: "SAME", "VALID" or [[top, bottom], [left, right]], each smaller than
         ksize.
+      src_part: (first channel, C of the whole), where src is a part of the channels of a
+        wider nChw16c tensor, which is then passed. A part starts and ends at multiples of
+        16 channels, or ends with the tensor.
+      dst_part: the same of the result: all of the wider tensor is returned, and only the
+        part written. The rest is undefined, or what `into` holds.
+      into: a tensor of the shape of the wider one; the result takes its memory where
+        nobody else holds it, otherwise a copy.
       name: of the op.
 
     Returns:
@@ -34,6 +53,8 @@ def pool(src, kind: str, ksize, *, channels: int, strides=1, padding="VALID", na
         channels=channels,
         ksize=pair("ksize", ksize),
         strides=pair("strides", strides),
+        src_part=part_attr("src_part", src_part),
+        **dst_part_args(dst_part, into),
         name=name,
         **padding_attrs(padding),
     )

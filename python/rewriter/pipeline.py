@@ -2,7 +2,8 @@
 
     capture -> constant shapes -> lift convolutions -> limit memory -> fold batch norm
             -> fuse post-ops -> prepare sources -> assign layout -> fold source scales
-            -> place reorders -> gain -> pair depthwise -> pair pool -> emit -> verify
+            -> place reorders -> gain -> pair depthwise -> pair pool -> join in place -> emit
+            -> verify
 
 Every pass may skip; the graph stays right. Weights are a snapshot: a later assignment
 to the original's variables does not reach the rewritten function.
@@ -28,6 +29,7 @@ from .passes.fold_source_scales import fold_source_scales
 from .passes.followers import Followers
 from .passes.fuse_post_ops import fuse_post_ops
 from .passes.gain import losing_convolutions
+from .passes.join_in_place import join_in_place
 from .passes.lift import lift_convolutions, lift_inner_products
 from .passes.limit_memory import limit_memory
 from .passes.name_algorithms import name_algorithms
@@ -141,6 +143,7 @@ def _rewrite_what_pays(concrete, options: Options) -> tuple[Capture, Report]:
         if not losing:
             pair_depthwise(captured.graph)
             pair_pool(captured.graph)
+            join_in_place(captured.graph, report)
             _list_converted(captured, report)
             return captured, report
         keep.update(losing)

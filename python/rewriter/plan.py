@@ -96,12 +96,21 @@ def compose_affine(first, second):
 
 @dataclass(frozen=True, kw_only=True)
 class Primitive:
-    """Common to all: the graph node it came from, its logical output channels, its steps."""
+    """Common to all: the graph node it came from, its logical output channels, its steps.
+
+    Attributes:
+        src_part: (first channel, channels in all) where the source is part of a wider tensor.
+        dst_part: the same of the result.
+        into: the last input is the wider tensor of dst_part, as the op before left it.
+    """
 
     op: ClassVar[str]
     origin: str
     channels: int
     steps: tuple[Step, ...] = ()
+    src_part: tuple[int, int] | None = None
+    dst_part: tuple[int, int] | None = None
+    into: bool = False
     takes_steps: ClassVar[bool] = False
     takes_scratchpad: ClassVar[bool] = False
     own_inputs: ClassVar[int] = 1  # those before the tensors that steps name
@@ -121,10 +130,14 @@ class Primitive:
 
     def details(self) -> str:
         """One line for the report: what it is, without values."""
-        return "; ".join([self._kind(), *(step.text() for step in self.steps)])
+        return "; ".join([self._kind(), *(step.text() for step in self.steps), *self._parts()])
 
     def _kind(self) -> str:
         return f"{self.channels} channels"
+
+    def _parts(self) -> list[str]:
+        sides = {"reads": self.src_part, "writes": self.dst_part}
+        return [f"{verb} from channel {p[0]} of {p[1]}" for verb, p in sides.items() if p]
 
 
 @dataclass(frozen=True, kw_only=True)

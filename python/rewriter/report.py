@@ -36,6 +36,8 @@ class Report:
         declined: (node, reason) of what stays with TensorFlow.
         unfused: (node, reason) of element-wise work that follows a convolution or an inner
             product but runs by itself: reads and writes its tensor once more.
+        joined: (concatenation, how many of its values are written in place, "3 of 4") for those
+            that do not copy all of them.
         reorders: (tensor, "nhwc->nChw16c" or back) of each reorder that remains.
         warnings: settings that cost speed.
         seconds: how long the rewrite took.
@@ -44,6 +46,7 @@ class Report:
     converted: list[Converted] = field(default_factory=list)
     declined: list[tuple[str, str]] = field(default_factory=list)
     unfused: list[tuple[str, str]] = field(default_factory=list)
+    joined: list[tuple[str, str]] = field(default_factory=list)
     reorders: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -73,6 +76,8 @@ class Report:
         if algorithms:
             chosen = (f"{count} {name}" for name, count in sorted(algorithms.items()))
             lines.append(f"  convolutions: {', '.join(chosen)}")
+        if self.joined:
+            lines.append(f"  concatenations written in place: {len(self.joined)}")
         lines += [f"  reorder {direction} of {tensor}" for tensor, direction in self.reorders]
         if self.declined:
             lines.append(f"left to TensorFlow: {len(self.declined)}")

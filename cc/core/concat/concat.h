@@ -22,6 +22,9 @@ namespace bd {
 struct ConcatDesc {
   int64_t n = 0, pixels = 0;      // pixels: the product of the spatial sizes
   std::vector<int64_t> channels;  // one an input
+  // If dst is part of a wider tensor: the channel blocks of an image of the latter. 0: it
+  // is a tensor of its own.
+  int64_t dst_image_blocks = 0;
 };
 
 // Lanes [dst_lane, dst_lane + count) of a dst block are lanes [src_lane, ...) of
@@ -49,7 +52,8 @@ struct ConcatPlan {
 // Returns an empty string, or one line that names what is wrong.
 std::string MakeConcatPlan(const ConcatDesc& desc, Isa isa, ConcatPlan* plan);
 
-// srcs[i] is input i; inputs without channels may be null.
+// srcs[i] is input i; inputs without channels may be null. dst is the first block of a
+// tensor or of a part.
 void RunConcat(const ConcatPlan& plan, const float* const* srcs, float* dst, ThreadPool& pool);
 
 // The same result, element by element.

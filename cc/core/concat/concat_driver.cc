@@ -18,7 +18,8 @@ void RunUnit(const ConcatPlan& plan, const float* const* srcs, int64_t n, int64_
     const int64_t src_blocks = (plan.desc.channels[run.input] + 15) / 16;
     return srcs[run.input] + (n * src_blocks + run.src_block) * plane + begin * 16;
   };
-  dst += (n * plan.blocks + b) * plane + begin * 16;
+  const int64_t image_blocks = plan.desc.dst_image_blocks;
+  dst += (n * (image_blocks > 0 ? image_blocks : plan.blocks) + b) * plane + begin * 16;
 
   // One run from lane 0, followed at most by the tail, which src has too.
   const bool is_copy =

@@ -43,6 +43,9 @@ struct ConvDesc {
   PostOpChain post_ops;
   // src counts times a factor a sample and channel: ConvBuffers::src_scale. nChw16c only.
   bool src_scaled = false;
+  // Of a tensor that is part of a wider nChw16c one: the channel blocks of an image of the
+  // latter. 0: it is a tensor of its own. Operands of post-ops always are.
+  int64_t src_image_blocks = 0, dst_image_blocks = 0;
   // dst holds, of the result behind the chain, the maxima of pool_h x pool_w pixels that
   // touch; rows and columns that fill no window are left out. 1x1 (all) or 2x2.
   int64_t pool_h = 1, pool_w = 1;
@@ -104,6 +107,9 @@ struct ConvPlan {
   ConvEpilogue epilogue;
 
   int64_t icb = 0, ocb = 0;  // channel blocks of src and dst
+  // Blocked tensors: floats from one image to the next, and pixels of a plane of dst, as the
+  // kernels see them; dst is `unpooled` where a pass pools it behind them.
+  int64_t src_image = 0, dst_image = 0, dst_plane = 0;
   std::vector<OutputGroup> groups;
   int64_t packed_floats = 0;
 
@@ -155,7 +161,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
 bool PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 
 struct ConvBuffers {
-  const float* src = nullptr;
+  const float* src = nullptr;          // of a part: its first block
   const float* packed = nullptr;       // null: packing was declined
   const float* const* args = nullptr;  // base pointers of the post-op inputs
   float* dst = nullptr;     // may be the operand of a sum, if not pooled; sums without one read it

@@ -22,7 +22,7 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
   const ConvDesc& d = run.d;
   const int64_t row = d.ow * kBlock;
   for (int64_t b = b0; b < b1; ++b) {
-    const float* block = run.buffers.src + (n * plan.icb + b) * d.ih * d.iw * kBlock;
+    const float* block = run.SrcBlock(n, b);
     for (int64_t w = 0; w < d.kw; ++w, strip += plan.rows_per_column * row) {
       for (int64_t phase = 0; phase < d.sh; ++phase) {
         const int64_t unused = plan.strip_rows - rows;  // the last strip may be shorter
@@ -94,7 +94,7 @@ const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64
   }
   if (run.plan.in_place) {
     const int64_t first = run.plan.by_row ? r.begin / d.ow * d.sh * d.iw : r.begin;
-    return run.buffers.src + ((run.plan.icb * r.n + b0) * d.ih * d.iw + first) * kBlock;
+    return run.SrcBlock(r.n, b0) + first * kBlock;
   }
   const int64_t h0 = r.begin / d.ow, rows = (r.end - r.begin) / d.ow;
   float* strip = run.Strip(thread);
@@ -115,8 +115,7 @@ void TileTask(const ConvRun& run, int64_t task, int thread) {
   const int64_t px = r.end - r.begin;
   const TileTarget target =
       plain_dst ? TileTarget{blocks, plan.groups[r.group_begin].first_block, px * kBlock}
-                : TileTarget{run.buffers.dst + (r.n * plan.ocb * run.plane() + r.begin) * kBlock, 0,
-                             run.plane() * kBlock};
+                : TileTarget{run.DstBlock(r.n, 0) + r.begin * kBlock, 0, run.plane() * kBlock};
   // Output groups that read the same source share its strip: all of them, but
   // for grouped convolution, where each reads blocks of its own.
   const bool shared = run.d.groups == 1 || plan.packing.form == ConvForm::kPlainTile;
@@ -152,7 +151,7 @@ void DepthwiseTask(const ConvRun& run, int64_t begin, int64_t end) {
   const float* rows[kMaxDepthwiseRows];
   for (int64_t at = begin; at < end; ++at) {
     const int64_t block = at / d.oh, h = at % d.oh;
-    const float* src = run.buffers.src + block * d.ih * d.iw * kBlock;
+    const float* src = run.SrcBlock(block / run.plan.icb, block % run.plan.icb);
     for (int64_t k = 0; k < d.kh; ++k) {
       const int64_t ih = h * d.sh + k * d.dh - d.pad_top;
       rows[k] = ih >= 0 && ih < d.ih ? src + ih * d.iw * kBlock : nullptr;
@@ -289,7 +288,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
                           : half                   ? run.kernels.half_tile
                                                    : run.kernels.tile)[group.blocks - 1];
     float* dst = target.base + (group.first_block - target.first_block) * target.block_stride;
-    const int64_t dst_offset =  // in the whole tensor, where dst is blocked
+    const int64_t dst_offset =  // in operands, where dst is blocked
         ((r.n * plan.ocb + group.first_block) * run.plane() + r.begin) * kBlock;
     int64_t tile = 0;
     for (int64_t s = 0; s < segments; ++s) {
@@ -314,11 +313,11 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
 
 void RunDepthwiseRow(const ConvRun& run, int64_t block, int64_t h, const float* const* rows) {
   const ConvDesc& d = run.d;
-  const int64_t channel = block % run.plan.icb * kBlock;
-  const int64_t offset = (block * d.oh + h) * d.ow * kBlock;
+  const int64_t n = block / run.plan.icb, channel = block % run.plan.icb * kBlock;
+  const int64_t offset = (block * d.oh + h) * d.ow * kBlock;  // in operands
   DepthwiseArgs a = {rows, nullptr, d.kh, d.kw, d.sw, d.dw, d.pad_left, d.iw, d.ow, nullptr, {}};
   a.weights = run.buffers.packed + channel * d.kh * d.kw;
-  a.dst = run.buffers.dst + offset;
+  a.dst = run.DstBlock(n, channel / kBlock) + h * d.ow * kBlock;
   TileEpilogue& e = a.epilogue;
   e = run.epilogue;
   e.bias = run.bias != nullptr ? run.bias + channel : nullptr;

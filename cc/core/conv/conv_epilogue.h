@@ -18,7 +18,7 @@ struct TileEpilogue {
   float lo, hi;
   const PostOpProgram* program;  // null: none
   int32_t silu;                  // the program is x logistic(x) only
-  int64_t dst_offset;            // of the tile's first float in the dst tensor
+  int64_t dst_offset;            // of the tile's first float in tensors of dst's shape
   int64_t channel;               // first channel of the tile
   int64_t sample_channel;        // n * padded channels + channel
   int32_t valid_lanes;           // of the tile's last block

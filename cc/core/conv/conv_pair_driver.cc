@@ -35,7 +35,7 @@ void ExpandRows(const ConvRun& run, TaskRange task, int64_t g, int64_t r0, int64
   const ConvDesc& d = run.d;
   task.begin = r0 * d.ow;
   task.end = r1 * d.ow;
-  const float* src = run.buffers.src + (task.n * run.plan.icb * run.plane() + task.begin) * kBlock;
+  const float* src = run.SrcBlock(task.n, 0) + task.begin * kBlock;
   const TileTarget target = {ring.Row(0, r0), run.plan.groups[g].first_block, ring.block_stride()};
   RunChunk(run, task, g, g + 1, 0, run.plan.icb, src, target);
 }

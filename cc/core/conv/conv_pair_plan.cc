@@ -31,11 +31,7 @@ std::string Check(const ConvDesc& first, const ConvDesc& depthwise) {
   if (depthwise.n != first.n || depthwise.ih != first.oh || depthwise.iw != first.ow) {
     return "the second convolution must read what the first writes";
   }
-  const auto reads_dst = [](const PostOp& op) {
-    return op.kind != PostOpKind::kEltwise && op.operand.input == OperandRef::kDst;
-  };
-  const std::vector<PostOp>& chain = first.post_ops.entries();
-  if (std::any_of(chain.begin(), chain.end(), reads_dst)) {
+  if (first.post_ops.ReadsDst()) {
     return "the first convolution has no previous dst for its sum; name an operand";
   }
   return "";

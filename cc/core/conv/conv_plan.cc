@@ -45,6 +45,14 @@ std::string Check(const ConvDesc& d) {
   if (d.src_scaled && d.src_layout != Layout::nChw16c) {
     return "src_scale needs a src of layout nChw16c; add a reorder";
   }
+  if ((d.src_image_blocks > 0 && d.src_layout != Layout::nChw16c) ||
+      (d.dst_image_blocks > 0 && d.dst_layout != Layout::nChw16c)) {
+    return "only nChw16c tensors can be parts of wider ones; add a reorder";
+  }
+  if (d.dst_image_blocks > 0 && d.post_ops.ReadsDst()) {
+    return "a sum cannot read the previous dst where that is a part of a wider tensor; "
+           "give it an operand";
+  }
   return d.pooled() ? CheckPool(d) : "";
 }
 
@@ -225,6 +233,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   plan->threads = threads;
   plan->icb = CeilDiv(desc.ic, kBlock);
   plan->ocb = CeilDiv(desc.oc, kBlock);
+  plan->src_image = ImageFloats(desc.src_image_blocks, plan->icb, desc.ih * desc.iw);
   if (!desc.src_scaled) plan->packing.winograd = ChooseWinograd(desc, isa, threads);
   plan->packing.form =
       plan->packing.winograd != kNoWinograd ? ConvForm::kWinograd : ChooseForm(desc, isa);
@@ -241,7 +250,10 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   MakeGroups(plan);
   if (desc.n * desc.dst_h() * desc.dst_w() == 0) return "";  // nothing to compute
   plan->pools_tiles = desc.pooled() && CanPoolTiles(*plan);
-  if (desc.pooled() && !plan->pools_tiles) {
+  const bool behind = desc.pooled() && !plan->pools_tiles;
+  plan->dst_plane = behind ? desc.oh * desc.ow : desc.dst_h() * desc.dst_w();
+  plan->dst_image = ImageFloats(behind ? 0 : desc.dst_image_blocks, plan->ocb, plan->dst_plane);
+  if (behind) {
     plan->unpooled.count = desc.n * plan->ocb * desc.oh * desc.ow * kBlock;
   }
   if (plan->packing.form == ConvForm::kDepthwise) {

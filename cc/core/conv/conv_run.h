@@ -15,6 +15,11 @@ constexpr int64_t kBlock = 16;
 
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// From one image of a blocked tensor to the next; image_blocks as in ConvDesc.
+inline int64_t ImageFloats(int64_t image_blocks, int64_t own_blocks, int64_t plane) {
+  return (image_blocks > 0 ? image_blocks : own_blocks) * plane * kBlock;
+}
+
 // One execution: everything the tasks share.
 struct ConvRun {
   const ConvPlan& plan;
@@ -28,6 +33,13 @@ struct ConvRun {
   Scratch scratch;
 
   int64_t plane() const { return d.oh * d.ow; }
+  // Block b of image n, where src or dst is blocked.
+  const float* SrcBlock(int64_t n, int64_t b) const {
+    return buffers.src + n * plan.src_image + b * d.ih * d.iw * kBlock;
+  }
+  float* DstBlock(int64_t n, int64_t b) const {
+    return buffers.dst + n * plan.dst_image + b * plan.dst_plane * kBlock;
+  }
   float* Strip(int thread) const { return scratch.Grant(plan.strip, thread); }
   float* Row(int thread) const { return scratch.Grant(plan.row, thread); }
 };

@@ -60,14 +60,14 @@ struct TileBlock {
 
   void Source(int64_t icb) const {
     const ConvDesc& d = run.d;
-    const int64_t pixel = d.src_layout == Layout::nhwc ? d.ic : kBlock;
     WinogradSourceArgs a;
     a.ih = d.ih;
     a.iw = d.iw;
     a.ic = d.ic;
     a.plane_stride = plane_stride();
     ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
-      a.src = run.buffers.src + (n * plan().icb + icb) * d.ih * d.iw * pixel;
+      a.src = d.src_layout == Layout::nhwc ? run.buffers.src + n * d.ih * d.iw * d.ic
+                                           : run.SrcBlock(n, icb);
       a.y = row * transform().mh * d.sh - d.pad_top;
       a.x = column * transform().mw * d.sw - d.pad_left;
       a.tiles = tiles;
@@ -83,7 +83,7 @@ struct TileBlock {
     if (d.src_layout == Layout::nhwc) return;
     for (int64_t b = 0; b < plan().icb; ++b) {
       ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t) {
-        const float* src = run.buffers.src + (n * plan().icb + b) * d.ih * d.iw * kBlock;
+        const float* src = run.SrcBlock(n, b);
         const int64_t y = row * transform().mh - d.pad_top + d.kh - 1;
         const int64_t x = column * transform().mw - d.pad_left;
         const int64_t begin = std::max<int64_t>(x, 0);
@@ -99,7 +99,7 @@ struct TileBlock {
   void AddDst(LinesAhead* ahead) const {
     for (int64_t b = first_ocb(); b < end_ocb(); ++b) {
       ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t) {
-        const float* dst = run.buffers.dst + (n * plan().ocb + b) * dst_h() * dst_w() * kBlock;
+        const float* dst = run.DstBlock(n, b);
         const int64_t y = row * tile_h(), x = column * tile_w();
         const int64_t end = std::min(dst_w(), x + tiles * tile_w());
         for (int64_t h = y; h < std::min(dst_h(), y + tile_h()); ++h) {
@@ -154,9 +154,9 @@ struct TileBlock {
     a.w = dst_w();
     a.plane_stride = plane_stride();
     ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
-      const int64_t base = (n * plan().ocb + ocb) * dst_h() * dst_w() * kBlock;
+      const int64_t base = (n * plan().ocb + ocb) * dst_h() * dst_w() * kBlock;  // in operands
       a.src = m + (ocb - first_ocb()) * block_stride() + at * kBlock;
-      a.dst = run.buffers.dst + base;
+      a.dst = run.DstBlock(n, ocb);
       a.y = row * tile_h();
       a.x = column * tile_w();
       a.tiles = tiles;

@@ -22,6 +22,9 @@ struct EltwiseDesc {
   int64_t n = 0, channels = 0, pixels = 0;  // pixels: the product of the spatial sizes
   bool blocked = true;  // [n, ceil(channels/16), pixels, 16], else [n, pixels, channels]
   PostOpChain post_ops;
+  // Of a tensor that is part of a wider blocked one: the channel blocks of an image of the
+  // latter. 0: it is a tensor of its own. Operands always are.
+  int64_t src_image_blocks = 0, dst_image_blocks = 0;
 };
 
 // Immutable once made; safe to run on many threads.
@@ -32,6 +35,7 @@ struct EltwisePlan {
   int64_t total_floats = 0;
   int64_t task_floats = 0;  // a multiple of 16
   int64_t tasks = 0;
+  int64_t src_gap = 0, dst_gap = 0;  // floats of other channels between two images
   const EltwiseKernels* kernels = nullptr;
 };
 
@@ -39,7 +43,8 @@ struct EltwisePlan {
 std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan);
 
 // args[k] is the first element of the op's input args[k] that the chain calls
-// #k; a sum without operand reads dst. dst may be src or any operand that is
+// #k; a sum without operand reads dst. src and dst are the first blocks of tensors or
+// of parts. Where they are no parts, dst may be src or any operand that is
 // read element by element.
 void RunEltwise(const EltwisePlan& plan, const float* src, const float* const* args, float* dst,
                 ThreadPool& pool);

@@ -11,12 +11,16 @@ constexpr int64_t kBlock = 16;
 // Elements [begin, end) of the tensors, one segment after the other.
 void RunTask(const EltwisePlan& plan, EltwiseRange range, int64_t begin, int64_t end) {
   const EltwiseDesc& desc = plan.desc;
+  const float* const src = range.src;
+  float* const dst = range.dst;
   while (begin < end) {
     const int64_t segment = begin / plan.segment_floats;
     const int64_t segment_begin = segment * plan.segment_floats;
     range.begin = begin;
     range.count = std::min(end, segment_begin + plan.segment_floats) - begin;
     if (desc.blocked) {
+      range.src = src + segment / plan.blocks * plan.src_gap;
+      range.dst = dst + segment / plan.blocks * plan.dst_gap;
       range.channel = segment % plan.blocks * kBlock;
       range.sample_channel = segment * kBlock;
       range.valid_lanes = static_cast<int32_t>(std::min(kBlock, desc.channels - range.channel));

@@ -10,8 +10,8 @@
 namespace bd {
 
 // dst[i] = program(src[i]) for elements [begin, begin + count) of the tensors,
-// all in one channel block, or in one sample of NHWC. src and dst are the first
-// elements of the tensors.
+// all in one channel block, or in one sample of NHWC. src and dst are what element 0
+// of the tensors would be if the distances between images were those of operands.
 struct EltwiseRange {
   const PostOpProgram* program;
   const float* src;

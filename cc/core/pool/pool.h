@@ -31,6 +31,9 @@ struct PoolDesc {
   Window1d rows, cols;
   Padding padding = Padding::kValid;
   bool plain_dst = false;  // [N, C] instead of [N, Cb, 1, 1, 16]; global only
+  // Of a tensor that is part of a wider one: the channel blocks of an image of the latter.
+  // 0: it is a tensor of its own.
+  int64_t src_image_blocks = 0, dst_image_blocks = 0;
 
   // One window over the whole h x w plane.
   static PoolDesc Global(PoolKind kind, int64_t n, int64_t channels, int64_t h, int64_t w,
@@ -49,7 +52,15 @@ struct PoolPlan {
   int64_t units_per_task = 0;  // so many output rows (or planes)
   const PoolKernels* kernels = nullptr;
 
+  // Planes of src and dst are counted over all blocks of all images: where plane p is.
+  int64_t src_plane(int64_t p) const { return PlaceOf(p, desc.src_image_blocks); }
+  int64_t dst_plane(int64_t p) const { return PlaceOf(p, desc.dst_image_blocks); }
   int64_t units() const { return desc.n * blocks * (whole_plane || empty_src ? 1 : desc.rows.out); }
+
+ private:
+  int64_t PlaceOf(int64_t plane, int64_t image_blocks) const {
+    return image_blocks > 0 ? plane / blocks * image_blocks + plane % blocks : plane;
+  }
 };
 
 // Returns an empty string, or one line that names what is wrong: a window that
@@ -57,6 +68,7 @@ struct PoolPlan {
 // a plain dst of more than one pixel.
 std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan);
 
+// src and dst are the first blocks of tensors or of parts.
 void RunPool(const PoolPlan& plan, const float* src, float* dst, ThreadPool& pool);
 
 // The same result from nested loops over the definition above.

@@ -23,8 +23,8 @@ void PoolRows(const PoolPlan& plan, const float* src, float* dst, int64_t begin,
     const int64_t first = y * rows.stride - rows.pad_before;
     const int64_t lo = std::max<int64_t>(first, 0);
     row.valid_rows = std::min(first + rows.kernel, rows.size) - lo;
-    row.src = src + (plane * rows.size + lo) * row.row_stride;
-    row.dst = dst + unit * cols.out * 16;
+    row.src = src + (plan.src_plane(plane) * rows.size + lo) * row.row_stride;
+    row.dst = dst + (plan.dst_plane(plane) * rows.out + y) * cols.out * 16;
     run(row);
   }
 }
@@ -33,7 +33,7 @@ void PoolRows(const PoolPlan& plan, const float* src, float* dst, int64_t begin,
 // of them are stored.
 float* PixelOf(const PoolPlan& plan, int64_t plane, float* dst, int* lanes) {
   *lanes = 16;
-  if (!plan.desc.plain_dst) return dst + plane * 16;
+  if (!plan.desc.plain_dst) return dst + plan.dst_plane(plane) * 16;
   const int64_t n = plane / plan.blocks, c = plane % plan.blocks * 16;
   *lanes = static_cast<int>(std::min<int64_t>(16, plan.desc.channels - c));
   return dst + n * plan.desc.channels + c;
@@ -45,7 +45,7 @@ void PoolPlanes(const PoolPlan& plan, const float* src, float* dst, int64_t begi
   for (int64_t plane = begin; plane < end; ++plane) {
     int lanes;
     float* pixel = PixelOf(plan, plane, dst, &lanes);
-    run(src + plane * pixels * 16, pixels, pixel, lanes);
+    run(src + plan.src_plane(plane) * pixels * 16, pixels, pixel, lanes);
   }
 }
 
@@ -58,8 +58,8 @@ void FillPlanes(const PoolPlan& plan, float* dst, int64_t begin, int64_t end) {
     const int64_t valid = std::min<int64_t>(16, plan.desc.channels - c);
     for (int64_t p = 0; p < pixels; ++p) {
       int lanes = 16;
-      float* pixel =
-          pixels == 1 ? PixelOf(plan, plane, dst, &lanes) : dst + (plane * pixels + p) * 16;
+      float* pixel = pixels == 1 ? PixelOf(plan, plane, dst, &lanes)
+                                 : dst + (plan.dst_plane(plane) * pixels + p) * 16;
       for (int i = 0; i < lanes; ++i) pixel[i] = i < valid ? value : 0.f;
     }
   }

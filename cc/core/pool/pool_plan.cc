@@ -70,6 +70,9 @@ std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan) {
     return "only global pooling has a plain dst, got " + std::to_string(rows.out) + " x " +
            std::to_string(cols.out) + " output pixels";
   }
+  if (desc.plain_dst && desc.dst_image_blocks > 0) {
+    return "a plain dst cannot be a part of a wider tensor";
+  }
   p.blocks = (desc.channels + 15) / 16;
   p.empty_src = rows.size == 0 || cols.size == 0;
   p.whole_plane = CoversAll(rows) && CoversAll(cols);

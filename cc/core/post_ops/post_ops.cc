@@ -148,6 +148,12 @@ bool PostOpChain::PreservesZero() const {
 
 bool PostOpChain::HasSum() const { return std::any_of(entries_.begin(), entries_.end(), IsSum); }
 
+bool PostOpChain::ReadsDst() const {
+  return std::any_of(entries_.begin(), entries_.end(), [](const PostOp& op) {
+    return op.kind != PostOpKind::kEltwise && op.operand.input == OperandRef::kDst;
+  });
+}
+
 std::vector<int> PostOpChain::ReusableInputs() const {
   std::vector<int> inputs;
   for (const PostOp& sum : entries_) {

@@ -79,7 +79,8 @@ def write_nodes(capture: Capture, resource: str, scratchpad_mode: str) -> np.nda
 
 def _write(view, node: Node, bundle: Bundle, read: Ref, scratchpad_mode: str) -> None:
     payload = node.payload
-    attrs, inputs = _ATTRS[type(payload)](payload), list(node.inputs)
+    attrs, inputs = _ATTRS[type(payload)](payload) | _part_attrs(payload), list(node.inputs)
+    into = [inputs.pop()] if payload.into else []
     if isinstance(payload, ConvDepthwise):
         inputs = _write_pair(payload, node.inputs, attrs, bundle, read)
     elif payload.takes_steps:
@@ -97,7 +98,8 @@ def _write(view, node: Node, bundle: Bundle, read: Ref, scratchpad_mode: str) ->
     if payload.takes_scratchpad:
         attrs["scratchpad_mode"] = scratchpad_mode
     if attrs.get("num_src_scales"):
-        inputs.append(inputs.pop(1))  # the op has it last
+        inputs.append(inputs.pop(1))  # the op has it after the others
+    inputs += into
     proto = node_def_pb2.NodeDef(name=node.name, op=node.op)
     proto.attr["T"].type = types_pb2.DT_FLOAT
     for key, value in attrs.items():
@@ -142,6 +144,13 @@ def _chain(steps, own_inputs: int, inputs, bundle: Bundle, read: Ref):
             operand = f"#{step.operand - own_inputs + first_tensor}"
         entries.append(step.text(operand))
     return ";".join(entries), args
+
+
+def _part_attrs(payload) -> dict:
+    """Those of the ops whose tensors may be parts of wider ones."""
+    parts = {"src_part": payload.src_part, "dst_part": payload.dst_part}
+    attrs = {name: list(part) for name, part in parts.items() if part}
+    return attrs | ({"num_into": 1} if payload.into else {})
 
 
 def _padding_attrs(window: Conv | Pool) -> dict:

@@ -1,0 +1,232 @@
+"""Lets producers write into a concatenation instead of copying what they wrote.
+
+In blocks of 16 channels a part of the channels of an image is one piece of memory. The
+first producer makes the wider tensor and writes its part, each further one takes that
+tensor over, writes its own and hands it on; what the last one hands on is the result:
+
+    concat(a(x), b(y), c(z))  =  c(z, into=b(y, into=a(x)))
+
+Values that are concatenations themselves become parts, too, also where others read them:
+those read a part of the wider tensor, before the next producer takes it over. So a
+block of DenseNet, which joins a few channels to all before, layer by layer, is one tensor.
+
+What cannot be written in place (it starts within a block, or somebody reads it who knows no
+parts) is copied to its part by a concatenation of its own.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ...graph import GraphView, Node, Ref
+from ..patterns import Graph
+from ..plan import BLOCK, Concat, Conv, Eltwise, Pool
+from ..report import Report
+
+_KNOW_PARTS = (Conv, Eltwise, Pool)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A tensor at its place in the result: `channels` channels from `first` on."""
+
+    ref: Ref
+    first: int
+    channels: int
+
+    @property
+    def end(self) -> int:
+        return self.first + self.channels
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What one op writes: a part in place, or neighbours that are copied."""
+
+    parts: tuple[_Part, ...]
+    copied: bool
+
+    def is_within(self, part: _Part) -> bool:
+        return any(part.first <= own.first < part.end for own in self.parts)
+
+
+def join_in_place(graph: Graph, report: Report) -> None:
+    """Replaces each concatenation of which at least one value can be written in place.
+
+    The widest first: those among its values are then parts of it, not tensors.
+    """
+    view = graph.view
+    for node in reversed(view.topological()):
+        if node.name in view and _is_plain_concat(node) and not view.has_control_edges(node.name):
+            chain = _plan(view, node)
+            if chain is not None:
+                written = sum(not piece.copied for piece in chain.pieces)
+                leaves = sum(len(piece.parts) for piece in chain.pieces)
+                report.joined.append((node.payload.origin, f"{written} of {leaves}"))
+                chain.apply(view)
+
+
+def _plan(view: GraphView, root: Node) -> "_Chain | None":
+    """The chain of most parts that are written in place, if there are any."""
+    order = view.topological()
+    copied: set[Ref] = set()
+    while True:
+        chain = _Chain(view, root, copied, order)
+        if all(piece.copied for piece in chain.pieces):
+            return None
+        stuck = {part.ref for part in chain.in_place if not chain.can_join(view, part)}
+        if not stuck:
+            return chain
+        copied |= stuck
+
+
+class _Chain:
+    """The ops that make one concatenation, in their order.
+
+    Attributes:
+        pieces: what each op writes.
+        in_place: the values written in place and the concatenations among the values.
+    """
+
+    def __init__(self, view: GraphView, root: Node, copied: set[Ref], order: list[Node]):
+        self._root, self._order = root, order
+        leaves, self._nested = _flatten(view, root, copied)
+        position = {node.name: i for i, node in enumerate(order)}
+        self.pieces = sorted(
+            _pieces(leaves, copied),
+            key=lambda piece: max(position[part.ref.node] for part in piece.parts),
+        )
+        written = [piece.parts[0] for piece in self.pieces if not piece.copied]
+        self.in_place = [*written, *self._nested]
+        self._inner = {root.name, *(part.ref.node for part in self._nested)}
+        self._complete = {part.ref: self._completed_by(part) for part in self.in_place}
+        self._latest = self._latest_ancestors()
+
+    def can_join(self, view: GraphView, part: _Part) -> bool:
+        """Whether this tensor may become a part of the result."""
+        starts, ends = part.first % BLOCK == 0, part.end % BLOCK == 0
+        if not starts or not (ends or part.end == self._root.payload.channels):
+            return False
+        producer, readers = view.producer(part.ref), view.consumers(part.ref)
+        own = [node for node, _ in readers if node.name in self._inner]
+        if len(own) != 1 or view.is_fetched(part.ref) or not _can_write(view, producer):
+            return False
+        return all(
+            _can_read(node, index) and self._latest[node.name] <= self._complete[part.ref]
+            for node, index in readers
+            if node.name not in self._inner
+        )
+
+    def apply(self, view: GraphView) -> None:
+        """Edits the graph; every part must be able to join."""
+        total, states = self._root.payload.channels, []
+        readers = {part: self._outer_readers(view, part) for part in self.in_place}
+        waits = self._waits(view, readers)
+        for piece, names in zip(self.pieces, waits, strict=True):
+            node = self._copying(view, piece) if piece.copied else view.producer(piece.parts[0].ref)
+            into = states[-1:]
+            payload = replace(node.payload, dst_part=(piece.parts[0].first, total), into=bool(into))
+            inputs, controls = [*node.inputs, *into], [*node.controls, *names]
+            view.replace(Node(node.name, node.op, inputs, controls, payload=payload))
+            states.append(node.ref)
+        for part, names in readers.items():
+            for node in map(view.node, names):
+                node.payload = replace(node.payload, src_part=(part.first, total))
+                view.set_inputs(node, [states[self._complete[part.ref]], *node.inputs[1:]])
+        view.replace_uses(self._root.ref, states[-1])
+        view.remove_dead([self._root.name])
+
+    def _copying(self, view: GraphView, piece: _Piece) -> Node:
+        channels = tuple(part.channels for part in piece.parts)
+        payload = Concat(origin=self._root.payload.origin, channels=sum(channels), parts=channels)
+        inputs = [part.ref for part in piece.parts]
+        return view.add(Node(f"{self._root.name}/copied", payload.op, inputs, payload=payload))
+
+    def _completed_by(self, part: _Part) -> int:
+        """The last op that writes some of the part."""
+        return max(i for i, piece in enumerate(self.pieces) if piece.is_within(part))
+
+    def _latest_ancestors(self) -> dict[str, int]:
+        """Of each node, itself included: the last op of the chain that must run before it; or -1.
+
+        Whatever this exceeds cannot run before that op.
+        """
+        own = {part.ref.node: self._complete[part.ref] for part in self.in_place}
+        own[self._root.name] = len(self.pieces) - 1
+        latest: dict[str, int] = {}
+        for node in self._order:
+            sources = [ref.node for ref in node.inputs] + node.controls
+            before = (latest.get(name, -1) for name in sources)
+            latest[node.name] = max([own.get(node.name, -1), *before])
+        return latest
+
+    def _outer_readers(self, view: GraphView, part: _Part) -> list[str]:
+        names = (node.name for node, _ in view.consumers(part.ref))
+        return [name for name in names if name not in self._inner]
+
+    def _waits(self, view: GraphView, readers: dict[_Part, list[str]]) -> list[list[str]]:
+        """For each op the readers of what it takes over that no data makes it wait for."""
+        waits: list[list[str]] = [[] for _ in self.pieces]
+        for part, names in readers.items():
+            after = self._complete[part.ref] + 1
+            if names and after < len(self.pieces):
+                ancestors = _ancestors(view, [own.ref.node for own in self.pieces[after].parts])
+                waits[after] += [name for name in names if name not in ancestors]
+        return waits
+
+
+def _flatten(view: GraphView, root: Node, copied: set[Ref]) -> tuple[list[_Part], list[_Part]]:
+    """The values in the order of their channels, and the concatenations taken apart for them."""
+    leaves, nested = [], []
+
+    def visit(concat: Node, first: int) -> None:
+        for ref, channels in zip(concat.inputs, concat.payload.parts, strict=True):
+            part, value = _Part(ref, first, channels), view.producer(ref)
+            if _is_plain_concat(value) and ref not in copied:
+                nested.append(part)
+                visit(value, first)
+            else:
+                leaves.append(part)
+            first += channels
+
+    visit(root, 0)
+    return leaves, nested
+
+
+def _pieces(leaves: list[_Part], copied: set[Ref]) -> list[_Piece]:
+    """Each leaf by itself, but neighbours that are copied together."""
+    pieces: list[_Piece] = []
+    for leaf in leaves:
+        if leaf.ref not in copied:
+            pieces.append(_Piece((leaf,), copied=False))
+        elif pieces and pieces[-1].copied:
+            pieces[-1] = _Piece((*pieces[-1].parts, leaf), copied=True)
+        else:
+            pieces.append(_Piece((leaf,), copied=True))
+    return pieces
+
+
+def _is_plain_concat(node: Node) -> bool:
+    return isinstance(node.payload, Concat) and node.payload.dst_part is None
+
+
+def _can_write(view: GraphView, node: Node) -> bool:
+    """Whether the node, or what a concatenation reads, can write to another place."""
+    if _is_plain_concat(node):
+        return not view.has_control_edges(node.name)
+    return isinstance(node.payload, _KNOW_PARTS) and not node.payload.dst_part
+
+
+def _can_read(node: Node, index: int) -> bool:
+    return isinstance(node.payload, _KNOW_PARTS) and index == 0 and not node.payload.src_part
+
+
+def _ancestors(view: GraphView, names: Iterable[str]) -> set[str]:
+    found, stack = set(), list(names)
+    while stack:
+        name = stack.pop()
+        if name in found or name not in view:
+            continue
+        found.add(name)
+        node = view.node(name)
+        stack += [ref.node for ref in node.inputs] + node.controls
+    return found
