@@ -123,6 +123,19 @@ def test_scale_of_a_source():
         conv(zeros(), src_scale=broken(h=1, w=1))
 
 
+def test_parts_of_wider_tensors():
+    """What lies beside a part may be anything; the tail of the wider tensor is the last part's."""
+    wide = np.full((2, 4, 3, 4, 16), np.nan, np.float32)  # of 52 channels
+    pool = dict(strides=1, padding="SAME")
+    wide[:, 1] = 1
+    bd.ops.pool(wide, "max", 2, channels=16, src_part=(16, 52), dst_part=(16, 52), **pool)
+    wide[:, 2:] = broken()
+    message = r"is 0.5 at \[n=1, c=62, h=2, w=0\], in the tail of nChw16c \[2, 52, 3, 4\]"
+    bd.ops.pool(wide, "max", 2, channels=16, src_part=(16, 52), **pool)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="input src.* " + message):
+        bd.ops.pool(wide, "max", 2, channels=20, src_part=(32, 52), **pool)
+
+
 def test_wrong_shapes_have_their_own_error():
     with pytest.raises(tf.errors.InvalidArgumentError, match="src must be nChw16c"):
         bd.ops.pool(np.ones((2, 3, 4, 16), np.float32), "max", 2, channels=CHANNELS)

@@ -120,5 +120,29 @@ TEST(ConcatRef, ByHand) {
   for (int lane = 0; lane < 16; ++lane) EXPECT_EQ(dst[lane], lane < 5 ? lane + 1.f : 0.f);
 }
 
+// Into a part of a wider tensor: the same bits, and nothing touched beside it.
+TEST_P(ConcatOnEveryIsa, PartOfAWiderTensor) {
+  for (int64_t pixels : {3, 1500}) {
+    ConcatDesc desc{2, pixels, {20, 12, 32}};
+    const int64_t image = 4 * pixels * 16, wide = 6 * pixels * 16, before = pixels * 16;
+    GuardedBuffer a(2 * image / 2), b(image / 2), c(image), expected(2 * image), dst(2 * wide);
+    FillSrc(20, pixels, 1.f, &a);
+    FillSrc(12, pixels, 1e5f, &b);
+    FillSrc(32, pixels, 3e5f, &c);
+    dst.Fill(77.f);
+    const float* srcs[] = {a.data(), b.data(), c.data()};
+    ConcatRef(desc, srcs, expected.data());
+    desc.dst_image_blocks = 6;
+    ConcatPlan plan;
+    ASSERT_EQ(MakeConcatPlan(desc, GetParam(), &plan), "");
+    RunConcat(plan, srcs, dst.data() + before, pool_);
+    for (int64_t i = 0; i < 2 * wide; ++i) {
+      const int64_t at = i % wide - before;
+      const bool beside = at < 0 || at >= image;
+      ASSERT_EQ(dst[i], beside ? 77.f : expected[i / wide * image + at]) << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace bd

@@ -174,5 +174,52 @@ TEST(Eltwise, EmptyTensorsAndBadSizes) {
             "others 0 or more");
 }
 
+// Parts of wider tensors: the same bits, and nothing touched beside them. Operands are
+// tensors of their own.
+TEST(Eltwise, PartsOfWiderTensors) {
+  ThreadPool pool(2);
+  constexpr int64_t kBefore = 2, kImage = 7;  // blocks before the part, and of an image
+  for (Isa isa : TestIsas()) {
+    for (int64_t pixels : {5, 700}) {
+      for (const char* text : {"", "binary(mul,channel,#1);eltwise(relu)",
+                               "binary(add,tensor,#3);binary(mul,sample_channel,#2)"}) {
+        EltwiseDesc desc = Desc(3, 40, pixels, true, text);
+        const int64_t image = 3 * pixels * 16, wide = kImage * pixels * 16;
+        const int64_t before = kBefore * pixels * 16;
+        GuardedBuffer src(3 * image), tensor(3 * image), expected(3 * image), sample(3 * 48),
+            channel(40), wide_src(3 * wide), dst(3 * wide);
+        FillTensor(desc, 1, &src);
+        FillTensor(desc, 2, &tensor);
+        sample.FillIntegers(3);
+        channel.FillIntegers(4);
+        for (int64_t i = 0; i < 3 * image; ++i) {
+          wide_src[i / image * wide + before + i % image] = src[i];
+        }
+        dst.Fill(77.f);
+        const float* args[] = {nullptr, channel.data(), sample.data(), tensor.data()};
+        RunEltwise(Plan(desc, isa), src.data(), args, expected.data(), pool);
+        desc.src_image_blocks = desc.dst_image_blocks = kImage;
+        RunEltwise(Plan(desc, isa), wide_src.data() + before, args, dst.data() + before, pool);
+        for (int64_t i = 0; i < 3 * wide; ++i) {
+          const int64_t at = i % wide - before;
+          const bool beside = at < 0 || at >= image;
+          ASSERT_EQ(dst[i], beside ? 77.f : expected[i / wide * image + at])
+              << IsaName(isa) << " \"" << text << "\" " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Eltwise, PartsAreBlockedAndKeepNoSum) {
+  EltwisePlan plan;
+  EltwiseDesc desc = Desc(1, 16, 4, false, "");
+  desc.src_image_blocks = 2;
+  EXPECT_NE(MakeEltwisePlan(desc, Isa::kGeneric, &plan).find("blocked"), std::string::npos);
+  desc = Desc(1, 16, 4, true, "sum()");
+  desc.dst_image_blocks = 2;
+  EXPECT_NE(MakeEltwisePlan(desc, Isa::kGeneric, &plan).find("operand"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace bd

@@ -230,5 +230,43 @@ TEST(PoolRef, SameStride2ByHand) {
   }
 }
 
+// Parts of wider tensors: the same bits, and nothing touched beside them.
+TEST(Pool, PartsOfWiderTensors) {
+  ThreadPool pool(2);
+  constexpr int64_t kBefore = 1, kImage = 5;  // blocks before the part, and of an image
+  for (Isa isa : TestIsas()) {
+    for (PoolKind kind : kKinds) {
+      for (int64_t kernel : {3, 9}) {  // rows, and a window over the whole plane
+        PoolDesc desc;
+        desc.kind = kind;
+        desc.n = 2;
+        desc.channels = 40;
+        desc.rows.size = desc.cols.size = 9;
+        desc.rows.kernel = desc.cols.kernel = kernel;
+        PoolPlan whole, part;
+        ASSERT_EQ(MakePoolPlan(desc, isa, &whole), "");
+        desc.src_image_blocks = desc.dst_image_blocks = kImage;
+        ASSERT_EQ(MakePoolPlan(desc, isa, &part), "");
+        const int64_t from = 81 * 16, to = part.desc.rows.out * part.desc.cols.out * 16;
+        GuardedBuffer src(2 * 3 * from), wide_src(2 * kImage * from), expected(2 * 3 * to),
+            dst(2 * kImage * to);
+        FillSrc(whole.desc, &src);
+        for (int64_t i = 0; i < 2 * 3 * from; ++i) {
+          const int64_t n = i / (3 * from);
+          wide_src[(n * kImage + kBefore) * from + i % (3 * from)] = src[i];
+        }
+        dst.Fill(77.f);
+        RunPool(whole, src.data(), expected.data(), pool);
+        RunPool(part, wide_src.data() + kBefore * from, dst.data() + kBefore * to, pool);
+        for (int64_t i = 0; i < 2 * kImage * to; ++i) {
+          const int64_t n = i / (kImage * to), at = i % (kImage * to) - kBefore * to;
+          const bool beside = at < 0 || at >= 3 * to;
+          ASSERT_EQ(dst[i], beside ? 77.f : expected[n * 3 * to + at]) << IsaName(isa) << " " << i;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace bd

@@ -1,0 +1,177 @@
+"""src and dst as parts of wider tensors: the same bits as with tensors of their own."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+pytestmark = pytest.mark.each_isa
+
+BEFORE = 32  # channels of the wider tensors before the part
+
+
+@pytest.fixture(params=[(40, 0), (48, 8)], ids=["to_the_end", "inside"])
+def sizes(request):
+    """The channels of the part, and of the wider tensors."""
+    channels, after = request.param
+    return channels, BEFORE + channels + after
+
+
+@pytest.fixture
+def src(sizes, floats, blocked):
+    """A tensor of its own and the same as a part of a wider one, NaN beside it."""
+    channels, total = sizes
+    x = floats(2, 7, 9, channels)
+    wide = np.full((2, 7, 9, total), np.nan, np.float32)
+    wide[..., BEFORE : BEFORE + channels] = x
+    return blocked.pack(x), blocked.pack(wide)
+
+
+@pytest.fixture
+def into(sizes, floats, blocked):
+    return blocked.pack(floats(2, 7, 9, sizes[1]))
+
+
+@pytest.fixture
+def weights(sizes, floats, blocked):
+    """A window, a depthwise one, an operand of dst's shape, a value a sample and channel."""
+    c = sizes[0]
+    return (
+        floats(3, 3, c, c),
+        floats(3, 3, 1, c),
+        blocked.pack(floats(2, 7, 9, c)),
+        blocked.pack(floats(2, 1, 1, c)),
+    )
+
+
+def conv(src, weights, **options):
+    return bd.ops.conv(src, weights[0], algorithm="direct", **options)
+
+
+def winograd(src, weights, **options):
+    return bd.ops.conv(src, weights[0], algorithm="winograd", **options)
+
+
+def depthwise(src, weights, **options):
+    return bd.ops.conv(src, weights[1], groups=weights[1].shape[-1], **options)
+
+
+def with_operands(src, weights, **options):
+    """Operands have the shape of the result without the channels beside it."""
+    chain = "binary(add,channel,#0);sum(#1);eltwise(relu)"
+    args = [weights[1][0, 0, 0], weights[2]]
+    return bd.ops.conv(src, weights[0], post_ops=chain, args=args, src_scale=weights[3], **options)
+
+
+def pool(src, weights, **options):
+    c = weights[1].shape[-1]
+    return bd.ops.pool(src, "max", 3, padding="SAME", channels=c, **options)
+
+
+def eltwise(src, weights, **options):
+    chain = "binary(mul,tensor,#0);eltwise(exp)"  # the tail does not stay zero by itself
+    c = weights[1].shape[-1]
+    return bd.ops.eltwise(src, chain, args=[weights[2]], channels=c, **options)
+
+
+OPS = (conv, winograd, depthwise, with_operands, pool, eltwise)
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.__name__)
+def test_parts(op, sizes, src, into, weights):
+    (own, wide), part = src, (BEFORE, sizes[1])
+    expected = op(own, weights).numpy()
+    blocks = slice(BEFORE // 16, BEFORE // 16 + expected.shape[1])
+    np.testing.assert_array_equal(op(wide, weights, src_part=part), expected)
+    np.testing.assert_array_equal(op(own, weights, dst_part=part)[:, blocks], expected)
+
+    wanted, held = into.copy(), tf.constant(into)
+    wanted[:, blocks] = expected
+    joined = op(wide, weights, src_part=part, dst_part=part, into=held)
+    np.testing.assert_array_equal(joined, wanted)
+    np.testing.assert_array_equal(held, into)
+
+
+def test_a_part_may_be_read_by_the_op_that_overwrites_it(blocked, floats):
+    x = tf.constant(blocked.pack(floats(2, 5, 5, 32)))
+    joined = bd.ops.eltwise(
+        x, "eltwise(abs)", channels=16, src_part=(0, 32), dst_part=(16, 32), into=x
+    )
+    np.testing.assert_array_equal(joined[:, 0], x[:, 0])
+    np.testing.assert_array_equal(joined[:, 1], np.abs(x[:, 0]))
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_chain_of_parts_is_the_concatenation(batch, floats, blocked):
+    x, w = blocked.pack(floats(batch, 6, 5, 32)), floats(3, 3, 32, 48)
+
+    @tf.function
+    def joined(x):
+        whole = bd.ops.conv(x, w, dst_part=(16, 112))
+        whole = bd.ops.concat([x[:, :1]], channels=[16], dst_part=(0, 112), into=whole)
+        whole = bd.ops.pool(
+            x, "avg", 3, padding="SAME", channels=32, dst_part=(64, 112), into=whole
+        )
+        # Reads what the convolution wrote, before the last part.
+        return bd.ops.eltwise(
+            whole,
+            "eltwise(relu)",
+            channels=16,
+            src_part=(16, 112),
+            dst_part=(96, 112),
+            into=whole,
+        )
+
+    parts = [x[:, :1], bd.ops.conv(x, w), bd.ops.pool(x, "avg", 3, padding="SAME", channels=32)]
+    parts.append(np.maximum(parts[1][:, :1], 0))
+    np.testing.assert_array_equal(joined(x), np.concatenate(parts, 1))
+
+
+def test_concat_of_any_channels_into_a_part(floats, blocked):
+    values = [floats(2, 3, 4, c) for c in (5, 12, 16)]
+    into = floats(2, 3, 4, 49)
+    joined = bd.ops.concat(
+        [blocked.pack(v) for v in values],
+        channels=(5, 12, 16),
+        dst_part=(16, 49),
+        into=blocked.pack(into),
+    )
+    expected = np.concatenate([into[..., :16], *values], 3)
+    np.testing.assert_array_equal(blocked.unpack(joined, 49), expected)
+
+
+def test_empty_batch():
+    wide = tf.zeros((0, 5, 7, 9, 16))
+    options = dict(src_part=(32, 80), dst_part=(32, 80), into=wide)
+    joined = bd.ops.pool(wide, "max", 2, channels=48, padding="SAME", **options)
+    assert joined.shape == wide.shape
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (dict(src_part=(32, 64)), r"src_part \[32, 64\] of 40 channels reaches beyond the whole"),
+        (dict(src_part=(-16, 72)), "reaches beyond the whole tensor"),
+        (dict(dst_part=(8, 48)), "must start and end at multiples of 16 channels"),
+        (dict(dst_part=(0, 64)), "must start and end at multiples of 16 channels"),
+        (dict(src_part=(32, 72)), r"src must be nChw16c, \[N, 5, H, W, 16\] for 72 channels"),
+        (dict(dst_part=(0, 40), into=tf.zeros((2, 1, 7, 9, 16))), "into must have the shape of"),
+        (dict(dst_part=(0, 40), dst_layout="nhwc"), "needs layout nChw16c; add a reorder"),
+    ],
+)
+def test_errors(options, message, floats):
+    x, weights = tf.zeros((2, 3, 7, 9, 16)), floats(3, 3, 40, 40)
+
+    def call():
+        return bd.ops.conv(x, weights, **options)
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        call()
+    with pytest.raises(ValueError, match=message):
+        tf.function(call).get_concrete_function()
+
+
+def test_malformed_parts():
+    with pytest.raises(ValueError, match="src_part must be"):
+        bd.ops.eltwise(tf.zeros((1, 1, 2, 2, 16)), "", channels=16, src_part=(1, 2, 3))
