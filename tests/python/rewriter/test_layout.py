@@ -108,7 +108,8 @@ def test_concat_of_blocked_tensors(rewrite, weights, image, channels):
         return tf.nn.conv2d(tf.concat(parts, -1), after, **_SAME)
 
     result = rewrite(function, [None, None, None, 16])
-    assert result.blockdnn == {"Concat": 1, "Conv": len(channels) + 1, "Reorder": 2}
+    concat = {} if channels == (16, 32) else {"Concat": 1}  # written in place, or copied
+    assert result.blockdnn == {**concat, "Conv": len(channels) + 1, "Reorder": 2}
     result.assert_same(image(2, 5, 5, 16))
 
 

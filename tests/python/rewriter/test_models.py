@@ -65,11 +65,10 @@ def _counts(name):
             "Eltwise": 12,
             "InnerProduct": 1,
         },
-        "InceptionV3": {"Conv": 94, "Pool": 13, "Concat": 15, "GlobalPool": 1, "InnerProduct": 1},
+        "InceptionV3": {"Conv": 94, "Pool": 13, "GlobalPool": 1, "InnerProduct": 1},
         "DenseNet121": {
             "Conv": 120,
             "Pool": 4,
-            "Concat": 58,
             "Eltwise": 62,
             "GlobalPool": 1,
             "InnerProduct": 1,
