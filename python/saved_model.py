@@ -52,6 +52,11 @@ class SavedModelReport:
         return [entry for report in self._distinct() for entry in report.unfused]
 
     @property
+    def joined(self) -> list:
+        """(concatenation, "3 of 4") for each that has values written in place."""
+        return [entry for report in self._distinct() for entry in report.joined]
+
+    @property
     def reorders(self) -> list:
         """(tensor, direction) of each layout change that is left."""
         return [entry for report in self._distinct() for entry in report.reorders]

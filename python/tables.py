@@ -33,6 +33,7 @@ def details(report) -> Group:
         seen.append(one)
         for heading, rows in (
             ("converted", [(c.node, c.op, c.details) for c in one.converted]),
+            ("concatenations written in place", one.joined),
             ("reorders", one.reorders),
             ("left as it was", one.declined),
             ("not fused", one.unfused),
