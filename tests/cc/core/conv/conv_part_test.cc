@@ -37,7 +37,7 @@ void Check(ConvDesc d, Isa isa, ThreadPool& pool, const char* algorithm) {
   if (!plain_dst) d.dst_image_blocks = to.image_blocks();
   ASSERT_EQ(MakeConvPlan(d, isa, pool.num_threads(), &part), "");
 
-  const int64_t src_plane = d.ih * d.iw, dst_plane = d.oh * d.ow;
+  const int64_t src_plane = d.ih * d.iw, dst_plane = d.dst_h() * d.dst_w();
   GuardedBuffer src(d.n * whole.icb * src_plane * 16);
   src.FillIntegers(1);
   ClearTail(src, d.n, d.ic, src_plane);
@@ -49,7 +49,7 @@ void Check(ConvDesc d, Isa isa, ThreadPool& pool, const char* algorithm) {
   bias.FillIntegers(3);
   GuardedBuffer tensor(TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow));
   tensor.FillIntegers(4);
-  if (!plain_dst) ClearTail(tensor, d.n, d.oc, dst_plane);
+  if (!plain_dst) ClearTail(tensor, d.n, d.oc, d.oh * d.ow);
   const float* args[] = {bias.data(), tensor.data()};
   std::vector<float> packed(whole.packed_floats + 16), scratch(whole.scratch_bytes() / 4 + 16);
   PackConvWeights(whole, weights.data(), packed.data(), pool);
@@ -61,11 +61,11 @@ void Check(ConvDesc d, Isa isa, ThreadPool& pool, const char* algorithm) {
   buffers.packed = packed.data();
   buffers.args = args;
   buffers.scratch = scratch.data();
-  GuardedBuffer expected(tensor.size());
+  GuardedBuffer expected(TensorFloats(d.dst_layout, d.n, d.oc, d.dst_h(), d.dst_w()));
   buffers.dst = expected.data();
   RunConv(whole, buffers, pool);
 
-  const int64_t size = plain_dst ? tensor.size() : d.n * to.image_blocks() * dst_plane * 16;
+  const int64_t size = plain_dst ? expected.size() : d.n * to.image_blocks() * dst_plane * 16;
   GuardedBuffer wide_dst(size);
   wide_dst.Fill(77.f);
   buffers.src = wide_src.data() + from.before * src_plane * 16;
@@ -136,6 +136,18 @@ TEST_P(ConvPart, Winograd) {
   d.kh = 1;
   d.pad_top = 0;
   CheckChains(d, "winograd1x4");
+}
+
+TEST_P(ConvPart, Pooled) {
+  ConvDesc d = Square(32, 13, 32, 3, 1, 1);
+  d.pool_h = d.pool_w = 2;
+  d.algorithm = ConvAlgorithm::kDirect;
+  CheckChains(d, "direct");
+  d.algorithm = ConvAlgorithm::kWinograd;
+  ConvPlan plan;
+  ASSERT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
+  EXPECT_TRUE(plan.pools_tiles);
+  CheckChains(d, plan.algorithm_name());
 }
 
 TEST_P(ConvPart, PlainDst) {
