@@ -24,6 +24,7 @@
 //                            short of overflow and underflow
 //   And Or Xor               on the bits
 //   Mask, Less Equal IsNan   false where an operand is NaN (IsNan: true)
+//   All(m)                   true where the mask is in all lanes
 //   Select(m, a, b)          m ? a : b, lane by lane
 //   KeepFirst(v, n)          lanes 0 .. n - 1 of v, zero in the others; any n
 //   IVec                     kLanes int32: SetInt AddInt SubInt ShiftLeft<k>

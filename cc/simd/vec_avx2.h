@@ -50,6 +50,7 @@ using Mask = __m256;
 inline Mask Less(Vec a, Vec b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
 inline Mask Equal(Vec a, Vec b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
 inline Mask IsNan(Vec a) { return _mm256_cmp_ps(a, a, _CMP_UNORD_Q); }
+inline bool All(Mask m) { return _mm256_movemask_ps(m) == 0xff; }
 inline Vec Select(Mask m, Vec a, Vec b) { return _mm256_blendv_ps(b, a, m); }
 inline Vec KeepFirst(Vec v, int n) { return And(v, _mm256_castsi256_ps(LaneMask(n))); }
 

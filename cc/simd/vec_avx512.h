@@ -57,6 +57,7 @@ using Mask = __mmask16;
 inline Mask Less(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 inline Mask Equal(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
 inline Mask IsNan(Vec a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q); }
+inline bool All(Mask m) { return m == 0xffff; }
 inline Vec Select(Mask m, Vec a, Vec b) { return _mm512_mask_blend_ps(m, b, a); }
 inline Vec KeepFirst(Vec v, int n) {
   return _mm512_maskz_mov_ps(static_cast<Mask>((1u << (n < 0 ? 0 : n < 16 ? n : 16)) - 1), v);

@@ -56,6 +56,7 @@ using Mask = __m128;
 inline Mask Less(Vec a, Vec b) { return _mm_cmplt_ps(a, b); }
 inline Mask Equal(Vec a, Vec b) { return _mm_cmpeq_ps(a, b); }
 inline Mask IsNan(Vec a) { return _mm_cmpunord_ps(a, a); }
+inline bool All(Mask m) { return _mm_movemask_ps(m) == 0xf; }
 inline Vec Select(Mask m, Vec a, Vec b) { return Or(And(m, a), _mm_andnot_ps(m, b)); }
 inline Vec KeepFirst(Vec v, int n) {
   const __m128i lane = _mm_setr_epi32(0, 1, 2, 3);
