@@ -29,7 +29,9 @@ constexpr int kTilePixels = 2;
 
 // The last vector of a pixel, as the tile keeps it: a Vec, or a HalfVec where the
 // lanes behind it are no channels (one 512-bit multiply-add takes as long as two of
-// 256 bits: 144->24 at 56x56 in 108 instead of 127 us).
+// 256 bits: 144->24 at 56x56 in 108 instead of 127 us). It has a broadcast of its own,
+// which the multiply-add does as it reads memory; a broadcast into a 512-bit register
+// costs Zen 4 a shuffle, and leaves less for 256-bit multiply-adds (108 to 98 us).
 inline Vec To(Vec v, Vec) { return v; }
 inline Vec To(float x, Vec) { return Set1(x); }
 inline Vec From(Vec v) { return v; }
@@ -62,14 +64,11 @@ inline __attribute__((always_inline)) void MultiplyTap(Accumulators<kBlocks, kPx
     BD_UNROLL
     for (int p = 0; p < kPx; ++p) {
       const float* pixel = src + p * kBlock + i;
-      if constexpr (kFull == 0) {  // a broadcast of the multiply-add itself
-        last[p] = Fma(To(*pixel, Last()), last_weights, last[p]);
-      } else {
-        const Vec x = Set1(*pixel);
-        BD_UNROLL
-        for (int v = 0; v < kFull; ++v) tile.acc[p][v] = Fma(x, weights[v], tile.acc[p][v]);
-        last[p] = Fma(To(x, Last()), last_weights, last[p]);
+      BD_UNROLL
+      for (int v = 0; v < kFull; ++v) {
+        tile.acc[p][v] = Fma(Set1(*pixel), weights[v], tile.acc[p][v]);
       }
+      last[p] = Fma(To(*pixel, Last()), last_weights, last[p]);
     }
   }
 }
