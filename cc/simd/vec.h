@@ -10,11 +10,13 @@
 //                            not repeat it as an operand in memory of each
 //   Stream                   Store past the caches: p aligned to the Vec, and
 //                            _mm_sfence() before anybody else may read
+//   StoreInOrder             Store that the compiler leaves where it stands
 //   LoadN StoreN             the first n lanes, 0 <= n <= kLanes; never touches
 //                            memory beyond lane n - 1; the rest reads as zero
 //   Add Sub Mul Div Max Min  arithmetic; Max and Min return the second operand
 //                            when either is NaN (x86 rule)
 //   Fma(a, b, c)             a * b + c; fused on avx2 and avx512
+//   FmaAt(p, b, c)           Fma(Set1(*p), b, c), where avx512 broadcasts as it reads p
 //   ReduceAdd                sum of the lanes
 //   HalfVec                  avx512 only: 8 floats; Fma, Set1Half, Lower(v) the first
 //                            lanes of a Vec, Widen(half) with zeros behind
@@ -68,6 +70,11 @@ inline Vec LoadOnce(const float* p) {
   Vec v = Load(p);
   __asm__("" : "+v"(v));
   return v;
+}
+
+inline __attribute__((always_inline)) void StoreInOrder(float* p, Vec v) {
+  __asm__ volatile("" : "+v"(v) : : "memory");
+  Store(p, v);
 }
 
 }  // namespace

@@ -126,6 +126,7 @@ struct ConvPlan {
 
   // Taps of one K chunk, in the order weights are packed.
   std::vector<int64_t> tap_offsets;
+  std::vector<int64_t> src_tap_offsets;  // kPlainTile: the same where tiles read src itself
   int64_t taps_per_block = 1;
   int64_t tap_length = 16;
   int64_t px_stride = 16;  // floats between pixels

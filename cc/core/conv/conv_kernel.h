@@ -32,6 +32,7 @@ struct TileArgs {
   int64_t prefetch_step;
   float* dst;
   int64_t dst_block_stride;
+  int64_t tiles;  // image_tile and plain_tile: neighbouring tiles, one after the other
   TileEpilogue epilogue;
 };
 
@@ -85,6 +86,8 @@ struct MaxRowArgs {
 constexpr int kMaxTilePixels = 14;
 constexpr int kMaxTileBlocks = 2;
 constexpr int kMaxDotChannels = 4;
+constexpr int kImageStrides[] = {3, 6};  // px_stride: RGB, every pixel or every other
+constexpr int kNumImageStrides = 2;
 
 struct ConvKernels {
   int tile_blocks;  // output blocks the widest tile covers
@@ -94,6 +97,8 @@ struct ConvKernels {
   // The same where the last block has at most 8 channels; null: there is none.
   void (*half_tile[kMaxTileBlocks][kMaxTilePixels])(const TileArgs&);
   void (*plain_tile[kMaxTileBlocks][kMaxTilePixels])(const TileArgs&);  // any px_stride
+  // That of kImageStrides, without prefetching: few weights, which stay in L1.
+  void (*image_tile[kNumImageStrides][kMaxTileBlocks][kMaxTilePixels])(const TileArgs&);
   void (*dot)(const DotArgs&);
   void (*gather)(const GatherArgs&);
   void (*scale_rows)(const ScaleRowsArgs&);

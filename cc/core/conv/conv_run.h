@@ -73,6 +73,9 @@ struct TileTarget {
   int64_t first_block, block_stride;
 };
 
+// The epilogue of all tiles of a group of image n; acc_in and dst_offset are a tile's.
+TileEpilogue GroupEpilogue(const ConvRun& run, const OutputGroup& group, int64_t n);
+
 // All tiles of one K chunk of a task: source blocks [b0, b1), output groups
 // [g0, g1), the task's pixels, the first of which the taps see at `src`. The
 // weights of the task's next group come to L2 alongside.

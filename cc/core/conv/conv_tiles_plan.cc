@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cc/core/conv/conv_image.h"
 #include "cc/core/conv/conv_kernel.h"
 #include "cc/core/conv/conv_run.h"
 #include "cc/core/conv/conv_tiles.h"
@@ -23,11 +24,6 @@ bool IsStridedInPlace(const ConvDesc& d, Isa isa) {
          (d.ow - 1) * d.sw < d.iw;
 }
 
-// A row of an NHWC source with its padding.
-int64_t StripRowFloats(const ConvDesc& d) {
-  return ((d.ow - 1) * d.sw + (d.kw - 1) * d.dw + 1) * d.ic;
-}
-
 // Lays out a strip of `rows` output rows and the taps into it.
 void LayOutStrip(ConvPlan* plan, int64_t rows) {
   const ConvDesc& d = plan->desc;
@@ -44,12 +40,14 @@ void LayOutStrip(ConvPlan* plan, int64_t rows) {
     return;
   }
   if (plan->packing.form == ConvForm::kPlainTile) {
-    // Source rows as they are, padded: kernel columns are neighbours, so with
-    // dw == 1 a kernel row is one tap of kw * ic floats.
-    const int64_t row = StripRowFloats(d);
+    // Kernel columns are neighbours, so with dw == 1 a kernel row is one tap of kw * ic
+    // floats.
+    const ImageRow split = SplitImageRow(d, ConvKernelsFor(plan->isa).tile_pixels);
+    const int64_t row = (split.left_columns + split.right_columns) * d.ic;
     for (int64_t h = 0; h < d.kh; ++h) {
       for (int64_t w = 0; w < (d.dw == 1 ? 1 : d.kw); ++w) {
         plan->tap_offsets.push_back(h * d.dh * row + w * d.dw * d.ic);
+        plan->src_tap_offsets.push_back((h * d.dh * d.iw + w * d.dw) * d.ic);
       }
     }
     plan->strip.count = ((rows - 1) * d.sh + (d.kh - 1) * d.dh + 1) * row;
@@ -156,7 +154,7 @@ void PlanTiles(ConvPlan* plan) {
   const bool blocked = plan->packing.form != ConvForm::kPlainTile;
   const bool strided = blocked && !IsInPlace(d) && IsStridedInPlace(d, plan->isa);
   plan->in_place = IsInPlace(d) || strided;
-  plan->by_row = strided || (!blocked && !plan->in_place);
+  plan->by_row = strided;
   plan->taps_per_block = d.kh * d.kw;
   if (blocked) {
     plan->px_stride = strided ? d.sw * kBlock : kBlock;
@@ -164,7 +162,6 @@ void PlanTiles(ConvPlan* plan) {
   } else {
     plan->tap_length = (d.dw == 1 ? d.kw : 1) * d.ic;
     plan->px_stride = d.sw * d.ic;
-    plan->row_stride = d.sh * StripRowFloats(d);
   }
   int64_t most_blocks = 1;  // source blocks of the widest group
   for (const OutputGroup& g : plan->groups) {

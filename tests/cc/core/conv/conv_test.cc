@@ -180,6 +180,23 @@ TEST_P(ConvTest, FirstLayersReadNhwc) {
   }
 }
 
+// Rows of many tiles, of which only the outer ones see padding: on both sides, on one, or
+// none; kernel rows that never see the image.
+TEST_P(ConvTest, RowsOfAnImageAreReadInPlace) {
+  for (int64_t stride : {1, 2, 3}) {
+    for (int64_t pad : {0, 1, 4}) {
+      ConvDesc d = Square(3, 45, 40, 3, stride, pad);
+      d.src_layout = Layout::nhwc;
+      d.algorithm = ConvAlgorithm::kDirect;
+      d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu6)");
+      Run(d);
+      d.pad_left = 0;  // all of it on the right
+      d.post_ops = Chain("eltwise(square)");
+      Run(d);
+    }
+  }
+}
+
 TEST_P(ConvTest, PlainDst) {
   for (int64_t oc : {1, 2, 4, 5, 16, 70}) {
     for (int64_t k : {1, 3}) {
