@@ -97,6 +97,7 @@ void FillMemoryPlan(const ConvPlan& conv, MemoryPlan* plan) {
   const std::pair<const char*, int64_t> chosen[] = {
       {"strip_pixels", conv.strip_pixels},
       {"strip_rows", conv.strip_rows},
+      {"edge_columns", conv.edge_columns},
       {"source_blocks", conv.icb_chunk},
       {"tile_pitch", conv.tile_pitch},
       {"task_blocks", task_groups * conv.packing.group_blocks},

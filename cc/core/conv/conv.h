@@ -132,8 +132,9 @@ struct ConvPlan {
   int64_t px_stride = 16;  // floats between pixels
   int64_t row_stride = 0;  // and between rows, if by_row
   // A strip holds, a source block and a kernel column, rows_per_column rows;
-  // phase_row[p] is the first row of source rows r with r % sh == p.
-  int64_t strip_rows = 0, rows_per_column = 0;
+  // phase_row[p] is the first row of source rows r with r % sh == p. Of an NHWC source it
+  // holds edge_columns of each row (conv_image.h).
+  int64_t strip_rows = 0, rows_per_column = 0, edge_columns = 0;
   std::vector<int64_t> phase_row;
 
   // kWinograd: tiles_h x tiles_w tiles an image; a task is tile_block tiles of all

@@ -43,7 +43,8 @@ void LayOutStrip(ConvPlan* plan, int64_t rows) {
     // Kernel columns are neighbours, so with dw == 1 a kernel row is one tap of kw * ic
     // floats.
     const ImageRow split = SplitImageRow(d, ConvKernelsFor(plan->isa).tile_pixels);
-    const int64_t row = (split.left_columns + split.right_columns) * d.ic;
+    plan->edge_columns = split.left_columns + split.right_columns;
+    const int64_t row = plan->edge_columns * d.ic;
     for (int64_t h = 0; h < d.kh; ++h) {
       for (int64_t w = 0; w < (d.dw == 1 ? 1 : d.kw); ++w) {
         plan->tap_offsets.push_back(h * d.dh * row + w * d.dw * d.ic);
