@@ -39,7 +39,9 @@ def expected(algorithm, names):
 
 def check(plan, **names):
     """Compares a plan with the table; returns its algorithm."""
-    names |= {"edge_columns": 0} | plan.blocking | {"threads": plan.threads, "algorithm": plan.algorithm}
+    names |= (
+        {"edge_columns": 0} | plan.blocking | {"threads": plan.threads, "algorithm": plan.algorithm}
+    )
     names |= {"CB": blocks(names["C"]), "OB": blocks(names["OC"])}
     if "strip_rows" in names:
         axis = names["strip_rows"], names["kh"], names["sh"], names["dh"]
