@@ -12,17 +12,17 @@ constexpr int64_t kMaxRegions = 64;
 // Lines of its own (two, which the prefetcher moves in pairs): while nobody helps, a
 // thread counts without asking others.
 struct alignas(128) Region {
-  std::atomic<int64_t> next{0};
-  int64_t end = 0;
+  std::atomic<int64_t> next;
+  int64_t end;
 };
 
 }  // namespace
 
-void ParallelRegions(ThreadPool& pool, int64_t num_chunks, FunctionRef<void(int64_t chunk)> body) {
+void ParallelRegions(ThreadPool& pool, int64_t num_chunks, ParallelBody body) {
   const int64_t num_regions =
       std::min({static_cast<int64_t>(pool.num_threads()), num_chunks, kMaxRegions});
   if (num_regions <= 1) {
-    for (int64_t chunk = 0; chunk < num_chunks; ++chunk) body(chunk);
+    for (int64_t chunk = 0; chunk < num_chunks; ++chunk) body(chunk, 0);
     return;
   }
   Region regions[kMaxRegions];
@@ -36,7 +36,7 @@ void ParallelRegions(ThreadPool& pool, int64_t num_chunks, FunctionRef<void(int6
       Region& region = regions[(thread + i) % num_regions];
       while (region.next.load(std::memory_order_relaxed) < region.end) {
         const int64_t chunk = region.next.fetch_add(1, std::memory_order_relaxed);
-        if (chunk < region.end) body(chunk);
+        if (chunk < region.end) body(chunk, thread);
       }
     }
   });

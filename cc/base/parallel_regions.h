@@ -10,14 +10,13 @@
 
 #include <cstdint>
 
-#include "cc/base/function_ref.h"
 #include "cc/base/thread_pool.h"
 
 namespace bd {
 
-// Runs body(chunk) once for every chunk in [0, num_chunks); returns when all are
+// Runs body(chunk, thread) once for every chunk in [0, num_chunks); returns when all are
 // done. Otherwise as ThreadPool::ParallelFor.
-void ParallelRegions(ThreadPool& pool, int64_t num_chunks, FunctionRef<void(int64_t chunk)> body);
+void ParallelRegions(ThreadPool& pool, int64_t num_chunks, ParallelBody body);
 
 }  // namespace bd
 

@@ -84,7 +84,7 @@ void RunTranspose(const ShuffleDesc& d, const uint8_t* src, uint8_t* dst, int64_
 void RunShuffle(const ShufflePlan& plan, const void* src_data, void* dst_data, ThreadPool& pool) {
   const auto* src = static_cast<const uint8_t*>(src_data);
   auto* dst = static_cast<uint8_t*>(dst_data);
-  ParallelRegions(pool, plan.tasks, [&](int64_t task) {
+  ParallelRegions(pool, plan.tasks, [&](int64_t task, int) {
     const int64_t first = task * plan.units_per_task;
     const int64_t last = std::min(plan.units, first + plan.units_per_task);
     switch (plan.method) {

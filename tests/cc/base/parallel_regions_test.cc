@@ -18,9 +18,22 @@ TEST_P(ParallelRegionsSizes, RunsEveryChunkOnce) {
   ThreadPool pool(GetParam());
   for (int64_t n : {0, 1, 2, 3, 7, 64, 65, 1000}) {
     std::vector<std::atomic<int>> runs(n);
-    ParallelRegions(pool, n, [&](int64_t chunk) { runs[chunk].fetch_add(1); });
+    ParallelRegions(pool, n, [&](int64_t chunk, int) { runs[chunk].fetch_add(1); });
     for (int64_t i = 0; i < n; ++i) ASSERT_EQ(runs[i], 1) << "chunk " << i << " of " << n;
   }
+}
+
+// No two bodies at once have the same thread, so it may index scratch.
+TEST_P(ParallelRegionsSizes, ThreadsAreNotShared) {
+  ThreadPool pool(GetParam());
+  std::vector<std::atomic<int>> busy(GetParam());
+  std::atomic<int> shared{0};
+  ParallelRegions(pool, 300, [&](int64_t, int thread) {
+    if (busy[thread].fetch_add(1) != 0) ++shared;
+    std::this_thread::yield();
+    busy[thread].fetch_sub(1);
+  });
+  EXPECT_EQ(shared, 0);
 }
 
 TEST(ParallelRegions, ManyCallersAtOnce) {
@@ -30,7 +43,7 @@ TEST(ParallelRegions, ManyCallersAtOnce) {
   for (int i = 0; i < 8; ++i) {
     callers.emplace_back([&] {
       for (int repeat = 0; repeat < 50; ++repeat) {
-        ParallelRegions(pool, 21, [&](int64_t chunk) { sum += chunk; });
+        ParallelRegions(pool, 21, [&](int64_t chunk, int) { sum += chunk; });
       }
     });
   }
@@ -45,7 +58,7 @@ TEST(ParallelRegions, OthersHelp) {
   std::atomic<int64_t> done{0};
   std::mutex mutex;
   std::set<std::thread::id> threads;
-  ParallelRegions(pool, kChunks, [&](int64_t chunk) {
+  ParallelRegions(pool, kChunks, [&](int64_t chunk, int) {
     {
       std::lock_guard<std::mutex> lock(mutex);
       threads.insert(std::this_thread::get_id());
