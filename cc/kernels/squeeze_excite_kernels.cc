@@ -35,6 +35,7 @@ Status MakePlan(const SqueezeExciteAttrs& attrs, const std::vector<PartialTensor
   desc.reduce_post_ops = attrs.reduce_post_ops;
   desc.expand_post_ops = attrs.expand_post_ops;
   desc.plain_dst = attrs.dst_layout == Layout::nhwc;
+  desc.scale_src = attrs.scale_src;
   return FromCore(MakeSqueezeExcitePlan(desc, ActiveIsa(), threads, &plan->core));
 }
 
@@ -55,6 +56,7 @@ class SqueezeExciteOp : public PoolOpKernel {
   explicit SqueezeExciteOp(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
     OP_REQUIRES_OK(ctx, scratchpad_.Read(ctx));
+    if (attrs_.scale_src) reusable_inputs_ = {kSrc};
   }
 
  protected:
@@ -68,7 +70,8 @@ class SqueezeExciteOp : public PoolOpKernel {
                             },
                             &plan));
     Tensor* dst;
-    OP_REQUIRES_OK(ctx, AllocateDst(ctx, plan->dst_shape, &dst));
+    int reused;
+    OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst, &reused));
     if (dst->NumElements() == 0) return;
     ScratchpadMemory scratchpad;
     OP_REQUIRES_OK(ctx, scratchpad_.Take(ctx, plan->core.scratch.bytes(), &scratchpad));
@@ -81,7 +84,7 @@ class SqueezeExciteOp : public PoolOpKernel {
     buffers.expand_bias = part(3);
     buffers.dst = static_cast<float*>(dst->data());
     buffers.scratch = scratchpad.data();
-    RunLogged([&] { return Describe(ctx, *plan); },
+    RunLogged([&] { return Describe(ctx, *plan, reused); },
               [&] { RunSqueezeExcite(plan->core, buffers, pool()); });
   }
 
@@ -92,15 +95,19 @@ class SqueezeExciteOp : public PoolOpKernel {
   }
 
  private:
-  std::string Describe(OpKernelContext* ctx, const SqueezeExciteOpPlan& plan) const {
-    return absl::StrCat("squeeze_excite ", IsaName(ActiveIsa()), " ",
-                        ctx->input(kSrc).shape().DebugString(), "->", plan.dst_shape.DebugString(),
-                        " through ", attrs_.squeezed, " scratch ", plan.core.scratch.bytes(), " ",
-                        scratchpad_.mode(), " \"", attrs_.reduce_post_ops.ToString(), "\" \"",
-                        attrs_.expand_post_ops.ToString(), "\"");
+  std::string Describe(OpKernelContext* ctx, const SqueezeExciteOpPlan& plan, int reused) const {
+    return absl::StrCat(
+        "squeeze_excite ", IsaName(ActiveIsa()), " ", ctx->input(kSrc).shape().DebugString(), "->",
+        plan.dst_shape.DebugString(), " through ", attrs_.squeezed,
+        !attrs_.scale_src ? ""
+        : reused >= 0     ? " scale_src in place"
+                          : " scale_src",
+        " scratch ", plan.core.scratch.bytes(), " ", scratchpad_.mode(), " \"",
+        attrs_.reduce_post_ops.ToString(), "\" \"", attrs_.expand_post_ops.ToString(), "\"");
   }
 
   SqueezeExciteAttrs attrs_;
+  std::vector<int> reusable_inputs_;  // whose memory dst may take
   Scratchpad scratchpad_;
   PlanCache<SqueezeExciteOpPlan> plans_;
 };

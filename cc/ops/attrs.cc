@@ -179,6 +179,10 @@ Status SqueezeExciteAttrs::Set(const std::string& reduce, const std::string& exp
   if (channels > kMostElements / squeezed) {
     return Invalid(channels, " channels times ", squeezed, " squeezed ones are too many");
   }
+  if (scale_src && dst_layout != Layout::nChw16c) {
+    return Invalid("scale_src makes dst as src: dst_layout must be nChw16c, not ",
+                   flat_dst ? "nc" : "nhwc");
+  }
   const struct {
     const char* name;
     const std::string& text;

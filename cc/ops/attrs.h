@@ -259,7 +259,8 @@ struct SqueezeExciteAttrs {
   std::vector<int64_t> offsets;
   PostOpChain reduce_post_ops, expand_post_ops;  // eltwise entries only
   Layout dst_layout = Layout::nhwc;
-  bool flat_dst = false;  // "nc": [N, C], the same memory as nhwc
+  bool flat_dst = false;   // "nc": [N, C], the same memory as nhwc
+  bool scale_src = false;  // dst is src times its scales
 
   // Elements of input i + 1.
   int64_t size(int i) const { return i == 1 ? squeezed : i == 3 ? channels : channels * squeezed; }
@@ -273,6 +274,7 @@ struct SqueezeExciteAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("reduce_post_ops", &reduce));
     TF_RETURN_IF_ERROR(c->GetAttr("expand_post_ops", &expand));
     TF_RETURN_IF_ERROR(c->GetAttr("dst_layout", &dst));
+    TF_RETURN_IF_ERROR(c->GetAttr("scale_src", &scale_src));
     flat_dst = dst == "nc";
     if (!flat_dst) TF_RETURN_IF_ERROR(ReadLayout(c, "dst_layout", &dst_layout));
     return Set(reduce, expand);

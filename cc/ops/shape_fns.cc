@@ -205,7 +205,9 @@ Status SqueezeExciteShape(const SqueezeExciteAttrs& attrs, const PartialTensorSh
                    attrs.channels, " channels and ", attrs.squeezed,
                    " squeezed ones, from element ", attrs.offsets[i], " on");
   }
-  *dst = SampleChannelShape(attrs.dst_layout, attrs.flat_dst, plane.n, attrs.channels);
+  *dst = attrs.scale_src
+             ? MakeShape(Layout::nChw16c, attrs.channels, {plane.n, plane.h, plane.w})
+             : SampleChannelShape(attrs.dst_layout, attrs.flat_dst, plane.n, attrs.channels);
   return absl::OkStatus();
 }
 

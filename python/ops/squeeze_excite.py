@@ -16,6 +16,7 @@ def squeeze_excite(
     reduce_post_ops="eltwise(relu)",
     expand_post_ops="eltwise(logistic)",
     dst_layout: str = "nc",
+    scale_src: bool = False,
     offsets=(0, 0, 0, 0),
     scratchpad_mode: str = "user",
     name=None,
@@ -23,8 +24,8 @@ def squeeze_excite(
     """A scale for each sample and channel of a blocked activation, from the means of all.
 
     g(f(mean(src) @ reduce_weights + reduce_bias) @ expand_weights + expand_bias), the mean
-    being that of the plane. Multiply src by it with
-    `bd.ops.eltwise(src, post_ops="binary(mul,sample_channel,#0)", ...)`.
+    being that of the plane. With scale_src the result is src times that scale; others read the
+    scales themselves, as `bd.ops.conv(..., src_scale=...)`.
 
     Args:
       src: float32, [N, ceil(C / 16), H, W, 16].
@@ -38,6 +39,7 @@ def squeeze_excite(
       reduce_post_ops: f, `PostOps` or its text: eltwise entries joined by ";", possibly none.
       expand_post_ops: g, the same.
       dst_layout: "nc", "nhwc" or "nChw16c".
+      scale_src: return src times its scales; dst_layout must be "nChw16c".
       offsets: elements before each of the four in its tensor.
       scratchpad_mode: who provides temporary memory: "user" takes it from TensorFlow's
         allocator for each execution, "library" keeps buffers with the kernel. Safe on
@@ -45,7 +47,8 @@ def squeeze_excite(
       name: of the op.
 
     Returns:
-      float32, [N, C], [N, 1, 1, C] or [N, ceil(C / 16), 1, 1, 16].
+      float32, [N, C], [N, 1, 1, C] or [N, ceil(C / 16), 1, 1, 16]; with scale_src the shape
+      of src.
 
     Raises:
       ValueError: an argument is malformed here or while a graph is built.
@@ -64,6 +67,7 @@ def squeeze_excite(
         reduce_post_ops=str(reduce_post_ops),
         expand_post_ops=str(expand_post_ops),
         dst_layout=dst_layout,
+        scale_src=scale_src,
         offsets=list(offsets),
         scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
         name=name,

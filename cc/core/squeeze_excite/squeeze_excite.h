@@ -2,10 +2,12 @@
 //
 //   mean[c]   = sum over pixels of src[c] / pixels
 //   hidden[r] = f(reduce_bias[r] + sum over c of mean[c] * reduce_weights[c][r])
-//   dst[c]    = g(expand_bias[c] + sum over r of hidden[r] * expand_weights[r][c])
+//   scale[c]  = g(expand_bias[c] + sum over r of hidden[r] * expand_weights[r][c])
+//   dst[c]    = scale[c], or with scale_src src[c] * scale[c] for each pixel
 //
 // src is nChw16c. Two rounds of tasks: one takes means of some channel blocks and
-// their products at once, the next adds these up and makes some channels of dst.
+// their products at once, the next adds these up and makes some channels of dst. A thread
+// begins with the same channels in both.
 //
 //   squeeze_excite_plan.cc     checks, how the rounds are cut
 //   squeeze_excite_driver.cc   the two rounds over threads
@@ -31,6 +33,7 @@ struct SqueezeExciteDesc {
   PostOpChain reduce_post_ops;  // f and
   PostOpChain expand_post_ops;  // g: eltwise entries only
   bool plain_dst = true;        // [N, C] instead of [N, Cb, 1, 1, 16]
+  bool scale_src = false;       // dst is src times its scales; plain_dst must be false
 };
 
 // One round: units are an image's splits, image by image; a task does some of them.
@@ -49,6 +52,7 @@ struct SqueezeExcitePlan {
   ScratchPiece<float> mean;    // of a unit, for each thread
   ScratchPiece<float> sums;    // [n][splits][squeezed]: products of the first round
   ScratchPiece<float> hidden;  // [squeezed], for each thread
+  ScratchPiece<float> scales;  // of a unit, for each thread; with scale_src only
   ScratchBook scratch;
 };
 
@@ -63,8 +67,8 @@ struct SqueezeExciteBuffers {
   const float* reduce_bias = nullptr;     // [squeezed]
   const float* expand_weights = nullptr;  // [squeezed][channels]
   const float* expand_bias = nullptr;     // [channels]
-  float* dst = nullptr;
-  void* scratch = nullptr;  // plan.scratch.bytes()
+  float* dst = nullptr;                   // with scale_src possibly src
+  void* scratch = nullptr;                // plan.scratch.bytes()
 };
 
 // `pool` must have no more threads than the plan was made for.

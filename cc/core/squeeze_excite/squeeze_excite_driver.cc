@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cc/base/parallel_regions.h"
 #include "cc/core/post_ops/post_ops_bind.h"
 #include "cc/core/squeeze_excite/squeeze_excite.h"
 
@@ -11,12 +12,13 @@ struct Share {
   int64_t unit, n, begin, end;
 };
 
-// Runs body(share, thread) for every unit of a round.
+// Runs body(share, thread) for every unit of a round. A thread begins with the same part of
+// the units in both, so it meets again the channels and weights that it has in its caches.
 template <typename Body>
 void ForUnits(const SqueezeExcitePlan& plan, const SqueezeExciteRound& round, ThreadPool& pool,
               Body body) {
   const int64_t units = plan.desc.n * round.splits;
-  pool.ParallelFor(round.tasks, [&](int64_t task, int thread) {
+  ParallelRegions(pool, round.tasks, [&](int64_t task, int thread) {
     const int64_t end = units * (task + 1) / round.tasks;
     for (int64_t unit = units * task / round.tasks; unit < end; ++unit) {
       const int64_t split = unit % round.splits;
@@ -51,7 +53,7 @@ void RunSqueezeExcite(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers&
   const BoundPostOps expand(d.expand_post_ops, d.channels, nullptr, nullptr);
   const int64_t dst_channels = d.plain_dst ? d.channels : plan.blocks * 16;
   ForUnits(plan, plan.expand, pool, [&](const Share& share, int thread) {
-    ExpandArgs a;
+    ExpandArgs a = {};
     a.sums = sums + share.n * plan.reduce.splits * d.squeezed;
     a.splits = plan.reduce.splits;
     a.squeezed = d.squeezed;
@@ -64,7 +66,15 @@ void RunSqueezeExcite(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers&
     a.program = expand.program();
     a.channels = share.end - share.begin;
     a.stored = (share.end == d.channels ? dst_channels : share.end) - share.begin;
-    a.dst = buffers.dst + share.n * dst_channels + share.begin;
+    a.pixels = d.pixels;
+    if (d.scale_src) {
+      const int64_t offset = (share.n * plan.blocks * 16 + share.begin) * d.pixels;
+      a.src = buffers.src + offset;
+      a.dst = buffers.dst + offset;
+      a.scales = scratch.Grant(plan.scales, thread);
+    } else {
+      a.scales = buffers.dst + share.n * dst_channels + share.begin;
+    }
     plan.kernels->expand(a);
   });
 }

@@ -105,6 +105,23 @@ void Apply(const PostOpProgram& program, float* x, int64_t count) {
   ApplyPostOpsPlain(program, x, count, 0, 0, count, 0);
 }
 
+// dst = src * scales, block by block.
+void ScaleBlocks(const ExpandArgs& a) {
+  for (int64_t c = 0; c < a.channels; c += kBlock) {
+    Vec scale[kVecsPerBlock];
+    BD_UNROLL
+    for (int v = 0; v < kVecsPerBlock; ++v) scale[v] = Load(a.scales + c + v * kLanes);
+    const float* src = a.src + c * a.pixels;
+    float* dst = a.dst + c * a.pixels;
+    for (int64_t p = 0; p < a.pixels; ++p, src += kBlock, dst += kBlock) {
+      BD_UNROLL
+      for (int v = 0; v < kVecsPerBlock; ++v) {
+        Store(dst + v * kLanes, Mul(Load(src + v * kLanes), scale[v]));
+      }
+    }
+  }
+}
+
 void Expand(const ExpandArgs& a) {
   for (int64_t r = 0; r < a.squeezed; r += kLanes) {
     const int n = a.squeezed - r < kLanes ? static_cast<int>(a.squeezed - r) : kLanes;
@@ -113,9 +130,10 @@ void Expand(const ExpandArgs& a) {
     StoreN(a.hidden + r, sum, n);
   }
   Apply(*a.reduce_program, a.hidden, a.squeezed);
-  Product(a.hidden, a.squeezed, a.weights, a.weights_stride, a.bias, a.channels, a.dst);
-  Apply(*a.program, a.dst, a.channels);
-  for (int64_t c = a.channels; c < a.stored; ++c) a.dst[c] = 0.f;
+  Product(a.hidden, a.squeezed, a.weights, a.weights_stride, a.bias, a.channels, a.scales);
+  Apply(*a.program, a.scales, a.channels);
+  for (int64_t c = a.channels; c < a.stored; ++c) a.scales[c] = 0.f;
+  if (a.src != nullptr) ScaleBlocks(a);
 }
 
 constexpr SqueezeExciteKernels kKernels = {Reduce, Expand};

@@ -22,7 +22,8 @@ struct ReduceArgs {
   int64_t expand_stride;  // from one row to the next
 };
 
-// hidden = f(bias + all sums); dst[c] = g(bias[c] + sum over r of hidden[r] * weights[r][c])
+// hidden = f(bias + all sums); scales[c] = g(bias[c] + sum over r of hidden[r] * weights[r][c])
+// and, where src is given, dst[c] = src[c] * scales[c]
 struct ExpandArgs {
   const float* sums;  // [splits][squeezed]
   int64_t splits, squeezed;
@@ -35,7 +36,10 @@ struct ExpandArgs {
   const PostOpProgram* program;
   int64_t channels;  // those computed
   int64_t stored;    // and stored: the rest is zero
-  float* dst;
+  float* scales;
+  const float* src;  // [ceil(channels / 16)][pixels][16]; null: scales are all
+  int64_t pixels;
+  float* dst;  // as src, and may be src
 };
 
 struct SqueezeExciteKernels {

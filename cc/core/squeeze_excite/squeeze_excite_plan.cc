@@ -8,7 +8,7 @@ namespace {
 // Work below kInlineNs is not worth waking a thread for; larger work is cut into
 // tasks of about kTaskNs. A vector of src arrives from the caches behind L1, one of the
 // weights from memory.
-constexpr double kInlineNs = 3000, kTaskNs = 1500, kSrcNs = 1.3, kWeightsNs = 3;
+constexpr double kInlineNs = 3000, kTaskNs = 1500, kSrcNs = 1.3, kWeightsNs = 3, kScaleNs = 2;
 
 std::string Complaint(const char* name, const PostOpChain& chain) {
   for (const PostOp& op : chain.entries()) {
@@ -46,17 +46,21 @@ std::string MakeSqueezeExcitePlan(const SqueezeExciteDesc& desc, Isa isa, int th
                                    Complaint("expand_post_ops", desc.expand_post_ops)}) {
     if (!error.empty()) return error;
   }
+  if (desc.scale_src && desc.plain_dst) return "a scaled src is as src, not [N, C]";
   SqueezeExcitePlan p;
   p.desc = desc;
   p.blocks = (desc.channels + 15) / 16;
   p.kernels = &SqueezeExciteKernelsFor(isa);
   const double products = desc.squeezed * kWeightsNs;  // of a block: 16 rows or columns
   p.reduce = Cut(desc.n, p.blocks, desc.pixels * kSrcNs + products);
-  p.expand = Cut(desc.n, p.blocks, products);
-  const int64_t most = (p.blocks + p.reduce.splits - 1) / p.reduce.splits;
-  p.mean = p.scratch.Book<float>("mean", most * 16, threads);
+  p.expand = Cut(desc.n, p.blocks, products + (desc.scale_src ? desc.pixels * kScaleNs : 0));
+  const auto most = [&p](const SqueezeExciteRound& round) {  // channels of a unit
+    return (p.blocks + round.splits - 1) / round.splits * 16;
+  };
+  p.mean = p.scratch.Book<float>("mean", most(p.reduce), threads);
   p.sums = p.scratch.Book<float>("sums", desc.n * p.reduce.splits * desc.squeezed);
   p.hidden = p.scratch.Book<float>("hidden", desc.squeezed, threads);
+  if (desc.scale_src) p.scales = p.scratch.Book<float>("scales", most(p.expand), threads);
   *plan = p;
   return "";
 }

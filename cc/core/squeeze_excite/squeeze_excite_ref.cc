@@ -28,14 +28,19 @@ void SqueezeExciteRef(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers&
     }
     for (double& h : hidden) h = Apply(d.reduce_post_ops, h);
     for (int64_t c = 0; c < dst_channels; ++c) {
-      float& dst = b.dst[n * dst_channels + c];
-      dst = 0.f;
-      if (c >= d.channels) continue;
-      double sum = b.expand_bias[c];
-      for (int64_t r = 0; r < d.squeezed; ++r) {
-        sum += hidden[r] * b.expand_weights[r * d.channels + c];
+      double scale = 0;
+      if (c < d.channels) {
+        double sum = b.expand_bias[c];
+        for (int64_t r = 0; r < d.squeezed; ++r) {
+          sum += hidden[r] * b.expand_weights[r * d.channels + c];
+        }
+        scale = Apply(d.expand_post_ops, sum);
       }
-      dst = static_cast<float>(Apply(d.expand_post_ops, sum));
+      if (!d.scale_src) b.dst[n * dst_channels + c] = static_cast<float>(scale);
+      for (int64_t p = 0; d.scale_src && p < d.pixels; ++p) {
+        const int64_t at = ((n * plan.blocks + c / 16) * d.pixels + p) * 16 + c % 16;
+        b.dst[at] = static_cast<float>(b.src[at] * scale);
+      }
     }
   }
 }

@@ -33,6 +33,32 @@ def test_against_tensorflow(dst_layout, n, h, w, c, r, floats, blocked):
     np.testing.assert_allclose(np.reshape(ours, (n, c)), wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("n,h,w,c,r", [(1, 7, 7, 64, 4), (3, 1, 1, 5, 7), (2, 14, 13, 330, 33)])
+def test_src_times_its_scales(n, h, w, c, r, floats, blocked):
+    x, matrices = blocked.pack(floats(n, h, w, c)), tensors(floats, c, r)
+    options = {"channels": c, "squeezed": r, "dst_layout": "nChw16c"}
+    scales = bd.ops.squeeze_excite(x, *matrices, **options)
+    ours = bd.ops.squeeze_excite(x, *matrices, scale_src=True, **options)
+    np.testing.assert_allclose(ours, x * scales, rtol=1e-5, atol=1e-6)
+
+
+def test_src_that_is_read_elsewhere_stays(floats, blocked):
+    """Nobody else needs y the first time, so it is overwritten; the second time it is returned."""
+    x, matrices = blocked.pack(floats(2, 5, 5, 20)), tensors(floats, 20, 3)
+
+    def scaled(y):
+        return bd.ops.squeeze_excite(
+            y, *matrices, channels=20, squeezed=3, dst_layout="nChw16c", scale_src=True
+        )
+
+    wanted = scaled(tf.constant(x + x))
+    alone = tf.function(lambda x: scaled(x + x))(tf.constant(x))
+    np.testing.assert_array_equal(alone, wanted)
+    both = tf.function(lambda x: (lambda y: (scaled(y), y))(x + x))(tf.constant(x))
+    np.testing.assert_array_equal(both[0], wanted)
+    np.testing.assert_array_equal(both[1], x + x)
+
+
 def test_tails_are_zero(floats, blocked):
     x = blocked.pack(floats(2, 3, 4, 20))
     matrices = tensors(floats, 20, 3)
@@ -69,8 +95,19 @@ def test_of_any_batch(floats, blocked):
         assert result.shape.as_list() == [None, 20]
         return result
 
-    for n, h, w in [(1, 7, 7), (4, 2, 3), (0, 5, 5)]:
+    @tf.function(input_signature=[tf.TensorSpec([None, 2, None, None, 16])])
+    def scaled(x):
+        result = bd.ops.squeeze_excite(
+            x, *matrices, channels=20, squeezed=4, dst_layout="nChw16c", scale_src=True
+        )
+        assert result.shape.as_list() == [None, 2, None, None, 16]
+        return result
+
+    for n, h, w in [(1, 7, 7), (4, 2, 3), (0, 5, 5), (2, 0, 5)]:
         x = floats(n, h, w, 20)
+        assert scaled(blocked.pack(x)).shape == (n, 2, h, w, 16)
+        if h == 0:
+            continue
         ours = scales(blocked.pack(x))
         np.testing.assert_allclose(ours, expected(x, *matrices), rtol=1e-5, atol=1e-6)
 
@@ -94,6 +131,24 @@ def test_memory_plan():
     assert plan.scratchpad == sum(total for _, total in pieces.values())
 
 
+def test_memory_plan_of_a_scaled_src():
+    plan = bd.ops.memory_plan(
+        "squeeze_excite",
+        (1, 72, 7, 7, 16),
+        (1152, 48),
+        (48,),
+        (48, 1152),
+        (1152,),
+        channels=1152,
+        squeezed=48,
+        dst_layout="nChw16c",
+        scale_src=True,
+        threads=2,
+    )
+    channels = 1152 // plan.blocking["expand_splits"]
+    assert plan.pieces["scales"].copies == 2 and plan.pieces["scales"].bytes == 2 * 4 * channels
+
+
 def call(c=20, r=4, **changes):
     arguments = {"channels": c, "squeezed": r} | changes
     return lambda x=(1, 2, 3, 3, 16): bd.ops.squeeze_excite(
@@ -114,6 +169,8 @@ def call(c=20, r=4, **changes):
         (call(reduce_post_ops="sum(#0)"), r"reduce_post_ops entry \"sum\(#0\)\": only eltwise"),
         (call(expand_post_ops="eltwise(foo)"), r"expand_post_ops \"eltwise\(foo\)\": .*foo"),
         (call(dst_layout="cn"), r"dst_layout.*cn"),
+        (call(scale_src=True), r"scale_src makes dst as src: dst_layout must be nChw16c, not nc"),
+        (call(scale_src=True, dst_layout="nhwc"), r"dst_layout must be nChw16c, not nhwc"),
         (call(scratchpad_mode="mine"), r"scratchpad_mode must be"),
     ],
 )

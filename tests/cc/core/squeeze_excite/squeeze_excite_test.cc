@@ -32,6 +32,18 @@ SqueezeExciteDesc Desc(int64_t n, int64_t channels, int64_t pixels, int64_t sque
   return desc;
 }
 
+SqueezeExciteDesc Scaling(SqueezeExciteDesc desc) {
+  desc.plain_dst = false;
+  desc.scale_src = true;
+  return desc;
+}
+
+int64_t DstSize(const SqueezeExcitePlan& plan) {
+  const SqueezeExciteDesc& d = plan.desc;
+  if (d.scale_src) return d.n * plan.blocks * d.pixels * 16;
+  return d.n * (d.plain_dst ? d.channels : plan.blocks * 16);
+}
+
 // The tensors of one run, each up to a guard page.
 struct Tensors {
   Tensors(const SqueezeExcitePlan& plan, GuardedBuffer::Guard guard)
@@ -40,7 +52,7 @@ struct Tensors {
         reduce_bias(plan.desc.squeezed, guard),
         expand_weights(plan.desc.channels * plan.desc.squeezed, guard),
         expand_bias(plan.desc.channels, guard),
-        dst(plan.desc.n * (plan.desc.plain_dst ? plan.desc.channels : plan.blocks * 16), guard),
+        dst(DstSize(plan), guard),
         scratch(static_cast<int64_t>(plan.scratch.bytes() / sizeof(float))) {}
 
   SqueezeExciteBuffers buffers(float* to) {
@@ -76,7 +88,8 @@ class SqueezeExciteOnEveryIsa : public testing::TestWithParam<Isa> {
   void Check(const SqueezeExciteDesc& desc, const Fill& fill, double tolerance) {
     SCOPED_TRACE(testing::Message()
                  << "n " << desc.n << " c " << desc.channels << " pixels " << desc.pixels
-                 << " squeezed " << desc.squeezed << (desc.plain_dst ? " plain" : " blocked"));
+                 << " squeezed " << desc.squeezed << (desc.plain_dst ? " plain" : " blocked")
+                 << (desc.scale_src ? " times src" : ""));
     SqueezeExcitePlan plan;
     ASSERT_EQ(MakeSqueezeExcitePlan(desc, GetParam(), pool_.num_threads(), &plan), "");
     for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
@@ -85,10 +98,18 @@ class SqueezeExciteOnEveryIsa : public testing::TestWithParam<Isa> {
       std::vector<float> expected(t.dst.size());
       SqueezeExciteRef(plan, t.buffers(expected.data()));
       RunSqueezeExcite(plan, t.buffers(t.dst.data()), pool_);
-      for (size_t i = 0; i < t.dst.size(); ++i) {
-        if (std::isnan(expected[i]) && std::isnan(t.dst[i])) continue;
-        ASSERT_LE(std::fabs(t.dst[i] - expected[i]), tolerance) << "at " << i;
-      }
+      ExpectNear(t.dst, expected, tolerance);
+      if (!desc.scale_src) continue;
+      RunSqueezeExcite(plan, t.buffers(t.src.data()), pool_);
+      ExpectNear(t.src, expected, tolerance);
+    }
+  }
+
+  static void ExpectNear(const GuardedBuffer& ours, const std::vector<float>& expected,
+                         double tolerance) {
+    for (size_t i = 0; i < expected.size(); ++i) {
+      if (std::isnan(expected[i]) && std::isnan(ours[i])) continue;
+      ASSERT_LE(std::fabs(ours[i] - expected[i]), tolerance) << "at " << i;
     }
   }
 
@@ -106,6 +127,8 @@ TEST_P(SqueezeExciteOnEveryIsa, TailsOfChannelsAndOfSqueezedOnes) {
         Check(Desc(1, channels, 7, squeezed, plain, EltwiseAlg::kRelu, EltwiseAlg::kLinear),
               FillWithIntegers, 0);
       }
+      Check(Scaling(Desc(1, channels, 5, squeezed, false, EltwiseAlg::kRelu, EltwiseAlg::kLinear)),
+            FillWithIntegers, 0);
     }
   }
 }
@@ -113,8 +136,9 @@ TEST_P(SqueezeExciteOnEveryIsa, TailsOfChannelsAndOfSqueezedOnes) {
 TEST_P(SqueezeExciteOnEveryIsa, BatchesAndPlanes) {
   for (int64_t n : {0, 1, 3}) {
     for (int64_t pixels : {1, 2, 49, 64}) {
-      Check(Desc(n, 37, pixels, 6, false, EltwiseAlg::kRelu, EltwiseAlg::kLinear), FillWithIntegers,
-            0);
+      const auto desc = Desc(n, 37, pixels, 6, false, EltwiseAlg::kRelu, EltwiseAlg::kLinear);
+      Check(desc, FillWithIntegers, 0);
+      Check(Scaling(desc), FillWithIntegers, 0);
     }
   }
 }
@@ -128,6 +152,7 @@ TEST_P(SqueezeExciteOnEveryIsa, ManySplits) {
     EXPECT_GT(plan.reduce.splits, 2);
     EXPECT_GT(plan.expand.splits, 1);
     Check(desc, FillWithIntegers, 0);
+    Check(Scaling(desc), FillWithIntegers, 0);
   }
 }
 
@@ -139,7 +164,9 @@ TEST_P(SqueezeExciteOnEveryIsa, NoPixels) {
       b->Fill(0.f);
     }
   };
-  Check(Desc(2, 19, 0, 3, false, EltwiseAlg::kLinear, EltwiseAlg::kLinear), zeros, 0);
+  const auto desc = Desc(2, 19, 0, 3, false, EltwiseAlg::kLinear, EltwiseAlg::kLinear);
+  Check(desc, zeros, 0);
+  Check(Scaling(desc), zeros, 0);
 }
 
 // Rounding: src and weights of magnitude 1, a logistic at the end, whose slope is at most
@@ -163,12 +190,17 @@ TEST_P(SqueezeExciteOnEveryIsa, Accuracy) {
       Check(Desc(2, channels, 49, channels / 24, plain, EltwiseAlg::kSwish, EltwiseAlg::kLogistic),
             random, 2e-6);
     }
+    Check(Scaling(Desc(2, channels, 49, channels / 24, false, EltwiseAlg::kSwish,
+                       EltwiseAlg::kLogistic)),
+          random, 2e-6);
   }
 }
 
 TEST(SqueezeExcitePlan, NamesWhatIsWrong) {
   auto tensor = Desc(1, 16, 4, 4, true, EltwiseAlg::kRelu, EltwiseAlg::kLogistic);
   tensor.expand_post_ops.Append(SumPostOp());
+  auto plain = Desc(1, 16, 4, 4, true, EltwiseAlg::kRelu, EltwiseAlg::kLogistic);
+  plain.scale_src = true;
   const struct {
     SqueezeExciteDesc desc;
     const char* words;
@@ -176,6 +208,7 @@ TEST(SqueezeExcitePlan, NamesWhatIsWrong) {
       {tensor, "expand_post_ops \"sum()\": only eltwise entries are possible"},
       {Desc(-1, 16, 4, 4, true, EltwiseAlg::kRelu, EltwiseAlg::kRelu), "a batch of -1"},
       {Desc(1, 16, 4, 0, true, EltwiseAlg::kRelu, EltwiseAlg::kRelu), "0 squeezed ones"},
+      {plain, "a scaled src is as src, not [N, C]"},
   };
   for (const auto& c : cases) {
     SqueezeExcitePlan plan;
