@@ -318,6 +318,9 @@ class SqueezeExcite(Primitive):
     """Scales of a sample and channel: the plane's mean through two 1x1 convolutions.
 
     Their steps are element-wise; weights, scale and shift are as of any convolution.
+
+    Attributes:
+        scales_src: the result is the source times the scales.
     """
 
     op: ClassVar[str] = "BlockdnnSqueezeExcite"
@@ -325,6 +328,7 @@ class SqueezeExcite(Primitive):
     reduce: Conv
     expand: Conv
     writes: Layout
+    scales_src: bool = False
 
     @property
     def dst_layout(self) -> Layout:
@@ -337,7 +341,8 @@ class SqueezeExcite(Primitive):
     def _kind(self) -> str:
         chains = (step.text() for conv in self.products for step in conv.steps)
         widths = f"{self.channels}->{self.reduce.channels}->{self.channels}"
-        return "; ".join([f"{widths}, writes {self.writes}", *chains])
+        times = " times src" if self.scales_src else ""
+        return "; ".join([f"{widths}{times}, writes {self.writes}", *chains])
 
 
 @dataclass(frozen=True, kw_only=True)

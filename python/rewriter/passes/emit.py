@@ -205,6 +205,7 @@ def _squeeze_excite_attrs(payload: SqueezeExcite) -> dict:
         "reduce_post_ops": reduce,
         "expand_post_ops": expand,
         "dst_layout": payload.writes,
+        "scale_src": payload.scales_src,
     }
 
 

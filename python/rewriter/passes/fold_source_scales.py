@@ -13,34 +13,52 @@ from dataclasses import replace
 from ...graph import Node
 from ...graph.symbolic import estimate
 from ..patterns import Graph
-from ..plan import BLOCKED, Conv, Eltwise
+from ..plan import BLOCKED, Conv, Eltwise, SqueezeExcite
 
 _PIXELS = 16  # for each output channel
 _NOMINAL = 224  # for a size of the input that is not known
 
 
-def fold_source_scales(graph: Graph) -> int:
-    """Folds the products that nothing else reads; returns how many."""
-    view, folded = graph.view, 0
+def fold_source_scales(graph: Graph) -> None:
+    """Folds the products into their readers where that pays, else into what makes the scales."""
     for node in graph.view:
-        if not _is_product(node) or view.is_fetched(node.ref) or view.has_control_edges(node.name):
-            continue
-        readers = view.consumers(node.ref)
-        if len(readers) != 1 or readers[0][1] != 0 or not _is_pointwise(readers[0][0]):
-            continue
-        ((conv, _),) = readers
-        if not _has_many_pixels(graph, node, conv.payload):
-            continue
-        payload = replace(
-            conv.payload,
-            src_scaled=True,
-            steps=tuple(step.moved(1) for step in conv.payload.steps),
-        )
-        inputs = [*node.inputs, *conv.inputs[1:]]
-        view.replace(Node(conv.name, conv.op, inputs, conv.controls, payload=payload))
-        view.remove_dead([node.name])
-        folded += 1
-    return folded
+        if _is_product(node) and not graph.view.has_control_edges(node.name):
+            _into_reader(node, graph) or _into_maker(node, graph)
+
+
+def _into_reader(node: Node, graph: Graph) -> bool:
+    """Folds the product into the convolution that alone reads it, if that is one for it."""
+    view = graph.view
+    readers = view.consumers(node.ref)
+    if view.is_fetched(node.ref) or len(readers) != 1 or readers[0][1] != 0:
+        return False
+    ((conv, _),) = readers
+    if not _is_pointwise(conv) or not _has_many_pixels(graph, node, conv.payload):
+        return False
+    payload = replace(
+        conv.payload,
+        src_scaled=True,
+        steps=tuple(step.moved(1) for step in conv.payload.steps),
+    )
+    inputs = [*node.inputs, *conv.inputs[1:]]
+    view.replace(Node(conv.name, conv.op, inputs, conv.controls, payload=payload))
+    view.remove_dead([node.name])
+    return True
+
+
+def _into_maker(node: Node, graph: Graph) -> bool:
+    """Folds the product into the squeeze-and-excitation of its source that it alone reads."""
+    view, (src, scales) = graph.view, node.inputs
+    maker = view.producer(scales)
+    if not isinstance(maker.payload, SqueezeExcite) or maker.inputs[0] != src:
+        return False
+    alone = len(view.consumers(scales)) == 1 and not view.is_fetched(scales)
+    if not alone or view.has_control_edges(maker.name):
+        return False
+    payload = replace(maker.payload, writes=BLOCKED, scales_src=True)
+    view.replace(Node(node.name, maker.op, maker.inputs, payload=payload))
+    view.remove_dead([maker.name])
+    return True
 
 
 def _is_product(node: Node) -> bool:

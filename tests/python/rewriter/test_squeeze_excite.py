@@ -165,16 +165,60 @@ def test_a_plain_source_stays(rewrite, weights, image):
     result.assert_same(image(2, 6, 5, 32))
 
 
+def count(result, words):
+    return len([c for c in result.report.converted if words in c.details])
+
+
 @pytest.mark.parametrize(
     "shape, folded",
     [([None, 32, 24, 16], 1), ([2, 7, 7, 16], 0), ([None, None, None, 16], 1)],
 )
 def test_the_product_goes_into_the_convolution_of_many_pixels(rewrite, image, gated, shape, folded):
+    """and of few into the op that makes the scales."""
     result = rewrite(gated(), shape)
-    assert result.blockdnn.get("Eltwise", 0) == 1 - folded
-    scaled = [c for c in result.report.converted if "src times sample_channel" in c.details]
-    assert len(scaled) == folded
+    assert "Eltwise" not in result.blockdnn
+    assert count(result, "src times sample_channel") == folded
+    assert count(result, "32->8->32 times src, writes nChw16c") == 1 - folded
     result.assert_same(image(2, *(size or 9 for size in shape[1:3]), 16))
+
+
+@pytest.mark.parametrize("which", ["mean", "scales", "product"])
+def test_the_product_goes_into_the_scales_that_it_alone_reads(rewrite, image, weights, which):
+    """The source may be that of others, and so may the product."""
+    first, last, reduce, expand = (weights(3, 3, 16, 32), weights(1, 1, 32, 24)) + (
+        weights(1, 1, 32, 8),
+        weights(1, 1, 8, 32),
+    )
+
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, first, **_SAME))
+        mean = tf.reduce_mean(y, [1, 2], keepdims=True)
+        hidden = tf.nn.relu(tf.nn.conv2d(mean, reduce, **_SAME))
+        scales = tf.sigmoid(tf.nn.conv2d(hidden, expand, **_SAME))
+        product = y * scales
+        read = {"mean": y, "scales": scales, "product": product}[which]
+        return tf.nn.conv2d(product, last, **_SAME), tf.nn.conv2d(read, last, **_SAME)
+
+    result = rewrite(function, [None, 6, 5, 16])
+    assert count(result, "times src") == (which != "scales")
+    assert result.blockdnn.get("Eltwise", 0) == (which == "scales")
+    result.assert_same(image(2, 6, 5, 16))
+
+
+def test_scales_of_another_tensor_are_made(rewrite, image, weights):
+    first, last = weights(3, 3, 16, 32), weights(1, 1, 32, 24)
+    reduce, expand = weights(1, 1, 32, 8), weights(1, 1, 8, 32)
+
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, first, **_SAME))
+        z = tf.nn.conv2d(x, first, **_SAME)
+        mean = tf.reduce_mean(y, [1, 2], keepdims=True)
+        hidden = tf.nn.relu(tf.nn.conv2d(mean, reduce, **_SAME))
+        return tf.nn.conv2d(z * tf.sigmoid(tf.nn.conv2d(hidden, expand, **_SAME)), last, **_SAME)
+
+    result = rewrite(function, [2, 6, 5, 16])
+    assert result.blockdnn["SqueezeExcite"] == 1 and count(result, "times src") == 0
+    result.assert_same(image(2, 6, 5, 16))
 
 
 def test_a_product_with_two_readers_is_made(rewrite, image, weights):
@@ -185,7 +229,7 @@ def test_a_product_with_two_readers_is_made(rewrite, image, weights):
         return tf.nn.conv2d(y, last, **_SAME), tf.nn.conv2d(tf.nn.relu(y), last, **_SAME)
 
     result = rewrite(function, [2, 32, 32, 16], [2, 1, 1, 32])
-    assert not [c for c in result.report.converted if "src times sample_channel" in c.details]
+    assert count(result, "src times sample_channel") == 0
     result.assert_same(image(2, 32, 32, 16), image(2, 1, 1, 32))
 
 
