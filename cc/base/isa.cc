@@ -1,5 +1,7 @@
 #include "cc/base/isa.h"
 
+#include <cpuid.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -56,6 +58,19 @@ Isa DetectIsa() {
     return HasAvx512() ? Isa::kAvx512 : Isa::kAvx2;
   }();
   return best;
+}
+
+bool AddsBesideMultiplies() {
+  static const bool adds = [] {
+    unsigned eax, ebx, ecx, edx;
+    if (DetectIsa() != Isa::kAvx512 || !__get_cpuid(0, &eax, &ebx, &ecx, &edx)) return false;
+    char vendor[12];  // in the order ebx, edx, ecx
+    memcpy(vendor, &ebx, 4);
+    memcpy(vendor + 4, &edx, 4);
+    memcpy(vendor + 8, &ecx, 4);
+    return memcmp(vendor, "AuthenticAMD", sizeof(vendor)) == 0;
+  }();
+  return adds;
 }
 
 Isa ActiveIsa() {

@@ -16,6 +16,10 @@ Isa DetectIsa();
 // nothing and is reported on stderr once.
 Isa ActiveIsa();
 
+// Whether this CPU adds on pipes of its own beside those that multiply, 512 bits of each a
+// cycle: AMD from Zen 4 on. Of others nobody has measured it.
+bool AddsBesideMultiplies();
+
 }  // namespace bd
 
 #endif  // CC_BASE_ISA_H_

@@ -81,16 +81,17 @@ class ConvDepthwiseOp : public PoolOpKernel {
     int reused;
     OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst, &reused));
     if (dst->NumElements() == 0) return;
+    const float* src = InputData(ctx, kSrc);
     WeightsLease first, depthwise;
-    OP_REQUIRES_OK(ctx, first_weights_->Take(ctx, kWeights, pair.first, pool(), &first));
-    OP_REQUIRES_OK(
-        ctx, depthwise_weights_->Take(ctx, kDepthwiseWeights, pair.depthwise, pool(), &depthwise));
+    OP_REQUIRES_OK(ctx, first_weights_->Take(ctx, kWeights, src, pair.first, pool(), &first));
+    OP_REQUIRES_OK(ctx, depthwise_weights_->Take(ctx, kDepthwiseWeights, src, pair.depthwise,
+                                                 pool(), &depthwise));
     ScratchpadMemory scratchpad;
     OP_REQUIRES_OK(ctx, scratchpad_.Take(ctx, pair.scratch_bytes(), &scratchpad));
 
     const ArgPointers args(ctx, kFirstArg);
     ConvPairBuffers buffers;
-    buffers.src = InputData(ctx, kSrc);
+    buffers.src = src;
     buffers.first_packed = first.data;
     buffers.depthwise_packed = depthwise.data;
     buffers.first_args = args.data();

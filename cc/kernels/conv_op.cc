@@ -130,7 +130,7 @@ void ConvOpBase::Execute(OpKernelContext* ctx) {
   if (dst->NumElements() == 0) return;
 
   WeightsLease weights;
-  OP_REQUIRES_OK(ctx, weights_->Take(ctx, kWeights, conv, pool(), &weights));
+  OP_REQUIRES_OK(ctx, weights_->Take(ctx, kWeights, InputData(ctx, kSrc), conv, pool(), &weights));
   ScratchpadMemory scratchpad;
   OP_REQUIRES_OK(ctx, scratchpad_.Take(ctx, conv.scratch_bytes(), &scratchpad));
 

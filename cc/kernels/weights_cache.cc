@@ -15,8 +15,8 @@ class Registry {
   }
 
   // The lock is held while packing, so that no weight is packed twice.
-  Status FindOrPack(const ConvPlan& plan, const Tensor& weights, int64_t offset, ThreadPool& pool,
-                    std::shared_ptr<const PackedWeights>* found) {
+  Status FindOrPack(const ConvPlan& plan, const Tensor& weights, int64_t offset, const float* src,
+                    ThreadPool& pool, std::shared_ptr<const PackedWeights>* found) {
     const ConvDesc& d = plan.desc;
     const std::array<int64_t, 5> shape = {d.kh, d.kw, d.ic / d.groups, d.oc, d.groups};
     std::lock_guard<std::mutex> lock(mutex_);
@@ -45,7 +45,8 @@ class Registry {
     }
     PreferHugePages(pack->data(), pack->memory.size());
     const float* plain = static_cast<const float*>(weights.data()) + offset;
-    if (pack->data() == nullptr || !PackConvWeights(plan, plain, pack->memory.As<float>(), pool)) {
+    if (pack->data() == nullptr ||
+        !PackConvWeights(plan, plain, pack->memory.As<float>(), pool, src)) {
       pack->memory = AlignedBuffer();  // a pack that says: read the weights as they are
     }
     packs_.push_back(pack);
@@ -60,15 +61,15 @@ class Registry {
 
 }  // namespace
 
-Status WeightsCache::Take(OpKernelContext* ctx, int weights, const ConvPlan& plan, ThreadPool& pool,
-                          WeightsLease* lease) {
+Status WeightsCache::Take(OpKernelContext* ctx, int weights, const float* src,
+                          const ConvPlan& plan, ThreadPool& pool, WeightsLease* lease) {
   const float* plain = InputData(ctx, weights) + offset_;
   if (plan.packing.as_is()) {
     PreferHugePages(plain, 4 * plan.desc.ic * plan.desc.oc);
     lease->data = plain;
     return absl::OkStatus();
   }
-  TF_RETURN_IF_ERROR(Get(plan, ctx->input(weights), pool, &lease->kept));
+  TF_RETURN_IF_ERROR(Get(plan, ctx->input(weights), src, pool, &lease->kept));
   if (lease->kept != nullptr) lease->data = lease->kept->data();
   if (plan.packing.may_decline()) {
     lease->plain = plain;
@@ -79,12 +80,13 @@ Status WeightsCache::Take(OpKernelContext* ctx, int weights, const ConvPlan& pla
   TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_FLOAT, TensorShape({plan.packed_floats}),
                                         &lease->packed_now));
   float* packed = static_cast<float*>(lease->packed_now.data());
-  PackConvWeights(plan, plain, packed, pool);
+  PackConvWeights(plan, plain, packed, pool, src);
   lease->data = packed;
   return absl::OkStatus();
 }
 
-Status WeightsCache::Get(const ConvPlan& plan, const Tensor& weights, ThreadPool& pool,
+Status WeightsCache::Get(const ConvPlan& plan, const Tensor& weights, const float* src,
+                         ThreadPool& pool,
                          std::shared_ptr<const PackedWeights>* pack) {
   *pack = nullptr;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -103,7 +105,7 @@ Status WeightsCache::Get(const ConvPlan& plan, const Tensor& weights, ThreadPool
     last_ = weights;
     return absl::OkStatus();
   }
-  TF_RETURN_IF_ERROR(Registry::Get().FindOrPack(plan, weights, offset_, pool, pack));
+  TF_RETURN_IF_ERROR(Registry::Get().FindOrPack(plan, weights, offset_, src, pool, pack));
   last_ = Tensor();
   if (packs_.size() == kCapacity) packs_.pop_back();
   packs_.insert(packs_.begin(), *pack);

@@ -47,15 +47,16 @@ class WeightsCache {
  public:
   WeightsCache(int64_t offset, bool constant) : offset_(offset), constant_(constant) {}
 
-  // Makes *lease from the op's input `weights`, packing it if need be.
-  Status Take(OpKernelContext* ctx, int weights, const ConvPlan& plan, ThreadPool& pool,
-              WeightsLease* lease);
+  // Makes *lease from the op's input `weights`, packing it if need be; `src` is what they
+  // will meet.
+  Status Take(OpKernelContext* ctx, int weights, const float* src, const ConvPlan& plan,
+              ThreadPool& pool, WeightsLease* lease);
 
  private:
   // Sets *pack to the packed form of `weights` for `plan`, kept for later calls,
   // or to nullptr when they are better packed into scratch: weights that are not
   // constant are kept only once the same buffer has come twice in a row.
-  Status Get(const ConvPlan& plan, const Tensor& weights, ThreadPool& pool,
+  Status Get(const ConvPlan& plan, const Tensor& weights, const float* src, ThreadPool& pool,
              std::shared_ptr<const PackedWeights>* pack);
 
   // Winograd and direct for changing shapes, with room to spare.

@@ -41,11 +41,38 @@ inline Vec FmaAt(const float* a, Vec b, Vec c) {
   __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
   return c;
 }
+inline Vec AddAt(const float* a, Vec b) {
+  Vec sum;
+  __asm__("vaddps %2%{1to16%}, %1, %0" : "=v"(sum) : "v"(b), "m"(*a));
+  return sum;
+}
+inline Vec SubAt(Vec a, const float* b) {
+  Vec difference;
+  __asm__("vsubps %2%{1to16%}, %1, %0" : "=v"(difference) : "v"(a), "m"(*b));
+  return difference;
+}
 using HalfVec = __m256;
+inline HalfVec FmaAt(const float* a, HalfVec b, HalfVec c) {
+  __asm__("vfmadd231ps %2%{1to8%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
+  return c;
+}
+inline HalfVec AddAt(const float* a, HalfVec b) {
+  HalfVec sum;
+  __asm__("vaddps %2%{1to8%}, %1, %0" : "=v"(sum) : "v"(b), "m"(*a));
+  return sum;
+}
+inline HalfVec SubAt(HalfVec a, const float* b) {
+  HalfVec difference;
+  __asm__("vsubps %2%{1to8%}, %1, %0" : "=v"(difference) : "v"(a), "m"(*b));
+  return difference;
+}
+inline HalfVec NegFma(HalfVec a, HalfVec b, HalfVec c) { return _mm256_fnmadd_ps(a, b, c); }
 inline HalfVec Fma(HalfVec a, HalfVec b, HalfVec c) { return _mm256_fmadd_ps(a, b, c); }
 inline HalfVec Set1Half(float x) { return _mm256_set1_ps(x); }
 inline HalfVec Lower(Vec v) { return _mm512_castps512_ps256(v); }
 inline Vec Widen(HalfVec v) { return _mm512_zextps256_ps512(v); }
+// Lanes 1, 1, 3, 3, ...
+inline Vec OddsToEvens(Vec v) { return _mm512_movehdup_ps(v); }
 inline float ReduceAdd(Vec v) { return _mm512_reduce_add_ps(v); }
 
 inline Vec Sqrt(Vec a) { return _mm512_sqrt_ps(a); }

@@ -2,6 +2,7 @@
 //
 //   conv_plan.cc     what to run: form, blocking, splits, scratch size
 //   conv_pack.cc     HWIO weights -> the order the kernels read them in
+//   conv_paired.h    register tiles that multiply channels in pairs
 //   conv_rows.h      inner products of few rows
 //   conv_driver.cc   tasks over threads, source strips, calls of kernels
 //   conv_kernel.cc   per-ISA micro-kernels; conv_kernel.h is their contract
@@ -24,7 +25,7 @@ namespace bd {
 // kAutoSmall: the fastest whose packed weights take at most twice the plain ones'
 // memory; F(4x4, 3x3) takes four times. kCompressed: inner products of few rows compress
 // their weights, however small.
-enum class ConvAlgorithm { kAuto, kDirect, kWinograd, kAutoSmall, kCompressed };
+enum class ConvAlgorithm { kAuto, kDirect, kWinograd, kPaired, kAutoSmall, kCompressed };
 
 // The convolution asked for. Padding is resolved (cc/layout/window.h); weights
 // are HWIO [kh, kw, ic / groups, oc]. src is [n, ih, iw, ic] or nChw16c of the
@@ -73,8 +74,10 @@ struct ConvPacking {
   ConvForm form = ConvForm::kTile;
   int group_blocks = 1;        // output blocks a register tile covers
   int winograd = kNoWinograd;  // row of kWinogradTransforms
+  bool paired = false;         // kTile: products of channels in pairs (conv_paired.h)
   bool operator==(const ConvPacking& o) const {
-    return form == o.form && group_blocks == o.group_blocks && winograd == o.winograd;
+    return form == o.form && group_blocks == o.group_blocks && winograd == o.winograd &&
+           paired == o.paired;
   }
   bool as_is() const { return form == ConvForm::kRows; }  // the kernels read HWIO
   bool may_decline() const { return form == ConvForm::kCompressedRows; }
@@ -144,12 +147,13 @@ struct ConvPlan {
   bool pools_tiles = false;  // the dst stage stores maxima of its tiles
 
   // Padded bias; a strip or Winograd's V and M; rows of a plain dst; weights times
-  // src_scale, those of a group and K chunk: for each thread. The whole result, where
+  // src_scale or a power of two, those of a group and K chunk; terms of paired products a
+  // source pixel: for each thread. The whole result, where
   // kernels do not pool it themselves.
-  ScratchPiece<float> bias, strip, row, scaled, unpooled;
+  ScratchPiece<float> bias, strip, row, scaled, terms, unpooled;
   ScratchBook scratch;
   int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
-  // "direct", "direct_plain", "dot", "depthwise", "rows", "rows_compressed", or of
+  // "direct", "paired", "direct_plain", "dot", "depthwise", "rows", "rows_compressed", or of
   // Winograd the tile of its outputs, such as "winograd4x4"
   const char* algorithm_name() const;
 };
@@ -160,7 +164,9 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
 // `packed` holds plan.packed_floats floats, 64-byte aligned. Not to be called
 // where plan.packing.as_is(): the plain weights are then the packed ones. False, and
 // only where plan.packing.may_decline(): these weights are to be read as they are.
-bool PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
+// `src` is one that the weights will meet, or null: some orders suit its magnitude.
+bool PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+                     const float* src = nullptr);
 
 struct ConvBuffers {
   const float* src = nullptr;          // of a part: its first block

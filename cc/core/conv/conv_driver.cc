@@ -1,11 +1,14 @@
 // Runs a ConvPlan: tasks over the pool, strips into scratch, kernels over them.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_depthwise_kernel.h"
 #include "cc/core/conv/conv_image.h"
 #include "cc/core/conv/conv_kernel.h"
+#include "cc/core/conv/conv_paired.h"
+#include "cc/core/conv/conv_paired_kernel.h"
 #include "cc/core/conv/conv_rows.h"
 #include "cc/core/conv/conv_run.h"
 #include "cc/core/conv/conv_winograd.h"
@@ -46,16 +49,23 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
 
 // The packed weights of output group g for source blocks [b0, b1) times the scale of
 // image n: one multiplication a weight and task, where scaling src costs one a pixel and
-// channel and a pass over memory.
+// channel and a pass over memory. Times 2^exponent, too.
 const float* ScaledWeights(const ConvRun& run, const float* weights, int64_t n, int64_t g,
-                           int64_t b0, int64_t b1, float* scaled) {
+                           int64_t b0, int64_t b1, int exponent, float* scaled) {
   const ConvPlan& plan = run.plan;
+  const float power = std::ldexp(1.f, exponent);
+  float scale[kBlock];
+  std::fill(scale, scale + kBlock, power);
   ScaleRowsArgs a;
+  a.scale = scale;
   a.weights = weights;
   a.row_floats = plan.groups[g].blocks * kBlock;
   a.dst = scaled;
   for (int64_t b = b0; b < b1; ++b) {
-    a.scale = run.buffers.src_scale + (n * plan.icb + b) * kBlock;
+    if (run.d.src_scaled) {
+      const float* of_block = run.buffers.src_scale + (n * plan.icb + b) * kBlock;
+      for (int64_t i = 0; i < kBlock; ++i) scale[i] = power * of_block[i];
+    }
     a.rows = std::min(kBlock, run.d.ic - b * kBlock);
     for (int64_t tap = 0; tap < plan.taps_per_block; ++tap) {
       run.kernels.scale_rows(a);
@@ -87,14 +97,15 @@ const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64
 // convolution, where each reads blocks of its own.
 void RunChunks(const ConvRun& run, const TaskRange& r, const TileTarget& target, int thread) {
   const ConvPlan& plan = run.plan;
-  float* scaled = run.scratch.Grant(plan.scaled, thread);
   const bool shared = run.d.groups == 1 || plan.packing.form == ConvForm::kPlainTile;
   const int64_t together = shared ? r.group_end - r.group_begin : 1;
   for (int64_t g = r.group_begin; g < r.group_end; g += together) {
     const OutputGroup& group = plan.groups[g];
     for (int64_t b0 = group.icb_begin; b0 < group.icb_end; b0 += plan.icb_chunk) {
       const int64_t b1 = std::min(group.icb_end, b0 + plan.icb_chunk);
-      RunChunk(run, r, g, g + together, b0, b1, SourceFor(run, r, b0, b1, thread), target, scaled);
+      ChunkSource from = {SourceFor(run, r, b0, b1, thread)};
+      if (plan.packing.paired) PreparePaired(run, b0, b1, r.end - r.begin, run.Terms(thread), &from);
+      RunChunk(run, r, g, g + together, b0, b1, from, target, thread);
     }
   }
 }
@@ -230,9 +241,32 @@ TileEpilogue GroupEpilogue(const ConvRun& run, const OutputGroup& group, int64_t
   return e;
 }
 
+namespace {
+
+using TileKernel = void (*)(const TileArgs&);
+
+// Tile kernels by pixels - 1.
+const TileKernel* TileKernels(const ConvRun& run, bool paired, int64_t blocks,
+                              int32_t valid_lanes) {
+  const bool plain = run.plan.packing.form == ConvForm::kPlainTile || run.plan.by_row;
+  if (plain) return run.kernels.plain_tile[blocks - 1];
+  const bool half = valid_lanes <= kBlock / 2;
+  if (paired) {
+    const ConvPairedKernels& kernels = ConvPairedKernelsFor(run.plan.isa);
+    return (half ? kernels.half_tile : kernels.tile)[blocks - 1];
+  }
+  const bool has_half = run.kernels.half_tile[0][0] != nullptr;
+  return (half && has_half ? run.kernels.half_tile : run.kernels.tile)[blocks - 1];
+}
+
+}  // namespace
+
 void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
-              int64_t b1, const float* src, const TileTarget& target, float* scaled) {
+              int64_t b1, const ChunkSource& from, const TileTarget& target, int thread) {
   const ConvPlan& plan = run.plan;
+  const bool paired = from.pixel_terms != nullptr;
+  const int64_t widest =
+      paired ? ConvPairedKernelsFor(plan.isa).tile_pixels : run.kernels.tile_pixels;
   const ConvDesc& d = run.d;
   const bool plain_src = plan.packing.form == ConvForm::kPlainTile;
   // Pixels of neighbouring rows follow each other, so all of them are one segment;
@@ -252,6 +286,8 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   a.tail_length = d.ic % kBlock;
   a.dst_block_stride = target.block_stride;
   a.tiles = 1;
+  PairedGroup terms;
+  a.paired = {nullptr, terms.channel_terms, terms.unscale};
   for (int64_t g = g0; g < g1; ++g) {
     const OutputGroup& group = plan.groups[g];
     const bool first = b0 == group.icb_begin, last = b1 == group.icb_end;
@@ -259,7 +295,11 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     const int64_t k_step = plan.taps_per_block * kBlock * row_floats;
     const float* weights =
         run.buffers.packed + group.weights_offset + (b0 - group.icb_begin) * k_step;
-    a.weights = scaled == nullptr ? weights : ScaledWeights(run, weights, r.n, g, b0, b1, scaled);
+    a.weights = d.src_scaled || from.exponent != 0
+                    ? ScaledWeights(run, weights, r.n, g, b0, b1, from.exponent,
+                                    run.scratch.Grant(plan.scaled, thread))
+                    : weights;
+    if (paired) terms.Bind(run, group, b0, b1, from.exponent, a.weights);
     PrefetchShare share;
     share.next = nullptr;
     if (g + 1 < g1 || (last && g + 1 < r.group_end)) {
@@ -270,24 +310,22 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     }
     share.rows = a.taps * a.tap_length + a.tail_taps * a.tail_length;
     share.row_floats = row_floats;
-    share.tiles = segments * CeilDiv(segment_pixels, run.kernels.tile_pixels);
+    share.tiles = segments * CeilDiv(segment_pixels, widest);
     TileEpilogue& e = a.epilogue;
     e = GroupEpilogue(run, group, r.n);
     if (!first) e.bias = nullptr;
     e.clamp &= last;
     if (!last) e.program = nullptr;
-    const bool half = e.valid_lanes <= kBlock / 2 && run.kernels.half_tile[0][0] != nullptr;
-    const auto& kernel = (plain_src || plan.by_row ? run.kernels.plain_tile
-                          : half                   ? run.kernels.half_tile
-                                                   : run.kernels.tile)[group.blocks - 1];
+    const TileKernel* const kernels = TileKernels(run, paired, group.blocks, e.valid_lanes);
     float* dst = target.base + (group.first_block - target.first_block) * target.block_stride;
     const int64_t dst_offset =  // in operands, where dst is blocked
         ((r.n * plan.ocb + group.first_block) * run.plane() + r.begin) * kBlock;
     int64_t tile = 0;
     for (int64_t s = 0; s < segments; ++s) {
-      ForTiles(segment_pixels, run.kernels.tile_pixels, [&](int64_t p, int64_t px) {
+      ForTiles(segment_pixels, widest, [&](int64_t p, int64_t px) {
         const int64_t at = (s * segment_pixels + p) * kBlock;
-        a.src = src + s * plan.row_stride + p * plan.px_stride;
+        if (paired) a.paired.pixel_terms = from.pixel_terms + p;
+        a.src = from.src + s * plan.row_stride + p * plan.px_stride;
         a.dst = dst + at;
         share.Apply(tile++, &a);
         e.dst_offset = dst_offset + at;
@@ -297,7 +335,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
         } else if (run.sum != nullptr) {
           e.acc_in = run.sum + e.dst_offset;
         }
-        kernel[px - 1](a);
+        kernels[px - 1](a);
       });
     }
   }

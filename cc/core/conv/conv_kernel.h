@@ -19,6 +19,13 @@
 
 namespace bd {
 
+// What tiles of paired products add to their sums: conv_paired_kernel.h.
+struct PairedTerms {
+  const float* pixel_terms;    // a float a pixel
+  const float* channel_terms;  // and a channel of the tile
+  const float* unscale;        // sums times this, a float a channel, are the result
+};
+
 struct TileArgs {
   const float* src;
   const int64_t* tap_offsets;
@@ -33,6 +40,7 @@ struct TileArgs {
   float* dst;
   int64_t dst_block_stride;
   int64_t tiles;  // image_tile and plain_tile: neighbouring tiles, one after the other
+  PairedTerms paired;
   TileEpilogue epilogue;
 };
 

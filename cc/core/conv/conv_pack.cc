@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "cc/core/conv/conv.h"
+#include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_rows.h"
 #include "cc/core/conv/conv_run.h"
 #include "cc/core/conv/conv_winograd.h"
@@ -73,7 +74,8 @@ void PackLanes(const ConvPlan& plan, const Hwio& w, int64_t b, float* out) {
 
 }  // namespace
 
-bool PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool) {
+bool PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+                     const float* src) {
   if (plan.packing.form == ConvForm::kCompressedRows) {
     return CompressRows(plan, hwio, packed, pool);
   }
@@ -89,8 +91,16 @@ bool PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, Thr
     for (int64_t b = 0; b < plan.icb; ++b) PackLanes(plan, w, b, packed + b * block);
     return true;
   }
+  const bool paired = plan.packing.paired;
+  const int exponent = paired ? PairedExponentOf(plan, src) : 0;
+  if (paired) {
+    float* kept = packed + PairedTrailerOf(plan).exponent;
+    std::fill(kept, kept + kBlock, 0.f);
+    *kept = static_cast<float>(exponent);
+  }
   pool.ParallelFor(static_cast<int64_t>(plan.groups.size()), [&](int64_t g, int) {
     PackGroup(plan, w, plan.groups[g], packed + plan.groups[g].weights_offset);
+    if (paired) PackPairedGroup(plan, plan.groups[g], exponent, packed);
   });
   return true;
 }

@@ -3,6 +3,7 @@
 
 #include "cc/core/conv/conv_depthwise_kernel.h"
 #include "cc/core/conv/conv_pair.h"
+#include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_run.h"
 
 namespace bd {
@@ -29,15 +30,17 @@ struct Ring {
 };
 
 // Rows [r0, r1) of group g of the 1x1 convolution into the ring, where they follow
-// each other. `task` has the groups that the task will run.
+// each other. `task` has the groups that the task will run, `from` the ring's first row.
 void ExpandRows(const ConvRun& run, TaskRange task, int64_t g, int64_t r0, int64_t r1,
-                const Ring& ring) {
+                ChunkSource from, const Ring& ring, int thread) {
   const ConvDesc& d = run.d;
   task.begin = r0 * d.ow;
   task.end = r1 * d.ow;
-  const float* src = run.SrcBlock(task.n, 0) + task.begin * kBlock;
+  const int64_t pixels = (r0 - ring.first_row) * d.ow;
+  from.src += pixels * kBlock;
+  if (from.pixel_terms != nullptr) from.pixel_terms += pixels;
   const TileTarget target = {ring.Row(0, r0), run.plan.groups[g].first_block, ring.block_stride()};
-  RunChunk(run, task, g, g + 1, 0, run.plan.icb, src, target);
+  RunChunk(run, task, g, g + 1, 0, run.plan.icb, from, target, thread);
 }
 
 // Output rows [h0, h1) of the group's channels of image n.
@@ -71,11 +74,16 @@ void PairTask(const PairRun& run, int64_t index, int thread) {
   const int64_t r_end = std::clamp((part.row_end - 1) * d.sh + reach + 1, r_begin, d.ih);
   const Ring ring = {run.scratch.Grant(plan.ring, thread), r_begin,
                      plan.step_rows * plan.ring_steps, d.iw * kBlock};
+  ChunkSource from = {run.first.SrcBlock(task.n, 0) + r_begin * d.iw * kBlock};
+  if (plan.first.packing.paired) {
+    PreparePaired(run.first, 0, plan.first.icb, (r_end - r_begin) * d.iw, run.first.Terms(thread),
+                  &from);
+  }
   for (int64_t g = task.group_begin; g < task.group_end; ++g) {
     int64_t h = part.row_begin;
     for (int64_t r = r_begin; h < part.row_end; r += plan.step_rows) {
       const int64_t r_next = std::min(r_end, r + plan.step_rows);
-      if (r < r_next) ExpandRows(run.first, task, g, r, r_next, ring);
+      if (r < r_next) ExpandRows(run.first, task, g, r, r_next, from, ring, thread);
       int64_t h_next = h;
       while (h_next < part.row_end && std::min(r_end, h_next * d.sh + reach + 1) <= r_next)
         ++h_next;

@@ -5,6 +5,7 @@
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_depthwise_kernel.h"
 #include "cc/core/conv/conv_kernel.h"
+#include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_rows.h"
 #include "cc/core/conv/conv_rows_kernel.h"
 #include "cc/core/conv/conv_run.h"
@@ -170,6 +171,7 @@ void MakeGroups(ConvPlan* plan) {
   if (plan->packing.form == ConvForm::kCompressedRows) {
     offset += LeftOutFloats(d, static_cast<int64_t>(plan->groups.size()));
   }
+  if (plan->packing.paired) offset += PairedTrailerOf(*plan).floats;
   plan->packed_floats = plan->packing.as_is() ? 0 : offset;
 }
 
@@ -201,6 +203,7 @@ void BookScratch(ConvPlan* plan) {
   plan->strip = plan->scratch.Book<float>("strip", plan->strip.count, plan->threads);
   plan->row = plan->scratch.Book<float>("row", plan->row.count, plan->threads);
   plan->scaled = plan->scratch.Book<float>("scaled", plan->scaled.count, plan->threads);
+  plan->terms = plan->scratch.Book<float>("terms", plan->terms.count, plan->threads);
   plan->unpooled = plan->scratch.Book<float>("unpooled", plan->unpooled.count);
 }
 
@@ -209,7 +212,7 @@ void BookScratch(ConvPlan* plan) {
 const char* ConvPlan::algorithm_name() const {
   switch (packing.form) {
     case ConvForm::kTile:
-      return "direct";
+      return packing.paired ? "paired" : "direct";
     case ConvForm::kPlainTile:
       return "direct_plain";
     case ConvForm::kDot:
@@ -237,6 +240,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   if (!desc.src_scaled) plan->packing.winograd = ChooseWinograd(desc, isa, threads);
   plan->packing.form =
       plan->packing.winograd != kNoWinograd ? ConvForm::kWinograd : ChooseForm(desc, isa);
+  plan->packing.paired = ChoosePaired(desc, plan->packing, isa);
   const bool compressed = plan->packing.form == ConvForm::kCompressedRows;
   const bool rows = compressed || plan->packing.form == ConvForm::kRows;
   plan->packing.group_blocks = compressed ? kGroupPanels : ConvKernelsFor(isa).tile_blocks;

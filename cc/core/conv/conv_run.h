@@ -41,6 +41,7 @@ struct ConvRun {
     return buffers.dst + n * plan.dst_image + b * plan.dst_plane * kBlock;
   }
   float* Strip(int thread) const { return scratch.Grant(plan.strip, thread); }
+  float* Terms(int thread) const { return scratch.Grant(plan.terms, thread); }
   float* Row(int thread) const { return scratch.Grant(plan.row, thread); }
 };
 
@@ -76,11 +77,18 @@ struct TileTarget {
 // The epilogue of all tiles of a group of image n; acc_in and dst_offset are a tile's.
 TileEpilogue GroupEpilogue(const ConvRun& run, const OutputGroup& group, int64_t n);
 
+// A K chunk of a task's source: the first pixel as the taps see it, and of paired
+// products its terms, and the power of two that weights take.
+struct ChunkSource {
+  const float* src;
+  const float* pixel_terms = nullptr;
+  int exponent = 0;
+};
+
 // All tiles of one K chunk of a task: source blocks [b0, b1), output groups
-// [g0, g1), the task's pixels, the first of which the taps see at `src`. The
-// weights of the task's next group come to L2 alongside.
+// [g0, g1), the task's pixels. The weights of the task's next group come to L2 alongside.
 void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
-              int64_t b1, const float* src, const TileTarget& target, float* scaled = nullptr);
+              int64_t b1, const ChunkSource& from, const TileTarget& target, int thread);
 
 // Output row h of a depthwise convolution; `block` counts the channel blocks of
 // all images. rows[k] is the source row of kernel row k, null in the padding.

@@ -153,7 +153,8 @@ bool IsInPlace(const ConvDesc& d) {
 void PlanTiles(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const bool blocked = plan->packing.form != ConvForm::kPlainTile;
-  const bool strided = blocked && !IsInPlace(d) && IsStridedInPlace(d, plan->isa);
+  const bool strided =
+      blocked && !plan->packing.paired && !IsInPlace(d) && IsStridedInPlace(d, plan->isa);
   plan->in_place = IsInPlace(d) || strided;
   plan->by_row = strided;
   plan->taps_per_block = d.kh * d.kw;
@@ -178,12 +179,15 @@ void PlanTiles(ConvPlan* plan) {
     const int64_t chunks = CeilDiv(most_blocks, std::max<int64_t>(1, budget / block_bytes));
     plan->icb_chunk = CeilDiv(most_blocks, chunks);
   }
-  if (d.src_scaled) {
+  if (d.src_scaled || plan->packing.paired) {
     plan->scaled.count =
         plan->icb_chunk * plan->taps_per_block * kBlock * plan->packing.group_blocks * kBlock;
   }
   ChooseSplits(plan);
   LayOutStrip(plan, plan->in_place ? 0 : plan->strip_pixels / std::max<int64_t>(1, d.ow));
+  if (plan->packing.paired) {  // pairs with depthwise take all rows at once
+    plan->terms.count = plan->in_place ? d.oh * d.ow : plan->strip_pixels;
+  }
   plan->tasks = d.n * plan->strips * plan->group_splits;
   if (d.dst_layout == Layout::nhwc) {
     const int64_t blocks = plan->packing.form == ConvForm::kDot ? 0 : plan->ocb * kBlock;

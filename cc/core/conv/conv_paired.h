@@ -1,0 +1,54 @@
+// Register tiles that multiply channels in pairs (conv_paired_kernel.h): where they pay,
+// what is packed for them, and what a task binds.
+//
+// A pair adds x to y, so the sums keep the digits of both only where both are of one
+// magnitude. Weights are multiplied by a power of two an output channel, which brings their
+// root mean square to about 1, and by 2^e, where 2^e is about the root mean square of the
+// source that a task reads, e being a multiple of kExponentStep. They are packed with the e
+// of the source at hand then. A task with another e multiplies them by the difference first,
+// which rounds nothing: a result does not depend on what was packed.
+#ifndef CC_CORE_CONV_CONV_PAIRED_H_
+#define CC_CORE_CONV_CONV_PAIRED_H_
+
+#include "cc/core/conv/conv.h"
+#include "cc/core/conv/conv_run.h"
+
+namespace bd {
+
+// Whether the tiles of a convolution with that packing multiply in pairs.
+bool ChoosePaired(const ConvDesc& desc, const ConvPacking& packing, Isa isa);
+
+// Packed behind the weights, in floats:
+//   [ocb][16]            what sums are multiplied by in the end; 0 where all weights are
+//   [group][icb][lanes]  - sum over a source block's taps and pairs of s y1 y2
+//   [16]                 e, and zeros
+struct PairedTrailer {
+  int64_t unscale, channel_terms, exponent;  // offsets into the packed weights
+  int64_t floats;
+};
+PairedTrailer PairedTrailerOf(const ConvPlan& plan);
+
+// The e of a source, from samples of it; 0 without one.
+int PairedExponentOf(const ConvPlan& plan, const float* src);
+
+// Scales the packed weights of a group and fills in its share of the trailer.
+void PackPairedGroup(const ConvPlan& plan, const OutputGroup& group, int exponent, float* packed);
+
+// What tiles need of `pixels` pixels from `from->src` on: their terms, which go to `terms`,
+// and e less that of the packed weights.
+void PreparePaired(const ConvRun& run, int64_t b0, int64_t b1, int64_t pixels, float* terms,
+                   ChunkSource* from);
+
+// What a group's tiles need besides weights: memory for one group, and its terms.
+struct PairedGroup {
+  alignas(64) float channel_terms[kMaxTileBlocks * kBlock];
+  alignas(64) float unscale[kMaxTileBlocks * kBlock];
+
+  // `weights` are those that the tiles will read, of source blocks [b0, b1).
+  void Bind(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t b1, int exponent,
+            const float* weights);
+};
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_CONV_PAIRED_H_

@@ -1,0 +1,211 @@
+// Tiles of paired products: conv_paired_kernel.h. Compiled once per ISA; only AVX-512
+// reads the operand of an addition as a broadcast from memory, without which the tiles are
+// slower than multiply-adds alone (105 GFLOP/s; a broadcast into a register takes the place
+// of an addition).
+#include "cc/core/conv/conv_paired_kernel.h"
+
+#include "cc/core/conv/conv_epilogue_inl.h"
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+
+inline Vec To(Vec v, Vec) { return v; }
+inline HalfVec To(Vec v, HalfVec) { return Lower(v); }
+inline Vec From(Vec v) { return v; }
+inline Vec From(HalfVec v) { return Widen(v); }
+
+template <typename V>
+inline __attribute__((always_inline)) V MultiplyPair(float sign, const float* x, V y1, V y2,
+                                                     V acc) {
+  if (sign > 0) return Fma(AddAt(x, y2), AddAt(x + 1, y1), acc);
+  return NegFma(SubAt(y2, x), SubAt(y1, x + 1), acc);
+}
+
+// Rows of the next group's weights on their way. One pointer that moves: GCC would keep
+// sixteen distances in memory.
+template <int kBlocks>
+inline __attribute__((always_inline)) void AskForRows(int rows, const float*& prefetch,
+                                                      int64_t step) {
+  BD_UNROLL
+  for (int i = 0; i < rows; ++i) {
+    BD_UNROLL
+    for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(prefetch + b * kBlock, 0, 2);
+    prefetch += step;
+    __asm__("" : "+r"(prefetch));
+  }
+}
+
+// The 16 channels of a tap: each pair is followed by a channel or two by themselves, so
+// that both kinds of pipes have work all the time.
+template <int kBlocks, int kPx, typename Last>
+inline __attribute__((always_inline)) void MultiplyBlock(Vec (&acc)[kPx][kBlocks],
+                                                         Last (&last)[kPx], const float* src,
+                                                         const float* w, const float*& prefetch,
+                                                         int64_t prefetch_step) {
+  constexpr int kFull = kBlocks - 1;
+  BD_UNROLL
+  for (int k = 0; k < kNumChannelPairs; ++k) {
+    AskForRows<kBlocks>(3, prefetch, prefetch_step);
+    const ChannelPair pair = kChannelPairs[k];
+    const float* row = w + pair.c * kBlocks * kBlock;
+    Vec y1[kBlocks], y2[kBlocks];
+    BD_UNROLL
+    for (int b = 0; b < kFull; ++b) {
+      y1[b] = Load(row + b * kBlock);
+      y2[b] = Load(row + (kBlocks + b) * kBlock);
+    }
+    const Last last_y1 = To(Load(row + kFull * kBlock), Last());
+    const Last last_y2 = To(Load(row + (kBlocks + kFull) * kBlock), Last());
+    const int single = kSingleChannels[k];
+    const float* single_row = w + single * kBlocks * kBlock;
+    Vec y[kBlocks];
+    BD_UNROLL
+    for (int b = 0; b < kFull; ++b) y[b] = Load(single_row + b * kBlock);
+    const Last last_y = To(Load(single_row + kFull * kBlock), Last());
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) {
+      const float* x = src + p * kBlock;
+      BD_UNROLL
+      for (int b = 0; b < kFull; ++b) {
+        acc[p][b] = FmaAt(x + single, y[b], acc[p][b]);
+        acc[p][b] = MultiplyPair(pair.sign, x + pair.c, y1[b], y2[b], acc[p][b]);
+      }
+      last[p] = FmaAt(x + single, last_y, last[p]);
+      last[p] = MultiplyPair(pair.sign, x + pair.c, last_y1, last_y2, last[p]);
+    }
+  }
+}
+
+// Channels [first, first + count) by themselves.
+template <int kBlocks, int kPx, typename Last>
+inline __attribute__((always_inline)) void MultiplySingles(Vec (&acc)[kPx][kBlocks],
+                                                           Last (&last)[kPx], const float* src,
+                                                           int64_t first, int64_t count,
+                                                           const float* w) {
+  constexpr int kFull = kBlocks - 1;
+  for (int64_t c = first; c < first + count; ++c) {
+    const float* row = w + c * kBlocks * kBlock;
+    const Last last_y = To(Load(row + kFull * kBlock), Last());
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) {
+      BD_UNROLL
+      for (int b = 0; b < kFull; ++b) {
+        acc[p][b] = FmaAt(src + p * kBlock + c, Load(row + b * kBlock), acc[p][b]);
+      }
+      last[p] = FmaAt(src + p * kBlock + c, last_y, last[p]);
+    }
+  }
+}
+
+template <int kBlocks, int kPx, typename Last>
+void PairedTile(const TileArgs& a) {
+  constexpr int kFull = kBlocks - 1;
+  Accumulators<kBlocks, kPx> tile;
+  tile.AskForSums(a.epilogue, a.dst_block_stride);
+  Last last[kPx];
+  BD_UNROLL
+  for (int b = 0; b < kBlocks; ++b) {
+    const Vec channel = Load(a.paired.channel_terms + b * kBlock);
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) tile.acc[p][b] = AddAt(a.paired.pixel_terms + p, channel);
+  }
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) last[p] = To(tile.acc[p][kFull], Last());
+  const float* w = a.weights;
+  const float* prefetch = a.prefetch;
+  for (int64_t t = 0; t < a.taps; ++t) {
+    const float* src = a.src + a.tap_offsets[t];
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) __builtin_prefetch(src + (kPx + p) * kBlock, 0, 3);
+    AskForRows<kBlocks>(1, prefetch, a.prefetch_step);
+    MultiplyBlock<kBlocks, kPx>(tile.acc, last, src, w, prefetch, a.prefetch_step);
+    MultiplySingles<kBlocks, kPx>(tile.acc, last, src, kBlock - 1, 1, w);
+    w += kBlock * kBlocks * kBlock;
+  }
+  for (int64_t t = 0; t < a.tail_taps; ++t) {
+    const float* src = a.src + a.tap_offsets[a.taps + t];
+    MultiplySingles<kBlocks, kPx>(tile.acc, last, src, 0, a.tail_length, w);
+    w += a.tail_length * kBlocks * kBlock;
+  }
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) tile.acc[p][kFull] = From(last[p]);
+  BD_UNROLL
+  for (int b = 0; b < kBlocks; ++b) {
+    const Vec unscale = Load(a.paired.unscale + b * kBlock);
+    const Vec bias = a.epilogue.bias != nullptr ? Load(a.epilogue.bias + b * kBlock) : Zero();
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) tile.acc[p][b] = Fma(tile.acc[p][b], unscale, bias);
+  }
+  tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
+}
+
+// Pairs are neighbours: lane c of x * OddsToEvens(x) is x[c] x[c + 1].
+template <int kPx>
+inline __attribute__((always_inline)) Vec SourceTerms(const PairedSourceArgs& a, int64_t first,
+                                                      const Vec& signs) {
+  Vec products[kPx], squares[2] = {Zero(), Zero()};
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) products[p] = Zero();
+  for (int64_t t = 0; t < a.taps; ++t) {
+    const float* src = a.src + a.tap_offsets[t] + first * kBlock;
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) {
+      const Vec x = Load(src + p * kBlock);
+      products[p] = Fma(x, OddsToEvens(x), products[p]);
+      squares[p % 2] = Fma(x, x, squares[p % 2]);
+    }
+  }
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) a.terms[first + p] = ReduceAdd(Mul(products[p], signs));
+  return Add(squares[0], squares[1]);
+}
+
+float PairedSourceTerms(const PairedSourceArgs& a) {
+  alignas(64) float lanes[kBlock] = {};
+  for (const ChannelPair& pair : kChannelPairs) lanes[pair.c] = -pair.sign;
+  const Vec signs = Load(lanes);
+  Vec squares = Zero();
+  constexpr int kPx = 8;
+  int64_t p = 0;
+  for (; p + kPx <= a.px; p += kPx) squares = Add(squares, SourceTerms<kPx>(a, p, signs));
+  for (; p < a.px; ++p) squares = Add(squares, SourceTerms<1>(a, p, signs));
+  return ReduceAdd(squares);
+}
+
+template <int kBlocks, int kPx>
+constexpr auto FullTile() -> void (*)(const TileArgs&) {
+  return PairedTile<kBlocks, kPx, Vec>;
+}
+
+template <int kBlocks, int kPx>
+constexpr auto HalfTile() -> void (*)(const TileArgs&) {
+  return PairedTile<kBlocks, kPx, HalfVec>;
+}
+
+#define BD_ROW(get, b)                                                                         \
+  {                                                                                            \
+    get<b, 1>(), get<b, 2>(), get<b, 3>(), get<b, 4>(), get<b, 5>(), get<b, 6>(), get<b, 7>(), \
+        get<b, 8>(), get<b, 9>(), get<b, 10>()                                                 \
+  }
+
+constexpr ConvPairedKernels kTable = {
+    kMaxPairedPixels,
+    {BD_ROW(FullTile, 1), BD_ROW(FullTile, 2)},
+    {BD_ROW(HalfTile, 1), BD_ROW(HalfTile, 2)},
+    PairedSourceTerms,
+};
+
+#else
+
+constexpr ConvPairedKernels kTable = {};
+
+#endif
+
+}  // namespace
+
+const ConvPairedKernels& GetConvPairedKernels() { return kTable; }
+
+}  // namespace bd::BD_ISA
