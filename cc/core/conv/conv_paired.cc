@@ -43,12 +43,32 @@ void AddChannelTerms(const float* weights, int64_t lanes, int64_t taps, float* t
   }
 }
 
+// Columns of [rows][lanes] times the power of two that brings each one's root mean square to
+// about 2^exponent.
+void ScaleColumns(int64_t rows, int64_t lanes, int exponent, float* weights, float* unscale) {
+  for (int64_t i = 0; i < lanes; ++i) {
+    double squares = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      const double y = weights[r * lanes + i];
+      squares += y * y;
+    }
+    if (squares == 0) {
+      unscale[i] = 0.f;
+      continue;
+    }
+    const double to_one = std::isfinite(squares) ? std::round(-0.5 * std::log2(squares / rows)) : 0;
+    const int e = exponent + static_cast<int>(std::clamp(to_one, -60., 60.));
+    unscale[i] = TwoTo(-e);
+    for (int64_t r = 0; r < rows; ++r) weights[r * lanes + i] *= TwoTo(e);
+  }
+}
+
 }  // namespace
 
-bool ChoosePaired(const ConvDesc& d, const ConvPacking& packing, Isa isa) {
-  if (packing.form != ConvForm::kTile || d.groups > 1) return false;
+bool ChoosePaired(const ConvDesc& d, ConvForm form, Isa isa) {
+  if ((form != ConvForm::kTile && form != ConvForm::kWinograd) || d.groups > 1) return false;
   if (ConvPairedKernelsFor(isa).tile_pixels == 0 || WholeBlocks(d) == 0) return false;
-  if (d.algorithm == ConvAlgorithm::kPaired) return true;
+  if (d.algorithm == ConvAlgorithm::kPaired) return form == ConvForm::kTile;
   if (d.algorithm != ConvAlgorithm::kAuto && d.algorithm != ConvAlgorithm::kAutoSmall) return false;
   return AddsBesideMultiplies() && d.ic >= kMinChannels &&
          d.oc >= kMinOutputChannels;
@@ -78,22 +98,7 @@ void PackPairedGroup(const ConvPlan& plan, const OutputGroup& group, int exponen
   const int64_t lanes = group.blocks * kBlock, taps = d.kh * d.kw, rows = d.ic * taps;
   float* weights = packed + group.weights_offset;
   float* unscale = packed + trailer.unscale + group.first_block * kBlock;
-  for (int64_t i = 0; i < lanes; ++i) {
-    double squares = 0;
-    for (int64_t r = 0; r < rows; ++r) {
-      const double y = weights[r * lanes + i];
-      squares += y * y;
-    }
-    if (squares == 0) {
-      unscale[i] = 0.f;
-      continue;
-    }
-    // The power of two nearest to 1 / root mean square.
-    const double to_one = std::isfinite(squares) ? std::round(-0.5 * std::log2(squares / rows)) : 0;
-    const int e = exponent + static_cast<int>(std::clamp(to_one, -60., 60.));
-    unscale[i] = TwoTo(-e);
-    for (int64_t r = 0; r < rows; ++r) weights[r * lanes + i] *= TwoTo(e);
-  }
+  ScaleColumns(rows, lanes, exponent, weights, unscale);
   float* terms = packed + trailer.channel_terms + group.first_block * plan.icb * kBlock;
   std::fill(terms, terms + plan.icb * lanes, 0.f);
   for (int64_t b = 0; b < WholeBlocks(d); ++b) {
@@ -113,6 +118,26 @@ void PreparePaired(const ConvRun& run, int64_t b0, int64_t b1, int64_t pixels, f
   const int packed = static_cast<int>(run.buffers.packed[PairedTrailerOf(run.plan).exponent]);
   from->pixel_terms = terms;
   from->exponent = ExponentOf(squares, pixels * a.taps * kBlock) - packed;
+}
+
+void PackPairedPlane(int64_t channels, int64_t lanes, float* weights, float* unscale,
+                     float* channel_terms) {
+  ScaleColumns(channels, lanes, 0, weights, unscale);
+  std::fill(channel_terms, channel_terms + lanes, 0.f);
+  AddChannelTerms(weights, lanes, channels / kBlock, channel_terms);
+}
+
+int PreparePairedPlane(const ConvRun& run, const PairedSourceArgs& a, int64_t blocks) {
+  const float squares = ConvPairedKernelsFor(run.plan.isa).source_terms(a);
+  const int exponent = ExponentOf(squares, a.px * a.taps * kBlock);
+  if (exponent == 0) return 0;
+  const float down = TwoTo(-exponent);
+  for (int64_t b = 0; b < blocks; ++b) {
+    float* block = const_cast<float*>(a.src) + a.tap_offsets[b];
+    run.kernels.scale_rows({block, &down, 1, a.px * kBlock, block});
+  }
+  for (int64_t p = 0; p < a.px; ++p) a.terms[p] *= down * down;
+  return exponent;
 }
 
 void PairedGroup::Bind(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t b1,

@@ -11,14 +11,18 @@
 #define CC_CORE_CONV_CONV_PAIRED_H_
 
 #include "cc/core/conv/conv.h"
+#include "cc/core/conv/conv_paired_kernel.h"
 #include "cc/core/conv/conv_run.h"
 
 namespace bd {
 
-// Whether the tiles of a convolution with that packing multiply in pairs.
-bool ChoosePaired(const ConvDesc& desc, const ConvPacking& packing, Isa isa);
+// A multiply-add in pairs, where one by itself takes 1.
+constexpr double kPairedCycles = 0.72;
 
-// Packed behind the weights, in floats:
+// Whether the tiles of a convolution of that form multiply in pairs.
+bool ChoosePaired(const ConvDesc& desc, ConvForm form, Isa isa);
+
+// Register tiles: packed behind the weights, in floats:
 //   [ocb][16]            what sums are multiplied by in the end; 0 where all weights are
 //   [group][icb][lanes]  - sum over a source block's taps and pairs of s y1 y2
 //   [16]                 e, and zeros
@@ -38,6 +42,16 @@ void PackPairedGroup(const ConvPlan& plan, const OutputGroup& group, int exponen
 // and e less that of the packed weights.
 void PreparePaired(const ConvRun& run, int64_t b0, int64_t b1, int64_t pixels, float* terms,
                    ChunkSource* from);
+
+// Winograd's planes: scales the packed weights [channels][lanes] of a group in one plane.
+// unscale and channel_terms, a float a lane, are as above, of all channels.
+void PackPairedPlane(int64_t channels, int64_t lanes, float* weights, float* unscale,
+                     float* channel_terms);
+
+// Scales `pixels` pixels of each of the blocks of a plane, `a.taps` of them whole, to a root
+// mean square of about 1, and makes their terms; returns the exponent of what they were
+// divided by.
+int PreparePairedPlane(const ConvRun& run, const PairedSourceArgs& a, int64_t blocks);
 
 // What a group's tiles need besides weights: memory for one group, and its terms.
 struct PairedGroup {

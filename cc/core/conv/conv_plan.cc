@@ -167,11 +167,14 @@ void MakeGroups(ConvPlan* plan) {
                   : channels * taps * g.blocks * kBlock;
     plan->groups.push_back(g);
   }
-  if (winograd) offset *= TransformOf(plan->packing).planes();
+  if (winograd) {
+    if (plan->packing.paired) offset += 2 * plan->ocb * kBlock;  // scales and terms of a plane
+    offset *= TransformOf(plan->packing).planes();
+  }
   if (plan->packing.form == ConvForm::kCompressedRows) {
     offset += LeftOutFloats(d, static_cast<int64_t>(plan->groups.size()));
   }
-  if (plan->packing.paired) offset += PairedTrailerOf(*plan).floats;
+  if (plan->packing.paired && !winograd) offset += PairedTrailerOf(*plan).floats;
   plan->packed_floats = plan->packing.as_is() ? 0 : offset;
 }
 
@@ -240,7 +243,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   if (!desc.src_scaled) plan->packing.winograd = ChooseWinograd(desc, isa, threads);
   plan->packing.form =
       plan->packing.winograd != kNoWinograd ? ConvForm::kWinograd : ChooseForm(desc, isa);
-  plan->packing.paired = ChoosePaired(desc, plan->packing, isa);
+  plan->packing.paired = ChoosePaired(desc, plan->packing.form, isa);
   const bool compressed = plan->packing.form == ConvForm::kCompressedRows;
   const bool rows = compressed || plan->packing.form == ConvForm::kRows;
   plan->packing.group_blocks = compressed ? kGroupPanels : ConvKernelsFor(isa).tile_blocks;

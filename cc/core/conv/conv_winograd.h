@@ -28,7 +28,8 @@ bool CanPoolTiles(const ConvPlan& plan);
 void PlanWinograd(ConvPlan* plan);
 
 // U = G g G^T in double, as [xi][group][icb][ic in block][block of group][16], where
-// channels of phases are ordered [row][column][ic].
+// channels of phases are ordered [row][column][ic]. Of paired products, behind each plane
+// [ocb][16] to multiply sums by and [ocb][16] of terms (conv_paired.h).
 void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 
 void RunWinograd(const ConvRun& run, ThreadPool& pool);

@@ -9,7 +9,9 @@
 // of them at once, and with [xi][icb] each would be a page, and in some shapes a
 // cache set, of its own (the source stage then had 4 of 10 samples of 28x28x128).
 #include <algorithm>
+#include <cmath>
 
+#include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_winograd.h"
 #include "cc/core/conv/conv_winograd_ahead.h"
 
@@ -109,11 +111,22 @@ struct TileBlock {
     }
   }
 
+  int64_t widest() const {
+    return plan().packing.paired ? ConvPairedKernelsFor(plan().isa).tile_pixels
+                                 : run.kernels.tile_pixels;
+  }
   int64_t Multiplications() const {
-    return planes() * (group_end - group_begin) * CeilDiv(count, run.kernels.tile_pixels);
+    return planes() * (group_end - group_begin) * CeilDiv(count, widest());
   }
 
-  void Multiply(int64_t xi, LinesAhead* ahead) const {
+  // Plane xi of V for paired products; returns what its sums are short of.
+  float PreparePairs(int64_t xi, int64_t whole, float* terms) const {
+    const PairedSourceArgs a = {v + xi * plane_stride(), plan().tap_offsets.data(), whole, count,
+                                terms};
+    return std::ldexp(1.f, PreparePairedPlane(run, a, plan().icb));
+  }
+
+  void Multiply(int64_t xi, LinesAhead* ahead, int thread) const {
     TileArgs a = {};
     a.tap_offsets = plan().tap_offsets.data();
     a.tap_length = kBlock;
@@ -125,6 +138,10 @@ struct TileBlock {
     const int64_t u_stride = plan().packed_floats / planes();
     const float* u = run.buffers.packed + xi * u_stride;
     const float* src = v + xi * plane_stride();
+    const bool paired = plan().packing.paired;
+    float* terms = run.Terms(thread);
+    const float scale = paired ? PreparePairs(xi, a.taps, terms) : 1.f;
+    alignas(64) float unscale[kMaxTileBlocks * kBlock];
     for (int64_t i = group_begin; i < group_end; ++i) {
       const OutputGroup& g = plan().groups[i];
       a.weights = u + g.weights_offset;
@@ -133,15 +150,24 @@ struct TileBlock {
                                      : u + u_stride + plan().groups[group_begin].weights_offset;
       share.rows = channels();
       share.row_floats = g.blocks * kBlock;
-      share.tiles = CeilDiv(count, run.kernels.tile_pixels);
+      share.tiles = CeilDiv(count, widest());
+      const auto* kernels_by_px = run.kernels.tile[g.blocks - 1];
+      if (paired) {
+        const int64_t lanes = plan().ocb * kBlock;
+        const float* packed = u + u_stride - 2 * lanes + g.first_block * kBlock;
+        for (int64_t k = 0; k < g.blocks * kBlock; ++k) unscale[k] = scale * packed[k];
+        a.paired = {nullptr, packed + lanes, unscale};
+        kernels_by_px = ConvPairedKernelsFor(plan().isa).tile[g.blocks - 1];
+      }
       int64_t tile = 0;
       float* dst = m + (g.first_block - first_ocb()) * block_stride() + xi * plane_stride();
-      ForTiles(count, run.kernels.tile_pixels, [&](int64_t p, int64_t px) {
+      ForTiles(count, widest(), [&](int64_t p, int64_t px) {
+        a.paired.pixel_terms = terms + p;
         a.src = src + p * kBlock;
         a.dst = dst + p * kBlock;
         share.Apply(tile++, &a);
         ahead->Next();
-        run.kernels.tile[g.blocks - 1][px - 1](a);
+        kernels_by_px[px - 1](a);
       });
     }
   }
@@ -210,7 +236,7 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
       ahead.SpreadOver(block.Multiplications());
     }
     for (int64_t b = 0; b < plan.icb; ++b) block.Source(b);
-    for (int64_t xi = 0; xi < block.planes(); ++xi) block.Multiply(xi, &ahead);
+    for (int64_t xi = 0; xi < block.planes(); ++xi) block.Multiply(xi, &ahead, thread);
     for (int64_t b = block.first_ocb(); b < block.end_ocb(); ++b) block.Dst(b);
   });
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_winograd.h"
 
 namespace bd {
@@ -95,6 +96,12 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
         transform.Apply(taps, u);
         for (int xi = 0; xi < planes; ++xi) out[xi * plane_floats + i] = static_cast<float>(u[xi]);
       }
+    }
+    for (int xi = 0; xi < planes && plan.packing.paired; ++xi) {
+      float* plane = packed + xi * plane_floats;
+      float* unscale = plane + plane_floats - 2 * plan.ocb * kBlock + o0;
+      PackPairedPlane(d.ic * t.phases(), lanes, plane + g.weights_offset, unscale,
+                      unscale + plan.ocb * kBlock);
     }
   });
 }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "cc/core/conv/conv_kernel.h"
+#include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_winograd.h"
 
 namespace bd {
@@ -49,6 +50,10 @@ bool AsksAhead(const ConvDesc& d) {
   return 64 * d.n * (src + dst) > kAheadBytes;
 }
 
+double MultiplyCycles(const ConvDesc& d, ConvForm form, Isa isa) {
+  return ChoosePaired(d, form, isa) ? kPairedCycles : 1;
+}
+
 struct TaskSplit {
   int64_t tile_block = 1, group_splits = 1;
   double cycles = std::numeric_limits<double>::infinity();
@@ -61,6 +66,7 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
   const int64_t channels = d.ic * transform.phases();
   const int64_t icb = CeilDiv(channels, kBlock), ocb = CeilDiv(d.oc, kBlock);
   const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
+  const double multiply = MultiplyCycles(d, ConvForm::kWinograd, isa);
   const int64_t free_bytes = AsksAhead(d) ? kTaskBytes / 2 : kTaskBytes;
   TaskSplit best;
   for (int64_t splits = 1; splits <= std::min<int64_t>(groups, 8 * threads); splits *= 2) {
@@ -69,7 +75,7 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
     for (int64_t count = 1; count <= tiles; count += 1 + count / 8) {
       const int64_t per = CeilDiv(tiles, count);
       const double bytes = 64.0 * planes * per * (icb + blocks_of_task);
-      const double task = kMultiplyOverhead * weights * per + kWeightsLine * weights +
+      const double task = kMultiplyOverhead * multiply * weights * per + kWeightsLine * weights +
                           per * (icb * transform.source + blocks_of_task * transform.dst) +
                           std::max(0., bytes - free_bytes) / 64 * kLineBeyondL2 + kForkJoin;
       const double cycles = CeilDiv(CeilDiv(tiles, per) * splits, threads) * task;
@@ -80,10 +86,11 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
   return best;
 }
 
-double DirectCycles(const ConvDesc& d, int threads) {
+double DirectCycles(const ConvDesc& d, Isa isa, int threads) {
   const int64_t weights = d.kh * d.kw * d.ic * CeilDiv(d.oc, kBlock) * kBlock;
   const double pixels = static_cast<double>(d.n) * d.oh * d.ow;
-  return std::max(kDirectOverhead * pixels * weights / kBlock / threads,
+  const double multiply = MultiplyCycles(d, ConvForm::kTile, isa);
+  return std::max(kDirectOverhead * multiply * pixels * weights / kBlock / threads,
                   StreamCycles(weights, threads)) +
          kForkJoin;
 }
@@ -105,7 +112,7 @@ int ChooseWinograd(const ConvDesc& desc, Isa isa, int threads) {
     }
   }
   const bool asked_for = desc.algorithm == ConvAlgorithm::kWinograd;
-  return asked_for || best_cycles < DirectCycles(desc, threads) ? best : kNoWinograd;
+  return asked_for || best_cycles < DirectCycles(desc, isa, threads) ? best : kNoWinograd;
 }
 
 bool CanPoolTiles(const ConvPlan& plan) {
@@ -127,6 +134,7 @@ void PlanWinograd(ConvPlan* plan) {
   plan->asks_ahead = AsksAhead(d);
   plan->tile_block = split.tile_block;
   plan->tile_pitch = split.tile_block | 1;  // odd: planes spread over all cache sets
+  plan->terms.count = plan->packing.paired ? plan->tile_block : 0;
   plan->group_splits = split.group_splits;
   plan->tasks = CeilDiv(CountTiles(d, t), split.tile_block) * split.group_splits;
   const int64_t groups = CeilDiv(static_cast<int64_t>(plan->groups.size()), split.group_splits);
