@@ -74,6 +74,23 @@ inline Vec Widen(HalfVec v) { return _mm512_zextps256_ps512(v); }
 // Lanes 1, 1, 3, 3, ...
 inline Vec OddsToEvens(Vec v) { return _mm512_movehdup_ps(v); }
 inline float ReduceAdd(Vec v) { return _mm512_reduce_add_ps(v); }
+// The sums of 16 vectors in 45 instructions: lane i is that of v[i].
+inline Vec ReduceAddEach(const Vec (&v)[16]) {
+  Vec quads[4];  // of four vectors each, in every 128 bits
+  for (int q = 0; q < 4; ++q) {
+    const Vec *a = v + 4 * q, *c = a + 2;
+    const __m512d ab = _mm512_castps_pd(Add(_mm512_unpacklo_ps(a[0], a[1]),  //
+                                            _mm512_unpackhi_ps(a[0], a[1])));
+    const __m512d cd = _mm512_castps_pd(Add(_mm512_unpacklo_ps(c[0], c[1]),  //
+                                            _mm512_unpackhi_ps(c[0], c[1])));
+    quads[q] = Add(_mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd)),
+                   _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd)));
+  }
+  const auto halve = [](Vec a, Vec b) {
+    return Add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  };
+  return halve(halve(quads[0], quads[1]), halve(quads[2], quads[3]));
+}
 
 inline Vec Sqrt(Vec a) { return _mm512_sqrt_ps(a); }
 inline Vec Round(Vec a) {

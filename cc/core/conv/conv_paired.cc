@@ -13,10 +13,8 @@ namespace {
 constexpr int kExponentStep = 4;
 constexpr int kMaxExponent = 40;
 
-// Fewer channels save less than the source's terms take: 2 cycles a vector, and 12 a pixel
-// (96->24 and 144->24 at 56x56: 71 and 106 us either way; 192->32 at 28x28: 45 and 37 us).
-constexpr int64_t kMinChannels = 32;
-constexpr int64_t kMinOutputChannels = 32;
+constexpr int64_t kMinChannels = 16;
+constexpr int64_t kMinOutputChannels = 16;
 
 constexpr int64_t kSamples = 256;  // vectors of a source that packing looks at
 

@@ -142,24 +142,25 @@ void PairedTile(const TileArgs& a) {
   tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
 }
 
-// Pairs are neighbours: lane c of x * OddsToEvens(x) is x[c] x[c + 1].
+// The terms of kPx pixels; returns squares. Pairs are neighbours: lane c of
+// x * OddsToEvens(x) is x[c] x[c + 1].
 template <int kPx>
 inline __attribute__((always_inline)) Vec SourceTerms(const PairedSourceArgs& a, int64_t first,
-                                                      const Vec& signs) {
-  Vec products[kPx], squares[2] = {Zero(), Zero()};
+                                                      Vec signs, Vec (&terms)[kPx]) {
+  Vec squares[2] = {Zero(), Zero()};
   BD_UNROLL
-  for (int p = 0; p < kPx; ++p) products[p] = Zero();
+  for (int p = 0; p < kPx; ++p) terms[p] = Zero();
   for (int64_t t = 0; t < a.taps; ++t) {
     const float* src = a.src + a.tap_offsets[t] + first * kBlock;
     BD_UNROLL
     for (int p = 0; p < kPx; ++p) {
       const Vec x = Load(src + p * kBlock);
-      products[p] = Fma(x, OddsToEvens(x), products[p]);
+      terms[p] = Fma(x, OddsToEvens(x), terms[p]);
       squares[p % 2] = Fma(x, x, squares[p % 2]);
     }
   }
   BD_UNROLL
-  for (int p = 0; p < kPx; ++p) a.terms[first + p] = ReduceAdd(Mul(products[p], signs));
+  for (int p = 0; p < kPx; ++p) terms[p] = Mul(terms[p], signs);
   return Add(squares[0], squares[1]);
 }
 
@@ -168,10 +169,17 @@ float PairedSourceTerms(const PairedSourceArgs& a) {
   for (const ChannelPair& pair : kChannelPairs) lanes[pair.c] = -pair.sign;
   const Vec signs = Load(lanes);
   Vec squares = Zero();
-  constexpr int kPx = 8;
   int64_t p = 0;
-  for (; p + kPx <= a.px; p += kPx) squares = Add(squares, SourceTerms<kPx>(a, p, signs));
-  for (; p < a.px; ++p) squares = Add(squares, SourceTerms<1>(a, p, signs));
+  for (; p + kLanes <= a.px; p += kLanes) {
+    Vec terms[kLanes];
+    squares = Add(squares, SourceTerms(a, p, signs, terms));
+    Store(a.terms + p, ReduceAddEach(terms));
+  }
+  for (; p < a.px; ++p) {
+    Vec term[1];
+    squares = Add(squares, SourceTerms(a, p, signs, term));
+    a.terms[p] = ReduceAdd(term[0]);
+  }
   return ReduceAdd(squares);
 }
 
