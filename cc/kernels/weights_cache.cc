@@ -61,8 +61,8 @@ class Registry {
 
 }  // namespace
 
-Status WeightsCache::Take(OpKernelContext* ctx, int weights, const float* src,
-                          const ConvPlan& plan, ThreadPool& pool, WeightsLease* lease) {
+Status WeightsCache::Take(OpKernelContext* ctx, int weights, const float* src, const ConvPlan& plan,
+                          ThreadPool& pool, WeightsLease* lease) {
   const float* plain = InputData(ctx, weights) + offset_;
   if (plan.packing.as_is()) {
     PreferHugePages(plain, 4 * plan.desc.ic * plan.desc.oc);
@@ -86,8 +86,7 @@ Status WeightsCache::Take(OpKernelContext* ctx, int weights, const float* src,
 }
 
 Status WeightsCache::Get(const ConvPlan& plan, const Tensor& weights, const float* src,
-                         ThreadPool& pool,
-                         std::shared_ptr<const PackedWeights>* pack) {
+                         ThreadPool& pool, std::shared_ptr<const PackedWeights>* pack) {
   *pack = nullptr;
   std::lock_guard<std::mutex> lock(mutex_);
   const auto hit = std::find_if(packs_.begin(), packs_.end(), [&](const auto& held) {

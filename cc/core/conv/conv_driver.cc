@@ -104,7 +104,8 @@ void RunChunks(const ConvRun& run, const TaskRange& r, const TileTarget& target,
     for (int64_t b0 = group.icb_begin; b0 < group.icb_end; b0 += plan.icb_chunk) {
       const int64_t b1 = std::min(group.icb_end, b0 + plan.icb_chunk);
       ChunkSource from = {SourceFor(run, r, b0, b1, thread)};
-      if (plan.packing.paired) PreparePaired(run, b0, b1, r.end - r.begin, run.Terms(thread), &from);
+      if (plan.packing.paired)
+        PreparePaired(run, b0, b1, r.end - r.begin, run.Terms(thread), &from);
       RunChunk(run, r, g, g + together, b0, b1, from, target, thread);
     }
   }

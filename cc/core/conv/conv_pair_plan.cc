@@ -5,6 +5,7 @@
 
 #include "cc/core/conv/conv_kernel.h"
 #include "cc/core/conv/conv_pair.h"
+#include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_run.h"
 
 namespace bd {
@@ -63,7 +64,8 @@ double ChainCycles(const ConvPlan& plan) { return plan.epilogue.rest.len() > 0 ?
 // Of a row of one block of the first.
 double FirstRow(const ConvPairPlan& plan) {
   const ConvDesc& d = plan.first.desc;
-  return static_cast<double>(d.ow) * (d.ic + 4 + ChainCycles(plan.first));
+  const double multiply = plan.first.packing.paired ? kPairedCycles : 1;
+  return static_cast<double>(d.ow) * (multiply * d.ic + 4 + ChainCycles(plan.first));
 }
 
 // Of an output row of one block of the depthwise.

@@ -68,8 +68,7 @@ bool ChoosePaired(const ConvDesc& d, ConvForm form, Isa isa) {
   if (ConvPairedKernelsFor(isa).tile_pixels == 0 || WholeBlocks(d) == 0) return false;
   if (d.algorithm == ConvAlgorithm::kPaired) return form == ConvForm::kTile;
   if (d.algorithm != ConvAlgorithm::kAuto && d.algorithm != ConvAlgorithm::kAutoSmall) return false;
-  return AddsBesideMultiplies() && d.ic >= kMinChannels &&
-         d.oc >= kMinOutputChannels;
+  return AddsBesideMultiplies() && d.ic >= kMinChannels && d.oc >= kMinOutputChannels;
 }
 
 PairedTrailer PairedTrailerOf(const ConvPlan& plan) {
@@ -85,7 +84,8 @@ int PairedExponentOf(const ConvPlan& plan, const float* src) {
   double squares = 0;
   int64_t count = 0;
   for (int64_t v = 0; src != nullptr && v < vectors; v += step, count += kBlock) {
-    for (int64_t i = 0; i < kBlock; ++i) squares += double{src[v * kBlock + i]} * src[v * kBlock + i];
+    for (int64_t i = 0; i < kBlock; ++i)
+      squares += double{src[v * kBlock + i]} * src[v * kBlock + i];
   }
   return squares > 0 ? ExponentOf(squares, count) : 0;  // zeros tell nothing about later ones
 }

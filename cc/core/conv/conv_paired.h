@@ -16,8 +16,9 @@
 
 namespace bd {
 
-// A multiply-add in pairs, where one by itself takes 1.
-constexpr double kPairedCycles = 0.72;
+// Cycles: a multiply-add in pairs, where one by itself takes 1; the terms of the source, a
+// vector of it and a pixel.
+constexpr double kPairedCycles = 0.72, kTermsVector = 2, kTermsPixel = 3;
 
 // Whether the tiles of a convolution of that form multiply in pairs.
 bool ChoosePaired(const ConvDesc& desc, ConvForm form, Isa isa);

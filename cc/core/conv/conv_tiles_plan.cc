@@ -5,6 +5,7 @@
 
 #include "cc/core/conv/conv_image.h"
 #include "cc/core/conv/conv_kernel.h"
+#include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_run.h"
 #include "cc/core/conv/conv_tiles.h"
 
@@ -102,7 +103,9 @@ int64_t NextSmaller(int64_t units, int64_t per, int64_t* strips) {
 void ChooseSplits(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const int64_t group_count = static_cast<int64_t>(plan->groups.size());
-  const double k = static_cast<double>(plan->packed_floats) / (kBlock * plan->ocb);
+  const bool paired = plan->packing.paired;
+  const int64_t weight_floats = plan->packed_floats - (paired ? PairedTrailerOf(*plan).floats : 0);
+  const double k = static_cast<double>(weight_floats) / (kBlock * plan->ocb);
   const bool any_pixels = plan->in_place && !plan->by_row;
   // Pixels a step: a tile, but where those are few, even strips count for more (960->160
   // at 7x7, 2 threads: 28 and 21 pixels take 73 us, 25 and 24 take 66).
@@ -114,9 +117,12 @@ void ChooseSplits(ConvPlan* plan) {
   const double halo = plan->in_place ? 0 : static_cast<double>((d.kh - 1) * d.dh) / d.sh;
   const double source_per_unit =  // bytes of one unit in the strip
       4.0 * unit * (blocked ? chunk * kBlock * (plan->in_place ? 1 : d.kw) : d.ic * d.sw * d.sh);
+  const double terms_per_unit =
+      paired ? unit * (plan->icb * plan->taps_per_block * kTermsVector + kTermsPixel) / 2 : 0;
   const double copy_per_unit =
-      plan->in_place ? 0 : 1.5 * source_per_unit / 64 * CeilDiv(plan->icb, chunk);
-  const double fma_per_unit = unit * k * plan->ocb / 2;
+      (plan->in_place ? 0 : 1.5 * source_per_unit / 64 * CeilDiv(plan->icb, chunk)) +
+      terms_per_unit;
+  const double fma_per_unit = unit * k * plan->ocb / 2 * (paired ? kPairedCycles : 1);
   const double weights = (d.src_scaled ? 1.75 : 0.25) * k * plan->ocb;
   double best = std::numeric_limits<double>::infinity();
   for (int64_t per = units, strips = 1; per >= 1; per = NextSmaller(units, per, &strips)) {
