@@ -1,9 +1,15 @@
-"""Makes one element-wise op of the affine maps before a first layer.
+"""Folds the affine maps before a first layer into it, or makes one element-wise op of them.
+
+    conv(s * x + t, w) = conv(x, s * w) + sum over taps and channels of w * t
 
 Keras puts Rescaling and Normalization before EfficientNet's first convolution: four
-broadcasting passes over the image. As one op the network takes 6.2 instead of 6.7 ms. They
-cannot go into the weights, because the convolution pads after them.
+broadcasting passes over the image. As one op the network takes 6.2 instead of 6.7 ms; the op
+itself takes 38 us. A shift cannot go where the convolution pads, since it pads after it.
 """
+
+from dataclasses import replace
+
+import numpy as np
 
 from ...graph import Node, Ref
 from ..patterns import Graph, Idiom, affine
@@ -16,18 +22,39 @@ def prepare_sources(graph: Graph, followers: Followers) -> None:
     for node in graph.view.topological():
         conv = node.payload
         if isinstance(conv, Conv) and conv.in_channels < BLOCK and conv.groups == 1:
-            _prepare(graph, followers, node.inputs[0], conv.in_channels)
+            _prepare(graph, followers, node)
 
 
-def _prepare(graph: Graph, followers: Followers, src: Ref, channels: int) -> None:
+def _prepare(graph: Graph, followers: Followers, node: Node) -> None:
+    conv, src = node.payload, node.inputs[0]
     last, read, mapped = None, src, (None, None)
     while idiom := _affine_before(graph, followers, read):
         mapped = compose_affine((idiom.scale, idiom.shift), mapped)
         last, read = last or idiom, idiom.src
     if last is None:
         return
-    payload = Eltwise(origin=last.root, channels=channels, steps=affine.steps(*mapped), layout=NHWC)
+    if mapped[1] is None or not mapped[1].any() or conv.padding == "VALID":
+        inputs = [read, *node.inputs[1:]]
+        payload = _of_mapped(conv, *mapped)
+        graph.view.replace(Node(node.name, node.op, inputs, node.controls, payload=payload))
+        graph.view.remove_dead([src.node])
+        return
+    channels, steps = conv.in_channels, affine.steps(*mapped)
+    payload = Eltwise(origin=last.root, channels=channels, steps=steps, layout=NHWC)
     followers.consume(last, Node(last.root, payload.op, [read], payload=payload))
+
+
+def _of_mapped(conv: Conv, scale: np.ndarray | None, shift: np.ndarray | None) -> Conv:
+    """The convolution of scale * x + shift, in float64 until its weights are written."""
+    weights = np.asarray(conv.weights, np.float64)
+    if shift is not None:
+        taps = np.broadcast_to(np.reshape(shift, [-1, 1]), [conv.in_channels, 1])
+        total = (weights * taps).sum((0, 1, 2))
+        own = compose_affine((None, total), (conv.scale, conv.shift))
+        conv = replace(conv, scale=own[0], shift=own[1])
+    if scale is not None:
+        weights = weights * np.reshape(scale, [-1, 1])
+    return replace(conv, weights=weights)
 
 
 def _affine_before(graph: Graph, followers: Followers, ref: Ref) -> Idiom | None:

@@ -1,4 +1,4 @@
-"""Affine maps before a first convolution become one element-wise op on the plain image."""
+"""Affine maps before a first convolution go into it, or become one op on the plain image."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,6 @@ def test_rescaling_and_normalization_are_one_op(rewrite, conv, image):
     "prepare, chain",
     [
         (lambda x: x / 127.5 - 1, "eltwise(linear,alpha=0.00784313725,beta=-1)"),
-        (lambda x: x * _STD, "binary(mul,channel)"),
         (lambda x: x - _MEAN, "binary(add,channel)"),
         (lambda x: 1 - x, "eltwise(linear,alpha=-1,beta=1)"),
     ],
@@ -36,6 +35,26 @@ def test_each_map_alone(rewrite, conv, image, prepare, chain):
     assert result.blockdnn["Eltwise"] == 1
     assert chain in result.post_ops("BlockdnnEltwise")
     result.assert_same(image(2, 9, 9, 3))
+
+
+@pytest.mark.parametrize(
+    "prepare, pad",
+    [
+        (lambda x: x / 255, "SAME"),
+        (lambda x: x * _STD, "SAME"),
+        (lambda x: (x * _STD + 0.0) / 2, "SAME"),
+        (lambda x: x / 127.5 - 1, "VALID"),
+        (lambda x: (x * (1 / 255) + 0.1 - _MEAN) / _STD, "VALID"),
+        (lambda x: 1 - x, "VALID"),
+    ],
+)
+def test_maps_go_into_the_weights(rewrite, image, weights, prepare, pad):
+    kernel, scale, shift = weights(3, 3, 3, 32), weights(32), weights(32)
+    function = lambda x: tf.nn.conv2d(prepare(x), kernel, 2, pad) * scale + shift  # noqa: E731
+    result = rewrite(function, [2, 17, 17, 3])
+    assert result.blockdnn == {"Conv": 1, "Reorder": 1}
+    assert not {"Mul", "AddV2", "Sub", "RealDiv"} & set(result.ops)
+    result.assert_same(image(2, 17, 17, 3))
 
 
 def test_other_readers_keep_theirs(rewrite, conv, image):
