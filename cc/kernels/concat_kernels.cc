@@ -1,9 +1,8 @@
 // BlockdnnConcat.
 #include <memory>
 
-#include "cc/base/verbose.h"
 #include "cc/core/concat/concat.h"
-#include "cc/kernels/op_utils.h"
+#include "cc/kernels/launch.h"
 #include "cc/kernels/plan_cache.h"
 #include "cc/ops/attrs.h"
 
@@ -15,26 +14,34 @@ struct ConcatOpPlan {
   TensorShape dst_shape;
 };
 
-class ConcatOp : public PoolOpKernel {
+struct ConcatLaunch {
+  std::shared_ptr<const ConcatOpPlan> plan;
+  int64_t dst_offset = 0;  // of a part
+
+  const TensorShape& dst_shape() const { return plan->dst_shape; }
+  int64_t scratch_bytes() const { return 0; }
+  absl::Span<const int> fixed_inputs() const { return {}; }
+  bool lasts() const { return true; }
+  void Run(const LaunchMemory& memory, ThreadPool& pool) const {
+    RunConcat(plan->concat, memory.inputs, memory.dst + dst_offset, pool);
+  }
+};
+
+class ConcatOp : public LaunchOpKernel<ConcatLaunch> {
  public:
-  explicit ConcatOp(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {
+  explicit ConcatOp(OpKernelConstruction* ctx) : LaunchOpKernel(ctx) {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
   }
 
  protected:
-  void Execute(OpKernelContext* ctx) override {
-    std::shared_ptr<const ConcatOpPlan> plan;
-    OP_REQUIRES_OK(ctx, plans_.Get(
-                            ctx, [&](ConcatOpPlan* made) { return MakePlan(ctx, made); }, &plan));
-    Tensor* dst;
-    int reused;
-    OP_REQUIRES_OK(ctx, AllocateDst(ctx, attrs_.dst_part, {}, plan->dst_shape, &dst, &reused));
-    if (dst->NumElements() == 0) return;
-    const ArgPointers srcs(ctx, 0);
-    float* to = static_cast<float*>(dst->data()) + attrs_.dst_part.offset(plan->concat.desc.pixels);
-    RunLogged([&] { return Describe(*plan) + PartNote({}, attrs_.dst_part, reused >= 0); },
-              [&] { RunConcat(plan->concat, srcs.data(), to, pool()); });
+  Status Resolve(OpKernelContext* ctx, ConcatLaunch* launch) override {
+    TF_RETURN_IF_ERROR(plans_.Get(
+        ctx, [&](ConcatOpPlan* made) { return MakePlan(ctx, made); }, &launch->plan));
+    launch->dst_offset = attrs_.dst_part.offset(launch->plan->concat.desc.pixels);
+    return absl::OkStatus();
   }
+
+  bool has_into() const override { return attrs_.dst_part.has_into; }
 
   BlockedTensors Blocked(OpKernelContext*) const override {
     BlockedTensors blocked;
@@ -57,9 +64,10 @@ class ConcatOp : public PoolOpKernel {
     return FromCore(MakeConcatPlan(desc, ActiveIsa(), &plan->concat));
   }
 
-  static std::string Describe(const ConcatOpPlan& plan) {
-    return absl::StrCat("concat ", IsaName(ActiveIsa()), " ", plan.concat.desc.channels.size(),
-                        " values->", plan.dst_shape.DebugString());
+  std::string Describe(OpKernelContext*, const ConcatLaunch& launch, bool in_place) const override {
+    return absl::StrCat("concat ", IsaName(ActiveIsa()), " ",
+                        launch.plan->concat.desc.channels.size(), " values->",
+                        launch.dst_shape().DebugString(), PartNote({}, attrs_.dst_part, in_place));
   }
 
   ConcatAttrs attrs_;

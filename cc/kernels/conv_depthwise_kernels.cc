@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "cc/base/verbose.h"
 #include "cc/core/conv/conv_pair.h"
 #include "cc/kernels/conv_op.h"
 
@@ -51,9 +50,36 @@ Status PlanPairMemory(const NodeAttrs& node, const InputShapeList& inputs, int t
   return absl::OkStatus();
 }
 
-class ConvDepthwiseOp : public PoolOpKernel {
+struct PairLaunch {
+  std::shared_ptr<const PairOpPlan> plan;
+  WeightsLease first, depthwise;
+  int first_depthwise_arg = 0;
+
+  const TensorShape& dst_shape() const { return plan->dst_shape; }
+  int64_t scratch_bytes() const { return plan->pair.scratch_bytes(); }
+  absl::Span<const int> fixed_inputs() const {
+    static constexpr int kFixed[] = {kWeights, kDepthwiseWeights};
+    return kFixed;
+  }
+  int64_t bytes_packed() const { return first.bytes_packed() + depthwise.bytes_packed(); }
+  bool lasts() const { return bytes_packed() == 0; }
+
+  void Run(const LaunchMemory& memory, ThreadPool& pool) const {
+    ConvPairBuffers buffers;
+    buffers.src = memory.inputs[kSrc];
+    buffers.first_packed = first.data;
+    buffers.depthwise_packed = depthwise.data;
+    buffers.first_args = memory.inputs + kFirstArg;
+    buffers.depthwise_args = memory.inputs + first_depthwise_arg;
+    buffers.dst = memory.dst;
+    buffers.scratch = memory.scratch;
+    RunConvPair(plan->pair, buffers, pool);
+  }
+};
+
+class ConvDepthwiseOp : public LaunchOpKernel<PairLaunch> {
  public:
-  explicit ConvDepthwiseOp(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {
+  explicit ConvDepthwiseOp(OpKernelConstruction* ctx) : LaunchOpKernel(ctx) {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
     OP_REQUIRES_OK(ctx, scratchpad_.Read(ctx));
     const auto cache = [](const ConvAttrs& half) {
@@ -67,44 +93,21 @@ class ConvDepthwiseOp : public PoolOpKernel {
   }
 
  protected:
-  void Execute(OpKernelContext* ctx) override {
-    std::shared_ptr<const PairOpPlan> plan;
-    OP_REQUIRES_OK(ctx, plans_.Get(
-                            ctx,
-                            [&](PairOpPlan* made) {
-                              return PlanPairOp(attrs_, InputShapes(ctx, 0), pool().num_threads(),
-                                                made);
-                            },
-                            &plan));
-    const ConvPairPlan& pair = plan->pair;
-    Tensor* dst;
-    int reused;
-    OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst, &reused));
-    if (dst->NumElements() == 0) return;
+  Status Resolve(OpKernelContext* ctx, PairLaunch* launch) override {
+    TF_RETURN_IF_ERROR(plans_.Get(
+        ctx,
+        [&](PairOpPlan* made) {
+          return PlanPairOp(attrs_, InputShapes(ctx, 0), pool().num_threads(), made);
+        },
+        &launch->plan));
+    launch->first_depthwise_arg = FirstDepthwiseArg();
+    if (launch->dst_shape().num_elements() == 0) return absl::OkStatus();
+    const ConvPairPlan& pair = launch->plan->pair;
     const float* src = InputData(ctx, kSrc);
-    WeightsLease first, depthwise;
-    OP_REQUIRES_OK(ctx, first_weights_->Take(ctx, kWeights, src, pair.first, pool(), &first));
-    OP_REQUIRES_OK(ctx, depthwise_weights_->Take(ctx, kDepthwiseWeights, src, pair.depthwise,
-                                                 pool(), &depthwise));
-    ScratchpadMemory scratchpad;
-    OP_REQUIRES_OK(ctx, scratchpad_.Take(ctx, pair.scratch_bytes(), &scratchpad));
-
-    const ArgPointers args(ctx, kFirstArg);
-    ConvPairBuffers buffers;
-    buffers.src = src;
-    buffers.first_packed = first.data;
-    buffers.depthwise_packed = depthwise.data;
-    buffers.first_args = args.data();
-    buffers.depthwise_args = args.data() + attrs_.first.post_ops.num_args;
-    buffers.dst = static_cast<float*>(dst->data());
-    buffers.scratch = scratchpad.data();
-    const auto notes = [&] {
-      return absl::StrCat(" ", scratchpad_.mode(),
-                          PacksNote(first.bytes_packed() + depthwise.bytes_packed()),
-                          SumNote(pair.depthwise.desc.post_ops, reused >= 0));
-    };
-    RunLogged([&] { return LogLine(ctx, *plan, notes()); },
-              [&] { RunConvPair(pair, buffers, pool()); });
+    TF_RETURN_IF_ERROR(
+        first_weights_->Take(ctx, kWeights, src, pair.first, pool(), &launch->first));
+    return depthwise_weights_->Take(ctx, kDepthwiseWeights, src, pair.depthwise, pool(),
+                                    &launch->depthwise);
   }
 
   BlockedTensors Blocked(OpKernelContext*) const override {
@@ -119,24 +122,21 @@ class ConvDepthwiseOp : public PoolOpKernel {
  private:
   int FirstDepthwiseArg() const { return kFirstArg + attrs_.first.post_ops.num_args; }
 
-  // `notes` say how this execution got its memory.
-  static std::string LogLine(OpKernelContext* ctx, const PairOpPlan& plan,
-                             const std::string& notes) {
-    const ConvDesc& first = plan.pair.first.desc;
-    const ConvDesc& depthwise = plan.pair.depthwise.desc;
-    return absl::StrCat("conv_depthwise ", IsaName(plan.pair.first.isa), " ",
-                        plan.pair.algorithm_name(), " nChw16c",
-                        ctx->input(kSrc).shape().DebugString(), "->nChw16c",
-                        plan.dst_shape.DebugString(), " ", WindowNote(depthwise), " scratch ",
-                        plan.pair.scratch_bytes(), notes, " \"", first.post_ops.ToString(), "\" \"",
-                        depthwise.post_ops.ToString(), "\"");
+  std::string Describe(OpKernelContext* ctx, const PairLaunch& launch,
+                       bool in_place) const override {
+    const ConvPairPlan& pair = launch.plan->pair;
+    const ConvDesc &first = pair.first.desc, &depthwise = pair.depthwise.desc;
+    return absl::StrCat(
+        "conv_depthwise ", IsaName(pair.first.isa), " ", pair.algorithm_name(), " nChw16c",
+        ctx->input(kSrc).shape().DebugString(), "->nChw16c", launch.dst_shape().DebugString(), " ",
+        WindowNote(depthwise), " scratch ", pair.scratch_bytes(), " ", scratchpad_.mode(),
+        PacksNote(launch.bytes_packed()), SumNote(depthwise.post_ops, in_place), " \"",
+        first.post_ops.ToString(), "\" \"", depthwise.post_ops.ToString(), "\"");
   }
 
   ConvDepthwiseAttrs attrs_;
-  std::vector<int> reusable_inputs_;  // operands of sums, whose memory dst may take
   PlanCache<PairOpPlan> plans_;
   std::unique_ptr<WeightsCache> first_weights_, depthwise_weights_;
-  Scratchpad scratchpad_;
 };
 
 const MemoryPlanRow row("BlockdnnConvDepthwise", PlanPairMemory);

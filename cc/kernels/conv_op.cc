@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "cc/base/verbose.h"
-
 namespace bd {
 
 ConvAlgorithm AlgorithmOf(const std::string& name) {
@@ -109,50 +107,55 @@ void FillMemoryPlan(const ConvPlan& conv, MemoryPlan* plan) {
 
 void ConvOpBase::Init(const ChainAttrs& chain, int64_t weights_offset, bool constant_weights) {
   weights_ = std::make_unique<WeightsCache>(weights_offset, constant_weights);
-  for (int arg : chain.chain.ReusableInputs()) reusable_inputs_.push_back(kFirstArg + arg);
+  for (int arg : chain.chain.ReusableInputs())
+    reusable_inputs_.push_back(ConvOpSpec::kFirstArg + arg);
 }
 
-void ConvOpBase::Execute(OpKernelContext* ctx) {
-  std::shared_ptr<const ConvOpPlan> plan;
-  OP_REQUIRES_OK(ctx, plans_.Get(
-                          ctx,
-                          [&](ConvOpPlan* made) {
-                            return PlanConvOp(spec(), InputShapes(ctx, 0), pool().num_threads(),
-                                              made);
-                          },
-                          &plan));
-  const ConvPlan& conv = plan->conv;
-  Tensor* dst;
-  int reused;
+Status ConvOpBase::Resolve(OpKernelContext* ctx, ConvLaunch* launch) {
+  TF_RETURN_IF_ERROR(plans_.Get(
+      ctx,
+      [&](ConvOpPlan* made) {
+        return PlanConvOp(spec(), InputShapes(ctx, 0), pool().num_threads(), made);
+      },
+      &launch->plan));
+  if (launch->dst_shape().num_elements() == 0) return absl::OkStatus();
+  const ConvPlan& conv = launch->plan->conv;
   const ConvOpSpec::Parts parts = spec().parts();
-  OP_REQUIRES_OK(ctx,
-                 AllocateDst(ctx, parts.dst, reusable_inputs_, plan->dst_shape, &dst, &reused));
-  if (dst->NumElements() == 0) return;
+  launch->src_offset = parts.src.offset(conv.desc.ih * conv.desc.iw);
+  launch->dst_offset = parts.dst.offset(conv.desc.dst_h() * conv.desc.dst_w());
+  if (conv.desc.src_scaled) launch->src_scale = spec().src_scale();
+  return weights_->Take(ctx, ConvOpSpec::kWeights, InputData(ctx, ConvOpSpec::kSrc), conv, pool(),
+                        &launch->weights);
+}
 
-  WeightsLease weights;
-  OP_REQUIRES_OK(ctx, weights_->Take(ctx, kWeights, InputData(ctx, kSrc), conv, pool(), &weights));
-  ScratchpadMemory scratchpad;
-  OP_REQUIRES_OK(ctx, scratchpad_.Take(ctx, conv.scratch_bytes(), &scratchpad));
+absl::Span<const int> ConvLaunch::fixed_inputs() const {
+  static constexpr int kFixed[] = {ConvOpSpec::kWeights};
+  return kFixed;
+}
 
-  const ArgPointers args(ctx, kFirstArg);
+void ConvLaunch::Run(const LaunchMemory& memory, ThreadPool& pool) const {
   ConvBuffers buffers;
-  buffers.src = InputData(ctx, kSrc) + parts.src.offset(conv.desc.ih * conv.desc.iw);
+  buffers.src = memory.inputs[ConvOpSpec::kSrc] + src_offset;
   buffers.packed = weights.data;
   buffers.plain = weights.plain;
-  buffers.args = args.data();
-  buffers.dst =
-      static_cast<float*>(dst->data()) + parts.dst.offset(conv.desc.dst_h() * conv.desc.dst_w());
-  if (conv.desc.src_scaled) buffers.src_scale = InputData(ctx, spec().src_scale());
-  buffers.scratch = scratchpad.data();
-  const auto notes = [&] {
-    return absl::StrCat(" ", scratchpad_.mode(), PacksNote(weights.bytes_packed()),
-                        SumNote(conv.desc.post_ops, reused >= 0 && !parts.dst.has_into),
-                        PartNote(parts.src, parts.dst, reused >= 0));
-  };
+  buffers.args = memory.inputs + ConvOpSpec::kFirstArg;
+  buffers.dst = memory.dst + dst_offset;
+  if (src_scale >= 0) buffers.src_scale = memory.inputs[src_scale];
+  buffers.scratch = memory.scratch;
+  RunConv(plan->conv, buffers, pool);
+}
+
+std::string ConvOpBase::Describe(OpKernelContext* ctx, const ConvLaunch& launch,
+                                 bool in_place) const {
+  const ConvPlan& conv = launch.plan->conv;
+  const ConvOpSpec::Parts parts = spec().parts();
+  const std::string notes =
+      absl::StrCat(" ", scratchpad_.mode(), PacksNote(launch.weights.bytes_packed()),
+                   SumNote(conv.desc.post_ops, in_place && !parts.dst.has_into),
+                   PartNote(parts.src, parts.dst, in_place));
   // Weights that are not compressed after all are read as they are.
-  const char* algorithm = weights.data == nullptr ? "rows" : conv.algorithm_name();
-  RunLogged([&] { return LogLine(primitive_, ctx, *plan, algorithm, notes()); },
-            [&] { RunConv(conv, buffers, pool()); });
+  const char* algorithm = launch.weights.data == nullptr ? "rows" : conv.algorithm_name();
+  return LogLine(primitive_, ctx, *launch.plan, algorithm, notes);
 }
 
 }  // namespace bd

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "cc/core/conv/conv.h"
+#include "cc/kernels/launch.h"
 #include "cc/kernels/memory_plan.h"
-#include "cc/kernels/op_utils.h"
 #include "cc/kernels/plan_cache.h"
-#include "cc/kernels/scratchpad.h"
 #include "cc/kernels/weights_cache.h"
 #include "cc/ops/attrs.h"
 
@@ -86,32 +85,42 @@ Status PlanConvMemory(const NodeAttrs& attrs, const InputShapeList& inputs, int 
   return absl::OkStatus();
 }
 
-class ConvOpBase : public PoolOpKernel {
+struct ConvLaunch {
+  std::shared_ptr<const ConvOpPlan> plan;
+  WeightsLease weights;
+  int64_t src_offset = 0, dst_offset = 0;  // of parts
+  int src_scale = -1;                      // the input, if there is one
+
+  const TensorShape& dst_shape() const { return plan->dst_shape; }
+  int64_t scratch_bytes() const { return plan->conv.scratch_bytes(); }
+  absl::Span<const int> fixed_inputs() const;
+  bool lasts() const { return weights.bytes_packed() == 0; }
+  void Run(const LaunchMemory& memory, ThreadPool& pool) const;
+};
+
+class ConvOpBase : public LaunchOpKernel<ConvLaunch> {
  public:
   // `primitive` is what the verbose log calls it.
   ConvOpBase(OpKernelConstruction* ctx, const char* primitive)
-      : PoolOpKernel(ctx), primitive_(primitive) {
+      : LaunchOpKernel(ctx), primitive_(primitive) {
     OP_REQUIRES_OK(ctx, scratchpad_.Read(ctx));
   }
 
  protected:
-  static constexpr int kSrc = ConvOpSpec::kSrc, kWeights = ConvOpSpec::kWeights,
-                       kFirstArg = ConvOpSpec::kFirstArg;
-
-  void Execute(OpKernelContext* ctx) override;
-
   // To be called by constructors, once the attributes are read.
   void Init(const ChainAttrs& chain, int64_t weights_offset, bool constant_weights);
 
  private:
   virtual const ConvOpSpec& spec() const = 0;
+  Status Resolve(OpKernelContext* ctx, ConvLaunch* launch) override;
+  std::string Describe(OpKernelContext* ctx, const ConvLaunch& launch,
+                       bool in_place) const override;
+  bool has_into() const override { return spec().parts().dst.has_into; }
   BlockedTensors Blocked(OpKernelContext*) const override { return spec().Blocked(); }
 
   const char* const primitive_;
-  std::vector<int> reusable_inputs_;  // operands of sums, whose memory dst may take
   PlanCache<ConvOpPlan> plans_;
   std::unique_ptr<WeightsCache> weights_;
-  Scratchpad scratchpad_;
 };
 
 // The kernel of an op that Spec describes.

@@ -3,9 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "cc/base/verbose.h"
 #include "cc/core/eltwise/eltwise.h"
-#include "cc/kernels/op_utils.h"
+#include "cc/kernels/launch.h"
 #include "cc/kernels/plan_cache.h"
 #include "cc/ops/attrs.h"
 
@@ -19,9 +18,23 @@ struct EltwiseOpPlan {
   TensorShape dst_shape;
 };
 
-class EltwiseOp : public PoolOpKernel {
+struct EltwiseLaunch {
+  std::shared_ptr<const EltwiseOpPlan> plan;
+  int64_t src_offset = 0, dst_offset = 0;  // of parts
+
+  const TensorShape& dst_shape() const { return plan->dst_shape; }
+  int64_t scratch_bytes() const { return 0; }
+  absl::Span<const int> fixed_inputs() const { return {}; }
+  bool lasts() const { return true; }
+  void Run(const LaunchMemory& memory, ThreadPool& pool) const {
+    RunEltwise(plan->eltwise, memory.inputs[kSrc] + src_offset, memory.inputs + kFirstArg,
+               memory.dst + dst_offset, pool);
+  }
+};
+
+class EltwiseOp : public LaunchOpKernel<EltwiseLaunch> {
  public:
-  explicit EltwiseOp(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {
+  explicit EltwiseOp(OpKernelConstruction* ctx) : LaunchOpKernel(ctx) {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
     reusable_inputs_ = {kSrc};
     for (int arg = 0; arg < attrs_.post_ops.num_args; ++arg) {
@@ -30,24 +43,16 @@ class EltwiseOp : public PoolOpKernel {
   }
 
  protected:
-  void Execute(OpKernelContext* ctx) override {
-    std::shared_ptr<const EltwiseOpPlan> plan;
-    OP_REQUIRES_OK(ctx, plans_.Get(
-                            ctx, [&](EltwiseOpPlan* made) { return MakePlan(ctx, made); }, &plan));
-    Tensor* dst;
-    int reused;
-    const ChannelPart& src_part = attrs_.src_part;
-    const DstPart& dst_part = attrs_.dst_part;
-    OP_REQUIRES_OK(ctx,
-                   AllocateDst(ctx, dst_part, reusable_inputs_, plan->dst_shape, &dst, &reused));
-    if (dst->NumElements() == 0) return;
-    const ArgPointers args(ctx, kFirstArg);
-    const int64_t pixels = plan->eltwise.desc.pixels;
-    const float* from = InputData(ctx, kSrc) + src_part.offset(pixels);
-    float* to = static_cast<float*>(dst->data()) + dst_part.offset(pixels);
-    RunLogged([&] { return Describe(*plan, reused); },
-              [&] { RunEltwise(plan->eltwise, from, args.data(), to, pool()); });
+  Status Resolve(OpKernelContext* ctx, EltwiseLaunch* launch) override {
+    TF_RETURN_IF_ERROR(plans_.Get(
+        ctx, [&](EltwiseOpPlan* made) { return MakePlan(ctx, made); }, &launch->plan));
+    const int64_t pixels = launch->plan->eltwise.desc.pixels;
+    launch->src_offset = attrs_.src_part.offset(pixels);
+    launch->dst_offset = attrs_.dst_part.offset(pixels);
+    return absl::OkStatus();
   }
+
+  bool has_into() const override { return attrs_.dst_part.has_into; }
 
   BlockedTensors Blocked(OpKernelContext*) const override {
     return BlockedTensors()
@@ -85,16 +90,16 @@ class EltwiseOp : public PoolOpKernel {
     return FromCore(MakeEltwisePlan(desc, ActiveIsa(), &plan->eltwise));
   }
 
-  std::string Describe(const EltwiseOpPlan& plan, int reused) const {
-    const PostOpChain& chain = plan.eltwise.desc.post_ops;
-    return absl::StrCat("eltwise ", IsaName(ActiveIsa()), " ", plan.dst_shape.DebugString(),
-                        SumNote(chain, reused >= 0 && !attrs_.dst_part.has_into),
-                        PartNote(attrs_.src_part, attrs_.dst_part, reused >= 0), " \"",
+  std::string Describe(OpKernelContext*, const EltwiseLaunch& launch,
+                       bool in_place) const override {
+    const PostOpChain& chain = launch.plan->eltwise.desc.post_ops;
+    return absl::StrCat("eltwise ", IsaName(ActiveIsa()), " ", launch.dst_shape().DebugString(),
+                        SumNote(chain, in_place && !has_into()),
+                        PartNote(attrs_.src_part, attrs_.dst_part, in_place), " \"",
                         chain.ToString(), "\"");
   }
 
   EltwiseAttrs attrs_;
-  std::vector<int> reusable_inputs_;  // whose memory dst may take
   PlanCache<EltwiseOpPlan> plans_;
 };
 

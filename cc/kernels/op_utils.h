@@ -3,6 +3,7 @@
 #define CC_KERNELS_OP_UTILS_H_
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
+class PreparedLaunch;  // launch.h
+
 // The base of every op: it runs on our own pool, as wide as TensorFlow's
 // intra-op pool, and between checks of its tails where they are asked for.
 class PoolOpKernel : public OpKernel {
@@ -29,11 +32,17 @@ class PoolOpKernel : public OpKernel {
   explicit PoolOpKernel(OpKernelConstruction* ctx) : OpKernel(ctx), pool_(SharedPool(ctx)) {}
 
   void Compute(OpKernelContext* ctx) final {
-    if (!check_tails_) return Execute(ctx);
+    if (!check_tails_) return Execute(ctx, nullptr);
     const BlockedTensors blocked = Blocked(ctx);
     OP_REQUIRES_OK(ctx, CheckInputTails(blocked, ctx));
-    Execute(ctx);
+    Execute(ctx, nullptr);
     if (ctx->status().ok()) OP_REQUIRES_OK(ctx, CheckOutputTails(blocked, ctx));
+  }
+
+  // The same without checks of tails; *prepared stays null where there is nothing that later
+  // executions could repeat.
+  void ComputeAndPrepare(OpKernelContext* ctx, std::unique_ptr<PreparedLaunch>* prepared) {
+    Execute(ctx, prepared);
   }
 
   // Ops use all threads themselves. Calling them cheap keeps the executor from
@@ -42,8 +51,8 @@ class PoolOpKernel : public OpKernel {
   bool IsExpensive() override { return false; }
 
  protected:
-  // The op itself: OpKernel::Compute's contract.
-  virtual void Execute(OpKernelContext* ctx) = 0;
+  // The op itself: OpKernel::Compute's contract. `prepared` may be null.
+  virtual void Execute(OpKernelContext* ctx, std::unique_ptr<PreparedLaunch>* prepared) = 0;
   // Which of its inputs and outputs have tails; {} if it knows plain tensors only.
   // Asked before Execute, which rejects shapes that do not fit.
   virtual BlockedTensors Blocked(OpKernelContext* ctx) const = 0;
@@ -74,11 +83,11 @@ inline const float* InputData(OpKernelContext* ctx, int i) {
   return static_cast<const float*>(ctx->input(i).data());
 }
 
-// Base pointers of inputs [first, num_inputs): the operands #0, #1, ...
-class ArgPointers {
+// Base pointers of all inputs.
+class InputPointers {
  public:
-  ArgPointers(OpKernelContext* ctx, int first) {
-    for (int i = first; i < ctx->num_inputs(); ++i) pointers_.push_back(InputData(ctx, i));
+  explicit InputPointers(OpKernelContext* ctx) {
+    for (int i = 0; i < ctx->num_inputs(); ++i) pointers_.push_back(InputData(ctx, i));
   }
   const float* const* data() const { return pointers_.data(); }
 
@@ -116,9 +125,9 @@ inline Status AllocateDst(OpKernelContext* ctx, const TensorShape& shape, Tensor
 // dst of an op that may write a part of it: in the memory of `into`, the op's last input,
 // or a copy of that where somebody else needs it. An op without into takes one of the
 // inputs `reusable` as before, unless their size is another.
-inline Status AllocateDst(OpKernelContext* ctx, const DstPart& part, absl::Span<const int> reusable,
+inline Status AllocateDst(OpKernelContext* ctx, bool has_into, absl::Span<const int> reusable,
                           const TensorShape& shape, Tensor** dst, int* reused) {
-  if (!part.has_into) return AllocateDst(ctx, reusable, shape, dst, reused);
+  if (!has_into) return AllocateDst(ctx, reusable, shape, dst, reused);
   const int into = ctx->num_inputs() - 1;
   TF_RETURN_IF_ERROR(AllocateDst(ctx, {into}, shape, dst, reused));
   const Tensor& before = ctx->input(into);

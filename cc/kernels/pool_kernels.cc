@@ -1,9 +1,8 @@
 // BlockdnnPool and BlockdnnGlobalPool.
 #include <memory>
 
-#include "cc/base/verbose.h"
 #include "cc/core/pool/pool.h"
-#include "cc/kernels/op_utils.h"
+#include "cc/kernels/launch.h"
 #include "cc/kernels/plan_cache.h"
 #include "cc/ops/attrs.h"
 
@@ -19,10 +18,23 @@ struct PoolOpPlan {
 
 PoolKind KindOf(const std::string& name) { return name == "max" ? PoolKind::kMax : PoolKind::kAvg; }
 
+struct PoolLaunch {
+  std::shared_ptr<const PoolOpPlan> plan;
+  int64_t src_offset = 0, dst_offset = 0;  // of parts
+
+  const TensorShape& dst_shape() const { return plan->dst_shape; }
+  int64_t scratch_bytes() const { return 0; }
+  absl::Span<const int> fixed_inputs() const { return {}; }
+  bool lasts() const { return true; }
+  void Run(const LaunchMemory& memory, ThreadPool& pool) const {
+    RunPool(plan->pool, memory.inputs[kSrc] + src_offset, memory.dst + dst_offset, pool);
+  }
+};
+
 // What the two ops share; they differ in how a plan comes about.
-class PoolOpBase : public PoolOpKernel {
+class PoolOpBase : public LaunchOpKernel<PoolLaunch> {
  public:
-  using PoolOpKernel::PoolOpKernel;
+  using LaunchOpKernel::LaunchOpKernel;
 
  protected:
   virtual Status MakePlan(OpKernelContext* ctx, PoolOpPlan* plan) const = 0;
@@ -30,28 +42,25 @@ class PoolOpBase : public PoolOpKernel {
   ChannelPart src_part_;
   DstPart dst_part_;
 
-  void Execute(OpKernelContext* ctx) final {
-    std::shared_ptr<const PoolOpPlan> plan;
-    OP_REQUIRES_OK(ctx, plans_.Get(
-                            ctx, [&](PoolOpPlan* made) { return MakePlan(ctx, made); }, &plan));
-    Tensor* dst;
-    int reused;
-    OP_REQUIRES_OK(ctx, AllocateDst(ctx, dst_part_, {}, plan->dst_shape, &dst, &reused));
-    if (dst->NumElements() == 0) return;
-    const Window1d &rows = plan->pool.desc.rows, &cols = plan->pool.desc.cols;
-    const float* from = InputData(ctx, kSrc) + src_part_.offset(rows.size * cols.size);
-    float* to = static_cast<float*>(dst->data()) + dst_part_.offset(rows.out * cols.out);
-    RunLogged([&] { return Describe(ctx, *plan) + PartNote(src_part_, dst_part_, reused >= 0); },
-              [&] { RunPool(plan->pool, from, to, pool()); });
+  Status Resolve(OpKernelContext* ctx, PoolLaunch* launch) final {
+    TF_RETURN_IF_ERROR(plans_.Get(
+        ctx, [&](PoolOpPlan* made) { return MakePlan(ctx, made); }, &launch->plan));
+    const PoolDesc& desc = launch->plan->pool.desc;
+    launch->src_offset = src_part_.offset(desc.rows.size * desc.cols.size);
+    launch->dst_offset = dst_part_.offset(desc.rows.out * desc.cols.out);
+    return absl::OkStatus();
   }
 
+  bool has_into() const final { return dst_part_.has_into; }
+
  private:
-  static std::string Describe(OpKernelContext* ctx, const PoolOpPlan& plan) {
-    const PoolDesc& d = plan.pool.desc;
+  std::string Describe(OpKernelContext* ctx, const PoolLaunch& launch, bool in_place) const final {
+    const PoolDesc& d = launch.plan->pool.desc;
     return absl::StrCat(d.kind == PoolKind::kMax ? "pool_max " : "pool_avg ", IsaName(ActiveIsa()),
                         " ", ctx->input(kSrc).shape().DebugString(), "->",
-                        plan.dst_shape.DebugString(), " k", d.rows.kernel, "x", d.cols.kernel, " s",
-                        d.rows.stride, "x", d.cols.stride);
+                        launch.dst_shape().DebugString(), " k", d.rows.kernel, "x", d.cols.kernel,
+                        " s", d.rows.stride, "x", d.cols.stride,
+                        PartNote(src_part_, dst_part_, in_place));
   }
 
   PlanCache<PoolOpPlan> plans_;

@@ -3,9 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "cc/base/verbose.h"
 #include "cc/core/reorder/reorder.h"
-#include "cc/kernels/op_utils.h"
+#include "cc/kernels/launch.h"
 #include "cc/kernels/plan_cache.h"
 #include "cc/ops/reorder_attrs.h"
 
@@ -19,23 +18,37 @@ struct ReorderOpPlan {
   TensorShape dst_shape;
 };
 
-class ReorderOp : public PoolOpKernel {
+struct ReorderLaunch {
+  std::shared_ptr<const ReorderOpPlan> plan;
+  bool has_into = false;
+
+  const TensorShape& dst_shape() const { return plan->dst_shape; }
+  int64_t scratch_bytes() const { return 0; }
+  absl::Span<const int> fixed_inputs() const { return {}; }
+  bool lasts() const { return true; }
+  void Run(const LaunchMemory& memory, ThreadPool& pool) const {
+    const TensorDesc& dst = plan->reorder.desc.dst;
+    if (!has_into && (!dst.is_dense() || dst.offset() > 0)) {  // what it does not write is 0
+      memset(memory.dst, 0, dst.size_bytes());
+    }
+    RunReorder(plan->reorder, memory.inputs[kSrc], memory.dst, pool);
+  }
+};
+
+class ReorderOp : public LaunchOpKernel<ReorderLaunch> {
  public:
-  explicit ReorderOp(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {
+  explicit ReorderOp(OpKernelConstruction* ctx) : LaunchOpKernel(ctx) {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
   }
 
  protected:
-  void Execute(OpKernelContext* ctx) override {
-    std::shared_ptr<const ReorderOpPlan> plan;
-    OP_REQUIRES_OK(ctx, plans_.Get(
-                            ctx, [&](ReorderOpPlan* made) { return MakePlan(ctx, made); }, &plan));
-    Tensor* dst;
-    OP_REQUIRES_OK(ctx, StartDst(ctx, *plan, &dst));
-    if (dst->NumElements() == 0) return;
-    RunLogged([&] { return Describe(ctx, *plan); },
-              [&] { RunReorder(plan->reorder, ctx->input(kSrc).data(), dst->data(), pool()); });
+  Status Resolve(OpKernelContext* ctx, ReorderLaunch* launch) override {
+    launch->has_into = has_into();
+    return plans_.Get(
+        ctx, [&](ReorderOpPlan* made) { return MakePlan(ctx, made); }, &launch->plan);
   }
+
+  bool has_into() const override { return attrs_.has_into; }
 
   // What `into` holds need not be a tensor yet.
   BlockedTensors Blocked(OpKernelContext* ctx) const override {
@@ -63,24 +76,8 @@ class ReorderOp : public PoolOpKernel {
     return attrs_.Describe(dims, desc);
   }
 
-  // dst as the reorder expects it: holding `into`, or zeros where it writes nothing.
-  Status StartDst(OpKernelContext* ctx, const ReorderOpPlan& plan, Tensor** dst) const {
-    if (!attrs_.has_into) {
-      TF_RETURN_IF_ERROR(AllocateDst(ctx, plan.dst_shape, dst));
-      const TensorDesc& desc = plan.reorder.desc.dst;
-      if (!desc.is_dense() || desc.offset() > 0) memset((*dst)->data(), 0, desc.size_bytes());
-      return absl::OkStatus();
-    }
-    int reused;
-    TF_RETURN_IF_ERROR(AllocateDst(ctx, {kInto}, plan.dst_shape, dst, &reused));
-    const Tensor& into = ctx->input(kInto);
-    if (reused < 0 && into.NumElements() > 0) {
-      memcpy((*dst)->data(), into.data(), into.TotalBytes());
-    }
-    return absl::OkStatus();
-  }
-
-  static std::string Describe(OpKernelContext* ctx, const ReorderOpPlan& plan) {
+  std::string Describe(OpKernelContext* ctx, const ReorderLaunch& launch, bool) const override {
+    const ReorderOpPlan& plan = *launch.plan;
     const auto side = [](const TensorDesc& desc, const TensorShape& shape) {
       return absl::StrCat(
           desc.layout() ? LayoutName(*desc.layout()) : "strided",

@@ -45,6 +45,8 @@ class Scratchpad {
   // kernel keeps for later executions.
   Status Take(OpKernelContext* ctx, int64_t bytes, ScratchpadMemory* memory);
 
+  // Whether the kernel keeps it between executions.
+  bool keeps() const { return library_; }
   const char* mode() const { return library_ ? "library" : "user"; }
 
  private:

@@ -20,7 +20,7 @@ class ShuffleOp : public PoolOpKernel {
   }
 
  protected:
-  void Execute(OpKernelContext* ctx) override {
+  void Execute(OpKernelContext* ctx, std::unique_ptr<PreparedLaunch>*) override {
     std::shared_ptr<const ShufflePlan> plan;
     OP_REQUIRES_OK(ctx, plans_.Get(
                             ctx, [&](ShufflePlan* made) { return MakePlan(ctx, made); }, &plan));

@@ -1,12 +1,12 @@
 // BlockdnnSqueezeExcite.
+#include <algorithm>
+#include <iterator>
 #include <memory>
 
-#include "cc/base/verbose.h"
 #include "cc/core/squeeze_excite/squeeze_excite.h"
+#include "cc/kernels/launch.h"
 #include "cc/kernels/memory_plan.h"
-#include "cc/kernels/op_utils.h"
 #include "cc/kernels/plan_cache.h"
-#include "cc/kernels/scratchpad.h"
 #include "cc/ops/attrs.h"
 
 namespace bd {
@@ -51,41 +51,47 @@ Status PlanMemoryOf(const NodeAttrs& node, const std::vector<PartialTensorShape>
   return absl::OkStatus();
 }
 
-class SqueezeExciteOp : public PoolOpKernel {
+struct SqueezeExciteLaunch {
+  std::shared_ptr<const SqueezeExciteOpPlan> plan;
+  int64_t offsets[4];  // of the weights' first elements
+
+  const TensorShape& dst_shape() const { return plan->dst_shape; }
+  int64_t scratch_bytes() const { return plan->core.scratch.bytes(); }
+  absl::Span<const int> fixed_inputs() const { return {}; }
+  bool lasts() const { return true; }
+
+  void Run(const LaunchMemory& memory, ThreadPool& pool) const {
+    const auto part = [&](int i) { return memory.inputs[kFirstWeights + i] + offsets[i]; };
+    SqueezeExciteBuffers buffers;
+    buffers.src = memory.inputs[kSrc];
+    buffers.reduce_weights = part(0);
+    buffers.reduce_bias = part(1);
+    buffers.expand_weights = part(2);
+    buffers.expand_bias = part(3);
+    buffers.dst = memory.dst;
+    buffers.scratch = memory.scratch;
+    RunSqueezeExcite(plan->core, buffers, pool);
+  }
+};
+
+class SqueezeExciteOp : public LaunchOpKernel<SqueezeExciteLaunch> {
  public:
-  explicit SqueezeExciteOp(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {
+  explicit SqueezeExciteOp(OpKernelConstruction* ctx) : LaunchOpKernel(ctx) {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
     OP_REQUIRES_OK(ctx, scratchpad_.Read(ctx));
     if (attrs_.scale_src) reusable_inputs_ = {kSrc};
   }
 
  protected:
-  void Execute(OpKernelContext* ctx) override {
-    std::shared_ptr<const SqueezeExciteOpPlan> plan;
-    OP_REQUIRES_OK(ctx, plans_.Get(
-                            ctx,
-                            [&](SqueezeExciteOpPlan* made) {
-                              return MakePlan(attrs_, InputShapes(ctx, 0), pool().num_threads(),
-                                              made);
-                            },
-                            &plan));
-    Tensor* dst;
-    int reused;
-    OP_REQUIRES_OK(ctx, AllocateDst(ctx, reusable_inputs_, plan->dst_shape, &dst, &reused));
-    if (dst->NumElements() == 0) return;
-    ScratchpadMemory scratchpad;
-    OP_REQUIRES_OK(ctx, scratchpad_.Take(ctx, plan->core.scratch.bytes(), &scratchpad));
-    const auto part = [&](int i) { return InputData(ctx, kFirstWeights + i) + attrs_.offsets[i]; };
-    SqueezeExciteBuffers buffers;
-    buffers.src = InputData(ctx, kSrc);
-    buffers.reduce_weights = part(0);
-    buffers.reduce_bias = part(1);
-    buffers.expand_weights = part(2);
-    buffers.expand_bias = part(3);
-    buffers.dst = static_cast<float*>(dst->data());
-    buffers.scratch = scratchpad.data();
-    RunLogged([&] { return Describe(ctx, *plan, reused); },
-              [&] { RunSqueezeExcite(plan->core, buffers, pool()); });
+  Status Resolve(OpKernelContext* ctx, SqueezeExciteLaunch* launch) override {
+    TF_RETURN_IF_ERROR(plans_.Get(
+        ctx,
+        [&](SqueezeExciteOpPlan* made) {
+          return MakePlan(attrs_, InputShapes(ctx, 0), pool().num_threads(), made);
+        },
+        &launch->plan));
+    std::copy_n(attrs_.offsets.begin(), std::size(launch->offsets), launch->offsets);
+    return absl::OkStatus();
   }
 
   BlockedTensors Blocked(OpKernelContext*) const override {
@@ -95,20 +101,19 @@ class SqueezeExciteOp : public PoolOpKernel {
   }
 
  private:
-  std::string Describe(OpKernelContext* ctx, const SqueezeExciteOpPlan& plan, int reused) const {
+  std::string Describe(OpKernelContext* ctx, const SqueezeExciteLaunch& launch,
+                       bool in_place) const override {
     return absl::StrCat(
         "squeeze_excite ", IsaName(ActiveIsa()), " ", ctx->input(kSrc).shape().DebugString(), "->",
-        plan.dst_shape.DebugString(), " through ", attrs_.squeezed,
+        launch.dst_shape().DebugString(), " through ", attrs_.squeezed,
         !attrs_.scale_src ? ""
-        : reused >= 0     ? " scale_src in place"
+        : in_place        ? " scale_src in place"
                           : " scale_src",
-        " scratch ", plan.core.scratch.bytes(), " ", scratchpad_.mode(), " \"",
+        " scratch ", launch.scratch_bytes(), " ", scratchpad_.mode(), " \"",
         attrs_.reduce_post_ops.ToString(), "\" \"", attrs_.expand_post_ops.ToString(), "\"");
   }
 
   SqueezeExciteAttrs attrs_;
-  std::vector<int> reusable_inputs_;  // whose memory dst may take
-  Scratchpad scratchpad_;
   PlanCache<SqueezeExciteOpPlan> plans_;
 };
 

@@ -9,7 +9,7 @@ class ThreadsOp : public PoolOpKernel {
   using PoolOpKernel::PoolOpKernel;
 
  private:
-  void Execute(OpKernelContext* ctx) override {
+  void Execute(OpKernelContext* ctx, std::unique_ptr<PreparedLaunch>*) override {
     Tensor* threads;
     OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &threads));
     threads->scalar<int32_t>()() = pool().num_threads();
