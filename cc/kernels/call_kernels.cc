@@ -38,8 +38,10 @@ class CallOp : public tensorflow::OpKernel {
     const auto function = ctx->function_library()->GetFunctionLibraryDefinition()->Find(f.name());
     OP_REQUIRES(ctx, function != nullptr,
                 absl::InvalidArgumentError(absl::StrCat("there is no function ", f.name())));
+    bool keeps_memory;
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("keeps_memory", &keeps_memory));
     auto sequence = std::make_shared<OpSequence>();
-    OP_REQUIRES_OK(ctx, OpSequence::Make(ctx, *function, sequence.get()));
+    OP_REQUIRES_OK(ctx, OpSequence::Make(ctx, *function, keeps_memory, sequence.get()));
     held_ = std::make_shared<HeldSequence>(f.name(), std::move(sequence));
     HeldSequences::Get().Add(held_);
   }

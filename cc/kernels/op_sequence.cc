@@ -4,34 +4,28 @@
 #include <unordered_map>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_properties.h"
 #include "tensorflow/core/graph/tensor_id.h"
 #include "tensorflow/core/public/version.h"
-#include "tsl/profiler/lib/traceme.h"
 
 namespace bd {
 namespace {
 
 using tensorflow::AllocatorAttributes;
-using tensorflow::DataType;
+
 using tensorflow::DataTypeVector;
 using tensorflow::InstantiationResult;
 using tensorflow::NodeDef;
 using tensorflow::NodeProperties;
-using tensorflow::OpKernel;
-using tensorflow::OpKernelConstruction;
-using tensorflow::OpKernelContext;
-using tensorflow::Tensor;
 using tensorflow::TensorId;
-using tensorflow::TensorValue;
 
 // The op's types against the function's; `verb` is what the function does with them.
 absl::Status CheckTypes(const std::string& function, const char* verb, const char* what,
-                        const DataTypeVector& wanted, absl::Span<const DataType> given) {
+                        const DataTypeVector& wanted,
+                        absl::Span<const tensorflow::DataType> given) {
   if (wanted.size() != given.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat(function, " ", verb, " ", wanted.size(), " ", what, "s, got ", given.size()));
@@ -60,7 +54,7 @@ class OpSequence::Builder {
     for (const NodeDef& node : body_.nodes) nodes_[node.name()] = {&node};
   }
 
-  absl::Status Build() {
+  absl::Status Build(bool keeps_memory) {
     results_.resize(body_.ret_types.size());
     for (const NodeDef& node : body_.nodes) {  // arguments have their places by index
       if (node.op() != "_Arg") continue;
@@ -72,6 +66,7 @@ class OpSequence::Builder {
     for (const NodeDef& node : body_.nodes) TF_RETURN_IF_ERROR(Visit(&nodes_[node.name()]));
     sequence_.results_ = results_;
     MarkLastUses();
+    if (keeps_memory && CanBeGivenUp()) sequence_.prepared_ = std::make_unique<PreparedRuns>();
     return absl::OkStatus();
   }
 
@@ -86,7 +81,7 @@ class OpSequence::Builder {
     if (node->state == Node::kDone) return absl::OkStatus();
     if (node->state == Node::kOpen) return CannotRun(*node->def, "is part of a loop");
     node->state = Node::kOpen;
-    std::vector<Use> inputs;
+    std::vector<TensorUse> inputs;
     for (const std::string& input : node->def->input()) {
       const TensorId id = tensorflow::ParseTensorName(input);
       const auto source = nodes_.find(std::string(id.node()));
@@ -102,11 +97,11 @@ class OpSequence::Builder {
     return AddStep(node, std::move(inputs));
   }
 
-  absl::Status AddStep(Node* node, std::vector<Use> inputs) {
+  absl::Status AddStep(Node* node, std::vector<TensorUse> inputs) {
     std::shared_ptr<const NodeProperties> properties;
     TF_RETURN_IF_ERROR(NodeProperties::CreateFromNodeDef(
         *node->def, tensorflow::OpRegistry::Global(), &properties));
-    for (DataType type : properties->input_types) {
+    for (tensorflow::DataType type : properties->input_types) {
       if (tensorflow::IsRefType(type)) return CannotRun(*node->def, "reads a reference");
     }
     OpKernel* kernel;
@@ -114,7 +109,7 @@ class OpSequence::Builder {
         ctx_->device_type(), ctx_->device(), ctx_->device()->GetAllocator(AllocatorAttributes()),
         ctx_->function_library(), ctx_->resource_manager(), properties, TF_GRAPH_DEF_VERSION,
         &kernel));
-    Step step;
+    SequenceStep step;
     step.kernel.reset(kernel);
     if (kernel->AsAsync() != nullptr) return CannotRun(*node->def, "is asynchronous");
     step.inputs = std::move(inputs);
@@ -137,6 +132,18 @@ class OpSequence::Builder {
     }
   }
 
+  // Whether nobody notices that a run stops halfway and starts again. What logs or checks
+  // every op is not to be passed by either.
+  bool CanBeGivenUp() const {
+    if (VerboseEnabled() || TailChecksEnabled()) return false;
+    return std::none_of(sequence_.steps_.begin(), sequence_.steps_.end(), [](const auto& step) {
+      const std::string& op = step.kernel->type_string();
+      const tensorflow::OpDef* def = nullptr;
+      return op != "ReadVariableOp" &&
+             (!tensorflow::OpRegistry::Global()->LookUpOpDef(op, &def).ok() || def->is_stateful());
+    });
+  }
+
   OpKernelConstruction* const ctx_;
   const InstantiationResult& body_;
   OpSequence& sequence_;
@@ -145,7 +152,7 @@ class OpSequence::Builder {
 };
 
 absl::Status OpSequence::Make(OpKernelConstruction* ctx, const tensorflow::FunctionDef& function,
-                              OpSequence* sequence) {
+                              bool keeps_memory, OpSequence* sequence) {
   const tensorflow::FunctionLibraryDefinition* library =
       ctx->function_library()->GetFunctionLibraryDefinition();
   InstantiationResult body;
@@ -159,59 +166,43 @@ absl::Status OpSequence::Make(OpKernelConstruction* ctx, const tensorflow::Funct
   TF_RETURN_IF_ERROR(CheckTypes(name, "takes", "argument", body.arg_types, ctx->input_types()));
   TF_RETURN_IF_ERROR(CheckTypes(name, "returns", "result", body.ret_types, ctx->output_types()));
   *sequence = OpSequence();
-  return Builder(ctx, body, sequence).Build();
+  return Builder(ctx, body, sequence).Build(keeps_memory);
 }
 
-absl::Status OpSequence::RunStep(const Step& step, OpKernelContext::Params* params,
-                                 std::vector<Tensor>* tensors) const {
-  // Arguments of this op alone. A tensor that is read again keeps its reference in
-  // `tensors`, so that no op takes its memory for a result.
-  absl::InlinedVector<Tensor, 8> held;
-  absl::InlinedVector<TensorValue, 8> inputs;
-  held.reserve(step.inputs.size());
-  for (const Use& use : step.inputs) {
-    Tensor& tensor = (*tensors)[use.tensor];
-    if (use.last) {
-      held.push_back(std::move(tensor));
-    } else {
-      held.push_back(tensor);
-    }
-    inputs.emplace_back(&held.back());
+absl::Status OpSequence::RunSteps(OpKernelContext::Params* params,
+                                  absl::Span<const Tensor> arguments, Recording* recording,
+                                  std::vector<Tensor>* results) const {
+  std::vector<Tensor> tensors(num_tensors_);
+  std::copy(arguments.begin(), arguments.end(), tensors.begin());
+  for (const SequenceStep& step : steps_) {
+    std::unique_ptr<PreparedLaunch> prepared;
+    TF_RETURN_IF_ERROR(step.Run(params, &tensors, recording == nullptr ? nullptr : &prepared));
+    if (recording != nullptr) recording->Add(step, std::move(prepared), tensors);
   }
-  params->inputs = inputs;
-  params->op_kernel = step.kernel.get();
-  const int outputs = step.kernel->num_outputs();
-  OpKernelContext ctx(params, outputs);
-  {
-    const tsl::profiler::TraceMe profiled(
-        [&] { return absl::StrCat(step.kernel->name(), ":", step.kernel->type_string()); });
-    step.kernel->Compute(&ctx);
-  }
-  TF_RETURN_IF_ERROR(ctx.status());
-  for (int i = 0; i < outputs; ++i) {
-    const std::unique_ptr<Tensor> output(ctx.release_output(i).tensor);
-    if (output == nullptr) {
-      return absl::InternalError(absl::StrCat("output ", i, " was not set"));
-    }
-    (*tensors)[step.first_output + i] = std::move(*output);
-  }
+  results->clear();
+  for (int tensor : results_) results->push_back(tensors[tensor]);
   return absl::OkStatus();
 }
 
 absl::Status OpSequence::Run(OpKernelContext::Params params, absl::Span<const Tensor> arguments,
                              std::vector<Tensor>* results) const {
-  std::vector<Tensor> tensors(num_tensors_);
-  std::copy(arguments.begin(), arguments.end(), tensors.begin());
   params.run_all_kernels_inline = true;
   params.output_attr_array = output_attributes_.data();
-  for (const Step& step : steps_) {
-    const absl::Status status = RunStep(step, &params, &tensors);
-    if (status.ok()) continue;
-    return absl::Status(status.code(),
-                        absl::StrCat(status.message(), " [[node ", step.kernel->name(), "]]"));
+  if (prepared_ == nullptr) return RunSteps(&params, arguments, nullptr, results);
+  PreparedRuns::Lease lease;
+  bool record;
+  prepared_->Take(arguments, &lease, &record);
+  if (lease) {
+    bool done;
+    const absl::Status status = lease.Run(&params, arguments, results, &done);
+    if (done) return status;
   }
-  results->clear();
-  for (int tensor : results_) results->push_back(tensors[tensor]);
+  if (!record) return RunSteps(&params, arguments, nullptr, results);
+  Recording recording(arguments, num_tensors_);
+  TF_RETURN_IF_ERROR(RunSteps(&params, arguments, &recording, results));
+  std::shared_ptr<const PreparedRun> run =
+      PreparedRun::Make(steps_, results_, arguments.size(), std::move(recording));
+  if (run != nullptr) prepared_->Add(std::move(run), arguments);
   return absl::OkStatus();
 }
 

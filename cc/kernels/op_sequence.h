@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "cc/kernels/prepared_runs.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -18,9 +19,11 @@ namespace bd {
 // Safe to run from many threads: what a run changes is its own.
 class OpSequence {
  public:
-  // InvalidArgument names the node that cannot run in line.
+  // InvalidArgument names the node that cannot run in line. `keeps_memory`: runs may keep
+  // the memory of intermediate tensors for later ones (prepared_run.h).
   static absl::Status Make(tensorflow::OpKernelConstruction* ctx,
-                           const tensorflow::FunctionDef& function, OpSequence* sequence);
+                           const tensorflow::FunctionDef& function, bool keeps_memory,
+                           OpSequence* sequence);
 
   // Arguments -> results. `params` says where: device and resources are needed, of the
   // rest what the ops ask for. An op's error carries the name of its node.
@@ -29,27 +32,19 @@ class OpSequence {
                    std::vector<tensorflow::Tensor>* results) const;
 
  private:
-  // A tensor of the run, in the place that Step::first_output counts from; `last`:
-  // nobody reads it afterwards, so the reader may write its result there.
-  struct Use {
-    int tensor;
-    bool last;
-  };
-  struct Step {
-    std::unique_ptr<tensorflow::OpKernel> kernel;
-    std::vector<Use> inputs;
-    int first_output = 0;
-  };
   class Builder;
 
-  absl::Status RunStep(const Step& step, tensorflow::OpKernelContext::Params* params,
-                       std::vector<tensorflow::Tensor>* tensors) const;
+  // Every step with a context; the run is recorded if `recording` is not null.
+  absl::Status RunSteps(tensorflow::OpKernelContext::Params* params,
+                        absl::Span<const tensorflow::Tensor> arguments, Recording* recording,
+                        std::vector<tensorflow::Tensor>* results) const;
 
-  std::vector<Step> steps_;
+  std::vector<SequenceStep> steps_;
   std::vector<int> results_;  // the tensors that the function returns
   int num_tensors_ = 0;       // arguments first
   // Of each output of a step: memory of the CPU, nothing else.
   std::vector<tensorflow::AllocatorAttributes> output_attributes_;
+  std::unique_ptr<PreparedRuns> prepared_;  // null: nothing is kept between runs
 };
 
 }  // namespace bd

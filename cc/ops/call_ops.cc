@@ -7,6 +7,7 @@ REGISTER_OP("BlockdnnCall")
     .Attr("Tin: list(type) >= 0")
     .Attr("Tout: list(type) >= 0")
     .Attr("f: func")
+    .Attr("keeps_memory: bool = true")
     .SetIsStateful()  // the function reads variables
     .SetShapeFn(tensorflow::shape_inference::UnknownShape)
     .Doc(R"doc(
@@ -19,4 +20,6 @@ asynchronous ops or references are InvalidArgument.
 args: what the function takes, captures last.
 results: what it returns.
 f: the function; its body runs as it is, without TensorFlow's graph optimisers.
+keeps_memory: memory of the tensors between its ops is kept from one run to the next, for
+  one run at a time; runs on shapes that have come before are faster for it.
 )doc");

@@ -29,14 +29,14 @@ class OptimizedFunction:
     """
 
     def __init__(self, rewritten: Rewritten):
-        self.concrete, self.trackables, self.report = rewritten
+        self.concrete, self.trackables, self.report, keeps_memory = rewritten
         captured = self.concrete.captured_inputs
         self._captured = captured
         count = len(self.concrete.inputs) - len(captured)
         self._specs = [(t.dtype, t.shape) for t in self.concrete.inputs[:count]]
         self._seen: list[set] = [set() for _ in self._specs]
         self._pack = _packer(self.concrete)
-        in_line = inline_call(self.concrete)
+        in_line = inline_call(self.concrete, keeps_memory)
         self._run = in_line or _runner(self.concrete)
         self._direct = direct_call(self.concrete) if in_line else lambda tensors: None
         self._flat = _takes_flat(self.concrete, count)

@@ -54,11 +54,13 @@ class Rewritten(NamedTuple):
         concrete: the rewritten ConcreteFunction, same signature.
         trackables: what it captures: keep alive, and attach to a module to save it.
         report: what was done.
+        keeps_memory: whether calls may keep the memory of intermediate tensors.
     """
 
     concrete: tf.types.experimental.ConcreteFunction
     trackables: list
     report: Report
+    keeps_memory: bool = True
 
 
 class Bundles:
@@ -102,9 +104,9 @@ def optimize_concrete(
         raise ValueError(f"verify must be one of {VERIFY}, not {verify_by!r}")
     library()
     start = time.perf_counter()
-    report = Report()
+    report, options = Report(), options or Options()
     try:
-        result, bundle, report = _rewritten(concrete, bundles or Bundles(), options or Options())
+        result, bundle, report = _rewritten(concrete, bundles or Bundles(), options)
     except Exception as error:  # a graph we do not understand must stay as it was
         result, bundle = concrete, list(concrete.variables)
         line = str(error).partition("\n")[0]
@@ -113,7 +115,8 @@ def optimize_concrete(
     report.warnings.extend(_warnings())
     if verify_by == "numbers":
         verify.check_numbers(concrete, result, tolerance=tolerance)
-    return Rewritten(result, bundle + owners(result, [concrete, *roots]), report)
+    trackables = bundle + owners(result, [concrete, *roots])
+    return Rewritten(result, trackables, report, keeps_memory=options.memory != "low")
 
 
 def _rewritten(concrete, bundles: Bundles, options: Options):

@@ -45,7 +45,7 @@ class CopyOp : public PoolOpKernel {
   }
 
  protected:
-  void Execute(OpKernelContext* ctx) override {
+  void Execute(OpKernelContext* ctx, std::unique_ptr<PreparedLaunch>*) override {
     for (int i = 0; i < 2; ++i) ctx->set_output(i, ctx->input(0));
   }
 

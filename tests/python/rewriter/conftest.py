@@ -34,7 +34,7 @@ class Result:
 
     def __init__(self, original, **options):
         self.original = original
-        self.concrete, self.trackables, self.report = optimize_concrete(original, **options)
+        self.concrete, self.trackables, self.report, _ = optimize_concrete(original, **options)
 
     @property
     def ops(self):

@@ -1,0 +1,58 @@
+// The prepared runs that a sequence keeps, by the shapes of its arguments.
+#ifndef CC_KERNELS_PREPARED_RUNS_H_
+#define CC_KERNELS_PREPARED_RUNS_H_
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "cc/kernels/prepared_run.h"
+
+namespace bd {
+
+// Safe to use from many threads. One call at a time has the memory of intermediate tensors,
+// that of the largest run; others go the usual way meanwhile.
+class PreparedRuns {
+ public:
+  // For one call.
+  class Lease {
+   public:
+    ~Lease();
+    explicit operator bool() const { return run_ != nullptr; }
+    // As PreparedRun::Run.
+    absl::Status Run(tensorflow::OpKernelContext::Params* params,
+                     absl::Span<const Tensor> arguments, std::vector<Tensor>* results, bool* done);
+
+   private:
+    friend class PreparedRuns;
+    PreparedRuns* runs_ = nullptr;
+    std::shared_ptr<const PreparedRun> run_;
+  };
+
+  // Sets *lease, or *record: a run on these arguments should be recorded.
+  void Take(absl::Span<const Tensor> arguments, Lease* lease, bool* record);
+
+  void Add(std::shared_ptr<const PreparedRun> run, absl::Span<const Tensor> arguments);
+
+ private:
+  static constexpr size_t kCapacity = 4;
+  static constexpr int kMostPatience = 63;
+
+  static constexpr size_t kMostSeen = 16;
+  using Described = std::vector<std::pair<tensorflow::DataType, TensorShape>>;
+
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const PreparedRun>> runs_;  // most recently used first
+  std::vector<Described> seen_;                           // arguments of other runs, in turn
+  RunMemory memory_;
+  bool busy_ = false;
+  // Runs that had to be given up: weights that change all the time. The next recordings
+  // wait for so many calls.
+  int patience_ = 0, wait_ = 0;
+};
+
+}  // namespace bd
+
+#endif  // CC_KERNELS_PREPARED_RUNS_H_
