@@ -33,9 +33,10 @@ def optimize(
         input_signature: one TensorSpec an argument, where the target has none of its own.
         algorithm: "auto", "direct" or "winograd" (where it applies), for every convolution.
         memory: "normal" lets packed weights take up to three times the weights' own memory,
-            "low" only once (no Winograd, so slower).
+            "low" only once (no Winograd, so slower). "normal" also keeps, for calls on shapes that
+            have come before, the memory of one call's intermediate tensors; "low" does not.
         scratchpad_mode: "user" takes temporary memory from TensorFlow's allocator for each
-            execution, "library" keeps buffers with each op.
+            execution, or from what memory="normal" keeps; "library" keeps buffers with each op.
         verify: "structure", or "numbers" to compare with the original on a random input.
 
     Returns:
