@@ -9,6 +9,8 @@ from pathlib import Path
 
 import tensorflow as tf
 from tensorflow.python.eager import context
+from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as _has_no_tape
 
 from .._native import CEager, c_library
 
@@ -25,9 +27,10 @@ def direct_call(concrete) -> Callable:
 
     Returns:
         Eager tensors -> list of eager tensors, or None where TensorFlow has to dispatch: on
-        arguments of shapes and dtypes that no call through it has seen yet, under op
-        callbacks and asynchronous executors, on custom devices, and for whatever fails,
-        which fails again there with TensorFlow's message.
+        arguments that are no eager tensors, or of shapes and dtypes that no call through it
+        has seen yet, inside functions, under tapes, op callbacks and asynchronous executors,
+        on custom devices, and for whatever fails, which fails again there with TensorFlow's
+        message.
     """
     eager, wrap = _eager_functions(context.context())
     captured = concrete.captured_inputs
@@ -43,12 +46,16 @@ def direct_call(concrete) -> Callable:
     drop = weakref.finalize(concrete, library.BlockdnnDropDirectCall, call)
     drop.atexit = False
     ctx, run = context.context(), library.BlockdnnRunDirectCall
+    # Between two calls of a network this is out of the caches: each line of it counts.
+    thread, has_no_tape, current = ctx._thread_local_data, _has_no_tape, context.context_safe
     count = len(concrete.inputs) - len(captured)
     arguments = ctypes.py_object * count
     handles = ctypes.c_void_p * len(concrete.outputs)
 
     def direct(tensors):
-        if ctx.op_callbacks or context.context() is not ctx:
+        if not thread.is_eager or thread.op_callbacks or not has_no_tape():
+            return None
+        if current() is not ctx or any(type(tensor) is not EagerTensor for tensor in tensors):
             return None
         results = handles()
         if not run(call, arguments(*tensors), count, results):

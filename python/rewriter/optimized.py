@@ -1,5 +1,6 @@
 """The callables that `optimize` returns."""
 
+import operator
 import os
 from collections.abc import Mapping
 
@@ -44,19 +45,23 @@ class OptimizedFunction:
     def __call__(self, *args, **kwargs):
         if kwargs or not self._flat or len(args) != len(self._specs):
             return self.concrete(*args, **kwargs)
+        results = self._direct(args)
+        return self._dispatch(args) if results is None else self._pack(results)
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes a SavedModel whose signature is named "serving_default"."""
+        OptimizedModel({_DEFAULT: self}).save(folder)
+
+    def _dispatch(self, args):
         if not context.executing_eagerly() or record.could_possibly_record():
             return self.concrete(*args)
         tensors = [self._eager(i, value) for i, value in enumerate(args)]
-        results = self._direct(tensors)
+        results = None if all(map(operator.is_, tensors, args)) else self._direct(tensors)
         if results is None:
             for i, tensor in enumerate(tensors):
                 self._admit(i, tensor)
             results = self._run(tensors + self._captured)
         return self._pack(results)
-
-    def save(self, folder: str | os.PathLike) -> None:
-        """Writes a SavedModel whose signature is named "serving_default"."""
-        OptimizedModel({_DEFAULT: self}).save(folder)
 
     def _eager(self, index: int, value):
         if type(value) is ops.EagerTensor:
