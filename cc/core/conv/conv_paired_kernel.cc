@@ -155,6 +155,7 @@ inline __attribute__((always_inline)) Vec SourceTerms(const PairedSourceArgs& a,
     BD_UNROLL
     for (int p = 0; p < kPx; ++p) {
       const Vec x = Load(src + p * kBlock);
+      __builtin_prefetch(src + (kPx + p) * kBlock, 0, 3);
       terms[p] = Fma(x, OddsToEvens(x), terms[p]);
       squares[p % 2] = Fma(x, x, squares[p % 2]);
     }
