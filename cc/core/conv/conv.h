@@ -22,10 +22,19 @@
 
 namespace bd {
 
-// kAutoSmall: the fastest whose packed weights take at most twice the plain ones'
-// memory; F(4x4, 3x3) takes four times. kCompressed: inner products of few rows compress
-// their weights, however small.
-enum class ConvAlgorithm { kAuto, kDirect, kWinograd, kPaired, kAutoSmall, kCompressed };
+// kAutoSmall: the fastest whose packed weights take at most twice the plain ones' memory;
+// F(4x4, 3x3) takes four times. kAutoSmallest: at most 9/8, which is no Winograd.
+// kWinograd, kPaired: wherever they apply, else kDirect. kCompressed: inner products of few
+// rows compress their weights, however small.
+enum class ConvAlgorithm {
+  kAuto,
+  kDirect,
+  kWinograd,
+  kPaired,
+  kAutoSmall,
+  kAutoSmallest,
+  kCompressed,
+};
 
 // The convolution asked for. Padding is resolved (cc/layout/window.h); weights
 // are HWIO [kh, kw, ic / groups, oc]. src is [n, ih, iw, ic] or nChw16c of the

@@ -300,7 +300,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
                     ? ScaledWeights(run, weights, r.n, g, b0, b1, from.exponent,
                                     run.scratch.Grant(plan.scaled, thread))
                     : weights;
-    if (paired) terms.Bind(run, group, b0, b1, from.exponent, a.weights);
+    if (paired) terms.Bind(run, group, b0, b1, from, a.weights);
     PrefetchShare share;
     share.next = nullptr;
     if (g + 1 < g1 || (last && g + 1 < r.group_end)) {

@@ -11,7 +11,8 @@
 // the rows they share each for itself.
 //
 // Both halves compute what they compute apart, in the same order: results are
-// equal bit for bit.
+// equal bit for bit, but where the 1x1 multiplies in pairs (conv_paired.h). Its sums round
+// by the magnitude of the rows that a task reads, and one pass has other tasks than two.
 #ifndef CC_CORE_CONV_CONV_PAIR_H_
 #define CC_CORE_CONV_CONV_PAIR_H_
 

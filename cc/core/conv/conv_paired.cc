@@ -11,7 +11,7 @@ namespace {
 // Sums in pairs round at most (r + 1 / r) / 2 times as much where the source's root mean
 // square is r times the weights', so within a step, r <= 4, by a factor of about 2.
 constexpr int kExponentStep = 4;
-constexpr int kMaxExponent = 40;
+constexpr int kMaxExponent = 48;  // its square, twice, is still a float
 
 constexpr int64_t kMinChannels = 16;
 constexpr int64_t kMinOutputChannels = 16;
@@ -22,9 +22,9 @@ int64_t WholeBlocks(const ConvDesc& d) { return d.ic / kBlock; }
 
 float TwoTo(int exponent) { return std::ldexp(1.f, exponent); }
 
-// Of `count` numbers; for zeros so small that the sums vanish against anything.
+// Of `count` numbers.
 int ExponentOf(double squares, int64_t count) {
-  if (count == 0 || !std::isfinite(squares)) return 0;
+  if (count == 0 || squares == 0 || !std::isfinite(squares)) return 0;
   constexpr double kMost = kMaxExponent / kExponentStep;
   const double steps = std::round(0.5 * std::log2(squares / count) / kExponentStep);
   return kExponentStep * static_cast<int>(std::clamp(steps, -kMost, kMost));
@@ -66,8 +66,10 @@ void ScaleColumns(int64_t rows, int64_t lanes, int exponent, float* weights, flo
 bool ChoosePaired(const ConvDesc& d, ConvForm form, Isa isa) {
   if ((form != ConvForm::kTile && form != ConvForm::kWinograd) || d.groups > 1) return false;
   if (ConvPairedKernelsFor(isa).tile_pixels == 0 || WholeBlocks(d) == 0) return false;
-  if (d.algorithm == ConvAlgorithm::kPaired) return form == ConvForm::kTile;
-  if (d.algorithm != ConvAlgorithm::kAuto && d.algorithm != ConvAlgorithm::kAutoSmall) return false;
+  if (d.algorithm == ConvAlgorithm::kPaired) return true;
+  if (d.algorithm == ConvAlgorithm::kDirect || d.algorithm == ConvAlgorithm::kWinograd) {
+    return false;
+  }
   return AddsBesideMultiplies() && d.ic >= kMinChannels && d.oc >= kMinOutputChannels;
 }
 
@@ -87,7 +89,7 @@ int PairedExponentOf(const ConvPlan& plan, const float* src) {
     for (int64_t i = 0; i < kBlock; ++i)
       squares += double{src[v * kBlock + i]} * src[v * kBlock + i];
   }
-  return squares > 0 ? ExponentOf(squares, count) : 0;  // zeros tell nothing about later ones
+  return ExponentOf(squares, count);
 }
 
 void PackPairedGroup(const ConvPlan& plan, const OutputGroup& group, int exponent, float* packed) {
@@ -116,6 +118,7 @@ void PreparePaired(const ConvRun& run, int64_t b0, int64_t b1, int64_t pixels, f
   const int packed = static_cast<int>(run.buffers.packed[PairedTrailerOf(run.plan).exponent]);
   from->pixel_terms = terms;
   from->exponent = ExponentOf(squares, pixels * a.taps * kBlock) - packed;
+  from->zeros = squares == 0 && a.taps == (b1 - b0) * run.plan.taps_per_block;
 }
 
 void PackPairedPlane(int64_t channels, int64_t lanes, float* weights, float* unscale,
@@ -125,27 +128,28 @@ void PackPairedPlane(int64_t channels, int64_t lanes, float* weights, float* uns
   AddChannelTerms(weights, lanes, channels / kBlock, channel_terms);
 }
 
-int PreparePairedPlane(const ConvRun& run, const PairedSourceArgs& a, int64_t blocks) {
+float PreparePairedPlane(const ConvRun& run, const PairedSourceArgs& a, int64_t blocks) {
   const float squares = ConvPairedKernelsFor(run.plan.isa).source_terms(a);
+  if (squares == 0 && a.taps == blocks) return 0;
   const int exponent = ExponentOf(squares, a.px * a.taps * kBlock);
-  if (exponent == 0) return 0;
+  if (exponent == 0) return 1;
   const float down = TwoTo(-exponent);
   for (int64_t b = 0; b < blocks; ++b) {
     float* block = const_cast<float*>(a.src) + a.tap_offsets[b];
     run.kernels.scale_rows({block, &down, 1, a.px * kBlock, block});
   }
   for (int64_t p = 0; p < a.px; ++p) a.terms[p] *= down * down;
-  return exponent;
+  return TwoTo(exponent);
 }
 
 void PairedGroup::Bind(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t b1,
-                       int exponent, const float* weights) {
+                       const ChunkSource& from, const float* weights) {
   const ConvPlan& plan = run.plan;
   const PairedTrailer trailer = PairedTrailerOf(plan);
   const int64_t lanes = group.blocks * kBlock;
   const float* packed = run.buffers.packed;
   const float* at_zero = packed + trailer.unscale + group.first_block * kBlock;
-  const float down = TwoTo(-exponent), up = TwoTo(2 * exponent);
+  const float up = TwoTo(from.exponent), down = from.zeros ? 0.f : TwoTo(-from.exponent);
   for (int64_t i = 0; i < lanes; ++i) unscale[i] = at_zero[i] * down;
   std::fill(channel_terms, channel_terms + lanes, 0.f);
   const int64_t whole = std::min(b1, WholeBlocks(run.d));
@@ -156,7 +160,7 @@ void PairedGroup::Bind(const ConvRun& run, const OutputGroup& group, int64_t b0,
   for (int64_t b = b0; b < whole; ++b) {
     for (int64_t i = 0; i < lanes; ++i) channel_terms[i] += terms[b * lanes + i];
   }
-  for (int64_t i = 0; i < lanes; ++i) channel_terms[i] *= up;
+  for (int64_t i = 0; i < lanes; ++i) channel_terms[i] = channel_terms[i] * up * up;
 }
 
 }  // namespace bd

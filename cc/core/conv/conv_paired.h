@@ -6,7 +6,12 @@
 // root mean square to about 1, and by 2^e, where 2^e is about the root mean square of the
 // source that a task reads, e being a multiple of kExponentStep. They are packed with the e
 // of the source at hand then. A task with another e multiplies them by the difference first,
-// which rounds nothing: a result does not depend on what was packed.
+// which rounds nothing: a result does not depend on what was packed. A source that reads as
+// zeros gives exactly zero.
+//
+// So all pixels of a task share an exponent, and a pixel's error is relative to the root
+// mean square of what its task reads, not to its own. Beyond 2^-50 and 2^50 the exponent
+// stays behind and sums keep fewer digits; pairs of source channels beyond 2^60 overflow.
 #ifndef CC_CORE_CONV_CONV_PAIRED_H_
 #define CC_CORE_CONV_CONV_PAIRED_H_
 
@@ -49,10 +54,9 @@ void PreparePaired(const ConvRun& run, int64_t b0, int64_t b1, int64_t pixels, f
 void PackPairedPlane(int64_t channels, int64_t lanes, float* weights, float* unscale,
                      float* channel_terms);
 
-// Scales `pixels` pixels of each of the blocks of a plane, `a.taps` of them whole, to a root
-// mean square of about 1, and makes their terms; returns the exponent of what they were
-// divided by.
-int PreparePairedPlane(const ConvRun& run, const PairedSourceArgs& a, int64_t blocks);
+// Scales the pixels of each of `blocks` blocks of a plane, `a.taps` of them whole, to a root
+// mean square of about 1, and makes their terms; returns what sums are to be multiplied by.
+float PreparePairedPlane(const ConvRun& run, const PairedSourceArgs& a, int64_t blocks);
 
 // What a group's tiles need besides weights: memory for one group, and its terms.
 struct PairedGroup {
@@ -60,8 +64,8 @@ struct PairedGroup {
   alignas(64) float unscale[kMaxTileBlocks * kBlock];
 
   // `weights` are those that the tiles will read, of source blocks [b0, b1).
-  void Bind(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t b1, int exponent,
-            const float* weights);
+  void Bind(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t b1,
+            const ChunkSource& from, const float* weights);
 };
 
 }  // namespace bd

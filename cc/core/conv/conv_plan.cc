@@ -64,6 +64,11 @@ bool HasFewRows(const ConvDesc& d, Isa isa) {
          d.groups == 1 && d.n == 1 && d.oh * d.ow <= RowsKernelsFor(isa).max_rows;
 }
 
+bool MayTransform(const ConvDesc& d) {
+  return !d.src_scaled && d.algorithm != ConvAlgorithm::kPaired &&
+         d.algorithm != ConvAlgorithm::kAutoSmallest;
+}
+
 bool IsCompressed(const ConvDesc& d, Isa isa) {
   if (d.algorithm == ConvAlgorithm::kCompressed) return true;
   return d.algorithm == ConvAlgorithm::kAuto && d.keeps_weights &&
@@ -240,7 +245,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   plan->icb = CeilDiv(desc.ic, kBlock);
   plan->ocb = CeilDiv(desc.oc, kBlock);
   plan->src_image = ImageFloats(desc.src_image_blocks, plan->icb, desc.ih * desc.iw);
-  if (!desc.src_scaled) plan->packing.winograd = ChooseWinograd(desc, isa, threads);
+  if (MayTransform(desc)) plan->packing.winograd = ChooseWinograd(desc, isa, threads);
   plan->packing.form =
       plan->packing.winograd != kNoWinograd ? ConvForm::kWinograd : ChooseForm(desc, isa);
   plan->packing.paired = ChoosePaired(desc, plan->packing.form, isa);

@@ -83,6 +83,7 @@ struct ChunkSource {
   const float* src;
   const float* pixel_terms = nullptr;
   int exponent = 0;
+  bool zeros = false;  // nothing but zeros, of paired products
 };
 
 // All tiles of one K chunk of a task: source blocks [b0, b1), output groups

@@ -9,7 +9,6 @@
 // of them at once, and with [xi][icb] each would be a page, and in some shapes a
 // cache set, of its own (the source stage then had 4 of 10 samples of 28x28x128).
 #include <algorithm>
-#include <cmath>
 
 #include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_winograd.h"
@@ -119,11 +118,11 @@ struct TileBlock {
     return planes() * (group_end - group_begin) * CeilDiv(count, widest());
   }
 
-  // Plane xi of V for paired products; returns what its sums are short of.
+  // Plane xi of V for paired products; returns what its sums are to be multiplied by.
   float PreparePairs(int64_t xi, int64_t whole, float* terms) const {
     const PairedSourceArgs a = {v + xi * plane_stride(), plan().tap_offsets.data(), whole, count,
                                 terms};
-    return std::ldexp(1.f, PreparePairedPlane(run, a, plan().icb));
+    return PreparePairedPlane(run, a, plan().icb);
   }
 
   void Multiply(int64_t xi, LinesAhead* ahead, int thread) const {

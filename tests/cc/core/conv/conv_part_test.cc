@@ -100,10 +100,14 @@ INSTANTIATE_TEST_SUITE_P(Isas, ConvPart, testing::ValuesIn(TestIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
 
 TEST_P(ConvPart, Pointwise) {
-  CheckChains(Square(32, 7, 48, 1, 1, 0), "direct");
-  CheckChains(Square(37, 6, 20, 1, 1, 0), "direct");    // tails on both sides
-  CheckChains(Square(2048, 3, 40, 1, 1, 0), "direct");  // sums in several chunks
-  CheckChains(Square(32, 32, 16, 1, 2, 0), "direct");   // strided in place
+  for (ConvDesc d : {Square(32, 7, 48, 1, 1, 0), Square(37, 6, 20, 1, 1, 0),  // tails on both sides
+                     Square(2048, 3, 40, 1, 1, 0),                            // several K chunks
+                     Square(32, 32, 16, 1, 2, 0)}) {                          // strided in place
+    d.algorithm = ConvAlgorithm::kDirect;
+    CheckChains(d, "direct");
+    d.algorithm = ConvAlgorithm::kPaired;
+    CheckChains(d, GetParam() == Isa::kAvx512 ? "paired" : "direct");
+  }
 }
 
 TEST_P(ConvPart, Window) {

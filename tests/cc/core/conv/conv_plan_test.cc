@@ -1,6 +1,9 @@
 // What planning chooses and refuses.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "cc/base/isa.h"
 #include "cc/base/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "tests/cc/core/conv/conv_case.h"
@@ -35,7 +38,9 @@ const char* Chosen(int64_t kh, int64_t kw, ConvAlgorithm algorithm) {
   ConvPlan plan;
   EXPECT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
   const double growth = static_cast<double>(plan.packed_floats) / (kh * kw * d.ic * d.oc);
-  EXPECT_LE(growth, algorithm == ConvAlgorithm::kAutoSmall ? 2. : 4.);
+  EXPECT_LE(growth, algorithm == ConvAlgorithm::kAutoSmall      ? 2.
+                    : algorithm == ConvAlgorithm::kAutoSmallest ? 9. / 8
+                                                                : 4.);
   return plan.algorithm_name();
 }
 
@@ -47,13 +52,50 @@ TEST(ConvPlanTest, EachWindowHasItsTransform) {
     EXPECT_STREQ(Chosen(3, 1, algorithm), "winograd4x1");
     EXPECT_STREQ(Chosen(1, 7, algorithm), "winograd1x3");
     EXPECT_STREQ(Chosen(7, 1, algorithm), "winograd3x1");
-    EXPECT_STREQ(Chosen(2, 2, algorithm), "direct");
   }
+  EXPECT_STREQ(Chosen(2, 2, ConvAlgorithm::kWinograd), "direct");
   EXPECT_STREQ(Chosen(3, 3, ConvAlgorithm::kAutoSmall), "winograd2x2");
   EXPECT_STREQ(Chosen(5, 5, ConvAlgorithm::kAutoSmall), "winograd2x2");
   EXPECT_STREQ(Chosen(3, 1, ConvAlgorithm::kAutoSmall), "winograd4x1");
   EXPECT_STREQ(Chosen(1, 7, ConvAlgorithm::kAutoSmall), "winograd1x3");
   EXPECT_STREQ(Chosen(1, 7, ConvAlgorithm::kDirect), "direct");
+}
+
+// What "auto" finds where no window has a transform.
+const char* PairedOrDirect() { return AddsBesideMultiplies() ? "paired" : "direct"; }
+
+TEST(ConvPlanTest, PairedWhereItAppliesOrPays) {
+  EXPECT_STREQ(Chosen(2, 2, ConvAlgorithm::kAuto), PairedOrDirect());
+  EXPECT_STREQ(Chosen(2, 2, ConvAlgorithm::kAutoSmall), PairedOrDirect());
+  EXPECT_STREQ(Chosen(3, 3, ConvAlgorithm::kAutoSmallest), PairedOrDirect());
+  const char* const asked_for = DetectIsa() == Isa::kAvx512 ? "paired" : "direct";
+  EXPECT_STREQ(Chosen(3, 3, ConvAlgorithm::kPaired), asked_for);
+  EXPECT_STREQ(Chosen(1, 1, ConvAlgorithm::kPaired), asked_for);
+  EXPECT_STREQ(Chosen(1, 1, ConvAlgorithm::kDirect), "direct");
+  EXPECT_STREQ(Chosen(1, 1, ConvAlgorithm::kWinograd), "direct");
+
+  const auto of = [](ConvDesc d, Isa isa) {
+    d.algorithm = ConvAlgorithm::kPaired;
+    ConvPlan plan;
+    EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
+    return plan.algorithm_name();
+  };
+  EXPECT_STREQ(of(Square(64, 8, 64, 1, 1, 0), Isa::kGeneric), "direct");
+  EXPECT_STREQ(of(Square(64, 8, 64, 1, 1, 0), std::min(DetectIsa(), Isa::kAvx2)), "direct");
+  EXPECT_STREQ(of(Square(15, 8, 64, 1, 1, 0), DetectIsa()), "direct");  // no whole block
+  ConvDesc d = Square(64, 8, 64, 3, 1, 1);
+  d.groups = 2;
+  EXPECT_STREQ(of(d, DetectIsa()), "direct");
+  d.groups = 64;
+  EXPECT_STREQ(of(d, DetectIsa()), "depthwise");
+  d.groups = 1;
+  d.src_layout = Layout::nhwc;
+  EXPECT_STREQ(of(d, DetectIsa()), "direct_plain");
+
+  // Few channels do not pay for the terms of the source.
+  ConvPlan plan;
+  ASSERT_EQ(MakeConvPlan(Square(24, 56, 144, 1, 1, 0), DetectIsa(), 2, &plan), "");
+  EXPECT_STREQ(plan.algorithm_name(), "direct");
 }
 
 TEST(ConvPlanTest, WinogradOnlyWhereItPays) {
@@ -73,7 +115,7 @@ TEST(ConvPlanTest, WinogradOnlyWhereItPays) {
   ASSERT_EQ(MakeConvPlan(Square(64, 56, 64, 3, 1, 1), DetectIsa(), 2, &plan), "");
   EXPECT_STREQ(plan.algorithm_name(), "winograd4x4");
   ASSERT_EQ(MakeConvPlan(Square(64, 56, 64, 3, 2, 1), DetectIsa(), 2, &plan), "");
-  EXPECT_STREQ(plan.algorithm_name(), "direct");
+  EXPECT_STREQ(plan.algorithm_name(), PairedOrDirect());
   ConvDesc d = Square(64, 56, 64, 3, 1, 1);
   d.algorithm = ConvAlgorithm::kDirect;
   ASSERT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");

@@ -1,0 +1,375 @@
+// Paired products, asked for, against ConvRef: exactly where sums are (small integers, so
+// that exponents are 0 and every step is exact), within a stated bound elsewhere. Tensors
+// sit in guarded buffers: an access beyond an end is a crash.
+#include "cc/core/conv/conv_paired.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "cc/base/thread_pool.h"
+#include "tests/cc/core/conv/conv_case.h"
+#include "tests/cc/guarded_buffer.h"
+
+namespace bd {
+namespace {
+
+using Guard = GuardedBuffer::Guard;
+
+// A convolution's tensors; `run` fills dst.
+struct Problem {
+  explicit Problem(const ConvDesc& desc, Guard guard = Guard::kAtEnd)
+      : d(desc),
+        src(TensorFloats(d.src_layout, d.n, d.ic, d.ih, d.iw), guard),
+        weights(d.kh * d.kw * d.ic * d.oc, guard),
+        channel(d.oc, guard),
+        sum(TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow), guard),
+        src_scale(d.src_scaled ? TensorFloats(d.src_layout, d.n, d.ic, 1, 1) : 0, guard),
+        dst(TensorFloats(d.dst_layout, d.n, d.oc, d.dst_h(), d.dst_w()), guard) {
+    src.FillIntegers(3);
+    weights.FillIntegers(5);
+    channel.FillIntegers(1);
+    sum.FillIntegers(2);
+    src_scale.FillIntegers(4);
+    ClearTails();
+  }
+
+  void ClearTails() {
+    ClearTail(src, d.n, d.ic, d.ih * d.iw);
+    if (d.dst_layout == Layout::nChw16c) ClearTail(sum, d.n, d.oc, d.oh * d.ow);
+  }
+
+  void FillNormal(unsigned seed, float src_scale_by = 1, float weights_by = 1) {
+    std::mt19937 rng(seed);
+    std::normal_distribution<float> normal;
+    for (float& x : src) x = normal(rng) * src_scale_by;
+    for (float& y : weights) y = normal(rng) * weights_by;
+    for (float& b : channel) b = normal(rng) * src_scale_by * weights_by;
+    ClearTails();
+  }
+
+  // `packed_for` is the source whose magnitude the packed weights are for.
+  void Run(ThreadPool& pool, const float* packed_for, ConvAlgorithm algorithm = kPaired) {
+    d.algorithm = algorithm;
+    ConvPlan plan;
+    ASSERT_EQ(MakeConvPlan(d, Isa::kAvx512, pool.num_threads(), &plan), "");
+    ASSERT_STREQ(plan.algorithm_name(), algorithm == kPaired ? "paired" : "direct");
+    GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4);
+    PackConvWeights(plan, weights.data(), packed.data(), pool, packed_for);
+    const float* const args[] = {channel.data(), sum.data()};
+    ConvBuffers buffers;
+    buffers.src = src.data();
+    buffers.packed = packed.data();
+    buffers.args = args;
+    buffers.src_scale = src_scale.data();
+    buffers.dst = dst.data();
+    buffers.scratch = scratch.data();
+    RunConv(plan, buffers, pool);
+  }
+
+  void Run(ThreadPool& pool) { Run(pool, src.data()); }
+
+  std::vector<float> Reference() const {
+    std::vector<float> expected(dst.size());
+    const float* const args[] = {channel.data(), sum.data()};
+    ConvRef(d, src.data(), weights.data(), args, expected.data(),
+            d.src_scaled ? src_scale.data() : nullptr);
+    return expected;
+  }
+
+  float& SrcAt(int64_t c, int64_t pixel) {
+    return src[(c / 16 * d.ih * d.iw + pixel) * 16 + c % 16];
+  }
+  float DstAt(int64_t o, int64_t pixel) const {
+    return dst[(o / 16 * d.oh * d.ow + pixel) * 16 + o % 16];
+  }
+
+  static constexpr ConvAlgorithm kPaired = ConvAlgorithm::kPaired;
+  ConvDesc d;
+  GuardedBuffer src, weights, channel, sum, src_scale, dst;
+};
+
+ConvDesc Pointwise(int64_t ic, int64_t pixels, int64_t oc) {
+  ConvDesc d;
+  d.ic = ic;
+  d.oc = oc;
+  d.iw = d.ow = pixels;
+  return d;
+}
+
+class ConvPairedTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (DetectIsa() < Isa::kAvx512) GTEST_SKIP() << "this machine lacks AVX-512";
+  }
+
+  // Equal to the definition, channel tails included: ConvRef makes them zero.
+  void CheckExact(const ConvDesc& d, ThreadPool& pool, Guard guard = Guard::kAtEnd) {
+    Problem p(d, guard);
+    p.Run(pool);
+    const std::vector<float> expected = p.Reference();
+    SCOPED_TRACE("ic " + std::to_string(d.ic) + " oc " + std::to_string(d.oc) + " out " +
+                 std::to_string(d.oh) + "x" + std::to_string(d.ow) + " [" + d.post_ops.ToString() +
+                 "]");
+    for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(p.dst[i], expected[i]) << "at " << i;
+  }
+
+  void CheckExact(const ConvDesc& d) {
+    for (ThreadPool* pool : {&one_, &two_, &three_}) CheckExact(d, *pool);
+    CheckExact(d, two_, Guard::kAtStart);
+  }
+
+  ThreadPool one_{1}, two_{2}, three_{3};
+};
+
+// Root mean squares of the errors against float64, and of the exact results, without chain.
+struct Errors {
+  double rms = 0, largest = 0, result_rms = 0;
+};
+
+// Of a 1x1 convolution of one image; pixels of which `counts` is false are left out.
+Errors ErrorsOf(const Problem& p, const std::function<bool(int64_t)>& counts = nullptr) {
+  const ConvDesc& d = p.d;
+  Errors e;
+  int64_t count = 0;
+  for (int64_t pixel = 0; pixel < d.oh * d.ow; ++pixel) {
+    if (counts && !counts(pixel)) continue;
+    for (int64_t o = 0; o < d.oc; ++o, ++count) {
+      double exact = 0;
+      for (int64_t c = 0; c < d.ic; ++c) {
+        exact +=
+            double{p.src[(c / 16 * d.ih * d.iw + pixel) * 16 + c % 16]} * p.weights[c * d.oc + o];
+      }
+      const double off = p.DstAt(o, pixel) - exact;
+      e.rms += off * off;
+      e.largest = std::max(e.largest, std::fabs(off));
+      e.result_rms += exact * exact;
+    }
+  }
+  e.rms = std::sqrt(e.rms / count);
+  e.result_rms = std::sqrt(e.result_rms / count);
+  return e;
+}
+
+// |x|_2 |y|_2 of the typical pixel and output channel.
+double Norms(const Problem& p) {
+  double x = 0, y = 0;
+  for (float v : p.src) x += double{v} * v;
+  for (float v : p.weights) y += double{v} * v;
+  return std::sqrt(x / (p.d.oh * p.d.ow) * y / p.d.oc);
+}
+
+TEST_F(ConvPairedTest, ChannelTailsAndHalfBlocks) {
+  for (int64_t ic : {16, 17, 20, 31, 32, 37, 48, 63, 70}) {
+    for (int64_t oc : {8, 9, 16, 24, 32, 33, 40, 41, 56, 64, 70}) {
+      CheckExact(Pointwise(ic, 23, oc));
+    }
+  }
+}
+
+TEST_F(ConvPairedTest, AnyNumberOfPixels) {
+  for (int64_t pixels = 1; pixels <= 40; ++pixels) {
+    for (int64_t oc : {8, 16, 24, 32}) CheckExact(Pointwise(36, pixels, oc));
+  }
+}
+
+TEST_F(ConvPairedTest, WindowsStridesAndDilations) {
+  for (int64_t stride : {1, 2, 3}) {
+    for (int64_t dilation : {1, 2}) {
+      for (int64_t k : {1, 3}) {
+        ConvDesc d = Square(40, 13, 40, k, stride, k / 2);
+        d.n = 2;
+        d.dh = d.dw = dilation;
+        d.oh = d.ow = (13 + 2 * (k / 2) - (k - 1) * dilation - 1) / stride + 1;
+        CheckExact(d);
+      }
+    }
+  }
+}
+
+TEST_F(ConvPairedTest, ChunksOfChannels) {
+  CheckExact(Square(400, 6, 40, 3, 1, 1));
+  CheckExact(Pointwise(5000, 9, 33));
+  ConvDesc d = Square(400, 6, 40, 3, 1, 1);
+  d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
+  CheckExact(d);
+}
+
+TEST_F(ConvPairedTest, ChainsAndPlainAndPooledDst) {
+  for (const char* text :
+       {"binary(add,channel,#0)", "sum(#1)", "sum(#1,scale=-2)",
+        "binary(add,channel,#0);sum(#1);eltwise(relu6)", "sum(#1);binary(add,channel,#0)",
+        "eltwise(abs);sum(#1,scale=2)", "binary(mul,channel,#0);eltwise(linear,alpha=2,beta=1)",
+        "binary(add,channel,#0);eltwise(swish)"}) {
+    for (int64_t oc : {24, 37}) {
+      ConvDesc d = Square(48, 8, oc, 1, 1, 0);
+      d.n = 2;
+      d.post_ops = Chain(text);
+      const bool swish = std::strstr(text, "swish") != nullptr;
+      if (!swish) CheckExact(d);
+      d.pool_h = d.pool_w = 2;
+      if (!swish) CheckExact(d);
+      d.pool_h = d.pool_w = 1;
+      d.dst_layout = Layout::nhwc;
+      if (!swish) CheckExact(d);
+      if (swish) {  // equal sums, so equal bits with direct
+        Problem p(d), direct(d);
+        p.Run(two_);
+        direct.Run(two_, nullptr, ConvAlgorithm::kDirect);
+        EXPECT_EQ(std::memcmp(p.dst.data(), direct.dst.data(), 4 * p.dst.size()), 0);
+      }
+    }
+  }
+}
+
+TEST_F(ConvPairedTest, SourceTimesAScale) {
+  for (int64_t ic : {16, 20, 100}) {
+    ConvDesc d = Square(ic, 5, 40, 1, 1, 0);
+    d.n = 2;
+    d.src_scaled = true;
+    d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
+    CheckExact(d);
+  }
+}
+
+TEST_F(ConvPairedTest, PartsOfWiderTensors) {
+  ConvDesc d = Square(40, 7, 24, 1, 1, 0);
+  d.n = 2;
+  Problem whole(d);
+  whole.Run(two_);
+  const int64_t plane = 49 * 16;
+  GuardedBuffer src(2 * 5 * plane), dst(2 * 4 * plane);  // NaN around the parts
+  dst.Fill(77.f);
+  for (int64_t n = 0; n < 2; ++n) {
+    std::copy_n(whole.src.data() + n * 3 * plane, 3 * plane, src.data() + (n * 5 + 1) * plane);
+  }
+  d.algorithm = ConvAlgorithm::kPaired;
+  d.src_image_blocks = 5;
+  d.dst_image_blocks = 4;
+  ConvPlan plan;
+  ASSERT_EQ(MakeConvPlan(d, Isa::kAvx512, 2, &plan), "");
+  GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4);
+  PackConvWeights(plan, whole.weights.data(), packed.data(), two_, src.data() + plane);
+  ConvBuffers buffers;
+  buffers.src = src.data() + plane;
+  buffers.packed = packed.data();
+  buffers.dst = dst.data() + plane;
+  buffers.scratch = scratch.data();
+  RunConv(plan, buffers, two_);
+  for (int64_t n = 0; n < 2; ++n) {
+    for (int64_t i = 0; i < 4 * plane; ++i) {
+      const bool inside = i >= plane && i < 3 * plane;
+      ASSERT_EQ(dst[n * 4 * plane + i], inside ? whole.dst[n * 2 * plane + i - plane] : 77.f);
+    }
+  }
+}
+
+// An exponent a task: digits are kept at any magnitude. And packing for a source of
+// another magnitude changes no bit.
+TEST_F(ConvPairedTest, MagnitudesAndWhatWasPacked) {
+  for (float of_src : {1e-15f, 1e-6f, 3e-2f, 1.f, 50.f, 1e9f, 1e15f}) {
+    for (float of_weights : {1e-15f, 1e-3f, 1.f, 1e15f}) {
+      Problem p(Pointwise(96, 37, 40));
+      p.FillNormal(1, of_src, of_weights);
+      p.Run(two_);
+      const Errors e = ErrorsOf(p);
+      EXPECT_LT(e.rms, 8e-7 * e.result_rms) << of_src << " by " << of_weights;
+      const std::vector<float> bits(p.dst.begin(), p.dst.end());
+      for (float packed_for : {1e-14f, 1e-5f, 1.f, 1e14f}) {
+        const std::vector<float> other(p.src.size(), packed_for);
+        p.Run(two_, other.data());
+        ASSERT_EQ(std::memcmp(bits.data(), p.dst.data(), 4 * bits.size()), 0)
+            << of_src << " by " << of_weights << " packed for " << packed_for;
+      }
+      p.Run(two_, nullptr);
+      ASSERT_EQ(std::memcmp(bits.data(), p.dst.data(), 4 * bits.size()), 0);
+    }
+  }
+}
+
+TEST_F(ConvPairedTest, ZerosGiveExactlyTheBias) {
+  ConvDesc d = Pointwise(64, 50, 40);
+  d.post_ops = Chain("binary(add,channel,#0)");
+  Problem p(d);
+  p.FillNormal(2);
+  for (float& b : p.channel) b *= 1e-25f;
+  p.channel[5] = 0.f;
+  p.src.Fill(0.f);
+  p.Run(two_);
+  for (int64_t o = 0; o < d.oc; ++o) {
+    for (int64_t i = 0; i < 50; ++i) ASSERT_EQ(p.DstAt(o, i), p.channel[o]) << o;
+  }
+  p.FillNormal(3);
+  for (int64_t c = 0; c < d.ic; ++c) p.weights[c * d.oc + 7] = 0.f;
+  p.Run(two_);
+  for (int64_t i = 0; i < 50; ++i) ASSERT_EQ(p.DstAt(7, i), p.channel[7]);
+}
+
+// A task with a pixel that is not finite takes the exponent 0; tasks beside it notice nothing.
+TEST_F(ConvPairedTest, APixelThatIsNotFinite) {
+  for (float bad :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    Problem p(Square(64, 40, 64, 1, 1, 0));
+    p.FillNormal(4);
+    p.SrcAt(3, 17) = bad;
+    p.Run(three_);
+    const Errors e = ErrorsOf(p, [](int64_t pixel) { return pixel != 17; });
+    EXPECT_LT(e.rms, 8e-7 * e.result_rms);
+    for (int64_t o = 0; o < 64; ++o) EXPECT_FALSE(std::isfinite(p.DstAt(o, 17)));
+  }
+}
+
+// |error| <= 4 K 2^-24 |x|_2 |y|_2 / sqrt(K) + ..., stated in docs/algorithms.md: normwise,
+// with x of the root mean square of what the task reads. Root mean squares beside direct's.
+TEST_F(ConvPairedTest, ErrorsBesideDirect) {
+  const struct {
+    const char* name;
+    float (*of)(float);
+    double most;  // times direct's
+  } sources[] = {
+      {"normal", [](float x) { return x; }, 3},
+      {"relu", [](float x) { return std::max(x, 0.f); }, 3},
+      {"swish", [](float x) { return x / (1 + std::exp(-x)); }, 3},
+  };
+  for (const auto& source : sources) {
+    for (int64_t k : {32, 128, 512, 2048}) {
+      Problem p(Pointwise(k, 49, 32));
+      p.FillNormal(5, 1, 1 / std::sqrt(static_cast<float>(k)));
+      for (float& x : p.src) x = source.of(x);
+      p.ClearTails();
+      p.Run(two_);
+      const Errors paired = ErrorsOf(p);
+      p.Run(two_, nullptr, ConvAlgorithm::kDirect);
+      const Errors direct = ErrorsOf(p);
+      std::printf("%-6s K %4d  direct %.1e  paired %.1e  times %.1f  largest / norms %.1e\n",
+                  source.name, static_cast<int>(k), direct.rms / direct.result_rms,
+                  paired.rms / paired.result_rms, paired.rms / direct.rms,
+                  paired.largest / Norms(p));
+      EXPECT_LT(paired.rms, source.most * direct.rms) << source.name << " " << k;
+      EXPECT_LT(paired.largest, std::sqrt(k) * std::ldexp(1., -24) * Norms(p));
+    }
+  }
+}
+
+TEST_F(ConvPairedTest, RandomRealShapes) {
+  std::mt19937 rng(6);
+  for (int i = 0; i < 60; ++i) {
+    const auto pick = [&](int low, int high) {
+      return low + static_cast<int64_t>(rng() % (high - low + 1));
+    };
+    Problem p(Pointwise(pick(16, 300), pick(1, 60), pick(1, 80)));
+    p.FillNormal(i, std::ldexp(1.f, static_cast<int>(pick(-20, 20))));
+    p.Run(i % 2 ? one_ : three_);
+    const Errors e = ErrorsOf(p);
+    EXPECT_LT(e.largest, 2 * std::sqrt(p.d.ic) * std::ldexp(1., -24) * Norms(p));
+  }
+}
+
+}  // namespace
+}  // namespace bd
