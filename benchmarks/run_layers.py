@@ -76,7 +76,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--isa", choices=("generic", "avx2", "avx512"), help="caps both")
-    parser.add_argument("--algorithm", choices=("auto", "direct", "winograd"), default="auto")
+    parser.add_argument(
+        "--algorithm", choices=("auto", "direct", "winograd", "paired"), default="auto"
+    )
     parser.add_argument("--memory", choices=("network", "cold", "hot"), default="network")
     parser.add_argument("--filter", default="", help="part of a layer's name or shape")
     parser.add_argument("--rounds", type=int, default=10, help="turns of each")

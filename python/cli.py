@@ -105,11 +105,13 @@ def optimize(
     ] = False,
     signature: Signature = None,
     algorithm: Annotated[
-        Literal["auto", "direct", "winograd"], typer.Option(help="Of every convolution.")
+        Literal["auto", "direct", "winograd", "paired"], typer.Option(help="Of every convolution.")
     ] = "auto",
     memory: Annotated[
         Literal["normal", "low"],
-        typer.Option(help="How much packed weights may take: three times the weights, or once."),
+        typer.Option(
+            help="How much packed weights may take: three times the weights, or little more than once."
+        ),
     ] = "normal",
     as_json: Json = False,
     verbose: Verbose = False,

@@ -32,8 +32,8 @@ and on oneDNN's, turn by turn in this process on as many threads.
   --threads N      default: the cores this process may use
   --isa ISA        generic, avx2 or avx512: the best that both may use
   --batch N        instead of the file's n
-  --algorithm A    ours: auto, direct, winograd (direct where it cannot be) or
-                   auto_small
+  --algorithm A    ours: auto, direct, winograd or paired (direct where they cannot
+                   be), auto_small or auto_smallest
   --filter TEXT    only layers whose name or shape contains it
   --memory POLICY  how soon calls come back to the same memory:
                    network  weights after as many bytes as the whole network's
@@ -85,8 +85,12 @@ Isa ParseIsa(const std::string& text) {
 }
 
 ConvAlgorithm ParseAlgorithm(const std::string& text) {
-  return static_cast<ConvAlgorithm>(
-      OneOf("--algorithm", text, {"auto", "direct", "winograd", "auto_small"}));
+  constexpr ConvAlgorithm kAlgorithms[] = {ConvAlgorithm::kAuto,      ConvAlgorithm::kDirect,
+                                           ConvAlgorithm::kWinograd,  ConvAlgorithm::kPaired,
+                                           ConvAlgorithm::kAutoSmall, ConvAlgorithm::kAutoSmallest};
+  return kAlgorithms[OneOf(
+      "--algorithm", text,
+      {"auto", "direct", "winograd", "paired", "auto_small", "auto_smallest"})];
 }
 
 Options ParseOptions(int argc, char** argv) {

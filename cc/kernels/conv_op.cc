@@ -1,14 +1,21 @@
 #include "cc/kernels/conv_op.h"
 
+#include <map>
 #include <utility>
 
 namespace bd {
 
 ConvAlgorithm AlgorithmOf(const std::string& name) {
-  if (name == "direct") return ConvAlgorithm::kDirect;
-  if (name == "compressed") return ConvAlgorithm::kCompressed;
-  if (name == "auto_small") return ConvAlgorithm::kAutoSmall;
-  return name == "winograd" ? ConvAlgorithm::kWinograd : ConvAlgorithm::kAuto;
+  static const auto* const algorithms = new std::map<std::string, ConvAlgorithm>{
+      {"auto", ConvAlgorithm::kAuto},
+      {"direct", ConvAlgorithm::kDirect},
+      {"winograd", ConvAlgorithm::kWinograd},
+      {"paired", ConvAlgorithm::kPaired},
+      {"auto_small", ConvAlgorithm::kAutoSmall},
+      {"auto_smallest", ConvAlgorithm::kAutoSmallest},
+      {"compressed", ConvAlgorithm::kCompressed},
+  };
+  return algorithms->at(name);  // the op's definition allows no others
 }
 
 namespace {

@@ -124,7 +124,7 @@ Status ConvDepthwiseAttrs::OfDepthwise(const Status& status) {
 Status ConvDepthwiseAttrs::SetHalves() {
   for (ConvAttrs* half : {&first, &depthwise}) {
     half->src_layout = half->dst_layout = Layout::nChw16c;
-    half->algorithm = "auto";
+    half->algorithm = first.algorithm;
     half->constant_weights = first.constant_weights;
   }
   TF_RETURN_IF_ERROR(first.SetWindow({1, 1}, {1, 1}, "VALID", {}));

@@ -135,6 +135,7 @@ struct ConvDepthwiseAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("weights_offset", &first.weights_offset));
     TF_RETURN_IF_ERROR(c->GetAttr("depthwise_weights_shape", &depthwise.weights_shape));
     TF_RETURN_IF_ERROR(c->GetAttr("depthwise_weights_offset", &depthwise.weights_offset));
+    TF_RETURN_IF_ERROR(c->GetAttr("algorithm", &first.algorithm));
     TF_RETURN_IF_ERROR(c->GetAttr("constant_weights", &first.constant_weights));
     TF_RETURN_IF_ERROR(c->GetAttr("strides", &strides));
     TF_RETURN_IF_ERROR(c->GetAttr("dilations", &dilations));

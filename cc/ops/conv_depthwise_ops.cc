@@ -24,6 +24,7 @@ REGISTER_OP("BlockdnnConvDepthwise")
     .Attr("explicit_paddings: list(int) = []")
     .Attr("post_ops: string = ''")
     .Attr("depthwise_post_ops: string = ''")
+    .Attr("algorithm: {'auto', 'direct', 'paired'} = 'auto'")
     .Attr("constant_weights: bool = false")
     .Attr(bd::kScratchpadModeAttr)
     .SetShapeFn([](InferenceContext* c) {
@@ -59,6 +60,7 @@ explicit_paddings: [top, bottom, left, right] of the depthwise convolution, only
   padding = EXPLICIT. The padding is zero, whatever post_ops make of zero.
 post_ops: entries joined by ';', applied to the result of the 1x1.
 depthwise_post_ops: the same for the depthwise convolution.
+algorithm: of the 1x1, as in BlockdnnConv.
 constant_weights: both weights and the channel operands never change, so their
   packed form may be kept for good.
 scratchpad_mode: see BlockdnnConv.

@@ -25,7 +25,9 @@ REGISTER_OP("BlockdnnConv")
     .Attr("explicit_paddings: list(int) = []")
     .Attr("post_ops: string = ''")
     .Attr("pool: list(int) = []")
-    .Attr("algorithm: {'auto', 'direct', 'winograd', 'auto_small'} = 'auto'")
+    .Attr(
+        "algorithm: {'auto', 'direct', 'winograd', 'paired', "
+        "'auto_small', 'auto_smallest'} = 'auto'")
     .Attr("constant_weights: bool = false")
     .Attr(bd::kSrcPartAttr)
     .Attr(bd::kDstPartAttr)
@@ -62,8 +64,10 @@ pool: [height, width] of max pooling behind post_ops, in windows that touch; row
   columns that fill no window are left out. Only [2, 2], and nChw16c. Operands that are
   tensors have the shape before it. The result has the bits of BlockdnnPool.
 algorithm: direct sums exactly the products of the definition; winograd saves
-  multiplications of some windows and rounds more; auto takes what is
-  faster, auto_small what is faster with packed weights of at most twice the size.
+  multiplications of some windows, paired (nChw16c, AVX-512) a third of all, and both
+  round more; where they do not apply they are direct. auto takes what is faster,
+  auto_small what is faster with packed weights of at most twice the size,
+  auto_smallest with at most 9/8.
 constant_weights: the weights and the channel operands never change, so their
   packed form may be kept for good.
 src_part: [first channel, channels of the tensor], if src is a part of a wider tensor.

@@ -74,8 +74,9 @@ def conv(
       constant_weights: weights and channel operands never change, so that their
         packed form may be kept from the first call on.
       algorithm: "direct" sums exactly the products of the definition; "winograd"
-        saves multiplications of some windows (docs/algorithms.md) and rounds more;
-        "auto" takes what is faster.
+        saves multiplications of some windows, "paired" (nChw16c, one group, AVX-512) a third
+        of all, and both round more (docs/algorithms.md); where one does not apply it is
+        "direct". "auto" takes what is faster.
       scratchpad_mode: who provides temporary memory: "user" takes it from TensorFlow's
         allocator for each execution, "library" keeps buffers with the kernel. Safe on
         many threads, both.

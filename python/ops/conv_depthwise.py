@@ -26,13 +26,15 @@ def conv_depthwise(
     depthwise_weights_shape=None,
     depthwise_weights_offset: int = 0,
     constant_weights: bool = False,
+    algorithm: str = "auto",
     scratchpad_mode: str = "user",
     name=None,
 ):
     """A 1x1 convolution of stride 1, then a depthwise convolution of its result.
 
     The tensor between them, in MobileNets six times as large as src, stays in cache: a few of
-    its rows are made, used and overwritten. The result has the bits of `conv` called twice.
+    its rows are made, used and overwritten. The result has the bits of `conv` called twice,
+    but where the 1x1 multiplies in pairs (docs/algorithms.md): it then rounds as well as they do.
 
     Args:
       src: float32 activation in blocks, [N, ceil(C / 16), H, W, 16].
@@ -52,6 +54,7 @@ def conv_depthwise(
       weights_offset, depthwise_weights_offset: elements.
       constant_weights: both weights and channel operands never change, so that their packed form
         may be kept from the first call on.
+      algorithm: of the 1x1, "auto", "direct" or "paired" as in `conv`.
       scratchpad_mode: "user" or "library", as in `conv`.
       name: of the op.
 
@@ -88,6 +91,7 @@ def conv_depthwise(
         post_ops=post_ops,
         depthwise_post_ops=depthwise_post_ops,
         constant_weights=constant_weights,
+        algorithm=algorithm,
         scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
         name=name,
         **padding_attrs(padding),

@@ -31,10 +31,11 @@ def optimize(
             a tf.function with an input_signature; a ConcreteFunction; or what
             tf.saved_model.load returned (all its signatures).
         input_signature: one TensorSpec an argument, where the target has none of its own.
-        algorithm: "auto", "direct" or "winograd" (where it applies), for every convolution.
+        algorithm: "auto", "direct", "winograd" or "paired" (where they apply), for every
+            convolution.
         memory: "normal" lets packed weights take up to three times the weights' own memory,
-            "low" only once (no Winograd, so slower). "normal" also keeps, for calls on shapes that
-            have come before, the memory of one call's intermediate tensors; "low" does not.
+            "low" only 9/8 of it (no Winograd, so slower). "normal" also keeps, for calls on shapes
+            that have come before, the memory of one call's intermediate tensors; "low" does not.
         scratchpad_mode: "user" takes temporary memory from TensorFlow's allocator for each
             execution, or from what memory="normal" keeps; "library" keeps buffers with each op.
         verify: "structure", or "numbers" to compare with the original on a random input.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ..ops.arguments import check_scratchpad_mode
 
-ALGORITHMS = ("auto", "direct", "winograd")
+ALGORITHMS = ("auto", "direct", "winograd", "paired")
 MEMORY = ("normal", "low")
 
 
@@ -13,12 +13,12 @@ class Options:
     """Choices that hold for every converted op.
 
     Attributes:
-        algorithm: "auto", "direct" or "winograd" (winograd: where it applies,
+        algorithm: "auto", "direct", "winograd" or "paired" (the last two: where they apply,
             docs/algorithms.md).
         memory: with algorithm "auto", how much the packed weights may take: "normal" is at
-            most three times the weights' own memory, "low" at most once and the rounding of
-            channels to 16 (no Winograd, no compressed copies). "normal" also keeps the memory
-            of intermediate tensors from one call to the next, "low" does not.
+            most three times the weights' own memory, "low" at most 9/8 of it and the
+            rounding of channels to 16 (no Winograd, no compressed copies). "normal" also keeps
+            the memory of intermediate tensors from one call to the next, "low" does not.
         scratchpad_mode: "user" or "library", for every op that takes temporary memory.
 
     Raises:

@@ -184,6 +184,7 @@ def _pair_attrs(pair: ConvDepthwise) -> dict:
         "depthwise_weights_shape": list(pair.depthwise.weights.shape),
         "strides": list(pair.depthwise.strides),
         "dilations": list(pair.depthwise.dilations),
+        "algorithm": pair.algorithm,
         "constant_weights": True,
     } | _padding_attrs(pair.depthwise)
 

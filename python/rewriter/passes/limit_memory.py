@@ -4,7 +4,8 @@ Packed weights take the memory of plain ones, those that Winograd transforms a m
 it: for 3x3 windows 16/9 in F(2x2) and four times in F(4x4). A network of 3x3 convolutions
 only would exceed three times its weights: its largest filters, the deepest first, then do
 without F(4x4), which gains least where there are most channels and fewest pixels. The weights
-of inner products are compressed into 7/8 of their own size, beside them.
+of inner products are compressed into 7/8 of their own size, beside them. What paired products
+add (a sixteenth, and a vector) counts for every convolution.
 """
 
 from dataclasses import replace
@@ -37,6 +38,7 @@ _GROWTH = {
     (7, 1, 1): _Growth(9 / 7, 9 / 7),
     (7, 7, 2): _Growth(4 * 36 / 49, 1.0),
 }
+_PAIRED = 9 / 8
 _COMPRESSED = 0.9  # 7/8, and what compression leaves out
 _NO_GROWTH = _Growth(1.0, 1.0)
 _MOST_STRIDED_CHANNELS = 4
@@ -47,14 +49,14 @@ def limit_memory(graph: Graph, memory: str) -> None:
 
     Args:
         memory: "normal" bounds all packed weights by three times the weights (or 4 MB, where
-            that is more); "low" packs every filter into its own size: no Winograd. It reads
+            that is more); "low" packs every filter into 9/8 of its size: no Winograd. It reads
             the weights of inner products of few rows as they are.
     """
     nodes = [node for node in graph.view.topological() if isinstance(node.payload, Conv)]
     free = [node for node in nodes if _may_transform(node.payload)]
     if memory == "low":
         for node in free:
-            _restrict(node, "direct")
+            _restrict(node, "auto_smallest")
         for node in graph.view:
             if isinstance(node.payload, InnerProduct):
                 _restrict(node, "direct")
@@ -62,7 +64,7 @@ def limit_memory(graph: Graph, memory: str) -> None:
     convolutions = sum(node.payload.weights.size for node in nodes)
     inner_products = _inner_products(graph)
     budget = max(_SMALL_MODEL, _BUDGET * (convolutions + inner_products))
-    left = budget - convolutions - _COMPRESSED * inner_products
+    left = budget - _PAIRED * convolutions - _COMPRESSED * inner_products
     left -= sum((_growth(node.payload).auto - 1) * node.payload.weights.size for node in free)
     for node in sorted(reversed(free), key=lambda node: node.payload.weights.size, reverse=True):
         growth = _growth(node.payload)

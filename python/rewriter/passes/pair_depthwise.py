@@ -48,6 +48,7 @@ def _join(graph: Graph, first: Node, depthwise: Node) -> None:
         channels=depthwise.payload.channels,
         steps=depthwise.payload.steps,
         first=first.payload,
+        algorithm="direct" if first.payload.algorithm == "winograd" else first.payload.algorithm,
         depthwise=depthwise.payload,
     )
     inputs = [first.inputs[0], *depthwise.inputs[1:]]
