@@ -109,9 +109,7 @@ def optimize(
     ] = "auto",
     memory: Annotated[
         Literal["normal", "low"],
-        typer.Option(
-            help="How much packed weights may take: three times the weights, or little more than once."
-        ),
+        typer.Option(help="How much packed weights may take: three times the weights, or 9/8."),
     ] = "normal",
     as_json: Json = False,
     verbose: Verbose = False,

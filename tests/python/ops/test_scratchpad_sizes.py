@@ -90,6 +90,7 @@ def check_conv(
     return check(
         plan,
         **{"kh": kh, "kw": kw, "sh": sh, "sw": sw, "dh": dh, "dw": dw, "C": c, "OC": oc},
+        OH=-(-h // sh) if pad else -(-(h - (kh - 1) * dh) // sh),
         OW=-(-w // sw) if pad else -(-(w - (kw - 1) * dw) // sw),
         bias=bias,
         src_scaled=src_scaled,
@@ -99,7 +100,7 @@ def check_conv(
 
 
 def test_the_table_is_there():
-    assert len(TABLE) == 17
+    assert len(TABLE) == 21
 
 
 # Each algorithm, small and large, with and without tails.
@@ -108,11 +109,70 @@ def test_the_table_is_there():
     ("algorithm", "arguments"),
     [
         ("direct", dict(h=56, w=56, c=64, oc=64, algorithm="direct")),
-        ("direct", dict(h=28, w=30, c=100, oc=33, bias=True, strides=(2, 2), window=(5, 3))),
-        ("direct", dict(h=56, w=56, c=64, oc=256, window=(1, 1))),
-        ("direct", dict(h=14, w=14, c=2048, oc=20, window=(1, 1), dst_layout="nhwc", bias=True)),
-        ("direct", dict(h=7, w=7, c=1150, oc=190, window=(1, 1), src_scaled=True)),
-        ("direct", dict(h=9, w=7, c=50, oc=33, src_scaled=True)),
+        (
+            "direct",
+            dict(
+                h=28,
+                w=30,
+                c=100,
+                oc=33,
+                bias=True,
+                strides=(2, 2),
+                window=(5, 3),
+                algorithm="direct",
+            ),
+        ),
+        ("direct", dict(h=56, w=56, c=64, oc=256, window=(1, 1), algorithm="direct")),
+        (
+            "direct",
+            dict(
+                h=14,
+                w=14,
+                c=2048,
+                oc=20,
+                window=(1, 1),
+                dst_layout="nhwc",
+                bias=True,
+                algorithm="direct",
+            ),
+        ),
+        (
+            "direct",
+            dict(h=7, w=7, c=1150, oc=190, window=(1, 1), src_scaled=True, algorithm="direct"),
+        ),
+        ("direct", dict(h=9, w=7, c=50, oc=33, src_scaled=True, algorithm="direct")),
+        (
+            "paired",
+            dict(
+                h=28,
+                w=30,
+                c=100,
+                oc=33,
+                bias=True,
+                strides=(2, 2),
+                window=(5, 3),
+                algorithm="paired",
+            ),
+        ),
+        ("paired", dict(h=56, w=56, c=64, oc=256, window=(1, 1), algorithm="paired")),
+        (
+            "paired",
+            dict(
+                h=14,
+                w=14,
+                c=2048,
+                oc=20,
+                window=(1, 1),
+                dst_layout="nhwc",
+                bias=True,
+                algorithm="paired",
+            ),
+        ),
+        (
+            "paired",
+            dict(h=7, w=7, c=1150, oc=190, window=(1, 1), src_scaled=True, algorithm="paired"),
+        ),
+        ("paired", dict(h=9, w=7, c=50, oc=33, src_scaled=True, algorithm="paired")),
         ("direct", dict(h=17, w=19, c=96, oc=96, groups=4, dilations=(2, 3))),
         (
             "direct_plain",
@@ -141,6 +201,8 @@ def test_the_table_is_there():
     ],
 )
 def test_convolution(algorithm, arguments, threads):
+    if algorithm == "paired" and bd.info()["isa"] != "avx512":
+        pytest.skip("pairs are multiplied with AVX-512 only")
     assert check_conv(**arguments, threads=threads).startswith(algorithm)
 
 
@@ -191,6 +253,6 @@ def test_any_convolution(data):
         bias=draw(st.booleans()),
         src_layout=src_layout,
         dst_layout="nChw16c" if groups > 1 else draw(layouts),
-        algorithm=draw(st.sampled_from(["auto", "direct", "winograd"])),
+        algorithm=draw(st.sampled_from(["auto", "direct", "winograd", "paired"])),
         threads=draw(st.sampled_from([None, 1, 2, 7])),
     )
