@@ -156,6 +156,29 @@ def test_plain_to_plain(ic, oc, integers, blocked):
     check(blocked, x, weights, src_layout="nhwc", dst_layout="nhwc")
 
 
+@pytest.mark.parametrize("window", [(1, 1), (3, 3)], ids=str)
+@pytest.mark.parametrize("ic,oc,h,w", [(16, 16, 28, 28), (20, 40, 1, 1), (96, 70, 13, 20)])
+def test_paired(window, ic, oc, h, w, floats, blocked):
+    x, weights, bias = floats(2, h, w, ic), floats(*window, ic, oc), floats(oc)
+    options = {"algorithm": "paired", "post_ops": "binary(add,channel,#0);eltwise(relu)"}
+    ours = bd.ops.conv(blocked.pack(x), weights, channels=ic, args=[bias], **options)
+    wide = [v.astype(np.float64) for v in (x, weights)]
+    expected = np.maximum(references.conv(*wide, padding="SAME") + bias, 0)
+    bound = 1e-5 * np.sqrt(np.prod(window) * ic)
+    np.testing.assert_allclose(blocked.unpack(ours, oc), expected, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "paired", "auto_smallest"])
+def test_pairs_are_multiplied_with_avx512_only(algorithm):
+    plan = bd.ops.memory_plan("conv", (1, 4, 9, 9, 16), (1, 1, 64, 64), algorithm=algorithm)
+    if bd.info()["isa"] != "avx512":
+        assert plan.algorithm == "direct"
+    elif algorithm == "paired":
+        assert plan.algorithm == "paired"
+    else:  # by the kind of CPU
+        assert plan.algorithm in ("direct", "paired")
+
+
 @pytest.mark.parametrize("algorithm", ["auto", "winograd"])
 @pytest.mark.parametrize("window", [(3, 3), (5, 5), (1, 3), (3, 1), (1, 7), (7, 1)], ids=str)
 @pytest.mark.parametrize("ic,oc,h,w", [(16, 16, 28, 28), (20, 40, 1, 1), (96, 64, 13, 20)])

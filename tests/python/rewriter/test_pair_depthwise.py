@@ -116,3 +116,13 @@ def test_saved_and_loaded(tmp_path, weights, image):
     loaded = tf.saved_model.load(str(tmp_path / "out")).signatures["serving_default"]
     (got,) = loaded(x).values()
     np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    ("asked", "got"), [("direct", "direct"), ("winograd", "direct"), ("paired", "paired")]
+)
+def test_the_algorithm_is_that_of_the_1x1(asked, got, weights):
+    function = tf.function(block(weights), input_signature=[tf.TensorSpec([None, 12, 12, 16])])
+    graph = bd.optimize(function, algorithm=asked).concrete.graph.as_graph_def()
+    (node,) = (node for node in graph.node if node.op == "BlockdnnConvDepthwise")
+    assert node.attr["algorithm"].s.decode() == got
