@@ -117,7 +117,10 @@ void PreparePaired(const ConvRun& run, int64_t b0, int64_t b1, int64_t pixels, f
   const float squares = ConvPairedKernelsFor(run.plan.isa).source_terms(a);
   const int packed = static_cast<int>(run.buffers.packed[PairedTrailerOf(run.plan).exponent]);
   from->pixel_terms = terms;
-  from->exponent = ExponentOf(squares, pixels * a.taps * kBlock) - packed;
+  // Where all pairs are zeros, what rounding leaves of the weights must vanish against the
+  // channels that have no pair.
+  const int exponent = squares == 0 ? -kMaxExponent : ExponentOf(squares, pixels * a.taps * kBlock);
+  from->exponent = exponent - packed;
   from->zeros = squares == 0 && a.taps == (b1 - b0) * run.plan.taps_per_block;
 }
 
