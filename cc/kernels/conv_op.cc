@@ -28,6 +28,11 @@ std::string PoolNote(const ConvPlan& plan) {
   return absl::StrCat(" pool ", d.pool_h, "x", d.pool_w, plan.pools_tiles ? "" : " behind");
 }
 
+// The algorithm "paired" says so itself.
+const char* PairedNote(const ConvPlan& plan) {
+  return plan.packing.paired && plan.packing.form == ConvForm::kWinograd ? " paired" : "";
+}
+
 // `notes` say how this execution got its memory.
 std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPlan& plan,
                     const char* algorithm, const std::string& notes) {
@@ -35,9 +40,9 @@ std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPla
   return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", algorithm, " ",
                       LayoutName(d.src_layout), ctx->input(0).shape().DebugString(), "->",
                       LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " ", WindowNote(d),
-                      " g", d.groups, d.src_scaled ? " src_scale" : "", PoolNote(plan.conv),
-                      " scratch ", plan.conv.scratch_bytes(), notes, " \"", d.post_ops.ToString(),
-                      "\"");
+                      " g", d.groups, PairedNote(plan.conv), d.src_scaled ? " src_scale" : "",
+                      PoolNote(plan.conv), " scratch ", plan.conv.scratch_bytes(), notes, " \"",
+                      d.post_ops.ToString(), "\"");
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ _GROWTH = {
     (7, 7, 2): _Growth(4 * 36 / 49, 1.0),
 }
 _PAIRED = 9 / 8
+_TERMS = 1 / 16  # of paired products in Winograd's planes
 _COMPRESSED = 0.9  # 7/8, and what compression leaves out
 _NO_GROWTH = _Growth(1.0, 1.0)
 _MOST_STRIDED_CHANNELS = 4
@@ -82,7 +83,8 @@ def _growth(conv: Conv) -> _Growth:
     kh, kw, channels = conv.weights.shape[:3]
     if stride > 1 and channels > _MOST_STRIDED_CHANNELS:
         return _NO_GROWTH
-    return _GROWTH.get((kh, kw, stride), _NO_GROWTH)
+    growth = _GROWTH.get((kh, kw, stride), _NO_GROWTH)
+    return growth._replace(auto=growth.auto * (1 + _TERMS)) if growth.auto > 1 else growth
 
 
 def _may_transform(conv: Conv) -> bool:

@@ -256,7 +256,8 @@ TEST_P(ConvPairTest, RoundsAsTheTwoApart) {
 }
 
 TEST(ConvPairPlanTest, RingsAreSmallAndBooked) {
-  const ConvDesc first = Pointwise(1, 24, 56, 56, 144);
+  ConvDesc first = Pointwise(1, 24, 56, 56, 144);
+  first.algorithm = ConvAlgorithm::kDirect;
   ConvPairPlan plan;
   ASSERT_EQ(MakeConvPairPlan(first, DepthwiseOf(first, 3, 1, 1), DetectIsa(), 2, &plan), "");
   EXPECT_TRUE(plan.fused);

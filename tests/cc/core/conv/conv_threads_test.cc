@@ -45,6 +45,11 @@ std::vector<Case> Cases() {
   cases.push_back({"strip", "direct", Square(20, 40, 14, 3, bias_relu)});
   cases.back().desc.algorithm = ConvAlgorithm::kDirect;
   cases.push_back({"in place", "direct", Square(20, 40, 14, 1, bias_relu)});
+  cases.back().desc.algorithm = ConvAlgorithm::kDirect;
+  if (DetectIsa() == Isa::kAvx512) {
+    cases.push_back({"paired", "", cases.back().desc});  // where the ISA has it
+    cases.back().desc.algorithm = ConvAlgorithm::kPaired;
+  }
   cases.push_back({"winograd", "winograd", Square(40, 40, 14, 3, bias_relu)});
   cases.back().desc.algorithm = ConvAlgorithm::kWinograd;
   cases.push_back({"winograd of rows", "winograd", Square(40, 40, 14, 3, bias_relu)});

@@ -1,0 +1,131 @@
+// Paired products of Winograd's planes, as "auto" chooses them where they pay: errors beside
+// those of Winograd by multiply-adds alone, in guarded buffers.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "cc/base/thread_pool.h"
+#include "cc/core/conv/conv.h"
+#include "tests/cc/core/conv/conv_case.h"
+#include "tests/cc/guarded_buffer.h"
+
+namespace bd {
+namespace {
+
+struct Window {
+  int64_t kh, kw;
+};
+
+ConvDesc Of(const Window& window, int64_t n, int64_t ic, int64_t oc, int64_t size) {
+  ConvDesc d = Square(ic, size, oc, 1, 1, 0);
+  d.n = n;
+  d.kh = window.kh;
+  d.kw = window.kw;
+  d.pad_top = window.kh / 2;
+  d.pad_left = window.kw / 2;
+  return d;
+}
+
+class WinogradPairedTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!AddsBesideMultiplies()) GTEST_SKIP() << "this CPU does not add beside multiplying";
+  }
+
+  void Fill(const ConvDesc& desc, float magnitude) {
+    d_ = desc;
+    std::mt19937 rng(3);
+    std::normal_distribution<float> normal;
+    src_.emplace(TensorFloats(Layout::nChw16c, d_.n, d_.ic, d_.ih, d_.iw));
+    weights_.emplace(d_.kh * d_.kw * d_.ic * d_.oc);
+    for (float& x : *src_) x = magnitude * std::max(0.f, normal(rng));
+    for (float& y : *weights_) y = normal(rng);
+    ClearTail(*src_, d_.n, d_.ic, d_.ih * d_.iw);
+  }
+
+  std::vector<float> Run(ConvAlgorithm algorithm, int threads, bool* paired) {
+    d_.algorithm = algorithm;
+    ThreadPool pool(threads);
+    ConvPlan plan;
+    EXPECT_EQ(MakeConvPlan(d_, Isa::kAvx512, threads, &plan), "");
+    *paired = plan.packing.paired && plan.packing.form == ConvForm::kWinograd;
+    GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4);
+    GuardedBuffer dst(TensorFloats(Layout::nChw16c, d_.n, d_.oc, d_.oh, d_.ow));
+    PackConvWeights(plan, weights_->data(), packed.data(), pool);
+    ConvBuffers buffers;
+    buffers.src = src_->data();
+    buffers.packed = packed.data();
+    buffers.dst = dst.data();
+    buffers.scratch = scratch.data();
+    RunConv(plan, buffers, pool);
+    return {dst.begin(), dst.end()};
+  }
+
+  // The root mean square against float64, of that of the results.
+  double Error(const std::vector<float>& dst) const {
+    std::vector<float> expected(dst.size());
+    ConvRef(d_, src_->data(), weights_->data(), nullptr, expected.data());
+    double error = 0, results = 0;
+    for (size_t i = 0; i < dst.size(); ++i) {
+      error += (double{dst[i]} - expected[i]) * (double{dst[i]} - expected[i]);
+      results += double{expected[i]} * expected[i];
+    }
+    return std::sqrt(error / results);
+  }
+
+  ConvDesc d_;
+  std::optional<GuardedBuffer> src_, weights_;
+};
+
+TEST_F(WinogradPairedTest, ErrorsBesideWinograd) {
+  int chosen = 0;
+  for (const Window& window : {Window{3, 3}, {5, 5}, {1, 3}, {3, 1}, {1, 7}, {7, 1}}) {
+    for (const auto& [n, ic, oc, size] :
+         {std::array<int64_t, 4>{1, 64, 64, 14}, {2, 40, 56, 11}, {1, 256, 32, 9}}) {
+      Fill(Of(window, n, ic, oc, size), 1);
+      bool paired, unpaired;
+      const double alone = Error(Run(ConvAlgorithm::kWinograd, 2, &unpaired));
+      const std::vector<float> dst = Run(ConvAlgorithm::kAuto, 2, &paired);
+      EXPECT_FALSE(unpaired);
+      if (!paired) continue;  // few pixels, many channels: "paired" by itself is faster
+      ++chosen;
+      const double error = Error(dst);
+      std::printf("%dx%d %4d->%2d at %2d  alone %.1e  paired %.1e\n", static_cast<int>(window.kh),
+                  static_cast<int>(window.kw), static_cast<int>(ic), static_cast<int>(oc),
+                  static_cast<int>(size), alone, error);
+      EXPECT_LT(error, 2.5 * alone);
+      EXPECT_LT(Error(Run(ConvAlgorithm::kAuto, 3, &paired)), 2.5 * alone);
+      EXPECT_EQ(dst, Run(ConvAlgorithm::kAuto, 2, &paired));
+    }
+  }
+  EXPECT_GE(chosen, 14);
+}
+
+TEST_F(WinogradPairedTest, AnyMagnitudeOfTheSource) {
+  for (float magnitude : {1e-12f, 1e-5f, 30.f, 1e5f, 1e12f}) {
+    Fill(Of({3, 3}, 1, 64, 48, 14), magnitude);
+    bool paired;
+    EXPECT_LT(Error(Run(ConvAlgorithm::kAuto, 2, &paired)), 2e-6) << magnitude;
+    EXPECT_TRUE(paired);
+  }
+}
+
+// Results are zero, and so are the tails of channels, exactly.
+TEST_F(WinogradPairedTest, ZerosStayZero) {
+  Fill(Of({3, 3}, 1, 64, 40, 14), 0);
+  bool paired;
+  for (float y : Run(ConvAlgorithm::kAuto, 2, &paired)) ASSERT_EQ(y, 0.f);
+  Fill(Of({3, 3}, 1, 64, 40, 14), 1);
+  const std::vector<float> dst = Run(ConvAlgorithm::kAuto, 2, &paired);
+  for (int64_t i = 0; i < 14 * 14; ++i) {
+    for (int64_t lane = 8; lane < 16; ++lane) ASSERT_EQ(dst[(2 * 14 * 14 + i) * 16 + lane], 0.f);
+  }
+}
+
+}  // namespace
+}  // namespace bd
