@@ -9,6 +9,7 @@ from .python.ops.memory import memory_consumption, memory_plan, scratchpad_size
 from .python.ops.pool import global_pool, pool
 from .python.ops.reorder import reorder
 from .python.ops.shuffle import shuffle, shuffle_grad
+from .python.ops.softmax import softmax
 from .python.ops.squeeze_excite import squeeze_excite
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "scratchpad_size",
     "shuffle",
     "shuffle_grad",
+    "softmax",
     "squeeze_excite",
 ]

@@ -211,6 +211,12 @@ Status SqueezeExciteShape(const SqueezeExciteAttrs& attrs, const PartialTensorSh
   return absl::OkStatus();
 }
 
+Status CheckSoftmaxShape(const PartialTensorShape& src) {
+  if (src.unknown_rank() || src.dims() >= 1) return absl::OkStatus();
+  return Invalid("softmax along the last axis: src must have 1 dimension or more; got ",
+                 src.DebugString());
+}
+
 Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShape>& inputs,
                    PartialTensorShape* dst) {
   PartialTensorShape common;  // [N, ?, H, W, 16]

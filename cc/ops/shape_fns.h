@@ -70,6 +70,7 @@ Status GlobalPoolShape(const GlobalPoolAttrs& attrs, const PartialTensorShape& s
 // weights: the four inputs after src.
 Status SqueezeExciteShape(const SqueezeExciteAttrs& attrs, const PartialTensorShape& src,
                           const std::vector<PartialTensorShape>& weights, PartialTensorShape* dst);
+Status CheckSoftmaxShape(const PartialTensorShape& src);
 // inputs: the values, then into if it is there.
 Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShape>& inputs,
                    PartialTensorShape* dst);

@@ -1,9 +1,9 @@
 """The rewriter: a function in, the same function on blocked convolutions out.
 
     capture -> constant shapes -> lift convolutions -> limit memory -> fold batch norm
-            -> fuse post-ops -> prepare sources -> assign layout -> fold source scales
-            -> place reorders -> gain -> pair depthwise -> pair pool -> join in place -> emit
-            -> verify
+            -> fuse post-ops -> prepare sources -> assign layout -> lift softmax
+            -> fold source scales -> place reorders -> gain -> pair depthwise -> pair pool
+            -> join in place -> emit -> verify
 
 Every pass may skip; the graph stays right. Weights are a snapshot: a later assignment
 to the original's variables does not reach the rewritten function.
@@ -30,7 +30,7 @@ from .passes.followers import Followers
 from .passes.fuse_post_ops import fuse_post_ops
 from .passes.gain import losing_convolutions
 from .passes.join_in_place import join_in_place
-from .passes.lift import lift_convolutions, lift_inner_products
+from .passes.lift import lift_convolutions, lift_inner_products, lift_softmax
 from .passes.limit_memory import limit_memory
 from .passes.name_algorithms import name_algorithms
 from .passes.pair_depthwise import pair_depthwise
@@ -174,6 +174,7 @@ def rewrite(
     fuse_post_ops(graph, followers)
     prepare_sources(graph, followers)
     assign_layout(graph, followers, report)
+    lift_softmax(graph, report)
     fold_source_scales(graph)
     report_unfused(graph, followers, report)
     place_reorders(graph)

@@ -28,6 +28,7 @@ __all__ = [
     "Primitive",
     "Reorder",
     "Shuffle",
+    "Softmax",
     "SqueezeExcite",
     "Step",
     "binary",
@@ -363,6 +364,20 @@ class Shuffle(Primitive):
 
     def _kind(self) -> str:
         return f"{self.channels} channels, group {self.group}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Softmax(Primitive):
+    """Along the last axis, the channels, of a plain tensor of any rank."""
+
+    op: ClassVar[str] = "BlockdnnSoftmax"
+
+    @property
+    def dst_layout(self) -> Layout:
+        return NHWC
+
+    def src_layout_of(self, index: int) -> Layout:
+        return NHWC
 
 
 @dataclass(frozen=True, kw_only=True)

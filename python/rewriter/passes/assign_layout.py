@@ -8,7 +8,7 @@ input is already blocked and it pays. Nothing here inserts reorders: that comes 
 from dataclasses import replace
 
 from ...graph import Node, Ref
-from ..patterns import Graph, pool, shuffle, squeeze_excite
+from ..patterns import Graph, pool, shuffle, softmax, squeeze_excite
 from ..plan import BLOCK, BLOCKED, NHWC, Conv, GlobalPool
 from ..report import Report
 from .followers import Followers
@@ -19,8 +19,8 @@ from .layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, channel_shu
 _ALWAYS_REPORTED = frozenset(
     {"AvgPool", "AvgPool3D", "ConcatV2", "FusedBatchNorm", "FusedBatchNormV3", "MaxPool"}
 )
-# These take no plain copy of their own, or pass it on to a fetch.
-_ASK_LITTLE = frozenset({"Identity", "Shape"})
+# These take no plain copy of their own, or pass it on to a fetch, or are judged later.
+_ASK_LITTLE = frozenset({"Identity", "Shape", *softmax.ROOTS})
 
 
 class LayoutState:

@@ -20,6 +20,7 @@ from ..plan import (
     Pool,
     Reorder,
     Shuffle,
+    Softmax,
     SqueezeExcite,
 )
 from .capture import Capture
@@ -231,6 +232,7 @@ _ATTRS = {
         "channels": p.channels,
         "backward": False,
     },
+    Softmax: lambda p: {},
     Reorder: lambda p: {"src_layout": p.reads, "dst_layout": p.writes, "channels": p.channels},
 }
 

@@ -1,9 +1,13 @@
-"""Turns every convolution and inner product that we can run into a planned primitive."""
+"""Turns what we can run wherever it stands into planned primitives.
+
+Convolutions and inner products begin a chain; softmax ends one, so it comes when all
+before it is settled.
+"""
 
 from collections.abc import Mapping
 
 from ...graph import Node
-from ..patterns import Graph, convolution, dilation, inner_product, pad
+from ..patterns import Graph, convolution, dilation, inner_product, pad, softmax
 from ..report import Report
 
 # Ops that a reader of the report looks for: kept ones always have a reason.
@@ -41,10 +45,20 @@ def lift_convolutions(
 
 def lift_inner_products(graph: Graph, report: Report) -> None:
     """Plans the multiplications by constant weights, in place."""
+    _lift_in_place(graph, inner_product, report)
+
+
+def lift_softmax(graph: Graph, report: Report) -> None:
+    """Plans each softmax of what a planned primitive computes, in place."""
+    _lift_in_place(graph, softmax, report)
+
+
+def _lift_in_place(graph: Graph, pattern, report: Report) -> None:
+    """Plans the nodes that are `pattern.ROOTS`; their inputs stay what they are."""
     for node in graph.view:
-        if node.op not in inner_product.ROOTS:
+        if node.op not in pattern.ROOTS:
             continue
-        payload = inner_product.plan(node, graph)
+        payload = pattern.plan(node, graph)
         if isinstance(payload, str):
             report.decline(node.name, payload)
         else:

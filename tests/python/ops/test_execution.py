@@ -33,6 +33,7 @@ y = bd.ops.concat([x, y], channels=[20, 40])
 y = bd.ops.pool(y, "max", 2, channels=60)
 bd.ops.global_pool(y, "avg", channels=60)
 bd.ops.shuffle(y, 1, 3, layout="nChw16c", channels=60)
+bd.ops.softmax(tf.zeros((2, 3, 7)))
 """
 
 
@@ -48,6 +49,7 @@ def test_verbose_log():
         r"pool_max generic \[1,4,5,6,16\]->\[1,4,4,5,16\] k2x2 s1x1",
         r"pool_avg generic \[1,4,4,5,16\]->\[1,60\]",
         r"shuffle generic permute float nChw16c\[1,4,4,5,16\] axis 1 group 3",
+        r"softmax generic \[2,3,7\]",
     ]
     assert len(lines) == len(patterns)
     for line, pattern in zip(lines, patterns, strict=True):

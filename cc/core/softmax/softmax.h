@@ -1,0 +1,42 @@
+// dst[r][c] = exp(src[r][c] - m_r) / sum_c exp(src[r][c] - m_r),  m_r = max_c src[r][c].
+//
+//   SoftmaxDesc -> MakeSoftmaxPlan -> SoftmaxPlan (immutable) -> RunSoftmax
+//
+// src and dst are plain, [rows, channels]. In IEEE arithmetic as the formula says: a row
+// with a NaN or +inf, or of nothing but -inf, is all NaN; elsewhere -inf gives 0.
+#ifndef CC_CORE_SOFTMAX_SOFTMAX_H_
+#define CC_CORE_SOFTMAX_SOFTMAX_H_
+
+#include <cstdint>
+#include <string>
+
+#include "cc/base/isa.h"
+#include "cc/base/thread_pool.h"
+#include "cc/core/softmax/softmax_kernel.h"
+
+namespace bd {
+
+struct SoftmaxDesc {
+  int64_t rows = 0, channels = 0;
+};
+
+// Immutable once made; safe to run on many threads.
+struct SoftmaxPlan {
+  SoftmaxDesc desc;
+  int64_t tasks = 0;          // and each works on
+  int64_t rows_per_task = 0;  // so many rows, or fewer
+  const SoftmaxKernels* kernels = nullptr;
+};
+
+// Returns an empty string, or one line that names what is wrong: a negative size.
+std::string MakeSoftmaxPlan(const SoftmaxDesc& desc, Isa isa, SoftmaxPlan* plan);
+
+// dst may be src.
+void RunSoftmax(const SoftmaxPlan& plan, const float* src, float* dst, ThreadPool& pool);
+
+// The same result in double, rounded once.
+void SoftmaxRef(const SoftmaxDesc& desc, const float* src, float* dst);
+
+}  // namespace bd
+
+#endif  // CC_CORE_SOFTMAX_SOFTMAX_H_

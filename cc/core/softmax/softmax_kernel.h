@@ -1,0 +1,20 @@
+// Contract between the softmax driver and its per-ISA kernels.
+#ifndef CC_CORE_SOFTMAX_SOFTMAX_KERNEL_H_
+#define CC_CORE_SOFTMAX_SOFTMAX_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/base/kernel_table.h"
+
+namespace bd {
+
+struct SoftmaxKernels {
+  // Rows of `channels` >= 1 floats, one behind the other; dst may be src.
+  void (*rows)(const float* src, int64_t rows, int64_t channels, float* dst);
+};
+
+BD_KERNEL_TABLE(SoftmaxKernels)
+
+}  // namespace bd
+
+#endif  // CC_CORE_SOFTMAX_SOFTMAX_KERNEL_H_
