@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kInlineNs = 20000;
 constexpr int64_t kTaskNs = 10000;
 
-// 21 channels take 37 ns with AVX-512, 1000 take 540.
+// With AVX-512 a row of 21 takes 26 ns and one of 1000 320, with AVX2 59 and 530.
 constexpr int64_t RowNs(int64_t channels) { return 25 + channels / 2; }
 
 }  // namespace

@@ -46,7 +46,7 @@ def test_a_tensor_is_reordered_once_for_all_plain_readers(rewrite, weights, imag
         return tf.nn.softsign(y), tf.nn.softmax(y), y
 
     result = rewrite(function, [1, 6, 6, 16])
-    assert result.blockdnn == {"Conv": 1, "Reorder": 2}
+    assert result.blockdnn == {"Conv": 1, "Reorder": 2, "Softmax": 1}
     result.assert_same(image(1, 6, 6, 16))
 
 
