@@ -164,7 +164,7 @@ def _optimize_signatures(loaded, source, wanted, options, step):
                 original, roots=[loaded], bundles=bundles, options=options
             )
             trackables += done[key][1]
-        functions[name], _, reports[name] = done[key]
+        functions[name], reports[name] = done[key].concrete, done[key].report
     kept = tuple(name for name in functions if name not in reports)
     return functions, trackables, SavedModelReport(reports, kept)
 
