@@ -56,6 +56,7 @@ CALLS = {
         depthwise_args=[weights(20), x],
     ),
     ("BlockdnnInnerProduct", None): lambda x: bd.ops.inner_product(x, weights(16, 20)),
+    ("BlockdnnSoftmax", None): bd.ops.softmax,
     ("BlockdnnEltwise", "src"): lambda x: bd.ops.eltwise(x, "eltwise(exp)", channels=CHANNELS),
     ("BlockdnnEltwise", "args[0]"): lambda x: bd.ops.eltwise(
         zeros(), "binary(max,tensor,#0)", args=[x], channels=CHANNELS
