@@ -17,6 +17,7 @@ from .inner_product import inner_product
 from .pool import global_pool, pool
 from .reorder import reorder
 from .shuffle import shuffle, shuffle_grad
+from .softmax import softmax
 from .squeeze_excite import squeeze_excite
 
 _OPS = {
@@ -32,6 +33,7 @@ _OPS = {
         reorder,
         shuffle,
         shuffle_grad,
+        softmax,
         squeeze_excite,
     )
 }

@@ -39,7 +39,8 @@ _GROWTH = {
     (7, 7, 2): _Growth(4 * 36 / 49, 1.0),
 }
 _PAIRED = 9 / 8
-_TERMS = 1 / 16  # of paired products in Winograd's planes
+_TERMS = 1 / 16  # at most, of paired products in Winograd's planes, from so many channels on
+_PAIRED_CHANNELS = 32
 _COMPRESSED = 0.9  # 7/8, and what compression leaves out
 _NO_GROWTH = _Growth(1.0, 1.0)
 _MOST_STRIDED_CHANNELS = 4
@@ -84,7 +85,9 @@ def _growth(conv: Conv) -> _Growth:
     if stride > 1 and channels > _MOST_STRIDED_CHANNELS:
         return _NO_GROWTH
     growth = _GROWTH.get((kh, kw, stride), _NO_GROWTH)
-    return growth._replace(auto=growth.auto * (1 + _TERMS)) if growth.auto > 1 else growth
+    if stride > 1 or growth is _NO_GROWTH or channels < _PAIRED_CHANNELS:
+        return growth
+    return growth._replace(auto=growth.auto * (1 + _TERMS))
 
 
 def _may_transform(conv: Conv) -> bool:

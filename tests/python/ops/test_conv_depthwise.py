@@ -1,4 +1,7 @@
-"""A 1x1 convolution with the depthwise one behind it: the bits of the two called one by one."""
+"""A 1x1 convolution with the depthwise one behind it: the bits of the two called one by one.
+
+With "direct": the rounding of paired products depends on how a tensor is split into tasks.
+"""
 
 import numpy as np
 import pytest
@@ -17,7 +20,7 @@ def two(src, weights, depthwise_weights, post_ops="", depthwise_post_ops="", **w
     oc = weights.shape[3]
     shape = [*depthwise_weights.shape[:2], 1, oc]
     args, depthwise_args = window.pop("args", ()), window.pop("depthwise_args", ())
-    between = bd.ops.conv(src, weights, post_ops=post_ops, args=args)
+    between = bd.ops.conv(src, weights, post_ops=post_ops, args=args, algorithm="direct")
     return bd.ops.conv(
         between,
         depthwise_weights,
@@ -30,7 +33,7 @@ def two(src, weights, depthwise_weights, post_ops="", depthwise_post_ops="", **w
 
 
 def check(src, weights, depthwise_weights, **options):
-    ours = bd.ops.conv_depthwise(src, weights, depthwise_weights, **options)
+    ours = bd.ops.conv_depthwise(src, weights, depthwise_weights, algorithm="direct", **options)
     np.testing.assert_array_equal(ours, two(src, weights, depthwise_weights, **options))
     Blocked.unpack(ours, weights.shape[3])  # its tail is zero
     return ours
@@ -98,7 +101,9 @@ def test_chains_of_both(floats, blocked):
 def test_the_sum_may_take_the_memory_of_dst(floats, blocked):
     src, dst = blocked.pack(floats(1, 6, 6, 16)), blocked.pack(floats(1, 6, 6, 16))
     weights, filters = floats(1, 1, 16, 16), floats(3, 3, 16, 1)
-    ours = bd.ops.conv_depthwise(src, weights, filters, depthwise_post_ops="sum()", dst=dst)
+    ours = bd.ops.conv_depthwise(
+        src, weights, filters, depthwise_post_ops="sum()", dst=dst, algorithm="direct"
+    )
     wanted = two(src, weights, filters, "", "sum(#0)", depthwise_args=[dst])
     np.testing.assert_array_equal(ours, wanted)
 
@@ -119,6 +124,7 @@ def test_weights_of_a_bundle_and_scratchpads(mode, constant, floats, blocked):
             depthwise_weights_offset=5 + weights.size,
             constant_weights=constant,
             scratchpad_mode=mode,
+            algorithm="direct",
         )
         np.testing.assert_array_equal(ours, two(blocked.pack(src), weights, filters))
 
@@ -141,13 +147,14 @@ def test_empty_and_unknown_shapes():
 def test_memory_is_known_before():
     """The ring of each thread; or the whole tensor between them, where the chain reads one."""
     shapes = (1, 2, 56, 56, 16), (1, 1, 24, 144), (3, 3, 144, 1)
-    plan = bd.ops.memory_plan("conv_depthwise", *shapes, threads=2)
+    direct = {"threads": 2, "algorithm": "direct"}
+    plan = bd.ops.memory_plan("conv_depthwise", *shapes, **direct)
     assert plan.algorithm == "fused" and plan.scratchpad < 500_000
     rows, blocks = plan.blocking["ring_rows"], plan.blocking["group_blocks"]
     assert plan.pieces["ring"].bytes == 2 * rows * blocks * 56 * 64
     assert plan.packed_weights == 4 * (24 + 9) * 144
     whole = bd.ops.memory_plan(
-        "conv_depthwise", *shapes, threads=2, post_ops="sum(#0)", args=[(1, 9, 56, 56, 16)]
+        "conv_depthwise", *shapes, **direct, post_ops="sum(#0)", args=[(1, 9, 56, 56, 16)]
     )
     assert whole.algorithm == "apart"
     assert whole.pieces["between"].bytes == 9 * 56 * 56 * 64

@@ -19,13 +19,14 @@ MODES = ("user", "library")
 # name -> (op, shapes of its tensors, other arguments, algorithm the plan must have)
 CASES = {
     "strip": ("conv", [(1, 2, 9, 11, 16), (3, 3, 20, 40)], {"algorithm": "direct"}, "direct"),
-    "in place": ("conv", [(1, 2, 9, 11, 16), (1, 1, 20, 40)], {}, "direct"),
+    "in place": ("conv", [(1, 2, 9, 11, 16), (1, 1, 20, 40)], {"algorithm": "direct"}, "direct"),
     "bias": (
         "conv",
         [(1, 2, 9, 11, 16), (1, 1, 20, 40)],
-        {"post_ops": "binary(add,channel,#0)", "args": [(40,)]},
+        {"post_ops": "binary(add,channel,#0)", "args": [(40,)], "algorithm": "direct"},
         "direct",
     ),
+    "paired": ("conv", [(1, 2, 9, 11, 16), (1, 1, 20, 40)], {"algorithm": "paired"}, ""),
     "grouped": ("conv", [(2, 3, 9, 11, 16), (3, 3, 20, 80)], {"groups": 2}, "direct"),
     "winograd": (
         "conv",

@@ -102,6 +102,9 @@ def test_growth_is_what_the_library_packs(window):
                 src_layout="nChw16c" if stride == 1 else "nhwc",
             )
             packed.append(plan.packed_weights)
+        if max(packed) > 1.001 * most * 4 * kh * kw * channels * 64:  # paired
+            assert (algorithm, stride) == ("auto", 1)
+            most *= 1 + limit_memory._TERMS
         assert max(packed) == pytest.approx(most * 4 * kh * kw * channels * 64)
 
 

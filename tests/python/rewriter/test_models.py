@@ -62,7 +62,6 @@ def _counts(name):
             "ConvDepthwise": 15,
             "SqueezeExcite": 16,
             "GlobalPool": 1,
-            "Eltwise": 12,
             "InnerProduct": 1,
         },
         "InceptionV3": {"Conv": 94, "Pool": 13, "GlobalPool": 1, "InnerProduct": 1},
