@@ -26,9 +26,11 @@ int64_t WholeBlocks(const ConvDesc& d) { return d.ic / kBlock; }
 
 float TwoTo(int exponent) { return std::ldexp(1.f, exponent); }
 
-// Of `count` numbers.
+// Of `count` numbers. Where all are zeros, what rounding leaves of the weights must vanish
+// against the channels that have no pair.
 int ExponentOf(double squares, int64_t count) {
-  if (count == 0 || squares == 0 || !std::isfinite(squares)) return 0;
+  if (count == 0 || !std::isfinite(squares)) return 0;
+  if (squares == 0) return -kMaxExponent;
   constexpr double kMost = kMaxExponent / kExponentStep;
   const double steps = std::round(0.5 * std::log2(squares / count) / kExponentStep);
   return kExponentStep * static_cast<int>(std::clamp(steps, -kMost, kMost));
@@ -97,7 +99,7 @@ int PairedExponentOf(const ConvPlan& plan, const float* src) {
     for (int64_t i = 0; i < kBlock; ++i)
       squares += double{src[v * kBlock + i]} * src[v * kBlock + i];
   }
-  return ExponentOf(squares, count);
+  return squares > 0 ? ExponentOf(squares, count) : 0;  // zeros tell nothing about later ones
 }
 
 void PackPairedGroup(const ConvPlan& plan, const OutputGroup& group, int exponent, float* packed) {
@@ -125,10 +127,7 @@ void PreparePaired(const ConvRun& run, int64_t b0, int64_t b1, int64_t pixels, f
   const float squares = ConvPairedKernelsFor(run.plan.isa).source_terms(a);
   const int packed = static_cast<int>(run.buffers.packed[PairedTrailerOf(run.plan).exponent]);
   from->pixel_terms = terms;
-  // Where all pairs are zeros, what rounding leaves of the weights must vanish against the
-  // channels that have no pair.
-  const int exponent = squares == 0 ? -kMaxExponent : ExponentOf(squares, pixels * a.taps * kBlock);
-  from->exponent = exponent - packed;
+  from->exponent = ExponentOf(squares, pixels * a.taps * kBlock) - packed;
   from->zeros = squares == 0 && a.taps == (b1 - b0) * run.plan.taps_per_block;
 }
 

@@ -7,7 +7,7 @@
 //
 // The last two terms depend on the pixel alone and on the output channel alone; they are
 // summed apart, once for all channels and once for all pixels. So a pair costs one
-// multiply-add and two additions. Zen 4 and 5 add on pipes of their own beside those
+// multiply-add and two additions. Zen 4 adds on pipes of its own beside those
 // that multiply: of 16 channels, 5 pairs and 6 products by themselves take 11 cycles a
 // 512-bit vector instead of 16 (measured on tiles in L1: 164 GFLOP/s where multiply-adds
 // alone reach 116).

@@ -98,9 +98,7 @@ double DirectCycles(const ConvDesc& d, Isa isa, int threads) {
 }  // namespace
 
 int ChooseWinograd(const ConvDesc& desc, Isa isa, int threads) {
-  if (desc.algorithm == ConvAlgorithm::kDirect || desc.algorithm == ConvAlgorithm::kPaired) {
-    return kNoWinograd;
-  }
+  if (desc.algorithm == ConvAlgorithm::kDirect) return kNoWinograd;
   int best = kNoWinograd;
   double best_cycles = std::numeric_limits<double>::infinity();
   for (int row = 0; row < kNumWinogradTransforms; ++row) {

@@ -33,9 +33,11 @@ def _prepare(graph: Graph, followers: Followers, node: Node) -> None:
         last, read = last or idiom, idiom.src
     if last is None:
         return
-    if mapped[1] is None or not mapped[1].any() or conv.padding == "VALID":
+    scale, shift = mapped
+    shift = shift if shift is not None and shift.any() else None
+    if shift is None or conv.padding == "VALID":
         inputs = [read, *node.inputs[1:]]
-        payload = _of_mapped(conv, *mapped)
+        payload = _of_mapped(conv, scale, shift)
         graph.view.replace(Node(node.name, node.op, inputs, node.controls, payload=payload))
         graph.view.remove_dead([src.node])
         return

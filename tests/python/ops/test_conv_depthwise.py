@@ -55,6 +55,19 @@ def test_equals_two_ops_and_tensorflow(kernel, strides, padding, integers, block
         np.testing.assert_array_equal(blocked.unpack(ours, 36), wanted)
 
 
+@pytest.mark.parametrize("algorithm", ["auto", "paired"])
+def test_other_algorithms_round_as_two_ops(algorithm, floats, blocked):
+    x, weights, filters = (
+        blocked.pack(floats(2, 28, 27, 48)),
+        floats(1, 1, 48, 96),
+        floats(5, 5, 96, 1),
+    )
+    ours = bd.ops.conv_depthwise(x, weights, filters, algorithm=algorithm)
+    np.testing.assert_allclose(
+        ours, two(x, weights, filters), rtol=0, atol=2e-6 * np.abs(ours).max()
+    )
+
+
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_any_sizes(data):

@@ -17,6 +17,7 @@ from tf_blockdnn.python._native import CList, c_call, library
 MODES = ("user", "library")
 
 # name -> (op, shapes of its tensors, other arguments, algorithm the plan must have)
+PAIRED = "paired" if bd.info()["isa"] == "avx512" else "direct"
 CASES = {
     "strip": ("conv", [(1, 2, 9, 11, 16), (3, 3, 20, 40)], {"algorithm": "direct"}, "direct"),
     "in place": ("conv", [(1, 2, 9, 11, 16), (1, 1, 20, 40)], {"algorithm": "direct"}, "direct"),
@@ -26,7 +27,7 @@ CASES = {
         {"post_ops": "binary(add,channel,#0)", "args": [(40,)], "algorithm": "direct"},
         "direct",
     ),
-    "paired": ("conv", [(1, 2, 9, 11, 16), (1, 1, 20, 40)], {"algorithm": "paired"}, ""),
+    "paired": ("conv", [(1, 2, 9, 11, 16), (1, 1, 20, 40)], {"algorithm": "paired"}, PAIRED),
     "grouped": ("conv", [(2, 3, 9, 11, 16), (3, 3, 20, 80)], {"groups": 2}, "direct"),
     "winograd": (
         "conv",

@@ -109,70 +109,17 @@ def test_the_table_is_there():
     ("algorithm", "arguments"),
     [
         ("direct", dict(h=56, w=56, c=64, oc=64, algorithm="direct")),
-        (
-            "direct",
-            dict(
-                h=28,
-                w=30,
-                c=100,
-                oc=33,
-                bias=True,
-                strides=(2, 2),
-                window=(5, 3),
-                algorithm="direct",
-            ),
+        *(
+            (algorithm, dict(arguments, algorithm=algorithm))
+            for algorithm in ("direct", "paired")
+            for arguments in (
+                dict(h=28, w=30, c=100, oc=33, bias=True, strides=(2, 2), window=(5, 3)),
+                dict(h=56, w=56, c=64, oc=256, window=(1, 1)),
+                dict(h=14, w=14, c=2048, oc=20, window=(1, 1), dst_layout="nhwc", bias=True),
+                dict(h=7, w=7, c=1150, oc=190, window=(1, 1), src_scaled=True),
+                dict(h=9, w=7, c=50, oc=33, src_scaled=True),
+            )
         ),
-        ("direct", dict(h=56, w=56, c=64, oc=256, window=(1, 1), algorithm="direct")),
-        (
-            "direct",
-            dict(
-                h=14,
-                w=14,
-                c=2048,
-                oc=20,
-                window=(1, 1),
-                dst_layout="nhwc",
-                bias=True,
-                algorithm="direct",
-            ),
-        ),
-        (
-            "direct",
-            dict(h=7, w=7, c=1150, oc=190, window=(1, 1), src_scaled=True, algorithm="direct"),
-        ),
-        ("direct", dict(h=9, w=7, c=50, oc=33, src_scaled=True, algorithm="direct")),
-        (
-            "paired",
-            dict(
-                h=28,
-                w=30,
-                c=100,
-                oc=33,
-                bias=True,
-                strides=(2, 2),
-                window=(5, 3),
-                algorithm="paired",
-            ),
-        ),
-        ("paired", dict(h=56, w=56, c=64, oc=256, window=(1, 1), algorithm="paired")),
-        (
-            "paired",
-            dict(
-                h=14,
-                w=14,
-                c=2048,
-                oc=20,
-                window=(1, 1),
-                dst_layout="nhwc",
-                bias=True,
-                algorithm="paired",
-            ),
-        ),
-        (
-            "paired",
-            dict(h=7, w=7, c=1150, oc=190, window=(1, 1), src_scaled=True, algorithm="paired"),
-        ),
-        ("paired", dict(h=9, w=7, c=50, oc=33, src_scaled=True, algorithm="paired")),
         ("direct", dict(h=17, w=19, c=96, oc=96, groups=4, dilations=(2, 3))),
         (
             "direct_plain",

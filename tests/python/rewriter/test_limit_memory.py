@@ -84,6 +84,11 @@ def test_small_models_are_free(rewrite, network):
     assert _algorithms(rewrite(network, [1, 12, 12, 16])) == ["auto"] * 5
 
 
+def _auto_pairs():
+    """Whether "auto" multiplies in pairs on this machine."""
+    return bd.ops.memory_plan("conv", (1, 2, 8, 8, 16), (1, 1, 32, 32)).algorithm == "paired"
+
+
 @pytest.mark.parametrize("window", limit_memory._GROWTH, ids=str)
 def test_growth_is_what_the_library_packs(window):
     """The largest over shapes of few and of many pixels, with channels that fill blocks."""
@@ -102,8 +107,7 @@ def test_growth_is_what_the_library_packs(window):
                 src_layout="nChw16c" if stride == 1 else "nhwc",
             )
             packed.append(plan.packed_weights)
-        if max(packed) > 1.001 * most * 4 * kh * kw * channels * 64:  # paired
-            assert (algorithm, stride) == ("auto", 1)
+        if _auto_pairs() and (algorithm, stride) == ("auto", 1):
             most *= 1 + limit_memory._TERMS
         assert max(packed) == pytest.approx(most * 4 * kh * kw * channels * 64)
 

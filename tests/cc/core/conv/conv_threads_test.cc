@@ -39,17 +39,15 @@ ConvDesc Square(int64_t ic, int64_t oc, int64_t size, int64_t k, const char* pos
 }
 
 // Every form of plan, and within them every way scratch is used.
-std::vector<Case> Cases() {
+std::vector<Case> Cases(Isa isa) {
   std::vector<Case> cases;
   const char* bias_relu = "binary(add,channel,#0);eltwise(relu)";
   cases.push_back({"strip", "direct", Square(20, 40, 14, 3, bias_relu)});
   cases.back().desc.algorithm = ConvAlgorithm::kDirect;
   cases.push_back({"in place", "direct", Square(20, 40, 14, 1, bias_relu)});
   cases.back().desc.algorithm = ConvAlgorithm::kDirect;
-  if (DetectIsa() == Isa::kAvx512) {
-    cases.push_back({"paired", "", cases.back().desc});  // where the ISA has it
-    cases.back().desc.algorithm = ConvAlgorithm::kPaired;
-  }
+  cases.push_back({"paired", isa == Isa::kAvx512 ? "paired" : "direct", cases.back().desc});
+  cases.back().desc.algorithm = ConvAlgorithm::kPaired;
   cases.push_back({"winograd", "winograd", Square(40, 40, 14, 3, bias_relu)});
   cases.back().desc.algorithm = ConvAlgorithm::kWinograd;
   cases.push_back({"winograd of rows", "winograd", Square(40, 40, 14, 3, bias_relu)});
@@ -123,7 +121,7 @@ class ConvThreads : public ::testing::TestWithParam<Isa> {};
 
 TEST_P(ConvThreads, ManyCallersOfOnePlan) {
   ThreadPool pool(3);
-  for (const Case& c : Cases()) {
+  for (const Case& c : Cases(GetParam())) {
     SCOPED_TRACE(c.name);
     const Execution execution(c.desc, GetParam(), pool);
     ASSERT_EQ(std::string(execution.plan().algorithm_name()).rfind(c.algorithm, 0), 0u)
@@ -153,7 +151,7 @@ TEST_P(ConvThreads, ManyPlansShareAScratchPool) {
   std::vector<Execution> executions;
   std::vector<std::vector<float>> expected;
   ScratchPool scratch_pool;
-  for (const Case& c : Cases()) {
+  for (const Case& c : Cases(GetParam())) {
     executions.emplace_back(c.desc, GetParam(), pool);
     expected.push_back(executions.back().Run(scratch_pool));
   }

@@ -115,6 +115,17 @@ TEST_F(WinogradPairedTest, AnyMagnitudeOfTheSource) {
   }
 }
 
+// Channels behind the last whole block have no pair; they keep their digits.
+TEST_F(WinogradPairedTest, ZerosInAllPairsLeaveTheOtherChannels) {
+  Fill(Of({3, 3}, 1, 40, 48, 14), 1e-6f);
+  for (int64_t c = 0; c < 32; ++c) {
+    for (int64_t i = 0; i < 14 * 14; ++i) (*src_)[(c / 16 * 14 * 14 + i) * 16 + c % 16] = 0;
+  }
+  bool paired;
+  EXPECT_LT(Error(Run(ConvAlgorithm::kAuto, 2, &paired)), 2e-6);
+  EXPECT_TRUE(paired);
+}
+
 // Results are zero, and so are the tails of channels, exactly.
 TEST_F(WinogradPairedTest, ZerosStayZero) {
   Fill(Of({3, 3}, 1, 64, 40, 14), 0);
