@@ -1,7 +1,9 @@
 """Takes a ConcreteFunction apart: one flat graph, its inputs and its captured tensors.
 
-Nothing is frozen: variables stay captures and are read only where a pass needs
-their values. Nested calls are inlined by Grappler; While and If stay functional.
+Variables stay captures and are read only where a pass needs their values; captured tensors,
+which nobody can assign, become constants: a loaded SavedModel captures what its function had
+as such (the mean and variance of a Normalization). Nested calls are inlined by Grappler; While
+and If stay functional.
 """
 
 import dataclasses
@@ -9,7 +11,14 @@ import dataclasses
 import numpy as np
 from tensorflow.core.framework import graph_pb2
 from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2
-from tensorflow.python.framework import dtypes, func_graph, importer, tensor_shape
+from tensorflow.python.framework import (
+    dtypes,
+    func_graph,
+    importer,
+    ops,
+    tensor_shape,
+    tensor_util,
+)
 from tensorflow.python.grappler import tf_optimizer
 from tensorflow.python.ops import array_ops, gen_resource_variable_ops
 
@@ -20,6 +29,8 @@ from . import ordering
 # These keep Grappler from inlining a call; Keras puts them on grouped convolutions.
 _INLINE_BLOCKERS = ("_XlaMustCompile", "_noinline")
 _LOWERING = "_lower_using_switch_merge"
+# Larger captured tensors stay outside: what reads tables is not ours, and a graph has 2 GiB.
+_MAX_EMBEDDED_BYTES = 1 << 26
 # Ops that a function runs for their results only, though TensorFlow lists them as stateful.
 _PURE_READS = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "Const", "Identity"})
 
@@ -51,6 +62,7 @@ def capture(concrete) -> Capture:
     fetches = [tensor.name for tensor in concrete.outputs]
     graph_def = _inline(concrete.graph.as_graph_def(), fetches, targets)
     _disarm_variable_shapes(graph_def)
+    captures = _embed_tensors(graph_def, captures)
     _drop_waits_for_inputs(graph_def, names)
 
     view = GraphView(graph_def, [Ref.parse(name) for name in fetches], targets)
@@ -68,6 +80,28 @@ def capture(concrete) -> Capture:
     )
     graph = Graph(view, constants, shapes)
     return Capture(concrete, graph, names[:count], captures)
+
+
+def _embed_tensors(graph_def: graph_pb2.GraphDef, captures: dict[str, object]) -> dict:
+    """Makes constants of the captured tensors' placeholders; returns the other captures."""
+    embedded = {name: tensor for name, tensor in captures.items() if _is_embeddable(tensor)}
+    for node in graph_def.node:
+        if node.name in embedded:
+            tensor = embedded[node.name]
+            node.op = "Const"
+            node.attr.clear()
+            node.attr["dtype"].type = tensor.dtype.as_datatype_enum
+            proto = tensor_util.make_tensor_proto(tensor.numpy(), tensor.dtype)
+            node.attr["value"].tensor.CopyFrom(proto)
+    return {name: tensor for name, tensor in captures.items() if name not in embedded}
+
+
+def _is_embeddable(tensor) -> bool:
+    if not isinstance(tensor, ops.EagerTensor) or not (
+        tensor.dtype.is_floating or tensor.dtype.is_integer or tensor.dtype.is_bool
+    ):
+        return False
+    return tensor.dtype.size * tensor.shape.num_elements() <= _MAX_EMBEDDED_BYTES
 
 
 def _drop_waits_for_inputs(graph_def: graph_pb2.GraphDef, names: list[str]) -> None:

@@ -97,8 +97,14 @@ def rewrite():
 
 @pytest.fixture
 def result_of():
-    """result_of(tf_function, *args, **kwargs) -> Result of that trace."""
-    return lambda function, *args, **kwargs: Result(function.get_concrete_function(*args, **kwargs))
+    """result_of(function, *args, **kwargs) -> Result of that trace, or of a concrete function."""
+
+    def run(function, *args, **kwargs):
+        if isinstance(function, tf.types.experimental.ConcreteFunction):
+            return Result(function)
+        return Result(function.get_concrete_function(*args, **kwargs))
+
+    return run
 
 
 @pytest.fixture

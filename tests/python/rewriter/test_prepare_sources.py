@@ -1,5 +1,6 @@
 """Affine maps before a first convolution go into it, or become one op on the plain image."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -52,6 +53,27 @@ def test_maps_go_into_the_weights(rewrite, image, weights, prepare, pad):
     kernel, scale, shift = weights(3, 3, 3, 32), weights(32), weights(32)
     function = lambda x: tf.nn.conv2d(prepare(x), kernel, 2, pad) * scale + shift  # noqa: E731
     result = rewrite(function, [2, 17, 17, 3])
+    assert result.blockdnn == {"Conv": 1, "Reorder": 1}
+    assert not {"Mul", "AddV2", "Sub", "RealDiv"} & set(result.ops)
+    result.assert_same(image(2, 17, 17, 3))
+
+
+def test_a_loaded_model_has_its_statistics_as_captures(result_of, tmp_path, image):
+    """What Keras has as constants, a SavedModel's function gets as captured tensors."""
+    inputs = keras.Input([17, 17, 3])
+    x = keras.layers.Rescaling(1 / 255)(inputs)
+    x = keras.layers.Normalization(mean=[0.0, 0, 0], variance=[0.05, 0.06, 0.07])(x)
+    model = keras.Model(inputs, keras.layers.Conv2D(32, 3, padding="same")(x))
+    module = tf.Module()
+    module.weights = model.variables
+    spec = tf.TensorSpec([None, 17, 17, 3])
+    score = tf.function(lambda x: model(x), input_signature=[spec])
+    tf.saved_model.save(module, str(tmp_path), signatures=score)
+
+    loaded = tf.saved_model.load(str(tmp_path))  # owns the variables
+    signature = loaded.signatures["serving_default"]
+    assert any(tensor.dtype == tf.float32 for tensor in signature.captured_inputs)
+    result = result_of(signature)
     assert result.blockdnn == {"Conv": 1, "Reorder": 1}
     assert not {"Mul", "AddV2", "Sub", "RealDiv"} & set(result.ops)
     result.assert_same(image(2, 17, 17, 3))

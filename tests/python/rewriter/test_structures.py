@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tf_blockdnn.python.rewriter import optimize_concrete
+from tf_blockdnn.python.rewriter.passes import capture
 
 _SAME = {"strides": 1, "padding": "SAME"}
 
@@ -163,6 +164,30 @@ def test_a_grouped_convolution_of_keras_is_inlined(image):
     groups = zip(tf.split(x, 3, -1), tf.split(layer.kernel.value, 3, -1), strict=True)
     wanted = tf.nn.relu(tf.concat([tf.nn.conv2d(a, w, **_SAME) for a, w in groups], -1))
     np.testing.assert_allclose(rewritten.concrete(x), wanted, atol=1e-4)
+
+
+def test_captured_tensors_are_constants(result_of, image, monkeypatch):
+    random = np.random.default_rng(0)
+    kernel, scale = (
+        tf.constant(random.standard_normal(shape), tf.float32) for shape in ([3, 3, 3, 8], [8])
+    )
+    table = tf.constant(random.standard_normal([300, 8]), tf.float32)
+    order = tf.reverse(tf.range(8), [0])
+    monkeypatch.setattr(capture, "_MAX_EMBEDDED_BYTES", 300 * 8 * 4 - 1)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 6, 6, 3]), tf.TensorSpec([], tf.int32)])
+    def function(x, row):
+        y = tf.nn.conv2d(x, kernel, **_SAME) / scale
+        return tf.gather(y, order, axis=3) + tf.gather(table, row)
+
+    concrete = function.get_concrete_function()
+    assert {id(kernel), id(table)} <= {id(tensor) for tensor in concrete.captured_inputs}
+    result = result_of(concrete)
+    assert result.blockdnn["Conv"] == 1
+    assert "RealDiv" not in result.ops
+    captured = [id(tensor) for tensor in result.concrete.captured_inputs]
+    assert id(table) in captured and id(kernel) not in captured
+    result.assert_same(image(2, 6, 6, 3), tf.constant(7))
 
 
 def test_the_original_is_untouched(rewrite, weights, image):
