@@ -4,7 +4,8 @@
 //   conv_pack.cc     HWIO weights -> the order the kernels read them in
 //   conv_paired.h    register tiles that multiply channels in pairs
 //   conv_rows.h      inner products of few rows
-//   conv_driver.cc   tasks over threads, source strips
+//   conv_driver.cc   binds a plan to buffers
+//   conv_tiles_driver.cc  register tiles: tasks over threads, source strips
 //   conv_chunk_driver.cc  the tiles of a task: weights and calls of kernels
 //   conv_kernel.cc   per-ISA micro-kernels; conv_kernel.h is their contract
 //   conv_ref.cc      the definition, in double, for tests

@@ -58,12 +58,16 @@ const TileKernel* TileKernels(const ConvRun& run, bool paired, int64_t blocks,
 
 }  // namespace
 
+int64_t TilePixels(const ConvPlan& plan) {
+  return plan.packing.paired ? ConvPairedKernelsFor(plan.isa).tile_pixels
+                             : ConvKernelsFor(plan.isa).tile_pixels;
+}
+
 void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
               int64_t b1, const ChunkSource& from, const TileTarget& target, int thread) {
   const ConvPlan& plan = run.plan;
   const bool paired = from.pixel_terms != nullptr;
-  const int64_t widest =
-      paired ? ConvPairedKernelsFor(plan.isa).tile_pixels : run.kernels.tile_pixels;
+  const int64_t widest = TilePixels(plan);
   const ConvDesc& d = run.d;
   const bool plain_src = plan.packing.form == ConvForm::kPlainTile;
   // Pixels of neighbouring rows follow each other, so all of them are one segment;
@@ -99,7 +103,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     if (paired) terms.Bind(run, group, b0, b1, from, a.weights);
     PrefetchShare share;
     share.next = nullptr;
-    if (g + 1 < g1 || (last && g + 1 < r.group_end)) {
+    if (g + 1 < r.ahead_end && (g + 1 < g1 || last)) {
       share.next = weights + plan.groups[g + 1].weights_offset - group.weights_offset;
     } else if (!last) {  // the first group's next K chunk
       const OutputGroup& start = plan.groups[g0];

@@ -1,117 +1,18 @@
-// Runs a ConvPlan: tasks over the pool, strips into scratch, kernels over them.
+// Runs a ConvPlan: binds it to buffers, hands it to the driver of its form.
 #include <algorithm>
 #include <cstring>
 
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_depthwise_kernel.h"
-#include "cc/core/conv/conv_image.h"
 #include "cc/core/conv/conv_kernel.h"
-#include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_rows.h"
 #include "cc/core/conv/conv_run.h"
+#include "cc/core/conv/conv_tiles.h"
 #include "cc/core/conv/conv_winograd.h"
 #include "cc/core/post_ops/post_ops_bind.h"
 
 namespace bd {
 namespace {
-
-// Copies the rows that output rows [h0, h0 + rows) need of source blocks
-// [b0, b1) into the strip, one copy a kernel column so that pixels of
-// neighbouring rows follow each other for every tap.
-void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t b0, int64_t b1,
-               float* strip) {
-  const ConvPlan& plan = run.plan;
-  const ConvDesc& d = run.d;
-  const int64_t row = d.ow * kBlock;
-  for (int64_t b = b0; b < b1; ++b) {
-    const float* block = run.SrcBlock(n, b);
-    for (int64_t w = 0; w < d.kw; ++w, strip += plan.rows_per_column * row) {
-      for (int64_t phase = 0; phase < d.sh; ++phase) {
-        const int64_t unused = plan.strip_rows - rows;  // the last strip may be shorter
-        const int64_t depth = plan.phase_row[phase + 1] - plan.phase_row[phase] - unused;
-        for (int64_t q = 0; q < depth; ++q) {
-          const int64_t ih = (h0 + q) * d.sh + phase - d.pad_top;
-          GatherArgs a;
-          a.src = ih >= 0 && ih < d.ih ? block + ih * d.iw * kBlock : nullptr;
-          a.dst = strip + (plan.phase_row[phase] + q) * row;
-          a.px = d.ow;
-          a.first = w * d.dw - d.pad_left;
-          a.stride = d.sw;
-          a.size = d.iw;
-          run.kernels.gather(a);
-        }
-      }
-    }
-  }
-}
-
-// Brings source blocks [b0, b1) of a task within reach of the taps.
-const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread) {
-  const ConvDesc& d = run.d;
-  const bool plain_src = run.plan.packing.form == ConvForm::kPlainTile;
-  if (run.plan.in_place && plain_src) {
-    return run.buffers.src + (r.n * d.ih * d.iw + r.begin) * d.ic + b0 * kBlock;
-  }
-  if (run.plan.in_place) {
-    const int64_t first = run.plan.by_row ? r.begin / d.ow * d.sh * d.iw : r.begin;
-    return run.SrcBlock(r.n, b0) + first * kBlock;
-  }
-  const int64_t h0 = r.begin / d.ow, rows = (r.end - r.begin) / d.ow;
-  float* strip = run.Strip(thread);
-  FillStrip(run, r.n, h0, rows, b0, b1, strip);
-  return strip;
-}
-
-// Output groups that read the same source share its strip: all of them, but for grouped
-// convolution, where each reads blocks of its own.
-void RunChunks(const ConvRun& run, const TaskRange& r, const TileTarget& target, int thread) {
-  const ConvPlan& plan = run.plan;
-  const bool shared = run.d.groups == 1 || plan.packing.form == ConvForm::kPlainTile;
-  const int64_t together = shared ? r.group_end - r.group_begin : 1;
-  for (int64_t g = r.group_begin; g < r.group_end; g += together) {
-    const OutputGroup& group = plan.groups[g];
-    for (int64_t b0 = group.icb_begin; b0 < group.icb_end; b0 += plan.icb_chunk) {
-      const int64_t b1 = std::min(group.icb_end, b0 + plan.icb_chunk);
-      ChunkSource from = {SourceFor(run, r, b0, b1, thread)};
-      if (plan.packing.paired) {
-        PreparePaired(run, b0, b1, r.end - r.begin, run.Terms(thread), &from);
-      }
-      RunChunk(run, r, g, g + together, b0, b1, from, target, thread);
-    }
-  }
-}
-
-void TileTask(const ConvRun& run, int64_t task, int thread) {
-  const TaskRange r = Locate(run, task);
-  const ConvPlan& plan = run.plan;
-  const bool plain_dst = run.d.dst_layout == Layout::nhwc;
-  float* blocks = run.Row(thread);
-  const int64_t px = r.end - r.begin;
-  const TileTarget target =
-      plain_dst ? TileTarget{blocks, plan.groups[r.group_begin].first_block, px * kBlock}
-                : TileTarget{run.DstBlock(r.n, 0) + r.begin * kBlock, 0, run.plane() * kBlock};
-  if (plan.packing.form == ConvForm::kPlainTile && !plan.in_place) {
-    RunImageTask(run, r, target, thread);
-  } else {
-    RunChunks(run, r, target, thread);
-  }
-  if (plain_dst) StorePlain(run, r, blocks, blocks + plan.strip_pixels * plan.ocb * kBlock);
-}
-
-void DotTask(const ConvRun& run, int64_t task, int thread) {
-  const TaskRange r = Locate(run, task);
-  DotArgs a;
-  a.src = SourceFor(run, r, 0, run.plan.icb, thread);
-  a.tap_offsets = run.plan.tap_offsets.data();
-  a.taps = static_cast<int64_t>(run.plan.tap_offsets.size());
-  a.weights = run.buffers.packed;
-  a.px = r.end - r.begin;
-  a.oc = run.d.oc;
-  a.bias = run.bias;
-  a.dst = run.Row(thread);
-  run.kernels.dot(a);
-  StorePlain(run, r, nullptr, a.dst);
-}
 
 // Rows [begin, end) of the n * icb * oh output rows.
 void DepthwiseTask(const ConvRun& run, int64_t begin, int64_t end) {
@@ -179,7 +80,7 @@ TaskRange Locate(const ConvRun& run, int64_t task) {
   r.begin = strip * plan.strip_pixels;
   r.end = std::min(run.plane(), r.begin + plan.strip_pixels);
   r.group_begin = count * split / plan.group_splits;
-  r.group_end = count * (split + 1) / plan.group_splits;
+  r.ahead_end = r.group_end = count * (split + 1) / plan.group_splits;
   return r;
 }
 
@@ -243,9 +144,9 @@ void RunWhole(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool
   switch (plan.packing.form) {
     case ConvForm::kTile:
     case ConvForm::kPlainTile:
-      return pool.ParallelFor(plan.tasks, [&](int64_t t, int thread) { TileTask(run, t, thread); });
+      return RunTiles(run, pool);
     case ConvForm::kDot:
-      return pool.ParallelFor(plan.tasks, [&](int64_t t, int thread) { DotTask(run, t, thread); });
+      return RunDots(run, pool);
     case ConvForm::kRows:
     case ConvForm::kCompressedRows:
       return RunRows(run, pool);

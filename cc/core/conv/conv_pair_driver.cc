@@ -1,6 +1,7 @@
 // Runs a ConvPairPlan: expands rows into a ring, runs depthwise rows out of it.
 #include <algorithm>
 
+#include "cc/base/parallel_units.h"
 #include "cc/core/conv/conv_depthwise_kernel.h"
 #include "cc/core/conv/conv_pair.h"
 #include "cc/core/conv/conv_paired.h"
@@ -59,26 +60,45 @@ void DepthwiseRows(const ConvRun& run, int64_t n, const OutputGroup& group, int6
   }
 }
 
-void PairTask(const PairRun& run, int64_t index, int thread) {
+// Source rows as a thread's last task left them.
+struct PreparedRows {
+  int64_t n = -1, begin = 0, end = 0;
+  ChunkSource from;
+};
+
+// Expanded rows [r0, r1) of image n can be made of what this returns.
+const ChunkSource& Prepare(const ConvRun& run, int64_t n, int64_t r0, int64_t r1, int thread,
+                           PreparedRows* prepared) {
+  if (prepared->n == n && prepared->begin == r0 && prepared->end == r1) return prepared->from;
+  *prepared = {n, r0, r1, {run.SrcBlock(n, 0) + r0 * run.d.ow * kBlock}};
+  if (run.plan.packing.paired) {
+    PreparePaired(run, 0, run.plan.icb, (r1 - r0) * run.d.ow, run.Terms(thread), &prepared->from);
+  }
+  return prepared->from;
+}
+
+const PairPart& PartOf(const ConvPairPlan& plan, int64_t task) {
+  return plan.parts[task % static_cast<int64_t>(plan.parts.size())];
+}
+
+// Groups [u.begin, u.end) of a task's.
+void PairTask(const PairRun& run, const Units& u, int thread, PreparedRows* prepared) {
   const ConvPairPlan& plan = run.plan;
   const ConvDesc& d = run.depthwise.d;
-  const int64_t parts = static_cast<int64_t>(plan.parts.size());
-  const PairPart& part = plan.parts[index % parts];
-  TaskRange task = {};
-  task.n = index / parts;
-  task.group_begin = part.group_begin;
-  task.group_end = part.group_end;
+  const PairPart& part = PartOf(plan, u.task);
+  const TaskRange task = {u.task / static_cast<int64_t>(plan.parts.size()),
+                          0,
+                          0,
+                          part.group_begin + u.begin,
+                          part.group_begin + u.end,
+                          part.group_end};
   // The expanded rows that the part's output rows read.
   const int64_t reach = (d.kh - 1) * d.dh - d.pad_top;  // from row h * sh to the last
   const int64_t r_begin = std::max<int64_t>(0, part.row_begin * d.sh - d.pad_top);
   const int64_t r_end = std::clamp((part.row_end - 1) * d.sh + reach + 1, r_begin, d.ih);
   const Ring ring = {run.scratch.Grant(plan.ring, thread), r_begin,
                      plan.step_rows * plan.ring_steps, d.iw * kBlock};
-  ChunkSource from = {run.first.SrcBlock(task.n, 0) + r_begin * d.iw * kBlock};
-  if (plan.first.packing.paired) {
-    PreparePaired(run.first, 0, plan.first.icb, (r_end - r_begin) * d.iw, run.first.Terms(thread),
-                  &from);
-  }
+  const ChunkSource& from = Prepare(run.first, task.n, r_begin, r_end, thread, prepared);
   for (int64_t g = task.group_begin; g < task.group_end; ++g) {
     int64_t h = part.row_begin;
     for (int64_t r = r_begin; h < part.row_end; r += plan.step_rows) {
@@ -111,7 +131,15 @@ void RunConvPair(const ConvPairPlan& plan, const ConvPairBuffers& buffers, Threa
   const BoundConv bound_first(plan.first, first), bound_depthwise(plan.depthwise, depthwise);
   const PairRun run = {plan, bound_first.run(), bound_depthwise.run(), scratch};
   const int64_t tasks = d.n * static_cast<int64_t>(plan.parts.size());
-  pool.ParallelFor(tasks, [&](int64_t t, int thread) { PairTask(run, t, thread); });
+  ParallelUnits(pool, tasks, [&](UnitTaker& taker) {
+    PreparedRows prepared;
+    for (int64_t t; taker.NextTask(&t);) {
+      const PairPart& part = PartOf(plan, t);
+      taker.Offer(part.group_end - part.group_begin);
+      for (Units u; taker.Next(0, 1, &u);) PairTask(run, u, taker.thread(), &prepared);
+    }
+    for (Units u; taker.Steal(0, 1, &u);) PairTask(run, u, taker.thread(), &prepared);
+  });
 }
 
 }  // namespace bd

@@ -176,10 +176,16 @@ float PairedSourceTerms(const PairedSourceArgs& a) {
     squares = Add(squares, SourceTerms(a, p, signs, terms));
     Store(a.terms + p, ReduceAddEach(terms));
   }
-  for (; p < a.px; ++p) {
-    Vec term[1];
-    squares = Add(squares, SourceTerms(a, p, signs, term));
-    a.terms[p] = ReduceAdd(term[0]);
+  if (p < a.px) {  // summed in the same order: a pixel's terms are the same in any range of them
+    Vec terms[kLanes];
+    for (Vec& term : terms) term = Zero();
+    for (int64_t i = 0; p + i < a.px; ++i) {
+      Vec term[1];
+      squares = Add(squares, SourceTerms(a, p + i, signs, term));
+      terms[i] = term[0];
+    }
+    Store(lanes, ReduceAddEach(terms));
+    for (int64_t i = 0; p + i < a.px; ++i) a.terms[p + i] = lanes[i];
   }
   return ReduceAdd(squares);
 }

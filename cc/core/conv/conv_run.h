@@ -56,10 +56,10 @@ class BoundConv {
   const ConvRun run_;
 };
 
-// A task's share: output pixels [begin, end) of image n, output groups
-// [group_begin, group_end).
+// A task's share, or a part of it: output pixels [begin, end) of image n, output groups
+// [group_begin, group_end). The weights of groups up to `ahead_end` are to be brought along.
 struct TaskRange {
-  int64_t n, begin, end, group_begin, group_end;
+  int64_t n, begin, end, group_begin, group_end, ahead_end;
 };
 
 TaskRange Locate(const ConvRun& run, int64_t task);
@@ -80,7 +80,7 @@ TileEpilogue GroupEpilogue(const ConvRun& run, const OutputGroup& group, int64_t
 // A K chunk of a task's source: the first pixel as the taps see it, and of paired
 // products its terms, and the power of two that weights take.
 struct ChunkSource {
-  const float* src;
+  const float* src = nullptr;
   const float* pixel_terms = nullptr;
   int exponent = 0;
   bool zeros = false;  // nothing but zeros, of paired products
@@ -90,6 +90,9 @@ struct ChunkSource {
 // [g0, g1), the task's pixels. The weights of the task's next group come to L2 alongside.
 void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
               int64_t b1, const ChunkSource& from, const TileTarget& target, int thread);
+
+// Pixels of the widest tile.
+int64_t TilePixels(const ConvPlan& plan);
 
 // Output row h of a depthwise convolution; `block` counts the channel blocks of
 // all images. rows[k] is the source row of kernel row k, null in the padding.

@@ -110,10 +110,7 @@ struct TileBlock {
     }
   }
 
-  int64_t widest() const {
-    return plan().packing.paired ? ConvPairedKernelsFor(plan().isa).tile_pixels
-                                 : run.kernels.tile_pixels;
-  }
+  int64_t widest() const { return TilePixels(plan()); }
   int64_t Multiplications() const {
     return planes() * (group_end - group_begin) * CeilDiv(count, widest());
   }

@@ -1,0 +1,219 @@
+// Runs tasks of register tiles: strips into scratch, tiles or dots over them.
+#include <algorithm>
+
+#include "cc/base/parallel_units.h"
+#include "cc/core/conv/conv_image.h"
+#include "cc/core/conv/conv_kernel.h"
+#include "cc/core/conv/conv_paired.h"
+#include "cc/core/conv/conv_run.h"
+#include "cc/core/conv/conv_tiles.h"
+
+namespace bd {
+namespace {
+
+// Copies the rows that output rows [h0, h0 + rows) need of source blocks
+// [b0, b1) into the strip, one copy a kernel column so that pixels of
+// neighbouring rows follow each other for every tap.
+void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t b0, int64_t b1,
+               float* strip) {
+  const ConvPlan& plan = run.plan;
+  const ConvDesc& d = run.d;
+  const int64_t row = d.ow * kBlock;
+  for (int64_t b = b0; b < b1; ++b) {
+    const float* block = run.SrcBlock(n, b);
+    for (int64_t w = 0; w < d.kw; ++w, strip += plan.rows_per_column * row) {
+      for (int64_t phase = 0; phase < d.sh; ++phase) {
+        const int64_t unused = plan.strip_rows - rows;  // the last strip may be shorter
+        const int64_t depth = plan.phase_row[phase + 1] - plan.phase_row[phase] - unused;
+        for (int64_t q = 0; q < depth; ++q) {
+          const int64_t ih = (h0 + q) * d.sh + phase - d.pad_top;
+          GatherArgs a;
+          a.src = ih >= 0 && ih < d.ih ? block + ih * d.iw * kBlock : nullptr;
+          a.dst = strip + (plan.phase_row[phase] + q) * row;
+          a.px = d.ow;
+          a.first = w * d.dw - d.pad_left;
+          a.stride = d.sw;
+          a.size = d.iw;
+          run.kernels.gather(a);
+        }
+      }
+    }
+  }
+}
+
+// Brings source blocks [b0, b1) of a task within reach of the taps.
+const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread) {
+  const ConvDesc& d = run.d;
+  const bool plain_src = run.plan.packing.form == ConvForm::kPlainTile;
+  if (run.plan.in_place && plain_src) {
+    return run.buffers.src + (r.n * d.ih * d.iw + r.begin) * d.ic + b0 * kBlock;
+  }
+  if (run.plan.in_place) {
+    const int64_t first = run.plan.by_row ? r.begin / d.ow * d.sh * d.iw : r.begin;
+    return run.SrcBlock(r.n, b0) + first * kBlock;
+  }
+  const int64_t h0 = r.begin / d.ow, rows = (r.end - r.begin) / d.ow;
+  float* strip = run.Strip(thread);
+  FillStrip(run, r.n, h0, rows, b0, b1, strip);
+  return strip;
+}
+
+// What a thread has brought within reach of the taps: source blocks [b0, b1) of output pixels
+// [begin, end) of image n.
+struct PreparedSource {
+  int64_t n = -1, begin = 0, end = 0, b0 = 0, b1 = 0;
+  ChunkSource from;
+
+  bool Has(const TaskRange& r, int64_t first, int64_t last) const {
+    return n == r.n && begin <= r.begin && r.end <= end && b0 == first && b1 == last;
+  }
+};
+
+// Source blocks [b0, b1) of a task or a part of it, with the terms of paired products.
+ChunkSource Prepare(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread,
+                    PreparedSource* prepared) {
+  if (!prepared->Has(r, b0, b1)) {
+    *prepared = {r.n, r.begin, r.end, b0, b1, {SourceFor(run, r, b0, b1, thread)}};
+    if (run.plan.packing.paired) {
+      PreparePaired(run, b0, b1, r.end - r.begin, run.Terms(thread), &prepared->from);
+    }
+  }
+  ChunkSource from = prepared->from;
+  const int64_t pixels = r.begin - prepared->begin;
+  from.src +=
+      run.plan.by_row ? pixels / run.d.ow * run.plan.row_stride : pixels * run.plan.px_stride;
+  if (from.pixel_terms != nullptr) from.pixel_terms += pixels;
+  return from;
+}
+
+// Output groups that read the same source share its strip: all of them, but for grouped
+// convolution, where each reads blocks of its own.
+void RunChunks(const ConvRun& run, const TaskRange& r, const TileTarget& target, int thread,
+               PreparedSource* prepared) {
+  const ConvPlan& plan = run.plan;
+  const bool shared = run.d.groups == 1 || plan.packing.form == ConvForm::kPlainTile;
+  const int64_t together = shared ? r.group_end - r.group_begin : 1;
+  for (int64_t g = r.group_begin; g < r.group_end; g += together) {
+    const OutputGroup& group = plan.groups[g];
+    for (int64_t b0 = group.icb_begin; b0 < group.icb_end; b0 += plan.icb_chunk) {
+      const int64_t b1 = std::min(group.icb_end, b0 + plan.icb_chunk);
+      const ChunkSource from = Prepare(run, r, b0, b1, thread, prepared);
+      RunChunk(run, r, g, g + together, b0, b1, from, target, thread);
+    }
+  }
+}
+
+void TileTask(const ConvRun& run, const TaskRange& r, int thread, PreparedSource* prepared) {
+  const ConvPlan& plan = run.plan;
+  const bool plain_dst = run.d.dst_layout == Layout::nhwc;
+  float* blocks = run.Row(thread);
+  const int64_t px = r.end - r.begin;
+  const TileTarget target =
+      plain_dst ? TileTarget{blocks, plan.groups[r.group_begin].first_block, px * kBlock}
+                : TileTarget{run.DstBlock(r.n, 0) + r.begin * kBlock, 0, run.plane() * kBlock};
+  if (plan.packing.form == ConvForm::kPlainTile && !plan.in_place) {
+    RunImageTask(run, r, target, thread);
+  } else {
+    RunChunks(run, r, target, thread, prepared);
+  }
+  if (plain_dst) StorePlain(run, r, blocks, blocks + plan.strip_pixels * plan.ocb * kBlock);
+}
+
+// What threads take of each other's tasks: groups, whose weights come alongside while the
+// source stays; where there are few, tiles of pixels or rows of them.
+struct TaskUnits {
+  static constexpr int64_t kFewGroups = 4;
+
+  explicit TaskUnits(const ConvRun& run) : plan(run.plan), unit_pixels(plan.strip_pixels) {
+    const ConvDesc& d = plan.desc;
+    if (plan.icb_chunk < plan.icb || d.groups > 1) return;  // a task is one unit
+    by_groups = plan.group_splits > 1 || static_cast<int64_t>(plan.groups.size()) >= kFewGroups;
+    if (by_groups || d.src_scaled) return;  // whose weights are scaled for each task
+    unit_pixels = plan.in_place && !plan.by_row ? TilePixels(plan) : d.ow;
+  }
+
+  int64_t Count(const TaskRange& r) const {
+    return by_groups ? r.group_end - r.group_begin : CeilDiv(r.end - r.begin, unit_pixels);
+  }
+
+  TaskRange Of(TaskRange r, const Units& u) const {
+    if (by_groups) {
+      r.group_end = r.group_begin + u.end;
+      r.group_begin += u.begin;
+    } else {
+      r.end = std::min(r.end, r.begin + u.end * unit_pixels);
+      r.begin += u.begin * unit_pixels;
+      if (u.begin > 0) r.ahead_end = 0;  // they have come with the first pixels
+    }
+    return r;
+  }
+
+  // All weights pass each time that a thread takes pixels, so it takes 6/9, 2/9 and 1/9.
+  double Fraction() const { return by_groups ? 0 : 0.67; }
+  int64_t Least() const {
+    return by_groups ? 1 : CeilDiv(CeilDiv(plan.strip_pixels, unit_pixels), 9);
+  }
+
+  const ConvPlan& plan;
+  bool by_groups = false;
+  int64_t unit_pixels;
+};
+
+// Of paired products all pixels of a task share an exponent, whoever computes them.
+int NoteOf(const ChunkSource& from) { return 2 * from.exponent + from.zeros; }
+
+void AdoptNote(int note, ChunkSource* from) {
+  from->exponent = note >> 1;
+  from->zeros = note & 1;
+}
+
+void DotTask(const ConvRun& run, int64_t task, int thread) {
+  const TaskRange r = Locate(run, task);
+  DotArgs a;
+  a.src = SourceFor(run, r, 0, run.plan.icb, thread);
+  a.tap_offsets = run.plan.tap_offsets.data();
+  a.taps = static_cast<int64_t>(run.plan.tap_offsets.size());
+  a.weights = run.buffers.packed;
+  a.px = r.end - r.begin;
+  a.oc = run.d.oc;
+  a.bias = run.bias;
+  a.dst = run.Row(thread);
+  run.kernels.dot(a);
+  StorePlain(run, r, nullptr, a.dst);
+}
+
+}  // namespace
+
+void RunTiles(const ConvRun& run, ThreadPool& pool) {
+  const ConvPlan& plan = run.plan;
+  const TaskUnits units(run);
+  const bool shares_exponent =
+      plan.packing.paired && !units.by_groups && plan.icb_chunk == plan.icb;
+  ParallelUnits(pool, plan.tasks, [&](UnitTaker& taker) {
+    const int thread = taker.thread();
+    PreparedSource prepared;
+    for (int64_t task; taker.NextTask(&task);) {
+      const TaskRange r = Locate(run, task);
+      const int note =
+          shares_exponent ? NoteOf(Prepare(run, r, 0, plan.icb, thread, &prepared)) : 0;
+      taker.Offer(units.Count(r), note);
+      for (Units u; taker.Next(units.Fraction(), units.Least(), &u);) {
+        TileTask(run, units.Of(r, u), thread, &prepared);
+      }
+    }
+    for (Units u; taker.Steal(units.Fraction(), units.Least(), &u);) {
+      const TaskRange r = units.Of(Locate(run, u.task), u);
+      if (shares_exponent) {
+        Prepare(run, r, 0, plan.icb, thread, &prepared);
+        AdoptNote(u.note, &prepared.from);
+      }
+      TileTask(run, r, thread, &prepared);
+    }
+  });
+}
+
+void RunDots(const ConvRun& run, ThreadPool& pool) {
+  pool.ParallelFor(run.plan.tasks, [&](int64_t t, int thread) { DotTask(run, t, thread); });
+}
+
+}  // namespace bd

@@ -1,0 +1,161 @@
+// Threads take units of each other's tasks; what they compute must not depend on it. The
+// expected bits are those of one thread that runs all tasks of the same plan by itself.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cc/base/aligned_buffer.h"
+#include "cc/base/thread_pool.h"
+#include "cc/core/conv/conv.h"
+#include "cc/core/conv/conv_pair.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+constexpr int kThreads = 4;
+constexpr int kRuns = 60;
+
+struct Case {
+  const char* name;
+  ConvAlgorithm algorithm;
+  int64_t n, ic, oc, size, k, stride;
+  bool plain_src, scaled;
+};
+
+constexpr Case kCases[] = {
+    {"groups", ConvAlgorithm::kPaired, 1, 40, 320, 14, 1, 1, false, false},
+    {"groups, direct", ConvAlgorithm::kDirect, 1, 40, 320, 14, 1, 1, false, false},
+    {"groups of strips", ConvAlgorithm::kPaired, 2, 40, 200, 30, 3, 1, false, false},
+    {"pixels", ConvAlgorithm::kPaired, 1, 72, 24, 28, 1, 1, false, false},
+    {"pixels, direct", ConvAlgorithm::kDirect, 2, 72, 24, 28, 1, 1, false, false},
+    {"rows", ConvAlgorithm::kPaired, 2, 40, 24, 21, 3, 1, false, false},
+    {"rows, direct", ConvAlgorithm::kDirect, 2, 40, 24, 21, 3, 1, false, false},
+    {"strided rows", ConvAlgorithm::kDirect, 1, 48, 32, 40, 1, 2, false, false},
+    {"strided rows, paired", ConvAlgorithm::kPaired, 1, 48, 32, 40, 1, 2, false, false},
+    {"image", ConvAlgorithm::kDirect, 1, 3, 32, 57, 3, 2, true, false},
+    {"scaled", ConvAlgorithm::kPaired, 2, 48, 32, 20, 1, 1, false, true},
+};
+
+// Normal numbers whose magnitude wanders from 2^-14 to 2^14: of paired products the tasks of a
+// plan have different exponents.
+std::vector<float> Wandering(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (int64_t i = 0; i < count; ++i) {
+    values[i] = std::ldexp(normal(random), static_cast<int>(14 * std::sin(i * 9e-4)));
+  }
+  return values;
+}
+
+ConvDesc DescOf(const Case& c) {
+  ConvDesc d;
+  d.n = c.n;
+  d.ic = c.ic;
+  d.oc = c.oc;
+  d.ih = d.iw = c.size;
+  d.kh = d.kw = c.k;
+  d.sh = d.sw = c.stride;
+  d.pad_top = d.pad_left = c.k / 2;
+  d.oh = d.ow = (c.size + 2 * d.pad_top - c.k) / c.stride + 1;
+  d.algorithm = c.algorithm;
+  d.src_scaled = c.scaled;
+  if (c.plain_src) d.src_layout = Layout::nhwc;
+  return d;
+}
+
+int64_t Blocks(int64_t channels) { return (channels + 15) / 16 * 16; }
+
+class ConvUnits : public ::testing::TestWithParam<Isa> {
+ protected:
+  // run(pool) gives a result: by one thread first, then by all.
+  template <typename Run>
+  void ExpectSameBits(Run&& run) {
+    std::vector<float> expected;
+    pool_.ParallelFor(2, [&](int64_t task, int) {  // a call from inside a body runs inline
+      if (task == 0) expected = run(pool_);
+    });
+    int wrong = 0;
+    for (int i = 0; i < kRuns; ++i) {
+      const std::vector<float> dst = run(pool_);
+      wrong += std::memcmp(dst.data(), expected.data(), 4 * dst.size()) != 0;
+    }
+    EXPECT_EQ(wrong, 0);
+  }
+
+  ThreadPool pool_{kThreads};
+};
+
+TEST_P(ConvUnits, OfTiles) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const ConvDesc d = DescOf(c);
+    ConvPlan plan;
+    ASSERT_EQ(MakeConvPlan(d, GetParam(), kThreads, &plan), "");
+    ASSERT_GT(plan.tasks, 1);
+    const int64_t channels = c.plain_src ? d.ic : Blocks(d.ic);
+    const std::vector<float> src = Wandering(d.n * channels * d.ih * d.iw, 1);
+    const std::vector<float> weights = Wandering(d.kh * d.kw * d.ic * d.oc, 2);
+    const std::vector<float> scale = Wandering(d.n * Blocks(d.ic), 3);
+    AlignedBuffer packed(plan.packed_floats * sizeof(float)), scratch(plan.scratch_bytes());
+    PackConvWeights(plan, weights.data(), packed.As<float>(), pool_, src.data());
+    ExpectSameBits([&](ThreadPool& pool) {
+      std::vector<float> dst(d.n * Blocks(d.oc) * d.oh * d.ow);
+      ConvBuffers buffers;
+      buffers.src = src.data();
+      buffers.packed = packed.As<float>();
+      buffers.dst = dst.data();
+      buffers.scratch = scratch.As<char>();
+      buffers.src_scale = c.scaled ? scale.data() : nullptr;
+      RunConv(plan, buffers, pool);
+      return dst;
+    });
+  }
+}
+
+TEST_P(ConvUnits, OfPairs) {
+  for (int64_t size : {7, 20, 40}) {
+    for (ConvAlgorithm algorithm : {ConvAlgorithm::kPaired, ConvAlgorithm::kDirect}) {
+      Case c = {"", algorithm, 2, 40, 240, size, 1, 1, false, false};
+      const ConvDesc first = DescOf(c);
+      c.ic = c.oc;
+      c.k = 3;
+      ConvDesc depthwise = DescOf(c);
+      depthwise.groups = depthwise.ic;
+      depthwise.algorithm = ConvAlgorithm::kAuto;
+      ConvPairPlan plan;
+      ASSERT_EQ(MakeConvPairPlan(first, depthwise, GetParam(), kThreads, &plan), "");
+      const std::vector<float> src = Wandering(2 * Blocks(first.ic) * size * size, 1);
+      const std::vector<float> weights = Wandering(first.ic * first.oc, 2);
+      const std::vector<float> taps = Wandering(9 * first.oc, 3);
+      AlignedBuffer packed(plan.first.packed_floats * sizeof(float));
+      AlignedBuffer packed_taps(plan.depthwise.packed_floats * sizeof(float));
+      AlignedBuffer scratch(plan.scratch_bytes());
+      PackConvWeights(plan.first, weights.data(), packed.As<float>(), pool_, src.data());
+      PackConvWeights(plan.depthwise, taps.data(), packed_taps.As<float>(), pool_);
+      ExpectSameBits([&](ThreadPool& pool) {
+        std::vector<float> dst(2 * Blocks(first.oc) * size * size);
+        ConvPairBuffers buffers;
+        buffers.src = src.data();
+        buffers.first_packed = packed.As<float>();
+        buffers.depthwise_packed = packed_taps.As<float>();
+        buffers.dst = dst.data();
+        buffers.scratch = scratch.As<char>();
+        RunConvPair(plan, buffers, pool);
+        return dst;
+      });
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, ConvUnits, ::testing::ValuesIn(TestIsas()),
+                         [](const auto& info) { return IsaName(info.param); });
+
+}  // namespace
+}  // namespace bd
