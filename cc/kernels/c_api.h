@@ -82,11 +82,16 @@ struct BlockdnnEager {
 BD_EXPORT void* BlockdnnMakeDirectCall(const char* function, const BlockdnnEager* eager,
                                        void* const* captures, int32_t count);
 
-// Eager tensors -> new tensor handles, one for each result of the function. 0 if the op
-// must be called instead: it knows how to fail, how to queue, and has to have run before
-// on arguments of these types and shapes.
-BD_EXPORT int32_t BlockdnnRunDirectCall(void* call, void* const* arguments, int32_t count,
+// Eager tensors -> new tensor handles, one for each result of the function, which have their
+// values when the started call that this returns is finished. Null if the op must be called
+// instead: it knows how to fail, how to queue, and has to have run before on arguments of
+// these types and shapes.
+BD_EXPORT void* BlockdnnStartDirectCall(void* call, void* const* arguments, int32_t count,
                                         void** results);
+
+// Either ends what was started. 0: the op must be called instead, the results are worth nothing.
+BD_EXPORT int32_t BlockdnnFinishDirectCall(void* started);
+BD_EXPORT void BlockdnnAbandonDirectCall(void* started);
 
 BD_EXPORT void BlockdnnDropDirectCall(void* call);
 

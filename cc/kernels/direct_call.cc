@@ -22,6 +22,12 @@ using tensorflow::ImmediateExecutionTensorHandle;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
+// Denormals and rounding as TensorFlow's executors run ops.
+struct AsInExecutors {
+  const tsl::port::ScopedFlushDenormal flush;
+  const tsl::port::ScopedSetRound round{FE_TONEAREST};
+};
+
 class DirectCall {
  public:
   DirectCall(std::string function, const BlockdnnEager& eager)
@@ -29,29 +35,44 @@ class DirectCall {
 
   bool Capture(void* const* captures, int count) { return Read(captures, count, &captures_); }
 
-  // False if the call has to go another way; nothing has happened then.
-  bool Run(void* const* arguments, int count, void** results) {
+  // A call between its start and its end.
+  struct Started {
+    std::unique_ptr<OpSequence::Started> run;
+  };
+
+  // Null if the call has to go another way; nothing has happened then.
+  std::unique_ptr<Started> Start(void* const* arguments, int count, void** results) {
     const std::shared_ptr<HeldSequence> held = Held();
-    if (held == nullptr || IsAsync()) return false;
-    const std::shared_ptr<const OpSequence> sequence = held->Get();
+    if (held == nullptr || IsAsync()) return nullptr;
+    std::shared_ptr<const OpSequence> sequence = held->Get();
     std::vector<Tensor> tensors, outputs;
     tensors.reserve(count + captures_.size());
     OpKernelContext::Params params;
     if (sequence == nullptr || !Read(arguments, count, &tensors) ||
         !held->Admits(tensors, &params)) {
-      return false;
+      return nullptr;
     }
     tensors.insert(tensors.end(), captures_.begin(), captures_.end());
     static std::function<void(std::function<void()>)> run_here = [](const auto& f) { f(); };
     params.runner = &run_here;
-    // As TensorFlow's executors run ops.
-    const tsl::port::ScopedFlushDenormal flush;
-    const tsl::port::ScopedSetRound round(FE_TONEAREST);
-    if (!sequence->Run(std::move(params), tensors, &outputs).ok()) return false;
+    auto started = std::make_unique<Started>();
+    started->run = OpSequence::Start(sequence, params, tensors, &outputs);
+    if (started->run == nullptr) {
+      const AsInExecutors modes;
+      if (!sequence->Run(std::move(params), tensors, &outputs).ok()) return nullptr;
+    }
     for (Tensor& output : outputs) {
       *results++ = Context()->CreateLocalHandleFromTFTensor(output, nullptr);
     }
-    return true;
+    return started;
+  }
+
+  // False if the call has to be made another way: the results are worth nothing.
+  static bool Finish(std::unique_ptr<Started> started) {
+    if (started->run == nullptr) return true;
+    const AsInExecutors modes;
+    bool done;
+    return started->run->Finish(&done).ok() && done;
   }
 
  private:
@@ -104,8 +125,17 @@ void* BlockdnnMakeDirectCall(const char* function, const BlockdnnEager* eager,
   return call->Capture(captures, count) ? call.release() : nullptr;
 }
 
-int32_t BlockdnnRunDirectCall(void* call, void* const* arguments, int32_t count, void** results) {
-  return static_cast<bd::DirectCall*>(call)->Run(arguments, count, results);
+void* BlockdnnStartDirectCall(void* call, void* const* arguments, int32_t count, void** results) {
+  return static_cast<bd::DirectCall*>(call)->Start(arguments, count, results).release();
+}
+
+int32_t BlockdnnFinishDirectCall(void* started) {
+  return bd::DirectCall::Finish(
+      std::unique_ptr<bd::DirectCall::Started>(static_cast<bd::DirectCall::Started*>(started)));
+}
+
+void BlockdnnAbandonDirectCall(void* started) {
+  delete static_cast<bd::DirectCall::Started*>(started);
 }
 
 void BlockdnnDropDirectCall(void* call) { delete static_cast<bd::DirectCall*>(call); }

@@ -94,6 +94,10 @@ class OpSequence::Builder {
       results_[node->def->attr().at("index").i()] = inputs[0].tensor;
       return absl::OkStatus();
     }
+    if (node->def->op() == "Identity") {  // every function ends in some
+      node->first_output = inputs[0].tensor;
+      return absl::OkStatus();
+    }
     return AddStep(node, std::move(inputs));
   }
 
@@ -184,17 +188,41 @@ absl::Status OpSequence::RunSteps(OpKernelContext::Params* params,
   return absl::OkStatus();
 }
 
+void OpSequence::Complete(OpKernelContext::Params* params) const {
+  params->run_all_kernels_inline = true;
+  params->output_attr_array = output_attributes_.data();
+}
+
+std::unique_ptr<OpSequence::Started> OpSequence::Start(std::shared_ptr<const OpSequence> sequence,
+                                                       OpKernelContext::Params params,
+                                                       absl::Span<const Tensor> arguments,
+                                                       std::vector<Tensor>* results) {
+  if (sequence->prepared_ == nullptr) return nullptr;
+  sequence->Complete(&params);
+  auto started = std::make_unique<Started>();
+  sequence->prepared_->Lend(params, arguments, &started->lease_);
+  *results = started->lease_.Expected();
+  if (results->empty()) return nullptr;
+  started->sequence_ = std::move(sequence);
+  started->params_ = std::move(params);
+  return started;
+}
+
+absl::Status OpSequence::Started::Finish(bool* done) {
+  std::vector<Tensor> results;
+  return lease_.Finish(&params_, &results, done);
+}
+
 absl::Status OpSequence::Run(OpKernelContext::Params params, absl::Span<const Tensor> arguments,
                              std::vector<Tensor>* results) const {
-  params.run_all_kernels_inline = true;
-  params.output_attr_array = output_attributes_.data();
+  Complete(&params);
   if (prepared_ == nullptr) return RunSteps(&params, arguments, nullptr, results);
   PreparedRuns::Lease lease;
   bool record;
-  prepared_->Take(arguments, &lease, &record);
+  prepared_->Take(params, arguments, &lease, &record);
   if (lease) {
     bool done;
-    const absl::Status status = lease.Run(&params, arguments, results, &done);
+    const absl::Status status = lease.Finish(&params, results, &done);
     if (done) return status;
   }
   if (!record) return RunSteps(&params, arguments, nullptr, results);

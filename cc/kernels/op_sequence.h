@@ -25,6 +25,26 @@ class OpSequence {
                            const tensorflow::FunctionDef& function, bool keeps_memory,
                            OpSequence* sequence);
 
+  // A run whose results have their places but no values yet.
+  class Started {
+   public:
+    // They hold what the function returns once this has succeeded. An error, or false: start
+    // again the usual way.
+    absl::Status Finish(bool* done);
+
+   private:
+    friend class OpSequence;
+    std::shared_ptr<const OpSequence> sequence_;  // outlives what it leased
+    tensorflow::OpKernelContext::Params params_;
+    PreparedRuns::Lease lease_;
+  };
+
+  // Null, and nothing has happened, where results are only known in the end.
+  static std::unique_ptr<Started> Start(std::shared_ptr<const OpSequence> sequence,
+                                        tensorflow::OpKernelContext::Params params,
+                                        absl::Span<const tensorflow::Tensor> arguments,
+                                        std::vector<tensorflow::Tensor>* results);
+
   // Arguments -> results. `params` says where: device and resources are needed, of the
   // rest what the ops ask for. An op's error carries the name of its node.
   absl::Status Run(tensorflow::OpKernelContext::Params params,
@@ -34,6 +54,7 @@ class OpSequence {
  private:
   class Builder;
 
+  void Complete(tensorflow::OpKernelContext::Params* params) const;
   // Every step with a context; the run is recorded if `recording` is not null.
   absl::Status RunSteps(tensorflow::OpKernelContext::Params* params,
                         absl::Span<const tensorflow::Tensor> arguments, Recording* recording,

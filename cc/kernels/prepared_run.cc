@@ -44,6 +44,7 @@ class PreparedRun::Maker {
     FindOpen();
     FindBlocks();
     MakeItems();
+    FindEarly();
     PlaceAll();
     return true;
   }
@@ -149,6 +150,15 @@ class PreparedRun::Maker {
     return static_cast<int>(blocks_.size()) - 1;
   }
 
+  void FindEarly() {
+    for (int result : run_.results_) {
+      const bool known = std::count(run_.early_.begin(), run_.early_.end(), result) > 0;
+      if (!known && LaunchOf(run_.tensors_[result].producer) != nullptr) {
+        run_.early_.push_back(result);
+      }
+    }
+  }
+
   void PlaceAll() {
     run_.buffer_bytes_ = PlaceBlocks(&blocks_);
     for (int block : pointers_) run_.offsets_.push_back(block < 0 ? -1 : blocks_[block].offset);
@@ -216,24 +226,47 @@ bool PreparedRun::Bind(int tensor, RunMemory* memory) const {
   return true;
 }
 
-absl::Status PreparedRun::Run(OpKernelContext::Params* params, absl::Span<const Tensor> arguments,
-                              RunMemory* memory, std::vector<Tensor>* results, bool* done) const {
-  *done = false;
-  if (!Claim(memory)) return absl::OkStatus();
-  std::vector<Tensor>& tensors = memory->tensors_;
+bool PreparedRun::Allocate(const OpKernelContext::Params& params, int tensor,
+                           RunMemory* memory) const {
+  const Recording::TensorInfo& info = tensors_[tensor];
+  Tensor made(params.device->GetAllocator({}), info.dtype, info.shape);
+  if (!made.IsInitialized()) return false;
+  PreferHugePages(made.data(), made.TotalBytes());
+  memory->tensors_[tensor] = std::move(made);
+  return Bind(tensor, memory);
+}
+
+bool PreparedRun::Start(const OpKernelContext::Params& params, absl::Span<const Tensor> arguments,
+                        RunMemory* memory) const {
+  if (!Claim(memory)) return false;
   bool bound = true;
   for (size_t i = 0; i < num_arguments_; ++i) {
-    tensors[i] = arguments[i];
+    memory->tensors_[i] = arguments[i];
     bound = bound && Bind(i, memory);
   }
-  absl::Status status;
-  if (bound) status = RunItems(params, memory, done);
-  if (*done && status.ok()) {
-    results->clear();
-    for (int result : results_) results->push_back(tensors[result]);
-  }
-  for (const Open& open : open_) tensors[open.tensor] = Tensor();
+  for (int result : early_) bound = bound && Allocate(params, result, memory);
+  if (!bound) Abandon(memory);
+  return bound;
+}
+
+std::vector<Tensor> PreparedRun::Results(const RunMemory& memory) const {
+  std::vector<Tensor> results;
+  results.reserve(results_.size());
+  for (int result : results_) results.push_back(memory.tensors_[result]);
+  return results;
+}
+
+absl::Status PreparedRun::Finish(OpKernelContext::Params* params, RunMemory* memory,
+                                 std::vector<Tensor>* results, bool* done) const {
+  *done = false;
+  const absl::Status status = RunItems(params, memory, done);
+  if (*done && status.ok()) *results = Results(*memory);
+  Abandon(memory);
   return status;
+}
+
+void PreparedRun::Abandon(RunMemory* memory) const {
+  for (const Open& open : open_) memory->tensors_[open.tensor] = Tensor();
 }
 
 absl::Status PreparedRun::RunItems(OpKernelContext::Params* params, RunMemory* memory,
@@ -255,13 +288,9 @@ absl::Status PreparedRun::RunItems(OpKernelContext::Params* params, RunMemory* m
       }
       continue;
     }
-    if (item.open_dst >= 0) {
-      const Recording::TensorInfo& info = tensors_[item.open_dst];
-      Tensor dst(params->device->GetAllocator({}), info.dtype, info.shape);
-      if (!dst.IsInitialized()) return absl::OkStatus();
-      PreferHugePages(dst.data(), dst.TotalBytes());
-      tensors[item.open_dst] = std::move(dst);
-      Bind(item.open_dst, memory);
+    if (item.open_dst >= 0 && tensors[item.open_dst].data() == nullptr &&
+        !Allocate(*params, item.open_dst, memory)) {
+      return absl::OkStatus();
     }
     {
       const tsl::profiler::TraceMe profiled([&] { return ProfiledName(*step.kernel); });

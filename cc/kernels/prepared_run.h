@@ -68,10 +68,21 @@ class PreparedRun {
 
   bool Takes(absl::Span<const Tensor> arguments) const;
 
+  // Binds the arguments and allocates the results that kernels of this library write; false
+  // if something is not as it was. Finish() or Abandon() must follow.
+  bool Start(const tensorflow::OpKernelContext::Params& params, absl::Span<const Tensor> arguments,
+             RunMemory* memory) const;
+
+  // Whether a started run has all results, though nothing in them.
+  bool knows_results() const { return early_.size() == results_.size(); }
+  std::vector<Tensor> Results(const RunMemory& memory) const;
+
   // *done: false if something is not as it was (weights, a shape behind an op that is not
   // prepared, memory); nothing has happened then that anybody could see.
-  absl::Status Run(tensorflow::OpKernelContext::Params* params, absl::Span<const Tensor> arguments,
-                   RunMemory* memory, std::vector<Tensor>* results, bool* done) const;
+  absl::Status Finish(tensorflow::OpKernelContext::Params* params, RunMemory* memory,
+                      std::vector<Tensor>* results, bool* done) const;
+
+  void Abandon(RunMemory* memory) const;
 
  private:
   struct Item {
@@ -95,12 +106,16 @@ class PreparedRun {
   bool Claim(RunMemory* memory) const;
   absl::Status RunItems(tensorflow::OpKernelContext::Params* params, RunMemory* memory,
                         bool* done) const;
+  // Allocates a tensor of ours; false if there is no memory.
+  bool Allocate(const tensorflow::OpKernelContext::Params& params, int tensor,
+                RunMemory* memory) const;
   // False if the tensor is not where or what it has to be.
   bool Bind(int tensor, RunMemory* memory) const;
 
   const int64_t serial_;
   const std::vector<SequenceStep>& steps_;
   std::vector<int> results_;
+  std::vector<int> early_;  // results that prepared launches write, once each
   size_t num_arguments_ = 0;
   std::vector<Recording::TensorInfo> tensors_;
   std::vector<std::unique_ptr<PreparedLaunch>> launches_;

@@ -4,19 +4,31 @@
 
 namespace bd {
 
-void PreparedRuns::Take(absl::Span<const Tensor> arguments, Lease* lease, bool* record) {
-  *record = false;
-  std::lock_guard<std::mutex> lock(mutex_);
-  const auto run = std::find_if(runs_.begin(), runs_.end(),
-                                [&](const auto& known) { return known->Takes(arguments); });
-  if (run != runs_.end()) {
-    if (busy_) return;
+bool PreparedRuns::Lend(const OpKernelContext::Params& params, absl::Span<const Tensor> arguments,
+                        Lease* lease) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto run = std::find_if(runs_.begin(), runs_.end(),
+                                  [&](const auto& known) { return known->Takes(arguments); });
+    if (run == runs_.end()) return false;
+    if (busy_) return true;
     std::rotate(runs_.begin(), run, run + 1);
     busy_ = true;
     lease->runs_ = this;
     lease->run_ = runs_.front();
-    return;
   }
+  if (!lease->run_->Start(params, arguments, &memory_)) {
+    lease->Release();
+    GiveUp();
+  }
+  return true;
+}
+
+void PreparedRuns::Take(const OpKernelContext::Params& params, absl::Span<const Tensor> arguments,
+                        Lease* lease, bool* record) {
+  *record = false;
+  if (Lend(params, arguments, lease)) return;
+  std::lock_guard<std::mutex> lock(mutex_);
   const auto is = [&](const Described& seen) {
     return std::equal(seen.begin(), seen.end(), arguments.begin(), arguments.end(),
                       [](const auto& known, const Tensor& tensor) {
@@ -42,21 +54,35 @@ void PreparedRuns::Add(std::shared_ptr<const PreparedRun> run, absl::Span<const 
   runs_.insert(runs_.begin(), std::move(run));
 }
 
+void PreparedRuns::GiveUp() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  runs_.clear();
+  wait_ = patience_;
+  patience_ = std::min(2 * patience_ + 1, kMostPatience);
+}
+
 PreparedRuns::Lease::~Lease() {
-  if (runs_ == nullptr) return;
+  if (run_ == nullptr) return;
+  run_->Abandon(&runs_->memory_);
+  Release();
+}
+
+void PreparedRuns::Lease::Release() {
+  run_.reset();
   std::lock_guard<std::mutex> lock(runs_->mutex_);
   runs_->busy_ = false;
 }
 
-absl::Status PreparedRuns::Lease::Run(OpKernelContext::Params* params,
-                                      absl::Span<const Tensor> arguments,
-                                      std::vector<Tensor>* results, bool* done) {
-  const absl::Status status = run_->Run(params, arguments, &runs_->memory_, results, done);
-  if (*done) return status;
-  std::lock_guard<std::mutex> lock(runs_->mutex_);
-  runs_->runs_.clear();  // the weights of all of them are old
-  runs_->wait_ = runs_->patience_;
-  runs_->patience_ = std::min(2 * runs_->patience_ + 1, kMostPatience);
+std::vector<Tensor> PreparedRuns::Lease::Expected() const {
+  if (run_ == nullptr || !run_->knows_results()) return {};
+  return run_->Results(runs_->memory_);
+}
+
+absl::Status PreparedRuns::Lease::Finish(OpKernelContext::Params* params,
+                                         std::vector<Tensor>* results, bool* done) {
+  const absl::Status status = run_->Finish(params, &runs_->memory_, results, done);
+  Release();
+  if (!*done) runs_->GiveUp();
   return status;
 }
 

@@ -16,23 +16,33 @@ namespace bd {
 // that of the largest run; others go the usual way meanwhile.
 class PreparedRuns {
  public:
-  // For one call.
+  // For one call: a started run, if there is one.
   class Lease {
    public:
+    Lease() = default;
     ~Lease();
     explicit operator bool() const { return run_ != nullptr; }
-    // As PreparedRun::Run.
-    absl::Status Run(tensorflow::OpKernelContext::Params* params,
-                     absl::Span<const Tensor> arguments, std::vector<Tensor>* results, bool* done);
+    // The results, not computed yet; empty if the run does not know all of them.
+    std::vector<Tensor> Expected() const;
+    // As PreparedRun::Finish; without it, the run is abandoned.
+    absl::Status Finish(tensorflow::OpKernelContext::Params* params, std::vector<Tensor>* results,
+                        bool* done);
 
    private:
     friend class PreparedRuns;
+    void Release();
     PreparedRuns* runs_ = nullptr;
     std::shared_ptr<const PreparedRun> run_;
   };
 
-  // Sets *lease, or *record: a run on these arguments should be recorded.
-  void Take(absl::Span<const Tensor> arguments, Lease* lease, bool* record);
+  // Starts the run on these arguments; *lease stays empty where there is none that is free.
+  // Returns whether there is one.
+  bool Lend(const tensorflow::OpKernelContext::Params& params, absl::Span<const Tensor> arguments,
+            Lease* lease);
+
+  // The same; sets *record if a run on these arguments should be recorded.
+  void Take(const tensorflow::OpKernelContext::Params& params, absl::Span<const Tensor> arguments,
+            Lease* lease, bool* record);
 
   void Add(std::shared_ptr<const PreparedRun> run, absl::Span<const Tensor> arguments);
 
@@ -42,6 +52,9 @@ class PreparedRuns {
 
   static constexpr size_t kMostSeen = 16;
   using Described = std::vector<std::pair<tensorflow::DataType, TensorShape>>;
+
+  // A run could not be what it was: the weights of all of them are old.
+  void GiveUp();
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<const PreparedRun>> runs_;  // most recently used first

@@ -15,22 +15,25 @@ from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as _has_no_tape
 from .._native import CEager, c_library
 
 
-def direct_call(concrete) -> Callable:
+def direct_call(concrete, pack: Callable) -> Callable:
     """The function on eager tensors, run by this library from the first kernel to the last.
 
     TensorFlow turns each eager op into a function, looks that up and takes it to an
     executor: 0.1 to 0.2 ms between the calls of a network, whose tensors drive all this
-    code out of the caches, and time enough for a thread pool to fall asleep.
+    code out of the caches, and time enough for a thread pool to fall asleep. For the same
+    reason results are made and packed before the first kernel, while what that touches is
+    still warm from the call before; the kernels fill them.
 
     Args:
         concrete: a ConcreteFunction that has an `inline_call`, kept alive by the caller.
+        pack: list of eager tensors -> what a call returns.
 
     Returns:
-        Eager tensors -> list of eager tensors, or None where TensorFlow has to dispatch: on
-        arguments that are no eager tensors, or of shapes and dtypes that no call through it
-        has seen yet, inside functions, under tapes, op callbacks and asynchronous executors,
-        on custom devices, and for whatever fails, which fails again there with TensorFlow's
-        message.
+        Eager tensors -> what `pack` returned, or NotImplemented where TensorFlow has to
+        dispatch: on arguments that are no eager tensors, or of shapes and dtypes that no call
+        through it has seen yet, inside functions, under tapes, op callbacks and asynchronous
+        executors, on custom devices, and for whatever fails, which fails again there with
+        TensorFlow's message.
     """
     eager, wrap = _eager_functions(context.context())
     captured = concrete.captured_inputs
@@ -42,10 +45,11 @@ def direct_call(concrete) -> Callable:
         len(captured),
     )
     if not call:
-        return lambda tensors: None
+        return lambda tensors: NotImplemented
     drop = weakref.finalize(concrete, library.BlockdnnDropDirectCall, call)
     drop.atexit = False
-    ctx, run = context.context(), library.BlockdnnRunDirectCall
+    ctx, start = context.context(), library.BlockdnnStartDirectCall
+    finish, abandon = library.BlockdnnFinishDirectCall, library.BlockdnnAbandonDirectCall
     # Between two calls of a network this is out of the caches: each line of it counts.
     thread, has_no_tape, current = ctx._thread_local_data, _has_no_tape, context.context_safe
     count = len(concrete.inputs) - len(captured)
@@ -54,13 +58,19 @@ def direct_call(concrete) -> Callable:
 
     def direct(tensors):
         if not thread.is_eager or thread.op_callbacks or not has_no_tape():
-            return None
+            return NotImplemented
         if current() is not ctx or any(type(tensor) is not EagerTensor for tensor in tensors):
-            return None
+            return NotImplemented
         results = handles()
-        if not run(call, arguments(*tensors), count, results):
-            return None
-        return [wrap(handle, False) for handle in results]
+        started = start(call, arguments(*tensors), count, results)
+        if started is None:
+            return NotImplemented
+        try:
+            packed = pack([wrap(handle, False) for handle in results])
+        except BaseException:
+            abandon(started)
+            raise
+        return packed if finish(started) else NotImplemented
 
     return direct
 

@@ -39,14 +39,16 @@ class OptimizedFunction:
         self._pack = _packer(self.concrete)
         in_line = inline_call(self.concrete, keeps_memory)
         self._run = in_line or _runner(self.concrete)
-        self._direct = direct_call(self.concrete) if in_line else lambda tensors: None
+        self._direct = (
+            direct_call(self.concrete, self._pack) if in_line else lambda tensors: NotImplemented
+        )
         self._flat = _takes_flat(self.concrete, count)
 
     def __call__(self, *args, **kwargs):
         if kwargs or not self._flat or len(args) != len(self._specs):
             return self.concrete(*args, **kwargs)
         results = self._direct(args)
-        return self._dispatch(args) if results is None else self._pack(results)
+        return self._dispatch(args) if results is NotImplemented else results
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes a SavedModel whose signature is named "serving_default"."""
@@ -56,12 +58,13 @@ class OptimizedFunction:
         if not context.executing_eagerly() or record.could_possibly_record():
             return self.concrete(*args)
         tensors = [self._eager(i, value) for i, value in enumerate(args)]
-        results = None if all(map(operator.is_, tensors, args)) else self._direct(tensors)
-        if results is None:
-            for i, tensor in enumerate(tensors):
-                self._admit(i, tensor)
-            results = self._run(tensors + self._captured)
-        return self._pack(results)
+        if not all(map(operator.is_, tensors, args)):
+            results = self._direct(tensors)
+            if results is not NotImplemented:
+                return results
+        for i, tensor in enumerate(tensors):
+            self._admit(i, tensor)
+        return self._pack(self._run(tensors + self._captured))
 
     def _eager(self, index: int, value):
         if type(value) is ops.EagerTensor:
@@ -137,4 +140,12 @@ def _packer(concrete):
     if isinstance(concrete.structured_outputs, (tf.Tensor, tf.TensorSpec)):
         return lambda outputs: outputs[0]
     pack = concrete.function_type.pack_output
+    outputs = [object() for _ in concrete.outputs]
+    try:
+        packed = pack(list(outputs))
+    except Exception:  # what looks at the tensors themselves
+        packed = None
+    if type(packed) is dict and all(any(v is o for o in outputs) for v in packed.values()):
+        places = [(key, outputs.index(value)) for key, value in packed.items()]
+        return lambda outputs: {key: outputs[place] for key, place in places}
     return lambda outputs: pack(list(outputs))
