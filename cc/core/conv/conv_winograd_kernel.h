@@ -51,6 +51,12 @@ constexpr WinogradTransform kWinogradTransforms[] = {
     {"winograd3x3", 7, 7, 2, 3, 3, 600, 190},  // 36 * 4 phases of 441
 };
 constexpr int kNumWinogradTransforms = sizeof(kWinogradTransforms) / sizeof(WinogradTransform);
+constexpr int kMaxWinogradPlanes = [] {
+  int most = 0;
+  for (const WinogradTransform& t : kWinogradTransforms)
+    most = t.planes() > most ? t.planes() : most;
+  return most;
+}();
 
 // The points of an axis: `pairs` numbers, each with its negative, and 0 where alpha
 // is even. With white data each product M[i] of output k brings an error of

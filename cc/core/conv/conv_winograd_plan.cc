@@ -134,7 +134,7 @@ void PlanWinograd(ConvPlan* plan) {
   plan->asks_ahead = AsksAhead(d);
   plan->tile_block = split.tile_block;
   plan->tile_pitch = split.tile_block | 1;  // odd: planes spread over all cache sets
-  plan->terms.count = plan->packing.paired ? plan->tile_block : 0;
+  plan->terms.count = plan->packing.paired ? planes * plan->tile_pitch : 0;
   plan->group_splits = split.group_splits;
   plan->tasks = CeilDiv(CountTiles(d, t), split.tile_block) * split.group_splits;
   const int64_t groups = CeilDiv(static_cast<int64_t>(plan->groups.size()), split.group_splits);

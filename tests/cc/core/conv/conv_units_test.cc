@@ -39,6 +39,9 @@ constexpr Case kCases[] = {
     {"strided rows", ConvAlgorithm::kDirect, 1, 48, 32, 40, 1, 2, false, false},
     {"strided rows, paired", ConvAlgorithm::kPaired, 1, 48, 32, 40, 1, 2, false, false},
     {"image", ConvAlgorithm::kDirect, 1, 3, 32, 57, 3, 2, true, false},
+    {"winograd", ConvAlgorithm::kWinograd, 1, 40, 320, 14, 3, 1, false, false},
+    {"winograd, paired", ConvAlgorithm::kAuto, 1, 256, 320, 28, 3, 1, false, false},
+    {"winograd of many tiles", ConvAlgorithm::kWinograd, 2, 20, 40, 60, 3, 1, false, false},
     {"scaled", ConvAlgorithm::kPaired, 2, 48, 32, 20, 1, 1, false, true},
 };
 
