@@ -81,24 +81,43 @@ int64_t RowsRead(const ConvDesc& d, int64_t h0, int64_t h1) {
   return std::max<int64_t>(0, end - begin);
 }
 
-// Cycles of the busiest thread with tasks handed out in order, as the pool does.
-double Span(const ConvPairPlan& plan, const std::vector<PairPart>& parts) {
-  constexpr double kTaskCycles = 300;
+// Of what paired products need of `rows` source rows of an image.
+double TermsOf(const ConvPairPlan& plan, int64_t rows) {
+  if (!plan.first.packing.paired) return 0;
+  return rows * plan.first.desc.ow * (plan.first.icb * kTermsVector + kTermsPixel);
+}
+
+// Cycles of the busiest thread, thread 0 being `slow` times slower than the others. Threads
+// take groups of each other's parts (parallel_units.h), as if these were handed out in order.
+double SpanWith(const ConvPairPlan& plan, const std::vector<PairPart>& parts, double slow) {
+  constexpr double kPartCycles = 300;
   const ConvDesc& d = plan.depthwise.desc;
-  const std::vector<OutputGroup>& groups = plan.first.groups;
-  std::vector<double> busy(plan.first.threads, 0);
   // More images than this run in full rounds, all alike.
   const int64_t images = std::min<int64_t>(d.n, plan.first.threads);
+  const int64_t tasks = images * static_cast<int64_t>(parts.size());
+  std::vector<double> busy(std::min<int64_t>(plan.first.threads, tasks), 0);
   for (int64_t n = 0; n < images; ++n) {
     for (const PairPart& part : parts) {
-      const OutputGroup& last = groups[part.group_end - 1];
-      const int64_t blocks = last.first_block + last.blocks - groups[part.group_begin].first_block;
-      const double rows = FirstRow(plan) * RowsRead(d, part.row_begin, part.row_end) +
-                          DepthwiseRow(plan) * (part.row_end - part.row_begin);
-      *std::min_element(busy.begin(), busy.end()) += kTaskCycles + blocks * rows;
+      const int64_t read = RowsRead(d, part.row_begin, part.row_end);
+      const double rows =
+          FirstRow(plan) * read + DepthwiseRow(plan) * (part.row_end - part.row_begin);
+      double start = kPartCycles + TermsOf(plan, read);
+      for (int64_t g = part.group_begin; g < part.group_end; ++g, start = 0) {
+        const auto thread = std::min_element(busy.begin(), busy.end());
+        const double cycles = start + plan.first.groups[g].blocks * rows;
+        *thread += (thread == busy.begin() ? slow : 1) * cycles;
+      }
     }
   }
   return *std::max_element(busy.begin(), busy.end()) * d.n / images;
+}
+
+// The mean of equal threads and of one that a neighbour slows down.
+constexpr double kSlowThread = 1.4;
+
+double Span(const ConvPairPlan& plan, const std::vector<PairPart>& parts) {
+  const double even = SpanWith(plan, parts, 1);
+  return plan.first.threads == 1 ? even : (even + SpanWith(plan, parts, kSlowThread)) / 2;
 }
 
 // Appends `splits` ranges of groups [begin, end) times `row_splits` ranges of rows.
@@ -148,9 +167,12 @@ void ChooseParts(ConvPairPlan* plan, double* span) {
 double SpanApart(const ConvPairPlan& plan) {
   const ConvDesc& d = plan.depthwise.desc;
   const int64_t blocks = d.n * plan.first.ocb;
-  const double work = blocks * (FirstRow(plan) * d.ih + DepthwiseRow(plan) * d.oh);
+  const double work =
+      blocks * (FirstRow(plan) * d.ih + DepthwiseRow(plan) * d.oh) + d.n * TermsOf(plan, d.ih);
   const double moved = 2.0 / 16 * sizeof(float) * kBlock * blocks * d.ih * d.iw;
-  return 3000 + (work + moved) / plan.first.threads;
+  const double threads = plan.first.threads;
+  const double uneven = threads == 1 ? 1 : threads - 1 + 1 / kSlowThread;
+  return 3000 + (work + moved) * (1 / threads + 1 / uneven) / 2;
 }
 
 }  // namespace
