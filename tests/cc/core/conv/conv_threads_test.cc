@@ -12,6 +12,7 @@
 #include "cc/base/scratch_pool.h"
 #include "cc/base/thread_pool.h"
 #include "cc/core/conv/conv.h"
+#include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/isas.h"
 
 namespace bd {
@@ -26,15 +27,10 @@ struct Case {
   ConvDesc desc;
 };
 
-ConvDesc Square(int64_t ic, int64_t oc, int64_t size, int64_t k, const char* post_ops) {
-  ConvDesc d;
-  d.ic = ic;
-  d.oc = oc;
-  d.ih = d.iw = d.oh = d.ow = size;
-  d.kh = d.kw = k;
-  d.pad_top = d.pad_left = k / 2;
-  std::string error;
-  EXPECT_TRUE(PostOpChain::Parse(post_ops, &d.post_ops, &error)) << error;
+// Of one size, src and dst.
+ConvDesc Same(int64_t ic, int64_t size, int64_t oc, int64_t k, const char* post_ops) {
+  ConvDesc d = Square(ic, size, oc, k, 1, k / 2);
+  d.post_ops = Chain(post_ops);
   return d;
 }
 
@@ -42,36 +38,32 @@ ConvDesc Square(int64_t ic, int64_t oc, int64_t size, int64_t k, const char* pos
 std::vector<Case> Cases(Isa isa) {
   std::vector<Case> cases;
   const char* bias_relu = "binary(add,channel,#0);eltwise(relu)";
-  cases.push_back({"strip", "direct", Square(20, 40, 14, 3, bias_relu)});
+  cases.push_back({"strip", "direct", Same(20, 14, 40, 3, bias_relu)});
   cases.back().desc.algorithm = ConvAlgorithm::kDirect;
-  cases.push_back({"in place", "direct", Square(20, 40, 14, 1, bias_relu)});
+  cases.push_back({"in place", "direct", Same(20, 14, 40, 1, bias_relu)});
   cases.back().desc.algorithm = ConvAlgorithm::kDirect;
   cases.push_back({"paired", isa == Isa::kAvx512 ? "paired" : "direct", cases.back().desc});
   cases.back().desc.algorithm = ConvAlgorithm::kPaired;
-  cases.push_back({"winograd", "winograd", Square(40, 40, 14, 3, bias_relu)});
+  cases.push_back({"winograd", "winograd", Same(40, 14, 40, 3, bias_relu)});
   cases.back().desc.algorithm = ConvAlgorithm::kWinograd;
-  cases.push_back({"winograd of rows", "winograd", Square(40, 40, 14, 3, bias_relu)});
+  cases.push_back({"winograd of rows", "winograd", Same(40, 14, 40, 3, bias_relu)});
   cases.back().desc.algorithm = ConvAlgorithm::kWinograd;
   cases.back().desc.kh = 1;
   cases.back().desc.pad_top = 0;
-  cases.push_back({"depthwise", "depthwise", Square(40, 40, 14, 3, bias_relu)});
+  cases.push_back({"depthwise", "depthwise", Same(40, 14, 40, 3, bias_relu)});
   cases.back().desc.groups = 40;
-  cases.push_back({"first layer", "direct_plain", Square(3, 24, 14, 3, bias_relu)});
+  cases.push_back({"first layer", "direct_plain", Same(3, 14, 24, 3, bias_relu)});
   cases.back().desc.src_layout = Layout::nhwc;
-  cases.push_back({"last layer", "dot", Square(40, 2, 14, 3, "eltwise(logistic)")});
+  cases.push_back({"last layer", "dot", Same(40, 14, 2, 3, "eltwise(logistic)")});
   cases.back().desc.dst_layout = Layout::nhwc;
-  cases.push_back({"inner product", "direct_plain", Square(70, 50, 1, 1, bias_relu)});
+  cases.push_back({"inner product", "direct_plain", Same(70, 1, 50, 1, bias_relu)});
   cases.back().desc.src_layout = cases.back().desc.dst_layout = Layout::nhwc;
   cases.back().desc.iw = cases.back().desc.ow = 60;
-  cases.push_back({"few rows", "rows", Square(700, 250, 1, 1, bias_relu)});
+  cases.push_back({"few rows", "rows", Same(700, 1, 250, 1, bias_relu)});
   cases.back().desc.src_layout = cases.back().desc.dst_layout = Layout::nhwc;
   cases.push_back({"few rows, compressed", "rows_compressed", cases.back().desc});
   cases.back().desc.algorithm = ConvAlgorithm::kCompressed;
   return cases;
-}
-
-int64_t Floats(Layout layout, int64_t c, int64_t pixels) {
-  return (layout == Layout::nhwc ? c : (c + 15) / 16 * 16) * pixels;
 }
 
 std::vector<float> SmallIntegers(int64_t count, int64_t factor) {
@@ -85,7 +77,7 @@ class Execution {
  public:
   Execution(const ConvDesc& d, Isa isa, ThreadPool& pool) : pool_(pool) {
     EXPECT_EQ(MakeConvPlan(d, isa, pool.num_threads(), &plan_), "");
-    src_ = SmallIntegers(Floats(d.src_layout, d.ic, d.ih * d.iw), 7);
+    src_ = SmallIntegers(TensorFloats(d.src_layout, d.n, d.ic, d.ih, d.iw), 7);
     weights_ = SmallIntegers(d.kh * d.kw * d.ic / d.groups * d.oc, 5);
     channel_ = SmallIntegers(d.oc, 2);
     if (plan_.packing.as_is()) return;
@@ -95,7 +87,7 @@ class Execution {
 
   std::vector<float> Run(ScratchPool& scratch_pool) const {
     const ConvDesc& d = plan_.desc;
-    std::vector<float> dst(Floats(d.dst_layout, d.oc, d.oh * d.ow), -1.f);
+    std::vector<float> dst(TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow), -1.f);
     const float* args[] = {channel_.data()};
     const ScratchPool::Lease scratch = scratch_pool.Take(plan_.scratch_bytes());
     ConvBuffers buffers;

@@ -13,6 +13,7 @@
 #include "cc/base/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_pair.h"
+#include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/isas.h"
 
 namespace bd {
@@ -58,22 +59,21 @@ std::vector<float> Wandering(int64_t count, unsigned seed) {
 }
 
 ConvDesc DescOf(const Case& c) {
-  ConvDesc d;
+  ConvDesc d = Square(c.ic, c.size, c.oc, c.k, c.stride, c.k / 2);
   d.n = c.n;
-  d.ic = c.ic;
-  d.oc = c.oc;
-  d.ih = d.iw = c.size;
-  d.kh = d.kw = c.k;
-  d.sh = d.sw = c.stride;
-  d.pad_top = d.pad_left = c.k / 2;
-  d.oh = d.ow = (c.size + 2 * d.pad_top - c.k) / c.stride + 1;
   d.algorithm = c.algorithm;
   d.src_scaled = c.scaled;
   if (c.plain_src) d.src_layout = Layout::nhwc;
   return d;
 }
 
-int64_t Blocks(int64_t channels) { return (channels + 15) / 16 * 16; }
+std::vector<float> SourceOf(const ConvDesc& d) {
+  return Wandering(TensorFloats(d.src_layout, d.n, d.ic, d.ih, d.iw), 1);
+}
+
+std::vector<float> DstOf(const ConvDesc& d) {
+  return std::vector<float>(TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow));
+}
 
 class ConvUnits : public ::testing::TestWithParam<Isa> {
  protected:
@@ -102,14 +102,13 @@ TEST_P(ConvUnits, OfTiles) {
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(d, GetParam(), kThreads, &plan), "");
     ASSERT_GT(plan.tasks, 1);
-    const int64_t channels = c.plain_src ? d.ic : Blocks(d.ic);
-    const std::vector<float> src = Wandering(d.n * channels * d.ih * d.iw, 1);
+    const std::vector<float> src = SourceOf(d);
     const std::vector<float> weights = Wandering(d.kh * d.kw * d.ic * d.oc, 2);
-    const std::vector<float> scale = Wandering(d.n * Blocks(d.ic), 3);
+    const std::vector<float> scale = Wandering(TensorFloats(Layout::nChw16c, d.n, d.ic, 1, 1), 3);
     AlignedBuffer packed(plan.packed_floats * sizeof(float)), scratch(plan.scratch_bytes());
     PackConvWeights(plan, weights.data(), packed.As<float>(), pool_, src.data());
     ExpectSameBits([&](ThreadPool& pool) {
-      std::vector<float> dst(d.n * Blocks(d.oc) * d.oh * d.ow);
+      std::vector<float> dst = DstOf(d);
       ConvBuffers buffers;
       buffers.src = src.data();
       buffers.packed = packed.As<float>();
@@ -134,7 +133,7 @@ TEST_P(ConvUnits, OfPairs) {
       depthwise.algorithm = ConvAlgorithm::kAuto;
       ConvPairPlan plan;
       ASSERT_EQ(MakeConvPairPlan(first, depthwise, GetParam(), kThreads, &plan), "");
-      const std::vector<float> src = Wandering(2 * Blocks(first.ic) * size * size, 1);
+      const std::vector<float> src = SourceOf(first);
       const std::vector<float> weights = Wandering(first.ic * first.oc, 2);
       const std::vector<float> taps = Wandering(9 * first.oc, 3);
       AlignedBuffer packed(plan.first.packed_floats * sizeof(float));
@@ -143,7 +142,7 @@ TEST_P(ConvUnits, OfPairs) {
       PackConvWeights(plan.first, weights.data(), packed.As<float>(), pool_, src.data());
       PackConvWeights(plan.depthwise, taps.data(), packed_taps.As<float>(), pool_);
       ExpectSameBits([&](ThreadPool& pool) {
-        std::vector<float> dst(2 * Blocks(first.oc) * size * size);
+        std::vector<float> dst = DstOf(depthwise);
         ConvPairBuffers buffers;
         buffers.src = src.data();
         buffers.first_packed = packed.As<float>();
