@@ -97,7 +97,10 @@ def test_memory_consumption(name):
 
 def test_some_take_nothing():
     sizes = {name: plan(name).scratchpad for name in CASES}
-    assert [name for name, size in sizes.items() if size == 0] == ["in place", "depthwise"]
+    nothing = {"in place", "depthwise"}
+    if bd.info()["isa"] != "avx512":  # which pairs; it is "in place" elsewhere
+        nothing.add("paired")
+    assert {name for name, size in sizes.items() if size == 0} == nothing
     assert plan("few rows").packed_weights == 0  # read where they are
     assert plan("many rows").packed_weights == 4 * 70 * 64
     for op, shape, arguments in [
