@@ -10,6 +10,7 @@
 
 #include "benchmarks/cc/buffers.h"
 #include "benchmarks/cc/peak_kernel.h"
+#include "cc/base/caches.h"
 
 namespace bd::layers {
 namespace {
@@ -24,9 +25,9 @@ double Seconds(Fn&& fn) {
 }  // namespace
 
 Caches DetectCaches() {
-  const int64_t l2 = sysconf(_SC_LEVEL2_CACHE_SIZE), l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  // 0 where the system does not know: sizes of a common server.
-  return {l2 > 0 ? l2 : 1 << 20, l3 > 0 ? l3 : 32 << 20};
+  const int64_t l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  // 0 where the system does not know: that of a common server.
+  return {L2CacheBytes(), l3 > 0 ? l3 : 32 << 20};
 }
 
 std::string CpuName() {

@@ -10,13 +10,15 @@
 //                            not repeat it as an operand in memory of each
 //   Stream                   Store past the caches: p aligned to the Vec, and
 //                            _mm_sfence() before anybody else may read
-//   StoreInOrder             Store that the compiler leaves where it stands
+//   LoadInOrder StoreInOrder Load and Store that the compiler leaves where they stand
+//   Set1InOrder(p)           Set1(*p), likewise; not on avx512
 //   LoadN StoreN             the first n lanes, 0 <= n <= kLanes; never touches
 //                            memory beyond lane n - 1; the rest reads as zero
 //   Add Sub Mul Div Max Min  arithmetic; Max and Min return the second operand
 //                            when either is NaN (x86 rule)
 //   Fma(a, b, c)             a * b + c; fused on avx2 and avx512
 //   FmaAt(p, b, c)           Fma(Set1(*p), b, c), where avx512 broadcasts as it reads p
+//   FmaInto(a, b, &c)        c = Fma(a, b, c) in the register that c is in; not on avx512
 //   ReduceAdd                sum of the lanes
 //   HalfVec                  avx512 only: 8 floats; Fma, Set1Half, Lower(v) the first
 //                            lanes of a Vec, Widen(half) with zeros behind
@@ -70,6 +72,11 @@ inline Vec LoadOnce(const float* p) {
   Vec v = Load(p);
   __asm__("" : "+v"(v));
   return v;
+}
+
+inline __attribute__((always_inline)) Vec LoadInOrder(const float* p) {
+  using Unaligned __attribute__((aligned(4), may_alias)) = Vec;
+  return *reinterpret_cast<const volatile Unaligned*>(p);
 }
 
 inline __attribute__((always_inline)) void StoreInOrder(float* p, Vec v) {

@@ -31,6 +31,15 @@ inline Vec Max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
 inline Vec Min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
 inline Vec Fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
 inline Vec FmaAt(const float* a, Vec b, Vec c) { return Fma(Set1(*a), b, c); }
+// GCC lets a broadcast become the sum and moves registers about, so this is in its own words.
+inline void FmaInto(Vec a, Vec b, Vec* c) {
+  __asm__("vfmadd231ps %1, %2, %0" : "+x"(*c) : "x"(a), "x"(b));
+}
+inline Vec Set1InOrder(const float* p) {
+  Vec v;
+  __asm__ volatile("vbroadcastss %1, %0" : "=x"(v) : "m"(*p));
+  return v;
+}
 inline float ReduceAdd(Vec v) {
   __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
   s = _mm_add_ps(s, _mm_movehl_ps(s, s));

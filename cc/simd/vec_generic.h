@@ -35,6 +35,8 @@ inline Vec Max(Vec a, Vec b) { return _mm_max_ps(a, b); }
 inline Vec Min(Vec a, Vec b) { return _mm_min_ps(a, b); }
 inline Vec Fma(Vec a, Vec b, Vec c) { return _mm_add_ps(_mm_mul_ps(a, b), c); }
 inline Vec FmaAt(const float* a, Vec b, Vec c) { return Fma(Set1(*a), b, c); }
+inline void FmaInto(Vec a, Vec b, Vec* c) { *c = Fma(a, b, *c); }
+inline Vec Set1InOrder(const float* p) { return Set1(*static_cast<const volatile float*>(p)); }
 inline float ReduceAdd(Vec v) {
   __m128 s = _mm_add_ps(v, _mm_movehl_ps(v, v));
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));

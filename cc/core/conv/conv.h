@@ -129,13 +129,14 @@ struct ConvPlan {
 
   // A strip is a range of output pixels of one image whose source is brought
   // into per-thread scratch (or read in place). A task is a strip times a range
-  // of output groups; K runs in chunks of icb_chunk source blocks.
+  // of output groups; K runs in chunks of icb_chunk source blocks, of which tiles multiply
+  // pass_blocks at once.
   bool in_place = false;     // 1x1 without padding: tiles read src itself
   bool by_row = false;       // pixels of neighbouring rows do not follow each other
   int64_t strip_pixels = 0;  // whole rows unless in_place and not by_row
   int64_t strips = 0;        // an image
   int64_t group_splits = 1;
-  int64_t icb_chunk = 0;
+  int64_t icb_chunk = 0, pass_blocks = 0;
   int64_t tasks = 0;
 
   // Taps of one K chunk, in the order weights are packed.

@@ -75,15 +75,9 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   const int64_t pixels = r.end - r.begin;
   const int64_t segments = plan.by_row ? pixels / d.ow : 1;
   const int64_t segment_pixels = pixels / segments;
+  const int64_t pass_blocks = plain_src ? b1 - b0 : plan.pass_blocks;
   TileArgs a = {};
-  a.tap_offsets = plan.tap_offsets.data();
-  // A plain pixel is one tap: the part of it that is this chunk.
-  a.tap_length = plain_src ? std::min(d.ic, b1 * kBlock) - b0 * kBlock : plan.tap_length;
   a.px_stride = plan.px_stride;
-  const bool partial = !plain_src && b1 == plan.icb && d.ic % kBlock != 0;
-  a.taps = plain_src ? static_cast<int64_t>(plan.tap_offsets.size())
-                     : (b1 - b0 - partial) * plan.taps_per_block;
-  a.tail_taps = partial ? plan.taps_per_block : 0;
   a.tail_length = d.ic % kBlock;
   a.dst_block_stride = target.block_stride;
   a.tiles = 1;
@@ -91,53 +85,67 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   a.paired = {nullptr, terms.channel_terms, terms.unscale};
   for (int64_t g = g0; g < g1; ++g) {
     const OutputGroup& group = plan.groups[g];
-    const bool first = b0 == group.icb_begin, last = b1 == group.icb_end;
     const int64_t row_floats = group.blocks * kBlock;
     const int64_t k_step = plan.taps_per_block * kBlock * row_floats;
-    const float* weights =
+    const float* packed =
         run.buffers.packed + group.weights_offset + (b0 - group.icb_begin) * k_step;
-    a.weights = d.src_scaled || from.exponent != 0
-                    ? ScaledWeights(run, weights, r.n, g, b0, b1, from.exponent,
-                                    run.scratch.Grant(plan.scaled, thread))
-                    : weights;
-    if (paired) terms.Bind(run, group, b0, b1, from, a.weights);
-    PrefetchShare share;
-    share.next = nullptr;
-    if (g + 1 < r.ahead_end && (g + 1 < g1 || last)) {
-      share.next = weights + plan.groups[g + 1].weights_offset - group.weights_offset;
-    } else if (!last) {  // the first group's next K chunk
-      const OutputGroup& start = plan.groups[g0];
-      share.next = run.buffers.packed + start.weights_offset + (b1 - start.icb_begin) * k_step;
-    }
-    share.rows = a.taps * a.tap_length + a.tail_taps * a.tail_length;
-    share.row_floats = row_floats;
-    share.tiles = segments * CeilDiv(segment_pixels, widest);
+    const float* weights = d.src_scaled || from.exponent != 0
+                               ? ScaledWeights(run, packed, r.n, g, b0, b1, from.exponent,
+                                               run.scratch.Grant(plan.scaled, thread))
+                               : packed;
+    if (paired) terms.Bind(run, group, b0, b1, from, weights);
     TileEpilogue& e = a.epilogue;
-    e = GroupEpilogue(run, group, r.n);
-    if (!first) e.bias = nullptr;
-    e.clamp &= last;
-    if (!last) e.program = nullptr;
-    const TileKernel* const kernels = TileKernels(run, paired, group.blocks, e.valid_lanes);
+    const TileEpilogue whole = GroupEpilogue(run, group, r.n);
+    const TileKernel* const kernels = TileKernels(run, paired, group.blocks, whole.valid_lanes);
     float* dst = target.base + (group.first_block - target.first_block) * target.block_stride;
     const int64_t dst_offset =  // in operands, where dst is blocked
         ((r.n * plan.ocb + group.first_block) * run.plane() + r.begin) * kBlock;
-    int64_t tile = 0;
-    for (int64_t s = 0; s < segments; ++s) {
-      ForTiles(segment_pixels, widest, [&](int64_t p, int64_t px) {
-        const int64_t at = (s * segment_pixels + p) * kBlock;
-        if (paired) a.paired.pixel_terms = from.pixel_terms + p;
-        a.src = from.src + s * plan.row_stride + p * plan.px_stride;
-        a.dst = dst + at;
-        share.Apply(tile++, &a);
-        e.dst_offset = dst_offset + at;
-        if (!first) {
-          e.acc_in = a.dst;
-          e.acc_scale = 1.f;
-        } else if (run.sum != nullptr) {
-          e.acc_in = run.sum + e.dst_offset;
-        }
-        kernels[px - 1](a);
-      });
+    for (int64_t k0 = b0; k0 < b1; k0 += pass_blocks) {
+      const int64_t k1 = std::min(b1, k0 + pass_blocks);
+      const bool first = k0 == group.icb_begin, last = k1 == group.icb_end;
+      a.tap_offsets = plan.tap_offsets.data() + (k0 - b0) * plan.taps_per_block * !plain_src;
+      // A plain pixel is one tap: the part of it that is this chunk.
+      a.tap_length = plain_src ? std::min(d.ic, k1 * kBlock) - k0 * kBlock : plan.tap_length;
+      const bool partial = !plain_src && k1 == plan.icb && d.ic % kBlock != 0;
+      a.taps = plain_src ? static_cast<int64_t>(plan.tap_offsets.size())
+                         : (k1 - k0 - partial) * plan.taps_per_block;
+      a.tail_taps = partial ? plan.taps_per_block : 0;
+      a.weights = weights + (k0 - b0) * k_step;
+      PrefetchShare share;
+      share.next = nullptr;
+      if (k1 < b1) {
+        share.next = packed + (k1 - b0) * k_step;
+      } else if (g + 1 < r.ahead_end && (g + 1 < g1 || last)) {
+        share.next = packed + plan.groups[g + 1].weights_offset - group.weights_offset;
+      } else if (!last) {  // the first group's next K chunk
+        const OutputGroup& start = plan.groups[g0];
+        share.next = run.buffers.packed + start.weights_offset + (b1 - start.icb_begin) * k_step;
+      }
+      share.rows = a.taps * a.tap_length + a.tail_taps * a.tail_length;
+      share.row_floats = row_floats;
+      share.tiles = segments * CeilDiv(segment_pixels, widest);
+      e = whole;
+      if (!first) e.bias = nullptr;
+      e.clamp &= last;
+      if (!last) e.program = nullptr;
+      share.Start(&a);
+      for (int64_t s = 0; s < segments; ++s) {
+        ForTiles(segment_pixels, widest, [&](int64_t p, int64_t px) {
+          const int64_t at = (s * segment_pixels + p) * kBlock;
+          if (paired) a.paired.pixel_terms = from.pixel_terms + p;
+          a.src = from.src + s * plan.row_stride + p * plan.px_stride;
+          a.dst = dst + at;
+          e.dst_offset = dst_offset + at;
+          if (!first) {
+            e.acc_in = a.dst;
+            e.acc_scale = 1.f;
+          } else if (run.sum != nullptr) {
+            e.acc_in = run.sum + e.dst_offset;
+          }
+          kernels[px - 1](a);
+          share.Pass(1, &a);
+        });
+      }
     }
   }
 }

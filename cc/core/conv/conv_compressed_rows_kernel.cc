@@ -56,15 +56,9 @@ inline void Split(Vec* weights) {
   }
 }
 
-// Loads that stay in the order they are written in. Prefetchers of Zen 4 lose a stream
-// whose lines are touched out of order: 25088 x 4096 weights took 18.7 ms with each
-// block backwards, 13.9 with its first two lines exchanged, and take 10.7.
-inline Vec LoadInOrder(const float* p) {
-  using Unaligned __attribute__((aligned(4), may_alias)) = Vec;
-  return *reinterpret_cast<const volatile Unaligned*>(p);
-}
-
-// kLanes columns of a block.
+// kLanes columns of a block. Prefetchers of Zen 4 lose a stream whose lines are touched out
+// of order: 25088 x 4096 weights took 18.7 ms with each block backwards, 13.9 with its first
+// two lines exchanged, and take 10.7.
 template <int kWord = 0>
 inline void ExpandLanes(const float* block, Vec scale, Vec last, Vec* weights) {
   if constexpr (kWord < kShared) {

@@ -88,7 +88,7 @@ void RunImageTask(const ConvRun& run, const TaskRange& r, const TileTarget& targ
     share.rows = d.kh * taps_per_row * plan.tap_length;
     share.row_floats = group.blocks * kBlock;
     share.tiles = (h1 - h0) * row.tiles;
-    share.Apply(0, &a);
+    share.Start(&a);
     a.epilogue = GroupEpilogue(run, group, r.n);
     a.dst = target.base + (group.first_block - target.first_block) * target.block_stride;
     a.epilogue.dst_offset =  // in the whole tensor, where dst is blocked
@@ -105,7 +105,7 @@ void RunImageTask(const ConvRun& run, const TaskRange& r, const TileTarget& targ
         kernel[px - 1](a);
         const int64_t pixels = a.tiles * px;
         a.src += pixels * plan.px_stride;
-        a.prefetch += a.tiles * share.rows * a.prefetch_step;
+        share.Pass(a.tiles, &a);
         a.dst += pixels * kBlock;
         a.epilogue.dst_offset += pixels * kBlock;
         if (run.sum != nullptr) a.epilogue.acc_in += pixels * kBlock;

@@ -101,13 +101,18 @@ void RunDepthwiseRow(const ConvRun& run, int64_t block, int64_t h, const float* 
 // Maxima of the result [n, ocb, oh, ow, 16] that kernels made; a task is a row of dst.
 void PoolWhole(const ConvPlan& plan, const float* whole, float* dst, ThreadPool& pool);
 
-// Calls tile(first pixel, pixels) over [0, px), in even tiles.
+// Calls tile(first pixel, pixels) over [0, px), in even tiles: tile i begins at px i / tiles.
 template <typename Fn>
 void ForTiles(int64_t px, int64_t widest, Fn&& tile) {
   const int64_t tiles = (px + widest - 1) / widest;
-  for (int64_t i = 0; i < tiles; ++i) {
-    const int64_t p = px * i / tiles;
-    tile(p, px * (i + 1) / tiles - p);
+  if (tiles == 0) return;
+  const int64_t least = px / tiles, rest = px % tiles;
+  for (int64_t p = 0, missing = 0; p < px;) {
+    missing += rest;
+    const int64_t more = missing >= tiles;
+    missing -= more * tiles;
+    tile(p, least + more);
+    p += least + more;
   }
 }
 
@@ -117,9 +122,12 @@ struct PrefetchShare {
   const float* next;  // null: nothing to bring
   int64_t rows, row_floats, tiles;
 
-  void Apply(int64_t tile, TileArgs* a) const {
+  void Start(TileArgs* a) const {
     a->prefetch_step = next == nullptr ? 0 : CeilDiv(row_floats, tiles);
-    a->prefetch = next == nullptr ? a->weights : next + tile * rows * a->prefetch_step;
+    a->prefetch = next == nullptr ? a->weights : next;
+  }
+  void Pass(int64_t tiles_done, TileArgs* a) const {
+    a->prefetch += tiles_done * rows * a->prefetch_step;
   }
 };
 

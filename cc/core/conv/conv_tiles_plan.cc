@@ -1,8 +1,10 @@
 // Strips, splits and K chunks of register tiles. Sizes are those of a core's caches: a
-// strip and one group of weights share the L2 cache (1 MB on Zen 4 and 5).
+// strip and two groups of weights share the L2 cache, a pass of weights and the pixels of two
+// tiles the L1 cache.
 #include <algorithm>
 #include <limits>
 
+#include "cc/base/caches.h"
 #include "cc/core/conv/conv_image.h"
 #include "cc/core/conv/conv_kernel.h"
 #include "cc/core/conv/conv_paired.h"
@@ -12,15 +14,32 @@
 namespace bd {
 namespace {
 
-constexpr int64_t kStripBytes = 384 << 10;           // most source a strip brings in
 constexpr int64_t kWeightsChunkBytes = 160 << 10;    // one group's weights of a K chunk
 constexpr int64_t kInPlaceWeightsBytes = 512 << 10;  // the same for 1x1, which needs no strip
 
+// Most source that a strip brings in: with 512 KB of L2 (Zen 3, one thread) 1024->256 at 14x14
+// and 2048->512 at 7x7 take 1550 and 1750 us with 192 KB, 2000 and 2100 with 384.
+int64_t StripBytes() { return L2CacheBytes() * 3 / 8; }
+
+// Weights of a group that a pass multiplies by all pixels of a task: they stay in L1, which a
+// neighbour on the same core may take half of. Tiles of several vectors a block read all
+// weights each few pixels and wait for L2 otherwise (Zen 3, AVX2, 2048->512 at 7x7: 1840 and
+// 1540 us); those of AVX-512 have time enough between two rows.
+constexpr int64_t kPassBytes = 8 << 10;
+
+int64_t PassBlocks(const ConvPlan& plan) {
+  if (plan.isa == Isa::kAvx512 || plan.packing.form != ConvForm::kTile) return plan.icb_chunk;
+  const int64_t lanes = plan.packing.group_blocks * kBlock;
+  const int64_t block_bytes = sizeof(float) * kBlock * plan.taps_per_block * lanes;
+  return std::clamp<int64_t>(kPassBytes / block_bytes, 1, plan.icb_chunk);
+}
+
 // 1x1 with a stride, where a row fills a tile: a copy of every other pixel costs
-// more than tiles that reach from pixel to pixel (256->128 at 56x56: 261 and 226 us;
-// but 1024->2048 at 14x14, rows of 7 pixels: 910 and 995).
+// more than tiles that reach from pixel to pixel (AVX-512, 256->128 at 56x56: 261 and 226
+// us; but 1024->2048 at 14x14, rows of 7 pixels: 910 and 995). Not so where tiles have few
+// pixels: AVX2 takes 480 and 750 there, 2100 and 3400.
 bool IsStridedInPlace(const ConvDesc& d, Isa isa) {
-  return d.ow >= ConvKernelsFor(isa).tile_pixels && d.kh == 1 && d.kw == 1 && d.pad_top == 0 &&
+  return isa == Isa::kAvx512 && d.ow >= ConvKernelsFor(isa).tile_pixels && d.kh == 1 && d.kw == 1 && d.pad_top == 0 &&
          d.pad_left == 0 && d.groups == 1 && d.ic % kBlock == 0 && (d.oh - 1) * d.sh < d.ih &&
          (d.ow - 1) * d.sw < d.iw;
 }
@@ -126,7 +145,7 @@ void ChooseSplits(ConvPlan* plan) {
   const double weights = (d.src_scaled ? 1.75 : 0.25) * k * plan->ocb;
   double best = std::numeric_limits<double>::infinity();
   for (int64_t per = units, strips = 1; per >= 1; per = NextSmaller(units, per, &strips)) {
-    const bool fits = (per + halo) * source_per_unit <= kStripBytes;
+    const bool fits = (per + halo) * source_per_unit <= StripBytes();
     if (!fits && per > 1) continue;
     const int64_t last = units - (strips - 1) * per;
     for (int64_t splits = 1; splits <= group_count && splits <= 8 * plan->threads; splits *= 2) {
@@ -185,6 +204,7 @@ void PlanTiles(ConvPlan* plan) {
     const int64_t chunks = CeilDiv(most_blocks, std::max<int64_t>(1, budget / block_bytes));
     plan->icb_chunk = CeilDiv(most_blocks, chunks);
   }
+  plan->pass_blocks = sum_on_tile ? plan->icb_chunk : PassBlocks(*plan);
   if (d.src_scaled || plan->packing.paired) {
     plan->scaled.count =
         plan->icb_chunk * plan->taps_per_block * kBlock * plan->packing.group_blocks * kBlock;

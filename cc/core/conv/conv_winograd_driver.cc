@@ -165,15 +165,15 @@ struct TileBlock {
         a.paired = {nullptr, packed + lanes, unscale};
         kernels_by_px = ConvPairedKernelsFor(plan().isa).tile[g.blocks - 1];
       }
-      int64_t tile = 0;
+      share.Start(&a);
       float* dst = m + (g.first_block - first_ocb()) * block_stride() + xi * plane_stride();
       ForTiles(count, widest(), [&](int64_t p, int64_t px) {
         a.paired.pixel_terms = terms + p;
         a.src = src + p * kBlock;
         a.dst = dst + p * kBlock;
-        share.Apply(tile++, &a);
         ahead->Next();
         kernels_by_px[px - 1](a);
+        share.Pass(1, &a);
       });
     }
   }

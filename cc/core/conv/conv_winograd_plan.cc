@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cc/base/caches.h"
 #include "cc/core/conv/conv_kernel.h"
 #include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_winograd.h"
@@ -15,7 +16,6 @@ constexpr double kMultiplyOverhead = 1.06;  // starting and storing register til
 constexpr double kDirectOverhead = 1.05;    // the same with longer sums, and strips
 constexpr double kForkJoin = 4000;          // wake-up, last tile
 // A task's memory V and M: free in L2, and beyond it so many cycles a line.
-constexpr int64_t kTaskBytes = 1 << 20;
 constexpr double kLineBeyondL2 = 5;
 // src and dst beyond which tasks ask for their lines ahead; these need half of L2.
 constexpr int64_t kAheadBytes = 8 << 20;
@@ -67,7 +67,7 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
   const int64_t icb = CeilDiv(channels, kBlock), ocb = CeilDiv(d.oc, kBlock);
   const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
   const double multiply = MultiplyCycles(d, ConvForm::kWinograd, isa);
-  const int64_t free_bytes = AsksAhead(d) ? kTaskBytes / 2 : kTaskBytes;
+  const int64_t free_bytes = AsksAhead(d) ? L2CacheBytes() / 2 : L2CacheBytes();
   TaskSplit best;
   for (int64_t splits = 1; splits <= std::min<int64_t>(groups, 8 * threads); splits *= 2) {
     const int64_t blocks_of_task = std::min(ocb, CeilDiv(groups, splits) * kernels.tile_blocks);
