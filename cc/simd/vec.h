@@ -11,14 +11,14 @@
 //   Stream                   Store past the caches: p aligned to the Vec, and
 //                            _mm_sfence() before anybody else may read
 //   LoadInOrder StoreInOrder Load and Store that the compiler leaves where they stand
-//   Set1InOrder(p)           Set1(*p), likewise; not on avx512
+//   Set1InOrder(p)           Set1(*p), likewise
 //   LoadN StoreN             the first n lanes, 0 <= n <= kLanes; never touches
 //                            memory beyond lane n - 1; the rest reads as zero
 //   Add Sub Mul Div Max Min  arithmetic; Max and Min return the second operand
 //                            when either is NaN (x86 rule)
 //   Fma(a, b, c)             a * b + c; fused on avx2 and avx512
 //   FmaAt(p, b, c)           Fma(Set1(*p), b, c), where avx512 broadcasts as it reads p
-//   FmaInto(a, b, &c)        c = Fma(a, b, c) in the register that c is in; not on avx512
+//   FmaInto(a, b, &c)        c = Fma(a, b, c) in the register that c is in
 //   ReduceAdd                sum of the lanes
 //   HalfVec                  avx512 only: 8 floats; Fma, Set1Half, Lower(v) the first
 //                            lanes of a Vec, Widen(half) with zeros behind

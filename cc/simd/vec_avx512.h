@@ -41,6 +41,14 @@ inline Vec FmaAt(const float* a, Vec b, Vec c) {
   __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
   return c;
 }
+inline void FmaInto(Vec a, Vec b, Vec* c) {
+  __asm__("vfmadd231ps %1, %2, %0" : "+v"(*c) : "v"(a), "v"(b));
+}
+inline Vec Set1InOrder(const float* p) {
+  Vec v;
+  __asm__ volatile("vbroadcastss %1, %0" : "=v"(v) : "m"(*p));
+  return v;
+}
 inline Vec AddAt(const float* a, Vec b) {
   Vec sum;
   __asm__("vaddps %2%{1to16%}, %1, %0" : "=v"(sum) : "v"(b), "m"(*a));

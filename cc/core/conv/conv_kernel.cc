@@ -102,7 +102,18 @@ void Tile(const TileArgs& a) {
   tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
 }
 
-#else
+#endif
+
+// acc[v] += *x weights[v], where a block is several vectors.
+template <int kVecs>
+inline __attribute__((always_inline)) void AddProducts(const float* x, const Vec (&weights)[kVecs],
+                                                       Vec (&acc)[kVecs]) {
+  const Vec each = Set1InOrder(x);
+  BD_UNROLL
+  for (int v = 0; v < kVecs; ++v) FmaInto(weights[v], each, &acc[v]);
+}
+
+#if !defined(__AVX512F__)
 
 // Where a block is several vectors a tile has few multiply-adds for each row of weights, so
 // instructions count: rows are unrolled, what is asked for is asked for once a tap, and each
@@ -159,12 +170,11 @@ void Tile(const TileArgs& a) {
     const float* src = a.src + a.tap_offsets[a.taps + t];
     prefetch = AskForRows(prefetch, a.tail_length * a.prefetch_step);
     for (int64_t i = 0; i < a.tail_length; ++i) {
+      Vec weights[kVecs];
       BD_UNROLL
-      for (int p = 0; p < kPx; ++p) {
-        const Vec x = Set1(src[p * kBlock + i]);
-        BD_UNROLL
-        for (int v = 0; v < kVecs; ++v) FmaInto(Load(w + v * kLanes), x, &tile.acc[p][v]);
-      }
+      for (int v = 0; v < kVecs; ++v) weights[v] = Load(w + v * kLanes);
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) AddProducts(src + p * kBlock + i, weights, tile.acc[p]);
       w += kBlocks * kBlock;
     }
   }
@@ -207,9 +217,16 @@ void PlainTile(const TileArgs& a) {
         }
         const auto multiply = [&](int p, int v) {
           const float* x = base[p / kPxPerBase] + p % kPxPerBase * stride;
-          tile.acc[p][v] = FmaAt(x, weights[v], tile.acc[p][v]);
+          if constexpr (kVecsPerBlock > 1) {
+            AddProducts(x, weights, tile.acc[p]);
+          } else {
+            tile.acc[p][v] = FmaAt(x, weights[v], tile.acc[p][v]);
+          }
         };
-        if constexpr (kStride == 0) {
+        if constexpr (kVecsPerBlock > 1) {
+          BD_UNROLL
+          for (int p = 0; p < kPx; ++p) multiply(p, 0);
+        } else if constexpr (kStride == 0) {
           BD_UNROLL
           for (int k = 0; k < kPx * kVecs; ++k) multiply(k / kVecs, k % kVecs);
         } else {  // in the order in which Finish will want them

@@ -39,9 +39,9 @@ int64_t PassBlocks(const ConvPlan& plan) {
 // us; but 1024->2048 at 14x14, rows of 7 pixels: 910 and 995). Not so where tiles have few
 // pixels: AVX2 takes 480 and 750 there, 2100 and 3400.
 bool IsStridedInPlace(const ConvDesc& d, Isa isa) {
-  return isa == Isa::kAvx512 && d.ow >= ConvKernelsFor(isa).tile_pixels && d.kh == 1 && d.kw == 1 && d.pad_top == 0 &&
-         d.pad_left == 0 && d.groups == 1 && d.ic % kBlock == 0 && (d.oh - 1) * d.sh < d.ih &&
-         (d.ow - 1) * d.sw < d.iw;
+  return isa == Isa::kAvx512 && d.ow >= ConvKernelsFor(isa).tile_pixels && d.kh == 1 && d.kw == 1 &&
+         d.pad_top == 0 && d.pad_left == 0 && d.groups == 1 && d.ic % kBlock == 0 &&
+         (d.oh - 1) * d.sh < d.ih && (d.ow - 1) * d.sw < d.iw;
 }
 
 // Lays out a strip of `rows` output rows and the taps into it.

@@ -5,6 +5,12 @@
 namespace bd::BD_ISA {
 namespace {
 
+Vec FirstLane(Vec v) {
+  float lanes[kLanes];
+  Store(lanes, v);
+  return Set1InOrder(lanes);
+}
+
 Vec ApplyWord(VecWord word, Vec a, Vec b, Vec c) {
   switch (word) {
     case VecWord::kMax:
@@ -13,8 +19,13 @@ Vec ApplyWord(VecWord word, Vec a, Vec b, Vec c) {
       return Min(a, b);
     case VecWord::kFma:
       return Fma(a, b, c);
+    case VecWord::kFmaInto:
+      FmaInto(a, b, &c);
+      return c;
     case VecWord::kNegFma:
       return NegFma(a, b, c);
+    case VecWord::kSet1InOrder:
+      return FirstLane(a);
     case VecWord::kProductError:
       return ProductError(a, b, Mul(a, b));
     case VecWord::kLessSelect:
@@ -37,7 +48,7 @@ Vec ApplyWord(VecWord word, Vec a, Vec b, Vec c) {
 
 void Apply(VecWord word, const float* a, const float* b, const float* c, float* dst, int64_t n) {
   for (int64_t i = 0; i < n; i += kLanes) {
-    Store(dst + i, ApplyWord(word, Load(a + i), Load(b + i), Load(c + i)));
+    Store(dst + i, ApplyWord(word, LoadInOrder(a + i), Load(b + i), Load(c + i)));
   }
 }
 

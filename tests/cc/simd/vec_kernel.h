@@ -12,7 +12,9 @@ enum class VecWord {
   kMax,  // of a and b
   kMin,
   kFma,           // a * b + c
+  kFmaInto,       // kFma
   kNegFma,        // c - a * b
+  kSet1InOrder,   // the first lane of a, in all
   kProductError,  // a * b - float(a * b)
   kLessSelect,    // a < b ? c : a
   kEqualSelect,   // a == b ? c : a

@@ -115,10 +115,22 @@ TEST(Vec, FmaAndNegFma) {
   const std::vector<float> a(16, 3.f), b(16, 5.f), c(16, 100.f);
   std::vector<float> dst(16);
   for (Isa isa : TestIsas()) {
-    VecKernelsFor(isa).apply(VecWord::kFma, a.data(), b.data(), c.data(), dst.data(), 16);
-    for (float x : dst) EXPECT_EQ(x, 115.f);
+    for (VecWord fma : {VecWord::kFma, VecWord::kFmaInto}) {
+      VecKernelsFor(isa).apply(fma, a.data(), b.data(), c.data(), dst.data(), 16);
+      for (float x : dst) EXPECT_EQ(x, 115.f);
+    }
     VecKernelsFor(isa).apply(VecWord::kNegFma, a.data(), b.data(), c.data(), dst.data(), 16);
     for (float x : dst) EXPECT_EQ(x, 85.f);
+  }
+}
+
+TEST(Vec, Set1InOrder) {
+  std::vector<float> a(16), dst(16);
+  for (int i = 0; i < 16; ++i) a[i] = i;
+  for (Isa isa : TestIsas()) {
+    const VecKernels& kernels = VecKernelsFor(isa);
+    kernels.apply(VecWord::kSet1InOrder, a.data(), a.data(), a.data(), dst.data(), 16);
+    for (int i = 0; i < 16; ++i) EXPECT_EQ(dst[i], i / kernels.lanes * kernels.lanes);
   }
 }
 
