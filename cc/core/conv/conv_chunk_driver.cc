@@ -52,8 +52,7 @@ const TileKernel* TileKernels(const ConvRun& run, bool paired, int64_t blocks,
     const ConvPairedKernels& kernels = ConvPairedKernelsFor(run.plan.isa);
     return (half ? kernels.half_tile : kernels.tile)[blocks - 1];
   }
-  const bool has_half = run.kernels.half_tile[0][0] != nullptr;
-  return (half && has_half ? run.kernels.half_tile : run.kernels.tile)[blocks - 1];
+  return (half ? run.kernels.half_tile : run.kernels.tile)[blocks - 1];
 }
 
 }  // namespace
@@ -80,7 +79,6 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   a.px_stride = plan.px_stride;
   a.tail_length = d.ic % kBlock;
   a.dst_block_stride = target.block_stride;
-  a.tiles = 1;
   PairedGroup terms;
   a.paired = {nullptr, terms.channel_terms, terms.unscale};
   for (int64_t g = g0; g < g1; ++g) {
@@ -130,7 +128,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
       if (!last) e.program = nullptr;
       share.Start(&a);
       for (int64_t s = 0; s < segments; ++s) {
-        ForTiles(segment_pixels, widest, [&](int64_t p, int64_t px) {
+        ForTileRuns(segment_pixels, widest, [&](int64_t p, int64_t px, int64_t tiles) {
           const int64_t at = (s * segment_pixels + p) * kBlock;
           if (paired) a.paired.pixel_terms = from.pixel_terms + p;
           a.src = from.src + s * plan.row_stride + p * plan.px_stride;
@@ -142,8 +140,9 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
           } else if (run.sum != nullptr) {
             e.acc_in = run.sum + e.dst_offset;
           }
+          a.tiles = tiles;
           kernels[px - 1](a);
-          share.Pass(1, &a);
+          share.Pass(tiles, &a);
         });
       }
     }

@@ -76,7 +76,7 @@ inline __attribute__((always_inline)) void MultiplyTap(Accumulators<kBlocks, kPx
 }
 
 template <int kBlocks, int kPx, typename Last>
-void Tile(const TileArgs& a) {
+__attribute__((noinline)) void Tile(const TileArgs& a) {
   constexpr int kFull = kBlocks * kVecsPerBlock - 1;
   Accumulators<kBlocks, kPx> tile;
   tile.Start(a.epilogue, a.dst_block_stride);
@@ -120,26 +120,25 @@ inline __attribute__((always_inline)) void AddProducts(const float* x, const Vec
 // register gets the next row as soon as it is free. Out of L1, beside a neighbour that takes
 // half of the core (Zen 3, AVX2), multiply-adds alone reach 64 GFLOP/s and these tiles 48; 43
 // in a loop with row by row prefetches, 47 in the order that GCC prefers.
-template <int kBlocks, int kPx>
-inline __attribute__((always_inline)) void MultiplyBlock(Accumulators<kBlocks, kPx>& tile,
-                                                         const float* src, const float* w) {
-  constexpr int kVecs = kBlocks * kVecsPerBlock;
+template <int kRows, int kRowFloats, int kVecs, int kPx, int kAll>
+inline __attribute__((always_inline)) void MultiplyRows(Vec (&acc)[kPx][kAll], const float* src,
+                                                        const float* w) {
   Vec weights[kVecs];
   BD_UNROLL
   for (int v = 0; v < kVecs; ++v) weights[v] = LoadInOrder(w + v * kLanes);
   Vec x = Set1InOrder(src);
   BD_UNROLL
-  for (int i = 0; i < kBlock; ++i) {
+  for (int i = 0; i < kRows; ++i) {
     BD_UNROLL
     for (int p = 0; p < kPx; ++p) {
+      const bool last = p == kPx - 1;
       BD_UNROLL
       for (int v = 0; v < kVecs; ++v) {
-        FmaInto(weights[v], x, &tile.acc[p][v]);
-        if (p == kPx - 1 && i < kBlock - 1)
-          weights[v] = LoadInOrder(w + ((i + 1) * kVecs + v) * kLanes);
+        FmaInto(weights[v], x, &acc[p][v]);
+        if (last && i + 1 < kRows) weights[v] = LoadInOrder(w + (i + 1) * kRowFloats + v * kLanes);
       }
-      if (p < kPx - 1) x = Set1InOrder(src + (p + 1) * kBlock + i);
-      if (p == kPx - 1 && i < kBlock - 1) x = Set1InOrder(src + i + 1);
+      if (!last) x = Set1InOrder(src + (p + 1) * kBlock + i);
+      if (last && i + 1 < kRows) x = Set1InOrder(src + i + 1);
     }
   }
 }
@@ -151,34 +150,43 @@ inline __attribute__((always_inline)) const float* AskForRows(const float* prefe
   return prefetch + floats;
 }
 
-template <int kBlocks, int kPx, typename Last>
+// Of the last block the first vectors only, so that there are kVecs.
+template <int kBlocks, int kPx, int kVecs>
 void Tile(const TileArgs& a) {
-  constexpr int kVecs = kBlocks * kVecsPerBlock;
-  Accumulators<kBlocks, kPx> tile;
-  tile.Start(a.epilogue, a.dst_block_stride);
-  const float* w = a.weights;
+  constexpr int kRowFloats = kBlocks * kBlock, kSomeRows = kBlock / 2;
+  const float* first = a.src;
   const float* prefetch = a.prefetch;
-  for (int64_t t = 0; t < a.taps; ++t) {
-    const float* src = a.src + a.tap_offsets[t];
-    BD_UNROLL
-    for (int p = 0; p < kPx; ++p) __builtin_prefetch(src + (kPx + p) * kBlock, 0, 3);
-    prefetch = AskForRows(prefetch, kBlock * a.prefetch_step);
-    MultiplyBlock<kBlocks, kPx>(tile, src, w);
-    w += kBlock * kBlocks * kBlock;
-  }
-  for (int64_t t = 0; t < a.tail_taps; ++t) {
-    const float* src = a.src + a.tap_offsets[a.taps + t];
-    prefetch = AskForRows(prefetch, a.tail_length * a.prefetch_step);
-    for (int64_t i = 0; i < a.tail_length; ++i) {
-      Vec weights[kVecs];
+  float* dst = a.dst;
+  TileEpilogue e = a.epilogue;
+  for (int64_t left = a.tiles; left > 0; --left) {
+    Accumulators<kBlocks, kPx> tile;
+    tile.Start(e, a.dst_block_stride);
+    const float* w = a.weights;
+    for (int64_t t = 0; t < a.taps; ++t) {
+      const float* src = first + a.tap_offsets[t];
       BD_UNROLL
-      for (int v = 0; v < kVecs; ++v) weights[v] = Load(w + v * kLanes);
-      BD_UNROLL
-      for (int p = 0; p < kPx; ++p) AddProducts(src + p * kBlock + i, weights, tile.acc[p]);
-      w += kBlocks * kBlock;
+      for (int p = 0; p < kPx; ++p) __builtin_prefetch(src + (kPx + p) * kBlock, 0, 3);
+      prefetch = AskForRows(prefetch, kBlock * a.prefetch_step);
+      MultiplyRows<kBlock, kRowFloats, kVecs>(tile.acc, src, w);
+      w += kBlock * kRowFloats;
     }
+    for (int64_t t = 0; t < a.tail_taps; ++t) {
+      const float* src = first + a.tap_offsets[a.taps + t];
+      prefetch = AskForRows(prefetch, a.tail_length * a.prefetch_step);
+      int64_t i = 0;
+      for (; i + kSomeRows <= a.tail_length; i += kSomeRows, w += kSomeRows * kRowFloats) {
+        MultiplyRows<kSomeRows, kRowFloats, kVecs>(tile.acc, src + i, w);
+      }
+      for (; i < a.tail_length; ++i, w += kRowFloats) {
+        MultiplyRows<1, kRowFloats, kVecs>(tile.acc, src + i, w);
+      }
+    }
+    tile.Finish(e, dst, a.dst_block_stride);
+    first += kPx * kBlock;
+    dst += kPx * kBlock;
+    e.dst_offset += kPx * kBlock;
+    if (e.acc_in != nullptr) e.acc_in += kPx * kBlock;
   }
-  tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
 }
 
 #endif
@@ -362,19 +370,27 @@ void MaxRow(const MaxRowArgs& a) {
 // Pixels beyond the ISA's widest tile are null: the driver never asks for them.
 template <int kBlocks, int kPx>
 constexpr auto TileOrNull() -> void (*)(const TileArgs&) {
+#if defined(__AVX512F__)
+  return EachTile<Tile<kBlocks, kPx, Vec>, kPx>;
+#else
   if constexpr (kBlocks <= kTileBlocks && kPx <= kTilePixels) {
-    return Tile<kBlocks, kPx, Vec>;
+    return Tile<kBlocks, kPx, kBlocks * kVecsPerBlock>;
   } else {
     return nullptr;
   }
+#endif
 }
 
 template <int kBlocks, int kPx>
 constexpr auto HalfTileOrNull() -> void (*)(const TileArgs&) {
 #if defined(__AVX512F__)
-  return Tile<kBlocks, kPx, HalfVec>;
+  return EachTile<Tile<kBlocks, kPx, HalfVec>, kPx>;
 #else
-  return nullptr;
+  if constexpr (kBlocks <= kTileBlocks && kPx <= kTilePixels) {
+    return Tile<kBlocks, kPx, kBlocks * kVecsPerBlock - kVecsPerBlock / 2>;
+  } else {
+    return nullptr;
+  }
 #endif
 }
 

@@ -39,7 +39,7 @@ struct TileArgs {
   int64_t prefetch_step;
   float* dst;
   int64_t dst_block_stride;
-  int64_t tiles;  // image_tile and plain_tile: neighbouring tiles, one after the other
+  int64_t tiles;  // neighbouring tiles of src and dst, one after the other
   PairedTerms paired;
   TileEpilogue epilogue;
 };
@@ -102,7 +102,7 @@ struct ConvKernels {
   int tile_pixels;  // pixels the widest tile covers
   // [blocks - 1][px - 1]
   void (*tile[kMaxTileBlocks][kMaxTilePixels])(const TileArgs&);  // px_stride == 16
-  // The same where the last block has at most 8 channels; null: there is none.
+  // The same where the last block has at most 8 channels.
   void (*half_tile[kMaxTileBlocks][kMaxTilePixels])(const TileArgs&);
   void (*plain_tile[kMaxTileBlocks][kMaxTilePixels])(const TileArgs&);  // any px_stride
   // That of kImageStrides, without prefetching: few weights, which stay in L1.

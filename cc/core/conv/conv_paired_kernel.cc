@@ -101,7 +101,7 @@ inline __attribute__((always_inline)) void MultiplySingles(Vec (&acc)[kPx][kBloc
 }
 
 template <int kBlocks, int kPx, typename Last>
-void PairedTile(const TileArgs& a) {
+__attribute__((noinline)) void PairedTile(const TileArgs& a) {
   constexpr int kFull = kBlocks - 1;
   Accumulators<kBlocks, kPx> tile;
   tile.AskForSums(a.epilogue, a.dst_block_stride);
@@ -192,12 +192,12 @@ float PairedSourceTerms(const PairedSourceArgs& a) {
 
 template <int kBlocks, int kPx>
 constexpr auto FullTile() -> void (*)(const TileArgs&) {
-  return PairedTile<kBlocks, kPx, Vec>;
+  return EachTile<PairedTile<kBlocks, kPx, Vec>, kPx>;
 }
 
 template <int kBlocks, int kPx>
 constexpr auto HalfTile() -> void (*)(const TileArgs&) {
-  return PairedTile<kBlocks, kPx, HalfVec>;
+  return EachTile<PairedTile<kBlocks, kPx, HalfVec>, kPx>;
 }
 
 #define BD_ROW(get, b)                                                                         \

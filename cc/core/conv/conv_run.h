@@ -101,19 +101,15 @@ void RunDepthwiseRow(const ConvRun& run, int64_t block, int64_t h, const float* 
 // Maxima of the result [n, ocb, oh, ow, 16] that kernels made; a task is a row of dst.
 void PoolWhole(const ConvPlan& plan, const float* whole, float* dst, ThreadPool& pool);
 
-// Calls tile(first pixel, pixels) over [0, px), in even tiles: tile i begins at px i / tiles.
+// Calls run(first pixel, pixels of a tile, tiles) for [0, px) in even tiles: once for the wide
+// ones, once for those of a pixel less.
 template <typename Fn>
-void ForTiles(int64_t px, int64_t widest, Fn&& tile) {
-  const int64_t tiles = (px + widest - 1) / widest;
+void ForTileRuns(int64_t px, int64_t widest, Fn&& run) {
+  const int64_t tiles = CeilDiv(px, widest);
   if (tiles == 0) return;
-  const int64_t least = px / tiles, rest = px % tiles;
-  for (int64_t p = 0, missing = 0; p < px;) {
-    missing += rest;
-    const int64_t more = missing >= tiles;
-    missing -= more * tiles;
-    tile(p, least + more);
-    p += least + more;
-  }
+  const int64_t narrow = px / tiles, wide_tiles = px % tiles;
+  if (wide_tiles > 0) run(0, narrow + 1, wide_tiles);
+  run(wide_tiles * (narrow + 1), narrow, tiles - wide_tiles);
 }
 
 // Spreads `rows` rows of the weights `next`, a group's row having row_floats, over

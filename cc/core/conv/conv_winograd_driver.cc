@@ -167,13 +167,17 @@ struct TileBlock {
       }
       share.Start(&a);
       float* dst = m + (g.first_block - first_ocb()) * block_stride() + xi * plane_stride();
-      ForTiles(count, widest(), [&](int64_t p, int64_t px) {
-        a.paired.pixel_terms = terms + p;
-        a.src = src + p * kBlock;
-        a.dst = dst + p * kBlock;
-        ahead->Next();
-        kernels_by_px[px - 1](a);
-        share.Pass(1, &a);
+      ForTileRuns(count, widest(), [&](int64_t first_px, int64_t px, int64_t tiles) {
+        a.tiles = plan().asks_ahead ? 1 : tiles;  // lines are asked for tile by tile
+        for (int64_t t = 0; t < tiles; t += a.tiles) {
+          const int64_t p = first_px + t * px;
+          a.paired.pixel_terms = terms + p;
+          a.src = src + p * kBlock;
+          a.dst = dst + p * kBlock;
+          ahead->Next();
+          kernels_by_px[px - 1](a);
+          share.Pass(a.tiles, &a);
+        }
       });
     }
   }
