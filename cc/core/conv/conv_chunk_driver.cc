@@ -55,6 +55,24 @@ const TileKernel* TileKernels(const ConvRun& run, bool paired, int64_t blocks,
   return (half ? run.kernels.half_tile : run.kernels.tile)[blocks - 1];
 }
 
+// The taps of source blocks [k0, k1) of a chunk that begins at block b0.
+void SetTaps(const ConvPlan& plan, int64_t b0, int64_t k0, int64_t k1, TileArgs* a) {
+  const ConvDesc& d = plan.desc;
+  a->tap_offsets = plan.tap_offsets.data();
+  if (plan.packing.form == ConvForm::kPlainTile) {
+    // A pixel is one tap: the part of it that is this chunk.
+    a->tap_length = std::min(d.ic, k1 * kBlock) - k0 * kBlock;
+    a->taps = static_cast<int64_t>(plan.tap_offsets.size());
+    return;
+  }
+  const bool partial = k1 == plan.icb && d.ic % kBlock != 0;
+  a->tap_offsets += (k0 - b0) * plan.taps_per_block;
+  a->tap_length = plan.tap_length;
+  a->taps = (k1 - k0 - partial) * plan.taps_per_block;
+  a->tail_taps = partial ? plan.taps_per_block : 0;
+  a->tail_length = d.ic % kBlock;
+}
+
 }  // namespace
 
 int64_t TilePixels(const ConvPlan& plan) {
@@ -68,16 +86,13 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   const bool paired = from.pixel_terms != nullptr;
   const int64_t widest = TilePixels(plan);
   const ConvDesc& d = run.d;
-  const bool plain_src = plan.packing.form == ConvForm::kPlainTile;
   // Pixels of neighbouring rows follow each other, so all of them are one segment;
   // by row each row is one.
   const int64_t pixels = r.end - r.begin;
   const int64_t segments = plan.by_row ? pixels / d.ow : 1;
   const int64_t segment_pixels = pixels / segments;
-  const int64_t pass_blocks = plain_src ? b1 - b0 : plan.pass_blocks;
   TileArgs a = {};
   a.px_stride = plan.px_stride;
-  a.tail_length = d.ic % kBlock;
   a.dst_block_stride = target.block_stride;
   PairedGroup terms;
   a.paired = {nullptr, terms.channel_terms, terms.unscale};
@@ -98,21 +113,15 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     float* dst = target.base + (group.first_block - target.first_block) * target.block_stride;
     const int64_t dst_offset =  // in operands, where dst is blocked
         ((r.n * plan.ocb + group.first_block) * run.plane() + r.begin) * kBlock;
-    for (int64_t k0 = b0; k0 < b1; k0 += pass_blocks) {
-      const int64_t k1 = std::min(b1, k0 + pass_blocks);
+    for (int64_t k0 = b0; k0 < b1; k0 += plan.pass_blocks) {
+      const int64_t k1 = std::min(b1, k0 + plan.pass_blocks);
       const bool first = k0 == group.icb_begin, last = k1 == group.icb_end;
-      a.tap_offsets = plan.tap_offsets.data() + (k0 - b0) * plan.taps_per_block * !plain_src;
-      // A plain pixel is one tap: the part of it that is this chunk.
-      a.tap_length = plain_src ? std::min(d.ic, k1 * kBlock) - k0 * kBlock : plan.tap_length;
-      const bool partial = !plain_src && k1 == plan.icb && d.ic % kBlock != 0;
-      a.taps = plain_src ? static_cast<int64_t>(plan.tap_offsets.size())
-                         : (k1 - k0 - partial) * plan.taps_per_block;
-      a.tail_taps = partial ? plan.taps_per_block : 0;
+      SetTaps(plan, b0, k0, k1, &a);
       a.weights = weights + (k0 - b0) * k_step;
       PrefetchShare share;
       share.next = nullptr;
       if (k1 < b1) {
-        share.next = packed + (k1 - b0) * k_step;
+        share.next = weights + (k1 - b0) * k_step;
       } else if (g + 1 < r.ahead_end && (g + 1 < g1 || last)) {
         share.next = packed + plan.groups[g + 1].weights_offset - group.weights_offset;
       } else if (!last) {  // the first group's next K chunk

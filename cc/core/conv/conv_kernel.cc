@@ -150,7 +150,7 @@ inline __attribute__((always_inline)) const float* AskForRows(const float* prefe
   return prefetch + floats;
 }
 
-// Of the last block the first vectors only, so that there are kVecs.
+// Of the last block the first vectors only, so that there are kVecs: others are no channels.
 template <int kBlocks, int kPx, int kVecs>
 void Tile(const TileArgs& a) {
   constexpr int kRowFloats = kBlocks * kBlock, kSomeRows = kBlock / 2;

@@ -28,6 +28,25 @@ TEST(ConvPlanTest, GroupsMustDivideChannels) {
             "groups = 3 does not divide ic = 16 and oc = 16");
 }
 
+TEST(ConvPlanTest, WeightsOfAPassStayInL1) {
+  for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512}) {
+    for (int64_t k : {1, 3}) {
+      ConvDesc d = Square(1040, 9, 40, k, 1, k / 2);
+      d.algorithm = ConvAlgorithm::kDirect;
+      ConvPlan plan;
+      ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
+      if (isa == Isa::kAvx512) {
+        EXPECT_EQ(plan.pass_blocks, plan.icb_chunk);
+      } else {
+        EXPECT_EQ(plan.pass_blocks, k == 1 ? 8 : 1);
+      }
+      d.post_ops = Chain("eltwise(square);sum(#1)");
+      ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
+      EXPECT_EQ(plan.pass_blocks, plan.icb);
+    }
+  }
+}
+
 const char* Chosen(int64_t kh, int64_t kw, ConvAlgorithm algorithm) {
   ConvDesc d = Square(160, 17, 160, 1, 1, 0);
   d.kh = kh;

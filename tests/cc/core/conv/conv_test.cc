@@ -167,6 +167,21 @@ TEST_P(ConvTest, DeepSourcesRunInChunks) {
   Run(d);
 }
 
+// Tiles of few pixels multiply a part of K at a time; a sum behind the activation reads dst
+// when the last part is done.
+TEST_P(ConvTest, DeepPointwiseSourcesRunInPasses) {
+  for (int64_t ic : {128, 136, 300, 1025}) {
+    for (int64_t stride : {1, 2}) {
+      for (const char* chain : {"binary(add,channel,#0);eltwise(relu)", "sum(#1);eltwise(relu)",
+                                "eltwise(square);sum(#1,scale=2)"}) {
+        ConvDesc d = Square(ic, 7, 24, 1, stride, 0);
+        d.post_ops = Chain(chain);
+        Run(d);
+      }
+    }
+  }
+}
+
 TEST_P(ConvTest, FirstLayersReadNhwc) {
   for (int64_t ic : {1, 2, 3, 4, 17}) {
     ConvDesc d = Square(ic, 15, 20, 7, 2, 3);
