@@ -3,7 +3,6 @@
 #define CC_CORE_CONV_CONV_EPILOGUE_INL_H_
 
 #include "cc/core/conv/conv_epilogue.h"
-#include "cc/core/conv/conv_kernel.h"
 #include "cc/core/post_ops/post_ops_inl.h"
 #include "cc/simd/vec.h"
 
@@ -131,21 +130,6 @@ struct Accumulators {
     }
   }
 };
-
-// Neighbouring tiles by a kernel that makes one, of pixels 16 floats apart.
-template <void (*kTile)(const TileArgs&), int kPx>
-void EachTile(const TileArgs& all) {
-  TileArgs a = all;
-  for (; a.tiles > 0; --a.tiles) {
-    kTile(a);
-    a.src += kPx * kBlock;
-    a.dst += kPx * kBlock;
-    a.prefetch += (a.taps * kBlock + a.tail_taps * a.tail_length) * a.prefetch_step;
-    a.paired.pixel_terms += kPx;
-    a.epilogue.dst_offset += kPx * kBlock;
-    if (a.epilogue.acc_in != nullptr) a.epilogue.acc_in += kPx * kBlock;
-  }
-}
 
 }  // namespace
 }  // namespace bd::BD_ISA

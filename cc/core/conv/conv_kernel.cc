@@ -9,6 +9,7 @@
 //   generic  16 registers   1 block (4 vectors) x 2 pixels = 8
 #include "cc/core/conv/conv_kernel.h"
 
+#include "cc/core/conv/conv_each_tile_inl.h"
 #include "cc/core/conv/conv_epilogue_inl.h"
 #include "cc/core/post_ops/post_ops_inl.h"
 #include "cc/simd/vec.h"
@@ -225,15 +226,14 @@ void PlainTile(const TileArgs& a) {
         }
         const auto multiply = [&](int p, int v) {
           const float* x = base[p / kPxPerBase] + p % kPxPerBase * stride;
-          if constexpr (kVecsPerBlock > 1) {
-            AddProducts(x, weights, tile.acc[p]);
-          } else {
-            tile.acc[p][v] = FmaAt(x, weights[v], tile.acc[p][v]);
-          }
+          tile.acc[p][v] = FmaAt(x, weights[v], tile.acc[p][v]);
         };
         if constexpr (kVecsPerBlock > 1) {
           BD_UNROLL
-          for (int p = 0; p < kPx; ++p) multiply(p, 0);
+          for (int p = 0; p < kPx; ++p) {
+            const float* x = base[p / kPxPerBase] + p % kPxPerBase * stride;
+            AddProducts(x, weights, tile.acc[p]);
+          }
         } else if constexpr (kStride == 0) {
           BD_UNROLL
           for (int k = 0; k < kPx * kVecs; ++k) multiply(k / kVecs, k % kVecs);

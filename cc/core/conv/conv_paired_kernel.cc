@@ -4,6 +4,7 @@
 // of an addition).
 #include "cc/core/conv/conv_paired_kernel.h"
 
+#include "cc/core/conv/conv_each_tile_inl.h"
 #include "cc/core/conv/conv_epilogue_inl.h"
 #include "cc/simd/vec.h"
 
