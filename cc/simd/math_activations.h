@@ -35,31 +35,43 @@ inline Vec SiluOfAny(Vec x) {
 //   exp(-x) = 2^(k / kParts) exp(-r),   r = x + k ln(2) / kParts
 // Adding kMagic = 1.5 * 2^23 + kFirst rounds, and leaves k + kFirst in the lowest bits; the
 // bits above kWindow are then those of 1.5 * 2^23, unless x is out of reach or not a number.
+//
+// With a table of powers of two a short polynomial does: exp(-r) = p(r) / p(0), where p begins
+// with a power of r times one, and the table has 2^(i / kParts) / p(0) less (i + kFirst) <<
+// (23 - kPartBits), so that adding (k + kFirst) << (23 - kPartBits) makes it 2^(k / kParts) / p(0).
+// Of many p(0) with which p is good enough each is a lucky one in how the table rounds.
 #if defined(__AVX512F__)
-constexpr int kParts = 32;
+constexpr int kPartBits = 5;
+alignas(64) constexpr int32_t kPowers[kLookup] = {
+    0x0d800d20, 0x0d7edaf0, 0x0d7db878, 0x0d7ca610, 0x0d7ba412, 0x0d7ab2da, 0x0d79d2c6, 0x0d790436,
+    0x0d78478c, 0x0d779d2d, 0x0d77057f, 0x0d7680eb, 0x0d760fdc, 0x0d75b2bf, 0x0d756a05, 0x0d75361f,
+    0x0d751783, 0x0d750ea7, 0x0d751c06, 0x0d75401b, 0x0d757b68, 0x0d75ce6d, 0x0d7639af, 0x0d76bdb7,
+    0x0d775b0f, 0x0d781246, 0x0d78e3ec, 0x0d79d095, 0x0d7ad8d9, 0x0d7bfd53, 0x0d7d3ea0, 0x0d7e9d63};
+// To 2^-24.2; swish to 3.3 ulp.
+inline Vec PowersPolynomial(Vec r) { return Fma(Add(r, Set1(-1.99922812f)), r, Set1(1.99919927f)); }
+#elif defined(__AVX2__)
+constexpr int kPartBits = 3;
+alignas(64) constexpr int32_t kPowers[kLookup] = {-0x73550e98, -0x735595d9, -0x7354b6a0,
+                                                  -0x7352507a, -0x734e4007, -0x734c2f58,
+                                                  -0x73504131, -0x73533e9d};
+// To 2^-25; swish to 2.8 ulp.
+inline Vec PowersPolynomial(Vec r) {
+  return Fma(Fma(Add(r, Set1(-2.9956539f)), r, Set1(5.9902997f)), r, Set1(-5.990301f));
+}
 #else
-constexpr int kParts = 1;
+constexpr int kPartBits = 0;
 #endif
-constexpr int kWindow = 128 * kParts, kFirst = 99 * kParts;
+constexpr int kParts = 1 << kPartBits, kWindow = 128 * kParts, kFirst = 99 * kParts;
 constexpr float kMagic = 12582912.f + kFirst;
 
 // 1 + exp(-x) from NegFma(x, kParts log2(e), kMagic).
 inline Vec OnePlusExp(Vec x, Vec rounded) {
   const Vec k = Sub(rounded, Set1(kMagic)), one = Set1(1.f);
-#if defined(__AVX512F__)
-  // exp(-r) = (r (r + a) + b) / b to 2^-24.2. This b is one of many for which that is so,
-  // and a lucky one in how it rounds. The table has 2^(i / 32) / b less (i + kFirst) << 18,
-  // so that adding (k + kFirst) << 18 makes it 2^(k / 32) / b.
-  alignas(64) static constexpr int32_t kPowers[32] = {
-      0x0d800d20, 0x0d7edaf0, 0x0d7db878, 0x0d7ca610, 0x0d7ba412, 0x0d7ab2da, 0x0d79d2c6,
-      0x0d790436, 0x0d78478c, 0x0d779d2d, 0x0d77057f, 0x0d7680eb, 0x0d760fdc, 0x0d75b2bf,
-      0x0d756a05, 0x0d75361f, 0x0d751783, 0x0d750ea7, 0x0d751c06, 0x0d75401b, 0x0d757b68,
-      0x0d75ce6d, 0x0d7639af, 0x0d76bdb7, 0x0d775b0f, 0x0d781246, 0x0d78e3ec, 0x0d79d095,
-      0x0d7ad8d9, 0x0d7bfd53, 0x0d7d3ea0, 0x0d7e9d63};
-  const Vec r = Fma(k, Set1(0.0216608494f), x);
-  const Vec e = Fma(Add(r, Set1(-1.99922812f)), r, Set1(1.99919927f));
-  const IVec power = Lookup32(kPowers, Bits(rounded));
-  return Fma(e, FromBits(AddInt(power, ShiftLeft<18>(Bits(rounded)))), one);
+#if defined(__AVX2__)
+  const Vec r = Fma(k, Set1(0.69314718f / kParts), x);
+  const IVec power =
+      AddInt(Lookup(kPowers, Bits(rounded)), ShiftLeft<23 - kPartBits>(Bits(rounded)));
+  return Fma(PowersPolynomial(r), FromBits(power), one);
 #else
   const Vec r = Fma(k, Set1(kLn2Lo), Fma(k, Set1(kLn2Hi), x));
   const Vec e = Fma(Mul(r, r), Polynomial(r, kExpOfMinus), Sub(one, r));

@@ -35,8 +35,8 @@
 //                            ShiftRight<k> (arithmetic) ToFloat
 //   OrXor(acc, a, b)         acc | (a ^ b)
 //   HasAny(i, bits)          true where a lane has one of these bits
-//   Lookup32(table, i)       avx512 only: table[i mod 32], lane by lane, of 32 int32
-//                            aligned to 64 bytes
+//   Lookup(table, i)         not generic: table[i mod kLookup], lane by lane, of kLookup
+//                            int32 (avx2 8, avx512 32) aligned to 64 bytes
 //   Bits FromBits            Vec <-> IVec, the bits unchanged
 //   ScaleByPow2(a, n)        a * 2^n, rounded once, overflow to inf, gradual
 //                            underflow; 0.5 <= a <= 2, n integral, |n| <= 250

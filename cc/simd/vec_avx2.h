@@ -81,6 +81,10 @@ inline IVec ShiftRight(IVec a) {
 }
 inline IVec OrXor(IVec acc, IVec a, IVec b) { return _mm256_or_si256(acc, _mm256_xor_si256(a, b)); }
 inline bool HasAny(IVec i, int32_t bits) { return _mm256_testz_si256(i, SetInt(bits)) == 0; }
+constexpr int kLookup = 8;
+inline IVec Lookup(const int32_t* table, IVec i) {
+  return _mm256_permutevar8x32_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(table)), i);
+}
 inline Vec ScaleByPow2(Vec a, Vec n) {
   // 2^n may not be a float where a * 2^n is: multiply by both halves.
   const __m256i whole = _mm256_cvtps_epi32(n), half = ShiftRight<1>(whole), bias = SetInt(127);

@@ -137,7 +137,8 @@ inline IVec ShiftRight(IVec a) {
 }
 inline IVec OrXor(IVec acc, IVec a, IVec b) { return _mm512_ternarylogic_epi32(acc, a, b, 0xf6); }
 inline bool HasAny(IVec i, int32_t bits) { return _mm512_test_epi32_mask(i, SetInt(bits)) != 0; }
-inline IVec Lookup32(const int32_t* table, IVec i) {
+constexpr int kLookup = 32;
+inline IVec Lookup(const int32_t* table, IVec i) {
   return _mm512_permutex2var_epi32(_mm512_load_si512(table), i, _mm512_load_si512(table + 16));
 }
 inline Vec ScaleByPow2(Vec a, Vec n) { return _mm512_scalef_ps(a, n); }

@@ -16,10 +16,10 @@ inline Vec MaxOfWindow(Vec top_left, Vec top_right, Vec left, Vec right) {
   return Max(Max(top_left, left), Max(top_right, right));
 }
 
-// acc[p][b * kVecsPerBlock + v] for kPx pixels of kBlocks blocks.
-template <int kBlocks, int kPx>
+// acc[p][b * kVecsPerBlock + v] for kPx pixels of kBlocks blocks. Fewer vectors are the first of
+// a block: for these there are Begin and End.
+template <int kBlocks, int kPx, int kVecs = kBlocks* kVecsPerBlock>
 struct Accumulators {
-  static constexpr int kVecs = kBlocks * kVecsPerBlock;
   Vec acc[kPx][kVecs];
 
   // What Finish will add is asked for now, to arrive while the sums are made. (Asking for
@@ -36,15 +36,14 @@ struct Accumulators {
     }
   }
 
-  // The bias.
-  inline __attribute__((always_inline)) void Start(const TileEpilogue& e, int64_t block_stride) {
-    AskForSums(e, block_stride);
-    if (e.bias != nullptr) {
+  // `bias` may be null.
+  inline __attribute__((always_inline)) void Begin(const float* bias) {
+    if (bias != nullptr) {
       BD_UNROLL
       for (int v = 0; v < kVecs; ++v) {
-        const Vec bias = Load(e.bias + v * kLanes);
+        const Vec x = Load(bias + v * kLanes);
         BD_UNROLL
-        for (int p = 0; p < kPx; ++p) acc[p][v] = bias;
+        for (int p = 0; p < kPx; ++p) acc[p][v] = x;
       }
     } else {
       BD_UNROLL
@@ -55,23 +54,38 @@ struct Accumulators {
     }
   }
 
-  inline __attribute__((always_inline)) void Finish(const TileEpilogue& e, float* dst,
-                                                    int64_t block_stride) {
-    if (e.acc_in != nullptr) AddTo(e, block_stride);
-    if (e.program != nullptr) {
-      if (e.silu && StoreSilu(dst, block_stride)) return;
-      return RunProgram(e, dst, block_stride);
-    }
+  // To dst, without a program; `in`, if any, is what acc_in has there.
+  inline __attribute__((always_inline)) void End(const TileEpilogue& e, const float* in, float* dst,
+                                                 int64_t block_stride) {
+    if (in != nullptr) AddTo(in, e.acc_scale, block_stride);
     if (e.clamp) return StoreTo<true>(e, dst, block_stride);
     StoreTo<false>(e, dst, block_stride);
   }
 
+  inline __attribute__((always_inline)) void Start(const TileEpilogue& e, int64_t block_stride) {
+    AskForSums(e, block_stride);
+    Begin(e.bias);
+  }
+
+  inline __attribute__((always_inline)) void Finish(const TileEpilogue& e, float* dst,
+                                                    int64_t block_stride) {
+    if (e.program == nullptr) return End(e, e.acc_in, dst, block_stride);
+    if (e.acc_in != nullptr) AddTo(e.acc_in, e.acc_scale, block_stride);
+    if (!e.silu) return RunProgram(e, dst, block_stride);
+    if constexpr (kVecsPerBlock == 1) {
+      StoreSilu(e, dst, block_stride);
+    } else {
+      StoreThenSilu(e, dst, block_stride);
+    }
+  }
+
  private:
-  inline __attribute__((always_inline)) void AddTo(const TileEpilogue& e, int64_t block_stride) {
-    const Vec scale = Set1(e.acc_scale);
+  inline __attribute__((always_inline)) void AddTo(const float* sums, float acc_scale,
+                                                   int64_t block_stride) {
+    const Vec scale = Set1(acc_scale);
     BD_UNROLL
     for (int v = 0; v < kVecs; ++v) {
-      const float* in = e.acc_in + (v / kVecsPerBlock) * block_stride + v % kVecsPerBlock * kLanes;
+      const float* in = sums + (v / kVecsPerBlock) * block_stride + v % kVecsPerBlock * kLanes;
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) acc[p][v] = Fma(scale, Load(in + p * kBlock), acc[p][v]);
     }
@@ -96,9 +110,9 @@ struct Accumulators {
   }
 
   // Swish out of the registers instead of a tile in memory (17 layers of EfficientNetB0: 2970
-  // and 2743 us). False where some of acc is out of reach: dst holds nothing of use then, and
-  // acc is as before.
-  inline __attribute__((always_inline)) bool StoreSilu(float* dst, int64_t block_stride) {
+  // and 2743 us), unless some of them are out of the short way's reach.
+  inline __attribute__((always_inline)) void StoreSilu(const TileEpilogue& e, float* dst,
+                                                       int64_t block_stride) {
     constexpr int kAll = kPx * kVecs;
     BD_UNROLL
     for (int first = 0; first < kAll; first += 4) {
@@ -108,7 +122,7 @@ struct Accumulators {
         const int i = first + k < kAll ? first + k : first;
         x[k] = acc[i / kVecs][i % kVecs];
       }
-      if (!SiluWithinReach(x, x)) return false;
+      if (!SiluWithinReach(x, x)) return RunProgram(e, dst, block_stride);
       BD_UNROLL
       for (int k = 0; k < 4 && first + k < kAll; ++k) {
         const int p = (first + k) / kVecs, v = (first + k) % kVecs;
@@ -116,7 +130,15 @@ struct Accumulators {
         Store(out + p * kBlock, x[k]);
       }
     }
-    return true;
+  }
+
+  // Where sums and weights take all registers, swish is a loop of its own over what is in L1.
+  inline __attribute__((always_inline)) void StoreThenSilu(const TileEpilogue& e, float* dst,
+                                                           int64_t block_stride) {
+    StoreTo<false>(e, dst, block_stride);
+    for (int b = 0; b < kBlocks; ++b) {
+      ApplySilu(dst + b * block_stride, dst + b * block_stride, kPx * kBlock);
+    }
   }
 
   inline __attribute__((always_inline)) void RunProgram(const TileEpilogue& e, float* dst,

@@ -64,6 +64,10 @@ inline Vec MinOrNan(Vec a, Vec b) { return Select(IsNan(a), a, Min(a, b)); }
 // Bounds on the left: NaN in x passes.
 inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
 
+[[maybe_unused, gnu::noinline]] void ApplySilu(const float* x, float* y, int64_t n) {
+  MapFours(x, y, n, [](auto& v) { Silu(v); });
+}
+
 [[maybe_unused, gnu::noinline]] void ApplyUnscaled(const PostOpStep& step, const float* x, float* y,
                                                    int64_t n) {
   const Vec alpha = Set1(step.alpha), beta = Set1(step.beta);
@@ -103,7 +107,7 @@ inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
     case EltwiseAlg::kGeluErf:
       return map([](Vec v) { return GeluErf(v); });
     case EltwiseAlg::kSwish:
-      if (step.alpha == 1.f) return MapFours(x, y, n, [](auto& v) { Silu(v); });
+      if (step.alpha == 1.f) return ApplySilu(x, y, n);
       return map([=](Vec v) { return Swish(v, alpha); });
     case EltwiseAlg::kHardSigmoid:
       return map([=](Vec v) { return Clip(Fma(alpha, v, beta), Zero(), Set1(1.f)); });
