@@ -58,8 +58,7 @@ struct Accumulators {
   inline __attribute__((always_inline)) void End(const TileEpilogue& e, const float* in, float* dst,
                                                  int64_t block_stride) {
     if (in != nullptr) AddTo(in, e.acc_scale, block_stride);
-    if (e.clamp) return StoreTo<true>(e, dst, block_stride);
-    StoreTo<false>(e, dst, block_stride);
+    StoreResults(e, dst, block_stride);
   }
 
   inline __attribute__((always_inline)) void Start(const TileEpilogue& e, int64_t block_stride) {
@@ -69,14 +68,14 @@ struct Accumulators {
 
   inline __attribute__((always_inline)) void Finish(const TileEpilogue& e, float* dst,
                                                     int64_t block_stride) {
-    if (e.program == nullptr) return End(e, e.acc_in, dst, block_stride);
     if (e.acc_in != nullptr) AddTo(e.acc_in, e.acc_scale, block_stride);
-    if (!e.silu) return RunProgram(e, dst, block_stride);
+    if (e.program == nullptr) return StoreResults(e, dst, block_stride);
     if constexpr (kVecsPerBlock == 1) {
-      StoreSilu(e, dst, block_stride);
+      if (e.silu && StoreSilu(dst, block_stride)) return;
     } else {
-      StoreThenSilu(e, dst, block_stride);
+      if (e.silu) return StoreThenSilu(e, dst, block_stride);
     }
+    RunProgram(e, dst, block_stride);
   }
 
  private:
@@ -109,10 +108,16 @@ struct Accumulators {
     }
   }
 
+  inline __attribute__((always_inline)) void StoreResults(const TileEpilogue& e, float* dst,
+                                                          int64_t block_stride) {
+    if (e.clamp) return StoreTo<true>(e, dst, block_stride);
+    StoreTo<false>(e, dst, block_stride);
+  }
+
   // Swish out of the registers instead of a tile in memory (17 layers of EfficientNetB0: 2970
-  // and 2743 us), unless some of them are out of the short way's reach.
-  inline __attribute__((always_inline)) void StoreSilu(const TileEpilogue& e, float* dst,
-                                                       int64_t block_stride) {
+  // and 2743 us). False where some of acc is out of reach: dst holds nothing of use then, and
+  // acc is as before.
+  inline __attribute__((always_inline)) bool StoreSilu(float* dst, int64_t block_stride) {
     constexpr int kAll = kPx * kVecs;
     BD_UNROLL
     for (int first = 0; first < kAll; first += 4) {
@@ -122,7 +127,7 @@ struct Accumulators {
         const int i = first + k < kAll ? first + k : first;
         x[k] = acc[i / kVecs][i % kVecs];
       }
-      if (!SiluWithinReach(x, x)) return RunProgram(e, dst, block_stride);
+      if (!SiluWithinReach(x, x)) return false;
       BD_UNROLL
       for (int k = 0; k < 4 && first + k < kAll; ++k) {
         const int p = (first + k) / kVecs, v = (first + k) % kVecs;
@@ -130,6 +135,7 @@ struct Accumulators {
         Store(out + p * kBlock, x[k]);
       }
     }
+    return true;
   }
 
   // Where sums and weights take all registers, swish is a loop of its own over what is in L1.
