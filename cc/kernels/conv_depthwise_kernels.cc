@@ -45,7 +45,7 @@ Status PlanPairMemory(const NodeAttrs& node, const InputShapeList& inputs, int t
   if (pair.fused) {
     plan->blocking = {{"step_rows", pair.step_rows},
                       {"ring_rows", pair.step_rows * pair.ring_steps},
-                      {"group_blocks", pair.first.packing.group_blocks}};
+                      {"group_blocks", pair.first.widest_blocks}};
   }
   return absl::OkStatus();
 }

@@ -125,6 +125,7 @@ struct ConvPlan {
   // kernels see them; dst is `unpooled` where a pass pools it behind them.
   int64_t src_image = 0, dst_image = 0, dst_plane = 0;
   std::vector<OutputGroup> groups;
+  int64_t widest_blocks = 0;  // of a group
   int64_t packed_floats = 0;
 
   // A strip is a range of output pixels of one image whose source is brought

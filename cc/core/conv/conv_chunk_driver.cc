@@ -75,16 +75,17 @@ void SetTaps(const ConvPlan& plan, int64_t b0, int64_t k0, int64_t k1, TileArgs*
 
 }  // namespace
 
-int64_t TilePixels(const ConvPlan& plan) {
-  return plan.packing.paired ? ConvPairedKernelsFor(plan.isa).tile_pixels
-                             : ConvKernelsFor(plan.isa).tile_pixels;
+int64_t TilePixels(const ConvPlan& plan, const OutputGroup& group) {
+  if (plan.packing.paired) return ConvPairedKernelsFor(plan.isa).tile_pixels;
+  const ConvKernels& kernels = ConvKernelsFor(plan.isa);
+  return group.blocks > plan.packing.group_blocks ? kernels.joined_tile_pixels
+                                                  : kernels.tile_pixels;
 }
 
 void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
               int64_t b1, const ChunkSource& from, const TileTarget& target, int thread) {
   const ConvPlan& plan = run.plan;
   const bool paired = from.pixel_terms != nullptr;
-  const int64_t widest = TilePixels(plan);
   const ConvDesc& d = run.d;
   // Pixels of neighbouring rows follow each other, so all of them are one segment;
   // by row each row is one.
@@ -98,6 +99,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   a.paired = {nullptr, terms.channel_terms, terms.unscale};
   for (int64_t g = g0; g < g1; ++g) {
     const OutputGroup& group = plan.groups[g];
+    const int64_t widest = TilePixels(plan, group);
     const int64_t row_floats = group.blocks * kBlock;
     const int64_t k_step = plan.taps_per_block * kBlock * row_floats;
     const float* packed =

@@ -5,7 +5,8 @@
 // broadcast must fit the registers, and pixels + blocks loads must hide behind
 // pixels * blocks multiply-adds:
 //   avx512   32 registers   2 blocks x 14 pixels = 28 accumulators
-//   avx2     16 registers   1 block (2 vectors) x 6 pixels = 12
+//   avx2     16 registers   1 block (2 vectors) x 6 pixels = 12; with half a last block
+//                           behind it, 3 vectors x 4 pixels
 //   generic  16 registers   1 block (4 vectors) x 2 pixels = 8
 #include "cc/core/conv/conv_kernel.h"
 
@@ -20,12 +21,15 @@ namespace {
 #if defined(__AVX512F__)
 constexpr int kTileBlocks = 2;
 constexpr int kTilePixels = 14;
+constexpr int kJoinedTilePixels = 0;
 #elif defined(__AVX2__)
 constexpr int kTileBlocks = 1;
 constexpr int kTilePixels = 6;
+constexpr int kJoinedTilePixels = 4;
 #else
 constexpr int kTileBlocks = 1;
 constexpr int kTilePixels = 2;
+constexpr int kJoinedTilePixels = 0;
 #endif
 
 // The last vector of a pixel, as the tile keeps it: a Vec, or a HalfVec where the
@@ -386,7 +390,7 @@ constexpr auto HalfTileOrNull() -> void (*)(const TileArgs&) {
 #if defined(__AVX512F__)
   return EachTile<Tile<kBlocks, kPx, HalfVec>, kPx>;
 #else
-  if constexpr (kBlocks <= kTileBlocks && kPx <= kTilePixels) {
+  if constexpr (kPx <= (kBlocks <= kTileBlocks ? kTilePixels : kJoinedTilePixels)) {
     return Tile<kBlocks, kPx, kBlocks * kVecsPerBlock - kVecsPerBlock / 2>;
   } else {
     return nullptr;
@@ -428,6 +432,7 @@ constexpr auto HalvedImageTileOrNull() {
 constexpr ConvKernels kTable = {
     kTileBlocks,
     kTilePixels,
+    kJoinedTilePixels,
     {BD_ROW(TileOrNull, 1), BD_ROW(TileOrNull, 2)},
     {BD_ROW(HalfTileOrNull, 1), BD_ROW(HalfTileOrNull, 2)},
     {BD_ROW(PlainTileOrNull, 1), BD_ROW(PlainTileOrNull, 2)},

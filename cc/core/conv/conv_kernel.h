@@ -100,6 +100,9 @@ constexpr int kNumImageStrides = 2;
 struct ConvKernels {
   int tile_blocks;  // output blocks the widest tile covers
   int tile_pixels;  // pixels the widest tile covers
+  // Where tiles cover one block: pixels of those that half a last block shares with the block
+  // before it. 0: there are none.
+  int joined_tile_pixels;
   // [blocks - 1][px - 1]
   void (*tile[kMaxTileBlocks][kMaxTilePixels])(const TileArgs&);  // px_stride == 16
   // The same where the last block has at most 8 channels.

@@ -204,7 +204,7 @@ std::string MakeConvPairPlan(const ConvDesc& first, const ConvDesc& depthwise, I
   plan->ring_steps =
       std::min(CeilDiv(d.ih, plan->step_rows), 1 + CeilDiv((d.kh - 1) * d.dh, plan->step_rows));
   plan->ring = plan->scratch.Book<float>(
-      "ring", plan->step_rows * plan->ring_steps * d.iw * kBlock * plan->first.packing.group_blocks,
+      "ring", plan->step_rows * plan->ring_steps * d.iw * kBlock * plan->first.widest_blocks,
       threads);
   return "";
 }

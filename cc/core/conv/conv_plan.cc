@@ -145,6 +145,14 @@ ConvEpilogue MakeEpilogue(const ConvDesc& d) {
   return e;
 }
 
+// Whether the group that begins at block `first` takes half a last block in.
+bool JoinsHalfBlock(const ConvPlan& plan, int64_t first) {
+  const ConvDesc& d = plan.desc;
+  return plan.packing.form == ConvForm::kTile && d.groups == 1 &&
+         ConvKernelsFor(plan.isa).joined_tile_pixels > 0 && first + 2 == plan.ocb &&
+         d.oc <= plan.ocb * kBlock - kBlock / 2;
+}
+
 void MakeGroups(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const bool winograd = plan->packing.form == ConvForm::kWinograd;
@@ -158,18 +166,20 @@ void MakeGroups(ConvPlan* plan) {
   }
   const int64_t ic_group = d.ic / d.groups, oc_group = d.oc / d.groups;
   const int64_t step = plan->packing.group_blocks;
-  for (int64_t first = 0; first < plan->ocb; first += step) {
-    OutputGroup g{first, std::min(step, plan->ocb - first), 0, plan->icb, offset};
+  for (int64_t first = 0, blocks; first < plan->ocb; first += blocks) {
+    blocks = std::min(step + JoinsHalfBlock(*plan, first), plan->ocb - first);
+    OutputGroup g{first, blocks, 0, plan->icb, offset};
+    plan->widest_blocks = std::max(plan->widest_blocks, blocks);
     int64_t channels = winograd ? d.ic * TransformOf(plan->packing).phases() : d.ic;
     if (d.groups > 1 && plan->packing.form == ConvForm::kTile) {
-      const int64_t last_oc = std::min(d.oc, (first + g.blocks) * kBlock) - 1;
+      const int64_t last_oc = std::min(d.oc, (first + blocks) * kBlock) - 1;
       g.icb_begin = first * kBlock / oc_group * ic_group / kBlock;
       g.icb_end = CeilDiv((last_oc / oc_group + 1) * ic_group, kBlock);
       channels = std::min(d.ic, g.icb_end * kBlock) - g.icb_begin * kBlock;
     }
     offset += plan->packing.form == ConvForm::kCompressedRows
-                  ? CompressedGroupFloats(channels, g.blocks)
-                  : channels * taps * g.blocks * kBlock;
+                  ? CompressedGroupFloats(channels, blocks)
+                  : channels * taps * blocks * kBlock;
     plan->groups.push_back(g);
   }
   if (winograd) {

@@ -92,7 +92,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
               int64_t b1, const ChunkSource& from, const TileTarget& target, int thread);
 
 // Pixels of the widest tile.
-int64_t TilePixels(const ConvPlan& plan);
+int64_t TilePixels(const ConvPlan& plan, const OutputGroup& group);
 
 // Output row h of a depthwise convolution; `block` counts the channel blocks of
 // all images. rows[k] is the source row of kernel row k, null in the padding.

@@ -129,7 +129,7 @@ struct TaskUnits {
     if (plan.icb_chunk < plan.icb || d.groups > 1) return;  // a task is one unit
     by_groups = plan.group_splits > 1 || static_cast<int64_t>(plan.groups.size()) >= kFewGroups;
     if (by_groups || d.src_scaled) return;  // whose weights are scaled for each task
-    unit_pixels = plan.in_place && !plan.by_row ? TilePixels(plan) : d.ow;
+    unit_pixels = plan.in_place && !plan.by_row ? TilePixels(plan, plan.groups[0]) : d.ow;
   }
 
   int64_t Count(const TaskRange& r) const {

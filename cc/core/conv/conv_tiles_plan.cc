@@ -25,13 +25,14 @@ int64_t StripBytes() { return L2CacheBytes() * 3 / 8; }
 // neighbour on the same core may take half of. Tiles of several vectors a block read all
 // weights each few pixels and wait for L2 otherwise (Zen 3, AVX2, 2048->512 at 7x7: 1840 and
 // 1540 us); those of AVX-512 have time enough between two rows.
-constexpr int64_t kPassBytes = 8 << 10;
+constexpr int64_t kPassBytes = 12 << 10;
 
 int64_t PassBlocks(const ConvPlan& plan) {
   if (plan.isa == Isa::kAvx512 || plan.packing.form != ConvForm::kTile) return plan.icb_chunk;
   const int64_t lanes = plan.packing.group_blocks * kBlock;
   const int64_t block_bytes = sizeof(float) * kBlock * plan.taps_per_block * lanes;
-  return std::clamp<int64_t>(kPassBytes / block_bytes, 1, plan.icb_chunk);
+  const int64_t most = std::max<int64_t>(1, kPassBytes / block_bytes);
+  return CeilDiv(plan.icb_chunk, CeilDiv(plan.icb_chunk, most));
 }
 
 // 1x1 with a stride, where a row fills a tile: a copy of every other pixel costs
@@ -207,7 +208,7 @@ void PlanTiles(ConvPlan* plan) {
   plan->pass_blocks = sum_on_tile ? plan->icb_chunk : PassBlocks(*plan);
   if (d.src_scaled || plan->packing.paired) {
     plan->scaled.count =
-        plan->icb_chunk * plan->taps_per_block * kBlock * plan->packing.group_blocks * kBlock;
+        plan->icb_chunk * plan->taps_per_block * kBlock * plan->widest_blocks * kBlock;
   }
   ChooseSplits(plan);
   LayOutStrip(plan, plan->in_place ? 0 : plan->strip_pixels / std::max<int64_t>(1, d.ow));

@@ -123,7 +123,7 @@ struct TileBlock {
     }
   }
 
-  int64_t widest() const { return TilePixels(plan()); }
+  int64_t widest() const { return TilePixels(plan(), plan().groups[0]); }
   int64_t Multiplications() const {
     return planes() * (group_end - group_begin) * CeilDiv(count, widest());
   }
