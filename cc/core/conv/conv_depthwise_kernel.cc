@@ -140,9 +140,9 @@ struct FixedTiles {
 template <int kKw, int kSw>
 void FixedRow(const DepthwiseArgs& a) {
   const int64_t tiles = (a.ow + kPixels - 1) / kPixels;
-  for (int64_t i = 0; i < tiles; ++i) {
-    const int64_t p = a.ow * i / tiles;
-    const int64_t px = a.ow * (i + 1) / tiles - p;
+  const int64_t narrow = a.ow / tiles, wide_tiles = a.ow % tiles;
+  for (int64_t i = 0, p = 0, px; i < tiles; ++i, p += px) {
+    px = narrow + (i < wide_tiles);
     const bool inside = i > 0 && i + 1 < tiles;
     const auto& tile =
         inside ? FixedTiles<kKw, kSw, false>::kBySize : FixedTiles<kKw, kSw, true>::kBySize;

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "cc/core/conv/conv.h"
-#include "cc/core/conv/conv_depthwise_kernel.h"
+#include "cc/core/conv/conv_depthwise.h"
 #include "cc/core/conv/conv_kernel.h"
 #include "cc/core/conv/conv_rows.h"
 #include "cc/core/conv/conv_run.h"
@@ -13,21 +13,6 @@
 
 namespace bd {
 namespace {
-
-// Rows [begin, end) of the n * icb * oh output rows.
-void DepthwiseTask(const ConvRun& run, int64_t begin, int64_t end) {
-  const ConvDesc& d = run.d;
-  const float* rows[kMaxDepthwiseRows];
-  for (int64_t at = begin; at < end; ++at) {
-    const int64_t block = at / d.oh, h = at % d.oh;
-    const float* src = run.SrcBlock(block / run.plan.icb, block % run.plan.icb);
-    for (int64_t k = 0; k < d.kh; ++k) {
-      const int64_t ih = h * d.sh + k * d.dh - d.pad_top;
-      rows[k] = ih >= 0 && ih < d.ih ? src + ih * d.iw * kBlock : nullptr;
-    }
-    RunDepthwiseRow(run, block, h, rows);
-  }
-}
 
 const float* ResolveIf(bool used, const ConvBuffers& buffers, const OperandRef& ref) {
   return used ? Resolve(ref, buffers.args, buffers.dst) : nullptr;
@@ -113,32 +98,10 @@ TileEpilogue GroupEpilogue(const ConvRun& run, const OutputGroup& group, int64_t
   return e;
 }
 
-void RunDepthwiseRow(const ConvRun& run, int64_t block, int64_t h, const float* const* rows) {
-  const ConvDesc& d = run.d;
-  const int64_t n = block / run.plan.icb, channel = block % run.plan.icb * kBlock;
-  const int64_t offset = (block * d.oh + h) * d.ow * kBlock;  // in operands
-  DepthwiseArgs a = {rows, nullptr, d.kh, d.kw, d.sw, d.dw, d.pad_left, d.iw, d.ow, nullptr, {}};
-  a.weights = run.buffers.packed + channel * d.kh * d.kw;
-  a.dst = run.DstBlock(n, channel / kBlock) + h * d.ow * kBlock;
-  TileEpilogue& e = a.epilogue;
-  e = run.epilogue;
-  e.bias = run.bias != nullptr ? run.bias + channel : nullptr;
-  if (run.sum != nullptr) {
-    e.acc_in = run.sum + offset;
-    e.acc_scale = run.plan.epilogue.sum_scale;
-  }
-  e.dst_offset = offset;
-  e.channel = channel;
-  e.sample_channel = block * kBlock;
-  e.valid_lanes = static_cast<int32_t>(std::min(kBlock, d.oc - channel));
-  DepthwiseKernelsFor(run.plan.isa).row(a);
-}
-
 namespace {
 
 // All of dst, before it is pooled.
 void RunWhole(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {
-  const ConvDesc& d = plan.desc;
   const BoundConv bound(plan, buffers);
   const ConvRun& run = bound.run();
   switch (plan.packing.form) {
@@ -152,12 +115,8 @@ void RunWhole(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool
       return RunRows(run, pool);
     case ConvForm::kWinograd:
       return RunWinograd(run, pool);
-    case ConvForm::kDepthwise: {
-      const int64_t rows = d.n * plan.icb * d.oh;
-      return pool.ParallelFor(plan.tasks, [&](int64_t t, int) {
-        DepthwiseTask(run, rows * t / plan.tasks, rows * (t + 1) / plan.tasks);
-      });
-    }
+    case ConvForm::kDepthwise:
+      return RunDepthwise(run, pool);
   }
 }
 

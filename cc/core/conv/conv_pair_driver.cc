@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "cc/base/parallel_units.h"
-#include "cc/core/conv/conv_depthwise_kernel.h"
+#include "cc/core/conv/conv_depthwise.h"
 #include "cc/core/conv/conv_pair.h"
 #include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_run.h"
@@ -18,26 +18,31 @@ struct PairRun {
   Scratch scratch;
 };
 
-// The ring of one group: row r of the expanded image lies in slot
-// (r - first_row) % slots of each block.
+// The ring of one group: `slots` rows of each block, of which first_row and those a multiple of
+// slots behind it lie in the first slot.
 struct Ring {
   float* base;
   int64_t first_row, slots, row_floats;
 
   int64_t block_stride() const { return slots * row_floats; }
+  // Rows before `r` are done with; those up to r + slots may be asked for.
+  void Advance(int64_t r) {
+    while (r >= first_row + slots) first_row += slots;
+  }
   float* Row(int64_t block, int64_t r) const {
-    return base + block * block_stride() + (r - first_row) % slots * row_floats;
+    const int64_t at = r - first_row;
+    return base + block * block_stride() + (at < slots ? at : at - slots) * row_floats;
   }
 };
 
 // Rows [r0, r1) of group g of the 1x1 convolution into the ring, where they follow
-// each other. `task` has the groups that the task will run, `from` the ring's first row.
+// each other. `task` has the groups that the task will run, `from` row `first_row`.
 void ExpandRows(const ConvRun& run, TaskRange task, int64_t g, int64_t r0, int64_t r1,
-                ChunkSource from, const Ring& ring, int thread) {
+                int64_t first_row, ChunkSource from, const Ring& ring, int thread) {
   const ConvDesc& d = run.d;
   task.begin = r0 * d.ow;
   task.end = r1 * d.ow;
-  const int64_t pixels = (r0 - ring.first_row) * d.ow;
+  const int64_t pixels = (r0 - first_row) * d.ow;
   from.src += pixels * kBlock;
   if (from.pixel_terms != nullptr) from.pixel_terms += pixels;
   const TileTarget target = {ring.Row(0, r0), run.plan.groups[g].first_block, ring.block_stride()};
@@ -47,15 +52,10 @@ void ExpandRows(const ConvRun& run, TaskRange task, int64_t g, int64_t r0, int64
 // Output rows [h0, h1) of the group's channels of image n.
 void DepthwiseRows(const ConvRun& run, int64_t n, const OutputGroup& group, int64_t h0, int64_t h1,
                    const Ring& ring) {
-  const ConvDesc& d = run.d;
-  const float* rows[kMaxDepthwiseRows];
   for (int64_t b = 0; b < group.blocks; ++b) {
+    DepthwiseBlock block(run, n, group.first_block + b);
     for (int64_t h = h0; h < h1; ++h) {
-      for (int64_t k = 0; k < d.kh; ++k) {
-        const int64_t r = h * d.sh + k * d.dh - d.pad_top;
-        rows[k] = r >= 0 && r < d.ih ? ring.Row(b, r) : nullptr;
-      }
-      RunDepthwiseRow(run, n * run.plan.icb + group.first_block + b, h, rows);
+      block.RunRow(h, [&](int64_t r) { return ring.Row(b, r); });
     }
   }
 }
@@ -96,14 +96,15 @@ void PairTask(const PairRun& run, const Units& u, int thread, PreparedRows* prep
   const int64_t reach = (d.kh - 1) * d.dh - d.pad_top;  // from row h * sh to the last
   const int64_t r_begin = std::max<int64_t>(0, part.row_begin * d.sh - d.pad_top);
   const int64_t r_end = std::clamp((part.row_end - 1) * d.sh + reach + 1, r_begin, d.ih);
-  const Ring ring = {run.scratch.Grant(plan.ring, thread), r_begin,
-                     plan.step_rows * plan.ring_steps, d.iw * kBlock};
   const ChunkSource& from = Prepare(run.first, task.n, r_begin, r_end, thread, prepared);
   for (int64_t g = task.group_begin; g < task.group_end; ++g) {
+    Ring ring = {run.scratch.Grant(plan.ring, thread), r_begin, plan.step_rows * plan.ring_steps,
+                 d.iw * kBlock};
     int64_t h = part.row_begin;
     for (int64_t r = r_begin; h < part.row_end; r += plan.step_rows) {
       const int64_t r_next = std::min(r_end, r + plan.step_rows);
-      if (r < r_next) ExpandRows(run.first, task, g, r, r_next, from, ring, thread);
+      ring.Advance(std::max(r_begin, h * d.sh - d.pad_top));
+      if (r < r_next) ExpandRows(run.first, task, g, r, r_next, r_begin, from, ring, thread);
       int64_t h_next = h;
       while (h_next < part.row_end && std::min(r_end, h_next * d.sh + reach + 1) <= r_next)
         ++h_next;

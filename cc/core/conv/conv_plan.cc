@@ -145,10 +145,11 @@ ConvEpilogue MakeEpilogue(const ConvDesc& d) {
   return e;
 }
 
-// Whether the group that begins at block `first` takes half a last block in.
+// Whether the group that begins at block `first` takes half a last block in. Expansions have many
+// groups, of which one would gain, and pairs with depthwise split where groups are even.
 bool JoinsHalfBlock(const ConvPlan& plan, int64_t first) {
   const ConvDesc& d = plan.desc;
-  return plan.packing.form == ConvForm::kTile && d.groups == 1 &&
+  return plan.packing.form == ConvForm::kTile && d.groups == 1 && d.oc <= d.ic * d.kh * d.kw &&
          ConvKernelsFor(plan.isa).joined_tile_pixels > 0 && first + 2 == plan.ocb &&
          d.oc <= plan.ocb * kBlock - kBlock / 2;
 }

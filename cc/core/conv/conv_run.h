@@ -94,10 +94,6 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
 // Pixels of the widest tile.
 int64_t TilePixels(const ConvPlan& plan, const OutputGroup& group);
 
-// Output row h of a depthwise convolution; `block` counts the channel blocks of
-// all images. rows[k] is the source row of kernel row k, null in the padding.
-void RunDepthwiseRow(const ConvRun& run, int64_t block, int64_t h, const float* const* rows);
-
 // Maxima of the result [n, ocb, oh, ow, 16] that kernels made; a task is a row of dst.
 void PoolWhole(const ConvPlan& plan, const float* whole, float* dst, ThreadPool& pool);
 

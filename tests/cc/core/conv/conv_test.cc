@@ -110,8 +110,8 @@ TEST_P(ConvTest, PointwiseReadsSourceInPlace) {
 TEST_P(ConvTest, LastBlockWithAtMostHalfItsChannels) {
   for (int64_t oc : {5, 8, 24, 40}) {
     for (int64_t width = 1; width <= 15; ++width) {
-      for (int64_t kernel : {1, 3}) {
-        ConvDesc d = Square(20, width, oc, kernel, 1, kernel / 2);
+      for (auto [ic, kernel] : {std::pair<int64_t, int64_t>{20, 1}, {52, 1}, {20, 3}}) {
+        ConvDesc d = Square(ic, width, oc, kernel, 1, kernel / 2);
         d.ih = d.oh = 3;
         d.algorithm = ConvAlgorithm::kDirect;
         d.post_ops = Chain("binary(add,channel,#0);sum(#1,scale=2);eltwise(relu)");
