@@ -131,9 +131,18 @@ bool Compress(const CompressArgs& a) {
   return left_out;
 }
 
+// Where a line is several vectors a block's lines are touched twice, which prefetchers do not
+// follow: so many floats ahead they are asked for (Zen 3, AVX2, 25088 x 4096 in turns with reading
+// alone: 1.19 of its time without, 1.03 so; 224 to 672 floats 1.08 to 1.03).
+constexpr int64_t kAhead = 4 * kCompressedWords;
+
 // Adds src[m][0 .. 7] times a block to the sums of its columns, [m][panels][16].
 inline void MultiplyBlock(const float* src, int64_t src_stride, int64_t rows, const float* block,
                           const float* scale, float* sums, int64_t sums_stride) {
+  if constexpr (kLanes < kPanel) {
+    BD_UNROLL
+    for (int i = 0; i < kShared; ++i) __builtin_prefetch(block + kAhead + i * kPanel);
+  }
   for (int lane = 0; lane < kPanel; lane += kLanes) {
     Vec weights[kCompressedRows];
     ExpandLanes(block + lane, Load(scale + lane), Zero(), weights);
