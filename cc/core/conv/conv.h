@@ -4,6 +4,7 @@
 //   conv_pack.cc     HWIO weights -> the order the kernels read them in
 //   conv_paired.h    register tiles that multiply channels in pairs
 //   conv_rows.h      inner products of few rows
+//   conv_depthwise.h rows of depthwise convolutions
 //   conv_driver.cc   binds a plan to buffers
 //   conv_tiles_driver.cc  register tiles: tasks over threads, source strips
 //   conv_chunk_driver.cc  the tiles of a task: weights and calls of kernels
