@@ -110,7 +110,7 @@ void FillMemoryPlan(const ConvPlan& conv, MemoryPlan* plan) {
       {"edge_columns", conv.edge_columns},
       {"source_blocks", conv.icb_chunk},
       {"tile_pitch", conv.tile_pitch},
-      {"task_blocks", task_groups * conv.packing.group_blocks},
+      {"task_blocks", task_groups * conv.widest_blocks},
       {"lane_blocks", conv.scaled.count > 0 ? conv.widest_blocks : 0}};
   for (const auto& size : chosen) {
     if (size.second > 0) plan->blocking.push_back(size);

@@ -84,12 +84,13 @@ constexpr int kNoWinograd = -1;
 // Order of packed weights; equal packings of one weight can be shared.
 struct ConvPacking {
   ConvForm form = ConvForm::kTile;
-  int group_blocks = 1;        // output blocks a register tile covers
+  int group_blocks = 1;        // output blocks of a group
+  bool joins_half = false;     // the last group takes half a last block in, too
   int winograd = kNoWinograd;  // row of kWinogradTransforms
   bool paired = false;         // kTile: products of channels in pairs (conv_paired.h)
   bool operator==(const ConvPacking& o) const {
-    return form == o.form && group_blocks == o.group_blocks && winograd == o.winograd &&
-           paired == o.paired;
+    return form == o.form && group_blocks == o.group_blocks && joins_half == o.joins_half &&
+           winograd == o.winograd && paired == o.paired;
   }
   bool as_is() const { return form == ConvForm::kRows; }  // the kernels read HWIO
   bool may_decline() const { return form == ConvForm::kCompressedRows; }

@@ -102,8 +102,8 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     const int64_t widest = TilePixels(plan, group);
     const int64_t row_floats = group.blocks * kBlock;
     const int64_t k_step = plan.taps_per_block * kBlock * row_floats;
-    const float* packed =
-        run.buffers.packed + group.weights_offset + (b0 - group.icb_begin) * k_step;
+    const int64_t k_begin = b0 - group.icb_begin;
+    const float* packed = run.buffers.packed + group.weights_offset + k_begin * k_step;
     const float* weights = d.src_scaled || from.exponent != 0
                                ? ScaledWeights(run, packed, r.n, g, b0, b1, from.exponent,
                                                run.scratch.Grant(plan.scaled, thread))
@@ -125,7 +125,9 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
       if (k1 < b1) {
         share.next = weights + (k1 - b0) * k_step;
       } else if (g + 1 < r.ahead_end && (g + 1 < g1 || last)) {
-        share.next = packed + plan.groups[g + 1].weights_offset - group.weights_offset;
+        const OutputGroup& behind = plan.groups[g + 1];
+        share.next = run.buffers.packed + behind.weights_offset +
+                     k_begin * plan.taps_per_block * kBlock * behind.blocks * kBlock;
       } else if (!last) {  // the first group's next K chunk
         const OutputGroup& start = plan.groups[g0];
         share.next = run.buffers.packed + start.weights_offset + (b1 - start.icb_begin) * k_step;

@@ -24,17 +24,18 @@ class DepthwiseBlock {
     for (int64_t k = 0; k < d_.kh; ++k, r += d_.dh) {
       rows[k] = r >= 0 && r < d_.ih ? row_of(r) : nullptr;
     }
-    RunRow(h, static_cast<const float* const*>(rows));
+    Run(h, rows);
   }
 
  private:
-  void RunRow(int64_t h, const float* const* rows);
+  void Run(int64_t h, const float* const* rows);
 
   const ConvDesc& d_;
   DepthwiseArgs args_;
-  float* dst_;          // of row 0, like
-  const float* sum_;    // this, null or not
-  int64_t dst_offset_;  // and this
+  // Of row 0: in dst, in the tensor to add (null: none), and in operands of dst's shape.
+  float* dst_;
+  const float* sum_;
+  int64_t dst_offset_;
   void (*row_)(const DepthwiseArgs&);
 };
 

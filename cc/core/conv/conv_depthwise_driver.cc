@@ -28,7 +28,7 @@ DepthwiseBlock::DepthwiseBlock(const ConvRun& run, int64_t n, int64_t block)
   e.valid_lanes = static_cast<int32_t>(std::min(kBlock, d_.oc - channel));
 }
 
-void DepthwiseBlock::RunRow(int64_t h, const float* const* rows) {
+void DepthwiseBlock::Run(int64_t h, const float* const* rows) {
   const int64_t at = h * d_.ow * kBlock;
   args_.rows = rows;
   args_.dst = dst_ + at;

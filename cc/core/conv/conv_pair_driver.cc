@@ -94,7 +94,7 @@ void PairTask(const PairRun& run, const Units& u, int thread, PreparedRows* prep
                           part.group_end};
   // The expanded rows that the part's output rows read.
   const int64_t reach = (d.kh - 1) * d.dh - d.pad_top;  // from row h * sh to the last
-  const int64_t r_begin = std::max<int64_t>(0, part.row_begin * d.sh - d.pad_top);
+  const int64_t r_begin = std::clamp<int64_t>(part.row_begin * d.sh - d.pad_top, 0, d.ih);
   const int64_t r_end = std::clamp((part.row_end - 1) * d.sh + reach + 1, r_begin, d.ih);
   const ChunkSource& from = Prepare(run.first, task.n, r_begin, r_end, thread, prepared);
   for (int64_t g = task.group_begin; g < task.group_end; ++g) {

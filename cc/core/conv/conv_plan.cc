@@ -145,12 +145,13 @@ ConvEpilogue MakeEpilogue(const ConvDesc& d) {
   return e;
 }
 
-// Whether the group that begins at block `first` takes half a last block in. Expansions have many
-// groups, of which one would gain, and pairs with depthwise split where groups are even.
-bool JoinsHalfBlock(const ConvPlan& plan, int64_t first) {
+// Whether half a last block shares tiles with the block before it. Not where there are more
+// channels than products in a sum, as in expansions: one of many groups would gain, and pairs with
+// depthwise split best where groups are even.
+bool JoinsHalf(const ConvPlan& plan) {
   const ConvDesc& d = plan.desc;
-  return plan.packing.form == ConvForm::kTile && d.groups == 1 && d.oc <= d.ic * d.kh * d.kw &&
-         ConvKernelsFor(plan.isa).joined_tile_pixels > 0 && first + 2 == plan.ocb &&
+  return plan.packing.form == ConvForm::kTile && d.groups == 1 && plan.ocb > 1 &&
+         ConvKernelsFor(plan.isa).joined_tile_pixels > 0 && d.oc <= d.ic * d.kh * d.kw &&
          d.oc <= plan.ocb * kBlock - kBlock / 2;
 }
 
@@ -168,7 +169,8 @@ void MakeGroups(ConvPlan* plan) {
   const int64_t ic_group = d.ic / d.groups, oc_group = d.oc / d.groups;
   const int64_t step = plan->packing.group_blocks;
   for (int64_t first = 0, blocks; first < plan->ocb; first += blocks) {
-    blocks = std::min(step + JoinsHalfBlock(*plan, first), plan->ocb - first);
+    const int64_t left = plan->ocb - first;
+    blocks = plan->packing.joins_half && left == step + 1 ? left : std::min(step, left);
     OutputGroup g{first, blocks, 0, plan->icb, offset};
     plan->widest_blocks = std::max(plan->widest_blocks, blocks);
     int64_t channels = winograd ? d.ic * TransformOf(plan->packing).phases() : d.ic;
@@ -212,8 +214,8 @@ void PlanRows(ConvPlan* plan) {
   plan->strip_pixels = d.oh * d.ow;
   plan->group_splits = std::clamp<int64_t>(4 * d.ic * d.oc / kRowsTaskBytes, 1, most);
   plan->tasks = plan->group_splits;
-  plan->row.count = plan->strip_pixels * CeilDiv(groups, plan->group_splits) *
-                    plan->packing.group_blocks * kBlock;
+  plan->row.count =
+      plan->strip_pixels * CeilDiv(groups, plan->group_splits) * plan->widest_blocks * kBlock;
 }
 
 // Books what planning has counted.
@@ -266,6 +268,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   if (desc.groups > 1 && desc.oc / desc.groups % (plan->packing.group_blocks * kBlock) != 0) {
     plan->packing.group_blocks = 1;  // a group of two blocks would straddle more of the source
   }
+  plan->packing.joins_half = JoinsHalf(*plan);
   plan->epilogue = MakeEpilogue(desc);
   if (plan->epilogue.has_bias && desc.oc % kBlock != 0 && !rows) {
     plan->bias.count = plan->ocb * kBlock;

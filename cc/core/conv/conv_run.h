@@ -91,7 +91,7 @@ struct ChunkSource {
 void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
               int64_t b1, const ChunkSource& from, const TileTarget& target, int thread);
 
-// Pixels of the widest tile.
+// Pixels of a group's widest tile.
 int64_t TilePixels(const ConvPlan& plan, const OutputGroup& group);
 
 // Maxima of the result [n, ocb, oh, ow, 16] that kernels made; a task is a row of dst.

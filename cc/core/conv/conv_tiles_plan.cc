@@ -21,8 +21,9 @@ constexpr int64_t kInPlaceWeightsBytes = 512 << 10;  // the same for 1x1, which 
 // and 2048->512 at 7x7 take 1550 and 1750 us with 192 KB, 2000 and 2100 with 384.
 int64_t StripBytes() { return L2CacheBytes() * 3 / 8; }
 
-// Weights of a group that a pass multiplies by all pixels of a task: they stay in L1, which a
-// neighbour on the same core may take half of. Tiles of several vectors a block read all
+// Weights of a group that a pass multiplies by all pixels of a task (of one that takes half a last
+// block in, up to twice as many): they stay in L1, which a neighbour on the same core may take
+// half of. Tiles of several vectors a block read all
 // weights each few pixels and wait for L2 otherwise (Zen 3, AVX2, 2048->512 at 7x7: 1840 and
 // 1540 us); those of AVX-512 have time enough between two rows.
 constexpr int64_t kPassBytes = 12 << 10;
@@ -199,7 +200,7 @@ void PlanTiles(ConvPlan* plan) {
   // A sum late in the chain reads the old dst after the last chunk: one chunk.
   const bool sum_on_tile = d.dst_layout == Layout::nChw16c && plan->epilogue.rest.HasSum();
   if (plan->packing.form == ConvForm::kTile && !sum_on_tile) {
-    const int64_t block_bytes = 4 * kBlock * d.kh * d.kw * plan->packing.group_blocks * kBlock;
+    const int64_t block_bytes = 4 * kBlock * d.kh * d.kw * plan->widest_blocks * kBlock;
     const int64_t budget =
         plan->in_place && !d.src_scaled ? kInPlaceWeightsBytes : kWeightsChunkBytes;
     const int64_t chunks = CeilDiv(most_blocks, std::max<int64_t>(1, budget / block_bytes));

@@ -186,6 +186,28 @@ TEST_P(ConvPairTest, ShapesOfPlanesAndPaddings) {
   }
 }
 
+// Whose rings have two blocks a row, or go round many times.
+TEST_P(ConvPairTest, Rings) {
+  ThreadPool two(2);
+  for (int64_t oc : {24, 40}) {  // half a last block, with the one before it
+    const ConvDesc first = Pointwise(1, 64, 23, 20, oc);
+    for (int64_t k : {3, 5}) {
+      Check(first, DepthwiseOf(first, k, 1, k / 2), GetParam(), two, Data::kIntegers);
+      Check(first, DepthwiseOf(first, k, 2, k / 2), GetParam(), two, Data::kIntegers);
+    }
+  }
+  const ConvDesc wide = Pointwise(1, 16, 40, 200, 32);  // two rows a step
+  for (int64_t stride : {1, 2, 3}) {
+    for (int64_t dilation : {1, 2}) {
+      ConvDesc d = DepthwiseOf(wide, 5, stride, 2 * dilation);
+      d.dh = d.dw = dilation;
+      d.oh = (d.ih - 1) / stride + 1;
+      d.ow = (d.iw - 1) / stride + 1;
+      Check(wide, d, GetParam(), two, Data::kIntegers);
+    }
+  }
+}
+
 // Rows that lie far apart, and a stride that skips some of them.
 TEST_P(ConvPairTest, DilationsAndUnequalStrides) {
   const ConvDesc first = Pointwise(1, 24, 29, 26, 40);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "cc/base/isa.h"
 #include "cc/base/thread_pool.h"
@@ -38,13 +39,39 @@ TEST(ConvPlanTest, WeightsOfAPassStayInL1) {
       if (isa == Isa::kAvx512) {
         EXPECT_EQ(plan.pass_blocks, plan.icb_chunk);
       } else {
-        EXPECT_EQ(plan.pass_blocks, k == 1 ? 8 : 1);
+        EXPECT_EQ(plan.pass_blocks, k == 1 ? 11 : 1);  // six of 65 blocks, even
       }
       d.post_ops = Chain("eltwise(square);sum(#1)");
       ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
       EXPECT_EQ(plan.pass_blocks, plan.icb);
     }
   }
+}
+
+// Half a last block shares tiles with the block before it where tiles of one block are the rule
+// (AVX2), and only there.
+TEST(ConvPlanTest, GroupsOfBlocks) {
+  const auto blocks = [](ConvDesc d, Isa isa) {
+    d.algorithm = ConvAlgorithm::kDirect;
+    ConvPlan plan;
+    EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
+    std::vector<int64_t> of_groups;
+    for (const OutputGroup& g : plan.groups) of_groups.push_back(g.blocks);
+    EXPECT_EQ(plan.widest_blocks, *std::max_element(of_groups.begin(), of_groups.end()));
+    return of_groups;
+  };
+  using Blocks = std::vector<int64_t>;
+  const ConvDesc projection = Square(144, 9, 40, 1, 1, 0);
+  EXPECT_EQ(blocks(projection, Isa::kGeneric), (Blocks{1, 1, 1}));
+  EXPECT_EQ(blocks(projection, Isa::kAvx2), (Blocks{1, 2}));
+  EXPECT_EQ(blocks(projection, Isa::kAvx512), (Blocks{2, 1}));
+  EXPECT_EQ(blocks(Square(144, 9, 41, 1, 1, 0), Isa::kAvx2), (Blocks{1, 1, 1}));
+  EXPECT_EQ(blocks(Square(144, 9, 8, 1, 1, 0), Isa::kAvx2), (Blocks{1}));
+  EXPECT_EQ(blocks(Square(24, 9, 40, 1, 1, 0), Isa::kAvx2), (Blocks{1, 1, 1}));
+  EXPECT_EQ(blocks(Square(24, 9, 40, 3, 1, 1), Isa::kAvx2), (Blocks{1, 2}));
+  ConvDesc grouped = Square(80, 9, 40, 3, 1, 1);
+  grouped.groups = 2;
+  EXPECT_EQ(blocks(grouped, Isa::kAvx2), (Blocks{1, 1, 1}));
 }
 
 const char* Chosen(int64_t kh, int64_t kw, ConvAlgorithm algorithm) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -160,6 +161,10 @@ std::vector<Form> Forms() {
     d.algorithm = ConvAlgorithm::kWinograd;
     return d;
   };
+  const auto wide = [](ConvDesc d) {
+    d.iw = d.ow = 23;
+    return d;
+  };
   const Layout plain = Layout::nhwc, blocked = Layout::nChw16c;
   ConvDesc first = Square(3, 13, 37, 7, 2, 3);
   first.n = 2;
@@ -169,8 +174,11 @@ std::vector<Form> Forms() {
       {"direct", "direct", square(2, 20, 37, 3)},
       {"several_chunks", "direct", square(1, 400, 37, 3)},
       {"pointwise", "direct", square(2, 24, 40, 1)},
+      {"projection", "direct", wide(square(2, 48, 40, 1))},
       {"groups_that_straddle", "direct", square(2, 21, 33, 3, 3)},
       {"depthwise", "depthwise", square(2, 37, 37, 3, 37)},
+      {"depthwise_wide", "depthwise", wide(square(2, 37, 37, 3, 37))},
+      {"depthwise_any_window", "depthwise", wide(square(1, 37, 37, 7, 37))},
       {"plain_src", "direct_plain", square(2, 3, 37, 3, 1, plain)},
       {"plain_dst", "direct", square(2, 20, 37, 3, 1, blocked, plain)},
       {"plain_dst_groups", "direct", square(2, 12, 20, 3, 4, blocked, plain)},
@@ -257,6 +265,40 @@ TEST(ConvPostOpsSwish, WithinReachAndBeyond) {
               << form.name << " on " << IsaName(isa) << ": " << conv[i] << " gives " << dst[i];
         }
       }
+    }
+  }
+}
+
+// Products of infinities with the zero weights behind the last channel are no numbers.
+TEST(ConvPostOpsSwish, TailsBehindInfinitiesAreZeros) {
+  ThreadPool pool(2);
+  ConvDesc desc;
+  desc.ic = 20;
+  desc.oc = 37;
+  desc.iw = desc.ow = 23;
+  desc.algorithm = ConvAlgorithm::kDirect;
+  desc.post_ops = Chain("eltwise(swish)");
+  GuardedBuffer src(TensorFloats(Layout::nChw16c, 1, desc.ic, 1, desc.iw));
+  GuardedBuffer weights(desc.ic * desc.oc);
+  src.Fill(std::numeric_limits<float>::infinity());
+  ClearTail(src, 1, desc.ic, desc.iw);
+  weights.Fill(1.f);
+  for (Isa isa : TestIsas()) {
+    ConvPlan plan;
+    ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
+    const int64_t floats = TensorFloats(Layout::nChw16c, 1, desc.oc, 1, desc.ow);
+    GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4), dst(floats);
+    PackConvWeights(plan, weights.data(), packed.data(), pool);
+    ConvBuffers buffers;
+    buffers.src = src.data();
+    buffers.packed = packed.data();
+    buffers.dst = dst.data();
+    buffers.scratch = scratch.data();
+    RunConv(plan, buffers, pool);
+    for (int64_t i = 0; i < floats; ++i) {
+      const int64_t channel = i / (desc.ow * 16) * 16 + i % 16;
+      const float expected = channel < desc.oc ? std::numeric_limits<float>::infinity() : 0.f;
+      ASSERT_EQ(dst[i], expected) << IsaName(isa) << ", channel " << channel;
     }
   }
 }
