@@ -158,7 +158,7 @@ struct ConvPlan {
   // kWinograd: tiles_h x tiles_w tiles an image; a task is tile_block tiles of all
   // images times a range of output groups. Planes are tile_pitch tiles apart.
   int64_t tiles_h = 0, tiles_w = 0, tile_block = 0, tile_pitch = 0;
-  bool asks_ahead = false;   // src and dst are larger than caches
+  bool asks_ahead = false;   // src and dst are larger than caches, and L2 is large enough
   bool pools_tiles = false;  // the dst stage stores maxima of its tiles
 
   // Padded bias; a strip or Winograd's V and M; rows of a plain dst; weights times
