@@ -11,10 +11,12 @@
 namespace bd {
 namespace {
 
-// A step expands at least so many pixels, that tiles come out even and a call of
-// depthwise rows follows many of tiles (24->144 at 56x56: 4, 7 or 28 rows a step
-// 164, 162 and 162 us; 112x112: 1, 2 or 4 rows 251, 247 and 245).
-constexpr int64_t kStepPixels = 392;
+// A step expands at least so many pixels, divided by a group's blocks, that tiles come out even
+// and a call of depthwise rows follows many of tiles: 50 KB. 24->144 at 56x56 with AVX-512 (2
+// blocks): 4, 7 or 28 rows a step 164, 162 and 162 us; 112x112: 1, 2 or 4 rows 251, 247 and 245.
+// With AVX2 (1 block) 7, 14, 21 or 28 rows: 205, 200, 199 and 196 us, nine pairs together 1262,
+// 1242, 1239 and 1236.
+constexpr int64_t kStepPixels = 784;
 
 std::string Check(const ConvDesc& first, const ConvDesc& depthwise) {
   const int64_t c = first.oc;
@@ -199,7 +201,7 @@ std::string MakeConvPairPlan(const ConvDesc& first, const ConvDesc& depthwise, I
     plan->between = plan->scratch.Book<float>("between", floats);
     return "";
   }
-  plan->step_rows = std::min(d.ih, CeilDiv(kStepPixels, d.iw));
+  plan->step_rows = std::min(d.ih, CeilDiv(kStepPixels / plan->first.widest_blocks, d.iw));
   // The rows of a step and those before it that its first output row reads.
   plan->ring_steps =
       std::min(CeilDiv(d.ih, plan->step_rows), 1 + CeilDiv((d.kh - 1) * d.dh, plan->step_rows));

@@ -196,7 +196,7 @@ TEST_P(ConvPairTest, Rings) {
       Check(first, DepthwiseOf(first, k, 2, k / 2), GetParam(), two, Data::kIntegers);
     }
   }
-  const ConvDesc wide = Pointwise(1, 16, 40, 200, 32);  // two rows a step
+  const ConvDesc wide = Pointwise(1, 16, 40, 200, 32);  // few rows a step
   for (int64_t stride : {1, 2, 3}) {
     for (int64_t dilation : {1, 2}) {
       ConvDesc d = DepthwiseOf(wide, 5, stride, 2 * dilation);
