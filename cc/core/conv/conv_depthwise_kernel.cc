@@ -4,8 +4,8 @@
 // other is made, with an accumulator a pixel. Of windows known at compile time it holds a
 // kernel row of weights in registers and loads every source vector once, for all the taps
 // that see it. Out of the L1 cache, 3x3: Zen 4 with AVX-512 a multiply-add a cycle (9.0
-// cycles a pixel where a load for each of them took 11.3); Zen 3 with AVX2 12.2, where 6
-// pixels of two vectors took 15 and the pipes of multiply-adds and clamps have work for 11.
+// cycles a pixel where a load for each of them took 11.3); Zen 3 with AVX2 12.1, where 6
+// pixels of two vectors took 13.8 and the pipes of multiply-adds and clamps have work for 11.
 #include "cc/core/conv/conv_depthwise_kernel.h"
 
 #include "cc/base/prefetch.h"

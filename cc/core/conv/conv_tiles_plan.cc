@@ -23,9 +23,9 @@ int64_t StripBytes() { return L2CacheBytes() * 3 / 8; }
 
 // Weights of a group that a pass multiplies by all pixels of a task (of one that takes half a last
 // block in, up to twice as many): they stay in L1, which a neighbour on the same core may take
-// half of. Tiles of several vectors a block read all
-// weights each few pixels and wait for L2 otherwise (Zen 3, AVX2, 2048->512 at 7x7: 1840 and
-// 1540 us); those of AVX-512 have time enough between two rows.
+// half of. Tiles of several vectors a block read all weights each few pixels and wait for L2
+// otherwise (Zen 3, AVX2, 2048->512 at 7x7: 1840 and 1540 us); those of AVX-512 have time enough
+// between two rows.
 constexpr int64_t kPassBytes = 12 << 10;
 
 int64_t PassBlocks(const ConvPlan& plan) {
