@@ -73,7 +73,7 @@ Status WeightsCache::Take(OpKernelContext* ctx, int weights, const float* src, c
   if (lease->kept != nullptr) lease->data = lease->kept->data();
   if (plan.packing.may_decline()) {
     lease->plain = plain;
-    if (lease->data == nullptr) PreferHugePages(plain, 4 * plan.desc.ic * plan.desc.oc);
+    PreferHugePages(plain, 4 * plan.desc.ic * plan.desc.oc);
     return absl::OkStatus();
   }
   if (lease->data != nullptr) return absl::OkStatus();

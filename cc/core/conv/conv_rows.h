@@ -30,6 +30,7 @@ LeftOutRange LeftOutOf(const ConvPlan& plan, const float* packed, int64_t group)
 // would have to be left out; `packed` is undefined then.
 bool CompressRows(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 
+// Compressed weights are finite, so those that meet only zeros may be left out.
 void RunRows(const ConvRun& run, ThreadPool& pool);
 
 }  // namespace bd

@@ -19,27 +19,57 @@ constexpr int kDepth = 8;
 constexpr int kRowsLimit = 6;  // of 16, 8
 #endif
 
-// Rows [k, k + kDeep) of weights into kRows rows of dst.
-template <int kRows, int kDeep>
-inline void Pass(const RowsArgs& a, int64_t k) {
-  Vec x[kRows == 1 ? kDeep : 1];
-  if constexpr (kRows == 1) {
-    BD_UNROLL
-    for (int r = 0; r < kDeep; ++r) x[r] = Set1(a.src[k + r]);
+constexpr int kStretch = 512;  // rows of weights that are looked through at a time
+
+template <int kRows>
+inline bool Meets(const float* src, int64_t ic, int64_t k) {
+  bool meets = false;
+  BD_UNROLL
+  for (int m = 0; m < kRows; ++m) meets |= src[m * ic + k] != 0.f;
+  return meets;
+}
+
+template <int kRows>
+int64_t CountMet(const float* src, int64_t rows, int64_t ic) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return CountMet<kRows - 1>(src, rows, ic);
   }
-  const float* weights = a.weights + k * a.weights_stride;
+  int32_t count = 0;
+  for (int64_t k = 0; k < ic; ++k) count += Meets<kRows>(src, ic, k);
+  return count;
+}
+
+// Lists the rows of weights of [begin, end) that are to be read; returns their number.
+template <int kRows>
+inline int List(const RowsArgs& a, int64_t begin, int64_t end, int* list) {
+  int count = 0;
+  for (int64_t k = begin; k < end; ++k) {
+    list[count] = static_cast<int>(k);
+    count += !a.skips_zeros || Meets<kRows>(a.src, a.ic, k);
+  }
+  return count;
+}
+
+// kDeep rows of weights into kRows rows of dst.
+template <int kRows, int kDeep>
+inline void Pass(const RowsArgs& a, const int* list) {
+  const float* weights[kDeep];
+  float x[kRows][kDeep];
+  BD_UNROLL
+  for (int r = 0; r < kDeep; ++r) {
+    weights[r] = a.weights + list[r] * a.weights_stride;
+    for (int m = 0; m < kRows; ++m) x[m][r] = a.src[m * a.ic + list[r]];
+  }
   const auto step = [&](int64_t c, auto read, auto write) __attribute__((always_inline)) {
     Vec w[kDeep];
     BD_UNROLL
-    for (int r = 0; r < kDeep; ++r) w[r] = read(weights + r * a.weights_stride + c);
+    for (int r = 0; r < kDeep; ++r) w[r] = read(weights[r] + c);
     BD_UNROLL
     for (int m = 0; m < kRows; ++m) {
       float* dst = a.dst + m * a.count + c;
       Vec sum = read(dst);
       BD_UNROLL
-      for (int r = 0; r < kDeep; ++r) {
-        sum = Fma(kRows == 1 ? x[kRows == 1 ? r : 0] : Set1(a.src[m * a.ic + k + r]), w[r], sum);
-      }
+      for (int r = 0; r < kDeep; ++r) sum = Fma(Set1(x[m][r]), w[r], sum);
       write(dst, sum);
     }
   };
@@ -62,9 +92,16 @@ void Multiply(const RowsArgs& a) {
       a.dst[m * a.count + c] = a.bias != nullptr ? a.bias[c] : 0.f;
     }
   }
-  int64_t k = 0;
-  for (; k + kDepth <= a.ic; k += kDepth) Pass<kRows, kDepth>(a, k);
-  for (; k < a.ic; ++k) Pass<kRows, 1>(a, k);
+  int list[kDepth + kStretch];
+  int count = 0;  // listed, but not multiplied yet
+  for (int64_t k = 0; k < a.ic; k += kStretch) {
+    count += List<kRows>(a, k, k + kStretch < a.ic ? k + kStretch : a.ic, list + count);
+    int done = 0;
+    for (; done + kDepth <= count; done += kDepth) Pass<kRows, kDepth>(a, list + done);
+    count -= done;
+    for (int i = 0; i < count; ++i) list[i] = list[done + i];
+  }
+  for (int i = 0; i < count; ++i) Pass<kRows, 1>(a, list + i);
 }
 
 template <int kRows>
@@ -74,7 +111,7 @@ void MultiplyUpTo(const RowsArgs& a) {
   }
 }
 
-constexpr RowsKernels kTable = {kRowsLimit, MultiplyUpTo<kRowsLimit>};
+constexpr RowsKernels kTable = {kRowsLimit, CountMet<kRowsLimit>, MultiplyUpTo<kRowsLimit>};
 
 }  // namespace
 

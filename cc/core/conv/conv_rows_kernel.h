@@ -12,10 +12,11 @@ namespace bd {
 constexpr int kMaxRows = 14;
 
 // dst[m][c] = bias[c] + sum_k src[m * ic + k] * weights[k * weights_stride + c] for
-// `count` columns; dst is dense.
+// `count` columns, k ascending; dst is dense.
 struct RowsArgs {
   const float* src;
   int64_t rows, ic;
+  bool skips_zeros;  // weights are finite: those that meet only zeros are not read
   const float* weights;
   int64_t weights_stride;
   const float* bias;  // or null
@@ -25,6 +26,8 @@ struct RowsArgs {
 
 struct RowsKernels {
   int max_rows;
+  // How many of src[rows][0 .. ic) are not zero in all rows.
+  int64_t (*count_met)(const float* src, int64_t rows, int64_t ic);
   void (*multiply)(const RowsArgs&);
 };
 

@@ -55,7 +55,8 @@ class Matrix {
     EXPECT_EQ(MakeConvPlan(Rows(1, ic_, oc_, ConvAlgorithm::kCompressed), isa_, 2, &plan_), "");
     EXPECT_STREQ(plan_.algorithm_name(), "rows_compressed");
     packed_ = std::make_unique<GuardedBuffer>(plan_.packed_floats, guard_);
-    return PackConvWeights(plan_, weights_.data(), packed_->data(), pool_);
+    fits_ = PackConvWeights(plan_, weights_.data(), packed_->data(), pool_);
+    return fits_;
   }
 
   int64_t left_out() const {
@@ -117,7 +118,7 @@ class Matrix {
     GuardedBuffer scratch(plan.scratch_bytes() / 4);
     ConvBuffers buffers;
     buffers.src = guarded_src.data();
-    buffers.packed = plan.packing.as_is() ? weights_.data() : packed_->data();
+    buffers.packed = plan.packing.as_is() ? weights_.data() : fits_ ? packed_->data() : nullptr;
     buffers.plain = weights_.data();
     buffers.args = args;
     buffers.dst = dst.data();
@@ -134,6 +135,7 @@ class Matrix {
   ThreadPool pool_{2};
   ConvPlan plan_;
   std::unique_ptr<GuardedBuffer> packed_;
+  bool fits_ = false;
 };
 
 class CompressedRows : public ::testing::TestWithParam<Isa> {};
@@ -240,6 +242,60 @@ TEST_P(CompressedRows, EqualsPlainWeightsBitForBitWhereNoneIsLeftOut) {
   }
 }
 
+// Rows of src that are zero together at every `step`-th k, and each for itself elsewhere.
+std::vector<float> SourceWithZeros(int64_t rows, int64_t ic, int64_t step) {
+  std::mt19937 rng(5);
+  std::normal_distribution<float> normal;
+  std::vector<float> src(rows * ic);
+  for (int64_t m = 0; m < rows; ++m) {
+    for (int64_t k = 0; k < ic; ++k) {
+      const bool alone = rows > 1 && (k + m) % rows == 0;
+      src[m * ic + k] = k % step == 0 ? -0.f : alone ? 0.f : normal(rng);
+    }
+  }
+  return src;
+}
+
+TEST_P(CompressedRows, WeightsThatMeetOnlyZerosAreNotRead) {
+  for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
+    for (int64_t rows = 1; rows <= RowsKernelsFor(GetParam()).max_rows; ++rows) {
+      for (int64_t ic : {1, 5, 77, 1100}) {
+        Matrix m(ic, 37, GetParam(), guard);
+        for (float& w : m.weights()) w = 1.f;
+        const std::vector<float> src = SourceWithZeros(rows, ic, 3);
+        ASSERT_TRUE(m.Compress());
+        const std::vector<float> expected = m.Multiply(src, ConvAlgorithm::kDirect);
+        for (int64_t k = 0; k < ic; k += 3) m.At(k, k % 37) = std::nanf("");
+        EXPECT_EQ(m.Multiply(src, ConvAlgorithm::kCompressed), expected)
+            << rows << " rows of " << ic;
+      }
+    }
+  }
+}
+
+TEST_P(CompressedRows, CompressedWeightsAreReadWhereFewMeetOnlyZeros) {
+  const int64_t ic = 1100;
+  Matrix m(ic, 37, GetParam());
+  for (float& w : m.weights()) w = 1.f;
+  const std::vector<float> src = SourceWithZeros(2, ic, 5);
+  ASSERT_TRUE(m.Compress());
+  const std::vector<float> expected = m.Multiply(src, ConvAlgorithm::kDirect);
+  for (float& w : m.weights()) w = std::nanf("");
+  EXPECT_EQ(m.Multiply(src, ConvAlgorithm::kCompressed), expected);
+}
+
+TEST_P(CompressedRows, ZeroTimesInfinityIsNoNumber) {
+  Matrix m(20, 37, GetParam());
+  for (float& w : m.weights()) w = 1.f;
+  m.At(7, 3) = kInfinity;
+  EXPECT_FALSE(m.Compress());
+  const std::vector<float> src(20, 0.f);
+  for (auto algorithm : {ConvAlgorithm::kCompressed, ConvAlgorithm::kDirect}) {
+    const std::vector<float> dst = m.Multiply(src, algorithm);
+    for (int64_t c = 0; c < 37; ++c) EXPECT_EQ(std::isnan(dst[c]), c == 3) << c;
+  }
+}
+
 TEST_P(CompressedRows, AddsWeightsLeftOut) {
   const int64_t ic = 1024, oc = 70;
   Matrix m(ic, oc, GetParam());
@@ -253,6 +309,9 @@ TEST_P(CompressedRows, AddsWeightsLeftOut) {
       src[row * ic + 500 + c] = static_cast<float>(3 + c);
       src[row * ic + 900 + c] = static_cast<float>(8 * row);
     }
+  }
+  for (int64_t k = oc; k < ic; ++k) {  // too few zeros to leave weights out for
+    if (src[k] == 0.f) src[k] = 1.f;
   }
   ASSERT_TRUE(m.Compress());
   ASSERT_EQ(m.left_out(), 12);
