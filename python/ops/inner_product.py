@@ -40,10 +40,11 @@ def inner_product(
       weights_offset: elements.
       constant_weights: weights never change, so that their packed form may be kept
         from the first call on.
-      algorithm: how up to 14 rows (6 without AVX-512) are multiplied: "direct" reads the
-        weights as they are, "compressed" a copy of 28 bits a weight, without loss, from the
+      algorithm: how few rows are multiplied: "direct" reads the weights of up to 14 (6 without
+        AVX-512) as they are, "compressed" a copy of 28 bits a weight, without loss, from the
         second call with the same weights on (the first, if they are constant); "auto" makes
-        that copy of large constant weights. More rows are not affected.
+        that copy of large constant weights, and without AVX-512 packs constant weights for
+        more than 3 rows. More rows are not affected.
       scratchpad_mode: who provides temporary memory: "user" takes it from TensorFlow's
         allocator for each execution, "library" keeps buffers with the kernel. Safe on
         many threads, both.

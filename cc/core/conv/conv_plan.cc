@@ -60,8 +60,11 @@ std::string Check(const ConvDesc& d) {
 // An inner product of so few rows that packing would only read and keep a large
 // matrix twice.
 bool HasFewRows(const ConvDesc& d, Isa isa) {
+  const RowsKernels& kernels = RowsKernelsFor(isa);
+  const bool kept = d.keeps_weights && d.algorithm == ConvAlgorithm::kAuto;
   return d.src_layout == Layout::nhwc && d.dst_layout == Layout::nhwc && IsInPlace(d) &&
-         d.groups == 1 && d.n == 1 && d.oh * d.ow <= RowsKernelsFor(isa).max_rows;
+         d.groups == 1 && d.n == 1 &&
+         d.oh * d.ow <= (kept ? kernels.max_kept_rows : kernels.max_rows);
 }
 
 bool MayTransform(const ConvDesc& d) {

@@ -25,7 +25,8 @@ struct RowsArgs {
 };
 
 struct RowsKernels {
-  int max_rows;
+  int max_rows;       // of more, packed weights are faster even where they are packed anew
+  int max_kept_rows;  // the same where they are packed once
   // How many of src[rows][0 .. ic) are not zero in all rows.
   int64_t (*count_met)(const float* src, int64_t rows, int64_t ic);
   void (*multiply)(const RowsArgs&);

@@ -48,6 +48,22 @@ TEST(ConvPlanTest, WeightsOfAPassStayInL1) {
   }
 }
 
+// Each strip would read all weights again.
+TEST(ConvPlanTest, WideMatricesAreMultipliedByAllRowsAtOnce) {
+  for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512}) {
+    ConvDesc d;
+    d.ic = 25088;
+    d.oc = 4096;
+    d.iw = d.ow = 20;
+    d.src_layout = d.dst_layout = Layout::nhwc;
+    ConvPlan plan;
+    ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
+    EXPECT_STREQ(plan.algorithm_name(), "direct_plain");
+    EXPECT_EQ(plan.strips, 1);
+    EXPECT_GE(plan.group_splits, 2);
+  }
+}
+
 // Half a last block shares tiles with the block before it where tiles of one block are the rule
 // (AVX2), and only there.
 TEST(ConvPlanTest, GroupsOfBlocks) {
