@@ -99,7 +99,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   a.paired = {nullptr, terms.channel_terms, terms.unscale};
   for (int64_t g = g0; g < g1; ++g) {
     const OutputGroup& group = plan.groups[g];
-    const int64_t widest = TilePixels(plan, group);
+    const EvenTiles even(segment_pixels, TilePixels(plan, group));
     const int64_t row_floats = group.blocks * kBlock;
     const int64_t k_step = plan.taps_per_block * kBlock * row_floats;
     const int64_t k_begin = b0 - group.icb_begin;
@@ -134,14 +134,14 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
       }
       share.rows = a.taps * a.tap_length + a.tail_taps * a.tail_length;
       share.row_floats = row_floats;
-      share.tiles = segments * CeilDiv(segment_pixels, widest);
+      share.tiles = segments * even.count;
       e = whole;
       if (!first) e.bias = nullptr;
       e.clamp &= last;
       if (!last) e.program = nullptr;
       share.Start(&a);
       for (int64_t s = 0; s < segments; ++s) {
-        ForTileRuns(segment_pixels, widest, [&](int64_t p, int64_t px, int64_t tiles) {
+        even.ForRuns([&](int64_t p, int64_t px, int64_t tiles) {
           const int64_t at = (s * segment_pixels + p) * kBlock;
           if (paired) a.paired.pixel_terms = from.pixel_terms + p;
           a.src = from.src + s * plan.row_stride + p * plan.px_stride;

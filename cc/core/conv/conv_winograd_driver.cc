@@ -35,6 +35,7 @@ struct TileBlock {
   const WinogradKernels& kernels;
   int64_t first, count;  // of the tiles of all images, row by row
   int64_t group_begin, group_end;
+  EvenTiles even;  // in which they are multiplied
   float* v;
   float* m;  // from the first block of group_begin on
 
@@ -123,10 +124,7 @@ struct TileBlock {
     }
   }
 
-  int64_t widest() const { return TilePixels(plan(), plan().groups[0]); }
-  int64_t Multiplications() const {
-    return planes() * (group_end - group_begin) * CeilDiv(count, widest());
-  }
+  int64_t Multiplications() const { return planes() * (group_end - group_begin) * even.count; }
 
   void Multiply(int64_t xi, LinesAhead* ahead, int thread, PreparedTiles* prepared) const {
     TileArgs a = {};
@@ -155,7 +153,7 @@ struct TileBlock {
                                      : u + u_stride + plan().groups[group_begin].weights_offset;
       share.rows = channels();
       share.row_floats = g.blocks * kBlock;
-      share.tiles = CeilDiv(count, widest());
+      share.tiles = even.count;
       const auto* kernels_by_px = run.kernels.tile[g.blocks - 1];
       if (paired) {
         const int64_t lanes = plan().ocb * kBlock;
@@ -167,7 +165,7 @@ struct TileBlock {
       }
       share.Start(&a);
       float* dst = m + (g.first_block - first_ocb()) * block_stride() + xi * plane_stride();
-      ForTileRuns(count, widest(), [&](int64_t first_px, int64_t px, int64_t tiles) {
+      even.ForRuns([&](int64_t first_px, int64_t px, int64_t tiles) {
         a.tiles = plan().asks_ahead ? 1 : tiles;  // lines are asked for tile by tile
         for (int64_t t = 0; t < tiles; t += a.tiles) {
           const int64_t p = first_px + t * px;
@@ -227,9 +225,10 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
   };
   const auto block_of = [&](int64_t task, int64_t group_begin, int64_t group_end, int thread) {
     const int64_t first = task / plan.group_splits * plan.tile_block;
+    const int64_t count = std::min(plan.tile_block, tiles - first);
+    const EvenTiles even(count, TilePixels(plan, plan.groups[0]));
     float* const v = run.Strip(thread);
-    TileBlock block{run,         kernels,   first, std::min(plan.tile_block, tiles - first),
-                    group_begin, group_end, v,     nullptr};
+    TileBlock block{run, kernels, first, count, group_begin, group_end, even, v, nullptr};
     block.m = v + plan.icb * block.block_stride();
     return block;
   };

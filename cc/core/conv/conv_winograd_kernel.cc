@@ -225,12 +225,13 @@ BD_INLINE Vec Pooled(const Vec (&rows)[kPool][kMw], int j) {
   }
 }
 
-// kPx pixels of an output row, from `tile`, with the epilogue.
+// kPx pixels of an output row, from `tile`; *own is a copy of the epilogue for its place.
 template <int kPx>
-BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t offset) {
-  TileEpilogue e = a.epilogue;
-  if (e.acc_in != nullptr) e.acc_in += offset;
-  e.dst_offset += offset;
+BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t offset,
+                        TileEpilogue* own) {
+  TileEpilogue& e = *own;
+  if (e.acc_in != nullptr) e.acc_in = a.epilogue.acc_in + offset;
+  e.dst_offset = a.epilogue.dst_offset + offset;
   Accumulators<1, kPx> out;
   out.Start(e, 0);
   BD_UNROLL
@@ -252,6 +253,7 @@ void Dst(const WinogradDstArgs& a) {
   constexpr int kAlphaH = kWinogradTransforms[kRow].alpha_h();
   constexpr int kAlphaW = kWinogradTransforms[kRow].alpha_w();
   alignas(64) float tile[kH * kW * kBlock];
+  TileEpilogue epilogue = a.epilogue;
   const int64_t rows = a.h - a.y < kH ? a.h - a.y : kH;
   for (int64_t t = 0; t < a.tiles; ++t) {
     const float* src = a.src + t * kBlock;
@@ -285,9 +287,11 @@ void Dst(const WinogradDstArgs& a) {
       const float* row = tile + i * kW * kBlock;
       const int64_t offset = ((a.y + i) * a.w + x) * kBlock;
       if (px == kW) {
-        StoreRow<kW>(a, row, offset);
+        StoreRow<kW>(a, row, offset, &epilogue);
       } else {
-        for (int64_t p = 0; p < px; ++p) StoreRow<1>(a, row + p * kBlock, offset + p * kBlock);
+        for (int64_t p = 0; p < px; ++p) {
+          StoreRow<1>(a, row + p * kBlock, offset + p * kBlock, &epilogue);
+        }
       }
     }
   }

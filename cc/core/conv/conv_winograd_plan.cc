@@ -17,6 +17,9 @@ constexpr double kDirectOverhead = 1.05;    // the same with longer sums, and st
 constexpr double kForkJoin = 4000;          // wake-up, last tile
 // A task's memory V and M: free in L2, and beyond it so many cycles a line.
 constexpr double kLineBeyondL2 = 5;
+// The same beyond a core's usual share of L3, on top: such lines come from memory, and so much
+// scratch from the system, page by page, in every call.
+constexpr double kLineBeyondL3 = 10, kL3Bytes = 4 << 20;
 // src and dst beyond which tasks ask for their lines ahead; these need half of L2. Not of one that
 // V, M and the weights fill as it is (512 KB, Zen 3, AVX2: 64->64 at 224x224 7480 and 6600 us
 // without, 128->128 at 112x112 5950 and 5670).
@@ -79,7 +82,8 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
       const double bytes = 64.0 * planes * per * (icb + blocks_of_task);
       const double task = kMultiplyOverhead * multiply * weights * per + kWeightsLine * weights +
                           per * (icb * transform.source + blocks_of_task * transform.dst) +
-                          std::max(0., bytes - free_bytes) / 64 * kLineBeyondL2 + kForkJoin;
+                          std::max(0., bytes - free_bytes) / 64 * kLineBeyondL2 +
+                          std::max(0., bytes - kL3Bytes) / 64 * kLineBeyondL3 + kForkJoin;
       const double cycles = CeilDiv(CeilDiv(tiles, per) * splits, threads) * task;
       if (cycles < best.cycles) best = {per, splits, cycles};
     }

@@ -161,6 +161,20 @@ TEST(ConvPlanTest, PairedWhereItAppliesOrPays) {
   EXPECT_STREQ(plan.algorithm_name(), "direct");
 }
 
+// Planes of all tiles of a batch would come from memory, and their pages from the system.
+TEST(ConvPlanTest, WinogradsScratchDoesNotGrowWithTheBatch) {
+  for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512}) {
+    for (int64_t n : {1, 8, 64}) {
+      ConvDesc d = Square(256, 56, 256, 3, 1, 1);
+      d.n = n;
+      ConvPlan plan;
+      ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
+      EXPECT_STREQ(plan.algorithm_name(), "winograd4x4");
+      EXPECT_LT(plan.scratch_bytes(), 16 << 20) << n;
+    }
+  }
+}
+
 TEST(ConvPlanTest, WinogradOnlyWhereItPays) {
   ConvPlan plan;
   ConvDesc first = Square(3, 224, 64, 7, 2, 3);
