@@ -17,8 +17,8 @@ constexpr double kDirectOverhead = 1.05;    // the same with longer sums, and st
 constexpr double kForkJoin = 4000;          // wake-up, last tile
 // A task's memory V and M: free in L2, and beyond it so many cycles a line.
 constexpr double kLineBeyondL2 = 5;
-// The same beyond a core's usual share of L3, on top: such lines come from memory, and so much
-// scratch from the system, page by page, in every call.
+// The same beyond a core's usual share of L3, on top: such lines come from memory, and the pages of
+// so much scratch, if TensorFlow allocates it, from the system in every call.
 constexpr double kLineBeyondL3 = 10, kL3Bytes = 4 << 20;
 // src and dst beyond which tasks ask for their lines ahead; these need half of L2. Not of one that
 // V, M and the weights fill as it is (512 KB, Zen 3, AVX2: 64->64 at 224x224 7480 and 6600 us
