@@ -21,6 +21,10 @@ constexpr int64_t kInPlaceWeightsBytes = 512 << 10;  // the same for 1x1, which 
 // and 2048->512 at 7x7 take 1550 and 1750 us with 192 KB, 2000 and 2100 with 384.
 int64_t StripBytes() { return L2CacheBytes() * 3 / 8; }
 
+// Rows of a matrix that are a strip, however wide: K is whole in their sums, and in short strips
+// all weights would come from memory once a strip (8 rows of 25088 by 4096, AVX2: 113 and 20 ms).
+constexpr int64_t kMatrixRows = 56;
+
 // Weights of a group that a pass multiplies by all pixels of a task (of one that takes half a last
 // block in, up to twice as many): they stay in L1, which a neighbour on the same core may take
 // half of. Tiles of several vectors a block read all weights each few pixels and wait for L2
@@ -134,9 +138,7 @@ void ChooseSplits(ConvPlan* plan) {
   const int64_t unit = !any_pixels ? d.ow : tiles < 8 * plan->threads ? 1 : 14;
   const int64_t units = any_pixels ? CeilDiv(d.oh * d.ow, unit) : d.oh;
   const bool blocked = plan->packing.form != ConvForm::kPlainTile;
-  // Rows of a matrix, in whose sums K is whole: in short strips all weights would come from memory
-  // once a strip (8 rows of 25088 by 4096, AVX2: 113 and 20 ms).
-  const bool read_in_place = !blocked && plan->in_place;
+  const bool matrix = !blocked && plan->in_place;
   const int64_t chunk = plan->in_place ? plan->icb : plan->icb_chunk;
   const double halo = plan->in_place ? 0 : static_cast<double>((d.kh - 1) * d.dh) / d.sh;
   const double source_per_unit =  // bytes of one unit in the strip
@@ -150,7 +152,8 @@ void ChooseSplits(ConvPlan* plan) {
   const double weights = (d.src_scaled ? 1.75 : 0.25) * k * plan->ocb;
   double best = std::numeric_limits<double>::infinity();
   for (int64_t per = units, strips = 1; per >= 1; per = NextSmaller(units, per, &strips)) {
-    const bool fits = read_in_place || (per + halo) * source_per_unit <= StripBytes();
+    const bool fits =
+        (per + halo) * source_per_unit <= StripBytes() || (matrix && per * unit <= kMatrixRows);
     if (!fits && per > 1) continue;
     const int64_t last = units - (strips - 1) * per;
     for (int64_t splits = 1; splits <= group_count && splits <= 8 * plan->threads; splits *= 2) {

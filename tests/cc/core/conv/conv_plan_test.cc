@@ -48,19 +48,22 @@ TEST(ConvPlanTest, WeightsOfAPassStayInL1) {
   }
 }
 
-// Each strip would read all weights again.
-TEST(ConvPlanTest, WideMatricesAreMultipliedByAllRowsAtOnce) {
+// Each strip would read all weights again, and needs memory for its rows.
+TEST(ConvPlanTest, StripsOfAWideMatrixHaveSomeTensOfRows) {
   for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512}) {
-    ConvDesc d;
-    d.ic = 25088;
-    d.oc = 4096;
-    d.iw = d.ow = 20;
-    d.src_layout = d.dst_layout = Layout::nhwc;
-    ConvPlan plan;
-    ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
-    EXPECT_STREQ(plan.algorithm_name(), "direct_plain");
-    EXPECT_EQ(plan.strips, 1);
-    EXPECT_GE(plan.group_splits, 2);
+    for (int64_t rows : {20, 1000}) {
+      ConvDesc d;
+      d.ic = 25088;
+      d.oc = 4096;
+      d.iw = d.ow = rows;
+      d.src_layout = d.dst_layout = Layout::nhwc;
+      ConvPlan plan;
+      ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
+      EXPECT_STREQ(plan.algorithm_name(), "direct_plain");
+      EXPECT_GE(plan.strip_pixels, std::min<int64_t>(rows, 28));
+      EXPECT_LE(plan.strip_pixels, 56);
+      EXPECT_GE(plan.tasks, 2);
+    }
   }
 }
 
