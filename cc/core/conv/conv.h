@@ -190,7 +190,7 @@ struct ConvBuffers {
   float* dst = nullptr;     // may be the operand of a sum, if not pooled; sums without one read it
   void* scratch = nullptr;  // plan.scratch_bytes(); 64-byte aligned to be fast
   const float* src_scale = nullptr;  // [n, icb, 1, 1, 16], if desc.src_scaled
-  const float* plain = nullptr;      // HWIO, if plan.packing.may_decline()
+  const float* plain = nullptr;      // HWIO, if plan.packing.may_decline(): the source decides, too
 };
 
 // `pool.num_threads()` must equal plan.threads.

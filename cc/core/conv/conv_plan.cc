@@ -57,8 +57,8 @@ std::string Check(const ConvDesc& d) {
   return d.pooled() ? CheckPool(d) : "";
 }
 
-// An inner product of so few rows that packing would only read and keep a large
-// matrix twice.
+// An inner product of so few rows that packing would only read and keep a large matrix twice; where
+// it is packed once for many calls, of so few that reading it as it is is faster.
 bool HasFewRows(const ConvDesc& d, Isa isa) {
   const RowsKernels& kernels = RowsKernelsFor(isa);
   const bool kept = d.keeps_weights && d.algorithm == ConvAlgorithm::kAuto;

@@ -1,5 +1,6 @@
 // Inner products of few rows: their share of packing and running. kRows reads the
-// matrix as it is, kCompressedRows a copy of 7/8 its size (the format is
+// matrix as it is, kCompressedRows a copy of 7/8 its size, or of the matrix itself what meets
+// more than zeros (the format is
 // conv_compressed_rows_kernel.h).
 #ifndef CC_CORE_CONV_CONV_ROWS_H_
 #define CC_CORE_CONV_CONV_ROWS_H_
@@ -30,7 +31,7 @@ LeftOutRange LeftOutOf(const ConvPlan& plan, const float* packed, int64_t group)
 // would have to be left out; `packed` is undefined then.
 bool CompressRows(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool);
 
-// Compressed weights are finite, so those that meet only zeros may be left out.
+// Compressed weights are finite, so those that meet only zeros may be skipped.
 void RunRows(const ConvRun& run, ThreadPool& pool);
 
 }  // namespace bd

@@ -1,8 +1,8 @@
 // Inner products of few rows: every weight is used once a row, so all that counts is
-// how fast weights come from memory. kDepth rows of weights are read side by side,
-// each in order, and dst stays in L1. Read at once, 25088 x 4096 weights come at (GB/s,
-// 2 threads, on huge pages): 32 columns of 128 rows 39, 4 rows 40, 8 rows 46, 16 rows
-// 49; reading alone does 57.
+// how fast weights come from memory, and whether they need to. kDepth rows of weights are read side
+// by side, each in order, and dst stays in L1. Read at once, 25088 x 4096 weights come at (GB/s, 2
+// threads, on huge pages): 32 columns of 128 rows 39, 4 rows 40, 8 rows 46, 16 rows 49; reading
+// alone does 57.
 #include "cc/core/conv/conv_rows_kernel.h"
 
 #include "cc/core/conv/conv_epilogue_inl.h"
@@ -73,7 +73,10 @@ inline void Pass(const RowsArgs& a, const int* list) {
       float* dst = a.dst + m * a.count + c;
       Vec sum = read(dst);
       BD_UNROLL
-      for (int r = 0; r < kDeep; ++r) sum = Fma(Set1(x[m][r]), w[r], sum);
+      for (int r = 0; r < kDeep; ++r) {
+        // Of one row x stays in registers; of more it would be spilled, a vector for each float.
+        sum = kRows == 1 ? Fma(Set1(x[m][r]), w[r], sum) : FmaAt(&x[m][r], w[r], sum);
+      }
       write(dst, sum);
     }
   };

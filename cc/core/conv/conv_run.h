@@ -98,15 +98,15 @@ int64_t TilePixels(const ConvPlan& plan, const OutputGroup& group);
 // Maxima of the result [n, ocb, oh, ow, 16] that kernels made; a task is a row of dst.
 void PoolWhole(const ConvPlan& plan, const float* whole, float* dst, ThreadPool& pool);
 
-// [0, px) in even tiles of at most `widest` pixels. Made once for many groups: its divisions take
-// as long as 80 multiply-adds.
+// [0, px) in even tiles of at most `widest` pixels; its divisions take as long as 80 multiply-adds,
+// so it is made once for many passes.
 struct EvenTiles {
   int64_t count, narrow, wide;  // tiles, pixels of a narrow one, how many are a pixel wider
 
   EvenTiles(int64_t px, int64_t widest)
-      : count(CeilDiv(px, widest)), narrow(px / std::max<int64_t>(1, count)) {
-    wide = px - count * narrow;
-  }
+      : count(CeilDiv(px, widest)),
+        narrow(px / std::max<int64_t>(1, count)),
+        wide(px - count * narrow) {}
 
   // Calls run(first pixel, pixels of a tile, tiles): once for the wide ones, once for the others.
   template <typename Fn>

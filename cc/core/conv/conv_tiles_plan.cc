@@ -123,8 +123,8 @@ int64_t NextSmaller(int64_t units, int64_t per, int64_t* strips) {
 
 // Picks strip size and group splits by estimated cycles of the busiest thread:
 // multiply-adds at 2 a cycle, strips at 1.5 cycles a vector, a group's weights
-// once a strip at 1 vector a cycle for a quarter of it (the rest is hidden), and at 1.5
-// cycles where they are scaled.
+// once a strip at 1 vector a cycle for a quarter of it (the rest is hidden), at 1.5
+// cycles where they are scaled, and at 3 where they are a matrix, which may come from memory.
 void ChooseSplits(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const int64_t group_count = static_cast<int64_t>(plan->groups.size());
@@ -149,14 +149,18 @@ void ChooseSplits(ConvPlan* plan) {
       (plan->in_place ? 0 : 1.5 * source_per_unit / 64 * CeilDiv(plan->icb, chunk)) +
       terms_per_unit;
   const double fma_per_unit = unit * k * plan->ocb / 2 * (paired ? kPairedCycles : 1);
-  const double weights = (d.src_scaled ? 1.75 : 0.25) * k * plan->ocb;
+  const double weights = (matrix ? 3 : d.src_scaled ? 1.75 : 0.25) * k * plan->ocb;
   double best = std::numeric_limits<double>::infinity();
   for (int64_t per = units, strips = 1; per >= 1; per = NextSmaller(units, per, &strips)) {
     const bool fits =
         (per + halo) * source_per_unit <= StripBytes() || (matrix && per * unit <= kMatrixRows);
     if (!fits && per > 1) continue;
     const int64_t last = units - (strips - 1) * per;
-    for (int64_t splits = 1; splits <= group_count && splits <= 8 * plan->threads; splits *= 2) {
+    // Few strips of a matrix: shares of its columns that fill all threads, also three of them.
+    const int64_t fewest =
+        matrix && strips < plan->threads ? std::min<int64_t>(plan->threads, group_count) : 1;
+    for (int64_t splits = fewest; splits <= group_count && splits <= 8 * plan->threads;
+         splits *= 2) {
       if (splits > 1 && plan->packing.form == ConvForm::kDot) break;
       const double share = static_cast<double>(CeilDiv(group_count, splits)) / group_count;
       const double cost =

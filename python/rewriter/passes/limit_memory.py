@@ -4,8 +4,9 @@ Packed weights take the memory of plain ones, those that Winograd transforms a m
 it: for 3x3 windows 16/9 in F(2x2) and four times in F(4x4). A network of 3x3 convolutions
 only would exceed three times its weights: its largest filters, the deepest first, then do
 without F(4x4), which gains least where there are most channels and fewest pixels. The weights
-of inner products are compressed into 7/8 of their own size, beside them. What paired products
-add (a sixteenth, and a vector) counts for every convolution.
+of inner products are compressed into 7/8 of their own size, beside them, and packed once more
+where they also meet many rows. What paired products add (a sixteenth, and a vector) counts for
+every convolution.
 """
 
 from dataclasses import replace
@@ -41,7 +42,7 @@ _GROWTH = {
 _PAIRED = 9 / 8
 _TERMS = 1 / 16  # at most, of paired products in Winograd's planes, from so many channels on
 _PAIRED_CHANNELS = 32
-_COMPRESSED = 0.9  # 7/8, and what compression leaves out
+_INNER_PRODUCT = 1.9  # 7/8 and what compression leaves out for few rows; once for many
 _NO_GROWTH = _Growth(1.0, 1.0)
 _MOST_STRIDED_CHANNELS = 4
 
@@ -66,7 +67,7 @@ def limit_memory(graph: Graph, memory: str) -> None:
     convolutions = sum(node.payload.weights.size for node in nodes)
     inner_products = _inner_products(graph)
     budget = max(_SMALL_MODEL, _BUDGET * (convolutions + inner_products))
-    left = budget - _PAIRED * convolutions - _COMPRESSED * inner_products
+    left = budget - _PAIRED * convolutions - _INNER_PRODUCT * inner_products
     left -= sum((_growth(node.payload).auto - 1) * node.payload.weights.size for node in free)
     for node in sorted(reversed(free), key=lambda node: node.payload.weights.size, reverse=True):
         growth = _growth(node.payload)

@@ -51,18 +51,21 @@ TEST(ConvPlanTest, WeightsOfAPassStayInL1) {
 // Each strip would read all weights again, and needs memory for its rows.
 TEST(ConvPlanTest, StripsOfAWideMatrixHaveSomeTensOfRows) {
   for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512}) {
-    for (int64_t rows : {20, 1000}) {
-      ConvDesc d;
-      d.ic = 25088;
-      d.oc = 4096;
-      d.iw = d.ow = rows;
-      d.src_layout = d.dst_layout = Layout::nhwc;
-      ConvPlan plan;
-      ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
-      EXPECT_STREQ(plan.algorithm_name(), "direct_plain");
-      EXPECT_GE(plan.strip_pixels, std::min<int64_t>(rows, 28));
-      EXPECT_LE(plan.strip_pixels, 56);
-      EXPECT_GE(plan.tasks, 2);
+    for (int threads : {1, 2, 3, 6, 12}) {
+      for (int64_t rows : {20, 10000}) {
+        ConvDesc d;
+        d.ic = 25088;
+        d.oc = 4096;
+        d.iw = d.ow = rows;
+        d.src_layout = d.dst_layout = Layout::nhwc;
+        ConvPlan plan;
+        ASSERT_EQ(MakeConvPlan(d, isa, threads, &plan), "");
+        EXPECT_STREQ(plan.algorithm_name(), "direct_plain");
+        EXPECT_GE(plan.strip_pixels, std::min<int64_t>(rows, 28)) << threads << " threads";
+        EXPECT_LE(plan.strip_pixels, 56);
+        EXPECT_LE(plan.scratch_bytes(), threads << 21);
+        EXPECT_GE(plan.tasks, threads);
+      }
     }
   }
 }

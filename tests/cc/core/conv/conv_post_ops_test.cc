@@ -108,6 +108,7 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, DstMemory memory, do
   ConvBuffers buffers;
   buffers.src = src.data();
   buffers.packed = plan.packing.as_is() ? weights.data() : packed.data();
+  buffers.plain = weights.data();
   buffers.args = args;
   buffers.dst = dst.data();
   buffers.scratch = scratch.data();
@@ -256,6 +257,7 @@ TEST(ConvPostOpsSwish, WithinReachAndBeyond) {
         ConvBuffers buffers;
         buffers.src = src.data();
         buffers.packed = plan.packing.as_is() ? weights.data() : packed.data();
+        buffers.plain = weights.data();
         buffers.dst = dst.data();
         buffers.scratch = scratch.data();
         RunConv(plan, buffers, pool);
@@ -342,6 +344,7 @@ TEST(ConvPostOpsOfTheSource, TanhSumLinear) {
       ConvBuffers buffers;
       buffers.src = src.data();
       buffers.packed = plan.packing.as_is() ? weights.data() : packed.data();
+      buffers.plain = weights.data();
       buffers.dst = dst.data();
       buffers.scratch = scratch.data();
       RunConv(plan, buffers, pool);

@@ -261,9 +261,10 @@ TEST_P(CompressedRows, WeightsThatMeetOnlyZerosAreNotRead) {
     for (int64_t rows = 1; rows <= RowsKernelsFor(GetParam()).max_rows; ++rows) {
       for (int64_t ic : {1, 5, 77, 1100}) {
         Matrix m(ic, 37, GetParam(), guard);
-        for (float& w : m.weights()) w = 1.f;
+        m.weights().FillIntegers();
         const std::vector<float> src = SourceWithZeros(rows, ic, 3);
         ASSERT_TRUE(m.Compress());
+        for (float& w : m.weights()) w *= 2;  // unlike those that are compressed
         const std::vector<float> expected = m.Multiply(src, ConvAlgorithm::kDirect);
         for (int64_t k = 0; k < ic; k += 3) m.At(k, k % 37) = std::nanf("");
         EXPECT_EQ(m.Multiply(src, ConvAlgorithm::kCompressed), expected)
@@ -282,6 +283,24 @@ TEST_P(CompressedRows, CompressedWeightsAreReadWhereFewMeetOnlyZeros) {
   const std::vector<float> expected = m.Multiply(src, ConvAlgorithm::kDirect);
   for (float& w : m.weights()) w = std::nanf("");
   EXPECT_EQ(m.Multiply(src, ConvAlgorithm::kCompressed), expected);
+}
+
+// Weights that were left out of the blocks, many zeros, and a source that is not finite.
+TEST_P(CompressedRows, ZerosBesideInfinity) {
+  const int64_t ic = 1024;
+  Matrix m(ic, 20, GetParam());
+  for (float& w : m.weights()) w = 1.f;
+  m.At(7, 3) = 1e-10f;
+  ASSERT_TRUE(m.Compress());
+  ASSERT_EQ(m.left_out(), 1);
+  std::vector<float> src = SourceWithZeros(2, ic, 3);
+  EXPECT_EQ(m.Multiply(src, ConvAlgorithm::kCompressed), m.Multiply(src, ConvAlgorithm::kDirect));
+  src[7] = kInfinity;
+  const std::vector<float> dst = m.Multiply(src, ConvAlgorithm::kCompressed);
+  EXPECT_EQ(dst, m.Multiply(src, ConvAlgorithm::kDirect));
+  EXPECT_EQ(dst[3], kInfinity);
+  src[9] = std::nanf("");
+  EXPECT_TRUE(std::isnan(m.Multiply(src, ConvAlgorithm::kCompressed)[0]));
 }
 
 TEST_P(CompressedRows, ZeroTimesInfinityIsNoNumber) {
@@ -342,8 +361,9 @@ TEST_P(CompressedRows, OnlyLargeMatricesThatStay) {
   };
   const int most = CompressedRowsKernelsFor(GetParam()).max_rows;
   EXPECT_EQ(name(25088, true, ConvAlgorithm::kAuto, 1), most > 0 ? "rows_compressed" : "rows");
-  const bool wide = GetParam() == Isa::kAvx512;  // others have too few registers for many rows
-  EXPECT_EQ(name(25088, true, ConvAlgorithm::kAuto, 6), wide ? "rows_compressed" : "direct_plain");
+  const int kept = RowsKernelsFor(GetParam()).max_kept_rows;
+  EXPECT_EQ(name(25088, true, ConvAlgorithm::kAuto, kept), most > 0 ? "rows_compressed" : "rows");
+  EXPECT_EQ(name(25088, true, ConvAlgorithm::kAuto, kept + 1), "direct_plain");
   EXPECT_EQ(name(25088, false, ConvAlgorithm::kAuto, 6), "rows");
   EXPECT_EQ(name(25088, true, ConvAlgorithm::kDirect, 6), "rows");
   EXPECT_EQ(name(25088, false, ConvAlgorithm::kAuto, 1), "rows");

@@ -93,6 +93,7 @@ class Execution {
     ConvBuffers buffers;
     buffers.src = src_.data();
     buffers.packed = plan_.packing.as_is() ? weights_.data() : packed_.As<float>();
+    buffers.plain = weights_.data();
     buffers.args = args;
     buffers.dst = dst.data();
     buffers.scratch = scratch.data();
