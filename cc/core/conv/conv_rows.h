@@ -1,7 +1,6 @@
-// Inner products of few rows: their share of packing and running. kRows reads the
-// matrix as it is, kCompressedRows a copy of 7/8 its size, or of the matrix itself what meets
-// more than zeros (the format is
-// conv_compressed_rows_kernel.h).
+// Inner products of few rows: their share of packing and running. kRows reads the matrix as it is,
+// kCompressedRows a copy of 7/8 its size (the format is conv_compressed_rows_kernel.h), or, where
+// many elements of the source are zero, of the matrix itself what meets others.
 #ifndef CC_CORE_CONV_CONV_ROWS_H_
 #define CC_CORE_CONV_CONV_ROWS_H_
 

@@ -18,8 +18,8 @@ constexpr int kKeptRowsLimit = kRowsLimit;
 #else
 constexpr int kDepth = 8;
 constexpr int kRowsLimit = 6;  // of 16, 8
-// Each row costs a load of its own for every multiply-add. From memory and packed, AVX2, 2 threads:
-// 25088 x 4096, 3 rows 14.1 and 16.3 ms, 4 rows 24.4 and 17.7, 6 rows 25.2 and 16.3.
+// Each row costs a load of its own for every multiply-add. As they are and packed, AVX2, 2 threads:
+// 25088 x 4096, 3 rows 14.1 (compressed) and 16.3 ms, 4 rows 24.4 and 17.7, 6 rows 25.2 and 16.3.
 constexpr int kKeptRowsLimit = 3;
 #endif
 
