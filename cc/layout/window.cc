@@ -70,4 +70,18 @@ std::string ResolveWindow(Padding padding, Window1d* window) {
   return "";
 }
 
+std::string ResolveWindows(Padding padding, Windows* windows) {
+  std::string error = ResolveWindow(padding, &windows->d);
+  if (!error.empty()) return "depth: " + error;
+  error = ResolveWindow(padding, &windows->h);
+  if (!error.empty()) return "height: " + error;
+  error = ResolveWindow(padding, &windows->w);
+  return error.empty() ? "" : "width: " + error;
+}
+
+Dims Windows::OutSizes(int rank) const {
+  const int64_t sizes[] = {d.out, h.out, w.out};
+  return Dims(sizes + 3 - rank, rank);
+}
+
 }  // namespace bd

@@ -1,10 +1,12 @@
-// TensorFlow's window arithmetic: output size and padding of one spatial
-// dimension, shared by convolution, pooling and the shape functions.
+// TensorFlow's window arithmetic: output size and padding of 1 to 3 spatial dimensions, shared by
+// convolution, pooling and the shape functions.
 #ifndef CC_LAYOUT_WINDOW_H_
 #define CC_LAYOUT_WINDOW_H_
 
 #include <cstdint>
 #include <string>
+
+#include "cc/layout/dims.h"
 
 namespace bd {
 
@@ -25,6 +27,24 @@ struct Window1d {
 
   // Elements from the first tap to the last, both included.
   int64_t extent() const { return (kernel - 1) * dilation + 1; }
+
+  // The only window reads all of the elements.
+  bool covers_all() const {
+    return out == 1 && dilation == 1 && pad_before >= 0 && kernel - pad_before >= size;
+  }
+};
+
+// A window over depth, height and width. What a tensor of fewer spatial dimensions does not have
+// has one element and a window of one, so loops over three dimensions serve all.
+struct Windows {
+  static constexpr Window1d kAbsent = {1, 1, 1, 1, 0, 0, 1};
+  Window1d d = kAbsent, h = kAbsent, w = kAbsent;
+
+  int64_t in() const { return d.size * h.size * w.size; }
+  int64_t taps() const { return d.kernel * h.kernel * w.kernel; }
+  int64_t out() const { return d.out * h.out * w.out; }
+  // The last `rank` of the output's sizes in the order d, h, w.
+  Dims OutSizes(int rank) const;
 };
 
 // Fills out, pad_before and pad_after:
@@ -36,6 +56,9 @@ struct Window1d {
 // As in TensorFlow, a window that exceeds the padded input gives out = 0 as long
 // as it exceeds it by less than two strides, and an error beyond.
 std::string ResolveWindow(Padding padding, Window1d* window);
+
+// The same for all three; the line begins with the dimension: "height: ...".
+std::string ResolveWindows(Padding padding, Windows* windows);
 
 }  // namespace bd
 

@@ -123,5 +123,52 @@ TEST(Window, ParsesPadding) {
   EXPECT_EQ(padding, Padding::kExplicit);
 }
 
+TEST(Windows, AbsentDimensionsHaveOneElement) {
+  Windows windows;
+  windows.w = Make(7, 3, 2);
+  ASSERT_EQ(ResolveWindows(Padding::kSame, &windows), "");
+  EXPECT_EQ(windows.in(), 7);
+  EXPECT_EQ(windows.taps(), 3);
+  EXPECT_EQ(windows.out(), 4);
+  EXPECT_EQ(windows.OutSizes(1), Dims({4}));
+  windows.h = Make(5, 5, 1);
+  windows.d = Make(6, 2, 2);
+  ASSERT_EQ(ResolveWindows(Padding::kValid, &windows), "");
+  EXPECT_EQ(windows.OutSizes(3), Dims({3, 1, 3}));
+  EXPECT_EQ(windows.OutSizes(2), Dims({1, 3}));
+  EXPECT_EQ(windows.OutSizes(0), Dims());
+  EXPECT_EQ(windows.out(), 9);
+  EXPECT_EQ(windows.taps(), 30);
+}
+
+TEST(Windows, NameTheDimension) {
+  for (const char* name : {"depth", "height", "width"}) {
+    Windows windows;
+    (name[0] == 'd' ? windows.d : name[0] == 'h' ? windows.h : windows.w) = Make(4, 0, 1);
+    const std::string error = ResolveWindows(Padding::kSame, &windows);
+    EXPECT_EQ(error.rfind(std::string(name) + ": kernel size must be", 0), 0u) << error;
+  }
+}
+
+TEST(Window, CoversAll) {
+  const struct {
+    Padding padding;
+    Window1d window;
+    bool covers;
+  } cases[] = {
+      {Padding::kValid, Make(8, 8, 8), true},
+      {Padding::kSame, Make(2, 3, 2), true},
+      {Padding::kExplicit, Make(3, 4, 2, 1, 1, 1), true},
+      {Padding::kValid, Make(8, 7, 2), false},
+      {Padding::kSame, Make(2, 3, 1), false},
+      {Padding::kValid, Make(7, 4, 9, 2), false},
+  };
+  for (const auto& c : cases) {
+    Window1d w = c.window;
+    ASSERT_EQ(ResolveWindow(c.padding, &w), "");
+    EXPECT_EQ(w.covers_all(), c.covers) << w.size << " kernel " << w.kernel;
+  }
+}
+
 }  // namespace
 }  // namespace bd
