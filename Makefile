@@ -23,7 +23,7 @@ buildifier := $(venv)/buildifier-done
 built := .build/library-done
 installed := $(venv)/installed-done
 
-.PHONY: help demo test test-tsan build bench bench-layers format check-format clean distclean
+.PHONY: help demo docs test test-tsan build bench bench-layers format check-format clean distclean
 
 help: ## lists the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -45,6 +45,9 @@ bench: $(installed) ## measures whole networks against their peers
 
 bench-layers: $(installed) ## measures each convolution against oneDNN's
 	@$(python) benchmarks/run_layers.py
+
+docs: $(installed) ## writes the pages and pictures that are made from code and measurements
+	@$(python) benchmarks/measurements.py
 
 format: $(dev_required) $(buildifier) ## formats all sources
 	@build_tools/format.sh fix
