@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from setuptools import Command, Distribution, find_namespace_packages, find_packages, setup
+from setuptools import Command, Distribution, find_namespace_packages, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build import build
 
@@ -82,7 +82,7 @@ python_folders = find_namespace_packages("python", exclude=["__pycache__", "*.__
 setup(
     version=version(),
     packages=[
-        *find_packages(include=["tf_blockdnn", "tf_blockdnn.*"]),
+        "tf_blockdnn",
         "tf_blockdnn.python",
         *(f"tf_blockdnn.python.{folder}" for folder in python_folders),
     ],

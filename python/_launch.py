@@ -77,7 +77,7 @@ def load_tensorflow(*, verbose: bool, inter_op_threads: int = 0) -> None:
 def _load(inter_op_threads: int):
     import tensorflow as tf
 
-    from ._native import library
+    from .native import library
 
     if inter_op_threads:
         tf.config.threading.set_inter_op_parallelism_threads(inter_op_threads)

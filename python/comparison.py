@@ -12,8 +12,9 @@ import numpy as np
 import tensorflow as tf
 
 from . import benchmark, folders, metagraph
+from .calls import OptimizedFunction
 from .errors import SavedModelError
-from .rewriter import OptimizedFunction, optimize_concrete
+from .rewriter import optimize_concrete
 from .saved_model import select_signatures
 
 ORIGINAL, OPTIMISED = "TensorFlow", "tf_blockdnn"

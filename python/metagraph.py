@@ -18,10 +18,10 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 from tensorflow.core.framework import variable_pb2
 from tensorflow.core.protobuf import saved_model_pb2
-from tensorflow.python.framework import op_def_registry
 
 from .errors import SavedModelError
 from .folders import check_source
+from .tensorflow_private import op_def_registry
 
 # Signatures that TensorFlow writes for its own use.
 _INTERNAL_SIGNATURES = ("__saved_model_init_op", "__saved_model_train_op")

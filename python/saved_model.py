@@ -8,12 +8,11 @@ import os
 from collections.abc import Callable, Iterable
 
 import tensorflow as tf
-from tensorflow.python.checkpoint import graph_view
-from tensorflow.python.trackable import asset, resource
 
 from . import folders, metagraph
 from .errors import SavedModelError
 from .rewriter import Bundles, Options, Report, optimize_concrete
+from .tensorflow_private import asset, graph_view, resource
 
 __all__ = ["SavedModelError", "SavedModelReport", "inspect_saved_model", "optimize_saved_model"]
 

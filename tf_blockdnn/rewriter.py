@@ -1,12 +1,10 @@
 """The rewriter: `optimize` and what it returns."""
 
+from .python.calls import OptimizedFunction, OptimizedModel, optimize
 from .python.rewriter import (
     Converted,
-    OptimizedFunction,
-    OptimizedModel,
     Report,
     VerificationError,
-    optimize,
     optimize_concrete,
 )
 

@@ -1,4 +1,4 @@
-// What Python asks the library through ctypes (python/_native.py lists the same
+// What Python asks the library through ctypes (python/native.py lists the same
 // functions). Plain C types only.
 //
 // A function that can fail returns an error: null, or one line that stays valid
@@ -26,7 +26,7 @@ BD_EXPORT const char* BlockdnnLayoutName(int32_t layout);
 BD_EXPORT const char* BlockdnnDataTypeName(int32_t dtype);
 
 // A bd::TensorDesc: what it was made of, then what follows. Lists have `rank`
-// entries, shape `shape_rank`. Mirrored by python/_native.py.
+// entries, shape `shape_rank`. Mirrored by python/native.py.
 struct BlockdnnTensorDesc {
   int32_t rank, dtype, layout;  // layout: -1 if described by strides alone
   int32_t shape_rank, is_dense, is_whole;

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from tensorflow.python.framework import dtypes, tensor_util
 
+from ..tensorflow_private import dtypes, tensor_util
 from .view import GraphView, Node, Ref
 
 # What may read a variable without making it assignable.

@@ -6,8 +6,8 @@ arrays of sizes) and returns an object array of sizes, or None when it knows not
 
 import numpy as np
 from tensorflow.core.framework import types_pb2
-from tensorflow.python.framework import tensor_util
 
+from ..tensorflow_private import tensor_util
 from .symbolic import floordiv, mod
 from .view import Node
 

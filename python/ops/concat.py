@@ -1,6 +1,6 @@
 """Concatenation along the channels."""
 
-from .._native import library
+from ..native import library
 from .arguments import dst_part_args
 
 

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from .._native import library
+from ..native import library
 from .arguments import check_scratchpad_mode, dst_part_args, padding_attrs, pair, part_attr
 from .bind_post_ops import Destination, bind_post_ops
 

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from .._native import library
 from ..layout import NCHW16C
+from ..native import library
 from .arguments import check_scratchpad_mode, padding_attrs, pair
 from .bind_post_ops import Destination, bind_post_ops
 

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from .._native import library
+from ..native import library
 from .arguments import dst_part_args, part_attr, static_channels
 from .bind_post_ops import Destination, bind_post_ops
 

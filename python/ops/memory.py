@@ -8,7 +8,7 @@ from numbers import Integral
 
 import tensorflow as tf
 
-from .._native import CList, c_call, library
+from ..native import CList, c_call, library
 from .concat import concat
 from .conv import conv
 from .conv_depthwise import conv_depthwise

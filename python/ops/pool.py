@@ -1,6 +1,6 @@
 """Max and average pooling."""
 
-from .._native import library
+from ..native import library
 from .arguments import dst_part_args, padding_attrs, pair, part_attr
 
 

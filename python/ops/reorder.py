@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from .._native import library
+from ..native import library
 from .arguments import static_channels
 from .tensor_desc import TensorDesc
 

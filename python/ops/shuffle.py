@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from .._native import library
+from ..native import library
 
 
 def shuffle(x, axis: int, group: int, *, layout=None, channels=None, name=None):

@@ -1,6 +1,6 @@
 """Softmax along the last axis."""
 
-from .._native import library
+from ..native import library
 
 
 def softmax(src, *, name=None):

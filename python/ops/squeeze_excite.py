@@ -1,6 +1,6 @@
 """Squeeze-and-excitation."""
 
-from .._native import library
+from ..native import library
 from .arguments import check_scratchpad_mode
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from .._native import CList, CTensorDesc, c_call, c_library
+from ..native import CList, CTensorDesc, c_call, c_library
 
 
 class TensorDesc:

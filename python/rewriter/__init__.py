@@ -1,7 +1,5 @@
 """Rewrites TensorFlow functions to run on blocked convolutions."""
 
-from .api import optimize
-from .optimized import OptimizedFunction, OptimizedModel
 from .options import Options
 from .passes.verify import VerificationError
 from .pipeline import Bundles, Rewritten, optimize_concrete
@@ -10,12 +8,9 @@ from .report import Converted, Report
 __all__ = [
     "Bundles",
     "Converted",
-    "OptimizedFunction",
-    "OptimizedModel",
     "Options",
     "Report",
     "Rewritten",
     "VerificationError",
-    "optimize",
     "optimize_concrete",
 ]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from .._native import library
+from ..native import library
 from .options import Options
 from .passes import emit, verify
 from .passes.assign_layout import assign_layout

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 
-from tensorflow.python.checkpoint import graph_view
-from tensorflow.python.eager import def_function
-from tensorflow.python.trackable import base
+from ..tensorflow_private import base, def_function, graph_view
 
 
 def owners(concrete, roots: Iterable) -> list:

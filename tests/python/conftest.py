@@ -6,11 +6,36 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+import tensorflow as tf  # noqa: E402
 from blocked_numpy import Blocked  # noqa: E402
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "each_isa: also run with TF_BLOCKDNN_MAX_ISA capped")
+
+
+class Weights(tf.Module):
+    """Makes variables of random values and keeps them alive."""
+
+    def __init__(self, seed=0):
+        super().__init__()
+        self._rng = np.random.default_rng(seed)
+        self.variables_made = []
+
+    def __call__(self, *shape, low=None, high=None):
+        """Normal values, or uniform ones in [low, high)."""
+        if low is None:
+            value = self._rng.standard_normal(shape) / max(1.0, np.prod(shape[:-1])) ** 0.5
+        else:
+            value = self._rng.uniform(low, high, shape)
+        variable = tf.Variable(value.astype(np.float32))
+        self.variables_made.append(variable)
+        return variable
+
+
+@pytest.fixture
+def weights():
+    return Weights()
 
 
 @pytest.fixture
@@ -34,3 +59,9 @@ def floats():
     """Draws standard normal float32."""
     rng = np.random.default_rng(11)
     return lambda *shape: rng.standard_normal(shape).astype(np.float32)
+
+
+@pytest.fixture
+def image(floats):
+    """Random NHWC images as tensors."""
+    return lambda *shape: tf.constant(floats(*shape))

@@ -16,10 +16,11 @@ APPLICATION = "benchmark cli comparison demo folders info metagraph saved_model 
 FLOORS = [
     {"tf_blockdnn": "the public face"},
     {"application": APPLICATION},
+    {"calls": "calls"},
     {"layers": "layers", "rewriter": "rewriter"},
     {"ops": "ops"},
-    {"native": "_launch _native", "graph": "graph"},
-    {"leaves": "drawing errors layout version"},
+    {"native": "_launch native", "graph": "graph"},
+    {"leaves": "drawing errors layout tensorflow_private version"},
 ]
 UNIT_OF_NAME = {
     name: unit for floor in FLOORS for unit, names in floor.items() for name in names.split()
@@ -90,11 +91,52 @@ def test_public_face_is_thin(path):
     assert len(path.read_text().splitlines()) < 60
 
 
+def private_names(source: str) -> list[int]:
+    """The lines of `source` that reach into `tensorflow.python`, as imports or as attributes."""
+    lines = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names] if not node.level else []
+            )
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            names = [f"{node.value.id}.{node.attr}".replace("tf.", "tensorflow.", 1)]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names = ["tensorflow.python"] if node.value.startswith(("_Z", "TFE_")) else []
+        else:
+            continue
+        if any(f"{name}.".startswith("tensorflow.python.") for name in names):
+            lines.append(node.lineno)
+    return lines
+
+
+@pytest.mark.parametrize("path", SOURCES + FACE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_private_names_of_tensorflow_stand_in_one_file(path):
+    lines = private_names(path.read_text())
+    assert bool(lines) == (path.name == "tensorflow_private.py"), f"{path}: lines {lines}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tensorflow.python.eager import context",
+        "from tensorflow import python",
+        "def f():\n    import tensorflow.python.framework.ops as ops",
+        "tf.python.eager.context",
+        "library['_Z18EagerTensor_HandlePK7_object']",
+    ],
+)
+def test_a_private_name_is_seen(source):
+    assert len(private_names(source)) == 1
+
+
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("graph/view.py", "from .. import _native"),
-        ("graph/view.py", "from .._native import library"),
+        ("graph/view.py", "from .. import native"),
+        ("graph/view.py", "from ..native import library"),
         ("ops/conv.py", "from ..rewriter.report import Report"),
         (
             "ops/conv.py",
@@ -113,7 +155,7 @@ def test_a_violation_is_seen(path, source):
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("ops/conv.py", "from .._native import library\nfrom .arguments import pair"),
+        ("ops/conv.py", "from ..native import library\nfrom .arguments import pair"),
         ("rewriter/passes/emit.py", "from ...graph import GraphView\nfrom ..plan import Plan"),
         ("cli.py", "from .rewriter.report import Report\nfrom . import saved_model"),
     ],

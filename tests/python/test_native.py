@@ -8,27 +8,27 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
-from tf_blockdnn.python import _native
+from tf_blockdnn.python import native
 
 
 def test_loaded_once():
-    assert _native.library() is _native.library()
+    assert native.library() is native.library()
 
 
 def test_another_minor_version():
     with pytest.raises(
         ImportError, match=r"built for TensorFlow 2\.21.*2\.20\.1 is installed: `pip"
     ):
-        _native.check_tensorflow("2.20.1", "2.21.0")
+        native.check_tensorflow("2.20.1", "2.21.0")
 
 
 def test_another_patch_version():
-    _native.check_tensorflow("2.21.9", "2.21.0")
+    native.check_tensorflow("2.21.9", "2.21.0")
 
 
 def test_missing_library(tmp_path):
     with pytest.raises(ImportError, match="native library is missing.*build it with `make`"):
-        _native.built_for(tmp_path)
+        native.built_for(tmp_path)
 
 
 def test_wrong_version_is_refused_before_loading(tmp_path):
@@ -37,7 +37,7 @@ def test_wrong_version_is_refused_before_loading(tmp_path):
     (tmp_path / "_build_info.json").write_text(json.dumps({"tensorflow": "1.15.0"}))
     program = f"""
 import pathlib
-import tf_blockdnn.python._native as native
+import tf_blockdnn.python.native as native
 native.built_for.__defaults__ = (pathlib.Path({str(tmp_path)!r}),)
 native.library.cache_clear()
 try:
@@ -56,3 +56,4 @@ def test_info():
     assert info["tensorflow"] == tf.__version__
     assert info["isa"] in ("generic", "avx2", "avx512")
     assert info["threads"] >= 1
+    assert info["eager_path"] == "available"

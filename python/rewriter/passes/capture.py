@@ -11,18 +11,19 @@ import dataclasses
 import numpy as np
 from tensorflow.core.framework import graph_pb2
 from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2
-from tensorflow.python.framework import (
+
+from ...graph import Constants, GraphView, Ref, Shapes, Variable
+from ...tensorflow_private import (
+    array_ops,
     dtypes,
     func_graph,
+    gen_resource_variable_ops,
     importer,
     ops,
     tensor_shape,
     tensor_util,
+    tf_optimizer,
 )
-from tensorflow.python.grappler import tf_optimizer
-from tensorflow.python.ops import array_ops, gen_resource_variable_ops
-
-from ...graph import Constants, GraphView, Ref, Shapes, Variable
 from ..patterns import Graph
 from . import ordering
 

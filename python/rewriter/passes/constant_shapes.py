@@ -6,9 +6,9 @@ to the constant [-1, 1, 1, C]: then nobody asks a blocked tensor for its shape.
 
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
-from tensorflow.python.framework import dtypes, tensor_util
 
 from ...graph import Expr, Node
+from ...tensorflow_private import dtypes, tensor_util
 from ..patterns import Graph
 
 

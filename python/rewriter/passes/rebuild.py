@@ -3,9 +3,8 @@
 import inspect
 
 import tensorflow as tf
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
 
+from ...tensorflow_private import context, ops
 from .capture import Capture, import_flat
 
 # The graph brings its own ordering; TensorFlow's would tie loops of version 1 in knots.

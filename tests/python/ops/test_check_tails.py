@@ -6,7 +6,7 @@ import sys
 
 import checked_tails
 
-from tf_blockdnn.python._native import library
+from tf_blockdnn.python.native import library
 
 
 def test_checked():

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
-from tf_blockdnn.python._native import library
+from tf_blockdnn.python.native import library
 
 BLOCKED = "nChw16c"
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tf_blockdnn as bd
-from tf_blockdnn.python._native import library
+from tf_blockdnn.python.native import library
 from tf_blockdnn.python.ops.post_op_entry import BINARY, ELTWISE, SHAPES
 from tf_blockdnn.python.ops.post_ops import PostOps
 

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
-from tf_blockdnn.python._native import CList, c_call, library
+from tf_blockdnn.python.native import CList, c_call, library
 
 MODES = ("user", "library")
 

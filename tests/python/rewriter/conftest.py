@@ -2,31 +2,11 @@
 
 import collections
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from tf_blockdnn.python.rewriter import optimize_concrete
 from tf_blockdnn.python.rewriter.passes.verify import difference
-
-
-class Weights(tf.Module):
-    """Makes variables of random values and keeps them alive."""
-
-    def __init__(self, seed=0):
-        super().__init__()
-        self._rng = np.random.default_rng(seed)
-        self.variables_made = []
-
-    def __call__(self, *shape, low=None, high=None):
-        """Normal values, or uniform ones in [low, high)."""
-        if low is None:
-            value = self._rng.standard_normal(shape) / max(1.0, np.prod(shape[:-1])) ** 0.5
-        else:
-            value = self._rng.uniform(low, high, shape)
-        variable = tf.Variable(value.astype(np.float32))
-        self.variables_made.append(variable)
-        return variable
 
 
 class Result:
@@ -79,11 +59,6 @@ def _without_operand(entry):
 
 
 @pytest.fixture
-def weights():
-    return Weights()
-
-
-@pytest.fixture
 def rewrite():
     """rewrite(function, spec, ..., **options) -> Result; a spec is a shape or a TensorSpec."""
 
@@ -105,9 +80,3 @@ def result_of():
         return Result(function.get_concrete_function(*args, **kwargs))
 
     return run
-
-
-@pytest.fixture
-def image(floats):
-    """Random NHWC images as tensors."""
-    return lambda *shape: tf.constant(floats(*shape))

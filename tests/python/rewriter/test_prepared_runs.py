@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
-from tf_blockdnn.python._native import c_library
+from tf_blockdnn.python.native import c_library
 
 _PREPARED = 4  # calls of a shape after which nothing is resolved any more
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.rewriter import optimize
+from tf_blockdnn.python.calls import optimize
 
 _SAME = {"strides": 1, "padding": "SAME"}
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tf_blockdnn as bd
-from tf_blockdnn.python._native import library
-from tf_blockdnn.python.rewriter.inline_call import inline_call
+from tf_blockdnn.python.calls.one_op import inline_call
+from tf_blockdnn.python.native import library
 
 
 def in_line(concrete, *inputs):

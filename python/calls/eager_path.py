@@ -1,18 +1,15 @@
 """Calls of a rewritten function without TensorFlow's eager dispatch."""
 
 import ctypes
-import functools
-import os
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 
 import tensorflow as tf
-from tensorflow.python.eager import context
-from tensorflow.python.framework.ops import EagerTensor
-from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as _has_no_tape
 
-from .._native import CEager, c_library
+from .. import tensorflow_private
+from ..native import CEager, c_library
+from ..tensorflow_private import EagerTensor, context
+from ..tensorflow_private import has_no_tape as _has_no_tape
 
 
 def direct_call(concrete, pack: Callable) -> Callable:
@@ -35,10 +32,13 @@ def direct_call(concrete, pack: Callable) -> Callable:
         executors, on custom devices, and for whatever fails, which fails again there with
         TensorFlow's message.
     """
-    eager, wrap = _eager_functions(context.context())
+    missing, addresses, wrap = tensorflow_private.eager_functions()
+    if missing:
+        return lambda tensors: NotImplemented
+    eager = CEager(context=tensorflow_private.eager_context_address(), **addresses)
     captured = concrete.captured_inputs
     library = c_library()
-    call = eager and library.BlockdnnMakeDirectCall(
+    call = library.BlockdnnMakeDirectCall(
         tf.compat.as_bytes(concrete.name),
         ctypes.byref(eager),
         (ctypes.py_object * len(captured))(*captured),
@@ -75,34 +75,7 @@ def direct_call(concrete, pack: Callable) -> Callable:
     return direct
 
 
-@functools.lru_cache(maxsize=1)
-def _eager_functions(ctx):
-    """What the library needs of TensorFlow's Python side, and handle -> eager tensor.
-
-    None, None if this TensorFlow does not have it: its names are not public.
-    """
-    folder = Path(tf.__file__).parent
-    names = {
-        "handle_of": "_Z18EagerTensor_HandlePK7_object",
-        "executor_of_thread": "TFE_ContextGetExecutorForThread",
-        "executor_is_async": "TFE_ExecutorIsAsync",
-        "delete_executor": "TFE_DeleteExecutor",
-    }
-    try:
-        python = ctypes.PyDLL(os.fspath(folder / "python" / "lib_pywrap_tensorflow_common.so"))
-        core = ctypes.CDLL(os.fspath(folder / "libtensorflow_cc.so.2"))
-        wrap = python["_Z21EagerTensorFromHandleP16TFE_TensorHandleb"]
-        found = {
-            field: ctypes.cast((python if name[0] == "_" else core)[name], ctypes.c_void_p)
-            for field, name in names.items()
-        }
-    except (OSError, AttributeError):
-        return None, None
-    wrap.restype, wrap.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_bool]
-    ctx.ensure_initialized()
-    capsule = ctypes.py_object(ctx._handle)
-    name = ctypes.pythonapi.PyCapsule_GetName
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return CEager(context=pointer(capsule, name(capsule)), **found), wrap
+def unavailable() -> str:
+    """Why no call goes past TensorFlow's dispatch in this process; empty where they do."""
+    missing = tensorflow_private.eager_functions().missing
+    return missing and f"this TensorFlow has no {missing}"

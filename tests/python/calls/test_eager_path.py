@@ -7,11 +7,11 @@ import weakref
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python.eager import context
-from tensorflow.python.framework import op_callbacks
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.rewriter.direct_call import direct_call
+from tf_blockdnn.python import tensorflow_private
+from tf_blockdnn.python.calls.eager_path import direct_call
+from tf_blockdnn.python.tensorflow_private import EagerFunctions, context, op_callbacks
 
 
 @pytest.fixture
@@ -216,9 +216,9 @@ def test_many_threads_call_at_once(network):
 
 
 def test_without_the_private_names_calls_go_on(network, monkeypatch):
-    from tf_blockdnn.python.rewriter import direct_call as module
-
-    monkeypatch.setattr(module, "_eager_functions", lambda ctx: (None, None))
+    lacking = EagerFunctions("EagerTensor_Handle", {}, None)
+    monkeypatch.setattr(tensorflow_private, "eager_functions", lambda: lacking)
+    assert bd.info()["eager_path"] == "this TensorFlow has no EagerTensor_Handle"
     fast = bd.optimize(network)
     calls = Counted(fast)
     same(fast(image()), fast.concrete(image()))

@@ -4,12 +4,10 @@ import sys
 from collections.abc import Sequence
 
 import tensorflow as tf
-from tensorflow.python.eager import def_function
-from tensorflow.python.eager.polymorphic_function import concrete_function
 
-from .optimized import OptimizedFunction, OptimizedModel
-from .options import Options
-from .pipeline import Bundles, optimize_concrete
+from ..rewriter import Bundles, Options, optimize_concrete
+from ..tensorflow_private import concrete_function, def_function
+from .function import OptimizedFunction, OptimizedModel
 
 
 def optimize(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from .._native import c_library, library
+from ..native import c_library, library
 
 # What may stand between converted ops: cheap enough that neither graph optimisers nor
 # another thread would make up for the executor. Whatever else is left in a graph (a

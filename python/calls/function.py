@@ -5,13 +5,14 @@ import os
 from collections.abc import Mapping
 
 import tensorflow as tf
-from tensorflow.python.eager import context, execute, record
-from tensorflow.python.framework import ops, tensor_shape
 
-from .direct_call import direct_call
-from .inline_call import inline_call
-from .pipeline import Rewritten
-from .report import Report
+from ..rewriter import Report, Rewritten
+from ..tensorflow_private import EagerTensor, context, execute, record, tensor_shape
+from .eager_path import direct_call
+from .one_op import inline_call
+
+# Shapes of an argument that are known to fit; a server may meet any number of them.
+_MOST_SHAPES = 64
 
 _DEFAULT = "serving_default"
 
@@ -67,7 +68,7 @@ class OptimizedFunction:
         return self._pack(self._run(tensors + self._captured))
 
     def _eager(self, index: int, value):
-        if type(value) is ops.EagerTensor:
+        if type(value) is EagerTensor:
             return value
         return tf.convert_to_tensor(value, self._specs[index][0])
 
@@ -81,6 +82,8 @@ class OptimizedFunction:
                 raise TypeError(
                     f"argument {index} must be {dtype.name} {shape}, got {value.dtype.name} {given}"
                 )
+            if len(self._seen[index]) >= _MOST_SHAPES:
+                self._seen[index].clear()
             self._seen[index].add(key)
 
 

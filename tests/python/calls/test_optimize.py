@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.rewriter import OptimizedFunction, VerificationError, optimize
+from tf_blockdnn.python.calls import OptimizedFunction, optimize
+from tf_blockdnn.python.rewriter import VerificationError
 from tf_blockdnn.python.rewriter.passes import verify
 
 _SAME = {"strides": 1, "padding": "SAME"}

@@ -1,0 +1,113 @@
+"""Every name of TensorFlow's that is not public and that we use, in one place.
+
+A new TensorFlow minor may move or drop any of them: whoever takes this package there starts here.
+Modules of `tensorflow.python` fail at import when they are gone. The C++ symbols at the end are
+looked up when they are wanted, and `missing` says which is not there; without them calls take
+TensorFlow's own dispatch.
+"""
+
+import ctypes
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import tensorflow as tf
+from tensorflow.python.checkpoint import graph_view
+from tensorflow.python.eager import context, def_function, execute, record
+from tensorflow.python.eager.polymorphic_function import concrete_function
+from tensorflow.python.framework import (
+    dtypes,
+    func_graph,
+    importer,
+    op_callbacks,
+    op_def_registry,
+    ops,
+    tensor_shape,
+    tensor_util,
+)
+from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.grappler import tf_optimizer
+from tensorflow.python.ops import array_ops, gen_resource_variable_ops
+from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as has_no_tape
+from tensorflow.python.trackable import asset, base, resource
+
+__all__ = [
+    "EagerFunctions",
+    "EagerTensor",
+    "array_ops",
+    "asset",
+    "base",
+    "concrete_function",
+    "context",
+    "def_function",
+    "dtypes",
+    "eager_context_address",
+    "eager_functions",
+    "execute",
+    "func_graph",
+    "gen_resource_variable_ops",
+    "graph_view",
+    "has_no_tape",
+    "importer",
+    "op_callbacks",
+    "op_def_registry",
+    "ops",
+    "record",
+    "resource",
+    "tensor_shape",
+    "tensor_util",
+    "tf_optimizer",
+]
+
+
+class EagerFunctions(NamedTuple):
+    """TensorFlow's C functions behind eager tensors.
+
+    Attributes:
+        missing: the first name that this TensorFlow lacks, or empty; then the rest is empty, too.
+        addresses: what it is for -> the address of the function.
+        wrap: (address of a tensor handle, False) -> eager tensor.
+    """
+
+    missing: str
+    addresses: dict[str, ctypes.c_void_p]
+    wrap: Callable | None
+
+
+@functools.cache
+def eager_functions() -> EagerFunctions:
+    """Looks the functions up in the libraries that TensorFlow has loaded."""
+    folder = Path(tf.__file__).parent
+    python_names = {"handle_of": "_Z18EagerTensor_HandlePK7_object"}
+    core_names = {
+        "executor_of_thread": "TFE_ContextGetExecutorForThread",
+        "executor_is_async": "TFE_ExecutorIsAsync",
+        "delete_executor": "TFE_DeleteExecutor",
+    }
+    try:
+        python = ctypes.PyDLL(os.fspath(folder / "python" / "lib_pywrap_tensorflow_common.so"))
+        core = ctypes.CDLL(os.fspath(folder / "libtensorflow_cc.so.2"))
+        wrap = python["_Z21EagerTensorFromHandleP16TFE_TensorHandleb"]
+        found = {
+            use: ctypes.cast(library[name], ctypes.c_void_p)
+            for library, names in ((python, python_names), (core, core_names))
+            for use, name in names.items()
+        }
+    except (OSError, AttributeError) as error:
+        return EagerFunctions(str(error).strip() or type(error).__name__, {}, None)
+    wrap.restype, wrap.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_bool]
+    return EagerFunctions("", found, wrap)
+
+
+def eager_context_address() -> int:
+    """The address of the TFE_Context of this process."""
+    ctx = context.context()
+    ctx.ensure_initialized()
+    capsule = ctypes.py_object(ctx._handle)
+    name = ctypes.pythonapi.PyCapsule_GetName
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return pointer(capsule, name(capsule))
