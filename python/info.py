@@ -22,6 +22,10 @@ def info() -> dict:
       threads: threads an op uses: TensorFlow's intra-op setting, or all the
         cores this process may run on.
       eager_path: "available", or why calls on eager tensors take TensorFlow's dispatch.
+
+    Example:
+      >>> bd.info()["isa"] in ("generic", "avx2", "avx512")
+      True
     """
     threads = tf.config.threading.get_intra_op_parallelism_threads()
     return {

@@ -105,6 +105,14 @@ def optimize_saved_model(
     Raises:
       SavedModelError: anything wrong with the two folders or with `signatures`, in one line.
       ValueError: an unknown algorithm, memory or scratchpad_mode.
+
+    Example:
+      >>> model = keras.Sequential([keras.Input((32, 32, 3)), keras.layers.Conv2D(8, 3)])
+      >>> model.export("model", verbose=False)
+      >>> report = bd.optimize_saved_model("model", "model_fast")
+      >>> len(report.converted)
+      1
+      >>> fast = tf.saved_model.load("model_fast").signatures["serving_default"]
     """
     options = Options(algorithm=algorithm, memory=memory, scratchpad_mode=scratchpad_mode)
     step = on_step or (lambda words: None)

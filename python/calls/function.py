@@ -28,6 +28,15 @@ class OptimizedFunction:
         report: what was converted, what was declined and why.
         concrete: the rewritten ConcreteFunction.
         trackables: the variables and tables it captures.
+
+    Example:
+        >>> @tf.function(input_signature=[tf.TensorSpec((None, 8, 8, 3), tf.float32)])
+        ... def network(image):
+        ...     return tf.nn.relu(tf.nn.conv2d(image, tf.ones((3, 3, 3, 4)), 1, "SAME"))
+        >>> fast = bd.optimize(network)
+        >>> fast(tf.ones((2, 8, 8, 3))).shape
+        TensorShape([2, 8, 8, 4])
+        >>> fast.save("network_fast")
     """
 
     def __init__(self, rewritten: Rewritten):
@@ -93,6 +102,13 @@ class OptimizedModel:
     Attributes:
         signatures: name -> OptimizedFunction.
         report: the default signature's report; the others are in their functions.
+
+    Example:
+        >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
+        >>> model.export("two_signatures", verbose=False)
+        >>> fast = bd.optimize(tf.saved_model.load("two_signatures"))
+        >>> sorted(fast.signatures)
+        ['serve', 'serving_default']
     """
 
     def __init__(self, signatures: Mapping[str, OptimizedFunction]):

@@ -45,6 +45,17 @@ def optimize(
     Raises:
         TypeError: `target` is none of the above.
         ValueError: no signature can be found, or an unknown option.
+
+    Example:
+        >>> model = keras.Sequential(
+        ...     [keras.Input((32, 32, 3)), keras.layers.Conv2D(8, 3, activation="relu")]
+        ... )
+        >>> fast = bd.optimize(model)
+        >>> image = tf.random.normal((1, 32, 32, 3))
+        >>> bool(np.allclose(fast(image), model(image), atol=1e-5))
+        True
+        >>> fast.report.count("BlockdnnConv")
+        1
     """
     choices = Options(algorithm=algorithm, memory=memory, scratchpad_mode=scratchpad_mode)
     options = {"roots": [target], "options": choices, "verify_by": verify}

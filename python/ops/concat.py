@@ -26,6 +26,11 @@ def concat(values, *, channels, dst_part=None, into=None, name=None):
       InvalidArgumentError: they differ when it runs.
 
     Source: tf.concat along the channels.
+
+    Example:
+      >>> a, b = np.zeros((1, 1, 8, 8, 16), np.float32), np.zeros((1, 2, 8, 8, 16), np.float32)
+      >>> bd.ops.concat([a, b], channels=[8, 32]).shape  # 40 channels are 3 blocks
+      TensorShape([1, 3, 8, 8, 16])
     """
     return library().blockdnn_concat(
         list(values), channels=list(channels), **dst_part_args(dst_part, into), name=name

@@ -98,6 +98,15 @@ def conv(
       InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: convolution and post-ops (eltwise, sum, binary) of oneDNN.
+
+    Example:
+      >>> x = np.ones((1, 2, 8, 8, 16), np.float32)  # 32 channels of 8x8 pixels
+      >>> filters = np.ones((3, 3, 32, 48), np.float32)
+      >>> y = bd.ops.conv(x, filters, strides=2, post_ops="eltwise(relu)")
+      >>> y.shape
+      TensorShape([1, 3, 4, 4, 16])
+      >>> float(y[0, 0, 0, 0, 0])  # 3 * 3 pixels of 32 channels
+      288.0
     """
     weights = tf.convert_to_tensor(weights)
     if weights_shape is None:

@@ -66,6 +66,16 @@ def conv_depthwise(
       InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: the depthwise post-op of oneDNN (append_dw).
+
+    Example:
+      >>> x = np.ones((1, 1, 8, 8, 16), np.float32)
+      >>> expand = np.ones((1, 1, 16, 96), np.float32)
+      >>> filters = np.ones((3, 3, 96, 1), np.float32)
+      >>> y = bd.ops.conv_depthwise(x, expand, filters, post_ops="eltwise(relu6)", strides=2)
+      >>> y.shape
+      TensorShape([1, 6, 4, 4, 16])
+      >>> float(y[0, 0, 0, 0, 0])  # 3 * 3 pixels of min(16, 6)
+      54.0
     """
     weights_shape = _filter_shape("weights", weights, weights_shape)
     channels = weights_shape[-1]

@@ -52,6 +52,11 @@ def eltwise(
       InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: eltwise and binary primitives of oneDNN.
+
+    Example:
+      >>> x = np.array([[[[-1.0, 2.0, 9.0]]]], np.float32)
+      >>> bd.ops.eltwise(x, "eltwise(relu6)", layout="nhwc").numpy()
+      array([[[[0., 2., 6.]]]], dtype=float32)
     """
     src = tf.convert_to_tensor(src)
     channels = static_channels(src, layout, channels)

@@ -59,6 +59,13 @@ def inner_product(
       InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: inner product and post-ops (eltwise, sum, binary) of oneDNN.
+
+    Example:
+      >>> rows = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+      >>> weights = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0]], np.float32)
+      >>> bd.ops.inner_product(rows, weights, post_ops="eltwise(relu)").numpy()
+      array([[1., 2., 0.],
+             [3., 4., 0.]], dtype=float32)
     """
     weights = tf.convert_to_tensor(weights)
     if weights_shape is None:

@@ -98,6 +98,11 @@ def memory_plan(op, *shapes, threads: int | None = None, args=(), **arguments) -
     Raises:
       ValueError: whatever the op itself refuses, in its words; an unknown op; a shape that is
         not fully known; threads out of range.
+
+    Example:
+      >>> plan = bd.ops.memory_plan("conv", (1, 4, 56, 56, 16), (3, 3, 64, 64), algorithm="direct")
+      >>> plan.algorithm, list(plan.pieces)
+      ('direct', ['strip'])
     """
     if op not in _OPS:
         raise ValueError(f"op must be one of {', '.join(sorted(_OPS))}, got {op!r}")
@@ -117,6 +122,10 @@ def scratchpad_size(op, *shapes, **arguments) -> int:
     Args and Raises: see `memory_plan`.
 
     Source: the scratchpad_desc() of oneDNN's primitives.
+
+    Example:
+        >>> bd.ops.scratchpad_size("conv", (1, 4, 56, 56, 16), (1, 1, 64, 64), algorithm="direct")
+        0
     """
     return memory_plan(op, *shapes, **arguments).scratchpad
 
@@ -131,6 +140,14 @@ def memory_consumption(op, *shapes, **arguments) -> int:
     Args and Raises: see `memory_plan`.
 
     Source: the memory_consumption_s64 query of oneDNN's primitives.
+
+    Example:
+        >>> shapes = (1, 4, 56, 56, 16), (3, 3, 64, 64)
+        >>> bd.ops.memory_consumption("conv", *shapes, scratchpad_mode="user")
+        0
+        >>> size = bd.ops.scratchpad_size("conv", *shapes)
+        >>> bd.ops.memory_consumption("conv", *shapes, scratchpad_mode="library") == size
+        True
     """
     plan = memory_plan(op, *shapes, **arguments)
     return plan.scratchpad if plan.scratchpad_mode == "library" else 0

@@ -46,6 +46,12 @@ def pool(
       InvalidArgumentError: the shape of src does not fit when it runs.
 
     Source: tf.nn.max_pool2d, tf.nn.avg_pool2d.
+
+    Example:
+      >>> x = np.arange(4 * 4 * 16, dtype=np.float32).reshape(1, 1, 4, 4, 16)
+      >>> bd.ops.pool(x, "max", 2, channels=16, strides=2)[0, 0, ..., 0].numpy()
+      array([[ 80., 112.],
+             [208., 240.]], dtype=float32)
     """
     return library().blockdnn_pool(
         src,
@@ -78,6 +84,11 @@ def global_pool(src, kind: str, *, channels: int, dst_layout: str = "nc", name=N
       InvalidArgumentError: the shape of src does not fit when it runs.
 
     Source: tf.reduce_max and tf.reduce_mean over height and width.
+
+    Example:
+      >>> x = np.arange(4 * 4 * 16, dtype=np.float32).reshape(1, 1, 4, 4, 16)
+      >>> bd.ops.global_pool(x, "avg", channels=2).numpy()
+      array([[120., 121.]], dtype=float32)
     """
     return library().blockdnn_global_pool(
         src, kind=kind, channels=channels, dst_layout=dst_layout, name=name

@@ -28,6 +28,15 @@ class PostOps:
     is all text: `to_text` and `PostOps.parse`.
 
     Source: post-ops of oneDNN (eltwise, sum), with binary added.
+
+    Example:
+        >>> bias = np.array([1.0, -1.0], np.float32)
+        >>> chain = bd.PostOps().binary("add", bias).eltwise("relu")
+        >>> len(chain), chain.kind(1)
+        (2, 'eltwise')
+        >>> rows, weights = np.ones((1, 2), np.float32), np.zeros((2, 2), np.float32)
+        >>> bd.ops.inner_product(rows, weights, post_ops=chain).numpy()
+        array([[1., 0.]], dtype=float32)
     """
 
     __slots__ = ("_entries",)

@@ -57,6 +57,15 @@ def reorder(
         number of scales that does not fit, elements of the result that overlap.
 
     Source: memory formats and reorder of oneDNN.
+
+    Example:
+      >>> image = np.random.rand(1, 8, 8, 3).astype("float32")
+      >>> blocked = bd.ops.reorder(image, "nhwc", "nChw16c")
+      >>> blocked.shape
+      TensorShape([1, 1, 8, 8, 16])
+      >>> back = bd.ops.reorder(blocked, "nChw16c", "nhwc", channels=3)
+      >>> np.array_equal(back, image)
+      True
     """
     x = tf.convert_to_tensor(x)
     src_desc, dst_desc = _descriptions(src, dst, dtype)

@@ -37,6 +37,10 @@ def shuffle(x, axis: int, group: int, *, layout=None, channels=None, name=None):
       InvalidArgumentError: the same, when it runs.
 
     Source: the shuffle primitive of MKL-DNN 1.0.
+
+    Example:
+      >>> bd.ops.shuffle(np.arange(6), axis=0, group=3).numpy()
+      array([0, 3, 1, 4, 2, 5])
     """
     return _shuffle(x, axis, group, layout, channels, False, name)
 
@@ -62,6 +66,11 @@ def shuffle_grad(dy, axis: int, group: int, *, layout=None, channels=None, name=
       ValueError, InvalidArgumentError: as shuffle.
 
     Source: the shuffle primitive of MKL-DNN 1.0, backward propagation.
+
+    Example:
+      >>> shuffled = bd.ops.shuffle(np.arange(6), axis=0, group=3)
+      >>> bd.ops.shuffle_grad(shuffled, axis=0, group=3).numpy()
+      array([0, 1, 2, 3, 4, 5])
     """
     return _shuffle(dy, axis, group, layout, channels, True, name)
 

@@ -21,5 +21,10 @@ def softmax(src, *, name=None):
       InvalidArgumentError: the same, when it runs; or src is not float32.
 
     Source: the softmax primitive of oneDNN; tf.nn.softmax.
+
+    Example:
+      >>> bd.ops.softmax(np.array([[0.0, 0.0], [0.0, np.log(3.0)]], np.float32)).numpy().round(6)
+      array([[0.5 , 0.5 ],
+             [0.25, 0.75]], dtype=float32)
     """
     return library().blockdnn_softmax(src, name=name)

@@ -55,6 +55,16 @@ def squeeze_excite(
       InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: J. Hu, L. Shen, S. Albanie, G. Sun, E. Wu, "Squeeze-and-Excitation Networks", 2017.
+
+    Example:
+      >>> x = np.ones((1, 2, 7, 7, 16), np.float32)  # 32 channels
+      >>> reduce, expand = np.zeros((32, 8), np.float32), np.zeros((8, 32), np.float32)
+      >>> scales = bd.ops.squeeze_excite(
+      ...     x, reduce, np.zeros(8, np.float32), expand, np.zeros(32, np.float32),
+      ...     channels=32, squeezed=8,
+      ... )
+      >>> scales.shape, float(scales[0, 0])  # logistic(0)
+      (TensorShape([1, 32]), 0.5)
     """
     return library().blockdnn_squeeze_excite(
         src,

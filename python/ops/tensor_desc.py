@@ -35,6 +35,13 @@ class TensorDesc:
       ValueError: a bad argument, in one line.
 
     Source: memory formats of oneDNN.
+
+    Example:
+      >>> memory = bd.TensorDesc((2, 17, 5, 4), "float32", "nChw16c")
+      >>> memory.shape, memory.size_bytes
+      ((2, 2, 5, 4, 16), 5120)
+      >>> memory.offset(0, 16, 0, 0)  # the first element of the second block
+      320
     """
 
     __slots__ = ("_c",)

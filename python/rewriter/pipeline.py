@@ -99,6 +99,14 @@ def optimize_concrete(
     Raises:
         ValueError: an unknown option.
         VerificationError: the numbers are not those of the original function.
+
+    Example:
+        >>> @tf.function(input_signature=[tf.TensorSpec((1, 8, 8, 3), tf.float32)])
+        ... def network(image):
+        ...     return tf.nn.relu(tf.nn.conv2d(image, tf.ones((3, 3, 3, 4)), 1, "SAME"))
+        >>> rewritten = bd.rewriter.optimize_concrete(network.get_concrete_function())
+        >>> [op.type for op in rewritten.concrete.graph.get_operations() if "Conv" in op.type]
+        ['BlockdnnConv']
     """
     if verify_by not in VERIFY:
         raise ValueError(f"verify must be one of {VERIFY}, not {verify_by!r}")

@@ -17,6 +17,12 @@ class Converted:
         details: kernel, strides, layouts, fused steps, in one line.
         chosen: what will run: "winograd4x4" for example, or "direct at batch 1" where the
             batch is open; empty where other sizes are, or where there is no choice.
+
+    Example:
+        >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
+        >>> (convolution,) = bd.optimize(model).report.converted
+        >>> convolution.op, convolution.shape
+        ('BlockdnnConv', (None, 6, 6, 8))
     """
 
     node: str
@@ -41,6 +47,14 @@ class Report:
         reorders: (tensor, "nhwc->nChw16c" or back) of each reorder that remains.
         warnings: settings that cost speed.
         seconds: how long the rewrite took.
+
+    Example:
+        >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
+        >>> report = bd.optimize(model).report
+        >>> report.counts()
+        {'BlockdnnConv': 1}
+        >>> print(report.summary().split(" (")[0])
+        converted: 1 BlockdnnConv
     """
 
     converted: list[Converted] = field(default_factory=list)

@@ -1,0 +1,194 @@
+"""Writes docs/api.md from the docstrings of all public names: `python docs/make_api.py [--check]`.
+
+A public name is one in the `__all__` of a module in MODULES. Its docstring begins with one line
+that says what it is for. Its section "Example:" is a session of the Python prompt, in which `bd`,
+`np`, `tf` and `keras` are imported; `tests/python/test_api_page.py` runs these sessions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pathlib
+import re
+import sys
+import textwrap
+import types
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # The checkout first.
+
+PAGE = pathlib.Path(__file__).with_name("api.md")
+WIDTH = 96
+# Module, how its names are written, and what the page says above them. The first that has an
+# object describes it.
+MODULES = {
+    "tf_blockdnn": (
+        "bd",
+        "The package",
+        "`import tf_blockdnn as bd` loads the ops and offers these names.",
+    ),
+    "tf_blockdnn.ops": ("bd.ops", "Ops", "Each function makes one op, eagerly or in a graph."),
+    "tf_blockdnn.layers": (
+        "bd.layers",
+        "Layers",
+        "Keras layers on blocked tensors, which can be trained.",
+    ),
+    "tf_blockdnn.rewriter": (
+        "bd.rewriter",
+        "Results",
+        "What `bd.optimize` returns, and what it reports.",
+    ),
+}
+PRELUDE = "import keras\nimport numpy as np\nimport tensorflow as tf\nimport tf_blockdnn as bd\n"
+INTRODUCTION = """# API
+
+This page lists every public name with its signature, one line on what it is for, and an example.
+The docstrings, which `help` shows, also give shapes, types, units, errors and sources. `make docs`
+writes this page from them. The examples start from
+
+```python
+{prelude}```
+"""
+
+
+def public(module: types.ModuleType) -> list[str]:
+    """Names that the page describes: no dunders, no modules."""
+    return [
+        name
+        for name in module.__all__
+        if not name.startswith("_") and not inspect.ismodule(getattr(module, name))
+    ]
+
+
+def modules() -> dict[str, types.ModuleType]:
+    """Those of MODULES that exist."""
+    found = {}
+    for name in MODULES:
+        try:
+            found[name] = importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+    return found
+
+
+def first_line(thing) -> str:
+    """The first sentence of a docstring; empty without one."""
+    text = inspect.getdoc(thing) or ""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+def section(thing, title: str) -> str:
+    """The lines under "title:" in a docstring, without their indentation; empty without one."""
+    text = inspect.getdoc(thing) or ""
+    found = re.search(rf"^{title}:\n((?:[ ]+.*\n|\n)+)", text + "\n", re.MULTILINE)
+    return textwrap.dedent(found.group(1)).strip() if found else ""
+
+
+def signature(thing, written: str) -> str:
+    """How it is called, over several lines where one is too long."""
+    try:
+        parameters = list(inspect.signature(thing).parameters.values())
+    except (TypeError, ValueError):
+        return written
+    words, starred = [], False
+    for parameter in parameters:
+        if parameter.name == "self":
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            words.append("*")
+            starred = True
+        starred = starred or parameter.kind is parameter.VAR_POSITIONAL
+        words.append(str(parameter.replace(annotation=parameter.empty)))
+    line = f"{written}({', '.join(words)})"
+    if len(line) <= WIDTH:
+        return line
+    inside = textwrap.wrap(", ".join(words), WIDTH - 4, break_long_words=False)
+    return "\n".join([f"{written}(", *(f"    {part}" for part in inside), ")"])
+
+
+def members(cls: type) -> list[tuple[str, str]]:
+    """(how it is written, its first line) of a class's own public methods and properties."""
+    rows = []
+    for name, member in vars(cls).items():
+        if name.startswith("_"):
+            continue
+        plain = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
+        plain = inspect.unwrap(plain) if callable(plain) else plain
+        if isinstance(member, property):
+            rows.append((f"`.{name}`", first_line(member)))
+        elif inspect.isfunction(plain) and inspect.getdoc(plain):
+            call = signature(getattr(cls, name), f".{name}").replace("\n", "")
+            rows.append((f"`{re.sub(' +', ' ', call)}`", first_line(plain)))
+    return rows
+
+
+def entry(thing, written: str) -> str:
+    """One name: heading, signature, line, members, example."""
+    parts = [f"### `{written}`\n", first_line(thing) + "\n"]
+    if callable(thing):
+        parts.insert(1, f"```python\n{signature(thing, written)}\n```\n")
+    rows = members(thing) if inspect.isclass(thing) else []
+    if attributes := section(thing, "Attributes"):
+        rows = [*_attributes(attributes), *rows]
+    if rows:
+        cells = (f"| {call} | {line} |" for call, line in rows)
+        parts.append("\n".join(["| | |", "|---|---|", *cells]) + "\n")
+    if example := section(thing, "Example"):
+        parts.append(f"```pycon\n{example}\n```\n")
+    return "\n".join(parts)
+
+
+def _attributes(text: str) -> list[tuple[str, str]]:
+    """The lines "name: what it is" of a section."""
+    joined = re.sub(r"\n +", " ", text)
+    pairs = (line.partition(": ") for line in joined.splitlines())
+    return [(f"`.{name}`", what) for name, _, what in pairs if what]
+
+
+def described() -> list[tuple[str, str, object]]:
+    """(module, how it is written, the object) of every public name, each object once."""
+    found, seen = [], set()
+    for module_name, module in modules().items():
+        for name in public(module):
+            thing = getattr(module, name)
+            if id(thing) not in seen:
+                seen.add(id(thing))
+                found.append((module_name, f"{MODULES[module_name][0]}.{name}", thing))
+    return found
+
+
+def page() -> str:
+    """docs/api.md."""
+    names = described()
+    parts = [INTRODUCTION.format(prelude=PRELUDE)]
+    for module_name in modules():
+        _, title, line = MODULES[module_name]
+        entries = [entry(thing, written) for owner, written, thing in names if owner == module_name]
+        if entries:
+            parts += [f"## {title}\n\n{line}\n", *entries]
+    return "\n".join(parts)
+
+
+def faults() -> list[str]:
+    """A line for each public name that lacks a line or an example."""
+    found = []
+    for _, written, thing in described():
+        if not first_line(thing).endswith("."):
+            found.append(f"{written}: its docstring does not begin with a sentence")
+        if callable(thing) and ">>> " not in section(thing, "Example"):
+            found.append(f'{written}: its docstring has no section "Example:" with a ">>> " line')
+    return found
+
+
+def main() -> None:
+    """Writes the page, or says that it is out of date."""
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(page())
+    elif not PAGE.exists() or PAGE.read_text() != page():
+        sys.exit("docs/api.md is out of date: run `make docs`")
+    sys.exit("\n".join(faults()) or None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""docs/api.md is what the docstrings say, lists every public name, and its examples run."""
+
+import contextlib
+import doctest
+import importlib.util
+import io
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+MAKER = pathlib.Path(__file__).resolve().parents[2] / "docs" / "make_api.py"
+spec = importlib.util.spec_from_file_location("make_api", MAKER)
+make_api = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(make_api)
+
+NAMES = {written: thing for _, written, thing in make_api.described()}
+
+
+def test_the_page_is_up_to_date():
+    assert make_api.PAGE.read_text() == make_api.page(), "docs/api.md is out of date: `make docs`"
+
+
+def test_every_name_has_a_sentence_and_an_example():
+    assert make_api.faults() == []
+
+
+def test_every_public_name_is_described():
+    described = list(NAMES.values())
+    for module in make_api.modules().values():
+        for name in make_api.public(module):
+            assert any(getattr(module, name) is thing for thing in described), name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"bd": bd, "keras": keras, "np": np, "tf": tf}
+    for example in doctest.DocTestParser().get_examples(
+        make_api.section(NAMES[name], "Example") + "\n"
+    ):
+        printed = io.StringIO()
+        # Not doctest's own runner: AutoGraph stumbles over the sources that it makes up.
+        with contextlib.redirect_stdout(printed):
+            exec(compile(example.source, name, "single"), names)
+        assert printed.getvalue() == example.want
+
+
+def test_what_the_page_takes_from_a_docstring():
+    def example(a, *rest, b=1, **others):
+        """Does
+        something.
+
+        More about it.
+
+        Example:
+          >>> 1 + 1
+          2
+
+        Source: nobody.
+        """
+
+    assert make_api.first_line(example) == "Does something."
+    assert make_api.section(example, "Example") == ">>> 1 + 1\n2"
+    assert make_api.signature(example, "x") == "x(a, *rest, b=1, **others)"
+    assert make_api.section(example, "Args") == ""
