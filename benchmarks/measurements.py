@@ -1,7 +1,7 @@
 """Writes docs/measurements.md, its picture and the README's table from docs/measurements/*.json.
 
     python benchmarks/measurements.py                    # writes all three anew
-    python benchmarks/measurements.py --check            # says what is out of date, and exits with 1
+    python benchmarks/measurements.py --check            # says what is out of date
 
 A file in docs/measurements/ is what run_models.py wrote, with "title" (the CPU family) added by
 hand. Optional keys: "readme" (a number: this file has a table in the README, in that order),

@@ -1,4 +1,4 @@
-"""docs/measurements.md, its picture and the README's table say what docs/measurements/*.json say."""
+"""The page of measurements, its picture and the README say what docs/measurements/*.json say."""
 
 import json
 import pathlib
