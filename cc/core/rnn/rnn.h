@@ -1,0 +1,126 @@
+// Recurrent layers on weights that are packed once.
+//
+//   RnnDesc -> MakeRnnPlan -> RnnPlan (immutable) -> PackRnnWeights -> RunRnn -> RunRnnBackward
+//
+// With x_t [batch, inputs], W [inputs, gates * units], U [units, gates * units], sums s of a
+// gate's columns, f the activation and g the recurrent activation:
+//
+//   vanilla  h' = f(x W + b + h U)
+//   LSTM     i, f, c~, o of s = x W + b + h U:   c' = g(f) c + g(i) f(c~),   h' = g(o) f(c')
+//   GRU      z, r of s as above,  h' = z h + (1 - z) h~
+//            reset after:   h~ = f(x W_h + b_h + r (h U_h + b'_h)),   b [2, 3 units]
+//            reset before:  h~ = f(x W_h + b_h + (r h) U_h),          b [3 units]
+//
+// One fork runs all steps (parallel_steps.h). A chunk is a block of units and, where units are
+// few, a part of the batch; its share of U stays in the L2 of the thread it belongs to. The
+// sums of x W + b come first, for many steps at once, into the memory where the step adds h U
+// and the cell's element-wise half finds them in L1.
+//
+// Packed weights are panels of 16 columns, one gate of 16 units, k rows each (rnn_pack.cc).
+#ifndef CC_CORE_RNN_RNN_H_
+#define CC_CORE_RNN_RNN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "cc/base/isa.h"
+#include "cc/base/scratch.h"
+#include "cc/base/thread_pool.h"
+#include "cc/core/rnn/rnn_cell_kernel.h"
+#include "cc/core/rnn/rnn_product_kernel.h"
+
+namespace bd {
+
+struct RnnDesc {
+  RnnCell cell = RnnCell::kVanilla;
+  RnnActivation activation = RnnActivation::kTanh;
+  RnnActivation recurrent_activation = RnnActivation::kLogistic;
+  bool reset_after = true;    // GRU
+  bool backwards = false;     // from the last step to the first
+  bool reorders = false;      // backwards: the output of step t lies at t, not at T - 1 - t
+  bool sequences = true;      // the output of every step, or of the last only
+  bool zeros_masked = false;  // the output of a masked step is zero, not that before
+  bool training = false;      // keeps in the workspace what RunRnnBackward needs
+  int64_t batch = 0, steps = 0, inputs = 0, units = 0;
+
+  int gates() const { return cell == RnnCell::kLstm ? 4 : cell == RnnCell::kGru ? 3 : 1; }
+  int64_t bias_rows() const { return cell == RnnCell::kGru && reset_after ? 2 : 1; }
+  // The step whose input and mask step s of the computation takes, and where its output goes.
+  int64_t InputStep(int64_t s) const { return backwards ? steps - 1 - s : s; }
+  int64_t OutputStep(int64_t s) const { return backwards && reorders ? steps - 1 - s : s; }
+};
+
+// A tensor [batch, steps, ..] whose last dimension is dense.
+template <typename T>
+struct RnnSequence {
+  T* data = nullptr;
+  int64_t batch_stride = 0, step_stride = 0;
+  T* At(int64_t n, int64_t t) const { return data + n * batch_stride + t * step_stride; }
+};
+
+// Immutable once made; safe to run on many threads.
+struct RnnPlan {
+  RnnDesc desc;
+  int64_t block = 16;         // units of a chunk, a multiple of 16
+  int64_t blocks = 0;         // of them
+  int panels = 0;             // of a block: gates * block / 16
+  int64_t columns = 0;        // of the sums of a row of a chunk
+  int64_t part = 0;           // rows of the batch in a chunk
+  int64_t parts = 0;          // of them
+  int64_t steps_at_once = 0;  // whose sums of x W are made together
+  int64_t packed_floats = 0;
+  size_t workspace_bytes = 0;  // training only
+  size_t scratch_bytes = 0;
+
+  // In the workspace when training, else in scratch.
+  ScratchPiece<float> sums;     // [chunk][step][row][columns]
+  ScratchPiece<float> hidden;   // [states][batch][units]
+  ScratchPiece<float> cell;     // [chunk][states][row][block]
+  ScratchPiece<uint8_t> modes;  // [steps][batch], RnnRow
+  int64_t states = 0;           // kept: 2 by turns, or steps + 1
+  int64_t cells = 0;            // kept: 1, or steps + 1
+  // In scratch.
+  ScratchPiece<float> bias;   // [block][columns]
+  ScratchPiece<float> reset;  // [batch][units]
+
+  const RnnProductKernels* product = nullptr;
+  const RnnCellKernels* kernels = nullptr;
+
+  int64_t chunks() const { return blocks * parts; }
+  int64_t PartRows(int64_t p) const {
+    const int64_t left = desc.batch - p * part;
+    return left < part ? left : part;
+  }
+};
+
+struct RnnBuffers {
+  RnnSequence<const float> src;   // [batch, steps, inputs]
+  const float* packed = nullptr;  // by PackRnnWeights
+  const float* bias = nullptr;    // [bias_rows, gates * units], or null
+  const float* h0 = nullptr;      // [batch, units], or null: zero
+  const float* c0 = nullptr;
+  RnnSequence<const bool> mask;      // true: the step counts; data may be null
+  const int32_t* lengths = nullptr;  // steps t >= lengths[n] are masked; or null
+  RnnSequence<float> dst;            // [batch, steps, units]; one step of it unless `sequences`
+  float* hn = nullptr;               // [batch, units]: the state after all steps
+  float* cn = nullptr;               // LSTM
+  void* workspace = nullptr;
+  void* scratch = nullptr;  // both 64-byte aligned
+};
+
+// Returns an empty string, or one line that names what is wrong.
+std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan);
+
+// W is [inputs, gates * units], U [units, gates * units], both dense.
+void PackRnnWeights(const RnnPlan& plan, const float* kernel, const float* recurrent_kernel,
+                    float* packed, ThreadPool& pool);
+
+void RunRnn(const RnnPlan& plan, const RnnBuffers& buffers, ThreadPool& pool);
+
+// The definition in double, on plain weights.
+void RnnRef(const RnnDesc& desc, const RnnBuffers& buffers, const float* kernel,
+            const float* recurrent_kernel);
+
+}  // namespace bd
+
+#endif  // CC_CORE_RNN_RNN_H_

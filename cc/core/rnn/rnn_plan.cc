@@ -1,0 +1,78 @@
+#include <algorithm>
+
+#include "cc/core/rnn/rnn.h"
+
+namespace bd {
+namespace {
+
+// Vanilla cells have one gate, and four panels of units instead of four gates: one row then
+// has as many streams of weights and chains of sums as an LSTM's.
+int64_t BlockOf(const RnnDesc& d) {
+  if (d.cell != RnnCell::kVanilla) return kRnnPanel;
+  return d.units > 4 * 64 ? 64 : d.units > 64 ? 32 : 16;
+}
+
+// The sums of x W of so many rows at once: enough that W, read once for them, costs little,
+// and few enough that they stay in L3.
+constexpr int64_t kRowsAtOnce = 192;
+constexpr int64_t kSumsAtOnce = int64_t{1} << 20;  // floats
+
+}  // namespace
+
+std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan) {
+  if (desc.steps < 1) {
+    return "a sequence of " + std::to_string(desc.steps) + " steps: there must be at least one";
+  }
+  if (desc.batch < 0 || desc.inputs < 0 || desc.units < 1) {
+    return "batch " + std::to_string(desc.batch) + ", " + std::to_string(desc.inputs) +
+           " inputs and " + std::to_string(desc.units) +
+           " units: sizes must not be negative, and there must be a unit";
+  }
+  RnnPlan p;
+  p.desc = desc;
+  p.product = &RnnProductKernelsFor(isa);
+  p.kernels = &RnnCellKernelsFor(isa);
+  p.block = BlockOf(desc);
+  p.blocks = (desc.units + p.block - 1) / p.block;
+  p.panels = static_cast<int>(desc.gates() * p.block / kRnnPanel);
+  // The recurrent share of GRU's third gate has sums of its own where r comes between.
+  p.columns = (desc.gates() + (desc.bias_rows() == 2)) * p.block;
+  p.packed_floats = p.blocks * p.panels * kRnnPanel * (desc.inputs + desc.units);
+
+  // Few units and many rows: parts of the batch are chunks, too, of whole tiles.
+  p.parts = 1;
+  const int64_t tile = p.product->tile_rows;
+  if (p.blocks < 2 * threads) {
+    p.parts = std::max<int64_t>(
+        1, std::min((2 * threads + p.blocks - 1) / p.blocks, desc.batch / (2 * tile)));
+  }
+  p.part = (desc.batch + p.parts - 1) / p.parts;
+  if (p.parts > 1) p.part = (p.part + tile - 1) / tile * tile;
+  p.parts = p.part == 0 ? 1 : (desc.batch + p.part - 1) / p.part;
+
+  const int64_t rows = std::max<int64_t>(1, desc.batch), floats = p.columns * p.blocks;
+  p.steps_at_once = std::max(kRowsAtOnce / rows, kSumsAtOnce / (rows * floats));
+  p.steps_at_once = std::clamp<int64_t>(p.steps_at_once, 1, desc.steps);
+  if (desc.training) p.steps_at_once = desc.steps;
+
+  ScratchBook scratch, workspace;
+  ScratchBook& kept = desc.training ? workspace : scratch;
+  p.states = desc.training ? desc.steps + 1 : 2;
+  p.cells = desc.training ? desc.steps + 1 : 1;
+  p.sums = kept.Book<float>("sums", p.steps_at_once * p.part * p.columns, p.chunks());
+  p.hidden = kept.Book<float>("hidden", p.states * desc.batch * desc.units);
+  if (desc.cell == RnnCell::kLstm) {
+    p.cell = kept.Book<float>("cell", p.cells * p.part * p.block, p.chunks());
+  }
+  p.modes = kept.Book<uint8_t>("modes", desc.steps * desc.batch);
+  p.bias = scratch.Book<float>("bias", p.blocks * p.columns);
+  if (desc.cell == RnnCell::kGru && !desc.reset_after) {
+    p.reset = kept.Book<float>("reset", (desc.training ? desc.steps : 1) * desc.batch * desc.units);
+  }
+  p.scratch_bytes = scratch.bytes();
+  p.workspace_bytes = workspace.bytes();
+  *plan = p;
+  return "";
+}
+
+}  // namespace bd

@@ -1,0 +1,159 @@
+// Register tiles of kRows rows and kPanels panels. One row keeps all panels in registers:
+// four independent streams, and enough chains of sums to cover the latency of a multiply-add.
+// Several rows take as many panels as leave room for the sums: a panel's block of k stays in
+// L1 from one tile of rows to the next.
+#include "cc/core/rnn/rnn_product_kernel.h"
+
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+static_assert(kRnnPanel == kBlock);
+
+#if defined(__AVX512F__)
+constexpr int kTileRows = 6;
+constexpr int PanelsOf(int) { return 4; }
+#elif defined(__AVX2__)
+constexpr int kTileRows = 6;
+constexpr int PanelsOf(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+#else
+constexpr int kTileRows = 2;
+constexpr int PanelsOf(int rows) { return rows == 1 ? 2 : 1; }
+#endif
+
+// Lines asked for ahead of their use, in floats of a panel: 1 KB covers the latency of L3 at
+// the pace of one row; hardware prefetchers follow four streams only with gaps.
+constexpr int kAhead = 256;
+
+inline const float* RowAt(const RnnProductArgs& a, int64_t row) {
+  if (row < a.inner_rows) return a.src + row * a.inner_stride;
+  return a.src + row / a.inner_rows * a.outer_stride + row % a.inner_rows * a.inner_stride;
+}
+
+template <int kRows, int kPanels>
+inline __attribute__((always_inline)) void Tile(const RnnProductArgs& a, int64_t row,
+                                                int first_panel) {
+  constexpr int kVecs = kPanels * kVecsPerBlock;
+  const float* src[kRows];
+#pragma GCC unroll 6
+  for (int r = 0; r < kRows; ++r) {
+    src[r] = RowAt(a, row + r);
+  }
+  Vec sum[kRows][kVecs];
+#pragma GCC unroll 6
+  for (int r = 0; r < kRows; ++r) {
+    const float* init = a.init + (row + r) * a.init_stride;
+#pragma GCC unroll 16
+    for (int v = 0; v < kVecs; ++v) {
+      sum[r][v] =
+          Load(init + a.column[first_panel + v / kVecsPerBlock] + v % kVecsPerBlock * kLanes);
+    }
+  }
+  const float* panel = a.panels + first_panel * a.panel_stride;
+  const int64_t stride = a.panel_stride;
+#pragma GCC unroll 2
+  for (int64_t k = 0; k < a.k; ++k, panel += kRnnPanel) {
+    if (kRows == 1) {
+#pragma GCC unroll 4
+      for (int p = 0; p < kPanels; ++p) __builtin_prefetch(panel + p * stride + kAhead);
+    }
+    if constexpr (kRows <= kVecs) {
+      Vec x[kRows];
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) x[r] = Set1(src[r][k]);
+#pragma GCC unroll 16
+      for (int v = 0; v < kVecs; ++v) {
+        const Vec w = Load(panel + v / kVecsPerBlock * stride + v % kVecsPerBlock * kLanes);
+#pragma GCC unroll 6
+        for (int r = 0; r < kRows; ++r) sum[r][v] = Fma(x[r], w, sum[r][v]);
+      }
+    } else {
+      Vec w[kVecs];
+#pragma GCC unroll 16
+      for (int v = 0; v < kVecs; ++v) {
+        w[v] = Load(panel + v / kVecsPerBlock * stride + v % kVecsPerBlock * kLanes);
+      }
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) {
+        const Vec x = Set1(src[r][k]);
+#pragma GCC unroll 16
+        for (int v = 0; v < kVecs; ++v) sum[r][v] = Fma(x, w[v], sum[r][v]);
+      }
+    }
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < kRows; ++r) {
+    float* dst = a.dst + (row + r) * a.dst_stride;
+#pragma GCC unroll 16
+    for (int v = 0; v < kVecs; ++v) {
+      Store(dst + a.column[first_panel + v / kVecsPerBlock] + v % kVecsPerBlock * kLanes,
+            sum[r][v]);
+    }
+  }
+}
+
+template <int kRows, int kPanels>
+void TileOf(const RnnProductArgs& a, int64_t row, int first_panel) {
+  Tile<kRows, kPanels>(a, row, first_panel);
+}
+
+using TileFn = void (*)(const RnnProductArgs&, int64_t, int);
+
+// The tile of `rows` rows on `panels` panels or fewer, all that it takes at a time.
+template <int kRows>
+TileFn TileFor(int panels) {
+  constexpr int kMost = PanelsOf(kRows);
+  if (kMost >= 4 && panels >= 4) return TileOf < kRows, kMost >= 4 ? 4 : 1 > ;
+  if (kMost >= 3 && panels >= 3) return TileOf < kRows, kMost >= 3 ? 3 : 1 > ;
+  if (kMost >= 2 && panels >= 2) return TileOf < kRows, kMost >= 2 ? 2 : 1 > ;
+  return TileOf<kRows, 1>;
+}
+
+TileFn TileFor(int rows, int panels) {
+  switch (rows) {
+    case 1:
+      return TileFor<1>(panels);
+    case 2:
+      return TileFor<2>(panels);
+#if defined(__AVX2__)
+    case 3:
+      return TileFor<3>(panels);
+    case 4:
+      return TileFor<4>(panels);
+    case 5:
+      return TileFor<5>(panels);
+#endif
+    default:
+      return TileFor<kTileRows>(panels);
+  }
+}
+
+void Multiply(const RnnProductArgs& a) {
+  // Tiles of even height: 16 rows are 6, 5 and 5.
+  const int64_t tiles = (a.rows + kTileRows - 1) / kTileRows;
+  if (tiles == 0) return;
+  const int most = static_cast<int>((a.rows + tiles - 1) / tiles);
+  const int at_a_time = PanelsOf(most);
+  for (int panel = 0; panel < a.num_panels; panel += at_a_time) {
+    const int panels = a.num_panels - panel < at_a_time ? a.num_panels - panel : at_a_time;
+    for (int64_t row = 0, left = tiles; left > 0; --left) {
+      const int rows = static_cast<int>((a.rows - row + left - 1) / left);
+      int done = 0;
+      while (done < panels) {
+        const int now = panels - done < PanelsOf(rows) ? panels - done : PanelsOf(rows);
+        TileFor(rows, now)(a, row, panel + done);
+        done += now;
+      }
+      row += rows;
+    }
+  }
+}
+
+constexpr RnnProductKernels kKernels = {kTileRows, Multiply};
+
+}  // namespace
+
+const RnnProductKernels& GetRnnProductKernels() { return kKernels; }
+
+}  // namespace bd::BD_ISA

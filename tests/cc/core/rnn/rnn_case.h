@@ -1,0 +1,126 @@
+// One recurrent layer with everything around it, in guarded buffers.
+#ifndef TESTS_CC_CORE_RNN_RNN_CASE_H_
+#define TESTS_CC_CORE_RNN_RNN_CASE_H_
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cc/base/aligned_buffer.h"
+#include "cc/core/rnn/rnn.h"
+#include "tests/cc/guarded_buffer.h"
+
+namespace bd {
+
+struct RnnResult {
+  RnnResult(const RnnDesc& d)
+      : dst(d.batch * (d.sequences ? d.steps : 1) * d.units),
+        hn(d.batch * d.units),
+        cn(d.cell == RnnCell::kLstm ? d.batch * d.units : 0) {}
+  GuardedBuffer dst, hn, cn;
+};
+
+class RnnCase {
+ public:
+  // Weights are such that sums have a deviation of about 1; the mask leaves out every
+  // third or so, and all of the last row.
+  explicit RnnCase(const RnnDesc& desc, unsigned seed = 1)
+      : d(desc),
+        src(d.batch * d.steps * d.inputs),
+        kernel(d.inputs * d.gates() * d.units),
+        recurrent(d.units * d.gates() * d.units),
+        bias(d.bias_rows() * d.gates() * d.units),
+        h0(d.batch * d.units),
+        c0(d.batch * d.units),
+        mask(new bool[d.batch * d.steps]),
+        lengths(d.batch) {
+    std::mt19937 random(seed);
+    const auto fill = [&](GuardedBuffer* buffer, double scale) {
+      std::normal_distribution<float> normal(0.f, static_cast<float>(scale));
+      for (float& x : *buffer) x = normal(random);
+    };
+    fill(&src, 1.);
+    fill(&kernel, 1. / std::sqrt(1. + d.inputs));
+    fill(&recurrent, 0.8 / std::sqrt(1. + d.units));
+    fill(&bias, 0.3);
+    fill(&h0, 0.5);
+    fill(&c0, 0.5);
+    for (int64_t i = 0; i < d.batch * d.steps; ++i) {
+      mask[i] = random() % 3 != 0 && i < (d.batch - 1) * d.steps;
+    }
+    for (int32_t& length : lengths) length = static_cast<int32_t>(random() % (d.steps + 1));
+  }
+
+  RnnBuffers Buffers(RnnResult* to) const {
+    RnnBuffers b;
+    b.src = {src.data(), d.steps * d.inputs, d.inputs};
+    b.bias = has_bias ? bias.data() : nullptr;
+    if (has_state) {
+      b.h0 = h0.data();
+      b.c0 = d.cell == RnnCell::kLstm ? c0.data() : nullptr;
+    }
+    if (has_mask) b.mask = {mask.get(), d.steps, 1};
+    if (has_lengths) b.lengths = lengths.data();
+    const int64_t out_steps = d.sequences ? d.steps : 1;
+    b.dst = {to->dst.data(), out_steps * d.units, d.units};
+    b.hn = to->hn.data();
+    b.cn = d.cell == RnnCell::kLstm ? to->cn.data() : nullptr;
+    return b;
+  }
+
+  void Run(Isa isa, ThreadPool& pool, RnnResult* to) const {
+    RnnPlan plan;
+    ASSERT_EQ(MakeRnnPlan(d, isa, pool.num_threads(), &plan), "");
+    // A byte behind would be the guard page, but for the alignment of what was booked.
+    GuardedBuffer scratch(RoundUp(plan.scratch_bytes)), kept(RoundUp(plan.workspace_bytes));
+    GuardedBuffer packed(plan.packed_floats);
+    PackRnnWeights(plan, kernel.data(), recurrent.data(), packed.data(), pool);
+    RnnBuffers b = Buffers(to);
+    b.packed = packed.data();
+    b.scratch = scratch.data();
+    b.workspace = kept.data();
+    RunRnn(plan, b, pool);
+  }
+
+  void Reference(RnnResult* to) const { RnnRef(d, Buffers(to), kernel.data(), recurrent.data()); }
+
+  const RnnDesc d;
+  GuardedBuffer src, kernel, recurrent, bias, h0, c0;
+  std::unique_ptr<bool[]> mask;
+  std::vector<int32_t> lengths;
+  bool has_bias = true, has_state = false, has_mask = false, has_lengths = false;
+
+ private:
+  static int64_t RoundUp(size_t bytes) { return static_cast<int64_t>((bytes + 63) / 64 * 16); }
+};
+
+inline std::string Name(const RnnDesc& d) {
+  const char* cells[] = {"vanilla", "lstm", "gru"};
+  return std::string(cells[static_cast<int>(d.cell)]) + (d.reset_after ? "" : " reset before") +
+         " batch " + std::to_string(d.batch) + " steps " + std::to_string(d.steps) + " inputs " +
+         std::to_string(d.inputs) + " units " + std::to_string(d.units) +
+         (d.backwards ? " backwards" : "");
+}
+
+inline void ExpectNear(const GuardedBuffer& actual, const GuardedBuffer& expected, double bound,
+                       const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_NEAR(actual[i], expected[i], bound) << what << " at " << i;
+  }
+}
+
+inline void ExpectNear(const RnnResult& actual, const RnnResult& expected, double bound,
+                       const std::string& what) {
+  ExpectNear(actual.dst, expected.dst, bound, what + " dst");
+  ExpectNear(actual.hn, expected.hn, bound, what + " hn");
+  ExpectNear(actual.cn, expected.cn, bound, what + " cn");
+}
+
+}  // namespace bd
+
+#endif  // TESTS_CC_CORE_RNN_RNN_CASE_H_

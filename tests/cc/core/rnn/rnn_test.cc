@@ -1,0 +1,204 @@
+#include "cc/core/rnn/rnn.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "tests/cc/core/rnn/rnn_case.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+// States are of magnitude 1 and sums of hundreds of products have an error of some 1e-7; the
+// gates damp it from step to step.
+constexpr double kBound = 1e-5;
+
+struct Kind {
+  RnnCell cell;
+  bool reset_after;
+};
+const Kind kKinds[] = {{RnnCell::kVanilla, true},
+                       {RnnCell::kLstm, true},
+                       {RnnCell::kGru, true},
+                       {RnnCell::kGru, false}};
+
+RnnDesc Describe(Kind kind, int64_t batch, int64_t steps, int64_t inputs, int64_t units) {
+  RnnDesc d;
+  d.cell = kind.cell;
+  d.reset_after = kind.reset_after;
+  d.batch = batch;
+  d.steps = steps;
+  d.inputs = inputs;
+  d.units = units;
+  return d;
+}
+
+void Check(const RnnCase& c, Isa isa, ThreadPool& pool) {
+  RnnResult expected(c.d), actual(c.d);
+  c.Reference(&expected);
+  c.Run(isa, pool, &actual);
+  ExpectNear(actual, expected, kBound, std::string(IsaName(isa)) + " " + Name(c.d));
+}
+
+TEST(Rnn, UnitsAndInputsWithTails) {
+  ThreadPool pool(2);
+  for (Isa isa : TestIsas()) {
+    for (Kind kind : kKinds) {
+      for (int64_t units : {1, 3, 8, 15, 16, 17, 31, 32, 33, 65, 100, 130, 260}) {
+        for (int64_t inputs : {0, 1, 5, 16, 67}) {
+          RnnCase c(Describe(kind, 3, 4, inputs, units));
+          c.has_state = units % 2 == 0;
+          c.has_bias = inputs != 5;
+          Check(c, isa, pool);
+        }
+      }
+    }
+  }
+}
+
+TEST(Rnn, BatchesOnThreads) {
+  for (int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    for (Isa isa : TestIsas()) {
+      for (Kind kind : kKinds) {
+        for (int64_t batch : {1, 2, 3, 4, 5, 6, 7, 13, 50, 100}) {
+          for (int64_t units : {20, 48}) {
+            Check(RnnCase(Describe(kind, batch, 3, 9, units)), isa, pool);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Sums of x W come in several rounds, and products in several blocks of k.
+TEST(Rnn, LongSequencesAndDeepSums) {
+  ThreadPool pool(2);
+  for (Isa isa : TestIsas()) {
+    for (Kind kind : kKinds) {
+      Check(RnnCase(Describe(kind, 1, 700, 3, 20)), isa, pool);
+      Check(RnnCase(Describe(kind, 70, 11, 900, 33)), isa, pool);
+      Check(RnnCase(Describe(kind, 9, 3, 10, 400)), isa, pool);
+    }
+  }
+}
+
+TEST(Rnn, MasksLengthsAndDirections) {
+  ThreadPool pool(2);
+  for (Isa isa : TestIsas()) {
+    for (Kind kind : kKinds) {
+      for (int flags = 0; flags < 64; ++flags) {
+        RnnDesc d = Describe(kind, 5, 7, 6, 19);
+        d.backwards = flags & 1;
+        d.reorders = flags & 2;
+        d.sequences = flags & 4;
+        d.zeros_masked = flags & 8;
+        RnnCase c(d);
+        c.has_mask = flags & 16;
+        c.has_lengths = flags & 32;
+        c.has_state = true;
+        Check(c, isa, pool);
+      }
+    }
+  }
+}
+
+// The state of a row whose steps are all masked is the one it began with, its output zero.
+TEST(Rnn, AllMasked) {
+  ThreadPool pool(1);
+  for (Isa isa : TestIsas()) {
+    for (Kind kind : kKinds) {
+      for (bool training : {false, true}) {
+        RnnDesc d = Describe(kind, 2, 3, 4, 17);
+        d.training = training;
+        RnnCase c(d);
+        c.has_mask = c.has_state = true;
+        for (int i = 0; i < 6; ++i) c.mask[i] = false;
+        RnnResult actual(d);
+        c.Run(isa, pool, &actual);
+        for (float x : actual.dst) ASSERT_EQ(x, 0.f);
+        for (size_t i = 0; i < actual.hn.size(); ++i) ASSERT_EQ(actual.hn[i], c.h0[i]);
+        for (size_t i = 0; i < actual.cn.size(); ++i) ASSERT_EQ(actual.cn[i], c.c0[i]);
+      }
+    }
+  }
+}
+
+TEST(Rnn, Activations) {
+  ThreadPool pool(1);
+  for (Isa isa : TestIsas()) {
+    for (Kind kind : kKinds) {
+      for (RnnActivation f : {RnnActivation::kRelu, RnnActivation::kLogistic,
+                              RnnActivation::kLinear, RnnActivation::kTanh}) {
+        for (RnnActivation g : {RnnActivation::kLogistic, RnnActivation::kHardLogistic}) {
+          RnnDesc d = Describe(kind, 3, 4, 6, 21);
+          d.activation = f;
+          d.recurrent_activation = g;
+          Check(RnnCase(d), isa, pool);
+        }
+      }
+    }
+  }
+}
+
+// Whether it keeps what the backward pass needs changes nothing; nor does the pool.
+TEST(Rnn, TrainingAndThreadsGiveTheSameBits) {
+  ThreadPool one(1), three(3);
+  for (Isa isa : TestIsas()) {
+    for (Kind kind : kKinds) {
+      RnnDesc d = Describe(kind, 4, 50, 30, 90);
+      RnnCase plain(d);
+      plain.has_mask = true;
+      RnnResult expected(d), threads(d), training(d);
+      plain.Run(isa, one, &expected);
+      plain.Run(isa, three, &threads);
+      d.training = true;
+      RnnCase kept(d);
+      kept.has_mask = true;
+      kept.Run(isa, three, &training);
+      const size_t bytes = expected.dst.size() * sizeof(float);
+      EXPECT_EQ(memcmp(expected.dst.data(), threads.dst.data(), bytes), 0) << Name(d);
+      EXPECT_EQ(memcmp(expected.dst.data(), training.dst.data(), bytes), 0) << Name(d);
+    }
+  }
+}
+
+// Sums of small integers are exact: the order of packing, panels and blocks of k shows.
+TEST(Rnn, IntegersAreExact) {
+  ThreadPool pool(2);
+  for (Isa isa : TestIsas()) {
+    for (int64_t units : {5, 70, 300}) {
+      RnnDesc d = Describe(kKinds[0], 7, 2, 500, units);
+      d.activation = RnnActivation::kLinear;
+      RnnCase c(d);
+      c.src.FillIntegers(1);
+      c.kernel.FillIntegers(2);
+      c.bias.FillIntegers(3);
+      for (float& x : c.recurrent) x = 0.f;
+      for (int64_t u = 0; u < units; ++u) c.recurrent[u * units + (u * 3 + 1) % units] = 2.f;
+      RnnResult expected(d), actual(d);
+      c.Reference(&expected);
+      c.Run(isa, pool, &actual);
+      ExpectNear(actual, expected, 0., Name(d));
+    }
+  }
+}
+
+TEST(Rnn, EmptyBatchesAndBadSizes) {
+  ThreadPool pool(2);
+  for (Kind kind : kKinds) {
+    const RnnCase c(Describe(kind, 0, 3, 4, 5));
+    RnnResult result(c.d);
+    c.Run(Isa::kGeneric, pool, &result);
+  }
+  RnnPlan plan;
+  EXPECT_EQ(MakeRnnPlan(Describe(kKinds[1], 2, 0, 4, 5), Isa::kGeneric, 1, &plan),
+            "a sequence of 0 steps: there must be at least one");
+  EXPECT_EQ(MakeRnnPlan(Describe(kKinds[1], 2, 3, 4, 0), Isa::kGeneric, 1, &plan),
+            "batch 2, 4 inputs and 0 units: sizes must not be negative, and there must be a unit");
+}
+
+}  // namespace
+}  // namespace bd
