@@ -65,7 +65,7 @@ def library():
 
 
 class CTensorDesc(ctypes.Structure):
-    """BlockdnnTensorDesc of cc/kernels/c_api.h."""
+    """BlockdnnTensorDesc of cc/tensorflow/c_api/c_api.h."""
 
     _fields_ = [
         ("rank", ctypes.c_int32),
@@ -86,7 +86,7 @@ class CTensorDesc(ctypes.Structure):
 
 
 class CList(ctypes.Structure):
-    """BlockdnnList of cc/kernels/c_api.h."""
+    """BlockdnnList of cc/tensorflow/c_api/c_api.h."""
 
     _fields_ = [("count", ctypes.c_int32), ("values", ctypes.POINTER(ctypes.c_int64))]
 
@@ -97,7 +97,7 @@ class CList(ctypes.Structure):
 
 
 class CEager(ctypes.Structure):
-    """BlockdnnEager of cc/kernels/c_api.h."""
+    """BlockdnnEager of cc/tensorflow/c_api/c_api.h."""
 
     _fields_ = [
         ("context", ctypes.c_void_p),
@@ -108,7 +108,7 @@ class CEager(ctypes.Structure):
     ]
 
 
-# The functions of cc/kernels/c_api.h: what they return and take. Those that
+# The functions of cc/tensorflow/c_api/c_api.h: what they return and take. Those that
 # return `_error` raise ValueError when called through `c_call`.
 _text, _desc = ctypes.c_char_p, ctypes.POINTER(CTensorDesc)
 _error, _pointer = _text, ctypes.c_void_p
@@ -152,7 +152,7 @@ def c_library() -> ctypes.CDLL:
 
 
 def c_call(name: str, *args) -> None:
-    """Calls the function `name` of cc/kernels/c_api.h, which returns an error or nothing.
+    """Calls the function `name` of cc/tensorflow/c_api/c_api.h, which returns an error or nothing.
 
     Raises:
       ValueError: with that error.

@@ -1,0 +1,215 @@
+#include "cc/tensorflow/attrs/attrs.h"
+
+#include <algorithm>
+
+namespace bd {
+namespace {
+
+std::string Text(const std::vector<int64_t>& list) {
+  std::string joined = "[";
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (i > 0) joined += ", ";
+    joined += std::to_string(list[i]);
+  }
+  return joined + "]";
+}
+
+// A list of `size` integers, none below `least`.
+Status CheckList(const char* name, const std::vector<int64_t>& list, size_t size, int64_t least,
+                 const char* meaning) {
+  const bool valid = list.size() == size && std::all_of(list.begin(), list.end(), [=](int64_t v) {
+                       return v >= least && v <= INT32_MAX;
+                     });
+  if (valid) return absl::OkStatus();
+  return Invalid(name, " must be ", meaning, ", each at least ", least, "; got ", Text(list));
+}
+
+}  // namespace
+
+Status WindowAttrs::Set(const std::vector<int64_t>& kernel, const std::vector<int64_t>& strides,
+                        const std::vector<int64_t>& dilations, const std::string& padding_name,
+                        const std::vector<int64_t>& explicit_paddings) {
+  TF_RETURN_IF_ERROR(CheckList("ksize", kernel, 2, 1, "[height, width]"));
+  TF_RETURN_IF_ERROR(CheckList("strides", strides, 2, 1, "[height, width]"));
+  TF_RETURN_IF_ERROR(CheckList("dilations", dilations, 2, 1, "[height, width]"));
+  if (padding_name == "EXPLICIT") {
+    TF_RETURN_IF_ERROR(CheckList("explicit_paddings", explicit_paddings, 4, 0,
+                                 "[top, bottom, left, right] with padding=\"EXPLICIT\""));
+  } else if (!explicit_paddings.empty()) {
+    return Invalid("explicit_paddings ", Text(explicit_paddings),
+                   " need padding=\"EXPLICIT\", not \"", padding_name, "\"");
+  }
+  if (!ParsePadding(padding_name, &padding)) {
+    return Invalid("padding must be SAME, VALID or EXPLICIT; got \"", padding_name, "\"");
+  }
+  for (int axis = 0; axis < 2; ++axis) {
+    Window1d& window = axis == 0 ? h : w;
+    window.kernel = kernel[axis];
+    window.stride = strides[axis];
+    window.dilation = dilations[axis];
+    if (padding != Padding::kExplicit) continue;
+    window.pad_before = explicit_paddings[2 * axis];
+    window.pad_after = explicit_paddings[2 * axis + 1];
+  }
+  return absl::OkStatus();
+}
+
+Status ChainAttrs::Set(const std::string& text, int args) {
+  std::string error;
+  if (!PostOpChain::Parse(text, &chain, &error)) {
+    return Invalid("post_ops \"", text, "\": ", error);
+  }
+  num_args = args;
+  for (int i = 0; i < chain.len(); ++i) {
+    const PostOp& op = chain.entries()[i];
+    if (op.kind == PostOpKind::kEltwise) continue;
+    if (op.operand.input == OperandRef::kDst) {
+      return InvalidEntry(chain, i, "an op gets the previous dst in args; name it, as in sum(#0)");
+    }
+    if (op.operand.input >= args) {
+      return InvalidEntry(chain, i, "there is no operand #", op.operand.input, ", the op has ",
+                          args, " args; pass it in args");
+    }
+    const bool whole = op.kind == PostOpKind::kSum || op.shape == OperandShape::kTensor ||
+                       op.shape == OperandShape::kSampleChannel;
+    if (op.operand.offset < 0 || (whole && op.operand.offset != 0)) {
+      return InvalidEntry(chain, i,
+                          "only scalar and channel operands take an offset, of 0 or more");
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status InnerProductAttrs::CheckWeights() const {
+  return CheckList("weights_shape", weights_shape, 2, 1, "[ic, oc]");
+}
+
+int64_t ConvAttrs::weights_size() const {
+  return weights_shape[0] * weights_shape[1] * weights_shape[2] * weights_shape[3];
+}
+
+Status ConvAttrs::CheckWeights() const {
+  TF_RETURN_IF_ERROR(CheckList("weights_shape", weights_shape, 4, 1, "[kh, kw, ic / groups, oc]"));
+  constexpr double kMostElements = 1e12;  // far above any memory, far below overflow
+  double size = 1;
+  for (int64_t d : weights_shape) size *= static_cast<double>(d);
+  if (size > kMostElements) {
+    return Invalid("weights_shape ", Text(weights_shape), " has too many elements");
+  }
+  if (channels % groups != 0 || oc() % groups != 0) {
+    return Invalid("groups = ", groups, " must divide both the ", channels,
+                   " input channels and the ", oc(), " output channels");
+  }
+  if (weights_shape[2] != channels / groups) {
+    return Invalid("weights_shape ", Text(weights_shape),
+                   " must have channels / groups = ", channels, " / ", groups, " = ",
+                   channels / groups, " as its third dimension");
+  }
+  return absl::OkStatus();
+}
+
+Status ConvAttrs::SetWindow(const std::vector<int64_t>& strides,
+                            const std::vector<int64_t>& dilations, const std::string& padding,
+                            const std::vector<int64_t>& explicit_paddings) {
+  TF_RETURN_IF_ERROR(CheckWeights());
+  return window.Set({weights_shape[0], weights_shape[1]}, strides, dilations, padding,
+                    explicit_paddings);
+}
+
+Status ConvDepthwiseAttrs::OfDepthwise(const Status& status) {
+  if (status.ok()) return status;
+  return Status(status.code(), absl::StrCat("depthwise: ", status.message()));
+}
+
+Status ConvDepthwiseAttrs::SetHalves() {
+  for (ConvAttrs* half : {&first, &depthwise}) {
+    half->src_layout = half->dst_layout = Layout::nChw16c;
+    half->algorithm = first.algorithm;
+    half->constant_weights = first.constant_weights;
+  }
+  TF_RETURN_IF_ERROR(first.SetWindow({1, 1}, {1, 1}, "VALID", {}));
+  if (first.weights_shape[0] != 1 || first.weights_shape[1] != 1) {
+    return Invalid(
+        "weights_shape ", Text(first.weights_shape),
+        " must be [1, 1, channels, output channels]; use BlockdnnConv for other windows");
+  }
+  depthwise.channels = depthwise.groups = first.oc();
+  const std::vector<int64_t>& shape = depthwise.weights_shape;
+  if (shape.size() == 4 && shape[2] == 1 && shape[3] == first.oc()) return absl::OkStatus();
+  return Invalid("depthwise_weights_shape ", Text(shape), " must be [kh, kw, 1, ", first.oc(),
+                 "]: one filter for each output channel of weights");
+}
+
+Status ConvAttrs::SetSrcScales(int count) {
+  if (count > 1) return Invalid("there is at most one src_scale; got ", count);
+  src_scaled = count == 1;
+  if (src_scaled && src_layout != Layout::nChw16c) {
+    return Invalid("src_scale needs src_layout nChw16c; multiply a plain src before");
+  }
+  return absl::OkStatus();
+}
+
+Status ConvAttrs::SetPool(const std::vector<int64_t>& pool) {
+  if (pool.empty()) return absl::OkStatus();
+  if (pool != std::vector<int64_t>{2, 2}) {
+    return Invalid("pool must be [2, 2] or nothing; got ", Text(pool),
+                   ": use an op of its own for other windows");
+  }
+  if (dst_layout != Layout::nChw16c) {
+    return Invalid("pool needs dst_layout nChw16c; reorder its result");
+  }
+  pool_h = pool[0];
+  pool_w = pool[1];
+  return absl::OkStatus();
+}
+
+Status PoolAttrs::CheckPaddings() const {
+  for (const Window1d& w : {window.h, window.w}) {
+    if (std::max(w.pad_before, w.pad_after) < w.kernel) continue;
+    return Invalid("explicit_paddings ", w.pad_before, " and ", w.pad_after,
+                   " must be smaller than ksize ", w.kernel,
+                   ": a window would see nothing but padding");
+  }
+  return absl::OkStatus();
+}
+
+Status SqueezeExciteAttrs::Set(const std::string& reduce, const std::string& expand) {
+  TF_RETURN_IF_ERROR(CheckList("offsets", offsets, 4, 0, "those of two weights and two biases"));
+  constexpr int64_t kMostElements = int64_t{1} << 40;  // far above any memory
+  if (channels > kMostElements / squeezed) {
+    return Invalid(channels, " channels times ", squeezed, " squeezed ones are too many");
+  }
+  if (scale_src && dst_layout != Layout::nChw16c) {
+    return Invalid("scale_src makes dst as src: dst_layout must be nChw16c, not ",
+                   flat_dst ? "nc" : "nhwc");
+  }
+  const struct {
+    const char* name;
+    const std::string& text;
+    PostOpChain* chain;
+  } chains[] = {{"reduce_post_ops", reduce, &reduce_post_ops},
+                {"expand_post_ops", expand, &expand_post_ops}};
+  for (const auto& chain : chains) {
+    std::string error;
+    if (!PostOpChain::Parse(chain.text, chain.chain, &error)) {
+      return Invalid(chain.name, " \"", chain.text, "\": ", error);
+    }
+    for (const PostOp& op : chain.chain->entries()) {
+      if (op.kind == PostOpKind::kEltwise) continue;
+      return Invalid(chain.name, " entry \"", ToString(op),
+                     "\": only eltwise entries are possible");
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status ConcatAttrs::Check(int n) const {
+  if (channels.size() == static_cast<size_t>(n) &&
+      std::all_of(channels.begin(), channels.end(), [](int64_t c) { return c >= 1; })) {
+    return absl::OkStatus();
+  }
+  return Invalid("channels must list the channels, at least 1, of each of the ", n, " values; got ",
+                 Text(channels));
+}
+
+}  // namespace bd

@@ -1,0 +1,42 @@
+#include "cc/tensorflow/attrs/channel_part.h"
+
+#include "cc/tensorflow/attrs/attrs.h"
+
+namespace bd {
+
+Status ChannelPart::Set(const char* name, const std::vector<int64_t>& list, Layout layout,
+                        int64_t channels) {
+  if (list.empty()) return absl::OkStatus();
+  if (list.size() != 2) {
+    return Invalid(name, " must be [first channel, channels of the whole tensor]; it has ",
+                   list.size(), " elements");
+  }
+  count = channels;
+  first = list[0];
+  total = list[1];
+  const auto invalid = [&](const char* why) {
+    return Invalid(name, " [", first, ", ", total, "] of ", count, " channels ", why);
+  };
+  if (layout != Layout::nChw16c) return invalid("needs layout nChw16c; add a reorder");
+  if (total > INT32_MAX || total < count || first < 0 || first > total - count) {
+    return invalid("reaches beyond the whole tensor");
+  }
+  if (first % 16 != 0 || (count % 16 != 0 && !has_tail())) {
+    return invalid("must start and end at multiples of 16 channels, or end with the tensor");
+  }
+  return absl::OkStatus();
+}
+
+Status DstPart::SetInto(int num_into) {
+  has_into = num_into == 1;
+  return num_into <= 1 ? absl::OkStatus() : Invalid("there is at most one into; got ", num_into);
+}
+
+Status DstPart::CheckInto(const std::vector<tensorflow::PartialTensorShape>& inputs,
+                          const tensorflow::PartialTensorShape& dst) const {
+  if (!has_into || inputs.back().IsCompatibleWith(dst)) return absl::OkStatus();
+  return Invalid("into must have the shape of the result, ", dst.DebugString(), "; got ",
+                 inputs.back().DebugString());
+}
+
+}  // namespace bd

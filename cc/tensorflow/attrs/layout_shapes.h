@@ -1,0 +1,27 @@
+// Shapes of TensorFlow tensors against layouts: one set of rules for every layout,
+// for partly known shapes as for full ones.
+#ifndef CC_TENSORFLOW_ATTRS_LAYOUT_SHAPES_H_
+#define CC_TENSORFLOW_ATTRS_LAYOUT_SHAPES_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "cc/layout/layout.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+
+namespace bd {
+
+using tensorflow::PartialTensorShape;
+
+constexpr int64_t kUnknown = -1;  // a dimension that is not known yet
+
+// The shape of a dense tensor in `layout`; dims may be kUnknown.
+PartialTensorShape ShapeOf(Layout layout, const Dims& dims);
+
+// Checks `shape` against the layout and the dims, of which some may be kUnknown,
+// and sets those that the shape tells. `name` is what errors call the tensor.
+absl::Status ReadDims(const char* name, const PartialTensorShape& shape, Layout layout, Dims* dims);
+
+}  // namespace bd
+
+#endif  // CC_TENSORFLOW_ATTRS_LAYOUT_SHAPES_H_

@@ -1,0 +1,98 @@
+// What Python asks the library through ctypes (python/native.py lists the same
+// functions). Plain C types only.
+//
+// A function that can fail returns an error: null, or one line that stays valid
+// until the next call on the same thread.
+#ifndef CC_TENSORFLOW_C_API_C_API_H_
+#define CC_TENSORFLOW_C_API_C_API_H_
+
+#include <cstdint>
+#include <string>
+
+#define BD_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace bd {
+
+// `error` in the form C functions return it.
+const char* ErrorToC(std::string error);
+
+}  // namespace bd
+
+// "generic", "avx2" or "avx512": what kernels use here.
+BD_EXPORT const char* BlockdnnActiveIsa();
+
+// Names in the order of the enumerations Layout and DataType; null beyond the last.
+BD_EXPORT const char* BlockdnnLayoutName(int32_t layout);
+BD_EXPORT const char* BlockdnnDataTypeName(int32_t dtype);
+
+// A bd::TensorDesc: what it was made of, then what follows. Lists have `rank`
+// entries, shape `shape_rank`. Mirrored by python/native.py.
+struct BlockdnnTensorDesc {
+  int32_t rank, dtype, layout;  // layout: -1 if described by strides alone
+  int32_t shape_rank, is_dense, is_whole;
+  int64_t dims[6], strides[6], offset;
+  int64_t blocks[6], padded_dims[6], shape[8];
+  int64_t size, size_bytes;
+};
+
+// A list of sizes on its way in.
+struct BlockdnnList {
+  int32_t count;
+  const int64_t* values;
+};
+
+// `layout` is a name or null, `strides` may be empty. See bd::TensorDesc::Make.
+BD_EXPORT const char* BlockdnnMakeTensorDesc(const char* dtype, const char* layout,
+                                             BlockdnnList dims, BlockdnnList strides,
+                                             int64_t offset, BlockdnnTensorDesc* desc);
+
+// See bd::TensorDesc::submemory.
+BD_EXPORT const char* BlockdnnSubmemory(const BlockdnnTensorDesc* desc, BlockdnnList dims,
+                                        BlockdnnList offsets, BlockdnnTensorDesc* part);
+
+// Where the element `index` lies. Indices are below padded_dims.
+BD_EXPORT int64_t BlockdnnOffset(const BlockdnnTensorDesc* desc, const int64_t* index);
+
+// The same for all elements, in row-major order of the indices: those of dims or,
+// if `padded`, of padded_dims.
+BD_EXPORT void BlockdnnOffsets(const BlockdnnTensorDesc* desc, int32_t padded, int64_t* offsets);
+
+// What memory a node takes, as JSON: a bd::MemoryPlan. `node_def` is a serialised
+// NodeDef with all its attributes; input i has ranks[i] dimensions, the next ones of
+// `dims`. *json is valid until the next call on the same thread.
+BD_EXPORT const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_bytes,
+                                         BlockdnnList dims, BlockdnnList ranks, int32_t threads,
+                                         const char** json);
+
+// Frees what the BlockdnnCall ops of a function hold; they fail from then on.
+BD_EXPORT void BlockdnnReleaseCalls(const char* function);
+
+// TensorFlow's eager context and functions of its Python side, which this library cannot
+// link: EagerTensor_Handle, and three of the C API of executors.
+struct BlockdnnEager {
+  void* context;
+  void* (*handle_of)(const void* eager_tensor);
+  void* (*executor_of_thread)(void* context);
+  bool (*executor_is_async)(void* executor);
+  void (*delete_executor)(void* executor);
+};
+
+// A way to call a function of a BlockdnnCall op without the op; null if there is none.
+// `captures`: the eager tensors that follow the arguments, kept alive by the caller.
+BD_EXPORT void* BlockdnnMakeDirectCall(const char* function, const BlockdnnEager* eager,
+                                       void* const* captures, int32_t count);
+
+// Eager tensors -> new tensor handles, one for each result of the function, which have their
+// values when the started call that this returns is finished. Null if the op must be called
+// instead: it knows how to fail, how to queue, and has to have run before on arguments of
+// these types and shapes.
+BD_EXPORT void* BlockdnnStartDirectCall(void* call, void* const* arguments, int32_t count,
+                                        void** results);
+
+// Either ends what was started. 0: the op must be called instead, the results are worth nothing.
+BD_EXPORT int32_t BlockdnnFinishDirectCall(void* started);
+BD_EXPORT void BlockdnnAbandonDirectCall(void* started);
+
+BD_EXPORT void BlockdnnDropDirectCall(void* call);
+
+#endif  // CC_TENSORFLOW_C_API_C_API_H_

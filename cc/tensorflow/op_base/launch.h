@@ -1,0 +1,105 @@
+// An execution in two halves: what an op resolves from shapes and weights (a Launch), and
+// the run on memory. A Launch that outlasts its execution can be run again without a context.
+#ifndef CC_TENSORFLOW_OP_BASE_LAUNCH_H_
+#define CC_TENSORFLOW_OP_BASE_LAUNCH_H_
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cc/base/verbose.h"
+#include "cc/tensorflow/op_base/op_utils.h"
+#include "cc/tensorflow/op_base/scratchpad.h"
+
+namespace bd {
+
+// Base pointers of one execution, the inputs in the op's order. What is not float32 is
+// cast by the op that knows better.
+struct LaunchMemory {
+  const float* const* inputs;
+  float* dst;
+  void* scratch;  // 64-byte aligned
+};
+
+// A Launch for later executions on inputs of the same shapes. Safe to run on many threads.
+class PreparedLaunch {
+ public:
+  virtual ~PreparedLaunch() = default;
+  virtual void Run(const LaunchMemory& memory) const = 0;
+  virtual int64_t scratch_bytes() const = 0;
+  // The inputs that must still be in the very memory they were in.
+  virtual absl::Span<const int> fixed_inputs() const = 0;
+};
+
+// The kernel of an op with one output, which Launch computes:
+//
+//   const TensorShape& dst_shape() const;
+//   int64_t scratch_bytes() const;
+//   absl::Span<const int> fixed_inputs() const;
+//   bool lasts() const;  // false if it holds memory of this execution
+//   void Run(const LaunchMemory& memory, ThreadPool& pool) const;
+template <typename Launch>
+class LaunchOpKernel : public PoolOpKernel {
+ public:
+  using PoolOpKernel::PoolOpKernel;
+
+ protected:
+  // After all checks of the inputs.
+  virtual Status Resolve(OpKernelContext* ctx, Launch* launch) = 0;
+  // The verbose log's line; `in_place`: dst took the memory of an input.
+  virtual std::string Describe(OpKernelContext* ctx, const Launch& launch, bool in_place) const = 0;
+  // Whether dst begins as what the last input holds.
+  virtual bool has_into() const { return false; }
+
+  std::vector<int> reusable_inputs_;  // whose memory dst may take
+  Scratchpad scratchpad_;             // to be read by ops that book scratch
+
+ private:
+  class Prepared : public PreparedLaunch {
+   public:
+    Prepared(Launch launch, ThreadPool& pool, int into, size_t dst_bytes)
+        : pool_(pool), into_(into), dst_bytes_(dst_bytes), launch_(std::move(launch)) {}
+    void Run(const LaunchMemory& memory) const override {
+      if (into_ >= 0 && memory.dst != memory.inputs[into_]) {
+        memcpy(memory.dst, memory.inputs[into_], dst_bytes_);
+      }
+      launch_.Run(memory, pool_);
+    }
+    int64_t scratch_bytes() const override { return launch_.scratch_bytes(); }
+    absl::Span<const int> fixed_inputs() const override { return launch_.fixed_inputs(); }
+
+   private:
+    ThreadPool& pool_;
+    const int into_;
+    const size_t dst_bytes_;
+    const Launch launch_;
+  };
+
+  void Execute(OpKernelContext* ctx, std::unique_ptr<PreparedLaunch>* prepared) final {
+    Launch launch;
+    OP_REQUIRES_OK(ctx, Resolve(ctx, &launch));
+    Tensor* dst;
+    int reused;
+    OP_REQUIRES_OK(
+        ctx, AllocateDst(ctx, has_into(), reusable_inputs_, launch.dst_shape(), &dst, &reused));
+    if (dst->NumElements() == 0) return;
+    ScratchpadMemory scratchpad;
+    OP_REQUIRES_OK(ctx, scratchpad_.Take(ctx, launch.scratch_bytes(), &scratchpad));
+    const InputPointers inputs(ctx);
+    const LaunchMemory memory = {inputs.data(), static_cast<float*>(dst->data()),
+                                 scratchpad.data()};
+    RunLogged([&] { return Describe(ctx, launch, reused >= 0); },
+              [&] { launch.Run(memory, pool()); });
+    // Scratch that the kernel keeps is this kernel's.
+    if (prepared == nullptr || !launch.lasts()) return;
+    if (scratchpad_.keeps() && launch.scratch_bytes() > 0) return;
+    *prepared = std::make_unique<Prepared>(
+        std::move(launch), pool(), has_into() ? ctx->num_inputs() - 1 : -1, dst->TotalBytes());
+  }
+};
+
+}  // namespace bd
+
+#endif  // CC_TENSORFLOW_OP_BASE_LAUNCH_H_

@@ -1,0 +1,159 @@
+// What every kernel needs of TensorFlow: the pool, the input shapes, the output.
+#ifndef CC_TENSORFLOW_OP_BASE_OP_UTILS_H_
+#define CC_TENSORFLOW_OP_BASE_OP_UTILS_H_
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "cc/base/huge_pages.h"
+#include "cc/base/thread_pool.h"
+#include "cc/tensorflow/attrs/shape_fns.h"
+#include "cc/tensorflow/op_base/tails.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace bd {
+
+using tensorflow::OpKernel;
+using tensorflow::OpKernelConstruction;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+
+class PreparedLaunch;  // launch.h
+
+// The base of every op: it runs on our own pool, as wide as TensorFlow's
+// intra-op pool, and between checks of its tails where they are asked for.
+class PoolOpKernel : public OpKernel {
+ public:
+  explicit PoolOpKernel(OpKernelConstruction* ctx) : OpKernel(ctx), pool_(SharedPool(ctx)) {}
+
+  void Compute(OpKernelContext* ctx) final {
+    if (!check_tails_) return Execute(ctx, nullptr);
+    const BlockedTensors blocked = Blocked(ctx);
+    OP_REQUIRES_OK(ctx, CheckInputTails(blocked, ctx));
+    Execute(ctx, nullptr);
+    if (ctx->status().ok()) OP_REQUIRES_OK(ctx, CheckOutputTails(blocked, ctx));
+  }
+
+  // The same without checks of tails; *prepared stays null where there is nothing that later
+  // executions could repeat.
+  void ComputeAndPrepare(OpKernelContext* ctx, std::unique_ptr<PreparedLaunch>* prepared) {
+    Execute(ctx, prepared);
+  }
+
+  // Ops use all threads themselves. Calling them cheap keeps the executor from
+  // handing each to another inter-op thread (3 to 10 hops a network, up to
+  // 125 us).
+  bool IsExpensive() override { return false; }
+
+ protected:
+  // The op itself: OpKernel::Compute's contract. `prepared` may be null.
+  virtual void Execute(OpKernelContext* ctx, std::unique_ptr<PreparedLaunch>* prepared) = 0;
+  // Which of its inputs and outputs have tails; {} if it knows plain tensors only.
+  // Asked before Execute, which rejects shapes that do not fit.
+  virtual BlockedTensors Blocked(OpKernelContext* ctx) const = 0;
+
+  ThreadPool& pool() const { return pool_; }
+
+ private:
+  static ThreadPool& SharedPool(OpKernelConstruction* ctx) {
+    const auto* workers = ctx->device()->tensorflow_cpu_worker_threads();
+    return ThreadPool::Shared(workers == nullptr ? 1 : workers->num_threads);
+  }
+
+  ThreadPool& pool_;
+  const bool check_tails_ = TailChecksEnabled();
+};
+
+inline PartialTensorShape InputShape(OpKernelContext* ctx, int i) {
+  return PartialTensorShape(ctx->input(i).shape().dim_sizes());
+}
+
+inline std::vector<PartialTensorShape> InputShapes(OpKernelContext* ctx, int first) {
+  std::vector<PartialTensorShape> shapes;
+  for (int i = first; i < ctx->num_inputs(); ++i) shapes.push_back(InputShape(ctx, i));
+  return shapes;
+}
+
+inline const float* InputData(OpKernelContext* ctx, int i) {
+  return static_cast<const float*>(ctx->input(i).data());
+}
+
+// Base pointers of all inputs.
+class InputPointers {
+ public:
+  explicit InputPointers(OpKernelContext* ctx) {
+    for (int i = 0; i < ctx->num_inputs(); ++i) pointers_.push_back(InputData(ctx, i));
+  }
+  const float* const* data() const { return pointers_.data(); }
+
+ private:
+  absl::InlinedVector<const float*, 8> pointers_;
+};
+
+// A core system's complaint: empty, or one line.
+inline Status FromCore(const std::string& error) {
+  return error.empty() ? absl::OkStatus() : Invalid(error);
+}
+
+// The full shape of what the shape functions made of full input shapes.
+inline Status ToFullShape(const PartialTensorShape& partial, TensorShape* shape) {
+  if (partial.AsTensorShape(shape)) return absl::OkStatus();
+  return Invalid("the output shape ", partial.DebugString(), " is not a tensor's");
+}
+
+// dst, in the memory of one of the inputs `reusable` where nobody else needs it;
+// *reused is that input, or -1.
+inline Status AllocateDst(OpKernelContext* ctx, absl::Span<const int> reusable,
+                          const TensorShape& shape, Tensor** dst, int* reused) {
+  *reused = -1;
+  TF_RETURN_IF_ERROR(ctx->forward_input_or_allocate_output(reusable, 0, shape, dst, reused));
+  PreferHugePages((*dst)->data(), (*dst)->TotalBytes());
+  return absl::OkStatus();
+}
+
+// dst in memory of its own.
+inline Status AllocateDst(OpKernelContext* ctx, const TensorShape& shape, Tensor** dst) {
+  int reused;
+  return AllocateDst(ctx, {}, shape, dst, &reused);
+}
+
+// dst of an op that may write a part of it: in the memory of `into`, the op's last input,
+// or a copy of that where somebody else needs it. An op without into takes one of the
+// inputs `reusable` as before, unless their size is another.
+inline Status AllocateDst(OpKernelContext* ctx, bool has_into, absl::Span<const int> reusable,
+                          const TensorShape& shape, Tensor** dst, int* reused) {
+  if (!has_into) return AllocateDst(ctx, reusable, shape, dst, reused);
+  const int into = ctx->num_inputs() - 1;
+  TF_RETURN_IF_ERROR(AllocateDst(ctx, {into}, shape, dst, reused));
+  const Tensor& before = ctx->input(into);
+  if (*reused < 0 && before.NumElements() > 0) {
+    memcpy((*dst)->data(), before.data(), before.TotalBytes());
+  }
+  return absl::OkStatus();
+}
+
+// What the verbose log says about parts: their first channels and those of all of the tensor,
+// and whether what other ops have written stayed in place.
+inline std::string PartNote(const ChannelPart& src, const DstPart& dst, bool in_place) {
+  std::string note;
+  if (src.total > 0) absl::StrAppend(&note, " src_part ", src.first, "/", src.total);
+  if (dst.total > 0) absl::StrAppend(&note, " dst_part ", dst.first, "/", dst.total);
+  if (dst.has_into) absl::StrAppend(&note, in_place ? " into in place" : " into copied");
+  return note;
+}
+
+// What the verbose log says about the sums of a chain: whether dst took the
+// memory of one's operand, or the operands were read and dst is new memory.
+inline const char* SumNote(const PostOpChain& chain, bool in_place) {
+  if (!chain.HasSum()) return "";
+  return in_place ? " sum in place" : " sum copied";
+}
+
+}  // namespace bd
+
+#endif  // CC_TENSORFLOW_OP_BASE_OP_UTILS_H_

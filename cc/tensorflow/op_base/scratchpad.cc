@@ -1,0 +1,34 @@
+#include "cc/tensorflow/op_base/scratchpad.h"
+
+#include <string>
+
+namespace bd {
+
+Status Scratchpad::Read(OpKernelConstruction* ctx) {
+  std::string mode;
+  TF_RETURN_IF_ERROR(ctx->GetAttr("scratchpad_mode", &mode));
+  library_ = mode == "library";
+  return absl::OkStatus();
+}
+
+Status Scratchpad::Take(OpKernelContext* ctx, int64_t bytes, ScratchpadMemory* memory) {
+  if (bytes == 0) return absl::OkStatus();
+  if (library_) {
+    memory->lease_ = pool_.Take(bytes);
+    memory->data_ = memory->lease_.data();
+    if (memory->data_ != nullptr) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for a scratchpad of ", bytes, " bytes"));
+  }
+  if (bytes <= static_cast<int64_t>(sizeof(memory->small_))) {
+    memory->data_ = memory->small_;
+    return absl::OkStatus();
+  }
+  TF_RETURN_IF_ERROR(
+      ctx->allocate_temp(tensorflow::DT_INT8, TensorShape({bytes}), &memory->tensor_));
+  memory->data_ = memory->tensor_.data();
+  PreferHugePages(memory->data_, bytes);
+  return absl::OkStatus();
+}
+
+}  // namespace bd

@@ -1,0 +1,173 @@
+#include "cc/tensorflow/op_kernels/conv_op.h"
+
+#include <map>
+#include <utility>
+
+namespace bd {
+
+ConvAlgorithm AlgorithmOf(const std::string& name) {
+  static const auto* const algorithms = new std::map<std::string, ConvAlgorithm>{
+      {"auto", ConvAlgorithm::kAuto},
+      {"direct", ConvAlgorithm::kDirect},
+      {"winograd", ConvAlgorithm::kWinograd},
+      {"paired", ConvAlgorithm::kPaired},
+      {"auto_small", ConvAlgorithm::kAutoSmall},
+      {"auto_smallest", ConvAlgorithm::kAutoSmallest},
+      {"compressed", ConvAlgorithm::kCompressed},
+  };
+  return algorithms->at(name);  // the op's definition allows no others
+}
+
+namespace {
+
+// "pool 2x2" where the convolution stores maxima, "pool 2x2 behind" where a second pass
+// makes them.
+std::string PoolNote(const ConvPlan& plan) {
+  const ConvDesc& d = plan.desc;
+  if (!d.pooled()) return "";
+  return absl::StrCat(" pool ", d.pool_h, "x", d.pool_w, plan.pools_tiles ? "" : " behind");
+}
+
+// The algorithm "paired" says so itself.
+const char* PairedNote(const ConvPlan& plan) {
+  return plan.packing.paired && plan.packing.form == ConvForm::kWinograd ? " paired" : "";
+}
+
+// `notes` say how this execution got its memory.
+std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPlan& plan,
+                    const char* algorithm, const std::string& notes) {
+  const ConvDesc& d = plan.conv.desc;
+  return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", algorithm, " ",
+                      LayoutName(d.src_layout), ctx->input(0).shape().DebugString(), "->",
+                      LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " ", WindowNote(d),
+                      " g", d.groups, PairedNote(plan.conv), d.src_scaled ? " src_scale" : "",
+                      PoolNote(plan.conv), " scratch ", plan.conv.scratch_bytes(), notes, " \"",
+                      d.post_ops.ToString(), "\"");
+}
+
+}  // namespace
+
+Status DescribeConv(const ConvAttrs& attrs, const PartialTensorShape& src,
+                    const PartialTensorShape& weights, const InputShapeList& args, ConvDesc* desc,
+                    PartialTensorShape* dst) {
+  TF_RETURN_IF_ERROR(ConvShape(attrs, src, weights, args, dst));
+  Plane plane;
+  Window1d h, w;
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.src_layout,
+                               attrs.src_part.tensor_channels(attrs.channels), &plane));
+  TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &h, &w));
+  desc->n = plane.n;
+  desc->ic = attrs.channels;
+  desc->ih = plane.h;
+  desc->iw = plane.w;
+  desc->oc = attrs.oc();
+  desc->oh = h.out;
+  desc->ow = w.out;
+  desc->kh = h.kernel;
+  desc->kw = w.kernel;
+  desc->sh = h.stride;
+  desc->sw = w.stride;
+  desc->dh = h.dilation;
+  desc->dw = w.dilation;
+  desc->pad_top = h.pad_before;
+  desc->pad_left = w.pad_before;
+  desc->groups = attrs.groups;
+  desc->src_layout = attrs.src_layout;
+  desc->dst_layout = attrs.dst_layout;
+  desc->algorithm = AlgorithmOf(attrs.algorithm);
+  desc->post_ops = attrs.post_ops.chain;
+  desc->src_scaled = attrs.src_scaled;
+  desc->pool_h = attrs.pool_h;
+  desc->pool_w = attrs.pool_w;
+  desc->src_image_blocks = attrs.src_part.image_blocks();
+  desc->dst_image_blocks = attrs.dst_part.image_blocks();
+  return absl::OkStatus();
+}
+
+std::string WindowNote(const ConvDesc& d) {
+  return absl::StrCat("k", d.kh, "x", d.kw, " s", d.sh, "x", d.sw, " d", d.dh, "x", d.dw, " p",
+                      d.pad_top, "x", d.pad_left);
+}
+
+std::string PacksNote(int64_t bytes) { return bytes > 0 ? absl::StrCat(" packs ", bytes) : ""; }
+
+Status PlanConvOp(const ConvOpSpec& spec, const InputShapeList& inputs, int threads,
+                  ConvOpPlan* plan) {
+  ConvDesc desc;
+  TF_RETURN_IF_ERROR(spec.Describe(inputs, &desc, &plan->dst_shape));
+  return FromCore(MakeConvPlan(desc, ActiveIsa(), threads, &plan->conv));
+}
+
+void FillMemoryPlan(const ConvPlan& conv, MemoryPlan* plan) {
+  plan->algorithm = conv.algorithm_name();
+  plan->scratch = conv.scratch;
+  plan->packed_weights = conv.packing.as_is() ? 0 : conv.packed_floats * int64_t{sizeof(float)};
+  const int64_t groups = static_cast<int64_t>(conv.groups.size());
+  const int64_t task_groups = (groups + conv.group_splits - 1) / conv.group_splits;
+  const std::pair<const char*, int64_t> chosen[] = {
+      {"strip_pixels", conv.strip_pixels},
+      {"strip_rows", conv.strip_rows},
+      {"edge_columns", conv.edge_columns},
+      {"source_blocks", conv.icb_chunk},
+      {"tile_pitch", conv.tile_pitch},
+      {"task_blocks", task_groups * conv.widest_blocks},
+      {"lane_blocks", conv.scaled.count > 0 ? conv.widest_blocks : 0}};
+  for (const auto& size : chosen) {
+    if (size.second > 0) plan->blocking.push_back(size);
+  }
+}
+
+void ConvOpBase::Init(const ChainAttrs& chain, int64_t weights_offset, bool constant_weights) {
+  weights_ = std::make_unique<WeightsCache>(weights_offset, constant_weights);
+  for (int arg : chain.chain.ReusableInputs())
+    reusable_inputs_.push_back(ConvOpSpec::kFirstArg + arg);
+}
+
+Status ConvOpBase::Resolve(OpKernelContext* ctx, ConvLaunch* launch) {
+  TF_RETURN_IF_ERROR(plans_.Get(
+      ctx,
+      [&](ConvOpPlan* made) {
+        return PlanConvOp(spec(), InputShapes(ctx, 0), pool().num_threads(), made);
+      },
+      &launch->plan));
+  if (launch->dst_shape().num_elements() == 0) return absl::OkStatus();
+  const ConvPlan& conv = launch->plan->conv;
+  const ConvOpSpec::Parts parts = spec().parts();
+  launch->src_offset = parts.src.offset(conv.desc.ih * conv.desc.iw);
+  launch->dst_offset = parts.dst.offset(conv.desc.dst_h() * conv.desc.dst_w());
+  if (conv.desc.src_scaled) launch->src_scale = spec().src_scale();
+  return weights_->Take(ctx, ConvOpSpec::kWeights, InputData(ctx, ConvOpSpec::kSrc), conv, pool(),
+                        &launch->weights);
+}
+
+absl::Span<const int> ConvLaunch::fixed_inputs() const {
+  static constexpr int kFixed[] = {ConvOpSpec::kWeights};
+  return kFixed;
+}
+
+void ConvLaunch::Run(const LaunchMemory& memory, ThreadPool& pool) const {
+  ConvBuffers buffers;
+  buffers.src = memory.inputs[ConvOpSpec::kSrc] + src_offset;
+  buffers.packed = weights.data;
+  buffers.plain = weights.plain;
+  buffers.args = memory.inputs + ConvOpSpec::kFirstArg;
+  buffers.dst = memory.dst + dst_offset;
+  if (src_scale >= 0) buffers.src_scale = memory.inputs[src_scale];
+  buffers.scratch = memory.scratch;
+  RunConv(plan->conv, buffers, pool);
+}
+
+std::string ConvOpBase::Describe(OpKernelContext* ctx, const ConvLaunch& launch,
+                                 bool in_place) const {
+  const ConvPlan& conv = launch.plan->conv;
+  const ConvOpSpec::Parts parts = spec().parts();
+  const std::string notes =
+      absl::StrCat(" ", scratchpad_.mode(), PacksNote(launch.weights.bytes_packed()),
+                   SumNote(conv.desc.post_ops, in_place && !parts.dst.has_into),
+                   PartNote(parts.src, parts.dst, in_place));
+  // Weights that are not compressed after all are read as they are.
+  const char* algorithm = launch.weights.data == nullptr ? "rows" : conv.algorithm_name();
+  return LogLine(primitive_, ctx, *launch.plan, algorithm, notes);
+}
+
+}  // namespace bd

@@ -1,0 +1,132 @@
+// Runs of a sequence on arguments of shapes that have come before, without contexts: what
+// each op resolved is kept (launch.h), and where its tensors lie is known beforehand.
+//
+// Between two kernels of a network most of what an op touches has left the caches: contexts,
+// allocator, plan and weights caches with their locks took 3 to 5 us an op. A prepared run
+// goes through one array of pointers. Tensors that only prepared launches touch lie in one buffer;
+// arguments, results and what other ops read or write are ordinary tensors.
+#ifndef CC_TENSORFLOW_REGIONS_STATIC_PLAN_H_
+#define CC_TENSORFLOW_REGIONS_STATIC_PLAN_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "cc/base/aligned_buffer.h"
+#include "cc/tensorflow/regions/step.h"
+
+namespace bd {
+
+// What a run of the sequence tells about later ones.
+class Recording {
+ public:
+  struct TensorInfo {
+    tensorflow::DataType dtype;
+    TensorShape shape;
+    const void* data;
+    int64_t bytes;
+    int producer;  // step; -1 for an argument
+    static TensorInfo Of(const Tensor& tensor, int producer) {
+      return {tensor.dtype(), tensor.shape(), tensor.data(),
+              static_cast<int64_t>(tensor.TotalBytes()), producer};
+    }
+    bool Describes(const Tensor& tensor) const {
+      return tensor.dtype() == dtype && tensor.shape() == shape;
+    }
+  };
+
+  Recording(absl::Span<const Tensor> arguments, int num_tensors);
+
+  // The next step has run.
+  void Add(const SequenceStep& step, std::unique_ptr<PreparedLaunch> launch,
+           const std::vector<Tensor>& tensors);
+
+ private:
+  friend class PreparedRun;
+  std::vector<TensorInfo> tensors_;
+  std::vector<std::unique_ptr<PreparedLaunch>> launches_;  // of each step, or null
+};
+
+// The memory of one run at a time, kept for the next.
+class RunMemory {
+ private:
+  friend class PreparedRun;
+  int64_t run_ = 0;  // whose pointers these are: a serial_
+  AlignedBuffer buffer_;
+  std::vector<float*> pointers_;
+  std::vector<const void*> bound_;  // where pointers of open tensors lead
+  std::vector<Tensor> tensors_;     // the open ones; empty between runs
+};
+
+class PreparedRun {
+ public:
+  // Null if there is nothing to gain. `steps` must outlive it.
+  static std::shared_ptr<const PreparedRun> Make(const std::vector<SequenceStep>& steps,
+                                                 const std::vector<int>& results,
+                                                 size_t num_arguments, Recording recording);
+
+  bool Takes(absl::Span<const Tensor> arguments) const;
+
+  // Binds the arguments and allocates the results that kernels of this library write; false
+  // if something is not as it was. Finish() or Abandon() must follow.
+  bool Start(const tensorflow::OpKernelContext::Params& params, absl::Span<const Tensor> arguments,
+             RunMemory* memory) const;
+
+  // Whether a started run has all results, though nothing in them.
+  bool knows_results() const { return early_.size() == results_.size(); }
+  std::vector<Tensor> Results(const RunMemory& memory) const;
+
+  // *done: false if something is not as it was (weights, a shape behind an op that is not
+  // prepared, memory); nothing has happened then that anybody could see.
+  absl::Status Finish(tensorflow::OpKernelContext::Params* params, RunMemory* memory,
+                      std::vector<Tensor>* results, bool* done) const;
+
+  void Abandon(RunMemory* memory) const;
+
+ private:
+  struct Item {
+    const PreparedLaunch* launch = nullptr;  // null: the step runs with a context
+    int step = 0;
+    int first_pointer = 0;  // of inputs, dst, scratch
+    int num_inputs = 0;
+    int open_dst = -1;  // dst is this tensor, to be allocated
+    int drops_end = 0;  // of drops_
+  };
+  // A tensor outside the buffer.
+  struct Open {
+    int tensor;
+    std::vector<int> pointers;    // that lead there
+    const void* fixed = nullptr;  // where it has to be, if it matters
+  };
+  class Maker;
+
+  explicit PreparedRun(const std::vector<SequenceStep>& steps);
+  // Lays the pointers of this run into *memory; false if there is not enough.
+  bool Claim(RunMemory* memory) const;
+  absl::Status RunItems(tensorflow::OpKernelContext::Params* params, RunMemory* memory,
+                        bool* done) const;
+  // Allocates a tensor of ours; false if there is no memory.
+  bool Allocate(const tensorflow::OpKernelContext::Params& params, int tensor,
+                RunMemory* memory) const;
+  // False if the tensor is not where or what it has to be.
+  bool Bind(int tensor, RunMemory* memory) const;
+
+  const int64_t serial_;
+  const std::vector<SequenceStep>& steps_;
+  std::vector<int> results_;
+  std::vector<int> early_;  // results that prepared launches write, once each
+  size_t num_arguments_ = 0;
+  std::vector<Recording::TensorInfo> tensors_;
+  std::vector<std::unique_ptr<PreparedLaunch>> launches_;
+  std::vector<Item> items_;
+  std::vector<int> drops_;        // open tensors that nobody reads behind an item, by item
+  std::vector<Open> open_;        // arguments first
+  std::vector<int> open_index_;   // of tensors: into open_, or -1
+  std::vector<int64_t> offsets_;  // of pointers: into the buffer, or -1
+  int64_t buffer_bytes_ = 0;
+};
+
+}  // namespace bd
+
+#endif  // CC_TENSORFLOW_REGIONS_STATIC_PLAN_H_
