@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,6 +18,9 @@ FOLDER = Path("tf_blockdnn", "_native")
 TENSORFLOW_REQUIREMENT = "tensorflow==2.21.*"
 
 _TARGETS = ("libtf_blockdnn.so", "_build_info.json")
+_DEBIAN_BAZEL = (
+    "/usr/bin/bazel-4"  # What Debian's bazel-bootstrap installs; build_tools/bazel uses it.
+)
 _PRINT_VERSION = (
     "from importlib.metadata import packages_distributions as found, version;"
     "print(version(found()['tensorflow'][0]))"
@@ -52,12 +56,34 @@ def tensorflow() -> tuple[str, dict[str, str]]:
     raise RuntimeError(f"no TensorFlow to build against: pip install '{TENSORFLOW_REQUIREMENT}'")
 
 
+def missing(environ: Mapping[str, str] = os.environ, debian_bazel: str = _DEBIAN_BAZEL) -> str:
+    """One line that names the tools that a build lacks, and how to get them; "" if it has all."""
+
+    def found(*names: str) -> bool:
+        return any(shutil.which(name, path=environ.get("PATH", os.defpath)) for name in names)
+
+    lacking = {}
+    if not found(environ.get("CC") or "gcc"):
+        lacking["a C++ compiler"] = "g++"
+    if not found(environ.get("BAZEL") or "bazelisk", debian_bazel):
+        version = (ROOT / ".bazelversion").read_text().strip()
+        lacking[f"Bazel {version}"] = "bazel-bootstrap"
+    if not lacking:
+        return ""
+    remedy = f"on Debian 12, run: sudo apt-get install {' '.join(lacking.values())}"
+    if "bazel-bootstrap" in lacking.values():
+        remedy += " (elsewhere bazelisk will do: npm install -g @bazel/bazelisk)"
+    return f"tf_blockdnn cannot be built without {' and '.join(lacking)}; {remedy}"
+
+
 def build(folder: Path) -> list[Path]:
     """Builds the library and its _build_info.json into `folder`; returns their paths.
 
     A file that did not change is left alone, one that did is replaced at once: a process that
     has the old library open keeps it.
     """
+    if lack := missing():
+        raise RuntimeError(lack)
     _, environ = tensorflow()
     environ["PYTHON_BIN_PATH"] = sys.executable
     bazel = ROOT / "build_tools" / "bazel"
