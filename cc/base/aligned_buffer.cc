@@ -15,11 +15,11 @@ constexpr size_t kLarge = size_t{1} << 20;
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// The whole huge pages among `bytes`, and a last one if at least half full:
-// no buffer takes more than 1 MB beyond its size.
+// Bytes of the huge pages that `bytes` fill; the last one counts if it is at least half full.
+// So no buffer takes more than 1 MB beyond its size.
 size_t HugePart(size_t bytes) { return (bytes + kLarge) / kHugePage * kHugePage; }
 
-// `bytes` of new pages that begin on a huge page; null if there are none.
+// Maps `bytes` of new pages that begin on a huge page; null if there are none.
 void* MapOnHugePages(size_t bytes) {
   const size_t reserved = bytes + kHugePage;
   if (reserved < bytes) return nullptr;
@@ -42,7 +42,7 @@ AlignedBuffer::AlignedBuffer(size_t bytes) {
   } else {
     mapped_ = std::max(RoundUp(bytes, kSmallPage), HugePart(bytes));
     data_ = MapOnHugePages(mapped_);
-    // Advice: a kernel without huge pages refuses it, and nothing else changes.
+    // This is advice: a kernel without huge pages refuses it, and nothing else changes.
     if (data_ != nullptr) madvise(data_, HugePart(bytes), MADV_HUGEPAGE);
   }
   if (data_ != nullptr) size_ = bytes;

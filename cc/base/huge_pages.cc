@@ -24,11 +24,11 @@ bool Permitted() {
   return length > 0 && strstr(text, "[never]") == nullptr;
 }
 
-// The ranges asked for so far, 16 GB of them: an open hash table that never
-// forgets. Where a range finds no place it is left on small pages.
+// The ranges asked for so far, up to 16 GB of them, in an open hash table that never
+// forgets. A range that finds no place in it stays on small pages.
 class AskedRanges {
  public:
-  // True for one caller a range.
+  // True for the first caller that names a range.
   bool Add(uintptr_t range) {
     constexpr int kProbes = 16;
     for (int probe = 0; probe < kProbes; ++probe) {

@@ -9,8 +9,8 @@ namespace {
 // More threads than this share regions: the list below is on the stack.
 constexpr int64_t kMaxRegions = 64;
 
-// Lines of its own (two, which the prefetcher moves in pairs): while nobody helps, a
-// thread counts without asking others.
+// A region has two cache lines of its own, since the prefetcher moves lines in pairs. While
+// nobody helps, a thread then counts its chunks without traffic between cores.
 struct alignas(128) Region {
   std::atomic<int64_t> next;
   int64_t end;
@@ -30,7 +30,7 @@ void ParallelRegions(ThreadPool& pool, int64_t num_chunks, ParallelBody body) {
     regions[r].next.store(num_chunks * r / num_regions, std::memory_order_relaxed);
     regions[r].end = num_chunks * (r + 1) / num_regions;
   }
-  // Whoever comes first may do everything; later ones then find nothing left.
+  // The first thread may do everything; later threads then find nothing left.
   pool.ParallelFor(num_regions, [&](int64_t, int thread) {
     for (int64_t i = 0; i < num_regions; ++i) {
       Region& region = regions[(thread + i) % num_regions];

@@ -1,7 +1,7 @@
-// An offer is one word: the task, and the first and the end of the units left. Its owner takes
-// from the front and others from the end, both by replacing the whole word, so no unit is
-// taken twice; the task in it tells an offer from a later one with the same units. A note is
-// written while its thread offers nothing, and the word releases it.
+// An offer is one word that holds the task and the range of units that are left. Its owner takes
+// units from the front and other threads take them from the end. Both replace the whole word, so
+// no unit is taken twice, and the task in the word tells an offer from a later one with the same
+// units. A note is written while its thread offers nothing, and the store of the word releases it.
 #include "cc/base/parallel_units.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ int64_t Share(int64_t left, double fraction, int64_t least) {
   return std::min(left, std::max(least, static_cast<int64_t>(left * fraction)));
 }
 
-// Two lines, which the prefetcher moves in pairs.
+// Two cache lines, since the prefetcher moves lines in pairs.
 struct alignas(128) OfferedUnits {
   std::atomic<uint64_t> word{0};
   std::atomic<int> note{0};

@@ -7,7 +7,7 @@ AlignedBuffer ScratchPool::TakeIdle(size_t bytes) {
   if (idle_.empty()) return AlignedBuffer();
   auto best = idle_.begin();
   for (auto it = best; it != idle_.end(); ++it) {
-    // Of those that fit the smallest; until one is found, the last looked at.
+    // The smallest of those that fit; until one is found, the last one looked at.
     if (best->size() < bytes || (it->size() >= bytes && it->size() <= best->size())) best = it;
   }
   AlignedBuffer taken = std::move(*best);

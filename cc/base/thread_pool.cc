@@ -60,10 +60,9 @@ namespace {
 // Two lines: the adjacent-line prefetcher moves them in pairs.
 constexpr size_t kNoFalseSharing = 128;
 
-// A gap between two operations is 2 to 5 us, between two calls of a network 0.1 to
-// 0.3 ms, waking a sleeper takes 16 to 47 us. So workers spin, then offer their core
-// to whoever wants it, then sleep (MobileNetV2's calls 4.12 to 3.89 ms, EfficientNetB0's
-// 6.11 to 5.87: means of minima of 6 and 3 turns, 2 threads).
+// A gap between two operations is 2 to 5 us, one between two calls of a network is 0.1 to
+// 0.3 ms, and waking a sleeper takes 16 to 47 us. So workers spin over the first kind of
+// gap, offer their core to whoever wants it during the second kind, and then sleep.
 constexpr int64_t kSpinNanoseconds = 20000;
 constexpr int64_t kYieldNanoseconds = 300000;
 constexpr int kPausesPerClockRead = 32;

@@ -5,7 +5,7 @@
 namespace bd {
 namespace {
 
-// NaN where x is: comparisons with NaN are false.
+// The result is NaN if x is, since comparisons with NaN are false.
 double Clip(double x, double lo, double hi) {
   x = x < lo ? lo : x;
   return x > hi ? hi : x;

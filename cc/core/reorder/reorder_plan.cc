@@ -11,12 +11,12 @@
 namespace bd {
 namespace {
 
-// A task moves about so many elements: some 20 us from the second level cache. Less
-// is not worth another thread.
+// A task moves about so many elements, some 20 us of work from the second level cache.
+// Less work does not pay for another thread.
 constexpr int64_t kElementsPerTask = 64 * 1024;
 
-// Beyond, src and dst together exceed a last level cache of 32 MB, and a store
-// through the caches first reads the line it overwrites. memcpy switches here, too.
+// From so many floats on, src and dst together exceed a last level cache of 32 MB, and stores
+// bypass the caches, since a store through them first reads the line that it overwrites.
 constexpr int64_t kStreamFloats = 4 * 1024 * 1024;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -7,9 +7,8 @@
 namespace bd {
 namespace {
 
-// Entry k of an image, the smaller factor of C changing fastest: what the prefetchers
-// fetch beyond the end of an entry is then needed soon. (Along dst, [240, 12544 bytes]
-// with G = 3 took 37 us instead of 34.)
+// Copies rows [first, last). The smaller factor of C changes fastest, so that what the
+// prefetchers fetch beyond the end of an entry is needed soon.
 void RunRows(const ShufflePlan& plan, const uint8_t* src, uint8_t* dst, int64_t first,
              int64_t last) {
   const ShuffleDesc& d = plan.desc;
@@ -34,7 +33,7 @@ void RunTile(const ShufflePlan& plan, const uint8_t* src, uint8_t* dst, int64_t 
   const int64_t first = unit % plan.tiles * plan.tile_rows;
   const int64_t last = std::min(whole, first + plan.tile_rows);
   run(first, (last - first) / at_once);
-  // What is left of the image, together with rows before it.
+  // The rows that are left, together with some before them that are done twice.
   if (last == whole && whole < plan.rows) run(plan.rows - at_once, 1);
 }
 

@@ -5,22 +5,23 @@
 namespace bd {
 namespace {
 
-// A task moves so much: some 4 us from the third level cache. Twice as much is worth
-// another thread.
+// Bytes that a task moves, some 4 us of work from the third level cache. A second thread
+// pays from twice as many bytes on.
 constexpr int64_t kTaskBytes = 128 * 1024;
 
-// Long enough to pay for taking up a program, short enough for the L2 cache: [3136, 240]
-// floats with G = 3 took 84 us with 2 KB, 62 with 4, 56 with 8, 50 with 32.
+// Bytes of a plain tensor that one program works through at a time: enough to pay for
+// loading the program into registers, and few enough for the L2 cache.
 constexpr int64_t kPlainTileBytes = 32 * 1024;
-// Of one channel block: a page, which the prefetchers follow to its end.
+// The same of one channel block: a page, since the prefetchers stop at its end.
 constexpr int64_t kBlockedTileBytes = 4 * 1024;
 
-// From here on entries are copied one by one.
+// Entries of at least so many bytes are copied one by one.
 constexpr int64_t kRowBytes = 256;
-// A longer axis would make a program larger than the caches.
+// An axis of more bytes would make a program larger than the caches.
 constexpr int64_t kLongAxisBytes = 16 * 1024;
 
-// The vectors of a row of a plain tensor's program: the last one is in part done twice.
+// Least vectors in a row of a plain tensor's program: part of the last one is done twice, which
+// must not count for much.
 constexpr int64_t kPlainRowVectors = 4;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -43,7 +44,8 @@ std::string Check(const ShuffleDesc& d) {
   return "";
 }
 
-// The index of the permuter, and the size of its items, for a multiple of such an item.
+// The base-2 logarithm of the largest item, of at most 8 bytes, that divides `bytes`. It is also
+// the index of the permuter for such items.
 int Log2Item(int64_t bytes) {
   int log2 = 0;
   while (log2 < 3 && bytes % (int64_t{2} << log2) == 0) ++log2;

@@ -26,7 +26,7 @@ class Writer {
         WriteVector(piece, std::min(at, row_.piece_bytes - vector));
       }
     }
-    // Vectors that read the same windows follow each other.
+    // Vectors that read the same windows come one after another.
     std::stable_sort(
         program_.vectors.begin(), program_.vectors.end(),
         [&](const ShuffleVector& a, const ShuffleVector& b) { return FirstSrc(a) < FirstSrc(b); });
@@ -66,8 +66,8 @@ class Writer {
         {piece * row_.piece_stride + at, first_step, static_cast<int32_t>(windows_.size())});
   }
 
-  // The fewest vectors of src (aligned to vectors within their piece, or not) that hold
-  // all wanted items; returns how many.
+  // Finds the fewest vectors of src that hold all wanted items, aligned to vectors within their
+  // piece or not, and returns how many there are.
   size_t ListWindows(bool aligned) {
     const int64_t vector = permuter_.vector_bytes;
     windows_.clear();
@@ -81,8 +81,8 @@ class Writer {
     return windows_.size();
   }
 
-  // The control of the window at `window`, for wanted_[next] and the items after it
-  // that lie in the window; returns the first that does not.
+  // Writes the control of the window at `window`, for wanted_[next] and the following items
+  // that lie in the window. Returns the first item that does not.
   size_t WriteControl(int64_t window, size_t next) {
     const int64_t vector = permuter_.vector_bytes, lane_bytes = permuter_.lane_bytes;
     const auto inside = [&](const Wanted& w) { return w.src + row_.item_bytes <= window + vector; };
