@@ -49,6 +49,7 @@ bench-layers: $(installed) ## measures each convolution against oneDNN's
 docs: $(installed) ## writes the pages and pictures that are made from code and measurements
 	@$(python) benchmarks/measurements.py
 	@$(python) docs/make_api.py
+	@$(python) docs/draw_overview.py
 
 format: $(dev_required) $(buildifier) ## formats all sources
 	@build_tools/format.sh fix

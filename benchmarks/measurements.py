@@ -146,27 +146,23 @@ def times_table(results: list[dict]) -> str:
     return markdown_table(["network", *(title(peer) for peer in peers), "speed-up"], rows)
 
 
-def memory_table(results: list[dict]) -> str:
-    """Peak memory and load times where the benchmark kept them; empty if it did not."""
-    peers = [
-        name for name in PEERS if any("peak_bytes" in r["peers"].get(name, {}) for r in results)
-    ]
-    if not peers:
-        return ""
-    rows = [
-        [
-            network(result["model"]),
-            *(
-                f"{result['peers'][peer]['peak_bytes'] / _MIB:.0f}"
-                if "peak_bytes" in result["peers"].get(peer, {})
-                else ""
-                for peer in peers
-            ),
-        ]
-        for result in results
-    ]
-    table = markdown_table(["peak memory, MiB", *(title(peer) for peer in peers)], rows)
-    return "\n" + table
+def kept_tables(results: list[dict]) -> str:
+    """Peak memory and the time to the first result, where the benchmark kept them."""
+    measures = (
+        ("peak memory, MiB", "peak_bytes", lambda value: f"{value / _MIB:.0f}"),
+        ("seconds to the first result", "ready_seconds", lambda value: f"{value:.1f}"),
+    )
+    tables = []
+    for name, key, shown in measures:
+        peers = [peer for peer in PEERS if any(key in r["peers"].get(peer, {}) for r in results)]
+        rows = []
+        for result in results:
+            numbers = [result["peers"].get(peer, {}) for peer in peers]
+            cells = (shown(row[key]) if key in row else "" for row in numbers)
+            rows.append([network(result["model"]), *cells])
+        if peers:
+            tables.append("\n" + markdown_table([name, *map(title, peers)], rows))
+    return "".join(tables)
 
 
 def ratios_table(document: dict) -> str:
@@ -252,7 +248,7 @@ def _versions(document: dict) -> dict[str, str]:
     found: dict[str, str] = {}
     for result in document["results"]:
         for row in result["peers"].values():
-            found |= row.get("versions", {})
+            found |= {name: v for name, v in row.get("versions", {}).items() if v}
     return found
 
 
@@ -262,7 +258,7 @@ def section(document: dict) -> str:
     for batch in sorted({result["batch"] for result in document["results"]}):
         results = [result for result in document["results"] if result["batch"] == batch]
         parts.append(f"\nBatch {batch}, {_threads(document['threads'])}, milliseconds:\n\n")
-        parts.append(times_table(results) + memory_table(results))
+        parts.append(times_table(results) + kept_tables(results))
     parts += [ratios_table(document), repeats_table(document), load_table(document)]
     if document.get("notes"):
         parts.append("\n" + "".join(f"- {note}\n" for note in document["notes"]))

@@ -64,11 +64,13 @@ def test_a_changed_number_is_noticed(copies):
 def test_what_run_models_writes_makes_a_page(measurements):
     result = a_result(tf_blockdnn=10, tensorflow=30, litert=15)
     result["peers"]["litert"] |= {"peak_bytes": 7 << 20, "versions": {"ai-edge-litert": "2.3.0"}}
+    result["peers"]["litert"]["ready_seconds"] = 1.26
     result["peers"]["openvino"] = {"error": "no wheel"}
     ratios = [{"model": "resnet50", "batch": 1, "best_peer": "litert", "min": 0.7, "median": 0.66}]
     page = measurements.page([a_document(result, ratios=ratios)])
     assert "| ResNet-50 | 10.0 (5.00) | 30.0 (15.0) | failed | **15.0 (7.50)** | 1.50x |" in page
     assert "ai-edge-litert 2.3.0" in page and "| ResNet-50 | 7 |" in page
+    assert "| seconds to the first result | LiteRT |" in page and "| ResNet-50 | 1.3 |" in page
     assert (
         "Speed-up over" not in page
     )  # It has times of this network, so the ratio says nothing new.
