@@ -10,7 +10,7 @@ from .version import VERSION
 
 
 def info() -> dict:
-    """Versions and the machine, as a JSON-ready dict.
+    """Returns versions and facts about the machine, as a dict that is ready for JSON.
 
     Returns:
       version: of tf_blockdnn.

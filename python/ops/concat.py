@@ -5,25 +5,26 @@ from .arguments import dst_part_args
 
 
 def concat(values, *, channels, dst_part=None, into=None, name=None):
-    """Joins blocked activations along their channels, whatever their numbers.
+    """Joins blocked activations of any number of channels along their channels.
 
     Args:
       values: float32 tensors [N, ceil(channels[i] / 16), H, W, 16].
       channels: logical channels, one integer for each value.
-      dst_part: the same of the result: all of the wider tensor is returned, and only the
-        part written. The rest is undefined, or what `into` holds.
-      into: a tensor of the shape of the wider one; the result takes its memory where
-        nobody else holds it, otherwise a copy.
+      dst_part: (first channel, C of the whole) if the result is a part of the channels of a
+        wider tensor. The wider tensor is returned, and the op writes only the part. The rest
+        is what `into` holds, and undefined without it.
+      into: a tensor of the shape of the wider one. The result takes its memory if nobody
+        else holds it, and otherwise a copy.
       name: of the op.
 
     Returns:
-      [N, ceil(sum(channels) / 16), H, W, 16]; channels follow each other without
-      gaps, lanes beyond the last one are zero.
+      [N, ceil(sum(channels) / 16), H, W, 16]. Channels follow each other without gaps, and
+      lanes beyond the last one are zero.
 
     Raises:
-      ValueError: an argument is malformed or, while a graph is built, batch,
-        height or width differ.
-      InvalidArgumentError: they differ when it runs.
+      ValueError: an argument is malformed; or batch, height or width differ while a graph
+        is built.
+      InvalidArgumentError: batch, height or width differ when the op runs.
 
     Source: tf.concat along the channels.
 

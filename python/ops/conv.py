@@ -33,65 +33,67 @@ def conv(
     into=None,
     name=None,
 ):
-    """2-D convolution, then a chain of post-ops before the result is stored.
+    """Computes a 2-D convolution and then a chain of post-ops before the result is stored.
 
-    A depthwise convolution with TensorFlow's filter [kh, kw, C, m] is the same
-    memory with `groups=C, weights_shape=[kh, kw, 1, C * m]`.
+    For a depthwise convolution, pass TensorFlow's filter [kh, kw, C, m], which has the same
+    memory, with `groups=C, weights_shape=[kh, kw, 1, C * m]`.
 
     Args:
       src: float32 activation, [N, H, W, C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
         ("nChw16c").
-      weights: float32 filter, HWIO: [kh, kw, C / groups, out channels]. Any other
-        shape will do with `weights_shape`: elements [weights_offset,
-        weights_offset + prod(weights_shape)) are read, in memory order.
+      weights: float32 filter, HWIO: [kh, kw, C / groups, out channels]. With
+        `weights_shape` the tensor may have any shape: the op reads its elements
+        [weights_offset, weights_offset + prod(weights_shape)), in memory order.
       strides: pixels, one integer or [height, width].
       padding: "SAME", "VALID" (TensorFlow's rules) or [[top, bottom], [left, right]]
         pixels of zeros.
       dilations: pixels between taps, one integer or [height, width].
       groups: divides C and the output channels.
-      post_ops: `PostOps`, or its text: entries joined by ";", for example
+      post_ops: a `PostOps`, or its text, which joins entries by ";", for example
         "binary(add,channel,#0);sum(#1);eltwise(relu)".
       args: float32 operands that the chain calls #0, #1, ... A channel operand has
-        one element for each output channel; a tensor operand and the operand of
-        sum have the shape and layout of the result. Operands that `PostOps` holds
-        need not be here.
-      dst: what sums without operand add, the previous contents of the result: float32,
-        of its shape, plain or in dst_layout. The result takes its memory where nobody
-        else holds it; otherwise it is left alone.
-      src_scale: src counts times this factor of each sample and channel: float32,
-        [N, C], [N, 1, 1, C] or [N, ceil(C / 16), 1, 1, 16]; src must be nChw16c. It is
-        multiplied into the weights, (scale * w) * x where a separate multiplication
-        rounds w * (scale * x); groups, windows and strides are free, Winograd is not used.
-      pool: pixels, 2 or [2, 2]: max pooling behind post_ops, in windows that touch, with
-        "VALID" padding; dst_layout must be "nChw16c". The result has the bits of `pool`
-        behind the convolution. Operands of the shape of the result, and dst, have that
-        before pooling. Winograd stores maxima only, where the chain is a channel added
-        and a clamp (relu, relu6, ..); otherwise a second pass makes them.
+        one element for each output channel. A tensor operand and the operand of a sum
+        have the shape and layout of the result. Operands that `PostOps` holds are not
+        listed here.
+      dst: the previous contents of the result, which sums without an operand add: float32,
+        of the shape of the result, plain or in dst_layout. The result takes the memory of
+        dst if nobody else holds it; otherwise dst stays as it is.
+      src_scale: a factor for each sample and channel of src, which must be nChw16c:
+        float32, [N, C], [N, 1, 1, C] or [N, ceil(C / 16), 1, 1, 16]. The op multiplies it
+        into the weights, and so rounds (scale * w) * x where a separate multiplication
+        rounds w * (scale * x). It allows any groups, windows and strides, and excludes
+        Winograd.
+      pool: 2 or [2, 2] pixels: max pooling behind post_ops, in windows that touch each
+        other, with "VALID" padding; dst_layout must be "nChw16c". The result has the bits
+        of `pool` behind the convolution. dst and operands of the shape of the result have
+        the shape before pooling. Winograd stores only maxima if the chain adds a channel
+        and clamps (relu, relu6, ...); otherwise a second pass makes them.
       src_layout, dst_layout: "nhwc" or "nChw16c".
       channels: C; default weights_shape[2] * groups.
       weights_shape: default: the shape of weights.
       weights_offset: elements.
-      constant_weights: weights and channel operands never change, so that their
-        packed form may be kept from the first call on.
+      constant_weights: whether weights and channel operands never change, so that the op
+        may keep their packed form from the first call on.
       algorithm: "direct" sums exactly the products of the definition; "winograd"
         saves multiplications of some windows, "paired" (nChw16c, one group, AVX-512) a third
         of all, and both round more (docs/algorithms.md); where one does not apply it is
         "direct". "auto" takes what is faster.
-      scratchpad_mode: who provides temporary memory: "user" takes it from TensorFlow's
-        allocator for each execution, "library" keeps buffers with the kernel. Safe on
-        many threads, both.
-      src_part: (first channel, C of the whole), where src is a part of the channels of a
-        wider nChw16c tensor, which is then passed. A part starts and ends at multiples of
-        16 channels, or ends with the tensor.
-      dst_part: the same of the result: all of the wider tensor is returned, and only the
-        part written. The rest is undefined, or what `into` holds.
-      into: a tensor of the shape of the wider one; the result takes its memory where
-        nobody else holds it, otherwise a copy.
+      scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
+        allocator for each execution; "library" keeps buffers with the kernel. Both are safe
+        on many threads.
+      src_part: (first channel, C of the whole) if src is a part of the channels of a wider
+        nChw16c tensor, which is then passed. A part starts at a multiple of 16 channels, and
+        it ends at one or with the tensor.
+      dst_part: (first channel, C of the whole) if the result is such a part. The wider
+        tensor is returned, and the op writes only the part. The rest is what `into` holds,
+        and undefined without it.
+      into: a tensor of the shape of the wider one. The result takes its memory if nobody
+        else holds it, and otherwise a copy.
       name: of the op.
 
     Returns:
-      The activation in dst_layout, pooled if asked for. Lanes of a blocked result beyond the output
-      channels are zero.
+      The activation in dst_layout, pooled if `pool` is given. Lanes of a blocked result
+      beyond the output channels are zero.
 
     Raises:
       ValueError: an argument is malformed here or while a graph is built.

@@ -30,30 +30,31 @@ def conv_depthwise(
     scratchpad_mode: str = "user",
     name=None,
 ):
-    """A 1x1 convolution of stride 1, then a depthwise convolution of its result.
+    """Computes a 1x1 convolution of stride 1 and then a depthwise convolution of its result.
 
-    The tensor between them, in MobileNets six times as large as src, stays in cache: a few of
-    its rows are made, used and overwritten. The result has the bits of `conv` called twice,
-    but where the 1x1 multiplies in pairs (docs/algorithms.md): it then rounds as well as they do.
+    The tensor between them, which in MobileNets is six times as large as src, stays in the cache:
+    the op makes a few of its rows, uses them and overwrites them. The result has the bits of
+    `conv` called twice, except if the 1x1 multiplies in pairs (docs/algorithms.md).
 
     Args:
       src: float32 activation in blocks, [N, ceil(C / 16), H, W, 16].
-      weights: float32 filter of the 1x1, HWIO: [1, 1, C, out channels]. Any other shape will do
-        with `weights_shape`: elements [weights_offset, weights_offset + prod(weights_shape))
-        are read, in memory order.
+      weights: float32 filter of the 1x1, HWIO: [1, 1, C, out channels]. With `weights_shape` the
+        tensor may have any shape: the op reads its elements [weights_offset, weights_offset +
+        prod(weights_shape)), in memory order.
       depthwise_weights: float32 filter of the depthwise convolution, [kh, kw, out channels, 1] as
         TensorFlow has it, or [kh, kw, 1, out channels]; the same memory.
-      strides, padding, dilations: of the depthwise convolution, as in `conv`. What it sees around
+      strides, padding, dilations: of the depthwise convolution, as in `conv`. The padding around
         the image is zero, whatever post_ops make of zero.
       post_ops, args: the chain after the 1x1 and its operands, as in `conv`; sums need an
-        operand. Operands of the shape of its result need that tensor whole: then the two run one
-        after the other.
-      depthwise_post_ops, depthwise_args: the same after the depthwise convolution.
-      dst: what sums of depthwise_post_ops without operand add; see `conv`.
+        operand. If operands have the shape of its result, the two convolutions run one after the
+        other.
+      depthwise_post_ops, depthwise_args: the chain after the depthwise convolution and its
+        operands.
+      dst: the tensor that sums of depthwise_post_ops without an operand add; see `conv`.
       weights_shape, depthwise_weights_shape: default: the shapes of the weights.
       weights_offset, depthwise_weights_offset: elements.
-      constant_weights: both weights and channel operands never change, so that their packed form
-        may be kept from the first call on.
+      constant_weights: whether both weights and channel operands never change, so that the op may
+        keep their packed form from the first call on.
       algorithm: of the 1x1, "auto", "direct" or "paired" as in `conv`.
       scratchpad_mode: "user" or "library", as in `conv`.
       name: of the op.

@@ -27,25 +27,26 @@ def eltwise(
     Args:
       src: float32 activation, [N, H, W, C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
         ("nChw16c").
-      post_ops: `PostOps`, or its text.
+      post_ops: a `PostOps`, or its text.
       args: float32 operands that the chain calls #0, #1, ... Operands that `PostOps`
-        holds need not be here.
-      dst: what sums without operand add; float32, of the shape of src, plain or in its
-        layout.
+        holds are not listed here.
+      dst: the tensor that sums without an operand add: float32, of the shape of src, plain
+        or in its layout.
       layout: "nhwc" or "nChw16c".
       channels: C; may be left out when layout is "nhwc" and C is static.
-      src_part: (first channel, C of the whole), where src is a part of the channels of a
-        wider nChw16c tensor, which is then passed. A part starts and ends at multiples of
-        16 channels, or ends with the tensor.
-      dst_part: the same of the result: all of the wider tensor is returned, and only the
-        part written. The rest is undefined, or what `into` holds.
-      into: a tensor of the shape of the wider one; the result takes its memory where
-        nobody else holds it, otherwise a copy.
+      src_part: (first channel, C of the whole) if src is a part of the channels of a wider
+        nChw16c tensor, which is then passed. A part starts at a multiple of 16 channels, and
+        it ends at one or with the tensor.
+      dst_part: (first channel, C of the whole) if the result is such a part. The wider
+        tensor is returned, and the op writes only the part. The rest is what `into` holds,
+        and undefined without it.
+      into: a tensor of the shape of the wider one. The result takes its memory if nobody
+        else holds it, and otherwise a copy.
       name: of the op.
 
     Returns:
-      The result, in the shape and layout of src. Lanes of a blocked result beyond
-      C are zero, also where f(0) is not.
+      The result, in the shape and layout of src. Lanes of a blocked result beyond C are
+      zero, even if f(0) is not.
 
     Raises:
       ValueError: an argument is malformed here or while a graph is built.

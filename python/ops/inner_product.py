@@ -21,34 +21,34 @@ def inner_product(
     scratchpad_mode: str = "user",
     name=None,
 ):
-    """src @ weights, then a chain of post-ops before the result is stored.
+    """Computes src @ weights and then a chain of post-ops before the result is stored.
 
     Args:
       src: float32, [.., ic]; any rank of 1 and more.
-      weights: float32, [ic, oc]. Any other shape will do with `weights_shape`:
-        elements [weights_offset, weights_offset + ic * oc) are read, in memory order.
+      weights: float32, [ic, oc]. With `weights_shape` the tensor may have any shape: the op
+        reads its elements [weights_offset, weights_offset + ic * oc), in memory order.
       post_ops: `PostOps`, or its text: entries joined by ";", for example
         "binary(add,channel,#0);eltwise(relu)".
       args: float32 operands that the chain calls #0, #1, ... A channel operand has
         oc elements, a sample_channel operand is [N, oc] with N the result's first
         dimension; a tensor operand and the operand of sum have the result's shape.
-        Operands that `PostOps` holds need not be here.
-      dst: what sums without operand add, the previous contents of the result: float32,
-        of its shape. The result takes its memory where nobody else holds it; otherwise
-        it is left alone.
+        Operands that `PostOps` holds are not listed here.
+      dst: the previous contents of the result, which sums without an operand add: float32,
+        of the shape of the result. The result takes the memory of dst if nobody else holds
+        it; otherwise dst stays as it is.
       weights_shape: [ic, oc]; default: the shape of weights.
       weights_offset: elements.
-      constant_weights: weights never change, so that their packed form may be kept
-        from the first call on.
+      constant_weights: whether weights never change, so that the op may keep their packed
+        form from the first call on.
       algorithm: how few rows are multiplied: "direct" reads the weights of up to 14 (6 without
         AVX-512) as they are, "compressed" a copy of 28 bits a weight, without loss, from the
         second call with the same weights on (the first, if they are constant; where src has
         many zeros the weights themselves, in part); "auto" makes that copy of large constant
         weights, and without AVX-512 packs constant weights for more than 3 rows. Beyond 14
         (6) rows all three pack.
-      scratchpad_mode: who provides temporary memory: "user" takes it from TensorFlow's
-        allocator for each execution, "library" keeps buffers with the kernel. Safe on
-        many threads, both.
+      scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
+        allocator for each execution; "library" keeps buffers with the kernel. Both are safe
+        on many threads.
       name: of the op.
 
     Returns:

@@ -117,7 +117,7 @@ def memory_plan(op, *shapes, threads: int | None = None, args=(), **arguments) -
 
 
 def scratchpad_size(op, *shapes, **arguments) -> int:
-    """Bytes of temporary memory that one execution of `op` takes, in either mode.
+    """Returns the bytes of temporary memory that one execution of `op` takes, in either mode.
 
     Args and Raises: see `memory_plan`.
 
@@ -131,11 +131,11 @@ def scratchpad_size(op, *shapes, **arguments) -> int:
 
 
 def memory_consumption(op, *shapes, **arguments) -> int:
-    """Bytes of scratchpad that `op` keeps for itself between executions.
+    """Returns the bytes of scratchpad that `op` keeps for itself between executions.
 
-    With scratchpad_mode="user" that is 0. With "library" it is `scratchpad_size` for each of
-    the executions that ran at once (at most four of them are kept); the number returned is
-    that of one. Packed weights are not part of it: see `memory_plan`.
+    With scratchpad_mode="user" that is 0. With "library" it is `scratchpad_size` for each of the
+    executions that ran at once, at most four of them; the function returns the bytes for one.
+    Packed weights are not part of it: see `memory_plan`.
 
     Args and Raises: see `memory_plan`.
 

@@ -17,7 +17,7 @@ def pool(
     into=None,
     name=None,
 ):
-    """Max or average pooling of a blocked activation.
+    """Computes max or average pooling of a blocked activation.
 
     Padding never wins a maximum and never counts in an average, as in TensorFlow.
 
@@ -29,13 +29,14 @@ def pool(
       strides: pixels, one integer or [height, width].
       padding: "SAME", "VALID" or [[top, bottom], [left, right]], each smaller than
         ksize.
-      src_part: (first channel, C of the whole), where src is a part of the channels of a
-        wider nChw16c tensor, which is then passed. A part starts and ends at multiples of
-        16 channels, or ends with the tensor.
-      dst_part: the same of the result: all of the wider tensor is returned, and only the
-        part written. The rest is undefined, or what `into` holds.
-      into: a tensor of the shape of the wider one; the result takes its memory where
-        nobody else holds it, otherwise a copy.
+      src_part: (first channel, C of the whole) if src is a part of the channels of a wider
+        nChw16c tensor, which is then passed. A part starts at a multiple of 16 channels, and
+        it ends at one or with the tensor.
+      dst_part: (first channel, C of the whole) if the result is such a part. The wider
+        tensor is returned, and the op writes only the part. The rest is what `into` holds,
+        and undefined without it.
+      into: a tensor of the shape of the wider one. The result takes its memory if nobody
+        else holds it, and otherwise a copy.
       name: of the op.
 
     Returns:
@@ -67,7 +68,7 @@ def pool(
 
 
 def global_pool(src, kind: str, *, channels: int, dst_layout: str = "nc", name=None):
-    """Maximum or mean over the whole plane of a blocked activation.
+    """Computes the maximum or the mean over the whole plane of a blocked activation.
 
     Args:
       src: float32, [N, ceil(C / 16), H, W, 16].

@@ -111,11 +111,11 @@ class PostOps:
         return self._append(f"binary({','.join(words)})", lambda: binary_entry(alg, operand, shape))
 
     def kind(self, i: int) -> str:
-        """Kind of entry i: "eltwise", "sum" or "binary"."""
+        """Returns the kind of entry i: "eltwise", "sum" or "binary"."""
         return self._entries[i].kind
 
     def to_text(self) -> str:
-        """The op attribute; floats have 9 digits, enough to come back exactly.
+        """Returns the op attribute; floats have 9 digits, enough to read them back exactly.
 
         Raises:
           InvalidArgument: an operand is a tensor, which has no text.
@@ -129,7 +129,7 @@ class PostOps:
 
     @classmethod
     def parse(cls, text: str) -> "PostOps":
-        """The chain that `text` describes.
+        """Returns the chain that `text` describes.
 
         Raises:
           InvalidArgument: one line that names the entry and the remedy.

@@ -6,13 +6,13 @@ from ..native import library
 
 
 def shuffle(x, axis: int, group: int, *, layout=None, channels=None, name=None):
-    """Shuffles the entries along one axis.
+    """Shuffles the entries along one axis, as ShuffleNet shuffles channels.
 
     The C entries are seen as a (C / group) x group matrix, which is transposed:
 
         dst[u + v * C / group] = src[u * group + v],  0 <= u < C / group,  0 <= v < group
 
-    ShuffleNet's `groups` = g, and torch.nn.ChannelShuffle's, is group = C / g here.
+    The number of groups g of ShuffleNet and of torch.nn.ChannelShuffle is C / group.
 
     Args:
       x: a plain tensor of rank 1 to 6, or a blocked activation: [N, ceil(C / b), (D),
@@ -46,10 +46,10 @@ def shuffle(x, axis: int, group: int, *, layout=None, channels=None, name=None):
 
 
 def shuffle_grad(dy, axis: int, group: int, *, layout=None, channels=None, name=None):
-    """The way back: shuffle_grad(shuffle(x, axis, group), axis, group) is x.
+    """Undoes a shuffle: shuffle_grad(shuffle(x, axis, group), axis, group) is x.
 
-    It is what the gradient of shuffle runs, and for every type: TensorFlow's own
-    gradients stop at integers. The same as shuffle with group C / group.
+    The gradient of shuffle runs this op. It takes every type, whereas TensorFlow's own
+    gradients stop at integers. It is the same as shuffle with C / group as its group.
 
     Args:
       dy: the gradient of, or in place of, the result of shuffle.

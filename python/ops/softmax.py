@@ -4,16 +4,16 @@ from ..native import library
 
 
 def softmax(src, *, name=None):
-    """exp(src) over its sum along the last axis.
+    """Computes exp(src) divided by its sum along the last axis.
 
     Args:
       src: float32, plain, of rank 1 or more: [N, C], [N, H, W, C], ...
       name: of the op.
 
     Returns:
-      float32, of the shape of src; each row sums to 1. It may take the memory of src where
-      nobody else holds that. As the formula says, a row with a NaN or +inf, or of nothing
-      but -inf, is all NaN (TensorFlow with oneDNN has some zeros there); elsewhere -inf
+      float32, of the shape of src; each row sums to 1. The result may take the memory of src
+      if nobody else holds it. As the formula says, a row is all NaN if it has a NaN or +inf,
+      or nothing but -inf (TensorFlow with oneDNN gives some zeros there). Elsewhere -inf
       gives 0.
 
     Raises:

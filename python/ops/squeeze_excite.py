@@ -21,16 +21,16 @@ def squeeze_excite(
     scratchpad_mode: str = "user",
     name=None,
 ):
-    """A scale for each sample and channel of a blocked activation, from the means of all.
+    """Computes a scale for each sample and channel of a blocked activation, from all means.
 
-    g(f(mean(src) @ reduce_weights + reduce_bias) @ expand_weights + expand_bias), the mean
-    being that of the plane. With scale_src the result is src times that scale; others read the
-    scales themselves, as `bd.ops.conv(..., src_scale=...)`.
+    The scale is g(f(mean(src) @ reduce_weights + reduce_bias) @ expand_weights + expand_bias),
+    where the mean is taken over the plane. With scale_src the result is src times that scale.
+    Without it, another op reads the scales, such as `bd.ops.conv(..., src_scale=...)`.
 
     Args:
       src: float32, [N, ceil(C / 16), H, W, 16].
       reduce_weights: float32, [C, squeezed], or any tensor that holds these elements from
-        offsets[0] on, in memory order; so the next three.
+        offsets[0] on, in memory order. The same holds for the next three arguments.
       reduce_bias: float32, [squeezed].
       expand_weights: float32, [squeezed, C].
       expand_bias: float32, [C].
@@ -39,11 +39,11 @@ def squeeze_excite(
       reduce_post_ops: f, `PostOps` or its text: eltwise entries joined by ";", possibly none.
       expand_post_ops: g, the same.
       dst_layout: "nc", "nhwc" or "nChw16c".
-      scale_src: return src times its scales; dst_layout must be "nChw16c".
-      offsets: elements before each of the four in its tensor.
-      scratchpad_mode: who provides temporary memory: "user" takes it from TensorFlow's
-        allocator for each execution, "library" keeps buffers with the kernel. Safe on
-        many threads, both.
+      scale_src: whether to return src times its scales; dst_layout must then be "nChw16c".
+      offsets: the number of elements before each of the four in its tensor.
+      scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
+        allocator for each execution; "library" keeps buffers with the kernel. Both are safe
+        on many threads.
       name: of the op.
 
     Returns:

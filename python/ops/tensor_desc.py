@@ -12,7 +12,7 @@ from ..native import CList, CTensorDesc, c_call, c_library
 
 
 class TensorDesc:
-    """The memory of a tensor: dimensions, data type, layout or strides, offset.
+    """Describes the memory of a tensor: dimensions, data type, layout or strides, and offset.
 
     Args:
       dims: sizes of the 1 to 6 logical dimensions: (n, c, d, h, w) for
@@ -103,17 +103,17 @@ class TensorDesc:
 
     @property
     def size(self) -> int:
-        """Elements a buffer must hold: from its start to the last element, tail included."""
+        """Elements that a buffer must hold, from its start to the last element and its tail."""
         return self._c.size
 
     @property
     def size_bytes(self) -> int:
-        """The same in bytes."""
+        """Bytes of a buffer of `size` elements."""
         return self._c.size_bytes
 
     @property
     def is_dense(self) -> bool:
-        """True if there are no holes between the elements, the tail being elements too."""
+        """True if there are no holes between the elements; the tail counts as elements."""
         return bool(self._c.is_dense)
 
     @property
@@ -133,7 +133,7 @@ class TensorDesc:
         return tuple(self._c.shape[: self._c.shape_rank])
 
     def offset(self, *index: int) -> int:
-        """Elements from the start of the memory to the element `index`.
+        """Returns the number of elements from the start of the memory to the element `index`.
 
         Args:
           *index: one number a dimension; none at all stands for the first element.
@@ -155,7 +155,7 @@ class TensorDesc:
         return c_library().BlockdnnOffset(ctypes.byref(self._c), CList.of(index).values)
 
     def offsets(self, padded: bool = False) -> np.ndarray:
-        """Where every element lies.
+        """Returns the offset of every element.
 
         Args:
           padded: also those of the tail.
@@ -169,7 +169,7 @@ class TensorDesc:
         return found
 
     def submemory(self, dims, offsets) -> "TensorDesc":
-        """The part of `dims` elements that starts at the element `offsets`, in the same memory.
+        """Describes the part of `dims` elements that starts at the element `offsets`.
 
         A dimension in blocks is cut between blocks: the part starts at a whole
         block and ends at one, or with the dimension.
@@ -189,7 +189,7 @@ class TensorDesc:
         return part
 
     def draw(self, png=None, *, max_rows: int = 32, console=None) -> None:
-        """Draws the memory: which element lies where, coloured by its place in memory.
+        """Draws which element lies where, coloured by its place in memory.
 
         Two tables: the elements by their indices, each cell with its offset, and
         the memory from its start, each cell with its element. The tail is marked.
