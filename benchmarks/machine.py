@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 
 def describe() -> dict:
-    """{"cpu", "cores", "system"}; cores are those this process may use."""
+    """{"cpu", "cores", "system"}; the cores are those that this process may use."""
     return {
         "cpu": _cpu(),
         "cores": len(os.sched_getaffinity(0)),
@@ -29,14 +29,14 @@ def _cpu() -> str:
 
 
 class BusyElsewhere:
-    """What all processes but this one and its children use, from its creation on."""
+    """Counts what all processes but this one and its children use, from its creation on."""
 
     def __init__(self):
         self._start = time.monotonic()
         self._before = self._seconds()
 
     def cores(self) -> float:
-        """Processor seconds of the others a second. Children count as others until they ended."""
+        """Cores that the others kept busy on average. Children count as others until they end."""
         return max(0.0, (self._seconds() - self._before) / (time.monotonic() - self._start))
 
     @staticmethod
@@ -49,7 +49,7 @@ class BusyElsewhere:
 
 @contextlib.contextmanager
 def one_core_taken() -> Iterator[None]:
-    """Meanwhile another process computes without pause on the last of the cores."""
+    """Keeps another process computing without pause on the last core meanwhile."""
     core = max(os.sched_getaffinity(0))
     code = f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"
     process = subprocess.Popen([sys.executable, "-c", code])

@@ -73,7 +73,7 @@ def convolutions(model) -> Iterator[tuple[str, Shape]]:
 
 
 def _source(layer):
-    """The tensor a convolution reads once explicit padding is its own, and its padding."""
+    """The tensor that a convolution reads if explicit padding is its own, and that padding."""
     import keras
 
     tensor = layer.input
@@ -117,7 +117,7 @@ def table(application: str) -> str:
 
 
 def main() -> None:
-    """Writes the files that are asked for."""
+    """Writes the files named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "names", nargs="*", default=list(APPLICATIONS), help=f"of {', '.join(APPLICATIONS)}"

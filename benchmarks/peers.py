@@ -1,4 +1,4 @@
-"""Who is compared: a row in `PEERS` each, and how each one loads and runs a network.
+"""The libraries that are compared, a row of `PEERS` each, and how each one runs a network.
 
 A runner takes (the network's file or folder, inputs by name, threads) and returns a function that
 computes the outputs once, as a dict of numpy arrays. All compute in float32. A runner's imports are
@@ -81,7 +81,7 @@ def tensorflow_xla(folder: str, inputs: Mapping[str, np.ndarray], threads: int) 
 
 
 def limit_tensorflow(threads: int) -> None:
-    """Sets TensorFlow's pools; before it has run anything."""
+    """Sets the sizes of TensorFlow's pools, which must happen before it runs anything."""
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(threads)
@@ -104,7 +104,7 @@ def onnxruntime(file: str, inputs: Mapping[str, np.ndarray], threads: int) -> Ru
 
 
 def openvino(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
-    """OpenVINO, compiled for these shapes; the results are read where it left them."""
+    """OpenVINO, compiled for these shapes; the results are read in its own memory."""
     import openvino as ov
 
     core = ov.Core()
@@ -125,7 +125,7 @@ def openvino(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run
 
 
 def litert(file: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
-    """LiteRT's interpreter, which gives what it can to XNNPACK."""
+    """LiteRT's interpreter, which hands XNNPACK whatever that can run."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(file, num_threads=threads)
@@ -134,7 +134,7 @@ def litert(file: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
 
 
 def ncnn(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
-    """ncnn with its Winograd; it has no batches, so pictures run one after the other."""
+    """ncnn with its Winograd. It has no batches, so pictures run one after the other."""
     import ncnn
 
     network = ncnn.Net()

@@ -1,4 +1,4 @@
-"""Sets up what is measured: peers' environments, SavedModels, peers' files. Nothing is done twice.
+"""Sets up peers' environments, SavedModels and peers' files, each of them once.
 
 Everything lies under build/benchmarks/: venvs/ (one for each requirements-NAME.txt), models/,
 formats/. A step that failed is not tried again in the same run.
@@ -23,7 +23,7 @@ BUILD = HERE.parent / "build" / "benchmarks"
 
 
 class SetUpError(RuntimeError):
-    """Something cannot be had; the message is the last thing its program said."""
+    """A step failed; the message is the last thing that its program said."""
 
 
 class Workshop:
@@ -90,7 +90,7 @@ class Workshop:
         return self._made(path, [source, HERE / "formats" / f"{row.writer}.py"], write)
 
     def _made(self, path: pathlib.Path, sources: list[pathlib.Path], write) -> pathlib.Path:
-        """`path`, written anew if a source is newer; whole or not at all."""
+        """Returns `path`, written anew if a source is newer, and whole or not at all."""
         newest = max(source.stat().st_mtime for source in sources)
         if path.exists() and path.stat().st_mtime >= newest:
             return path
@@ -117,7 +117,7 @@ class Workshop:
             raise
 
     def _run(self, command: list, path: pathlib.Path) -> None:
-        """Runs a program in this folder; all it says goes to a log beside `path`, too."""
+        """Runs a program in this folder and copies all that it says to a log beside `path`."""
         log = path.with_name(f"{path.name}.log")
         line = ""
         with (

@@ -1,4 +1,4 @@
-"""What is shown and kept of the measurements: tables, a JSON document, a bar chart.
+"""Shows and keeps measurements: tables, a JSON document, a bar chart.
 
 A result is {"model", "batch", "cores_busy_elsewhere", "peers": {name: numbers}}; a peer's numbers
 are {"min_ms", "median_ms", "runs", "relative_difference", "peak_bytes", "versions", …} or have an
@@ -90,7 +90,7 @@ def summary(results: list[dict]) -> Table:
 
 
 def failures(results: list[dict]) -> Iterator[str]:
-    """A line for each peer that was to be measured and was not, and why."""
+    """A line for each peer that could not be measured, with the reason."""
     for result in results:
         for name, row in result["peers"].items():
             if "error" in row:

@@ -3,8 +3,8 @@
     python benchmarks/run_layers.py [resnet50 vgg16 …] [--threads 2] [--batch 1] [--isa avx2]
 
 Gets oneDNN (from PyPI into an environment of its own, or from Debian), builds
-benchmarks/cc/conv_layers with Bazel, runs it, prints a table a network and writes a JSON file.
-`.build/bazel-bin/benchmarks/cc/conv_layers --help` says what the options do.
+benchmarks/cc/conv_layers with Bazel, runs it, prints a table for each network and writes a JSON
+file. `.build/bazel-bin/benchmarks/cc/conv_layers --help` says what the options do.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ SHAPES = HERE / "shapes"
 REQUIREMENTS = HERE / "requirements-onednn.txt"
 PROGRAM = ROOT / ".build" / "bazel-bin" / "benchmarks" / "cc" / "conv_layers"
 
-# A ratio above this is shown in red: slower than the peer beyond the noise.
+# A ratio above this is shown in red: it is slower than the peer by more than the noise.
 SLOWER = 1.03
-# Cores that others may use meanwhile.
+# Cores that other processes may use while the benchmark runs.
 NOISY = 0.1
 FULL_WIDTH = 180
 
 
 class SetUpError(RuntimeError):
-    """Something that the benchmark needs cannot be had; the message says what to do."""
+    """The benchmark lacks something; the message says what to do."""
 
 
 def main() -> int:
     """Parses the arguments, sets up, measures, prints and writes. Returns the exit code."""
     options = _parse()
-    # A file or a pipe has no width of its own: nothing is folded.
+    # A file or a pipe has no width of its own, so nothing is folded.
     console = Console(width=None if sys.stdout.isatty() else FULL_WIDTH)
     notes = Console(stderr=True)
     try:

@@ -44,7 +44,7 @@ FULL_WIDTH = 140
 def main() -> None:
     """Parses the arguments, measures, prints and writes."""
     options = _parse()
-    # A file or a pipe has no width of its own: nothing is folded.
+    # A file or a pipe has no width of its own, so nothing is folded.
     console = Console(width=None if sys.stdout.isatty() else FULL_WIDTH)
     notes = Console(stderr=True)
     plan = [
@@ -54,7 +54,7 @@ def main() -> None:
         if not ZOO[name].batches or batch in ZOO[name].batches
     ]
     measured = []
-    # Drawn between turns only: a thread that redraws would take a core from whoever is measured.
+    # The bar is drawn between turns only; a redrawing thread would take a core from a contestant.
     with Progress(console=notes, auto_refresh=False) as progress:
         task = progress.add_task("", total=len(plan))
 
@@ -158,7 +158,7 @@ def _measure(name: str, batch: int, options, workshop: Workshop, hint) -> dict:
 
 
 def _drop_wrong(workers: dict[str, Worker], numbers: dict[str, dict]) -> None:
-    """Leaves those whose outputs agree with the reference's; the others get an error."""
+    """Keeps the workers whose outputs agree with the reference's; the others get an error."""
     wanted = workers[REFERENCE].outputs() if REFERENCE in workers else None
     for peer in list(workers):
         if wanted is None:
@@ -178,7 +178,7 @@ def _drop_wrong(workers: dict[str, Worker], numbers: dict[str, dict]) -> None:
 
 
 def _time(workers: dict[str, Worker], numbers: dict[str, dict], options, hint) -> None:
-    """Adds the times of all that are left, and again with one core taken if that is asked for."""
+    """Adds the times of all workers that are left, and on request those with one core taken."""
     for peer, timing in _take_turns(workers, numbers, options, hint).items():
         numbers[peer] |= {**timing.to_json(), "peak_bytes": workers[peer].memory()}
     if not options.with_load:
@@ -191,7 +191,7 @@ def _time(workers: dict[str, Worker], numbers: dict[str, dict], options, hint) -
 
 
 def _take_turns(workers, numbers, options, hint) -> dict[str, Timing]:
-    """Times all workers; whoever fails on the way leaves, and the others begin anew."""
+    """Times all workers. One that fails on the way leaves, and the others begin anew."""
     rounds = -(-options.runs // options.burst)
     while workers:
         try:

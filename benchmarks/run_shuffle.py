@@ -2,11 +2,11 @@
 
     python benchmarks/run_shuffle.py [--shape 1,56,56,240] [--groups 3,80] [--threads 2]
 
-Three ways to call. `call`: one shuffle, eager, from Python. `session`: one in a prepared TensorFlow
-session, against torch's call; eager TensorFlow takes 5 us for an Identity. `chain`: a shuffle among
-many, per shuffle: 100 after each other, in one tf.function where there is one. torch comes from
-requirements-ncnn.txt, in an environment of its own. Prints a table for each group and writes a JSON
-file.
+There are three ways to call. `call` is one eager shuffle from Python. `session` is one shuffle in a
+prepared TensorFlow session, compared with torch's call, because eager TensorFlow takes 5 us for an
+Identity. `chain` is the time for one of 100 shuffles in a row, in one tf.function where there is
+one. torch comes from requirements-ncnn.txt, in an environment of its own. The script prints a table
+for each group and writes a JSON file.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from worker import Worker, WorkerError
 sys.path.insert(0, str(HERE.parent / "python"))
 from benchmark import Timing, interleave  # noqa: E402
 
-KINDS = {"call": 1, "session": 1, "chain": CHAIN}  # shuffles in a run
+KINDS = {"call": 1, "session": 1, "chain": CHAIN}  # The number of shuffles in a run.
 OURS = next(iter(PEERS))
 RATIO_TO = "torch"
-SLOWER = 1.03  # Beyond the noise.
+SLOWER = 1.03  # A ratio above this is more than noise.
 FULL_WIDTH = 140
 
 
@@ -80,7 +80,7 @@ def _parse() -> argparse.Namespace:
 
 
 def _measure(options, notes: Console) -> tuple[dict[str, Timing], dict, float]:
-    """Timings by "PEER/LAYOUT/GROUP/KIND", versions by peer, cores that others kept busy."""
+    """Timings by "PEER/LAYOUT/GROUP/KIND", versions by peer, and cores that others kept busy."""
     say = functools.partial(notes.print, highlight=False)
     workshop = Workshop(say, lambda text: None)
     pythons = {peer: workshop.interpreter(row.venv) for peer, row in PEERS.items()}

@@ -1,10 +1,10 @@
-"""Who is compared by run_shuffle.py, as rows of `PEERS` like those of peers.py.
+"""The libraries that run_shuffle.py compares, as rows of `PEERS` like those of peers.py.
 
-A runner's "network" is the list of groups, "3,80"; the one input is an image, NHWC. It returns a
-run a case, "LAYOUT/GROUP/KIND": `call` is one shuffle, eager; `session` one in a prepared session,
-which is how TensorFlow is called with the least overhead; `chain` is CHAIN of them one after the
-other, in one graph where the framework has graphs. Every case was checked against the definition
-before it is returned.
+A runner's "network" is the list of groups, "3,80", and its input is an image in NHWC. It returns a
+run for each case, "LAYOUT/GROUP/KIND". The kind `call` is one eager shuffle. `session` is one in a
+prepared session, which calls TensorFlow with the least overhead. `chain` is CHAIN shuffles one
+after the other, in one graph if the framework has graphs. A runner checks every case against the
+definition before it returns it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _expected(image: np.ndarray, group: int) -> np.ndarray:
 
 
 def _add(cases: Cases, name: str, runs: Mapping[str, Callable], check: Callable) -> None:
-    """Adds the runs of `name` by their kind; `check` tells whether a shuffled tensor is right."""
+    """Adds the runs of `name` by kind; `check` tells whether a shuffled tensor is right."""
     for kind, run in runs.items():
         if kind != "chain" and not check(run()):
             raise ValueError(f"{name}/{kind}: not the shuffle that is defined")
@@ -72,7 +72,7 @@ def _session_call(shuffle, array: np.ndarray, threads: int) -> Callable:
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:
-    """A copy that TensorFlow takes as it is: it copies feeds that are not on 64 bytes."""
+    """A copy aligned to 64 bytes; TensorFlow would copy other feeds once more."""
     room = np.empty(array.size + 16, array.dtype)
     first = -(room.ctypes.data // array.itemsize) % 16
     aligned = room[first : first + array.size].reshape(array.shape)

@@ -1,9 +1,10 @@
-"""One peer with one network in a process of its own, which runs when it is asked and else stands.
+"""Runs one peer with one network in a process of its own, which stands still until it is asked.
 
-`Worker` is the measuring side; `python worker.py TABLE PEER MODEL INPUTS OUTPUTS THREADS` the
-other. TABLE is the module with the PEERS. That one writes the outputs of its first run to OUTPUTS,
-then answers on stdout with one JSON object a line: first what it is, then {"ms": [...]} for each
-line {"case", "runs"} it reads. A runner gives one run, case "", or a table of them by case.
+`Worker` is the side that measures. The other side is `python worker.py TABLE PEER MODEL INPUTS
+OUTPUTS THREADS`, where TABLE is the module with the PEERS. It writes the outputs of its first run
+to OUTPUTS and then answers on stdout with one JSON object on each line: first what it is, then
+{"ms": [...]} for each line {"case", "runs"} that it reads. A runner gives one run, of case "", or a
+table of runs by case.
 
 Between turns the process is stopped (SIGSTOP): threads that wait for work by spinning would take a
 core from whoever's turn it is.
@@ -36,7 +37,7 @@ class WorkerError(RuntimeError):
 
 
 class Worker:
-    """A worker process, stopped. Calling it runs a case `burst` times: their milliseconds."""
+    """A stopped worker process. A call runs a case `burst` times and returns the milliseconds."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class Worker:
         return self._receive()["ms"]
 
     def memory(self) -> int:
-        """The most memory the process has held so far (resident), in bytes."""
+        """The most resident memory that the process has held so far, in bytes."""
         for line in pathlib.Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
             if line.startswith("VmHWM"):
                 return int(line.split()[1]) * 1024

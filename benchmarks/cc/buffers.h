@@ -1,4 +1,4 @@
-// Memory of the contestants: the same pages for everyone.
+// Memory of the contestants, who all use the same pages.
 #ifndef BENCHMARKS_CC_BUFFERS_H_
 #define BENCHMARKS_CC_BUFFERS_H_
 
@@ -12,7 +12,7 @@
 
 namespace bd::layers {
 
-// Zeroed floats on 2 MB pages where the system grants them.
+// Zeroed floats, on 2 MB pages if the system grants them.
 class Buffer {
  public:
   explicit Buffer(int64_t floats) {
@@ -32,7 +32,7 @@ class Buffer {
   std::unique_ptr<float, Free> data_;
 };
 
-// Copies of a tensor, used in turn.
+// Copies of a tensor, which are used in turn.
 class Copies {
  public:
   Copies(int64_t floats, int64_t count)

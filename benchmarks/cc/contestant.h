@@ -1,4 +1,4 @@
-// A layer to compute, and the two that compute it.
+// A layer to compute, and the two contestants that compute it.
 #ifndef BENCHMARKS_CC_CONTESTANT_H_
 #define BENCHMARKS_CC_CONTESTANT_H_
 
@@ -20,7 +20,7 @@ struct Problem {
   std::vector<float> src;      // [n, ih, iw, ic]
   std::vector<float> weights;  // [kh, kw, ic / groups, oc]
   std::vector<float> bias;     // [oc]
-  // Contestants go round so many copies of each.
+  // The number of copies of each tensor that a contestant uses in turn.
   int64_t weights_copies = 1, activation_copies = 1;
 };
 
@@ -30,20 +30,20 @@ Problem MakeProblem(const Shape& shape);
 class Contestant {
  public:
   virtual ~Contestant() = default;
-  // What it chose to run.
+  // The name of the implementation that it chose.
   virtual std::string algorithm() const = 0;
   // Computes the layer once, with the next copies.
   virtual void Run() = 0;
-  // What the last Run() wrote, as [n, oh, ow, oc].
+  // The result of the last Run(), as [n, oh, ow, oc].
   virtual std::vector<float> Result() const = 0;
 };
 
-// `pool` outlives the result. Both throw std::exception where they cannot.
+// `pool` must outlive the result. Both throw std::exception if they cannot compute the layer.
 std::unique_ptr<Contestant> MakeOurs(const Problem& problem, Isa isa, ConvAlgorithm algorithm,
                                      ThreadPool& pool);
 std::unique_ptr<Contestant> MakeOnednn(const Problem& problem);
 
-// Threads and best ISA of oneDNN; before its first use. Returns its version.
+// Sets the threads and the best ISA of oneDNN, before its first use. Returns its version.
 std::string SetUpOnednn(Isa isa, int threads);
 
 // Largest |a - b|, as a multiple of the root mean square of b.

@@ -1,6 +1,6 @@
-// Each convolution of a shape file with our kernels and with oneDNN's, turn by
-// turn. In a network a layer's weights were last read one inference ago, and its
-// activations come from other layers, hence kUsage's memory policies.
+// Runs each convolution of a shape file with our kernels and with oneDNN's, turn by turn. In a
+// network, a layer's weights were last read one inference ago, and its activations come from other
+// layers; the memory policies of kUsage imitate that.
 #include <sched.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace bd::layers {
 namespace {
 
-// Both algorithms stay far below; a wrong result is of order 1.
+// The error of both algorithms stays far below; that of a wrong result is of order 1.
 constexpr double kLargestDifference = 1e-3;
 
 constexpr char kUsage[] = R"(usage: conv_layers [options] SHAPES...
@@ -128,12 +128,12 @@ Options ParseOptions(int argc, char** argv) {
   return o;
 }
 
-// How many copies of `floats` pass `bytes` before the first comes back.
+// The number of copies of `floats` that fill `bytes` before the first one comes back.
 int64_t CopiesFor(int64_t bytes, int64_t floats) {
   return std::max<int64_t>(1, (bytes + 4 * floats - 1) / (4 * floats));
 }
 
-// Bytes that a round of copies spans.
+// Bytes of a round of copies.
 struct Footprint {
   int64_t weights = 0, activations = 0;
 };

@@ -26,7 +26,7 @@ double Seconds(Fn&& fn) {
 
 Caches DetectCaches() {
   const int64_t l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  // 0 where the system does not know: that of a common server.
+  // If the system does not know the size, take that of a common server.
   return {L2CacheBytes(), l3 > 0 ? l3 : 32 << 20};
 }
 

@@ -1,8 +1,6 @@
-// oneDNN at its best: weights in its own layout, bias and ReLU fused, primitive
-// and memory objects made once, the C call that takes them as they are; and of
-// its algorithms and layouts the fastest. (Left the choice, oneDNN 3.2 takes
-// channels last; blocked it is up to 20 % faster for some 1x1 and depthwise
-// layers.)
+// oneDNN at its best: weights in its own layout, bias and ReLU fused, primitive and memory objects
+// made once, and its C call. Of its algorithms and layouts the fastest counts, since the layout
+// that oneDNN 3.2 chooses by itself, channels last, is not always its fastest.
 #include <omp.h>
 
 #include <algorithm>
@@ -63,7 +61,7 @@ constexpr Choice kChoices[] = {
     {dnnl::algorithm::convolution_direct, memory::format_tag::nChw8c},
 };
 
-// Empty if oneDNN does not have this choice for this layer.
+// Empty if oneDNN does not offer this choice for this layer.
 Primitive Describe(const Shape& s, const Choice& choice) {
   const memory::desc src = Desc({s.n, s.ic, s.ih, s.iw}, choice.activations);
   const memory::desc dst = Desc({s.n, s.oc, s.oh(), s.ow()}, choice.activations);
@@ -102,7 +100,7 @@ void Reorder(const memory::desc& from_desc, const float* from, const memory::des
   Stream().wait();
 }
 
-// Copies of a tensor as oneDNN's objects.
+// Copies of a tensor as objects of oneDNN.
 class Memories {
  public:
   Memories(const memory::desc& desc, int64_t count) : desc_(desc), copies_(Floats(desc), count) {
@@ -185,7 +183,7 @@ double TrialSeconds(Contestant&& contestant) {
 
 std::string SetUpOnednn(Isa isa, int threads) {
   omp_set_num_threads(threads);
-  // It has no plain SSE2; SSE4.1 is its lowest.
+  // Its lowest instruction set is SSE4.1.
   if (isa == Isa::kGeneric) dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
   if (isa == Isa::kAvx2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
   const dnnl::version_t& v = *dnnl::version();

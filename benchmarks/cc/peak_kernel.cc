@@ -5,8 +5,8 @@
 namespace bd::BD_ISA {
 namespace {
 
-// 2 pipes of a latency of 4 need 8 chains, a product and a sum instead of one
-// instruction 14 and more; with two constants these fill 16 registers.
+// Two pipes with a latency of 4 cycles need 8 chains. Where a multiply-add is a product and a sum,
+// they need 14 or more, which fill 16 registers together with two constants.
 constexpr int kChains = 14;
 
 // The empty asm makes each value observable in a register: the compiler can

@@ -1,4 +1,4 @@
-// What a core can do at most, per ISA.
+// What a core can do at most with each ISA.
 #ifndef BENCHMARKS_CC_PEAK_KERNEL_H_
 #define BENCHMARKS_CC_PEAK_KERNEL_H_
 
@@ -9,10 +9,10 @@
 namespace bd {
 
 struct PeakKernels {
-  // Multiply-adds on registers alone; an iteration is flops_per_iteration.
+  // Runs multiply-adds on registers alone; an iteration has flops_per_iteration of them.
   void (*multiply_add)(int64_t iterations);
   int64_t flops_per_iteration;
-  // Reads all of src; floats is a multiple of 256. Returns the sum.
+  // Reads all of src and returns the sum; floats is a multiple of 256.
   float (*read)(const float* src, int64_t floats);
 };
 BD_KERNEL_TABLE(PeakKernels)

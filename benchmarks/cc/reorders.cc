@@ -1,4 +1,4 @@
-// Reorders beside a copy of as many bytes, call by call in turn.
+// Measures reorders and a copy of as many bytes, call by call in turn.
 //
 //   build_tools/bazel run -c opt //benchmarks/cc:reorders [-- THREADS]
 #include <algorithm>
@@ -65,11 +65,12 @@ void Measure(const Dims& dims, const Pair& pair, ThreadPool& pool) {
     fprintf(stderr, "%s\n", error.c_str());
     exit(1);
   }
-  // A copy reads and writes as many bytes as the reorder does in all.
+  // A copy that reads and writes as many bytes in all as the reorder does.
   const int64_t bytes = (desc.src.size_bytes() + desc.dst.size_bytes()) / 2;
   const int64_t floats = std::max(desc.src.size_bytes(), desc.dst.size_bytes()) / 4 + 1;
   const Buffer src(floats), dst(floats);
-  // memcpy streams past the caches if a piece is large: the faster way counts.
+  // memcpy streams past the caches if a piece is large, so both sizes are tried, and the faster
+  // counts.
   const int64_t tasks[] = {256 << 10, (bytes + pool.num_threads() - 1) / pool.num_threads()};
   std::vector<double> copies[2], reorders;
   for (double spent = 0; spent < kBudgetUs; spent += reorders.back()) {

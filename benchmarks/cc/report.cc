@@ -22,7 +22,7 @@ void PrintJson(const char* key, const Entry& e) {
       Quoted(e.algorithm).c_str(), e.timing.min(), e.timing.median(), e.timing.us.size());
 }
 
-// Of the header, the rows and the total.
+// The format of the header, the rows and the total.
 constexpr char kRow[] = "%-22s %-32s %3s  %-12s %9s %9s  %-22s %9s %9s  %5s %5s  %7s %5s  %7s\n";
 
 template <typename... Args>

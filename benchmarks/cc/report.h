@@ -1,4 +1,4 @@
-// What is printed: a table, or a JSON object a line.
+// Prints a table, or one JSON object on each line.
 #ifndef BENCHMARKS_CC_REPORT_H_
 #define BENCHMARKS_CC_REPORT_H_
 
@@ -32,7 +32,7 @@ class Report {
  public:
   Report(const RunInfo& info, bool json);
   void Add(const LayerResult& layer);
-  // Totals over the layers added, each as often as its network has it.
+  // Totals over the layers that were added, each as often as its network has it.
   void End();
 
  private:

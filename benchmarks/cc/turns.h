@@ -1,4 +1,4 @@
-// Contestants measured turn by turn in one process.
+// Measures contestants turn by turn in one process.
 #ifndef BENCHMARKS_CC_TURNS_H_
 #define BENCHMARKS_CC_TURNS_H_
 
@@ -14,19 +14,18 @@ struct Timing {
   double median() const { return us[us.size() / 2]; }
 };
 
-// The contestants take turns of `turn_us` of timed calls (two at least), and
-// start in changing order. Each keeps threads that go on spinning after a call,
-// which would take a core from the other: so a turn begins once all threads of
-// the process but this one sleep, and its first `warm_us` are not counted. Both
-// times exceed what a scheduler takes to give a woken thread a core that is
-// shared with another process, 3 to 4 ms.
+// The contestants take turns of `turn_us` of timed calls, at least two calls, and start in
+// changing order. The threads of each go on spinning after a call and would take a core from the
+// other. So a turn begins once all threads of the process but this one sleep, and its first
+// `warm_us` are not counted. Both times exceed the 3 to 4 ms that a scheduler takes to give a woken
+// thread a core that it shares with another process.
 struct TurnOptions {
   int rounds = 10;
   double turn_us = 8000;
   double warm_us = 4000;
 };
 
-// Throws std::runtime_error where threads do not go to sleep.
+// Throws std::runtime_error if threads do not go to sleep.
 std::vector<Timing> TakeTurns(const std::vector<Contestant*>& contestants,
                               const TurnOptions& options);
 

@@ -1,4 +1,4 @@
-"""The files of those peers that do not read SavedModels: a row each in `FORMATS`.
+"""The formats of peers that do not read SavedModels, a row of `FORMATS` each.
 
 `python -m formats FORMAT SOURCE SHAPES TARGET` writes one, in the interpreter the row names; SHAPES
 is a JSON object of input names and shapes. Every writer is a module of this package with a function
@@ -14,7 +14,7 @@ SAVED_MODEL = "saved_model"
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """A way to write a network down.
+    """A format and the program that writes it.
 
     Attributes:
       writer: the module that does it.

@@ -7,7 +7,7 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 
 
 def write(source: str, shapes: dict[str, list[int]], target: str) -> None:
-    """Writes the graph of the SavedModel's signature, of any shapes that it takes."""
+    """Writes the graph of the SavedModel's signature for any shapes that it takes."""
     del shapes
     model = tf.saved_model.load(source)
     frozen = convert_variables_to_constants_v2(model.signatures["serving_default"])

@@ -6,7 +6,7 @@ import openvino as ov
 
 
 def write(source: str, shapes: dict[str, list[int]], target: str) -> None:
-    """Writes the folder `target` with model.xml and model.bin, of any shapes that it takes."""
+    """Writes the folder `target` with model.xml and model.bin, for any shapes that it takes."""
     del shapes
     folder = pathlib.Path(target)
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""A SavedModel's signature with every dimension known, as converters like it."""
+"""A SavedModel's signature with every dimension known, as converters need it."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""A Keras application's weights alone, in the order of its layers, for interpreters without TF."""
+"""A Keras application's weights in the order of its layers, for a Python without TensorFlow."""
 
 import numpy as np
 import tensorflow as tf

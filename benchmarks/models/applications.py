@@ -1,11 +1,12 @@
 """Keras applications with random weights that behave like trained ones.
 
-Fresh networks are useless for comparing outputs: batch normalisation with mean 0 and variance 1
-does nothing, so folding it wrongly goes unseen; and with its parameters drawn blindly the signal
-shrinks from layer to layer until the scores are the same for every picture (MobileNetV2: to 1e-8 of
-their magnitude). So kernels keep the signal's size (He et al. 2015), normalisation has the
-statistics of some pictures, a little off, and every bias and scale is random: scores of different
-pictures are 4 to 9 % of their magnitude apart. There is no softmax at the end to hide errors.
+Fresh networks are useless for comparing outputs. Batch normalisation with mean 0 and variance 1
+does nothing, so folding it wrongly would go unseen. If its parameters were drawn blindly, the
+signal would shrink from layer to layer until the scores were the same for every picture (in
+MobileNetV2 to 1e-8 of their magnitude). Kernels therefore keep the size of the signal (He et al.
+2015), normalisation has the statistics of some pictures, a little off, and every bias and scale is
+random. The scores of different pictures are then 4 to 9 % of their magnitude apart. There is no
+softmax at the end, which would hide errors.
 """
 
 import keras
@@ -27,7 +28,7 @@ def build(name: str) -> keras.Model:
             layer.beta.assign(random.normal(0, 0.1, shape))
             if layer.scale:
                 layer.gamma.assign(random.uniform(0.8, 1.2, shape))
-            layer.momentum = 0.0  # What a call in training mode sees becomes the statistics.
+            layer.momentum = 0.0  # The statistics become those of the next call in training mode.
         elif isinstance(layer, keras.layers.Dropout):
             layer.rate = 0.0
         elif (kernel := getattr(layer, "kernel", None)) is not None:
