@@ -24,6 +24,27 @@ _PARTS = (
 )
 
 
+def is_keras_file(path: str | os.PathLike) -> bool:
+    """Whether the name says that Keras wrote it: model.keras or model.h5."""
+    return pathlib.Path(path).suffix in (".keras", ".h5", ".hdf5")
+
+
+def check_model(path: str | os.PathLike) -> pathlib.Path:
+    """`path` as a path, once it may be a Keras file or a SavedModel.
+
+    Raises:
+      SavedModelError: no such file or folder, or a folder without a model.
+    """
+    path = pathlib.Path(path)
+    if not is_keras_file(path):
+        return check_source(path)
+    if not path.is_file():
+        raise SavedModelError(
+            f"{path}: {'a folder, not a file' if path.exists() else 'no such file'}"
+        )
+    return path
+
+
 def check_source(folder: str | os.PathLike) -> pathlib.Path:
     """`folder` as a path, once it looks like a SavedModel.
 
@@ -34,7 +55,10 @@ def check_source(folder: str | os.PathLike) -> pathlib.Path:
     if not folder.exists():
         raise SavedModelError(f"{folder}: no such folder")
     if not folder.is_dir():
-        raise SavedModelError(f"{folder}: not a folder; give the folder that holds saved_model.pb")
+        raise SavedModelError(
+            f"{folder}: not a folder; give the folder that holds saved_model.pb, or a file that "
+            "Keras wrote (.keras, .h5)"
+        )
     if not any((folder / name).is_file() for name in ("saved_model.pb", "saved_model.pbtxt")):
         raise SavedModelError(
             f"{folder}: not a SavedModel (no saved_model.pb in it); make one "

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tensorflow as tf
+from tensorflow.core.function.trace_type import default_types
 from tensorflow.python.checkpoint import graph_view
 from tensorflow.python.eager import context, def_function, execute, record
 from tensorflow.python.eager.polymorphic_function import concrete_function
@@ -31,6 +32,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.grappler import tf_optimizer
 from tensorflow.python.ops import array_ops, gen_resource_variable_ops
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as has_no_tape
+from tensorflow.python.saved_model import save_context
 from tensorflow.python.trackable import asset, base, resource
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "concrete_function",
     "context",
     "def_function",
+    "default_types",
     "dtypes",
     "eager_context_address",
     "eager_functions",
@@ -56,10 +59,18 @@ __all__ = [
     "ops",
     "record",
     "resource",
+    "save_context",
     "tensor_shape",
     "tensor_util",
     "tf_optimizer",
+    "unconverted",
 ]
+
+
+def unconverted(function: Callable) -> Callable:
+    """Marks code that AutoGraph is to run as it stands, without the cost of its own decorator."""
+    function.autograph_info__ = {}
+    return function
 
 
 class EagerFunctions(NamedTuple):

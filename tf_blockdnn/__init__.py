@@ -13,6 +13,7 @@ __all__ = [
     "TensorDesc",
     "__version__",
     "info",
+    "load",
     "ops",
     "optimize",
     "optimize_saved_model",
@@ -25,7 +26,7 @@ if not _is_command_line():
     _library()  # First of all: with the wrong TensorFlow it says so.
 
     from . import ops
-    from .python.calls import optimize
+    from .python.calls import load, optimize
     from .python.info import info
     from .python.ops.post_ops import PostOps
     from .python.ops.tensor_desc import TensorDesc

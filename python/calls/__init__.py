@@ -1,14 +1,35 @@
-"""How an optimised function is called, fastest way first.
+"""How an optimised function is called.
 
-    eager_path    positional eager tensors: this library, past TensorFlow's dispatch
-    one_op        eager tensors where that is not available: one op that runs the whole body
-    function      everything else (tapes, tracing, keywords): TensorFlow's concrete function
+    optimize      whatever holds a TensorFlow function in, one of these out:
+    function      one signature; the others consist of these
+    polymorphic   a tf.function that is converted at the first call of each signature
+    signatures    a SavedModel's signatures
+    keras_model   a keras.Model
 
-`optimize` makes these callables from whatever holds a TensorFlow function.
+A call takes the first of these ways that it can, and `bd.info()` says whether the first is there:
+
+    eager_path    eager tensors: this library, past TensorFlow's dispatch
+    one_op        eager tensors: one op that runs the whole body
+    gradient      tapes, and inside other functions: TensorFlow's concrete function
 """
 
 from .eager_path import unavailable as eager_path_unavailable
-from .function import OptimizedFunction, OptimizedModel
-from .optimize import optimize
+from .function import OptimizedFunction
+from .keras_file import load_model as load_keras_file
+from .keras_input import input_specs as keras_input_specs
+from .keras_input import trace as trace_keras_model
+from .optimize import load, optimize
+from .polymorphic import PolymorphicFunction
+from .signatures import OptimizedModel
 
-__all__ = ["OptimizedFunction", "OptimizedModel", "eager_path_unavailable", "optimize"]
+__all__ = [
+    "OptimizedFunction",
+    "OptimizedModel",
+    "PolymorphicFunction",
+    "eager_path_unavailable",
+    "keras_input_specs",
+    "load",
+    "load_keras_file",
+    "optimize",
+    "trace_keras_model",
+]

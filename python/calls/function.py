@@ -1,28 +1,30 @@
-"""The callables that `optimize` returns."""
+"""One rewritten function as a callable."""
 
 import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 
 import tensorflow as tf
 
-from ..rewriter import Report, Rewritten
-from ..tensorflow_private import EagerTensor, context, execute, record, tensor_shape
+from ..rewriter import Rewritten
+from ..tensorflow_private import EagerTensor, context, execute, record, tensor_shape, unconverted
+from .arguments import reader
 from .eager_path import direct_call
+from .gradient import NOTE, with_gradient
 from .one_op import inline_call
+from .save import save_functions
 
 # Shapes of an argument that are known to fit; a server may meet any number of them.
 _MOST_SHAPES = 64
 
-_DEFAULT = "serving_default"
 
-
+@unconverted
 class OptimizedFunction:
     """A rewritten function: called like the original, same structure and dtypes.
 
-    Calls with positional eager tensors skip TensorFlow's Python layers and, where only
-    converted and cheap ops are left, its executor; all others, and calls under a tape or
-    inside another function, take its usual way.
+    Eager calls skip TensorFlow's Python layers and, where only converted and cheap ops are
+    left, its executor: by position or by keyword, with tensors, arrays, dicts and nests. Calls
+    inside another function take its usual way. Gradients run through the original function.
 
     Attributes:
         report: what was converted, what was declined and why.
@@ -39,35 +41,50 @@ class OptimizedFunction:
         >>> fast.save("network_fast")
     """
 
-    def __init__(self, rewritten: Rewritten):
+    def __init__(self, rewritten: Rewritten, *, original: Callable | None = None):
+        """Wraps a rewritten function.
+
+        Args:
+            original: () -> the ConcreteFunction that gradients run through, or None once it is
+                gone. It must not keep the original alive: its weights are in memory once more.
+        """
         self.concrete, self.trackables, self.report, keeps_memory = rewritten
+        self.report.notes.append(NOTE)
         captured = self.concrete.captured_inputs
         self._captured = captured
         count = len(self.concrete.inputs) - len(captured)
+        self._count = count
         self._specs = [(t.dtype, t.shape) for t in self.concrete.inputs[:count]]
         self._seen: list[set] = [set() for _ in self._specs]
+        self._read = reader(self.concrete)
+        self._is_flat = _takes_flat(self.concrete, count)
         self._pack = _packer(self.concrete)
         in_line = inline_call(self.concrete, keeps_memory)
         self._run = in_line or _runner(self.concrete)
         self._direct = (
             direct_call(self.concrete, self._pack) if in_line else lambda tensors: NotImplemented
         )
-        self._flat = _takes_flat(self.concrete, count)
+        self._differentiable = with_gradient(self._run_flat, original or (lambda: None))
 
     def __call__(self, *args, **kwargs):
-        if kwargs or not self._flat or len(args) != len(self._specs):
-            return self.concrete(*args, **kwargs)
+        if kwargs or not self._is_flat or len(args) != self._count:
+            args_given, args = args, self._read(args, kwargs)
+            if args is None:
+                return self.concrete(*args_given, **kwargs)
         results = self._direct(args)
         return self._dispatch(args) if results is NotImplemented else results
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes a SavedModel whose signature is named "serving_default"."""
-        OptimizedModel({_DEFAULT: self}).save(folder)
+        save_functions({"serving_default": self}, folder)
 
     def _dispatch(self, args):
+        """A call that TensorFlow has to take part in: flat arguments in, packed results out."""
+        tensors = [self._tensor(i, value) for i, value in enumerate(args)]
         if not context.executing_eagerly() or record.could_possibly_record():
-            return self.concrete(*args)
-        tensors = [self._eager(i, value) for i, value in enumerate(args)]
+            for i, tensor in enumerate(tensors):
+                self._check(i, tensor.dtype, tensor.shape)
+            return self._pack(self._differentiable(tensors))
         if not all(map(operator.is_, tensors, args)):
             results = self._direct(tensors)
             if results is not NotImplemented:
@@ -76,60 +93,33 @@ class OptimizedFunction:
             self._admit(i, tensor)
         return self._pack(self._run(tensors + self._captured))
 
-    def _eager(self, index: int, value):
+    def _run_flat(self, inputs: list) -> list:
+        """The function where somebody may want its gradient, or inside another function."""
+        results = self.concrete._call_flat(inputs, self._captured)
+        flat = tf.nest.flatten(results, expand_composites=True)
+        return [result for result in flat if result is not None]
+
+    def _tensor(self, index: int, value):
         if type(value) is EagerTensor:
             return value
         return tf.convert_to_tensor(value, self._specs[index][0])
 
     def _admit(self, index: int, value) -> None:
-        """Raises TypeError unless the argument has the right dtype and a shape that fits."""
-        dtype, shape = self._specs[index]
+        """`_check` for an eager tensor, once a shape."""
         key = (value.dtype, value._shape_tuple())
         if key not in self._seen[index]:
-            given = tensor_shape.TensorShape(value._shape_tuple())
-            if value.dtype != dtype or not shape.is_compatible_with(given):
-                raise TypeError(
-                    f"argument {index} must be {dtype.name} {shape}, got {value.dtype.name} {given}"
-                )
+            self._check(index, value.dtype, tensor_shape.TensorShape(key[1]))
             if len(self._seen[index]) >= _MOST_SHAPES:
                 self._seen[index].clear()
             self._seen[index].add(key)
 
-
-class OptimizedModel:
-    """Several rewritten functions under their signature names; calls go to the default one.
-
-    Attributes:
-        signatures: name -> OptimizedFunction.
-        report: the default signature's report; the others are in their functions.
-
-    Example:
-        >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
-        >>> model.export("two_signatures", verbose=False)
-        >>> fast = bd.optimize(tf.saved_model.load("two_signatures"))
-        >>> sorted(fast.signatures)
-        ['serve', 'serving_default']
-    """
-
-    def __init__(self, signatures: Mapping[str, OptimizedFunction]):
-        self.signatures = dict(signatures)
-        name = _DEFAULT if _DEFAULT in self.signatures else next(iter(self.signatures))
-        self._default = self.signatures[name]
-
-    @property
-    def report(self) -> Report:
-        return self._default.report
-
-    def __call__(self, *args, **kwargs):
-        return self._default(*args, **kwargs)
-
-    def save(self, folder: str | os.PathLike) -> None:
-        """Writes a SavedModel with the same signatures; load it after `import tf_blockdnn`."""
-        module = tf.Module()
-        owners = {id(t): t for f in self.signatures.values() for t in f.trackables}
-        module.captured = list(owners.values())
-        functions = {name: f.concrete for name, f in self.signatures.items()}
-        tf.saved_model.save(module, os.fspath(folder), signatures=functions)
+    def _check(self, index: int, given_dtype, given) -> None:
+        """Raises TypeError unless the argument has the right dtype and a shape that fits."""
+        dtype, shape = self._specs[index]
+        if given_dtype != dtype or not shape.is_compatible_with(given):
+            raise TypeError(
+                f"argument {index} must be {dtype.name} {shape}, got {given_dtype.name} {given}"
+            )
 
 
 def _takes_flat(concrete, count: int) -> bool:

@@ -1,34 +1,45 @@
 """`optimize`: whatever holds a TensorFlow function in, a faster callable out."""
 
-import sys
-from collections.abc import Sequence
+import os
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
+from .. import folders, metagraph
 from ..rewriter import Bundles, Options, optimize_concrete
 from ..tensorflow_private import concrete_function, def_function
-from .function import OptimizedFunction, OptimizedModel
+from . import keras_file, keras_input, keras_model
+from .function import OptimizedFunction
+from .polymorphic import PolymorphicFunction
+from .signatures import OptimizedModel
 
 
 def optimize(
     target,
     *,
     input_signature: Sequence[tf.TensorSpec] | None = None,
+    custom_objects: Mapping[str, object] | None = None,
     algorithm: str = "auto",
     memory: str = "normal",
     scratchpad_mode: str = "user",
     verify: str = "structure",
-) -> OptimizedFunction | OptimizedModel:
+    tolerance: float = 1e-4,
+):
     """Rewrites a model or function so that its convolutions run on blocked tensors.
 
     Inputs, outputs, names, dtypes and dynamic sizes stay. Weights are a snapshot: call
-    `optimize` again after training or loading others. The result is for inference.
+    `optimize` again after training or loading others. The result is for inference; gradients with
+    respect to inputs run through the original, as long as somebody holds it.
 
     Args:
-        target: a keras.Model (its own symbolic inputs, or `input_signature`, training=False);
-            a tf.function with an input_signature; a ConcreteFunction; or what
-            tf.saved_model.load returned (all its signatures).
-        input_signature: one TensorSpec an argument, where the target has none of its own.
+        target: a keras.Model of Keras 3 or 2 (functional, sequential, or subclassed and called or
+            built; inferred with training=False); a tf.function; a ConcreteFunction; a tf.Module
+            that can be called; what tf.saved_model.load returned (all its signatures); or the path
+            of a SavedModel, a .keras or an .h5 file.
+        input_signature: one TensorSpec, or structure of them, an argument. A tf.function without a
+            signature of its own otherwise is converted at the first call of each signature.
+        custom_objects: name -> class or function, for a Keras file that needs them.
         algorithm: "auto", "direct", "winograd" or "paired" (where they apply), for every
             convolution.
         memory: "normal" lets packed weights take up to three times the weights' own memory,
@@ -37,14 +48,17 @@ def optimize(
         scratchpad_mode: "user" takes temporary memory from TensorFlow's allocator for each
             execution, or from what memory="normal" keeps; "library" keeps buffers with each op.
         verify: "structure", or "numbers" to compare with the original on a random input.
+        tolerance: for "numbers": the largest difference, relative to the output's magnitude.
 
     Returns:
-        A callable with `.report` and `.save(folder)`; for a loaded SavedModel also
-        `.signatures`, name -> callable.
+        A callable with `.report` and `.save(folder)`: for a Keras model a keras.Model, for
+        a SavedModel with `.signatures`, name -> callable, else as the function was.
 
     Raises:
         TypeError: `target` is none of the above.
         ValueError: no signature can be found, or an unknown option.
+        SavedModelError: a path that holds no model, or one that cannot be loaded.
+        VerificationError: the numbers are not those of the original.
 
     Example:
         >>> model = keras.Sequential(
@@ -57,63 +71,137 @@ def optimize(
         >>> fast.report.count("BlockdnnConv")
         1
     """
-    choices = Options(algorithm=algorithm, memory=memory, scratchpad_mode=scratchpad_mode)
-    options = {"roots": [target], "options": choices, "verify_by": verify}
-    if isinstance(target, concrete_function.ConcreteFunction):
-        return OptimizedFunction(optimize_concrete(target, **options))
-    if isinstance(target, def_function.Function):
-        concrete = _of_function(target, input_signature)
-        return OptimizedFunction(optimize_concrete(concrete, **options))
-    if _is_keras(target):
-        concrete = _of_keras(target, input_signature)
-        return OptimizedFunction(optimize_concrete(concrete, **options))
-    signatures = getattr(target, "signatures", None)
-    if not signatures:
-        raise TypeError(
-            f"cannot optimise a {type(target).__name__}: give a keras.Model, a tf.function, a "
-            "ConcreteFunction, or a loaded SavedModel that has signatures"
+    options = Options(algorithm=algorithm, memory=memory, scratchpad_mode=scratchpad_mode)
+
+    def rewrite(concrete, original: Callable, bundles: Bundles, roots=None):
+        rewritten = optimize_concrete(
+            concrete,
+            roots=roots or (target,),
+            bundles=bundles,
+            options=options,
+            verify_by=verify,
+            tolerance=tolerance,
         )
-    options["bundles"] = Bundles()
-    return OptimizedModel(
-        {
-            name: OptimizedFunction(optimize_concrete(concrete, **options))
-            for name, concrete in signatures.items()
-        }
+        return OptimizedFunction(rewritten, original=original)
+
+    if isinstance(target, (str, os.PathLike)):
+        return _of_path(target, input_signature, custom_objects, rewrite)
+    if isinstance(target, concrete_function.ConcreteFunction):
+        return rewrite(target, weakref.ref(target), Bundles())
+    if isinstance(target, def_function.Function):
+        return _of_function(target, weakref.ref(target), input_signature, rewrite)
+    if keras_input.is_model(target):
+        return _of_keras(target, weakref.ref(target), input_signature, rewrite)
+    if getattr(target, "signatures", None):
+        return _of_signatures(target, weakref.ref(target), rewrite)
+    if isinstance(target, tf.Module) and callable(target):
+        module = weakref.ref(target)
+
+        def find():
+            target = module()
+            return target and _call_of(target)
+
+        return _of_function(_call_of(target), find, input_signature, rewrite)
+    raise TypeError(
+        f"cannot optimise {_article(type(target).__name__)}: give a keras.Model, a tf.function, a "
+        "ConcreteFunction, a tf.Module that can be called, a loaded SavedModel that has "
+        "signatures, or the path of a SavedModel or Keras file"
     )
 
 
-def _is_keras(target) -> bool:
-    """Looks without importing Keras: whoever has a model has it imported."""
-    return "keras" in sys.modules and isinstance(target, sys.modules["keras"].Model)
+def load(folder: str | os.PathLike) -> OptimizedModel:
+    """Loads a SavedModel with the calls of `optimize`'s result.
+
+    One that `optimize_saved_model`, `fast.save` or the command line wrote is called as it is,
+    any other is optimised on load.
+
+    Args:
+        folder: of the SavedModel.
+
+    Raises:
+        SavedModelError: no SavedModel, or one that cannot be loaded.
+
+    Example:
+        >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
+        >>> bd.optimize(model).save("fast_model")
+        >>> fast = bd.load("fast_model")
+        >>> fast(tf.ones((1, 8, 8, 3)))["output_0"].shape
+        TensorShape([1, 6, 6, 8])
+    """
+    return optimize(folders.check_source(folder))
 
 
-def _of_function(function, input_signature):
-    if input_signature is not None:
-        return function.get_concrete_function(*input_signature)
-    if function.input_signature is None:
-        raise ValueError(
-            "the tf.function has no input_signature: pass input_signature=[tf.TensorSpec(...)]"
+def _of_path(path, input_signature, custom_objects, rewrite):
+    path = folders.check_model(path)
+    if folders.is_keras_file(path):
+
+        def read():
+            return keras_file.load_model(path, custom_objects)
+
+        model = read()
+        return _of_keras(model, read, input_signature, rewrite, roots=(model,))
+    loaded = metagraph.load(path)
+    return _of_signatures(loaded, lambda: metagraph.load(path), rewrite, roots=(loaded,))
+
+
+def _of_function(function, find: Callable, input_signature, rewrite):
+    """A tf.function; `find` returns it where it still is."""
+    if input_signature is None and function.input_signature is None:
+        bundles = Bundles()
+        return PolymorphicFunction(
+            function, lambda concrete: rewrite(concrete, weakref.ref(concrete), bundles)
         )
-    return function.get_concrete_function()
+    specs = tuple(input_signature or ())
+    original = _held(find, lambda function: function.get_concrete_function(*specs))
+    return rewrite(function.get_concrete_function(*specs), original, Bundles())
 
 
-def _of_keras(model, input_signature):
-    """Traces the model for inference on its own symbolic inputs."""
-    if input_signature is None:
-        functional = getattr(model, "_functional", None) or model
-        structure = getattr(functional, "_inputs_struct", None)
-        if structure is None:
-            raise ValueError(
-                f"{model.name} has no symbolic inputs: pass input_signature=[tf.TensorSpec(...)]"
-            )
-        input_signature = [
-            tf.nest.map_structure(
-                lambda x: tf.TensorSpec(x.shape, x.dtype, name=x.name.split(":")[0]), structure
-            )
-        ]
+def _of_keras(model, find: Callable, input_signature, rewrite, roots=None):
+    """The model's inference; `find` returns the model where it still is, or loads it again."""
+    specs = list(input_signature or keras_input.input_specs(model))
+    original = _held(find, lambda model: keras_input.trace(model, specs))
+    concrete = keras_input.trace(model, specs)
+    function = rewrite(concrete, original, Bundles(), roots or (model,))
+    return keras_model.wrap(model, function, specs)
 
-    @tf.function(autograph=False)
-    def inference(*inputs):
-        return model(*inputs, training=False)
 
-    return inference.get_concrete_function(*input_signature)
+def _of_signatures(loaded, find: Callable, rewrite, roots=None) -> OptimizedModel:
+    """All signatures; `find` returns what was loaded where it still is, or loads it again."""
+    bundles, functions = Bundles(), {}
+    for name, concrete in loaded.signatures.items():
+        original = _held(find, lambda loaded, name=name: loaded.signatures[name])
+        functions[name] = rewrite(concrete, original, bundles, roots or (loaded,))
+    return OptimizedModel(functions)
+
+
+def _held(find: Callable, concrete: Callable) -> Callable:
+    """() -> the original ConcreteFunction for gradients, or None where its owner is gone.
+
+    From the first gradient on it is kept, and its owner with it.
+
+    Args:
+        find: () -> the owner, or None.
+        concrete: owner -> its ConcreteFunction.
+    """
+    held: list = []
+
+    def original():
+        if not held and (owner := find()) is not None:
+            held.extend((concrete(owner), owner))
+        return held[0] if held else None
+
+    return original
+
+
+def _call_of(module):
+    """The tf.function that calling the module runs."""
+    function = type(module).__call__
+    return (
+        module.__call__
+        if isinstance(function, def_function.Function)
+        else tf.function(module.__call__)
+    )
+
+
+def _article(word: str) -> str:
+    return f"{'an' if word[:1].lower() in 'aeiou' else 'a'} {word}"

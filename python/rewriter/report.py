@@ -46,6 +46,7 @@ class Report:
             that do not copy all of them.
         reorders: (tensor, "nhwc->nChw16c" or back) of each reorder that remains.
         warnings: settings that cost speed.
+        notes: what a caller should know.
         seconds: how long the rewrite took.
 
     Example:
@@ -63,6 +64,7 @@ class Report:
     joined: list[tuple[str, str]] = field(default_factory=list)
     reorders: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     def decline(self, node: str, reason: str) -> None:

@@ -12,14 +12,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # From the top down. Units of one floor do not know each other; inside a unit anything goes. A unit
 # is a folder, or the modules of python/ named here.
-APPLICATION = "benchmark cli comparison demo folders info metagraph saved_model tables"
+APPLICATION = "benchmark cli comparison demo info saved_model tables"
 FLOORS = [
     {"tf_blockdnn": "the public face"},
     {"application": APPLICATION},
     {"calls": "calls"},
     {"layers": "layers", "rewriter": "rewriter"},
     {"ops": "ops"},
-    {"native": "_launch native", "graph": "graph"},
+    {"native": "_launch native", "graph": "graph", "files": "folders metagraph"},
     {"leaves": "drawing errors layout tensorflow_private version"},
 ]
 UNIT_OF_NAME = {

@@ -72,22 +72,11 @@ def test_wrong_arguments_name_what_is_wanted(module, image):
         fast(image(1, 6, 6, 3), image(1, 6, 6, 3))
 
 
-def test_a_function_without_signature_asks_for_one(weights):
+def test_a_signature_for_a_function_without_one(weights):
     kernel = weights(3, 3, 3, 8)
     function = tf.function(lambda x: tf.nn.conv2d(x, kernel, **_SAME))
-    with pytest.raises(ValueError, match="input_signature"):
-        optimize(function)
     fast = optimize(function, input_signature=[tf.TensorSpec([None, 8, 8, 3])])
     assert fast.report.count("BlockdnnConv") == 1
-
-
-def test_a_model_without_symbolic_inputs_asks_for_them():
-    class Model(keras.Model):
-        def call(self, x):
-            return x
-
-    with pytest.raises(ValueError, match="symbolic inputs"):
-        optimize(Model())
 
 
 def test_other_targets_are_refused():

@@ -1,0 +1,61 @@
+"""Models in the files that Keras writes, model.keras and model.h5."""
+
+import importlib
+import os
+import re
+from collections.abc import Mapping
+
+from .. import folders
+from ..errors import SavedModelError
+
+
+def load_model(path: str | os.PathLike, custom_objects: Mapping[str, object] | None = None):
+    """The model in the file, from Keras 3, or from Keras 2 (tf_keras) where only that can read it.
+
+    Args:
+        custom_objects: name -> class or function of the user's that the model consists of.
+
+    Raises:
+        SavedModelError: no such file, not a model, or custom objects that were not given.
+    """
+    path = folders.check_model(path)
+    failures = []
+    for name in _libraries():
+        try:
+            library = importlib.import_module(name)
+        except ImportError:
+            continue
+        try:
+            return library.models.load_model(
+                path, custom_objects=dict(custom_objects or {}), compile=False
+            )
+        except Exception as error:  # The file decides what code runs here: any type may come.
+            failures.append(error)
+    if not failures:
+        raise SavedModelError(f"{path}: Keras is not installed: pip install keras")
+    raise SavedModelError(f"{path}: {_explain(failures[0])}") from failures[0]
+
+
+def _libraries() -> tuple[str, str]:
+    """What Keras is called, the preferred one first."""
+    legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
+    return ("tf_keras", "keras") if legacy else ("keras", "tf_keras")
+
+
+_CUSTOM = re.compile(r"(?:Could not locate (?:class|function)|Unknown [\w ]+:) [\"']?(\w+)")
+
+
+def _explain(error: Exception) -> str:
+    """The failure in one line, with the remedy."""
+    text = " ".join(str(error).split())
+    if found := _CUSTOM.search(text):
+        name = found.group(1)
+        return (
+            f"holds the custom object {name}: give custom_objects={{{name!r}: {name}}}, or on the "
+            "command line --custom-objects with the Python module that defines it"
+        )
+    if isinstance(error, (OSError, ValueError)) and re.search(
+        r"signature not found|not a zip|isn't a zip|accessible `.keras` zip|file header", text
+    ):
+        return "not a file that Keras wrote"
+    return f"Keras cannot load it ({type(error).__name__}: {text[:200]})"

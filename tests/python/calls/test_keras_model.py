@@ -1,0 +1,124 @@
+"""The result for a Keras model is a Keras model, of the Keras that the original came from."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+
+@pytest.fixture
+def subclass(library):
+    class Small(library.Model):
+        def __init__(self):
+            super().__init__()
+            self.conv = library.layers.Conv2D(16, 3, activation="relu")
+
+        def call(self, x):
+            return self.conv(x)
+
+    return Small
+
+
+def test_it_is_a_model_of_the_same_keras(library, functional, pictures, same):
+    fast = bd.optimize(functional)
+    assert isinstance(fast, library.Model) and fast.report.count("BlockdnnConv") == 1
+    same(fast(tf.constant(pictures)), functional(pictures))
+    same(fast(pictures), functional(pictures))
+    same(fast(pictures, training=True), functional(pictures))
+
+
+def test_predict_and_evaluate(library, functional, pictures, same):
+    functional.compile("sgd", "mse", metrics=["mae"])
+    fast, steps = bd.optimize(functional), []
+
+    class Count(library.callbacks.Callback):
+        def on_predict_batch_end(self, batch, logs=None):
+            steps.append(batch)
+
+    got = fast.predict(pictures, batch_size=3, verbose=0, callbacks=[Count()])
+    same(got, functional.predict(pictures, verbose=0))
+    assert steps == [0, 1, 2]
+    labels = np.zeros((8, 4), np.float32)
+    wanted = functional.evaluate(pictures, labels, verbose=0)
+    same(fast.evaluate(pictures, labels, verbose=0), wanted)
+
+
+def test_progress_is_keras_own(functional, pictures, capsys):
+    bd.optimize(functional).predict(pictures, batch_size=4)
+    assert "2/2" in capsys.readouterr().out
+
+
+def test_a_layer_of_another_model(library, functional, pictures, same):
+    fast = bd.optimize(functional)
+    x = library.Input([16, 16, 3])
+    outer = library.Model(x, library.layers.Dense(2)(fast(x)))
+    wanted = outer.layers[-1](functional(pictures))
+    same(outer(pictures), wanted)
+    same(outer.predict(pictures, verbose=0), wanted)
+    assert fast.count_params() == 0 and len(outer.trainable_variables) == 2
+    outer.compile("sgd", "mse")
+    outer.fit(pictures, np.zeros((8, 2)), verbose=0)  # trains the layer after it
+
+
+def test_in_dataset_map(functional, pictures, same):
+    fast = bd.optimize(functional)
+    batches = tf.data.Dataset.from_tensor_slices(pictures).batch(4).map(fast)
+    same(np.concatenate(list(batches.as_numpy_iterator())), functional(pictures))
+
+
+def test_it_does_not_train(functional, pictures):
+    fast = bd.optimize(functional)
+    fast.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="is for inference: train the original"):
+        fast.fit(pictures, np.zeros((8, 4)), verbose=0)
+
+
+def test_saving(functional, pictures, same, tmp_path):
+    fast = bd.optimize(functional)
+    with pytest.raises(ValueError, match="fast.keras: .* is written as a SavedModel; give the"):
+        fast.save(tmp_path / "fast.keras")
+    fast.export(tmp_path / "fast")
+    same(bd.load(tmp_path / "fast")(pictures)["output_0"], functional(pictures))
+
+
+def test_a_subclassed_model_that_was_called(subclass, pictures, same):
+    model = subclass()
+    model(pictures)
+    fast = bd.optimize(model)
+    same(fast(pictures[:3]), model(pictures[:3]))
+    assert fast.report.count("BlockdnnConv") == 1
+
+
+def test_a_subclassed_model_that_was_built(pictures, same):
+    class Built(keras.Model):
+        def build(self, shape):
+            self.conv = keras.layers.Conv2D(16, 3)
+            self.conv.build(shape)
+
+        def call(self, x):
+            return self.conv(x)
+
+    model = Built()
+    model.build((None, 16, 16, 3))
+    same(bd.optimize(model)(pictures), model(pictures))
+
+
+def test_a_subclassed_model_of_unknown_shapes(subclass, pictures, same):
+    model = subclass()
+    with pytest.raises(ValueError, match="call the model or build it first, or give input_sig"):
+        bd.optimize(model)
+    fast = bd.optimize(model, input_signature=[tf.TensorSpec([None, 16, 16, 3])])
+    same(fast(pictures), model(pictures))
+
+
+def test_inputs_by_name_in_a_list_or_a_dict(library, same, floats):
+    a, b = library.Input([8, 8, 3], name="a"), library.Input([16], name="b")
+    y = library.layers.GlobalAveragePooling2D()(library.layers.Conv2D(16, 3)(a))
+    model = library.Model({"a": a, "b": b}, {"sum": library.layers.Add()([y, b])})
+    fast, given = bd.optimize(model), {"a": floats(2, 8, 8, 3), "b": floats(2, 16)}
+    wanted = model(given)
+    same(fast(given), wanted)
+    same(fast(dict(reversed(given.items()))), wanted)
+    same(fast.predict(given, verbose=0), wanted)

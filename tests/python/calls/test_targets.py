@@ -1,0 +1,130 @@
+"""What `optimize` takes beside models and signatures: paths, modules, functions without one."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+
+@keras.saving.register_keras_serializable("somebody")
+class Registered(keras.layers.Layer):
+    def call(self, x):
+        return x * 2.0
+
+
+class Custom(keras.layers.Layer):
+    def call(self, x):
+        return x * 2.0
+
+
+@pytest.fixture
+def kernel(weights):
+    return weights(3, 3, 3, 16)
+
+
+@pytest.mark.parametrize("name", ["model.keras", "model.h5"])
+def test_keras_files(functional, pictures, same, tmp_path, name):
+    functional.save(tmp_path / name)
+    for path in (tmp_path / name, str(tmp_path / name)):
+        fast = bd.optimize(path)
+        same(fast(pictures), functional(pictures))
+        assert fast.report.count("BlockdnnConv") == 1
+
+
+def test_folders(functional, pictures, same, tmp_path):
+    tf.saved_model.save(functional, str(tmp_path))
+    for fast in (bd.optimize(tmp_path), bd.load(str(tmp_path))):
+        (got,) = fast(pictures).values()
+        same(got, functional(pictures))
+        assert fast.report.count("BlockdnnConv") == 1
+
+
+@pytest.mark.parametrize("layer", [Custom, Registered])
+def test_custom_objects(pictures, same, tmp_path, layer):
+    model = keras.Sequential([keras.Input([16, 16, 3]), keras.layers.Conv2D(16, 3), layer()])
+    model.save(tmp_path / "model.keras")
+    if layer is Custom:
+        with pytest.raises(ValueError, match=r"custom object Custom: give custom_objects=\{'Cus"):
+            bd.optimize(tmp_path / "model.keras")
+    fast = bd.optimize(tmp_path / "model.keras", custom_objects={"Custom": Custom})
+    same(fast(pictures), model(pictures))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none.keras", "none.keras: no such file"),
+        ("nowhere", "nowhere: no such folder"),
+        ("text.keras", "text.keras: not a file that Keras wrote"),
+        ("text.h5", "text.h5: not a file that Keras wrote"),
+        ("empty", "empty: not a SavedModel"),
+        ("text.onnx", "text.onnx: not a folder; give the folder .* or a file that Keras wrote"),
+    ],
+)
+def test_bad_paths(tmp_path, name, message):
+    (tmp_path / "empty").mkdir()
+    for text in ("text.keras", "text.h5", "text.onnx"):
+        (tmp_path / text).write_text("nothing of use")
+    with pytest.raises(ValueError, match=message) as error:
+        bd.optimize(tmp_path / name)
+    assert "\n" not in str(error.value)
+
+
+def test_a_module(kernel, same, pictures):
+    class Plain(tf.Module):
+        def __call__(self, x):
+            return tf.nn.conv2d(x, kernel, 1, "SAME")
+
+    class Traced(tf.Module):
+        __call__ = tf.function(Plain.__call__, input_signature=None)
+
+    wanted = Plain()(pictures)
+    signature = [tf.TensorSpec([None, None, None, 3])]
+    for module in (Plain(), Traced()):
+        same(bd.optimize(module)(pictures), wanted)
+        same(bd.optimize(module, input_signature=signature)(pictures), wanted)
+    with pytest.raises(TypeError, match="cannot optimise a Module: give a keras.Model"):
+        bd.optimize(tf.Module())
+
+
+def test_a_function_without_a_signature(kernel, same, pictures):
+    @tf.function
+    def function(x, scale=1.0, more=None):
+        y = tf.nn.conv2d(x, kernel, 1, "SAME") * scale
+        return {"y": y if more is None else y + more["b"][0]}
+
+    fast = bd.optimize(function)
+    assert fast.report.converted == [] and "first call" in fast.report.notes[0]
+    calls = [
+        ((pictures,), {}),
+        ((tf.constant(pictures),), {}),
+        ((pictures[:2],), {}),
+        ((pictures, 2.0), {}),
+        ((), {"x": pictures, "more": {"b": [tf.constant(2.0)]}}),
+    ]
+    for args, kwargs in calls * 2:
+        same(fast(*args, **kwargs), function(*args, **kwargs))
+    assert len(fast.functions) == 4
+    assert all(one.report.count("BlockdnnConv") == 1 for one in fast.functions)
+    weights = {id(one.trackables[0]) for one in fast.functions}
+    assert len(weights) == 2  # doubled for the scale of 2, else the same
+    same(tf.function(lambda x: fast(x)["y"])(pictures[:3]), function(pictures[:3])["y"])
+    assert len(fast.functions) == 5
+    with pytest.raises(ValueError, match="called with 5 signatures.*input_signature="):
+        fast.save("nowhere")
+
+
+def test_one_signature_can_be_saved(kernel, same, pictures, tmp_path):
+    fast = bd.optimize(tf.function(lambda x: {"y": tf.nn.conv2d(x, kernel, 1, "SAME")}))
+    wanted = fast(pictures)
+    fast.save(tmp_path)
+    same(bd.load(tmp_path)(pictures), wanted)
+
+
+def test_a_new_weight_reaches_no_result(kernel, pictures):
+    fast = bd.optimize(tf.function(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME")))
+    before = fast(pictures)
+    kernel.assign(kernel * 2.0)
+    np.testing.assert_array_equal(fast(pictures), before)
