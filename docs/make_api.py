@@ -99,7 +99,8 @@ def signature(thing, written: str) -> str:
             words.append("*")
             starred = True
         starred = starred or parameter.kind is parameter.VAR_POSITIONAL
-        words.append(str(parameter.replace(annotation=parameter.empty)))
+        word = str(parameter.replace(annotation=parameter.empty))
+        words.append(word.replace("=<factory>", "=..."))  # Of a dataclass.
     line = f"{written}({', '.join(words)})"
     if len(line) <= WIDTH:
         return line
@@ -129,8 +130,9 @@ def entry(thing, written: str) -> str:
     if callable(thing):
         parts.insert(1, f"```python\n{signature(thing, written)}\n```\n")
     rows = members(thing) if inspect.isclass(thing) else []
-    if attributes := section(thing, "Attributes"):
-        rows = [*_attributes(attributes), *rows]
+    if attributes := _attributes(section(thing, "Attributes")):
+        named = {call for call, _ in attributes}
+        rows = [*attributes, *(row for row in rows if row[0] not in named)]
     if rows:
         cells = (f"| {call} | {line} |" for call, line in rows)
         parts.append("\n".join(["| | |", "|---|---|", *cells]) + "\n")
