@@ -1,5 +1,6 @@
 """`optimize`: whatever holds a TensorFlow function in, a faster callable out."""
 
+import dataclasses
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ def optimize(
     scratchpad_mode: str = "user",
     verify: str = "structure",
     tolerance: float = 1e-4,
+    strict: bool | None = None,
 ):
     """Rewrites a model or function so that its convolutions run on blocked tensors.
 
@@ -49,6 +51,9 @@ def optimize(
             execution, or from what memory="normal" keeps; "library" keeps buffers with each op.
         verify: "structure", or "numbers" to compare with the original on a random input.
         tolerance: for "numbers": the largest difference, relative to the output's magnitude.
+        strict: True raises an error of the rewriter itself. False leaves the function as it was,
+            warns, and keeps the traceback in `report.error`. None is True only where the
+            environment has TF_BLOCKDNN_STRICT=1.
 
     Returns:
         A callable with `.report` and `.save(folder)`: for a Keras model a keras.Model, for
@@ -72,6 +77,8 @@ def optimize(
         1
     """
     options = Options(algorithm=algorithm, memory=memory, scratchpad_mode=scratchpad_mode)
+    if strict is not None:
+        options = dataclasses.replace(options, strict=strict)
 
     def rewrite(concrete, original: Callable, bundles: Bundles, roots=None):
         rewritten = optimize_concrete(

@@ -87,6 +87,13 @@ class Constants:
         self._read_values: dict[str, np.ndarray] = {}
         self._read_only: dict[str, bool] = {}
 
+    def on(self, view: GraphView) -> "Constants":
+        """The same for a copy of the view; what was read and evaluated is shared."""
+        other = Constants(view, self._variables)
+        other._constant, other._read_only = dict(self._constant), dict(self._read_only)
+        other._values, other._read_values = dict(self._values), self._read_values
+        return other
+
     def is_read_only(self, resource: str) -> bool:
         """Whether nothing in the graph can assign the variable behind this placeholder."""
         if resource not in self._read_only:
@@ -94,12 +101,20 @@ class Constants:
             known = True
             while readers and known:
                 _, ref = readers.pop()
-                for node, _ in self._view.consumers(ref):
-                    known = known and node.op in _READERS
+                for node, index in self._view.consumers(ref):
+                    known = known and (node.op in _READERS or self._only_reads(node, index))
                     if node.op == "Identity":
                         readers.append((node.name, node.ref))
             self._read_only[resource] = known
         return self._read_only[resource]
+
+    def _only_reads(self, node: Node, index: int) -> bool:
+        """Whether a loop, condition or call says that its functions do not assign this input.
+
+        A loop hands it on as the output of the same number: nobody may take it from there.
+        """
+        reads = index in node.attr["_read_only_resource_inputs"].list.i
+        return reads and not self._view.use_count(Ref(node.name, index))
 
     def shape_of_read(self, node: Node) -> tuple[int | None, ...] | None:
         """The shape of the variable that a ReadVariableOp reads, where it is known."""

@@ -5,6 +5,7 @@ every such size is an expression (`symbolic.Expr`) over the input's unknown size
 so that two branches of a residual block are proven equal for any image size.
 """
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -40,6 +41,12 @@ class Shapes:
         self._static: Mapping[str, Sequence[StaticShape]] | None = None
         for node in view.topological():
             self._shapes[node.ref] = self._infer(node, known)
+
+    def copy(self) -> "Shapes":
+        """The same shapes and values, for a copy of the view."""
+        other = copy.copy(self)
+        other._shapes, other._values = dict(self._shapes), dict(self._values)
+        return other
 
     def _infer(self, node: Node, known) -> Shape | None:
         if node.name in known:

@@ -115,6 +115,16 @@ class GraphView:
         for proto in graph_def.node:
             self._insert(Node.from_proto(proto))
 
+    def copy(self) -> "GraphView":
+        """The same graph, to be edited apart; protos are shared, since nobody edits them."""
+        other = GraphView(graph_pb2.GraphDef(), self.fetches, self.targets)
+        other.library, other.versions = self.library, self.versions
+        for node in self._nodes.values():
+            other._insert(
+                Node(node.name, node.op, node.inputs, node.controls, node.proto, node.payload)
+            )
+        return other
+
     # Reading.
 
     def __contains__(self, name: str) -> bool:

@@ -1,6 +1,7 @@
 """What a caller of `optimize` may choose about the rewritten function."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 
 from ..ops.arguments import check_scratchpad_mode
 
@@ -20,6 +21,8 @@ class Options:
             rounding of channels to 16 (no Winograd, no compressed copies). "normal" also keeps
             the memory of intermediate tensors from one call to the next, "low" does not.
         scratchpad_mode: "user" or "library", for every op that takes temporary memory.
+        strict: an error of the rewriter itself is raised; otherwise the function stays as it was,
+            with a RuntimeWarning and `report.error`. The default is whether TF_BLOCKDNN_STRICT=1.
 
     Raises:
         ValueError: an unknown choice.
@@ -28,6 +31,7 @@ class Options:
     algorithm: str = "auto"
     memory: str = "normal"
     scratchpad_mode: str = "user"
+    strict: bool = field(default_factory=lambda: os.environ.get("TF_BLOCKDNN_STRICT") == "1")
 
     def __post_init__(self):
         if self.algorithm not in ALGORITHMS:

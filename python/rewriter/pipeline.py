@@ -1,37 +1,37 @@
 """The rewriter: a function in, the same function on blocked convolutions out.
 
-    capture -> constant shapes -> lift convolutions -> limit memory -> fold batch norm
-            -> fuse post-ops -> prepare sources -> assign layout -> lift softmax
-            -> fold source scales -> place reorders -> gain -> pair depthwise -> pair pool
-            -> join in place -> emit -> verify
-
-Every pass may skip; the graph stays right. Weights are a snapshot: a later assignment
-to the original's variables does not reach the rewritten function.
+A function is captured once; `PASSES` then run over its graph in their order, and what they
+planned is written into a new function. Every pass may skip; the graph stays right. Weights are
+a snapshot: a later assignment to the original's variables does not reach the rewritten function.
 """
 
 import hashlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+import traceback
+import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from ..native import library
+from .context import Context
 from .options import Options
 from .passes import emit, verify
 from .passes.assign_layout import assign_layout
 from .passes.blocked_shapes import read_shapes_of_blocked
-from .passes.capture import Capture, capture
+from .passes.capture import Capture, capture, compiled_by_xla
 from .passes.constant_shapes import constant_shapes
 from .passes.fold_batch_norm import fold_batch_norm
 from .passes.fold_source_scales import fold_source_scales
-from .passes.followers import Followers
+from .passes.followers import find_followers
 from .passes.fuse_post_ops import fuse_post_ops
-from .passes.gain import losing_convolutions
+from .passes.gain import leave_losing
 from .passes.join_in_place import join_in_place
 from .passes.lift import lift_convolutions, lift_inner_products, lift_softmax
 from .passes.limit_memory import limit_memory
+from .passes.list_converted import list_converted
 from .passes.name_algorithms import name_algorithms
 from .passes.pair_depthwise import pair_depthwise
 from .passes.pair_pool import pair_pool
@@ -39,12 +39,35 @@ from .passes.place_reorders import place_reorders
 from .passes.prepare_sources import prepare_sources
 from .passes.rebuild import rebuild
 from .passes.unfused import report_unfused
-from .plan import Reorder
-from .report import Converted, Report
+from .report import Report
 from .trackables import owners
 
 VERIFY = ("structure", "numbers")
 _BUNDLE = "blockdnn_weights"
+
+# Each is called with the graph and the context and edits both; its docstring's first line is
+# its row in docs/how-it-works.md.
+PASSES = (
+    constant_shapes,
+    lift_convolutions,
+    lift_inner_products,
+    limit_memory,
+    find_followers,
+    fold_batch_norm,
+    fuse_post_ops,
+    prepare_sources,
+    assign_layout,
+    lift_softmax,
+    fold_source_scales,
+    report_unfused,
+    place_reorders,
+    read_shapes_of_blocked,
+    leave_losing,
+    pair_depthwise,
+    pair_pool,
+    join_in_place,
+    list_converted,
+)
 
 
 class Rewritten(NamedTuple):
@@ -99,6 +122,8 @@ def optimize_concrete(
     Raises:
         ValueError: an unknown option.
         VerificationError: the numbers are not those of the original function.
+        Exception: whatever a pass raises, where options.strict; otherwise such an error becomes
+            a RuntimeWarning and `report.error`.
 
     Example:
         >>> @tf.function(input_signature=[tf.TensorSpec((1, 8, 8, 3), tf.float32)])
@@ -112,98 +137,91 @@ def optimize_concrete(
         raise ValueError(f"verify must be one of {VERIFY}, not {verify_by!r}")
     library()
     start = time.perf_counter()
-    report, options = Report(), options or Options()
+    context = Context(options or Options())
     try:
-        result, bundle, report = _rewritten(concrete, bundles or Bundles(), options)
-    except Exception as error:  # a graph we do not understand must stay as it was
+        result, bundle = _rewritten(concrete, bundles or Bundles(), context)
+    except Exception as error:
+        if context.options.strict:
+            raise
         result, bundle = concrete, list(concrete.variables)
-        line = str(error).partition("\n")[0]
-        report.decline(concrete.name, f"the rewriter failed: {type(error).__name__}: {line}")
+        context.report = _report_of_failure(concrete, context.running, error)
+    report = context.report
     report.seconds = time.perf_counter() - start
     report.warnings.extend(_warnings())
     if verify_by == "numbers":
         verify.check_numbers(concrete, result, tolerance=tolerance)
     trackables = bundle + owners(result, [concrete, *roots])
-    return Rewritten(result, trackables, report, keeps_memory=options.memory != "low")
+    return Rewritten(result, trackables, report, keeps_memory=context.options.memory != "low")
 
 
-def _rewritten(concrete, bundles: Bundles, options: Options):
-    """The rewritten function, the bundle it captures (in a list, if any), the report."""
-    captured, report = _rewrite_what_pays(concrete, options)
-    resource = captured.graph.view.unique_name(_BUNDLE)
-    values = emit.write_nodes(captured, resource, options.scratchpad_mode)
-    captured.graph.view.prune()
+def run_passes(captured: Capture, context: Context) -> Capture:
+    """The function with primitives planned, laid out and joined; `captured` stays as it is."""
+    while True:
+        attempt, decided = captured.copy(), len(context.leave)
+        context.report, context.followers = Report(), None
+        for run in PASSES:
+            context.running = run.__name__
+            run(attempt.graph, context)
+            if len(context.leave) > decided:
+                break
+        else:
+            return attempt
+
+
+def passes_table() -> str:
+    """The passes as rows of a Markdown table: function, file, the docstring's first line."""
+    rows = ["| pass | file in `python/rewriter/passes/` | what it does |", "|---|---|---|"]
+    for run in PASSES:
+        file = run.__module__.rpartition(".")[2]
+        line = run.__doc__.partition("\n")[0].rstrip(".")
+        rows.append(f"| `{run.__name__}` | `{file}.py` | {line[0].lower()}{line[1:]} |")
+    return "\n".join(rows)
+
+
+def _rewritten(concrete, bundles: Bundles, context: Context):
+    """The rewritten function, and the bundle it captures in a list, if there is one."""
+    if compiled_by_xla(concrete):
+        context.report.decline(_name(concrete), "XLA compiles it (jit_compile=True)")
+        return concrete, list(concrete.variables)
+    context.running = "capture"
+    captured = run_passes(capture(concrete), context)
+    view = captured.graph.view
+    context.running = "emit"
+    resource = view.unique_name(_BUNDLE)
+    values = emit.write_nodes(captured, resource, context.options.scratchpad_mode)
+    view.prune()
     captures, bundle = dict(captured.captures), []
     if values is not None:
         bundle = [bundles.variable(values)]
         captures[resource] = bundle[0].handle
-    verify.check_graph(captured.graph.view)
+    context.running = "verify"
+    verify.check_graph(view)
+    context.running = "rebuild"
     result = rebuild(captured, captures)
+    context.running = "verify"
     verify.check_signature(concrete, result)
-    name_algorithms(result.graph, report)
-    return result, bundle, report
+    context.running = "name_algorithms"
+    name_algorithms(result.graph, context.report)
+    return result, bundle
 
 
-def _rewrite_what_pays(concrete, options: Options) -> tuple[Capture, Report]:
-    """Starts again without the convolutions that would lose, until none is left."""
-    keep: dict[str, str] = {}
-    while True:
-        captured, report = capture(concrete), Report()
-        rewrite(captured, report, options=options, keep=keep)
-        losing = losing_convolutions(captured.graph)
-        if not losing:
-            pair_depthwise(captured.graph)
-            pair_pool(captured.graph)
-            join_in_place(captured.graph, report)
-            _list_converted(captured, report)
-            return captured, report
-        keep.update(losing)
+def _report_of_failure(concrete, step: str, error: Exception) -> Report:
+    """Says in a warning and in a report that a pass raised `error` and nothing was converted."""
+    line = str(error).partition("\n")[0]
+    what = f"the rewriter failed in {step}: {type(error).__name__}: {line}"
+    warnings.warn(
+        f"{_name(concrete)} stays as it was: {what} (report.error has the traceback)",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    report = Report(error="".join(traceback.format_exception(error)))
+    report.decline(_name(concrete), what)
+    return report
 
 
-def rewrite(
-    captured: Capture,
-    report: Report,
-    *,
-    options: Options | None = None,
-    keep: Mapping[str, str] | None = None,
-) -> None:
-    """Runs the passes over a captured graph, up to planned primitives and their reorders.
-
-    Args:
-        keep: convolution -> the reason to leave it to TensorFlow.
-    """
-    graph, options = captured.graph, options or Options()
-    constant_shapes(graph)
-    lift_convolutions(graph, report, algorithm=options.algorithm, keep=keep or {})
-    lift_inner_products(graph, report)
-    limit_memory(graph, options.memory)
-    followers = Followers(graph)
-    fold_batch_norm(graph, followers)
-    fuse_post_ops(graph, followers)
-    prepare_sources(graph, followers)
-    assign_layout(graph, followers, report)
-    lift_softmax(graph, report)
-    fold_source_scales(graph)
-    report_unfused(graph, followers, report)
-    place_reorders(graph)
-    read_shapes_of_blocked(graph)
-    graph.view.prune()
-
-
-def _list_converted(captured: Capture, report: Report) -> None:
-    for node in captured.graph.view.topological():
-        payload = node.payload
-        if payload is None:
-            continue
-        if isinstance(payload, Reorder):
-            report.reorders.append((str(node.inputs[0]), f"{payload.reads}->{payload.writes}"))
-            continue
-        shape = captured.graph.shapes.shape(node.ref)
-        known = shape and tuple(size if isinstance(size, int) else None for size in shape)
-        algorithm = getattr(payload, "algorithm", "")
-        report.converted.append(
-            Converted(node.name, payload.op, known, algorithm, payload.details())
-        )
+def _name(concrete) -> str:
+    name = concrete.name
+    return name.decode() if isinstance(name, bytes) else name
 
 
 def _warnings() -> list[str]:

@@ -47,6 +47,7 @@ class Report:
         reorders: (tensor, "nhwc->nChw16c" or back) of each reorder that remains.
         warnings: settings that cost speed.
         notes: what a caller should know.
+        error: the traceback, where the rewriter failed and the function stayed as it was.
         seconds: how long the rewrite took.
 
     Example:
@@ -65,6 +66,7 @@ class Report:
     reorders: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    error: str | None = None
     seconds: float = 0.0
 
     def decline(self, node: str, reason: str) -> None:

@@ -8,6 +8,7 @@ input is already blocked and it pays. Nothing here inserts reorders: that comes 
 from dataclasses import replace
 
 from ...graph import Node, Ref
+from ..context import Context
 from ..patterns import Graph, pool, shuffle, softmax, squeeze_excite
 from ..plan import BLOCK, BLOCKED, NHWC, Conv, GlobalPool
 from ..report import Report
@@ -71,9 +72,9 @@ class LayoutState:
         return node.op in TRANSPARENT and self.wants_blocked(node.ref)
 
 
-def assign_layout(graph: Graph, followers: Followers, report: Report) -> None:
-    """Settles every convolution's layouts and converts what follows in blocks."""
-    state = LayoutState(graph, followers)
+def assign_layout(graph: Graph, context: Context) -> None:
+    """Decides which tensors are blocked; pooling, concatenation, shuffles and the like follow."""
+    state, report = LayoutState(graph, context.followers), context.report
     for entry in graph.view.topological():
         if entry.name not in graph.view:
             continue

@@ -8,14 +8,14 @@ since a blocked tensor is [N, ceil(C / 16), H, W, 16].
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from ...graph import GraphView, Node
+from ..context import Context
 from ..patterns import Graph
 from ..plan import NHWC, Reorder
 from .constant_shapes import constant_node
 
 
-def read_shapes_of_blocked(graph: Graph) -> int:
-    """Redirects Shape ops from reorders to the blocked tensors; returns how many."""
-    changed = 0
+def read_shapes_of_blocked(graph: Graph, context: Context) -> None:
+    """Lets Shape ops read a blocked tensor itself, where a plain copy was made just for them."""
     for reorder in graph.view:
         payload = reorder.payload
         if not isinstance(payload, Reorder) or payload.writes != NHWC:
@@ -23,9 +23,8 @@ def read_shapes_of_blocked(graph: Graph) -> int:
         for node, _ in graph.view.consumers(reorder.ref):
             if node.op == "Shape":
                 _redirect(graph.view, node, reorder)
-                changed += 1
         graph.view.remove_dead([reorder.name])
-    return changed
+    graph.view.prune()
 
 
 def _redirect(view: GraphView, node: Node, reorder: Node) -> None:

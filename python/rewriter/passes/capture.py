@@ -7,6 +7,7 @@ and If stay functional.
 """
 
 import dataclasses
+import re
 
 import numpy as np
 from tensorflow.core.framework import graph_pb2
@@ -28,7 +29,13 @@ from ..patterns import Graph
 from . import ordering
 
 # These keep Grappler from inlining a call; Keras puts them on grouped convolutions.
-_INLINE_BLOCKERS = ("_XlaMustCompile", "_noinline")
+XLA = "_XlaMustCompile"
+_INLINE_BLOCKERS = (XLA, "_noinline")
+_CONVOLUTION_OF_KERAS = re.compile(r"__conv_xla(_\d+)+$")
+_AROUND_CONVOLUTIONS = frozenset(
+    {"BatchToSpaceND", "Const", "ExpandDims", "Identity", "NoOp", "Pad", "ReadVariableOp"}
+    | {"SpaceToBatchND", "Squeeze"}
+)
 _LOWERING = "_lower_using_switch_merge"
 # Larger captured tensors stay outside: what reads tables is not ours, and a graph has 2 GiB.
 _MAX_EMBEDDED_BYTES = 1 << 26
@@ -51,6 +58,12 @@ class Capture:
     graph: Graph
     inputs: list[str]
     captures: dict[str, object]
+
+    def copy(self) -> "Capture":
+        """The same function, its graph to be edited apart."""
+        view = self.graph.view.copy()
+        graph = Graph(view, self.graph.constants.on(view), self.graph.shapes.copy())
+        return dataclasses.replace(self, graph=graph)
 
 
 def capture(concrete) -> Capture:
@@ -141,12 +154,7 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets) -> graph_pb2.GraphD
         for node in nodes:
             if _LOWERING in node.attr:
                 node.attr[_LOWERING].b = False
-    for function in meta_graph.graph_def.library.function:
-        for key in _INLINE_BLOCKERS:
-            function.attr.pop(key, None)
-    for node in meta_graph.graph_def.node:
-        for key in _INLINE_BLOCKERS:
-            node.attr.pop(key, None)
+    _unblock_convolutions(meta_graph.graph_def)
     meta_graph.collection_def["train_op"].node_list.value.extend([*fetches, *targets])
 
     config = config_pb2.ConfigProto()
@@ -162,6 +170,36 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets) -> graph_pb2.GraphD
                 node.attr[_LOWERING].b = True
     _restore_library(inlined, original)
     return inlined
+
+
+def compiled_by_xla(concrete) -> bool:
+    """Whether the user asked for XLA: the function has jit_compile=True."""
+    return concrete.function_def.attr[XLA].b
+
+
+def _unblock_convolutions(graph_def: graph_pb2.GraphDef) -> None:
+    """Lets Keras's grouped convolutions be inlined; what users compile by XLA stays so."""
+    unblocked = {
+        function.signature.name
+        for function in graph_def.library.function
+        if _is_convolution_of_keras(function)
+    }
+    for function in graph_def.library.function:
+        if function.signature.name in unblocked:
+            for key in _INLINE_BLOCKERS:
+                function.attr.pop(key, None)
+    for nodes in _node_lists(graph_def):
+        for node in nodes:
+            if unblocked.intersection(called_functions([node])):
+                for key in _INLINE_BLOCKERS:
+                    node.attr.pop(key, None)
+
+
+def _is_convolution_of_keras(function) -> bool:
+    """Whether it is `_conv_xla`, in which Keras wraps one convolution that has groups."""
+    others = [node.op for node in function.node_def if node.op not in _AROUND_CONVOLUTIONS]
+    named = _CONVOLUTION_OF_KERAS.search(function.signature.name)
+    return named is not None and others in (["Conv2D"], ["Conv3D"])
 
 
 def _node_lists(graph_def: graph_pb2.GraphDef):

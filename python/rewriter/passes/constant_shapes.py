@@ -9,12 +9,12 @@ from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from ...graph import Expr, Node
 from ...tensorflow_private import dtypes, tensor_util
+from ..context import Context
 from ..patterns import Graph
 
 
-def constant_shapes(graph: Graph) -> int:
-    """Gives each Reshape a constant shape where at most one size is unknown; returns how many."""
-    changed = 0
+def constant_shapes(graph: Graph, context: Context) -> None:
+    """Gives each Reshape a constant shape where at most one size is unknown."""
     for node in graph.view:
         if node.op != "Reshape" or node.name not in graph.view:
             continue
@@ -30,8 +30,6 @@ def constant_shapes(graph: Graph) -> int:
         constant = graph.view.add(constant_node(f"{node.name}/constant_shape", values))
         graph.view.set_inputs(node, [node.inputs[0], constant.ref])
         graph.view.remove_dead([shape.node])
-        changed += 1
-    return changed
 
 
 def constant_node(name: str, values, dtype: int = types_pb2.DT_INT32) -> Node:

@@ -6,19 +6,17 @@
 all per output channel, in float64, rounded to float32 once.
 """
 
+from ..context import Context
 from ..patterns import Graph
 from ..plan import Conv
-from .followers import Followers
 
 
-def fold_batch_norm(graph: Graph, followers: Followers) -> int:
-    """Folds what can be folded; returns how many affine maps went."""
-    folded = 0
+def fold_batch_norm(graph: Graph, context: Context) -> None:
+    """Multiplies batch normalisation and other affine maps into the weights before, in float64."""
+    followers = context.followers
     for node in graph.view:
         if not isinstance(node.payload, Conv) or node.name not in graph.view:
             continue
         while (idiom := followers.sole(node.ref)) and idiom.is_affine:
             payload = node.payload.then_affine(idiom.scale, idiom.shift)
             node = followers.absorb(node, idiom, payload)
-            folded += 1
-    return folded

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from ...graph import Node
 from ...graph.symbolic import estimate
+from ..context import Context
 from ..patterns import Graph
 from ..plan import BLOCKED, Conv, Eltwise, SqueezeExcite
 
@@ -19,7 +20,7 @@ _PIXELS = 16  # for each output channel
 _NOMINAL = 224  # for a size of the input that is not known
 
 
-def fold_source_scales(graph: Graph) -> None:
+def fold_source_scales(graph: Graph, context: Context) -> None:
     """Folds the products into their readers where that pays, else into what makes the scales."""
     for node in graph.view:
         if _is_product(node) and not graph.view.has_control_edges(node.name):

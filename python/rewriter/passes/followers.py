@@ -6,7 +6,13 @@ primitive takes the name of the idiom's root, hence readers need no change.
 """
 
 from ...graph import Node, Ref
+from ..context import Context
 from ..patterns import ELEMENTWISE, Graph, Idiom
+
+
+def find_followers(graph: Graph, context: Context) -> None:
+    """Recognises the element-wise idioms, such as batch normalisation and activations."""
+    context.followers = Followers(graph)
 
 
 class Followers:

@@ -7,36 +7,33 @@ and further consumers stop the chain (see `Followers.sole`).
 from dataclasses import replace
 
 from ...graph import Node
+from ..context import Context
 from ..patterns import Graph, Idiom
 from ..plan import MAX_STEPS, Conv, Step, sum_of
 from .followers import Followers
 
 
-def fuse_post_ops(graph: Graph, followers: Followers) -> int:
-    """Extends every planned primitive, the deepest first; returns how many idioms went.
+def fuse_post_ops(graph: Graph, context: Context) -> None:
+    """Appends bias, activation and shortcut addition to the chain of what they follow.
 
     The deepest first, so that of two convolutions that are added the one that ends
     last takes the Add and finds the other's result ready to accumulate into.
     """
     depths = _depths(graph)
     planned = [node for node in graph.view if node.payload and node.payload.takes_steps]
-    fused = 0
     for node in sorted(planned, key=lambda node: depths[node.name], reverse=True):
         if node.name in graph.view and graph.view.node(node.name) is node:
-            fused += extend(node, followers)[1]
-    return fused
+            extend(node, context.followers)
 
 
-def extend(node: Node, followers: Followers) -> tuple[Node, int]:
-    """Absorbs idioms after `node` as long as it can; returns the grown node and their number."""
-    count = 0
+def extend(node: Node, followers: Followers) -> Node:
+    """Absorbs idioms after `node` as long as it can; returns the grown node."""
     while idiom := followers.sole(node.ref):
         longer = replace(node.payload, steps=node.payload.steps + _adapt(node, idiom))
         if longer.entries > MAX_STEPS:
             break
         node = followers.absorb(node, idiom, longer)
-        count += 1
-    return node, count
+    return node
 
 
 def _adapt(node: Node, idiom: Idiom) -> tuple[Step, ...]:

@@ -13,13 +13,19 @@ twice the elements that its convolutions write.
 """
 
 from ...graph import Node
+from ..context import Context
 from ..patterns import Graph
 from ..plan import BLOCKED, Conv, Reorder
 
 _REASON = "between plain tensors the two reorders would cost more than the convolution gains"
 
 
-def losing_convolutions(graph: Graph) -> dict[str, str]:
+def leave_losing(graph: Graph, context: Context) -> None:
+    """Starts again without the convolutions that would lose more by reorders than they gain."""
+    context.leave.update(_losing(graph))
+
+
+def _losing(graph: Graph) -> dict[str, str]:
     """Convolutions better left alone, by the name they had in the graph -> the reason."""
     losing: dict[str, str] = {}
     for island in _islands(graph):

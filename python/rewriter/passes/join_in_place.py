@@ -18,9 +18,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ...graph import GraphView, Node, Ref
+from ..context import Context
 from ..patterns import Graph
 from ..plan import BLOCK, Concat, Conv, Eltwise, Pool
-from ..report import Report
 
 _KNOW_PARTS = (Conv, Eltwise, Pool)
 
@@ -49,8 +49,8 @@ class _Piece:
         return any(part.first <= own.first < part.end for own in self.parts)
 
 
-def join_in_place(graph: Graph, report: Report) -> None:
-    """Replaces each concatenation of which at least one value can be written in place.
+def join_in_place(graph: Graph, context: Context) -> None:
+    """Lets producers write into a [concatenation](#concatenation-in-place).
 
     The widest first: those among its values are then parts of it, not tensors.
     """
@@ -61,7 +61,7 @@ def join_in_place(graph: Graph, report: Report) -> None:
             if chain is not None:
                 written = sum(not piece.copied for piece in chain.pieces)
                 leaves = sum(len(piece.parts) for piece in chain.pieces)
-                report.joined.append((node.payload.origin, f"{written} of {leaves}"))
+                context.report.joined.append((node.payload.origin, f"{written} of {leaves}"))
                 chain.apply(view)
 
 

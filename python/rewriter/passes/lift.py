@@ -4,11 +4,11 @@ Convolutions and inner products begin a chain; softmax ends one, so it comes whe
 before it is settled.
 """
 
-from collections.abc import Mapping
-
 from ...graph import Node
+from ..context import Context
 from ..patterns import Graph, convolution, dilation, inner_product, pad, softmax
 from ..report import Report
+from .capture import XLA
 
 # Ops that a reader of the report looks for: kept ones always have a reason.
 _FOREIGN = {
@@ -19,23 +19,20 @@ _FOREIGN = {
 }
 
 
-def lift_convolutions(
-    graph: Graph, report: Report, *, algorithm: str, keep: Mapping[str, str]
-) -> None:
-    """Plans the convolutions of `graph` in place.
-
-    Args:
-        keep: convolution -> the reason to leave it to TensorFlow.
-    """
+def lift_convolutions(graph: Graph, context: Context) -> None:
+    """Turns each convolution that can be converted into a plan; notes why others cannot."""
+    report, leave = context.report, context.leave
     for node in graph.view:
+        if node.attr[XLA].b:
+            report.decline(node.name, "XLA compiles it (jit_compile=True)")
         if node.op in _FOREIGN:
             report.decline(node.name, _FOREIGN[node.op])
         if node.op not in convolution.ROOTS:
             continue
-        if node.name in keep:
-            report.decline(node.name, keep[node.name])
+        if node.name in leave:
+            report.decline(node.name, leave[node.name])
             continue
-        conv = convolution.plan(node, graph, algorithm)
+        conv = convolution.plan(node, graph, context.options.algorithm)
         if isinstance(conv, str):
             report.decline(node.name, conv)
         else:
@@ -43,14 +40,14 @@ def lift_convolutions(
     _decline_in_functions(graph, report)
 
 
-def lift_inner_products(graph: Graph, report: Report) -> None:
-    """Plans the multiplications by constant weights, in place."""
-    _lift_in_place(graph, inner_product, report)
+def lift_inner_products(graph: Graph, context: Context) -> None:
+    """Plans the multiplications by constant weights."""
+    _lift_in_place(graph, inner_product, context.report)
 
 
-def lift_softmax(graph: Graph, report: Report) -> None:
-    """Plans each softmax of what a planned primitive computes, in place."""
-    _lift_in_place(graph, softmax, report)
+def lift_softmax(graph: Graph, context: Context) -> None:
+    """Converts each softmax of what a converted op computes."""
+    _lift_in_place(graph, softmax, context.report)
 
 
 def _lift_in_place(graph: Graph, pattern, report: Report) -> None:
@@ -98,6 +95,8 @@ def _fold_pad(graph: Graph, src, conv, report: Report):
 
 def _decline_in_functions(graph: Graph, report: Report) -> None:
     for function in graph.view.library.function:
+        if function.attr[XLA].b:
+            continue
         for node in function.node_def:
             if node.op in convolution.ROOTS or node.op in _FOREIGN:
                 name = f"{function.signature.name}/{node.name}"

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...graph import Node
+from ..context import Context
 from ..patterns import Graph
 from ..plan import Conv, InnerProduct
 
@@ -47,17 +48,16 @@ _NO_GROWTH = _Growth(1.0, 1.0)
 _MOST_STRIDED_CHANNELS = 4
 
 
-def limit_memory(graph: Graph, memory: str) -> None:
-    """Restricts the algorithm of convolutions that are free to choose theirs.
+def limit_memory(graph: Graph, context: Context) -> None:
+    """Keeps packed weights within a multiple of the weights, by restricting algorithms.
 
-    Args:
-        memory: "normal" bounds all packed weights by three times the weights (or 4 MB, where
-            that is more); "low" packs every filter into 9/8 of its size: no Winograd. It reads
-            the weights of inner products of few rows as they are.
+    The option memory="normal" bounds all packed weights by three times the weights (or 4 MB, where
+    that is more); "low" packs every filter into 9/8 of its size: no Winograd. It reads the weights
+    of inner products of few rows as they are.
     """
     nodes = [node for node in graph.view.topological() if isinstance(node.payload, Conv)]
     free = [node for node in nodes if _may_transform(node.payload)]
-    if memory == "low":
+    if context.options.memory == "low":
         for node in free:
             _restrict(node, "auto_smallest")
         for node in graph.view:

@@ -5,22 +5,20 @@ passes faster, runs these: nothing is lost by joining.
 """
 
 from ...graph import Node
+from ..context import Context
 from ..patterns import Graph
 from ..plan import BLOCKED, Conv, ConvDepthwise
 
 _ONE = (1, 1)
 
 
-def pair_depthwise(graph: Graph) -> int:
-    """Replaces each such pair by one node; returns how many."""
-    joined = 0
+def pair_depthwise(graph: Graph, context: Context) -> None:
+    """Joins a 1x1 convolution with the depthwise one that alone reads it."""
     for node in graph.view.topological():
         if _is_depthwise(node.payload):
             first = graph.view.producer(node.inputs[0])
             if _is_pointwise(first) and graph.view.is_only_for(first.ref, node):
                 _join(graph, first, node)
-                joined += 1
-    return joined
 
 
 def _is_depthwise(payload) -> bool:

@@ -10,15 +10,15 @@ from dataclasses import replace
 
 from ...graph import Node
 from ...ops.memory import memory_plan
+from ..context import Context
 from ..patterns import Graph
 from ..plan import BLOCK, BLOCKED, Conv, Pool, Reorder
 
 _WINDOW = (2, 2)
 
 
-def pair_pool(graph: Graph) -> int:
-    """Replaces each such pair by one node; returns how many."""
-    joined = 0
+def pair_pool(graph: Graph, context: Context) -> None:
+    """Joins a convolution with the max pooling of 2x2 behind it, where Winograd stores maxima."""
     for node in graph.view.topological():
         if not _pools_windows(node.payload):
             continue
@@ -31,8 +31,6 @@ def pair_pool(graph: Graph) -> int:
                 and _pools_tiles(first.payload, sizes)
             ):
                 _join(graph, first, node)
-                joined += 1
-    return joined
 
 
 def _pools_windows(payload) -> bool:

@@ -1,12 +1,13 @@
 """Inserts the layout changes that are left: one a tensor and direction, where they are read."""
 
 from ...graph import GraphView, Node, Ref
+from ..context import Context
 from ..patterns import Graph
 from ..plan import BLOCKED, NHWC, Reorder
 
 
-def place_reorders(graph: Graph) -> None:
-    """Gives every reader, and every fetch, its tensor in the layout that it reads."""
+def place_reorders(graph: Graph, context: Context) -> None:
+    """Adds a layout change only where a blocked tensor meets a plain one."""
     placed: dict[tuple[Ref, str], Ref] = {}
     view = graph.view
     for node in view.topological():

@@ -12,17 +12,18 @@ from dataclasses import replace
 import numpy as np
 
 from ...graph import Node, Ref
+from ..context import Context
 from ..patterns import Graph, Idiom, affine
 from ..plan import BLOCK, NHWC, Conv, Eltwise, compose_affine
 from .followers import Followers
 
 
-def prepare_sources(graph: Graph, followers: Followers) -> None:
-    """Replaces the maps between a plain tensor and each convolution that reads it plain."""
+def prepare_sources(graph: Graph, context: Context) -> None:
+    """Folds the affine maps before a first layer into it, or makes one op of them."""
     for node in graph.view.topological():
         conv = node.payload
         if isinstance(conv, Conv) and conv.in_channels < BLOCK and conv.groups == 1:
-            _prepare(graph, followers, node)
+            _prepare(graph, context.followers, node)
 
 
 def _prepare(graph: Graph, followers: Followers, node: Node) -> None:

@@ -1,14 +1,15 @@
 """Says why element-wise work after a chain runs by itself, by an op of ours or TensorFlow's."""
 
 from ...graph import Node
+from ..context import Context
 from ..patterns import Graph
 from ..plan import MAX_STEPS, Eltwise
-from ..report import Report
 from .followers import Followers
 
 
-def report_unfused(graph: Graph, followers: Followers, report: Report) -> None:
-    """Adds a (node, reason) for each such idiom to report.unfused."""
+def report_unfused(graph: Graph, context: Context) -> None:
+    """Says why element-wise work after a chain runs by itself."""
+    followers, report = context.followers, context.report
     for node in graph.view.topological():
         if node.payload is None or not node.payload.takes_steps:
             continue

@@ -195,10 +195,13 @@ def test_a_failure_of_the_rewriter_keeps_the_function(module, monkeypatch):
         raise RuntimeError("no such graph\nsecond line")
 
     monkeypatch.setattr("tf_blockdnn.python.rewriter.pipeline.rebuild", fail)
-    fast = optimize(module.__call__)
+    with pytest.warns(RuntimeWarning, match="failed in rebuild: RuntimeError: no such graph"):
+        fast = optimize(module.__call__, strict=False)
     assert fast.report.converted == []
     ((_, reason),) = fast.report.declined
-    assert reason == "the rewriter failed: RuntimeError: no such graph"
+    assert reason == "the rewriter failed in rebuild: RuntimeError: no such graph"
+    with pytest.raises(RuntimeError, match="no such graph"):
+        optimize(module.__call__, strict=True)
     shape = [size or 4 for size in fast.concrete.inputs[0].shape]
     x = tf.random.normal(shape)
     np.testing.assert_array_equal(fast(x)["scores"], module(x)["scores"])

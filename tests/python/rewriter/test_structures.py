@@ -107,6 +107,25 @@ def test_while_and_if(result_of, weights, image):
         result.assert_same(image(2, 6, 6, 16), tf.constant(n))
 
 
+@pytest.mark.parametrize("assigns", [False, True])
+def test_weights_passed_into_a_loop_are_read_only_unless_it_assigns(
+    assigns, rewrite, weights, image
+):
+    kernel = weights(3, 3, 16, 16)
+
+    def body(i, y):
+        if assigns:
+            kernel.assign(kernel * 0.5)
+        return i + 1, y * tf.reduce_mean(kernel)
+
+    def function(x):
+        y = tf.while_loop(lambda i, y: i < 2, body, [0, x])[1]
+        return tf.nn.conv2d(y, kernel, **_SAME)
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.blockdnn.get("Conv", 0) == (0 if assigns else 1)
+
+
 def test_a_hash_table(weights, image):
     class Model(tf.Module):
         def __init__(self):
@@ -275,3 +294,49 @@ def test_assertions_still_fire(rewrite, weights, image):
     result.assert_same(image(1, 6, 6, 16))
     with pytest.raises(tf.errors.InvalidArgumentError):
         result.concrete(image(1, 6, 6, 16) + 1000.0)
+
+
+def _xla_attributes(result):
+    graph_def = result.concrete.graph.as_graph_def()
+    return [f.signature.name for f in graph_def.library.function if f.attr["_XlaMustCompile"].b]
+
+
+def test_what_users_compile_by_xla_stays_compiled(result_of, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    @tf.function(jit_compile=True)
+    def compiled(x):
+        return tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+
+    @tf.function
+    def function(x):
+        return tf.nn.conv2d(compiled(x), kernel, **_SAME)
+
+    result = result_of(function, tf.TensorSpec([1, 6, 6, 16]))
+    assert result.blockdnn == {"Conv": 1, "Reorder": 2}
+    assert len(_xla_attributes(result)) == 1
+    assert "XLA" in result.reason("PartitionedCall")
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_a_function_compiled_by_xla_is_kept(weights):
+    kernel = weights(3, 3, 16, 16)
+    function = tf.function(lambda x: tf.nn.conv2d(x, kernel, **_SAME), jit_compile=True)
+    concrete = function.get_concrete_function(tf.TensorSpec([1, 6, 6, 16]))
+    rewritten = optimize_concrete(concrete)
+    assert rewritten.concrete is concrete
+    ((name, reason),) = rewritten.report.declined
+    assert "jit_compile" in reason and isinstance(name, str)
+
+
+def test_grouped_convolutions_of_keras_lose_xla(result_of):
+    import keras
+
+    for shape, layer in [
+        ([None, 9, 24], keras.layers.Conv1D(48, 3, groups=3, padding="same")),
+        ([None, 9, 9, 24], keras.layers.Conv2D(48, 3, groups=3, padding="same", dilation_rate=2)),
+    ]:
+        layer.build(shape)
+        result = result_of(tf.function(lambda x, layer=layer: layer(x)), tf.TensorSpec(shape))
+        assert _xla_attributes(result) == []
+        assert result.blockdnn["Conv"] == 1

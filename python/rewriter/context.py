@@ -1,0 +1,32 @@
+"""What the passes share besides the graph: choices, the report, what was decided so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .options import Options
+from .report import Report
+
+if TYPE_CHECKING:
+    from .passes.followers import Followers
+
+
+@dataclass
+class Context:
+    """One run of the pipeline over one function.
+
+    Attributes:
+        options: what the caller chose.
+        report: what was done and what was not.
+        leave: name of a convolution -> the reason to leave it to TensorFlow. Where a pass adds
+            to it, the pipeline starts again on a copy of the graph as it was captured.
+        followers: the element-wise idioms, once `find_followers` has run.
+        running: the name of the pass that runs, for the account of a failure.
+    """
+
+    options: Options = field(default_factory=Options)
+    report: Report = field(default_factory=Report)
+    leave: dict[str, str] = field(default_factory=dict)
+    followers: Followers | None = None
+    running: str = ""
