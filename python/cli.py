@@ -7,6 +7,7 @@ when all went well, 2 with one line when the user can put it right.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import pathlib
 import signal
@@ -19,7 +20,7 @@ import rich.progress
 import typer
 
 from . import _launch, folders
-from .errors import UserError
+from .errors import UserError, VerificationError
 from .version import VERSION
 
 app = typer.Typer(
@@ -31,7 +32,23 @@ app = typer.Typer(
     help="Makes TensorFlow models faster on CPU, with the same inputs and outputs.",
 )
 
-Source = Annotated[pathlib.Path, typer.Argument(help="Folder of a SavedModel.", show_default=False)]
+Source = Annotated[
+    pathlib.Path,
+    typer.Argument(
+        help="Folder of a SavedModel, or a file that Keras wrote (.keras, .h5).",
+        metavar="MODEL",
+        show_default=False,
+    ),
+]
+CustomObjects = Annotated[
+    str | None,
+    typer.Option(
+        "--custom-objects",
+        metavar="MODULE",
+        help="Python module with the classes and functions that a Keras file needs.",
+        show_default=False,
+    ),
+]
 Signature = Annotated[
     list[str] | None,
     typer.Option("--signature", "-s", help="Only this signature; repeat for more. All by default."),
@@ -57,7 +74,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         app()
-    except (UserError, ImportError) as error:
+    except (UserError, ImportError, VerificationError) as error:
         print(f"tf-blockdnn: error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
 
@@ -87,6 +104,20 @@ def steps(*, verbose: bool, inter_op_threads: int = 0):
         finish()
 
 
+def _import_objects(module: str | None) -> dict[str, object]:
+    """The classes and functions of a Python module, which may lie in this folder."""
+    if module is None:
+        return {}
+    sys.path.insert(0, "")
+    try:
+        names = vars(importlib.import_module(module))
+    except Exception as error:  # It is the user's code: any type may come.
+        raise UserError(f"--custom-objects {module}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove("")
+    return {name: thing for name, thing in names.items() if callable(thing)}
+
+
 def _print_json(data: dict) -> None:
     typer.echo(json.dumps(data, indent=2))
 
@@ -111,14 +142,29 @@ def optimize(
         Literal["normal", "low"],
         typer.Option(help="How much packed weights may take: three times the weights, or 9/8."),
     ] = "normal",
+    verify: Annotated[
+        Literal["structure", "numbers"],
+        typer.Option(help="numbers: also run both on a random input and compare."),
+    ] = "structure",
+    tolerance: Annotated[
+        float, typer.Option(help="For --verify numbers: difference relative to the largest output.")
+    ] = 1e-4,
+    scratchpad_mode: Annotated[
+        Literal["user", "library"],
+        typer.Option(help="Whose temporary memory: TensorFlow's, or buffers kept with each op."),
+    ] = "user",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail where a part of the rewriter does.")
+    ] = False,
+    custom_objects: CustomObjects = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Write to OUT the SavedModel with every signature made faster.
+    """Write to OUT the model as a SavedModel with every signature made faster.
 
     Load the result with tf.saved_model.load(OUT) after `import tf_blockdnn`.
     """
-    folders.check_source(source)
+    folders.check_model(source)
     folders.check_destination(destination, source=source, force=force)
     with steps(verbose=verbose) as step:
         from .saved_model import optimize_saved_model
@@ -129,6 +175,11 @@ def optimize(
             signatures=signature,
             algorithm=algorithm,
             memory=memory,
+            scratchpad_mode=scratchpad_mode,
+            verify=verify,
+            tolerance=tolerance,
+            strict=strict or None,
+            custom_objects=_import_objects(custom_objects),
             force=force,
             on_step=step,
         )
@@ -149,21 +200,45 @@ def optimize(
 
 @app.command()
 def inspect(
-    source: Source, signature: Signature = None, as_json: Json = False, verbose: Verbose = False
+    source: Source,
+    signature: Signature = None,
+    everything: Annotated[
+        bool, typer.Option("--all", "-a", help="Every op and node, not only what fits a screen.")
+    ] = False,
+    html: Annotated[
+        pathlib.Path | None,
+        typer.Option(
+            help="Write a page to this file: the graph before and after.", show_default=False
+        ),
+    ] = None,
+    custom_objects: CustomObjects = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
 ) -> None:
-    """Show what would be converted and what would stay as it is, and why. Writes nothing."""
-    folders.check_source(source)
+    """Show what would be converted and what would stay as it is, and why."""
+    folders.check_model(source)
+    if html is not None and not html.resolve().parent.is_dir():
+        raise UserError(f"--html {html}: no such folder {html.resolve().parent}")
     with steps(verbose=verbose) as step:
-        from .saved_model import inspect_saved_model
+        from .saved_model import rewrite_saved_model
 
-        report = inspect_saved_model(source, signatures=signature, on_step=step)
+        loaded, functions, report = rewrite_saved_model(
+            source,
+            signatures=signature,
+            custom_objects=_import_objects(custom_objects),
+            on_step=step,
+        )
+        if html is not None:
+            from .page import write_page
+
+            step(f"writing {html}")
+            write_page(html, source.name, loaded.signatures, functions, report)
     if as_json:
         _print_json({"source": str(source), **json.loads(report.to_json())})
         return
     from . import tables
 
-    result_console.print(tables.signatures(report))
-    result_console.print(tables.details(report))
+    result_console.print(tables.summary(report, all=everything), soft_wrap=True)
 
 
 def _parse_size(text: str) -> tuple[int, int]:
@@ -195,20 +270,27 @@ def benchmark(
         ),
     ] = None,
     inter_op_threads: InterOp = 1,
+    custom_objects: CustomObjects = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Measure a SavedModel as it is against itself optimised, turn by turn in one process.
+    """Measure a model as it is against itself optimised, turn by turn in one process.
 
     Inputs are made up: standard normal floats, zeros for whole numbers.
     """
-    folders.check_source(source)
+    folders.check_model(source)
     height_width = _parse_size(size)
     with steps(verbose=verbose, inter_op_threads=inter_op_threads) as step:
         from .comparison import compare_saved_model
 
         result = compare_saved_model(
-            source, signature=signature, batch=batch, size=height_width, runs=runs, on_step=step
+            source,
+            signature=signature,
+            batch=batch,
+            size=height_width,
+            runs=runs,
+            custom_objects=_import_objects(custom_objects),
+            on_step=step,
         )
     if as_json:
         _print_json({"source": str(source), **result.to_json()})
@@ -287,7 +369,7 @@ def info(as_json: Json = False, verbose: Verbose = False) -> None:
         return
     from . import tables
 
-    result_console.print(tables.facts(facts))
+    result_console.print(tables.facts(facts), soft_wrap=True)
 
 
 @app.command()

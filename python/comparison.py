@@ -15,9 +15,9 @@ from . import benchmark, folders, metagraph
 from .calls import OptimizedFunction
 from .errors import SavedModelError
 from .rewriter import optimize_concrete
-from .saved_model import select_signatures
+from .saved_model import load_model, select_signatures
 
-ORIGINAL, OPTIMISED = "TensorFlow", "tf_blockdnn"
+ORIGINAL, OPTIMIZED = "TensorFlow", "tf_blockdnn"
 _CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative", "Conv3D", "Conv2DBackpropInput")
 
 
@@ -27,7 +27,7 @@ class Comparison:
 
     Attributes:
       inputs: input name to (shape, dtype name), as they were fed.
-      original, optimised: the times of each.
+      original, optimized: the times of each.
       difference: between their outputs.
       inter_op_threads: TensorFlow's setting for both, 0 where it chooses itself.
       convolutions, reorders: ops of ours in the optimised graph.
@@ -36,7 +36,7 @@ class Comparison:
 
     inputs: dict[str, tuple[tuple[int, ...], str]]
     original: benchmark.Timing
-    optimised: benchmark.Timing
+    optimized: benchmark.Timing
     difference: benchmark.Difference
     inter_op_threads: int
     convolutions: int
@@ -46,12 +46,12 @@ class Comparison:
     @property
     def ratio(self) -> float:
         """How many times faster: the original's minimum over the optimised one's."""
-        return self.original.minimum / self.optimised.minimum
+        return self.original.minimum / self.optimized.minimum
 
     @property
     def median_ratio(self) -> float:
         """`ratio` of the medians."""
-        return self.original.median / self.optimised.median
+        return self.original.median / self.optimized.median
 
     def to_json(self) -> dict:
         """Plain dicts and numbers; times in milliseconds."""
@@ -61,7 +61,7 @@ class Comparison:
                 for name, (shape, dtype) in self.inputs.items()
             },
             "original": self.original.to_json(),
-            "optimised": self.optimised.to_json(),
+            "optimized": self.optimized.to_json(),
             "ratio": self.ratio,
             "median_ratio": self.median_ratio,
             **self.difference.to_json(),
@@ -74,7 +74,7 @@ class Comparison:
 
 def compare(
     original: Callable,
-    optimised: Callable,
+    optimized: Callable,
     inputs: Mapping[str, np.ndarray],
     *,
     runs: int,
@@ -84,21 +84,21 @@ def compare(
 
     Args:
       original: the ConcreteFunction.
-      optimised: an OptimizedFunction, or the ConcreteFunction of an optimised SavedModel.
+      optimized: an OptimizedFunction, or the ConcreteFunction of an optimised SavedModel.
       inputs: name to array.
       runs: counted runs of each.
       on_round: called with the number of rounds done.
     """
-    runners = {ORIGINAL: _runner(original, inputs), OPTIMISED: _runner(optimised, inputs)}
+    runners = {ORIGINAL: _runner(original, inputs), OPTIMIZED: _runner(optimized, inputs)}
     contestants = {name: benchmark.timed(run) for name, run in runners.items()}
     times = benchmark.interleave(contestants, runs=runs, on_round=on_round)
-    difference = benchmark.largest_difference(runners[ORIGINAL](), runners[OPTIMISED]())
+    difference = benchmark.largest_difference(runners[ORIGINAL](), runners[OPTIMIZED]())
     shapes = {name: (value.shape, value.dtype.name) for name, value in inputs.items()}
-    ops = count_ops(getattr(optimised, "concrete", optimised))
+    ops = count_ops(getattr(optimized, "concrete", optimized))
     return Comparison(
         shapes,
         times[ORIGINAL],
-        times[OPTIMISED],
+        times[OPTIMIZED],
         difference,
         tf.config.threading.get_inter_op_parallelism_threads(),
         convolutions=ops["BlockdnnConv"] + 2 * ops["BlockdnnConvDepthwise"],
@@ -131,24 +131,26 @@ def compare_saved_model(
     batch: int = 1,
     size: tuple[int, int] = (224, 224),
     runs: int = 30,
+    custom_objects: Mapping[str, object] | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Loads, optimises and measures one signature of a SavedModel on made-up inputs.
 
     Args:
-      source: folder of the SavedModel.
+      source: folder of the SavedModel, or a file that Keras wrote.
       signature: its name; serving_default, or the only one, by default.
       batch, size: fill the dimensions that the signature leaves open.
       runs: counted runs of each.
+      custom_objects: name to class or function, for a Keras file that needs them.
       on_step: called with a few words before each step.
 
     Raises:
       SavedModelError: anything wrong with `source`, `signature`, or inputs that cannot be made up.
     """
     step = on_step or (lambda words: None)
-    source = folders.check_source(source)
+    source = folders.check_model(source)
     step(f"reading {source}")
-    loaded = metagraph.load(source)
+    loaded = load_model(source, custom_objects)
     original = loaded.signatures[_choose_signature(loaded.signatures, signature, source)]
     try:
         inputs = benchmark.example_inputs(
@@ -163,9 +165,9 @@ def compare_saved_model(
             f"{source}: does not run on made-up inputs ({metagraph.first_line(error)}); try --size"
         ) from error
     step("optimising")
-    optimised = OptimizedFunction(optimize_concrete(original, roots=[loaded]))
+    optimized = OptimizedFunction(optimize_concrete(original, roots=[loaded]))
     step(f"measuring, {runs} runs of each in turn")
-    return compare(original, optimised, inputs, runs=runs)
+    return compare(original, optimized, inputs, runs=runs)
 
 
 def _choose_signature(available, wanted: str | None, source) -> str:

@@ -180,7 +180,7 @@ def _draw(photograph: np.ndarray, edges: list[np.ndarray], result, path: pathlib
     captions = [
         "photograph",
         f"edges, TensorFlow: {result.original.median:.0f} ms",
-        f"edges, tf_blockdnn: {result.optimised.median:.0f} ms",
+        f"edges, tf_blockdnn: {result.optimized.median:.0f} ms",
     ]
     height, width = photograph.shape[:2]
     canvas = Image.new("RGB", (3 * width + 2 * _GAP, height + _CAPTION_HEIGHT), "white")

@@ -1,11 +1,14 @@
 """What is installed and what it runs on."""
 
 import os
+import pathlib
+import platform
 
 import tensorflow as tf
 
 from .calls import eager_path_unavailable
 from .native import LIBRARY_PATH, built_for, c_library
+from .tensorflow_private import is_onednn_on
 from .version import VERSION
 
 
@@ -17,10 +20,15 @@ def info() -> dict:
       tensorflow: the running version.
       built_for: the TensorFlow version the library was compiled against.
       library: path of the loaded library.
+      cpu: what the processor calls itself.
+      caches: level to size of the first core's, such as {"L1d": "32K", "L2": "512K"}.
       isa: "generic", "avx2" or "avx512": what kernels use here, after the cap
         TF_BLOCKDNN_MAX_ISA.
-      threads: threads an op uses: TensorFlow's intra-op setting, or all the
-        cores this process may run on.
+      isa_source: "the processor", or that cap.
+      onednn: "on" or "off": whether TensorFlow's own ops use oneDNN here, and what decided it.
+      threads: threads that an op uses.
+      threads_source: TensorFlow's intra-op setting, or the cores this process may run on.
+      inter_op_threads: TensorFlow's setting; 0 leaves it to TensorFlow, 1 is best for latency.
       eager_path: "available", or why calls on eager tensors take TensorFlow's dispatch.
 
     Example:
@@ -28,12 +36,50 @@ def info() -> dict:
       True
     """
     threads = tf.config.threading.get_intra_op_parallelism_threads()
+    cap, onednn = (os.environ.get(name) for name in (_ISA_CAP, _ONEDNN))
+    decided = f"{_ONEDNN}={onednn}" if onednn else "TensorFlow's choice for this processor"
     return {
         "version": VERSION,
         "tensorflow": tf.__version__,
         "built_for": built_for(),
         "library": os.fspath(LIBRARY_PATH),
+        "cpu": _cpu(),
+        "caches": _caches(),
         "isa": c_library().BlockdnnActiveIsa().decode(),
+        "isa_source": f"{_ISA_CAP}={cap}" if cap else "the processor",
+        "onednn": f"{'on' if is_onednn_on() else 'off'} ({decided})",
         "eager_path": eager_path_unavailable() or "available",
         "threads": threads or len(os.sched_getaffinity(0)),
+        "threads_source": "tf.config.threading.set_intra_op_parallelism_threads"
+        if threads
+        else "the cores this process may run on",
+        "inter_op_threads": tf.config.threading.get_inter_op_parallelism_threads(),
     }
+
+
+_KINDS = {"Data": "d", "Instruction": "i"}
+_ISA_CAP, _ONEDNN = "TF_BLOCKDNN_MAX_ISA", "TF_ENABLE_ONEDNN_OPTS"
+
+
+def _cpu() -> str:
+    """The model name that Linux reports, or the architecture."""
+    for line in _read("/proc/cpuinfo").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _caches() -> dict[str, str]:
+    """Name to size; empty where Linux does not say."""
+    found = {}
+    for folder in sorted(pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size = (_read(folder / name).strip() for name in ("level", "type", "size"))
+        found[f"L{level}{_KINDS.get(kind, '')}"] = size
+    return found
+
+
+def _read(path) -> str:
+    try:
+        return pathlib.Path(path).read_text()
+    except OSError:
+        return ""

@@ -5,13 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Iterable
+import pathlib
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Mapping
 
 import tensorflow as tf
 
-from . import folders, metagraph
+from . import calls, folders, metagraph
 from .errors import SavedModelError
 from .rewriter import Bundles, Options, Report, optimize_concrete
+from .rewriter.trackables import owners
 from .tensorflow_private import asset, graph_view, resource
 
 __all__ = ["SavedModelError", "SavedModelReport", "inspect_saved_model", "optimize_saved_model"]
@@ -60,11 +65,22 @@ class SavedModelReport:
         """(tensor, direction) of each layout change that is left."""
         return [entry for report in self._distinct() for entry in report.reorders]
 
-    def summary(self) -> str:
-        """The reports as text, one paragraph a signature."""
-        texts = {name: report.summary() for name, report in self.signatures.items()}
-        texts |= dict.fromkeys(self.kept, "kept as it was")
-        return "\n\n".join(f"signature {name}\n{text}" for name, text in texts.items())
+    def summary(self, all: bool = False) -> str:
+        """The reports as text, one paragraph a graph.
+
+        Args:
+          all: every op and node, instead of what fits a screen.
+        """
+        names: dict[int, list[str]] = {}
+        for name, report in self.signatures.items():
+            names.setdefault(id(report), []).append(name)
+        texts = [(names[id(report)], report.summary(all)) for report in self._distinct()]
+        texts += [([name], "kept as it was") for name in self.kept]
+        heads = ("signature" if len(names) == 1 else "signatures" for names, _ in texts)
+        return "\n\n".join(
+            f"{head} {', '.join(names)}\n{text}"
+            for head, (names, text) in zip(heads, texts, strict=True)
+        )
 
     def to_json(self, indent: int | None = None) -> str:
         """{"signatures": {name: report}, "kept": [names]} as JSON text."""
@@ -80,9 +96,13 @@ def optimize_saved_model(
     destination: str | os.PathLike,
     *,
     signatures: Iterable[str] | None = None,
+    custom_objects: Mapping[str, object] | None = None,
     algorithm: str = "auto",
     memory: str = "normal",
     scratchpad_mode: str = "user",
+    verify: str = "structure",
+    tolerance: float = 1e-4,
+    strict: bool | None = None,
     force: bool = False,
     on_step: Callable[[str], None] | None = None,
 ) -> SavedModelReport:
@@ -93,18 +113,20 @@ def optimize_saved_model(
     step when everything is written; on an error nothing is left behind.
 
     Args:
-      source: folder of the SavedModel to read.
+      source: folder of the SavedModel to read, or a file that Keras wrote (.keras, .h5).
       destination: folder to write; must not exist or be empty, unless `force`.
       signatures: names of the signatures to optimise, the others being kept as they are; all by
         default.
-      algorithm, memory, scratchpad_mode: as in `optimize`.
+      custom_objects, algorithm, memory, scratchpad_mode, verify, tolerance, strict: as in
+        `optimize`.
       force: replace a SavedModel in `destination`. Other files in that folder are kept.
       on_step: called with a few words before each step.
 
     Returns: what was converted and what was declined, with reasons, for each signature.
     Raises:
       SavedModelError: anything wrong with the two folders or with `signatures`, in one line.
-      ValueError: an unknown algorithm, memory or scratchpad_mode.
+      ValueError: an unknown algorithm, memory, scratchpad_mode or verify.
+      VerificationError: the numbers are not those of the original.
 
     Example:
       >>> model = keras.Sequential([keras.Input((32, 32, 3)), keras.layers.Conv2D(8, 3)])
@@ -115,12 +137,17 @@ def optimize_saved_model(
       >>> fast = tf.saved_model.load("model_fast").signatures["serving_default"]
     """
     options = Options(algorithm=algorithm, memory=memory, scratchpad_mode=scratchpad_mode)
+    if strict is not None:
+        options = dataclasses.replace(options, strict=strict)
+    checks = {"verify_by": verify, "tolerance": tolerance}
     step = on_step or (lambda words: None)
-    source = folders.check_source(source)
+    source = folders.check_model(source)
     destination = folders.check_destination(destination, source=source, force=force)
     step(f"reading {source}")
-    loaded = metagraph.load(source)
-    functions, trackables, report = _optimize_signatures(loaded, source, signatures, options, step)
+    loaded = load_model(source, custom_objects)
+    functions, trackables, report = _optimize_signatures(
+        loaded, source, signatures, options, checks, step
+    )
     step(f"writing {destination}")
     with folders.replacing(destination) as fresh:
         tf.saved_model.save(
@@ -133,13 +160,53 @@ def inspect_saved_model(
     source: str | os.PathLike,
     *,
     signatures: Iterable[str] | None = None,
+    custom_objects: Mapping[str, object] | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> SavedModelReport:
     """What `optimize_saved_model` would do to `source`; writes nothing. Arguments as there."""
+    return rewrite_saved_model(
+        source, signatures=signatures, custom_objects=custom_objects, on_step=on_step
+    )[2]
+
+
+def rewrite_saved_model(
+    source: str | os.PathLike,
+    *,
+    signatures: Iterable[str] | None = None,
+    custom_objects: Mapping[str, object] | None = None,
+    on_step: Callable[[str], None] | None = None,
+):
+    """What was loaded, its signatures' functions after rewriting, and the report."""
     step = on_step or (lambda words: None)
-    source = folders.check_source(source)
+    source = folders.check_model(source)
     step(f"reading {source}")
-    return _optimize_signatures(metagraph.load(source), source, signatures, Options(), step)[2]
+    loaded = load_model(source, custom_objects)
+    functions, _, report = _optimize_signatures(loaded, source, signatures, Options(), {}, step)
+    return loaded, functions, report
+
+
+def load_model(source: str | os.PathLike, custom_objects: Mapping[str, object] | None = None):
+    """What tf.saved_model.load returns, of a SavedModel or of a file that Keras wrote.
+
+    Raises:
+      SavedModelError: no model there, or one that cannot be loaded.
+    """
+    source = folders.check_model(source)
+    if not folders.is_keras_file(source):
+        return metagraph.load(source)
+    model = calls.load_keras_file(source, custom_objects)
+    concrete = calls.trace_keras_model(model, calls.keras_input_specs(model))
+    module = tf.Module()
+    module.captured = owners(concrete, [concrete, model])
+    place = pathlib.Path(tempfile.mkdtemp(prefix="tf_blockdnn-"))
+    try:
+        tf.saved_model.save(module, os.fspath(place), signatures=concrete)
+        loaded = metagraph.load(place)
+    except BaseException:
+        shutil.rmtree(place)
+        raise
+    weakref.finalize(loaded, shutil.rmtree, place, ignore_errors=True)  # Assets are read from it.
+    return loaded
 
 
 def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, source) -> list[str]:
@@ -156,7 +223,7 @@ def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, so
     return wanted
 
 
-def _optimize_signatures(loaded, source, wanted, options, step):
+def _optimize_signatures(loaded, source, wanted, options, checks, step):
     wanted = select_signatures(loaded.signatures, wanted, source)
     functions, trackables, reports, done, bundles = {}, [], {}, {}, Bundles()
     for name, original in loaded.signatures.items():
@@ -168,7 +235,7 @@ def _optimize_signatures(loaded, source, wanted, options, step):
         if key not in done:
             step(f"optimising signature {name}")
             done[key] = optimize_concrete(
-                original, roots=[loaded], bundles=bundles, options=options
+                original, roots=[loaded], bundles=bundles, options=options, **checks
             )
             trackables += done[key][1]
         functions[name], reports[name] = done[key].concrete, done[key].report

@@ -23,34 +23,9 @@ def signatures(report) -> Table:
     return table
 
 
-def details(report) -> Group:
-    """What was converted, and what was declined and why, for each distinct graph of a report."""
-    blocks: list = []
-    seen: list = []
-    for name, one in report.signatures.items():
-        if any(one is other for other in seen):
-            continue
-        seen.append(one)
-        for heading, rows in (
-            ("converted", [(c.node, c.op, c.details) for c in one.converted]),
-            ("concatenations written in place", one.joined),
-            ("reorders", one.reorders),
-            ("left as it was", one.declined),
-            ("not fused", one.unfused),
-            ("warnings", [(warning,) for warning in one.warnings]),
-        ):
-            if rows:
-                blocks += [f"[bold]{escape(name)}[/]: {heading}", _rows(rows), ""]
-    return Group(*blocks)
-
-
-def _rows(rows) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 2))
-    for _ in rows[0]:
-        table.add_column(overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(str(cell)) for cell in row))
-    return table
+def summary(report, *, all: bool = False) -> str:
+    """What was converted, and what was left and why, for each distinct graph of a report."""
+    return escape(report.summary(all))
 
 
 def comparison(result) -> Group:
@@ -59,16 +34,16 @@ def comparison(result) -> Group:
     threads = f"inter-op threads: {result.inter_op_threads or 'left to TensorFlow'}"
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("")
-    for heading in ("min ms", "median ms", "times as fast"):
+    for heading in ("min ms", "median ms", "speed-up"):
         table.add_column(heading, justify="right")
     table.add_row(
-        "TensorFlow", f"{result.original.minimum:.2f}", f"{result.original.median:.2f}", "1"
+        "TensorFlow", f"{result.original.minimum:.2f}", f"{result.original.median:.2f}", ""
     )
     table.add_row(
         "tf_blockdnn",
-        f"{result.optimised.minimum:.2f}",
-        f"{result.optimised.median:.2f}",
-        f"[bold]{result.ratio:.2f}[/]",
+        f"{result.optimized.minimum:.2f}",
+        f"{result.optimized.median:.2f}",
+        f"[bold]{result.ratio:.2f}x faster[/]",
     )
     return Group(
         escape(f"{shapes}; {len(result.original.milliseconds)} runs of each, in turn; {threads}"),
@@ -80,12 +55,19 @@ def comparison(result) -> Group:
     )
 
 
-def facts(values: dict) -> Table:
-    """A dict as two columns."""
-    table = Table(box=None, show_header=False)
-    for key, value in values.items():
-        table.add_row(escape(str(key)), f"[bold]{escape(str(value))}[/]")
-    return table
+def facts(values: dict) -> str:
+    """A dict as lines of "key  value"; no value is cut, since one may be a path to copy."""
+    width = max(map(len, values))
+    return "\n".join(
+        f"{escape(key.replace('_', ' ')):{width}}  [bold]{escape(_plain(value))}[/]"
+        for key, value in values.items()
+    )
+
+
+def _plain(value) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {inner}" for key, inner in value.items())
+    return str(value)
 
 
 def what_next(result, *, command: str) -> str:

@@ -34,6 +34,7 @@ from tensorflow.python.ops import array_ops, gen_resource_variable_ops
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as has_no_tape
 from tensorflow.python.saved_model import save_context
 from tensorflow.python.trackable import asset, base, resource
+from tensorflow.python.util._pywrap_util_port import IsMklEnabled as is_onednn_on
 
 __all__ = [
     "EagerFunctions",
@@ -54,6 +55,7 @@ __all__ = [
     "graph_view",
     "has_no_tape",
     "importer",
+    "is_onednn_on",
     "op_callbacks",
     "op_def_registry",
     "ops",

@@ -33,7 +33,10 @@ def load_model(path: str | os.PathLike, custom_objects: Mapping[str, object] | N
             failures.append(error)
     if not failures:
         raise SavedModelError(f"{path}: Keras is not installed: pip install keras")
-    raise SavedModelError(f"{path}: {_explain(failures[0])}") from failures[0]
+    error = failures[0]
+    text = " ".join(str(error).split())
+    reason = _reason(error) or f"Keras cannot load it ({type(error).__name__}: {text[:200]})"
+    raise SavedModelError(f"{path}: {reason}") from error
 
 
 def _libraries() -> tuple[str, str]:
@@ -45,8 +48,8 @@ def _libraries() -> tuple[str, str]:
 _CUSTOM = re.compile(r"(?:Could not locate (?:class|function)|Unknown [\w ]+:) [\"']?(\w+)")
 
 
-def _explain(error: Exception) -> str:
-    """The failure in one line, with the remedy."""
+def _reason(error: Exception) -> str:
+    """What is wrong with the file, with the remedy; empty where that is not known."""
     text = " ".join(str(error).split())
     if found := _CUSTOM.search(text):
         name = found.group(1)
@@ -58,4 +61,4 @@ def _explain(error: Exception) -> str:
         r"signature not found|not a zip|isn't a zip|accessible `.keras` zip|file header", text
     ):
         return "not a file that Keras wrote"
-    return f"Keras cannot load it ({type(error).__name__}: {text[:200]})"
+    return ""

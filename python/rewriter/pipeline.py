@@ -19,6 +19,7 @@ from ..native import library
 from .context import Context
 from .options import Options
 from .passes import emit, verify
+from .passes.account import account
 from .passes.assign_layout import assign_layout
 from .passes.blocked_shapes import read_shapes_of_blocked
 from .passes.capture import Capture, capture, compiled_by_xla
@@ -67,6 +68,7 @@ PASSES = (
     pair_pool,
     join_in_place,
     list_converted,
+    account,
 )
 
 

@@ -72,6 +72,11 @@ class Step:
         return f"{self.kind}({','.join(words)})"
 
 
+def _pair(sizes: tuple[int, int]) -> str:
+    """ "2", or "2x1" where the two differ."""
+    return str(sizes[0]) if sizes[0] == sizes[1] else f"{sizes[0]}x{sizes[1]}"
+
+
 def eltwise(name: str, **params: float) -> Step:
     return Step("eltwise", name, params=tuple(params.items()))
 
@@ -197,11 +202,14 @@ class Conv(Primitive):
     def _kind(self) -> str:
         kh, kw = self.weights.shape[:2]
         groups = f" groups {self.groups}" if self.groups > 1 else ""
-        pads = list(self.explicit_paddings) if self.padding == "EXPLICIT" else self.padding
+        stride = f" stride {_pair(self.strides)}" if self.strides != (1, 1) else ""
+        dilation = f" dilation {_pair(self.dilations)}" if self.dilations != (1, 1) else ""
+        explicit = f"pad {list(self.explicit_paddings)}"
+        pad = explicit if self.padding == "EXPLICIT" else self.padding.lower()
         scaled = " of src times sample_channel" if self.src_scaled else ""
         return (
-            f"{kh}x{kw} {self.in_channels}->{self.channels}{groups} stride {list(self.strides)} "
-            f"dilation {list(self.dilations)} pad {pads} {self.reads}->{self.writes}{scaled}"
+            f"{kh}x{kw}{stride}{dilation} {pad} {self.in_channels}->{self.channels}{groups} "
+            f"{self.reads}->{self.writes}{scaled}"
         )
 
     @property
@@ -296,8 +304,10 @@ class Pool(Primitive):
     explicit_paddings: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     def _kind(self) -> str:
-        pads = list(self.explicit_paddings) if self.padding == "EXPLICIT" else self.padding
-        return f"{self.kind} {list(self.ksize)} stride {list(self.strides)} pad {pads}"
+        explicit = f"pad {list(self.explicit_paddings)}"
+        pad = explicit if self.padding == "EXPLICIT" else self.padding.lower()
+        size = f"{self.ksize[0]}x{self.ksize[1]}"
+        return f"{self.kind} {size} stride {_pair(self.strides)} {pad}"
 
 
 @dataclass(frozen=True, kw_only=True)

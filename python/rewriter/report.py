@@ -1,8 +1,9 @@
 """What the rewriter did, and what it left alone and why."""
 
 import json
-from collections import Counter
 from dataclasses import asdict, dataclass, field
+
+from . import summary
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class Report:
         joined: (concatenation, how many of its values are written in place, "3 of 4") for those
             that do not copy all of them.
         reorders: (tensor, "nhwc->nChw16c" or back) of each reorder that remains.
+        reorder_causes: for each of them, the op that makes or wants the plain tensor.
+        regions: how many parts of the graph hold blocked tensors only.
+        multiply_adds, multiply_adds_left: how many are converted, and how many are left outside
+            of loops. Unknown sizes count as 64: only the ratio means something.
         warnings: settings that cost speed.
         notes: what a caller should know.
         error: the traceback, where the rewriter failed and the function stayed as it was.
@@ -56,7 +61,7 @@ class Report:
         >>> report.counts()
         {'BlockdnnConv': 1}
         >>> print(report.summary().split(" (")[0])
-        converted: 1 BlockdnnConv
+        converted: 100 % of the multiply-adds, in 1 region
     """
 
     converted: list[Converted] = field(default_factory=list)
@@ -64,6 +69,10 @@ class Report:
     unfused: list[tuple[str, str]] = field(default_factory=list)
     joined: list[tuple[str, str]] = field(default_factory=list)
     reorders: list[tuple[str, str]] = field(default_factory=list)
+    reorder_causes: list[str] = field(default_factory=list)
+    regions: int = 0
+    multiply_adds: int = 0
+    multiply_adds_left: int = 0
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     error: str | None = None
@@ -86,25 +95,14 @@ class Report:
             result["BlockdnnReorder"] = len(self.reorders)
         return result
 
-    def summary(self) -> str:
-        """A few lines to read: counts, reorders, what was declined or not fused, warnings."""
-        kinds = ", ".join(f"{count} {op}" for op, count in sorted(self.counts().items()))
-        lines = [f"converted: {kinds or 'nothing'} ({self.seconds * 1e3:.0f} ms)"]
-        algorithms = Counter(item.chosen for item in self.converted if item.chosen)
-        if algorithms:
-            chosen = (f"{count} {name}" for name, count in sorted(algorithms.items()))
-            lines.append(f"  convolutions: {', '.join(chosen)}")
-        if self.joined:
-            lines.append(f"  concatenations written in place: {len(self.joined)}")
-        lines += [f"  reorder {direction} of {tensor}" for tensor, direction in self.reorders]
-        if self.declined:
-            lines.append(f"left to TensorFlow: {len(self.declined)}")
-            lines += [f"  {node}: {reason}" for node, reason in self.declined]
-        if self.unfused:
-            lines.append(f"element-wise work not fused: {len(self.unfused)}")
-            lines += [f"  {node}: {reason}" for node, reason in self.unfused]
-        lines += [f"warning: {warning}" for warning in self.warnings]
-        return "\n".join(lines)
+    def summary(self, all: bool = False) -> str:
+        """The report as text.
+
+        Args:
+            all: every op and node, instead of what fits a screen: share of the multiply-adds,
+                regions, reorders with their causes, what is left by reason.
+        """
+        return summary.full(self) if all else summary.short(self)
 
     def to_json(self, indent: int | None = None) -> str:
         return json.dumps(asdict(self) | {"counts": self.counts()}, indent=indent)

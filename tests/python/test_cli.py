@@ -5,11 +5,12 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from saved_models import save_tiny
 
-from tf_blockdnn.python import cli
+from tf_blockdnn.python import cli, native
 
 
 @pytest.fixture(scope="module")
@@ -56,23 +57,67 @@ def test_optimize_as_json(call, tiny, tmp_path):
 
 def test_inspect(call, tiny):
     code, out, _ = call("inspect", tiny)
-    assert code == 0 and "BlockdnnConv" in out
+    assert code == 0 and "% of the multiply-adds" in out and len(out.splitlines()) < 40
+    code, full, _ = call("inspect", tiny, "--all")
+    assert code == 0 and "same" in full and len(full) > len(out)
     code, out, _ = call("inspect", tiny, "--json")
     assert code == 0 and set(json.loads(out)["signatures"]) == {"serving_default", "serve", "read"}
+
+
+def test_inspect_as_a_page(call, tiny, tmp_path):
+    code, _, _ = call("inspect", tiny, "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert code == 0 and page.count("<svg") == 4  # before and after, of two distinct graphs
+    assert "http" not in page and "<script" not in page and 'name="viewport"' in page
+    assert '<li class="ours"' in page and "serving_default, serve" in page
+
+
+def test_a_keras_file(call, tmp_path):
+    import keras
+
+    (tmp_path / "doubling.py").write_text(
+        "import keras\n\nclass Doubling(keras.layers.Layer):\n"
+        "    def call(self, x):\n        return 2 * x\n"
+    )
+    sys.path.insert(0, str(tmp_path))
+    try:
+        from doubling import Doubling
+    finally:
+        sys.path.remove(str(tmp_path))
+    layers = [keras.Input([8, 8, 3], name="x"), keras.layers.Conv2D(16, 3), Doubling()]
+    model, file = keras.Sequential(layers), tmp_path / "model.keras"
+    model.save(file)
+    code, _, err = call("optimize", file, tmp_path / "out")
+    assert code == 2 and "custom object Doubling" in err and "--custom-objects" in err
+    options = ("--custom-objects", "doubling", "--verify", "numbers", "--strict")
+    assert call("optimize", file, tmp_path / "out", *options)[0] == 0
+    image = tf.random.normal([2, 8, 8, 3])
+    (got,) = (
+        tf.saved_model.load(str(tmp_path / "out")).signatures["serving_default"](image).values()
+    )
+    np.testing.assert_allclose(got, model(image), atol=1e-5)
+    code, out, _ = call("inspect", file, "--custom-objects", "doubling")
+    assert code == 0 and "1 convolution" in out
+
+
+def test_verify_finds_other_numbers(call, tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("tf_blockdnn.python.rewriter.passes.verify.difference", lambda a, b: 0.5)
+    code, _, err = call("optimize", tiny, tmp_path / "out", "--verify", "numbers")
+    assert code == 2 and "outputs differ by 0.5" in err and not (tmp_path / "out").exists()
 
 
 def test_benchmark(call, tiny):
     # TensorFlow is running already, too late for its thread settings.
     command = ("benchmark", tiny, "--runs", 3, "--inter-op-threads", 0)
     code, out, _ = call(*command, "--size", "10x20", "--batch", 2)
-    assert code == 0 and "[2, 10, 20, 3]" in out and "times as fast" in out
+    assert code == 0 and "[2, 10, 20, 3]" in out and "x faster" in out
     code, out, _ = call(*command, "--size", "16", "--json")
     answer = json.loads(out)
     assert code == 0
     assert answer["inputs"]["image"] == {"shape": [1, 16, 16, 3], "dtype": "float32"}
     assert (answer["convolutions"], answer["convolutions_left"]) == (2, 0)
     assert answer["relative_difference"] < 1e-5
-    assert answer["ratio"] == answer["original"]["min_ms"] / answer["optimised"]["min_ms"]
+    assert answer["ratio"] == answer["original"]["min_ms"] / answer["optimized"]["min_ms"]
 
 
 def test_benchmark_in_a_process_of_its_own(tiny):
@@ -86,6 +131,8 @@ def test_info(call):
     assert code == 0 and json.loads(out)["tensorflow"] == tf.__version__
     code, out, _ = call("info")
     assert code == 0 and tf.__version__ in out
+    assert os.fspath(native.LIBRARY_PATH) in out.splitlines()[3]  # in one piece, to copy
+    assert "onednn" in out and "caches" in out and "threads source" in out
 
 
 def test_layout(call, tmp_path):
@@ -117,6 +164,9 @@ def test_layout(call, tmp_path):
         (["optimize", "{tiny}", "full"], "full: exists and is not empty"),
         (["optimize", "{tiny}", "out", "--signature", "x"], "no signature 'x'; it has read, serve"),
         (["inspect", "nowhere"], "nowhere: no such folder"),
+        (["inspect", "none.keras"], "none.keras: no such file"),
+        (["inspect", "{tiny}", "--html", "no/x.html"], "--html no/x.html: no such folder"),
+        (["inspect", "{tiny}", "--custom-objects", "no_such"], "--custom-objects no_such: Module"),
         (["benchmark", "{tiny}", "--size", "big"], "--size big: not H,W"),
         (["benchmark", "{tiny}", "--size", "0,4"], "--size 0,4: both must be at least 1"),
         (

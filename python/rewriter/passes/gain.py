@@ -28,7 +28,7 @@ def leave_losing(graph: Graph, context: Context) -> None:
 def _losing(graph: Graph) -> dict[str, str]:
     """Convolutions better left alone, by the name they had in the graph -> the reason."""
     losing: dict[str, str] = {}
-    for island in _islands(graph):
+    for island in islands(graph):
         reorders = [node for node in island if isinstance(node.payload, Reorder)]
         convolutions = [node for node in island if isinstance(node.payload, Conv)]
         if not reorders or any(map(_is_large, convolutions)):
@@ -51,7 +51,7 @@ def _elements(graph: Graph, node: Node) -> int:
     return graph.shapes.elements(ref)
 
 
-def _islands(graph: Graph) -> list[list[Node]]:
+def islands(graph: Graph) -> list[list[Node]]:
     """Planned nodes joined by the blocked tensors between them."""
     parent: dict[str, str] = {}
 

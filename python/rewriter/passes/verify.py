@@ -3,22 +3,11 @@
 import numpy as np
 import tensorflow as tf
 
+from ...errors import VerificationError
 from ...graph import GraphView
 
 _DYNAMIC_SIZES = {0: 2}  # batch; other unknown sizes take _SIDE
 _SIDE = 64
-
-
-class VerificationError(RuntimeError):
-    """The rewritten function is not the original: nothing of it should be used.
-
-    Example:
-        >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
-        >>> try:
-        ...     fast = bd.optimize(model, verify="numbers")
-        ... except bd.rewriter.VerificationError as error:
-        ...     print("a bug, please report it:", error)
-    """
 
 
 def check_graph(view: GraphView) -> None:

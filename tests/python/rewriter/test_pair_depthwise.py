@@ -39,11 +39,11 @@ def test_the_report_names_both(rewrite, weights):
     report = rewrite(block(weights), [None, 14, 14, 16]).report
     (item,) = report.converted
     assert item.op == "BlockdnnConvDepthwise" and item.shape == (None, 14, 14, 48)
-    assert item.details.startswith("1x1 16->48 stride [1, 1]")
-    assert "; then 3x3 48->48 groups 48 stride [1, 1]" in item.details
+    assert item.details.startswith("1x1 same 16->48")
+    assert "; then 3x3 same 48->48 groups 48" in item.details
     assert item.chosen == "fused at batch 1"
     assert report.counts() == {"BlockdnnConvDepthwise": 1, "BlockdnnReorder": 2}
-    assert "convolutions: 1 fused at batch 1" in report.summary()
+    assert "algorithms: 1 fused at batch 1" in report.summary()
 
 
 def test_the_second_chain_keeps_its_tensors(rewrite, weights, image):

@@ -5,7 +5,7 @@ import json
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.rewriter import pipeline
+from tf_blockdnn.python.rewriter import Report, pipeline
 
 _SAME = {"strides": 1, "padding": "SAME"}
 
@@ -25,7 +25,7 @@ def test_converted_lists_shape_algorithm_and_details(rewrite, weights):
     (item,) = report.converted
     assert (item.node, item.op, item.algorithm) == ("Relu", "BlockdnnConv", "auto")
     assert item.shape == (None, 6, None, 32)
-    assert item.details.startswith("3x3 16->32 stride [1, 1]")
+    assert item.details.startswith("3x3 same 16->32 ")
     assert item.details.endswith("eltwise(relu)")
 
 
@@ -40,9 +40,35 @@ def test_the_summary_says_all_of_it(rewrite, weights):
     report = rewrite(_function(weights), [1, 6, 6, 16]).report
     text = report.summary()
     assert str(report) == text
-    assert "1 BlockdnnConv, 2 BlockdnnReorder" in text
-    assert "reorder nhwc->nChw16c of x" in text
-    assert "Softsign has no blocked form" in text
+    assert text.startswith("converted: 100 % of the multiply-adds, in 1 region (")
+    assert "1 convolution\n" in text and "reorders: 2" in text
+    assert "nhwc->nChw16c of x, because of the input x" in text
+    assert "nChw16c->nhwc of Relu, because of Softsign Softsign, which has no blocked" in text
+    assert "left to TensorFlow: 1\n    1 x Softsign has no blocked form here (Softsign)" in text
+    assert "3x3 same 16->32" not in text and "3x3 same 16->32" in report.summary(all=True)
+
+
+def test_the_share_of_what_is_converted(rewrite, weights):
+    kernel = weights(3, 3, 16, 16)
+    report = rewrite(
+        lambda x: (tf.nn.conv2d(x, kernel, **_SAME), tf.matmul(x, x, transpose_b=True)),
+        [2, 8, 8, 16],
+    ).report
+    assert report.multiply_adds == 2 * 8 * 8 * 16 * (9 * 16)
+    assert report.multiply_adds_left == 2 * 8 * 8 * 8 * 16
+    assert "converted: 94.7 % of the multiply-adds" in report.summary()
+
+
+def test_a_large_report_fits_a_screen():
+    report = Report(declined=[(f"model/block/op{i}", f"reason {i % 30}") for i in range(500)])
+    report.declined += [("model/block/last", "a frequent one")] * 40
+    report.reorders = [(f"model/block/t{i}", "nhwc->nChw16c") for i in range(90)]
+    text = report.summary()
+    assert len(text.splitlines()) < 24
+    assert "left to TensorFlow: 540\n   40 x a frequent one (last and 39 more)" in text
+    assert "x 23 other reasons" in text and "and 84 more" in text
+    assert "model/block" not in text
+    assert report.summary(all=True).count("op499") == 1
 
 
 def test_json_can_be_read_back(rewrite, weights):
@@ -77,4 +103,4 @@ def test_the_chosen_algorithm_where_sizes_are_known(rewrite, weights, spec, chos
     result = rewrite(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME"), spec)
     (item,) = result.report.converted
     assert (item.algorithm, item.chosen) == ("auto", chosen)
-    assert ("convolutions: 1 winograd4x4" in result.report.summary()) == bool(chosen)
+    assert ("algorithms: 1 winograd4x4" in result.report.summary()) == bool(chosen)

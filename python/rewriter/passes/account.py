@@ -1,0 +1,88 @@
+"""Sums up the finished plan for the report: work, regions, and what causes each reorder."""
+
+from ...graph import Node, Ref
+from ..context import Context
+from ..patterns import Graph
+from ..plan import BLOCKED, Conv, ConvDepthwise, InnerProduct, Reorder
+from .gain import islands
+
+# An unknown height or width counts as this many, an unknown batch, too: only ratios are told.
+_NOMINAL = 64
+
+
+def account(graph: Graph, context: Context) -> None:
+    """Counts multiply-adds on either side and regions, and names the cause of each reorder."""
+    report = context.report
+    nodes = graph.view.topological()
+    report.multiply_adds = sum(_of_payload(graph, n) for n in nodes if n.payload is not None)
+    report.multiply_adds_left = sum(_of_op(graph, n) for n in nodes if n.payload is None)
+    report.regions = sum(
+        any(isinstance(n.payload, Conv) or n.payload.dst_layout == BLOCKED for n in island)
+        for island in islands(graph)
+    )
+    report.reorder_causes = [_cause(graph, n) for n in nodes if isinstance(n.payload, Reorder)]
+
+
+def _of_payload(graph: Graph, node: Node) -> int:
+    payload = node.payload
+    written = _elements(graph, node.ref)
+    if isinstance(payload, ConvDepthwise):
+        spread = payload.depthwise.strides[0] * payload.depthwise.strides[1]
+        return written * (spread * _taps(payload.first) + _taps(payload.depthwise))
+    if isinstance(payload, Conv):
+        pooled = payload.pool[0] * payload.pool[1] if payload.pool else 1
+        return written * pooled * _taps(payload)
+    return written * payload.in_channels if isinstance(payload, InnerProduct) else 0
+
+
+def _taps(convolution: Conv) -> int:
+    """Multiply-adds for one element of the result."""
+    kh, kw, in_channels = convolution.weights.shape[:3]
+    return kh * kw * in_channels
+
+
+def _of_op(graph: Graph, node: Node) -> int:
+    """Multiply-adds of an op that stays with TensorFlow; those of loops are not counted."""
+    if node.op in ("Conv2D", "Conv3D"):
+        taps = graph.shapes.shape(node.inputs[1])
+        return _elements(graph, node.ref) * _product(taps[:-1] if taps else ())
+    if node.op == "DepthwiseConv2dNative":
+        taps = graph.shapes.shape(node.inputs[1])
+        return _elements(graph, node.ref) * _product(taps[:2] if taps else ())
+    if node.op in ("Conv2DBackpropInput", "Conv3DBackpropInputV2"):  # each source pixel, all taps
+        taps = graph.shapes.shape(node.inputs[1])
+        return _elements(graph, node.inputs[2]) * _product(taps[:-1] if taps else ())
+    if node.op in ("MatMul", "BatchMatMulV2"):
+        shape = graph.shapes.shape(node.inputs[0])
+        flag = "transpose_a" if node.op == "MatMul" else "adj_x"
+        axis = -2 if node.attr[flag].b else -1
+        return _elements(graph, node.ref) * _product(shape[axis:][:1] if shape else ())
+    return 0
+
+
+def _elements(graph: Graph, ref: Ref) -> int:
+    return graph.shapes.elements(ref, _NOMINAL) if graph.shapes.shape(ref) else 0
+
+
+def _product(sizes) -> int:
+    result = 1
+    for size in sizes:
+        result *= size if isinstance(size, int) else _NOMINAL
+    return result
+
+
+def _cause(graph: Graph, node: Node) -> str:
+    """What wants or makes the plain tensor on one side of a reorder."""
+    view, (src,) = graph.view, node.inputs[:1]
+    if view.producer(src).payload is None:
+        producer = view.producer(src)
+        if producer.op == "Placeholder":
+            return f"the input {producer.name}"
+        return f"{producer.op} {producer.name}, which has no blocked form here"
+    if view.is_fetched(node.ref):
+        return "an output of the function"
+    readers = [reader for reader, _ in view.consumers(node.ref)]
+    plain = next((reader for reader in readers if reader.payload is None), None)
+    if plain is not None:
+        return f"{plain.op} {plain.name}, which has no blocked form here"
+    return f"{readers[0].op} {readers[0].name}, which reads plain tensors" if readers else ""

@@ -1,0 +1,147 @@
+"""A report as text that fits a screen, and in full."""
+
+import re
+from collections import Counter, defaultdict
+
+_MOST_REASONS = 8
+_MOST_REORDERS = 6
+# What our ops are called when people read about them.
+_NAMES = {
+    "BlockdnnConv": ("convolution", "convolutions"),
+    "BlockdnnConvDepthwise": ("convolution pair (1x1, depthwise)", "convolution pairs"),
+    "BlockdnnEltwise": ("element-wise op", "element-wise ops"),
+    "BlockdnnInnerProduct": ("inner product", "inner products"),
+    "BlockdnnPool": ("pooling", "poolings"),
+    "BlockdnnGlobalPool": ("global pooling", "global poolings"),
+    "BlockdnnConcat": ("concatenation", "concatenations"),
+    "BlockdnnShuffle": ("channel shuffle", "channel shuffles"),
+    "BlockdnnSoftmax": ("softmax", "softmaxes"),
+    "BlockdnnSqueezeExcite": ("squeeze-excite", "squeeze-excites"),
+    "BlockdnnReorder": ("reorder", "reorders"),
+}
+
+
+def short(report) -> str:
+    """What matters, on less than a screen: share of the work, regions, reorders, reasons."""
+    cut = common_prefix(report)
+    lines = [headline(report)]
+    kinds = Counter(item.op for item in report.converted)
+    if kinds:
+        lines.append("  " + ", ".join(_count(n, op) for op, n in kinds.most_common()))
+    algorithms = Counter(item.chosen for item in report.converted if item.chosen)
+    if algorithms:
+        chosen = (f"{count} {name}" for name, count in algorithms.most_common())
+        lines.append(f"  algorithms: {', '.join(chosen)}")
+    if report.joined:
+        lines.append(f"  concatenations written in place: {len(report.joined)}")
+    lines += _reorders(report, cut)
+    for heading, entries in (
+        ("left to TensorFlow", report.declined),
+        ("element-wise work not fused", report.unfused),
+    ):
+        lines += grouped(heading, entries, cut)
+    lines += [f"warning: {warning}" for warning in report.warnings]
+    lines += [f"note: {note}" for note in report.notes]
+    return "\n".join(lines)
+
+
+def full(report) -> str:
+    """Every op of ours, and each node that stayed, with its reason."""
+    cut, lines = common_prefix(report), [short(report)]
+    if cut:
+        lines += ["", f"names below are without {cut}"]
+    sections = (
+        ("converted", [(c.node, _kind(c.op), c.details) for c in report.converted]),
+        ("concatenations written in place", report.joined),
+        ("left to TensorFlow", report.declined),
+        ("not fused", report.unfused),
+    )
+    for heading, rows in sections:
+        if rows:
+            lines += ["", f"{heading}:"]
+            lines += ["  " + "  ".join([brief(row[0], cut), *map(str, row[1:])]) for row in rows]
+    return "\n".join(lines)
+
+
+def headline(report) -> str:
+    """ "converted: 99.8 % of the multiply-adds, in 1 region (48 ms)"."""
+    took = f"({report.seconds * 1e3:.0f} ms)"
+    if not report.converted:
+        return f"converted: nothing {took}"
+    total = report.multiply_adds + report.multiply_adds_left
+    share = 100 * report.multiply_adds / total if total else 100.0
+    if report.multiply_adds_left:
+        share = min(share, 99.9)  # "100 %" says that nothing is left
+    regions = f"{report.regions} {'region' if report.regions == 1 else 'regions'}"
+    what = f"{share:.3g} % of the multiply-adds" if total else "no multiply-adds"
+    return f"converted: {what}, in {regions} {took}"
+
+
+def grouped(heading: str, entries, cut: str) -> list[str]:
+    """Entries of (node, reason) by their reason, the most frequent first."""
+    if not entries:
+        return []
+    nodes = defaultdict(list)
+    for node, reason in entries:
+        nodes[reason].append(brief(node, cut))
+    lines = [f"{heading}: {len(entries)}"]
+    ordered = sorted(nodes.items(), key=lambda item: -len(item[1]))
+    for reason, names in ordered[:_MOST_REASONS]:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        lines.append(f"  {len(names):3} x {reason} ({names[0]}{more})")
+    if len(ordered) > _MOST_REASONS:
+        rest = sum(len(names) for _, names in ordered[_MOST_REASONS:])
+        lines.append(f"  {rest:3} x {len(ordered) - _MOST_REASONS} other reasons")
+    return lines
+
+
+def _reorders(report, cut: str) -> list[str]:
+    if not report.reorders:
+        return []
+    causes = report.reorder_causes or [""] * len(report.reorders)
+    lines = [f"reorders: {len(report.reorders)}"]
+    rows = list(zip(report.reorders, causes, strict=True))
+    for (tensor, direction), cause in rows[:_MOST_REORDERS]:
+        because = f", because of {_shortened(cause, cut)}" if cause else ""
+        lines.append(f"  {direction} of {brief(tensor, cut)}{because}")
+    if len(rows) > _MOST_REORDERS:
+        lines.append(f"  and {len(rows) - _MOST_REORDERS} more")
+    return lines
+
+
+def common_prefix(report) -> str:
+    """The scopes that all names of a report begin with, "a/b/"; a few that differ do not count."""
+    names = [item.node for item in report.converted] + [node for node, _ in report.declined]
+    scoped = [name for name in names if "/" in name]
+    prefix: list[str] = []
+    while scoped:
+        parts = Counter(
+            name.split("/")[len(prefix)] for name in scoped if name.count("/") > len(prefix)
+        )
+        if not parts:
+            break
+        part, count = parts.most_common(1)[0]
+        if count < 0.9 * len(scoped):
+            break
+        prefix.append(part)
+        start = "/".join(prefix) + "/"
+        scoped = [name for name in scoped if name.startswith(start)]
+    return "".join(part + "/" for part in prefix)
+
+
+def brief(name: str, cut: str) -> str:
+    """The name without the common prefix."""
+    return name[len(cut) :] if cut and name.startswith(cut) else name
+
+
+def _shortened(text: str, cut: str) -> str:
+    return text.replace(cut, "") if cut else text
+
+
+def _count(count: int, op: str) -> str:
+    one, many = _NAMES.get(op, (op, op))
+    return f"{count} {one if count == 1 else many}"
+
+
+def _kind(op: str) -> str:
+    return re.sub(r" \(.*\)", "", _NAMES.get(op, (op, op))[0])
