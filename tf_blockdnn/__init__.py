@@ -13,6 +13,7 @@ __all__ = [
     "TensorDesc",
     "__version__",
     "info",
+    "layers",
     "load",
     "ops",
     "optimize",
@@ -25,7 +26,8 @@ if not _is_command_line():
 
     _library()  # First of all: with the wrong TensorFlow it says so.
 
-    from . import ops
+    from . import layers, ops
+    from .python import gradients as _gradients  # registers them
     from .python.calls import load, optimize
     from .python.info import info
     from .python.ops.post_ops import PostOps

@@ -159,6 +159,13 @@ class PostOps:
         longer._entries = (*self._entries, entry)
         return longer
 
+    def __add__(self, other: "PostOps") -> "PostOps":
+        """The entries of this chain, then those of the other."""
+        longer = self
+        for entry in other.entries:
+            longer = longer._append(str(entry), lambda entry=entry: entry)
+        return longer
+
     def __len__(self) -> int:
         return len(self._entries)
 

@@ -1,7 +1,5 @@
 """Channel shuffle, along any axis of any tensor."""
 
-import tensorflow as tf
-
 from ..native import library
 
 
@@ -84,16 +82,4 @@ def _shuffle(x, axis, group, layout, channels, backward, name):
         channels=channels or 0,
         backward=backward,
         name=name,
-    )
-
-
-@tf.RegisterGradient("BlockdnnShuffle")
-def _gradient(op, dy):
-    return library().blockdnn_shuffle(
-        dy,
-        axis=op.get_attr("axis"),
-        group=op.get_attr("group"),
-        layout=op.get_attr("layout"),
-        channels=op.get_attr("channels"),
-        backward=not op.get_attr("backward"),
     )

@@ -18,6 +18,7 @@ FLOORS = [
     {"application": APPLICATION},
     {"calls": "calls"},
     {"layers": "layers", "rewriter": "rewriter"},
+    {"gradients": "gradients"},
     {"ops": "ops"},
     {"native": "_launch native", "graph": "graph", "files": "folders metagraph"},
     {"leaves": "drawing errors layout tensorflow_private version"},

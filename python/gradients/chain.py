@@ -1,0 +1,214 @@
+"""Chains of post-ops in TensorFlow ops, which have gradients."""
+
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from ..ops.post_op_entry import ELTWISE, Entry
+from ..ops.post_ops import PostOps
+from .blocked import (
+    channel_row,
+    channel_sums,
+    elements,
+    is_blocked,
+    lane_mask,
+)
+
+_CLAMPED = tf.clip_by_value
+
+
+def _hard_sigmoid(x, alpha, beta):
+    return _CLAMPED(alpha * x + beta, 0.0, 1.0)
+
+
+# name -> f(x, alpha, beta).
+_FUNCTIONS = {
+    "relu": lambda x, a, b: tf.nn.relu(x) if a == 0 else tf.where(x >= 0, x, a * x),
+    "leaky_relu": lambda x, a, b: tf.where(x >= 0, x, a * x),
+    "relu6": lambda x, a, b: tf.nn.relu6(x),
+    "bounded_relu": lambda x, a, b: _CLAMPED(x, 0.0, a),
+    "clip": lambda x, a, b: _CLAMPED(x, a, b),
+    "elu": lambda x, a, b: tf.where(x > 0, x, a * tf.math.expm1(tf.minimum(x, 0.0))),
+    "tanh": lambda x, a, b: tf.tanh(x),
+    "square": lambda x, a, b: tf.square(x),
+    "abs": lambda x, a, b: tf.abs(x),
+    "sqrt": lambda x, a, b: tf.sqrt(x),
+    "linear": lambda x, a, b: a * x + b,
+    "soft_relu": lambda x, a, b: tf.nn.softplus(x),
+    "logistic": lambda x, a, b: tf.sigmoid(x),
+    "exp": lambda x, a, b: tf.exp(x),
+    "gelu_tanh": lambda x, a, b: tf.nn.gelu(x, approximate=True),
+    "gelu_erf": lambda x, a, b: tf.nn.gelu(x, approximate=False),
+    "swish": lambda x, a, b: x * tf.sigmoid(a * x),
+    "hard_sigmoid": lambda x, a, b: _hard_sigmoid(x, a, b),
+    "hard_swish": lambda x, a, b: x * _hard_sigmoid(x, a, b),
+    "mish": lambda x, a, b: x * tf.tanh(tf.nn.softplus(x)),
+    "pow": lambda x, a, b: a * tf.pow(x, b),
+    "log": lambda x, a, b: tf.math.log(x),
+    "round": lambda x, a, b: tf.round(x),
+}
+_BINARY = {
+    "add": tf.add,
+    "sub": tf.subtract,
+    "mul": tf.multiply,
+    "div": tf.divide,
+    "max": tf.maximum,
+    "min": tf.minimum,
+}
+
+# Derivatives that the result tells: name -> g(dy, y). Those of clips are not here: at a bound
+# TensorFlow's gradient depends on whether x lies beyond it.
+_FROM_RESULT = {
+    "relu": tf.raw_ops.ReluGrad,
+    "relu6": tf.raw_ops.Relu6Grad,
+    "elu": tf.raw_ops.EluGrad,
+    "tanh": lambda gradients, features: tf.raw_ops.TanhGrad(y=features, dy=gradients),
+    "logistic": lambda gradients, features: tf.raw_ops.SigmoidGrad(y=features, dy=gradients),
+    "exp": lambda gradients, features: gradients * features,
+}
+_RESULT_NAMES = {"elu": "outputs"}
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The chain of an op, with what its operands lie against.
+
+    Attributes:
+      entries: in order; every operand is an input of the op, "#0" or "#0@128".
+      channels: of the result.
+      layout: of the result; "nhwc" for a plain one of any rank.
+    """
+
+    entries: tuple[Entry, ...]
+    channels: int
+    layout: str
+
+    @classmethod
+    def of(cls, post_ops: str, channels: int, layout: str) -> "Chain":
+        return cls(PostOps.parse(post_ops).entries, channels, layout)
+
+    def __bool__(self) -> bool:
+        return bool(self.entries)
+
+    def apply(self, x, args):
+        """The chain of `x`, in TensorFlow ops."""
+        mask = None
+        if is_blocked(self.layout) and self.channels % 16 and self._needs_mask():
+            # The tail is taken through the chain as ones, of which every function and its
+            # derivative are finite: the gradient of a lane that is masked out afterwards is
+            # 0 * f'(x), which is not zero where f'(0) is infinite.
+            mask = lane_mask(self.channels, x.shape.rank)
+            x = tf.where(mask, x, 1.0)
+        for entry in self.entries:
+            if entry.kind == "eltwise":
+                alpha, beta, scale = _numbers(entry)
+                x = _FUNCTIONS[entry.words[0]](x, alpha, beta)
+                x = x if scale == 1 else scale * x
+                continue
+            operand = self._operand(entry, args, x.shape.rank, fill=0.0 if mask is None else 1.0)
+            if mask is not None and operand.shape.rank == x.shape.rank:
+                operand = tf.where(mask, operand, 1.0)
+            if entry.kind == "sum":
+                x = x + _scale(entry) * operand
+            else:
+                x = _BINARY[entry.words[0]](x, operand)
+        return x if mask is None else tf.where(mask, x, 0.0)
+
+    def backward(self, y, dy, args):
+        """The gradients of what the chain was applied to and of `args`, from its result alone.
+
+        None where they need more than the result: then `apply` has to be differentiated.
+        """
+        grads = [None] * len(args)
+        for i, entry in enumerate(reversed(self.entries)):
+            name = entry.words[0] if entry.words else ""
+            if entry.kind == "eltwise":
+                alpha, beta, scale = _numbers(entry)
+                if name == "linear":
+                    dy = dy if alpha * scale == 1 else (alpha * scale) * dy
+                    continue
+                plain = scale == 1 and alpha == _default_alpha(name)
+                if i > 0 or not plain or name not in _FROM_RESULT:
+                    return None
+                named = {"gradients": dy, _RESULT_NAMES.get(name, "features"): y}
+                dy = _FROM_RESULT[name](**named)
+                continue
+            if entry.kind == "binary" and name not in ("add", "sub"):
+                return None
+            factor = _scale(entry) if entry.kind == "sum" else (-1.0 if name == "sub" else 1.0)
+            index, _ = _place(entry)
+            grad = self._operand_gradient(entry, args[index], dy)
+            grad = grad if factor == 1 else factor * grad
+            grads[index] = grad if grads[index] is None else grads[index] + grad
+        return dy, grads
+
+    def _needs_mask(self) -> bool:
+        """Whether an entry has an infinite derivative somewhere, or divides."""
+        return any(
+            entry.words and entry.words[0] in ("sqrt", "pow", "log", "div")
+            for entry in self.entries
+        )
+
+    def _operand(self, entry: Entry, args, rank: int, fill: float):
+        """The operand, of a shape that broadcasts over x of `rank`."""
+        index, offset = _place(entry)
+        operand, shape = args[index], _shape_word(entry)
+        if shape == "scalar":
+            return elements(operand, offset, [])
+        if shape == "channel":
+            row = elements(operand, offset, [self.channels])
+            return channel_row(row, self.channels, rank, fill) if is_blocked(self.layout) else row
+        if shape == "sample_channel" and operand.shape.rank == 2 != rank:
+            return tf.reshape(operand, [-1, *[1] * (rank - 2), self.channels])
+        return operand
+
+    def _operand_gradient(self, entry: Entry, operand, dy):
+        """The gradient of the operand of an addition of factor 1."""
+        _, offset = _place(entry)
+        shape = _shape_word(entry)
+        if shape == "tensor":
+            return dy
+        if shape == "sample_channel":
+            axes = list(range(2, dy.shape.rank - 1))
+            if not is_blocked(self.layout):
+                axes = list(range(1, dy.shape.rank - 1))
+            return tf.reshape(tf.reduce_sum(dy, axes), tf.shape(operand))
+        if shape == "scalar":
+            grad = tf.reshape(tf.reduce_sum(dy), [1])
+        else:
+            grad = channel_sums(dy, self.channels, self.layout)
+        static = operand.shape.num_elements()
+        if static != grad.shape[0]:
+            size = tf.size(operand) if static is None else static
+            grad = tf.pad(grad, [[offset, size - offset - grad.shape[0]]])
+        return tf.reshape(grad, tf.shape(operand))
+
+
+def _place(entry: Entry) -> tuple[int, int]:
+    """The input and the first element that "#0@128" names."""
+    index, _, offset = entry.operand[1:].partition("@")
+    return int(index), int(offset or 0)
+
+
+def _shape_word(entry: Entry) -> str:
+    return "tensor" if entry.kind == "sum" else entry.words[1]
+
+
+def _given(entry: Entry) -> dict[str, float]:
+    return {key: float(value) for key, value in (number.split("=") for number in entry.numbers)}
+
+
+def _default_alpha(name: str):
+    alpha = ELTWISE[name][0]
+    return alpha if isinstance(alpha, float) else None
+
+
+def _numbers(entry: Entry):
+    """(alpha, beta, scale) of an eltwise entry."""
+    given = _given(entry)
+    alpha, beta = ELTWISE[entry.words[0]]
+    return given.get("alpha", alpha), given.get("beta", beta), given.get("scale", 1.0)
+
+
+def _scale(entry: Entry) -> float:
+    return _given(entry).get("scale", 1.0)

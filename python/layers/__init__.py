@@ -1,0 +1,78 @@
+"""Keras layers on blocked tensors."""
+
+from .activation import ELU, Activation, LeakyReLU, PReLU, ReLU
+from .conversion import Conversion
+from .convert import convert
+from .convolution import (
+    Conv1D,
+    Conv1DTranspose,
+    Conv2D,
+    Conv2DTranspose,
+    Conv3D,
+    Conv3DTranspose,
+    DepthwiseConv1D,
+    DepthwiseConv2D,
+    SeparableConv1D,
+    SeparableConv2D,
+)
+from .dense import Dense
+from .merging import Add, Concatenate, Multiply
+from .normalization import BatchNormalization, LayerNormalization
+from .pooling import (
+    AveragePooling1D,
+    AveragePooling2D,
+    AveragePooling3D,
+    GlobalAveragePooling1D,
+    GlobalAveragePooling2D,
+    GlobalAveragePooling3D,
+    GlobalMaxPooling1D,
+    GlobalMaxPooling2D,
+    GlobalMaxPooling3D,
+    MaxPooling1D,
+    MaxPooling2D,
+    MaxPooling3D,
+)
+from .reshaping import ChannelShuffle, FromBlocked, ToBlocked, UpSampling2D, ZeroPadding2D
+
+__all__ = [
+    "ELU",
+    "Activation",
+    "Add",
+    "AveragePooling1D",
+    "AveragePooling2D",
+    "AveragePooling3D",
+    "BatchNormalization",
+    "ChannelShuffle",
+    "Concatenate",
+    "Conv1D",
+    "Conv1DTranspose",
+    "Conv2D",
+    "Conv2DTranspose",
+    "Conv3D",
+    "Conv3DTranspose",
+    "Conversion",
+    "Dense",
+    "DepthwiseConv1D",
+    "DepthwiseConv2D",
+    "FromBlocked",
+    "GlobalAveragePooling1D",
+    "GlobalAveragePooling2D",
+    "GlobalAveragePooling3D",
+    "GlobalMaxPooling1D",
+    "GlobalMaxPooling2D",
+    "GlobalMaxPooling3D",
+    "LayerNormalization",
+    "LeakyReLU",
+    "MaxPooling1D",
+    "MaxPooling2D",
+    "MaxPooling3D",
+    "Multiply",
+    "PReLU",
+    "ReLU",
+    "SeparableConv1D",
+    "SeparableConv2D",
+    "ToBlocked",
+    "UpSampling2D",
+    "ZeroPadding2D",
+    "convert",
+]

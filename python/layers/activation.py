@@ -1,0 +1,133 @@
+"""Activations as layers."""
+
+import keras
+import tensorflow as tf
+
+from ..gradients.blocked import channel_row
+from ..ops.eltwise import eltwise
+from ..ops.post_ops import PostOps
+from . import functions
+from .blocked_layer import BlockedLayer, to_blocked
+from .fusing import extended
+
+_registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
+
+
+class ChainLayer(BlockedLayer):
+    """A layer that is a chain of post-ops where it is blocked."""
+
+    def chain(self) -> "PostOps | None":
+        """The chain, or None where there is none for these arguments."""
+        raise NotImplementedError
+
+    def call(self, inputs, training=None):
+        self.refuse_xla()
+        chain = self.chain() if self.reads_blocked else None
+        if chain is None:
+            return self.by_tensorflow(super().call, inputs)
+        y = apply_chain(inputs, chain, self.blocked_channels, training)
+        return self.finish(y, self.blocked_channels)
+
+
+def apply_chain(x, chain: PostOps, channels: int, training):
+    """The chain of a blocked tensor of any rank; in inference in the op before it, if possible."""
+    if not chain:
+        return x
+    y = None if training else extended(x, chain)
+    if y is not None:
+        return y
+    rank = len(x.shape) - 3
+    if rank == 2:
+        return eltwise(x, chain, channels=channels)
+    shape = tf.shape(x)
+    flat = tf.reshape(x, [shape[0], x.shape[1], 1, -1, x.shape[-1]])
+    y = tf.reshape(eltwise(flat, chain, channels=channels), shape)
+    y.set_shape(x.shape)
+    return y
+
+
+@_registered
+class Activation(ChainLayer, keras.layers.Activation):
+    """keras.layers.Activation; blocked, one pass of our element-wise kernel.
+
+    Example:
+      >>> bd.layers.Activation("relu")(tf.ones((1, 8, 8, 20))).shape
+      TensorShape([1, 8, 8, 20])
+    """
+
+    def chain(self):
+        return functions.append(PostOps(), self.activation)
+
+
+@_registered
+class ReLU(ChainLayer, keras.layers.ReLU):
+    """keras.layers.ReLU; blocked, one pass of our element-wise kernel.
+
+    Example:
+      >>> bd.layers.ReLU(6.0)(tf.ones((1, 8, 8, 20))).shape
+      TensorShape([1, 8, 8, 20])
+    """
+
+    def chain(self):
+        top, slope = self.max_value, self.negative_slope
+        if self.threshold != 0 or (top is not None and slope != 0):
+            return None
+        if top == 6:
+            return PostOps().eltwise("relu6")
+        if top is not None:
+            return PostOps().eltwise("bounded_relu", top)
+        return PostOps().eltwise("leaky_relu", slope) if slope else PostOps().eltwise("relu")
+
+
+@_registered
+class LeakyReLU(ChainLayer, keras.layers.LeakyReLU):
+    """keras.layers.LeakyReLU; blocked, one pass of our element-wise kernel.
+
+    Example:
+      >>> bd.layers.LeakyReLU(0.1)(tf.ones((1, 8, 8, 20))).shape
+      TensorShape([1, 8, 8, 20])
+    """
+
+    def chain(self):
+        return PostOps().eltwise("leaky_relu", self.negative_slope)
+
+
+@_registered
+class ELU(ChainLayer, keras.layers.ELU):
+    """keras.layers.ELU; blocked, one pass of our element-wise kernel.
+
+    Example:
+      >>> bd.layers.ELU()(tf.ones((1, 8, 8, 20))).shape
+      TensorShape([1, 8, 8, 20])
+    """
+
+    def chain(self):
+        return PostOps().eltwise("elu", self.alpha)
+
+    def get_config(self):
+        return super().get_config() | {"alpha": self.alpha}  # Keras derives it from the arguments
+
+
+@_registered
+class PReLU(BlockedLayer, keras.layers.PReLU):
+    """keras.layers.PReLU; blocked, its slopes are brought into blocks in each call.
+
+    Example:
+      >>> bd.layers.PReLU(shared_axes=[1, 2])(tf.ones((1, 8, 8, 20))).shape
+      TensorShape([1, 8, 8, 20])
+    """
+
+    def call(self, inputs):
+        self.refuse_xla()
+        if not self.reads_blocked:
+            return self.by_tensorflow(super().call, inputs)
+        alpha = tf.convert_to_tensor(self.alpha)
+        if alpha.shape[-1] == self.blocked_channels:
+            alpha = self._blocked_slopes(alpha, len(inputs.shape))
+        y = tf.nn.relu(inputs) - alpha * tf.nn.relu(-inputs)
+        return self.finish(y, self.blocked_channels)
+
+    def _blocked_slopes(self, alpha, rank: int):
+        if alpha.shape.num_elements() == self.blocked_channels:
+            return channel_row(tf.reshape(alpha, [-1]), self.blocked_channels, rank)
+        return to_blocked(alpha[None])

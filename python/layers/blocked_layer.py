@@ -1,0 +1,303 @@
+"""What all layers share: which of their tensors are blocked, and how that is known.
+
+A blocked activation is a tensor [N, ceil(C / 16), H, W, 16] (rank 4 in one dimension, 6 in three)
+that does not tell C, nor that it is blocked. So the layer that reads it knows: `blocked_channels`
+is part of its configuration, and saved with it. A layer that is not told finds out when it is
+first called: layers mark the blocked tensors that they return, and the mark of a tensor lasts
+within one call of a model, as Keras's masks do.
+"""
+
+import contextlib
+
+import keras
+import tensorflow as tf
+from keras import tree
+
+from ..layout import BLOCK, num_blocks
+from ..ops.reorder import reorder
+from ..tensorflow_private import control_flow_util
+from .fusing import note_readers
+
+# Spatial dimensions -> (plain layout, blocked layout).
+LAYOUTS = {1: ("nwc", "nCw16c"), 2: ("nhwc", "nChw16c"), 3: ("ndhwc", "nCdhw16c")}
+_MARK = "_blockdnn_channels"
+
+
+def channels_of(tensor) -> "int | None":
+    """C of a tensor that a layer returned in blocks; None for any other."""
+    return getattr(tensor, _MARK, None)
+
+
+def mark(tensor, channels: int) -> None:
+    """Makes `channels_of(tensor)` return `channels`."""
+    with contextlib.suppress(AttributeError):  # a NumPy array: what follows must be told
+        setattr(tensor, _MARK, channels)
+
+
+def to_blocked(x):
+    """[N, .., C] in blocks; rank 3 to 5."""
+    plain, blocked = LAYOUTS[x.shape.rank - 2]
+    return reorder(x, plain, blocked)
+
+
+def from_blocked(x, channels: int):
+    """The inverse of `to_blocked`."""
+    plain, blocked = LAYOUTS[x.shape.rank - 3]
+    return reorder(x, blocked, plain, channels=channels)
+
+
+def blocked_shape(shape) -> tuple:
+    """The shape in blocks of a plain [N, .., C]."""
+    return (shape[0], num_blocks(shape[-1]), *shape[1:-1], BLOCK)
+
+
+def plain_shape(shape, channels: int) -> tuple:
+    """The plain shape of a blocked one."""
+    return (shape[0], *shape[2:-1], channels)
+
+
+class BlockedLayer:
+    """A mixin before one of Keras's layers, whose arguments and weights stay as they are.
+
+    A subclass computes in `call`, where `reads_blocked` and `writes_blocked` say which of its
+    tensors are blocked; `self.plain` and `self.finish` reorder where it has no kernel for them.
+    """
+
+    def __init__(self, *args, blocked_channels=None, blocked_output=None, **kwargs):
+        """Adds two arguments to those of Keras.
+
+        Args:
+          blocked_channels: C, if the input is blocked; with several inputs a list, None for
+            those that are plain. By default the layer finds out when it is first called.
+          blocked_output: whether the result is blocked. By default if the input is.
+        """
+        super().__init__(*args, **kwargs)
+        self.supports_jit = False
+        if isinstance(blocked_channels, (list, tuple)):
+            blocked_channels = tuple(blocked_channels)
+        self.blocked_channels = blocked_channels
+        self.blocked_output = blocked_output
+        self._is_settled = blocked_channels is not None
+        self._sees_plain = False
+        self._channels = None  # of the result, if it is blocked
+        if blocked_channels is not None:
+            self.input_spec = None
+
+    # What is blocked.
+
+    @property
+    def reads_blocked(self) -> bool:
+        """Whether the input, or one of them, is blocked."""
+        return self.blocked_channels is not None and not self._sees_plain
+
+    @property
+    def writes_blocked(self) -> bool:
+        """Whether the result is blocked."""
+        if self._sees_plain:
+            return False
+        return self.reads_blocked if self.blocked_output is None else bool(self.blocked_output)
+
+    @property
+    def is_float32(self) -> bool:
+        """Whether the weights are float32, so that our kernels may compute: also where a mixed
+        policy asks for narrower activations, which kernels do not have yet."""
+        return self.variable_dtype == "float32" and self._policy_dtype in (
+            "float32",
+            "float16",
+            "bfloat16",
+        )
+
+    @property
+    def computes_itself(self) -> bool:
+        """Whether the layer computes with our ops even where all is plain."""
+        return False
+
+    @property
+    def _policy_dtype(self) -> str:
+        return super().compute_dtype
+
+    @property
+    def compute_dtype(self) -> str:
+        """float32 where our kernels compute, also under a mixed policy."""
+        own = self.reads_blocked or self.writes_blocked or self.computes_itself
+        return "float32" if own and self.is_float32 else self._policy_dtype
+
+    # The call.
+
+    def __call__(self, *args, **kwargs):
+        first = args[0] if args else next(iter(kwargs.values()), None)
+        self._settle(first)
+        outputs = super().__call__(*args, **kwargs)
+        if self.writes_blocked:
+            mark(outputs, self._channels)
+            note_readers(outputs, self)
+        return outputs
+
+    def _settle(self, inputs) -> None:
+        """Finds out which inputs are blocked, once; checks it afterwards."""
+        inputs = tree.flatten(inputs)
+        marks = [channels_of(x) for x in inputs]
+        if not self._is_settled and any(marks):
+            self._require_float32()
+            self.blocked_channels = tuple(marks) if self._takes_many else marks[0]
+            self.input_spec = None
+        if not self._is_settled:
+            self._is_settled = True
+        if self.writes_blocked:
+            self._require_float32()
+        expected = self._channels_each(len(inputs))
+        for i, (x, own, c) in enumerate(zip(inputs, marks, expected, strict=True)):
+            self._check_input(i if len(inputs) > 1 else None, x, own, c)
+
+    def _channels_each(self, count: int) -> list:
+        """C of each of `count` inputs, None for those that are plain."""
+        if isinstance(self.blocked_channels, tuple) and len(self.blocked_channels) == count:
+            return list(self.blocked_channels)
+        if isinstance(self.blocked_channels, tuple):
+            raise ValueError(
+                f'Layer "{self.name}" has {len(self.blocked_channels)} blocked_channels, '
+                f"but got {count} inputs: give one for each"
+            )
+        return [self.blocked_channels] * count
+
+    def _check_input(self, index, x, marked, expected) -> None:
+        which = "its input" if index is None else f"input {index}"
+        if expected is None:
+            if marked is not None:
+                raise ValueError(
+                    f'Layer "{self.name}" reads plain tensors, but {which} is blocked (nChw16c of '
+                    f"{marked} channels): put bd.layers.FromBlocked() before it"
+                )
+            return
+        shape = getattr(x, "shape", None)
+        if marked is None and shape is not None and len(shape) >= 3:
+            blocks = shape[1] in (None, num_blocks(expected)) and shape[-1] in (None, BLOCK)
+            if blocks and len(shape) in (4, 5, 6):
+                return
+        if marked != expected:
+            what = f"blocked of {marked} channels" if marked else f"plain, of shape {tuple(shape)}"
+            remedy = (
+                f"give it blocked_channels={marked}"
+                if marked
+                else "put bd.layers.ToBlocked() before it"
+            )
+            raise ValueError(
+                f'Layer "{self.name}" reads blocked tensors of {expected} channels, but {which} is '
+                f"{what}: {remedy}"
+            )
+
+    @property
+    def _takes_many(self) -> bool:
+        return False
+
+    def _require_float32(self) -> None:
+        if not self.is_float32:
+            raise ValueError(
+                f'Layer "{self.name}" of dtype {self.dtype_policy.name} cannot be blocked: kernels '
+                "compute in float32; use dtype float32 or a mixed policy"
+            )
+
+    def refuse_xla(self) -> None:
+        """Raises where XLA is tracing: it knows nothing of our ops.
+
+        Raises:
+          ValueError: it is.
+        """
+        graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+        if graph is not None and control_flow_util.GraphOrParentsInXlaContext(graph):
+            raise ValueError(
+                f'Layer "{self.name}" cannot run in a function with jit_compile=True: XLA does not '
+                'have its ops; leave jit_compile at "auto" or False'
+            )
+
+    # Reorders.
+
+    def plain(self, inputs):
+        """The inputs, each reordered if it is blocked."""
+        flat = tree.flatten(inputs)
+        channels = self._channels_each(len(flat))
+        flat = [x if c is None else from_blocked(x, c) for x, c in zip(flat, channels, strict=True)]
+        return tree.pack_sequence_as(inputs, flat)
+
+    def blocked(self, inputs):
+        """The inputs, each reordered if it is plain."""
+        flat = tree.flatten(inputs)
+        channels = self._channels_each(len(flat))
+        flat = [to_blocked(x) if c is None else x for x, c in zip(flat, channels, strict=True)]
+        return tree.pack_sequence_as(inputs, flat)
+
+    def finish(self, result, channels: "int | None" = None):
+        """What the layer returns: `result` in the layout and type that it is to have.
+
+        Args:
+          channels: C of `result` if it is blocked, otherwise None.
+        """
+        if self.writes_blocked:
+            return to_blocked(result) if channels is None else result
+        result = result if channels is None else from_blocked(result, channels)
+        return tf.cast(result, self._policy_dtype)
+
+    def by_tensorflow(self, call, inputs, *args, **kwargs):
+        """Keras's own computation on plain tensors, with reorders around it."""
+        if not (self.reads_blocked or self.writes_blocked):
+            return call(inputs, *args, **kwargs)
+        plain = self.plain(inputs)
+        with self._view_plain():
+            result = call(plain, *args, **kwargs)
+        return self.finish(result)
+
+    # Shapes.
+
+    @contextlib.contextmanager
+    def _view_plain(self):
+        """Keras's methods see plain shapes inside."""
+        self._sees_plain = True
+        try:
+            yield
+        finally:
+            self._sees_plain = False
+
+    def _plain_shapes(self, shapes):
+        if not self.reads_blocked:
+            return shapes
+        if shapes and isinstance(shapes[0], (list, tuple)):
+            channels = self._channels_each(len(shapes))
+            return [
+                s if c is None else plain_shape(s, c) for s, c in zip(shapes, channels, strict=True)
+            ]
+        return plain_shape(shapes, self.blocked_channels)
+
+    def build(self, input_shape):
+        shapes = self._plain_shapes(input_shape)
+        if not (self.reads_blocked or self.writes_blocked):
+            super().build(shapes)
+            return
+        with self._view_plain():
+            super().build(shapes)
+            self._channels = super().compute_output_shape(shapes)[-1]
+        if self.reads_blocked:
+            self.input_spec = None
+
+    def compute_output_shape(self, input_shape):
+        if not (self.reads_blocked or self.writes_blocked):
+            return super().compute_output_shape(input_shape)
+        shapes = self._plain_shapes(input_shape)
+        with self._view_plain():
+            shape = super().compute_output_shape(shapes)
+        return blocked_shape(shape) if self.writes_blocked else shape
+
+    def compute_output_spec(self, inputs, *args, **kwargs):
+        if not (self.reads_blocked or self.writes_blocked or self.computes_itself):
+            return super().compute_output_spec(inputs, *args, **kwargs)
+        shapes = tree.map_structure(lambda x: tuple(x.shape), inputs)
+        dtype = "float32" if self.writes_blocked else self._policy_dtype
+        return keras.KerasTensor(self.compute_output_shape(shapes), dtype=dtype)
+
+    def get_config(self):
+        config = super().get_config()
+        if self.blocked_channels is not None:
+            given = self.blocked_channels
+            config["blocked_channels"] = list(given) if isinstance(given, tuple) else given
+        if self.blocked_output is not None:
+            config["blocked_output"] = self.blocked_output
+        return config

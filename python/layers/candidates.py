@@ -1,0 +1,99 @@
+"""Which of Keras's layers have a blocked form, and what stands in the way."""
+
+import keras
+
+from . import activation, convolution, dense, merging, normalization, pooling, reshaping
+from .blocked_layer import BlockedLayer
+
+# Convolutions start a blocked region, and reorder by themselves if they read or write plain.
+STARTS = (
+    convolution.Conv1D,
+    convolution.Conv2D,
+    convolution.DepthwiseConv1D,
+    convolution.DepthwiseConv2D,
+    convolution.SeparableConv1D,
+    convolution.SeparableConv2D,
+    convolution.Conv1DTranspose,
+    convolution.Conv2DTranspose,
+)
+# These continue one: alone, a reorder would cost more than they gain.
+FOLLOWERS = (
+    activation.Activation,
+    activation.ReLU,
+    activation.LeakyReLU,
+    activation.ELU,
+    activation.PReLU,
+    merging.Add,
+    merging.Multiply,
+    merging.Concatenate,
+    normalization.BatchNormalization,
+    pooling.MaxPooling1D,
+    pooling.MaxPooling2D,
+    pooling.AveragePooling1D,
+    pooling.AveragePooling2D,
+    pooling.GlobalMaxPooling1D,
+    pooling.GlobalMaxPooling2D,
+    pooling.GlobalAveragePooling1D,
+    pooling.GlobalAveragePooling2D,
+    reshaping.UpSampling2D,
+    reshaping.ZeroPadding2D,
+)
+# These compute on plain tensors only.
+PLAIN = (dense.Dense,)
+# Blocked, these would only put reorders around TensorFlow's kernel.
+_WITHOUT_KERNEL = (
+    keras.layers.Conv3D,
+    keras.layers.Conv3DTranspose,
+    keras.layers.MaxPooling3D,
+    keras.layers.AveragePooling3D,
+    keras.layers.GlobalMaxPooling3D,
+    keras.layers.GlobalAveragePooling3D,
+    keras.layers.LayerNormalization,
+)
+
+
+def _keras_class(blocked: type) -> type:
+    return getattr(keras.layers, blocked.__name__)
+
+
+_BLOCKED = {_keras_class(c): c for c in (*STARTS, *FOLLOWERS, *PLAIN)}
+
+
+def blocked_class(layer) -> "type | None":
+    """The class of bd.layers that stands for exactly the class of `layer`, if there is one."""
+    return _BLOCKED.get(type(layer))
+
+
+def reason_to_keep(layer) -> "str | None":
+    """Why a layer cannot be blocked, or None if it can."""
+    if isinstance(layer, BlockedLayer):
+        return "a layer of tf_blockdnn already"
+    if isinstance(layer, _WITHOUT_KERNEL):
+        return "no blocked kernel yet, only reorders around TensorFlow's"
+    if blocked_class(layer) is None:
+        return "no blocked form"
+    if getattr(layer, "data_format", "channels_last") != "channels_last":
+        return f"data_format {layer.data_format}"
+    policy = layer.dtype_policy
+    if policy.variable_dtype != "float32":
+        return f"dtype {policy.name}: kernels compute in float32"
+    if getattr(layer, "lora_enabled", False) or policy.quantization_mode:
+        return "LoRA or quantized weights"
+    if isinstance(layer, keras.layers.BatchNormalization):
+        return _batch_norm(layer)
+    if isinstance(layer, keras.layers.Concatenate) and layer.axis == 0:
+        return "concatenated along the batch"
+    chain = getattr(blocked_class(layer), "chain", None)
+    if chain is not None and chain(layer) is None:
+        return "no post-op for this activation"
+    return None
+
+
+def _batch_norm(layer) -> "str | None":
+    if layer.renorm or layer.synchronized:
+        return "renormalised or synchronized moments"
+    inputs = getattr(layer, "_build_shapes_dict", None) or {}
+    shape = inputs.get("input_shape")
+    if layer.axis != -1 and (shape is None or layer.axis != len(shape) - 1):
+        return f"axis {layer.axis} is not the channels"
+    return None

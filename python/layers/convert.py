@@ -1,0 +1,217 @@
+"""Turns a Keras model into the same model of layers on blocked tensors."""
+
+import keras
+from keras import tree
+
+from .blocked_layer import channels_of
+from .candidates import PLAIN, STARTS, blocked_class, reason_to_keep
+from .conversion import Conversion
+from .plan import Decision, plan
+from .reshaping import FromBlocked, ToBlocked
+
+
+def convert(model):
+    """The same model with every layer replaced that gains from a blocked form.
+
+    Between the first and the last of them tensors stay blocked. Weights are copied; names,
+    trainable flags, regularisers, constraints and initialisers stay. `fit`, `evaluate`, `predict`,
+    `export` and saving work as before; weights can be loaded into the model and back.
+
+    Args:
+      model: a functional or sequential keras.Model, which is cloned as
+        keras.models.clone_model does (an optimizer's state is not); of any other the layers
+        that it owns are replaced in the model itself, each with plain tensors around it.
+
+    Returns:
+      The model, with `model.conversion`: what was replaced and what was kept, and why.
+
+    Raises:
+      TypeError: it is no keras.Model.
+
+    Example:
+      >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(4, 3, name="conv")])
+      >>> fast = bd.layers.convert(model)
+      >>> fast.conversion.replaced
+      {'conv': 'Conv2D, plain to plain'}
+
+    Source: keras.models.clone_model.
+    """
+    if not isinstance(model, keras.Model):
+        raise TypeError(f"convert takes a keras.Model; got {type(model).__name__}")
+    conversion = Conversion()
+    if isinstance(model, keras.Sequential) and not model.built:
+        model = _clone_unbuilt(model, conversion)
+    elif _is_graph(model):
+        model = _Cloning(model, conversion).run()
+    else:
+        _replace_owned(model, conversion, prefix="")
+        _recompile(model)
+    object.__setattr__(model, "conversion", conversion)
+    return model
+
+
+def _is_graph(model) -> bool:
+    return isinstance(model, keras.Sequential) or hasattr(model, "_nodes_by_depth")
+
+
+class _Cloning:
+    """One functional or sequential model, cloned with its decisions."""
+
+    def __init__(self, model, conversion: Conversion):
+        self.model = model
+        self.conversion = conversion
+        is_sequential = isinstance(model, keras.Sequential)
+        self.decisions = plan(model._functional if is_sequential else model)
+        self.clones = []  # (layer, its clone)
+        self.reorders = {}  # id of a KerasTensor -> what a reorder makes of it
+
+    def run(self):
+        calls = None if isinstance(self.model, keras.Sequential) else self.call
+        clone = keras.models.clone_model(self.model, clone_function=self.clone, call_function=calls)
+        for old, new in self.clones:
+            _copy_state(old, new)
+        return clone
+
+    def clone(self, layer):
+        """The layer that takes the place of `layer`."""
+        if isinstance(layer, keras.Model):
+            new = convert(layer)
+            for name, what in new.conversion.replaced.items():
+                self.conversion.replaced[f"{layer.name}/{name}"] = what
+            for name, why in new.conversion.kept.items():
+                self.conversion.kept[f"{layer.name}/{name}"] = why
+            return new
+        decision = self.decisions.get(id(layer), Decision(reason="not part of the graph"))
+        if decision.cls is None:
+            new = _same(layer)
+            self.conversion.kept[layer.name] = decision.reason
+        else:
+            new = decision.cls.from_config(layer.get_config() | decision.arguments)
+            self.conversion.replaced[layer.name] = decision.text
+        self.clones.append((layer, new))
+        return new
+
+    def call(self, layer, *args, **kwargs):
+        """The call of a clone, behind the reorders that its inputs need."""
+        wanted = getattr(layer, "_channels_each", None)
+        tensors = [x for x in tree.flatten((args, kwargs)) if isinstance(x, keras.KerasTensor)]
+        channels = wanted(len(tensors)) if wanted else [None] * len(tensors)
+        reads = {id(x): c for x, c in zip(tensors, channels, strict=True)}
+
+        def laid_out(x):
+            if not isinstance(x, keras.KerasTensor):
+                return x
+            return x if channels_of(x) == reads[id(x)] else self.reordered(x)
+
+        args, kwargs = tree.map_structure(laid_out, (args, kwargs))
+        return layer(*args, **kwargs)
+
+    def reordered(self, x):
+        """x in the other layout; one reorder serves all who read it."""
+        if id(x) not in self.reorders:
+            source = x._keras_history.operation.name
+            blocked = channels_of(x) is not None
+            name = f"{source}_{'from' if blocked else 'to'}_blocked"
+            reorder = (FromBlocked if blocked else ToBlocked)(name=name, dtype="float32")
+            self.conversion.reorders.append(name)
+            self.reorders[id(x)] = reorder(x), x
+        return self.reorders[id(x)][0]
+
+
+def _same(layer):
+    """A layer that is kept, cloned."""
+    if isinstance(layer, keras.layers.Lambda):  # Keras refuses to rebuild one from its config
+        with_function = dict(function=layer.function, arguments=layer.arguments, mask=layer.mask)
+        config = {k: v for k, v in layer.get_config().items() if k in ("name", "dtype")}
+        return keras.layers.Lambda(output_shape=layer._output_shape, **with_function, **config)
+    return layer.__class__.from_config(layer.get_config())
+
+
+def _copy_state(old, new) -> None:
+    if getattr(old, "trainable", True) != getattr(new, "trainable", True):
+        new.trainable = old.trainable
+    for source, target in zip(
+        getattr(old, "variables", ()), getattr(new, "variables", ()), strict=True
+    ):
+        target.assign(source)
+
+
+def _clone_unbuilt(model, conversion: Conversion):
+    """A sequential model whose input is not known yet: each layer by itself."""
+
+    def clone(layer):
+        cls = _alone(layer, conversion, layer.name)
+        return _same(layer) if cls is None else cls.from_config(layer.get_config())
+
+    return keras.models.clone_model(model, clone_function=clone)
+
+
+def _alone(layer, conversion: Conversion, name: str) -> "type | None":
+    """The class that replaces a layer between plain tensors, if that gains."""
+    reason, cls = reason_to_keep(layer), blocked_class(layer)
+    if reason is None and not issubclass(cls, (*STARTS, *PLAIN)):
+        reason = "gains only between blocked layers"
+    if reason is None:
+        conversion.replaced[name] = Decision(cls, (None,)).text
+        return cls
+    conversion.kept[name] = reason
+    return None
+
+
+def _replace_owned(owner, conversion: Conversion, prefix: str) -> None:
+    """Replaces the layers that `owner` holds in attributes, lists, tuples and dicts."""
+    for attribute, value in list(vars(owner).items()):
+        if attribute.startswith("_"):
+            continue
+        new = _replaced(value, conversion, prefix)
+        if new is value:
+            continue
+        # The order of the layers is that of the weights, for set_weights.
+        order, tracker = list(owner._layers), owner._tracker
+        pairs = zip(tree.flatten(value), tree.flatten(new), strict=True)
+        successors = {id(a): b for a, b in pairs if a is not b}
+        locked, tracker.locked = tracker.locked, False
+        for layer in order:
+            if id(layer) in successors:
+                tracker.untrack(layer)
+        setattr(owner, attribute, new)
+        owner._layers[:] = [successors.get(id(layer), layer) for layer in order]
+        tracker.locked = locked
+
+
+def _replaced(value, conversion: Conversion, prefix: str):
+    """`value` with replacements for the layers in it; itself if there is none."""
+    if isinstance(value, (list, tuple)):
+        new = [_replaced(v, conversion, prefix) for v in value]
+        same = all(a is b for a, b in zip(new, value, strict=True))
+        return value if same else type(value)(new) if type(value) is tuple else new
+    if isinstance(value, dict):
+        new = {k: _replaced(v, conversion, prefix) for k, v in value.items()}
+        return value if all(new[k] is value[k] for k in new) else new
+    if not isinstance(value, keras.Layer):
+        return value
+    name = prefix + value.name
+    if isinstance(value, keras.Model) and (_is_graph(value)):
+        new = convert(value)
+        conversion.replaced.update({f"{name}/{k}": v for k, v in new.conversion.replaced.items()})
+        conversion.kept.update({f"{name}/{k}": v for k, v in new.conversion.kept.items()})
+        return new
+    if type(value).__module__.startswith("keras."):
+        cls = _alone(value, conversion, name)
+        return value if cls is None else _rebuilt(cls, value)
+    _replace_owned(value, conversion, f"{name}/")
+    return value
+
+
+def _rebuilt(cls: type, layer):
+    new = cls.from_config(layer.get_config())
+    if layer.built:
+        new.build_from_config(layer.get_build_config())
+        _copy_state(layer, new)
+    return new
+
+
+def _recompile(model) -> None:
+    """Its optimizer may hold the variables of layers that are gone."""
+    if model.compiled:
+        model.compile_from_config(model.get_compile_config())

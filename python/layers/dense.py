@@ -1,0 +1,38 @@
+"""keras.layers.Dense on the inner product."""
+
+import keras
+import tensorflow as tf
+
+from ..ops.inner_product import inner_product
+from ..ops.post_ops import PostOps
+from . import functions
+from .blocked_layer import BlockedLayer
+
+
+@keras.saving.register_keras_serializable(package="tf_blockdnn")
+class Dense(BlockedLayer, keras.layers.Dense):
+    """keras.layers.Dense on our inner product, with bias and activation in it.
+
+    Blocked, it multiplies the channels, the last axis of the plain tensor.
+
+    Example:
+      >>> bd.layers.Dense(5)(tf.ones((4, 20))).shape
+      TensorShape([4, 5])
+    """
+
+    @property
+    def computes_itself(self) -> bool:
+        return self.is_float32 and self.quantization_mode is None
+
+    def call(self, inputs, training=None):
+        self.refuse_xla()
+        if not self.computes_itself or self.lora_enabled:
+            return self.by_tensorflow(super().call, inputs, training=training)
+        x, chain = self.plain(inputs), PostOps()
+        if self.use_bias:
+            chain = chain.binary("add", tf.convert_to_tensor(self.bias), "channel")
+        fuses = functions.fuses(self.activation, training)
+        if fuses:
+            chain = functions.append(chain, self.activation)
+        y = inner_product(x, tf.convert_to_tensor(self.kernel), post_ops=chain)
+        return self.finish(y if fuses else self.activation(y))

@@ -1,0 +1,177 @@
+"""Layers that move values: in and out of blocks, shuffled, upsampled, padded."""
+
+import keras
+import tensorflow as tf
+
+from ..gradients.pool import blocks, images
+from ..ops.shuffle import shuffle
+from .blocked_layer import (
+    LAYOUTS,
+    BlockedLayer,
+    to_blocked,
+)
+
+_registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
+
+
+class _Identity(keras.layers.Layer):
+    """A layer without effect, for the mixin to stand before."""
+
+    def build(self, input_shape):
+        self.built = True
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def call(self, inputs):
+        return inputs
+
+
+@_registered
+class ToBlocked(BlockedLayer, _Identity):
+    """Cuts the channels of [N, .., C] into blocks of 16: [N, ceil(C / 16), .., 16].
+
+    Layers of bd.layers behind it stay blocked, up to `FromBlocked`. float32; one to three spatial
+    dimensions.
+
+    Example:
+      >>> bd.layers.ToBlocked()(tf.ones((1, 8, 8, 20))).shape
+      TensorShape([1, 2, 8, 8, 16])
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.blocked_output = True
+
+    def call(self, inputs):
+        self.refuse_xla()
+        return to_blocked(inputs)
+
+    def build(self, input_shape):
+        if len(input_shape) not in (3, 4, 5):
+            raise ValueError(
+                f'Layer "{self.name}" needs [N, .., C] with one to three dimensions between; got '
+                f"shape {tuple(input_shape)}"
+            )
+        if input_shape[-1] is None:
+            raise ValueError(
+                f'Layer "{self.name}" needs to know the number of channels; got shape '
+                f"{tuple(input_shape)}: give the input a shape with C"
+            )
+        super().build(input_shape)
+
+    def get_config(self):
+        config = super().get_config()
+        config.pop("blocked_output")
+        return config
+
+
+@_registered
+class FromBlocked(BlockedLayer, _Identity):
+    """Brings a blocked tensor back to [N, .., C].
+
+    Its channels are known from the layer before it; otherwise `blocked_channels` has to be given.
+
+    Example:
+      >>> x = bd.layers.ToBlocked()(tf.ones((1, 8, 8, 20)))
+      >>> bd.layers.FromBlocked()(x).shape
+      TensorShape([1, 8, 8, 20])
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.blocked_output = False
+
+    def call(self, inputs):
+        self.refuse_xla()
+        return self.finish(inputs, self.blocked_channels)
+
+    def _settle(self, inputs) -> None:
+        super()._settle(inputs)
+        if self.blocked_channels is None:
+            raise ValueError(
+                f'Layer "{self.name}" got a tensor that no blocked layer made: put '
+                "bd.layers.ToBlocked() somewhere before it, or give it blocked_channels=C"
+            )
+
+    def get_config(self):
+        config = super().get_config()
+        config.pop("blocked_output")
+        return config
+
+
+@_registered
+class ChannelShuffle(BlockedLayer, _Identity):
+    """ShuffleNet's channel shuffle: [.., C] seen as [.., groups, C / groups], transposed.
+
+    Args:
+      groups: divides C.
+
+    Example:
+      >>> bd.layers.ChannelShuffle(4)(tf.ones((1, 8, 8, 20))).shape
+      TensorShape([1, 8, 8, 20])
+
+    Source: X. Zhang, X. Zhou, M. Lin, J. Sun, "ShuffleNet", 2017.
+    """
+
+    def __init__(self, groups, **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(groups, int) or groups < 1:
+            raise ValueError(f"groups must be an integer of at least 1; got {groups!r}")
+        self.groups = groups
+
+    def build(self, input_shape):
+        channels = self.blocked_channels or input_shape[-1]
+        if channels is None or channels % self.groups:
+            raise ValueError(
+                f'Layer "{self.name}": groups = {self.groups} must divide the {channels} channels'
+            )
+        super().build(input_shape)
+
+    def call(self, inputs):
+        self.refuse_xla()
+        channels = self.blocked_channels
+        if not self.reads_blocked:
+            channels = inputs.shape[-1]
+            return self.finish(shuffle(inputs, -1, channels // self.groups))
+        layout = LAYOUTS[inputs.shape.rank - 3][1]
+        y = shuffle(inputs, 1, channels // self.groups, layout=layout, channels=channels)
+        return self.finish(y, channels)
+
+    def get_config(self):
+        return super().get_config() | {"groups": self.groups}
+
+
+@_registered
+class UpSampling2D(BlockedLayer, keras.layers.UpSampling2D):
+    """keras.layers.UpSampling2D; blocked, each block is an image of 16 channels to TensorFlow.
+
+    Example:
+      >>> bd.layers.UpSampling2D(2)(tf.ones((1, 8, 8, 20))).shape
+      TensorShape([1, 16, 16, 20])
+    """
+
+    def call(self, inputs):
+        self.refuse_xla()
+        if not self.reads_blocked or self.data_format != "channels_last":
+            return self.by_tensorflow(super().call, inputs)
+        with self._view_plain():
+            y = super().call(images(inputs))
+        return self.finish(blocks(y, inputs), self.blocked_channels)
+
+
+@_registered
+class ZeroPadding2D(BlockedLayer, keras.layers.ZeroPadding2D):
+    """keras.layers.ZeroPadding2D; blocked, height and width are padded where they lie.
+
+    Example:
+      >>> bd.layers.ZeroPadding2D(1)(tf.ones((1, 8, 8, 20))).shape
+      TensorShape([1, 10, 10, 20])
+    """
+
+    def call(self, inputs):
+        self.refuse_xla()
+        if not self.reads_blocked or self.data_format != "channels_last":
+            return self.by_tensorflow(super().call, inputs)
+        y = tf.pad(inputs, [[0, 0], [0, 0], *map(list, self.padding), [0, 0]])
+        return self.finish(y, self.blocked_channels)

@@ -1,0 +1,321 @@
+"""Gradients of every op but the convolution, against those of plain formulas in float64."""
+
+import numpy as np
+import plain_formulas as plain
+import pytest
+import tensorflow as tf
+from checked import check, gradients
+
+import tf_blockdnn as bd
+
+
+@pytest.mark.each_isa
+@pytest.mark.parametrize("name", plain.ELTWISE)
+def test_eltwise(name, floats):
+    """Alone, from its result or its source; scaled, behind another entry, blocked and plain."""
+    numbers, function = plain.ELTWISE[name]
+    text = f"eltwise({','.join(filter(None, [name, numbers]))})"
+    x = floats(2, 3, 3, 20)
+    x = np.abs(x) + 0.1 if name in plain.POSITIVE_ONLY else x
+    check(
+        lambda x: plain.unblock(bd.ops.eltwise(plain.block(x), text, channels=20), 20),
+        function,
+        [x],
+    )
+    scaled = f"eltwise(linear,alpha=0.9);{text[:-1]},scale=3)"
+    check(
+        lambda x: bd.ops.eltwise(x, scaled, layout="nhwc"),
+        lambda x: 3 * function(x * np.float32(0.9)),
+        [x],
+        second=False,
+    )
+
+
+def test_round_has_no_slope(floats):
+    _, (dx,), _ = gradients(
+        lambda x: bd.ops.eltwise(x, "eltwise(round)", layout="nhwc"), [floats(1, 2, 2, 3)]
+    )
+    np.testing.assert_array_equal(dx, 0)
+
+
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "div", "max", "min"])
+@pytest.mark.parametrize("shape", [(), (20,), (2, 20), (2, 3, 3, 20)], ids=str)
+def test_binary(op, shape, floats):
+    def ours(x, y):
+        chain = bd.PostOps().binary(op, y)
+        return plain.unblock(bd.ops.eltwise(plain.block(x), chain, channels=20), 20)
+
+    def formula(x, y):
+        y = y[:, None, None] if shape == (2, 20) else y
+        return getattr(
+            tf,
+            {
+                "sub": "subtract",
+                "mul": "multiply",
+                "div": "divide",
+                "max": "maximum",
+                "min": "minimum",
+            }.get(op, op),
+        )(x, y)
+
+    operand = floats(*shape)
+    operand = np.abs(operand) + 0.5 if op == "div" else operand
+    check(ours, formula, [floats(2, 3, 3, 20), operand])
+
+
+def test_eltwise_parts(floats):
+    def ours(x, into):
+        y = bd.ops.eltwise(
+            plain.block(x),
+            "eltwise(tanh)",
+            channels=4,
+            src_part=(16, 20),
+            dst_part=(32, 36),
+            into=plain.block(into),
+        )
+        return plain.unblock(y, 36)
+
+    check(
+        ours,
+        lambda x, into: tf.concat([into[..., :32], tf.tanh(x[..., 16:])], 3),
+        [floats(2, 3, 3, 20), floats(2, 3, 3, 36)],
+    )
+
+
+@pytest.mark.each_isa
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize(
+    "window",
+    [
+        (2, 2, "VALID"),
+        (3, 2, "SAME"),
+        ((3, 2), (1, 2), "SAME"),
+        (3, 2, [[1, 2], [0, 1]]),
+    ],
+    ids=str,
+)
+def test_pool(kind, window, floats):
+    ksize, strides, padding = window
+    check(
+        lambda x: plain.unblock(
+            bd.ops.pool(plain.block(x), kind, ksize, channels=20, strides=strides, padding=padding),
+            20,
+        ),
+        lambda x: plain.pool(x, kind, ksize, strides, padding),
+        [floats(2, 7, 6, 20)],
+    )
+
+
+def test_pool_parts(floats):
+    def ours(x, into):
+        y = bd.ops.pool(
+            plain.block(x),
+            "max",
+            2,
+            channels=16,
+            src_part=(0, 20),
+            dst_part=(16, 32),
+            into=plain.block(into),
+        )
+        return plain.unblock(y, 32)
+
+    check(
+        ours,
+        lambda x, into: tf.concat(
+            [into[..., :16], plain.pool(x[..., :16], "max", 2, 1, "VALID")], 3
+        ),
+        [floats(2, 4, 4, 20), floats(2, 3, 3, 32)],
+        second=False,
+    )
+
+
+@pytest.mark.each_isa
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("layout", ["nc", "nhwc", "nChw16c"])
+def test_global_pool(kind, layout, floats):
+    def ours(x):
+        y = bd.ops.global_pool(plain.block(x), kind, channels=20, dst_layout=layout)
+        return tf.square(plain.unblock(y, 20) if layout == "nChw16c" else y)
+
+    reduce = tf.reduce_max if kind == "max" else tf.reduce_mean
+    check(
+        ours,
+        lambda x: tf.square(reduce(x, [1, 2], keepdims=layout != "nc")),
+        [floats(2, 4, 5, 20)],
+    )
+
+
+@pytest.mark.each_isa
+@pytest.mark.parametrize("channels", [(16, 32, 5), (20, 3, 16), (7,)], ids=str)
+def test_concat(channels, floats):
+    def ours(*values):
+        y = bd.ops.concat([plain.block(v) for v in values], channels=channels)
+        return tf.square(plain.unblock(y, sum(channels)))
+
+    check(
+        ours,
+        lambda *values: tf.square(tf.concat(values, 3)),
+        [floats(2, 3, 4, c) for c in channels],
+    )
+
+
+@pytest.mark.parametrize("part", [None, (16, 52)], ids=str)
+def test_concat_into(part, floats):
+    def ours(a, b, into):
+        y = bd.ops.concat(
+            [plain.block(a), plain.block(b)],
+            channels=[20, 12],
+            dst_part=part,
+            into=plain.block(into),
+        )
+        return tf.square(plain.unblock(y, 52 if part else 32))
+
+    def formula(a, b, into):
+        inner = tf.concat([a, b], 3)
+        whole = tf.concat([into[..., :16], inner, into[..., 48:]], 3) if part else inner + 0 * into
+        return tf.square(whole)
+
+    check(
+        ours,
+        formula,
+        [floats(2, 3, 4, 20), floats(2, 3, 4, 12), floats(2, 3, 4, 52 if part else 32)],
+    )
+
+
+@pytest.mark.each_isa
+def test_softmax(floats):
+    check(bd.ops.softmax, tf.nn.softmax, [floats(3, 4, 21)])
+
+
+@pytest.mark.parametrize("group", [2, 5])
+def test_shuffle(group, floats):
+    def ours(x):
+        y = bd.ops.shuffle(plain.block(x), 1, group, layout="nChw16c", channels=20)
+        return tf.square(plain.unblock(y, 20))
+
+    check(ours, lambda x: tf.square(plain.shuffle(x, group)), [floats(2, 3, 4, 20)])
+
+
+@pytest.mark.each_isa
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("activation", ["relu", "swish"])
+def test_inner_product(rank, activation, floats):
+    shape = (4, 7)[: rank - 1]
+    function = tf.nn.relu if activation == "relu" else tf.nn.silu
+
+    def ours(x, w, b):
+        chain = bd.PostOps().binary("add", b).eltwise(activation)
+        return bd.ops.inner_product(x, w, post_ops=chain)
+
+    check(
+        ours,
+        lambda x, w, b: function(tf.matmul(x, w) + b),
+        [floats(*shape, 9), floats(9, 20) / 3, floats(20)],
+    )
+
+
+def test_inner_product_of_a_part(floats):
+    def ours(x, memory, b, s):
+        chain = bd.PostOps().binary("add", b).binary("mul", s)
+        return bd.ops.inner_product(
+            x, memory, weights_shape=[9, 20], weights_offset=5, post_ops=chain
+        )
+
+    check(
+        ours,
+        lambda x, m, b, s: (tf.matmul(x, tf.reshape(m[5:185], [9, 20])) + b) * s[:, None, :],
+        [floats(4, 7, 9), floats(200), floats(20), floats(4, 20)],
+    )
+
+
+@pytest.mark.parametrize(
+    "layout, scale_src", [("nc", 0), ("nhwc", 0), ("nChw16c", 0), ("nChw16c", 1)]
+)
+def test_squeeze_excite(layout, scale_src, floats):
+    def ours(x, *parameters):
+        y = bd.ops.squeeze_excite(
+            plain.block(x),
+            *parameters,
+            channels=20,
+            squeezed=6,
+            reduce_post_ops="eltwise(swish)",
+            dst_layout=layout,
+            scale_src=bool(scale_src),
+        )
+        return plain.unblock(y, 20) if layout == "nChw16c" else y
+
+    def formula(x, w1, b1, w2, b2):
+        scale = tf.sigmoid(
+            tf.matmul(tf.nn.silu(tf.matmul(tf.reduce_mean(x, [1, 2]), w1) + b1), w2) + b2
+        )
+        scale = scale if layout == "nc" else scale[:, None, None, :]
+        return x * scale if scale_src else scale
+
+    check(ours, formula, [floats(2, 3, 4, 20), floats(20, 6), floats(6), floats(6, 20), floats(20)])
+
+
+@pytest.mark.each_isa
+@pytest.mark.parametrize("strides", [1, 2])
+def test_conv_depthwise(strides, floats):
+    def ours(x, w, dw, b1, b2):
+        y = bd.ops.conv_depthwise(
+            plain.block(x),
+            w,
+            dw,
+            strides=strides,
+            post_ops=bd.PostOps().binary("add", b1).eltwise("relu6"),
+            depthwise_post_ops=bd.PostOps().binary("add", b2).eltwise("swish"),
+        )
+        return plain.unblock(y, 24)
+
+    def formula(x, w, dw, b1, b2):
+        x = tf.nn.relu6(plain.conv(x, w) + b1)
+        steps = [1, strides, strides, 1]
+        return tf.nn.silu(tf.nn.depthwise_conv2d(x, dw, steps, "SAME") + b2)
+
+    shapes = (2, 6, 5, 18), (1, 1, 18, 24), (3, 3, 24, 1), (24,), (24,)
+    check(ours, formula, [floats(*shape) for shape in shapes], second=False)
+
+
+def test_reorder_by_names(floats):
+    scales = floats(1, 20, 1, 1)
+
+    def ours(x):
+        y = bd.ops.reorder(x, "nhwc", "nChw16c", scales=scales)
+        return bd.ops.reorder(tf.square(y), "nChw16c", "nchw", channels=20)
+
+    def formula(x):
+        return tf.square(tf.transpose(x, [0, 3, 1, 2]) * scales)
+
+    check(ours, formula, [floats(2, 3, 4, 20)])
+
+
+def test_reorder_into_memory_with_holes(floats):
+    """Both sides strided, added to what is there: the holes of `into` pass through."""
+    src = bd.TensorDesc((2, 3), strides=(8, 2), offset=1)
+    dst = bd.TensorDesc((2, 3), strides=(1, 5), offset=2)
+    into, out = src.offsets().ravel(), dst.offsets().ravel()
+
+    def ours(x, y):
+        return tf.square(bd.ops.reorder(x, src, dst, into=y, beta=0.5, scales=3.0))
+
+    def formula(x, y):
+        placed = 3 * tf.gather(x, into) + 0.5 * tf.gather(y, out)
+        return tf.square(tf.tensor_scatter_nd_update(y, out[:, None], placed))
+
+    check(ours, formula, [floats(20), floats(16)])
+
+
+def test_reorder_to_another_type(floats):
+    """As tf.cast: rounding counts as the identity; integers have no gradient."""
+    x = tf.constant(floats(2, 3, 4, 20))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = bd.ops.reorder(x, "nhwc", "nChw16c", dtype="bfloat16")
+    dx = tape.gradient(y, x)
+    assert dx.dtype == tf.float32
+    np.testing.assert_array_equal(dx, np.ones_like(x))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.cast(bd.ops.reorder(x, "nhwc", "nChw16c", dtype="int8"), tf.float32)
+    assert tape.gradient(y, x) is None
