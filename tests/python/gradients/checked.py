@@ -26,6 +26,7 @@ def gradients(function, inputs, dy=None, second=None):
     again = None
     if second is not None:
         again = outer.gradient(total, inputs, unconnected_gradients=zeros)
+        again = [tf.convert_to_tensor(g) for g in again]
     return y, first, again
 
 

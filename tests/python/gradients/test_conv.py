@@ -12,6 +12,16 @@ import tf_blockdnn as bd
 CASES = {
     "3x3": ((6, 7), 20, 24, (3, 3), {}),
     "whole blocks": ((5, 5), 16, 32, (3, 3), {}),
+    "wide planes": ((16, 17), 16, 5, (3, 3), {}),
+    "wide planes, VALID, dilated": (
+        (17, 16),
+        16,
+        5,
+        (3, 2),
+        {"padding": "VALID", "dilations": (2, 3)},
+    ),
+    "wide planes, explicit": ((16, 17), 16, 5, (3, 3), {"padding": [[0, 3], [2, 0]]}),
+    "1x1, padded": ((4, 5), 20, 9, (1, 1), {"padding": [[1, 0], [0, 2]]}),
     "1x1": ((4, 5), 20, 9, (1, 1), {}),
     "1x1 stride 2": ((5, 6), 20, 9, (1, 1), {"strides": (2, 2)}),
     "VALID": ((6, 7), 5, 17, (3, 2), {"padding": "VALID"}),
