@@ -15,7 +15,7 @@ def test_the_examples(tmp_path, monkeypatch, capsys):
     exec(compile("\n".join(examples()), README.name, "exec"), {"__name__": "__main__"})
     difference, summary = capsys.readouterr().out.split("\n", 1)
     assert float(difference) < 1e-5
-    assert "BlockdnnConv" in summary
+    assert "converted: 100 %" in summary and "20 convolutions" in summary
     assert (tmp_path / "mobilenet_fast" / "saved_model.pb").exists()
 
 
