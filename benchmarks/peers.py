@@ -9,6 +9,8 @@ variables of its own.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import tempfile
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -43,16 +45,46 @@ class Peer:
     networks: tuple[str, ...] = ()
 
 
-def tf_blockdnn(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
-    """The loaded SavedModel after tf_blockdnn.optimize."""
+def tf_blockdnn(
+    folder: str, inputs: Mapping[str, np.ndarray], threads: int, *, way: str = "fast(x)"
+) -> Run:
+    """The SavedModel after tf_blockdnn.optimize, called in one of `WAYS`."""
     limit_tensorflow(threads)
     import tensorflow as tf
 
     import tf_blockdnn as bd
 
-    fast = bd.optimize(tf.saved_model.load(folder))
-    feed = [tf.constant(value) for value in inputs.values()]
-    return lambda: {name: tensor.numpy() for name, tensor in fast(*feed).items()}
+    feed = {name: tf.constant(value) for name, value in inputs.items()}
+    call = _way(bd, tf, folder, way)
+    if way == "fast(x)":
+        (x,) = feed.values()
+        return lambda: {name: tensor.numpy() for name, tensor in call(x).items()}
+    if way == "numpy":
+        feed = dict(inputs)
+    return lambda: {name: tensor.numpy() for name, tensor in call(**feed).items()}
+
+
+WAYS = ("fast(x)", "keyword", "numpy", "bd.load", "tf.saved_model.load", "tf.function")
+
+
+def _way(bd, tf, folder: str, way: str) -> Callable:
+    fast = bd.optimize(folder)
+    if way == "tf.function":
+        return tf.function(lambda **feed: fast(**feed), autograph=False)
+    if way not in ("bd.load", "tf.saved_model.load"):
+        return fast
+    with tempfile.TemporaryDirectory() as saved:
+        fast.save(saved)
+        if way == "bd.load":
+            return bd.load(saved)
+        loaded = tf.saved_model.load(saved)
+    signature = loaded.signatures["serving_default"]
+
+    def call(**feed):
+        return signature(**feed)
+
+    call.keeps = loaded  # A signature does not own its variables.
+    return call
 
 
 def tensorflow(
@@ -161,9 +193,18 @@ def ncnn(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
     return lambda: {"scores": np.stack([score(picture) for picture in feed])}
 
 
-# The first row is the one that is compared with the others.
+# The first row is the one that is compared with the others; rows whose names begin with its name
+# are other ways of calling it.
 PEERS = {
     "tf_blockdnn": Peer("tf_blockdnn", tf_blockdnn, ("tf_blockdnn", "tensorflow")),
+    **{
+        f"tf_blockdnn-{way}": Peer(
+            f"tf_blockdnn, {way}",
+            functools.partial(tf_blockdnn, way=way),
+            ("tf_blockdnn", "tensorflow"),
+        )
+        for way in WAYS[1:]
+    },
     "tensorflow": Peer(
         "TensorFlow, oneDNN on", tensorflow, ("tensorflow",), {"TF_ENABLE_ONEDNN_OPTS": "1"}
     ),

@@ -19,19 +19,31 @@ OURS = next(iter(PEERS))
 _MIB = 1 << 20
 
 
+def is_ours(peer: str) -> bool:
+    """Whether it is this library, in whatever way it is called."""
+    return peer == OURS or peer.startswith(f"{OURS}-")
+
+
+def best_tensorflow(result: dict, number: str = "min_ms") -> str | None:
+    """The faster of TensorFlow with and without oneDNN; None if neither was measured."""
+    names = ("tensorflow", "tensorflow-plain")
+    times = {n: result["peers"][n][number] for n in names if number in result["peers"].get(n, {})}
+    return min(times, key=times.get, default=None)
+
+
 def best_peer(result: dict, number: str = "min_ms") -> str | None:
     """The name of the fastest of the others; None if none was measured."""
     times = {name: row[number] for name, row in result["peers"].items() if number in row}
-    times.pop(OURS, None)
+    times = {name: time for name, time in times.items() if not is_ours(name)}
     return min(times, key=times.get, default=None)
 
 
 def ratio(result: dict, number: str = "min_ms") -> float | None:
-    """Our time as a fraction of the best peer's; below 1 we are faster."""
+    """The best peer's time over ours: 1.25 means that we are 1.25 times faster."""
     best, ours = best_peer(result, number), result["peers"].get(OURS, {})
     if best is None or number not in ours:
         return None
-    return ours[number] / result["peers"][best][number]
+    return result["peers"][best][number] / ours[number]
 
 
 def table(result: dict) -> Table:
@@ -44,7 +56,7 @@ def table(result: dict) -> Table:
         caption=f"[red]other processes kept {busy:.1f} cores busy[/]" if busy > 0.1 else None,
     )
     shown.add_column("")
-    for name in ("min", "median", "× ours", "peak MiB", "difference"):
+    for name in ("min", "median", "ours is faster", "peak MiB", "difference"):
         shown.add_column(name, justify="right")
     if loaded:
         shown.add_column("median, a core taken", justify="right")
@@ -57,7 +69,7 @@ def table(result: dict) -> Table:
         cells = [
             f"{row['min_ms']:.2f}",
             f"{row['median_ms']:.2f}",
-            f"{row['min_ms'] / ours:.2f}" if ours else "",
+            f"{row['min_ms'] / ours:.2f}x" if ours else "",
             f"{row['peak_bytes'] / _MIB:.0f}",
             f"{row['relative_difference']:.0e}",
         ]
@@ -73,15 +85,19 @@ def summary(results: list[dict]) -> Table:
     shown.add_column("network")
     shown.add_column("batch", justify="right")
     shown.add_column(PEERS[OURS].title, justify="right")
+    shown.add_column("TensorFlow", justify="right")
+    shown.add_column("oneDNN")
     shown.add_column("best peer", justify="right")
     shown.add_column("")
-    shown.add_column("ratio", justify="right")
+    shown.add_column("ours is faster", justify="right")
     for result in results:
-        best = best_peer(result)
+        best, stock = best_peer(result), best_tensorflow(result)
         shown.add_row(
             ZOO[result["model"]].title,
             str(result["batch"]),
             _times(result["peers"].get(OURS)),
+            _times(result["peers"].get(stock)),
+            {"tensorflow": "on", "tensorflow-plain": "off"}.get(stock, ""),
             _times(result["peers"].get(best)),
             PEERS[best].title if best else "",
             _ratios(result),
@@ -135,4 +151,4 @@ def _times(row: dict | None) -> str:
 
 def _ratios(result: dict) -> str:
     fastest, typical = ratio(result), ratio(result, "median_ms")
-    return "–" if fastest is None else f"{fastest:.2f} ({typical:.2f})"
+    return "–" if fastest is None else f"{fastest:.2f}x ({typical:.2f}x)"

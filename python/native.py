@@ -160,3 +160,13 @@ def c_call(name: str, *args) -> None:
     error = getattr(c_library(), name)(*args)
     if error is not None:
         raise ValueError(error.decode())
+
+
+def return_free_memory() -> None:
+    """Gives memory that was freed, but that the C library keeps for later, back to the system.
+
+    Rewriting and packing free buffers as large as the weights; without this they stay resident.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl has not
+    if trim is not None:
+        trim(0)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from ..native import return_free_memory
 from ..rewriter import Rewritten
 from ..tensorflow_private import EagerTensor, context, execute, record, tensor_shape, unconverted
 from .arguments import reader
@@ -64,6 +65,7 @@ class OptimizedFunction:
         self._direct = (
             direct_call(self.concrete, self._pack) if in_line else lambda tensors: NotImplemented
         )
+        self._has_packed = False
         self._differentiable = with_gradient(self._run_flat, original or (lambda: None))
 
     def __call__(self, *args, **kwargs):
@@ -91,7 +93,11 @@ class OptimizedFunction:
                 return results
         for i, tensor in enumerate(tensors):
             self._admit(i, tensor)
-        return self._pack(self._run(tensors + self._captured))
+        results = self._pack(self._run(tensors + self._captured))
+        if not self._has_packed:
+            self._has_packed = True
+            return_free_memory()
+        return results
 
     def _run_flat(self, inputs: list) -> list:
         """The function where somebody may want its gradient, or inside another function."""

@@ -1,6 +1,7 @@
 """`optimize`: whatever holds a TensorFlow function in, a faster callable out."""
 
 import dataclasses
+import gc
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -8,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import tensorflow as tf
 
 from .. import folders, metagraph
+from ..native import return_free_memory
 from ..rewriter import Bundles, Options, optimize_concrete
 from ..tensorflow_private import concrete_function, def_function
 from . import keras_file, keras_input, keras_model
@@ -92,7 +94,10 @@ def optimize(
         return OptimizedFunction(rewritten, original=original)
 
     if isinstance(target, (str, os.PathLike)):
-        return _of_path(target, input_signature, custom_objects, rewrite)
+        fast = _of_path(target, input_signature, custom_objects, rewrite)
+        gc.collect()  # Nobody holds what was read, but it consists of cycles.
+        return_free_memory()
+        return fast
     if isinstance(target, concrete_function.ConcreteFunction):
         return rewrite(target, weakref.ref(target), Bundles())
     if isinstance(target, def_function.Function):

@@ -52,8 +52,12 @@ def test_ratio_is_to_the_fastest_that_was_measured():
     result = a_result(
         tf_blockdnn=numbers(8), tensorflow=numbers(20), openvino=numbers(10), litert={"error": "x"}
     )
+    result["peers"]["tf_blockdnn-keyword"] = numbers(7)
+    result["peers"]["tensorflow-plain"] = numbers(15)
+    assert results.best_tensorflow(result) == "tensorflow-plain"
+    assert "15.00 (30.00)" in text_of(results.summary([result]))
     assert results.best_peer(result) == "openvino"
-    assert results.ratio(result) == 0.8
+    assert results.ratio(result) == 1.25
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,62 @@
+"""Resident memory of fresh processes: the original's weights go, packed ones keep their promise."""
+
+import subprocess
+import sys
+import textwrap
+
+import keras
+import pytest
+
+import tf_blockdnn as bd
+
+_LAYERS, _CHANNELS = 4, 512
+WEIGHTS = _LAYERS * 9 * _CHANNELS**2 * 4 / 2**20  # MiB
+SLACK = 30  # MiB: graphs, code that is read from disk at the first call, an activation
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("memory")
+    y = x = keras.Input([14, 14, _CHANNELS])
+    for _ in range(_LAYERS):
+        y = keras.layers.Conv2D(_CHANNELS, 3, padding="same", activation="relu")(y)
+    model = keras.Model(x, y)
+    model.save(folder / "model.keras")
+    bd.optimize(model).save(folder / "fast")
+    return folder
+
+
+def grown(make: str) -> float:
+    """MiB that a fresh process grows by when it makes a network and calls it twice."""
+    script = f"""
+        import gc, pathlib, keras, tensorflow as tf, tf_blockdnn as bd
+
+        def resident():
+            status = pathlib.Path("/proc/self/status").read_text()
+            return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+        small = tf.Variable(tf.ones([3, 3, 16, 16]))
+        warm = tf.function(lambda x: tf.nn.conv2d(x, small, 1, "SAME"))
+        bd.optimize(warm, input_signature=[tf.TensorSpec([1, 8, 8, 16])])(tf.ones([1, 8, 8, 16]))
+        image = tf.random.normal([1, 14, 14, {_CHANNELS}])
+        before = resident()
+        fast = {make}
+        fast(image), fast(image)
+        gc.collect()
+        print(resident() - before)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout.splitlines()[-1])
+
+
+def test_the_original_goes_and_packed_weights_keep_their_promise(folder):
+    from_file = grown(f"bd.optimize('{folder}/model.keras')")
+    loaded = grown(f"bd.load('{folder}/fast')")
+    low = grown(f"bd.optimize('{folder}/model.keras', memory='low')")
+    # One copy for saving and at most three packed; the original's would be another.
+    assert from_file <= (1 + 3) * WEIGHTS + SLACK
+    assert from_file <= loaded + 0.5 * WEIGHTS + SLACK
+    assert low <= (1 + 9 / 8) * WEIGHTS + SLACK
