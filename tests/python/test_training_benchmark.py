@@ -1,0 +1,87 @@
+"""The training benchmark: its cases on a small network, what it drops, its table."""
+
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+from rich.console import Console
+
+import tf_blockdnn as bd
+
+BENCHMARKS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def modules(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+def small():
+    keras.utils.set_random_seed(7)
+    image = keras.Input((8, 8, 3))
+    x = keras.layers.Conv2D(20, 3, activation="relu")(image)
+    model = keras.Model(image, keras.layers.Dense(4)(keras.layers.Flatten()(x)))
+    model.jit_compile = False
+    return model
+
+
+def test_the_cases_agree_and_a_step_trains(floats):
+    """Both ways of running compute the same; the loss of the same images falls."""
+    import training_peers
+
+    images = {"images": floats(2, 8, 8, 3)}
+    ours = bd.layers.convert(small())
+    ours.jit_compile = False
+    both = [training_peers._cases(model, images, 1) for model in (ours, small())]
+    for case in both[0]:
+        mine, theirs = (cases[case]()["y"] for cases in both)
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+        assert mine.shape == {"inference": (2, 4), "data": (2, 8, 8, 3)}.get(case, ())
+    before = both[0]["forward"]()["y"]
+    for _ in range(20):
+        both[0]["step"]()
+    assert both[0]["forward"]()["y"] < before
+
+
+def test_whoever_computes_something_else_is_not_timed():
+    import run_training
+
+    class Worker:
+        def __init__(self, value):
+            self.outputs = lambda: [np.full(3, value)]
+
+    workers = {"plain": Worker(1.0), "layers": Worker(1.0), "xla": Worker(1.1), "torch": Worker(9)}
+    peers = {name: {} for name in workers}
+    run_training._drop_wrong(workers, peers)
+    assert list(workers) == ["plain", "layers", "torch"]  # torch has weights of its own
+    assert "wrong: off by" in peers["xla"]["error"]
+
+
+def test_the_table():
+    import run_training
+
+    times = {"inference": [4.0, 5.0], "forward": [6.0], "data": [10.0], "step": [16.0]}
+    result = {
+        "network": "unet",
+        "batch": 8,
+        "cores_busy_elsewhere": 0.0,
+        "peers": {"layers": times | {"peak_bytes": 3 << 20}, "xla": {"error": "wrong"}},
+    }
+
+    class Options:
+        cases = run_training.CASES
+        peak = 100.0
+
+    console = Console(width=140)
+    with console.capture() as capture:
+        console.print(run_training._table(result, Options))
+    rows = [line.split("│")[1:-1] for line in capture.get().splitlines() if line.startswith("│")]
+    layers, xla, least = ([cell.strip() for cell in row] for row in rows)
+    assert layers == [
+        *("bd.layers", "4.0 (4.5)", "6.0 (6.0)", "10.0 (10.0)", "16.0 (16.0)"),
+        *("10.0", "6.0", "3"),
+    ]
+    assert xla[:2] == ["Keras, XLA", "wrong"]
+    # 8 images of 3,080 million multiplications and as many additions at 100 GFLOP/s.
+    assert least[1] == "493" and least[4] == "1478"
