@@ -77,10 +77,18 @@ class Constants:
     Args:
       view: the graph.
       variables: resource placeholder name -> the variable behind it.
+      outer: placeholder name -> where its value is known: the constants of the graph that calls
+        this one, and a tensor there. A resource has to be in `variables`, too.
     """
 
-    def __init__(self, view: GraphView, variables: Mapping[str, Variable]):
+    def __init__(
+        self,
+        view: GraphView,
+        variables: Mapping[str, Variable],
+        outer: Mapping[str, tuple["Constants", Ref]] | None = None,
+    ):
         self._view = view
+        self._outer = outer or {}
         self._variables = variables
         self._constant: dict[str, bool] = {}
         self._values: dict[str, np.ndarray] = {}
@@ -89,13 +97,17 @@ class Constants:
 
     def on(self, view: GraphView) -> "Constants":
         """The same for a copy of the view; what was read and evaluated is shared."""
-        other = Constants(view, self._variables)
+        other = Constants(view, self._variables, self._outer)
         other._constant, other._read_only = dict(self._constant), dict(self._read_only)
         other._values, other._read_values = dict(self._values), self._read_values
         return other
 
+    def variable_of(self, ref: Ref) -> Variable | None:
+        """The variable whose handle `ref` is, where that is known."""
+        return self._variables.get(self._origin(ref))
+
     def is_read_only(self, resource: str) -> bool:
-        """Whether nothing in the graph can assign the variable behind this placeholder."""
+        """Whether nothing, here or outside, can assign the variable behind this placeholder."""
         if resource not in self._read_only:
             readers = [(resource, Ref(resource))]
             known = True
@@ -105,6 +117,9 @@ class Constants:
                     known = known and (node.op in _READERS or self._only_reads(node, index))
                     if node.op == "Identity":
                         readers.append((node.name, node.ref))
+            if known and resource in self._outer:
+                constants, ref = self._outer[resource]
+                known = constants.is_read_only(constants._origin(ref))
             self._read_only[resource] = known
         return self._read_only[resource]
 
@@ -141,6 +156,9 @@ class Constants:
                 value = tensor_util.MakeNdarray(node.attr["value"].tensor)
             elif node.op == "ReadVariableOp":
                 value = self._read(self._resource(node))
+            elif node.op == "Placeholder":
+                constants, source = self._outer[name]
+                value = constants.value(source)
             else:
                 value = _EVALUATORS[node.op](node, *(self.value(source) for source in node.inputs))
             self._values[name] = np.asarray(value)
@@ -156,7 +174,10 @@ class Constants:
         return float(value.reshape(())) if value.size == 1 and value.dtype.kind in "fiu" else None
 
     def _read(self, resource: str) -> np.ndarray:
-        """A variable's value; all its readers share one array."""
+        """A variable's value; all its readers, in all graphs of a function, share one array."""
+        if resource in self._outer:
+            constants, ref = self._outer[resource]
+            return constants._read(constants._origin(ref))
         if resource not in self._read_values:
             self._read_values[resource] = np.asarray(self._variables[resource].read())
         return self._read_values[resource]
@@ -168,14 +189,21 @@ class Constants:
         if node.op == "ReadVariableOp":
             shape = self._variables[self._resource(node)].shape
             return shape is not None and all(size == 1 for size in shape)
+        if node.op == "Placeholder":
+            constants, source = self._outer[node.name]
+            return constants._may_be_scalar(constants._view.node(source.node))
         sources = node.inputs[:1] if node.op in _MOVES else node.inputs
         return all(self._may_be_scalar(self._view.node(ref.node)) for ref in sources)
 
     def _resource(self, node: Node) -> str | None:
-        source = node.inputs[0]
-        while self._view.node(source.node).op == "Identity":
-            source = self._view.node(source.node).inputs[0]
-        return source.node if source.node in self._variables else None
+        origin = self._origin(node.inputs[0])
+        return origin if origin in self._variables else None
+
+    def _origin(self, ref: Ref) -> str:
+        """The node that makes a handle, past identities."""
+        while self._view.node(ref.node).op == "Identity":
+            ref = self._view.node(ref.node).inputs[0]
+        return ref.node
 
     def _is_constant(self, node: Node) -> bool:
         if node.op == "Const":
@@ -183,6 +211,9 @@ class Constants:
         if node.op == "ReadVariableOp":
             resource = self._resource(node)
             return resource is not None and self.is_read_only(resource)
+        if node.op == "Placeholder" and node.name in self._outer:
+            constants, source = self._outer[node.name]
+            return constants.is_constant(source)
         return (
             node.op in _EVALUATORS and bool(node.inputs) and all(map(self.is_constant, node.inputs))
         )

@@ -6,6 +6,7 @@ so that two branches of a residual block are proven equal for any image size.
 """
 
 import copy
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -20,13 +21,15 @@ StaticShape = tuple[int | None, ...] | None
 
 
 class Shapes:
-    """Symbolic shapes of all tensors of a view at the time of construction.
+    """Symbolic shapes of all tensors of a view, those of nodes that are added later included.
 
     Args:
       view: the graph.
       known: node name -> shape of output 0, for inputs and variables.
+      values: node name -> elements of output 0, for inputs of which they are known.
       static: called at most once, and only where an op has no rule here: gives
         node name -> TensorFlow's static shape of each output (None: unknown rank).
+      scope: tells the unknown sizes of this graph from those of others.
     """
 
     def __init__(
@@ -34,23 +37,29 @@ class Shapes:
         view: GraphView,
         known: Mapping[str, StaticShape],
         static: Callable[[], Mapping[str, Sequence[StaticShape]]],
+        values: Mapping[str, np.ndarray] | None = None,
+        scope: str = "",
     ):
+        self._view, self._known, self._scope = view, known, scope
         self._shapes: dict[Ref, Shape | None] = {}
-        self._values: dict[Ref, np.ndarray] = {}
+        self._values = {Ref(name): value for name, value in (values or {}).items()}
         self._ask_static = static
         self._static: Mapping[str, Sequence[StaticShape]] | None = None
         for node in view.topological():
-            self._shapes[node.ref] = self._infer(node, known)
+            self._shapes[node.ref] = self._infer(node)
 
-    def copy(self) -> "Shapes":
+    def on(self, view: GraphView) -> "Shapes":
         """The same shapes and values, for a copy of the view."""
         other = copy.copy(self)
+        other._view = view
         other._shapes, other._values = dict(self._shapes), dict(self._values)
         return other
 
-    def _infer(self, node: Node, known) -> Shape | None:
-        if node.name in known:
-            return _merge(node.ref, known[node.name], None)
+    def _infer(self, node: Node) -> Shape | None:
+        if node.payload is not None:
+            return node.payload.shape(node, self)
+        if node.name in self._known:
+            return self._merge(node.ref, self._known[node.name], None)
         if node.op == "Placeholder":  # a variable's handle
             return ()
         value = value_rules.infer(node, self)
@@ -60,7 +69,7 @@ class Shapes:
         inferred = shape_rules.infer(node, self)
         if inferred is not None and None not in inferred:
             return inferred
-        return _merge(node.ref, self._static_shape(node.ref), inferred)
+        return self._merge(node.ref, self._static_shape(node.ref), inferred)
 
     def _static_shape(self, ref: Ref) -> StaticShape:
         if self._static is None:
@@ -70,8 +79,12 @@ class Shapes:
 
     def shape(self, ref: Ref) -> Shape | None:
         """The shape, or None where the rank is unknown."""
-        if ref.port and ref not in self._shapes:
-            self._shapes[ref] = _merge(ref, self._static_shape(ref), None)
+        if ref not in self._shapes and ref.node in self._view:
+            if ref.port:
+                self._shapes[ref] = self._merge(ref, self._static_shape(ref), None)
+            else:
+                self._shapes[ref] = None  # what a loop of version 1 that leads back here sees
+                self._shapes[ref] = self._infer(self._view.node(ref.node))
         return self._shapes.get(ref)
 
     def value(self, ref: Ref) -> np.ndarray | None:
@@ -102,13 +115,13 @@ class Shapes:
         first, second = self.shape(a), self.shape(b)
         return first is not None and first == second
 
-
-def _merge(ref: Ref, static: StaticShape, inferred: Shape | None) -> Shape | None:
-    if static is None:
-        return inferred
-    if inferred is None or len(inferred) != len(static):
-        inferred = (None,) * len(static)
-    return tuple(
-        known if known is not None else size if size is not None else unknown("dim", ref, axis)
-        for axis, (known, size) in enumerate(zip(static, inferred, strict=True))
-    )
+    def _merge(self, ref: Ref, static: StaticShape, inferred: Shape | None) -> Shape | None:
+        if static is None:
+            return inferred
+        if inferred is None or len(inferred) != len(static):
+            inferred = (None,) * len(static)
+        own = unknown if not self._scope else functools.partial(unknown, self._scope)
+        return tuple(
+            known if known is not None else size if size is not None else own("dim", ref, axis)
+            for axis, (known, size) in enumerate(zip(static, inferred, strict=True))
+        )

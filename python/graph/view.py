@@ -112,6 +112,7 @@ class GraphView:
         self.targets = list(targets)
         self._nodes: dict[str, Node] = {}
         self._consumers: dict[str, dict[str, None]] = {}  # producer -> consumers, ordered
+        self._used: set[str] = set()  # all names so far: none comes again for another tensor
         for proto in graph_def.node:
             self._insert(Node.from_proto(proto))
 
@@ -123,6 +124,7 @@ class GraphView:
             other._insert(
                 Node(node.name, node.op, node.inputs, node.controls, node.proto, node.payload)
             )
+        other._used |= self._used
         return other
 
     # Reading.
@@ -196,13 +198,13 @@ class GraphView:
 
     def unique_name(self, base: str) -> str:
         name, suffix = base, 0
-        while name in self._nodes:
+        while name in self._used:
             suffix += 1
             name = f"{base}_{suffix}"
         return name
 
     def add(self, node: Node) -> Node:
-        """Adds a node, renaming it if its name is taken."""
+        """Adds a node, renaming it if its name is taken or was once."""
         node.name = self.unique_name(node.name)
         self._insert(node)
         return node
@@ -306,6 +308,7 @@ class GraphView:
         return fetched or name in self.targets or bool(self._consumers.get(name))
 
     def _insert(self, node: Node) -> None:
+        self._used.add(node.name)
         self._nodes[node.name] = node
         self._connect(node)
 

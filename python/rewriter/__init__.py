@@ -1,9 +1,9 @@
 """Rewrites TensorFlow functions to run on blocked convolutions."""
 
 from .options import Options
-from .passes.verify import VerificationError
 from .pipeline import Bundles, Rewritten, optimize_concrete
 from .report import Converted, Report
+from .verify import VerificationError
 
 __all__ = [
     "Bundles",

@@ -9,7 +9,7 @@ from .options import Options
 from .report import Report
 
 if TYPE_CHECKING:
-    from .passes.followers import Followers
+    from .followers import Followers
 
 
 @dataclass
@@ -19,8 +19,9 @@ class Context:
     Attributes:
         options: what the caller chose.
         report: what was done and what was not.
-        leave: name of a convolution -> the reason to leave it to TensorFlow. Where a pass adds
-            to it, the pipeline starts again on a copy of the graph as it was captured.
+        leave: label of a convolution (`Body.label`) -> the reason to leave it to TensorFlow.
+            Where a pass adds to it, the pipeline starts again on a copy of the graph as it was
+            captured.
         followers: the element-wise idioms, once `find_followers` has run.
         running: the name of the pass that runs, for the account of a failure.
     """

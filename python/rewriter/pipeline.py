@@ -5,6 +5,7 @@ planned is written into a new function. Every pass may skip; the graph stays rig
 a snapshot: a later assignment to the original's variables does not reach the rewritten function.
 """
 
+import dataclasses
 import hashlib
 import os
 import time
@@ -15,31 +16,32 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from ..graph import Body, Module
 from ..native import library
+from . import emit, verify
+from .capture import capture, compiled_by_xla
 from .context import Context
+from .name_algorithms import name_algorithms
 from .options import Options
-from .passes import emit, verify
 from .passes.account import account
 from .passes.assign_layout import assign_layout
 from .passes.blocked_shapes import read_shapes_of_blocked
-from .passes.capture import Capture, capture, compiled_by_xla
 from .passes.constant_shapes import constant_shapes
+from .passes.find_followers import find_followers
 from .passes.fold_batch_norm import fold_batch_norm
 from .passes.fold_source_scales import fold_source_scales
-from .passes.followers import find_followers
 from .passes.fuse_post_ops import fuse_post_ops
 from .passes.gain import leave_losing
 from .passes.join_in_place import join_in_place
 from .passes.lift import lift_convolutions, lift_inner_products, lift_softmax
 from .passes.limit_memory import limit_memory
 from .passes.list_converted import list_converted
-from .passes.name_algorithms import name_algorithms
 from .passes.pair_depthwise import pair_depthwise
 from .passes.pair_pool import pair_pool
 from .passes.place_reorders import place_reorders
 from .passes.prepare_sources import prepare_sources
-from .passes.rebuild import rebuild
 from .passes.unfused import report_unfused
+from .rebuild import rebuild
 from .report import Report
 from .trackables import owners
 
@@ -156,18 +158,32 @@ def optimize_concrete(
     return Rewritten(result, trackables, report, keeps_memory=context.options.memory != "low")
 
 
-def run_passes(captured: Capture, context: Context) -> Capture:
-    """The function with primitives planned, laid out and joined; `captured` stays as it is."""
+def run_passes(module: Module, context: Context) -> Module:
+    """The function with primitives planned, laid out and joined; `module` stays as it is."""
+    main, report = _planned(module.main, context)
+    context.report = report
+    return dataclasses.replace(module, main=main, functions=dict(module.functions))
+
+
+def _planned(body: Body, context: Context) -> tuple[Body, Report]:
+    """A copy of the body, and of all that it calls, after the passes, with their report."""
     while True:
-        attempt, decided = captured.copy(), len(context.leave)
+        attempt, decided = body.copy(), len(context.leave)
         context.report, context.followers = Report(), None
         for run in PASSES:
             context.running = run.__name__
-            run(attempt.graph, context)
+            run(attempt, context)
             if len(context.leave) > decided:
                 break
         else:
-            return attempt
+            break
+    report = context.report.labelled(attempt.label)
+    attempt.inner = {}
+    for key, inner in body.inner.items():
+        if key[0] in attempt.view and attempt.view.node(key[0]).payload is None:
+            attempt.inner[key], its = _planned(inner, context)
+            report.extend(its)
+    return attempt, report
 
 
 def passes_table() -> str:
@@ -186,20 +202,20 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
         context.report.decline(_name(concrete), "XLA compiles it (jit_compile=True)")
         return concrete, list(concrete.variables)
     context.running = "capture"
-    captured = run_passes(capture(concrete), context)
-    view = captured.graph.view
+    module = run_passes(capture(concrete), context)
     context.running = "emit"
-    resource = view.unique_name(_BUNDLE)
-    values = emit.write_nodes(captured, resource, context.options.scratchpad_mode)
-    view.prune()
-    captures, bundle = dict(captured.captures), []
+    resource = module.main.view.unique_name(_BUNDLE)
+    values = emit.write_nodes(module, resource, context.options.scratchpad_mode)
+    module.main.view.prune()
+    captures, bundle = dict(module.captures), []
     if values is not None:
         bundle = [bundles.variable(values)]
         captures[resource] = bundle[0].handle
     context.running = "verify"
-    verify.check_graph(view)
+    for body in module.bodies:
+        verify.check_graph(body.view)
     context.running = "rebuild"
-    result = rebuild(captured, captures)
+    result = rebuild(module, captures)
     context.running = "verify"
     verify.check_signature(concrete, result)
     context.running = "name_algorithms"

@@ -134,6 +134,10 @@ class Primitive:
         """The layout in which input `index` is read."""
         return BLOCKED
 
+    def shape(self, node, shapes):
+        """The logical shape of the node that it is the payload of; None where it is not known."""
+        return None
+
     def details(self) -> str:
         """One line for the report: what it is, without values."""
         return "; ".join([self._kind(), *(step.text() for step in self.steps), *self._parts()])
@@ -402,3 +406,6 @@ class Reorder(Primitive):
 
     def src_layout_of(self, index: int) -> Layout:
         return self.reads
+
+    def shape(self, node, shapes):
+        return shapes.shape(node.inputs[0])

@@ -1,7 +1,8 @@
 """What the rewriter did, and what it left alone and why."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 
 from . import summary
 
@@ -81,6 +82,22 @@ class Report:
     def decline(self, node: str, reason: str) -> None:
         if (node, reason) not in self.declined:
             self.declined.append((node, reason))
+
+    def labelled(self, label: Callable[[str], str]) -> "Report":
+        """The same account, each node under the name that `label` gives it."""
+        entries = {
+            key: [(label(name), text) for name, text in getattr(self, key)]
+            for key in ("declined", "unfused", "joined", "reorders")
+        }
+        converted = [replace(item, node=label(item.node)) for item in self.converted]
+        return replace(self, converted=converted, **entries)
+
+    def extend(self, other: "Report") -> None:
+        """Adds the entries of another body of the same function."""
+        for key in ("converted", "declined", "unfused", "joined", "reorders", "reorder_causes"):
+            getattr(self, key).extend(getattr(other, key))
+        for key in ("regions", "multiply_adds", "multiply_adds_left"):
+            setattr(self, key, getattr(self, key) + getattr(other, key))
 
     def count(self, op: str) -> int:
         """How many primitives of kind `op` there are."""

@@ -143,8 +143,8 @@ def test_a_private_name_is_seen(source):
             "ops/conv.py",
             "def f():\n    from ..graph.view import GraphView\n    from ..layers import x",
         ),
-        ("rewriter/passes/emit.py", "from ... import cli"),
-        ("rewriter/passes/emit.py", "import tf_blockdnn"),
+        ("rewriter/passes/lift.py", "from ... import cli"),
+        ("rewriter/passes/lift.py", "import tf_blockdnn"),
         ("rewriter/__init__.py", "from ..layers import Conv2D"),
         ("version.py", "from .cli import main"),
     ],
@@ -157,7 +157,7 @@ def test_a_violation_is_seen(path, source):
     ("path", "source"),
     [
         ("ops/conv.py", "from ..native import library\nfrom .arguments import pair"),
-        ("rewriter/passes/emit.py", "from ...graph import GraphView\nfrom ..plan import Plan"),
+        ("rewriter/passes/lift.py", "from ...graph import GraphView\nfrom ..plan import Plan"),
         ("cli.py", "from .rewriter.report import Report\nfrom . import saved_model"),
     ],
 )

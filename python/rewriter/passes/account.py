@@ -1,8 +1,7 @@
 """Sums up the finished plan for the report: work, regions, and what causes each reorder."""
 
-from ...graph import Node, Ref
+from ...graph import Body, Node, Ref
 from ..context import Context
-from ..patterns import Graph
 from ..plan import BLOCKED, Conv, ConvDepthwise, InnerProduct, Reorder
 from .gain import islands
 
@@ -10,22 +9,22 @@ from .gain import islands
 _NOMINAL = 64
 
 
-def account(graph: Graph, context: Context) -> None:
+def account(body: Body, context: Context) -> None:
     """Counts multiply-adds on either side and regions, and names the cause of each reorder."""
     report = context.report
-    nodes = graph.view.topological()
-    report.multiply_adds = sum(_of_payload(graph, n) for n in nodes if n.payload is not None)
-    report.multiply_adds_left = sum(_of_op(graph, n) for n in nodes if n.payload is None)
+    nodes = body.view.topological()
+    report.multiply_adds = sum(_of_payload(body, n) for n in nodes if n.payload is not None)
+    report.multiply_adds_left = sum(_of_op(body, n) for n in nodes if n.payload is None)
     report.regions = sum(
         any(isinstance(n.payload, Conv) or n.payload.dst_layout == BLOCKED for n in island)
-        for island in islands(graph)
+        for island in islands(body)
     )
-    report.reorder_causes = [_cause(graph, n) for n in nodes if isinstance(n.payload, Reorder)]
+    report.reorder_causes = [_cause(body, n) for n in nodes if isinstance(n.payload, Reorder)]
 
 
-def _of_payload(graph: Graph, node: Node) -> int:
+def _of_payload(body: Body, node: Node) -> int:
     payload = node.payload
-    written = _elements(graph, node.ref)
+    written = _elements(body, node.ref)
     if isinstance(payload, ConvDepthwise):
         spread = payload.depthwise.strides[0] * payload.depthwise.strides[1]
         return written * (spread * _taps(payload.first) + _taps(payload.depthwise))
@@ -41,27 +40,27 @@ def _taps(convolution: Conv) -> int:
     return kh * kw * in_channels
 
 
-def _of_op(graph: Graph, node: Node) -> int:
+def _of_op(body: Body, node: Node) -> int:
     """Multiply-adds of an op that stays with TensorFlow; those of loops are not counted."""
     if node.op in ("Conv2D", "Conv3D"):
-        taps = graph.shapes.shape(node.inputs[1])
-        return _elements(graph, node.ref) * _product(taps[:-1] if taps else ())
+        taps = body.shapes.shape(node.inputs[1])
+        return _elements(body, node.ref) * _product(taps[:-1] if taps else ())
     if node.op == "DepthwiseConv2dNative":
-        taps = graph.shapes.shape(node.inputs[1])
-        return _elements(graph, node.ref) * _product(taps[:2] if taps else ())
+        taps = body.shapes.shape(node.inputs[1])
+        return _elements(body, node.ref) * _product(taps[:2] if taps else ())
     if node.op in ("Conv2DBackpropInput", "Conv3DBackpropInputV2"):  # each source pixel, all taps
-        taps = graph.shapes.shape(node.inputs[1])
-        return _elements(graph, node.inputs[2]) * _product(taps[:-1] if taps else ())
+        taps = body.shapes.shape(node.inputs[1])
+        return _elements(body, node.inputs[2]) * _product(taps[:-1] if taps else ())
     if node.op in ("MatMul", "BatchMatMulV2"):
-        shape = graph.shapes.shape(node.inputs[0])
+        shape = body.shapes.shape(node.inputs[0])
         flag = "transpose_a" if node.op == "MatMul" else "adj_x"
         axis = -2 if node.attr[flag].b else -1
-        return _elements(graph, node.ref) * _product(shape[axis:][:1] if shape else ())
+        return _elements(body, node.ref) * _product(shape[axis:][:1] if shape else ())
     return 0
 
 
-def _elements(graph: Graph, ref: Ref) -> int:
-    return graph.shapes.elements(ref, _NOMINAL) if graph.shapes.shape(ref) else 0
+def _elements(body: Body, ref: Ref) -> int:
+    return body.shapes.elements(ref, _NOMINAL) if body.shapes.shape(ref) else 0
 
 
 def _product(sizes) -> int:
@@ -71,9 +70,9 @@ def _product(sizes) -> int:
     return result
 
 
-def _cause(graph: Graph, node: Node) -> str:
+def _cause(body: Body, node: Node) -> str:
     """What wants or makes the plain tensor on one side of a reorder."""
-    view, (src,) = graph.view, node.inputs[:1]
+    view, (src,) = body.view, node.inputs[:1]
     if view.producer(src).payload is None:
         producer = view.producer(src)
         if producer.op == "Placeholder":

@@ -7,14 +7,14 @@ input is already blocked and it pays. Nothing here inserts reorders: that comes 
 
 from dataclasses import replace
 
-from ...graph import Node, Ref
+from ...graph import Body, Node, Ref
 from ..context import Context
-from ..patterns import Graph, pool, shuffle, softmax, squeeze_excite
+from ..followers import Followers
+from ..layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, channel_shuffle, eltwise
+from ..patterns import pool, shuffle, softmax, squeeze_excite
 from ..plan import BLOCK, BLOCKED, NHWC, Conv, GlobalPool
 from ..report import Report
-from .followers import Followers
 from .fuse_post_ops import extend
-from .layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, channel_shuffle, eltwise
 
 # Kept nodes of these ops always have a reason in the report.
 _ALWAYS_REPORTED = frozenset(
@@ -27,29 +27,29 @@ _ASK_LITTLE = frozenset({"Identity", "Shape", *softmax.ROOTS})
 class LayoutState:
     """What the converters ask: is this tensor blocked, should that one be?"""
 
-    def __init__(self, graph: Graph, followers: Followers):
-        self.graph = graph
+    def __init__(self, body: Body, followers: Followers):
+        self.body = body
         self.followers = followers
-        found = [shuffle.find(node, graph) for node in graph.view]
+        found = [shuffle.find(node, body) for node in body.view]
         self.shuffles = {one.root: one for one in found if one}
         self._shuffle_root = {one.first: one.root for one in found if one}
         self._wants: dict[Ref, bool] = {}
 
     def is_blocked(self, ref: Ref) -> bool:
-        node = self.graph.view.producer(ref)
+        node = self.body.view.producer(ref)
         return node.payload is not None and ref.port == 0 and node.payload.dst_layout == BLOCKED
 
     def wants_blocked(self, ref: Ref) -> bool:
         """Whether a convolution further on reads this tensor, or what becomes of it, in blocks."""
         if ref not in self._wants:
             self._wants[ref] = False  # what a loop back to here adds
-            readers = self.graph.view.consumers(ref)
+            readers = self.body.view.consumers(ref)
             self._wants[ref] = any(self._reads_blocked(node, index) for node, index in readers)
         return self._wants[ref]
 
     def has_plain_use(self, ref: Ref) -> bool:
         """Whether someone will surely read this tensor plain."""
-        view = self.graph.view
+        view = self.body.view
         return view.is_fetched(ref) or any(
             node.payload is None
             and node.op not in CONVERTERS
@@ -72,13 +72,13 @@ class LayoutState:
         return node.op in TRANSPARENT and self.wants_blocked(node.ref)
 
 
-def assign_layout(graph: Graph, context: Context) -> None:
+def assign_layout(body: Body, context: Context) -> None:
     """Decides which tensors are blocked; pooling, concatenation, shuffles and the like follow."""
-    state, report = LayoutState(graph, context.followers), context.report
-    for entry in graph.view.topological():
-        if entry.name not in graph.view:
+    state, report = LayoutState(body, context.followers), context.report
+    for entry in body.view.topological():
+        if entry.name not in body.view:
             continue
-        node = graph.view.node(entry.name)
+        node = body.view.node(entry.name)
         if isinstance(node.payload, Conv):
             _settle(node, state)
         elif node.payload is None:
@@ -96,7 +96,7 @@ def _settle(node: Node, state: LayoutState) -> None:
 
 
 def _convert(node: Node, state: LayoutState, report: Report) -> None:
-    found = squeeze_excite.find(node, state.graph, state.followers)
+    found = squeeze_excite.find(node, state.body, state.followers)
     if found and state.is_blocked(found.src):
         _squeeze_excite(found, state)
         return
@@ -121,15 +121,15 @@ def _place(node: Node, result: Node | str, state: LayoutState, report: Report) -
     if idioms:
         state.followers.consume(idioms[0], result)
     else:
-        state.graph.view.replace(result)
-        state.graph.view.remove_dead(ref.node for ref in node.inputs)
+        state.body.view.replace(result)
+        state.body.view.remove_dead(ref.node for ref in node.inputs)
     if result.payload.takes_steps:
         extend(result, state.followers)
 
 
 def _squeeze_excite(found: squeeze_excite.Found, state: LayoutState) -> None:
     """Puts one node in the place of all from the mean to the scales."""
-    view, payload = state.graph.view, found.payload
+    view, payload = state.body.view, found.payload
     scales = Ref(found.root)
     if payload.writes == NHWC:
         plain = state.has_plain_use(scales) and not state.wants_blocked(scales)
@@ -145,11 +145,11 @@ def _row(node: Node, state: LayoutState):
     if idioms:
         return eltwise, [idiom.src for idiom in idioms]
     if node.op == "MaxPool":
-        return CONVERTERS[node.op], [pool.padded_source(node, state.graph)]
+        return CONVERTERS[node.op], [pool.padded_source(node, state.body)]
     if node.name in state.shuffles:
         return channel_shuffle, [state.shuffles[node.name].src]
     if node.op in AFTER_GLOBAL_POOL:
-        pooled = state.graph.view.producer(node.inputs[0])
+        pooled = state.body.view.producer(node.inputs[0])
         if isinstance(pooled.payload, GlobalPool) and pooled.payload.writes == "nc":
             return AFTER_GLOBAL_POOL[node.op], pooled.inputs
         return None, ()
@@ -159,7 +159,7 @@ def _row(node: Node, state: LayoutState):
 def _report_boundaries(state: LayoutState, report: Report) -> None:
     """Names every kept node that needs a plain copy of a blocked tensor."""
     reported = {name for name, _ in report.declined}
-    for node in state.graph.view:
+    for node in state.body.view:
         silent = node.op in _ASK_LITTLE or node.name in reported
         if node.payload is None and not silent:
             if any(state.is_blocked(ref) for ref in node.inputs):

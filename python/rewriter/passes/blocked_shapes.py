@@ -7,24 +7,23 @@ since a blocked tensor is [N, ceil(C / 16), H, W, 16].
 
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ...graph import GraphView, Node
+from ...graph import Body, GraphView, Node
 from ..context import Context
-from ..patterns import Graph
 from ..plan import NHWC, Reorder
 from .constant_shapes import constant_node
 
 
-def read_shapes_of_blocked(graph: Graph, context: Context) -> None:
+def read_shapes_of_blocked(body: Body, context: Context) -> None:
     """Lets Shape ops read a blocked tensor itself, where a plain copy was made just for them."""
-    for reorder in graph.view:
+    for reorder in body.view:
         payload = reorder.payload
         if not isinstance(payload, Reorder) or payload.writes != NHWC:
             continue
-        for node, _ in graph.view.consumers(reorder.ref):
+        for node, _ in body.view.consumers(reorder.ref):
             if node.op == "Shape":
-                _redirect(graph.view, node, reorder)
-        graph.view.remove_dead([reorder.name])
-    graph.view.prune()
+                _redirect(body.view, node, reorder)
+        body.view.remove_dead([reorder.name])
+    body.view.prune()
 
 
 def _redirect(view: GraphView, node: Node, reorder: Node) -> None:

@@ -7,29 +7,28 @@ to the constant [-1, 1, 1, C]: then nobody asks a blocked tensor for its shape.
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ...graph import Expr, Node
+from ...graph import Body, Expr, Node
 from ...tensorflow_private import dtypes, tensor_util
 from ..context import Context
-from ..patterns import Graph
 
 
-def constant_shapes(graph: Graph, context: Context) -> None:
+def constant_shapes(body: Body, context: Context) -> None:
     """Gives each Reshape a constant shape where at most one size is unknown."""
-    for node in graph.view:
-        if node.op != "Reshape" or node.name not in graph.view:
+    for node in body.view:
+        if node.op != "Reshape" or node.name not in body.view:
             continue
         shape = node.inputs[1]
-        sizes = graph.shapes.value(shape)
-        if graph.view.producer(shape).op == "Const" or sizes is None:
+        sizes = body.shapes.value(shape)
+        if body.view.producer(shape).op == "Const" or sizes is None:
             continue
         unknown = [size for size in sizes if isinstance(size, Expr)]
         numbers = [size for size in sizes if not isinstance(size, Expr)]
         if len(unknown) > 1 or (unknown and any(size <= 0 for size in numbers)):
             continue
         values = [-1 if isinstance(size, Expr) else size for size in sizes]
-        constant = graph.view.add(constant_node(f"{node.name}/constant_shape", values))
-        graph.view.set_inputs(node, [node.inputs[0], constant.ref])
-        graph.view.remove_dead([shape.node])
+        constant = body.view.add(constant_node(f"{node.name}/constant_shape", values))
+        body.view.set_inputs(node, [node.inputs[0], constant.ref])
+        body.view.remove_dead([shape.node])
 
 
 def constant_node(name: str, values, dtype: int = types_pb2.DT_INT32) -> Node:

@@ -10,31 +10,30 @@ of fewer 67, folded 120, since nothing else then brings the source into the cach
 
 from dataclasses import replace
 
-from ...graph import Node
+from ...graph import Body, Node
 from ...graph.symbolic import estimate
 from ..context import Context
-from ..patterns import Graph
 from ..plan import BLOCKED, Conv, Eltwise, SqueezeExcite
 
 _PIXELS = 16  # for each output channel
 _NOMINAL = 224  # for a size of the input that is not known
 
 
-def fold_source_scales(graph: Graph, context: Context) -> None:
+def fold_source_scales(body: Body, context: Context) -> None:
     """Folds the products into their readers where that pays, else into what makes the scales."""
-    for node in graph.view:
-        if _is_product(node) and not graph.view.has_control_edges(node.name):
-            _into_reader(node, graph) or _into_maker(node, graph)
+    for node in body.view:
+        if _is_product(node) and not body.view.has_control_edges(node.name):
+            _into_reader(node, body) or _into_maker(node, body)
 
 
-def _into_reader(node: Node, graph: Graph) -> bool:
+def _into_reader(node: Node, body: Body) -> bool:
     """Folds the product into the convolution that alone reads it, if that is one for it."""
-    view = graph.view
+    view = body.view
     readers = view.consumers(node.ref)
     if view.is_fetched(node.ref) or len(readers) != 1 or readers[0][1] != 0:
         return False
     ((conv, _),) = readers
-    if not _is_pointwise(conv) or not _has_many_pixels(graph, node, conv.payload):
+    if not _is_pointwise(conv) or not _has_many_pixels(body, node, conv.payload):
         return False
     payload = replace(
         conv.payload,
@@ -47,9 +46,9 @@ def _into_reader(node: Node, graph: Graph) -> bool:
     return True
 
 
-def _into_maker(node: Node, graph: Graph) -> bool:
+def _into_maker(node: Node, body: Body) -> bool:
     """Folds the product into the squeeze-and-excitation of its source that it alone reads."""
-    view, (src, scales) = graph.view, node.inputs
+    view, (src, scales) = body.view, node.inputs
     maker = view.producer(scales)
     if not isinstance(maker.payload, SqueezeExcite) or maker.inputs[0] != src:
         return False
@@ -77,6 +76,6 @@ def _is_pointwise(node: Node) -> bool:
     return conv.weights.shape[:2] == (1, 1) and conv.groups == 1
 
 
-def _has_many_pixels(graph: Graph, product: Node, conv: Conv) -> bool:
-    _, height, width, _ = graph.shapes.shape(product.ref)
+def _has_many_pixels(body: Body, product: Node, conv: Conv) -> bool:
+    _, height, width, _ = body.shapes.shape(product.ref)
     return estimate(height, _NOMINAL) * estimate(width, _NOMINAL) >= _PIXELS * conv.channels

@@ -6,23 +6,23 @@ and further consumers stop the chain (see `Followers.sole`).
 
 from dataclasses import replace
 
-from ...graph import Node
+from ...graph import Body, Node
 from ..context import Context
-from ..patterns import Graph, Idiom
+from ..followers import Followers
+from ..patterns import Idiom
 from ..plan import MAX_STEPS, Conv, Step, sum_of
-from .followers import Followers
 
 
-def fuse_post_ops(graph: Graph, context: Context) -> None:
+def fuse_post_ops(body: Body, context: Context) -> None:
     """Appends bias, activation and shortcut addition to the chain of what they follow.
 
     The deepest first, so that of two convolutions that are added the one that ends
     last takes the Add and finds the other's result ready to accumulate into.
     """
-    depths = _depths(graph)
-    planned = [node for node in graph.view if node.payload and node.payload.takes_steps]
+    depths = _depths(body)
+    planned = [node for node in body.view if node.payload and node.payload.takes_steps]
     for node in sorted(planned, key=lambda node: depths[node.name], reverse=True):
-        if node.name in graph.view and graph.view.node(node.name) is node:
+        if node.name in body.view and body.view.node(node.name) is node:
             extend(node, context.followers)
 
 
@@ -52,9 +52,9 @@ def _adapt(node: Node, idiom: Idiom) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _depths(graph: Graph) -> dict[str, int]:
+def _depths(body: Body) -> dict[str, int]:
     """The longest path from an input to each node."""
     depths: dict[str, int] = {}
-    for node in graph.view.topological():
+    for node in body.view.topological():
         depths[node.name] = 1 + max((depths.get(ref.node, 0) for ref in node.inputs), default=0)
     return depths

@@ -12,31 +12,30 @@ over TensorFlow's; an island of them pays only if its reorders move less than
 twice the elements that its convolutions write.
 """
 
-from ...graph import Node
+from ...graph import Body, Node
 from ..context import Context
-from ..patterns import Graph
 from ..plan import BLOCKED, Conv, Reorder
 
 _REASON = "between plain tensors the two reorders would cost more than the convolution gains"
 
 
-def leave_losing(graph: Graph, context: Context) -> None:
+def leave_losing(body: Body, context: Context) -> None:
     """Starts again without the convolutions that would lose more by reorders than they gain."""
-    context.leave.update(_losing(graph))
+    context.leave.update(_losing(body))
 
 
-def _losing(graph: Graph) -> dict[str, str]:
+def _losing(body: Body) -> dict[str, str]:
     """Convolutions better left alone, by the name they had in the graph -> the reason."""
     losing: dict[str, str] = {}
-    for island in islands(graph):
+    for island in islands(body):
         reorders = [node for node in island if isinstance(node.payload, Reorder)]
         convolutions = [node for node in island if isinstance(node.payload, Conv)]
         if not reorders or any(map(_is_large, convolutions)):
             continue
-        moved = sum(_elements(graph, node) for node in reorders)
-        written = sum(_elements(graph, node) for node in convolutions)
+        moved = sum(_elements(body, node) for node in reorders)
+        written = sum(_elements(body, node) for node in convolutions)
         if moved >= 2 * written:
-            losing.update((node.payload.origin, _REASON) for node in convolutions)
+            losing.update((body.label(node.payload.origin), _REASON) for node in convolutions)
     return losing
 
 
@@ -45,13 +44,13 @@ def _is_large(node: Node) -> bool:
     return kh * kw > 1 and not node.payload.depthwise
 
 
-def _elements(graph: Graph, node: Node) -> int:
+def _elements(body: Body, node: Node) -> int:
     """How many elements a primitive writes; a reorder as many as it reads."""
-    ref = node.ref if graph.shapes.shape(node.ref) else node.inputs[0]
-    return graph.shapes.elements(ref)
+    ref = node.ref if body.shapes.shape(node.ref) else node.inputs[0]
+    return body.shapes.elements(ref)
 
 
-def islands(graph: Graph) -> list[list[Node]]:
+def islands(body: Body) -> list[list[Node]]:
     """Planned nodes joined by the blocked tensors between them."""
     parent: dict[str, str] = {}
 
@@ -61,11 +60,11 @@ def islands(graph: Graph) -> list[list[Node]]:
             name = parent[name]
         return name
 
-    planned = [node for node in graph.view.topological() if node.payload is not None]
+    planned = [node for node in body.view.topological() if node.payload is not None]
     for node in planned:
         parent[node.name] = node.name
         for ref in node.inputs:
-            if ref.node in parent and graph.view.producer(ref).payload.dst_layout == BLOCKED:
+            if ref.node in parent and body.view.producer(ref).payload.dst_layout == BLOCKED:
                 parent[find(node.name)] = find(ref.node)
     islands: dict[str, list[Node]] = {}
     for node in planned:

@@ -17,9 +17,8 @@ parts) is copied to its part by a concatenation of its own.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ...graph import GraphView, Node, Ref
+from ...graph import Body, GraphView, Node, Ref
 from ..context import Context
-from ..patterns import Graph
 from ..plan import BLOCK, Concat, Conv, Eltwise, Pool
 
 _KNOW_PARTS = (Conv, Eltwise, Pool)
@@ -49,12 +48,12 @@ class _Piece:
         return any(part.first <= own.first < part.end for own in self.parts)
 
 
-def join_in_place(graph: Graph, context: Context) -> None:
+def join_in_place(body: Body, context: Context) -> None:
     """Lets producers write into a [concatenation](#concatenation-in-place).
 
     The widest first: those among its values are then parts of it, not tensors.
     """
-    view = graph.view
+    view = body.view
     for node in reversed(view.topological()):
         if node.name in view and _is_plain_concat(node) and not view.has_control_edges(node.name):
             chain = _plan(view, node)

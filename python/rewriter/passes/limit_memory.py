@@ -12,9 +12,8 @@ every convolution.
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...graph import Node
+from ...graph import Body, Node
 from ..context import Context
-from ..patterns import Graph
 from ..plan import Conv, InnerProduct
 
 _BUDGET = 3.0
@@ -48,24 +47,24 @@ _NO_GROWTH = _Growth(1.0, 1.0)
 _MOST_STRIDED_CHANNELS = 4
 
 
-def limit_memory(graph: Graph, context: Context) -> None:
+def limit_memory(body: Body, context: Context) -> None:
     """Keeps packed weights within a multiple of the weights, by restricting algorithms.
 
     The option memory="normal" bounds all packed weights by three times the weights (or 4 MB, where
     that is more); "low" packs every filter into 9/8 of its size: no Winograd. It reads the weights
     of inner products of few rows as they are.
     """
-    nodes = [node for node in graph.view.topological() if isinstance(node.payload, Conv)]
+    nodes = [node for node in body.view.topological() if isinstance(node.payload, Conv)]
     free = [node for node in nodes if _may_transform(node.payload)]
     if context.options.memory == "low":
         for node in free:
             _restrict(node, "auto_smallest")
-        for node in graph.view:
+        for node in body.view:
             if isinstance(node.payload, InnerProduct):
                 _restrict(node, "direct")
         return
     convolutions = sum(node.payload.weights.size for node in nodes)
-    inner_products = _inner_products(graph)
+    inner_products = _inner_products(body)
     budget = max(_SMALL_MODEL, _BUDGET * (convolutions + inner_products))
     left = budget - _PAIRED * convolutions - _INNER_PRODUCT * inner_products
     left -= sum((_growth(node.payload).auto - 1) * node.payload.weights.size for node in free)
@@ -99,6 +98,6 @@ def _restrict(node: Node, algorithm: str) -> None:
     node.payload = replace(node.payload, algorithm=algorithm)
 
 
-def _inner_products(graph: Graph) -> int:
-    planned = (node.payload for node in graph.view)
+def _inner_products(body: Body) -> int:
+    planned = (node.payload for node in body.view)
     return sum(p.in_channels * p.channels for p in planned if isinstance(p, InnerProduct))

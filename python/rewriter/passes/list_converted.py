@@ -1,22 +1,22 @@
 """Writes the account of what was converted, and of the reorders that are left."""
 
+from ...graph import Body
 from ..context import Context
-from ..patterns import Graph
 from ..plan import Reorder
 from ..report import Converted
 
 
-def list_converted(graph: Graph, context: Context) -> None:
+def list_converted(body: Body, context: Context) -> None:
     """Lists the ops of ours and the reorders in the report, in the order they run."""
     report = context.report
-    for node in graph.view.topological():
+    for node in body.view.topological():
         payload = node.payload
         if payload is None:
             continue
         if isinstance(payload, Reorder):
             report.reorders.append((str(node.inputs[0]), f"{payload.reads}->{payload.writes}"))
             continue
-        shape = graph.shapes.shape(node.ref)
+        shape = body.shapes.shape(node.ref)
         known = shape and tuple(size if isinstance(size, int) else None for size in shape)
         algorithm = getattr(payload, "algorithm", "")
         report.converted.append(

@@ -4,21 +4,20 @@ The op that runs both keeps the tensor between them in cache, and where its plan
 passes faster, runs these: nothing is lost by joining.
 """
 
-from ...graph import Node
+from ...graph import Body, Node
 from ..context import Context
-from ..patterns import Graph
 from ..plan import BLOCKED, Conv, ConvDepthwise
 
 _ONE = (1, 1)
 
 
-def pair_depthwise(graph: Graph, context: Context) -> None:
+def pair_depthwise(body: Body, context: Context) -> None:
     """Joins a 1x1 convolution with the depthwise one that alone reads it."""
-    for node in graph.view.topological():
+    for node in body.view.topological():
         if _is_depthwise(node.payload):
-            first = graph.view.producer(node.inputs[0])
-            if _is_pointwise(first) and graph.view.is_only_for(first.ref, node):
-                _join(graph, first, node)
+            first = body.view.producer(node.inputs[0])
+            if _is_pointwise(first) and body.view.is_only_for(first.ref, node):
+                _join(body, first, node)
 
 
 def _is_depthwise(payload) -> bool:
@@ -40,7 +39,7 @@ def _is_pointwise(node: Node) -> bool:
     )
 
 
-def _join(graph: Graph, first: Node, depthwise: Node) -> None:
+def _join(body: Body, first: Node, depthwise: Node) -> None:
     payload = ConvDepthwise(
         origin=depthwise.payload.origin,
         channels=depthwise.payload.channels,
@@ -51,5 +50,5 @@ def _join(graph: Graph, first: Node, depthwise: Node) -> None:
     )
     inputs = [first.inputs[0], *depthwise.inputs[1:]]
     joined = Node(depthwise.name, payload.op, inputs, depthwise.controls, payload=payload)
-    graph.view.replace(joined)
-    graph.view.remove_dead([first.name])
+    body.view.replace(joined)
+    body.view.remove_dead([first.name])

@@ -8,29 +8,24 @@ remain.
 
 from dataclasses import replace
 
-from ...graph import Node
+from ...graph import Body, Node
 from ...ops.memory import memory_plan
 from ..context import Context
-from ..patterns import Graph
 from ..plan import BLOCK, BLOCKED, Conv, Pool, Reorder
 
 _WINDOW = (2, 2)
 
 
-def pair_pool(graph: Graph, context: Context) -> None:
+def pair_pool(body: Body, context: Context) -> None:
     """Joins a convolution with the max pooling of 2x2 behind it, where Winograd stores maxima."""
-    for node in graph.view.topological():
+    for node in body.view.topological():
         if not _pools_windows(node.payload):
             continue
-        first = graph.view.producer(node.inputs[0])
-        if _is_free(first) and graph.view.is_only_for(first.ref, node):
-            sizes = _source_sizes(graph, first)
-            if (
-                sizes
-                and _adds_no_padding(graph, first, node)
-                and _pools_tiles(first.payload, sizes)
-            ):
-                _join(graph, first, node)
+        first = body.view.producer(node.inputs[0])
+        if _is_free(first) and body.view.is_only_for(first.ref, node):
+            sizes = _source_sizes(body, first)
+            if sizes and _adds_no_padding(body, first, node) and _pools_tiles(first.payload, sizes):
+                _join(body, first, node)
 
 
 def _pools_windows(payload) -> bool:
@@ -45,19 +40,19 @@ def _is_free(node: Node) -> bool:
     return isinstance(conv, Conv) and conv.writes == BLOCKED and len(node.inputs) == 1
 
 
-def _source_sizes(graph: Graph, conv: Node) -> list[int] | None:
+def _source_sizes(body: Body, conv: Node) -> list[int] | None:
     """[N, H, W], an open batch counting as 1; None where others are open."""
-    source = graph.view.producer(conv.inputs[0])
+    source = body.view.producer(conv.inputs[0])
     ref = source.inputs[0] if isinstance(source.payload, Reorder) else conv.inputs[0]
-    batch, *plane = graph.shapes.shape(ref)[:3]
+    batch, *plane = body.shapes.shape(ref)[:3]
     if not all(isinstance(size, int) for size in plane):
         return None
     return [batch if isinstance(batch, int) else 1, *plane]
 
 
-def _adds_no_padding(graph: Graph, conv: Node, pool: Node) -> bool:
+def _adds_no_padding(body: Body, conv: Node, pool: Node) -> bool:
     """Whether all windows lie inside."""
-    payload, sizes = pool.payload, graph.shapes.shape(conv.ref)[1:3]
+    payload, sizes = pool.payload, body.shapes.shape(conv.ref)[1:3]
     if payload.padding == "EXPLICIT":
         return not any(payload.explicit_paddings)
     return payload.padding == "VALID" or all(size % 2 == 0 for size in sizes)
@@ -87,8 +82,8 @@ def _pools_tiles(conv: Conv, sizes: list[int]) -> bool:
     return "unpooled" not in plan.pieces
 
 
-def _join(graph: Graph, conv: Node, pool: Node) -> None:
+def _join(body: Body, conv: Node, pool: Node) -> None:
     payload = replace(conv.payload, origin=pool.payload.origin, pool=_WINDOW)
     controls = [*conv.controls, *pool.controls]
-    graph.view.replace(Node(pool.name, payload.op, conv.inputs, controls, payload=payload))
-    graph.view.remove_dead([conv.name])
+    body.view.replace(Node(pool.name, payload.op, conv.inputs, controls, payload=payload))
+    body.view.remove_dead([conv.name])

@@ -1,23 +1,22 @@
 """Inserts the layout changes that are left: one a tensor and direction, where they are read."""
 
-from ...graph import GraphView, Node, Ref
+from ...graph import Body, GraphView, Node, Ref
 from ..context import Context
-from ..patterns import Graph
 from ..plan import BLOCKED, NHWC, Reorder
 
 
-def place_reorders(graph: Graph, context: Context) -> None:
+def place_reorders(body: Body, context: Context) -> None:
     """Adds a layout change only where a blocked tensor meets a plain one."""
     placed: dict[tuple[Ref, str], Ref] = {}
-    view = graph.view
+    view = body.view
     for node in view.topological():
         inputs = [
-            _in_layout(graph, ref, _wanted(node, index), placed)
+            _in_layout(body, ref, _wanted(node, index), placed)
             for index, ref in enumerate(node.inputs)
         ]
         if inputs != node.inputs:
             view.set_inputs(node, inputs)
-    view.fetches = [_in_layout(graph, ref, NHWC, placed) for ref in view.fetches]
+    view.fetches = [_in_layout(body, ref, NHWC, placed) for ref in view.fetches]
 
 
 def _wanted(node: Node, index: int) -> str:
@@ -30,14 +29,14 @@ def _layout(view: GraphView, ref: Ref) -> str:
     return BLOCKED if blocked else NHWC
 
 
-def _in_layout(graph: Graph, ref: Ref, wanted: str, placed) -> Ref:
-    view = graph.view
+def _in_layout(body: Body, ref: Ref, wanted: str, placed) -> Ref:
+    view = body.view
     have = _layout(view, ref)
     if have == wanted:
         return ref
     if (ref, wanted) not in placed:
         producer = view.producer(ref)
-        channels = producer.payload.channels if producer.payload else graph.shapes.channels(ref)
+        channels = producer.payload.channels if producer.payload else body.shapes.channels(ref)
         payload = Reorder(origin=ref.node, channels=channels, reads=have, writes=wanted)
         node = Node(f"{ref.node}/{wanted}", payload.op, [ref], payload=payload)
         placed[ref, wanted] = view.add(node).ref

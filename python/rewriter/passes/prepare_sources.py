@@ -11,25 +11,25 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...graph import Node, Ref
+from ...graph import Body, Node, Ref
 from ..context import Context
-from ..patterns import Graph, Idiom, affine
+from ..followers import Followers
+from ..patterns import Idiom, affine
 from ..plan import BLOCK, NHWC, Conv, Eltwise, compose_affine
-from .followers import Followers
 
 
-def prepare_sources(graph: Graph, context: Context) -> None:
+def prepare_sources(body: Body, context: Context) -> None:
     """Folds the affine maps before a first layer into it, or makes one op of them."""
-    for node in graph.view.topological():
+    for node in body.view.topological():
         conv = node.payload
         if isinstance(conv, Conv) and conv.in_channels < BLOCK and conv.groups == 1:
-            _prepare(graph, context.followers, node)
+            _prepare(body, context.followers, node)
 
 
-def _prepare(graph: Graph, followers: Followers, node: Node) -> None:
+def _prepare(body: Body, followers: Followers, node: Node) -> None:
     conv, src = node.payload, node.inputs[0]
     last, read, mapped = None, src, (None, None)
-    while idiom := _affine_before(graph, followers, read):
+    while idiom := _affine_before(body, followers, read):
         mapped = compose_affine((idiom.scale, idiom.shift), mapped)
         last, read = last or idiom, idiom.src
     if last is None:
@@ -39,8 +39,8 @@ def _prepare(graph: Graph, followers: Followers, node: Node) -> None:
     if shift is None or conv.padding == "VALID":
         inputs = [read, *node.inputs[1:]]
         payload = _of_mapped(conv, scale, shift)
-        graph.view.replace(Node(node.name, node.op, inputs, node.controls, payload=payload))
-        graph.view.remove_dead([src.node])
+        body.view.replace(Node(node.name, node.op, inputs, node.controls, payload=payload))
+        body.view.remove_dead([src.node])
         return
     channels, steps = conv.in_channels, affine.steps(*mapped)
     payload = Eltwise(origin=last.root, channels=channels, steps=steps, layout=NHWC)
@@ -60,9 +60,9 @@ def _of_mapped(conv: Conv, scale: np.ndarray | None, shift: np.ndarray | None) -
     return replace(conv, weights=weights)
 
 
-def _affine_before(graph: Graph, followers: Followers, ref: Ref) -> Idiom | None:
+def _affine_before(body: Body, followers: Followers, ref: Ref) -> Idiom | None:
     """The affine map that makes `ref`, if it has one reader and nothing holds it up."""
-    view = graph.view
+    view = body.view
     if ref.port or view.use_count(ref) != 1 or view.producer(ref).controls:
         return None
     if view.is_fetched(ref) or view.has_control_edges(ref.node):

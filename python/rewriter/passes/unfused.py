@@ -1,23 +1,22 @@
 """Says why element-wise work after a chain runs by itself, by an op of ours or TensorFlow's."""
 
-from ...graph import Node
+from ...graph import Body, Node
 from ..context import Context
-from ..patterns import Graph
+from ..followers import Followers
 from ..plan import MAX_STEPS, Eltwise
-from .followers import Followers
 
 
-def report_unfused(graph: Graph, context: Context) -> None:
+def report_unfused(body: Body, context: Context) -> None:
     """Says why element-wise work after a chain runs by itself."""
     followers, report = context.followers, context.report
-    for node in graph.view.topological():
+    for node in body.view.topological():
         if node.payload is None or not node.payload.takes_steps:
             continue
-        readers = [reader for reader, _ in graph.view.consumers(node.ref)]
+        readers = [reader for reader, _ in body.view.consumers(node.ref)]
         roots = {_root(reader, followers): reader for reader in readers}
         for name, reader in roots.items():
             if _could_follow(node, name, reader, followers):
-                reason = _reason(graph, node, graph.view.node(name), len(roots) > 1)
+                reason = _reason(body, node, body.view.node(name), len(roots) > 1)
                 report.unfused.append((name, reason))
 
 
@@ -32,8 +31,8 @@ def _could_follow(node: Node, root: str, reader: Node, followers: Followers) -> 
     return any(idiom.src == node.ref for idiom in followers.at_root(root))
 
 
-def _reason(graph: Graph, node: Node, follower: Node, has_others: bool) -> str:
-    view = graph.view
+def _reason(body: Body, node: Node, follower: Node, has_others: bool) -> str:
+    view = body.view
     if view.has_control_edges(node.name):
         return "a control edge holds what it follows"
     if has_others or view.is_fetched(node.ref):

@@ -1,15 +1,15 @@
 """The idioms of Keras and TensorFlow graphs, one kind a file.
 
 `ELEMENTWISE` maps the op at the root of an idiom to the functions that recognise it:
-`recognise(node, graph) -> iterable of Idiom`.
+`recognise(node, body) -> iterable of Idiom`.
 """
 
 from . import activations, affine, clip, tensor_binary, unary
-from .idiom import Graph, Idiom
+from .idiom import Idiom
 
 ELEMENTWISE = {}
 for _module in (unary, affine, clip, activations, tensor_binary):
     for _op in _module.ROOTS:
         ELEMENTWISE.setdefault(_op, []).append(_module.recognise)
 
-__all__ = ["ELEMENTWISE", "Graph", "Idiom"]
+__all__ = ["ELEMENTWISE", "Idiom"]

@@ -2,9 +2,9 @@
 
 import math
 
-from ...graph import Any, Op, Scalar, match
+from ...graph import Any, Body, Op, Scalar, match
 from ..plan import eltwise
-from .idiom import Graph, Idiom
+from .idiom import Idiom
 
 _X = Any("x")
 _HALF_X = Op("Mul", Scalar(0.5), _X)
@@ -61,12 +61,12 @@ _TABLE = (
 ROOTS = ("Mul", "RealDiv", "Maximum")
 
 
-def recognise(node, graph: Graph):
+def recognise(node, body: Body):
     for pattern, make in _TABLE:
         if node.op not in pattern.ops:
             continue
-        found = match(pattern, node, graph.view, graph.constants)
-        if found is None or graph.constants.is_constant(found.refs["x"]):
+        found = match(pattern, node, body.view, body.constants)
+        if found is None or body.constants.is_constant(found.refs["x"]):
             continue
         step = make(found)
         if step is not None:

@@ -7,8 +7,9 @@ affine map with operands that `Constants` evaluates in float64; chains compose.
 
 import numpy as np
 
+from ...graph import Body
 from ..plan import Step, binary, eltwise
-from .idiom import Graph, Idiom
+from .idiom import Idiom
 
 _BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 ROOTS = ("BiasAdd", "Add", "AddV2", "Sub", "Mul", "RealDiv", *_BATCH_NORMS)
@@ -31,45 +32,45 @@ _TENSOR_SECOND = {
 }
 
 
-def recognise(node, graph: Graph):
+def recognise(node, body: Body):
     if node.op in _BATCH_NORMS:
-        yield from _fused_batch_norm(node, graph)
+        yield from _fused_batch_norm(node, body)
         return
     if node.attr["data_format"].s == b"NCHW":
         return
     for index, table in ((0, _TENSOR_FIRST), (1, _TENSOR_SECOND)):
         x, other = node.inputs[index], node.inputs[1 - index]
-        channels = graph.shapes.features(x)
-        if node.op not in table or channels is None or graph.constants.is_constant(x):
+        channels = body.shapes.features(x)
+        if node.op not in table or channels is None or body.constants.is_constant(x):
             continue
-        constant = _per_channel(graph, other, channels, graph.shapes.rank(x))
+        constant = _per_channel(body, other, channels, body.shapes.rank(x))
         if constant is not None:
             scale, shift = table[node.op](constant)
             yield _idiom(node.name, x, scale, shift)
 
 
-def _per_channel(graph: Graph, ref, channels: int, rank: int) -> np.ndarray | None:
+def _per_channel(body: Body, ref, channels: int, rank: int) -> np.ndarray | None:
     """The constant broadcast to float64 [channels], where it varies along channels at most."""
-    shape = graph.shapes.shape(ref)
+    shape = body.shapes.shape(ref)
     if shape is None or len(shape) > rank or any(size != 1 for size in shape[:-1]):
         return None
     if shape and shape[-1] not in (1, channels):
         return None
-    value = graph.constants.value(ref)
+    value = body.constants.value(ref)
     if value is None:
         return None
     return np.broadcast_to(value.astype(np.float64).reshape(-1), (channels,))
 
 
-def _fused_batch_norm(node, graph: Graph):
+def _fused_batch_norm(node, body: Body):
     x = node.inputs[0]
-    channels = graph.shapes.channels(x)
-    used = [graph.view.use_count(type(x)(node.name, port)) for port in range(1, 6)]
+    channels = body.shapes.channels(x)
+    used = [body.view.use_count(type(x)(node.name, port)) for port in range(1, 6)]
     if node.attr["is_training"].b or node.attr["data_format"].s == b"NCHW":
         return
     if channels is None or any(used):
         return
-    values = [_per_channel(graph, ref, channels, 4) for ref in node.inputs[1:5]]
+    values = [_per_channel(body, ref, channels, 4) for ref in node.inputs[1:5]]
     if any(value is None for value in values):
         return
     gamma, beta, mean, variance = values

@@ -1,8 +1,8 @@
 """Minimum, Maximum and ClipByValue with constant bounds."""
 
-from ...graph import Any, Op, Scalar, match
+from ...graph import Any, Body, Op, Scalar, match
 from ..plan import eltwise
-from .idiom import Graph, Idiom
+from .idiom import Idiom
 
 ROOTS = ("Minimum", "Maximum", "ClipByValue")
 
@@ -17,10 +17,10 @@ _PATTERNS = (
 )
 
 
-def recognise(node, graph: Graph):
+def recognise(node, body: Body):
     for pattern in _PATTERNS:
-        found = match(pattern, node, graph.view, graph.constants)
-        if found is None or graph.constants.is_constant(found.refs["x"]):
+        found = match(pattern, node, body.view, body.constants)
+        if found is None or body.constants.is_constant(found.refs["x"]):
             continue
         low = found.scalars.get("low", -_INFINITY)
         high = found.scalars.get("high", _INFINITY)

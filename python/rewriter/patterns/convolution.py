@@ -3,19 +3,19 @@
 import numpy as np
 from tensorflow.core.framework import types_pb2
 
+from ...graph import Body
 from ..plan import Conv
-from .idiom import Graph
 
 ROOTS = ("Conv2D", "DepthwiseConv2dNative")
 
 
-def plan(node, graph: Graph, algorithm: str) -> Conv | str:
+def plan(node, body: Body, algorithm: str) -> Conv | str:
     """The planned convolution, or one line that says why TensorFlow keeps it."""
-    reason = _obstacle(node, graph)
+    reason = _obstacle(node, body)
     if reason:
         return reason
-    weights = graph.constants.value(node.inputs[1])
-    channels = graph.shapes.channels(node.inputs[0])
+    weights = body.constants.value(node.inputs[1])
+    channels = body.shapes.channels(node.inputs[0])
     if node.op == "DepthwiseConv2dNative":
         kh, kw, ic, multiplier = weights.shape
         weights = weights.reshape(kh, kw, 1, ic * multiplier)  # the same memory, read as HWIO
@@ -41,8 +41,8 @@ def plan(node, graph: Graph, algorithm: str) -> Conv | str:
     )
 
 
-def _obstacle(node, graph: Graph) -> str | None:
-    attr, shapes = node.attr, graph.shapes
+def _obstacle(node, body: Body) -> str | None:
+    attr, shapes = node.attr, body.shapes
     dtype = attr["T"].type
     if dtype != types_pb2.DT_FLOAT:
         return f"dtype {types_pb2.DataType.Name(dtype)[3:].lower()}, only float32 is implemented"
@@ -52,8 +52,8 @@ def _obstacle(node, graph: Graph) -> str | None:
         return "the input's rank is not known to be 4"
     if shapes.channels(node.inputs[0]) is None:
         return "the number of input channels is not known"
-    if not graph.constants.is_constant(node.inputs[1]):
+    if not body.constants.is_constant(node.inputs[1]):
         return "the weights are computed or assigned inside the function"
-    if not np.prod(graph.constants.value(node.inputs[1]).shape):
+    if not np.prod(body.constants.value(node.inputs[1]).shape):
         return "the filter is empty"
     return None

@@ -8,13 +8,13 @@ input's size (TensorFlow rounds up to a multiple of b); only the differences cou
 
 from dataclasses import replace
 
+from ...graph import Body
 from ..plan import Conv
-from .idiom import Graph
 
 
-def unwrap(node, conv: Conv, graph: Graph):
+def unwrap(node, conv: Conv, body: Body):
     """(root, source, conv): what the three nodes around `node` amount to, or None."""
-    view, shapes = graph.view, graph.shapes
+    view, shapes = body.view, body.shapes
     before = view.producer(node.inputs[0])
     readers = view.consumers(node.ref)
     if before.op != "SpaceToBatchND" or len(readers) != 1 or view.is_fetched(node.ref):

@@ -4,17 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...graph import Constants, GraphView, Ref, Shapes
+from ...graph import Ref
 from ..plan import Step
-
-
-@dataclass
-class Graph:
-    """The view together with what is known about its tensors."""
-
-    view: GraphView
-    constants: Constants
-    shapes: Shapes
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 from tensorflow.core.framework import types_pb2
 
+from ...graph import Body
 from ..plan import InnerProduct
-from .idiom import Graph
 
 ROOTS = ("MatMul",)
 
 
-def plan(node, graph: Graph) -> InnerProduct | str:
+def plan(node, body: Body) -> InnerProduct | str:
     """The planned inner product, or one line that says why TensorFlow keeps it."""
     attr, (_, weights) = node.attr, node.inputs
     if attr["T"].type != types_pb2.DT_FLOAT:
@@ -16,9 +16,9 @@ def plan(node, graph: Graph) -> InnerProduct | str:
         return f"dtype {dtype}, only float32 is implemented"
     if attr["transpose_a"].b or attr["transpose_b"].b:
         return "a transposed operand"
-    if not graph.constants.is_constant(weights):
+    if not body.constants.is_constant(weights):
         return "the weights are computed or assigned inside the function"
-    shape = graph.shapes.shape(weights)
+    shape = body.shapes.shape(weights)
     if shape is None or not all(isinstance(size, int) and size > 0 for size in shape):
         return "the shape of the weights is not known"
     return InnerProduct(origin=node.name, in_channels=shape[0], channels=shape[1])

@@ -2,25 +2,25 @@
 
 from dataclasses import replace
 
+from ...graph import Body
 from ..plan import Conv
-from .idiom import Graph
 
 _NON_NEGATIVE = frozenset({"Abs", "Exp", "Relu", "Relu6", "Sigmoid", "Softplus", "Sqrt", "Square"})
 _KEEPS_SIGN = frozenset({"AvgPool", "ConcatV2", "MaxPool", "Pad"})
 
 
-def zero_pad(graph: Graph, ref) -> tuple[int, int, int, int] | str:
+def zero_pad(body: Body, ref) -> tuple[int, int, int, int] | str:
     """(top, bottom, left, right) if `ref` is a constant spatial zero Pad, else why not."""
-    node = graph.view.producer(ref)
+    node = body.view.producer(ref)
     if node.op not in ("Pad", "PadV2", "MirrorPad"):
         return "not a Pad"
     if node.op == "MirrorPad":
         return "it mirrors"
-    if node.op == "PadV2" and graph.constants.scalar(node.inputs[2]) != 0.0:
+    if node.op == "PadV2" and body.constants.scalar(node.inputs[2]) != 0.0:
         return "it pads with another value than zero"
-    if graph.view.has_control_edges(node.name):
+    if body.view.has_control_edges(node.name):
         return "control edges order it"
-    pads = graph.shapes.value(node.inputs[1])
+    pads = body.shapes.value(node.inputs[1])
     if pads is None or pads.shape != (4, 2) or not all(isinstance(p, int) for p in pads.flat):
         return "its paddings are not constant"
     if any(pads[0]) or any(pads[3]) or min(pads.flat) < 0:
@@ -59,18 +59,18 @@ def _same_paddings(conv: Conv, sizes) -> tuple[int, ...] | None:
     return tuple(result)
 
 
-def is_non_negative(graph: Graph, ref, depth: int = 16) -> bool:
+def is_non_negative(body: Body, ref, depth: int = 16) -> bool:
     """Whether every element is proven >= 0, so that 0 is as good as -inf to a maximum."""
-    node = graph.view.producer(ref)
+    node = body.view.producer(ref)
     if ref.port or depth == 0:
         return False
     if node.payload is not None:
-        return _chain_is_non_negative(node, graph, depth)
+        return _chain_is_non_negative(node, body, depth)
     if node.op in _NON_NEGATIVE:
         return True
     count = len(node.inputs) - 1 if node.op == "ConcatV2" else 1
     return node.op in _KEEPS_SIGN and all(
-        is_non_negative(graph, source, depth - 1) for source in node.inputs[:count]
+        is_non_negative(body, source, depth - 1) for source in node.inputs[:count]
     )
 
 
@@ -79,12 +79,12 @@ _NON_NEGATIVE_STEPS = frozenset(
 )
 
 
-def _chain_is_non_negative(node, graph: Graph, depth: int) -> bool:
+def _chain_is_non_negative(node, body: Body, depth: int) -> bool:
     steps = node.payload.steps
     if steps:
         scale = dict(steps[-1].params).get("scale", 1.0)
         low = dict(steps[-1].params).get("alpha", -1.0) if steps[-1].name == "clip" else -1.0
         return (steps[-1].name in _NON_NEGATIVE_STEPS and scale >= 0.0) or low >= 0.0
     if node.payload.op in ("BlockdnnPool", "BlockdnnConcat", "BlockdnnShuffle"):
-        return all(is_non_negative(graph, source, depth - 1) for source in node.inputs)
+        return all(is_non_negative(body, source, depth - 1) for source in node.inputs)
     return False

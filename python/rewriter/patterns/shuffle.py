@@ -2,9 +2,8 @@
 
 from typing import NamedTuple
 
-from ...graph import Any, Node, Op, Ref, match
+from ...graph import Any, Body, Node, Op, Ref, match
 from ..plan import Shuffle
-from .idiom import Graph
 
 _PATTERN = Op(
     "Reshape", Op("Transpose", Op("Reshape", Any("src"), Any("split")), Any("order")), Any("shape")
@@ -20,21 +19,21 @@ class Shuffled(NamedTuple):
     payload: Shuffle
 
 
-def find(node: Node, graph: Graph) -> Shuffled | None:
+def find(node: Node, body: Body) -> Shuffled | None:
     """The shuffle that ends at `node`, unless it is none or something else looks inside."""
     if node.op != "Reshape" or node.payload is not None:
         return None
-    found = match(_PATTERN, node, graph.view, graph.constants)
-    if found is None or not _is_private(found.nodes, graph):
+    found = match(_PATTERN, node, body.view, body.constants)
+    if found is None or not _is_private(found.nodes, body):
         return None
     src, (_, _, first) = found.refs["src"], found.nodes
-    group = _group(src, Ref(first), graph.shapes)
-    order = graph.shapes.value(found.refs["order"])
+    group = _group(src, Ref(first), body.shapes)
+    order = body.shapes.value(found.refs["order"])
     if group is None or order is None or [int(axis) for axis in order] != [0, 1, 2, 4, 3]:
         return None
-    if not graph.shapes.equal(src, node.ref):
+    if not body.shapes.equal(src, node.ref):
         return None
-    channels = graph.shapes.channels(src)
+    channels = body.shapes.channels(src)
     return Shuffled(
         node.name, first, src, Shuffle(origin=node.name, channels=channels, group=group)
     )
@@ -50,9 +49,9 @@ def _group(src: Ref, split: Ref, shapes) -> int | None:
     return group if known and rows * group == channels else None
 
 
-def _is_private(nodes: tuple[str, ...], graph: Graph) -> bool:
+def _is_private(nodes: tuple[str, ...], body: Body) -> bool:
     """Whether nothing but the next of them reads, fetches or orders the inner nodes."""
-    view = graph.view
+    view = body.view
     return all(
         view.use_count(Ref(name)) == 1
         and not view.is_fetched(Ref(name))

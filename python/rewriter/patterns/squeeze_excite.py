@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...graph import Node, Ref
+from ...graph import Body, Node, Ref
 from ..plan import Conv, InnerProduct, SqueezeExcite, Step
-from .idiom import Graph
 from .pool import plan_global
 
 _MOVES = ("Reshape", "ExpandDims", "Squeeze", "Transpose")
@@ -28,30 +27,30 @@ class Found(NamedTuple):
     nodes: tuple[str, ...]
 
 
-def find(mean: Node, graph: Graph, followers) -> Found | None:
+def find(mean: Node, body: Body, followers) -> Found | None:
     """What starts at `mean`, unless it is something else or somebody looks inside."""
-    if mean.op != "Mean" or isinstance(plan_global(mean, graph), str):
+    if mean.op != "Mean" or isinstance(plan_global(mean, body), str):
         return None
     at, chain, products = mean, [mean.name], []
-    while step := _next(at, products, graph, followers):
+    while step := _next(at, products, body, followers):
         at, names, products = step
         chain += names
-    channels = graph.shapes.channels(mean.inputs[0])
+    channels = body.shapes.channels(mean.inputs[0])
     widths = [width for conv in products for width in (conv.in_channels, conv.channels)]
     if len(products) != 2 or [widths[0], widths[3]] != [channels] * 2 or widths[1] != widths[2]:
         return None
-    if widths[1] > channels or not _reads_sizes_only(chain, graph):
+    if widths[1] > channels or not _reads_sizes_only(chain, body):
         return None
-    plain = "nc" if graph.shapes.rank(at.ref) == 2 else "nhwc"
+    plain = "nc" if body.shapes.rank(at.ref) == 2 else "nhwc"
     payload = SqueezeExcite(
         origin=at.name, channels=channels, reduce=products[0], expand=products[1], writes=plain
     )
     return Found(at.name, mean.inputs[0], payload, tuple(chain))
 
 
-def _next(at: Node, products: list[Conv], graph: Graph, followers):
+def _next(at: Node, products: list[Conv], body: Body, followers):
     """(node, nodes passed, products so far) one step further, or None where the chain ends."""
-    view = graph.view
+    view = body.view
     if view.is_fetched(at.ref) or view.has_control_edges(at.name):
         return None
     idiom = followers.sole(at.ref) if products else None
@@ -65,20 +64,20 @@ def _next(at: Node, products: list[Conv], graph: Graph, followers):
     if len(readers) != 1 or readers[0].inputs[0] != at.ref or readers[0].controls:
         return None
     (reader,) = readers
-    if reader.op in _MOVES and _only_moves_ones(reader, graph):
+    if reader.op in _MOVES and _only_moves_ones(reader, body):
         return reader, [reader.name], products
-    product = _product(reader, graph) if len(products) < 2 else None
+    product = _product(reader, body) if len(products) < 2 else None
     return product and (reader, [reader.name], [*products, product])
 
 
-def _only_moves_ones(node: Node, graph: Graph) -> bool:
+def _only_moves_ones(node: Node, body: Body) -> bool:
     """Whether a tensor of one pixel becomes another such: [N, C] or [N, 1, 1, C]."""
-    before, after = (graph.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
+    before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
     if not all(_is_row(shape) for shape in (before, after)) or before[-1] != after[-1]:
         return False
     if node.op != "Transpose":
         return True
-    order = graph.shapes.value(node.inputs[1])
+    order = body.shapes.value(node.inputs[1])
     return order is not None and list(order) == list(range(len(order)))
 
 
@@ -87,12 +86,12 @@ def _is_row(shape) -> bool:
     return known and all(size == 1 for size in shape[1:-1])
 
 
-def _product(node: Node, graph: Graph) -> Conv | None:
+def _product(node: Node, body: Body) -> Conv | None:
     """The planned node as a 1x1 convolution whose steps are element-wise, or None."""
     payload = node.payload
     if isinstance(payload, InnerProduct):
         ic, oc = payload.in_channels, payload.channels
-        weights = graph.constants.value(node.inputs[1]).reshape(1, 1, ic, oc)
+        weights = body.constants.value(node.inputs[1]).reshape(1, 1, ic, oc)
         conv = Conv(origin=payload.origin, channels=oc, in_channels=ic, weights=weights)
     elif isinstance(payload, Conv) and payload.weights.shape[:2] == (1, 1):
         if payload.groups > 1 or any(payload.explicit_paddings):
@@ -127,9 +126,9 @@ def _affine(step: Step, channels: int):
     return {"mul": (values, None), "add": (None, values)}.get(step.name)
 
 
-def _reads_sizes_only(chain: list[str], graph: Graph) -> bool:
+def _reads_sizes_only(chain: list[str], body: Body) -> bool:
     """Whether what else reads the nodes before the last asks for shapes, for this chain only."""
-    view, passed = graph.view, set(chain)
+    view, passed = body.view, set(chain)
     stack = [reader.name for name in chain[:-1] for reader, _ in view.consumers(Ref(name))]
     while stack:
         name = stack.pop()

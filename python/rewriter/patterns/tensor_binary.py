@@ -4,8 +4,9 @@ Only tensors whose shapes are proven equal, or an operand [N, 1, 1, C] against
 [N, H, W, C] (one value a sample and channel); any other broadcast is another op.
 """
 
+from ...graph import Body
 from ..plan import binary, eltwise
-from .idiom import Graph, Idiom
+from .idiom import Idiom
 
 _NAMES = {
     "Add": "add",
@@ -21,14 +22,14 @@ _COMMUTATIVE = ("add", "mul", "max", "min")
 ROOTS = tuple(_NAMES)
 
 
-def recognise(node, graph: Graph):
+def recognise(node, body: Body):
     name = _NAMES[node.op]
-    if any(graph.constants.is_constant(ref) for ref in node.inputs):
+    if any(body.constants.is_constant(ref) for ref in node.inputs):
         return
     for i, x in enumerate(node.inputs):
         others = [ref for j, ref in enumerate(node.inputs) if j != i]
-        shapes = [operand_shape(graph.shapes, x, other) for other in others]
-        if graph.shapes.rank(x) != 4 or None in shapes:
+        shapes = [operand_shape(body.shapes, x, other) for other in others]
+        if body.shapes.rank(x) != 4 or None in shapes:
             continue
         before = ()
         if i and name == "sub":  # a - x = -x + a

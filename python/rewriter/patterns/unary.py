@@ -25,6 +25,6 @@ _STEPS = {
 ROOTS = tuple(_STEPS)
 
 
-def recognise(node, graph):
+def recognise(node, body):
     step = _STEPS[node.op](node.attr)
     yield Idiom(node.name, (node.inputs[0],), (step,), frozenset([node.name]))

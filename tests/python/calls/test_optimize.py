@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tf_blockdnn.python.calls import OptimizedFunction, optimize
 from tf_blockdnn.python.rewriter import VerificationError
-from tf_blockdnn.python.rewriter.passes import verify
+from tf_blockdnn.python.rewriter import verify
 
 _SAME = {"strides": 1, "padding": "SAME"}
 

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tf_blockdnn.python.rewriter import optimize_concrete
-from tf_blockdnn.python.rewriter.passes.verify import difference
+from tf_blockdnn.python.rewriter.verify import difference
 
 
 class Result:

@@ -74,21 +74,6 @@ def test_other_convolutions(rewrite, weights, image):
     result.assert_same(image(1, 6, 6, 16))
 
 
-def test_a_convolution_inside_a_loop(rewrite, weights, image):
-    kernel = weights(3, 3, 16, 16)
-
-    def function(x):
-        return tf.while_loop(
-            lambda i, y: i < 2,
-            lambda i, y: (i + 1, tf.nn.conv2d(y, kernel, **_SAME)),
-            [0, x],
-        )[1]
-
-    result = rewrite(function, [1, 6, 6, 16])
-    assert "loop or condition" in result.reason("Conv2D")
-    result.assert_same(image(1, 6, 6, 16))
-
-
 def test_a_plain_function_is_left_alone(rewrite):
     result = rewrite(lambda x: tf.matmul(x, x) + 1.0, [4, 4])
     assert result.blockdnn == {} and result.trackables == []

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.rewriter import optimize_concrete
-from tf_blockdnn.python.rewriter.passes import capture
+from tf_blockdnn.python.rewriter import capture, optimize_concrete
 
 _SAME = {"strides": 1, "padding": "SAME"}
 

@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from ...errors import VerificationError
-from ...graph import GraphView
+from ..errors import VerificationError
+from ..graph import GraphView
 
 _DYNAMIC_SIZES = {0: 2}  # batch; other unknown sizes take _SIDE
 _SIDE = 64

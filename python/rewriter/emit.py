@@ -9,8 +9,9 @@ from collections.abc import Callable
 import numpy as np
 from tensorflow.core.framework import attr_value_pb2, node_def_pb2, types_pb2
 
-from ...graph import Node, Ref
-from ..plan import (
+from ..graph import Module, Node, Ref
+from . import functions
+from .plan import (
     Concat,
     Conv,
     ConvDepthwise,
@@ -23,8 +24,8 @@ from ..plan import (
     Softmax,
     SqueezeExcite,
 )
-from .capture import Capture
 
+_READ = "blockdnn_weights/read"
 _ALIGN = 16  # floats: every part starts on a cache line
 
 
@@ -59,22 +60,29 @@ class Bundle:
         return result
 
 
-def write_nodes(capture: Capture, resource: str, scratchpad_mode: str) -> np.ndarray | None:
+def write_nodes(module: Module, resource: str, scratchpad_mode: str) -> np.ndarray | None:
     """Gives every planned node its NodeDef; returns the bundle's values, if there are any.
 
+    Inner bodies come first. One that has converted nodes becomes a new function, which its
+    caller gets instead, and takes the bundle, read once outside, as one argument more.
+
     Args:
-        resource: a name for the placeholder of the bundle's variable.
+        resource: a name for the placeholder of the bundle's variable in the main body.
         scratchpad_mode: of the primitives that take a scratchpad.
     """
-    view, bundle = capture.graph.view, Bundle()
-    planned = [node for node in view.topological() if node.payload is not None]
-    read = view.unique_name(f"{resource}/read")
-    for node in planned:
-        _write(view, node, bundle, Ref(read), scratchpad_mode)
+    bundle, weights = Bundle(), {}
+    for body in reversed(module.bodies):
+        view = body.view
+        weights[body.name] = read = Ref(view.unique_name(resource if body.place else _READ))
+        for node in view.topological():
+            if node.payload is not None:
+                _write(view, node, bundle, read, scratchpad_mode)
+        functions.write_calls(body, weights, module)
     if not bundle.size:
         return None
+    view, name = module.main.view, weights[module.main.name].node
     view.add(Node(resource, "Placeholder", proto=_placeholder(resource)))
-    view.add(Node(read, "ReadVariableOp", [Ref(resource)], proto=_read_variable(read)))
+    view.add(Node(name, "ReadVariableOp", [Ref(resource)], proto=_read_variable(name)))
     return bundle.vector()
 
 

@@ -4,23 +4,25 @@ import inspect
 
 import tensorflow as tf
 
-from ...tensorflow_private import context, ops
-from .capture import Capture, import_flat
+from ..graph import Module
+from ..tensorflow_private import context, ops
+from .capture import import_flat, restore_library
 
 # The graph brings its own ordering; TensorFlow's would tie loops of version 1 in knots.
 _ATTRIBUTES = {"_disable_acd": True}
 
 
-def rebuild(capture: Capture, captures: dict):
+def rebuild(module: Module, captures: dict):
     """A ConcreteFunction with the original's signature that computes the view's fetches.
 
     Args:
         captures: placeholder name -> outside tensor, for all placeholders but the inputs.
     """
-    original, view = capture.concrete, capture.graph.view
-    graph_def = view.to_graph_def()
+    original, view = module.function, module.main.view
+    graph_def, names = view.to_graph_def(), module.main.inputs
+    restore_library(graph_def, module.functions)
     fetches = [f"{ref.node}:{ref.port}" for ref in view.fetches]
-    (args, kwargs), function_type = _arguments(original, len(capture.inputs))
+    (args, kwargs), function_type = _arguments(original, len(names))
     for function in graph_def.library.function:
         if not context.context().has_function(function.signature.name):
             context.context().add_function_def(function)
@@ -29,7 +31,7 @@ def rebuild(capture: Capture, captures: dict):
         flat = args
         if function_type is not None:
             flat = function_type.unpack_inputs(function_type.bind(*args, **kwargs))
-        inputs = dict(zip(capture.inputs, flat, strict=True))
+        inputs = dict(zip(names, flat, strict=True))
         graph = ops.get_default_graph()
         outputs, effects = import_flat(graph, graph_def, inputs, captures, fetches, view.targets)
         graph.control_outputs.extend(effects)

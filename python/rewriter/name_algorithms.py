@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from ...ops.memory import plan_node, pool_threads
-from ..report import Report
+from ..ops.memory import plan_node, pool_threads
+from .report import Report
 
 
 def name_algorithms(graph: tf.Graph, report: Report) -> None:
@@ -13,7 +13,9 @@ def name_algorithms(graph: tf.Graph, report: Report) -> None:
     threads = pool_threads()
     nodes = {node.name: node for node in graph.get_operations()}
     report.converted = [
-        replace(item, chosen=_chosen(nodes[item.node], threads)) if item.algorithm else item
+        replace(item, chosen=_chosen(nodes[item.node], threads))
+        if item.algorithm and item.node in nodes
+        else item
         for item in report.converted
     ]
 

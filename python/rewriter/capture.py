@@ -2,19 +2,34 @@
 
 Variables stay captures and are read only where a pass needs their values; captured tensors,
 which nobody can assign, become constants: a loaded SavedModel captures what its function had
-as such (the mean and variance of a Normalization). Nested calls are inlined by Grappler; While
-and If stay functional.
+as such (the mean and variance of a Normalization). Nested calls are inlined by Grappler; the
+functions of While, If and of what cannot be inlined become bodies of their own.
 """
 
-import dataclasses
 import re
+from collections.abc import Mapping
 
 import numpy as np
-from tensorflow.core.framework import graph_pb2
+from tensorflow.core.framework import function_pb2, graph_pb2
 from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2
 
-from ...graph import Constants, GraphView, Ref, Shapes, Variable
-from ...tensorflow_private import (
+from ..graph import (
+    LOOPS,
+    Body,
+    Constants,
+    Flat,
+    GraphView,
+    Module,
+    Node,
+    Place,
+    Ref,
+    Shapes,
+    Variable,
+    called,
+    first_argument,
+    flatten,
+)
+from ..tensorflow_private import (
     array_ops,
     dtypes,
     func_graph,
@@ -25,7 +40,6 @@ from ...tensorflow_private import (
     tensor_util,
     tf_optimizer,
 )
-from ..patterns import Graph
 from . import ordering
 
 # These keep Grappler from inlining a call; Keras puts them on grouped convolutions.
@@ -43,38 +57,15 @@ _MAX_EMBEDDED_BYTES = 1 << 26
 _PURE_READS = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "Const", "Identity"})
 
 
-@dataclasses.dataclass
-class Capture:
-    """A function taken apart.
-
-    Attributes:
-        concrete: the function.
-        graph: its flat graph with shapes and constants.
-        inputs: placeholder names, one an argument tensor, in flat order.
-        captures: placeholder name -> the captured tensor outside.
-    """
-
-    concrete: object
-    graph: Graph
-    inputs: list[str]
-    captures: dict[str, object]
-
-    def copy(self) -> "Capture":
-        """The same function, its graph to be edited apart."""
-        view = self.graph.view.copy()
-        graph = Graph(view, self.graph.constants.on(view), self.graph.shapes.copy())
-        return dataclasses.replace(self, graph=graph)
-
-
-def capture(concrete) -> Capture:
-    """Inlines the function and measures its graph."""
+def capture(concrete) -> Module:
+    """Inlines the function and measures its graph and those of its loops and conditions."""
     captured = concrete.captured_inputs
     names = [tensor.op.name for tensor in concrete.inputs]
     count = len(names) - len(captured)
     captures = dict(zip(names[count:], captured, strict=True))
     targets = [op.name for op in concrete.graph.control_outputs if op.type not in _PURE_READS]
     fetches = [tensor.name for tensor in concrete.outputs]
-    graph_def = _inline(concrete.graph.as_graph_def(), fetches, targets)
+    graph_def, functions = _inline(concrete.graph.as_graph_def(), fetches, targets)
     _disarm_variable_shapes(graph_def)
     captures = _embed_tensors(graph_def, captures)
     _drop_waits_for_inputs(graph_def, names)
@@ -85,15 +76,106 @@ def capture(concrete) -> Capture:
     }
     constants = Constants(view, variables)
     ordering.relax(view, constants)
-    known = {tensor.op.name: _as_tuple(tensor.shape) for tensor in concrete.inputs[:count]}
-    for node in view:
-        if node.op == "ReadVariableOp" and (shape := constants.shape_of_read(node)) is not None:
-            known[node.name] = shape
+    inputs = concrete.inputs[:count]
+    known = {tensor.op.name: _as_tuple(tensor.shape) for tensor in inputs}
+    specs = {tensor.op.name: (tensor.dtype, tensor.shape) for tensor in inputs}
     shapes = Shapes(
-        view, known, lambda: static_shapes(graph_def, concrete.inputs[:count], captures)
+        view,
+        known | _shapes_of_reads(view, constants),
+        lambda: static_shapes(graph_def, specs, captures),
     )
-    graph = Graph(view, constants, shapes)
-    return Capture(concrete, graph, names[:count], captures)
+    main = Body(view, constants, shapes, inputs=names[:count])
+    _add_inner(main, functions)
+    return Module(main, captures, concrete, functions)
+
+
+def _add_inner(outer: Body, functions: Mapping[str, function_pb2.FunctionDef]) -> None:
+    """Gives `outer` the bodies of its loops, conditions and calls; XLA's stay closed."""
+    for node in outer.view:
+        for key, index, name in called(node):
+            function = functions.get(name)
+            if function is None or function.attr[XLA].b or node.attr[XLA].b:
+                continue
+            body = _inner(Place(outer, node.name, key, index), node, function, functions)
+            outer.inner[node.name, key, index] = body
+            _add_inner(body, functions)
+
+
+def _inner(place: Place, node: Node, function, functions) -> Body:
+    """The body of one function that `node` runs."""
+    outer, flat = place.outer, flatten(function)
+    _drop_waits_for_inputs(flat.graph_def, flat.inputs)
+    view = GraphView(flat.graph_def, flat.fetches, flat.targets)
+    arguments = dict(zip(flat.inputs, node.inputs[first_argument(node.op) :], strict=True))
+    bound = dict(arguments)
+    if node.op in LOOPS:
+        loop = functions[node.attr["body"].func.name]
+        handed_on = _handed_on(flatten(loop))
+        bound = {name: ref for i, (name, ref) in enumerate(arguments.items()) if i in handed_on}
+    bound = {name: ref for name, ref in bound.items() if not ref.port}
+    found = ((name, outer.constants.variable_of(ref)) for name, ref in bound.items())
+    variables = {name: variable for name, variable in found if variable is not None}
+    constants = Constants(
+        view, variables, {name: (outer.constants, ref) for name, ref in bound.items()}
+    )
+    ordering.relax(view, constants)
+    invariants = [
+        _as_tuple(tensor_shape.TensorShape(s)) for s in node.attr["output_shapes"].list.shape
+    ]
+    known = {}
+    for i, (name, ref) in enumerate(arguments.items()):
+        if name in bound or node.op not in LOOPS:
+            known[name] = outer.shapes.shape(ref)
+        else:
+            known[name] = invariants[i] if invariants else None
+    values = ((name, outer.shapes.value(ref)) for name, ref in bound.items())
+    where = f"{node.name}/{place.key}" + (f"_{place.index}" if place.index else "")
+    label = outer.label(where)
+    dtypes_of = [dtypes.as_dtype(arg.type) for arg in function.signature.input_arg]
+    specs = {
+        name: (dtype, _static(known[name]))
+        for name, dtype in zip(flat.inputs, dtypes_of, strict=True)
+    }
+
+    def static():
+        graph_def = graph_pb2.GraphDef(node=flat.graph_def.node)
+        graph_def.library.function.extend(functions.values())
+        return static_shapes(graph_def, specs, {})
+
+    shapes = Shapes(
+        view,
+        known | _shapes_of_reads(view, constants),
+        static,
+        values={name: value for name, value in values if value is not None},
+        scope=label,
+    )
+    return Body(view, constants, shapes, label, flat.inputs, place, bound)
+
+
+def _handed_on(loop: Flat) -> set[int]:
+    """The variables of a loop that its body only hands on."""
+    sources = {node.name: node.input[0] for node in loop.graph_def.node if node.op == "Identity"}
+
+    def source(name: str) -> str:
+        while name in sources:
+            name = sources[name].removesuffix(":0")
+        return name
+
+    pairs = enumerate(zip(loop.fetches, loop.inputs, strict=True))
+    return {i for i, (ref, name) in pairs if not ref.port and source(ref.node) == name}
+
+
+def _shapes_of_reads(view: GraphView, constants: Constants) -> dict[str, tuple]:
+    """node name -> shape, for all that read variables of known shapes."""
+    reads = [node for node in view if node.op == "ReadVariableOp"]
+    shapes = {node.name: constants.shape_of_read(node) for node in reads}
+    return {name: shape for name, shape in shapes.items() if shape is not None}
+
+
+def _static(shape) -> tensor_shape.TensorShape:
+    if shape is None:
+        return tensor_shape.TensorShape(None)
+    return tensor_shape.TensorShape([s if isinstance(s, int) else None for s in shape])
 
 
 def _embed_tensors(graph_def: graph_pb2.GraphDef, captures: dict[str, object]) -> dict:
@@ -145,8 +227,11 @@ def _variable(handle) -> Variable:
     return Variable(shape, read)
 
 
-def _inline(graph_def: graph_pb2.GraphDef, fetches, targets) -> graph_pb2.GraphDef:
-    """Inlines calls, prunes; functions that stay keep their definition and their name."""
+def _inline(graph_def: graph_pb2.GraphDef, fetches, targets):
+    """Inlines calls, prunes; functions that stay keep their definition and their name.
+
+    Returns: the graph, and what the functions that stay become when calls in them are inlined.
+    """
     original = {function.signature.name: function for function in graph_def.library.function}
     meta_graph = meta_graph_pb2.MetaGraphDef()
     meta_graph.graph_def.CopyFrom(graph_def)
@@ -168,8 +253,19 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets) -> graph_pb2.GraphD
         for node in nodes:
             if _LOWERING in node.attr:
                 node.attr[_LOWERING].b = True
-    _restore_library(inlined, original)
-    return inlined
+    functions = {f.signature.name: _copied(f) for f in inlined.library.function}
+    # What stays keeps the definition that the caller's context already knows by its name.
+    kept = [_copied(original.get(name, f)) for name, f in functions.items()]
+    del inlined.library.function[:]
+    inlined.library.function.extend(kept)
+    restore_library(inlined, functions)
+    return inlined, functions
+
+
+def _copied(proto):
+    copy = type(proto)()
+    copy.CopyFrom(proto)
+    return copy
 
 
 def compiled_by_xla(concrete) -> bool:
@@ -218,17 +314,17 @@ def called_functions(nodes):
                 yield function.name
 
 
-def _restore_library(graph_def: graph_pb2.GraphDef, original) -> None:
-    """Puts back the definitions that the caller's context already knows by name."""
-    changed = {function.signature.name: function for function in graph_def.library.function}
+def restore_library(graph_def: graph_pb2.GraphDef, functions) -> None:
+    """Keeps the functions that the graph reaches, as it has them, or else out of `functions`."""
+    own = {function.signature.name: function for function in graph_def.library.function}
     library, wanted = {}, list(called_functions(graph_def.node))
     while wanted:
         name = wanted.pop()
-        function = original.get(name) or changed.get(name)
+        function = own.get(name) or functions.get(name)
         if function is not None and name not in library:
-            library[name] = function
+            library[name] = _copied(function)
             wanted.extend(called_functions(function.node_def))
-    gradients = [g for g in graph_def.library.gradient if g.function_name in library]
+    gradients = [_copied(g) for g in graph_def.library.gradient if g.function_name in library]
     graph_def.library.Clear()
     graph_def.library.function.extend(library.values())
     graph_def.library.gradient.extend(gradients)
@@ -267,12 +363,15 @@ def import_flat(graph: func_graph.FuncGraph, graph_def, inputs, captures, fetche
 
 
 def static_shapes(graph_def, inputs, captures) -> dict[str, list]:
-    """TensorFlow's own static shapes: node name -> a tuple or None for each output."""
+    """TensorFlow's own static shapes: node name -> a tuple or None for each output.
+
+    Args:
+        inputs: placeholder name -> (dtype, shape).
+        captures: placeholder name -> tensor outside.
+    """
     graph = func_graph.FuncGraph("shapes")
     with graph.as_default():
-        placeholders = {
-            tensor.op.name: array_ops.placeholder(tensor.dtype, tensor.shape) for tensor in inputs
-        }
+        placeholders = {name: array_ops.placeholder(*spec) for name, spec in inputs.items()}
         import_flat(graph, graph_def, placeholders, captures)
     shapes = {op.name: [_as_tuple(t.shape) for t in op.outputs] for op in graph.get_operations()}
     shapes.update({name: [_as_tuple(t.shape)] for name, t in placeholders.items()})

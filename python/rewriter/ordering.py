@@ -1,6 +1,6 @@
 """Drops what inlining leaves between operations: identities and needless ordering."""
 
-from ...graph import Constants, GraphView, Ref
+from ..graph import Constants, GraphView, Ref
 
 _IDENTITIES = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient"})
 _EMPTY = frozenset({*_IDENTITIES, "NoOp"})

@@ -7,15 +7,15 @@ copy). Convolutions are planned before; element-wise idioms have a row of their 
 
 from dataclasses import replace
 
-from ...graph import Node
-from ..patterns import concat, pool
-from ..plan import BLOCKED, NHWC, Eltwise
+from ..graph import Node
+from .patterns import concat, pool
+from .plan import BLOCKED, NHWC, Eltwise
 
 _PARTLY_PLAIN = "part of what it reads is plain, and nothing after it wants blocks"
 
 
 def max_or_avg_pool(node: Node, state) -> Node | str:
-    planned = pool.plan(node, state.graph)
+    planned = pool.plan(node, state.body)
     if isinstance(planned, str):
         return planned
     src, payload = planned
@@ -23,7 +23,7 @@ def max_or_avg_pool(node: Node, state) -> Node | str:
 
 
 def global_pool(node: Node, state) -> Node | str:
-    payload = pool.plan_global(node, state.graph)
+    payload = pool.plan_global(node, state.body)
     if isinstance(payload, str):
         return payload
     if payload.writes == BLOCKED and not state.wants_blocked(node.ref):
@@ -32,7 +32,7 @@ def global_pool(node: Node, state) -> Node | str:
 
 
 def join(node: Node, state) -> Node | str:
-    payload = concat.plan(node, state.graph)
+    payload = concat.plan(node, state.body)
     if isinstance(payload, str):
         return payload
     values = node.inputs[:-1]
@@ -52,12 +52,12 @@ def channel_shuffle(node: Node, state) -> Node | str:
 
 def keep_dims(node: Node, state) -> Node | str:
     """[N, C] -> [N, 1, 1, C] right after a global pool: the pool writes that itself."""
-    pooled = state.graph.view.producer(node.inputs[0])
-    shape, channels = state.graph.shapes.shape(node.ref), pooled.payload.channels
-    src = state.graph.shapes.shape(pooled.inputs[0])
+    pooled = state.body.view.producer(node.inputs[0])
+    shape, channels = state.body.shapes.shape(node.ref), pooled.payload.channels
+    src = state.body.shapes.shape(pooled.inputs[0])
     if shape is None or src is None or tuple(shape) != (src[0], 1, 1, channels):
         return "it is not [N, 1, 1, C]"
-    if state.graph.view.use_count(pooled.ref) != 1:
+    if state.body.view.use_count(pooled.ref) != 1:
         return "the pooled values have other uses"
     writes = BLOCKED if state.wants_blocked(node.ref) else NHWC
     payload = replace(pooled.payload, writes=writes)
@@ -68,7 +68,7 @@ def eltwise(node: Node, state) -> Node | str:
     """An element-wise idiom that ends at `node`, read from its first blocked source."""
     idioms = state.followers.at_root(node.name)
     idiom = max(idioms, key=lambda idiom: _blocked_inputs(idiom, state))
-    shapes = state.graph.shapes
+    shapes = state.body.shapes
     channels = shapes.channels(idiom.src)
     if channels is None or not state.is_blocked(idiom.src):
         return "its operands have other shapes"

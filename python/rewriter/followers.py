@@ -5,25 +5,19 @@ Sigmoid inside a swish is never taken for an activation of its own. An absorbing
 primitive takes the name of the idiom's root, hence readers need no change.
 """
 
-from ...graph import Node, Ref
-from ..context import Context
-from ..patterns import ELEMENTWISE, Graph, Idiom
-
-
-def find_followers(graph: Graph, context: Context) -> None:
-    """Recognises the element-wise idioms, such as batch normalisation and activations."""
-    context.followers = Followers(graph)
+from ..graph import Body, Node, Ref
+from .patterns import ELEMENTWISE, Idiom
 
 
 class Followers:
-    """The element-wise idioms of a graph, by source and by root."""
+    """The element-wise idioms of a body, by source and by root."""
 
-    def __init__(self, graph: Graph):
-        self._graph = graph
+    def __init__(self, body: Body):
+        self._body = body
         self._by_src: dict[Ref, list[Idiom]] = {}
         self._by_root: dict[str, list[Idiom]] = {}
         self._interior: dict[str, str] = {}
-        for node in reversed(graph.view.topological()):
+        for node in reversed(body.view.topological()):
             if node.name not in self._interior and node.op in ELEMENTWISE and not node.payload:
                 self._index(node)
 
@@ -37,7 +31,7 @@ class Followers:
 
     def sole(self, ref: Ref) -> Idiom | None:
         """The idiom that is the only user of `ref`, with nothing to hold a fusion up."""
-        view = self._graph.view
+        view = self._body.view
         if view.is_fetched(ref) or view.has_control_edges(ref.node):
             return None
         readers = {node.name for node, _ in view.consumers(ref)}
@@ -56,7 +50,7 @@ class Followers:
 
     def consume(self, idiom: Idiom, node: Node) -> Node:
         """Puts `node`, named as the idiom's root, in the place of the whole idiom."""
-        view = self._graph.view
+        view = self._body.view
         sources = [ref.node for name in idiom.nodes for ref in view.node(name).inputs]
         view.replace(node)
         self._by_root.pop(idiom.root, None)
@@ -64,7 +58,7 @@ class Followers:
         return node
 
     def _index(self, node: Node) -> None:
-        idioms = [i for make in ELEMENTWISE[node.op] for i in make(node, self._graph)]
+        idioms = [i for make in ELEMENTWISE[node.op] for i in make(node, self._body)]
         idioms = [idiom for idiom in idioms if self._is_private(idiom)]
         if not idioms:
             return
@@ -78,7 +72,7 @@ class Followers:
 
     def _is_private(self, idiom: Idiom) -> bool:
         """Whether nothing outside reads, fetches or orders the nodes between src and root."""
-        view = self._graph.view
+        view = self._body.view
         for name in idiom.nodes - {idiom.root}:
             readers = {node.name for node, _ in view.consumers(Ref(name))}
             if view.has_control_edges(name) or view.is_fetched(Ref(name)):

@@ -1,0 +1,115 @@
+"""A body: one graph with what is known of its tensors. A module: all bodies of one function.
+
+The main body is the function's own graph; each While, If, Case and call that is left in it has
+bodies of its own, nested as deep as they are. Captured tensors belong to the module: a variable
+that is handed down into a loop is the same variable there, and so is a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from tensorflow.core.framework import function_pb2
+
+from .constants import Constants
+from .shapes import Shapes
+from .view import GraphView, Node, Ref
+
+# op -> (attributes that name its functions, how many of its own inputs precede the arguments)
+_CALLS = {
+    "Case": (("branches",), 1),
+    "If": (("then_branch", "else_branch"), 1),
+    "PartitionedCall": (("f",), 0),
+    "StatefulPartitionedCall": (("f",), 0),
+    "StatelessCase": (("branches",), 1),
+    "StatelessIf": (("then_branch", "else_branch"), 1),
+    "StatelessWhile": (("cond", "body"), 0),
+    "While": (("cond", "body"), 0),
+}
+LOOPS = frozenset({"StatelessWhile", "While"})
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a body stands: it is function `index` of attribute `key` of the node `caller`."""
+
+    outer: Body
+    caller: str
+    key: str
+    index: int = 0
+
+
+def called(node: Node) -> Iterator[tuple[str, int, str]]:
+    """(attribute, index, function) of each function that a loop, condition or call runs."""
+    for key in _CALLS.get(node.op, ((), 0))[0]:
+        value = node.attr[key]
+        functions = value.list.func if key == "branches" else [value.func]
+        for index, function in enumerate(functions):
+            yield key, index, function.name
+
+
+def first_argument(op: str) -> int:
+    """The number of the input of a node that its functions see as their first argument."""
+    return _CALLS[op][1]
+
+
+@dataclass
+class Body:
+    """One graph, its shapes and its constants.
+
+    Attributes:
+        name: "" for the main body, "while/body" for that of the node "while", and so on.
+        view: the graph.
+        constants, shapes: what is known of its tensors. A pass puts a node only in the place of
+            one that makes the same tensor, so what is known of a name stays true.
+        inputs: the placeholder of each argument, in order.
+        place: where it is called; None for the main body.
+        bound: placeholder -> the tensor of the outer body that it always holds. (A loop's
+            variable is not bound, but what a loop only hands on is.)
+        inner: (node, attribute, index) -> the body of that function.
+    """
+
+    view: GraphView
+    constants: Constants
+    shapes: Shapes
+    name: str = ""
+    inputs: list[str] = field(default_factory=list)
+    place: Place | None = None
+    bound: dict[str, Ref] = field(default_factory=dict)
+    inner: dict[tuple[str, str, int], Body] = field(default_factory=dict)
+
+    def label(self, node: str) -> str:
+        """How a report names a node of this body."""
+        return f"{self.name}/{node}" if self.name else node
+
+    def copy(self) -> Body:
+        """The same body, to be edited apart; its inner bodies are shared."""
+        view = self.view.copy()
+        shapes = self.shapes.on(view)
+        return replace(self, view=view, constants=self.constants.on(view), shapes=shapes)
+
+
+@dataclass
+class Module:
+    """A function taken apart.
+
+    Attributes:
+        main: the function's own graph.
+        captures: placeholder of the main body -> the tensor outside that it stands for.
+        function: what was taken apart.
+        functions: name -> definition, of all that its bodies call.
+    """
+
+    main: Body
+    captures: dict[str, object]
+    function: object
+    functions: dict[str, function_pb2.FunctionDef]
+
+    @property
+    def bodies(self) -> list[Body]:
+        """All of them, each before those that it calls."""
+        found = [self.main]
+        for body in found:
+            found.extend(body.inner.values())
+        return found

@@ -1,0 +1,122 @@
+"""FunctionDefs as graphs, and back.
+
+In a FunctionDef an edge is called "node:output:index", after the op's own name for an output and
+the place in it; in a GraphDef "node:port". Arguments are bare names there, placeholders here.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from tensorflow.core.framework import function_pb2, graph_pb2
+
+from ..tensorflow_private import op_def_registry
+from .view import GraphView, Node, Ref
+
+
+class Flat(NamedTuple):
+    """A function as a graph.
+
+    Attributes:
+        graph_def: its nodes, and a placeholder for each argument.
+        inputs: the placeholders, in order.
+        fetches: its results, in order.
+        targets: nodes that run for their side effects.
+    """
+
+    graph_def: graph_pb2.GraphDef
+    inputs: list[str]
+    fetches: list[Ref]
+    targets: list[str]
+
+
+def flatten(function: function_pb2.FunctionDef) -> Flat:
+    """The function's graph; its library is empty."""
+    graph_def = graph_pb2.GraphDef()
+    signature = function.signature
+    edges = {arg.name: arg.name for arg in signature.input_arg}
+    for arg in signature.input_arg:
+        placeholder = graph_def.node.add(name=arg.name, op="Placeholder")
+        placeholder.attr["dtype"].type = arg.type
+    for node in function.node_def:
+        for port, output in enumerate(_outputs(node)):
+            edges[f"{node.name}:{output}"] = f"{node.name}:{port}" if port else node.name
+    for node in function.node_def:
+        copied = graph_def.node.add()
+        copied.CopyFrom(node)
+        copied.input[:] = [text if text[0] == "^" else edges[text] for text in node.input]
+    fetches = [Ref.parse(edges[function.ret[arg.name]]) for arg in signature.output_arg]
+    inputs = [arg.name for arg in signature.input_arg]
+    return Flat(graph_def, inputs, fetches, [*function.control_ret.values()])
+
+
+def unflatten(
+    function: function_pb2.FunctionDef,
+    name: str,
+    view: GraphView,
+    *,
+    inputs: Sequence[str],
+    new_inputs: Iterable[tuple[str, int]] = (),
+    new_outputs: Iterable[tuple[Ref, int]] = (),
+) -> function_pb2.FunctionDef:
+    """A function called `name` with the signature of `function` and the graph of `view`.
+
+    Args:
+        inputs: the placeholders in `view` of the function's own arguments, in order.
+        new_inputs: (placeholder, data type) of arguments that come after them.
+        new_outputs: (tensor, data type) of results that come after the function's own.
+    """
+    result = function_pb2.FunctionDef()
+    result.CopyFrom(function)
+    signature = result.signature
+    signature.name = name
+    for placeholder, dtype in new_inputs:
+        signature.input_arg.add(name=_fresh(signature.input_arg, placeholder), type=dtype)
+    arguments = dict(zip([*inputs, *(p for p, _ in new_inputs)], signature.input_arg, strict=True))
+    for _, dtype in new_outputs:
+        signature.output_arg.add(name=_fresh(signature.output_arg, "handed_on"), type=dtype)
+    edges = {Ref(placeholder): arg.name for placeholder, arg in arguments.items()}
+    nodes = [node for node in view if node.name not in arguments]
+    for node in nodes:
+        edges.update((Ref(node.name, i), f"{node.name}:{o}") for i, o in _ports(node))
+    del result.node_def[:]
+    for node in nodes:
+        proto = result.node_def.add()
+        proto.CopyFrom(node.to_proto())
+        controls = ["^" + arguments[c].name if c in arguments else "^" + c for c in node.controls]
+        proto.input[:] = [edges[ref] for ref in node.inputs] + controls
+    result.ret.clear()
+    fetches = [*view.fetches, *(ref for ref, _ in new_outputs)]
+    for arg, ref in zip(signature.output_arg, fetches, strict=True):
+        result.ret[arg.name] = edges[ref]
+    result.control_ret.clear()
+    del signature.control_output[:]
+    for target in view.targets:
+        signature.control_output.append(target)
+        result.control_ret[target] = target
+    return result
+
+
+def _ports(node: Node):
+    return enumerate(_outputs(node.to_proto()))
+
+
+def _outputs(node) -> list[str]:
+    """The node's outputs as a FunctionDef calls them, in the order of their ports."""
+    names = []
+    for output in op_def_registry.get(node.op).output_arg:
+        count = 1
+        if output.number_attr:
+            count = node.attr[output.number_attr].i
+        elif output.type_list_attr:
+            count = len(node.attr[output.type_list_attr].list.type)
+        names += [f"{output.name}:{index}" for index in range(count)]
+    return names
+
+
+def _fresh(arguments, base: str) -> str:
+    """A name that no argument has; such names are of lower case and without slashes."""
+    taken, name, suffix = {arg.name for arg in arguments}, base.lower().replace("/", "_"), 0
+    while name in taken:
+        suffix += 1
+        name = f"{base}_{suffix}"
+    return name

@@ -1,0 +1,76 @@
+"""Puts edited bodies back: new functions, which their callers run instead."""
+
+import itertools
+
+from tensorflow.core.framework import node_def_pb2, types_pb2
+
+from ..graph import LOOPS, Body, Module, Node, Ref, unflatten
+from ..tensorflow_private import context
+
+_numbers = itertools.count()
+
+
+def is_edited(body: Body) -> bool:
+    """Whether something in it, or in what it calls, is ours."""
+    own = any(node.payload is not None for node in body.view)
+    return own or any(
+        is_edited(inner) for (caller, _, _), inner in body.inner.items() if caller in body.view
+    )
+
+
+def write_calls(body: Body, weights: dict[str, Ref], module: Module) -> None:
+    """Gives each node of `body` that calls edited functions the new ones.
+
+    Where one of them reads the bundle of weights, all functions of the node take it as one
+    argument more, and a loop hands it on.
+
+    Args:
+        weights: name of a body -> the tensor that holds the bundle there.
+    """
+    for caller in dict.fromkeys(caller for caller, _, _ in body.inner):
+        inner = {(k, i): b for (name, k, i), b in body.inner.items() if name == caller}
+        if caller in body.view and any(is_edited(b) for b in inner.values()):
+            _rewrite(body, body.view.node(caller), inner, weights, module)
+
+
+def _rewrite(body: Body, node: Node, inner: dict, weights: dict[str, Ref], module: Module) -> None:
+    takes = any(b.view.consumers(weights[b.name]) for b in inner.values())
+    proto = node_def_pb2.NodeDef()
+    proto.CopyFrom(node.proto)
+    for (key, index), called in inner.items():
+        value = proto.attr[key]
+        function = value.list.func[index] if value.HasField("list") else value.func
+        function.name = _write(function.name, called, weights[called.name], takes, key, module)
+    if takes:
+        if node.op in LOOPS:
+            proto.attr["T"].list.type.append(types_pb2.DT_FLOAT)
+            if proto.attr["output_shapes"].list.shape:
+                proto.attr["output_shapes"].list.shape.add(unknown_rank=True)
+        else:
+            proto.attr["Tin"].list.type.append(types_pb2.DT_FLOAT)
+    inputs = [*node.inputs, weights[body.name]] if takes else node.inputs
+    body.view.replace(Node(node.name, node.op, inputs, node.controls, proto))
+
+
+def _write(name: str, body: Body, weights: Ref, takes: bool, key: str, module: Module) -> str:
+    """Adds the function to the module; returns its name."""
+    original = module.functions[name]
+    new_name = f"{name}_blockdnn_{next(_numbers)}"
+    while context.context().has_function(new_name):
+        new_name = f"{name}_blockdnn_{next(_numbers)}"
+    dtype = types_pb2.DT_FLOAT
+    if takes:
+        proto = node_def_pb2.NodeDef(name=weights.node, op="Placeholder")
+        proto.attr["dtype"].type = dtype
+        body.view.add(Node(weights.node, "Placeholder", proto=proto))
+    body.view.prune()
+    hands_on = takes and key == "body"
+    module.functions[new_name] = unflatten(
+        original,
+        new_name,
+        body.view,
+        inputs=body.inputs,
+        new_inputs=[(weights.node, dtype)] if takes else [],
+        new_outputs=[(weights, dtype)] if hands_on else [],
+    )
+    return new_name
