@@ -7,7 +7,7 @@ import html
 import pathlib
 from collections.abc import Mapping
 
-from .rewriter.passes.capture import capture
+from .rewriter.capture import capture
 from .rewriter.summary import brief, common_prefix
 
 _ROW, _LANE, _MOST_LANES = 24, 12, 8  # pixels, pixels, lines side by side
@@ -71,7 +71,7 @@ def rows_of(concrete, report, kept: set[str] | None = None) -> list[Row]:
     causes = dict(zip((t for t, _ in report.reorders), report.reorder_causes, strict=False))
     rows: list[Row] = []
     place: dict[str, list[int]] = {}  # node -> the rows that stand for it
-    for node in capture(concrete).graph.view.topological():
+    for node in capture(concrete).main.view.topological():
         sources = dict.fromkeys(row for ref in node.inputs for row in place.get(ref.node, ()))
         is_input = node.op == "Placeholder" and _is_input(node)
         if node.op in _SILENT or not (sources or is_input):  # names a tensor, or is constant

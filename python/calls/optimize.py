@@ -28,6 +28,8 @@ def optimize(
     scratchpad_mode: str = "user",
     verify: str = "structure",
     tolerance: float = 1e-4,
+    exclude: Sequence[str] = (),
+    only: Sequence[str] | None = None,
     strict: bool | None = None,
 ):
     """Rewrites a model or function so that its convolutions run on blocked tensors.
@@ -53,6 +55,8 @@ def optimize(
             execution, or from what memory="normal" keeps; "library" keeps buffers with each op.
         verify: "structure", or "numbers" to compare with the original on a random input.
         tolerance: for "numbers": the largest difference, relative to the output's magnitude.
+        exclude, only: names of nodes or layers, or regular expressions that match them: these
+            convolutions, matrix products and softmaxes stay with TensorFlow, or all others do.
         strict: True raises an error of the rewriter itself. False leaves the function as it was,
             warns, and keeps the traceback in `report.error`. None is True only where the
             environment has TF_BLOCKDNN_STRICT=1.
@@ -78,7 +82,13 @@ def optimize(
         >>> fast.report.count("BlockdnnConv")
         1
     """
-    options = Options(algorithm=algorithm, memory=memory, scratchpad_mode=scratchpad_mode)
+    options = Options(
+        algorithm=algorithm,
+        memory=memory,
+        scratchpad_mode=scratchpad_mode,
+        exclude=tuple(exclude),
+        only=None if only is None else tuple(only),
+    )
     if strict is not None:
         options = dataclasses.replace(options, strict=strict)
 

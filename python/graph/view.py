@@ -5,7 +5,7 @@ proto until a pass replaces them by a node with a `payload`, a planned primitive
 whose attributes are written when the graph is emitted.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tensorflow.core.framework import attr_value_pb2, graph_pb2, node_def_pb2
@@ -45,22 +45,26 @@ class Attributes:
 
 
 class Node:
-    """One node: data inputs as Refs, control inputs as names, attributes as in NodeDef."""
+    """One node: data inputs as Refs, control inputs as names, attributes as in NodeDef.
 
-    __slots__ = ("name", "op", "inputs", "controls", "proto", "payload")
+    A planned primitive's inputs have roles ("src", "weights", ...); its op's own order of inputs
+    is made of them when it is written. Other nodes' inputs have places only.
+    """
+
+    __slots__ = ("name", "op", "inputs", "controls", "proto", "payload", "roles")
 
     def __init__(
         self,
         name: str,
         op: str,
-        inputs: Iterable[Ref] = (),
+        inputs: Iterable[Ref] | Mapping[str, Ref] = (),
         controls: Iterable[str] = (),
         proto: node_def_pb2.NodeDef | None = None,
         payload: Any = None,
     ):
         self.name = name
         self.op = op
-        self.inputs = list(inputs)
+        self.set_inputs(inputs)
         self.controls = list(controls)
         self.proto = proto
         self.payload = payload
@@ -70,6 +74,22 @@ class Node:
         data = [Ref.parse(text) for text in proto.input if text[0] != "^"]
         controls = [text[1:] for text in proto.input if text[0] == "^"]
         return cls(proto.name, proto.op, data, controls, proto)
+
+    def set_inputs(self, inputs: Iterable[Ref] | Mapping[str, Ref]) -> None:
+        """Only for nodes that stand in no view yet; see `GraphView.set_inputs`."""
+        named = isinstance(inputs, Mapping)
+        self.roles: tuple[str, ...] = tuple(inputs) if named else ()
+        self.inputs = list(inputs.values() if named else inputs)
+
+    @property
+    def by_role(self) -> dict[str, Ref]:
+        """role -> tensor, of a planned primitive."""
+        return dict(zip(self.roles, self.inputs, strict=True))
+
+    @property
+    def src(self) -> Ref:
+        """The tensor that a planned primitive works on."""
+        return self.by_role["src"]
 
     @property
     def attr(self) -> Attributes:
@@ -122,7 +142,14 @@ class GraphView:
         other.library, other.versions = self.library, self.versions
         for node in self._nodes.values():
             other._insert(
-                Node(node.name, node.op, node.inputs, node.controls, node.proto, node.payload)
+                Node(
+                    node.name,
+                    node.op,
+                    node.by_role if node.roles else node.inputs,
+                    node.controls,
+                    node.proto,
+                    node.payload,
+                )
             )
         other._used |= self._used
         return other
@@ -168,10 +195,13 @@ class GraphView:
         return bool(node.controls) or name in self.targets or bool(self.control_consumers(name))
 
     def is_only_for(self, ref: Ref, reader: Node) -> bool:
-        """Whether `reader`, as its first input, is all that reads `ref` or waits for its node."""
+        """Whether nothing reads `ref` but `reader`, a planned primitive, as its source."""
         if self.is_fetched(ref) or self.has_control_edges(ref.node):
             return False
-        return [(node.name, index) for node, index in self.consumers(ref)] == [(reader.name, 0)]
+        readers = [
+            (node.name, node.roles[index : index + 1]) for node, index in self.consumers(ref)
+        ]
+        return readers == [(reader.name, ("src",))]
 
     def topological(self) -> list[Node]:
         """All nodes, producers first; loop back edges (NextIteration) are cut."""
@@ -223,9 +253,13 @@ class GraphView:
         self._disconnect(self._nodes.pop(name))
         self._consumers.pop(name, None)
 
-    def set_inputs(self, node: Node, inputs: Iterable[Ref]) -> None:
+    def set_inputs(self, node: Node, inputs: Iterable[Ref] | Mapping[str, Ref]) -> None:
+        """Gives a node other inputs; those of a planned primitive by role, or in their order."""
+        inputs = inputs if isinstance(inputs, Mapping) else list(inputs)
+        if node.roles and not isinstance(inputs, Mapping):
+            inputs = dict(zip(node.roles, inputs, strict=True))
         self._disconnect(node)
-        node.inputs = list(inputs)
+        node.set_inputs(inputs)
         self._connect(node)
 
     def set_controls(self, node: Node, controls: Iterable[str]) -> None:

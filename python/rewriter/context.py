@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..graph import Body, Node
 from .options import Options
 from .report import Report
 
@@ -31,3 +32,8 @@ class Context:
     leave: dict[str, str] = field(default_factory=dict)
     followers: Followers | None = None
     running: str = ""
+
+    def reason_to_leave(self, body: Body, node: Node) -> str | None:
+        """Why a node is left alone whatever it is: it would lose, or the caller says so."""
+        label = body.label(node.name)
+        return self.leave.get(label) or self.options.reason_to_leave(label)

@@ -39,13 +39,13 @@ class Followers:
             root = view.node(idiom.root) if idiom.root in view else None
             if root is None or root.payload is not None or root.controls:
                 continue
-            if readers and readers <= idiom.nodes and ref not in idiom.inputs[1:]:
+            if readers and readers <= idiom.nodes and ref not in idiom.operands.values():
                 return idiom
         return None
 
     def absorb(self, node: Node, idiom: Idiom, payload) -> Node:
         """Replaces `node` and the idiom after it by one node named as the idiom's root."""
-        inputs = [*node.inputs, *idiom.inputs[1:]]
+        inputs = node.by_role | idiom.operands
         return self.consume(idiom, Node(idiom.root, node.op, inputs, payload=payload))
 
     def consume(self, idiom: Idiom, node: Node) -> Node:

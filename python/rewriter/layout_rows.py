@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ..graph import Node
 from .patterns import concat, pool
-from .plan import BLOCKED, NHWC, Eltwise
+from .primitives import BLOCKED, NHWC, Eltwise
 
 _PARTLY_PLAIN = "part of what it reads is plain, and nothing after it wants blocks"
 
@@ -19,7 +19,7 @@ def max_or_avg_pool(node: Node, state) -> Node | str:
     if isinstance(planned, str):
         return planned
     src, payload = planned
-    return Node(node.name, payload.op, [src], node.controls, payload=payload)
+    return Node(node.name, payload.op, {"src": src}, node.controls, payload=payload)
 
 
 def global_pool(node: Node, state) -> Node | str:
@@ -28,7 +28,8 @@ def global_pool(node: Node, state) -> Node | str:
         return payload
     if payload.writes == BLOCKED and not state.wants_blocked(node.ref):
         payload = replace(payload, writes=NHWC)
-    return Node(node.name, payload.op, [node.inputs[0]], node.controls, payload=payload)
+    src = {"src": node.inputs[0]}
+    return Node(node.name, payload.op, src, node.controls, payload=payload)
 
 
 def join(node: Node, state) -> Node | str:
@@ -39,29 +40,28 @@ def join(node: Node, state) -> Node | str:
     plain = [ref for ref in values if not state.is_blocked(ref)]
     if plain and not state.wants_blocked(node.ref):
         return _PARTLY_PLAIN
-    return Node(node.name, payload.op, values, node.controls, payload=payload)
+    return Node(node.name, payload.op, payload.roles(values), node.controls, payload=payload)
 
 
 def channel_shuffle(node: Node, state) -> Node | str:
     """The three nodes of a shuffle that ends at `node`."""
     shuffled = state.shuffles[node.name]
-    return Node(
-        node.name, shuffled.payload.op, [shuffled.src], node.controls, payload=shuffled.payload
-    )
+    payload = shuffled.payload
+    return Node(node.name, payload.op, {"src": shuffled.src}, node.controls, payload=payload)
 
 
 def keep_dims(node: Node, state) -> Node | str:
     """[N, C] -> [N, 1, 1, C] right after a global pool: the pool writes that itself."""
     pooled = state.body.view.producer(node.inputs[0])
     shape, channels = state.body.shapes.shape(node.ref), pooled.payload.channels
-    src = state.body.shapes.shape(pooled.inputs[0])
+    src = state.body.shapes.shape(pooled.src)
     if shape is None or src is None or tuple(shape) != (src[0], 1, 1, channels):
         return "it is not [N, 1, 1, C]"
     if state.body.view.use_count(pooled.ref) != 1:
         return "the pooled values have other uses"
     writes = BLOCKED if state.wants_blocked(node.ref) else NHWC
     payload = replace(pooled.payload, writes=writes)
-    return Node(node.name, payload.op, pooled.inputs, pooled.controls, payload=payload)
+    return Node(node.name, payload.op, pooled.by_role, pooled.controls, payload=payload)
 
 
 def eltwise(node: Node, state) -> Node | str:
@@ -82,7 +82,7 @@ def eltwise(node: Node, state) -> Node | str:
 
 def _blocked_inputs(idiom, state) -> int:
     """How many inputs are blocked; none if the source is not."""
-    count = sum(state.is_blocked(ref) for ref in idiom.inputs)
+    count = sum(state.is_blocked(ref) for ref in idiom.inputs.values())
     return count if state.is_blocked(idiom.src) else 0
 
 

@@ -1,6 +1,7 @@
 """What a caller of `optimize` may choose about the rewritten function."""
 
 import os
+import re
 from dataclasses import dataclass, field
 
 from ..ops.arguments import check_scratchpad_mode
@@ -21,16 +22,23 @@ class Options:
             rounding of channels to 16 (no Winograd, no compressed copies). "normal" also keeps
             the memory of intermediate tensors from one call to the next, "low" does not.
         scratchpad_mode: "user" or "library", for every op that takes temporary memory.
+        exclude, only: names or regular expressions, for the convolutions, matrix products and
+            softmaxes with which converted parts of a graph begin: those that match `exclude`, or do
+            not match `only`, stay with TensorFlow. A name is a node's ("stem/conv/convolution")
+            or any beginning of it up to a slash ("stem"), such as a Keras layer's; a regular
+            expression has to match the whole of either.
         strict: an error of the rewriter itself is raised; otherwise the function stays as it was,
             with a RuntimeWarning and `report.error`. The default is whether TF_BLOCKDNN_STRICT=1.
 
     Raises:
-        ValueError: an unknown choice.
+        ValueError: an unknown choice, or an expression that is none.
     """
 
     algorithm: str = "auto"
     memory: str = "normal"
     scratchpad_mode: str = "user"
+    exclude: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
     strict: bool = field(default_factory=lambda: os.environ.get("TF_BLOCKDNN_STRICT") == "1")
 
     def __post_init__(self):
@@ -39,3 +47,24 @@ class Options:
         if self.memory not in MEMORY:
             raise ValueError(f"memory must be one of {MEMORY}, not {self.memory!r}")
         check_scratchpad_mode(self.scratchpad_mode)
+        for pattern in (*self.exclude, *(self.only or ())):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"not a regular expression: {pattern!r}: {error}") from None
+
+    def reason_to_leave(self, node: str) -> str | None:
+        """Why the caller wants the node of that name left alone; None where nothing says so."""
+        for pattern in self.exclude:
+            if _names(pattern, node):
+                return f"excluded by {pattern!r}"
+        if self.only is not None and not any(_names(pattern, node) for pattern in self.only):
+            return "not among those that `only` names"
+        return None
+
+
+def _names(pattern: str, node: str) -> bool:
+    """Whether the pattern is, or matches, the node's name or a beginning of it up to a slash."""
+    parts = node.split("/")
+    starts = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+    return any(pattern == start or re.fullmatch(pattern, start) for start in starts)

@@ -2,7 +2,7 @@
 
 from ...graph import Body, Node, Ref
 from ..context import Context
-from ..plan import BLOCKED, Conv, ConvDepthwise, InnerProduct, Reorder
+from ..primitives import BLOCKED, Conv, ConvDepthwise, InnerProduct, Reorder
 from .gain import islands
 
 # An unknown height or width counts as this many, an unknown batch, too: only ratios are told.

@@ -12,7 +12,7 @@ from ..context import Context
 from ..followers import Followers
 from ..layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, channel_shuffle, eltwise
 from ..patterns import pool, shuffle, softmax, squeeze_excite
-from ..plan import BLOCK, BLOCKED, NHWC, Conv, GlobalPool
+from ..primitives import BLOCK, BLOCKED, NHWC, Conv, GlobalPool
 from ..report import Report
 from .fuse_post_ops import extend
 
@@ -61,11 +61,11 @@ class LayoutState:
     def _reads_blocked(self, node: Node, index: int) -> bool:
         if isinstance(node.payload, Conv):
             conv = node.payload
-            if index > 0:  # a residual operand has the layout of the result
+            if node.roles[index] != "src":  # a residual operand has the layout of the result
                 return conv.channels >= BLOCK
             return conv.in_channels >= BLOCK or conv.groups > 1
         if node.payload is not None:
-            return node.payload.src_layout_of(index) == BLOCKED
+            return node.payload.layout_of(node.roles[index]) == BLOCKED
         root = self.followers.root_of(node.name) or self._shuffle_root.get(node.name)
         if root is not None:
             return self.wants_blocked(Ref(root))
@@ -87,7 +87,7 @@ def assign_layout(body: Body, context: Context) -> None:
 
 
 def _settle(node: Node, state: LayoutState) -> None:
-    conv, src = node.payload, node.inputs[0]
+    conv, src = node.payload, node.src
     few_in = conv.in_channels < BLOCK and conv.groups == 1 and not state.is_blocked(src)
     few_out = conv.channels < BLOCK and conv.groups == 1 and not state.wants_blocked(node.ref)
     node.payload = replace(
@@ -135,7 +135,7 @@ def _squeeze_excite(found: squeeze_excite.Found, state: LayoutState) -> None:
         plain = state.has_plain_use(scales) and not state.wants_blocked(scales)
         payload = replace(payload, writes=NHWC if plain else BLOCKED)
     sources = [ref.node for name in found.nodes for ref in view.node(name).inputs]
-    view.replace(Node(found.root, payload.op, [found.src], payload=payload))
+    view.replace(Node(found.root, payload.op, {"src": found.src}, payload=payload))
     view.remove_dead([*found.nodes, *sources])
 
 
@@ -151,7 +151,7 @@ def _row(node: Node, state: LayoutState):
     if node.op in AFTER_GLOBAL_POOL:
         pooled = state.body.view.producer(node.inputs[0])
         if isinstance(pooled.payload, GlobalPool) and pooled.payload.writes == "nc":
-            return AFTER_GLOBAL_POOL[node.op], pooled.inputs
+            return AFTER_GLOBAL_POOL[node.op], [pooled.src]
         return None, ()
     return CONVERTERS.get(node.op), node.inputs
 

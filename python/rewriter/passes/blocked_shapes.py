@@ -9,7 +9,7 @@ from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from ...graph import Body, GraphView, Node
 from ..context import Context
-from ..plan import NHWC, Reorder
+from ..primitives import NHWC, Reorder
 from .constant_shapes import constant_node
 
 

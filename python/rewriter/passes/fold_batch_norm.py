@@ -8,7 +8,7 @@ all per output channel, in float64, rounded to float32 once.
 
 from ...graph import Body
 from ..context import Context
-from ..plan import Conv
+from ..primitives import Conv
 
 
 def fold_batch_norm(body: Body, context: Context) -> None:

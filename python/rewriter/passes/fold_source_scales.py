@@ -13,7 +13,7 @@ from dataclasses import replace
 from ...graph import Body, Node
 from ...graph.symbolic import estimate
 from ..context import Context
-from ..plan import BLOCKED, Conv, Eltwise, SqueezeExcite
+from ..primitives import BLOCKED, Conv, Eltwise, SqueezeExcite
 
 _PIXELS = 16  # for each output channel
 _NOMINAL = 224  # for a size of the input that is not known
@@ -30,17 +30,14 @@ def _into_reader(node: Node, body: Body) -> bool:
     """Folds the product into the convolution that alone reads it, if that is one for it."""
     view = body.view
     readers = view.consumers(node.ref)
-    if view.is_fetched(node.ref) or len(readers) != 1 or readers[0][1] != 0:
+    if view.is_fetched(node.ref) or len(readers) != 1 or readers[0][1]:
         return False
     ((conv, _),) = readers
     if not _is_pointwise(conv) or not _has_many_pixels(body, node, conv.payload):
         return False
-    payload = replace(
-        conv.payload,
-        src_scaled=True,
-        steps=tuple(step.moved(1) for step in conv.payload.steps),
-    )
-    inputs = [*node.inputs, *conv.inputs[1:]]
+    payload = replace(conv.payload, src_scaled=True)
+    src, scales = node.inputs
+    inputs = conv.by_role | {"src": src, "scales": scales}
     view.replace(Node(conv.name, conv.op, inputs, conv.controls, payload=payload))
     view.remove_dead([node.name])
     return True
@@ -50,13 +47,13 @@ def _into_maker(node: Node, body: Body) -> bool:
     """Folds the product into the squeeze-and-excitation of its source that it alone reads."""
     view, (src, scales) = body.view, node.inputs
     maker = view.producer(scales)
-    if not isinstance(maker.payload, SqueezeExcite) or maker.inputs[0] != src:
+    if not isinstance(maker.payload, SqueezeExcite) or maker.src != src:
         return False
     alone = len(view.consumers(scales)) == 1 and not view.is_fetched(scales)
     if not alone or view.has_control_edges(maker.name):
         return False
     payload = replace(maker.payload, writes=BLOCKED, scales_src=True)
-    view.replace(Node(node.name, maker.op, maker.inputs, payload=payload))
+    view.replace(Node(node.name, maker.op, maker.by_role, payload=payload))
     view.remove_dead([maker.name])
     return True
 

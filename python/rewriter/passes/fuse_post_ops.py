@@ -10,7 +10,7 @@ from ...graph import Body, Node
 from ..context import Context
 from ..followers import Followers
 from ..patterns import Idiom
-from ..plan import MAX_STEPS, Conv, Step, sum_of
+from ..primitives import MAX_STEPS, Conv, Step, sum_of
 
 
 def fuse_post_ops(body: Body, context: Context) -> None:
@@ -30,19 +30,18 @@ def extend(node: Node, followers: Followers) -> Node:
     """Absorbs idioms after `node` as long as it can; returns the grown node."""
     while idiom := followers.sole(node.ref):
         longer = replace(node.payload, steps=node.payload.steps + _adapt(node, idiom))
-        if longer.entries > MAX_STEPS:
+        if len(longer.chain) > MAX_STEPS:
             break
         node = followers.absorb(node, idiom, longer)
     return node
 
 
 def _adapt(node: Node, idiom: Idiom) -> tuple[Step, ...]:
-    """The idiom's steps with its tensors numbered after the node's inputs.
+    """The idiom's steps for the node.
 
     The first tensor added to a convolution becomes its `sum`: it can accumulate in place.
     """
-    by = len(node.inputs) - 1
-    steps = [step.moved(by) for step in idiom.steps]
+    steps = list(idiom.steps)
     has_sum = any(step.kind == "sum" for step in node.payload.steps)
     if isinstance(node.payload, Conv) and not has_sum:
         for i, step in enumerate(steps):

@@ -14,7 +14,7 @@ twice the elements that its convolutions write.
 
 from ...graph import Body, Node
 from ..context import Context
-from ..plan import BLOCKED, Conv, Reorder
+from ..primitives import BLOCKED, Conv, Reorder
 
 _REASON = "between plain tensors the two reorders would cost more than the convolution gains"
 

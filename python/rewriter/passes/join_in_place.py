@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from ...graph import Body, GraphView, Node, Ref
 from ..context import Context
-from ..plan import BLOCK, Concat, Conv, Eltwise, Pool
+from ..primitives import BLOCK, Concat, Conv, Eltwise, Pool
 
 _KNOW_PARTS = (Conv, Eltwise, Pool)
 
@@ -122,22 +122,22 @@ class _Chain:
         waits = self._waits(view, readers)
         for piece, names in zip(self.pieces, waits, strict=True):
             node = self._copying(view, piece) if piece.copied else view.producer(piece.parts[0].ref)
-            into = states[-1:]
-            payload = replace(node.payload, dst_part=(piece.parts[0].first, total), into=bool(into))
-            inputs, controls = [*node.inputs, *into], [*node.controls, *names]
+            into = {"into": states[-1]} if states else {}
+            payload = replace(node.payload, dst_part=(piece.parts[0].first, total))
+            inputs, controls = node.by_role | into, [*node.controls, *names]
             view.replace(Node(node.name, node.op, inputs, controls, payload=payload))
             states.append(node.ref)
         for part, names in readers.items():
             for node in map(view.node, names):
                 node.payload = replace(node.payload, src_part=(part.first, total))
-                view.set_inputs(node, [states[self._complete[part.ref]], *node.inputs[1:]])
+                view.set_inputs(node, node.by_role | {"src": states[self._complete[part.ref]]})
         view.replace_uses(self._root.ref, states[-1])
         view.remove_dead([self._root.name])
 
     def _copying(self, view: GraphView, piece: _Piece) -> Node:
         channels = tuple(part.channels for part in piece.parts)
         payload = Concat(origin=self._root.payload.origin, channels=sum(channels), parts=channels)
-        inputs = [part.ref for part in piece.parts]
+        inputs = payload.roles(part.ref for part in piece.parts)
         return view.add(Node(f"{self._root.name}/copied", payload.op, inputs, payload=payload))
 
     def _completed_by(self, part: _Part) -> int:
@@ -216,7 +216,11 @@ def _can_write(view: GraphView, node: Node) -> bool:
 
 
 def _can_read(node: Node, index: int) -> bool:
-    return isinstance(node.payload, _KNOW_PARTS) and index == 0 and not node.payload.src_part
+    return (
+        isinstance(node.payload, _KNOW_PARTS)
+        and node.roles[index] == "src"
+        and not node.payload.src_part
+    )
 
 
 def _ancestors(view: GraphView, names: Iterable[str]) -> set[str]:

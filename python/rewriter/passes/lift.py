@@ -21,7 +21,7 @@ _FOREIGN = {
 
 def lift_convolutions(body: Body, context: Context) -> None:
     """Turns each convolution that can be converted into a plan; notes why others cannot."""
-    report, leave = context.report, context.leave
+    report = context.report
     for node in body.view:
         if node.attr[XLA].b:
             report.decline(node.name, "XLA compiles it (jit_compile=True)")
@@ -29,10 +29,8 @@ def lift_convolutions(body: Body, context: Context) -> None:
             report.decline(node.name, _FOREIGN[node.op])
         if node.op not in convolution.ROOTS:
             continue
-        if body.label(node.name) in leave:
-            report.decline(node.name, leave[body.label(node.name)])
-            continue
-        conv = convolution.plan(node, body, context.options.algorithm)
+        conv = context.reason_to_leave(body, node)
+        conv = conv or convolution.plan(node, body, context.options.algorithm)
         if isinstance(conv, str):
             report.decline(node.name, conv)
         else:
@@ -41,25 +39,31 @@ def lift_convolutions(body: Body, context: Context) -> None:
 
 def lift_inner_products(body: Body, context: Context) -> None:
     """Plans the multiplications by constant weights."""
-    _lift_in_place(body, inner_product, context.report)
+    _lift_in_place(body, inner_product, context)
 
 
 def lift_softmax(body: Body, context: Context) -> None:
     """Converts each softmax of what a converted op computes."""
-    _lift_in_place(body, softmax, context.report)
+    _lift_in_place(body, softmax, context)
 
 
-def _lift_in_place(body: Body, pattern, report: Report) -> None:
-    """Plans the nodes that are `pattern.ROOTS`; their inputs stay what they are."""
+def _lift_in_place(body: Body, pattern, context: Context) -> None:
+    """Plans the nodes that are `pattern.ROOTS`; their inputs, `pattern.ROLES`, stay."""
     for node in body.view:
         if node.op not in pattern.ROOTS:
             continue
-        payload = pattern.plan(node, body)
+        payload = context.reason_to_leave(body, node) or pattern.plan(node, body)
         if isinstance(payload, str):
-            report.decline(node.name, payload)
+            context.report.decline(node.name, payload)
         else:
             body.view.replace(
-                Node(node.name, payload.op, node.inputs, node.controls, payload=payload)
+                Node(
+                    node.name,
+                    payload.op,
+                    dict(zip(pattern.ROLES, node.inputs, strict=True)),
+                    node.controls,
+                    payload=payload,
+                )
             )
 
 
@@ -69,7 +73,7 @@ def _lift(body: Body, node: Node, conv, report: Report) -> None:
     if unwrapped:
         root, src, conv = unwrapped
     src, conv = _fold_pad(body, src, conv, report)
-    body.view.replace(Node(root.name, conv.op, [src], node.controls, payload=conv))
+    body.view.replace(Node(root.name, conv.op, {"src": src}, node.controls, payload=conv))
     body.view.remove_dead(_dead_candidates(root, node))
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ...graph import Body, Node
 from ..context import Context
-from ..plan import Conv, InnerProduct
+from ..primitives import Conv, InnerProduct
 
 _BUDGET = 3.0
 _SMALL_MODEL = 1 << 20  # floats: packed weights of so few are nobody's concern

@@ -2,7 +2,7 @@
 
 from ...graph import Body
 from ..context import Context
-from ..plan import Reorder
+from ..primitives import Reorder
 from ..report import Converted
 
 

@@ -6,7 +6,7 @@ passes faster, runs these: nothing is lost by joining.
 
 from ...graph import Body, Node
 from ..context import Context
-from ..plan import BLOCKED, Conv, ConvDepthwise
+from ..primitives import BLOCKED, Conv, ConvDepthwise
 
 _ONE = (1, 1)
 
@@ -15,7 +15,7 @@ def pair_depthwise(body: Body, context: Context) -> None:
     """Joins a 1x1 convolution with the depthwise one that alone reads it."""
     for node in body.view.topological():
         if _is_depthwise(node.payload):
-            first = body.view.producer(node.inputs[0])
+            first = body.view.producer(node.src)
             if _is_pointwise(first) and body.view.is_only_for(first.ref, node):
                 _join(body, first, node)
 
@@ -35,7 +35,7 @@ def _is_pointwise(node: Node) -> bool:
     return (
         (conv.weights.shape[:2], conv.strides, conv.groups) == (_ONE, _ONE, 1)
         and not padded
-        and len(node.inputs) == 1
+        and node.roles == ("src",)
     )
 
 
@@ -48,7 +48,7 @@ def _join(body: Body, first: Node, depthwise: Node) -> None:
         algorithm="direct" if first.payload.algorithm == "winograd" else first.payload.algorithm,
         depthwise=depthwise.payload,
     )
-    inputs = [first.inputs[0], *depthwise.inputs[1:]]
+    inputs = depthwise.by_role | {"src": first.src}
     joined = Node(depthwise.name, payload.op, inputs, depthwise.controls, payload=payload)
     body.view.replace(joined)
     body.view.remove_dead([first.name])

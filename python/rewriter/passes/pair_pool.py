@@ -11,7 +11,7 @@ from dataclasses import replace
 from ...graph import Body, Node
 from ...ops.memory import memory_plan
 from ..context import Context
-from ..plan import BLOCK, BLOCKED, Conv, Pool, Reorder
+from ..primitives import BLOCK, BLOCKED, Conv, Pool, Reorder
 
 _WINDOW = (2, 2)
 
@@ -37,7 +37,7 @@ def _pools_windows(payload) -> bool:
 def _is_free(node: Node) -> bool:
     """Whether it is a convolution whose chain reads no tensors."""
     conv = node.payload
-    return isinstance(conv, Conv) and conv.writes == BLOCKED and len(node.inputs) == 1
+    return isinstance(conv, Conv) and conv.writes == BLOCKED and node.roles == ("src",)
 
 
 def _source_sizes(body: Body, conv: Node) -> list[int] | None:
@@ -85,5 +85,5 @@ def _pools_tiles(conv: Conv, sizes: list[int]) -> bool:
 def _join(body: Body, conv: Node, pool: Node) -> None:
     payload = replace(conv.payload, origin=pool.payload.origin, pool=_WINDOW)
     controls = [*conv.controls, *pool.controls]
-    body.view.replace(Node(pool.name, payload.op, conv.inputs, controls, payload=payload))
+    body.view.replace(Node(pool.name, payload.op, conv.by_role, controls, payload=payload))
     body.view.remove_dead([conv.name])

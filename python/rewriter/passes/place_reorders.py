@@ -2,7 +2,7 @@
 
 from ...graph import Body, GraphView, Node, Ref
 from ..context import Context
-from ..plan import BLOCKED, NHWC, Reorder
+from ..primitives import BLOCKED, NHWC, Reorder
 
 
 def place_reorders(body: Body, context: Context) -> None:
@@ -20,7 +20,7 @@ def place_reorders(body: Body, context: Context) -> None:
 
 
 def _wanted(node: Node, index: int) -> str:
-    return NHWC if node.payload is None else node.payload.src_layout_of(index)
+    return NHWC if node.payload is None else node.payload.layout_of(node.roles[index])
 
 
 def _layout(view: GraphView, ref: Ref) -> str:
@@ -38,6 +38,6 @@ def _in_layout(body: Body, ref: Ref, wanted: str, placed) -> Ref:
         producer = view.producer(ref)
         channels = producer.payload.channels if producer.payload else body.shapes.channels(ref)
         payload = Reorder(origin=ref.node, channels=channels, reads=have, writes=wanted)
-        node = Node(f"{ref.node}/{wanted}", payload.op, [ref], payload=payload)
+        node = Node(f"{ref.node}/{wanted}", payload.op, {"src": ref}, payload=payload)
         placed[ref, wanted] = view.add(node).ref
     return placed[ref, wanted]

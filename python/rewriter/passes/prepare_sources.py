@@ -15,7 +15,7 @@ from ...graph import Body, Node, Ref
 from ..context import Context
 from ..followers import Followers
 from ..patterns import Idiom, affine
-from ..plan import BLOCK, NHWC, Conv, Eltwise, compose_affine
+from ..primitives import BLOCK, NHWC, Conv, Eltwise, compose_affine
 
 
 def prepare_sources(body: Body, context: Context) -> None:
@@ -27,7 +27,7 @@ def prepare_sources(body: Body, context: Context) -> None:
 
 
 def _prepare(body: Body, followers: Followers, node: Node) -> None:
-    conv, src = node.payload, node.inputs[0]
+    conv, src = node.payload, node.src
     last, read, mapped = None, src, (None, None)
     while idiom := _affine_before(body, followers, read):
         mapped = compose_affine((idiom.scale, idiom.shift), mapped)
@@ -37,14 +37,14 @@ def _prepare(body: Body, followers: Followers, node: Node) -> None:
     scale, shift = mapped
     shift = shift if shift is not None and shift.any() else None
     if shift is None or conv.padding == "VALID":
-        inputs = [read, *node.inputs[1:]]
+        inputs = node.by_role | {"src": read}
         payload = _of_mapped(conv, scale, shift)
         body.view.replace(Node(node.name, node.op, inputs, node.controls, payload=payload))
         body.view.remove_dead([src.node])
         return
     channels, steps = conv.in_channels, affine.steps(*mapped)
     payload = Eltwise(origin=last.root, channels=channels, steps=steps, layout=NHWC)
-    followers.consume(last, Node(last.root, payload.op, [read], payload=payload))
+    followers.consume(last, Node(last.root, payload.op, {"src": read}, payload=payload))
 
 
 def _of_mapped(conv: Conv, scale: np.ndarray | None, shift: np.ndarray | None) -> Conv:

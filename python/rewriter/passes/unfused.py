@@ -3,7 +3,7 @@
 from ...graph import Body, Node
 from ..context import Context
 from ..followers import Followers
-from ..plan import MAX_STEPS, Eltwise
+from ..primitives import MAX_STEPS, Eltwise
 
 
 def report_unfused(body: Body, context: Context) -> None:
@@ -27,7 +27,7 @@ def _root(reader: Node, followers: Followers) -> str:
 
 def _could_follow(node: Node, root: str, reader: Node, followers: Followers) -> bool:
     if reader.payload is not None:
-        return isinstance(reader.payload, Eltwise) and reader.inputs[0] == node.ref
+        return isinstance(reader.payload, Eltwise) and reader.src == node.ref
     return any(idiom.src == node.ref for idiom in followers.at_root(root))
 
 
@@ -39,6 +39,6 @@ def _reason(body: Body, node: Node, follower: Node, has_others: bool) -> str:
         return "what it follows has other readers"
     if follower.controls:
         return "a control edge holds it"
-    if node.payload.entries == MAX_STEPS:
+    if len(node.payload.chain) == MAX_STEPS:
         return f"the chain of what it follows is full: {MAX_STEPS} entries"
     return "it reads what it follows twice"

@@ -3,7 +3,7 @@
 import math
 
 from ...graph import Any, Body, Op, Scalar, match
-from ..plan import eltwise
+from ..primitives import eltwise
 from .idiom import Idiom
 
 _X = Any("x")
@@ -70,4 +70,4 @@ def recognise(node, body: Body):
             continue
         step = make(found)
         if step is not None:
-            yield Idiom(node.name, (found.refs["x"],), (step,), frozenset(found.nodes))
+            yield Idiom(node.name, found.refs["x"], (step,), frozenset(found.nodes))

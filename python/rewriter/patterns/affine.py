@@ -8,7 +8,7 @@ affine map with operands that `Constants` evaluates in float64; chains compose.
 import numpy as np
 
 from ...graph import Body
-from ..plan import Step, binary, eltwise
+from ..primitives import Step, binary, eltwise
 from .idiom import Idiom
 
 _BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
@@ -88,4 +88,4 @@ def steps(scale, shift) -> tuple[Step, ...]:
 
 
 def _idiom(root: str, x, scale, shift) -> Idiom:
-    return Idiom(root, (x,), steps(scale, shift), frozenset([root]), scale, shift)
+    return Idiom(root, x, steps(scale, shift), frozenset([root]), scale=scale, shift=shift)

@@ -1,7 +1,7 @@
 """Minimum, Maximum and ClipByValue with constant bounds."""
 
 from ...graph import Any, Body, Op, Scalar, match
-from ..plan import eltwise
+from ..primitives import eltwise
 from .idiom import Idiom
 
 ROOTS = ("Minimum", "Maximum", "ClipByValue")
@@ -28,4 +28,4 @@ def recognise(node, body: Body):
         if low <= high:
             step = eltwise("relu") if (low, high) == (0.0, _INFINITY) else None
             step = step or eltwise("clip", alpha=low, beta=high)
-            yield Idiom(node.name, (found.refs["x"],), (step,), frozenset(found.nodes))
+            yield Idiom(node.name, found.refs["x"], (step,), frozenset(found.nodes))

@@ -1,7 +1,7 @@
 """ConcatV2 along the channels: NodeDef -> planned Concat, or the reason why not."""
 
 from ...graph import Body
-from ..plan import Concat
+from ..primitives import Concat
 
 
 def plan(node, body: Body) -> Concat | str:

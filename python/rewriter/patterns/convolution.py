@@ -4,7 +4,7 @@ import numpy as np
 from tensorflow.core.framework import types_pb2
 
 from ...graph import Body
-from ..plan import Conv
+from ..primitives import Conv
 
 ROOTS = ("Conv2D", "DepthwiseConv2dNative")
 

@@ -9,7 +9,7 @@ input's size (TensorFlow rounds up to a multiple of b); only the differences cou
 from dataclasses import replace
 
 from ...graph import Body
-from ..plan import Conv
+from ..primitives import Conv
 
 
 def unwrap(node, conv: Conv, body: Body):

@@ -3,9 +3,10 @@
 from tensorflow.core.framework import types_pb2
 
 from ...graph import Body
-from ..plan import InnerProduct
+from ..primitives import InnerProduct
 
 ROOTS = ("MatMul",)
+ROLES = ("src", "weights")
 
 
 def plan(node, body: Body) -> InnerProduct | str:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from ...graph import Body
-from ..plan import Conv
+from ..primitives import Conv
 
 _NON_NEGATIVE = frozenset({"Abs", "Exp", "Relu", "Relu6", "Sigmoid", "Softplus", "Sqrt", "Square"})
 _KEEPS_SIGN = frozenset({"AvgPool", "ConcatV2", "MaxPool", "Pad"})

@@ -1,7 +1,7 @@
 """Max, average and global pooling: NodeDef -> planned primitive, or the reason why not."""
 
 from ...graph import Body
-from ..plan import BLOCKED, GlobalPool, Pool
+from ..primitives import BLOCKED, GlobalPool, Pool
 from .pad import is_non_negative, zero_pad
 
 _KINDS = {"MaxPool": "max", "AvgPool": "avg", "Max": "max", "Mean": "avg"}

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from ...graph import Any, Body, Node, Op, Ref, match
-from ..plan import Shuffle
+from ..primitives import Shuffle
 
 _PATTERN = Op(
     "Reshape", Op("Transpose", Op("Reshape", Any("src"), Any("split")), Any("order")), Any("shape")

@@ -3,9 +3,10 @@
 from tensorflow.core.framework import types_pb2
 
 from ...graph import Body, Node, Ref
-from ..plan import Softmax
+from ..primitives import Softmax
 
 ROOTS = ("Softmax",)
+ROLES = ("src",)
 # What hands on the memory it reads.
 _VIEWS = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze"})
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...graph import Body, Node, Ref
-from ..plan import Conv, InnerProduct, SqueezeExcite, Step
+from ..primitives import Conv, InnerProduct, SqueezeExcite, Step
 from .pool import plan_global
 
 _MOVES = ("Reshape", "ExpandDims", "Squeeze", "Transpose")

@@ -5,7 +5,7 @@ Only tensors whose shapes are proven equal, or an operand [N, 1, 1, C] against
 """
 
 from ...graph import Body
-from ..plan import binary, eltwise
+from ..primitives import binary, eltwise
 from .idiom import Idiom
 
 _NAMES = {
@@ -27,8 +27,8 @@ def recognise(node, body: Body):
     if any(body.constants.is_constant(ref) for ref in node.inputs):
         return
     for i, x in enumerate(node.inputs):
-        others = [ref for j, ref in enumerate(node.inputs) if j != i]
-        shapes = [operand_shape(body.shapes, x, other) for other in others]
+        others = {f"{node.name}#{j}": ref for j, ref in enumerate(node.inputs) if j != i}
+        shapes = [operand_shape(body.shapes, x, other) for other in others.values()]
         if body.shapes.rank(x) != 4 or None in shapes:
             continue
         before = ()
@@ -38,8 +38,8 @@ def recognise(node, body: Body):
             continue
         else:
             step_name = name
-        steps = [binary(step_name, shape, k + 1) for k, shape in enumerate(shapes)]
-        yield Idiom(node.name, (x, *others), (*before, *steps), frozenset([node.name]))
+        steps = [binary(step_name, *pair) for pair in zip(shapes, others, strict=True)]
+        yield Idiom(node.name, x, (*before, *steps), frozenset([node.name]), others)
 
 
 def operand_shape(shapes, x, other) -> str | None:

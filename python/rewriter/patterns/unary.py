@@ -1,6 +1,6 @@
 """One op, one eltwise step: op -> step, one row each."""
 
-from ..plan import eltwise
+from ..primitives import eltwise
 from .idiom import Idiom
 
 _STEPS = {
@@ -27,4 +27,4 @@ ROOTS = tuple(_STEPS)
 
 def recognise(node, body):
     step = _STEPS[node.op](node.attr)
-    yield Idiom(node.name, (node.inputs[0],), (step,), frozenset([node.name]))
+    yield Idiom(node.name, node.inputs[0], (step,), frozenset([node.name]))

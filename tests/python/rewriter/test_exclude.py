@@ -1,0 +1,77 @@
+"""`exclude` and `only`: what the caller wants left alone stays, with a reason."""
+
+import pytest
+import tensorflow as tf
+
+from tf_blockdnn.python.calls import optimize
+from tf_blockdnn.python.rewriter import Options
+
+_SAME = {"strides": 1, "padding": "SAME"}
+
+
+@pytest.fixture
+def function(weights):
+    kernels = [weights(3, 3, 16, 16) for _ in range(3)]
+
+    def build(x):
+        for i, kernel in enumerate(kernels):
+            with tf.name_scope(f"block{i}/conv"):
+                x = tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        return x
+
+    return build
+
+
+def _converted(result):
+    return sorted(item.node.split("/")[0] for item in result.report.converted)
+
+
+@pytest.mark.parametrize(
+    "options, converted",
+    [
+        ({}, [0, 1, 2]),
+        ({"exclude": ("block1/conv/Conv2D",)}, [0, 2]),
+        ({"exclude": ("block1",)}, [0, 2]),
+        ({"exclude": ("block[01]",)}, [2]),
+        ({"exclude": ("block", "conv", "lock1")}, [0, 1, 2]),
+        ({"only": ("block1", "block2/conv")}, [1, 2]),
+        ({"only": ("block.*",), "exclude": ("block2",)}, [0, 1]),
+        ({"only": ()}, []),
+    ],
+)
+def test_what_is_converted(options, converted, function, rewrite, image):
+    result = rewrite(function, [1, 6, 6, 16], options=Options(**options))
+    assert _converted(result) == [f"block{i}" for i in converted]
+    reasons = [reason for node, reason in result.report.declined if node.endswith("Conv2D")]
+    assert len(reasons) == 3 - len(converted)
+    assert all("excluded by" in r or "`only`" in r for r in reasons)
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_matrix_products_and_nodes_in_loops_too(rewrite, weights):
+    dense, kernel = weights(16, 16), weights(3, 3, 16, 16)
+
+    def function(x):
+        body = lambda i, y: (i + 1, tf.nn.conv2d(y, kernel, **_SAME))  # noqa: E731
+        y = tf.while_loop(lambda i, y: i < 2, body, [0, x])[1]
+        return tf.matmul(tf.reduce_mean(y, [1, 2]), dense, name="head")
+
+    both = rewrite(function, [1, 6, 6, 16]).blockdnn
+    assert both["Conv"] == 1 and both["InnerProduct"] == 1
+    left = rewrite(function, [1, 6, 6, 16], options=Options(exclude=("head",)))
+    assert "InnerProduct" not in left.blockdnn and "excluded" in left.reason("head")
+    left = rewrite(function, [1, 6, 6, 16], options=Options(exclude=("while/body",)))
+    assert "Conv" not in left.blockdnn
+
+
+def test_optimize_passes_them_on(function):
+    spec = [tf.TensorSpec([1, 6, 6, 16])]
+    fast = optimize(tf.function(function), input_signature=spec, exclude=["block0"])
+    assert fast.report.count("BlockdnnConv") == 2
+    fast = optimize(tf.function(function), input_signature=spec, only=["block0"])
+    assert fast.report.count("BlockdnnConv") == 1
+
+
+def test_what_is_no_expression_is_refused():
+    with pytest.raises(ValueError, match=r"not a regular expression: '\\('"):
+        Options(exclude=("(",))
