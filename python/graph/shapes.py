@@ -89,6 +89,7 @@ class Shapes:
 
     def value(self, ref: Ref) -> np.ndarray | None:
         """An integer tensor's elements as an object array of sizes, where they are known."""
+        self.shape(ref)
         return self._values.get(ref)
 
     def rank(self, ref: Ref) -> int | None:

@@ -36,6 +36,7 @@ from .passes.join_in_place import join_in_place
 from .passes.lift import lift_convolutions, lift_inner_products, lift_softmax
 from .passes.limit_memory import limit_memory
 from .passes.list_converted import list_converted
+from .passes.one_dimension import join_one_dimension
 from .passes.pair_depthwise import pair_depthwise
 from .passes.pair_pool import pair_pool
 from .passes.place_reorders import place_reorders
@@ -52,6 +53,7 @@ _BUNDLE = "blockdnn_weights"
 # its row in docs/how-it-works.md.
 PASSES = (
     constant_shapes,
+    join_one_dimension,
     lift_convolutions,
     lift_inner_products,
     limit_memory,

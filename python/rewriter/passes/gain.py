@@ -45,9 +45,8 @@ def _is_large(node: Node) -> bool:
 
 
 def _elements(body: Body, node: Node) -> int:
-    """How many elements a primitive writes; a reorder as many as it reads."""
-    ref = node.ref if body.shapes.shape(node.ref) else node.inputs[0]
-    return body.shapes.elements(ref)
+    """How many elements a primitive writes."""
+    return body.shapes.elements(node.ref)
 
 
 def islands(body: Body) -> list[list[Node]]:

@@ -1,0 +1,92 @@
+"""Chains of 1-D layers are one blocked region, as long as what stands between them allows it."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_blockdnn.python.calls import optimize
+
+
+def _conv1d(kernel, **options):
+    return lambda x: tf.nn.conv1d(x, kernel, **{"stride": 1, "padding": "SAME", **options})
+
+
+def test_a_chain_is_one_region(rewrite, weights, image):
+    first, second, third = weights(3, 16, 32), weights(5, 32, 32), weights(3, 32, 16)
+    scale, shift = weights(32), weights(1, 1, 32)
+
+    def function(x):
+        y = tf.nn.relu(tf.nn.bias_add(_conv1d(first)(x), scale))
+        y = tf.nn.relu(_conv1d(second, stride=2)(y) * scale + shift)
+        return _conv1d(third)(y)
+
+    result = rewrite(function, [None, 20, 16])
+    assert result.blockdnn == {"Conv": 3, "Reorder": 2}
+    assert result.post_ops()[0].endswith("eltwise(relu)")
+    result.assert_same(image(2, 20, 16))
+
+
+def test_residuals_concatenation_padding_and_pooling(rewrite, weights, image):
+    first, second, third = weights(3, 16, 32), weights(3, 32, 32), weights(3, 64, 32)
+
+    def function(x):
+        y = _conv1d(first)(x)
+        y = tf.nn.relu(y + _conv1d(second)(y))
+        y = tf.concat([y, _conv1d(second)(y)], 2)
+        y = tf.pad(y, [[0, 0], [2, 0], [0, 0]])
+        y = tf.nn.relu(_conv1d(third, padding="VALID")(y))
+        y = tf.nn.max_pool1d(y, 2, 2, "SAME")
+        return tf.reduce_mean(y, 1)
+
+    result = rewrite(function, [None, 21, 16])
+    assert result.blockdnn["Conv"] == 4 and result.blockdnn["Reorder"] == 1
+    assert result.blockdnn["Pool"] == 1 and result.blockdnn["GlobalPool"] == 1
+    assert {"Pad", "MaxPool", "ConcatV2", "Mean"}.isdisjoint(result.ops)
+    result.assert_same(image(2, 21, 16))
+
+
+def test_a_network_of_keras():
+    layers = keras.layers
+    model = keras.Sequential([keras.Input((40, 16))])
+    for channels in (32, 32, 64):
+        model.add(layers.Conv1D(channels, 3, padding="same", use_bias=False))
+        model.add(layers.BatchNormalization())
+        model.add(layers.ReLU())
+    model.add(layers.GlobalAveragePooling1D())
+    model.add(layers.Dense(10))
+    for variable in model.variables:
+        if "variance" in variable.path:
+            variable.assign(np.random.default_rng(0).uniform(0.5, 2.0, variable.shape))
+    fast = optimize(model)
+    counts = fast.report.counts()
+    assert counts["BlockdnnConv"] == 3 and counts["BlockdnnReorder"] == 1
+    x = tf.random.normal([2, 40, 16])
+    np.testing.assert_allclose(fast(x), model(x), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        lambda y: y * tf.constant(np.linspace(1.0, 2.0, 2 * 9 * 16, dtype="f").reshape(2, 9, 16)),
+        lambda y: tf.concat([y, y], 1)[:, ::2],  # along W
+        lambda y: tf.nn.softmax(y, 1),
+    ],
+)
+def test_other_work_between_them_ends_the_region(between, rewrite, weights, image):
+    kernel = weights(3, 16, 16)
+    result = rewrite(lambda x: _conv1d(kernel)(between(_conv1d(kernel)(x))), [2, 9, 16])
+    assert result.blockdnn["Conv"] == 2 and result.blockdnn["Reorder"] == 4
+    result.assert_same(image(2, 9, 16))
+
+
+def test_what_is_read_between_them_stays(rewrite, weights, image):
+    kernel = weights(3, 16, 16)
+
+    def function(x):
+        y = tf.nn.relu(_conv1d(kernel)(x))
+        return _conv1d(kernel)(y), y
+
+    result = rewrite(function, [2, 9, 16])
+    assert result.blockdnn["Conv"] == 2 and result.blockdnn["Reorder"] == 3
+    result.assert_same(image(2, 9, 16))
