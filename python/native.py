@@ -118,6 +118,7 @@ _C_FUNCTIONS = {
     "BlockdnnDataTypeName": (_text, [ctypes.c_int32]),
     "BlockdnnMakeTensorDesc": (_error, [_text, _text, CList, CList, ctypes.c_int64, _desc]),
     "BlockdnnSubmemory": (_error, [_desc, CList, CList, _desc]),
+    "BlockdnnPackCount": (ctypes.c_int64, []),
     "BlockdnnReleaseCalls": (None, [_text]),
     "BlockdnnMakeDirectCall": (
         _pointer,

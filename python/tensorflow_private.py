@@ -21,6 +21,7 @@ from tensorflow.python.eager.polymorphic_function import concrete_function
 from tensorflow.python.framework import (
     dtypes,
     func_graph,
+    function_def_to_graph,
     importer,
     op_callbacks,
     op_def_registry,
@@ -52,6 +53,7 @@ __all__ = [
     "eager_functions",
     "execute",
     "func_graph",
+    "function_def_to_graph",
     "gen_resource_variable_ops",
     "graph_view",
     "has_no_tape",

@@ -6,8 +6,10 @@ from .python.ops.conv_depthwise import conv_depthwise
 from .python.ops.eltwise import eltwise
 from .python.ops.inner_product import inner_product
 from .python.ops.memory import memory_consumption, memory_plan, scratchpad_size
+from .python.ops.packed_matmul import packed_matmul
 from .python.ops.pool import global_pool, pool
 from .python.ops.reorder import reorder
+from .python.ops.rnn import pack_count, rnn
 from .python.ops.shuffle import shuffle, shuffle_grad
 from .python.ops.softmax import softmax
 from .python.ops.squeeze_excite import squeeze_excite
@@ -21,8 +23,11 @@ __all__ = [
     "inner_product",
     "memory_consumption",
     "memory_plan",
+    "pack_count",
+    "packed_matmul",
     "pool",
     "reorder",
+    "rnn",
     "scratchpad_size",
     "shuffle",
     "shuffle_grad",

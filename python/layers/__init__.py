@@ -1,4 +1,4 @@
-"""Keras layers on blocked tensors."""
+"""Keras layers on blocked tensors, and recurrent ones on packed weights."""
 
 from .activation import ELU, Activation, LeakyReLU, PReLU, ReLU
 from .conversion import Conversion
@@ -32,10 +32,10 @@ from .pooling import (
     MaxPooling2D,
     MaxPooling3D,
 )
+from .recurrent import GRU, LSTM, SimpleRNN
 from .reshaping import ChannelShuffle, FromBlocked, ToBlocked, UpSampling2D, ZeroPadding2D
 
 __all__ = [
-    "ELU",
     "Activation",
     "Add",
     "AveragePooling1D",
@@ -54,13 +54,16 @@ __all__ = [
     "Dense",
     "DepthwiseConv1D",
     "DepthwiseConv2D",
+    "ELU",
     "FromBlocked",
+    "GRU",
     "GlobalAveragePooling1D",
     "GlobalAveragePooling2D",
     "GlobalAveragePooling3D",
     "GlobalMaxPooling1D",
     "GlobalMaxPooling2D",
     "GlobalMaxPooling3D",
+    "LSTM",
     "LayerNormalization",
     "LeakyReLU",
     "MaxPooling1D",
@@ -71,6 +74,7 @@ __all__ = [
     "ReLU",
     "SeparableConv1D",
     "SeparableConv2D",
+    "SimpleRNN",
     "ToBlocked",
     "UpSampling2D",
     "ZeroPadding2D",

@@ -41,6 +41,7 @@ from .passes.pair_depthwise import pair_depthwise
 from .passes.pair_pool import pair_pool
 from .passes.place_reorders import place_reorders
 from .passes.prepare_sources import prepare_sources
+from .passes.replace_loops import replace_loops
 from .passes.unfused import report_unfused
 from .rebuild import rebuild
 from .report import Report
@@ -53,6 +54,7 @@ _BUNDLE = "blockdnn_weights"
 # its row in docs/how-it-works.md.
 PASSES = (
     constant_shapes,
+    replace_loops,
     join_one_dimension,
     lift_convolutions,
     lift_inner_products,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cc/base/isa.h"
+#include "cc/base/pack_count.h"
 #include "cc/layout/tensor_desc.h"
 #include "cc/tensorflow/op_base/memory_plan.h"
 #include "cc/tensorflow/regions/function_registry.h"
@@ -130,5 +131,7 @@ const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_bytes, Blo
   *json = text.c_str();
   return nullptr;
 }
+
+int64_t BlockdnnPackCount() { return bd::PackCount(); }
 
 void BlockdnnReleaseCalls(const char* function) { bd::HeldSequences::Get().Release(function); }

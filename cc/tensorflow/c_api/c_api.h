@@ -64,6 +64,9 @@ BD_EXPORT const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_
                                          BlockdnnList dims, BlockdnnList ranks, int32_t threads,
                                          const char** json);
 
+// How often weights have been packed since the library was loaded.
+BD_EXPORT int64_t BlockdnnPackCount();
+
 // Frees what the BlockdnnCall ops of a function hold; they fail from then on.
 BD_EXPORT void BlockdnnReleaseCalls(const char* function);
 

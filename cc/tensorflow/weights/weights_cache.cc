@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cc/base/pack_count.h"
+
 namespace bd {
 namespace {
 
@@ -43,6 +45,7 @@ class Registry {
       return absl::ResourceExhaustedError(
           absl::StrCat("no memory for ", plan.packed_floats, " packed weights"));
     }
+    CountPack();
     PreferHugePages(pack->data(), pack->memory.size());
     const float* plain = static_cast<const float*>(weights.data()) + offset;
     if (pack->data() == nullptr ||
@@ -79,6 +82,7 @@ Status WeightsCache::Take(OpKernelContext* ctx, int weights, const float* src, c
   if (lease->data != nullptr) return absl::OkStatus();
   TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_FLOAT, TensorShape({plan.packed_floats}),
                                         &lease->packed_now));
+  CountPack();
   float* packed = static_cast<float*>(lease->packed_now.data());
   PackConvWeights(plan, plain, packed, pool, src);
   lease->data = packed;

@@ -1,0 +1,181 @@
+// Steps of ParallelSteps, from the last step of the computation to the first: a chunk adds what
+// reaches its units through U from the step behind, then differentiates its cell. So each
+// needs all chunks of the step behind only, and there is one barrier a step.
+//
+//   carry += R(s + 1) U^T;   S(s), carry of the cell's derivative
+//
+// GRU with the reset gate before the product has a product between, and two barriers:
+//
+//   carry += [S_z S_r](s + 1) U_zr^T;   S_z(s), S_h(s)
+//   D (r h) = S_h(s) U_h^T;             S_r(s), carry += r D (r h)
+#include <algorithm>
+#include <cstring>
+
+#include "cc/base/parallel_steps.h"
+#include "cc/core/rnn/rnn_grad.h"
+
+namespace bd {
+namespace {
+
+class Run {
+ public:
+  Run(const RnnGradPlan& plan, const RnnGradBuffers& b)
+      : g_(plan),
+        p_(plan.forward),
+        d_(plan.forward.desc),
+        b_(b),
+        scratch_(b.scratch),
+        kept_(const_cast<void*>(b.workspace)) {
+    two_phases_ = d_.cell == RnnCell::kGru && !d_.reset_after;
+  }
+
+  void All(ThreadPool& pool) {
+    const int64_t phases = two_phases_ ? 2 : 1;
+    ParallelSteps(pool, d_.steps * phases + 1, p_.chunks(), [&](int64_t step, int64_t chunk, int) {
+      if (step == 0) Begin(chunk);
+      const int64_t s = d_.steps - 1 - step / phases;
+      if (two_phases_ && step % 2 == 1) return SecondHalf(chunk, s);
+      if (step > 0) AddThroughU(chunk, s + 1);
+      if (s >= 0) return Differentiate(chunk, s);
+      End(chunk);
+    });
+  }
+
+ private:
+  struct Place {
+    int64_t row, rows, unit, units;
+  };
+  Place PlaceOf(int64_t chunk) const {
+    const int64_t block = chunk % p_.blocks, part = chunk / p_.blocks;
+    const int64_t unit = block * p_.block;
+    return {part * p_.part, p_.PartRows(part), unit, std::min(p_.block, d_.units - unit)};
+  }
+
+  // carry and cell: what the outputs after the last step ask for.
+  void Begin(int64_t chunk) {
+    Copy(chunk, b_.d_hn, scratch_.Grant(g_.carry, chunk));
+    if (d_.cell == RnnCell::kLstm) Copy(chunk, b_.d_cn, scratch_.Grant(g_.cell, chunk));
+  }
+
+  void Copy(int64_t chunk, const float* plain, float* to) const {
+    const Place at = PlaceOf(chunk);
+    memset(to, 0, sizeof(float) * p_.part * p_.block);
+    if (plain == nullptr) return;
+    for (int64_t r = 0; r < at.rows; ++r) {
+      memcpy(to + r * p_.block, plain + (at.row + r) * d_.units + at.unit,
+             sizeof(float) * at.units);
+    }
+  }
+
+  void End(int64_t chunk) {
+    const Place at = PlaceOf(chunk);
+    const auto out = [&](const float* from, float* plain) {
+      for (int64_t r = 0; r < at.rows; ++r) {
+        memcpy(plain + (at.row + r) * d_.units + at.unit, from + r * p_.block,
+               sizeof(float) * at.units);
+      }
+    };
+    out(scratch_.Grant(g_.carry, chunk), b_.d_h0);
+    if (d_.cell == RnnCell::kLstm) out(scratch_.Grant(g_.cell, chunk), b_.d_c0);
+  }
+
+  // dst += rows of step s times columns [first, first + k) of U, transposed.
+  void Multiply(int64_t chunk, int64_t s, const RnnSequence<float>& rows, int64_t first, int64_t k,
+                float* dst) const {
+    const Place at = PlaceOf(chunk);
+    const int64_t columns = d_.gates() * d_.units;
+    RnnProductArgs a = {};
+    a.src = rows.At(at.row, d_.InputStep(s)) + first;
+    a.inner_rows = a.rows = at.rows;
+    a.inner_stride = rows.batch_stride;
+    a.k = k;
+    a.panels = b_.packed + at.unit * columns + first * kRnnPanel;
+    a.panel_stride = columns * kRnnPanel;
+    a.num_panels = static_cast<int>(p_.block / kRnnPanel);
+    for (int i = 0; i < a.num_panels; ++i) a.column[i] = i * kRnnPanel;
+    a.init = a.dst = dst;
+    a.init_stride = a.dst_stride = p_.block;
+    p_.product->multiply(a);
+  }
+
+  void AddThroughU(int64_t chunk, int64_t s) {
+    const int64_t gates = two_phases_ ? 2 : d_.gates();
+    const RnnSequence<float>& rows = b_.d_recurrent.data != nullptr ? b_.d_recurrent : b_.d_sums;
+    Multiply(chunk, s, rows, 0, gates * d_.units, scratch_.Grant(g_.carry, chunk));
+  }
+
+  RnnGradArgs Args(int64_t chunk, int64_t s) {
+    const Place at = PlaceOf(chunk);
+    const int64_t t = d_.InputStep(s);
+    RnnGradArgs a = {};
+    a.activation = d_.activation;
+    a.recurrent_activation = d_.recurrent_activation;
+    a.rows = at.rows;
+    a.block = p_.block;
+    a.units = at.units;
+    a.gates = kept_.Grant(p_.sums, chunk) + s * at.rows * p_.columns;
+    a.gates_stride = p_.columns;
+    if (b_.masked) a.modes = kept_.Grant(p_.modes) + s * d_.batch + at.row;
+    a.h = kept_.Grant(p_.hidden) + (s * d_.batch + at.row) * d_.units + at.unit;
+    a.h_stride = d_.units;
+    a.carry = scratch_.Grant(g_.carry, chunk);
+    a.c_stride = p_.block;
+    if (d_.cell == RnnCell::kLstm) {
+      a.c = kept_.Grant(p_.cell, chunk) + s * p_.part * p_.block;
+      a.c_next = a.c + p_.part * p_.block;
+      a.dc = scratch_.Grant(g_.cell, chunk);
+    }
+    if (d_.sequences) {
+      a.d_out = b_.d_dst.At(at.row, d_.OutputStep(s)) + at.unit;
+    } else if (s == d_.steps - 1) {
+      a.d_out = b_.d_dst.At(at.row, 0) + at.unit;
+    }
+    a.d_out_stride = b_.d_dst.batch_stride;
+    a.d_sums = b_.d_sums.At(at.row, t) + at.unit;
+    a.d_sums_stride = b_.d_sums.batch_stride;
+    a.gate_stride = d_.units;
+    if (b_.d_recurrent.data != nullptr) a.d_recurrent = b_.d_recurrent.At(at.row, t) + at.unit;
+    a.before = b_.before.At(at.row, t) + at.unit;
+    a.before_stride = b_.before.batch_stride;
+    if (two_phases_) {
+      a.d_reset = scratch_.Grant(g_.reset, chunk);
+      a.reset = b_.reset.At(at.row, t) + at.unit;
+    }
+    return a;
+  }
+
+  void Differentiate(int64_t chunk, int64_t s) {
+    const RnnGradArgs a = Args(chunk, s);
+    switch (d_.cell) {
+      case RnnCell::kVanilla:
+        return g_.kernels->vanilla(a);
+      case RnnCell::kLstm:
+        return g_.kernels->lstm(a);
+      default:
+        return (two_phases_ ? g_.kernels->gru_before : g_.kernels->gru_after)(a);
+    }
+  }
+
+  void SecondHalf(int64_t chunk, int64_t s) {
+    float* reset = scratch_.Grant(g_.reset, chunk);
+    memset(reset, 0, sizeof(float) * p_.part * p_.block);
+    Multiply(chunk, s, b_.d_sums, 2 * d_.units, d_.units, reset);
+    g_.kernels->gru_gates(Args(chunk, s));
+  }
+
+  const RnnGradPlan& g_;
+  const RnnPlan& p_;
+  const RnnDesc& d_;
+  const RnnGradBuffers& b_;
+  const Scratch scratch_, kept_;
+  bool two_phases_ = false;
+};
+
+}  // namespace
+
+void RunRnnGrad(const RnnGradPlan& plan, const RnnGradBuffers& buffers, ThreadPool& pool) {
+  if (plan.forward.desc.batch == 0) return;
+  Run(plan, buffers).All(pool);
+}
+
+}  // namespace bd

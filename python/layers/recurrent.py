@@ -1,0 +1,162 @@
+"""Keras's recurrent layers on weights that are packed once.
+
+Each is a subclass of Keras's layer of that name and differs from it in one method, the loop
+over time steps: arguments, weights, checkpoints, masks, states and dropout are Keras's own.
+"""
+
+import keras
+import tensorflow as tf
+
+from ..ops.rnn import rnn
+
+_ACTIVATIONS = ("tanh", "relu", "sigmoid", "linear")
+_RECURRENT_ACTIVATIONS = ("sigmoid", "hard_sigmoid", "tanh", "relu", "linear")
+_register = keras.saving.register_keras_serializable(package="tf_blockdnn")
+
+
+def _name_of(activation, known) -> str | None:
+    """The name of an activation that the op knows, else None."""
+    for name in known:
+        if activation is keras.activations.get(name):
+            return name
+    return None
+
+
+class _Packed:
+    """The part that LSTM, GRU and SimpleRNN share; comes before Keras's class."""
+
+    _cell_name: str
+
+    def __init__(self, *args, use_packed: bool = True, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.use_packed = use_packed
+        if self.declined is None:
+            self.supports_jit = False  # XLA does not know the op
+
+    @property
+    def declined(self) -> str | None:
+        """Why this layer runs Keras's loop over time steps, or None if it does not."""
+        cell = self.cell
+        if not self.use_packed:
+            return "use_packed=False"
+        if self.compute_dtype != "float32":
+            return f"it computes in {self.compute_dtype}, not float32"
+        if _name_of(cell.activation, _ACTIVATIONS) is None:
+            return f"its activation is {_spell(cell.activation)}, not one of {_ACTIVATIONS}"
+        gates = getattr(cell, "recurrent_activation", None)
+        if gates is not None and _name_of(gates, _RECURRENT_ACTIVATIONS) is None:
+            return (
+                f"its recurrent_activation is {_spell(gates)}, not one of {_RECURRENT_ACTIVATIONS}"
+            )
+        return None
+
+    def _declined_in_training(self) -> str | None:
+        if self.cell.recurrent_dropout:
+            return "recurrent_dropout drops states between steps"
+        if self.cell.dropout and getattr(self.cell, "implementation", 2) == 1:
+            return "implementation=1 drops other inputs for each gate"
+        return None
+
+    def inner_loop(self, sequences, initial_state, mask, training=False):
+        if self.declined or (training and self._declined_in_training()):
+            return super().inner_loop(sequences, initial_state, mask, training=training)
+        states = keras.tree.flatten(initial_state)
+        masks = [m for m in keras.tree.flatten(mask) if m is not None]
+        cell, mask = self.cell, None
+        if masks:
+            mask = tf.cast(masks[0], tf.bool)
+            mask = tf.squeeze(mask, -1) if mask.shape.rank == 3 else mask
+        if training and cell.dropout:
+            dropped = cell.get_dropout_mask(sequences[:, 0, :])
+            sequences = sequences * tf.expand_dims(dropped, 1)
+        result = rnn(
+            sequences,
+            tf.convert_to_tensor(cell.kernel),
+            tf.convert_to_tensor(cell.recurrent_kernel),
+            None if cell.bias is None else tf.convert_to_tensor(cell.bias),
+            cell=self._cell_name,
+            activation=_name_of(cell.activation, _ACTIVATIONS),
+            recurrent_activation=_name_of(
+                getattr(cell, "recurrent_activation", keras.activations.sigmoid),
+                _RECURRENT_ACTIVATIONS,
+            ),
+            reset_after=getattr(cell, "reset_after", True),
+            initial_state=states,
+            mask=mask,
+            go_backwards=self.go_backwards,
+            return_sequences=self.return_sequences,
+            zero_output_for_mask=self.zero_output_for_mask,
+            training=bool(training),
+        )
+        # Keras takes the first or the second, by return_sequences.
+        return result.dst, result.dst, list(result.states)
+
+    def get_config(self):
+        return {**super().get_config(), "use_packed": self.use_packed}
+
+
+def _spell(activation) -> str:
+    return getattr(activation, "__name__", None) or repr(activation)
+
+
+_ARGUMENTS = """
+    Args:
+      use_packed: False: Keras's own loop over time steps.
+      Others: as of `keras.layers.{0}`, `zero_output_for_mask` included.
+
+    Attributes:
+      declined: None, or why the layer runs Keras's loop: an activation that the op does not know,
+        a type other than float32. In training recurrent_dropout does so, too.
+
+    Weights are those of `keras.layers.{0}`: its checkpoints load. Works in
+    `keras.layers.Bidirectional`, behind masks, stateful, and in training; second derivatives do
+    not exist.
+
+    Source: `keras.layers.{0}`; the packed recurrent layers of PaddlePaddle.
+"""
+
+
+@_register
+class LSTM(_Packed, keras.layers.LSTM):
+    __doc__ = (
+        """`keras.layers.LSTM` on weights that are packed once.
+"""
+        + _ARGUMENTS.format("LSTM")
+        + """
+    Example:
+      >>> layer = bd.layers.LSTM(16, return_sequences=True)
+      >>> layer(tf.ones([2, 5, 8])).shape
+      TensorShape([2, 5, 16])
+    """
+    )
+    _cell_name = "lstm"
+
+
+@_register
+class GRU(_Packed, keras.layers.GRU):
+    __doc__ = (
+        """`keras.layers.GRU` on weights that are packed once.
+"""
+        + _ARGUMENTS.format("GRU")
+        + """
+    Example:
+      >>> bd.layers.GRU(16)(tf.ones([2, 5, 8])).shape
+      TensorShape([2, 16])
+    """
+    )
+    _cell_name = "gru"
+
+
+@_register
+class SimpleRNN(_Packed, keras.layers.SimpleRNN):
+    __doc__ = (
+        """`keras.layers.SimpleRNN` on weights that are packed once.
+"""
+        + _ARGUMENTS.format("SimpleRNN")
+        + """
+    Example:
+      >>> bd.layers.SimpleRNN(16, activation="relu")(tf.ones([2, 5, 8])).shape
+      TensorShape([2, 16])
+    """
+    )
+    _cell_name = "vanilla"

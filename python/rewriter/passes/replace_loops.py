@@ -1,0 +1,250 @@
+"""Loops over time steps become one op each."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+from tensorflow.core.framework import node_def_pb2, types_pb2
+
+from ...graph import Node, Ref
+from ..context import Context
+from ..patterns import Graph, recurrent
+from ..patterns.recurrent import Recurrence
+from ..report import Converted
+
+_READERS = frozenset({"ReadVariableOp", "VariableShape", "Identity", *recurrent.ROOTS})
+
+
+def replace_loops(graph: Graph, context: Context) -> None:
+    """Turns each loop over the steps of a recurrent layer into one op with packed weights."""
+    for node in graph.view:
+        if node.op not in recurrent.ROOTS:
+            continue
+        found = recurrent.plan(node, graph.view)
+        if found is None:
+            continue
+        if isinstance(found, str):
+            context.report.decline(node.name, found)
+            continue
+        reason = _Loop(graph, node, found).replace()
+        if reason:
+            context.report.decline(node.name, reason)
+            continue
+        context.report.converted.append(
+            Converted(node.name, "BlockdnnRnn", None, "", found.details())
+        )
+
+
+class _Loop:
+    """A While and the recurrence that its body is."""
+
+    def __init__(self, graph: Graph, node: Node, found: Recurrence):
+        self.graph, self.view, self.node, self.found = graph, graph.view, node, found
+
+    def replace(self) -> str | None:
+        """Edits the graph; or returns why it must not, and leaves it as it was."""
+        r = self.found
+        source = self._listed(r.source)
+        if source is None:
+            return "its inputs do not come from one tensor"
+        if not all(self._is_zero(i) for i in r.starts):
+            return "it does not begin at the first step"
+        if not all(self._is_length_of(self.node.inputs[i], source) for i in r.limits):
+            return "it may end before its inputs do"
+        known = self.graph.shapes.shape(source)
+        if r.lengths and (not known or any(length != known[0] for length in r.lengths)):
+            return "it may end before its inputs do"
+        mask = None if r.mask is None else self._listed(r.mask)
+        if r.mask is not None and mask is None:
+            return "its mask does not come from one tensor"
+        for position in (r.before, r.zeros):
+            if position is not None and not self._is_zero(position):
+                return "the output before its first step is not zero"
+        used = {ref.port for ref in self._outputs_in_use()}
+        if not used <= {r.outputs, *r.states}:
+            return "something else that it carries is used"
+        stacks = [n for n, _ in self.view.consumers(Ref(self.node.name, r.outputs))]
+        if any(n.op != "TensorListStack" for n in stacks):
+            return "its outputs are read as a list"
+        for position in (r.kernel, r.recurrent_kernel, r.bias):
+            if position is not None and self._is_assigned(self.node.inputs[position]):
+                return "its weights are assigned in the same function"
+        self._write(source, mask, stacks)
+        return None
+
+    # Reading.
+
+    def _strip(self, ref: Ref) -> Ref:
+        while (node := self.view.producer(ref)).op == "Identity":
+            ref = node.inputs[0]
+        return ref
+
+    def _listed(self, position: int) -> Ref | None:
+        """The tensor whose rows a list has."""
+        node = self.view.producer(self._strip(self.node.inputs[position]))
+        return node.inputs[0] if node.op == "TensorListFromTensor" else None
+
+    def _is_zero(self, position: int) -> bool:
+        node = self.view.producer(self._strip(self.node.inputs[position]))
+        if node.op == "ZerosLike":
+            return True
+        ref = node.inputs[1] if node.op == "Fill" else node.ref
+        value = self.graph.constants.value(ref)
+        return value is not None and not value.any()
+
+    def _is_length_of(self, limit: Ref, source: Ref) -> bool:
+        node = self.view.producer(self._strip(limit))
+        if node.op == "StridedSlice":
+            shape = self.view.producer(self._strip(node.inputs[0]))
+            ends = [self.graph.constants.value(ref) for ref in node.inputs[1:3]]
+            return (
+                shape.op == "Shape"
+                and self._same(shape.inputs[0], source)
+                and all(end is not None and end.tolist() == [i] for i, end in enumerate(ends))
+                and node.attr["shrink_axis_mask"].i == 1
+            )
+        if node.op == "Max":  # Keras's, of one number
+            limit = node.inputs[0]
+        value = self.graph.constants.value(limit)
+        known = self.graph.shapes.shape(source)
+        return value is not None and value.size == 1 and bool(known) and known[0] == value.item()
+
+    def _same(self, a: Ref, b: Ref) -> bool:
+        """Whether two tensors have the same size of their first dimension."""
+        return self._unreversed(a) == self._unreversed(b)
+
+    def _unreversed(self, ref: Ref) -> Ref:
+        """What `ref` is, from the last step to the first; or itself."""
+        ref = self._strip(ref)
+        node = self.view.producer(ref)
+        if node.op != "ReverseV2":
+            return ref
+        axis = self.graph.constants.value(node.inputs[1])
+        is_steps = axis is not None and axis.tolist() == [0]
+        return self._strip(node.inputs[0]) if is_steps else ref
+
+    def _outputs_in_use(self) -> list[Ref]:
+        name = self.node.name
+        read = [ref for n in self.view for ref in n.inputs if ref.node == name]
+        return read + [ref for ref in self.view.fetches if ref.node == name]
+
+    def _is_assigned(self, ref: Ref) -> bool:
+        if self.view.producer(ref).op != "Placeholder":
+            return False
+        return any(
+            n.op not in _READERS and n.attr["dtype"].type != types_pb2.DT_FLOAT
+            for n, _ in self.view.consumers(ref)
+        )
+
+    def _swaps(self, ref: Ref) -> Ref | None:
+        """What `ref` is the transpose of, batch and steps exchanged."""
+        node = self.view.producer(self._strip(ref))
+        if node.op != "Transpose":
+            return None
+        order = self.graph.constants.value(node.inputs[1])
+        return node.inputs[0] if order is not None and order.tolist() == [1, 0, 2] else None
+
+    # Writing.
+
+    def _add(self, op: str, suffix: str, inputs, **attributes) -> Ref:
+        proto = node_def_pb2.NodeDef()
+        for key, value in attributes.items():
+            _set(proto.attr[key], value)
+        return self.view.add(Node(f"{self.node.name}/{suffix}", op, inputs, (), proto)).ref
+
+    def _value(self, position: int, suffix: str) -> Ref:
+        ref = self.node.inputs[position]
+        producer = self.view.producer(self._strip(ref))
+        is_handle = (
+            producer.op == "Placeholder"
+            and producer.attr["dtype"].type == types_pb2.DT_RESOURCE
+            or producer.op == "VarHandleOp"
+        )
+        if not is_handle:
+            return ref
+        return self._add("ReadVariableOp", suffix, [ref], dtype=tf.float32)
+
+    def _write(self, source: Ref, mask: Ref | None, stacks: list[Node]) -> None:
+        r, node = self.found, self.node
+        backwards = self._unreversed(source) != self._strip(source)
+        if mask is not None:
+            backwards = backwards and self._unreversed(mask) != self._strip(mask)
+        if backwards:
+            source, mask = self._unreversed(source), mask and self._unreversed(mask)
+        # Where transposes stand around the loop, the op reads and writes without them.
+        plain, plain_mask = self._swaps(source), mask and self._swaps(mask)
+        swaps = [n for s in stacks for n, _ in self.view.consumers(s.ref)]
+        batch_major = (
+            plain is not None
+            and (mask is None or plain_mask is not None)
+            and (not r.sequences or all(self._swaps(n.ref) is not None for n in swaps))
+            and not (r.sequences and any(self.view.is_fetched(s.ref) for s in stacks))
+        )
+        if batch_major:
+            source, mask = plain, plain_mask
+        inputs = [source, self._value(r.kernel, "kernel")]
+        inputs.append(self._value(r.recurrent_kernel, "recurrent_kernel"))
+        if r.bias is not None:
+            inputs.append(self._value(r.bias, "bias"))
+        inputs += [node.inputs[i] for i in r.states]
+        if mask is not None:
+            axis = {"T": tf.bool, "squeeze_dims": [2]}
+            inputs.append(self._add("Squeeze", "mask", [mask], **axis))
+        ref = self._add(
+            "BlockdnnRnn",
+            "rnn",
+            inputs,
+            T=tf.float32,
+            num_biases=int(r.bias is not None),
+            num_states=len(r.states),
+            num_masks=int(mask is not None),
+            num_lengths=0,
+            cell=r.cell,
+            activation=r.activation,
+            recurrent_activation=r.recurrent_activation,
+            reset_after=r.reset_after,
+            go_backwards=backwards,
+            restore_order=False,
+            return_sequences=r.sequences,
+            zero_output_for_mask=r.zero_output_for_mask,
+            time_major=not batch_major,
+            training=False,
+        )
+        self.view.set_controls(self.view.node(ref.node), node.controls)
+        for port, state in enumerate(r.states, 1):
+            self.view.replace_uses(Ref(node.name, state), Ref(ref.node, port))
+        dst = ref
+        if not r.sequences:
+            dst = self._one_step(ref)
+        for stack in stacks:
+            if r.sequences and batch_major:
+                for swap, _ in self.view.consumers(stack.ref):
+                    self.view.replace_uses(swap.ref, dst)
+            else:
+                self.view.replace_uses(stack.ref, dst)
+        for reader in self.view.control_consumers(node.name):
+            names = [ref.node if name == node.name else name for name in reader.controls]
+            self.view.set_controls(reader, names)
+        self.view.targets = [name for name in self.view.targets if name != node.name]
+        dead = [s.name for s in stacks]
+        dead += [n.name for s in stacks for n, _ in self.view.consumers(s.ref)]
+        self.view.remove_dead([*reversed(dead), node.name])
+
+    def _one_step(self, ref: Ref) -> Ref:
+        """dst with the dimension of steps that a list of one has."""
+        zero = self._add("Const", "axis", [], dtype=tf.int32, value=tf.make_tensor_proto(0))
+        return self._add("ExpandDims", "step", [ref, zero], T=tf.float32, Tdim=tf.int32)
+
+
+def _set(attribute, value) -> None:
+    if isinstance(value, tf.DType):
+        attribute.type = value.as_datatype_enum
+    elif isinstance(value, bool):
+        attribute.b = value
+    elif isinstance(value, int):
+        attribute.i = value
+    elif isinstance(value, str):
+        attribute.s = value.encode()
+    elif isinstance(value, list):
+        attribute.list.i.extend(value)
+    else:
+        attribute.tensor.CopyFrom(value)

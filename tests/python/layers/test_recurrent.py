@@ -1,0 +1,237 @@
+"""bd.layers.LSTM, GRU and SimpleRNN against Keras's."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+PAIRS = {
+    "LSTM": (bd.layers.LSTM, keras.layers.LSTM, {}),
+    "GRU": (bd.layers.GRU, keras.layers.GRU, {}),
+    "GRU before": (bd.layers.GRU, keras.layers.GRU, {"reset_after": False}),
+    "SimpleRNN": (bd.layers.SimpleRNN, keras.layers.SimpleRNN, {}),
+}
+each_kind = pytest.mark.parametrize("kind", PAIRS)
+
+
+def pair(kind, units, shape, ours=None, **kwargs):
+    """Both layers with the same weights, none of them zero."""
+    packed, plain, options = PAIRS[kind]
+    a, b = packed(units, **options, **kwargs, **(ours or {})), plain(units, **options, **kwargs)
+    a.build(shape)
+    b.build(shape)
+    rng = np.random.default_rng(5)
+    values = [rng.standard_normal(w.shape) / np.sqrt(w.shape[0]) / 2 for w in b.get_weights()]
+    a.set_weights(values)
+    b.set_weights(values)
+    return a, b
+
+
+def outputs_and_gradients(layer, x, mask=None):
+    x = tf.constant(x)
+    variables = [v.value for v in layer.trainable_variables]
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = layer(x, mask=mask, training=True)
+        loss = tf.reduce_sum(tf.sin(y) * y)
+    return y, tape.gradient(loss, [x, *variables])
+
+
+# Layer sizes 32 to 1024 and sizes with tails, batches 1 to 500, both directions. An output is a
+# sum of `units` products of size 1 / sqrt(units), of rounding error 1e-6 or less; gradients are
+# sums over batch and steps, and are compared by their largest element.
+GRID = [
+    (1, 5, 32),
+    (5, 3, 64),
+    (100, 2, 128),
+    (500, 2, 32),
+    (5, 2, 1024),
+    (1, 3, 257),
+    (100, 2, 45),
+]
+
+
+@each_kind
+@pytest.mark.parametrize("batch, steps, units", GRID)
+def test_grid_with_gradients(floats, kind, batch, steps, units):
+    for go_backwards in [False, True]:
+        ours, theirs = pair(
+            kind, units, (batch, steps, 20), go_backwards=go_backwards, return_sequences=True
+        )
+        assert ours.declined is None
+        x = floats(batch, steps, 20)
+        np.testing.assert_allclose(ours(x), theirs(x), rtol=0, atol=3e-6)
+        (_, mine), (_, expected) = (outputs_and_gradients(layer, x) for layer in (ours, theirs))
+        for a, b in zip(mine, expected, strict=True):
+            scale = np.max(np.abs(b))
+            np.testing.assert_allclose(a / scale, b / scale, rtol=0, atol=1e-5)
+
+
+# Rows do not meet: a batch gives what its sequences give one by one.
+@each_kind
+def test_batch_mode_equals_sequence_mode(floats, kind):
+    ours, _ = pair(kind, 50, (7, 6, 9), return_sequences=True)
+    x = floats(7, 6, 9)
+    one_by_one = np.concatenate([ours(x[i : i + 1]) for i in range(7)])
+    np.testing.assert_allclose(ours(x), one_by_one, rtol=0, atol=1e-6)
+
+
+@each_kind
+def test_masks_states_and_directions(floats, kind):
+    x = floats(4, 6, 5)
+    mask = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 0, 1], [1] * 6, [0] * 6], bool)
+    for go_backwards, sequences, zeros in itertools.product([False, True], repeat=3):
+        ours, theirs = pair(
+            kind, 11, (4, 6, 5), go_backwards=go_backwards, return_sequences=sequences,
+            return_state=True, zero_output_for_mask=zeros,
+        )  # fmt: skip
+        states = [floats(4, 11) for _ in ours.state_size]
+        for a, b in zip(
+            ours(x, initial_state=states, mask=mask),
+            theirs(x, initial_state=states, mask=mask),
+            strict=True,
+        ):
+            np.testing.assert_allclose(a, b, rtol=0, atol=3e-6)
+
+
+@each_kind
+def test_masking_layer_in_front(floats, kind):
+    x = floats(3, 7, 4)
+    x[0, 4:] = x[1, :2] = 0
+    results = []
+    for layer in pair(kind, 13, (3, 7, 4), return_sequences=True):
+        inputs = keras.Input((7, 4))
+        model = keras.Model(inputs, layer(keras.layers.Masking()(inputs)))
+        results.append(model(x))
+    np.testing.assert_allclose(*results, rtol=0, atol=3e-6)
+
+
+@each_kind
+@pytest.mark.parametrize("merge", ["concat", "sum", "mul", "ave"])
+def test_bidirectional_stacks(floats, kind, merge):
+    packed, plain, options = PAIRS[kind]
+    x, models = floats(3, 6, 5), []
+    for layer in (packed, plain):
+        models.append(
+            keras.Sequential(
+                [
+                    keras.Input((None, 5)),
+                    keras.layers.Bidirectional(
+                        layer(9, return_sequences=True, **options), merge_mode=merge
+                    ),
+                    keras.layers.Bidirectional(layer(6, **options), merge_mode=merge),
+                ]
+            )
+        )
+    models[0].set_weights(models[1].get_weights())
+    np.testing.assert_allclose(models[0](x), models[1](x), rtol=0, atol=3e-6)
+
+
+@each_kind
+def test_stateful(floats, kind):
+    ours, theirs = pair(kind, 10, (2, 4, 3), stateful=True)
+    for _ in range(3):
+        x = floats(2, 4, 3)
+        np.testing.assert_allclose(ours(x), theirs(x), rtol=0, atol=5e-6)
+    for layer in (ours, theirs):
+        layer.reset_state()
+    np.testing.assert_allclose(ours(x), theirs(x), rtol=0, atol=5e-6)
+
+
+@each_kind
+def test_dropout_draws_what_keras_draws(floats, kind):
+    x = floats(4, 5, 6)
+    for rates in [{"dropout": 0.4}, {"dropout": 0.2, "recurrent_dropout": 0.3}]:
+        ours, theirs = pair(kind, 8, (4, 5, 6), seed=3, return_sequences=True, **rates)
+        for training in [True, False]:
+            a, b = ours(x, training=training), theirs(x, training=training)
+            np.testing.assert_allclose(a, b, rtol=0, atol=3e-6)
+
+
+@each_kind
+def test_checkpoints_load(floats, kind, tmp_path):
+    packed, plain, options = PAIRS[kind]
+    x = floats(2, 4, 3)
+
+    def model(layer):
+        inputs = keras.Input((None, 3), name="x")
+        return keras.Model(inputs, layer(7, name="rnn", **options)(inputs))
+
+    theirs, ours = model(plain), model(packed)
+    theirs.save_weights(tmp_path / "w.weights.h5")
+    ours.load_weights(tmp_path / "w.weights.h5")
+    np.testing.assert_allclose(ours(x), theirs(x), rtol=0, atol=3e-6)
+    ours.save(tmp_path / "m.keras")
+    again = keras.models.load_model(tmp_path / "m.keras")
+    assert isinstance(again.get_layer("rnn"), packed) and again.get_layer("rnn").use_packed
+    np.testing.assert_array_equal(ours(x), again(x))
+
+
+def ops_in(layer, x):
+    graph = tf.function(layer).get_concrete_function(tf.TensorSpec(x.shape)).graph
+    return {op.type for op in graph.get_operations()}
+
+
+@each_kind
+def test_switch_and_declined(floats, kind):
+    x = floats(2, 4, 3)
+    for options, reason in [
+        ({"ours": {"use_packed": False}}, "use_packed=False"),
+        ({"activation": "selu"}, "selu"),
+        ({"activation": keras.activations.softplus}, "softplus"),
+    ]:
+        ours, theirs = pair(kind, 7, (2, 4, 3), **options)
+        assert reason in ours.declined
+        assert "BlockdnnRnn" not in ops_in(ours, x)
+        np.testing.assert_allclose(ours(x), theirs(x), rtol=0, atol=3e-6)
+    ours, theirs = pair(kind, 7, (2, 4, 3))
+    assert "BlockdnnRnn" in ops_in(ours, x) and "BlockdnnRnn" not in ops_in(theirs, x)
+
+
+@each_kind
+@pytest.mark.parametrize("activation", ["tanh", "relu", "sigmoid", "linear", None])
+def test_activations(floats, kind, activation):
+    x = floats(2, 4, 3)
+    ours, theirs = pair(kind, 7, (2, 4, 3), activation=activation)
+    assert ours.declined is None
+    np.testing.assert_allclose(ours(x), theirs(x), rtol=1e-5, atol=1e-5)
+
+
+@each_kind
+def test_fit(floats, kind):
+    x, y = floats(12, 5, 4), floats(12, 1)
+    losses = []
+    for layer in pair(kind, 9, (12, 5, 4)):
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.Input((5, 4)), layer, keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        history = model.fit(x, y, epochs=4, batch_size=4, shuffle=False, verbose=0)
+        losses.append(history.history["loss"])
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+    assert losses[0][-1] < losses[0][0]
+
+
+@each_kind
+def test_bad_input_is_an_error_as_in_keras(floats, kind):
+    x = floats(2, 4, 3)
+    for call in [
+        lambda layer: layer(floats(2, 3)),
+        lambda layer: layer(floats(2, 0, 3)),
+        lambda layer: layer(x, mask=np.ones((2, 5), bool)),
+        lambda layer: layer(x, initial_state=[floats(2, 6)] * len(layer.state_size)),
+        lambda layer: layer(floats(2, 4, 5)),
+    ]:
+        for layer in pair(kind, 7, (2, 4, 3)):
+            with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
+                call(layer)
+
+
+@each_kind
+def test_empty_batch(kind):
+    ours, theirs = pair(kind, 7, (0, 4, 3), return_sequences=True)
+    x = np.zeros((0, 4, 3), np.float32)
+    assert ours(x).shape == theirs(x).shape == (0, 4, 7)

@@ -1,0 +1,74 @@
+"""bd.ops.packed_matmul against numpy."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+pytestmark = pytest.mark.each_isa
+
+
+@pytest.mark.parametrize(
+    "m, k, n", [(1, 1, 1), (1, 300, 70), (4, 17, 33), (64, 65, 16), (97, 5, 130)]
+)
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_integers_are_exact(integers, m, k, n, transpose_a, transpose_b):
+    a, b, c = integers(m, k), integers(k, n), integers(m, n)
+    turns = {"transpose_a": transpose_a, "transpose_b": transpose_b}
+    left, right = a.T.copy() if transpose_a else a, b.T.copy() if transpose_b else b
+    np.testing.assert_array_equal(bd.ops.packed_matmul(left, right, **turns), a @ b)
+    np.testing.assert_array_equal(
+        bd.ops.packed_matmul(left, right, c, alpha=2, beta=4, **turns), 2 * (a @ b) + 4 * c
+    )
+    np.testing.assert_array_equal(
+        bd.ops.packed_matmul(left, right, c, alpha=-0.5, beta=1.5, **turns), 1.5 * c - 0.5 * (a @ b)
+    )
+
+
+def test_post_ops_come_last(floats):
+    a, b, c, bias = floats(5, 20), floats(20, 37), floats(5, 37), floats(37)
+    chain = bd.PostOps().binary("add", bias).eltwise("relu").binary("mul", c)
+    ours = bd.ops.packed_matmul(a, b, c, alpha=0.5, beta=2.0, post_ops=chain)
+    expected = np.maximum(0.5 * (a @ b) + 2 * c + bias, 0) * c
+    np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_any_rank_and_empty(floats):
+    a, b = floats(2, 3, 4, 5), floats(5, 6)
+    np.testing.assert_allclose(bd.ops.packed_matmul(a, b), a @ b, rtol=1e-5, atol=1e-5)
+    assert bd.ops.packed_matmul(a[:0], b).shape == (0, 3, 4, 6)
+    np.testing.assert_array_equal(bd.ops.packed_matmul(a[..., :0], b[:0]), np.zeros((2, 3, 4, 6)))
+
+
+@pytest.mark.parametrize("constant, packs", [(True, 1), (False, 2)])
+def test_packs_once(floats, constant, packs):
+    a, b = tf.constant(floats(3, 8)), tf.Variable(floats(8, 40))
+
+    @tf.function
+    def product(a):
+        return bd.ops.packed_matmul(a, b, constant_b=constant)
+
+    before = bd.ops.pack_count()
+    for _ in range(5):
+        first = product(a)
+    assert bd.ops.pack_count() - before == packs
+    b.assign(2 * b)
+    np.testing.assert_allclose(product(a), 2 * first, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "a, b, options, message",
+    [
+        ([2, 3], [4, 5], {}, "a has 3 terms and b 4"),
+        ([3, 2], [4, 5], {"transpose_a": True}, "a has 3 terms and b 4"),
+        ([2, 3], [3], {}, "b must be a matrix"),
+        ([2, 3, 4], [2, 5], {"transpose_a": True}, "a must be a matrix"),
+        ([2, 3], [3, 5], {"c": np.zeros((2, 4), np.float32)}, r"c must be \[2,5\]"),
+        ([2, 3], [3, 5], {"post_ops": "sum()"}, "post_ops"),
+    ],
+)
+def test_bad_arguments(a, b, options, message):
+    with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=message):
+        bd.ops.packed_matmul(tf.zeros(a), tf.zeros(b), **options)

@@ -1,0 +1,308 @@
+"""bd.ops.rnn against Keras's layers of the same weights."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+pytestmark = pytest.mark.each_isa
+
+KERAS = {
+    "vanilla": keras.layers.SimpleRNN,
+    "lstm": keras.layers.LSTM,
+    "gru": keras.layers.GRU,
+}
+# Outputs are of magnitude 1. Sums of up to `units` products differ in their order, and the
+# difference grows a little from step to step.
+TOLERANCE = {"rtol": 1e-4, "atol": 2e-5}
+
+
+def reference(cell, inputs, units, **kwargs):
+    """A Keras layer with weights that are not zero anywhere."""
+    layer = KERAS[cell](units, return_state=True, **kwargs)
+    layer.build((None, None, inputs))
+    rng = np.random.default_rng(3)
+    layer.set_weights(
+        [
+            (rng.standard_normal(w.shape) / np.sqrt(max(1, w.shape[0]))).astype(np.float32)
+            for w in layer.get_weights()
+        ]
+    )
+    return layer
+
+
+def weights_of(layer):
+    return [tf.constant(w) for w in layer.get_weights()]
+
+
+@pytest.mark.parametrize("cell, reset_after", [(c, True) for c in KERAS] + [("gru", False)])
+@pytest.mark.parametrize(
+    "batch, steps, inputs, units", [(1, 7, 5, 3), (3, 4, 16, 33), (6, 2, 1, 64)]
+)
+def test_equals_keras(floats, cell, reset_after, batch, steps, inputs, units):
+    options = {"reset_after": reset_after} if cell == "gru" else {}
+    x = tf.constant(floats(batch, steps, inputs))
+    states = [tf.constant(floats(batch, units)) for _ in range(2 if cell == "lstm" else 1)]
+    mask = tf.constant(np.arange(batch * steps).reshape(batch, steps) % 3 != 0)
+    for go_backwards, sequences, masked in itertools.product([False, True], repeat=3):
+        layer = reference(
+            cell, inputs, units, go_backwards=go_backwards, return_sequences=sequences, **options
+        )
+        expected = layer(x, initial_state=states, mask=mask if masked else None)
+        y, ends = bd.ops.rnn(
+            x,
+            *weights_of(layer),
+            cell=cell,
+            initial_state=states,
+            mask=mask if masked else None,
+            go_backwards=go_backwards,
+            return_sequences=sequences,
+            **options,
+        )
+        for ours, theirs in zip([y, *ends], expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, **TOLERANCE)
+
+
+def test_orders_and_layouts(floats):
+    x, layer = floats(3, 5, 4), reference("lstm", 4, 10, return_sequences=True)
+    weights = weights_of(layer)
+
+    def run(x, **kwargs):
+        return bd.ops.rnn(x, *weights, cell="lstm", return_sequences=True, **kwargs).dst.numpy()
+
+    y = run(x)
+    back = run(x, go_backwards=True)
+    np.testing.assert_allclose(run(x[:, ::-1]), back, **TOLERANCE)
+    np.testing.assert_array_equal(run(x, go_backwards=True, restore_order=True), back[:, ::-1])
+    by_time = run(x.transpose(1, 0, 2), time_major=True)
+    np.testing.assert_array_equal(by_time.transpose(1, 0, 2), y)
+
+
+def test_lengths_are_masks(floats):
+    x, lengths = floats(4, 6, 3), np.array([0, 2, 6, 5], np.int32)
+    weights = weights_of(reference("gru", 3, 7))
+    mask = np.arange(6) < lengths[:, None]
+    for go_backwards, zeros in itertools.product([False, True], repeat=2):
+        options = {
+            "cell": "gru",
+            "return_sequences": True,
+            "go_backwards": go_backwards,
+            "zero_output_for_mask": zeros,
+        }
+        ours = bd.ops.rnn(x, *weights, lengths=lengths, **options)
+        masked = bd.ops.rnn(x, *weights, mask=mask, **options)
+        np.testing.assert_array_equal(ours.dst, masked.dst)
+        np.testing.assert_array_equal(ours.states[0], masked.states[0])
+        if zeros:
+            shown = mask[:, ::-1] if go_backwards else mask
+            assert not ours.dst.numpy()[~shown].any() and ours.dst.numpy()[shown].all()
+
+
+def gradients(function, tensors):
+    with tf.GradientTape() as tape:
+        tape.watch(tensors)
+        outputs = function()
+        loss = tf.add_n(
+            [
+                tf.reduce_sum(
+                    y * tf.cos(tf.range(tf.size(y), dtype=tf.float32)).numpy().reshape(y.shape)
+                )
+                for y in outputs
+            ]
+        )
+    return tape.gradient(loss, tensors)
+
+
+@pytest.mark.parametrize("cell, reset_after", [(c, True) for c in KERAS] + [("gru", False)])
+@pytest.mark.parametrize(
+    "go_backwards, sequences, masked, zeros",
+    [
+        (False, True, False, False),
+        (True, True, True, False),
+        (False, False, True, False),
+        (True, False, False, False),
+        (False, True, True, True),
+    ],
+)
+@pytest.mark.parametrize("training", [True, False])
+def test_gradients_equal_keras(
+    floats, cell, reset_after, go_backwards, sequences, masked, zeros, training
+):
+    batch, steps, inputs, units = 5, 4, 6, 19
+    options = {"reset_after": reset_after} if cell == "gru" else {}
+    common = {
+        "go_backwards": go_backwards,
+        "return_sequences": sequences,
+        "zero_output_for_mask": zeros,
+    }
+    layer = reference(cell, inputs, units, **common, **options)
+    x = tf.constant(floats(batch, steps, inputs))
+    states = [tf.constant(floats(batch, units)) for _ in range(2 if cell == "lstm" else 1)]
+    mask = tf.constant(np.arange(batch * steps).reshape(batch, steps) % 4 != 0) if masked else None
+    variables = [w.value for w in layer.trainable_variables]
+    expected = gradients(
+        lambda: layer(x, initial_state=states, mask=mask), [x, *states, *variables]
+    )
+    weights = weights_of(layer)
+
+    def ours():
+        y, ends = bd.ops.rnn(
+            x,
+            *weights,
+            cell=cell,
+            initial_state=states,
+            mask=mask,
+            training=training,
+            **common,
+            **options,
+        )
+        return [y, *ends]
+
+    for mine, theirs in zip(gradients(ours, [x, *states, *weights]), expected, strict=True):
+        scale = np.max(np.abs(theirs)) + 1e-3
+        np.testing.assert_allclose(mine / scale, theirs / scale, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu", "sigmoid", "linear"])
+@pytest.mark.parametrize("gates", ["sigmoid", "hard_sigmoid", "tanh"])
+def test_gradients_of_activations(floats, activation, gates):
+    x, w, u = (tf.constant(v) for v in (floats(3, 4, 5), floats(5, 28) / 3, floats(7, 28) / 3))
+    options = {"activation": activation, "recurrent_activation": gates}
+    layer = keras.layers.LSTM(7, use_bias=False, return_state=True, **options)
+    layer.build((3, 4, 5))
+    layer.set_weights([w, u])
+    expected = gradients(lambda: layer(x), [x, *[v.value for v in layer.weights]])
+
+    def ours():
+        y, ends = bd.ops.rnn(x, w, u, cell="lstm", **options)
+        return [y, *ends]
+
+    for mine, theirs in zip(gradients(ours, [x, w, u]), expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-4)
+
+
+# The table of the design document: N * T packings become 1, and 2 N T become 2 N.
+@pytest.mark.parametrize("cell", list(KERAS))
+def test_packs_once_for_inference_and_twice_a_training_step(floats, cell):
+    w, u, b = [tf.Variable(v) for v in weights_of(reference(cell, 4, 8))]
+    x = tf.constant(floats(2, 30, 4))
+
+    @tf.function
+    def infer(x):
+        return bd.ops.rnn(x, w, u, b, cell=cell).dst
+
+    before = bd.ops.pack_count()
+    for _ in range(5):
+        first = infer(x)
+    assert bd.ops.pack_count() - before == 1
+
+    @tf.function
+    def train(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(bd.ops.rnn(x, w, u, b, cell=cell, training=True).dst)
+        for variable, gradient in zip([w, u, b], tape.gradient(loss, [w, u, b]), strict=True):
+            variable.assign_sub(0.1 * gradient)
+
+    before, iterations = bd.ops.pack_count(), 4
+    for _ in range(iterations):
+        train(x)
+    assert bd.ops.pack_count() - before == 2 * iterations
+    # New weights are seen.
+    before = bd.ops.pack_count()
+    assert np.max(np.abs(infer(x) - first)) > 1e-3
+    assert bd.ops.pack_count() - before == 1
+    np.testing.assert_allclose(
+        infer(x), bd.ops.rnn(x, *[v + 0 for v in (w, u, b)], cell=cell).dst, **TOLERANCE
+    )
+
+
+def test_empty_batch():
+    w, u = tf.ones([4, 32]), tf.ones([8, 32])
+    y, (h, c) = bd.ops.rnn(tf.zeros([0, 3, 4]), w, u, cell="lstm", return_sequences=True)
+    assert y.shape == (0, 3, 8) and h.shape == c.shape == (0, 8)
+
+
+GOOD = {
+    "src": [2, 3, 4], "kernel": [4, 32], "recurrent_kernel": [8, 32], "bias": [32],
+    "h": [2, 8], "c": [2, 8], "mask": [2, 3], "lengths": [2],
+}  # fmt: skip
+
+
+def run_with(**shapes):
+    s = {**GOOD, **shapes}
+    return bd.ops.rnn(
+        *[tf.zeros(s[name]) for name in ("src", "kernel", "recurrent_kernel", "bias")],
+        cell="lstm", initial_state=[tf.zeros(s["h"]), tf.zeros(s["c"])],
+        mask=tf.zeros(s["mask"], tf.bool), lengths=tf.zeros(s["lengths"], tf.int32),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "shapes, message",
+    [
+        ({"src": [2, 4]}, r"src must be \[batch, steps, inputs\]"),
+        ({"src": [2, 0, 4], "mask": [2, 0]}, "no time steps"),
+        ({"kernel": [5, 32]}, r"kernel must be \[inputs, gates \* units\] = \[4, 32\]"),
+        ({"kernel": [4, 28]}, "kernel must be"),
+        ({"recurrent_kernel": [7, 32]}, "recurrent_kernel must be"),
+        ({"recurrent_kernel": [8, 33]}, "4 columns a unit"),
+        ({"recurrent_kernel": [0, 0]}, "at least one unit"),
+        ({"bias": [31]}, r"bias must be \[gates \* units\] = \[32\]"),
+        ({"bias": [2, 32]}, "bias must be"),
+        ({"h": [2, 7]}, r"initial_state must be \[batch, units\] = \[2, 8\]"),
+        ({"c": [3, 8]}, "initial_state must be"),
+        ({"mask": [2, 4]}, r"mask must be \[batch, steps\] = \[2, 3\]"),
+        ({"mask": [2, 3, 1]}, "mask must be"),
+        ({"lengths": [3]}, r"lengths must be \[batch\] = \[2\]"),
+    ],
+)
+def test_bad_shapes(shapes, message):
+    run_with()
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        run_with(**shapes)
+
+
+def test_bad_arguments():
+    x, w, u = tf.zeros([2, 3, 4]), tf.zeros([4, 32]), tf.zeros([8, 32])
+    for options, message in [
+        ({"cell": "lstm", "initial_state": [tf.zeros([2, 8])]}, "begins with 2 states or none"),
+        ({"cell": "vanilla", "restore_order": True}, "restore_order belongs to go_backwards"),
+        ({"cell": "lstm", "activation": "selu"}, "selu"),
+        ({"cell": "peephole"}, "peephole"),
+    ]:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            bd.ops.rnn(x, w, u, **options)
+
+
+def test_shapes_known_and_unknown(floats):
+    w, u = floats(4, 24), floats(8, 24)
+    for shape, known in [
+        ([2, 3, 4], [2, 3, 8]),
+        ([None, None, 4], [None, None, 8]),
+        (None, [None, None, 8]),
+    ]:
+        run = tf.function(
+            lambda x: bd.ops.rnn(x, w, u, cell="gru", return_sequences=True).dst,
+            input_signature=[tf.TensorSpec(shape)],
+        )
+        assert run.get_concrete_function().outputs[0].shape.as_list() == known
+        assert run(floats(2, 3, 4)).shape == (2, 3, 8)
+
+
+def test_many_callers(floats):
+    from concurrent.futures import ThreadPoolExecutor
+
+    w, u = tf.constant(floats(9, 160)), tf.constant(floats(40, 160))
+    inputs = [tf.constant(floats(2, 20, 9)) for _ in range(16)]
+
+    def run(x):
+        return bd.ops.rnn(x, w, u, cell="lstm").dst.numpy()
+
+    expected = [run(x) for x in inputs]
+    with ThreadPoolExecutor(8) as threads:
+        for ours, alone in zip(threads.map(run, inputs), expected, strict=True):
+            np.testing.assert_array_equal(ours, alone)

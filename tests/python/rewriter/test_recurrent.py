@@ -1,0 +1,212 @@
+"""Keras's recurrent layers become one op each; what deviates stays, with a reason."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+LAYERS = {
+    "LSTM": (keras.layers.LSTM, {}),
+    "GRU": (keras.layers.GRU, {}),
+    "GRU before": (keras.layers.GRU, {"reset_after": False}),
+    "SimpleRNN": (keras.layers.SimpleRNN, {}),
+}
+each_kind = pytest.mark.parametrize("kind", LAYERS)
+
+
+def make(kind, units=9, **kwargs):
+    layer, options = LAYERS[kind]
+    return layer(units, **options, **kwargs)
+
+
+def randomise(model):
+    rng = np.random.default_rng(2)
+    model.set_weights([rng.standard_normal(w.shape) / 2 for w in model.get_weights()])
+    return model
+
+
+def count(report):
+    return report.count("BlockdnnRnn")
+
+
+def loops(function):
+    concrete = (
+        function.get_concrete_function() if hasattr(function, "get_concrete_function") else function
+    )
+    return sum(op.type in ("While", "StatelessWhile") for op in concrete.graph.get_operations())
+
+
+def rewritten(function, *specs):
+    """The function's rewrite."""
+    return bd.rewriter.optimize_concrete(tf.function(function).get_concrete_function(*specs))
+
+
+def check(model, x, expected=1):
+    """Exactly `expected` loops are replaced, none is left, and the numbers are the model's."""
+    spec = tf.TensorSpec([None, None, *x.shape[2:]])
+    result = rewritten(lambda x: model(x, training=False), spec)
+    assert count(result.report) == expected, result.report.summary()
+    assert not result.report.declined and loops(result.concrete) == 0
+    np.testing.assert_allclose(result.concrete(tf.constant(x)), model(x), rtol=0, atol=5e-6)
+    types = [op.type for op in result.concrete.graph.get_operations()]
+    assert types.count("BlockdnnRnn") == expected
+    return result
+
+
+@each_kind
+@pytest.mark.parametrize("sequences", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_layer(floats, kind, sequences, bias):
+    model = keras.Sequential(
+        [keras.Input((None, 5)), make(kind, return_sequences=sequences, use_bias=bias)]
+    )
+    check(randomise(model), floats(3, 6, 5))
+
+
+@each_kind
+def test_known_sizes(floats, kind):
+    layer = make(kind, return_sequences=True)
+    x = tf.constant(floats(3, 6, 5))
+    y = layer(x)
+    result = rewritten(lambda x: layer(x), tf.TensorSpec([3, 6, 5]))
+    assert count(result.report) == 1 and loops(result.concrete) == 0
+    np.testing.assert_allclose(result.concrete(x), y, rtol=0, atol=5e-6)
+    assert result.concrete.outputs[0].shape.as_list() == [3, 6, 9]
+
+
+@each_kind
+@pytest.mark.parametrize("activation", ["relu", "sigmoid"])
+def test_activations(floats, kind, activation):
+    model = keras.Sequential([keras.Input((None, 5)), make(kind, activation=activation)])
+    check(randomise(model), floats(2, 4, 5))
+
+
+@each_kind
+@pytest.mark.parametrize("zeros", [False, True])
+def test_masks(floats, kind, zeros):
+    model = keras.Sequential(
+        [
+            keras.Input((None, 5)),
+            keras.layers.Masking(),
+            make(kind, return_sequences=True, zero_output_for_mask=zeros),
+        ]
+    )
+    x = floats(4, 7, 5)
+    x[0, 4:] = x[1, :3] = x[2] = 0
+    check(randomise(model), x)
+
+
+@each_kind
+@pytest.mark.parametrize("merge", ["concat", "sum", "mul", "ave"])
+def test_both_directions_and_stacks(floats, kind, merge):
+    model = keras.Sequential(
+        [
+            keras.Input((None, 5)),
+            keras.layers.Bidirectional(make(kind, return_sequences=True), merge_mode=merge),
+            keras.layers.Bidirectional(make(kind, 6), merge_mode=merge),
+        ]
+    )
+    check(randomise(model), floats(3, 6, 5), expected=4)
+
+
+@each_kind
+def test_states(floats, kind):
+    layer = make(kind, return_sequences=True, return_state=True)
+    x = tf.constant(floats(3, 6, 5))
+    states = [tf.constant(floats(3, 9)) for _ in layer.state_size]
+    expected = layer(x, initial_state=states)
+    specs = [tf.TensorSpec([None, None, 5])] + [tf.TensorSpec([None, 9])] * len(states)
+    result = rewritten(lambda x, *states: layer(x, initial_state=states), *specs)
+    assert count(result.report) == 1 and loops(result.concrete) == 0
+    for ours, theirs in zip(result.concrete(x, *states), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=5e-6)
+
+
+def test_new_weights_are_read(floats):
+    model = randomise(keras.Sequential([keras.Input((None, 5)), make("LSTM")]))
+    x = floats(2, 4, 5)
+    result = check(model, x)
+    before = result.concrete(tf.constant(x)).numpy()
+    model.set_weights([2 * w for w in model.get_weights()])
+    after = result.concrete(tf.constant(x)).numpy()
+    assert np.max(np.abs(after - before)) > 1e-3
+    np.testing.assert_allclose(after, model(x), rtol=0, atol=5e-6)
+
+
+class Peephole(keras.layers.LSTMCell):
+    """An LSTM with a little more."""
+
+    def call(self, inputs, states, training=False):
+        h, new = super().call(inputs, states, training=training)
+        return h + 0.01 * states[1], [h + 0.01 * states[1], new[1]]
+
+
+class Leaky(keras.layers.GRUCell):
+    """A GRU that forgets a part of its state."""
+
+    def call(self, inputs, states, training=False):
+        h, _ = super().call(inputs, [0.9 * states[0]], training=training)
+        return h, [h]
+
+
+@pytest.mark.parametrize(
+    "layer, reason",
+    [
+        (lambda: keras.layers.LSTM(9, activation="selu"), "not one of Keras's"),
+        (lambda: keras.layers.GRU(9, recurrent_activation="hard_sigmoid"), "not one of Keras's"),
+        (lambda: keras.layers.RNN(Peephole(9)), "not one of Keras's"),
+        (lambda: keras.layers.RNN(Leaky(9)), "not one of Keras's"),
+        (
+            lambda: keras.layers.RNN([keras.layers.LSTMCell(3), keras.layers.LSTMCell(9)]),
+            "carries 4 states",
+        ),
+    ],
+)
+def test_what_deviates_stays(floats, layer, reason):
+    model = randomise(keras.Sequential([keras.Input((None, 5)), layer()]))
+    x = tf.constant(floats(2, 4, 5))
+    result = rewritten(lambda x: model(x, training=False), tf.TensorSpec([None, None, 5]))
+    assert count(result.report) == 0 and loops(result.concrete) == 1
+    assert any(reason in why for _, why in result.report.declined), result.report.summary()
+    np.testing.assert_allclose(result.concrete(x), model(x), rtol=0, atol=1e-6)
+
+
+def test_other_loops_are_not_mentioned():
+    def power(x):
+        return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), (0, x))[1]
+
+    result = rewritten(power, tf.TensorSpec([4]))
+    assert count(result.report) == 0 and not result.report.declined
+
+
+def test_crnn_converts_as_one(floats):
+    model = keras.Sequential(
+        [
+            keras.Input((16, 24, 3)),
+            keras.layers.Conv2D(32, 3, padding="same", activation="relu"),
+            keras.layers.MaxPooling2D(2),
+            keras.layers.Conv2D(32, 3, padding="same", activation="relu"),
+            keras.layers.MaxPooling2D((8, 1)),
+            keras.layers.Reshape((12, 32)),
+            keras.layers.Bidirectional(keras.layers.LSTM(20, return_sequences=True)),
+            keras.layers.Dense(11),
+        ]
+    )
+    x = tf.constant(floats(2, 16, 24, 3))
+    result = rewritten(lambda x: model(x, training=False), tf.TensorSpec([2, 16, 24, 3]))
+    assert count(result.report) == 2 and loops(result.concrete) == 0
+    assert result.report.count("BlockdnnConv") == 2, result.report.summary()
+    np.testing.assert_allclose(result.concrete(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_saved_model(floats, tmp_path):
+    model = randomise(keras.Sequential([keras.Input((None, 5)), make("GRU")]))
+    x = tf.constant(floats(2, 6, 5))
+    model.export(str(tmp_path / "in"), verbose=False)
+    report = bd.optimize_saved_model(str(tmp_path / "in"), str(tmp_path / "out"))
+    assert "BlockdnnRnn" in str(report)
+    loaded = tf.saved_model.load(str(tmp_path / "out"))
+    (y,) = loaded.signatures["serving_default"](x).values()
+    np.testing.assert_allclose(y, model(x), rtol=0, atol=5e-6)
