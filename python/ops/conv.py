@@ -18,7 +18,6 @@ def conv(
     post_ops="",
     args=(),
     dst=None,
-    src_scale=None,
     pool=None,
     src_layout: str = "nChw16c",
     dst_layout: str = "nChw16c",
@@ -58,16 +57,11 @@ def conv(
       dst: the previous contents of the result, which sums without an operand add: float32,
         of the shape of the result, plain or in dst_layout. The result takes the memory of
         dst if nobody else holds it; otherwise dst stays as it is.
-      src_scale: a factor for each sample and channel of src, which must be nChw16c:
-        float32, [N, C], [N, 1, 1, C] or [N, ceil(C / 16), 1, 1, 16]. The op multiplies it
-        into the weights, and so rounds (scale * w) * x where a separate multiplication
-        rounds w * (scale * x). It allows any groups, windows and strides, and excludes
-        Winograd.
       pool: 2 or [2, 2] pixels: max pooling behind post_ops, in windows that touch each
-        other, with "VALID" padding; dst_layout must be "nChw16c". The result has the bits
-        of `pool` behind the convolution. dst and operands of the shape of the result have
-        the shape before pooling. Winograd stores only maxima if the chain adds a channel
-        and clamps (relu, relu6, ...); otherwise a second pass makes them.
+        other, with "VALID" padding, as Winograd stores it: the window is 3x3 or 5x5 at stride
+        1, there is one group, tensors are nChw16c, and the chain is at most a channel added
+        and a clamp (relu, relu6, ...). The result has the bits of `pool` behind the
+        convolution; everything else needs that op.
       src_layout, dst_layout: "nhwc" or "nChw16c".
       channels: C; default weights_shape[2] * groups.
       weights_shape: default: the shape of weights.
@@ -122,14 +116,10 @@ def conv(
         channels = weights_shape[2] * groups
     to = Destination(weights_shape[-1], layout=dst_layout)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
-    scales = []
-    if src_scale is not None:
-        scales.append(Destination(channels, layout=src_layout).lay_out(src_scale, "sample_channel"))
     return library().blockdnn_conv(
         src,
         weights,
         args,
-        scales,
         src_layout=src_layout,
         dst_layout=dst_layout,
         channels=channels,

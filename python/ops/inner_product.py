@@ -41,11 +41,9 @@ def inner_product(
       constant_weights: whether weights never change, so that the op may keep their packed
         form from the first call on.
       algorithm: how few rows are multiplied: "direct" reads the weights of up to 14 (6 without
-        AVX-512) as they are, "compressed" a copy of 28 bits a weight, without loss, from the
-        second call with the same weights on (the first, if they are constant; where src has
-        many zeros the weights themselves, in part); "auto" makes that copy of large constant
-        weights, and without AVX-512 packs constant weights for more than 3 rows. Beyond 14
-        (6) rows all three pack.
+        AVX-512) as they are; "auto" does so, too, but without AVX-512 packs constant weights
+        for more than 3 rows. Beyond 14 (6) rows both pack. Constant weights that meet only
+        zeros of src are not read.
       scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
         allocator for each execution; "library" keeps buffers with the kernel. Both are safe
         on many threads.

@@ -25,7 +25,7 @@ def squeeze_excite(
 
     The scale is g(f(mean(src) @ reduce_weights + reduce_bias) @ expand_weights + expand_bias),
     where the mean is taken over the plane. With scale_src the result is src times that scale.
-    Without it, another op reads the scales, such as `bd.ops.conv(..., src_scale=...)`.
+    Without it, another op reads the scales, such as an element-wise product.
 
     Args:
       src: float32, [N, ceil(C / 16), H, W, 16].

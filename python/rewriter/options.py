@@ -19,7 +19,7 @@ class Options:
             docs/algorithms.md).
         memory: with algorithm "auto", how much the packed weights may take: "normal" is at
             most three times the weights' own memory, "low" at most 9/8 of it and the
-            rounding of channels to 16 (no Winograd, no compressed copies). "normal" also keeps
+            rounding of channels to 16 (no Winograd). "normal" also keeps
             the memory of intermediate tensors from one call to the next, "low" does not.
         scratchpad_mode: "user" or "library", for every op that takes temporary memory.
         exclude, only: names or regular expressions, for the convolutions, matrix products and

@@ -27,8 +27,7 @@ namespace bd {
 
 // kAutoSmall: the fastest whose packed weights take at most twice the plain ones' memory;
 // F(4x4, 3x3) takes four times. kAutoSmallest: at most 9/8, which is no Winograd.
-// kWinograd, kPaired: wherever they apply, else kDirect. kCompressed: inner products of few
-// rows compress their weights, however small.
+// kWinograd, kPaired: wherever they apply, else kDirect.
 enum class ConvAlgorithm {
   kAuto,
   kDirect,
@@ -36,7 +35,6 @@ enum class ConvAlgorithm {
   kPaired,
   kAutoSmall,
   kAutoSmallest,
-  kCompressed,
 };
 
 // The convolution asked for. Padding is resolved (cc/layout/window.h); weights
@@ -54,13 +52,12 @@ struct ConvDesc {
   ConvAlgorithm algorithm = ConvAlgorithm::kAuto;
   bool keeps_weights = false;  // packed once for many calls, so that packing may take its time
   PostOpChain post_ops;
-  // src counts times a factor a sample and channel: ConvBuffers::src_scale. nChw16c only.
-  bool src_scaled = false;
   // Of a tensor that is part of a wider nChw16c one: the channel blocks of an image of the
   // latter. 0: it is a tensor of its own. Operands of post-ops always are.
   int64_t src_image_blocks = 0, dst_image_blocks = 0;
   // dst holds, of the result behind the chain, the maxima of pool_h x pool_w pixels that
-  // touch; rows and columns that fill no window are left out. 1x1 (all) or 2x2.
+  // touch; rows and columns that fill no window are left out. 1x1 (all) or 2x2, which Winograd
+  // stores where its tiles hold whole windows and the chain is a bias and a clamp at most.
   int64_t pool_h = 1, pool_w = 1;
 
   bool pooled() const { return pool_h != 1 || pool_w != 1; }
@@ -70,13 +67,12 @@ struct ConvDesc {
 
 // How the multiply-adds are organised.
 enum class ConvForm {
-  kTile,            // register tiles over a blocked source
-  kPlainTile,       // register tiles over an NHWC source (first layers)
-  kDot,             // few output channels: lanes run over input channels
-  kDepthwise,       // one input and one output channel a group
-  kWinograd,        // register tiles in a transformed domain
-  kRows,            // an inner product of few rows: weights are read as they are
-  kCompressedRows,  // the same from weights of 28 bits
+  kTile,       // register tiles over a blocked source
+  kPlainTile,  // register tiles over an NHWC source (first layers)
+  kDot,        // few output channels: lanes run over input channels
+  kDepthwise,  // one input and one output channel a group
+  kWinograd,   // register tiles in a transformed domain
+  kRows,       // an inner product of few rows: weights are read as they are
 };
 
 constexpr int kNoWinograd = -1;
@@ -92,15 +88,15 @@ struct ConvPacking {
     return form == o.form && group_blocks == o.group_blocks && joins_half == o.joins_half &&
            winograd == o.winograd && paired == o.paired;
   }
-  bool as_is() const { return form == ConvForm::kRows; }  // the kernels read HWIO
-  bool may_decline() const { return form == ConvForm::kCompressedRows; }
+  // The kernels read HWIO; what is packed, if anything, is a note: whether it is finite.
+  bool as_is() const { return form == ConvForm::kRows; }
 };
 
 // Output blocks that one register tile computes, and the input they need.
 struct OutputGroup {
   int64_t first_block, blocks;  // output blocks
   int64_t icb_begin, icb_end;   // input blocks that reach them
-  int64_t weights_offset;       // floats into the packed weights
+  int64_t offset;               // floats into the packed weights
 };
 
 // Chain split into what the tile does in registers and the rest.
@@ -123,8 +119,7 @@ struct ConvPlan {
   ConvEpilogue epilogue;
 
   int64_t icb = 0, ocb = 0;  // channel blocks of src and dst
-  // Blocked tensors: floats from one image to the next, and pixels of a plane of dst, as the
-  // kernels see them; dst is `unpooled` where a pass pools it behind them.
+  // Blocked tensors: floats from one image to the next, and pixels of a plane of dst.
   int64_t src_image = 0, dst_image = 0, dst_plane = 0;
   std::vector<OutputGroup> groups;
   int64_t widest_blocks = 0;  // of a group
@@ -144,15 +139,14 @@ struct ConvPlan {
 
   // Taps of one K chunk, in the order weights are packed.
   std::vector<int64_t> tap_offsets;
-  std::vector<int64_t> src_tap_offsets;  // kPlainTile: the same where tiles read src itself
   int64_t taps_per_block = 1;
   int64_t tap_length = 16;
   int64_t px_stride = 16;  // floats between pixels
   int64_t row_stride = 0;  // and between rows, if by_row
   // A strip holds, a source block and a kernel column, rows_per_column rows;
   // phase_row[p] is the first row of source rows r with r % sh == p. Of an NHWC source it
-  // holds edge_columns of each row (conv_image.h).
-  int64_t strip_rows = 0, rows_per_column = 0, edge_columns = 0;
+  // holds strip_columns of each row, padding included.
+  int64_t strip_rows = 0, rows_per_column = 0, strip_columns = 0;
   std::vector<int64_t> phase_row;
 
   // kWinograd: tiles_h x tiles_w tiles an image; a task is tile_block tiles of all
@@ -162,35 +156,31 @@ struct ConvPlan {
   bool pools_tiles = false;  // the dst stage stores maxima of its tiles
 
   // Padded bias; a strip or Winograd's V and M; rows of a plain dst; weights times
-  // src_scale or a power of two, those of a group and K chunk; terms of paired products a
-  // source pixel: for each thread. The whole result, where
-  // kernels do not pool it themselves.
-  ScratchPiece<float> bias, strip, row, scaled, terms, unpooled;
+  // a power of two, those of a group and K chunk; terms of paired products a
+  // source pixel: for each thread.
+  ScratchPiece<float> bias, strip, row, scaled, terms;
   ScratchBook scratch;
   int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
-  // "direct", "paired", "direct_plain", "dot", "depthwise", "rows", "rows_compressed", or of
-  // Winograd the tile of its outputs, such as "winograd4x4"
+  // "direct", "paired", "direct_plain", "dot", "depthwise", "rows", or of Winograd the tile of
+  // its outputs, such as "winograd4x4"
   const char* algorithm_name() const;
 };
 
 // Fills *plan; returns an empty string or one line saying what is wrong.
 std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* plan);
 
-// `packed` holds plan.packed_floats floats, 64-byte aligned. Not to be called
-// where plan.packing.as_is(): the plain weights are then the packed ones. False, and
-// only where plan.packing.may_decline(): these weights are to be read as they are.
+// `packed` holds plan.packed_floats floats, 64-byte aligned.
 // `src` is one that the weights will meet, or null: some orders suit its magnitude.
-bool PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
                      const float* src = nullptr);
 
 struct ConvBuffers {
   const float* src = nullptr;          // of a part: its first block
-  const float* packed = nullptr;       // null: packing was declined
+  const float* packed = nullptr;       // may be null where plan.packing.as_is()
   const float* const* args = nullptr;  // base pointers of the post-op inputs
   float* dst = nullptr;     // may be the operand of a sum, if not pooled; sums without one read it
   void* scratch = nullptr;  // plan.scratch_bytes(); 64-byte aligned to be fast
-  const float* src_scale = nullptr;  // [n, icb, 1, 1, 16], if desc.src_scaled
-  const float* plain = nullptr;      // HWIO, if plan.packing.may_decline(): the source decides, too
+  const float* plain = nullptr;  // HWIO, where plan.packing.as_is()
 };
 
 // `pool.num_threads()` must equal plan.threads.
@@ -198,7 +188,7 @@ void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool)
 
 // The definition: double accumulation over plain loops, chain included.
 void ConvRef(const ConvDesc& desc, const float* src, const float* hwio, const float* const* args,
-             float* dst, const float* src_scale = nullptr);
+             float* dst);
 
 }  // namespace bd
 

@@ -9,7 +9,7 @@
 #include "cc/core/conv/conv_depthwise_kernel.h"
 
 #include "cc/base/prefetch.h"
-#include "cc/core/conv/conv_epilogue_inl.h"
+#include "cc/core/gemm/epilogue_inl.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
@@ -43,7 +43,7 @@ inline __attribute__((always_inline)) void Tile(const DepthwiseArgs& a, int64_t 
     TileEpilogue e = a.epilogue;
     if (e.acc_in != nullptr) e.acc_in += p0 * kBlock;
     e.dst_offset += p0 * kBlock;
-    tile.Start(e, 0);
+    tile.Start(e);
     BD_UNROLL
     for (int p = 0; p < kPx; ++p) PrefetchToWrite(dst + (kAhead + p) * kBlock);
     add_rows(tile.acc, 0);

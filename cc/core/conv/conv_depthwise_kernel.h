@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cc/base/kernel_table.h"
-#include "cc/core/conv/conv_epilogue.h"
+#include "cc/core/gemm/epilogue.h"
 
 namespace bd {
 

@@ -86,11 +86,17 @@ void StorePlain(const ConvRun& run, const TaskRange& r, const float* blocks, flo
   run.kernels.plain_store(s);
 }
 
-TileEpilogue GroupEpilogue(const ConvRun& run, const OutputGroup& group, int64_t n) {
+TileEpilogue GroupEpilogue(const ConvRun& run, const OutputGroup& group, int64_t n, int64_t pixel) {
   const int64_t channel = group.first_block * kBlock;
   TileEpilogue e = run.epilogue;
   e.bias = run.bias != nullptr ? run.bias + channel : nullptr;
-  e.acc_scale = run.plan.epilogue.sum_scale;
+  e.dst_offset =  // in operands, where dst is blocked
+      ((n * run.plan.ocb + group.first_block) * run.plane() + pixel) * kBlock;
+  if (run.sum != nullptr) {
+    e.acc_in = run.sum + e.dst_offset;
+    e.acc_scale = run.plan.epilogue.sum_scale;
+    e.acc_block_stride = run.plane() * kBlock;
+  }
   e.channel = channel;
   e.sample_channel = n * run.plan.ocb * kBlock + channel;
   e.valid_lanes = static_cast<int32_t>(
@@ -98,10 +104,9 @@ TileEpilogue GroupEpilogue(const ConvRun& run, const OutputGroup& group, int64_t
   return e;
 }
 
-namespace {
-
-// All of dst, before it is pooled.
-void RunWhole(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {
+void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {
+  const ConvDesc& d = plan.desc;
+  if (d.n * d.dst_h() * d.dst_w() * d.oc == 0) return;
   const BoundConv bound(plan, buffers);
   const ConvRun& run = bound.run();
   switch (plan.packing.form) {
@@ -111,26 +116,12 @@ void RunWhole(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool
     case ConvForm::kDot:
       return RunDots(run, pool);
     case ConvForm::kRows:
-    case ConvForm::kCompressedRows:
       return RunRows(run, pool);
     case ConvForm::kWinograd:
       return RunWinograd(run, pool);
     case ConvForm::kDepthwise:
       return RunDepthwise(run, pool);
   }
-}
-
-}  // namespace
-
-void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool) {
-  const ConvDesc& d = plan.desc;
-  if (d.n * d.dst_h() * d.dst_w() * d.oc == 0) return;
-  float* unpooled = Scratch(buffers.scratch).Grant(plan.unpooled);
-  if (unpooled == nullptr) return RunWhole(plan, buffers, pool);
-  ConvBuffers whole = buffers;
-  whole.dst = unpooled;
-  RunWhole(plan, whole, pool);
-  PoolWhole(plan, unpooled, buffers.dst, pool);
 }
 
 }  // namespace bd

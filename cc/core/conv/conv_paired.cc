@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cc/core/conv/conv_paired_kernel.h"
+#include "cc/core/gemm/fip_kernel.h"
 
 namespace bd {
 namespace {
@@ -71,7 +71,7 @@ void ScaleColumns(int64_t rows, int64_t lanes, int exponent, float* weights, flo
 
 bool ChoosePaired(const ConvDesc& d, ConvForm form, Isa isa) {
   if ((form != ConvForm::kTile && form != ConvForm::kWinograd) || d.groups > 1) return false;
-  if (ConvPairedKernelsFor(isa).tile_pixels == 0 || WholeBlocks(d) == 0) return false;
+  if (FipKernelsFor(isa).tile_pixels == 0 || WholeBlocks(d) == 0) return false;
   if (d.algorithm == ConvAlgorithm::kPaired) return true;
   if (d.algorithm == ConvAlgorithm::kDirect || d.algorithm == ConvAlgorithm::kWinograd) {
     return false;
@@ -106,7 +106,7 @@ void PackPairedGroup(const ConvPlan& plan, const OutputGroup& group, int exponen
   const ConvDesc& d = plan.desc;
   const PairedTrailer trailer = PairedTrailerOf(plan);
   const int64_t lanes = group.blocks * kBlock, taps = d.kh * d.kw, rows = d.ic * taps;
-  float* weights = packed + group.weights_offset;
+  float* weights = packed + group.offset;
   float* unscale = packed + trailer.unscale + group.first_block * kBlock;
   ScaleColumns(rows, lanes, exponent, weights, unscale);
   float* terms = packed + trailer.channel_terms + group.first_block * plan.icb * kBlock;
@@ -118,13 +118,13 @@ void PackPairedGroup(const ConvPlan& plan, const OutputGroup& group, int exponen
 
 void PreparePaired(const ConvRun& run, int64_t b0, int64_t b1, int64_t pixels, float* terms,
                    ChunkSource* from) {
-  PairedSourceArgs a;
+  FipSourceArgs a;
   a.src = from->src;
   a.tap_offsets = run.plan.tap_offsets.data();
   a.taps = (std::min(b1, WholeBlocks(run.d)) - b0) * run.plan.taps_per_block;
   a.px = pixels;
   a.terms = terms;
-  const float squares = ConvPairedKernelsFor(run.plan.isa).source_terms(a);
+  const float squares = FipKernelsFor(run.plan.isa).source_terms(a);
   const int packed = static_cast<int>(run.buffers.packed[PairedTrailerOf(run.plan).exponent]);
   from->pixel_terms = terms;
   from->exponent = ExponentOf(squares, pixels * a.taps * kBlock) - packed;
@@ -138,22 +138,22 @@ void PackPairedPlane(int64_t channels, int64_t lanes, float* weights, float* uns
   AddChannelTerms(weights, lanes, channels / kBlock, channel_terms);
 }
 
-float PreparePairedPlane(const ConvRun& run, const PairedSourceArgs& a, int64_t blocks) {
-  const float squares = ConvPairedKernelsFor(run.plan.isa).source_terms(a);
+float PreparePairedPlane(const ConvRun& run, const FipSourceArgs& a, int64_t blocks) {
+  const float squares = FipKernelsFor(run.plan.isa).source_terms(a);
   if (squares == 0 && a.taps == blocks) return 0;
   const int exponent = ExponentOf(squares, a.px * a.taps * kBlock);
   if (exponent == 0) return 1;
   const float down = TwoTo(-exponent);
   for (int64_t b = 0; b < blocks; ++b) {
     float* block = const_cast<float*>(a.src) + a.tap_offsets[b];
-    run.kernels.scale_rows({block, &down, 1, a.px * kBlock, block});
+    FipKernelsFor(run.plan.isa).scale({block, down, a.px * kBlock, block});
   }
   for (int64_t p = 0; p < a.px; ++p) a.terms[p] *= down * down;
   return TwoTo(exponent);
 }
 
 void PairedGroup::Bind(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t b1,
-                       const ChunkSource& from, const float* weights) {
+                       const ChunkSource& from) {
   const ConvPlan& plan = run.plan;
   const PairedTrailer trailer = PairedTrailerOf(plan);
   const int64_t lanes = group.blocks * kBlock;
@@ -163,9 +163,6 @@ void PairedGroup::Bind(const ConvRun& run, const OutputGroup& group, int64_t b0,
   for (int64_t i = 0; i < lanes; ++i) unscale[i] = at_zero[i] * down;
   std::fill(channel_terms, channel_terms + lanes, 0.f);
   const int64_t whole = std::min(b1, WholeBlocks(run.d));
-  if (run.d.src_scaled) {
-    return AddChannelTerms(weights, lanes, (whole - b0) * plan.taps_per_block, channel_terms);
-  }
   const float* terms = packed + trailer.channel_terms + group.first_block * plan.icb * kBlock;
   for (int64_t b = b0; b < whole; ++b) {
     for (int64_t i = 0; i < lanes; ++i) channel_terms[i] += terms[b * lanes + i];

@@ -1,4 +1,4 @@
-// Register tiles that multiply channels in pairs (conv_paired_kernel.h): where they pay,
+// Register tiles that multiply channels in pairs (fip_kernel.h): where they pay,
 // what is packed for them, and what a task binds.
 //
 // A pair adds x to y, so the sums keep the digits of both only where both are of one
@@ -16,8 +16,8 @@
 #define CC_CORE_CONV_CONV_PAIRED_H_
 
 #include "cc/core/conv/conv.h"
-#include "cc/core/conv/conv_paired_kernel.h"
 #include "cc/core/conv/conv_run.h"
+#include "cc/core/gemm/fip_kernel.h"
 
 namespace bd {
 
@@ -56,16 +56,16 @@ void PackPairedPlane(int64_t channels, int64_t lanes, float* weights, float* uns
 
 // Scales the pixels of each of `blocks` blocks of a plane, `a.taps` of them whole, to a root
 // mean square of about 1, and makes their terms; returns what sums are to be multiplied by.
-float PreparePairedPlane(const ConvRun& run, const PairedSourceArgs& a, int64_t blocks);
+float PreparePairedPlane(const ConvRun& run, const FipSourceArgs& a, int64_t blocks);
 
 // What a group's tiles need besides weights: memory for one group, and its terms.
 struct PairedGroup {
   alignas(64) float channel_terms[kMaxTileBlocks * kBlock];
   alignas(64) float unscale[kMaxTileBlocks * kBlock];
 
-  // `weights` are those that the tiles will read, of source blocks [b0, b1).
+  // Of source blocks [b0, b1).
   void Bind(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t b1,
-            const ChunkSource& from, const float* weights);
+            const ChunkSource& from);
 };
 
 }  // namespace bd

@@ -16,10 +16,6 @@ namespace bd {
 namespace {
 
 constexpr int64_t kRowsTaskBytes = 256 << 10;  // weights worth a task in an inner product
-// Weights worth compressing. From memory 1280 x 1000 take 193 us plain and 147
-// compressed, from L3 44 and 41.
-constexpr int64_t kCompressedBytes = 4 << 20;
-
 std::string CheckPool(const ConvDesc& d) {
   if (d.pool_h != 2 || d.pool_w != 2) {
     return "a convolution pools windows of 2x2, not of " + std::to_string(d.pool_h) + "x" +
@@ -43,9 +39,6 @@ std::string Check(const ConvDesc& d) {
       return "convolution takes nhwc and nChw16c tensors; add a reorder";
     }
   }
-  if (d.src_scaled && d.src_layout != Layout::nChw16c) {
-    return "src_scale needs a src of layout nChw16c; add a reorder";
-  }
   if ((d.src_image_blocks > 0 && d.src_layout != Layout::nChw16c) ||
       (d.dst_image_blocks > 0 && d.dst_layout != Layout::nChw16c)) {
     return "only nChw16c tensors can be parts of wider ones; add a reorder";
@@ -68,21 +61,12 @@ bool HasFewRows(const ConvDesc& d, Isa isa) {
 }
 
 bool MayTransform(const ConvDesc& d) {
-  return !d.src_scaled && d.algorithm != ConvAlgorithm::kPaired &&
-         d.algorithm != ConvAlgorithm::kAutoSmallest;
-}
-
-bool IsCompressed(const ConvDesc& d, Isa isa) {
-  if (d.algorithm == ConvAlgorithm::kCompressed) return true;
-  return d.algorithm == ConvAlgorithm::kAuto && d.keeps_weights &&
-         4 * d.ic * d.oc >= kCompressedBytes &&
-         d.oh * d.ow <= CompressedRowsKernelsFor(isa).max_rows;
+  return d.algorithm != ConvAlgorithm::kPaired && d.algorithm != ConvAlgorithm::kAutoSmallest;
 }
 
 ConvForm ChooseForm(const ConvDesc& d, Isa isa) {
-  if (HasFewRows(d, isa)) return IsCompressed(d, isa) ? ConvForm::kCompressedRows : ConvForm::kRows;
+  if (HasFewRows(d, isa)) return ConvForm::kRows;
   if (d.src_layout == Layout::nhwc) return ConvForm::kPlainTile;
-  if (d.src_scaled) return ConvForm::kTile;
   if (d.dst_layout == Layout::nhwc) {
     return d.groups == 1 && d.oc <= kMaxDotChannels ? ConvForm::kDot : ConvForm::kTile;
   }
@@ -154,7 +138,7 @@ ConvEpilogue MakeEpilogue(const ConvDesc& d) {
 bool JoinsHalf(const ConvPlan& plan) {
   const ConvDesc& d = plan.desc;
   return plan.packing.form == ConvForm::kTile && d.groups == 1 && plan.ocb > 1 &&
-         ConvKernelsFor(plan.isa).joined_tile_pixels > 0 && d.oc <= d.ic * d.kh * d.kw &&
+         GemmKernelsFor(plan.isa).joined_tile_pixels > 0 && d.oc <= d.ic * d.kh * d.kw &&
          d.oc <= plan.ocb * kBlock - kBlock / 2;
 }
 
@@ -183,20 +167,16 @@ void MakeGroups(ConvPlan* plan) {
       g.icb_end = CeilDiv((last_oc / oc_group + 1) * ic_group, kBlock);
       channels = std::min(d.ic, g.icb_end * kBlock) - g.icb_begin * kBlock;
     }
-    offset += plan->packing.form == ConvForm::kCompressedRows
-                  ? CompressedGroupFloats(channels, blocks)
-                  : channels * taps * blocks * kBlock;
+    offset += channels * taps * blocks * kBlock;
     plan->groups.push_back(g);
   }
   if (winograd) {
     if (plan->packing.paired) offset += 2 * plan->ocb * kBlock;  // scales and terms of a plane
     offset *= TransformOf(plan->packing).planes();
   }
-  if (plan->packing.form == ConvForm::kCompressedRows) {
-    offset += LeftOutFloats(d, static_cast<int64_t>(plan->groups.size()));
-  }
   if (plan->packing.paired && !winograd) offset += PairedTrailerOf(*plan).floats;
-  plan->packed_floats = plan->packing.as_is() ? 0 : offset;
+  const int64_t note = d.keeps_weights ? kBlock : 0;  // weights that pass by are not looked at
+  plan->packed_floats = plan->packing.as_is() ? note : offset;
 }
 
 // Depthwise needs no strip: tasks are ranges of the n * icb * oh output rows,
@@ -228,7 +208,6 @@ void BookScratch(ConvPlan* plan) {
   plan->row = plan->scratch.Book<float>("row", plan->row.count, plan->threads);
   plan->scaled = plan->scratch.Book<float>("scaled", plan->scaled.count, plan->threads);
   plan->terms = plan->scratch.Book<float>("terms", plan->terms.count, plan->threads);
-  plan->unpooled = plan->scratch.Book<float>("unpooled", plan->unpooled.count);
 }
 
 }  // namespace
@@ -243,8 +222,6 @@ const char* ConvPlan::algorithm_name() const {
       return "dot";
     case ConvForm::kRows:
       return "rows";
-    case ConvForm::kCompressedRows:
-      return "rows_compressed";
     case ConvForm::kWinograd:
       return TransformOf(packing).name;
     default:
@@ -265,26 +242,25 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   plan->packing.form =
       plan->packing.winograd != kNoWinograd ? ConvForm::kWinograd : ChooseForm(desc, isa);
   plan->packing.paired = ChoosePaired(desc, plan->packing.form, isa);
-  const bool compressed = plan->packing.form == ConvForm::kCompressedRows;
-  const bool rows = compressed || plan->packing.form == ConvForm::kRows;
-  plan->packing.group_blocks = compressed ? kGroupPanels : ConvKernelsFor(isa).tile_blocks;
+  const bool rows = plan->packing.form == ConvForm::kRows;
+  plan->packing.group_blocks = GemmKernelsFor(isa).tile_blocks;
   if (desc.groups > 1 && desc.oc / desc.groups % (plan->packing.group_blocks * kBlock) != 0) {
     plan->packing.group_blocks = 1;  // a group of two blocks would straddle more of the source
   }
   plan->packing.joins_half = JoinsHalf(*plan);
   plan->epilogue = MakeEpilogue(desc);
+  if (desc.pooled() && !CanPoolTiles(*plan)) {
+    return "a convolution pools where Winograd's tiles hold whole windows (3x3 or 5x5, stride 1, "
+           "nChw16c, one group) and its chain is a bias and a clamp at most; use an op of its own";
+  }
   if (plan->epilogue.has_bias && desc.oc % kBlock != 0 && !rows) {
     plan->bias.count = plan->ocb * kBlock;
   }
   MakeGroups(plan);
   if (desc.n * desc.dst_h() * desc.dst_w() == 0) return "";  // nothing to compute
-  plan->pools_tiles = desc.pooled() && CanPoolTiles(*plan);
-  const bool behind = desc.pooled() && !plan->pools_tiles;
-  plan->dst_plane = behind ? desc.oh * desc.ow : desc.dst_h() * desc.dst_w();
-  plan->dst_image = ImageFloats(behind ? 0 : desc.dst_image_blocks, plan->ocb, plan->dst_plane);
-  if (behind) {
-    plan->unpooled.count = desc.n * plan->ocb * desc.oh * desc.ow * kBlock;
-  }
+  plan->pools_tiles = desc.pooled();
+  plan->dst_plane = desc.dst_h() * desc.dst_w();
+  plan->dst_image = ImageFloats(desc.dst_image_blocks, plan->ocb, plan->dst_plane);
   if (plan->packing.form == ConvForm::kDepthwise) {
     PlanDepthwise(plan);
   } else if (plan->packing.form == ConvForm::kWinograd) {

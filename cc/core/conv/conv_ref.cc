@@ -21,8 +21,8 @@ struct Tensor {
   }
 };
 
-double Sum(const ConvDesc& d, const Tensor& s, const float* src, const float* src_scale,
-           const float* hwio, int64_t n, int64_t o, int64_t oh, int64_t ow) {
+double Sum(const ConvDesc& d, const Tensor& s, const float* src, const float* hwio, int64_t n,
+           int64_t o, int64_t oh, int64_t ow) {
   const int64_t ic_group = d.ic / d.groups, group = o / (d.oc / d.groups);
   double sum = 0;
   for (int64_t kh = 0; kh < d.kh; ++kh) {
@@ -31,8 +31,7 @@ double Sum(const ConvDesc& d, const Tensor& s, const float* src, const float* sr
       if (y < 0 || y >= d.ih || x < 0 || x >= d.iw) continue;
       for (int64_t i = 0; i < ic_group; ++i) {
         const int64_t c = group * ic_group + i;
-        const double scale = src_scale == nullptr ? 1. : src_scale[n * s.padded_c() + c];
-        sum += scale * src[s.At(n, c, y, x)] * hwio[((kh * d.kw + kw) * ic_group + i) * d.oc + o];
+        sum += double{src[s.At(n, c, y, x)]} * hwio[((kh * d.kw + kw) * ic_group + i) * d.oc + o];
       }
     }
   }
@@ -40,12 +39,12 @@ double Sum(const ConvDesc& d, const Tensor& s, const float* src, const float* sr
 }
 
 void PooledRef(const ConvDesc& d, const float* src, const float* hwio, const float* const* args,
-               float* dst, const float* src_scale) {
+               float* dst) {
   ConvDesc whole = d;
   whole.pool_h = whole.pool_w = 1;
   const Tensor s{d.dst_layout, d.oc, d.oh, d.ow}, t{d.dst_layout, d.oc, d.dst_h(), d.dst_w()};
   std::vector<float> result(d.n * s.padded_c() * d.oh * d.ow);
-  ConvRef(whole, src, hwio, args, result.data(), src_scale);
+  ConvRef(whole, src, hwio, args, result.data());
   for (int64_t n = 0; n < d.n; ++n) {
     for (int64_t o = 0; o < t.padded_c(); ++o) {
       for (int64_t y = 0; y < t.h; ++y) {
@@ -65,18 +64,19 @@ void PooledRef(const ConvDesc& d, const float* src, const float* hwio, const flo
 }  // namespace
 
 void ConvRef(const ConvDesc& d, const float* src, const float* hwio, const float* const* args,
-             float* dst, const float* src_scale) {
-  if (d.pooled()) return PooledRef(d, src, hwio, args, dst, src_scale);
+             float* dst) {
+  if (d.pooled()) return PooledRef(d, src, hwio, args, dst);
   const Tensor s{d.src_layout, d.ic, d.ih, d.iw}, t{d.dst_layout, d.oc, d.oh, d.ow};
   for (int64_t n = 0; n < d.n; ++n) {
     for (int64_t o = 0; o < t.padded_c(); ++o) {
       for (int64_t y = 0; y < d.oh; ++y) {
         for (int64_t x = 0; x < d.ow; ++x) {
           const int64_t at = t.At(n, o, y, x);
-          dst[at] = o >= d.oc ? 0.f
-                              : static_cast<float>(ApplyPostOpsRef(
-                                    d.post_ops, Sum(d, s, src, src_scale, hwio, n, o, y, x), args,
-                                    dst, at, o, n * t.padded_c() + o));
+          dst[at] =
+              o >= d.oc
+                  ? 0.f
+                  : static_cast<float>(ApplyPostOpsRef(d.post_ops, Sum(d, s, src, hwio, n, o, y, x),
+                                                       args, dst, at, o, n * t.padded_c() + o));
         }
       }
     }

@@ -8,13 +8,10 @@
 #include "cc/base/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_kernel.h"
+#include "cc/core/gemm/gemm_panels.h"
 #include "cc/core/post_ops/post_ops_bind.h"
 
 namespace bd {
-
-constexpr int64_t kBlock = 16;
-
-inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // From one image of a blocked tensor to the next; image_blocks as in ConvDesc.
 inline int64_t ImageFloats(int64_t image_blocks, int64_t own_blocks, int64_t plane) {
@@ -75,8 +72,8 @@ struct TileTarget {
   int64_t first_block, block_stride;
 };
 
-// The epilogue of all tiles of a group of image n; acc_in and dst_offset are a tile's.
-TileEpilogue GroupEpilogue(const ConvRun& run, const OutputGroup& group, int64_t n);
+// The epilogue of a group's tiles, of which the first begins at `pixel` of image n.
+TileEpilogue GroupEpilogue(const ConvRun& run, const OutputGroup& group, int64_t n, int64_t pixel);
 
 // A K chunk of a task's source: the first pixel as the taps see it, and of paired
 // products its terms, and the power of two that weights take.
@@ -92,44 +89,8 @@ struct ChunkSource {
 void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
               int64_t b1, const ChunkSource& from, const TileTarget& target, int thread);
 
-// Pixels of a group's widest tile.
-int64_t TilePixels(const ConvPlan& plan, const OutputGroup& group);
-
-// Maxima of the result [n, ocb, oh, ow, 16] that kernels made; a task is a row of dst.
-void PoolWhole(const ConvPlan& plan, const float* whole, float* dst, ThreadPool& pool);
-
-// [0, px) in even tiles of at most `widest` pixels; its divisions take as long as 80 multiply-adds,
-// so it is made once for many passes.
-struct EvenTiles {
-  int64_t count, narrow, wide;  // tiles, pixels of a narrow one, how many are a pixel wider
-
-  EvenTiles(int64_t px, int64_t widest)
-      : count(CeilDiv(px, widest)),
-        narrow(px / std::max<int64_t>(1, count)),
-        wide(px - count * narrow) {}
-
-  // Calls run(first pixel, pixels of a tile, tiles): once for the wide ones, once for the others.
-  template <typename Fn>
-  void ForRuns(Fn&& run) const {
-    if (wide > 0) run(0, narrow + 1, wide);
-    if (wide < count) run(wide * (narrow + 1), narrow, count - wide);
-  }
-};
-
-// Spreads `rows` rows of the weights `next`, a group's row having row_floats, over
-// `tiles` tiles before they are needed; memory delivers evenly then, not in bursts.
-struct PrefetchShare {
-  const float* next;  // null: nothing to bring
-  int64_t rows, row_floats, tiles;
-
-  void Start(TileArgs* a) const {
-    a->prefetch_step = next == nullptr ? 0 : CeilDiv(row_floats, tiles);
-    a->prefetch = next == nullptr ? a->weights : next;
-  }
-  void Pass(int64_t tiles_done, TileArgs* a) const {
-    a->prefetch += tiles_done * rows * a->prefetch_step;
-  }
-};
+// How the source of register tiles lies.
+TileFamily FamilyOf(const ConvPlan& plan);
 
 }  // namespace bd
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "cc/base/parallel_units.h"
-#include "cc/core/conv/conv_image.h"
 #include "cc/core/conv/conv_kernel.h"
 #include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_run.h"
@@ -41,6 +40,26 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
   }
 }
 
+// The same of an NHWC source: whole rows, zeros around them.
+void FillPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, float* strip) {
+  const ConvDesc& d = run.d;
+  const int64_t columns = run.plan.strip_columns;
+  const int64_t count = (rows - 1) * d.sh + (d.kh - 1) * d.dh + 1;
+  const int64_t left = std::min(d.pad_left, columns);
+  const int64_t end = std::clamp(d.iw + d.pad_left, left, columns);  // of the columns inside
+  for (int64_t r = 0; r < count; ++r, strip += columns * d.ic) {
+    const int64_t ih = h0 * d.sh - d.pad_top + r;
+    if (ih < 0 || ih >= d.ih) {
+      std::fill_n(strip, columns * d.ic, 0.f);
+      continue;
+    }
+    std::fill_n(strip, left * d.ic, 0.f);
+    std::copy_n(run.buffers.src + (n * d.ih + ih) * d.iw * d.ic, (end - left) * d.ic,
+                strip + left * d.ic);
+    std::fill_n(strip + end * d.ic, (columns - end) * d.ic, 0.f);
+  }
+}
+
 // Brings source blocks [b0, b1) of a task within reach of the taps.
 const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread) {
   const ConvDesc& d = run.d;
@@ -54,7 +73,11 @@ const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64
   }
   const int64_t h0 = r.begin / d.ow, rows = (r.end - r.begin) / d.ow;
   float* strip = run.Strip(thread);
-  FillStrip(run, r.n, h0, rows, b0, b1, strip);
+  if (plain_src) {
+    FillPlainStrip(run, r.n, h0, rows, strip);
+  } else {
+    FillStrip(run, r.n, h0, rows, b0, b1, strip);
+  }
   return strip;
 }
 
@@ -111,11 +134,7 @@ void TileTask(const ConvRun& run, const TaskRange& r, int thread, PreparedSource
   const TileTarget target =
       plain_dst ? TileTarget{blocks, plan.groups[r.group_begin].first_block, px * kBlock}
                 : TileTarget{run.DstBlock(r.n, 0) + r.begin * kBlock, 0, run.plane() * kBlock};
-  if (plan.packing.form == ConvForm::kPlainTile && !plan.in_place) {
-    RunImageTask(run, r, target, thread);
-  } else {
-    RunChunks(run, r, target, thread, prepared);
-  }
+  RunChunks(run, r, target, thread, prepared);
   if (plain_dst) StorePlain(run, r, blocks, blocks + plan.strip_pixels * plan.ocb * kBlock);
 }
 
@@ -128,8 +147,10 @@ struct TaskUnits {
     const ConvDesc& d = plan.desc;
     if (plan.icb_chunk < plan.icb || d.groups > 1) return;  // a task is one unit
     by_groups = plan.group_splits > 1 || static_cast<int64_t>(plan.groups.size()) >= kFewGroups;
-    if (by_groups || d.src_scaled) return;  // whose weights are scaled for each task
-    unit_pixels = plan.in_place && !plan.by_row ? TilePixels(plan, plan.groups[0]) : d.ow;
+    if (by_groups) return;
+    unit_pixels = plan.in_place && !plan.by_row
+                      ? TilePixels(plan.isa, FamilyOf(plan), plan.groups[0].blocks)
+                      : d.ow;
   }
 
   int64_t Count(const TaskRange& r) const {

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "cc/base/caches.h"
-#include "cc/core/conv/conv_image.h"
 #include "cc/core/conv/conv_kernel.h"
 #include "cc/core/conv/conv_paired.h"
 #include "cc/core/conv/conv_run.h"
@@ -45,7 +44,7 @@ int64_t PassBlocks(const ConvPlan& plan) {
 // us; but 1024->2048 at 14x14, rows of 7 pixels: 910 and 995). Not so where tiles have few
 // pixels: AVX2 takes 480 and 750 there, 2100 and 3400.
 bool IsStridedInPlace(const ConvDesc& d, Isa isa) {
-  return isa == Isa::kAvx512 && d.ow >= ConvKernelsFor(isa).tile_pixels && d.kh == 1 && d.kw == 1 &&
+  return isa == Isa::kAvx512 && d.ow >= GemmKernelsFor(isa).tile_pixels && d.kh == 1 && d.kw == 1 &&
          d.pad_top == 0 && d.pad_left == 0 && d.groups == 1 && d.ic % kBlock == 0 &&
          (d.oh - 1) * d.sh < d.ih && (d.ow - 1) * d.sw < d.iw;
 }
@@ -68,13 +67,12 @@ void LayOutStrip(ConvPlan* plan, int64_t rows) {
   if (plan->packing.form == ConvForm::kPlainTile) {
     // Kernel columns are neighbours, so with dw == 1 a kernel row is one tap of kw * ic
     // floats.
-    const ImageRow split = SplitImageRow(d, ConvKernelsFor(plan->isa).tile_pixels);
-    plan->edge_columns = split.left_columns + split.right_columns;
-    const int64_t row = plan->edge_columns * d.ic;
+    plan->strip_columns = (d.ow - 1) * d.sw + (d.kw - 1) * d.dw + 1;
+    const int64_t row = plan->strip_columns * d.ic;
+    plan->row_stride = d.sh * row;
     for (int64_t h = 0; h < d.kh; ++h) {
       for (int64_t w = 0; w < (d.dw == 1 ? 1 : d.kw); ++w) {
         plan->tap_offsets.push_back(h * d.dh * row + w * d.dw * d.ic);
-        plan->src_tap_offsets.push_back((h * d.dh * d.iw + w * d.dw) * d.ic);
       }
     }
     plan->strip.count = ((rows - 1) * d.sh + (d.kh - 1) * d.dh + 1) * row;
@@ -123,8 +121,8 @@ int64_t NextSmaller(int64_t units, int64_t per, int64_t* strips) {
 
 // Picks strip size and group splits by estimated cycles of the busiest thread:
 // multiply-adds at 2 a cycle, strips at 1.5 cycles a vector, a group's weights
-// once a strip at 1 vector a cycle for a quarter of it (the rest is hidden), at 1.5
-// cycles where they are scaled, and at 3 where they are a matrix, which may come from memory.
+// once a strip at 1 vector a cycle for a quarter of it (the rest is hidden), and at 3 cycles
+// where they are a matrix, which may come from memory.
 void ChooseSplits(ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const int64_t group_count = static_cast<int64_t>(plan->groups.size());
@@ -149,7 +147,7 @@ void ChooseSplits(ConvPlan* plan) {
       (plan->in_place ? 0 : 1.5 * source_per_unit / 64 * CeilDiv(plan->icb, chunk)) +
       terms_per_unit;
   const double fma_per_unit = unit * k * plan->ocb / 2 * (paired ? kPairedCycles : 1);
-  const double weights = (matrix ? 3 : d.src_scaled ? 1.75 : 0.25) * k * plan->ocb;
+  const double weights = (matrix ? 3 : 0.25) * k * plan->ocb;
   double best = std::numeric_limits<double>::infinity();
   for (int64_t per = units, strips = 1; per >= 1; per = NextSmaller(units, per, &strips)) {
     const bool fits =
@@ -193,7 +191,7 @@ void PlanTiles(ConvPlan* plan) {
   const bool strided =
       blocked && !plan->packing.paired && !IsInPlace(d) && IsStridedInPlace(d, plan->isa);
   plan->in_place = IsInPlace(d) || strided;
-  plan->by_row = strided;
+  plan->by_row = strided || (!blocked && !plan->in_place);
   plan->taps_per_block = d.kh * d.kw;
   if (blocked) {
     plan->px_stride = strided ? d.sw * kBlock : kBlock;
@@ -211,13 +209,12 @@ void PlanTiles(ConvPlan* plan) {
   const bool sum_on_tile = d.dst_layout == Layout::nChw16c && plan->epilogue.rest.HasSum();
   if (plan->packing.form == ConvForm::kTile && !sum_on_tile) {
     const int64_t block_bytes = 4 * kBlock * d.kh * d.kw * plan->widest_blocks * kBlock;
-    const int64_t budget =
-        plan->in_place && !d.src_scaled ? kInPlaceWeightsBytes : kWeightsChunkBytes;
+    const int64_t budget = plan->in_place ? kInPlaceWeightsBytes : kWeightsChunkBytes;
     const int64_t chunks = CeilDiv(most_blocks, std::max<int64_t>(1, budget / block_bytes));
     plan->icb_chunk = CeilDiv(most_blocks, chunks);
   }
   plan->pass_blocks = sum_on_tile ? plan->icb_chunk : PassBlocks(*plan);
-  if (d.src_scaled || plan->packing.paired) {
+  if (plan->packing.paired) {
     plan->scaled.count =
         plan->icb_chunk * plan->taps_per_block * kBlock * plan->widest_blocks * kBlock;
   }

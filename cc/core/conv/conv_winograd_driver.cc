@@ -30,6 +30,27 @@ struct PreparedTiles {
   float scale[kMaxWinogradPlanes];
 };
 
+// The tiles of a block as rows of A for RunPanels; lines to ask for, if any, tile by tile.
+struct PlaneRows {
+  const float* src;
+  const EvenTiles& even;
+  LinesAhead* ahead;  // or null
+
+  void Start(int64_t) {}
+  int64_t tiles() const { return even.count; }
+  template <typename Emit>
+  void ForEach(TileArgs*, Emit&& emit) const {
+    even.ForRuns([&](int64_t first, int64_t px, int64_t tiles) {
+      const int64_t together = ahead == nullptr ? tiles : 1;
+      for (int64_t t = 0; t < tiles; t += together) {
+        const int64_t p = first + t * px;
+        if (ahead != nullptr) ahead->Next();
+        emit(src + p * kBlock, p, px, together);
+      }
+    });
+  }
+};
+
 struct TileBlock {
   const ConvRun& run;
   const WinogradKernels& kernels;
@@ -127,57 +148,41 @@ struct TileBlock {
   int64_t Multiplications() const { return planes() * (group_end - group_begin) * even.count; }
 
   void Multiply(int64_t xi, LinesAhead* ahead, int thread, PreparedTiles* prepared) const {
-    TileArgs a = {};
-    a.tap_offsets = plan().tap_offsets.data();
-    a.tap_length = kBlock;
-    a.px_stride = kBlock;
-    a.tail_taps = channels() % kBlock != 0;
-    a.taps = plan().icb - a.tail_taps;
-    a.tail_length = channels() % kBlock;
-    a.dst_block_stride = block_stride();
+    const bool fip = plan().packing.paired;
     const int64_t u_stride = plan().packed_floats / planes();
-    const float* u = run.buffers.packed + xi * u_stride;
     const float* src = v + xi * plane_stride();
-    const bool paired = plan().packing.paired;
+    PanelCall<OutputGroup> call;
+    call.isa = plan().isa;
+    call.family = fip ? TileFamily::kFip : TileFamily::kBlocked;
+    call.panels = plan().groups.data();
+    call.begin = group_begin;
+    call.end = group_end;
+    call.packed = run.buffers.packed + xi * u_stride;
+    call.tap_offsets = plan().tap_offsets.data();
+    call.tail_taps = channels() % kBlock != 0;
+    call.tail_length = channels() % kBlock;
+    call.taps = plan().icb - call.tail_taps;
+    call.behind = call.Weights(group_begin, 0) + u_stride;  // the next plane's
     float* terms = run.Terms(thread) + xi * plan().tile_pitch;
-    if (paired && !prepared->paired) {
-      const PairedSourceArgs s = {src, a.tap_offsets, a.taps, count, terms};
+    if (fip && !prepared->paired) {
+      const FipSourceArgs s = {src, call.tap_offsets, call.taps, count, terms};
       prepared->scale[xi] = PreparePairedPlane(run, s, plan().icb);
     }
+    if (fip) call.pixel_terms = terms;
     alignas(64) float unscale[kMaxTileBlocks * kBlock];
-    for (int64_t i = group_begin; i < group_end; ++i) {
-      const OutputGroup& g = plan().groups[i];
-      a.weights = u + g.weights_offset;
-      PrefetchShare share;
-      share.next = i + 1 < group_end ? a.weights + channels() * g.blocks * kBlock
-                                     : u + u_stride + plan().groups[group_begin].weights_offset;
-      share.rows = channels();
-      share.row_floats = g.blocks * kBlock;
-      share.tiles = even.count;
-      const auto* kernels_by_px = run.kernels.tile[g.blocks - 1];
-      if (paired) {
-        const int64_t lanes = plan().ocb * kBlock;
-        const float* packed = u + u_stride - 2 * lanes + g.first_block * kBlock;
-        for (int64_t k = 0; k < g.blocks * kBlock; ++k)
-          unscale[k] = prepared->scale[xi] * packed[k];
-        a.paired = {nullptr, packed + lanes, unscale};
-        kernels_by_px = ConvPairedKernelsFor(plan().isa).tile[g.blocks - 1];
-      }
-      share.Start(&a);
-      float* dst = m + (g.first_block - first_ocb()) * block_stride() + xi * plane_stride();
-      even.ForRuns([&](int64_t first_px, int64_t px, int64_t tiles) {
-        a.tiles = plan().asks_ahead ? 1 : tiles;  // lines are asked for tile by tile
-        for (int64_t t = 0; t < tiles; t += a.tiles) {
-          const int64_t p = first_px + t * px;
-          a.paired.pixel_terms = terms + p;
-          a.src = src + p * kBlock;
-          a.dst = dst + p * kBlock;
-          ahead->Next();
-          kernels_by_px[px - 1](a);
-          share.Pass(a.tiles, &a);
-        }
-      });
-    }
+    const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
+      const OutputGroup& group = plan().groups[g];
+      a->dst = m + (group.first_block - first_ocb()) * block_stride() + xi * plane_stride();
+      a->dst_block_stride = block_stride();
+      a->epilogue.valid_lanes = kBlock;
+      if (!fip) return;
+      const int64_t lanes = plan().ocb * kBlock;
+      const float* packed = call.packed + u_stride - 2 * lanes + group.first_block * kBlock;
+      for (int64_t k = 0; k < group.blocks * kBlock; ++k)
+        unscale[k] = prepared->scale[xi] * packed[k];
+      a->fip = {nullptr, packed + lanes, unscale};
+    };
+    RunPanels(call, bind, PlaneRows{src, even, plan().asks_ahead ? ahead : nullptr});
   }
 
   void Dst(int64_t ocb) const {
@@ -226,7 +231,9 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
   const auto block_of = [&](int64_t task, int64_t group_begin, int64_t group_end, int thread) {
     const int64_t first = task / plan.group_splits * plan.tile_block;
     const int64_t count = std::min(plan.tile_block, tiles - first);
-    const EvenTiles even(count, TilePixels(plan, plan.groups[0]));
+    const EvenTiles even(
+        count,
+        TilePixels(plan.isa, plan.packing.paired ? TileFamily::kFip : TileFamily::kBlocked, 1));
     float* const v = run.Strip(thread);
     TileBlock block{run, kernels, first, count, group_begin, group_end, even, v, nullptr};
     block.m = v + plan.icb * block.block_stride();

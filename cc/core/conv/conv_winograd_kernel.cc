@@ -2,7 +2,7 @@
 // algebra is in conv_winograd_kernel.h.
 #include "cc/core/conv/conv_winograd_kernel.h"
 
-#include "cc/core/conv/conv_epilogue_inl.h"
+#include "cc/core/gemm/epilogue_inl.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
@@ -215,6 +215,11 @@ void SourceOfPhases(const WinogradSourceArgs& a) {
   }
 }
 
+// Of a 2x2 window, in the order of max pooling by itself, on which NaN depends.
+BD_INLINE Vec MaxOfWindow(Vec top_left, Vec top_right, Vec left, Vec right) {
+  return Max(Max(top_left, left), Max(top_right, right));
+}
+
 template <int kPool, int kMw>
 BD_INLINE Vec Pooled(const Vec (&rows)[kPool][kMw], int j) {
   if constexpr (kPool == 1) {
@@ -233,7 +238,7 @@ BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t offs
   if (e.acc_in != nullptr) e.acc_in = a.epilogue.acc_in + offset;
   e.dst_offset = a.epilogue.dst_offset + offset;
   Accumulators<1, kPx> out;
-  out.Start(e, 0);
+  out.Start(e);
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) {
     BD_UNROLL

@@ -66,7 +66,7 @@ struct TaskSplit {
 
 // The tasks with the shortest estimated time of the busiest thread.
 TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa isa, int threads) {
-  const ConvKernels& kernels = ConvKernelsFor(isa);
+  const GemmKernels& kernels = GemmKernelsFor(isa);
   const int64_t planes = transform.planes(), tiles = CountTiles(d, transform);
   const int64_t channels = d.ic * transform.phases();
   const int64_t icb = CeilDiv(channels, kBlock), ocb = CeilDiv(d.oc, kBlock);
@@ -110,14 +110,17 @@ int ChooseWinograd(const ConvDesc& desc, Isa isa, int threads) {
   for (int row = 0; row < kNumWinogradTransforms; ++row) {
     const WinogradTransform& t = kWinogradTransforms[row];
     const bool small = t.planes() * t.phases() <= kSmallGrowth * t.kh * t.kw;
-    if (!Applies(t, desc) || (desc.algorithm == ConvAlgorithm::kAutoSmall && !small)) continue;
+    if (!Applies(t, desc) || (desc.pooled() && !t.holds_windows()) ||
+        (desc.algorithm == ConvAlgorithm::kAutoSmall && !small))
+      continue;
     const double cycles = ChooseTasks(desc, t, isa, threads).cycles;
     if (cycles < best_cycles) {
       best_cycles = cycles;
       best = row;
     }
   }
-  const bool asked_for = desc.algorithm == ConvAlgorithm::kWinograd;
+  // Of a pooled one the alternative is two ops, which the caller has compared.
+  const bool asked_for = desc.algorithm == ConvAlgorithm::kWinograd || desc.pooled();
   return asked_for || best_cycles < DirectCycles(desc, isa, threads) ? best : kNoWinograd;
 }
 

@@ -140,15 +140,6 @@ Status ConvDepthwiseAttrs::SetHalves() {
                  "]: one filter for each output channel of weights");
 }
 
-Status ConvAttrs::SetSrcScales(int count) {
-  if (count > 1) return Invalid("there is at most one src_scale; got ", count);
-  src_scaled = count == 1;
-  if (src_scaled && src_layout != Layout::nChw16c) {
-    return Invalid("src_scale needs src_layout nChw16c; multiply a plain src before");
-  }
-  return absl::OkStatus();
-}
-
 Status ConvAttrs::SetPool(const std::vector<int64_t>& pool) {
   if (pool.empty()) return absl::OkStatus();
   if (pool != std::vector<int64_t>{2, 2}) {

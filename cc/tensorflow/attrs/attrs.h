@@ -72,7 +72,6 @@ struct ConvAttrs {
   int64_t channels = 0, groups = 1, weights_offset = 0;
   std::vector<int64_t> weights_shape;  // kh, kw, ic / groups, oc
   bool constant_weights = false;
-  bool src_scaled = false;  // an input src_scale follows the operands
   ChannelPart src_part;
   DstPart dst_part;
   WindowAttrs window;
@@ -86,7 +85,7 @@ struct ConvAttrs {
   Status Read(Context* c) {
     std::vector<int64_t> strides, dilations, explicit_paddings, pool;
     std::string padding, chain;
-    int num_args, num_src_scales;
+    int num_args;
     TF_RETURN_IF_ERROR(ReadLayout(c, "src_layout", &src_layout));
     TF_RETURN_IF_ERROR(ReadLayout(c, "dst_layout", &dst_layout));
     TF_RETURN_IF_ERROR(c->GetAttr("algorithm", &algorithm));
@@ -101,9 +100,7 @@ struct ConvAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", &explicit_paddings));
     TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &chain));
     TF_RETURN_IF_ERROR(c->GetAttr("num_args", &num_args));
-    TF_RETURN_IF_ERROR(c->GetAttr("num_src_scales", &num_src_scales));
     TF_RETURN_IF_ERROR(c->GetAttr("pool", &pool));
-    TF_RETURN_IF_ERROR(SetSrcScales(num_src_scales));
     TF_RETURN_IF_ERROR(SetPool(pool));
     TF_RETURN_IF_ERROR(SetWindow(strides, dilations, padding, explicit_paddings));
     TF_RETURN_IF_ERROR(src_part.Read(c, "src_part", src_layout, channels));
@@ -117,7 +114,6 @@ struct ConvAttrs {
 
  private:
   Status CheckWeights() const;
-  Status SetSrcScales(int count);
   Status SetPool(const std::vector<int64_t>& pool);
 };
 

@@ -114,13 +114,6 @@ Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
   OperandShapes shapes = OperandShapesOf(attrs.dst_layout, attrs.oc(), dst_plane);
   if (attrs.pool_h * attrs.pool_w > 1) shapes.whose = "dst before pooling";
   TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args, shapes));
-  if (attrs.src_scaled) {
-    const PartialTensorShape wanted = MakeShape(attrs.src_layout, attrs.channels, {plane.n, 1, 1});
-    const PartialTensorShape& scale = args[attrs.post_ops.num_args];
-    if (!scale.IsCompatibleWith(wanted)) {
-      return Invalid("src_scale must be ", wanted.DebugString(), "; got ", scale.DebugString());
-    }
-  }
   const auto pooled = [](int64_t size, int64_t by) { return size == kUnknown ? size : size / by; };
   *dst = MakeShape(attrs.dst_layout, attrs.dst_part.tensor_channels(attrs.oc()),
                    {plane.n, pooled(h.out, attrs.pool_h), pooled(w.out, attrs.pool_w)});

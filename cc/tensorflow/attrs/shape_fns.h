@@ -46,7 +46,7 @@ Status CheckWeightsSize(const PartialTensorShape& weights, int64_t size, int64_t
 // [N, C] (flat), [N, 1, 1, C] or [N, Cb, 1, 1, 16]: a value a sample and channel.
 PartialTensorShape SampleChannelShape(Layout layout, bool flat, int64_t n, int64_t channels);
 
-// args: the operands, then src_scale and into if they are there.
+// args: the operands, then into if it is there.
 Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
                  const PartialTensorShape& weights, const std::vector<PartialTensorShape>& args,
                  PartialTensorShape* dst);

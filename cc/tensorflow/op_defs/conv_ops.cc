@@ -7,12 +7,10 @@ REGISTER_OP("BlockdnnConv")
     .Input("src: T")
     .Input("weights: T")
     .Input("args: num_args * T")
-    .Input("src_scale: num_src_scales * T")
     .Input(bd::kIntoInput)
     .Output("dst: T")
     .Attr("T: {float} = DT_FLOAT")
     .Attr("num_args: int >= 0")
-    .Attr("num_src_scales: int >= 0 = 0")
     .Attr("src_layout: {'nhwc', 'nChw16c'}")
     .Attr("dst_layout: {'nhwc', 'nChw16c'}")
     .Attr("channels: int >= 1")
@@ -48,8 +46,6 @@ src: the activation in src_layout.
 weights: elements [weights_offset, weights_offset + prod(weights_shape)) of this
   tensor, whatever its shape, are the filter in HWIO order.
 args: the operands that post_ops name #0, #1, ...
-src_scale: nothing, or [N, ceil(channels / 16), 1, 1, 16]: src, nChw16c, counts times
-  this factor of its sample and channel.
 into: nothing, or what dst starts as, [N, ceil(total / 16), out height, out width, 16]. dst
   takes its memory where nobody else holds it.
 dst: the result in dst_layout.
@@ -61,8 +57,8 @@ explicit_paddings: [top, bottom, left, right], only with padding = EXPLICIT.
 post_ops: entries joined by ';', for example
   "binary(add,channel,#0);sum(#1);eltwise(relu)".
 pool: [height, width] of max pooling behind post_ops, in windows that touch; rows and
-  columns that fill no window are left out. Only [2, 2], and nChw16c. Operands that are
-  tensors have the shape before it. The result has the bits of BlockdnnPool.
+  columns that fill no window are left out. Only [2, 2], nChw16c, and where Winograd holds
+  whole windows in its tiles. The result has the bits of BlockdnnPool.
 algorithm: direct sums exactly the products of the definition; winograd saves
   multiplications of some windows, paired (nChw16c, AVX-512) a third of all, and both
   round more; where they do not apply they are direct. auto takes what is faster,

@@ -14,7 +14,7 @@ REGISTER_OP("BlockdnnInnerProduct")
     .Attr("weights_offset: int >= 0 = 0")
     .Attr("post_ops: string = ''")
     .Attr("constant_weights: bool = false")
-    .Attr("algorithm: {'auto', 'direct', 'compressed'} = 'auto'")
+    .Attr("algorithm: {'auto', 'direct'} = 'auto'")
     .Attr(bd::kScratchpadModeAttr)
     .SetShapeFn([](InferenceContext* c) {
       bd::InnerProductAttrs attrs;
@@ -37,9 +37,8 @@ weights_shape: [ic, oc].
 post_ops: entries joined by ';', for example "binary(add,channel,#0);eltwise(relu)".
 constant_weights: the weights never change, so their packed form may be kept for
   good.
-algorithm: how a few rows are multiplied. direct reads the weights as they are,
-  compressed a copy of 28 bits a weight, without loss, once the same weights have
-  come twice; auto makes that copy of large constant ones.
+algorithm: how a few rows are multiplied. direct reads the weights as they are; auto
+  packs constant ones where that is faster.
 scratchpad_mode: user takes temporary memory from TensorFlow's allocator for each
   execution; library keeps buffers with the kernel. Safe on many threads, both.
 )doc");

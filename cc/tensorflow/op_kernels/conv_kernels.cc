@@ -28,13 +28,9 @@ class Conv : public ConvOpSpec {
     blocked.Input(kSrc, attrs_.src_part, attrs_.src_layout, attrs_.channels)
         .Operands(attrs_.post_ops.chain, kFirstArg, attrs_.dst_layout, oc)
         .Output(0, attrs_.dst_part, attrs_.dst_layout, oc);
-    if (attrs_.src_scaled) {
-      blocked.Input(src_scale(), attrs_.src_layout, {attrs_.channels});
-    }
     return blocked;
   }
 
-  int src_scale() const override { return kFirstArg + attrs_.post_ops.num_args; }
   Parts parts() const override { return {attrs_.src_part, attrs_.dst_part}; }
 
  private:

@@ -13,19 +13,14 @@ ConvAlgorithm AlgorithmOf(const std::string& name) {
       {"paired", ConvAlgorithm::kPaired},
       {"auto_small", ConvAlgorithm::kAutoSmall},
       {"auto_smallest", ConvAlgorithm::kAutoSmallest},
-      {"compressed", ConvAlgorithm::kCompressed},
   };
   return algorithms->at(name);  // the op's definition allows no others
 }
 
 namespace {
 
-// "pool 2x2" where the convolution stores maxima, "pool 2x2 behind" where a second pass
-// makes them.
-std::string PoolNote(const ConvPlan& plan) {
-  const ConvDesc& d = plan.desc;
-  if (!d.pooled()) return "";
-  return absl::StrCat(" pool ", d.pool_h, "x", d.pool_w, plan.pools_tiles ? "" : " behind");
+std::string PoolNote(const ConvDesc& d) {
+  return d.pooled() ? absl::StrCat(" pool ", d.pool_h, "x", d.pool_w) : "";
 }
 
 // The algorithm "paired" says so itself.
@@ -35,14 +30,13 @@ const char* PairedNote(const ConvPlan& plan) {
 
 // `notes` say how this execution got its memory.
 std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPlan& plan,
-                    const char* algorithm, const std::string& notes) {
+                    const std::string& notes) {
   const ConvDesc& d = plan.conv.desc;
-  return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", algorithm, " ",
+  return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", plan.conv.algorithm_name(), " ",
                       LayoutName(d.src_layout), ctx->input(0).shape().DebugString(), "->",
                       LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " ", WindowNote(d),
-                      " g", d.groups, PairedNote(plan.conv), d.src_scaled ? " src_scale" : "",
-                      PoolNote(plan.conv), " scratch ", plan.conv.scratch_bytes(), notes, " \"",
-                      d.post_ops.ToString(), "\"");
+                      " g", d.groups, PairedNote(plan.conv), PoolNote(d), " scratch ",
+                      plan.conv.scratch_bytes(), notes, " \"", d.post_ops.ToString(), "\"");
 }
 
 }  // namespace
@@ -76,7 +70,6 @@ Status DescribeConv(const ConvAttrs& attrs, const PartialTensorShape& src,
   desc->dst_layout = attrs.dst_layout;
   desc->algorithm = AlgorithmOf(attrs.algorithm);
   desc->post_ops = attrs.post_ops.chain;
-  desc->src_scaled = attrs.src_scaled;
   desc->pool_h = attrs.pool_h;
   desc->pool_w = attrs.pool_w;
   desc->src_image_blocks = attrs.src_part.image_blocks();
@@ -107,7 +100,6 @@ void FillMemoryPlan(const ConvPlan& conv, MemoryPlan* plan) {
   const std::pair<const char*, int64_t> chosen[] = {
       {"strip_pixels", conv.strip_pixels},
       {"strip_rows", conv.strip_rows},
-      {"edge_columns", conv.edge_columns},
       {"source_blocks", conv.icb_chunk},
       {"tile_pitch", conv.tile_pitch},
       {"task_blocks", task_groups * conv.widest_blocks},
@@ -135,7 +127,6 @@ Status ConvOpBase::Resolve(OpKernelContext* ctx, ConvLaunch* launch) {
   const ConvOpSpec::Parts parts = spec().parts();
   launch->src_offset = parts.src.offset(conv.desc.ih * conv.desc.iw);
   launch->dst_offset = parts.dst.offset(conv.desc.dst_h() * conv.desc.dst_w());
-  if (conv.desc.src_scaled) launch->src_scale = spec().src_scale();
   return weights_->Take(ctx, ConvOpSpec::kWeights, InputData(ctx, ConvOpSpec::kSrc), conv, pool(),
                         &launch->weights);
 }
@@ -152,7 +143,6 @@ void ConvLaunch::Run(const LaunchMemory& memory, ThreadPool& pool) const {
   buffers.plain = weights.plain;
   buffers.args = memory.inputs + ConvOpSpec::kFirstArg;
   buffers.dst = memory.dst + dst_offset;
-  if (src_scale >= 0) buffers.src_scale = memory.inputs[src_scale];
   buffers.scratch = memory.scratch;
   RunConv(plan->conv, buffers, pool);
 }
@@ -165,9 +155,7 @@ std::string ConvOpBase::Describe(OpKernelContext* ctx, const ConvLaunch& launch,
       absl::StrCat(" ", scratchpad_.mode(), PacksNote(launch.weights.bytes_packed()),
                    SumNote(conv.desc.post_ops, in_place && !parts.dst.has_into),
                    PartNote(parts.src, parts.dst, in_place));
-  // Weights that are not compressed after all are read as they are.
-  const char* algorithm = launch.weights.data == nullptr ? "rows" : conv.algorithm_name();
-  return LogLine(primitive_, ctx, *launch.plan, algorithm, notes);
+  return LogLine(primitive_, ctx, *launch.plan, notes);
 }
 
 }  // namespace bd

@@ -48,8 +48,6 @@ class ConvOpSpec {
   // Which of its inputs and outputs have tails.
   virtual BlockedTensors Blocked() const = 0;
 
-  // The input src_scale, if the convolution has one.
-  virtual int src_scale() const { return -1; }
   // Where src and dst lie, if in wider tensors.
   struct Parts {
     ChannelPart src;
@@ -89,7 +87,6 @@ struct ConvLaunch {
   std::shared_ptr<const ConvOpPlan> plan;
   WeightsLease weights;
   int64_t src_offset = 0, dst_offset = 0;  // of parts
-  int src_scale = -1;                      // the input, if there is one
 
   const TensorShape& dst_shape() const { return plan->dst_shape; }
   int64_t scratch_bytes() const { return plan->conv.scratch_bytes(); }

@@ -41,17 +41,14 @@ class Registry {
     pack->shape = shape;
     pack->packing = plan.packing;
     pack->memory = AlignedBuffer(plan.packed_floats * sizeof(float));
-    if (pack->data() == nullptr && !plan.packing.may_decline()) {
+    if (pack->data() == nullptr) {
       return absl::ResourceExhaustedError(
           absl::StrCat("no memory for ", plan.packed_floats, " packed weights"));
     }
     CountPack();
     PreferHugePages(pack->data(), pack->memory.size());
     const float* plain = static_cast<const float*>(weights.data()) + offset;
-    if (pack->data() == nullptr ||
-        !PackConvWeights(plan, plain, pack->memory.As<float>(), pool, src)) {
-      pack->memory = AlignedBuffer();  // a pack that says: read the weights as they are
-    }
+    PackConvWeights(plan, plain, pack->memory.As<float>(), pool, src);
     packs_.push_back(pack);
     *found = std::move(pack);
     return absl::OkStatus();
@@ -69,17 +66,12 @@ Status WeightsCache::Take(OpKernelContext* ctx, int weights, const float* src, c
   const float* plain = InputData(ctx, weights) + offset_;
   if (plan.packing.as_is()) {
     PreferHugePages(plain, 4 * plan.desc.ic * plan.desc.oc);
-    lease->data = plain;
-    return absl::OkStatus();
+    lease->plain = plain;
+    if (plan.packed_floats == 0) return absl::OkStatus();
   }
   TF_RETURN_IF_ERROR(Get(plan, ctx->input(weights), src, pool, &lease->kept));
   if (lease->kept != nullptr) lease->data = lease->kept->data();
-  if (plan.packing.may_decline()) {
-    lease->plain = plain;
-    PreferHugePages(plain, 4 * plan.desc.ic * plan.desc.oc);
-    return absl::OkStatus();
-  }
-  if (lease->data != nullptr) return absl::OkStatus();
+  if (lease->data != nullptr || plan.packing.as_is()) return absl::OkStatus();
   TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_FLOAT, TensorShape({plan.packed_floats}),
                                         &lease->packed_now));
   CountPack();

@@ -24,7 +24,6 @@ struct PackedWeights {
   ConvPacking packing;
   AlignedBuffer memory;
 
-  // Null where packing was declined (ConvPacking::may_decline).
   const float* data() const { return memory.As<float>(); }
 
   bool Holds(const Tensor& weights, const ConvPacking& wanted) const {
@@ -34,8 +33,8 @@ struct PackedWeights {
 
 // The weights of one execution in the order its plan reads them; for ConvBuffers.
 struct WeightsLease {
-  const float* data = nullptr;
-  const float* plain = nullptr;
+  const float* data = nullptr;                // null: nothing is packed
+  const float* plain = nullptr;               // where ConvPacking::as_is()
   std::shared_ptr<const PackedWeights> kept;  // where they are, or
   Tensor packed_now;                          // packed for this execution only
 

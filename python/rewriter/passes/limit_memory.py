@@ -4,9 +4,8 @@ Packed weights take the memory of plain ones, those that Winograd transforms a m
 it: for 3x3 windows 16/9 in F(2x2) and four times in F(4x4). A network of 3x3 convolutions
 only would exceed three times its weights: its largest filters, the deepest first, then do
 without F(4x4), which gains least where there are most channels and fewest pixels. The weights
-of inner products are compressed into 7/8 of their own size, beside them, and packed once more
-where they also meet many rows. What paired products add (a sixteenth, and a vector) counts for
-every convolution.
+of inner products are packed once, for many rows. What paired products add (a sixteenth, and a
+vector) counts for every convolution.
 """
 
 from dataclasses import replace
@@ -42,7 +41,7 @@ _GROWTH = {
 _PAIRED = 9 / 8
 _TERMS = 1 / 16  # at most, of paired products in Winograd's planes, from so many channels on
 _PAIRED_CHANNELS = 32
-_INNER_PRODUCT = 1.9  # 7/8 and what compression leaves out for few rows; once for many
+_INNER_PRODUCT = 1.0  # for many rows; few read them as they are
 _NO_GROWTH = _Growth(1.0, 1.0)
 _MOST_STRIDED_CHANNELS = 4
 

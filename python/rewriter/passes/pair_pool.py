@@ -1,9 +1,8 @@
 """Joins a convolution with the max pooling that alone reads it, where one pass makes both.
 
 Winograd holds whole windows of 2x2 in its tiles of results and stores their maxima; other
-algorithms would store everything and pool it behind, as two ops do. The library knows which
-will run, so it is asked. That takes sizes: where they are open, but for the batch, two ops
-remain.
+algorithms do not. The library knows which will run, so it is asked. That takes sizes: where they
+are open, but for the batch, two ops remain.
 """
 
 from dataclasses import replace
@@ -59,27 +58,36 @@ def _adds_no_padding(body: Body, conv: Node, pool: Node) -> bool:
 
 
 def _pools_tiles(conv: Conv, sizes: list[int]) -> bool:
-    """Whether the op would pool without making the whole result."""
+    """Whether the convolution would be Winograd anyway, and its tiles hold whole windows."""
     batch, height, width = sizes
     channels = conv.in_channels
     blocked = (batch, -(-channels // BLOCK), height, width, BLOCK)
     top, bottom, left, right = conv.explicit_paddings
-    plan = memory_plan(
-        "conv",
-        blocked if conv.reads == BLOCKED else (batch, height, width, channels),
-        conv.weights.shape,
-        strides=list(conv.strides),
-        padding=[[top, bottom], [left, right]] if conv.padding == "EXPLICIT" else conv.padding,
-        dilations=list(conv.dilations),
-        groups=conv.groups,
-        post_ops=";".join(s.text("" if s.operand is None else "#0") for s in conv.chain),
-        args=[(conv.channels,)],
-        pool=list(_WINDOW),
-        src_layout=conv.reads,
-        channels=channels,
-        algorithm=conv.algorithm,
-    )
-    return "unpooled" not in plan.pieces
+
+    def plan(**pool):
+        return memory_plan(
+            "conv",
+            blocked if conv.reads == BLOCKED else (batch, height, width, channels),
+            conv.weights.shape,
+            strides=list(conv.strides),
+            padding=[[top, bottom], [left, right]] if conv.padding == "EXPLICIT" else conv.padding,
+            dilations=list(conv.dilations),
+            groups=conv.groups,
+            post_ops=";".join(s.text("" if s.operand is None else "#0") for s in conv.chain),
+            args=[(conv.channels,)],
+            src_layout=conv.reads,
+            channels=channels,
+            algorithm=conv.algorithm,
+            **pool,
+        )
+
+    if not plan().algorithm.startswith("winograd"):
+        return False
+    try:
+        plan(pool=list(_WINDOW))
+    except ValueError:  # the library says which tiles and chains it pools
+        return False
+    return True
 
 
 def _join(body: Body, conv: Node, pool: Node) -> None:

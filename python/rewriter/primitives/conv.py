@@ -19,7 +19,6 @@ class Conv(Primitive):
     Attributes:
         weights: HWIO, [kh, kw, in_channels / groups, channels]; as stored in the variable.
         scale, shift: what batch normalisation and bias add up to, float64 [channels].
-        src_scaled: the input "scales" is a factor for each sample and channel of the source.
         pool: [height, width] of the max pooling behind the steps, in windows that touch.
     """
 
@@ -38,7 +37,6 @@ class Conv(Primitive):
     reads: Layout = BLOCKED
     writes: Layout = BLOCKED
     algorithm: str = "auto"
-    src_scaled: bool = False
     pool: tuple[int, ...] = ()
 
     @property
@@ -52,7 +50,7 @@ class Conv(Primitive):
         return self.writes
 
     def layout_of(self, role: str) -> Layout:
-        return self.reads if role in ("src", "scales") else self.writes
+        return self.reads if role == "src" else self.writes
 
     def details(self) -> str:
         return f"{super().details()}; max {list(self.pool)}" if self.pool else super().details()
@@ -62,10 +60,9 @@ class Conv(Primitive):
         groups = f" groups {self.groups}" if self.groups > 1 else ""
         stride = f" stride {pair_text(self.strides)}" if self.strides != (1, 1) else ""
         dilation = f" dilation {pair_text(self.dilations)}" if self.dilations != (1, 1) else ""
-        scaled = " of src times sample_channel" if self.src_scaled else ""
         return (
             f"{kh}x{kw}{stride}{dilation} {padding_text(self)} {self.in_channels}->{self.channels}"
-            f"{groups} {self.reads}->{self.writes}{scaled}"
+            f"{groups} {self.reads}->{self.writes}"
         )
 
     @property
@@ -100,7 +97,6 @@ class Conv(Primitive):
             "strides": list(self.strides),
             "dilations": list(self.dilations),
             "algorithm": self.algorithm,
-            "num_src_scales": int(self.src_scaled),
             "pool": list(self.pool),
             "constant_weights": True,
         } | padding_attributes(self)
@@ -108,5 +104,4 @@ class Conv(Primitive):
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list[Ref]]:
         offset = self.add_weights(bundle)
         attributes, (src, *args) = super().write(inputs, bundle)
-        scales = [inputs["scales"]] if self.src_scaled else []
-        return attributes | {"weights_offset": offset}, [src, bundle.tensor, *args, *scales]
+        return attributes | {"weights_offset": offset}, [src, bundle.tensor, *args]

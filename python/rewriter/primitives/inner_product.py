@@ -14,7 +14,7 @@ class InnerProduct(Primitive):
     They stay where they are, and follow their variable.
 
     Attributes:
-        algorithm: "auto" keeps a compressed copy of large weights, "direct" none.
+        algorithm: "auto" packs the weights where few rows gain by it, "direct" does not.
     """
 
     op: ClassVar[str] = "BlockdnnInnerProduct"
@@ -38,6 +38,5 @@ class InnerProduct(Primitive):
         return {
             "weights_shape": [self.in_channels, self.channels],
             "algorithm": self.algorithm,
-            # A copy is made anew once their variable is assigned to.
             "constant_weights": True,
         }

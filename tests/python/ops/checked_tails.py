@@ -115,15 +115,6 @@ def test_operand_of_one_element_a_channel_and_sample():
         conv(zeros(), post_ops="binary(mul,sample_channel,#0)", args=[x])
 
 
-def test_scale_of_a_source():
-    at = r"\[n=1, c=30, h=0, w=0\]"
-    with pytest.raises(
-        tf.errors.InvalidArgumentError,
-        match=rf"input src_scale\[0\].* is 0.5 at {at}, in the tail of nChw16c",
-    ):
-        conv(zeros(), src_scale=broken(h=1, w=1))
-
-
 def test_parts_of_wider_tensors():
     """What lies beside a part may be anything; the tail of the wider tensor is the last part's."""
     wide = np.full((2, 4, 3, 4, 16), np.nan, np.float32)  # of 52 channels

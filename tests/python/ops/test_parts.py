@@ -41,7 +41,6 @@ def weights(sizes, floats, blocked):
         floats(3, 3, c, c),
         floats(3, 3, 1, c),
         blocked.pack(floats(2, 7, 9, c)),
-        blocked.pack(floats(2, 1, 1, c)),
     )
 
 
@@ -61,7 +60,7 @@ def with_operands(src, weights, **options):
     """Operands have the shape of the result without the channels beside it."""
     chain = "binary(add,channel,#0);sum(#1);eltwise(relu)"
     args = [weights[1][0, 0, 0], weights[2]]
-    return bd.ops.conv(src, weights[0], post_ops=chain, args=args, src_scale=weights[3], **options)
+    return bd.ops.conv(src, weights[0], post_ops=chain, args=args, **options)
 
 
 def pool(src, weights, **options):

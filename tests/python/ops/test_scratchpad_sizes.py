@@ -5,7 +5,6 @@ import re
 
 import hypothesis
 import pytest
-import tensorflow as tf
 from hypothesis import strategies as st
 
 import tf_blockdnn as bd
@@ -39,9 +38,7 @@ def expected(algorithm, names):
 
 def check(plan, **names):
     """Compares a plan with the table; returns its algorithm."""
-    names |= (
-        {"edge_columns": 0} | plan.blocking | {"threads": plan.threads, "algorithm": plan.algorithm}
-    )
+    names |= plan.blocking | {"threads": plan.threads, "algorithm": plan.algorithm}
     names |= {"CB": blocks(names["C"]), "OB": blocks(names["OC"])}
     if "strip_rows" in names:
         axis = names["strip_rows"], names["kh"], names["sh"], names["dh"]
@@ -68,7 +65,6 @@ def check_conv(
     src_layout="nChw16c",
     dst_layout="nChw16c",
     algorithm="auto",
-    src_scaled=False,
     threads=None,
 ):
     (kh, kw), (sh, sw), (dh, dw) = window, strides, dilations
@@ -84,8 +80,6 @@ def check_conv(
     }
     if bias:
         arguments |= {"post_ops": "binary(add,channel,#0)", "args": [(oc,)]}
-    if src_scaled:
-        arguments["src_scale"] = tf.TensorSpec((n, blocks(c), 1, 1, 16))
     plan = bd.ops.memory_plan("conv", src, (kh, kw, c // groups, oc), threads=threads, **arguments)
     return check(
         plan,
@@ -93,14 +87,13 @@ def check_conv(
         OH=-(-h // sh) if pad else -(-(h - (kh - 1) * dh) // sh),
         OW=-(-w // sw) if pad else -(-(w - (kw - 1) * dw) // sw),
         bias=bias,
-        src_scaled=src_scaled,
         dst_nhwc=dst_layout == "nhwc",
         in_place=window == (1, 1) and strides == (1, 1),
     )
 
 
 def test_the_table_is_there():
-    assert len(TABLE) == 21
+    assert len(TABLE) == 19
 
 
 # Each algorithm, small and large, with and without tails.
@@ -116,8 +109,6 @@ def test_the_table_is_there():
                 dict(h=28, w=30, c=100, oc=33, bias=True, strides=(2, 2), window=(5, 3)),
                 dict(h=56, w=56, c=64, oc=256, window=(1, 1)),
                 dict(h=14, w=14, c=2048, oc=20, window=(1, 1), dst_layout="nhwc", bias=True),
-                dict(h=7, w=7, c=1150, oc=190, window=(1, 1), src_scaled=True),
-                dict(h=9, w=7, c=50, oc=33, src_scaled=True),
             )
         ),
         ("direct", dict(h=17, w=19, c=96, oc=96, groups=4, dilations=(2, 3))),
@@ -159,7 +150,6 @@ def test_convolution(algorithm, arguments, threads):
     [
         ("rows", (1, 512)),
         ("rows", (2, 512)),
-        ("rows_compressed", (2, 512)),
         ("direct_plain", (3, 400, 512)),
         ("direct_plain", (40, 512)),
     ],
@@ -167,8 +157,6 @@ def test_convolution(algorithm, arguments, threads):
 @pytest.mark.parametrize("oc", [10, 40, 1000, 1024])
 def test_inner_product(algorithm, src, oc, threads):
     after = {"post_ops": "binary(add,channel,#0)", "args": [(oc,)]}
-    if algorithm == "rows_compressed":
-        after["algorithm"] = "compressed"
     plan = bd.ops.memory_plan("inner_product", src, (512, oc), threads=threads, **after)
     assert check(plan, C=512, OC=oc, bias=True, dst_nhwc=True, in_place=True) == algorithm
 

@@ -146,14 +146,14 @@ TEST_P(ConvPart, Winograd) {
 
 TEST_P(ConvPart, Pooled) {
   ConvDesc d = Square(32, 13, 32, 3, 1, 1);
+  d.n = 2;
   d.pool_h = d.pool_w = 2;
-  d.algorithm = ConvAlgorithm::kDirect;
-  CheckChains(d, "direct");
-  d.algorithm = ConvAlgorithm::kWinograd;
-  ConvPlan plan;
-  ASSERT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
-  EXPECT_TRUE(plan.pools_tiles);
-  CheckChains(d, plan.algorithm_name());
+  for (const char* chain : {"", "binary(add,channel,#0);eltwise(relu)"}) {
+    d.post_ops = Chain(chain);
+    ConvPlan plan;
+    ASSERT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
+    Check(d, GetParam(), pool_, plan.algorithm_name());
+  }
 }
 
 TEST_P(ConvPart, PlainDst) {

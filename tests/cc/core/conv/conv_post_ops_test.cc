@@ -96,7 +96,7 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, DstMemory memory, do
     }
   }
   GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4);
-  if (!plan.packing.as_is()) PackConvWeights(plan, weights.data(), packed.data(), pool);
+  PackConvWeights(plan, weights.data(), packed.data(), pool);
 
   GuardedBuffer dst(floats), expected(floats);
   if (memory != DstMemory::kNew) {
@@ -107,7 +107,7 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, DstMemory memory, do
   if (memory == DstMemory::kOfASum) args[kReusable] = dst.data();
   ConvBuffers buffers;
   buffers.src = src.data();
-  buffers.packed = plan.packing.as_is() ? weights.data() : packed.data();
+  buffers.packed = packed.data();
   buffers.plain = weights.data();
   buffers.args = args;
   buffers.dst = dst.data();
@@ -125,8 +125,8 @@ struct Form {
   ConvDesc desc;
 };
 
-ConvDesc Compressed(ConvDesc d) {
-  d.algorithm = ConvAlgorithm::kCompressed;
+ConvDesc Kept(ConvDesc d) {
+  d.keeps_weights = true;
   return d;
 }
 
@@ -189,7 +189,7 @@ std::vector<Form> Forms() {
       {"inner_product_samples", "direct_plain", Rows(3, 5, 50, 37, plain)},
       {"weights_as_they_are", "rows", Rows(1, 2, 300, 64, plain)},
       {"few_rows_odd", "rows", Rows(1, 2, 37, 43, plain)},
-      {"compressed_rows", "rows_compressed", Compressed(Rows(1, 2, 37, 43, plain))},
+      {"few_rows_kept", "rows", Kept(Rows(1, 2, 37, 43, plain))},
       {"few_rows_blocked_dst", "direct_plain", Rows(1, 2, 300, 64, blocked)},
       {"winograd_small", "winograd2x2", winograd(5, 3, 3)},
       {"winograd_large", "winograd4x4", winograd(14, 3, 3)},
@@ -253,10 +253,10 @@ TEST(ConvPostOpsSwish, WithinReachAndBeyond) {
         ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
         ASSERT_TRUE(plan.epilogue.silu);
         GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4), dst(floats);
-        if (!plan.packing.as_is()) PackConvWeights(plan, weights.data(), packed.data(), pool);
+        PackConvWeights(plan, weights.data(), packed.data(), pool);
         ConvBuffers buffers;
         buffers.src = src.data();
-        buffers.packed = plan.packing.as_is() ? weights.data() : packed.data();
+        buffers.packed = packed.data();
         buffers.plain = weights.data();
         buffers.dst = dst.data();
         buffers.scratch = scratch.data();
@@ -339,11 +339,11 @@ TEST(ConvPostOpsOfTheSource, TanhSumLinear) {
       ConvPlan plan;
       ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
       GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4), dst(floats);
-      if (!plan.packing.as_is()) PackConvWeights(plan, weights.data(), packed.data(), pool);
+      PackConvWeights(plan, weights.data(), packed.data(), pool);
       memcpy(dst.data(), before.data(), floats * sizeof(float));
       ConvBuffers buffers;
       buffers.src = src.data();
-      buffers.packed = plan.packing.as_is() ? weights.data() : packed.data();
+      buffers.packed = packed.data();
       buffers.plain = weights.data();
       buffers.dst = dst.data();
       buffers.scratch = scratch.data();

@@ -45,24 +45,20 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, double bound,
     ClearTail(operand, desc.n, desc.oc, desc.oh * desc.ow);
   }
   const float* args[] = {channel.data(), sum.data(), operand.data()};
-  GuardedBuffer src_scale(
-      desc.src_scaled ? TensorFloats(desc.src_layout, desc.n, desc.ic, 1, 1) : 0, guard);
-  src_scale.FillIntegers(4);
 
   GuardedBuffer packed(plan.packed_floats);
-  if (!plan.packing.as_is()) PackConvWeights(plan, weights.data(), packed.data(), pool);
+  PackConvWeights(plan, weights.data(), packed.data(), pool);
   GuardedBuffer scratch(plan.scratch_bytes() / 4);
   GuardedBuffer dst(dst_floats, guard), expected(dst_floats);
   ConvBuffers buffers;
   buffers.src = src.data();
-  buffers.packed = plan.packing.as_is() ? weights.data() : packed.data();
+  buffers.packed = packed.data();
   buffers.args = args;
   buffers.dst = dst.data();
-  buffers.src_scale = src_scale.data();
+  buffers.plain = weights.data();
   buffers.scratch = scratch.data();
   RunConv(plan, buffers, pool);
-  ConvRef(desc, src.data(), weights.data(), args, expected.data(),
-          desc.src_scaled ? src_scale.data() : nullptr);
+  ConvRef(desc, src.data(), weights.data(), args, expected.data());
 
   double largest = 1;
   if (bound > 0) {
@@ -226,7 +222,7 @@ TEST_P(ConvTest, PlainDst) {
   }
 }
 
-// Rows as pixels; with few of them the weights are read as they are, or compressed.
+// Rows as pixels; with few of them the weights are read as they are.
 TEST_P(ConvTest, InnerProduct) {
   for (int64_t rows : {1, 3, 6, 14, 40}) {
     for (int64_t ic : {5, 16, 300}) {
@@ -237,8 +233,8 @@ TEST_P(ConvTest, InnerProduct) {
         d.iw = d.ow = rows;
         d.src_layout = d.dst_layout = Layout::nhwc;
         d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
-        for (auto algorithm : {ConvAlgorithm::kAuto, ConvAlgorithm::kCompressed}) {
-          d.algorithm = algorithm;
+        for (bool keeps : {false, true}) {
+          d.keeps_weights = keeps;
           Run(d);
         }
       }
@@ -403,34 +399,6 @@ TEST_P(ConvTest, RandomShapes) {
     if (pick(0, 3) == 0) d.dst_layout = Layout::nhwc;
     d.algorithm = ConvAlgorithm::kDirect;
     Check(d, GetParam(), pick(0, 1) ? one_ : two_, 0);
-  }
-}
-
-// Tails of both channels, batches (a scale for each image), several K chunks and output
-// groups, windows with padding, groups, and a plain dst.
-TEST_P(ConvTest, SourceTimesAScaleOfSampleAndChannel) {
-  for (int64_t ic : {1, 16, 20, 100}) {
-    for (int64_t oc : {3, 16, 40, 77}) {
-      for (int64_t k : {1, 3}) {
-        ConvDesc d = Square(ic, 9, oc, k, 1, k / 2);
-        d.n = 2;
-        d.src_scaled = true;
-        d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
-        Run(d);
-        d.post_ops = PostOpChain();
-        d.dst_layout = Layout::nhwc;
-        Run(d);
-      }
-    }
-  }
-  ConvDesc deep = Square(1500, 5, 70, 1, 1, 0), strided = Square(32, 30, 40, 1, 2, 0);
-  ConvDesc grouped = Square(48, 6, 96, 3, 1, 1), depthwise = Square(20, 6, 20, 3, 1, 1);
-  strided.oh = strided.ow = 15;
-  grouped.groups = 3;
-  depthwise.groups = 20;
-  for (ConvDesc d : {deep, strided, grouped, depthwise}) {
-    d.src_scaled = true;
-    Run(d);
   }
 }
 

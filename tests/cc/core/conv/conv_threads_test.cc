@@ -61,8 +61,8 @@ std::vector<Case> Cases(Isa isa) {
   cases.back().desc.iw = cases.back().desc.ow = 60;
   cases.push_back({"few rows", "rows", Same(700, 1, 250, 1, bias_relu)});
   cases.back().desc.src_layout = cases.back().desc.dst_layout = Layout::nhwc;
-  cases.push_back({"few rows, compressed", "rows_compressed", cases.back().desc});
-  cases.back().desc.algorithm = ConvAlgorithm::kCompressed;
+  cases.push_back({"few rows, kept", "rows", cases.back().desc});
+  cases.back().desc.keeps_weights = true;
   return cases;
 }
 
@@ -80,7 +80,6 @@ class Execution {
     src_ = SmallIntegers(TensorFloats(d.src_layout, d.n, d.ic, d.ih, d.iw), 7);
     weights_ = SmallIntegers(d.kh * d.kw * d.ic / d.groups * d.oc, 5);
     channel_ = SmallIntegers(d.oc, 2);
-    if (plan_.packing.as_is()) return;
     packed_ = AlignedBuffer(plan_.packed_floats * sizeof(float));
     PackConvWeights(plan_, weights_.data(), packed_.As<float>(), pool);
   }
@@ -92,7 +91,7 @@ class Execution {
     const ScratchPool::Lease scratch = scratch_pool.Take(plan_.scratch_bytes());
     ConvBuffers buffers;
     buffers.src = src_.data();
-    buffers.packed = plan_.packing.as_is() ? weights_.data() : packed_.As<float>();
+    buffers.packed = packed_.As<float>();
     buffers.plain = weights_.data();
     buffers.args = args;
     buffers.dst = dst.data();

@@ -26,24 +26,23 @@ struct Case {
   const char* name;
   ConvAlgorithm algorithm;
   int64_t n, ic, oc, size, k, stride;
-  bool plain_src, scaled;
+  bool plain_src;
 };
 
 constexpr Case kCases[] = {
-    {"groups", ConvAlgorithm::kPaired, 1, 40, 320, 14, 1, 1, false, false},
-    {"groups, direct", ConvAlgorithm::kDirect, 1, 40, 320, 14, 1, 1, false, false},
-    {"groups of strips", ConvAlgorithm::kPaired, 2, 40, 200, 30, 3, 1, false, false},
-    {"pixels", ConvAlgorithm::kPaired, 1, 72, 24, 28, 1, 1, false, false},
-    {"pixels, direct", ConvAlgorithm::kDirect, 2, 72, 24, 28, 1, 1, false, false},
-    {"rows", ConvAlgorithm::kPaired, 2, 40, 24, 21, 3, 1, false, false},
-    {"rows, direct", ConvAlgorithm::kDirect, 2, 40, 24, 21, 3, 1, false, false},
-    {"strided rows", ConvAlgorithm::kDirect, 1, 48, 32, 40, 1, 2, false, false},
-    {"strided rows, paired", ConvAlgorithm::kPaired, 1, 48, 32, 40, 1, 2, false, false},
-    {"image", ConvAlgorithm::kDirect, 1, 3, 32, 57, 3, 2, true, false},
-    {"winograd", ConvAlgorithm::kWinograd, 1, 40, 320, 14, 3, 1, false, false},
-    {"winograd, paired", ConvAlgorithm::kAuto, 1, 256, 320, 28, 3, 1, false, false},
-    {"winograd of many tiles", ConvAlgorithm::kWinograd, 2, 20, 40, 60, 3, 1, false, false},
-    {"scaled", ConvAlgorithm::kPaired, 2, 48, 32, 20, 1, 1, false, true},
+    {"groups", ConvAlgorithm::kPaired, 1, 40, 320, 14, 1, 1, false},
+    {"groups, direct", ConvAlgorithm::kDirect, 1, 40, 320, 14, 1, 1, false},
+    {"groups of strips", ConvAlgorithm::kPaired, 2, 40, 200, 30, 3, 1, false},
+    {"pixels", ConvAlgorithm::kPaired, 1, 72, 24, 28, 1, 1, false},
+    {"pixels, direct", ConvAlgorithm::kDirect, 2, 72, 24, 28, 1, 1, false},
+    {"rows", ConvAlgorithm::kPaired, 2, 40, 24, 21, 3, 1, false},
+    {"rows, direct", ConvAlgorithm::kDirect, 2, 40, 24, 21, 3, 1, false},
+    {"strided rows", ConvAlgorithm::kDirect, 1, 48, 32, 40, 1, 2, false},
+    {"strided rows, paired", ConvAlgorithm::kPaired, 1, 48, 32, 40, 1, 2, false},
+    {"image", ConvAlgorithm::kDirect, 1, 3, 32, 57, 3, 2, true},
+    {"winograd", ConvAlgorithm::kWinograd, 1, 40, 320, 14, 3, 1, false},
+    {"winograd, paired", ConvAlgorithm::kAuto, 1, 256, 320, 28, 3, 1, false},
+    {"winograd of many tiles", ConvAlgorithm::kWinograd, 2, 20, 40, 60, 3, 1, false},
 };
 
 // Normal numbers whose magnitude wanders from 2^-14 to 2^14: of paired products the tasks of a
@@ -62,7 +61,6 @@ ConvDesc DescOf(const Case& c) {
   ConvDesc d = Square(c.ic, c.size, c.oc, c.k, c.stride, c.k / 2);
   d.n = c.n;
   d.algorithm = c.algorithm;
-  d.src_scaled = c.scaled;
   if (c.plain_src) d.src_layout = Layout::nhwc;
   return d;
 }
@@ -104,7 +102,6 @@ TEST_P(ConvUnits, OfTiles) {
     ASSERT_GT(plan.tasks, 1);
     const std::vector<float> src = SourceOf(d);
     const std::vector<float> weights = Wandering(d.kh * d.kw * d.ic * d.oc, 2);
-    const std::vector<float> scale = Wandering(TensorFloats(Layout::nChw16c, d.n, d.ic, 1, 1), 3);
     AlignedBuffer packed(plan.packed_floats * sizeof(float)), scratch(plan.scratch_bytes());
     PackConvWeights(plan, weights.data(), packed.As<float>(), pool_, src.data());
     ExpectSameBits([&](ThreadPool& pool) {
@@ -114,7 +111,6 @@ TEST_P(ConvUnits, OfTiles) {
       buffers.packed = packed.As<float>();
       buffers.dst = dst.data();
       buffers.scratch = scratch.As<char>();
-      buffers.src_scale = c.scaled ? scale.data() : nullptr;
       RunConv(plan, buffers, pool);
       return dst;
     });
@@ -124,7 +120,7 @@ TEST_P(ConvUnits, OfTiles) {
 TEST_P(ConvUnits, OfPairs) {
   for (int64_t size : {7, 20, 40}) {
     for (ConvAlgorithm algorithm : {ConvAlgorithm::kPaired, ConvAlgorithm::kDirect}) {
-      Case c = {"", algorithm, 2, 40, 240, size, 1, 1, false, false};
+      Case c = {"", algorithm, 2, 40, 240, size, 1, 1, false};
       const ConvDesc first = DescOf(c);
       c.ic = c.oc;
       c.k = 3;

@@ -1,4 +1,4 @@
-// Contract between the convolution driver and the kernels of paired products.
+// Contract of the fast inner product (FIP): register tiles that multiply channels in pairs.
 //
 // Two products of a sum as one (Winograd, "A New Algorithm for Inner Product", IEEE
 // Transactions on Computers C-17, 1968), with s = 1 or -1:
@@ -14,13 +14,13 @@
 //
 // The signs alternate, because x1 x2 is mostly positive behind a ReLU: the partial sums
 // would grow with the number of channels otherwise.
-#ifndef CC_CORE_CONV_CONV_PAIRED_KERNEL_H_
-#define CC_CORE_CONV_CONV_PAIRED_KERNEL_H_
+#ifndef CC_CORE_GEMM_FIP_KERNEL_H_
+#define CC_CORE_GEMM_FIP_KERNEL_H_
 
 #include <cstdint>
 
 #include "cc/base/kernel_table.h"
-#include "cc/core/conv/conv_kernel.h"
+#include "cc/core/gemm/gemm_kernel.h"
 
 namespace bd {
 
@@ -34,26 +34,35 @@ constexpr int kNumChannelPairs = 5;
 constexpr int kSingleChannels[] = {6, 7, 10, 11, 14, 15};
 
 // terms[p] = - sum over taps and pairs of s x1 x2, for px pixels 16 floats apart.
-struct PairedSourceArgs {
+struct FipSourceArgs {
   const float* src;
   const int64_t* tap_offsets;
   int64_t taps, px;
   float* terms;
 };
 
-constexpr int kMaxPairedPixels = 10;
-
-struct ConvPairedKernels {
-  int tile_pixels;  // 0: this ISA has none of them
-  // As ConvKernels::tile and half_tile, with TileArgs::paired.
-  void (*tile[kMaxTileBlocks][kMaxPairedPixels])(const TileArgs&);
-  void (*half_tile[kMaxTileBlocks][kMaxPairedPixels])(const TileArgs&);
-  // Returns the sum of squares of all that it reads.
-  float (*source_terms)(const PairedSourceArgs&);
+// dst[i] = scale * src[i] for whole vectors of 16; dst may be src.
+struct ScaleArgs {
+  const float* src;
+  float scale;
+  int64_t floats;
+  float* dst;
 };
 
-BD_KERNEL_TABLE(ConvPairedKernels)
+constexpr int kMaxFipPixels = 10;
+
+struct FipKernels {
+  int tile_pixels;  // 0: this ISA has none of them
+  // As GemmKernels::tile and half_tile, with TileArgs::fip.
+  void (*tile[kMaxTileBlocks][kMaxFipPixels])(const TileArgs&);
+  void (*half_tile[kMaxTileBlocks][kMaxFipPixels])(const TileArgs&);
+  // Returns the sum of squares of all that it reads.
+  float (*source_terms)(const FipSourceArgs&);
+  void (*scale)(const ScaleArgs&);
+};
+
+BD_KERNEL_TABLE(FipKernels)
 
 }  // namespace bd
 
-#endif  // CC_CORE_CONV_CONV_PAIRED_KERNEL_H_
+#endif  // CC_CORE_GEMM_FIP_KERNEL_H_

@@ -1,8 +1,8 @@
-// TileEpilogue in registers; included by the per-ISA convolution kernels only.
-#ifndef CC_CORE_CONV_CONV_EPILOGUE_INL_H_
-#define CC_CORE_CONV_CONV_EPILOGUE_INL_H_
+// TileEpilogue in registers; included by per-ISA kernels only.
+#ifndef CC_CORE_GEMM_EPILOGUE_INL_H_
+#define CC_CORE_GEMM_EPILOGUE_INL_H_
 
-#include "cc/core/conv/conv_epilogue.h"
+#include "cc/core/gemm/epilogue.h"
 #include "cc/core/post_ops/post_ops_inl.h"
 #include "cc/simd/vec.h"
 
@@ -11,15 +11,36 @@
 namespace bd::BD_ISA {
 namespace {
 
-// Of a 2x2 window, in the order of max pooling by itself, on which NaN depends.
-inline Vec MaxOfWindow(Vec top_left, Vec top_right, Vec left, Vec right) {
-  return Max(Max(top_left, left), Max(top_right, right));
-}
-
 // Whether swish is a loop of its own over what tiles have stored. Tails are zeros again behind a
 // program only.
 inline bool SiluFollows(const TileEpilogue& e) {
   return kVecsPerBlock > 1 && e.program != nullptr && e.silu && e.valid_lanes >= kBlock;
+}
+
+// `rows` rows of `blocks` blocks of sums to a row-major C, whose last block may be partial:
+// nothing beyond valid_lanes of it is read or written.
+[[maybe_unused, gnu::noinline]] void StoreRows(const TileEpilogue& e, float* sums, int64_t rows,
+                                               int64_t blocks, float* dst) {
+  const int64_t columns = (blocks - 1) * kBlock + e.valid_lanes;
+  const Vec scale = Set1(e.acc_scale), lo = Set1(e.lo), hi = Set1(e.hi);
+  for (int64_t p = 0; p < rows; ++p) {
+    float* row = sums + p * blocks * kBlock;
+    for (int64_t c = 0; e.acc_in != nullptr && c < columns; c += kLanes) {
+      const float* in = e.acc_in + p * e.acc_step + c / kBlock * e.acc_block_stride + c % kBlock;
+      const int64_t lanes = columns - c < kLanes ? columns - c : kLanes;
+      Store(row + c, Fma(scale, LoadN(in, static_cast<int>(lanes)), Load(row + c)));
+    }
+    if (e.program != nullptr) {
+      ApplyPostOpsPlain(*e.program, row, columns, e.dst_offset + p * e.operand_step, e.channel,
+                        e.channels, e.sample_channel);
+    }
+    for (int64_t c = 0; c < columns; c += kLanes) {
+      Vec x = Load(row + c);
+      if (e.clamp) x = Min(hi, Max(lo, x));
+      const int64_t lanes = columns - c < kLanes ? columns - c : kLanes;
+      StoreN(dst + p * e.dst_step + c, x, static_cast<int>(lanes));
+    }
+  }
 }
 
 // acc[p][b * kVecsPerBlock + v] for kPx pixels of kBlocks blocks. Fewer vectors are a part of a
@@ -30,14 +51,13 @@ struct Accumulators {
 
   // What Finish will add is asked for now, to arrive while the sums are made. (Asking for
   // dst as well made ResNet-50 2 % and MobileNetV2 8 % slower.)
-  inline __attribute__((always_inline)) void AskForSums(const TileEpilogue& e,
-                                                        int64_t block_stride) {
-    if (e.acc_in == nullptr) return;
+  inline __attribute__((always_inline)) void AskForSums(const TileEpilogue& e) {
+    if (e.acc_in == nullptr || e.row_major) return;
     BD_UNROLL
     for (int b = 0; b < kBlocks; ++b) {
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
-        __builtin_prefetch(e.acc_in + b * block_stride + p * kBlock, 0, 3);
+        __builtin_prefetch(e.acc_in + b * e.acc_block_stride + p * kBlock, 0, 3);
       }
     }
   }
@@ -60,21 +80,22 @@ struct Accumulators {
     }
   }
 
-  // To dst, without a program; `in`, if any, is what acc_in has there.
+  // To a blocked dst, without a program; `in`, if any, is what acc_in has there.
   inline __attribute__((always_inline)) void End(const TileEpilogue& e, const float* in, float* dst,
                                                  int64_t block_stride) {
-    if (in != nullptr) AddTo(in, e.acc_scale, block_stride);
+    if (in != nullptr) AddTo(in, e.acc_scale, e.acc_block_stride);
     StoreResults(e, dst, block_stride);
   }
 
-  inline __attribute__((always_inline)) void Start(const TileEpilogue& e, int64_t block_stride) {
-    AskForSums(e, block_stride);
+  inline __attribute__((always_inline)) void Start(const TileEpilogue& e) {
+    AskForSums(e);
     Begin(e.bias);
   }
 
   inline __attribute__((always_inline)) void Finish(const TileEpilogue& e, float* dst,
                                                     int64_t block_stride) {
-    if (e.acc_in != nullptr) AddTo(e.acc_in, e.acc_scale, block_stride);
+    if (e.row_major) return FinishRows(e, dst);
+    if (e.acc_in != nullptr) AddTo(e.acc_in, e.acc_scale, e.acc_block_stride);
     if (e.program == nullptr) return StoreResults(e, dst, block_stride);
     if (SiluFollows(e)) return StoreThenSilu(e, dst, block_stride);
     if constexpr (kVecsPerBlock == 1) {
@@ -84,6 +105,33 @@ struct Accumulators {
   }
 
  private:
+  // To a row-major C: out of registers where blocks are whole, else by way of the stack.
+  inline __attribute__((always_inline)) void FinishRows(const TileEpilogue& e, float* dst) {
+    if (e.program != nullptr || e.valid_lanes < kBlock) {
+      alignas(64) float sums[kPx * kBlocks * kBlock];
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) {
+        BD_UNROLL
+        for (int v = 0; v < kVecs; ++v) Store(sums + p * kBlocks * kBlock + v * kLanes, acc[p][v]);
+      }
+      return StoreRows(e, sums, kPx, kBlocks, dst);
+    }
+    const Vec scale = Set1(e.acc_scale), lo = Set1(e.lo), hi = Set1(e.hi);
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) {
+      const float* in = e.acc_in == nullptr ? nullptr : e.acc_in + p * e.acc_step;
+      float* out = dst + p * e.dst_step;
+      BD_UNROLL
+      for (int v = 0; v < kVecs; ++v) {
+        Vec x = acc[p][v];
+        const int64_t at = v / kVecsPerBlock * e.acc_block_stride + v % kVecsPerBlock * kLanes;
+        if (in != nullptr) x = Fma(scale, Load(in + at), x);
+        if (e.clamp) x = Min(hi, Max(lo, x));
+        StoreInOrder(out + v * kLanes, x);
+      }
+    }
+  }
+
   inline __attribute__((always_inline)) void AddTo(const float* sums, float acc_scale,
                                                    int64_t block_stride) {
     const Vec scale = Set1(acc_scale);
@@ -166,4 +214,4 @@ struct Accumulators {
 }  // namespace
 }  // namespace bd::BD_ISA
 
-#endif  // CC_CORE_CONV_CONV_EPILOGUE_INL_H_
+#endif  // CC_CORE_GEMM_EPILOGUE_INL_H_

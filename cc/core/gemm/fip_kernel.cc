@@ -1,11 +1,11 @@
-// Tiles of paired products: conv_paired_kernel.h. Compiled once per ISA; only AVX-512
+// Tiles of the fast inner product: fip_kernel.h. Compiled once per ISA; only AVX-512
 // reads the operand of an addition as a broadcast from memory, without which the tiles are
 // slower than multiply-adds alone (105 GFLOP/s; a broadcast into a register takes the place
 // of an addition).
-#include "cc/core/conv/conv_paired_kernel.h"
+#include "cc/core/gemm/fip_kernel.h"
 
-#include "cc/core/conv/conv_each_tile_inl.h"
-#include "cc/core/conv/conv_epilogue_inl.h"
+#include "cc/core/gemm/each_tile_inl.h"
+#include "cc/core/gemm/epilogue_inl.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
@@ -102,16 +102,16 @@ inline __attribute__((always_inline)) void MultiplySingles(Vec (&acc)[kPx][kBloc
 }
 
 template <int kBlocks, int kPx, typename Last>
-__attribute__((noinline)) void PairedTile(const TileArgs& a) {
+__attribute__((noinline)) void FipTile(const TileArgs& a) {
   constexpr int kFull = kBlocks - 1;
   Accumulators<kBlocks, kPx> tile;
-  tile.AskForSums(a.epilogue, a.dst_block_stride);
+  tile.AskForSums(a.epilogue);
   Last last[kPx];
   BD_UNROLL
   for (int b = 0; b < kBlocks; ++b) {
-    const Vec channel = Load(a.paired.channel_terms + b * kBlock);
+    const Vec channel = Load(a.fip.channel_terms + b * kBlock);
     BD_UNROLL
-    for (int p = 0; p < kPx; ++p) tile.acc[p][b] = AddAt(a.paired.pixel_terms + p, channel);
+    for (int p = 0; p < kPx; ++p) tile.acc[p][b] = AddAt(a.fip.pixel_terms + p, channel);
   }
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) last[p] = To(tile.acc[p][kFull], Last());
@@ -135,7 +135,7 @@ __attribute__((noinline)) void PairedTile(const TileArgs& a) {
   for (int p = 0; p < kPx; ++p) tile.acc[p][kFull] = From(last[p]);
   BD_UNROLL
   for (int b = 0; b < kBlocks; ++b) {
-    const Vec unscale = Load(a.paired.unscale + b * kBlock);
+    const Vec unscale = Load(a.fip.unscale + b * kBlock);
     const Vec bias = a.epilogue.bias != nullptr ? Load(a.epilogue.bias + b * kBlock) : Zero();
     BD_UNROLL
     for (int p = 0; p < kPx; ++p) tile.acc[p][b] = Fma(tile.acc[p][b], unscale, bias);
@@ -146,7 +146,7 @@ __attribute__((noinline)) void PairedTile(const TileArgs& a) {
 // The terms of kPx pixels; returns squares. Pairs are neighbours: lane c of
 // x * OddsToEvens(x) is x[c] x[c + 1].
 template <int kPx>
-inline __attribute__((always_inline)) Vec SourceTerms(const PairedSourceArgs& a, int64_t first,
+inline __attribute__((always_inline)) Vec SourceTerms(const FipSourceArgs& a, int64_t first,
                                                       Vec signs, Vec (&terms)[kPx]) {
   Vec squares[2] = {Zero(), Zero()};
   BD_UNROLL
@@ -166,7 +166,7 @@ inline __attribute__((always_inline)) Vec SourceTerms(const PairedSourceArgs& a,
   return Add(squares[0], squares[1]);
 }
 
-float PairedSourceTerms(const PairedSourceArgs& a) {
+float SourceTermsOf(const FipSourceArgs& a) {
   alignas(64) float lanes[kBlock] = {};
   for (const ChannelPair& pair : kChannelPairs) lanes[pair.c] = -pair.sign;
   const Vec signs = Load(lanes);
@@ -191,14 +191,19 @@ float PairedSourceTerms(const PairedSourceArgs& a) {
   return ReduceAdd(squares);
 }
 
+void Scale(const ScaleArgs& a) {
+  const Vec scale = Set1(a.scale);
+  for (int64_t i = 0; i < a.floats; i += kLanes) Store(a.dst + i, Mul(scale, Load(a.src + i)));
+}
+
 template <int kBlocks, int kPx>
 constexpr auto FullTile() -> void (*)(const TileArgs&) {
-  return EachTile<PairedTile<kBlocks, kPx, Vec>, kPx>;
+  return EachTile<FipTile<kBlocks, kPx, Vec>, kPx>;
 }
 
 template <int kBlocks, int kPx>
 constexpr auto HalfTile() -> void (*)(const TileArgs&) {
-  return EachTile<PairedTile<kBlocks, kPx, HalfVec>, kPx>;
+  return EachTile<FipTile<kBlocks, kPx, HalfVec>, kPx>;
 }
 
 #define BD_ROW(get, b)                                                                         \
@@ -207,21 +212,22 @@ constexpr auto HalfTile() -> void (*)(const TileArgs&) {
         get<b, 8>(), get<b, 9>(), get<b, 10>()                                                 \
   }
 
-constexpr ConvPairedKernels kTable = {
-    kMaxPairedPixels,
+constexpr FipKernels kTable = {
+    kMaxFipPixels,
     {BD_ROW(FullTile, 1), BD_ROW(FullTile, 2)},
     {BD_ROW(HalfTile, 1), BD_ROW(HalfTile, 2)},
-    PairedSourceTerms,
+    SourceTermsOf,
+    Scale,
 };
 
 #else
 
-constexpr ConvPairedKernels kTable = {};
+constexpr FipKernels kTable = {};
 
 #endif
 
 }  // namespace
 
-const ConvPairedKernels& GetConvPairedKernels() { return kTable; }
+const FipKernels& GetFipKernels() { return kTable; }
 
 }  // namespace bd::BD_ISA

@@ -1,0 +1,29 @@
+// Runs of tiles; included by the per-ISA kernels only.
+#ifndef CC_CORE_GEMM_EACH_TILE_INL_H_
+#define CC_CORE_GEMM_EACH_TILE_INL_H_
+
+#include "cc/core/gemm/gemm_kernel.h"
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+// Neighbouring tiles by a kernel that makes one, of pixels 16 floats apart.
+template <void (*kTile)(const TileArgs&), int kPx>
+void EachTile(const TileArgs& all) {
+  TileArgs a = all;
+  for (; a.tiles > 0; --a.tiles) {
+    kTile(a);
+    a.src += kPx * kBlock;
+    a.dst += kPx * a.epilogue.dst_step;
+    a.prefetch += (a.taps * kBlock + a.tail_taps * a.tail_length) * a.prefetch_step;
+    if (a.fip.pixel_terms != nullptr) a.fip.pixel_terms += kPx;
+    a.epilogue.dst_offset += kPx * a.epilogue.operand_step;
+    if (a.epilogue.acc_in != nullptr) a.epilogue.acc_in += kPx * a.epilogue.acc_step;
+  }
+}
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
+#endif  // CC_CORE_GEMM_EACH_TILE_INL_H_

@@ -1,0 +1,308 @@
+// Register tiles over taps. Compiled once per ISA; the contract is gemm_kernel.h.
+//
+// Tile sizes: blocks x pixels accumulators plus the weights vectors and one
+// broadcast must fit the registers, and pixels + blocks loads must hide behind
+// pixels * blocks multiply-adds:
+//   avx512   32 registers   2 blocks x 14 pixels = 28 accumulators
+//   avx2     16 registers   1 block (2 vectors) x 6 pixels = 12; with half a last block
+//                           behind it, 3 vectors x 4 pixels
+//   generic  16 registers   1 block (4 vectors) x 2 pixels = 8
+#include "cc/core/gemm/gemm_kernel.h"
+
+#include "cc/core/gemm/each_tile_inl.h"
+#include "cc/core/gemm/epilogue_inl.h"
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kTileBlocks = 2;
+constexpr int kTilePixels = 14;
+constexpr int kJoinedTilePixels = 0;
+#elif defined(__AVX2__)
+constexpr int kTileBlocks = 1;
+constexpr int kTilePixels = 6;
+constexpr int kJoinedTilePixels = 4;
+#else
+constexpr int kTileBlocks = 1;
+constexpr int kTilePixels = 2;
+constexpr int kJoinedTilePixels = 0;
+#endif
+
+// The last vector of a pixel, as the tile keeps it: a Vec, or a HalfVec where the
+// lanes behind it are no channels (one 512-bit multiply-add takes as long as two of
+// 256 bits: 144->24 at 56x56 in 108 instead of 127 us). It has a broadcast of its own,
+// which the multiply-add does as it reads memory; a broadcast into a 512-bit register
+// costs Zen 4 a shuffle, and leaves less for 256-bit multiply-adds (108 to 98 us).
+inline Vec To(Vec v, Vec) { return v; }
+inline Vec To(float x, Vec) { return Set1(x); }
+inline Vec From(Vec v) { return v; }
+#if defined(__AVX512F__)
+inline HalfVec To(Vec v, HalfVec) { return Lower(v); }
+inline HalfVec To(float x, HalfVec) { return Set1Half(x); }
+inline Vec From(HalfVec v) { return Widen(v); }
+#endif
+
+#if defined(__AVX512F__)
+
+// One run of `length` source floats against [length][kBlocks][16] weights. The
+// tile to the right will want the pixels behind this one's: they come to L1.
+template <int kBlocks, int kPx, typename Last>
+inline __attribute__((always_inline)) void MultiplyTap(Accumulators<kBlocks, kPx>& tile,
+                                                       Last (&last)[kPx], const float* src,
+                                                       int64_t length, const float* w,
+                                                       const float* prefetch,
+                                                       int64_t prefetch_step) {
+  constexpr int kFull = kBlocks * kVecsPerBlock - 1;  // vectors before the last one
+#pragma GCC unroll 2
+  for (int64_t i = 0; i < length; ++i) {
+    const float* row = w + i * kBlocks * kBlock;
+    Vec weights[kFull + 1];
+    BD_UNROLL
+    for (int v = 0; v < kFull; ++v) weights[v] = Load(row + v * kLanes);
+    const Last last_weights = To(Load(row + kFull * kLanes), Last());
+    BD_UNROLL
+    for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(prefetch + b * kBlock, 0, 2);
+    prefetch += prefetch_step;
+    __builtin_prefetch(src + (kPx + i) * kBlock, 0, 3);
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) {
+      const float* pixel = src + p * kBlock + i;
+      BD_UNROLL
+      for (int v = 0; v < kFull; ++v) {
+        tile.acc[p][v] = Fma(Set1(*pixel), weights[v], tile.acc[p][v]);
+      }
+      last[p] = Fma(To(*pixel, Last()), last_weights, last[p]);
+    }
+  }
+}
+
+template <int kBlocks, int kPx, typename Last>
+__attribute__((noinline)) void Tile(const TileArgs& a) {
+  constexpr int kFull = kBlocks * kVecsPerBlock - 1;
+  Accumulators<kBlocks, kPx> tile;
+  tile.Start(a.epilogue);
+  Last last[kPx];
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) last[p] = To(tile.acc[p][kFull], Last());
+  const float* w = a.weights;
+  const float* prefetch = a.prefetch;
+  const int64_t* offset = a.tap_offsets;
+  for (int64_t t = 0; t < a.taps; ++t) {
+    MultiplyTap<kBlocks, kPx>(tile, last, a.src + *offset++, kBlock, w, prefetch, a.prefetch_step);
+    w += kBlock * kBlocks * kBlock;
+    prefetch += kBlock * a.prefetch_step;
+  }
+  for (int64_t t = 0; t < a.tail_taps; ++t) {
+    MultiplyTap<kBlocks, kPx>(tile, last, a.src + *offset++, a.tail_length, w, prefetch,
+                              a.prefetch_step);
+    w += a.tail_length * kBlocks * kBlock;
+    prefetch += a.tail_length * a.prefetch_step;
+  }
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) tile.acc[p][kFull] = From(last[p]);
+  tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
+}
+
+#endif
+
+// acc[v] += *x weights[v], where a block is several vectors.
+template <int kVecs>
+inline __attribute__((always_inline)) void AddProducts(const float* x, const Vec (&weights)[kVecs],
+                                                       Vec (&acc)[kVecs]) {
+  const Vec each = Set1InOrder(x);
+  BD_UNROLL
+  for (int v = 0; v < kVecs; ++v) FmaInto(weights[v], each, &acc[v]);
+}
+
+#if !defined(__AVX512F__)
+
+// Where a block is several vectors a tile has few multiply-adds for each row of weights, so
+// instructions count: rows are unrolled, what is asked for is asked for once a tap, and each
+// register gets the next row as soon as it is free. Out of L1, beside a neighbour that takes
+// half of the core (Zen 3, AVX2), multiply-adds alone reach 64 GFLOP/s and these tiles 48; 43
+// in a loop with row by row prefetches, 47 in the order that GCC prefers.
+template <int kRows, int kRowFloats, int kVecs, int kPx, int kAll>
+inline __attribute__((always_inline)) void MultiplyRows(Vec (&acc)[kPx][kAll], const float* src,
+                                                        const float* w) {
+  Vec weights[kVecs];
+  BD_UNROLL
+  for (int v = 0; v < kVecs; ++v) weights[v] = LoadInOrder(w + v * kLanes);
+  Vec x = Set1InOrder(src);
+  BD_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) {
+      const bool last = p == kPx - 1;
+      BD_UNROLL
+      for (int v = 0; v < kVecs; ++v) {
+        FmaInto(weights[v], x, &acc[p][v]);
+        if (last && i + 1 < kRows) weights[v] = LoadInOrder(w + (i + 1) * kRowFloats + v * kLanes);
+      }
+      if (!last) x = Set1InOrder(src + (p + 1) * kBlock + i);
+      if (last && i + 1 < kRows) x = Set1InOrder(src + i + 1);
+    }
+  }
+}
+
+// The rows' share of the weights to come, line by line.
+inline __attribute__((always_inline)) const float* AskForRows(const float* prefetch,
+                                                              int64_t floats) {
+  for (int64_t i = 0; i < floats; i += kBlock) __builtin_prefetch(prefetch + i, 0, 2);
+  return prefetch + floats;
+}
+
+// Of the last block the first vectors only, so that there are kVecs: others are no channels.
+template <int kBlocks, int kPx, int kVecs>
+void Tile(const TileArgs& a) {
+  constexpr int kRowFloats = kBlocks * kBlock, kSomeRows = kBlock / 2;
+  const float* first = a.src;
+  const float* prefetch = a.prefetch;
+  float* dst = a.dst;
+  TileEpilogue e = a.epilogue;
+  for (int64_t left = a.tiles; left > 0; --left) {
+    Accumulators<kBlocks, kPx> tile;
+    tile.Start(e);
+    const float* w = a.weights;
+    for (int64_t t = 0; t < a.taps; ++t) {
+      const float* src = first + a.tap_offsets[t];
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) __builtin_prefetch(src + (kPx + p) * kBlock, 0, 3);
+      prefetch = AskForRows(prefetch, kBlock * a.prefetch_step);
+      MultiplyRows<kBlock, kRowFloats, kVecs>(tile.acc, src, w);
+      w += kBlock * kRowFloats;
+    }
+    for (int64_t t = 0; t < a.tail_taps; ++t) {
+      const float* src = first + a.tap_offsets[a.taps + t];
+      prefetch = AskForRows(prefetch, a.tail_length * a.prefetch_step);
+      int64_t i = 0;
+      for (; i + kSomeRows <= a.tail_length; i += kSomeRows, w += kSomeRows * kRowFloats) {
+        MultiplyRows<kSomeRows, kRowFloats, kVecs>(tile.acc, src + i, w);
+      }
+      for (; i < a.tail_length; ++i, w += kRowFloats) {
+        MultiplyRows<1, kRowFloats, kVecs>(tile.acc, src + i, w);
+      }
+    }
+    tile.Finish(e, dst, a.dst_block_stride);
+    first += kPx * kBlock;
+    dst += kPx * e.dst_step;
+    e.dst_offset += kPx * e.operand_step;
+    if (e.acc_in != nullptr) e.acc_in += kPx * e.acc_step;
+  }
+}
+
+#endif
+
+// The same for rows any distance apart. Five bases, each with a scaled index of 0, 1 or 2 strides,
+// reach 14 rows without a spilled pointer.
+template <int kBlocks, int kPx>
+void StridedTile(const TileArgs& a) {
+  constexpr int kVecs = kBlocks * kVecsPerBlock;
+  constexpr int kPxPerBase = 3;
+  constexpr int kBases = (kPx + kPxPerBase - 1) / kPxPerBase;
+  const int64_t stride = a.px_stride;
+  const float* src = a.src;
+  const float* prefetch = a.prefetch;
+  float* dst = a.dst;
+  TileEpilogue e = a.epilogue;
+  for (int64_t left = a.tiles; left > 0; --left) {
+    Accumulators<kBlocks, kPx> tile;
+    tile.Start(e);
+    const float* w = a.weights;
+    for (int64_t t = 0; t < a.taps + a.tail_taps; ++t) {
+      const int64_t length = t < a.taps ? a.tap_length : a.tail_length;
+      const float* base[kBases];
+      BD_UNROLL
+      for (int j = 0; j < kBases; ++j) base[j] = src + a.tap_offsets[t] + kPxPerBase * j * stride;
+      for (int64_t i = 0; i < length; ++i) {
+        Vec weights[kVecs];
+        BD_UNROLL
+        for (int v = 0; v < kVecs; ++v) weights[v] = Load(w + v * kLanes);
+        BD_UNROLL
+        for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(prefetch + b * kBlock, 0, 2);
+        prefetch += a.prefetch_step;
+        const auto multiply = [&](int p, int v) {
+          const float* x = base[p / kPxPerBase] + p % kPxPerBase * stride;
+          tile.acc[p][v] = FmaAt(x, weights[v], tile.acc[p][v]);
+        };
+        if constexpr (kVecsPerBlock > 1) {
+          BD_UNROLL
+          for (int p = 0; p < kPx; ++p) {
+            const float* x = base[p / kPxPerBase] + p % kPxPerBase * stride;
+            AddProducts(x, weights, tile.acc[p]);
+          }
+        } else {
+          BD_UNROLL
+          for (int k = 0; k < kPx * kVecs; ++k) multiply(k / kVecs, k % kVecs);
+        }
+        BD_UNROLL
+        for (int j = 0; j < kBases; ++j) ++base[j];
+        w += kBlocks * kBlock;
+      }
+    }
+    tile.Finish(e, dst, a.dst_block_stride);
+    src += kPx * stride;
+    dst += kPx * e.dst_step;
+    e.dst_offset += kPx * e.operand_step;
+    if (e.acc_in != nullptr) e.acc_in += kPx * e.acc_step;
+  }
+}
+
+// Pixels beyond the ISA's widest tile are null: the driver never asks for them.
+template <int kBlocks, int kPx>
+constexpr auto TileOrNull() -> void (*)(const TileArgs&) {
+#if defined(__AVX512F__)
+  return EachTile<Tile<kBlocks, kPx, Vec>, kPx>;
+#else
+  if constexpr (kBlocks <= kTileBlocks && kPx <= kTilePixels) {
+    return Tile<kBlocks, kPx, kBlocks * kVecsPerBlock>;
+  } else {
+    return nullptr;
+  }
+#endif
+}
+
+template <int kBlocks, int kPx>
+constexpr auto HalfTileOrNull() -> void (*)(const TileArgs&) {
+#if defined(__AVX512F__)
+  return EachTile<Tile<kBlocks, kPx, HalfVec>, kPx>;
+#else
+  if constexpr (kPx <= (kBlocks <= kTileBlocks ? kTilePixels : kJoinedTilePixels)) {
+    return Tile<kBlocks, kPx, kBlocks * kVecsPerBlock - kVecsPerBlock / 2>;
+  } else {
+    return nullptr;
+  }
+#endif
+}
+
+template <int kBlocks, int kPx>
+constexpr auto StridedTileOrNull() -> void (*)(const TileArgs&) {
+  if constexpr (kBlocks <= kTileBlocks && kPx <= kTilePixels) {
+    return StridedTile<kBlocks, kPx>;
+  } else {
+    return nullptr;
+  }
+}
+
+#define BD_ROW(get, b)                                                                         \
+  {                                                                                            \
+    get<b, 1>(), get<b, 2>(), get<b, 3>(), get<b, 4>(), get<b, 5>(), get<b, 6>(), get<b, 7>(), \
+        get<b, 8>(), get<b, 9>(), get<b, 10>(), get<b, 11>(), get<b, 12>(), get<b, 13>(),      \
+        get<b, 14>()                                                                           \
+  }
+
+constexpr GemmKernels kTable = {
+    kTileBlocks,
+    kTilePixels,
+    kJoinedTilePixels,
+    {BD_ROW(TileOrNull, 1), BD_ROW(TileOrNull, 2)},
+    {BD_ROW(HalfTileOrNull, 1), BD_ROW(HalfTileOrNull, 2)},
+    {BD_ROW(StridedTileOrNull, 1), BD_ROW(StridedTileOrNull, 2)},
+};
+
+}  // namespace
+
+const GemmKernels& GetGemmKernels() { return kTable; }
+
+}  // namespace bd::BD_ISA

@@ -1,0 +1,83 @@
+// B into panels: [panel][k][block of panel][16], zero behind the last column.
+#include <xmmintrin.h>
+
+#include <cstring>
+
+#include "cc/core/gemm/gemm.h"
+
+namespace bd {
+namespace {
+
+// Columns of a matrix whose rows are contiguous.
+void CopyRows(const float* b, int64_t row_stride, int64_t rows, int64_t columns, int64_t width,
+              float* out) {
+  for (int64_t k = 0; k < rows; ++k, b += row_stride, out += width) {
+    std::memcpy(out, b, columns * sizeof(float));
+    std::memset(out + columns, 0, (width - columns) * sizeof(float));
+  }
+}
+
+// Columns that are contiguous, column_stride apart: 4 x 4 transposes, 16 columns at a time, so that
+// each cache line of `out` is filled at once.
+void Transpose(const float* b, int64_t column_stride, int64_t rows, int64_t columns, int64_t width,
+               float* out) {
+  for (int64_t c0 = 0; c0 < width; c0 += kBlock) {
+    const int64_t here = std::clamp<int64_t>(columns - c0, 0, kBlock);
+    int64_t k = 0;
+    for (; k + 4 <= rows; k += 4) {
+      for (int64_t c = c0; c < c0 + kBlock; c += 4) {
+        __m128 x[4];
+        for (int64_t i = 0; i < 4; ++i) {
+          x[i] =
+              c + i < c0 + here ? _mm_loadu_ps(b + (c + i) * column_stride + k) : _mm_setzero_ps();
+        }
+        _MM_TRANSPOSE4_PS(x[0], x[1], x[2], x[3]);
+        for (int64_t i = 0; i < 4; ++i) _mm_storeu_ps(out + (k + i) * width + c, x[i]);
+      }
+    }
+    for (; k < rows; ++k) {
+      for (int64_t c = 0; c < kBlock; ++c) {
+        out[k * width + c0 + c] = c < here ? b[(c0 + c) * column_stride + k] : 0.f;
+      }
+    }
+  }
+}
+
+void Gather(const GemmB& b, int64_t rows, int64_t columns, int64_t width, float* out) {
+  for (int64_t k = 0; k < rows; ++k, out += width) {
+    const float* row = b.data + k * b.row_stride;
+    for (int64_t c = 0; c < columns; ++c) out[c] = row[c * b.column_stride];
+    std::memset(out + columns, 0, (width - columns) * sizeof(float));
+  }
+}
+
+}  // namespace
+
+void PackPanel(const GemmB& b, int64_t rows, int64_t columns, int64_t blocks, float* out) {
+  const int64_t width = blocks * kBlock;
+  if (b.column_stride == 1) {
+    CopyRows(b.data, b.row_stride, rows, columns, width, out);
+  } else if (b.row_stride == 1) {
+    Transpose(b.data, b.column_stride, rows, columns, width, out);
+  } else {
+    Gather(b, rows, columns, width, out);
+  }
+}
+
+void PackGemm(const GemmPlan& plan, const GemmB& b, float* packed, ThreadPool* pool) {
+  const auto pack = [&](int64_t g, int) {
+    const Panel& panel = plan.panels[g];
+    const int64_t column = panel.first_block * kBlock;
+    const GemmB of_panel = {b.data + column * b.column_stride, b.row_stride, b.column_stride};
+    PackPanel(of_panel, plan.desc.k, std::min(panel.blocks * kBlock, plan.desc.n - column),
+              panel.blocks, packed + panel.offset);
+  };
+  const int64_t count = static_cast<int64_t>(plan.panels.size());
+  if (pool == nullptr || plan.packed_bytes < (64 << 10)) {
+    for (int64_t g = 0; g < count; ++g) pack(g, 0);
+  } else {
+    pool->ParallelFor(count, pack);
+  }
+}
+
+}  // namespace bd

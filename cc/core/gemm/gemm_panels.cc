@@ -1,0 +1,29 @@
+#include "cc/core/gemm/gemm_panels.h"
+
+#include "cc/core/gemm/fip_kernel.h"
+
+namespace bd {
+
+const TileKernel* TilesOf(Isa isa, TileFamily family, int64_t blocks, int32_t valid_lanes) {
+  const GemmKernels& kernels = GemmKernelsFor(isa);
+  const bool half = valid_lanes <= kBlock / 2;
+  switch (family) {
+    case TileFamily::kBlocked:
+      return (half ? kernels.half_tile : kernels.tile)[blocks - 1];
+    case TileFamily::kStrided:
+      return kernels.strided_tile[blocks - 1];
+    case TileFamily::kFip: {
+      const FipKernels& fip = FipKernelsFor(isa);
+      return (half ? fip.half_tile : fip.tile)[blocks - 1];
+    }
+  }
+  return nullptr;
+}
+
+int64_t TilePixels(Isa isa, TileFamily family, int64_t blocks) {
+  if (family == TileFamily::kFip) return FipKernelsFor(isa).tile_pixels;
+  const GemmKernels& kernels = GemmKernelsFor(isa);
+  return blocks > kernels.tile_blocks ? kernels.joined_tile_pixels : kernels.tile_pixels;
+}
+
+}  // namespace bd

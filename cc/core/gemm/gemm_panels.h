@@ -1,0 +1,218 @@
+// The one loop over panels of B: register tiles, K in passes, weights brought along.
+//
+// B is packed in panels of one or two blocks of 16 columns, each [row of B][block][16]. A call
+// multiplies the rows of A that its caller lists by some panels:
+//
+//   for each panel          its weights come to L2 while the one before is multiplied
+//     for each pass of K    its weights stay in L1 while all rows of A go by
+//       for each run of rows    even tiles, neighbours in one call of a kernel
+//
+// Who owns what: the caller says where A lies (`rows`, taps) and where C lies and what happens to
+// sums (`bind`); the loop owns tile sizes, the order, prefetching, and where partial sums are
+// between passes: in C, or, where C cannot hold them, in memory that `bind` names.
+#ifndef CC_CORE_GEMM_GEMM_PANELS_H_
+#define CC_CORE_GEMM_GEMM_PANELS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cc/base/isa.h"
+#include "cc/core/gemm/gemm_kernel.h"
+
+namespace bd {
+
+constexpr int64_t kBlock = 16;
+
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Some columns of B, packed.
+struct Panel {
+  int64_t first_block = 0, blocks = 0;
+  int64_t offset = 0;  // floats into the packed matrix
+};
+
+// How the rows of A lie, and so which kernels multiply them.
+enum class TileFamily {
+  kBlocked,  // 16 floats apart, taps of 16
+  kStrided,  // any distance, any tap length
+  kFip,      // as kBlocked, multiplied in pairs
+};
+
+// The kernels for a panel by rows - 1, and the rows of the widest of them.
+const TileKernel* TilesOf(Isa isa, TileFamily family, int64_t blocks, int32_t valid_lanes);
+int64_t TilePixels(Isa isa, TileFamily family, int64_t blocks);
+
+// [0, rows) in even tiles of at most `widest` rows; its divisions take as long as 80
+// multiply-adds, so it is made once for many passes.
+struct EvenTiles {
+  int64_t count = 0, narrow = 0, wide = 0;  // tiles, rows of a narrow one, how many have one more
+
+  EvenTiles() = default;
+  EvenTiles(int64_t rows, int64_t widest)
+      : count(CeilDiv(rows, widest)),
+        narrow(rows / std::max<int64_t>(1, count)),
+        wide(rows - count * narrow) {}
+
+  // Calls run(first row, rows of a tile, tiles): once for the wide ones, once for the others.
+  template <typename Fn>
+  void ForRuns(Fn&& run) const {
+    if (wide > 0) run(0, narrow + 1, wide);
+    if (wide < count) run(wide * (narrow + 1), narrow, count - wide);
+  }
+};
+
+// Rows of A in segments, inside which they are px_stride apart.
+class EvenRows {
+ public:
+  EvenRows(const float* a, int64_t rows, int64_t px_stride, int64_t segments = 1,
+           int64_t segment_stride = 0)
+      : a_(a),
+        rows_(rows),
+        px_stride_(px_stride),
+        segments_(segments),
+        segment_stride_(segment_stride) {}
+
+  void Start(int64_t widest) {
+    if (widest != widest_) even_ = EvenTiles(rows_, widest_ = widest);
+  }
+  int64_t tiles() const { return segments_ * even_.count; }
+  template <typename Emit>
+  void ForEach(TileArgs*, Emit&& emit) const {
+    for (int64_t s = 0; s < segments_; ++s) {
+      even_.ForRuns([&](int64_t p, int64_t px, int64_t tiles) {
+        emit(a_ + s * segment_stride_ + p * px_stride_, s * rows_ + p, px, tiles);
+      });
+    }
+  }
+
+ private:
+  const float* a_;
+  int64_t rows_, px_stride_, segments_, segment_stride_;
+  int64_t widest_ = 0;
+  EvenTiles even_;
+};
+
+// Spreads rows of weights over tiles before they are needed; memory delivers evenly then, not in
+// bursts.
+struct PrefetchShare {
+  const float* next;  // null: nothing to bring
+  int64_t rows, row_floats, tiles;
+
+  void Start(TileArgs* a) const {
+    a->prefetch_step = next == nullptr ? 0 : CeilDiv(row_floats, tiles);
+    a->prefetch = next == nullptr ? a->weights : next;
+  }
+  void Pass(int64_t tiles_done, TileArgs* a) const {
+    a->prefetch += tiles_done * rows * a->prefetch_step;
+  }
+};
+
+// What a call multiplies. P has the members of Panel that are used here: blocks, offset.
+template <typename P>
+struct PanelCall {
+  Isa isa = Isa::kGeneric;
+  TileFamily family = TileFamily::kBlocked;
+  const P* panels = nullptr;
+  int64_t begin = 0, end = 0;     // the panels of this call
+  const float* packed = nullptr;  // B
+  int64_t first_row = 0;          // the row of each panel's B at which the call begins
+  const float* behind = nullptr;  // weights to bring along with the last panel
+  const int64_t* tap_offsets = nullptr;
+  int64_t taps = 0, tap_length = kBlock, tail_taps = 0, tail_length = 0;
+  int64_t px_stride = kBlock;
+  int64_t pass_taps = 0;               // a pass of K has so many; 0: all
+  bool first = true, last = true;      // whether the call begins the sums, and whether it ends them
+  const float* pixel_terms = nullptr;  // kFip: of row 0
+
+  const float* Weights(int64_t panel, int64_t row) const {
+    return packed + panels[panel].offset + row * panels[panel].blocks * kBlock;
+  }
+  int64_t rows_of_b() const { return taps * tap_length + tail_taps * tail_length; }
+};
+
+// Where partial sums of a panel are between passes, where not in C itself.
+struct PartialSums {
+  float* base = nullptr;  // of row 0
+  int64_t block_stride = 0, step = kBlock;
+};
+
+// bind(panel, &args, &partial) sets args->dst, dst_block_stride and epilogue for row 0 of the
+// panel, args->fip if it needs that, may point args->weights at another copy of the panel's, and
+// may set *partial. rows.Start(widest), rows.tiles(), rows.ForEach(&args, emit) list the rows: see
+// EvenRows; emit(a, row of C, rows of a tile, tiles).
+template <typename P, typename Bind, typename Rows>
+void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
+  TileArgs a = {};
+  a.px_stride = call.px_stride;
+  a.tap_length = call.tap_length;
+  a.tail_length = call.tail_length;
+  const int64_t all_taps = call.taps + call.tail_taps;
+  const int64_t pass_taps = call.pass_taps > 0 ? call.pass_taps : std::max<int64_t>(1, all_taps);
+  for (int64_t g = call.begin; g < call.end; ++g) {
+    const int64_t row_floats = call.panels[g].blocks * kBlock;
+    PartialSums partial;
+    a.weights = call.Weights(g, call.first_row);
+    a.epilogue = TileEpilogue();
+    bind(g, &a, &partial);
+    TileEpilogue& e = a.epilogue;
+    const TileEpilogue whole = e;
+    float* const dst = a.dst;
+    const int64_t dst_block_stride = a.dst_block_stride;
+    if (partial.base == nullptr) partial = {dst, dst_block_stride, whole.dst_step};
+    if (whole.row_major && partial.base == dst) partial.block_stride = kBlock;
+    const float* weights = a.weights;
+    const TileKernel* const kernels =
+        TilesOf(call.isa, call.family, call.panels[g].blocks, whole.valid_lanes);
+    rows.Start(TilePixels(call.isa, call.family, call.panels[g].blocks));
+    int64_t t0 = 0;
+    do {
+      const int64_t t1 = std::min(all_taps, t0 + pass_taps);
+      const bool first = call.first && t0 == 0, last = call.last && t1 == all_taps;
+      a.taps = std::min(t1, call.taps) - std::min(t0, call.taps);
+      a.tail_taps = t1 - t0 - a.taps;
+      a.tap_offsets = call.tap_offsets + t0;
+      a.weights = weights;
+      PrefetchShare share;
+      share.rows = a.taps * a.tap_length + a.tail_taps * a.tail_length;
+      share.row_floats = row_floats;
+      share.tiles = rows.tiles();
+      weights += share.rows * row_floats;
+      share.next = t1 < all_taps      ? weights
+                   : g + 1 < call.end ? call.Weights(g + 1, call.first_row)
+                                      : call.behind;
+      e = whole;
+      if (!first) {
+        e.bias = nullptr;
+        e.acc_scale = 1.f;
+        e.acc_step = partial.step;
+        e.acc_block_stride = partial.block_stride;
+      }
+      const float* const sums = first ? whole.acc_in : partial.base;
+      float* const to = last ? dst : partial.base;
+      a.dst_block_stride = last ? dst_block_stride : partial.block_stride;
+      if (!last) {
+        e.clamp = 0;
+        e.program = nullptr;
+        e.dst_step = partial.step;
+        e.row_major &= to == dst;
+      }
+      share.Start(&a);
+      rows.ForEach(&a, [&](const float* src, int64_t row, int64_t px, int64_t tiles) {
+        a.src = src;
+        a.dst = to + row * e.dst_step;
+        if (call.pixel_terms != nullptr) a.fip.pixel_terms = call.pixel_terms + row;
+        e.dst_offset = whole.dst_offset + row * e.operand_step;
+        if (sums != nullptr) e.acc_in = sums + row * e.acc_step;
+        a.tiles = tiles;
+        kernels[px - 1](a);
+        share.Pass(tiles, &a);
+      });
+      t0 = t1;
+    } while (t0 < all_taps);
+  }
+}
+
+}  // namespace bd
+
+#endif  // CC_CORE_GEMM_GEMM_PANELS_H_

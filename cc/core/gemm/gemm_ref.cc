@@ -1,0 +1,24 @@
+// The definition of the matrix product, for tests.
+#include <algorithm>
+
+#include "cc/core/gemm/gemm.h"
+
+namespace bd {
+
+void GemmRef(const GemmDesc& desc, const GemmB& b, const GemmArgs& args, int64_t rows) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < desc.n; ++j) {
+      double sum = args.bias == nullptr ? 0. : args.bias[j];
+      for (int64_t k = 0; k < desc.k; ++k) {
+        sum += double{args.a[i * args.a_row_stride + k]} *
+               b.data[k * b.row_stride + j * b.column_stride];
+      }
+      if (args.add != nullptr)
+        sum += double{args.add_scale} * args.add[i * args.add_row_stride + j];
+      if (args.clamp) sum = std::clamp(sum, double{args.lo}, double{args.hi});
+      args.c[i * args.c_row_stride + j] = static_cast<float>(sum);
+    }
+  }
+}
+
+}  // namespace bd

@@ -1,0 +1,219 @@
+// Products of matrices against the definition on every ISA: all tails of all sizes, strides,
+// epilogues and splits, in guarded buffers: an access beyond an end is a crash. Integers are
+// exact, so they compare with zero tolerance.
+#include "cc/core/gemm/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cc/core/post_ops/post_ops.h"
+#include "cc/core/post_ops/post_ops_bind.h"
+#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+enum class Order { kRowMajor, kTransposed, kStrided };
+
+struct Case {
+  int64_t m, k, n;
+  Order order = Order::kRowMajor;
+  int64_t a_gap = 0, c_gap = 0;  // floats between rows
+  bool bias = false, add = false, clamp = false;
+};
+
+int64_t Span(int64_t rows, int64_t row, int64_t stride) {
+  return rows == 0 ? 0 : (rows - 1) * stride + row;
+}
+
+class GemmTest : public ::testing::TestWithParam<Isa> {
+ protected:
+  void Check(const Case& c, GuardedBuffer::Guard guard, int split_rows = 1, int split_panels = 1) {
+    SCOPED_TRACE(testing::Message()
+                 << c.m << " x " << c.k << " x " << c.n << " order " << static_cast<int>(c.order)
+                 << " bias " << c.bias << " add " << c.add << " clamp " << c.clamp << " gaps "
+                 << c.a_gap << " " << c.c_gap);
+    const int64_t a_stride = c.k + c.a_gap, c_stride = c.n + c.c_gap;
+    GuardedBuffer a(Span(c.m, c.k, a_stride), guard), bias(c.n, guard);
+    GuardedBuffer add(Span(c.m, c.n, c_stride), guard), dst(Span(c.m, c.n, c_stride), guard);
+    GemmB b;
+    if (c.order == Order::kRowMajor) {
+      b = {nullptr, c.n, 1};
+    } else if (c.order == Order::kTransposed) {
+      b = {nullptr, 1, c.k + 3};
+    } else {
+      b = {nullptr, 2 * c.n + 1, 2};
+    }
+    GuardedBuffer weights(
+        c.k * c.n == 0 ? 0 : (c.k - 1) * b.row_stride + (c.n - 1) * b.column_stride + 1, guard);
+    a.FillIntegers(1);
+    weights.FillIntegers(2);
+    bias.FillIntegers(3);
+    add.FillIntegers(4);
+    dst.Fill(77.f);  // the gaps keep it
+    b.data = weights.data();
+    GemmPlan plan;
+    ASSERT_EQ(MakeGemmPlan({c.k, c.n}, GetParam(), &plan), "");
+    GuardedBuffer packed(plan.packed_bytes / 4, guard);
+    PackGemm(plan, b, packed.data(), &pool_);
+    GemmArgs args;
+    args.a = a.data();
+    args.a_row_stride = a_stride;
+    args.packed = packed.data();
+    args.bias = c.bias ? bias.data() : nullptr;
+    args.c = dst.data();
+    args.c_row_stride = c_stride;
+    args.add = c.add ? add.data() : nullptr;
+    args.add_row_stride = c_stride;
+    args.add_scale = -2.f;
+    args.clamp = c.clamp;
+    args.lo = -40.f;
+    args.hi = 55.f;
+    if (split_rows == 0) {
+      RunGemm(plan, args, c.m, pool_);
+    } else {
+      const int64_t panels = static_cast<int64_t>(plan.panels.size());
+      for (int r = 0; r < split_rows; ++r) {
+        for (int p = 0; p < split_panels; ++p) {
+          RunGemm(plan, args, c.m * r / split_rows, c.m * (r + 1) / split_rows,
+                  panels * p / split_panels, panels * (p + 1) / split_panels);
+        }
+      }
+    }
+    std::vector<float> expected(dst.size(), 77.f);
+    args.c = expected.data();
+    GemmRef(plan.desc, b, args, c.m);
+    for (size_t i = 0; i < dst.size(); ++i) ASSERT_EQ(dst[i], expected[i]) << "at " << i;
+  }
+
+  ThreadPool pool_{2};
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, GemmTest, ::testing::ValuesIn(TestIsas()),
+                         [](const auto& info) { return IsaName(info.param); });
+
+// Rows around the widest tiles, columns around lanes, blocks and panels, K around its runs.
+TEST_P(GemmTest, AllTails) {
+  for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
+    for (int64_t m : {1, 2, 5, 6, 7, 13, 14, 15, 29}) {
+      for (int64_t n : {1, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 50, 65}) {
+        for (int64_t k : {1, 5, 63, 64, 65, 200}) {
+          Check({m, k, n, Order::kRowMajor, 0, 0, true, (m + n) % 2 == 0, k % 2 == 0}, guard);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, OrdersOfBAndStrides) {
+  for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
+    for (Order order : {Order::kRowMajor, Order::kTransposed, Order::kStrided}) {
+      for (int64_t n : {1, 6, 16, 21, 37, 64}) {
+        for (int64_t k : {1, 2, 3, 4, 7, 70}) {
+          Check({9, k, n, order, 5, 3, false, true, false}, guard);
+        }
+      }
+    }
+  }
+}
+
+// K in many passes, whose partial sums are in C, row-major and not whole.
+TEST_P(GemmTest, PassesOfK) {
+  for (int64_t n : {16, 27, 40}) {
+    for (int64_t m : {1, 17, 40}) {
+      Check({m, 1500, n, Order::kRowMajor, 1, 2, true, true, true}, GuardedBuffer::kAtEnd);
+    }
+  }
+}
+
+TEST_P(GemmTest, Splits) {
+  const Case c = {23, 150, 75, Order::kRowMajor, 0, 0, true, true, true};
+  for (int rows : {1, 2, 5}) {
+    for (int panels : {1, 2, 3}) Check(c, GuardedBuffer::kAtEnd, rows, panels);
+  }
+  Check({100, 300, 150, Order::kTransposed, 0, 0, true}, GuardedBuffer::kAtEnd, 0);
+}
+
+TEST_P(GemmTest, NothingToDo) {
+  Check({0, 5, 20}, GuardedBuffer::kAtEnd, 0);
+  Check({3, 0, 20, Order::kRowMajor, 0, 0, true, true}, GuardedBuffer::kAtEnd);
+  Check({3, 5, 0}, GuardedBuffer::kAtEnd, 0);
+}
+
+// Floats: equal bits however rows and panels are split.
+TEST_P(GemmTest, SplitsKeepBits) {
+  const int64_t m = 37, k = 900, n = 70;
+  std::mt19937 rng(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> a(m * k), b(k * n), whole(m * n), parts(m * n);
+  for (float& x : a) x = normal(rng);
+  for (float& x : b) x = normal(rng);
+  GemmPlan plan;
+  ASSERT_EQ(MakeGemmPlan({k, n}, GetParam(), &plan), "");
+  GuardedBuffer packed(plan.packed_bytes / 4);
+  PackGemm(plan, {b.data(), n, 1}, packed.data(), nullptr);
+  GemmArgs args;
+  args.a = a.data();
+  args.a_row_stride = k;
+  args.packed = packed.data();
+  args.c_row_stride = n;
+  args.c = whole.data();
+  const int64_t panels = static_cast<int64_t>(plan.panels.size());
+  RunGemm(plan, args, 0, m, 0, panels);
+  args.c = parts.data();
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t p = 0; p < panels; ++p) RunGemm(plan, args, i, i + 1, p, p + 1);
+  }
+  EXPECT_EQ(whole, parts);
+}
+
+// A chain: channel, scalar and tensor operands at the places of their elements.
+TEST_P(GemmTest, Chains) {
+  const int64_t m = 19, k = 33;
+  for (int64_t n : {5, 16, 45, 64}) {
+    GuardedBuffer a(m * k), b(k * n), channel(n), tensor(m * n), dst(m * n);
+    for (GuardedBuffer* x : {&a, &b, &channel, &tensor})
+      x->FillIntegers(static_cast<int64_t>(x->size()));
+    PostOpChain chain;
+    std::string error;
+    ASSERT_TRUE(PostOpChain::Parse("binary(mul,channel,#0);binary(add,tensor,#1);eltwise(relu)",
+                                   &chain, &error))
+        << error;
+    const float* operands[] = {channel.data(), tensor.data()};
+    const BoundPostOps bound(chain, n, operands, nullptr);
+    GemmPlan plan;
+    ASSERT_EQ(MakeGemmPlan({k, n}, GetParam(), &plan), "");
+    GuardedBuffer packed(plan.packed_bytes / 4);
+    PackGemm(plan, {b.data(), n, 1}, packed.data(), nullptr);
+    GemmArgs args;
+    args.a = a.data();
+    args.a_row_stride = k;
+    args.packed = packed.data();
+    args.c_row_stride = n;
+    args.c = dst.data();
+    args.program = bound.program();
+    RunGemm(plan, args, m, pool_);
+    std::vector<float> expected(m * n);
+    args.c = expected.data();
+    GemmRef(plan.desc, {b.data(), n, 1}, args, m);
+    for (int64_t i = 0; i < m * n; ++i) {
+      ASSERT_EQ(dst[i], std::max(0.f, expected[i] * channel[i % n] + tensor[i])) << "at " << i;
+    }
+  }
+}
+
+TEST(GemmPlanTest, ErrorsNameTheRemedy) {
+  GemmPlan plan;
+  EXPECT_EQ(MakeGemmPlan({3, -1}, Isa::kGeneric, &plan),
+            "a product of 3 by -1 has a negative size");
+  EXPECT_EQ(MakeGemmPlan({3, 4, 2}, Isa::kGeneric, &plan),
+            "neighbours of a row of A must be 1 float apart, not 2; transpose A before");
+}
+
+}  // namespace
+}  // namespace bd
