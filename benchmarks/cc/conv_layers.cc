@@ -86,7 +86,7 @@ Isa ParseIsa(const std::string& text) {
 
 ConvAlgorithm ParseAlgorithm(const std::string& text) {
   constexpr ConvAlgorithm kAlgorithms[] = {ConvAlgorithm::kAuto,      ConvAlgorithm::kDirect,
-                                           ConvAlgorithm::kWinograd,  ConvAlgorithm::kPaired,
+                                           ConvAlgorithm::kWinograd,  ConvAlgorithm::kFip,
                                            ConvAlgorithm::kAutoSmall, ConvAlgorithm::kAutoSmallest};
   return kAlgorithms[OneOf(
       "--algorithm", text,

@@ -54,7 +54,7 @@ class Ours : public Contestant {
              p.activation_copies),
         dst_(TensorDesc(dst_dims_, DataType::f32, plan_.desc.dst_layout).size(),
              p.activation_copies),
-        packed_(plan_.packed_floats, p.weights_copies),
+        packed_(plan_.packed_floats(), p.weights_copies),
         scratch_(plan_.scratch_bytes() / 4 + 1),
         bias_(p.bias) {
     ForElements(src_dims_, plan_.desc.src_layout,

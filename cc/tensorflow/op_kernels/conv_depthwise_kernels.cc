@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cc/core/conv/conv_pair.h"
+#include "cc/core/conv/conv_depthwise/conv_depthwise.h"
 #include "cc/tensorflow/op_kernels/conv_op.h"
 
 namespace bd {
@@ -40,12 +40,11 @@ Status PlanPairMemory(const NodeAttrs& node, const InputShapeList& inputs, int t
   const ConvPairPlan& pair = made.pair;
   plan->algorithm = pair.algorithm_name();
   plan->scratch = pair.scratch;
-  const int64_t floats = pair.first.packed_floats + pair.depthwise.packed_floats;
-  plan->packed_weights = floats * static_cast<int64_t>(sizeof(float));
+  plan->packed_weights = pair.first.packed_bytes + pair.depthwise.packed_bytes;
   if (pair.fused) {
     plan->blocking = {{"step_rows", pair.step_rows},
                       {"ring_rows", pair.step_rows * pair.ring_steps},
-                      {"group_blocks", pair.first.widest_blocks}};
+                      {"group_blocks", pair.group_blocks}};
   }
   return absl::OkStatus();
 }
@@ -105,9 +104,9 @@ class ConvDepthwiseOp : public LaunchOpKernel<PairLaunch> {
     const ConvPairPlan& pair = launch->plan->pair;
     const float* src = InputData(ctx, kSrc);
     TF_RETURN_IF_ERROR(
-        first_weights_->Take(ctx, kWeights, src, pair.first, pool(), &launch->first));
-    return depthwise_weights_->Take(ctx, kDepthwiseWeights, src, pair.depthwise, pool(),
-                                    &launch->depthwise);
+        TakeWeights(ctx, kWeights, src, pair.first, pool(), first_weights_.get(), &launch->first));
+    return TakeWeights(ctx, kDepthwiseWeights, src, pair.depthwise, pool(),
+                       depthwise_weights_.get(), &launch->depthwise);
   }
 
   BlockedTensors Blocked(OpKernelContext*) const override {

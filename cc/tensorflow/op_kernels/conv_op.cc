@@ -10,7 +10,7 @@ ConvAlgorithm AlgorithmOf(const std::string& name) {
       {"auto", ConvAlgorithm::kAuto},
       {"direct", ConvAlgorithm::kDirect},
       {"winograd", ConvAlgorithm::kWinograd},
-      {"paired", ConvAlgorithm::kPaired},
+      {"paired", ConvAlgorithm::kFip},
       {"auto_small", ConvAlgorithm::kAutoSmall},
       {"auto_smallest", ConvAlgorithm::kAutoSmallest},
   };
@@ -23,11 +23,6 @@ std::string PoolNote(const ConvDesc& d) {
   return d.pooled() ? absl::StrCat(" pool ", d.pool_h, "x", d.pool_w) : "";
 }
 
-// The algorithm "paired" says so itself.
-const char* PairedNote(const ConvPlan& plan) {
-  return plan.packing.paired && plan.packing.form == ConvForm::kWinograd ? " paired" : "";
-}
-
 // `notes` say how this execution got its memory.
 std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPlan& plan,
                     const std::string& notes) {
@@ -35,8 +30,8 @@ std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPla
   return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", plan.conv.algorithm_name(), " ",
                       LayoutName(d.src_layout), ctx->input(0).shape().DebugString(), "->",
                       LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " ", WindowNote(d),
-                      " g", d.groups, PairedNote(plan.conv), PoolNote(d), " scratch ",
-                      plan.conv.scratch_bytes(), notes, " \"", d.post_ops.ToString(), "\"");
+                      " g", d.groups, PoolNote(d), " scratch ", plan.conv.scratch_bytes(), notes,
+                      " \"", d.post_ops.ToString(), "\"");
 }
 
 }  // namespace
@@ -94,19 +89,26 @@ Status PlanConvOp(const ConvOpSpec& spec, const InputShapeList& inputs, int thre
 void FillMemoryPlan(const ConvPlan& conv, MemoryPlan* plan) {
   plan->algorithm = conv.algorithm_name();
   plan->scratch = conv.scratch;
-  plan->packed_weights = conv.packing.as_is() ? 0 : conv.packed_floats * int64_t{sizeof(float)};
-  const int64_t groups = static_cast<int64_t>(conv.groups.size());
-  const int64_t task_groups = (groups + conv.group_splits - 1) / conv.group_splits;
-  const std::pair<const char*, int64_t> chosen[] = {
-      {"strip_pixels", conv.strip_pixels},
-      {"strip_rows", conv.strip_rows},
-      {"source_blocks", conv.icb_chunk},
-      {"tile_pitch", conv.tile_pitch},
-      {"task_blocks", task_groups * conv.widest_blocks},
-      {"lane_blocks", conv.scaled.count > 0 ? conv.widest_blocks : 0}};
-  for (const auto& size : chosen) {
+  plan->packed_weights = conv.reads_plain_weights ? 0 : conv.packed_bytes;
+  for (const auto& size : conv.blocking) {
     if (size.second > 0) plan->blocking.push_back(size);
   }
+}
+
+Status TakeWeights(OpKernelContext* ctx, int weights, const float* src, const ConvPlan& plan,
+                   ThreadPool& pool, WeightsCache* cache, WeightsLease* lease) {
+  const ConvDesc& d = plan.desc;
+  const auto pack = [&](const void* plain, void* packed) {
+    PackConvWeights(plan, static_cast<const float*>(plain), static_cast<float*>(packed), pool, src);
+  };
+  const int64_t plain = d.kh * d.kw * d.ic / d.groups * d.oc * int64_t{sizeof(float)};
+  return cache->Take(ctx, weights,
+                     {plan.pack_key,
+                      {d.kh, d.kw, d.ic / d.groups, d.oc, d.groups},
+                      plan.packed_bytes,
+                      plan.reads_plain_weights ? plain : 0,
+                      pack},
+                     lease);
 }
 
 void ConvOpBase::Init(const ChainAttrs& chain, int64_t weights_offset, bool constant_weights) {
@@ -127,8 +129,8 @@ Status ConvOpBase::Resolve(OpKernelContext* ctx, ConvLaunch* launch) {
   const ConvOpSpec::Parts parts = spec().parts();
   launch->src_offset = parts.src.offset(conv.desc.ih * conv.desc.iw);
   launch->dst_offset = parts.dst.offset(conv.desc.dst_h() * conv.desc.dst_w());
-  return weights_->Take(ctx, ConvOpSpec::kWeights, InputData(ctx, ConvOpSpec::kSrc), conv, pool(),
-                        &launch->weights);
+  return TakeWeights(ctx, ConvOpSpec::kWeights, InputData(ctx, ConvOpSpec::kSrc), conv, pool(),
+                     weights_.get(), &launch->weights);
 }
 
 absl::Span<const int> ConvLaunch::fixed_inputs() const {

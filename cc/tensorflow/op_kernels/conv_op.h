@@ -71,6 +71,10 @@ Status PlanConvOp(const ConvOpSpec& spec, const InputShapeList& inputs, int thre
 
 void FillMemoryPlan(const ConvPlan& conv, MemoryPlan* plan);
 
+// The weights of a plan out of `cache`: the op's input `weights`, which will meet `src`.
+Status TakeWeights(OpKernelContext* ctx, int weights, const float* src, const ConvPlan& plan,
+                   ThreadPool& pool, WeightsCache* cache, WeightsLease* lease);
+
 // For MemoryPlanRow.
 template <typename Spec>
 Status PlanConvMemory(const NodeAttrs& attrs, const InputShapeList& inputs, int threads,

@@ -17,10 +17,8 @@ class Registry {
   }
 
   // The lock is held while packing, so that no weight is packed twice.
-  Status FindOrPack(const ConvPlan& plan, const Tensor& weights, int64_t offset, const float* src,
-                    ThreadPool& pool, std::shared_ptr<const PackedWeights>* found) {
-    const ConvDesc& d = plan.desc;
-    const std::array<int64_t, 5> shape = {d.kh, d.kw, d.ic / d.groups, d.oc, d.groups};
+  Status FindOrPack(const PackRequest& request, const Tensor& weights, int64_t offset,
+                    std::shared_ptr<const PackedWeights>* found) {
     std::lock_guard<std::mutex> lock(mutex_);
     for (size_t i = 0; i < packs_.size();) {
       const std::shared_ptr<const PackedWeights> pack = packs_[i].lock();
@@ -29,7 +27,8 @@ class Registry {
         packs_.pop_back();
         continue;
       }
-      if (pack->Holds(weights, plan.packing) && pack->offset == offset && pack->shape == shape) {
+      if (pack->Holds(weights, request.key) && pack->offset == offset &&
+          pack->shape == request.shape) {
         *found = pack;
         return absl::OkStatus();
       }
@@ -38,17 +37,17 @@ class Registry {
     auto pack = std::make_shared<PackedWeights>();
     pack->source = weights;
     pack->offset = offset;
-    pack->shape = shape;
-    pack->packing = plan.packing;
-    pack->memory = AlignedBuffer(plan.packed_floats * sizeof(float));
+    pack->shape = request.shape;
+    pack->key = request.key;
+    pack->memory = AlignedBuffer(request.bytes);
     if (pack->data() == nullptr) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("no memory for ", plan.packed_floats, " packed weights"));
+          absl::StrCat("no memory for ", request.bytes, " bytes of packed weights"));
     }
     CountPack();
     PreferHugePages(pack->data(), pack->memory.size());
     const float* plain = static_cast<const float*>(weights.data()) + offset;
-    PackConvWeights(plan, plain, pack->memory.As<float>(), pool, src);
+    request.pack(plain, pack->memory.As<float>());
     packs_.push_back(pack);
     *found = std::move(pack);
     return absl::OkStatus();
@@ -61,32 +60,33 @@ class Registry {
 
 }  // namespace
 
-Status WeightsCache::Take(OpKernelContext* ctx, int weights, const float* src, const ConvPlan& plan,
-                          ThreadPool& pool, WeightsLease* lease) {
+Status WeightsCache::Take(OpKernelContext* ctx, int weights, const PackRequest& request,
+                          WeightsLease* lease) {
   const float* plain = InputData(ctx, weights) + offset_;
-  if (plan.packing.as_is()) {
-    PreferHugePages(plain, 4 * plan.desc.ic * plan.desc.oc);
+  if (request.plain_bytes > 0) {
+    PreferHugePages(plain, request.plain_bytes);
     lease->plain = plain;
-    if (plan.packed_floats == 0) return absl::OkStatus();
   }
-  TF_RETURN_IF_ERROR(Get(plan, ctx->input(weights), src, pool, &lease->kept));
+  if (request.bytes == 0) return absl::OkStatus();
+  TF_RETURN_IF_ERROR(Get(request, ctx->input(weights), &lease->kept));
   if (lease->kept != nullptr) lease->data = lease->kept->data();
-  if (lease->data != nullptr || plan.packing.as_is()) return absl::OkStatus();
-  TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_FLOAT, TensorShape({plan.packed_floats}),
-                                        &lease->packed_now));
+  if (lease->data != nullptr || request.plain_bytes > 0) return absl::OkStatus();
+  const int64_t floats = request.bytes / static_cast<int64_t>(sizeof(float));
+  TF_RETURN_IF_ERROR(
+      ctx->allocate_temp(tensorflow::DT_FLOAT, TensorShape({floats}), &lease->packed_now));
   CountPack();
   float* packed = static_cast<float*>(lease->packed_now.data());
-  PackConvWeights(plan, plain, packed, pool, src);
+  request.pack(plain, packed);
   lease->data = packed;
   return absl::OkStatus();
 }
 
-Status WeightsCache::Get(const ConvPlan& plan, const Tensor& weights, const float* src,
-                         ThreadPool& pool, std::shared_ptr<const PackedWeights>* pack) {
+Status WeightsCache::Get(const PackRequest& request, const Tensor& weights,
+                         std::shared_ptr<const PackedWeights>* pack) {
   *pack = nullptr;
   std::lock_guard<std::mutex> lock(mutex_);
   const auto hit = std::find_if(packs_.begin(), packs_.end(), [&](const auto& held) {
-    return held->Holds(weights, plan.packing);
+    return held->Holds(weights, request.key);
   });
   if (hit != packs_.end()) {
     std::rotate(packs_.begin(), hit, hit + 1);
@@ -100,7 +100,7 @@ Status WeightsCache::Get(const ConvPlan& plan, const Tensor& weights, const floa
     last_ = weights;
     return absl::OkStatus();
   }
-  TF_RETURN_IF_ERROR(Registry::Get().FindOrPack(plan, weights, offset_, src, pool, pack));
+  TF_RETURN_IF_ERROR(Registry::Get().FindOrPack(request, weights, offset_, pack));
   last_ = Tensor();
   if (packs_.size() == kCapacity) packs_.pop_back();
   packs_.insert(packs_.begin(), *pack);

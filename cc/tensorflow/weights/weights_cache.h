@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "cc/base/aligned_buffer.h"
-#include "cc/core/conv/conv.h"
+#include "cc/base/function_ref.h"
+#include "cc/layout/pack_key.h"
 #include "cc/tensorflow/op_base/op_utils.h"
 
 namespace bd {
@@ -20,21 +21,31 @@ namespace bd {
 struct PackedWeights {
   Tensor source;
   int64_t offset = 0;                 // of the first element in source
-  std::array<int64_t, 5> shape = {};  // kh, kw, ic / groups, oc, groups
-  ConvPacking packing;
+  std::array<int64_t, 5> shape = {};  // as PackRequest::shape
+  PackKey key;
   AlignedBuffer memory;
 
   const float* data() const { return memory.As<float>(); }
 
-  bool Holds(const Tensor& weights, const ConvPacking& wanted) const {
-    return source.data() == weights.data() && packing == wanted;
+  bool Holds(const Tensor& weights, const PackKey& wanted) const {
+    return source.data() == weights.data() && key == wanted;
   }
 };
 
-// The weights of one execution in the order its plan reads them; for ConvBuffers.
+// What a plan wants of weights. Equal keys of equally shaped weights are equal bytes.
+struct PackRequest {
+  PackKey key;
+  std::array<int64_t, 5> shape = {};  // for example kh, kw, ic / groups, oc, groups
+  int64_t bytes = 0;                  // packed; 0: nothing is
+  int64_t plain_bytes = 0;            // where kernels read the weights as they are, all of them
+  // Packs `plain` into 64-byte aligned memory.
+  FunctionRef<void(const void* plain, void* packed)> pack;
+};
+
+// The weights of one execution in the order its plan reads them.
 struct WeightsLease {
   const float* data = nullptr;                // null: nothing is packed
-  const float* plain = nullptr;               // where ConvPacking::as_is()
+  const float* plain = nullptr;               // where PackRequest::plain_bytes > 0
   std::shared_ptr<const PackedWeights> kept;  // where they are, or
   Tensor packed_now;                          // packed for this execution only
 
@@ -46,16 +57,14 @@ class WeightsCache {
  public:
   WeightsCache(int64_t offset, bool constant) : offset_(offset), constant_(constant) {}
 
-  // Makes *lease from the op's input `weights`, packing it if need be; `src` is what they
-  // will meet.
-  Status Take(OpKernelContext* ctx, int weights, const float* src, const ConvPlan& plan,
-              ThreadPool& pool, WeightsLease* lease);
+  // Makes *lease from the op's input `weights`, packing it if need be.
+  Status Take(OpKernelContext* ctx, int weights, const PackRequest& request, WeightsLease* lease);
 
  private:
-  // Sets *pack to the packed form of `weights` for `plan`, kept for later calls,
+  // Sets *pack to the packed form of `weights`, kept for later calls,
   // or to nullptr when they are better packed into scratch: weights that are not
   // constant are kept only once the same buffer has come twice in a row.
-  Status Get(const ConvPlan& plan, const Tensor& weights, const float* src, ThreadPool& pool,
+  Status Get(const PackRequest& request, const Tensor& weights,
              std::shared_ptr<const PackedWeights>* pack);
 
   // Winograd and direct for changing shapes, with room to spare.

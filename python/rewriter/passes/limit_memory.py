@@ -26,7 +26,7 @@ class _Growth(NamedTuple):
     auto_small: float
 
 
-# By window and stride: the largest row of kWinogradTransforms (conv_winograd_kernel.h), and
+# By window and stride: the largest row of kWinogradTransforms (winograd_kernel.h), and
 # the largest that takes at most twice the plain weights. Strided: only of plain sources,
 # with few channels.
 _GROWTH = {

@@ -80,7 +80,7 @@ TEST(ConvAccuracy, WithinTheDocumentedBounds) {
     std::vector<float> dst(d.oc * d.oh * d.ow);
     for (float& v : src) v = normal(rng);
     for (float& v : weights) v = normal(rng) / std::sqrt(1.f * d.kh * d.kw * d.ic);
-    std::unique_ptr<float[]> packed(new float[plan.packed_floats]);
+    std::unique_ptr<float[]> packed(new float[plan.packed_floats()]);
     std::vector<char> scratch(plan.scratch_bytes());
     PackConvWeights(plan, weights.data(), packed.get(), pool);
     ConvBuffers buffers;

@@ -2,8 +2,6 @@
 // the two apart (within rounding, where the 1x1 multiplies in pairs), and as the definition
 // (ConvRef) where sums are exact. Tensors sit in guarded buffers: an access beyond an end is
 // a crash.
-#include "cc/core/conv/conv_pair.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,6 +11,8 @@
 #include <vector>
 
 #include "cc/base/thread_pool.h"
+#include "cc/core/conv/conv_depthwise/conv_depthwise.h"
+#include "cc/core/conv/direct/direct.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
@@ -95,7 +95,7 @@ std::string Check(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, Thr
   }
   ClearTail(src, first.n, first.ic, first.ih * first.iw);
   const Operands first_args(first, guard), depthwise_args(depthwise, guard);
-  GuardedBuffer packed0(plan.first.packed_floats), packed1(plan.depthwise.packed_floats);
+  GuardedBuffer packed0(plan.first.packed_floats()), packed1(plan.depthwise.packed_floats());
   PackConvWeights(plan.first, first_weights.data(), packed0.data(), pool);
   PackConvWeights(plan.depthwise, depthwise_weights.data(), packed1.data(), pool);
 
@@ -117,7 +117,7 @@ std::string Check(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, Thr
   buffers.dst = dst.data();
   buffers.scratch = scratch.data();
   RunConvPair(plan, buffers, pool);
-  if (plan.first.packing.paired && data == Data::kReals) {
+  if (plan.first.Own<DirectPlan>().fip() && data == Data::kReals) {
     double off = 0, power = 0;
     for (int64_t i = 0; i < dst_floats; ++i) {
       off += std::pow(double{dst[i]} - apart[i], 2);
@@ -273,7 +273,7 @@ TEST_P(ConvPairTest, RoundsAsTheTwoApart) {
     first.post_ops = Chain("binary(add,channel,#0);eltwise(relu6)");
     ConvDesc d = DepthwiseOf(first, l.k, l.stride, l.k / 2);
     d.post_ops = first.post_ops;
-    for (auto algorithm : {ConvAlgorithm::kDirect, ConvAlgorithm::kPaired}) {
+    for (auto algorithm : {ConvAlgorithm::kDirect, ConvAlgorithm::kFip}) {
       first.algorithm = algorithm;
       Run(first, d, "fused", Data::kReals);
     }
@@ -300,7 +300,7 @@ TEST(ConvPairPlanTest, PartsCoverTheResultOnce) {
       ASSERT_EQ(MakeConvPairPlan(first, DepthwiseOf(first, 5, 1, 2), DetectIsa(), threads, &plan),
                 "");
       if (!plan.fused) continue;
-      std::vector<int> seen(plan.first.groups.size() * 14, 0);
+      std::vector<int> seen(plan.first.Own<DirectPlan>().groups.list.size() * 14, 0);
       for (const PairPart& part : plan.parts) {
         for (int64_t g = part.group_begin; g < part.group_end; ++g) {
           for (int64_t h = part.row_begin; h < part.row_end; ++h) ++seen[g * 14 + h];

@@ -1,8 +1,6 @@
 // Paired products, asked for, against ConvRef: exactly where sums are (small integers, so
 // that exponents are 0 and every step is exact), within a stated bound elsewhere. Tensors
 // sit in guarded buffers: an access beyond an end is a crash.
-#include "cc/core/conv/conv_paired.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,12 +51,12 @@ struct Problem {
   }
 
   // `packed_for` is the source whose magnitude the packed weights are for.
-  void Run(ThreadPool& pool, const float* packed_for, ConvAlgorithm algorithm = kPaired) {
+  void Run(ThreadPool& pool, const float* packed_for, ConvAlgorithm algorithm = kFip) {
     d.algorithm = algorithm;
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(d, Isa::kAvx512, pool.num_threads(), &plan), "");
-    ASSERT_STREQ(plan.algorithm_name(), algorithm == kPaired ? "paired" : "direct");
-    GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4);
+    ASSERT_STREQ(plan.algorithm_name(), algorithm == kFip ? "paired" : "direct");
+    GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
     PackConvWeights(plan, weights.data(), packed.data(), pool, packed_for);
     const float* const args[] = {channel.data(), sum.data()};
     ConvBuffers buffers;
@@ -86,7 +84,7 @@ struct Problem {
     return dst[(o / 16 * d.oh * d.ow + pixel) * 16 + o % 16];
   }
 
-  static constexpr ConvAlgorithm kPaired = ConvAlgorithm::kPaired;
+  static constexpr ConvAlgorithm kFip = ConvAlgorithm::kFip;
   ConvDesc d;
   GuardedBuffer src, weights, channel, sum, dst;
 };
@@ -232,12 +230,12 @@ TEST_F(ConvPairedTest, PartsOfWiderTensors) {
   for (int64_t n = 0; n < 2; ++n) {
     std::copy_n(whole.src.data() + n * 3 * plane, 3 * plane, src.data() + (n * 5 + 1) * plane);
   }
-  d.algorithm = ConvAlgorithm::kPaired;
+  d.algorithm = ConvAlgorithm::kFip;
   d.src_image_blocks = 5;
   d.dst_image_blocks = 4;
   ConvPlan plan;
   ASSERT_EQ(MakeConvPlan(d, Isa::kAvx512, 2, &plan), "");
-  GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4);
+  GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
   PackConvWeights(plan, whole.weights.data(), packed.data(), two_, src.data() + plane);
   ConvBuffers buffers;
   buffers.src = src.data() + plane;

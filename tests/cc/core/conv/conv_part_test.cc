@@ -51,9 +51,9 @@ void Check(ConvDesc d, Isa isa, ThreadPool& pool, const char* algorithm) {
   tensor.FillIntegers(4);
   if (!plain_dst) ClearTail(tensor, d.n, d.oc, d.oh * d.ow);
   const float* args[] = {bias.data(), tensor.data()};
-  std::vector<float> packed(whole.packed_floats + 16), scratch(whole.scratch_bytes() / 4 + 16);
+  std::vector<float> packed(whole.packed_floats() + 16), scratch(whole.scratch_bytes() / 4 + 16);
   PackConvWeights(whole, weights.data(), packed.data(), pool);
-  ASSERT_EQ(part.packed_floats, whole.packed_floats);
+  ASSERT_EQ(part.packed_floats(), whole.packed_floats());
   ASSERT_EQ(part.scratch_bytes(), whole.scratch_bytes());
 
   ConvBuffers buffers;
@@ -105,7 +105,7 @@ TEST_P(ConvPart, Pointwise) {
                      Square(32, 32, 16, 1, 2, 0)}) {                          // strided in place
     d.algorithm = ConvAlgorithm::kDirect;
     CheckChains(d, "direct");
-    d.algorithm = ConvAlgorithm::kPaired;
+    d.algorithm = ConvAlgorithm::kFip;
     CheckChains(d, GetParam() == Isa::kAvx512 ? "paired" : "direct");
   }
 }

@@ -7,6 +7,8 @@
 #include "cc/base/isa.h"
 #include "cc/base/thread_pool.h"
 #include "cc/core/conv/conv.h"
+#include "cc/core/conv/conv_algorithms.h"
+#include "cc/core/conv/direct/direct.h"
 #include "tests/cc/core/conv/conv_case.h"
 
 namespace bd {
@@ -29,6 +31,48 @@ TEST(ConvPlanTest, GroupsMustDivideChannels) {
             "groups = 3 does not divide ic = 16 and oc = 16");
 }
 
+// Each row of the table says why it does not apply, in words, and one of them always does.
+TEST(ConvPlanTest, EveryAlgorithmAppliesOrSaysWhyNot) {
+  ConvDesc window = Square(32, 9, 48, 3, 1, 1), plain = window, depthwise = window;
+  plain.src_layout = Layout::nhwc;
+  depthwise.oc = depthwise.groups = 32;
+  ConvDesc matrix = Square(64, 1, 32, 1, 1, 0), last = window;
+  matrix.src_layout = matrix.dst_layout = last.dst_layout = Layout::nhwc;
+  last.oc = 3;
+  for (const ConvDesc& d : {window, plain, depthwise, matrix, last}) {
+    std::vector<std::string> names;
+    for (const Algorithm& a : ConvAlgorithms()) {
+      if (a.applies(a, d, Isa::kAvx2).empty()) {
+        names.push_back(a.name);
+        EXPECT_GT(a.cost(a, d, Isa::kAvx2, 2), 0) << a.name;
+      } else {
+        EXPECT_GT(a.applies(a, d, Isa::kAvx2).size(), 5u) << a.name;
+      }
+    }
+    ConvPlan plan;
+    ASSERT_EQ(MakeConvPlan(d, Isa::kAvx2, 2, &plan), "");
+    EXPECT_NE(std::find(names.begin(), names.end(), plan.algorithm_name()), names.end());
+  }
+}
+
+TEST(ConvPlanTest, KeysTellPackingsApart) {
+  const auto key = [](ConvAlgorithm algorithm, int64_t oc, Isa isa) {
+    ConvDesc d = Square(144, 9, oc, 3, 1, 1);
+    d.algorithm = algorithm;
+    ConvPlan plan;
+    EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
+    return plan.pack_key;
+  };
+  const PackKey direct = key(ConvAlgorithm::kDirect, 40, Isa::kAvx2);
+  EXPECT_TRUE(direct == key(ConvAlgorithm::kDirect, 24, Isa::kAvx2));
+  EXPECT_FALSE(direct == key(ConvAlgorithm::kDirect, 32, Isa::kAvx2));  // joins no half block
+  EXPECT_FALSE(direct == key(ConvAlgorithm::kDirect, 40, Isa::kAvx512));
+  EXPECT_FALSE(direct == key(ConvAlgorithm::kWinograd, 40, Isa::kAvx2));
+  PackKey other = direct;
+  other.dtype = DataType::bf16;
+  EXPECT_FALSE(direct == other);
+}
+
 TEST(ConvPlanTest, WeightsOfAPassStayInL1) {
   for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512}) {
     for (int64_t k : {1, 3}) {
@@ -37,13 +81,13 @@ TEST(ConvPlanTest, WeightsOfAPassStayInL1) {
       ConvPlan plan;
       ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
       if (isa == Isa::kAvx512) {
-        EXPECT_EQ(plan.pass_blocks, plan.icb_chunk);
+        EXPECT_EQ(plan.Own<DirectPlan>().pass_blocks, plan.Own<DirectPlan>().icb_chunk);
       } else {
-        EXPECT_EQ(plan.pass_blocks, k == 1 ? 11 : 1);  // six of 65 blocks, even
+        EXPECT_EQ(plan.Own<DirectPlan>().pass_blocks, k == 1 ? 11 : 1);  // six of 65 blocks, even
       }
       d.post_ops = Chain("eltwise(square);sum(#1)");
       ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
-      EXPECT_EQ(plan.pass_blocks, plan.icb);
+      EXPECT_EQ(plan.Own<DirectPlan>().pass_blocks, plan.icb);
     }
   }
 }
@@ -61,8 +105,9 @@ TEST(ConvPlanTest, StripsOfAWideMatrixHaveSomeTensOfRows) {
         ConvPlan plan;
         ASSERT_EQ(MakeConvPlan(d, isa, threads, &plan), "");
         EXPECT_STREQ(plan.algorithm_name(), "direct_plain");
-        EXPECT_GE(plan.strip_pixels, std::min<int64_t>(rows, 28)) << threads << " threads";
-        EXPECT_LE(plan.strip_pixels, 56);
+        EXPECT_GE(plan.Own<DirectPlan>().strip_pixels, std::min<int64_t>(rows, 28))
+            << threads << " threads";
+        EXPECT_LE(plan.Own<DirectPlan>().strip_pixels, 56);
         EXPECT_LE(plan.scratch_bytes(), threads << 21);
         EXPECT_GE(plan.tasks, threads);
       }
@@ -78,8 +123,9 @@ TEST(ConvPlanTest, GroupsOfBlocks) {
     ConvPlan plan;
     EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
     std::vector<int64_t> of_groups;
-    for (const OutputGroup& g : plan.groups) of_groups.push_back(g.blocks);
-    EXPECT_EQ(plan.widest_blocks, *std::max_element(of_groups.begin(), of_groups.end()));
+    const OutputGroups& groups = plan.Own<DirectPlan>().groups;
+    for (const OutputGroup& g : groups.list) of_groups.push_back(g.blocks);
+    EXPECT_EQ(groups.widest_blocks, *std::max_element(of_groups.begin(), of_groups.end()));
     return of_groups;
   };
   using Blocks = std::vector<int64_t>;
@@ -105,7 +151,7 @@ const char* Chosen(int64_t kh, int64_t kw, ConvAlgorithm algorithm) {
   d.algorithm = algorithm;
   ConvPlan plan;
   EXPECT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
-  const double growth = static_cast<double>(plan.packed_floats) / (kh * kw * d.ic * d.oc);
+  const double growth = static_cast<double>(plan.packed_floats()) / (kh * kw * d.ic * d.oc);
   const double paired = 17. / 16;  // scales and terms
   EXPECT_LE(growth, algorithm == ConvAlgorithm::kAutoSmall      ? 2. * paired
                     : algorithm == ConvAlgorithm::kAutoSmallest ? 9. / 8
@@ -138,13 +184,13 @@ TEST(ConvPlanTest, PairedWhereItAppliesOrPays) {
   EXPECT_STREQ(Chosen(2, 2, ConvAlgorithm::kAutoSmall), PairedOrDirect());
   EXPECT_STREQ(Chosen(3, 3, ConvAlgorithm::kAutoSmallest), PairedOrDirect());
   const char* const asked_for = DetectIsa() == Isa::kAvx512 ? "paired" : "direct";
-  EXPECT_STREQ(Chosen(3, 3, ConvAlgorithm::kPaired), asked_for);
-  EXPECT_STREQ(Chosen(1, 1, ConvAlgorithm::kPaired), asked_for);
+  EXPECT_STREQ(Chosen(3, 3, ConvAlgorithm::kFip), asked_for);
+  EXPECT_STREQ(Chosen(1, 1, ConvAlgorithm::kFip), asked_for);
   EXPECT_STREQ(Chosen(1, 1, ConvAlgorithm::kDirect), "direct");
   EXPECT_STREQ(Chosen(1, 1, ConvAlgorithm::kWinograd), "direct");
 
   const auto of = [](ConvDesc d, Isa isa) {
-    d.algorithm = ConvAlgorithm::kPaired;
+    d.algorithm = ConvAlgorithm::kFip;
     ConvPlan plan;
     EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
     return plan.algorithm_name();

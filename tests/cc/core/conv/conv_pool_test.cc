@@ -53,7 +53,7 @@ struct Tensors {
 };
 
 void RunPlan(const ConvPlan& plan, const Tensors& tensors, GuardedBuffer* dst, ThreadPool& pool) {
-  GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4);
+  GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
   PackConvWeights(plan, tensors.weights.data(), packed.data(), pool);
   ConvBuffers buffers;
   buffers.src = tensors.src.data();
@@ -97,7 +97,7 @@ class ConvPoolTest : public ::testing::TestWithParam<Isa> {
     ASSERT_EQ(MakeConvPlan(desc, GetParam(), pool.num_threads(), &plan), "");
     ASSERT_EQ(MakeConvPlan(pooled_desc, GetParam(), pool.num_threads(), &pooled), "");
     SCOPED_TRACE(Describe(desc, pooled));
-    const bool same = pooled.packing == plan.packing;  // else it was direct, which is exact only
+    const bool same = pooled.pack_key == plan.pack_key;  // else it was direct, which is exact only
     if (!same && !integers) return;
     seen_.insert(pooled.algorithm_name());
     const Tensors tensors(desc, integers, guard);

@@ -95,7 +95,7 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, DstMemory memory, do
       ClearTail(*operands[k], desc.n, desc.oc, desc.oh * desc.ow);
     }
   }
-  GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4);
+  GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
   PackConvWeights(plan, weights.data(), packed.data(), pool);
 
   GuardedBuffer dst(floats), expected(floats);
@@ -252,7 +252,7 @@ TEST(ConvPostOpsSwish, WithinReachAndBeyond) {
         ConvPlan plan;
         ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
         ASSERT_TRUE(plan.epilogue.silu);
-        GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4), dst(floats);
+        GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4), dst(floats);
         PackConvWeights(plan, weights.data(), packed.data(), pool);
         ConvBuffers buffers;
         buffers.src = src.data();
@@ -289,7 +289,7 @@ TEST(ConvPostOpsSwish, TailsBehindInfinitiesAreZeros) {
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
     const int64_t floats = TensorFloats(Layout::nChw16c, 1, desc.oc, 1, desc.ow);
-    GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4), dst(floats);
+    GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4), dst(floats);
     PackConvWeights(plan, weights.data(), packed.data(), pool);
     ConvBuffers buffers;
     buffers.src = src.data();
@@ -338,7 +338,7 @@ TEST(ConvPostOpsOfTheSource, TanhSumLinear) {
     for (Isa isa : TestIsas()) {
       ConvPlan plan;
       ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
-      GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4), dst(floats);
+      GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4), dst(floats);
       PackConvWeights(plan, weights.data(), packed.data(), pool);
       memcpy(dst.data(), before.data(), floats * sizeof(float));
       ConvBuffers buffers;

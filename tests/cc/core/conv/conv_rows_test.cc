@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cc/core/conv/conv_rows_kernel.h"
+#include "cc/core/inner_product/gemv_kernel.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/isas.h"
 
@@ -34,8 +34,8 @@ class ConvRows : public ::testing::TestWithParam<Isa> {
     ConvPlan plan;
     EXPECT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
     EXPECT_STREQ(plan.algorithm_name(), "rows");
-    EXPECT_EQ(plan.packed_floats > 0, keeps);
-    GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4);
+    EXPECT_EQ(plan.packed_floats() > 0, keeps);
+    GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
     GuardedBuffer guarded(src.size(), guard), dst(d.ow * oc, guard);
     std::copy(src.begin(), src.end(), guarded.begin());
     PackConvWeights(plan, noted.data(), packed.data(), pool_);
@@ -71,7 +71,7 @@ std::vector<float> SourceWithZeros(int64_t rows, int64_t ic, int64_t step) {
 
 TEST_P(ConvRows, WeightsThatMeetOnlyZerosAreNotRead) {
   for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
-    for (int64_t rows = 1; rows <= RowsKernelsFor(GetParam()).max_rows; ++rows) {
+    for (int64_t rows = 1; rows <= GemvKernelsFor(GetParam()).max_rows; ++rows) {
       for (int64_t ic : {1, 5, 77, 1100}) {
         GuardedBuffer weights(ic * 37, guard), changed(ic * 37, guard);
         weights.FillIntegers();
@@ -126,7 +126,7 @@ TEST_P(ConvRows, LargeMatricesThatStayArePackedForManyRows) {
     EXPECT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
     return std::string(plan.algorithm_name());
   };
-  const RowsKernels& kernels = RowsKernelsFor(GetParam());
+  const GemvKernels& kernels = GemvKernelsFor(GetParam());
   EXPECT_EQ(name(kernels.max_kept_rows, true), "rows");
   EXPECT_EQ(name(kernels.max_kept_rows + 1, true), "direct_plain");
   EXPECT_EQ(name(kernels.max_rows, false), "rows");

@@ -46,7 +46,7 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, double bound,
   }
   const float* args[] = {channel.data(), sum.data(), operand.data()};
 
-  GuardedBuffer packed(plan.packed_floats);
+  GuardedBuffer packed(plan.packed_floats());
   PackConvWeights(plan, weights.data(), packed.data(), pool);
   GuardedBuffer scratch(plan.scratch_bytes() / 4);
   GuardedBuffer dst(dst_floats, guard), expected(dst_floats);

@@ -43,7 +43,7 @@ std::vector<Case> Cases(Isa isa) {
   cases.push_back({"in place", "direct", Same(20, 14, 40, 1, bias_relu)});
   cases.back().desc.algorithm = ConvAlgorithm::kDirect;
   cases.push_back({"paired", isa == Isa::kAvx512 ? "paired" : "direct", cases.back().desc});
-  cases.back().desc.algorithm = ConvAlgorithm::kPaired;
+  cases.back().desc.algorithm = ConvAlgorithm::kFip;
   cases.push_back({"winograd", "winograd", Same(40, 14, 40, 3, bias_relu)});
   cases.back().desc.algorithm = ConvAlgorithm::kWinograd;
   cases.push_back({"winograd of rows", "winograd", Same(40, 14, 40, 3, bias_relu)});
@@ -80,7 +80,7 @@ class Execution {
     src_ = SmallIntegers(TensorFloats(d.src_layout, d.n, d.ic, d.ih, d.iw), 7);
     weights_ = SmallIntegers(d.kh * d.kw * d.ic / d.groups * d.oc, 5);
     channel_ = SmallIntegers(d.oc, 2);
-    packed_ = AlignedBuffer(plan_.packed_floats * sizeof(float));
+    packed_ = AlignedBuffer(plan_.packed_floats() * sizeof(float));
     PackConvWeights(plan_, weights_.data(), packed_.As<float>(), pool);
   }
 

@@ -12,7 +12,7 @@
 #include "cc/base/aligned_buffer.h"
 #include "cc/base/thread_pool.h"
 #include "cc/core/conv/conv.h"
-#include "cc/core/conv/conv_pair.h"
+#include "cc/core/conv/conv_depthwise/conv_depthwise.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/isas.h"
 
@@ -30,15 +30,15 @@ struct Case {
 };
 
 constexpr Case kCases[] = {
-    {"groups", ConvAlgorithm::kPaired, 1, 40, 320, 14, 1, 1, false},
+    {"groups", ConvAlgorithm::kFip, 1, 40, 320, 14, 1, 1, false},
     {"groups, direct", ConvAlgorithm::kDirect, 1, 40, 320, 14, 1, 1, false},
-    {"groups of strips", ConvAlgorithm::kPaired, 2, 40, 200, 30, 3, 1, false},
-    {"pixels", ConvAlgorithm::kPaired, 1, 72, 24, 28, 1, 1, false},
+    {"groups of strips", ConvAlgorithm::kFip, 2, 40, 200, 30, 3, 1, false},
+    {"pixels", ConvAlgorithm::kFip, 1, 72, 24, 28, 1, 1, false},
     {"pixels, direct", ConvAlgorithm::kDirect, 2, 72, 24, 28, 1, 1, false},
-    {"rows", ConvAlgorithm::kPaired, 2, 40, 24, 21, 3, 1, false},
+    {"rows", ConvAlgorithm::kFip, 2, 40, 24, 21, 3, 1, false},
     {"rows, direct", ConvAlgorithm::kDirect, 2, 40, 24, 21, 3, 1, false},
     {"strided rows", ConvAlgorithm::kDirect, 1, 48, 32, 40, 1, 2, false},
-    {"strided rows, paired", ConvAlgorithm::kPaired, 1, 48, 32, 40, 1, 2, false},
+    {"strided rows, paired", ConvAlgorithm::kFip, 1, 48, 32, 40, 1, 2, false},
     {"image", ConvAlgorithm::kDirect, 1, 3, 32, 57, 3, 2, true},
     {"winograd", ConvAlgorithm::kWinograd, 1, 40, 320, 14, 3, 1, false},
     {"winograd, paired", ConvAlgorithm::kAuto, 1, 256, 320, 28, 3, 1, false},
@@ -102,7 +102,7 @@ TEST_P(ConvUnits, OfTiles) {
     ASSERT_GT(plan.tasks, 1);
     const std::vector<float> src = SourceOf(d);
     const std::vector<float> weights = Wandering(d.kh * d.kw * d.ic * d.oc, 2);
-    AlignedBuffer packed(plan.packed_floats * sizeof(float)), scratch(plan.scratch_bytes());
+    AlignedBuffer packed(plan.packed_floats() * sizeof(float)), scratch(plan.scratch_bytes());
     PackConvWeights(plan, weights.data(), packed.As<float>(), pool_, src.data());
     ExpectSameBits([&](ThreadPool& pool) {
       std::vector<float> dst = DstOf(d);
@@ -119,7 +119,7 @@ TEST_P(ConvUnits, OfTiles) {
 
 TEST_P(ConvUnits, OfPairs) {
   for (int64_t size : {7, 20, 40}) {
-    for (ConvAlgorithm algorithm : {ConvAlgorithm::kPaired, ConvAlgorithm::kDirect}) {
+    for (ConvAlgorithm algorithm : {ConvAlgorithm::kFip, ConvAlgorithm::kDirect}) {
       Case c = {"", algorithm, 2, 40, 240, size, 1, 1, false};
       const ConvDesc first = DescOf(c);
       c.ic = c.oc;
@@ -132,8 +132,8 @@ TEST_P(ConvUnits, OfPairs) {
       const std::vector<float> src = SourceOf(first);
       const std::vector<float> weights = Wandering(first.ic * first.oc, 2);
       const std::vector<float> taps = Wandering(9 * first.oc, 3);
-      AlignedBuffer packed(plan.first.packed_floats * sizeof(float));
-      AlignedBuffer packed_taps(plan.depthwise.packed_floats * sizeof(float));
+      AlignedBuffer packed(plan.first.packed_floats() * sizeof(float));
+      AlignedBuffer packed_taps(plan.depthwise.packed_floats() * sizeof(float));
       AlignedBuffer scratch(plan.scratch_bytes());
       PackConvWeights(plan.first, weights.data(), packed.As<float>(), pool_, src.data());
       PackConvWeights(plan.depthwise, taps.data(), packed_taps.As<float>(), pool_);

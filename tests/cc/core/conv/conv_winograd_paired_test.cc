@@ -11,6 +11,7 @@
 
 #include "cc/base/thread_pool.h"
 #include "cc/core/conv/conv.h"
+#include "cc/core/conv/winograd/winograd.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"
 
@@ -53,8 +54,8 @@ class WinogradPairedTest : public ::testing::Test {
     ThreadPool pool(threads);
     ConvPlan plan;
     EXPECT_EQ(MakeConvPlan(d_, Isa::kAvx512, threads, &plan), "");
-    *paired = plan.packing.paired && plan.packing.form == ConvForm::kWinograd;
-    GuardedBuffer packed(plan.packed_floats), scratch(plan.scratch_bytes() / 4);
+    *paired = plan.algorithm->plan == PlanWinograd && plan.Own<WinogradPlan>().fip;
+    GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
     GuardedBuffer dst(TensorFloats(Layout::nChw16c, d_.n, d_.oc, d_.oh, d_.ow));
     PackConvWeights(plan, weights_->data(), packed.data(), pool);
     ConvBuffers buffers;

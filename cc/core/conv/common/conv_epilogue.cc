@@ -1,0 +1,67 @@
+// Splits a chain of post-ops between registers and memory.
+#include <limits>
+
+#include "cc/core/conv/common/conv_plan.h"
+
+namespace bd {
+namespace {
+
+bool AsClamp(const PostOp& op, float* lo, float* hi) {
+  if (op.kind != PostOpKind::kEltwise || op.scale != 1.f) return false;
+  *lo = 0.f;
+  switch (op.eltwise) {
+    case EltwiseAlg::kRelu:
+      *hi = std::numeric_limits<float>::infinity();
+      return op.alpha == 0.f;  // else it has a slope
+    case EltwiseAlg::kRelu6:
+      *hi = 6.f;
+      return true;
+    case EltwiseAlg::kBoundedRelu:
+      *hi = op.alpha;
+      return op.alpha >= 0.f;
+    case EltwiseAlg::kClip:
+      *lo = op.alpha;
+      *hi = op.beta;
+      return op.alpha <= 0.f && op.beta >= 0.f;
+    default:
+      return false;
+  }
+}
+
+bool IsSilu(const PostOp& op) {
+  return op.kind == PostOpKind::kEltwise && op.eltwise == EltwiseAlg::kSwish && op.alpha == 1.f &&
+         op.scale == 1.f;
+}
+
+}  // namespace
+
+ConvEpilogue MakeConvEpilogue(const ConvDesc& d) {
+  ConvEpilogue e;
+  const std::vector<PostOp>& ops = d.post_ops.entries();
+  size_t i = 0;
+  if (i < ops.size() && ops[i].kind == PostOpKind::kBinary && ops[i].binary == BinaryAlg::kAdd &&
+      ops[i].shape == OperandShape::kChannel) {
+    e.has_bias = true;
+    e.bias = ops[i++].operand;
+  }
+  if (d.dst_layout == Layout::nChw16c) {
+    if (i < ops.size() &&
+        (ops[i].kind == PostOpKind::kSum ||
+         (ops[i].kind == PostOpKind::kBinary && ops[i].binary == BinaryAlg::kAdd &&
+          ops[i].shape == OperandShape::kTensor))) {
+      e.has_sum = true;
+      e.sum = ops[i].operand;
+      e.sum_scale = ops[i].kind == PostOpKind::kSum ? ops[i].scale : 1.f;
+      ++i;
+    }
+    if (i + 1 == ops.size() && AsClamp(ops[i], &e.lo, &e.hi)) {
+      e.clamp = true;
+      ++i;
+    }
+  }
+  for (; i < ops.size(); ++i) e.rest.Append(ops[i]);
+  e.silu = e.rest.len() == 1 && IsSilu(e.rest.entries()[0]);
+  return e;
+}
+
+}  // namespace bd

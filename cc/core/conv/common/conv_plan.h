@@ -1,0 +1,98 @@
+// What all algorithms of convolution plan alike, and an algorithm as a row of the table
+// (conv_algorithms.cc). What an algorithm plans for itself is a type of its own: Own<T>().
+#ifndef CC_CORE_CONV_COMMON_CONV_PLAN_H_
+#define CC_CORE_CONV_COMMON_CONV_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cc/base/isa.h"
+#include "cc/base/scratch.h"
+#include "cc/base/thread_pool.h"
+#include "cc/core/conv/common/conv_desc.h"
+#include "cc/layout/pack_key.h"
+
+namespace bd {
+
+// Chain split into what the tile does in registers and the rest.
+struct ConvEpilogue {
+  bool has_bias = false, has_sum = false;
+  OperandRef bias;
+  OperandRef sum;  // accumulated before the rest
+  float sum_scale = 1.f;
+  bool clamp = false;
+  float lo = 0.f, hi = 0.f;
+  PostOpChain rest;   // empty, or what runs on the tile before the store
+  bool silu = false;  // rest is x logistic(x)
+};
+
+// [bias] [sum] then a clamp in registers or the rest on the tile. A plain dst keeps all but the
+// bias for the pass that stores its rows.
+ConvEpilogue MakeConvEpilogue(const ConvDesc& desc);
+
+struct ConvPlan;
+struct ConvRun;
+
+struct Algorithm {
+  // "direct", "paired", "direct_plain", "dot", "depthwise", "rows", or of Winograd the tile of its
+  // outputs, such as "winograd4x4"
+  const char* name;
+  int variant;  // which of its room's algorithms
+  // Why it cannot compute this, or must not as desc.algorithm says; or nothing.
+  std::string (*applies)(const Algorithm& self, const ConvDesc& desc, Isa isa);
+  // Estimated cycles of the busiest thread; of all that apply the least is chosen.
+  double (*cost)(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
+  // Sets own, pack_key, packed_bytes, tasks, and books scratch.
+  void (*plan)(const Algorithm& self, ConvPlan* plan);
+  void (*pack)(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+               const float* src);
+  void (*run)(const ConvRun& run, ThreadPool& pool);
+};
+
+struct ConvPlan {
+  ConvDesc desc;
+  Isa isa = Isa::kGeneric;
+  int threads = 1;
+  const Algorithm* algorithm = nullptr;
+  ConvEpilogue epilogue;
+
+  PackKey pack_key;
+  int64_t packed_bytes = 0;
+  // The kernels read HWIO; what is packed, if anything, is a note about it.
+  bool reads_plain_weights = false;
+
+  int64_t icb = 0, ocb = 0;  // channel blocks of src and dst
+  // Blocked tensors: floats from one image to the next, and pixels of a plane of dst.
+  int64_t src_image = 0, dst_image = 0, dst_plane = 0;
+  int64_t tasks = 0;
+
+  ScratchPiece<float> bias;  // padded
+  ScratchBook scratch;
+  std::vector<std::pair<const char*, int64_t>> blocking;  // what was chosen, for reports
+  std::shared_ptr<const void> own;                        // the algorithm's plan
+
+  int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
+  int64_t packed_floats() const { return packed_bytes / static_cast<int64_t>(sizeof(float)); }
+  const char* algorithm_name() const { return algorithm->name; }
+  bool empty() const { return desc.n * desc.dst_h() * desc.dst_w() * desc.oc == 0; }
+  template <typename T>
+  const T& Own() const {
+    return *static_cast<const T*>(own.get());
+  }
+};
+
+struct ConvBuffers {
+  const float* src = nullptr;          // of a part: its first block
+  const float* packed = nullptr;       // may be null where plan.reads_plain_weights
+  const float* const* args = nullptr;  // base pointers of the post-op inputs
+  float* dst = nullptr;     // may be the operand of a sum, if not pooled; sums without one read it
+  void* scratch = nullptr;  // plan.scratch_bytes(); 64-byte aligned to be fast
+  const float* plain = nullptr;  // HWIO, where plan.reads_plain_weights
+};
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_COMMON_CONV_PLAN_H_

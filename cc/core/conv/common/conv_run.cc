@@ -1,0 +1,85 @@
+// Binds a plan to buffers; stores plain results.
+#include "cc/core/conv/common/conv_run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cc/core/conv/common/plain_store_kernel.h"
+
+namespace bd {
+namespace {
+
+const float* ResolveIf(bool used, const ConvBuffers& buffers, const OperandRef& ref) {
+  return used ? Resolve(ref, buffers.args, buffers.dst) : nullptr;
+}
+
+// The bias, copied to whole blocks where it needs padding; or null.
+const float* PaddedBias(const ConvPlan& plan, const ConvBuffers& buffers, const Scratch& scratch) {
+  const float* bias = ResolveIf(plan.epilogue.has_bias, buffers, plan.epilogue.bias);
+  float* padded = scratch.Grant(plan.bias);
+  if (padded == nullptr) return bias;
+  std::memcpy(padded, bias, plan.desc.oc * sizeof(float));
+  std::fill(padded + plan.desc.oc, padded + plan.bias.count, 0.f);
+  return padded;
+}
+
+ConvRun BindRun(const ConvPlan& plan, const ConvBuffers& buffers, const BoundPostOps& rest) {
+  const Scratch scratch(buffers.scratch);
+  const PostOpProgram* program = plan.epilogue.rest.len() > 0 ? rest.program() : nullptr;
+  const bool plain_dst = plan.desc.dst_layout == Layout::nhwc;
+  TileEpilogue epilogue;
+  epilogue.clamp = plan.epilogue.clamp;
+  epilogue.lo = plan.epilogue.lo;
+  epilogue.hi = plan.epilogue.hi;
+  epilogue.program = plain_dst ? nullptr : program;
+  epilogue.silu = plan.epilogue.silu;
+  return {plan,
+          plan.desc,
+          buffers,
+          PaddedBias(plan, buffers, scratch),
+          ResolveIf(plan.epilogue.has_sum, buffers, plan.epilogue.sum),
+          epilogue,
+          plain_dst ? program : nullptr,
+          scratch};
+}
+
+}  // namespace
+
+BoundConv::BoundConv(const ConvPlan& plan, const ConvBuffers& buffers)
+    : rest_(plan.epilogue.rest, plan.desc.oc, buffers.args, buffers.dst),
+      run_(BindRun(plan, buffers, rest_)) {}
+
+TileEpilogue BlocksEpilogue(const ConvRun& run, int64_t first, int64_t blocks, int64_t n,
+                            int64_t pixel) {
+  const int64_t channel = first * kBlock;
+  TileEpilogue e = run.epilogue;
+  e.bias = run.bias != nullptr ? run.bias + channel : nullptr;
+  e.dst_offset =  // in operands, where dst is blocked
+      ((n * run.plan.ocb + first) * run.plane() + pixel) * kBlock;
+  if (run.sum != nullptr) {
+    e.acc_in = run.sum + e.dst_offset;
+    e.acc_scale = run.plan.epilogue.sum_scale;
+    e.acc_block_stride = run.plane() * kBlock;
+  }
+  e.channel = channel;
+  e.sample_channel = n * run.plan.ocb * kBlock + channel;
+  e.valid_lanes = static_cast<int32_t>(std::min(kBlock, run.d.oc - (first + blocks - 1) * kBlock));
+  return e;
+}
+
+void StorePlain(const ConvRun& run, const PlainPart& part, const float* blocks, float* row) {
+  PlainStoreArgs s;
+  s.blocks = blocks;
+  s.row = row;
+  s.px = part.end - part.begin;
+  s.first = part.channel;
+  s.count = part.count;
+  s.channels = run.d.oc;
+  s.program = run.plain_program;
+  s.dst_offset = (part.n * run.plane() + part.begin) * run.d.oc;
+  s.sample_offset = part.n * run.d.oc;
+  s.dst = run.buffers.dst + s.dst_offset;
+  PlainStoreKernelsFor(run.plan.isa).store(s);
+}
+
+}  // namespace bd

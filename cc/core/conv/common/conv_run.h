@@ -1,0 +1,63 @@
+// One execution of a plan: what the drivers of all algorithms share.
+#ifndef CC_CORE_CONV_COMMON_CONV_RUN_H_
+#define CC_CORE_CONV_COMMON_CONV_RUN_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cc/base/thread_pool.h"
+#include "cc/core/conv/common/conv_plan.h"
+#include "cc/core/gemm/gemm_panels.h"
+#include "cc/core/post_ops/post_ops_bind.h"
+
+namespace bd {
+
+// Everything the tasks of an execution share.
+struct ConvRun {
+  const ConvPlan& plan;
+  const ConvDesc& d;
+  const ConvBuffers& buffers;
+  const float* bias;                   // padded to whole blocks, or null
+  const float* sum;                    // accumulated before the rest, or null
+  TileEpilogue epilogue;               // what all tiles have in common
+  const PostOpProgram* plain_program;  // the chain of a plain dst
+  Scratch scratch;
+
+  int64_t plane() const { return d.oh * d.ow; }
+  // Block b of image n, where src or dst is blocked.
+  const float* SrcBlock(int64_t n, int64_t b) const {
+    return buffers.src + n * plan.src_image + b * d.ih * d.iw * kBlock;
+  }
+  float* DstBlock(int64_t n, int64_t b) const {
+    return buffers.dst + n * plan.dst_image + b * plan.dst_plane * kBlock;
+  }
+};
+
+// A plan bound to the buffers of one execution. Both must outlive it.
+class BoundConv {
+ public:
+  BoundConv(const ConvPlan& plan, const ConvBuffers& buffers);
+  const ConvRun& run() const { return run_; }
+
+ private:
+  const BoundPostOps rest_;
+  const ConvRun run_;
+};
+
+// Of tiles of output blocks [first, first + blocks), of which row 0 is `pixel` of image n; dst is
+// blocked, or scratch that is.
+TileEpilogue BlocksEpilogue(const ConvRun& run, int64_t first, int64_t blocks, int64_t n,
+                            int64_t pixel);
+
+// Output pixels [begin, end) of image n, `count` channels from `channel` on, of a plain dst.
+struct PlainPart {
+  int64_t n, begin, end, channel, count;
+};
+
+// Stores them with the chain; `blocks` [block][pixel][16], or null: they are in `row`, which holds
+// (end - begin) * count floats, already.
+void StorePlain(const ConvRun& run, const PlainPart& part, const float* blocks, float* row);
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_COMMON_CONV_RUN_H_

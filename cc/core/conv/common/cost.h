@@ -1,0 +1,53 @@
+// Cycles of one core, as all estimates of convolution count them. A multiply-add of 16 channels is
+// one cycle.
+#ifndef CC_CORE_CONV_COMMON_COST_H_
+#define CC_CORE_CONV_COMMON_COST_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cc/core/conv/common/conv_desc.h"
+
+namespace bd {
+
+// The CPU, measured on Zen 3 and Zen 4.
+struct CpuCosts {
+  double fork_join = 4000;  // wake-up, last tile
+  double barrier = 3000;    // of threads that are awake
+  // Weights come from memory once a call, however many tasks read them: a 64-byte line for one
+  // thread (26 GB/s), and where more of them pull (38 GB/s).
+  double line_one_thread = 9.2, line_shared = 6.3;
+  // Memory of a task is free in L2; so much a line beyond it, and beyond a core's usual share of
+  // L3 on top: such lines come from memory, and the pages of so much scratch, if TensorFlow
+  // allocates it, from the system in every call.
+  double line_beyond_l2 = 5, line_beyond_l3 = 10, l3_bytes = 4 << 20;
+  // A multiply-add in pairs; the terms of the source, a vector of it and a pixel (FIP).
+  double fip_multiply = 0.72, fip_vector = 2, fip_pixel = 3;
+  // A vector of a chain that does not fit the registers (swish).
+  double chain_vector = 25;
+  // A neighbour on the same core slows a thread down.
+  double slow_thread = 1.4;
+};
+constexpr CpuCosts kCpu;
+
+// Of packed weights that come from memory.
+inline double StreamCycles(int64_t weights, int threads) {
+  return weights / 16 * std::max(kCpu.line_one_thread / threads, kCpu.line_shared);
+}
+
+// Direct sums over all taps, split perfectly; `multiply` cycles a multiply-add.
+inline double DirectCycles(const ConvDesc& d, double multiply, int threads) {
+  constexpr double kOverhead = 1.05;  // starting and storing tiles, strips
+  // Tiles multiply whole blocks of source channels, whatever a group sees of them.
+  const int64_t of_group = d.ic / d.groups;
+  const int64_t reach = d.groups > 1 || d.depthwise() ? (of_group + 15) / 16 * 16 : d.ic;
+  const int64_t weights = d.kh * d.kw * reach * ((d.oc + 15) / 16 * 16);
+  const double pixels = static_cast<double>(d.n) * d.oh * d.ow;
+  return std::max(kOverhead * multiply * pixels * weights / 16 / threads,
+                  StreamCycles(weights, threads)) +
+         kCpu.fork_join;
+}
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_COMMON_COST_H_

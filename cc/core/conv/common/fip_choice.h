@@ -1,0 +1,15 @@
+// Where register tiles of a convolution multiply in pairs.
+#ifndef CC_CORE_CONV_COMMON_FIP_CHOICE_H_
+#define CC_CORE_CONV_COMMON_FIP_CHOICE_H_
+
+#include "cc/base/isa.h"
+#include "cc/core/conv/common/conv_desc.h"
+
+namespace bd {
+
+// Whether those of Winograd's planes do, or those of direct sums over blocked tensors.
+bool UsesFip(const ConvDesc& desc, bool winograd, Isa isa);
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_COMMON_FIP_CHOICE_H_

@@ -1,0 +1,31 @@
+// Contract between drivers and the kernel that stores rows of a plain result.
+#ifndef CC_CORE_CONV_COMMON_PLAIN_STORE_KERNEL_H_
+#define CC_CORE_CONV_COMMON_PLAIN_STORE_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/base/kernel_table.h"
+#include "cc/core/post_ops/post_op_step.h"
+
+namespace bd {
+
+// Runs the chain over px pixels of channels [first, first + count) of a plain
+// dst and stores them: dst[p * channels + first + c].
+struct PlainStoreArgs {
+  const float* blocks;  // [block][px][16]; null: `row` already holds [px][count]
+  float* row;           // px * count floats of scratch
+  float* dst;           // channel 0 of the first pixel
+  int64_t px, first, count, channels;
+  const PostOpProgram* program;
+  int64_t dst_offset, sample_offset;  // of the first pixel's channel 0
+};
+
+struct PlainStoreKernels {
+  void (*store)(const PlainStoreArgs&);
+};
+
+BD_KERNEL_TABLE(PlainStoreKernels)
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_COMMON_PLAIN_STORE_KERNEL_H_

@@ -1,0 +1,38 @@
+#include "cc/core/conv/conv_algorithms.h"
+
+#include "cc/core/conv/depthwise/depthwise.h"
+#include "cc/core/conv/direct/direct.h"
+#include "cc/core/conv/rows/rows.h"
+#include "cc/core/conv/winograd/winograd.h"
+
+namespace bd {
+namespace {
+
+Algorithm Direct(const char* name, DirectVariant variant) {
+  return {name, variant, DirectApplies, DirectCost, PlanDirect, PackDirect, RunDirect};
+}
+
+std::vector<Algorithm> MakeTable() {
+  std::vector<Algorithm> table = {
+      {"rows", 0, RowsApplies, RowsCost, PlanRows, PackRows, RunRows},
+      {"depthwise", 0, DepthwiseApplies, DepthwiseCost, PlanDepthwise, PackDepthwise, RunDepthwise},
+      Direct("paired", kFipTiles),
+      Direct("direct", kBlockedTiles),
+      Direct("direct_plain", kNhwcTiles),
+      Direct("dot", kDotLanes),
+  };
+  for (int row = 0; row < kNumWinogradTransforms; ++row) {
+    table.push_back({kWinogradTransforms[row].name, row, WinogradApplies, WinogradCost,
+                     PlanWinograd, PackWinograd, RunWinograd});
+  }
+  return table;
+}
+
+}  // namespace
+
+const std::vector<Algorithm>& ConvAlgorithms() {
+  static const auto* const table = new std::vector<Algorithm>(MakeTable());
+  return *table;
+}
+
+}  // namespace bd

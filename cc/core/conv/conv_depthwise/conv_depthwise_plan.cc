@@ -1,0 +1,228 @@
+// Chooses between one pass and two, and how one pass splits.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "cc/core/conv/common/cost.h"
+#include "cc/core/conv/conv_depthwise/conv_depthwise.h"
+#include "cc/core/conv/depthwise/depthwise.h"
+#include "cc/core/conv/direct/direct.h"
+
+namespace bd {
+namespace {
+
+// A step expands at least so many pixels, divided by a group's blocks, that tiles come out even
+// and a call of depthwise rows follows many of tiles: 50 KB. 24->144 at 56x56 with AVX-512 (2
+// blocks): 4, 7 or 28 rows a step 164, 162 and 162 us; 112x112: 1, 2 or 4 rows 251, 247 and 245.
+// With AVX2 (1 block) 7, 14, 21 or 28 rows: 205, 200, 199 and 196 us, nine pairs together 1262,
+// 1242, 1239 and 1236.
+constexpr int64_t kStepPixels = 784;
+
+std::string Check(const ConvDesc& first, const ConvDesc& depthwise) {
+  const int64_t c = first.oc;
+  for (const ConvDesc* d : {&first, &depthwise}) {
+    if (d->src_layout == Layout::nChw16c && d->dst_layout == Layout::nChw16c) continue;
+    return "a pair of convolutions takes and gives nChw16c; add a reorder";
+  }
+  if (first.pooled() || depthwise.pooled()) {
+    return "a pair of convolutions does not pool; use an op of its own";
+  }
+  if (depthwise.ic != c || depthwise.oc != c || depthwise.groups != c) {
+    return "the second convolution must have one channel a group, and the " + std::to_string(c) +
+           " channels of the first";
+  }
+  if (depthwise.n != first.n || depthwise.ih != first.oh || depthwise.iw != first.ow) {
+    return "the second convolution must read what the first writes";
+  }
+  if (first.post_ops.ReadsDst()) {
+    return "the first convolution has no previous dst for its sum; name an operand";
+  }
+  return "";
+}
+
+// Operands of the expanded tensor's own shape would be read at the ring's offsets.
+bool ReadsTensors(const PostOpChain& chain) {
+  const std::vector<PostOp>& ops = chain.entries();
+  return std::any_of(ops.begin(), ops.end(), [](const PostOp& op) {
+    return op.kind == PostOpKind::kSum ||
+           (op.kind == PostOpKind::kBinary && op.shape == OperandShape::kTensor);
+  });
+}
+
+// The plan of the first, if tiles make it.
+const DirectPlan* TilesOf(const ConvPlan& first) {
+  const bool tiles = first.algorithm->plan == PlanDirect && !first.empty();
+  return tiles ? &first.Own<DirectPlan>() : nullptr;
+}
+
+// Whether tiles of the first can write a ring that depthwise rows read.
+bool CanFuse(const ConvPairPlan& plan) {
+  const ConvDesc& first = plan.first.desc;
+  const ConvDesc& d = plan.depthwise.desc;
+  const DirectPlan* p = TilesOf(plan.first);
+  return p != nullptr && p->in_place && !p->by_row && p->icb_chunk == plan.first.icb &&
+         (p->variant == kBlockedTiles || p->variant == kFipTiles) && first.groups == 1 &&
+         plan.depthwise.algorithm->plan == PlanDepthwise && !ReadsTensors(first.post_ops) &&
+         d.sh <= (d.kh - 1) * d.dh + 1 && !plan.depthwise.empty();
+}
+
+// Estimated cycles: a multiply-add of 16 channels takes one, a vector of a chain
+// that does not fit the registers 25 (swish), loads and stores the rest.
+double ChainCycles(const ConvPlan& plan) {
+  return plan.epilogue.rest.len() > 0 ? kCpu.chain_vector : 0;
+}
+
+bool UsesFip(const ConvPairPlan& plan) {
+  const DirectPlan* p = TilesOf(plan.first);
+  return p != nullptr && p->fip();
+}
+
+// Cycles that one row of pixels of one output block of the 1x1 convolution takes.
+double FirstRow(const ConvPairPlan& plan) {
+  const ConvDesc& d = plan.first.desc;
+  const double multiply = UsesFip(plan) ? kCpu.fip_multiply : 1;
+  return static_cast<double>(d.ow) * (multiply * d.ic + 4 + ChainCycles(plan.first));
+}
+
+// Cycles that one output row of one block of the depthwise convolution takes.
+double DepthwiseRow(const ConvPairPlan& plan) {
+  const ConvDesc& d = plan.depthwise.desc;
+  return 30 + d.ow * (1.3 * d.kh * d.kw + 6 + ChainCycles(plan.depthwise));
+}
+
+// Expanded rows that output rows [h0, h1) read.
+int64_t RowsRead(const ConvDesc& d, int64_t h0, int64_t h1) {
+  const int64_t begin = std::max<int64_t>(0, h0 * d.sh - d.pad_top);
+  const int64_t end = std::min(d.ih, (h1 - 1) * d.sh - d.pad_top + (d.kh - 1) * d.dh + 1);
+  return std::max<int64_t>(0, end - begin);
+}
+
+// Cycles that the terms of FIP take for `rows` source rows of an image.
+double TermsOf(const ConvPairPlan& plan, int64_t rows) {
+  if (!UsesFip(plan)) return 0;
+  return rows * plan.first.desc.ow * (plan.first.icb * kCpu.fip_vector + kCpu.fip_pixel);
+}
+
+// Cycles of the busiest thread, thread 0 being `slow` times slower than the others. Threads
+// take groups of each other's parts (parallel_units.h), as if these were handed out in order.
+double SpanWith(const ConvPairPlan& plan, const std::vector<PairPart>& parts, double slow) {
+  constexpr double kPartCycles = 300;
+  const DirectPlan& p = plan.first.Own<DirectPlan>();
+  const ConvDesc& d = plan.depthwise.desc;
+  // More images than this run in full rounds, all alike.
+  const int64_t images = std::min<int64_t>(d.n, plan.first.threads);
+  const int64_t tasks = images * static_cast<int64_t>(parts.size());
+  std::vector<double> busy(std::min<int64_t>(plan.first.threads, tasks), 0);
+  for (int64_t n = 0; n < images; ++n) {
+    for (const PairPart& part : parts) {
+      const int64_t read = RowsRead(d, part.row_begin, part.row_end);
+      const double rows =
+          FirstRow(plan) * read + DepthwiseRow(plan) * (part.row_end - part.row_begin);
+      double start = kPartCycles + TermsOf(plan, read);
+      for (int64_t g = part.group_begin; g < part.group_end; ++g, start = 0) {
+        const auto thread = std::min_element(busy.begin(), busy.end());
+        const double cycles = start + p.groups[g].blocks * rows;
+        *thread += (thread == busy.begin() ? slow : 1) * cycles;
+      }
+    }
+  }
+  return *std::max_element(busy.begin(), busy.end()) * d.n / images;
+}
+
+// The mean of equal threads and of one that a neighbour slows down.
+
+double Span(const ConvPairPlan& plan, const std::vector<PairPart>& parts) {
+  const double even = SpanWith(plan, parts, 1);
+  return plan.first.threads == 1 ? even : (even + SpanWith(plan, parts, kCpu.slow_thread)) / 2;
+}
+
+// Appends `splits` ranges of groups [begin, end) times `row_splits` ranges of rows.
+void AppendGrid(int64_t begin, int64_t end, int64_t splits, int64_t oh, int64_t row_splits,
+                std::vector<PairPart>* parts) {
+  for (int64_t r = 0; r < row_splits; ++r) {
+    for (int64_t g = 0; g < splits; ++g) {
+      parts->push_back({begin + (end - begin) * g / splits,
+                        begin + (end - begin) * (g + 1) / splits, oh * r / row_splits,
+                        oh * (r + 1) / row_splits});
+    }
+  }
+}
+
+// Candidates: one grid; or whole groups, as many for each thread, and the last few
+// groups split by rows, so that only these expand rows twice (80->480 at 14x14, 15
+// groups for two threads: 113 and 110 us).
+void ChooseParts(ConvPairPlan* plan, double* span) {
+  const int64_t oh = plan->depthwise.desc.oh, threads = plan->first.threads;
+  const int64_t count = plan->first.Own<DirectPlan>().groups.size();
+  const int64_t most = 8 * threads;  // parts
+  *span = std::numeric_limits<double>::infinity();
+  const auto consider = [&](std::vector<PairPart> parts) {
+    const double cost = Span(*plan, parts);
+    if (cost >= *span * 0.995) return;
+    *span = cost;
+    plan->parts = std::move(parts);
+  };
+  for (int64_t rows = 1; rows <= std::min(oh, most); rows *= 2) {
+    for (int64_t groups = 1; groups <= std::min(count, most / rows); ++groups) {
+      std::vector<PairPart> parts;
+      AppendGrid(0, count, groups, oh, rows, &parts);
+      consider(std::move(parts));
+    }
+    for (int64_t whole = (count - 1) / threads * threads, k = 0; whole > 0 && k < 2; ++k) {
+      std::vector<PairPart> parts;
+      AppendGrid(0, whole, threads, oh, 1, &parts);
+      AppendGrid(whole, count, count - whole, oh, rows, &parts);
+      consider(std::move(parts));
+      whole -= threads;
+    }
+  }
+}
+
+// The same of two passes that split perfectly: they wait for each other once and
+// move the tensor between them through caches, at 16 bytes a cycle and thread.
+double SpanApart(const ConvPairPlan& plan) {
+  const ConvDesc& d = plan.depthwise.desc;
+  const int64_t blocks = d.n * plan.first.ocb;
+  const double work =
+      blocks * (FirstRow(plan) * d.ih + DepthwiseRow(plan) * d.oh) + d.n * TermsOf(plan, d.ih);
+  const double moved = 2.0 / 16 * sizeof(float) * kBlock * blocks * d.ih * d.iw;
+  const double threads = plan.first.threads;
+  const double uneven = threads == 1 ? 1 : threads - 1 + 1 / kCpu.slow_thread;
+  return kCpu.barrier + (work + moved) * (1 / threads + 1 / uneven) / 2;
+}
+
+}  // namespace
+
+std::string MakeConvPairPlan(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, int threads,
+                             ConvPairPlan* plan) {
+  if (std::string error = Check(first, depthwise); !error.empty()) return error;
+  *plan = ConvPairPlan();
+  if (std::string e = MakeConvPlan(first, isa, threads, &plan->first); !e.empty()) return e;
+  if (std::string e = MakeConvPlan(depthwise, isa, threads, &plan->depthwise); !e.empty()) return e;
+  const ConvDesc& d = plan->depthwise.desc;
+  if (CanFuse(*plan)) {
+    double span;
+    ChooseParts(plan, &span);
+    plan->fused = span <= SpanApart(*plan);
+  }
+  const auto book = [&](const char* name, const ConvPlan& half) {
+    return plan->scratch.Book<char>(name, half.scratch_bytes());
+  };
+  plan->first_scratch = book("first", plan->first);
+  plan->depthwise_scratch = book("depthwise", plan->depthwise);
+  if (!plan->fused) {
+    const int64_t floats = d.n * plan->first.ocb * d.ih * d.iw * kBlock;
+    plan->between = plan->scratch.Book<float>("between", floats);
+    return "";
+  }
+  plan->group_blocks = plan->first.Own<DirectPlan>().groups.widest_blocks;
+  plan->step_rows = std::min(d.ih, CeilDiv(kStepPixels / plan->group_blocks, d.iw));
+  // The rows of a step and those before it that its first output row reads.
+  plan->ring_steps =
+      std::min(CeilDiv(d.ih, plan->step_rows), 1 + CeilDiv((d.kh - 1) * d.dh, plan->step_rows));
+  plan->ring = plan->scratch.Book<float>(
+      "ring", plan->step_rows * plan->ring_steps * d.iw * kBlock * plan->group_blocks, threads);
+  return "";
+}
+
+}  // namespace bd

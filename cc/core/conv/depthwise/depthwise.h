@@ -1,0 +1,53 @@
+// Depthwise convolution, row by row.
+#ifndef CC_CORE_CONV_DEPTHWISE_DEPTHWISE_H_
+#define CC_CORE_CONV_DEPTHWISE_DEPTHWISE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "cc/core/conv/common/conv_run.h"
+#include "cc/core/conv/depthwise/depthwise_kernel.h"
+
+namespace bd {
+
+// One channel block of an image. What its rows have in common is set once: rows of 14 pixels
+// take 200 cycles.
+class DepthwiseBlock {
+ public:
+  DepthwiseBlock(const ConvRun& run, int64_t n, int64_t block);
+
+  // Output row h; row_of(r) is source row r of the block, 0 <= r < ih.
+  template <typename RowOf>
+  void RunRow(int64_t h, RowOf&& row_of) {
+    const float* rows[kMaxDepthwiseRows];
+    int64_t r = h * d_.sh - d_.pad_top;
+    for (int64_t k = 0; k < d_.kh; ++k, r += d_.dh) {
+      rows[k] = r >= 0 && r < d_.ih ? row_of(r) : nullptr;
+    }
+    Run(h, rows);
+  }
+
+ private:
+  void Run(int64_t h, const float* const* rows);
+
+  const ConvDesc& d_;
+  DepthwiseArgs args_;
+  // Of row 0: in dst, in the tensor to add (null: none), and in operands of dst's shape.
+  float* dst_;
+  const float* sum_;
+  int64_t dst_offset_;
+  void (*row_)(const DepthwiseArgs&);
+};
+
+// The functions of the table's row. There is nothing to plan but tasks, so no plan of its own.
+std::string DepthwiseApplies(const Algorithm& self, const ConvDesc& desc, Isa isa);
+double DepthwiseCost(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
+void PlanDepthwise(const Algorithm& self, ConvPlan* plan);
+// [icb][kh][kw][16]
+void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+                   const float* src);
+void RunDepthwise(const ConvRun& run, ThreadPool& pool);
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_DEPTHWISE_DEPTHWISE_H_

@@ -1,0 +1,102 @@
+// Direct convolution: register tiles, or dot products, over a strip of the source.
+//
+//   direct_plan.cc    strips, splits, K chunks
+//   direct_pack.cc    HWIO weights -> the order the tiles read them in
+//   direct_driver.cc  tasks over threads: strips into scratch, K chunks over them
+//   direct_panels.cc  a K chunk of a task as a call of the loop over panels (cc/core/gemm)
+//   direct_fip.h      what tiles that multiply in pairs need beside
+#ifndef CC_CORE_CONV_DIRECT_DIRECT_H_
+#define CC_CORE_CONV_DIRECT_DIRECT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cc/core/conv/common/conv_run.h"
+#include "cc/core/conv/common/output_groups.h"
+
+namespace bd {
+
+// Algorithm::variant.
+enum DirectVariant {
+  kBlockedTiles,  // "direct": over a blocked source
+  kFipTiles,      // "paired": the same, multiplied in pairs
+  kNhwcTiles,     // "direct_plain": over an NHWC source (first layers, matrices)
+  kDotLanes,      // "dot": few output channels: lanes run over input channels
+};
+
+// A strip is a range of output pixels of one image whose source is brought into per-thread scratch
+// (or read in place). A task is a strip times a range of output groups; K runs in chunks of
+// icb_chunk source blocks, of which tiles multiply pass_blocks at once.
+struct DirectPlan {
+  DirectVariant variant = kBlockedTiles;
+  OutputGroups groups;
+
+  bool in_place = false;     // 1x1 without padding: tiles read src itself
+  bool by_row = false;       // pixels of neighbouring rows do not follow each other
+  int64_t strip_pixels = 0;  // whole rows unless in_place and not by_row
+  int64_t strips = 0;        // an image
+  int64_t group_splits = 1;
+  int64_t icb_chunk = 0, pass_blocks = 0;
+
+  // Taps of one K chunk, in the order weights are packed.
+  std::vector<int64_t> tap_offsets;
+  int64_t taps_per_block = 1;
+  int64_t tap_length = 16;
+  int64_t px_stride = 16;  // floats between pixels
+  int64_t row_stride = 0;  // and between rows, if by_row
+  // A strip holds, a source block and a kernel column, rows_per_column rows; phase_row[p] is the
+  // first row of source rows r with r % sh == p. Of an NHWC source it holds strip_columns of each
+  // row, padding included.
+  int64_t strip_rows = 0, rows_per_column = 0, strip_columns = 0;
+  std::vector<int64_t> phase_row;
+
+  // For each thread: the strip; rows of a plain dst; with FIP, the weights of a group and K chunk
+  // times a power of two, and the terms of the source's pixels.
+  ScratchPiece<float> strip, row, scaled, terms;
+
+  bool fip() const { return variant == kFipTiles; }
+  bool blocked() const { return variant != kNhwcTiles; }
+};
+
+// The functions of the table's rows.
+std::string DirectApplies(const Algorithm& self, const ConvDesc& desc, Isa isa);
+double DirectCost(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
+void PlanDirect(const Algorithm& self, ConvPlan* plan);
+void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+                const float* src);
+void RunDirect(const ConvRun& run, ThreadPool& pool);
+
+// A task's share, or a part of it: output pixels [begin, end) of image n, output groups
+// [group_begin, group_end). The weights of groups up to `ahead_end` are to be brought along.
+struct TaskRange {
+  int64_t n, begin, end, group_begin, group_end, ahead_end;
+};
+
+// Where a task's tiles go: its first pixel of output block `first_block`, and the
+// distance of blocks. dst itself, or scratch.
+struct TileTarget {
+  float* base;
+  int64_t first_block, block_stride;
+};
+
+// A K chunk of a task's source: the first pixel as the taps see it, and with FIP its terms, and
+// the power of two that weights take.
+struct ChunkSource {
+  const float* src = nullptr;
+  const float* pixel_terms = nullptr;
+  int exponent = 0;
+  bool zeros = false;  // nothing but zeros, with FIP
+};
+
+// All tiles of one K chunk of a task: source blocks [b0, b1), output groups
+// [g0, g1), the task's pixels. The weights of the task's next group come to L2 alongside.
+void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
+              int64_t b1, const ChunkSource& from, const TileTarget& target, int thread);
+
+// How the source of register tiles lies.
+TileFamily FamilyOf(const DirectPlan& p);
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_DIRECT_DIRECT_H_

@@ -1,0 +1,265 @@
+// Runs tasks of register tiles: strips into scratch, tiles or dots over them.
+#include <algorithm>
+
+#include "cc/base/parallel_units.h"
+#include "cc/core/conv/direct/direct.h"
+#include "cc/core/conv/direct/direct_fip.h"
+#include "cc/core/conv/direct/direct_kernel.h"
+
+namespace bd {
+namespace {
+
+TaskRange Locate(const ConvRun& run, int64_t task) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const int64_t split = task % p.group_splits, strip = task / p.group_splits % p.strips;
+  const int64_t count = p.groups.size();
+  TaskRange r;
+  r.n = task / p.group_splits / p.strips;
+  r.begin = strip * p.strip_pixels;
+  r.end = std::min(run.plane(), r.begin + p.strip_pixels);
+  r.group_begin = count * split / p.group_splits;
+  r.ahead_end = r.group_end = count * (split + 1) / p.group_splits;
+  return r;
+}
+
+PlainPart PlainPartOf(const ConvRun& run, const TaskRange& r) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const int64_t first = p.groups[r.group_begin].first_block * kBlock;
+  const OutputGroup& last = p.groups[r.group_end - 1];
+  const int64_t end = std::min(run.d.oc, (last.first_block + last.blocks) * kBlock);
+  return {r.n, r.begin, r.end, first, end - first};
+}
+
+// Copies the rows that output rows [h0, h0 + rows) need of source blocks
+// [b0, b1) into the strip, one copy a kernel column so that pixels of
+// neighbouring rows follow each other for every tap.
+void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t b0, int64_t b1,
+               float* strip) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const auto gather = DirectKernelsFor(run.plan.isa).gather;
+  const ConvDesc& d = run.d;
+  const int64_t row = d.ow * kBlock;
+  for (int64_t b = b0; b < b1; ++b) {
+    const float* block = run.SrcBlock(n, b);
+    for (int64_t w = 0; w < d.kw; ++w, strip += p.rows_per_column * row) {
+      for (int64_t phase = 0; phase < d.sh; ++phase) {
+        const int64_t unused = p.strip_rows - rows;  // the last strip may be shorter
+        const int64_t depth = p.phase_row[phase + 1] - p.phase_row[phase] - unused;
+        for (int64_t q = 0; q < depth; ++q) {
+          const int64_t ih = (h0 + q) * d.sh + phase - d.pad_top;
+          GatherArgs a;
+          a.src = ih >= 0 && ih < d.ih ? block + ih * d.iw * kBlock : nullptr;
+          a.dst = strip + (p.phase_row[phase] + q) * row;
+          a.px = d.ow;
+          a.first = w * d.dw - d.pad_left;
+          a.stride = d.sw;
+          a.size = d.iw;
+          gather(a);
+        }
+      }
+    }
+  }
+}
+
+// The same of an NHWC source: whole rows, zeros around them.
+void FillPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, float* strip) {
+  const ConvDesc& d = run.d;
+  const int64_t columns = run.plan.Own<DirectPlan>().strip_columns;
+  const int64_t count = (rows - 1) * d.sh + (d.kh - 1) * d.dh + 1;
+  const int64_t left = std::min(d.pad_left, columns);
+  const int64_t end = std::clamp(d.iw + d.pad_left, left, columns);  // of the columns inside
+  for (int64_t r = 0; r < count; ++r, strip += columns * d.ic) {
+    const int64_t ih = h0 * d.sh - d.pad_top + r;
+    if (ih < 0 || ih >= d.ih) {
+      std::fill_n(strip, columns * d.ic, 0.f);
+      continue;
+    }
+    std::fill_n(strip, left * d.ic, 0.f);
+    std::copy_n(run.buffers.src + (n * d.ih + ih) * d.iw * d.ic, (end - left) * d.ic,
+                strip + left * d.ic);
+    std::fill_n(strip + end * d.ic, (columns - end) * d.ic, 0.f);
+  }
+}
+
+// Brings source blocks [b0, b1) of a task within reach of the taps.
+const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const ConvDesc& d = run.d;
+  const bool plain_src = !p.blocked();
+  if (p.in_place && plain_src) {
+    return run.buffers.src + (r.n * d.ih * d.iw + r.begin) * d.ic + b0 * kBlock;
+  }
+  if (p.in_place) {
+    const int64_t first = p.by_row ? r.begin / d.ow * d.sh * d.iw : r.begin;
+    return run.SrcBlock(r.n, b0) + first * kBlock;
+  }
+  const int64_t h0 = r.begin / d.ow, rows = (r.end - r.begin) / d.ow;
+  float* strip = run.scratch.Grant(p.strip, thread);
+  if (plain_src) {
+    FillPlainStrip(run, r.n, h0, rows, strip);
+  } else {
+    FillStrip(run, r.n, h0, rows, b0, b1, strip);
+  }
+  return strip;
+}
+
+// What a thread has brought within reach of the taps: source blocks [b0, b1) of output pixels
+// [begin, end) of image n.
+struct PreparedSource {
+  int64_t n = -1, begin = 0, end = 0, b0 = 0, b1 = 0;
+  ChunkSource from;
+
+  bool Has(const TaskRange& r, int64_t first, int64_t last) const {
+    return n == r.n && begin <= r.begin && r.end <= end && b0 == first && b1 == last;
+  }
+};
+
+// Source blocks [b0, b1) of a task or a part of it, with the terms of FIP.
+ChunkSource Prepare(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread,
+                    PreparedSource* prepared) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  if (!prepared->Has(r, b0, b1)) {
+    *prepared = {r.n, r.begin, r.end, b0, b1, {SourceFor(run, r, b0, b1, thread)}};
+    if (p.fip()) {
+      PrepareFip(run, b0, b1, r.end - r.begin, run.scratch.Grant(p.terms, thread), &prepared->from);
+    }
+  }
+  ChunkSource from = prepared->from;
+  const int64_t pixels = r.begin - prepared->begin;
+  from.src += p.by_row ? pixels / run.d.ow * p.row_stride : pixels * p.px_stride;
+  if (from.pixel_terms != nullptr) from.pixel_terms += pixels;
+  return from;
+}
+
+// Output groups that read the same source share its strip: all of them, but for grouped
+// convolution, where each reads blocks of its own.
+void RunChunks(const ConvRun& run, const TaskRange& r, const TileTarget& target, int thread,
+               PreparedSource* prepared) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const bool shared = run.d.groups == 1 || !p.blocked();
+  const int64_t together = shared ? r.group_end - r.group_begin : 1;
+  for (int64_t g = r.group_begin; g < r.group_end; g += together) {
+    const OutputGroup& group = p.groups[g];
+    for (int64_t b0 = group.icb_begin; b0 < group.icb_end; b0 += p.icb_chunk) {
+      const int64_t b1 = std::min(group.icb_end, b0 + p.icb_chunk);
+      const ChunkSource from = Prepare(run, r, b0, b1, thread, prepared);
+      RunChunk(run, r, g, g + together, b0, b1, from, target, thread);
+    }
+  }
+}
+
+void TileTask(const ConvRun& run, const TaskRange& r, int thread, PreparedSource* prepared) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const bool plain_dst = run.d.dst_layout == Layout::nhwc;
+  float* blocks = run.scratch.Grant(p.row, thread);
+  const int64_t px = r.end - r.begin;
+  const TileTarget target =
+      plain_dst ? TileTarget{blocks, p.groups[r.group_begin].first_block, px * kBlock}
+                : TileTarget{run.DstBlock(r.n, 0) + r.begin * kBlock, 0, run.plane() * kBlock};
+  RunChunks(run, r, target, thread, prepared);
+  if (plain_dst) {
+    StorePlain(run, PlainPartOf(run, r), blocks, blocks + p.strip_pixels * run.plan.ocb * kBlock);
+  }
+}
+
+// What threads take of each other's tasks: groups, whose weights come alongside while the
+// source stays; where there are few, tiles of pixels or rows of them.
+struct TaskUnits {
+  static constexpr int64_t kFewGroups = 4;
+
+  explicit TaskUnits(const ConvRun& run)
+      : p(run.plan.Own<DirectPlan>()), unit_pixels(p.strip_pixels) {
+    const ConvPlan& plan = run.plan;
+    const ConvDesc& d = plan.desc;
+    if (p.icb_chunk < plan.icb || d.groups > 1) return;  // a task is one unit
+    by_groups = p.group_splits > 1 || p.groups.size() >= kFewGroups;
+    if (by_groups) return;
+    unit_pixels =
+        p.in_place && !p.by_row ? TilePixels(plan.isa, FamilyOf(p), p.groups[0].blocks) : d.ow;
+  }
+
+  int64_t Count(const TaskRange& r) const {
+    return by_groups ? r.group_end - r.group_begin : CeilDiv(r.end - r.begin, unit_pixels);
+  }
+
+  TaskRange Of(TaskRange r, const Units& u) const {
+    if (by_groups) {
+      r.group_end = r.group_begin + u.end;
+      r.group_begin += u.begin;
+    } else {
+      r.end = std::min(r.end, r.begin + u.end * unit_pixels);
+      r.begin += u.begin * unit_pixels;
+      if (u.begin > 0) r.ahead_end = 0;  // they have come with the first pixels
+    }
+    return r;
+  }
+
+  // All weights pass each time that a thread takes pixels, so it takes 6/9, 2/9 and 1/9.
+  double Fraction() const { return by_groups ? 0 : 0.67; }
+  int64_t Least() const { return by_groups ? 1 : CeilDiv(CeilDiv(p.strip_pixels, unit_pixels), 9); }
+
+  const DirectPlan& p;
+  bool by_groups = false;
+  int64_t unit_pixels;
+};
+
+// With FIP all pixels of a task share an exponent, whoever computes them.
+int NoteOf(const ChunkSource& from) { return 2 * from.exponent + from.zeros; }
+
+void AdoptNote(int note, ChunkSource* from) {
+  from->exponent = note >> 1;
+  from->zeros = note & 1;
+}
+
+void DotTask(const ConvRun& run, int64_t task, int thread) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const TaskRange r = Locate(run, task);
+  DotArgs a;
+  a.src = SourceFor(run, r, 0, run.plan.icb, thread);
+  a.tap_offsets = p.tap_offsets.data();
+  a.taps = static_cast<int64_t>(p.tap_offsets.size());
+  a.weights = run.buffers.packed;
+  a.px = r.end - r.begin;
+  a.oc = run.d.oc;
+  a.bias = run.bias;
+  a.dst = run.scratch.Grant(p.row, thread);
+  DirectKernelsFor(run.plan.isa).dot(a);
+  StorePlain(run, PlainPartOf(run, r), nullptr, a.dst);
+}
+
+void RunTiles(const ConvRun& run, ThreadPool& pool) {
+  const ConvPlan& plan = run.plan;
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const TaskUnits units(run);
+  const bool shares_exponent = p.fip() && !units.by_groups && p.icb_chunk == plan.icb;
+  ParallelUnits(pool, plan.tasks, [&](UnitTaker& taker) {
+    const int thread = taker.thread();
+    PreparedSource prepared;
+    for (int64_t task; taker.NextTask(&task);) {
+      const TaskRange r = Locate(run, task);
+      const int note =
+          shares_exponent ? NoteOf(Prepare(run, r, 0, plan.icb, thread, &prepared)) : 0;
+      taker.Offer(units.Count(r), note);
+      for (Units u; taker.Next(units.Fraction(), units.Least(), &u);) {
+        TileTask(run, units.Of(r, u), thread, &prepared);
+      }
+    }
+    for (Units u; taker.Steal(units.Fraction(), units.Least(), &u);) {
+      const TaskRange r = units.Of(Locate(run, u.task), u);
+      if (shares_exponent) {
+        Prepare(run, r, 0, plan.icb, thread, &prepared);
+        AdoptNote(u.note, &prepared.from);
+      }
+      TileTask(run, r, thread, &prepared);
+    }
+  });
+}
+
+}  // namespace
+
+void RunDirect(const ConvRun& run, ThreadPool& pool) {
+  if (run.plan.Own<DirectPlan>().variant != kDotLanes) return RunTiles(run, pool);
+  pool.ParallelFor(run.plan.tasks, [&](int64_t t, int thread) { DotTask(run, t, thread); });
+}
+
+}  // namespace bd

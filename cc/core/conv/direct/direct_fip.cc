@@ -1,0 +1,85 @@
+#include "cc/core/conv/direct/direct_fip.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cc/core/gemm/fip.h"
+
+namespace bd {
+namespace {
+
+constexpr int64_t kSamples = 256;  // vectors of a source that packing looks at
+
+int64_t WholeBlocks(const ConvDesc& d) { return d.ic / kBlock; }
+
+float TwoTo(int exponent) { return std::ldexp(1.f, exponent); }
+
+}  // namespace
+
+FipTrailer FipTrailerOf(const ConvPlan& plan) {
+  const int64_t lanes = plan.ocb * kBlock;
+  const int64_t weights = plan.desc.ic * plan.desc.kh * plan.desc.kw * lanes;
+  const int64_t exponent = weights + lanes + plan.icb * lanes;
+  return {weights, weights + lanes, exponent, exponent + kBlock - weights};
+}
+
+int SourceExponentOf(const ConvPlan& plan, const float* src) {
+  const int64_t vectors = plan.icb * plan.desc.ih * plan.desc.iw;
+  const int64_t step = CeilDiv(vectors, kSamples);
+  double squares = 0;
+  int64_t count = 0;
+  for (int64_t v = 0; src != nullptr && v < vectors; v += step, count += kBlock) {
+    for (int64_t i = 0; i < kBlock; ++i)
+      squares += double{src[v * kBlock + i]} * src[v * kBlock + i];
+  }
+  return squares > 0 ? FipExponentOf(squares, count) : 0;  // zeros tell nothing about later ones
+}
+
+void PackFipGroup(const ConvPlan& plan, const OutputGroup& group, int exponent, float* packed) {
+  const ConvDesc& d = plan.desc;
+  const FipTrailer trailer = FipTrailerOf(plan);
+  const int64_t lanes = group.blocks * kBlock, taps = d.kh * d.kw, rows = d.ic * taps;
+  float* weights = packed + group.offset;
+  float* unscale = packed + trailer.unscale + group.first_block * kBlock;
+  ScaleFipColumns(rows, lanes, exponent, weights, unscale);
+  float* terms = packed + trailer.channel_terms + group.first_block * plan.icb * kBlock;
+  std::fill(terms, terms + plan.icb * lanes, 0.f);
+  for (int64_t b = 0; b < WholeBlocks(d); ++b) {
+    AddFipChannelTerms(weights + b * taps * kBlock * lanes, lanes, taps, terms + b * lanes);
+  }
+}
+
+void PrepareFip(const ConvRun& run, int64_t b0, int64_t b1, int64_t pixels, float* terms,
+                ChunkSource* from) {
+  FipSourceArgs a;
+  a.src = from->src;
+  a.tap_offsets = run.plan.Own<DirectPlan>().tap_offsets.data();
+  a.taps = (std::min(b1, WholeBlocks(run.d)) - b0) * run.plan.Own<DirectPlan>().taps_per_block;
+  a.px = pixels;
+  a.terms = terms;
+  const float squares = FipKernelsFor(run.plan.isa).source_terms(a);
+  const int packed = static_cast<int>(run.buffers.packed[FipTrailerOf(run.plan).exponent]);
+  from->pixel_terms = terms;
+  from->exponent = FipExponentOf(squares, pixels * a.taps * kBlock) - packed;
+  from->zeros = squares == 0 && a.taps == (b1 - b0) * run.plan.Own<DirectPlan>().taps_per_block;
+}
+
+void FipGroup::Bind(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t b1,
+                    const ChunkSource& from) {
+  const ConvPlan& plan = run.plan;
+  const FipTrailer trailer = FipTrailerOf(plan);
+  const int64_t lanes = group.blocks * kBlock;
+  const float* packed = run.buffers.packed;
+  const float* at_zero = packed + trailer.unscale + group.first_block * kBlock;
+  const float up = TwoTo(from.exponent), down = from.zeros ? 0.f : TwoTo(-from.exponent);
+  for (int64_t i = 0; i < lanes; ++i) unscale[i] = at_zero[i] * down;
+  std::fill(channel_terms, channel_terms + lanes, 0.f);
+  const int64_t whole = std::min(b1, WholeBlocks(run.d));
+  const float* terms = packed + trailer.channel_terms + group.first_block * plan.icb * kBlock;
+  for (int64_t b = b0; b < whole; ++b) {
+    for (int64_t i = 0; i < lanes; ++i) channel_terms[i] += terms[b * lanes + i];
+  }
+  for (int64_t i = 0; i < lanes; ++i) channel_terms[i] = channel_terms[i] * up * up;
+}
+
+}  // namespace bd

@@ -1,0 +1,87 @@
+// What direct convolution needs beside register tiles: the dot form of few output channels, and
+// strips. Compiled once per ISA; the contract is direct_kernel.h.
+#include "cc/core/conv/direct/direct_kernel.h"
+
+#include "cc/simd/vec.h"
+
+#define BD_UNROLL _Pragma("GCC unroll 32")
+
+namespace bd::BD_ISA {
+namespace {
+
+template <int kOc>
+void DotChannels(const DotArgs& a) {
+  constexpr int kPx = 4;
+  for (int64_t p0 = 0; p0 < a.px; p0 += kPx) {
+    const int px = static_cast<int>(a.px - p0 < kPx ? a.px - p0 : kPx);
+    Vec acc[kPx][kOc];
+    for (auto& row : acc) {
+      for (Vec& x : row) x = Zero();
+    }
+    for (int64_t t = 0; t < a.taps; ++t) {
+      const float* src = a.src + a.tap_offsets[t] + p0 * kBlock;
+      const float* w = a.weights + t * kOc * kBlock;
+      for (int v = 0; v < kVecsPerBlock; ++v) {
+        BD_UNROLL
+        for (int p = 0; p < kPx; ++p) {
+          const Vec x = Load(src + (p < px ? p : 0) * kBlock + v * kLanes);
+          BD_UNROLL
+          for (int o = 0; o < kOc; ++o) {
+            acc[p][o] = Fma(x, Load(w + o * kBlock + v * kLanes), acc[p][o]);
+          }
+        }
+      }
+    }
+    for (int p = 0; p < px; ++p) {
+      for (int o = 0; o < kOc; ++o) {
+        a.dst[(p0 + p) * kOc + o] = ReduceAdd(acc[p][o]) + (a.bias != nullptr ? a.bias[o] : 0.f);
+      }
+    }
+  }
+}
+
+void Dot(const DotArgs& a) {
+  switch (a.oc) {
+    case 1:
+      return DotChannels<1>(a);
+    case 2:
+      return DotChannels<2>(a);
+    case 3:
+      return DotChannels<3>(a);
+    default:
+      return DotChannels<4>(a);
+  }
+}
+
+inline void CopyBlock(float* dst, const float* src) {
+  BD_UNROLL
+  for (int v = 0; v < kVecsPerBlock; ++v) Store(dst + v * kLanes, Load(src + v * kLanes));
+}
+
+inline void ZeroBlock(float* dst) {
+  BD_UNROLL
+  for (int v = 0; v < kVecsPerBlock; ++v) Store(dst + v * kLanes, Zero());
+}
+
+void Gather(const GatherArgs& a) {
+  // Pixels [begin, end) have first + p * stride inside [0, size).
+  int64_t begin = a.first >= 0 ? 0 : (-a.first + a.stride - 1) / a.stride;
+  int64_t end = a.size > a.first ? (a.size - a.first + a.stride - 1) / a.stride : 0;
+  if (a.src == nullptr) end = 0;
+  if (end > a.px) end = a.px;
+  if (begin > end) begin = end;
+  int64_t p = 0;
+  for (; p < begin; ++p) ZeroBlock(a.dst + p * kBlock);
+  for (; p < end; ++p) {
+    CopyBlock(a.dst + p * kBlock, a.src + (a.first + p * a.stride) * kBlock);
+  }
+  for (; p < a.px; ++p) ZeroBlock(a.dst + p * kBlock);
+}
+
+constexpr DirectKernels kTable = {Dot, Gather};
+
+}  // namespace
+
+const DirectKernels& GetDirectKernels() { return kTable; }
+
+}  // namespace bd::BD_ISA

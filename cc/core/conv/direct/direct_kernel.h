@@ -1,0 +1,42 @@
+// Contract between the direct driver and what it needs beside register tiles (cc/core/gemm).
+#ifndef CC_CORE_CONV_DIRECT_DIRECT_KERNEL_H_
+#define CC_CORE_CONV_DIRECT_DIRECT_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/base/kernel_table.h"
+
+namespace bd {
+
+// dst[p][o] = bias[o] + sum over taps and lanes; oc <= kMaxDotChannels.
+// weights: [tap][oc][16]; dst is dense.
+struct DotArgs {
+  const float* src;
+  const int64_t* tap_offsets;
+  int64_t taps;
+  const float* weights;
+  int64_t px, oc;
+  const float* bias;
+  float* dst;
+};
+
+// Copies `px` pixels of 16 floats from a source row to a strip:
+// dst[p] = src[first + p * stride], zero where outside [0, size) or src null.
+struct GatherArgs {
+  const float* src;
+  float* dst;
+  int64_t px, first, stride, size;
+};
+
+constexpr int kMaxDotChannels = 4;
+
+struct DirectKernels {
+  void (*dot)(const DotArgs&);
+  void (*gather)(const GatherArgs&);
+};
+
+BD_KERNEL_TABLE(DirectKernels)
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_DIRECT_DIRECT_KERNEL_H_

@@ -1,0 +1,121 @@
+// HWIO weights -> the order the kernels read them in; channel tails are zero.
+//
+//   blocked source  [group][icb][kh][kw][ic in block][block of group][16]
+//   NHWC source     [group][kh][kw][ic][block of group][16]
+//   dot             [icb][kh][kw][oc][16 lanes of ic]
+#include <algorithm>
+#include <cstring>
+
+#include "cc/core/conv/direct/direct.h"
+#include "cc/core/conv/direct/direct_fip.h"
+
+namespace bd {
+namespace {
+
+constexpr int64_t kTaskFloats = 32 << 10;  // packed weights worth a task
+
+// Weight of output channel o at source channel c (of all ic), zero where o's
+// group does not see c.
+struct Hwio {
+  const float* data;
+  int64_t ic_group, oc_group, oc;
+
+  float At(int64_t tap, int64_t c, int64_t o) const {
+    if (o >= oc || c / ic_group != o / oc_group) return 0.f;
+    return data[(tap * ic_group + c % ic_group) * oc + o];
+  }
+};
+
+// Packs rows of B, a source channel and tap each, of one group.
+class GroupPacker {
+ public:
+  GroupPacker(const ConvPlan& plan, const Hwio& w, const OutputGroup& g, float* out)
+      : plan_(plan), d_(plan.desc), w_(w), g_(g), lanes_(g.blocks * kBlock), out_(out) {}
+
+  // Source blocks [begin, end) of those that reach the group; of an NHWC source all taps of a
+  // block's channels.
+  void Run(int64_t begin, int64_t end) const {
+    const int64_t taps = d_.kh * d_.kw;
+    const bool plain = !plan_.Own<DirectPlan>().blocked();
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t c0 = b * kBlock, count = std::min(d_.ic - c0, kBlock);
+      for (int64_t t = 0; t < taps; ++t) {
+        const int64_t row = plain ? t * d_.ic + c0 : (b - g_.icb_begin) * kBlock * taps + t * count;
+        for (int64_t c = 0; c < count; ++c) PutRow(t, c0 + c, out_ + (row + c) * lanes_);
+      }
+    }
+  }
+
+ private:
+  void PutRow(int64_t tap, int64_t c, float* out) const {
+    const int64_t o0 = g_.first_block * kBlock;
+    if (d_.groups > 1) {
+      for (int64_t i = 0; i < lanes_; ++i) out[i] = w_.At(tap, c, o0 + i);
+      return;
+    }
+    const float* from = w_.data + (tap * d_.ic + c) * d_.oc + o0;
+    for (int64_t left = d_.oc - o0, i = 0; i < lanes_; i += kBlock, left -= kBlock) {
+      if (left >= kBlock) {
+        std::memcpy(out + i, from + i, kBlock * sizeof(float));  // four vectors, inline
+      } else {
+        std::fill(std::copy_n(from + i, std::max<int64_t>(0, left), out + i), out + i + kBlock,
+                  0.f);
+      }
+    }
+  }
+
+  const ConvPlan& plan_;
+  const ConvDesc& d_;
+  const Hwio& w_;
+  const OutputGroup& g_;
+  const int64_t lanes_;
+  float* const out_;
+};
+
+// A source block of a dot, whose lanes are source channels.
+void PackLanes(const ConvDesc& d, const float* hwio, int64_t b, float* out) {
+  for (int64_t t = 0; t < d.kh * d.kw; ++t) {
+    for (int64_t o = 0; o < d.oc; ++o) {
+      for (int64_t i = 0; i < kBlock; ++i) {
+        const int64_t c = b * kBlock + i;
+        *out++ = c < d.ic ? hwio[(t * d.ic + c) * d.oc + o] : 0.f;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+                const float* src) {
+  const DirectPlan& p = plan.Own<DirectPlan>();
+  const ConvDesc& d = plan.desc;
+  if (p.variant == kDotLanes) {
+    const int64_t block = p.groups.packed_floats / plan.icb;
+    for (int64_t b = 0; b < plan.icb; ++b) PackLanes(d, hwio, b, packed + b * block);
+    return;
+  }
+  const Hwio w{hwio, d.ic / d.groups, d.oc / d.groups, d.oc};
+  const bool fip = p.fip();
+  const int exponent = fip ? SourceExponentOf(plan, src) : 0;
+  if (fip) {
+    float* kept = packed + FipTrailerOf(plan).exponent;
+    std::fill(kept, kept + kBlock, 0.f);
+    *kept = static_cast<float>(exponent);
+  }
+  const int64_t groups = p.groups.size();
+  const int64_t splits =  // of the source blocks of a group
+      std::clamp<int64_t>(p.groups.packed_floats / std::max<int64_t>(1, groups) / kTaskFloats, 1,
+                          std::max<int64_t>(1, plan.icb));
+  pool.ParallelFor(groups * splits, [&](int64_t task, int) {
+    const OutputGroup& g = p.groups[task / splits];
+    const int64_t split = task % splits, blocks = g.icb_end - g.icb_begin;
+    GroupPacker(plan, w, g, packed + g.offset)
+        .Run(g.icb_begin + blocks * split / splits, g.icb_begin + blocks * (split + 1) / splits);
+  });
+  if (!fip) return;
+  pool.ParallelFor(groups,
+                   [&](int64_t g, int) { PackFipGroup(plan, p.groups[g], exponent, packed); });
+}
+
+}  // namespace bd

@@ -1,0 +1,73 @@
+// A K chunk of a task of register tiles as a call of the loop over panels.
+#include <algorithm>
+#include <cmath>
+
+#include "cc/core/conv/direct/direct.h"
+#include "cc/core/conv/direct/direct_fip.h"
+#include "cc/core/gemm/fip_kernel.h"
+#include "cc/core/gemm/gemm_panels.h"
+
+namespace bd {
+
+TileFamily FamilyOf(const DirectPlan& p) {
+  if (!p.blocked() || p.by_row) return TileFamily::kStrided;
+  return p.fip() ? TileFamily::kFip : TileFamily::kBlocked;
+}
+
+void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, int64_t b0,
+              int64_t b1, const ChunkSource& from, const TileTarget& target, int thread) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const OutputGroup& start = p.groups[g0];
+  PanelCall<OutputGroup> call;
+  call.isa = run.plan.isa;
+  call.family = FamilyOf(p);
+  call.panels = p.groups.list.data();
+  call.begin = g0;
+  call.end = g1;
+  call.packed = run.buffers.packed;
+  call.tap_offsets = p.tap_offsets.data();
+  call.px_stride = p.px_stride;
+  if (!p.blocked()) {  // a pixel is one tap
+    call.taps = static_cast<int64_t>(p.tap_offsets.size());
+    call.tap_length = p.tap_length;
+  } else {
+    const bool partial = b1 == run.plan.icb && run.d.ic % kBlock != 0;
+    call.taps = (b1 - b0 - partial) * p.taps_per_block;
+    call.tail_taps = partial ? p.taps_per_block : 0;
+    call.tail_length = run.d.ic % kBlock;
+    call.first_row = (b0 - start.icb_begin) * p.taps_per_block * kBlock;
+    call.pass_taps = p.pass_blocks * p.taps_per_block;
+  }
+  call.first = b0 == start.icb_begin;
+  call.last = b1 == start.icb_end;
+  if (!call.last) {
+    call.behind = call.Weights(g0, call.first_row + call.rows_of_b());
+  } else if (g1 < r.ahead_end) {
+    call.behind = call.Weights(g1, call.first_row);
+  }
+  call.pixel_terms = from.pixel_terms;
+  FipGroup terms;
+  const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
+    const OutputGroup& group = p.groups[g];
+    a->dst = target.base + (group.first_block - target.first_block) * target.block_stride;
+    a->dst_block_stride = target.block_stride;
+    a->epilogue = BlocksEpilogue(run, group.first_block, group.blocks, r.n, r.begin);
+    if (from.exponent != 0) {
+      float* scaled = run.scratch.Grant(p.scaled, thread);
+      FipKernelsFor(run.plan.isa)
+          .scale({a->weights, std::ldexp(1.f, from.exponent),
+                  call.rows_of_b() * group.blocks * kBlock, scaled});
+      a->weights = scaled;
+    }
+    if (from.pixel_terms != nullptr) {
+      terms.Bind(run, group, b0, b1, from);
+      a->fip = {nullptr, terms.channel_terms, terms.unscale};
+    }
+  };
+  // Pixels of neighbouring rows follow each other, so all of them are one segment; by row each
+  // row is one.
+  const int64_t pixels = r.end - r.begin, segments = p.by_row ? pixels / run.d.ow : 1;
+  RunPanels(call, bind, EvenRows(from.src, pixels / segments, p.px_stride, segments, p.row_stride));
+}
+
+}  // namespace bd

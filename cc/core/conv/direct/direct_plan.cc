@@ -1,0 +1,285 @@
+// Strips, splits and K chunks of register tiles. Sizes are those of a core's caches: a
+// strip and two groups of weights share the L2 cache, a pass of weights and the pixels of two
+// tiles the L1 cache.
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "cc/base/caches.h"
+#include "cc/core/conv/common/cost.h"
+#include "cc/core/conv/common/fip_choice.h"
+#include "cc/core/conv/direct/direct.h"
+#include "cc/core/conv/direct/direct_fip.h"
+#include "cc/core/conv/direct/direct_kernel.h"
+
+namespace bd {
+namespace {
+
+constexpr int64_t kWeightsChunkBytes = 160 << 10;    // one group's weights of a K chunk
+constexpr int64_t kInPlaceWeightsBytes = 512 << 10;  // the same for 1x1, which needs no strip
+
+// Most source that a strip brings in: with 512 KB of L2 (Zen 3, one thread) 1024->256 at 14x14
+// and 2048->512 at 7x7 take 1550 and 1750 us with 192 KB, 2000 and 2100 with 384.
+int64_t StripBytes() { return L2CacheBytes() * 3 / 8; }
+
+// Rows of a matrix that are a strip, however wide: K is whole in their sums, and in short strips
+// all weights would come from memory once a strip (8 rows of 25088 by 4096, AVX2: 113 and 20 ms).
+constexpr int64_t kMatrixRows = 56;
+
+// Weights of a group that a pass multiplies by all pixels of a task (of one that takes half a last
+// block in, up to twice as many): they stay in L1, which a neighbour on the same core may take
+// half of. Tiles of several vectors a block read all weights each few pixels and wait for L2
+// otherwise (Zen 3, AVX2, 2048->512 at 7x7: 1840 and 1540 us); those of AVX-512 have time enough
+// between two rows.
+constexpr int64_t kPassBytes = 12 << 10;
+
+// Register tiles over a blocked source.
+bool IsTiled(const DirectPlan& p) { return p.variant == kBlockedTiles || p.variant == kFipTiles; }
+
+int64_t PassBlocks(const DirectPlan& p, Isa isa) {
+  if (isa == Isa::kAvx512 || !IsTiled(p)) return p.icb_chunk;
+  const int64_t lanes = p.groups.step * kBlock;
+  const int64_t block_bytes = sizeof(float) * kBlock * p.taps_per_block * lanes;
+  const int64_t most = std::max<int64_t>(1, kPassBytes / block_bytes);
+  return CeilDiv(p.icb_chunk, CeilDiv(p.icb_chunk, most));
+}
+
+// 1x1 with a stride, where a row fills a tile: a copy of every other pixel costs
+// more than tiles that reach from pixel to pixel (AVX-512, 256->128 at 56x56: 261 and 226
+// us; but 1024->2048 at 14x14, rows of 7 pixels: 910 and 995). Not so where tiles have few
+// pixels: AVX2 takes 480 and 750 there, 2100 and 3400.
+bool IsStridedInPlace(const ConvDesc& d, Isa isa) {
+  return isa == Isa::kAvx512 && d.ow >= GemmKernelsFor(isa).tile_pixels && d.kh == 1 && d.kw == 1 &&
+         d.pad_top == 0 && d.pad_left == 0 && d.groups == 1 && d.ic % kBlock == 0 &&
+         (d.oh - 1) * d.sh < d.ih && (d.ow - 1) * d.sw < d.iw;
+}
+
+// Lays out a strip of `rows` output rows and the taps into it.
+void LayOutStrip(const ConvDesc& d, int64_t rows, DirectPlan* p) {
+  p->strip_rows = rows;
+  p->tap_offsets.clear();
+  if (p->in_place && !p->blocked()) {
+    p->tap_offsets.push_back(0);
+    return;
+  }
+  if (p->in_place) {
+    for (int64_t b = 0; b < p->icb_chunk; ++b) {
+      p->tap_offsets.push_back(b * d.ih * d.iw * kBlock);
+    }
+    return;
+  }
+  if (!p->blocked()) {
+    // Kernel columns are neighbours, so with dw == 1 a kernel row is one tap of kw * ic
+    // floats.
+    p->strip_columns = (d.ow - 1) * d.sw + (d.kw - 1) * d.dw + 1;
+    const int64_t row = p->strip_columns * d.ic;
+    p->row_stride = d.sh * row;
+    for (int64_t h = 0; h < d.kh; ++h) {
+      for (int64_t w = 0; w < (d.dw == 1 ? 1 : d.kw); ++w) {
+        p->tap_offsets.push_back(h * d.dh * row + w * d.dw * d.ic);
+      }
+    }
+    p->strip.count = ((rows - 1) * d.sh + (d.kh - 1) * d.dh + 1) * row;
+    return;
+  }
+  p->phase_row.assign(d.sh + 1, 0);
+  std::vector<int64_t> depth(d.sh, 0);  // rows of a phase
+  for (int64_t h = 0; h < d.kh; ++h) {
+    int64_t& rows_of_phase = depth[h * d.dh % d.sh];
+    rows_of_phase = std::max(rows_of_phase, h * d.dh / d.sh + rows);
+  }
+  for (int64_t phase = 0; phase < d.sh; ++phase) {
+    p->phase_row[phase + 1] = p->phase_row[phase] + depth[phase];
+  }
+  p->rows_per_column = p->phase_row[d.sh];
+  const int64_t row = d.ow * kBlock;
+  const int64_t column = p->rows_per_column * row;
+  for (int64_t b = 0; b < p->icb_chunk; ++b) {
+    for (int64_t h = 0; h < d.kh; ++h) {
+      for (int64_t w = 0; w < d.kw; ++w) {
+        const int64_t r = p->phase_row[h * d.dh % d.sh] + h * d.dh / d.sh;
+        p->tap_offsets.push_back((b * d.kw + w) * column + r * row);
+      }
+    }
+  }
+  p->strip.count = p->icb_chunk * d.kw * column;
+}
+
+// All of a dot's weights are one group: [icb][tap][oc][16 lanes of ic].
+OutputGroups DotGroup(const ConvPlan& plan) {
+  const ConvDesc& d = plan.desc;
+  OutputGroups groups;
+  groups.list.push_back({0, plan.ocb, 0, plan.icb, 0});
+  groups.packed_floats = plan.icb * d.kh * d.kw * d.oc * kBlock;
+  return groups;
+}
+
+// Cycles of the busiest thread when tasks of `cost` are handed out in order.
+double Makespan(int64_t full_tasks, double cost, int64_t last_tasks, double last_cost,
+                int threads) {
+  const int64_t rounds = full_tasks / threads;
+  const int64_t left = full_tasks % threads;
+  const double start = rounds * cost;
+  if (left == 0) return start + CeilDiv(last_tasks, threads) * last_cost;
+  const double extra = std::max(cost, CeilDiv(last_tasks, threads) * last_cost);
+  return start + extra;
+}
+
+// The next smaller strip that makes more, even strips; 0 after 1.
+int64_t NextSmaller(int64_t units, int64_t per, int64_t* strips) {
+  if (per == 1) return 0;
+  const int64_t next = CeilDiv(units, CeilDiv(units, per) + 1);
+  per = std::min(per - 1, next);
+  *strips = CeilDiv(units, per);
+  return per;
+}
+
+// Picks strip size and group splits by estimated cycles of the busiest thread:
+// multiply-adds at 2 a cycle, strips at 1.5 cycles a vector, a group's weights
+// once a strip at 1 vector a cycle for a quarter of it (the rest is hidden), and at 3 cycles
+// where they are a matrix, which may come from memory.
+void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
+  const ConvDesc& d = plan.desc;
+  const int64_t group_count = p->groups.size();
+  const bool fip = p->fip();
+  const double k = static_cast<double>(p->groups.packed_floats) / (kBlock * plan.ocb);
+  const bool any_pixels = p->in_place && !p->by_row;
+  // Pixels a step: a tile, but where those are few, even strips count for more (960->160
+  // at 7x7, 2 threads: 28 and 21 pixels take 73 us, 25 and 24 take 66).
+  const int64_t tiles = CeilDiv(d.oh * d.ow, 14);
+  const int64_t unit = !any_pixels ? d.ow : tiles < 8 * plan.threads ? 1 : 14;
+  const int64_t units = any_pixels ? CeilDiv(d.oh * d.ow, unit) : d.oh;
+  const bool blocked = p->blocked();
+  const bool matrix = !blocked && p->in_place;
+  const int64_t chunk = p->in_place ? plan.icb : p->icb_chunk;
+  const double halo = p->in_place ? 0 : static_cast<double>((d.kh - 1) * d.dh) / d.sh;
+  const double source_per_unit =  // bytes of one unit in the strip
+      4.0 * unit * (blocked ? chunk * kBlock * (p->in_place ? 1 : d.kw) : d.ic * d.sw * d.sh);
+  const double terms_per_unit =
+      fip ? unit * (plan.icb * p->taps_per_block * kCpu.fip_vector + kCpu.fip_pixel) / 2 : 0;
+  const double copy_per_unit =
+      (p->in_place ? 0 : 1.5 * source_per_unit / 64 * CeilDiv(plan.icb, chunk)) + terms_per_unit;
+  const double fma_per_unit = unit * k * plan.ocb / 2 * (fip ? kCpu.fip_multiply : 1);
+  const double weights = (matrix ? 3 : 0.25) * k * plan.ocb;
+  double best = std::numeric_limits<double>::infinity();
+  for (int64_t per = units, strips = 1; per >= 1; per = NextSmaller(units, per, &strips)) {
+    const bool fits =
+        (per + halo) * source_per_unit <= StripBytes() || (matrix && per * unit <= kMatrixRows);
+    if (!fits && per > 1) continue;
+    const int64_t last = units - (strips - 1) * per;
+    // Few strips of a matrix: shares of its columns that fill all threads, also three of them.
+    const int64_t fewest =
+        matrix && strips < plan.threads ? std::min<int64_t>(plan.threads, group_count) : 1;
+    for (int64_t splits = fewest; splits <= group_count && splits <= 8 * plan.threads;
+         splits *= 2) {
+      if (splits > 1 && p->variant == kDotLanes) break;
+      const double share = static_cast<double>(CeilDiv(group_count, splits)) / group_count;
+      const double cost =
+          300 + share * (per * fma_per_unit + weights) + (per + halo) * copy_per_unit;
+      const double last_cost =
+          300 + share * (last * fma_per_unit + weights) + (last + halo) * copy_per_unit;
+      const double span =
+          Makespan(d.n * (strips - 1) * splits, cost, d.n * splits, last_cost, plan.threads) +
+          (strips * splits * d.n > 1 && plan.threads > 1 ? kCpu.barrier : 0);
+      if (span < best * 0.995) {
+        best = span;
+        p->strip_pixels = per * unit;
+        p->strips = strips;
+        p->group_splits = splits;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string DirectApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
+  if (d.pooled()) return "register tiles do not pool";
+  const bool plain_dst = d.dst_layout == Layout::nhwc;
+  const bool dot = plain_dst && d.groups == 1 && d.oc <= kMaxDotChannels;
+  switch (self.variant) {
+    case kNhwcTiles:
+      return d.src_layout == Layout::nhwc ? "" : "src is not nhwc";
+    case kDotLanes:
+      if (d.src_layout == Layout::nhwc) return "src is nhwc";
+      return dot ? "" : "dst is not nhwc of few channels";
+    default:
+      break;
+  }
+  if (d.src_layout == Layout::nhwc) return "src is nhwc";
+  if (dot) return "dst is nhwc of few channels";
+  if (self.variant == kBlockedTiles) return "";
+  return UsesFip(d, false, isa) ? "" : "multiplying in pairs is not asked for, or gains nothing";
+}
+
+double DirectCost(const Algorithm& self, const ConvDesc& d, Isa, int threads) {
+  // Asked for Winograd it is what remains.
+  if (d.algorithm == ConvAlgorithm::kWinograd) return std::numeric_limits<double>::infinity();
+  return DirectCycles(d, self.variant == kFipTiles ? kCpu.fip_multiply : 1, threads);
+}
+
+void PlanDirect(const Algorithm& self, ConvPlan* plan) {
+  const ConvDesc& d = plan->desc;
+  const auto own = std::make_shared<DirectPlan>();
+  DirectPlan* p = own.get();
+  plan->own = own;
+  p->variant = static_cast<DirectVariant>(self.variant);
+  p->groups = p->variant == kDotLanes
+                  ? DotGroup(*plan)
+                  : MakeOutputGroups(d, plan->isa, d.ic, d.kh * d.kw, IsTiled(*p));
+  const int64_t trailer = p->fip() ? FipTrailerOf(*plan).floats : 0;
+  plan->pack_key = {self.name, DataType::f32, p->groups.blocking()};
+  plan->packed_bytes = (p->groups.packed_floats + trailer) * sizeof(float);
+  if (plan->empty()) return;
+  const bool blocked = p->blocked();
+  const bool strided = blocked && !p->fip() && !d.pointwise() && IsStridedInPlace(d, plan->isa);
+  p->in_place = d.pointwise() || strided;
+  p->by_row = strided || (!blocked && !p->in_place);
+  p->taps_per_block = d.kh * d.kw;
+  if (blocked) {
+    p->px_stride = strided ? d.sw * kBlock : kBlock;
+    p->row_stride = d.sh * d.iw * kBlock;
+  } else {
+    p->tap_length = (d.dw == 1 ? d.kw : 1) * d.ic;
+    p->px_stride = d.sw * d.ic;
+  }
+  int64_t most_blocks = 1;  // source blocks of the widest group
+  for (const OutputGroup& g : p->groups.list) {
+    most_blocks = std::max(most_blocks, g.icb_end - g.icb_begin);
+  }
+  p->icb_chunk = most_blocks;
+  // A sum late in the chain reads the old dst after the last chunk: one chunk.
+  const bool sum_on_tile = d.dst_layout == Layout::nChw16c && plan->epilogue.rest.HasSum();
+  if (IsTiled(*p) && !sum_on_tile) {
+    const int64_t block_bytes = 4 * kBlock * d.kh * d.kw * p->groups.widest_blocks * kBlock;
+    const int64_t budget = p->in_place ? kInPlaceWeightsBytes : kWeightsChunkBytes;
+    const int64_t chunks = CeilDiv(most_blocks, std::max<int64_t>(1, budget / block_bytes));
+    p->icb_chunk = CeilDiv(most_blocks, chunks);
+  }
+  p->pass_blocks = sum_on_tile ? p->icb_chunk : PassBlocks(*p, plan->isa);
+  if (p->fip()) {
+    p->scaled.count = p->icb_chunk * p->taps_per_block * kBlock * p->groups.widest_blocks * kBlock;
+  }
+  ChooseSplits(*plan, p);
+  LayOutStrip(d, p->in_place ? 0 : p->strip_pixels / std::max<int64_t>(1, d.ow), p);
+  if (p->fip()) {  // fused with depthwise it takes all rows at once
+    p->terms.count = p->in_place ? d.oh * d.ow : p->strip_pixels;
+  }
+  plan->tasks = d.n * p->strips * p->group_splits;
+  if (d.dst_layout == Layout::nhwc) {
+    const int64_t blocks = p->variant == kDotLanes ? 0 : plan->ocb * kBlock;
+    p->row.count = p->strip_pixels * (blocks + d.oc);
+  }
+  p->strip = plan->scratch.Book<float>("strip", p->strip.count, plan->threads);
+  p->row = plan->scratch.Book<float>("row", p->row.count, plan->threads);
+  p->scaled = plan->scratch.Book<float>("scaled", p->scaled.count, plan->threads);
+  p->terms = plan->scratch.Book<float>("terms", p->terms.count, plan->threads);
+  const int64_t task_groups = CeilDiv(p->groups.size(), p->group_splits);
+  plan->blocking = {{"strip_pixels", p->strip_pixels},
+                    {"strip_rows", p->strip_rows},
+                    {"source_blocks", p->icb_chunk},
+                    {"task_blocks", task_groups * p->groups.widest_blocks},
+                    {"lane_blocks", p->scaled.count > 0 ? p->groups.widest_blocks : 0}};
+}
+
+}  // namespace bd

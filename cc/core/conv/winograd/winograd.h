@@ -1,0 +1,50 @@
+// Winograd's convolution: winograd_kernel.h has the algebra.
+//
+//   winograd_plan.cc    when it pays, tasks, scratch
+//   winograd_pack.cc    weights into the transformed domain
+//   winograd_driver.cc  source and dst transforms, products plane by plane (cc/core/gemm)
+#ifndef CC_CORE_CONV_WINOGRAD_WINOGRAD_H_
+#define CC_CORE_CONV_WINOGRAD_WINOGRAD_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cc/core/conv/common/conv_run.h"
+#include "cc/core/conv/common/output_groups.h"
+#include "cc/core/conv/winograd/winograd_kernel.h"
+
+namespace bd {
+
+// tiles_h x tiles_w tiles an image; a task is tile_block tiles of all images times a range of
+// output groups. Planes are tile_pitch tiles apart.
+struct WinogradPlan {
+  int row = 0;       // of kWinogradTransforms
+  bool fip = false;  // planes are multiplied in pairs
+  OutputGroups groups;
+  int64_t icb = 0;  // blocks of transformed channels, those of all phases
+  int64_t group_splits = 1;
+  int64_t tiles_h = 0, tiles_w = 0, tile_block = 0, tile_pitch = 0;
+  bool asks_ahead = false;   // src and dst are larger than caches, and L2 is large enough
+  bool pools_tiles = false;  // the dst stage stores maxima of its tiles
+  std::vector<int64_t> tap_offsets;
+  ScratchPiece<float> strip, terms;  // for each thread: V and M; terms of V's pixels
+
+  const WinogradTransform& transform() const { return kWinogradTransforms[row]; }
+};
+
+// The functions of the table's rows; Algorithm::variant is the row of kWinogradTransforms.
+std::string WinogradApplies(const Algorithm& self, const ConvDesc& desc, Isa isa);
+double WinogradCost(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
+void PlanWinograd(const Algorithm& self, ConvPlan* plan);
+
+// U = G g G^T in double, as [xi][group][icb][ic in block][block of group][16], where
+// channels of phases are ordered [row][column][ic]. With FIP, behind each plane
+// [ocb][16] to multiply sums by and [ocb][16] of terms (cc/core/gemm/fip.h).
+void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+                  const float* src);
+void RunWinograd(const ConvRun& run, ThreadPool& pool);
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_WINOGRAD_WINOGRAD_H_

@@ -1,0 +1,282 @@
+// Winograd over blocks of tiles. A task is a block times a range of output groups;
+// it runs three stages on memory of its own, so that tasks never wait for each other (the
+// first one once, however many ranges of groups follow):
+//
+//   1. source   V[icb][xi][tile][16] = B^T d B
+//   2. multiply M[ocb][xi][tile][16] = U[xi] V[xi]
+//   3. dst      y = A^T M A, maxima where dst is pooled, epilogue
+//
+// The planes xi of one channel block lie together: a transform writes or reads all
+// of them at once, and with [xi][icb] each would be a page, and in some shapes a
+// cache set, of its own (the source stage then had 4 of 10 samples of 28x28x128).
+#include <algorithm>
+
+#include "cc/base/parallel_units.h"
+#include "cc/core/conv/winograd/lines_ahead.h"
+#include "cc/core/conv/winograd/winograd.h"
+#include "cc/core/gemm/fip.h"
+
+namespace bd {
+namespace {
+
+// Tasks a thread, up to which threads take groups of each other's tasks.
+constexpr int64_t kSharedTasks = 4;
+
+// The tiles that a thread has in V. With FIP V is scaled when its planes are first
+// multiplied; then it has terms in scratch, and here what sums are to be multiplied by.
+struct PreparedTiles {
+  int64_t first = -1;
+  bool scaled = false;
+  float scale[kMaxWinogradPlanes];
+};
+
+// The tiles of a block as rows of A for RunPanels; lines to ask for, if any, tile by tile.
+struct PlaneRows {
+  const float* src;
+  const EvenTiles& even;
+  LinesAhead* ahead;  // or null
+
+  void Start(int64_t) {}
+  int64_t tiles() const { return even.count; }
+  template <typename Emit>
+  void ForEach(TileArgs*, Emit&& emit) const {
+    even.ForRuns([&](int64_t first, int64_t px, int64_t tiles) {
+      const int64_t together = ahead == nullptr ? tiles : 1;
+      for (int64_t t = 0; t < tiles; t += together) {
+        const int64_t row = first + t * px;
+        if (ahead != nullptr) ahead->Next();
+        emit(src + row * kBlock, row, px, together);
+      }
+    });
+  }
+};
+
+struct TileBlock {
+  const ConvRun& run;
+  const WinogradPlan& p;
+  const WinogradKernels& kernels;
+  int64_t first, count;  // of the tiles of all images, row by row
+  int64_t group_begin, group_end;
+  EvenTiles even;  // in which they are multiplied
+  float* v;
+  float* m;  // from the first block of group_begin on
+
+  const ConvPlan& plan() const { return run.plan; }
+  int which() const { return p.row; }
+  const WinogradTransform& transform() const { return p.transform(); }
+  int64_t planes() const { return transform().planes(); }
+  int64_t channels() const { return run.d.ic * transform().phases(); }
+  int64_t plane_stride() const { return p.tile_pitch * kBlock; }
+  int64_t block_stride() const { return planes() * plane_stride(); }
+  // Of dst and of a tile in it, as the dst stage stores them.
+  int64_t pool_h() const { return p.pools_tiles ? run.d.pool_h : 1; }
+  int64_t pool_w() const { return p.pools_tiles ? run.d.pool_w : 1; }
+  int64_t dst_h() const { return run.d.oh / pool_h(); }
+  int64_t dst_w() const { return run.d.ow / pool_w(); }
+  int64_t tile_h() const { return transform().mh / pool_h(); }
+  int64_t tile_w() const { return transform().mw / pool_w(); }
+  int64_t first_ocb() const { return p.groups[group_begin].first_block; }
+  int64_t end_ocb() const {
+    const OutputGroup& last = p.groups[group_end - 1];
+    return last.first_block + last.blocks;
+  }
+
+  // Calls row(n, tile row, tile column, tiles, first tile in the block) for each
+  // run of tiles of one tile row.
+  template <typename Fn>
+  void ForRows(Fn&& row) const {
+    const int64_t width = p.tiles_w, per_image = p.tiles_h * width;
+    for (int64_t t = first; t < first + count;) {
+      const int64_t in_image = t % per_image;
+      const int64_t column = in_image % width;
+      const int64_t tiles = std::min(width - column, first + count - t);
+      row(t / per_image, in_image / width, column, tiles, t - first);
+      t += tiles;
+    }
+  }
+
+  void Source(int64_t icb) const {
+    const ConvDesc& d = run.d;
+    WinogradSourceArgs a;
+    a.ih = d.ih;
+    a.iw = d.iw;
+    a.ic = d.ic;
+    a.plane_stride = plane_stride();
+    ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
+      a.src = d.src_layout == Layout::nhwc ? run.buffers.src + n * d.ih * d.iw * d.ic
+                                           : run.SrcBlock(n, icb);
+      a.y = row * transform().mh * d.sh - d.pad_top;
+      a.x = column * transform().mw * d.sw - d.pad_left;
+      a.tiles = tiles;
+      a.dst = v + icb * block_stride() + at * kBlock;
+      kernels.source[which()](a);
+    });
+  }
+
+  // The rows of src that the source stage will read and the tile row above has not.
+  // A plain src of few channels needs no help.
+  void AddSource(LinesAhead* ahead) const {
+    const ConvDesc& d = run.d;
+    if (d.src_layout == Layout::nhwc) return;
+    for (int64_t b = 0; b < p.icb; ++b) {
+      ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t) {
+        const float* src = run.SrcBlock(n, b);
+        const int64_t y = row * transform().mh - d.pad_top + d.kh - 1;
+        const int64_t x = column * transform().mw - d.pad_left;
+        const int64_t begin = std::max<int64_t>(x, 0);
+        const int64_t end = std::min(d.iw, x + tiles * transform().mw + d.kw - 1);
+        for (int64_t h = std::max<int64_t>(y, 0); h < std::min(d.ih, y + transform().mh); ++h) {
+          ahead->Add(src + (h * d.iw + begin) * kBlock, end - begin, LinesAhead::kRead);
+        }
+      });
+    }
+  }
+
+  // The rows of dst that the dst stage will write.
+  void AddDst(LinesAhead* ahead) const {
+    for (int64_t b = first_ocb(); b < end_ocb(); ++b) {
+      ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t) {
+        const float* dst = run.DstBlock(n, b);
+        const int64_t y = row * tile_h(), x = column * tile_w();
+        const int64_t end = std::min(dst_w(), x + tiles * tile_w());
+        for (int64_t h = y; h < std::min(dst_h(), y + tile_h()); ++h) {
+          ahead->Add(dst + (h * dst_w() + x) * kBlock, end - x, LinesAhead::kWrite);
+        }
+      });
+    }
+  }
+
+  int64_t Multiplications() const { return planes() * (group_end - group_begin) * even.count; }
+
+  void Multiply(int64_t xi, LinesAhead* ahead, int thread, PreparedTiles* prepared) const {
+    const bool fip = p.fip;
+    const int64_t u_stride = plan().packed_floats() / planes();
+    const float* src = v + xi * plane_stride();
+    PanelCall<OutputGroup> call;
+    call.isa = plan().isa;
+    call.family = fip ? TileFamily::kFip : TileFamily::kBlocked;
+    call.panels = p.groups.list.data();
+    call.begin = group_begin;
+    call.end = group_end;
+    call.packed = run.buffers.packed + xi * u_stride;
+    call.tap_offsets = p.tap_offsets.data();
+    call.tail_taps = channels() % kBlock != 0;
+    call.tail_length = channels() % kBlock;
+    call.taps = p.icb - call.tail_taps;
+    call.behind = call.Weights(group_begin, 0) + u_stride;  // the next plane's
+    float* terms = run.scratch.Grant(p.terms, thread) + xi * p.tile_pitch;
+    if (fip && !prepared->scaled) {
+      const FipSourceArgs s = {src, call.tap_offsets, call.taps, count, terms};
+      prepared->scale[xi] = PrepareFipPlane(plan().isa, s, p.icb);
+    }
+    if (fip) call.pixel_terms = terms;
+    alignas(64) float unscale[kMaxTileBlocks * kBlock];
+    const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
+      const OutputGroup& group = p.groups[g];
+      a->dst = m + (group.first_block - first_ocb()) * block_stride() + xi * plane_stride();
+      a->dst_block_stride = block_stride();
+      a->epilogue.valid_lanes = kBlock;
+      if (!fip) return;
+      const int64_t lanes = plan().ocb * kBlock;
+      const float* packed = call.packed + u_stride - 2 * lanes + group.first_block * kBlock;
+      for (int64_t k = 0; k < group.blocks * kBlock; ++k)
+        unscale[k] = prepared->scale[xi] * packed[k];
+      a->fip = {nullptr, packed + lanes, unscale};
+    };
+    RunPanels(call, bind, PlaneRows{src, even, p.asks_ahead ? ahead : nullptr});
+  }
+
+  void Dst(int64_t ocb) const {
+    const ConvDesc& d = run.d;
+    WinogradDstArgs a;
+    const auto& kernel = (p.pools_tiles ? kernels.dst_max : kernels.dst)[which()];
+    a.h = dst_h();
+    a.w = dst_w();
+    a.plane_stride = plane_stride();
+    ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
+      const int64_t base = (n * plan().ocb + ocb) * dst_h() * dst_w() * kBlock;  // in operands
+      a.src = m + (ocb - first_ocb()) * block_stride() + at * kBlock;
+      a.dst = run.DstBlock(n, ocb);
+      a.y = row * tile_h();
+      a.x = column * tile_w();
+      a.tiles = tiles;
+      TileEpilogue& e = a.epilogue;
+      e = run.epilogue;
+      e.bias = run.bias != nullptr ? run.bias + ocb * kBlock : nullptr;
+      if (run.sum != nullptr) {
+        e.acc_in = run.sum + base;
+        e.acc_scale = plan().epilogue.sum_scale;
+      }
+      e.dst_offset = base;
+      e.channel = ocb * kBlock;
+      e.sample_channel = (n * plan().ocb + ocb) * kBlock;
+      e.valid_lanes = static_cast<int32_t>(std::min(kBlock, d.oc - ocb * kBlock));
+      kernel(a);
+    });
+  }
+};
+
+}  // namespace
+
+void RunWinograd(const ConvRun& run, ThreadPool& pool) {
+  const ConvPlan& plan = run.plan;
+  const WinogradPlan& p = plan.Own<WinogradPlan>();
+  const int64_t tiles = run.d.n * p.tiles_h * p.tiles_w;
+  const int64_t groups = p.groups.size();
+  const WinogradKernels& kernels = WinogradKernelsFor(plan.isa);
+  const auto first_group = [&](int64_t task) {
+    return groups * (task % p.group_splits) / p.group_splits;
+  };
+  const auto end_group = [&](int64_t task) {
+    return groups * (task % p.group_splits + 1) / p.group_splits;
+  };
+  const auto block_of = [&](int64_t task, int64_t group_begin, int64_t group_end, int thread) {
+    const int64_t first = task / p.group_splits * p.tile_block;
+    const int64_t count = std::min(p.tile_block, tiles - first);
+    const EvenTiles even(count,
+                         TilePixels(plan.isa, p.fip ? TileFamily::kFip : TileFamily::kBlocked, 1));
+    float* const v = run.scratch.Grant(p.strip, thread);
+    TileBlock block{run, p, kernels, first, count, group_begin, group_end, even, v, nullptr};
+    block.m = v + p.icb * block.block_stride();
+    return block;
+  };
+  // Groups that a thread takes at once: where tasks are few, 4/5 and the rest (ResNet-50 in
+  // quiet minutes: 1 % more; with 6/9, 2/9 and 1/9 3.5).
+  const bool shared = plan.tasks <= kSharedTasks * plan.threads && !p.asks_ahead;
+  const double fraction = shared ? 0.8 : 1;
+  const int64_t least = shared ? CeilDiv(CeilDiv(groups, p.group_splits), 5) : groups;
+  ParallelUnits(pool, plan.tasks, [&](UnitTaker& taker) {
+    const int thread = taker.thread();
+    PreparedTiles prepared;
+    const auto run_groups = [&](const Units& u) {
+      const int64_t group = first_group(u.task);
+      const TileBlock block = block_of(u.task, group + u.begin, group + u.end, thread);
+      LinesAhead ahead;
+      if (p.asks_ahead) {
+        // Tasks are taken in order: this thread's next one is likely that of its turn.
+        if (const int64_t next = u.task + plan.threads; next < plan.tasks) {
+          block_of(next, first_group(next), end_group(next), thread).AddSource(&ahead);
+        }
+        block.AddDst(&ahead);
+        ahead.SpreadOver(block.Multiplications());
+      }
+      if (prepared.first != block.first) {
+        for (int64_t b = 0; b < p.icb; ++b) block.Source(b);
+        prepared.first = block.first;
+        prepared.scaled = false;
+      }
+      for (int64_t xi = 0; xi < block.planes(); ++xi) {
+        block.Multiply(xi, &ahead, thread, &prepared);
+      }
+      prepared.scaled = p.fip;
+      for (int64_t b = block.first_ocb(); b < block.end_ocb(); ++b) block.Dst(b);
+    };
+    for (int64_t task; taker.NextTask(&task);) {
+      taker.Offer(end_group(task) - first_group(task));
+      for (Units u; taker.Next(fraction, least, &u);) run_groups(u);
+    }
+    for (Units u; taker.Steal(fraction, least, &u);) run_groups(u);
+  });
+}
+
+}  // namespace bd

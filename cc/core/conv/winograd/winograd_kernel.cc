@@ -1,0 +1,331 @@
+// Winograd transforms on blocks of 16 channels. Compiled once per ISA; the
+// algebra is in winograd_kernel.h.
+#include "cc/core/conv/winograd/winograd_kernel.h"
+
+#include "cc/core/gemm/epilogue_inl.h"
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+#define BD_INLINE inline __attribute__((always_inline))
+
+// The polynomials in x^2 that the points +-p_j make, as coefficients of 1, x^2, ...
+template <int kAlpha>
+struct Algebra {
+  static constexpr WinogradPoints kPoints = WinogradPointsOf(kAlpha);
+  static constexpr int kPairs = kPoints.pairs;
+  static constexpr int kZero = kPoints.zero;
+
+  struct Polynomials {
+    float all[kPairs + 1] = {};          // prod_j (x^2 - p_j^2)
+    float without[kPairs][kPairs] = {};  // the same, factor i left out
+    float power[kPairs][kAlpha] = {};    // p_i^k
+  };
+
+  static constexpr void Product(int except, float* out) {
+    double c[kPairs + 1] = {1.};
+    int degree = 0;
+    for (int j = 0; j < kPairs; ++j) {
+      if (j == except) continue;
+      const double square = kPoints.p[j] * kPoints.p[j];
+      for (int k = ++degree; k >= 0; --k) c[k] = (k > 0 ? c[k - 1] : 0.) - square * c[k];
+    }
+    for (int k = 0; k <= degree; ++k) out[k] = static_cast<float>(c[k]);
+  }
+
+  static constexpr Polynomials Make() {
+    Polynomials result;
+    Product(-1, result.all);
+    for (int j = 0; j < kPairs; ++j) {
+      Product(j, result.without[j]);
+      double power = 1.;
+      for (int k = 0; k < kAlpha; ++k, power *= kPoints.p[j]) {
+        result.power[j][k] = static_cast<float>(power);
+      }
+    }
+    return result;
+  }
+
+  static constexpr Polynomials kPolynomials = Make();
+};
+
+// c * x + acc, for a c that the compiler knows.
+BD_INLINE Vec AddScaled(float c, Vec x, Vec acc) {
+  return c == 1.f ? Add(acc, x) : c == -1.f ? Sub(acc, x) : Fma(Set1(c), x, acc);
+}
+
+// sum_k c[k] d[2k], whose last coefficient is one.
+template <int kTerms>
+BD_INLINE Vec EveryOther(const float (&c)[kTerms], const Vec* d) {
+  Vec sum = d[2 * (kTerms - 1)];
+  BD_UNROLL
+  for (int k = kTerms - 2; k >= 0; --k) sum = AddScaled(c[k], d[2 * k], sum);
+  return sum;
+}
+
+// t = B^T d. With E_j = prod_{i != j} (x^2 - p_i^2), the rows of +-p_j are
+// (x +- p_j) E_j, times x where 0 is a point: an even and an odd part apart.
+template <int kAlpha>
+BD_INLINE void SourceAxis(const Vec (&d)[kAlpha], Vec (&t)[kAlpha]) {
+  if constexpr (kAlpha == 1) {
+    t[0] = d[0];
+  } else {
+    using A = Algebra<kAlpha>;
+    constexpr int kZero = A::kZero;
+    if constexpr (kZero > 0) t[0] = EveryOther(A::kPolynomials.all, d);
+    BD_UNROLL
+    for (int j = 0; j < A::kPairs; ++j) {
+      const Vec odd = EveryOther(A::kPolynomials.without[j], d + kZero);
+      const Vec even = EveryOther(A::kPolynomials.without[j], d + kZero + 1);
+      t[kZero + 2 * j] = AddScaled(A::kPolynomials.power[j][1], odd, even);
+      t[kZero + 2 * j + 1] = AddScaled(-A::kPolynomials.power[j][1], odd, even);
+    }
+    t[kAlpha - 1] = EveryOther(A::kPolynomials.all, d + kZero);
+  }
+}
+
+// y = A^T m: even powers of +-p_j take the sum of its pair, odd ones the difference.
+template <int kAlpha, int kM>
+BD_INLINE void DstAxis(const Vec (&m)[kAlpha], Vec (&y)[kM]) {
+  if constexpr (kAlpha == 1) {
+    y[0] = m[0];
+  } else {
+    using A = Algebra<kAlpha>;
+    constexpr int kZero = A::kZero;
+    Vec pair[2][A::kPairs];
+    BD_UNROLL
+    for (int j = 0; j < A::kPairs; ++j) {
+      pair[0][j] = Add(m[kZero + 2 * j], m[kZero + 2 * j + 1]);
+      pair[1][j] = Sub(m[kZero + 2 * j], m[kZero + 2 * j + 1]);
+    }
+    BD_UNROLL
+    for (int k = 0; k < kM; ++k) {
+      const float first = A::kPolynomials.power[0][k];
+      y[k] = k == kM - 1    ? AddScaled(first, pair[k % 2][0], m[kAlpha - 1])
+             : first == 1.f ? pair[k % 2][0]
+                            : Mul(Set1(first), pair[k % 2][0]);
+      BD_UNROLL
+      for (int j = 1; j < A::kPairs; ++j) {
+        y[k] = AddScaled(A::kPolynomials.power[j][k], pair[k % 2][j], y[k]);
+      }
+    }
+    if constexpr (kZero > 0) y[0] = Add(m[0], y[0]);
+  }
+}
+
+// One patch whose pixels are row_stride and 16 floats apart.
+template <int kAlphaH, int kAlphaW>
+BD_INLINE void SourcePatch(const float* src, int64_t row_stride, float* dst, int64_t plane_stride) {
+  for (int v = 0; v < kVecsPerBlock; ++v) {
+    Vec half[kAlphaH][kAlphaW];  // B^T d, rows transformed
+    BD_UNROLL
+    for (int j = 0; j < kAlphaW; ++j) {
+      Vec d[kAlphaH], t[kAlphaH];
+      BD_UNROLL
+      for (int i = 0; i < kAlphaH; ++i) d[i] = Load(src + i * row_stride + j * kBlock + v * kLanes);
+      SourceAxis<kAlphaH>(d, t);
+      BD_UNROLL
+      for (int i = 0; i < kAlphaH; ++i) half[i][j] = t[i];
+    }
+    BD_UNROLL
+    for (int i = 0; i < kAlphaH; ++i) {
+      Vec t[kAlphaW];
+      SourceAxis<kAlphaW>(half[i], t);
+      BD_UNROLL
+      for (int j = 0; j < kAlphaW; ++j) {
+        Store(dst + (i * kAlphaW + j) * plane_stride + v * kLanes, t[j]);
+      }
+    }
+  }
+}
+
+template <int kRow>
+void Source(const WinogradSourceArgs& a) {
+  constexpr WinogradTransform kT = kWinogradTransforms[kRow];
+  constexpr int kAlphaH = kT.alpha_h(), kAlphaW = kT.alpha_w();
+  alignas(64) float patch[kAlphaH * kAlphaW * kBlock];
+  for (int64_t t = 0; t < a.tiles; ++t) {
+    const int64_t x = a.x + t * kT.mw;
+    float* dst = a.dst + t * kBlock;
+    if (a.y >= 0 && x >= 0 && a.y + kAlphaH <= a.ih && x + kAlphaW <= a.iw) {
+      SourcePatch<kAlphaH, kAlphaW>(a.src + (a.y * a.iw + x) * kBlock, a.iw * kBlock, dst,
+                                    a.plane_stride);
+      continue;
+    }
+    for (int64_t i = 0; i < kAlphaH; ++i) {
+      for (int64_t j = 0; j < kAlphaW; ++j) {
+        const int64_t h = a.y + i, w = x + j;
+        const bool inside = h >= 0 && h < a.ih && w >= 0 && w < a.iw;
+        float* out = patch + (i * kAlphaW + j) * kBlock;
+        for (int v = 0; v < kBlock; v += kLanes) {
+          Store(out + v, inside ? Load(a.src + (h * a.iw + w) * kBlock + v) : Zero());
+        }
+      }
+    }
+    SourcePatch<kAlphaH, kAlphaW>(patch, kAlphaW * kBlock, dst, a.plane_stride);
+  }
+}
+
+// Source row h from pixel x on: `count` runs of `run` floats, kBlock apart in dst;
+// zeros outside.
+BD_INLINE void SpreadRow(const WinogradSourceArgs& a, int64_t h, int64_t x, int64_t run,
+                         int64_t count, float* dst) {
+  const int64_t width = a.iw * a.ic, first = x * a.ic;  // in floats of the row
+  const float* row = a.src + h * width;
+  const bool inside = h >= 0 && h < a.ih;
+  for (int64_t j = 0; j < count; ++j, dst += kBlock) {
+    const int64_t at = first + j * run;
+    if (inside && at >= 0 && at + run <= width) {
+      if (run == 6) {  // two pixels of three colours: known to the compiler
+        __builtin_memcpy(dst, row + at, 6 * sizeof(float));
+      } else {
+        for (int64_t i = 0; i < run; ++i) dst[i] = row[at + i];
+      }
+    } else {
+      for (int64_t i = 0; i < run; ++i) {
+        dst[i] = inside && at + i >= 0 && at + i < width ? row[at + i] : 0.f;
+      }
+    }
+  }
+}
+
+// Several patches at once share the pixels they have in common, and pixels are read
+// long after the stores of their runs, which no load could wait for together.
+constexpr int kPatches = 8;
+
+template <int kRow>
+void SourceOfPhases(const WinogradSourceArgs& a) {
+  constexpr WinogradTransform kT = kWinogradTransforms[kRow];
+  constexpr int kAlphaH = kT.alpha_h(), kAlphaW = kT.alpha_w();
+  constexpr int kPitch = ((kPatches - 1) * kT.mw + kAlphaW) * kBlock;
+  alignas(64) float strip[kAlphaH * kPitch] = {};  // lanes beyond the phases stay zero
+  const int64_t run = kT.stride * a.ic;
+  for (int64_t t = 0; t < a.tiles; t += kPatches) {
+    const int64_t patches = a.tiles - t < kPatches ? a.tiles - t : kPatches;
+    const int64_t pixels = (patches - 1) * kT.mw + kAlphaW;
+    for (int64_t h = 0; h < kAlphaH * kT.stride; ++h) {
+      SpreadRow(a, a.y + h, a.x + t * kT.mw * kT.stride, run, pixels,
+                strip + h / kT.stride * kPitch + h % kT.stride * run);
+    }
+    for (int64_t p = 0; p < patches; ++p) {
+      SourcePatch<kAlphaH, kAlphaW>(strip + p * kT.mw * kBlock, kPitch, a.dst + (t + p) * kBlock,
+                                    a.plane_stride);
+    }
+  }
+}
+
+// Of a 2x2 window, in the order of max pooling by itself, on which NaN depends.
+BD_INLINE Vec MaxOfWindow(Vec top_left, Vec top_right, Vec left, Vec right) {
+  return Max(Max(top_left, left), Max(top_right, right));
+}
+
+template <int kPool, int kMw>
+BD_INLINE Vec Pooled(const Vec (&rows)[kPool][kMw], int j) {
+  if constexpr (kPool == 1) {
+    return rows[0][j];
+  } else {
+    static_assert(kPool == 2);
+    return MaxOfWindow(rows[0][2 * j], rows[0][2 * j + 1], rows[1][2 * j], rows[1][2 * j + 1]);
+  }
+}
+
+// kPx pixels of an output row, from `tile`; *own is a copy of the epilogue for its place.
+template <int kPx>
+BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t offset,
+                        TileEpilogue* own) {
+  TileEpilogue& e = *own;
+  if (e.acc_in != nullptr) e.acc_in = a.epilogue.acc_in + offset;
+  e.dst_offset = a.epilogue.dst_offset + offset;
+  Accumulators<1, kPx> out;
+  out.Start(e);
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) {
+    BD_UNROLL
+    for (int v = 0; v < kVecsPerBlock; ++v) {
+      out.acc[p][v] = Add(out.acc[p][v], Load(row + p * kBlock + v * kLanes));
+    }
+  }
+  out.Finish(e, a.dst + offset, 0);
+}
+
+// kPool x kPool pixels of a tile become their maximum. x -> clamp(x + bias) never
+// decreases, rounding included, so maxima come first and the epilogue has fewer pixels.
+template <int kRow, int kPool>
+void Dst(const WinogradDstArgs& a) {
+  constexpr int kMh = kWinogradTransforms[kRow].mh, kMw = kWinogradTransforms[kRow].mw;
+  constexpr int kH = kMh / kPool, kW = kMw / kPool;  // of the tile in dst
+  constexpr int kAlphaH = kWinogradTransforms[kRow].alpha_h();
+  constexpr int kAlphaW = kWinogradTransforms[kRow].alpha_w();
+  alignas(64) float tile[kH * kW * kBlock];
+  TileEpilogue epilogue = a.epilogue;
+  const int64_t rows = a.h - a.y < kH ? a.h - a.y : kH;
+  for (int64_t t = 0; t < a.tiles; ++t) {
+    const float* src = a.src + t * kBlock;
+    for (int v = 0; v < kVecsPerBlock; ++v) {
+      Vec half[kMh][kAlphaW];
+      BD_UNROLL
+      for (int j = 0; j < kAlphaW; ++j) {
+        Vec m[kAlphaH], y[kMh];
+        BD_UNROLL
+        for (int i = 0; i < kAlphaH; ++i) {
+          m[i] = Load(src + (i * kAlphaW + j) * a.plane_stride + v * kLanes);
+        }
+        DstAxis<kAlphaH, kMh>(m, y);
+        BD_UNROLL
+        for (int i = 0; i < kMh; ++i) half[i][j] = y[i];
+      }
+      BD_UNROLL
+      for (int i = 0; i < kH; ++i) {
+        Vec y[kPool][kMw];
+        BD_UNROLL
+        for (int p = 0; p < kPool; ++p) DstAxis<kAlphaW, kMw>(half[i * kPool + p], y[p]);
+        BD_UNROLL
+        for (int j = 0; j < kW; ++j) {
+          Store(tile + (i * kW + j) * kBlock + v * kLanes, Pooled<kPool>(y, j));
+        }
+      }
+    }
+    const int64_t x = a.x + t * kW;
+    const int64_t px = a.w - x < kW ? a.w - x : kW;
+    for (int64_t i = 0; i < rows; ++i) {
+      const float* row = tile + i * kW * kBlock;
+      const int64_t offset = ((a.y + i) * a.w + x) * kBlock;
+      if (px == kW) {
+        StoreRow<kW>(a, row, offset, &epilogue);
+      } else {
+        for (int64_t p = 0; p < px; ++p) {
+          StoreRow<1>(a, row + p * kBlock, offset + p * kBlock, &epilogue);
+        }
+      }
+    }
+  }
+}
+
+template <int kRow>
+constexpr void Fill(WinogradKernels* table) {
+  if constexpr (kRow < kNumWinogradTransforms) {
+    if constexpr (kWinogradTransforms[kRow].stride == 1) {
+      table->source[kRow] = Source<kRow>;
+    } else {
+      table->source[kRow] = SourceOfPhases<kRow>;
+    }
+    table->dst[kRow] = Dst<kRow, 1>;
+    if constexpr (kWinogradTransforms[kRow].holds_windows()) table->dst_max[kRow] = Dst<kRow, 2>;
+    Fill<kRow + 1>(table);
+  }
+}
+
+constexpr WinogradKernels MakeTable() {
+  WinogradKernels table = {};
+  Fill<0>(&table);
+  return table;
+}
+
+constexpr WinogradKernels kTable = MakeTable();
+
+}  // namespace
+
+const WinogradKernels& GetWinogradKernels() { return kTable; }
+
+}  // namespace bd::BD_ISA

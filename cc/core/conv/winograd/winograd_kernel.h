@@ -1,0 +1,122 @@
+// Contract between the Winograd driver and its per-ISA transforms.
+//
+// F(m, r) along an axis computes m outputs of r taps with alpha = m + r - 1
+// multiplications (Lavin and Gray, "Fast Algorithms for Convolutional Neural
+// Networks", 2015), from Toom and Cook's interpolation at alpha - 1 points p and
+// infinity:
+//   A^T[k][i] = p_i^k          B^T[i] = coefficients of prod_{j != i} (x - p_j)
+//   G[i]      = (1, p_i, p_i^2, ..) / prod_{j != i} (p_i - p_j)
+// The points make B^T; with m they make A^T, with r they make G. Both axes of a
+// window together:  y = A^T [ (G g G^T) . (B^T d B) ] A. An axis of one tap is
+// left as it is: alpha = m = 1.
+//
+// A window of stride s is one of stride 1 over phases: s x s neighbouring pixels are
+// one pixel of s^2 ic channels, and r = ceil(k / s) taps, the last ones zero where s
+// does not divide k.
+#ifndef CC_CORE_CONV_WINOGRAD_WINOGRAD_KERNEL_H_
+#define CC_CORE_CONV_WINOGRAD_WINOGRAD_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/base/kernel_table.h"
+#include "cc/core/gemm/epilogue.h"
+
+namespace bd {
+
+// F(mh x mw) of a window kh x kw at one stride both ways. Measured cycles of one core (Zen 4, 3.7
+// GHz, AVX-512): a tile of one channel block through the transform of the source, and of dst.
+struct WinogradTransform {
+  const char* name;
+  int kh, kw, stride;
+  int mh, mw;
+  double source, dst;
+
+  constexpr int taps_h() const { return (kh + stride - 1) / stride; }
+  constexpr int taps_w() const { return (kw + stride - 1) / stride; }
+  constexpr int phases() const { return stride * stride; }
+  constexpr int alpha_h() const { return mh + taps_h() - 1; }
+  constexpr int alpha_w() const { return mw + taps_w() - 1; }
+  constexpr int planes() const { return alpha_h() * alpha_w(); }
+  constexpr bool holds_windows() const { return mh % 2 == 0 && mw % 2 == 0; }  // of 2x2
+};
+
+constexpr WinogradTransform kWinogradTransforms[] = {
+    {"winograd2x2", 3, 3, 1, 2, 2, 60, 60},    // 16 multiplications of 36
+    {"winograd4x4", 3, 3, 1, 4, 4, 260, 240},  // 36 of 144
+    {"winograd2x2", 5, 5, 1, 2, 2, 260, 130},  // 36 of 100
+    {"winograd1x4", 1, 3, 1, 1, 4, 50, 45},    // 6 of 12
+    {"winograd4x1", 3, 1, 1, 4, 1, 45, 55},    //
+    {"winograd1x3", 1, 7, 1, 1, 3, 75, 50},    // 9 of 21
+    {"winograd3x1", 7, 1, 1, 3, 1, 45, 50},    //
+    {"winograd3x3", 7, 7, 2, 3, 3, 600, 190},  // 36 * 4 phases of 441
+};
+constexpr int kNumWinogradTransforms = sizeof(kWinogradTransforms) / sizeof(WinogradTransform);
+constexpr int kMaxWinogradPlanes = [] {
+  int most = 0;
+  for (const WinogradTransform& t : kWinogradTransforms)
+    most = t.planes() > most ? t.planes() : most;
+  return most;
+}();
+
+// The points of an axis: `pairs` numbers, each with its negative, and 0 where alpha
+// is even. With white data each product M[i] of output k brings an error of
+//   |A^T[k][i]| |G[i]| |B^T[i]|
+// roundings (the norms of rows). The root of their squares' sum is within 1 % of
+// the least for these small fractions: 6.9 for F(3, 7), 7.2 for F(4x4, 3x3), which
+// has twice the error with 0, +-1, +-2. Powers near one lose least.
+struct WinogradPoints {
+  int pairs;
+  bool zero;
+  double p[4];
+};
+
+constexpr WinogradPoints WinogradPointsOf(int alpha) {
+  switch (alpha) {
+    case 4:
+      return {1, true, {1}};
+    case 6:
+      return {2, true, {5. / 7, 7. / 5}};
+    case 9:
+      return {4, false, {1. / 4, 2. / 3, 9. / 8, 9. / 4}};
+    default:
+      return {0, false, {}};  // alpha 1: nothing to interpolate
+  }
+}
+
+// Patches of alpha_h x alpha_w pixels, mw apart -> the planes of the transformed
+// source. At stride 1 of one source block; otherwise of a plain source, whose phases
+// fill one block, and a pixel is stride x stride of its pixels.
+struct WinogradSourceArgs {
+  const float* src;  // the block's plane [ih][iw][16], or [ih][iw][ic]
+  int64_t ih, iw, ic;
+  int64_t y, x;          // in src, of the first patch; may lie outside: zero there
+  int64_t tiles;         // patches along the row
+  float* dst;            // [xi][..][tile][16], plane 0, first tile
+  int64_t plane_stride;  // floats between planes
+};
+
+// One output block: the planes -> tiles of mh x mw pixels, or of the maxima of their 2x2
+// windows, epilogue applied.
+struct WinogradDstArgs {
+  const float* src;  // plane 0, first tile
+  int64_t plane_stride;
+  float* dst;  // the block's plane [h][w][16]
+  int64_t h, w;
+  int64_t y, x;           // first pixel of the first tile
+  int64_t tiles;          // along the row
+  TileEpilogue epilogue;  // acc_in and dst_offset are those of the block's plane
+};
+
+// In the order of kWinogradTransforms.
+struct WinogradKernels {
+  void (*source[kNumWinogradTransforms])(const WinogradSourceArgs&);
+  void (*dst[kNumWinogradTransforms])(const WinogradDstArgs&);
+  // Of maxima, by a bias and a clamp at most; null where windows would straddle tiles.
+  void (*dst_max[kNumWinogradTransforms])(const WinogradDstArgs&);
+};
+
+BD_KERNEL_TABLE(WinogradKernels)
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_WINOGRAD_WINOGRAD_KERNEL_H_

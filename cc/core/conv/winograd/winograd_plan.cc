@@ -1,0 +1,143 @@
+// When Winograd pays, and in which tasks it runs.
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "cc/base/caches.h"
+#include "cc/core/conv/common/cost.h"
+#include "cc/core/conv/common/fip_choice.h"
+#include "cc/core/conv/winograd/winograd.h"
+
+namespace bd {
+namespace {
+
+constexpr double kMultiplyOverhead = 1.06;  // starting and storing register tiles
+// src and dst beyond which tasks ask for their lines ahead; these need half of L2. Not of one that
+// V, M and the weights fill as it is (512 KB, Zen 3, AVX2: 64->64 at 224x224 7480 and 6600 us
+// without, 128->128 at 112x112 5950 and 5670).
+constexpr int64_t kAheadBytes = 8 << 20, kAheadL2Bytes = 1 << 20;
+// A line of weights in a task: mostly hidden behind multiply-adds.
+constexpr double kWeightsLine = 1;
+// What kAutoSmall allows packed weights, in plain ones.
+constexpr int kSmallGrowth = 2;
+
+bool Applies(const WinogradTransform& t, const ConvDesc& d) {
+  const bool fits = t.stride == 1 ? d.src_layout == Layout::nChw16c
+                                  : d.src_layout == Layout::nhwc && d.ic * t.phases() <= kBlock;
+  return fits && d.kh == t.kh && d.kw == t.kw && d.sh == t.stride && d.sw == t.stride &&
+         d.dh == 1 && d.dw == 1 && d.groups == 1 && d.dst_layout == Layout::nChw16c;
+}
+
+int64_t CountTiles(const ConvDesc& d, const WinogradTransform& t) {
+  return d.n * CeilDiv(d.oh, t.mh) * CeilDiv(d.ow, t.mw);
+}
+
+bool AsksAhead(const ConvDesc& d) {
+  const int64_t src = d.ih * d.iw * CeilDiv(d.ic, kBlock);
+  const int64_t dst = d.oh * d.ow * CeilDiv(d.oc, kBlock);
+  return L2CacheBytes() >= kAheadL2Bytes && 64 * d.n * (src + dst) > kAheadBytes;
+}
+
+struct TaskSplit {
+  int64_t tile_block = 1, group_splits = 1;
+  double cycles = std::numeric_limits<double>::infinity();
+};
+
+// The tasks with the shortest estimated time of the busiest thread.
+TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa isa, int threads) {
+  const GemmKernels& kernels = GemmKernelsFor(isa);
+  const int64_t planes = transform.planes(), tiles = CountTiles(d, transform);
+  const int64_t channels = d.ic * transform.phases();
+  const int64_t icb = CeilDiv(channels, kBlock), ocb = CeilDiv(d.oc, kBlock);
+  const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
+  const double multiply = UsesFip(d, true, isa) ? kCpu.fip_multiply : 1;
+  const int64_t free_bytes = AsksAhead(d) ? L2CacheBytes() / 2 : L2CacheBytes();
+  TaskSplit best;
+  for (int64_t splits = 1; splits <= std::min<int64_t>(groups, 8 * threads); splits *= 2) {
+    const int64_t blocks_of_task = std::min(ocb, CeilDiv(groups, splits) * kernels.tile_blocks);
+    const double weights = planes * channels * blocks_of_task;  // lines
+    for (int64_t count = 1; count <= tiles; count += 1 + count / 8) {
+      const int64_t per = CeilDiv(tiles, count);
+      const double bytes = 64.0 * planes * per * (icb + blocks_of_task);
+      const double task = kMultiplyOverhead * multiply * weights * per + kWeightsLine * weights +
+                          per * (icb * transform.source + blocks_of_task * transform.dst) +
+                          std::max(0., bytes - free_bytes) / 64 * kCpu.line_beyond_l2 +
+                          std::max(0., bytes - kCpu.l3_bytes) / 64 * kCpu.line_beyond_l3 +
+                          kCpu.fork_join;
+      const double cycles = CeilDiv(CeilDiv(tiles, per) * splits, threads) * task;
+      if (cycles < best.cycles) best = {per, splits, cycles};
+    }
+  }
+  best.cycles = std::max(best.cycles, StreamCycles(planes * channels * ocb * kBlock, threads));
+  return best;
+}
+
+bool PoolsTiles(const WinogradTransform& t, const ConvDesc& d) {
+  const ConvEpilogue epilogue = MakeConvEpilogue(d);
+  return d.pool_h == 2 && d.pool_w == 2 && t.holds_windows() && !epilogue.has_sum &&
+         epilogue.rest.len() == 0;
+}
+
+}  // namespace
+
+std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa) {
+  const WinogradTransform& t = kWinogradTransforms[self.variant];
+  if (d.algorithm == ConvAlgorithm::kDirect || d.algorithm == ConvAlgorithm::kFip ||
+      d.algorithm == ConvAlgorithm::kAutoSmallest) {
+    return "the algorithm asked for is another";
+  }
+  if (!Applies(t, d)) return "the window, its stride, groups or layouts are not the transform's";
+  if (d.pooled() && !PoolsTiles(t, d)) {
+    return "tiles do not hold the windows of the pooling, or the chain is more than a bias and a "
+           "clamp";
+  }
+  const bool small = t.planes() * t.phases() <= kSmallGrowth * t.kh * t.kw;
+  if (d.algorithm == ConvAlgorithm::kAutoSmall && !small) return "weights grow more than twofold";
+  return "";
+}
+
+double WinogradCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
+  return ChooseTasks(d, kWinogradTransforms[self.variant], isa, threads).cycles;
+}
+
+void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
+  ConvDesc d = plan->desc;
+  const auto own = std::make_shared<WinogradPlan>();
+  WinogradPlan* p = own.get();
+  plan->own = own;
+  p->row = self.variant;
+  const WinogradTransform& t = p->transform();
+  const int64_t planes = t.planes(), channels = d.ic * t.phases();
+  p->fip = UsesFip(d, true, plan->isa);
+  p->groups = MakeOutputGroups(d, plan->isa, channels, 1, false);
+  p->icb = CeilDiv(channels, kBlock);
+  const int64_t trailer = p->fip ? 2 * plan->ocb * kBlock : 0;  // scales and terms of a plane
+  plan->pack_key = {self.name, DataType::f32, p->groups.blocking() + (p->fip ? 64 : 0)};
+  plan->packed_bytes = planes * (p->groups.packed_floats + trailer) * sizeof(float);
+  if (plan->empty()) return;
+  p->pools_tiles = d.pooled();
+  if (p->pools_tiles) {  // the last row and column may fill no window
+    d.oh = d.dst_h() * d.pool_h;
+    d.ow = d.dst_w() * d.pool_w;
+  }
+  const TaskSplit split = ChooseTasks(d, t, plan->isa, plan->threads);
+  p->tiles_h = CeilDiv(d.oh, t.mh);
+  p->tiles_w = CeilDiv(d.ow, t.mw);
+  p->asks_ahead = AsksAhead(d);
+  p->tile_block = split.tile_block;
+  p->tile_pitch = split.tile_block | 1;  // odd: planes spread over all cache sets
+  p->group_splits = split.group_splits;
+  plan->tasks = CeilDiv(CountTiles(d, t), split.tile_block) * split.group_splits;
+  const int64_t task_groups = CeilDiv(p->groups.size(), split.group_splits);
+  const int64_t blocks = std::min(plan->ocb, task_groups * p->groups.step);
+  for (int64_t b = 0; b < p->icb; ++b) {
+    p->tap_offsets.push_back(b * planes * p->tile_pitch * kBlock);
+  }
+  p->strip = plan->scratch.Book<float>("strip", planes * p->tile_pitch * kBlock * (p->icb + blocks),
+                                       plan->threads);
+  p->terms = plan->scratch.Book<float>("terms", p->fip ? planes * p->tile_pitch : 0, plan->threads);
+  plan->blocking = {{"tile_pitch", p->tile_pitch},
+                    {"task_blocks", task_groups * p->groups.widest_blocks}};
+}
+
+}  // namespace bd

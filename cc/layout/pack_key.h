@@ -1,0 +1,25 @@
+// What tells packed weights of one source apart.
+#ifndef CC_LAYOUT_PACK_KEY_H_
+#define CC_LAYOUT_PACK_KEY_H_
+
+#include <cstdint>
+#include <cstring>
+
+#include "cc/base/data_type.h"
+
+namespace bd {
+
+// The order and the type of packed weights: of one weight, equal keys are equal bytes.
+struct PackKey {
+  const char* algorithm = "";  // a literal
+  DataType dtype = DataType::f32;
+  int64_t blocking = 0;  // the algorithm's own word for how it cuts channels
+
+  bool operator==(const PackKey& o) const {
+    return std::strcmp(algorithm, o.algorithm) == 0 && dtype == o.dtype && blocking == o.blocking;
+  }
+};
+
+}  // namespace bd
+
+#endif  // CC_LAYOUT_PACK_KEY_H_
