@@ -68,7 +68,11 @@ bool AddsBesideMultiplies() {
     memcpy(vendor, &ebx, 4);
     memcpy(vendor + 4, &edx, 4);
     memcpy(vendor + 8, &ecx, 4);
-    return memcmp(vendor, "AuthenticAMD", sizeof(vendor)) == 0;
+    if (memcmp(vendor, "AuthenticAMD", sizeof(vendor)) != 0) return false;
+    // Family 0x19 with AVX-512 is Zen 4, whose two pipes for multiply-adds are 256 bits wide. Zen
+    // 5 (0x1a) multiplies 512 bits twice a cycle and has nothing to gain.
+    __get_cpuid(1, &eax, &ebx, &ecx, &edx);
+    return ((eax >> 8) & 0xf) + ((eax >> 20) & 0xff) == 0x19;
   }();
   return adds;
 }

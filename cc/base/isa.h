@@ -17,7 +17,7 @@ Isa DetectIsa();
 Isa ActiveIsa();
 
 // Whether this CPU adds on pipes of its own beside those that multiply, 512 bits of each a
-// cycle: AMD from Zen 4 on. Of others nobody has measured it.
+// cycle: AMD's Zen 4. Zen 5 multiplies on both; of others nobody has measured it.
 bool AddsBesideMultiplies();
 
 }  // namespace bd

@@ -12,7 +12,7 @@ namespace {
 constexpr int kSrc = 0, kWeights = 1, kDepthwiseWeights = 2, kFirstArg = 3;
 
 struct PairOpPlan {
-  ConvPairPlan pair;
+  ConvDepthwisePlan pair;
   TensorShape dst_shape;
 };
 
@@ -27,7 +27,7 @@ Status PlanPairOp(const ConvDepthwiseAttrs& attrs, const InputShapeList& inputs,
       DescribeConv(attrs.depthwise, between, inputs[kDepthwiseWeights],
                    {depthwise_args, inputs.end()}, &depthwise, &dst)));
   TF_RETURN_IF_ERROR(ToFullShape(dst, &plan->dst_shape));
-  return FromCore(MakeConvPairPlan(first, depthwise, ActiveIsa(), threads, &plan->pair));
+  return FromCore(MakeConvDepthwisePlan(first, depthwise, ActiveIsa(), threads, &plan->pair));
 }
 
 // For MemoryPlanRow.
@@ -37,7 +37,7 @@ Status PlanPairMemory(const NodeAttrs& node, const InputShapeList& inputs, int t
   TF_RETURN_IF_ERROR(attrs.Read(&node));
   PairOpPlan made;
   TF_RETURN_IF_ERROR(PlanPairOp(attrs, inputs, threads, &made));
-  const ConvPairPlan& pair = made.pair;
+  const ConvDepthwisePlan& pair = made.pair;
   plan->algorithm = pair.algorithm_name();
   plan->scratch = pair.scratch;
   plan->packed_weights = pair.first.packed_bytes + pair.depthwise.packed_bytes;
@@ -64,7 +64,7 @@ struct PairLaunch {
   bool lasts() const { return bytes_packed() == 0; }
 
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
-    ConvPairBuffers buffers;
+    ConvDepthwiseBuffers buffers;
     buffers.src = memory.inputs[kSrc];
     buffers.first_packed = first.data;
     buffers.depthwise_packed = depthwise.data;
@@ -72,7 +72,7 @@ struct PairLaunch {
     buffers.depthwise_args = memory.inputs + first_depthwise_arg;
     buffers.dst = memory.dst;
     buffers.scratch = memory.scratch;
-    RunConvPair(plan->pair, buffers, pool);
+    RunConvDepthwise(plan->pair, buffers, pool);
   }
 };
 
@@ -101,7 +101,7 @@ class ConvDepthwiseOp : public LaunchOpKernel<PairLaunch> {
         &launch->plan));
     launch->first_depthwise_arg = FirstDepthwiseArg();
     if (launch->dst_shape().num_elements() == 0) return absl::OkStatus();
-    const ConvPairPlan& pair = launch->plan->pair;
+    const ConvDepthwisePlan& pair = launch->plan->pair;
     const float* src = InputData(ctx, kSrc);
     TF_RETURN_IF_ERROR(
         TakeWeights(ctx, kWeights, src, pair.first, pool(), first_weights_.get(), &launch->first));
@@ -123,7 +123,7 @@ class ConvDepthwiseOp : public LaunchOpKernel<PairLaunch> {
 
   std::string Describe(OpKernelContext* ctx, const PairLaunch& launch,
                        bool in_place) const override {
-    const ConvPairPlan& pair = launch.plan->pair;
+    const ConvDepthwisePlan& pair = launch.plan->pair;
     const ConvDesc &first = pair.first.desc, &depthwise = pair.depthwise.desc;
     return absl::StrCat(
         "conv_depthwise ", IsaName(pair.first.isa), " ", pair.algorithm_name(), " nChw16c",

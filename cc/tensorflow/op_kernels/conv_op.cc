@@ -30,8 +30,8 @@ std::string LogLine(const char* primitive, OpKernelContext* ctx, const ConvOpPla
   return absl::StrCat(primitive, " ", IsaName(plan.conv.isa), " ", plan.conv.algorithm_name(), " ",
                       LayoutName(d.src_layout), ctx->input(0).shape().DebugString(), "->",
                       LayoutName(d.dst_layout), plan.dst_shape.DebugString(), " ", WindowNote(d),
-                      " g", d.groups, PoolNote(d), " scratch ", plan.conv.scratch_bytes(), notes,
-                      " \"", d.post_ops.ToString(), "\"");
+                      " g", d.groups, plan.conv.note, PoolNote(d), " scratch ",
+                      plan.conv.scratch_bytes(), notes, " \"", d.post_ops.ToString(), "\"");
 }
 
 }  // namespace

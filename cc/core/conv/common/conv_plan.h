@@ -77,6 +77,7 @@ struct ConvPlan {
   int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
   int64_t packed_floats() const { return packed_bytes / static_cast<int64_t>(sizeof(float)); }
   const char* algorithm_name() const { return algorithm->name; }
+  const char* note = "";  // what else the log says of it: " paired" where Winograd's planes are
   bool empty() const { return desc.n * desc.dst_h() * desc.dst_w() * desc.oc == 0; }
   template <typename T>
   const T& Own() const {

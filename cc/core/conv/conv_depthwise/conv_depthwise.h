@@ -29,7 +29,7 @@ struct PairPart {
   int64_t group_begin, group_end, row_begin, row_end;
 };
 
-struct ConvPairPlan {
+struct ConvDepthwisePlan {
   ConvPlan first, depthwise;  // as they run apart
   bool fused = false;         // otherwise one after the other, through scratch
 
@@ -49,11 +49,11 @@ struct ConvPairPlan {
 // `depthwise` has one input and one output channel a group and reads what `first`
 // writes; all tensors are nChw16c. Fills *plan; returns an empty string or one line
 // saying what is wrong.
-std::string MakeConvPairPlan(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, int threads,
-                             ConvPairPlan* plan);
+std::string MakeConvDepthwisePlan(const ConvDesc& first, const ConvDesc& depthwise, Isa isa,
+                                  int threads, ConvDepthwisePlan* plan);
 
 // Weights are packed by PackConvWeights for plan.first and plan.depthwise.
-struct ConvPairBuffers {
+struct ConvDepthwiseBuffers {
   const float* src = nullptr;
   const float *first_packed = nullptr, *depthwise_packed = nullptr;
   const float *const *first_args = nullptr, *const *depthwise_args = nullptr;
@@ -62,7 +62,8 @@ struct ConvPairBuffers {
 };
 
 // `pool.num_threads()` must equal that of the plan.
-void RunConvPair(const ConvPairPlan& plan, const ConvPairBuffers& buffers, ThreadPool& pool);
+void RunConvDepthwise(const ConvDepthwisePlan& plan, const ConvDepthwiseBuffers& buffers,
+                      ThreadPool& pool);
 
 }  // namespace bd
 

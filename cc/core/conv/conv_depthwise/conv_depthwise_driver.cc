@@ -1,4 +1,4 @@
-// Runs a ConvPairPlan: expands rows into a ring, runs depthwise rows out of it.
+// Runs a ConvDepthwisePlan: expands rows into a ring, runs depthwise rows out of it.
 #include <algorithm>
 
 #include "cc/base/parallel_units.h"
@@ -12,7 +12,7 @@ namespace {
 
 // Both halves of one execution.
 struct PairRun {
-  const ConvPairPlan& plan;
+  const ConvDepthwisePlan& plan;
   const ConvRun& first;
   const ConvRun& depthwise;
   Scratch scratch;
@@ -80,13 +80,13 @@ const ChunkSource& Prepare(const ConvRun& run, int64_t n, int64_t r0, int64_t r1
   return prepared->from;
 }
 
-const PairPart& PartOf(const ConvPairPlan& plan, int64_t task) {
+const PairPart& PartOf(const ConvDepthwisePlan& plan, int64_t task) {
   return plan.parts[task % static_cast<int64_t>(plan.parts.size())];
 }
 
 // Groups [u.begin, u.end) of a task's.
 void PairTask(const PairRun& run, const Units& u, int thread, PreparedRows* prepared) {
-  const ConvPairPlan& plan = run.plan;
+  const ConvDepthwisePlan& plan = run.plan;
   const ConvDesc& d = run.depthwise.d;
   const PairPart& part = PartOf(plan, u.task);
   const TaskRange task = {u.task / static_cast<int64_t>(plan.parts.size()),
@@ -119,7 +119,8 @@ void PairTask(const PairRun& run, const Units& u, int thread, PreparedRows* prep
 
 }  // namespace
 
-void RunConvPair(const ConvPairPlan& plan, const ConvPairBuffers& buffers, ThreadPool& pool) {
+void RunConvDepthwise(const ConvDepthwisePlan& plan, const ConvDepthwiseBuffers& buffers,
+                      ThreadPool& pool) {
   const ConvDesc& d = plan.depthwise.desc;
   if (d.n * d.oh * d.ow * d.oc == 0) return;
   const Scratch scratch(buffers.scratch);

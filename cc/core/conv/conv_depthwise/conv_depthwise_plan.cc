@@ -56,7 +56,7 @@ const DirectPlan* TilesOf(const ConvPlan& first) {
 }
 
 // Whether tiles of the first can write a ring that depthwise rows read.
-bool CanFuse(const ConvPairPlan& plan) {
+bool CanFuse(const ConvDepthwisePlan& plan) {
   const ConvDesc& first = plan.first.desc;
   const ConvDesc& d = plan.depthwise.desc;
   const DirectPlan* p = TilesOf(plan.first);
@@ -72,20 +72,20 @@ double ChainCycles(const ConvPlan& plan) {
   return plan.epilogue.rest.len() > 0 ? kCpu.chain_vector : 0;
 }
 
-bool UsesFip(const ConvPairPlan& plan) {
+bool UsesFip(const ConvDepthwisePlan& plan) {
   const DirectPlan* p = TilesOf(plan.first);
   return p != nullptr && p->fip();
 }
 
 // Cycles that one row of pixels of one output block of the 1x1 convolution takes.
-double FirstRow(const ConvPairPlan& plan) {
+double FirstRow(const ConvDepthwisePlan& plan) {
   const ConvDesc& d = plan.first.desc;
   const double multiply = UsesFip(plan) ? kCpu.fip_multiply : 1;
   return static_cast<double>(d.ow) * (multiply * d.ic + 4 + ChainCycles(plan.first));
 }
 
 // Cycles that one output row of one block of the depthwise convolution takes.
-double DepthwiseRow(const ConvPairPlan& plan) {
+double DepthwiseRow(const ConvDepthwisePlan& plan) {
   const ConvDesc& d = plan.depthwise.desc;
   return 30 + d.ow * (1.3 * d.kh * d.kw + 6 + ChainCycles(plan.depthwise));
 }
@@ -98,14 +98,14 @@ int64_t RowsRead(const ConvDesc& d, int64_t h0, int64_t h1) {
 }
 
 // Cycles that the terms of FIP take for `rows` source rows of an image.
-double TermsOf(const ConvPairPlan& plan, int64_t rows) {
+double TermsOf(const ConvDepthwisePlan& plan, int64_t rows) {
   if (!UsesFip(plan)) return 0;
   return rows * plan.first.desc.ow * (plan.first.icb * kCpu.fip_vector + kCpu.fip_pixel);
 }
 
 // Cycles of the busiest thread, thread 0 being `slow` times slower than the others. Threads
 // take groups of each other's parts (parallel_units.h), as if these were handed out in order.
-double SpanWith(const ConvPairPlan& plan, const std::vector<PairPart>& parts, double slow) {
+double SpanWith(const ConvDepthwisePlan& plan, const std::vector<PairPart>& parts, double slow) {
   constexpr double kPartCycles = 300;
   const DirectPlan& p = plan.first.Own<DirectPlan>();
   const ConvDesc& d = plan.depthwise.desc;
@@ -131,7 +131,7 @@ double SpanWith(const ConvPairPlan& plan, const std::vector<PairPart>& parts, do
 
 // The mean of equal threads and of one that a neighbour slows down.
 
-double Span(const ConvPairPlan& plan, const std::vector<PairPart>& parts) {
+double Span(const ConvDepthwisePlan& plan, const std::vector<PairPart>& parts) {
   const double even = SpanWith(plan, parts, 1);
   return plan.first.threads == 1 ? even : (even + SpanWith(plan, parts, kCpu.slow_thread)) / 2;
 }
@@ -151,7 +151,7 @@ void AppendGrid(int64_t begin, int64_t end, int64_t splits, int64_t oh, int64_t 
 // Candidates: one grid; or whole groups, as many for each thread, and the last few
 // groups split by rows, so that only these expand rows twice (80->480 at 14x14, 15
 // groups for two threads: 113 and 110 us).
-void ChooseParts(ConvPairPlan* plan, double* span) {
+void ChooseParts(ConvDepthwisePlan* plan, double* span) {
   const int64_t oh = plan->depthwise.desc.oh, threads = plan->first.threads;
   const int64_t count = plan->first.Own<DirectPlan>().groups.size();
   const int64_t most = 8 * threads;  // parts
@@ -180,7 +180,7 @@ void ChooseParts(ConvPairPlan* plan, double* span) {
 
 // The same of two passes that split perfectly: they wait for each other once and
 // move the tensor between them through caches, at 16 bytes a cycle and thread.
-double SpanApart(const ConvPairPlan& plan) {
+double SpanApart(const ConvDepthwisePlan& plan) {
   const ConvDesc& d = plan.depthwise.desc;
   const int64_t blocks = d.n * plan.first.ocb;
   const double work =
@@ -193,10 +193,10 @@ double SpanApart(const ConvPairPlan& plan) {
 
 }  // namespace
 
-std::string MakeConvPairPlan(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, int threads,
-                             ConvPairPlan* plan) {
+std::string MakeConvDepthwisePlan(const ConvDesc& first, const ConvDesc& depthwise, Isa isa,
+                                  int threads, ConvDepthwisePlan* plan) {
   if (std::string error = Check(first, depthwise); !error.empty()) return error;
-  *plan = ConvPairPlan();
+  *plan = ConvDepthwisePlan();
   if (std::string e = MakeConvPlan(first, isa, threads, &plan->first); !e.empty()) return e;
   if (std::string e = MakeConvPlan(depthwise, isa, threads, &plan->depthwise); !e.empty()) return e;
   const ConvDesc& d = plan->depthwise.desc;

@@ -114,6 +114,7 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   const int64_t trailer = p->fip ? 2 * plan->ocb * kBlock : 0;  // scales and terms of a plane
   plan->pack_key = {self.name, DataType::f32, p->groups.blocking() + (p->fip ? 64 : 0)};
   plan->packed_bytes = planes * (p->groups.packed_floats + trailer) * sizeof(float);
+  plan->note = p->fip ? " paired" : "";
   if (plan->empty()) return;
   p->pools_tiles = d.pooled();
   if (p->pools_tiles) {  // the last row and column may fill no window

@@ -127,8 +127,8 @@ TEST_P(ConvUnits, OfPairs) {
       ConvDesc depthwise = DescOf(c);
       depthwise.groups = depthwise.ic;
       depthwise.algorithm = ConvAlgorithm::kAuto;
-      ConvPairPlan plan;
-      ASSERT_EQ(MakeConvPairPlan(first, depthwise, GetParam(), kThreads, &plan), "");
+      ConvDepthwisePlan plan;
+      ASSERT_EQ(MakeConvDepthwisePlan(first, depthwise, GetParam(), kThreads, &plan), "");
       const std::vector<float> src = SourceOf(first);
       const std::vector<float> weights = Wandering(first.ic * first.oc, 2);
       const std::vector<float> taps = Wandering(9 * first.oc, 3);
@@ -139,13 +139,13 @@ TEST_P(ConvUnits, OfPairs) {
       PackConvWeights(plan.depthwise, taps.data(), packed_taps.As<float>(), pool_);
       ExpectSameBits([&](ThreadPool& pool) {
         std::vector<float> dst = DstOf(depthwise);
-        ConvPairBuffers buffers;
+        ConvDepthwiseBuffers buffers;
         buffers.src = src.data();
         buffers.first_packed = packed.As<float>();
         buffers.depthwise_packed = packed_taps.As<float>();
         buffers.dst = dst.data();
         buffers.scratch = scratch.As<char>();
-        RunConvPair(plan, buffers, pool);
+        RunConvDepthwise(plan, buffers, pool);
         return dst;
       });
     }

@@ -32,7 +32,7 @@ ConvDesc Of(const Window& window, int64_t n, int64_t ic, int64_t oc, int64_t siz
   return d;
 }
 
-class WinogradPairedTest : public ::testing::Test {
+class WinogradFipTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!AddsBesideMultiplies()) GTEST_SKIP() << "this CPU does not add beside multiplying";
@@ -83,7 +83,7 @@ class WinogradPairedTest : public ::testing::Test {
   std::optional<GuardedBuffer> src_, weights_;
 };
 
-TEST_F(WinogradPairedTest, ErrorsBesideWinograd) {
+TEST_F(WinogradFipTest, ErrorsBesideWinograd) {
   int chosen = 0;
   for (const Window& window : {Window{3, 3}, {5, 5}, {1, 3}, {3, 1}, {1, 7}, {7, 1}}) {
     for (const auto& [n, ic, oc, size] :
@@ -107,7 +107,7 @@ TEST_F(WinogradPairedTest, ErrorsBesideWinograd) {
   EXPECT_GE(chosen, 14);
 }
 
-TEST_F(WinogradPairedTest, AnyMagnitudeOfTheSource) {
+TEST_F(WinogradFipTest, AnyMagnitudeOfTheSource) {
   for (float magnitude : {1e-12f, 1e-5f, 30.f, 1e5f, 1e12f}) {
     Fill(Of({3, 3}, 1, 64, 48, 14), magnitude);
     bool paired;
@@ -117,7 +117,7 @@ TEST_F(WinogradPairedTest, AnyMagnitudeOfTheSource) {
 }
 
 // Channels behind the last whole block have no pair; they keep their digits.
-TEST_F(WinogradPairedTest, ZerosInAllPairsLeaveTheOtherChannels) {
+TEST_F(WinogradFipTest, ZerosInAllPairsLeaveTheOtherChannels) {
   Fill(Of({3, 3}, 1, 40, 48, 14), 1e-6f);
   for (int64_t c = 0; c < 32; ++c) {
     for (int64_t i = 0; i < 14 * 14; ++i) (*src_)[(c / 16 * 14 * 14 + i) * 16 + c % 16] = 0;
@@ -128,7 +128,7 @@ TEST_F(WinogradPairedTest, ZerosInAllPairsLeaveTheOtherChannels) {
 }
 
 // Results are zero, and so are the tails of channels, exactly.
-TEST_F(WinogradPairedTest, ZerosStayZero) {
+TEST_F(WinogradFipTest, ZerosStayZero) {
   Fill(Of({3, 3}, 1, 64, 40, 14), 0);
   bool paired;
   for (float y : Run(ConvAlgorithm::kAuto, 2, &paired)) ASSERT_EQ(y, 0.f);

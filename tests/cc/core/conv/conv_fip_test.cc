@@ -1,4 +1,4 @@
-// Paired products, asked for, against ConvRef: exactly where sums are (small integers, so
+// The fast inner product, asked for, against ConvRef: exactly where sums are (small integers, so
 // that exponents are 0 and every step is exact), within a stated bound elsewhere. Tensors
 // sit in guarded buffers: an access beyond an end is a crash.
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ ConvDesc Pointwise(int64_t ic, int64_t pixels, int64_t oc) {
   return d;
 }
 
-class ConvPairedTest : public ::testing::Test {
+class ConvFipTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (DetectIsa() < Isa::kAvx512) GTEST_SKIP() << "this machine lacks AVX-512";
@@ -159,7 +159,7 @@ double Norms(const Problem& p) {
   return std::sqrt(x / (p.d.oh * p.d.ow) * y / p.d.oc);
 }
 
-TEST_F(ConvPairedTest, ChannelTailsAndHalfBlocks) {
+TEST_F(ConvFipTest, ChannelTailsAndHalfBlocks) {
   for (int64_t ic : {16, 17, 20, 31, 32, 37, 48, 63, 70}) {
     for (int64_t oc : {8, 9, 16, 24, 32, 33, 40, 41, 56, 64, 70}) {
       CheckExact(Pointwise(ic, 23, oc));
@@ -167,13 +167,13 @@ TEST_F(ConvPairedTest, ChannelTailsAndHalfBlocks) {
   }
 }
 
-TEST_F(ConvPairedTest, AnyNumberOfPixels) {
+TEST_F(ConvFipTest, AnyNumberOfPixels) {
   for (int64_t pixels = 1; pixels <= 40; ++pixels) {
     for (int64_t oc : {8, 16, 24, 32}) CheckExact(Pointwise(36, pixels, oc));
   }
 }
 
-TEST_F(ConvPairedTest, WindowsStridesAndDilations) {
+TEST_F(ConvFipTest, WindowsStridesAndDilations) {
   for (int64_t stride : {1, 2, 3}) {
     for (int64_t dilation : {1, 2}) {
       for (int64_t k : {1, 3}) {
@@ -187,7 +187,7 @@ TEST_F(ConvPairedTest, WindowsStridesAndDilations) {
   }
 }
 
-TEST_F(ConvPairedTest, ChunksOfChannels) {
+TEST_F(ConvFipTest, ChunksOfChannels) {
   CheckExact(Square(400, 6, 40, 3, 1, 1));
   CheckExact(Pointwise(5000, 9, 33));
   ConvDesc d = Square(400, 6, 40, 3, 1, 1);
@@ -195,7 +195,7 @@ TEST_F(ConvPairedTest, ChunksOfChannels) {
   CheckExact(d);
 }
 
-TEST_F(ConvPairedTest, ChainsAndPlainDst) {
+TEST_F(ConvFipTest, ChainsAndPlainDst) {
   for (const char* text :
        {"binary(add,channel,#0)", "sum(#1)", "sum(#1,scale=-2)",
         "binary(add,channel,#0);sum(#1);eltwise(relu6)", "sum(#1);binary(add,channel,#0)",
@@ -219,7 +219,7 @@ TEST_F(ConvPairedTest, ChainsAndPlainDst) {
   }
 }
 
-TEST_F(ConvPairedTest, PartsOfWiderTensors) {
+TEST_F(ConvFipTest, PartsOfWiderTensors) {
   ConvDesc d = Square(40, 7, 24, 1, 1, 0);
   d.n = 2;
   Problem whole(d);
@@ -253,7 +253,7 @@ TEST_F(ConvPairedTest, PartsOfWiderTensors) {
 
 // An exponent a task: digits are kept at any magnitude. And packing for a source of
 // another magnitude changes no bit.
-TEST_F(ConvPairedTest, MagnitudesAndWhatWasPacked) {
+TEST_F(ConvFipTest, MagnitudesAndWhatWasPacked) {
   for (float of_src : {1e-15f, 1e-6f, 3e-2f, 1.f, 50.f, 1e9f, 1e15f}) {
     for (float of_weights : {1e-15f, 1e-3f, 1.f, 1e15f}) {
       Problem p(Pointwise(96, 37, 40));
@@ -274,7 +274,7 @@ TEST_F(ConvPairedTest, MagnitudesAndWhatWasPacked) {
   }
 }
 
-TEST_F(ConvPairedTest, ZerosInAllPairsLeaveTheOtherChannels) {
+TEST_F(ConvFipTest, ZerosInAllPairsLeaveTheOtherChannels) {
   Problem p(Pointwise(37, 30, 40));
   p.FillNormal(7, 1e-6f);
   for (int64_t c = 0; c < 32; ++c) {
@@ -285,7 +285,7 @@ TEST_F(ConvPairedTest, ZerosInAllPairsLeaveTheOtherChannels) {
   EXPECT_LT(e.rms, 2e-7 * e.result_rms);
 }
 
-TEST_F(ConvPairedTest, ZerosGiveExactlyTheBias) {
+TEST_F(ConvFipTest, ZerosGiveExactlyTheBias) {
   ConvDesc d = Pointwise(64, 50, 40);
   d.post_ops = Chain("binary(add,channel,#0)");
   Problem p(d);
@@ -304,7 +304,7 @@ TEST_F(ConvPairedTest, ZerosGiveExactlyTheBias) {
 }
 
 // A task with a pixel that is not finite takes the exponent 0; tasks beside it notice nothing.
-TEST_F(ConvPairedTest, APixelThatIsNotFinite) {
+TEST_F(ConvFipTest, APixelThatIsNotFinite) {
   for (float bad :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     Problem p(Square(64, 40, 64, 1, 1, 0));
@@ -319,7 +319,7 @@ TEST_F(ConvPairedTest, APixelThatIsNotFinite) {
 
 // |error| < sqrt(K) 2^-24 |x|_2 |y|_2, as docs/algorithms.md states it: normwise, with |x|_2 of
 // the typical pixel. Root mean squares beside direct's.
-TEST_F(ConvPairedTest, ErrorsBesideDirect) {
+TEST_F(ConvFipTest, ErrorsBesideDirect) {
   const struct {
     const char* name;
     float (*of)(float);
@@ -349,7 +349,7 @@ TEST_F(ConvPairedTest, ErrorsBesideDirect) {
   }
 }
 
-TEST_F(ConvPairedTest, RandomRealShapes) {
+TEST_F(ConvFipTest, RandomRealShapes) {
   std::mt19937 rng(6);
   for (int i = 0; i < 60; ++i) {
     const auto pick = [&](int low, int high) {

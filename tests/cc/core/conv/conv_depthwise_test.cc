@@ -2,6 +2,8 @@
 // the two apart (within rounding, where the 1x1 multiplies in pairs), and as the definition
 // (ConvRef) where sums are exact. Tensors sit in guarded buffers: an access beyond an end is
 // a crash.
+#include "cc/core/conv/conv_depthwise/conv_depthwise.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +13,6 @@
 #include <vector>
 
 #include "cc/base/thread_pool.h"
-#include "cc/core/conv/conv_depthwise/conv_depthwise.h"
 #include "cc/core/conv/direct/direct.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"
@@ -77,8 +78,8 @@ enum class Data { kIntegers, kReals };
 // Runs the pair and compares; returns the name of the algorithm that ran.
 std::string Check(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, ThreadPool& pool,
                   Data data, GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
-  ConvPairPlan plan;
-  EXPECT_EQ(MakeConvPairPlan(first, depthwise, isa, pool.num_threads(), &plan), "");
+  ConvDepthwisePlan plan;
+  EXPECT_EQ(MakeConvDepthwisePlan(first, depthwise, isa, pool.num_threads(), &plan), "");
   SCOPED_TRACE(Describe(first, plan.first) + ", " + Describe(depthwise, plan.depthwise) + ", " +
                plan.algorithm_name());
   GuardedBuffer src(TensorFloats(Layout::nChw16c, first.n, first.ic, first.ih, first.iw), guard);
@@ -108,7 +109,7 @@ std::string Check(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, Thr
   RunHalf(plan.depthwise, between.data(), packed1.data(), depthwise_args.args, apart.data(), pool);
 
   GuardedBuffer scratch(plan.scratch_bytes() / 4);
-  ConvPairBuffers buffers;
+  ConvDepthwiseBuffers buffers;
   buffers.src = src.data();
   buffers.first_packed = packed0.data();
   buffers.depthwise_packed = packed1.data();
@@ -116,7 +117,7 @@ std::string Check(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, Thr
   buffers.depthwise_args = depthwise_args.args;
   buffers.dst = dst.data();
   buffers.scratch = scratch.data();
-  RunConvPair(plan, buffers, pool);
+  RunConvDepthwise(plan, buffers, pool);
   if (plan.first.Own<DirectPlan>().fip() && data == Data::kReals) {
     double off = 0, power = 0;
     for (int64_t i = 0; i < dst_floats; ++i) {
@@ -141,7 +142,7 @@ std::string Check(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, Thr
   return plan.algorithm_name();
 }
 
-class ConvPairTest : public ::testing::TestWithParam<Isa> {
+class ConvDepthwiseTest : public ::testing::TestWithParam<Isa> {
  protected:
   // On one and two threads and with guards at either end.
   void Run(const ConvDesc& first, const ConvDesc& depthwise, const std::string& algorithm,
@@ -154,10 +155,10 @@ class ConvPairTest : public ::testing::TestWithParam<Isa> {
   ThreadPool one_{1}, two_{2};
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvPairTest, ::testing::ValuesIn(TestIsas()),
+INSTANTIATE_TEST_SUITE_P(Isas, ConvDepthwiseTest, ::testing::ValuesIn(TestIsas()),
                          [](const auto& info) { return IsaName(info.param); });
 
-TEST_P(ConvPairTest, SizesStridesAndTails) {
+TEST_P(ConvDepthwiseTest, SizesStridesAndTails) {
   for (int64_t k : {3, 5}) {
     for (int64_t stride : {1, 2}) {
       for (int64_t size : {7, 14, 23}) {
@@ -171,7 +172,7 @@ TEST_P(ConvPairTest, SizesStridesAndTails) {
 }
 
 // One row and many, narrow and wide; windows without padding and far beyond the image.
-TEST_P(ConvPairTest, ShapesOfPlanesAndPaddings) {
+TEST_P(ConvDepthwiseTest, ShapesOfPlanesAndPaddings) {
   const struct {
     int64_t h, w, k, pad;
   } cases[] = {{1, 40, 3, 1}, {37, 1, 3, 1}, {3, 130, 3, 0}, {33, 17, 3, 0}, {2, 3, 5, 2},
@@ -187,7 +188,7 @@ TEST_P(ConvPairTest, ShapesOfPlanesAndPaddings) {
 }
 
 // Whose rings have two blocks a row, or go round many times.
-TEST_P(ConvPairTest, Rings) {
+TEST_P(ConvDepthwiseTest, Rings) {
   ThreadPool two(2);
   for (int64_t oc : {24, 40}) {  // half a last block, with the one before it
     const ConvDesc first = Pointwise(1, 64, 23, 20, oc);
@@ -209,7 +210,7 @@ TEST_P(ConvPairTest, Rings) {
 }
 
 // Rows that lie far apart, and a stride that skips some of them.
-TEST_P(ConvPairTest, DilationsAndUnequalStrides) {
+TEST_P(ConvDepthwiseTest, DilationsAndUnequalStrides) {
   const ConvDesc first = Pointwise(1, 24, 29, 26, 72);
   const ConvDesc narrow = Pointwise(1, 24, 29, 26, 40);  // fused on some CPUs, apart on others
   for (int64_t dilation : {2, 3}) {
@@ -230,7 +231,7 @@ TEST_P(ConvPairTest, DilationsAndUnequalStrides) {
   Run(first, d, "apart");  // a quarter of the expanded rows has no reader
 }
 
-TEST_P(ConvPairTest, ChainsOfBothHalves) {
+TEST_P(ConvDepthwiseTest, ChainsOfBothHalves) {
   ConvDesc first = Pointwise(2, 16, 15, 15, 40);
   ConvDesc d = DepthwiseOf(first, 3, 1, 1);
   first.post_ops = Chain("binary(add,channel,#0);eltwise(relu6)");
@@ -249,14 +250,14 @@ TEST_P(ConvPairTest, ChainsOfBothHalves) {
 }
 
 // Any first convolution is allowed; what no ring can take runs apart.
-TEST_P(ConvPairTest, OtherFirstConvolutionsRunApart) {
+TEST_P(ConvDepthwiseTest, OtherFirstConvolutionsRunApart) {
   ConvDesc first = Square(20, 13, 40, 3, 2, 1);
   Run(first, DepthwiseOf(first, 3, 1, 1), "apart");
   first = Square(32, 13, 48, 1, 2, 0);
   Run(first, DepthwiseOf(first, 3, 1, 1), "apart");
 }
 
-TEST_P(ConvPairTest, NothingToDo) {
+TEST_P(ConvDepthwiseTest, NothingToDo) {
   const ConvDesc none = Pointwise(0, 16, 8, 8, 32);
   Run(none, DepthwiseOf(none, 3, 1, 1), "apart");
   const ConvDesc flat = Pointwise(1, 16, 0, 8, 32);  // the windows see padding only
@@ -264,7 +265,7 @@ TEST_P(ConvPairTest, NothingToDo) {
 }
 
 // Real numbers round the same way, or nearly: at the shapes of MobileNetV2 and EfficientNet.
-TEST_P(ConvPairTest, RoundsAsTheTwoApart) {
+TEST_P(ConvDepthwiseTest, RoundsAsTheTwoApart) {
   const struct {
     int64_t ic, size, oc, k, stride;
   } layers[] = {{16, 112, 96, 3, 2}, {24, 56, 144, 3, 1}, {40, 28, 240, 5, 1}, {160, 7, 960, 3, 1}};
@@ -280,11 +281,11 @@ TEST_P(ConvPairTest, RoundsAsTheTwoApart) {
   }
 }
 
-TEST(ConvPairPlanTest, RingsAreSmallAndBooked) {
+TEST(ConvDepthwisePlanTest, RingsAreSmallAndBooked) {
   ConvDesc first = Pointwise(1, 24, 56, 56, 144);
   first.algorithm = ConvAlgorithm::kDirect;
-  ConvPairPlan plan;
-  ASSERT_EQ(MakeConvPairPlan(first, DepthwiseOf(first, 3, 1, 1), DetectIsa(), 2, &plan), "");
+  ConvDepthwisePlan plan;
+  ASSERT_EQ(MakeConvDepthwisePlan(first, DepthwiseOf(first, 3, 1, 1), DetectIsa(), 2, &plan), "");
   EXPECT_TRUE(plan.fused);
   EXPECT_GE(plan.step_rows * plan.ring_steps, plan.step_rows + 2);
   EXPECT_LE(plan.ring.count * 4, 256 << 10);
@@ -292,13 +293,14 @@ TEST(ConvPairPlanTest, RingsAreSmallAndBooked) {
 }
 
 // Every group and row is in exactly one part, for any number of threads.
-TEST(ConvPairPlanTest, PartsCoverTheResultOnce) {
+TEST(ConvDepthwisePlanTest, PartsCoverTheResultOnce) {
   for (int64_t oc : {16, 144, 240, 480, 672}) {
     for (int threads : {1, 2, 3, 8, 32}) {
       const ConvDesc first = Pointwise(1, 32, 14, 14, oc);
-      ConvPairPlan plan;
-      ASSERT_EQ(MakeConvPairPlan(first, DepthwiseOf(first, 5, 1, 2), DetectIsa(), threads, &plan),
-                "");
+      ConvDepthwisePlan plan;
+      ASSERT_EQ(
+          MakeConvDepthwisePlan(first, DepthwiseOf(first, 5, 1, 2), DetectIsa(), threads, &plan),
+          "");
       if (!plan.fused) continue;
       std::vector<int> seen(plan.first.Own<DirectPlan>().groups.list.size() * 14, 0);
       for (const PairPart& part : plan.parts) {
@@ -311,10 +313,10 @@ TEST(ConvPairPlanTest, PartsCoverTheResultOnce) {
   }
 }
 
-TEST(ConvPairPlanTest, SaysWhatDoesNotFit) {
+TEST(ConvDepthwisePlanTest, SaysWhatDoesNotFit) {
   const auto error = [](const ConvDesc& first, const ConvDesc& depthwise) {
-    ConvPairPlan plan;
-    return MakeConvPairPlan(first, depthwise, Isa::kGeneric, 1, &plan);
+    ConvDepthwisePlan plan;
+    return MakeConvDepthwisePlan(first, depthwise, Isa::kGeneric, 1, &plan);
   };
   const ConvDesc first = Pointwise(1, 16, 8, 8, 32);
   const ConvDesc good = DepthwiseOf(first, 3, 1, 1);
