@@ -1,6 +1,7 @@
 """How a folder of cc/ and of tests/cc/ is built, by the names of its files.
 
-    x_kernel.cc   compiled once per instruction set; see bd_isa_library
+    x_kernel.cc   compiled once per instruction set, and once more for tests with an emulation of
+                  each 512-bit set; see bd_isa_library
     x_ref.cc      reference implementation: in :<folder>_ref, for tests only
     x.cc, x.h     in the folder's library
     x_test.cc     a GoogleTest binary x_test (bd_cc_tests)
@@ -17,17 +18,44 @@ _AVX2 = [
     "-mbmi2",
 ]
 
+_AVX512 = _AVX2 + [
+    "-mavx512f",
+    "-mavx512bw",
+    "-mavx512dq",
+    "-mavx512vl",
+    "-mprefer-vector-width=512",
+]
+
+# What a kernel asks the preprocessor for (cc/simd/vec.h), whether the set is there or emulated.
+_AVX512_DEFINES = ["-DBD_AVX512"]
+_VNNI_DEFINES = _AVX512_DEFINES + ["-DBD_AVX512_VNNI"]
+_BF16_DEFINES = _VNNI_DEFINES + ["-DBD_AVX512_BF16"]
+
+# The names and their order are those of BD_ISAS in cc/base/isa.h.
 ISA_COPTS = {
     "generic": [],
     "avx2": _AVX2,
-    "avx512": _AVX2 + [
-        "-mavx512f",
-        "-mavx512bw",
-        "-mavx512dq",
-        "-mavx512vl",
-        "-mprefer-vector-width=512",
-    ],
+    "avx512": _AVX512 + _AVX512_DEFINES,
+    "avx512_vnni": _AVX512 + ["-mavx512vnni"] + _VNNI_DEFINES,
+    "avx512_bf16": _AVX512 + [
+        "-mavx512vnni",
+        "-mavx512bf16",
+    ] + _BF16_DEFINES,
 }
+
+# 512-bit sets as pairs of vectors of AVX2.
+EMULATED_COPTS = {
+    "avx512": _AVX2 + _AVX512_DEFINES,
+    "avx512_vnni": _AVX2 + _VNNI_DEFINES,
+    "avx512_bf16": _AVX2 + _BF16_DEFINES,
+}
+
+# The sets a kernel file is compiled for if nobody says otherwise, as in BD_KERNEL_TABLE.
+DEFAULT_ISAS = [
+    "generic",
+    "avx2",
+    "avx512",
+]
 
 _COPTS = [
     "-Wall",
@@ -46,21 +74,55 @@ _KERNEL_COPTS = _COPTS + [
     "-fno-stack-protector",
 ]
 
+# Later flags win. Emulated kernels are run by tests only, and take longer to compile than to run.
+# Threads are looked at in the kernels of real sets; with -fsanitize=thread these would take minutes.
+_EMULATED_COPTS = _KERNEL_COPTS + [
+    "-O1",
+    "-fno-sanitize=thread",
+]
+
 # Marks the archives that the symbols test looks into.
 ISA_TAG = "bd_isa"
 
-def bd_isa_library(name, srcs, hdrs = [], deps = [], testonly = None, visibility = None):
+_HERE_AND_TESTS = [
+    "//cc:__subpackages__",
+    "//tests/cc:__subpackages__",
+]
+
+def _emulated(label):
+    """The library of the emulated kernels of what `label` names, or None where it has none."""
+    if not label.startswith("//cc/") or ":" in label:
+        return None
+    return "{}:{}_emulated".format(label, label.split("/")[-1])
+
+def _emulated_deps(deps):
+    return [_emulated(dep) for dep in deps if _emulated(dep) != None]
+
+def bd_isa_library(
+        name,
+        srcs,
+        hdrs = [],
+        deps = [],
+        isas = {},
+        testonly = None,
+        visibility = None):
     """Compiles each source once per instruction set and links all of them.
 
     The flags stay with the objects: dependents see headers only. Each object
     may define one global symbol, its table getter bd::<isa>::Get...();
     //tests/cc/symbols checks that.
 
+    `name`_emulated holds the sources once more for each 512-bit set, in namespace
+    bd::<isa>_emulated and on AVX2. Where it is linked, tables run it on machines that lack the
+    set (cc/base/kernel_table.h); tests link it, the library that users load does not.
+
     Args:
       name: the library with every object; name_<isa> holds those of one set.
       srcs: kernel files, written in namespace bd::BD_ISA.
       hdrs: headers of the tables.
       deps: libraries whose headers the kernels include.
+      isas: the sets of those sources that are for others than DEFAULT_ISAS; their tables are
+        declared by BD_KERNEL_TABLE_OF with the same list.
       testonly: as everywhere.
       visibility: of `name`; the parts are private.
     """
@@ -71,29 +133,59 @@ def bd_isa_library(name, srcs, hdrs = [], deps = [], testonly = None, visibility
         visibility = ["//visibility:private"],
         deps = deps,
     )
+    parts = []
+    emulated = []
     for isa, flags in ISA_COPTS.items():
+        of_isa = [src for src in srcs if isa in isas.get(src, DEFAULT_ISAS)]
+        if not of_isa:
+            continue
+        parts.append("{}_{}".format(name, isa))
         cc_library(
-            name = name + "_" + isa,
+            name = parts[-1],
             testonly = testonly,
-            srcs = srcs,
+            srcs = of_isa,
             copts = _KERNEL_COPTS + flags + ["-DBD_ISA=" + isa],
             linkstatic = True,
             tags = [ISA_TAG],
             visibility = ["//visibility:private"],
             deps = [":{}_hdrs".format(name)],
         )
+        if isa not in EMULATED_COPTS:
+            continue
+        emulated.append("{}_{}_emulated".format(name, isa))
+        cc_library(
+            name = emulated[-1],
+            testonly = True,
+            srcs = of_isa,
+            copts = _EMULATED_COPTS + EMULATED_COPTS[isa] + [
+                "-DBD_EMULATED",
+                "-DBD_ISA={}_emulated".format(isa),
+            ],
+            linkstatic = True,
+            visibility = ["//visibility:private"],
+            deps = [":{}_hdrs".format(name)],
+            # Tables know them by weak references only, which draw nothing from an archive.
+            alwayslink = True,
+        )
     cc_library(
         name = name,
         testonly = testonly,
         hdrs = hdrs,
         visibility = visibility,
-        deps = deps + [":{}_{}".format(name, isa) for isa in ISA_COPTS],
+        deps = deps + [":" + part for part in parts],
+    )
+    cc_library(
+        name = name + "_emulated",
+        testonly = True,
+        visibility = ["//visibility:private"],
+        deps = [":" + part for part in emulated],
     )
 
 def bd_library(
         name,
         deps = [],
         ref_deps = [],
+        kernel_isas = {},
         linkopts = [],
         alwayslink = False,
         visibility = None):
@@ -103,6 +195,7 @@ def bd_library(
       name: the folder's name.
       deps: libraries of lower floors.
       ref_deps: references that the folder's own reference uses.
+      kernel_isas: as `isas` of bd_isa_library.
       linkopts: as in cc_library.
       alwayslink: True where static initialisers register something.
       visibility: a package group of //cc, so that floors hold.
@@ -111,15 +204,26 @@ def bd_library(
     kernels = native.glob(["*_kernel.cc"], allow_empty = True)
     refs = native.glob(["*_ref.cc"], allow_empty = True)
     plain_deps = deps
+    emulated = _emulated_deps(deps)
     if kernels:
         bd_isa_library(
             name = name + "_kernels",
             srcs = kernels,
             hdrs = hdrs,
             deps = deps,
+            isas = kernel_isas,
             visibility = ["//visibility:private"],
         )
         plain_deps = deps + [":{}_kernels".format(name)]
+        emulated.append(":{}_kernels_emulated".format(name))
+
+    # Its own emulated kernels and those of all below it, for tests.
+    cc_library(
+        name = name + "_emulated",
+        testonly = True,
+        visibility = _HERE_AND_TESTS,
+        deps = emulated,
+    )
     cc_library(
         name = name,
         srcs = native.glob(["*.cc"], exclude = kernels + refs, allow_empty = True),
@@ -138,23 +242,24 @@ def bd_library(
             srcs = refs,
             copts = _COPTS,
             linkstatic = True,
-            visibility = [
-                "//cc/core:__subpackages__",
-                "//tests/cc:__subpackages__",
-            ],
+            visibility = _HERE_AND_TESTS,
             deps = [":" + name] + ref_deps,
         )
 
-def bd_cc_tests(deps = [], size = "medium"):
+def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium"):
     """A GoogleTest binary for each *_test.cc of a folder of tests/cc/.
+
+    The emulated kernels of `deps` are linked in, so that tests run every set of
+    tests/cc/isas.h on any machine with AVX2.
 
     Args:
       deps: what the tests of this folder use, //tests/cc:support apart.
+      kernel_isas: as `isas` of bd_isa_library, for kernels of the tests themselves.
       size: Bazel's time limit for each: small 1, medium 5, large 15 minutes.
     """
     kernels = native.glob(["*_kernel.cc"], allow_empty = True)
     hdrs = native.glob(["*.h"], allow_empty = True)
-    test_deps = deps + [
+    test_deps = deps + _emulated_deps(deps) + [
         "//tests/cc:support",
         "@com_google_googletest//:gtest_main",
     ]
@@ -165,8 +270,12 @@ def bd_cc_tests(deps = [], size = "medium"):
             srcs = kernels,
             hdrs = hdrs,
             deps = deps,
+            isas = kernel_isas,
         )
-        test_deps = test_deps + [":test_kernels"]
+        test_deps = test_deps + [
+            ":test_kernels",
+            ":test_kernels_emulated",
+        ]
     for src in native.glob(["*_test.cc"], allow_empty = True):
         cc_test(
             name = src[:-len(".cc")],

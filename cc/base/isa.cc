@@ -1,15 +1,19 @@
 #include "cc/base/isa.h"
 
-#include <cpuid.h>
-
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+
+#include "cc/base/environment.h"
 
 namespace bd {
 namespace {
 
-constexpr Isa kIsas[] = {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512};
+#define BD_ISA_NAME(name, enumerator) #name,
+constexpr const char* kNames[] = {BD_ISAS(BD_ISA_NAME)};
+#undef BD_ISA_NAME
 
 // The flags per-ISA kernels are compiled with: cc/build_defs.bzl.
 // __builtin_cpu_supports asks CPUID and XCR0, so a set the operating system
@@ -24,62 +28,47 @@ bool HasAvx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
+bool HasAvx512Vnni() { return __builtin_cpu_supports("avx512vnni"); }
+bool HasAvx512Bf16() { return __builtin_cpu_supports("avx512bf16"); }
+
 Isa CappedByEnvironment(Isa best) {
   const char* cap = getenv("TF_BLOCKDNN_MAX_ISA");
   if (cap == nullptr || *cap == '\0') return best;
-  for (Isa isa : kIsas) {
-    if (strcmp(cap, IsaName(isa)) == 0) return isa < best ? isa : best;
+  std::string names;
+  for (int i = 0; i < kNumIsas; ++i) {
+    if (strcmp(cap, kNames[i]) == 0) return std::min(best, static_cast<Isa>(i));
+    names += (i == 0 ? "" : i == kNumIsas - 1 ? " or " : ", ") + std::string(kNames[i]);
   }
-  fprintf(stderr,
-          "tf_blockdnn: TF_BLOCKDNN_MAX_ISA=%s is unknown and ignored; "
-          "use generic, avx2 or avx512\n",
-          cap);
+  fprintf(stderr, "tf_blockdnn: TF_BLOCKDNN_MAX_ISA=%s is unknown and ignored; use %s\n", cap,
+          names.c_str());
   return best;
 }
 
 }  // namespace
 
-const char* IsaName(Isa isa) {
-  switch (isa) {
-    case Isa::kAvx512:
-      return "avx512";
-    case Isa::kAvx2:
-      return "avx2";
-    case Isa::kGeneric:
-      break;
-  }
-  return "generic";
-}
+const char* IsaName(Isa isa) { return kNames[static_cast<int>(isa)]; }
 
 Isa DetectIsa() {
   static const Isa best = [] {
     __builtin_cpu_init();
-    if (!HasAvx2()) return Isa::kGeneric;
-    return HasAvx512() ? Isa::kAvx512 : Isa::kAvx2;
+    constexpr bool (*kHas[])() = {HasAvx2, HasAvx512, HasAvx512Vnni, HasAvx512Bf16};
+    static_assert(sizeof(kHas) / sizeof(*kHas) == kNumIsas - 1, "one check for each set");
+    int isa = 0;  // generic
+    while (isa + 1 < kNumIsas && kHas[isa]()) ++isa;
+    return static_cast<Isa>(isa);
   }();
   return best;
-}
-
-bool AddsBesideMultiplies() {
-  static const bool adds = [] {
-    unsigned eax, ebx, ecx, edx;
-    if (DetectIsa() != Isa::kAvx512 || !__get_cpuid(0, &eax, &ebx, &ecx, &edx)) return false;
-    char vendor[12];  // in the order ebx, edx, ecx
-    memcpy(vendor, &ebx, 4);
-    memcpy(vendor + 4, &edx, 4);
-    memcpy(vendor + 8, &ecx, 4);
-    if (memcmp(vendor, "AuthenticAMD", sizeof(vendor)) != 0) return false;
-    // Family 0x19 with AVX-512 is Zen 4, whose two pipes for multiply-adds are 256 bits wide. Zen
-    // 5 (0x1a) multiplies 512 bits twice a cycle and has nothing to gain.
-    __get_cpuid(1, &eax, &ebx, &ecx, &edx);
-    return ((eax >> 8) & 0xf) + ((eax >> 20) & 0xff) == 0x19;
-  }();
-  return adds;
 }
 
 Isa ActiveIsa() {
   static const Isa active = CappedByEnvironment(DetectIsa());
   return active;
+}
+
+bool RunsHere(Isa isa) {
+  static const Isa best =
+      IsSwitchedOn("BD_TEST_EMULATE") ? std::min(DetectIsa(), Isa::kAvx2) : DetectIsa();
+  return isa <= best;
 }
 
 }  // namespace bd

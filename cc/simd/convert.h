@@ -22,7 +22,9 @@
 
 #include "cc/base/data_type.h"
 #include "cc/simd/vec.h"
-#if defined(__AVX512F__)
+#if defined(BD_EMULATED)
+#include "cc/simd/convert_avx512_emulated.h"
+#elif defined(BD_AVX512)
 #include "cc/simd/convert_avx512.h"
 #elif defined(__AVX2__)
 #include "cc/simd/convert_avx2.h"

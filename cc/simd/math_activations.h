@@ -40,7 +40,7 @@ inline Vec SiluOfAny(Vec x) {
 // with a power of r times one, and the table has 2^(i / kParts) / p(0) less (i + kFirst) <<
 // (23 - kPartBits), so that adding (k + kFirst) << (23 - kPartBits) makes it 2^(k / kParts) / p(0).
 // Of many p(0) with which p is good enough each is a lucky one in how the table rounds.
-#if defined(__AVX512F__)
+#if defined(BD_AVX512)
 constexpr int kPartBits = 5;
 alignas(64) constexpr int32_t kPowers[kLookup] = {
     0x0d800d20, 0x0d7edaf0, 0x0d7db878, 0x0d7ca610, 0x0d7ba412, 0x0d7ab2da, 0x0d79d2c6, 0x0d790436,

@@ -1,8 +1,12 @@
 // One vocabulary of float vectors for every instruction set.
 //
 // A kernel file is compiled once per ISA with BD_ISA set to the name of its
-// namespace (generic, avx2, avx512) and sees exactly one of the small files
-// below. All of them define, in bd::BD_ISA and an anonymous namespace:
+// namespace (generic, avx2, avx512, ...) and sees exactly one of the small files
+// below. BD_AVX512 is defined where this interface is that of 512-bit vectors,
+// whether the instructions are there (avx512 and later sets) or two vectors of
+// AVX2 stand for each (avx512_emulated, BD_EMULATED, in tests only); so a kernel
+// asks for BD_AVX512, never for __AVX512F__, and uses no 512-bit intrinsics itself.
+// All files define, in bd::BD_ISA and an anonymous namespace:
 //
 //   Vec                      kLanes floats (4, 8 or 16)
 //   Load Store Set1 Zero     memory and constants (unaligned is always legal)
@@ -54,7 +58,9 @@
 #error "kernel files are compiled per ISA: see bd_isa_library in cc/build_defs.bzl"
 #endif
 
-#if defined(__AVX512F__)
+#if defined(BD_EMULATED)
+#include "cc/simd/vec_avx512_emulated.h"
+#elif defined(BD_AVX512)
 #include "cc/simd/vec_avx512.h"
 #elif defined(__AVX2__)
 #include "cc/simd/vec_avx2.h"
@@ -67,6 +73,8 @@ namespace {
 
 constexpr int kBlock = 16;
 constexpr int kVecsPerBlock = kBlock / kLanes;
+
+#if !defined(BD_EMULATED)
 
 inline Vec LoadOnce(const float* p) {
   Vec v = Load(p);
@@ -83,6 +91,8 @@ inline __attribute__((always_inline)) void StoreInOrder(float* p, Vec v) {
   __asm__ volatile("" : "+v"(v) : : "memory");
   Store(p, v);
 }
+
+#endif
 
 }  // namespace
 }  // namespace bd::BD_ISA

@@ -1,17 +1,25 @@
-// The instruction sets a test runs its kernels on: all this machine has.
+// The instruction sets a test runs its kernels on: all that this machine has, and all that it can
+// emulate, which with AVX2 are those of 512 bits (cc/base/kernel_table.h).
 #ifndef TESTS_CC_ISAS_H_
 #define TESTS_CC_ISAS_H_
 
+#include <algorithm>
 #include <vector>
 
 #include "cc/base/isa.h"
 
 namespace bd {
 
-inline std::vector<Isa> TestIsas() {
+// The best that kernels can be run on here, up to `last`.
+inline Isa BestTestIsa(Isa last = Isa::kAvx512) {
+  return DetectIsa() < Isa::kAvx2 ? DetectIsa() : last;
+}
+
+// `last` is the highest set that the kernels are there for.
+inline std::vector<Isa> TestIsas(Isa last = Isa::kAvx512) {
   std::vector<Isa> isas;
-  for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512}) {
-    if (isa <= DetectIsa()) isas.push_back(isa);
+  for (int isa = 0; isa <= static_cast<int>(BestTestIsa(last)); ++isa) {
+    isas.push_back(static_cast<Isa>(isa));
   }
   return isas;
 }

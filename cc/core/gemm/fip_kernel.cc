@@ -11,7 +11,7 @@
 namespace bd::BD_ISA {
 namespace {
 
-#if defined(__AVX512F__)
+#if defined(BD_AVX512)
 
 inline Vec To(Vec v, Vec) { return v; }
 inline HalfVec To(Vec v, HalfVec) { return Lower(v); }

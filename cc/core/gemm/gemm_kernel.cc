@@ -16,7 +16,7 @@
 namespace bd::BD_ISA {
 namespace {
 
-#if defined(__AVX512F__)
+#if defined(BD_AVX512)
 constexpr int kTileBlocks = 2;
 constexpr int kTilePixels = 14;
 constexpr int kJoinedTilePixels = 0;
@@ -38,13 +38,13 @@ constexpr int kJoinedTilePixels = 0;
 inline Vec To(Vec v, Vec) { return v; }
 inline Vec To(float x, Vec) { return Set1(x); }
 inline Vec From(Vec v) { return v; }
-#if defined(__AVX512F__)
+#if defined(BD_AVX512)
 inline HalfVec To(Vec v, HalfVec) { return Lower(v); }
 inline HalfVec To(float x, HalfVec) { return Set1Half(x); }
 inline Vec From(HalfVec v) { return Widen(v); }
 #endif
 
-#if defined(__AVX512F__)
+#if defined(BD_AVX512)
 
 // One run of `length` source floats against [length][kBlocks][16] weights. The
 // tile to the right will want the pixels behind this one's: they come to L1.
@@ -116,7 +116,7 @@ inline __attribute__((always_inline)) void AddProducts(const float* x, const Vec
   for (int v = 0; v < kVecs; ++v) FmaInto(weights[v], each, &acc[v]);
 }
 
-#if !defined(__AVX512F__)
+#if !defined(BD_AVX512)
 
 // Where a block is several vectors a tile has few multiply-adds for each row of weights, so
 // instructions count: rows are unrolled, what is asked for is asked for once a tap, and each
@@ -252,7 +252,7 @@ void StridedTile(const TileArgs& a) {
 // Pixels beyond the ISA's widest tile are null: the driver never asks for them.
 template <int kBlocks, int kPx>
 constexpr auto TileOrNull() -> void (*)(const TileArgs&) {
-#if defined(__AVX512F__)
+#if defined(BD_AVX512)
   return EachTile<Tile<kBlocks, kPx, Vec>, kPx>;
 #else
   if constexpr (kBlocks <= kTileBlocks && kPx <= kTilePixels) {
@@ -265,7 +265,7 @@ constexpr auto TileOrNull() -> void (*)(const TileArgs&) {
 
 template <int kBlocks, int kPx>
 constexpr auto HalfTileOrNull() -> void (*)(const TileArgs&) {
-#if defined(__AVX512F__)
+#if defined(BD_AVX512)
   return EachTile<Tile<kBlocks, kPx, HalfVec>, kPx>;
 #else
   if constexpr (kPx <= (kBlocks <= kTileBlocks ? kTilePixels : kJoinedTilePixels)) {

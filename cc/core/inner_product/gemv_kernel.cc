@@ -11,7 +11,7 @@
 namespace bd::BD_ISA {
 namespace {
 
-#if defined(__AVX512F__)
+#if defined(BD_AVX512)
 constexpr int kDepth = 16;
 constexpr int kRowsLimit = 14;  // of 32 registers, 16 hold weights
 constexpr int kKeptRowsLimit = kRowsLimit;

@@ -3,85 +3,11 @@
 // in registers while it is made for all rows.
 #include "cc/core/shuffle/shuffle_kernel.h"
 
+#include "cc/simd/permute.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
 namespace {
-
-// A kind of lanes: Take(acc, control, src) puts the lanes of the vector at src that
-// `control` names into acc.
-
-#ifdef __AVX2__
-// pshufb: a number with the sign bit set gives zero.
-struct ByteLanes {
-  using Data = __m128i;
-  using Control = __m128i;
-  static Data Nothing() { return _mm_setzero_si128(); }
-  static Control LoadControl(const uint8_t* p) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  }
-  static Data Take(Data acc, Control control, const uint8_t* src) {
-    return _mm_or_si128(acc, _mm_shuffle_epi8(LoadControl(src), control));
-  }
-  static void Store(uint8_t* dst, Data data) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), data);
-  }
-};
-#endif
-
-#if defined(__AVX512F__)
-struct WideData {
-  using Data = __m512i;
-  static Data Nothing() { return _mm512_setzero_si512(); }
-  static void Store(uint8_t* dst, Data data) { _mm512_storeu_si512(dst, data); }
-};
-
-struct WordLanes : WideData {
-  struct Control {
-    __m512i lanes;
-    __mmask32 mask;
-  };
-  static Control LoadControl(const uint8_t* p) {
-    const __m512i lanes = _mm512_loadu_si512(p);
-    return {lanes, _knot_mask32(_mm512_movepi16_mask(lanes))};
-  }
-  static Data Take(Data acc, Control control, const uint8_t* src) {
-    return _mm512_mask_permutexvar_epi16(acc, control.mask, control.lanes, _mm512_loadu_si512(src));
-  }
-};
-
-struct DwordLanes : WideData {
-  struct Control {
-    __m512i lanes;
-    __mmask16 mask;
-  };
-  static Control LoadControl(const uint8_t* p) {
-    const __m512i lanes = _mm512_loadu_si512(p);
-    return {lanes, _knot_mask16(_mm512_movepi32_mask(lanes))};
-  }
-  static Data Take(Data acc, Control control, const uint8_t* src) {
-    return _mm512_mask_permutexvar_epi32(acc, control.mask, control.lanes, _mm512_loadu_si512(src));
-  }
-};
-#elif defined(__AVX2__)
-// The blend takes the old lane where the sign bit is set.
-struct DwordLanes {
-  using Data = __m256;
-  using Control = __m256i;
-  static Data Nothing() { return _mm256_setzero_ps(); }
-  static Control LoadControl(const uint8_t* p) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-  }
-  static Data Take(Data acc, Control control, const uint8_t* src) {
-    const Data data = _mm256_loadu_ps(reinterpret_cast<const float*>(src));
-    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(data, control), acc,
-                            _mm256_castsi256_ps(control));
-  }
-  static void Store(uint8_t* dst, Data data) {
-    _mm256_storeu_ps(reinterpret_cast<float*>(dst), data);
-  }
-};
-#endif
 
 #ifdef __AVX2__
 // The steps of one vector, in registers.
@@ -231,7 +157,7 @@ void Copy(const uint8_t* src, uint8_t* dst, int64_t bytes) {
 }
 
 constexpr ShuffleKernels kKernels = {
-#if defined(__AVX512F__)
+#if defined(BD_AVX512)
     {PermuterOf<ByteLanes, 1>(), PermuterOf<WordLanes, 2>(), PermuterOf<DwordLanes, 4>(),
      PermuterOf<DwordLanes, 4>()},
 #elif defined(__AVX2__)

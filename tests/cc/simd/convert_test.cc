@@ -72,7 +72,7 @@ class Convert : public testing::TestWithParam<Isa> {
     constexpr int kCodes = 65536;
     std::vector<char> src(kCodes * SizeOf(dtype));
     for (int i = 0; i < kCodes; ++i) {
-      const int32_t code = SizeOf(dtype) == 4 ? i * 65537 : i;
+      const uint32_t code = SizeOf(dtype) == 4 ? i * 65537u : i;
       memcpy(&src[i * SizeOf(dtype)], &code, SizeOf(dtype));
     }
     std::vector<float> got(kCodes);

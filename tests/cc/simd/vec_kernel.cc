@@ -13,6 +13,24 @@ Vec FirstLane(Vec v) {
 
 Vec ApplyWord(VecWord word, Vec a, Vec b, Vec c) {
   switch (word) {
+    case VecWord::kAdd:
+      return Add(a, b);
+    case VecWord::kSub:
+      return Sub(a, b);
+    case VecWord::kMul:
+      return Mul(a, b);
+    case VecWord::kDiv:
+      return Div(a, b);
+    case VecWord::kSqrt:
+      return Sqrt(a);
+    case VecWord::kRound:
+      return Round(a);
+    case VecWord::kAnd:
+      return And(a, b);
+    case VecWord::kOr:
+      return Or(a, b);
+    case VecWord::kXor:
+      return Xor(a, b);
     case VecWord::kMax:
       return Max(a, b);
     case VecWord::kMin:
@@ -42,6 +60,8 @@ Vec ApplyWord(VecWord word, Vec a, Vec b, Vec c) {
       return Set1(HasAny(Bits(a), INT32_MIN) ? 1.f : 0.f);
     case VecWord::kBits:
       return FromBits(ShiftRight<1>(ShiftLeft<1>(AddInt(Bits(a), SubInt(SetInt(7), SetInt(7))))));
+    case VecWord::kToFloat:
+      return ToFloat(Bits(a));
   }
   return Zero();
 }
@@ -60,7 +80,57 @@ float CopyFirst(const float* src, float* dst, int n) {
 
 void KeepFirstOf(const float* src, float* dst, int n) { Store(dst, KeepFirst(Load(src), n)); }
 
-constexpr VecKernels kKernels = {kLanes, Apply, CopyFirst, KeepFirstOf};
+float ReduceAddOf(const float* src) { return ReduceAdd(Load(src)); }
+
+#if defined(__AVX2__)
+void LookUp(const int32_t* table, const int32_t* i, int32_t* dst) {
+  const IVec index = Bits(Load(reinterpret_cast<const float*>(i)));
+  Store(reinterpret_cast<float*>(dst), FromBits(Lookup(table, index)));
+}
+constexpr int kTable = kLookup;
+#else
+constexpr int kTable = 0;
+constexpr void (*LookUp)(const int32_t*, const int32_t*, int32_t*) = nullptr;
+#endif
+
+#if defined(BD_AVX512)
+void Wide(WideWord word, const float* a, const float* b, const float* c, float* dst) {
+  switch (word) {
+    case WideWord::kFmaAt:
+      return Store(dst, FmaAt(a, Load(b), Load(c)));
+    case WideWord::kAddAt:
+      return Store(dst, AddAt(a, Load(b)));
+    case WideWord::kSubAt:
+      return Store(dst, SubAt(Load(b), a));
+    case WideWord::kHalf: {
+      const HalfVec y = Lower(Load(b)), z = Lower(Load(c));
+      HalfVec half = Fma(Set1Half(*a), y, z);
+      if (*a < 0.f) half = FmaAt(a, y, z);
+      half = NegFma(half, y, z);
+      return StoreInOrder(dst, Widen(SubAt(AddAt(a, half), a + 1)));
+    }
+    case WideWord::kOddsToEvens:
+      return Store(dst, OddsToEvens(Load(a)));
+    case WideWord::kOnce:
+      return Store(dst, LoadOnce(a));
+    case WideWord::kStream:
+      Stream(dst, Load(a));
+      return _mm_sfence();
+  }
+}
+
+void ReduceRows(const float* src, float* dst) {
+  Vec rows[16];
+  for (int i = 0; i < 16; ++i) rows[i] = Load(src + 16 * i);
+  Store(dst, ReduceAddEach(rows));
+}
+#else
+constexpr void (*Wide)(WideWord, const float*, const float*, const float*, float*) = nullptr;
+constexpr void (*ReduceRows)(const float*, float*) = nullptr;
+#endif
+
+constexpr VecKernels kKernels = {kLanes, Apply,  CopyFirst, KeepFirstOf, ReduceAddOf,
+                                 kTable, LookUp, Wide,      ReduceRows};
 
 }  // namespace
 

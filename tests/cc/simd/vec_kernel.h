@@ -9,6 +9,15 @@
 namespace bd {
 
 enum class VecWord {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kSqrt,  // of a
+  kRound,
+  kAnd,
+  kOr,
+  kXor,
   kMax,  // of a and b
   kMin,
   kFma,           // a * b + c
@@ -23,6 +32,18 @@ enum class VecWord {
   kOrXor,         // a | (b ^ c), bit by bit
   kHasSign,       // 1 where a lane of a's vector has its sign bit, else 0
   kBits,          // the bits of a, shifted left and right by 1, as they come back
+  kToFloat,       // a float of the bits of a as an integer
+};
+
+// Words of 512-bit vectors, on 16 floats each of a, b and c.
+enum class WideWord {
+  kFmaAt,  // *a * b + c
+  kAddAt,  // b + *a
+  kSubAt,  // b - *a
+  kHalf,   // lanes 0 to 7: *a * b + c, then c - that * b, + *a, - *(a + 1); zeros behind
+  kOddsToEvens,
+  kOnce,    // LoadOnce(a)
+  kStream,  // a, past the caches
 };
 
 struct VecKernels {
@@ -34,6 +55,14 @@ struct VecKernels {
   float (*copy_first)(const float* src, float* dst, int n);
   // Lanes of src, those from n on as zero.
   void (*keep_first)(const float* src, float* dst, int n);
+  float (*reduce_add)(const float* src);
+  // Null on generic: Lookup(table, i) for each of `lanes` indices; table has `lookup` entries and
+  // is aligned to 64 bytes.
+  int lookup;
+  void (*look_up)(const int32_t* table, const int32_t* i, int32_t* dst);
+  // Null where a Vec has less than 512 bits; dst is aligned to 64 bytes.
+  void (*wide)(WideWord word, const float* a, const float* b, const float* c, float* dst);
+  void (*reduce_add_each)(const float* src, float* dst);  // sums of 16 rows of 16
 };
 
 BD_KERNEL_TABLE(VecKernels)

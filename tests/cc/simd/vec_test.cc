@@ -53,6 +53,36 @@ TEST(Vec, MaxAndMinGiveTheSecondOperandWhenEitherIsNan) {
   Check(VecWord::kMin, [](float a, float b, float) { return a < b ? a : b; });
 }
 
+TEST(Vec, ArithmeticIsThatOfFloats) {
+  Check(VecWord::kAdd, [](float a, float b, float) { return a + b; });
+  Check(VecWord::kSub, [](float a, float b, float) { return a - b; });
+  Check(VecWord::kMul, [](float a, float b, float) { return a * b; });
+  Check(VecWord::kDiv, [](float a, float b, float) { return a / b; });
+  Check(VecWord::kSqrt, [](float a, float, float) { return std::sqrt(a); });
+  Check(VecWord::kRound, [](float a, float, float) { return std::nearbyint(a); });
+  Check(VecWord::kToFloat, [](float a, float, float) {
+    int32_t bits;
+    memcpy(&bits, &a, sizeof bits);
+    return static_cast<float>(bits);
+  });
+}
+
+TEST(Vec, BitsOfTwo) {
+  const auto on_bits = [](uint32_t (*f)(uint32_t, uint32_t)) {
+    return [f](float a, float b, float) {
+      uint32_t x, y;
+      memcpy(&x, &a, sizeof x);
+      memcpy(&y, &b, sizeof y);
+      x = f(x, y);
+      memcpy(&a, &x, sizeof x);
+      return a;
+    };
+  };
+  Check(VecWord::kAnd, on_bits([](uint32_t a, uint32_t b) { return a & b; }));
+  Check(VecWord::kOr, on_bits([](uint32_t a, uint32_t b) { return a | b; }));
+  Check(VecWord::kXor, on_bits([](uint32_t a, uint32_t b) { return a ^ b; }));
+}
+
 TEST(Vec, Select) {
   Check(VecWord::kLessSelect, [](float a, float b, float c) { return a < b ? c : a; });
   Check(VecWord::kEqualSelect, [](float a, float b, float c) { return a == b ? c : a; });
@@ -166,6 +196,103 @@ TEST(Vec, PartialVectorsTouchNothingElse) {
         for (int i = 0; i < n; ++i) EXPECT_EQ(dst[i], src[i]);
       }
     }
+  }
+}
+
+TEST(Vec, LookupTakesTheLowBitsOfTheIndex) {
+  alignas(64) int32_t table[32];
+  for (int i = 0; i < 32; ++i) table[i] = 1000 + i * i;
+  for (Isa isa : TestIsas()) {
+    const VecKernels& kernels = VecKernelsFor(isa);
+    if (kernels.look_up == nullptr) continue;
+    for (int32_t first : {0, 7, 30, -3, 1 << 20, INT32_MIN}) {
+      int32_t index[16], dst[16];
+      for (int i = 0; i < 16; ++i) index[i] = first + 5 * i;
+      kernels.look_up(table, index, dst);
+      for (int i = 0; i < kernels.lanes; ++i) {
+        EXPECT_EQ(dst[i], table[index[i] & (kernels.lookup - 1)]) << IsaName(isa);
+      }
+    }
+  }
+}
+
+// Words that only 512-bit vectors have, by their definition.
+TEST(Vec, WideWords) {
+  if (BestTestIsa() < Isa::kAvx512) GTEST_SKIP() << "this machine cannot emulate AVX-512";
+  const VecKernels& kernels = VecKernelsFor(Isa::kAvx512);
+  ASSERT_EQ(kernels.lanes, 16);
+  alignas(64) float a[16], b[16], c[16], dst[16];
+  for (float first : {3.f, -5.f}) {
+    for (int i = 0; i < 16; ++i) a[i] = first + i, b[i] = 10.f - 3 * i, c[i] = i * i;
+    const auto half = [&](int i) {
+      return i < 8 ? c[i] - (a[0] * b[i] + c[i]) * b[i] + a[0] - a[1] : 0.f;
+    };
+    const struct {
+      WideWord word;
+      std::function<float(int)> expected;
+    } cases[] = {
+        {WideWord::kFmaAt, [&](int i) { return a[0] * b[i] + c[i]; }},
+        {WideWord::kAddAt, [&](int i) { return b[i] + a[0]; }},
+        {WideWord::kSubAt, [&](int i) { return b[i] - a[0]; }},
+        {WideWord::kHalf, half},
+        {WideWord::kOddsToEvens, [&](int i) { return a[i | 1]; }},
+        {WideWord::kOnce, [&](int i) { return a[i]; }},
+        {WideWord::kStream, [&](int i) { return a[i]; }},
+    };
+    for (const auto& k : cases) {
+      kernels.wide(k.word, a, b, c, dst);
+      for (int i = 0; i < 16; ++i) EXPECT_EQ(dst[i], k.expected(i)) << static_cast<int>(k.word);
+    }
+  }
+}
+
+TEST(Vec, ReduceAddEachAddsRows) {
+  if (BestTestIsa() < Isa::kAvx512) GTEST_SKIP() << "this machine cannot emulate AVX-512";
+  float rows[256], sums[16];
+  for (int i = 0; i < 256; ++i) rows[i] = static_cast<float>(i * 7919 % 1009);
+  VecKernelsFor(Isa::kAvx512).reduce_add_each(rows, sums);
+  for (int r = 0; r < 16; ++r) {
+    float sum = 0.f;
+    for (int i = 0; i < 16; ++i) sum += rows[16 * r + i];
+    EXPECT_EQ(sums[r], sum);
+  }
+}
+
+// On machines that have the instructions: the emulation gives their bits, of random ones and of
+// sums that round.
+TEST(Vec, EmulationIsAsTheInstructions) {
+  if (DetectIsa() < Isa::kAvx512) GTEST_SKIP() << "this machine lacks AVX-512";
+  const VecKernels &real = avx512::GetVecKernels(), &emulated = avx512_emulated::GetVecKernels();
+  constexpr int kFloats = 4096;
+  std::vector<float> a(kFloats), b(kFloats), c(kFloats), expected(kFloats), got(kFloats);
+  uint32_t state = 1;
+  for (std::vector<float>* v : {&a, &b, &c}) {
+    for (float& x : *v) {
+      state = state * 1664525 + 1013904223;
+      memcpy(&x, &state, sizeof x);
+    }
+  }
+  const auto expect_same = [&](int word, int n) {
+    for (int i = 0; i < n; ++i) {
+      if (std::isnan(expected[i]) && std::isnan(got[i])) continue;
+      ASSERT_EQ(memcmp(&got[i], &expected[i], sizeof(float)), 0)
+          << "word " << word << " of " << a[i] << ", " << b[i] << ", " << c[i];
+    }
+  };
+  for (int word = 0; word <= static_cast<int>(VecWord::kToFloat); ++word) {
+    const VecWord w = static_cast<VecWord>(word);
+    if (w == VecWord::kScaleByPow2) continue;  // its arguments are few, see above
+    real.apply(w, a.data(), b.data(), c.data(), expected.data(), kFloats);
+    emulated.apply(w, a.data(), b.data(), c.data(), got.data(), kFloats);
+    expect_same(word, kFloats);
+  }
+  std::vector<float> rows(256);
+  for (int i = 0; i < 256; ++i) rows[i] = 1.f / (i + 1);
+  real.reduce_add_each(rows.data(), expected.data());
+  emulated.reduce_add_each(rows.data(), got.data());
+  expect_same(-1, 16);
+  for (int i = 0; i < 16; ++i) {
+    EXPECT_EQ(real.reduce_add(&rows[16 * i]), emulated.reduce_add(&rows[16 * i]));
   }
 }
 

@@ -15,7 +15,7 @@
 namespace bd::BD_ISA {
 namespace {
 
-#if defined(__AVX512F__)
+#if defined(BD_AVX512)
 constexpr int kPixels = 14;
 #else
 constexpr int kPixels = 10;  // of 16 registers, beside 5 weights and a source vector

@@ -37,7 +37,7 @@ constexpr int64_t kPassBytes = 12 << 10;
 bool IsTiled(const DirectPlan& p) { return p.variant == kBlockedTiles || p.variant == kFipTiles; }
 
 int64_t PassBlocks(const DirectPlan& p, Isa isa) {
-  if (isa == Isa::kAvx512 || !IsTiled(p)) return p.icb_chunk;
+  if (isa >= Isa::kAvx512 || !IsTiled(p)) return p.icb_chunk;
   const int64_t lanes = p.groups.step * kBlock;
   const int64_t block_bytes = sizeof(float) * kBlock * p.taps_per_block * lanes;
   const int64_t most = std::max<int64_t>(1, kPassBytes / block_bytes);
@@ -49,7 +49,7 @@ int64_t PassBlocks(const DirectPlan& p, Isa isa) {
 // us; but 1024->2048 at 14x14, rows of 7 pixels: 910 and 995). Not so where tiles have few
 // pixels: AVX2 takes 480 and 750 there, 2100 and 3400.
 bool IsStridedInPlace(const ConvDesc& d, Isa isa) {
-  return isa == Isa::kAvx512 && d.ow >= GemmKernelsFor(isa).tile_pixels && d.kh == 1 && d.kw == 1 &&
+  return isa >= Isa::kAvx512 && d.ow >= GemmKernelsFor(isa).tile_pixels && d.kh == 1 && d.kw == 1 &&
          d.pad_top == 0 && d.pad_left == 0 && d.groups == 1 && d.ic % kBlock == 0 &&
          (d.oh - 1) * d.sh < d.ih && (d.ow - 1) * d.sw < d.iw;
 }

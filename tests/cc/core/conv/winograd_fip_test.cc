@@ -9,11 +9,13 @@
 #include <random>
 #include <vector>
 
+#include "cc/base/cpu_model.h"
 #include "cc/base/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/winograd/winograd.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
 
 namespace bd {
 namespace {
@@ -35,8 +37,11 @@ ConvDesc Of(const Window& window, int64_t n, int64_t ic, int64_t oc, int64_t siz
 class WinogradFipTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!AddsBesideMultiplies()) GTEST_SKIP() << "this CPU does not add beside multiplying";
+    if (BestTestIsa() < Isa::kAvx512) GTEST_SKIP() << "this machine cannot emulate AVX-512";
+    static const CpuModel zen4 = {"AuthenticAMD", 0x19, 0x11};
+    PretendCpu(&zen4);  // on others "auto" pairs nothing
   }
+  void TearDown() override { PretendCpu(nullptr); }
 
   void Fill(const ConvDesc& desc, float magnitude) {
     d_ = desc;
