@@ -11,7 +11,7 @@ namespace {
 
 static_assert(kRnnPanel == kBlock);
 
-#if defined(__AVX512F__)
+#if defined(BD_AVX512)
 constexpr int kTileRows = 6;
 constexpr int PanelsOf(int) { return 4; }
 #elif defined(__AVX2__)
