@@ -5,12 +5,9 @@
 #include <cstdlib>
 
 namespace bd {
-namespace {
-
-enum class Kind { kNone, kChannelsLast, kChannelsFirst, kBlocked };
 
 // By the order of the letters: n first, c second or last, and the spatial ones in their order.
-Kind KindOf(const LayoutParts& parts) {
+TensorView::Kind TensorView::KindOf(const LayoutParts& parts) {
   if (parts.rank < 2 || parts.letters[kN] != 'n' || parts.letters[kC] != 'c') return Kind::kNone;
   const auto follows = [&](int first, int dim) {
     for (int i = first; dim < parts.rank; ++i, ++dim) {
@@ -25,8 +22,6 @@ Kind KindOf(const LayoutParts& parts) {
   if (!follows(1, kC)) return Kind::kNone;
   return parts.num_inner > 0 ? Kind::kBlocked : Kind::kChannelsFirst;
 }
-
-}  // namespace
 
 std::string TensorView::Make(DataType dtype, Layout layout, const Dims& dims, int64_t image_stride,
                              TensorView* view) {
@@ -44,7 +39,7 @@ std::string TensorView::Make(DataType dtype, Layout layout, const Dims& dims, in
   v.dtype_ = dtype;
   v.layout_ = layout;
   v.dims_ = dims;
-  v.blocked_ = kind == Kind::kBlocked;
+  v.kind_ = kind;
   v.n_ = dims[kN];
   v.c_ = dims[kC];
   v.pixels_ = 1;
@@ -53,7 +48,7 @@ std::string TensorView::Make(DataType dtype, Layout layout, const Dims& dims, in
   if (kind == Kind::kChannelsLast) v.lanes_ = std::max<int64_t>(1, v.c_);
   v.blocks_ = (v.c_ + v.lanes_ - 1) / v.lanes_;
   v.image_stride_ = image_stride == 0 ? v.image_elements() : image_stride;
-  const bool whole_blocks = !v.blocked_ || v.image_stride_ % v.lanes_ == 0;
+  const bool whole_blocks = !v.blocked() || v.image_stride_ % v.lanes_ == 0;
   if (v.image_stride_ < v.image_elements() || !whole_blocks) {
     return "images of " + std::to_string(v.image_elements()) + " elements cannot be " +
            std::to_string(image_stride) + " elements apart" +
@@ -103,7 +98,7 @@ std::string TensorView::FirstChannels(int64_t channels, TensorView* part) const 
   if (channels < 0 || channels > c_) {
     return std::to_string(channels) + " channels are not a part of " + std::to_string(c_);
   }
-  if (channels != c_ && pixels_ > 1 && lanes_ == c_) {
+  if (channels != c_ && pixels_ > 1 && channels_last()) {
     return std::string("some channels of layout ") + LayoutName(layout_) +
            " are not a tensor of their own: the others lie between them";
   }

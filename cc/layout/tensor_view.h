@@ -58,7 +58,8 @@ class TensorView {
   DataType dtype() const { return dtype_; }
   Layout layout() const { return layout_; }
   const Dims& dims() const { return dims_; }
-  bool blocked() const { return blocked_; }
+  bool blocked() const { return kind_ == Kind::kBlocked; }
+  bool channels_last() const { return kind_ == Kind::kChannelsLast; }
 
   int64_t n() const { return n_; }
   int64_t c() const { return c_; }
@@ -110,6 +111,9 @@ class TensorView {
   std::string ToString() const;
 
  private:
+  enum class Kind { kNone, kChannelsLast, kChannelsFirst, kBlocked };
+  static Kind KindOf(const LayoutParts& parts);
+
   // Of the dimension that is `from_end` places from the end.
   int64_t Spatial(int from_end) const {
     return from_end <= spatial_rank() ? dims_[dims_.size() - from_end] : 1;
@@ -119,7 +123,7 @@ class TensorView {
   Layout layout_ = Layout::nChw16c;
   Dims dims_{0, 0, 0, 0};
   int64_t image_stride_ = 0;
-  bool blocked_ = true;
+  Kind kind_ = Kind::kBlocked;
   int64_t n_ = 0, c_ = 0, pixels_ = 0, lanes_ = 16, blocks_ = 0;
 };
 

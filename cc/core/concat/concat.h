@@ -2,10 +2,9 @@
 //
 //   ConcatDesc -> MakeConcatPlan -> ConcatPlan (immutable) -> RunConcat
 //
-// Every src is [N, ceil(channels[i]/16), pixels, 16] with a zero tail, dst is
-// [N, ceil(sum/16), pixels, 16] and its tail is written as zeros. A dst block
-// that is one src block is copied; where channels[i] % 16 != 0 the inputs after
-// it shift, and blocks are assembled from runs of lanes.
+// All are float32 in blocks of 16; every src has a zero tail, and that of dst is written as
+// zeros. A dst block that is one src block is copied; behind an input whose channels are no
+// multiple of 16 the others shift, and blocks are assembled from runs of lanes.
 #ifndef CC_CORE_CONCAT_CONCAT_H_
 #define CC_CORE_CONCAT_CONCAT_H_
 
@@ -16,15 +15,14 @@
 #include "cc/base/isa.h"
 #include "cc/base/thread_pool.h"
 #include "cc/core/concat/concat_kernel.h"
+#include "cc/layout/tensor_view.h"
 
 namespace bd {
 
+// Each may be some channels of a wider tensor.
 struct ConcatDesc {
-  int64_t n = 0, pixels = 0;      // pixels: the product of the spatial sizes
-  std::vector<int64_t> channels;  // one an input
-  // If dst is part of a wider tensor: the channel blocks of an image of the latter. 0: it
-  // is a tensor of its own.
-  int64_t dst_image_blocks = 0;
+  std::vector<TensorView> srcs;
+  TensorView dst;
 };
 
 // Lanes [dst_lane, dst_lane + count) of a dst block are lanes [src_lane, ...) of
@@ -38,8 +36,6 @@ struct ConcatRun {
 // Immutable once made; safe to run on many threads.
 struct ConcatPlan {
   ConcatDesc desc;
-  int64_t dst_channels = 0;
-  int64_t blocks = 0;              // ceil(dst_channels / 16)
   std::vector<ConcatRun> runs;     // of all dst blocks, in order;
   std::vector<int64_t> first_run;  // those of block b: [first_run[b], first_run[b + 1])
   int64_t chunk = 0;               // pixels of one block copied at a time
@@ -49,11 +45,11 @@ struct ConcatPlan {
   const ConcatKernels* kernels = nullptr;
 };
 
-// Returns an empty string, or one line that names what is wrong.
+// Returns an empty string, or one line that names what is wrong: no input, another data type or
+// layout, sizes that do not match.
 std::string MakeConcatPlan(const ConcatDesc& desc, Isa isa, ConcatPlan* plan);
 
-// srcs[i] is input i; inputs without channels may be null. dst is the first block of a
-// tensor or of a part.
+// srcs[i] is the address of input i's first block, and may be null without channels.
 void RunConcat(const ConcatPlan& plan, const float* const* srcs, float* dst, ThreadPool& pool);
 
 // The same result, element by element.

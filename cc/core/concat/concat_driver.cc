@@ -11,15 +11,12 @@ constexpr float kZeros[16] = {};
 // Pixels [begin, begin + pixels) of block b of image n.
 void RunUnit(const ConcatPlan& plan, const float* const* srcs, int64_t n, int64_t b, int64_t begin,
              int64_t pixels, float* dst) {
-  const int64_t plane = plan.desc.pixels * 16;
   const ConcatRun* runs = &plan.runs[plan.first_run[b]];
   const int num_runs = static_cast<int>(plan.first_run[b + 1] - plan.first_run[b]);
   const auto source = [&](const ConcatRun& run) {
-    const int64_t src_blocks = (plan.desc.channels[run.input] + 15) / 16;
-    return srcs[run.input] + (n * src_blocks + run.src_block) * plane + begin * 16;
+    return srcs[run.input] + plan.desc.srcs[run.input].offset(n, run.src_block, begin);
   };
-  const int64_t image_blocks = plan.desc.dst_image_blocks;
-  dst += (n * (image_blocks > 0 ? image_blocks : plan.blocks) + b) * plane + begin * 16;
+  dst += plan.desc.dst.offset(n, b, begin);
 
   // One run from lane 0, followed at most by the tail, which src has too.
   const bool is_copy =
@@ -41,14 +38,15 @@ void RunUnit(const ConcatPlan& plan, const float* const* srcs, int64_t n, int64_
 }  // namespace
 
 void RunConcat(const ConcatPlan& plan, const float* const* srcs, float* dst, ThreadPool& pool) {
-  const int64_t units = plan.desc.n * plan.blocks * plan.chunks;
+  const TensorView& view = plan.desc.dst;
+  const int64_t units = view.n() * view.blocks() * plan.chunks;
   pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
     const int64_t first = task * plan.units_per_task;
     const int64_t last = std::min(units, first + plan.units_per_task);
     for (int64_t unit = first; unit < last; ++unit) {
       const int64_t block = unit / plan.chunks, begin = unit % plan.chunks * plan.chunk;
-      RunUnit(plan, srcs, block / plan.blocks, block % plan.blocks, begin,
-              std::min(plan.chunk, plan.desc.pixels - begin), dst);
+      RunUnit(plan, srcs, block / view.blocks(), block % view.blocks(), begin,
+              std::min(plan.chunk, view.pixels() - begin), dst);
     }
   });
 }

@@ -17,10 +17,10 @@ void ListRuns(ConcatPlan* plan) {
                           static_cast<int32_t>(at % 16), static_cast<int32_t>(count)});
     at += count;
   };
-  const std::vector<int64_t>& channels = plan->desc.channels;
-  for (size_t i = 0; i < channels.size(); ++i) {
-    for (int64_t c = 0, count; c < channels[i]; c += count) {
-      count = std::min({16 - c % 16, 16 - at % 16, channels[i] - c});
+  const std::vector<TensorView>& srcs = plan->desc.srcs;
+  for (size_t i = 0; i < srcs.size(); ++i) {
+    for (int64_t c = 0, count; c < srcs[i].c(); c += count) {
+      count = std::min({16 - c % 16, 16 - at % 16, srcs[i].c() - c});
       add(static_cast<int>(i), c, count);
     }
   }
@@ -28,24 +28,50 @@ void ListRuns(ConcatPlan* plan) {
   plan->first_run.push_back(plan->runs.size());
 }
 
+std::string CheckTensor(const TensorView& view) {
+  if (view.dtype() == DataType::f32 && view.blocked() && view.lanes() == 16) return "";
+  return "concat joins float32 in blocks of 16 channels, got " + view.ToString();
+}
+
+// Equal apart from their channels.
+bool SameElsewhere(const TensorView& src, const TensorView& dst) {
+  Dims dims = src.dims();
+  dims[kC] = dst.c();
+  return src.layout() == dst.layout() && dims == dst.dims();
+}
+
+std::string Check(const ConcatDesc& desc) {
+  if (desc.srcs.empty()) return "concat needs at least one input";
+  std::string error = CheckTensor(desc.dst);
+  int64_t channels = 0;
+  for (const TensorView& src : desc.srcs) {
+    if (error.empty()) error = CheckTensor(src);
+    if (error.empty() && !SameElsewhere(src, desc.dst)) {
+      error = src.ToString() + " does not fit into " + desc.dst.ToString();
+    }
+    channels += src.c();
+  }
+  if (error.empty() && channels != desc.dst.c()) {
+    error =
+        "inputs of " + std::to_string(channels) + " channels do not make " + desc.dst.ToString();
+  }
+  return error;
+}
+
 }  // namespace
 
 std::string MakeConcatPlan(const ConcatDesc& desc, Isa isa, ConcatPlan* plan) {
+  const std::string error = Check(desc);
+  if (!error.empty()) return error;
   ConcatPlan p;
   p.desc = desc;
-  if (desc.channels.empty()) return "concat needs at least one input";
-  if (desc.n < 0 || desc.pixels < 0) return "batch and spatial sizes must not be negative";
-  for (int64_t c : desc.channels) {
-    if (c < 0) return "channels must not be negative, got " + std::to_string(c);
-    p.dst_channels += c;
-  }
-  p.blocks = (p.dst_channels + 15) / 16;
   ListRuns(&p);
   p.kernels = &ConcatKernelsFor(isa);
 
-  p.chunk = std::max<int64_t>(1, std::min(desc.pixels, kTaskPixels));
-  p.chunks = (desc.pixels + p.chunk - 1) / p.chunk;
-  const int64_t units = desc.n * p.blocks * p.chunks;
+  const int64_t pixels = desc.dst.pixels();
+  p.chunk = std::max<int64_t>(1, std::min(pixels, kTaskPixels));
+  p.chunks = (pixels + p.chunk - 1) / p.chunk;
+  const int64_t units = desc.dst.n() * desc.dst.blocks() * p.chunks;
   p.units_per_task =
       units * p.chunk < 2 * kTaskPixels ? std::max<int64_t>(1, units) : kTaskPixels / p.chunk;
   p.tasks = (units + p.units_per_task - 1) / p.units_per_task;

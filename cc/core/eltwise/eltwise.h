@@ -1,4 +1,4 @@
-// dst = chain(src), element by element, over a blocked or an NHWC tensor.
+// dst = chain(src), element by element, over a tensor in blocks of 16 or with channels last.
 //
 //   EltwiseDesc -> MakeEltwisePlan -> EltwisePlan (immutable) -> RunEltwise
 //
@@ -15,22 +15,20 @@
 #include "cc/base/thread_pool.h"
 #include "cc/core/eltwise/eltwise_kernel.h"
 #include "cc/core/post_ops/post_ops.h"
+#include "cc/layout/tensor_view.h"
 
 namespace bd {
 
+// src and dst are float32 of equal layout and dims. Blocked ones may be some channels of wider
+// tensors; operands of the chain are dense.
 struct EltwiseDesc {
-  int64_t n = 0, channels = 0, pixels = 0;  // pixels: the product of the spatial sizes
-  bool blocked = true;  // [n, ceil(channels/16), pixels, 16], else [n, pixels, channels]
+  TensorView src, dst;
   PostOpChain post_ops;
-  // Of a tensor that is part of a wider blocked one: the channel blocks of an image of the
-  // latter. 0: it is a tensor of its own. Operands always are.
-  int64_t src_image_blocks = 0, dst_image_blocks = 0;
 };
 
 // Immutable once made; safe to run on many threads.
 struct EltwisePlan {
   EltwiseDesc desc;
-  int64_t blocks = 0;          // ceil(channels / 16)
   int64_t segment_floats = 0;  // one (n, block) plane, or one sample of NHWC
   int64_t total_floats = 0;
   int64_t task_floats = 0;  // a multiple of 16
@@ -43,9 +41,8 @@ struct EltwisePlan {
 std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan);
 
 // args[k] is the first element of the op's input args[k] that the chain calls
-// #k; a sum without operand reads dst. src and dst are the first blocks of tensors or
-// of parts. Where they are no parts, dst may be src or any operand that is
-// read element by element.
+// #k; a sum without operand reads dst. src and dst are the addresses of the first channels. Where
+// both are dense, dst may be src or any operand that is read element by element.
 void RunEltwise(const EltwisePlan& plan, const float* src, const float* const* args, float* dst,
                 ThreadPool& pool);
 

@@ -12,32 +12,46 @@ constexpr int64_t kBlock = 16;
 constexpr int64_t kTaskFloats = 1 << 15;
 constexpr int64_t kInlineFloats = 1 << 16;
 
-}  // namespace
-
-std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan) {
-  if (desc.channels < 1 || desc.n < 0 || desc.pixels < 0) {
-    return "element-wise work on n = " + std::to_string(desc.n) +
-           ", channels = " + std::to_string(desc.channels) +
-           ", pixels = " + std::to_string(desc.pixels) +
-           ": channels must be 1 or more, the others 0 or more";
+std::string Check(const EltwiseDesc& desc) {
+  const TensorView &src = desc.src, &dst = desc.dst;
+  if (src.dtype() != DataType::f32 || dst.dtype() != DataType::f32) {
+    return std::string("element-wise work is on float32, got ") + DataTypeName(src.dtype()) +
+           " to " + DataTypeName(dst.dtype());
   }
-  const bool parts = desc.src_image_blocks > 0 || desc.dst_image_blocks > 0;
-  if (parts && !desc.blocked) return "only blocked tensors can be parts of wider ones";
-  if (desc.dst_image_blocks > 0 && desc.post_ops.ReadsDst()) {
+  if (src.layout() != dst.layout() || src.dims() != dst.dims()) {
+    return "element-wise work does not change layout or dims, got " + src.ToString() + " to " +
+           dst.ToString();
+  }
+  if (src.c() < 1) return "element-wise work needs channels, got " + src.ToString();
+  if (src.blocked() ? src.lanes() != kBlock : !src.channels_last()) {
+    return std::string(
+               "element-wise work is on blocks of 16 channels or on channels last, got "
+               "layout ") +
+           LayoutName(src.layout());
+  }
+  if (!src.blocked() && !(src.dense() && dst.dense())) {
+    return "only blocked tensors can be parts of wider ones";
+  }
+  if (!dst.dense() && desc.post_ops.ReadsDst()) {
     return "a sum cannot read the previous dst where that is a part of a wider tensor; "
            "give it an operand";
   }
+  return "";
+}
+
+}  // namespace
+
+std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan) {
+  const std::string error = Check(desc);
+  if (!error.empty()) return error;
   EltwisePlan p;
   p.desc = desc;
   p.kernels = &EltwiseKernelsFor(isa);
-  p.blocks = (desc.channels + kBlock - 1) / kBlock;
-  p.segment_floats = desc.pixels * (desc.blocked ? kBlock : desc.channels);
-  const auto gap = [&](int64_t image_blocks) {
-    return image_blocks > 0 ? (image_blocks - p.blocks) * p.segment_floats : 0;
-  };
-  p.src_gap = gap(desc.src_image_blocks);
-  p.dst_gap = gap(desc.dst_image_blocks);
-  p.total_floats = desc.n * (desc.blocked ? p.blocks : 1) * p.segment_floats;
+  const TensorView& src = desc.src;
+  p.segment_floats = src.block_stride();
+  p.src_gap = src.image_stride() - src.image_elements();
+  p.dst_gap = desc.dst.image_stride() - src.image_elements();
+  p.total_floats = src.n() * src.image_elements();
   p.task_floats = p.total_floats <= kInlineFloats
                       ? std::max(kBlock, (p.total_floats + kBlock - 1) / kBlock * kBlock)
                       : kTaskFloats;

@@ -5,16 +5,19 @@
 namespace bd {
 
 void EltwiseRef(const EltwiseDesc& desc, const float* src, const float* const* args, float* dst) {
-  const int64_t lanes = desc.blocked ? 16 : desc.channels;
-  const int64_t blocks = (desc.channels + lanes - 1) / lanes;
-  for (int64_t plane = 0, i = 0; plane < desc.n * blocks; ++plane) {
-    for (int64_t pixel = 0; pixel < desc.pixels; ++pixel) {
+  const TensorView &from = desc.src, &to = desc.dst;
+  const int64_t lanes = from.lanes();
+  int64_t i = 0;  // of dense operands
+  for (int64_t plane = 0; plane < from.n() * from.blocks(); ++plane) {
+    const int64_t n = plane / from.blocks(), block = plane % from.blocks();
+    for (int64_t pixel = 0; pixel < from.pixels(); ++pixel) {
       for (int64_t lane = 0; lane < lanes; ++lane, ++i) {
-        const int64_t channel = plane % blocks * lanes + lane;
-        dst[i] = channel >= desc.channels
-                     ? 0.f
-                     : static_cast<float>(ApplyPostOpsRef(desc.post_ops, src[i], args, dst, i,
-                                                          channel, plane * lanes + lane));
+        const double x = src[from.offset(n, block, pixel) + lane];
+        const bool valid = lane < from.lanes_of(block);
+        const double y = valid ? ApplyPostOpsRef(desc.post_ops, x, args, dst, i,
+                                                 block * lanes + lane, plane * lanes + lane)
+                               : 0.;
+        dst[to.offset(n, block, pixel) + lane] = static_cast<float>(y);
       }
     }
   }

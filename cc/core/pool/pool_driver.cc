@@ -6,61 +6,79 @@
 namespace bd {
 namespace {
 
+constexpr int64_t kBlock = 16;
+
+// The elements of a window that begins at `first` which are inside.
+struct Span {
+  int64_t first, count;
+};
+Span Inside(const Window1d& w, int64_t output) {
+  const int64_t first = output * w.stride - w.pad_before, lo = std::max<int64_t>(first, 0);
+  return {lo, std::min(first + w.kernel, w.size) - lo};
+}
+
+// Unit: an output row of a block of an image, in the order of memory.
 void PoolRows(const PoolPlan& plan, const float* src, float* dst, int64_t begin, int64_t end) {
-  const Window1d &rows = plan.desc.rows, &cols = plan.desc.cols;
+  const Windows& windows = plan.desc.windows;
+  const TensorView &from = plan.desc.src, &to = plan.desc.dst;
   const auto run = plan.kernels->row[static_cast<int>(plan.desc.kind)];
   PoolRow row;
-  row.row_stride = cols.size * 16;
-  row.width = cols.size;
-  row.kernel = cols.kernel;
-  row.stride = cols.stride;
-  row.pad = cols.pad_before;
+  row.row_stride = windows.w.size * kBlock;
+  row.slice_stride = windows.h.size * row.row_stride;
+  row.width = windows.w.size;
+  row.kernel = windows.w.kernel;
+  row.stride = windows.w.stride;
+  row.pad = windows.w.pad_before;
   row.inner_begin = plan.inner_begin;
   row.inner_end = plan.inner_end;
-  row.out = cols.out;
+  row.out = windows.w.out;
+  const int64_t rows = windows.d.out * windows.h.out;
   for (int64_t unit = begin; unit < end; ++unit) {
-    const int64_t plane = unit / rows.out, y = unit % rows.out;
-    const int64_t first = y * rows.stride - rows.pad_before;
-    const int64_t lo = std::max<int64_t>(first, 0);
-    row.valid_rows = std::min(first + rows.kernel, rows.size) - lo;
-    row.src = src + (plan.src_plane(plane) * rows.size + lo) * row.row_stride;
-    row.dst = dst + (plan.dst_plane(plane) * rows.out + y) * cols.out * 16;
+    const int64_t plane = unit / rows, n = plane / from.blocks(), block = plane % from.blocks();
+    const Span slices = Inside(windows.d, unit % rows / windows.h.out);
+    const Span lines = Inside(windows.h, unit % windows.h.out);
+    row.valid_slices = slices.count;
+    row.valid_rows = lines.count;
+    row.src = src + from.offset(n, block, 0) + slices.first * row.slice_stride +
+              lines.first * row.row_stride;
+    row.dst = dst + to.offset(n, block, unit % rows * windows.w.out);
     run(row);
   }
 }
 
-// Where the 16 channels of plane `plane` of a one-pixel output go, and how many
-// of them are stored.
-float* PixelOf(const PoolPlan& plan, int64_t plane, float* dst, int* lanes) {
-  *lanes = 16;
-  if (!plan.desc.plain_dst) return dst + plan.dst_plane(plane) * 16;
-  const int64_t n = plane / plan.blocks, c = plane % plan.blocks * 16;
-  *lanes = static_cast<int>(std::min<int64_t>(16, plan.desc.channels - c));
-  return dst + n * plan.desc.channels + c;
+// Where the 16 channels of a block go in an output of one pixel, and how many are stored: none of
+// the tail where dst is plain.
+float* PixelOf(const PoolPlan& plan, int64_t n, int64_t block, float* dst, int* lanes) {
+  const TensorView &from = plan.desc.src, &to = plan.desc.dst;
+  if (to.blocked()) {
+    *lanes = kBlock;
+    return dst + to.offset(n, block, 0);
+  }
+  *lanes = static_cast<int>(from.lanes_of(block));
+  return dst + n * to.image_stride() + block * kBlock;
 }
 
 void PoolPlanes(const PoolPlan& plan, const float* src, float* dst, int64_t begin, int64_t end) {
-  const int64_t pixels = plan.desc.rows.size * plan.desc.cols.size;
+  const TensorView& from = plan.desc.src;
   const auto run = plan.kernels->plane[static_cast<int>(plan.desc.kind)];
-  for (int64_t plane = begin; plane < end; ++plane) {
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t n = unit / from.blocks(), block = unit % from.blocks();
     int lanes;
-    float* pixel = PixelOf(plan, plane, dst, &lanes);
-    run(src + plan.src_plane(plane) * pixels * 16, pixels, pixel, lanes);
+    float* pixel = PixelOf(plan, n, block, dst, &lanes);
+    run(src + from.offset(n, block, 0), from.pixels(), pixel, lanes);
   }
 }
 
 // Every window is all padding.
 void FillPlanes(const PoolPlan& plan, float* dst, int64_t begin, int64_t end) {
+  const TensorView &from = plan.desc.src, &to = plan.desc.dst;
   const float value = plan.desc.kind == PoolKind::kMax ? -INFINITY : NAN;
-  const int64_t pixels = plan.desc.rows.out * plan.desc.cols.out;
-  for (int64_t plane = begin; plane < end; ++plane) {
-    const int64_t c = plane % plan.blocks * 16;
-    const int64_t valid = std::min<int64_t>(16, plan.desc.channels - c);
-    for (int64_t p = 0; p < pixels; ++p) {
-      int lanes = 16;
-      float* pixel = pixels == 1 ? PixelOf(plan, plane, dst, &lanes)
-                                 : dst + (plan.dst_plane(plane) * pixels + p) * 16;
-      for (int i = 0; i < lanes; ++i) pixel[i] = i < valid ? value : 0.f;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t n = unit / from.blocks(), block = unit % from.blocks();
+    for (int64_t p = 0; p < to.pixels(); ++p) {
+      int lanes;
+      float* pixel = PixelOf(plan, n, block, dst, &lanes) + p * kBlock;
+      for (int i = 0; i < lanes; ++i) pixel[i] = i < from.lanes_of(block) ? value : 0.f;
     }
   }
 }
@@ -68,10 +86,9 @@ void FillPlanes(const PoolPlan& plan, float* dst, int64_t begin, int64_t end) {
 }  // namespace
 
 void RunPool(const PoolPlan& plan, const float* src, float* dst, ThreadPool& pool) {
-  const int64_t units = plan.units();
   pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
     const int64_t begin = task * plan.units_per_task;
-    const int64_t end = std::min(units, begin + plan.units_per_task);
+    const int64_t end = std::min(plan.units, begin + plan.units_per_task);
     if (plan.empty_src) {
       FillPlanes(plan, dst, begin, end);
     } else if (plan.whole_plane) {

@@ -6,6 +6,21 @@
 namespace bd::BD_ISA {
 namespace {
 
+// visit(row) for all of the window's rows but the first.
+template <typename Visit>
+inline void ForOtherRows(const float* src, const PoolRow& row, Visit visit) {
+  int64_t r = 1;
+  for (int64_t slice = 0; slice < row.valid_slices; ++slice, r = 0) {
+    const float* s = src + slice * row.slice_stride;
+    for (; r < row.valid_rows; ++r) visit(s + r * row.row_stride);
+  }
+}
+
+// Elements of a window that has `columns` valid columns.
+inline Vec CountOf(const PoolRow& row, int64_t columns) {
+  return Set1(static_cast<float>(row.valid_slices * row.valid_rows * columns));
+}
+
 // kTile outputs of a window of fixed width and stride. Columns are reduced over
 // the rows first and neighbouring windows share them: 3x3 stride 2 loads 6.75
 // vectors an output instead of 9, 3x3 stride 1 loads 4.
@@ -17,11 +32,13 @@ inline void SlidingTile(const float* src, const PoolRow& row, Vec count, float* 
     const float* s = src + v;
 #pragma GCC unroll 16
     for (int c = 0; c < kColumns; ++c) column[c] = Load(s + c * kBlock);
-    for (int64_t r = 1; r < row.valid_rows; ++r) {
-      s += row.row_stride;
+    ForOtherRows(
+        s, row, [&](const float* other) __attribute__((always_inline)) {
 #pragma GCC unroll 16
-      for (int c = 0; c < kColumns; ++c) column[c] = Op::Combine(column[c], Load(s + c * kBlock));
-    }
+          for (int c = 0; c < kColumns; ++c) {
+            column[c] = Op::Combine(column[c], Load(other + c * kBlock));
+          }
+        });
 #pragma GCC unroll 16
     for (int t = 0; t < kTile; ++t) {
       Vec result = column[t * kStride];
@@ -36,7 +53,7 @@ inline void SlidingTile(const float* src, const PoolRow& row, Vec count, float* 
 
 template <typename Op, int kKernel, int kStride, int kTile>
 inline void SlidingRow(const PoolRow& row) {
-  const Vec count = Set1(static_cast<float>(row.valid_rows * kKernel));
+  const Vec count = CountOf(row, kKernel);
   const float* src = row.src - row.pad * kBlock;
   int64_t o = row.inner_begin;
   for (; o + kTile <= row.inner_end; o += kTile) {
@@ -52,20 +69,21 @@ inline void SlidingRow(const PoolRow& row) {
 // kTile outputs of a window of any stride that has `taps` valid columns.
 template <typename Op, int kTile>
 inline void AnyTile(const float* src, const PoolRow& row, int64_t taps, float* dst) {
-  const Vec count = Set1(static_cast<float>(row.valid_rows * taps));
+  const Vec count = CountOf(row, taps);
   for (int v = 0; v < kBlock; v += kLanes) {
     Vec result[kTile];
 #pragma GCC unroll 8
     for (int t = 0; t < kTile; ++t) result[t] = Op::Identity();
-    for (int64_t r = 0; r < row.valid_rows; ++r) {
-      const float* s = src + r * row.row_stride + v;
+    const auto add_row = [&](const float* s) __attribute__((always_inline)) {
       for (int64_t k = 0; k < taps; ++k, s += kBlock) {
 #pragma GCC unroll 8
         for (int t = 0; t < kTile; ++t) {
           result[t] = Op::Combine(result[t], Load(s + t * row.stride * kBlock));
         }
       }
-    }
+    };
+    add_row(src + v);
+    ForOtherRows(src + v, row, add_row);
 #pragma GCC unroll 8
     for (int t = 0; t < kTile; ++t) Store(dst + t * kBlock + v, Op::Finish(result[t], count));
   }

@@ -1,5 +1,5 @@
 // What a pooling kernel does: one output row, or one whole plane, of one block
-// of 16 channels.
+// of 16 channels. A slice is a plane of rows of one depth.
 #ifndef CC_CORE_POOL_POOL_KERNEL_H_
 #define CC_CORE_POOL_POOL_KERNEL_H_
 
@@ -12,10 +12,12 @@ namespace bd {
 enum class PoolKind : int32_t { kMax = 0, kAvg = 1 };
 
 struct PoolRow {
-  const float* src;    // [valid_rows][width][16], the window's rows inside the plane
-  float* dst;          // [out][16]
-  int64_t row_stride;  // floats from one src row to the next
-  int64_t valid_rows;  // at least 1
+  // The window's rows that are inside: valid_slices times valid_rows, both at least 1, each
+  // [width][16]; strides are floats from one to the next.
+  const float* src;
+  int64_t slice_stride, row_stride;
+  int64_t valid_slices, valid_rows;
+  float* dst;  // [out][16]
   int64_t width;
   int64_t kernel, stride, pad;     // along the row
   int64_t inner_begin, inner_end;  // outputs whose taps are all inside

@@ -10,18 +10,47 @@ namespace {
 constexpr int64_t kInlineNs = 20000;
 constexpr int64_t kTaskNs = 10000;
 
-std::string Resolve(const char* name, const PoolDesc& desc, Window1d* window) {
-  std::string error = ResolveWindow(desc.padding, window);
-  if (error.empty() && window->dilation != 1) error = "pooling has no dilation";
-  const int64_t pad = std::max(window->pad_before, window->pad_after);
-  if (error.empty() && pad >= window->kernel) {
-    error = "padding " + std::to_string(pad) + " needs to be smaller than the window " +
-            std::to_string(window->kernel);
-  }
-  return error.empty() ? error : std::string(name) + ": " + error;
+std::string CheckWindow(const char* name, const Window1d& w) {
+  if (w.dilation != 1) return std::string(name) + ": pooling has no dilation";
+  const int64_t pad = std::max(w.pad_before, w.pad_after);
+  if (pad < w.kernel) return "";
+  return std::string(name) + ": padding " + std::to_string(pad) +
+         " needs to be smaller than the window " + std::to_string(w.kernel);
 }
 
-bool CoversAll(const Window1d& w) { return w.out == 1 && w.kernel - w.pad_before >= w.size; }
+std::string CheckTensors(const PoolDesc& desc) {
+  const TensorView &src = desc.src, &dst = desc.dst;
+  const Windows& windows = desc.windows;
+  if (src.dtype() != DataType::f32 || dst.dtype() != DataType::f32) {
+    return std::string("pooling is of float32, got ") + DataTypeName(src.dtype()) + " to " +
+           DataTypeName(dst.dtype());
+  }
+  if (!src.blocked() || src.lanes() != 16) {
+    return std::string("pooling reads blocks of 16 channels, got layout ") +
+           LayoutName(src.layout());
+  }
+  Dims in = {src.d(), src.h(), src.w()};
+  if (in != Dims({windows.d.size, windows.h.size, windows.w.size})) {
+    return "the windows move over " +
+           Dims({windows.d.size, windows.h.size, windows.w.size}).ToString() + ", src has " +
+           in.ToString();
+  }
+  Dims out = windows.OutSizes(3), got = {dst.d(), dst.h(), dst.w()};
+  if (dst.n() != src.n() || dst.c() != src.c() || got != out) {
+    return "dst is " + dst.ToString() + ", which is not [" + std::to_string(src.n()) + ", " +
+           std::to_string(src.c()) + "] with the windows' " + out.ToString();
+  }
+  if (dst.layout() == src.layout()) return "";
+  if (dst.blocked()) {
+    return std::string("dst's layout ") + LayoutName(dst.layout()) + " is not src's " +
+           LayoutName(src.layout());
+  }
+  if (dst.pixels() != 1) {
+    return "only global pooling has a plain dst, got " + std::to_string(dst.pixels()) +
+           " output pixels";
+  }
+  return "";
+}
 
 // One window; over nothing where the size is 0.
 Window1d Whole(int64_t size) {
@@ -29,63 +58,56 @@ Window1d Whole(int64_t size) {
   w.size = size;
   w.kernel = size == 0 ? 2 : size;
   w.pad_before = w.pad_after = size == 0;
+  w.out = 1;
   return w;
 }
 
 // A vector loaded and combined takes about 1 ns from the cache next to L1.
 int64_t UnitNs(const PoolPlan& plan) {
-  const Window1d &rows = plan.desc.rows, &cols = plan.desc.cols;
-  if (plan.whole_plane) return rows.size * cols.size;
-  return cols.out * rows.kernel * std::min(cols.kernel, cols.size);
+  const Windows& w = plan.desc.windows;
+  if (plan.whole_plane) return w.in();
+  return w.w.out * w.d.kernel * w.h.kernel * std::min(w.w.kernel, w.w.size);
 }
 
 }  // namespace
 
-PoolDesc PoolDesc::Global(PoolKind kind, int64_t n, int64_t channels, int64_t h, int64_t w,
-                          bool plain_dst) {
+PoolDesc PoolDesc::Global(PoolKind kind, const TensorView& src, Layout dst_layout) {
   PoolDesc desc;
   desc.kind = kind;
-  desc.n = n;
-  desc.channels = channels;
-  desc.rows = Whole(h);
-  desc.cols = Whole(w);
-  desc.padding = Padding::kExplicit;
-  desc.plain_dst = plain_dst;
+  desc.src = src;
+  Dims dims = {src.n(), src.c()};
+  while (dims.size() < PartsOf(dst_layout).rank) dims.push_back(1);
+  desc.dst = TensorView(src.dtype(), dst_layout, dims);
+  desc.windows.d = Whole(src.d());
+  desc.windows.h = Whole(src.h());
+  desc.windows.w = Whole(src.w());
   return desc;
 }
 
 std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan) {
-  PoolPlan p;
-  p.desc = desc;
-  Window1d &rows = p.desc.rows, &cols = p.desc.cols;
-  if (desc.n < 0 || desc.channels < 0) {
-    return "batch and channels must not be negative, got " + std::to_string(desc.n) + " and " +
-           std::to_string(desc.channels);
-  }
+  const Windows& windows = desc.windows;
   for (const std::string& error :
-       {Resolve("height", p.desc, &rows), Resolve("width", p.desc, &cols)}) {
+       {CheckWindow("depth", windows.d), CheckWindow("height", windows.h),
+        CheckWindow("width", windows.w), CheckTensors(desc)}) {
     if (!error.empty()) return error;
   }
-  if (desc.plain_dst && (rows.out != 1 || cols.out != 1)) {
-    return "only global pooling has a plain dst, got " + std::to_string(rows.out) + " x " +
-           std::to_string(cols.out) + " output pixels";
-  }
-  if (desc.plain_dst && desc.dst_image_blocks > 0) {
-    return "a plain dst cannot be a part of a wider tensor";
-  }
-  p.blocks = (desc.channels + 15) / 16;
-  p.empty_src = rows.size == 0 || cols.size == 0;
-  p.whole_plane = CoversAll(rows) && CoversAll(cols);
+  PoolPlan p;
+  p.desc = desc;
+  p.empty_src = desc.src.pixels() == 0;
+  p.whole_plane = windows.d.covers_all() && windows.h.covers_all() && windows.w.covers_all();
+  const Window1d& cols = windows.w;
   const int64_t span = cols.size - cols.kernel + cols.pad_before;
   const int64_t inside = span < 0 ? 0 : span / cols.stride + 1;
   p.inner_begin = std::min(cols.out, (cols.pad_before + cols.stride - 1) / cols.stride);
   p.inner_end = std::max(p.inner_begin, std::min(cols.out, inside));
   p.kernels = &PoolKernelsFor(isa);
 
-  const int64_t units = p.units(), unit_ns = std::max<int64_t>(1, UnitNs(p));
-  p.units_per_task = units * unit_ns < kInlineNs ? std::max<int64_t>(1, units)
-                                                 : std::max<int64_t>(1, kTaskNs / unit_ns);
-  p.tasks = (units + p.units_per_task - 1) / p.units_per_task;
+  p.units = desc.src.n() * desc.src.blocks();
+  if (!p.whole_plane && !p.empty_src) p.units *= windows.d.out * windows.h.out;
+  const int64_t unit_ns = std::max<int64_t>(1, UnitNs(p));
+  p.units_per_task = p.units * unit_ns < kInlineNs ? std::max<int64_t>(1, p.units)
+                                                   : std::max<int64_t>(1, kTaskNs / unit_ns);
+  p.tasks = (p.units + p.units_per_task - 1) / p.units_per_task;
   *plan = p;
   return "";
 }

@@ -24,6 +24,7 @@
 #include "cc/core/reorder/reorder_strip_kernel.h"
 #include "cc/core/reorder/reorder_tile_kernel.h"
 #include "cc/layout/tensor_desc.h"
+#include "cc/layout/tensor_view.h"
 
 namespace bd {
 
@@ -62,7 +63,7 @@ struct ReorderPlan {
   // Activations between channels last and blocks of 16, in float: strips of pixels.
   StripKernel strip_kernel = nullptr;      // null: the nests below instead
   StripKernel streaming_kernel = nullptr;  // if dst is aligned; may be null
-  int64_t pixels = 0, channels = 0;
+  TensorView src, dst;
   int64_t strip = 0;   // pixels a task
   int64_t strips = 0;  // of one image
 

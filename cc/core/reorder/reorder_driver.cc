@@ -7,23 +7,19 @@ namespace bd {
 namespace {
 
 void RunStrips(const ReorderPlan& plan, const float* src, float* dst, ThreadPool& pool) {
-  constexpr int64_t kBlock = 16;
-  const ReorderDesc& d = plan.desc;
-  const bool to_blocked = d.dst.blocks()[kC] == kBlock;
-  const int64_t src_pixel = to_blocked ? plan.channels : kBlock;
-  const int64_t dst_pixel = to_blocked ? kBlock : plan.channels;
-  const bool aligned = reinterpret_cast<uintptr_t>(dst) % (kBlock * sizeof(float)) == 0;
+  constexpr int64_t kLine = 64;
+  const bool aligned = reinterpret_cast<uintptr_t>(dst) % kLine == 0;
   const StripKernel kernel =
       aligned && plan.streaming_kernel != nullptr ? plan.streaming_kernel : plan.strip_kernel;
   pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
     const int64_t n = task / plan.strips;
     const int64_t first = task % plan.strips * plan.strip;
     ReorderStrip strip;
-    strip.src = src + n * d.src.strides()[kN] + first * src_pixel;
-    strip.dst = dst + n * d.dst.strides()[kN] + first * dst_pixel;
-    strip.pixels = std::min(plan.strip, plan.pixels - first);
-    strip.channels = plan.channels;
-    strip.block_stride = plan.pixels * kBlock;
+    strip.src = src + plan.src.offset(n, 0, first);
+    strip.dst = dst + plan.dst.offset(n, 0, first);
+    strip.pixels = std::min(plan.strip, plan.src.pixels() - first);
+    strip.channels = plan.src.c();
+    strip.block_stride = (plan.dst.blocked() ? plan.dst : plan.src).block_stride();
     kernel(strip);
   });
 }

@@ -61,37 +61,27 @@ std::string CheckScales(const ReorderDesc& d) {
 
 // ---- Strips ----
 
-bool IsChannelsLast(Layout layout) {
-  return layout == Layout::nc || layout == Layout::nwc || layout == Layout::nhwc ||
-         layout == Layout::ndhwc;
-}
-bool IsBlocked16(Layout layout) {
-  return layout == Layout::nC16c || layout == Layout::nCw16c || layout == Layout::nChw16c ||
-         layout == Layout::nCdhw16c;
-}
-
-bool TakesStrips(const ReorderDesc& d) {
-  return d.src.is_whole() && d.dst.is_whole() && d.src.dtype() == DataType::f32 &&
-         d.dst.dtype() == DataType::f32 && d.scales.empty() && d.beta == 0 &&
-         ((IsChannelsLast(*d.src.layout()) && IsBlocked16(*d.dst.layout())) ||
-          (IsBlocked16(*d.src.layout()) && IsChannelsLast(*d.dst.layout())));
+// Both sides as views, one with channels last, the other in blocks of 16; images may be apart.
+bool TakesStrips(const ReorderDesc& d, TensorView* src, TensorView* dst) {
+  if (!d.scales.empty() || d.beta != 0) return false;
+  if (!TensorView::Of(d.src, src) || !TensorView::Of(d.dst, dst)) return false;
+  if (src->dtype() != DataType::f32 || dst->dtype() != DataType::f32) return false;
+  const TensorView &blocked = src->blocked() ? *src : *dst, &plain = src->blocked() ? *dst : *src;
+  return blocked.blocked() && blocked.lanes() == 16 && plain.channels_last();
 }
 
-void PlanStrips(Isa isa, ReorderPlan* plan) {
-  const ReorderDesc& d = plan->desc;
+void PlanStrips(const TensorView& src, const TensorView& dst, Isa isa, ReorderPlan* plan) {
   const StripKernels& kernels = StripKernelsFor(isa);
-  const bool to_blocked = IsBlocked16(*d.dst.layout());
-  const StripKernel* kernel = to_blocked ? kernels.plain_to_blocked : kernels.blocked_to_plain;
-  plan->channels = d.src.dims()[kC];
-  plan->pixels = 1;
-  for (int i = kC + 1; i < d.src.rank(); ++i) plan->pixels *= d.src.dims()[i];
+  const StripKernel* kernel = dst.blocked() ? kernels.plain_to_blocked : kernels.blocked_to_plain;
+  plan->src = src;
+  plan->dst = dst;
   plan->strip_kernel = kernel[0];
-  if (d.dst.size() >= kStreamFloats && (to_blocked || plan->channels % 16 == 0)) {
-    plan->streaming_kernel = kernel[1];
-  }
-  plan->strip = std::min(plan->pixels, CeilDiv(kElementsPerTask, RoundUp(plan->channels, 16)));
-  plan->strips = CeilDiv(plan->pixels, plan->strip);
-  plan->tasks = d.src.dims()[kN] * plan->strips;
+  const bool whole_lines =
+      dst.blocked() || (src.c() % 16 == 0 && (src.n() == 1 || dst.image_stride() % 16 == 0));
+  if (dst.elements() >= kStreamFloats && whole_lines) plan->streaming_kernel = kernel[1];
+  plan->strip = std::min(src.pixels(), CeilDiv(kElementsPerTask, RoundUp(src.c(), 16)));
+  plan->strips = CeilDiv(src.pixels(), plan->strip);
+  plan->tasks = src.n() * plan->strips;
 }
 
 // ---- Nests ----
@@ -328,12 +318,11 @@ std::string MakeReorderPlan(const ReorderDesc& desc, Isa isa, ReorderPlan* plan)
   *plan = ReorderPlan();
   plan->desc = desc;
   if (desc.dst.size() == 0) return "";
-  if (TakesStrips(desc)) {
-    PlanStrips(isa, plan);
-    // A single pixel of whole blocks lies the same in both layouts.
-    if (plan->pixels > 1 || plan->channels % 16 != 0) return "";
-    plan->strip_kernel = plan->streaming_kernel = nullptr;
-    plan->tasks = 0;
+  TensorView src, dst;
+  // A single pixel of whole blocks lies the same in both layouts.
+  if (TakesStrips(desc, &src, &dst) && (src.pixels() > 1 || src.c() % 16 != 0)) {
+    PlanStrips(src, dst, isa, plan);
+    return "";
   }
   PlanNests(isa, plan);
   return "";

@@ -5,8 +5,8 @@
 //   scale[c]  = g(expand_bias[c] + sum over r of hidden[r] * expand_weights[r][c])
 //   dst[c]    = scale[c], or with scale_src src[c] * scale[c] for each pixel
 //
-// src is nChw16c. Two rounds of tasks: one takes means of some channel blocks and
-// their products at once, the next adds these up and makes some channels of dst. A thread
+// src is dense float32 in blocks of 16. Two rounds of tasks: one takes means of some channel blocks
+// and their products at once, the next adds these up and makes some channels of dst. A thread
 // begins with the same channels in both.
 //
 //   squeeze_excite_plan.cc     checks, how the rounds are cut
@@ -24,16 +24,17 @@
 #include "cc/base/thread_pool.h"
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/core/squeeze_excite/squeeze_excite_kernel.h"
+#include "cc/layout/tensor_view.h"
 
 namespace bd {
 
 struct SqueezeExciteDesc {
-  int64_t n = 0, channels = 1, pixels = 0;
+  // dst is one pixel, plain or blocked; with scale_src it is as src. Both are dense.
+  TensorView src, dst;
+  bool scale_src = false;       // dst is src times its scales
   int64_t squeezed = 1;         // values between the two products
   PostOpChain reduce_post_ops;  // f and
   PostOpChain expand_post_ops;  // g: eltwise entries only
-  bool plain_dst = true;        // [N, C] instead of [N, Cb, 1, 1, 16]
-  bool scale_src = false;       // dst is src times its scales; plain_dst must be false
 };
 
 // One round: units are an image's splits, image by image; a task does some of them.
@@ -45,7 +46,6 @@ struct SqueezeExciteRound {
 // Immutable once made; safe to run on many threads.
 struct SqueezeExcitePlan {
   SqueezeExciteDesc desc;
-  int64_t blocks = 0;  // ceil(channels / 16)
   SqueezeExciteRound reduce, expand;
   const SqueezeExciteKernels* kernels = nullptr;
 
@@ -56,8 +56,8 @@ struct SqueezeExcitePlan {
   ScratchBook scratch;
 };
 
-// Returns an empty string, or one line that names what is wrong: sizes that are none,
-// or an entry of a chain that reads a tensor.
+// Returns an empty string, or one line that names what is wrong: another data type or layout,
+// sizes that are none or do not match, or an entry of a chain that reads a tensor.
 std::string MakeSqueezeExcitePlan(const SqueezeExciteDesc& desc, Isa isa, int threads,
                                   SqueezeExcitePlan* plan);
 

@@ -17,14 +17,15 @@ struct Share {
 template <typename Body>
 void ForUnits(const SqueezeExcitePlan& plan, const SqueezeExciteRound& round, ThreadPool& pool,
               Body body) {
-  const int64_t units = plan.desc.n * round.splits;
+  const TensorView& src = plan.desc.src;
+  const int64_t units = src.n() * round.splits;
   ParallelRegions(pool, round.tasks, [&](int64_t task, int thread) {
     const int64_t end = units * (task + 1) / round.tasks;
     for (int64_t unit = units * task / round.tasks; unit < end; ++unit) {
       const int64_t split = unit % round.splits;
-      const int64_t first = plan.blocks * split / round.splits * 16;
-      const int64_t last = plan.blocks * (split + 1) / round.splits * 16;
-      body(Share{unit, unit / round.splits, first, std::min(last, plan.desc.channels)}, thread);
+      const int64_t first = src.blocks() * split / round.splits * 16;
+      const int64_t last = src.blocks() * (split + 1) / round.splits * 16;
+      body(Share{unit, unit / round.splits, first, std::min(last, src.c())}, thread);
     }
   });
 }
@@ -38,20 +39,20 @@ void RunSqueezeExcite(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers&
   float* sums = scratch.Grant(plan.sums);
   ForUnits(plan, plan.reduce, pool, [&](const Share& share, int thread) {
     ReduceArgs a;
-    a.src = buffers.src + (share.n * plan.blocks * 16 + share.begin) * d.pixels;
-    a.pixels = d.pixels;
+    a.src = buffers.src + d.src.offset(share.n, share.begin / 16, 0);
+    a.pixels = d.src.pixels();
     a.channels = share.end - share.begin;
     a.squeezed = d.squeezed;
     a.weights = buffers.reduce_weights + share.begin * d.squeezed;
     a.mean = scratch.Grant(plan.mean, thread);
     a.sums = sums + share.unit * d.squeezed;
     a.expand_weights = share.n == 0 ? buffers.expand_weights + share.begin : nullptr;
-    a.expand_stride = d.channels;
+    a.expand_stride = d.src.c();
     plan.kernels->reduce(a);
   });
   const BoundPostOps reduce(d.reduce_post_ops, d.squeezed, nullptr, nullptr);
-  const BoundPostOps expand(d.expand_post_ops, d.channels, nullptr, nullptr);
-  const int64_t dst_channels = d.plain_dst ? d.channels : plan.blocks * 16;
+  const BoundPostOps expand(d.expand_post_ops, d.src.c(), nullptr, nullptr);
+  const int64_t dst_channels = d.dst.blocks() * d.dst.lanes();
   ForUnits(plan, plan.expand, pool, [&](const Share& share, int thread) {
     ExpandArgs a = {};
     a.sums = sums + share.n * plan.reduce.splits * d.squeezed;
@@ -61,14 +62,14 @@ void RunSqueezeExcite(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers&
     a.reduce_program = reduce.program();
     a.hidden = scratch.Grant(plan.hidden, thread);
     a.weights = buffers.expand_weights + share.begin;
-    a.weights_stride = d.channels;
+    a.weights_stride = d.src.c();
     a.bias = buffers.expand_bias + share.begin;
     a.program = expand.program();
     a.channels = share.end - share.begin;
-    a.stored = (share.end == d.channels ? dst_channels : share.end) - share.begin;
-    a.pixels = d.pixels;
+    a.stored = (share.end == d.src.c() ? dst_channels : share.end) - share.begin;
+    a.pixels = d.src.pixels();
     if (d.scale_src) {
-      const int64_t offset = (share.n * plan.blocks * 16 + share.begin) * d.pixels;
+      const int64_t offset = d.src.offset(share.n, share.begin / 16, 0);
       a.src = buffers.src + offset;
       a.dst = buffers.dst + offset;
       a.scales = scratch.Grant(plan.scales, thread);

@@ -33,32 +33,49 @@ SqueezeExciteRound Cut(int64_t n, int64_t blocks, double block_ns) {
   return round;
 }
 
+std::string CheckTensors(const SqueezeExciteDesc& desc) {
+  const TensorView &src = desc.src, &dst = desc.dst;
+  if (src.c() < 1 || desc.squeezed < 1) {
+    return "src " + src.ToString() + " and " + std::to_string(desc.squeezed) +
+           " squeezed values: channels and squeezed values must be 1 or more";
+  }
+  if (src.dtype() != DataType::f32 || !src.blocked() || src.lanes() != 16 || !src.dense()) {
+    return "squeeze-and-excitation reads dense float32 in blocks of 16 channels, got " +
+           src.ToString();
+  }
+  if (desc.scale_src) {
+    return dst == src ? ""
+                      : "a scaled src is as src, " + src.ToString() + ", not " + dst.ToString();
+  }
+  if (dst.dtype() == DataType::f32 && (!dst.blocked() || dst.lanes() == 16) && dst.dense() &&
+      dst.n() == src.n() && dst.c() == src.c() && dst.pixels() == 1) {
+    return "";
+  }
+  return "dst is " + dst.ToString() + ", which is no scale for each channel of " + src.ToString();
+}
+
 }  // namespace
 
 std::string MakeSqueezeExcitePlan(const SqueezeExciteDesc& desc, Isa isa, int threads,
                                   SqueezeExcitePlan* plan) {
-  if (desc.n < 0 || desc.pixels < 0 || desc.channels < 1 || desc.squeezed < 1) {
-    return "a batch of " + std::to_string(desc.n) + ", " + std::to_string(desc.pixels) +
-           " pixels, " + std::to_string(desc.channels) + " channels, " +
-           std::to_string(desc.squeezed) + " squeezed ones: sizes must be positive";
-  }
+  const std::string wrong = CheckTensors(desc);
+  if (!wrong.empty()) return wrong;
   for (const std::string& error : {Complaint("reduce_post_ops", desc.reduce_post_ops),
                                    Complaint("expand_post_ops", desc.expand_post_ops)}) {
     if (!error.empty()) return error;
   }
-  if (desc.scale_src && desc.plain_dst) return "a scaled src is as src, not [N, C]";
   SqueezeExcitePlan p;
   p.desc = desc;
-  p.blocks = (desc.channels + 15) / 16;
+  const int64_t n = desc.src.n(), blocks = desc.src.blocks(), pixels = desc.src.pixels();
   p.kernels = &SqueezeExciteKernelsFor(isa);
   const double products = desc.squeezed * kWeightsNs;  // of a block: 16 rows or columns
-  p.reduce = Cut(desc.n, p.blocks, desc.pixels * kSrcNs + products);
-  p.expand = Cut(desc.n, p.blocks, products + (desc.scale_src ? desc.pixels * kScaleNs : 0));
-  const auto most = [&p](const SqueezeExciteRound& round) {  // channels of a unit
-    return (p.blocks + round.splits - 1) / round.splits * 16;
+  p.reduce = Cut(n, blocks, pixels * kSrcNs + products);
+  p.expand = Cut(n, blocks, products + (desc.scale_src ? pixels * kScaleNs : 0));
+  const auto most = [blocks](const SqueezeExciteRound& round) {  // channels of a unit
+    return (blocks + round.splits - 1) / round.splits * 16;
   };
   p.mean = p.scratch.Book<float>("mean", most(p.reduce), threads);
-  p.sums = p.scratch.Book<float>("sums", desc.n * p.reduce.splits * desc.squeezed);
+  p.sums = p.scratch.Book<float>("sums", n * p.reduce.splits * desc.squeezed);
   p.hidden = p.scratch.Book<float>("hidden", desc.squeezed, threads);
   if (desc.scale_src) p.scales = p.scratch.Book<float>("scales", most(p.expand), threads);
   *plan = p;

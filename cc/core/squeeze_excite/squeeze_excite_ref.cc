@@ -14,14 +14,15 @@ double Apply(const PostOpChain& chain, double x) {
 
 void SqueezeExciteRef(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers& b) {
   const SqueezeExciteDesc& d = plan.desc;
-  const int64_t dst_channels = d.plain_dst ? d.channels : plan.blocks * 16;
-  for (int64_t n = 0; n < d.n; ++n) {
+  const int64_t channels = d.src.c(), pixels = d.src.pixels();
+  const int64_t dst_channels = d.dst.blocks() * d.dst.lanes();
+  for (int64_t n = 0; n < d.src.n(); ++n) {
     std::vector<double> hidden(b.reduce_bias, b.reduce_bias + d.squeezed);
-    for (int64_t c = 0; c < d.channels; ++c) {
-      const float* plane = b.src + (n * plan.blocks + c / 16) * d.pixels * 16 + c % 16;
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* plane = b.src + d.src.offset(n, c / 16, 0) + c % 16;
       double mean = 0;
-      for (int64_t p = 0; p < d.pixels; ++p) mean += plane[p * 16];
-      mean /= static_cast<double>(d.pixels);
+      for (int64_t p = 0; p < pixels; ++p) mean += plane[p * 16];
+      mean /= static_cast<double>(pixels);
       for (int64_t r = 0; r < d.squeezed; ++r) {
         hidden[r] += mean * b.reduce_weights[c * d.squeezed + r];
       }
@@ -29,16 +30,16 @@ void SqueezeExciteRef(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers&
     for (double& h : hidden) h = Apply(d.reduce_post_ops, h);
     for (int64_t c = 0; c < dst_channels; ++c) {
       double scale = 0;
-      if (c < d.channels) {
+      if (c < channels) {
         double sum = b.expand_bias[c];
         for (int64_t r = 0; r < d.squeezed; ++r) {
-          sum += hidden[r] * b.expand_weights[r * d.channels + c];
+          sum += hidden[r] * b.expand_weights[r * channels + c];
         }
         scale = Apply(d.expand_post_ops, sum);
       }
       if (!d.scale_src) b.dst[n * dst_channels + c] = static_cast<float>(scale);
-      for (int64_t p = 0; d.scale_src && p < d.pixels; ++p) {
-        const int64_t at = ((n * plan.blocks + c / 16) * d.pixels + p) * 16 + c % 16;
+      for (int64_t p = 0; d.scale_src && p < pixels; ++p) {
+        const int64_t at = d.src.offset(n, c / 16, p) + c % 16;
         b.dst[at] = static_cast<float>(b.src[at] * scale);
       }
     }

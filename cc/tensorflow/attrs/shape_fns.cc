@@ -31,6 +31,15 @@ PartialTensorShape MakeShape(Layout layout, int64_t channels, const Plane& p) {
   return ShapeOf(layout, {p.n, channels, p.h, p.w});
 }
 
+Status MakeView(Layout layout, int64_t channels, const ChannelPart& part, const Plane& p,
+                TensorView* view) {
+  TensorView whole;
+  const Dims dims = {p.n, part.tensor_channels(channels), p.h, p.w};
+  std::string error = TensorView::Make(DataType::f32, layout, dims, 0, &whole);
+  if (error.empty()) error = whole.FirstChannels(channels, view);
+  return error.empty() ? absl::OkStatus() : Invalid(error);
+}
+
 Status ResolveWindows(const WindowAttrs& attrs, const Plane& src, Window1d* h, Window1d* w) {
   const struct {
     const char* name;

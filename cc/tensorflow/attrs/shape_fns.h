@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cc/layout/tensor_view.h"
 #include "cc/tensorflow/attrs/attrs.h"
 #include "cc/tensorflow/attrs/layout_shapes.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -22,6 +23,10 @@ struct Plane {
 Status ReadPlane(const char* name, const PartialTensorShape& shape, Layout layout, int64_t channels,
                  Plane* plane);
 PartialTensorShape MakeShape(Layout layout, int64_t channels, const Plane& plane);
+
+// `channels` channels of float32 over a plane that is known, in a tensor of which they are `part`.
+Status MakeView(Layout layout, int64_t channels, const ChannelPart& part, const Plane& plane,
+                TensorView* view);
 
 // The windows over a plane of src: *h and *w get size, out and padding; out of an
 // unknown size is kUnknown.

@@ -37,7 +37,7 @@ class ConcatOp : public LaunchOpKernel<ConcatLaunch> {
   Status Resolve(OpKernelContext* ctx, ConcatLaunch* launch) override {
     TF_RETURN_IF_ERROR(plans_.Get(
         ctx, [&](ConcatOpPlan* made) { return MakePlan(ctx, made); }, &launch->plan));
-    launch->dst_offset = attrs_.dst_part.offset(launch->plan->concat.desc.pixels);
+    launch->dst_offset = attrs_.dst_part.offset(launch->plan->concat.desc.dst.pixels());
     return absl::OkStatus();
   }
 
@@ -57,16 +57,18 @@ class ConcatOp : public LaunchOpKernel<ConcatLaunch> {
     TF_RETURN_IF_ERROR(ConcatShape(attrs_, InputShapes(ctx, 0), &dst));
     TF_RETURN_IF_ERROR(ToFullShape(dst, &plan->dst_shape));
     ConcatDesc desc;
-    desc.n = dst.dim_size(0);
-    desc.pixels = dst.dim_size(2) * dst.dim_size(3);
-    desc.channels = attrs_.channels;
-    desc.dst_image_blocks = attrs_.dst_part.image_blocks();
+    const Plane plane = {dst.dim_size(0), dst.dim_size(2), dst.dim_size(3)};
+    desc.srcs.resize(attrs_.channels.size());
+    for (size_t i = 0; i < attrs_.channels.size(); ++i) {
+      TF_RETURN_IF_ERROR(MakeView(Layout::nChw16c, attrs_.channels[i], {}, plane, &desc.srcs[i]));
+    }
+    TF_RETURN_IF_ERROR(
+        MakeView(Layout::nChw16c, attrs_.dst_channels(), attrs_.dst_part, plane, &desc.dst));
     return FromCore(MakeConcatPlan(desc, ActiveIsa(), &plan->concat));
   }
 
   std::string Describe(OpKernelContext*, const ConcatLaunch& launch, bool in_place) const override {
-    return absl::StrCat("concat ", IsaName(ActiveIsa()), " ",
-                        launch.plan->concat.desc.channels.size(), " values->",
+    return absl::StrCat("concat ", IsaName(ActiveIsa()), " ", attrs_.channels.size(), " values->",
                         launch.dst_shape().DebugString(), PartNote({}, attrs_.dst_part, in_place));
   }
 

@@ -46,7 +46,7 @@ class EltwiseOp : public LaunchOpKernel<EltwiseLaunch> {
   Status Resolve(OpKernelContext* ctx, EltwiseLaunch* launch) override {
     TF_RETURN_IF_ERROR(plans_.Get(
         ctx, [&](EltwiseOpPlan* made) { return MakePlan(ctx, made); }, &launch->plan));
-    const int64_t pixels = launch->plan->eltwise.desc.pixels;
+    const int64_t pixels = launch->plan->eltwise.desc.src.pixels();
     launch->src_offset = attrs_.src_part.offset(pixels);
     launch->dst_offset = attrs_.dst_part.offset(pixels);
     return absl::OkStatus();
@@ -80,13 +80,9 @@ class EltwiseOp : public LaunchOpKernel<EltwiseLaunch> {
     TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs_.layout,
                                  attrs_.src_part.tensor_channels(attrs_.channels), &plane));
     EltwiseDesc desc;
-    desc.n = plane.n;
-    desc.channels = attrs_.channels;
-    desc.pixels = plane.h * plane.w;
-    desc.blocked = attrs_.layout == Layout::nChw16c;
     desc.post_ops = attrs_.post_ops.chain;
-    desc.src_image_blocks = attrs_.src_part.image_blocks();
-    desc.dst_image_blocks = attrs_.dst_part.image_blocks();
+    TF_RETURN_IF_ERROR(MakeView(attrs_.layout, attrs_.channels, attrs_.src_part, plane, &desc.src));
+    TF_RETURN_IF_ERROR(MakeView(attrs_.layout, attrs_.channels, attrs_.dst_part, plane, &desc.dst));
     return FromCore(MakeEltwisePlan(desc, ActiveIsa(), &plan->eltwise));
   }
 

@@ -46,8 +46,8 @@ class PoolOpBase : public LaunchOpKernel<PoolLaunch> {
     TF_RETURN_IF_ERROR(plans_.Get(
         ctx, [&](PoolOpPlan* made) { return MakePlan(ctx, made); }, &launch->plan));
     const PoolDesc& desc = launch->plan->pool.desc;
-    launch->src_offset = src_part_.offset(desc.rows.size * desc.cols.size);
-    launch->dst_offset = dst_part_.offset(desc.rows.out * desc.cols.out);
+    launch->src_offset = src_part_.offset(desc.src.pixels());
+    launch->dst_offset = dst_part_.offset(desc.dst.pixels());
     return absl::OkStatus();
   }
 
@@ -58,8 +58,8 @@ class PoolOpBase : public LaunchOpKernel<PoolLaunch> {
     const PoolDesc& d = launch.plan->pool.desc;
     return absl::StrCat(d.kind == PoolKind::kMax ? "pool_max " : "pool_avg ", IsaName(ActiveIsa()),
                         " ", ctx->input(kSrc).shape().DebugString(), "->",
-                        launch.dst_shape().DebugString(), " k", d.rows.kernel, "x", d.cols.kernel,
-                        " s", d.rows.stride, "x", d.cols.stride,
+                        launch.dst_shape().DebugString(), " k", d.windows.h.kernel, "x",
+                        d.windows.w.kernel, " s", d.windows.h.stride, "x", d.windows.w.stride,
                         PartNote(src_part_, dst_part_, in_place));
   }
 
@@ -84,12 +84,13 @@ class PoolOp : public PoolOpBase {
                                  attrs_.src_part.tensor_channels(attrs_.channels), &plane));
     PoolDesc desc;
     desc.kind = KindOf(attrs_.kind);
-    desc.n = plane.n;
-    desc.channels = attrs_.channels;
-    desc.padding = attrs_.window.padding;
-    desc.src_image_blocks = attrs_.src_part.image_blocks();
-    desc.dst_image_blocks = attrs_.dst_part.image_blocks();
-    TF_RETURN_IF_ERROR(ResolveWindows(attrs_.window, plane, &desc.rows, &desc.cols));
+    Windows& windows = desc.windows;
+    TF_RETURN_IF_ERROR(ResolveWindows(attrs_.window, plane, &windows.h, &windows.w));
+    const Plane dst_plane = {plane.n, windows.h.out, windows.w.out};
+    TF_RETURN_IF_ERROR(
+        MakeView(Layout::nChw16c, attrs_.channels, attrs_.src_part, plane, &desc.src));
+    TF_RETURN_IF_ERROR(
+        MakeView(Layout::nChw16c, attrs_.channels, attrs_.dst_part, dst_plane, &desc.dst));
     return FromCore(MakePoolPlan(desc, ActiveIsa(), &plan->pool));
   }
 
@@ -117,9 +118,9 @@ class GlobalPoolOp : public PoolOpBase {
     TF_RETURN_IF_ERROR(ToFullShape(dst, &plan->dst_shape));
     Plane plane;
     TF_RETURN_IF_ERROR(ReadPlane("src", src, Layout::nChw16c, attrs_.channels, &plane));
-    const PoolDesc desc =
-        PoolDesc::Global(KindOf(attrs_.kind), plane.n, attrs_.channels, plane.h, plane.w,
-                         /*plain_dst=*/attrs_.dst_layout == Layout::nhwc);
+    TensorView view;
+    TF_RETURN_IF_ERROR(MakeView(Layout::nChw16c, attrs_.channels, {}, plane, &view));
+    const PoolDesc desc = PoolDesc::Global(KindOf(attrs_.kind), view, attrs_.dst_layout);
     return FromCore(MakePoolPlan(desc, ActiveIsa(), &plan->pool));
   }
 

@@ -28,13 +28,14 @@ Status MakePlan(const SqueezeExciteAttrs& attrs, const std::vector<PartialTensor
   Plane plane;
   TF_RETURN_IF_ERROR(ReadPlane("src", inputs[kSrc], Layout::nChw16c, attrs.channels, &plane));
   SqueezeExciteDesc desc;
-  desc.n = plane.n;
-  desc.channels = attrs.channels;
-  desc.pixels = plane.h * plane.w;
+  const Plane pixel = {plane.n, 1, 1};
+  TF_RETURN_IF_ERROR(MakeView(Layout::nChw16c, attrs.channels, {}, plane, &desc.src));
+  TF_RETURN_IF_ERROR(attrs.scale_src
+                         ? MakeView(Layout::nChw16c, attrs.channels, {}, plane, &desc.dst)
+                         : MakeView(attrs.dst_layout, attrs.channels, {}, pixel, &desc.dst));
   desc.squeezed = attrs.squeezed;
   desc.reduce_post_ops = attrs.reduce_post_ops;
   desc.expand_post_ops = attrs.expand_post_ops;
-  desc.plain_dst = attrs.dst_layout == Layout::nhwc;
   desc.scale_src = attrs.scale_src;
   return FromCore(MakeSqueezeExcitePlan(desc, ActiveIsa(), threads, &plan->core));
 }

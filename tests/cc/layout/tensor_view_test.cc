@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,9 @@ TEST(TensorView, PlacesElementsAsTensorDescDoes) {
         EXPECT_EQ(view.bytes(), desc.size_bytes());
         EXPECT_EQ(view.bytes(), 2 * view.elements());
         EXPECT_EQ(view.dense(), stride == dense);
+        EXPECT_EQ(view.blocked(), PartsOf(layout).num_inner > 0);
+        EXPECT_EQ(view.channels_last(),
+                  LayoutName(layout)[strlen(LayoutName(layout)) - 1] == 'c' && !view.blocked());
         for (int64_t n = 0; n < view.n(); ++n) {
           for (int64_t c = 0; c < channels; ++c) {
             for (int64_t p = 0; p < view.pixels(); ++p) {

@@ -10,34 +10,41 @@
 namespace bd {
 namespace {
 
-int64_t BlockedSize(int64_t n, int64_t channels, int64_t pixels) {
-  return n * ((channels + 15) / 16) * pixels * 16;
+// As columns of pixels.
+ConcatDesc Desc(int64_t n, int64_t pixels, const std::vector<int64_t>& channels) {
+  ConcatDesc desc;
+  int64_t sum = 0;
+  for (int64_t c : channels) {
+    desc.srcs.emplace_back(DataType::f32, Layout::nChw16c, Dims{n, c, pixels, 1});
+    sum += c;
+  }
+  desc.dst = TensorView(DataType::f32, Layout::nChw16c, {n, sum, pixels, 1});
+  return desc;
 }
 
 // A different value for every logical element, zeros in the tail.
-void FillSrc(int64_t channels, int64_t pixels, float first, GuardedBuffer* src) {
-  const int64_t blocks = (channels + 15) / 16;
-  for (size_t i = 0; i < src->size(); ++i) {
-    const int64_t c = static_cast<int64_t>(i) / (pixels * 16) % blocks * 16 + i % 16;
-    (*src)[i] = c < channels ? first + static_cast<float>(i) : 0.f;
+void FillSrc(const TensorView& view, float first, GuardedBuffer* src) {
+  for (int64_t i = 0; i < static_cast<int64_t>(src->size()); ++i) {
+    const int64_t block = i / view.block_stride() % view.blocks();
+    (*src)[i] = i % 16 < view.lanes_of(block) ? first + static_cast<float>(i) : 0.f;
   }
 }
 
 void Check(const ConcatDesc& desc, Isa isa, ThreadPool& pool, GuardedBuffer::Guard guard) {
-  SCOPED_TRACE(testing::Message() << IsaName(isa) << " n " << desc.n << " pixels " << desc.pixels
-                                  << " channels " << testing::PrintToString(desc.channels));
+  SCOPED_TRACE(testing::Message() << IsaName(isa) << " to " << desc.dst.ToString());
   ConcatPlan plan;
   ASSERT_EQ(MakeConcatPlan(desc, isa, &plan), "");
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
   std::vector<const float*> srcs;
   float first = 1.f;
-  for (int64_t c : desc.channels) {
-    buffers.push_back(std::make_unique<GuardedBuffer>(BlockedSize(desc.n, c, desc.pixels), guard));
-    FillSrc(c, desc.pixels, first, buffers.back().get());
+  for (const TensorView& src : desc.srcs) {
+    SCOPED_TRACE(src.ToString());
+    buffers.push_back(std::make_unique<GuardedBuffer>(src.elements(), guard));
+    FillSrc(src, first, buffers.back().get());
     first += static_cast<float>(buffers.back()->size());
     srcs.push_back(buffers.back()->data());
   }
-  const int64_t size = BlockedSize(desc.n, plan.dst_channels, desc.pixels);
+  const int64_t size = desc.dst.elements();
   GuardedBuffer expected(size), dst(size, guard);
   ConcatRef(desc, srcs.data(), expected.data());
   RunConcat(plan, srcs.data(), dst.data(), pool);
@@ -59,9 +66,9 @@ INSTANTIATE_TEST_SUITE_P(Isas, ConcatOnEveryIsa, testing::ValuesIn(TestIsas()),
 TEST_P(ConcatOnEveryIsa, WholeBlocksAreCopied) {
   for (int64_t n : {1, 3}) {
     for (int64_t pixels : {1, 9}) {
-      CheckBothEnds({n, pixels, {16, 32}});
-      CheckBothEnds({n, pixels, {48}});
-      CheckBothEnds({n, pixels, {32, 16, 5}});  // the last may have a tail
+      CheckBothEnds(Desc(n, pixels, {16, 32}));
+      CheckBothEnds(Desc(n, pixels, {48}));
+      CheckBothEnds(Desc(n, pixels, {32, 16, 5}));  // the last may have a tail
     }
   }
 }
@@ -70,30 +77,30 @@ TEST_P(ConcatOnEveryIsa, WholeBlocksAreCopied) {
 TEST_P(ConcatOnEveryIsa, EveryShift) {
   for (int64_t first = 1; first < 16; ++first) {
     for (int64_t pixels : {1, 2, 5}) {
-      CheckBothEnds({2, pixels, {first, 16}});
-      CheckBothEnds({1, pixels, {first, 40, 16 + first}});
-      CheckBothEnds({1, pixels, {16 + first, first}});
+      CheckBothEnds(Desc(2, pixels, {first, 16}));
+      CheckBothEnds(Desc(1, pixels, {first, 40, 16 + first}));
+      CheckBothEnds(Desc(1, pixels, {16 + first, first}));
     }
   }
 }
 
 TEST_P(ConcatOnEveryIsa, ManyInputsInOneBlock) {
-  CheckBothEnds({1, 6, {1, 1, 1, 1, 1}});
-  CheckBothEnds({2, 3, std::vector<int64_t>(20, 1)});
-  CheckBothEnds({2, 3, {3, 2, 0, 7, 1, 9, 58, 24}});
+  CheckBothEnds(Desc(1, 6, {1, 1, 1, 1, 1}));
+  CheckBothEnds(Desc(2, 3, std::vector<int64_t>(20, 1)));
+  CheckBothEnds(Desc(2, 3, {3, 2, 0, 7, 1, 9, 58, 24}));
 }
 
 TEST_P(ConcatOnEveryIsa, EmptyTensors) {
-  CheckBothEnds({0, 4, {3, 20}});
-  CheckBothEnds({2, 0, {3, 20}});
-  CheckBothEnds({2, 4, {0, 0}});
-  CheckBothEnds({2, 4, {0, 17, 0}});
+  CheckBothEnds(Desc(0, 4, {3, 20}));
+  CheckBothEnds(Desc(2, 0, {3, 20}));
+  CheckBothEnds(Desc(2, 4, {0, 0}));
+  CheckBothEnds(Desc(2, 4, {0, 17, 0}));
 }
 
 // Planes cut into chunks, and many tasks.
 TEST_P(ConcatOnEveryIsa, LargePlanes) {
   for (const auto& channels : std::vector<std::vector<int64_t>>{{32, 16}, {20, 13, 30}}) {
-    const ConcatDesc desc = {2, 2500, channels};
+    const ConcatDesc desc = Desc(2, 2500, channels);
     ConcatPlan plan;
     ASSERT_EQ(MakeConcatPlan(desc, GetParam(), &plan), "");
     ASSERT_GT(plan.tasks, 3);
@@ -103,12 +110,30 @@ TEST_P(ConcatOnEveryIsa, LargePlanes) {
 }
 
 TEST(ConcatPlan, NamesWhatIsWrong) {
-  ConcatPlan plan;
-  EXPECT_EQ(MakeConcatPlan({1, 4, {}}, Isa::kGeneric, &plan), "concat needs at least one input");
-  EXPECT_EQ(MakeConcatPlan({1, 4, {8, -2}}, Isa::kGeneric, &plan),
-            "channels must not be negative, got -2");
-  EXPECT_EQ(MakeConcatPlan({-1, 4, {8}}, Isa::kGeneric, &plan),
-            "batch and spatial sizes must not be negative");
+  const auto error_with = [](auto change) {
+    ConcatDesc desc = Desc(2, 4, {8, 20});
+    change(&desc);
+    ConcatPlan plan;
+    return MakeConcatPlan(desc, Isa::kGeneric, &plan);
+  };
+  const auto view = [](DataType dtype, Layout layout, const Dims& dims) {
+    return TensorView(dtype, layout, dims);
+  };
+  EXPECT_EQ(error_with([](ConcatDesc* d) { d->srcs.clear(); }), "concat needs at least one input");
+  EXPECT_EQ(error_with([](ConcatDesc* d) { d->srcs.pop_back(); }),
+            "inputs of 8 channels do not make float32 nChw16c [2, 28, 4, 1]");
+  EXPECT_EQ(error_with([&](ConcatDesc* d) {
+              d->srcs[0] = view(DataType::f32, Layout::nChw16c, {2, 8, 5, 1});
+            }),
+            "float32 nChw16c [2, 8, 5, 1] does not fit into float32 nChw16c [2, 28, 4, 1]");
+  EXPECT_EQ(error_with([&](ConcatDesc* d) {
+              d->srcs[1] = view(DataType::bf16, Layout::nChw16c, {2, 20, 4, 1});
+            }),
+            "concat joins float32 in blocks of 16 channels, got bfloat16 nChw16c [2, 20, 4, 1]");
+  EXPECT_EQ(error_with([&](ConcatDesc* d) {
+              d->dst = view(DataType::f32, Layout::nhwc, {2, 28, 4, 1});
+            }),
+            "concat joins float32 in blocks of 16 channels, got float32 nhwc [2, 28, 4, 1]");
 }
 
 // The definition itself, by hand: the second input starts in lane 3.
@@ -116,28 +141,36 @@ TEST(ConcatRef, ByHand) {
   float a[16] = {1, 2, 3}, b[16] = {4, 5}, dst[16];
   for (float& x : dst) x = -1.f;
   const float* srcs[] = {a, b};
-  ConcatRef({1, 1, {3, 2}}, srcs, dst);
+  ConcatRef(Desc(1, 1, {3, 2}), srcs, dst);
   for (int lane = 0; lane < 16; ++lane) EXPECT_EQ(dst[lane], lane < 5 ? lane + 1.f : 0.f);
 }
 
-// Into a part of a wider tensor: the same bits, and nothing touched beside it.
-TEST_P(ConcatOnEveryIsa, PartOfAWiderTensor) {
+// From and into parts of wider tensors: the same bits, and nothing touched beside them.
+TEST_P(ConcatOnEveryIsa, PartsOfWiderTensors) {
   for (int64_t pixels : {3, 1500}) {
-    ConcatDesc desc{2, pixels, {20, 12, 32}};
-    const int64_t image = 4 * pixels * 16, wide = 6 * pixels * 16, before = pixels * 16;
-    GuardedBuffer a(2 * image / 2), b(image / 2), c(image), expected(2 * image), dst(2 * wide);
-    FillSrc(20, pixels, 1.f, &a);
-    FillSrc(12, pixels, 1e5f, &b);
-    FillSrc(32, pixels, 3e5f, &c);
+    ConcatDesc desc = Desc(2, pixels, {20, 12, 32});
+    const int64_t block = pixels * 16, image = 4 * block, wide = 6 * block;
+    GuardedBuffer a(2 * 2 * block), b(2 * block), c(2 * 2 * block), expected(2 * image),
+        dst(2 * wide);
+    FillSrc(desc.srcs[0], 1.f, &a);
+    FillSrc(desc.srcs[1], 1e5f, &b);
+    FillSrc(desc.srcs[2], 3e5f, &c);
     dst.Fill(77.f);
     const float* srcs[] = {a.data(), b.data(), c.data()};
     ConcatRef(desc, srcs, expected.data());
-    desc.dst_image_blocks = 6;
+    GuardedBuffer wide_c(2 * 3 * block);
+    for (int64_t i = 0; i < 4 * block; ++i) {
+      wide_c[i / (2 * block) * 3 * block + block + i % (2 * block)] = c[i];
+    }
+    const Dims c_dims = desc.srcs[2].dims();
+    desc.srcs[2] = TensorView(DataType::f32, Layout::nChw16c, c_dims, 3 * block);
+    srcs[2] = wide_c.data() + block;
+    desc.dst = TensorView(DataType::f32, Layout::nChw16c, desc.dst.dims(), wide);
     ConcatPlan plan;
     ASSERT_EQ(MakeConcatPlan(desc, GetParam(), &plan), "");
-    RunConcat(plan, srcs, dst.data() + before, pool_);
+    RunConcat(plan, srcs, dst.data() + block, pool_);
     for (int64_t i = 0; i < 2 * wide; ++i) {
-      const int64_t at = i % wide - before;
+      const int64_t at = i % wide - block;
       const bool beside = at < 0 || at >= image;
       ASSERT_EQ(dst[i], beside ? 77.f : expected[i / wide * image + at]) << i;
     }

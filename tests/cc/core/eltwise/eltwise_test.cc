@@ -15,7 +15,9 @@ namespace {
 
 EltwiseDesc Desc(int64_t n, int64_t channels, int64_t pixels, bool blocked,
                  const std::string& text) {
-  EltwiseDesc desc{n, channels, pixels, blocked, {}};
+  EltwiseDesc desc;
+  const Layout layout = blocked ? Layout::nChw16c : Layout::nhwc;
+  desc.src = desc.dst = TensorView(DataType::f32, layout, {n, channels, pixels, 1});
   std::string error;
   EXPECT_TRUE(PostOpChain::Parse(text, &desc.post_ops, &error)) << error;
   return desc;
@@ -27,26 +29,22 @@ EltwisePlan Plan(const EltwiseDesc& desc, Isa isa) {
   return plan;
 }
 
-int64_t StoredChannels(const EltwiseDesc& desc) {
-  return desc.blocked ? (desc.channels + 15) / 16 * 16 : desc.channels;
-}
-
 // Integers with a zero tail.
 void FillTensor(const EltwiseDesc& desc, int64_t seed, GuardedBuffer* buffer) {
   buffer->FillIntegers(seed);
-  if (!desc.blocked) return;
-  const int64_t blocks = (desc.channels + 15) / 16;
-  for (size_t i = 0; i < buffer->size(); ++i) {
-    const int64_t channel = i / (16 * desc.pixels) % blocks * 16 + i % 16;
-    if (channel >= desc.channels) (*buffer)[i] = 0.f;
+  const TensorView& view = desc.src;
+  for (int64_t i = 0; i < static_cast<int64_t>(buffer->size()); ++i) {
+    const int64_t block = i / view.block_stride() % view.blocks();
+    if (i % view.lanes() >= view.lanes_of(block)) (*buffer)[i] = 0.f;
   }
 }
 
 // args: #0 scalar, #1 channel, #2 sample_channel, #3 tensor.
 void Check(const EltwiseDesc& desc, Isa isa, ThreadPool& pool, double tolerance) {
-  const int64_t stored = StoredChannels(desc), elements = desc.n * stored * desc.pixels;
+  const TensorView& view = desc.src;
+  const int64_t stored = view.blocks() * view.lanes(), elements = view.elements();
   GuardedBuffer src(elements), tensor(elements), dst(elements), expected(elements);
-  GuardedBuffer scalar(1), channel(desc.channels), sample(desc.n * stored);
+  GuardedBuffer scalar(1), channel(view.c()), sample(view.n() * stored);
   FillTensor(desc, 1, &src);
   FillTensor(desc, 2, &tensor);
   scalar.FillIntegers(3);
@@ -57,8 +55,7 @@ void Check(const EltwiseDesc& desc, Isa isa, ThreadPool& pool, double tolerance)
   RunEltwise(Plan(desc, isa), src.data(), args, dst.data(), pool);
   for (int64_t i = 0; i < elements; ++i) {
     ASSERT_NEAR(dst[i], expected[i], tolerance * std::fabs(expected[i]))
-        << IsaName(isa) << ", n " << desc.n << ", channels " << desc.channels << ", pixels "
-        << desc.pixels << (desc.blocked ? ", blocked, " : ", plain, ") << desc.post_ops.ToString()
+        << IsaName(isa) << ", " << view.ToString() << ", " << desc.post_ops.ToString()
         << ", element " << i;
   }
 }
@@ -170,8 +167,29 @@ TEST(Eltwise, EmptyTensorsAndBadSizes) {
   RunEltwise(Plan(empty, Isa::kGeneric), nullptr, nullptr, nullptr, pool);
   EltwisePlan plan;
   EXPECT_EQ(MakeEltwisePlan(Desc(1, 0, 9, true, ""), Isa::kGeneric, &plan),
-            "element-wise work on n = 1, channels = 0, pixels = 9: channels must be 1 or more, the "
-            "others 0 or more");
+            "element-wise work needs channels, got float32 nChw16c [1, 0, 9, 1]");
+}
+
+TEST(Eltwise, NamesWhatIsWrong) {
+  const auto error_of = [](const TensorView& src, const TensorView& dst) {
+    EltwiseDesc desc;
+    desc.src = src;
+    desc.dst = dst;
+    EltwisePlan plan;
+    return MakeEltwisePlan(desc, Isa::kGeneric, &plan);
+  };
+  const TensorView blocked(DataType::f32, Layout::nChw16c, {1, 3, 2, 2});
+  const TensorView eight(DataType::f32, Layout::nChw8c, {1, 3, 2, 2});
+  const TensorView first(DataType::f32, Layout::nchw, {1, 3, 2, 2});
+  const TensorView last(DataType::f32, Layout::nhwc, {1, 3, 2, 2});
+  const TensorView brain(DataType::bf16, Layout::nhwc, {1, 3, 2, 2});
+  EXPECT_EQ(error_of(last, brain), "element-wise work is on float32, got float32 to bfloat16");
+  EXPECT_NE(error_of(last, blocked).find("does not change layout"), std::string::npos);
+  for (const TensorView& view : {eight, first}) {
+    EXPECT_NE(error_of(view, view).find("blocks of 16 channels or on channels last"),
+              std::string::npos);
+  }
+  EXPECT_EQ(error_of(last, last), "");
 }
 
 // Parts of wider tensors: the same bits, and nothing touched beside them. Operands are
@@ -198,7 +216,8 @@ TEST(Eltwise, PartsOfWiderTensors) {
         dst.Fill(77.f);
         const float* args[] = {nullptr, channel.data(), sample.data(), tensor.data()};
         RunEltwise(Plan(desc, isa), src.data(), args, expected.data(), pool);
-        desc.src_image_blocks = desc.dst_image_blocks = kImage;
+        desc.src = desc.dst =
+            TensorView(DataType::f32, Layout::nChw16c, desc.src.dims(), kImage * pixels * 16);
         RunEltwise(Plan(desc, isa), wide_src.data() + before, args, dst.data() + before, pool);
         for (int64_t i = 0; i < 3 * wide; ++i) {
           const int64_t at = i % wide - before;
@@ -213,11 +232,11 @@ TEST(Eltwise, PartsOfWiderTensors) {
 
 TEST(Eltwise, PartsAreBlockedAndKeepNoSum) {
   EltwisePlan plan;
-  EltwiseDesc desc = Desc(1, 16, 4, false, "");
-  desc.src_image_blocks = 2;
+  EltwiseDesc desc = Desc(2, 16, 4, false, "");
+  desc.src = TensorView(DataType::f32, Layout::nhwc, desc.src.dims(), 128);
   EXPECT_NE(MakeEltwisePlan(desc, Isa::kGeneric, &plan).find("blocked"), std::string::npos);
-  desc = Desc(1, 16, 4, true, "sum()");
-  desc.dst_image_blocks = 2;
+  desc = Desc(2, 16, 4, true, "sum()");
+  desc.dst = TensorView(DataType::f32, Layout::nChw16c, desc.src.dims(), 128);
   EXPECT_NE(MakeEltwisePlan(desc, Isa::kGeneric, &plan).find("operand"), std::string::npos);
 }
 

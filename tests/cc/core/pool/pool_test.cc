@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
@@ -13,33 +15,34 @@ namespace {
 
 constexpr PoolKind kKinds[] = {PoolKind::kMax, PoolKind::kAvg};
 
+Layout BlockedLayout(int rank) {
+  return rank == 1 ? Layout::nCw16c : rank == 2 ? Layout::nChw16c : Layout::nCdhw16c;
+}
+
 // Negative integers only, so that a zero that leaks into a maximum shows.
-void FillSrc(const PoolDesc& desc, GuardedBuffer* src) {
-  const int64_t pixels = desc.rows.size * desc.cols.size, blocks = (desc.channels + 15) / 16;
-  for (size_t i = 0; i < src->size(); ++i) {
-    const int64_t c = static_cast<int64_t>(i) / (pixels * 16) % blocks * 16 + i % 16;
-    (*src)[i] = c < desc.channels ? -1.f - static_cast<float>(i * 7919 % 251) : 0.f;
+void FillSrc(const TensorView& view, GuardedBuffer* src) {
+  for (int64_t i = 0; i < static_cast<int64_t>(src->size()); ++i) {
+    const int64_t block = i / view.block_stride() % view.blocks();
+    const bool valid = i % 16 < view.lanes_of(block);
+    (*src)[i] = valid ? -1.f - static_cast<float>(i * 7919 % 251) : 0.f;
   }
 }
 
-int64_t DstSize(const PoolPlan& plan) {
-  return plan.desc.plain_dst
-             ? plan.desc.n * plan.desc.channels
-             : plan.desc.n * plan.blocks * plan.desc.rows.out * plan.desc.cols.out * 16;
-}
+std::string Sizes(const Dims& a, const Dims& b) { return a.ToString() + " by " + b.ToString(); }
 
 // Sums of small integers are exact in any order, so results must be equal.
 void Check(const PoolDesc& desc, Isa isa, ThreadPool& pool, GuardedBuffer::Guard guard) {
-  SCOPED_TRACE(testing::Message() << IsaName(isa) << (desc.kind == PoolKind::kMax ? " max" : " avg")
-                                  << " n " << desc.n << " c " << desc.channels << " in "
-                                  << desc.rows.size << "x" << desc.cols.size << " kernel "
-                                  << desc.rows.kernel << "x" << desc.cols.kernel << " stride "
-                                  << desc.rows.stride << "x" << desc.cols.stride);
+  const Windows& w = desc.windows;
+  SCOPED_TRACE(
+      testing::Message() << IsaName(isa) << (desc.kind == PoolKind::kMax ? " max " : " avg ")
+                         << desc.src.ToString() << " to " << desc.dst.ToString() << " kernel "
+                         << Sizes({w.d.kernel, w.h.kernel, w.w.kernel},
+                                  {w.d.stride, w.h.stride, w.w.stride}));
   PoolPlan plan;
   ASSERT_EQ(MakePoolPlan(desc, isa, &plan), "");
-  GuardedBuffer src(desc.n * plan.blocks * desc.rows.size * desc.cols.size * 16, guard);
-  FillSrc(plan.desc, &src);
-  GuardedBuffer expected(DstSize(plan)), dst(DstSize(plan), guard);
+  GuardedBuffer src(desc.src.elements(), guard);
+  FillSrc(desc.src, &src);
+  GuardedBuffer expected(desc.dst.elements()), dst(desc.dst.elements(), guard);
   PoolRef(plan, src.data(), expected.data());
   RunPool(plan, src.data(), dst.data(), pool);
   for (size_t i = 0; i < dst.size(); ++i) {
@@ -48,16 +51,34 @@ void Check(const PoolDesc& desc, Isa isa, ThreadPool& pool, GuardedBuffer::Guard
   }
 }
 
-PoolDesc Desc(PoolKind kind, int64_t n, int64_t channels, Padding padding, Window1d rows,
-              Window1d cols) {
+// The axes are the last ones of depth, height and width.
+PoolDesc Desc(PoolKind kind, int64_t n, int64_t channels, Padding padding,
+              const std::vector<Window1d>& axes) {
   PoolDesc desc;
   desc.kind = kind;
-  desc.n = n;
-  desc.channels = channels;
-  desc.padding = padding;
-  desc.rows = rows;
-  desc.cols = cols;
+  Windows& w = desc.windows;
+  Window1d* const all[] = {&w.d, &w.h, &w.w};
+  const int rank = static_cast<int>(axes.size());
+  Dims in = {n, channels}, out = {n, channels};
+  for (int i = 0; i < rank; ++i) {
+    *all[3 - rank + i] = axes[i];
+    in.push_back(axes[i].size);
+  }
+  EXPECT_EQ(ResolveWindows(padding, &w), "");
+  for (int64_t size : w.OutSizes(rank)) out.push_back(size);
+  desc.src = TensorView(DataType::f32, BlockedLayout(rank), in);
+  desc.dst = TensorView(DataType::f32, BlockedLayout(rank), out);
   return desc;
+}
+
+PoolDesc Desc(PoolKind kind, int64_t n, int64_t channels, Padding padding, Window1d rows,
+              Window1d cols) {
+  return Desc(kind, n, channels, padding, {rows, cols});
+}
+
+PoolDesc Global(PoolKind kind, int64_t n, int64_t channels, int64_t h, int64_t w, bool plain) {
+  return PoolDesc::Global(kind, TensorView(DataType::f32, Layout::nChw16c, {n, channels, h, w}),
+                          plain ? Layout::nhwc : Layout::nChw16c);
 }
 
 Window1d Window(int64_t size, int64_t kernel, int64_t stride, int64_t before = 0,
@@ -124,7 +145,7 @@ TEST_P(PoolOnEveryIsa, GlobalInEveryDstLayout) {
     for (int64_t channels : {1, 7, 16, 23, 37}) {
       for (int64_t w : {1, 7, 8, 9, 30}) {
         for (bool plain : {false, true}) {
-          CheckBothEnds(PoolDesc::Global(kind, 2, channels, 3, w, plain));
+          CheckBothEnds(Global(kind, 2, channels, 3, w, plain));
         }
       }
     }
@@ -141,8 +162,38 @@ TEST_P(PoolOnEveryIsa, EmptyTensors) {
     CheckBothEnds(Desc(kind, 1, 16, Padding::kSame, Window(4, 2, 2), Window(0, 2, 2)));
     CheckBothEnds(
         Desc(kind, 2, 19, Padding::kExplicit, Window(0, 2, 1, 1, 1), Window(4, 2, 1, 0, 0)));
-    CheckBothEnds(PoolDesc::Global(kind, 2, 19, 0, 4, true));
-    CheckBothEnds(PoolDesc::Global(kind, 2, 19, 3, 0, false));
+    CheckBothEnds(Global(kind, 2, 19, 0, 4, true));
+    CheckBothEnds(Global(kind, 2, 19, 3, 0, false));
+  }
+}
+
+// Lines and volumes, windows of all shapes in them.
+TEST_P(PoolOnEveryIsa, OneAndThreeDimensions) {
+  for (PoolKind kind : kKinds) {
+    for (int64_t size : {1, 4, 13}) {
+      for (int64_t kernel = 1; kernel <= 4; ++kernel) {
+        for (int64_t stride = 1; stride <= 3; ++stride) {
+          const Window1d line = Window(size, kernel, stride);
+          CheckBothEnds(Desc(kind, 2, 20, Padding::kSame, {line}));
+          CheckBothEnds(Desc(kind, 1, 20, Padding::kSame, {line, Window(3, 2, 1), line}));
+          if (kernel > size) continue;
+          CheckBothEnds(Desc(kind, 2, 20, Padding::kValid, {line}));
+          CheckBothEnds(
+              Desc(kind, 2, 16, Padding::kValid, {Window(5, 3, 2), Window(4, 2, 2), line}));
+        }
+      }
+    }
+    CheckBothEnds(Desc(kind, 2, 20, Padding::kExplicit,
+                       {Window(3, 3, 2, 2, 0), Window(5, 3, 1, 0, 2), Window(9, 3, 2, 1, 1)}));
+    CheckBothEnds(
+        Desc(kind, 2, 20, Padding::kSame, {Window(0, 3, 2), Window(5, 3, 1), Window(9, 3, 2)}));
+    for (Layout to : {Layout::nc, Layout::ndhwc, Layout::nCdhw16c}) {
+      const TensorView src(DataType::f32, Layout::nCdhw16c, {2, 23, 3, 4, 5});
+      CheckBothEnds(PoolDesc::Global(kind, src, to));
+    }
+    const TensorView line(DataType::f32, Layout::nCw16c, {2, 23, 9});
+    CheckBothEnds(PoolDesc::Global(kind, line, Layout::nc));
+    CheckBothEnds(PoolDesc::Global(kind, line, Layout::nCw16c));
   }
 }
 
@@ -154,14 +205,13 @@ TEST_P(PoolOnEveryIsa, ManyTasks) {
     ASSERT_EQ(MakePoolPlan(desc, GetParam(), &plan), "");
     ASSERT_GT(plan.tasks, 3);
     CheckBothEnds(desc);
-    CheckBothEnds(PoolDesc::Global(kind, 4, 100, 40, 40, true));
+    CheckBothEnds(Global(kind, 4, 100, 40, 40, true));
   }
 }
 
 TEST(PoolPlan, OneTaskForSmallWork) {
   PoolPlan plan;
-  ASSERT_EQ(MakePoolPlan(PoolDesc::Global(PoolKind::kAvg, 1, 256, 7, 7, true), DetectIsa(), &plan),
-            "");
+  ASSERT_EQ(MakePoolPlan(Global(PoolKind::kAvg, 1, 256, 7, 7, true), DetectIsa(), &plan), "");
   EXPECT_EQ(plan.tasks, 1);
 }
 
@@ -186,11 +236,16 @@ TEST(PoolPlan, WholePlane) {
 }
 
 TEST(PoolPlan, NamesWhatIsWrong) {
-  Window1d dilated = Window(8, 2, 1);
-  dilated.dilation = 2;
-  PoolDesc plain = Desc(PoolKind::kMax, 1, 16, Padding::kSame, Window(4, 2, 2), Window(4, 2, 2));
-  plain.plain_dst = true;
   const Window1d good = Window(8, 2, 2);
+  const PoolDesc fine = Desc(PoolKind::kMax, 1, 16, Padding::kSame, good, good);
+  const auto with = [&fine](auto change) {
+    PoolDesc desc = fine;
+    change(&desc);
+    return desc;
+  };
+  const auto view = [](DataType dtype, Layout layout, const Dims& dims) {
+    return TensorView(dtype, layout, dims);
+  };
   const struct {
     PoolDesc desc;
     const char* words;
@@ -199,12 +254,35 @@ TEST(PoolPlan, NamesWhatIsWrong) {
        "height: padding 2 needs to be smaller than the window 2"},
       {Desc(PoolKind::kMax, 1, 16, Padding::kExplicit, good, Window(8, 2, 1, 0, 3)),
        "width: padding 3 needs to be smaller than the window 2"},
-      {Desc(PoolKind::kMax, 1, 16, Padding::kValid, good, Window(2, 9, 1)),
-       "width: window of 9 elements does not fit into 2"},
-      {Desc(PoolKind::kMax, 1, 16, Padding::kSame, dilated, good),
-       "height: pooling has no dilation"},
-      {Desc(PoolKind::kMax, -1, 16, Padding::kSame, good, good), "must not be negative"},
-      {plain, "only global pooling has a plain dst, got 2 x 2"},
+      {with([](PoolDesc* d) { d->windows.d.dilation = 2; }), "depth: pooling has no dilation"},
+      {with([&](PoolDesc* d) {
+         d->src = view(DataType::bf16, Layout::nChw16c, {1, 16, 8, 8});
+       }),
+       "pooling is of float32, got bfloat16 to float32"},
+      {with([&](PoolDesc* d) {
+         d->src = view(DataType::f32, Layout::nChw8c, {1, 16, 8, 8});
+       }),
+       "blocks of 16 channels, got layout nChw8c"},
+      {with([&](PoolDesc* d) {
+         d->src = view(DataType::f32, Layout::nChw16c, {1, 16, 9, 8});
+       }),
+       "the windows move over [1, 8, 8], src has [1, 9, 8]"},
+      {with([&](PoolDesc* d) {
+         d->dst = view(DataType::f32, Layout::nChw16c, {1, 16, 4, 3});
+       }),
+       "which is not [1, 16] with the windows' [1, 4, 4]"},
+      {with([&](PoolDesc* d) {
+         d->dst = view(DataType::f32, Layout::nChw16c, {1, 15, 4, 4});
+       }),
+       "which is not [1, 16]"},
+      {with([&](PoolDesc* d) {
+         d->dst = view(DataType::f32, Layout::nChw8c, {1, 16, 4, 4});
+       }),
+       "dst's layout nChw8c is not src's nChw16c"},
+      {with([&](PoolDesc* d) {
+         d->dst = view(DataType::f32, Layout::nhwc, {1, 16, 4, 4});
+       }),
+       "only global pooling has a plain dst, got 16 output pixels"},
   };
   for (const auto& c : cases) {
     PoolPlan plan;
@@ -237,20 +315,18 @@ TEST(Pool, PartsOfWiderTensors) {
   for (Isa isa : TestIsas()) {
     for (PoolKind kind : kKinds) {
       for (int64_t kernel : {3, 9}) {  // rows, and a window over the whole plane
-        PoolDesc desc;
-        desc.kind = kind;
-        desc.n = 2;
-        desc.channels = 40;
-        desc.rows.size = desc.cols.size = 9;
-        desc.rows.kernel = desc.cols.kernel = kernel;
+        const Window1d window = Window(9, kernel, 1);
+        PoolDesc desc = Desc(kind, 2, 40, Padding::kValid, window, window);
         PoolPlan whole, part;
         ASSERT_EQ(MakePoolPlan(desc, isa, &whole), "");
-        desc.src_image_blocks = desc.dst_image_blocks = kImage;
+        const int64_t from = desc.src.block_stride(), to = desc.dst.block_stride();
+        const TensorView dense = desc.src;
+        desc.src = TensorView(DataType::f32, Layout::nChw16c, desc.src.dims(), kImage * from);
+        desc.dst = TensorView(DataType::f32, Layout::nChw16c, desc.dst.dims(), kImage * to);
         ASSERT_EQ(MakePoolPlan(desc, isa, &part), "");
-        const int64_t from = 81 * 16, to = part.desc.rows.out * part.desc.cols.out * 16;
         GuardedBuffer src(2 * 3 * from), wide_src(2 * kImage * from), expected(2 * 3 * to),
             dst(2 * kImage * to);
-        FillSrc(whole.desc, &src);
+        FillSrc(dense, &src);
         for (int64_t i = 0; i < 2 * 3 * from; ++i) {
           const int64_t n = i / (3 * from);
           wide_src[(n * kImage + kBefore) * from + i % (3 * from)] = src[i];

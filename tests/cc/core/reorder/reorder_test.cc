@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cc/base/thread_pool.h"
@@ -117,6 +118,34 @@ class Reorder : public testing::TestWithParam<Isa> {
 };
 INSTANTIATE_TEST_SUITE_P(Isas, Reorder, testing::ValuesIn(TestIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
+
+// Between channels last and blocks of 16, also of images that are apart, strips of pixels are
+// taken, in every number of spatial dimensions.
+TEST_P(Reorder, StripsOfImagesThatAreApart) {
+  const std::pair<Layout, Layout> pairs[] = {{Layout::nwc, Layout::nCw16c},
+                                             {Layout::nhwc, Layout::nChw16c},
+                                             {Layout::ndhwc, Layout::nCdhw16c}};
+  for (const auto& [plain, blocked] : pairs) {
+    for (int64_t channels : {3, 16, 37}) {
+      Dims dims = {3, channels};
+      while (dims.size() < PartsOf(plain).rank) dims.push_back(dims.size() + 1);
+      for (int64_t gap : {0, 32}) {
+        const auto apart = [&](Layout layout) {
+          const int64_t dense = TensorView(kF32, layout, dims).image_stride();
+          return TensorView(kF32, layout, dims, dense + gap).desc();
+        };
+        for (const auto& [from, to] : {std::pair(plain, blocked), std::pair(blocked, plain)}) {
+          ReorderDesc desc;
+          desc.src = apart(from);
+          desc.dst = apart(to);
+          EXPECT_NE(Plan(desc).strip_kernel, nullptr) << Describe(desc);
+          ExpectLikeReference(desc, SmallInteger);
+          ExpectLikeReference(desc, SmallInteger, GuardedBuffer::kAtStart);
+        }
+      }
+    }
+  }
+}
 
 TEST_P(Reorder, EveryPairOfLayouts) {
   for (Layout src : AllLayouts()) {

@@ -22,37 +22,29 @@ PostOpChain Chain(EltwiseAlg alg) {
 SqueezeExciteDesc Desc(int64_t n, int64_t channels, int64_t pixels, int64_t squeezed,
                        bool plain_dst, EltwiseAlg reduce, EltwiseAlg expand) {
   SqueezeExciteDesc desc;
-  desc.n = n;
-  desc.channels = channels;
-  desc.pixels = pixels;
+  desc.src = TensorView(DataType::f32, Layout::nChw16c, {n, channels, pixels, 1});
+  desc.dst = TensorView(DataType::f32, plain_dst ? Layout::nc : Layout::nC16c, {n, channels});
   desc.squeezed = squeezed;
-  desc.plain_dst = plain_dst;
   desc.reduce_post_ops = Chain(reduce);
   desc.expand_post_ops = Chain(expand);
   return desc;
 }
 
 SqueezeExciteDesc Scaling(SqueezeExciteDesc desc) {
-  desc.plain_dst = false;
+  desc.dst = desc.src;
   desc.scale_src = true;
   return desc;
-}
-
-int64_t DstSize(const SqueezeExcitePlan& plan) {
-  const SqueezeExciteDesc& d = plan.desc;
-  if (d.scale_src) return d.n * plan.blocks * d.pixels * 16;
-  return d.n * (d.plain_dst ? d.channels : plan.blocks * 16);
 }
 
 // The tensors of one run, each up to a guard page.
 struct Tensors {
   Tensors(const SqueezeExcitePlan& plan, GuardedBuffer::Guard guard)
-      : src(plan.desc.n * plan.blocks * plan.desc.pixels * 16, guard),
-        reduce_weights(plan.desc.channels * plan.desc.squeezed, guard),
+      : src(plan.desc.src.elements(), guard),
+        reduce_weights(plan.desc.src.c() * plan.desc.squeezed, guard),
         reduce_bias(plan.desc.squeezed, guard),
-        expand_weights(plan.desc.channels * plan.desc.squeezed, guard),
-        expand_bias(plan.desc.channels, guard),
-        dst(DstSize(plan), guard),
+        expand_weights(plan.desc.src.c() * plan.desc.squeezed, guard),
+        expand_bias(plan.desc.src.c(), guard),
+        dst(plan.desc.dst.elements(), guard),
         scratch(static_cast<int64_t>(plan.scratch.bytes() / sizeof(float))) {}
 
   SqueezeExciteBuffers buffers(float* to) {
@@ -67,12 +59,13 @@ struct Tensors {
 
 // Whole numbers around a whole mean: every sum and quotient is exact.
 void FillWithIntegers(const SqueezeExcitePlan& plan, Tensors* t) {
-  const int64_t pixels = plan.desc.pixels;
+  const TensorView& view = plan.desc.src;
+  const int64_t pixels = view.pixels();
   for (size_t i = 0; i < t->src.size(); ++i) {
     const int64_t plane = i / (pixels * 16), p = i / 16 % pixels, lane = i % 16;
-    const int64_t c = plane % plan.blocks * 16 + lane;
+    const int64_t c = plane % view.blocks() * 16 + lane;
     const int64_t swing = p == pixels - 1 && pixels % 2 == 1 ? 0 : p % 2 == 0 ? 3 : -3;
-    t->src[i] = c < plan.desc.channels ? static_cast<float>((plane * 5 + lane) % 7 - 3 + swing) : 0;
+    t->src[i] = c < view.c() ? static_cast<float>((plane * 5 + lane) % 7 - 3 + swing) : 0;
   }
   int64_t k = 0;
   for (GuardedBuffer* b :
@@ -87,9 +80,8 @@ class SqueezeExciteOnEveryIsa : public testing::TestWithParam<Isa> {
 
   void Check(const SqueezeExciteDesc& desc, const Fill& fill, double tolerance) {
     SCOPED_TRACE(testing::Message()
-                 << "n " << desc.n << " c " << desc.channels << " pixels " << desc.pixels
-                 << " squeezed " << desc.squeezed << (desc.plain_dst ? " plain" : " blocked")
-                 << (desc.scale_src ? " times src" : ""));
+                 << desc.src.ToString() << " to " << desc.dst.ToString() << " squeezed "
+                 << desc.squeezed << (desc.scale_src ? " times src" : ""));
     SqueezeExcitePlan plan;
     ASSERT_EQ(MakeSqueezeExcitePlan(desc, GetParam(), pool_.num_threads(), &plan), "");
     for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
@@ -199,16 +191,36 @@ TEST_P(SqueezeExciteOnEveryIsa, Accuracy) {
 TEST(SqueezeExcitePlan, NamesWhatIsWrong) {
   auto tensor = Desc(1, 16, 4, 4, true, EltwiseAlg::kRelu, EltwiseAlg::kLogistic);
   tensor.expand_post_ops.Append(SumPostOp());
-  auto plain = Desc(1, 16, 4, 4, true, EltwiseAlg::kRelu, EltwiseAlg::kLogistic);
-  plain.scale_src = true;
+  const auto with = [](auto change) {
+    auto desc = Desc(2, 16, 4, 4, true, EltwiseAlg::kRelu, EltwiseAlg::kLogistic);
+    change(&desc);
+    return desc;
+  };
+  const auto scaled = with([](SqueezeExciteDesc* d) { d->scale_src = true; });
+  const auto eight = with([](SqueezeExciteDesc* d) {
+    d->src = TensorView(DataType::f32, Layout::nChw8c, d->src.dims());
+  });
+  const auto brain = with([](SqueezeExciteDesc* d) {
+    d->src = TensorView(DataType::bf16, Layout::nC16c, {2, 16});
+  });
+  const auto part = with([](SqueezeExciteDesc* d) {
+    d->src = TensorView(DataType::f32, Layout::nChw16c, d->src.dims(), 128);
+  });
+  const auto other = with([](SqueezeExciteDesc* d) {
+    d->dst = TensorView(DataType::f32, Layout::nc, {2, 17});
+  });
   const struct {
     SqueezeExciteDesc desc;
     const char* words;
   } cases[] = {
       {tensor, "expand_post_ops \"sum()\": only eltwise entries are possible"},
-      {Desc(-1, 16, 4, 4, true, EltwiseAlg::kRelu, EltwiseAlg::kRelu), "a batch of -1"},
-      {Desc(1, 16, 4, 0, true, EltwiseAlg::kRelu, EltwiseAlg::kRelu), "0 squeezed ones"},
-      {plain, "a scaled src is as src, not [N, C]"},
+      {Desc(1, 0, 4, 4, true, EltwiseAlg::kRelu, EltwiseAlg::kRelu), "must be 1 or more"},
+      {Desc(1, 16, 4, 0, true, EltwiseAlg::kRelu, EltwiseAlg::kRelu), "0 squeezed values"},
+      {scaled, "a scaled src is as src, float32 nChw16c [2, 16, 4, 1], not float32 nc [2, 16]"},
+      {eight, "blocks of 16 channels, got float32 nChw8c"},
+      {brain, "got bfloat16"},
+      {part, "images 128 apart"},
+      {other, "no scale for each channel"},
   };
   for (const auto& c : cases) {
     SqueezeExcitePlan plan;
