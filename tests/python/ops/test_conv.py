@@ -171,7 +171,7 @@ def test_paired(window, ic, oc, h, w, floats, blocked):
 @pytest.mark.parametrize("algorithm", ["auto", "paired", "auto_smallest"])
 def test_pairs_are_multiplied_with_avx512_only(algorithm):
     plan = bd.ops.memory_plan("conv", (1, 4, 9, 9, 16), (1, 1, 64, 64), algorithm=algorithm)
-    if bd.info()["isa"] != "avx512":
+    if not bd.info()["isa"].startswith("avx512"):
         assert plan.algorithm == "direct"
     elif algorithm == "paired":
         assert plan.algorithm == "paired"

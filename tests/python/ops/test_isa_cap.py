@@ -9,7 +9,7 @@ import pytest
 
 import tf_blockdnn as bd
 
-ISAS = ["generic", "avx2", "avx512"]
+ISAS = ["generic", "avx2", "avx512", "avx512_vnni", "avx512_bf16"]
 HERE = Path(__file__).parent
 
 
