@@ -35,16 +35,39 @@ inline Vec Exp(Pair x) {
 
 inline Vec Exp(Vec x) { return Exp({x, Zero()}); }
 
+// The same for -104 <= x <= 0, with 2^(n + kUp) at the price of a shift: adding kRoundUp rounds,
+// and leaves n + 127 + kUp in the lowest bits, where a shift makes it the exponent of a float.
+constexpr int kUp = 64;                             // so that it is normal, however small exp(x)
+constexpr float kRoundUp = 12582912.f + 127 + kUp;  // 1.5 * 2^23 and the exponent's bias
+
+struct NegativeExpParts {
+  Vec raised, m;  // 2^(n + kUp)
+};
+
+inline NegativeExpParts SplitNegativeExp(Vec x) {
+  constexpr float q[] = {0.49999997f, 0.16666539f, 0.0416677482f, 0.00836708862f, 0.00138378306f};
+  const Vec rounded = Fma(x, Set1(1.44269504f), Set1(kRoundUp));
+  const Vec n = Sub(rounded, Set1(kRoundUp));
+  const Vec r = NegFma(n, Set1(kLn2Lo), NegFma(n, Set1(kLn2Hi), x));
+  return {FromBits(ShiftLeft<23>(Bits(rounded))), Fma(Mul(r, r), Polynomial(r, q), r)};
+}
+
+// exp(x) for x <= 0, to the last denormal number.
+inline Vec NegativeExp(Vec x) {
+  const NegativeExpParts e = SplitNegativeExp(Max(Set1(-104.f), x));
+  return Mul(Fma(e.raised, e.m, e.raised), Set1(0x1p-64f));
+}
+
 // exp(x) - 1 for x <= 0: 2^n m + (2^n - 1).
 inline Vec Expm1(Vec x) {
-  const ExpParts e = SplitExp({Max(Set1(-25.f), x), Zero()});
-  const Vec power = ScaleByPow2(Set1(1.f), e.n);
+  const NegativeExpParts e = SplitNegativeExp(Max(Set1(-25.f), x));
+  const Vec power = Mul(e.raised, Set1(0x1p-64f));
   return Fma(power, e.m, Sub(power, Set1(1.f)));
 }
 
 // e = exp(-|x|) keeps 1 / (1 + exp(-x)) exact to the last denormal.
 inline Vec Logistic(Vec x) {
-  const Vec one = Set1(1.f), e = Exp(MinusAbs(x));
+  const Vec one = Set1(1.f), e = NegativeExp(MinusAbs(x));
   return Div(Select(Less(x, Zero()), e, one), Add(one, e));
 }
 

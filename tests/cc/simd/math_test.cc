@@ -41,7 +41,7 @@ std::vector<Function> Functions() {
   std::vector<Function> functions = {
       {"exp", &K::exp, [](double x) { return std::exp(x); }, 1.1},
       {"expm1", &K::expm1, [](double x) { return std::expm1(x); }, 1.1, 0.f, -kInf, 0.},
-      {"logistic", &K::logistic, Logistic, 2.6},
+      {"logistic", &K::logistic, Logistic, 2.4},
       {"tanh", &K::tanh, [](double x) { return std::tanh(x); }, 2.7},
       {"log", &K::log, [](double x) { return std::log(x); }, 0.9},
       {"log1p", &K::log1p_of_unit, [](double x) { return std::log1p(x); }, 2.1, 0.f, 0., 1.},
