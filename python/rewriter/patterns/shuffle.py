@@ -1,6 +1,8 @@
-"""Channel shuffle: Reshape, Transpose, Reshape on NHWC tensors."""
+"""Channel shuffle on NHWC tensors: Reshape, Transpose, Reshape, or a gather of channels."""
 
 from typing import NamedTuple
+
+import numpy as np
 
 from ...graph import Any, Body, Node, Op, Ref, match
 from ..primitives import Shuffle
@@ -21,6 +23,8 @@ class Shuffled(NamedTuple):
 
 def find(node: Node, body: Body) -> Shuffled | None:
     """The shuffle that ends at `node`, unless it is none or something else looks inside."""
+    if node.op == "GatherV2" and node.payload is None:
+        return _gathered(node, body)
     if node.op != "Reshape" or node.payload is not None:
         return None
     found = match(_PATTERN, node, body.view, body.constants)
@@ -37,6 +41,24 @@ def find(node: Node, body: Body) -> Shuffled | None:
     return Shuffled(
         node.name, first, src, Shuffle(origin=node.name, channels=channels, group=group)
     )
+
+
+def _gathered(node: Node, body: Body) -> Shuffled | None:
+    """A gather by the constant order of a shuffle: channel i * G + j goes to j * C / G + i."""
+    src, indices, axis = node.inputs
+    order, channels = body.constants.value(indices), body.shapes.channels(src)
+    along = body.shapes.value(axis)
+    if order is None or channels is None or along is None or node.attr["batch_dims"].i:
+        return None
+    if int(along) % 4 != 3 or order.shape != (channels,) or channels < 2:
+        return None
+    group = int(order[1])  # j = 0, i = 1
+    if group < 1 or channels % group:
+        return None
+    if not np.array_equal(order, np.arange(channels).reshape(-1, group).T.reshape(-1)):
+        return None
+    payload = Shuffle(origin=node.name, channels=channels, group=group)
+    return Shuffled(node.name, node.name, src, payload)
 
 
 def _group(src: Ref, split: Ref, shapes) -> int | None:

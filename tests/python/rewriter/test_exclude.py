@@ -73,5 +73,5 @@ def test_optimize_passes_them_on(function):
 
 
 def test_what_is_no_expression_is_refused():
-    with pytest.raises(ValueError, match=r"not a regular expression: '\\('"):
+    with pytest.raises(ValueError, match=r"not a regular expression: '\('"):
         Options(exclude=("(",))

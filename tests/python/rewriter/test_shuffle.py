@@ -123,3 +123,33 @@ def test_keras_shufflenet_unit():
     assert len(fast.report.reorders) == 1
     x = np.random.default_rng(3).standard_normal((2, 14, 14, 3), np.float32)
     np.testing.assert_allclose(fast(x), model(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("groups", [2, 3, 8])
+def test_a_gather_of_channels_in_that_order_is_one_op(rewrite, image, unit, groups):
+    order = np.arange(24).reshape(groups, -1).T.reshape(-1)
+    result = rewrite(unit(lambda x: tf.gather(x, order, axis=-1)), [None, 7, 6, 24])
+    assert result.blockdnn == {"Conv": 3, "Reorder": 2, "Shuffle": 1}
+    assert "GatherV2" not in result.ops
+    result.assert_same(image(2, 7, 6, 24))
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        np.arange(24)[::-1].copy(),  # no transposed matrix
+        np.arange(24).reshape(2, -1).T.reshape(-1)[:20].repeat([1] * 16 + [2] * 4),
+        np.full(24, 3),
+    ],
+)
+def test_a_gather_in_another_order_stays(rewrite, image, unit, order):
+    result = rewrite(unit(lambda x: tf.gather(x, order, axis=3)), [None, 7, 6, 24])
+    assert "Shuffle" not in result.blockdnn and result.ops["GatherV2"] == 1
+    result.assert_same(image(2, 7, 6, 24))
+
+
+def test_a_gather_of_other_axes_stays(rewrite, image, unit):
+    order = np.arange(24).reshape(4, -1).T.reshape(-1)
+    result = rewrite(unit(lambda x: tf.gather(x, order, axis=1)), [None, 24, 6, 24])
+    assert "Shuffle" not in result.blockdnn
+    result.assert_same(image(2, 24, 6, 24))
