@@ -14,6 +14,7 @@
 #include "cc/base/thread_pool.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
 
 namespace bd {
 namespace {
