@@ -5,27 +5,24 @@ from __future__ import annotations
 import tensorflow as tf
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ...graph import Node, Ref
+from ...graph import Body, Node, Ref
 from ..context import Context
-from ..patterns import Graph, recurrent
+from ..patterns import recurrent
 from ..patterns.recurrent import Recurrence
 from ..report import Converted
 
 _READERS = frozenset({"ReadVariableOp", "VariableShape", "Identity", *recurrent.ROOTS})
 
 
-def replace_loops(graph: Graph, context: Context) -> None:
+def replace_loops(body: Body, context: Context) -> None:
     """Turns each loop over the steps of a recurrent layer into one op with packed weights."""
-    for node in graph.view:
+    for node in body.view:
         if node.op not in recurrent.ROOTS:
             continue
-        found = recurrent.plan(node, graph.view)
+        found = context.reason_to_leave(body, node) or recurrent.plan(node, body.view)
         if found is None:
             continue
-        if isinstance(found, str):
-            context.report.decline(node.name, found)
-            continue
-        reason = _Loop(graph, node, found).replace()
+        reason = found if isinstance(found, str) else _Loop(body, node, found).replace()
         if reason:
             context.report.decline(node.name, reason)
             continue
@@ -37,8 +34,8 @@ def replace_loops(graph: Graph, context: Context) -> None:
 class _Loop:
     """A While and the recurrence that its body is."""
 
-    def __init__(self, graph: Graph, node: Node, found: Recurrence):
-        self.graph, self.view, self.node, self.found = graph, graph.view, node, found
+    def __init__(self, body: Body, node: Node, found: Recurrence):
+        self.body, self.view, self.node, self.found = body, body.view, node, found
 
     def replace(self) -> str | None:
         """Edits the graph; or returns why it must not, and leaves it as it was."""
@@ -50,7 +47,7 @@ class _Loop:
             return "it does not begin at the first step"
         if not all(self._is_length_of(self.node.inputs[i], source) for i in r.limits):
             return "it may end before its inputs do"
-        known = self.graph.shapes.shape(source)
+        known = self.body.shapes.shape(source)
         if r.lengths and (not known or any(length != known[0] for length in r.lengths)):
             return "it may end before its inputs do"
         mask = None if r.mask is None else self._listed(r.mask)
@@ -88,14 +85,14 @@ class _Loop:
         if node.op == "ZerosLike":
             return True
         ref = node.inputs[1] if node.op == "Fill" else node.ref
-        value = self.graph.constants.value(ref)
+        value = self.body.constants.value(ref)
         return value is not None and not value.any()
 
     def _is_length_of(self, limit: Ref, source: Ref) -> bool:
         node = self.view.producer(self._strip(limit))
         if node.op == "StridedSlice":
             shape = self.view.producer(self._strip(node.inputs[0]))
-            ends = [self.graph.constants.value(ref) for ref in node.inputs[1:3]]
+            ends = [self.body.constants.value(ref) for ref in node.inputs[1:3]]
             return (
                 shape.op == "Shape"
                 and self._same(shape.inputs[0], source)
@@ -104,8 +101,8 @@ class _Loop:
             )
         if node.op == "Max":  # Keras's, of one number
             limit = node.inputs[0]
-        value = self.graph.constants.value(limit)
-        known = self.graph.shapes.shape(source)
+        value = self.body.constants.value(limit)
+        known = self.body.shapes.shape(source)
         return value is not None and value.size == 1 and bool(known) and known[0] == value.item()
 
     def _same(self, a: Ref, b: Ref) -> bool:
@@ -118,7 +115,7 @@ class _Loop:
         node = self.view.producer(ref)
         if node.op != "ReverseV2":
             return ref
-        axis = self.graph.constants.value(node.inputs[1])
+        axis = self.body.constants.value(node.inputs[1])
         is_steps = axis is not None and axis.tolist() == [0]
         return self._strip(node.inputs[0]) if is_steps else ref
 
@@ -140,7 +137,7 @@ class _Loop:
         node = self.view.producer(self._strip(ref))
         if node.op != "Transpose":
             return None
-        order = self.graph.constants.value(node.inputs[1])
+        order = self.body.constants.value(node.inputs[1])
         return node.inputs[0] if order is not None and order.tolist() == [1, 0, 2] else None
 
     # Writing.

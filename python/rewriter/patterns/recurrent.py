@@ -81,7 +81,9 @@ class _No(Exception):
 def plan(node: Node, view: GraphView) -> Recurrence | str | None:
     """The recurrence, why it is none of ours, or None if the loop is nothing of the kind."""
     functions = {f.signature.name: f for f in view.library.function}
-    body = functions[node.attr["body"].func.name]
+    body = functions.get(node.attr["body"].func.name)
+    if body is None:  # inside another loop, whose library is the main graph's
+        return None
     ops = {n.op for n in body.node_def}
     if not {"TensorListGetItem", "TensorListSetItem", "MatMul"} <= ops:
         return None
