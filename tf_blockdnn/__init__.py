@@ -18,6 +18,7 @@ __all__ = [
     "ops",
     "optimize",
     "optimize_saved_model",
+    "rewriter",
 ]
 
 # The command line answers --help and bad paths before it loads TensorFlow.
@@ -26,8 +27,8 @@ if not _is_command_line():
 
     _library()  # First of all: with the wrong TensorFlow it says so.
 
-    from . import layers, ops
-    from .python import gradients as _gradients  # registers them
+    from . import layers, ops, rewriter
+    from .python import gradients as _gradients  # noqa: F401 (registers them)
     from .python.calls import load, optimize
     from .python.info import info
     from .python.ops.post_ops import PostOps

@@ -12,8 +12,7 @@ import pytest
 import tensorflow as tf
 
 from tf_blockdnn.python.calls import OptimizedFunction, optimize
-from tf_blockdnn.python.rewriter import VerificationError
-from tf_blockdnn.python.rewriter import verify
+from tf_blockdnn.python.rewriter import VerificationError, verify
 
 _SAME = {"strides": 1, "padding": "SAME"}
 
