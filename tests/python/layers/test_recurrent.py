@@ -230,8 +230,12 @@ def test_bad_input_is_an_error_as_in_keras(floats, kind):
                 call(layer)
 
 
+# Keras's LSTM itself fails: TensorFlow's BiasAdd refuses the empty sum of two products.
 @each_kind
 def test_empty_batch(kind):
-    ours, theirs = pair(kind, 7, (0, 4, 3), return_sequences=True)
+    ours, theirs = pair(kind, 7, (0, 4, 3), return_sequences=True, return_state=True)
     x = np.zeros((0, 4, 3), np.float32)
-    assert ours(x).shape == theirs(x).shape == (0, 4, 7)
+    shapes = [y.shape for y in ours(x)]
+    assert shapes == [(0, 4, 7), *[(0, 7) for _ in ours.state_size]]
+    if kind != "LSTM":
+        assert shapes == [y.shape for y in theirs(x)]
