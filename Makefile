@@ -23,7 +23,7 @@ buildifier := $(venv)/buildifier-done
 built := .build/library-done
 installed := $(venv)/installed-done
 
-.PHONY: help demo docs test test-tsan build bench bench-layers format check-format clean distclean
+.PHONY: help demo docs test test-tsan test-asan build bench bench-layers format check-format clean distclean
 
 help: ## lists the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -36,6 +36,10 @@ test: $(installed) $(dev_required) $(buildifier) ## runs all tests and format ch
 
 test-tsan: $(installed) ## runs the tests of threads under ThreadSanitizer (part of test, too)
 	@build_tools/bazel test --build_tests_only --test_tag_filters=tsan //tests/cc/...
+
+test-asan: $(installed) ## runs the C++ tests under AddressSanitizer and UBSan
+	@build_tools/bazel test --config=asan --build_tests_only --test_tag_filters=-tsan,-native \
+	  //tests/cc/...
 
 build: $(installed) ## builds the library and installs the package into .venv
 	@echo "$(library) is up to date"

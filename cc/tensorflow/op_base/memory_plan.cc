@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_def_util.h"
 
 namespace bd {
 namespace {
@@ -13,10 +15,26 @@ std::map<std::string, MemoryPlanFn>& Rows() {
   return *rows;
 }
 
+// Plans trust a node as they do in a graph, which TensorFlow has checked.
+Status CheckNode(const tensorflow::NodeDef& node, size_t inputs) {
+  const tensorflow::OpDef* op;
+  TF_RETURN_IF_ERROR(tensorflow::OpRegistry::Global()->LookUpOpDef(node.op(), &op));
+  for (const tensorflow::OpDef::AttrDef& attr : op->attr()) {
+    const auto value = node.attr().find(attr.name());
+    if (value == node.attr().end()) return Invalid(node.op(), " needs attribute ", attr.name());
+    TF_RETURN_IF_ERROR(tensorflow::ValidateAttrValue(value->second, attr));
+  }
+  tensorflow::DataTypeVector types;
+  TF_RETURN_IF_ERROR(tensorflow::InputTypesForNode(node, *op, &types));
+  if (types.size() == inputs) return absl::OkStatus();
+  return Invalid(node.op(), " takes ", types.size(), " inputs, got the shapes of ", inputs);
+}
+
 Status PlanMemory(const std::string& node_def, const std::vector<PartialTensorShape>& inputs,
                   int threads, MemoryPlan* plan) {
   tensorflow::NodeDef node;
   if (!node.ParseFromString(node_def)) return Invalid("this is not a serialised NodeDef");
+  TF_RETURN_IF_ERROR(CheckNode(node, inputs.size()));
   const auto row = Rows().find(node.op());
   return row == Rows().end() ? absl::OkStatus()
                              : row->second(NodeAttrs(node), inputs, threads, plan);

@@ -1,7 +1,10 @@
 #include "cc/base/huge_pages.h"
 
 #include <gtest/gtest.h>
+#include <string.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
 #include <vector>
@@ -25,6 +28,22 @@ TEST(HugePages, AnythingMayBeAskedFor) {
   static const char constant[1 << 20] = "read-only";
   PreferHugePages(constant, sizeof(constant));
   EXPECT_STREQ(constant, "read-only");
+}
+
+// What shares a range of 2 MB with a tensor keeps its contents and stays unreadable where it was.
+TEST(HugePages, NeighboursStayAsTheyAre) {
+  constexpr size_t kRange = size_t{2} << 20, kPage = 4096;
+  char* const mapped = static_cast<char*>(
+      mmap(nullptr, 3 * kRange, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(mapped, MAP_FAILED);
+  char* const range =
+      reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(mapped) + kRange - 1) / kRange * kRange);
+  memset(range, 7, kRange);
+  ASSERT_EQ(mprotect(range, kPage, PROT_NONE), 0);
+  PreferHugePages(range + kRange / 2, kRange / 4);
+  EXPECT_EQ(std::count(range + kPage, range + kRange, 7), kRange - kPage);
+  EXPECT_DEATH(range[0] = 1, "");
+  munmap(mapped, 3 * kRange);
 }
 
 }  // namespace
