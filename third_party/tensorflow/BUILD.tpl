@@ -21,3 +21,10 @@ cc_library(
     defines = {defines},
     includes = ["include"],
 )
+
+# All of it, as programs without Python use it.
+cc_library(
+    name = "tensorflow_c",
+    srcs = ["{all_of_it}"],
+    deps = [":tensorflow"],
+)

@@ -26,13 +26,17 @@ def _tensorflow_configure_impl(rctx):
     tensorflow = json.decode(located.stdout.strip().split("\n")[-1])
     library = tensorflow["library"].split("/")[-1]
 
+    all_of_it = library.replace("_framework", "_cc")
+
     rctx.symlink(tensorflow["library"], library)
+    rctx.symlink(tensorflow["library"].replace(library, all_of_it), all_of_it)
     for folder in _HEADER_FOLDERS:
         rctx.symlink(tensorflow["headers"] + "/" + folder, "include/" + folder)
     rctx.file("version.txt", tensorflow["version"] + "\n")
     rctx.template("BUILD", rctx.attr.build_template, {
         "{defines}": repr(tensorflow["defines"]),
         "{library}": library,
+        "{all_of_it}": all_of_it,
     })
 
 tensorflow_configure = repository_rule(
