@@ -119,15 +119,19 @@ _C_FUNCTIONS = {
     "BlockdnnMakeTensorDesc": (_error, [_text, _text, CList, CList, ctypes.c_int64, _desc]),
     "BlockdnnSubmemory": (_error, [_desc, CList, CList, _desc]),
     "BlockdnnPackCount": (ctypes.c_int64, []),
-    "BlockdnnReleaseCalls": (None, [_text]),
-    "BlockdnnMakeDirectCall": (
-        _pointer,
-        [_text, ctypes.POINTER(CEager), _pointer, ctypes.c_int32],
+    "BlockdnnMakeEagerCall": (
+        _error,
+        [
+            _text,
+            ctypes.POINTER(CEager),
+            _pointer,
+            ctypes.c_int32,
+            ctypes.c_int32,
+            ctypes.POINTER(_pointer),
+        ],
     ),
-    "BlockdnnStartDirectCall": (_pointer, [_pointer, _pointer, ctypes.c_int32, _pointer]),
-    "BlockdnnFinishDirectCall": (ctypes.c_int32, [_pointer]),
-    "BlockdnnAbandonDirectCall": (None, [_pointer]),
-    "BlockdnnDropDirectCall": (None, [_pointer]),
+    "BlockdnnRunEagerCall": (ctypes.c_int32, [_pointer, _pointer, _pointer]),
+    "BlockdnnDropEagerCall": (None, [_pointer]),
     "BlockdnnOffset": (ctypes.c_int64, [_desc, ctypes.POINTER(ctypes.c_int64)]),
     "BlockdnnOffsets": (None, [_desc, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)]),
     "BlockdnnMemoryPlan": (

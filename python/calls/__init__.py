@@ -9,7 +9,6 @@
 A call takes the first of these ways that it can, and `bd.info()` says whether the first is there:
 
     eager_path    eager tensors: this library, past TensorFlow's dispatch
-    one_op        eager tensors: one op that runs the whole body
     gradient      tapes, and inside other functions: TensorFlow's concrete function
 """
 

@@ -8,52 +8,48 @@ import tensorflow as tf
 
 from .. import tensorflow_private
 from ..native import CEager, c_library
+from ..rewriter.regions import LIGHT_OPS
 from ..tensorflow_private import EagerTensor, context
 from ..tensorflow_private import has_no_tape as _has_no_tape
 
+_AROUND_REGIONS = LIGHT_OPS | {"Const", "NoOp", "Placeholder", "ReadVariableOp"}
 
-def direct_call(concrete, pack: Callable) -> Callable:
+
+class _Call:
+    """A call of the library's, for as long as somebody holds this."""
+
+    def __init__(self, address: int):
+        self.address = address
+        weakref.finalize(self, c_library().BlockdnnDropEagerCall, address).atexit = False
+
+
+def direct_call(concrete, pack: Callable, keeps_memory: bool = True) -> Callable:
     """The function on eager tensors, run by this library from the first kernel to the last.
 
     TensorFlow turns each eager op into a function, looks that up and takes it to an
     executor: 0.1 to 0.2 ms between the calls of a network, whose tensors drive all this
-    code out of the caches, and time enough for a thread pool to fall asleep. For the same
-    reason results are made and packed before the first kernel, while what that touches is
-    still warm from the call before; the kernels fill them.
+    code out of the caches, and time enough for a thread pool to fall asleep.
 
     Args:
-        concrete: a ConcreteFunction that has an `inline_call`, kept alive by the caller.
+        concrete: a ConcreteFunction.
         pack: list of eager tensors -> what a call returns.
+        keeps_memory: whether the memory of intermediate tensors may be kept between calls.
 
     Returns:
         Eager tensors -> what `pack` returned, or NotImplemented where TensorFlow has to
-        dispatch: on arguments that are no eager tensors, or of shapes and dtypes that no call
-        through it has seen yet, inside functions, under tapes, op callbacks and asynchronous
-        executors, on custom devices, and for whatever fails, which fails again there with
-        TensorFlow's message.
+        dispatch: where the function holds an op that gains from its executor or its graph
+        optimisers, on arguments that are no eager tensors of the function's shapes and dtypes,
+        inside functions, under tapes, op callbacks and asynchronous executors, on custom
+        devices, and for whatever fails, which fails again there with TensorFlow's message.
     """
-    missing, addresses, wrap = tensorflow_private.eager_functions()
-    if missing:
+    call = _make(concrete, keeps_memory)
+    if call is None:
         return lambda tensors: NotImplemented
-    eager = CEager(context=tensorflow_private.eager_context_address(), **addresses)
-    captured = concrete.captured_inputs
-    library = c_library()
-    call = library.BlockdnnMakeDirectCall(
-        tf.compat.as_bytes(concrete.name),
-        ctypes.byref(eager),
-        (ctypes.py_object * len(captured))(*captured),
-        len(captured),
-    )
-    if not call:
-        return lambda tensors: NotImplemented
-    drop = weakref.finalize(concrete, library.BlockdnnDropDirectCall, call)
-    drop.atexit = False
-    ctx, start = context.context(), library.BlockdnnStartDirectCall
-    finish, abandon = library.BlockdnnFinishDirectCall, library.BlockdnnAbandonDirectCall
+    wrap = tensorflow_private.eager_functions().wrap
+    ctx, run = context.context(), c_library().BlockdnnRunEagerCall
     # Between two calls of a network this is out of the caches: each line of it counts.
     thread, has_no_tape, current = ctx._thread_local_data, _has_no_tape, context.context_safe
-    count = len(concrete.inputs) - len(captured)
-    arguments = ctypes.py_object * count
+    arguments = ctypes.py_object * (len(concrete.inputs) - len(concrete.captured_inputs))
     handles = ctypes.c_void_p * len(concrete.outputs)
 
     def direct(tensors):
@@ -62,17 +58,32 @@ def direct_call(concrete, pack: Callable) -> Callable:
         if current() is not ctx or any(type(tensor) is not EagerTensor for tensor in tensors):
             return NotImplemented
         results = handles()
-        started = start(call, arguments(*tensors), count, results)
-        if started is None:
+        if not run(call.address, arguments(*tensors), results):
             return NotImplemented
-        try:
-            packed = pack([wrap(handle, False) for handle in results])
-        except BaseException:
-            abandon(started)
-            raise
-        return packed if finish(started) else NotImplemented
+        return pack([wrap(handle, False) for handle in results])
 
     return direct
+
+
+def _make(concrete, keeps_memory: bool) -> _Call | None:
+    ops = {op.type for op in concrete.graph.get_operations()}
+    if not all(op in _AROUND_REGIONS or op.startswith("Blockdnn") for op in ops):
+        return None
+    missing, addresses, _ = tensorflow_private.eager_functions()
+    if missing:
+        return None
+    eager = CEager(context=tensorflow_private.eager_context_address(), **addresses)
+    captured = concrete.captured_inputs
+    address = ctypes.c_void_p()
+    error = c_library().BlockdnnMakeEagerCall(
+        tf.compat.as_bytes(concrete.name),
+        ctypes.byref(eager),
+        (ctypes.py_object * len(captured))(*captured),
+        len(captured),
+        keeps_memory,
+        ctypes.byref(address),
+    )
+    return None if error else _Call(address.value)
 
 
 def unavailable() -> str:

@@ -12,7 +12,6 @@ from ..tensorflow_private import EagerTensor, context, execute, record, tensor_s
 from .arguments import reader
 from .eager_path import direct_call
 from .gradient import NOTE, with_gradient
-from .one_op import inline_call
 from .save import save_functions
 
 # Shapes of an argument that are known to fit; a server may meet any number of them.
@@ -60,11 +59,8 @@ class OptimizedFunction:
         self._read = reader(self.concrete)
         self._is_flat = _takes_flat(self.concrete, count)
         self._pack = _packer(self.concrete)
-        in_line = inline_call(self.concrete, keeps_memory)
-        self._run = in_line or _runner(self.concrete)
-        self._direct = (
-            direct_call(self.concrete, self._pack) if in_line else lambda tensors: NotImplemented
-        )
+        self._run = _runner(self.concrete)
+        self._direct = direct_call(self.concrete, self._pack, keeps_memory)
         self._has_packed = False
         self._differentiable = with_gradient(self._run_flat, original or (lambda: None))
 

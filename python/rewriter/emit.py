@@ -10,7 +10,9 @@ from .primitives import Bundle
 _READ = "blockdnn_weights/read"
 
 
-def write_nodes(module: Module, resource: str, scratchpad_mode: str) -> np.ndarray | None:
+def write_nodes(
+    module: Module, resource: str, scratchpad_mode: str, keeps_memory: bool = True
+) -> np.ndarray | None:
     """Gives every planned node its NodeDef; returns the bundle's values, if there are any.
 
     Inner bodies come first. One that has converted nodes becomes a new function, which its
@@ -19,6 +21,7 @@ def write_nodes(module: Module, resource: str, scratchpad_mode: str) -> np.ndarr
     Args:
         resource: a name for the placeholder of the bundle's variable in the main body.
         scratchpad_mode: of the primitives that take a scratchpad.
+        keeps_memory: of the regions in inner bodies.
     """
     bundle, weights = Bundle(), {}
     for body in reversed(module.bodies):
@@ -28,7 +31,7 @@ def write_nodes(module: Module, resource: str, scratchpad_mode: str) -> np.ndarr
         for node in view.topological():
             if node.payload is not None:
                 _write(view, node, bundle, scratchpad_mode)
-        functions.write_calls(body, weights, module)
+        functions.write_calls(body, weights, module, keeps_memory)
     if not bundle.size:
         return None
     view, name = module.main.view, weights[module.main.name].node

@@ -6,6 +6,7 @@ from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from ..graph import LOOPS, Body, Module, Node, Ref, unflatten
 from ..tensorflow_private import context
+from .regions import form_regions
 
 _numbers = itertools.count()
 
@@ -18,7 +19,9 @@ def is_edited(body: Body) -> bool:
     )
 
 
-def write_calls(body: Body, weights: dict[str, Ref], module: Module) -> None:
+def write_calls(
+    body: Body, weights: dict[str, Ref], module: Module, keeps_memory: bool = True
+) -> None:
     """Gives each node of `body` that calls edited functions the new ones.
 
     Where one of them reads the bundle of weights, all functions of the node take it as one
@@ -26,21 +29,24 @@ def write_calls(body: Body, weights: dict[str, Ref], module: Module) -> None:
 
     Args:
         weights: name of a body -> the tensor that holds the bundle there.
+        keeps_memory: of the regions that are formed in the new functions.
     """
     for caller in dict.fromkeys(caller for caller, _, _ in body.inner):
         inner = {(k, i): b for (name, k, i), b in body.inner.items() if name == caller}
         if caller in body.view and any(is_edited(b) for b in inner.values()):
-            _rewrite(body, body.view.node(caller), inner, weights, module)
+            _rewrite(body, body.view.node(caller), inner, weights, module, keeps_memory)
 
 
-def _rewrite(body: Body, node: Node, inner: dict, weights: dict[str, Ref], module: Module) -> None:
+def _rewrite(body: Body, node: Node, inner: dict, weights, module: Module, keeps_memory) -> None:
     takes = any(b.view.consumers(weights[b.name]) for b in inner.values())
     proto = node_def_pb2.NodeDef()
     proto.CopyFrom(node.proto)
     for (key, index), called in inner.items():
         value = proto.attr[key]
         function = value.list.func[index] if value.HasField("list") else value.func
-        function.name = _write(function.name, called, weights[called.name], takes, key, module)
+        function.name = _write(
+            function.name, called, weights[called.name], takes, key, module, keeps_memory
+        )
     if takes:
         if node.op in LOOPS:
             proto.attr["T"].list.type.append(types_pb2.DT_FLOAT)
@@ -52,7 +58,7 @@ def _rewrite(body: Body, node: Node, inner: dict, weights: dict[str, Ref], modul
     body.view.replace(Node(node.name, node.op, inputs, node.controls, proto))
 
 
-def _write(name: str, body: Body, weights: Ref, takes: bool, key: str, module: Module) -> str:
+def _write(name: str, body: Body, weights: Ref, takes: bool, key: str, module, keeps_memory) -> str:
     """Adds the function to the module; returns its name."""
     original = module.functions[name]
     new_name = f"{name}_blockdnn_{next(_numbers)}"
@@ -64,6 +70,8 @@ def _write(name: str, body: Body, weights: Ref, takes: bool, key: str, module: M
         proto.attr["dtype"].type = dtype
         body.view.add(Node(weights.node, "Placeholder", proto=proto))
     body.view.prune()
+    regions = form_regions(body.view, keeps_memory=keeps_memory)
+    module.functions.update((region.signature.name, region) for region in regions)
     hands_on = takes and key == "body"
     module.functions[new_name] = unflatten(
         original,

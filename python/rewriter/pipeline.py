@@ -44,6 +44,7 @@ from .passes.prepare_sources import prepare_sources
 from .passes.replace_loops import replace_loops
 from .passes.unfused import report_unfused
 from .rebuild import rebuild
+from .regions import flat_graph, form_regions
 from .report import Report
 from .trackables import owners
 
@@ -138,8 +139,8 @@ def optimize_concrete(
         ... def network(image):
         ...     return tf.nn.relu(tf.nn.conv2d(image, tf.ones((3, 3, 3, 4)), 1, "SAME"))
         >>> rewritten = bd.rewriter.optimize_concrete(network.get_concrete_function())
-        >>> [op.type for op in rewritten.concrete.graph.get_operations() if "Conv" in op.type]
-        ['BlockdnnConv']
+        >>> [op.type for op in rewritten.concrete.graph.get_operations() if "Blockdnn" in op.type]
+        ['BlockdnnRegion']
     """
     if verify_by not in VERIFY:
         raise ValueError(f"verify must be one of {VERIFY}, not {verify_by!r}")
@@ -209,7 +210,8 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     module = run_passes(capture(concrete), context)
     context.running = "emit"
     resource = module.main.view.unique_name(_BUNDLE)
-    values = emit.write_nodes(module, resource, context.options.scratchpad_mode)
+    keeps_memory = context.options.memory != "low"
+    values = emit.write_nodes(module, resource, context.options.scratchpad_mode, keeps_memory)
     module.main.view.prune()
     captures, bundle = dict(module.captures), []
     if values is not None:
@@ -218,12 +220,20 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     context.running = "verify"
     for body in module.bodies:
         verify.check_graph(body.view)
+    context.running = "name_algorithms"
+    flat = flat_graph(module, captures)
+    name_algorithms(flat, context.report)
+    context.running = "form_regions"
+    bodies = form_regions(
+        module.main.view,
+        lambda ref: flat.get_operation_by_name(ref.node).outputs[ref.port].shape,
+        keeps_memory=keeps_memory,
+    )
+    module.functions.update((body.signature.name, body) for body in bodies)
     context.running = "rebuild"
     result = rebuild(module, captures)
     context.running = "verify"
     verify.check_signature(concrete, result)
-    context.running = "name_algorithms"
-    name_algorithms(result.graph, context.report)
     return result, bundle
 
 

@@ -7,7 +7,6 @@
 #include "cc/base/pack_count.h"
 #include "cc/layout/tensor_desc.h"
 #include "cc/tensorflow/op_base/memory_plan.h"
-#include "cc/tensorflow/regions/function_registry.h"
 
 namespace bd {
 
@@ -120,10 +119,14 @@ void BlockdnnOffsets(const BlockdnnTensorDesc* c, int32_t padded, int64_t* offse
 const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_bytes, BlockdnnList dims,
                                BlockdnnList ranks, int32_t threads, const char** json) {
   std::vector<bd::PartialTensorShape> inputs;
+  int64_t left = dims.count;
   for (int32_t i = 0; i < ranks.count; ++i) {
+    left -= ranks.values[i];
+    if (ranks.values[i] < 0 || left < 0) break;
     inputs.emplace_back(absl::Span<const int64_t>(dims.values, ranks.values[i]));
     dims.values += ranks.values[i];
   }
+  if (left != 0) return bd::ErrorToC("dims must hold the sizes of all inputs");
   thread_local std::string text;
   const bd::Status status =
       bd::MemoryPlanJson(std::string(node_def, node_def_bytes), inputs, threads, &text);
@@ -133,5 +136,3 @@ const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_bytes, Blo
 }
 
 int64_t BlockdnnPackCount() { return bd::PackCount(); }
-
-void BlockdnnReleaseCalls(const char* function) { bd::HeldSequences::Get().Release(function); }

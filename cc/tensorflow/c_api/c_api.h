@@ -67,9 +67,6 @@ BD_EXPORT const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_
 // How often weights have been packed since the library was loaded.
 BD_EXPORT int64_t BlockdnnPackCount();
 
-// Frees what the BlockdnnCall ops of a function hold; they fail from then on.
-BD_EXPORT void BlockdnnReleaseCalls(const char* function);
-
 // TensorFlow's eager context and functions of its Python side, which this library cannot
 // link: EagerTensor_Handle, and three of the C API of executors.
 struct BlockdnnEager {
@@ -80,22 +77,18 @@ struct BlockdnnEager {
   void (*delete_executor)(void* executor);
 };
 
-// A way to call a function of a BlockdnnCall op without the op; null if there is none.
-// `captures`: the eager tensors that follow the arguments, kept alive by the caller.
-BD_EXPORT void* BlockdnnMakeDirectCall(const char* function, const BlockdnnEager* eager,
-                                       void* const* captures, int32_t count);
+// A way to call a function of converted and cheap ops without an eager op; an error if an op in
+// it needs TensorFlow's executor. `captures`: the eager tensors that follow the arguments.
+// `keeps_memory`: as the attribute of BlockdnnRegion. To be dropped before the eager context is.
+BD_EXPORT const char* BlockdnnMakeEagerCall(const char* function, const BlockdnnEager* eager,
+                                            void* const* captures, int32_t count,
+                                            int32_t keeps_memory, void** call);
 
-// Eager tensors -> new tensor handles, one for each result of the function, which have their
-// values when the started call that this returns is finished. Null if the op must be called
-// instead: it knows how to fail, how to queue, and has to have run before on arguments of
-// these types and shapes.
-BD_EXPORT void* BlockdnnStartDirectCall(void* call, void* const* arguments, int32_t count,
-                                        void** results);
+// Eager tensors, one for each argument -> new tensor handles, one for each result of the
+// function. 0, and nothing has happened, if TensorFlow must make the call: it knows how to fail
+// and how to queue. Safe from many threads.
+BD_EXPORT int32_t BlockdnnRunEagerCall(void* call, void* const* arguments, void** results);
 
-// Either ends what was started. 0: the op must be called instead, the results are worth nothing.
-BD_EXPORT int32_t BlockdnnFinishDirectCall(void* started);
-BD_EXPORT void BlockdnnAbandonDirectCall(void* started);
-
-BD_EXPORT void BlockdnnDropDirectCall(void* call);
+BD_EXPORT void BlockdnnDropEagerCall(void* call);
 
 #endif  // CC_TENSORFLOW_C_API_C_API_H_

@@ -1,15 +1,17 @@
-// Calls of a held sequence without TensorFlow's eager dispatch, which costs 0.1 to 0.2 ms
-// once a network's tensors have driven it out of the caches.
+// Calls of a function without TensorFlow's eager dispatch, which costs 0.1 to 0.2 ms once a
+// network's tensors have driven it out of the caches.
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cc/tensorflow/c_api/c_api.h"
-#include "cc/tensorflow/regions/function_registry.h"
+#include "cc/tensorflow/regions/region.h"
 #include "tensorflow/c/eager/immediate_execution_context.h"
 #include "tensorflow/c/eager/immediate_execution_tensor_handle.h"
 #include "tensorflow/c/tf_tensor_internal.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/device.h"
 #include "tsl/platform/denormal.h"
 #include "tsl/platform/setround.h"
 
@@ -19,8 +21,6 @@ namespace {
 using tensorflow::AbstractTensorPtr;
 using tensorflow::ImmediateExecutionContext;
 using tensorflow::ImmediateExecutionTensorHandle;
-using tensorflow::OpKernelContext;
-using tensorflow::Tensor;
 
 // Denormals and rounding as TensorFlow's executors run ops.
 struct AsInExecutors {
@@ -28,63 +28,89 @@ struct AsInExecutors {
   const tsl::port::ScopedSetRound round{FE_TONEAREST};
 };
 
-class DirectCall {
+// What a function says about an argument.
+struct ArgumentSpec {
+  tensorflow::DataType dtype;
+  PartialTensorShape shape;  // of any rank where the function does not say
+
+  bool Takes(const Tensor& tensor) const {
+    if (tensor.dtype() != dtype) return false;
+    if (shape.unknown_rank()) return true;
+    if (tensor.dims() != shape.dims()) return false;
+    for (int i = 0; i < shape.dims(); ++i) {
+      if (shape.dim_size(i) >= 0 && tensor.dim_size(i) != shape.dim_size(i)) return false;
+    }
+    return true;
+  }
+};
+
+// The CPU that eager ops of this process run on; null if there is none.
+tensorflow::Device* LocalCpu(ImmediateExecutionContext* context) {
+  for (tensorflow::Device* device : context->ListLocalTfDevices()) {
+    if (device->device_type() == tensorflow::DEVICE_CPU) return device;
+  }
+  return nullptr;
+}
+
+class EagerCall {
  public:
-  DirectCall(std::string function, const BlockdnnEager& eager)
-      : function_(std::move(function)), eager_(eager) {}
+  explicit EagerCall(const BlockdnnEager& eager) : eager_(eager) {}
 
-  bool Capture(void* const* captures, int count) { return Read(captures, count, &captures_); }
+  Status Build(const std::string& function, void* const* captures, int count, bool keeps_memory) {
+    device_ = LocalCpu(Context());
+    if (device_ == nullptr) return Invalid("this process has no CPU device");
+    const tensorflow::FunctionLibraryDefinition* const library = Context()->FuncLibDef();
+    const KernelSite site = {device_, device_->resource_manager(), nullptr, library};
+    OpSequence sequence;
+    TF_RETURN_IF_ERROR(OpSequence::Make(site, function, &sequence));
+    const tensorflow::FunctionDef* const def = library->Find(function);
+    const int arguments = static_cast<int>(sequence.argument_types().size()) - count;
+    for (int i = 0; i < arguments; ++i) {
+      ArgumentSpec spec = {sequence.argument_types()[i], {}};
+      const auto attrs = def->arg_attr().find(i);
+      if (attrs != def->arg_attr().end()) {
+        const auto shapes = attrs->second.attr().find("_output_shapes");
+        if (shapes != attrs->second.attr().end() && shapes->second.list().shape_size() == 1) {
+          spec.shape = PartialTensorShape(shapes->second.list().shape(0));
+        }
+      }
+      specs_.push_back(std::move(spec));
+    }
+    if (!Read(captures, count, &captures_))
+      return Invalid("a capture is no tensor of this process");
+    region_ = std::make_unique<Region>(std::move(sequence), keeps_memory ? MostArenas(device_) : 0);
+    return absl::OkStatus();
+  }
 
-  // A call between its start and its end.
-  struct Started {
-    std::unique_ptr<OpSequence::Started> run;
-  };
-
-  // Null if the call has to go another way; nothing has happened then.
-  std::unique_ptr<Started> Start(void* const* arguments, int count, void** results) {
-    const std::shared_ptr<HeldSequence> held = Held();
-    if (held == nullptr || IsAsync()) return nullptr;
-    std::shared_ptr<const OpSequence> sequence = held->Get();
+  // False if the call has to be made another way; nothing has happened then that anybody
+  // could see.
+  bool Run(void* const* arguments, void** results) {
+    if (IsAsync()) return false;
     std::vector<Tensor> tensors, outputs;
-    tensors.reserve(count + captures_.size());
-    OpKernelContext::Params params;
-    if (sequence == nullptr || !Read(arguments, count, &tensors) ||
-        !held->Admits(tensors, &params)) {
-      return nullptr;
+    tensors.reserve(specs_.size() + captures_.size());
+    if (!Read(arguments, static_cast<int>(specs_.size()), &tensors)) return false;
+    for (size_t i = 0; i < specs_.size(); ++i) {
+      if (!specs_[i].Takes(tensors[i])) return false;
     }
     tensors.insert(tensors.end(), captures_.begin(), captures_.end());
     static std::function<void(std::function<void()>)> run_here = [](const auto& f) { f(); };
+    OpKernelContext::Params params;
+    params.device = device_;
+    params.resource_manager = device_->resource_manager();
     params.runner = &run_here;
-    auto started = std::make_unique<Started>();
-    started->run = OpSequence::Start(sequence, params, tensors, &outputs);
-    if (started->run == nullptr) {
+    {
       const AsInExecutors modes;
-      if (!sequence->Run(std::move(params), tensors, &outputs).ok()) return nullptr;
+      if (!region_->Run(std::move(params), tensors, &outputs).ok()) return false;
     }
     for (Tensor& output : outputs) {
       *results++ = Context()->CreateLocalHandleFromTFTensor(output, nullptr);
     }
-    return started;
-  }
-
-  // False if the call has to be made another way: the results are worth nothing.
-  static bool Finish(std::unique_ptr<Started> started) {
-    if (started->run == nullptr) return true;
-    const AsInExecutors modes;
-    bool done;
-    return started->run->Finish(&done).ok() && done;
+    return true;
   }
 
  private:
   ImmediateExecutionContext* Context() const {
     return static_cast<ImmediateExecutionContext*>(eager_.context);
-  }
-
-  std::shared_ptr<HeldSequence> Held() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    std::shared_ptr<HeldSequence> held = held_.lock();
-    if (held == nullptr) held_ = held = HeldSequences::Get().Find(function_);
-    return held;
   }
 
   // Whether this thread's ops are queued: what was called before may not have run yet.
@@ -109,33 +135,28 @@ class DirectCall {
     return true;
   }
 
-  const std::string function_;
   const BlockdnnEager eager_;
+  tensorflow::Device* device_ = nullptr;  // the context's, which outlives its tensors
+  std::vector<ArgumentSpec> specs_;
   std::vector<Tensor> captures_;
-  std::mutex mutex_;
-  std::weak_ptr<HeldSequence> held_;
+  std::unique_ptr<Region> region_;
 };
 
 }  // namespace
 }  // namespace bd
 
-void* BlockdnnMakeDirectCall(const char* function, const BlockdnnEager* eager,
-                             void* const* captures, int32_t count) {
-  auto call = std::make_unique<bd::DirectCall>(function, *eager);
-  return call->Capture(captures, count) ? call.release() : nullptr;
+const char* BlockdnnMakeEagerCall(const char* function, const BlockdnnEager* eager,
+                                  void* const* captures, int32_t count, int32_t keeps_memory,
+                                  void** call) {
+  auto made = std::make_unique<bd::EagerCall>(*eager);
+  const bd::Status status = made->Build(function, captures, count, keeps_memory != 0);
+  if (!status.ok()) return bd::ErrorToC(std::string(status.message()));
+  *call = made.release();
+  return nullptr;
 }
 
-void* BlockdnnStartDirectCall(void* call, void* const* arguments, int32_t count, void** results) {
-  return static_cast<bd::DirectCall*>(call)->Start(arguments, count, results).release();
+int32_t BlockdnnRunEagerCall(void* call, void* const* arguments, void** results) {
+  return static_cast<bd::EagerCall*>(call)->Run(arguments, results);
 }
 
-int32_t BlockdnnFinishDirectCall(void* started) {
-  return bd::DirectCall::Finish(
-      std::unique_ptr<bd::DirectCall::Started>(static_cast<bd::DirectCall::Started*>(started)));
-}
-
-void BlockdnnAbandonDirectCall(void* started) {
-  delete static_cast<bd::DirectCall::Started*>(started);
-}
-
-void BlockdnnDropDirectCall(void* call) { delete static_cast<bd::DirectCall*>(call); }
+void BlockdnnDropEagerCall(void* call) { delete static_cast<bd::EagerCall*>(call); }

@@ -19,8 +19,10 @@ namespace bd {
 // cast by the op that knows better.
 struct LaunchMemory {
   const float* const* inputs;
-  float* dst;
+  float* const* outputs;
   void* scratch;  // 64-byte aligned
+
+  float* dst(int i = 0) const { return outputs[i]; }
 };
 
 // A Launch for later executions on inputs of the same shapes. Safe to run on many threads.
@@ -33,9 +35,9 @@ class PreparedLaunch {
   virtual absl::Span<const int> fixed_inputs() const = 0;
 };
 
-// The kernel of an op with one output, which Launch computes:
+// The kernel of an op whose outputs Launch computes:
 //
-//   const TensorShape& dst_shape() const;
+//   const TensorShape& dst_shape(int output = 0) const;
 //   int64_t scratch_bytes() const;
 //   absl::Span<const int> fixed_inputs() const;
 //   bool lasts() const;  // false if it holds memory of this execution
@@ -50,10 +52,10 @@ class LaunchOpKernel : public PoolOpKernel {
   virtual Status Resolve(OpKernelContext* ctx, Launch* launch) = 0;
   // The verbose log's line; `in_place`: dst took the memory of an input.
   virtual std::string Describe(OpKernelContext* ctx, const Launch& launch, bool in_place) const = 0;
-  // Whether dst begins as what the last input holds.
+  // Whether the first output begins as what the last input holds.
   virtual bool has_into() const { return false; }
 
-  std::vector<int> reusable_inputs_;  // whose memory dst may take
+  std::vector<int> reusable_inputs_;  // whose memory the first output may take
   Scratchpad scratchpad_;             // to be read by ops that book scratch
 
  private:
@@ -62,8 +64,8 @@ class LaunchOpKernel : public PoolOpKernel {
     Prepared(Launch launch, ThreadPool& pool, int into, size_t dst_bytes)
         : pool_(pool), into_(into), dst_bytes_(dst_bytes), launch_(std::move(launch)) {}
     void Run(const LaunchMemory& memory) const override {
-      if (into_ >= 0 && memory.dst != memory.inputs[into_]) {
-        memcpy(memory.dst, memory.inputs[into_], dst_bytes_);
+      if (into_ >= 0 && memory.dst() != memory.inputs[into_]) {
+        memcpy(memory.dst(), memory.inputs[into_], dst_bytes_);
       }
       launch_.Run(memory, pool_);
     }
@@ -83,20 +85,27 @@ class LaunchOpKernel : public PoolOpKernel {
     Tensor* dst;
     int reused;
     OP_REQUIRES_OK(
-        ctx, AllocateDst(ctx, has_into(), reusable_inputs_, launch.dst_shape(), &dst, &reused));
-    if (dst->NumElements() == 0) return;
+        ctx, AllocateDst(ctx, has_into(), reusable_inputs_, launch.dst_shape(0), &dst, &reused));
+    const int64_t dst_bytes = dst->TotalBytes();
+    int64_t elements = dst->NumElements();
+    absl::InlinedVector<float*, 4> outputs = {static_cast<float*>(dst->data())};
+    for (int i = 1; i < ctx->num_outputs(); ++i) {
+      OP_REQUIRES_OK(ctx, ctx->allocate_output(i, launch.dst_shape(i), &dst));
+      elements += dst->NumElements();
+      outputs.push_back(static_cast<float*>(dst->data()));
+    }
+    if (elements == 0) return;
     ScratchpadMemory scratchpad;
     OP_REQUIRES_OK(ctx, scratchpad_.Take(ctx, launch.scratch_bytes(), &scratchpad));
     const InputPointers inputs(ctx);
-    const LaunchMemory memory = {inputs.data(), static_cast<float*>(dst->data()),
-                                 scratchpad.data()};
+    const LaunchMemory memory = {inputs.data(), outputs.data(), scratchpad.data()};
     RunLogged([&] { return Describe(ctx, launch, reused >= 0); },
               [&] { launch.Run(memory, pool()); });
     // Scratch that the kernel keeps is this kernel's.
     if (prepared == nullptr || !launch.lasts()) return;
     if (scratchpad_.keeps() && launch.scratch_bytes() > 0) return;
-    *prepared = std::make_unique<Prepared>(
-        std::move(launch), pool(), has_into() ? ctx->num_inputs() - 1 : -1, dst->TotalBytes());
+    *prepared = std::make_unique<Prepared>(std::move(launch), pool(),
+                                           has_into() ? ctx->num_inputs() - 1 : -1, dst_bytes);
   }
 };
 

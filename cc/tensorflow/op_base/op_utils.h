@@ -45,6 +45,9 @@ class PoolOpKernel : public OpKernel {
     Execute(ctx, prepared);
   }
 
+  // A static plan holds what later executions need: packed weights of other shapes may go.
+  virtual void ReleaseWeights() {}
+
   // Ops use all threads themselves. Calling them cheap keeps the executor from
   // handing each to another inter-op thread (3 to 10 hops a network, up to
   // 125 us).

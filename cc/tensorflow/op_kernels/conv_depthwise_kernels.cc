@@ -54,7 +54,7 @@ struct PairLaunch {
   WeightsLease first, depthwise;
   int first_depthwise_arg = 0;
 
-  const TensorShape& dst_shape() const { return plan->dst_shape; }
+  const TensorShape& dst_shape(int = 0) const { return plan->dst_shape; }
   int64_t scratch_bytes() const { return plan->pair.scratch_bytes(); }
   absl::Span<const int> fixed_inputs() const {
     static constexpr int kFixed[] = {kWeights, kDepthwiseWeights};
@@ -70,7 +70,7 @@ struct PairLaunch {
     buffers.depthwise_packed = depthwise.data;
     buffers.first_args = memory.inputs + kFirstArg;
     buffers.depthwise_args = memory.inputs + first_depthwise_arg;
-    buffers.dst = memory.dst;
+    buffers.dst = memory.dst();
     buffers.scratch = memory.scratch;
     RunConvDepthwise(plan->pair, buffers, pool);
   }
@@ -116,6 +116,11 @@ class ConvDepthwiseOp : public LaunchOpKernel<PairLaunch> {
         .Operands(attrs_.first.post_ops.chain, kFirstArg, Layout::nChw16c, oc)
         .Operands(attrs_.depthwise.post_ops.chain, FirstDepthwiseArg(), Layout::nChw16c, oc)
         .Output(0, Layout::nChw16c, {oc});
+  }
+
+  void ReleaseWeights() override {
+    first_weights_->Release();
+    depthwise_weights_->Release();
   }
 
  private:

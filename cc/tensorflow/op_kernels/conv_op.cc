@@ -144,7 +144,7 @@ void ConvLaunch::Run(const LaunchMemory& memory, ThreadPool& pool) const {
   buffers.packed = weights.data;
   buffers.plain = weights.plain;
   buffers.args = memory.inputs + ConvOpSpec::kFirstArg;
-  buffers.dst = memory.dst + dst_offset;
+  buffers.dst = memory.dst() + dst_offset;
   buffers.scratch = memory.scratch;
   RunConv(plan->conv, buffers, pool);
 }

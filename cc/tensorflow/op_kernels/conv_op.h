@@ -92,7 +92,7 @@ struct ConvLaunch {
   WeightsLease weights;
   int64_t src_offset = 0, dst_offset = 0;  // of parts
 
-  const TensorShape& dst_shape() const { return plan->dst_shape; }
+  const TensorShape& dst_shape(int = 0) const { return plan->dst_shape; }
   int64_t scratch_bytes() const { return plan->conv.scratch_bytes(); }
   absl::Span<const int> fixed_inputs() const;
   bool lasts() const { return weights.bytes_packed() == 0; }
@@ -118,6 +118,7 @@ class ConvOpBase : public LaunchOpKernel<ConvLaunch> {
                        bool in_place) const override;
   bool has_into() const override { return spec().parts().dst.has_into; }
   BlockedTensors Blocked(OpKernelContext*) const override { return spec().Blocked(); }
+  void ReleaseWeights() override { weights_->Release(); }
 
   const char* const primitive_;
   PlanCache<ConvOpPlan> plans_;

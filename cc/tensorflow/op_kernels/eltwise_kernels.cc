@@ -22,13 +22,13 @@ struct EltwiseLaunch {
   std::shared_ptr<const EltwiseOpPlan> plan;
   int64_t src_offset = 0, dst_offset = 0;  // of parts
 
-  const TensorShape& dst_shape() const { return plan->dst_shape; }
+  const TensorShape& dst_shape(int = 0) const { return plan->dst_shape; }
   int64_t scratch_bytes() const { return 0; }
   absl::Span<const int> fixed_inputs() const { return {}; }
   bool lasts() const { return true; }
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
     RunEltwise(plan->eltwise, memory.inputs[kSrc] + src_offset, memory.inputs + kFirstArg,
-               memory.dst + dst_offset, pool);
+               memory.dst() + dst_offset, pool);
   }
 };
 

@@ -22,12 +22,12 @@ struct PoolLaunch {
   std::shared_ptr<const PoolOpPlan> plan;
   int64_t src_offset = 0, dst_offset = 0;  // of parts
 
-  const TensorShape& dst_shape() const { return plan->dst_shape; }
+  const TensorShape& dst_shape(int = 0) const { return plan->dst_shape; }
   int64_t scratch_bytes() const { return 0; }
   absl::Span<const int> fixed_inputs() const { return {}; }
   bool lasts() const { return true; }
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
-    RunPool(plan->pool, memory.inputs[kSrc] + src_offset, memory.dst + dst_offset, pool);
+    RunPool(plan->pool, memory.inputs[kSrc] + src_offset, memory.dst() + dst_offset, pool);
   }
 };
 

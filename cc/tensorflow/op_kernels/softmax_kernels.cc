@@ -11,12 +11,12 @@ struct SoftmaxLaunch {
   SoftmaxPlan plan;
   TensorShape shape;
 
-  const TensorShape& dst_shape() const { return shape; }
+  const TensorShape& dst_shape(int = 0) const { return shape; }
   int64_t scratch_bytes() const { return 0; }
   absl::Span<const int> fixed_inputs() const { return {}; }
   bool lasts() const { return true; }
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
-    RunSoftmax(plan, memory.inputs[kSrc], memory.dst, pool);
+    RunSoftmax(plan, memory.inputs[kSrc], memory.dst(), pool);
   }
 };
 

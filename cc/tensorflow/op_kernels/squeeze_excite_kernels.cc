@@ -56,7 +56,7 @@ struct SqueezeExciteLaunch {
   std::shared_ptr<const SqueezeExciteOpPlan> plan;
   int64_t offsets[4];  // of the weights' first elements
 
-  const TensorShape& dst_shape() const { return plan->dst_shape; }
+  const TensorShape& dst_shape(int = 0) const { return plan->dst_shape; }
   int64_t scratch_bytes() const { return plan->core.scratch.bytes(); }
   absl::Span<const int> fixed_inputs() const { return {}; }
   bool lasts() const { return true; }
@@ -69,7 +69,7 @@ struct SqueezeExciteLaunch {
     buffers.reduce_bias = part(1);
     buffers.expand_weights = part(2);
     buffers.expand_bias = part(3);
-    buffers.dst = memory.dst;
+    buffers.dst = memory.dst();
     buffers.scratch = memory.scratch;
     RunSqueezeExcite(plan->core, buffers, pool);
   }

@@ -10,62 +10,62 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "cc/tensorflow/regions/static_plans.h"
+#include "cc/tensorflow/regions/static_plan.h"
+#include "cc/tensorflow/regions/step.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace bd {
 
-// Safe to run from many threads: what a run changes is its own.
+constexpr char kRegionOp[] = "BlockdnnRegion";
+
+// Where a sequence's kernels are made and run.
+struct KernelSite {
+  tensorflow::DeviceBase* device;
+  tensorflow::ResourceMgr* resources;
+  tensorflow::FunctionLibraryRuntime* runtime;  // may be null: few kernels ask for it
+  const tensorflow::FunctionLibraryDefinition* library;
+};
+
+// Safe to use from many threads: what a run changes is its own.
 class OpSequence {
  public:
-  // InvalidArgument names the node that cannot run in line. `keeps_memory`: runs may keep
-  // the memory of intermediate tensors for later ones (prepared_run.h).
-  static absl::Status Make(tensorflow::OpKernelConstruction* ctx,
-                           const tensorflow::FunctionDef& function, bool keeps_memory,
+  // Of a function of the library, with the bodies of the regions that it calls in line.
+  // InvalidArgument names the node that cannot run so.
+  static absl::Status Make(const KernelSite& site, const std::string& function,
                            OpSequence* sequence);
 
-  // A run whose results have their places but no values yet.
-  class Started {
-   public:
-    // They hold what the function returns once this has succeeded. An error, or false: start
-    // again the usual way.
-    absl::Status Finish(bool* done);
+  // Adds what all kernels of a run need to what its caller knows.
+  void Complete(tensorflow::OpKernelContext::Params* params) const;
 
-   private:
-    friend class OpSequence;
-    std::shared_ptr<const OpSequence> sequence_;  // outlives what it leased
-    tensorflow::OpKernelContext::Params params_;
-    PreparedRuns::Lease lease_;
-  };
+  // Arguments -> results, every step with a context made of complete `params`. The run is
+  // recorded if `recording` is not null.
+  absl::Status Run(tensorflow::OpKernelContext::Params* params, absl::Span<const Tensor> arguments,
+                   Recording* recording, std::vector<Tensor>* results) const;
 
-  // Null, and nothing has happened, where results are only known in the end.
-  static std::unique_ptr<Started> Start(std::shared_ptr<const OpSequence> sequence,
-                                        tensorflow::OpKernelContext::Params params,
-                                        absl::Span<const tensorflow::Tensor> arguments,
-                                        std::vector<tensorflow::Tensor>* results);
+  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<int>& results() const { return results_; }
+  int num_tensors() const { return num_tensors_; }
+  const tensorflow::DataTypeVector& argument_types() const { return argument_types_; }
+  const tensorflow::DataTypeVector& result_types() const { return result_types_; }
 
-  // Arguments -> results. `params` says where: device and resources are needed, of the
-  // rest what the ops ask for. An op's error carries the name of its node.
-  absl::Status Run(tensorflow::OpKernelContext::Params params,
-                   absl::Span<const tensorflow::Tensor> arguments,
-                   std::vector<tensorflow::Tensor>* results) const;
+  // What the kernels hold, static plans hold as well.
+  void ReleaseWeights() const;
+
+  // Whether nobody notices that a run stops halfway and starts again, and nobody wants to see
+  // every op: a static plan may run instead.
+  bool is_repeatable() const { return is_repeatable_; }
 
  private:
   class Builder;
 
-  void Complete(tensorflow::OpKernelContext::Params* params) const;
-  // Every step with a context; the run is recorded if `recording` is not null.
-  absl::Status RunSteps(tensorflow::OpKernelContext::Params* params,
-                        absl::Span<const tensorflow::Tensor> arguments, Recording* recording,
-                        std::vector<tensorflow::Tensor>* results) const;
-
-  std::vector<SequenceStep> steps_;
+  std::vector<Step> steps_;
   std::vector<int> results_;  // the tensors that the function returns
   int num_tensors_ = 0;       // arguments first
+  tensorflow::DataTypeVector argument_types_, result_types_;
   // Of each output of a step: memory of the CPU, nothing else.
   std::vector<tensorflow::AllocatorAttributes> output_attributes_;
-  std::unique_ptr<PreparedRuns> prepared_;  // null: nothing is kept between runs
+  bool is_repeatable_ = false;
 };
 
 }  // namespace bd

@@ -1,17 +1,14 @@
-// BlockdnnCall: a function that runs as one op.
+// BlockdnnRegion: a region in a graph (region.h).
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "cc/tensorflow/regions/function_registry.h"
+#include "absl/strings/str_cat.h"
+#include "cc/tensorflow/regions/region.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 
 namespace bd {
 namespace {
-
-using tensorflow::OpKernelConstruction;
-using tensorflow::OpKernelContext;
-using tensorflow::Tensor;
 
 // What ops of a run may ask for besides their tensors.
 OpKernelContext::Params ParamsOf(OpKernelContext* ctx) {
@@ -29,39 +26,57 @@ OpKernelContext::Params ParamsOf(OpKernelContext* ctx) {
   return params;
 }
 
-class CallOp : public tensorflow::OpKernel {
+// The op's types against the function's; `verb` is what the function does with them.
+Status CheckTypes(const std::string& function, const char* verb, const char* what,
+                  const tensorflow::DataTypeVector& wanted,
+                  absl::Span<const tensorflow::DataType> given) {
+  if (wanted.size() != given.size()) {
+    return Invalid(function, " ", verb, " ", wanted.size(), " ", what, "s, got ", given.size());
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] == given[i]) continue;
+    return Invalid(function, ": ", what, " ", i, " is ", tensorflow::DataTypeString(wanted[i]),
+                   ", got ", tensorflow::DataTypeString(given[i]));
+  }
+  return absl::OkStatus();
+}
+
+class RegionOp : public OpKernel {
  public:
-  explicit CallOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
+  explicit RegionOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
     tensorflow::NameAttrList f;
     OP_REQUIRES_OK(ctx, ctx->GetAttr("f", &f));
-    const auto function = ctx->function_library()->GetFunctionLibraryDefinition()->Find(f.name());
-    OP_REQUIRES(ctx, function != nullptr,
-                absl::InvalidArgumentError(absl::StrCat("there is no function ", f.name())));
     bool keeps_memory;
     OP_REQUIRES_OK(ctx, ctx->GetAttr("keeps_memory", &keeps_memory));
-    auto sequence = std::make_shared<OpSequence>();
-    OP_REQUIRES_OK(ctx, OpSequence::Make(ctx, *function, keeps_memory, sequence.get()));
-    held_ = std::make_shared<HeldSequence>(f.name(), std::move(sequence));
-    HeldSequences::Get().Add(held_);
+    OP_REQUIRES(ctx, ctx->function_library() != nullptr,
+                Invalid("there is no library with the function ", f.name()));
+    const KernelSite site = {ctx->device(), ctx->resource_manager(), ctx->function_library(),
+                             ctx->function_library()->GetFunctionLibraryDefinition()};
+    OpSequence sequence;
+    OP_REQUIRES_OK(ctx, OpSequence::Make(site, f.name(), &sequence));
+    OP_REQUIRES_OK(ctx, CheckTypes(f.name(), "takes", "argument", sequence.argument_types(),
+                                   ctx->input_types()));
+    OP_REQUIRES_OK(ctx, CheckTypes(f.name(), "returns", "result", sequence.result_types(),
+                                   ctx->output_types()));
+    region_ =
+        std::make_unique<Region>(std::move(sequence), keeps_memory ? MostArenas(ctx->device()) : 0);
   }
 
   void Compute(OpKernelContext* ctx) override {
-    const std::shared_ptr<const OpSequence> sequence = held_->Get();
-    OP_REQUIRES(ctx, sequence != nullptr,
-                absl::FailedPreconditionError(
-                    absl::StrCat("the function ", held_->function(), " was released")));
     std::vector<Tensor> arguments, results;
     for (int i = 0; i < ctx->num_inputs(); ++i) arguments.push_back(ctx->input(i));
-    OP_REQUIRES_OK(ctx, sequence->Run(ParamsOf(ctx), arguments, &results));
+    OP_REQUIRES_OK(ctx, region_->Run(ParamsOf(ctx), arguments, &results));
     for (size_t i = 0; i < results.size(); ++i) ctx->set_output(i, results[i]);
-    held_->Admit(*ctx);
   }
 
+  // Its ops use all threads themselves: it stays on the thread that reaches it.
+  bool IsExpensive() override { return false; }
+
  private:
-  std::shared_ptr<HeldSequence> held_;
+  std::unique_ptr<Region> region_;
 };
 
-REGISTER_KERNEL_BUILDER(Name("BlockdnnCall").Device(tensorflow::DEVICE_CPU), CallOp);
+REGISTER_KERNEL_BUILDER(Name(kRegionOp).Device(tensorflow::DEVICE_CPU), RegionOp);
 
 }  // namespace
 }  // namespace bd

@@ -1,9 +1,9 @@
-// Runs of a sequence on arguments of shapes that have come before, without contexts: what
-// each op resolved is kept (launch.h), and where its tensors lie is known beforehand.
+// A run of a sequence on arguments of shapes that have come before, without contexts: what each
+// op resolved is kept (launch.h), and where its tensors lie is known beforehand.
 //
 // Between two kernels of a network most of what an op touches has left the caches: contexts,
-// allocator, plan and weights caches with their locks took 3 to 5 us an op. A prepared run
-// goes through one array of pointers. Tensors that only prepared launches touch lie in one buffer;
+// allocator, plan and weights caches with their locks took 3 to 5 us an op. A static plan goes
+// through one array of pointers. Tensors that only prepared launches touch lie in one arena;
 // arguments, results and what other ops read or write are ordinary tensors.
 #ifndef CC_TENSORFLOW_REGIONS_STATIC_PLAN_H_
 #define CC_TENSORFLOW_REGIONS_STATIC_PLAN_H_
@@ -39,61 +39,50 @@ class Recording {
   Recording(absl::Span<const Tensor> arguments, int num_tensors);
 
   // The next step has run.
-  void Add(const SequenceStep& step, std::unique_ptr<PreparedLaunch> launch,
+  void Add(const Step& step, std::unique_ptr<PreparedLaunch> launch,
            const std::vector<Tensor>& tensors);
 
  private:
-  friend class PreparedRun;
+  friend class StaticPlan;
   std::vector<TensorInfo> tensors_;
   std::vector<std::unique_ptr<PreparedLaunch>> launches_;  // of each step, or null
 };
 
 // The memory of one run at a time, kept for the next.
-class RunMemory {
+class Arena {
  private:
-  friend class PreparedRun;
-  int64_t run_ = 0;  // whose pointers these are: a serial_
+  friend class StaticPlan;
+  int64_t plan_ = 0;  // whose pointers these are: a serial_
   AlignedBuffer buffer_;
   std::vector<float*> pointers_;
-  std::vector<const void*> bound_;  // where pointers of open tensors lead
+  std::vector<const void*> bound_;  // where the pointers of open tensors lead
   std::vector<Tensor> tensors_;     // the open ones; empty between runs
 };
 
-class PreparedRun {
+// Immutable; safe to run on many threads, with an arena for each run.
+class StaticPlan {
  public:
   // Null if there is nothing to gain. `steps` must outlive it.
-  static std::shared_ptr<const PreparedRun> Make(const std::vector<SequenceStep>& steps,
-                                                 const std::vector<int>& results,
-                                                 size_t num_arguments, Recording recording);
+  static std::shared_ptr<const StaticPlan> Make(const std::vector<Step>& steps,
+                                                const std::vector<int>& results,
+                                                size_t num_arguments, Recording recording);
 
-  bool Takes(absl::Span<const Tensor> arguments) const;
-
-  // Binds the arguments and allocates the results that kernels of this library write; false
-  // if something is not as it was. Finish() or Abandon() must follow.
-  bool Start(const tensorflow::OpKernelContext::Params& params, absl::Span<const Tensor> arguments,
-             RunMemory* memory) const;
-
-  // Whether a started run has all results, though nothing in them.
-  bool knows_results() const { return early_.size() == results_.size(); }
-  std::vector<Tensor> Results(const RunMemory& memory) const;
-
-  // *done: false if something is not as it was (weights, a shape behind an op that is not
-  // prepared, memory); nothing has happened then that anybody could see.
-  absl::Status Finish(tensorflow::OpKernelContext::Params* params, RunMemory* memory,
-                      std::vector<Tensor>* results, bool* done) const;
-
-  void Abandon(RunMemory* memory) const;
+  // Arguments of the recorded types and shapes -> results. *done: false if something is not as it
+  // was (weights, a shape behind an op that is not prepared) or memory is short; nothing has
+  // happened then that anybody could see.
+  absl::Status Run(tensorflow::OpKernelContext::Params* params, absl::Span<const Tensor> arguments,
+                   Arena* arena, std::vector<Tensor>* results, bool* done) const;
 
  private:
   struct Item {
     const PreparedLaunch* launch = nullptr;  // null: the step runs with a context
     int step = 0;
-    int first_pointer = 0;  // of inputs, dst, scratch
-    int num_inputs = 0;
-    int open_dst = -1;  // dst is this tensor, to be allocated
+    int first_pointer = 0;  // of inputs, outputs, scratch
+    int num_inputs = 0, num_outputs = 0;
+    int made_end = 0;   // of made_
     int drops_end = 0;  // of drops_
   };
-  // A tensor outside the buffer.
+  // A tensor outside the arena.
   struct Open {
     int tensor;
     std::vector<int> pointers;    // that lead there
@@ -101,30 +90,29 @@ class PreparedRun {
   };
   class Maker;
 
-  explicit PreparedRun(const std::vector<SequenceStep>& steps);
-  // Lays the pointers of this run into *memory; false if there is not enough.
-  bool Claim(RunMemory* memory) const;
-  absl::Status RunItems(tensorflow::OpKernelContext::Params* params, RunMemory* memory,
+  explicit StaticPlan(const std::vector<Step>& steps);
+  // Lays the pointers of this plan into *arena; false if there is not enough memory.
+  bool Claim(Arena* arena) const;
+  absl::Status RunItems(tensorflow::OpKernelContext::Params* params, Arena* arena,
                         bool* done) const;
-  // Allocates a tensor of ours; false if there is no memory.
-  bool Allocate(const tensorflow::OpKernelContext::Params& params, int tensor,
-                RunMemory* memory) const;
-  // False if the tensor is not where or what it has to be.
-  bool Bind(int tensor, RunMemory* memory) const;
+  // Allocates a tensor outside the arena; false if there is no memory.
+  bool Allocate(const tensorflow::OpKernelContext::Params& params, int tensor, Arena* arena) const;
+  // False if the tensor is not where it has to be.
+  bool Bind(int tensor, Arena* arena) const;
 
   const int64_t serial_;
-  const std::vector<SequenceStep>& steps_;
+  const std::vector<Step>& steps_;
   std::vector<int> results_;
-  std::vector<int> early_;  // results that prepared launches write, once each
   size_t num_arguments_ = 0;
   std::vector<Recording::TensorInfo> tensors_;
   std::vector<std::unique_ptr<PreparedLaunch>> launches_;
   std::vector<Item> items_;
+  std::vector<int> made_;         // open tensors that a launch writes, by item
   std::vector<int> drops_;        // open tensors that nobody reads behind an item, by item
   std::vector<Open> open_;        // arguments first
   std::vector<int> open_index_;   // of tensors: into open_, or -1
-  std::vector<int64_t> offsets_;  // of pointers: into the buffer, or -1
-  int64_t buffer_bytes_ = 0;
+  std::vector<int64_t> offsets_;  // of pointers: into the arena, or -1
+  int64_t arena_bytes_ = 0;
 };
 
 }  // namespace bd

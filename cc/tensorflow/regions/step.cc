@@ -21,10 +21,10 @@ std::string ProfiledName(const OpKernel& kernel) {
   return absl::StrCat(kernel.name(), ":", kernel.type_string());
 }
 
-PoolOpKernel* SequenceStep::own_kernel() const { return dynamic_cast<PoolOpKernel*>(kernel.get()); }
+PoolOpKernel* Step::own_kernel() const { return dynamic_cast<PoolOpKernel*>(kernel.get()); }
 
-absl::Status SequenceStep::Run(OpKernelContext::Params* params, std::vector<Tensor>* tensors,
-                               std::unique_ptr<PreparedLaunch>* prepared) const {
+absl::Status Step::Run(OpKernelContext::Params* params, std::vector<Tensor>* tensors,
+                       std::unique_ptr<PreparedLaunch>* prepared) const {
   // Arguments of this op alone. A tensor that is read again keeps its reference in
   // `tensors`, so that no op takes its memory for a result.
   absl::InlinedVector<Tensor, 8> held;

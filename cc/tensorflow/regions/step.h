@@ -10,14 +10,14 @@
 
 namespace bd {
 
-// A tensor of the run, in the place that SequenceStep::first_output counts from; `last`:
+// A tensor of the run, in the place that Step::first_output counts from; `last`:
 // nobody reads it afterwards, so the reader may write its result there.
 struct TensorUse {
   int tensor;
   bool last;
 };
 
-struct SequenceStep {
+struct Step {
   std::unique_ptr<tensorflow::OpKernel> kernel;
   std::vector<TensorUse> inputs;
   int first_output = 0;

@@ -6,105 +6,55 @@
 #include "cc/base/pack_count.h"
 
 namespace bd {
-namespace {
 
-// All packs of the process that some kernel holds.
-class Registry {
- public:
-  static Registry& Get() {
-    static Registry* registry = new Registry;  // outlives every kernel
-    return *registry;
-  }
-
-  // The lock is held while packing, so that no weight is packed twice.
-  Status FindOrPack(const PackRequest& request, const Tensor& weights, int64_t offset,
-                    std::shared_ptr<const PackedWeights>* found) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    for (size_t i = 0; i < packs_.size();) {
-      const std::shared_ptr<const PackedWeights> pack = packs_[i].lock();
-      if (pack == nullptr) {
-        std::swap(packs_[i], packs_.back());
-        packs_.pop_back();
-        continue;
-      }
-      if (pack->Holds(weights, request.key) && pack->offset == offset &&
-          pack->shape == request.shape) {
-        *found = pack;
-        return absl::OkStatus();
-      }
-      ++i;
-    }
-    auto pack = std::make_shared<PackedWeights>();
-    pack->source = weights;
-    pack->offset = offset;
-    pack->shape = request.shape;
-    pack->key = request.key;
-    pack->memory = AlignedBuffer(request.bytes);
-    if (pack->data() == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("no memory for ", request.bytes, " bytes of packed weights"));
-    }
-    CountPack();
-    PreferHugePages(pack->data(), pack->memory.size());
-    const float* plain = static_cast<const float*>(weights.data()) + offset;
-    request.pack(plain, pack->memory.As<float>());
-    packs_.push_back(pack);
-    *found = std::move(pack);
-    return absl::OkStatus();
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<const PackedWeights>> packs_;
-};
-
-}  // namespace
-
-Status WeightsCache::Take(OpKernelContext* ctx, int weights, const PackRequest& request,
+Status WeightsCache::Take(OpKernelContext* ctx, const Tensor& weights, const PackRequest& request,
                           WeightsLease* lease) {
-  const float* plain = InputData(ctx, weights) + offset_;
+  const float* const plain = static_cast<const float*>(weights.data()) + offset_;
   if (request.plain_bytes > 0) {
     PreferHugePages(plain, request.plain_bytes);
     lease->plain = plain;
   }
   if (request.bytes == 0) return absl::OkStatus();
-  TF_RETURN_IF_ERROR(Get(request, ctx->input(weights), &lease->kept));
+  bool worth_keeping;
+  lease->kept = Find(weights, request, &worth_keeping);
+  if (lease->kept == nullptr && worth_keeping) {
+    TF_RETURN_IF_ERROR(PackRegistry::Get().FindOrPack(weights, offset_, request, &lease->kept));
+    std::lock_guard<std::mutex> lock(mutex_);
+    held_.push_back({lease->kept, uses_});
+  }
   if (lease->kept != nullptr) lease->data = lease->kept->data();
   if (lease->data != nullptr || request.plain_bytes > 0) return absl::OkStatus();
-  const int64_t floats = request.bytes / static_cast<int64_t>(sizeof(float));
   TF_RETURN_IF_ERROR(
-      ctx->allocate_temp(tensorflow::DT_FLOAT, TensorShape({floats}), &lease->packed_now));
+      ctx->allocate_temp(tensorflow::DT_INT8, TensorShape({request.bytes}), &lease->packed_now));
   CountPack();
-  float* packed = static_cast<float*>(lease->packed_now.data());
-  request.pack(plain, packed);
-  lease->data = packed;
+  request.pack(plain, lease->packed_now.data());
+  lease->data = static_cast<const float*>(lease->packed_now.data());
   return absl::OkStatus();
 }
 
-Status WeightsCache::Get(const PackRequest& request, const Tensor& weights,
-                         std::shared_ptr<const PackedWeights>* pack) {
-  *pack = nullptr;
+void WeightsCache::Release() {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto hit = std::find_if(packs_.begin(), packs_.end(), [&](const auto& held) {
-    return held->Holds(weights, request.key);
-  });
-  if (hit != packs_.end()) {
-    std::rotate(packs_.begin(), hit, hit + 1);
-    *pack = packs_.front();
-    return absl::OkStatus();
+  held_.clear();
+}
+
+std::shared_ptr<const PackedWeights> WeightsCache::Find(const Tensor& weights,
+                                                        const PackRequest& request,
+                                                        bool* worth_keeping) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++uses_;
+  // Of no use to anybody: packs of a buffer that is no longer the weights.
+  const auto old = [&](const Held& held) {
+    return held.pack->source.data() != weights.data() || uses_ - held.last_use > kSettled;
+  };
+  held_.erase(std::remove_if(held_.begin(), held_.end(), old), held_.end());
+  for (Held& held : held_) {
+    if (!held.pack->Holds(weights, offset_, request)) continue;
+    held.last_use = uses_;
+    return held.pack;
   }
-  // Packs of a buffer that is no longer the weights are of no use to anybody.
-  const auto stale = [&](const auto& held) { return held->source.data() != weights.data(); };
-  packs_.erase(std::remove_if(packs_.begin(), packs_.end(), stale), packs_.end());
-  if (!constant_ && last_.data() != weights.data()) {
-    last_ = weights;
-    return absl::OkStatus();
-  }
-  TF_RETURN_IF_ERROR(Registry::Get().FindOrPack(request, weights, offset_, pack));
-  last_ = Tensor();
-  if (packs_.size() == kCapacity) packs_.pop_back();
-  packs_.insert(packs_.begin(), *pack);
-  return absl::OkStatus();
+  *worth_keeping = constant_ || !held_.empty() || last_.data() == weights.data();
+  last_ = *worth_keeping ? Tensor() : weights;
+  return nullptr;
 }
 
 }  // namespace bd

@@ -1,46 +1,16 @@
-// Packed weights: packed at first use, kept while somebody uses them, shared.
+// The packed weights of one kernel: packed at first use, kept while they are used, shared.
 #ifndef CC_TENSORFLOW_WEIGHTS_WEIGHTS_CACHE_H_
 #define CC_TENSORFLOW_WEIGHTS_WEIGHTS_CACHE_H_
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
 
-#include "cc/base/aligned_buffer.h"
-#include "cc/base/function_ref.h"
-#include "cc/layout/pack_key.h"
 #include "cc/tensorflow/op_base/op_utils.h"
+#include "cc/tensorflow/weights/pack_registry.h"
 
 namespace bd {
-
-// The packed form of weights that live in `source`. Holding the reference
-// keeps TensorFlow from writing new values into that buffer or giving its
-// address to another tensor: assigning the variable yields a new data().
-struct PackedWeights {
-  Tensor source;
-  int64_t offset = 0;                 // of the first element in source
-  std::array<int64_t, 5> shape = {};  // as PackRequest::shape
-  PackKey key;
-  AlignedBuffer memory;
-
-  const float* data() const { return memory.As<float>(); }
-
-  bool Holds(const Tensor& weights, const PackKey& wanted) const {
-    return source.data() == weights.data() && key == wanted;
-  }
-};
-
-// What a plan wants of weights. Equal keys of equally shaped weights are equal bytes.
-struct PackRequest {
-  PackKey key;
-  std::array<int64_t, 5> shape = {};  // for example kh, kw, ic / groups, oc, groups
-  int64_t bytes = 0;                  // packed; 0: nothing is
-  int64_t plain_bytes = 0;            // where kernels read the weights as they are, all of them
-  // Packs `plain` into 64-byte aligned memory.
-  FunctionRef<void(const void* plain, void* packed)> pack;
-};
 
 // The weights of one execution in the order its plan reads them.
 struct WeightsLease {
@@ -52,29 +22,44 @@ struct WeightsLease {
   int64_t bytes_packed() const { return static_cast<int64_t>(packed_now.TotalBytes()); }
 };
 
-// What one kernel remembers; safe to use from many threads.
+// Safe to use from many threads; no lock is held while weights are packed.
+//
+// Shapes that come in turn may want packed forms of their own. What no execution has wanted for
+// kSettled ones goes, and all goes with Release(), which is called when a static plan holds what
+// it needs. So a network's packed weights settle at one form a weight and shape that is in use.
 class WeightsCache {
  public:
+  static constexpr int64_t kSettled = 64;
+
+  // `offset`: of the first weight in the tensor. `constant`: the weights never change; of others
+  // a packed form is kept only once the same buffer has come twice in a row.
   WeightsCache(int64_t offset, bool constant) : offset_(offset), constant_(constant) {}
 
   // Makes *lease from the op's input `weights`, packing it if need be.
-  Status Take(OpKernelContext* ctx, int weights, const PackRequest& request, WeightsLease* lease);
+  Status Take(OpKernelContext* ctx, int weights, const PackRequest& request, WeightsLease* lease) {
+    return Take(ctx, ctx->input(weights), request, lease);
+  }
+  Status Take(OpKernelContext* ctx, const Tensor& weights, const PackRequest& request,
+              WeightsLease* lease);
+
+  void Release();
 
  private:
-  // Sets *pack to the packed form of `weights`, kept for later calls,
-  // or to nullptr when they are better packed into scratch: weights that are not
-  // constant are kept only once the same buffer has come twice in a row.
-  Status Get(const PackRequest& request, const Tensor& weights,
-             std::shared_ptr<const PackedWeights>* pack);
+  struct Held {
+    std::shared_ptr<const PackedWeights> pack;
+    int64_t last_use;
+  };
 
-  // Winograd and direct for changing shapes, with room to spare.
-  static constexpr size_t kCapacity = 4;
+  // Sets *worth_keeping where nothing fits.
+  std::shared_ptr<const PackedWeights> Find(const Tensor& weights, const PackRequest& request,
+                                            bool* worth_keeping);
 
   const int64_t offset_;
   const bool constant_;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<const PackedWeights>> packs_;  // most recent first
-  Tensor last_;  // the weights of the last call that kept nothing
+  std::vector<Held> held_;
+  int64_t uses_ = 0;
+  Tensor last_;  // the weights of the last execution that kept nothing
 };
 
 }  // namespace bd

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from graph_nodes import all_nodes
 
 from tf_blockdnn.python.calls import OptimizedFunction, optimize
 from tf_blockdnn.python.rewriter import VerificationError, verify
@@ -94,8 +95,7 @@ def test_unknown_options_are_refused(module):
 def test_the_algorithm_reaches_every_convolution(module, algorithm):
     fast = optimize(module.__call__, algorithm=algorithm)
     assert fast.report.converted[0].algorithm == algorithm
-    nodes = fast.concrete.graph.as_graph_def().node
-    (conv,) = [node for node in nodes if node.op == "BlockdnnConv"]
+    (conv,) = [node for node in all_nodes(fast.concrete) if node.op == "BlockdnnConv"]
     assert conv.attr["algorithm"].s == algorithm.encode()
 
 

@@ -25,6 +25,6 @@ def test_off_by_default(op, name):
 
 def test_every_op_is_there():
     ops = {name for name in dir(library()) if name.startswith("Blockdnn")}
-    without_tails = {"BlockdnnThreads", "BlockdnnCall"}  # what a call runs checks its own
+    without_tails = {"BlockdnnThreads", "BlockdnnRegion"}  # what a region runs checks its own
     without_tails |= {"BlockdnnPackedMatmul", "BlockdnnRnn", "BlockdnnRnnGrad"}  # plain tensors
     assert ops - without_tails == {op for op, _ in checked_tails.CALLS}

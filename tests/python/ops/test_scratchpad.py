@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from graph_nodes import all_nodes
 
 import tf_blockdnn as bd
 from tf_blockdnn.python.native import CList, c_call, library
@@ -393,8 +394,8 @@ def test_whole_networks():
     x = tf.ones((1, 9, 9, 3))
     for mode in MODES:
         fast = bd.optimize(network, scratchpad_mode=mode)
-        graph = fast.concrete.graph.as_graph_def()
-        nodes = [n for n in graph.node if n.op in ("BlockdnnConv", "BlockdnnInnerProduct")]
+        nodes = all_nodes(fast.concrete)
+        nodes = [n for n in nodes if n.op in ("BlockdnnConv", "BlockdnnInnerProduct")]
         assert [node.attr["scratchpad_mode"].s.decode() for node in nodes] == [mode] * len(nodes)
         assert nodes
         np.testing.assert_allclose(fast(x), network(x), rtol=1e-5)

@@ -4,6 +4,7 @@ import collections
 
 import pytest
 import tensorflow as tf
+from graph_nodes import all_nodes
 
 from tf_blockdnn.python.rewriter import optimize_concrete
 from tf_blockdnn.python.rewriter.verify import difference
@@ -19,18 +20,22 @@ class Result:
     @property
     def ops(self):
         """op -> count in the rewritten graph, functions in its library included."""
-        graph_def = self.concrete.graph.as_graph_def()
-        nodes = [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
-        return collections.Counter(node.op for node in nodes)
+        return collections.Counter(node.op for node in self.nodes)
+
+    @property
+    def nodes(self):
+        """All nodes of the rewritten graph, those in functions of its library included."""
+        return all_nodes(self.concrete)
 
     @property
     def blockdnn(self):
         """ "Conv", "Eltwise", ... -> count in the rewritten graph."""
-        return {op[8:]: n for op, n in sorted(self.ops.items()) if op.startswith("Blockdnn")}
+        ops = sorted(self.ops.items())
+        return {op[8:]: n for op, n in ops if op.startswith("Blockdnn") and op != "BlockdnnRegion"}
 
     def post_ops(self, op="BlockdnnConv"):
         """The post_ops attribute of each node of that op, without offsets, in order."""
-        nodes = [n for n in self.concrete.graph.as_graph_def().node if n.op == op]
+        nodes = [n for n in self.nodes if n.op == op]
         texts = [node.attr["post_ops"].s.decode() for node in nodes]
         return [";".join(_without_operand(e) for e in text.split(";") if e) for text in texts]
 

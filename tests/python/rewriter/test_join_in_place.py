@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from graph_nodes import all_nodes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -12,8 +13,7 @@ _SAME = dict(strides=1, padding="SAME")
 
 
 def nodes(result, op=""):
-    graph_def = result.concrete.graph.as_graph_def()
-    return [n for n in graph_def.node if n.op.startswith(f"Blockdnn{op}")]
+    return [n for n in all_nodes(result.concrete) if n.op.startswith(f"Blockdnn{op}")]
 
 
 def parts(result):

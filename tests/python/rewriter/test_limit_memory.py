@@ -28,7 +28,7 @@ def network(weights):
 
 
 def _algorithms(result):
-    nodes = result.concrete.graph.as_graph_def().node
+    nodes = result.nodes
     return [node.attr["algorithm"].s.decode() for node in nodes if node.op == "BlockdnnConv"]
 
 
@@ -36,7 +36,7 @@ def _packed(result):
     """Floats of packed weights where each convolution takes the most it may, and of weights."""
     most = {"auto": 4, "auto_small": 16 / 9, "auto_smallest": 9 / 8}  # of 3x3 windows
     packed = plain = 0
-    for node in result.concrete.graph.as_graph_def().node:
+    for node in result.nodes:
         if node.op == "BlockdnnConv":
             kh, kw, ic, oc = node.attr["weights_shape"].list.i
             plain += kh * kw * ic * oc
@@ -75,7 +75,7 @@ def test_low_keeps_no_copy_of_dense_weights(rewrite, weights, memory, algorithm)
     kernel = weights(40, 24)
     options = Options(memory=memory)
     result = rewrite(lambda x: tf.matmul(x, kernel), [None, 40], options=options)
-    nodes = result.concrete.graph.as_graph_def().node
+    nodes = result.nodes
     (node,) = (node for node in nodes if node.op == "BlockdnnInnerProduct")
     assert node.attr["algorithm"].s.decode() == algorithm
 

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from graph_nodes import all_nodes
 
 from tf_blockdnn.python.calls import optimize
 from tf_blockdnn.python.rewriter.verify import difference
@@ -88,7 +89,7 @@ def test_keras_application(name, floats):
     assert counts == _counts(name)
     plain = {"Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "ConcatV2", "Mean"}
     plain |= {"MatMul", "BiasAdd", "Relu"}
-    left = {node.op for node in fast.concrete.graph.as_graph_def().node}
+    left = {node.op for node in all_nodes(fast.concrete)}
     assert not plain & left
     size = model.input_shape[1]
     _check(model, fast, tf.constant(floats(2, size, size, 3)))

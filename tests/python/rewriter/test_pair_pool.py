@@ -24,7 +24,7 @@ def layer(weights, *, ic=64, oc=64, kernel=3, activation=tf.nn.relu, pooled=True
 def test_a_layer_becomes_one_op(size, activation, rewrite, weights, image):
     result = rewrite(layer(weights, activation=activation), [None, *size, 64])
     assert result.blockdnn == {"Conv": 1, "Reorder": 2}
-    (node,) = [n for n in result.concrete.graph.as_graph_def().node if n.op == "BlockdnnConv"]
+    (node,) = [n for n in result.nodes if n.op == "BlockdnnConv"]
     assert list(node.attr["pool"].list.i) == [2, 2]
     for batch in (1, 3):
         result.assert_same(image(batch, *size, 64))

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from graph_nodes import all_nodes
 
 import tf_blockdnn as bd
 
@@ -51,7 +52,7 @@ def check(model, x, expected=1):
     assert not any("while" in name for name, _ in result.report.declined)
     assert loops(result.concrete) == 0
     np.testing.assert_allclose(result.concrete(tf.constant(x)), model(x), rtol=0, atol=5e-6)
-    types = [op.type for op in result.concrete.graph.get_operations()]
+    types = [node.op for node in all_nodes(result.concrete)]
     assert types.count("BlockdnnRnn") == expected
     return result
 

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from graph_nodes import all_nodes
 
 from tf_blockdnn.python.calls import optimize
 from tf_blockdnn.python.rewriter.verify import difference
@@ -67,7 +68,7 @@ def test_one_op(scales, size, image):
     model = model_of(scales, size=size)
     fast = optimize(model)
     assert fast.report.count("BlockdnnSqueezeExcite") == 1
-    left = {node.op for node in fast.concrete.graph.as_graph_def().node}
+    left = {node.op for node in all_nodes(fast.concrete)}
     assert not left & {"Mean", "MatMul", "Conv2D", "Reshape", "BlockdnnGlobalPool", "Mul"}
     check(model, fast, image(1, 7, 6, 16), image(3, 7, 6, 16))
 

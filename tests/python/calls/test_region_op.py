@@ -1,4 +1,4 @@
-"""Functions that run in line, in the calling thread: the same values, memory and errors."""
+"""Functions that run as one op, in the calling thread: the same values, memory and errors."""
 
 import gc
 import threading
@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.calls.one_op import inline_call
+from tf_blockdnn.python.calls.eager_path import direct_call
 from tf_blockdnn.python.native import library
 
 
 def in_line(concrete, *inputs):
-    """Runs any function through the op, without the checks of `inline_call`."""
+    """Runs any function through the op, whatever it holds."""
     types = [output.dtype for output in concrete.outputs]
     flat = [*inputs, *concrete.captured_inputs]
-    return library().blockdnn_call(flat, Tout=types, f=concrete.name)
+    return library().blockdnn_region(flat, Tout=types, f=concrete.name)
 
 
 # Elementwise ops that write into their operands' memory where nobody else needs it.
@@ -72,9 +72,10 @@ def image(n, seed=3):
     return tf.random.stateless_normal([n, 9, 9, 16], [seed, 5])
 
 
-def test_an_optimised_function_runs_in_line(small_network):
+def test_an_optimised_function_is_one_op(small_network):
     fast = bd.optimize(small_network)
-    assert inline_call(fast.concrete) is not None
+    ops = {op.type for op in fast.concrete.graph.get_operations()}
+    assert ops <= {"BlockdnnRegion", "ReadVariableOp", "Placeholder", "Identity", "NoOp"}
     for n in (1, 2, 5):  # dynamic sizes
         np.testing.assert_allclose(fast(image(n)), small_network(image(n)), atol=1e-6)
         np.testing.assert_allclose(fast(image(n)), fast.concrete(image(n)), atol=1e-7)
@@ -115,16 +116,6 @@ def test_a_new_value_of_a_variable_is_read():
     np.testing.assert_array_equal(in_line(function, tf.zeros([2]))[0], [3, 4])
 
 
-def test_what_calls_hold_goes_with_the_function(small_network):
-    fast = bd.optimize(small_network)
-    name, captured = fast.concrete.name, fast.concrete.captured_inputs
-    fast(image(1))
-    del fast
-    gc.collect()
-    with pytest.raises(tf.errors.FailedPreconditionError, match="was released"):
-        library().blockdnn_call([image(1), *captured], Tout=[tf.float32], f=name)
-
-
 def test_released_calls_leave_no_memory():
     kernel = tf.Variable(tf.random.normal([3, 3, 512, 512]))
 
@@ -162,7 +153,7 @@ def test_inside_a_function_the_op_gives_the_same():
 )
 def test_what_gains_from_the_executor_keeps_it(body):
     function = tf.function(body).get_concrete_function(tf.TensorSpec([2, 2]))
-    assert inline_call(function) is None
+    assert direct_call(function, pack=list)([tf.ones([2, 2])]) is NotImplemented
 
 
 def test_an_error_names_its_node():
@@ -186,15 +177,15 @@ def test_asynchronous_ops_are_refused():
 
 def test_a_function_that_is_not_there():
     with pytest.raises((tf.errors.InvalidArgumentError, tf.errors.NotFoundError), match="nowhere"):
-        library().blockdnn_call([tf.zeros([1])], Tout=[tf.float32], f="nowhere")
+        library().blockdnn_region([tf.zeros([1])], Tout=[tf.float32], f="nowhere")
 
 
 def test_wrong_numbers_of_inputs_and_outputs():
     function = tf.function(lambda x: x + 1.0).get_concrete_function(tf.TensorSpec([2]))
     two = [tf.zeros([2])] * 2
     with pytest.raises(tf.errors.InvalidArgumentError, match="takes 1 .* got 2"):
-        library().blockdnn_call(two, Tout=[tf.float32], f=function.name)
+        library().blockdnn_region(two, Tout=[tf.float32], f=function.name)
     with pytest.raises(tf.errors.InvalidArgumentError, match="returns 1 .* got 2"):
-        library().blockdnn_call(two[:1], Tout=[tf.float32] * 2, f=function.name)
+        library().blockdnn_region(two[:1], Tout=[tf.float32] * 2, f=function.name)
     with pytest.raises(tf.errors.InvalidArgumentError, match="argument 0 is float, got int32"):
-        library().blockdnn_call([tf.zeros([2], tf.int32)], Tout=[tf.float32], f=function.name)
+        library().blockdnn_region([tf.zeros([2], tf.int32)], Tout=[tf.float32], f=function.name)

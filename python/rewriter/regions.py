@@ -1,0 +1,212 @@
+"""Makes one op of each converted region; the last thing that happens to a graph.
+
+A region is a set of ops of ours, and of cheap ones between them, that the rest of the graph can
+see as one: no path leaves it and comes back. Its ops become the body of an ordinary function, and
+a `BlockdnnRegion` node that calls the function takes their place (cc/tensorflow/regions/region.h).
+Variables are read outside, so that a region is a pure function of tensors.
+"""
+
+import itertools
+from collections.abc import Callable
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from ..graph import GraphView, Module, Node, Ref
+from ..tensorflow_private import (
+    array_ops,
+    context,
+    dtypes,
+    func_graph,
+    op_def_registry,
+    tensor_shape,
+)
+from .capture import import_flat, restore_library
+
+REGION = "BlockdnnRegion"
+# What may stand between converted ops: cheap enough that neither another thread nor TensorFlow's
+# executor would make up for leaving the region. Whatever else is left in a graph (a convolution
+# that was declined, control flow, side effects) stays outside.
+LIGHT_OPS = frozenset(
+    "Abs Add AddV2 ArgMax BiasAdd Cast ConcatV2 Div DivNoNan Elu Equal Erf Exp ExpandDims "
+    "Fill Floor FloorDiv GatherV2 Greater Identity IdentityN LeakyRelu Less Log LogSoftmax Max "
+    "Maximum Mean Min Minimum Mul Neg Pack Pad PadV2 Pow Prod Rank "
+    "RealDiv Relu Relu6 Reshape Round Rsqrt SelectV2 Selu Shape Sigmoid Size Slice Softmax "
+    "Softplus Split Sqrt Square SquaredDifference Squeeze StopGradient StridedSlice Sub Sum Tanh "
+    "TopKV2 Transpose Unpack".split()
+)
+# The dataflow of TensorFlow 1's control flow is no function's.
+_FRAMES = frozenset({"Enter", "Exit", "Merge", "NextIteration", "Switch"})
+_OUTSIDE_TYPES = frozenset({dtypes.resource, dtypes.variant, dtypes.string})
+
+_numbers = itertools.count()
+
+
+def flat_graph(module: Module, captures) -> func_graph.FuncGraph:
+    """The main graph in TensorFlow, with static shapes; its nodes keep their names.
+
+    Args:
+        captures: placeholder name -> tensor outside.
+    """
+    graph_def = module.main.view.to_graph_def()
+    restore_library(graph_def, module.functions)
+    inputs = zip(module.main.inputs, module.function.inputs, strict=False)
+    graph = func_graph.FuncGraph("flat")
+    with graph.as_default():
+        placeholders = {
+            name: array_ops.placeholder(tensor.dtype, tensor.shape) for name, tensor in inputs
+        }
+        import_flat(graph, graph_def, placeholders, captures)
+    return graph
+
+
+def _unknown(ref: Ref) -> tensor_shape.TensorShape:
+    return tensor_shape.TensorShape(None)
+
+
+def form_regions(
+    view: GraphView,
+    shape_of: Callable[[Ref], tensor_shape.TensorShape] = _unknown,
+    keeps_memory: bool = True,
+) -> list[function_pb2.FunctionDef]:
+    """Replaces the converted regions of `view` by one op each.
+
+    Args:
+        view: a graph of TensorFlow's and our ops; nothing in it is planned only.
+        shape_of: static shape of a tensor.
+        keeps_memory: whether runs may keep the memory of tensors inside a region.
+
+    Returns:
+        The bodies, which must be in the library of whoever runs the graph.
+    """
+    if any(node.op in _FRAMES for node in view):
+        return []
+    return [_form(view, nodes, shape_of, keeps_memory) for nodes in _regions(view)]
+
+
+def _regions(view: GraphView) -> list[list[Node]]:
+    """The nodes of each region, producers first."""
+    order = view.topological()
+    inside = {node.name for node in order if _may_join(view, node)}
+    # Every edge into or out of a region raises the level, so two ops of one level have no path
+    # between them that leaves the region.
+    level: dict[str, int] = {}
+    parent = {name: name for name in inside}
+
+    def root(name: str) -> str:
+        while parent[name] != name:
+            parent[name] = name = parent[parent[name]]
+        return name
+
+    for node in order:
+        here = node.name in inside
+        sources = [ref.node for ref in node.inputs] + node.controls
+        sources = [name for name in sources if view.node(name).op != "Const"]
+        steps = (level[name] + ((name in inside) != here) for name in sources)
+        level[node.name] = max(steps, default=int(here))
+        for name in sources:
+            if here and name in inside and level[name] == level[node.name]:
+                parent[root(name)] = root(node.name)
+    grouped: dict[str, list[Node]] = {}
+    for node in order:
+        if node.name in inside:
+            grouped.setdefault(root(node.name), []).append(node)
+    return [nodes for nodes in grouped.values() if len(nodes) > 1 and any(map(_is_ours, nodes))]
+
+
+def _is_ours(node: Node) -> bool:
+    return node.op.startswith("Blockdnn") and node.op != REGION
+
+
+def _may_join(view: GraphView, node: Node) -> bool:
+    if not (_is_ours(node) or node.op in LIGHT_OPS) or view.has_control_edges(node.name):
+        return False
+    types = {dtypes.as_dtype(dtype) for _, dtype in _outputs(node)}
+    return not types & _OUTSIDE_TYPES
+
+
+def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> function_pb2.FunctionDef:
+    names = {node.name for node in nodes}
+    read = dict.fromkeys(ref for node in nodes for ref in node.inputs if ref.node not in names)
+    constants = [ref.node for ref in read if view.node(ref.node).op == "Const"]
+    arguments = [ref for ref in read if ref.node not in constants]
+    results = [
+        Ref(node.name, port)
+        for node in nodes
+        for port in range(len(_outputs(node)))
+        if _is_read_outside(view, Ref(node.name, port), names)
+    ]
+    function = _function([*map(view.node, constants), *nodes], view, arguments, results)
+
+    proto = node_def_pb2.NodeDef()
+    proto.attr["f"].func.name = function.signature.name
+    proto.attr["keeps_memory"].b = keeps_memory
+    proto.attr["Tin"].list.type.extend(arg.type for arg in function.signature.input_arg)
+    proto.attr["Tout"].list.type.extend(arg.type for arg in function.signature.output_arg)
+    shapes = (tensor_shape.TensorShape(shape_of(ref)).as_proto() for ref in results)
+    proto.attr["output_shapes"].list.shape.extend(shapes)
+    region = view.add(Node("blockdnn_region", REGION, arguments, proto=proto))
+    for port, ref in enumerate(results):
+        view.replace_uses(ref, Ref(region.name, port))
+    for node in reversed(nodes):
+        view.remove(node.name)
+    view.remove_dead(constants)
+    return function
+
+
+def _is_read_outside(view: GraphView, ref: Ref, names: set[str]) -> bool:
+    return view.is_fetched(ref) or any(n.name not in names for n, _ in view.consumers(ref))
+
+
+def _function(nodes, view: GraphView, arguments, results) -> function_pb2.FunctionDef:
+    """The nodes as a function of `arguments` that returns `results`."""
+    function = function_pb2.FunctionDef()
+    signature = function.signature
+    signature.name = f"blockdnn_region_{next(_numbers)}"
+    while context.context().has_function(signature.name):
+        signature.name = f"blockdnn_region_{next(_numbers)}"
+    edges: dict[Ref, str] = {}
+    for i, ref in enumerate(arguments):
+        _, dtype = _outputs(view.producer(ref))[ref.port]
+        signature.input_arg.add(name=f"arg_{i}", type=dtype)
+        edges[ref] = f"arg_{i}"
+    for node in nodes:
+        for port, (name, _) in enumerate(_outputs(node)):
+            edges[Ref(node.name, port)] = f"{node.name}:{name}"
+        proto = function.node_def.add()
+        proto.CopyFrom(node.to_proto())
+        proto.input[:] = [edges[ref] for ref in node.inputs]
+        _add_defaults(proto)
+    for i, ref in enumerate(results):
+        _, dtype = _outputs(view.producer(ref))[ref.port]
+        signature.output_arg.add(name=f"result_{i}", type=dtype)
+        function.ret[f"result_{i}"] = edges[ref]
+    return function
+
+
+def _outputs(node: Node) -> list[tuple[str, int]]:
+    """("output:index", data type) of each output, as FunctionDefs call them."""
+    found = []
+    op_def = op_def_registry.get(node.op)
+    if op_def is None:  # a call of a function by its name
+        return found
+    for arg in op_def.output_arg:
+        if arg.type_list_attr:
+            types = _attribute(node, op_def, arg.type_list_attr).list.type
+        else:
+            types = [arg.type or _attribute(node, op_def, arg.type_attr).type]
+        if arg.number_attr:
+            types *= _attribute(node, op_def, arg.number_attr).i
+        found += [(f"{arg.name}:{i}", dtype) for i, dtype in enumerate(types)]
+    return found
+
+
+def _attribute(node: Node, op_def, name: str):
+    if name in node.attr:
+        return node.attr[name]
+    return next(attr.default_value for attr in op_def.attr if attr.name == name)
+
+
+def _add_defaults(proto: node_def_pb2.NodeDef) -> None:
+    for attr in op_def_registry.get(proto.op).attr:
+        if attr.HasField("default_value") and attr.name not in proto.attr:
+            proto.attr[attr.name].CopyFrom(attr.default_value)

@@ -1,0 +1,231 @@
+// Regions: the same values op by op, recorded and planned, for one caller and for many.
+#include "cc/tensorflow/regions/region.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/log/globals.h"
+#include "cc/tensorflow/op_base/plan_cache.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op.h"
+#include "tests/cc/tensorflow/test_device.h"
+
+namespace bd {
+namespace {
+
+using tensorflow::FunctionDefHelper;
+
+REGISTER_OP("TestSumAndProduct")
+    .Input("x: float")
+    .Input("weights: float")
+    .Output("sum: float")
+    .Output("product: float");
+
+REGISTER_OP("BlockdnnRegion")
+    .Input("args: Tin")
+    .Output("results: Tout")
+    .Attr("Tin: list(type) >= 0")
+    .Attr("Tout: list(type) >= 0")
+    .Attr("f: func");
+
+struct Plan {
+  TensorShape shape;
+};
+
+// Its first weight stands for packed ones.
+struct SumAndProduct {
+  std::shared_ptr<const Plan> plan;
+  float weight = 0;
+
+  const TensorShape& dst_shape(int = 0) const { return plan->shape; }
+  int64_t scratch_bytes() const { return sizeof(float) * plan->shape.num_elements(); }
+  absl::Span<const int> fixed_inputs() const {
+    static constexpr int kFixed[] = {1};
+    return kFixed;
+  }
+  bool lasts() const { return true; }
+  void Run(const LaunchMemory& memory, ThreadPool&) const {
+    float* const scratch = static_cast<float*>(memory.scratch);
+    for (int64_t i = 0; i < plan->shape.num_elements(); ++i) scratch[i] = memory.inputs[0][i];
+    for (int64_t i = 0; i < plan->shape.num_elements(); ++i) {
+      memory.dst(0)[i] = scratch[i] + weight;
+      memory.dst(1)[i] = scratch[i] * weight;
+    }
+  }
+};
+
+class SumAndProductOp : public LaunchOpKernel<SumAndProduct> {
+ public:
+  explicit SumAndProductOp(OpKernelConstruction* ctx) : LaunchOpKernel(ctx) {
+    reusable_inputs_ = {0};
+  }
+
+ private:
+  Status Resolve(OpKernelContext* ctx, SumAndProduct* launch) override {
+    if (ctx->input(0).dims() != 1) return Invalid("x must have one dimension");
+    launch->weight = ctx->input(1).flat<float>()(0);
+    return plans_.Get(
+        ctx,
+        [&](Plan* made) {
+          made->shape = ctx->input(0).shape();
+          return absl::OkStatus();
+        },
+        &launch->plan);
+  }
+  std::string Describe(OpKernelContext*, const SumAndProduct&, bool) const override { return ""; }
+  BlockedTensors Blocked(OpKernelContext*) const override { return {}; }
+
+  PlanCache<Plan> plans_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("TestSumAndProduct").Device(tensorflow::DEVICE_CPU), SumAndProductOp);
+
+// (x, w) -> ((x + w) * w, (x + w) * w + w, x * w): two ops, a chain and a result between.
+tensorflow::FunctionDef Body(const char* name) {
+  return FunctionDefHelper::Create(
+      name, {"x: float", "w: float"}, {"a: float", "b: float", "c: float"}, {},
+      {{{"first"}, "TestSumAndProduct", {"x", "w"}},
+       {{"second"}, "TestSumAndProduct", {"first:sum:0", "w"}}},
+      {{"a", "second:product:0"}, {"b", "second:sum:0"}, {"c", "first:product:0"}});
+}
+
+// The same through a region in it.
+tensorflow::FunctionDef Caller(const char* name, const char* inner) {
+  const tensorflow::DataTypeVector in(2, tensorflow::DT_FLOAT), out(3, tensorflow::DT_FLOAT);
+  return FunctionDefHelper::Create(
+      name, {"x: float", "w: float"}, {"a: float", "b: float", "c: float"}, {},
+      {{{"region"},
+        "BlockdnnRegion",
+        {"x", "w"},
+        {{"Tin", in}, {"Tout", out}, {"f", FunctionDefHelper::FunctionRef(inner)}}}},
+      {{"a", "region:results:0"}, {"b", "region:results:1"}, {"c", "region:results:2"}});
+}
+
+class RegionTest : public testing::Test {
+ protected:
+  RegionTest() : library_(tensorflow::OpRegistry::Global(), Functions()) {
+    absl::SetMinLogLevel(absl::LogSeverityAtLeast::kError);
+  }
+
+  std::unique_ptr<Region> Make(const std::string& function, int arenas = 2) {
+    OpSequence sequence;
+    const KernelSite site = {&device_, nullptr, nullptr, &library_};
+    AbortUnless(OpSequence::Make(site, function, &sequence));
+    return std::make_unique<Region>(std::move(sequence), arenas);
+  }
+
+  absl::Status Run(Region* region, const Tensor& x, const Tensor& w, std::vector<Tensor>* results) {
+    OpKernelContext::Params params;
+    params.device = &device_;
+    return region->Run(std::move(params), {x, w}, results);
+  }
+
+  void Check(Region* region, int size, const Tensor& weights, float start) {
+    Tensor x(tensorflow::DT_FLOAT, TensorShape({size}));
+    for (int i = 0; i < size; ++i) x.flat<float>()(i) = start + i;
+    const float w = weights.flat<float>()(0);
+    std::vector<Tensor> results;
+    AbortUnless(Run(region, x, weights, &results));
+    ASSERT_EQ(results.size(), 3u);
+    for (int i = 0; i < size; ++i) {
+      const float v = start + i;
+      ASSERT_EQ(x.flat<float>()(i), v) << "an argument was written to";
+      ASSERT_EQ(results[0].flat<float>()(i), (v + w) * w);
+      ASSERT_EQ(results[1].flat<float>()(i), (v + w) + w);
+      ASSERT_EQ(results[2].flat<float>()(i), v * w);
+    }
+  }
+
+  static Tensor Weights(float value) {
+    Tensor weights(tensorflow::DT_FLOAT, TensorShape({1}));
+    weights.flat<float>()(0) = value;
+    return weights;
+  }
+
+  TestDevice device_{2};
+
+ private:
+  static tensorflow::FunctionDefLibrary Functions() {
+    tensorflow::FunctionDefLibrary functions;
+    *functions.add_function() = Body("body");
+    *functions.add_function() = Caller("caller", "body");
+    *functions.add_function() = Caller("lost", "nowhere");
+    return functions;
+  }
+
+  tensorflow::FunctionLibraryDefinition library_;
+};
+
+TEST_F(RegionTest, LaterRunsAreTheSame) {
+  for (const char* function : {"body", "caller"}) {
+    for (int arenas : {0, 2}) {
+      const auto region = Make(function, arenas);
+      const Tensor weights = Weights(3);
+      for (int run = 0; run < 6; ++run) Check(region.get(), 5, weights, run);
+    }
+  }
+}
+
+TEST_F(RegionTest, ShapesInTurn) {
+  const auto region = Make("body");
+  const Tensor weights = Weights(3);
+  for (int run = 0; run < 400; ++run) Check(region.get(), 1 + run % 7, weights, run);
+  for (int run = 0; run < 200; ++run) Check(region.get(), 4, weights, run);
+  for (int run = 0; run < 60; ++run) Check(region.get(), 1 + run % 20, weights, run);
+}
+
+TEST_F(RegionTest, NewWeightsAreSeenAtOnce) {
+  const auto region = Make("body");
+  std::vector<Tensor> kept;  // so that each has memory of its own
+  for (int run = 0; run < 100; ++run) {
+    if (run % 5 == 0) kept.push_back(Weights(run));
+    Check(region.get(), 6, kept.back(), run);
+  }
+}
+
+TEST_F(RegionTest, NoElementsAreNoTrouble) {
+  const auto region = Make("body");
+  const Tensor weights = Weights(2);
+  for (int run = 0; run < 4; ++run) Check(region.get(), 0, weights, 1);
+}
+
+TEST_F(RegionTest, AnErrorNamesItsNode) {
+  const auto region = Make("caller");
+  const Tensor matrix(tensorflow::DT_FLOAT, TensorShape({2, 2}));
+  std::vector<Tensor> results;
+  for (int run = 0; run < 4; ++run) {
+    const absl::Status status = Run(region.get(), matrix, Weights(1), &results);
+    EXPECT_EQ(status.message(), "x must have one dimension [[node first]]");
+  }
+}
+
+TEST_F(RegionTest, AMissingFunctionIsNamed) {
+  OpSequence sequence;
+  const tensorflow::FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(), [] {
+    tensorflow::FunctionDefLibrary functions;
+    *functions.add_function() = Caller("lost", "nowhere");
+    return functions;
+  }());
+  const KernelSite site = {&device_, nullptr, nullptr, &library};
+  EXPECT_EQ(OpSequence::Make(site, "lost", &sequence).message(), "there is no function nowhere");
+}
+
+TEST_F(RegionTest, ManyCallersAtOnce) {
+  const auto region = Make("caller");
+  const Tensor weights = Weights(3);
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 6; ++t) {
+    callers.emplace_back([&, t] {
+      for (int run = 0; run < 200; ++run) Check(region.get(), 3 + t % 2, weights, 100 * t + run);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+}  // namespace
+}  // namespace bd
