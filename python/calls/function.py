@@ -70,7 +70,9 @@ class OptimizedFunction:
             if args is None:
                 return self.concrete(*args_given, **kwargs)
         results = self._direct(args)
-        return self._dispatch(args) if results is NotImplemented else results
+        if results is NotImplemented:
+            return self._dispatch(args)
+        return results if self._has_packed else self._after_packing(results)
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes a SavedModel whose signature is named "serving_default"."""
@@ -90,9 +92,11 @@ class OptimizedFunction:
         for i, tensor in enumerate(tensors):
             self._admit(i, tensor)
         results = self._pack(self._run(tensors + self._captured))
-        if not self._has_packed:
-            self._has_packed = True
-            return_free_memory()
+        return results if self._has_packed else self._after_packing(results)
+
+    def _after_packing(self, results):
+        self._has_packed = True
+        return_free_memory()
         return results
 
     def _run_flat(self, inputs: list) -> list:
