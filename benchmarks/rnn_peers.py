@@ -203,10 +203,11 @@ def openvino(model: str, inputs: Mapping[str, np.ndarray], threads: int) -> Case
         network = core.read_model(io.BytesIO(_onnx_file(case)))
         request = core.compile_model(network, "CPU", settings).create_infer_request()
         x = np.ascontiguousarray(weights(case)[0].transpose(1, 0, 2))
-        request.set_input_tensor(openvino.Tensor(x, shared_memory=True))
+        # Held by run(): the request itself keeps no reference to the memory.
+        tensor = openvino.Tensor(x, shared_memory=True)
 
         def run():
-            request.infer()
+            request.infer({0: tensor}, share_inputs=True)
             return request.get_output_tensor().data.transpose(1, 0, 2)
 
         return run
