@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,6 +41,7 @@ class OpSequence::Builder {
     sequence_.num_tensors_ = static_cast<int>(body.arg_types.size());
     std::vector<int> arguments;
     for (int i = 0; i < sequence_.num_tensors_; ++i) arguments.push_back(i);
+    open_functions_.insert(function);
     TF_RETURN_IF_ERROR(AddBody(body, arguments, &sequence_.results_));
     MarkLastUses();
     sequence_.is_repeatable_ = IsRepeatable();
@@ -118,13 +120,18 @@ class OpSequence::Builder {
   }
 
   absl::Status AddRegion(Node* node, absl::Span<const int> arguments) {
-    const std::string& function = node->def->attr().at("f").func().name();
+    tensorflow::NameAttrList function;
+    TF_RETURN_IF_ERROR(tensorflow::GetNodeAttr(*node->def, "f", &function));
+    if (open_functions_.count(function.name()) > 0) return CannotRun(*node->def, "calls itself");
     InstantiationResult instance;
-    TF_RETURN_IF_ERROR(Instantiate(function, &instance));
+    TF_RETURN_IF_ERROR(Instantiate(function.name(), &instance));
     if (instance.arg_types.size() != arguments.size()) {
       return CannotRun(*node->def, "has not the inputs that its function takes");
     }
-    return AddBody(instance, arguments, &node->outputs);
+    open_functions_.insert(function.name());
+    TF_RETURN_IF_ERROR(AddBody(instance, arguments, &node->outputs));
+    open_functions_.erase(function.name());
+    return absl::OkStatus();
   }
 
   absl::Status AddStep(Node* node, absl::Span<const int> inputs) {
@@ -174,6 +181,7 @@ class OpSequence::Builder {
 
   const KernelSite site_;
   OpSequence& sequence_;
+  std::unordered_set<std::string> open_functions_;  // on the way from the root to here
 };
 
 absl::Status OpSequence::Make(const KernelSite& site, const std::string& function,

@@ -154,7 +154,6 @@ class RegionTest : public testing::Test {
     tensorflow::FunctionDefLibrary functions;
     *functions.add_function() = Body("body");
     *functions.add_function() = Caller("caller", "body");
-    *functions.add_function() = Caller("lost", "nowhere");
     return functions;
   }
 
@@ -204,15 +203,22 @@ TEST_F(RegionTest, AnErrorNamesItsNode) {
   }
 }
 
-TEST_F(RegionTest, AMissingFunctionIsNamed) {
-  OpSequence sequence;
-  const tensorflow::FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(), [] {
+TEST_F(RegionTest, BrokenFunctionsAreNamed) {
+  const auto error = [&](const tensorflow::FunctionDef& broken) {
     tensorflow::FunctionDefLibrary functions;
-    *functions.add_function() = Caller("lost", "nowhere");
-    return functions;
-  }());
-  const KernelSite site = {&device_, nullptr, nullptr, &library};
-  EXPECT_EQ(OpSequence::Make(site, "lost", &sequence).message(), "there is no function nowhere");
+    *functions.add_function() = broken;
+    const tensorflow::FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(),
+                                                        functions);
+    const KernelSite site = {&device_, nullptr, nullptr, &library};
+    OpSequence sequence;
+    return std::string(OpSequence::Make(site, "broken", &sequence).message());
+  };
+  EXPECT_EQ(error(Caller("broken", "nowhere")), "there is no function nowhere");
+  EXPECT_EQ(error(Caller("broken", "broken")),
+            "node region (BlockdnnRegion) calls itself; call the function as TensorFlow does");
+  tensorflow::FunctionDef without = Caller("broken", "body");
+  without.mutable_node_def(0)->mutable_attr()->erase("f");
+  EXPECT_NE(error(without).find("'f'"), std::string::npos) << error(without);
 }
 
 TEST_F(RegionTest, ManyCallersAtOnce) {
