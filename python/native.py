@@ -108,6 +108,16 @@ class CEager(ctypes.Structure):
     ]
 
 
+class CArray(ctypes.Structure):
+    """BlockdnnArray of cc/tensorflow/c_api/c_api.h."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("rank", ctypes.c_int32),
+        ("dims", ctypes.c_int64 * 8),
+    ]
+
+
 # The functions of cc/tensorflow/c_api/c_api.h: what they return and take. Those that
 # return `_error` raise ValueError when called through `c_call`.
 _text, _desc = ctypes.c_char_p, ctypes.POINTER(CTensorDesc)
@@ -130,7 +140,10 @@ _C_FUNCTIONS = {
             ctypes.POINTER(_pointer),
         ],
     ),
-    "BlockdnnRunEagerCall": (ctypes.c_int32, [_pointer, _pointer, _pointer]),
+    "BlockdnnRunEagerCall": (
+        ctypes.c_int32,
+        [_pointer, _pointer, ctypes.POINTER(CArray), _pointer],
+    ),
     "BlockdnnDropEagerCall": (None, [_pointer]),
     "BlockdnnOffset": (ctypes.c_int64, [_desc, ctypes.POINTER(ctypes.c_int64)]),
     "BlockdnnOffsets": (None, [_desc, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)]),

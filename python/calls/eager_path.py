@@ -4,10 +4,11 @@ import ctypes
 import weakref
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 
 from .. import tensorflow_private
-from ..native import CEager, c_library
+from ..native import CArray, CEager, c_library
 from ..rewriter.regions import LIGHT_OPS
 from ..tensorflow_private import EagerTensor, context
 from ..tensorflow_private import has_no_tape as _has_no_tape
@@ -36,33 +37,58 @@ def direct_call(concrete, pack: Callable, keeps_memory: bool = True) -> Callable
         keeps_memory: whether the memory of intermediate tensors may be kept between calls.
 
     Returns:
-        Eager tensors -> what `pack` returned, or NotImplemented where TensorFlow has to
-        dispatch: where the function holds an op that gains from its executor or its graph
-        optimisers, on arguments that are no eager tensors of the function's shapes and dtypes,
-        inside functions, under tapes, op callbacks and asynchronous executors, on custom
+        Eager tensors and NumPy arrays -> what `pack` returned, or NotImplemented where TensorFlow
+        has to dispatch: where the function holds an op that gains from its executor or its graph
+        optimisers, on arguments that have not the function's shapes and dtypes, inside functions, under tapes, op callbacks and asynchronous executors, on custom
         devices, and for whatever fails, which fails again there with TensorFlow's message.
     """
     call = _make(concrete, keeps_memory)
     if call is None:
-        return lambda tensors: NotImplemented
+        return lambda values: NotImplemented
     wrap = tensorflow_private.eager_functions().wrap
     ctx, run = context.context(), c_library().BlockdnnRunEagerCall
     # Between two calls of a network this is out of the caches: each line of it counts.
     thread, has_no_tape, current = ctx._thread_local_data, _has_no_tape, context.context_safe
-    arguments = ctypes.py_object * (len(concrete.inputs) - len(concrete.captured_inputs))
+    count = len(concrete.inputs) - len(concrete.captured_inputs)
+    dtypes = [np.dtype(tensor.dtype.as_numpy_dtype) for tensor in concrete.inputs[:count]]
+    arguments = ctypes.py_object * count
     handles = ctypes.c_void_p * len(concrete.outputs)
 
-    def direct(tensors):
+    def direct(values):
         if not thread.is_eager or thread.op_callbacks or not has_no_tape():
             return NotImplemented
-        if current() is not ctx or any(type(tensor) is not EagerTensor for tensor in tensors):
+        if current() is not ctx:
             return NotImplemented
+        arrays = None
+        if any(type(value) is not EagerTensor for value in values):
+            arrays = _arrays(values, dtypes)
+            if arrays is None:
+                return NotImplemented
         results = handles()
-        if not run(call.address, arguments(*tensors), results):
+        if not run(call.address, arguments(*values), arrays, results):
             return NotImplemented
         return pack([wrap(handle, False) for handle in results])
 
     return direct
+
+
+def _arrays(values, dtypes: list[np.dtype]):
+    """An entry for each value: where an array lies, or -1 dimensions for an eager tensor.
+
+    None if a value is neither, or an array that has to be converted first.
+    """
+    arrays = (CArray * len(dtypes))()
+    for array, value, dtype in zip(arrays, values, dtypes, strict=True):
+        if type(value) is EagerTensor:
+            array.rank = -1
+            continue
+        if type(value) is not np.ndarray or value.dtype != dtype or dtype.kind not in "biuf":
+            return None
+        if value.ndim > len(array.dims) or not value.flags.c_contiguous:
+            return None
+        array.data, array.rank = value.ctypes.data, value.ndim
+        array.dims[: value.ndim] = value.shape
+    return arrays
 
 
 def _make(concrete, keeps_memory: bool) -> _Call | None:

@@ -84,10 +84,19 @@ BD_EXPORT const char* BlockdnnMakeEagerCall(const char* function, const Blockdnn
                                             void* const* captures, int32_t count,
                                             int32_t keeps_memory, void** call);
 
+// Elements in row-major order, of the data type that the function takes there.
+struct BlockdnnArray {
+  const void* data;
+  int32_t rank;  // -1: there is no array
+  int64_t dims[8];
+};
+
 // Eager tensors, one for each argument -> new tensor handles, one for each result of the
-// function. 0, and nothing has happened, if TensorFlow must make the call: it knows how to fail
-// and how to queue. Safe from many threads.
-BD_EXPORT int32_t BlockdnnRunEagerCall(void* call, void* const* arguments, void** results);
+// function. `arrays` is null, or has an entry for each argument; those that are there are copied
+// and take the place of eager tensors. 0, and nothing has happened, if TensorFlow must make the
+// call: it knows how to fail and how to queue. Safe from many threads.
+BD_EXPORT int32_t BlockdnnRunEagerCall(void* call, void* const* arguments,
+                                       const BlockdnnArray* arrays, void** results);
 
 BD_EXPORT void BlockdnnDropEagerCall(void* call);
 

@@ -32,15 +32,19 @@ def image(n=1, seed=3):
 
 
 class Counted:
-    """Puts itself between a function and its direct call; `taken`: calls it has answered."""
+    """Puts itself between a function and its direct call.
+
+    `taken`: calls it has answered; `declined`: those that it has left to TensorFlow.
+    """
 
     def __init__(self, fast):
-        self._direct, self.taken = fast._direct, 0
+        self._direct, self.taken, self.declined = fast._direct, 0, 0
         fast._direct = self
 
-    def __call__(self, tensors):
-        results = self._direct(tensors)
+    def __call__(self, values):
+        results = self._direct(values)
         self.taken += results is not NotImplemented
+        self.declined += results is NotImplemented
         return results
 
 
@@ -115,6 +119,31 @@ def test_arrays_and_variables_are_arguments_too(network):
     same(fast(image().numpy()), wanted)
     same(fast(tf.Variable(image())), wanted)
     assert calls.taken == 2
+
+
+def test_only_arrays_that_have_to_be_converted_are_converted(network):
+    fast = bd.optimize(network)
+    plain = image(2).numpy()
+    wanted, calls = fast(image(2)), Counted(fast)
+    same(fast(plain), wanted)
+    same(fast(x=plain), wanted)
+    same(fast(plain[:0]), fast.concrete(image(2)[:0]))
+    assert (calls.taken, calls.declined) == (3, 0)
+    for other in (np.asfortranarray(plain), plain.astype(float), plain.tolist()):
+        same(fast(other), wanted)
+    assert (calls.taken, calls.declined) == (6, 3)
+    with pytest.raises(TypeError, match=r"argument 0 must be float32 \(None, 9, 9, 32\), got fl"):
+        fast(plain[0])
+
+
+def test_a_result_does_not_change_with_the_array(network):
+    fast = bd.optimize(tf.function(lambda x: (network(x), x), network.input_signature))
+    array = image().numpy()
+    kept, calls = array.copy(), Counted(fast)
+    _, unchanged = fast(array)
+    array[:] = 0
+    np.testing.assert_array_equal(unchanged, kept)
+    assert (calls.taken, calls.declined) == (1, 0)
 
 
 def double_weights(fast):
