@@ -39,8 +39,9 @@ def direct_call(concrete, pack: Callable, keeps_memory: bool = True) -> Callable
     Returns:
         Eager tensors and NumPy arrays -> what `pack` returned, or NotImplemented where TensorFlow
         has to dispatch: where the function holds an op that gains from its executor or its graph
-        optimisers, on arguments that have not the function's shapes and dtypes, inside functions, under tapes, op callbacks and asynchronous executors, on custom
-        devices, and for whatever fails, which fails again there with TensorFlow's message.
+        optimisers, on arguments that have not the function's shapes and dtypes, inside functions,
+        under tapes, op callbacks and asynchronous executors, on custom devices, and for whatever
+        fails, which fails again there with TensorFlow's message.
     """
     call = _make(concrete, keeps_memory)
     if call is None:
