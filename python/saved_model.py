@@ -9,7 +9,7 @@ import pathlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
@@ -102,6 +102,8 @@ def optimize_saved_model(
     scratchpad_mode: str = "user",
     verify: str = "structure",
     tolerance: float = 1e-4,
+    exclude: Sequence[str] = (),
+    only: Sequence[str] | None = None,
     strict: bool | None = None,
     force: bool = False,
     on_step: Callable[[str], None] | None = None,
@@ -117,15 +119,16 @@ def optimize_saved_model(
       destination: folder to write; must not exist or be empty, unless `force`.
       signatures: names of the signatures to optimise, the others being kept as they are; all by
         default.
-      custom_objects, algorithm, memory, scratchpad_mode, verify, tolerance, strict: as in
-        `optimize`.
+      custom_objects, algorithm, memory, scratchpad_mode, verify, tolerance, exclude, only,
+        strict: as in `optimize`.
       force: replace a SavedModel in `destination`. Other files in that folder are kept.
       on_step: called with a few words before each step.
 
     Returns: what was converted and what was declined, with reasons, for each signature.
     Raises:
       SavedModelError: anything wrong with the two folders or with `signatures`, in one line.
-      ValueError: an unknown algorithm, memory, scratchpad_mode or verify.
+      ValueError: an unknown algorithm, memory, scratchpad_mode or verify, or an expression in
+        `exclude` or `only` that is none.
       VerificationError: the numbers are not those of the original.
 
     Example:
@@ -136,9 +139,14 @@ def optimize_saved_model(
       1
       >>> fast = tf.saved_model.load("model_fast").signatures["serving_default"]
     """
-    options = Options(algorithm=algorithm, memory=memory, scratchpad_mode=scratchpad_mode)
-    if strict is not None:
-        options = dataclasses.replace(options, strict=strict)
+    options = Options.of(
+        algorithm=algorithm,
+        memory=memory,
+        scratchpad_mode=scratchpad_mode,
+        exclude=exclude,
+        only=only,
+        strict=strict,
+    )
     checks = {"verify_by": verify, "tolerance": tolerance}
     step = on_step or (lambda words: None)
     source = folders.check_model(source)
@@ -160,12 +168,21 @@ def inspect_saved_model(
     source: str | os.PathLike,
     *,
     signatures: Iterable[str] | None = None,
+    exclude: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+    strict: bool | None = None,
     custom_objects: Mapping[str, object] | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> SavedModelReport:
     """What `optimize_saved_model` would do to `source`; writes nothing. Arguments as there."""
     return rewrite_saved_model(
-        source, signatures=signatures, custom_objects=custom_objects, on_step=on_step
+        source,
+        signatures=signatures,
+        exclude=exclude,
+        only=only,
+        strict=strict,
+        custom_objects=custom_objects,
+        on_step=on_step,
     )[2]
 
 
@@ -173,6 +190,9 @@ def rewrite_saved_model(
     source: str | os.PathLike,
     *,
     signatures: Iterable[str] | None = None,
+    exclude: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+    strict: bool | None = None,
     custom_objects: Mapping[str, object] | None = None,
     on_step: Callable[[str], None] | None = None,
 ):
@@ -181,7 +201,8 @@ def rewrite_saved_model(
     source = folders.check_model(source)
     step(f"reading {source}")
     loaded = load_model(source, custom_objects)
-    functions, _, report = _optimize_signatures(loaded, source, signatures, Options(), {}, step)
+    options = Options.of(exclude=exclude, only=only, strict=strict)
+    functions, _, report = _optimize_signatures(loaded, source, signatures, options, {}, step)
     return loaded, functions, report
 
 

@@ -1,6 +1,5 @@
 """`optimize`: whatever holds a TensorFlow function in, a faster callable out."""
 
-import dataclasses
 import gc
 import os
 import weakref
@@ -82,15 +81,14 @@ def optimize(
         >>> fast.report.count("BlockdnnConv")
         1
     """
-    options = Options(
+    options = Options.of(
         algorithm=algorithm,
         memory=memory,
         scratchpad_mode=scratchpad_mode,
-        exclude=tuple(exclude),
-        only=None if only is None else tuple(only),
+        exclude=exclude,
+        only=only,
+        strict=strict,
     )
-    if strict is not None:
-        options = dataclasses.replace(options, strict=strict)
 
     def rewrite(concrete, original: Callable, bundles: Bundles, roots=None):
         rewritten = optimize_concrete(

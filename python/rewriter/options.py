@@ -41,6 +41,17 @@ class Options:
     only: tuple[str, ...] | None = None
     strict: bool = field(default_factory=lambda: os.environ.get("TF_BLOCKDNN_STRICT") == "1")
 
+    @classmethod
+    def of(cls, *, exclude=(), only=None, strict: bool | None = None, **choices) -> "Options":
+        """The same from a caller's arguments: any sequences, and `strict` None for the default."""
+        if strict is not None:
+            choices["strict"] = strict
+        return cls(
+            exclude=_names_of("exclude", exclude),
+            only=None if only is None else _names_of("only", only),
+            **choices,
+        )
+
     def __post_init__(self):
         if self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm must be one of {ALGORITHMS}, not {self.algorithm!r}")
@@ -61,6 +72,13 @@ class Options:
         if self.only is not None and not any(_names(pattern, node) for pattern in self.only):
             return "not among those that `only` names"
         return None
+
+
+def _names_of(option: str, names) -> tuple[str, ...]:
+    """A sequence of names as a tuple; one string would come apart into letters."""
+    if isinstance(names, str):
+        raise ValueError(f"{option} must be a list of names, such as [{names!r}], not {names!r}")
+    return tuple(names)
 
 
 def _names(pattern: str, node: str) -> bool:

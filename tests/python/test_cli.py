@@ -64,6 +64,22 @@ def test_inspect(call, tiny):
     assert code == 0 and set(json.loads(out)["signatures"]) == {"serving_default", "serve", "read"}
 
 
+def test_names_choose_what_is_converted(call, tiny, tmp_path):
+    def convolutions(*options):
+        code, out, err = call("inspect", tiny, "--json", "--strict", *options)
+        assert code == 0, err
+        signatures = json.loads(out)["signatures"]
+        return signatures["serve"]["counts"].get("BlockdnnConv", 0)
+
+    assert convolutions() == 2
+    assert convolutions("--only", "nothing") == 0
+    assert convolutions("--exclude", ".*") == 0
+    code, out, _ = call("optimize", tiny, tmp_path / "out", "--json", "--exclude", ".*")
+    assert code == 0 and "BlockdnnConv" not in json.loads(out)["signatures"]["serve"]["counts"]
+    code, _, err = call("inspect", tiny, "--only", "(")
+    assert code == 2 and "--only (: not a regular expression" in err
+
+
 def test_inspect_as_a_page(call, tiny, tmp_path):
     code, _, _ = call("inspect", tiny, "--html", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()

@@ -1,0 +1,61 @@
+"""The command line, `tf-blockdnn`.
+
+Results go to stdout (tables, or one JSON object with --json), progress and errors to stderr. Exit 0
+when all went well, 2 with one line when the user can put it right.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from ..errors import UserError, VerificationError
+from ..version import VERSION
+from . import models, tools
+
+app = typer.Typer(
+    name="tf-blockdnn",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Makes TensorFlow models faster on CPU, with the same inputs and outputs.",
+)
+for command in (
+    models.optimize,
+    models.inspect,
+    models.benchmark,
+    tools.layout,
+    tools.info,
+    tools.demo,
+):
+    app.command()(command)
+
+
+def main() -> None:
+    """Runs the command line and turns what the user can put right into one line and exit 2."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        app()
+    except (UserError, ImportError, VerificationError) as error:
+        print(f"tf-blockdnn: error: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tf-blockdnn {VERSION}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+):
+    del version  # Its callback has done the work.

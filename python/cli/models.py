@@ -1,0 +1,216 @@
+"""The commands that take a model: optimize, inspect, benchmark."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Annotated, Literal
+
+import rich.markup
+import typer
+
+from .. import folders
+from ..errors import UserError
+from .shared import (
+    CustomObjects,
+    Exclude,
+    InterOp,
+    Json,
+    Only,
+    Signature,
+    Source,
+    Strict,
+    Verbose,
+    check_names,
+    import_objects,
+    print_json,
+    result_console,
+    steps,
+)
+
+
+def optimize(
+    source: Source,
+    destination: Annotated[
+        pathlib.Path, typer.Argument(help="Folder to write.", metavar="OUT", show_default=False)
+    ],
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", "-f", help="Replace the SavedModel in OUT; other files there are kept."
+        ),
+    ] = False,
+    signature: Signature = None,
+    algorithm: Annotated[
+        Literal["auto", "direct", "winograd", "paired"], typer.Option(help="Of every convolution.")
+    ] = "auto",
+    memory: Annotated[
+        Literal["normal", "low"],
+        typer.Option(help="How much packed weights may take: three times the weights, or 9/8."),
+    ] = "normal",
+    verify: Annotated[
+        Literal["structure", "numbers"],
+        typer.Option(help="numbers: also run both on a random input and compare."),
+    ] = "structure",
+    tolerance: Annotated[
+        float, typer.Option(help="For --verify numbers: difference relative to the largest output.")
+    ] = 1e-4,
+    scratchpad_mode: Annotated[
+        Literal["user", "library"],
+        typer.Option(help="Whose temporary memory: TensorFlow's, or buffers kept with each op."),
+    ] = "user",
+    exclude: Exclude = None,
+    only: Only = None,
+    strict: Strict = False,
+    custom_objects: CustomObjects = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Write to OUT the model as a SavedModel with every signature made faster.
+
+    Load the result with tf.saved_model.load(OUT) after `import tf_blockdnn`.
+    """
+    check_names("--exclude", exclude)
+    check_names("--only", only)
+    folders.check_model(source)
+    folders.check_destination(destination, source=source, force=force)
+    with steps(verbose=verbose) as step:
+        from ..saved_model import optimize_saved_model
+
+        report = optimize_saved_model(
+            source,
+            destination,
+            signatures=signature,
+            algorithm=algorithm,
+            memory=memory,
+            scratchpad_mode=scratchpad_mode,
+            verify=verify,
+            tolerance=tolerance,
+            exclude=exclude or (),
+            only=only,
+            strict=strict or None,
+            custom_objects=import_objects(custom_objects),
+            force=force,
+            on_step=step,
+        )
+    if as_json:
+        print_json(
+            {"source": str(source), "destination": str(destination), **json.loads(report.to_json())}
+        )
+        return
+    from . import tables
+
+    result_console.print(tables.signatures(report))
+    result_console.print(
+        f"written: [bold]{rich.markup.escape(str(destination))}[/]   "
+        "(load it after [bold]import tf_blockdnn[/])",
+        soft_wrap=True,
+    )
+
+
+def inspect(
+    source: Source,
+    signature: Signature = None,
+    everything: Annotated[
+        bool, typer.Option("--all", "-a", help="Every op and node, not only what fits a screen.")
+    ] = False,
+    html: Annotated[
+        pathlib.Path | None,
+        typer.Option(
+            help="Write a page to this file: the graph before and after.", show_default=False
+        ),
+    ] = None,
+    exclude: Exclude = None,
+    only: Only = None,
+    strict: Strict = False,
+    custom_objects: CustomObjects = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show what would be converted and what would stay as it is, and why."""
+    check_names("--exclude", exclude)
+    check_names("--only", only)
+    folders.check_model(source)
+    if html is not None and not html.resolve().parent.is_dir():
+        raise UserError(f"--html {html}: no such folder {html.resolve().parent}")
+    with steps(verbose=verbose) as step:
+        from ..saved_model import rewrite_saved_model
+
+        loaded, functions, report = rewrite_saved_model(
+            source,
+            signatures=signature,
+            exclude=exclude or (),
+            only=only,
+            strict=strict or None,
+            custom_objects=import_objects(custom_objects),
+            on_step=step,
+        )
+        if html is not None:
+            from ..page import write_page
+
+            step(f"writing {html}")
+            write_page(html, source.name, loaded.signatures, functions, report)
+    if as_json:
+        print_json({"source": str(source), **json.loads(report.to_json())})
+        return
+    from . import tables
+
+    result_console.print(tables.summary(report, all=everything), soft_wrap=True)
+
+
+def _parse_size(text: str) -> tuple[int, int]:
+    """ "H,W" or one number for both, as (H, W)."""
+    try:
+        sizes = [int(part) for part in text.replace("x", ",").split(",")]
+        height, width = sizes * 2 if len(sizes) == 1 else sizes
+    except ValueError:
+        raise UserError(f"--size {text}: not H,W, such as 480,640") from None
+    if height < 1 or width < 1:
+        raise UserError(f"--size {text}: both must be at least 1")
+    return height, width
+
+
+def benchmark(
+    source: Source,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Batch, where the signature leaves it open.")
+    ] = 1,
+    size: Annotated[
+        str, typer.Option(help="H,W of image inputs, where the signature leaves them open.")
+    ] = "224,224",
+    runs: Annotated[int, typer.Option(min=1, help="Counted runs of each.")] = 30,
+    signature: Annotated[
+        str | None,
+        typer.Option(
+            "--signature", "-s", help="Which one; serving_default, or the only one, by default."
+        ),
+    ] = None,
+    inter_op_threads: InterOp = 1,
+    custom_objects: CustomObjects = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Measure a model as it is against itself optimised, turn by turn in one process.
+
+    Inputs are made up: standard normal floats, zeros for whole numbers.
+    """
+    folders.check_model(source)
+    height_width = _parse_size(size)
+    with steps(verbose=verbose, inter_op_threads=inter_op_threads) as step:
+        from ..comparison import compare_saved_model
+
+        result = compare_saved_model(
+            source,
+            signature=signature,
+            batch=batch,
+            size=height_width,
+            runs=runs,
+            custom_objects=import_objects(custom_objects),
+            on_step=step,
+        )
+    if as_json:
+        print_json({"source": str(source), **result.to_json()})
+        return
+    from . import tables
+
+    result_console.print(tables.comparison(result))

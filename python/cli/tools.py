@@ -1,0 +1,113 @@
+"""The commands that need no model: layout, info, demo."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Annotated
+
+import typer
+
+from .. import _launch
+from ..errors import UserError
+from .shared import InterOp, Json, Verbose, print_json, result_console, steps
+
+
+def _parse_integers(option: str, text: str) -> list[int]:
+    """ "2,17,5,4" as a list."""
+    try:
+        return [int(part) for part in text.replace("x", ",").split(",")]
+    except ValueError:
+        raise UserError(f"{option} {text}: not integers, such as 2,17,5,4") from None
+
+
+def layout(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Of the layout, such as nChw16c; may be left out with --strides.",
+            metavar="LAYOUT",
+            show_default=False,
+        ),
+    ] = None,
+    dims: Annotated[
+        str, typer.Option(help="Sizes of the logical dimensions: N,C,H,W or O,I,H,W.")
+    ] = "2,17,5,4",
+    strides: Annotated[
+        str | None,
+        typer.Option(help="Elements between neighbours of each dimension.", show_default=False),
+    ] = None,
+    offset: Annotated[int, typer.Option(min=0, help="Elements before the first one.")] = 0,
+    dtype: Annotated[str, typer.Option(help="Data type.")] = "float32",
+    png: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="Write a picture to this file instead.", show_default=False),
+    ] = None,
+    max_rows: Annotated[int, typer.Option(min=8, help="Rows of each table.")] = 32,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Draw where the elements of a tensor lie in memory, its padded tail included."""
+    sizes = _parse_integers("--dims", dims)
+    steps_between = None if strides is None else _parse_integers("--strides", strides)
+    if name is None and steps_between is None:
+        raise UserError("layout: name a LAYOUT, such as nChw16c, or give --strides")
+    with steps(verbose=verbose):
+        from ..ops.tensor_desc import TensorDesc
+    try:
+        desc = TensorDesc(sizes, dtype, name, strides=steps_between, offset=offset)
+        if png is not None:
+            desc.draw(png, max_rows=max_rows)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    except OSError as error:
+        raise UserError(f"{png}: {error.strerror or error}") from None
+    if as_json:
+        facts = "layout dims padded_dims strides shape size size_bytes is_dense".split()
+        print_json({"dtype": desc.dtype.name} | {fact: getattr(desc, fact) for fact in facts})
+    elif png is None:
+        desc.draw(max_rows=max_rows, console=result_console)
+
+
+def info(as_json: Json = False, verbose: Verbose = False) -> None:
+    """Show versions, the instruction set in use and the number of threads."""
+    with steps(verbose=verbose):
+        from ..info import info as collect
+
+        facts = collect()
+    if as_json:
+        print_json(facts)
+        return
+    from . import tables
+
+    result_console.print(tables.facts(facts), soft_wrap=True)
+
+
+def demo(
+    folder: Annotated[
+        pathlib.Path, typer.Option(help="Where the models and the picture go.")
+    ] = pathlib.Path("tf-blockdnn-demo"),
+    image: Annotated[
+        pathlib.Path | None,
+        typer.Option(
+            help="A picture of yours instead of the built-in photograph.", show_default=False
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Counted runs of each.")] = 10,
+    inter_op_threads: InterOp = 1,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Find the edges in a photograph, with a trained network before and after optimising it."""
+    if image is not None and not image.is_file():
+        raise UserError(f"{image}: no such file")
+    with steps(verbose=verbose, inter_op_threads=inter_op_threads) as step:
+        from ..demo import run_demo
+
+        result = run_demo(folder, image=image, runs=runs, on_step=step)
+    if as_json:
+        print_json(result.to_json())
+        return
+    from . import tables
+
+    result_console.print(tables.comparison(result.comparison))
+    result_console.print(tables.what_next(result, command=_launch.command()), soft_wrap=True)
