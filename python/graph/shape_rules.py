@@ -78,6 +78,11 @@ def _convolution(depthwise: bool):
     return rule
 
 
+def _conv_transpose(node: Node, shapes):
+    sizes = shapes.value(node.inputs[0])
+    return None if sizes is None or len(sizes) != 4 else tuple(sizes)
+
+
 def _pool(node: Node, shapes):
     src = shapes.shape(node.inputs[0])
     if src is None or len(src) != 4:
@@ -223,6 +228,7 @@ _RULES = {
     **dict.fromkeys(("MaxPool", "AvgPool"), _pool),
     "Conv2D": _convolution(depthwise=False),
     "DepthwiseConv2dNative": _convolution(depthwise=True),
+    "Conv2DBackpropInput": _conv_transpose,
     "ConcatV2": _concat,
     "Const": _const,
     "MatMul": _matmul,

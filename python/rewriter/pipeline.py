@@ -26,6 +26,7 @@ from .options import Options
 from .passes.account import account
 from .passes.assign_layout import assign_layout
 from .passes.blocked_shapes import read_shapes_of_blocked
+from .passes.channels_last import channels_last
 from .passes.constant_shapes import constant_shapes
 from .passes.find_followers import find_followers
 from .passes.fold_batch_norm import fold_batch_norm
@@ -54,6 +55,7 @@ _BUNDLE = "blockdnn_weights"
 # Each is called with the graph and the context and edits both; its docstring's first line is
 # its row in docs/how-it-works.md.
 PASSES = (
+    channels_last,
     constant_shapes,
     replace_loops,
     join_one_dimension,
