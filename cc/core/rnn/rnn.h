@@ -16,7 +16,8 @@
 // sums of x W + b come first, for many steps at once, into the memory where the step adds h U
 // and the cell's element-wise half finds them in L1.
 //
-// Packed weights are panels of 16 columns, one gate of 16 units, k rows each (rnn_pack.cc).
+// Packed weights are panels of 16 columns, one gate of 16 units, k rows each (rnn_pack.cc);
+// they do not depend on the plan's chunks.
 #ifndef CC_CORE_RNN_RNN_H_
 #define CC_CORE_RNN_RNN_H_
 
@@ -58,13 +59,17 @@ struct RnnSequence {
   T* At(int64_t n, int64_t t) const { return data + n * batch_stride + t * step_stride; }
 };
 
+constexpr int64_t kRnnMaxBlock = 64;  // units
+constexpr int kRnnMaxPanels = 4 * kRnnMaxBlock / kRnnPanel;
+
 // Immutable once made; safe to run on many threads.
 struct RnnPlan {
   RnnDesc desc;
-  int64_t block = 16;         // units of a chunk, a multiple of 16
-  int64_t blocks = 0;         // of them
-  int panels = 0;             // of a block: gates * block / 16
-  int64_t columns = 0;        // of the sums of a row of a chunk
+  int64_t block = 16;   // units of a chunk, a multiple of 16
+  int64_t blocks = 0;   // of them
+  int64_t columns = 0;  // of the sums of a row of a chunk
+  // Of each panel of a block, its column among the sums of x W, and among those of h U.
+  int projected[kRnnMaxPanels] = {}, recurrent[kRnnMaxPanels] = {};
   int64_t part = 0;           // rows of the batch in a chunk
   int64_t parts = 0;          // of them
   int64_t steps_at_once = 0;  // whose sums of x W are made together
@@ -87,6 +92,8 @@ struct RnnPlan {
   const RnnCellKernels* kernels = nullptr;
 
   int64_t chunks() const { return blocks * parts; }
+  // All panels of W, or of U: those of 16 units side by side.
+  int64_t panels() const { return (desc.units + kRnnPanel - 1) / kRnnPanel * desc.gates(); }
   int64_t PartRows(int64_t p) const {
     const int64_t left = desc.batch - p * part;
     return left < part ? left : part;

@@ -5,6 +5,7 @@
 //   for each s:  sums += h U, the cell              (GRU, reset before: two, as r h is in between)
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "cc/base/parallel_steps.h"
 #include "cc/core/rnn/rnn.h"
@@ -32,34 +33,68 @@ class Run {
   void All(ThreadPool& pool) {
     PackBias();
     FillModes();
+    ListChunks();
     SetState(b_.h0, hidden_);
     SetCells();
     const int64_t rounds = (d_.steps + p_.steps_at_once - 1) / p_.steps_at_once;
     ParallelSteps(pool, d_.steps * phases_ + rounds, p_.chunks(),
-                  [&](int64_t step, int64_t chunk, int) { Step(step, chunk); });
+                  [&](int64_t step, int64_t chunk, int) { Step(step, chunks_[chunk]); });
     Finish();
   }
 
  private:
-  void Step(int64_t step, int64_t chunk) {
+  // What is the same in all steps.
+  struct Chunk {
+    int64_t block, row, rows, unit, units;
+    float* sums;
+    float* cells;
+    const float* input_panels;
+    const float* recurrent_panels;
+    int panels;
+  };
+
+  void ListChunks() {
+    const int64_t gates = d_.gates();
+    const float* recurrent = b_.packed + p_.panels() * kRnnPanel * d_.inputs;
+    chunks_.resize(p_.chunks());
+    for (int64_t i = 0; i < p_.chunks(); ++i) {
+      Chunk& c = chunks_[i];
+      const int64_t part = i / p_.blocks;
+      c.block = i - part * p_.blocks;
+      c.row = part * p_.part;
+      c.rows = p_.PartRows(part);
+      c.unit = c.block * p_.block;
+      c.units = std::min(p_.block, d_.units - c.unit);
+      c.sums = kept_.Grant(p_.sums, i);
+      if (d_.cell == RnnCell::kLstm) c.cells = kept_.Grant(p_.cell, i);
+      // 16 units have gates * 16 columns.
+      c.input_panels = b_.packed + c.unit * gates * d_.inputs;
+      c.recurrent_panels = recurrent + c.unit * gates * d_.units;
+      c.panels = static_cast<int>((c.units + kRnnPanel - 1) / kRnnPanel * gates);
+    }
+  }
+
+  void Step(int64_t step, const Chunk& c) {
     const int64_t round_steps = 1 + p_.steps_at_once * phases_;
-    const int64_t first = step / round_steps * p_.steps_at_once, i = step % round_steps;
-    if (i == 0) return Project(chunk, first);
-    const int64_t s = first + (i - 1) / phases_;
-    if (AllMasked(chunk, s)) {
-      if (i % phases_ == 0) Cell(chunk, s, first, LastKernel());  // which copies
+    const int64_t round = step / round_steps, i = step - round * round_steps;
+    const int64_t first = round * p_.steps_at_once;
+    if (i == 0) return Project(c, first);
+    const int64_t s = first + (phases_ == 1 ? i - 1 : (i - 1) / 2);
+    if (AllMasked(c, s)) {
+      if (phases_ == 1 || i % 2 == 0) Cell(c, s, first, LastKernel());  // which copies
       return;
     }
-    if (phases_ == 2 && i % 2 == 1) {
-      AddRecurrent(chunk, s, first, HiddenBefore(s), 0, 2);
-      return Cell(chunk, s, first, p_.kernels->gru_gates);
+    if (phases_ == 1) {
+      AddRecurrent(c, s, first, HiddenBefore(s), 0, c.panels);
+      return Cell(c, s, first, LastKernel());
     }
-    if (phases_ == 2) {
-      AddRecurrent(chunk, s, first, Reset(s), 2, 1);
-      return Cell(chunk, s, first, LastKernel());
+    // Of each 16 units the panels of z and r, then that of h.
+    const bool begins = i % 2 == 1;
+    for (int panel = 0; panel < c.panels; panel += 3) {
+      AddRecurrent(c, s, first, begins ? HiddenBefore(s) : Reset(s), begins ? panel : panel + 2,
+                   begins ? 2 : 1);
     }
-    AddRecurrent(chunk, s, first, HiddenBefore(s), 0, p_.panels);
-    Cell(chunk, s, first, LastKernel());
+    Cell(c, s, first, begins ? p_.kernels->gru_gates : LastKernel());
   }
 
   // The kernel that ends a step of the sequence.
@@ -70,49 +105,39 @@ class Run {
   }
 
   // sums = x W + b of steps [first, first + steps_at_once).
-  void Project(int64_t chunk, int64_t first) {
-    const int64_t block = chunk % p_.blocks, part = chunk / p_.blocks;
+  void Project(const Chunk& c, int64_t first) {
     const int64_t count = std::min(p_.steps_at_once, d_.steps - first);
-    const int64_t rows = p_.PartRows(part);
-    float* sums = Sums(chunk, 0);
     RnnProductArgs a = {};
-    a.src = b_.src.At(part * p_.part, d_.InputStep(first));
-    a.inner_rows = rows;
+    a.src = b_.src.At(c.row, d_.InputStep(first));
+    a.inner_rows = c.rows;
     a.inner_stride = b_.src.batch_stride;
     a.outer_stride = d_.backwards ? -b_.src.step_stride : b_.src.step_stride;
-    a.rows = count * rows;
-    SetPanels(0, p_.panels, d_.inputs, &a);
-    const float* panels = b_.packed + block * p_.panels * kRnnPanel * d_.inputs;
-    const float* bias = bias_ + block * p_.columns;
-    Multiply(panels, bias, 0, d_.inputs, sums, a);
+    a.rows = count * c.rows;
+    a.panel_stride = d_.inputs * kRnnPanel;
+    a.num_panels = c.panels;
+    a.column = p_.projected;
+    const float* bias = bias_ + c.block * p_.columns;
+    Multiply(c.input_panels, bias, 0, d_.inputs, c.sums, a);
     if (d_.bias_rows() < 2) return;
     const int64_t at = p_.columns - p_.block;
     for (int64_t r = 0; r < a.rows; ++r) {
-      memcpy(sums + r * p_.columns + at, bias + at, sizeof(float) * p_.block);
+      memcpy(c.sums + r * p_.columns + at, bias + at, sizeof(float) * p_.block);
     }
   }
 
   // sums[first_panel .. +num_panels) += src U
-  void AddRecurrent(int64_t chunk, int64_t s, int64_t first, const float* src, int first_panel,
+  void AddRecurrent(const Chunk& c, int64_t s, int64_t first, const float* src, int first_panel,
                     int num_panels) {
-    const int64_t block = chunk % p_.blocks, part = chunk / p_.blocks;
     RnnProductArgs a = {};
-    a.src = src + part * p_.part * d_.units;
-    a.inner_rows = a.rows = p_.PartRows(part);
+    a.src = src + c.row * d_.units;
+    a.inner_rows = a.rows = c.rows;
     a.inner_stride = d_.units;
-    SetPanels(first_panel, num_panels, d_.units, &a);
-    // The reset gate stands between these sums and the input's.
-    if (d_.bias_rows() == 2) a.column[2] = static_cast<int>(3 * p_.block);
-    const float* recurrent = b_.packed + p_.blocks * p_.panels * kRnnPanel * d_.inputs;
-    const float* panels = recurrent + (block * p_.panels + first_panel) * kRnnPanel * d_.units;
-    float* sums = Sums(chunk, s - first);
-    Multiply(panels, sums, p_.columns, d_.units, sums, a);
-  }
-
-  void SetPanels(int first, int count, int64_t k, RnnProductArgs* a) const {
-    a->num_panels = count;
-    a->panel_stride = k * kRnnPanel;
-    for (int i = 0; i < count; ++i) a->column[i] = (first + i) * kRnnPanel;
+    a.panel_stride = d_.units * kRnnPanel;
+    a.num_panels = num_panels;
+    a.column = p_.recurrent + first_panel;
+    float* sums = Sums(c, s - first);
+    Multiply(c.recurrent_panels + first_panel * a.panel_stride, sums, p_.columns, d_.units, sums,
+             a);
   }
 
   // Of one tile of rows all of k at once: weights are read once either way.
@@ -135,65 +160,65 @@ class Run {
     }
   }
 
-  void Cell(int64_t chunk, int64_t s, int64_t first, RnnCellFn kernel) {
-    const int64_t block = chunk % p_.blocks, part = chunk / p_.blocks;
-    const int64_t row = part * p_.part, unit = block * p_.block;
+  void Cell(const Chunk& c, int64_t s, int64_t first, RnnCellFn kernel) {
     RnnCellArgs a = {};
     a.activation = d_.activation;
     a.recurrent_activation = d_.recurrent_activation;
-    a.rows = p_.PartRows(part);
+    a.rows = c.rows;
     a.block = p_.block;
-    a.units = std::min(p_.block, d_.units - unit);
-    a.gates = Sums(chunk, s - first);
+    a.units = c.units;
+    a.gates = Sums(c, s - first);
     a.gates_stride = p_.columns;
-    a.modes = modes_ == nullptr ? nullptr : modes_ + s * d_.batch + row;
+    a.modes = modes_ == nullptr ? nullptr : modes_ + s * d_.batch + c.row;
     a.h_stride = d_.units;
-    a.h = HiddenBefore(s) + row * d_.units + unit;
-    a.h_next = HiddenBefore(s + 1) + row * d_.units + unit;
+    a.h = HiddenBefore(s) + c.row * d_.units + c.unit;
+    a.h_next = HiddenBefore(s + 1) + c.row * d_.units + c.unit;
     if (d_.cell == RnnCell::kLstm) {
-      float* cells = kept_.Grant(p_.cell, chunk);
-      a.c = cells + s % p_.cells * p_.part * p_.block;
-      a.c_next = cells + (s + 1) % p_.cells * p_.part * p_.block;
+      const int64_t floats = p_.part * p_.block;
+      a.c = c.cells + (p_.cells == 1 ? 0 : s * floats);
+      a.c_next = c.cells + (p_.cells == 1 ? 0 : (s + 1) * floats);
       a.c_stride = p_.block;
     }
-    if (phases_ == 2) a.reset = Reset(s) + row * d_.units + unit;
+    if (phases_ == 2) a.reset = Reset(s) + c.row * d_.units + c.unit;
     if (d_.sequences) {
-      a.out = b_.dst.At(row, d_.OutputStep(s)) + unit;
+      a.out = b_.dst.At(c.row, d_.OutputStep(s)) + c.unit;
     } else if (s == d_.steps - 1) {
-      a.out = b_.dst.At(row, 0) + unit;
+      a.out = b_.dst.At(c.row, 0) + c.unit;
     }
     a.out_stride = b_.dst.batch_stride;
     kernel(a);
   }
 
-  float* Sums(int64_t chunk, int64_t step) const {
-    return kept_.Grant(p_.sums, chunk) + step * p_.PartRows(chunk / p_.blocks) * p_.columns;
+  float* Sums(const Chunk& c, int64_t step) const { return c.sums + step * c.rows * p_.columns; }
+  float* HiddenBefore(int64_t s) const {
+    return hidden_ + (p_.states == 2 ? s & 1 : s) * d_.batch * d_.units;
   }
-  float* HiddenBefore(int64_t s) const { return hidden_ + s % p_.states * d_.batch * d_.units; }
   float* Reset(int64_t s) const {
     return kept_.Grant(p_.reset) + (d_.training ? s : 0) * d_.batch * d_.units;
   }
 
-  bool AllMasked(int64_t chunk, int64_t s) const {
+  bool AllMasked(const Chunk& c, int64_t s) const {
     if (modes_ == nullptr) return false;
-    const int64_t part = chunk / p_.blocks;
-    const uint8_t* modes = modes_ + s * d_.batch + part * p_.part;
-    return std::all_of(modes, modes + p_.PartRows(part), [](uint8_t m) { return m != kRnnRuns; });
+    const uint8_t* modes = modes_ + s * d_.batch + c.row;
+    return std::all_of(modes, modes + c.rows, [](uint8_t m) { return m != kRnnRuns; });
   }
 
   // b in the order of the sums. Both biases of GRU's z and r add up.
   void PackBias() {
-    const int64_t units = d_.units, gates = d_.gates();
+    const int64_t units = d_.units, gates = d_.gates(), sums = p_.columns / p_.block;
+    const bool two = d_.bias_rows() == 2;
     for (int64_t block = 0; block < p_.blocks; ++block) {
-      for (int64_t c = 0; c < p_.columns; ++c) {
-        const int64_t gate = c / p_.block, unit = block * p_.block + c % p_.block;
-        float value = 0.f;
-        if (b_.bias != nullptr && unit < units) {
-          if (gate < gates) value = b_.bias[gate * units + unit];
-          if (d_.bias_rows() == 2 && gate < 2) value += b_.bias[(3 + gate) * units + unit];
-          if (gate == 3 && d_.bias_rows() == 2) value = b_.bias[5 * units + unit];
+      float* to = bias_ + block * p_.columns;
+      memset(to, 0, sizeof(float) * p_.columns);
+      if (b_.bias == nullptr) continue;
+      const int64_t unit = block * p_.block, count = std::min(p_.block, units - unit);
+      const float* from = b_.bias + unit;
+      for (int64_t g = 0; g < sums; ++g, to += p_.block) {
+        const bool adds = two && g < 2;
+        const int64_t row = g < gates ? g : 5;
+        for (int64_t u = 0; u < count; ++u) {
+          to[u] = from[row * units + u] + (adds ? from[(3 + g) * units + u] : 0.f);
         }
-        bias_[block * p_.columns + c] = value;
       }
     }
   }
@@ -226,23 +251,12 @@ class Run {
 
   void SetCells() const {
     if (d_.cell != RnnCell::kLstm) return;
-    for (int64_t chunk = 0; chunk < p_.chunks(); ++chunk) {
-      float* cells = kept_.Grant(p_.cell, chunk);
-      memset(cells, 0, sizeof(float) * p_.part * p_.block);
-      if (b_.c0 != nullptr)
-        CopyCells(
-            chunk, [](float* plain, float* c) { *c = *plain; }, const_cast<float*>(b_.c0), cells);
-    }
-  }
-
-  template <typename Copy>
-  void CopyCells(int64_t chunk, Copy copy, float* plain, float* cells) const {
-    const int64_t block = chunk % p_.blocks, part = chunk / p_.blocks;
-    const int64_t units = std::min(p_.block, d_.units - block * p_.block);
-    for (int64_t r = 0; r < p_.PartRows(part); ++r) {
-      for (int64_t u = 0; u < units; ++u) {
-        copy(plain + (part * p_.part + r) * d_.units + block * p_.block + u,
-             cells + r * p_.block + u);
+    for (const Chunk& c : chunks_) {
+      memset(c.cells, 0, sizeof(float) * p_.part * p_.block);
+      if (b_.c0 == nullptr) continue;
+      for (int64_t r = 0; r < c.rows; ++r) {
+        memcpy(c.cells + r * p_.block, b_.c0 + (c.row + r) * d_.units + c.unit,
+               sizeof(float) * c.units);
       }
     }
   }
@@ -251,10 +265,12 @@ class Run {
     const size_t bytes = sizeof(float) * d_.batch * d_.units;
     if (b_.hn != nullptr) memcpy(b_.hn, HiddenBefore(d_.steps), bytes);
     if (b_.cn == nullptr) return;
-    for (int64_t chunk = 0; chunk < p_.chunks(); ++chunk) {
-      float* cells = kept_.Grant(p_.cell, chunk) + d_.steps % p_.cells * p_.part * p_.block;
-      CopyCells(
-          chunk, [](float* plain, float* c) { *plain = *c; }, b_.cn, cells);
+    for (const Chunk& c : chunks_) {
+      const float* cells = c.cells + d_.steps % p_.cells * p_.part * p_.block;
+      for (int64_t r = 0; r < c.rows; ++r) {
+        memcpy(b_.cn + (c.row + r) * d_.units + c.unit, cells + r * p_.block,
+               sizeof(float) * c.units);
+      }
     }
   }
 
@@ -266,6 +282,7 @@ class Run {
   float* bias_ = nullptr;
   uint8_t* modes_ = nullptr;
   int64_t phases_ = 1;
+  std::vector<Chunk> chunks_;
 };
 
 }  // namespace

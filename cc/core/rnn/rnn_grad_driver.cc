@@ -91,8 +91,8 @@ class Run {
     a.k = k;
     a.panels = b_.packed + at.unit * columns + first * kRnnPanel;
     a.panel_stride = columns * kRnnPanel;
-    a.num_panels = static_cast<int>(p_.block / kRnnPanel);
-    for (int i = 0; i < a.num_panels; ++i) a.column[i] = i * kRnnPanel;
+    a.num_panels = static_cast<int>((at.units + kRnnPanel - 1) / kRnnPanel);
+    a.column = g_.column;
     a.init = a.dst = dst;
     a.init_stride = a.dst_stride = p_.block;
     p_.product->multiply(a);

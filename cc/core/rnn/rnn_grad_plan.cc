@@ -10,7 +10,8 @@ std::string MakeRnnGradPlan(const RnnDesc& desc, Isa isa, int threads, RnnGradPl
   if (!error.empty()) return error;
   if (!desc.training) return "the gradient needs what a training run keeps";
   const RnnPlan& f = p.forward;
-  p.packed_floats = f.blocks * f.block * desc.gates() * desc.units;
+  for (int i = 0; i < f.block / kRnnPanel; ++i) p.column[i] = i * kRnnPanel;
+  p.packed_floats = f.panels() * kRnnPanel * desc.units;
   p.kernels = &RnnGradKernelsFor(isa);
   ScratchBook book;
   p.carry = book.Book<float>("carry", f.part * f.block, f.chunks());
@@ -23,13 +24,12 @@ std::string MakeRnnGradPlan(const RnnDesc& desc, Isa isa, int threads, RnnGradPl
   return "";
 }
 
-// U transposed, in panels of 16 units: [block][16 units of the block][gate * units + k][16].
+// U transposed, in panels of 16 units: [16 units][gate * units + k][16].
 void PackRnnGradWeights(const RnnGradPlan& plan, const float* recurrent_kernel, float* packed,
                         ThreadPool& pool) {
   const RnnDesc& d = plan.forward.desc;
   const int64_t columns = d.gates() * d.units;
-  const int64_t panels = plan.forward.blocks * plan.forward.block / kRnnPanel;
-  pool.ParallelFor(panels, [&](int64_t panel, int) {
+  pool.ParallelFor((d.units + kRnnPanel - 1) / kRnnPanel, [&](int64_t panel, int) {
     float* to = packed + panel * columns * kRnnPanel;
     const int64_t first = panel * kRnnPanel;
     for (int64_t j = 0; j < kRnnPanel; ++j) {

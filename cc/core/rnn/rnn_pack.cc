@@ -1,5 +1,5 @@
-// W, then U; of each block of units its panels one after the other, panel by panel k rows of
-// 16 columns: [block][gate][16 units of the block][k][16]. Units that do not exist are zero.
+// W, then U; of each 16 units the panels of their gates one after the other, panel by panel k rows
+// of 16 columns: [16 units][gate][k][16]. Units that do not exist are zero.
 #include <cstring>
 
 #include "cc/core/rnn/rnn.h"
@@ -7,13 +7,11 @@
 namespace bd {
 namespace {
 
-void PackPanel(const RnnPlan& plan, const float* matrix, int64_t k, int64_t block, int panel,
-               float* packed) {
-  const int64_t per_gate = plan.block / kRnnPanel, units = plan.desc.units;
-  const int64_t gate = panel / per_gate;
-  const int64_t first = block * plan.block + panel % per_gate * kRnnPanel;
-  const int64_t count = first >= units ? 0 : units - first < kRnnPanel ? units - first : kRnnPanel;
-  const int64_t stride = plan.desc.gates() * units;
+void PackPanel(const RnnPlan& plan, const float* matrix, int64_t k, int64_t panel, float* packed) {
+  const int64_t units = plan.desc.units, gates = plan.desc.gates();
+  const int64_t gate = panel % gates, first = panel / gates * kRnnPanel;
+  const int64_t count = units - first < kRnnPanel ? units - first : kRnnPanel;
+  const int64_t stride = gates * units;
   const float* from = matrix + gate * units + first;
   for (int64_t row = 0; row < k; ++row, packed += kRnnPanel) {
     if (count == kRnnPanel) {
@@ -29,13 +27,10 @@ void PackPanel(const RnnPlan& plan, const float* matrix, int64_t k, int64_t bloc
 void PackRnnWeights(const RnnPlan& plan, const float* kernel, const float* recurrent_kernel,
                     float* packed, ThreadPool& pool) {
   const RnnDesc& d = plan.desc;
-  const int64_t panels = plan.blocks * plan.panels;
-  float* recurrent = packed + panels * kRnnPanel * d.inputs;
-  pool.ParallelFor(panels, [&](int64_t i, int) {
-    const int64_t block = i / plan.panels;
-    const int panel = static_cast<int>(i % plan.panels);
-    PackPanel(plan, kernel, d.inputs, block, panel, packed + i * kRnnPanel * d.inputs);
-    PackPanel(plan, recurrent_kernel, d.units, block, panel, recurrent + i * kRnnPanel * d.units);
+  float* recurrent = packed + plan.panels() * kRnnPanel * d.inputs;
+  pool.ParallelFor(plan.panels(), [&](int64_t i, int) {
+    PackPanel(plan, kernel, d.inputs, i, packed + i * kRnnPanel * d.inputs);
+    PackPanel(plan, recurrent_kernel, d.units, i, recurrent + i * kRnnPanel * d.units);
   });
 }
 

@@ -5,11 +5,15 @@
 namespace bd {
 namespace {
 
-// Vanilla cells have one gate, and four panels of units instead of four gates: one row then
-// has as many streams of weights and chains of sums as an LSTM's.
-int64_t BlockOf(const RnnDesc& d) {
-  if (d.cell != RnnCell::kVanilla) return kRnnPanel;
-  return d.units > 4 * 64 ? 64 : d.units > 64 ? 32 : 16;
+// The panels of one gate of 16 units are too few streams of weights and chains of sums for one row;
+// and where rows are few, what surrounds a chunk takes long beside its product: the latency of
+// the cell, the claim. Then chunks are as large as leaves two for each thread.
+int64_t BlockOf(const RnnDesc& d, int threads) {
+  constexpr int64_t kFewRows = 4;
+  if (d.cell != RnnCell::kVanilla && d.batch > kFewRows) return kRnnPanel;
+  int64_t block = kRnnMaxBlock;
+  while (block > kRnnPanel && d.units < 2 * threads * block) block /= 2;
+  return block;
 }
 
 // The sums of x W of so many rows at once: enough that W, read once for them, costs little,
@@ -32,12 +36,18 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   p.desc = desc;
   p.product = &RnnProductKernelsFor(isa);
   p.kernels = &RnnCellKernelsFor(isa);
-  p.block = BlockOf(desc);
+  p.block = BlockOf(desc, threads);
   p.blocks = (desc.units + p.block - 1) / p.block;
-  p.panels = static_cast<int>(desc.gates() * p.block / kRnnPanel);
   // The recurrent share of GRU's third gate has sums of its own where r comes between.
   p.columns = (desc.gates() + (desc.bias_rows() == 2)) * p.block;
-  p.packed_floats = p.blocks * p.panels * kRnnPanel * (desc.inputs + desc.units);
+  for (int i = 0; i < desc.gates() * p.block / kRnnPanel; ++i) {
+    const int gate = i % desc.gates(), unit = i / desc.gates() * kRnnPanel;
+    // Between the sums of GRU's third gate stands the reset gate.
+    const bool apart = gate == 2 && desc.bias_rows() == 2;
+    p.projected[i] = static_cast<int>(gate * p.block) + unit;
+    p.recurrent[i] = static_cast<int>((gate + apart) * p.block) + unit;
+  }
+  p.packed_floats = p.panels() * kRnnPanel * (desc.inputs + desc.units);
 
   // Few units and many rows: parts of the batch are chunks, too, of whole tiles.
   p.parts = 1;

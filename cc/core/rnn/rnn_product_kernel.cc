@@ -22,9 +22,20 @@ constexpr int kTileRows = 2;
 constexpr int PanelsOf(int rows) { return rows == 1 ? 2 : 1; }
 #endif
 
-// Lines asked for ahead of their use, in floats of a panel: 1 KB covers the latency of L3 at
-// the pace of one row; hardware prefetchers follow four streams only with gaps.
+// Lines asked for ahead of their use, in floats of a panel: 1 KB covers the latency of L3.
 constexpr int kAhead = 256;
+
+// Hardware prefetchers follow four streams with gaps where registers of 256 bits read them at the
+// pace of one row; with 512 bits they keep up, and asking takes turns from loads. Several
+// rows leave room to ask.
+template <int kRows>
+constexpr bool AsksAhead() {
+#if defined(BD_AVX512)
+  return kRows > 1;
+#else
+  return kRows == 1;
+#endif
+}
 
 inline const float* RowAt(const RnnProductArgs& a, int64_t row) {
   if (row < a.inner_rows) return a.src + row * a.inner_stride;
@@ -54,7 +65,7 @@ inline __attribute__((always_inline)) void Tile(const RnnProductArgs& a, int64_t
   const int64_t stride = a.panel_stride;
 #pragma GCC unroll 2
   for (int64_t k = 0; k < a.k; ++k, panel += kRnnPanel) {
-    if (kRows == 1) {
+    if (AsksAhead<kRows>()) {
 #pragma GCC unroll 4
       for (int p = 0; p < kPanels; ++p) __builtin_prefetch(panel + p * stride + kAhead);
     }

@@ -10,7 +10,6 @@ namespace bd {
 
 // Columns of a panel: one gate of 16 units.
 constexpr int kRnnPanel = 16;
-constexpr int kRnnMaxPanels = 4;
 
 // For every row r and panel s, with column[s] its first column of dst:
 //
@@ -24,8 +23,8 @@ struct RnnProductArgs {
   int64_t rows, k;
   const float* panels;  // k rows of 16 floats each
   int64_t panel_stride;
-  int num_panels;  // 1 to 4
-  int column[kRnnMaxPanels];
+  int num_panels;
+  const int* column;  // of each panel
   const float* init;  // may be dst; a stride of 0 gives all rows the same
   int64_t init_stride;
   float* dst;

@@ -75,7 +75,7 @@ class RnnOp : public PoolOpKernel {
       PackRnnWeights(plan, static_cast<const float*>(kernel.data()),
                      static_cast<const float*>(recurrent.data()), memory, pool());
     };
-    return packs_.Take(ctx, {kernel, recurrent}, absl::StrCat("rnn ", plan.block),
+    return packs_.Take(ctx, {kernel, recurrent}, "rnn",
                        plan.packed_floats, attrs_.training ? KeepPack::kNever : KeepPack::kAlways,
                        pack, lease);
   }
