@@ -38,7 +38,7 @@ class Run {
     SetCells();
     const int64_t rounds = (d_.steps + p_.steps_at_once - 1) / p_.steps_at_once;
     ParallelSteps(pool, d_.steps * phases_ + rounds, p_.chunks(),
-                  [&](int64_t step, int64_t chunk, int) { Step(step, chunks_[chunk]); });
+                  [&](int64_t step, int64_t chunk, int) { Step(step, chunk); });
     Finish();
   }
 
@@ -74,25 +74,29 @@ class Run {
     }
   }
 
-  void Step(int64_t step, const Chunk& c) {
+  void Step(int64_t step, int64_t chunk) {
+    const Chunk& c = chunks_[chunk];
+    // ParallelSteps goes forth and back.
+    const Chunk& next = chunks_[step % 2 == 0 ? std::min(chunk + 1, p_.chunks() - 1)
+                                              : std::max<int64_t>(chunk - 1, 0)];
     const int64_t round_steps = 1 + p_.steps_at_once * phases_;
     const int64_t round = step / round_steps, i = step - round * round_steps;
     const int64_t first = round * p_.steps_at_once;
-    if (i == 0) return Project(c, first);
+    if (i == 0) return Project(c, next, first);
     const int64_t s = first + (phases_ == 1 ? i - 1 : (i - 1) / 2);
     if (AllMasked(c, s)) {
       if (phases_ == 1 || i % 2 == 0) Cell(c, s, first, LastKernel());  // which copies
       return;
     }
     if (phases_ == 1) {
-      AddRecurrent(c, s, first, HiddenBefore(s), 0, c.panels);
+      AddRecurrent(c, next, s, first, HiddenBefore(s), 0, c.panels);
       return Cell(c, s, first, LastKernel());
     }
     // Of each 16 units the panels of z and r, then that of h.
     const bool begins = i % 2 == 1;
     for (int panel = 0; panel < c.panels; panel += 3) {
-      AddRecurrent(c, s, first, begins ? HiddenBefore(s) : Reset(s), begins ? panel : panel + 2,
-                   begins ? 2 : 1);
+      AddRecurrent(c, next, s, first, begins ? HiddenBefore(s) : Reset(s),
+                   begins ? panel : panel + 2, begins ? 2 : 1);
     }
     Cell(c, s, first, begins ? p_.kernels->gru_gates : LastKernel());
   }
@@ -105,7 +109,7 @@ class Run {
   }
 
   // sums = x W + b of steps [first, first + steps_at_once).
-  void Project(const Chunk& c, int64_t first) {
+  void Project(const Chunk& c, const Chunk& next, int64_t first) {
     const int64_t count = std::min(p_.steps_at_once, d_.steps - first);
     RnnProductArgs a = {};
     a.src = b_.src.At(c.row, d_.InputStep(first));
@@ -117,7 +121,7 @@ class Run {
     a.num_panels = c.panels;
     a.column = p_.projected;
     const float* bias = bias_ + c.block * p_.columns;
-    Multiply(c.input_panels, bias, 0, d_.inputs, c.sums, a);
+    Multiply(c.input_panels, next.input_panels, bias, 0, d_.inputs, c.sums, a);
     if (d_.bias_rows() < 2) return;
     const int64_t at = p_.columns - p_.block;
     for (int64_t r = 0; r < a.rows; ++r) {
@@ -126,8 +130,8 @@ class Run {
   }
 
   // sums[first_panel .. +num_panels) += src U
-  void AddRecurrent(const Chunk& c, int64_t s, int64_t first, const float* src, int first_panel,
-                    int num_panels) {
+  void AddRecurrent(const Chunk& c, const Chunk& next, int64_t s, int64_t first, const float* src,
+                    int first_panel, int num_panels) {
     RnnProductArgs a = {};
     a.src = src + c.row * d_.units;
     a.inner_rows = a.rows = c.rows;
@@ -136,13 +140,14 @@ class Run {
     a.num_panels = num_panels;
     a.column = p_.recurrent + first_panel;
     float* sums = Sums(c, s - first);
-    Multiply(c.recurrent_panels + first_panel * a.panel_stride, sums, p_.columns, d_.units, sums,
+    const int64_t at = first_panel * a.panel_stride;
+    Multiply(c.recurrent_panels + at, next.recurrent_panels + at, sums, p_.columns, d_.units, sums,
              a);
   }
 
   // Of one tile of rows all of k at once: weights are read once either way.
-  void Multiply(const float* panels, const float* init, int64_t init_stride, int64_t k, float* dst,
-                RnnProductArgs a) const {
+  void Multiply(const float* panels, const float* next, const float* init, int64_t init_stride,
+                int64_t k, float* dst, RnnProductArgs a) const {
     const int64_t depths = a.rows <= p_.product->tile_rows
                                ? 1
                                : std::max<int64_t>(1, (k + kDepthAtOnce - 1) / kDepthAtOnce);
@@ -152,6 +157,9 @@ class Run {
       a.src = src + begin;
       a.k = k * (i + 1) / depths - begin;
       a.panels = panels + begin * kRnnPanel;
+      if (a.rows > p_.product->tile_rows) {
+        a.next = i + 1 < depths ? panels + (begin + a.k) * kRnnPanel : next;
+      }
       a.init = i == 0 ? init : dst;
       a.init_stride = i == 0 ? init_stride : p_.columns;
       a.dst = dst;

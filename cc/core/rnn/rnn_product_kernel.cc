@@ -22,20 +22,29 @@ constexpr int kTileRows = 2;
 constexpr int PanelsOf(int rows) { return rows == 1 ? 2 : 1; }
 #endif
 
-// Lines asked for ahead of their use, in floats of a panel: 1 KB covers the latency of L3.
+// Lines asked for ahead of their use, in floats of a panel: 1 KB covers the latency of L3 at
+// the pace of one row. Hardware prefetchers follow four streams with gaps where registers of 256
+// bits read them; with 512 bits they keep up, and asking takes turns from loads.
 constexpr int kAhead = 256;
-
-// Hardware prefetchers follow four streams with gaps where registers of 256 bits read them at the
-// pace of one row; with 512 bits they keep up, and asking takes turns from loads. Several
-// rows leave room to ask.
-template <int kRows>
-constexpr bool AsksAhead() {
 #if defined(BD_AVX512)
-  return kRows > 1;
+constexpr bool kRowAsksAhead = false;
 #else
-  return kRows == 1;
+constexpr bool kRowAsksAhead = true;
 #endif
-}
+
+// Where several tiles of rows pass over the same weights, the first of them would wait for all of
+// them to come; so each brings a share of those behind, one panel or two.
+struct Share {
+  const float* first;
+  const float* second;
+  Share(const RnnProductArgs& a, int first_panel, int panels, int64_t tile, int64_t tiles) {
+    first = second = a.panels + first_panel * a.panel_stride;  // here already
+    const int64_t of_tile = tiles >= panels ? 1 : 2, begin = tile * of_tile;
+    if (a.next == nullptr || begin >= panels) return;
+    first = a.next + (first_panel + begin) * a.panel_stride;
+    second = of_tile == 2 && begin + 1 < panels ? first + a.panel_stride : first;
+  }
+};
 
 inline const float* RowAt(const RnnProductArgs& a, int64_t row) {
   if (row < a.inner_rows) return a.src + row * a.inner_stride;
@@ -44,7 +53,7 @@ inline const float* RowAt(const RnnProductArgs& a, int64_t row) {
 
 template <int kRows, int kPanels>
 inline __attribute__((always_inline)) void Tile(const RnnProductArgs& a, int64_t row,
-                                                int first_panel) {
+                                                int first_panel, int64_t tile, int64_t tiles) {
   constexpr int kVecs = kPanels * kVecsPerBlock;
   const float* src[kRows];
 #pragma GCC unroll 6
@@ -63,11 +72,16 @@ inline __attribute__((always_inline)) void Tile(const RnnProductArgs& a, int64_t
   }
   const float* panel = a.panels + first_panel * a.panel_stride;
   const int64_t stride = a.panel_stride;
+  const Share share(a, first_panel, kPanels, tile, tiles);
 #pragma GCC unroll 2
   for (int64_t k = 0; k < a.k; ++k, panel += kRnnPanel) {
-    if (AsksAhead<kRows>()) {
+    if (kRows == 1 && kRowAsksAhead) {
 #pragma GCC unroll 4
       for (int p = 0; p < kPanels; ++p) __builtin_prefetch(panel + p * stride + kAhead);
+    }
+    if (kRows > 1) {
+      __builtin_prefetch(share.first + k * kRnnPanel, 0, 2);
+      if (kPanels > 1) __builtin_prefetch(share.second + k * kRnnPanel, 0, 2);
     }
     if constexpr (kRows <= kVecs) {
       Vec x[kRows];
@@ -105,11 +119,11 @@ inline __attribute__((always_inline)) void Tile(const RnnProductArgs& a, int64_t
 }
 
 template <int kRows, int kPanels>
-void TileOf(const RnnProductArgs& a, int64_t row, int first_panel) {
-  Tile<kRows, kPanels>(a, row, first_panel);
+void TileOf(const RnnProductArgs& a, int64_t row, int first_panel, int64_t tile, int64_t tiles) {
+  Tile<kRows, kPanels>(a, row, first_panel, tile, tiles);
 }
 
-using TileFn = void (*)(const RnnProductArgs&, int64_t, int);
+using TileFn = void (*)(const RnnProductArgs&, int64_t row, int panel, int64_t tile, int64_t tiles);
 
 // The tile of `rows` rows on `panels` panels or fewer, all that it takes at a time.
 template <int kRows>
@@ -153,7 +167,7 @@ void Multiply(const RnnProductArgs& a) {
       int done = 0;
       while (done < panels) {
         const int now = panels - done < PanelsOf(rows) ? panels - done : PanelsOf(rows);
-        TileFor(rows, now)(a, row, panel + done);
+        TileFor(rows, now)(a, row, panel + done, tiles - left, tiles);
         done += now;
       }
       row += rows;

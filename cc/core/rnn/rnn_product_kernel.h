@@ -25,6 +25,8 @@ struct RnnProductArgs {
   int64_t panel_stride;
   int num_panels;
   const int* column;  // of each panel
+  // What comes to L2 alongside: num_panels panels, as far apart, `k` rows of each; or null.
+  const float* next;
   const float* init;  // may be dst; a stride of 0 gives all rows the same
   int64_t init_stride;
   float* dst;

@@ -75,9 +75,8 @@ class RnnOp : public PoolOpKernel {
       PackRnnWeights(plan, static_cast<const float*>(kernel.data()),
                      static_cast<const float*>(recurrent.data()), memory, pool());
     };
-    return packs_.Take(ctx, {kernel, recurrent}, "rnn",
-                       plan.packed_floats, attrs_.training ? KeepPack::kNever : KeepPack::kAlways,
-                       pack, lease);
+    return packs_.Take(ctx, {kernel, recurrent}, "rnn", plan.packed_floats,
+                       attrs_.training ? KeepPack::kNever : KeepPack::kAlways, pack, lease);
   }
 
   void SetInputs(OpKernelContext* ctx, const RnnDesc& d, const RnnSizes& sizes,
