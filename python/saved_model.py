@@ -61,6 +61,11 @@ class SavedModelReport:
         return [entry for report in self._distinct() for entry in report.joined]
 
     @property
+    def folded(self) -> list:
+        """(node, op) of each shuffle, split or concatenation that went into weights."""
+        return [entry for report in self._distinct() for entry in report.folded]
+
+    @property
     def reorders(self) -> list:
         """(tensor, direction) of each layout change that is left."""
         return [entry for report in self._distinct() for entry in report.reorders]

@@ -67,5 +67,7 @@ ZOO = {
     "efficientnetb0": _application("EfficientNetB0", "EfficientNetB0"),
     "inceptionv3": _application("InceptionV3", "InceptionV3", 299),
     "densenet121": _application("DenseNet121", "DenseNet121"),
+    "shufflenetv2": Network("ShuffleNetV2", "shufflenet", "2", "image", (224, 224)),
+    "shufflenetv1": Network("ShuffleNetV1", "shufflenet", "1", "image", (224, 224)),
     "hed": Network("HED", "hed", "", "image", (512, 512), batches=(1,)),
 }

@@ -18,7 +18,12 @@ from . import pictures
 
 def build(name: str) -> keras.Model:
     """The application `name`; its weights are drawn from fixed seeds."""
-    model = getattr(keras.applications, name)(weights=None, classifier_activation=None)
+    network = getattr(keras.applications, name)
+    return randomise(network(weights=None, classifier_activation=None))
+
+
+def randomise(model: keras.Model) -> keras.Model:
+    """The model, its weights drawn from fixed seeds as the head of this file says."""
     random = np.random.default_rng(0)
     normalisations = []
     for layer in model.layers:
@@ -39,7 +44,7 @@ def build(name: str) -> keras.Model:
             if layer.use_bias:
                 layer.bias.assign(random.normal(0, 0.1, layer.bias.shape))
     if normalisations:
-        model(pictures(4, model.input_shape[1:3], spread=128), training=True)
+        model(_example(model), training=True)
     for layer in normalisations:
         shape = layer.moving_mean.shape
         variance = layer.moving_variance.numpy()
@@ -48,9 +53,21 @@ def build(name: str) -> keras.Model:
     return model
 
 
+def _example(model: keras.Model) -> np.ndarray:
+    """Four samples: pictures where it takes these, else noise."""
+    shape = model.input_shape[1:]
+    if len(shape) == 3 and shape[2] == 3:
+        return pictures(4, shape[:2], spread=128)
+    return np.random.default_rng(1).standard_normal((4, *shape), np.float32)
+
+
 def save(folder: str, name: str) -> None:
     """Writes application `name` with a signature image [None, H, W, 3] -> {"scores"}."""
-    model = build(name)
+    save_model(build(name), folder)
+
+
+def save_model(model: keras.Model, folder: str) -> None:
+    """Writes a model of pictures with a signature image [None, H, W, C] -> {"scores"}."""
     spec = tf.TensorSpec([None, *model.input_shape[1:]], tf.float32, name="image")
 
     @tf.function(input_signature=[spec])

@@ -55,10 +55,15 @@ def elements(tensor, offset: int, shape):
     return tf.reshape(tf.reshape(tensor, [-1])[offset : offset + size], shape)
 
 
-def part_of(wide, part, channels: int):
-    """The channels that `part`, the attribute src_part or dst_part, cuts out of a tensor."""
+def part_of(wide, part, channels: int, blocks=()):
+    """The channels that `part`, the attribute src_part or dst_part, cuts out of a tensor.
+
+    `blocks` is the attribute src_blocks, of the ops that have it.
+    """
     if not part:
         return wide
+    if blocks:
+        return tf.gather(wide, blocks, axis=BLOCKS_AXIS)
     first = part[0] // BLOCK
     return wide[:, first : first + num_blocks(channels)]
 

@@ -30,7 +30,7 @@ def _gradient(op, dy):
 
     def formula(src, weights, *rest):
         z = geometry.forward(
-            part_of(src, src_part, geometry.channels),
+            part_of(src, src_part, geometry.channels, op.get_attr("src_blocks")),
             elements(weights, offset, shape),
             algorithm=text(op, "algorithm"),
             scratchpad_mode=text(op, "scratchpad_mode"),

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from ..layout import NCHW16C
 from ..ops.conv import conv
-from .blocked import elements
+from .blocked import elements, part_of
 from .chain import Chain
 from .node import padding_argument, split_inputs, text, vjp
 
@@ -22,6 +22,7 @@ def _gradient(op, dy):
     split_inputs(op, 3, num_args, op.get_attr("num_depthwise_args"))
 
     def formula(src, weights, depthwise_weights, *args):
+        src = part_of(src, op.get_attr("src_part"), shape[2], op.get_attr("src_blocks"))
         x = chain.apply(conv(src, elements(weights, offset, shape)), args[:num_args])
         x = conv(
             x,

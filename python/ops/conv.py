@@ -28,6 +28,7 @@ def conv(
     algorithm: str = "auto",
     scratchpad_mode: str = "user",
     src_part=None,
+    src_blocks=None,
     dst_part=None,
     into=None,
     name=None,
@@ -78,6 +79,8 @@ def conv(
       src_part: (first channel, C of the whole) if src is a part of the channels of a wider
         nChw16c tensor, which is then passed. A part starts at a multiple of 16 channels, and
         it ends at one or with the tensor.
+      src_blocks: with src_part = (0, a multiple of 16), which blocks of 16 channels of the wider
+        tensor are src, ascending, if they do not follow each other.
       dst_part: (first channel, C of the whole) if the result is such a part. The wider
         tensor is returned, and the op writes only the part. The rest is what `into` holds,
         and undefined without it.
@@ -134,6 +137,7 @@ def conv(
         algorithm=algorithm,
         scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
         src_part=part_attr("src_part", src_part),
+        src_blocks=[] if src_blocks is None else list(src_blocks),
         **dst_part_args(dst_part, into),
         name=name,
         **padding_attrs(padding),

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from ..layout import NCHW16C
 from ..native import library
-from .arguments import check_scratchpad_mode, padding_attrs, pair
+from .arguments import check_scratchpad_mode, padding_attrs, pair, part_attr
 from .bind_post_ops import Destination, bind_post_ops
 
 
@@ -28,6 +28,8 @@ def conv_depthwise(
     constant_weights: bool = False,
     algorithm: str = "auto",
     scratchpad_mode: str = "user",
+    src_part=None,
+    src_blocks=None,
     name=None,
 ):
     """Computes a 1x1 convolution of stride 1 and then a depthwise convolution of its result.
@@ -57,6 +59,7 @@ def conv_depthwise(
         keep their packed form from the first call on.
       algorithm: of the 1x1, "auto", "direct" or "paired" as in `conv`.
       scratchpad_mode: "user" or "library", as in `conv`.
+      src_part, src_blocks: of `conv`.
       name: of the op.
 
     Returns:
@@ -104,6 +107,8 @@ def conv_depthwise(
         constant_weights=constant_weights,
         algorithm=algorithm,
         scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        src_part=part_attr("src_part", src_part),
+        src_blocks=[] if src_blocks is None else list(src_blocks),
         name=name,
         **padding_attrs(padding),
     )

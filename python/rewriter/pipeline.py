@@ -30,6 +30,7 @@ from .passes.channels_last import channels_last
 from .passes.constant_shapes import constant_shapes
 from .passes.find_followers import find_followers
 from .passes.fold_batch_norm import fold_batch_norm
+from .passes.fold_shuffles import fold_shuffles
 from .passes.fold_source_scales import fold_source_scales
 from .passes.fuse_post_ops import fuse_post_ops
 from .passes.gain import leave_losing
@@ -66,6 +67,7 @@ PASSES = (
     fold_batch_norm,
     fuse_post_ops,
     prepare_sources,
+    fold_shuffles,
     assign_layout,
     lift_softmax,
     fold_source_scales,

@@ -46,6 +46,8 @@ class Report:
             product but runs by itself: reads and writes its tensor once more.
         joined: (concatenation, how many of its values are written in place, "3 of 4") for those
             that do not copy all of them.
+        folded: (node, op) of each shuffle, split or concatenation of channels that went into the
+            weights before and behind it, so that nothing is moved.
         reorders: (tensor, "nhwc->nChw16c" or back) of each reorder that remains.
         reorder_causes: for each of them, the op that makes or wants the plain tensor.
         regions: how many parts of the graph hold blocked tensors only.
@@ -69,6 +71,7 @@ class Report:
     declined: list[tuple[str, str]] = field(default_factory=list)
     unfused: list[tuple[str, str]] = field(default_factory=list)
     joined: list[tuple[str, str]] = field(default_factory=list)
+    folded: list[tuple[str, str]] = field(default_factory=list)
     reorders: list[tuple[str, str]] = field(default_factory=list)
     reorder_causes: list[str] = field(default_factory=list)
     regions: int = 0
@@ -87,14 +90,15 @@ class Report:
         """The same account, each node under the name that `label` gives it."""
         entries = {
             key: [(label(name), text) for name, text in getattr(self, key)]
-            for key in ("declined", "unfused", "joined", "reorders")
+            for key in ("declined", "unfused", "joined", "folded", "reorders")
         }
         converted = [replace(item, node=label(item.node)) for item in self.converted]
         return replace(self, converted=converted, **entries)
 
     def extend(self, other: "Report") -> None:
         """Adds the entries of another body of the same function."""
-        for key in ("converted", "declined", "unfused", "joined", "reorders", "reorder_causes"):
+        lists = ("converted", "declined", "unfused", "joined", "folded", "reorders")
+        for key in (*lists, "reorder_causes"):
             getattr(self, key).extend(getattr(other, key))
         for key in ("regions", "multiply_adds", "multiply_adds_left"):
             setattr(self, key, getattr(self, key) + getattr(other, key))

@@ -21,6 +21,14 @@ _NAMES = {
 }
 
 
+# What moves channels, by the op that does.
+_MOVES = {
+    "channel shuffles": ("GatherV2", "Pack", "Transpose"),
+    "splits": ("Slice", "Split", "SplitV", "StridedSlice", "Unpack"),
+    "concatenations": ("ConcatV2",),
+}
+
+
 def short(report) -> str:
     """What matters, on less than a screen: share of the work, regions, reorders, reasons."""
     cut = common_prefix(report)
@@ -34,6 +42,8 @@ def short(report) -> str:
         lines.append(f"  algorithms: {', '.join(chosen)}")
     if report.joined:
         lines.append(f"  concatenations written in place: {len(report.joined)}")
+    if report.folded:
+        lines.append(f"  folded into weights: {_folded(report)}")
     lines += _reorders(report, cut)
     for heading, entries in (
         ("left to TensorFlow", report.declined),
@@ -53,6 +63,7 @@ def full(report) -> str:
     sections = (
         ("converted", [(c.node, _kind(c.op), c.details) for c in report.converted]),
         ("concatenations written in place", report.joined),
+        ("folded into weights", report.folded),
         ("left to TensorFlow", report.declined),
         ("not fused", report.unfused),
     )
@@ -93,6 +104,13 @@ def grouped(heading: str, entries, cut: str) -> list[str]:
         rest = sum(len(names) for _, names in ordered[_MOST_REASONS:])
         lines.append(f"  {rest:3} x {len(ordered) - _MOST_REASONS} other reasons")
     return lines
+
+
+def _folded(report) -> str:
+    """ "3 channel shuffles, 2 splits"; reshapes around them do not count."""
+    counts = Counter(op for _, op in report.folded)
+    sums = {kind: sum(counts[op] for op in ops) for kind, ops in _MOVES.items()}
+    return ", ".join(f"{n} {kind[:-1] if n == 1 else kind}" for kind, n in sums.items() if n)
 
 
 def _reorders(report, cut: str) -> list[str]:

@@ -21,7 +21,23 @@ std::string CheckPool(const ConvDesc& d) {
   return "";
 }
 
+std::string CheckSrcBlocks(const ConvDesc& d) {
+  if (d.src_blocks.empty()) return "";
+  if (d.ic != static_cast<int64_t>(d.src_blocks.size()) * kBlock || d.src_image_blocks == 0) {
+    return "a source of listed blocks has 16 channels in each, all of a wider tensor";
+  }
+  int64_t least = 0;
+  for (int64_t block : d.src_blocks) {
+    if (block < least || block >= d.src_image_blocks) {
+      return "source blocks must ascend within the wider tensor; one is " + std::to_string(block);
+    }
+    least = block + 1;
+  }
+  return "";
+}
+
 std::string Check(const ConvDesc& d) {
+  if (std::string error = CheckSrcBlocks(d); !error.empty()) return error;
   if (d.groups < 1 || d.ic % d.groups != 0 || d.oc % d.groups != 0) {
     return "groups = " + std::to_string(d.groups) +
            " does not divide ic = " + std::to_string(d.ic) + " and oc = " + std::to_string(d.oc);

@@ -140,6 +140,26 @@ Status ConvDepthwiseAttrs::SetHalves() {
                  "]: one filter for each output channel of weights");
 }
 
+Status ConvAttrs::CheckSrcBlocks() const {
+  if (src_blocks.empty()) return absl::OkStatus();
+  constexpr int64_t kBlockChannels = 16;
+  const int64_t count = static_cast<int64_t>(src_blocks.size()), wide = src_part.total;
+  int64_t least = 0;
+  for (int64_t block : src_blocks) {
+    if (block < least || block >= wide / kBlockChannels) {
+      return Invalid("src_blocks ", Text(src_blocks), " must ascend from 0 on and below ",
+                     wide / kBlockChannels, ", the blocks of src_part = [0, ", wide, "]");
+    }
+    least = block + 1;
+  }
+  if (src_part.first == 0 && wide % kBlockChannels == 0 && channels == count * kBlockChannels) {
+    return absl::OkStatus();
+  }
+  return Invalid("src_blocks are ", count,
+                 " blocks of 16 channels of src_part = [0, a multiple of ", "16]; got src_part = [",
+                 src_part.first, ", ", wide, "] and channels = ", channels);
+}
+
 Status ConvAttrs::SetPool(const std::vector<int64_t>& pool) {
   if (pool.empty()) return absl::OkStatus();
   if (pool != std::vector<int64_t>{2, 2}) {

@@ -73,6 +73,7 @@ struct ConvAttrs {
   std::vector<int64_t> weights_shape;  // kh, kw, ic / groups, oc
   bool constant_weights = false;
   ChannelPart src_part;
+  std::vector<int64_t> src_blocks;  // of the wider tensor; empty: all of the part
   DstPart dst_part;
   WindowAttrs window;
   ChainAttrs post_ops;
@@ -103,9 +104,17 @@ struct ConvAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("pool", &pool));
     TF_RETURN_IF_ERROR(SetPool(pool));
     TF_RETURN_IF_ERROR(SetWindow(strides, dilations, padding, explicit_paddings));
-    TF_RETURN_IF_ERROR(src_part.Read(c, "src_part", src_layout, channels));
+    TF_RETURN_IF_ERROR(ReadSrc(c));
     TF_RETURN_IF_ERROR(dst_part.Read(c, dst_layout, oc()));
     return post_ops.Set(chain, num_args);
+  }
+
+  // src_part and src_blocks.
+  template <typename Context>
+  Status ReadSrc(Context* c) {
+    TF_RETURN_IF_ERROR(src_part.Read(c, "src_part", src_layout, channels));
+    TF_RETURN_IF_ERROR(c->GetAttr("src_blocks", &src_blocks));
+    return CheckSrcBlocks();
   }
 
   // Checks weights_shape, which must be set, and the lists as they come from the op.
@@ -113,6 +122,7 @@ struct ConvAttrs {
                    const std::string& padding, const std::vector<int64_t>& explicit_paddings);
 
  private:
+  Status CheckSrcBlocks() const;
   Status CheckWeights() const;
   Status SetPool(const std::vector<int64_t>& pool);
 };
@@ -142,6 +152,7 @@ struct ConvDepthwiseAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("num_args", &first_args));
     TF_RETURN_IF_ERROR(c->GetAttr("num_depthwise_args", &depthwise_args));
     TF_RETURN_IF_ERROR(SetHalves());
+    TF_RETURN_IF_ERROR(first.ReadSrc(c));
     TF_RETURN_IF_ERROR(
         OfDepthwise(depthwise.SetWindow(strides, dilations, padding, explicit_paddings)));
     TF_RETURN_IF_ERROR(first.post_ops.Set(first_chain, first_args));

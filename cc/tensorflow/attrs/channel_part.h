@@ -62,6 +62,7 @@ struct DstPart : ChannelPart {
 
 // In the definitions of the ops that have them.
 constexpr char kSrcPartAttr[] = "src_part: list(int) = []";
+constexpr char kSrcBlocksAttr[] = "src_blocks: list(int) = []";
 constexpr char kDstPartAttr[] = "dst_part: list(int) = []";
 constexpr char kIntoInput[] = "into: num_into * T";
 constexpr char kIntoAttr[] = "num_into: int >= 0 = 0";

@@ -26,6 +26,8 @@ REGISTER_OP("BlockdnnConvDepthwise")
     .Attr("depthwise_post_ops: string = ''")
     .Attr("algorithm: {'auto', 'direct', 'paired'} = 'auto'")
     .Attr("constant_weights: bool = false")
+    .Attr(bd::kSrcPartAttr)
+    .Attr(bd::kSrcBlocksAttr)
     .Attr(bd::kScratchpadModeAttr)
     .SetShapeFn([](InferenceContext* c) {
       bd::ConvDepthwiseAttrs attrs;
@@ -63,5 +65,6 @@ depthwise_post_ops: the same for the depthwise convolution.
 algorithm: of the 1x1, as in BlockdnnConv.
 constant_weights: both weights and the channel operands never change, so their
   packed form may be kept for good.
+src_part, src_blocks: as in BlockdnnConv.
 scratchpad_mode: see BlockdnnConv.
 )doc");

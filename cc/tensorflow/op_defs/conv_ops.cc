@@ -28,6 +28,7 @@ REGISTER_OP("BlockdnnConv")
         "'auto_small', 'auto_smallest'} = 'auto'")
     .Attr("constant_weights: bool = false")
     .Attr(bd::kSrcPartAttr)
+    .Attr(bd::kSrcBlocksAttr)
     .Attr(bd::kDstPartAttr)
     .Attr(bd::kIntoAttr)
     .Attr(bd::kScratchpadModeAttr)
@@ -67,6 +68,8 @@ algorithm: direct sums exactly the products of the definition; winograd saves
 constant_weights: the weights and the channel operands never change, so their
   packed form may be kept for good.
 src_part: [first channel, channels of the tensor], if src is a part of a wider tensor.
+src_blocks: with src_part = [0, a multiple of 16], the channel blocks of that tensor which are
+  src, ascending; none: a contiguous part.
 dst_part: [first channel, channels of the tensor], if the result is a part of a wider
   tensor, which is then dst: what into holds, or undefined, outside of the part.
 scratchpad_mode: user takes temporary memory from TensorFlow's allocator for each

@@ -53,6 +53,7 @@ struct PairLaunch {
   std::shared_ptr<const PairOpPlan> plan;
   WeightsLease first, depthwise;
   int first_depthwise_arg = 0;
+  int64_t src_offset = 0;  // of a part
 
   const TensorShape& dst_shape(int = 0) const { return plan->dst_shape; }
   int64_t scratch_bytes() const { return plan->pair.scratch_bytes(); }
@@ -65,7 +66,7 @@ struct PairLaunch {
 
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
     ConvDepthwiseBuffers buffers;
-    buffers.src = memory.inputs[kSrc];
+    buffers.src = memory.inputs[kSrc] + src_offset;
     buffers.first_packed = first.data;
     buffers.depthwise_packed = depthwise.data;
     buffers.first_args = memory.inputs + kFirstArg;
@@ -102,6 +103,7 @@ class ConvDepthwiseOp : public LaunchOpKernel<PairLaunch> {
     launch->first_depthwise_arg = FirstDepthwiseArg();
     if (launch->dst_shape().num_elements() == 0) return absl::OkStatus();
     const ConvDepthwisePlan& pair = launch->plan->pair;
+    launch->src_offset = attrs_.first.src_part.offset(pair.first.desc.ih * pair.first.desc.iw);
     const float* src = InputData(ctx, kSrc);
     TF_RETURN_IF_ERROR(
         TakeWeights(ctx, kWeights, src, pair.first, pool(), first_weights_.get(), &launch->first));
@@ -112,7 +114,7 @@ class ConvDepthwiseOp : public LaunchOpKernel<PairLaunch> {
   BlockedTensors Blocked(OpKernelContext*) const override {
     const int64_t oc = attrs_.first.oc();
     return BlockedTensors()
-        .Input(kSrc, Layout::nChw16c, {attrs_.first.channels})
+        .Input(kSrc, attrs_.first.src_part, Layout::nChw16c, attrs_.first.channels)
         .Operands(attrs_.first.post_ops.chain, kFirstArg, Layout::nChw16c, oc)
         .Operands(attrs_.depthwise.post_ops.chain, FirstDepthwiseArg(), Layout::nChw16c, oc)
         .Output(0, Layout::nChw16c, {oc});

@@ -68,6 +68,7 @@ Status DescribeConv(const ConvAttrs& attrs, const PartialTensorShape& src,
   desc->pool_h = attrs.pool_h;
   desc->pool_w = attrs.pool_w;
   desc->src_image_blocks = attrs.src_part.image_blocks();
+  desc->src_blocks = attrs.src_blocks;
   desc->dst_image_blocks = attrs.dst_part.image_blocks();
   return absl::OkStatus();
 }

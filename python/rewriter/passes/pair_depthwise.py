@@ -23,6 +23,8 @@ def pair_depthwise(body: Body, context: Context) -> None:
 def _is_depthwise(payload) -> bool:
     if not isinstance(payload, Conv) or payload.reads != BLOCKED or payload.writes != BLOCKED:
         return False
+    if payload.src_part or payload.dst_part:
+        return False
     return payload.groups == payload.in_channels == payload.channels
 
 
@@ -35,6 +37,7 @@ def _is_pointwise(node: Node) -> bool:
     return (
         (conv.weights.shape[:2], conv.strides, conv.groups) == (_ONE, _ONE, 1)
         and not padded
+        and not conv.dst_part
         and node.roles == ("src",)
     )
 
@@ -44,6 +47,7 @@ def _join(body: Body, first: Node, depthwise: Node) -> None:
         origin=depthwise.payload.origin,
         channels=depthwise.payload.channels,
         steps=depthwise.payload.steps,
+        src_part=first.payload.src_part,
         first=first.payload,
         algorithm="direct" if first.payload.algorithm == "winograd" else first.payload.algorithm,
         depthwise=depthwise.payload,

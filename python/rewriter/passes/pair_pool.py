@@ -36,7 +36,9 @@ def _pools_windows(payload) -> bool:
 def _is_free(node: Node) -> bool:
     """Whether it is a convolution whose chain reads no tensors."""
     conv = node.payload
-    return isinstance(conv, Conv) and conv.writes == BLOCKED and node.roles == ("src",)
+    if not isinstance(conv, Conv) or conv.writes != BLOCKED or node.roles != ("src",):
+        return False
+    return not conv.src_part and not conv.dst_part
 
 
 def _source_sizes(body: Body, conv: Node) -> list[int] | None:

@@ -19,6 +19,8 @@ class Conv(Primitive):
     Attributes:
         weights: HWIO, [kh, kw, in_channels / groups, channels]; as stored in the variable.
         scale, shift: what batch normalisation and bias add up to, float64 [channels].
+        src_blocks: with src_part = (0, channels in all), the blocks of 16 channels of the wider
+            tensor that are its source; empty: one after the other.
         pool: [height, width] of the max pooling behind the steps, in windows that touch.
     """
 
@@ -37,6 +39,7 @@ class Conv(Primitive):
     reads: Layout = BLOCKED
     writes: Layout = BLOCKED
     algorithm: str = "auto"
+    src_blocks: tuple[int, ...] = ()
     pool: tuple[int, ...] = ()
 
     @property
@@ -53,7 +56,9 @@ class Conv(Primitive):
         return self.reads if role == "src" else self.writes
 
     def details(self) -> str:
-        return f"{super().details()}; max {list(self.pool)}" if self.pool else super().details()
+        blocks = f"; blocks {list(self.src_blocks)}" if self.src_blocks else ""
+        pool = f"; max {list(self.pool)}" if self.pool else ""
+        return super().details() + blocks + pool
 
     def _kind(self) -> str:
         kh, kw = self.weights.shape[:2]
@@ -98,6 +103,7 @@ class Conv(Primitive):
             "dilations": list(self.dilations),
             "algorithm": self.algorithm,
             "pool": list(self.pool),
+            "src_blocks": list(self.src_blocks),
             "constant_weights": True,
         } | padding_attributes(self)
 

@@ -38,6 +38,7 @@ class ConvDepthwise(Primitive):
             "dilations": list(self.depthwise.dilations),
             "algorithm": self.algorithm,
             "constant_weights": True,
+            "src_blocks": list(self.first.src_blocks),
         } | padding_attributes(self.depthwise)
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list[Ref]]:

@@ -174,3 +174,87 @@ def test_errors(options, message, floats):
 def test_malformed_parts():
     with pytest.raises(ValueError, match="src_part must be"):
         bd.ops.eltwise(tf.zeros((1, 1, 2, 2, 16)), "", channels=16, src_part=(1, 2, 3))
+
+
+LISTED = [1, 3, 4]  # of 6 blocks
+
+
+def _pointwise(src, floats, **options):
+    return bd.ops.conv(src, floats(1, 1, 48, 40), **options)
+
+
+def _strided(src, floats, **options):
+    return bd.ops.conv(src, floats(1, 1, 48, 32), strides=2, **options)
+
+
+def _paired(src, floats, **options):
+    return bd.ops.conv(src, floats(1, 1, 48, 64), algorithm="paired", **options)
+
+
+def _direct(src, floats, **options):
+    return bd.ops.conv(src, floats(3, 3, 48, 16), algorithm="direct", **options)
+
+
+def _winograd(src, floats, **options):
+    return bd.ops.conv(src, floats(3, 3, 48, 16), algorithm="winograd", **options)
+
+
+def _plain_result(src, floats, **options):
+    return bd.ops.conv(src, floats(1, 1, 48, 2), dst_layout="nhwc", **options)
+
+
+def _depthwise(src, floats, **options):
+    return bd.ops.conv(src, floats(3, 3, 1, 48), groups=48, **options)
+
+
+def _conv_depthwise(src, floats, **options):
+    return bd.ops.conv_depthwise(src, floats(1, 1, 48, 32), floats(3, 3, 32, 1), **options)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        _pointwise,
+        _strided,
+        _paired,
+        _direct,
+        _winograd,
+        _plain_result,
+        _depthwise,
+        _conv_depthwise,
+    ],
+    ids=lambda op: op.__name__,
+)
+def test_listed_blocks(op, floats, blocked):
+    """The same bits as of a tensor of these blocks; NaN in all others."""
+    x = floats(2, 15, 17, 96)
+    wide = np.full_like(blocked.pack(x), np.nan)
+    wide[:, LISTED] = blocked.pack(x)[:, LISTED]
+    seed = np.random.default_rng(1)
+
+    def same(*shape):
+        return seed.standard_normal(shape, np.float32)
+
+    state = seed.bit_generator.state
+    expected = op(wide[:, LISTED], same).numpy()
+    seed.bit_generator.state = state
+    got = op(wide, same, src_part=(0, 96), src_blocks=LISTED)
+    np.testing.assert_array_equal(got, expected)
+    assert np.isfinite(expected).all()
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"src_part": (0, 96), "src_blocks": [3, 1, 4]}, "must ascend"),
+        ({"src_part": (0, 96), "src_blocks": [1, 1, 4]}, "must ascend"),
+        ({"src_part": (0, 96), "src_blocks": [1, 3, 6]}, "below 6"),
+        ({"src_part": (0, 96), "src_blocks": [-1, 3, 4]}, "must ascend"),
+        ({"src_part": (0, 96), "src_blocks": [1, 3]}, "2 blocks of 16 channels"),
+        ({"src_part": (16, 96), "src_blocks": [1, 3, 4]}, "src_part = \\[16, 96\\]"),
+        ({"src_blocks": [0, 1, 2]}, "must ascend"),
+    ],
+)
+def test_wrong_listed_blocks(options, message, floats):
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=message):
+        bd.ops.conv(floats(1, 6, 5, 5, 16), floats(1, 1, 48, 16), **options)

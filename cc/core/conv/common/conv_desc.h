@@ -3,6 +3,7 @@
 #define CC_CORE_CONV_COMMON_CONV_DESC_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/layout/layout.h"
@@ -38,6 +39,9 @@ struct ConvDesc {
   // Of a tensor that is part of a wider nChw16c one: the channel blocks of an image of the
   // latter. 0: it is a tensor of its own. Operands of post-ops always are.
   int64_t src_image_blocks = 0, dst_image_blocks = 0;
+  // Which blocks of the wider tensor src is, ascending; empty: as many as it has channels for,
+  // from the first on.
+  std::vector<int64_t> src_blocks;
   // dst holds, of the result behind the chain, the maxima of pool_h x pool_w pixels that
   // touch; rows and columns that fill no window are left out. 1x1 (all) or 2x2, which Winograd
   // stores where its tiles hold whole windows and the chain is a bias and a clamp at most.

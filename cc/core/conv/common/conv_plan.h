@@ -76,6 +76,8 @@ struct ConvPlan {
 
   int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
   int64_t packed_floats() const { return packed_bytes / static_cast<int64_t>(sizeof(float)); }
+  // Where source block b lies among those of the tensor in memory.
+  int64_t src_block(int64_t b) const { return desc.src_blocks.empty() ? b : desc.src_blocks[b]; }
   const char* algorithm_name() const { return algorithm->name; }
   const char* note = "";  // what else the log says of it: " paired" where Winograd's planes are
   bool empty() const { return desc.n * desc.dst_h() * desc.dst_w() * desc.oc == 0; }

@@ -26,7 +26,7 @@ struct ConvRun {
   int64_t plane() const { return d.oh * d.ow; }
   // Block b of image n, where src or dst is blocked.
   const float* SrcBlock(int64_t n, int64_t b) const {
-    return buffers.src + n * plan.src_image + b * d.ih * d.iw * kBlock;
+    return buffers.src + n * plan.src_image + plan.src_block(b) * d.ih * d.iw * kBlock;
   }
   float* DstBlock(int64_t n, int64_t b) const {
     return buffers.dst + n * plan.dst_image + b * plan.dst_plane * kBlock;

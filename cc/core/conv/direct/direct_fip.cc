@@ -24,13 +24,13 @@ FipTrailer FipTrailerOf(const ConvPlan& plan) {
 }
 
 int SourceExponentOf(const ConvPlan& plan, const float* src) {
-  const int64_t vectors = plan.icb * plan.desc.ih * plan.desc.iw;
+  const int64_t plane = plan.desc.ih * plan.desc.iw, vectors = plan.icb * plane;
   const int64_t step = CeilDiv(vectors, kSamples);
   double squares = 0;
   int64_t count = 0;
   for (int64_t v = 0; src != nullptr && v < vectors; v += step, count += kBlock) {
-    for (int64_t i = 0; i < kBlock; ++i)
-      squares += double{src[v * kBlock + i]} * src[v * kBlock + i];
+    const float* at = src + (plan.src_block(v / plane) * plane + v % plane) * kBlock;
+    for (int64_t i = 0; i < kBlock; ++i) squares += double{at[i]} * at[i];
   }
   return squares > 0 ? FipExponentOf(squares, count) : 0;  // zeros tell nothing about later ones
 }

@@ -55,7 +55,8 @@ bool IsStridedInPlace(const ConvDesc& d, Isa isa) {
 }
 
 // Lays out a strip of `rows` output rows and the taps into it.
-void LayOutStrip(const ConvDesc& d, int64_t rows, DirectPlan* p) {
+void LayOutStrip(const ConvPlan& plan, int64_t rows, DirectPlan* p) {
+  const ConvDesc& d = plan.desc;
   p->strip_rows = rows;
   p->tap_offsets.clear();
   if (p->in_place && !p->blocked()) {
@@ -64,7 +65,7 @@ void LayOutStrip(const ConvDesc& d, int64_t rows, DirectPlan* p) {
   }
   if (p->in_place) {
     for (int64_t b = 0; b < p->icb_chunk; ++b) {
-      p->tap_offsets.push_back(b * d.ih * d.iw * kBlock);
+      p->tap_offsets.push_back((plan.src_block(b) - plan.src_block(0)) * d.ih * d.iw * kBlock);
     }
     return;
   }
@@ -250,7 +251,9 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
   p->icb_chunk = most_blocks;
   // A sum late in the chain reads the old dst after the last chunk: one chunk.
   const bool sum_on_tile = d.dst_layout == Layout::nChw16c && plan->epilogue.rest.HasSum();
-  if (IsTiled(*p) && !sum_on_tile) {
+  // Nor do chunks of listed blocks lie alike.
+  const bool listed = p->in_place && !d.src_blocks.empty();
+  if (IsTiled(*p) && !sum_on_tile && !listed) {
     const int64_t block_bytes = 4 * kBlock * d.kh * d.kw * p->groups.widest_blocks * kBlock;
     const int64_t budget = p->in_place ? kInPlaceWeightsBytes : kWeightsChunkBytes;
     const int64_t chunks = CeilDiv(most_blocks, std::max<int64_t>(1, budget / block_bytes));
@@ -261,7 +264,7 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
     p->scaled.count = p->icb_chunk * p->taps_per_block * kBlock * p->groups.widest_blocks * kBlock;
   }
   ChooseSplits(*plan, p);
-  LayOutStrip(d, p->in_place ? 0 : p->strip_pixels / std::max<int64_t>(1, d.ow), p);
+  LayOutStrip(*plan, p->in_place ? 0 : p->strip_pixels / std::max<int64_t>(1, d.ow), p);
   if (p->fip()) {  // fused with depthwise it takes all rows at once
     p->terms.count = p->in_place ? d.oh * d.ow : p->strip_pixels;
   }

@@ -1,0 +1,311 @@
+"""Folds shuffles of channels, with the splits and concatenations around them, into weights.
+
+A dense convolution may write its channels in any order, and read them in any. Let A be the tensors
+that convolutions write, and let each reader's source be a list of channels of A, which is all that
+concatenation, shuffle and split make. Then the list goes into the reader's weights,
+
+    sum over i of w[i] * x[i],  x[i] = a[list[i]]   =   sum over c of w'[c] * a[c],
+    w'[list[i]] = w[i],  w' = 0 elsewhere
+
+and nothing is moved. So that few zeros are multiplied, a writer orders its channels by their
+readers: channels that the same convolutions read are neighbours, in blocks of 16 of their own
+where they fill these. All writers of a group write into one wide tensor, one after the other, and
+a reader names the blocks of it that it reads. In ShuffleNetV2 a unit's channels are read after
+one, two, three ... units: a half, a quarter, an eighth of them; these fill the same number of
+blocks as if nothing was sorted.
+
+A depthwise convolution between works on each channel by itself and has its weights put in the order
+of the blocks that it reads.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...graph import Body, GraphView, Node, Ref
+from ..context import Context
+from ..patterns import routing
+from ..primitives import BLOCK, Conv, Step
+
+_NOBODY = -1  # in a list of channels: a lane that nothing needs
+# Zeros in lanes that nothing needs must stay finite, since weights of zero multiply them.
+_NOT_OF_ZERO = frozenset({"log", "pow"})
+# Lanes that may be read for each lane of a source by itself, and beyond that by each reader: what
+# is folded saves a pass over all of them.
+_MOST_LANES, _MORE_LANES = 2, 2 * BLOCK
+
+
+def fold_shuffles(body: Body, context: Context) -> None:
+    """Folds shuffles, splits and concatenations of channels into the weights on both sides."""
+    for group in _groups(body):
+        if group.moves and group.can_fold():
+            folding = _Folding(group)
+            if folding.is_dense_enough():
+                folding.apply()
+                context.report.folded += [(node.name, node.op) for node in group.routes]
+
+
+@dataclass
+class _Group:
+    """Routing nodes that are connected and the convolutions that write for them.
+
+    Attributes:
+        first: writer -> the number of its first channel; all arrays count like this.
+        arrays: tensor -> the numbers of its channels.
+    """
+
+    body: Body
+    first: dict[str, int] = field(default_factory=dict)
+    arrays: dict[Ref, np.ndarray] = field(default_factory=dict)
+    routes: list[Node] = field(default_factory=list)
+
+    def absorb(self, other: "_Group") -> None:
+        self.first |= other.first
+        self.arrays |= other.arrays
+        self.routes += other.routes
+
+    @property
+    def moves(self) -> bool:
+        """Whether there is more than concatenation, which needs no folding."""
+        return any(node.op not in routing.JOINS for node in self.routes)
+
+    def readers(self) -> list[tuple[Node, int]]:
+        """All (node, input) that read a tensor of the group and are no routes themselves."""
+        own = {node.name for node in self.routes}
+        found = (one for ref in self.arrays for one in self.body.view.consumers(ref))
+        return [(node, index) for node, index in found if node.name not in own]
+
+    def can_fold(self) -> bool:
+        view = self.body.view
+        if any(view.is_fetched(ref) for ref in self.arrays):
+            return False
+        if any(view.has_control_edges(name) for name in (*self.first, *_names(self.routes))):
+            return False
+        readers = self.readers()
+        return (
+            bool(readers)
+            and all(_can_write(view.node(name).payload) for name in self.first)
+            and all(self._can_read(node, index) for node, index in readers)
+        )
+
+    def _can_read(self, node: Node, index: int) -> bool:
+        array = self.arrays[node.inputs[index]]
+        if array.ndim != 1 or len(set(array)) < len(array):
+            return False
+        if not isinstance(node.payload, Conv) or node.roles[index] != "src":
+            return False
+        return node.payload.groups == 1 or _dense_behind(self.body.view, node) is not None
+
+
+class _Folding:
+    """Where each channel of a group lies in the wide tensor, and what the nodes become."""
+
+    def __init__(self, group: _Group):
+        self._view = view = group.body.view
+        self._order = view.topological()
+        position = {node.name: i for i, node in enumerate(self._order)}
+        self._writers = sorted(group.first, key=position.__getitem__)
+        self._routes = _names(group.routes)
+        self._sources = {node.name: group.arrays[node.src] for node, _ in group.readers()}
+        self._lanes: dict[str, list[int]] = {}  # writer -> its own channels, in their new order
+        self._start: dict[str, int] = {}  # writer -> its first lane
+        self._place: dict[int, int] = {}  # channel -> lane
+        self.total = 0
+        wanted: dict[int, list[str]] = {}
+        for name, array in self._sources.items():
+            for channel in array:
+                wanted.setdefault(int(channel), []).append(name)
+        for name in self._writers:
+            first = group.first[name]
+            channels = range(first, first + view.node(name).payload.channels)
+            lanes = _in_blocks({c - first: tuple(wanted[c]) for c in channels if c in wanted})
+            self._lanes[name], self._start[name] = lanes, self.total
+            taken = ((c + first, i) for i, c in enumerate(lanes) if c != _NOBODY)
+            self._place |= {c: self.total + i for c, i in taken}
+            self.total += len(lanes)
+
+    def is_dense_enough(self) -> bool:
+        """Whether readers multiply few zeros, and every writer has a reader."""
+        read = sum(BLOCK * len(self._blocks(name)) for name in self._sources)
+        needed = sum(-(-len(array) // BLOCK) * BLOCK for array in self._sources.values())
+        most = _MOST_LANES * needed + _MORE_LANES * len(self._sources)
+        return all(self._lanes.values()) and read <= most
+
+    def apply(self) -> None:
+        """Edits the graph."""
+        view = self._view
+        latest = self._latest_writers()
+        for name in self._sources:
+            self._read(name)
+        for i, name in enumerate(self._writers):
+            node, before = view.node(name), _ancestors(view, name)
+            payload = _with_outputs(node.payload, self._lanes[name])
+            payload = replace(payload, dst_part=(self._start[name], self.total))
+            into = {"into": Ref(self._writers[i - 1])} if i else {}
+            waits = [r for r in self._sources if latest[r] == i - 1 and r not in before]
+            controls = [*node.controls, *waits]
+            view.replace(Node(name, node.op, node.by_role | into, controls, payload=payload))
+        for name in self._sources:
+            src = Ref(self._writers[latest[name]])
+            view.set_inputs(view.node(name), view.node(name).by_role | {"src": src})
+        view.remove_dead(reversed(self._routes))
+
+    def _blocks(self, reader: str) -> list[int]:
+        return sorted({self._place[int(c)] // BLOCK for c in self._sources[reader]})
+
+    def _read(self, name: str) -> None:
+        """Lets a convolution read its blocks of the wide tensor."""
+        node, blocks = self._view.node(name), self._blocks(name)
+        where = {block: i * BLOCK for i, block in enumerate(blocks)}
+        order = [_NOBODY] * (len(blocks) * BLOCK)
+        for i, channel in enumerate(self._sources[name]):
+            lane = self._place[int(channel)]
+            order[where[lane // BLOCK] + lane % BLOCK] = i
+        if node.payload.groups > 1:
+            behind = _dense_behind(self._view, node)
+            behind.payload = _with_inputs(behind.payload, order)
+            conv = _with_outputs(node.payload, order)
+            conv = replace(conv, in_channels=conv.channels, groups=conv.channels)
+        else:
+            conv = _with_inputs(node.payload, order)
+        if blocks[-1] - blocks[0] + 1 == len(blocks):
+            conv = replace(conv, src_part=(blocks[0] * BLOCK, self.total))
+        else:
+            conv = replace(conv, src_part=(0, self.total), src_blocks=tuple(blocks))
+        node.payload = conv
+
+    def _latest_writers(self) -> dict[str, int]:
+        """Of each node the last writer that must run before it: what it exceeds may run later."""
+        own = {name: i for i, name in enumerate(self._writers)}
+        latest: dict[str, int] = {}
+        through: dict[str, int] = {}
+        for node in self._order:
+            sources = [ref.node for ref in node.inputs] + node.controls
+            latest[node.name] = max((through.get(name, -1) for name in sources), default=-1)
+            through[node.name] = max(own.get(node.name, -1), latest[node.name])
+        return latest
+
+
+def _groups(body: Body) -> list[_Group]:
+    """All of them; a convolution that no routing node reads is one by itself."""
+    group_of: dict[str, _Group] = {}
+    count = 0
+    for node in body.view.topological():
+        if isinstance(node.payload, Conv):
+            channels = np.arange(count, count + node.payload.channels)
+            group_of[node.name] = _Group(body, {node.name: count}, {node.ref: channels})
+            count += node.payload.channels
+        elif node.payload is None and node.op in routing.OPS and node.inputs:
+            _join(node, body, group_of)
+    return list({id(group): group for group in group_of.values()}.values())
+
+
+def _join(node: Node, body: Body, group_of: dict[str, _Group]) -> None:
+    """Adds a routing node to the groups of all that it reads, which become one."""
+    refs = routing.values(node)
+    groups = [group_of.get(ref.node) for ref in refs]
+    if not groups or not all(g and ref in g.arrays for g, ref in zip(groups, refs, strict=True)):
+        return
+    made = routing.route(node, body, [g.arrays[r] for g, r in zip(groups, refs, strict=True)])
+    if made is None:
+        return
+    group = groups[0]
+    for other in {id(one): one for one in groups if one is not group}.values():
+        group.absorb(other)
+    group.routes.append(node)
+    group.arrays |= {Ref(node.name, port): array for port, array in enumerate(made)}
+    for member in (*group.first, *_names(group.routes)):
+        group_of[member] = group
+
+
+def _names(nodes: Iterable[Node]) -> list[str]:
+    return [node.name for node in nodes]
+
+
+def _can_write(conv: Conv) -> bool:
+    """Whether its channels may have another order."""
+    return conv.groups == 1 and not conv.pool and _is_free(conv)
+
+
+def _is_free(conv: Conv) -> bool:
+    """Whether its steps read no tensors, and keep zeros finite."""
+    return not any(isinstance(s.operand, str) or s.name in _NOT_OF_ZERO for s in conv.steps)
+
+
+def _dense_behind(view: GraphView, node: Node) -> Node | None:
+    """The dense convolution that alone reads a depthwise one, which may have another order."""
+    conv, readers = node.payload, view.consumers(node.ref)
+    if not conv.depthwise or conv.channels != conv.in_channels or not _is_free(conv):
+        return None
+    if len(readers) != 1 or not view.is_only_for(node.ref, readers[0][0]):
+        return None
+    behind = readers[0][0].payload
+    return readers[0][0] if isinstance(behind, Conv) and behind.groups == 1 else None
+
+
+def _in_blocks(kinds: dict[int, Hashable]) -> list[int]:
+    """The keys in an order where those of a kind lie together, and _NOBODY to whole blocks.
+
+    Each kind fills blocks of its own, and what remains of it goes, undivided, to the first block
+    that has room for it.
+    """
+    classes: dict[Hashable, list[int]] = {}
+    for key, kind in kinds.items():
+        classes.setdefault(kind, []).append(key)
+    blocks, rests = [], []
+    for keys in classes.values():
+        whole = len(keys) // BLOCK * BLOCK
+        blocks += [keys[i : i + BLOCK] for i in range(0, whole, BLOCK)]
+        rests.append(keys[whole:])
+    shared: list[list[int]] = []
+    for rest in sorted(filter(None, rests), key=len, reverse=True):
+        room = next((block for block in shared if len(block) + len(rest) <= BLOCK), None)
+        if room is None:
+            shared.append(list(rest))
+        else:
+            room += rest
+    return [k for block in blocks + shared for k in (*block, *[_NOBODY] * (BLOCK - len(block)))]
+
+
+def _taken(values: np.ndarray, order: Sequence[int], fill: float, axis: int = -1) -> np.ndarray:
+    """The values along an axis in that order, `fill` where it says _NOBODY."""
+    index = np.asarray(order)
+    result = np.take(values, np.maximum(index, 0), axis)
+    np.moveaxis(result, axis, -1)[..., index == _NOBODY] = fill
+    return result
+
+
+def _with_outputs(conv: Conv, order: Sequence[int]) -> Conv:
+    """The convolution with its output channels in that order."""
+
+    def moved(step: Step) -> Step:
+        if not isinstance(step.operand, np.ndarray) or step.operand.size == 1:
+            return step
+        return replace(step, operand=_taken(step.operand.reshape(-1), order, 1.0))
+
+    return replace(
+        conv,
+        weights=_taken(conv.weights, order, 0.0),
+        scale=None if conv.scale is None else _taken(conv.scale, order, 1.0),
+        shift=None if conv.shift is None else _taken(conv.shift, order, 0.0),
+        steps=tuple(map(moved, conv.steps)),
+        channels=len(order),
+    )
+
+
+def _with_inputs(conv: Conv, order: Sequence[int]) -> Conv:
+    """The convolution with its input channels in that order."""
+    return replace(conv, weights=_taken(conv.weights, order, 0.0, axis=2), in_channels=len(order))
+
+
+def _ancestors(view: GraphView, name: str) -> set[str]:
+    """The node and all that must run before it."""
+    found, stack = set(), [name]
+    while stack:
+        name = stack.pop()
+        if name not in found:
+            found.add(name)
+            node = view.node(name)
+            stack += [ref.node for ref in node.inputs] + node.controls
+    return found
