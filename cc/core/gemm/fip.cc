@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cc/core/gemm/fip_weights_kernel.h"
 #include "cc/core/gemm/gemm_panels.h"
 
 namespace bd {
@@ -27,42 +28,40 @@ int FipExponentOf(double squares, int64_t count) {
   return kExponentStep * static_cast<int>(std::clamp(steps, -kMost, kMost));
 }
 
-// The channel terms of `blocks` whole source blocks from `weights`, a row of `lanes` floats
-// a source channel, added to `terms`.
-void AddFipChannelTerms(const float* weights, int64_t lanes, int64_t taps, float* terms) {
-  for (int64_t t = 0; t < taps; ++t, weights += kBlock * lanes) {
-    for (const ChannelPair& pair : kChannelPairs) {
-      const float* y = weights + pair.c * lanes;
-      for (int64_t i = 0; i < lanes; ++i) terms[i] -= pair.sign * y[i] * y[lanes + i];
-    }
+void AddFipChannelTerms(Isa isa, const float* weights, int64_t lanes, int64_t taps, float* terms) {
+  for (int64_t b = 0; b < lanes; b += kBlock) {
+    FipWeightsKernelsFor(isa).add_terms(taps, lanes, weights + b, terms + b);
   }
 }
 
-// Columns of [rows][lanes] times the power of two that brings each one's root mean square to
-// about 2^exponent.
-void ScaleFipColumns(int64_t rows, int64_t lanes, int exponent, float* weights, float* unscale) {
-  for (int64_t i = 0; i < lanes; ++i) {
-    double squares = 0;
-    for (int64_t r = 0; r < rows; ++r) {
-      const double y = weights[r * lanes + i];
-      squares += y * y;
+void ScaleFipColumns(Isa isa, int64_t rows, int64_t lanes, int exponent, float* weights,
+                     float* unscale) {
+  const FipWeightsKernels& kernels = FipWeightsKernelsFor(isa);
+  for (int64_t b = 0; b < lanes; b += kBlock) {
+    double squares[kBlock];
+    float factors[kBlock];
+    kernels.squares(rows, lanes, weights + b, squares);
+    for (int64_t i = 0; i < kBlock; ++i) {
+      if (squares[i] == 0) {
+        unscale[b + i] = 0.f;
+        factors[i] = 1.f;
+        continue;
+      }
+      const double to_one =
+          std::isfinite(squares[i]) ? std::round(-0.5 * std::log2(squares[i] / rows)) : 0;
+      const int e = exponent + static_cast<int>(std::clamp(to_one, -60., 60.));
+      unscale[b + i] = TwoTo(-e);
+      factors[i] = TwoTo(e);
     }
-    if (squares == 0) {
-      unscale[i] = 0.f;
-      continue;
-    }
-    const double to_one = std::isfinite(squares) ? std::round(-0.5 * std::log2(squares / rows)) : 0;
-    const int e = exponent + static_cast<int>(std::clamp(to_one, -60., 60.));
-    unscale[i] = TwoTo(-e);
-    for (int64_t r = 0; r < rows; ++r) weights[r * lanes + i] *= TwoTo(e);
+    kernels.scale(rows, lanes, factors, weights + b);
   }
 }
 
-void PackFipPlane(int64_t channels, int64_t lanes, float* weights, float* unscale,
+void PackFipPlane(Isa isa, int64_t channels, int64_t lanes, float* weights, float* unscale,
                   float* channel_terms) {
-  ScaleFipColumns(channels, lanes, 0, weights, unscale);
+  ScaleFipColumns(isa, channels, lanes, 0, weights, unscale);
   std::fill(channel_terms, channel_terms + lanes, 0.f);
-  AddFipChannelTerms(weights, lanes, channels / kBlock, channel_terms);
+  AddFipChannelTerms(isa, weights, lanes, channels / kBlock, channel_terms);
 }
 
 float PrepareFipPlane(Isa isa, const FipSourceArgs& a, int64_t blocks) {

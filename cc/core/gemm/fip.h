@@ -24,16 +24,17 @@ namespace bd {
 // e of `count` numbers with that sum of squares.
 int FipExponentOf(double squares, int64_t count);
 
-// Of rows [rows][lanes] of weights, every column times the power of two that brings its root mean
-// square to about 2^exponent; unscale[lane] is what sums are to be multiplied by, 0 where all
-// weights of the column are.
-void ScaleFipColumns(int64_t rows, int64_t lanes, int exponent, float* weights, float* unscale);
+// Of rows [rows][lanes] of weights, whole blocks of 16 lanes, every column times the power of two
+// that brings its root mean square to about 2^exponent; unscale[lane] is what sums are to be
+// multiplied by, 0 where all weights of the column are.
+void ScaleFipColumns(Isa isa, int64_t rows, int64_t lanes, int exponent, float* weights,
+                     float* unscale);
 
 // Adds to terms[lane] - sum of s y1 y2 over the pairs of `taps` taps of 16 rows of weights.
-void AddFipChannelTerms(const float* weights, int64_t lanes, int64_t taps, float* terms);
+void AddFipChannelTerms(Isa isa, const float* weights, int64_t lanes, int64_t taps, float* terms);
 
 // A matrix [channels][lanes] by itself: scales it, and makes unscale and channel_terms.
-void PackFipPlane(int64_t channels, int64_t lanes, float* weights, float* unscale,
+void PackFipPlane(Isa isa, int64_t channels, int64_t lanes, float* weights, float* unscale,
                   float* channel_terms);
 
 // Scales the pixels of each of `blocks` blocks, `a.taps` of them whole, to a root mean square of

@@ -80,10 +80,11 @@ std::string WindowNote(const ConvDesc& d) {
 
 std::string PacksNote(int64_t bytes) { return bytes > 0 ? absl::StrCat(" packs ", bytes) : ""; }
 
-Status PlanConvOp(const ConvOpSpec& spec, const InputShapeList& inputs, int threads,
-                  ConvOpPlan* plan) {
+Status PlanConvOp(const ConvOpSpec& spec, const InputShapeList& inputs, bool changes_weights,
+                  int threads, ConvOpPlan* plan) {
   ConvDesc desc;
   TF_RETURN_IF_ERROR(spec.Describe(inputs, &desc, &plan->dst_shape));
+  desc.changes_weights = changes_weights;
   return FromCore(MakeConvPlan(desc, ActiveIsa(), threads, &plan->conv));
 }
 
@@ -119,12 +120,15 @@ void ConvOpBase::Init(const ChainAttrs& chain, int64_t weights_offset, bool cons
 }
 
 Status ConvOpBase::Resolve(OpKernelContext* ctx, ConvLaunch* launch) {
-  TF_RETURN_IF_ERROR(plans_.Get(
-      ctx,
-      [&](ConvOpPlan* made) {
-        return PlanConvOp(spec(), InputShapes(ctx, 0), pool().num_threads(), made);
-      },
-      &launch->plan));
+  const bool changing = weights_->changing();
+  TF_RETURN_IF_ERROR((changing ? changing_plans_ : plans_)
+                         .Get(
+                             ctx,
+                             [&](ConvOpPlan* made) {
+                               return PlanConvOp(spec(), InputShapes(ctx, 0), changing,
+                                                 pool().num_threads(), made);
+                             },
+                             &launch->plan));
   if (launch->dst_shape().num_elements() == 0) return absl::OkStatus();
   const ConvPlan& conv = launch->plan->conv;
   const ConvOpSpec::Parts parts = spec().parts();

@@ -66,8 +66,9 @@ struct ConvOpPlan {
   TensorShape dst_shape;
 };
 
-Status PlanConvOp(const ConvOpSpec& spec, const InputShapeList& inputs, int threads,
-                  ConvOpPlan* plan);
+// `changes_weights`: ConvDesc.
+Status PlanConvOp(const ConvOpSpec& spec, const InputShapeList& inputs, bool changes_weights,
+                  int threads, ConvOpPlan* plan);
 
 void FillMemoryPlan(const ConvPlan& conv, MemoryPlan* plan);
 
@@ -82,7 +83,7 @@ Status PlanConvMemory(const NodeAttrs& attrs, const InputShapeList& inputs, int 
   Spec spec;
   TF_RETURN_IF_ERROR(spec.Read(&attrs));
   ConvOpPlan made;
-  TF_RETURN_IF_ERROR(PlanConvOp(spec, inputs, threads, &made));
+  TF_RETURN_IF_ERROR(PlanConvOp(spec, inputs, false, threads, &made));
   FillMemoryPlan(made.conv, plan);
   return absl::OkStatus();
 }
@@ -121,7 +122,7 @@ class ConvOpBase : public LaunchOpKernel<ConvLaunch> {
   void ReleaseWeights() override { weights_->Release(); }
 
   const char* const primitive_;
-  PlanCache<ConvOpPlan> plans_;
+  PlanCache<ConvOpPlan> plans_, changing_plans_;
   std::unique_ptr<WeightsCache> weights_;
 };
 

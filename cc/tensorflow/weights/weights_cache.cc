@@ -32,6 +32,11 @@ Status WeightsCache::Take(OpKernelContext* ctx, const Tensor& weights, const Pac
   return absl::OkStatus();
 }
 
+bool WeightsCache::changing() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return changes_ == kChanging;
+}
+
 void WeightsCache::Release() {
   std::lock_guard<std::mutex> lock(mutex_);
   held_.clear();
@@ -50,10 +55,13 @@ std::shared_ptr<const PackedWeights> WeightsCache::Find(const Tensor& weights,
   for (Held& held : held_) {
     if (!held.pack->Holds(weights, offset_, request)) continue;
     held.last_use = uses_;
+    changes_ = 0;
     return held.pack;
   }
   *worth_keeping = constant_ || !held_.empty() || last_.data() == weights.data();
-  last_ = *worth_keeping ? Tensor() : weights;
+  changes_ = *worth_keeping ? 0 : std::min(changes_ + 1, kChanging);
+  const bool watches = !*worth_keeping && (changes_ < kChanging || uses_ % kProbe == 0);
+  last_ = watches ? weights : Tensor();
   return nullptr;
 }
 

@@ -27,9 +27,14 @@ struct WeightsLease {
 // Shapes that come in turn may want packed forms of their own. What no execution has wanted for
 // kSettled ones goes, and all goes with Release(), which is called when a static plan holds what
 // it needs. So a network's packed weights settle at one form a weight and shape that is in use.
+//
+// Weights that an optimizer assigns in every step are packed for one execution and never held: a
+// reference would make TensorFlow copy them for each assignment. Every kProbe executions they are
+// held once, so that it is seen when they settle.
 class WeightsCache {
  public:
-  static constexpr int64_t kSettled = 64;
+  static constexpr int64_t kSettled = 64, kProbe = 64;
+  static constexpr int kChanging = 2;  // other weights so many times in a row: they change
 
   // `offset`: of the first weight in the tensor. `constant`: the weights never change; of others
   // a packed form is kept only once the same buffer has come twice in a row.
@@ -41,6 +46,9 @@ class WeightsCache {
   }
   Status Take(OpKernelContext* ctx, const Tensor& weights, const PackRequest& request,
               WeightsLease* lease);
+
+  // Whether weights have changed so often that the next ones will be packed for one execution.
+  bool changing();
 
   void Release();
 
@@ -59,7 +67,8 @@ class WeightsCache {
   std::mutex mutex_;
   std::vector<Held> held_;
   int64_t uses_ = 0;
-  Tensor last_;  // the weights of the last execution that kept nothing
+  int changes_ = 0;  // in a row
+  Tensor last_;      // the weights of the last execution that kept nothing
 };
 
 }  // namespace bd

@@ -34,7 +34,8 @@ struct ConvDesc {
   Layout src_layout = Layout::nChw16c;
   Layout dst_layout = Layout::nChw16c;
   ConvAlgorithm algorithm = ConvAlgorithm::kAuto;
-  bool keeps_weights = false;  // packed once for many calls, so that packing may take its time
+  bool keeps_weights = false;    // packed once for many calls, so that packing may take its time
+  bool changes_weights = false;  // packed anew for each call, so that the choice counts packing
   PostOpChain post_ops;
   // Of a tensor that is part of a wider nChw16c one: the channel blocks of an image of the
   // latter. 0: it is a tensor of its own. Operands of post-ops always are.

@@ -23,6 +23,9 @@ struct CpuCosts {
   double line_beyond_l2 = 5, line_beyond_l3 = 10, l3_bytes = 4 << 20;
   // A multiply-add in pairs; the terms of the source, a vector of it and a pixel (FIP).
   double fip_multiply = 0.72, fip_vector = 2, fip_pixel = 3;
+  // Of weights that are packed for one call: a line of a copy, of a copy in pairs, and of a plane
+  // of Winograd's (with or without pairs).
+  double pack_line = 6, pack_pairs = 6, pack_winograd = 14;
   // A vector of a chain that does not fit the registers (swish).
   double chain_vector = 25;
   // A neighbour on the same core slows a thread down.
@@ -33,6 +36,11 @@ constexpr CpuCosts kCpu;
 // Of packed weights that come from memory.
 inline double StreamCycles(int64_t weights, int threads) {
   return weights / 16 * std::max(kCpu.line_one_thread / threads, kCpu.line_shared);
+}
+
+// Packing `floats` of weights, `line` cycles each 16 of them, where it is done in every call.
+inline double PackCycles(const ConvDesc& d, double floats, double line, int threads) {
+  return d.changes_weights ? floats / 16 * line / threads : 0;
 }
 
 // Direct sums over all taps, split perfectly; `multiply` cycles a multiply-add.

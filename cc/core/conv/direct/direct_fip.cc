@@ -41,11 +41,12 @@ void PackFipGroup(const ConvPlan& plan, const OutputGroup& group, int exponent, 
   const int64_t lanes = group.blocks * kBlock, taps = d.kh * d.kw, rows = d.ic * taps;
   float* weights = packed + group.offset;
   float* unscale = packed + trailer.unscale + group.first_block * kBlock;
-  ScaleFipColumns(rows, lanes, exponent, weights, unscale);
+  ScaleFipColumns(plan.isa, rows, lanes, exponent, weights, unscale);
   float* terms = packed + trailer.channel_terms + group.first_block * plan.icb * kBlock;
   std::fill(terms, terms + plan.icb * lanes, 0.f);
   for (int64_t b = 0; b < WholeBlocks(d); ++b) {
-    AddFipChannelTerms(weights + b * taps * kBlock * lanes, lanes, taps, terms + b * lanes);
+    AddFipChannelTerms(plan.isa, weights + b * taps * kBlock * lanes, lanes, taps,
+                       terms + b * lanes);
   }
 }
 

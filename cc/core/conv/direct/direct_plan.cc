@@ -216,7 +216,10 @@ std::string DirectApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
 double DirectCost(const Algorithm& self, const ConvDesc& d, Isa, int threads) {
   // Asked for Winograd it is what remains.
   if (d.algorithm == ConvAlgorithm::kWinograd) return std::numeric_limits<double>::infinity();
-  return DirectCycles(d, self.variant == kFipTiles ? kCpu.fip_multiply : 1, threads);
+  const bool fip = self.variant == kFipTiles;
+  const double weights = static_cast<double>(d.kh * d.kw * d.ic) * d.oc;
+  return DirectCycles(d, fip ? kCpu.fip_multiply : 1, threads) +
+         PackCycles(d, weights, kCpu.pack_line + (fip ? kCpu.pack_pairs : 0), threads);
 }
 
 void PlanDirect(const Algorithm& self, ConvPlan* plan) {

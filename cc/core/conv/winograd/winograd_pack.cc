@@ -85,7 +85,7 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
     const OutputGroup& g = p.groups[task / planes];
     float* plane = packed + task % planes * plane_floats;
     float* unscale = plane + plane_floats - 2 * plan.ocb * kBlock + g.first_block * kBlock;
-    PackFipPlane(channels, g.blocks * kBlock, plane + g.offset, unscale,
+    PackFipPlane(plan.isa, channels, g.blocks * kBlock, plane + g.offset, unscale,
                  unscale + plan.ocb * kBlock);
   });
 }

@@ -97,7 +97,10 @@ std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa) {
 }
 
 double WinogradCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
-  return ChooseTasks(d, kWinogradTransforms[self.variant], isa, threads).cycles;
+  const WinogradTransform& t = kWinogradTransforms[self.variant];
+  const double weights = static_cast<double>(t.planes() * t.phases() * d.ic) * d.oc;
+  const double line = kCpu.pack_winograd + (UsesFip(d, true, isa) ? kCpu.pack_pairs : 0);
+  return ChooseTasks(d, t, isa, threads).cycles + PackCycles(d, weights, line, threads);
 }
 
 void PlanWinograd(const Algorithm& self, ConvPlan* plan) {

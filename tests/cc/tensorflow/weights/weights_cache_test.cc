@@ -145,6 +145,42 @@ TEST(WeightsCache, OtherWeightsAreKeptFromTheSecondTimeOn) {
   EXPECT_EQ(doubling.packed(), 4);
 }
 
+// What an optimizer does: values are written into the same buffer where nobody else holds it, so a
+// cache that holds it makes TensorFlow copy.
+TEST(WeightsCache, WeightsThatKeepChangingAreNotHeld) {
+  Execution execution;
+  WeightsCache cache(0, /*constant=*/false);
+  Doubling doubling;
+  const auto step = [&](float value, bool* held) {
+    const Tensor weights = Weights(value);
+    WeightsLease lease;
+    AbortUnless(cache.Take(execution.ctx(), weights, Request("a", doubling), &lease));
+    EXPECT_EQ(First(lease), 2 * value);
+    *held = !weights.RefCountIsOne();
+  };
+  bool held;
+  step(1, &held);
+  EXPECT_TRUE(held);
+  EXPECT_FALSE(cache.changing());
+  int times_held = 0;
+  for (int i = 1; i < 3 * WeightsCache::kProbe; ++i, times_held += held) {
+    step(static_cast<float>(i + 1), &held);
+    EXPECT_TRUE(cache.changing());
+  }
+  EXPECT_LE(times_held, 3);
+
+  const Tensor settled = Weights(7);
+  int packed = 0;
+  for (int i = 0; i < 2 * WeightsCache::kProbe; ++i) {
+    WeightsLease lease;
+    AbortUnless(cache.Take(execution.ctx(), settled, Request("a", doubling), &lease));
+    EXPECT_EQ(First(lease), 14);
+    if (i == WeightsCache::kProbe) packed = doubling.packed();
+  }
+  EXPECT_FALSE(cache.changing());
+  EXPECT_EQ(doubling.packed(), packed);
+}
+
 TEST(WeightsCache, WhatNoExecutionWantsAnyMoreGoes) {
   Execution execution;
   const Tensor weights = Weights(3);
