@@ -1,20 +1,19 @@
-"""The gradient of a convolution with respect to its weights: a matrix product a tap.
+"""The gradient of a convolution with respect to its weights.
 
     dw[i] = sum over y of src[s y + d i - p]^T ddst[y]
 
-TensorFlow multiplies the matrices, of plain tensors; its own op for all taps at once takes several
-times as long (docs/experiments.md).
+Our own op sums it where both tensors lie. Groups that are neither depthwise nor of whole blocks of
+channels are TensorFlow's: a matrix product a tap, of plain tensors.
 """
 
 import tensorflow as tf
 
+from ..layout import BLOCK, NCHW16C
+from ..native import library
+from ..ops.arguments import padding_attrs
+from .conv_data import backward_data, plane_of
 from .geometry import ConvGeometry
-
-# Products with fewer rows than this leave most of a register tile idle: all taps share one.
-_MIN_ROWS = 16
-# Planes beyond this many pixels are read in place, small ones are copied without their padding,
-# which is a third of 16 x 16 pixels.
-_MIN_PIXELS_IN_PLACE = 256
+from .node import is_wanted, padding_argument, text
 
 
 def backward_weights(geometry: ConvGeometry, src, dz):
@@ -23,17 +22,57 @@ def backward_weights(geometry: ConvGeometry, src, dz):
     Args:
       src, dz: the source and the gradient of the result, in their layouts.
     """
+    if _has_kernel(geometry):
+        return library().blockdnn_conv_backward_weights(
+            src,
+            dz,
+            src_layout=geometry.src_layout,
+            dst_layout=geometry.dst_layout,
+            channels=geometry.channels,
+            weights_shape=list(geometry.weights_shape),
+            groups=geometry.groups,
+            strides=list(geometry.strides),
+            dilations=list(geometry.dilations),
+            **padding_attrs(geometry.padding),
+        )
     src, dz = geometry.plain_src(src), geometry.plain_dst(dz)
     if geometry.is_depthwise and geometry.strides[0] == geometry.strides[1]:
         if geometry.dilations == (1, 1):
             return _depthwise(geometry, src, dz)
-    if _fits_without_padding(geometry):
-        taps = [_product(geometry, _every(src, geometry.strides), dz)]
-    elif _reads_in_place(geometry, src):
-        taps = _in_place(geometry, *_padded(geometry, src, dz), dz)
-    else:
-        taps = _copied(geometry, *_padded(geometry, src, dz), dz)
+    taps = _copied(geometry, *_padded(geometry, src, dz), dz)
     return tf.reshape(tf.concat(taps, 0), geometry.weights_shape)
+
+
+def _has_kernel(geometry: ConvGeometry) -> bool:
+    """What MakeBackwardWeightsPlan plans."""
+    if geometry.groups == 1:
+        return True
+    if not geometry.src_layout == geometry.dst_layout == NCHW16C:
+        return False
+    inputs, groups = geometry.weights_shape[2], geometry.groups
+    outputs = geometry.out_channels // groups
+    return inputs == outputs == 1 or (inputs % BLOCK == 0 and outputs % BLOCK == 0)
+
+
+@tf.RegisterGradient("BlockdnnConvBackwardWeights")
+def _gradient(op, ddweights):
+    """Linear in both: the convolution's own formulas, with ddweights for the weights."""
+    geometry = ConvGeometry(
+        weights_shape=tuple(op.get_attr("weights_shape")),
+        groups=op.get_attr("groups"),
+        strides=tuple(op.get_attr("strides")),
+        dilations=tuple(op.get_attr("dilations")),
+        padding=padding_argument(op),
+        src_layout=text(op, "src_layout"),
+        dst_layout=text(op, "dst_layout"),
+    )
+    src, ddst = op.inputs
+    dsrc = dddst = None
+    if is_wanted(op, 0):
+        dsrc = backward_data(geometry, ddst, ddweights, plane_of(src, geometry.src_layout))
+    if is_wanted(op, 1):
+        dddst = geometry.forward(src, ddweights)
+    return [dsrc, dddst]
 
 
 def _depthwise(geometry: ConvGeometry, src, dz):
@@ -50,21 +89,6 @@ def _depthwise(geometry: ConvGeometry, src, dz):
         padding=padding,
     )
     return tf.reshape(dw, geometry.weights_shape)
-
-
-def _fits_without_padding(geometry: ConvGeometry) -> bool:
-    return geometry.weights_shape[:2] == (1, 1) and isinstance(geometry.padding, str)
-
-
-def _reads_in_place(geometry: ConvGeometry, src) -> bool:
-    height, width = src.shape[1:3]
-    large = None not in (height, width) and height * width >= _MIN_PIXELS_IN_PLACE
-    return (
-        large
-        and geometry.groups == 1
-        and geometry.strides == (1, 1)
-        and geometry.channels % _MIN_ROWS == 0  # slices start at cache lines, so need no copy
-    )
 
 
 def _every(x, strides):
@@ -94,21 +118,6 @@ def _taps(geometry: ConvGeometry):
     return [(i * dh, j * dw) for i in range(kh) for j in range(kw)]
 
 
-def _in_place(geometry: ConvGeometry, padded, outs, dz):
-    """With rows as wide as those of src, the pixels that a tap meets follow one another: dz gets
-    zeros where src has padding, and every tap is a part of src that needs no copy."""
-    height, width = tf.shape(padded)[1], tf.shape(padded)[2]
-    around = [[0, 0], [0, height - outs[0]], [0, width - outs[1]], [0, 0]]
-    rows = tf.reshape(tf.pad(dz, around), [-1, geometry.out_channels])
-    pixels = tf.reshape(padded, [-1, geometry.channels])
-    count, taps = tf.shape(pixels)[0], []
-    for top, left in _taps(geometry):
-        first = top * width + left
-        product = tf.matmul(pixels[first:], rows[: count - first], transpose_a=True)
-        taps.append(product[None])
-    return taps
-
-
 def _copied(geometry: ConvGeometry, padded, outs, dz):
     """The pixels that each tap meets, copied."""
     strides = geometry.strides
@@ -117,19 +126,12 @@ def _copied(geometry: ConvGeometry, padded, outs, dz):
         _every(padded[:, top : top + spans[0], left : left + spans[1]], strides)
         for top, left in _taps(geometry)
     ]
-    if geometry.groups == 1 and geometry.channels < _MIN_ROWS:
-        columns = tf.reshape(tf.concat(met, 3), [-1, len(met) * geometry.channels])
-        rows = tf.reshape(dz, [-1, geometry.out_channels])
-        return [tf.matmul(columns, rows, transpose_a=True)]
     return [_product(geometry, x, dz) for x in met]
 
 
 def _product(geometry: ConvGeometry, src, dz):
     """dw of one tap: src [N, h, w, C] at the pixels that it meets, dz [N, h, w, O]."""
     groups, channels, outputs = geometry.groups, geometry.channels, geometry.out_channels
-    if groups == 1:
-        a, b = tf.reshape(src, [-1, channels]), tf.reshape(dz, [-1, outputs])
-        return tf.matmul(a, b, transpose_a=True)[None]
     a = tf.reshape(src, [-1, groups, channels // groups])
     b = tf.reshape(dz, [-1, groups, outputs // groups])
     product = tf.einsum("pgi,pgo->igo", a, b)

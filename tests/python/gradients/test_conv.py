@@ -38,6 +38,7 @@ CASES = {
     "dilated, strided": ((8, 9), 20, 6, (3, 3), {"dilations": (2, 2), "strides": (2, 2)}),
     "groups": ((5, 6), 20, 30, (3, 3), {"groups": 5}),
     "groups, strided": ((7, 6), 32, 16, (3, 3), {"groups": 2, "strides": (2, 2)}),
+    "groups of whole blocks": ((7, 6), 32, 64, (3, 3), {"groups": 2, "strides": (2, 1)}),
     "depthwise": ((5, 6), 20, 20, (3, 3), {"groups": 20}),
     "depthwise, strided": ((8, 7), 35, 35, (3, 3), {"groups": 35, "strides": (2, 2)}),
     "depthwise, two strides": ((8, 7), 5, 5, (3, 3), {"groups": 5, "strides": (2, 1)}),

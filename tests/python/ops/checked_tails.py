@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
+from tf_blockdnn.python.native import library
 
 SWITCH = "TF_BLOCKDNN_CHECK_TAILS"
 CHANNELS = 20
@@ -36,6 +37,18 @@ def conv_depthwise(src, **options):
     return bd.ops.conv_depthwise(src, weights(1, 1, 20, 20), weights(3, 3, 20, 1), **options)
 
 
+def backward_weights(src, ddst):
+    return library().blockdnn_conv_backward_weights(
+        src,
+        ddst,
+        src_layout="nChw16c",
+        dst_layout="nChw16c",
+        channels=CHANNELS,
+        weights_shape=[3, 3, 20, 20],
+        padding="SAME",
+    )
+
+
 # op, the input that is broken -> a call.
 CALLS = {
     ("BlockdnnReorder", "src"): lambda x: bd.ops.reorder(x, "nChw16c", "nhwc", channels=CHANNELS),
@@ -55,6 +68,8 @@ CALLS = {
         depthwise_post_ops="binary(add,channel,#0);sum(#1)",
         depthwise_args=[weights(20), x],
     ),
+    ("BlockdnnConvBackwardWeights", "src"): lambda x: backward_weights(x, zeros()),
+    ("BlockdnnConvBackwardWeights", "ddst"): lambda x: backward_weights(zeros(), x),
     ("BlockdnnInnerProduct", None): lambda x: bd.ops.inner_product(x, weights(16, 20)),
     ("BlockdnnSoftmax", None): bd.ops.softmax,
     ("BlockdnnEltwise", "src"): lambda x: bd.ops.eltwise(x, "eltwise(exp)", channels=CHANNELS),
