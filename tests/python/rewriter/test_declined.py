@@ -24,15 +24,6 @@ def test_half(rewrite):
     assert "bfloat16" in result.reason("Conv2D")
 
 
-def test_nchw(rewrite, weights):
-    kernel = weights(3, 3, 16, 16)
-    result = rewrite(
-        lambda x: tf.nn.conv2d(x, kernel, 1, "SAME", data_format="NCHW"), [1, 16, 6, 6]
-    )
-    assert result.blockdnn == {}
-    assert "NCHW" in result.reason("Conv2D")
-
-
 def test_computed_weights(rewrite, weights, image):
     kernel = weights(3, 3, 16, 16)
     result = rewrite(lambda x: tf.nn.conv2d(x, kernel * tf.reduce_mean(x), **_SAME), [1, 6, 6, 16])
