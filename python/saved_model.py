@@ -109,6 +109,7 @@ def optimize_saved_model(
     tolerance: float = 1e-4,
     exclude: Sequence[str] = (),
     only: Sequence[str] | None = None,
+    autotune: bool = False,
     strict: bool | None = None,
     force: bool = False,
     on_step: Callable[[str], None] | None = None,
@@ -125,7 +126,7 @@ def optimize_saved_model(
       signatures: names of the signatures to optimise, the others being kept as they are; all by
         default.
       custom_objects, algorithm, memory, scratchpad_mode, verify, tolerance, exclude, only,
-        strict: as in `optimize`.
+        autotune, strict: as in `optimize`.
       force: replace a SavedModel in `destination`. Other files in that folder are kept.
       on_step: called with a few words before each step.
 
@@ -150,6 +151,7 @@ def optimize_saved_model(
         scratchpad_mode=scratchpad_mode,
         exclude=exclude,
         only=only,
+        autotune=autotune,
         strict=strict,
     )
     checks = {"verify_by": verify, "tolerance": tolerance}

@@ -5,8 +5,10 @@ from .python.ops.conv import conv
 from .python.ops.conv_depthwise import conv_depthwise
 from .python.ops.eltwise import eltwise
 from .python.ops.inner_product import inner_product
+from .python.ops.layer_norm import layer_norm
 from .python.ops.memory import memory_consumption, memory_plan, scratchpad_size
 from .python.ops.packed_matmul import packed_matmul
+from .python.ops.pad import pad
 from .python.ops.pool import global_pool, pool
 from .python.ops.reorder import reorder
 from .python.ops.rnn import pack_count, rnn
@@ -21,10 +23,12 @@ __all__ = [
     "eltwise",
     "global_pool",
     "inner_product",
+    "layer_norm",
     "memory_consumption",
     "memory_plan",
     "pack_count",
     "packed_matmul",
+    "pad",
     "pool",
     "reorder",
     "rnn",

@@ -29,6 +29,8 @@ def optimize(
     tolerance: float = 1e-4,
     exclude: Sequence[str] = (),
     only: Sequence[str] | None = None,
+    autotune: bool = False,
+    example=None,
     strict: bool | None = None,
 ):
     """Rewrites a model or function so that its convolutions run on blocked tensors.
@@ -56,6 +58,11 @@ def optimize(
         tolerance: for "numbers": the largest difference, relative to the output's magnitude.
         exclude, only: names of nodes or layers, or regular expressions that match them: these
             convolutions, matrix products and softmaxes stay with TensorFlow, or all others do.
+        autotune: measures each part of the graph that has reorders both ways, converted and as
+            TensorFlow runs it, and keeps the faster; the whole function stays as it was if that is
+            faster still. Takes a few dozen calls for each part; `report.notes` has the times.
+        example: for `autotune`: a list of tensors or arrays, one an argument, such as its calls
+            will have. Random ones by default, an unknown batch being 1 and other unknown sizes 64.
         strict: True raises an error of the rewriter itself. False leaves the function as it was,
             warns, and keeps the traceback in `report.error`. None is True only where the
             environment has TF_BLOCKDNN_STRICT=1.
@@ -66,7 +73,8 @@ def optimize(
 
     Raises:
         TypeError: `target` is none of the above.
-        ValueError: no signature can be found, or an unknown option.
+        ValueError: no signature can be found, an unknown option, or an example that a function
+            does not take.
         SavedModelError: a path that holds no model, or one that cannot be loaded.
         VerificationError: the numbers are not those of the original.
 
@@ -87,6 +95,7 @@ def optimize(
         scratchpad_mode=scratchpad_mode,
         exclude=exclude,
         only=only,
+        autotune=autotune,
         strict=strict,
     )
 
@@ -98,6 +107,7 @@ def optimize(
             options=options,
             verify_by=verify,
             tolerance=tolerance,
+            example=example,
         )
         return OptimizedFunction(rewritten, original=original)
 

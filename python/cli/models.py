@@ -61,6 +61,10 @@ def optimize(
     ] = "user",
     exclude: Exclude = None,
     only: Only = None,
+    autotune: Annotated[
+        bool,
+        typer.Option("--autotune", help="Measure each part both ways and keep what is faster."),
+    ] = False,
     strict: Strict = False,
     custom_objects: CustomObjects = None,
     as_json: Json = False,
@@ -88,6 +92,7 @@ def optimize(
             tolerance=tolerance,
             exclude=exclude or (),
             only=only,
+            autotune=autotune,
             strict=strict or None,
             custom_objects=import_objects(custom_objects),
             force=force,

@@ -10,6 +10,8 @@ from . import (
     conv_depthwise,  # noqa: F401
     eltwise,  # noqa: F401
     inner_product,  # noqa: F401
+    layer_norm,  # noqa: F401
+    pad,  # noqa: F401
     pool,  # noqa: F401
     reorder,  # noqa: F401
     shuffle,  # noqa: F401

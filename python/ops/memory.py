@@ -14,6 +14,8 @@ from .conv import conv
 from .conv_depthwise import conv_depthwise
 from .eltwise import eltwise
 from .inner_product import inner_product
+from .layer_norm import layer_norm
+from .pad import pad
 from .pool import global_pool, pool
 from .reorder import reorder
 from .shuffle import shuffle, shuffle_grad
@@ -29,6 +31,8 @@ _OPS = {
         eltwise,
         global_pool,
         inner_product,
+        layer_norm,
+        pad,
         pool,
         reorder,
         shuffle,

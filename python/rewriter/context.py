@@ -24,6 +24,8 @@ class Context:
             Where a pass adds to it, the pipeline starts again on a copy of the graph as it was
             captured.
         followers: the element-wise idioms, once `find_followers` has run.
+        parts: of each part of the graph that has reorders at its edges, the labels of its
+            convolutions; those that move most come first.
         running: the name of the pass that runs, for the account of a failure.
     """
 
@@ -31,6 +33,7 @@ class Context:
     report: Report = field(default_factory=Report)
     leave: dict[str, str] = field(default_factory=dict)
     followers: Followers | None = None
+    parts: list[tuple[str, ...]] = field(default_factory=list)
     running: str = ""
 
     def reason_to_leave(self, body: Body, node: Node) -> str | None:

@@ -62,6 +62,8 @@ def _attr(value) -> attr_value_pb2.AttrValue:
         return attr_value_pb2.AttrValue(b=value)
     if isinstance(value, int):
         return attr_value_pb2.AttrValue(i=value)
+    if isinstance(value, float):
+        return attr_value_pb2.AttrValue(f=value)
     if isinstance(value, str):
         return attr_value_pb2.AttrValue(s=value.encode())
     numbers = [int(number) for number in value]

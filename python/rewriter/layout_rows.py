@@ -8,7 +8,7 @@ copy). Convolutions are planned before; element-wise idioms have a row of their 
 from dataclasses import replace
 
 from ..graph import Node
-from .patterns import concat, pool
+from .patterns import concat, pad, pool
 from .primitives import BLOCKED, NHWC, Eltwise
 
 _PARTLY_PLAIN = "part of what it reads is plain, and nothing after it wants blocks"
@@ -48,6 +48,17 @@ def channel_shuffle(node: Node, state) -> Node | str:
     shuffled = state.shuffles[node.name]
     payload = shuffled.payload
     return Node(node.name, payload.op, {"src": shuffled.src}, node.controls, payload=payload)
+
+
+def pad_or_cut(node: Node, state) -> Node | str:
+    """Rows and columns of zeros, or fewer rows and columns, where blocks are wanted behind."""
+    payload = pad.plan(node, state.body)
+    if isinstance(payload, str):
+        return payload
+    if not state.wants_blocked(node.ref):
+        return "nothing after it wants blocks"
+    src = {"src": node.inputs[0]}
+    return Node(node.name, payload.op, src, node.controls, payload=payload)
 
 
 def keep_dims(node: Node, state) -> Node | str:
@@ -92,7 +103,10 @@ CONVERTERS = {
     "Mean": global_pool,
     "Max": global_pool,
     "ConcatV2": join,
+    "Pad": pad_or_cut,
+    "PadV2": pad_or_cut,
+    "StridedSlice": pad_or_cut,
 }
 AFTER_GLOBAL_POOL = {"Reshape": keep_dims, "ExpandDims": keep_dims}
 # Through these a blocked layout is passed on to whoever reads the result.
-TRANSPARENT = frozenset({"MaxPool", "AvgPool", "ConcatV2"})
+TRANSPARENT = frozenset({"MaxPool", "AvgPool", "ConcatV2", "Pad", "PadV2", "StridedSlice"})

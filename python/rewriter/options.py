@@ -27,6 +27,7 @@ class Options:
             not match `only`, stay with TensorFlow. A name is a node's ("stem/conv/convolution")
             or any beginning of it up to a slash ("stem"), such as a Keras layer's; a regular
             expression has to match the whole of either.
+        autotune: measures each part that has reorders both ways and keeps what is faster.
         strict: an error of the rewriter itself is raised; otherwise the function stays as it was,
             with a RuntimeWarning and `report.error`. The default is whether TF_BLOCKDNN_STRICT=1.
 
@@ -39,6 +40,7 @@ class Options:
     scratchpad_mode: str = "user"
     exclude: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
+    autotune: bool = False
     strict: bool = field(default_factory=lambda: os.environ.get("TF_BLOCKDNN_STRICT") == "1")
 
     @classmethod

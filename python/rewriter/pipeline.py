@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from ..graph import Body, Module
 from ..native import library
-from . import emit, verify
+from . import autotune, emit, verify
 from .capture import capture, compiled_by_xla
 from .context import Context
 from .name_algorithms import name_algorithms
@@ -35,7 +35,12 @@ from .passes.fold_source_scales import fold_source_scales
 from .passes.fuse_post_ops import fuse_post_ops
 from .passes.gain import leave_losing
 from .passes.join_in_place import join_in_place
-from .passes.lift import lift_convolutions, lift_inner_products, lift_softmax
+from .passes.lift import (
+    lift_convolutions,
+    lift_inner_products,
+    lift_pixel_layers,
+    lift_softmax,
+)
 from .passes.limit_memory import limit_memory
 from .passes.list_converted import list_converted
 from .passes.one_dimension import join_one_dimension
@@ -61,6 +66,7 @@ PASSES = (
     replace_loops,
     join_one_dimension,
     lift_convolutions,
+    lift_pixel_layers,
     lift_inner_products,
     limit_memory,
     find_followers,
@@ -120,6 +126,7 @@ def optimize_concrete(
     options: Options | None = None,
     verify_by: str = "structure",
     tolerance: float = 1e-4,
+    example=None,
 ) -> Rewritten:
     """Rewrites one ConcreteFunction; where that fails it is kept, and the report says why.
 
@@ -131,9 +138,11 @@ def optimize_concrete(
         verify_by: "structure" checks the graph; "numbers" also runs both functions on
             a random input and compares.
         tolerance: for "numbers": largest difference, relative to the output's magnitude.
+        example: for options.autotune: a tensor or array for each argument; random ones where
+            None, an unknown batch being 1 and other unknown sizes 64.
 
     Raises:
-        ValueError: an unknown option.
+        ValueError: an unknown option, or an example that the function does not take.
         VerificationError: the numbers are not those of the original function.
         Exception: whatever a pass raises, where options.strict; otherwise such an error becomes
             a RuntimeWarning and `report.error`.
@@ -150,9 +159,19 @@ def optimize_concrete(
         raise ValueError(f"verify must be one of {VERIFY}, not {verify_by!r}")
     library()
     start = time.perf_counter()
-    context = Context(options or Options())
+    context, bundles = Context(options or Options()), bundles or Bundles()
+    inputs = []
+    if context.options.autotune:
+        given = example is not None
+        inputs = (
+            verify.given_inputs(concrete, example)
+            if given
+            else verify.random_inputs(concrete, batch=1)
+        )
     try:
-        result, bundle = _rewritten(concrete, bundles or Bundles(), context)
+        result, bundle = _rewritten(concrete, bundles, context)
+        if context.options.autotune:
+            result, bundle = _autotuned(concrete, (result, bundle), bundles, context, inputs)
     except Exception as error:
         if context.options.strict:
             raise
@@ -238,6 +257,29 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     result = rebuild(module, captures)
     context.running = "verify"
     verify.check_signature(concrete, result)
+    return result, bundle
+
+
+def _autotuned(concrete, first, bundles: Bundles, context: Context, inputs):
+    """The fastest way to run the function on the inputs; `first` is what the cost model gave."""
+    made = {frozenset(): (first[0], context.parts, (first[1], context))}
+
+    def make(leave: dict[str, str]):
+        key = frozenset(leave)
+        if key not in made:
+            other = Context(context.options, leave=context.leave | leave)
+            result, bundle = _rewritten(concrete, bundles, other)
+            made[key] = result, other.parts, (bundle, other)
+        return made[key]
+
+    best, notes = autotune.fastest(concrete, make, inputs)
+    if best is None:
+        context.report = Report(notes=notes)
+        context.report.decline(_name(concrete), "autotune: it is faster as it was")
+        return concrete, list(concrete.variables)
+    result, _, (bundle, chosen) = best
+    context.report = chosen.report
+    context.report.notes += notes
     return result, bundle
 
 

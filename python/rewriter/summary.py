@@ -11,6 +11,8 @@ _NAMES = {
     "BlockdnnConvDepthwise": ("convolution pair (1x1, depthwise)", "convolution pairs"),
     "BlockdnnEltwise": ("element-wise op", "element-wise ops"),
     "BlockdnnInnerProduct": ("inner product", "inner products"),
+    "BlockdnnLayerNorm": ("layer normalisation", "layer normalisations"),
+    "BlockdnnPad": ("padding", "paddings"),
     "BlockdnnPool": ("pooling", "poolings"),
     "BlockdnnGlobalPool": ("global pooling", "global poolings"),
     "BlockdnnConcat": ("concatenation", "concatenations"),

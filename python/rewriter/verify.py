@@ -6,8 +6,7 @@ import tensorflow as tf
 from ..errors import VerificationError
 from ..graph import GraphView
 
-_DYNAMIC_SIZES = {0: 2}  # batch; other unknown sizes take _SIDE
-_SIDE = 64
+_SIDE = 64  # of unknown sizes but the batch
 
 
 def check_graph(view: GraphView) -> None:
@@ -41,9 +40,7 @@ def check_numbers(original, rewritten, *, tolerance: float, seed: int = 0) -> fl
     Raises:
         VerificationError: that is above `tolerance`, or another output differs at all.
     """
-    count = len(original.inputs) - len(original.captured_inputs)
-    rng = np.random.default_rng(seed)
-    inputs = [_random(tensor, rng) for tensor in original.inputs[:count]]
+    inputs = random_inputs(original, seed=seed)
     worst = 0.0
     wanted = original._call_flat(inputs, original.captured_inputs)
     got = rewritten._call_flat(inputs, rewritten.captured_inputs)
@@ -58,6 +55,31 @@ def check_numbers(original, rewritten, *, tolerance: float, seed: int = 0) -> fl
     return worst
 
 
+def random_inputs(concrete, *, batch: int = 2, seed: int = 0) -> list[tf.Tensor]:
+    """A random tensor for each argument; an unknown first size is `batch`, others are 64."""
+    count = len(concrete.inputs) - len(concrete.captured_inputs)
+    rng = np.random.default_rng(seed)
+    return [_random(tensor, rng, batch) for tensor in concrete.inputs[:count]]
+
+
+def given_inputs(concrete, example) -> list[tf.Tensor]:
+    """The arguments of `example`, a list or one tensor, as the function takes them.
+
+    Raises:
+        ValueError: another number of arguments, or shapes or dtypes that it does not take.
+    """
+    count = len(concrete.inputs) - len(concrete.captured_inputs)
+    given = tf.nest.flatten(example)
+    if len(given) != count:
+        raise ValueError(f"example must hold {count} tensors, one an argument, not {len(given)}")
+    inputs = []
+    for tensor, value in zip(concrete.inputs, given, strict=False):
+        inputs.append(tf.convert_to_tensor(value, tensor.dtype))
+        if not tensor.shape.is_compatible_with(inputs[-1].shape):
+            raise ValueError(f"example: {tensor.name} is {tensor.shape}, not {inputs[-1].shape}")
+    return inputs
+
+
 def difference(wanted: np.ndarray, got: np.ndarray) -> float:
     """max |wanted - got| / max |wanted|; infinite where non-float values or shapes differ."""
     if wanted.shape != got.shape:
@@ -70,9 +92,9 @@ def difference(wanted: np.ndarray, got: np.ndarray) -> float:
     return float(np.max(np.abs(wanted.astype(np.float64) - got))) / magnitude
 
 
-def _random(tensor, rng) -> tf.Tensor:
+def _random(tensor, rng, batch: int) -> tf.Tensor:
     shape = [
-        _DYNAMIC_SIZES.get(axis, _SIDE) if size is None else size
+        (_SIDE if axis else batch) if size is None else size
         for axis, size in enumerate(tensor.shape)
     ]
     if tensor.dtype.is_floating:

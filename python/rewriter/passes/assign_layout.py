@@ -12,7 +12,7 @@ from ..context import Context
 from ..followers import Followers
 from ..layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, channel_shuffle, eltwise
 from ..patterns import pool, shuffle, softmax, squeeze_excite
-from ..primitives import BLOCK, BLOCKED, NHWC, Conv, GlobalPool
+from ..primitives import BLOCK, BLOCKED, NHWC, Conv, GlobalPool, LayerNorm
 from ..report import Report
 from .fuse_post_ops import extend
 
@@ -62,8 +62,10 @@ class LayoutState:
         if isinstance(node.payload, Conv):
             conv = node.payload
             if node.roles[index] != "src":  # a residual operand has the layout of the result
-                return conv.channels >= BLOCK
+                return conv.channels >= BLOCK or self.wants_blocked(node.ref)
             return conv.in_channels >= BLOCK or conv.groups > 1
+        if isinstance(node.payload, LayerNorm):
+            return self.wants_blocked(node.ref)
         if node.payload is not None:
             return node.payload.layout_of(node.roles[index]) == BLOCKED
         root = self.followers.root_of(node.name) or self._shuffle_root.get(node.name)
@@ -81,6 +83,9 @@ def assign_layout(body: Body, context: Context) -> None:
         node = body.view.node(entry.name)
         if isinstance(node.payload, Conv):
             _settle(node, state)
+        elif isinstance(node.payload, LayerNorm):
+            blocked = state.is_blocked(node.src) or state.wants_blocked(node.ref)
+            node.payload = replace(node.payload, layout=BLOCKED if blocked else NHWC)
         elif node.payload is None:
             _convert(node, state, report)
     _report_boundaries(state, report)

@@ -14,6 +14,9 @@ a reader names the blocks of it that it reads. In ShuffleNetV2 a unit's channels
 one, two, three ... units: a half, a quarter, an eighth of them; these fill the same number of
 blocks as if nothing was sorted.
 
+Where one convolution writes and one tensor is all that comes out, it writes that tensor itself,
+whoever reads it.
+
 A depthwise convolution between works on each channel by itself and has its weights put in the order
 of the blocks that it reads.
 """
@@ -38,8 +41,12 @@ _MOST_LANES, _MORE_LANES = 2, 2 * BLOCK
 
 def fold_shuffles(body: Body, context: Context) -> None:
     """Folds shuffles, splits and concatenations of channels into the weights on both sides."""
-    for group in _groups(body):
-        if group.moves and group.can_fold():
+    for group in filter(lambda group: group.moves, _groups(body)):
+        result = group.only_result()
+        if result is not None:
+            group.write_directly(result)
+            context.report.folded += [(node.name, node.op) for node in group.routes]
+        elif group.can_fold():
             folding = _Folding(group)
             if folding.is_dense_enough():
                 folding.apply()
@@ -76,11 +83,38 @@ class _Group:
         found = (one for ref in self.arrays for one in self.body.view.consumers(ref))
         return [(node, index) for node, index in found if node.name not in own]
 
+    def only_result(self) -> Ref | None:
+        """The one tensor of the group that anybody reads, if its one writer could make it."""
+        view = self.body.view
+        seen = {node.inputs[index] for node, index in self.readers()}
+        seen |= {ref for ref in self.arrays if view.is_fetched(ref)}
+        if len(seen) != 1 or len(self.first) != 1 or self._is_ordered():
+            return None
+        (result,), (writer,) = seen, self.first
+        may = result.node != writer and _can_write(view.node(writer).payload)
+        return result if may and self._is_list(result) else None
+
+    def write_directly(self, result: Ref) -> None:
+        """Lets the one writer make `result`."""
+        ((writer, first),) = self.first.items()
+        node = self.body.view.node(writer)
+        node.payload = _with_outputs(node.payload, self.arrays[result] - first)
+        self.body.view.replace_uses(result, node.ref)
+        self.body.view.remove_dead(reversed(_names(self.routes)))
+
+    def _is_ordered(self) -> bool:
+        """Whether control edges order any of it."""
+        names = (*self.first, *_names(self.routes))
+        return any(self.body.view.has_control_edges(name) for name in names)
+
+    def _is_list(self, ref: Ref) -> bool:
+        """Whether it is a tensor [N, H, W, C] of different channels."""
+        array = self.arrays[ref]
+        return array.ndim == 1 and len(set(array)) == len(array)
+
     def can_fold(self) -> bool:
         view = self.body.view
-        if any(view.is_fetched(ref) for ref in self.arrays):
-            return False
-        if any(view.has_control_edges(name) for name in (*self.first, *_names(self.routes))):
+        if any(view.is_fetched(ref) for ref in self.arrays) or self._is_ordered():
             return False
         readers = self.readers()
         return (
@@ -90,10 +124,9 @@ class _Group:
         )
 
     def _can_read(self, node: Node, index: int) -> bool:
-        array = self.arrays[node.inputs[index]]
-        if array.ndim != 1 or len(set(array)) < len(array):
+        if not self._is_list(node.inputs[index]) or not isinstance(node.payload, Conv):
             return False
-        if not isinstance(node.payload, Conv) or node.roles[index] != "src":
+        if node.roles[index] != "src":
             return False
         return node.payload.groups == 1 or _dense_behind(self.body.view, node) is not None
 

@@ -22,6 +22,19 @@ _REASON = "between plain tensors the two reorders would cost more than the convo
 def leave_losing(body: Body, context: Context) -> None:
     """Starts again without the convolutions that would lose more by reorders than they gain."""
     context.leave.update(_losing(body))
+    context.parts = _parts(body) + [part for part in context.parts if part not in _parts(body)]
+
+
+def _parts(body: Body) -> list[tuple[str, ...]]:
+    """What `Context.parts` holds, of one body."""
+    moved: dict[tuple[str, ...], int] = {}
+    for island in islands(body):
+        convolutions = [node for node in island if isinstance(node.payload, Conv)]
+        reorders = [node for node in island if isinstance(node.payload, Reorder)]
+        if convolutions and reorders:
+            part = tuple(body.label(node.payload.origin) for node in convolutions)
+            moved[part] = sum(_elements(body, node) for node in reorders)
+    return sorted(moved, key=moved.get, reverse=True)
 
 
 def _losing(body: Body) -> dict[str, str]:

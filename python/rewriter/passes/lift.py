@@ -7,7 +7,7 @@ before it is settled.
 from ...graph import Body, Node
 from ..capture import XLA
 from ..context import Context
-from ..patterns import convolution, dilation, inner_product, pad, softmax
+from ..patterns import convolution, dense, dilation, inner_product, layer_norm, pad, softmax
 from ..report import Report
 
 # Ops that a reader of the report looks for: kept ones always have a reason.
@@ -35,6 +35,26 @@ def lift_convolutions(body: Body, context: Context) -> None:
             report.decline(node.name, conv)
         else:
             _lift(body, node, conv, report)
+
+
+def lift_pixel_layers(body: Body, context: Context) -> None:
+    """Plans Dense layers on pictures as 1x1 convolutions, and layer normalisation of pixels."""
+    for node in body.view:
+        if node.name not in body.view:
+            continue
+        found = layer_norm.find(node, body)
+        if found and not context.reason_to_leave(body, node):
+            _put(body, node, found.src, found.payload, found.nodes)
+        found = node.op in dense.ROOTS and dense.find(node, body, context.options.algorithm)
+        if found and not context.reason_to_leave(body, found.root):
+            _put(body, found.root, found.src, found.payload, [found.root.name])
+
+
+def _put(body: Body, root: Node, src, payload, names) -> None:
+    """Puts a planned primitive in the place of the nodes `names`, which end at `root`."""
+    sources = [ref.node for name in names for ref in body.view.node(name).inputs]
+    body.view.replace(Node(root.name, payload.op, {"src": src}, root.controls, payload=payload))
+    body.view.remove_dead([*(set(names) - {root.name}), *sources])
 
 
 def lift_inner_products(body: Body, context: Context) -> None:

@@ -2,16 +2,20 @@
 
 from dataclasses import replace
 
-from ...graph import Body
-from ..primitives import Conv
+from ...graph import Body, Node
+from ..primitives import Conv, Pad
+from . import slices
 
 _NON_NEGATIVE = frozenset({"Abs", "Exp", "Relu", "Relu6", "Sigmoid", "Softplus", "Sqrt", "Square"})
 _KEEPS_SIGN = frozenset({"AvgPool", "ConcatV2", "MaxPool", "Pad"})
+_PLANNED_KEEPS_SIGN = ("BlockdnnPool", "BlockdnnConcat", "BlockdnnShuffle", "BlockdnnPad")
 
 
 def zero_pad(body: Body, ref) -> tuple[int, int, int, int] | str:
     """(top, bottom, left, right) if `ref` is a constant spatial zero Pad, else why not."""
     node = body.view.producer(ref)
+    if isinstance(node.payload, Pad):
+        return node.payload.paddings if min(node.payload.paddings) >= 0 else "it cuts off"
     if node.op not in ("Pad", "PadV2", "MirrorPad"):
         return "not a Pad"
     if node.op == "MirrorPad":
@@ -26,6 +30,36 @@ def zero_pad(body: Body, ref) -> tuple[int, int, int, int] | str:
     if any(pads[0]) or any(pads[3]) or min(pads.flat) < 0:
         return "it pads the batch or the channels"
     return (*pads[1], *pads[2])
+
+
+def plan(node: Node, body: Body) -> Pad | str:
+    """The planned padding or cutting of planes by a Pad or StridedSlice, or the reason why not."""
+    channels = body.shapes.channels(node.inputs[0])
+    if channels is None:
+        return "the rank is not known to be 4, or the channels are not known"
+    sides = cropped(node, body) if node.op == "StridedSlice" else zero_pad(body, node.ref)
+    if isinstance(sides, str):
+        return sides
+    return Pad(origin=node.name, channels=channels, paddings=tuple(map(int, sides)))
+
+
+def cropped(node: Node, body: Body) -> tuple[int, int, int, int] | str:
+    """(-top, -bottom, -left, -right) that a StridedSlice cuts off planes, or the reason why not."""
+    shape = body.shapes.shape(node.inputs[0])
+    index = slices.of_strided(node, body, 4) if shape and len(shape) == 4 else None
+    if index is None or not (slices.takes_all(index[0]) and slices.takes_all(index[3])):
+        return "it does not cut rows and columns of known numbers"
+    sides: list[int] = []
+    for one, size in zip(index[1:3], shape[1:3], strict=True):
+        first, stop = one.start or 0, one.stop or 0
+        if stop > 0:
+            stop = stop - size if isinstance(size, int) else 1
+        if first < 0 or stop > 0 or one.step not in (None, 1) or one.stop == 0:
+            return "it does not cut rows and columns of known numbers"
+        if isinstance(size, int) and first - stop > size:
+            return "nothing is left"
+        sides += [-first, stop]
+    return tuple(sides)
 
 
 def into_convolution(conv: Conv, pads, sizes) -> Conv | None:
@@ -85,6 +119,6 @@ def _chain_is_non_negative(node, body: Body, depth: int) -> bool:
         scale = dict(steps[-1].params).get("scale", 1.0)
         low = dict(steps[-1].params).get("alpha", -1.0) if steps[-1].name == "clip" else -1.0
         return (steps[-1].name in _NON_NEGATIVE_STEPS and scale >= 0.0) or low >= 0.0
-    if node.payload.op in ("BlockdnnPool", "BlockdnnConcat", "BlockdnnShuffle"):
+    if node.payload.op in _PLANNED_KEEPS_SIGN:
         return all(is_non_negative(body, source, depth - 1) for source in node.inputs)
     return False

@@ -18,7 +18,6 @@ _SETTINGS = {
     "ConcatV2": 1,
     "ExpandDims": 1,
     "GatherV2": 2,
-    "Identity": 0,
     "Pack": 0,
     "Reshape": 1,
     "Slice": 2,
@@ -30,7 +29,7 @@ _SETTINGS = {
     "Unpack": 0,
 }
 OPS = frozenset(_SETTINGS)
-JOINS = frozenset({"ConcatV2", "Identity"})  # these alone permute nothing
+JOINS = frozenset({"ConcatV2"})  # these alone permute nothing
 
 
 def values(node: Node) -> list[Ref]:
@@ -122,7 +121,7 @@ def _strided(node: Node, body: Body, given):
 
 
 def _reshaped(node: Node, body: Body, given):
-    """Reshape, ExpandDims, Squeeze and Identity: the same entries in their order."""
+    """Reshape, ExpandDims and Squeeze: the same entries in their order."""
     shape, before = body.shapes.shape(node.ref), body.shapes.shape(node.inputs[0])
     if shape is None or before is None or shape[:_FIXED] != before[:_FIXED]:
         return None

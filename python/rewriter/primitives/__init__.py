@@ -15,6 +15,8 @@ from .conv_depthwise import ConvDepthwise
 from .eltwise import Eltwise
 from .global_pool import GlobalPool
 from .inner_product import InnerProduct
+from .layer_norm import LayerNorm
+from .pad import Pad
 from .pool import Pool
 from .primitive import Primitive
 from .reorder import Reorder
@@ -35,6 +37,8 @@ __all__ = [
     "Eltwise",
     "GlobalPool",
     "InnerProduct",
+    "LayerNorm",
+    "Pad",
     "Pool",
     "Primitive",
     "Reorder",

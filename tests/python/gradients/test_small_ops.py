@@ -319,3 +319,29 @@ def test_reorder_to_another_type(floats):
         tape.watch(x)
         y = tf.cast(bd.ops.reorder(x, "nhwc", "nChw16c", dtype="int8"), tf.float32)
     assert tape.gradient(y, x) is None
+
+
+def _layer_norm(x, gamma, beta):
+    mean = tf.reduce_mean(x, -1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(x - mean), -1, keepdims=True)
+    return (x - mean) * tf.math.rsqrt(variance + tf.cast(1e-3, x.dtype)) * gamma + beta
+
+
+@pytest.mark.parametrize("layout", ["nhwc", "nChw16c"])
+def test_layer_norm(layout, floats):
+    def ours(x, gamma, beta):
+        if layout == "nhwc":
+            return bd.ops.layer_norm(x, gamma, beta, layout=layout)
+        return plain.unblock(bd.ops.layer_norm(plain.block(x), gamma, beta, channels=20), 20)
+
+    check(ours, _layer_norm, [floats(2, 3, 4, 20), floats(20), floats(20)])
+
+
+def test_pad(floats):
+    def ours(x):
+        return plain.unblock(bd.ops.pad(plain.block(x), [[1, -1], [2, 0]], channels=20), 20)
+
+    def formula(x):
+        return tf.pad(x[:, :-1], [[0, 0], [1, 0], [2, 0], [0, 0]])
+
+    check(ours, formula, [floats(2, 3, 4, 20)])

@@ -72,6 +72,10 @@ CALLS = {
     ("BlockdnnConvBackwardWeights", "ddst"): lambda x: backward_weights(zeros(), x),
     ("BlockdnnInnerProduct", None): lambda x: bd.ops.inner_product(x, weights(16, 20)),
     ("BlockdnnSoftmax", None): bd.ops.softmax,
+    ("BlockdnnLayerNorm", "src"): lambda x: bd.ops.layer_norm(
+        x, weights(20), weights(20), channels=CHANNELS
+    ),
+    ("BlockdnnPad", "src"): lambda x: bd.ops.pad(x, [[1, 0], [0, 1]], channels=CHANNELS),
     ("BlockdnnEltwise", "src"): lambda x: bd.ops.eltwise(x, "eltwise(exp)", channels=CHANNELS),
     ("BlockdnnEltwise", "args[0]"): lambda x: bd.ops.eltwise(
         zeros(), "binary(max,tensor,#0)", args=[x], channels=CHANNELS

@@ -160,8 +160,23 @@ def test_any_permutation_and_unread_channels(rewrite, image, weights):
     result = rewrite(function, [None, 6, 7, 3])
     assert [op for _, op in result.report.folded] == ["GatherV2"]
     shapes = [list(n.attr["weights_shape"].list.i) for n in result.nodes if n.op == "BlockdnnConv"]
-    assert shapes == [[3, 3, 3, 32], [1, 1, 32, 20]]
+    assert shapes == [[3, 3, 3, 20], [1, 1, 20, 20]]
     result.assert_same(image(1, 6, 7, 3))
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+def test_one_writer_writes_what_anybody_reads(rewrite, image, weights, groups):
+    """A grouped convolution, an op without a blocked form, the caller."""
+    first, grouped = weights(3, 3, 3, 24), weights(1, 1, 24 // groups, 24)
+
+    def function(x):
+        y = _reshaped(tf.nn.relu(tf.nn.conv2d(x, first, **_SAME)), groups)
+        return tf.nn.conv2d(y, grouped, **_SAME), tf.nn.softsign(y), y
+
+    result = rewrite(function, [None, 6, 7, 3])
+    assert "Shuffle" not in result.blockdnn and "Transpose" not in result.ops
+    assert "1 channel shuffle" in result.report.summary()
+    result.assert_same(image(2, 6, 7, 3))
 
 
 def test_readers_that_no_data_makes_wait(rewrite, image, weights):
@@ -182,6 +197,18 @@ def test_readers_that_no_data_makes_wait(rewrite, image, weights):
     result = rewrite(function, [None, 6, 7, 3])
     assert len(result.report.folded) == 6 and "Concat" not in result.blockdnn
     result.assert_same(image(2, 6, 7, 3))
+
+
+def test_shufflenet_v1():
+    """The shuffle behind the one dense 1x1 goes; grouped ones can order only within a group."""
+    model = shufflenet.version_1(64, 3, (48, 96, 192), (2, 2, 2))
+    fast = optimize(applications.randomise(model))
+    assert fast.report.count("BlockdnnShuffle") == 5
+    assert "1 channel shuffle" in fast.report.summary()
+    assert not fast.report.reorders and not fast.report.declined
+    x = np.random.default_rng(3).standard_normal((2, 64, 64, 3), np.float32)
+    wanted = model(x).numpy()
+    assert np.abs(fast(x) - wanted).max() <= 1e-5 * np.abs(wanted).max()
 
 
 def test_shufflenet_v2():

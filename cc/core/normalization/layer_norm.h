@@ -1,0 +1,50 @@
+// Normalisation of each pixel over its channels:
+//
+//   dst[p][c] = (src[p][c] - mean_p) / sqrt(variance_p + epsilon) * gamma[c] + beta[c]
+//
+// mean_p and variance_p are those of the C channels of pixel p; the variance is the mean of the
+// squared distances from the mean.
+//
+//   LayerNormDesc -> MakeLayerNormPlan -> LayerNormPlan (immutable) -> RunLayerNorm
+//
+// src and dst are both [images, ceil(C / 16), pixels, 16], with zeros behind channel C, or both
+// plain [images, pixels, C].
+#ifndef CC_CORE_NORMALIZATION_LAYER_NORM_H_
+#define CC_CORE_NORMALIZATION_LAYER_NORM_H_
+
+#include <cstdint>
+#include <string>
+
+#include "cc/base/isa.h"
+#include "cc/base/thread_pool.h"
+#include "cc/core/normalization/layer_norm_kernel.h"
+
+namespace bd {
+
+struct LayerNormDesc {
+  int64_t images = 0, pixels = 0, channels = 0;
+  bool blocked = false;
+  float epsilon = 0.f;
+};
+
+// Immutable once made; safe to run on many threads.
+struct LayerNormPlan {
+  LayerNormDesc desc;
+  int64_t tasks_per_image = 0, pixels_per_task = 0;
+  const LayerNormKernels* kernels = nullptr;
+};
+
+// Returns an empty string, or one line that names what is wrong.
+std::string MakeLayerNormPlan(const LayerNormDesc& desc, Isa isa, LayerNormPlan* plan);
+
+// gamma and beta hold `channels` elements. dst may be src.
+void RunLayerNorm(const LayerNormPlan& plan, const float* src, const float* gamma,
+                  const float* beta, float* dst, ThreadPool& pool);
+
+// The same result in double, rounded once.
+void LayerNormRef(const LayerNormDesc& desc, const float* src, const float* gamma,
+                  const float* beta, float* dst);
+
+}  // namespace bd
+
+#endif  // CC_CORE_NORMALIZATION_LAYER_NORM_H_

@@ -1,0 +1,30 @@
+// Contract between the driver of layer normalisation and its kernels.
+#ifndef CC_CORE_NORMALIZATION_LAYER_NORM_KERNEL_H_
+#define CC_CORE_NORMALIZATION_LAYER_NORM_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/base/kernel_table.h"
+
+namespace bd {
+
+// Some pixels of one image; src and dst are the addresses of channel 0 of the first of them.
+struct LayerNormArgs {
+  const float* src;
+  float* dst;
+  const float *gamma, *beta;
+  int64_t pixels, channels;
+  int64_t block_stride;  // floats from a block of 16 channels to the next; plain: not used
+  float epsilon;
+};
+
+struct LayerNormKernels {
+  void (*blocked)(const LayerNormArgs& args);
+  void (*plain)(const LayerNormArgs& args);
+};
+
+BD_KERNEL_TABLE(LayerNormKernels)
+
+}  // namespace bd
+
+#endif  // CC_CORE_NORMALIZATION_LAYER_NORM_KERNEL_H_

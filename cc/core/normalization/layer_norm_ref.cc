@@ -1,0 +1,31 @@
+#include <cmath>
+
+#include "cc/core/normalization/layer_norm.h"
+
+namespace bd {
+
+void LayerNormRef(const LayerNormDesc& d, const float* src, const float* gamma, const float* beta,
+                  float* dst) {
+  const int64_t padded = d.blocked ? (d.channels + 15) / 16 * 16 : d.channels;
+  for (int64_t n = 0; n < d.images; ++n) {
+    for (int64_t p = 0; p < d.pixels; ++p) {
+      const auto at = [&](int64_t c) {
+        return d.blocked ? ((n * padded + c / 16 * 16) * d.pixels + p * 16) + c % 16
+                         : (n * d.pixels + p) * padded + c;
+      };
+      double mean = 0, variance = 0;
+      for (int64_t c = 0; c < d.channels; ++c) mean += double{src[at(c)]} / d.channels;
+      for (int64_t c = 0; c < d.channels; ++c) {
+        variance += (src[at(c)] - mean) * (src[at(c)] - mean) / d.channels;
+      }
+      const double inverse = 1 / std::sqrt(variance + d.epsilon);
+      for (int64_t c = 0; c < padded; ++c) {
+        dst[at(c)] = c < d.channels
+                         ? static_cast<float>((src[at(c)] - mean) * inverse * gamma[c] + beta[c])
+                         : 0.f;
+      }
+    }
+  }
+}
+
+}  // namespace bd

@@ -1,0 +1,42 @@
+// Zeros around the planes of a blocked tensor, or rows and columns cut off.
+//
+//   PadDesc -> MakePadPlan -> PadPlan (immutable) -> RunPad
+//
+// dst[i][y][x] = src[i][y - top][x - left], and zero where src has no such pixel; i counts the
+// planes, each pixel of which is a block of 16 channels. dst is top + bottom rows taller and left +
+// right columns wider; negative numbers cut off.
+#ifndef CC_CORE_PAD_PAD_H_
+#define CC_CORE_PAD_PAD_H_
+
+#include <cstdint>
+#include <string>
+
+#include "cc/base/thread_pool.h"
+
+namespace bd {
+
+struct PadDesc {
+  int64_t planes = 0, height = 0, width = 0;  // of src
+  int64_t top = 0, bottom = 0, left = 0, right = 0;
+
+  int64_t dst_height() const { return height + top + bottom; }
+  int64_t dst_width() const { return width + left + right; }
+};
+
+// Immutable once made; safe to run on many threads.
+struct PadPlan {
+  PadDesc desc;
+  int64_t rows_per_task = 0, tasks = 0;
+  int64_t zeros_before = 0, copied = 0, first = 0;  // columns of a row; `first` of src
+};
+
+// Returns an empty string, or one line that names what is wrong.
+std::string MakePadPlan(const PadDesc& desc, PadPlan* plan);
+
+void RunPad(const PadPlan& plan, const float* src, float* dst, ThreadPool& pool);
+
+void PadRef(const PadDesc& desc, const float* src, float* dst);
+
+}  // namespace bd
+
+#endif  // CC_CORE_PAD_PAD_H_

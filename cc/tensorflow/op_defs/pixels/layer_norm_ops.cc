@@ -1,0 +1,33 @@
+#include "cc/tensorflow/attrs/pixels/layer_norm_attrs.h"
+#include "tensorflow/core/framework/op.h"
+
+using tensorflow::shape_inference::InferenceContext;
+
+REGISTER_OP("BlockdnnLayerNorm")
+    .Input("src: T")
+    .Input("gamma: T")
+    .Input("beta: T")
+    .Output("dst: T")
+    .Attr("T: {float} = DT_FLOAT")
+    .Attr("channels: int >= 1")
+    .Attr("epsilon: float")
+    .Attr("layout: {'nhwc', 'nChw16c'}")
+    .Attr("offsets: list(int) = [0, 0]")
+    .SetShapeFn([](InferenceContext* c) {
+      bd::LayerNormAttrs attrs;
+      TF_RETURN_IF_ERROR(attrs.Read(c));
+      bd::Plane plane;
+      TF_RETURN_IF_ERROR(bd::LayerNormPlane(attrs, bd::InputShape(c, 0), bd::InputShape(c, 1),
+                                            bd::InputShape(c, 2), &plane));
+      return bd::SetOutputShape(c, bd::MakeShape(attrs.layout, attrs.channels, plane));
+    })
+    .Doc(R"doc(
+Normalises each pixel over its channels:
+(src - mean) / sqrt(variance + epsilon) * gamma + beta.
+
+src: the activation in layout.
+gamma: elements [offsets[0], offsets[0] + channels) of this tensor, whatever its shape.
+beta: likewise, from offsets[1] on.
+dst: of the shape of src.
+channels: the logical number of channels.
+)doc");

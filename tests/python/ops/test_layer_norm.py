@@ -1,0 +1,56 @@
+"""Layer normalisation and padding of blocked activations against Keras and TensorFlow."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+pytestmark = pytest.mark.each_isa
+
+
+@pytest.mark.parametrize("channels", [2, 16, 21, 40, 96])
+def test_layer_norm_equals_keras(floats, blocked, channels):
+    x, gamma, beta = floats(2, 5, 7, channels), floats(channels), floats(channels)
+    layer = keras.layers.LayerNormalization(epsilon=1e-3)
+    layer.build(x.shape)
+    layer.set_weights([gamma, beta])
+    expected = layer(x).numpy()
+    got = bd.ops.layer_norm(x, gamma, beta, layout="nhwc")
+    np.testing.assert_allclose(got, expected, atol=2e-5)
+    got = bd.ops.layer_norm(blocked.pack(x), gamma, beta, channels=channels).numpy()
+    np.testing.assert_allclose(got, blocked.pack(expected), atol=2e-5)
+    lanes = np.moveaxis(got, 1, -2).reshape(2, 5, 7, -1)
+    assert not np.any(lanes[..., channels:])
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"gamma": np.ones(3, "f")}, "gamma has 3 elements, not the 20 of the channels"),
+        ({"epsilon": -1.0}, "epsilon must not be negative"),
+        ({"channels": 10}, "src .* got"),
+    ],
+)
+def test_layer_norm_refuses(arguments, message):
+    given = {"gamma": np.ones(20, "f"), "beta": np.ones(20, "f"), "channels": 20} | arguments
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=message):
+        bd.ops.layer_norm(np.zeros((1, 2, 3, 3, 16), np.float32), **given)
+
+
+@pytest.mark.parametrize("sides", [[[1, 2], [3, 0]], [[-1, 0], [0, -2]], [[-2, 3], [4, -5]]])
+def test_pad_adds_and_cuts(floats, blocked, sides):
+    x = floats(2, 5, 7, 20)
+    wanted = np.pad(x, [[0, 0], *[[max(side, 0) for side in pair] for pair in sides], [0, 0]])
+    for axis, (before, after) in enumerate(sides, 1):
+        stop = wanted.shape[axis] + min(after, 0)
+        wanted = np.take(wanted, np.arange(-min(before, 0), stop), axis)
+    got = bd.ops.pad(blocked.pack(x), sides, channels=20)
+    np.testing.assert_array_equal(got, blocked.pack(wanted))
+
+
+@pytest.mark.parametrize("sides", [[[-3, -3], [0, 0]], [[0, 0], [0, -8]]])
+def test_pad_refuses(sides):
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="cut off more"):
+        bd.ops.pad(np.zeros((1, 1, 5, 7, 16), np.float32), sides, channels=16)

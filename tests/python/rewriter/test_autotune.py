@@ -1,0 +1,93 @@
+"""Parts with reorders are measured both ways; what is faster stays."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_blockdnn.python.calls import optimize
+from tf_blockdnn.python.rewriter import Options, autotune
+
+_SAME = {"strides": 1, "padding": "SAME"}
+
+
+@pytest.fixture
+def two_parts(weights):
+    """Two convolutions with an op in between that has no blocked form."""
+    kernels = [weights(3, 3, 24, 24), weights(3, 3, 24, 24)]
+
+    def function(x):
+        y = tf.nn.softsign(tf.nn.conv2d(x, kernels[0], **_SAME, name="first"))
+        return tf.nn.conv2d(y, kernels[1], **_SAME, name="second")
+
+    return function
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """slow(test): functions for which `test(op types)` holds take twice the others' time."""
+
+    def give(test):
+        def milliseconds(functions, inputs):
+            assert [x.shape for x in inputs] == [[1, 8, 8, 24]]
+            ops = [_ops(function) for function in functions]
+            return [2.0 if test(own) else 1.0 for own in ops]
+
+        monkeypatch.setattr(autotune, "_milliseconds", milliseconds)
+
+    return give
+
+
+def _ops(concrete):
+    graph = concrete.graph.as_graph_def()
+    nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
+    return [node.op for node in nodes]
+
+
+def test_a_part_that_loses_is_left(rewrite, image, two_parts, slow):
+    """Here whatever has two converted convolutions is slow."""
+    slow(lambda ops: ops.count("BlockdnnConv") != 1)
+    result = rewrite(
+        two_parts, [None, 8, 8, 24], options=Options(autotune=True), example=image(1, 8, 8, 24)
+    )
+    assert result.blockdnn["Conv"] == 1 and result.ops["Conv2D"] == 1
+    assert result.reason("first") == autotune.REASON
+    assert "2 ms became 1 without first" in result.report.notes[0]
+    result.assert_same(image(2, 8, 8, 24))
+
+
+def test_parts_that_win_stay(rewrite, image, two_parts, slow):
+    slow(lambda ops: ops.count("BlockdnnConv") < 2)
+    result = rewrite(two_parts, [1, 8, 8, 24], options=Options(autotune=True))
+    assert result.blockdnn["Conv"] == 2
+    assert result.report.notes == ["autotune: 2 ms as it was, 1 ms now"]
+    result.assert_same(image(1, 8, 8, 24))
+
+
+def test_a_function_that_is_faster_as_it_was(rewrite, image, two_parts, slow):
+    slow(lambda ops: "BlockdnnConv" in ops)
+    options = Options(autotune=True)
+    result = rewrite(two_parts, [None, 8, 8, 24], options=options, example=[image(1, 8, 8, 24)])
+    assert not result.blockdnn
+    assert result.concrete is result.original
+    result.assert_same(image(2, 8, 8, 24))
+
+
+def test_without_it_nothing_is_measured(rewrite, two_parts, slow):
+    slow(lambda ops: pytest.fail("measured"))
+    assert rewrite(two_parts, [None, 8, 8, 24]).blockdnn["Conv"] == 2
+
+
+def test_what_is_measured(two_parts):
+    """Really, on random inputs: the result is right whatever was faster."""
+    function = tf.function(two_parts, input_signature=[tf.TensorSpec([None, 8, 8, 24])])
+    fast = optimize(function, autotune=True)
+    assert any("ms as it was" in note for note in fast.report.notes)
+    x = tf.constant(np.random.default_rng(0).standard_normal((3, 8, 8, 24)), tf.float32)
+    np.testing.assert_allclose(fast(x), function(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("shapes", [[], [(1, 8, 8, 3)], [(1, 8, 8, 24), (1,)]])
+def test_an_example_of_other_shapes_is_refused(rewrite, two_parts, shapes):
+    example = [np.zeros(shape, np.float32) for shape in shapes]
+    with pytest.raises(ValueError, match="example"):
+        rewrite(two_parts, [None, 8, 8, 24], options=Options(autotune=True), example=example)

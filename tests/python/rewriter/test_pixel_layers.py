@@ -1,0 +1,179 @@
+"""Layer normalisation, Dense layers on pictures, padding and cutting of planes stay blocked."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_blockdnn.python.calls import optimize
+
+_SAME = {"strides": 1, "padding": "SAME"}
+
+
+@pytest.fixture
+def between(weights):
+    """between(middle) -> a function: 3x3 to 40 channels, middle(y), 3x3 to 24 channels."""
+    first, last = weights(3, 3, 3, 40), weights(3, 3, 40, 24)
+
+    def make(middle):
+        def function(x):
+            return tf.nn.conv2d(middle(tf.nn.conv2d(x, first, **_SAME)), last, **_SAME)
+
+        return function
+
+    return make
+
+
+def _normalised(x, weights, epsilon=1e-3, axes=(3,)):
+    """As keras.layers.LayerNormalization spells it."""
+    gamma, beta = weights
+    mean, variance = tf.nn.moments(x, axes, keepdims=True)
+    return tf.nn.batch_normalization(x, mean, variance, beta, gamma, epsilon)
+
+
+def test_layer_norm_of_blocks(rewrite, image, weights, between):
+    layer = keras.layers.LayerNormalization(epsilon=1e-6)
+    layer.build([None, None, None, 40])
+    layer.set_weights([weights(40), weights(40)])
+    result = rewrite(between(layer), [None, 6, 7, 3])
+    assert result.blockdnn == {"Conv": 2, "LayerNorm": 1, "Reorder": 1}
+    assert not {"Rsqrt", "SquaredDifference", "Mean"} & set(result.ops)
+    (node,) = [n for n in result.nodes if n.op == "BlockdnnLayerNorm"]
+    assert node.attr["epsilon"].f == pytest.approx(1e-6)
+    result.assert_same(image(2, 6, 7, 3))
+
+
+def test_layer_norm_as_tensorflow_spells_it(rewrite, image, weights, between):
+    operands = weights(40), weights(40)
+    result = rewrite(between(lambda x: _normalised(x, operands)), [None, 6, 7, 3])
+    assert result.blockdnn == {"Conv": 2, "LayerNorm": 1, "Reorder": 1}
+    result.assert_same(image(2, 6, 7, 3))
+
+
+def test_layer_norm_of_plain_pictures(rewrite, image, weights):
+    operands = weights(24), weights(24)
+    result = rewrite(lambda x: tf.sin(_normalised(x, operands)), [None, 6, 7, 24])
+    assert result.blockdnn == {"LayerNorm": 1}
+    result.assert_same(image(2, 6, 7, 24))
+
+
+@pytest.mark.parametrize("axes", [(1, 2), (1, 2, 3)])
+def test_other_axes_are_no_layer_norm(rewrite, image, weights, between, axes):
+    operands = weights(40), weights(40)
+    function = between(lambda x: _normalised(x, operands, axes=axes))
+    result = rewrite(function, [2, 6, 7, 3])
+    assert "LayerNorm" not in result.blockdnn
+    result.assert_same(image(2, 6, 7, 3))
+
+
+def test_a_second_reader_of_the_variance(rewrite, image, weights, between):
+    gamma, beta, seen = weights(40), weights(40), []
+
+    def normalise(x):
+        mean, variance = tf.nn.moments(x, [3], keepdims=True)
+        seen.append(variance)
+        return tf.nn.batch_normalization(x, mean, variance, beta, gamma, 1e-3)
+
+    function = between(normalise)
+    result = rewrite(lambda x: (function(x), seen.pop()), [None, 6, 7, 3])
+    assert "LayerNorm" not in result.blockdnn
+    result.assert_same(image(2, 6, 7, 3))
+
+
+@pytest.mark.parametrize("spec", [[None, 6, 7, 3], [2, None, None, 3]], ids=str)
+def test_dense_on_pictures_is_a_convolution(rewrite, image, weights, between, spec):
+    layer = keras.layers.Dense(40, activation="relu")
+    layer.build([None, None, None, 40])
+    layer.set_weights([weights(40, 40), weights(40)])
+    result = rewrite(between(layer), spec)
+    assert result.blockdnn == {"Conv": 3, "Reorder": 1}
+    assert "binary(add,channel);eltwise(relu)" in result.post_ops()
+    assert not {"MatMul", "Reshape", "Transpose"} & set(result.ops)
+    result.assert_same(image(2, 6, 7, 3))
+
+
+def test_dense_by_itself_stays_an_inner_product(rewrite, image, weights):
+    kernel = weights(40, 40)
+    result = rewrite(lambda x: tf.tensordot(x, kernel, 1), [None, 6, 7, 40])
+    assert result.blockdnn == {"InnerProduct": 1}
+    result.assert_same(image(2, 6, 7, 40))
+
+
+def test_a_product_that_is_read_flat_stays(rewrite, image, weights, between):
+    kernel = weights(40, 40)
+
+    def middle(x):
+        flat = tf.matmul(tf.reshape(x, [-1, 40]), kernel)
+        return tf.reshape(flat, [-1, 6, 7, 40]) + tf.reduce_max(flat)
+
+    result = rewrite(between(middle), [None, 6, 7, 3])
+    assert result.blockdnn["Conv"] == 2 and result.blockdnn["InnerProduct"] == 1
+    result.assert_same(image(2, 6, 7, 3))
+
+
+def test_convnext():
+    """Blocks of ConvNeXt: no reorder but that of the output."""
+    image = keras.Input((32, 32, 3))
+    x = keras.layers.Conv2D(48, 4, 4)(image)
+    x = keras.layers.LayerNormalization(epsilon=1e-6)(x)
+    for _ in range(2):
+        y = keras.layers.Conv2D(48, 7, padding="same", groups=48)(x)
+        y = keras.layers.LayerNormalization(epsilon=1e-6)(y)
+        y = keras.layers.Dense(192, activation="gelu")(y)
+        y = keras.layers.Dense(48)(y)
+        x = keras.layers.Add()([x, y * np.linspace(0.5, 1.5, 48, dtype="float32")])
+    x = keras.layers.LayerNormalization(epsilon=1e-6)(x)
+    model = keras.Model(image, keras.layers.Conv2D(64, 2, 2)(x))
+    fast = optimize(model)
+    assert fast.report.counts() == {
+        "BlockdnnConv": 8,
+        "BlockdnnLayerNorm": 4,
+        "BlockdnnReorder": 1,
+    }
+    x = np.random.default_rng(5).standard_normal((2, 32, 32, 3), np.float32)
+    np.testing.assert_allclose(fast(x), model(x), atol=2e-5)
+
+
+def _padded(x):
+    return tf.pad(x, [[0, 0], [1, 0], [0, 2], [0, 0]])
+
+
+_MOVES = {
+    "pad": _padded,
+    "cut": lambda x: x[:, 1:, :-2, :],
+    "cut to a size": lambda x: x[:, :4, 2:],
+    "pad and cut": lambda x: _padded(x)[:, 1:, 1:],
+}
+
+
+@pytest.mark.parametrize("move", _MOVES.values(), ids=_MOVES)
+def test_planes_are_padded_and_cut_in_blocks(rewrite, image, between, move):
+    """Averages read the zeros as zeros, and maxima of negative numbers do, too."""
+
+    def middle(x):
+        y = move(x)
+        return tf.nn.max_pool2d(y, 3, 2, "VALID") - tf.nn.avg_pool2d(y, 3, 2, "VALID")
+
+    result = rewrite(between(middle), [None, 6, 7, 3])
+    pads = 2 if move is _MOVES["pad and cut"] else 1
+    assert result.blockdnn.pop("Eltwise", 1) == 1
+    assert result.blockdnn["Pad"] == pads and result.blockdnn["Pool"] == 2
+    assert result.blockdnn["Reorder"] == 1 and not {"Pad", "StridedSlice"} & set(result.ops)
+    result.assert_same(image(2, 6, 7, 3))
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda x: x[:, ::2, :, :],
+        lambda x: x[:, -3:, :, :],
+        lambda x: tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]], constant_values=2.0),
+        lambda x: tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]], "REFLECT"),
+        lambda x: tf.pad(x, [[0, 0], [0, 0], [0, 0], [0, 3]])[..., :40],
+    ],
+    ids=["every other", "from the end", "with twos", "mirrored", "channels"],
+)
+def test_what_is_no_padding_stays(rewrite, image, between, move):
+    result = rewrite(between(move), [None, 6, 7, 3])
+    assert "Pad" not in result.blockdnn
+    result.assert_same(image(2, 6, 7, 3))
