@@ -5,6 +5,7 @@ TensorFlow has them.
 """
 
 from . import (
+    batch_norm,  # noqa: F401
     concat,  # noqa: F401
     conv,  # noqa: F401
     conv_depthwise,  # noqa: F401

@@ -3,8 +3,7 @@
 import keras
 import tensorflow as tf
 
-from ..gradients.blocked import channel_row, channel_sums
-from ..layout import NCHW16C
+from ..native import library
 from ..ops.post_ops import PostOps
 from .activation import apply_chain
 from .blocked_layer import BlockedLayer
@@ -15,7 +14,7 @@ _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 @_registered
 class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
     """keras.layers.BatchNormalization; blocked along the channels, one pass over the activation
-    in inference and two more for the moments in training.
+    in inference and two in training, forward and backward.
 
     Masks, renormalisation and synchronized moments are computed by Keras on plain tensors.
 
@@ -37,7 +36,9 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
         if training and self.trainable:
             gamma = tf.ones([channels]) if gamma is None else gamma
             beta = tf.zeros([channels]) if beta is None else beta
-            y, mean, variance = normalize(inputs, gamma, beta, channels, self.epsilon)
+            y, mean, variance = library().blockdnn_batch_norm(
+                inputs, gamma, beta, channels=channels, epsilon=self.epsilon
+            )
             for moving, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
                 moving.assign(moving * self.momentum + new * (1.0 - self.momentum))
             return self.finish(y, channels)
@@ -47,50 +48,6 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
         shift = shift if beta is None else shift + beta
         chain = PostOps().binary("mul", factor, "channel").binary("add", shift, "channel")
         return self.finish(apply_chain(inputs, chain, channels, training), channels)
-
-
-def normalize(x, gamma, beta, channels: int, epsilon: float):
-    """(y, mean, variance) of a blocked batch.
-
-    With M values a channel, h = (x - mean) r and r = 1 / sqrt(variance + epsilon):
-
-        y = gamma h + beta
-        dbeta = sum dy,  dgamma = sum dy h
-        dx = gamma r (dy - dbeta / M - h dgamma / M)
-
-    which is a dy + b x + c with three numbers a channel: one pass.
-    """
-
-    @tf.custom_gradient
-    def formula(x, gamma, beta):
-        count = tf.cast(tf.size(x) // (x.shape[1] * x.shape[-1]), x.dtype)
-        rank = x.shape.rank
-
-        def row(values):
-            return channel_row(values, channels, rank)
-
-        mean = channel_sums(x, channels, NCHW16C) / count
-        centred = x - row(mean)
-        variance = channel_sums(tf.square(centred), channels, NCHW16C) / count
-        factor = tf.math.rsqrt(variance + epsilon)
-        # In the tail the row of means is zero, and so is what the rows below make of it.
-        y = centred * row(factor * gamma) + row(beta)
-
-        def gradient(dy, dmean, dvariance):
-            # The two last results only feed moving averages, which have no gradient in Keras;
-            # they get theirs all the same.
-            dbeta = channel_sums(dy, channels, NCHW16C)
-            products = channel_sums(dy * x, channels, NCHW16C)
-            dgamma = (products - mean * dbeta) * factor
-            scale = gamma * factor
-            slope = -scale * factor * dgamma / count + 2.0 * dvariance / count
-            offset = -scale * dbeta / count - slope * mean + dmean / count
-            dx = dy * row(scale) + x * row(slope) + row(offset)
-            return dx, dgamma, dbeta
-
-        return (y, mean, variance), gradient
-
-    return formula(x, gamma, beta)
 
 
 @_registered

@@ -49,6 +49,15 @@ def backward_weights(src, ddst):
     )
 
 
+def batch_norm(src):
+    return library().blockdnn_batch_norm(src, weights(20), weights(20), channels=CHANNELS)
+
+
+def batch_norm_grad(ddst, src):
+    rows = [weights(20)] * 5
+    return library().blockdnn_batch_norm_grad(ddst, src, *rows, channels=CHANNELS)
+
+
 # op, the input that is broken -> a call.
 CALLS = {
     ("BlockdnnReorder", "src"): lambda x: bd.ops.reorder(x, "nChw16c", "nhwc", channels=CHANNELS),
@@ -70,6 +79,9 @@ CALLS = {
     ),
     ("BlockdnnConvBackwardWeights", "src"): lambda x: backward_weights(x, zeros()),
     ("BlockdnnConvBackwardWeights", "ddst"): lambda x: backward_weights(zeros(), x),
+    ("BlockdnnBatchNorm", "src"): batch_norm,
+    ("BlockdnnBatchNormGrad", "ddst"): lambda x: batch_norm_grad(x, zeros()),
+    ("BlockdnnBatchNormGrad", "src"): lambda x: batch_norm_grad(zeros(), x),
     ("BlockdnnInnerProduct", None): lambda x: bd.ops.inner_product(x, weights(16, 20)),
     ("BlockdnnSoftmax", None): bd.ops.softmax,
     ("BlockdnnLayerNorm", "src"): lambda x: bd.ops.layer_norm(

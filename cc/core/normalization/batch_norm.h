@@ -1,0 +1,75 @@
+// Batch normalisation of a training step, of dense nChw16c tensors. With M = n * pixels values a
+// channel and r = 1 / sqrt(variance + epsilon):
+//
+//   mean = sum x / M,  variance = sum (x - mean)^2 / M
+//   y    = gamma r (x - mean) + beta
+//
+// and backward, where dmean and dvariance are the gradients of the moments as results:
+//
+//   dbeta = sum dy,  dgamma = r sum dy (x - mean)
+//   dx    = gamma r (dy - dbeta / M - r (x - mean) dgamma / M)
+//           + dmean / M + 2 (x - mean) dvariance / M
+//
+// Each way is two passes over the tensors, all that the definition allows. A thread takes a block
+// of channels through both, so that the second one finds it in cache; where blocks are fewer than
+// threads would share evenly, threads share images, and passes are apart. Sums are of float over
+// runs of pixels and of double over runs, in the same order whoever makes them. Those of squares
+// are of x less the channel's first value, so that a mean far from zero costs no digits.
+//
+//   batch_norm_driver.cc   both ways over threads
+//   batch_norm_kernel.cc   per-ISA loops; batch_norm_kernel.h is their contract
+//   batch_norm_ref.cc      the definition, in double, for tests
+#ifndef CC_CORE_NORMALIZATION_BATCH_NORM_H_
+#define CC_CORE_NORMALIZATION_BATCH_NORM_H_
+
+#include <cstdint>
+
+#include "cc/base/isa.h"
+#include "cc/base/scratch.h"
+#include "cc/base/thread_pool.h"
+
+namespace bd {
+
+struct BatchNormDesc {
+  int64_t n = 0, channels = 0, pixels = 0;
+  float epsilon = 0.f;
+
+  int64_t blocks() const { return (channels + 15) / 16; }
+};
+
+struct BatchNormPlan {
+  BatchNormDesc desc;
+  Isa isa = Isa::kGeneric;
+  bool by_block = true;  // or passes apart, by block and image
+  ScratchBook scratch;
+  ScratchPiece<double> sums;  // [block][n][2][16]
+};
+
+// Any sizes; with no values there are no moments to speak of: mean and variance are 0.
+BatchNormPlan MakeBatchNormPlan(const BatchNormDesc& desc, Isa isa, int threads);
+
+struct BatchNormArgs {
+  const float* src = nullptr;
+  const float *gamma = nullptr, *beta = nullptr;  // [channels]
+  float* dst = nullptr;
+  float *mean = nullptr, *variance = nullptr;  // [channels]
+  void* scratch = nullptr;
+};
+void RunBatchNorm(const BatchNormPlan& plan, const BatchNormArgs& args, ThreadPool& pool);
+
+struct BatchNormGradArgs {
+  const float *src = nullptr, *ddst = nullptr;
+  const float *gamma = nullptr, *mean = nullptr, *variance = nullptr;
+  const float *dmean = nullptr, *dvariance = nullptr;
+  float* dsrc = nullptr;  // may be ddst
+  float *dgamma = nullptr, *dbeta = nullptr;
+  void* scratch = nullptr;
+};
+void RunBatchNormGrad(const BatchNormPlan& plan, const BatchNormGradArgs& args, ThreadPool& pool);
+
+void BatchNormRef(const BatchNormDesc& desc, const BatchNormArgs& args);
+void BatchNormGradRef(const BatchNormDesc& desc, const BatchNormGradArgs& args);
+
+}  // namespace bd
+
+#endif  // CC_CORE_NORMALIZATION_BATCH_NORM_H_

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <cmath>
+
+#include "cc/core/normalization/batch_norm.h"
+#include "cc/core/normalization/batch_norm_kernel.h"
+
+namespace bd {
+namespace {
+
+constexpr int64_t kBlock = 16;
+
+// Of one channel block.
+struct Sums {
+  double of[2][kBlock] = {};
+
+  void Add(const Sums& other) {
+    for (int which = 0; which < 2; ++which) {
+      for (int64_t i = 0; i < kBlock; ++i) of[which][i] += other.of[which][i];
+    }
+  }
+};
+
+// What the kernels take, and zeros behind the channels.
+struct Lanes {
+  alignas(64) float mean[kBlock] = {}, scale[kBlock] = {}, shift[kBlock] = {};
+  alignas(64) float slope[kBlock] = {}, offset[kBlock] = {};
+};
+
+// Calls sum(block, image, sums) for all images, finish(block, sums), which stores what is a
+// channel's, and apply(block, image, lanes), in the order and on the threads that the plan says.
+// lanes(block, sums) are made of what finish stored.
+template <typename Sum, typename Finish, typename MakeLanes, typename Apply>
+void RunPasses(const BatchNormPlan& plan, void* scratch, ThreadPool& pool, Sum&& sum,
+               Finish&& finish, MakeLanes&& lanes, Apply&& apply) {
+  const int64_t n = plan.desc.n, blocks = plan.desc.blocks();
+  if (plan.by_block) {
+    pool.ParallelFor(blocks, [&](int64_t b, int) {
+      Sums all;
+      for (int64_t i = 0; i < n; ++i) {
+        Sums image;
+        sum(b, i, image.of);
+        all.Add(image);
+      }
+      finish(b, all);
+      const Lanes of_block = lanes(b, all);
+      // The last images are still in cache.
+      for (int64_t i = n - 1; i >= 0; --i) apply(b, i, of_block);
+    });
+    return;
+  }
+  Sums* const images = reinterpret_cast<Sums*>(Scratch(scratch).Grant(plan.sums));
+  pool.ParallelFor(blocks * n, [&](int64_t task, int) {
+    images[task] = Sums();
+    sum(task / n, task % n, images[task].of);
+  });
+  const auto all_of = [&](int64_t b) {
+    Sums all;
+    for (int64_t i = 0; i < n; ++i) all.Add(images[b * n + i]);
+    return all;
+  };
+  for (int64_t b = 0; b < blocks; ++b) finish(b, all_of(b));
+  pool.ParallelFor(blocks * n, [&](int64_t task, int) {
+    apply(task / n, task % n, lanes(task / n, all_of(task / n)));
+  });
+}
+
+}  // namespace
+
+BatchNormPlan MakeBatchNormPlan(const BatchNormDesc& desc, Isa isa, int threads) {
+  BatchNormPlan plan;
+  plan.desc = desc;
+  plan.isa = isa;
+  const int64_t blocks = desc.blocks();
+  plan.by_block = desc.n <= 1 || threads == 1 || blocks >= 4 * threads || blocks % threads == 0;
+  if (!plan.by_block) {
+    plan.sums = plan.scratch.Book<double>("sums", blocks * desc.n * 2 * kBlock);
+  }
+  return plan;
+}
+
+void RunBatchNorm(const BatchNormPlan& plan, const BatchNormArgs& args, ThreadPool& pool) {
+  const BatchNormDesc& d = plan.desc;
+  const BatchNormKernels& kernels = BatchNormKernelsFor(plan.isa);
+  const int64_t plane = d.pixels * kBlock, blocks = d.blocks();
+  const double count = static_cast<double>(d.n) * d.pixels;
+  RunPasses(
+      plan, args.scratch, pool,
+      [&](int64_t b, int64_t i, double(*sums)[kBlock]) {
+        const float* first = args.src + b * plane;  // of image 0, if there is one
+        kernels.moments(args.src + (i * blocks + b) * plane, d.pixels, first, sums);
+      },
+      [&](int64_t b, const Sums& sums) {
+        for (int64_t c = b * kBlock; c < std::min(d.channels, (b + 1) * kBlock); ++c) {
+          const int64_t lane = c % kBlock;
+          double mean = 0, variance = 0;
+          if (count > 0) {
+            const double off = sums.of[0][lane] / count;
+            const double difference = sums.of[1][lane] / count - off * off;
+            mean = args.src[b * plane + lane] + off;
+            variance = difference < 0 ? 0 : difference;  // a NaN stays
+          }
+          args.mean[c] = static_cast<float>(mean);
+          args.variance[c] = static_cast<float>(variance);
+        }
+      },
+      [&](int64_t b, const Sums&) {
+        Lanes lanes;
+        for (int64_t c = b * kBlock; c < std::min(d.channels, (b + 1) * kBlock); ++c) {
+          const double factor = args.gamma[c] / std::sqrt(double{args.variance[c]} + d.epsilon);
+          lanes.scale[c % kBlock] = static_cast<float>(factor);
+          lanes.shift[c % kBlock] = static_cast<float>(args.beta[c] - args.mean[c] * factor);
+        }
+        return lanes;
+      },
+      [&](int64_t b, int64_t i, const Lanes& lanes) {
+        const int64_t at = (i * blocks + b) * plane;
+        kernels.normalize(args.src + at, d.pixels, lanes.scale, lanes.shift, args.dst + at);
+      });
+}
+
+void RunBatchNormGrad(const BatchNormPlan& plan, const BatchNormGradArgs& args, ThreadPool& pool) {
+  const BatchNormDesc& d = plan.desc;
+  const BatchNormKernels& kernels = BatchNormKernelsFor(plan.isa);
+  const int64_t plane = d.pixels * kBlock, blocks = d.blocks();
+  const double count = static_cast<double>(d.n) * d.pixels;
+  const auto inverse = [&](int64_t c) {
+    return 1 / std::sqrt(double{args.variance[c]} + d.epsilon);
+  };
+  RunPasses(
+      plan, args.scratch, pool,
+      [&](int64_t b, int64_t i, double(*sums)[kBlock]) {
+        alignas(64) float mean[kBlock] = {};
+        for (int64_t c = b * kBlock; c < std::min(d.channels, (b + 1) * kBlock); ++c) {
+          mean[c % kBlock] = args.mean[c];
+        }
+        const int64_t at = (i * blocks + b) * plane;
+        kernels.products(args.src + at, args.ddst + at, d.pixels, mean, sums);
+      },
+      [&](int64_t b, const Sums& sums) {
+        for (int64_t c = b * kBlock; c < std::min(d.channels, (b + 1) * kBlock); ++c) {
+          args.dbeta[c] = static_cast<float>(sums.of[0][c % kBlock]);
+          args.dgamma[c] = static_cast<float>(sums.of[1][c % kBlock] * inverse(c));
+        }
+      },
+      [&](int64_t b, const Sums& sums) {
+        Lanes lanes;
+        for (int64_t c = b * kBlock; c < std::min(d.channels, (b + 1) * kBlock); ++c) {
+          if (count == 0) break;
+          const int64_t lane = c % kBlock;
+          const double r = inverse(c), factor = args.gamma[c] * r;
+          const double slope = 2. * args.dvariance[c] - factor * r * r * sums.of[1][lane];
+          lanes.mean[lane] = args.mean[c];
+          lanes.scale[lane] = static_cast<float>(factor);
+          lanes.slope[lane] = static_cast<float>(slope / count);
+          lanes.offset[lane] =
+              static_cast<float>((args.dmean[c] - factor * sums.of[0][lane]) / count);
+        }
+        return lanes;
+      },
+      [&](int64_t b, int64_t i, const Lanes& lanes) {
+        const int64_t at = (i * blocks + b) * plane;
+        kernels.gradient(args.src + at, args.ddst + at, d.pixels, lanes.mean, lanes.scale,
+                         lanes.slope, lanes.offset, args.dsrc + at);
+      });
+}
+
+}  // namespace bd
