@@ -23,7 +23,7 @@ buildifier := $(venv)/buildifier-done
 built := .build/library-done
 installed := $(venv)/installed-done
 
-.PHONY: help demo docs test test-tsan test-asan build bench bench-layers format check-format clean distclean
+.PHONY: help demo docs test test-tsan test-asan build bench zoo bench-layers format check-format clean distclean
 
 help: ## lists the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -46,6 +46,9 @@ build: $(installed) ## builds the library and installs the package into .venv
 
 bench: $(installed) ## measures whole networks against their peers
 	@$(python) benchmarks/run_models.py
+
+zoo: $(installed) ## checks and measures networks of all kinds against TensorFlow
+	@$(python) benchmarks/zoo.py && $(python) benchmarks/zoo.py --page
 
 bench-layers: $(installed) ## measures each convolution against oneDNN's
 	@$(python) benchmarks/run_layers.py

@@ -96,7 +96,8 @@ def _parse() -> argparse.Namespace:
         return [count(part) for part in text.split(",")]
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", type=names_of(ZOO), default=list(ZOO), help=",".join(ZOO))
+    everyday = [name for name, network in ZOO.items() if network.everyday]
+    parser.add_argument("--models", type=names_of(ZOO), default=everyday, help=",".join(ZOO))
     parser.add_argument("--peers", type=names_of(PEERS), default=list(PEERS), help=",".join(PEERS))
     parser.add_argument("--batch", type=counts, default=[1, 8], help="default: 1,8")
     parser.add_argument("--threads", type=count, default=2, help="of each peer; default: 2")
@@ -151,13 +152,13 @@ def _measure(name: str, batch: int, options, workshop: Workshop, hint) -> dict:
                     running.callback(worker.close)
                     workers[peer] = worker
                     numbers[peer] |= worker.about
-            _drop_wrong(workers, numbers)
+            _drop_wrong(workers, numbers, getattr(options, "tolerance", TOLERANCE))
             _time(workers, numbers, options, hint)
         elsewhere = busy.cores()
     return {"model": name, "batch": batch, "cores_busy_elsewhere": elsewhere, "peers": numbers}
 
 
-def _drop_wrong(workers: dict[str, Worker], numbers: dict[str, dict]) -> None:
+def _drop_wrong(workers: dict[str, Worker], numbers: dict[str, dict], tolerance: float) -> None:
     """Keeps the workers whose outputs agree with the reference's; the others get an error."""
     wanted = workers[REFERENCE].outputs() if REFERENCE in workers else None
     for peer in list(workers):
@@ -170,7 +171,7 @@ def _drop_wrong(workers: dict[str, Worker], numbers: dict[str, dict]) -> None:
                 problem = str(error)
             else:
                 numbers[peer] |= difference.to_json()
-                if difference.relative <= TOLERANCE:
+                if difference.relative <= tolerance:
                     continue
                 problem = f"wrong outputs: off by {difference.relative:.1e} of the largest"
         numbers[peer]["error"] = problem

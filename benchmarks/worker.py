@@ -132,7 +132,8 @@ def _serve(table: str, peer: str, model: str, inputs: str, outputs: str, threads
     ready = time.perf_counter() - start
     np.savez(outputs, **first)
     versions = {name: _version(name) for name in row.packages}
-    answer(versions=versions, ready_seconds=ready, cases=list(runs))
+    more = getattr(made, "about", dict)()
+    answer(versions=versions, ready_seconds=ready, cases=list(runs), **more)
     for line in sys.stdin:
         request = json.loads(line)
         run = runs[request["case"]]

@@ -36,7 +36,9 @@ class Network:
       argument: what that function takes besides the folder.
       input_name: of the signature's one input, float32 [batch, height, width, 3].
       size: height and width it is measured at.
+      shape: of one sample, instead of size, where these are no pictures in colour.
       batches: those it is measured at; empty: any.
+      everyday: whether run_models.py measures it unless told otherwise; zoo.py takes all.
     """
 
     title: str
@@ -45,9 +47,14 @@ class Network:
     input_name: str
     size: tuple[int, int]
     batches: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
+    everyday: bool = True
 
     def example(self, batch: int) -> dict[str, np.ndarray]:
         """{input name: float32 [batch, H, W, 3]}, the same in every process."""
+        if self.shape:
+            random = np.random.default_rng(0)
+            return {self.input_name: random.standard_normal((batch, *self.shape), np.float32)}
         return {self.input_name: pictures(batch, self.size, spread=128)}
 
     def save(self, folder: str) -> None:
@@ -60,6 +67,14 @@ def _application(title: str, name: str, size: int = 224) -> Network:
     return Network(title, "applications", name, "image", (size, size))
 
 
+def _family(title: str, name: str, size: int = 224) -> Network:
+    return dataclasses.replace(_application(title, name, size), everyday=False)
+
+
+def _other(title: str, name: str, *shape: int, builder: str = "others") -> Network:
+    return Network(title, builder, name, "image", (0, 0), shape=shape, everyday=False)
+
+
 ZOO = {
     "resnet50": _application("ResNet-50", "ResNet50"),
     "vgg16": _application("VGG-16", "VGG16"),
@@ -67,7 +82,23 @@ ZOO = {
     "efficientnetb0": _application("EfficientNetB0", "EfficientNetB0"),
     "inceptionv3": _application("InceptionV3", "InceptionV3", 299),
     "densenet121": _application("DenseNet121", "DenseNet121"),
-    "shufflenetv2": Network("ShuffleNetV2", "shufflenet", "2", "image", (224, 224)),
-    "shufflenetv1": Network("ShuffleNetV1", "shufflenet", "1", "image", (224, 224)),
     "hed": Network("HED", "hed", "", "image", (512, 512), batches=(1,)),
+    "shufflenetv2": _other("ShuffleNetV2", "2", 224, 224, 3, builder="shufflenet"),
+    "shufflenetv1": _other("ShuffleNetV1", "1", 224, 224, 3, builder="shufflenet"),
+    "resnet50v2": _family("ResNet50V2", "ResNet50V2"),
+    "resnext50": _other("ResNeXt-50", "resnext50", 224, 224, 3),
+    "mobilenet": _family("MobileNet", "MobileNet"),
+    "mobilenetv3": _family("MobileNetV3Large", "MobileNetV3Large"),
+    "efficientnetv2b0": _family("EfficientNetV2B0", "EfficientNetV2B0"),
+    "inceptionresnetv2": _family("InceptionResNetV2", "InceptionResNetV2", 299),
+    "xception": _family("Xception", "Xception", 299),
+    "nasnetmobile": _family("NASNetMobile", "NASNetMobile"),
+    "convnexttiny": _family("ConvNeXtTiny", "ConvNeXtTiny"),
+    "unet": _other("U-Net", "unet", 256, 256, 3),
+    "cnn3d": _other("3-D CNN", "cnn3d", 16, 64, 64, 1),
+    "dcgan": _other("DCGAN's generator", "dcgan", 100),
+    "yolo": _other("YOLO-style head", "yolo", 256, 256, 3),
+    "ssd": _other("SSD-style heads", "ssd", 256, 256, 3),
+    "keywords": _other("keyword spotting, 1-D", "keywords", 98, 40),
+    "crnn": _other("CRNN", "crnn", 32, 128, 1),
 }

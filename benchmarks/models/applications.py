@@ -55,7 +55,7 @@ def randomise(model: keras.Model) -> keras.Model:
 
 def _example(model: keras.Model) -> np.ndarray:
     """Four samples: pictures where it takes these, else noise."""
-    shape = model.input_shape[1:]
+    shape = tuple(size or 224 for size in model.input_shape[1:])
     if len(shape) == 3 and shape[2] == 3:
         return pictures(4, shape[:2], spread=128)
     return np.random.default_rng(1).standard_normal((4, *shape), np.float32)

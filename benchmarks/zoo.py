@@ -1,0 +1,158 @@
+"""Checks and measures every network of models.ZOO against TensorFlow with oneDNN on and off.
+
+    python benchmarks/zoo.py [--models unet,ssd] [--runs 20] [--batch 1]
+    python benchmarks/zoo.py --page      # writes docs/zoo.md anew from docs/zoo.json
+
+Outputs must lie within 1e-4 of TensorFlow's, as a share of the largest magnitude; a network that
+takes more than 1.03 of the better TensorFlow's time is named, and the exit code is then 1. Results
+go to docs/zoo.json, network by network, so that it may run in pieces; a network that is measured
+again has its row replaced. The time is the fastest run; processes take turns as in run_models.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import pathlib
+import sys
+
+import machine
+import run_models
+from models import ZOO
+from prepare import HERE, Workshop
+from rich.console import Console
+from rich.progress import Progress
+
+DOCS = HERE.parent / "docs"
+OURS, ON, OFF = "tf_blockdnn", "tensorflow", "tensorflow-plain"
+TOLERANCE = 1e-4
+MOST = 1.03  # of TensorFlow's time
+
+INTRODUCTION = """# The zoo
+
+Networks of many kinds in float32 at batch {batch}, optimised by `bd.optimize` with nothing said
+about them. All weights are random, with statistics of batch normalisation that fit. *Converted*
+counts the convolutions (transposed ones, too) that run in blocks, of all that the network has;
+*reorders* are the changes between TensorFlow's layout and ours that are left; *difference* is the
+largest one from TensorFlow's outputs, as a share of their largest magnitude. Times are the fastest
+runs in milliseconds, turn by turn; the ratio is our time divided by that of the faster TensorFlow,
+so that small is good.
+
+{machine}; {threads} threads; {date}; TensorFlow {version}. `make zoo` measures all of them again.
+"""
+
+
+def main() -> None:
+    """Parses the arguments, measures, writes; or writes the page."""
+    options = _parse()
+    if options.page:
+        (DOCS / "zoo.md").write_text(page(json.loads(options.output.read_text())))
+        return
+    notes = Console(stderr=True)
+    slow = []
+    with Progress(console=notes, auto_refresh=False) as progress:
+        task = progress.add_task("", total=len(options.models))
+
+        def hint(text: str) -> None:
+            progress.update(task, description=text[:60], refresh=True)
+
+        workshop = Workshop(lambda line: notes.print(f"==> {line}", highlight=False), hint)
+        for name in options.models:
+            row = measure(name, options, workshop, hint)
+            _keep(name, row, options)
+            print(" | ".join([ZOO[name].title, *cells(row)]), flush=True)
+            if row.get("error") or ratio(row) > MOST:
+                slow.append(name)
+            progress.advance(task)
+    if slow:
+        sys.exit(f"wrong, failed or slower than TensorFlow: {', '.join(slow)}")
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", type=lambda text: text.split(","), default=list(ZOO))
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=20, help="counted runs of each")
+    parser.add_argument("--burst", type=int, default=5, help="counted runs a turn")
+    parser.add_argument("--output", type=pathlib.Path, default=DOCS / "zoo.json")
+    parser.add_argument("--page", action="store_true", help="only write docs/zoo.md")
+    options = parser.parse_args()
+    if unknown := [name for name in options.models if name not in ZOO]:
+        parser.error(f"{', '.join(unknown)}: not among {', '.join(ZOO)}")
+    options.peers, options.tolerance, options.with_load = [OURS, ON, OFF], TOLERANCE, False
+    return options
+
+
+def measure(name: str, options, workshop: Workshop, hint) -> dict:
+    """The row of one network: counts, difference, milliseconds; or what went wrong."""
+    peers = run_models._measure(name, options.batch, options, workshop, hint)["peers"]
+    ours = peers[OURS]
+    errors = [
+        f"{peer}: {numbers['error']}" for peer, numbers in peers.items() if "error" in numbers
+    ]
+    if errors:
+        return {"error": "; ".join(errors)}
+    return {
+        "convolutions": ours["convolutions"],
+        "converted": ours["converted"],
+        "reorders": ours["reorders"],
+        "difference": ours["relative_difference"],
+        **{peer: {key: peers[peer][key] for key in ("min_ms", "median_ms")} for peer in peers},
+        "version": peers[ON]["versions"]["tensorflow"],
+    }
+
+
+def ratio(row: dict) -> float:
+    """Our time divided by that of the faster TensorFlow."""
+    return row[OURS]["min_ms"] / min(row[ON]["min_ms"], row[OFF]["min_ms"])
+
+
+def cells(row: dict) -> list[str]:
+    """The columns of the page behind the network's name."""
+    if "error" in row:
+        return [row["error"]]
+    return [
+        f"{row['converted']} / {row['convolutions']}",
+        str(row["reorders"]),
+        f"{row['difference']:.0e}",
+        *(f"{row[peer]['min_ms']:.2f}" for peer in (OURS, ON, OFF)),
+        f"{ratio(row):.2f}",
+    ]
+
+
+def page(document: dict) -> str:
+    """docs/zoo.md of docs/zoo.json."""
+    rows = document["networks"]
+    about = document | {"version": next(row["version"] for row in rows.values())}
+    heads = ["network", "converted", "reorders", "difference", "tf_blockdnn", "oneDNN on"]
+    lines = [
+        INTRODUCTION.format(**about),
+        f"| {' | '.join([*heads, 'oneDNN off', 'ratio'])} |",
+        f"|---{'|---:' * 7}|",
+    ]
+    lines += [
+        f"| {' | '.join([ZOO[name].title, *cells(rows[name])])} |" for name in ZOO if name in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _keep(name: str, row: dict, options) -> None:
+    """Puts the row into the file; one that failed only where there is none yet."""
+    path = options.output
+    document = json.loads(path.read_text()) if path.exists() else {"networks": {}}
+    if "error" in row:
+        return
+    document |= {
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "machine": machine.describe()["cpu"],
+        "batch": options.batch,
+        "threads": options.threads,
+    }
+    document["networks"][name] = row
+    path.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

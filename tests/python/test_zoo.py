@@ -1,0 +1,57 @@
+"""docs/zoo.md says what docs/zoo.json holds, and the networks in it are those of the zoo."""
+
+import json
+import pathlib
+
+import pytest
+
+BENCHMARKS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def zoo(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import zoo
+
+    return zoo
+
+
+def a_row(ours=1.0, on=2.0, off=3.0):
+    times = {"tf_blockdnn": ours, "tensorflow": on, "tensorflow-plain": off}
+    return {
+        "convolutions": 9,
+        "converted": 8,
+        "reorders": 2,
+        "difference": 3e-6,
+        "version": "2.21.0",
+        **{name: {"min_ms": time, "median_ms": time} for name, time in times.items()},
+    }
+
+
+def test_the_page_is_made_from_the_measurements(zoo):
+    document = json.loads((zoo.DOCS / "zoo.json").read_text())
+    assert (zoo.DOCS / "zoo.md").read_text() == zoo.page(document)
+    assert set(document["networks"]) <= set(zoo.ZOO)
+    for row in document["networks"].values():
+        assert row["difference"] <= zoo.TOLERANCE
+        assert row["converted"] <= row["convolutions"]
+
+
+def test_the_ratio_is_to_the_faster_tensorflow(zoo):
+    assert zoo.ratio(a_row(ours=1.0, on=4.0, off=2.0)) == 0.5
+    assert zoo.ratio(a_row(ours=1.0, on=2.0, off=4.0)) == 0.5
+    assert zoo.cells(a_row()) == ["8 / 9", "2", "3e-06", "1.00", "2.00", "3.00", "0.50"]
+
+
+def test_rows_are_kept_one_by_one(zoo, tmp_path):
+    options = type("Options", (), {"output": tmp_path / "zoo.json", "batch": 1, "threads": 2})
+    zoo._keep("unet", a_row(), options)
+    zoo._keep("ssd", a_row(), options)
+    zoo._keep("ssd", {"error": "broken"}, options)  # what was measured before stays
+    zoo._keep("unet", a_row(ours=1.5), options)
+    document = json.loads(options.output.read_text())
+    assert document["networks"]["ssd"] == a_row()
+    assert document["networks"]["unet"] == a_row(ours=1.5)
+    page = zoo.page(document)
+    assert "| U-Net | 8 / 9 | 2 | 3e-06 | 1.50 | 2.00 | 3.00 | 0.75 |" in page
+    assert page.index("U-Net") < page.index("SSD-style heads")
