@@ -23,8 +23,8 @@ struct CpuCosts {
   double line_beyond_l2 = 5, line_beyond_l3 = 10, l3_bytes = 4 << 20;
   // A multiply-add in pairs; the terms of the source, a vector of it and a pixel (FIP).
   double fip_multiply = 0.72, fip_vector = 2, fip_pixel = 3;
-  // Of weights that are packed for one call: a line of a copy, of a copy in pairs, and of a plane
-  // of Winograd's (with or without pairs).
+  // Of weights that are packed for one call: a line of a copy, what pairs add to it, and a line of
+  // Winograd's planes. Counted from the instructions, not measured.
   double pack_line = 6, pack_pairs = 6, pack_winograd = 14;
   // A vector of a chain that does not fit the registers (swish).
   double chain_vector = 25;
