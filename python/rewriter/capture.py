@@ -50,6 +50,9 @@ _AROUND_CONVOLUTIONS = frozenset(
     {"BatchToSpaceND", "Const", "ExpandDims", "Identity", "NoOp", "Pad", "ReadVariableOp"}
     | {"SpaceToBatchND", "Squeeze"}
 )
+# tf_keras gives its recurrent layers one function for CPUs and one for GPUs, for a pass of Grappler
+# to choose; it inlines neither.
+_IMPLEMENTS, _PREFERS = "api_implements", "api_preferred_device"
 _LOWERING = "_lower_using_switch_merge"
 # Larger captured tensors stay outside: what reads tables is not ours, and a graph has 2 GiB.
 _MAX_EMBEDDED_BYTES = 1 << 26
@@ -240,6 +243,7 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets):
             if _LOWERING in node.attr:
                 node.attr[_LOWERING].b = False
     _unblock_convolutions(meta_graph.graph_def)
+    _unblock_recurrent_layers(meta_graph.graph_def)
     meta_graph.collection_def["train_op"].node_list.value.extend([*fetches, *targets])
 
     config = config_pb2.ConfigProto()
@@ -289,6 +293,14 @@ def _unblock_convolutions(graph_def: graph_pb2.GraphDef) -> None:
             if unblocked.intersection(called_functions([node])):
                 for key in _INLINE_BLOCKERS:
                     node.attr.pop(key, None)
+
+
+def _unblock_recurrent_layers(graph_def: graph_pb2.GraphDef) -> None:
+    """Lets the functions of tf_keras's recurrent layers that are for CPUs be inlined."""
+    for function in graph_def.library.function:
+        if function.attr[_PREFERS].s == b"CPU":
+            for key in (_IMPLEMENTS, _PREFERS):
+                function.attr.pop(key, None)
 
 
 def _is_convolution_of_keras(function) -> bool:

@@ -62,8 +62,8 @@ class _Loop:
         stacks = [n for n, _ in self.view.consumers(Ref(self.node.name, r.outputs))]
         if any(n.op != "TensorListStack" for n in stacks):
             return "its outputs are read as a list"
-        for position in (r.kernel, r.recurrent_kernel, r.bias):
-            if position is not None and self._is_assigned(self.node.inputs[position]):
+        for position in (r.kernel, r.recurrent_kernel, *r.bias):
+            if self._is_assigned(self.node.inputs[position]):
                 return "its weights are assigned in the same function"
         self._write(source, mask, stacks)
         return None
@@ -90,6 +90,9 @@ class _Loop:
 
     def _is_length_of(self, limit: Ref, source: Ref) -> bool:
         node = self.view.producer(self._strip(limit))
+        if node.op == "Minimum":  # dynamic_rnn's: min(steps, max(1, steps or the longest row))
+            steps, most = node.inputs
+            return self._is_length_of(steps, source) and self._is_at_least_rows(most, source)
         if node.op == "StridedSlice":
             shape = self.view.producer(self._strip(node.inputs[0]))
             ends = [self.body.constants.value(ref) for ref in node.inputs[1:3]]
@@ -104,6 +107,23 @@ class _Loop:
         value = self.body.constants.value(limit)
         known = self.body.shapes.shape(source)
         return value is not None and value.size == 1 and bool(known) and known[0] == value.item()
+
+    def _is_at_least_rows(self, ref: Ref, source: Ref) -> bool:
+        """Whether no row counts steps from `ref` on, max(1, ..)."""
+        node = self.view.producer(self._strip(ref))
+        if node.op != "Maximum":
+            return False
+        one = self.body.constants.value(node.inputs[0])
+        if one is None or one.size != 1 or one.item() != 1:
+            return False
+        if self.found.row_lengths is None:
+            return self._is_length_of(node.inputs[1], source)
+        longest = self.view.producer(self._strip(node.inputs[1]))
+        lengths = self.node.inputs[self.found.row_lengths]
+        if longest.op != "Max" or self._strip(longest.inputs[0]) != self._strip(lengths):
+            return False
+        axes = self.body.constants.value(longest.inputs[1])
+        return axes is not None and axes.tolist() == [0]
 
     def _same(self, a: Ref, b: Ref) -> bool:
         """Whether two tensors have the same size of their first dimension."""
@@ -160,6 +180,19 @@ class _Loop:
             return ref
         return self._add("ReadVariableOp", suffix, [ref], dtype=tf.float32)
 
+    def _bias(self) -> Ref:
+        """The bias as one tensor, of two rows where the loop has each by itself."""
+        if len(self.found.bias) == 1:
+            return self._value(self.found.bias[0], "bias")
+        rows = [self._strip(self.node.inputs[i]) for i in self.found.bias]
+        producers = [self.view.producer(row) for row in rows]
+        (unpack, other), ports = producers, [row.port for row in rows]
+        if unpack is other and unpack.op == "Unpack" and ports == [0, 1]:
+            if unpack.attr["axis"].i == 0 and unpack.attr["num"].i == 2:
+                return unpack.inputs[0]
+        values = [self._value(i, f"bias_{k}") for k, i in enumerate(self.found.bias)]
+        return self._add("Pack", "bias", values, T=tf.float32, N=2, axis=0)
+
     def _write(self, source: Ref, mask: Ref | None, stacks: list[Node]) -> None:
         r, node = self.found, self.node
         backwards = self._unreversed(source) != self._strip(source)
@@ -180,21 +213,23 @@ class _Loop:
             source, mask = plain, plain_mask
         inputs = [source, self._value(r.kernel, "kernel")]
         inputs.append(self._value(r.recurrent_kernel, "recurrent_kernel"))
-        if r.bias is not None:
-            inputs.append(self._value(r.bias, "bias"))
+        if r.bias:
+            inputs.append(self._bias())
         inputs += [node.inputs[i] for i in r.states]
         if mask is not None:
             axis = {"T": tf.bool, "squeeze_dims": [2]}
             inputs.append(self._add("Squeeze", "mask", [mask], **axis))
+        if r.row_lengths is not None:
+            inputs.append(node.inputs[r.row_lengths])
         ref = self._add(
             "BlockdnnRnn",
             "rnn",
             inputs,
             T=tf.float32,
-            num_biases=int(r.bias is not None),
+            num_biases=int(bool(r.bias)),
             num_states=len(r.states),
             num_masks=int(mask is not None),
-            num_lengths=0,
+            num_lengths=int(r.row_lengths is not None),
             cell=r.cell,
             activation=r.activation,
             recurrent_activation=r.recurrent_activation,

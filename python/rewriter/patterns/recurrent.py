@@ -9,18 +9,19 @@ anything else, or a cell with a little more than ours, is another recurrence and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from google.protobuf.message import Message
-
 from ...graph import GraphView, Node, Ref
-from ...tensorflow_private import function_def_to_graph, tensor_util
+from .loop_function import LoopFunction
+from .recurrent_cells import grus, lstms, vanillas
 
 ROOTS = ("While", "StatelessWhile")
-_ACTIVATIONS = {"Tanh": "tanh", "Relu": "relu", "Sigmoid": "sigmoid"}
-_SUMS = ("AddV2", "Add", "BiasAdd")
-_COMMUTATIVE = frozenset({"AddV2", "Add", "Mul"})
+# What may be in the body of a cell that has none of our activations: these say nothing about it.
+_UNREMARKABLE = frozenset(
+    "AddV2 Add BiasAdd Const Identity MatMul Mul NoOp ReadVariableOp Relu Relu6 RealDiv Select"
+    " SelectV2 Sigmoid Split SplitV Squeeze StridedSlice Sub Tanh TensorListGetItem"
+    " TensorListSetItem Tile Unpack ZerosLike StopGradient Less LogicalAnd Placeholder".split()
+)
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,12 @@ class Recurrence:
       reset_after: of a GRU.
       source: the list of inputs.
       kernel, recurrent_kernel: a variable's handle or a tensor.
-      bias: the same, or None.
+      bias: of the same; one, or two that are its rows, or none.
       states: h, and c of an LSTM.
       outputs: the list of outputs.
       sequences: whether it holds every step's, not the last one's alone.
       mask: the list of masks, or None.
+      row_lengths: the steps of each row that count (dynamic_rnn's sequence_length), or None.
       before: the output of the step before, which only a mask needs; or None.
       zero_output_for_mask: whether a masked step gives zero instead.
       zeros: then where that zero comes from.
@@ -53,11 +55,12 @@ class Recurrence:
     source: int
     kernel: int
     recurrent_kernel: int
-    bias: int | None
+    bias: tuple[int, ...]
     states: tuple[int, ...]
     outputs: int
     sequences: bool
     mask: int | None
+    row_lengths: int | None
     before: int | None
     zero_output_for_mask: bool
     zeros: int | None
@@ -70,6 +73,7 @@ class Recurrence:
         gates = "" if self.cell == "vanilla" else f", gates {self.recurrent_activation}"
         kind = "" if self.cell != "gru" or self.reset_after else " (reset before)"
         masked = ", masked" if self.mask is not None else ""
+        masked += ", lengths" if self.row_lengths is not None else ""
         which = "all steps" if self.sequences else "last step"
         return f"{self.cell}{kind}, {self.activation}{gates}, {which}{masked}"
 
@@ -88,136 +92,17 @@ def plan(node: Node, view: GraphView) -> Recurrence | str | None:
     if not {"TensorListGetItem", "TensorListSetItem", "MatMul"} <= ops:
         return None
     try:
-        condition = _Function(functions[node.attr["cond"].func.name])
+        condition = LoopFunction(functions[node.attr["cond"].func.name])
         shapes = node.attr["output_shapes"].list.shape
-        return _Loop(condition, _Function(body), shapes).plan()
+        return _Loop(condition, LoopFunction(body), shapes).plan()
     except _No as no:
         return str(no)
-
-
-# Patterns are tuples: an op and its inputs. A string stands for a tensor, the same wherever it
-# stands. ("split", k, n, x) is part k of n of the columns of x, however it is cut; ("gates", k, n,
-# x) are the columns of gates k to n, of three, of a slice; ("row", k, x) is row k of two;
-# ("act", name, x) is an activation, of one kind for each name.
-class _Function:
-    """A function's body as a graph, its arguments and results."""
-
-    def __init__(self, definition: Message):
-        graph_def, names = function_def_to_graph.function_def_to_graph_def(definition)
-        self.arguments = [a.name for a in definition.signature.input_arg]
-        self.results = []
-        for result in definition.signature.output_arg:
-            self.results.append(Ref.parse(names[definition.ret[result.name]]))
-        self.view = GraphView(graph_def, self.results)
-        self.has_effects = any(
-            n.op.startswith(("Assign", "Print", "Assert")) for n in definition.node_def
-        )
-
-    def strip(self, ref: Ref) -> Ref:
-        """What an Identity hands on."""
-        while (node := self.view.producer(ref)).op in ("Identity", "StopGradient"):
-            ref = node.inputs[0]
-        return ref
-
-    def argument(self, ref: Ref) -> int | None:
-        """The position of the argument that `ref` is."""
-        ref = self.strip(ref)
-        return self.arguments.index(ref.node) if ref.node in self.arguments else None
-
-    def variable(self, ref: Ref) -> int | None:
-        """The argument whose value `ref` is: a tensor, or what a variable holds."""
-        node = self.view.producer(self.strip(ref))
-        return self.argument(node.inputs[0] if node.op == "ReadVariableOp" else node.ref)
-
-    def constant(self, ref: Ref):
-        node = self.view.producer(self.strip(ref))
-        if node.op != "Const":
-            return None
-        return tensor_util.MakeNdarray(node.attr["value"].tensor)
-
-    def match(self, pattern, ref: Ref, bound: dict) -> Iterator[dict]:
-        """All ways to read `ref` as `pattern`, as what they bind on top of `bound`."""
-        ref = self.strip(ref)
-        if isinstance(pattern, str):
-            if (position := self.variable(ref)) is not None:
-                ref = Ref(self.arguments[position])  # every read of a variable is the same
-            if bound.get(pattern, ref) == ref:
-                yield {**bound, pattern: ref}
-            return
-        if isinstance(pattern, Ref):
-            if self.strip(pattern) == ref:
-                yield bound
-            return
-        if isinstance(pattern, float):
-            value = self.constant(ref)
-            if value is not None and value.size == 1 and value.item() == pattern:
-                yield bound
-            return
-        if pattern[0] in ("split", "row", "gates"):
-            yield from self._match_part(pattern, ref, bound)
-            return
-        node = self.view.producer(ref)
-        if pattern[0] == "act":
-            name = _ACTIVATIONS.get(node.op)
-            if name is not None and bound.get(pattern[1], name) == name:
-                yield from self.match(pattern[2], node.inputs[0], {**bound, pattern[1]: name})
-            return
-        ops = _SUMS if pattern[0] == "sum" else (pattern[0],)
-        if node.op not in ops or len(node.inputs) != len(pattern) - 1 or ref.port != 0:
-            return
-        if node.op == "MatMul" and any(
-            node.attr[f"{key}_{side}"].b for key in ("transpose", "adj") for side in "ab"
-        ):
-            return
-        orders = [node.inputs]
-        if node.op in _COMMUTATIVE:
-            orders.append(node.inputs[::-1])
-        for inputs in orders:
-            yield from self._match_all(list(zip(pattern[1:], inputs, strict=True)), bound)
-
-    def _match_all(self, pairs, bound):
-        if not pairs:
-            yield bound
-            return
-        (pattern, ref), *rest = pairs
-        for more in self.match(pattern, ref, bound):
-            yield from self._match_all(rest, more)
-
-    def _match_part(self, pattern, ref, bound):
-        kind, k, n, inner = pattern if len(pattern) == 4 else (*pattern[:2], 2, pattern[2])
-        node, units = self.view.producer(ref), bound.get("units")
-        if node.op == "Split" and kind != "gates":
-            axis = self.constant(node.inputs[0])
-            axes = (0,) if kind == "row" else (1, -1)
-            if node.attr["num_split"].i == n and ref.port == k and axis.item() in axes:
-                yield from self.match(inner, node.inputs[1], bound)
-        elif node.op == "StridedSlice" and kind != "row" and units:
-            if (cut := self._columns(node)) is None:
-                return
-            begin, last = (k, n) if kind == "gates" else (k, k + 1)
-            ends = {last * units, None} if last == (3 if kind == "gates" else n) else {last * units}
-            if cut[0] == begin * units and cut[1] in ends:
-                yield from self.match(inner, node.inputs[0], bound)
-
-    def _columns(self, node: Node) -> tuple[int, int | None] | None:
-        """[begin, end) of a slice x[:, begin:end]."""
-        begin, end, strides = (self.constant(ref) for ref in node.inputs[1:])
-        if any(v is None or v.size != 2 for v in (begin, end, strides)) or (strides != 1).any():
-            return None
-        masks = {key: node.attr[f"{key}_mask"].i for key in ("begin", "end")}
-        others = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-        rows_whole = (masks["begin"] & 1 or begin[0] == 0) and masks["end"] & 1
-        if any(node.attr[key].i for key in others) or not rows_whole:
-            return None
-        first = 0 if masks["begin"] & 2 else int(begin[1])
-        last = None if masks["end"] & 2 else int(end[1])
-        return None if first < 0 or (last is not None and last <= 0) else (first, last)
 
 
 class _Loop:
     """One While: its condition and its body."""
 
-    def __init__(self, condition: _Function, body: _Function, shapes):
+    def __init__(self, condition: LoopFunction, body: LoopFunction, shapes):
         self.condition, self.body, self.shapes = condition, body, shapes
 
     def plan(self) -> Recurrence:
@@ -240,12 +125,15 @@ class _Loop:
         ]
         cell = self._cell(value, mask, carried, step, invariant)
         source = self._list_read(cell.pop("x"), step, invariant)
+        row_lengths = None if mask is None else self._row_lengths(mask, step, invariant)
+        is_list = mask is not None and row_lengths is None
         return Recurrence(
             **cell,
             source=source,
             outputs=written,
             sequences=sequences,
-            mask=None if mask is None else self._list_read(mask, step, invariant),
+            mask=self._list_read(mask, step, invariant) if is_list else None,
+            row_lengths=row_lengths,
             before=before,
             zero_output_for_mask=zeros is not None,
             zeros=zeros,
@@ -345,7 +233,18 @@ class _Loop:
             return None
         tile = self.body.view.producer(self.body.strip(node.inputs[0]))
         mask = self.body.strip(tile.inputs[0]) if tile.op == "Tile" else tile.ref
-        return mask, self.body.strip(node.inputs[1]), self.body.strip(node.inputs[2])
+        chosen, other = map(self.body.strip, node.inputs[1:])
+        if tile.op == "GreaterEqual":  # step >= length: the row has ended
+            chosen, other = other, chosen
+        return mask, chosen, other
+
+    def _row_lengths(self, mask: Ref, step: Ref, invariant: set[int]) -> int | None:
+        """The position of the lengths that a mask compares with the step."""
+        node = self.body.view.producer(mask)
+        if node.op != "GreaterEqual" or self.body.strip(node.inputs[0]) != step:
+            return None
+        position = self.body.argument(node.inputs[1])
+        return position if position in invariant else None
 
     def _state(self, i: int, mask: Ref | None) -> Ref:
         """The next value of state i, without the mask."""
@@ -367,17 +266,15 @@ class _Loop:
         h = hidden[0]
         cells = [i for i in carried if i != h]
         units = self._units(h)
-        candidates = _lstms() if cells else [*_vanillas(), *_grus()]
+        candidates = lstms() if cells else [*vanillas(), *grus()]
         for name, reset_after, patterns, bias in candidates:
             bound = {"units": units, "?h": Ref(self.body.arguments[h])}
             pairs = [(patterns[0], value)]
             if cells:
                 bound["?c"] = Ref(self.body.arguments[cells[0]])
                 pairs.append((patterns[1], nexts[cells[0]]))
-            for found in self.body._match_all(pairs, bound):
-                roles = {key: self.body.variable(found[key]) for key in ("?W", "?U")}
-                if bias:
-                    roles["?b"] = self.body.variable(found["?b"])
+            for found in self.body.match_all(pairs, bound):
+                roles = {key: self.body.variable(found[key]) for key in ("?W", "?U", *bias)}
                 if any(position not in invariant for position in roles.values()):
                     continue
                 return {
@@ -387,61 +284,17 @@ class _Loop:
                     "reset_after": reset_after,
                     "kernel": roles["?W"],
                     "recurrent_kernel": roles["?U"],
-                    "bias": roles.get("?b"),
+                    "bias": tuple(roles[key] for key in bias),
                     "states": (h, *cells),
                     "x": found["?x"],
                 }
-        raise _No("its cell is not one of Keras's with activations tanh, sigmoid or relu")
+        others = {node.op for node in self.body.view} - _UNREMARKABLE
+        what = f": it has {', '.join(sorted(others))}" if others else ""
+        raise _No(
+            "its cell is not one of Keras's with activations tanh, sigmoid, hard_sigmoid"
+            f" (relu6(x + 3) / 6), relu or linear{what}"
+        )
 
     def _units(self, h: int) -> int | None:
         dims = [d.size for d in self.shapes[h].dim] if h < len(self.shapes) else []
         return dims[1] if len(dims) == 2 and dims[1] > 0 else None
-
-
-def _vanillas():
-    x_w, h_u = ("MatMul", "?x", "?W"), ("MatMul", "?h", "?U")
-    yield "vanilla", True, (("act", "f", ("sum", ("sum", x_w, "?b"), h_u)),), True
-    yield "vanilla", True, (("act", "f", ("sum", ("sum", x_w, h_u), "?b")),), True
-    yield "vanilla", True, (("act", "f", ("sum", x_w, h_u)),), False
-
-
-def _lstms():
-    products = ("sum", ("MatMul", "?x", "?W"), ("MatMul", "?h", "?U"))
-    for sums, bias in [(("sum", products, "?b"), True), (products, False)]:
-        i, f, g, o = (("split", k, 4, sums) for k in range(4))
-        c = (
-            "sum",
-            ("Mul", ("act", "g", f), "?c"),
-            ("Mul", ("act", "g", i), ("act", "f", g)),
-        )
-        yield "lstm", True, (("Mul", ("act", "g", o), ("act", "f", c)), c), bias
-
-
-def _grus():
-    x_w = ("MatMul", "?x", "?W")
-
-    def state(z, candidate):
-        return ("sum", ("Mul", z, "?h"), ("Mul", ("Sub", 1.0, z), candidate))
-
-    # Reset after: a row of the bias each.
-    h_u = ("MatMul", "?h", "?U")
-    rows = [("Squeeze", ("row", k, "?b")) for k in range(2)]
-    for by_input, by_state, bias in [
-        (("sum", x_w, rows[0]), ("sum", h_u, rows[1]), True),
-        (x_w, h_u, False),
-    ]:
-        z, r = (
-            ("act", "g", ("sum", ("split", k, 3, by_input), ("split", k, 3, by_state)))
-            for k in range(2)
-        )
-        inner = ("sum", ("split", 2, 3, by_input), ("Mul", r, ("split", 2, 3, by_state)))
-        yield "gru", True, (state(z, ("act", "f", inner)),), bias
-    for by_input, bias in [(("sum", x_w, "?b"), True), (x_w, False)]:
-        by_state = ("MatMul", "?h", ("gates", 0, 2, "?U"))
-        z, r = (
-            ("act", "g", ("sum", ("split", k, 3, by_input), ("split", k, 2, by_state)))
-            for k in range(2)
-        )
-        share = ("MatMul", ("Mul", r, "?h"), ("gates", 2, 3, "?U"))
-        inner = ("sum", ("split", 2, 3, by_input), share)
-        yield "gru", False, (state(z, ("act", "f", inner)),), bias

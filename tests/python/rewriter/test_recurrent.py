@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 from graph_nodes import all_nodes
 
 import tf_blockdnn as bd
@@ -80,10 +81,102 @@ def test_known_sizes(floats, kind):
 
 
 @each_kind
-@pytest.mark.parametrize("activation", ["relu", "sigmoid"])
+@pytest.mark.parametrize("activation", ["relu", "sigmoid", "linear"])
 def test_activations(floats, kind, activation):
     model = keras.Sequential([keras.Input((None, 5)), make(kind, activation=activation)])
     check(randomise(model), floats(2, 4, 5))
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "GRU before"])
+def test_hard_gates(floats, kind):
+    gates = "hard_sigmoid"
+    model = keras.Sequential([keras.Input((None, 5)), make(kind, recurrent_activation=gates)])
+    result = check(randomise(model), 3 * floats(2, 4, 5))
+    (op,) = [row for row in result.report.converted if row.op == "BlockdnnRnn"]
+    assert "gates hard_sigmoid" in op.details
+
+
+LEGACY = {
+    "LSTM": lambda **k: tf_keras.layers.LSTM(9, **k),
+    "GRU": lambda **k: tf_keras.layers.GRU(9, **k),
+    "GRU before": lambda **k: tf_keras.layers.GRU(9, reset_after=False, **k),
+    "GRU linear": lambda **k: tf_keras.layers.GRU(9, activation="linear", **k),
+    "SimpleRNN": lambda **k: tf_keras.layers.SimpleRNN(9, **k),
+    "LSTMCell": lambda **k: tf_keras.layers.RNN(tf_keras.layers.LSTMCell(9), **k),
+}
+
+
+# On CPUs tf_keras runs LSTM and GRU as a function of its own, which must be inlined; both rows of
+# a GRU's bias come to the loop as tensors of their own.
+@pytest.mark.parametrize("kind", LEGACY)
+def test_layers_of_keras_2(floats, kind):
+    layers, new = tf_keras.layers, LEGACY[kind]
+    model = tf_keras.Sequential(
+        [
+            layers.Input((None, 5)),
+            layers.Masking(),
+            layers.Bidirectional(new(return_sequences=True)),
+            new(),
+        ]
+    )
+    x = floats(4, 7, 5)
+    x[0, 4:] = x[1, :3] = 0
+    check(randomise(model), x, expected=3)
+
+
+def test_keras_2_is_optimised_strictly(floats, tmp_path):
+    layers = tf_keras.layers
+    model = tf_keras.Sequential(
+        [layers.Input((6, 5)), layers.GRU(9, return_sequences=True), layers.LSTM(4)]
+    )
+    x = floats(3, 6, 5)
+    expected = randomise(model)(x)
+    fast = bd.optimize(model, strict=True)
+    assert count(fast.report) == 2
+    np.testing.assert_allclose(fast(x), expected, rtol=0, atol=5e-6)
+    model.save(tmp_path / "in")
+    report = bd.optimize_saved_model(str(tmp_path / "in"), str(tmp_path / "out"), strict=True)
+    assert str(report).count("BlockdnnRnn") >= 1
+    loaded = tf.saved_model.load(str(tmp_path / "out"))
+    (y,) = loaded.signatures["serving_default"](tf.constant(x)).values()
+    np.testing.assert_allclose(y, expected, rtol=0, atol=5e-6)
+
+
+def export_dynamic_rnn(folder, cell, both_directions, weights):
+    """A SavedModel with tf.compat.v1's loops over rows of given lengths."""
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        x, rows = (
+            v1.placeholder(*spec) for spec in [("float32", [None, None, 5]), ("int32", [None])]
+        )
+        options = {"dtype": tf.float32, "sequence_length": rows}
+        if both_directions:
+            y, _ = v1.nn.bidirectional_dynamic_rnn(cell(), cell(), x, **options)
+            y, state = tf.concat(y, 2), None
+        else:
+            y, state = v1.nn.dynamic_rnn(cell(), x, **options)
+        session.run(v1.global_variables_initializer())
+        for variable in v1.global_variables():
+            session.run(variable.assign(weights(*variable.shape)))
+        outputs = {"y": y} if state is None else {"y": y, "state": tf.nest.flatten(state)[0]}
+        v1.saved_model.simple_save(session, folder, {"x": x, "rows": rows}, outputs)
+
+
+@pytest.mark.parametrize("cell", ["LSTMCell", "GRUCell", "SimpleRNNCell"])
+@pytest.mark.parametrize("both_directions", [False, True])
+def test_dynamic_rnn_of_a_saved_model(floats, tmp_path, cell, both_directions):
+    folders = [str(tmp_path / name) for name in ("in", "out")]
+    make_cell = lambda: getattr(tf_keras.layers, cell)(9)  # noqa: E731
+    export_dynamic_rnn(folders[0], make_cell, both_directions, floats)
+    report = bd.optimize_saved_model(*folders, strict=True)
+    assert str(report).count("BlockdnnRnn") >= 1
+    x, rows = tf.constant(floats(4, 7, 5)), tf.constant([6, 0, 2, 5])  # no row is full
+    before, after = (tf.saved_model.load(f).signatures["serving_default"] for f in folders)
+    result = bd.rewriter.optimize_concrete(before)
+    assert count(result.report) == 1 + both_directions and loops(result.concrete) == 0
+    expected, actual = (f(x=x, rows=rows) for f in (before, after))
+    for name, value in expected.items():
+        np.testing.assert_allclose(actual[name], value, rtol=0, atol=5e-6)
 
 
 @each_kind
@@ -158,7 +251,7 @@ class Leaky(keras.layers.GRUCell):
     "layer, reason",
     [
         (lambda: keras.layers.LSTM(9, activation="selu"), "not one of Keras's"),
-        (lambda: keras.layers.GRU(9, recurrent_activation="hard_sigmoid"), "not one of Keras's"),
+        (lambda: keras.layers.GRU(9, activation="elu"), "it has Elu"),
         (lambda: keras.layers.RNN(Peephole(9)), "its output is not its state"),
         (lambda: keras.layers.RNN(Leaky(9)), "not one of Keras's"),
         (
@@ -173,6 +266,17 @@ def test_what_deviates_stays(floats, layer, reason):
     result = rewritten(lambda x: model(x, training=False), tf.TensorSpec([None, None, 5]))
     assert count(result.report) == 0 and loops(result.concrete) == 1
     assert any(reason in why for _, why in result.report.declined), result.report.summary()
+    np.testing.assert_allclose(result.concrete(x), model(x), rtol=0, atol=1e-6)
+
+
+def test_another_hard_sigmoid_stays(floats):
+    """That of Keras 2 is 0.2 x + 0.5 between 0 and 1."""
+    layer = tf_keras.layers.LSTM(9, recurrent_activation="hard_sigmoid")
+    model = randomise(tf_keras.Sequential([tf_keras.layers.Input((None, 5)), layer]))
+    x = tf.constant(floats(2, 4, 5))
+    result = rewritten(lambda x: model(x, training=False), tf.TensorSpec([None, None, 5]))
+    assert count(result.report) == 0 and loops(result.concrete) == 1
+    assert any("it has Maximum, Minimum" in why for _, why in result.report.declined)
     np.testing.assert_allclose(result.concrete(x), model(x), rtol=0, atol=1e-6)
 
 
@@ -202,6 +306,32 @@ def test_crnn_converts_as_one(floats):
     assert count(result.report) == 2 and loops(result.concrete) == 0
     assert result.report.count("BlockdnnConv") == 2, result.report.summary()
     np.testing.assert_allclose(result.concrete(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_deep_speech_converts_as_one(floats):
+    layers = keras.layers
+    blocks = []
+    for filters, strides in [(32, (2, 2)), (32, (1, 2))]:
+        blocks += [
+            layers.Conv2D(filters, (11, 5), strides, padding="same", use_bias=False),
+            layers.BatchNormalization(),
+            layers.ReLU(20.0),
+        ]
+    blocks.append(layers.Reshape((-1, 8 * 32)))
+    for _ in range(3):
+        blocks += [
+            layers.Bidirectional(
+                layers.SimpleRNN(24, activation="relu", return_sequences=True), merge_mode="sum"
+            ),
+            layers.BatchNormalization(),
+        ]
+    model = keras.Sequential([keras.Input((None, 32, 1)), *blocks, layers.Dense(29)])
+    x = tf.constant(floats(2, 30, 32, 1))
+    result = rewritten(lambda x: model(x, training=False), tf.TensorSpec([2, 30, 32, 1]))
+    assert count(result.report) == 6 and loops(result.concrete) == 0
+    assert result.report.count("BlockdnnConv") == 2, result.report.summary()
+    assert not {"Conv2D", "While"} & {node.op for node in all_nodes(result.concrete)}
+    np.testing.assert_allclose(result.concrete(x), model(x), rtol=1e-4, atol=1e-4)
 
 
 def test_saved_model(floats, tmp_path):
