@@ -60,6 +60,8 @@ void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t row_begin, int6
   call.tail_length = plan.tail_length;
   call.px_stride = args.a_row_stride;
   call.pass_taps = plan.pass_taps;
+  // One row with registers of 512 bits reads weights as fast as hardware brings them.
+  call.asks_ahead = rows > 1 || plan.isa < Isa::kAvx512;
   alignas(64) float bias[kMaxTileBlocks * kBlock];
   const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
     const Panel& panel = plan.panels[g];

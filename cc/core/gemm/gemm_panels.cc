@@ -1,5 +1,7 @@
 #include "cc/core/gemm/gemm_panels.h"
 
+#include <numeric>
+
 #include "cc/core/gemm/fip_kernel.h"
 
 namespace bd {
@@ -24,6 +26,12 @@ int64_t TilePixels(Isa isa, TileFamily family, int64_t blocks) {
   if (family == TileFamily::kFip) return FipKernelsFor(isa).tile_pixels;
   const GemmKernels& kernels = GemmKernelsFor(isa);
   return blocks > kernels.tile_blocks ? kernels.joined_tile_pixels : kernels.tile_pixels;
+}
+
+int64_t RowsInCache(int64_t px_stride) {
+  constexpr int64_t kWayBytes = 4096, kWays = 7;  // and one for weights
+  const int64_t bytes = px_stride * static_cast<int64_t>(sizeof(float));
+  return kWays * (kWayBytes / std::gcd(bytes, kWayBytes));
 }
 
 }  // namespace bd

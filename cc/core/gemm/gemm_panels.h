@@ -43,6 +43,10 @@ enum class TileFamily {
 const TileKernel* TilesOf(Isa isa, TileFamily family, int64_t blocks, int32_t valid_lanes);
 int64_t TilePixels(Isa isa, TileFamily family, int64_t blocks);
 
+// How many rows of A, so many floats apart, L1 holds a line of each of. Rows a power of two apart
+// share sets: 4 KB apart, all of them one set of 8 ways, of which weights take some.
+int64_t RowsInCache(int64_t px_stride);
+
 // [0, rows) in even tiles of at most `widest` rows; its divisions take as long as 80
 // multiply-adds, so it is made once for many passes.
 struct EvenTiles {
@@ -123,6 +127,7 @@ struct PanelCall {
   int64_t px_stride = kBlock;
   int64_t pass_taps = 0;               // a pass of K has so many; 0: all
   bool first = true, last = true;      // whether the call begins the sums, and whether it ends them
+  bool asks_ahead = true;              // whether weights are brought along at all
   const float* pixel_terms = nullptr;  // kFip: of row 0
 
   const float* Weights(int64_t panel, int64_t row) const {
@@ -164,7 +169,8 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
     const float* weights = a.weights;
     const TileKernel* const kernels =
         TilesOf(call.isa, call.family, call.panels[g].blocks, whole.valid_lanes);
-    rows.Start(TilePixels(call.isa, call.family, call.panels[g].blocks));
+    rows.Start(std::min(TilePixels(call.isa, call.family, call.panels[g].blocks),
+                        RowsInCache(call.px_stride)));
     int64_t t0 = 0;
     do {
       const int64_t t1 = std::min(all_taps, t0 + pass_taps);
@@ -178,7 +184,8 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
       share.row_floats = row_floats;
       share.tiles = rows.tiles();
       weights += share.rows * row_floats;
-      share.next = t1 < all_taps      ? weights
+      share.next = !call.asks_ahead   ? nullptr
+                   : t1 < all_taps    ? weights
                    : g + 1 < call.end ? call.Weights(g + 1, call.first_row)
                                       : call.behind;
       e = whole;
