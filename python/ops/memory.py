@@ -15,9 +15,11 @@ from .conv_depthwise import conv_depthwise
 from .eltwise import eltwise
 from .inner_product import inner_product
 from .layer_norm import layer_norm
+from .packed_matmul import packed_matmul
 from .pad import pad
 from .pool import global_pool, pool
 from .reorder import reorder
+from .rnn import rnn
 from .shuffle import shuffle, shuffle_grad
 from .softmax import softmax
 from .squeeze_excite import squeeze_excite
@@ -32,9 +34,11 @@ _OPS = {
         global_pool,
         inner_product,
         layer_norm,
+        packed_matmul,
         pad,
         pool,
         reorder,
+        rnn,
         shuffle,
         shuffle_grad,
         softmax,
@@ -64,7 +68,8 @@ class MemoryPlan:
     Attributes:
       algorithm: as in the verbose log, "direct" for example; "" if the op has only one.
       threads: what it was planned for.
-      scratchpad_mode: "user" or "library"; "" if the op never takes a scratchpad.
+      scratchpad_mode: "user" or "library"; "" if the op has no choice: it never takes a
+        scratchpad, or has it from TensorFlow's allocator for each execution (packed_matmul, rnn).
       scratchpad: bytes of temporary memory an execution takes; 0 is common.
       packed_weights: bytes of the copy of the weights that the kernel keeps in the order it
         reads them; 0 if it reads them where they are. Kernels share equal copies.
@@ -184,7 +189,8 @@ def _node(function, specs: list, arguments: dict) -> tf.Operation:
 
     with tf.Graph().as_default():
         specs, arguments = tf.nest.map_structure(placeholder, (specs, arguments))
-        return function(*specs, **arguments).op
+        result = function(*specs, **arguments)
+        return getattr(result, "dst", result).op
 
 
 def plan_node(node: tf.Operation, shapes: Sequence[Sequence[int]], threads: int) -> MemoryPlan:

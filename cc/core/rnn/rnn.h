@@ -75,7 +75,7 @@ struct RnnPlan {
   int64_t steps_at_once = 0;  // whose sums of x W are made together
   int64_t packed_floats = 0;
   size_t workspace_bytes = 0;  // training only
-  size_t scratch_bytes = 0;
+  ScratchBook scratch;
 
   // In the workspace when training, else in scratch.
   ScratchPiece<float> sums;     // [chunk][step][row][columns]
@@ -91,6 +91,7 @@ struct RnnPlan {
   const RnnProductKernels* product = nullptr;
   const RnnCellKernels* kernels = nullptr;
 
+  size_t scratch_bytes() const { return scratch.bytes(); }
   int64_t chunks() const { return blocks * parts; }
   // All panels of W, or of U: those of 16 units side by side.
   int64_t panels() const { return (desc.units + kRnnPanel - 1) / kRnnPanel * desc.gates(); }

@@ -79,7 +79,7 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   if (desc.cell == RnnCell::kGru && !desc.reset_after) {
     p.reset = kept.Book<float>("reset", (desc.training ? desc.steps : 1) * desc.batch * desc.units);
   }
-  p.scratch_bytes = scratch.bytes();
+  p.scratch = scratch;
   p.workspace_bytes = workspace.bytes();
   *plan = p;
   return "";

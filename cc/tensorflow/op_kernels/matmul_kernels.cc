@@ -6,6 +6,7 @@
 #include "cc/core/gemm/gemm.h"
 #include "cc/core/post_ops/post_ops_bind.h"
 #include "cc/tensorflow/attrs/matmul_attrs.h"
+#include "cc/tensorflow/op_base/memory_plan.h"
 #include "cc/tensorflow/op_kernels/kept_pack.h"
 
 namespace bd {
@@ -23,6 +24,28 @@ void Transpose(const float* from, int64_t k, int64_t m, float* to, ThreadPool& p
     }
   });
 }
+
+// a, where it comes transposed.
+ScratchPiece<float> BookRows(const MatmulAttrs& attrs, int64_t rows, int64_t k, ScratchBook* book) {
+  return book->Book<float>("rows", attrs.transpose_a ? rows * k : 0);
+}
+
+Status PlanMatmulMemory(const NodeAttrs& node, const std::vector<PartialTensorShape>& inputs, int,
+                        MemoryPlan* memory) {
+  MatmulAttrs attrs;
+  TF_RETURN_IF_ERROR(attrs.Read(&node));
+  MatmulSizes sizes;
+  PartialTensorShape dst;
+  TF_RETURN_IF_ERROR(MatmulShape(attrs, inputs, &sizes, &dst));
+  if (dst.num_elements() == 0) return absl::OkStatus();
+  GemmPlan plan;
+  TF_RETURN_IF_ERROR(FromCore(MakeGemmPlan({sizes.k, sizes.n}, ActiveIsa(), &plan)));
+  BookRows(attrs, dst.num_elements() / sizes.n, sizes.k, &memory->scratch);
+  memory->packed_weights = plan.packed_bytes;
+  return absl::OkStatus();
+}
+
+const MemoryPlanRow row("BlockdnnPackedMatmul", PlanMatmulMemory);
 
 class PackedMatmulOp : public PoolOpKernel {
  public:
@@ -55,11 +78,13 @@ class PackedMatmulOp : public PoolOpKernel {
     GemmArgs args;
     args.a = InputData(ctx, MatmulAttrs::kA);
     args.a_row_stride = sizes.k;
-    Tensor transposed;
+    ScratchBook book;
+    const ScratchPiece<float> piece = BookRows(attrs_, rows, sizes.k, &book);
+    Tensor scratch;
     if (attrs_.transpose_a) {
-      OP_REQUIRES_OK(
-          ctx, ctx->allocate_temp(tensorflow::DT_FLOAT, TensorShape({rows, sizes.k}), &transposed));
-      float* to = static_cast<float*>(transposed.data());
+      const TensorShape bytes({static_cast<int64_t>(book.bytes())});
+      OP_REQUIRES_OK(ctx, ctx->allocate_temp(tensorflow::DT_UINT8, bytes, &scratch));
+      float* to = Scratch(scratch.data()).Grant(piece);
       Transpose(args.a, sizes.k, rows, to, pool());
       args.a = to;
     }

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cc/base/verbose.h"
+#include "cc/tensorflow/op_base/memory_plan.h"
 #include "cc/tensorflow/op_kernels/kept_pack.h"
 #include "cc/tensorflow/op_kernels/rnn_op.h"
 
@@ -30,7 +31,7 @@ class RnnOp : public PoolOpKernel {
     RnnBuffers b;
     b.packed = weights.data;
     Tensor scratch;
-    OP_REQUIRES_OK(ctx, TakeMemory(ctx, plan.scratch_bytes, &scratch));
+    OP_REQUIRES_OK(ctx, TakeMemory(ctx, plan.scratch_bytes(), &scratch));
     b.scratch = scratch.data();
     SetInputs(ctx, plan.desc, sizes, &b);
     b.dst = DstSequenceOf(attrs_, sizes, static_cast<float*>(outputs[0]->data()));
@@ -99,6 +100,24 @@ class RnnOp : public PoolOpKernel {
   RnnAttrs attrs_;
   PackKeeper packs_;
 };
+
+Status PlanRnnMemory(const NodeAttrs& node, const std::vector<PartialTensorShape>& inputs,
+                     int threads, MemoryPlan* memory) {
+  RnnAttrs attrs;
+  TF_RETURN_IF_ERROR(attrs.Read(&node));
+  RnnSizes sizes;
+  TF_RETURN_IF_ERROR(ReadRnnSizes(attrs, inputs, &sizes));
+  RnnPlan plan;
+  TF_RETURN_IF_ERROR(FromCore(MakeRnnPlan(DescribeRnn(attrs, sizes), ActiveIsa(), threads, &plan)));
+  if (sizes.batch == 0) return absl::OkStatus();
+  memory->scratch = plan.scratch;
+  memory->packed_weights = plan.packed_floats * static_cast<int64_t>(sizeof(float));
+  memory->blocking = {
+      {"units", plan.block}, {"rows", plan.part}, {"steps_at_once", plan.steps_at_once}};
+  return absl::OkStatus();
+}
+
+const MemoryPlanRow row("BlockdnnRnn", PlanRnnMemory);
 
 REGISTER_KERNEL_BUILDER(
     Name("BlockdnnRnn").Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"), RnnOp);

@@ -115,13 +115,50 @@ def test_some_take_nothing():
 
 def test_every_op_can_be_asked():
     questions = {"memory_consumption", "memory_plan", "scratchpad_size", "pack_count"}
-    recurrent = {"packed_matmul", "rnn"}  # their temporary memory is not planned from outside yet
     with pytest.raises(ValueError, match="op must be one of") as error:
         bd.ops.memory_plan("none", (1,))
-    for op in set(bd.ops.__all__) - questions - recurrent:
+    for op in set(bd.ops.__all__) - questions:
         assert op in str(error.value)
     shuffled = bd.ops.memory_plan("shuffle", tf.TensorSpec((2, 12), tf.int32), axis=1, group=3)
     assert shuffled.scratchpad == 0
+
+
+LSTM = [(2, 9, 8), (8, 4 * 20), (20, 4 * 20), (4 * 20,)]
+
+
+def test_recurrent_layers():
+    """States, sums and the bias in the order of the panels; batch and steps at once decide."""
+    plan = bd.ops.memory_plan("rnn", *LSTM, cell="lstm", threads=1)
+    units = plan.blocking["units"]
+    blocks = -(-20 // units)
+    line = 64 // 4
+    expected = {
+        "sums": blocks * plan.blocking["steps_at_once"] * 2 * 4 * units,
+        "hidden": 2 * 2 * 20,
+        "cell": blocks * 2 * units,
+        "modes": -(-9 * 2 // 64) * line,
+        "bias": blocks * 4 * units,
+    }
+    assert {name: piece.bytes for name, piece in plan.pieces.items()} == {
+        name: 4 * (-(-floats // line) * line) for name, floats in expected.items()
+    }
+    assert plan.scratchpad == sum(piece.bytes for piece in plan.pieces.values())
+    assert plan.packed_weights == 4 * 2 * 16 * 4 * (8 + 20)  # 20 units are two panels of 16
+    assert plan.scratchpad_mode == "" and plan.algorithm == ""
+    assert bd.ops.memory_consumption("rnn", *LSTM, cell="lstm") == 0
+    # Of a longer sequence the sums of some steps at a time, 4 MB.
+    longer = bd.ops.scratchpad_size("rnn", (2, 50000, 8), *LSTM[1:], cell="lstm")
+    assert plan.scratchpad < longer < 5 << 20 < 2 * 50000 * 80 * 4
+    with pytest.raises(ValueError, match="recurrent_kernel"):
+        bd.ops.memory_plan("rnn", *LSTM[:2], (21, 80), cell="lstm")
+
+
+def test_packed_matrices():
+    plain = bd.ops.memory_plan("packed_matmul", (6, 5), (5, 40))
+    assert (plain.scratchpad, plain.packed_weights) == (0, 4 * 5 * 48)
+    turned = bd.ops.memory_plan("packed_matmul", (5, 6), (5, 40), transpose_a=True)
+    assert (turned.scratchpad, list(turned.pieces)) == (128, ["rows"])
+    assert turned.packed_weights == plain.packed_weights
 
 
 def test_no_elements():

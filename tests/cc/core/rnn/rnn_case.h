@@ -76,7 +76,7 @@ class RnnCase {
     RnnPlan plan;
     ASSERT_EQ(MakeRnnPlan(d, isa, pool.num_threads(), &plan), "");
     // A byte behind would be the guard page, but for the alignment of what was booked.
-    GuardedBuffer scratch(RoundUp(plan.scratch_bytes)), kept(RoundUp(plan.workspace_bytes));
+    GuardedBuffer scratch(RoundUp(plan.scratch_bytes())), kept(RoundUp(plan.workspace_bytes));
     GuardedBuffer packed(plan.packed_floats);
     PackRnnWeights(plan, kernel.data(), recurrent.data(), packed.data(), pool);
     RnnBuffers b = Buffers(to);
