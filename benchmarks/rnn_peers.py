@@ -43,24 +43,36 @@ def _cases(model: str, make: Callable[[str], Callable[[], np.ndarray]]) -> Cases
     return {case: functools.partial(run, case) for case in model.split(",")}
 
 
-def tf_blockdnn(model: str, inputs: Mapping[str, np.ndarray], threads: int) -> Cases:
-    """bd.ops.rnn in a tf.function, weights in variables."""
-    limit_tensorflow(threads)
+def _keras_layer(case: str):
+    """Keras's layer of a case as a tf.function, and its input."""
+    import keras
     import tensorflow as tf
+
+    layers = {
+        "lstm": keras.layers.LSTM,
+        "gru": keras.layers.GRU,
+        "vanilla": keras.layers.SimpleRNN,
+    }
+    x, *values = weights(case)
+    cell, *_, units = case.split("/")
+    layer = layers[cell](int(units), return_sequences=True)
+    layer.build(x.shape)
+    layer.set_weights(values)
+    return tf.function(lambda x: layer(x, training=False)), tf.constant(x)
+
+
+def tf_blockdnn(model: str, inputs: Mapping[str, np.ndarray], threads: int) -> Cases:
+    """Keras's layer after `bd.optimize`, called as users call it."""
+    limit_tensorflow(threads)
 
     import tf_blockdnn as bd
 
     def make(case: str):
-        x, *values = weights(case)
-        variables = [tf.Variable(value) for value in values]
-        cell = case.split("/")[0]
-
-        @tf.function
-        def layer(x):
-            return bd.ops.rnn(x, *variables, cell=cell, return_sequences=True).dst
-
-        concrete, x = layer.get_concrete_function(x), tf.constant(x)
-        return lambda: concrete(x).numpy()
+        function, x = _keras_layer(case)
+        fast = bd.optimize(function.get_concrete_function(x), strict=True)
+        if fast.report.count("BlockdnnRnn") != 1:
+            raise RuntimeError(f"{case} was not converted: {fast.report.summary()}")
+        return lambda: fast(x).numpy()
 
     return _cases(model, make)
 
@@ -70,23 +82,13 @@ def keras(
 ) -> Cases:
     """Keras's layer in a tf.function."""
     limit_tensorflow(threads)
-    import keras
     import tensorflow as tf
 
-    layers = {
-        "lstm": keras.layers.LSTM,
-        "gru": keras.layers.GRU,
-        "vanilla": keras.layers.SimpleRNN,
-    }
-
     def make(case: str):
-        x, *values = weights(case)
-        cell, *_, units = case.split("/")
-        layer = layers[cell](int(units), return_sequences=True)
-        layer.build(x.shape)
-        layer.set_weights(values)
-        function = tf.function(lambda x: layer(x, training=False), jit_compile=xla or None)
-        concrete, x = function.get_concrete_function(x), tf.constant(x)
+        function, x = _keras_layer(case)
+        if xla:
+            function = tf.function(function.python_function, jit_compile=True)
+        concrete = function.get_concrete_function(x)
         return lambda: concrete(x).numpy()
 
     return _cases(model, make)
