@@ -25,7 +25,6 @@ struct WinogradPlan {
   int64_t icb = 0;  // blocks of transformed channels, those of all phases
   int64_t group_splits = 1;
   int64_t tiles_h = 0, tiles_w = 0, tile_block = 0, tile_pitch = 0;
-  bool asks_ahead = false;   // src and dst are larger than caches, and L2 is large enough
   bool pools_tiles = false;  // the dst stage stores maxima of its tiles
   std::vector<int64_t> tap_offsets;
   ScratchPiece<float> strip, terms;  // for each thread: V and M; terms of V's pixels

@@ -12,7 +12,6 @@
 #include <algorithm>
 
 #include "cc/base/parallel_units.h"
-#include "cc/core/conv/winograd/lines_ahead.h"
 #include "cc/core/conv/winograd/winograd.h"
 #include "cc/core/gemm/fip.h"
 
@@ -30,23 +29,17 @@ struct PreparedTiles {
   float scale[kMaxWinogradPlanes];
 };
 
-// The tiles of a block as rows of A for RunPanels; lines to ask for, if any, tile by tile.
+// The tiles of a block as rows of A for RunPanels.
 struct PlaneRows {
   const float* src;
   const EvenTiles& even;
-  LinesAhead* ahead;  // or null
 
   void Start(int64_t) {}
   int64_t tiles() const { return even.count; }
   template <typename Emit>
   void ForEach(TileArgs*, Emit&& emit) const {
     even.ForRuns([&](int64_t first, int64_t px, int64_t tiles) {
-      const int64_t together = ahead == nullptr ? tiles : 1;
-      for (int64_t t = 0; t < tiles; t += together) {
-        const int64_t row = first + t * px;
-        if (ahead != nullptr) ahead->Next();
-        emit(src + row * kBlock, row, px, together);
-      }
+      emit(src + first * kBlock, first, px, tiles);
     });
   }
 };
@@ -113,42 +106,7 @@ struct TileBlock {
     });
   }
 
-  // The rows of src that the source stage will read and the tile row above has not.
-  // A plain src of few channels needs no help.
-  void AddSource(LinesAhead* ahead) const {
-    const ConvDesc& d = run.d;
-    if (d.src_layout == Layout::nhwc) return;
-    for (int64_t b = 0; b < p.icb; ++b) {
-      ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t) {
-        const float* src = run.SrcBlock(n, b);
-        const int64_t y = row * transform().mh - d.pad_top + d.kh - 1;
-        const int64_t x = column * transform().mw - d.pad_left;
-        const int64_t begin = std::max<int64_t>(x, 0);
-        const int64_t end = std::min(d.iw, x + tiles * transform().mw + d.kw - 1);
-        for (int64_t h = std::max<int64_t>(y, 0); h < std::min(d.ih, y + transform().mh); ++h) {
-          ahead->Add(src + (h * d.iw + begin) * kBlock, end - begin, LinesAhead::kRead);
-        }
-      });
-    }
-  }
-
-  // The rows of dst that the dst stage will write.
-  void AddDst(LinesAhead* ahead) const {
-    for (int64_t b = first_ocb(); b < end_ocb(); ++b) {
-      ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t) {
-        const float* dst = run.DstBlock(n, b);
-        const int64_t y = row * tile_h(), x = column * tile_w();
-        const int64_t end = std::min(dst_w(), x + tiles * tile_w());
-        for (int64_t h = y; h < std::min(dst_h(), y + tile_h()); ++h) {
-          ahead->Add(dst + (h * dst_w() + x) * kBlock, end - x, LinesAhead::kWrite);
-        }
-      });
-    }
-  }
-
-  int64_t Multiplications() const { return planes() * (group_end - group_begin) * even.count; }
-
-  void Multiply(int64_t xi, LinesAhead* ahead, int thread, PreparedTiles* prepared) const {
+  void Multiply(int64_t xi, int thread, PreparedTiles* prepared) const {
     const bool fip = p.fip;
     const int64_t u_stride = plan().packed_floats() / planes();
     const float* src = v + xi * plane_stride();
@@ -183,7 +141,7 @@ struct TileBlock {
         unscale[k] = prepared->scale[xi] * packed[k];
       a->fip = {nullptr, packed + lanes, unscale};
     };
-    RunPanels(call, bind, PlaneRows{src, even, p.asks_ahead ? ahead : nullptr});
+    RunPanels(call, bind, PlaneRows{src, even});
   }
 
   void Dst(int64_t ocb) const {
@@ -242,7 +200,7 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
   };
   // Groups that a thread takes at once: where tasks are few, 4/5 and the rest (ResNet-50 in
   // quiet minutes: 1 % more; with 6/9, 2/9 and 1/9 3.5).
-  const bool shared = plan.tasks <= kSharedTasks * plan.threads && !p.asks_ahead;
+  const bool shared = plan.tasks <= kSharedTasks * plan.threads;
   const double fraction = shared ? 0.8 : 1;
   const int64_t least = shared ? CeilDiv(CeilDiv(groups, p.group_splits), 5) : groups;
   ParallelUnits(pool, plan.tasks, [&](UnitTaker& taker) {
@@ -251,23 +209,12 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
     const auto run_groups = [&](const Units& u) {
       const int64_t group = first_group(u.task);
       const TileBlock block = block_of(u.task, group + u.begin, group + u.end, thread);
-      LinesAhead ahead;
-      if (p.asks_ahead) {
-        // Tasks are taken in order: this thread's next one is likely that of its turn.
-        if (const int64_t next = u.task + plan.threads; next < plan.tasks) {
-          block_of(next, first_group(next), end_group(next), thread).AddSource(&ahead);
-        }
-        block.AddDst(&ahead);
-        ahead.SpreadOver(block.Multiplications());
-      }
       if (prepared.first != block.first) {
         for (int64_t b = 0; b < p.icb; ++b) block.Source(b);
         prepared.first = block.first;
         prepared.scaled = false;
       }
-      for (int64_t xi = 0; xi < block.planes(); ++xi) {
-        block.Multiply(xi, &ahead, thread, &prepared);
-      }
+      for (int64_t xi = 0; xi < block.planes(); ++xi) block.Multiply(xi, thread, &prepared);
       prepared.scaled = p.fip;
       for (int64_t b = block.first_ocb(); b < block.end_ocb(); ++b) block.Dst(b);
     };

@@ -12,10 +12,6 @@ namespace bd {
 namespace {
 
 constexpr double kMultiplyOverhead = 1.06;  // starting and storing register tiles
-// src and dst beyond which tasks ask for their lines ahead; these need half of L2. Not of one that
-// V, M and the weights fill as it is (512 KB, Zen 3, AVX2: 64->64 at 224x224 7480 and 6600 us
-// without, 128->128 at 112x112 5950 and 5670).
-constexpr int64_t kAheadBytes = 8 << 20, kAheadL2Bytes = 1 << 20;
 // A line of weights in a task: mostly hidden behind multiply-adds.
 constexpr double kWeightsLine = 1;
 // What kAutoSmall allows packed weights, in plain ones.
@@ -32,12 +28,6 @@ int64_t CountTiles(const ConvDesc& d, const WinogradTransform& t) {
   return d.n * CeilDiv(d.oh, t.mh) * CeilDiv(d.ow, t.mw);
 }
 
-bool AsksAhead(const ConvDesc& d) {
-  const int64_t src = d.ih * d.iw * CeilDiv(d.ic, kBlock);
-  const int64_t dst = d.oh * d.ow * CeilDiv(d.oc, kBlock);
-  return L2CacheBytes() >= kAheadL2Bytes && 64 * d.n * (src + dst) > kAheadBytes;
-}
-
 struct TaskSplit {
   int64_t tile_block = 1, group_splits = 1;
   double cycles = std::numeric_limits<double>::infinity();
@@ -51,7 +41,6 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
   const int64_t icb = CeilDiv(channels, kBlock), ocb = CeilDiv(d.oc, kBlock);
   const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
   const double multiply = UsesFip(d, true, isa) ? kCpu.fip_multiply : 1;
-  const int64_t free_bytes = AsksAhead(d) ? L2CacheBytes() / 2 : L2CacheBytes();
   TaskSplit best;
   for (int64_t splits = 1; splits <= std::min<int64_t>(groups, 8 * threads); splits *= 2) {
     const int64_t blocks_of_task = std::min(ocb, CeilDiv(groups, splits) * kernels.tile_blocks);
@@ -61,7 +50,7 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
       const double bytes = 64.0 * planes * per * (icb + blocks_of_task);
       const double task = kMultiplyOverhead * multiply * weights * per + kWeightsLine * weights +
                           per * (icb * transform.source + blocks_of_task * transform.dst) +
-                          std::max(0., bytes - free_bytes) / 64 * kCpu.line_beyond_l2 +
+                          std::max(0., bytes - L2CacheBytes()) / 64 * kCpu.line_beyond_l2 +
                           std::max(0., bytes - kCpu.l3_bytes) / 64 * kCpu.line_beyond_l3 +
                           kCpu.fork_join;
       const double cycles = CeilDiv(CeilDiv(tiles, per) * splits, threads) * task;
@@ -127,7 +116,6 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   const TaskSplit split = ChooseTasks(d, t, plan->isa, plan->threads);
   p->tiles_h = CeilDiv(d.oh, t.mh);
   p->tiles_w = CeilDiv(d.ow, t.mw);
-  p->asks_ahead = AsksAhead(d);
   p->tile_block = split.tile_block;
   p->tile_pitch = split.tile_block | 1;  // odd: planes spread over all cache sets
   p->group_splits = split.group_splits;
