@@ -101,7 +101,10 @@ def compare(
         times[OPTIMIZED],
         difference,
         tf.config.threading.get_inter_op_parallelism_threads(),
-        convolutions=ops["BlockdnnConv"] + 2 * ops["BlockdnnConvDepthwise"],
+        convolutions=ops["BlockdnnConv"]
+        + ops["BlockdnnConvTranspose"]
+        + ops["BlockdnnConvVolume"]
+        + 2 * ops["BlockdnnConvDepthwise"],
         reorders=ops["BlockdnnReorder"],
         left=sum(ops[name] for name in _CONVOLUTIONS),
     )

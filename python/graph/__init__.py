@@ -5,7 +5,7 @@ from .constants import Constants, Variable
 from .functions import Flat, flatten, unflatten
 from .match import Any, Match, Op, Scalar, match
 from .shapes import Shapes
-from .symbolic import Expr, Size
+from .symbolic import Expr, Size, window
 from .view import GraphView, Node, Ref
 
 __all__ = [
@@ -31,4 +31,5 @@ __all__ = [
     "flatten",
     "match",
     "unflatten",
+    "window",
 ]

@@ -87,6 +87,10 @@ class Shapes:
                 self._shapes[ref] = self._infer(self._view.node(ref.node))
         return self._shapes.get(ref)
 
+    def put(self, ref: Ref, shape: Shape) -> None:
+        """States the shape of a tensor that was added, where more is known than rules can tell."""
+        self._shapes[ref] = shape
+
     def value(self, ref: Ref) -> np.ndarray | None:
         """An integer tensor's elements as an object array of sizes, where they are known."""
         self.shape(ref)

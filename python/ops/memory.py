@@ -12,6 +12,8 @@ from ..native import CList, c_call, library
 from .concat import concat
 from .conv import conv
 from .conv_depthwise import conv_depthwise
+from .conv_transpose import conv_transpose
+from .conv_volume import conv_volume
 from .eltwise import eltwise
 from .inner_product import inner_product
 from .layer_norm import layer_norm
@@ -19,6 +21,7 @@ from .packed_matmul import packed_matmul
 from .pad import pad
 from .pool import global_pool, pool
 from .reorder import reorder
+from .resize import resize
 from .rnn import rnn
 from .shuffle import shuffle, shuffle_grad
 from .softmax import softmax
@@ -30,6 +33,8 @@ _OPS = {
         concat,
         conv,
         conv_depthwise,
+        conv_transpose,
+        conv_volume,
         eltwise,
         global_pool,
         inner_product,
@@ -38,6 +43,7 @@ _OPS = {
         pad,
         pool,
         reorder,
+        resize,
         rnn,
         shuffle,
         shuffle_grad,

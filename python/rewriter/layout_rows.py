@@ -8,8 +8,10 @@ copy). Convolutions are planned before; element-wise idioms have a row of their 
 from dataclasses import replace
 
 from ..graph import Node
-from .patterns import concat, pad, pool
-from .primitives import BLOCKED, NHWC, Eltwise
+from .passes.constant_shapes import constant_node
+from .patterns import concat, pad, pool, resize
+from .patterns.depth_pool import DepthPool
+from .primitives import BLOCKED, NHWC, Eltwise, Reshape
 
 _PARTLY_PLAIN = "part of what it reads is plain, and nothing after it wants blocks"
 
@@ -43,11 +45,36 @@ def join(node: Node, state) -> Node | str:
     return Node(node.name, payload.op, payload.roles(values), node.controls, payload=payload)
 
 
-def channel_shuffle(node: Node, state) -> Node | str:
-    """The three nodes of a shuffle that ends at `node`."""
-    shuffled = state.shuffles[node.name]
-    payload = shuffled.payload
-    return Node(node.name, payload.op, {"src": shuffled.src}, node.controls, payload=payload)
+def several(node: Node, state) -> Node | str:
+    """The nodes of a shuffle or an upsampling that ends at `node`."""
+    found = state.several[node.name]
+    payload = found.payload
+    if isinstance(found, DepthPool):
+        return _depth_pool(node, found, state.body.view)
+    return Node(node.name, payload.op, {"src": found.src}, node.controls, payload=payload)
+
+
+def _depth_pool(node: Node, found: DepthPool, view) -> Node:
+    """A pooling between two other shapes of the same memory."""
+    pool, name = found.pool, node.name
+    shapes = [
+        view.add(constant_node(f"{name}/blocked_shape", shape)).ref
+        for shape in (found.columns, found.slices)
+    ]
+    inputs = {"src": found.src, "shape": shapes[0]}
+    columns = Reshape(origin=name, channels=pool.channels)
+    columns = view.add(Node(f"{name}/columns", columns.op, inputs, payload=columns))
+    pooled = view.add(Node(f"{name}/pool", pool.op, {"src": columns.ref}, payload=pool))
+    inputs = {"src": pooled.ref, "shape": shapes[1]}
+    return Node(name, found.payload.op, inputs, node.controls, payload=found.payload)
+
+
+def resized(node: Node, state) -> Node | str:
+    payload = resize.plan(node, state.body)
+    if isinstance(payload, str):
+        return payload
+    src = {"src": node.inputs[0]}
+    return Node(node.name, payload.op, src, node.controls, payload=payload)
 
 
 def pad_or_cut(node: Node, state) -> Node | str:
@@ -106,7 +133,10 @@ CONVERTERS = {
     "Pad": pad_or_cut,
     "PadV2": pad_or_cut,
     "StridedSlice": pad_or_cut,
+    **dict.fromkeys(resize.ROOTS, resized),
 }
 AFTER_GLOBAL_POOL = {"Reshape": keep_dims, "ExpandDims": keep_dims}
 # Through these a blocked layout is passed on to whoever reads the result.
-TRANSPARENT = frozenset({"MaxPool", "AvgPool", "ConcatV2", "Pad", "PadV2", "StridedSlice"})
+TRANSPARENT = frozenset(
+    {"MaxPool", "AvgPool", "ConcatV2", "Pad", "PadV2", "StridedSlice", *resize.ROOTS}
+)

@@ -24,7 +24,9 @@ def _chosen(node: tf.Operation, threads: int) -> str:
     shapes = [tensor.shape for tensor in node.inputs]
     if any(shape.rank is None or None in shape.as_list()[1:] for shape in shapes):
         return ""
+    # One volume has all of its slices.
+    batch = node.get_attr("depth") if node.type == "BlockdnnConvVolume" else 1
     of_any_batch = any(None in shape.as_list() for shape in shapes)
-    sizes = [[1 if size is None else size for size in shape.as_list()] for shape in shapes]
+    sizes = [[batch if size is None else size for size in shape.as_list()] for shape in shapes]
     algorithm = plan_node(node, sizes, threads).algorithm
     return f"{algorithm} at batch 1" if of_any_batch else algorithm

@@ -41,6 +41,7 @@ from .passes.lift import (
     lift_pixel_layers,
     lift_softmax,
 )
+from .passes.lift_volumes import lift_volumes
 from .passes.limit_memory import limit_memory
 from .passes.list_converted import list_converted
 from .passes.one_dimension import join_one_dimension
@@ -65,6 +66,7 @@ PASSES = (
     constant_shapes,
     replace_loops,
     join_one_dimension,
+    lift_volumes,
     lift_convolutions,
     lift_pixel_layers,
     lift_inner_products,

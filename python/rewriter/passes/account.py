@@ -2,7 +2,7 @@
 
 from ...graph import Body, Node, Ref
 from ..context import Context
-from ..primitives import BLOCKED, Conv, ConvDepthwise, InnerProduct, Reorder
+from ..primitives import BLOCKED, Conv, ConvDepthwise, Convolution, InnerProduct, Reorder
 from .gain import islands
 
 # An unknown height or width counts as this many, an unknown batch, too: only ratios are told.
@@ -16,7 +16,7 @@ def account(body: Body, context: Context) -> None:
     report.multiply_adds = sum(_of_payload(body, n) for n in nodes if n.payload is not None)
     report.multiply_adds_left = sum(_of_op(body, n) for n in nodes if n.payload is None)
     report.regions = sum(
-        any(isinstance(n.payload, Conv) or n.payload.dst_layout == BLOCKED for n in island)
+        any(isinstance(n.payload, Convolution) or n.payload.dst_layout == BLOCKED for n in island)
         for island in islands(body)
     )
     report.reorder_causes = [_cause(body, n) for n in nodes if isinstance(n.payload, Reorder)]
@@ -27,17 +27,11 @@ def _of_payload(body: Body, node: Node) -> int:
     written = _elements(body, node.ref)
     if isinstance(payload, ConvDepthwise):
         spread = payload.depthwise.strides[0] * payload.depthwise.strides[1]
-        return written * (spread * _taps(payload.first) + _taps(payload.depthwise))
-    if isinstance(payload, Conv):
-        pooled = payload.pool[0] * payload.pool[1] if payload.pool else 1
-        return written * pooled * _taps(payload)
+        return written * int(spread * payload.first.taps + payload.depthwise.taps)
+    if isinstance(payload, Convolution):
+        pooled = isinstance(payload, Conv) and payload.pool
+        return int(written * payload.taps) * (pooled[0] * pooled[1] if pooled else 1)
     return written * payload.in_channels if isinstance(payload, InnerProduct) else 0
-
-
-def _taps(convolution: Conv) -> int:
-    """Multiply-adds for one element of the result."""
-    kh, kw, in_channels = convolution.weights.shape[:3]
-    return kh * kw * in_channels
 
 
 def _of_op(body: Body, node: Node) -> int:

@@ -10,9 +10,9 @@ from dataclasses import replace
 from ...graph import Body, Node, Ref
 from ..context import Context
 from ..followers import Followers
-from ..layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, channel_shuffle, eltwise
-from ..patterns import pool, shuffle, softmax, squeeze_excite
-from ..primitives import BLOCK, BLOCKED, NHWC, Conv, GlobalPool, LayerNorm
+from ..layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, eltwise, several
+from ..patterns import depth_pool, pool, resize, shuffle, softmax, squeeze_excite
+from ..primitives import BLOCK, BLOCKED, NHWC, Convolution, GlobalPool, LayerNorm
 from ..report import Report
 from .fuse_post_ops import extend
 
@@ -30,9 +30,12 @@ class LayoutState:
     def __init__(self, body: Body, followers: Followers):
         self.body = body
         self.followers = followers
-        found = [shuffle.find(node, body) for node in body.view]
-        self.shuffles = {one.root: one for one in found if one}
-        self._shuffle_root = {one.first: one.root for one in found if one}
+        finders = (shuffle.find, resize.find, depth_pool.find)
+        found = [find(node, body) for node in body.view for find in finders]
+        parts = {name for one in found if one for name in getattr(one, "inner", ())}
+        self.several = {one.root: one for one in found if one and one.root not in parts}
+        self.inside = {name for one in found if one for name in getattr(one, "inside", ())}
+        self._root_of_first = {one.first: one.root for one in self.several.values()}
         self._wants: dict[Ref, bool] = {}
 
     def is_blocked(self, ref: Ref) -> bool:
@@ -54,21 +57,21 @@ class LayoutState:
             node.payload is None
             and node.op not in CONVERTERS
             and self.followers.root_of(node.name) is None
-            and node.name not in self._shuffle_root
+            and node.name not in self._root_of_first
             for node, _ in view.consumers(ref)
         )
 
     def _reads_blocked(self, node: Node, index: int) -> bool:
-        if isinstance(node.payload, Conv):
+        if isinstance(node.payload, Convolution):
             conv = node.payload
             if node.roles[index] != "src":  # a residual operand has the layout of the result
                 return conv.channels >= BLOCK or self.wants_blocked(node.ref)
-            return conv.in_channels >= BLOCK or conv.groups > 1
+            return conv.in_channels >= BLOCK or not conv.may_read_plain
         if isinstance(node.payload, LayerNorm):
             return self.wants_blocked(node.ref)
         if node.payload is not None:
             return node.payload.layout_of(node.roles[index]) == BLOCKED
-        root = self.followers.root_of(node.name) or self._shuffle_root.get(node.name)
+        root = self.followers.root_of(node.name) or self._root_of_first.get(node.name)
         if root is not None:
             return self.wants_blocked(Ref(root))
         return node.op in TRANSPARENT and self.wants_blocked(node.ref)
@@ -81,7 +84,7 @@ def assign_layout(body: Body, context: Context) -> None:
         if entry.name not in body.view:
             continue
         node = body.view.node(entry.name)
-        if isinstance(node.payload, Conv):
+        if isinstance(node.payload, Convolution):
             _settle(node, state)
         elif isinstance(node.payload, LayerNorm):
             blocked = state.is_blocked(node.src) or state.wants_blocked(node.ref)
@@ -93,7 +96,7 @@ def assign_layout(body: Body, context: Context) -> None:
 
 def _settle(node: Node, state: LayoutState) -> None:
     conv, src = node.payload, node.src
-    few_in = conv.in_channels < BLOCK and conv.groups == 1 and not state.is_blocked(src)
+    few_in = conv.in_channels < BLOCK and conv.may_read_plain and not state.is_blocked(src)
     few_out = conv.channels < BLOCK and conv.groups == 1 and not state.wants_blocked(node.ref)
     node.payload = replace(
         conv, reads=NHWC if few_in else BLOCKED, writes=NHWC if few_out else BLOCKED
@@ -101,6 +104,8 @@ def _settle(node: Node, state: LayoutState) -> None:
 
 
 def _convert(node: Node, state: LayoutState, report: Report) -> None:
+    if node.name in state.inside:
+        return
     found = squeeze_excite.find(node, state.body, state.followers)
     if found and state.is_blocked(found.src):
         _squeeze_excite(found, state)
@@ -151,8 +156,8 @@ def _row(node: Node, state: LayoutState):
         return eltwise, [idiom.src for idiom in idioms]
     if node.op == "MaxPool":
         return CONVERTERS[node.op], [pool.padded_source(node, state.body)]
-    if node.name in state.shuffles:
-        return channel_shuffle, [state.shuffles[node.name].src]
+    if node.name in state.several:
+        return several, [state.several[node.name].src]
     if node.op in AFTER_GLOBAL_POOL:
         pooled = state.body.view.producer(node.inputs[0])
         if isinstance(pooled.payload, GlobalPool) and pooled.payload.writes == "nc":

@@ -8,14 +8,14 @@ all per output channel, in float64, rounded to float32 once.
 
 from ...graph import Body
 from ..context import Context
-from ..primitives import Conv
+from ..primitives import Convolution
 
 
 def fold_batch_norm(body: Body, context: Context) -> None:
     """Multiplies batch normalisation and other affine maps into the weights before, in float64."""
     followers = context.followers
     for node in body.view:
-        if not isinstance(node.payload, Conv) or node.name not in body.view:
+        if not isinstance(node.payload, Convolution) or node.name not in body.view:
             continue
         while (idiom := followers.sole(node.ref)) and idiom.is_affine:
             payload = node.payload.then_affine(idiom.scale, idiom.shift)

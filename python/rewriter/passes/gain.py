@@ -14,7 +14,7 @@ twice the elements that its convolutions write.
 
 from ...graph import Body, Node
 from ..context import Context
-from ..primitives import BLOCKED, Conv, Reorder
+from ..primitives import BLOCKED, Convolution, Reorder
 
 _REASON = "between plain tensors the two reorders would cost more than the convolution gains"
 
@@ -29,7 +29,7 @@ def _parts(body: Body) -> list[tuple[str, ...]]:
     """What `Context.parts` holds, of one body."""
     moved: dict[tuple[str, ...], int] = {}
     for island in islands(body):
-        convolutions = [node for node in island if isinstance(node.payload, Conv)]
+        convolutions = [node for node in island if isinstance(node.payload, Convolution)]
         reorders = [node for node in island if isinstance(node.payload, Reorder)]
         if convolutions and reorders:
             part = tuple(body.label(node.payload.origin) for node in convolutions)
@@ -42,7 +42,7 @@ def _losing(body: Body) -> dict[str, str]:
     losing: dict[str, str] = {}
     for island in islands(body):
         reorders = [node for node in island if isinstance(node.payload, Reorder)]
-        convolutions = [node for node in island if isinstance(node.payload, Conv)]
+        convolutions = [node for node in island if isinstance(node.payload, Convolution)]
         if not reorders or any(map(_is_large, convolutions)):
             continue
         moved = sum(_elements(body, node) for node in reorders)

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 
 from ...graph import Body, GraphView, Node, Ref
 from ..context import Context
-from ..primitives import BLOCK, Concat, Conv, Eltwise, Pool
+from ..primitives import BLOCK, Concat, Conv, ConvTranspose, Eltwise, Pool, Resize
 
-_KNOW_PARTS = (Conv, Eltwise, Pool)
+_KNOW_PARTS = (Conv, ConvTranspose, Eltwise, Pool, Resize)
 
 
 @dataclass(frozen=True)

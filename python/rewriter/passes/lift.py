@@ -7,15 +7,28 @@ before it is settled.
 from ...graph import Body, Node
 from ..capture import XLA
 from ..context import Context
-from ..patterns import convolution, dense, dilation, inner_product, layer_norm, pad, softmax
+from ..patterns import (
+    conv_transpose,
+    convolution,
+    dense,
+    dilation,
+    inner_product,
+    layer_norm,
+    pad,
+    softmax,
+)
+from ..primitives import Conv
 from ..report import Report
 
 # Ops that a reader of the report looks for: kept ones always have a reason.
 _FOREIGN = {
-    "Conv2DBackpropInput": "transposed convolution is not implemented",
-    "Conv3D": "3-D convolution is not implemented",
     "Conv3DBackpropInputV2": "transposed convolution is not implemented",
     "DepthwiseConv2dNativeBackpropInput": "transposed convolution is not implemented",
+}
+# op -> what plans it
+_CONVOLUTIONS = {
+    **dict.fromkeys(convolution.ROOTS, convolution),
+    **dict.fromkeys(conv_transpose.ROOTS, conv_transpose),
 }
 
 
@@ -27,10 +40,11 @@ def lift_convolutions(body: Body, context: Context) -> None:
             report.decline(node.name, "XLA compiles it (jit_compile=True)")
         if node.op in _FOREIGN:
             report.decline(node.name, _FOREIGN[node.op])
-        if node.op not in convolution.ROOTS:
+        pattern = _CONVOLUTIONS.get(node.op)
+        if pattern is None:
             continue
         conv = context.reason_to_leave(body, node)
-        conv = conv or convolution.plan(node, body, context.options.algorithm)
+        conv = conv or pattern.plan(node, body, context.options.algorithm)
         if isinstance(conv, str):
             report.decline(node.name, conv)
         else:
@@ -88,11 +102,13 @@ def _lift_in_place(body: Body, pattern, context: Context) -> None:
 
 
 def _lift(body: Body, node: Node, conv, report: Report) -> None:
-    root, src = node, node.inputs[0]
-    unwrapped = dilation.unwrap(node, conv, body)
-    if unwrapped:
-        root, src, conv = unwrapped
-    src, conv = _fold_pad(body, src, conv, report)
+    root, src = node, node.inputs[conv_transpose.SRC if node.op in conv_transpose.ROOTS else 0]
+    if node.op in convolution.ROOTS:
+        unwrapped = dilation.unwrap(node, conv, body)
+        if unwrapped:
+            root, src, conv = unwrapped
+    if isinstance(conv, Conv):
+        src, conv = _fold_pad(body, src, conv, report)
     body.view.replace(Node(root.name, conv.op, {"src": src}, node.controls, payload=conv))
     body.view.remove_dead(_dead_candidates(root, node))
 

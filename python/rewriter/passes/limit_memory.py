@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ...graph import Body, Node
 from ..context import Context
-from ..primitives import Conv, InnerProduct
+from ..primitives import Convolution, ConvTranspose, ConvVolume, InnerProduct
 
 _BUDGET = 3.0
 _SMALL_MODEL = 1 << 20  # floats: packed weights of so few are nobody's concern
@@ -38,6 +38,8 @@ _GROWTH = {
     (7, 1, 1): _Growth(9 / 7, 9 / 7),
     (7, 7, 2): _Growth(4 * 36 / 49, 1.0),
 }
+# Transposed with strides: 4x4 at stride 2 becomes 3x3 of four times the channels, F(4x4) or F(2x2).
+_TRANSPOSED = _Growth(4 * 36 / 16, 4 * 16 / 16)
 _PAIRED = 9 / 8
 _TERMS = 1 / 16  # at most, of paired products in Winograd's planes, from so many channels on
 _PAIRED_CHANNELS = 32
@@ -53,7 +55,7 @@ def limit_memory(body: Body, context: Context) -> None:
     that is more); "low" packs every filter into 9/8 of its size: no Winograd. It reads the weights
     of inner products of few rows as they are.
     """
-    nodes = [node for node in body.view.topological() if isinstance(node.payload, Conv)]
+    nodes = [node for node in body.view.topological() if isinstance(node.payload, Convolution)]
     free = [node for node in nodes if _may_transform(node.payload)]
     if context.options.memory == "low":
         for node in free:
@@ -76,7 +78,11 @@ def limit_memory(body: Body, context: Context) -> None:
             left += (growth.auto - growth.auto_small) * node.payload.weights.size
 
 
-def _growth(conv: Conv) -> _Growth:
+def _growth(conv: Convolution) -> _Growth:
+    if isinstance(conv, ConvTranspose):
+        return _TRANSPOSED
+    if isinstance(conv, ConvVolume):
+        return _GROWTH.get((*conv.weights.shape[1:3], max(conv.strides[1:])), _NO_GROWTH)
     stride = conv.strides[0]
     if conv.groups > 1 or conv.strides != (stride, stride) or conv.dilations != (1, 1):
         return _NO_GROWTH
@@ -89,7 +95,7 @@ def _growth(conv: Conv) -> _Growth:
     return growth._replace(auto=growth.auto * (1 + _TERMS))
 
 
-def _may_transform(conv: Conv) -> bool:
+def _may_transform(conv: Convolution) -> bool:
     return _growth(conv) != _NO_GROWTH and conv.algorithm == "auto"
 
 

@@ -11,7 +11,7 @@ ROOTS = ("Conv2D", "DepthwiseConv2dNative")
 
 def plan(node, body: Body, algorithm: str) -> Conv | str:
     """The planned convolution, or one line that says why TensorFlow keeps it."""
-    reason = _obstacle(node, body)
+    reason = obstacle(node, node.inputs[0], body)
     if reason:
         return reason
     weights = body.constants.value(node.inputs[1])
@@ -41,16 +41,17 @@ def plan(node, body: Body, algorithm: str) -> Conv | str:
     )
 
 
-def _obstacle(node, body: Body) -> str | None:
+def obstacle(node, src, body: Body) -> str | None:
+    """Why no convolution of `src` by the filter that is the node's second input is planned."""
     attr, shapes = node.attr, body.shapes
     dtype = attr["T"].type
     if dtype != types_pb2.DT_FLOAT:
         return f"dtype {types_pb2.DataType.Name(dtype)[3:].lower()}, only float32 is implemented"
     if attr["data_format"].s not in (b"NHWC", b""):
         return f"data_format {attr['data_format'].s.decode()}, only NHWC is implemented"
-    if shapes.rank(node.inputs[0]) != 4:
+    if shapes.rank(src) != 4:
         return "the input's rank is not known to be 4"
-    if shapes.channels(node.inputs[0]) is None:
+    if shapes.channels(src) is None:
         return "the number of input channels is not known"
     if not body.constants.is_constant(node.inputs[1]):
         return "the weights are computed or assigned inside the function"

@@ -12,6 +12,9 @@ from .bundle import Bundle
 from .concat import Concat
 from .conv import Conv
 from .conv_depthwise import ConvDepthwise
+from .conv_transpose import ConvTranspose
+from .conv_volume import ConvVolume
+from .convolution import Convolution
 from .eltwise import Eltwise
 from .global_pool import GlobalPool
 from .inner_product import InnerProduct
@@ -20,6 +23,8 @@ from .pad import Pad
 from .pool import Pool
 from .primitive import Primitive
 from .reorder import Reorder
+from .reshape import Reshape
+from .resize import Resize
 from .shuffle import Shuffle
 from .softmax import Softmax
 from .squeeze_excite import SqueezeExcite
@@ -34,6 +39,9 @@ __all__ = [
     "Concat",
     "Conv",
     "ConvDepthwise",
+    "ConvTranspose",
+    "ConvVolume",
+    "Convolution",
     "Eltwise",
     "GlobalPool",
     "InnerProduct",
@@ -42,6 +50,8 @@ __all__ = [
     "Pool",
     "Primitive",
     "Reorder",
+    "Reshape",
+    "Resize",
     "Shuffle",
     "Softmax",
     "SqueezeExcite",

@@ -129,6 +129,73 @@ def test_pool_parts(floats):
     )
 
 
+@pytest.mark.parametrize("kernel, crops", [(4, (1, 1)), (3, (0, 1)), (1, (0, -1))])
+def test_conv_transpose(kernel, crops, floats):
+    size = 3 * 2 + kernel - sum(crops)
+
+    def formula(x, weights, bias):
+        shape = [2, 6 + max(kernel, 2), 6 + max(kernel, 2), 20]
+        full = tf.nn.conv2d_transpose(x, weights, shape, 2, "VALID")
+        return tf.nn.tanh(full[:, crops[0] : crops[0] + size, crops[0] : crops[0] + size] + bias)
+
+    check(
+        lambda x, weights, bias: plain.unblock(
+            bd.ops.conv_transpose(
+                plain.block(x),
+                weights,
+                strides=2,
+                crops=[crops, crops],
+                post_ops=bd.PostOps().binary("add", bias).eltwise("tanh"),
+            ),
+            20,
+        ),
+        formula,
+        [floats(2, 4, 4, 5), floats(kernel, kernel, 20, 5), floats(20)],
+        second=False,
+    )
+
+
+@pytest.mark.parametrize("layout", ["nhwc", "nChw16c"])
+def test_conv_volume(layout, floats):
+    def ours(x, weights):
+        slices = tf.reshape(x, [-1, 4, 5, 6])
+        src = slices if layout == "nhwc" else plain.block(slices)
+        y = bd.ops.conv_volume(
+            src,
+            weights,
+            depth=3,
+            strides=[1, 2, 1],
+            post_ops="eltwise(tanh)",
+            src_layout=layout,
+            dst_layout=layout,
+        )
+        return y if layout == "nhwc" else plain.unblock(y, 20)
+
+    def formula(x, weights):
+        y = tf.tanh(tf.nn.conv3d(x, weights, [1, 1, 2, 1, 1], "SAME"))
+        return tf.reshape(y, [-1, 2, 5, 20])
+
+    check(ours, formula, [floats(2, 3, 4, 5, 6), floats(3, 3, 3, 6, 20)], second=False)
+
+
+@pytest.mark.parametrize("kind", ["nearest", "bilinear"])
+def test_resize(kind, floats):
+    def along(size):
+        """The matrix that doubles an axis: TensorFlow resizes in float32 only."""
+        unit = tf.eye(size)[None, :, :, None]
+        return tf.image.resize(unit, [2 * size, size], kind)[0, :, :, 0]
+
+    def formula(x):
+        rows, columns = (tf.cast(along(size), x.dtype) for size in (3, 4))
+        return tf.einsum("ah,bw,nhwc->nabc", rows, columns, x)
+
+    def ours(x, **to):
+        return plain.unblock(bd.ops.resize(plain.block(x), kind, channels=20, **to), 20)
+
+    check(lambda x: ours(x, scales=2), formula, [floats(2, 3, 4, 20)], second=False)
+    check(lambda x: ours(x, size=[6, 8]), formula, [floats(2, 3, 4, 20)], second=False)
+
+
 @pytest.mark.each_isa
 @pytest.mark.parametrize("kind", ["max", "avg"])
 @pytest.mark.parametrize("layout", ["nc", "nhwc", "nChw16c"])

@@ -82,6 +82,16 @@ CALLS = {
     ("BlockdnnBatchNorm", "src"): batch_norm,
     ("BlockdnnBatchNormGrad", "ddst"): lambda x: batch_norm_grad(x, zeros()),
     ("BlockdnnBatchNormGrad", "src"): lambda x: batch_norm_grad(zeros(), x),
+    ("BlockdnnConvTranspose", "src"): lambda x: bd.ops.conv_transpose(x, weights(2, 2, 20, 20)),
+    ("BlockdnnConvTranspose", "args[0]"): lambda x: bd.ops.conv_transpose(
+        zeros(), weights(1, 1, 20, 20), post_ops="sum(#0)", args=[x]
+    ),
+    ("BlockdnnConvVolume", "src"): lambda x: bd.ops.conv_volume(
+        x, weights(1, 1, 1, 20, 20), depth=1
+    ),
+    ("BlockdnnConvVolume", "args[0]"): lambda x: bd.ops.conv_volume(
+        zeros(), weights(1, 1, 1, 20, 20), depth=2, post_ops="sum(#0)", args=[x]
+    ),
     ("BlockdnnInnerProduct", None): lambda x: bd.ops.inner_product(x, weights(16, 20)),
     ("BlockdnnSoftmax", None): bd.ops.softmax,
     ("BlockdnnLayerNorm", "src"): lambda x: bd.ops.layer_norm(
@@ -93,6 +103,7 @@ CALLS = {
         zeros(), "binary(max,tensor,#0)", args=[x], channels=CHANNELS
     ),
     ("BlockdnnPool", "src"): lambda x: bd.ops.pool(x, "max", 2, channels=CHANNELS),
+    ("BlockdnnResize", "src"): lambda x: bd.ops.resize(x, "nearest", channels=CHANNELS, scales=2),
     ("BlockdnnGlobalPool", "src"): lambda x: bd.ops.global_pool(x, "avg", channels=CHANNELS),
     ("BlockdnnSqueezeExcite", "src"): lambda x: bd.ops.squeeze_excite(
         x, weights(20, 4), weights(4), weights(4, 20), weights(20), channels=CHANNELS, squeezed=4

@@ -23,7 +23,7 @@ def _stack(model_format, channels=16):
     z = layers.DepthwiseConv2D(3, strides=2, padding="same", **options)(
         layers.ZeroPadding2D(((0, 1), (2, 0)), **options)(y)
     )
-    z = layers.Conv2D(16, 2, **options)(layers.LeakyReLU()(z))
+    z = layers.Conv2DTranspose(16, 2, strides=2, **options)(layers.LeakyReLU()(z))
     z = layers.Concatenate(axis=axis)([z, layers.Activation("tanh")(z)])
     z = layers.GlobalAveragePooling2D(**options)(z)
     return keras.Model(x, layers.Dense(5)(z))

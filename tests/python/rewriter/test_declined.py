@@ -59,9 +59,15 @@ def test_an_unknown_rank(rewrite, weights, image):
 
 
 def test_other_convolutions(rewrite, weights, image):
-    kernel = weights(3, 3, 16, 16)
-    result = rewrite(lambda x: tf.nn.conv2d_transpose(x, kernel, [1, 12, 12, 16], 2), [1, 6, 6, 16])
-    assert "transposed" in result.reason("conv2d_transpose")
+    kernel = weights(3, 3, 16, 1)
+
+    def function(x):
+        return tf.nn.depthwise_conv2d_backprop_input(
+            [1, 12, 12, 16], kernel, x, [1, 2, 2, 1], "SAME"
+        )
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert "transposed" in result.reason("Depthwise")
     result.assert_same(image(1, 6, 6, 16))
 
 

@@ -1,0 +1,101 @@
+// Transposed convolution: what the gradient of a strided convolution by its source computes.
+//
+//   dst[y, x, o] = sum over kh, kw, i of src[r, c, i] * weights[kh, kw, o, i]
+//                  where  r * sh + kh = y + pad_top,  c * sw + kw = x + pad_left
+//
+// Along an axis of stride s only taps k = a + s j, a = (q + pad) mod s, reach pixels y = s t + q of
+// phase q, and they read r = t + b - j, b = floor((q + pad) / s). So each phase is an ordinary
+// convolution of stride 1 by the taps that are its own, and the phases interleave:
+//
+//   apart     a convolution for each phase: no product more than the definition has
+//   together  one convolution whose output channels are those of all phases, by taps that span
+//             those of all, zeros where a phase has none: for few channels, and where Winograd
+//             saves more than the zeros cost
+//
+//   conv_transpose_plan.cc    phases, together or apart
+//   conv_transpose_pack.cc    weights of the phases
+//   conv_transpose_driver.cc  the convolutions, then rows of dst out of their results
+//   conv_transpose_kernel.cc  a row of dst: interleaves phases, runs the chain
+#ifndef CC_CORE_CONV_CONV_TRANSPOSE_CONV_TRANSPOSE_H_
+#define CC_CORE_CONV_CONV_TRANSPOSE_CONV_TRANSPOSE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cc/core/conv/conv.h"
+
+namespace bd {
+
+constexpr int64_t kMostPhases = 16;  // along the width
+
+// src is nChw16c [n, ic, ih, iw], dst of either layout [n, oc, oh, ow], weights [kh, kw, oc, ic].
+struct ConvTransposeDesc {
+  int64_t n = 1, ic = 1, ih = 1, iw = 1;
+  int64_t oc = 1, oh = 1, ow = 1;
+  int64_t kh = 1, kw = 1, sh = 1, sw = 1;
+  int64_t pad_top = 0, pad_left = 0;  // rows and columns that are cut off before the first of dst
+  Layout dst_layout = Layout::nChw16c;
+  ConvAlgorithm algorithm = ConvAlgorithm::kAuto;
+  PostOpChain post_ops;
+  int64_t src_image_blocks = 0, dst_image_blocks = 0;  // as in ConvDesc
+
+  int64_t phases() const { return sh * sw; }
+};
+
+// The taps of one phase, or of several, along an axis: those that read source pixels
+// [t + first, t + last] for pixel t of the phase, in ascending order. first <= 0 <= last.
+struct PhaseTaps {
+  int64_t first = 0, last = 0;
+  int64_t count() const { return last - first + 1; }
+};
+
+// A convolution of the source, whose output channels are those of `phases`, one after the other,
+// `stride` apart. Phase p is (p / sw, p % sw).
+struct PhaseConv {
+  ConvPlan conv;
+  int64_t first_phase = 0, phases = 1, stride = 0;
+  PhaseTaps h, w;
+  int64_t packed = 0;          // floats before its packed weights
+  ScratchPiece<float> result;  // [images]
+  ScratchPiece<char> scratch;
+};
+
+struct ConvTransposePlan {
+  ConvTransposeDesc desc;
+  Isa isa = Isa::kGeneric;
+  int threads = 1;
+  std::vector<PhaseConv> convs;
+  bool narrow = false;  // channels of phases follow each other without gaps
+  int64_t images = 1;   // of src and dst that are computed at a time
+  PackKey pack_key;
+  int64_t packed_bytes = 0;
+  int64_t row_tasks = 1, rows_per_task = 1;  // of one block of an image
+  ScratchBook scratch;
+
+  int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
+  bool empty() const { return desc.n * desc.oh * desc.ow * desc.oc == 0; }
+  const char* algorithm_name() const { return convs.size() == 1 ? "together" : "apart"; }
+};
+
+// The source pixels that phase q of stride s reads, relative to its own.
+PhaseTaps TapsOfPhase(int64_t kernel, int64_t stride, int64_t pad, int64_t phase);
+
+// Fills *plan; returns an empty string or one line saying what is wrong.
+std::string MakeConvTransposePlan(const ConvTransposeDesc& desc, Isa isa, int threads,
+                                  ConvTransposePlan* plan);
+
+// `packed` holds plan.packed_bytes, 64-byte aligned; `src` as in PackConvWeights.
+void PackConvTransposeWeights(const ConvTransposePlan& plan, const float* weights, float* packed,
+                              ThreadPool& pool, const float* src = nullptr);
+
+// Buffers as for RunConv; the previous dst is what sums without an operand read.
+void RunConvTranspose(const ConvTransposePlan& plan, const ConvBuffers& buffers, ThreadPool& pool);
+
+// The definition in double, chain included, tails zero.
+void ConvTransposeRef(const ConvTransposeDesc& desc, const float* src, const float* weights,
+                      const float* const* args, float* dst);
+
+}  // namespace bd
+
+#endif  // CC_CORE_CONV_CONV_TRANSPOSE_CONV_TRANSPOSE_H_

@@ -1,0 +1,172 @@
+// The phases of a transposed convolution as convolutions.
+#include <algorithm>
+
+#include "cc/base/caches.h"
+#include "cc/core/conv/conv_transpose/conv_transpose.h"
+#include "cc/core/gemm/gemm_panels.h"
+
+namespace bd {
+namespace {
+
+// Results of phases that are made before rows of dst are: as many images as lie in L2 caches.
+int64_t ImagesAtATime(int64_t n, int64_t bytes_an_image, int threads) {
+  const int64_t fit =
+      std::max<int64_t>(1, L2CacheBytes() * threads / 2 / std::max<int64_t>(1, bytes_an_image));
+  for (int64_t images = std::min(n, fit); images > 1; --images) {
+    if (n % images == 0) return images;
+  }
+  return 1;
+}
+
+std::string Check(const ConvTransposeDesc& d) {
+  if (d.dst_layout != Layout::nhwc && d.dst_layout != Layout::nChw16c) {
+    return "transposed convolution makes nhwc and nChw16c tensors; add a reorder";
+  }
+  if (d.dst_layout == Layout::nhwc && d.oc >= kBlock) {
+    return "transposed convolution makes nhwc tensors of fewer than 16 channels; add a reorder";
+  }
+  if (d.sw > kMostPhases)
+    return "transposed convolution takes strides of at most 16 along the width";
+  if (d.dst_image_blocks > 0 && d.dst_layout != Layout::nChw16c) {
+    return "only nChw16c tensors can be parts of wider ones; add a reorder";
+  }
+  if (d.dst_image_blocks > 0 && d.post_ops.ReadsDst()) {
+    return "a sum cannot read the previous dst where that is a part of a wider tensor; "
+           "give it an operand";
+  }
+  return "";
+}
+
+PhaseTaps Span(const PhaseTaps& a, const PhaseTaps& b) {
+  return {std::min(a.first, b.first), std::max(a.last, b.last)};
+}
+
+// The convolution of phases [first, first + count), of all channels of the source.
+std::string PlanConv(const ConvTransposeDesc& d, Isa isa, int threads, int64_t images,
+                     int64_t first, int64_t count, bool narrow, PhaseConv* part) {
+  part->first_phase = first;
+  part->phases = count;
+  part->stride = narrow ? d.oc : CeilDiv(d.oc, kBlock) * kBlock;
+  part->h = TapsOfPhase(d.kh, d.sh, d.pad_top, first / d.sw);
+  part->w = TapsOfPhase(d.kw, d.sw, d.pad_left, first % d.sw);
+  for (int64_t p = first; p < first + count; ++p) {
+    part->h = Span(part->h, TapsOfPhase(d.kh, d.sh, d.pad_top, p / d.sw));
+    part->w = Span(part->w, TapsOfPhase(d.kw, d.sw, d.pad_left, p % d.sw));
+  }
+  ConvDesc c;
+  c.n = images;
+  c.ic = d.ic;
+  c.ih = d.ih;
+  c.iw = d.iw;
+  c.oc = count == 1 ? d.oc : count * part->stride;
+  c.oh = CeilDiv(d.oh - first / d.sw, d.sh);
+  c.ow = CeilDiv(d.ow - first % d.sw, d.sw);
+  c.oh = std::max<int64_t>(0, c.oh);
+  c.ow = std::max<int64_t>(0, c.ow);
+  c.kh = part->h.count();
+  c.kw = part->w.count();
+  c.pad_top = -part->h.first;
+  c.pad_left = -part->w.first;
+  // Few channels without Winograd: lanes run over source channels.
+  c.dst_layout = c.oc <= 4 ? Layout::nhwc : Layout::nChw16c;
+  c.algorithm = d.algorithm;
+  c.src_image_blocks = d.src_image_blocks;
+  return MakeConvPlan(c, isa, threads, &part->conv);
+}
+
+double Cycles(const std::vector<PhaseConv>& convs) {
+  double cycles = 0;
+  for (const PhaseConv& part : convs) {
+    const ConvPlan& conv = part.conv;
+    if (conv.empty()) continue;
+    cycles += conv.algorithm->cost(*conv.algorithm, conv.desc, conv.isa, conv.threads);
+  }
+  return cycles;
+}
+
+std::string PlanConvs(const ConvTransposeDesc& d, Isa isa, int threads, int64_t images,
+                      ConvTransposePlan* plan) {
+  plan->narrow = d.oc < kBlock;
+  plan->convs.resize(1);
+  std::string error =
+      PlanConv(d, isa, threads, images, 0, d.phases(), plan->narrow, &plan->convs[0]);
+  if (plan->narrow || d.phases() == 1 || !error.empty()) return error;
+  std::vector<PhaseConv> apart(d.phases());
+  for (int64_t p = 0; p < d.phases() && error.empty(); ++p) {
+    error = PlanConv(d, isa, threads, images, p, 1, false, &apart[p]);
+  }
+  if (!error.empty()) return error;
+  // Apart no zeros are packed, or multiplied by what may be infinite.
+  const bool no_zeros =
+      d.algorithm == ConvAlgorithm::kAutoSmallest || d.algorithm == ConvAlgorithm::kDirect;
+  const auto bytes = [](const std::vector<PhaseConv>& convs) {
+    int64_t sum = 0;
+    for (const PhaseConv& part : convs) sum += part.conv.packed_bytes;
+    return sum;
+  };
+  const bool better =
+      no_zeros ? bytes(apart) < bytes(plan->convs) : Cycles(apart) < Cycles(plan->convs);
+  if (better) plan->convs = std::move(apart);
+  return error;
+}
+
+// A word for all that decides about the packed bytes beside the weights' shape.
+int64_t Blocking(const ConvTransposePlan& plan) {
+  const ConvTransposeDesc& d = plan.desc;
+  uint64_t word = 0;
+  const auto mix = [&word](int64_t value) {
+    word = (word ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15u;
+    word ^= word >> 29;
+  };
+  for (int64_t value : {d.sh, d.sw, d.pad_top, d.pad_left}) mix(value);
+  for (const PhaseConv& part : plan.convs) {
+    for (const char* name = part.conv.pack_key.algorithm; *name != 0; ++name) mix(*name);
+    for (int64_t value :
+         {part.conv.pack_key.blocking, part.h.first, part.h.last, part.w.first, part.w.last}) {
+      mix(value);
+    }
+  }
+  return static_cast<int64_t>(word);
+}
+
+}  // namespace
+
+PhaseTaps TapsOfPhase(int64_t kernel, int64_t stride, int64_t pad, int64_t phase) {
+  const int64_t a = (phase + pad) % stride, b = (phase + pad) / stride;
+  if (a >= kernel) return {};
+  const int64_t taps = CeilDiv(kernel - a, stride);
+  return {std::min<int64_t>(0, b - (taps - 1)), std::max<int64_t>(0, b)};
+}
+
+std::string MakeConvTransposePlan(const ConvTransposeDesc& desc, Isa isa, int threads,
+                                  ConvTransposePlan* plan) {
+  if (std::string error = Check(desc); !error.empty()) return error;
+  *plan = ConvTransposePlan();
+  plan->desc = desc;
+  plan->isa = isa;
+  plan->threads = threads;
+  const int64_t lanes = desc.oc < kBlock ? desc.oc : CeilDiv(desc.oc, kBlock) * kBlock;
+  plan->images = ImagesAtATime(desc.n, desc.oh * desc.ow * lanes * int64_t{sizeof(float)}, threads);
+  if (std::string e = PlanConvs(desc, isa, threads, plan->images, plan); !e.empty()) return e;
+  for (PhaseConv& part : plan->convs) {
+    part.packed = plan->packed_bytes / int64_t{sizeof(float)};
+    plan->packed_bytes += CeilDiv(part.conv.packed_bytes, 64) * 64;
+  }
+  plan->pack_key = {plan->algorithm_name(), DataType::f32, Blocking(*plan)};
+  if (plan->empty()) return "";
+  int64_t booked = 0;  // convolutions run one after the other, in the same memory
+  for (PhaseConv& part : plan->convs) {
+    const ConvDesc& c = part.conv.desc;
+    const int64_t channels = c.dst_layout == Layout::nhwc ? c.oc : part.conv.ocb * kBlock;
+    part.result = plan->scratch.Book<float>("phases", c.n * c.oh * c.ow * channels);
+    booked = std::max(booked, part.conv.scratch_bytes());
+  }
+  const ScratchPiece<char> shared = plan->scratch.Book<char>("convolution", booked);
+  for (PhaseConv& part : plan->convs) part.scratch = shared;
+  constexpr int64_t kTaskFloats = 8 << 10;
+  plan->rows_per_task = std::clamp<int64_t>(kTaskFloats / (desc.ow * kBlock), 1, desc.oh);
+  plan->row_tasks = CeilDiv(desc.oh, plan->rows_per_task);
+  return "";
+}
+
+}  // namespace bd

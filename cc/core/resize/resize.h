@@ -1,0 +1,60 @@
+// Resizing the planes of a blocked tensor: nearest pixel or bilinear.
+//
+//   ResizeDesc -> MakeResizePlan -> ResizePlan (immutable) -> RunResize
+//
+// Along an axis output o lies at source coordinate
+//
+//   half_pixel     (o + 1/2) in / out - 1/2
+//   asymmetric     o in / out
+//   align_corners  o (in - 1) / (out - 1), 0 where out is 1
+//
+// in float, as TensorFlow computes it. Bilinear takes lower = floor and upper = ceil, both kept
+// inside, and v = lower + (upper - lower) fraction, first along the width, then the height. Nearest
+// takes floor of the coordinate, which half_pixel has without the last -1/2, or the nearest integer
+// (halves away from zero) with align_corners.
+#ifndef CC_CORE_RESIZE_RESIZE_H_
+#define CC_CORE_RESIZE_RESIZE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cc/base/isa.h"
+#include "cc/base/thread_pool.h"
+#include "cc/core/resize/resize_kernel.h"
+#include "cc/layout/tensor_view.h"
+
+namespace bd {
+
+enum class ResizeKind : int32_t { kNearest, kBilinear };
+enum class ResizeCoordinates : int32_t { kHalfPixel, kAsymmetric, kAlignCorners };
+
+// src and dst are float32 of layout nChw16c, equal in n and c; they may be some channels of wider
+// tensors. A dst with pixels needs a src with pixels.
+struct ResizeDesc {
+  ResizeKind kind = ResizeKind::kNearest;
+  ResizeCoordinates coordinates = ResizeCoordinates::kHalfPixel;
+  TensorView src, dst;
+};
+
+// Immutable once made; safe to run on many threads.
+struct ResizePlan {
+  ResizeDesc desc;
+  const ResizeKernels* kernels = nullptr;
+  std::vector<ResizeTap> rows, columns;  // of each output; of columns in floats from a row's start
+  int64_t factor = 0;  // nearest: each pixel is so many neighbours of a row; 0: no such number
+  int64_t units = 0, units_per_task = 1, tasks = 0;  // output rows of a block
+};
+
+// Returns an empty string, or one line that names what is wrong.
+std::string MakeResizePlan(const ResizeDesc& desc, Isa isa, ResizePlan* plan);
+
+// src and dst are the addresses of the first channels; they share no memory.
+void RunResize(const ResizePlan& plan, const float* src, float* dst, ThreadPool& pool);
+
+// The definition, one element at a time.
+void ResizeRef(const ResizeDesc& desc, const float* src, float* dst);
+
+}  // namespace bd
+
+#endif  // CC_CORE_RESIZE_RESIZE_H_

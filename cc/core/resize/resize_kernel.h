@@ -1,0 +1,37 @@
+// Contract between the resize driver and its per-ISA kernels.
+#ifndef CC_CORE_RESIZE_RESIZE_KERNEL_H_
+#define CC_CORE_RESIZE_RESIZE_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/base/kernel_table.h"
+
+namespace bd {
+
+// Where an output comes from along an axis: lower + (upper - lower) * fraction.
+struct ResizeTap {
+  int64_t lower, upper;
+  float fraction;
+};
+
+// A row of one channel block; a pixel is 16 floats.
+struct ResizeRow {
+  const float *lower, *upper;  // the rows of the source; nearest has the first only
+  float fraction;              // between them
+  const ResizeTap* columns;    // in floats
+  int64_t out;                 // pixels
+  int64_t factor;              // of repeat
+  float* dst;
+};
+
+struct ResizeKernels {
+  void (*nearest)(const ResizeRow&);
+  void (*repeat)(const ResizeRow&);  // every pixel `factor` times
+  void (*bilinear)(const ResizeRow&);
+};
+
+BD_KERNEL_TABLE(ResizeKernels)
+
+}  // namespace bd
+
+#endif  // CC_CORE_RESIZE_RESIZE_KERNEL_H_

@@ -1,0 +1,220 @@
+// Transposed convolution on every ISA, as its definition where sums are exact. Tensors sit in
+// guarded buffers over garbage memory: an access beyond an end is a crash.
+#include "cc/core/conv/conv_transpose/conv_transpose.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cc/base/thread_pool.h"
+#include "tests/cc/core/conv/conv_case.h"
+#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+// Without padding; dst has what every source pixel reaches.
+ConvTransposeDesc Full(int64_t ic, int64_t ih, int64_t iw, int64_t oc, int64_t k, int64_t s) {
+  ConvTransposeDesc d;
+  d.ic = ic;
+  d.ih = ih;
+  d.iw = iw;
+  d.oc = oc;
+  d.kh = d.kw = k;
+  d.sh = d.sw = s;
+  d.oh = (ih - 1) * s + k;
+  d.ow = (iw - 1) * s + k;
+  return d;
+}
+
+// TensorFlow's SAME: dst is `s` times as large.
+ConvTransposeDesc Same(int64_t ic, int64_t ih, int64_t iw, int64_t oc, int64_t k, int64_t s) {
+  ConvTransposeDesc d = Full(ic, ih, iw, oc, k, s);
+  d.oh = ih * s;
+  d.ow = iw * s;
+  d.pad_top = d.pad_left = std::max<int64_t>(0, k - s) / 2;
+  return d;
+}
+
+// Runs the plan and compares within `tolerance` of the largest magnitude; returns the algorithm.
+std::string Check(const ConvTransposeDesc& d, Isa isa, ThreadPool& pool, double tolerance = 0,
+                  GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
+  ConvTransposePlan plan;
+  const std::string error = MakeConvTransposePlan(d, isa, pool.num_threads(), &plan);
+  EXPECT_EQ(error, "");
+  SCOPED_TRACE(testing::Message() << IsaName(isa) << " " << plan.algorithm_name() << " n" << d.n
+                                  << " ic" << d.ic << " oc" << d.oc << " in " << d.ih << "x" << d.iw
+                                  << " out " << d.oh << "x" << d.ow << " k" << d.kh << "x" << d.kw
+                                  << " s" << d.sh << "x" << d.sw << " p" << d.pad_top << "x"
+                                  << d.pad_left << " " << LayoutName(d.dst_layout) << " ["
+                                  << d.post_ops.ToString() << "]");
+  const int64_t icb = d.src_image_blocks > 0 ? d.src_image_blocks : (d.ic + 15) / 16;
+  GuardedBuffer src(d.n * icb * 16 * d.ih * d.iw, guard);
+  GuardedBuffer weights(d.kh * d.kw * d.oc * d.ic, guard);
+  GuardedBuffer channel(d.oc, guard);
+  const int64_t own = TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow);
+  GuardedBuffer tensor(own, guard), expected(own), dst(own, guard);
+  src.FillIntegers(1);
+  if (d.src_image_blocks == 0) ClearTail(src, d.n, d.ic, d.ih * d.iw);
+  weights.FillIntegers(2);
+  channel.FillIntegers(3);
+  tensor.FillIntegers(4);
+  if (d.dst_layout == Layout::nChw16c) ClearTail(tensor, d.n, d.oc, d.oh * d.ow);
+  const float* args[] = {channel.data(), tensor.data()};
+  ConvTransposeRef(d, src.data(), weights.data(), args, expected.data());
+  std::vector<float> packed_floats(plan.packed_bytes / 4 + 16, NAN);
+  float* packed = packed_floats.data();
+  while (reinterpret_cast<uintptr_t>(packed) % 64 != 0) ++packed;
+  PackConvTransposeWeights(plan, weights.data(), packed, pool, src.data());
+  GuardedBuffer scratch(plan.scratch_bytes() / 4);
+  ConvBuffers buffers;
+  buffers.src = src.data();
+  buffers.packed = packed;
+  buffers.args = args;
+  buffers.dst = dst.data();
+  buffers.scratch = scratch.data();
+  RunConvTranspose(plan, buffers, pool);
+  double largest = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::fabs(double{expected[i]}));
+  }
+  for (size_t i = 0; i < dst.size(); ++i) {
+    const bool close = std::fabs(double{dst[i]} - expected[i]) <= tolerance * largest;
+    EXPECT_TRUE(close) << dst[i] << " is not " << expected[i] << " at " << i;
+    if (!close) break;
+  }
+  return plan.algorithm_name();
+}
+
+class ConvTransposeOnEveryIsa : public testing::TestWithParam<Isa> {
+ protected:
+  // Sums of integers are exact; Winograd's and those in pairs are not, so without them.
+  std::string CheckBothEnds(ConvTransposeDesc d) {
+    d.algorithm = ConvAlgorithm::kDirect;
+    Check(d, GetParam(), pool_, 0, GuardedBuffer::kAtStart);
+    return Check(d, GetParam(), pool_, 0, GuardedBuffer::kAtEnd);
+  }
+  ThreadPool pool_{2};
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, ConvTransposeOnEveryIsa, testing::ValuesIn(TestIsas()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+// Kernels smaller than the stride leave pixels that nothing reaches.
+TEST_P(ConvTransposeOnEveryIsa, KernelsAndStrides) {
+  for (int64_t k = 1; k <= 6; ++k) {
+    for (int64_t s = 1; s <= 4; ++s) {
+      CheckBothEnds(Full(16, 3, 4, 16, k, s));
+      CheckBothEnds(Same(16, 4, 3, 32, k, s));
+    }
+  }
+}
+
+TEST_P(ConvTransposeOnEveryIsa, TailsAndNarrowResults) {
+  for (int64_t oc : {1, 2, 3, 5, 8, 15, 17, 40}) {
+    for (int64_t ic : {3, 16, 24}) {
+      ConvTransposeDesc d = Same(ic, 5, 7, oc, 4, 2);
+      CheckBothEnds(d);
+      if (oc >= 16) continue;
+      d.dst_layout = Layout::nhwc;
+      CheckBothEnds(d);
+    }
+  }
+}
+
+// Cut at any pixel, and ended at any.
+TEST_P(ConvTransposeOnEveryIsa, PaddingsAndSizes) {
+  for (int64_t pad = 0; pad <= 7; ++pad) {
+    for (int64_t size = 1; size <= 9; ++size) {
+      ConvTransposeDesc d = Full(16, 4, 3, 16, 5, 3);
+      d.pad_top = pad;
+      d.pad_left = 7 - pad;
+      d.oh = size;
+      d.ow = 10 - size;
+      CheckBothEnds(d);
+    }
+  }
+}
+
+TEST_P(ConvTransposeOnEveryIsa, AxesOfTheirOwn) {
+  ConvTransposeDesc d = Full(32, 4, 9, 20, 3, 1);
+  d.kw = 5;
+  d.sw = 4;
+  d.ow = (d.iw - 1) * 4 + 5;
+  CheckBothEnds(d);
+  d = Full(32, 1, 9, 20, 1, 1);
+  d.kw = 4;
+  d.sw = 2;
+  d.ow = 18;
+  d.pad_left = 1;
+  CheckBothEnds(d);
+}
+
+TEST_P(ConvTransposeOnEveryIsa, Chains) {
+  for (const char* chain : {"binary(add,channel,#0);eltwise(relu)", "sum(#1);eltwise(relu)",
+                            "binary(add,channel,#0);eltwise(linear,alpha=2,beta=1)",
+                            "binary(mul,tensor,#1);binary(sub,channel,#0)"}) {
+    for (int64_t oc : {5, 24, 32}) {
+      ConvTransposeDesc d = Same(16, 5, 6, oc, 3, 2);
+      d.n = 3;
+      d.post_ops = Chain(chain);
+      CheckBothEnds(d);
+      if (oc >= 16) continue;
+      d.dst_layout = Layout::nhwc;
+      CheckBothEnds(d);
+    }
+  }
+}
+
+// A batch whose results do not fit the caches goes image by image.
+TEST_P(ConvTransposeOnEveryIsa, BatchInPieces) {
+  ConvTransposeDesc d = Same(16, 60, 70, 32, 2, 2);
+  d.n = 3;
+  CheckBothEnds(d);
+}
+
+// Winograd's rounding, on sums that are otherwise exact.
+TEST_P(ConvTransposeOnEveryIsa, AnyAlgorithm) {
+  for (int64_t k : {2, 3, 4, 5}) {
+    ConvTransposeDesc d = Same(64, 14, 14, 64, k, 2);
+    Check(d, GetParam(), pool_, 1e-5);
+    d.algorithm = ConvAlgorithm::kWinograd;
+    Check(d, GetParam(), pool_, 1e-5);
+  }
+}
+
+TEST(ConvTransposePlan, PhasesApartWhereZerosWouldBeMultiplied) {
+  ThreadPool pool(1);
+  ConvTransposeDesc d = Same(64, 8, 8, 64, 3, 2);
+  d.algorithm = ConvAlgorithm::kDirect;
+  EXPECT_EQ(Check(d, Isa::kGeneric, pool), "apart");
+  d.kh = d.kw = 2;
+  d.pad_top = d.pad_left = 0;
+  EXPECT_EQ(Check(d, Isa::kGeneric, pool), "together");
+}
+
+TEST(ConvTransposePlan, PacksNoZerosWhereMemoryIsScarce) {
+  ThreadPool pool(1);
+  ConvTransposeDesc d = Same(64, 8, 8, 64, 4, 2);
+  d.algorithm = ConvAlgorithm::kAutoSmallest;
+  EXPECT_EQ(Check(d, Isa::kGeneric, pool), "apart");
+  ConvTransposePlan plan;
+  ASSERT_EQ(MakeConvTransposePlan(d, Isa::kGeneric, 1, &plan), "");
+  EXPECT_EQ(plan.packed_bytes, 4 * 4 * 64 * 64 * 4);
+}
+
+TEST(ConvTransposePlan, SaysWhatItDoesNotTake) {
+  ConvTransposePlan plan;
+  ConvTransposeDesc d = Same(16, 4, 4, 16, 3, 2);
+  d.dst_layout = Layout::nhwc;
+  EXPECT_NE(MakeConvTransposePlan(d, Isa::kGeneric, 1, &plan), "");
+  d = Same(16, 4, 4, 16, 3, 17);
+  EXPECT_NE(MakeConvTransposePlan(d, Isa::kGeneric, 1, &plan), "");
+}
+
+}  // namespace
+}  // namespace bd

@@ -1,0 +1,147 @@
+// 3-D convolution on every ISA, as its definition where sums are exact. Tensors sit in guarded
+// buffers over garbage memory: an access beyond an end is a crash.
+#include "cc/core/conv/conv_volume/conv_volume.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "cc/base/thread_pool.h"
+#include "tests/cc/core/conv/conv_case.h"
+#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+ConvVolumeDesc Cube(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t stride, int64_t pad) {
+  ConvVolumeDesc d;
+  d.slice = Square(ic, size, oc, k, stride, pad);
+  d.depth = size;
+  d.kd = k;
+  d.sd = stride;
+  d.pad_front = pad;
+  d.out_depth = d.slice.oh;
+  return d;
+}
+
+class ConvVolumeOnEveryIsa : public testing::TestWithParam<Isa> {
+ protected:
+  void Check(const ConvVolumeDesc& d, double tolerance, GuardedBuffer::Guard guard) {
+    ConvVolumePlan plan;
+    ASSERT_EQ(MakeConvVolumePlan(d, GetParam(), pool_.num_threads(), &plan), "");
+    const ConvDesc& s = d.slice;
+    SCOPED_TRACE(testing::Message()
+                 << "volumes " << d.volumes << " depth " << d.depth << "->" << d.out_depth << " k"
+                 << d.kd << " s" << d.sd << " p" << d.pad_front << " " << Describe(s, plan.conv));
+    const int64_t slices = d.volumes * d.depth, results = d.volumes * d.out_depth;
+    GuardedBuffer src(TensorFloats(s.src_layout, slices, s.ic, s.ih, s.iw), guard);
+    GuardedBuffer weights(d.kd * s.kh * s.kw * s.ic * s.oc, guard), channel(s.oc, guard);
+    const int64_t floats = TensorFloats(s.dst_layout, results, s.oc, s.oh, s.ow);
+    GuardedBuffer tensor(floats, guard), expected(floats), dst(floats, guard);
+    GuardedBuffer sample(TensorFloats(s.dst_layout, results, s.oc, 1, 1), guard);
+    src.FillIntegers(1);
+    if (s.src_layout != Layout::nhwc) ClearTail(src, slices, s.ic, s.ih * s.iw);
+    weights.FillIntegers(2);
+    channel.FillIntegers(3);
+    tensor.FillIntegers(4);
+    sample.FillIntegers(5);
+    if (s.dst_layout != Layout::nhwc) {
+      ClearTail(tensor, results, s.oc, s.oh * s.ow);
+      ClearTail(sample, results, s.oc, 1);
+    }
+    const float* args[] = {channel.data(), tensor.data(), sample.data()};
+    ConvVolumeRef(d, src.data(), weights.data(), args, expected.data());
+    std::vector<float> memory(plan.conv.packed_bytes / 4 + 16, NAN);
+    float* packed = memory.data();
+    while (reinterpret_cast<uintptr_t>(packed) % 64 != 0) ++packed;
+    PackConvVolumeWeights(plan, weights.data(), packed, pool_);
+    GuardedBuffer scratch(plan.scratch_bytes() / 4);
+    ConvBuffers buffers;
+    buffers.src = src.data();
+    buffers.packed = packed;
+    buffers.args = args;
+    buffers.dst = dst.data();
+    buffers.scratch = scratch.data();
+    RunConvVolume(plan, buffers, pool_);
+    double largest = 0;
+    for (float x : expected) largest = std::max(largest, std::fabs(double{x}));
+    for (size_t i = 0; i < dst.size(); ++i) {
+      ASSERT_LE(std::fabs(double{dst[i]} - expected[i]), tolerance * largest)
+          << dst[i] << " is not " << expected[i] << " at " << i;
+    }
+  }
+  void CheckBothEnds(ConvVolumeDesc d) {
+    d.slice.algorithm = ConvAlgorithm::kDirect;
+    Check(d, 0, GuardedBuffer::kAtStart);
+    Check(d, 0, GuardedBuffer::kAtEnd);
+  }
+  ThreadPool pool_{2};
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, ConvVolumeOnEveryIsa, testing::ValuesIn(TestIsas()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+TEST_P(ConvVolumeOnEveryIsa, WindowsStridesAndPaddings) {
+  for (int64_t k = 1; k <= 3; ++k) {
+    for (int64_t stride = 1; stride <= 2; ++stride) {
+      for (int64_t pad = 0; pad < k; ++pad) {
+        for (int64_t ic : {16, 24}) {
+          ConvVolumeDesc d = Cube(ic, 5, 20, k, stride, pad);
+          d.volumes = 2;
+          CheckBothEnds(d);
+        }
+      }
+    }
+  }
+}
+
+// First layers read plain volumes, last ones write them.
+TEST_P(ConvVolumeOnEveryIsa, PlainVolumes) {
+  for (int64_t ic : {1, 3}) {
+    for (int64_t pad : {0, 1}) {
+      ConvVolumeDesc d = Cube(ic, 6, 16, 3, 1, pad);
+      d.volumes = 2;
+      d.slice.src_layout = Layout::nhwc;
+      CheckBothEnds(d);
+      d.slice.oc = 2;
+      d.slice.dst_layout = Layout::nhwc;
+      CheckBothEnds(d);
+    }
+  }
+}
+
+// Operands belong to the volume that is computed.
+TEST_P(ConvVolumeOnEveryIsa, Chains) {
+  for (const char* chain : {"binary(add,channel,#0);eltwise(relu)", "sum(#1);eltwise(relu)",
+                            "binary(mul,sample_channel,#2);binary(sub,tensor,#1)"}) {
+    ConvVolumeDesc d = Cube(16, 4, 24, 3, 1, 1);
+    d.volumes = 3;
+    d.slice.post_ops = Chain(chain);
+    CheckBothEnds(d);
+  }
+}
+
+TEST_P(ConvVolumeOnEveryIsa, AnyAlgorithm) {
+  ConvVolumeDesc d = Cube(32, 14, 32, 3, 1, 1);
+  Check(d, 1e-5, GuardedBuffer::kAtEnd);
+  d.slice.algorithm = ConvAlgorithm::kWinograd;
+  Check(d, 1e-5, GuardedBuffer::kAtEnd);
+}
+
+TEST(ConvVolumePlan, SaysWhatItDoesNotTake) {
+  ConvVolumePlan plan;
+  ConvVolumeDesc d = Cube(16, 4, 16, 3, 1, 1);
+  d.slice.post_ops = Chain("sum()");
+  EXPECT_NE(MakeConvVolumePlan(d, Isa::kGeneric, 1, &plan), "");
+  d.slice.post_ops = Chain("binary(add,channel,#0);sum(#0)");
+  EXPECT_NE(MakeConvVolumePlan(d, Isa::kGeneric, 1, &plan), "");
+  d.slice.post_ops = Chain("");
+  d.slice.groups = 2;
+  EXPECT_NE(MakeConvVolumePlan(d, Isa::kGeneric, 1, &plan), "");
+}
+
+}  // namespace
+}  // namespace bd

@@ -1,0 +1,156 @@
+"""Transposed convolutions of Keras and TensorFlow graphs become ours, inside blocked regions."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers
+
+IMAGE = (7, 9)
+
+
+def _model(*stack, shape=(*IMAGE, 16)):
+    model = keras.Sequential([keras.Input(shape), *stack])
+    rng = np.random.default_rng(3)
+    for weight in model.weights:
+        low = 0.5 if "variance" in weight.path else -0.5
+        weight.assign(rng.uniform(low, low + 1, weight.shape))
+    return tf.function(lambda x: model(x, training=False), autograph=False)
+
+
+@pytest.fixture
+def converted(result_of, image):
+    """converted(*layers, size=...) -> Result of the stack, its numbers checked."""
+
+    def run(*stack, size=IMAGE, channels=16, spec=None):
+        function = _model(*stack, shape=(*(size if spec is None else spec), channels))
+        spec = (None, *(size if spec is None else spec), channels)
+        result = result_of(function, tf.TensorSpec(spec))
+        result.assert_same(image(2, *size, channels))
+        return result
+
+    return run
+
+
+@pytest.mark.parametrize("padding", ["same", "valid"])
+@pytest.mark.parametrize("strides", [1, 2, 3, (2, 1)], ids=str)
+@pytest.mark.parametrize("kernel", [1, 2, 3, 4, 5])
+def test_every_window(kernel, strides, padding, converted):
+    """Bias, batch normalisation and activation go into it; of stride 1 it is a convolution."""
+    layer = layers.Conv2DTranspose(32, kernel, strides=strides, padding=padding)
+    result = converted(layer, layers.BatchNormalization(), layers.LeakyReLU())
+    op = "Conv" if strides == 1 else "ConvTranspose"
+    assert result.blockdnn == {op: 1, "Reorder": 2} or "Conv2DBackpropInput" in result.ops
+    assert "Conv2DBackpropInput" not in result.ops or kernel == 1
+    if "Conv2DBackpropInput" not in result.ops:
+        (chain,) = result.post_ops(f"Blockdnn{op}")
+        assert [entry.split("(")[0] for entry in chain.split(";")] == ["binary", "eltwise"]
+
+
+def test_sizes_that_are_open(converted):
+    """Keras computes the size of the result from that of the source."""
+    stack = [layers.Conv2DTranspose(24, 4, strides=2, padding=p) for p in ("same", "valid")]
+    result = converted(*stack, spec=(None, None))
+    assert result.blockdnn == {"ConvTranspose": 2, "Reorder": 2}
+
+
+def test_output_padding(converted):
+    stack = [
+        layers.Conv2DTranspose(24, 3, strides=2, padding="same", output_padding=p) for p in (0, 1)
+    ]
+    assert converted(*stack).blockdnn == {"ConvTranspose": 2, "Reorder": 2}
+
+
+def test_few_channels_are_written_plain(converted):
+    stack = [layers.Conv2D(32, 3, padding="same"), layers.Conv2DTranspose(3, 4, 2, "same")]
+    result = converted(*stack, channels=3)
+    assert result.blockdnn == {"Conv": 1, "ConvTranspose": 1}
+
+
+def test_one_region_with_convolutions_around_it(converted):
+    result = converted(
+        layers.Conv2D(32, 3, strides=2, padding="same", activation="relu"),
+        layers.Conv2DTranspose(20, 2, strides=2, activation="relu"),
+        layers.Conv2D(16, 3, padding="same"),
+    )
+    assert result.blockdnn == {"Conv": 2, "ConvTranspose": 1, "Reorder": 2}
+    assert result.ops["BlockdnnRegion"] == 1
+
+
+def test_written_into_a_concatenation(result_of, image):
+    """As the decoder of a U-Net does: upsampled features beside those of the encoder."""
+    x = keras.Input((8, 8, 3))
+    skip = layers.Conv2D(16, 3, padding="same", activation="relu")(x)
+    down = layers.Conv2D(32, 3, padding="same")(layers.MaxPooling2D()(skip))
+    up = layers.Conv2DTranspose(16, 2, strides=2, padding="same")(down)
+    y = layers.Conv2D(16, 3, padding="same")(layers.Concatenate()([up, skip]))
+    model = keras.Model(x, y)
+    result = result_of(tf.function(model, autograph=False), tf.TensorSpec((None, 8, 8, 3)))
+    assert result.blockdnn == {"Conv": 3, "ConvTranspose": 1, "Pool": 1, "Reorder": 1}
+    assert [done for _, done in result.report.joined] == ["2 of 2"]
+    result.assert_same(image(2, 8, 8, 3))
+
+
+def test_added_to_another_tensor(result_of, image):
+    x = keras.Input((8, 8, 16))
+    down = layers.Conv2D(32, 3, strides=2, padding="same")(x)
+    up = layers.Conv2DTranspose(16, 3, strides=2, padding="same")(down)
+    y = layers.ReLU()(layers.Add()([up, layers.Conv2D(16, 3, padding="same")(x)]))
+    model = keras.Model(x, y)
+    result = result_of(tf.function(model, autograph=False), tf.TensorSpec((None, 8, 8, 16)))
+    assert result.blockdnn == {"Conv": 2, "ConvTranspose": 1, "Reorder": 2}
+    result.assert_same(image(2, 8, 8, 16))
+
+
+def test_memory_low_packs_no_winograd(result_of):
+    function = _model(layers.Conv2DTranspose(32, 4, strides=2, padding="same"))
+    spec = tf.TensorSpec((1, *IMAGE, 16))
+    concrete = function.get_concrete_function(spec)
+    from tf_blockdnn.python.rewriter import optimize_concrete
+    from tf_blockdnn.python.rewriter.options import Options
+
+    report = optimize_concrete(concrete, options=Options(memory="low")).report
+    assert [item.algorithm for item in report.converted] == ["auto_smallest"]
+
+
+def test_a_size_that_is_given(rewrite, image):
+    """Of the sizes that one source may come from, the one that is asked for."""
+    weights = np.random.default_rng(5).normal(size=(3, 3, 16, 16)).astype("float32")
+    for size in (13, 14):
+        result = rewrite(
+            lambda x, size=size: tf.nn.relu(
+                tf.nn.conv2d_transpose(x, weights, [2, size, 18, 16], 2, "SAME")
+            ),
+            [2, 7, 9, 16],
+        )
+        assert result.blockdnn == {"ConvTranspose": 1, "Reorder": 2}
+        result.assert_same(image(2, 7, 9, 16))
+
+
+def test_a_size_that_is_an_input_stays(rewrite):
+    weights = np.ones((3, 3, 16, 16), "float32")
+    result = rewrite(
+        lambda x, size: tf.nn.conv2d_transpose(x, weights, size, 2, "SAME"),
+        [2, 7, 9, 16],
+        tf.TensorSpec([4], tf.int32),
+    )
+    assert "not proven to grow" in result.reason("conv2d_transpose")
+
+
+def test_dcgan_generator(result_of, image):
+    """As TensorFlow's tutorial has it."""
+    model = keras.Sequential([keras.Input((100,)), layers.Dense(7 * 7 * 32, use_bias=False)])
+    model.add(layers.BatchNormalization())
+    model.add(layers.LeakyReLU())
+    model.add(layers.Reshape((7, 7, 32)))
+    for filters, strides in ((32, 1), (16, 2)):
+        model.add(
+            layers.Conv2DTranspose(filters, 5, strides=strides, padding="same", use_bias=False)
+        )
+        model.add(layers.BatchNormalization())
+        model.add(layers.LeakyReLU())
+    model.add(layers.Conv2DTranspose(1, 5, strides=2, padding="same", activation="tanh"))
+    function = tf.function(lambda x: model(x, training=False), autograph=False)
+    result = result_of(function, tf.TensorSpec((None, 100)))
+    assert result.blockdnn == {"Conv": 1, "ConvTranspose": 2, "InnerProduct": 1, "Reorder": 1}
+    result.assert_same(image(3, 100))

@@ -1,0 +1,109 @@
+"""3-D networks run on slices of volumes, in blocks from the first convolution to the last."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers
+
+
+@pytest.fixture
+def converted(result_of, image):
+    """converted(model) -> Result, its numbers checked on two volumes."""
+
+    def run(model):
+        rng = np.random.default_rng(3)
+        for weight in model.weights:
+            low = 0.5 if "variance" in weight.path else -0.3
+            weight.assign(rng.uniform(low, low + 0.6, weight.shape))
+        function = tf.function(lambda x: model(x, training=False), autograph=False)
+        shape = model.input_shape[1:]
+        result = result_of(function, tf.TensorSpec((None, *shape)))
+        result.assert_same(image(2, *shape))
+        return result
+
+    return run
+
+
+def _network(size, *stack):
+    return keras.Sequential([keras.Input(size), *stack])
+
+
+@pytest.mark.parametrize("padding", ["same", "valid"])
+@pytest.mark.parametrize(
+    "kernel, strides", [(3, 1), (3, 2), (1, 1), ((1, 3, 3), 1), (2, (2, 1, 1))]
+)
+def test_every_window(kernel, strides, padding, converted):
+    result = converted(
+        _network(
+            (6, 7, 8, 16),
+            layers.Conv3D(32, kernel, strides=strides, padding=padding),
+            layers.BatchNormalization(),
+            layers.ReLU(),
+            layers.Conv3D(16, 3, padding="same", activation="tanh"),
+        )
+    )
+    assert result.blockdnn == {"ConvVolume": 2, "Reorder": 2} and "Conv3D" not in result.ops
+    assert result.post_ops("BlockdnnConvVolume") == [
+        "binary(add,channel);eltwise(relu)",
+        "binary(add,channel);eltwise(tanh)",
+    ]
+
+
+@pytest.mark.parametrize("kind", [layers.MaxPooling3D, layers.AveragePooling3D])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pool_size": 2},
+        {"pool_size": 3, "strides": 2, "padding": "same"},
+        {"pool_size": (1, 2, 2)},
+        {"pool_size": (3, 1, 1), "strides": (2, 1, 1), "padding": "same"},
+    ],
+    ids=str,
+)
+def test_pooling(options, kind, converted):
+    """In two steps; the counts of means are products."""
+    conv = layers.Conv3D
+    result = converted(
+        _network((7, 8, 6, 16), conv(20, 3, padding="same"), kind(**options), conv(16, 1))
+    )
+    size = options["pool_size"]
+    depth, plane = (size, size) if isinstance(size, int) else (size[0], max(size[1:]))
+    steps = (depth > 1) + (plane > 1)
+    assert result.blockdnn == {"ConvVolume": 2, "Pool": steps, "Reorder": 2}
+    assert not [node for node, _ in result.report.declined if "Pool" in node]
+
+
+def test_a_network(converted):
+    """First layers read plain volumes; residuals, concatenations and means stay in blocks."""
+    x = y = keras.Input((8, 8, 8, 1))
+    for filters in (16, 32):
+        y = layers.Conv3D(filters, 3, padding="same", use_bias=False)(y)
+        y = layers.ReLU()(layers.BatchNormalization()(y))
+        y = layers.MaxPooling3D(2)(y)
+    y = layers.Add()([y, layers.Conv3D(32, 3, padding="same", activation="relu")(y)])
+    y = layers.Concatenate()([y, layers.Conv3D(16, 1)(y)])
+    y = layers.Dense(5)(layers.GlobalAveragePooling3D()(layers.LeakyReLU()(y)))
+    result = converted(keras.Model(x, y))
+    assert result.blockdnn["ConvVolume"] == 4 and "Reorder" not in result.blockdnn
+    assert {"Conv3D", "MaxPool3D", "MaxPool", "ConcatV2"}.isdisjoint(result.ops)
+
+
+def test_volumes_of_open_sizes_stay(result_of):
+    model = _network((None, 8, 8, 16), layers.Conv3D(16, 3))
+    function = tf.function(model, autograph=False)
+    result = result_of(function, tf.TensorSpec((None, None, 8, 8, 16)))
+    assert "sizes of its volumes" in result.reason("convolution") and "Conv3D" in result.ops
+
+
+def test_a_broadcast_over_the_depth_stays_right(rewrite, weights, image):
+    filters = weights(3, 3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.conv3d(x, filters, [1] * 5, "SAME")
+        row = tf.nn.conv3d(x, filters[:, :, :], [1, 4, 1, 1, 1], "SAME")
+        return tf.nn.relu(y + row)
+
+    result = rewrite(function, [2, 4, 5, 6, 16])
+    result.assert_same(image(2, 4, 5, 6, 16))
+    assert result.blockdnn["ConvVolume"]
