@@ -6,12 +6,15 @@
 With s = 1 that is a convolution of ddst with the flipped filter, channels exchanged, padded by
 d (k - 1) - p. With s > 1 and d = 1, h + p = s q + r needs i = s t + r: each of the s phases r of
 dsrc is a convolution of stride 1 with every s-th tap, dsrc[s q + r - p] = sum of
-ddst[q - t] w[s t + r].
+ddst[q - t] w[s t + r]. Of blocked tensors without groups that is one op.
 """
 
 import tensorflow as tf
 
+from ..layout import BLOCK, NCHW16C
 from ..ops.conv import conv
+from ..ops.conv_transpose import conv_transpose
+from ..ops.reorder import reorder
 from .geometry import ConvGeometry
 
 
@@ -23,13 +26,15 @@ def backward_data(geometry: ConvGeometry, dz, weights, sizes):
       weights: [kh, kw, channels / groups, output channels].
       sizes: height and width of the source, integers where they are known.
     """
+    outs = plane_of(dz, geometry.dst_layout)
+    static = all(isinstance(size, int) for size in (*sizes, *outs))
+    if static and geometry.strides != (1, 1) and _is_transposed(geometry):
+        return _by_transposed(geometry, dz, weights, sizes, outs)
     flipped = _flipped(geometry, weights)
     if geometry.strides == (1, 1):
         paddings = _reflected(geometry)
         if paddings is not None:
             return _conv(geometry, dz, flipped, paddings, geometry.dilations)
-    outs = plane_of(dz, geometry.dst_layout)
-    static = all(isinstance(size, int) for size in (*sizes, *outs))
     if static and geometry.dilations == (1, 1):
         before = [
             geometry.paddings(n, out, a)[0]
@@ -90,6 +95,27 @@ def plane_of(x, layout: str) -> list:
         dynamic = tf.shape(x)
         sizes = [dynamic[axis + i] if size is None else size for i, size in enumerate(sizes)]
     return sizes
+
+
+def _is_transposed(geometry: ConvGeometry) -> bool:
+    """Whether conv_transpose computes it."""
+    usual = geometry.groups == 1 and geometry.dilations == (1, 1)
+    return usual and geometry.dst_layout == NCHW16C and max(geometry.strides) <= 16
+
+
+def _by_transposed(geometry: ConvGeometry, dz, weights, sizes, outs):
+    """Strided, sizes known, no groups: the transposed convolution, cut to `sizes`."""
+    crops = []
+    for axis, (size, out) in enumerate(zip(sizes, outs, strict=True)):
+        reached = (out - 1) * geometry.strides[axis] + geometry.weights_shape[axis]
+        before = geometry.paddings(size, out, axis)[0]
+        crops.append([before, reached - before - size])
+    blocked = geometry.src_layout == NCHW16C or geometry.channels >= BLOCK
+    layout = NCHW16C if blocked else geometry.src_layout
+    dsrc = conv_transpose(dz, weights, strides=geometry.strides, crops=crops, dst_layout=layout)
+    if layout == geometry.src_layout:
+        return dsrc
+    return reorder(dsrc, layout, geometry.src_layout, channels=geometry.channels)
 
 
 def _by_phases(geometry: ConvGeometry, dz, flipped, sizes, outs, before, steps):

@@ -1,4 +1,11 @@
-"""Gradient of transposed convolutions, through TensorFlow's own."""
+"""Gradient of transposed convolutions.
+
+A transposed convolution is linear in both inputs, and the adjoint, by its source, of the strided
+convolution with the same filter: its own gradients are that convolution of ddst, and the gradient
+of that convolution's weights with ddst for the source.
+"""
+
+import math
 
 import tensorflow as tf
 
@@ -6,7 +13,9 @@ from ..layout import NCHW16C, NHWC
 from ..ops.reorder import reorder
 from .blocked import elements, part_of, place
 from .chain import Chain
-from .node import split_inputs, text, vjp
+from .conv_weights import backward_weights
+from .geometry import ConvGeometry
+from .node import is_wanted, split_inputs, text, vjp
 
 
 @tf.RegisterGradient("BlockdnnConvTranspose")
@@ -17,7 +26,14 @@ def _gradient(op, dy):
     num_args = op.get_attr("num_args")
     layout, channels = text(op, "dst_layout"), shape[2]
     chain = Chain.of(text(op, "post_ops"), channels, layout)
-    split_inputs(op, 2, num_args, op.get_attr("num_into"))
+    (src, weights), args, into = split_inputs(op, 2, num_args, op.get_attr("num_into"))
+    whole = offset == 0 and weights.shape.num_elements() == math.prod(shape)
+    inside = max(crops[:2]) < shape[0] and max(crops[2:]) < shape[1]
+    if whole and inside and not (src_part or dst_part or into):
+        backward = chain.backward(op.outputs[0], dy, args)
+        if backward is not None:
+            dz, dargs = backward
+            return [*_both(op, src, weights, dz), *dargs]
 
     def formula(src, weights, *rest):
         x = reorder(part_of(src, src_part, shape[3]), NCHW16C, NHWC, channels=shape[3])
@@ -27,6 +43,31 @@ def _gradient(op, dy):
         return place(chain.apply(y, rest[:num_args]), dst_part, channels, rest[num_args:])
 
     return vjp(formula, op.inputs, dy)
+
+
+def _both(op, src, weights, dz) -> list:
+    """The gradients of src and weights."""
+    top, bottom, left, right = op.get_attr("crops")
+    layout = text(op, "dst_layout")
+    axis = 1 if layout == NHWC else 2
+    # Pixels that no source pixel reaches, and that the convolution therefore does not read.
+    ends = [slice(None)] * axis + [slice(None, min(n, 0) or None) for n in (bottom, right)]
+    dz = dz[tuple(ends)] if min(bottom, right) < 0 else dz
+    geometry = ConvGeometry(
+        weights_shape=tuple(op.get_attr("weights_shape")),
+        groups=1,
+        strides=tuple(op.get_attr("strides")),
+        dilations=(1, 1),
+        padding=[[top, max(bottom, 0)], [left, max(right, 0)]],
+        src_layout=layout,
+        dst_layout=NCHW16C,
+    )
+    filters = tf.reshape(weights, geometry.weights_shape)
+    dsrc = geometry.forward(dz, filters) if is_wanted(op, 0) else None
+    dweights = None
+    if is_wanted(op, 1):
+        dweights = tf.reshape(backward_weights(geometry, dz, src), weights.shape)
+    return [dsrc, dweights]
 
 
 def _transposed(x, filters, strides, crops):

@@ -1,7 +1,13 @@
-"""Gradient of resizing, through TensorFlow's own on the blocks as images of 16 channels."""
+"""Gradient of resizing, through TensorFlow's own on the blocks as images of 16 channels.
+
+Of a nearest pixel that is repeated it is the sum over the repetitions: our average pooling.
+"""
+
+import math
 
 import tensorflow as tf
 
+from ..ops.pool import pool
 from .blocked import part_of, place
 from .node import split_inputs, text, vjp
 from .pool import blocks, images
@@ -19,6 +25,9 @@ def _gradient(op, dy):
     size, scales = op.get_attr("size"), op.get_attr("scales")
     resize, coordinates = _OPS[text(op, "kind")], text(op, "coordinates")
     split_inputs(op, 1, op.get_attr("num_into"))
+    repeats = text(op, "kind") == "nearest" and scales and coordinates != "align_corners"
+    if repeats and not (src_part or dst_part or len(op.inputs) > 1):
+        return pool(dy, "avg", scales, channels=channels, strides=scales) * math.prod(scales)
 
     def formula(src, *into):
         x = images(part_of(src, src_part, channels))

@@ -7,7 +7,7 @@ from ..gradients.blocked import channel_row
 from ..ops.eltwise import eltwise
 from ..ops.post_ops import PostOps
 from . import functions
-from .blocked_layer import BlockedLayer, to_blocked
+from .blocked_layer import BlockedLayer, blocks_axis, on_images, to_blocked
 from .fusing import extended
 
 _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
@@ -36,14 +36,7 @@ def apply_chain(x, chain: PostOps, channels: int, training):
     y = None if training else extended(x, chain)
     if y is not None:
         return y
-    rank = len(x.shape) - 3
-    if rank == 2:
-        return eltwise(x, chain, channels=channels)
-    shape = tf.shape(x)
-    flat = tf.reshape(x, [shape[0], x.shape[1], 1, -1, x.shape[-1]])
-    y = tf.reshape(eltwise(flat, chain, channels=channels), shape)
-    y.set_shape(x.shape)
-    return y
+    return on_images(lambda x: eltwise(x, chain, channels=channels), x)
 
 
 @_registered
@@ -129,5 +122,6 @@ class PReLU(BlockedLayer, keras.layers.PReLU):
 
     def _blocked_slopes(self, alpha, rank: int):
         if alpha.shape.num_elements() == self.blocked_channels:
-            return channel_row(tf.reshape(alpha, [-1]), self.blocked_channels, rank)
+            row = channel_row(tf.reshape(alpha, [-1]), self.blocked_channels, min(rank, 5))
+            return row[:, None] if blocks_axis(rank) == 2 else row
         return to_blocked(alpha[None])

@@ -1,10 +1,10 @@
 """What all layers share: which of their tensors are blocked, and how that is known.
 
-A blocked activation is a tensor [N, ceil(C / 16), H, W, 16] (rank 4 in one dimension, 6 in three)
-that does not tell C, nor that it is blocked. So the layer that reads it knows: `blocked_channels`
-is part of its configuration, and saved with it. A layer that is not told finds out when it is
-first called: layers mark the blocked tensors that they return, and the mark of a tensor lasts
-within one call of a model, as Keras's masks do.
+A blocked activation is a tensor [N, ceil(C / 16), H, W, 16] (without H in one dimension; a volume
+is its slices, [N, D, ceil(C / 16), H, W, 16]) that does not tell C, nor that it is blocked. So the
+layer that reads it knows: `blocked_channels` is part of its configuration, and saved with it. A
+layer that is not told finds out when it is first called: layers mark the blocked tensors that they
+return, and the mark of a tensor lasts within one call of a model, as Keras's masks do.
 """
 
 import contextlib
@@ -13,13 +13,11 @@ import keras
 import tensorflow as tf
 from keras import tree
 
-from ..layout import BLOCK, num_blocks
+from ..layout import BLOCK, NCHW16C, NHWC, num_blocks
 from ..ops.reorder import reorder
 from ..tensorflow_private import control_flow_util
-from .fusing import note_readers
+from .fusing import note_images, note_readers
 
-# Spatial dimensions -> (plain layout, blocked layout).
-LAYOUTS = {1: ("nwc", "nCw16c"), 2: ("nhwc", "nChw16c"), 3: ("ndhwc", "nCdhw16c")}
 _MARK = "_blockdnn_channels"
 
 
@@ -36,24 +34,76 @@ def mark(tensor, channels: int) -> None:
 
 def to_blocked(x):
     """[N, .., C] in blocks; rank 3 to 5."""
-    plain, blocked = LAYOUTS[x.shape.rank - 2]
-    return reorder(x, plain, blocked)
+    return restored(reorder(images(x, 1), NHWC, NCHW16C), x.shape.rank - 2, x)
 
 
 def from_blocked(x, channels: int):
     """The inverse of `to_blocked`."""
-    plain, blocked = LAYOUTS[x.shape.rank - 3]
-    return reorder(x, blocked, plain, channels=channels)
+    y = reorder(images(x, 2), NCHW16C, NHWC, channels=channels)
+    return restored(y, x.shape.rank - 3, x)
+
+
+def images(x, height_axis: int):
+    """A line as an image of height 1, the slices of a volume as images; an image is itself.
+
+    Args:
+      height_axis: of an image: 2 if x is blocked, 1 if it is plain.
+    """
+    spatial = x.shape.rank - height_axis - 1
+    if spatial == 1:
+        return tf.expand_dims(x, height_axis)
+    if spatial == 2:
+        return x
+    shape = tf.shape(x)
+    y = tf.reshape(x, tf.concat([[shape[0] * shape[1]], shape[2:]], 0))
+    y.set_shape([None, *x.shape[2:]])
+    return y
+
+
+def restored(y, spatial: int, like, depth: "int | None" = None):
+    """The inverse of `images`.
+
+    Args:
+      spatial: dimensions of the tensor that y is to be.
+      like: a tensor [N, D, ..] that says how many volumes there are, and slices of each
+      depth: where the slices are others than those of `like`.
+    """
+    if spatial == 2:
+        return y
+    z = tf.squeeze(y, 2 if y.shape.rank == 5 else 1) if spatial == 1 else _volumes(y, like, depth)
+    note_images(z, y, lambda y: restored(y, spatial, like, depth))
+    return z
+
+
+def _volumes(slices, like, depth):
+    depth = like.shape[1] if depth is None else depth
+    count = tf.shape(like)[1] if depth is None else depth
+    shape = tf.concat([[tf.shape(like)[0], count], tf.shape(slices)[1:]], 0)
+    volumes = tf.reshape(slices, shape)
+    volumes.set_shape([like.shape[0], depth, *slices.shape[1:]])
+    return volumes
+
+
+def on_images(function, x):
+    """function(x), which is for blocked images, of a blocked tensor of any rank."""
+    return restored(function(images(x, 2)), x.shape.rank - 3, x)
+
+
+def blocks_axis(rank: int) -> int:
+    """The axis of the blocks of a blocked tensor."""
+    return 2 if rank == 6 else 1
 
 
 def blocked_shape(shape) -> tuple:
     """The shape in blocks of a plain [N, .., C]."""
-    return (shape[0], num_blocks(shape[-1]), *shape[1:-1], BLOCK)
+    before = blocks_axis(len(shape) + 1)
+    return (*shape[:before], num_blocks(shape[-1]), *shape[before:-1], BLOCK)
 
 
 def plain_shape(shape, channels: int) -> tuple:
     """The plain shape of a blocked one."""
-    return (shape[0], *shape[2:-1], channels)
+    before = blocks_axis(len(shape))
+    return (*shape[:before], *shape[before + 1 : -1], channels)
 
 
 class BlockedLayer:
@@ -171,8 +221,9 @@ class BlockedLayer:
             return
         shape = getattr(x, "shape", None)
         if marked is None and shape is not None and len(shape) >= 3:
-            blocks = shape[1] in (None, num_blocks(expected)) and shape[-1] in (None, BLOCK)
-            if blocks and len(shape) in (4, 5, 6):
+            axes = {blocks_axis(len(shape)): num_blocks(expected), -1: BLOCK}
+            fits = len(shape) > 3 and all(shape[a] in (None, size) for a, size in axes.items())
+            if fits and len(shape) <= 6:
                 return
         if marked != expected:
             what = f"blocked of {marked} channels" if marked else f"plain, of shape {tuple(shape)}"

@@ -15,6 +15,8 @@ STARTS = (
     convolution.SeparableConv2D,
     convolution.Conv1DTranspose,
     convolution.Conv2DTranspose,
+    convolution.Conv3D,
+    convolution.Conv3DTranspose,
 )
 # These continue one: alone, a reorder would cost more than they gain.
 FOLLOWERS = (
@@ -27,29 +29,24 @@ FOLLOWERS = (
     merging.Multiply,
     merging.Concatenate,
     normalization.BatchNormalization,
+    normalization.LayerNormalization,
     pooling.MaxPooling1D,
     pooling.MaxPooling2D,
+    pooling.MaxPooling3D,
     pooling.AveragePooling1D,
     pooling.AveragePooling2D,
+    pooling.AveragePooling3D,
     pooling.GlobalMaxPooling1D,
     pooling.GlobalMaxPooling2D,
+    pooling.GlobalMaxPooling3D,
     pooling.GlobalAveragePooling1D,
     pooling.GlobalAveragePooling2D,
+    pooling.GlobalAveragePooling3D,
     reshaping.UpSampling2D,
     reshaping.ZeroPadding2D,
 )
 # These compute on plain tensors only.
 PLAIN = (dense.Dense,)
-# Blocked, these would only put reorders around TensorFlow's kernel.
-_WITHOUT_KERNEL = (
-    keras.layers.Conv3D,
-    keras.layers.Conv3DTranspose,
-    keras.layers.MaxPooling3D,
-    keras.layers.AveragePooling3D,
-    keras.layers.GlobalMaxPooling3D,
-    keras.layers.GlobalAveragePooling3D,
-    keras.layers.LayerNormalization,
-)
 
 
 def _keras_class(blocked: type) -> type:
@@ -68,8 +65,6 @@ def reason_to_keep(layer) -> "str | None":
     """Why a layer cannot be blocked, or None if it can."""
     if isinstance(layer, BlockedLayer):
         return "a layer of tf_blockdnn already"
-    if isinstance(layer, _WITHOUT_KERNEL):
-        return "no blocked kernel yet, only reorders around TensorFlow's"
     if blocked_class(layer) is None:
         return "no blocked form"
     if getattr(layer, "data_format", "channels_last") != "channels_last":
@@ -81,6 +76,10 @@ def reason_to_keep(layer) -> "str | None":
         return "LoRA or quantized weights"
     if isinstance(layer, keras.layers.BatchNormalization):
         return _batch_norm(layer)
+    if isinstance(layer, (keras.layers.Conv3D, keras.layers.Conv3DTranspose)):
+        return _volume(layer)
+    if isinstance(layer, keras.layers.LayerNormalization):
+        return _layer_norm(layer)
     if isinstance(layer, keras.layers.Concatenate) and layer.axis == 0:
         return "concatenated along the batch"
     chain = getattr(blocked_class(layer), "chain", None)
@@ -89,11 +88,27 @@ def reason_to_keep(layer) -> "str | None":
     return None
 
 
+def _rank(layer) -> int:
+    """Of the input that it was built for; 0 if it was not."""
+    shapes = getattr(layer, "_build_shapes_dict", None) or {}
+    return len(shapes.get("input_shape") or ())
+
+
 def _batch_norm(layer) -> "str | None":
     if layer.renorm or layer.synchronized:
         return "renormalised or synchronized moments"
-    inputs = getattr(layer, "_build_shapes_dict", None) or {}
-    shape = inputs.get("input_shape")
-    if layer.axis != -1 and (shape is None or layer.axis != len(shape) - 1):
+    if layer.axis not in (-1, _rank(layer) - 1):
         return f"axis {layer.axis} is not the channels"
+    return None
+
+
+def _layer_norm(layer) -> "str | None":
+    if not normalization.is_over_channels(layer, _rank(layer)):
+        return "a normalisation over other axes, or without a mean"
+    return None
+
+
+def _volume(layer) -> "str | None":
+    if not blocked_class(layer).has_kernel(layer):
+        return "no kernel for groups or dilations of volumes"
     return None

@@ -3,36 +3,44 @@
 import keras
 import tensorflow as tf
 
-from ..gradients.conv_data import backward_data, plane_of
-from ..gradients.geometry import ConvGeometry
-from ..layout import NCHW16C, NHWC
+from ..layout import BLOCK, NCHW16C, NHWC
 from ..ops.conv import conv
+from ..ops.conv_transpose import conv_transpose
+from ..ops.conv_volume import conv_volume
 from ..ops.eltwise import eltwise
 from ..ops.post_ops import PostOps
 from . import functions
-from .blocked_layer import BlockedLayer
+from .blocked_layer import (
+    BlockedLayer,
+    from_blocked,
+    images,
+    on_images,
+    restored,
+    to_blocked,
+)
 
 _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 
 
 class ConvolutionLayer(BlockedLayer):
-    """What convolutions share: one dimension is two of height 1; three are TensorFlow's."""
+    """What convolutions share: a line is an image of height 1, a volume the images that are its
+    slices."""
 
     @property
     def computes_itself(self) -> bool:
-        return self.rank <= 2 and self.data_format == "channels_last" and self.is_float32
+        return self.has_kernel() and self.data_format == "channels_last" and self.is_float32
+
+    def has_kernel(self) -> bool:
+        """Whether we have a kernel for these arguments."""
+        return True
 
     def lifted(self, x):
-        """x with a height of 1, if it has none."""
-        if self.rank == 2:
-            return x
-        return tf.expand_dims(x, 2 if self.reads_blocked else 1)
+        """x as images."""
+        return images(x, 2 if self.reads_blocked else 1)
 
-    def lowered(self, y):
-        """The inverse, of a result."""
-        if self.rank == 2:
-            return y
-        return tf.squeeze(y, 2 if self.writes_blocked else 1)
+    def lowered(self, y, inputs, depth=None):
+        """The inverse, of a result that `inputs` led to."""
+        return restored(y, self.rank, inputs, depth)
 
     def convolved(self, x, kernel, groups, chain, dst_blocked, src_blocked=None, **window):
         """bd.ops.conv of a lifted tensor with a kernel of any rank, HWIO or depthwise."""
@@ -83,11 +91,8 @@ class ConvolutionLayer(BlockedLayer):
             elif chain is None:
                 y = functions.on_plain(self.activation, y, channels)
             else:
-                y = self.lowered(eltwise(self.lifted_result(y), chain, channels=channels))
+                y = on_images(lambda y: eltwise(y, chain, channels=channels), y)
         return y if self.writes_blocked else tf.cast(y, self._policy_dtype)
-
-    def lifted_result(self, y):
-        return tf.expand_dims(y, 2) if self.rank == 1 else y
 
     def _is_ours(self, inputs) -> bool:
         rank = len(inputs.shape) - self.reads_blocked
@@ -103,7 +108,7 @@ class _Conv(ConvolutionLayer):
         y = self.convolved(
             self.lifted(inputs), kernel, self.groups, self.with_bias(training), self.writes_blocked
         )
-        return self.activated(self.lowered(y), training, self.filters)
+        return self.activated(self.lowered(y, inputs), training, self.filters)
 
 
 @_registered
@@ -127,13 +132,36 @@ class Conv2D(_Conv, keras.layers.Conv2D):
 
 
 @_registered
-class Conv3D(_Conv, keras.layers.Conv3D):
-    """keras.layers.Conv3D; blocked (nCdhw16c), with reorders around TensorFlow's kernel.
+class Conv3D(ConvolutionLayer, keras.layers.Conv3D):
+    """keras.layers.Conv3D on our kernels; blocked, it reads and writes slices of nChw16c.
+
+    Groups and dilations are computed by TensorFlow on plain tensors.
 
     Example:
       >>> bd.layers.Conv3D(6, 3)(tf.ones((1, 4, 4, 4, 20))).shape
       TensorShape([1, 2, 2, 2, 6])
     """
+
+    def has_kernel(self) -> bool:
+        return self.groups == 1 and max(self.dilation_rate) == 1
+
+    def call(self, inputs, training=None):
+        self.refuse_xla()
+        if not self._is_ours(inputs) or inputs.shape[1] is None:
+            return self.by_tensorflow(super().call, inputs)
+        y = conv_volume(
+            self.lifted(inputs),
+            tf.convert_to_tensor(self.kernel),
+            depth=inputs.shape[1],
+            strides=self.strides,
+            padding=self.padding,
+            post_ops=self.with_bias(training),
+            src_layout=NCHW16C if self.reads_blocked else NHWC,
+            dst_layout=NCHW16C if self.writes_blocked else NHWC,
+        )
+        reach = 0 if self.padding == "same" else self.kernel_size[0] - 1
+        depth = -(-(inputs.shape[1] - reach) // self.strides[0])
+        return self.activated(self.lowered(y, inputs, depth), training, self.filters)
 
 
 class _DepthwiseConv(ConvolutionLayer):
@@ -146,7 +174,7 @@ class _DepthwiseConv(ConvolutionLayer):
         y = self.convolved(
             self.lifted(inputs), kernel, channels, self.with_bias(training), self.writes_blocked
         )
-        return self.activated(self.lowered(y), training, channels * multiplier)
+        return self.activated(self.lowered(y, inputs), training, channels * multiplier)
 
 
 @_registered
@@ -181,7 +209,7 @@ class _SeparableConv(ConvolutionLayer):
         y = self.convolved(
             x, pointwise, 1, chain, self.writes_blocked, src_blocked=True, padding="VALID"
         )
-        return self.activated(self.lowered(y), training, self.filters)
+        return self.activated(self.lowered(y, inputs), training, self.filters)
 
 
 @_registered
@@ -205,16 +233,32 @@ class SeparableConv2D(_SeparableConv, keras.layers.SeparableConv2D):
 
 
 class _ConvTranspose(ConvolutionLayer):
-    """The gradient of a convolution with respect to its source, as convolutions of stride 1.
+    """Keras's kernel is [.., filters, channels], as bd.ops.conv_transpose has it."""
 
-    Keras's kernel [.., filters, channels] is that convolution's, from filters to channels.
-    """
+    def has_kernel(self) -> bool:
+        if max(self.dilation_rate) > 1 or max(self.strides) > 16:
+            return False
+        if self.output_padding is None:
+            return True
+        # Other sizes are an error of TensorFlow's.
+        odd = [k % 2 - 1 if self.padding == "same" else 0 for k in self.kernel_size]
+        each = zip(odd, self.output_padding, self.strides, strict=True)
+        return all(0 <= o + extra < s for o, extra, s in each)
 
-    @property
-    def computes_itself(self) -> bool:
-        # Sizes that Keras lets differ from those of the convolution are left to TensorFlow.
-        usual = self.output_padding is None and max(self.dilation_rate) == 1
-        return usual and super().computes_itself
+    def _crops(self) -> list:
+        """[before, after] of each axis: pixels that source pixels reach beyond the result."""
+        given = self.output_padding
+        given = [None] * self.rank if given is None else given
+        crops = []
+        for k, s, extra in zip(self.kernel_size, self.strides, given, strict=True):
+            if self.padding == "same":
+                total = k - s if extra is None else 2 * (k // 2) - extra
+                before = max(total, 0) // 2
+            else:
+                total = min(k - s, 0) if extra is None else -extra
+                before = 0
+            crops.append([before, total - before])
+        return crops
 
     def call(self, inputs, training=None):
         self.refuse_xla()
@@ -222,28 +266,26 @@ class _ConvTranspose(ConvolutionLayer):
             return self.by_tensorflow(super().call, inputs)
         kernel = tf.convert_to_tensor(self.kernel)
         kernel = kernel[None] if self.rank == 1 else kernel
-        x, window = self.lifted(inputs), self.window()
-        geometry = ConvGeometry(
-            weights_shape=tuple(kernel.shape),
-            groups=1,
-            strides=tuple(window["strides"]),
-            dilations=(1, 1),
-            padding=window["padding"],
-            src_layout=NCHW16C if self.writes_blocked else NHWC,
-            dst_layout=NCHW16C if self.reads_blocked else NHWC,
+        x = self.lifted(inputs)
+        x = x if self.reads_blocked else to_blocked(x)
+        y = self._transposed(x, kernel, self.with_bias(training), inputs)
+        return self.activated(y, training, self.filters)
+
+    def _transposed(self, x, kernel, chain, inputs):
+        """The result in its layout."""
+        strides, crops = [1, *self.strides][-2:], [[0, 0], *self._crops()][-2:]
+        blocked = self.writes_blocked or self.filters >= BLOCK
+        y = conv_transpose(
+            x,
+            kernel,
+            strides=strides,
+            crops=crops,
+            post_ops=chain,
+            dst_layout=NCHW16C if blocked else NHWC,
         )
-        sizes = [
-            n * s if geometry.padding == "SAME" else n * s + max(k - s, 0)
-            for n, s, k in zip(
-                plane_of(x, geometry.dst_layout), geometry.strides, kernel.shape, strict=False
-            )
-        ]
-        y = backward_data(geometry, x, kernel, sizes)
-        chain = self.with_bias(training)
-        if chain:
-            layout = geometry.src_layout
-            y = eltwise(y, chain, layout=layout, channels=self.filters)
-        return self.activated(self.lowered(y), training, self.filters)
+        if blocked and not self.writes_blocked:
+            y = from_blocked(y, self.filters)
+        return self.lowered(y, inputs)
 
 
 @_registered
@@ -268,9 +310,42 @@ class Conv2DTranspose(_ConvTranspose, keras.layers.Conv2DTranspose):
 
 @_registered
 class Conv3DTranspose(_ConvTranspose, keras.layers.Conv3DTranspose):
-    """keras.layers.Conv3DTranspose; blocked, with reorders around TensorFlow's kernel.
+    """keras.layers.Conv3DTranspose on our transposed convolutions, one for each tap of the depth;
+    blocked, it reads and writes slices of nChw16c.
 
     Example:
       >>> bd.layers.Conv3DTranspose(6, 2, strides=2)(tf.ones((1, 4, 4, 4, 20))).shape
       TensorShape([1, 8, 8, 8, 6])
     """
+
+    def _transposed(self, x, kernel, chain, inputs):
+        """Along the depth D, tap s t + r adds its images of slice q - t to slice s q + r."""
+        taps, stride = self.kernel_size[0], self.strides[0]
+        options = dict(strides=self.strides[1:], crops=self._crops()[1:])
+        if taps == stride and self._crops()[0] == [0, 0]:  # nothing is added up
+            options, chain = options | {"post_ops": chain}, None
+        last = (taps - 1) // stride
+        each = []
+        for r in range(stride):
+            parts = []
+            for tap in range(r, taps, stride):
+                y = restored(conv_transpose(x, kernel[tap], **options), 3, inputs)
+                shift = tap // stride
+                around = [[0, 0], [shift, last - shift]] + [[0, 0]] * 4
+                parts.append(tf.pad(y, around) if last else y)
+            each.append(tf.add_n(parts) if parts else tf.zeros_like(each[0]))
+        y = each[0] if stride == 1 else tf.stack(each, 2)
+        shape = tf.shape(each[0])
+        y = tf.reshape(y, tf.concat([shape[:1], [-1], shape[2:]], 0))
+        before, after = self._crops()[0]
+        size = None
+        if inputs.shape[1] is not None:
+            size = (inputs.shape[1] - 1) * stride + taps - before - after
+        end = after + (last + 1) * stride - taps  # slices too many, or that no tap reaches
+        y = y[:, before : -max(end, 0) or None]
+        if end < 0:
+            y = tf.pad(y, [[0, 0], [0, -end]] + [[0, 0]] * 4)
+        y.set_shape([inputs.shape[0], size, *each[0].shape[2:]])
+        if chain:
+            y = on_images(lambda y: eltwise(y, chain, channels=self.filters), y)
+        return y if self.writes_blocked else from_blocked(y, self.filters)

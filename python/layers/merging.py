@@ -10,7 +10,7 @@ from ..layout import BLOCK
 from ..ops.concat import concat
 from ..ops.post_ops import PostOps
 from .activation import apply_chain
-from .blocked_layer import BlockedLayer
+from .blocked_layer import BlockedLayer, blocks_axis, images, restored
 from .fusing import can_extend
 
 _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
@@ -107,11 +107,12 @@ class Concatenate(_Merge, keras.layers.Concatenate):
         channels = [x.shape[-1] if c is None else c for x, c in zip(inputs, each, strict=True)]
         values = self.blocked(inputs)
         rank = values[0].shape.rank - 1
-        axis = self.axis % rank
-        if axis == rank - 1:
-            if all(c % BLOCK == 0 for c in channels[:-1]):
-                return self.finish(tf.concat(values, 1), self._channels)
-            if rank == 4:
-                return self.finish(concat(values, channels=channels), self._channels)
-            return self.by_tensorflow(super().call, inputs)
-        return self.finish(tf.concat(values, axis + 1 if axis else 0), self._channels)
+        axis, blocks = self.axis % rank, blocks_axis(rank + 1)
+        if axis < rank - 1:
+            y = tf.concat(values, axis if axis < blocks else axis + 1)
+        elif all(c % BLOCK == 0 for c in channels[:-1]):
+            y = tf.concat(values, blocks)
+        else:
+            y = concat([images(x, 2) for x in values], channels=channels)
+            y = restored(y, rank - 2, values[0])
+        return self.finish(y, self._channels)

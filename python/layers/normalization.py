@@ -4,9 +4,10 @@ import keras
 import tensorflow as tf
 
 from ..native import library
+from ..ops.layer_norm import layer_norm
 from ..ops.post_ops import PostOps
 from .activation import apply_chain
-from .blocked_layer import BlockedLayer
+from .blocked_layer import BlockedLayer, images, on_images, restored
 
 _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 
@@ -37,8 +38,9 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
             gamma = tf.ones([channels]) if gamma is None else gamma
             beta = tf.zeros([channels]) if beta is None else beta
             y, mean, variance = library().blockdnn_batch_norm(
-                inputs, gamma, beta, channels=channels, epsilon=self.epsilon
+                images(inputs, 2), gamma, beta, channels=channels, epsilon=self.epsilon
             )
+            y = restored(y, rank - 2, inputs)
             for moving, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
                 moving.assign(moving * self.momentum + new * (1.0 - self.momentum))
             return self.finish(y, channels)
@@ -52,7 +54,9 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
 
 @_registered
 class LayerNormalization(BlockedLayer, keras.layers.LayerNormalization):
-    """keras.layers.LayerNormalization; blocked, with reorders around TensorFlow's kernel.
+    """keras.layers.LayerNormalization; blocked along the channels, on our kernel.
+
+    Over other axes, and with rms_scaling, Keras computes on plain tensors.
 
     Example:
       >>> bd.layers.LayerNormalization()(tf.ones((1, 8, 8, 20))).shape
@@ -61,4 +65,18 @@ class LayerNormalization(BlockedLayer, keras.layers.LayerNormalization):
 
     def call(self, inputs):
         self.refuse_xla()
-        return self.by_tensorflow(super().call, inputs)
+        channels = self.blocked_channels
+        if not self.reads_blocked or not is_over_channels(self, len(inputs.shape) - 1):
+            return self.by_tensorflow(super().call, inputs)
+        gamma = tf.ones([channels]) if self.gamma is None else tf.convert_to_tensor(self.gamma)
+        beta = tf.zeros([channels]) if self.beta is None else tf.convert_to_tensor(self.beta)
+        options = dict(epsilon=self.epsilon, channels=channels)
+        return self.finish(
+            on_images(lambda x: layer_norm(x, gamma, beta, **options), inputs), channels
+        )
+
+
+def is_over_channels(layer, rank: int) -> bool:
+    """Whether a LayerNormalization of plain tensors of `rank` is what our kernel computes."""
+    axes = layer.axis if isinstance(layer.axis, (list, tuple)) else [layer.axis]
+    return list(axes) in ([-1], [rank - 1]) and not getattr(layer, "rms_scaling", False)

@@ -77,7 +77,7 @@ def _decide(node, blocked: dict, calls: int) -> Decision:
     if calls > 1:
         return Decision(reason="called more than once")
     ranks = {len(x.shape) for x in (*inputs, *node.outputs)} - {2}
-    if len(ranks) != 1 or not ranks <= {3, 4}:
+    if len(ranks) != 1 or not ranks <= {3, 4, 5}:
         return Decision(reason=f"inputs of rank {', '.join(map(str, sorted(ranks)))}")
     if any(x.shape[-1] is None for x in inputs):
         return Decision(reason="channels are not known")

@@ -3,9 +3,9 @@
 import keras
 import tensorflow as tf
 
-from ..layout import NCHW16C, NHWC
+from ..layout import BLOCK, NCHW16C, NHWC
 from ..ops.pool import global_pool, pool
-from .blocked_layer import BlockedLayer
+from .blocked_layer import BlockedLayer, images, on_images
 
 _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 _KINDS = {"max": "max", "average": "avg"}
@@ -14,22 +14,32 @@ _KINDS = {"max": "max", "average": "avg"}
 class _Pooling(BlockedLayer):
     def call(self, inputs):
         self.refuse_xla()
-        rank = len(self.pool_size)
-        ours = self.reads_blocked and rank <= 2 and self.data_format == "channels_last"
+        ours = self.reads_blocked and self.data_format == "channels_last"
         if not ours or min(self.strides) < 1:
             return self.by_tensorflow(super().call, inputs)
-        ksize, strides = list(self.pool_size), list(self.strides)
-        if rank == 1:
-            inputs, ksize, strides = tf.expand_dims(inputs, 2), [1, *ksize], [1, *strides]
-        y = pool(
-            inputs,
-            _KINDS[self.pool_mode],
-            ksize,
+        ksize, strides = [1, *self.pool_size][-2:], [1, *self.strides][-2:]
+        y = on_images(lambda x: self._pooled(x, ksize, strides, self.blocked_channels), inputs)
+        if len(self.pool_size) == 3:
+            y = self._across_slices(y)
+        return self.finish(y, self.blocked_channels)
+
+    def _pooled(self, x, ksize, strides, channels):
+        return pool(
+            *(x, _KINDS[self.pool_mode], ksize),
             strides=strides,
             padding=self.padding.upper(),
-            channels=self.blocked_channels,
+            channels=channels,
         )
-        return self.finish(tf.squeeze(y, 2) if rank == 1 else y, self.blocked_channels)
+
+    def _across_slices(self, x):
+        """Maximum and mean of a box are those, along the depth, of what they are in its slices:
+        with everything else of a volume for a row, its slices are rows of one image."""
+        shape = tf.shape(x)
+        rows = tf.reshape(x, [shape[0], 1, shape[1], -1, BLOCK])
+        y = self._pooled(rows, [self.pool_size[0], 1], [self.strides[0], 1], BLOCK)
+        z = tf.reshape(y, tf.concat([shape[:1], [-1], shape[2:]], 0))
+        z.set_shape([x.shape[0], y.shape[2], *x.shape[2:]])
+        return z
 
 
 class _GlobalPooling(BlockedLayer):
@@ -43,19 +53,18 @@ class _GlobalPooling(BlockedLayer):
         self.refuse_xla()
         if not self.reads_blocked or self.data_format != "channels_last":
             return self.by_tensorflow(super().call, inputs)
-        shape = tf.shape(inputs) if None in inputs.shape[2:] else inputs.shape
-        rank = len(inputs.shape) - 3
-        plane = {1: [1, shape[2]], 2: list(shape[2:4])}.get(rank)
-        if rank == 3:
-            plane = [shape[2] * shape[3], shape[4]]
-        if rank != 2:
-            inputs = tf.reshape(inputs, [-1, inputs.shape[1], *plane, inputs.shape[-1]])
+        rank, channels = len(inputs.shape) - 3, self.blocked_channels
         layout = "nc" if not self.keepdims else NCHW16C if self.writes_blocked else NHWC
-        y = global_pool(inputs, self._kind, channels=self.blocked_channels, dst_layout=layout)
-        if self.keepdims and rank != 2:
-            ones = [1] * rank
-            blocked = self.writes_blocked
-            y = tf.reshape(y, [-1, y.shape[1], *ones, 16] if blocked else [-1, *ones, y.shape[-1]])
+        x = images(inputs, 2)
+        if rank == 3:  # all of a volume is what its slices are
+            x = global_pool(x, self._kind, channels=channels, dst_layout=NCHW16C)
+            x = tf.reshape(x, [-1, tf.shape(inputs)[1], x.shape[1], BLOCK])
+            x = tf.transpose(x, [0, 2, 1, 3])[:, :, None]
+        y = global_pool(x, self._kind, channels=channels, dst_layout=layout)
+        if self.keepdims and rank == 1:
+            y = tf.squeeze(y, 2 if self.writes_blocked else 1)
+        if self.keepdims and rank == 3:
+            y = y[:, None]
         return y if self.writes_blocked else tf.cast(y, self._policy_dtype)
 
 
@@ -88,7 +97,7 @@ class MaxPooling2D(_Pooling, keras.layers.MaxPooling2D):
 
 @_registered
 class MaxPooling3D(_Pooling, keras.layers.MaxPooling3D):
-    """keras.layers.MaxPooling3D; blocked (nCdhw16c), with reorders around TensorFlow's kernel.
+    """keras.layers.MaxPooling3D; blocked (slices of nChw16c), on our kernel.
 
     Example:
       >>> bd.layers.MaxPooling3D(2)(tf.ones((1, 4, 4, 4, 20))).shape
@@ -118,7 +127,7 @@ class AveragePooling2D(_Pooling, keras.layers.AveragePooling2D):
 
 @_registered
 class AveragePooling3D(_Pooling, keras.layers.AveragePooling3D):
-    """keras.layers.AveragePooling3D; blocked (nCdhw16c), with reorders around TensorFlow's.
+    """keras.layers.AveragePooling3D; blocked (slices of nChw16c), on our kernel.
 
     Example:
       >>> bd.layers.AveragePooling3D(2)(tf.ones((1, 4, 4, 4, 20))).shape

@@ -4,12 +4,10 @@ import keras
 import tensorflow as tf
 
 from ..gradients.pool import blocks, images
+from ..layout import NCHW16C
+from ..ops.resize import resize
 from ..ops.shuffle import shuffle
-from .blocked_layer import (
-    LAYOUTS,
-    BlockedLayer,
-    to_blocked,
-)
+from .blocked_layer import BlockedLayer, on_images, to_blocked
 
 _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 
@@ -29,7 +27,8 @@ class _Identity(keras.layers.Layer):
 
 @_registered
 class ToBlocked(BlockedLayer, _Identity):
-    """Cuts the channels of [N, .., C] into blocks of 16: [N, ceil(C / 16), .., 16].
+    """Cuts the channels of [N, .., C] into blocks of 16: [N, ceil(C / 16), .., 16], those of a
+    volume [N, D, H, W, C] slice by slice: [N, D, ceil(C / 16), H, W, 16].
 
     Layers of bd.layers behind it stay blocked, up to `FromBlocked`. float32; one to three spatial
     dimensions.
@@ -134,8 +133,8 @@ class ChannelShuffle(BlockedLayer, _Identity):
         if not self.reads_blocked:
             channels = inputs.shape[-1]
             return self.finish(shuffle(inputs, -1, channels // self.groups))
-        layout = LAYOUTS[inputs.shape.rank - 3][1]
-        y = shuffle(inputs, 1, channels // self.groups, layout=layout, channels=channels)
+        options = dict(layout=NCHW16C, channels=channels)
+        y = on_images(lambda x: shuffle(x, 1, channels // self.groups, **options), inputs)
         return self.finish(y, channels)
 
     def get_config(self):
@@ -144,7 +143,10 @@ class ChannelShuffle(BlockedLayer, _Identity):
 
 @_registered
 class UpSampling2D(BlockedLayer, keras.layers.UpSampling2D):
-    """keras.layers.UpSampling2D; blocked, each block is an image of 16 channels to TensorFlow.
+    """keras.layers.UpSampling2D; blocked, on our kernel.
+
+    Interpolations other than nearest and bilinear are TensorFlow's, each block an image of 16
+    channels.
 
     Example:
       >>> bd.layers.UpSampling2D(2)(tf.ones((1, 8, 8, 20))).shape
@@ -155,6 +157,10 @@ class UpSampling2D(BlockedLayer, keras.layers.UpSampling2D):
         self.refuse_xla()
         if not self.reads_blocked or self.data_format != "channels_last":
             return self.by_tensorflow(super().call, inputs)
+        if self.interpolation in ("nearest", "bilinear"):
+            options = dict(channels=self.blocked_channels, scales=list(self.size))
+            y = resize(inputs, self.interpolation, **options)
+            return self.finish(y, self.blocked_channels)
         with self._view_plain():
             y = super().call(images(inputs))
         return self.finish(blocks(y, inputs), self.blocked_channels)

@@ -129,55 +129,6 @@ def test_pool_parts(floats):
     )
 
 
-@pytest.mark.parametrize("kernel, crops", [(4, (1, 1)), (3, (0, 1)), (1, (0, -1))])
-def test_conv_transpose(kernel, crops, floats):
-    size = 3 * 2 + kernel - sum(crops)
-
-    def formula(x, weights, bias):
-        shape = [2, 6 + max(kernel, 2), 6 + max(kernel, 2), 20]
-        full = tf.nn.conv2d_transpose(x, weights, shape, 2, "VALID")
-        return tf.nn.tanh(full[:, crops[0] : crops[0] + size, crops[0] : crops[0] + size] + bias)
-
-    check(
-        lambda x, weights, bias: plain.unblock(
-            bd.ops.conv_transpose(
-                plain.block(x),
-                weights,
-                strides=2,
-                crops=[crops, crops],
-                post_ops=bd.PostOps().binary("add", bias).eltwise("tanh"),
-            ),
-            20,
-        ),
-        formula,
-        [floats(2, 4, 4, 5), floats(kernel, kernel, 20, 5), floats(20)],
-        second=False,
-    )
-
-
-@pytest.mark.parametrize("layout", ["nhwc", "nChw16c"])
-def test_conv_volume(layout, floats):
-    def ours(x, weights):
-        slices = tf.reshape(x, [-1, 4, 5, 6])
-        src = slices if layout == "nhwc" else plain.block(slices)
-        y = bd.ops.conv_volume(
-            src,
-            weights,
-            depth=3,
-            strides=[1, 2, 1],
-            post_ops="eltwise(tanh)",
-            src_layout=layout,
-            dst_layout=layout,
-        )
-        return y if layout == "nhwc" else plain.unblock(y, 20)
-
-    def formula(x, weights):
-        y = tf.tanh(tf.nn.conv3d(x, weights, [1, 1, 2, 1, 1], "SAME"))
-        return tf.reshape(y, [-1, 2, 5, 20])
-
-    check(ours, formula, [floats(2, 3, 4, 5, 6), floats(3, 3, 3, 6, 20)], second=False)
-
-
 @pytest.mark.parametrize("kind", ["nearest", "bilinear"])
 def test_resize(kind, floats):
     def along(size):

@@ -28,7 +28,15 @@ CONVOLUTIONS = {
             dict(filters=4, kernel_size=3, dilation_rate=2, kernel_regularizer="l2"),
         ],
     ),
-    "Conv3D": ([CUBE], [dict(filters=3, kernel_size=2, activation="tanh")]),
+    "Conv3D": (
+        [CUBE],
+        [
+            dict(filters=3, kernel_size=2, activation="tanh"),
+            dict(filters=17, kernel_size=3, padding="same", activation="relu"),
+            dict(filters=5, kernel_size=(3, 2, 3), strides=2, padding="same", use_bias=False),
+            dict(filters=4, kernel_size=3, padding="same", dilation_rate=2),
+        ],
+    ),
     "DepthwiseConv1D": ([LINE], [dict(kernel_size=3, depth_multiplier=2, activation="swish")]),
     "DepthwiseConv2D": (
         [PLANE],
@@ -50,15 +58,25 @@ CONVOLUTIONS = {
             dict(filters=5, kernel_size=3, strides=2, padding="same", activation="swish"),
             dict(filters=5, kernel_size=(1, 3), strides=(3, 2), output_padding=None),
             dict(filters=5, kernel_size=3, strides=2, output_padding=0),
+            dict(filters=17, kernel_size=3, strides=2, padding="same", output_padding=1),
+            dict(filters=5, kernel_size=3, dilation_rate=2),
         ],
     ),
-    "Conv3DTranspose": ([CUBE], [dict(filters=3, kernel_size=2, strides=2)]),
+    "Conv3DTranspose": (
+        [CUBE],
+        [
+            dict(filters=3, kernel_size=2, strides=2, activation="relu"),
+            dict(filters=17, kernel_size=3, strides=2, padding="same"),
+            dict(filters=5, kernel_size=(3, 1, 2), strides=(1, 2, 2), use_bias=False),
+            dict(filters=4, kernel_size=2, strides=2, output_padding=1, activation="tanh"),
+        ],
+    ),
 }
 OTHERS = {
     "Dense": ([PLANE], [dict(units=7, activation="softmax"), dict(units=17, activation="relu")]),
     "MaxPooling1D": ([LINE], [dict(pool_size=2), dict(pool_size=3, strides=2, padding="same")]),
     "MaxPooling2D": ([PLANE], [dict(), dict(pool_size=3, strides=(1, 2), padding="same")]),
-    "MaxPooling3D": ([CUBE], [dict()]),
+    "MaxPooling3D": ([CUBE], [dict(), dict(pool_size=3, strides=(1, 2, 2), padding="same")]),
     "AveragePooling1D": ([LINE], [dict(pool_size=3, padding="same")]),
     "AveragePooling2D": ([PLANE], [dict(pool_size=3, strides=2, padding="same")]),
     "AveragePooling3D": ([CUBE], [dict(pool_size=3, padding="same")]),
@@ -71,7 +89,10 @@ OTHERS = {
         [PLANE],
         [dict(), dict(scale=False, momentum=0.5), dict(center=False), dict(axis=2)],
     ),
-    "LayerNormalization": ([PLANE], [dict(), dict(axis=[1, 2])]),
+    "LayerNormalization": (
+        [PLANE],
+        [dict(), dict(axis=3, scale=False, epsilon=0.1), dict(center=False), dict(axis=[1, 2])],
+    ),
     "Activation": (
         [PLANE],
         [
@@ -99,7 +120,14 @@ OTHERS = {
         [PLANE, PLANE],
         [dict(), dict(axis=1), dict(axis=-2)],
     ),
-    "UpSampling2D": ([PLANE], [dict(), dict(size=(2, 3), interpolation="bilinear")]),
+    "UpSampling2D": (
+        [PLANE],
+        [
+            dict(),
+            dict(size=(2, 3), interpolation="bilinear"),
+            dict(size=(3, 2), interpolation="bicubic"),
+        ],
+    ),
     "ZeroPadding2D": ([PLANE], [dict(padding=((1, 2), (0, 3)))]),
 }
 
@@ -132,6 +160,26 @@ def test_plain(name):
     """By itself a layer takes and gives plain tensors."""
     shapes, many = (CONVOLUTIONS | OTHERS)[name]
     check(name, shapes, False, **many[0])
+
+
+@pytest.mark.parametrize(
+    "name, shapes, arguments",
+    [
+        ("Activation", [CUBE], dict(activation="tanh")),
+        ("BatchNormalization", [CUBE], dict()),
+        ("BatchNormalization", [LINE], dict()),
+        ("LayerNormalization", [CUBE], dict()),
+        ("LayerNormalization", [LINE], dict()),
+        ("PReLU", [CUBE], dict(shared_axes=[1, 2, 3])),
+        ("Add", [CUBE, CUBE], dict()),
+        ("Concatenate", [CUBE, CUBE], dict()),
+        ("Concatenate", [CUBE, CUBE], dict(axis=1)),
+        ("Concatenate", [CUBE, CUBE], dict(axis=2)),
+        ("Concatenate", [LINE, LINE], dict()),
+    ],
+)
+def test_lines_and_volumes(name, shapes, arguments):
+    check(name, shapes, True, **arguments)
 
 
 def test_dense_of_rows():

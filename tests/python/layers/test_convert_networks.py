@@ -1,0 +1,119 @@
+"""bd.layers.convert of networks with transposed and 3-D layers: one blocked region each."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from compared import close, step
+
+import tf_blockdnn as bd
+
+L = keras.layers
+
+
+def twice(x, filters, conv):
+    for _ in range(2):
+        x = conv(filters, 3, padding="same", use_bias=False)(x)
+        x = L.Activation("relu")(L.BatchNormalization()(x))
+    return x
+
+
+def unet():
+    """Two levels; up by a transposed convolution, then by upsampling."""
+    image = keras.Input((16, 12, 3))
+    a = twice(image, 20, L.Conv2D)
+    b = twice(L.MaxPooling2D()(a), 24, L.Conv2D)
+    x = twice(L.MaxPooling2D()(b), 32, L.Conv2D)
+    x = L.Conv2DTranspose(24, 2, strides=2)(x)
+    x = twice(L.Concatenate()([x, b]), 24, L.Conv2D)
+    x = L.UpSampling2D(interpolation="bilinear")(x)
+    x = twice(L.Concatenate()([x, a]), 20, L.Conv2D)
+    return keras.Model(image, L.Conv2D(2, 1)(x))
+
+
+def unet_of_volumes():
+    volume = keras.Input((8, 8, 4, 1))
+    a = twice(volume, 16, L.Conv3D)
+    x = twice(L.MaxPooling3D()(a), 20, L.Conv3D)
+    x = L.Conv3DTranspose(16, 2, strides=2)(x)
+    x = twice(L.Concatenate()([x, a]), 16, L.Conv3D)
+    return keras.Model(volume, L.Conv3D(2, 1)(x))
+
+
+def generator():
+    """DCGAN's: https://arxiv.org/abs/1511.06434."""
+    noise = keras.Input((10,))
+    x = L.Reshape((2, 2, 32))(L.Dense(2 * 2 * 32, use_bias=False)(noise))
+    for filters in (24, 16):
+        x = L.Conv2DTranspose(filters, 5, strides=2, padding="same", use_bias=False)(x)
+        x = L.LeakyReLU()(L.BatchNormalization()(x))
+    x = L.Conv2DTranspose(3, 5, strides=2, padding="same", activation="tanh")(x)
+    return keras.Model(noise, x)
+
+
+def convnext():
+    """Two blocks of ConvNeXt's kind: normalised over the channels, Dense for 1x1 convolutions."""
+    image = keras.Input((16, 16, 3))
+    x = L.LayerNormalization(epsilon=1e-6)(L.Conv2D(24, 4, strides=4)(image))
+    for _ in range(2):
+        y = L.LayerNormalization(epsilon=1e-6)(L.DepthwiseConv2D(7, padding="same")(x))
+        y = L.Conv2D(24, 1)(L.Conv2D(48, 1, activation="gelu")(y))
+        x = L.Add()([x, y])
+    return keras.Model(image, L.Dense(4)(L.GlobalAveragePooling2D()(x)))
+
+
+# Reorders while it predicts and while it trains: DCGAN's first convolution reads a plain tensor,
+# its last writes one, neither of which the op does (and back again for the gradients).
+NETWORKS = {
+    "unet": (unet, 0),
+    "volumes": (unet_of_volumes, 0),
+    "dcgan": (generator, 1),
+    "convnext": (convnext, 0),
+}
+
+
+def count(function, kind: str) -> int:
+    """Nodes of this op in the graph of a function."""
+    graph = tf.function(function, autograph=False).get_concrete_function().graph
+    return sum(node.op == kind for node in graph.as_graph_def().node if node.op == kind)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_one_region(name, floats):
+    """Every layer inside is replaced, nothing is reordered, and results and gradients agree."""
+    keras.utils.set_random_seed(3)
+    build, reorders = NETWORKS[name]
+    model = build()
+    fast = bd.layers.convert(model)
+    assert set(fast.conversion.kept.values()) <= {"no blocked form"}
+    assert fast.conversion.reorders == []
+    x = floats(2, *model.input_shape[1:])
+    assert count(lambda: fast(x, training=False), "BlockdnnReorder") == reorders
+    assert count(lambda: fast(x, training=False), "BlockdnnEltwise") == 0
+    for training in (False, True):
+        expected, got = step(model, [x], training), step(fast, [x], training)
+        close(got[0], expected[0], "result", 1e-4)
+        for i, (g, e) in enumerate(zip(got[1], expected[1], strict=True)):
+            close(g, e, f"gradient {i}", 1e-3)
+    loaded = keras.models.model_from_json(fast.to_json())
+    loaded.set_weights(fast.get_weights())
+    np.testing.assert_array_equal(loaded(x), fast(x))
+
+
+@pytest.mark.parametrize(
+    "layer, why",
+    [
+        (L.Conv3D(8, 3, groups=2, padding="same"), "no kernel for groups or dilations"),
+        (L.Conv3D(8, 3, dilation_rate=2, padding="same"), "no kernel for groups or dilations"),
+        (L.LayerNormalization(axis=[1, 2, 3]), "a normalisation over other axes"),
+    ],
+)
+def test_kept(layer, why, floats):
+    """Arguments without a kernel stay with Keras."""
+    volume = keras.Input((4, 5, 6, 4))
+    x = layer(L.Conv3D(8, 3, padding="same")(volume))
+    model = keras.Model(volume, x)
+    fast = bd.layers.convert(model)
+    assert why in fast.conversion.kept[layer.name]
+    x = floats(2, 4, 5, 6, 4)
+    close(fast(x), model(x), "result")
