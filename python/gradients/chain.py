@@ -54,6 +54,7 @@ _BINARY = {
     "div": tf.divide,
     "max": tf.maximum,
     "min": tf.minimum,
+    "prelu": lambda x, slope: tf.where(x >= 0, x, slope * x),
 }
 
 # Derivatives that the result tells: name -> g(dy, y). Those of clips are not here: at a bound

@@ -1,13 +1,14 @@
 """Activations as layers."""
 
+import math
+
 import keras
 import tensorflow as tf
 
-from ..gradients.blocked import channel_row
 from ..ops.eltwise import eltwise
 from ..ops.post_ops import PostOps
 from . import functions
-from .blocked_layer import BlockedLayer, blocks_axis, on_images, to_blocked
+from .blocked_layer import BlockedLayer, on_images, to_blocked
 from .fusing import extended
 
 _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
@@ -102,26 +103,27 @@ class ELU(ChainLayer, keras.layers.ELU):
 
 
 @_registered
-class PReLU(BlockedLayer, keras.layers.PReLU):
-    """keras.layers.PReLU; blocked, its slopes are brought into blocks in each call.
+class PReLU(ChainLayer, keras.layers.PReLU):
+    """keras.layers.PReLU; blocked, a post-op where slopes differ by channel only, or not at all.
 
     Example:
       >>> bd.layers.PReLU(shared_axes=[1, 2])(tf.ones((1, 8, 8, 20))).shape
       TensorShape([1, 8, 8, 20])
     """
 
-    def call(self, inputs):
-        self.refuse_xla()
-        if not self.reads_blocked:
-            return self.by_tensorflow(super().call, inputs)
+    def chain(self):
+        slopes = self.alpha.shape
+        if math.prod(slopes) == 1:
+            return PostOps().binary("prelu", tf.reshape(self.alpha, []), "scalar")
+        if math.prod(slopes) == slopes[-1] == self.blocked_channels:
+            return PostOps().binary("prelu", tf.reshape(self.alpha, [-1]), "channel")
+        return None
+
+    def call(self, inputs, training=None):
+        if not self.reads_blocked or self.chain() is not None:
+            return super().call(inputs, training)
+        self.refuse_xla()  # each pixel has slopes of its own: they are brought into blocks
         alpha = tf.convert_to_tensor(self.alpha)
         if alpha.shape[-1] == self.blocked_channels:
-            alpha = self._blocked_slopes(alpha, len(inputs.shape))
-        y = tf.nn.relu(inputs) - alpha * tf.nn.relu(-inputs)
-        return self.finish(y, self.blocked_channels)
-
-    def _blocked_slopes(self, alpha, rank: int):
-        if alpha.shape.num_elements() == self.blocked_channels:
-            row = channel_row(tf.reshape(alpha, [-1]), self.blocked_channels, min(rank, 5))
-            return row[:, None] if blocks_axis(rank) == 2 else row
-        return to_blocked(alpha[None])
+            alpha = to_blocked(alpha[None])
+        return self.finish(tf.nn.relu(inputs) - alpha * tf.nn.relu(-inputs), self.blocked_channels)

@@ -36,7 +36,7 @@ ELTWISE = {
     "round": (None, None),
 }
 ALIASES = {"softplus": "soft_relu", "sigmoid": "logistic", "silu": "swish"}
-BINARY = ("add", "sub", "mul", "div", "max", "min")
+BINARY = ("add", "sub", "mul", "div", "max", "min", "prelu")
 SHAPES = ("scalar", "channel", "sample_channel", "tensor")
 
 _INDEX = re.compile(r"#([0-9]+)(?:@([0-9]+))?")

@@ -94,7 +94,7 @@ class PostOps:
         """Appends x = alg(x, operand).
 
         Args:
-          alg: add, sub, mul, div, max or min.
+          alg: add, sub, mul, div, max, min or prelu (x where x >= 0, else operand * x).
           operand: a tensor. Its shape says how it lies against a dst [N, .., C]: one
             element: "scalar"; [C]: "channel"; [N, C] or [N, 1, 1, C]:
             "sample_channel"; the shape of dst: "tensor". The last two may be plain or in

@@ -33,7 +33,7 @@ constexpr EltwiseWords kEltwise[] = {
     {"log", nullptr, kNone, kNone},
     {"round", nullptr, kNone, kNone},
 };
-constexpr const char* kBinary[] = {"add", "sub", "mul", "div", "max", "min"};
+constexpr const char* kBinary[] = {"add", "sub", "mul", "div", "max", "min", "prelu"};
 constexpr const char* kShapes[] = {"scalar", "channel", "sample_channel", "tensor"};
 
 template <typename Word, size_t n, typename F>

@@ -34,7 +34,7 @@ enum class EltwiseAlg : int32_t {
   kRound,  // to the nearest integer, halves to even
 };
 
-enum class BinaryAlg : int32_t { kAdd, kSub, kMul, kDiv, kMax, kMin };
+enum class BinaryAlg : int32_t { kAdd, kSub, kMul, kDiv, kMax, kMin, kPrelu };
 
 // Shape of a binary operand against a dst [N, C, spatial]:
 enum class OperandShape : int32_t {

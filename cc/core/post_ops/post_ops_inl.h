@@ -153,6 +153,8 @@ inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
       return zip([](Vec v, Vec o) { return MaxOrNan(v, o); });
     case BinaryAlg::kMin:
       return zip([](Vec v, Vec o) { return MinOrNan(v, o); });
+    case BinaryAlg::kPrelu:
+      return zip([](Vec v, Vec o) { return Select(Less(v, Zero()), Mul(v, o), v); });
   }
 }
 

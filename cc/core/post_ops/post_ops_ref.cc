@@ -25,6 +25,8 @@ double BinaryRef(BinaryAlg alg, double x, double operand) {
       return std::isnan(operand) || operand > x ? operand : x;
     case BinaryAlg::kMin:
       return std::isnan(operand) || operand < x ? operand : x;
+    case BinaryAlg::kPrelu:
+      return x < 0. ? x * operand : x;
   }
   return NAN;
 }

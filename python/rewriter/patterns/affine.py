@@ -43,13 +43,13 @@ def recognise(node, body: Body):
         channels = body.shapes.features(x)
         if node.op not in table or channels is None or body.constants.is_constant(x):
             continue
-        constant = _per_channel(body, other, channels, body.shapes.rank(x))
+        constant = per_channel(body, other, channels, body.shapes.rank(x))
         if constant is not None:
             scale, shift = table[node.op](constant)
             yield _idiom(node.name, x, scale, shift)
 
 
-def _per_channel(body: Body, ref, channels: int, rank: int) -> np.ndarray | None:
+def per_channel(body: Body, ref, channels: int, rank: int) -> np.ndarray | None:
     """The constant broadcast to float64 [channels], where it varies along channels at most."""
     shape = body.shapes.shape(ref)
     if shape is None or len(shape) > rank or any(size != 1 for size in shape[:-1]):
@@ -70,7 +70,7 @@ def _fused_batch_norm(node, body: Body):
         return
     if channels is None or any(used):
         return
-    values = [_per_channel(body, ref, channels, 4) for ref in node.inputs[1:5]]
+    values = [per_channel(body, ref, channels, 4) for ref in node.inputs[1:5]]
     if any(value is None for value in values):
         return
     gamma, beta, mean, variance = values

@@ -38,7 +38,7 @@ def test_round_has_no_slope(floats):
     np.testing.assert_array_equal(dx, 0)
 
 
-@pytest.mark.parametrize("op", ["add", "sub", "mul", "div", "max", "min"])
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "div", "max", "min", "prelu"])
 @pytest.mark.parametrize("shape", [(), (20,), (2, 20), (2, 3, 3, 20)], ids=str)
 def test_binary(op, shape, floats):
     def ours(x, y):
@@ -47,6 +47,8 @@ def test_binary(op, shape, floats):
 
     def formula(x, y):
         y = y[:, None, None] if shape == (2, 20) else y
+        if op == "prelu":
+            return tf.nn.relu(x) - y * tf.nn.relu(-x)
         return getattr(
             tf,
             {

@@ -23,6 +23,7 @@ BINARY = {
     "div": tf.divide,
     "max": tf.maximum,
     "min": tf.minimum,
+    "prelu": lambda x, slope: tf.nn.relu(x) - slope * tf.nn.relu(-x),
 }
 
 # name -> (parameters in the text, function)

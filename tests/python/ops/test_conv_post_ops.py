@@ -85,7 +85,7 @@ def test_relu_then_scaled_sum(case):
     np.testing.assert_array_equal(ours, np.maximum(case.plain, 0) + 0.5 * residual)
 
 
-@pytest.mark.parametrize("alg", ["add", "sub", "mul", "max", "min"])
+@pytest.mark.parametrize("alg", ["add", "sub", "mul", "max", "min", "prelu"])
 @pytest.mark.parametrize("shape", ["scalar", "channel", "sample_channel", "tensor"])
 def test_binary(alg, shape, case):
     dims = {

@@ -104,7 +104,7 @@ def test_errors_name_the_entry_and_the_remedy():
         PostOps.parse("eltwise(relu);binary(plus,channel,#0)")
     assert str(error.value) == (
         'entry 1 "binary(plus,channel,#0)": unknown algorithm "plus"; '
-        "known are add, sub, mul, div, max, min"
+        "known are add, sub, mul, div, max, min, prelu"
     )
     with pytest.raises(ValueError, match="entry 32 .*at most 32 entries; split it over two ops"):
         PostOps.parse(BAD[-1])

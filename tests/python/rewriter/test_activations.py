@@ -75,6 +75,54 @@ def test_other_spellings(rewrite, weights, image, name):
     result.assert_same(3.0 * image(1, 6, 6, 16), tolerance=1e-5)
 
 
+_PRELU = {
+    "Keras": lambda x, slope: tf.nn.relu(x) + -slope * tf.nn.relu(-x),
+    "a difference": lambda x, slope: tf.nn.relu(x) - slope * tf.nn.relu(-x),
+    "of a negation": lambda x, slope: tf.nn.relu(x) + slope * -tf.nn.relu(-x),
+    "with an absolute value": lambda x, slope: tf.nn.relu(x) + slope * (x - abs(x)) * 0.5,
+    "by minimum and maximum": lambda x, slope: tf.maximum(x, 0.0) + slope * tf.minimum(x, 0.0),
+    "a choice": lambda x, slope: tf.where(x > 0, x, slope * x),
+    "a choice of the negative": lambda x, slope: tf.where(x < 0, slope * x, x),
+}
+
+
+@pytest.mark.parametrize("spelling", _PRELU)
+@pytest.mark.parametrize("channels", [16, 20])
+def test_prelu_is_one_post_op(rewrite, weights, image, spelling, channels):
+    kernel, slope = weights(3, 3, 16, channels), weights(1, 1, channels)
+    result = rewrite(
+        lambda x: _PRELU[spelling](tf.nn.conv2d(x, kernel, 1, "SAME"), slope),
+        [None, None, None, 16],
+    )
+    assert result.blockdnn == {"Conv": 1, "Reorder": 2}
+    assert result.post_ops() == ["binary(prelu,channel)"]
+    result.assert_same(3.0 * image(1, 6, 7, 16), tolerance=1e-5)
+
+
+def test_a_prelu_of_a_dense_layer(rewrite, weights):
+    kernel, slope = weights(48, 32), weights(32)
+    result = rewrite(lambda x: _PRELU["Keras"](x @ kernel, slope), [None, 48])
+    assert result.blockdnn == {"InnerProduct": 1}
+    assert not {"Relu", "Neg"} & set(result.ops)
+    rows = np.random.default_rng(0).standard_normal((3, 48), np.float32)
+    result.assert_same(rows, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("other", ["slope of each pixel", "another tensor"])
+def test_what_only_looks_like_prelu_keeps_its_numbers(rewrite, weights, image, other):
+    kernel, slope = weights(3, 3, 16, 16), weights(6, 7, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        if other == "another tensor":
+            return tf.nn.relu(y) - slope[0, 0] * tf.nn.relu(-x)
+        return tf.nn.relu(y) - slope * tf.nn.relu(-y)
+
+    result = rewrite(function, [None, 6, 7, 16])
+    assert "prelu" not in str(result.post_ops())
+    result.assert_same(3.0 * image(1, 6, 7, 16), tolerance=1e-5)
+
+
 def test_a_leaky_maximum_with_a_slope_above_one_is_not_leaky(rewrite, weights, image):
     """TensorFlow's own remapper takes it for a LeakyRelu: compare with NumPy."""
     kernel, x = weights(3, 3, 16, 16), image(1, 6, 6, 16)

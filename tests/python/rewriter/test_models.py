@@ -144,3 +144,24 @@ def test_training_mode_is_not_used():
     fast = optimize(model)
     x = tf.random.normal([2, 8, 8, 16])
     np.testing.assert_allclose(fast(x), model.predict(x, verbose=0), atol=1e-5)
+
+
+def test_mtcnn_has_no_activation_of_its_own_and_one_reorder(rewrite, image):
+    """MTCNN's second network: PReLU everywhere, planes transposed before they are flattened."""
+    layers = keras.layers
+
+    def prelu(y):
+        axes = list(range(1, len(y.shape) - 1))
+        slopes = keras.initializers.RandomUniform(-0.5, 0.5, seed=1)
+        return layers.PReLU(alpha_initializer=slopes, shared_axes=axes or None)(y)
+
+    x = keras.Input([24, 24, 3])
+    y = layers.MaxPooling2D(3, 2, "same")(prelu(layers.Conv2D(28, 3)(x)))
+    y = layers.MaxPooling2D(3, 2)(prelu(layers.Conv2D(48, 3)(y)))
+    y = layers.Flatten()(layers.Permute((2, 1, 3))(prelu(layers.Conv2D(64, 2)(y))))
+    y = prelu(layers.Dense(128)(y))
+    model = keras.Model(x, [layers.Dense(2, "softmax")(y), layers.Dense(4)(y)])
+    result = rewrite(model, [None, 24, 24, 3])
+    assert result.blockdnn == {"Conv": 3, "Pool": 2, "InnerProduct": 3, "Softmax": 1, "Reorder": 1}
+    assert not {"Relu", "Neg", "Mul", "AddV2"} & set(result.ops)
+    result.assert_same(image(2, 24, 24, 3), tolerance=1e-5)

@@ -45,7 +45,7 @@ RandomChain MakeChain(std::mt19937& rng, DstMemory memory) {
                                     "eltwise(linear,alpha=-1,beta=2)",
                                     "eltwise(linear,alpha=2,scale=-1)"};
   constexpr const char* kShapes[] = {"scalar,#0", "channel,#1", "sample_channel,#2", "tensor,#3"};
-  constexpr const char* kAlgs[] = {"add", "sub", "max", "min", "mul"};
+  constexpr const char* kAlgs[] = {"add", "sub", "max", "min", "mul", "prelu"};
   RandomChain chain;
   bool reused = false;
   const auto append = [&](const std::string& step) {
@@ -59,7 +59,7 @@ RandomChain MakeChain(std::mt19937& rng, DstMemory memory) {
     } else if (kind == 1) {
       const std::string alg = kAlgs[rng() % std::size(kAlgs)];
       append("binary(" + alg + "," + kShapes[rng() % std::size(kShapes)] + ")");
-      if (alg != "mul") continue;
+      if (alg != "mul" && alg != "prelu") continue;
       append("eltwise(clip,alpha=-900,beta=900)");
       chain.gain *= 8.;
     } else if (memory == DstMemory::kPrevious) {

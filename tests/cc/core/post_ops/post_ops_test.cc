@@ -125,7 +125,7 @@ TEST(PostOpsText, ErrorsNameTheEntryAndTheRemedy) {
        "binary(add,channel,#0)"},
       {"binary(plus,channel,#0)",
        "entry 0 \"binary(plus,channel,#0)\": unknown algorithm \"plus\"; known are add, sub, mul, "
-       "div, max, min"},
+       "div, max, min, prelu"},
       {"binary(add,rows,#0)",
        "entry 0 \"binary(add,rows,#0)\": unknown operand shape \"rows\"; known are scalar, "
        "channel, sample_channel, tensor"},
