@@ -2,8 +2,9 @@
 
 TensorFlow runs a 1-D convolution or pooling as a 2-D one of height 1: ExpandDims, Conv2D,
 Squeeze. What stands between two of them (bias, normalisation, activation, addition,
-concatenation, padding) works on [N, W, C] and would end the blocked region. Element-wise work
-on [N, 1, W, C] gives the same numbers, so it is done there,
+concatenation, padding, the SpaceToBatchND and BatchToSpaceND of a dilation) works on [N, W, C] and
+would end the blocked region. The same work on [N, 1, W, C] gives the same numbers, so it is done
+there,
 
     f(squeeze(x)) = squeeze(f(x)),    expand(squeeze(x)) = x,
 
@@ -11,7 +12,7 @@ and the squeezes sink to the end of the chain.
 """
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2
+from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from ...graph import Body, Node, Ref
 from ..context import Context
@@ -20,6 +21,8 @@ from .constant_shapes import constant_node
 
 _UNARY = frozenset({*unary.ROOTS, "BiasAdd"})
 _BINARY = frozenset({"Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum"})
+# op -> the attribute with the type of its third input
+_MARGINS = {"SpaceToBatchND": "Tpaddings", "BatchToSpaceND": "Tcrops"}
 
 
 def join_one_dimension(body: Body, context: Context) -> None:
@@ -68,7 +71,48 @@ def _on_planes(node: Node, body: Body) -> list[Ref] | None:
         plane, pads = _plane(node.inputs[0], body), body.shapes.value(node.inputs[1])
         if plane and pads is not None and all(isinstance(size, int) for size in pads.flat):
             return [plane, _constant(node, "paddings", np.insert(pads, 1, 0, axis=0), body)]
+    if node.op in _MARGINS:
+        return _on_blocks(node, body)
     return None
+
+
+def _on_blocks(node: Node, body: Body) -> list[Ref] | None:
+    """The inputs of SpaceToBatchND, or of its inverse, over a plane: a block of [1, size]."""
+    source, block, margins = node.inputs
+    sizes, values = body.shapes.value(block), body.shapes.value(margins)
+    if sizes is None or sizes.shape != (1,) or values is None:
+        return None
+    plane = _plane(source, body) or _new_plane(node, body)
+    if plane is None:
+        return None
+    margins = _below_zeros(node, margins, body)
+    return [plane, _constant(node, "block_shape", [1, *sizes], body), margins]
+
+
+def _new_plane(node: Node, body: Body) -> Ref | None:
+    """The plane of a 3-D source, where the only reader of the node wants a plane anyway."""
+    readers = [reader.op for reader, _ in body.view.consumers(node.ref)]
+    rank = body.shapes.rank(node.inputs[0])
+    if node.op != "SpaceToBatchND" or readers != ["ExpandDims"] or rank != 3:
+        return None
+    axis = body.view.add(constant_node(f"{node.name}/axis", 1)).ref
+    proto = node_def_pb2.NodeDef(op="ExpandDims")
+    proto.attr["T"].CopyFrom(node.attr["T"])
+    proto.attr["Tdim"].type = types_pb2.DT_INT32
+    inputs = [node.inputs[0], axis]
+    return body.view.add(Node(f"{node.name}/expand", "ExpandDims", inputs, proto=proto)).ref
+
+
+def _below_zeros(node: Node, margins: Ref, body: Body) -> Ref:
+    """The paddings or crops [1, 2], which may depend on the width, as [2, 2] with none of H."""
+    dtype = node.attr[_MARGINS[node.op]].type
+    zeros = body.view.add(constant_node(f"{node.name}/height", [[0, 0]], dtype)).ref
+    axis = body.view.add(constant_node(f"{node.name}/axis", 0)).ref
+    proto = node_def_pb2.NodeDef(op="ConcatV2")
+    proto.attr["T"].type, proto.attr["N"].i = dtype, 2
+    proto.attr["Tidx"].type = types_pb2.DT_INT32
+    inputs = [zeros, margins, axis]
+    return body.view.add(Node(f"{node.name}/margins", "ConcatV2", inputs, proto=proto)).ref
 
 
 def _broadcasts(ref: Ref, body: Body) -> bool:
@@ -81,7 +125,10 @@ def _broadcasts(ref: Ref, body: Body) -> bool:
 
 def _sink(node: Node, inputs: list[Ref], body: Body) -> None:
     """Does the node's work on planes; squeezes the result under the node's name."""
+    shape = body.shapes.shape(node.ref)
     plane = body.view.add(Node(f"{node.name}/plane", node.op, inputs, proto=node.proto))
+    if shape is not None and len(shape) == 3:
+        body.shapes.put(plane.ref, (shape[0], 1, *shape[1:]))
     squeeze = node_def_pb2.NodeDef(name=node.name, op="Squeeze")
     squeeze.attr["T"].CopyFrom(node.attr["T"])
     squeeze.attr["squeeze_dims"].list.i.append(1)
@@ -112,6 +159,6 @@ def _reduce_plane(node: Node, body: Body) -> None:
 
 
 def _constant(node: Node, what: str, values, body: Body) -> Ref:
-    key = {"axis": "Tidx", "paddings": "Tpaddings"}[what]
+    key = {"axis": "Tidx", "paddings": "Tpaddings", "block_shape": "Tblock_shape"}[what]
     array = np.asarray(values).astype(np.int64)
     return body.view.add(constant_node(f"{node.name}/{what}", array, node.attr[key].type)).ref

@@ -27,6 +27,20 @@ def test_a_chain_is_one_region(rewrite, weights, image):
     result.assert_same(image(2, 20, 16))
 
 
+@pytest.mark.parametrize("width", [None, 20, 21])
+@pytest.mark.parametrize("padding", ["same", "valid", "causal"])
+def test_dilated_layers_are_one_region(rewrite, image, width, padding):
+    """TensorFlow cuts what a dilation leaves out into images of their own, and back."""
+    x = y = keras.Input((width, 16))
+    for dilation in (2, 1, 4):
+        convolution = keras.layers.Conv1D(32, 3, padding=padding, dilation_rate=dilation)
+        y = keras.layers.ReLU()(keras.layers.BatchNormalization()(convolution(y)))
+    result = rewrite(keras.Model(x, y), [None, width, 16])
+    assert result.blockdnn == {"Conv": 3, "Reorder": 2}
+    assert {"SpaceToBatchND", "BatchToSpaceND"}.isdisjoint(result.ops)
+    result.assert_same(image(2, width or 23, 16))
+
+
 def test_residuals_concatenation_padding_and_pooling(rewrite, weights, image):
     first, second, third = weights(3, 16, 32), weights(3, 32, 32), weights(3, 64, 32)
 
