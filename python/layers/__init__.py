@@ -32,7 +32,7 @@ from .pooling import (
     MaxPooling2D,
     MaxPooling3D,
 )
-from .recurrent import GRU, LSTM, SimpleRNN
+from .recurrent import GRU, LSTM, RNN, SimpleRNN
 from .reshaping import ChannelShuffle, FromBlocked, ToBlocked, UpSampling2D, ZeroPadding2D
 
 __all__ = [
@@ -71,6 +71,7 @@ __all__ = [
     "MaxPooling3D",
     "Multiply",
     "PReLU",
+    "RNN",
     "ReLU",
     "SeparableConv1D",
     "SeparableConv2D",

@@ -2,7 +2,16 @@
 
 import keras
 
-from . import activation, convolution, dense, merging, normalization, pooling, reshaping
+from . import (
+    activation,
+    convolution,
+    dense,
+    merging,
+    normalization,
+    pooling,
+    recurrent,
+    reshaping,
+)
 from .blocked_layer import BlockedLayer
 
 # Convolutions start a blocked region, and reorder by themselves if they read or write plain.
@@ -46,25 +55,28 @@ FOLLOWERS = (
     reshaping.ZeroPadding2D,
 )
 # These compute on plain tensors only.
-PLAIN = (dense.Dense,)
+PLAIN = (dense.Dense, recurrent.Packed, keras.layers.Bidirectional)
 
 
 def _keras_class(blocked: type) -> type:
     return getattr(keras.layers, blocked.__name__)
 
 
-_BLOCKED = {_keras_class(c): c for c in (*STARTS, *FOLLOWERS, *PLAIN)}
+_BLOCKED = {_keras_class(c): c for c in (*STARTS, *FOLLOWERS, dense.Dense)}
 
 
 def blocked_class(layer) -> "type | None":
     """The class of bd.layers that stands for exactly the class of `layer`, if there is one."""
-    return _BLOCKED.get(type(layer))
+    return _BLOCKED.get(type(layer)) or recurrent.packed_class(layer)
 
 
 def reason_to_keep(layer) -> "str | None":
     """Why a layer cannot be blocked, or None if it can."""
     if isinstance(layer, BlockedLayer):
         return "a layer of tf_blockdnn already"
+    reason = recurrent.reason_to_keep(layer)
+    if reason is not None:
+        return reason
     if blocked_class(layer) is None:
         return "no blocked form"
     if getattr(layer, "data_format", "channels_last") != "channels_last":

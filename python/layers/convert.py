@@ -7,6 +7,7 @@ from .blocked_layer import channels_of
 from .candidates import PLAIN, STARTS, blocked_class, reason_to_keep
 from .conversion import Conversion
 from .plan import Decision, plan
+from .recurrent import packed_config
 from .reshaping import FromBlocked, ToBlocked
 
 
@@ -86,7 +87,7 @@ class _Cloning:
             new = _same(layer)
             self.conversion.kept[layer.name] = decision.reason
         else:
-            new = decision.cls.from_config(layer.get_config() | decision.arguments)
+            new = decision.cls.from_config(packed_config(layer) | decision.arguments)
             self.conversion.replaced[layer.name] = decision.text
         self.clones.append((layer, new))
         return new
@@ -141,7 +142,7 @@ def _clone_unbuilt(model, conversion: Conversion):
 
     def clone(layer):
         cls = _alone(layer, conversion, layer.name)
-        return _same(layer) if cls is None else cls.from_config(layer.get_config())
+        return _same(layer) if cls is None else cls.from_config(packed_config(layer))
 
     return keras.models.clone_model(model, clone_function=clone)
 
@@ -204,7 +205,7 @@ def _replaced(value, conversion: Conversion, prefix: str):
 
 
 def _rebuilt(cls: type, layer):
-    new = cls.from_config(layer.get_config())
+    new = cls.from_config(packed_config(layer))
     if layer.built:
         new.build_from_config(layer.get_build_config())
         _copy_state(layer, new)

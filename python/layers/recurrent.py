@@ -11,6 +11,11 @@ from ..ops.rnn import rnn
 
 _ACTIVATIONS = ("tanh", "relu", "sigmoid", "linear")
 _RECURRENT_ACTIVATIONS = ("sigmoid", "hard_sigmoid", "tanh", "relu", "linear")
+_CELLS = {
+    keras.layers.LSTMCell: "lstm",
+    keras.layers.GRUCell: "gru",
+    keras.layers.SimpleRNNCell: "vanilla",
+}
 _register = keras.saving.register_keras_serializable(package="tf_blockdnn")
 
 
@@ -22,10 +27,8 @@ def _name_of(activation, known) -> str | None:
     return None
 
 
-class _Packed:
-    """The part that LSTM, GRU and SimpleRNN share; comes before Keras's class."""
-
-    _cell_name: str
+class Packed:
+    """The part that the layers of this module share; comes before Keras's class."""
 
     def __init__(self, *args, use_packed: bool = True, **kwargs):
         super().__init__(*args, **kwargs)
@@ -39,8 +42,11 @@ class _Packed:
         cell = self.cell
         if not self.use_packed:
             return "use_packed=False"
-        if self.compute_dtype != "float32":
-            return f"it computes in {self.compute_dtype}, not float32"
+        if type(cell) not in _CELLS:
+            return f"its cell is a {type(cell).__name__}"
+        for dtype in (self.compute_dtype, cell.compute_dtype):
+            if dtype != "float32":
+                return f"it computes in {dtype}, not float32"
         if _name_of(cell.activation, _ACTIVATIONS) is None:
             return f"its activation is {_spell(cell.activation)}, not one of {_ACTIVATIONS}"
         gates = getattr(cell, "recurrent_activation", None)
@@ -74,7 +80,7 @@ class _Packed:
             tf.convert_to_tensor(cell.kernel),
             tf.convert_to_tensor(cell.recurrent_kernel),
             None if cell.bias is None else tf.convert_to_tensor(cell.bias),
-            cell=self._cell_name,
+            cell=_CELLS[type(cell)],
             activation=_name_of(cell.activation, _ACTIVATIONS),
             recurrent_activation=_name_of(
                 getattr(cell, "recurrent_activation", keras.activations.sigmoid),
@@ -117,7 +123,7 @@ _ARGUMENTS = """
 
 
 @_register
-class LSTM(_Packed, keras.layers.LSTM):
+class LSTM(Packed, keras.layers.LSTM):
     __doc__ = (
         """`keras.layers.LSTM` on weights that are packed once.
 """
@@ -129,11 +135,10 @@ class LSTM(_Packed, keras.layers.LSTM):
       TensorShape([2, 5, 16])
     """
     )
-    _cell_name = "lstm"
 
 
 @_register
-class GRU(_Packed, keras.layers.GRU):
+class GRU(Packed, keras.layers.GRU):
     __doc__ = (
         """`keras.layers.GRU` on weights that are packed once.
 """
@@ -144,11 +149,10 @@ class GRU(_Packed, keras.layers.GRU):
       TensorShape([2, 16])
     """
     )
-    _cell_name = "gru"
 
 
 @_register
-class SimpleRNN(_Packed, keras.layers.SimpleRNN):
+class SimpleRNN(Packed, keras.layers.SimpleRNN):
     __doc__ = (
         """`keras.layers.SimpleRNN` on weights that are packed once.
 """
@@ -159,4 +163,60 @@ class SimpleRNN(_Packed, keras.layers.SimpleRNN):
       TensorShape([2, 16])
     """
     )
-    _cell_name = "vanilla"
+
+
+@_register
+class RNN(Packed, keras.layers.RNN):
+    __doc__ = (
+        """`keras.layers.RNN` around a cell of Keras, on weights that are packed once.
+
+    Around an LSTMCell, a GRUCell or a SimpleRNNCell; around any other it runs Keras's loop.
+"""
+        + _ARGUMENTS.format("RNN")
+        + """
+    Example:
+      >>> layer = bd.layers.RNN(keras.layers.LSTMCell(16))
+      >>> layer(tf.ones([2, 5, 8])).shape
+      TensorShape([2, 16])
+    """
+    )
+
+
+_PACKED = {getattr(keras.layers, cls.__name__): cls for cls in (LSTM, GRU, SimpleRNN, RNN)}
+
+
+def packed_class(layer) -> "type | None":
+    """The class that takes the place of a recurrent layer of Keras: that of the same name, and
+    for Bidirectional itself, around such layers."""
+    if type(layer) is keras.layers.Bidirectional:
+        return keras.layers.Bidirectional if all(map(packed_class, _both(layer))) else None
+    return _PACKED.get(type(layer))
+
+
+def packed_config(layer) -> dict:
+    """`layer.get_config()` of any layer, with packed layers in a Bidirectional."""
+    config = layer.get_config()
+    if type(layer) is keras.layers.Bidirectional:
+        for key, inner in zip(("layer", "backward_layer"), _both(layer), strict=True):
+            packed = packed_class(inner).from_config(inner.get_config())
+            config[key] = keras.saving.serialize_keras_object(packed)
+    return config
+
+
+def reason_to_keep(layer) -> "str | None":
+    """Why a recurrent layer stays as it is, or None; also None for all other layers."""
+    if isinstance(layer, Packed):
+        return "a layer of tf_blockdnn already"
+    if type(layer) is keras.layers.Bidirectional:
+        return next(filter(None, map(reason_to_keep, _both(layer))), None)
+    if not isinstance(layer, keras.layers.RNN):
+        return None
+    if packed_class(layer) is None:
+        return f"no packed form of a {type(layer).__name__}"
+    if type(layer.cell) not in _CELLS:  # which may not be registered to be made again
+        return f"its cell is a {type(layer.cell).__name__}"
+    return packed_class(layer).from_config(layer.get_config()).declined
+
+
+def _both(layer) -> tuple:
+    return layer.forward_layer, layer.backward_layer
