@@ -4,7 +4,9 @@ A rule gets the node and the `Shapes` so far and returns a tuple of sizes, in wh
 None means "ask TensorFlow's static shape", or None when it knows nothing.
 """
 
-from .symbolic import Expr, window
+import math
+
+from .symbolic import Expr, exact_division, window
 from .view import Node
 
 
@@ -195,6 +197,38 @@ def _resize(node: Node, shapes):
     return (src[0], size[0], size[1], src[3])
 
 
+def _space_to_batch(node: Node, shapes):
+    """Every b-th pixel is an image of its own; the op demands that b divides the padded size."""
+    src, block, pads = _blocks(node, shapes)
+    if src is None:
+        return None
+    inner = [
+        exact_division(size + before + after, b)
+        for size, b, (before, after) in zip(src[1:], block, pads, strict=False)
+    ]
+    return (src[0] * math.prod(block), *inner, *src[1 + len(block) :])
+
+
+def _batch_to_space(node: Node, shapes):
+    src, block, crops = _blocks(node, shapes)
+    if src is None:
+        return None
+    inner = [
+        size * b - before - after
+        for size, b, (before, after) in zip(src[1:], block, crops, strict=False)
+    ]
+    return (exact_division(src[0], math.prod(block)), *inner, *src[1 + len(block) :])
+
+
+def _blocks(node: Node, shapes):
+    """(shape, block, margins) of the source, or Nones."""
+    src, block, margins = shapes.shape(node.inputs[0]), *map(shapes.value, node.inputs[1:])
+    known = block is not None and all(isinstance(b, int) for b in block)
+    if src is None or margins is None or not known or len(src) < 1 + len(block):
+        return None, None, None
+    return src, [int(b) for b in block], margins
+
+
 def _const(node: Node, shapes):
     return tuple(dim.size for dim in node.attr["value"].tensor.tensor_shape.dim)
 
@@ -229,6 +263,8 @@ _RULES = {
     "Conv2D": _convolution(depthwise=False),
     "DepthwiseConv2dNative": _convolution(depthwise=True),
     "Conv2DBackpropInput": _conv_transpose,
+    "SpaceToBatchND": _space_to_batch,
+    "BatchToSpaceND": _batch_to_space,
     "ConcatV2": _concat,
     "Const": _const,
     "MatMul": _matmul,

@@ -2,7 +2,7 @@
 
 A size is an `int` or an `Expr`, a linear combination of atoms with an integer
 constant. An atom is hashable: a fresh unknown such as ("dim", tensor, axis), or
-("floordiv", size, d), ("mod", size, d). Equal expressions compare equal, so
+("floordiv", size, d), ("mod", size, d), ("exact", size, d). Equal expressions compare equal, so
 
     SAME, stride s:      (size - 1) // s + 1
     VALID, kernel k:     (size - k) // s + 1
@@ -50,7 +50,12 @@ class Expr:
     def __mul__(self, factor: int) -> "Size":
         if factor == 0:
             return 0
-        return Expr(self.constant * factor, frozenset((a, c * factor) for a, c in self.terms))
+        whole = Expr(self.constant * factor, frozenset((a, c * factor) for a, c in self.terms))
+        for atom, c in whole.terms:  # d * ("exact", size, d) = size
+            if atom[0] == "exact" and c % atom[2] == 0:
+                rest = _combine(whole, Expr(0, frozenset([(atom, c)])), -1)
+                whole = rest + atom[1] * (c // atom[2])
+        return whole
 
     __rmul__ = __mul__
 
@@ -77,6 +82,15 @@ def mod(size: Size, divisor: int) -> Size:
     return 0 if divisor == 1 else unknown("mod", size, divisor)
 
 
+def exact_division(size: Size, divisor: int) -> Size:
+    """size / divisor of what is known to be a multiple of it."""
+    if isinstance(size, int):
+        return size // divisor
+    if size.constant % divisor == 0 and all(c % divisor == 0 for _, c in size.terms):
+        return Expr(size.constant // divisor, frozenset((a, c // divisor) for a, c in size.terms))
+    return unknown("exact", size, divisor)
+
+
 def estimate(size: Size, nominal: int) -> int:
     """The size when every unknown of the input is `nominal`."""
     if isinstance(size, int):
@@ -85,7 +99,7 @@ def estimate(size: Size, nominal: int) -> int:
 
 
 def _estimate_atom(atom, nominal: int) -> int:
-    if atom[0] == "floordiv":
+    if atom[0] in ("floordiv", "exact"):
         return estimate(atom[1], nominal) // atom[2]
     if atom[0] == "mod":
         return estimate(atom[1], nominal) % atom[2]

@@ -138,6 +138,20 @@ def test_dilation_through_space_to_batch(rewrite, weights, image, padding, size)
         result.assert_same(image(1, height, width, 16))
 
 
+def test_a_shortcut_around_a_dilated_convolution_is_fused(rewrite, weights, image):
+    """Both shapes are proven equal, of any size, although one goes through blocks of images."""
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME"))
+        return tf.nn.relu(y + tf.nn.convolution(y, kernel, 1, "SAME", dilations=[2, 2]))
+
+    result = rewrite(function, [None, None, None, 16])
+    assert result.blockdnn == {"Conv": 2, "Reorder": 2}
+    assert not {"AddV2", "SpaceToBatchND"} & set(result.ops)
+    result.assert_same(image(2, 9, 10, 16))
+
+
 def test_dilated_depthwise(rewrite, weights, image):
     first, kernel = weights(3, 3, 32, 32), weights(3, 3, 32, 1)
 
