@@ -8,7 +8,7 @@ copy). Convolutions are planned before; element-wise idioms have a row of their 
 from dataclasses import replace
 
 from ..graph import Node
-from .passes.constant_shapes import constant_node
+from .passes.canonical.constant_shapes import constant_node
 from .patterns import concat, pad, pool, resize
 from .patterns.depth_pool import DepthPool
 from .primitives import BLOCKED, NHWC, Eltwise, Reshape

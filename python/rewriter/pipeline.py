@@ -24,33 +24,33 @@ from .context import Context
 from .name_algorithms import name_algorithms
 from .options import Options
 from .passes.account import account
-from .passes.assign_layout import assign_layout
-from .passes.blocked_shapes import read_shapes_of_blocked
-from .passes.channels_last import channels_last
-from .passes.constant_shapes import constant_shapes
-from .passes.find_followers import find_followers
-from .passes.fold_batch_norm import fold_batch_norm
-from .passes.fold_shuffles import fold_shuffles
-from .passes.fold_source_scales import fold_source_scales
-from .passes.fuse_post_ops import fuse_post_ops
-from .passes.gain import leave_losing
-from .passes.join_in_place import join_in_place
+from .passes.canonical.channels_last import channels_last
+from .passes.canonical.constant_shapes import constant_shapes
+from .passes.canonical.lift_volumes import lift_volumes
+from .passes.canonical.one_dimension import join_one_dimension
+from .passes.canonical.replace_loops import replace_loops
+from .passes.fusion.find_followers import find_followers
+from .passes.fusion.fold_batch_norm import fold_batch_norm
+from .passes.fusion.fold_shuffles import fold_shuffles
+from .passes.fusion.fold_source_scales import fold_source_scales
+from .passes.fusion.fuse_post_ops import fuse_post_ops
+from .passes.fusion.pair_depthwise import pair_depthwise
+from .passes.fusion.pair_pool import pair_pool
+from .passes.fusion.prepare_sources import prepare_sources
+from .passes.fusion.unfused import report_unfused
+from .passes.layout.assign_layout import assign_layout
+from .passes.layout.blocked_shapes import read_shapes_of_blocked
+from .passes.layout.gain import leave_losing
+from .passes.layout.join_in_place import join_in_place
+from .passes.layout.place_reorders import place_reorders
 from .passes.lift import (
     lift_convolutions,
     lift_inner_products,
     lift_pixel_layers,
     lift_softmax,
 )
-from .passes.lift_volumes import lift_volumes
 from .passes.limit_memory import limit_memory
 from .passes.list_converted import list_converted
-from .passes.one_dimension import join_one_dimension
-from .passes.pair_depthwise import pair_depthwise
-from .passes.pair_pool import pair_pool
-from .passes.place_reorders import place_reorders
-from .passes.prepare_sources import prepare_sources
-from .passes.replace_loops import replace_loops
-from .passes.unfused import report_unfused
 from .rebuild import rebuild
 from .regions import flat_graph, form_regions
 from .report import Report
@@ -220,7 +220,7 @@ def passes_table() -> str:
     """The passes as rows of a Markdown table: function, file, the docstring's first line."""
     rows = ["| pass | file in `python/rewriter/passes/` | what it does |", "|---|---|---|"]
     for run in PASSES:
-        file = run.__module__.rpartition(".")[2]
+        file = run.__module__.partition(".passes.")[2].replace(".", "/")
         line = run.__doc__.partition("\n")[0].rstrip(".")
         rows.append(f"| `{run.__name__}` | `{file}.py` | {line[0].lower()}{line[1:]} |")
     return "\n".join(rows)

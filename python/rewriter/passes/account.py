@@ -3,7 +3,7 @@
 from ...graph import Body, Node, Ref
 from ..context import Context
 from ..primitives import BLOCKED, Conv, ConvDepthwise, Convolution, InnerProduct, Reorder
-from .gain import islands
+from .layout.gain import islands
 
 # An unknown height or width counts as this many, an unknown batch, too: only ratios are told.
 _NOMINAL = 64

@@ -7,10 +7,10 @@ since a blocked tensor is [N, ceil(C / 16), H, W, 16].
 
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ...graph import Body, GraphView, Node
-from ..context import Context
-from ..primitives import NHWC, Reorder
-from .constant_shapes import constant_node
+from ....graph import Body, GraphView, Node
+from ...context import Context
+from ...primitives import NHWC, Reorder
+from ..canonical.constant_shapes import constant_node
 
 
 def read_shapes_of_blocked(body: Body, context: Context) -> None:

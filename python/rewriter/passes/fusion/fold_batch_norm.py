@@ -6,9 +6,9 @@
 all per output channel, in float64, rounded to float32 once.
 """
 
-from ...graph import Body
-from ..context import Context
-from ..primitives import Convolution
+from ....graph import Body
+from ...context import Context
+from ...primitives import Convolution
 
 
 def fold_batch_norm(body: Body, context: Context) -> None:

@@ -1,4 +1,4 @@
-"""The idioms of Keras and TensorFlow graphs, one kind a file.
+"""Element-wise idioms of Keras and TensorFlow graphs, one kind a file.
 
 `ELEMENTWISE` maps the op at the root of an idiom to the functions that recognise it:
 `recognise(node, body) -> iterable of Idiom`.

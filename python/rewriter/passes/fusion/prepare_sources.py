@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...graph import Body, Node, Ref
-from ..context import Context
-from ..followers import Followers
-from ..patterns import Idiom, affine
-from ..primitives import BLOCK, NHWC, Conv, Eltwise, compose_affine
+from ....graph import Body, Node, Ref
+from ...context import Context
+from ...followers import Followers
+from ...patterns.elementwise import Idiom, affine
+from ...primitives import BLOCK, NHWC, Conv, Eltwise, compose_affine
 
 
 def prepare_sources(body: Body, context: Context) -> None:

@@ -13,10 +13,10 @@ sink to the end of the graph, where they cost nothing.
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ...graph import Body, Node, Ref, window
-from ..context import Context
-from ..patterns import unary
-from ..primitives import ConvVolume
+from ....graph import Body, Node, Ref, window
+from ...context import Context
+from ...patterns.elementwise import unary
+from ...primitives import ConvVolume
 from .constant_shapes import constant_node
 
 _POOLS = {"MaxPool3D": "MaxPool", "AvgPool3D": "AvgPool"}

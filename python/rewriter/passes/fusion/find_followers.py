@@ -1,8 +1,8 @@
 """Finds the element-wise idioms, once, before anything absorbs them."""
 
-from ...graph import Body
-from ..context import Context
-from ..followers import Followers
+from ....graph import Body
+from ...context import Context
+from ...followers import Followers
 
 
 def find_followers(body: Body, context: Context) -> None:

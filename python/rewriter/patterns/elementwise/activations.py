@@ -2,8 +2,8 @@
 
 import math
 
-from ...graph import Any, Body, Op, Scalar, match
-from ..primitives import eltwise
+from ....graph import Any, Body, Op, Scalar, match
+from ...primitives import eltwise
 from .idiom import Idiom
 
 _X = Any("x")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tensorflow as tf
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ...graph import Body, Node, Ref
-from ..context import Context
-from ..patterns import recurrent
-from ..patterns.recurrent import Recurrence
-from ..report import Converted
+from ....graph import Body, Node, Ref
+from ...context import Context
+from ...patterns import recurrent
+from ...patterns.recurrent import Recurrence
+from ...report import Converted
 
 _READERS = frozenset({"ReadVariableOp", "VariableShape", "Identity", *recurrent.ROOTS})
 

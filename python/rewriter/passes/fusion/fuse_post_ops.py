@@ -6,11 +6,11 @@ and further consumers stop the chain (see `Followers.sole`).
 
 from dataclasses import replace
 
-from ...graph import Body, Node
-from ..context import Context
-from ..followers import Followers
-from ..patterns import Idiom
-from ..primitives import MAX_STEPS, Conv, Step, sum_of
+from ....graph import Body, Node
+from ...context import Context
+from ...followers import Followers
+from ...patterns.elementwise import Idiom
+from ...primitives import MAX_STEPS, Conv, Step, sum_of
 
 
 def fuse_post_ops(body: Body, context: Context) -> None:

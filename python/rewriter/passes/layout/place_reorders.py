@@ -1,8 +1,8 @@
 """Inserts the layout changes that are left: one a tensor and direction, where they are read."""
 
-from ...graph import Body, GraphView, Node, Ref
-from ..context import Context
-from ..primitives import BLOCKED, NHWC, Reorder
+from ....graph import Body, GraphView, Node, Ref
+from ...context import Context
+from ...primitives import BLOCKED, NHWC, Reorder
 
 
 def place_reorders(body: Body, context: Context) -> None:

@@ -12,9 +12,9 @@ over TensorFlow's; an island of them pays only if its reorders move less than
 twice the elements that its convolutions write.
 """
 
-from ...graph import Body, Node
-from ..context import Context
-from ..primitives import BLOCKED, Convolution, Reorder
+from ....graph import Body, Node
+from ...context import Context
+from ...primitives import BLOCKED, Convolution, Reorder
 
 _REASON = "between plain tensors the two reorders would cost more than the convolution gains"
 

@@ -3,8 +3,8 @@
 Keras has no op for it: relu(x) + (-slope) * relu(-x) is five nodes, of which two read x.
 """
 
-from ...graph import Any, Body, Op, Scalar, match
-from ..primitives import binary
+from ....graph import Any, Body, Op, Scalar, match
+from ...primitives import binary
 from .affine import per_channel
 from .idiom import Idiom
 

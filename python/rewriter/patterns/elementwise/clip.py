@@ -1,7 +1,7 @@
 """Minimum, Maximum and ClipByValue with constant bounds."""
 
-from ...graph import Any, Body, Op, Scalar, match
-from ..primitives import eltwise
+from ....graph import Any, Body, Op, Scalar, match
+from ...primitives import eltwise
 from .idiom import Idiom
 
 ROOTS = ("Minimum", "Maximum", "ClipByValue")

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...graph import Ref
-from ..primitives import Step
+from ....graph import Ref
+from ...primitives import Step
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ are open, but for the batch, two ops remain.
 
 from dataclasses import replace
 
-from ...graph import Body, Node
-from ...ops.memory import memory_plan
-from ..context import Context
-from ..primitives import BLOCK, BLOCKED, Conv, Pool, Reorder
+from ....graph import Body, Node
+from ....ops.memory import memory_plan
+from ...context import Context
+from ...primitives import BLOCK, BLOCKED, Conv, Pool, Reorder
 
 _WINDOW = (2, 2)
 

@@ -4,8 +4,8 @@ Only tensors whose shapes are proven equal, or an operand [N, 1, 1, C] against
 [N, H, W, C] (one value a sample and channel); any other broadcast is another op.
 """
 
-from ...graph import Body
-from ..primitives import binary, eltwise
+from ....graph import Body
+from ...primitives import binary, eltwise
 from .idiom import Idiom
 
 _NAMES = {

@@ -11,9 +11,9 @@ until they meet the next one, which cancels them, or the end of the graph.
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ...graph import Body, Node, Ref
-from ..context import Context
-from ..patterns import unary
+from ....graph import Body, Node, Ref
+from ...context import Context
+from ...patterns.elementwise import unary
 from .constant_shapes import constant_node
 
 _TO_LAST, _TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)

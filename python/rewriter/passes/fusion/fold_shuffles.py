@@ -26,10 +26,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...graph import Body, GraphView, Node, Ref
-from ..context import Context
-from ..patterns import routing
-from ..primitives import BLOCK, Conv, Step
+from ....graph import Body, GraphView, Node, Ref
+from ...context import Context
+from ...patterns import routing
+from ...primitives import BLOCK, Conv, Step
 
 _NOBODY = -1  # in a list of channels: a lane that nothing needs
 # Zeros in lanes that nothing needs must stay finite, since weights of zero multiply them.

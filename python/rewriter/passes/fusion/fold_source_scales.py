@@ -5,9 +5,9 @@ That op has just read all of the tensor: multiplying it there saves a pass over 
 
 from dataclasses import replace
 
-from ...graph import Body, Node
-from ..context import Context
-from ..primitives import BLOCKED, Eltwise, SqueezeExcite
+from ....graph import Body, Node
+from ...context import Context
+from ...primitives import BLOCKED, Eltwise, SqueezeExcite
 
 
 def fold_source_scales(body: Body, context: Context) -> None:

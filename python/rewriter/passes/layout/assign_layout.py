@@ -7,14 +7,14 @@ input is already blocked and it pays. Nothing here inserts reorders: that comes 
 
 from dataclasses import replace
 
-from ...graph import Body, Node, Ref
-from ..context import Context
-from ..followers import Followers
-from ..layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, eltwise, several
-from ..patterns import depth_pool, pool, resize, shuffle, softmax, squeeze_excite
-from ..primitives import BLOCK, BLOCKED, NHWC, Convolution, GlobalPool, LayerNorm
-from ..report import Report
-from .fuse_post_ops import extend
+from ....graph import Body, Node, Ref
+from ...context import Context
+from ...followers import Followers
+from ...layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, eltwise, several
+from ...patterns import depth_pool, pool, resize, shuffle, softmax, squeeze_excite
+from ...primitives import BLOCK, BLOCKED, NHWC, Convolution, GlobalPool, LayerNorm
+from ...report import Report
+from ..fusion.fuse_post_ops import extend
 
 # Kept nodes of these ops always have a reason in the report.
 _ALWAYS_REPORTED = frozenset(

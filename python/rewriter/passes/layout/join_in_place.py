@@ -17,9 +17,9 @@ parts) is copied to its part by a concatenation of its own.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ...graph import Body, GraphView, Node, Ref
-from ..context import Context
-from ..primitives import BLOCK, Concat, Conv, ConvTranspose, Eltwise, Pool, Resize
+from ....graph import Body, GraphView, Node, Ref
+from ...context import Context
+from ...primitives import BLOCK, Concat, Conv, ConvTranspose, Eltwise, Pool, Resize
 
 _KNOW_PARTS = (Conv, ConvTranspose, Eltwise, Pool, Resize)
 

@@ -4,9 +4,9 @@ The op that runs both keeps the tensor between them in cache, and where its plan
 passes faster, runs these: nothing is lost by joining.
 """
 
-from ...graph import Body, Node
-from ..context import Context
-from ..primitives import BLOCKED, Conv, ConvDepthwise
+from ....graph import Body, Node
+from ...context import Context
+from ...primitives import BLOCKED, Conv, ConvDepthwise
 
 _ONE = (1, 1)
 

@@ -14,9 +14,9 @@ and the squeezes sink to the end of the chain.
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ...graph import Body, Node, Ref
-from ..context import Context
-from ..patterns import unary
+from ....graph import Body, Node, Ref
+from ...context import Context
+from ...patterns.elementwise import unary
 from .constant_shapes import constant_node
 
 _UNARY = frozenset({*unary.ROOTS, "BiasAdd"})

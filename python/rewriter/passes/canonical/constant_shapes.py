@@ -7,9 +7,9 @@ to the constant [-1, 1, 1, C]: then nobody asks a blocked tensor for its shape.
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ...graph import Body, Expr, Node
-from ...tensorflow_private import dtypes, tensor_util
-from ..context import Context
+from ....graph import Body, Expr, Node
+from ....tensorflow_private import dtypes, tensor_util
+from ...context import Context
 
 
 def constant_shapes(body: Body, context: Context) -> None:
