@@ -200,6 +200,7 @@ def rewrite_saved_model(
     exclude: Sequence[str] = (),
     only: Sequence[str] | None = None,
     strict: bool | None = None,
+    measure: bool = False,
     custom_objects: Mapping[str, object] | None = None,
     on_step: Callable[[str], None] | None = None,
 ):
@@ -208,7 +209,7 @@ def rewrite_saved_model(
     source = folders.check_model(source)
     step(f"reading {source}")
     loaded = load_model(source, custom_objects)
-    options = Options.of(exclude=exclude, only=only, strict=strict)
+    options = Options.of(exclude=exclude, only=only, strict=strict, measure=measure)
     functions, _, report = _optimize_signatures(loaded, source, signatures, options, {}, step)
     return loaded, functions, report
 

@@ -125,6 +125,12 @@ def inspect(
             help="Write a page to this file: the graph before and after.", show_default=False
         ),
     ] = None,
+    benchmark: Annotated[
+        bool,
+        typer.Option(
+            "--benchmark", help="Measure it before and after, and each part that has reorders."
+        ),
+    ] = False,
     exclude: Exclude = None,
     only: Only = None,
     strict: Strict = False,
@@ -147,6 +153,7 @@ def inspect(
             exclude=exclude or (),
             only=only,
             strict=strict or None,
+            measure=benchmark,
             custom_objects=import_objects(custom_objects),
             on_step=step,
         )

@@ -43,6 +43,26 @@ def fastest(concrete, make: Callable, inputs: Sequence[tf.Tensor]):
     return (best if now <= original else None), notes
 
 
+def compared(concrete, make: Callable, inputs: Sequence[tf.Tensor]) -> list[str]:
+    """Sentences that say how long the function takes with each part either way; nothing changes.
+
+    Args:
+        concrete, make, inputs: as of `fastest`.
+    """
+    whole, parts = make({})[:2]
+    original, ours = _milliseconds((concrete, whole), inputs)
+    notes = [f"measured: {original:.3g} ms as it was, {ours:.3g} ms converted"]
+    for part in parts[:_MOST_PARTS]:
+        other = make(dict.fromkeys(part, REASON))[0]
+        now, then = _milliseconds((whole, other), inputs)
+        more = f" and {len(part) - 1} more of its part" if len(part) > 1 else ""
+        notes.append(
+            f"measured: {now:.3g} ms converted, {then:.3g} where {part[0]}{more} stays"
+            " with TensorFlow"
+        )
+    return notes
+
+
 def _milliseconds(functions, inputs) -> list[float]:
     """The fastest call of each, turn by turn."""
     times: list[list[float]] = [[] for _ in functions]

@@ -28,6 +28,7 @@ class Options:
             or any beginning of it up to a slash ("stem"), such as a Keras layer's; a regular
             expression has to match the whole of either.
         autotune: measures each part that has reorders both ways and keeps what is faster.
+        measure: measures the same and only notes the times in the report.
         strict: an error of the rewriter itself is raised; otherwise the function stays as it was,
             with a RuntimeWarning and `report.error`. The default is whether TF_BLOCKDNN_STRICT=1.
 
@@ -41,6 +42,7 @@ class Options:
     exclude: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
     autotune: bool = False
+    measure: bool = False
     strict: bool = field(default_factory=lambda: os.environ.get("TF_BLOCKDNN_STRICT") == "1")
 
     @classmethod

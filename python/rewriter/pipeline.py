@@ -163,7 +163,7 @@ def optimize_concrete(
     start = time.perf_counter()
     context, bundles = Context(options or Options()), bundles or Bundles()
     inputs = []
-    if context.options.autotune:
+    if context.options.autotune or context.options.measure:
         given = example is not None
         inputs = (
             verify.given_inputs(concrete, example)
@@ -172,7 +172,7 @@ def optimize_concrete(
         )
     try:
         result, bundle = _rewritten(concrete, bundles, context)
-        if context.options.autotune:
+        if inputs:
             result, bundle = _autotuned(concrete, (result, bundle), bundles, context, inputs)
     except Exception as error:
         if context.options.strict:
@@ -263,7 +263,10 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
 
 
 def _autotuned(concrete, first, bundles: Bundles, context: Context, inputs):
-    """The fastest way to run the function on the inputs; `first` is what the cost model gave."""
+    """The fastest way to run the function on the inputs; `first` is what the cost model gave.
+
+    With options.measure it stays the first, and the report says what the others take.
+    """
     made = {frozenset(): (first[0], context.parts, (first[1], context))}
 
     def make(leave: dict[str, str]):
@@ -274,6 +277,9 @@ def _autotuned(concrete, first, bundles: Bundles, context: Context, inputs):
             made[key] = result, other.parts, (bundle, other)
         return made[key]
 
+    if context.options.measure:
+        context.report.notes += autotune.compared(concrete, make, inputs)
+        return first
     best, notes = autotune.fastest(concrete, make, inputs)
     if best is None:
         context.report = Report(notes=notes)

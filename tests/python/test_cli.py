@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -86,6 +87,12 @@ def test_inspect_as_a_page(call, tiny, tmp_path):
     assert code == 0 and page.count("<svg") == 4  # before and after, of two distinct graphs
     assert "http" not in page and "<script" not in page and 'name="viewport"' in page
     assert '<li class="ours"' in page and "serving_default, serve" in page
+
+
+def test_inspect_measures(call, tiny, tmp_path):
+    code, out, _ = call("inspect", tiny, "--benchmark", "--html", tmp_path / "page.html")
+    assert code == 0 and re.search(r"measured: [\d.e-]+ ms as it was, [\d.e-]+ ms converted", out)
+    assert " ms as it was, " in (tmp_path / "page.html").read_text()
 
 
 def test_a_keras_file(call, tmp_path):

@@ -55,6 +55,17 @@ def test_a_part_that_loses_is_left(rewrite, image, two_parts, slow):
     result.assert_same(image(2, 8, 8, 24))
 
 
+def test_parts_are_measured_and_stay(rewrite, image, two_parts, slow):
+    slow(lambda ops: ops.count("BlockdnnConv") != 1)
+    result = rewrite(two_parts, [1, 8, 8, 24], options=Options(measure=True))
+    assert result.blockdnn["Conv"] == 2
+    assert result.report.notes[:3] == [
+        "measured: 2 ms as it was, 2 ms converted",
+        "measured: 2 ms converted, 1 where first stays with TensorFlow",
+        "measured: 2 ms converted, 1 where second stays with TensorFlow",
+    ]
+
+
 def test_parts_that_win_stay(rewrite, image, two_parts, slow):
     slow(lambda ops: ops.count("BlockdnnConv") < 2)
     result = rewrite(two_parts, [1, 8, 8, 24], options=Options(autotune=True))
