@@ -127,9 +127,20 @@ def readme_part(found: list[dict]) -> str:
     return "\n".join([BEGIN, "", *tables, END])
 
 
+def _columns(results: list[dict], *wanted: str) -> list[str]:
+    """Who has a column: whose rows have such a key; tf_blockdnn in one way of calling only."""
+    keys = set(wanted)
+    return [
+        name
+        for name in PEERS
+        if (name == OURS or not is_ours(name))
+        and any(keys & set(result["peers"].get(name, ())) for result in results)
+    ]
+
+
 def times_table(results: list[dict]) -> str:
     """Everybody's median (minimum) for each network."""
-    peers = [name for name in PEERS if any(name in result["peers"] for result in results)]
+    peers = _columns(results, "median_ms", "error")
     rows = []
     for result in results:
         best = fastest(result, lambda name: not is_ours(name))
@@ -154,7 +165,7 @@ def kept_tables(results: list[dict]) -> str:
     )
     tables = []
     for name, key, shown in measures:
-        peers = [peer for peer in PEERS if any(key in r["peers"].get(peer, {}) for r in results)]
+        peers = _columns(results, key)
         rows = []
         for result in results:
             numbers = [result["peers"].get(peer, {}) for peer in peers]
@@ -163,6 +174,34 @@ def kept_tables(results: list[dict]) -> str:
         if peers:
             tables.append("\n" + markdown_table([name, *map(title, peers)], rows))
     return "".join(tables)
+
+
+def ways_table(results: list[dict]) -> str:
+    """The ways of calling tf_blockdnn: median (minimum), and the speed-up by medians."""
+    results = [result for result in results if sum(map(is_ours, result["peers"])) > 1]
+    ways = [name for name in PEERS if is_ours(name) and any(name in r["peers"] for r in results)]
+    rows = []
+    for way in ways:
+        row = [f"`{'fast(x)' if way == OURS else way.removeprefix(OURS + '-')}`"]
+        for result in results:
+            best = fastest(result, lambda name: not is_ours(name))
+            numbers = result["peers"].get(way, {})
+            if "median_ms" not in numbers or best is None:
+                row.append("")
+                continue
+            theirs = result["peers"][best]["median_ms"]
+            row.append(
+                f"{milliseconds(numbers['median_ms'])} ({milliseconds(numbers['min_ms'])}),"
+                f" {theirs / numbers['median_ms']:.2f}x"
+            )
+        rows.append(row)
+    if not rows:
+        return ""
+    header = ["called as", *(network(result["model"]) for result in results)]
+    return (
+        "\nThe ways of calling an optimised model, and how many times as fast each is as the"
+        " fastest other library:\n\n" + markdown_table(header, rows)
+    )
 
 
 def ratios_table(document: dict) -> str:
@@ -258,7 +297,7 @@ def section(document: dict) -> str:
     for batch in sorted({result["batch"] for result in document["results"]}):
         results = [result for result in document["results"] if result["batch"] == batch]
         parts.append(f"\nBatch {batch}, {_threads(document['threads'])}, milliseconds:\n\n")
-        parts.append(times_table(results) + kept_tables(results))
+        parts.append(times_table(results) + ways_table(results) + kept_tables(results))
     parts += [ratios_table(document), repeats_table(document), load_table(document)]
     if document.get("notes"):
         parts.append("\n" + "".join(f"- {note}\n" for note in document["notes"]))

@@ -1,7 +1,7 @@
 """Checks and measures every network of models.ZOO against TensorFlow with oneDNN on and off.
 
     python benchmarks/zoo.py [--models unet,ssd] [--runs 20] [--batch 1]
-    python benchmarks/zoo.py --page      # writes docs/zoo.md anew from docs/zoo.json
+    python benchmarks/zoo.py --page      # writes docs/zoo.md and the README's table anew
 
 Outputs must lie within 1e-4 of TensorFlow's, as a share of the largest magnitude; a network that
 takes more than 1.03 of the better TensorFlow's time is named, and the exit code is then 1. Results
@@ -15,6 +15,7 @@ import argparse
 import datetime
 import json
 import pathlib
+import re
 import sys
 
 import machine
@@ -24,7 +25,8 @@ from prepare import HERE, Workshop
 from rich.console import Console
 from rich.progress import Progress
 
-DOCS = HERE.parent / "docs"
+DOCS, README = HERE.parent / "docs", HERE.parent / "README.md"
+BEGIN, END = "<!-- made by benchmarks/zoo.py -->", "<!-- end of what it made -->"
 OURS, ON, OFF = "tf_blockdnn", "tensorflow", "tensorflow-plain"
 TOLERANCE = 1e-4
 MOST = 1.03  # of TensorFlow's time
@@ -36,8 +38,7 @@ about them. All weights are random, with statistics of batch normalisation that 
 counts the convolutions (transposed ones, too) that run in blocks, of all that the network has;
 *reorders* are the changes between TensorFlow's layout and ours that are left; *difference* is the
 largest one from TensorFlow's outputs, as a share of their largest magnitude. Times are the fastest
-runs in milliseconds, turn by turn; the ratio is our time divided by that of the faster TensorFlow,
-so that small is good.
+runs in milliseconds, turn by turn; 2.0x means that the faster TensorFlow takes twice our time.
 
 {machine}; {threads} threads; {date}; TensorFlow {version}. `make zoo` measures all of them again.
 """
@@ -47,7 +48,10 @@ def main() -> None:
     """Parses the arguments, measures, writes; or writes the page."""
     options = _parse()
     if options.page:
-        (DOCS / "zoo.md").write_text(page(json.loads(options.output.read_text())))
+        document = json.loads(options.output.read_text())
+        (DOCS / "zoo.md").write_text(page(document))
+        part = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+        README.write_text(part.sub(lambda _: readme_part(document), README.read_text()))
         return
     notes = Console(stderr=True)
     slow = []
@@ -62,7 +66,7 @@ def main() -> None:
             row = measure(name, options, workshop, hint)
             _keep(name, row, options)
             print(" | ".join([ZOO[name].title, *cells(row)]), flush=True)
-            if row.get("error") or ratio(row) > MOST:
+            if row.get("error") or speedup(row) < 1 / MOST:
                 slow.append(name)
             progress.advance(task)
     if slow:
@@ -104,9 +108,9 @@ def measure(name: str, options, workshop: Workshop, hint) -> dict:
     }
 
 
-def ratio(row: dict) -> float:
-    """Our time divided by that of the faster TensorFlow."""
-    return row[OURS]["min_ms"] / min(row[ON]["min_ms"], row[OFF]["min_ms"])
+def speedup(row: dict) -> float:
+    """The faster TensorFlow's time divided by ours."""
+    return min(row[ON]["min_ms"], row[OFF]["min_ms"]) / row[OURS]["min_ms"]
 
 
 def cells(row: dict) -> list[str]:
@@ -118,7 +122,7 @@ def cells(row: dict) -> list[str]:
         str(row["reorders"]),
         f"{row['difference']:.0e}",
         *(f"{row[peer]['min_ms']:.2f}" for peer in (OURS, ON, OFF)),
-        f"{ratio(row):.2f}",
+        f"{speedup(row):.1f}x",
     ]
 
 
@@ -129,13 +133,30 @@ def page(document: dict) -> str:
     heads = ["network", "converted", "reorders", "difference", "tf_blockdnn", "oneDNN on"]
     lines = [
         INTRODUCTION.format(**about),
-        f"| {' | '.join([*heads, 'oneDNN off', 'ratio'])} |",
+        f"| {' | '.join([*heads, 'oneDNN off', 'speed-up'])} |",
         f"|---{'|---:' * 7}|",
     ]
     lines += [
         f"| {' | '.join([ZOO[name].title, *cells(rows[name])])} |" for name in ZOO if name in rows
     ]
     return "\n".join(lines) + "\n"
+
+
+def readme_part(document: dict) -> str:
+    """The README's table, of what run_models.py does not measure anyway."""
+    rows = document["networks"]
+    lines = [
+        "| network | convolutions converted | reorders | speed-up over TensorFlow |",
+        "|---|---:|---:|---:|",
+    ]
+    for name in ZOO:
+        if name in rows and not ZOO[name].everyday:
+            row = rows[name]
+            converted = f"{row['converted']} of {row['convolutions']}"
+            lines.append(
+                f"| {ZOO[name].title} | {converted} | {row['reorders']} | **{speedup(row):.1f}x** |"
+            )
+    return "\n".join([BEGIN, "", *lines, "", END])
 
 
 def _keep(name: str, row: dict, options) -> None:

@@ -76,6 +76,14 @@ def test_what_run_models_writes_makes_a_page(measurements):
     )  # It has times of this network, so the ratio says nothing new.
 
 
+def test_ways_of_calling_have_a_table_of_their_own(measurements):
+    result = a_result(tf_blockdnn=10, **{"tf_blockdnn-numpy": 12, "tensorflow": 30, "litert": 18})
+    page = measurements.page([a_document(result)])
+    assert "| ResNet-50 | 10.0 (5.00) | 30.0 (15.0) | **18.0 (9.00)** | 1.80x |" in page
+    assert "| `fast(x)` | 10.0 (5.00), 1.80x |" in page
+    assert "| `numpy` | 12.0 (6.00), 1.50x |" in page
+
+
 def test_the_readme_shows_the_better_tensorflow(measurements):
     results = [a_result(tf_blockdnn=10, **{"tensorflow": 30, "tensorflow-plain": 25, "litert": 15})]
     table = measurements.readme_table(a_document(*results))

@@ -31,16 +31,17 @@ def a_row(ours=1.0, on=2.0, off=3.0):
 def test_the_page_is_made_from_the_measurements(zoo):
     document = json.loads((zoo.DOCS / "zoo.json").read_text())
     assert (zoo.DOCS / "zoo.md").read_text() == zoo.page(document)
+    assert zoo.readme_part(document) in zoo.README.read_text()
     assert set(document["networks"]) <= set(zoo.ZOO)
     for row in document["networks"].values():
         assert row["difference"] <= zoo.TOLERANCE
         assert row["converted"] <= row["convolutions"]
 
 
-def test_the_ratio_is_to_the_faster_tensorflow(zoo):
-    assert zoo.ratio(a_row(ours=1.0, on=4.0, off=2.0)) == 0.5
-    assert zoo.ratio(a_row(ours=1.0, on=2.0, off=4.0)) == 0.5
-    assert zoo.cells(a_row()) == ["8 / 9", "2", "3e-06", "1.00", "2.00", "3.00", "0.50"]
+def test_the_speed_up_is_over_the_faster_tensorflow(zoo):
+    assert zoo.speedup(a_row(ours=1.0, on=4.0, off=2.0)) == 2
+    assert zoo.speedup(a_row(ours=1.0, on=2.0, off=4.0)) == 2
+    assert zoo.cells(a_row()) == ["8 / 9", "2", "3e-06", "1.00", "2.00", "3.00", "2.0x"]
 
 
 def test_rows_are_kept_one_by_one(zoo, tmp_path):
@@ -53,5 +54,5 @@ def test_rows_are_kept_one_by_one(zoo, tmp_path):
     assert document["networks"]["ssd"] == a_row()
     assert document["networks"]["unet"] == a_row(ours=1.5)
     page = zoo.page(document)
-    assert "| U-Net | 8 / 9 | 2 | 3e-06 | 1.50 | 2.00 | 3.00 | 0.75 |" in page
+    assert "| U-Net | 8 / 9 | 2 | 3e-06 | 1.50 | 2.00 | 3.00 | 1.3x |" in page
     assert page.index("U-Net") < page.index("SSD-style heads")
