@@ -62,14 +62,25 @@ inline __attribute__((always_inline)) void StoreState(const RnnCellArgs& a, int6
   if (a.out != nullptr) StoreUpTo(a.out + row * a.out_stride + unit, h, lanes);
 }
 
+// The activations that Keras has by default, known when a kernel is compiled.
+inline bool Usual(const RnnCellArgs& a) {
+  return a.activation == RnnActivation::kTanh && a.recurrent_activation == RnnActivation::kLogistic;
+}
+
 // h' = f(sum)
-void Vanilla(const RnnCellArgs& a) {
+template <bool kUsual>
+void VanillaOf(const RnnCellArgs& a) {
+  const RnnActivation inner = kUsual ? RnnActivation::kTanh : a.activation;
   ForEachVec(a, false, [&](int64_t row, int64_t unit, int lanes) {
     float* gate = a.gates + row * a.gates_stride + unit;
-    const Vec h = Activate(a.activation, Load(gate));
-    Store(gate, h);
+    const Vec h = Activate(inner, Load(gate));
+    if (a.keeps) Store(gate, h);
     StoreState(a, row, unit, lanes, h);
   });
+}
+
+void Vanilla(const RnnCellArgs& a) {
+  (a.activation == RnnActivation::kTanh ? VanillaOf<true> : VanillaOf<false>)(a);
 }
 
 // c' = f c + i g, h' = o tanh(c')
@@ -85,38 +96,42 @@ void LstmOf(const RnnCellArgs& a) {
     const Vec o = Activate(gated, Load(gate + 3 * a.block));
     const Vec c = Fma(i, g, Mul(f, LoadUpTo(a.c + row * a.c_stride + unit, lanes)));
     StoreUpTo(a.c_next + row * a.c_stride + unit, c, lanes);
-    Store(gate, i);
-    Store(gate + a.block, f);
-    Store(gate + 2 * a.block, g);
-    Store(gate + 3 * a.block, o);
+    if (a.keeps) {
+      Store(gate, i);
+      Store(gate + a.block, f);
+      Store(gate + 2 * a.block, g);
+      Store(gate + 3 * a.block, o);
+    }
     StoreState(a, row, unit, lanes, Mul(o, Activate(inner, c)));
   });
 }
 
-void Lstm(const RnnCellArgs& a) {
-  const bool usual =
-      a.activation == RnnActivation::kTanh && a.recurrent_activation == RnnActivation::kLogistic;
-  (usual ? LstmOf<true> : LstmOf<false>)(a);
-}
+void Lstm(const RnnCellArgs& a) { (Usual(a) ? LstmOf<true> : LstmOf<false>)(a); }
 
 // g + z (h - g) = z h + (1 - z) g
 inline Vec Mix(Vec z, Vec h, Vec g) { return Fma(z, Sub(h, g), g); }
 
 // g = f(x_h + r rec_h), h' = z h + (1 - z) g
-void GruAfter(const RnnCellArgs& a) {
+template <bool kUsual>
+void GruAfterOf(const RnnCellArgs& a) {
+  const RnnActivation inner = kUsual ? RnnActivation::kTanh : a.activation;
+  const RnnActivation gated = kUsual ? RnnActivation::kLogistic : a.recurrent_activation;
   ForEachVec(a, false, [&](int64_t row, int64_t unit, int lanes) {
     float* gate = a.gates + row * a.gates_stride + unit;
-    const Vec z = Activate(a.recurrent_activation, Load(gate));
-    const Vec r = Activate(a.recurrent_activation, Load(gate + a.block));
-    const Vec g =
-        Activate(a.activation, Fma(r, Load(gate + 3 * a.block), Load(gate + 2 * a.block)));
+    const Vec z = Activate(gated, Load(gate));
+    const Vec r = Activate(gated, Load(gate + a.block));
+    const Vec g = Activate(inner, Fma(r, Load(gate + 3 * a.block), Load(gate + 2 * a.block)));
     const Vec h = LoadUpTo(a.h + row * a.h_stride + unit, lanes);
-    Store(gate, z);
-    Store(gate + a.block, r);
-    Store(gate + 2 * a.block, g);
+    if (a.keeps) {
+      Store(gate, z);
+      Store(gate + a.block, r);
+      Store(gate + 2 * a.block, g);
+    }
     StoreState(a, row, unit, lanes, Mix(z, h, g));
   });
 }
+
+void GruAfter(const RnnCellArgs& a) { (Usual(a) ? GruAfterOf<true> : GruAfterOf<false>)(a); }
 
 // The gates z and r, and r h for the product that needs it.
 void GruGates(const RnnCellArgs& a) {
@@ -138,7 +153,7 @@ void GruBefore(const RnnCellArgs& a) {
   ForEachVec(a, false, [&](int64_t row, int64_t unit, int lanes) {
     float* gate = a.gates + row * a.gates_stride + unit;
     const Vec g = Activate(a.activation, Load(gate + 2 * a.block));
-    Store(gate + 2 * a.block, g);
+    if (a.keeps) Store(gate + 2 * a.block, g);
     const Vec h = LoadUpTo(a.h + row * a.h_stride + unit, lanes);
     StoreState(a, row, unit, lanes, Mix(Load(gate), h, g));
   });

@@ -20,10 +20,11 @@ enum RnnRow : uint8_t {
 
 // One step of the rows and units of a block. `gates` holds the sums before activation, gate
 // after gate of `block` units each: LSTM i f c o; GRU z r h, and the recurrent share of h
-// where the reset gate comes after the product; vanilla one gate. Activated gates take their
-// place, for the backward pass.
+// where the reset gate comes after the product; vanilla one gate. With `keeps` activated gates
+// take their place, for the backward pass.
 struct RnnCellArgs {
   RnnActivation activation, recurrent_activation;
+  bool keeps;
   int64_t rows;
   int64_t block;  // units of a gate in `gates`, a multiple of 16
   int64_t units;  // of the block's units those that exist

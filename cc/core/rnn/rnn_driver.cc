@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cc/base/parallel_steps.h"
+#include "cc/base/prefetch.h"
 #include "cc/core/rnn/rnn.h"
 
 namespace bd {
@@ -89,11 +90,13 @@ class Run {
       return;
     }
     if (phases_ == 1) {
+      AskForDst(c, s);
       AddRecurrent(c, next, s, first, HiddenBefore(s), 0, c.panels);
       return Cell(c, s, first, LastKernel());
     }
     // Of each 16 units the panels of z and r, then that of h.
     const bool begins = i % 2 == 1;
+    if (!begins) AskForDst(c, s);
     for (int panel = 0; panel < c.panels; panel += 3) {
       AddRecurrent(c, next, s, first, begins ? HiddenBefore(s) : Reset(s),
                    begins ? panel : panel + 2, begins ? 2 : 1);
@@ -168,10 +171,28 @@ class Run {
     }
   }
 
+  // The lines that the cell writes, a row of the batch apart, come from memory meanwhile.
+  void AskForDst(const Chunk& c, int64_t s) const {
+    float* h = HiddenBefore(s + 1) + c.row * d_.units + c.unit;
+    float* out = OutputOf(c, s);
+    for (int64_t r = 0; r < c.rows; ++r) {
+      for (int64_t u = 0; u < c.units; u += kRnnPanel) {
+        PrefetchToWrite(h + r * d_.units + u);
+        if (out != nullptr) PrefetchToWrite(out + r * b_.dst.batch_stride + u);
+      }
+    }
+  }
+
+  float* OutputOf(const Chunk& c, int64_t s) const {
+    if (d_.sequences) return b_.dst.At(c.row, d_.OutputStep(s)) + c.unit;
+    return s == d_.steps - 1 ? b_.dst.At(c.row, 0) + c.unit : nullptr;
+  }
+
   void Cell(const Chunk& c, int64_t s, int64_t first, RnnCellFn kernel) {
     RnnCellArgs a = {};
     a.activation = d_.activation;
     a.recurrent_activation = d_.recurrent_activation;
+    a.keeps = d_.training;
     a.rows = c.rows;
     a.block = p_.block;
     a.units = c.units;
@@ -188,11 +209,7 @@ class Run {
       a.c_stride = p_.block;
     }
     if (phases_ == 2) a.reset = Reset(s) + c.row * d_.units + c.unit;
-    if (d_.sequences) {
-      a.out = b_.dst.At(c.row, d_.OutputStep(s)) + c.unit;
-    } else if (s == d_.steps - 1) {
-      a.out = b_.dst.At(c.row, 0) + c.unit;
-    }
+    a.out = OutputOf(c, s);
     a.out_stride = b_.dst.batch_stride;
     kernel(a);
   }
