@@ -1,12 +1,14 @@
 """Gradients of pooling.
 
-[N, blocks, H, W, 16] is [N * blocks, H, W, 16] to TensorFlow: images of 16 channels, which its
-own gradients take without a reorder.
+Windows have a kernel of ours. Where TensorFlow computes, [N, blocks, H, W, 16] is
+[N * blocks, H, W, 16] to it: images of 16 channels, which it takes without a reorder.
 """
 
 import tensorflow as tf
 
 from ..layout import BLOCK
+from ..native import library
+from ..ops.arguments import padding_attrs
 from ..ops.reorder import reorder
 from .blocked import part_of, place
 from .node import padding_argument, split_inputs, text, vjp
@@ -19,14 +21,37 @@ def _gradient(op, dy):
     padding = padding_argument(op)
     kind, ksize, strides = text(op, "kind"), op.get_attr("ksize"), op.get_attr("strides")
     split_inputs(op, 1, op.get_attr("num_into"))
-    if not (src_part or len(op.inputs) > 1 or dst_part) and isinstance(padding, str):
-        return _plain_gradient(op.inputs[0], op.outputs[0], dy, kind, ksize, strides, padding)
+    if not (src_part or len(op.inputs) > 1 or dst_part):
+        # The mean needs no result: with dy in its place nobody keeps it.
+        dst = op.outputs[0] if kind == "max" else dy
+        return library().blockdnn_pool_grad(
+            dy,
+            op.inputs[0],
+            dst,
+            kind=kind,
+            channels=channels,
+            ksize=ksize,
+            strides=strides,
+            **padding_attrs(padding),
+        )
 
     def formula(src, *into):
         x = part_of(src, src_part, channels)
         return place(pooled(x, kind, ksize, strides, padding), dst_part, channels, into)
 
     return vjp(formula, op.inputs, dy)
+
+
+@tf.RegisterGradient("BlockdnnPoolGrad")
+def _second_gradient(op, ddsrc):
+    """Linear in ddst: what `pooled` does to a change of src, where the maxima stay."""
+    kind, ksize, strides = text(op, "kind"), op.get_attr("ksize"), op.get_attr("strides")
+    padding = padding_argument(op)
+
+    def formula(ddst):
+        return vjp(lambda x: pooled(x, kind, ksize, strides, padding), [op.inputs[1]], ddst)[0]
+
+    return [vjp(formula, [op.inputs[0]], ddsrc)[0], None, None]
 
 
 def images(x):
@@ -39,18 +64,6 @@ def blocks(x, like):
     """The inverse of `images`, with as many blocks a sample as `like` has."""
     shape = tf.shape(x) if None in x.shape[1:3] else x.shape
     return tf.reshape(x, [-1, like.shape[1], shape[1], shape[2], BLOCK])
-
-
-def _plain_gradient(src, y, dy, kind, ksize, strides, padding):
-    window = dict(ksize=[1, *ksize, 1], strides=[1, *strides, 1], padding=padding)
-    if kind == "max":
-        dx = tf.raw_ops.MaxPoolGrad(
-            orig_input=images(src), orig_output=images(y), grad=images(dy), **window
-        )
-    else:
-        x = images(src)
-        dx = tf.raw_ops.AvgPoolGrad(orig_input_shape=tf.shape(x), grad=images(dy), **window)
-    return blocks(dx, src)
 
 
 def pooled(src, kind, ksize, strides, padding):

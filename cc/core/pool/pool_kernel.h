@@ -24,6 +24,18 @@ struct PoolRow {
   int64_t out;
 };
 
+// One row of the gradient: what the windows of an output row give to the rows that they cover.
+struct PoolGradRow {
+  // As in PoolRow; dsrc is added to.
+  const float* src;
+  float* dsrc;
+  int64_t row_stride, valid_rows;
+  const float *dst, *ddst;  // [out][16]
+  int64_t width;
+  int64_t kernel, stride, pad;
+  int64_t out;
+};
+
 // Indexed by PoolKind.
 struct PoolKernels {
   void (*row[2])(const PoolRow& row);
@@ -32,6 +44,12 @@ struct PoolKernels {
 };
 
 BD_KERNEL_TABLE(PoolKernels)
+
+struct PoolGradKernels {
+  void (*row[2])(const PoolGradRow& row);
+};
+
+BD_KERNEL_TABLE(PoolGradKernels)
 
 }  // namespace bd
 

@@ -226,6 +226,14 @@ struct PoolAttrs {
 
   template <typename Context>
   Status Read(Context* c) {
+    TF_RETURN_IF_ERROR(ReadWithoutParts(c));
+    TF_RETURN_IF_ERROR(src_part.Read(c, "src_part", Layout::nChw16c, channels));
+    return dst_part.Read(c, Layout::nChw16c, channels);
+  }
+
+  // Of an op without parts.
+  template <typename Context>
+  Status ReadWithoutParts(Context* c) {
     std::vector<int64_t> ksize, strides, explicit_paddings;
     std::string padding;
     TF_RETURN_IF_ERROR(c->GetAttr("kind", &kind));
@@ -235,8 +243,6 @@ struct PoolAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("padding", &padding));
     TF_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", &explicit_paddings));
     TF_RETURN_IF_ERROR(window.Set(ksize, strides, {1, 1}, padding, explicit_paddings));
-    TF_RETURN_IF_ERROR(src_part.Read(c, "src_part", Layout::nChw16c, channels));
-    TF_RETURN_IF_ERROR(dst_part.Read(c, Layout::nChw16c, channels));
     return CheckPaddings();
   }
 

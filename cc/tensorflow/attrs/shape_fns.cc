@@ -186,6 +186,17 @@ Status PoolShape(const PoolAttrs& attrs, const std::vector<PartialTensorShape>& 
   return attrs.dst_part.CheckInto(inputs, *dst);
 }
 
+Status CheckPoolGradShapes(const PoolAttrs& attrs, const std::vector<PartialTensorShape>& inputs) {
+  PartialTensorShape dst;
+  TF_RETURN_IF_ERROR(PoolShape(attrs, {inputs[1]}, &dst));
+  for (int i : {0, 2}) {
+    if (inputs[i].IsCompatibleWith(dst)) continue;
+    return Invalid(i == 0 ? "ddst" : "dst", " must have the shape of the result, ",
+                   dst.DebugString(), "; got ", inputs[i].DebugString());
+  }
+  return absl::OkStatus();
+}
+
 Status GlobalPoolShape(const GlobalPoolAttrs& attrs, const PartialTensorShape& src,
                        PartialTensorShape* dst) {
   Plane plane;

@@ -70,6 +70,8 @@ Status EltwiseShape(const EltwiseAttrs& attrs, const PartialTensorShape& src,
 // inputs: src, then into if it is there.
 Status PoolShape(const PoolAttrs& attrs, const std::vector<PartialTensorShape>& inputs,
                  PartialTensorShape* dst);
+// Of ddst, src and dst; attrs has no parts.
+Status CheckPoolGradShapes(const PoolAttrs& attrs, const std::vector<PartialTensorShape>& inputs);
 Status GlobalPoolShape(const GlobalPoolAttrs& attrs, const PartialTensorShape& src,
                        PartialTensorShape* dst);
 // weights: the four inputs after src.

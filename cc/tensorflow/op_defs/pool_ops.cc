@@ -41,6 +41,36 @@ dst_part: [first channel, channels of the tensor], if the result is a part of a 
   tensor, which is then dst: what into holds, or undefined, outside of the part.
 )doc");
 
+REGISTER_OP("BlockdnnPoolGrad")
+    .Input("ddst: T")
+    .Input("src: T")
+    .Input("dst: T")
+    .Output("dsrc: T")
+    .Attr("T: {float} = DT_FLOAT")
+    .Attr("kind: {'max', 'avg'}")
+    .Attr("channels: int >= 1")
+    .Attr("ksize: list(int)")
+    .Attr("strides: list(int) = [1, 1]")
+    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+    .Attr("explicit_paddings: list(int) = []")
+    .SetShapeFn([](InferenceContext* c) {
+      bd::PoolAttrs attrs;
+      TF_RETURN_IF_ERROR(attrs.ReadWithoutParts(c));
+      TF_RETURN_IF_ERROR(bd::CheckPoolGradShapes(attrs, bd::InputShapes(c, 0)));
+      c->set_output(0, c->input(1));
+      return absl::OkStatus();
+    })
+    .Doc(R"doc(
+The gradient of BlockdnnPool by its source.
+
+Of several elements of a window that are its maximum, the first takes all.
+
+ddst: the gradient of dst.
+src: nChw16c, the source of the pooling.
+dst: its result.
+dsrc: as src.
+)doc");
+
 REGISTER_OP("BlockdnnGlobalPool")
     .Input("src: T")
     .Output("dst: T")

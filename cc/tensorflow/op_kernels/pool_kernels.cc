@@ -1,7 +1,7 @@
-// BlockdnnPool and BlockdnnGlobalPool.
+// BlockdnnPool, its gradient, and BlockdnnGlobalPool.
 #include <memory>
 
-#include "cc/core/pool/pool.h"
+#include "cc/core/pool/pool_grad.h"
 #include "cc/tensorflow/attrs/attrs.h"
 #include "cc/tensorflow/op_base/launch.h"
 #include "cc/tensorflow/op_base/plan_cache.h"
@@ -17,6 +17,18 @@ struct PoolOpPlan {
 };
 
 PoolKind KindOf(const std::string& name) { return name == "max" ? PoolKind::kMax : PoolKind::kAvg; }
+
+Status DescOf(const PoolAttrs& attrs, const PartialTensorShape& src, PoolDesc* desc) {
+  Plane plane;
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, Layout::nChw16c,
+                               attrs.src_part.tensor_channels(attrs.channels), &plane));
+  desc->kind = KindOf(attrs.kind);
+  Windows& windows = desc->windows;
+  TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &windows.h, &windows.w));
+  const Plane dst_plane = {plane.n, windows.h.out, windows.w.out};
+  TF_RETURN_IF_ERROR(MakeView(Layout::nChw16c, attrs.channels, attrs.src_part, plane, &desc->src));
+  return MakeView(Layout::nChw16c, attrs.channels, attrs.dst_part, dst_plane, &desc->dst);
+}
 
 struct PoolLaunch {
   std::shared_ptr<const PoolOpPlan> plan;
@@ -79,18 +91,8 @@ class PoolOp : public PoolOpBase {
     PartialTensorShape dst;
     TF_RETURN_IF_ERROR(PoolShape(attrs_, InputShapes(ctx, 0), &dst));
     TF_RETURN_IF_ERROR(ToFullShape(dst, &plan->dst_shape));
-    Plane plane;
-    TF_RETURN_IF_ERROR(ReadPlane("src", InputShape(ctx, kSrc), Layout::nChw16c,
-                                 attrs_.src_part.tensor_channels(attrs_.channels), &plane));
     PoolDesc desc;
-    desc.kind = KindOf(attrs_.kind);
-    Windows& windows = desc.windows;
-    TF_RETURN_IF_ERROR(ResolveWindows(attrs_.window, plane, &windows.h, &windows.w));
-    const Plane dst_plane = {plane.n, windows.h.out, windows.w.out};
-    TF_RETURN_IF_ERROR(
-        MakeView(Layout::nChw16c, attrs_.channels, attrs_.src_part, plane, &desc.src));
-    TF_RETURN_IF_ERROR(
-        MakeView(Layout::nChw16c, attrs_.channels, attrs_.dst_part, dst_plane, &desc.dst));
+    TF_RETURN_IF_ERROR(DescOf(attrs_, InputShape(ctx, kSrc), &desc));
     return FromCore(MakePoolPlan(desc, ActiveIsa(), &plan->pool));
   }
 
@@ -101,6 +103,52 @@ class PoolOp : public PoolOpBase {
   }
 
  private:
+  PoolAttrs attrs_;
+};
+
+struct PoolGradLaunch {
+  PoolGradPlan plan;
+  TensorShape shape;
+
+  const TensorShape& dst_shape(int = 0) const { return shape; }
+  int64_t scratch_bytes() const { return 0; }
+  absl::Span<const int> fixed_inputs() const { return {}; }
+  bool lasts() const { return true; }
+  void Run(const LaunchMemory& memory, ThreadPool& pool) const {
+    RunPoolGrad(plan, {memory.inputs[1], memory.inputs[2], memory.inputs[0], memory.dst()}, pool);
+  }
+};
+
+class PoolGradOp : public LaunchOpKernel<PoolGradLaunch> {
+ public:
+  explicit PoolGradOp(OpKernelConstruction* ctx) : LaunchOpKernel(ctx) {
+    OP_REQUIRES_OK(ctx, attrs_.ReadWithoutParts(ctx));
+  }
+
+ protected:
+  // A plan takes less than to look for one.
+  Status Resolve(OpKernelContext* ctx, PoolGradLaunch* launch) override {
+    TF_RETURN_IF_ERROR(CheckPoolGradShapes(attrs_, InputShapes(ctx, 0)));
+    launch->shape = ctx->input(1).shape();
+    PoolDesc desc;
+    TF_RETURN_IF_ERROR(DescOf(attrs_, InputShape(ctx, 1), &desc));
+    return FromCore(MakePoolGradPlan(desc, ActiveIsa(), &launch->plan));
+  }
+
+  BlockedTensors Blocked(OpKernelContext*) const override {
+    BlockedTensors blocked;
+    for (int i = 0; i < 3; ++i) blocked.Input(i, Layout::nChw16c, {attrs_.channels});
+    return blocked.Output(0, Layout::nChw16c, {attrs_.channels});
+  }
+
+ private:
+  std::string Describe(OpKernelContext* ctx, const PoolGradLaunch& launch, bool) const override {
+    const Windows& w = launch.plan.desc.windows;
+    return absl::StrCat("pool_grad_", attrs_.kind, " ", IsaName(ActiveIsa()), " ",
+                        ctx->input(0).shape().DebugString(), "->", launch.shape.DebugString(), " k",
+                        w.h.kernel, "x", w.w.kernel, " s", w.h.stride, "x", w.w.stride);
+  }
+
   PoolAttrs attrs_;
 };
 
@@ -136,6 +184,8 @@ class GlobalPoolOp : public PoolOpBase {
 
 REGISTER_KERNEL_BUILDER(
     Name("BlockdnnPool").Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"), PoolOp);
+REGISTER_KERNEL_BUILDER(
+    Name("BlockdnnPoolGrad").Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"), PoolGradOp);
 REGISTER_KERNEL_BUILDER(
     Name("BlockdnnGlobalPool").Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"),
     GlobalPoolOp);

@@ -84,53 +84,6 @@ def test_eltwise_parts(floats):
     )
 
 
-@pytest.mark.each_isa
-@pytest.mark.parametrize("kind", ["max", "avg"])
-@pytest.mark.parametrize(
-    "window",
-    [
-        (2, 2, "VALID"),
-        (3, 2, "SAME"),
-        ((3, 2), (1, 2), "SAME"),
-        (3, 2, [[1, 2], [0, 1]]),
-    ],
-    ids=str,
-)
-def test_pool(kind, window, floats):
-    ksize, strides, padding = window
-    check(
-        lambda x: plain.unblock(
-            bd.ops.pool(plain.block(x), kind, ksize, channels=20, strides=strides, padding=padding),
-            20,
-        ),
-        lambda x: plain.pool(x, kind, ksize, strides, padding),
-        [floats(2, 7, 6, 20)],
-    )
-
-
-def test_pool_parts(floats):
-    def ours(x, into):
-        y = bd.ops.pool(
-            plain.block(x),
-            "max",
-            2,
-            channels=16,
-            src_part=(0, 20),
-            dst_part=(16, 32),
-            into=plain.block(into),
-        )
-        return plain.unblock(y, 32)
-
-    check(
-        ours,
-        lambda x, into: tf.concat(
-            [into[..., :16], plain.pool(x[..., :16], "max", 2, 1, "VALID")], 3
-        ),
-        [floats(2, 4, 4, 20), floats(2, 3, 3, 32)],
-        second=False,
-    )
-
-
 @pytest.mark.parametrize("kind", ["nearest", "bilinear"])
 def test_resize(kind, floats):
     def along(size):

@@ -49,6 +49,13 @@ def backward_weights(src, ddst):
     )
 
 
+def pool_grad(ddst, src, dst):
+    """A window of one pixel, so that all three have one shape."""
+    return library().blockdnn_pool_grad(
+        ddst, src, dst, kind="max", channels=CHANNELS, ksize=[1, 1], padding="VALID"
+    )
+
+
 def batch_norm(src):
     return library().blockdnn_batch_norm(src, weights(20), weights(20), channels=CHANNELS)
 
@@ -103,6 +110,9 @@ CALLS = {
         zeros(), "binary(max,tensor,#0)", args=[x], channels=CHANNELS
     ),
     ("BlockdnnPool", "src"): lambda x: bd.ops.pool(x, "max", 2, channels=CHANNELS),
+    ("BlockdnnPoolGrad", "ddst"): lambda x: pool_grad(x, zeros(), zeros()),
+    ("BlockdnnPoolGrad", "src"): lambda x: pool_grad(zeros(), x, zeros()),
+    ("BlockdnnPoolGrad", "dst"): lambda x: pool_grad(zeros(), zeros(), x),
     ("BlockdnnResize", "src"): lambda x: bd.ops.resize(x, "nearest", channels=CHANNELS, scales=2),
     ("BlockdnnGlobalPool", "src"): lambda x: bd.ops.global_pool(x, "avg", channels=CHANNELS),
     ("BlockdnnSqueezeExcite", "src"): lambda x: bd.ops.squeeze_excite(

@@ -1,5 +1,3 @@
-#include "cc/core/pool/pool.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cc/core/pool/pool_grad.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 
@@ -129,6 +128,56 @@ TEST_P(PoolOnEveryIsa, BatchesAndTails) {
       }
     }
   }
+}
+
+// Few values, so that windows have several maxima.
+void CheckGrad(const PoolDesc& desc, Isa isa, ThreadPool& pool, GuardedBuffer::Guard guard) {
+  const Windows& w = desc.windows;
+  SCOPED_TRACE(
+      testing::Message() << IsaName(isa) << (desc.kind == PoolKind::kMax ? " max " : " avg ")
+                         << desc.src.ToString() << " to " << desc.dst.ToString() << " kernel "
+                         << Sizes({w.h.kernel, w.w.kernel}, {w.h.stride, w.w.stride}));
+  PoolGradPlan plan;
+  ASSERT_EQ(MakePoolGradPlan(desc, isa, &plan), "");
+  PoolPlan forward;
+  ASSERT_EQ(MakePoolPlan(desc, isa, &forward), "");
+  GuardedBuffer src(desc.src.elements(), guard), dst(desc.dst.elements(), guard);
+  GuardedBuffer ddst(desc.dst.elements(), guard), dsrc(desc.src.elements(), guard);
+  GuardedBuffer expected(desc.src.elements());
+  for (size_t i = 0; i < src.size(); ++i) src[i] = -static_cast<float>(i * 7919 % 251 % 3);
+  for (size_t i = 0; i < ddst.size(); ++i) ddst[i] = static_cast<float>(i * 31 % 17) - 8.f;
+  RunPool(forward, src.data(), dst.data(), pool);
+  PoolGradRef(desc, {src.data(), dst.data(), ddst.data(), expected.data()});
+  RunPoolGrad(plan, {src.data(), dst.data(), ddst.data(), dsrc.data()}, pool);
+  for (size_t i = 0; i < dsrc.size(); ++i) ASSERT_EQ(dsrc[i], expected[i]) << "at " << i;
+}
+
+// Windows that overlap, touch, and leave pixels out, on every side.
+TEST_P(PoolOnEveryIsa, Gradients) {
+  for (PoolKind kind : kKinds) {
+    for (int64_t kernel = 1; kernel <= 4; ++kernel) {
+      for (int64_t stride = 1; stride <= 4; ++stride) {
+        const Window1d rows = Window(7, 3, 2), cols = Window(9, kernel, stride);
+        for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
+          CheckGrad(Desc(kind, 1, 16, Padding::kSame, rows, cols), GetParam(), pool_, guard);
+          CheckGrad(Desc(kind, 2, 40, Padding::kValid, cols, rows), GetParam(), pool_, guard);
+        }
+      }
+    }
+    const PoolDesc padded =
+        Desc(kind, 2, 20, Padding::kExplicit, Window(7, 3, 2, 2, 0), Window(11, 3, 1, 0, 2));
+    CheckGrad(padded, GetParam(), pool_, GuardedBuffer::kAtEnd);
+  }
+}
+
+TEST(PoolGrad, VolumesAndPlainResultsAreRefused) {
+  PoolGradPlan plan;
+  const Window1d axis = Window(4, 2, 2);
+  EXPECT_EQ(MakePoolGradPlan(Desc(PoolKind::kMax, 1, 16, Padding::kSame, {axis, axis, axis}),
+                             Isa::kGeneric, &plan),
+            "the gradient is of planes alone");
+  EXPECT_EQ(MakePoolGradPlan(Global(PoolKind::kMax, 1, 16, 4, 4, true), Isa::kGeneric, &plan),
+            "the gradient reads dst in blocks");
 }
 
 TEST_P(PoolOnEveryIsa, ExplicitPaddingIsNotCounted) {
