@@ -91,10 +91,20 @@ class LoopFunction:
         ):
             return
         orders = [node.inputs]
+        if node.op == "BiasAdd":
+            orders = [[node.inputs[0], self._one_row(node.inputs[1])]]
         if node.op in _COMMUTATIVE:
             orders.append(node.inputs[::-1])
         for inputs in orders:
             yield from self.match_all(list(zip(pattern[1:], inputs, strict=True)), bound)
+
+    def _one_row(self, ref: Ref) -> Ref:
+        """What a bias is the only row of: Keras adds products of one row so. Or itself."""
+        node = self.view.producer(self.strip(ref))
+        if node.op != "Squeeze" or list(node.attr["squeeze_dims"].list.i) not in ([], [0]):
+            return ref
+        product = self.strip(node.inputs[0])
+        return product if self.view.producer(product).op == "MatMul" else ref
 
     def match_all(self, pairs, bound):
         if not pairs:

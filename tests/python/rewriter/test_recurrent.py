@@ -69,15 +69,18 @@ def test_a_layer(floats, kind, sequences, bias):
     check(randomise(model), floats(3, 6, 5))
 
 
+# Keras adds the products of a batch that is known to be one as a product and a bias.
 @each_kind
-def test_known_sizes(floats, kind):
-    layer = make(kind, return_sequences=True)
-    x = tf.constant(floats(3, 6, 5))
+@pytest.mark.parametrize("batch, steps", [(3, 6), (1, 6), (1, 1)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_known_sizes(floats, kind, batch, steps, bias):
+    layer = make(kind, return_sequences=True, use_bias=bias)
+    x = tf.constant(floats(batch, steps, 5))
     y = layer(x)
-    result = rewritten(lambda x: layer(x), tf.TensorSpec([3, 6, 5]))
-    assert count(result.report) == 1 and loops(result.concrete) == 0
+    result = rewritten(lambda x: layer(x), tf.TensorSpec([batch, steps, 5]))
+    assert count(result.report) == 1 and loops(result.concrete) == 0, result.report.summary()
     np.testing.assert_allclose(result.concrete(x), y, rtol=0, atol=5e-6)
-    assert result.concrete.outputs[0].shape.as_list() == [3, 6, 9]
+    assert result.concrete.outputs[0].shape.as_list() == [batch, steps, 9]
 
 
 @each_kind
