@@ -14,6 +14,7 @@ from . import (
     eltwise,  # noqa: F401
     inner_product,  # noqa: F401
     layer_norm,  # noqa: F401
+    packed_matmul,  # noqa: F401
     pad,  # noqa: F401
     pool,  # noqa: F401
     reorder,  # noqa: F401

@@ -1,11 +1,25 @@
 #include "cc/tensorflow/weights/weights_cache.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "cc/base/pack_count.h"
 
 namespace bd {
+
+WeightsGlance WeightsGlance::At(const Tensor& weights) {
+  constexpr int64_t kSamples = 64;
+  WeightsGlance glance = {weights.data(), weights.NumElements(), 0};
+  const float* const values = static_cast<const float*>(weights.data());
+  const int64_t step = std::max<int64_t>(1, glance.elements / kSamples);
+  for (int64_t i = 0; i < glance.elements; i += step) {
+    uint32_t bits;
+    memcpy(&bits, values + i, sizeof bits);
+    glance.samples = (glance.samples ^ bits) * 0x100000001b3;  // FNV-1a's prime
+  }
+  return glance;
+}
 
 Status WeightsCache::Take(OpKernelContext* ctx, const Tensor& weights, const PackRequest& request,
                           WeightsLease* lease) {
@@ -58,10 +72,13 @@ std::shared_ptr<const PackedWeights> WeightsCache::Find(const Tensor& weights,
     changes_ = 0;
     return held.pack;
   }
-  *worth_keeping = constant_ || !held_.empty() || last_.data() == weights.data();
+  *worth_keeping = constant_ || !held_.empty();
+  if (!*worth_keeping) {
+    const WeightsGlance now = WeightsGlance::At(weights);
+    *worth_keeping = now == last_;
+    last_ = now;
+  }
   changes_ = *worth_keeping ? 0 : std::min(changes_ + 1, kChanging);
-  const bool watches = !*worth_keeping && (changes_ < kChanging || uses_ % kProbe == 0);
-  last_ = watches ? weights : Tensor();
   return nullptr;
 }
 

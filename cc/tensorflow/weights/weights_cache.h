@@ -22,6 +22,19 @@ struct WeightsLease {
   int64_t bytes_packed() const { return static_cast<int64_t>(packed_now.TotalBytes()); }
 };
 
+// Where weights lie, and some of them: equal glances at what an optimizer may have assigned in
+// between mean that it has not, but for changes that miss every sample.
+struct WeightsGlance {
+  const void* data = nullptr;
+  int64_t elements = 0;
+  uint64_t samples = 0;  // a hash
+
+  static WeightsGlance At(const Tensor& weights);
+  bool operator==(const WeightsGlance& other) const {
+    return data == other.data && elements == other.elements && samples == other.samples;
+  }
+};
+
 // Safe to use from many threads; no lock is held while weights are packed.
 //
 // Shapes that come in turn may want packed forms of their own. What no execution has wanted for
@@ -29,15 +42,16 @@ struct WeightsLease {
 // it needs. So a network's packed weights settle at one form a weight and shape that is in use.
 //
 // Weights that an optimizer assigns in every step are packed for one execution and never held: a
-// reference would make TensorFlow copy them for each assignment. Every kProbe executions they are
-// held once, so that it is seen when they settle.
+// reference would make TensorFlow copy them for each assignment. Whether they have changed, in the
+// same buffer too, a look at a few of them tells; only once they have not are they held, so that
+// what was packed stays true.
 class WeightsCache {
  public:
-  static constexpr int64_t kSettled = 64, kProbe = 64;
+  static constexpr int64_t kSettled = 64;
   static constexpr int kChanging = 2;  // other weights so many times in a row: they change
 
   // `offset`: of the first weight in the tensor. `constant`: the weights never change; of others
-  // a packed form is kept only once the same buffer has come twice in a row.
+  // a packed form is kept only once they have come twice in a row.
   WeightsCache(int64_t offset, bool constant) : offset_(offset), constant_(constant) {}
 
   // Makes *lease from the op's input `weights`, packing it if need be.
@@ -67,8 +81,8 @@ class WeightsCache {
   std::mutex mutex_;
   std::vector<Held> held_;
   int64_t uses_ = 0;
-  int changes_ = 0;  // in a row
-  Tensor last_;      // the weights of the last execution that kept nothing
+  int changes_ = 0;     // in a row
+  WeightsGlance last_;  // at the weights of the last execution that kept nothing
 };
 
 }  // namespace bd
