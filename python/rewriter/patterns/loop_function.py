@@ -2,8 +2,9 @@
 
 Patterns are tuples: an op and its inputs. A string stands for a tensor, the same wherever it
 stands; a number for a constant. ("split", k, n, x) is part k of n of the columns of x, however it
-is cut; ("gates", k, n, x) are the columns of gates k to n, of three, of a slice; ("row", k, x) is
-row k of two; ("act", name, x) is an activation, of one kind for each name, or x itself: "linear".
+is cut, and ("part", k, n, x) of a vector; ("gates", k, n, x) are the columns of gates k to n, of
+three, of a slice; ("row", k, x) is row k of two; ("act", name, x) is an activation, of one kind for
+each name, or x itself: "linear".
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class LoopFunction:
             if value is not None and value.size == 1 and value.item() == pattern:
                 yield bound
             return
-        if pattern[0] in ("split", "row", "gates"):
+        if pattern[0] in ("split", "part", "row", "gates"):
             yield from self._match_part(pattern, ref, bound)
             return
         node = self.view.producer(ref)
@@ -129,21 +130,22 @@ class LoopFunction:
             yield from self._match_row(*pattern[1:], ref, bound)
             return
         kind, k, n, inner = pattern
+        axes = (0, -1) if kind == "part" else (1, -1)
         node, units = self.view.producer(ref), bound.get("units")
         if node.op == "Split" and kind != "gates":
             axis = self.constant(node.inputs[0])
-            if node.attr["num_split"].i == n and ref.port == k and axis.item() in (1, -1):
+            if node.attr["num_split"].i == n and ref.port == k and axis.item() in axes:
                 yield from self.match(inner, node.inputs[1], bound)
         elif node.op == "SplitV" and kind != "gates" and units:
             sizes, axis = (self.constant(i) for i in node.inputs[1:])
-            if sizes is None or axis.item() not in (1, -1) or ref.port != k or k >= n:
+            if sizes is None or axis.item() not in axes or ref.port != k or k >= n:
                 return
             # The rest is a part of its own, be it empty.
             is_rest = k == n - 1 and k == sizes.size - 1 and sizes[k] == -1
             if (sizes[:k] == units).all() and (sizes[k] == units or is_rest):
                 yield from self.match(inner, node.inputs[0], bound)
         elif node.op == "StridedSlice" and units:
-            if (cut := self._columns(node)) is None:
+            if (cut := self._columns(node, rank=1 if kind == "part" else 2)) is None:
                 return
             begin, last = (k, n) if kind == "gates" else (k, k + 1)
             ends = {last * units, None} if last == (3 if kind == "gates" else n) else {last * units}
@@ -165,16 +167,16 @@ class LoopFunction:
         if self.constant(node.inputs[0]).item() == 0:
             yield from self.match(inner, node.inputs[1], bound)
 
-    def _columns(self, node: Node) -> tuple[int, int | None] | None:
-        """[begin, end) of a slice x[:, begin:end]."""
+    def _columns(self, node: Node, rank: int) -> tuple[int, int | None] | None:
+        """[begin, end) of a slice x[begin:end] of a vector, or x[:, begin:end]."""
         begin, end, strides = (self.constant(ref) for ref in node.inputs[1:])
-        if any(v is None or v.size != 2 for v in (begin, end, strides)) or (strides != 1).any():
+        if any(v is None or v.size != rank for v in (begin, end, strides)) or (strides != 1).any():
             return None
         masks = {key: node.attr[f"{key}_mask"].i for key in ("begin", "end")}
         others = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-        rows_whole = (masks["begin"] & 1 or begin[0] == 0) and masks["end"] & 1
+        rows_whole = rank == 1 or (masks["begin"] & 1 or begin[0] == 0) and masks["end"] & 1
         if any(node.attr[key].i for key in others) or not rows_whole:
             return None
-        first = 0 if masks["begin"] & 2 else int(begin[1])
-        last = None if masks["end"] & 2 else int(end[1])
+        first = 0 if masks["begin"] & rank else int(begin[-1])
+        last = None if masks["end"] & rank else int(end[-1])
         return None if first < 0 or (last is not None and last <= 0) else (first, last)

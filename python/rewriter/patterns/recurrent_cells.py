@@ -13,10 +13,26 @@ def vanillas():
     yield "vanilla", True, (("act", "f", ("sum", x_w, h_u)),), ()
 
 
+def _cut(n, sums):
+    return [("split", k, n, sums) for k in range(n)]
+
+
+def _gates(n, source, weights, bias=None):
+    """Each of n gates as a product of its own with its columns of a matrix: implementation=1."""
+    for k in range(n):
+        product = ("MatMul", source, ("split", k, n, weights))
+        yield product if bias is None else ("sum", product, ("part", k, n, bias))
+
+
 def lstms():
     products = ("sum", ("MatMul", "?x", "?W"), ("MatMul", "?h", "?U"))
-    for sums, bias in [(("sum", products, "?b"), ("?b",)), (products, ())]:
-        i, f, g, o = (("split", k, 4, sums) for k in range(4))
+    spellings = [
+        (_cut(4, sums), bias) for sums, bias in [(("sum", products, "?b"), ("?b",)), (products, ())]
+    ]
+    for bias in ("?b", None):
+        pairs = zip(_gates(4, "?x", "?W", bias), _gates(4, "?h", "?U"), strict=True)
+        spellings.append(([("sum", x, h) for x, h in pairs], ("?b",) if bias else ()))
+    for (i, f, g, o), bias in spellings:
         c = (
             "sum",
             ("Mul", ("act", "g", f), "?c"),
@@ -34,23 +50,31 @@ def grus():
     # Reset after: a row of the bias each, or a tensor.
     h_u = ("MatMul", "?h", "?U")
     rows = [("row", k, "?b") for k in range(2)]
-    for by_input, by_state, bias in [
-        (("sum", x_w, rows[0]), ("sum", h_u, rows[1]), ("?b",)),
-        (("sum", x_w, "?b0"), ("sum", h_u, "?b1"), ("?b0", "?b1")),
-        (x_w, h_u, ()),
-    ]:
-        z, r = (
-            ("act", "g", ("sum", ("split", k, 3, by_input), ("split", k, 3, by_state)))
-            for k in range(2)
-        )
-        inner = ("sum", ("split", 2, 3, by_input), ("Mul", r, ("split", 2, 3, by_state)))
+    spellings = [
+        (_cut(3, by_input), _cut(3, by_state), bias)
+        for by_input, by_state, bias in [
+            (("sum", x_w, rows[0]), ("sum", h_u, rows[1]), ("?b",)),
+            (("sum", x_w, "?b0"), ("sum", h_u, "?b1"), ("?b0", "?b1")),
+            (x_w, h_u, ()),
+        ]
+    ]
+    for of_x, of_h, bias in [(*rows, ("?b",)), (None, None, ())]:
+        by_input, by_state = _gates(3, "?x", "?W", of_x), _gates(3, "?h", "?U", of_h)
+        spellings.append(([*by_input], [*by_state], bias))
+    for by_input, by_state, bias in spellings:
+        z, r = (("act", "g", ("sum", by_input[k], by_state[k])) for k in range(2))
+        inner = ("sum", by_input[2], ("Mul", r, by_state[2]))
         yield "gru", True, (state(z, ("act", "f", inner)),), bias
-    for by_input, bias in [(("sum", x_w, "?b"), ("?b",)), (x_w, ())]:
-        by_state = ("MatMul", "?h", ("gates", 0, 2, "?U"))
-        z, r = (
-            ("act", "g", ("sum", ("split", k, 3, by_input), ("split", k, 2, by_state)))
-            for k in range(2)
-        )
-        share = ("MatMul", ("Mul", r, "?h"), ("gates", 2, 3, "?U"))
-        inner = ("sum", ("split", 2, 3, by_input), share)
+    both, last = ("MatMul", "?h", ("gates", 0, 2, "?U")), ("gates", 2, 3, "?U")
+    spellings = [
+        (_cut(3, ("sum", x_w, "?b")), _cut(2, both), last, ("?b",)),
+        (_cut(3, x_w), _cut(2, both), last, ()),
+    ]
+    for bias in ("?b", None):
+        *by_state, _ = _gates(3, "?h", "?U")
+        by_input = [*_gates(3, "?x", "?W", bias)]
+        spellings.append((by_input, by_state, ("split", 2, 3, "?U"), ("?b",) if bias else ()))
+    for by_input, by_state, last, bias in spellings:
+        z, r = (("act", "g", ("sum", by_input[k], by_state[k])) for k in range(2))
+        inner = ("sum", by_input[2], ("MatMul", ("Mul", r, "?h"), last))
         yield "gru", False, (state(z, ("act", "f", inner)),), bias

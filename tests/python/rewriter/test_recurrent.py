@@ -83,6 +83,16 @@ def test_known_sizes(floats, kind, batch, steps, bias):
     assert result.concrete.outputs[0].shape.as_list() == [batch, steps, 9]
 
 
+# A product for each gate, with its columns of a matrix.
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "GRU before"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_products_gate_by_gate(floats, kind, bias):
+    layer = make(kind, implementation=1, use_bias=bias, return_sequences=True)
+    check(randomise(keras.Sequential([keras.Input((None, 5)), layer])), floats(3, 6, 5))
+    result = rewritten(lambda x: layer(x), tf.TensorSpec([1, 6, 5]))
+    assert count(result.report) == 1 and loops(result.concrete) == 0, result.report.summary()
+
+
 @each_kind
 @pytest.mark.parametrize("activation", ["relu", "sigmoid", "linear"])
 def test_activations(floats, kind, activation):
