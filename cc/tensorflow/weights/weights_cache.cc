@@ -40,6 +40,7 @@ Status WeightsCache::Take(OpKernelContext* ctx, const Tensor& weights, const Pac
   if (lease->data != nullptr || request.plain_bytes > 0) return absl::OkStatus();
   TF_RETURN_IF_ERROR(
       ctx->allocate_temp(tensorflow::DT_INT8, TensorShape({request.bytes}), &lease->packed_now));
+  PreferHugePages(lease->packed_now.data(), lease->packed_now.TotalBytes());
   CountPack();
   request.pack(plain, lease->packed_now.data());
   lease->data = static_cast<const float*>(lease->packed_now.data());

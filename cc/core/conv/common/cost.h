@@ -24,8 +24,8 @@ struct CpuCosts {
   // A multiply-add in pairs; the terms of the source, a vector of it and a pixel (FIP).
   double fip_multiply = 0.72, fip_vector = 2, fip_pixel = 3;
   // Of weights that are packed for one call: a line of a copy, what pairs add to it, and a line of
-  // Winograd's planes. Counted from the instructions, not measured.
-  double pack_line = 6, pack_pairs = 6, pack_winograd = 14;
+  // Winograd's planes. It comes from memory and goes there, which costs more than the arithmetic.
+  double pack_line = 40, pack_pairs = 6, pack_winograd = 100;
   // A vector of a chain that does not fit the registers (swish).
   double chain_vector = 25;
   // A neighbour on the same core slows a thread down.

@@ -22,6 +22,10 @@ constexpr int64_t kInPlaceWeightsBytes = 512 << 10;  // the same for 1x1, which 
 // and 2048->512 at 7x7 take 1550 and 1750 us with 192 KB, 2000 and 2100 with 384.
 int64_t StripBytes() { return L2CacheBytes() * 3 / 8; }
 
+// The same of a plain source, a first layer's: little of what is copied is read again, and the
+// result should find its place in L2.
+constexpr int64_t kPlainStripBytes = 48 << 10;
+
 // Rows of a matrix that are a strip, however wide: K is whole in their sums, and in short strips
 // all weights would come from memory once a strip (8 rows of 25088 by 4096, AVX2: 113 and 20 ms).
 constexpr int64_t kMatrixRows = 56;
@@ -162,10 +166,11 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
       (p->in_place ? 0 : 1.5 * source_per_unit / 64 * CeilDiv(plan.icb, chunk)) + terms_per_unit;
   const double fma_per_unit = unit * k * plan.ocb / 2 * (fip ? kCpu.fip_multiply : 1);
   const double weights = (matrix ? 3 : 0.25) * k * plan.ocb;
+  const int64_t most_bytes = blocked || p->in_place ? StripBytes() : kPlainStripBytes;
   double best = std::numeric_limits<double>::infinity();
   for (int64_t per = units, strips = 1; per >= 1; per = NextSmaller(units, per, &strips)) {
     const bool fits =
-        (per + halo) * source_per_unit <= StripBytes() || (matrix && per * unit <= kMatrixRows);
+        (per + halo) * source_per_unit <= most_bytes || (matrix && per * unit <= kMatrixRows);
     if (!fits && per > 1) continue;
     const int64_t last = units - (strips - 1) * per;
     // Few strips of a matrix: shares of its columns that fill all threads, also three of them.
