@@ -52,7 +52,7 @@ def test_everything_is_up_to_date(measurements):
 
 
 def test_a_changed_number_is_noticed(copies):
-    path = next(copies.FOLDER.glob("*.json"))
+    path = copies.FOLDER / "zen4.json"
     document = json.loads(path.read_text())
     document["results"][0]["peers"]["tf_blockdnn"]["median_ms"] *= 2
     path.write_text(json.dumps(document))
