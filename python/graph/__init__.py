@@ -5,7 +5,7 @@ from .constants import Constants, Variable
 from .functions import Flat, flatten, unflatten
 from .match import Any, Match, Op, Scalar, match
 from .shapes import Shapes
-from .symbolic import Expr, Size, window
+from .symbolic import Expr, Size, estimate, window
 from .view import GraphView, Node, Ref
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Size",
     "Variable",
     "called",
+    "estimate",
     "first_argument",
     "flatten",
     "match",

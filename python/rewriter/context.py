@@ -37,6 +37,9 @@ class Context:
     running: str = ""
 
     def reason_to_leave(self, body: Body, node: Node) -> str | None:
-        """Why a node is left alone whatever it is: it would lose, or the caller says so."""
+        """Why a node is left alone whatever it is: its device, a loss, the caller's wish."""
+        device = node.proto.device if node.proto is not None else ""
+        if device and not device.upper().endswith(("CPU:0", "CPU:*")):
+            return f"it is placed on {device}"
         label = body.label(node.name)
         return self.leave.get(label) or self.options.reason_to_leave(label)

@@ -50,6 +50,8 @@ class Report:
             weights before and behind it, so that nothing is moved.
         reorders: (tensor, "nhwc->nChw16c" or back) of each reorder that remains.
         reorder_causes: for each of them, the op that makes or wants the plain tensor.
+        reorder_bytes: what all of them read for one sample, in bytes; an unknown height or width
+            counts as 64.
         regions: how many parts of the graph hold blocked tensors only.
         multiply_adds, multiply_adds_left: how many are converted, and how many are left outside
             of loops. Unknown sizes count as 64: only the ratio means something.
@@ -74,6 +76,7 @@ class Report:
     folded: list[tuple[str, str]] = field(default_factory=list)
     reorders: list[tuple[str, str]] = field(default_factory=list)
     reorder_causes: list[str] = field(default_factory=list)
+    reorder_bytes: int = 0
     regions: int = 0
     multiply_adds: int = 0
     multiply_adds_left: int = 0
@@ -100,7 +103,7 @@ class Report:
         lists = ("converted", "declined", "unfused", "joined", "folded", "reorders")
         for key in (*lists, "reorder_causes"):
             getattr(self, key).extend(getattr(other, key))
-        for key in ("regions", "multiply_adds", "multiply_adds_left"):
+        for key in ("regions", "reorder_bytes", "multiply_adds", "multiply_adds_left"):
             setattr(self, key, getattr(self, key) + getattr(other, key))
 
     def count(self, op: str) -> int:

@@ -123,7 +123,8 @@ def _reorders(report, cut: str) -> list[str]:
     if not report.reorders:
         return []
     causes = report.reorder_causes or [""] * len(report.reorders)
-    lines = [f"reorders: {len(report.reorders)}"]
+    moved = f", {report.reorder_bytes / 1e6:.2g} MB a sample" if report.reorder_bytes else ""
+    lines = [f"reorders: {len(report.reorders)}{moved}"]
     rows = list(zip(report.reorders, causes, strict=True))
     for (tensor, direction), cause in rows[:_MOST_REORDERS]:
         because = f", because of {_shortened(cause, cut)}" if cause else ""

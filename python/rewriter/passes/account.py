@@ -1,6 +1,8 @@
 """Sums up the finished plan for the report: work, regions, and what causes each reorder."""
 
-from ...graph import Body, Node, Ref
+import math
+
+from ...graph import Body, Node, Ref, estimate
 from ..context import Context
 from ..primitives import BLOCKED, Conv, ConvDepthwise, Convolution, InnerProduct, Reorder
 from .layout.gain import islands
@@ -10,7 +12,7 @@ _NOMINAL = 64
 
 
 def account(body: Body, context: Context) -> None:
-    """Counts multiply-adds on either side and regions, and names the cause of each reorder."""
+    """Counts multiply-adds on either side, regions and bytes of reorders; names their causes."""
     report = context.report
     nodes = body.view.topological()
     report.multiply_adds = sum(_of_payload(body, n) for n in nodes if n.payload is not None)
@@ -19,7 +21,9 @@ def account(body: Body, context: Context) -> None:
         any(isinstance(n.payload, Convolution) or n.payload.dst_layout == BLOCKED for n in island)
         for island in islands(body)
     )
-    report.reorder_causes = [_cause(body, n) for n in nodes if isinstance(n.payload, Reorder)]
+    reorders = [node for node in nodes if isinstance(node.payload, Reorder)]
+    report.reorder_causes = [_cause(body, node) for node in reorders]
+    report.reorder_bytes = sum(_bytes_of_sample(body, node.inputs[0]) for node in reorders)
 
 
 def _of_payload(body: Body, node: Node) -> int:
@@ -55,6 +59,11 @@ def _of_op(body: Body, node: Node) -> int:
 
 def _elements(body: Body, ref: Ref) -> int:
     return body.shapes.elements(ref, _NOMINAL) if body.shapes.shape(ref) else 0
+
+
+def _bytes_of_sample(body: Body, ref: Ref) -> int:
+    shape = body.shapes.shape(ref)
+    return 4 * math.prod(estimate(size, _NOMINAL) for size in shape[1:]) if shape else 0
 
 
 def _product(sizes) -> int:

@@ -1,5 +1,6 @@
 """What is not converted stays as it was, with a reason in the report."""
 
+import pytest
 import tensorflow as tf
 
 _SAME = {"strides": 1, "padding": "SAME"}
@@ -22,6 +23,22 @@ def test_half(rewrite):
         lambda x: tf.nn.conv2d(x, kernel, **_SAME), tf.TensorSpec([1, 6, 6, 16], tf.bfloat16)
     )
     assert "bfloat16" in result.reason("Conv2D")
+
+
+@pytest.mark.parametrize("device, converted", [("GPU:0", 1), ("CPU:0", 2)])
+def test_another_device(rewrite, weights, image, device, converted):
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        x = tf.nn.conv2d(x, kernel, **_SAME)
+        with tf.device(device):
+            return tf.nn.conv2d(x, kernel, **_SAME, name="placed")
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.blockdnn["Conv"] == converted
+    if converted == 1:
+        assert result.reason("placed") == "it is placed on /device:GPU:0"
+    result.assert_same(image(1, 6, 6, 16))
 
 
 def test_computed_weights(rewrite, weights, image):

@@ -34,6 +34,7 @@ def test_reorders_and_declined_nodes_are_named(rewrite, weights):
     assert report.reorders == [("x", "nhwc->nChw16c"), ("Relu", "nChw16c->nhwc")]
     assert report.declined == [("Softsign", "Softsign has no blocked form here")]
     assert report.counts() == {"BlockdnnConv": 1, "BlockdnnReorder": 2}
+    assert report.reorder_bytes == 4 * 6 * 6 * (16 + 32)
 
 
 def test_the_summary_says_all_of_it(rewrite, weights):
@@ -41,7 +42,7 @@ def test_the_summary_says_all_of_it(rewrite, weights):
     text = report.summary()
     assert str(report) == text
     assert text.startswith("converted: 100 % of the multiply-adds, in 1 region (")
-    assert "1 convolution\n" in text and "reorders: 2" in text
+    assert "1 convolution\n" in text and "reorders: 2, " in text
     assert "nhwc->nChw16c of x, because of the input x" in text
     assert "nChw16c->nhwc of Relu, because of Softsign Softsign, which has no blocked" in text
     assert "left to TensorFlow: 1\n    1 x Softsign has no blocked form here (Softsign)" in text
