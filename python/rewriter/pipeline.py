@@ -28,6 +28,7 @@ from .passes.canonical.channels_last import channels_last
 from .passes.canonical.constant_shapes import constant_shapes
 from .passes.canonical.lift_volumes import lift_volumes
 from .passes.canonical.one_dimension import join_one_dimension
+from .passes.canonical.products import flatten_products
 from .passes.canonical.replace_loops import replace_loops
 from .passes.fusion.find_followers import find_followers
 from .passes.fusion.fold_batch_norm import fold_batch_norm
@@ -65,6 +66,7 @@ PASSES = (
     channels_last,
     constant_shapes,
     replace_loops,
+    flatten_products,
     join_one_dimension,
     lift_volumes,
     lift_convolutions,

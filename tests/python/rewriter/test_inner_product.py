@@ -1,6 +1,8 @@
 """Dense layers: MatMul by constant weights with bias and activation."""
 
+import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 
@@ -39,3 +41,52 @@ def test_what_stays_with_tensorflow(rewrite, weights, image):
     double = tf.Variable(tf.ones([4, 4], tf.float64))
     result = rewrite(lambda x: tf.matmul(x, double), tf.TensorSpec([4, 4], tf.float64))
     assert "double" in result.reason("MatMul")
+
+
+@pytest.mark.parametrize(
+    "equation, src, by",
+    [
+        ("abc,cde->abde", [None, 7, 20], [20, 3, 8]),
+        ("abcd,cde->abe", [2, None, 3, 8], [3, 8, 20]),
+        ("ab,bc->ac", [None, 20], [20, 24]),
+    ],
+)
+def test_einsum_by_weights_is_a_product(rewrite, weights, equation, src, by):
+    kernel = weights(*by)
+    result = rewrite(lambda x: tf.einsum(equation, x, kernel), src)
+    assert result.blockdnn == {"InnerProduct": 1} and "Einsum" not in result.ops
+    x = np.random.default_rng(0).standard_normal([size or 5 for size in src], np.float32)
+    result.assert_same(x, tolerance=1e-5)
+
+
+@pytest.mark.parametrize(
+    "equation, src, by",
+    [
+        ("abc,dce->abde", [2, 7, 20], [3, 20, 8]),  # another order of axes
+        ("abc,abd->acd", [2, 7, 20], [2, 7, 8]),  # a batch of products
+        ("abc,bcd->abd", [2, 7, 20], [7, 20, 8]),  # b is kept
+    ],
+)
+def test_other_einsums_stay(rewrite, weights, equation, src, by):
+    kernel = weights(*by)
+    result = rewrite(lambda x: tf.einsum(equation, x, kernel), src)
+    assert result.blockdnn == {} and result.ops["Einsum"] == 1
+    result.assert_same(np.random.default_rng(0).standard_normal(src, np.float32), tolerance=1e-5)
+
+
+def test_attention_multiplies_by_our_op(rewrite):
+    x = keras.Input([10, 32])
+    model = keras.Model(x, keras.layers.MultiHeadAttention(4, 8)(x, x))
+    result = rewrite(model, [None, 10, 32])
+    assert result.blockdnn == {"InnerProduct": 4}  # query, key, value, output
+    rows = np.random.default_rng(0).standard_normal((3, 10, 32), np.float32)
+    result.assert_same(rows, tolerance=1e-5)
+
+
+def test_a_product_of_pictures_is_a_convolution(rewrite, weights, image):
+    kernel, last = weights(3, 3, 32, 32), weights(32, 16)
+    result = rewrite(
+        lambda x: tf.nn.relu(tf.matmul(tf.nn.conv2d(x, kernel, 1, "SAME"), last)), [None, 6, 7, 32]
+    )
+    assert result.blockdnn == {"Conv": 2, "Reorder": 2}
+    result.assert_same(image(2, 6, 7, 32), tolerance=1e-5)
