@@ -174,7 +174,7 @@ def optimize_concrete(
         )
     try:
         result, bundle = _rewritten(concrete, bundles, context)
-        if inputs:
+        if context.options.autotune or context.options.measure:
             result, bundle = _autotuned(concrete, (result, bundle), bundles, context, inputs)
     except Exception as error:
         if context.options.strict:

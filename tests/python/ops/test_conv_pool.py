@@ -37,12 +37,15 @@ def check(src, weights, **options):
 def test_equals_two_ops_and_tensorflow(algorithm, size, channels, integers, blocked):
     ic, oc = channels
     x, weights, bias = integers(2, *size, ic), integers(3, 3, ic, oc), integers(oc)
-    ours = check(blocked.pack(x), weights, post_ops=_RELU, args=[bias], algorithm=algorithm)
+    options = {"post_ops": _RELU, "args": [bias], "algorithm": algorithm}
+    ours = check(blocked.pack(x), weights, **options)
     wanted = tf.nn.max_pool2d(tf.nn.relu(references.conv(x, weights) + bias), 2, 2, "VALID")
+    changing = bd.ops.conv(blocked.pack(x), weights, pool=2, **options)
     tolerance = 1e-5
-    np.testing.assert_allclose(
-        blocked.unpack(ours, oc), wanted, rtol=0, atol=tolerance * max(1, np.max(wanted))
-    )
+    for result in (ours, changing):
+        np.testing.assert_allclose(
+            blocked.unpack(result, oc), wanted, rtol=0, atol=tolerance * max(1, np.max(wanted))
+        )
 
 
 def test_nan_passes_as_in_two_ops(floats, blocked):

@@ -13,8 +13,7 @@ ISAS = ["generic", "avx2", "avx512", "avx512_vnni", "avx512_bf16"]
 HERE = Path(__file__).parent
 
 
-# No kernel of float32 is compiled for a set above AVX-512, so that a cap there changes nothing.
-@pytest.mark.parametrize("isa", ISAS[:3])
+@pytest.mark.parametrize("isa", ISAS)
 def test_cap(isa):
     """The tests marked each_isa pass in a process that is capped to `isa`."""
     if "TF_BLOCKDNN_MAX_ISA" in os.environ:

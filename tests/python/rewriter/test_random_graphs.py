@@ -188,3 +188,11 @@ def _unoptimised(function, x):
 @given(st.data())
 def test_random_graph(data):
     check(lambda count: data.draw(st.integers(0, count - 1)))
+
+
+def test_an_idiom_behind_a_slice_that_was_folded_away():
+    """The multiplication reads the convolution itself once the slice between them has gone."""
+    choices = [0, 0, 5, 2, 6, 1, 3, 3, 0, 4, 0, 0, 0, 16, 1, 2, 3, 0, 20, 2, 1, 3, 5, 2, 3, 3]
+    choices += [2, 2, 2, 0, 16, 4, 2, 6, 0, 3, 3, 6, 7, 6, 7, 5, 3, 4]
+    left = iter(choices)
+    check(lambda count: min(next(left, 0), count - 1))

@@ -28,6 +28,7 @@ import numpy as np
 
 from ....graph import Body, GraphView, Node, Ref
 from ...context import Context
+from ...followers import Followers
 from ...patterns import routing
 from ...primitives import BLOCK, Conv, Step
 
@@ -41,16 +42,20 @@ _MOST_LANES, _MORE_LANES = 2, 2 * BLOCK
 
 def fold_shuffles(body: Body, context: Context) -> None:
     """Folds shuffles, splits and concatenations of channels into the weights on both sides."""
+    folded = context.report.folded
+    before = len(folded)
     for group in filter(lambda group: group.moves, _groups(body)):
         result = group.only_result()
         if result is not None:
             group.write_directly(result)
-            context.report.folded += [(node.name, node.op) for node in group.routes]
+            folded += [(node.name, node.op) for node in group.routes]
         elif group.can_fold():
             folding = _Folding(group)
             if folding.is_dense_enough():
                 folding.apply()
-                context.report.folded += [(node.name, node.op) for node in group.routes]
+                folded += [(node.name, node.op) for node in group.routes]
+    if len(folded) > before:
+        context.followers = Followers(body)  # those known so far read what has gone
 
 
 @dataclass

@@ -115,8 +115,6 @@ def _convert(node: Node, state: LayoutState, report: Report) -> None:
         if node.op in _ALWAYS_REPORTED:
             report.decline(node.name, _foreign_reason(node))
         return
-    if any(ref.node not in state.body.view for ref in sources):
-        return  # what was found here before went into another op in the meantime
     if not any(state.is_blocked(ref) for ref in sources):
         if node.op in _ALWAYS_REPORTED:
             report.decline(node.name, "nothing it reads is blocked: no gain")
