@@ -18,6 +18,7 @@ from .blocked_layer import (
     restored,
     to_blocked,
 )
+from .fusing import paired, without_pad
 
 _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 
@@ -47,7 +48,7 @@ class ConvolutionLayer(BlockedLayer):
         shape = kernel.shape.as_list()
         shape = [1] * (self.rank == 1) + shape
         if len(window) == 0:
-            window = self.window()
+            x, window = without_pad(x, self.window())
         if groups > 1 and shape[2] == groups:  # a depthwise kernel [.., C, m]
             shape = [*shape[:2], 1, shape[2] * shape[3]]
         src_blocked = self.reads_blocked if src_blocked is None else src_blocked
@@ -171,9 +172,11 @@ class _DepthwiseConv(ConvolutionLayer):
             return self.by_tensorflow(super().call, inputs)
         kernel = tf.convert_to_tensor(self.kernel)
         channels, multiplier = kernel.shape[-2:]
-        y = self.convolved(
-            self.lifted(inputs), kernel, channels, self.with_bias(training), self.writes_blocked
-        )
+        chain, y = self.with_bias(training), None
+        if self.rank == 2 and self.writes_blocked and multiplier == 1 and not training:
+            y = paired(inputs, kernel, chain, self.window())
+        if y is None:
+            y = self.convolved(self.lifted(inputs), kernel, channels, chain, self.writes_blocked)
         return self.activated(self.lowered(y, inputs), training, channels * multiplier)
 
 

@@ -1,18 +1,25 @@
-"""Chains of post-ops in the op that made their source, while a graph is traced for inference.
+"""Ops written anew with what follows them, while a graph is traced for inference.
 
-Keras calls convolution, normalisation and activation one after the other. Where a layer is called
-in a graph and its source is the result of one of our ops, that op is written anew with a longer
-chain; the old one has no reader, and TensorFlow drops it. That needs the layer to be the only
-reader, which Keras's graph tells.
+Keras calls convolution, normalisation, activation and pooling one after the other. Where a layer is
+called in a graph and its source is the result of one of our ops, that op is written once more, with
+a longer chain, with the pooling or with the depthwise convolution behind it; the old one has no
+reader, and TensorFlow drops it. That needs the layer to be the only reader, which Keras's graph
+tells. The rewriter's passes do the same to graphs (python/rewriter/passes/fusion).
 """
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import tensorflow as tf
 
 from ..gradients.node import padding_argument, split_inputs, text
+from ..layout import NCHW16C
 from ..ops.conv import conv
+from ..ops.conv_depthwise import conv_depthwise
 from ..ops.conv_transpose import conv_transpose
 from ..ops.conv_volume import conv_volume
 from ..ops.eltwise import eltwise
+from ..ops.memory import plan_node, pool_threads
 from ..ops.post_ops import MAX_ENTRIES, PostOps
 from ..tensorflow_private import has_no_tape
 
@@ -32,21 +39,49 @@ def note_images(tensor, images, restore) -> None:
         setattr(tensor, _IMAGES, (images, restore))
 
 
-def can_extend(x) -> bool:
-    """Whether `extended` applies to x."""
-    if tf.executing_eagerly() or not getattr(x, _SOLE_READER, False) or not has_no_tape():
-        return False
-    op = _made(x)[0].op
-    if op.type not in _REWRITTEN or op.graph is not tf.compat.v1.get_default_graph():
-        return False
-    if op.type != "BlockdnnConvVolume" and (op.get_attr("dst_part") or op.get_attr("num_into")):
-        return False
-    return not x.consumers()
+@dataclass(frozen=True)
+class Made:
+    """An op of ours whose result nobody has read yet and one layer will.
 
+    Attributes:
+      op: the op.
+      function, arguments: the call of bd.ops that makes it.
+      prefix: of the names of the arguments that hold its last chain and its operands.
+      restore: what became of its result.
+    """
 
-def _made(x) -> tuple:
-    """(what an op gave, how that became x)."""
-    return getattr(x, _IMAGES, (x, lambda y: y))
+    op: tf.Operation
+    function: Callable
+    arguments: dict
+    prefix: str = ""
+    restore: Callable = lambda y: y
+
+    @classmethod
+    def of(cls, x, through: tuple = ()) -> "Made | None":
+        """What made x, if it may be written anew.
+
+        Args:
+          through: ops between it and its reader, which stay without readers.
+        """
+        if not tf.is_symbolic_tensor(x) or not getattr(x, _SOLE_READER, False) or not has_no_tape():
+            return None
+        image, restore = getattr(x, _IMAGES, (x, lambda y: y))
+        op = image.op
+        if op.type not in _ARGUMENTS or op.graph is not tf.compat.v1.get_default_graph():
+            return None
+        if not set(x.consumers()) <= set(through):
+            return None
+        arguments = _ARGUMENTS[op.type](op)
+        return arguments and cls(op, *arguments, restore=restore)
+
+    @property
+    def chain(self) -> PostOps:
+        """The chain at its end; operands are those of `arguments`."""
+        return self.arguments[f"{self.prefix}post_ops"]
+
+    def again(self, **changes):
+        """Its result with these arguments in place of some."""
+        return self.restore(self.function(**(self.arguments | changes)))
 
 
 def extended(x, chain: PostOps):
@@ -54,23 +89,132 @@ def extended(x, chain: PostOps):
 
     Of lines and volumes the operands of the chain are not for single pixels.
     """
-    if not can_extend(x):
+    made = Made.of(x)
+    if made is None or made.arguments.get("pool"):
         return None
-    made, restore = _made(x)
-    longer = PostOps.parse(text(made.op, "post_ops"))
-    if len(longer) + len(chain) > MAX_ENTRIES:
+    if len(made.chain) + len(chain) > MAX_ENTRIES:
         return None
-    y = _REWRITTEN[made.op.type](made.op, longer + chain)
-    return None if y is None else restore(y)
+    return made.again(**{f"{made.prefix}post_ops": made.chain + chain})
 
 
-def _conv(op, chain: PostOps):
-    (src, weights), args, _ = split_inputs(op, 2, op.get_attr("num_args"), 0)
-    if op.get_attr("pool"):
+def can_extend(x) -> bool:
+    """Whether `extended` applies to x."""
+    made = Made.of(x)
+    return made is not None and not made.arguments.get("pool")
+
+
+def without_pad(x, window: dict) -> tuple:
+    """(source, window) where x is source with zeros around its planes, which the window pads too.
+
+    Others may read x, and gradients may be wanted: the source is only read in its place.
+
+    Args:
+      window: strides, dilations and padding as bd.ops.conv takes them.
+    """
+    around = _zeros_around(x)
+    if around is None or window["padding"] == "SAME":  # which depends on the size with zeros
+        return x, window
+    own = [[0, 0], [0, 0]] if window["padding"] == "VALID" else window["padding"]
+    both = [[a + b for a, b in zip(*axis, strict=True)] for axis in zip(own, around, strict=True)]
+    return x.op.inputs[0], window | {"padding": both}
+
+
+def _zeros_around(x) -> "list | None":
+    """[[top, bottom], [left, right]] where x is a padded plane; None for any other tensor."""
+    if not tf.is_symbolic_tensor(x):
         return None
-    return conv(
-        src,
+    if x.op.type == "BlockdnnPad":
+        top, bottom, left, right = x.op.get_attr("paddings")
+        return [[top, bottom], [left, right]]
+    if x.op.type != "Pad" or x.shape.rank != 4:
+        return None
+    sides = tf.get_static_value(x.op.inputs[1])
+    if sides is None or sides.min() < 0 or sides[0].any() or sides[3].any():
+        return None
+    return sides[1:3].tolist()
+
+
+def is_clamped(x) -> bool:
+    """Whether one of our ops ends x with a ReLU: nothing in it is negative, and where it is zero
+    its source has no gradient, so that zeros around it may win a maximum of zeros."""
+    if not tf.is_symbolic_tensor(x) or x.op.type not in _ARGUMENTS:
+        return False
+    chain = [name for name in x.op.node_def.attr if name.endswith("post_ops")]
+    entries = PostOps.parse(text(x.op, min(chain))).entries  # of a pair the depthwise part's
+    return bool(entries) and str(entries[-1]) in ("eltwise(relu)", "eltwise(relu6)")
+
+
+def paired(x, weights, chain: PostOps, window: dict):
+    """The depthwise convolution of x in one op with the 1x1 convolution that made x; or None.
+
+    Args:
+      window: as in `without_pad`, which may stand between the two.
+
+    Returns:
+      The result as images.
+    """
+    source, window = without_pad(x, window)
+    between = () if source is x else (x.op,)
+    if between and (x.consumers() or not getattr(x, _SOLE_READER, False)):
+        return None
+    made = Made.of(source, between)
+    if made is None or made.function is not conv or not _is_pointwise(made):
+        return None
+    return conv_depthwise(
+        made.arguments["src"],
+        made.arguments["weights"],
         weights,
+        weights_shape=made.arguments["weights_shape"],
+        post_ops=made.chain,
+        args=made.arguments["args"],
+        depthwise_post_ops=chain,
+        **window,
+    )
+
+
+def _is_pointwise(made: Made) -> bool:
+    """Whether it is a dense 1x1 convolution of every pixel in blocks, whose chain reads no
+    tensors."""
+    given, explicit = made.arguments, made.op.get_attr("explicit_paddings")
+    one = given["weights_shape"][:2] == given["strides"] == [1, 1] and given["groups"] == 1
+    blocked = given["src_layout"] == given["dst_layout"] == NCHW16C
+    operands = {e.words[1] if e.kind == "binary" else e.kind for e in made.chain.entries}
+    plain = operands <= {"channel", "scalar", "eltwise"}
+    return one and blocked and plain and not any(explicit) and not given["pool"]
+
+
+def pooled(x):
+    """The maxima of the 2x2 pixels of x from the convolution that made x; None where it does not
+    store them: the library knows which algorithm will run."""
+    made = Made.of(x)
+    if made is None or made.function is not conv or made.arguments["pool"]:
+        return None
+    shapes = [[1, *t.shape[1:]] if t.shape[0] is None else t.shape for t in made.op.inputs]
+    if not all(tf.TensorShape(shape).is_fully_defined() for shape in shapes):
+        return None
+    threads = pool_threads()
+    if not plan_node(made.op, shapes, threads).algorithm.startswith("winograd"):
+        return None
+    try:
+        y = made.again(pool=[2, 2])
+        plan_node(y.op, shapes, threads)
+    except ValueError:  # the library says which tiles and chains it pools
+        return None
+    return y
+
+
+# What makes an op of each type: (function, its arguments[, prefix of its chain]).
+
+
+def _conv(op):
+    (src, weights), args, into = split_inputs(
+        op, 2, op.get_attr("num_args"), op.get_attr("num_into")
+    )
+    if into or op.get_attr("dst_part"):
+        return None
+    return conv, dict(
+        src=src,
+        weights=weights,
         weights_shape=op.get_attr("weights_shape"),
         strides=op.get_attr("strides"),
         padding=padding_argument(op),
@@ -79,50 +223,83 @@ def _conv(op, chain: PostOps):
         channels=op.get_attr("channels"),
         src_layout=text(op, "src_layout"),
         dst_layout=text(op, "dst_layout"),
-        post_ops=chain,
+        pool=op.get_attr("pool") or None,
+        post_ops=PostOps.parse(text(op, "post_ops")),
         args=args,
     )
 
 
-def _conv_transpose(op, chain: PostOps):
-    (src, weights), args, _ = split_inputs(op, 2, op.get_attr("num_args"), 0)
+def _conv_depthwise(op):
+    counts = op.get_attr("num_args"), op.get_attr("num_depthwise_args")
+    (src, weights, depthwise), args, depthwise_args = split_inputs(op, 3, *counts)
+    arguments = dict(
+        src=src,
+        weights=weights,
+        depthwise_weights=depthwise,
+        weights_shape=op.get_attr("weights_shape"),
+        depthwise_weights_shape=op.get_attr("depthwise_weights_shape"),
+        strides=op.get_attr("strides"),
+        padding=padding_argument(op),
+        dilations=op.get_attr("dilations"),
+        post_ops=PostOps.parse(text(op, "post_ops")),
+        args=args,
+        depthwise_post_ops=PostOps.parse(text(op, "depthwise_post_ops")),
+        depthwise_args=depthwise_args,
+    )
+    return conv_depthwise, arguments, "depthwise_"
+
+
+def _conv_transpose(op):
+    (src, weights), args, into = split_inputs(
+        op, 2, op.get_attr("num_args"), op.get_attr("num_into")
+    )
+    if into or op.get_attr("dst_part"):
+        return None
     top, bottom, left, right = op.get_attr("crops")
-    return conv_transpose(
-        src,
-        weights,
+    return conv_transpose, dict(
+        src=src,
+        weights=weights,
         weights_shape=op.get_attr("weights_shape"),
         strides=op.get_attr("strides"),
         crops=[[top, bottom], [left, right]],
         dst_layout=text(op, "dst_layout"),
-        post_ops=chain,
+        post_ops=PostOps.parse(text(op, "post_ops")),
         args=args,
     )
 
 
-def _conv_volume(op, chain: PostOps):
+def _conv_volume(op):
     (src, weights), args = split_inputs(op, 2, op.get_attr("num_args"))
-    return conv_volume(
-        src,
-        weights,
+    return conv_volume, dict(
+        src=src,
+        weights=weights,
         weights_shape=op.get_attr("weights_shape"),
         depth=op.get_attr("depth"),
         strides=op.get_attr("strides"),
         padding=text(op, "padding"),
         src_layout=text(op, "src_layout"),
         dst_layout=text(op, "dst_layout"),
-        post_ops=chain,
+        post_ops=PostOps.parse(text(op, "post_ops")),
         args=args,
     )
 
 
-def _eltwise(op, chain: PostOps):
-    (src,), args, _ = split_inputs(op, 1, op.get_attr("num_args"), 0)
-    options = dict(layout=text(op, "layout"), channels=op.get_attr("channels"))
-    return eltwise(src, chain, args=args, **options)
+def _eltwise(op):
+    (src,), args, into = split_inputs(op, 1, op.get_attr("num_args"), op.get_attr("num_into"))
+    if into or op.get_attr("dst_part"):
+        return None
+    return eltwise, dict(
+        src=src,
+        post_ops=PostOps.parse(text(op, "post_ops")),
+        args=args,
+        layout=text(op, "layout"),
+        channels=op.get_attr("channels"),
+    )
 
 
-_REWRITTEN = {
+_ARGUMENTS = {
     "BlockdnnConv": _conv,
+    "BlockdnnConvDepthwise": _conv_depthwise,
     "BlockdnnConvTranspose": _conv_transpose,
     "BlockdnnConvVolume": _conv_volume,
     "BlockdnnEltwise": _eltwise,

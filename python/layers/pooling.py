@@ -6,6 +6,7 @@ import tensorflow as tf
 from ..layout import BLOCK, NCHW16C, NHWC
 from ..ops.pool import global_pool, pool
 from .blocked_layer import BlockedLayer, images, on_images
+from .fusing import is_clamped, pooled, without_pad
 
 _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 _KINDS = {"max": "max", "average": "avg"}
@@ -18,18 +19,27 @@ class _Pooling(BlockedLayer):
         if not ours or min(self.strides) < 1:
             return self.by_tensorflow(super().call, inputs)
         ksize, strides = [1, *self.pool_size][-2:], [1, *self.strides][-2:]
-        y = on_images(lambda x: self._pooled(x, ksize, strides, self.blocked_channels), inputs)
+        y = self._from_producer(inputs)
+        if y is None:
+            y = on_images(lambda x: self._pooled(x, ksize, strides, self.blocked_channels), inputs)
         if len(self.pool_size) == 3:
             y = self._across_slices(y)
         return self.finish(y, self.blocked_channels)
 
+    def _from_producer(self, x):
+        """Maxima that the op before stores as well as its result; None where it does not."""
+        if self.pool_mode != "max" or self.pool_size != (2, 2) or self.strides != (2, 2):
+            return None
+        fits = self.padding == "valid" or all(n is not None and n % 2 == 0 for n in x.shape[2:4])
+        return pooled(x) if fits else None
+
     def _pooled(self, x, ksize, strides, channels):
-        return pool(
-            *(x, _KINDS[self.pool_mode], ksize),
-            strides=strides,
-            padding=self.padding.upper(),
-            channels=channels,
-        )
+        window = dict(strides=strides, padding=self.padding.upper())
+        if self.pool_mode == "max":
+            source, padded = without_pad(x, window)
+            if is_clamped(source):
+                x, window = source, padded
+        return pool(x, _KINDS[self.pool_mode], ksize, channels=channels, **window)
 
     def _across_slices(self, x):
         """Maximum and mean of a box are those, along the depth, of what they are in its slices:

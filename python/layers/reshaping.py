@@ -1,10 +1,10 @@
 """Layers that move values: in and out of blocks, shuffled, upsampled, padded."""
 
 import keras
-import tensorflow as tf
 
 from ..gradients.pool import blocks, images
 from ..layout import NCHW16C
+from ..ops.pad import pad
 from ..ops.resize import resize
 from ..ops.shuffle import shuffle
 from .blocked_layer import BlockedLayer, on_images, to_blocked
@@ -179,5 +179,5 @@ class ZeroPadding2D(BlockedLayer, keras.layers.ZeroPadding2D):
         self.refuse_xla()
         if not self.reads_blocked or self.data_format != "channels_last":
             return self.by_tensorflow(super().call, inputs)
-        y = tf.pad(inputs, [[0, 0], [0, 0], *map(list, self.padding), [0, 0]])
+        y = pad(inputs, self.padding, channels=self.blocked_channels)
         return self.finish(y, self.blocked_channels)

@@ -1,0 +1,131 @@
+"""What a trace for inference makes of neighbouring layers, and that numbers and gradients stay."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from compared import close
+
+import tf_blockdnn as bd
+
+L = keras.layers
+
+
+def kinds(model, x) -> dict:
+    """type -> count of our ops that the results of inference need."""
+    traced = tf.function(lambda x: model(x, training=False), autograph=False)
+    graph = traced.get_concrete_function(x).graph
+    wanted = [y.op.name for y in graph.outputs]
+    nodes = tf.compat.v1.graph_util.extract_sub_graph(graph.as_graph_def(), wanted).node
+    found: dict = {}
+    for node in nodes:
+        if node.op.startswith("Blockdnn") or node.op == "Pad":
+            found[node.op] = found.get(node.op, 0) + 1
+    return found
+
+
+def normalised(x, activation="relu6"):
+    return L.Activation(activation)(L.BatchNormalization()(x))
+
+
+def stem(filters=20):
+    image = keras.Input((16, 16, 3))
+    return image, normalised(L.Conv2D(filters, 3, padding="same", use_bias=False)(image))
+
+
+def bottleneck():
+    """MobileNetV2's blocks, the second one strided behind zeros."""
+    image, x = stem()
+    y = normalised(L.Conv2D(36, 1, use_bias=False)(x))
+    y = normalised(L.DepthwiseConv2D(3, padding="same", use_bias=False)(y))
+    x = L.Add()([x, L.BatchNormalization()(L.Conv2D(20, 1, use_bias=False)(y))])
+    y = L.ZeroPadding2D(((0, 1), (0, 1)))(normalised(L.Conv2D(36, 1)(x)))
+    y = normalised(L.DepthwiseConv2D(3, strides=2, activation="relu")(y))
+    return keras.Model(image, L.GlobalAveragePooling2D()(y))
+
+
+def padded():
+    """ResNet's beginning: zeros before the first convolution and before the maximum."""
+    image = keras.Input((16, 16, 3))
+    x = L.Conv2D(20, 7, strides=2)(L.ZeroPadding2D(3)(image))
+    x = L.MaxPooling2D(3, strides=2)(L.ZeroPadding2D(1)(normalised(x, "relu")))
+    return keras.Model(image, L.GlobalMaxPooling2D()(x))
+
+
+def padded_not_clamped():
+    """Zeros would win a maximum of negative numbers."""
+    image, x = stem()
+    x = L.MaxPooling2D(3, strides=2)(L.ZeroPadding2D(1)(L.Conv2D(20, 3)(x)))
+    return keras.Model(image, L.GlobalMaxPooling2D()(x))
+
+
+def read_twice():
+    """A convolution and zeros that others read, too."""
+    image, x = stem()
+    x = L.Conv2D(36, 1, activation="relu")(x)
+    a = L.DepthwiseConv2D(3, padding="same")(x)
+    b = L.ZeroPadding2D(1)(x)
+    c = L.DepthwiseConv2D(3)(b)
+    d = L.GlobalAveragePooling2D()(b)
+    return keras.Model(image, [L.GlobalMaxPooling2D()(L.Add()([a, c])), d])
+
+
+def not_pairs():
+    """Depthwise convolutions with two results a channel, and behind a 3x3 convolution."""
+    image, x = stem()
+    x = L.DepthwiseConv2D(3, depth_multiplier=2)(L.Conv2D(16, 1)(x))
+    x = L.DepthwiseConv2D(3)(L.Conv2D(16, 3)(x))
+    return keras.Model(image, L.GlobalMaxPooling2D()(x))
+
+
+def blocks_of_vgg():
+    """A 3x3 convolution whose Winograd tiles store maxima, and one behind a sum, which do not."""
+    image = keras.Input((32, 32, 3))
+    x = L.Conv2D(64, 3, padding="same", activation="relu")(image)
+    x = L.MaxPooling2D()(L.Conv2D(64, 3, padding="same", activation="relu")(x))
+    y = L.Add()([x, L.Conv2D(64, 3, padding="same")(x)])
+    return keras.Model(image, L.GlobalMaxPooling2D()(L.MaxPooling2D()(y)))
+
+
+# network -> our ops, and Pads of TensorFlow's, that inference needs.
+NETWORKS = {
+    bottleneck: dict(BlockdnnConv=2, BlockdnnConvDepthwise=2, BlockdnnGlobalPool=1),
+    padded: dict(BlockdnnConv=1, BlockdnnPool=1, BlockdnnGlobalPool=1),
+    padded_not_clamped: dict(BlockdnnConv=2, BlockdnnPad=1, BlockdnnPool=1, BlockdnnGlobalPool=1),
+    read_twice: dict(BlockdnnConv=4, BlockdnnPad=1, BlockdnnGlobalPool=2),
+    not_pairs: dict(BlockdnnConv=5, BlockdnnGlobalPool=1),
+    blocks_of_vgg: dict(BlockdnnConv=3, BlockdnnPool=1, BlockdnnGlobalPool=1),
+}
+
+
+def is_winograd() -> bool:
+    """Whether this CPU's library computes the 3x3 convolution of 32x32x64 so."""
+    plan = bd.ops.memory_plan("conv", (2, 4, 32, 32, 16), (3, 3, 64, 64))
+    return plan.algorithm.startswith("winograd")
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.__name__)
+def test_inference(network, floats):
+    """The ops that remain, Keras's numbers, and its gradients through the traced function."""
+    keras.utils.set_random_seed(3)
+    model = network()
+    rng = np.random.default_rng(1)
+    for v in model.variables:
+        low = 0.3 if "variance" in v.path else -0.6
+        v.assign(rng.uniform(low, 0.8, v.shape))
+    fast, x = bd.layers.convert(model), tf.constant(floats(2, *model.input_shape[1:]))
+    wanted = dict(NETWORKS[network])
+    if network is blocks_of_vgg and not is_winograd():
+        wanted["BlockdnnPool"] += 1
+    assert kinds(fast, x) == wanted
+    results = []
+    for m in (model, fast):
+        call = tf.function(lambda x, m=m: m(x, training=False), autograph=False)
+        expected = tf.nest.flatten(call(x))
+        variables = [v.value for v in m.trainable_variables]
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.add_n([tf.reduce_sum(tf.square(y)) for y in tf.nest.flatten(call(x))])
+        results.append([*expected, *tape.gradient(loss, [x, *variables])])
+    for i, (theirs, ours) in enumerate(zip(*results, strict=True)):
+        close(ours, theirs, f"result {i}", 1e-4)
