@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "cc/core/gemm/fip_weights_kernel.h"
 #include "cc/core/gemm/gemm_panels.h"
@@ -76,6 +77,24 @@ float PrepareFipPlane(Isa isa, const FipSourceArgs& a, int64_t blocks) {
   }
   for (int64_t p = 0; p < a.px; ++p) a.terms[p] *= down * down;
   return TwoTo(exponent);
+}
+
+float PackFipRows(Isa isa, int64_t rows, int64_t k, FunctionRef<const float*(int64_t)> row_at,
+                  const int64_t* tap_offsets, float* packed, float* terms) {
+  const int64_t whole = k / kBlock, blocks = CeilDiv(k, kBlock), tail = k - whole * kBlock;
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* from = row_at(i);
+    float* to = packed + i * kBlock;
+    for (int64_t b = 0; b < whole; ++b) {
+      std::memcpy(to + tap_offsets[b], from + b * kBlock, kBlock * sizeof(float));
+    }
+    if (tail > 0) {
+      float* last = to + tap_offsets[whole];
+      std::memset(last, 0, kBlock * sizeof(float));
+      std::memcpy(last, from + whole * kBlock, tail * sizeof(float));
+    }
+  }
+  return PrepareFipPlane(isa, {packed, tap_offsets, whole, rows, terms}, blocks);
 }
 
 }  // namespace bd

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 
+#include "cc/base/function_ref.h"
 #include "cc/base/isa.h"
 #include "cc/core/gemm/fip_kernel.h"
 
@@ -40,6 +41,12 @@ void PackFipPlane(Isa isa, int64_t channels, int64_t lanes, float* weights, floa
 // Scales the pixels of each of `blocks` blocks, `a.taps` of them whole, to a root mean square of
 // about 1, and makes their terms; returns what sums are to be multiplied by.
 float PrepareFipPlane(Isa isa, const FipSourceArgs& a, int64_t blocks);
+
+// Rows of a matrix as the tiles read them: columns [16 b, 16 b + 16) of row i at
+// packed + tap_offsets[b] + 16 i, zero behind the last of the k columns, prepared as a plane.
+// row_at(i): row i. Returns what sums are to be multiplied by.
+float PackFipRows(Isa isa, int64_t rows, int64_t k, FunctionRef<const float*(int64_t)> row_at,
+                  const int64_t* tap_offsets, float* packed, float* terms);
 
 }  // namespace bd
 

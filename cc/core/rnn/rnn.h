@@ -17,7 +17,10 @@
 // and the cell's element-wise half finds them in L1.
 //
 // Packed weights are panels of 16 columns, one gate of 16 units, k rows each (rnn_pack.cc);
-// they do not depend on the plan's chunks.
+// they do not depend on the plan's chunks. Where a CPU gains from the fast inner product (fip.h),
+// they are scaled for it, and several rows are multiplied in pairs; h, which changes with every
+// step, is brought into the form for that by each thread for itself, which takes less than a
+// barrier would.
 #ifndef CC_CORE_RNN_RNN_H_
 #define CC_CORE_RNN_RNN_H_
 
@@ -28,6 +31,7 @@
 #include "cc/base/scratch.h"
 #include "cc/base/thread_pool.h"
 #include "cc/core/rnn/rnn_cell_kernel.h"
+#include "cc/core/rnn/rnn_matrix.h"
 #include "cc/core/rnn/rnn_product_kernel.h"
 
 namespace bd {
@@ -73,6 +77,8 @@ struct RnnPlan {
   int64_t part = 0;           // rows of the batch in a chunk
   int64_t parts = 0;          // of them
   int64_t steps_at_once = 0;  // whose sums of x W are made together
+  RnnMatrix w, u;
+  int64_t segment_steps = 0, segments = 0;  // whose rows are brought into pairs at once
   int64_t packed_floats = 0;
   size_t workspace_bytes = 0;  // training only
   ScratchBook scratch;
@@ -88,13 +94,14 @@ struct RnnPlan {
   ScratchPiece<float> bias;   // [block][columns]
   ScratchPiece<float> reset;  // [batch][units]
 
+  Isa isa = Isa::kGeneric;
   const RnnProductKernels* product = nullptr;
   const RnnCellKernels* kernels = nullptr;
 
   size_t scratch_bytes() const { return scratch.bytes(); }
   int64_t chunks() const { return blocks * parts; }
-  // All panels of W, or of U: those of 16 units side by side.
-  int64_t panels() const { return (desc.units + kRnnPanel - 1) / kRnnPanel * desc.gates(); }
+  // Of W, or of U.
+  int64_t panels() const { return CeilDiv(desc.units, kRnnPanel) * desc.gates(); }
   int64_t PartRows(int64_t p) const {
     const int64_t left = desc.batch - p * part;
     return left < part ? left : part;

@@ -1,6 +1,7 @@
 // One fork for a whole sequence. Steps of ParallelSteps, for each `steps_at_once` steps s of
 // the sequence:
 //
+//   x into pairs                                   (where W is multiplied so)
 //   sums = x W + b of all of them
 //   for each s:  sums += h U, the cell              (GRU, reset before: two, as r h is in between)
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "cc/base/parallel_steps.h"
 #include "cc/base/prefetch.h"
 #include "cc/core/rnn/rnn.h"
+#include "cc/core/rnn/rnn_pairs.h"
 
 namespace bd {
 namespace {
@@ -29,6 +31,7 @@ class Run {
     bias_ = scratch_.Grant(p_.bias);
     if (b.mask.data != nullptr || b.lengths != nullptr) modes_ = kept_.Grant(p_.modes);
     phases_ = d_.cell == RnnCell::kGru && !d_.reset_after ? 2 : 1;
+    before_ = p_.w.in_pairs ? 2 : 1;
   }
 
   void All(ThreadPool& pool) {
@@ -38,8 +41,9 @@ class Run {
     SetState(b_.h0, hidden_);
     SetCells();
     const int64_t rounds = (d_.steps + p_.steps_at_once - 1) / p_.steps_at_once;
-    ParallelSteps(pool, d_.steps * phases_ + rounds, p_.chunks(),
-                  [&](int64_t step, int64_t chunk, int) { Step(step, chunk); });
+    prepared_.assign(pool.num_threads(), -1);
+    ParallelSteps(pool, d_.steps * phases_ + rounds * before_, p_.chunks(),
+                  [&](int64_t step, int64_t chunk, int thread) { Step(step, chunk, thread); });
     Finish();
   }
 
@@ -49,14 +53,11 @@ class Run {
     int64_t block, row, rows, unit, units;
     float* sums;
     float* cells;
-    const float* input_panels;
-    const float* recurrent_panels;
-    int panels;
+    int first_panel, panels;
   };
 
   void ListChunks() {
     const int64_t gates = d_.gates();
-    const float* recurrent = b_.packed + p_.panels() * kRnnPanel * d_.inputs;
     chunks_.resize(p_.chunks());
     for (int64_t i = 0; i < p_.chunks(); ++i) {
       Chunk& c = chunks_[i];
@@ -68,38 +69,39 @@ class Run {
       c.units = std::min(p_.block, d_.units - c.unit);
       c.sums = kept_.Grant(p_.sums, i);
       if (d_.cell == RnnCell::kLstm) c.cells = kept_.Grant(p_.cell, i);
-      // 16 units have gates * 16 columns.
-      c.input_panels = b_.packed + c.unit * gates * d_.inputs;
-      c.recurrent_panels = recurrent + c.unit * gates * d_.units;
+      c.first_panel = static_cast<int>(c.unit / kRnnPanel * gates);
       c.panels = static_cast<int>((c.units + kRnnPanel - 1) / kRnnPanel * gates);
     }
   }
 
-  void Step(int64_t step, int64_t chunk) {
+  void Step(int64_t step, int64_t chunk, int thread) {
     const Chunk& c = chunks_[chunk];
     // ParallelSteps goes forth and back.
     const Chunk& next = chunks_[step % 2 == 0 ? std::min(chunk + 1, p_.chunks() - 1)
                                               : std::max<int64_t>(chunk - 1, 0)];
-    const int64_t round_steps = 1 + p_.steps_at_once * phases_;
+    const int64_t round_steps = before_ + p_.steps_at_once * phases_;
     const int64_t round = step / round_steps, i = step - round * round_steps;
     const int64_t first = round * p_.steps_at_once;
-    if (i == 0) return Project(c, next, first);
-    const int64_t s = first + (phases_ == 1 ? i - 1 : (i - 1) / 2);
+    if (i < before_ - 1) return PairInput(chunk, first);
+    if (i < before_) return Project(c, next, first);
+    const int64_t s = first + (i - before_) / phases_;
+    const bool begins = (i - before_) % phases_ == 0, ends = phases_ == 1 || !begins;
     if (AllMasked(c, s)) {
-      if (phases_ == 1 || i % 2 == 0) Cell(c, s, first, LastKernel());  // which copies
+      if (ends) Cell(c, s, first, LastKernel());  // which copies
       return;
     }
     if (phases_ == 1) {
       AskForDst(c, s);
-      AddRecurrent(c, next, s, first, HiddenBefore(s), 0, c.panels);
+      PairHidden(step, HiddenBefore(s), thread);
+      AddRecurrent(c, next, s, first, HiddenBefore(s), thread, 0, c.panels);
       return Cell(c, s, first, LastKernel());
     }
     // Of each 16 units the panels of z and r, then that of h.
-    const bool begins = i % 2 == 1;
-    if (!begins) AskForDst(c, s);
+    if (ends) AskForDst(c, s);
+    const float* src = begins ? HiddenBefore(s) : Reset(s);
+    PairHidden(step, src, thread);
     for (int panel = 0; panel < c.panels; panel += 3) {
-      AddRecurrent(c, next, s, first, begins ? HiddenBefore(s) : Reset(s),
-                   begins ? panel : panel + 2, begins ? 2 : 1);
+      AddRecurrent(c, next, s, first, src, thread, begins ? panel : panel + 2, begins ? 2 : 1);
     }
     Cell(c, s, first, begins ? p_.kernels->gru_gates : LastKernel());
   }
@@ -111,50 +113,119 @@ class Run {
     return d_.reset_after ? p_.kernels->gru_after : p_.kernels->gru_before;
   }
 
-  // sums = x W + b of steps [first, first + steps_at_once).
-  void Project(const Chunk& c, const Chunk& next, int64_t first) {
+  // Segments of x into pairs, some by each chunk.
+  void PairInput(int64_t chunk, int64_t first) const {
     const int64_t count = std::min(p_.steps_at_once, d_.steps - first);
-    RnnProductArgs a = {};
-    a.src = b_.src.At(c.row, d_.InputStep(first));
-    a.inner_rows = c.rows;
-    a.inner_stride = b_.src.batch_stride;
-    a.outer_stride = d_.backwards ? -b_.src.step_stride : b_.src.step_stride;
-    a.rows = count * c.rows;
-    a.panel_stride = d_.inputs * kRnnPanel;
-    a.num_panels = c.panels;
-    a.column = p_.projected;
+    for (int64_t i = chunk; i * p_.segment_steps < count; i += p_.chunks()) {
+      const int64_t begin = first + i * p_.segment_steps;
+      const int64_t steps = std::min(p_.segment_steps, first + count - begin);
+      PrepareRnnRows(p_.isa, p_.w, scratch_, i, steps * d_.batch, [&](int64_t row) {
+        return b_.src.At(row % d_.batch, d_.InputStep(begin + row / d_.batch));
+      });
+    }
+  }
+
+  // The state, or r h, into pairs, once a step of each thread.
+  void PairHidden(int64_t step, const float* src, int thread) {
+    if (!p_.u.in_pairs || prepared_[thread] == step) return;
+    prepared_[thread] = step;
+    PrepareRnnRows(p_.isa, p_.u, scratch_, thread, d_.batch,
+                   [&](int64_t row) { return src + row * d_.units; });
+  }
+
+  // sums = x W + b of steps [first, first + steps_at_once).
+  void Project(const Chunk& c, const Chunk& next, int64_t first) const {
+    const int64_t count = std::min(p_.steps_at_once, d_.steps - first);
     const float* bias = bias_ + c.block * p_.columns;
-    Multiply(c.input_panels, next.input_panels, bias, 0, d_.inputs, c.sums, a);
+    if (p_.w.in_pairs) {
+      ProjectPairs(c, next, count, bias);
+    } else {
+      RnnProductArgs a = {};
+      a.src = b_.src.At(c.row, d_.InputStep(first));
+      a.inner_rows = c.rows;
+      a.inner_stride = b_.src.batch_stride;
+      a.outer_stride = d_.backwards ? -b_.src.step_stride : b_.src.step_stride;
+      a.rows = count * c.rows;
+      a.num_panels = c.panels;
+      a.column = p_.projected;
+      Multiply(p_.w, c.first_panel, next.first_panel, bias, 0, c.sums, a);
+    }
     if (d_.bias_rows() < 2) return;
     const int64_t at = p_.columns - p_.block;
-    for (int64_t r = 0; r < a.rows; ++r) {
+    for (int64_t r = 0; r < count * c.rows; ++r) {
       memcpy(c.sums + r * p_.columns + at, bias + at, sizeof(float) * p_.block);
+    }
+  }
+
+  // A panel at a time for all segments, so that it is read from memory once.
+  void ProjectPairs(const Chunk& c, const Chunk& next, int64_t count, const float* bias) const {
+    for (int panel = 0; panel < c.panels; ++panel) {
+      for (int64_t i = 0; i * p_.segment_steps < count; ++i) {
+        const int64_t begin = i * p_.segment_steps;
+        RnnPairsArgs a = Pairs(p_.w, c.first_panel + panel, 1, p_.projected + panel);
+        const int after = panel + 1 < c.panels ? c.first_panel + panel + 1 : next.first_panel;
+        if (i == 0) a.behind = p_.w.Panels(b_.packed, after);
+        a.copy = i;
+        a.first_row = p_.parts > 1 ? c.row : 0;
+        a.rows = std::min(p_.segment_steps, count - begin) * c.rows;
+        a.init = bias;
+        a.dst = c.sums + begin * c.rows * p_.columns;
+        MultiplyInPairs(a);
+      }
     }
   }
 
   // sums[first_panel .. +num_panels) += src U
   void AddRecurrent(const Chunk& c, const Chunk& next, int64_t s, int64_t first, const float* src,
-                    int first_panel, int num_panels) {
+                    int thread, int first_panel, int num_panels) const {
+    float* sums = Sums(c, s - first);
+    const int* column = p_.recurrent + first_panel;
+    if (p_.u.in_pairs) {
+      RnnPairsArgs a = Pairs(p_.u, c.first_panel + first_panel, num_panels, column);
+      a.behind = p_.u.Panels(b_.packed, next.first_panel + first_panel);
+      a.copy = thread;
+      a.first_row = c.row;
+      a.rows = c.rows;
+      a.init = a.dst = sums;
+      a.init_stride = p_.columns;
+      return MultiplyInPairs(a);
+    }
     RnnProductArgs a = {};
     a.src = src + c.row * d_.units;
     a.inner_rows = a.rows = c.rows;
     a.inner_stride = d_.units;
-    a.panel_stride = d_.units * kRnnPanel;
     a.num_panels = num_panels;
-    a.column = p_.recurrent + first_panel;
-    float* sums = Sums(c, s - first);
-    const int64_t at = first_panel * a.panel_stride;
-    Multiply(c.recurrent_panels + at, next.recurrent_panels + at, sums, p_.columns, d_.units, sums,
-             a);
+    a.column = column;
+    Multiply(p_.u, c.first_panel + first_panel, next.first_panel + first_panel, sums, p_.columns,
+             sums, a);
+  }
+
+  RnnPairsArgs Pairs(const RnnMatrix& matrix, int first_panel, int num_panels,
+                     const int* column) const {
+    RnnPairsArgs a = {};
+    a.isa = p_.isa;
+    a.matrix = &matrix;
+    a.packed = b_.packed;
+    a.scratch = &scratch_;
+    a.first_panel = first_panel;
+    a.num_panels = num_panels;
+    a.column = column;
+    a.dst_stride = p_.columns;
+    return a;
   }
 
   // Of one tile of rows all of k at once: weights are read once either way.
-  void Multiply(const float* panels, const float* next, const float* init, int64_t init_stride,
-                int64_t k, float* dst, RnnProductArgs a) const {
+  void Multiply(const RnnMatrix& matrix, int first_panel, int next_panel, const float* init,
+                int64_t init_stride, float* dst, RnnProductArgs a) const {
+    const int64_t k = matrix.k;
     const int64_t depths = a.rows <= p_.product->tile_rows
                                ? 1
                                : std::max<int64_t>(1, (k + kDepthAtOnce - 1) / kDepthAtOnce);
+    const float* panels = matrix.Panels(b_.packed, first_panel);
+    const float* next = matrix.Panels(b_.packed, next_panel);
     const float* src = a.src;
+    a.panel_stride = k * kRnnPanel;
+    a.unscale = matrix.Unscale(b_.packed, first_panel);
     for (int64_t i = 0; i < depths; ++i) {
       const int64_t begin = k * i / depths;
       a.src = src + begin;
@@ -307,6 +378,8 @@ class Run {
   float* bias_ = nullptr;
   uint8_t* modes_ = nullptr;
   int64_t phases_ = 1;
+  int64_t before_ = 1;             // steps of a round before those of the sequence
+  std::vector<int64_t> prepared_;  // of each thread: the step whose state it has in pairs
   std::vector<Chunk> chunks_;
 };
 

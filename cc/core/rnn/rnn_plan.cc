@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cc/core/rnn/rnn.h"
+#include "cc/core/rnn/rnn_pairs.h"
 
 namespace bd {
 namespace {
@@ -21,6 +22,35 @@ int64_t BlockOf(const RnnDesc& d, int threads) {
 constexpr int64_t kRowsAtOnce = 192;
 constexpr int64_t kSumsAtOnce = int64_t{1} << 20;  // floats
 
+// Rows that are multiplied in pairs: fewer do not pay for bringing them into the form.
+constexpr int64_t kFewestPairedRows = 6;
+// Rows of x that share a scale, about.
+constexpr int64_t kSegmentRows = 64;
+
+// W or U, k rows, at *floats of the packed weights; unscale and terms follow later.
+RnnMatrix PanelsOf(int64_t k, int64_t panels, int64_t* floats) {
+  RnnMatrix m;
+  m.k = k;
+  for (int64_t i = 0; i < panels; ++i, *floats += k * kRnnPanel)
+    m.panels.push_back({i, 1, *floats});
+  return m;
+}
+
+void PlanPairs(int threads, RnnPlan* p, ScratchBook* scratch) {
+  const RnnDesc& d = p->desc;
+  for (RnnMatrix* m : {&p->w, &p->u}) {
+    m->unscale = p->packed_floats;
+    m->terms = m->unscale + p->panels() * kRnnPanel;
+    p->packed_floats = m->terms + p->panels() * kRnnPanel;
+  }
+  p->segment_steps =
+      p->parts > 1 ? 1 : std::clamp<int64_t>(kSegmentRows / d.batch, 1, p->steps_at_once);
+  p->segments = CeilDiv(p->steps_at_once, p->segment_steps);
+  const int64_t rows = p->segment_steps * d.batch;
+  if (rows >= kFewestPairedRows) BookPairs(rows, p->segments, scratch, &p->w);
+  if (d.batch >= kFewestPairedRows) BookPairs(d.batch, threads, scratch, &p->u);
+}
+
 }  // namespace
 
 std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan) {
@@ -34,6 +64,7 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   }
   RnnPlan p;
   p.desc = desc;
+  p.isa = isa;
   p.product = &RnnProductKernelsFor(isa);
   p.kernels = &RnnCellKernelsFor(isa);
   p.block = BlockOf(desc, threads);
@@ -47,7 +78,8 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
     p.projected[i] = static_cast<int>(gate * p.block) + unit;
     p.recurrent[i] = static_cast<int>((gate + apart) * p.block) + unit;
   }
-  p.packed_floats = p.panels() * kRnnPanel * (desc.inputs + desc.units);
+  p.w = PanelsOf(desc.inputs, p.panels(), &p.packed_floats);
+  p.u = PanelsOf(desc.units, p.panels(), &p.packed_floats);
 
   // Few units and many rows: parts of the batch are chunks, too, of whole tiles.
   p.parts = 1;
@@ -79,6 +111,7 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   if (desc.cell == RnnCell::kGru && !desc.reset_after) {
     p.reset = kept.Book<float>("reset", (desc.training ? desc.steps : 1) * desc.batch * desc.units);
   }
+  if (desc.batch > 0 && PacksRnnPairs(isa)) PlanPairs(threads, &p, &scratch);
   p.scratch = scratch;
   p.workspace_bytes = workspace.bytes();
   *plan = p;

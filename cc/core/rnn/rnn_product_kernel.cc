@@ -63,12 +63,8 @@ inline __attribute__((always_inline)) void Tile(const RnnProductArgs& a, int64_t
   Vec sum[kRows][kVecs];
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
-    const float* init = a.init + (row + r) * a.init_stride;
 #pragma GCC unroll 16
-    for (int v = 0; v < kVecs; ++v) {
-      sum[r][v] =
-          Load(init + a.column[first_panel + v / kVecsPerBlock] + v % kVecsPerBlock * kLanes);
-    }
+    for (int v = 0; v < kVecs; ++v) sum[r][v] = Zero();
   }
   const float* panel = a.panels + first_panel * a.panel_stride;
   const int64_t stride = a.panel_stride;
@@ -109,11 +105,15 @@ inline __attribute__((always_inline)) void Tile(const RnnProductArgs& a, int64_t
   }
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
+    const float* init = a.init + (row + r) * a.init_stride;
     float* dst = a.dst + (row + r) * a.dst_stride;
 #pragma GCC unroll 16
     for (int v = 0; v < kVecs; ++v) {
-      Store(dst + a.column[first_panel + v / kVecsPerBlock] + v % kVecsPerBlock * kLanes,
-            sum[r][v]);
+      const int lane = v % kVecsPerBlock * kLanes, at = a.column[first_panel + v / kVecsPerBlock];
+      const Vec before = Load(init + at + lane);
+      const float* unscale = a.unscale + (first_panel + v / kVecsPerBlock) * kRnnPanel + lane;
+      Store(dst + at + lane,
+            a.unscale == nullptr ? Add(before, sum[r][v]) : Fma(sum[r][v], Load(unscale), before));
     }
   }
 }

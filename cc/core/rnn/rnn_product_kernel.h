@@ -13,7 +13,8 @@ constexpr int kRnnPanel = 16;
 
 // For every row r and panel s, with column[s] its first column of dst:
 //
-//   dst[r][column[s] + j] = init[r][column[s] + j] + sum_k src[r][k] * panels[s][k][j],
+//   dst[r][column[s] + j] = init[r][column[s] + j]
+//                           + unscale[s][j] * sum_k src[r][k] * panels[s][k][j],
 //
 // 0 <= j < 16, the sum in the order of k.
 struct RnnProductArgs {
@@ -24,7 +25,8 @@ struct RnnProductArgs {
   const float* panels;  // k rows of 16 floats each
   int64_t panel_stride;
   int num_panels;
-  const int* column;  // of each panel
+  const int* column;     // of each panel
+  const float* unscale;  // or null: 1
   // What comes to L2 alongside: num_panels panels, as far apart, `k` rows of each; or null.
   const float* next;
   const float* init;  // may be dst; a stride of 0 gives all rows the same

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cc/base/cpu_model.h"
 #include "tests/cc/core/rnn/rnn_case.h"
 #include "tests/cc/isas.h"
 
@@ -42,7 +43,19 @@ void Check(const RnnCase& c, Isa isa, ThreadPool& pool) {
   ExpectNear(actual, expected, kBound, std::string(IsaName(isa)) + " " + Name(c.d));
 }
 
-TEST(Rnn, UnitsAndInputsWithTails) {
+const CpuModel kPairs = {"AuthenticAMD", 0x19, 0x11};    // Zen 4
+const CpuModel kNoPairs = {"AuthenticAMD", 0x1a, 0x44};  // Zen 5
+
+// On CPUs that multiply in pairs, and on others.
+class Rnn : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override { PretendCpu(GetParam() ? &kPairs : &kNoPairs); }
+  void TearDown() override { PretendCpu(nullptr); }
+};
+INSTANTIATE_TEST_SUITE_P(, Rnn, testing::Bool(),
+                         [](const auto& info) { return info.param ? "InPairs" : "OneByOne"; });
+
+TEST_P(Rnn, UnitsAndInputsWithTails) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
     for (Kind kind : kKinds) {
@@ -58,7 +71,7 @@ TEST(Rnn, UnitsAndInputsWithTails) {
   }
 }
 
-TEST(Rnn, BatchesOnThreads) {
+TEST_P(Rnn, BatchesOnThreads) {
   for (int threads : {1, 2, 3}) {
     ThreadPool pool(threads);
     for (Isa isa : TestIsas()) {
@@ -74,7 +87,7 @@ TEST(Rnn, BatchesOnThreads) {
 }
 
 // Sums of x W come in several rounds, and products in several blocks of k.
-TEST(Rnn, LongSequencesAndDeepSums) {
+TEST_P(Rnn, LongSequencesAndDeepSums) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
     for (Kind kind : kKinds) {
@@ -85,7 +98,7 @@ TEST(Rnn, LongSequencesAndDeepSums) {
   }
 }
 
-TEST(Rnn, MasksLengthsAndDirections) {
+TEST_P(Rnn, MasksLengthsAndDirections) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
     for (Kind kind : kKinds) {
@@ -106,7 +119,7 @@ TEST(Rnn, MasksLengthsAndDirections) {
 }
 
 // The state of a row whose steps are all masked is the one it began with, its output zero.
-TEST(Rnn, AllMasked) {
+TEST_P(Rnn, AllMasked) {
   ThreadPool pool(1);
   for (Isa isa : TestIsas()) {
     for (Kind kind : kKinds) {
@@ -126,7 +139,7 @@ TEST(Rnn, AllMasked) {
   }
 }
 
-TEST(Rnn, Activations) {
+TEST_P(Rnn, Activations) {
   ThreadPool pool(1);
   for (Isa isa : TestIsas()) {
     for (Kind kind : kKinds) {
@@ -144,7 +157,7 @@ TEST(Rnn, Activations) {
 }
 
 // Whether it keeps what the backward pass needs changes nothing; nor does the pool.
-TEST(Rnn, TrainingAndThreadsGiveTheSameBits) {
+TEST_P(Rnn, TrainingAndThreadsGiveTheSameBits) {
   ThreadPool one(1), three(3);
   for (Isa isa : TestIsas()) {
     for (Kind kind : kKinds) {
@@ -166,7 +179,8 @@ TEST(Rnn, TrainingAndThreadsGiveTheSameBits) {
 }
 
 // Sums of small integers are exact: the order of packing, panels and blocks of k shows.
-TEST(Rnn, IntegersAreExact) {
+TEST(RnnOneByOne, IntegersAreExact) {
+  PretendCpu(&kNoPairs);  // pairs add numbers of other magnitudes
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
     for (int64_t units : {5, 70, 300}) {
@@ -184,9 +198,46 @@ TEST(Rnn, IntegersAreExact) {
       ExpectNear(actual, expected, 0., Name(d));
     }
   }
+  PretendCpu(nullptr);
 }
 
-TEST(Rnn, EmptyBatchesAndBadSizes) {
+TEST_P(Rnn, FewRowsAreNotPaired) {
+  RnnPlan plan;
+  for (int64_t batch : {1, 4, 40}) {
+    ASSERT_EQ(MakeRnnPlan(Describe(kKinds[1], batch, 3, 20, 30), BestTestIsa(), 2, &plan), "");
+    EXPECT_EQ(plan.u.in_pairs, GetParam() && batch == 40);
+    EXPECT_EQ(plan.w.in_pairs, GetParam() && batch > 1);
+    EXPECT_EQ(plan.packed_floats, (50 + (GetParam() ? 4 : 0)) * 8 * kRnnPanel);
+    ASSERT_EQ(MakeRnnPlan(Describe(kKinds[1], batch, 3, 20, 30), Isa::kAvx2, 2, &plan), "");
+    EXPECT_FALSE(plan.u.in_pairs || plan.w.in_pairs);
+  }
+}
+
+// Steps of x have scales of their own; weights have columns of their own.
+TEST_P(Rnn, Magnitudes) {
+  ThreadPool pool(2);
+  for (Isa isa : TestIsas()) {
+    for (float scale : {0.f, 1e-12f, 1e4f, 1e12f}) {
+      RnnDesc d = Describe(kKinds[0], 40, 6, 50, 70);
+      d.activation = RnnActivation::kLinear;
+      RnnCase c(d);
+      c.has_bias = false;
+      for (int64_t n = 0; n < d.batch; ++n) {
+        for (int64_t t = 0; t < d.steps; t += 2) {
+          float* row = c.src.data() + (n * d.steps + t) * d.inputs;
+          for (int64_t i = 0; i < d.inputs; ++i) row[i] *= scale;
+        }
+      }
+      for (float& x : c.recurrent) x *= scale > 1.f ? 1.f / scale : 1.f;
+      RnnResult expected(d), actual(d);
+      c.Reference(&expected);
+      c.Run(isa, pool, &actual);
+      ExpectNear(actual, expected, kBound * std::max(1.f, scale), IsaName(isa));
+    }
+  }
+}
+
+TEST_P(Rnn, EmptyBatchesAndBadSizes) {
   ThreadPool pool(2);
   for (Kind kind : kKinds) {
     const RnnCase c(Describe(kind, 0, 3, 4, 5));

@@ -1,0 +1,37 @@
+// W or U of a recurrent layer among its packed weights.
+#ifndef CC_CORE_RNN_RNN_MATRIX_H_
+#define CC_CORE_RNN_RNN_MATRIX_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "cc/base/scratch.h"
+#include "cc/core/gemm/gemm_panels.h"
+#include "cc/core/rnn/rnn_product_kernel.h"
+
+namespace bd {
+
+// Offsets are floats into the packed weights.
+struct RnnMatrix {
+  int64_t k = 0;              // rows
+  std::vector<Panel> panels;  // of each 16 units those of the gates
+  // A float a column: what sums are to be multiplied by, and the terms of pairs; -1: there are
+  // none.
+  int64_t unscale = -1, terms = -1;
+
+  // Of the source, in a plan that multiplies in pairs.
+  bool in_pairs = false;
+  std::vector<int64_t> tap_offsets;
+  ScratchPiece<float> source, source_terms, source_factor;
+
+  const float* Panels(const float* packed, int64_t first) const {
+    return packed + panels[first].offset;
+  }
+  const float* Unscale(const float* packed, int64_t first_panel) const {
+    return unscale < 0 ? nullptr : packed + unscale + first_panel * kRnnPanel;
+  }
+};
+
+}  // namespace bd
+
+#endif  // CC_CORE_RNN_RNN_MATRIX_H_

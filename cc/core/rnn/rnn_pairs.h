@@ -1,0 +1,45 @@
+// Products of several rows with packed weights, two products of a sum at a time (fip.h).
+#ifndef CC_CORE_RNN_RNN_PAIRS_H_
+#define CC_CORE_RNN_RNN_PAIRS_H_
+
+#include <cstdint>
+
+#include "cc/base/function_ref.h"
+#include "cc/base/isa.h"
+#include "cc/base/scratch.h"
+#include "cc/core/gemm/gemm_panels.h"
+#include "cc/core/rnn/rnn_matrix.h"
+
+namespace bd {
+
+// Whether weights are packed for it on this CPU.
+bool PacksRnnPairs(Isa isa);
+
+// Books memory for `copies` sources of at most `rows` rows each.
+void BookPairs(int64_t rows, int64_t copies, ScratchBook* book, RnnMatrix* matrix);
+
+// Brings the rows row_at(0) .. row_at(rows - 1) into copy `copy` of the matrix' sources.
+void PrepareRnnRows(Isa isa, const RnnMatrix& matrix, const Scratch& scratch, int64_t copy,
+                    int64_t rows, FunctionRef<const float*(int64_t)> row_at);
+
+// dst[r][column[i]..] = init + rows [first_row, first_row + rows) of a source times panels
+// [first_panel, first_panel + num_panels); an init_stride of 0 gives all rows the same.
+struct RnnPairsArgs {
+  Isa isa;
+  const RnnMatrix* matrix;
+  const float* packed;  // all of PackRnnWeights
+  const Scratch* scratch;
+  int64_t copy, first_row, rows;
+  int64_t first_panel, num_panels;
+  const int* column;
+  const float* behind;  // the panel that is needed after these; null: nothing comes to L2
+  const float* init;
+  int64_t init_stride;
+  float* dst;
+  int64_t dst_stride;
+};
+void MultiplyInPairs(const RnnPairsArgs& args);
+
+}  // namespace bd
+
+#endif  // CC_CORE_RNN_RNN_PAIRS_H_
