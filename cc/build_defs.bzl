@@ -31,7 +31,7 @@ _AVX512_DEFINES = ["-DBD_AVX512"]
 _VNNI_DEFINES = _AVX512_DEFINES + ["-DBD_AVX512_VNNI"]
 _BF16_DEFINES = _VNNI_DEFINES + ["-DBD_AVX512_BF16"]
 
-# The names and their order are those of BD_ISAS in cc/base/isa.h.
+# The names and their order are those of BD_ISAS in cc/base/cpu/isa.h.
 ISA_COPTS = {
     "generic": [],
     "avx2": _AVX2,
@@ -114,7 +114,7 @@ def bd_isa_library(
 
     `name`_emulated holds the sources once more for each 512-bit set, in namespace
     bd::<isa>_emulated and on AVX2. Where it is linked, tables run it on machines that lack the
-    set (cc/base/kernel_table.h); tests link it, the library that users load does not.
+    set (cc/base/cpu/kernel_table.h); tests link it, the library that users load does not.
 
     Args:
       name: the library with every object; name_<isa> holds those of one set.
@@ -246,7 +246,7 @@ def bd_library(
             deps = [":" + name] + ref_deps,
         )
 
-def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium"):
+def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium", tsan = []):
     """A GoogleTest binary for each *_test.cc of a folder of tests/cc/.
 
     The emulated kernels of `deps` are linked in, so that tests run every set of
@@ -256,6 +256,7 @@ def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium"):
       deps: what the tests of this folder use, //tests/cc:support apart.
       kernel_isas: as `isas` of bd_isa_library, for kernels of the tests themselves.
       size: Bazel's time limit for each: small 1, medium 5, large 15 minutes.
+      tsan: those of the tests, x_test, that also run under ThreadSanitizer, as x_tsan_test.
     """
     kernels = native.glob(["*_kernel.cc"], allow_empty = True)
     hdrs = native.glob(["*.h"], allow_empty = True)
@@ -284,6 +285,14 @@ def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium"):
             copts = _COPTS,
             linkstatic = True,
             deps = test_deps,
+        )
+    for test in tsan:
+        _tsan_test(
+            name = test[:-len("test")] + "tsan_test",
+            size = "small",
+            # What `make test-tsan` runs.
+            tags = ["tsan"],
+            test = ":" + test,
         )
 
 def _isa_archives_aspect_impl(target, ctx):
@@ -344,10 +353,9 @@ exec {test} "$@"
         runfiles = ctx.runfiles([ctx.executable.test]).merge(test.default_runfiles),
     )]
 
-bd_tsan_test = rule(
+_tsan_test = rule(
     implementation = _tsan_test_impl,
-    doc = "Runs the cc_test `test` with ThreadSanitizer in it and in all it uses. " +
-          "The tag \"tsan\" makes it part of `make test-tsan`.",
+    doc = "Runs the cc_test `test` with ThreadSanitizer in it and in all it uses.",
     attrs = {
         "test": attr.label(mandatory = True, executable = True, cfg = _tsan_transition),
         "_allowlist_function_transition": attr.label(

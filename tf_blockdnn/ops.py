@@ -1,23 +1,23 @@
 """The ops, one function each: `bd.ops.conv(...)`."""
 
-from .python.ops.concat import concat
-from .python.ops.conv import conv
-from .python.ops.conv_depthwise import conv_depthwise
-from .python.ops.conv_transpose import conv_transpose
-from .python.ops.conv_volume import conv_volume
-from .python.ops.eltwise import eltwise
-from .python.ops.inner_product import inner_product
-from .python.ops.layer_norm import layer_norm
+from .python.ops.conv.conv import conv
+from .python.ops.conv.conv_depthwise import conv_depthwise
+from .python.ops.conv.conv_transpose import conv_transpose
+from .python.ops.conv.conv_volume import conv_volume
 from .python.ops.memory import memory_consumption, memory_plan, scratchpad_size
-from .python.ops.packed_matmul import packed_matmul
-from .python.ops.pad import pad
-from .python.ops.pool import global_pool, pool
-from .python.ops.reorder import reorder
-from .python.ops.resize import resize
-from .python.ops.rnn import pack_count, rnn
-from .python.ops.shuffle import shuffle, shuffle_grad
-from .python.ops.softmax import softmax
-from .python.ops.squeeze_excite import squeeze_excite
+from .python.ops.movement.concat import concat
+from .python.ops.movement.reorder import reorder
+from .python.ops.movement.shuffle import shuffle, shuffle_grad
+from .python.ops.pixels.eltwise import eltwise
+from .python.ops.pixels.layer_norm import layer_norm
+from .python.ops.pixels.softmax import softmax
+from .python.ops.pixels.squeeze_excite import squeeze_excite
+from .python.ops.planes.pad import pad
+from .python.ops.planes.pool import global_pool, pool
+from .python.ops.planes.resize import resize
+from .python.ops.products.inner_product import inner_product
+from .python.ops.products.packed_matmul import packed_matmul
+from .python.ops.products.rnn import pack_count, rnn
 
 __all__ = [
     "concat",

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "benchmarks/cc/shapes.h"
-#include "cc/base/isa.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/conv.h"
 
 namespace bd::layers {

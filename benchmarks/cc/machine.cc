@@ -10,7 +10,7 @@
 
 #include "benchmarks/cc/buffers.h"
 #include "benchmarks/cc/peak_kernel.h"
-#include "cc/base/caches.h"
+#include "cc/base/cpu/caches.h"
 
 namespace bd::layers {
 namespace {

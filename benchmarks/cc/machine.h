@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "cc/base/isa.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/threads/thread_pool.h"
 
 namespace bd::layers {
 

@@ -1,4 +1,4 @@
-// The data types of tensors. A row here and its conversions in cc/simd/convert.h are
+// The data types of tensors. A row here and its conversions in cc/simd/convert/convert.h are
 // all that a new one needs.
 //
 // Kernel files include this header: no std containers.

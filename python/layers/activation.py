@@ -5,7 +5,7 @@ import math
 import keras
 import tensorflow as tf
 
-from ..ops.eltwise import eltwise
+from ..ops.pixels.eltwise import eltwise
 from ..ops.post_ops import PostOps
 from . import functions
 from .blocked_layer import BlockedLayer, on_images, to_blocked

@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras import tree
 
 from ..layout import BLOCK, NCHW16C, NHWC, num_blocks
-from ..ops.reorder import reorder
+from ..ops.movement.reorder import reorder
 from ..tensorflow_private import control_flow_util
 from .fusing import note_images, note_readers
 

@@ -4,10 +4,10 @@ import keras
 import tensorflow as tf
 
 from ..layout import BLOCK, NCHW16C, NHWC
-from ..ops.conv import conv
-from ..ops.conv_transpose import conv_transpose
-from ..ops.conv_volume import conv_volume
-from ..ops.eltwise import eltwise
+from ..ops.conv.conv import conv
+from ..ops.conv.conv_transpose import conv_transpose
+from ..ops.conv.conv_volume import conv_volume
+from ..ops.pixels.eltwise import eltwise
 from ..ops.post_ops import PostOps
 from . import functions
 from .blocked_layer import (

@@ -3,8 +3,8 @@
 import keras
 import tensorflow as tf
 
-from ..ops.inner_product import inner_product
 from ..ops.post_ops import PostOps
+from ..ops.products.inner_product import inner_product
 from . import functions
 from .blocked_layer import BlockedLayer
 

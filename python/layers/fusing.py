@@ -14,12 +14,12 @@ import tensorflow as tf
 
 from ..gradients.node import padding_argument, split_inputs, text
 from ..layout import NCHW16C
-from ..ops.conv import conv
-from ..ops.conv_depthwise import conv_depthwise
-from ..ops.conv_transpose import conv_transpose
-from ..ops.conv_volume import conv_volume
-from ..ops.eltwise import eltwise
+from ..ops.conv.conv import conv
+from ..ops.conv.conv_depthwise import conv_depthwise
+from ..ops.conv.conv_transpose import conv_transpose
+from ..ops.conv.conv_volume import conv_volume
 from ..ops.memory import plan_node, pool_threads
+from ..ops.pixels.eltwise import eltwise
 from ..ops.post_ops import MAX_ENTRIES, PostOps
 from ..tensorflow_private import has_no_tape
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras import tree
 
 from ..layout import BLOCK
-from ..ops.concat import concat
+from ..ops.movement.concat import concat
 from ..ops.post_ops import PostOps
 from .activation import apply_chain
 from .blocked_layer import BlockedLayer, blocks_axis, images, restored

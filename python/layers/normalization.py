@@ -4,7 +4,7 @@ import keras
 import tensorflow as tf
 
 from ..native import library
-from ..ops.layer_norm import layer_norm
+from ..ops.pixels.layer_norm import layer_norm
 from ..ops.post_ops import PostOps
 from .activation import apply_chain
 from .blocked_layer import BlockedLayer, images, on_images, restored

@@ -4,7 +4,7 @@ import keras
 import tensorflow as tf
 
 from ..layout import BLOCK, NCHW16C, NHWC
-from ..ops.pool import global_pool, pool
+from ..ops.planes.pool import global_pool, pool
 from .blocked_layer import BlockedLayer, images, on_images
 from .fusing import is_clamped, pooled, without_pad
 

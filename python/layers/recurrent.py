@@ -7,7 +7,7 @@ over time steps: arguments, weights, checkpoints, masks, states and dropout are 
 import keras
 import tensorflow as tf
 
-from ..ops.rnn import rnn
+from ..ops.products.rnn import rnn
 
 _ACTIVATIONS = ("tanh", "relu", "sigmoid", "linear")
 _RECURRENT_ACTIVATIONS = ("sigmoid", "hard_sigmoid", "tanh", "relu", "linear")

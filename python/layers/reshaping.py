@@ -2,11 +2,11 @@
 
 import keras
 
-from ..gradients.pool import blocks, images
+from ..gradients.planes.pool import blocks, images
 from ..layout import NCHW16C
-from ..ops.pad import pad
-from ..ops.resize import resize
-from ..ops.shuffle import shuffle
+from ..ops.movement.shuffle import shuffle
+from ..ops.planes.pad import pad
+from ..ops.planes.resize import resize
 from .blocked_layer import BlockedLayer, on_images, to_blocked
 
 _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")

@@ -6,9 +6,9 @@ import tensorflow as tf
 
 from ..layout import BLOCK, NCHW16C, NHWC, num_blocks
 from .arguments import invalid
+from .movement.reorder import reorder
 from .post_op_entry import Entry, TensorOperand
 from .post_ops import PostOps
-from .reorder import reorder
 
 
 @dataclass(frozen=True)

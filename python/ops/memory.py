@@ -9,23 +9,23 @@ from numbers import Integral
 import tensorflow as tf
 
 from ..native import CList, c_call, library
-from .concat import concat
-from .conv import conv
-from .conv_depthwise import conv_depthwise
-from .conv_transpose import conv_transpose
-from .conv_volume import conv_volume
-from .eltwise import eltwise
-from .inner_product import inner_product
-from .layer_norm import layer_norm
-from .packed_matmul import packed_matmul
-from .pad import pad
-from .pool import global_pool, pool
-from .reorder import reorder
-from .resize import resize
-from .rnn import rnn
-from .shuffle import shuffle, shuffle_grad
-from .softmax import softmax
-from .squeeze_excite import squeeze_excite
+from .conv.conv import conv
+from .conv.conv_depthwise import conv_depthwise
+from .conv.conv_transpose import conv_transpose
+from .conv.conv_volume import conv_volume
+from .movement.concat import concat
+from .movement.reorder import reorder
+from .movement.shuffle import shuffle, shuffle_grad
+from .pixels.eltwise import eltwise
+from .pixels.layer_norm import layer_norm
+from .pixels.softmax import softmax
+from .pixels.squeeze_excite import squeeze_excite
+from .planes.pad import pad
+from .planes.pool import global_pool, pool
+from .planes.resize import resize
+from .products.inner_product import inner_product
+from .products.packed_matmul import packed_matmul
+from .products.rnn import rnn
 
 _OPS = {
     op.__name__: op
@@ -51,7 +51,7 @@ _OPS = {
         squeeze_excite,
     )
 }
-_MOST_THREADS = 1024  # of a pool, cc/base/thread_pool.h
+_MOST_THREADS = 1024  # of a pool, cc/base/threads/thread_pool.h
 
 
 @dataclass(frozen=True)

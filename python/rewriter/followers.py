@@ -6,7 +6,7 @@ primitive takes the name of the idiom's root, hence readers need no change.
 """
 
 from ..graph import Body, Node, Ref
-from .patterns.elementwise import ELEMENTWISE, Idiom
+from .patterns.pixels.elementwise import ELEMENTWISE, Idiom
 
 
 class Followers:

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from ..graph import Node
 from .passes.canonical.constant_shapes import constant_node
-from .patterns import concat, pad, pool, resize
-from .patterns.depth_pool import DepthPool
+from .patterns.movement import concat
+from .patterns.planes import pad, pool, resize
+from .patterns.planes.depth_pool import DepthPool
 from .primitives import BLOCKED, NHWC, Eltwise, Reshape
 
 _PARTLY_PLAIN = "part of what it reads is plain, and nothing after it wants blocks"

@@ -1,12 +1,12 @@
 // The instruction sets a test runs its kernels on: all that this machine has, and all that it can
-// emulate, which with AVX2 are those of 512 bits (cc/base/kernel_table.h).
+// emulate, which with AVX2 are those of 512 bits (cc/base/cpu/kernel_table.h).
 #ifndef TESTS_CC_ISAS_H_
 #define TESTS_CC_ISAS_H_
 
 #include <algorithm>
 #include <vector>
 
-#include "cc/base/isa.h"
+#include "cc/base/cpu/isa.h"
 
 namespace bd {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "cc/base/isa.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/concat/concat_kernel.h"
 #include "cc/layout/tensor_view.h"
 

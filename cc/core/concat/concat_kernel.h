@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "cc/base/kernel_table.h"
+#include "cc/base/cpu/kernel_table.h"
 
 namespace bd {
 

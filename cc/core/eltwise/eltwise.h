@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <string>
 
-#include "cc/base/isa.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/eltwise/eltwise_kernel.h"
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/layout/tensor_view.h"

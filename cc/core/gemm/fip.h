@@ -16,8 +16,8 @@
 
 #include <cstdint>
 
+#include "cc/base/cpu/isa.h"
 #include "cc/base/function_ref.h"
-#include "cc/base/isa.h"
 #include "cc/core/gemm/fip_kernel.h"
 
 namespace bd {

@@ -19,7 +19,7 @@
 
 #include <cstdint>
 
-#include "cc/base/kernel_table.h"
+#include "cc/base/cpu/kernel_table.h"
 #include "cc/core/gemm/gemm_kernel.h"
 
 namespace bd {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cc/base/kernel_table.h"
+#include "cc/base/cpu/kernel_table.h"
 
 namespace bd {
 

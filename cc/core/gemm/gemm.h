@@ -29,8 +29,8 @@
 #include <string>
 #include <vector>
 
-#include "cc/base/isa.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/gemm/gemm_panels.h"
 
 namespace bd {

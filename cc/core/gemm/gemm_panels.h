@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cc/base/isa.h"
+#include "cc/base/cpu/isa.h"
 #include "cc/core/gemm/gemm_kernel.h"
 
 namespace bd {

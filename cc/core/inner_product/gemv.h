@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "cc/base/isa.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/inner_product/gemv_kernel.h"
 
 namespace bd {

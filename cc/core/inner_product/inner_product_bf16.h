@@ -5,7 +5,7 @@
 //   InnerProductBf16Desc -> MakeInnerProductBf16Plan -> InnerProductBf16Plan (immutable)
 //     -> PackInnerProductBf16, RunInnerProductBf16
 //
-// Sums run over k in pairs, two products at a time (cc/simd/bf16.h): with AVX512_BF16 one
+// Sums run over k in pairs, two products at a time (cc/simd/convert/bf16.h): with AVX512_BF16 one
 // instruction a pair, of which it flushes denormal numbers; on other sets two multiply-adds.
 //
 //   inner_product_bf16_plan.cc    checks, blocking
@@ -19,9 +19,9 @@
 #include <cstdint>
 #include <string>
 
+#include "cc/base/cpu/isa.h"
 #include "cc/base/data_type.h"
-#include "cc/base/isa.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/inner_product/inner_product_bf16_kernel.h"
 #include "cc/layout/tensor_view.h"
 

@@ -3,7 +3,7 @@
 // pairs, to widen it.
 #include "cc/core/inner_product/inner_product_bf16_kernel.h"
 
-#include "cc/simd/bf16.h"
+#include "cc/simd/convert/bf16.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {

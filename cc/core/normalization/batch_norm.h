@@ -24,9 +24,9 @@
 
 #include <cstdint>
 
-#include "cc/base/isa.h"
-#include "cc/base/scratch.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/memory/scratch.h"
+#include "cc/base/threads/thread_pool.h"
 
 namespace bd {
 

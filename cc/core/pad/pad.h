@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cc/base/thread_pool.h"
+#include "cc/base/threads/thread_pool.h"
 
 namespace bd {
 

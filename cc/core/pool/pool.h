@@ -16,8 +16,8 @@
 #include <cstdint>
 #include <string>
 
-#include "cc/base/isa.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/pool/pool_kernel.h"
 #include "cc/layout/tensor_view.h"
 #include "cc/layout/window.h"

@@ -10,7 +10,7 @@
 #define CC_CORE_POST_OPS_POST_OPS_INL_H_
 
 #include "cc/core/post_ops/post_op_step.h"
-#include "cc/simd/math.h"
+#include "cc/simd/math/math.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {

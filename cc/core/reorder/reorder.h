@@ -8,7 +8,7 @@
 //   dst = scale * src + beta * dst
 //
 // computed in float32 and then rounded to nearest, ties to even, and saturated to
-// the type of dst (cc/simd/convert.h). Where types are equal and nothing is scaled or
+// the type of dst (cc/simd/convert/convert.h). Where types are equal and nothing is scaled or
 // added the bits are copied. The tail of a blocked dst becomes zero, whatever its
 // memory held; the tail of a blocked src does not matter. Memory of dst between
 // its elements, where it is not dense, is left alone.
@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "cc/base/isa.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/reorder/reorder_strip_kernel.h"
 #include "cc/core/reorder/reorder_tile_kernel.h"
 #include "cc/layout/tensor_desc.h"

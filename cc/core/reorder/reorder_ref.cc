@@ -1,7 +1,7 @@
 #include <cstring>
 
 #include "cc/core/reorder/reorder.h"
-#include "cc/simd/convert_ref.h"
+#include "cc/simd/convert/convert_ref.h"
 
 namespace bd {
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "cc/simd/convert.h"
+#include "cc/simd/convert/convert.h"
 
 namespace bd::BD_ISA {
 namespace {

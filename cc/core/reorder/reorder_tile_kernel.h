@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "cc/base/cpu/kernel_table.h"
 #include "cc/base/data_type.h"
-#include "cc/base/kernel_table.h"
 
 namespace bd {
 

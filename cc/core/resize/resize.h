@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "cc/base/isa.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/resize/resize_kernel.h"
 #include "cc/layout/tensor_view.h"
 

@@ -27,9 +27,9 @@
 #include <cstdint>
 #include <string>
 
-#include "cc/base/isa.h"
-#include "cc/base/scratch.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/memory/scratch.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/rnn/rnn_cell_kernel.h"
 #include "cc/core/rnn/rnn_matrix.h"
 #include "cc/core/rnn/rnn_product_kernel.h"

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <vector>
 
-#include "cc/base/parallel_steps.h"
-#include "cc/base/prefetch.h"
+#include "cc/base/cpu/prefetch.h"
+#include "cc/base/threads/parallel_steps.h"
 #include "cc/core/rnn/rnn.h"
 #include "cc/core/rnn/rnn_pairs.h"
 

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cc/base/parallel_steps.h"
+#include "cc/base/threads/parallel_steps.h"
 #include "cc/core/rnn/rnn_grad.h"
 
 namespace bd {

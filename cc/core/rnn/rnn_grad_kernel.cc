@@ -1,6 +1,6 @@
 #include "cc/core/rnn/rnn_grad_kernel.h"
 
-#include "cc/simd/math_exp.h"
+#include "cc/simd/math/math_exp.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {

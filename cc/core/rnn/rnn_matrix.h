@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cc/base/scratch.h"
+#include "cc/base/memory/scratch.h"
 #include "cc/core/gemm/gemm_panels.h"
 #include "cc/core/rnn/rnn_product_kernel.h"
 

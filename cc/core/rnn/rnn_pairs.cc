@@ -1,6 +1,6 @@
 #include "cc/core/rnn/rnn_pairs.h"
 
-#include "cc/base/cpu_model.h"
+#include "cc/base/cpu/cpu_model.h"
 #include "cc/core/gemm/fip.h"
 
 namespace bd {

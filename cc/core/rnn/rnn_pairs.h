@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "cc/base/cpu/isa.h"
 #include "cc/base/function_ref.h"
-#include "cc/base/isa.h"
-#include "cc/base/scratch.h"
+#include "cc/base/memory/scratch.h"
 #include "cc/core/gemm/gemm_panels.h"
 #include "cc/core/rnn/rnn_matrix.h"
 

@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <string>
 
-#include "cc/base/isa.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/shuffle/shuffle_kernel.h"
 #include "cc/core/shuffle/shuffle_program.h"
 

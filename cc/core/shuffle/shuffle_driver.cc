@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cc/base/parallel_regions.h"
+#include "cc/base/threads/parallel_regions.h"
 #include "cc/core/shuffle/shuffle.h"
 
 namespace bd {

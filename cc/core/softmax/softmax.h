@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <string>
 
-#include "cc/base/isa.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/softmax/softmax_kernel.h"
 
 namespace bd {

@@ -19,9 +19,9 @@
 #include <cstdint>
 #include <string>
 
-#include "cc/base/isa.h"
-#include "cc/base/scratch.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/memory/scratch.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/core/squeeze_excite/squeeze_excite_kernel.h"
 #include "cc/layout/tensor_view.h"

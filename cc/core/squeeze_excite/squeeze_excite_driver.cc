@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "cc/base/parallel_regions.h"
+#include "cc/base/threads/parallel_regions.h"
 #include "cc/core/post_ops/post_ops_bind.h"
 #include "cc/core/squeeze_excite/squeeze_excite.h"
 

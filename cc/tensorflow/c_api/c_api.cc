@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cc/base/isa.h"
+#include "cc/base/cpu/isa.h"
 #include "cc/base/pack_count.h"
 #include "cc/layout/tensor_desc.h"
 #include "cc/tensorflow/op_base/memory_plan.h"

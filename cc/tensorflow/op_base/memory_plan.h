@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "cc/base/scratch.h"
+#include "cc/base/memory/scratch.h"
 #include "cc/tensorflow/attrs/shape_fns.h"
 #include "tensorflow/core/framework/node_def_util.h"
 

@@ -9,8 +9,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "cc/base/huge_pages.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/memory/huge_pages.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/tensorflow/attrs/shape_fns.h"
 #include "cc/tensorflow/op_base/tails.h"
 #include "tensorflow/core/framework/op_kernel.h"

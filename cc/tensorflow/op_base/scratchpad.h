@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "cc/base/scratch_pool.h"
+#include "cc/base/memory/scratch_pool.h"
 #include "cc/tensorflow/op_base/op_utils.h"
 
 namespace bd {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "cc/base/huge_pages.h"
+#include "cc/base/memory/huge_pages.h"
 #include "cc/tensorflow/regions/arena_planner.h"
 #include "tsl/profiler/lib/traceme.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "cc/base/aligned_buffer.h"
+#include "cc/base/memory/aligned_buffer.h"
 #include "cc/tensorflow/regions/step.h"
 
 namespace bd {

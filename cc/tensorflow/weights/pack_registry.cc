@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cc/base/huge_pages.h"
+#include "cc/base/memory/huge_pages.h"
 #include "cc/base/pack_count.h"
 
 namespace bd {

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <vector>
 
-#include "cc/base/aligned_buffer.h"
 #include "cc/base/function_ref.h"
+#include "cc/base/memory/aligned_buffer.h"
 #include "cc/layout/pack_key.h"
 #include "tensorflow/core/framework/tensor.h"
 

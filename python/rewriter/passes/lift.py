@@ -7,16 +7,10 @@ before it is settled.
 from ...graph import Body, Node
 from ..capture import XLA
 from ..context import Context
-from ..patterns import (
-    conv_transpose,
-    convolution,
-    dense,
-    dilation,
-    inner_product,
-    layer_norm,
-    pad,
-    softmax,
-)
+from ..patterns.conv import conv_transpose, convolution, dilation
+from ..patterns.pixels import layer_norm, softmax
+from ..patterns.planes import pad
+from ..patterns.products import dense, inner_product
 from ..primitives import Conv
 from ..report import Report
 

@@ -9,25 +9,25 @@ pattern that makes it, and one row that says when.
 from ...layout import BLOCK, NHWC
 from ...layout import NCHW16C as BLOCKED
 from .bundle import Bundle
-from .concat import Concat
-from .conv import Conv
-from .conv_depthwise import ConvDepthwise
-from .conv_transpose import ConvTranspose
-from .conv_volume import ConvVolume
-from .convolution import Convolution
-from .eltwise import Eltwise
-from .global_pool import GlobalPool
-from .inner_product import InnerProduct
-from .layer_norm import LayerNorm
-from .pad import Pad
-from .pool import Pool
+from .conv.conv import Conv
+from .conv.conv_depthwise import ConvDepthwise
+from .conv.conv_transpose import ConvTranspose
+from .conv.conv_volume import ConvVolume
+from .conv.convolution import Convolution
+from .movement.concat import Concat
+from .movement.reorder import Reorder
+from .movement.reshape import Reshape
+from .movement.shuffle import Shuffle
+from .pixels.eltwise import Eltwise
+from .pixels.layer_norm import LayerNorm
+from .pixels.softmax import Softmax
+from .pixels.squeeze_excite import SqueezeExcite
+from .planes.global_pool import GlobalPool
+from .planes.pad import Pad
+from .planes.pool import Pool
+from .planes.resize import Resize
 from .primitive import Primitive
-from .reorder import Reorder
-from .reshape import Reshape
-from .resize import Resize
-from .shuffle import Shuffle
-from .softmax import Softmax
-from .squeeze_excite import SqueezeExcite
+from .products.inner_product import InnerProduct
 from .steps import MAX_STEPS, Step, binary, compose_affine, eltwise, sum_of
 
 __all__ = [

@@ -22,9 +22,9 @@
 #include <string>
 #include <vector>
 
-#include "cc/base/isa.h"
-#include "cc/base/scratch.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/memory/scratch.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/common/conv_desc.h"
 
 namespace bd {

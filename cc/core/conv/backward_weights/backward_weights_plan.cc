@@ -1,7 +1,7 @@
 // Which rows of dweights meet which pixels, chunks of pixels, and who sums what.
 #include <algorithm>
 
-#include "cc/base/caches.h"
+#include "cc/base/cpu/caches.h"
 #include "cc/core/conv/backward_weights/backward_weights.h"
 #include "cc/core/conv/backward_weights/backward_weights_kernel.h"
 #include "cc/core/gemm/gemm_panels.h"

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "cc/base/isa.h"
-#include "cc/base/scratch.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/memory/scratch.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/common/conv_desc.h"
 #include "cc/layout/pack_key.h"
 

@@ -1,6 +1,6 @@
 #include "cc/core/conv/common/fip_choice.h"
 
-#include "cc/base/cpu_model.h"
+#include "cc/base/cpu/cpu_model.h"
 #include "cc/core/gemm/fip_kernel.h"
 
 namespace bd {

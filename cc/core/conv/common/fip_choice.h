@@ -2,7 +2,7 @@
 #ifndef CC_CORE_CONV_COMMON_FIP_CHOICE_H_
 #define CC_CORE_CONV_COMMON_FIP_CHOICE_H_
 
-#include "cc/base/isa.h"
+#include "cc/base/cpu/isa.h"
 #include "cc/core/conv/common/conv_desc.h"
 
 namespace bd {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cc/base/isa.h"
+#include "cc/base/cpu/isa.h"
 #include "cc/core/conv/common/conv_desc.h"
 
 namespace bd {

@@ -1,7 +1,7 @@
 // Runs a ConvDepthwisePlan: expands rows into a ring, runs depthwise rows out of it.
 #include <algorithm>
 
-#include "cc/base/parallel_units.h"
+#include "cc/base/threads/parallel_units.h"
 #include "cc/core/conv/conv_depthwise/conv_depthwise.h"
 #include "cc/core/conv/depthwise/depthwise.h"
 #include "cc/core/conv/direct/direct.h"

@@ -1,7 +1,7 @@
 // The phases of a transposed convolution as convolutions.
 #include <algorithm>
 
-#include "cc/base/caches.h"
+#include "cc/base/cpu/caches.h"
 #include "cc/core/conv/conv_transpose/conv_transpose.h"
 #include "cc/core/gemm/gemm_panels.h"
 

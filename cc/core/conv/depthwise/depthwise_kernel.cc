@@ -8,7 +8,7 @@
 // pixels of two vectors took 13.8 and the pipes of multiply-adds and clamps have work for 11.
 #include "cc/core/conv/depthwise/depthwise_kernel.h"
 
-#include "cc/base/prefetch.h"
+#include "cc/base/cpu/prefetch.h"
 #include "cc/core/gemm/epilogue_inl.h"
 #include "cc/simd/vec.h"
 

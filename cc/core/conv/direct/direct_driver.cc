@@ -1,7 +1,7 @@
 // Runs tasks of register tiles: strips into scratch, tiles or dots over them.
 #include <algorithm>
 
-#include "cc/base/parallel_units.h"
+#include "cc/base/threads/parallel_units.h"
 #include "cc/core/conv/direct/direct.h"
 #include "cc/core/conv/direct/direct_fip.h"
 #include "cc/core/conv/direct/direct_kernel.h"

@@ -11,7 +11,7 @@
 // cache set, of its own (the source stage then had 4 of 10 samples of 28x28x128).
 #include <algorithm>
 
-#include "cc/base/parallel_units.h"
+#include "cc/base/threads/parallel_units.h"
 #include "cc/core/conv/winograd/winograd.h"
 #include "cc/core/gemm/fip.h"
 

@@ -18,7 +18,7 @@
 
 #include <cstdint>
 
-#include "cc/base/kernel_table.h"
+#include "cc/base/cpu/kernel_table.h"
 #include "cc/core/gemm/epilogue.h"
 
 namespace bd {

@@ -3,7 +3,7 @@
 #include <limits>
 #include <memory>
 
-#include "cc/base/caches.h"
+#include "cc/base/cpu/caches.h"
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/common/fip_choice.h"
 #include "cc/core/conv/winograd/winograd.h"

@@ -13,7 +13,7 @@ from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from ....graph import Body, Node, Ref
 from ...context import Context
-from ...patterns.elementwise import unary
+from ...patterns.pixels.elementwise import unary
 from .constant_shapes import constant_node
 
 _TO_LAST, _TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)

@@ -15,7 +15,7 @@ from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from ....graph import Body, Node, Ref, window
 from ...context import Context
-from ...patterns.elementwise import unary
+from ...patterns.pixels.elementwise import unary
 from ...primitives import ConvVolume
 from .constant_shapes import constant_node
 

@@ -7,8 +7,8 @@ from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from ....graph import Body, Node, Ref
 from ...context import Context
-from ...patterns import recurrent
-from ...patterns.recurrent import Recurrence
+from ...patterns.products import recurrent
+from ...patterns.products.recurrent import Recurrence
 from ...report import Converted
 
 _READERS = frozenset({"ReadVariableOp", "VariableShape", "Identity", *recurrent.ROOTS})

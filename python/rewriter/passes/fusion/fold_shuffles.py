@@ -29,7 +29,7 @@ import numpy as np
 from ....graph import Body, GraphView, Node, Ref
 from ...context import Context
 from ...followers import Followers
-from ...patterns import routing
+from ...patterns.movement import routing
 from ...primitives import BLOCK, Conv, Step
 
 _NOBODY = -1  # in a list of channels: a lane that nothing needs

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ....graph import Body, Node
 from ...context import Context
 from ...followers import Followers
-from ...patterns.elementwise import Idiom
+from ...patterns.pixels.elementwise import Idiom
 from ...primitives import MAX_STEPS, Conv, Step, sum_of
 
 

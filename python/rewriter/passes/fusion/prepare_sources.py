@@ -14,7 +14,7 @@ import numpy as np
 from ....graph import Body, Node, Ref
 from ...context import Context
 from ...followers import Followers
-from ...patterns.elementwise import Idiom, affine
+from ...patterns.pixels.elementwise import Idiom, affine
 from ...primitives import BLOCK, NHWC, Conv, Eltwise, compose_affine
 
 

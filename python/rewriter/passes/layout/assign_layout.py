@@ -11,7 +11,9 @@ from ....graph import Body, Node, Ref
 from ...context import Context
 from ...followers import Followers
 from ...layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, eltwise, several
-from ...patterns import depth_pool, pool, resize, shuffle, softmax, squeeze_excite
+from ...patterns.movement import shuffle
+from ...patterns.pixels import softmax, squeeze_excite
+from ...patterns.planes import depth_pool, pool, resize
 from ...primitives import BLOCK, BLOCKED, NHWC, Convolution, GlobalPool, LayerNorm
 from ...report import Report
 from ..fusion.fuse_post_ops import extend

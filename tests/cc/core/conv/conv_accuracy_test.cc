@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "cc/base/thread_pool.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "tests/cc/isas.h"
 

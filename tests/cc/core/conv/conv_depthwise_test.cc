@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cc/base/thread_pool.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/direct/direct.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"

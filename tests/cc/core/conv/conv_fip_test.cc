@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "cc/base/thread_pool.h"
+#include "cc/base/threads/thread_pool.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "cc/base/cpu_model.h"
-#include "cc/base/isa.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/cpu_model.h"
+#include "cc/base/cpu/isa.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_algorithms.h"
 #include "cc/core/conv/direct/direct.h"

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "cc/base/aligned_buffer.h"
-#include "cc/base/scratch_pool.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/memory/aligned_buffer.h"
+#include "cc/base/memory/scratch_pool.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/isas.h"

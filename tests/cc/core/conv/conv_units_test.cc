@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cc/base/aligned_buffer.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/memory/aligned_buffer.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_depthwise/conv_depthwise.h"
 #include "tests/cc/core/conv/conv_case.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cc/base/thread_pool.h"
+#include "cc/base/threads/thread_pool.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"

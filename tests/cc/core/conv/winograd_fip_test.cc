@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "cc/base/cpu_model.h"
-#include "cc/base/thread_pool.h"
+#include "cc/base/cpu/cpu_model.h"
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/winograd/winograd.h"
 #include "tests/cc/core/conv/conv_case.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cc/base/aligned_buffer.h"
+#include "cc/base/memory/aligned_buffer.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 

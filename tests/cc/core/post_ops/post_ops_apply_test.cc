@@ -144,7 +144,7 @@ TEST(PostOpsApply, OperandsOfEveryShapeOnIntegers) {
            1.);
 }
 
-// The bounds of cc/simd/math.h plus the rounding of the scale.
+// The bounds of cc/simd/math/math.h plus the rounding of the scale.
 TEST(PostOpsApply, SmoothAlgorithms) {
   for (const char* text :
        {"eltwise(elu,alpha=0.3)", "eltwise(tanh,scale=3)", "eltwise(sqrt)", "eltwise(soft_relu)",

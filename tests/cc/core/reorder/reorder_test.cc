@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cc/base/thread_pool.h"
-#include "cc/simd/convert_ref.h"
+#include "cc/base/threads/thread_pool.h"
+#include "cc/simd/convert/convert_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/layouts.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cc/base/aligned_buffer.h"
+#include "cc/base/memory/aligned_buffer.h"
 #include "cc/core/rnn/rnn.h"
 #include "tests/cc/guarded_buffer.h"
 

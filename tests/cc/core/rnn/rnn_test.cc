@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cc/base/cpu_model.h"
+#include "cc/base/cpu/cpu_model.h"
 #include "tests/cc/core/rnn/rnn_case.h"
 #include "tests/cc/isas.h"
 

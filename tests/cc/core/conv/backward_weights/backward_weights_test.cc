@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "cc/base/aligned_buffer.h"
+#include "cc/base/memory/aligned_buffer.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 

@@ -1,0 +1,67 @@
+#include "cc/base/memory/huge_pages.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace bd {
+namespace {
+
+constexpr int kPageBits = 21;
+constexpr size_t kSmallTensor = size_t{64} << 10;
+constexpr int kCollapse = 25;  // MADV_COLLAPSE, which Debian 12's headers lack
+
+bool Permitted() {
+  const int file = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  char text[64] = {};
+  const ssize_t length = read(file, text, sizeof(text) - 1);
+  close(file);
+  return length > 0 && strstr(text, "[never]") == nullptr;
+}
+
+// The ranges asked for so far, up to 16 GB of them, in an open hash table that never
+// forgets. A range that finds no place in it stays on small pages.
+class AskedRanges {
+ public:
+  // True for the first caller that names a range.
+  bool Add(uintptr_t range) {
+    constexpr int kProbes = 16;
+    for (int probe = 0; probe < kProbes; ++probe) {
+      std::atomic<uintptr_t>& slot = slots_[(range * 0x9e3779b1 + probe) % kSlots];
+      uintptr_t seen = slot.load(std::memory_order_relaxed);
+      if (seen == 0 && slot.compare_exchange_strong(seen, range, std::memory_order_relaxed)) {
+        return true;
+      }
+      if (seen == range) return false;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr size_t kSlots = 8192;
+  std::atomic<uintptr_t> slots_[kSlots];
+};
+
+AskedRanges asked;  // zero at the start of the process
+
+}  // namespace
+
+void PreferHugePages(const void* data, size_t bytes) {
+  if (bytes < kSmallTensor) return;
+  static const bool permitted = Permitted();
+  if (!permitted) return;
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(data);
+  for (uintptr_t range = begin >> kPageBits; range << kPageBits < begin + bytes; ++range) {
+    if (!asked.Add(range)) continue;
+    void* address = reinterpret_cast<void*>(range << kPageBits);
+    madvise(address, size_t{1} << kPageBits, MADV_HUGEPAGE);
+    madvise(address, size_t{1} << kPageBits, kCollapse);
+  }
+}
+
+}  // namespace bd

@@ -1,0 +1,120 @@
+// An offer is one word that holds the task and the range of units that are left. Its owner takes
+// units from the front and other threads take them from the end. Both replace the whole word, so
+// no unit is taken twice, and the task in the word tells an offer from a later one with the same
+// units. A note is written while its thread offers nothing, and the store of the word releases it.
+#include "cc/base/threads/parallel_units.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace bd {
+namespace {
+
+constexpr int kMaxOffers = 64;  // on the stack; further threads offer nothing
+constexpr int kUnitBits = 20, kTaskBits = 64 - 2 * kUnitBits;
+constexpr uint64_t kUnitMask = (uint64_t{1} << kUnitBits) - 1;
+
+uint64_t Pack(int64_t task, int64_t begin, int64_t end) {
+  return static_cast<uint64_t>(task) << (2 * kUnitBits) |
+         static_cast<uint64_t>(begin) << kUnitBits | static_cast<uint64_t>(end);
+}
+
+int64_t TaskOf(uint64_t word) { return static_cast<int64_t>(word >> (2 * kUnitBits)); }
+int64_t BeginOf(uint64_t word) { return static_cast<int64_t>(word >> kUnitBits & kUnitMask); }
+int64_t EndOf(uint64_t word) { return static_cast<int64_t>(word & kUnitMask); }
+int64_t LeftOf(uint64_t word) { return EndOf(word) - BeginOf(word); }
+
+int64_t Share(int64_t left, double fraction, int64_t least) {
+  return std::min(left, std::max(least, static_cast<int64_t>(left * fraction)));
+}
+
+// Two cache lines, since the prefetcher moves lines in pairs.
+struct alignas(128) OfferedUnits {
+  std::atomic<uint64_t> word{0};
+  std::atomic<int> note{0};
+};
+
+}  // namespace
+
+struct UnitTaker::Shared {
+  alignas(128) std::atomic<int64_t> next_task{0};
+  int64_t tasks = 0;
+  int threads = 0;
+  OfferedUnits offers[kMaxOffers];
+};
+
+UnitTaker::UnitTaker(Shared* shared, int thread) : shared_(shared), thread_(thread) {}
+
+bool UnitTaker::NextTask(int64_t* task) {
+  *task = shared_->next_task.fetch_add(1, std::memory_order_relaxed);
+  own_ = {*task, 0, 0, 0};
+  return *task < shared_->tasks;
+}
+
+void UnitTaker::Offer(int64_t units, int note) {
+  own_.begin = 0;
+  own_.end = units;
+  own_.note = note;
+  offered_ = thread_ < shared_->threads && units <= static_cast<int64_t>(kUnitMask) &&
+             own_.task < int64_t{1} << kTaskBits;
+  if (!offered_) return;
+  OfferedUnits& offer = shared_->offers[thread_];
+  offer.note.store(note, std::memory_order_relaxed);
+  offer.word.store(Pack(own_.task, 0, units), std::memory_order_release);
+}
+
+bool UnitTaker::Next(double fraction, int64_t least, Units* units) {
+  if (!offered_) {
+    const int64_t begin = own_.begin, left = own_.end - begin;
+    own_.begin += Share(left, fraction, least);
+    *units = {own_.task, begin, own_.begin, own_.note};
+    return left > 0;
+  }
+  std::atomic<uint64_t>& word = shared_->offers[thread_].word;
+  uint64_t seen = word.load(std::memory_order_relaxed);
+  while (LeftOf(seen) > 0) {
+    const int64_t begin = BeginOf(seen);
+    const int64_t taken = Share(LeftOf(seen), fraction, least);
+    const uint64_t rest = Pack(own_.task, begin + taken, EndOf(seen));
+    if (word.compare_exchange_weak(seen, rest, std::memory_order_relaxed)) {
+      *units = {own_.task, begin, begin + taken, own_.note};
+      return true;
+    }
+  }
+  return false;
+}
+
+bool UnitTaker::Steal(double fraction, int64_t least, Units* units) {
+  for (;;) {
+    OfferedUnits* most = nullptr;
+    uint64_t seen = 0;
+    for (int t = 0; t < shared_->threads; ++t) {
+      const uint64_t word = shared_->offers[t].word.load(std::memory_order_acquire);
+      if (LeftOf(word) > LeftOf(seen)) {
+        most = &shared_->offers[t];
+        seen = word;
+      }
+    }
+    if (most == nullptr) return false;
+    const int note = most->note.load(std::memory_order_relaxed);
+    const int64_t end = EndOf(seen);
+    const int64_t taken = Share(LeftOf(seen), fraction, least);
+    const uint64_t rest = Pack(TaskOf(seen), BeginOf(seen), end - taken);
+    if (most->word.compare_exchange_strong(seen, rest, std::memory_order_acq_rel)) {
+      *units = {TaskOf(seen), end - taken, end, note};
+      return true;
+    }
+  }
+}
+
+void ParallelUnits(ThreadPool& pool, int64_t tasks, FunctionRef<void(UnitTaker&)> body) {
+  UnitTaker::Shared shared;
+  shared.tasks = tasks;
+  shared.threads = std::min(pool.num_threads(), kMaxOffers);
+  pool.ParallelFor(std::min<int64_t>(tasks, pool.num_threads()), [&](int64_t, int thread) {
+    UnitTaker taker(&shared, thread);
+    body(taker);
+  });
+}
+
+}  // namespace bd

@@ -1,0 +1,38 @@
+// Conversions on AVX-512. Included by cc/simd/convert/convert.h only.
+#ifndef CC_SIMD_CONVERT_CONVERT_AVX512_H_
+#define CC_SIMD_CONVERT_CONVERT_AVX512_H_
+
+#include "cc/base/data_type.h"
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+inline __m128i Load128(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
+inline __m256i Load256(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+inline void Store128(void* p, __m128i i) { _mm_storeu_si128(static_cast<__m128i*>(p), i); }
+inline void Store256(void* p, __m256i i) { _mm256_storeu_si256(static_cast<__m256i*>(p), i); }
+
+inline IVec LoadInt(const int32_t* p) { return _mm512_loadu_si512(p); }
+inline IVec LoadInt(const int8_t* p) { return _mm512_cvtepi8_epi32(Load128(p)); }
+inline IVec LoadInt(const uint8_t* p) { return _mm512_cvtepu8_epi32(Load128(p)); }
+inline IVec LoadInt(const uint16_t* p) { return _mm512_cvtepu16_epi32(Load256(p)); }
+
+inline void StoreInt(int32_t* p, IVec i) { _mm512_storeu_si512(p, i); }
+inline void StoreInt(int8_t* p, IVec i) { Store128(p, _mm512_cvtepi32_epi8(i)); }
+inline void StoreInt(uint8_t* p, IVec i) { Store128(p, _mm512_cvtepi32_epi8(i)); }
+inline void StoreInt(uint16_t* p, IVec i) { Store256(p, _mm512_cvtepi32_epi16(i)); }
+
+inline IVec RoundToInt(Vec v) {
+  return _mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+inline Vec FloatFromHalf(const Float16* p) { return _mm512_cvtph_ps(Load256(p)); }
+inline void StoreHalf(Float16* p, Vec v) {
+  Store256(p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
+#endif  // CC_SIMD_CONVERT_CONVERT_AVX512_H_

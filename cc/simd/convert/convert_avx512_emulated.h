@@ -1,0 +1,41 @@
+// The conversions of convert_avx512.h as two of convert_avx2.h. Included by
+// cc/simd/convert/convert.h only.
+#ifndef CC_SIMD_CONVERT_CONVERT_AVX512_EMULATED_H_
+#define CC_SIMD_CONVERT_CONVERT_AVX512_EMULATED_H_
+
+#include "cc/base/data_type.h"
+#include "cc/simd/vec.h"
+
+#pragma push_macro("BD_ISA")
+#undef BD_ISA
+#define BD_ISA halves
+#include "cc/simd/convert/convert_avx2.h"
+#pragma pop_macro("BD_ISA")
+
+namespace bd::BD_ISA {
+namespace {
+
+template <typename T>
+inline IVec LoadInt(const T* p) {
+  return {halves::LoadInt(p), halves::LoadInt(p + kHalf)};
+}
+template <typename T>
+inline void StoreInt(T* p, IVec i) {
+  halves::StoreInt(p, i.lo);
+  halves::StoreInt(p + kHalf, i.hi);
+}
+
+inline IVec RoundToInt(Vec v) { return {halves::RoundToInt(v.lo), halves::RoundToInt(v.hi)}; }
+
+inline Vec FloatFromHalf(const Float16* p) {
+  return {halves::FloatFromHalf(p), halves::FloatFromHalf(p + kHalf)};
+}
+inline void StoreHalf(Float16* p, Vec v) {
+  halves::StoreHalf(p, v.lo);
+  halves::StoreHalf(p + kHalf, v.hi);
+}
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
+#endif  // CC_SIMD_CONVERT_CONVERT_AVX512_EMULATED_H_

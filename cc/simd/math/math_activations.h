@@ -1,0 +1,157 @@
+// The activations that need more than one elementary function.
+#ifndef CC_SIMD_MATH_MATH_ACTIVATIONS_H_
+#define CC_SIMD_MATH_MATH_ACTIVATIONS_H_
+
+#include "cc/simd/math/math_log.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+// log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|))
+inline Vec SoftRelu(Vec x) { return Add(Max(Zero(), x), Log1pOfUnit(Exp(MinusAbs(x)))); }
+
+inline Vec Elu(Vec x, Vec alpha) {
+  return Select(Less(Zero(), x), x, Mul(alpha, Expm1(Min(Zero(), x))));
+}
+
+// exp(-r) = 1 - r + r^2 q(-r), |r| <= ln(2) / 2, q that of SplitExp: in powers of r.
+constexpr float kExpOfMinus[] = {0.49999997f, -0.16666539f, 0.0416677482f, -0.00836708862f,
+                                 0.00138378306f};
+
+// x logistic(x) = x / (1 + exp(-x)). With n + r log2(e) = x log2(e), both sides of
+// the division times 2^n neither overflow nor lose a result that is denormal:
+//   x 2^n / (2^n + exp(-r))
+inline Vec SiluOfAny(Vec x) {
+  const Vec one = Set1(1.f), last = Set1(18.f);  // from there on it is x
+  const Vec n = Round(Mul(Min(last, Max(Set1(-127.f), x)), Set1(1.44269504f)));
+  // Below -127 r leaves its range, and -inf / exp(inf) is not a number, as it must.
+  const Vec r = NegFma(n, Set1(kLn2Lo), NegFma(n, Set1(kLn2Hi), x));
+  const Vec e = Fma(Mul(r, r), Polynomial(r, kExpOfMinus), Sub(one, r));
+  const Vec y = Div(ScaleByPow2(x, n), Add(ScaleByPow2(one, n), e));
+  return Select(Less(last, x), x, y);
+}
+
+// Silu's short way, where -20 < x < 68. For k = -kParts log2(e) x, rounded,
+//   exp(-x) = 2^(k / kParts) exp(-r),   r = x + k ln(2) / kParts
+// Adding kMagic = 1.5 * 2^23 + kFirst rounds, and leaves k + kFirst in the lowest bits; the
+// bits above kWindow are then those of 1.5 * 2^23, unless x is out of reach or not a number.
+//
+// With a table of powers of two a short polynomial does: exp(-r) = p(r) / p(0), where p begins
+// with a power of r times one, and the table has 2^(i / kParts) / p(0) less (i + kFirst) <<
+// (23 - kPartBits), so that adding (k + kFirst) << (23 - kPartBits) makes it 2^(k / kParts) / p(0).
+// Of many p(0) with which p is good enough each is a lucky one in how the table rounds.
+#if defined(BD_AVX512)
+constexpr int kPartBits = 5;
+alignas(64) constexpr int32_t kPowers[kLookup] = {
+    0x0d800d20, 0x0d7edaf0, 0x0d7db878, 0x0d7ca610, 0x0d7ba412, 0x0d7ab2da, 0x0d79d2c6, 0x0d790436,
+    0x0d78478c, 0x0d779d2d, 0x0d77057f, 0x0d7680eb, 0x0d760fdc, 0x0d75b2bf, 0x0d756a05, 0x0d75361f,
+    0x0d751783, 0x0d750ea7, 0x0d751c06, 0x0d75401b, 0x0d757b68, 0x0d75ce6d, 0x0d7639af, 0x0d76bdb7,
+    0x0d775b0f, 0x0d781246, 0x0d78e3ec, 0x0d79d095, 0x0d7ad8d9, 0x0d7bfd53, 0x0d7d3ea0, 0x0d7e9d63};
+// To 2^-24.2; swish to 3.3 ulp.
+inline Vec PowersPolynomial(Vec r) { return Fma(Add(r, Set1(-1.99922812f)), r, Set1(1.99919927f)); }
+#elif defined(__AVX2__)
+constexpr int kPartBits = 3;
+alignas(64) constexpr int32_t kPowers[kLookup] = {-0x73550e98, -0x735595d9, -0x7354b6a0,
+                                                  -0x7352507a, -0x734e4007, -0x734c2f58,
+                                                  -0x73504131, -0x73533e9d};
+// To 2^-25; swish to 2.8 ulp.
+inline Vec PowersPolynomial(Vec r) {
+  return Fma(Fma(Add(r, Set1(-2.9956539f)), r, Set1(5.9902997f)), r, Set1(-5.990301f));
+}
+#else
+constexpr int kPartBits = 0;
+#endif
+constexpr int kParts = 1 << kPartBits, kWindow = 128 * kParts, kFirst = 99 * kParts;
+constexpr float kMagic = 12582912.f + kFirst;
+
+// 1 + exp(-x) from NegFma(x, kParts log2(e), kMagic).
+inline Vec OnePlusExp(Vec x, Vec rounded) {
+  const Vec k = Sub(rounded, Set1(kMagic)), one = Set1(1.f);
+#if defined(__AVX2__)
+  const Vec r = Fma(k, Set1(0.69314718f / kParts), x);
+  const IVec power =
+      AddInt(Lookup(kPowers, Bits(rounded)), ShiftLeft<23 - kPartBits>(Bits(rounded)));
+  return Fma(PowersPolynomial(r), FromBits(power), one);
+#else
+  const Vec r = Fma(k, Set1(kLn2Lo), Fma(k, Set1(kLn2Hi), x));
+  const Vec e = Fma(Mul(r, r), Polynomial(r, kExpOfMinus), Sub(one, r));
+  const IVec n = SubInt(Bits(rounded), SetInt(kFirst));
+  return Add(one, FromBits(AddInt(Bits(e), ShiftLeft<23>(n))));
+#endif
+}
+
+// x logistic(x) of n vectors into y, unless one of them is out of reach: then it is false, and y
+// is left alone (Zen 4: 9.4 cycles a vector by four, 9.8 one by one; 16 the long way).
+template <int n>
+inline __attribute__((always_inline)) bool SiluWithinReach(const Vec (&x)[n], Vec (&y)[n]) {
+  Vec rounded[n];
+  IVec outside = SetInt(0);
+#pragma GCC unroll 4
+  for (int i = 0; i < n; ++i) {
+    rounded[i] = NegFma(x[i], Set1(kParts * 1.44269504f), Set1(kMagic));
+    outside = OrXor(outside, Bits(rounded[i]), SetInt(0x4b400000));
+  }
+  if (HasAny(outside, ~(kWindow - 1))) return false;
+#pragma GCC unroll 4
+  for (int i = 0; i < n; ++i) y[i] = Div(x[i], OnePlusExp(x[i], rounded[i]));
+  return true;
+}
+
+// x logistic(x) of n vectors. A result depends on its own x only, not on its neighbours: where
+// some are out of reach, those that are not still go the short way.
+template <int n>
+inline void Silu(Vec (&x)[n]) {
+  if (SiluWithinReach(x, x)) return;
+  for (Vec& v : x) {
+    const Vec rounded = NegFma(v, Set1(kParts * 1.44269504f), Set1(kMagic));
+    const Vec near = Div(v, OnePlusExp(v, rounded)), far = SiluOfAny(v);
+    const Vec unless_large = Select(Less(rounded, Set1(12582912.f + kWindow)), near, far);
+    v = Select(Less(rounded, Set1(12582912.f)), far, unless_large);
+  }
+}
+
+// x logistic(alpha x)
+inline Vec Swish(Vec x, Vec alpha) { return TimesLogistic(x, TwoProduct(alpha, x)); }
+
+// x tanh(log(1 + exp(x))). With e = exp(-|x|):
+//   x < 0    x e (e/2 + 1) / (e (e/2 + 1) + 1)
+//   x >= 0   x (1 + 2 e) / (1 + 2 e + 2 e^2)
+inline Vec Mish(Vec x) {
+  const Vec half = Set1(0.5f), one = Set1(1.f), two = Set1(2.f);
+  const ScaledExp e = ExpForProduct({MinusAbs(x), Zero()});
+  const Vec below = Fma(half, e.e, one), above = Fma(two, e.e, one);
+  const Mask negative = Less(x, Zero());
+  return Div(Select(negative, e.Times(Mul(x, below)), Mul(x, above)),
+             Select(negative, Fma(e.e, below, one), Fma(Mul(two, e.e), e.e, above)));
+}
+
+// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) = x logistic(x (c1 + c3 x^2)).
+// The exponent reaches 100, so it is needed to 2^-31.
+inline Vec GeluTanh(Vec x) {
+  const Vec c1_hi = Set1(1.59576917f), c1_lo = Set1(-4.53406805e-8f);
+  const Vec c3_hi = Set1(0.0713548139f), c3_lo = Set1(2.39883247e-9f);
+  const Pair square = TwoProduct(x, x), cubic = TwoProduct(c3_hi, square.hi);
+  const Vec cubic_lo = Add(cubic.lo, Fma(c3_hi, square.lo, Mul(c3_lo, square.hi)));
+  const Pair slope = TwoSum(c1_hi, cubic.hi);
+  const Vec slope_lo = Add(slope.lo, Add(c1_lo, cubic_lo));
+  const Pair y = TwoProduct(x, slope.hi);
+  return TimesLogistic(x, {y.hi, Fma(x, slope_lo, y.lo)});
+}
+
+// x Phi(x) = max(x, 0) - |x| Phi(-|x|), Phi(-z) = exp(-z^2/2) p(z) / q(z);
+// rational minimax to z = 14.5, relative error 2^-26.3. Beyond, Phi(-z) is 0.
+inline Vec GeluErf(Vec x) {
+  constexpr float p[] = {0.5f, 0.438319385f, 0.183252826f, 0.0406390764f, 0.00411712518f};
+  constexpr float q[] = {1.f, 1.67452371f, 1.20257747f, 0.469517261f, 0.10187348f, 0.0103199836f};
+  const Vec z = Abs(x), bounded = Min(Set1(15.f), z), minus_half = Set1(-0.5f);
+  const Pair square = TwoProduct(z, z);
+  const ScaledExp e = ExpForProduct({Mul(minus_half, square.hi), Mul(minus_half, square.lo)});
+  const Vec ratio = Div(Polynomial(bounded, p), Polynomial(bounded, q));
+  const Vec tail = e.Times(Mul(z, ratio));
+  return Select(Less(x, Set1(15.f)), Sub(Max(Zero(), x), tail), x);
+}
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
+#endif  // CC_SIMD_MATH_MATH_ACTIVATIONS_H_

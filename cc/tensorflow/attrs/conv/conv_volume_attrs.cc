@@ -1,0 +1,80 @@
+#include "cc/tensorflow/attrs/conv/conv_volume_attrs.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace bd {
+namespace {
+
+bool AllPositive(const std::vector<int64_t>& list, size_t size) {
+  return list.size() == size &&
+         std::all_of(list.begin(), list.end(), [](int64_t v) { return v >= 1 && v <= INT32_MAX; });
+}
+
+}  // namespace
+
+int64_t ConvVolumeAttrs::weights_size() const {
+  return std::accumulate(weights_shape.begin(), weights_shape.end(), int64_t{1},
+                         std::multiplies<int64_t>());
+}
+
+Status ConvVolumeAttrs::Check() const {
+  if (!AllPositive(weights_shape, 5)) {
+    return Invalid("weights_shape must be [kd, kh, kw, ic, oc], each at least 1");
+  }
+  if (!AllPositive(strides, 3)) {
+    return Invalid("strides must be [depth, height, width], each at least 1");
+  }
+  constexpr double kMostElements = 1e12;  // far above any memory, far below overflow
+  double size = 1;
+  for (int64_t d : weights_shape) size *= static_cast<double>(d);
+  if (size > kMostElements) return Invalid("weights_shape has too many elements");
+  if (weights_shape[3] == channels) return absl::OkStatus();
+  return Invalid("weights_shape has ", weights_shape[3],
+                 " input channels, not channels = ", channels);
+}
+
+Status ResolveVolume(const ConvVolumeAttrs& attrs, const PartialTensorShape& src,
+                     VolumeWindows* v) {
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.src_layout, attrs.channels, &v->src));
+  const struct {
+    const char* name;
+    int axis;
+    int64_t size;
+    Window1d* window;
+  } axes[] = {{"depth", 0, attrs.depth, &v->d},
+              {"height", 1, v->src.h, &v->h},
+              {"width", 2, v->src.w, &v->w}};
+  for (const auto& a : axes) {
+    *a.window = Window1d();
+    a.window->kernel = attrs.weights_shape[a.axis];
+    a.window->stride = attrs.strides[a.axis];
+    a.window->size = a.size;
+    a.window->out = kUnknown;
+    if (a.size == kUnknown) continue;
+    const std::string error = ResolveWindow(attrs.padding, a.window);
+    if (!error.empty()) return Invalid(a.name, ": ", error);
+  }
+  v->dst = {kUnknown, v->h.out, v->w.out};
+  if (v->src.n == kUnknown) return absl::OkStatus();
+  if (v->src.n % attrs.depth != 0) {
+    return Invalid("src has ", v->src.n, " slices, which are no whole volumes of ", attrs.depth);
+  }
+  v->dst.n = v->src.n / attrs.depth * v->d.out;
+  return absl::OkStatus();
+}
+
+Status ConvVolumeShape(const ConvVolumeAttrs& attrs, const PartialTensorShape& src,
+                       const PartialTensorShape& weights,
+                       const std::vector<PartialTensorShape>& args, PartialTensorShape* dst) {
+  VolumeWindows v;
+  TF_RETURN_IF_ERROR(ResolveVolume(attrs, src, &v));
+  TF_RETURN_IF_ERROR(CheckWeightsSize(weights, attrs.weights_size(), attrs.weights_offset));
+  TF_RETURN_IF_ERROR(
+      CheckOperands(attrs.post_ops, args, OperandShapesOf(attrs.dst_layout, attrs.oc(), v.dst)));
+  *dst = MakeShape(attrs.dst_layout, attrs.oc(), v.dst);
+  return absl::OkStatus();
+}
+
+}  // namespace bd

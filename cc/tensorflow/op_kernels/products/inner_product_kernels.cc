@@ -1,0 +1,72 @@
+// BlockdnnInnerProduct: rows are the pixels of a plain 1x1 convolution.
+#include <algorithm>
+
+#include "cc/tensorflow/op_kernels/conv/conv_op.h"
+
+namespace bd {
+namespace {
+
+class InnerProduct : public ConvOpSpec {
+ public:
+  static constexpr char kPrimitive[] = "inner_product";
+
+  template <typename Context>
+  Status Read(Context* c) {
+    return attrs_.Read(c);
+  }
+  const InnerProductAttrs& attrs() const { return attrs_; }
+
+  Status Describe(const InputShapeList& inputs, ConvDesc* desc,
+                  TensorShape* dst_shape) const override {
+    PartialTensorShape dst;
+    TF_RETURN_IF_ERROR(
+        InnerProductShape(attrs_, inputs[kSrc], inputs[kWeights], ArgShapes(inputs), &dst));
+    TF_RETURN_IF_ERROR(ToFullShape(dst, dst_shape));
+    desc->ic = attrs_.ic();
+    desc->oc = attrs_.oc();
+    desc->iw = desc->ow = dst_shape->num_elements() / attrs_.oc();
+    desc->src_layout = desc->dst_layout = Layout::nhwc;
+    desc->algorithm = AlgorithmOf(attrs_.algorithm);
+    desc->keeps_weights = attrs_.constant_weights;
+    desc->post_ops = attrs_.post_ops.chain;
+    if (ReadsSamples(desc->post_ops)) SplitSamples(*dst_shape, desc);
+    return absl::OkStatus();
+  }
+
+  BlockedTensors Blocked() const override { return {}; }
+
+ private:
+  static bool ReadsSamples(const PostOpChain& chain) {
+    const auto reads = [](const PostOp& op) {
+      return op.kind == PostOpKind::kBinary && op.shape == OperandShape::kSampleChannel;
+    };
+    return std::any_of(chain.entries().begin(), chain.entries().end(), reads);
+  }
+
+  // Rows of one sample become an image. In [N, oc] every row is a sample, and
+  // sample_channel operands are tensors.
+  static void SplitSamples(const TensorShape& dst_shape, ConvDesc* desc) {
+    if (dst_shape.dims() > 2) {
+      desc->n = dst_shape.dim_size(0);
+      desc->iw = desc->ow = desc->n == 0 ? 0 : desc->iw / desc->n;
+      return;
+    }
+    PostOpChain chain;
+    for (PostOp op : desc->post_ops.entries()) {
+      if (op.shape == OperandShape::kSampleChannel) op.shape = OperandShape::kTensor;
+      chain.Append(op);
+    }
+    desc->post_ops = chain;
+  }
+
+  InnerProductAttrs attrs_;
+};
+
+const MemoryPlanRow row("BlockdnnInnerProduct", PlanConvMemory<InnerProduct>);
+
+REGISTER_KERNEL_BUILDER(
+    Name("BlockdnnInnerProduct").Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"),
+    ConvOp<InnerProduct>);
+
+}  // namespace
+}  // namespace bd

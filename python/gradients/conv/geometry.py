@@ -1,0 +1,85 @@
+"""A convolution without post-ops, as its gradients see it."""
+
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from ...layout import NCHW16C, NHWC
+from ...ops.conv.conv import conv
+from ...ops.movement.reorder import reorder
+
+
+@dataclass(frozen=True)
+class ConvGeometry:
+    """What a convolution is, apart from its tensors.
+
+    Attributes:
+      weights_shape: [kh, kw, channels / groups, output channels].
+      padding: "SAME", "VALID" or [[top, bottom], [left, right]].
+    """
+
+    weights_shape: tuple[int, ...]
+    groups: int
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+    padding: "str | list"
+    src_layout: str
+    dst_layout: str
+
+    @property
+    def channels(self) -> int:
+        return self.weights_shape[2] * self.groups
+
+    @property
+    def out_channels(self) -> int:
+        return self.weights_shape[3]
+
+    @property
+    def is_depthwise(self) -> bool:
+        return self.weights_shape[2] == 1 and self.groups > 1
+
+    def reach(self, axis: int) -> int:
+        """Pixels from the first tap of a window to its last one, along height (0) or width (1)."""
+        return (self.weights_shape[axis] - 1) * self.dilations[axis]
+
+    def paddings(self, size, out, axis: int) -> tuple:
+        """Pixels of padding before and after an axis of `size` pixels and `out` results.
+
+        With VALID padding, what a stride leaves over is negative padding after.
+        """
+        if self.padding == "SAME" and self.strides[axis] == 1:
+            need = self.reach(axis)
+        else:
+            need = (out - 1) * self.strides[axis] + self.reach(axis) + 1 - size
+        if self.padding == "VALID":
+            return 0, need
+        if self.padding == "SAME":
+            need = max(need, 0) if isinstance(need, int) else tf.maximum(need, 0)
+            return need // 2, need - need // 2
+        return tuple(self.padding[axis])
+
+    def forward(self, src, weights, **options):
+        """The convolution itself."""
+        return conv(
+            src,
+            weights,
+            strides=list(self.strides),
+            padding=self.padding,
+            dilations=list(self.dilations),
+            groups=self.groups,
+            src_layout=self.src_layout,
+            dst_layout=self.dst_layout,
+            **options,
+        )
+
+    def plain_src(self, src):
+        """src as [N, H, W, C]."""
+        return _plain(src, self.src_layout, self.channels)
+
+    def plain_dst(self, dst):
+        """A tensor of the result's shape as [N, H, W, C]."""
+        return _plain(dst, self.dst_layout, self.out_channels)
+
+
+def _plain(x, layout: str, channels: int):
+    return x if layout == NHWC else reorder(x, NCHW16C, NHWC, channels=channels)

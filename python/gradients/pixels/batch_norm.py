@@ -1,0 +1,53 @@
+"""Gradient of batch normalisation in training.
+
+With M values a channel and r = 1 / sqrt(variance + epsilon):
+
+    dbeta = sum dy,  dgamma = r sum dy (x - mean)
+    dx = gamma r (dy - dbeta / M) + (x - mean) slope + dmean / M
+    slope = (2 dvariance - gamma r^2 dgamma) / M
+"""
+
+import tensorflow as tf
+
+from ...layout import NCHW16C
+from ...native import library
+from ..blocked import channel_row, channel_sums
+from ..node import vjp
+
+
+@tf.RegisterGradient("BlockdnnBatchNorm")
+def _gradient(op, dy, dmean, dvariance):
+    src, gamma, _ = op.inputs
+    _, mean, variance = op.outputs
+    return library().blockdnn_batch_norm_grad(
+        dy,
+        src,
+        gamma,
+        mean,
+        variance,
+        dmean,
+        dvariance,
+        channels=op.get_attr("channels"),
+        epsilon=op.get_attr("epsilon"),
+    )
+
+
+@tf.RegisterGradient("BlockdnnBatchNormGrad")
+def _second_gradient(op, *grads):
+    channels, epsilon = op.get_attr("channels"), op.get_attr("epsilon")
+
+    def formula(dy, x, gamma, mean, variance, dmean, dvariance):
+        count = tf.cast(tf.size(x) // (x.shape[1] * x.shape[-1]), x.dtype)
+
+        def row(values):
+            return channel_row(values, channels, x.shape.rank)
+
+        r = tf.math.rsqrt(variance + epsilon)
+        centred = x - row(mean)
+        dbeta = channel_sums(dy, channels, NCHW16C)
+        dgamma = r * channel_sums(dy * centred, channels, NCHW16C)
+        slope = (2.0 * dvariance - gamma * r * r * dgamma) / count
+        offset = (dmean - gamma * r * dbeta) / count
+        return [dy * row(gamma * r) + centred * row(slope) + row(offset), dgamma, dbeta]
+
+    return vjp(formula, op.inputs, list(grads))

@@ -1,0 +1,144 @@
+"""Convolution with post-ops."""
+
+import tensorflow as tf
+
+from ...native import library
+from ..arguments import check_scratchpad_mode, dst_part_args, padding_attrs, pair, part_attr
+from ..bind_post_ops import Destination, bind_post_ops
+
+
+def conv(
+    src,
+    weights,
+    *,
+    strides=1,
+    padding="SAME",
+    dilations=1,
+    groups: int = 1,
+    post_ops="",
+    args=(),
+    dst=None,
+    pool=None,
+    src_layout: str = "nChw16c",
+    dst_layout: str = "nChw16c",
+    channels: int | None = None,
+    weights_shape=None,
+    weights_offset: int = 0,
+    constant_weights: bool = False,
+    algorithm: str = "auto",
+    scratchpad_mode: str = "user",
+    src_part=None,
+    src_blocks=None,
+    dst_part=None,
+    into=None,
+    name=None,
+):
+    """Computes a 2-D convolution and then a chain of post-ops before the result is stored.
+
+    For a depthwise convolution, pass TensorFlow's filter [kh, kw, C, m], which has the same
+    memory, with `groups=C, weights_shape=[kh, kw, 1, C * m]`.
+
+    Args:
+      src: float32 activation, [N, H, W, C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
+        ("nChw16c").
+      weights: float32 filter, HWIO: [kh, kw, C / groups, out channels]. With
+        `weights_shape` the tensor may have any shape: the op reads its elements
+        [weights_offset, weights_offset + prod(weights_shape)), in memory order.
+      strides: pixels, one integer or [height, width].
+      padding: "SAME", "VALID" (TensorFlow's rules) or [[top, bottom], [left, right]]
+        pixels of zeros.
+      dilations: pixels between taps, one integer or [height, width].
+      groups: divides C and the output channels.
+      post_ops: a `PostOps`, or its text, which joins entries by ";", for example
+        "binary(add,channel,#0);sum(#1);eltwise(relu)".
+      args: float32 operands that the chain calls #0, #1, ... A channel operand has
+        one element for each output channel. A tensor operand and the operand of a sum
+        have the shape and layout of the result. Operands that `PostOps` holds are not
+        listed here.
+      dst: the previous contents of the result, which sums without an operand add: float32,
+        of the shape of the result, plain or in dst_layout. The result takes the memory of
+        dst if nobody else holds it; otherwise dst stays as it is.
+      pool: 2 or [2, 2] pixels: max pooling behind post_ops, in windows that touch each
+        other, with "VALID" padding, as Winograd stores it: the window is 3x3 or 5x5 at stride
+        1, there is one group, tensors are nChw16c, and the chain is at most a channel added
+        and a clamp (relu, relu6, ...). The result has the bits of `pool` behind the
+        convolution; everything else needs that op.
+      src_layout, dst_layout: "nhwc" or "nChw16c".
+      channels: C; default weights_shape[2] * groups.
+      weights_shape: default: the shape of weights.
+      weights_offset: elements.
+      constant_weights: whether weights and channel operands never change, so that the op
+        may keep their packed form from the first call on.
+      algorithm: "direct" sums exactly the products of the definition; "winograd"
+        saves multiplications of some windows, "paired" (nChw16c, one group, AVX-512) a third
+        of all, and both round more (docs/algorithms.md); where one does not apply it is
+        "direct". "auto" takes what is faster.
+      scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
+        allocator for each execution; "library" keeps buffers with the kernel. Both are safe
+        on many threads.
+      src_part: (first channel, C of the whole) if src is a part of the channels of a wider
+        nChw16c tensor, which is then passed. A part starts at a multiple of 16 channels, and
+        it ends at one or with the tensor.
+      src_blocks: with src_part = (0, a multiple of 16), which blocks of 16 channels of the wider
+        tensor are src, ascending, if they do not follow each other.
+      dst_part: (first channel, C of the whole) if the result is such a part. The wider
+        tensor is returned, and the op writes only the part. The rest is what `into` holds,
+        and undefined without it.
+      into: a tensor of the shape of the wider one. The result takes its memory if nobody
+        else holds it, and otherwise a copy.
+      name: of the op.
+
+    Returns:
+      The activation in dst_layout, pooled if `pool` is given. Lanes of a blocked result
+      beyond the output channels are zero.
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: convolution and post-ops (eltwise, sum, binary) of oneDNN.
+
+    Example:
+      >>> x = np.ones((1, 2, 8, 8, 16), np.float32)  # 32 channels of 8x8 pixels
+      >>> filters = np.ones((3, 3, 32, 48), np.float32)
+      >>> y = bd.ops.conv(x, filters, strides=2, post_ops="eltwise(relu)")
+      >>> y.shape
+      TensorShape([1, 3, 4, 4, 16])
+      >>> float(y[0, 0, 0, 0, 0])  # 3 * 3 pixels of 32 channels
+      288.0
+    """
+    weights = tf.convert_to_tensor(weights)
+    if weights_shape is None:
+        if weights.shape.rank != 4 or not weights.shape.is_fully_defined():
+            raise ValueError(
+                f"weights of shape {weights.shape} are not HWIO; give weights_shape="
+                "[kh, kw, channels / groups, output channels]"
+            )
+        weights_shape = weights.shape.as_list()
+    if channels is None:
+        channels = weights_shape[2] * groups
+    to = Destination(weights_shape[-1], layout=dst_layout)
+    post_ops, args = bind_post_ops(post_ops, args, dst, to)
+    return library().blockdnn_conv(
+        src,
+        weights,
+        args,
+        src_layout=src_layout,
+        dst_layout=dst_layout,
+        channels=channels,
+        weights_shape=list(weights_shape),
+        weights_offset=weights_offset,
+        groups=groups,
+        strides=pair("strides", strides),
+        dilations=pair("dilations", dilations),
+        post_ops=post_ops,
+        pool=[] if pool is None else pair("pool", pool),
+        constant_weights=constant_weights,
+        algorithm=algorithm,
+        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        src_part=part_attr("src_part", src_part),
+        src_blocks=[] if src_blocks is None else list(src_blocks),
+        **dst_part_args(dst_part, into),
+        name=name,
+        **padding_attrs(padding),
+    )

@@ -1,0 +1,124 @@
+"""A 1x1 convolution and the depthwise one behind it, in one pass."""
+
+import tensorflow as tf
+
+from ...layout import NCHW16C
+from ...native import library
+from ..arguments import check_scratchpad_mode, padding_attrs, pair, part_attr
+from ..bind_post_ops import Destination, bind_post_ops
+
+
+def conv_depthwise(
+    src,
+    weights,
+    depthwise_weights,
+    *,
+    strides=1,
+    padding="SAME",
+    dilations=1,
+    post_ops="",
+    args=(),
+    depthwise_post_ops="",
+    depthwise_args=(),
+    dst=None,
+    weights_shape=None,
+    weights_offset: int = 0,
+    depthwise_weights_shape=None,
+    depthwise_weights_offset: int = 0,
+    constant_weights: bool = False,
+    algorithm: str = "auto",
+    scratchpad_mode: str = "user",
+    src_part=None,
+    src_blocks=None,
+    name=None,
+):
+    """Computes a 1x1 convolution of stride 1 and then a depthwise convolution of its result.
+
+    The tensor between them, which in MobileNets is six times as large as src, stays in the cache:
+    the op makes a few of its rows, uses them and overwrites them. The result has the bits of
+    `conv` called twice, except if the 1x1 multiplies in pairs (docs/algorithms.md).
+
+    Args:
+      src: float32 activation in blocks, [N, ceil(C / 16), H, W, 16].
+      weights: float32 filter of the 1x1, HWIO: [1, 1, C, out channels]. With `weights_shape` the
+        tensor may have any shape: the op reads its elements [weights_offset, weights_offset +
+        prod(weights_shape)), in memory order.
+      depthwise_weights: float32 filter of the depthwise convolution, [kh, kw, out channels, 1] as
+        TensorFlow has it, or [kh, kw, 1, out channels]; the same memory.
+      strides, padding, dilations: of the depthwise convolution, as in `conv`. The padding around
+        the image is zero, whatever post_ops make of zero.
+      post_ops, args: the chain after the 1x1 and its operands, as in `conv`; sums need an
+        operand. If operands have the shape of its result, the two convolutions run one after the
+        other.
+      depthwise_post_ops, depthwise_args: the chain after the depthwise convolution and its
+        operands.
+      dst: the tensor that sums of depthwise_post_ops without an operand add; see `conv`.
+      weights_shape, depthwise_weights_shape: default: the shapes of the weights.
+      weights_offset, depthwise_weights_offset: elements.
+      constant_weights: whether both weights and channel operands never change, so that the op may
+        keep their packed form from the first call on.
+      algorithm: of the 1x1, "auto", "direct" or "paired" as in `conv`.
+      scratchpad_mode: "user" or "library", as in `conv`.
+      src_part, src_blocks: of `conv`.
+      name: of the op.
+
+    Returns:
+      The activation in blocks. Lanes beyond the output channels are zero.
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: the depthwise post-op of oneDNN (append_dw).
+
+    Example:
+      >>> x = np.ones((1, 1, 8, 8, 16), np.float32)
+      >>> expand = np.ones((1, 1, 16, 96), np.float32)
+      >>> filters = np.ones((3, 3, 96, 1), np.float32)
+      >>> y = bd.ops.conv_depthwise(x, expand, filters, post_ops="eltwise(relu6)", strides=2)
+      >>> y.shape
+      TensorShape([1, 6, 4, 4, 16])
+      >>> float(y[0, 0, 0, 0, 0])  # 3 * 3 pixels of min(16, 6)
+      54.0
+    """
+    weights_shape = _filter_shape("weights", weights, weights_shape)
+    channels = weights_shape[-1]
+    shape = _filter_shape("depthwise_weights", depthwise_weights, depthwise_weights_shape)
+    if len(shape) == 4 and shape[2:] == [channels, 1]:
+        shape = [*shape[:2], 1, channels]
+    to = Destination(channels, layout=NCHW16C)
+    post_ops, args = bind_post_ops(post_ops, args, None, to)
+    depthwise_post_ops, depthwise_args = bind_post_ops(depthwise_post_ops, depthwise_args, dst, to)
+    return library().blockdnn_conv_depthwise(
+        src,
+        weights,
+        depthwise_weights,
+        args,
+        depthwise_args,
+        channels=weights_shape[2] if len(weights_shape) == 4 else 1,
+        weights_shape=weights_shape,
+        weights_offset=weights_offset,
+        depthwise_weights_shape=shape,
+        depthwise_weights_offset=depthwise_weights_offset,
+        strides=pair("strides", strides),
+        dilations=pair("dilations", dilations),
+        post_ops=post_ops,
+        depthwise_post_ops=depthwise_post_ops,
+        constant_weights=constant_weights,
+        algorithm=algorithm,
+        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        src_part=part_attr("src_part", src_part),
+        src_blocks=[] if src_blocks is None else list(src_blocks),
+        name=name,
+        **padding_attrs(padding),
+    )
+
+
+def _filter_shape(name: str, weights, shape) -> list[int]:
+    """`shape`, or that of the weights, if they are a filter."""
+    if shape is not None:
+        return list(shape)
+    static = tf.convert_to_tensor(weights).shape
+    if static.rank == 4 and static.is_fully_defined():
+        return static.as_list()
+    raise ValueError(f"{name} of shape {static} are no filter of rank 4; give {name}_shape")

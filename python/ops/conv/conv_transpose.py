@@ -1,0 +1,107 @@
+"""Transposed convolution with post-ops."""
+
+import tensorflow as tf
+
+from ...native import library
+from ..arguments import check_scratchpad_mode, dst_part_args, pair, part_attr
+from ..bind_post_ops import Destination, bind_post_ops
+
+
+def conv_transpose(
+    src,
+    weights,
+    *,
+    strides=1,
+    crops=((0, 0), (0, 0)),
+    post_ops="",
+    args=(),
+    dst=None,
+    dst_layout: str = "nChw16c",
+    channels: int | None = None,
+    weights_shape=None,
+    weights_offset: int = 0,
+    constant_weights: bool = False,
+    algorithm: str = "auto",
+    scratchpad_mode: str = "user",
+    src_part=None,
+    dst_part=None,
+    into=None,
+    name=None,
+):
+    """Computes a 2-D transposed convolution of a blocked activation, then a chain of post-ops.
+
+    Every pixel of src adds its products with the filter to kh x kw pixels of the result, strides
+    apart. The result has (size - 1) * stride + kernel pixels an axis, less those that `crops` cut
+    off. TensorFlow's padding "VALID" is no crops (below, and on the right, stride - kernel more
+    pixels where the stride is larger); "SAME" cuts kernel - stride pixels off, the smaller half
+    of them before.
+
+    Args:
+      src: float32 activation in blocks, [N, ceil(C / 16), H, W, 16].
+      weights: float32 filter as tf.nn.conv2d_transpose has it: [kh, kw, out channels, C]. With
+        `weights_shape` the tensor may have any shape: the op reads its elements
+        [weights_offset, weights_offset + prod(weights_shape)), in memory order.
+      strides: pixels, one integer or [height, width]; at most 16 along the width.
+      crops: [[top, bottom], [left, right]] pixels; bottom and right may be negative, which adds
+        pixels that no source pixel reaches.
+      post_ops, args, dst: the chain, its operands, and what sums without an operand add, as in
+        `conv`.
+      dst_layout: "nChw16c", or "nhwc" if there are fewer than 16 output channels.
+      channels: C; default weights_shape[3].
+      weights_shape: default: the shape of weights.
+      weights_offset: elements.
+      constant_weights: whether weights and channel operands never change, so that the op
+        may keep their packed form from the first call on.
+      algorithm: of the convolutions that it is made of (docs/algorithms.md), as in `conv`.
+      scratchpad_mode, src_part, dst_part, into: as in `conv`.
+      name: of the op.
+
+    Returns:
+      The activation in dst_layout. Lanes of a blocked result beyond the output channels are zero.
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: tf.nn.conv2d_transpose; the deconvolution of oneDNN.
+
+    Example:
+      >>> x = np.ones((1, 2, 4, 4, 16), np.float32)  # 32 channels of 4x4 pixels
+      >>> filters = np.ones((2, 2, 48, 32), np.float32)
+      >>> y = bd.ops.conv_transpose(x, filters, strides=2, post_ops="eltwise(relu)")
+      >>> y.shape
+      TensorShape([1, 3, 8, 8, 16])
+      >>> float(y[0, 0, 0, 0, 0])  # one tap of 32 channels
+      32.0
+    """
+    weights = tf.convert_to_tensor(weights)
+    if weights_shape is None:
+        if weights.shape.rank != 4 or not weights.shape.is_fully_defined():
+            raise ValueError(
+                f"weights of shape {weights.shape} are no filter of rank 4; give weights_shape="
+                "[kh, kw, output channels, channels]"
+            )
+        weights_shape = weights.shape.as_list()
+    if channels is None:
+        channels = weights_shape[-1]
+    to = Destination(weights_shape[2] if len(weights_shape) == 4 else 1, layout=dst_layout)
+    post_ops, args = bind_post_ops(post_ops, args, dst, to)
+    rows, columns = (pair("crops", list(axis)) for axis in crops)
+    return library().blockdnn_conv_transpose(
+        src,
+        weights,
+        args,
+        dst_layout=dst_layout,
+        channels=channels,
+        weights_shape=list(weights_shape),
+        weights_offset=weights_offset,
+        strides=pair("strides", strides),
+        crops=rows + columns,
+        post_ops=post_ops,
+        constant_weights=constant_weights,
+        algorithm=algorithm,
+        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        src_part=part_attr("src_part", src_part),
+        **dst_part_args(dst_part, into),
+        name=name,
+    )

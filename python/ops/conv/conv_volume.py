@@ -1,0 +1,97 @@
+"""3-D convolution with post-ops."""
+
+import tensorflow as tf
+
+from ...native import library
+from ..arguments import check_scratchpad_mode
+from ..bind_post_ops import Destination, bind_post_ops
+
+
+def conv_volume(
+    src,
+    weights,
+    *,
+    depth: int,
+    strides=(1, 1, 1),
+    padding: str = "SAME",
+    post_ops="",
+    args=(),
+    dst=None,
+    src_layout: str = "nChw16c",
+    dst_layout: str = "nChw16c",
+    channels: int | None = None,
+    weights_shape=None,
+    weights_offset: int = 0,
+    constant_weights: bool = False,
+    algorithm: str = "auto",
+    scratchpad_mode: str = "user",
+    name=None,
+):
+    """Computes a 3-D convolution of volumes whose slices are images, then a chain of post-ops.
+
+    Args:
+      src: float32, the slices of all volumes: [volumes * depth, H, W, C] ("nhwc") or
+        [volumes * depth, ceil(C / 16), H, W, 16] ("nChw16c").
+      weights: float32 filter as tf.nn.conv3d has it: [kd, kh, kw, C, out channels]. With
+        `weights_shape` the tensor may have any shape: the op reads its elements
+        [weights_offset, weights_offset + prod(weights_shape)), in memory order.
+      depth: slices of a volume.
+      strides: [depth, height, width], slices and pixels.
+      padding: "SAME" or "VALID", TensorFlow's rules.
+      post_ops, args, dst: the chain, its operands, and what sums without an operand add, as in
+        `conv`.
+      src_layout, dst_layout: "nhwc" or "nChw16c".
+      channels: C; default weights_shape[3].
+      weights_shape: default: the shape of weights.
+      weights_offset: elements.
+      constant_weights, algorithm, scratchpad_mode: as in `conv`.
+      name: of the op.
+
+    Returns:
+      The slices of the results, [volumes * out depth, ...], in dst_layout.
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: tf.nn.conv3d.
+
+    Example:
+      >>> x = np.ones((2 * 4, 1, 6, 6, 16), np.float32)  # 2 volumes of 4 slices
+      >>> filters = np.ones((3, 3, 3, 16, 32), np.float32)
+      >>> y = bd.ops.conv_volume(x, filters, depth=4, padding="VALID")
+      >>> y.shape
+      TensorShape([4, 2, 4, 4, 16])
+      >>> float(y[0, 0, 0, 0, 0])  # 3 * 3 * 3 pixels of 16 channels
+      432.0
+    """
+    weights = tf.convert_to_tensor(weights)
+    if weights_shape is None:
+        if weights.shape.rank != 5 or not weights.shape.is_fully_defined():
+            raise ValueError(
+                f"weights of shape {weights.shape} are no filter of rank 5; give weights_shape="
+                "[kd, kh, kw, channels, output channels]"
+            )
+        weights_shape = weights.shape.as_list()
+    if channels is None:
+        channels = weights_shape[3] if len(weights_shape) == 5 else 1
+    to = Destination(weights_shape[-1], layout=dst_layout)
+    post_ops, args = bind_post_ops(post_ops, args, dst, to)
+    return library().blockdnn_conv_volume(
+        src,
+        weights,
+        args,
+        src_layout=src_layout,
+        dst_layout=dst_layout,
+        channels=channels,
+        depth=depth,
+        weights_shape=list(weights_shape),
+        weights_offset=weights_offset,
+        strides=list(strides),
+        padding=padding.upper(),
+        post_ops=post_ops,
+        constant_weights=constant_weights,
+        algorithm=algorithm,
+        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        name=name,
+    )

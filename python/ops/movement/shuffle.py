@@ -1,0 +1,85 @@
+"""Channel shuffle, along any axis of any tensor."""
+
+from ...native import library
+
+
+def shuffle(x, axis: int, group: int, *, layout=None, channels=None, name=None):
+    """Shuffles the entries along one axis, as ShuffleNet shuffles channels.
+
+    The C entries are seen as a (C / group) x group matrix, which is transposed:
+
+        dst[u + v * C / group] = src[u * group + v],  0 <= u < C / group,  0 <= v < group
+
+    The number of groups g of ShuffleNet and of torch.nn.ChannelShuffle is C / group.
+
+    Args:
+      x: a plain tensor of rank 1 to 6, or a blocked activation: [N, ceil(C / b), (D),
+        (H), W, b]. float32, float64, bfloat16, float16, int8, uint8, int16, uint16,
+        int32, int64 or bool.
+      axis: of x if it is plain; of the logical tensor [N, C, (D), (H), W] if it is
+        blocked. Negative counts from the end.
+      group: G, which divides the entries of the axis.
+      layout: "nCw8c", "nCw16c", "nChw8c", "nChw16c", "nCdhw8c" or "nCdhw16c" for a
+        blocked x. None for a plain one; or the name of its layout, like "nhwc", whose
+        rank is then checked.
+      channels: C of a blocked x; None otherwise.
+      name: of the op.
+
+    Returns:
+      A tensor of the shape, type and layout of x. Lanes of a blocked result beyond C
+      are zero. Differentiable for the float types; see also shuffle_grad.
+
+    Raises:
+      ValueError: while a graph is built: group is below 1 or does not divide the axis,
+        axis is out of range, layout is unknown, or x has another rank than it says.
+      InvalidArgumentError: the same, when it runs.
+
+    Source: the shuffle primitive of MKL-DNN 1.0.
+
+    Example:
+      >>> bd.ops.shuffle(np.arange(6), axis=0, group=3).numpy()
+      array([0, 3, 1, 4, 2, 5])
+    """
+    return _shuffle(x, axis, group, layout, channels, False, name)
+
+
+def shuffle_grad(dy, axis: int, group: int, *, layout=None, channels=None, name=None):
+    """Undoes a shuffle: shuffle_grad(shuffle(x, axis, group), axis, group) is x.
+
+    The gradient of shuffle runs this op. It takes every type, whereas TensorFlow's own
+    gradients stop at integers. It is the same as shuffle with C / group as its group.
+
+    Args:
+      dy: the gradient of, or in place of, the result of shuffle.
+      axis: as given to shuffle.
+      group: as given to shuffle.
+      layout: as given to shuffle.
+      channels: as given to shuffle.
+      name: of the op.
+
+    Returns:
+      A tensor of the shape, type and layout of dy.
+
+    Raises:
+      ValueError, InvalidArgumentError: as shuffle.
+
+    Source: the shuffle primitive of MKL-DNN 1.0, backward propagation.
+
+    Example:
+      >>> shuffled = bd.ops.shuffle(np.arange(6), axis=0, group=3)
+      >>> bd.ops.shuffle_grad(shuffled, axis=0, group=3).numpy()
+      array([0, 1, 2, 3, 4, 5])
+    """
+    return _shuffle(dy, axis, group, layout, channels, True, name)
+
+
+def _shuffle(x, axis, group, layout, channels, backward, name):
+    return library().blockdnn_shuffle(
+        x,
+        axis=axis,
+        group=group,
+        layout=layout or "",
+        channels=channels or 0,
+        backward=backward,
+        name=name,
+    )

@@ -1,0 +1,74 @@
+"""Element-wise work on activations."""
+
+import tensorflow as tf
+
+from ...native import library
+from ..arguments import dst_part_args, part_attr, static_channels
+from ..bind_post_ops import Destination, bind_post_ops
+
+
+def eltwise(
+    src,
+    post_ops,
+    *,
+    args=(),
+    dst=None,
+    layout="nChw16c",
+    channels: int | None = None,
+    src_part=None,
+    dst_part=None,
+    into=None,
+    name=None,
+):
+    """Applies a chain of post-ops to every element of `src`.
+
+    The sum of two activations is `eltwise(a, PostOps().binary("add", b))`.
+
+    Args:
+      src: float32 activation, [N, H, W, C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
+        ("nChw16c").
+      post_ops: a `PostOps`, or its text.
+      args: float32 operands that the chain calls #0, #1, ... Operands that `PostOps`
+        holds are not listed here.
+      dst: the tensor that sums without an operand add: float32, of the shape of src, plain
+        or in its layout.
+      layout: "nhwc" or "nChw16c".
+      channels: C; may be left out when layout is "nhwc" and C is static.
+      src_part: (first channel, C of the whole) if src is a part of the channels of a wider
+        nChw16c tensor, which is then passed. A part starts at a multiple of 16 channels, and
+        it ends at one or with the tensor.
+      dst_part: (first channel, C of the whole) if the result is such a part. The wider
+        tensor is returned, and the op writes only the part. The rest is what `into` holds,
+        and undefined without it.
+      into: a tensor of the shape of the wider one. The result takes its memory if nobody
+        else holds it, and otherwise a copy.
+      name: of the op.
+
+    Returns:
+      The result, in the shape and layout of src. Lanes of a blocked result beyond C are
+      zero, even if f(0) is not.
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: eltwise and binary primitives of oneDNN.
+
+    Example:
+      >>> x = np.array([[[[-1.0, 2.0, 9.0]]]], np.float32)
+      >>> bd.ops.eltwise(x, "eltwise(relu6)", layout="nhwc").numpy()
+      array([[[[0., 2., 6.]]]], dtype=float32)
+    """
+    src = tf.convert_to_tensor(src)
+    channels = static_channels(src, layout, channels)
+    post_ops, args = bind_post_ops(post_ops, args, dst, Destination(channels, layout=layout))
+    return library().blockdnn_eltwise(
+        src,
+        args,
+        layout=layout,
+        channels=channels,
+        post_ops=post_ops,
+        src_part=part_attr("src_part", src_part),
+        **dst_part_args(dst_part, into),
+        name=name,
+    )

@@ -1,0 +1,57 @@
+"""Normalisation over the channels of each pixel."""
+
+import tensorflow as tf
+
+from ...native import library
+from ..arguments import static_channels
+
+
+def layer_norm(
+    src,
+    gamma,
+    beta,
+    *,
+    epsilon: float = 1e-3,
+    layout: str = "nChw16c",
+    channels: int | None = None,
+    name=None,
+):
+    """Computes (src - mean) / sqrt(variance + epsilon) * gamma + beta for each pixel.
+
+    Mean and variance are those of the C channels of the pixel.
+
+    Args:
+      src: float32 activation, [N, H, W, C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
+        ("nChw16c").
+      gamma, beta: float32 [C].
+      epsilon: what is added to the variance.
+      layout: of src.
+      channels: C; needed for blocked tensors.
+      name: of the op.
+
+    Returns:
+      float32, of the shape of src. The result may take the memory of src if nobody else holds
+      it. Lanes of a blocked result beyond C are zero.
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: layer normalisation of oneDNN; keras.layers.LayerNormalization.
+
+    Example:
+      >>> x = np.array([[[[1.0, 2.0, 3.0]]]], np.float32)
+      >>> y = bd.ops.layer_norm(x, np.ones(3, "f"), np.zeros(3, "f"), epsilon=0.0, layout="nhwc")
+      >>> y.numpy().round(3)
+      array([[[[-1.225,  0.   ,  1.225]]]], dtype=float32)
+    """
+    src = tf.convert_to_tensor(src)
+    return library().blockdnn_layer_norm(
+        src,
+        gamma,
+        beta,
+        channels=static_channels(src, layout, channels),
+        epsilon=epsilon,
+        layout=layout,
+        name=name,
+    )

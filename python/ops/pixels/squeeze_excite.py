@@ -1,0 +1,84 @@
+"""Squeeze-and-excitation."""
+
+from ...native import library
+from ..arguments import check_scratchpad_mode
+
+
+def squeeze_excite(
+    src,
+    reduce_weights,
+    reduce_bias,
+    expand_weights,
+    expand_bias,
+    *,
+    channels: int,
+    squeezed: int,
+    reduce_post_ops="eltwise(relu)",
+    expand_post_ops="eltwise(logistic)",
+    dst_layout: str = "nc",
+    scale_src: bool = False,
+    offsets=(0, 0, 0, 0),
+    scratchpad_mode: str = "user",
+    name=None,
+):
+    """Computes a scale for each sample and channel of a blocked activation, from all means.
+
+    The scale is g(f(mean(src) @ reduce_weights + reduce_bias) @ expand_weights + expand_bias),
+    where the mean is taken over the plane. With scale_src the result is src times that scale.
+    Without it, another op reads the scales, such as an element-wise product.
+
+    Args:
+      src: float32, [N, ceil(C / 16), H, W, 16].
+      reduce_weights: float32, [C, squeezed], or any tensor that holds these elements from
+        offsets[0] on, in memory order. The same holds for the next three arguments.
+      reduce_bias: float32, [squeezed].
+      expand_weights: float32, [squeezed, C].
+      expand_bias: float32, [C].
+      channels: C.
+      squeezed: the number of values between the two products.
+      reduce_post_ops: f, `PostOps` or its text: eltwise entries joined by ";", possibly none.
+      expand_post_ops: g, the same.
+      dst_layout: "nc", "nhwc" or "nChw16c".
+      scale_src: whether to return src times its scales; dst_layout must then be "nChw16c".
+      offsets: the number of elements before each of the four in its tensor.
+      scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
+        allocator for each execution; "library" keeps buffers with the kernel. Both are safe
+        on many threads.
+      name: of the op.
+
+    Returns:
+      float32, [N, C], [N, 1, 1, C] or [N, ceil(C / 16), 1, 1, 16]; with scale_src the shape
+      of src.
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: J. Hu, L. Shen, S. Albanie, G. Sun, E. Wu, "Squeeze-and-Excitation Networks", 2017.
+
+    Example:
+      >>> x = np.ones((1, 2, 7, 7, 16), np.float32)  # 32 channels
+      >>> reduce, expand = np.zeros((32, 8), np.float32), np.zeros((8, 32), np.float32)
+      >>> scales = bd.ops.squeeze_excite(
+      ...     x, reduce, np.zeros(8, np.float32), expand, np.zeros(32, np.float32),
+      ...     channels=32, squeezed=8,
+      ... )
+      >>> scales.shape, float(scales[0, 0])  # logistic(0)
+      (TensorShape([1, 32]), 0.5)
+    """
+    return library().blockdnn_squeeze_excite(
+        src,
+        reduce_weights,
+        reduce_bias,
+        expand_weights,
+        expand_bias,
+        channels=channels,
+        squeezed=squeezed,
+        reduce_post_ops=str(reduce_post_ops),
+        expand_post_ops=str(expand_post_ops),
+        dst_layout=dst_layout,
+        scale_src=scale_src,
+        offsets=list(offsets),
+        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        name=name,
+    )

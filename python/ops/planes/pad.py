@@ -1,0 +1,33 @@
+"""Zeros around the planes of a blocked activation."""
+
+from ...native import library
+
+
+def pad(src, paddings, *, channels: int, name=None):
+    """Adds rows and columns of zeros to each plane, or cuts some off.
+
+    Args:
+      src: float32 activation in blocks, [N, ceil(C / 16), H, W, 16].
+      paddings: [[top, bottom], [left, right]] pixels; negative numbers cut off.
+      channels: C.
+      name: of the op.
+
+    Returns:
+      float32 [N, ceil(C / 16), H + top + bottom, W + left + right, 16].
+
+    Raises:
+      ValueError: paddings cut off more than there is, while a graph is built.
+      InvalidArgumentError: the same, when it runs.
+
+    Source: tf.pad; keras.layers.ZeroPadding2D and Cropping2D.
+
+    Example:
+      >>> x = np.ones((1, 1, 2, 2, 16), np.float32)
+      >>> bd.ops.pad(x, [[0, 1], [1, -1]], channels=16).numpy()[0, 0, :, :, 0]
+      array([[0., 1.],
+             [0., 1.],
+             [0., 0.]], dtype=float32)
+    """
+    (top, bottom), (left, right) = paddings
+    sides = [top, bottom, left, right]
+    return library().blockdnn_pad(src, channels=channels, paddings=sides, name=name)

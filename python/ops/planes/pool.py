@@ -1,0 +1,96 @@
+"""Max and average pooling."""
+
+from ...native import library
+from ..arguments import dst_part_args, padding_attrs, pair, part_attr
+
+
+def pool(
+    src,
+    kind: str,
+    ksize,
+    *,
+    channels: int,
+    strides=1,
+    padding="VALID",
+    src_part=None,
+    dst_part=None,
+    into=None,
+    name=None,
+):
+    """Computes max or average pooling of a blocked activation.
+
+    Padding never wins a maximum and never counts in an average, as in TensorFlow.
+
+    Args:
+      src: float32, [N, ceil(C / 16), H, W, 16].
+      kind: "max" or "avg".
+      ksize: pixels, one integer or [height, width].
+      channels: C.
+      strides: pixels, one integer or [height, width].
+      padding: "SAME", "VALID" or [[top, bottom], [left, right]], each smaller than
+        ksize.
+      src_part: (first channel, C of the whole) if src is a part of the channels of a wider
+        nChw16c tensor, which is then passed. A part starts at a multiple of 16 channels, and
+        it ends at one or with the tensor.
+      dst_part: (first channel, C of the whole) if the result is such a part. The wider
+        tensor is returned, and the op writes only the part. The rest is what `into` holds,
+        and undefined without it.
+      into: a tensor of the shape of the wider one. The result takes its memory if nobody
+        else holds it, and otherwise a copy.
+      name: of the op.
+
+    Returns:
+      [N, ceil(C / 16), out height, out width, 16].
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: the shape of src does not fit when it runs.
+
+    Source: tf.nn.max_pool2d, tf.nn.avg_pool2d.
+
+    Example:
+      >>> x = np.arange(4 * 4 * 16, dtype=np.float32).reshape(1, 1, 4, 4, 16)
+      >>> bd.ops.pool(x, "max", 2, channels=16, strides=2)[0, 0, ..., 0].numpy()
+      array([[ 80., 112.],
+             [208., 240.]], dtype=float32)
+    """
+    return library().blockdnn_pool(
+        src,
+        kind=kind,
+        channels=channels,
+        ksize=pair("ksize", ksize),
+        strides=pair("strides", strides),
+        src_part=part_attr("src_part", src_part),
+        **dst_part_args(dst_part, into),
+        name=name,
+        **padding_attrs(padding),
+    )
+
+
+def global_pool(src, kind: str, *, channels: int, dst_layout: str = "nc", name=None):
+    """Computes the maximum or the mean over the whole plane of a blocked activation.
+
+    Args:
+      src: float32, [N, ceil(C / 16), H, W, 16].
+      kind: "max" or "avg".
+      channels: C.
+      dst_layout: "nc", "nhwc" or "nChw16c".
+      name: of the op.
+
+    Returns:
+      [N, C], [N, 1, 1, C] or [N, ceil(C / 16), 1, 1, 16].
+
+    Raises:
+      ValueError: an argument is malformed while a graph is built.
+      InvalidArgumentError: the shape of src does not fit when it runs.
+
+    Source: tf.reduce_max and tf.reduce_mean over height and width.
+
+    Example:
+      >>> x = np.arange(4 * 4 * 16, dtype=np.float32).reshape(1, 1, 4, 4, 16)
+      >>> bd.ops.global_pool(x, "avg", channels=2).numpy()
+      array([[120., 121.]], dtype=float32)
+    """
+    return library().blockdnn_global_pool(
+        src, kind=kind, channels=channels, dst_layout=dst_layout, name=name
+    )

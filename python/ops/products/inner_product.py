@@ -1,0 +1,89 @@
+"""Inner product with post-ops."""
+
+import tensorflow as tf
+
+from ...native import library
+from ..arguments import check_scratchpad_mode
+from ..bind_post_ops import Destination, bind_post_ops
+
+
+def inner_product(
+    src,
+    weights,
+    *,
+    post_ops="",
+    args=(),
+    dst=None,
+    weights_shape=None,
+    weights_offset: int = 0,
+    constant_weights: bool = False,
+    algorithm: str = "auto",
+    scratchpad_mode: str = "user",
+    name=None,
+):
+    """Computes src @ weights and then a chain of post-ops before the result is stored.
+
+    Args:
+      src: float32, [.., ic]; any rank of 1 and more.
+      weights: float32, [ic, oc]. With `weights_shape` the tensor may have any shape: the op
+        reads its elements [weights_offset, weights_offset + ic * oc), in memory order.
+      post_ops: `PostOps`, or its text: entries joined by ";", for example
+        "binary(add,channel,#0);eltwise(relu)".
+      args: float32 operands that the chain calls #0, #1, ... A channel operand has
+        oc elements, a sample_channel operand is [N, oc] with N the result's first
+        dimension; a tensor operand and the operand of sum have the result's shape.
+        Operands that `PostOps` holds are not listed here.
+      dst: the previous contents of the result, which sums without an operand add: float32,
+        of the shape of the result. The result takes the memory of dst if nobody else holds
+        it; otherwise dst stays as it is.
+      weights_shape: [ic, oc]; default: the shape of weights.
+      weights_offset: elements.
+      constant_weights: whether weights never change, so that the op may keep their packed
+        form from the first call on.
+      algorithm: how few rows are multiplied: "direct" reads the weights of up to 14 (6 without
+        AVX-512) as they are; "auto" does so, too, but without AVX-512 packs constant weights
+        for more than 3 rows. Beyond 14 (6) rows both pack. Constant weights that meet only
+        zeros of src are not read.
+      scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
+        allocator for each execution; "library" keeps buffers with the kernel. Both are safe
+        on many threads.
+      name: of the op.
+
+    Returns:
+      float32, [.., oc].
+
+    Raises:
+      ValueError: an argument is malformed here or while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: inner product and post-ops (eltwise, sum, binary) of oneDNN.
+
+    Example:
+      >>> rows = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+      >>> weights = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0]], np.float32)
+      >>> bd.ops.inner_product(rows, weights, post_ops="eltwise(relu)").numpy()
+      array([[1., 2., 0.],
+             [3., 4., 0.]], dtype=float32)
+    """
+    weights = tf.convert_to_tensor(weights)
+    if weights_shape is None:
+        if weights.shape.rank != 2 or not weights.shape.is_fully_defined():
+            raise ValueError(
+                f"weights of shape {weights.shape} are not [ic, oc]; give weights_shape=[ic, oc]"
+            )
+        weights_shape = weights.shape.as_list()
+    src = tf.convert_to_tensor(src)
+    to = Destination(weights_shape[-1], rank=src.shape.rank)
+    post_ops, args = bind_post_ops(post_ops, args, dst, to)
+    return library().blockdnn_inner_product(
+        src,
+        weights,
+        args,
+        weights_shape=list(weights_shape),
+        weights_offset=weights_offset,
+        post_ops=post_ops,
+        constant_weights=constant_weights,
+        algorithm=algorithm,
+        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        name=name,
+    )

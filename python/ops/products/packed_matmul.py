@@ -1,0 +1,78 @@
+"""Matrix products with a matrix that is packed once."""
+
+import tensorflow as tf
+
+from ...native import library
+from ..bind_post_ops import Destination, bind_post_ops
+from ..post_ops import PostOps
+
+
+def packed_matmul(
+    a,
+    b,
+    c=None,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    post_ops="",
+    args=(),
+    constant_b: bool = False,
+    name=None,
+):
+    """alpha a b + beta c, then a chain of post-ops, with b packed once for many products.
+
+    Args:
+      a: float32, [.., k] of any rank, or [k, m] with transpose_a.
+      b: float32, [k, n], or [n, k] with transpose_b: packed into the order in which the kernel
+        reads it, and kept in that form while it is the same tensor or value of a variable.
+      c: float32, [.., n], or None: zero.
+      transpose_a, transpose_b: whether the product is with the transpose.
+      alpha: not 0; beta: of c.
+      post_ops: `PostOps`, or its text; applied to the sum.
+      args: float32 operands that the chain calls #0, #1, ...: scalars, [n], or of dst's shape.
+      constant_b: b never changes, so that its packed form is kept from the first call on.
+        Otherwise it is kept once the same b has come twice in a row.
+      name: of the op.
+
+    Returns:
+      float32, [.., n].
+
+    Raises:
+      ValueError: an argument is malformed.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: cblas_sgemm_pack and cblas_sgemm_compute of MKL.
+
+    Example:
+      >>> a, b = np.ones((2, 3), np.float32), np.full((4, 3), 2.0, np.float32)
+      >>> bd.ops.packed_matmul(a, b, transpose_b=True, alpha=0.5).numpy()
+      array([[3., 3., 3., 3.],
+             [3., 3., 3., 3.]], dtype=float32)
+    """
+    a, b = tf.convert_to_tensor(a), tf.convert_to_tensor(b)
+    if alpha == 0:
+        raise ValueError("alpha must not be 0: that product needs no matrices")
+    n = b.shape[0 if transpose_b else 1] if b.shape.rank == 2 else None
+    if isinstance(post_ops, PostOps) or args:
+        if n is None:
+            raise ValueError(f"post_ops need a b of known size; its shape is {b.shape}")
+        post_ops, args = bind_post_ops(post_ops, args, None, Destination(n, rank=a.shape.rank))
+    if alpha != 1:  # alpha (a b + beta / alpha c)
+        beta /= alpha
+        post_ops = ";".join(
+            entry for entry in (f"eltwise(linear,alpha={alpha})", post_ops) if entry
+        )
+    return library().blockdnn_packed_matmul(
+        a,
+        b,
+        list(args),
+        [] if c is None else [c],
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+        constant_b=constant_b,
+        add_scale=beta,
+        post_ops=post_ops,
+        name=name,
+    )

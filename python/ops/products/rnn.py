@@ -1,0 +1,202 @@
+"""Recurrent layers over whole sequences, on weights that are packed once."""
+
+import typing
+
+import tensorflow as tf
+
+from ...native import c_library, library
+
+_ATTRIBUTES = (
+    "cell",
+    "activation",
+    "recurrent_activation",
+    "reset_after",
+    "go_backwards",
+    "restore_order",
+    "return_sequences",
+    "zero_output_for_mask",
+    "time_major",
+)
+
+
+class RnnResult(typing.NamedTuple):
+    """What `rnn` returns.
+
+    Attributes:
+      dst: float32, [batch, steps, units] with return_sequences ([steps, batch, units] with
+        time_major), else [batch, units]: the output of the last step of the computation.
+      states: after all steps, [batch, units] each: (h,), or (h, c) of an LSTM.
+    """
+
+    dst: tf.Tensor
+    states: tuple[tf.Tensor, ...]
+
+
+def rnn(
+    src,
+    kernel,
+    recurrent_kernel,
+    bias=None,
+    *,
+    cell: str,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
+    reset_after: bool = True,
+    initial_state=(),
+    mask=None,
+    lengths=None,
+    go_backwards: bool = False,
+    restore_order: bool = False,
+    return_sequences: bool = False,
+    zero_output_for_mask: bool = False,
+    time_major: bool = False,
+    training: bool = False,
+    name=None,
+) -> RnnResult:
+    """A vanilla, LSTM or GRU layer over a whole sequence.
+
+    The weights are packed when they are first met, and again when they have changed. All
+    steps run as one op. Weights, gates and masks are as in Keras.
+
+    Args:
+      src: float32, [batch, steps, inputs]; at least one step.
+      kernel: float32, [inputs, gates * units]. Gates of "lstm" are i, f, c, o, of "gru" z, r, h;
+        "vanilla" has one.
+      recurrent_kernel: float32, [units, gates * units].
+      bias: float32, [gates * units], or [2, gates * units] for a GRU with reset_after; None: zero.
+      cell: "vanilla", "lstm" or "gru".
+      activation: "tanh", "relu", "sigmoid" or "linear".
+      recurrent_activation: of the gates: "sigmoid", "hard_sigmoid" (relu6(x + 3) / 6), "tanh",
+        "relu" or "linear".
+      reset_after: whether a GRU's reset gate comes after the product with recurrent_kernel.
+      initial_state: float32, [batch, units] each: (h,), or (h, c) of an LSTM; (): zero.
+      mask: bool, [batch, steps]; a step that is False leaves the state as it is, and repeats the
+        output of the step before, which is zero in the beginning.
+      lengths: int32, [batch]; steps from there on are masked.
+      go_backwards: from the last step to the first; dst is in the order of the computation.
+      restore_order: with go_backwards: dst is in the order of src.
+      return_sequences: the output of every step, not of the last only.
+      zero_output_for_mask: outputs of masked steps are zero.
+      time_major: src and dst are [steps, batch, ..], and mask [steps, batch].
+      training: keeps what the gradient needs. Gradients are right without it, but then run
+        the layer twice. Weights are then packed in every call, as they change in every step.
+      name: of the op.
+
+    Returns:
+      `RnnResult`.
+
+    Raises:
+      ValueError: an argument is malformed, while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Gradients: of everything but mask and lengths; second derivatives do not exist.
+
+    Source: keras.layers.LSTM, GRU and SimpleRNN; "Intel MKL Packed on PaddlePaddle".
+
+    Example:
+      >>> w, u, b = (tf.random.normal(shape) for shape in ([8, 64], [16, 64], [64]))
+      >>> y, (h, c) = bd.ops.rnn(tf.ones([2, 5, 8]), w, u, b, cell="lstm")
+      >>> print(y.shape, h.shape, c.shape)
+      (2, 16) (2, 16) (2, 16)
+    """
+    dst, state, cell_state, _ = library().blockdnn_rnn(
+        src,
+        kernel,
+        recurrent_kernel,
+        [] if bias is None else [bias],
+        list(initial_state),
+        [] if mask is None else [mask],
+        [] if lengths is None else [lengths],
+        cell=cell,
+        activation=activation,
+        recurrent_activation=recurrent_activation,
+        reset_after=reset_after,
+        go_backwards=go_backwards,
+        restore_order=restore_order,
+        return_sequences=return_sequences,
+        zero_output_for_mask=zero_output_for_mask,
+        time_major=time_major,
+        training=training,
+        name=name,
+    )
+    return RnnResult(dst, (state, cell_state) if cell == "lstm" else (state,))
+
+
+def pack_count() -> int:
+    """How often weights have been packed since the library was loaded.
+
+    Convolutions, inner products and recurrent layers pack their weights into the order in which
+    their kernels read them. One packing of a recurrent layer's two matrices counts once.
+
+    Returns:
+      The number; compare it before and after.
+
+    Example:
+      >>> w, u = tf.ones([8, 16]), tf.ones([16, 16])
+      >>> before = bd.ops.pack_count()
+      >>> for _ in range(3):
+      ...     _ = bd.ops.rnn(tf.ones([2, 5, 8]), w, u, cell="vanilla")
+      >>> bd.ops.pack_count() - before
+      1
+    """
+    return c_library().BlockdnnPackCount()
+
+
+def _attributes(op) -> dict:
+    values = {name: op.get_attr(name) for name in _ATTRIBUTES}
+    return {k: v.decode() if isinstance(v, bytes) else v for k, v in values.items()}
+
+
+def _grouped(op) -> list:
+    """The op's inputs as its generated function takes them."""
+    inputs = list(op.inputs)
+    grouped, at = inputs[:3], 3
+    for count in ("num_biases", "num_states", "num_masks", "num_lengths"):
+        n = op.get_attr(count)
+        grouped.append(inputs[at : at + n])
+        at += n
+    return grouped
+
+
+@tf.RegisterGradient("BlockdnnRnn")
+def _gradient(op, d_dst, d_state, d_cell, _):
+    attributes, inputs = _attributes(op), _grouped(op)
+    src, kernel, _, biases, states, masks, lengths = inputs
+    if op.get_attr("training"):
+        workspace = op.outputs[3]
+    else:
+        workspace = library().blockdnn_rnn(*inputs, **attributes, training=True)[3]
+    sums, recurrent_sums, before, reset, d_h0, d_c0 = library().blockdnn_rnn_grad(
+        *inputs, workspace, d_dst, d_state, d_cell, **attributes, training=True
+    )
+
+    def rows(x):
+        return tf.reshape(x, [-1, tf.shape(x)[-1]])
+
+    is_gru, after = attributes["cell"] == "gru", attributes["reset_after"]
+    by_input = rows(sums)
+    by_state = rows(recurrent_sums) if is_gru and after else by_input
+    if is_gru and not after:
+        units = tf.shape(before)[-1]
+        d_recurrent = tf.concat(
+            [
+                tf.matmul(rows(before), by_state[:, : 2 * units], transpose_a=True),
+                tf.matmul(rows(reset), by_state[:, 2 * units :], transpose_a=True),
+            ],
+            axis=1,
+        )
+    else:
+        d_recurrent = tf.matmul(rows(before), by_state, transpose_a=True)
+    d_src = tf.reshape(tf.matmul(by_input, kernel, transpose_b=True), tf.shape(src))
+    d_kernel = tf.matmul(rows(src), by_input, transpose_a=True)
+    d_bias = tf.reduce_sum(by_input, 0)
+    if is_gru and after:
+        d_bias = tf.stack([d_bias, tf.reduce_sum(by_state, 0)])
+    return [
+        d_src,
+        d_kernel,
+        d_recurrent,
+        *[d_bias for _ in biases],
+        *[d_h0, d_c0][: len(states)],
+        *[None for _ in (*masks, *lengths)],
+    ]

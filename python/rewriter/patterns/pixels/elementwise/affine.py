@@ -1,0 +1,91 @@
+"""Per-channel affine maps: x * scale + shift with constant scale and shift.
+
+Bias, batch normalisation in all its spellings (Keras 3: Mul by a constant made with
+Rsqrt, then AddV2; TensorFlow: FusedBatchNorm), rescaling: each op on its own is one
+affine map with operands that `Constants` evaluates in float64; chains compose.
+"""
+
+import numpy as np
+
+from .....graph import Body
+from ....primitives import Step, binary, eltwise
+from .idiom import Idiom
+
+_BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+ROOTS = ("BiasAdd", "Add", "AddV2", "Sub", "Mul", "RealDiv", *_BATCH_NORMS)
+
+# op -> (scale, shift) from the constant operand, the tensor being the first operand
+_TENSOR_FIRST = {
+    "BiasAdd": lambda c: (None, c),
+    "Add": lambda c: (None, c),
+    "AddV2": lambda c: (None, c),
+    "Sub": lambda c: (None, -c),
+    "Mul": lambda c: (c, None),
+    "RealDiv": lambda c: (1.0 / c, None),
+}
+# the same, the tensor being the second operand
+_TENSOR_SECOND = {
+    "Add": _TENSOR_FIRST["Add"],
+    "AddV2": _TENSOR_FIRST["AddV2"],
+    "Mul": _TENSOR_FIRST["Mul"],
+    "Sub": lambda c: (np.full_like(c, -1.0), c),
+}
+
+
+def recognise(node, body: Body):
+    if node.op in _BATCH_NORMS:
+        yield from _fused_batch_norm(node, body)
+        return
+    if node.attr["data_format"].s == b"NCHW":
+        return
+    for index, table in ((0, _TENSOR_FIRST), (1, _TENSOR_SECOND)):
+        x, other = node.inputs[index], node.inputs[1 - index]
+        channels = body.shapes.features(x)
+        if node.op not in table or channels is None or body.constants.is_constant(x):
+            continue
+        constant = per_channel(body, other, channels, body.shapes.rank(x))
+        if constant is not None:
+            scale, shift = table[node.op](constant)
+            yield _idiom(node.name, x, scale, shift)
+
+
+def per_channel(body: Body, ref, channels: int, rank: int) -> np.ndarray | None:
+    """The constant broadcast to float64 [channels], where it varies along channels at most."""
+    shape = body.shapes.shape(ref)
+    if shape is None or len(shape) > rank or any(size != 1 for size in shape[:-1]):
+        return None
+    if shape and shape[-1] not in (1, channels):
+        return None
+    value = body.constants.value(ref)
+    if value is None:
+        return None
+    return np.broadcast_to(value.astype(np.float64).reshape(-1), (channels,))
+
+
+def _fused_batch_norm(node, body: Body):
+    x = node.inputs[0]
+    channels = body.shapes.channels(x)
+    used = [body.view.use_count(type(x)(node.name, port)) for port in range(1, 6)]
+    if node.attr["is_training"].b or node.attr["data_format"].s == b"NCHW":
+        return
+    if channels is None or any(used):
+        return
+    values = [per_channel(body, ref, channels, 4) for ref in node.inputs[1:5]]
+    if any(value is None for value in values):
+        return
+    gamma, beta, mean, variance = values
+    scale = gamma / np.sqrt(variance + node.attr["epsilon"].f)
+    yield _idiom(node.name, x, scale, beta - mean * scale)
+
+
+def steps(scale, shift) -> tuple[Step, ...]:
+    """scale * x + shift as a chain; None is no scale, or no shift."""
+    if all(values is None or np.ptp(values) == 0 for values in (scale, shift)):
+        alpha = 1.0 if scale is None else float(scale[0])
+        return (eltwise("linear", alpha=alpha, beta=0.0 if shift is None else float(shift[0])),)
+    factor = () if scale is None else (binary("mul", "channel", scale),)
+    return factor if shift is None else (*factor, binary("add", "channel", shift))
+
+
+def _idiom(root: str, x, scale, shift) -> Idiom:
+    return Idiom(root, x, steps(scale, shift), frozenset([root]), scale=scale, shift=shift)

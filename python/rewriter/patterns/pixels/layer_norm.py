@@ -1,0 +1,98 @@
+"""Layer normalisation over the channels, as Keras 3 spells it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ....graph import Any, Body, Node, Op, Ref, Scalar, match
+from ...primitives import LayerNorm
+
+_X, _MEAN = Any("x"), Any("mean")
+_VARIANCE = Op("Mean", Op("SquaredDifference", _X, _MEAN), Any("variance_axes"))
+_INVERSE = Op("Rsqrt", Op("Add|AddV2", _VARIANCE, Scalar(name="epsilon")))
+_SCALED = Op("Mul", _INVERSE, Any("gamma"))  # one node, which both products below read
+# x * s + (beta - mean * s),  s = gamma / sqrt(variance + epsilon)
+_PATTERN = Op(
+    "Add|AddV2",
+    Op("Mul", _X, Any("scaled")),
+    Op("Add|AddV2", Op("Mul", Op("Neg", _MEAN), Any("scaled")), Any("beta")),
+)
+# batch_normalization of TensorFlow: x * s + (beta - mean * s)
+_BY_DIFFERENCE = Op(
+    "Add|AddV2",
+    Op("Mul", _X, Any("scaled")),
+    Op("Sub", Any("beta"), Op("Mul", _MEAN, Any("scaled"))),
+)
+ROOTS = ("Add", "AddV2")
+
+
+class Found(NamedTuple):
+    """A normalisation of `src` that ends at node `root`; `nodes` are all of it."""
+
+    root: str
+    src: Ref
+    nodes: frozenset[str]
+    payload: LayerNorm
+
+
+def find(node: Node, body: Body) -> Found | None:
+    """The layer normalisation that ends at `node`, unless something else looks inside."""
+    if node.payload is not None or node.op not in ROOTS:
+        return None
+    view, constants = body.view, body.constants
+    for pattern in (_PATTERN, _BY_DIFFERENCE):
+        found = match(pattern, node, view, constants)
+        scaled = found and view.producer(found.refs["scaled"])
+        inner = scaled and match(_SCALED, scaled, view, constants)
+        if inner and all(inner.refs[key] == found.refs[key] for key in ("x", "mean")):
+            return _checked(node, found, inner, body)
+    return None
+
+
+def _checked(node: Node, found, inner, body: Body) -> Found | None:
+    src, mean = found.refs["x"], body.view.producer(found.refs["mean"])
+    if mean.op != "Mean" or mean.inputs[0] != src or mean.payload is not None:
+        return None
+    channels = body.shapes.channels(src)
+    axes = (mean.inputs[1], inner.refs["variance_axes"])
+    if channels is None or not all(_is_last(body, axis) for axis in axes):
+        return None
+    variance = next(n for n in map(body.view.node, inner.nodes) if n.op == "Mean")
+    if not mean.attr["keep_dims"].b or not variance.attr["keep_dims"].b:
+        return None
+    gamma = _per_channel(body, inner.refs["gamma"], channels)
+    beta = _per_channel(body, found.refs["beta"], channels)
+    nodes = frozenset((*found.nodes, *inner.nodes, mean.name))
+    if gamma is None or beta is None or not _is_private(nodes, node.name, body):
+        return None
+    payload = LayerNorm(
+        origin=node.name,
+        channels=channels,
+        epsilon=inner.scalars["epsilon"],
+        gamma=gamma,
+        beta=beta,
+    )
+    return Found(node.name, src, nodes, payload)
+
+
+def _is_last(body: Body, ref: Ref) -> bool:
+    axes = body.shapes.value(ref)
+    return axes is not None and axes.size == 1 and int(axes.reshape(())) % 4 == 3
+
+
+def _per_channel(body: Body, ref: Ref, channels: int) -> np.ndarray | None:
+    value = body.constants.value(ref)
+    if value is None or value.shape[-1:] != (channels,) or value.size != channels:
+        return None
+    return value.reshape(-1)
+
+
+def _is_private(nodes: frozenset[str], root: str, body: Body) -> bool:
+    """Whether nothing outside reads, fetches or orders the nodes before the root."""
+    view = body.view
+    return all(
+        {reader.name for reader, _ in view.consumers(Ref(name))} <= nodes
+        and not view.is_fetched(Ref(name))
+        and not view.has_control_edges(name)
+        for name in nodes - {root}
+    )

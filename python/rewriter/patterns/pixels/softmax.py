@@ -1,0 +1,32 @@
+"""Softmax behind a planned primitive: NodeDef -> planned Softmax, or the reason why not."""
+
+from tensorflow.core.framework import types_pb2
+
+from ....graph import Body, Node, Ref
+from ...primitives import Softmax
+
+ROOTS = ("Softmax",)
+ROLES = ("src",)
+# What hands on the memory it reads.
+_VIEWS = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze"})
+
+
+def plan(node: Node, body: Body) -> Softmax | str:
+    """The planned softmax, or one line that says why TensorFlow keeps it."""
+    src = node.inputs[0]
+    if node.attr["T"].type != types_pb2.DT_FLOAT:
+        dtype = types_pb2.DataType.Name(node.attr["T"].type)[3:].lower()
+        return f"dtype {dtype}, only float32 is implemented"
+    if not _is_computed_by_us(src, body):
+        return "nothing converted computes what it reads: no gain"
+    shape = body.shapes.shape(src)
+    if not shape or not isinstance(shape[-1], int):
+        return "the number of channels is not known"
+    return Softmax(origin=node.name, channels=shape[-1])
+
+
+def _is_computed_by_us(ref: Ref, body: Body) -> bool:
+    node = body.view.producer(ref)
+    while node.op in _VIEWS:
+        node = body.view.producer(node.inputs[0])
+    return node.payload is not None

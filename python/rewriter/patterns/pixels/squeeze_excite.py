@@ -1,0 +1,141 @@
+"""Squeeze-and-excitation: the mean over the plane, then two products on one pixel.
+
+    Mean [N, C] -> product C x R -> activation -> product R x C -> activation
+
+The products are 1x1 convolutions or multiplications by a matrix (Dense), planned before;
+between them may be reshapes that only change where the ones of [N, 1, 1, C] stand.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ....graph import Body, Node, Ref
+from ...primitives import Conv, InnerProduct, SqueezeExcite, Step
+from ..planes.pool import plan_global
+
+_MOVES = ("Reshape", "ExpandDims", "Squeeze", "Transpose")
+
+
+class Found(NamedTuple):
+    """Scales of `src` that node `root` makes, and all nodes from the mean to it."""
+
+    root: str
+    src: Ref
+    payload: SqueezeExcite
+    nodes: tuple[str, ...]
+
+
+def find(mean: Node, body: Body, followers) -> Found | None:
+    """What starts at `mean`, unless it is something else or somebody looks inside."""
+    if mean.op != "Mean" or isinstance(plan_global(mean, body), str):
+        return None
+    at, chain, products = mean, [mean.name], []
+    while step := _next(at, products, body, followers):
+        at, names, products = step
+        chain += names
+    channels = body.shapes.channels(mean.inputs[0])
+    widths = [width for conv in products for width in (conv.in_channels, conv.channels)]
+    if len(products) != 2 or [widths[0], widths[3]] != [channels] * 2 or widths[1] != widths[2]:
+        return None
+    if widths[1] > channels or not _reads_sizes_only(chain, body):
+        return None
+    plain = "nc" if body.shapes.rank(at.ref) == 2 else "nhwc"
+    payload = SqueezeExcite(
+        origin=at.name, channels=channels, reduce=products[0], expand=products[1], writes=plain
+    )
+    return Found(at.name, mean.inputs[0], payload, tuple(chain))
+
+
+def _next(at: Node, products: list[Conv], body: Body, followers):
+    """(node, nodes passed, products so far) one step further, or None where the chain ends."""
+    view = body.view
+    if view.is_fetched(at.ref) or view.has_control_edges(at.name):
+        return None
+    idiom = followers.sole(at.ref) if products else None
+    if idiom:
+        if idiom.is_affine and not products[-1].steps:
+            last = products[-1].then_affine(idiom.scale, idiom.shift)
+        else:
+            last = _with_steps(products[-1], idiom.steps)
+        return last and (view.node(idiom.root), list(idiom.nodes), [*products[:-1], last])
+    readers = [node for node, _ in view.consumers(at.ref) if node.op != "Shape"]
+    if len(readers) != 1 or readers[0].inputs[0] != at.ref or readers[0].controls:
+        return None
+    (reader,) = readers
+    if reader.op in _MOVES and _only_moves_ones(reader, body):
+        return reader, [reader.name], products
+    product = _product(reader, body) if len(products) < 2 else None
+    return product and (reader, [reader.name], [*products, product])
+
+
+def _only_moves_ones(node: Node, body: Body) -> bool:
+    """Whether a tensor of one pixel becomes another such: [N, C] or [N, 1, 1, C]."""
+    before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
+    if not all(_is_row(shape) for shape in (before, after)) or before[-1] != after[-1]:
+        return False
+    if node.op != "Transpose":
+        return True
+    order = body.shapes.value(node.inputs[1])
+    return order is not None and list(order) == list(range(len(order)))
+
+
+def _is_row(shape) -> bool:
+    known = shape is not None and len(shape) in (2, 4) and isinstance(shape[-1], int)
+    return known and all(size == 1 for size in shape[1:-1])
+
+
+def _product(node: Node, body: Body) -> Conv | None:
+    """The planned node as a 1x1 convolution whose steps are element-wise, or None."""
+    payload = node.payload
+    if isinstance(payload, InnerProduct):
+        ic, oc = payload.in_channels, payload.channels
+        weights = body.constants.value(node.inputs[1]).reshape(1, 1, ic, oc)
+        conv = Conv(origin=payload.origin, channels=oc, in_channels=ic, weights=weights)
+    elif isinstance(payload, Conv) and payload.weights.shape[:2] == (1, 1):
+        if payload.groups > 1 or any(payload.explicit_paddings):
+            return None
+        conv = replace(payload, steps=())
+    else:
+        return None
+    return _with_steps(conv, payload.steps)
+
+
+def _with_steps(conv: Conv, steps: tuple[Step, ...]) -> Conv | None:
+    """The convolution with more steps, those by constants folded; None where others remain."""
+    for step in steps:
+        affine = None if conv.steps else _affine(step, conv.channels)
+        if affine:
+            conv = conv.then_affine(*affine)
+        elif step.kind == "eltwise":
+            conv = replace(conv, steps=(*conv.steps, step))
+        else:
+            return None
+    return conv
+
+
+def _affine(step: Step, channels: int):
+    """(scale, shift) where the step is that of each channel, else None."""
+    params = dict(step.params)
+    if step.kind == "eltwise" and step.name == "linear" and "scale" not in params:
+        return tuple(np.full(channels, params[key], np.float64) for key in ("alpha", "beta"))
+    if step.kind != "binary" or not isinstance(step.operand, np.ndarray):
+        return None
+    values = np.broadcast_to(step.operand.reshape(-1).astype(np.float64), (channels,))
+    return {"mul": (values, None), "add": (None, values)}.get(step.name)
+
+
+def _reads_sizes_only(chain: list[str], body: Body) -> bool:
+    """Whether what else reads the nodes before the last asks for shapes, for this chain only."""
+    view, passed = body.view, set(chain)
+    stack = [reader.name for name in chain[:-1] for reader, _ in view.consumers(Ref(name))]
+    while stack:
+        name = stack.pop()
+        if name in passed:
+            continue
+        passed.add(name)
+        if view.is_fetched(Ref(name)) or view.has_control_edges(name):
+            return False
+        stack += [reader.name for reader, _ in view.consumers(Ref(name))]
+    return True

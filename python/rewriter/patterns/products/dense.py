@@ -1,0 +1,57 @@
+"""A Dense layer on pictures, [N, H, W, C] times a matrix: NodeDefs -> planned 1x1 convolution.
+
+Tensordot makes it of Transpose (which leaves the order), Reshape to [N * H * W, C], MatMul and
+Reshape back.
+"""
+
+from typing import NamedTuple
+
+from ....graph import Body, Node, Ref
+from ...primitives import BLOCK, Conv
+from . import inner_product
+
+ROOTS = inner_product.ROOTS
+
+
+class Found(NamedTuple):
+    """A product of the pixels `src` that ends at node `root`."""
+
+    root: Node
+    src: Ref
+    payload: Conv
+
+
+def find(node: Node, body: Body, algorithm: str) -> Found | None:
+    """The layer around the MatMul `node`, if it is one."""
+    view, shapes = body.view, body.shapes
+    if isinstance(inner_product.plan(node, body), str) or view.has_control_edges(node.name):
+        return None
+    readers, flat = view.consumers(node.ref), view.producer(node.inputs[0])
+    if len(readers) != 1 or view.is_fetched(node.ref) or flat.op != "Reshape":
+        return None
+    root, src = readers[0][0], flat.inputs[0]
+    if root.op != "Reshape" or readers[0][1] != 0 or root.payload is not None:
+        return None
+    order = view.producer(src)
+    if order.op == "Transpose" and order.payload is None:
+        axes = body.constants.value(order.inputs[1])
+        axes = shapes.value(order.inputs[1]) if axes is None else axes
+        if axes is None or [int(axis) for axis in axes] != [0, 1, 2, 3]:
+            return None
+        src = order.inputs[0]
+    channels, outputs = shapes.channels(src), shapes.channels(root.ref)
+    if channels is None or outputs is None or min(channels, outputs) < BLOCK:
+        return None
+    weights = body.constants.value(node.inputs[1])
+    if weights.shape != (channels, outputs):
+        return None
+    if shapes.shape(src)[:3] != shapes.shape(root.ref)[:3]:
+        return None
+    payload = Conv(
+        origin=root.name,
+        channels=outputs,
+        weights=weights.reshape(1, 1, channels, outputs),
+        in_channels=channels,
+        algorithm=algorithm,
+    )
+    return Found(root, src, payload)

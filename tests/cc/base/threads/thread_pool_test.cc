@@ -1,0 +1,334 @@
+#include "cc/base/threads/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xmmintrin.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace bd {
+namespace {
+
+#ifdef __SANITIZE_THREAD__
+constexpr bool kThreadSanitizer = true;
+#else
+constexpr bool kThreadSanitizer = false;
+#endif
+
+using Clock = std::chrono::steady_clock;
+
+// Sum of 0 .. n-1, as a job.
+int64_t ParallelSum(ThreadPool& pool, int64_t n) {
+  std::atomic<int64_t> sum{0};
+  pool.ParallelFor(n, [&](int64_t task, int) { sum.fetch_add(task, std::memory_order_relaxed); });
+  return sum;
+}
+
+// True if num_threads() tasks are all in progress at the same time, which takes
+// every thread of the pool; gives up after ten seconds.
+bool AllThreadsMeet(ThreadPool& pool) {
+  const int threads = pool.num_threads();
+  const auto deadline = Clock::now() + std::chrono::seconds(10);
+  std::atomic<int> arrived{0};
+  std::atomic<bool> late{false};
+  pool.ParallelFor(threads, [&](int64_t, int) {
+    arrived.fetch_add(1);
+    while (arrived.load() < threads && !late.load()) {
+      sched_yield();
+      if (Clock::now() > deadline) late = true;
+    }
+  });
+  return !late;
+}
+
+class ThreadPoolSizes : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, ThreadPoolSizes, testing::Values(1, 2, 3, 8, 64));
+
+TEST_P(ThreadPoolSizes, RunsEveryTaskOnce) {
+  ThreadPool pool(GetParam());
+  EXPECT_EQ(pool.num_threads(), GetParam());
+  for (int64_t n : {0, 1, 2, 3, 63, 64, 65, 5000}) {
+    std::vector<std::atomic<int>> runs(n);
+    pool.ParallelFor(n, [&](int64_t task, int) { runs[task].fetch_add(1); });
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(runs[i], 1) << "task " << i << " of " << n;
+  }
+}
+
+TEST_P(ThreadPoolSizes, ThreadIndexIsExclusive) {
+  ThreadPool pool(GetParam());
+  std::vector<int64_t> plain_counter(GetParam());  // a race here is a failure under TSan
+  std::vector<std::atomic<bool>> in_use(GetParam());
+  std::atomic<bool> clash{false};
+  for (int round = 0; round < 50; ++round) {
+    pool.ParallelFor(200, [&](int64_t, int thread) {
+      if (in_use[thread].exchange(true)) clash = true;
+      ++plain_counter[thread];
+      in_use[thread] = false;
+    });
+  }
+  EXPECT_FALSE(clash);
+  int64_t total = 0;
+  for (int64_t count : plain_counter) total += count;
+  EXPECT_EQ(total, 50 * 200);
+}
+
+TEST_P(ThreadPoolSizes, HandsTasksOutInOrder) {
+  ThreadPool pool(GetParam());
+  std::vector<int64_t> last(GetParam(), -1);
+  std::atomic<bool> ordered{true};
+  pool.ParallelFor(5000, [&](int64_t task, int thread) {
+    if (task <= last[thread]) ordered = false;
+    last[thread] = task;
+  });
+  EXPECT_TRUE(ordered);
+}
+
+TEST_P(ThreadPoolSizes, WritesAreVisibleToTheCallerAndTheNextJob) {
+  ThreadPool pool(GetParam());
+  std::vector<int64_t> values(300, 0);
+  for (int64_t round = 0; round < 300; ++round) {
+    pool.ParallelFor(300, [&](int64_t task, int) { values[299 - task] += task + round; });
+    ASSERT_EQ(values[0], 299 * (round + 1) + round * (round + 1) / 2);
+  }
+}
+
+TEST(ThreadPool, NonPositiveSizeMeansTheCallerAlone) {
+  ThreadPool pool(0);
+  EXPECT_EQ(pool.num_threads(), 1);
+  EXPECT_EQ(ParallelSum(pool, 10), 45);
+}
+
+TEST(ThreadPool, NegativeTaskCountRunsNothing) {
+  ThreadPool pool(2);
+  pool.ParallelFor(-3, [](int64_t, int) { FAIL(); });
+}
+
+// A lost wake-up leaves a thread asleep while the job waits for it. The pauses
+// sweep across the moment at which workers stop spinning and go to sleep.
+TEST(ThreadPool, NoWakeUpIsLost) {
+  for (int threads : {2, 5, 16}) {
+    ThreadPool pool(threads);
+    for (int round = 0; round < 300; ++round) {
+      const auto resume = Clock::now() + std::chrono::nanoseconds(200 * round);
+      while (Clock::now() < resume) {
+      }
+      ASSERT_TRUE(AllThreadsMeet(pool)) << threads << " threads, round " << round;
+    }
+    usleep(5000);
+    ASSERT_TRUE(AllThreadsMeet(pool));
+  }
+}
+
+TEST(ThreadPool, NestedCallsRunInlineAsThreadZero) {
+  ThreadPool pool(4);
+  std::atomic<int64_t> sum{0};
+  std::atomic<bool> inline_as_zero{true};
+  pool.ParallelFor(50, [&](int64_t, int) {
+    const std::thread::id self = std::this_thread::get_id();
+    int64_t next = 0;
+    pool.ParallelFor(20, [&](int64_t inner, int thread) {
+      if (thread != 0 || inner != next++ || std::this_thread::get_id() != self) {
+        inline_as_zero = false;
+      }
+      sum.fetch_add(inner);
+    });
+  });
+  EXPECT_TRUE(inline_as_zero);
+  EXPECT_EQ(sum, 50 * 190);
+}
+
+TEST(ThreadPool, NestedPoolsMakeProgress) {
+  ThreadPool outer(3), inner(3);
+  std::atomic<int64_t> sum{0};
+  for (int round = 0; round < 20; ++round) {
+    outer.ParallelFor(10, [&](int64_t, int) { sum += ParallelSum(inner, 20); });
+  }
+  EXPECT_EQ(sum, 20 * 10 * 190);
+}
+
+// 32 callers, a pool of 8: far more threads than any test machine has cores.
+TEST(ThreadPool, ManyCallersAtOnce) {
+  ThreadPool& pool = ThreadPool::Shared(8);
+  const auto stop = Clock::now() + std::chrono::seconds(1);
+  std::atomic<int64_t> wrong{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 32; ++c) {
+    callers.emplace_back([&, c] {
+      for (int64_t n = c; Clock::now() < stop; n = (n * 5 + 1) % 97) {
+        if (ParallelSum(pool, n) != n * (n - 1) / 2) ++wrong;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(ThreadPool, HeavilyOversubscribedPoolsFinish) {
+  std::vector<std::unique_ptr<ThreadPool>> pools;
+  for (int i = 0; i < 4; ++i) pools.push_back(std::make_unique<ThreadPool>(32));
+  std::vector<std::thread> callers;
+  std::atomic<int64_t> wrong{0};
+  for (auto& pool : pools) {
+    callers.emplace_back([&wrong, &pool] {
+      for (int round = 0; round < 200; ++round) {
+        if (ParallelSum(*pool, 100) != 4950) ++wrong;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(ThreadPool, WorkersComputeUnderTheCallersFloatControl) {
+  ThreadPool pool(4);
+  ASSERT_TRUE(AllThreadsMeet(pool));
+  const unsigned before = _mm_getcsr();
+  constexpr unsigned kFlushToZero = 0x8000, kDenormalsAreZero = 0x0040;
+  for (unsigned mode : {kFlushToZero | kDenormalsAreZero, 0u}) {
+    _mm_setcsr((before & ~(kFlushToZero | kDenormalsAreZero)) | mode);
+    std::atomic<int> differing{0};
+    std::atomic<int> arrived{0};
+    pool.ParallelFor(4, [&](int64_t, int) {
+      if ((_mm_getcsr() & (kFlushToZero | kDenormalsAreZero)) != mode) ++differing;
+      ++arrived;
+      while (arrived < 4) sched_yield();
+    });
+    EXPECT_EQ(differing, 0);
+  }
+  _mm_setcsr(before);
+}
+
+TEST(ThreadPool, StartAndStopRepeatedly) {
+  for (int round = 0; round < 100; ++round) {
+    ThreadPool pool(1 + round % 5);
+    if (round % 3 > 0) {
+      ASSERT_EQ(ParallelSum(pool, round), round * (round - 1) / 2);
+    }
+    if (round % 3 > 1) usleep(100);
+  }
+}
+
+TEST(ThreadPool, SharedIsOnePoolASize) {
+  EXPECT_EQ(&ThreadPool::Shared(3), &ThreadPool::Shared(3));
+  EXPECT_NE(&ThreadPool::Shared(3), &ThreadPool::Shared(4));
+  EXPECT_EQ(ThreadPool::Shared(3).num_threads(), 3);
+  EXPECT_EQ(ThreadPool::Shared(-1).num_threads(), 1);
+}
+
+// Runs `body` in a forked child; true if it exits with 0 within ten seconds.
+template <typename Body>
+bool ForkedChildSucceeds(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(10);
+    body();
+    exit(0);  // not _exit: static destructors join the pools
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(ThreadPool, ForkedChildHasWorkersOfItsOwn) {
+  if (kThreadSanitizer) GTEST_SKIP() << "TSan does not follow threads started after a fork";
+  ThreadPool own(3);
+  for (ThreadPool* pool : {&ThreadPool::Shared(4), &own}) {
+    ASSERT_TRUE(AllThreadsMeet(*pool));
+    for (int round = 0; round < 5; ++round) {
+      EXPECT_TRUE(ForkedChildSucceeds([&] {
+        if (!AllThreadsMeet(*pool)) _exit(1);
+        if (!ForkedChildSucceeds([&] { _exit(AllThreadsMeet(*pool) ? 0 : 1); })) _exit(2);
+      }));
+    }
+    EXPECT_TRUE(AllThreadsMeet(*pool));
+  }
+}
+
+TEST(ThreadPool, ForkWhileOthersCompute) {
+  if (kThreadSanitizer) GTEST_SKIP() << "TSan does not follow threads started after a fork";
+  ThreadPool& pool = ThreadPool::Shared(4);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 3; ++c) {
+    callers.emplace_back([&] {
+      while (!stop) ParallelSum(pool, 30);
+    });
+  }
+  for (int round = 0; round < 30; ++round) {
+    EXPECT_TRUE(ForkedChildSucceeds([&] {
+      if (ParallelSum(pool, 100) != 4950) _exit(1);
+      if (!AllThreadsMeet(pool)) _exit(2);
+    }));
+  }
+  stop = true;
+  for (std::thread& caller : callers) caller.join();
+}
+
+TEST(ThreadPool, ForkedChildMayExitWithoutUsingThePool) {
+  ASSERT_TRUE(AllThreadsMeet(ThreadPool::Shared(4)));
+  EXPECT_TRUE(ForkedChildSucceeds([] {}));
+}
+
+using ThreadPoolDeathTest = testing::Test;
+
+TEST(ThreadPoolDeathTest, ExitWhileWorkersSpin) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        alarm(10);
+        AllThreadsMeet(ThreadPool::Shared(4));
+        exit(7);
+      },
+      testing::ExitedWithCode(7), "");
+}
+
+TEST(ThreadPoolDeathTest, ExitWhileWorkersSleep) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        alarm(10);
+        AllThreadsMeet(ThreadPool::Shared(4));
+        usleep(10000);
+        exit(7);
+      },
+      testing::ExitedWithCode(7), "");
+}
+
+TEST(ThreadPoolDeathTest, ExitWhileOtherThreadsCompute) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        alarm(10);
+        for (int c = 0; c < 3; ++c) {
+          std::thread([] {
+            for (;;) ParallelSum(ThreadPool::Shared(4), 30);
+          }).detach();
+        }
+        usleep(10000);
+        exit(7);
+      },
+      testing::ExitedWithCode(7), "");
+}
+
+TEST(ThreadPoolDeathTest, ExitFromInsideATask) {
+  if (kThreadSanitizer) GTEST_SKIP() << "TSan reports the threads left behind";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        alarm(10);
+        ThreadPool::Shared(4).ParallelFor(100, [](int64_t task, int) {
+          if (task == 50) exit(7);
+        });
+      },
+      testing::ExitedWithCode(7), "");
+}
+
+}  // namespace
+}  // namespace bd

@@ -1,0 +1,43 @@
+#include "tests/cc/simd/math/math_kernel.h"
+
+#include "cc/simd/math/math.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+template <Vec (*f)(Vec)>
+void Apply(const float* x, float* y, int64_t n, float) {
+  for (int64_t i = 0; i < n; i += kLanes) Store(y + i, f(Load(x + i)));
+}
+
+template <Vec (*f)(Vec, Vec)>
+void ApplyAlpha(const float* x, float* y, int64_t n, float alpha) {
+  for (int64_t i = 0; i < n; i += kLanes) Store(y + i, f(Load(x + i), Set1(alpha)));
+}
+
+void ApplySilu(const float* x, float* y, int64_t n, float) {
+  for (int64_t i = 0; i < n; i += 4 * kLanes) {
+    Vec v[4];
+    for (int64_t k = 0; k < 4; ++k) v[k] = Load(x + (i + k * kLanes < n ? i + k * kLanes : i));
+    Silu(v);
+    for (int64_t k = 3; k >= 0; --k) Store(y + (i + k * kLanes < n ? i + k * kLanes : i), v[k]);
+  }
+}
+
+void ApplyPower(const float* x, float* y, int64_t n, float exponent) {
+  const Power power(exponent);
+  for (int64_t i = 0; i < n; i += kLanes) Store(y + i, power(Load(x + i)));
+}
+
+constexpr MathKernels kKernels = {
+    Apply<Exp>,      Apply<Expm1>,       Apply<Logistic>,   Apply<Tanh>,
+    Apply<Log>,      Apply<Log1pOfUnit>, ApplyPower,        Apply<SoftRelu>,
+    ApplyAlpha<Elu>, ApplySilu,          ApplyAlpha<Swish>, Apply<Mish>,
+    Apply<GeluTanh>, Apply<GeluErf>,     Apply<Round>,      Apply<Sqrt>,
+};
+
+}  // namespace
+
+const MathKernels& GetMathKernels() { return kKernels; }
+
+}  // namespace bd::BD_ISA

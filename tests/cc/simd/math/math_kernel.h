@@ -1,0 +1,24 @@
+// The functions of cc/simd/math/math.h over arrays, for the tests.
+#ifndef TESTS_CC_SIMD_MATH_MATH_KERNEL_H_
+#define TESTS_CC_SIMD_MATH_MATH_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/base/cpu/kernel_table.h"
+
+namespace bd {
+
+// y[i] = f(x[i]), n a multiple of 16; `parameter` is alpha or the power where
+// f takes one.
+using MathFunction = void (*)(const float* x, float* y, int64_t n, float parameter);
+
+struct MathKernels {
+  MathFunction exp, expm1, logistic, tanh, log, log1p_of_unit, pow;
+  MathFunction soft_relu, elu, silu, swish, mish, gelu_tanh, gelu_erf, round, sqrt;
+};
+
+BD_KERNEL_TABLE(MathKernels)
+
+}  // namespace bd
+
+#endif  // TESTS_CC_SIMD_MATH_MATH_KERNEL_H_
