@@ -80,6 +80,18 @@ struct Accumulators {
     }
   }
 
+  // Of weights that are packed scaled: sums times a float a column, and the bias, which may be
+  // null.
+  inline __attribute__((always_inline)) void Unscale(const float* unscale, const float* bias) {
+    BD_UNROLL
+    for (int v = 0; v < kVecs; ++v) {
+      const Vec scale = Load(unscale + v * kLanes);
+      const Vec x = bias != nullptr ? Load(bias + v * kLanes) : Zero();
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) acc[p][v] = Fma(acc[p][v], scale, x);
+    }
+  }
+
   // To a blocked dst, without a program; `in`, if any, is what acc_in has there.
   inline __attribute__((always_inline)) void End(const TileEpilogue& e, const float* in, float* dst,
                                                  int64_t block_stride) {

@@ -133,13 +133,7 @@ __attribute__((noinline)) void FipTile(const TileArgs& a) {
   }
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) tile.acc[p][kFull] = From(last[p]);
-  BD_UNROLL
-  for (int b = 0; b < kBlocks; ++b) {
-    const Vec unscale = Load(a.fip.unscale + b * kBlock);
-    const Vec bias = a.epilogue.bias != nullptr ? Load(a.epilogue.bias + b * kBlock) : Zero();
-    BD_UNROLL
-    for (int p = 0; p < kPx; ++p) tile.acc[p][b] = Fma(tile.acc[p][b], unscale, bias);
-  }
+  tile.Unscale(a.fip.unscale, a.epilogue.bias);
   tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
 }
 

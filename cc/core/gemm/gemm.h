@@ -11,13 +11,17 @@
 //   args.bias = bias;                                     // [n], or null
 //   args.c = c;               args.c_row_stride = n;
 //   args.add = c;             args.add_row_stride = n;    // C += A B; or null
-//   RunGemm(plan, args, 0, m, 0, plan.panels.size());     // on this thread: rows, panels
-//   RunGemm(plan, args, m, pool);                         // or all of it, on all threads
+//   args.scratch = scratch;                               // GemmScratchBytes(plan, m)
+//   RunGemm(plan, args, m, pool);
 //
-// Element C[i][j] is the sum over k, ascending, from bias[j] on; then, where `add` is given,
+// Element C[i][j] is the sum over k from bias[j] on; then, where `add` is given,
 // add_scale * add[i][j]; then the clamp, or the chain. No byte outside the matrices is touched,
-// neither read nor written, whatever their sizes and strides. Results do not depend on how rows and
-// panels are split.
+// neither read nor written, whatever their sizes and strides. Results do not depend on the number
+// of threads.
+//
+// With GemmDesc::pairs, on a CPU that gains from it, B is packed for the fast inner product
+// (fip.h), and A is brought into the form for it first, in `scratch`. Packing takes longer then:
+// that is for a B that many products share. Sums are in the order of fip_kernel.h, else of k.
 //
 // Who owns what: the caller owns all memory; a plan is immutable and may be shared by threads; the
 // packed matrix belongs to one {isa, k, n} (GemmPlan::blocking). The loop is gemm_panels.h, the
@@ -40,6 +44,7 @@ namespace bd {
 struct GemmDesc {
   int64_t k = 0, n = 0;
   int64_t a_k_stride = 1;
+  bool pairs = false;
 };
 
 struct GemmPlan {
@@ -50,9 +55,13 @@ struct GemmPlan {
   std::vector<int64_t> tap_offsets;  // runs of K, the last one shorter
   int64_t taps = 0, tail_length = 0;
   int64_t pass_taps = 0;
+  bool pairs = false;
+  int64_t unscale = 0, terms = 0;  // pairs: floats into the packed matrix, a column each
 
   // Equal blockings of one matrix are the same bytes.
-  int blocking() const { return panels.empty() ? 0 : static_cast<int>(panels[0].blocks); }
+  int blocking() const {
+    return panels.empty() ? 0 : static_cast<int>(panels[0].blocks) * (pairs ? -1 : 1);
+  }
 };
 
 // Fills *plan; returns an empty string or one line saying what is wrong.
@@ -86,13 +95,11 @@ struct GemmArgs {
   // operands [sample, n] row `sample` counts, one for all rows.
   const PostOpProgram* program = nullptr;
   int64_t sample = 0;
+  void* scratch = nullptr;  // GemmScratchBytes, 64-byte aligned
 };
 
-// Rows [row_begin, row_end) times panels [panel_begin, panel_end).
-void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t row_begin, int64_t row_end,
-             int64_t panel_begin, int64_t panel_end);
+int64_t GemmScratchBytes(const GemmPlan& plan, int64_t rows);
 
-// All of it, split over the threads of `pool`.
 void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPool& pool);
 
 // The definition, in double, for tests; of `program` nothing.

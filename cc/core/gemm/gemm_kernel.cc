@@ -202,13 +202,18 @@ void StridedTile(const TileArgs& a) {
   constexpr int kPxPerBase = 3;
   constexpr int kBases = (kPx + kPxPerBase - 1) / kPxPerBase;
   const int64_t stride = a.px_stride;
+  const float* const unscale = a.fip.unscale;
   const float* src = a.src;
   const float* prefetch = a.prefetch;
   float* dst = a.dst;
   TileEpilogue e = a.epilogue;
   for (int64_t left = a.tiles; left > 0; --left) {
     Accumulators<kBlocks, kPx> tile;
-    tile.Start(e);
+    if (unscale == nullptr) {
+      tile.Start(e);
+    } else {
+      tile.Begin(nullptr);
+    }
     const float* w = a.weights;
     for (int64_t t = 0; t < a.taps + a.tail_taps; ++t) {
       const int64_t length = t < a.taps ? a.tap_length : a.tail_length;
@@ -241,6 +246,7 @@ void StridedTile(const TileArgs& a) {
         w += kBlocks * kBlock;
       }
     }
+    if (unscale != nullptr) tile.Unscale(unscale, e.bias);
     tile.Finish(e, dst, a.dst_block_stride);
     src += kPx * stride;
     dst += kPx * e.dst_step;

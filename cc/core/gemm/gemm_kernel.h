@@ -23,7 +23,9 @@ namespace bd {
 struct FipTerms {
   const float* pixel_terms;    // a float a row
   const float* channel_terms;  // and a column of the tile
-  const float* unscale;        // sums times this, a float a column, are the result
+  // Sums times this, a float a column, are the result; strided tiles of weights that are not scaled
+  // have none.
+  const float* unscale;
 };
 
 struct TileArgs {

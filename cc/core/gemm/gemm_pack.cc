@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/gemm.h"
 
 namespace bd {
@@ -71,6 +72,9 @@ void PackGemm(const GemmPlan& plan, const GemmB& b, float* packed, ThreadPool* p
     const GemmB of_panel = {b.data + column * b.column_stride, b.row_stride, b.column_stride};
     PackPanel(of_panel, plan.desc.k, std::min(panel.blocks * kBlock, plan.desc.n - column),
               panel.blocks, packed + panel.offset);
+    if (!plan.pairs) return;
+    PackFipPlane(plan.isa, plan.desc.k, panel.blocks * kBlock, packed + panel.offset,
+                 packed + plan.unscale + column, packed + plan.terms + column);
   };
   const int64_t count = static_cast<int64_t>(plan.panels.size());
   if (pool == nullptr || plan.packed_bytes < (64 << 10)) {

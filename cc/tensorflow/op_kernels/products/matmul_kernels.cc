@@ -25,9 +25,27 @@ void Transpose(const float* from, int64_t k, int64_t m, float* to, ThreadPool& p
   });
 }
 
-// a, where it comes transposed.
-ScratchPiece<float> BookRows(const MatmulAttrs& attrs, int64_t rows, int64_t k, ScratchBook* book) {
-  return book->Book<float>("rows", attrs.transpose_a ? rows * k : 0);
+// What an execution needs for `rows` rows: a, where it comes transposed, and the product's own.
+struct MatmulScratch {
+  ScratchBook book;
+  ScratchPiece<float> rows;
+  ScratchPiece<uint8_t> product;
+};
+
+MatmulScratch BookMatmul(const MatmulAttrs& attrs, const GemmPlan& plan, int64_t rows) {
+  MatmulScratch s;
+  s.rows = s.book.Book<float>("rows", attrs.transpose_a ? rows * plan.desc.k : 0);
+  s.product = s.book.Book<uint8_t>("rows in pairs", GemmScratchBytes(plan, rows));
+  return s;
+}
+
+// Packing for pairs is for a matrix that many products share.
+GemmDesc DescribeMatmul(const MatmulAttrs& attrs, const MatmulSizes& sizes) {
+  GemmDesc d;
+  d.k = sizes.k;
+  d.n = sizes.n;
+  d.pairs = attrs.constant_b;
+  return d;
 }
 
 Status PlanMatmulMemory(const NodeAttrs& node, const std::vector<PartialTensorShape>& inputs, int,
@@ -39,8 +57,8 @@ Status PlanMatmulMemory(const NodeAttrs& node, const std::vector<PartialTensorSh
   TF_RETURN_IF_ERROR(MatmulShape(attrs, inputs, &sizes, &dst));
   if (dst.num_elements() == 0) return absl::OkStatus();
   GemmPlan plan;
-  TF_RETURN_IF_ERROR(FromCore(MakeGemmPlan({sizes.k, sizes.n}, ActiveIsa(), &plan)));
-  BookRows(attrs, dst.num_elements() / sizes.n, sizes.k, &memory->scratch);
+  TF_RETURN_IF_ERROR(FromCore(MakeGemmPlan(DescribeMatmul(attrs, sizes), ActiveIsa(), &plan)));
+  memory->scratch = BookMatmul(attrs, plan, dst.num_elements() / sizes.n).book;
   memory->packed_weights = plan.packed_bytes;
   return absl::OkStatus();
 }
@@ -64,7 +82,7 @@ class PackedMatmulOp : public PoolOpKernel {
     OP_REQUIRES_OK(ctx, AllocateDst(ctx, shape, &dst));
     if (dst->NumElements() == 0) return;
     GemmPlan plan;
-    OP_REQUIRES_OK(ctx, FromCore(MakeGemmPlan({sizes.k, sizes.n}, ActiveIsa(), &plan)));
+    OP_REQUIRES_OK(ctx, FromCore(MakeGemmPlan(DescribeMatmul(attrs_, sizes), ActiveIsa(), &plan)));
     const GemmB b = {InputData(ctx, MatmulAttrs::kB), attrs_.transpose_b ? 1 : sizes.n,
                      attrs_.transpose_b ? sizes.k : 1};
     PackLease packed;
@@ -78,13 +96,16 @@ class PackedMatmulOp : public PoolOpKernel {
     GemmArgs args;
     args.a = InputData(ctx, MatmulAttrs::kA);
     args.a_row_stride = sizes.k;
-    ScratchBook book;
-    const ScratchPiece<float> piece = BookRows(attrs_, rows, sizes.k, &book);
-    Tensor scratch;
+    const MatmulScratch pieces = BookMatmul(attrs_, plan, rows);
+    Tensor memory;
+    if (pieces.book.bytes() > 0) {
+      const TensorShape bytes({static_cast<int64_t>(pieces.book.bytes())});
+      OP_REQUIRES_OK(ctx, ctx->allocate_temp(tensorflow::DT_UINT8, bytes, &memory));
+    }
+    const Scratch scratch(memory.data());
+    args.scratch = scratch.Grant(pieces.product);
     if (attrs_.transpose_a) {
-      const TensorShape bytes({static_cast<int64_t>(book.bytes())});
-      OP_REQUIRES_OK(ctx, ctx->allocate_temp(tensorflow::DT_UINT8, bytes, &scratch));
-      float* to = Scratch(scratch.data()).Grant(piece);
+      float* to = scratch.Grant(pieces.rows);
       Transpose(args.a, sizes.k, rows, to, pool());
       args.a = to;
     }
