@@ -2,9 +2,10 @@
 
 Keras calls convolution, normalisation, activation and pooling one after the other. Where a layer is
 called in a graph and its source is the result of one of our ops, that op is written once more, with
-a longer chain, with the pooling or with the depthwise convolution behind it; the old one has no
-reader, and TensorFlow drops it. That needs the layer to be the only reader, which Keras's graph
-tells. The rewriter's passes do the same to graphs (python/rewriter/passes/fusion).
+a longer chain, with the normalisation in its weights, with the pooling or with the depthwise
+convolution behind it; the old one has no reader, and TensorFlow drops it. That needs the layer to
+be the only reader, which Keras's graph tells. The rewriter's passes do the same to graphs
+(python/rewriter/passes/fusion).
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import tensorflow as tf
 
 from ..gradients.node import padding_argument, split_inputs, text
 from ..layout import NCHW16C
+from ..native import library
 from ..ops.conv.conv import conv
 from ..ops.conv.conv_depthwise import conv_depthwise
 from ..ops.conv.conv_transpose import conv_transpose
@@ -95,6 +97,30 @@ def extended(x, chain: PostOps):
     if len(made.chain) + len(chain) > MAX_ENTRIES:
         return None
     return made.again(**{f"{made.prefix}post_ops": made.chain + chain})
+
+
+def normalised(x, rows: dict, epsilon: float):
+    """Batch normalisation of x by given moments, folded into the weights of the op that made x;
+    None where that op is not linear.
+
+    Args:
+      rows: gamma, beta, mean and variance, [channels].
+    """
+    made = Made.of(x)
+    if made is None or made.function not in _WEIGHTS or made.arguments.get("pool"):
+        return None
+    entries, args = made.chain.entries, made.arguments[f"{made.prefix}args"]
+    if [str(entry) for entry in entries] not in ([], ["binary(add,channel,#0)"]):
+        return None
+    name, inner_axis = _WEIGHTS[made.function]
+    channels, weights = rows["mean"].shape[0], made.arguments[name]
+    inner = 1 if inner_axis is None else weights.shape[inner_axis]
+    bias = args[0] if entries else tf.zeros([channels])
+    folded, shift = library().blockdnn_fold_batch_norm(
+        weights, bias, **rows, channels=channels, inner=inner, epsilon=epsilon
+    )
+    chain = {"post_ops": PostOps().binary("add", shift, "channel"), "args": []}
+    return made.again(**{name: folded}, **{made.prefix + key: v for key, v in chain.items()})
 
 
 def can_extend(x) -> bool:
@@ -202,6 +228,14 @@ def pooled(x):
         return None
     return y
 
+
+# Of linear ops the argument that is their weights, and the axis behind its output channels.
+_WEIGHTS = {
+    conv: ("weights", None),
+    conv_depthwise: ("depthwise_weights", None),
+    conv_transpose: ("weights", 3),
+    conv_volume: ("weights", None),
+}
 
 # What makes an op of each type: (function, its arguments[, prefix of its chain]).
 

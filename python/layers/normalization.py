@@ -8,6 +8,7 @@ from ..ops.pixels.layer_norm import layer_norm
 from ..ops.post_ops import PostOps
 from .activation import apply_chain
 from .blocked_layer import BlockedLayer, images, on_images, restored
+from .fusing import normalised
 
 _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 
@@ -44,12 +45,28 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
             for moving, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
                 moving.assign(moving * self.momentum + new * (1.0 - self.momentum))
             return self.finish(y, channels)
-        factor = tf.math.rsqrt(tf.convert_to_tensor(self.moving_variance) + self.epsilon)
+        return self.finish(self._by_moments(inputs, gamma, beta, training), channels)
+
+    def _by_moments(self, inputs, gamma, beta, training):
+        """Inference: in the weights of the op before, otherwise as post-ops."""
+        mean = tf.convert_to_tensor(self.moving_mean)
+        variance = tf.convert_to_tensor(self.moving_variance)
+        if not training:
+            rows = dict(
+                gamma=tf.ones_like(mean) if gamma is None else gamma,
+                beta=tf.zeros_like(mean) if beta is None else beta,
+                mean=mean,
+                variance=variance,
+            )
+            y = normalised(inputs, rows, self.epsilon)
+            if y is not None:
+                return y
+        factor = tf.math.rsqrt(variance + self.epsilon)
         factor = factor if gamma is None else factor * gamma
-        shift = -tf.convert_to_tensor(self.moving_mean) * factor
+        shift = -mean * factor
         shift = shift if beta is None else shift + beta
         chain = PostOps().binary("mul", factor, "channel").binary("add", shift, "channel")
-        return self.finish(apply_chain(inputs, chain, channels, training), channels)
+        return apply_chain(inputs, chain, self.blocked_channels, training)
 
 
 @_registered

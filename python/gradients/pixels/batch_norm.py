@@ -51,3 +51,15 @@ def _second_gradient(op, *grads):
         return [dy * row(gamma * r) + centred * row(slope) + row(offset), dgamma, dbeta]
 
     return vjp(formula, op.inputs, list(grads))
+
+
+@tf.RegisterGradient("BlockdnnFoldBatchNorm")
+def _fold_gradient(op, dfolded, dshift):
+    channels, inner, epsilon = (op.get_attr(n) for n in ("channels", "inner", "epsilon"))
+
+    def formula(weights, bias, gamma, beta, mean, variance):
+        factor = gamma * tf.math.rsqrt(variance + epsilon)
+        scaled = tf.reshape(weights, [-1, channels, inner]) * factor[:, None]
+        return [tf.reshape(scaled, tf.shape(weights)), factor * (bias - mean) + beta]
+
+    return vjp(formula, op.inputs, [dfolded, dshift])

@@ -7,6 +7,7 @@ import tensorflow as tf
 from compared import close
 
 import tf_blockdnn as bd
+from tf_blockdnn.python.native import library
 
 L = keras.layers
 
@@ -87,14 +88,41 @@ def blocks_of_vgg():
     return keras.Model(image, L.GlobalMaxPooling2D()(L.MaxPooling2D()(y)))
 
 
+def not_linear():
+    """Normalisations behind an activation and behind a sum: post-ops."""
+    image = keras.Input((16, 16, 3))
+    x = L.BatchNormalization()(L.Conv2D(20, 3, padding="same", activation="relu")(image))
+    x = L.BatchNormalization()(L.Add()([x, L.Conv2D(20, 3, padding="same")(x)]))
+    return keras.Model(image, L.GlobalMaxPooling2D()(x))
+
+
+def transposed():
+    """Output channels are not the last axis of the weights; no gamma, no beta."""
+    image, x = stem()
+    x = L.BatchNormalization(scale=False)(L.Conv2DTranspose(24, 2, strides=2)(x))
+    return keras.Model(image, L.GlobalMaxPooling2D()(x))
+
+
 # network -> our ops, and Pads of TensorFlow's, that inference needs.
 NETWORKS = {
-    bottleneck: dict(BlockdnnConv=2, BlockdnnConvDepthwise=2, BlockdnnGlobalPool=1),
-    padded: dict(BlockdnnConv=1, BlockdnnPool=1, BlockdnnGlobalPool=1),
-    padded_not_clamped: dict(BlockdnnConv=2, BlockdnnPad=1, BlockdnnPool=1, BlockdnnGlobalPool=1),
-    read_twice: dict(BlockdnnConv=4, BlockdnnPad=1, BlockdnnGlobalPool=2),
-    not_pairs: dict(BlockdnnConv=5, BlockdnnGlobalPool=1),
+    bottleneck: dict(
+        BlockdnnConv=2, BlockdnnConvDepthwise=2, BlockdnnGlobalPool=1, BlockdnnFoldBatchNorm=5
+    ),
+    padded: dict(BlockdnnConv=1, BlockdnnPool=1, BlockdnnGlobalPool=1, BlockdnnFoldBatchNorm=1),
+    padded_not_clamped: dict(
+        BlockdnnConv=2,
+        BlockdnnPad=1,
+        BlockdnnPool=1,
+        BlockdnnGlobalPool=1,
+        BlockdnnFoldBatchNorm=1,
+    ),
+    read_twice: dict(BlockdnnConv=4, BlockdnnPad=1, BlockdnnGlobalPool=2, BlockdnnFoldBatchNorm=1),
+    not_pairs: dict(BlockdnnConv=5, BlockdnnGlobalPool=1, BlockdnnFoldBatchNorm=1),
     blocks_of_vgg: dict(BlockdnnConv=3, BlockdnnPool=1, BlockdnnGlobalPool=1),
+    not_linear: dict(BlockdnnConv=2, BlockdnnGlobalPool=1),
+    transposed: dict(
+        BlockdnnConv=1, BlockdnnConvTranspose=1, BlockdnnGlobalPool=1, BlockdnnFoldBatchNorm=2
+    ),
 }
 
 
@@ -129,3 +157,35 @@ def test_inference(network, floats):
         results.append([*expected, *tape.gradient(loss, [x, *variables])])
     for i, (theirs, ours) in enumerate(zip(*results, strict=True)):
         close(ours, theirs, f"result {i}", 1e-4)
+
+
+def test_folded_weights_follow():
+    """Each new value of each variable that a normalisation folds, whether the weights are still
+    looked at or held already; one element that no sample of the look sees is enough."""
+    image = keras.Input((4, 4, 64))
+    x = L.BatchNormalization()(L.Conv2D(96, 3, padding="same")(image))
+    model = keras.Model(image, x)
+    fast = bd.layers.convert(model)
+    x = tf.ones((1, 4, 4, 64))
+    call = tf.function(lambda x: fast(x, training=False), autograph=False)
+    for calls in (1, 2, 3):
+        for old, new in zip(model.variables, fast.variables, strict=True):
+            for _ in range(calls):
+                call(x)
+            change = np.zeros(new.shape, np.float32)
+            change.flat[-1] = 0.5
+            new.value.assign_add(change)  # where it lies, unless that is held
+            old.assign(new)
+            close(call(x), model(x), f"{new.path} after {calls} calls")
+
+
+def test_errors_of_folding():
+    """Shapes that do not fit each other are refused."""
+    rows = [tf.ones(8)] * 5
+    fold = library().blockdnn_fold_batch_norm
+    with pytest.raises(tf.errors.InvalidArgumentError, match="multiple of channels . inner = 8"):
+        fold(tf.ones((3, 4)), *rows, channels=8)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="input 3 must be .8.; got .9."):
+        fold(tf.ones((3, 8)), *rows[:2], tf.ones(9), *rows[3:], channels=8)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="epsilon must not be negative"):
+        fold(tf.ones((3, 8)), *rows, channels=8, epsilon=-1.0)

@@ -1,4 +1,5 @@
 #include "cc/tensorflow/attrs/pixels/batch_norm_attrs.h"
+#include "cc/tensorflow/attrs/pixels/fold_batch_norm_attrs.h"
 #include "tensorflow/core/framework/op.h"
 
 using tensorflow::shape_inference::InferenceContext;
@@ -58,4 +59,42 @@ REGISTER_OP("BlockdnnBatchNormGrad")
     })
     .Doc(R"doc(
 The gradients of BlockdnnBatchNorm; dmean and dvariance are those of its other results.
+)doc");
+
+REGISTER_OP("BlockdnnFoldBatchNorm")
+    .Input("weights: T")
+    .Input("bias: T")
+    .Input("gamma: T")
+    .Input("beta: T")
+    .Input("mean: T")
+    .Input("variance: T")
+    .Output("folded: T")
+    .Output("shift: T")
+    .Attr("T: {float} = DT_FLOAT")
+    .Attr("channels: int >= 1")
+    .Attr("inner: int >= 1 = 1")
+    .Attr("epsilon: float = 0.001")
+    .SetShapeFn([](InferenceContext* c) {
+      bd::FoldBatchNormAttrs attrs;
+      TF_RETURN_IF_ERROR(attrs.Read(c));
+      TF_RETURN_IF_ERROR(attrs.CheckShapes(bd::InputShapes(c, 0)));
+      c->set_output(0, c->input(0));
+      c->set_output(1, c->Vector(attrs.channels));
+      return absl::OkStatus();
+    })
+    .Doc(R"doc(
+Folds batch normalisation by given moments into the linear op before it: with
+f = gamma / sqrt(variance + epsilon) these are f weights and f (bias - mean) + beta. While inputs
+stay in the memory that they are in, so do the results.
+
+weights: of the linear op, in memory [.., channels, inner].
+bias: [channels], what is added to its result.
+gamma: [channels].
+beta: [channels].
+mean: [channels].
+variance: [channels].
+folded: as weights.
+shift: [channels].
+channels: of its result.
+inner: elements of a channel that lie side by side.
 )doc");
