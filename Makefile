@@ -23,7 +23,7 @@ buildifier := $(venv)/buildifier-done
 built := .build/library-done
 installed := $(venv)/installed-done
 
-.PHONY: help demo docs test test-tsan test-asan build bench zoo bench-layers format check-format clean distclean
+.PHONY: help demo docs test test-grid test-tsan test-asan build bench zoo bench-layers format check-format clean distclean
 
 help: ## lists the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -33,6 +33,9 @@ demo: $(installed) ## optimises a trained network and compares it with the origi
 
 test: $(installed) $(dev_required) $(buildifier) ## runs all tests and format checks
 	@build_tools/test.sh
+
+test-grid: $(installed) $(dev_required) ## compares recurrent layers of all sizes with Keras's
+	@TF_BLOCKDNN_FULL_GRID=1 $(venv)/bin/pytest -q tests/python/layers/test_recurrent.py -k grid
 
 test-tsan: $(installed) ## runs the tests of threads under ThreadSanitizer (part of test, too)
 	@build_tools/bazel test --build_tests_only --test_tag_filters=tsan //tests/cc/...

@@ -1,6 +1,7 @@
 """bd.layers.LSTM, GRU and SimpleRNN against Keras's."""
 
 import itertools
+import os
 
 import keras
 import numpy as np
@@ -43,16 +44,26 @@ def outputs_and_gradients(layer, x, mask=None):
 
 # Layer sizes 32 to 1024 and sizes with tails, batches 1 to 500, both directions. An output is a
 # sum of `units` products of size 1 / sqrt(units), of rounding error 1e-6 or less; gradients are
-# sums over batch and steps, and are compared by their largest element.
-GRID = [
-    (1, 5, 32),
-    (5, 3, 64),
-    (100, 2, 128),
-    (500, 2, 32),
-    (5, 2, 1024),
-    (1, 3, 257),
-    (100, 2, 45),
+# sums over batch and steps, and are compared by their largest element. `make test-grid` runs all
+# sizes with all batches, for minutes.
+FULL_GRID = [
+    (batch, 3, units)
+    for batch in (1, 5, 100, 500)
+    for units in (32, 64, 128, 256, 512, 1024, 33, 257, 1000)
 ]
+GRID = (
+    FULL_GRID
+    if "TF_BLOCKDNN_FULL_GRID" in os.environ
+    else [
+        (1, 5, 32),
+        (5, 3, 64),
+        (100, 2, 128),
+        (500, 2, 32),
+        (5, 2, 1024),
+        (1, 3, 257),
+        (100, 2, 45),
+    ]
+)
 
 
 @each_kind
