@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "cc/base/cpu_model.h"
-#include "cc/base/scratch.h"
+#include "cc/base/cpu/cpu_model.h"
+#include "cc/base/memory/scratch.h"
 #include "cc/core/gemm/fip.h"
 
 namespace bd {

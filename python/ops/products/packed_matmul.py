@@ -32,8 +32,9 @@ def packed_matmul(
       alpha: not 0; beta: of c.
       post_ops: `PostOps`, or its text; applied to the sum.
       args: float32 operands that the chain calls #0, #1, ...: scalars, [n], or of dst's shape.
-      constant_b: b never changes, so that its packed form is kept from the first call on.
-        Otherwise it is kept once the same b has come twice in a row.
+      constant_b: b never changes, so that its packed form is kept from the first call on, and
+        is that of the fast inner product on a CPU that gains from it. Otherwise it is kept once
+        the same b has come twice in a row.
       name: of the op.
 
     Returns:
@@ -43,7 +44,8 @@ def packed_matmul(
       ValueError: an argument is malformed.
       InvalidArgumentError: shapes do not fit each other when it runs.
 
-    Source: cblas_sgemm_pack and cblas_sgemm_compute of MKL.
+    Source: cblas_sgemm_pack and cblas_sgemm_compute of MKL; Winograd, "A New Algorithm for Inner
+    Product", IEEE Transactions on Computers C-17, 1968.
 
     Example:
       >>> a, b = np.ones((2, 3), np.float32), np.full((4, 3), 2.0, np.float32)

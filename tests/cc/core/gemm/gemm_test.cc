@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "cc/base/cpu_model.h"
+#include "cc/base/cpu/cpu_model.h"
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/core/post_ops/post_ops_bind.h"
 #include "tests/cc/guarded_buffer.h"
