@@ -6,7 +6,8 @@ Each peer has a process of its own; they take turns, so drift and disturbance hi
 stand still between them. The backward pass is the step without the forward one; what it takes for
 the gradients of weights, which are TensorFlow's kernels in bd.layers, is the step without the one
 that only goes back to the images. Beside it stands the least time that the multiplications of
-the network can take on this machine at its peak. Prints a table a network and writes JSON.
+the network can take on this machine at its peak. The memory is what the process has held at most by
+the end of the steps, which come first. Prints a table a network and writes JSON.
 """
 
 from __future__ import annotations
@@ -103,15 +104,15 @@ def _measure(name: str, options) -> dict:
             workers[peer], peers[peer] = worker, dict(worker.about)
         _drop_wrong(workers, peers)
         busy = machine.BusyElsewhere()
-        for case in options.cases:
+        for case in reversed(options.cases):  # steps first: what inference keeps is none of theirs
             able = [p for p in workers if case in peers[p]["cases"]]
             for turn in range(options.runs + 1):
                 for peer in able:
                     (ms,) = workers[peer](case)
                     if turn > 0:
                         peers[peer].setdefault(case, []).append(ms)
-        for peer, worker in workers.items():
-            peers[peer]["peak_bytes"] = worker.memory()
+            for peer in able:
+                peers[peer].setdefault("peak_bytes", workers[peer].memory())
         elsewhere = busy.cores()
     return {
         "network": name,
