@@ -16,6 +16,7 @@
 #include <string>
 
 #include "cc/base/cpu/isa.h"
+#include "cc/base/memory/scratch.h"
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/normalization/layer_norm_kernel.h"
 
@@ -40,6 +41,31 @@ std::string MakeLayerNormPlan(const LayerNormDesc& desc, Isa isa, LayerNormPlan*
 // gamma and beta hold `channels` elements. dst may be src.
 void RunLayerNorm(const LayerNormPlan& plan, const float* src, const float* gamma,
                   const float* beta, float* dst, ThreadPool& pool);
+
+// Backward of blocked tensors. With i = 1 / sqrt(variance_p + epsilon) and
+// n = (src - mean_p) i, sums over the channels of a pixel or over pixels:
+//
+//   dbeta[c] = sum_p ddst,  dgamma[c] = sum_p ddst n
+//   dsrc = i (g - (sum_c g + n sum_c g n) / C)  where g = ddst gamma
+struct LayerNormGradPlan {
+  LayerNormPlan tasks;
+  ScratchBook scratch;
+  ScratchPiece<float> sums;  // of each task, dgamma and dbeta
+};
+std::string MakeLayerNormGradPlan(const LayerNormDesc& desc, Isa isa, LayerNormGradPlan* plan);
+
+struct LayerNormGradBuffers {
+  const float *src, *ddst;
+  const float* gamma;
+  float* dsrc;  // may be ddst
+  float *dgamma, *dbeta;
+  void* scratch;
+};
+void RunLayerNormGrad(const LayerNormGradPlan& plan, const LayerNormGradBuffers& buffers,
+                      ThreadPool& pool);
+
+// The same in double, rounded once; no scratch.
+void LayerNormGradRef(const LayerNormDesc& desc, const LayerNormGradBuffers& buffers);
 
 // The same result in double, rounded once.
 void LayerNormRef(const LayerNormDesc& desc, const float* src, const float* gamma,

@@ -110,7 +110,95 @@ void Plain(const LayerNormArgs& a) {
   }
 }
 
-constexpr LayerNormKernels kKernels = {Blocked, Plain};
+// Forward and backward of a pixel have sums over channels of their own; half as many pixels at a
+// time leave registers for all of them.
+constexpr int kGradPixels = 4;
+
+// With x' = src - mean, i = 1 / sqrt(variance + epsilon) and g = ddst gamma:
+//   dsrc = i (g - sum g / C - x' i^2 sum g x' / C).
+// Lanes behind the last channel are zero in src, ddst and the gamma read here.
+template <int kPx>
+void BlockedGradStrip(const LayerNormGradArgs& a, int64_t at) {
+  const float inverse_count = 1.f / static_cast<float>(a.channels);
+  Vec mean[kPx], squares[kPx], sum[kPx], product[kPx];
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) sum[p] = Zero();
+  const float* src = a.src + at;
+  for (int64_t c = 0; c < a.channels; c += kBlock, src += a.block_stride) {
+    for (int v = 0; v < kVecsPerBlock; ++v) {
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) sum[p] = Add(sum[p], Load(src + p * kBlock + v * kLanes));
+    }
+  }
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) {
+    mean[p] = Set1(ReduceAdd(sum[p]) * inverse_count);
+    squares[p] = sum[p] = product[p] = Zero();
+  }
+  src = a.src + at;
+  const float* ddst = a.ddst + at;
+  for (int64_t c = 0; c < a.channels; c += kBlock, src += a.block_stride, ddst += a.block_stride) {
+    for (int v = 0; v < kVecsPerBlock; ++v) {
+      const int64_t first = c + v * kLanes;
+      const int valid = ValidLanes(a.channels, first);
+      const Vec gamma = LoadN(a.gamma + (valid > 0 ? first : 0), valid);
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) {
+        const int64_t lane = p * kBlock + v * kLanes;
+        Vec x = Sub(Load(src + lane), mean[p]);
+        if (valid < kLanes) x = KeepFirst(x, valid);
+        const Vec g = Mul(Load(ddst + lane), gamma);
+        squares[p] = Fma(x, x, squares[p]);
+        sum[p] = Add(sum[p], g);
+        product[p] = Fma(g, x, product[p]);
+      }
+    }
+  }
+  Vec inverse[kPx], offset[kPx], slope[kPx];
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) {
+    const float i = InverseDeviation(ReduceAdd(squares[p]), inverse_count, a.epsilon);
+    inverse[p] = Set1(i);
+    offset[p] = Set1(i * ReduceAdd(sum[p]) * inverse_count);
+    slope[p] = Set1(i * i * i * ReduceAdd(product[p]) * inverse_count);
+  }
+  src = a.src + at;
+  ddst = a.ddst + at;
+  float* dsrc = a.dsrc + at;
+  for (int64_t c = 0; c < a.channels; c += kBlock) {
+    for (int v = 0; v < kVecsPerBlock; ++v) {
+      const int64_t first = c + v * kLanes;
+      const int valid = ValidLanes(a.channels, first);
+      const Vec gamma = LoadN(a.gamma + (valid > 0 ? first : 0), valid);
+      Vec dgamma = Load(a.dgamma + first), dbeta = Load(a.dbeta + first);
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) {
+        const int64_t lane = p * kBlock + v * kLanes;
+        const Vec x = Sub(Load(src + lane), mean[p]), dy = Load(ddst + lane);
+        dbeta = Add(dbeta, dy);
+        dgamma = Fma(dy, Mul(x, inverse[p]), dgamma);
+        Vec dx = NegFma(x, slope[p], Sub(Mul(Mul(dy, gamma), inverse[p]), offset[p]));
+        if (valid < kLanes) dx = KeepFirst(dx, valid);
+        Store(dsrc + lane, dx);
+      }
+      Store(a.dgamma + first, dgamma);
+      Store(a.dbeta + first, dbeta);
+    }
+    src += a.block_stride;
+    ddst += a.block_stride;
+    dsrc += a.block_stride;
+  }
+}
+
+void BlockedGrad(const LayerNormGradArgs& a) {
+  int64_t p = 0;
+  for (; p + kGradPixels <= a.pixels; p += kGradPixels) {
+    BlockedGradStrip<kGradPixels>(a, p * kBlock);
+  }
+  for (; p < a.pixels; ++p) BlockedGradStrip<1>(a, p * kBlock);
+}
+
+constexpr LayerNormKernels kKernels = {Blocked, Plain, BlockedGrad};
 
 }  // namespace
 

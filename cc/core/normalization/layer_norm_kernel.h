@@ -18,9 +18,21 @@ struct LayerNormArgs {
   float epsilon;
 };
 
+// Backward, in blocks: likewise. dsrc may be ddst.
+struct LayerNormGradArgs {
+  const float *src, *ddst;
+  float* dsrc;
+  const float* gamma;
+  float *dgamma, *dbeta;  // a multiple of 16 lanes, which the sums over the pixels are added to
+  int64_t pixels, channels;
+  int64_t block_stride;
+  float epsilon;
+};
+
 struct LayerNormKernels {
   void (*blocked)(const LayerNormArgs& args);
   void (*plain)(const LayerNormArgs& args);
+  void (*blocked_grad)(const LayerNormGradArgs& args);
 };
 
 BD_KERNEL_TABLE(LayerNormKernels)

@@ -33,4 +33,15 @@ std::string MakeLayerNormPlan(const LayerNormDesc& desc, Isa isa, LayerNormPlan*
   return "";
 }
 
+std::string MakeLayerNormGradPlan(const LayerNormDesc& desc, Isa isa, LayerNormGradPlan* plan) {
+  if (!desc.blocked) return "the gradient of layer normalisation is for blocked tensors";
+  LayerNormGradPlan p;
+  const std::string wrong = MakeLayerNormPlan(desc, isa, &p.tasks);
+  if (!wrong.empty()) return wrong;
+  const int64_t lanes = (desc.channels + 15) / 16 * 16;
+  p.sums = p.scratch.Book<float>("sums", 2 * lanes, desc.images * p.tasks.tasks_per_image);
+  *plan = p;
+  return "";
+}
+
 }  // namespace bd

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <vector>
 
 #include "cc/core/normalization/layer_norm.h"
 
@@ -25,6 +26,42 @@ void LayerNormRef(const LayerNormDesc& d, const float* src, const float* gamma, 
                          : 0.f;
       }
     }
+  }
+}
+
+void LayerNormGradRef(const LayerNormDesc& d, const LayerNormGradBuffers& b) {
+  const int64_t padded = (d.channels + 15) / 16 * 16;
+  std::vector<double> dgamma(d.channels), dbeta(d.channels);
+  for (int64_t n = 0; n < d.images; ++n) {
+    for (int64_t p = 0; p < d.pixels; ++p) {
+      const auto at = [&](int64_t c) {
+        return (n * padded + c / 16 * 16) * d.pixels + p * 16 + c % 16;
+      };
+      double mean = 0, variance = 0, sum = 0, product = 0;
+      for (int64_t c = 0; c < d.channels; ++c) mean += double{b.src[at(c)]} / d.channels;
+      for (int64_t c = 0; c < d.channels; ++c) {
+        variance += (b.src[at(c)] - mean) * (b.src[at(c)] - mean) / d.channels;
+      }
+      const double inverse = 1 / std::sqrt(variance + d.epsilon);
+      for (int64_t c = 0; c < d.channels; ++c) {
+        const double g = double{b.ddst[at(c)]} * b.gamma[c];
+        const double normal = (b.src[at(c)] - mean) * inverse;
+        sum += g / d.channels;
+        product += g * normal / d.channels;
+        dgamma[c] += b.ddst[at(c)] * normal;
+        dbeta[c] += b.ddst[at(c)];
+      }
+      for (int64_t c = 0; c < padded; ++c) {
+        const double normal = (b.src[at(c)] - mean) * inverse;
+        const double g = c < d.channels ? double{b.ddst[at(c)]} * b.gamma[c] : 0;
+        b.dsrc[at(c)] =
+            c < d.channels ? static_cast<float>(inverse * (g - sum - normal * product)) : 0.f;
+      }
+    }
+  }
+  for (int64_t c = 0; c < d.channels; ++c) {
+    b.dgamma[c] = static_cast<float>(dgamma[c]);
+    b.dbeta[c] = static_cast<float>(dbeta[c]);
   }
 }
 

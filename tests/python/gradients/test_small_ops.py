@@ -7,6 +7,7 @@ import tensorflow as tf
 from checked import check, gradients
 
 import tf_blockdnn as bd
+from tf_blockdnn.python.native import library
 
 
 @pytest.mark.each_isa
@@ -308,6 +309,16 @@ def test_layer_norm(layout, floats):
         return plain.unblock(bd.ops.layer_norm(plain.block(x), gamma, beta, channels=20), 20)
 
     check(ours, _layer_norm, [floats(2, 3, 4, 20), floats(20), floats(20)])
+
+
+def test_layer_norm_grad_checks_shapes():
+    """Gradients of other shapes than the source, and rows of other lengths, are refused."""
+    grad = library().blockdnn_layer_norm_grad
+    x, row = tf.zeros((1, 2, 3, 3, 16)), tf.ones(20)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="inputs 0 and 1 differ"):
+        grad(x[:, :, :2], x, row, channels=20, epsilon=0.1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"input 2 must be \[20\]"):
+        grad(x, x, row[:19], channels=20, epsilon=0.1)
 
 
 def test_pad(floats):

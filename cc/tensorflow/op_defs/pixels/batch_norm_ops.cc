@@ -1,5 +1,5 @@
-#include "cc/tensorflow/attrs/pixels/batch_norm_attrs.h"
 #include "cc/tensorflow/attrs/pixels/fold_batch_norm_attrs.h"
+#include "cc/tensorflow/attrs/pixels/normalization_attrs.h"
 #include "tensorflow/core/framework/op.h"
 
 using tensorflow::shape_inference::InferenceContext;
@@ -15,7 +15,7 @@ REGISTER_OP("BlockdnnBatchNorm")
     .Attr("channels: int >= 1")
     .Attr("epsilon: float = 0.001")
     .SetShapeFn([](InferenceContext* c) {
-      bd::BatchNormAttrs attrs;
+      bd::NormalizationAttrs attrs;
       TF_RETURN_IF_ERROR(attrs.Read(c));
       TF_RETURN_IF_ERROR(attrs.CheckShapes(bd::InputShapes(c, 0), /*first_row=*/1));
       c->set_output(0, c->input(0));
@@ -50,7 +50,7 @@ REGISTER_OP("BlockdnnBatchNormGrad")
     .Attr("channels: int >= 1")
     .Attr("epsilon: float = 0.001")
     .SetShapeFn([](InferenceContext* c) {
-      bd::BatchNormAttrs attrs;
+      bd::NormalizationAttrs attrs;
       TF_RETURN_IF_ERROR(attrs.Read(c));
       TF_RETURN_IF_ERROR(attrs.CheckShapes(bd::InputShapes(c, 0), /*first_row=*/2));
       c->set_output(0, c->input(0));

@@ -1,4 +1,5 @@
 #include "cc/tensorflow/attrs/pixels/layer_norm_attrs.h"
+#include "cc/tensorflow/attrs/pixels/normalization_attrs.h"
 #include "tensorflow/core/framework/op.h"
 
 using tensorflow::shape_inference::InferenceContext;
@@ -30,4 +31,34 @@ gamma: elements [offsets[0], offsets[0] + channels) of this tensor, whatever its
 beta: likewise, from offsets[1] on.
 dst: of the shape of src.
 channels: the logical number of channels.
+)doc");
+
+REGISTER_OP("BlockdnnLayerNormGrad")
+    .Input("ddst: T")
+    .Input("src: T")
+    .Input("gamma: T")
+    .Output("dsrc: T")
+    .Output("dgamma: T")
+    .Output("dbeta: T")
+    .Attr("T: {float} = DT_FLOAT")
+    .Attr("channels: int >= 1")
+    .Attr("epsilon: float")
+    .SetShapeFn([](InferenceContext* c) {
+      bd::NormalizationAttrs attrs;
+      TF_RETURN_IF_ERROR(attrs.Read(c));
+      TF_RETURN_IF_ERROR(attrs.CheckShapes(bd::InputShapes(c, 0), /*first_row=*/2));
+      c->set_output(0, c->input(0));
+      for (int i : {1, 2}) c->set_output(i, c->Vector(attrs.channels));
+      return absl::OkStatus();
+    })
+    .Doc(R"doc(
+The gradients of BlockdnnLayerNorm of a blocked activation.
+
+ddst: [N, blocks, .., 16], nCw16c, nChw16c or nCdhw16c.
+src: of the shape of ddst.
+gamma: [channels].
+dsrc: of the shape of ddst.
+dgamma: [channels].
+dbeta: [channels].
+channels: the logical number of channels of src.
 )doc");

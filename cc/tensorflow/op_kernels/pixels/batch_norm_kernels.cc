@@ -1,6 +1,6 @@
 // BlockdnnBatchNorm and BlockdnnBatchNormGrad.
 #include "cc/core/normalization/batch_norm.h"
-#include "cc/tensorflow/attrs/pixels/batch_norm_attrs.h"
+#include "cc/tensorflow/attrs/pixels/normalization_attrs.h"
 #include "cc/tensorflow/op_base/launch.h"
 
 namespace bd {
@@ -97,7 +97,7 @@ class BatchNormOp : public LaunchOpKernel<BatchNormLaunch<Way>> {
   }
 
  private:
-  BatchNormAttrs attrs_;
+  NormalizationAttrs attrs_;
 };
 
 REGISTER_KERNEL_BUILDER(

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <random>
 
+#include "cc/base/memory/aligned_buffer.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 
@@ -141,6 +143,49 @@ TEST(LayerNorm, Nan) {
   }
 }
 
+// Backward against its definition, beside guard pages; dsrc takes ddst's memory in every other
+// case.
+TEST(LayerNorm, Gradient) {
+  ThreadPool pool(2);
+  for (Isa isa : TestIsas()) {
+    for (int64_t channels : {1, 2, 7, 16, 17, 33, 40, 96, 200}) {
+      for (int64_t pixels : {1, 3, 4, 19, 2000}) {
+        const LayerNormDesc d = {2, pixels, channels, true, 0.01f};
+        Case c(d);
+        std::mt19937 random(7);
+        std::uniform_real_distribution<float> value(-1.f, 1.f);
+        GuardedBuffer ddst(Floats(d)), dgamma(channels), dbeta(channels);
+        GuardedBuffer expected_dgamma(channels), expected_dbeta(channels);
+        ddst.Fill(0.f);
+        for (int64_t n = 0; n < d.images; ++n) {
+          for (int64_t p = 0; p < pixels; ++p) {
+            for (int64_t i = 0; i < channels; ++i) {
+              ddst[At(d, n, p, i)] = value(random);
+              c.src[At(d, n, p, i)] = 3.f + value(random);
+            }
+          }
+        }
+        LayerNormGradRef(d, {c.src.data(), ddst.data(), c.gamma.data(), c.expected.data(),
+                             expected_dgamma.data(), expected_dbeta.data(), nullptr});
+        LayerNormGradPlan plan;
+        ASSERT_EQ(MakeLayerNormGradPlan(d, isa, &plan), "");
+        const AlignedBuffer scratch(plan.scratch.bytes());
+        float* const dsrc = pixels % 2 == 0 ? ddst.data() : c.dst.data();
+        RunLayerNormGrad(plan,
+                         {c.src.data(), ddst.data(), c.gamma.data(), dsrc, dgamma.data(),
+                          dbeta.data(), scratch.data()},
+                         pool);
+        c.Expect(dsrc, isa);
+        for (int64_t i = 0; i < channels; ++i) {
+          const float limit = 1e-5f * static_cast<float>(d.images * pixels);
+          ASSERT_NEAR(dgamma[i], expected_dgamma[i], std::max(limit, 1e-4f)) << IsaName(isa) << i;
+          ASSERT_NEAR(dbeta[i], expected_dbeta[i], std::max(limit, 1e-4f)) << IsaName(isa) << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(LayerNorm, EmptyTensorsAndBadSizes) {
   ThreadPool pool(1);
   LayerNormPlan plan;
@@ -148,6 +193,12 @@ TEST(LayerNorm, EmptyTensorsAndBadSizes) {
   RunLayerNorm(plan, nullptr, nullptr, nullptr, nullptr, pool);
   ASSERT_EQ(MakeLayerNormPlan({5, 0, 4, true, 0.f}, Isa::kGeneric, &plan), "");
   RunLayerNorm(plan, nullptr, nullptr, nullptr, nullptr, pool);
+  LayerNormGradPlan grad;
+  EXPECT_NE(MakeLayerNormGradPlan({1, 1, 4, false, 0.f}, Isa::kGeneric, &grad), "");
+  ASSERT_EQ(MakeLayerNormGradPlan({0, 5, 2, true, 0.f}, Isa::kGeneric, &grad), "");
+  float rows[4] = {1.f, 1.f, 1.f, 1.f};  // sums of nothing
+  RunLayerNormGrad(grad, {nullptr, nullptr, nullptr, nullptr, rows, rows + 2, nullptr}, pool);
+  for (float value : rows) EXPECT_EQ(value, 0.f);
   EXPECT_NE(MakeLayerNormPlan({1, 1, 0, true, 0.f}, Isa::kGeneric, &plan), "");
   EXPECT_NE(MakeLayerNormPlan({-1, 1, 4, true, 0.f}, Isa::kGeneric, &plan), "");
 }

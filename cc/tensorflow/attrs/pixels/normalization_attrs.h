@@ -1,6 +1,7 @@
-// Attributes and shapes of BlockdnnBatchNorm and BlockdnnBatchNormGrad.
-#ifndef CC_TENSORFLOW_ATTRS_PIXELS_BATCH_NORM_ATTRS_H_
-#define CC_TENSORFLOW_ATTRS_PIXELS_BATCH_NORM_ATTRS_H_
+// Attributes and shapes of ops on blocked activations and rows of channels: BlockdnnBatchNorm,
+// BlockdnnBatchNormGrad, BlockdnnLayerNormGrad.
+#ifndef CC_TENSORFLOW_ATTRS_PIXELS_NORMALIZATION_ATTRS_H_
+#define CC_TENSORFLOW_ATTRS_PIXELS_NORMALIZATION_ATTRS_H_
 
 #include <vector>
 
@@ -8,7 +9,7 @@
 
 namespace bd {
 
-struct BatchNormAttrs {
+struct NormalizationAttrs {
   int64_t channels = 0;
   float epsilon = 0.f;
 
@@ -48,4 +49,4 @@ struct BatchNormAttrs {
 
 }  // namespace bd
 
-#endif  // CC_TENSORFLOW_ATTRS_PIXELS_BATCH_NORM_ATTRS_H_
+#endif  // CC_TENSORFLOW_ATTRS_PIXELS_NORMALIZATION_ATTRS_H_
