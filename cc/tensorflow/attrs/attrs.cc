@@ -1,6 +1,8 @@
 #include "cc/tensorflow/attrs/attrs.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace bd {
 namespace {
@@ -14,7 +16,8 @@ std::string Text(const std::vector<int64_t>& list) {
   return joined + "]";
 }
 
-// A list of `size` integers, none below `least`.
+}  // namespace
+
 Status CheckList(const char* name, const std::vector<int64_t>& list, size_t size, int64_t least,
                  const char* meaning) {
   const bool valid = list.size() == size && std::all_of(list.begin(), list.end(), [=](int64_t v) {
@@ -23,8 +26,6 @@ Status CheckList(const char* name, const std::vector<int64_t>& list, size_t size
   if (valid) return absl::OkStatus();
   return Invalid(name, " must be ", meaning, ", each at least ", least, "; got ", Text(list));
 }
-
-}  // namespace
 
 Status WindowAttrs::Set(const std::vector<int64_t>& kernel, const std::vector<int64_t>& strides,
                         const std::vector<int64_t>& dilations, const std::string& padding_name,
@@ -80,22 +81,22 @@ Status ChainAttrs::Set(const std::string& text, int args) {
   return absl::OkStatus();
 }
 
-Status InnerProductAttrs::CheckWeights() const {
-  return CheckList("weights_shape", weights_shape, 2, 1, "[ic, oc]");
+int64_t PackedWeightsAttrs::weights_size() const {
+  return std::accumulate(weights_shape.begin(), weights_shape.end(), int64_t{1},
+                         std::multiplies<int64_t>());
 }
 
-int64_t ConvAttrs::weights_size() const {
-  return weights_shape[0] * weights_shape[1] * weights_shape[2] * weights_shape[3];
-}
-
-Status ConvAttrs::CheckWeights() const {
-  TF_RETURN_IF_ERROR(CheckList("weights_shape", weights_shape, 4, 1, "[kh, kw, ic / groups, oc]"));
+Status PackedWeightsAttrs::CheckWeightsShape(size_t rank, const char* meaning) const {
+  TF_RETURN_IF_ERROR(CheckList("weights_shape", weights_shape, rank, 1, meaning));
   constexpr double kMostElements = 1e12;  // far above any memory, far below overflow
   double size = 1;
   for (int64_t d : weights_shape) size *= static_cast<double>(d);
-  if (size > kMostElements) {
-    return Invalid("weights_shape ", Text(weights_shape), " has too many elements");
-  }
+  if (size <= kMostElements) return absl::OkStatus();
+  return Invalid("weights_shape ", Text(weights_shape), " has too many elements");
+}
+
+Status ConvAttrs::CheckWeights() const {
+  TF_RETURN_IF_ERROR(CheckWeightsShape(4, "[kh, kw, ic / groups, oc]"));
   if (channels % groups != 0 || oc() % groups != 0) {
     return Invalid("groups = ", groups, " must divide both the ", channels,
                    " input channels and the ", oc(), " output channels");
@@ -106,14 +107,6 @@ Status ConvAttrs::CheckWeights() const {
                    channels / groups, " as its third dimension");
   }
   return absl::OkStatus();
-}
-
-Status ConvAttrs::SetWindow(const std::vector<int64_t>& strides,
-                            const std::vector<int64_t>& dilations, const std::string& padding,
-                            const std::vector<int64_t>& explicit_paddings) {
-  TF_RETURN_IF_ERROR(CheckWeights());
-  return window.Set({weights_shape[0], weights_shape[1]}, strides, dilations, padding,
-                    explicit_paddings);
 }
 
 Status ConvDepthwiseAttrs::OfDepthwise(const Status& status) {
@@ -127,12 +120,13 @@ Status ConvDepthwiseAttrs::SetHalves() {
     half->algorithm = first.algorithm;
     half->constant_weights = first.constant_weights;
   }
-  TF_RETURN_IF_ERROR(first.SetWindow({1, 1}, {1, 1}, "VALID", {}));
+  TF_RETURN_IF_ERROR(first.CheckWeights());
   if (first.weights_shape[0] != 1 || first.weights_shape[1] != 1) {
     return Invalid(
         "weights_shape ", Text(first.weights_shape),
         " must be [1, 1, channels, output channels]; use BlockdnnConv for other windows");
   }
+  TF_RETURN_IF_ERROR(first.window.Set({1, 1}, {1, 1}, {1, 1}, "VALID", {}));
   depthwise.channels = depthwise.groups = first.oc();
   const std::vector<int64_t>& shape = depthwise.weights_shape;
   if (shape.size() == 4 && shape[2] == 1 && shape[3] == first.oc()) return absl::OkStatus();

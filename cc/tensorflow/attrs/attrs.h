@@ -27,6 +27,10 @@ Status Invalid(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
+// An error unless `list` has `size` integers, none below `least`; `meaning` says what they are.
+Status CheckList(const char* name, const std::vector<int64_t>& list, size_t size, int64_t least,
+                 const char* meaning);
+
 // Of every op that takes scratch memory; cc/tensorflow/op_base/scratchpad.h reads it.
 constexpr char kScratchpadModeAttr[] = "scratchpad_mode: {'user', 'library'} = 'user'";
 
@@ -45,6 +49,18 @@ struct WindowAttrs {
   Padding padding = Padding::kValid;
   Window1d h, w;
 
+  // Reads and checks the attributes that every op with a window has.
+  template <typename Context>
+  Status Read(Context* c, const std::vector<int64_t>& kernel,
+              const std::vector<int64_t>& dilations) {
+    std::vector<int64_t> strides, explicit_paddings;
+    std::string padding_name;
+    TF_RETURN_IF_ERROR(c->GetAttr("strides", &strides));
+    TF_RETURN_IF_ERROR(c->GetAttr("padding", &padding_name));
+    TF_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", &explicit_paddings));
+    return Set(kernel, strides, dilations, padding_name, explicit_paddings);
+  }
+
   // Checks the lists as they come from the op and takes them over.
   Status Set(const std::vector<int64_t>& kernel, const std::vector<int64_t>& strides,
              const std::vector<int64_t>& dilations, const std::string& padding,
@@ -56,8 +72,40 @@ struct ChainAttrs {
   PostOpChain chain;
   int num_args = 0;
 
+  // The attributes of these names.
+  template <typename Context>
+  Status Read(Context* c, const char* chain_name = "post_ops", const char* num_name = "num_args") {
+    std::string text;
+    int args;
+    TF_RETURN_IF_ERROR(c->GetAttr(chain_name, &text));
+    TF_RETURN_IF_ERROR(c->GetAttr(num_name, &args));
+    return Set(text, args);
+  }
+
   // Parses `text` and checks that every #k is one of the num_args operands.
   Status Set(const std::string& text, int num_args);
+};
+
+// What ops on packed weights have in common, for one input of weights.
+struct PackedWeightsAttrs {
+  std::string algorithm;
+  std::vector<int64_t> weights_shape;  // each op says of what
+  int64_t weights_offset = 0;
+  bool constant_weights = false;
+  ChainAttrs post_ops;
+
+  int64_t weights_size() const;  // elements
+
+  // All but the chain.
+  template <typename Context>
+  Status ReadWeights(Context* c) {
+    TF_RETURN_IF_ERROR(c->GetAttr("algorithm", &algorithm));
+    TF_RETURN_IF_ERROR(c->GetAttr("weights_shape", &weights_shape));
+    TF_RETURN_IF_ERROR(c->GetAttr("weights_offset", &weights_offset));
+    return c->GetAttr("constant_weights", &constant_weights);
+  }
+  // `rank` sizes, which `meaning` names.
+  Status CheckWeightsShape(size_t rank, const char* meaning) const;
 };
 
 // An InvalidArgument about entry i of a chain; `parts` as for Invalid.
@@ -66,47 +114,47 @@ Status InvalidEntry(const PostOpChain& chain, int i, const Parts&... parts) {
   return Invalid("post_ops entry ", i, " \"", ToString(chain.entries()[i]), "\": ", parts...);
 }
 
-struct ConvAttrs {
+// weights_shape is [kh, kw, ic / groups, oc].
+struct ConvAttrs : PackedWeightsAttrs {
   Layout src_layout = Layout::nhwc, dst_layout = Layout::nhwc;
-  std::string algorithm;
-  int64_t channels = 0, groups = 1, weights_offset = 0;
-  std::vector<int64_t> weights_shape;  // kh, kw, ic / groups, oc
-  bool constant_weights = false;
+  int64_t channels = 0, groups = 1;
   ChannelPart src_part;
   std::vector<int64_t> src_blocks;  // of the wider tensor; empty: all of the part
   DstPart dst_part;
   WindowAttrs window;
-  ChainAttrs post_ops;
   int64_t pool_h = 1, pool_w = 1;  // 1x1: none
 
   int64_t oc() const { return weights_shape[3]; }
-  int64_t weights_size() const;
 
   template <typename Context>
   Status Read(Context* c) {
-    std::vector<int64_t> strides, dilations, explicit_paddings, pool;
-    std::string padding, chain;
-    int num_args;
-    TF_RETURN_IF_ERROR(ReadLayout(c, "src_layout", &src_layout));
-    TF_RETURN_IF_ERROR(ReadLayout(c, "dst_layout", &dst_layout));
-    TF_RETURN_IF_ERROR(c->GetAttr("algorithm", &algorithm));
-    TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
-    TF_RETURN_IF_ERROR(c->GetAttr("groups", &groups));
-    TF_RETURN_IF_ERROR(c->GetAttr("weights_shape", &weights_shape));
-    TF_RETURN_IF_ERROR(c->GetAttr("weights_offset", &weights_offset));
-    TF_RETURN_IF_ERROR(c->GetAttr("constant_weights", &constant_weights));
-    TF_RETURN_IF_ERROR(c->GetAttr("strides", &strides));
-    TF_RETURN_IF_ERROR(c->GetAttr("dilations", &dilations));
-    TF_RETURN_IF_ERROR(c->GetAttr("padding", &padding));
-    TF_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", &explicit_paddings));
-    TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &chain));
-    TF_RETURN_IF_ERROR(c->GetAttr("num_args", &num_args));
+    std::vector<int64_t> pool;
+    TF_RETURN_IF_ERROR(ReadConv(c));
+    TF_RETURN_IF_ERROR(ReadWeights(c));
     TF_RETURN_IF_ERROR(c->GetAttr("pool", &pool));
     TF_RETURN_IF_ERROR(SetPool(pool));
-    TF_RETURN_IF_ERROR(SetWindow(strides, dilations, padding, explicit_paddings));
+    TF_RETURN_IF_ERROR(ReadWindow(c));
     TF_RETURN_IF_ERROR(ReadSrc(c));
     TF_RETURN_IF_ERROR(dst_part.Read(c, dst_layout, oc()));
-    return post_ops.Set(chain, num_args);
+    return post_ops.Read(c);
+  }
+
+  // Layouts, channels and groups.
+  template <typename Context>
+  Status ReadConv(Context* c) {
+    TF_RETURN_IF_ERROR(ReadLayout(c, "src_layout", &src_layout));
+    TF_RETURN_IF_ERROR(ReadLayout(c, "dst_layout", &dst_layout));
+    TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
+    return c->GetAttr("groups", &groups);
+  }
+
+  // Checks weights_shape, which must be set, too.
+  template <typename Context>
+  Status ReadWindow(Context* c) {
+    std::vector<int64_t> dilations;
+    TF_RETURN_IF_ERROR(c->GetAttr("dilations", &dilations));
+    TF_RETURN_IF_ERROR(CheckWeights());
+    return window.Read(c, {weights_shape[0], weights_shape[1]}, dilations);
   }
 
   // src_part and src_blocks.
@@ -117,13 +165,10 @@ struct ConvAttrs {
     return CheckSrcBlocks();
   }
 
-  // Checks weights_shape, which must be set, and the lists as they come from the op.
-  Status SetWindow(const std::vector<int64_t>& strides, const std::vector<int64_t>& dilations,
-                   const std::string& padding, const std::vector<int64_t>& explicit_paddings);
+  Status CheckWeights() const;
 
  private:
   Status CheckSrcBlocks() const;
-  Status CheckWeights() const;
   Status SetPool(const std::vector<int64_t>& pool);
 };
 
@@ -133,30 +178,15 @@ struct ConvDepthwiseAttrs {
 
   template <typename Context>
   Status Read(Context* c) {
-    std::vector<int64_t> strides, dilations, explicit_paddings;
-    std::string padding, first_chain, depthwise_chain;
-    int first_args, depthwise_args;
     TF_RETURN_IF_ERROR(c->GetAttr("channels", &first.channels));
-    TF_RETURN_IF_ERROR(c->GetAttr("weights_shape", &first.weights_shape));
-    TF_RETURN_IF_ERROR(c->GetAttr("weights_offset", &first.weights_offset));
+    TF_RETURN_IF_ERROR(first.ReadWeights(c));
     TF_RETURN_IF_ERROR(c->GetAttr("depthwise_weights_shape", &depthwise.weights_shape));
     TF_RETURN_IF_ERROR(c->GetAttr("depthwise_weights_offset", &depthwise.weights_offset));
-    TF_RETURN_IF_ERROR(c->GetAttr("algorithm", &first.algorithm));
-    TF_RETURN_IF_ERROR(c->GetAttr("constant_weights", &first.constant_weights));
-    TF_RETURN_IF_ERROR(c->GetAttr("strides", &strides));
-    TF_RETURN_IF_ERROR(c->GetAttr("dilations", &dilations));
-    TF_RETURN_IF_ERROR(c->GetAttr("padding", &padding));
-    TF_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", &explicit_paddings));
-    TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &first_chain));
-    TF_RETURN_IF_ERROR(c->GetAttr("depthwise_post_ops", &depthwise_chain));
-    TF_RETURN_IF_ERROR(c->GetAttr("num_args", &first_args));
-    TF_RETURN_IF_ERROR(c->GetAttr("num_depthwise_args", &depthwise_args));
     TF_RETURN_IF_ERROR(SetHalves());
     TF_RETURN_IF_ERROR(first.ReadSrc(c));
-    TF_RETURN_IF_ERROR(
-        OfDepthwise(depthwise.SetWindow(strides, dilations, padding, explicit_paddings)));
-    TF_RETURN_IF_ERROR(first.post_ops.Set(first_chain, first_args));
-    return OfDepthwise(depthwise.post_ops.Set(depthwise_chain, depthwise_args));
+    TF_RETURN_IF_ERROR(OfDepthwise(depthwise.ReadWindow(c)));
+    TF_RETURN_IF_ERROR(first.post_ops.Read(c));
+    return OfDepthwise(depthwise.post_ops.Read(c, "depthwise_post_ops", "num_depthwise_args"));
   }
 
   // The same status; a message says that it is about the depthwise half.
@@ -167,33 +197,17 @@ struct ConvDepthwiseAttrs {
   Status SetHalves();
 };
 
-struct InnerProductAttrs {
-  std::string algorithm;
-  std::vector<int64_t> weights_shape;  // ic, oc
-  int64_t weights_offset = 0;
-  bool constant_weights = false;
-  ChainAttrs post_ops;
-
+// weights_shape is [ic, oc].
+struct InnerProductAttrs : PackedWeightsAttrs {
   int64_t ic() const { return weights_shape[0]; }
   int64_t oc() const { return weights_shape[1]; }
-  int64_t weights_size() const { return ic() * oc(); }
 
   template <typename Context>
   Status Read(Context* c) {
-    std::string chain;
-    int num_args;
-    TF_RETURN_IF_ERROR(c->GetAttr("algorithm", &algorithm));
-    TF_RETURN_IF_ERROR(c->GetAttr("weights_shape", &weights_shape));
-    TF_RETURN_IF_ERROR(c->GetAttr("weights_offset", &weights_offset));
-    TF_RETURN_IF_ERROR(c->GetAttr("constant_weights", &constant_weights));
-    TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &chain));
-    TF_RETURN_IF_ERROR(c->GetAttr("num_args", &num_args));
-    TF_RETURN_IF_ERROR(CheckWeights());
-    return post_ops.Set(chain, num_args);
+    TF_RETURN_IF_ERROR(ReadWeights(c));
+    TF_RETURN_IF_ERROR(CheckWeightsShape(2, "[ic, oc]"));
+    return post_ops.Read(c);
   }
-
- private:
-  Status CheckWeights() const;
 };
 
 struct EltwiseAttrs {
@@ -205,15 +219,11 @@ struct EltwiseAttrs {
 
   template <typename Context>
   Status Read(Context* c) {
-    std::string chain;
-    int num_args;
     TF_RETURN_IF_ERROR(ReadLayout(c, "layout", &layout));
     TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
-    TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &chain));
-    TF_RETURN_IF_ERROR(c->GetAttr("num_args", &num_args));
     TF_RETURN_IF_ERROR(src_part.Read(c, "src_part", layout, channels));
     TF_RETURN_IF_ERROR(dst_part.Read(c, layout, channels));
-    return post_ops.Set(chain, num_args);
+    return post_ops.Read(c);
   }
 };
 
@@ -234,15 +244,11 @@ struct PoolAttrs {
   // Of an op without parts.
   template <typename Context>
   Status ReadWithoutParts(Context* c) {
-    std::vector<int64_t> ksize, strides, explicit_paddings;
-    std::string padding;
+    std::vector<int64_t> ksize;
     TF_RETURN_IF_ERROR(c->GetAttr("kind", &kind));
     TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
     TF_RETURN_IF_ERROR(c->GetAttr("ksize", &ksize));
-    TF_RETURN_IF_ERROR(c->GetAttr("strides", &strides));
-    TF_RETURN_IF_ERROR(c->GetAttr("padding", &padding));
-    TF_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", &explicit_paddings));
-    TF_RETURN_IF_ERROR(window.Set(ksize, strides, {1, 1}, padding, explicit_paddings));
+    TF_RETURN_IF_ERROR(window.Read(c, ksize, {1, 1}));
     return CheckPaddings();
   }
 

@@ -91,6 +91,16 @@ std::vector<PartialTensorShape> InputShapes(tensorflow::shape_inference::Inferen
 Status SetOutputShape(tensorflow::shape_inference::InferenceContext* c,
                       const PartialTensorShape& dst, bool keeps_batch = true);
 
+// The shape function of an op whose inputs are src, weights and what else `kShape` takes.
+template <typename Attrs, auto kShape, bool keeps_batch = true>
+Status PackedWeightsOpShape(tensorflow::shape_inference::InferenceContext* c) {
+  Attrs attrs;
+  TF_RETURN_IF_ERROR(attrs.Read(c));
+  PartialTensorShape dst;
+  TF_RETURN_IF_ERROR(kShape(attrs, InputShape(c, 0), InputShape(c, 1), InputShapes(c, 2), &dst));
+  return SetOutputShape(c, dst, keeps_batch);
+}
+
 }  // namespace bd
 
 #endif  // CC_TENSORFLOW_ATTRS_SHAPE_FNS_H_

@@ -15,14 +15,16 @@
 
 namespace bd {
 
+// Packs `plain` into 64-byte aligned memory.
+using WeightsPacker = FunctionRef<void(const void* plain, void* packed)>;
+
 // What a plan wants of weights. Equal keys of equally shaped weights are equal bytes.
 struct PackRequest {
   PackKey key;
   std::array<int64_t, 5> shape = {};  // for example kh, kw, ic / groups, oc, groups
   int64_t bytes = 0;                  // packed; 0: nothing is
   int64_t plain_bytes = 0;            // where kernels read the weights as they are, all of them
-  // Packs `plain` into 64-byte aligned memory.
-  FunctionRef<void(const void* plain, void* packed)> pack;
+  WeightsPacker pack;
 };
 
 // The packed form of weights that live in `source`. Holding the reference keeps TensorFlow from

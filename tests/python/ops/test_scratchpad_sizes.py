@@ -88,7 +88,7 @@ def check_conv(
         OW=-(-w // sw) if pad else -(-(w - (kw - 1) * dw) // sw),
         bias=bias,
         dst_nhwc=dst_layout == "nhwc",
-        in_place=window == (1, 1) and strides == (1, 1),
+        in_place=window == (1, 1) and (strides == (1, 1) or "strip_rows" not in plan.blocking),
     )
 
 

@@ -37,6 +37,7 @@ struct ConvTransposeDesc {
   int64_t pad_top = 0, pad_left = 0;  // rows and columns that are cut off before the first of dst
   Layout dst_layout = Layout::nChw16c;
   ConvAlgorithm algorithm = ConvAlgorithm::kAuto;
+  bool changes_weights = false;  // as in ConvDesc
   PostOpChain post_ops;
   int64_t src_image_blocks = 0, dst_image_blocks = 0;  // as in ConvDesc
 

@@ -70,6 +70,7 @@ std::string PlanConv(const ConvTransposeDesc& d, Isa isa, int threads, int64_t i
   // Few channels without Winograd: lanes run over source channels.
   c.dst_layout = c.oc <= 4 ? Layout::nhwc : Layout::nChw16c;
   c.algorithm = d.algorithm;
+  c.changes_weights = d.changes_weights;
   c.src_image_blocks = d.src_image_blocks;
   return MakeConvPlan(c, isa, threads, &part->conv);
 }

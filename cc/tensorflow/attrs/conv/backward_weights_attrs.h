@@ -14,19 +14,10 @@ struct BackwardWeightsAttrs {
 
   template <typename Context>
   Status Read(Context* c) {
-    std::vector<int64_t> strides, dilations, explicit_paddings;
-    std::string padding;
-    TF_RETURN_IF_ERROR(ReadLayout(c, "src_layout", &conv.src_layout));
-    TF_RETURN_IF_ERROR(ReadLayout(c, "dst_layout", &conv.dst_layout));
-    TF_RETURN_IF_ERROR(c->GetAttr("channels", &conv.channels));
-    TF_RETURN_IF_ERROR(c->GetAttr("groups", &conv.groups));
+    TF_RETURN_IF_ERROR(conv.ReadConv(c));
     TF_RETURN_IF_ERROR(c->GetAttr("weights_shape", &conv.weights_shape));
-    TF_RETURN_IF_ERROR(c->GetAttr("strides", &strides));
-    TF_RETURN_IF_ERROR(c->GetAttr("dilations", &dilations));
-    TF_RETURN_IF_ERROR(c->GetAttr("padding", &padding));
-    TF_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", &explicit_paddings));
     conv.algorithm = "auto";
-    return conv.SetWindow(strides, dilations, padding, explicit_paddings);
+    return conv.ReadWindow(c);
   }
 
   PartialTensorShape weights() const {

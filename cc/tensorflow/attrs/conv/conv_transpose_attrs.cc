@@ -1,36 +1,12 @@
 #include "cc/tensorflow/attrs/conv/conv_transpose_attrs.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 namespace bd {
-namespace {
-
-// A list of `size` integers, none below `least`.
-bool Fits(const std::vector<int64_t>& list, size_t size, int64_t least) {
-  return list.size() == size && std::all_of(list.begin(), list.end(), [=](int64_t v) {
-           return v >= least && v <= INT32_MAX;
-         });
-}
-
-}  // namespace
-
-int64_t ConvTransposeAttrs::weights_size() const {
-  return std::accumulate(weights_shape.begin(), weights_shape.end(), int64_t{1},
-                         std::multiplies<int64_t>());
-}
-
 Status ConvTransposeAttrs::Check() const {
-  if (!Fits(weights_shape, 4, 1)) {
-    return Invalid("weights_shape must be [kh, kw, oc, ic], each at least 1");
-  }
-  if (!Fits(strides, 2, 1)) return Invalid("strides must be [height, width], each at least 1");
-  if (!Fits(crops, 4, INT32_MIN)) return Invalid("crops must be [top, bottom, left, right]");
-  constexpr double kMostElements = 1e12;  // far above any memory, far below overflow
-  double size = 1;
-  for (int64_t d : weights_shape) size *= static_cast<double>(d);
-  if (size > kMostElements) return Invalid("weights_shape has too many elements");
+  TF_RETURN_IF_ERROR(CheckWeightsShape(4, "[kh, kw, oc, ic]"));
+  TF_RETURN_IF_ERROR(CheckList("strides", strides, 2, 1, "[height, width]"));
+  TF_RETURN_IF_ERROR(CheckList("crops", crops, 4, INT32_MIN, "[top, bottom, left, right]"));
   if (crops[0] < 0 || crops[2] < 0) {
     return Invalid("crops ", crops[0], " and ", crops[2],
                    " must not be negative at the top and the left");

@@ -1,35 +1,9 @@
 #include "cc/tensorflow/attrs/conv/conv_volume_attrs.h"
 
-#include <algorithm>
-#include <functional>
-#include <numeric>
-
 namespace bd {
-namespace {
-
-bool AllPositive(const std::vector<int64_t>& list, size_t size) {
-  return list.size() == size &&
-         std::all_of(list.begin(), list.end(), [](int64_t v) { return v >= 1 && v <= INT32_MAX; });
-}
-
-}  // namespace
-
-int64_t ConvVolumeAttrs::weights_size() const {
-  return std::accumulate(weights_shape.begin(), weights_shape.end(), int64_t{1},
-                         std::multiplies<int64_t>());
-}
-
 Status ConvVolumeAttrs::Check() const {
-  if (!AllPositive(weights_shape, 5)) {
-    return Invalid("weights_shape must be [kd, kh, kw, ic, oc], each at least 1");
-  }
-  if (!AllPositive(strides, 3)) {
-    return Invalid("strides must be [depth, height, width], each at least 1");
-  }
-  constexpr double kMostElements = 1e12;  // far above any memory, far below overflow
-  double size = 1;
-  for (int64_t d : weights_shape) size *= static_cast<double>(d);
-  if (size > kMostElements) return Invalid("weights_shape has too many elements");
+  TF_RETURN_IF_ERROR(CheckWeightsShape(5, "[kd, kh, kw, ic, oc]"));
+  TF_RETURN_IF_ERROR(CheckList("strides", strides, 3, 1, "[depth, height, width]"));
   if (weights_shape[3] == channels) return absl::OkStatus();
   return Invalid("weights_shape has ", weights_shape[3],
                  " input channels, not channels = ", channels);

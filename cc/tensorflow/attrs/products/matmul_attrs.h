@@ -20,18 +20,15 @@ struct MatmulAttrs {
 
   template <typename Context>
   Status Read(Context* c) {
-    std::string chain;
-    int num_args, num_adds;
+    int num_adds;
     TF_RETURN_IF_ERROR(c->GetAttr("transpose_a", &transpose_a));
     TF_RETURN_IF_ERROR(c->GetAttr("transpose_b", &transpose_b));
     TF_RETURN_IF_ERROR(c->GetAttr("constant_b", &constant_b));
     TF_RETURN_IF_ERROR(c->GetAttr("add_scale", &add_scale));
     TF_RETURN_IF_ERROR(c->GetAttr("num_adds", &num_adds));
-    TF_RETURN_IF_ERROR(c->GetAttr("num_args", &num_args));
-    TF_RETURN_IF_ERROR(c->GetAttr("post_ops", &chain));
     if (num_adds > 1) return Invalid("one matrix can be added, not ", num_adds);
     has_add = num_adds == 1;
-    TF_RETURN_IF_ERROR(post_ops.Set(chain, num_args));
+    TF_RETURN_IF_ERROR(post_ops.Read(c));
     return Check();
   }
 

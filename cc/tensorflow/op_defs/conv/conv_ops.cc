@@ -1,8 +1,6 @@
 #include "cc/tensorflow/attrs/shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 
-using tensorflow::shape_inference::InferenceContext;
-
 REGISTER_OP("BlockdnnConv")
     .Input("src: T")
     .Input("weights: T")
@@ -32,14 +30,7 @@ REGISTER_OP("BlockdnnConv")
     .Attr(bd::kDstPartAttr)
     .Attr(bd::kIntoAttr)
     .Attr(bd::kScratchpadModeAttr)
-    .SetShapeFn([](InferenceContext* c) {
-      bd::ConvAttrs attrs;
-      TF_RETURN_IF_ERROR(attrs.Read(c));
-      bd::PartialTensorShape dst;
-      TF_RETURN_IF_ERROR(bd::ConvShape(attrs, bd::InputShape(c, 0), bd::InputShape(c, 1),
-                                       bd::InputShapes(c, 2), &dst));
-      return bd::SetOutputShape(c, dst);
-    })
+    .SetShapeFn(bd::PackedWeightsOpShape<bd::ConvAttrs, bd::ConvShape>)
     .Doc(R"doc(
 2-D convolution followed by a chain of post-ops, applied before the store.
 

@@ -1,8 +1,6 @@
 #include "cc/tensorflow/attrs/conv/conv_transpose_attrs.h"
 #include "tensorflow/core/framework/op.h"
 
-using tensorflow::shape_inference::InferenceContext;
-
 REGISTER_OP("BlockdnnConvTranspose")
     .Input("src: T")
     .Input("weights: T")
@@ -26,14 +24,7 @@ REGISTER_OP("BlockdnnConvTranspose")
     .Attr(bd::kDstPartAttr)
     .Attr(bd::kIntoAttr)
     .Attr(bd::kScratchpadModeAttr)
-    .SetShapeFn([](InferenceContext* c) {
-      bd::ConvTransposeAttrs attrs;
-      TF_RETURN_IF_ERROR(attrs.Read(c));
-      bd::PartialTensorShape dst;
-      TF_RETURN_IF_ERROR(bd::ConvTransposeShape(attrs, bd::InputShape(c, 0), bd::InputShape(c, 1),
-                                                bd::InputShapes(c, 2), &dst));
-      return bd::SetOutputShape(c, dst);
-    })
+    .SetShapeFn(bd::PackedWeightsOpShape<bd::ConvTransposeAttrs, bd::ConvTransposeShape>)
     .Doc(R"doc(
 2-D transposed convolution followed by a chain of post-ops.
 

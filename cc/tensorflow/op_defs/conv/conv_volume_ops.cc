@@ -1,8 +1,6 @@
 #include "cc/tensorflow/attrs/conv/conv_volume_attrs.h"
 #include "tensorflow/core/framework/op.h"
 
-using tensorflow::shape_inference::InferenceContext;
-
 REGISTER_OP("BlockdnnConvVolume")
     .Input("src: T")
     .Input("weights: T")
@@ -24,14 +22,7 @@ REGISTER_OP("BlockdnnConvVolume")
         "'auto_small', 'auto_smallest'} = 'auto'")
     .Attr("constant_weights: bool = false")
     .Attr(bd::kScratchpadModeAttr)
-    .SetShapeFn([](InferenceContext* c) {
-      bd::ConvVolumeAttrs attrs;
-      TF_RETURN_IF_ERROR(attrs.Read(c));
-      bd::PartialTensorShape dst;
-      TF_RETURN_IF_ERROR(bd::ConvVolumeShape(attrs, bd::InputShape(c, 0), bd::InputShape(c, 1),
-                                             bd::InputShapes(c, 2), &dst));
-      return bd::SetOutputShape(c, dst, false);
-    })
+    .SetShapeFn(bd::PackedWeightsOpShape<bd::ConvVolumeAttrs, bd::ConvVolumeShape, false>)
     .Doc(R"doc(
 3-D convolution of volumes whose slices are images, followed by a chain of post-ops.
 

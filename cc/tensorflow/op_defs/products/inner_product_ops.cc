@@ -1,8 +1,6 @@
 #include "cc/tensorflow/attrs/shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 
-using tensorflow::shape_inference::InferenceContext;
-
 REGISTER_OP("BlockdnnInnerProduct")
     .Input("src: T")
     .Input("weights: T")
@@ -16,14 +14,7 @@ REGISTER_OP("BlockdnnInnerProduct")
     .Attr("constant_weights: bool = false")
     .Attr("algorithm: {'auto', 'direct'} = 'auto'")
     .Attr(bd::kScratchpadModeAttr)
-    .SetShapeFn([](InferenceContext* c) {
-      bd::InnerProductAttrs attrs;
-      TF_RETURN_IF_ERROR(attrs.Read(c));
-      bd::PartialTensorShape dst;
-      TF_RETURN_IF_ERROR(bd::InnerProductShape(attrs, bd::InputShape(c, 0), bd::InputShape(c, 1),
-                                               bd::InputShapes(c, 2), &dst));
-      return bd::SetOutputShape(c, dst);
-    })
+    .SetShapeFn(bd::PackedWeightsOpShape<bd::InnerProductAttrs, bd::InnerProductShape>)
     .Doc(R"doc(
 src [.., ic] times weights [ic, oc], then a chain of post-ops, applied before the
 store.

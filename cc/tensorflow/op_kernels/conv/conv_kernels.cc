@@ -4,7 +4,7 @@
 namespace bd {
 namespace {
 
-class Conv : public ConvOpSpec {
+class Conv : public OneConvSpec {
  public:
   static constexpr char kPrimitive[] = "conv";
 
@@ -12,26 +12,28 @@ class Conv : public ConvOpSpec {
   Status Read(Context* c) {
     return attrs_.Read(c);
   }
-  const ConvAttrs& attrs() const { return attrs_; }
+  const PackedWeightsAttrs& half(int) const { return attrs_; }
+  Parts parts() const { return {attrs_.src_part, attrs_.dst_part}; }
 
-  Status Describe(const InputShapeList& inputs, ConvDesc* desc,
-                  TensorShape* dst_shape) const override {
-    PartialTensorShape dst;
-    TF_RETURN_IF_ERROR(
-        DescribeConv(attrs_, inputs[kSrc], inputs[kWeights], ArgShapes(inputs), desc, &dst));
-    return ToFullShape(dst, dst_shape);
-  }
-
-  BlockedTensors Blocked() const override {
+  BlockedTensors Blocked() const {
     const int64_t oc = attrs_.oc();
     BlockedTensors blocked;
     blocked.Input(kSrc, attrs_.src_part, attrs_.src_layout, attrs_.channels)
-        .Operands(attrs_.post_ops.chain, kFirstArg, attrs_.dst_layout, oc)
+        .Operands(attrs_.post_ops.chain, kWeights + 1, attrs_.dst_layout, oc)
         .Output(0, attrs_.dst_part, attrs_.dst_layout, oc);
     return blocked;
   }
 
-  Parts parts() const override { return {attrs_.src_part, attrs_.dst_part}; }
+  Status MakePlan(const InputShapeList& inputs, bool changes_weights, int threads, ConvPlan* plan,
+                  TensorShape* dst_shape) const {
+    ConvDesc desc;
+    PartialTensorShape dst;
+    TF_RETURN_IF_ERROR(DescribeConv(attrs_, inputs[kSrc], inputs[kWeights],
+                                    From(inputs, kWeights + 1), &desc, &dst));
+    TF_RETURN_IF_ERROR(ToFullShape(dst, dst_shape));
+    desc.changes_weights = changes_weights;
+    return FromCore(MakeConvPlan(desc, ActiveIsa(), threads, plan));
+  }
 
  private:
   ConvAttrs attrs_;

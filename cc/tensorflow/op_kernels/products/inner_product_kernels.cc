@@ -6,7 +6,7 @@
 namespace bd {
 namespace {
 
-class InnerProduct : public ConvOpSpec {
+class InnerProduct : public OneConvSpec {
  public:
   static constexpr char kPrimitive[] = "inner_product";
 
@@ -14,26 +14,27 @@ class InnerProduct : public ConvOpSpec {
   Status Read(Context* c) {
     return attrs_.Read(c);
   }
-  const InnerProductAttrs& attrs() const { return attrs_; }
+  const PackedWeightsAttrs& half(int) const { return attrs_; }
+  BlockedTensors Blocked() const { return {}; }
 
-  Status Describe(const InputShapeList& inputs, ConvDesc* desc,
-                  TensorShape* dst_shape) const override {
+  Status MakePlan(const InputShapeList& inputs, bool changes_weights, int threads, ConvPlan* plan,
+                  TensorShape* dst_shape) const {
     PartialTensorShape dst;
-    TF_RETURN_IF_ERROR(
-        InnerProductShape(attrs_, inputs[kSrc], inputs[kWeights], ArgShapes(inputs), &dst));
+    TF_RETURN_IF_ERROR(InnerProductShape(attrs_, inputs[kSrc], inputs[kWeights],
+                                         From(inputs, kWeights + 1), &dst));
     TF_RETURN_IF_ERROR(ToFullShape(dst, dst_shape));
-    desc->ic = attrs_.ic();
-    desc->oc = attrs_.oc();
-    desc->iw = desc->ow = dst_shape->num_elements() / attrs_.oc();
-    desc->src_layout = desc->dst_layout = Layout::nhwc;
-    desc->algorithm = AlgorithmOf(attrs_.algorithm);
-    desc->keeps_weights = attrs_.constant_weights;
-    desc->post_ops = attrs_.post_ops.chain;
-    if (ReadsSamples(desc->post_ops)) SplitSamples(*dst_shape, desc);
-    return absl::OkStatus();
+    ConvDesc desc;
+    desc.ic = attrs_.ic();
+    desc.oc = attrs_.oc();
+    desc.iw = desc.ow = dst_shape->num_elements() / attrs_.oc();
+    desc.src_layout = desc.dst_layout = Layout::nhwc;
+    desc.algorithm = AlgorithmOf(attrs_.algorithm);
+    desc.keeps_weights = attrs_.constant_weights;
+    desc.changes_weights = changes_weights;
+    desc.post_ops = attrs_.post_ops.chain;
+    if (ReadsSamples(desc.post_ops)) SplitSamples(*dst_shape, &desc);
+    return FromCore(MakeConvPlan(desc, ActiveIsa(), threads, plan));
   }
-
-  BlockedTensors Blocked() const override { return {}; }
 
  private:
   static bool ReadsSamples(const PostOpChain& chain) {
