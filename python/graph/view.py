@@ -194,6 +194,17 @@ class GraphView:
         node = self._nodes[name]
         return bool(node.controls) or name in self.targets or bool(self.control_consumers(name))
 
+    def is_private(self, names: Iterable[str], within: Iterable[str] = ()) -> bool:
+        """Whether nothing outside of both lists reads, fetches or orders the nodes `names`."""
+        names = set(names)
+        inside = names.union(within)
+        return all(
+            {reader.name for reader, _ in self.consumers(Ref(name))} <= inside
+            and not self.is_fetched(Ref(name))
+            and not self.has_control_edges(name)
+            for name in names
+        )
+
     def is_only_for(self, ref: Ref, reader: Node) -> bool:
         """Whether nothing reads `ref` but `reader`, a planned primitive, as its source."""
         if self.is_fetched(ref) or self.has_control_edges(ref.node):

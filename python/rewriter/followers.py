@@ -72,11 +72,6 @@ class Followers:
 
     def _is_private(self, idiom: Idiom) -> bool:
         """Whether nothing outside reads, fetches or orders the nodes between src and root."""
-        view = self._body.view
-        for name in idiom.nodes - {idiom.root}:
-            readers = {node.name for node, _ in view.consumers(Ref(name))}
-            if view.has_control_edges(name) or view.is_fetched(Ref(name)):
-                return False
-            if not readers <= idiom.nodes or name in self._interior:
-                return False
-        return True
+        inner = idiom.nodes - {idiom.root}
+        private = self._body.view.is_private(inner, within=idiom.nodes)
+        return private and not any(name in self._interior for name in inner)

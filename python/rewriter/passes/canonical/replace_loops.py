@@ -19,7 +19,7 @@ def replace_loops(body: Body, context: Context) -> None:
     for node in body.view:
         if node.op not in recurrent.ROOTS:
             continue
-        found = context.reason_to_leave(body, node) or recurrent.plan(node, body.view)
+        found = context.reason_to_leave(body, node) or recurrent.find(node, body, context)
         if found is None:
             continue
         reason = found if isinstance(found, str) else _Loop(body, node, found).replace()

@@ -9,14 +9,12 @@ from dataclasses import replace
 
 from ....graph import Body, Node, Ref
 from ...context import Context
-from ...followers import Followers
-from ...layout_rows import AFTER_GLOBAL_POOL, CONVERTERS, TRANSPARENT, eltwise, several
-from ...patterns.movement import shuffle
-from ...patterns.pixels import softmax, squeeze_excite
-from ...patterns.planes import depth_pool, pool, resize
-from ...primitives import BLOCK, BLOCKED, NHWC, Convolution, GlobalPool, LayerNorm
+from ...patterns import PATTERNS, Found
+from ...patterns.pixels import softmax
+from ...primitives import BLOCK, BLOCKED, NHWC, Convolution, LayerNorm
 from ...report import Report
 from ..fusion.fuse_post_ops import extend
+from .settled import CONVERTED, TRANSPARENT, eltwise, settled
 
 # Kept nodes of these ops always have a reason in the report.
 _ALWAYS_REPORTED = frozenset(
@@ -27,17 +25,21 @@ _ASK_LITTLE = frozenset({"Identity", "Shape", *softmax.ROOTS})
 
 
 class LayoutState:
-    """What the converters ask: is this tensor blocked, should that one be?"""
+    """What is asked of each tensor: is it blocked, should it be?"""
 
-    def __init__(self, body: Body, followers: Followers):
+    def __init__(self, body: Body, context: Context):
         self.body = body
-        self.followers = followers
-        finders = (shuffle.find, resize.find, depth_pool.find)
-        found = [find(node, body) for node in body.view for find in finders]
-        parts = {name for one in found if one for name in getattr(one, "inner", ())}
-        self.several = {one.root: one for one in found if one and one.root not in parts}
-        self.inside = {name for one in found if one for name in getattr(one, "inside", ())}
-        self._root_of_first = {one.first: one.root for one in self.several.values()}
+        self.followers = context.followers
+        found = [
+            one
+            for node in body.view
+            for pattern in PATTERNS["spans"]
+            if node.op in pattern.ROOTS and (one := pattern.find(node, body, context))
+        ]
+        parts = {name for one in found for name in one.nodes - {one.root}}
+        self.spans = {one.root: one for one in found if one.root not in parts}
+        self.inside = {name for one in self.spans.values() for name in one.nodes - {one.root}}
+        self._root_of = {name: one.root for one in self.spans.values() for name in one.nodes}
         self._wants: dict[Ref, bool] = {}
 
     def is_blocked(self, ref: Ref) -> bool:
@@ -57,9 +59,9 @@ class LayoutState:
         view = self.body.view
         return view.is_fetched(ref) or any(
             node.payload is None
-            and node.op not in CONVERTERS
+            and node.op not in CONVERTED
             and self.followers.root_of(node.name) is None
-            and node.name not in self._root_of_first
+            and node.name not in self._root_of
             for node, _ in view.consumers(ref)
         )
 
@@ -73,7 +75,7 @@ class LayoutState:
             return self.wants_blocked(node.ref)
         if node.payload is not None:
             return node.payload.layout_of(node.roles[index]) == BLOCKED
-        root = self.followers.root_of(node.name) or self._root_of_first.get(node.name)
+        root = self.followers.root_of(node.name) or self._root_of.get(node.name)
         if root is not None:
             return self.wants_blocked(Ref(root))
         return node.op in TRANSPARENT and self.wants_blocked(node.ref)
@@ -81,7 +83,7 @@ class LayoutState:
 
 def assign_layout(body: Body, context: Context) -> None:
     """Decides which tensors are blocked; pooling, concatenation, shuffles and the like follow."""
-    state, report = LayoutState(body, context.followers), context.report
+    state = LayoutState(body, context)
     for entry in body.view.topological():
         if entry.name not in body.view:
             continue
@@ -92,8 +94,8 @@ def assign_layout(body: Body, context: Context) -> None:
             blocked = state.is_blocked(node.src) or state.wants_blocked(node.ref)
             node.payload = replace(node.payload, layout=BLOCKED if blocked else NHWC)
         elif node.payload is None:
-            _convert(node, state, report)
-    _report_boundaries(state, report)
+            _convert(node, state, context)
+    _report_boundaries(state, context.report)
 
 
 def _settle(node: Node, state: LayoutState) -> None:
@@ -105,67 +107,37 @@ def _settle(node: Node, state: LayoutState) -> None:
     )
 
 
-def _convert(node: Node, state: LayoutState, report: Report) -> None:
+def _convert(node: Node, state: LayoutState, context: Context) -> None:
+    """Makes `node` ours where something that it reads is blocked, or notes why not."""
     if node.name in state.inside:
         return
-    found = squeeze_excite.find(node, state.body, state.followers)
-    if found and state.is_blocked(found.src):
-        _squeeze_excite(found, state)
-        return
-    converter, sources = _row(node, state)
-    if converter is None:
-        if node.op in _ALWAYS_REPORTED:
-            report.decline(node.name, _foreign_reason(node))
-        return
-    if not any(state.is_blocked(ref) for ref in sources):
-        if node.op in _ALWAYS_REPORTED:
-            report.decline(node.name, "nothing it reads is blocked: no gain")
-        return
-    _place(node, converter(node, state), state, report)
-
-
-def _place(node: Node, result: Node | str, state: LayoutState, report: Report) -> None:
-    """Puts a converted node in its place and lets it absorb what follows."""
-    if isinstance(result, str):
-        report.decline(node.name, result)
-        return
+    report = context.report
     idioms = state.followers.at_root(node.name)
-    if idioms:
-        state.followers.consume(idioms[0], result)
-    else:
-        state.body.view.replace(result)
-        state.body.view.remove_dead(ref.node for ref in node.inputs)
-    if result.payload.takes_steps:
-        extend(result, state.followers)
-
-
-def _squeeze_excite(found: squeeze_excite.Found, state: LayoutState) -> None:
-    """Puts one node in the place of all from the mean to the scales."""
-    view, payload = state.body.view, found.payload
-    scales = Ref(found.root)
-    if payload.writes == NHWC:
-        plain = state.has_plain_use(scales) and not state.wants_blocked(scales)
-        payload = replace(payload, writes=NHWC if plain else BLOCKED)
-    sources = [ref.node for name in found.nodes for ref in view.node(name).inputs]
-    view.replace(Node(found.root, payload.op, {"src": found.src}, payload=payload))
-    view.remove_dead([*found.nodes, *sources])
-
-
-def _row(node: Node, state: LayoutState):
-    """The node's converter and the tensors of which one must be blocked."""
-    idioms = state.followers.at_root(node.name)
-    if idioms:
-        return eltwise, [idiom.src for idiom in idioms]
-    if node.op == "MaxPool":
-        return CONVERTERS[node.op], [pool.padded_source(node, state.body)]
-    if node.name in state.several:
-        return several, [state.several[node.name].src]
-    if node.op in AFTER_GLOBAL_POOL:
-        pooled = state.body.view.producer(node.inputs[0])
-        if isinstance(pooled.payload, GlobalPool) and pooled.payload.writes == "nc":
-            return AFTER_GLOBAL_POOL[node.op], [pooled.src]
-        return None, ()
-    return CONVERTERS.get(node.op), node.inputs
+    if any(state.is_blocked(idiom.src) for idiom in idioms):
+        result = eltwise(node, state)
+        if isinstance(result, str):
+            report.decline(node.name, result)
+        else:
+            extend(state.followers.consume(idioms[0], result), state.followers)
+        return
+    patterns = [one for one in PATTERNS["assign_layout"] if node.op in one.ROOTS]
+    found = [state.spans[node.name]] if node.name in state.spans else []
+    found = found or [one.find(node, state.body, context) for one in patterns]
+    for one in found:
+        sources = one.inputs.values() if isinstance(one, Found) else node.inputs
+        if one is None or not any(state.is_blocked(ref) for ref in sources):
+            continue
+        result = one if isinstance(one, str) else settled(one, state)
+        if isinstance(result, str):
+            report.decline(node.name, result)
+        else:
+            made = result.put(state.body)
+            if made.payload.takes_steps:
+                extend(made, state.followers)
+        return
+    if node.op in _ALWAYS_REPORTED:
+        foreign = not patterns and not idioms and _foreign_reason(node)
+        report.decline(node.name, foreign or "nothing it reads is blocked: no gain")
 
 
 def _report_boundaries(state: LayoutState, report: Report) -> None:

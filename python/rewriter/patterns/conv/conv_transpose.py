@@ -1,22 +1,33 @@
-"""Conv2DBackpropInput: NodeDef -> planned transposed convolution, or the reason why not.
+"""Conv2DBackpropInput: transposed convolution.
 
 Of stride 1 it is an ordinary convolution by the filter turned around:
 
     y[p] = sum over k of x[p + before - k] w[k] = sum over k of x[p - (K - 1 - before) + k] w[K-1-k]
 """
 
-from ....graph import Body
+from ....graph import Body, Node
+from ...context import Context
 from ...primitives import Conv, Convolution, ConvTranspose
+from ..found import Found
+from ..planes import pad
 from .convolution import obstacle
 
 ROOTS = ("Conv2DBackpropInput",)
-SRC = 2  # the input that is the source
+_SRC = 2  # the input that is the source
 _MOST_STRIDE = 16
 
 
-def plan(node, body: Body, algorithm: str) -> Convolution | str:
-    """The planned convolution, or one line that says why TensorFlow keeps it."""
-    attr, src = node.attr, node.inputs[SRC]
+def find(node: Node, body: Body, context: Context) -> Found | str | None:
+    """The transposed convolution of `node`."""
+    conv = _plan(node, body, context.options.algorithm)
+    if isinstance(conv, str):
+        return conv
+    found = Found(conv, {"src": node.inputs[_SRC]}, node.name)
+    return pad.fold_before(found, body) if isinstance(conv, Conv) else found
+
+
+def _plan(node: Node, body: Body, algorithm: str) -> Convolution | str:
+    attr, src = node.attr, node.inputs[_SRC]
     reason = obstacle(node, src, body)
     if reason:
         return reason
@@ -48,7 +59,7 @@ def plan(node, body: Body, algorithm: str) -> Convolution | str:
 
 def _crops(node, body: Body, kernel, strides) -> tuple[int, ...] | None:
     """[top, bottom, left, right]: what is missing of (size - 1) * stride + kernel pixels."""
-    src, dst = body.shapes.shape(node.inputs[SRC]), body.shapes.shape(node.ref)
+    src, dst = body.shapes.shape(node.inputs[_SRC]), body.shapes.shape(node.ref)
     padding, pads = node.attr["padding"].s, node.attr["explicit_paddings"].list.i
     if dst is None or len(dst) != 4:
         return None

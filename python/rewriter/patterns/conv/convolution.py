@@ -1,16 +1,28 @@
-"""Conv2D and DepthwiseConv2dNative: NodeDef -> planned Conv, or the reason why not."""
+"""Conv2D and DepthwiseConv2dNative, with the padding and the dilation that stand around them."""
 
 import numpy as np
 from tensorflow.core.framework import types_pb2
 
-from ....graph import Body
+from ....graph import Body, Node
+from ...context import Context
 from ...primitives import Conv
+from ..found import Found
+from ..planes import pad
+from . import dilation
 
 ROOTS = ("Conv2D", "DepthwiseConv2dNative")
 
 
-def plan(node, body: Body, algorithm: str) -> Conv | str:
-    """The planned convolution, or one line that says why TensorFlow keeps it."""
+def find(node: Node, body: Body, context: Context) -> Found | str | None:
+    """The convolution of `node`."""
+    conv = _plan(node, body, context.options.algorithm)
+    if isinstance(conv, str):
+        return conv
+    found = dilation.unwrap(Found(conv, {"src": node.inputs[0]}, node.name), body)
+    return pad.fold_before(found, body)
+
+
+def _plan(node: Node, body: Body, algorithm: str) -> Conv | str:
     reason = obstacle(node, node.inputs[0], body)
     if reason:
         return reason

@@ -9,31 +9,33 @@ input's size (TensorFlow rounds up to a multiple of b); only the differences cou
 from dataclasses import replace
 
 from ....graph import Body
-from ...primitives import Conv
+from ..found import Found
 
 
-def unwrap(node, conv: Conv, body: Body):
-    """(root, source, conv): what the three nodes around `node` amount to, or None."""
-    view, shapes = body.view, body.shapes
+def unwrap(found: Found, body: Body) -> Found:
+    """What the three nodes around a convolution amount to; `found`, if they are not there."""
+    view, shapes, conv = body.view, body.shapes, found.payload
+    node = view.node(found.root)
     before = view.producer(node.inputs[0])
     readers = view.consumers(node.ref)
     if before.op != "SpaceToBatchND" or len(readers) != 1 or view.is_fetched(node.ref):
-        return None
+        return found
     after, index = readers[0]
     if after.op != "BatchToSpaceND" or index != 0:
-        return None
+        return found
     if any(view.has_control_edges(name) for name in (before.name, node.name, after.name)):
-        return None
+        return found
     blocks = [shapes.value(n.inputs[1]) for n in (before, after)]
     pads, crops = shapes.value(before.inputs[2]), shapes.value(after.inputs[2])
     if any(value is None for value in (*blocks, pads, crops)):
-        return None
+        return found
     block = tuple(blocks[0])
     plain = conv.strides == (1, 1) and conv.dilations == (1, 1) and conv.padding == "VALID"
     if not plain or len(block) != 2 or block != tuple(blocks[1]):
-        return None
+        return found
     effective = tuple((pads - crops).reshape(-1))
     if not all(isinstance(size, int) and size >= 0 for size in effective):
-        return None
+        return found
     dilated = replace(conv, dilations=block, padding="EXPLICIT", explicit_paddings=effective)
-    return after, before.inputs[0], dilated
+    nodes = frozenset((node.name, after.name))
+    return Found(dilated, {"src": before.inputs[0]}, after.name, nodes)

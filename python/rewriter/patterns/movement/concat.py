@@ -1,10 +1,15 @@
-"""ConcatV2 along the channels: NodeDef -> planned Concat, or the reason why not."""
+"""Concatenation of channels."""
 
-from ....graph import Body
+from ....graph import Body, Node
+from ...context import Context
 from ...primitives import Concat
+from ..found import Found
+
+ROOTS = ("ConcatV2",)
 
 
-def plan(node, body: Body) -> Concat | str:
+def find(node: Node, body: Body, context: Context) -> Found | str | None:
+    """The concatenation of `node`."""
     values, axis = node.inputs[:-1], body.shapes.value(node.inputs[-1])
     if any(body.shapes.rank(ref) != 4 for ref in values):
         return "the rank is not known to be 4"
@@ -13,4 +18,5 @@ def plan(node, body: Body) -> Concat | str:
     channels = tuple(body.shapes.channels(ref) for ref in values)
     if None in channels:
         return "the number of channels is not known"
-    return Concat(origin=node.name, channels=sum(channels), parts=channels)
+    payload = Concat(origin=node.name, channels=sum(channels), parts=channels)
+    return Found(payload, payload.roles(values), node.name)

@@ -1,34 +1,27 @@
 """Channel shuffle on NHWC tensors: Reshape, Transpose, Reshape, or a gather of channels."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ....graph import Any, Body, Node, Op, Ref, match
+from ...context import Context
 from ...primitives import Shuffle
+from ..found import Found
+
+ROOTS = ("Reshape", "GatherV2")
 
 _PATTERN = Op(
     "Reshape", Op("Transpose", Op("Reshape", Any("src"), Any("split")), Any("order")), Any("shape")
 )
 
 
-class Shuffled(NamedTuple):
-    """A shuffle of `src` that ends at node `root`; its first node is the one that reads src."""
-
-    root: str
-    first: str
-    src: Ref
-    payload: Shuffle
-
-
-def find(node: Node, body: Body) -> Shuffled | None:
+def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The shuffle that ends at `node`, unless it is none or something else looks inside."""
-    if node.op == "GatherV2" and node.payload is None:
-        return _gathered(node, body)
-    if node.op != "Reshape" or node.payload is not None:
+    if node.payload is not None:
         return None
+    if node.op == "GatherV2":
+        return _gathered(node, body)
     found = match(_PATTERN, node, body.view, body.constants)
-    if found is None or not _is_private(found.nodes, body):
+    if found is None or not body.view.is_private(found.nodes[1:], within=(node.name,)):
         return None
     src, (_, _, first) = found.refs["src"], found.nodes
     group = _group(src, Ref(first), body.shapes)
@@ -38,12 +31,11 @@ def find(node: Node, body: Body) -> Shuffled | None:
     if not body.shapes.equal(src, node.ref):
         return None
     channels = body.shapes.channels(src)
-    return Shuffled(
-        node.name, first, src, Shuffle(origin=node.name, channels=channels, group=group)
-    )
+    payload = Shuffle(origin=node.name, channels=channels, group=group)
+    return Found(payload, {"src": src}, node.name, frozenset(found.nodes))
 
 
-def _gathered(node: Node, body: Body) -> Shuffled | None:
+def _gathered(node: Node, body: Body) -> Found | None:
     """A gather by the constant order of a shuffle: channel i * G + j goes to j * C / G + i."""
     src, indices, axis = node.inputs
     order, channels = body.constants.value(indices), body.shapes.channels(src)
@@ -58,7 +50,7 @@ def _gathered(node: Node, body: Body) -> Shuffled | None:
     if not np.array_equal(order, np.arange(channels).reshape(-1, group).T.reshape(-1)):
         return None
     payload = Shuffle(origin=node.name, channels=channels, group=group)
-    return Shuffled(node.name, node.name, src, payload)
+    return Found(payload, {"src": src}, node.name)
 
 
 def _group(src: Ref, split: Ref, shapes) -> int | None:
@@ -69,14 +61,3 @@ def _group(src: Ref, split: Ref, shapes) -> int | None:
     rows, group = parts[3:]
     known = isinstance(rows, int) and isinstance(group, int)
     return group if known and rows * group == channels else None
-
-
-def _is_private(nodes: tuple[str, ...], body: Body) -> bool:
-    """Whether nothing but the next of them reads, fetches or orders the inner nodes."""
-    view = body.view
-    return all(
-        view.use_count(Ref(name)) == 1
-        and not view.is_fetched(Ref(name))
-        and not view.has_control_edges(name)
-        for name in nodes[1:]
-    )

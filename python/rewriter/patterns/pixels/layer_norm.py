@@ -1,11 +1,11 @@
 """Layer normalisation over the channels, as Keras 3 spells it."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ....graph import Any, Body, Node, Op, Ref, Scalar, match
+from ...context import Context
 from ...primitives import LayerNorm
+from ..found import Found
 
 _X, _MEAN = Any("x"), Any("mean")
 _VARIANCE = Op("Mean", Op("SquaredDifference", _X, _MEAN), Any("variance_axes"))
@@ -26,18 +26,9 @@ _BY_DIFFERENCE = Op(
 ROOTS = ("Add", "AddV2")
 
 
-class Found(NamedTuple):
-    """A normalisation of `src` that ends at node `root`; `nodes` are all of it."""
-
-    root: str
-    src: Ref
-    nodes: frozenset[str]
-    payload: LayerNorm
-
-
-def find(node: Node, body: Body) -> Found | None:
+def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The layer normalisation that ends at `node`, unless something else looks inside."""
-    if node.payload is not None or node.op not in ROOTS:
+    if node.payload is not None:
         return None
     view, constants = body.view, body.constants
     for pattern in (_PATTERN, _BY_DIFFERENCE):
@@ -63,7 +54,7 @@ def _checked(node: Node, found, inner, body: Body) -> Found | None:
     gamma = _per_channel(body, inner.refs["gamma"], channels)
     beta = _per_channel(body, found.refs["beta"], channels)
     nodes = frozenset((*found.nodes, *inner.nodes, mean.name))
-    if gamma is None or beta is None or not _is_private(nodes, node.name, body):
+    if gamma is None or beta is None or not body.view.is_private(nodes - {node.name}, nodes):
         return None
     payload = LayerNorm(
         origin=node.name,
@@ -72,7 +63,7 @@ def _checked(node: Node, found, inner, body: Body) -> Found | None:
         gamma=gamma,
         beta=beta,
     )
-    return Found(node.name, src, nodes, payload)
+    return Found(payload, {"src": src}, node.name, nodes)
 
 
 def _is_last(body: Body, ref: Ref) -> bool:
@@ -85,14 +76,3 @@ def _per_channel(body: Body, ref: Ref, channels: int) -> np.ndarray | None:
     if value is None or value.shape[-1:] != (channels,) or value.size != channels:
         return None
     return value.reshape(-1)
-
-
-def _is_private(nodes: frozenset[str], root: str, body: Body) -> bool:
-    """Whether nothing outside reads, fetches or orders the nodes before the root."""
-    view = body.view
-    return all(
-        {reader.name for reader, _ in view.consumers(Ref(name))} <= nodes
-        and not view.is_fetched(Ref(name))
-        and not view.has_control_edges(name)
-        for name in nodes - {root}
-    )

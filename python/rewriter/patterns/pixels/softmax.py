@@ -1,18 +1,19 @@
-"""Softmax behind a planned primitive: NodeDef -> planned Softmax, or the reason why not."""
+"""Softmax behind a planned primitive."""
 
 from tensorflow.core.framework import types_pb2
 
 from ....graph import Body, Node, Ref
+from ...context import Context
 from ...primitives import Softmax
+from ..found import Found
 
 ROOTS = ("Softmax",)
-ROLES = ("src",)
 # What hands on the memory it reads.
 _VIEWS = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze"})
 
 
-def plan(node: Node, body: Body) -> Softmax | str:
-    """The planned softmax, or one line that says why TensorFlow keeps it."""
+def find(node: Node, body: Body, context: Context) -> Found | str | None:
+    """The softmax of `node`."""
     src = node.inputs[0]
     if node.attr["T"].type != types_pb2.DT_FLOAT:
         dtype = types_pb2.DataType.Name(node.attr["T"].type)[3:].lower()
@@ -22,7 +23,7 @@ def plan(node: Node, body: Body) -> Softmax | str:
     shape = body.shapes.shape(src)
     if not shape or not isinstance(shape[-1], int):
         return "the number of channels is not known"
-    return Softmax(origin=node.name, channels=shape[-1])
+    return Found(Softmax(origin=node.name, channels=shape[-1]), {"src": src}, node.name)
 
 
 def _is_computed_by_us(ref: Ref, body: Body) -> bool:

@@ -7,29 +7,25 @@ between them may be reshapes that only change where the ones of [N, 1, 1, C] sta
 """
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from ....graph import Body, Node, Ref
+from ...context import Context
 from ...primitives import Conv, InnerProduct, SqueezeExcite, Step
-from ..planes.pool import plan_global
+from ..found import Found
+from ..planes import global_pool
 
 _MOVES = ("Reshape", "ExpandDims", "Squeeze", "Transpose")
 
 
-class Found(NamedTuple):
-    """Scales of `src` that node `root` makes, and all nodes from the mean to it."""
-
-    root: str
-    src: Ref
-    payload: SqueezeExcite
-    nodes: tuple[str, ...]
+ROOTS = ("Mean",)
 
 
-def find(mean: Node, body: Body, followers) -> Found | None:
-    """What starts at `mean`, unless it is something else or somebody looks inside."""
-    if mean.op != "Mean" or isinstance(plan_global(mean, body), str):
+def find(node: Node, body: Body, context: Context) -> Found | str | None:
+    """What starts at the mean `node`, unless it is something else or somebody looks inside."""
+    mean, followers = node, context.followers
+    if isinstance(global_pool.find(mean, body, context), str):
         return None
     at, chain, products = mean, [mean.name], []
     while step := _next(at, products, body, followers):
@@ -45,7 +41,7 @@ def find(mean: Node, body: Body, followers) -> Found | None:
     payload = SqueezeExcite(
         origin=at.name, channels=channels, reduce=products[0], expand=products[1], writes=plain
     )
-    return Found(at.name, mean.inputs[0], payload, tuple(chain))
+    return Found(payload, {"src": mean.inputs[0]}, at.name, frozenset(chain))
 
 
 def _next(at: Node, products: list[Conv], body: Body, followers):

@@ -6,37 +6,51 @@ In blocks the slices are [N * D, CB, H, W, 16], and the same memory is one block
 [N, 1, D, CB * H * W, 16], whose columns are pooled.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from ....graph import Body, Node, Ref
+from ....graph import Body, GraphView, Node
+from ...context import Context
+from ...passes.canonical.constant_shapes import constant_node
 from ...primitives import BLOCK, Pool, Reshape
+from ..found import Found
+from .pool import KINDS
 
-_KINDS = {"MaxPool": "max", "AvgPool": "avg"}
+ROOTS = ("Reshape",)
 
 
-class DepthPool(NamedTuple):
-    """One that ends at node `root`; `first` is the one that reads src."""
+@dataclass(frozen=True, kw_only=True)
+class _FoundDepthPool(Found):
+    """A pooling between two other shapes of the same memory."""
 
-    root: str
-    first: str
-    src: Ref
     pool: Pool
     columns: tuple[int, ...]  # the blocked shapes of the pooling's source and of the result
     slices: tuple[int, ...]
-    payload: Reshape
-    inside: tuple[str, ...]  # nodes that are nothing by themselves
+
+    def node(self, view: GraphView) -> Node:
+        name, pool = self.root, self.pool
+        columns, slices = (
+            view.add(constant_node(f"{name}/blocked_shape", shape)).ref
+            for shape in (self.columns, self.slices)
+        )
+        reshape = Reshape(origin=name, channels=pool.channels)
+        inputs = {"src": self.inputs["src"], "shape": columns}
+        before = view.add(Node(f"{name}/columns", reshape.op, inputs, payload=reshape))
+        pooled = view.add(Node(f"{name}/pool", pool.op, {"src": before.ref}, payload=pool))
+        inputs = {"src": pooled.ref, "shape": slices}
+        return Node(name, self.payload.op, inputs, payload=self.payload)
 
 
-def find(node: Node, body: Body) -> DepthPool | None:
+def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The pooling along the depth that ends at `node`, if it is one."""
     view, shapes = body.view, body.shapes
-    if node.op != "Reshape" or node.payload is not None:
+    if node.payload is not None:
         return None
     pool = view.producer(node.inputs[0])
-    columns = view.producer(pool.inputs[0]) if pool.op in _KINDS else pool
-    if columns.op != "Reshape" or columns.payload is not None or pool.op not in _KINDS:
+    columns = view.producer(pool.inputs[0]) if pool.op in KINDS else pool
+    if columns.op != "Reshape" or columns.payload is not None or pool.op not in KINDS:
         return None
-    if any(n.controls for n in (node, pool, columns)) or not _private(view, pool, columns):
+    inner = (columns.name, pool.name)
+    if node.controls or not view.is_private(inner, within=(node.name,)):
         return None
     src = columns.inputs[0]
     was, wide, now = shapes.shape(src), shapes.shape(columns.ref), shapes.shape(node.ref)
@@ -51,29 +65,19 @@ def find(node: Node, body: Body) -> DepthPool | None:
     if [ksize[i] for i in (0, 2, 3)] + [strides[i] for i in (0, 2, 3)] != [1] * 6:
         return None
     blocks = -(-channels // BLOCK)
-    return DepthPool(
-        root=node.name,
-        first=columns.name,
-        src=src,
+    return _FoundDepthPool(
+        Reshape(origin=node.name, channels=channels),
+        {"src": src},
+        node.name,
+        frozenset(inner),
         pool=Pool(
             origin=pool.name,
             channels=BLOCK,
-            kind=_KINDS[pool.op],
+            kind=KINDS[pool.op],
             ksize=(ksize[1], 1),
             strides=(strides[1], 1),
             padding=pool.attr["padding"].s.decode(),
         ),
         columns=(-1, 1, wide[1], blocks * h * w, BLOCK),
         slices=(-1, blocks, h, w, BLOCK),
-        payload=Reshape(origin=node.name, channels=channels),
-        inside=(columns.name, pool.name),
-    )
-
-
-def _private(view, *nodes: Node) -> bool:
-    return all(
-        view.use_count(node.ref) == 1
-        and not view.is_fetched(node.ref)
-        and not view.has_control_edges(node.name)
-        for node in nodes
     )

@@ -1,10 +1,14 @@
-"""An explicit zero Pad folded into the convolution or max pooling that reads it."""
+"""Padding and cutting of planes, by itself or folded into the convolution that reads it."""
 
 from dataclasses import replace
 
 from ....graph import Body, Node
+from ...context import Context
 from ...primitives import Conv, Pad
+from ..found import Found
 from ..movement import slices
+
+ROOTS = ("Pad", "PadV2", "StridedSlice")
 
 _NON_NEGATIVE = frozenset({"Abs", "Exp", "Relu", "Relu6", "Sigmoid", "Softplus", "Sqrt", "Square"})
 _KEEPS_SIGN = frozenset({"AvgPool", "ConcatV2", "MaxPool", "Pad"})
@@ -32,18 +36,34 @@ def zero_pad(body: Body, ref) -> tuple[int, int, int, int] | str:
     return (*pads[1], *pads[2])
 
 
-def plan(node: Node, body: Body) -> Pad | str:
-    """The planned padding or cutting of planes by a Pad or StridedSlice, or the reason why not."""
+def find(node: Node, body: Body, context: Context) -> Found | str | None:
+    """Rows and columns of zeros, or fewer rows and columns."""
     channels = body.shapes.channels(node.inputs[0])
     if channels is None:
         return "the rank is not known to be 4, or the channels are not known"
-    sides = cropped(node, body) if node.op == "StridedSlice" else zero_pad(body, node.ref)
+    sides = _cropped(node, body) if node.op == "StridedSlice" else zero_pad(body, node.ref)
     if isinstance(sides, str):
         return sides
-    return Pad(origin=node.name, channels=channels, paddings=tuple(map(int, sides)))
+    payload = Pad(origin=node.name, channels=channels, paddings=tuple(map(int, sides)))
+    return Found(payload, {"src": node.inputs[0]}, node.name)
 
 
-def cropped(node: Node, body: Body) -> tuple[int, int, int, int] | str:
+def fold_before(found: Found, body: Body) -> Found:
+    """The convolution with the zero Pad before it, or with a note why it reads the Pad's result."""
+    src, conv = found.inputs["src"], found.payload
+    if body.view.producer(src).op not in ("Pad", "PadV2", "MirrorPad"):
+        return found
+    pads = zero_pad(body, src)
+    if isinstance(pads, str):
+        return replace(found, notes=((src.node, f"not folded into the convolution: {pads}"),))
+    padded = _into_convolution(conv, pads, body.shapes.shape(src)[1:3])
+    if padded is None:
+        reason = "not folded: SAME padding of an unknown size with a stride"
+        return replace(found, notes=((src.node, reason),))
+    return replace(found, payload=padded, inputs={"src": body.view.producer(src).inputs[0]})
+
+
+def _cropped(node: Node, body: Body) -> tuple[int, int, int, int] | str:
     """(-top, -bottom, -left, -right) that a StridedSlice cuts off planes, or the reason why not."""
     shape = body.shapes.shape(node.inputs[0])
     index = slices.of_strided(node, body, 4) if shape and len(shape) == 4 else None
@@ -62,7 +82,7 @@ def cropped(node: Node, body: Body) -> tuple[int, int, int, int] | str:
     return tuple(sides)
 
 
-def into_convolution(conv: Conv, pads, sizes) -> Conv | None:
+def _into_convolution(conv: Conv, pads, sizes) -> Conv | None:
     """The convolution that pads by `pads` itself.
 
     Args:

@@ -1,30 +1,23 @@
-"""A Dense layer on pictures, [N, H, W, C] times a matrix: NodeDefs -> planned 1x1 convolution.
+"""A Dense layer on pictures, [N, H, W, C] times a matrix: a 1x1 convolution.
 
 Tensordot makes it of Transpose (which leaves the order), Reshape to [N * H * W, C], MatMul and
 Reshape back.
 """
 
-from typing import NamedTuple
-
-from ....graph import Body, Node, Ref
+from ....graph import Body, Node
+from ...context import Context
 from ...primitives import BLOCK, Conv
+from ..found import Found
 from . import inner_product
 
 ROOTS = inner_product.ROOTS
 
 
-class Found(NamedTuple):
-    """A product of the pixels `src` that ends at node `root`."""
-
-    root: Node
-    src: Ref
-    payload: Conv
-
-
-def find(node: Node, body: Body, algorithm: str) -> Found | None:
+def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The layer around the MatMul `node`, if it is one."""
     view, shapes = body.view, body.shapes
-    if isinstance(inner_product.plan(node, body), str) or view.has_control_edges(node.name):
+    product = inner_product.find(node, body, context)
+    if isinstance(product, str) or view.has_control_edges(node.name):
         return None
     readers, flat = view.consumers(node.ref), view.producer(node.inputs[0])
     if len(readers) != 1 or view.is_fetched(node.ref) or flat.op != "Reshape":
@@ -52,6 +45,6 @@ def find(node: Node, body: Body, algorithm: str) -> Found | None:
         channels=outputs,
         weights=weights.reshape(1, 1, channels, outputs),
         in_channels=channels,
-        algorithm=algorithm,
+        algorithm=context.options.algorithm,
     )
-    return Found(root, src, payload)
+    return Found(payload, {"src": src}, root.name)

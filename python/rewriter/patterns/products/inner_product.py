@@ -1,17 +1,18 @@
-"""MatMul by constant weights: NodeDef -> planned InnerProduct, or the reason why not."""
+"""MatMul by constant weights."""
 
 from tensorflow.core.framework import types_pb2
 
-from ....graph import Body
+from ....graph import Body, Node
+from ...context import Context
 from ...primitives import InnerProduct
+from ..found import Found
 
 ROOTS = ("MatMul",)
-ROLES = ("src", "weights")
 
 
-def plan(node, body: Body) -> InnerProduct | str:
-    """The planned inner product, or one line that says why TensorFlow keeps it."""
-    attr, (_, weights) = node.attr, node.inputs
+def find(node: Node, body: Body, context: Context) -> Found | str | None:
+    """The product of `node`."""
+    attr, (src, weights) = node.attr, node.inputs
     if attr["T"].type != types_pb2.DT_FLOAT:
         dtype = types_pb2.DataType.Name(attr["T"].type)[3:].lower()
         return f"dtype {dtype}, only float32 is implemented"
@@ -22,4 +23,5 @@ def plan(node, body: Body) -> InnerProduct | str:
     shape = body.shapes.shape(weights)
     if shape is None or not all(isinstance(size, int) and size > 0 for size in shape):
         return "the shape of the weights is not known"
-    return InnerProduct(origin=node.name, in_channels=shape[0], channels=shape[1])
+    payload = InnerProduct(origin=node.name, in_channels=shape[0], channels=shape[1])
+    return Found(payload, {"src": src, "weights": weights}, node.name)

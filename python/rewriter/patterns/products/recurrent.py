@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ....graph import GraphView, Node, Ref
+from ....graph import Body, Node, Ref
+from ...context import Context
 from .loop_function import LoopFunction
 from .recurrent_cells import grus, lstms, vanillas
 
@@ -82,19 +83,19 @@ class _No(Exception):
     """Why a loop is no recurrence of ours."""
 
 
-def plan(node: Node, view: GraphView) -> Recurrence | str | None:
-    """The recurrence, why it is none of ours, or None if the loop is nothing of the kind."""
-    functions = {f.signature.name: f for f in view.library.function}
-    body = functions.get(node.attr["body"].func.name)
-    if body is None:  # inside another loop, whose library is the main graph's
+def find(node: Node, body: Body, context: Context) -> Recurrence | str | None:
+    """The recurrence of the loop `node`; None if it is nothing of the kind."""
+    functions = {f.signature.name: f for f in body.view.library.function}
+    steps = functions.get(node.attr["body"].func.name)
+    if steps is None:  # inside another loop, whose library is the main graph's
         return None
-    ops = {n.op for n in body.node_def}
+    ops = {n.op for n in steps.node_def}
     if not {"TensorListGetItem", "TensorListSetItem", "MatMul"} <= ops:
         return None
     try:
         condition = LoopFunction(functions[node.attr["cond"].func.name])
         shapes = node.attr["output_shapes"].list.shape
-        return _Loop(condition, LoopFunction(body), shapes).plan()
+        return _Loop(condition, LoopFunction(steps), shapes).plan()
     except _No as no:
         return str(no)
 

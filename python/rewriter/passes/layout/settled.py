@@ -1,0 +1,77 @@
+"""What assign_layout asks before something that reads a blocked tensor becomes ours.
+
+`settled` says in which layout the primitive of a pattern writes, or why TensorFlow keeps it (and
+then reads a plain copy). Convolutions are planned before; element-wise idioms are `eltwise`.
+"""
+
+from dataclasses import replace
+
+from ....graph import Node, Ref
+from ...patterns import PATTERNS, Found
+from ...patterns.movement import concat
+from ...patterns.planes import keep_dims, pad, pool, resize
+from ...primitives import BLOCKED, NHWC, Concat, Eltwise, GlobalPool, Pad, SqueezeExcite
+
+
+def settled(found: Found, state) -> Found | str:
+    """What is found, with the layout that its readers want; or one line that says why not."""
+    settle = _SETTLE.get(type(found.payload))
+    return settle(found, state) if settle else found
+
+
+def _pools(found: Found, state) -> Found | str:
+    if found.payload.writes != BLOCKED or state.wants_blocked(Ref(found.root)):
+        return found
+    return replace(found, payload=replace(found.payload, writes=NHWC))
+
+
+def _joins(found: Found, state) -> Found | str:
+    plain = [ref for ref in found.inputs.values() if not state.is_blocked(ref)]
+    if plain and not state.wants_blocked(Ref(found.root)):
+        return "part of what it reads is plain, and nothing after it wants blocks"
+    return found
+
+
+def _pads(found: Found, state) -> Found | str:
+    return found if state.wants_blocked(Ref(found.root)) else "nothing after it wants blocks"
+
+
+def _scales(found: Found, state) -> Found | str:
+    payload, scales = found.payload, Ref(found.root)
+    if payload.writes != NHWC:
+        return found
+    plain = state.has_plain_use(scales) and not state.wants_blocked(scales)
+    return replace(found, payload=replace(payload, writes=NHWC if plain else BLOCKED))
+
+
+_SETTLE = {Concat: _joins, GlobalPool: _pools, Pad: _pads, SqueezeExcite: _scales}
+
+
+def eltwise(node: Node, state) -> Node | str:
+    """An element-wise idiom that ends at `node`, read from its first blocked source."""
+    idioms = state.followers.at_root(node.name)
+    idiom = max(idioms, key=lambda idiom: _blocked_inputs(idiom, state))
+    shapes = state.body.shapes
+    channels = shapes.channels(idiom.src)
+    if channels is None or not state.is_blocked(idiom.src):
+        return "its operands have other shapes"
+    plain = len(idiom.inputs) - _blocked_inputs(idiom, state)
+    wanted = state.wants_blocked(node.ref)
+    if not wanted and (plain or state.has_plain_use(idiom.src)):
+        return "nothing after it wants blocks, and its input is needed plain anyway"
+    payload = Eltwise(origin=node.name, channels=channels, steps=idiom.steps)
+    return Node(node.name, payload.op, idiom.inputs, node.controls, payload=payload)
+
+
+def _blocked_inputs(idiom, state) -> int:
+    """How many inputs are blocked; none if the source is not."""
+    count = sum(state.is_blocked(ref) for ref in idiom.inputs.values())
+    return count if state.is_blocked(idiom.src) else 0
+
+
+# Through these a blocked layout is passed on to whoever reads the result.
+TRANSPARENT = frozenset(op for one in (concat, pad, pool, resize) for op in one.ROOTS)
+# What may become ours where it stands.
+CONVERTED = frozenset(
+    op for one in PATTERNS["assign_layout"] if one is not keep_dims for op in one.ROOTS
+)

@@ -1,0 +1,21 @@
+"""The patterns, by the pass that asks them. found.py says what a pattern is."""
+
+from .conv import conv_transpose, convolution
+from .found import Found
+from .movement import concat, shuffle
+from .pixels import layer_norm, softmax, squeeze_excite
+from .planes import depth_pool, global_pool, keep_dims, pad, pool, resize, upsample
+from .products import dense, inner_product
+
+# Of each pass, in the order in which they are asked.
+PATTERNS = {
+    "lift_convolutions": (convolution, conv_transpose),
+    "lift_pixel_layers": (layer_norm, dense),
+    "lift_inner_products": (inner_product,),
+    "lift_softmax": (softmax,),
+    # Of several nodes: assign_layout finds them before it comes to the first of these.
+    "spans": (shuffle, upsample, depth_pool),
+    "assign_layout": (squeeze_excite, pool, global_pool, keep_dims, concat, pad, resize),
+}
+
+__all__ = ["Found", "PATTERNS"]
