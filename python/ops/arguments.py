@@ -60,6 +60,20 @@ def check_scratchpad_mode(mode) -> str:
     raise ValueError(f'scratchpad_mode must be "user" or "library", got {mode!r}')
 
 
+def filter_shape(name: str, weights, shape, *dims: str) -> list[int]:
+    """`shape`, or that of the weights if it is None; `dims` says what each dimension is.
+
+    Raises:
+      ValueError: the weights do not tell.
+    """
+    if shape is not None:
+        return list(shape)
+    static = tf.convert_to_tensor(weights).shape
+    if static.rank == len(dims) and static.is_fully_defined():
+        return static.as_list()
+    raise ValueError(f"{name} of shape {static} are not [{', '.join(dims)}]; give {name}_shape")
+
+
 def static_channels(tensor, layout: str, channels: int | None) -> int:
     """`channels`, or the last dimension of a plain tensor when that is None.
 

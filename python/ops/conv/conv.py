@@ -1,9 +1,14 @@
 """Convolution with post-ops."""
 
-import tensorflow as tf
-
 from ...native import library
-from ..arguments import check_scratchpad_mode, dst_part_args, padding_attrs, pair, part_attr
+from ..arguments import (
+    check_scratchpad_mode,
+    dst_part_args,
+    filter_shape,
+    padding_attrs,
+    pair,
+    part_attr,
+)
 from ..bind_post_ops import Destination, bind_post_ops
 
 
@@ -107,14 +112,7 @@ def conv(
       >>> float(y[0, 0, 0, 0, 0])  # 3 * 3 pixels of 32 channels
       288.0
     """
-    weights = tf.convert_to_tensor(weights)
-    if weights_shape is None:
-        if weights.shape.rank != 4 or not weights.shape.is_fully_defined():
-            raise ValueError(
-                f"weights of shape {weights.shape} are not HWIO; give weights_shape="
-                "[kh, kw, channels / groups, output channels]"
-            )
-        weights_shape = weights.shape.as_list()
+    weights_shape = filter_shape("weights", weights, weights_shape, "kh", "kw", "ic / groups", "oc")
     if channels is None:
         channels = weights_shape[2] * groups
     to = Destination(weights_shape[-1], layout=dst_layout)
@@ -126,7 +124,7 @@ def conv(
         src_layout=src_layout,
         dst_layout=dst_layout,
         channels=channels,
-        weights_shape=list(weights_shape),
+        weights_shape=weights_shape,
         weights_offset=weights_offset,
         groups=groups,
         strides=pair("strides", strides),

@@ -1,11 +1,11 @@
 """A 1x1 convolution and the depthwise one behind it, in one pass."""
 
-import tensorflow as tf
-
 from ...layout import NCHW16C
 from ...native import library
-from ..arguments import check_scratchpad_mode, padding_attrs, pair, part_attr
+from ..arguments import check_scratchpad_mode, filter_shape, padding_attrs, pair, part_attr
 from ..bind_post_ops import Destination, bind_post_ops
+
+_DIMS = ("kh", "kw", "ic / groups", "oc")
 
 
 def conv_depthwise(
@@ -81,9 +81,9 @@ def conv_depthwise(
       >>> float(y[0, 0, 0, 0, 0])  # 3 * 3 pixels of min(16, 6)
       54.0
     """
-    weights_shape = _filter_shape("weights", weights, weights_shape)
+    weights_shape = filter_shape("weights", weights, weights_shape, *_DIMS)
     channels = weights_shape[-1]
-    shape = _filter_shape("depthwise_weights", depthwise_weights, depthwise_weights_shape)
+    shape = filter_shape("depthwise_weights", depthwise_weights, depthwise_weights_shape, *_DIMS)
     if len(shape) == 4 and shape[2:] == [channels, 1]:
         shape = [*shape[:2], 1, channels]
     to = Destination(channels, layout=NCHW16C)
@@ -112,13 +112,3 @@ def conv_depthwise(
         name=name,
         **padding_attrs(padding),
     )
-
-
-def _filter_shape(name: str, weights, shape) -> list[int]:
-    """`shape`, or that of the weights, if they are a filter."""
-    if shape is not None:
-        return list(shape)
-    static = tf.convert_to_tensor(weights).shape
-    if static.rank == 4 and static.is_fully_defined():
-        return static.as_list()
-    raise ValueError(f"{name} of shape {static} are no filter of rank 4; give {name}_shape")

@@ -1,9 +1,7 @@
 """Transposed convolution with post-ops."""
 
-import tensorflow as tf
-
 from ...native import library
-from ..arguments import check_scratchpad_mode, dst_part_args, pair, part_attr
+from ..arguments import check_scratchpad_mode, dst_part_args, filter_shape, pair, part_attr
 from ..bind_post_ops import Destination, bind_post_ops
 
 
@@ -74,14 +72,7 @@ def conv_transpose(
       >>> float(y[0, 0, 0, 0, 0])  # one tap of 32 channels
       32.0
     """
-    weights = tf.convert_to_tensor(weights)
-    if weights_shape is None:
-        if weights.shape.rank != 4 or not weights.shape.is_fully_defined():
-            raise ValueError(
-                f"weights of shape {weights.shape} are no filter of rank 4; give weights_shape="
-                "[kh, kw, output channels, channels]"
-            )
-        weights_shape = weights.shape.as_list()
+    weights_shape = filter_shape("weights", weights, weights_shape, "kh", "kw", "oc", "ic")
     if channels is None:
         channels = weights_shape[-1]
     to = Destination(weights_shape[2] if len(weights_shape) == 4 else 1, layout=dst_layout)
@@ -93,7 +84,7 @@ def conv_transpose(
         args,
         dst_layout=dst_layout,
         channels=channels,
-        weights_shape=list(weights_shape),
+        weights_shape=weights_shape,
         weights_offset=weights_offset,
         strides=pair("strides", strides),
         crops=rows + columns,

@@ -1,9 +1,7 @@
 """3-D convolution with post-ops."""
 
-import tensorflow as tf
-
 from ...native import library
-from ..arguments import check_scratchpad_mode
+from ..arguments import check_scratchpad_mode, filter_shape
 from ..bind_post_ops import Destination, bind_post_ops
 
 
@@ -65,14 +63,7 @@ def conv_volume(
       >>> float(y[0, 0, 0, 0, 0])  # 3 * 3 * 3 pixels of 16 channels
       432.0
     """
-    weights = tf.convert_to_tensor(weights)
-    if weights_shape is None:
-        if weights.shape.rank != 5 or not weights.shape.is_fully_defined():
-            raise ValueError(
-                f"weights of shape {weights.shape} are no filter of rank 5; give weights_shape="
-                "[kd, kh, kw, channels, output channels]"
-            )
-        weights_shape = weights.shape.as_list()
+    weights_shape = filter_shape("weights", weights, weights_shape, "kd", "kh", "kw", "ic", "oc")
     if channels is None:
         channels = weights_shape[3] if len(weights_shape) == 5 else 1
     to = Destination(weights_shape[-1], layout=dst_layout)
@@ -85,7 +76,7 @@ def conv_volume(
         dst_layout=dst_layout,
         channels=channels,
         depth=depth,
-        weights_shape=list(weights_shape),
+        weights_shape=weights_shape,
         weights_offset=weights_offset,
         strides=list(strides),
         padding=padding.upper(),

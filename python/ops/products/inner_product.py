@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from ...native import library
-from ..arguments import check_scratchpad_mode
+from ..arguments import check_scratchpad_mode, filter_shape
 from ..bind_post_ops import Destination, bind_post_ops
 
 
@@ -65,13 +65,7 @@ def inner_product(
       array([[1., 2., 0.],
              [3., 4., 0.]], dtype=float32)
     """
-    weights = tf.convert_to_tensor(weights)
-    if weights_shape is None:
-        if weights.shape.rank != 2 or not weights.shape.is_fully_defined():
-            raise ValueError(
-                f"weights of shape {weights.shape} are not [ic, oc]; give weights_shape=[ic, oc]"
-            )
-        weights_shape = weights.shape.as_list()
+    weights_shape = filter_shape("weights", weights, weights_shape, "ic", "oc")
     src = tf.convert_to_tensor(src)
     to = Destination(weights_shape[-1], rank=src.shape.rank)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
@@ -79,7 +73,7 @@ def inner_product(
         src,
         weights,
         args,
-        weights_shape=list(weights_shape),
+        weights_shape=weights_shape,
         weights_offset=weights_offset,
         post_ops=post_ops,
         constant_weights=constant_weights,

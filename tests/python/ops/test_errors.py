@@ -242,7 +242,7 @@ CASES = {
     ),
     "conv: weights without shape": (
         lambda: conv(weights=tf.zeros(5940)),
-        r"weights of shape \(5940,\) are not HWIO; give weights_shape",
+        r"weights of shape \(5940,\) are not \[kh, kw, .*\]; give weights_shape",
     ),
     "conv: strides": (lambda: conv(strides=0), r"strides must be .*at least 1; got \[0, 0\]"),
     "conv: three strides": (

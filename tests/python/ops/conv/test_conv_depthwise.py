@@ -175,7 +175,7 @@ def test_memory_is_known_before():
 
 ERRORS = [
     (dict(weights=tf.zeros((3, 3, 20, 33))), r"weights_shape \[3, 3, 20, 33\] must be \[1, 1,"),
-    (dict(weights=tf.zeros((20, 33))), "weights of shape .* are no filter of rank 4; give weights"),
+    (dict(weights=tf.zeros((20, 33))), "weights of shape .* are not .kh, kw, .*; give weights"),
     (
         dict(depthwise_weights=tf.zeros((3, 3, 20, 1))),
         r"depthwise_weights_shape \[3, 3, 20, 1\] must be \[kh, kw, 1, 33\]",
