@@ -23,7 +23,7 @@ def _gradient(op, dy):
     split_inputs(op, 1, op.get_attr("num_into"))
     if not (src_part or len(op.inputs) > 1 or dst_part):
         # The mean needs no result: with dy in its place nobody keeps it.
-        dst = op.outputs[0] if kind == "max" else dy
+        dst = dy if kind == "avg" else op.outputs[0]
         return library().blockdnn_pool_grad(
             dy,
             op.inputs[0],

@@ -16,7 +16,7 @@ def check(kind, x, ksize, strides, padding, blocked):
     )
     expected = TF_POOL[kind](x, ksize, strides, padding).numpy()
     ours = blocked.unpack(ours, channels)
-    if kind == "max":
+    if kind != "avg":
         np.testing.assert_array_equal(ours, expected)
     else:
         np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-6)
@@ -49,7 +49,7 @@ def test_explicit_padding_does_not_count(kind, integers, blocked):
         blocked.pack(x), kind, 3, channels=18, strides=2, padding=[[top, bottom], [left, right]]
     )
     pads = [[0, 0], [top, bottom], [left, right], [0, 0]]
-    if kind == "max":
+    if kind != "avg":
         padded = np.pad(x, pads, constant_values=-np.inf)
         expected = tf.nn.max_pool2d(padded, 3, 2, "VALID")
     else:
