@@ -24,10 +24,7 @@ WeightsGlance WeightsGlance::At(const Tensor& weights) {
 Status WeightsCache::Take(OpKernelContext* ctx, const Tensor& weights, const PackRequest& request,
                           WeightsLease* lease) {
   const float* const plain = static_cast<const float*>(weights.data()) + offset_;
-  if (request.plain_bytes > 0) {
-    PreferHugePages(plain, request.plain_bytes);
-    lease->plain = plain;
-  }
+  if (request.plain_bytes > 0) lease->plain = plain;
   if (request.bytes == 0) return absl::OkStatus();
   bool worth_keeping;
   lease->kept = Find(weights, request, &worth_keeping);

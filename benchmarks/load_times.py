@@ -1,0 +1,97 @@
+"""Measures how long a SavedModel takes to load and to give its first result, before and after.
+
+    python benchmarks/load_times.py [--models resnet50,mobilenetv2] [--runs 3]
+
+Every load has a process of its own, with TensorFlow imported before the clock starts; the two
+models take turns. Prints the least and the median time of each, and the resident memory behind
+the first result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+from formats import SAVED_MODEL
+from models import ZOO
+from prepare import Workshop
+from rich.console import Console
+from rich.table import Table
+
+NETWORKS = "resnet50,vgg16,mobilenetv2,efficientnetb0,inceptionv3,densenet121"
+
+_LOAD = """
+import json, sys, time
+import numpy as np
+import tensorflow as tf
+import tf_blockdnn as bd
+
+kind, folder, inputs = sys.argv[1:]
+feed = {name: tf.constant(value) for name, value in np.load(inputs).items()}
+start = time.perf_counter()
+if kind == "original":
+    loaded = tf.saved_model.load(folder)
+    loaded.signatures["serving_default"](**feed)
+else:
+    bd.load(folder)(**feed)
+seconds = time.perf_counter() - start
+(resident,) = [int(line.split()[1]) for line in open("/proc/self/status") if "VmRSS" in line]
+print(json.dumps([seconds, resident]))
+"""
+
+
+def main() -> None:
+    """Parses the arguments, measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", type=lambda text: text.split(","), default=NETWORKS.split(","))
+    parser.add_argument("--runs", type=int, default=3, help="loads of each; default: 3")
+    options = parser.parse_args()
+    shown = Table(title="to the first result: seconds, min (median); MiB, median")
+    for name in ("network", "original", "optimised", "ratio", "original, MiB", "optimised, MiB"):
+        shown.add_column(name, justify="left" if name == "network" else "right")
+    for name in options.models:
+        shown.add_row(ZOO[name].title, *_row(name, options.runs))
+    Console().print(shown)
+
+
+def _row(name: str, runs: int) -> list[str]:
+    import tf_blockdnn as bd
+
+    original = Workshop(print, lambda _: None).model(name, SAVED_MODEL, 1)
+    with tempfile.TemporaryDirectory() as place:
+        optimised, inputs = f"{place}/model", f"{place}/inputs.npz"
+        bd.optimize(str(original)).save(optimised)
+        np.savez(inputs, **ZOO[name].example(1))
+        taken = {"original": [], "optimised": []}
+        for _ in range(runs):
+            for kind, folder in (("original", original), ("optimised", optimised)):
+                taken[kind].append(_load(kind, folder, inputs))
+    seconds = {kind: [s for s, _ in pairs] for kind, pairs in taken.items()}
+    memory = [f"{statistics.median(m for _, m in pairs) / 1024:.0f}" for pairs in taken.values()]
+    return [
+        *(f"{min(s):.2f} ({statistics.median(s):.2f})" for s in seconds.values()),
+        f"{min(seconds['original']) / min(seconds['optimised']):.1f}x",
+        *memory,
+    ]
+
+
+def _load(kind: str, folder: str | pathlib.Path, inputs: str) -> list[float]:
+    done = subprocess.run(
+        [sys.executable, "-c", _LOAD, kind, str(folder), inputs],
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+if __name__ == "__main__":
+    main()
