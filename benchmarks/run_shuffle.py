@@ -13,65 +13,39 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
 import functools
-import json
 import pathlib
-import shlex
 import sys
 import tempfile
 
 import machine
 import numpy as np
-from prepare import BUILD, HERE, SetUpError, Workshop
-from rich.console import Console
+import turns
 from rich.table import Table
 from shuffle_peers import CHAIN, LAYOUTS, PEERS
-from worker import Worker, WorkerError
-
-# The module alone: importing the package would load TensorFlow into the measuring process.
-sys.path.insert(0, str(HERE.parent / "python"))
-from benchmark import Timing, interleave  # noqa: E402
+from turns import OURS, Say, Timing, interleave
+from worker import Worker
 
 KINDS = {"call": 1, "session": 1, "chain": CHAIN}  # The number of shuffles in a run.
-OURS = next(iter(PEERS))
 RATIO_TO = "torch"
 SLOWER = 1.03  # A ratio above this is more than noise.
-FULL_WIDTH = 140
 
 
 def main() -> int:
     """Parses the arguments, measures, prints and writes. Returns the exit code."""
-    options = _parse()
-    console = Console(width=None if sys.stdout.isatty() else FULL_WIDTH)
-    notes = Console(stderr=True)
-    try:
-        timings, versions, busy = _measure(options, notes)
-    except (SetUpError, WorkerError) as error:
-        notes.print(f"run_shuffle: {error}", style="red", highlight=False)
-        return 2
-    for group in options.groups:
-        console.print(table(timings, options.shape, group, busy))
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    document = _document(timings, options) | {"versions": versions, "cores_busy_elsewhere": busy}
-    options.output.write_text(json.dumps(document, indent=2) + "\n")
-    console.print(f"written: {options.output}")
-    return 0
+    return turns.run("run_shuffle", _parse(), 140, _measure)
 
 
 def _parse() -> argparse.Namespace:
     def integers(text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
 
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = turns.parser(__doc__, "shuffle", rounds=6)
     parser.add_argument("--shape", type=integers, default=[1, 56, 56, 240], help="N,H,W,C")
     parser.add_argument(
         "--groups", type=integers, default=[3, 80], help="G, where ShuffleNet's groups are C/G"
     )
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=6, help="turns of each")
     parser.add_argument("--burst", type=int, default=100, help="calls a turn; chains: 1")
-    parser.add_argument("--output", type=pathlib.Path, default=BUILD / "shuffle.json")
     options = parser.parse_args()
     channels = options.shape[-1]
     if len(options.shape) != 4 or any(channels % group for group in options.groups):
@@ -79,13 +53,12 @@ def _parse() -> argparse.Namespace:
     return options
 
 
-def _measure(options, notes: Console) -> tuple[dict[str, Timing], dict, float]:
-    """Timings by "PEER/LAYOUT/GROUP/KIND", versions by peer, and cores that others kept busy."""
-    say = functools.partial(notes.print, highlight=False)
-    workshop = Workshop(say, lambda text: None)
+def _measure(options, say: Say) -> tuple[list[Table], dict]:
+    """A table for each group; timings by "PEER/LAYOUT/GROUP/KIND", versions by peer."""
+    workshop = turns.workshop(say)
     pythons = {peer: workshop.interpreter(row.venv) for peer, row in PEERS.items()}
     groups = ",".join(map(str, options.groups))
-    versions, turns = {}, {}
+    versions, calls = {}, {}
     busy = machine.BusyElsewhere()
     with contextlib.ExitStack() as stack:
         place = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -103,22 +76,28 @@ def _measure(options, notes: Console) -> tuple[dict[str, Timing], dict, float]:
             versions[peer] = worker.about["versions"]
             for case in worker.about["cases"]:
                 burst = 1 if case.endswith("chain") else options.burst
-                turns[f"{peer}/{case}"] = functools.partial(worker, case, burst)
-        timings = interleave(turns, runs=options.rounds, warmup=1)
-    return timings, versions, busy.cores()  # The workers have ended: they count as ours.
+                calls[f"{peer}/{case}"] = functools.partial(worker, case, burst)
+        timings = interleave(calls, runs=options.rounds, warmup=1)
+    cores = busy.cores()  # The workers have ended: they count as ours.
+    document = {
+        "shape": options.shape,
+        "shuffles_in_a_run": KINDS,
+        "results": {name: timing.to_json() for name, timing in timings.items()},
+        "versions": versions,
+        "cores_busy_elsewhere": cores,
+    }
+    return [table(timings, options.shape, group, cores) for group in options.groups], document
 
 
 def table(timings: dict[str, Timing], shape: list[int], group: int, busy: float = 0.0) -> Table:
     """A row for each layout; microseconds a shuffle."""
-    shown = Table(
-        title=f"shuffle of {shape}, G = {group}: microseconds, min (median)",
-        caption=f"[red]other processes kept {busy:.1f} cores busy[/]" if busy > 0.1 else None,
+    titles = (row.title for row in PEERS.values())
+    shown = turns.table(
+        f"shuffle of {shape}, G = {group}: microseconds, min (median)",
+        busy,
+        ("layout", "way", *titles, f"ours / {RATIO_TO}"),
+        left=2,
     )
-    for name in ("layout", "way"):
-        shown.add_column(name)
-    for row in PEERS.values():
-        shown.add_column(row.title, justify="right")
-    shown.add_column(f"ours / {RATIO_TO}", justify="right")
     for layout in LAYOUTS:
         for kind, shuffles in KINDS.items():
             times = {peer: timings.get(f"{peer}/{layout}/{group}/{kind}") for peer in PEERS}
@@ -139,18 +118,6 @@ def _ratio(times: dict[str, Timing | None]) -> str:
         return ""
     ratio = times[OURS].median / times[RATIO_TO].median
     return f"[red]{ratio:.2f}[/]" if ratio > SLOWER else f"{ratio:.2f}"
-
-
-def _document(timings: dict[str, Timing], options) -> dict:
-    return {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "machine": machine.describe(),
-        "command": shlex.join(["python", *sys.argv]),
-        "shape": options.shape,
-        "threads": options.threads,
-        "shuffles_in_a_run": KINDS,
-        "results": {name: timing.to_json() for name, timing in timings.items()},
-    }
 
 
 if __name__ == "__main__":

@@ -43,9 +43,9 @@ def test_the_table_says_how_fast_it_is(gemm):
 
 def test_another_product_is_not_measured(gemm):
     same = {"tf_blockdnn": Outputs(1, 2), "onednn": Outputs(1, 2.0005)}
-    gemm._check(same)
-    with pytest.raises(gemm.WorkerError, match="mkl computes another product"):
-        gemm._check(same | {"mkl": Outputs(1, 2.1)})
+    gemm.turns.check_same(same, "product", gemm.TOLERANCE)
+    with pytest.raises(gemm.turns.WorkerError, match="mkl computes another product"):
+        gemm.turns.check_same(same | {"mkl": Outputs(1, 2.1)}, "product", gemm.TOLERANCE)
 
 
 def test_numpy_and_ours_agree(gemm, tmp_path):
@@ -56,7 +56,7 @@ def test_numpy_and_ours_agree(gemm, tmp_path):
         for peer in ("tf_blockdnn", "openblas"):
             options = {"threads": 1, "burst": 2, "table": "gemm_peers"}
             workers[peer] = gemm.Worker(peer, sys.executable, "", inputs, tmp_path, **options)
-        gemm._check(workers)
+        gemm.turns.check_same(workers, "product", gemm.TOLERANCE)
         assert all(len(worker("3/5/7")) == 2 for worker in workers.values())
     finally:
         for worker in workers.values():
