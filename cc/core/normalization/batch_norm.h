@@ -10,6 +10,9 @@
 //   dx    = gamma r (dy - dbeta / M - r (x - mean) dgamma / M)
 //           + dmean / M + 2 (x - mean) dvariance / M
 //
+// Where a ReLU or ReLU6 stood behind y, ddst may be the gradient of its result: then dy is ddst
+// where y, which is computed again, lies inside the clamp, and 0 elsewhere.
+//
 // Each way is two passes over the tensors, all that the definition allows. A thread takes a block
 // of channels through both, so that the second one finds it in cache; where blocks are fewer than
 // threads would share evenly, threads share images, and passes are apart. Sums are of float over
@@ -27,6 +30,7 @@
 #include "cc/base/cpu/isa.h"
 #include "cc/base/memory/scratch.h"
 #include "cc/base/threads/thread_pool.h"
+#include "cc/core/normalization/batch_norm_kernel.h"
 
 namespace bd {
 
@@ -59,11 +63,12 @@ void RunBatchNorm(const BatchNormPlan& plan, const BatchNormArgs& args, ThreadPo
 
 struct BatchNormGradArgs {
   const float *src = nullptr, *ddst = nullptr;
-  const float *gamma = nullptr, *mean = nullptr, *variance = nullptr;
+  const float *gamma = nullptr, *beta = nullptr, *mean = nullptr, *variance = nullptr;
   const float *dmean = nullptr, *dvariance = nullptr;
   float* dsrc = nullptr;  // may be ddst
   float *dgamma = nullptr, *dbeta = nullptr;
   void* scratch = nullptr;
+  BatchNormClamp clamp = BatchNormClamp::kNone;  // behind dst
 };
 void RunBatchNormGrad(const BatchNormPlan& plan, const BatchNormGradArgs& args, ThreadPool& pool);
 

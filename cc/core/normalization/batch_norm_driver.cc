@@ -64,6 +64,16 @@ void RunPasses(const BatchNormPlan& plan, void* scratch, ThreadPool& pool, Sum&&
   });
 }
 
+// Sets scale and shift of block b, y = scale x + shift, forward and backward with the same bits.
+void SetScaleAndShift(const BatchNormDesc& d, int64_t b, const float* gamma, const float* beta,
+                      const float* mean, const float* variance, Lanes* lanes) {
+  for (int64_t c = b * kBlock; c < std::min(d.channels, (b + 1) * kBlock); ++c) {
+    const double factor = gamma[c] / std::sqrt(double{variance[c]} + d.epsilon);
+    lanes->scale[c % kBlock] = static_cast<float>(factor);
+    lanes->shift[c % kBlock] = static_cast<float>(beta[c] - mean[c] * factor);
+  }
+}
+
 }  // namespace
 
 BatchNormPlan MakeBatchNormPlan(const BatchNormDesc& desc, Isa isa, int threads) {
@@ -105,11 +115,7 @@ void RunBatchNorm(const BatchNormPlan& plan, const BatchNormArgs& args, ThreadPo
       },
       [&](int64_t b, const Sums&) {
         Lanes lanes;
-        for (int64_t c = b * kBlock; c < std::min(d.channels, (b + 1) * kBlock); ++c) {
-          const double factor = args.gamma[c] / std::sqrt(double{args.variance[c]} + d.epsilon);
-          lanes.scale[c % kBlock] = static_cast<float>(factor);
-          lanes.shift[c % kBlock] = static_cast<float>(args.beta[c] - args.mean[c] * factor);
-        }
+        SetScaleAndShift(d, b, args.gamma, args.beta, args.mean, args.variance, &lanes);
         return lanes;
       },
       [&](int64_t b, int64_t i, const Lanes& lanes) {
@@ -123,18 +129,21 @@ void RunBatchNormGrad(const BatchNormPlan& plan, const BatchNormGradArgs& args, 
   const BatchNormKernels& kernels = BatchNormKernelsFor(plan.isa);
   const int64_t plane = d.pixels * kBlock, blocks = d.blocks();
   const double count = static_cast<double>(d.n) * d.pixels;
+  const int clamp = static_cast<int>(args.clamp);
   const auto inverse = [&](int64_t c) {
     return 1 / std::sqrt(double{args.variance[c]} + d.epsilon);
   };
   RunPasses(
       plan, args.scratch, pool,
       [&](int64_t b, int64_t i, double(*sums)[kBlock]) {
-        alignas(64) float mean[kBlock] = {};
+        Lanes lanes;
+        SetScaleAndShift(d, b, args.gamma, args.beta, args.mean, args.variance, &lanes);
         for (int64_t c = b * kBlock; c < std::min(d.channels, (b + 1) * kBlock); ++c) {
-          mean[c % kBlock] = args.mean[c];
+          lanes.mean[c % kBlock] = args.mean[c];
         }
         const int64_t at = (i * blocks + b) * plane;
-        kernels.products(args.src + at, args.ddst + at, d.pixels, mean, sums);
+        kernels.products[clamp](args.src + at, args.ddst + at, d.pixels, lanes.mean, lanes.scale,
+                                lanes.shift, sums);
       },
       [&](int64_t b, const Sums& sums) {
         for (int64_t c = b * kBlock; c < std::min(d.channels, (b + 1) * kBlock); ++c) {
@@ -144,13 +153,13 @@ void RunBatchNormGrad(const BatchNormPlan& plan, const BatchNormGradArgs& args, 
       },
       [&](int64_t b, const Sums& sums) {
         Lanes lanes;
+        SetScaleAndShift(d, b, args.gamma, args.beta, args.mean, args.variance, &lanes);
         for (int64_t c = b * kBlock; c < std::min(d.channels, (b + 1) * kBlock); ++c) {
           if (count == 0) break;
           const int64_t lane = c % kBlock;
           const double r = inverse(c), factor = args.gamma[c] * r;
           const double slope = 2. * args.dvariance[c] - factor * r * r * sums.of[1][lane];
           lanes.mean[lane] = args.mean[c];
-          lanes.scale[lane] = static_cast<float>(factor);
           lanes.slope[lane] = static_cast<float>(slope / count);
           lanes.offset[lane] =
               static_cast<float>((args.dmean[c] - factor * sums.of[0][lane]) / count);
@@ -159,8 +168,8 @@ void RunBatchNormGrad(const BatchNormPlan& plan, const BatchNormGradArgs& args, 
       },
       [&](int64_t b, int64_t i, const Lanes& lanes) {
         const int64_t at = (i * blocks + b) * plane;
-        kernels.gradient(args.src + at, args.ddst + at, d.pixels, lanes.mean, lanes.scale,
-                         lanes.slope, lanes.offset, args.dsrc + at);
+        kernels.gradient[clamp](args.src + at, args.ddst + at, d.pixels, lanes.mean, lanes.scale,
+                                lanes.slope, lanes.offset, lanes.shift, args.dsrc + at);
       });
 }
 

@@ -60,29 +60,51 @@ void Normalize(const float* x, int64_t pixels, const float* scale, const float* 
   }
 }
 
+template <BatchNormClamp kClamp>
+inline Vec Passed(Vec dy, Vec x, Vec scale, Vec shift) {
+  if constexpr (kClamp == BatchNormClamp::kNone) return dy;
+  const Vec y = Fma(x, scale, shift);
+  const Vec passed = Select(Less(Zero(), y), dy, Zero());
+  if constexpr (kClamp == BatchNormClamp::kRelu) return passed;
+  return Select(Less(y, Set1(6.f)), passed, Zero());
+}
+
+template <BatchNormClamp kClamp>
 void Products(const float* x, const float* dy, int64_t pixels, const float* mean,
-              double (*sums)[16]) {
+              const float* y_scale, const float* y_shift, double (*sums)[16]) {
   SumRuns(pixels, sums, [&](int64_t p, int v, Vec* a, Vec* b) {
     const int64_t at = p * kBlock + v * kLanes;
-    const Vec d = Load(dy + at);
+    const Vec value = Load(x + at);
+    const Vec d = Passed<kClamp>(Load(dy + at), value, Load(y_scale + v * kLanes),
+                                 Load(y_shift + v * kLanes));
     *a = Add(*a, d);
-    *b = Fma(d, Sub(Load(x + at), Load(mean + v * kLanes)), *b);
+    *b = Fma(d, Sub(value, Load(mean + v * kLanes)), *b);
   });
 }
 
+template <BatchNormClamp kClamp>
 void Gradient(const float* x, const float* dy, int64_t pixels, const float* mean,
-              const float* scale, const float* slope, const float* offset, float* dx) {
+              const float* scale, const float* slope, const float* offset, const float* y_shift,
+              float* dx) {
   for (int v = 0; v < kVecsPerBlock; ++v) {
     const Vec m = Load(mean + v * kLanes), a = Load(scale + v * kLanes);
     const Vec b = Load(slope + v * kLanes), c = Load(offset + v * kLanes);
+    const Vec shift = Load(y_shift + v * kLanes);
     for (int64_t p = 0; p < pixels; ++p) {
       const int64_t at = p * kBlock + v * kLanes;
-      Store(dx + at, Fma(Load(dy + at), a, Fma(Sub(Load(x + at), m), b, c)));
+      const Vec value = Load(x + at);
+      const Vec d = Passed<kClamp>(Load(dy + at), value, a, shift);
+      Store(dx + at, Fma(d, a, Fma(Sub(value, m), b, c)));
     }
   }
 }
 
-constexpr BatchNormKernels kTable = {Moments, Normalize, Products, Gradient};
+constexpr BatchNormClamp kNone = BatchNormClamp::kNone, kRelu = BatchNormClamp::kRelu,
+                         kRelu6 = BatchNormClamp::kRelu6;
+constexpr BatchNormKernels kTable = {Moments,
+                                     Normalize,
+                                     {Products<kNone>, Products<kRelu>, Products<kRelu6>},
+                                     {Gradient<kNone>, Gradient<kRelu>, Gradient<kRelu6>}};
 
 }  // namespace
 

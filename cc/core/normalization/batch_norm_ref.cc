@@ -41,16 +41,22 @@ void BatchNormGradRef(const BatchNormDesc& d, const BatchNormGradArgs& args) {
   for (int64_t c = 0; c < d.channels; ++c) {
     const double r = 1 / std::sqrt(double{args.variance[c]} + d.epsilon);
     const auto centred = [&](int64_t i) { return double{args.src[i]} - args.mean[c]; };
+    const auto dy = [&](int64_t i) {
+      if (args.clamp == BatchNormClamp::kNone) return args.ddst[i];
+      const double y = args.gamma[c] * r * centred(i) + args.beta[c];
+      const bool below = args.clamp == BatchNormClamp::kRelu || y < 6;
+      return y > 0 && below ? args.ddst[i] : 0.f;
+    };
     double dbeta = 0, dgamma = 0;
     ForChannel(d, c, [&](int64_t i) {
-      dbeta += args.ddst[i];
-      dgamma += args.ddst[i] * centred(i) * r;
+      dbeta += dy(i);
+      dgamma += dy(i) * centred(i) * r;
     });
     args.dbeta[c] = static_cast<float>(dbeta);
     args.dgamma[c] = static_cast<float>(dgamma);
     ForChannel(d, c, [&](int64_t i) {
       args.dsrc[i] = static_cast<float>(
-          args.gamma[c] * r * (args.ddst[i] - dbeta / count - r * centred(i) * dgamma / count) +
+          args.gamma[c] * r * (dy(i) - dbeta / count - r * centred(i) * dgamma / count) +
           args.dmean[c] / count + 2 * centred(i) * args.dvariance[c] / count);
     });
   }

@@ -5,38 +5,61 @@ With M values a channel and r = 1 / sqrt(variance + epsilon):
     dbeta = sum dy,  dgamma = r sum dy (x - mean)
     dx = gamma r (dy - dbeta / M) + (x - mean) slope + dmean / M
     slope = (2 dvariance - gamma r^2 dgamma) / M
+
+A ReLU behind it is differentiated in the same two passes: where it clamps, x tells.
 """
+
+import math
 
 import tensorflow as tf
 
 from ...layout import NCHW16C
 from ...native import library
 from ..blocked import channel_row, channel_sums
-from ..node import vjp
+from ..node import text, vjp
+
+# TensorFlow's gradient of a clamp -> the clamp.
+_CLAMPS = {"ReluGrad": "relu", "Relu6Grad": "relu6"}
 
 
 @tf.RegisterGradient("BlockdnnBatchNorm")
 def _gradient(op, dy, dmean, dvariance):
-    src, gamma, _ = op.inputs
-    _, mean, variance = op.outputs
+    src, gamma, beta = op.inputs
+    dst, mean, variance = op.outputs
+    dy, clamp = _before_clamp(dy, dst)
     return library().blockdnn_batch_norm_grad(
         dy,
         src,
         gamma,
+        beta,
         mean,
         variance,
         dmean,
         dvariance,
         channels=op.get_attr("channels"),
         epsilon=op.get_attr("epsilon"),
+        clamp=clamp,
     )
+
+
+def _before_clamp(dy, dst) -> tuple:
+    """(the gradient of a clamp's result, the clamp) where that alone makes dy, the gradient of dst;
+    otherwise (dy, "")."""
+    if not tf.is_symbolic_tensor(dy) or dy.op.type not in _CLAMPS:
+        return dy, ""
+    gradient, result = dy.op.inputs
+    clamp, made = _CLAMPS[dy.op.type], result.op
+    if made.type != "BlockdnnEltwise" or text(made, "post_ops") != f"eltwise({clamp})":
+        return dy, ""
+    return (gradient, clamp) if made.inputs[0].ref() == dst.ref() else (dy, "")
 
 
 @tf.RegisterGradient("BlockdnnBatchNormGrad")
 def _second_gradient(op, *grads):
     channels, epsilon = op.get_attr("channels"), op.get_attr("epsilon")
+    top = {"": None, "relu": math.inf, "relu6": 6.0}[text(op, "clamp")]
 
-    def formula(dy, x, gamma, mean, variance, dmean, dvariance):
+    def formula(dy, x, gamma, beta, mean, variance, dmean, dvariance):
         count = tf.cast(tf.size(x) // (x.shape[1] * x.shape[-1]), x.dtype)
 
         def row(values):
@@ -44,6 +67,9 @@ def _second_gradient(op, *grads):
 
         r = tf.math.rsqrt(variance + epsilon)
         centred = x - row(mean)
+        if top is not None:
+            y = centred * row(gamma * r) + row(beta)
+            dy = tf.where((y > 0) & (y < top), dy, 0.0)
         dbeta = channel_sums(dy, channels, NCHW16C)
         dgamma = r * channel_sums(dy * centred, channels, NCHW16C)
         slope = (2.0 * dvariance - gamma * r * r * dgamma) / count

@@ -3,8 +3,9 @@
 import plain_formulas as plain
 import pytest
 import tensorflow as tf
-from checked import check
+from checked import check, close, gradients
 
+import tf_blockdnn as bd
 from tf_blockdnn.python.native import library
 
 EPSILON = 1e-2
@@ -36,6 +37,53 @@ def formula(x, gamma, beta):
 def test_batch_norm(channels, floats):
     x = floats(3, 5, 4, channels) + 0.5
     check(ours, formula, [x, floats(channels) + 1, floats(channels)], rtol=5e-5)
+
+
+@pytest.mark.each_isa
+@pytest.mark.parametrize("clamp, function", [("relu", tf.nn.relu), ("relu6", tf.nn.relu6)])
+def test_clamps_behind(clamp, function, floats):
+    """In a graph the gradient of a clamp is part of ours; a tensor that others read, too, is not
+    mistaken for one. A second derivative goes through it."""
+    channels = 20
+    x, gamma = floats(3, 5, 4, channels), floats(channels) * 6 + 1
+
+    def clamped(x, gamma, beta):
+        y, mean, variance = library().blockdnn_batch_norm(
+            plain.block(x), gamma, beta, channels=channels, epsilon=EPSILON
+        )
+        y = bd.ops.eltwise(y, f"eltwise({clamp})", channels=channels)
+        return joined(plain.unblock(y, channels), mean, variance)
+
+    def read_twice(x, gamma, beta):
+        y, mean, variance = library().blockdnn_batch_norm(
+            plain.block(x), gamma, beta, channels=channels, epsilon=EPSILON
+        )
+        z = y + bd.ops.eltwise(y, f"eltwise({clamp})", channels=channels)
+        return joined(plain.unblock(z, channels), mean, variance)
+
+    def exact(x, gamma, beta, twice=0.0):
+        result, size = formula(x, gamma, beta), tf.size(x)
+        y, rest = result[:size], result[size:]
+        return tf.concat([function(y) + twice * y, rest], 0)
+
+    inputs = [x, gamma, floats(channels)]
+    check(clamped, exact, inputs, rtol=1e-4, graph=True, difference=False)
+    check(
+        read_twice,
+        lambda *inputs: exact(*inputs, twice=1.0),
+        inputs,
+        rtol=1e-4,
+        graph=True,
+        difference=False,
+    )
+    traced = tf.function(lambda *x: gradients(clamped, x, second=inputs), autograph=False)
+    first = tf.function(lambda *x: gradients(clamped, x), autograph=False)
+    nodes = first.get_concrete_function(*inputs).graph.as_graph_def().node
+    grads = [node for node in nodes if node.op == "BlockdnnBatchNormGrad"]
+    assert [node.attr["clamp"].s.decode() for node in grads] == [clamp]
+    eager = gradients(clamped, inputs, second=inputs)
+    for ours_, expected in zip(traced(*inputs)[2], eager[2], strict=True):
+        close(ours_, expected, 1e-4, "second derivative in a graph")
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 5, 16), (2, 2, 3, 4, 5, 16)])

@@ -39,6 +39,7 @@ REGISTER_OP("BlockdnnBatchNormGrad")
     .Input("ddst: T")
     .Input("src: T")
     .Input("gamma: T")
+    .Input("beta: T")
     .Input("mean: T")
     .Input("variance: T")
     .Input("dmean: T")
@@ -49,6 +50,7 @@ REGISTER_OP("BlockdnnBatchNormGrad")
     .Attr("T: {float} = DT_FLOAT")
     .Attr("channels: int >= 1")
     .Attr("epsilon: float = 0.001")
+    .Attr("clamp: {'', 'relu', 'relu6'} = ''")
     .SetShapeFn([](InferenceContext* c) {
       bd::NormalizationAttrs attrs;
       TF_RETURN_IF_ERROR(attrs.Read(c));
@@ -59,6 +61,8 @@ REGISTER_OP("BlockdnnBatchNormGrad")
     })
     .Doc(R"doc(
 The gradients of BlockdnnBatchNorm; dmean and dvariance are those of its other results.
+
+clamp: what stands behind its dst; ddst is then the gradient of the clamp's result.
 )doc");
 
 REGISTER_OP("BlockdnnFoldBatchNorm")

@@ -11,7 +11,8 @@ struct Forward {
   enum { kSrc, kGamma, kBeta };
   static constexpr int kFirstRow = kGamma;
   static constexpr int kReused = -1;  // the gradient reads src
-  static void Run(const BatchNormPlan& plan, const LaunchMemory& m, ThreadPool& pool) {
+  static void Run(const BatchNormPlan& plan, BatchNormClamp, const LaunchMemory& m,
+                  ThreadPool& pool) {
     RunBatchNorm(plan,
                  {m.inputs[kSrc], m.inputs[kGamma], m.inputs[kBeta], m.outputs[0], m.outputs[1],
                   m.outputs[2], m.scratch},
@@ -21,14 +22,17 @@ struct Forward {
 
 struct Backward {
   static constexpr char kName[] = "batch_norm_grad";
-  enum { kDdst, kSrc, kGamma, kMean, kVariance, kDmean, kDvariance };
+  enum { kDdst, kSrc, kGamma, kBeta, kMean, kVariance, kDmean, kDvariance };
   static constexpr int kFirstRow = kGamma;
   static constexpr int kReused = kDdst;
-  static void Run(const BatchNormPlan& plan, const LaunchMemory& m, ThreadPool& pool) {
+  static void Run(const BatchNormPlan& plan, BatchNormClamp clamp, const LaunchMemory& m,
+                  ThreadPool& pool) {
     BatchNormGradArgs args;
+    args.clamp = clamp;
     args.src = m.inputs[kSrc];
     args.ddst = m.inputs[kDdst];
     args.gamma = m.inputs[kGamma];
+    args.beta = m.inputs[kBeta];
     args.mean = m.inputs[kMean];
     args.variance = m.inputs[kVariance];
     args.dmean = m.inputs[kDmean];
@@ -44,13 +48,16 @@ struct Backward {
 template <typename Way>
 struct BatchNormLaunch {
   BatchNormPlan plan;
+  BatchNormClamp clamp;
   TensorShape shapes[2];  // of an activation, of a row
 
   const TensorShape& dst_shape(int output = 0) const { return shapes[output > 0]; }
   int64_t scratch_bytes() const { return plan.scratch.bytes(); }
   absl::Span<const int> fixed_inputs() const { return {}; }
   bool lasts() const { return true; }
-  void Run(const LaunchMemory& memory, ThreadPool& pool) const { Way::Run(plan, memory, pool); }
+  void Run(const LaunchMemory& memory, ThreadPool& pool) const {
+    Way::Run(plan, clamp, memory, pool);
+  }
 };
 
 template <typename Way>
@@ -58,7 +65,12 @@ class BatchNormOp : public LaunchOpKernel<BatchNormLaunch<Way>> {
  public:
   explicit BatchNormOp(OpKernelConstruction* ctx) : LaunchOpKernel<BatchNormLaunch<Way>>(ctx) {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
-    if (Way::kReused >= 0) this->reusable_inputs_ = {Way::kReused};
+    if (Way::kReused < 0) return;
+    this->reusable_inputs_ = {Way::kReused};
+    std::string clamp;
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("clamp", &clamp));
+    if (clamp == "relu") clamp_ = BatchNormClamp::kRelu;
+    if (clamp == "relu6") clamp_ = BatchNormClamp::kRelu6;
   }
 
  protected:
@@ -74,6 +86,7 @@ class BatchNormOp : public LaunchOpKernel<BatchNormLaunch<Way>> {
     desc.pixels = 1;
     for (int axis = 2; axis < src.dims() - 1; ++axis) desc.pixels *= src.dim_size(axis);
     desc.epsilon = attrs_.epsilon;
+    launch->clamp = clamp_;
     launch->plan = MakeBatchNormPlan(desc, ActiveIsa(), this->pool().num_threads());
     return absl::OkStatus();
   }
@@ -98,6 +111,7 @@ class BatchNormOp : public LaunchOpKernel<BatchNormLaunch<Way>> {
 
  private:
   NormalizationAttrs attrs_;
+  BatchNormClamp clamp_ = BatchNormClamp::kNone;
 };
 
 REGISTER_KERNEL_BUILDER(

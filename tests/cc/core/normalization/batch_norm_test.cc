@@ -63,7 +63,9 @@ class Case {
                                " channels " + std::to_string(d_.channels) + " pixels " +
                                std::to_string(d_.pixels) + " threads " + std::to_string(threads);
       Forward(plan, text);
-      Backward(plan, text);
+      Backward(plan, BatchNormClamp::kNone, text);
+      Backward(plan, BatchNormClamp::kRelu, text + " relu");
+      Backward(plan, BatchNormClamp::kRelu6, text + " relu6");
     }
   }
 
@@ -84,13 +86,19 @@ class Case {
     variance_ = v;
   }
 
-  void Backward(const BatchNormPlan& plan, const std::string& text) {
+  void Backward(const BatchNormPlan& plan, BatchNormClamp clamp, const std::string& text) {
     const AlignedBuffer scratch(plan.scratch.bytes());
     std::vector<float> x(floats_), dg(d_.channels), db(d_.channels);
     BatchNormGradArgs args;
     args.src = src_.data();
     args.ddst = ddst_.data();
-    args.gamma = gamma_.data();
+    args.clamp = clamp;
+    std::vector<float> gamma(gamma_.begin(), gamma_.end());
+    if (clamp == BatchNormClamp::kRelu6) {
+      for (float& g : gamma) g *= 8;  // so that results reach 6
+    }
+    args.gamma = gamma.data();
+    args.beta = beta_.data();
     args.mean = mean_.data();
     args.variance = variance_.data();
     args.dmean = dmean_.data();
