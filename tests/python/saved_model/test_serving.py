@@ -12,7 +12,7 @@ import tensorflow as tf
 import tf_blockdnn as bd
 from tf_blockdnn.python.native import LIBRARY_PATH
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 _BAZEL = _ROOT / "build_tools" / "bazel"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks"
+BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 import tf_blockdnn as bd
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks"
+BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
 
 
 @pytest.fixture(autouse=True)

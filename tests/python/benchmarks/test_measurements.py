@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks"
+BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
 
 
 @pytest.fixture
