@@ -24,7 +24,7 @@ class _Call:
         weakref.finalize(self, c_library().BlockdnnDropEagerCall, address).atexit = False
 
 
-def direct_call(concrete, pack: Callable, keeps_memory: bool = True) -> Callable:
+def eager_path(concrete, pack: Callable, keeps_memory: bool = True) -> Callable:
     """The function on eager tensors, run by this library from the first kernel to the last.
 
     TensorFlow turns each eager op into a function, looks that up and takes it to an

@@ -10,7 +10,7 @@ from ..native import return_free_memory
 from ..rewriter import Rewritten
 from ..tensorflow_private import EagerTensor, context, execute, record, tensor_shape, unconverted
 from .arguments import reader
-from .eager_path import direct_call
+from .eager_path import eager_path
 from .gradient import NOTE, with_gradient
 from .save import save_functions
 
@@ -60,7 +60,7 @@ class OptimizedFunction:
         self._is_flat = _takes_flat(self.concrete, count)
         self._pack = _packer(self.concrete)
         self._run = _runner(self.concrete)
-        self._direct = direct_call(self.concrete, self._pack, keeps_memory)
+        self._eager = eager_path(self.concrete, self._pack, keeps_memory)
         self._has_packed = False
         self._differentiable = with_gradient(self._run_flat, original or (lambda: None))
 
@@ -69,7 +69,7 @@ class OptimizedFunction:
             args_given, args = args, self._read(args, kwargs)
             if args is None:
                 return self.concrete(*args_given, **kwargs)
-        results = self._direct(args)
+        results = self._eager(args)
         if results is NotImplemented:
             return self._dispatch(args)
         return results if self._has_packed else self._after_packing(results)
@@ -86,7 +86,7 @@ class OptimizedFunction:
                 self._check(i, tensor.dtype, tensor.shape)
             return self._pack(self._differentiable(tensors))
         if not all(map(operator.is_, tensors, args)):
-            results = self._direct(tensors)
+            results = self._eager(tensors)
             if results is not NotImplemented:
                 return results
         for i, tensor in enumerate(tensors):

@@ -34,9 +34,9 @@ from .passes.fusion.find_followers import find_followers
 from .passes.fusion.fold_batch_norm import fold_batch_norm
 from .passes.fusion.fold_shuffles import fold_shuffles
 from .passes.fusion.fold_source_scales import fold_source_scales
+from .passes.fusion.fuse_depthwise import fuse_depthwise
+from .passes.fusion.fuse_pool import fuse_pool
 from .passes.fusion.fuse_post_ops import fuse_post_ops
-from .passes.fusion.pair_depthwise import pair_depthwise
-from .passes.fusion.pair_pool import pair_pool
 from .passes.fusion.prepare_sources import prepare_sources
 from .passes.fusion.unfused import report_unfused
 from .passes.layout.assign_layout import assign_layout
@@ -85,8 +85,8 @@ PASSES = (
     place_reorders,
     read_shapes_of_blocked,
     leave_losing,
-    pair_depthwise,
-    pair_pool,
+    fuse_depthwise,
+    fuse_pool,
     join_in_place,
     list_converted,
     account,

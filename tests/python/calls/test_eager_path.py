@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import tf_blockdnn as bd
 from tf_blockdnn.python import tensorflow_private
-from tf_blockdnn.python.calls.eager_path import direct_call
+from tf_blockdnn.python.calls.eager_path import eager_path
 from tf_blockdnn.python.tensorflow_private import EagerFunctions, context, op_callbacks
 
 
@@ -32,17 +32,17 @@ def image(n=1, seed=3):
 
 
 class Counted:
-    """Puts itself between a function and its direct call.
+    """Puts itself between a function and its eager path.
 
     `taken`: calls it has answered; `declined`: those that it has left to TensorFlow.
     """
 
     def __init__(self, fast):
-        self._direct, self.taken, self.declined = fast._direct, 0, 0
-        fast._direct = self
+        self._eager, self.taken, self.declined = fast._eager, 0, 0
+        fast._eager = self
 
     def __call__(self, values):
-        results = self._direct(values)
+        results = self._eager(values)
         self.taken += results is not NotImplemented
         self.declined += results is NotImplemented
         return results
@@ -92,7 +92,7 @@ def test_a_call_that_is_abandoned_holds_nothing_up(network):
         assert all(isinstance(output, tf.Tensor) for output in outputs)
         raise KeyboardInterrupt
 
-    failing = direct_call(fast.concrete, fails)
+    failing = eager_path(fast.concrete, fails)
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
             failing((image(),))
@@ -183,7 +183,7 @@ def test_what_fails_fails_with_tensorflows_message():
         return tf.gather(tf.constant([1.0, 2.0]), x, name="pick")
 
     fast = bd.optimize(tf.function(body, input_signature=[tf.TensorSpec([1], tf.int32)]))
-    fast._direct = direct_call(fast.concrete, fast._pack)
+    fast._eager = eager_path(fast.concrete, fast._pack)
     np.testing.assert_array_equal(fast(tf.constant([1])), [2.0])
     for _ in range(2):
         with pytest.raises(tf.errors.InvalidArgumentError, match="indices"):

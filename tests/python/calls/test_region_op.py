@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.calls.eager_path import direct_call
+from tf_blockdnn.python.calls.eager_path import eager_path
 from tf_blockdnn.python.native import library
 
 
@@ -153,7 +153,7 @@ def test_inside_a_function_the_op_gives_the_same():
 )
 def test_what_gains_from_the_executor_keeps_it(body):
     function = tf.function(body).get_concrete_function(tf.TensorSpec([2, 2]))
-    assert direct_call(function, pack=list)([tf.ones([2, 2])]) is NotImplemented
+    assert eager_path(function, pack=list)([tf.ones([2, 2])]) is NotImplemented
 
 
 def test_an_error_names_its_node():

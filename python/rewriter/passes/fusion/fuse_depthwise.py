@@ -11,7 +11,7 @@ from ...primitives import BLOCKED, Conv, ConvDepthwise
 _ONE = (1, 1)
 
 
-def pair_depthwise(body: Body, context: Context) -> None:
+def fuse_depthwise(body: Body, context: Context) -> None:
     """Joins a 1x1 convolution with the depthwise one that alone reads it."""
     for node in body.view.topological():
         if _is_depthwise(node.payload):

@@ -15,7 +15,7 @@ from ...primitives import BLOCK, BLOCKED, Conv, Pool, Reorder
 _WINDOW = (2, 2)
 
 
-def pair_pool(body: Body, context: Context) -> None:
+def fuse_pool(body: Body, context: Context) -> None:
     """Joins a convolution with the max pooling of 2x2 behind it, where Winograd stores maxima."""
     for node in body.view.topological():
         if not _pools_windows(node.payload):
