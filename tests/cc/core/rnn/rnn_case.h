@@ -16,6 +16,27 @@
 
 namespace bd {
 
+struct RnnKind {
+  RnnCell cell;
+  bool reset_after;
+};
+constexpr RnnKind kRnnKinds[] = {{RnnCell::kVanilla, true},
+                                 {RnnCell::kLstm, true},
+                                 {RnnCell::kGru, true},
+                                 {RnnCell::kGru, false}};
+
+inline RnnDesc DescribeRnn(RnnKind kind, int64_t batch, int64_t steps, int64_t inputs,
+                           int64_t units) {
+  RnnDesc d;
+  d.cell = kind.cell;
+  d.reset_after = kind.reset_after;
+  d.batch = batch;
+  d.steps = steps;
+  d.inputs = inputs;
+  d.units = units;
+  return d;
+}
+
 struct RnnResult {
   RnnResult(const RnnDesc& d)
       : dst(d.batch * (d.sequences ? d.steps : 1) * d.units),

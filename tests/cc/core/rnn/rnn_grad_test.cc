@@ -165,24 +165,9 @@ void Check(RnnCase* c, Isa isa, ThreadPool& pool) {
   if (c->d.cell == RnnCell::kLstm) CheckArgument(*c, loss, &c->c0, g.c0, name + "c0");
 }
 
-struct Kind {
-  RnnCell cell;
-  bool reset_after;
-};
-const Kind kKinds[] = {{RnnCell::kVanilla, true},
-                       {RnnCell::kLstm, true},
-                       {RnnCell::kGru, true},
-                       {RnnCell::kGru, false}};
-
-RnnDesc Describe(Kind kind, int64_t batch, int64_t steps, int64_t inputs, int64_t units) {
-  RnnDesc d;
-  d.cell = kind.cell;
-  d.reset_after = kind.reset_after;
+RnnDesc Describe(RnnKind kind, int64_t batch, int64_t steps, int64_t inputs, int64_t units) {
+  RnnDesc d = DescribeRnn(kind, batch, steps, inputs, units);
   d.training = true;
-  d.batch = batch;
-  d.steps = steps;
-  d.inputs = inputs;
-  d.units = units;
   return d;
 }
 
@@ -190,7 +175,7 @@ TEST(RnnGrad, UnitsAndBatchesWithTails) {
   for (int threads : {1, 3}) {
     ThreadPool pool(threads);
     for (Isa isa : TestIsas()) {
-      for (Kind kind : kKinds) {
+      for (RnnKind kind : kRnnKinds) {
         for (int64_t units : {1, 16, 19, 70, 130}) {
           RnnCase c(Describe(kind, units == 130 ? 1 : 3, 3, 5, units));
           c.has_state = units != 16;
@@ -207,7 +192,7 @@ TEST(RnnGrad, UnitsAndBatchesWithTails) {
 TEST(RnnGrad, MasksLengthsAndDirections) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
-    for (Kind kind : kKinds) {
+    for (RnnKind kind : kRnnKinds) {
       for (int flags = 0; flags < 64; ++flags) {
         RnnDesc d = Describe(kind, 4, 4, 3, 17);
         d.backwards = flags & 1;
@@ -227,7 +212,7 @@ TEST(RnnGrad, MasksLengthsAndDirections) {
 TEST(RnnGrad, Activations) {
   ThreadPool pool(1);
   for (Isa isa : TestIsas()) {
-    for (Kind kind : kKinds) {
+    for (RnnKind kind : kRnnKinds) {
       for (RnnActivation f : {RnnActivation::kLogistic, RnnActivation::kLinear}) {
         for (RnnActivation g : {RnnActivation::kTanh, RnnActivation::kHardLogistic}) {
           RnnDesc d = Describe(kind, 2, 3, 4, 18);
@@ -242,7 +227,7 @@ TEST(RnnGrad, Activations) {
 }
 
 TEST(RnnGrad, NeedsATrainingRun) {
-  RnnDesc d = Describe(kKinds[1], 2, 3, 4, 5);
+  RnnDesc d = Describe(kRnnKinds[1], 2, 3, 4, 5);
   d.training = false;
   RnnGradPlan plan;
   EXPECT_EQ(MakeRnnGradPlan(d, Isa::kGeneric, 1, &plan),

@@ -16,26 +16,6 @@ namespace {
 // gates damp it from step to step.
 constexpr double kBound = 1e-5;
 
-struct Kind {
-  RnnCell cell;
-  bool reset_after;
-};
-const Kind kKinds[] = {{RnnCell::kVanilla, true},
-                       {RnnCell::kLstm, true},
-                       {RnnCell::kGru, true},
-                       {RnnCell::kGru, false}};
-
-RnnDesc Describe(Kind kind, int64_t batch, int64_t steps, int64_t inputs, int64_t units) {
-  RnnDesc d;
-  d.cell = kind.cell;
-  d.reset_after = kind.reset_after;
-  d.batch = batch;
-  d.steps = steps;
-  d.inputs = inputs;
-  d.units = units;
-  return d;
-}
-
 void Check(const RnnCase& c, Isa isa, ThreadPool& pool) {
   RnnResult expected(c.d), actual(c.d);
   c.Reference(&expected);
@@ -58,10 +38,10 @@ INSTANTIATE_TEST_SUITE_P(, Rnn, testing::Bool(),
 TEST_P(Rnn, UnitsAndInputsWithTails) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
-    for (Kind kind : kKinds) {
+    for (RnnKind kind : kRnnKinds) {
       for (int64_t units : {1, 3, 8, 15, 16, 17, 31, 32, 33, 65, 100, 130, 260}) {
         for (int64_t inputs : {0, 1, 5, 16, 67}) {
-          RnnCase c(Describe(kind, 3, 4, inputs, units));
+          RnnCase c(DescribeRnn(kind, 3, 4, inputs, units));
           c.has_state = units % 2 == 0;
           c.has_bias = inputs != 5;
           Check(c, isa, pool);
@@ -75,10 +55,10 @@ TEST_P(Rnn, BatchesOnThreads) {
   for (int threads : {1, 2, 3}) {
     ThreadPool pool(threads);
     for (Isa isa : TestIsas()) {
-      for (Kind kind : kKinds) {
+      for (RnnKind kind : kRnnKinds) {
         for (int64_t batch : {1, 2, 3, 4, 5, 6, 7, 13, 50, 100}) {
           for (int64_t units : {20, 48}) {
-            Check(RnnCase(Describe(kind, batch, 3, 9, units)), isa, pool);
+            Check(RnnCase(DescribeRnn(kind, batch, 3, 9, units)), isa, pool);
           }
         }
       }
@@ -90,10 +70,10 @@ TEST_P(Rnn, BatchesOnThreads) {
 TEST_P(Rnn, LongSequencesAndDeepSums) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
-    for (Kind kind : kKinds) {
-      Check(RnnCase(Describe(kind, 1, 700, 3, 20)), isa, pool);
-      Check(RnnCase(Describe(kind, 70, 11, 900, 33)), isa, pool);
-      Check(RnnCase(Describe(kind, 9, 3, 10, 400)), isa, pool);
+    for (RnnKind kind : kRnnKinds) {
+      Check(RnnCase(DescribeRnn(kind, 1, 700, 3, 20)), isa, pool);
+      Check(RnnCase(DescribeRnn(kind, 70, 11, 900, 33)), isa, pool);
+      Check(RnnCase(DescribeRnn(kind, 9, 3, 10, 400)), isa, pool);
     }
   }
 }
@@ -101,9 +81,9 @@ TEST_P(Rnn, LongSequencesAndDeepSums) {
 TEST_P(Rnn, MasksLengthsAndDirections) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
-    for (Kind kind : kKinds) {
+    for (RnnKind kind : kRnnKinds) {
       for (int flags = 0; flags < 64; ++flags) {
-        RnnDesc d = Describe(kind, 5, 7, 6, 19);
+        RnnDesc d = DescribeRnn(kind, 5, 7, 6, 19);
         d.backwards = flags & 1;
         d.reorders = flags & 2;
         d.sequences = flags & 4;
@@ -122,9 +102,9 @@ TEST_P(Rnn, MasksLengthsAndDirections) {
 TEST_P(Rnn, AllMasked) {
   ThreadPool pool(1);
   for (Isa isa : TestIsas()) {
-    for (Kind kind : kKinds) {
+    for (RnnKind kind : kRnnKinds) {
       for (bool training : {false, true}) {
-        RnnDesc d = Describe(kind, 2, 3, 4, 17);
+        RnnDesc d = DescribeRnn(kind, 2, 3, 4, 17);
         d.training = training;
         RnnCase c(d);
         c.has_mask = c.has_state = true;
@@ -142,11 +122,11 @@ TEST_P(Rnn, AllMasked) {
 TEST_P(Rnn, Activations) {
   ThreadPool pool(1);
   for (Isa isa : TestIsas()) {
-    for (Kind kind : kKinds) {
+    for (RnnKind kind : kRnnKinds) {
       for (RnnActivation f : {RnnActivation::kRelu, RnnActivation::kLogistic,
                               RnnActivation::kLinear, RnnActivation::kTanh}) {
         for (RnnActivation g : {RnnActivation::kLogistic, RnnActivation::kHardLogistic}) {
-          RnnDesc d = Describe(kind, 3, 4, 6, 21);
+          RnnDesc d = DescribeRnn(kind, 3, 4, 6, 21);
           d.activation = f;
           d.recurrent_activation = g;
           Check(RnnCase(d), isa, pool);
@@ -160,8 +140,8 @@ TEST_P(Rnn, Activations) {
 TEST_P(Rnn, TrainingAndThreadsGiveTheSameBits) {
   ThreadPool one(1), three(3);
   for (Isa isa : TestIsas()) {
-    for (Kind kind : kKinds) {
-      RnnDesc d = Describe(kind, 4, 50, 30, 90);
+    for (RnnKind kind : kRnnKinds) {
+      RnnDesc d = DescribeRnn(kind, 4, 50, 30, 90);
       RnnCase plain(d);
       plain.has_mask = true;
       RnnResult expected(d), threads(d), training(d);
@@ -184,7 +164,7 @@ TEST(RnnOneByOne, IntegersAreExact) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
     for (int64_t units : {5, 70, 300}) {
-      RnnDesc d = Describe(kKinds[0], 7, 2, 500, units);
+      RnnDesc d = DescribeRnn(kRnnKinds[0], 7, 2, 500, units);
       d.activation = RnnActivation::kLinear;
       RnnCase c(d);
       c.src.FillIntegers(1);
@@ -204,11 +184,12 @@ TEST(RnnOneByOne, IntegersAreExact) {
 TEST_P(Rnn, FewRowsAreNotPaired) {
   RnnPlan plan;
   for (int64_t batch : {1, 4, 40}) {
-    ASSERT_EQ(MakeRnnPlan(Describe(kKinds[1], batch, 3, 20, 30), BestTestIsa(), 2, &plan), "");
+    ASSERT_EQ(MakeRnnPlan(DescribeRnn(kRnnKinds[1], batch, 3, 20, 30), BestTestIsa(), 2, &plan),
+              "");
     EXPECT_EQ(plan.u.in_pairs, GetParam() && batch == 40);
     EXPECT_EQ(plan.w.in_pairs, GetParam() && batch > 1);
     EXPECT_EQ(plan.packed_floats, (50 + (GetParam() ? 4 : 0)) * 8 * kRnnPanel);
-    ASSERT_EQ(MakeRnnPlan(Describe(kKinds[1], batch, 3, 20, 30), Isa::kAvx2, 2, &plan), "");
+    ASSERT_EQ(MakeRnnPlan(DescribeRnn(kRnnKinds[1], batch, 3, 20, 30), Isa::kAvx2, 2, &plan), "");
     EXPECT_FALSE(plan.u.in_pairs || plan.w.in_pairs);
   }
 }
@@ -218,7 +199,7 @@ TEST_P(Rnn, Magnitudes) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
     for (float scale : {0.f, 1e-12f, 1e4f, 1e12f}) {
-      RnnDesc d = Describe(kKinds[0], 40, 6, 50, 70);
+      RnnDesc d = DescribeRnn(kRnnKinds[0], 40, 6, 50, 70);
       d.activation = RnnActivation::kLinear;
       RnnCase c(d);
       c.has_bias = false;
@@ -239,15 +220,15 @@ TEST_P(Rnn, Magnitudes) {
 
 TEST_P(Rnn, EmptyBatchesAndBadSizes) {
   ThreadPool pool(2);
-  for (Kind kind : kKinds) {
-    const RnnCase c(Describe(kind, 0, 3, 4, 5));
+  for (RnnKind kind : kRnnKinds) {
+    const RnnCase c(DescribeRnn(kind, 0, 3, 4, 5));
     RnnResult result(c.d);
     c.Run(Isa::kGeneric, pool, &result);
   }
   RnnPlan plan;
-  EXPECT_EQ(MakeRnnPlan(Describe(kKinds[1], 2, 0, 4, 5), Isa::kGeneric, 1, &plan),
+  EXPECT_EQ(MakeRnnPlan(DescribeRnn(kRnnKinds[1], 2, 0, 4, 5), Isa::kGeneric, 1, &plan),
             "a sequence of 0 steps: there must be at least one");
-  EXPECT_EQ(MakeRnnPlan(Describe(kKinds[1], 2, 3, 4, 0), Isa::kGeneric, 1, &plan),
+  EXPECT_EQ(MakeRnnPlan(DescribeRnn(kRnnKinds[1], 2, 3, 4, 0), Isa::kGeneric, 1, &plan),
             "batch 2, 4 inputs and 0 units: sizes must not be negative, and there must be a unit");
 }
 
