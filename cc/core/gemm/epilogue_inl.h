@@ -104,9 +104,16 @@ struct Accumulators {
     Begin(e.bias);
   }
 
+  // To a blocked or a row-major C. Rows with tails call a function that reads `e`, so a copy of it
+  // cannot stay in registers: tiles whose C is always blocked call FinishBlocked.
   inline __attribute__((always_inline)) void Finish(const TileEpilogue& e, float* dst,
                                                     int64_t block_stride) {
     if (e.row_major) return FinishRows(e, dst);
+    FinishBlocked(e, dst, block_stride);
+  }
+
+  inline __attribute__((always_inline)) void FinishBlocked(const TileEpilogue& e, float* dst,
+                                                           int64_t block_stride) {
     if (e.acc_in != nullptr) AddTo(e.acc_in, e.acc_scale, e.acc_block_stride);
     if (e.program == nullptr) return StoreResults(e, dst, block_stride);
     if (SiluFollows(e)) return StoreThenSilu(e, dst, block_stride);

@@ -102,7 +102,7 @@ __attribute__((noinline)) void Tile(const TileArgs& a) {
   }
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) tile.acc[p][kFull] = From(last[p]);
-  tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
+  tile.FinishBlocked(a.epilogue, a.dst, a.dst_block_stride);
 }
 
 #endif
@@ -184,7 +184,7 @@ void Tile(const TileArgs& a) {
         MultiplyRows<1, kRowFloats, kVecs>(tile.acc, src + i, w);
       }
     }
-    tile.Finish(e, dst, a.dst_block_stride);
+    tile.FinishBlocked(e, dst, a.dst_block_stride);
     first += kPx * kBlock;
     dst += kPx * e.dst_step;
     e.dst_offset += kPx * e.operand_step;

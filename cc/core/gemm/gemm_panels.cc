@@ -1,7 +1,5 @@
 #include "cc/core/gemm/gemm_panels.h"
 
-#include <numeric>
-
 #include "cc/core/gemm/fip_kernel.h"
 
 namespace bd {
@@ -30,8 +28,9 @@ int64_t TilePixels(Isa isa, TileFamily family, int64_t blocks) {
 
 int64_t RowsInCache(int64_t px_stride) {
   constexpr int64_t kWayBytes = 4096, kWays = 7;  // and one for weights
-  const int64_t bytes = px_stride * static_cast<int64_t>(sizeof(float));
-  return kWays * (kWayBytes / std::gcd(bytes, kWayBytes));
+  // Their greatest common divisor is a power of two, since a way is.
+  const int64_t bytes = (px_stride * static_cast<int64_t>(sizeof(float))) | kWayBytes;
+  return kWays * (kWayBytes >> __builtin_ctzll(bytes));
 }
 
 }  // namespace bd

@@ -47,7 +47,7 @@ inline __attribute__((always_inline)) void Tile(const DepthwiseArgs& a, int64_t 
     BD_UNROLL
     for (int p = 0; p < kPx; ++p) PrefetchToWrite(dst + (kAhead + p) * kBlock);
     add_rows(tile.acc, 0);
-    tile.Finish(e, dst, 0);
+    tile.FinishBlocked(e, dst, 0);
   } else {
     const TileEpilogue& e = a.epilogue;
     for (int v = 0; v < kBlock; v += kLanes) {

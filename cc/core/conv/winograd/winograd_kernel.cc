@@ -246,7 +246,7 @@ BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t offs
       out.acc[p][v] = Add(out.acc[p][v], Load(row + p * kBlock + v * kLanes));
     }
   }
-  out.Finish(e, a.dst + offset, 0);
+  out.FinishBlocked(e, a.dst + offset, 0);
 }
 
 // kPool x kPool pixels of a tile become their maximum. x -> clamp(x + bias) never
