@@ -246,6 +246,7 @@ def bd_library(
             deps = [":" + name] + ref_deps,
         )
 
+# buildifier: disable=unnamed-macro
 def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium", tsan = []):
     """A GoogleTest binary for each *_test.cc of a folder of tests/cc/.
 

@@ -61,8 +61,14 @@ def batch_norm(src):
 
 
 def batch_norm_grad(ddst, src):
-    rows = [weights(20)] * 5
+    rows = [weights(20)] * 6
     return library().blockdnn_batch_norm_grad(ddst, src, *rows, channels=CHANNELS)
+
+
+def layer_norm_grad(ddst, src):
+    return library().blockdnn_layer_norm_grad(
+        ddst, src, weights(20), channels=CHANNELS, epsilon=1e-3
+    )
 
 
 # op, the input that is broken -> a call.
@@ -104,6 +110,8 @@ CALLS = {
     ("BlockdnnLayerNorm", "src"): lambda x: bd.ops.layer_norm(
         x, weights(20), weights(20), channels=CHANNELS
     ),
+    ("BlockdnnLayerNormGrad", "ddst"): lambda x: layer_norm_grad(x, zeros()),
+    ("BlockdnnLayerNormGrad", "src"): lambda x: layer_norm_grad(zeros(), x),
     ("BlockdnnPad", "src"): lambda x: bd.ops.pad(x, [[1, 0], [0, 1]], channels=CHANNELS),
     ("BlockdnnEltwise", "src"): lambda x: bd.ops.eltwise(x, "eltwise(exp)", channels=CHANNELS),
     ("BlockdnnEltwise", "args[0]"): lambda x: bd.ops.eltwise(
