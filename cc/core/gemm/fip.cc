@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "cc/base/cpu/cpu_model.h"
 #include "cc/core/gemm/fip_weights_kernel.h"
 #include "cc/core/gemm/gemm_panels.h"
 
@@ -79,6 +80,10 @@ float PrepareFipPlane(Isa isa, const FipSourceArgs& a, int64_t blocks) {
   return TwoTo(exponent);
 }
 
+namespace {
+
+// Columns [16 b, 16 b + 16) of row i go to packed + tap_offsets[b] + 16 i, zero behind the last of
+// the k columns; the whole is prepared as a plane.
 float PackFipRows(Isa isa, int64_t rows, int64_t k, FunctionRef<const float*(int64_t)> row_at,
                   const int64_t* tap_offsets, float* packed, float* terms) {
   const int64_t whole = k / kBlock, blocks = CeilDiv(k, kBlock), tail = k - whole * kBlock;
@@ -95,6 +100,39 @@ float PackFipRows(Isa isa, int64_t rows, int64_t k, FunctionRef<const float*(int
     }
   }
   return PrepareFipPlane(isa, {packed, tap_offsets, whole, rows, terms}, blocks);
+}
+
+}  // namespace
+
+bool GainsFromFip(Isa isa) { return FipKernelsFor(isa).tile_pixels > 0 && AddsBesideMultiplies(); }
+
+void FipRows::Book(int64_t columns, int64_t rows, int64_t copies, ScratchBook* book) {
+  k = columns;
+  // Of an odd number of cache lines, so that blocks begin in different sets of L1.
+  const int64_t blocks = CeilDiv(k, kBlock), block_floats = (rows | 1) * kBlock;
+  tap_offsets.clear();
+  for (int64_t b = 0; b < blocks; ++b) tap_offsets.push_back(b * block_floats);
+  data = book->Book<float>("rows in pairs", blocks * block_floats, copies);
+  terms = book->Book<float>("terms of pairs", rows, copies);
+  factor = book->Book<float>("factors of pairs", 1, copies);
+}
+
+void FipRows::Pack(Isa isa, const Scratch& scratch, int64_t copy, int64_t rows,
+                   FunctionRef<const float*(int64_t)> row_at) const {
+  *scratch.Grant(factor, copy) = PackFipRows(isa, rows, k, row_at, tap_offsets.data(),
+                                             scratch.Grant(data, copy), scratch.Grant(terms, copy));
+}
+
+const float* FipRows::Bind(const Scratch& scratch, int64_t copy, int64_t first_row,
+                           PanelCall<Panel>* call) const {
+  call->family = TileFamily::kFip;
+  call->tap_offsets = tap_offsets.data();
+  call->taps = k / kBlock;
+  call->tail_length = k % kBlock;
+  call->tail_taps = call->tail_length > 0;
+  call->px_stride = kBlock;
+  call->pixel_terms = scratch.Grant(terms, copy) + first_row;
+  return scratch.Grant(data, copy) + first_row * kBlock;
 }
 
 }  // namespace bd

@@ -15,10 +15,13 @@
 #define CC_CORE_GEMM_FIP_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "cc/base/cpu/isa.h"
 #include "cc/base/function_ref.h"
+#include "cc/base/memory/scratch.h"
 #include "cc/core/gemm/fip_kernel.h"
+#include "cc/core/gemm/gemm_panels.h"
 
 namespace bd {
 
@@ -42,11 +45,28 @@ void PackFipPlane(Isa isa, int64_t channels, int64_t lanes, float* weights, floa
 // about 1, and makes their terms; returns what sums are to be multiplied by.
 float PrepareFipPlane(Isa isa, const FipSourceArgs& a, int64_t blocks);
 
-// Rows of a matrix as the tiles read them: columns [16 b, 16 b + 16) of row i at
-// packed + tap_offsets[b] + 16 i, zero behind the last of the k columns, prepared as a plane.
-// row_at(i): row i. Returns what sums are to be multiplied by.
-float PackFipRows(Isa isa, int64_t rows, int64_t k, FunctionRef<const float*(int64_t)> row_at,
-                  const int64_t* tap_offsets, float* packed, float* terms);
+// Whether products that share a matrix gain from packing it for pairs on this CPU.
+bool GainsFromFip(Isa isa);
+
+// Row-major matrices as the A of the tiles: memory for copies of up to `rows` rows, each with a
+// scale of its own; booked once, immutable.
+struct FipRows {
+  int64_t k = 0;
+  std::vector<int64_t> tap_offsets;
+  ScratchPiece<float> data, terms, factor;
+
+  void Book(int64_t k, int64_t rows, int64_t copies, ScratchBook* book);
+
+  // Brings the rows row_at(0) .. row_at(rows - 1) of k floats into copy `copy`.
+  void Pack(Isa isa, const Scratch& scratch, int64_t copy, int64_t rows,
+            FunctionRef<const float*(int64_t)> row_at) const;
+
+  // Makes a copy's rows from `first_row` on the A of a call; returns where they begin.
+  const float* Bind(const Scratch& scratch, int64_t copy, int64_t first_row,
+                    PanelCall<Panel>* call) const;
+  // What sums are to be multiplied by, beside the scales of columns.
+  float Factor(const Scratch& scratch, int64_t copy) const { return *scratch.Grant(factor, copy); }
+};
 
 }  // namespace bd
 

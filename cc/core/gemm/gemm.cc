@@ -4,7 +4,6 @@
 #include <cstring>
 #include <vector>
 
-#include "cc/base/cpu/cpu_model.h"
 #include "cc/base/memory/scratch.h"
 #include "cc/core/gemm/fip.h"
 
@@ -23,26 +22,15 @@ constexpr int64_t kSegmentRows = 64;
 
 bool InPairs(const GemmPlan& plan, int64_t rows) { return plan.pairs && rows >= kFewestPairedRows; }
 
-// A in pairs: segments of rows, each as PackFipRows makes it, with a term a row and a factor.
+// A in pairs, a copy of FipRows for each segment of rows.
 struct PairedRows {
   PairedRows(int64_t k, int64_t rows) : segments(CeilDiv(rows, kSegmentRows)) {
-    const int64_t most = std::min(rows, kSegmentRows), blocks = CeilDiv(k, kBlock);
-    // An odd number of cache lines, so that blocks begin in different sets of L1.
-    block_floats = (most | 1) * kBlock;
-    data = book.Book<float>("rows in pairs", blocks * block_floats, segments);
-    terms = book.Book<float>("terms of pairs", most, segments);
-    factor = book.Book<float>("factors of pairs", 1, segments);
+    a.Book(k, std::min(rows, kSegmentRows), segments, &book);
   }
 
-  std::vector<int64_t> TapOffsets(int64_t k) const {
-    std::vector<int64_t> offsets(CeilDiv(k, kBlock));
-    for (size_t b = 0; b < offsets.size(); ++b) offsets[b] = b * block_floats;
-    return offsets;
-  }
-
-  int64_t segments, block_floats;
+  int64_t segments;
   ScratchBook book;
-  ScratchPiece<float> data, terms, factor;
+  FipRows a;
 };
 
 // C and what happens to sums, of one panel from row `row` on. `bias` is room for a last panel's.
@@ -117,18 +105,13 @@ void RunPlain(const GemmPlan& plan, const GemmArgs& args, Range rows, Range pane
 
 // Rows of A in pairs times some panels: a panel at a time for all segments, so that it is read
 // from memory once.
-void RunPairs(const GemmPlan& plan, const GemmArgs& args, const PairedRows& paired,
-              const std::vector<int64_t>& tap_offsets, Range rows, Range panels) {
+void RunPairs(const GemmPlan& plan, const GemmArgs& args, const PairedRows& paired, Range rows,
+              Range panels) {
   const Scratch scratch(args.scratch);
   PanelCall<Panel> call;
   call.isa = plan.isa;
-  call.family = TileFamily::kFip;
   call.panels = plan.panels.data();
   call.packed = args.packed;
-  call.tap_offsets = tap_offsets.data();
-  call.taps = plan.desc.k / kBlock;
-  call.tail_length = plan.desc.k % kBlock;
-  call.tail_taps = call.tail_length > 0;
   alignas(64) float bias[kMaxTileBlocks * kBlock], unscale[kMaxTileBlocks * kBlock];
   for (int64_t g = panels.begin; g < panels.end; ++g) {
     call.begin = g;
@@ -137,7 +120,7 @@ void RunPairs(const GemmPlan& plan, const GemmArgs& args, const PairedRows& pair
     for (int64_t begin = rows.begin; begin < rows.end;) {
       const int64_t segment = begin / kSegmentRows, first = begin % kSegmentRows;
       const int64_t end = std::min(rows.end, (segment + 1) * kSegmentRows);
-      const float factor = *scratch.Grant(paired.factor, segment);
+      const float factor = paired.a.Factor(scratch, segment);
       const auto bind = [&](int64_t, TileArgs* a, PartialSums*) {
         BindC(plan, args, begin, g, bias, a);
         const int64_t column = plan.panels[g].first_block * kBlock;
@@ -147,8 +130,7 @@ void RunPairs(const GemmPlan& plan, const GemmArgs& args, const PairedRows& pair
         a->fip.unscale = unscale;
         a->fip.channel_terms = args.packed + plan.terms + column;
       };
-      call.pixel_terms = scratch.Grant(paired.terms, segment) + first;
-      const float* a = scratch.Grant(paired.data, segment) + first * kBlock;
+      const float* a = paired.a.Bind(scratch, segment, first, &call);
       RunPanels(call, bind, EvenRows(a, end - begin, kBlock));
       call.behind = nullptr;  // is coming
       begin = end;
@@ -197,7 +179,7 @@ std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan) {
     plan->panels.push_back({b, of_panel, offset});
     offset += desc.k * of_panel * kBlock;
   }
-  plan->pairs = desc.pairs && FipKernelsFor(isa).tile_pixels > 0 && AddsBesideMultiplies();
+  plan->pairs = desc.pairs && GainsFromFip(isa);
   if (plan->pairs) {
     plan->unscale = offset;
     plan->terms = offset + blocks * kBlock;
@@ -223,17 +205,13 @@ void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPoo
     return Split(plan, rows, pool, [&](Range r, Range panels) { RunPlain(plan, args, r, panels); });
   }
   const PairedRows paired(plan.desc.k, rows);
-  const std::vector<int64_t> tap_offsets = paired.TapOffsets(plan.desc.k);
   const Scratch scratch(args.scratch);
   pool.ParallelFor(paired.segments, [&](int64_t s, int) {
     const float* a = args.a + s * kSegmentRows * args.a_row_stride;
-    *scratch.Grant(paired.factor, s) = PackFipRows(
-        plan.isa, std::min(kSegmentRows, rows - s * kSegmentRows), plan.desc.k,
-        [&](int64_t row) { return a + row * args.a_row_stride; }, tap_offsets.data(),
-        scratch.Grant(paired.data, s), scratch.Grant(paired.terms, s));
+    paired.a.Pack(plan.isa, scratch, s, std::min(kSegmentRows, rows - s * kSegmentRows),
+                  [&](int64_t row) { return a + row * args.a_row_stride; });
   });
-  Split(plan, rows, pool,
-        [&](Range r, Range panels) { RunPairs(plan, args, paired, tap_offsets, r, panels); });
+  Split(plan, rows, pool, [&](Range r, Range panels) { RunPairs(plan, args, paired, r, panels); });
 }
 
 }  // namespace bd

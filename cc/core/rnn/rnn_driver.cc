@@ -119,7 +119,7 @@ class Run {
     for (int64_t i = chunk; i * p_.segment_steps < count; i += p_.chunks()) {
       const int64_t begin = first + i * p_.segment_steps;
       const int64_t steps = std::min(p_.segment_steps, first + count - begin);
-      PrepareRnnRows(p_.isa, p_.w, scratch_, i, steps * d_.batch, [&](int64_t row) {
+      p_.w.source.Pack(p_.isa, scratch_, i, steps * d_.batch, [&](int64_t row) {
         return b_.src.At(row % d_.batch, d_.InputStep(begin + row / d_.batch));
       });
     }
@@ -129,8 +129,8 @@ class Run {
   void PairHidden(int64_t step, const float* src, int thread) {
     if (!p_.u.in_pairs || prepared_[thread] == step) return;
     prepared_[thread] = step;
-    PrepareRnnRows(p_.isa, p_.u, scratch_, thread, d_.batch,
-                   [&](int64_t row) { return src + row * d_.units; });
+    p_.u.source.Pack(p_.isa, scratch_, thread, d_.batch,
+                     [&](int64_t row) { return src + row * d_.units; });
   }
 
   // sums = x W + b of steps [first, first + steps_at_once).

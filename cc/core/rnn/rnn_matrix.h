@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cc/base/memory/scratch.h"
+#include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/gemm_panels.h"
 #include "cc/core/rnn/rnn_product_kernel.h"
 
@@ -21,8 +21,7 @@ struct RnnMatrix {
 
   // Of the source, in a plan that multiplies in pairs.
   bool in_pairs = false;
-  std::vector<int64_t> tap_offsets;
-  ScratchPiece<float> source, source_terms, source_factor;
+  FipRows source;
 
   const float* Panels(const float* packed, int64_t first) const {
     return packed + panels[first].offset;

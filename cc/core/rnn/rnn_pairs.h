@@ -5,22 +5,11 @@
 #include <cstdint>
 
 #include "cc/base/cpu/isa.h"
-#include "cc/base/function_ref.h"
 #include "cc/base/memory/scratch.h"
 #include "cc/core/gemm/gemm_panels.h"
 #include "cc/core/rnn/rnn_matrix.h"
 
 namespace bd {
-
-// Whether weights are packed for it on this CPU.
-bool PacksRnnPairs(Isa isa);
-
-// Books memory for `copies` sources of at most `rows` rows each.
-void BookPairs(int64_t rows, int64_t copies, ScratchBook* book, RnnMatrix* matrix);
-
-// Brings the rows row_at(0) .. row_at(rows - 1) into copy `copy` of the matrix' sources.
-void PrepareRnnRows(Isa isa, const RnnMatrix& matrix, const Scratch& scratch, int64_t copy,
-                    int64_t rows, FunctionRef<const float*(int64_t)> row_at);
 
 // dst[r][column[i]..] = init + rows [first_row, first_row + rows) of a source times panels
 // [first_panel, first_panel + num_panels); an init_stride of 0 gives all rows the same.

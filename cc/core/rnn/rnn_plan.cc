@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "cc/core/rnn/rnn.h"
-#include "cc/core/rnn/rnn_pairs.h"
 
 namespace bd {
 namespace {
@@ -34,6 +33,11 @@ RnnMatrix PanelsOf(int64_t k, int64_t panels, int64_t* floats) {
   for (int64_t i = 0; i < panels; ++i, *floats += k * kRnnPanel)
     m.panels.push_back({i, 1, *floats});
   return m;
+}
+
+void BookPairs(int64_t rows, int64_t copies, ScratchBook* book, RnnMatrix* matrix) {
+  matrix->in_pairs = true;
+  matrix->source.Book(matrix->k, rows, copies, book);
 }
 
 void PlanPairs(int threads, RnnPlan* p, ScratchBook* scratch) {
@@ -111,7 +115,7 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   if (desc.cell == RnnCell::kGru && !desc.reset_after) {
     p.reset = kept.Book<float>("reset", (desc.training ? desc.steps : 1) * desc.batch * desc.units);
   }
-  if (desc.batch > 0 && PacksRnnPairs(isa)) PlanPairs(threads, &p, &scratch);
+  if (desc.batch > 0 && GainsFromFip(isa)) PlanPairs(threads, &p, &scratch);
   p.scratch = scratch;
   p.workspace_bytes = workspace.bytes();
   *plan = p;
