@@ -1,74 +1,14 @@
-"""Temporary memory: its two modes, its size before running, many threads, many shapes."""
+"""Temporary memory: its two modes, and its size before running."""
 
-import concurrent.futures
 import ctypes
-import os
-import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from graph_nodes import all_nodes
+from scratchpad_cases import CASES, MODES, plan, run
 
 import tf_blockdnn as bd
 from tf_blockdnn.python.native import CList, c_call, library
-
-MODES = ("user", "library")
-
-# name -> (op, shapes of its tensors, other arguments, algorithm the plan must have)
-PAIRED = "paired" if bd.info()["isa"].startswith("avx512") else "direct"
-CASES = {
-    "strip": ("conv", [(1, 2, 9, 11, 16), (3, 3, 20, 40)], {"algorithm": "direct"}, "direct"),
-    "in place": ("conv", [(1, 2, 9, 11, 16), (1, 1, 20, 40)], {"algorithm": "direct"}, "direct"),
-    "bias": (
-        "conv",
-        [(1, 2, 9, 11, 16), (1, 1, 20, 40)],
-        {"post_ops": "binary(add,channel,#0)", "args": [(40,)], "algorithm": "direct"},
-        "direct",
-    ),
-    "paired": ("conv", [(1, 2, 9, 11, 16), (1, 1, 20, 40)], {"algorithm": "paired"}, PAIRED),
-    "grouped": ("conv", [(2, 3, 9, 11, 16), (3, 3, 20, 80)], {"groups": 2}, "direct"),
-    "winograd": (
-        "conv",
-        [(1, 2, 9, 11, 16), (3, 3, 20, 40)],
-        {"algorithm": "winograd"},
-        "winograd",
-    ),
-    "depthwise": ("conv", [(1, 2, 9, 11, 16), (3, 3, 1, 20)], {"groups": 20}, "depthwise"),
-    "first layer": (
-        "conv",
-        [(1, 9, 11, 3), (3, 3, 3, 40)],
-        {"src_layout": "nhwc", "strides": 2},
-        "direct_plain",
-    ),
-    "last layer": ("conv", [(1, 2, 9, 11, 16), (3, 3, 20, 2)], {"dst_layout": "nhwc"}, "dot"),
-    "few rows": ("inner_product", [(1, 70), (70, 64)], {}, "rows"),
-    "many rows": ("inner_product", [(5, 30, 70), (70, 50)], {}, "direct_plain"),
-}
-
-
-def integer_tensor(shape, seed):
-    values = np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
-    if len(shape) == 5:  # a blocked activation of 20 or 40 channels
-        values[:, -1, ..., 20 % 16 if shape[1] == 2 else 40 % 16 :] = 0
-    return tf.constant(values)
-
-
-def run(name, **changes):
-    """The result of a case on random integers."""
-    op, shapes, arguments, _ = CASES[name]
-    arguments = arguments | changes
-    tensors = [integer_tensor(shape, i) for i, shape in enumerate(shapes)]
-    if "args" in arguments:
-        arguments["args"] = [integer_tensor(shape, 7) for shape in arguments["args"]]
-    return getattr(bd.ops, op)(*tensors, **arguments).numpy()
-
-
-def plan(name, **changes):
-    op, shapes, arguments, _ = CASES[name]
-    return bd.ops.memory_plan(op, *shapes, **arguments | changes)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -176,65 +116,6 @@ def test_no_elements():
         assert empty.shape == (0, 3, 9, 11, 16)
 
 
-def run_program(program, **environment):
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"} | environment,
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
-    return result
-
-
-EVERY_CASE = f"""
-import tensorflow as tf
-{{set_threads}}
-import tf_blockdnn as bd
-for op, shapes, arguments, _ in {list(CASES.values())}:
-    for mode in {MODES}:
-        arguments["scratchpad_mode"] = mode
-        plan = bd.ops.memory_plan(op, *shapes, **arguments)
-        print(plan.algorithm, plan.scratchpad, mode, plan.packed_weights, plan.threads)
-        try:
-            tf.config.threading.set_intra_op_parallelism_threads(7)
-            print("the answer may not hold")
-        except RuntimeError:
-            pass
-        tensors = [tf.zeros(shape) for shape in shapes]
-        args = [tf.zeros(shape) for shape in arguments.get("args", ())]
-        for _ in range(3):
-            getattr(bd.ops, op)(*tensors, **arguments | {{"args": args}})
-"""
-
-SET_THREADS = "tf.config.threading.set_intra_op_parallelism_threads(3)"
-
-
-@pytest.mark.parametrize(
-    ("threads", "set_threads", "environment"),
-    [("3", SET_THREADS, {}), ("5", "", {"TF_NUM_INTRAOP_THREADS": "5"})],
-    ids=["set", "from the environment"],
-)
-def test_what_was_asked_is_what_runs(threads, set_threads, environment):
-    """The log of each execution has the numbers of the plan, wherever the threads come from;
-    and once asked TensorFlow refuses to change them."""
-    program = EVERY_CASE.replace("{set_threads}", set_threads)
-    result = run_program(program, TF_BLOCKDNN_VERBOSE="1", **environment)
-    asked = [line.split() for line in result.stdout.splitlines()]
-    logged = re.findall(
-        r"^tf_blockdnn \w+ \w+ (\w+) .* scratch (\d+) (\w+)(?: packs (\d+))? \"",
-        result.stderr,
-        re.M,
-    )
-    assert len(asked) == 2 * len(CASES) and len(logged) == 3 * len(asked)
-    for i, (algorithm, size, mode, packed, planned_for) in enumerate(asked):
-        first, *others = logged[3 * i : 3 * i + 3]
-        # Weights that are not constant are packed for the first call alone, then kept.
-        assert first == (algorithm, size, mode, packed if packed != "0" else "")
-        assert others == [(algorithm, size, mode, "")] * 2
-        assert planned_for == threads
-
-
 def test_asked_while_a_function_is_traced():
     sizes = []
 
@@ -336,111 +217,3 @@ def test_graphs_from_before_the_attribute():
         assert y.op.get_attr("scratchpad_mode") == b"user"
         with tf.compat.v1.Session() as session:
             np.testing.assert_array_equal(session.run(y, {x: np.ones((2, 3))}), np.full((2, 4), 3))
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_32_threads_on_one_function(mode):
-    """Every form of scratch at once, bit for bit what one thread computes."""
-    options = {"scratchpad_mode": mode, "constant_weights": True}
-    rng = np.random.default_rng(3)
-    w = {
-        s: tf.constant(rng.standard_normal(s, np.float32)) for s in [(3, 3, 3, 40), (3, 3, 40, 40)]
-    }
-    bias = tf.constant(rng.standard_normal(40, np.float32))
-    matrix = tf.constant(rng.standard_normal((40, 50), np.float32))
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None, None, 3])])
-    def network(x):
-        after = {"post_ops": "binary(add,channel,#0);eltwise(tanh)", "args": [bias]}
-        y = bd.ops.conv(x, w[3, 3, 3, 40], src_layout="nhwc", **options, **after)
-        y = bd.ops.conv(y, w[3, 3, 40, 40], algorithm="direct", **options, **after)
-        y = bd.ops.conv(y, w[3, 3, 40, 40], algorithm="winograd", **options, **after)
-        y = bd.ops.conv(y, w[3, 3, 40, 40][..., :2], dst_layout="nhwc", channels=40, **options)
-        z = bd.ops.reorder(y, "nhwc", "nChw16c", channels=2)
-        z = bd.ops.reorder(z, "nChw16c", "nhwc", channels=2)
-        rows = tf.tile(tf.reshape(z, [-1, 2]), [1, 20])
-        return y, bd.ops.inner_product(rows, matrix, **options)
-
-    shapes = [(1, 8 + 3 * (i % 3), 9 + i % 4, 3) for i in range(12)]
-    images = [tf.constant(rng.standard_normal(shape, np.float32)) for shape in shapes]
-    expected = [[y.numpy() for y in network(image)] for image in images]
-
-    def call(i):
-        for y, wanted in zip(network(images[i % 12]), expected[i % 12], strict=True):
-            np.testing.assert_array_equal(y, wanted)
-
-    with concurrent.futures.ThreadPoolExecutor(32) as threads:
-        list(threads.map(call, range(640)))
-
-
-FLAT = """
-import threading
-import tensorflow as tf
-import tf_blockdnn as bd
-
-filters, matrix = tf.Variable(tf.ones((3, 3, 20, 40))), tf.ones((70, 50))
-# More shapes than the 16 plans that a kernel keeps.
-images = [tf.zeros((1, 2, 3 + i % 7, 3 + i // 7, 16)) for i in range(77)]
-rows = [tf.zeros((1 + i, 70)) for i in range(37)]
-
-@tf.function(input_signature=[tf.TensorSpec([1, 2, None, None, 16]), tf.TensorSpec([None, 70])])
-def run(x, rows):
-    results = []
-    for mode in ("user", "library"):
-        results.append(bd.ops.conv(x, filters, algorithm="direct", scratchpad_mode=mode))
-        results.append(bd.ops.conv(x, filters, algorithm="winograd", scratchpad_mode=mode))
-        results.append(bd.ops.inner_product(rows, matrix, scratchpad_mode=mode))
-    return results
-
-def calls(begin, end):
-    for i in range(begin, end):
-        run(images[i % 77], rows[i % 37])
-        if i % 50 == 0:
-            filters.assign(filters + 1)  # packed weights go stale
-
-def on_four_threads(count):
-    callers = [
-        threading.Thread(target=calls, args=(t * count // 4, (t + 1) * count // 4))
-        for t in range(4)
-    ]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-
-def resident():
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * 4096
-
-on_four_threads(1000)
-before = resident()
-on_four_threads(10000)
-print(resident() - before)
-"""
-
-
-def test_memory_stays_flat():
-    """10,000 calls of both modes, shapes and weights changing, on several threads."""
-    grown = int(run_program(FLAT).stdout)
-    assert grown < 2 << 20  # 200 bytes a call
-
-
-def test_whole_networks():
-    """`optimize` gives the mode to every op that takes a scratchpad."""
-    weights, matrix = tf.Variable(tf.ones((3, 3, 3, 20))), tf.Variable(tf.ones((20, 5)))
-
-    @tf.function(input_signature=[tf.TensorSpec([1, 9, 9, 3])])
-    def network(x):
-        y = tf.nn.relu(tf.nn.conv2d(x, weights, 1, "SAME"))
-        return tf.reduce_mean(y, [1, 2]) @ matrix
-
-    x = tf.ones((1, 9, 9, 3))
-    for mode in MODES:
-        fast = bd.optimize(network, scratchpad_mode=mode)
-        nodes = all_nodes(fast.concrete)
-        nodes = [n for n in nodes if n.op in ("BlockdnnConv", "BlockdnnInnerProduct")]
-        assert [node.attr["scratchpad_mode"].s.decode() for node in nodes] == [mode] * len(nodes)
-        assert nodes
-        np.testing.assert_allclose(fast(x), network(x), rtol=1e-5)
-    with pytest.raises(ValueError, match='scratchpad_mode must be "user" or "library", got 1'):
-        bd.optimize(network, scratchpad_mode=1)

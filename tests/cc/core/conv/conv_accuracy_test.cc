@@ -10,6 +10,7 @@
 
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/conv.h"
+#include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/isas.h"
 
 namespace bd {
@@ -76,19 +77,11 @@ TEST(ConvAccuracy, WithinTheDocumentedBounds) {
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(d, DetectIsa(), pool.num_threads(), &plan), "");
     ASSERT_STREQ(plan.algorithm_name(), c.name);
-    std::vector<float> src(d.ic * d.ih * d.iw), weights(d.kh * d.kw * d.ic * d.oc);
+    std::vector<float> src(d.ic * d.ih * d.iw), weights(WeightFloats(d));
     std::vector<float> dst(d.oc * d.oh * d.ow);
     for (float& v : src) v = normal(rng);
     for (float& v : weights) v = normal(rng) / std::sqrt(1.f * d.kh * d.kw * d.ic);
-    std::unique_ptr<float[]> packed(new float[plan.packed_floats()]);
-    std::vector<char> scratch(plan.scratch_bytes());
-    PackConvWeights(plan, weights.data(), packed.get(), pool);
-    ConvBuffers buffers;
-    buffers.src = src.data();
-    buffers.packed = packed.get();
-    buffers.dst = dst.data();
-    buffers.scratch = scratch.data();
-    RunConv(plan, buffers, pool);
+    PackAndRun(plan, src.data(), weights.data(), nullptr, dst.data(), pool);
 
     double error = 0, power = 0, worst = 0, largest = 0;
     for (int64_t o = 0; o < d.oc; o += 7) {

@@ -1,4 +1,4 @@
-// What the tests of convolution share: descriptions and blocked tensors.
+// What the tests of convolution share: descriptions, blocked tensors and runs.
 #ifndef TESTS_CC_CORE_CONV_CONV_CASE_H_
 #define TESTS_CC_CORE_CONV_CONV_CASE_H_
 
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "tests/cc/guarded_buffer.h"
 
@@ -24,6 +25,43 @@ inline void ClearTail(GuardedBuffer& x, int64_t n, int64_t c, int64_t plane) {
       if (b % blocks * 16 + i % 16 >= c) x[b * plane * 16 + i] = 0.f;
     }
   }
+}
+
+inline int64_t SrcFloats(const ConvDesc& d) {
+  return TensorFloats(d.src_layout, d.n, d.ic, d.ih, d.iw);
+}
+inline int64_t WeightFloats(const ConvDesc& d) { return d.kh * d.kw * d.ic / d.groups * d.oc; }
+// Of the result before pooling, which operands of the chain share.
+inline int64_t ResultFloats(const ConvDesc& d) {
+  return TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow);
+}
+
+inline int64_t DstFloats(const ConvDesc& d) {
+  return TensorFloats(d.dst_layout, d.n, d.oc, d.dst_h(), d.dst_w());
+}
+
+// A plain tensor has no tail.
+inline void ClearSrcTail(const ConvDesc& d, GuardedBuffer& src) {
+  if (d.src_layout == Layout::nChw16c) ClearTail(src, d.n, d.ic, d.ih * d.iw);
+}
+inline void ClearResultTail(const ConvDesc& d, GuardedBuffer& result) {
+  if (d.dst_layout == Layout::nChw16c) ClearTail(result, d.n, d.oc, d.oh * d.ow);
+}
+
+// Packs and runs in memory that ends at guard pages; `packed_for` as in PackConvWeights.
+inline void PackAndRun(const ConvPlan& plan, const float* src, const float* weights,
+                       const float* const* args, float* dst, ThreadPool& pool,
+                       const float* packed_for = nullptr) {
+  GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
+  PackConvWeights(plan, weights, packed.data(), pool, packed_for);
+  ConvBuffers buffers;
+  buffers.src = src;
+  buffers.packed = packed.data();
+  buffers.args = args;
+  buffers.dst = dst;
+  buffers.scratch = scratch.data();
+  buffers.plain = weights;
+  RunConv(plan, buffers, pool);
 }
 
 inline ConvDesc Square(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t stride,

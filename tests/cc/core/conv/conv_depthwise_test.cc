@@ -49,10 +49,10 @@ ConvDesc Pointwise(int64_t n, int64_t ic, int64_t h, int64_t w, int64_t oc) {
 // Operands of both chains: #0 a channel, #1 of the shape of dst.
 struct Operands {
   Operands(const ConvDesc& d, GuardedBuffer::Guard guard)
-      : channel(d.oc, guard), tensor(TensorFloats(Layout::nChw16c, d.n, d.oc, d.oh, d.ow), guard) {
+      : channel(d.oc, guard), tensor(ResultFloats(d), guard) {
     channel.FillIntegers(1);
     tensor.FillIntegers(2);
-    ClearTail(tensor, d.n, d.oc, d.oh * d.ow);
+    ClearResultTail(d, tensor);
     args[0] = channel.data();
     args[1] = tensor.data();
   }
@@ -82,8 +82,8 @@ std::string Check(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, Thr
   EXPECT_EQ(MakeConvDepthwisePlan(first, depthwise, isa, pool.num_threads(), &plan), "");
   SCOPED_TRACE(Describe(first, plan.first) + ", " + Describe(depthwise, plan.depthwise) + ", " +
                plan.algorithm_name());
-  GuardedBuffer src(TensorFloats(Layout::nChw16c, first.n, first.ic, first.ih, first.iw), guard);
-  GuardedBuffer first_weights(first.kh * first.kw * first.ic * first.oc, guard);
+  GuardedBuffer src(SrcFloats(first), guard);
+  GuardedBuffer first_weights(WeightFloats(first), guard);
   GuardedBuffer depthwise_weights(depthwise.kh * depthwise.kw * depthwise.oc, guard);
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
@@ -94,16 +94,14 @@ std::string Check(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, Thr
       for (float& value : *x) value = normal(random);
     }
   }
-  ClearTail(src, first.n, first.ic, first.ih * first.iw);
+  ClearSrcTail(first, src);
   const Operands first_args(first, guard), depthwise_args(depthwise, guard);
   GuardedBuffer packed0(plan.first.packed_floats()), packed1(plan.depthwise.packed_floats());
   PackConvWeights(plan.first, first_weights.data(), packed0.data(), pool);
   PackConvWeights(plan.depthwise, depthwise_weights.data(), packed1.data(), pool);
 
-  const int64_t between_floats =
-      TensorFloats(Layout::nChw16c, first.n, first.oc, first.oh, first.ow);
-  const int64_t dst_floats =
-      TensorFloats(Layout::nChw16c, depthwise.n, depthwise.oc, depthwise.oh, depthwise.ow);
+  const int64_t between_floats = ResultFloats(first);
+  const int64_t dst_floats = ResultFloats(depthwise);
   GuardedBuffer between(between_floats), apart(dst_floats), dst(dst_floats, guard);
   RunHalf(plan.first, src.data(), packed0.data(), first_args.args, between.data(), pool);
   RunHalf(plan.depthwise, between.data(), packed1.data(), depthwise_args.args, apart.data(), pool);

@@ -25,11 +25,11 @@ using Guard = GuardedBuffer::Guard;
 struct Problem {
   explicit Problem(const ConvDesc& desc, Guard guard = Guard::kAtEnd)
       : d(desc),
-        src(TensorFloats(d.src_layout, d.n, d.ic, d.ih, d.iw), guard),
-        weights(d.kh * d.kw * d.ic * d.oc, guard),
+        src(SrcFloats(d), guard),
+        weights(WeightFloats(d), guard),
         channel(d.oc, guard),
-        sum(TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow), guard),
-        dst(TensorFloats(d.dst_layout, d.n, d.oc, d.dst_h(), d.dst_w()), guard) {
+        sum(ResultFloats(d), guard),
+        dst(DstFloats(d), guard) {
     src.FillIntegers(3);
     weights.FillIntegers(5);
     channel.FillIntegers(1);
@@ -38,8 +38,8 @@ struct Problem {
   }
 
   void ClearTails() {
-    ClearTail(src, d.n, d.ic, d.ih * d.iw);
-    if (d.dst_layout == Layout::nChw16c) ClearTail(sum, d.n, d.oc, d.oh * d.ow);
+    ClearSrcTail(d, src);
+    ClearResultTail(d, sum);
   }
 
   void FillNormal(unsigned seed, float src_scale_by = 1, float weights_by = 1) {
@@ -57,16 +57,8 @@ struct Problem {
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(d, Isa::kAvx512, pool.num_threads(), &plan), "");
     ASSERT_STREQ(plan.algorithm_name(), algorithm == kFip ? "paired" : "direct");
-    GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
-    PackConvWeights(plan, weights.data(), packed.data(), pool, packed_for);
     const float* const args[] = {channel.data(), sum.data()};
-    ConvBuffers buffers;
-    buffers.src = src.data();
-    buffers.packed = packed.data();
-    buffers.args = args;
-    buffers.dst = dst.data();
-    buffers.scratch = scratch.data();
-    RunConv(plan, buffers, pool);
+    PackAndRun(plan, src.data(), weights.data(), args, dst.data(), pool, packed_for);
   }
 
   void Run(ThreadPool& pool) { Run(pool, src.data()); }
@@ -236,14 +228,8 @@ TEST_F(ConvFipTest, PartsOfWiderTensors) {
   d.dst_image_blocks = 4;
   ConvPlan plan;
   ASSERT_EQ(MakeConvPlan(d, Isa::kAvx512, 2, &plan), "");
-  GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
-  PackConvWeights(plan, whole.weights.data(), packed.data(), two_, src.data() + plane);
-  ConvBuffers buffers;
-  buffers.src = src.data() + plane;
-  buffers.packed = packed.data();
-  buffers.dst = dst.data() + plane;
-  buffers.scratch = scratch.data();
-  RunConv(plan, buffers, two_);
+  const float *part = src.data() + plane, *hwio = whole.weights.data();
+  PackAndRun(plan, part, hwio, nullptr, dst.data() + plane, two_, part);
   for (int64_t n = 0; n < 2; ++n) {
     for (int64_t i = 0; i < 4 * plane; ++i) {
       const bool inside = i >= plane && i < 3 * plane;

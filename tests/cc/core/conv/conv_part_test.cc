@@ -40,37 +40,29 @@ void Check(ConvDesc d, Isa isa, ThreadPool& pool, const char* algorithm) {
   const int64_t src_plane = d.ih * d.iw, dst_plane = d.dst_h() * d.dst_w();
   GuardedBuffer src(d.n * whole.icb * src_plane * 16);
   src.FillIntegers(1);
-  ClearTail(src, d.n, d.ic, src_plane);
+  ClearSrcTail(d, src);
   GuardedBuffer wide_src(d.n * from.image_blocks() * src_plane * 16);  // NaN beside the part
   ForPart(from, d.n, src_plane, [&](int64_t i, int64_t at) { wide_src[at] = src[i]; });
 
-  GuardedBuffer weights(d.kh * d.kw * d.ic / d.groups * d.oc), bias(d.oc);
+  GuardedBuffer weights(WeightFloats(d)), bias(d.oc);
   weights.FillIntegers(2);
   bias.FillIntegers(3);
-  GuardedBuffer tensor(TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow));
+  GuardedBuffer tensor(ResultFloats(d));
   tensor.FillIntegers(4);
-  if (!plain_dst) ClearTail(tensor, d.n, d.oc, d.oh * d.ow);
+  if (!plain_dst) ClearResultTail(d, tensor);
   const float* args[] = {bias.data(), tensor.data()};
-  std::vector<float> packed(whole.packed_floats() + 16), scratch(whole.scratch_bytes() / 4 + 16);
-  PackConvWeights(whole, weights.data(), packed.data(), pool);
   ASSERT_EQ(part.packed_floats(), whole.packed_floats());
   ASSERT_EQ(part.scratch_bytes(), whole.scratch_bytes());
 
-  ConvBuffers buffers;
-  buffers.src = src.data();
-  buffers.packed = packed.data();
-  buffers.args = args;
-  buffers.scratch = scratch.data();
-  GuardedBuffer expected(TensorFloats(d.dst_layout, d.n, d.oc, d.dst_h(), d.dst_w()));
-  buffers.dst = expected.data();
-  RunConv(whole, buffers, pool);
+  GuardedBuffer expected(DstFloats(d));
+  PackAndRun(whole, src.data(), weights.data(), args, expected.data(), pool);
 
   const int64_t size = plain_dst ? expected.size() : d.n * to.image_blocks() * dst_plane * 16;
   GuardedBuffer wide_dst(size);
   wide_dst.Fill(77.f);
-  buffers.src = wide_src.data() + from.before * src_plane * 16;
-  buffers.dst = wide_dst.data() + (plain_dst ? 0 : to.before * dst_plane * 16);
-  RunConv(part, buffers, pool);
+  float* const part_dst = wide_dst.data() + (plain_dst ? 0 : to.before * dst_plane * 16);
+  PackAndRun(part, wide_src.data() + from.before * src_plane * 16, weights.data(), args, part_dst,
+             pool);
   if (plain_dst) {
     for (int64_t i = 0; i < size; ++i) ASSERT_EQ(wide_dst[i], expected[i]) << "at " << i;
     return;

@@ -25,26 +25,22 @@ ConvDesc Pooled(ConvDesc d) {
   return d;
 }
 
-int64_t DstFloats(const ConvDesc& d) {
-  return TensorFloats(d.dst_layout, d.n, d.oc, d.dst_h(), d.dst_w());
-}
-
 // Source, weights and operands of a convolution: #0 is a float a channel, #1 has the
 // shape of the result before pooling.
 struct Tensors {
   Tensors(const ConvDesc& d, bool integers, GuardedBuffer::Guard guard)
-      : src(TensorFloats(d.src_layout, d.n, d.ic, d.ih, d.iw), guard),
-        weights(d.kh * d.kw * d.ic / d.groups * d.oc, guard),
+      : src(SrcFloats(d), guard),
+        weights(WeightFloats(d), guard),
         channel(d.oc, guard),
-        tensor(TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow), guard) {
+        tensor(ResultFloats(d), guard) {
     std::mt19937 rng(1);
     std::normal_distribution<float> normal;
     for (GuardedBuffer* x : {&src, &weights, &channel, &tensor}) {
       x->FillIntegers(static_cast<int64_t>(x->size()));
       if (!integers) std::generate(x->begin(), x->end(), [&] { return normal(rng); });
     }
-    if (d.src_layout != Layout::nhwc) ClearTail(src, d.n, d.ic, d.ih * d.iw);
-    ClearTail(tensor, d.n, d.oc, d.oh * d.ow);
+    ClearSrcTail(d, src);
+    ClearResultTail(d, tensor);
     args[0] = channel.data();
     args[1] = tensor.data();
   }
@@ -53,15 +49,7 @@ struct Tensors {
 };
 
 void RunPlan(const ConvPlan& plan, const Tensors& tensors, GuardedBuffer* dst, ThreadPool& pool) {
-  GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
-  PackConvWeights(plan, tensors.weights.data(), packed.data(), pool);
-  ConvBuffers buffers;
-  buffers.src = tensors.src.data();
-  buffers.packed = packed.data();
-  buffers.args = tensors.args;
-  buffers.dst = dst->data();
-  buffers.scratch = scratch.data();
-  RunConv(plan, buffers, pool);
+  PackAndRun(plan, tensors.src.data(), tensors.weights.data(), tensors.args, dst->data(), pool);
 }
 
 // Maxima of a result before pooling.

@@ -76,13 +76,13 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, DstMemory memory, do
   ConvPlan plan;
   ASSERT_EQ(MakeConvPlan(desc, isa, pool.num_threads(), &plan), "");
   SCOPED_TRACE(Describe(desc, plan));
-  GuardedBuffer src(TensorFloats(desc.src_layout, desc.n, desc.ic, desc.ih, desc.iw));
-  GuardedBuffer weights(desc.kh * desc.kw * desc.ic / desc.groups * desc.oc);
+  GuardedBuffer src(SrcFloats(desc));
+  GuardedBuffer weights(WeightFloats(desc));
   src.FillIntegers(3);
-  if (desc.src_layout != Layout::nhwc) ClearTail(src, desc.n, desc.ic, desc.ih * desc.iw);
+  ClearSrcTail(desc, src);
   weights.FillIntegers(5);
 
-  const int64_t floats = TensorFloats(desc.dst_layout, desc.n, desc.oc, desc.oh, desc.ow);
+  const int64_t floats = ResultFloats(desc);
   const int64_t stored = TensorFloats(desc.dst_layout, 1, desc.oc, 1, 1);
   const int64_t sizes[kArgs] = {1, desc.oc, desc.n * stored, floats, floats, floats};
   std::unique_ptr<GuardedBuffer> operands[kArgs];
@@ -91,13 +91,10 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, DstMemory memory, do
     operands[k] = std::make_unique<GuardedBuffer>(sizes[k]);
     operands[k]->FillIntegers(k);
     args[k] = operands[k]->data();
-    if (desc.dst_layout != Layout::nhwc && sizes[k] == floats) {
-      ClearTail(*operands[k], desc.n, desc.oc, desc.oh * desc.ow);
+    if (sizes[k] == floats) {
+      ClearResultTail(desc, *operands[k]);
     }
   }
-  GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
-  PackConvWeights(plan, weights.data(), packed.data(), pool);
-
   GuardedBuffer dst(floats), expected(floats);
   if (memory != DstMemory::kNew) {
     memcpy(dst.data(), args[kReusable], floats * sizeof(float));
@@ -105,14 +102,7 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, DstMemory memory, do
   }
   ConvRef(desc, src.data(), weights.data(), args, expected.data());
   if (memory == DstMemory::kOfASum) args[kReusable] = dst.data();
-  ConvBuffers buffers;
-  buffers.src = src.data();
-  buffers.packed = packed.data();
-  buffers.plain = weights.data();
-  buffers.args = args;
-  buffers.dst = dst.data();
-  buffers.scratch = scratch.data();
-  RunConv(plan, buffers, pool);
+  PackAndRun(plan, src.data(), weights.data(), args, dst.data(), pool);
   for (int64_t i = 0; i < floats; ++i) {
     ASSERT_LE(std::fabs(static_cast<double>(dst[i]) - expected[i]), bound)
         << "at " << i << ": " << dst[i] << " for " << expected[i];
@@ -237,13 +227,13 @@ TEST(ConvPostOpsSwish, WithinReachAndBeyond) {
     ConvDesc desc = form.desc;
     if (desc.algorithm == ConvAlgorithm::kWinograd) continue;
     for (float unit : {1.f / 256, 1.f / 16, 1.f}) {
-      GuardedBuffer src(TensorFloats(desc.src_layout, desc.n, desc.ic, desc.ih, desc.iw));
-      GuardedBuffer weights(desc.kh * desc.kw * desc.ic / desc.groups * desc.oc);
+      GuardedBuffer src(SrcFloats(desc));
+      GuardedBuffer weights(WeightFloats(desc));
       src.FillIntegers(3);
       weights.FillIntegers(5);
       for (int64_t i = 0; i < weights.size(); ++i) weights[i] *= unit;
-      if (desc.src_layout != Layout::nhwc) ClearTail(src, desc.n, desc.ic, desc.ih * desc.iw);
-      const int64_t floats = TensorFloats(desc.dst_layout, desc.n, desc.oc, desc.oh, desc.ow);
+      ClearSrcTail(desc, src);
+      const int64_t floats = ResultFloats(desc);
       GuardedBuffer conv(floats);
       desc.post_ops = PostOpChain();
       ConvRef(desc, src.data(), weights.data(), nullptr, conv.data());
@@ -252,15 +242,8 @@ TEST(ConvPostOpsSwish, WithinReachAndBeyond) {
         ConvPlan plan;
         ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
         ASSERT_TRUE(plan.epilogue.silu);
-        GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4), dst(floats);
-        PackConvWeights(plan, weights.data(), packed.data(), pool);
-        ConvBuffers buffers;
-        buffers.src = src.data();
-        buffers.packed = packed.data();
-        buffers.plain = weights.data();
-        buffers.dst = dst.data();
-        buffers.scratch = scratch.data();
-        RunConv(plan, buffers, pool);
+        GuardedBuffer dst(floats);
+        PackAndRun(plan, src.data(), weights.data(), nullptr, dst.data(), pool);
         for (int64_t i = 0; i < floats; ++i) {
           const double exact = conv[i] / (1. + std::exp(-static_cast<double>(conv[i])));
           ASSERT_LE(UlpError(dst[i], exact), 3.6)
@@ -280,24 +263,16 @@ TEST(ConvPostOpsSwish, TailsBehindInfinitiesAreZeros) {
   desc.iw = desc.ow = 23;
   desc.algorithm = ConvAlgorithm::kDirect;
   desc.post_ops = Chain("eltwise(swish)");
-  GuardedBuffer src(TensorFloats(Layout::nChw16c, 1, desc.ic, 1, desc.iw));
-  GuardedBuffer weights(desc.ic * desc.oc);
+  GuardedBuffer src(SrcFloats(desc)), weights(WeightFloats(desc));
   src.Fill(std::numeric_limits<float>::infinity());
-  ClearTail(src, 1, desc.ic, desc.iw);
+  ClearSrcTail(desc, src);
   weights.Fill(1.f);
   for (Isa isa : TestIsas()) {
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
-    const int64_t floats = TensorFloats(Layout::nChw16c, 1, desc.oc, 1, desc.ow);
-    GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4), dst(floats);
-    PackConvWeights(plan, weights.data(), packed.data(), pool);
-    ConvBuffers buffers;
-    buffers.src = src.data();
-    buffers.packed = packed.data();
-    buffers.dst = dst.data();
-    buffers.scratch = scratch.data();
-    RunConv(plan, buffers, pool);
-    for (int64_t i = 0; i < floats; ++i) {
+    GuardedBuffer dst(ResultFloats(desc));
+    PackAndRun(plan, src.data(), weights.data(), nullptr, dst.data(), pool);
+    for (int64_t i = 0; i < dst.size(); ++i) {
       const int64_t channel = i / (desc.ow * 16) * 16 + i % 16;
       const float expected = channel < desc.oc ? std::numeric_limits<float>::infinity() : 0.f;
       ASSERT_EQ(dst[i], expected) << IsaName(isa) << ", channel " << channel;
@@ -318,36 +293,29 @@ TEST(ConvPostOpsOfTheSource, TanhSumLinear) {
   for (const Form& form : Forms()) {
     if (form.desc.algorithm == ConvAlgorithm::kWinograd) continue;
     ConvDesc desc = form.desc;
-    GuardedBuffer src(TensorFloats(desc.src_layout, desc.n, desc.ic, desc.ih, desc.iw));
-    GuardedBuffer weights(desc.kh * desc.kw * desc.ic / desc.groups * desc.oc);
+    GuardedBuffer src(SrcFloats(desc));
+    GuardedBuffer weights(WeightFloats(desc));
     src.FillIntegers(3);
     weights.FillIntegers(5);
-    if (desc.src_layout != Layout::nhwc) ClearTail(src, desc.n, desc.ic, desc.ih * desc.iw);
-    const int64_t floats = TensorFloats(desc.dst_layout, desc.n, desc.oc, desc.oh, desc.ow);
+    ClearSrcTail(desc, src);
+    const int64_t floats = ResultFloats(desc);
     GuardedBuffer conv(floats), before(floats);
     ConvRef(desc, src.data(), weights.data(), nullptr, conv.data());
     before.FillIntegers(1);
-    if (desc.dst_layout != Layout::nhwc) ClearTail(before, desc.n, desc.oc, desc.oh * desc.ow);
+    ClearResultTail(desc, before);
     // 1 inside dst, 0 in its tail.
     GuardedBuffer inside(floats);
     inside.Fill(1.f);
-    if (desc.dst_layout != Layout::nhwc) ClearTail(inside, desc.n, desc.oc, desc.oh * desc.ow);
+    ClearResultTail(desc, inside);
 
     desc.post_ops = chain;
     ThreadPool pool(2);
     for (Isa isa : TestIsas()) {
       ConvPlan plan;
       ASSERT_EQ(MakeConvPlan(desc, isa, 2, &plan), "");
-      GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4), dst(floats);
-      PackConvWeights(plan, weights.data(), packed.data(), pool);
+      GuardedBuffer dst(floats);
       memcpy(dst.data(), before.data(), floats * sizeof(float));
-      ConvBuffers buffers;
-      buffers.src = src.data();
-      buffers.packed = packed.data();
-      buffers.plain = weights.data();
-      buffers.dst = dst.data();
-      buffers.scratch = scratch.data();
-      RunConv(plan, buffers, pool);
+      PackAndRun(plan, src.data(), weights.data(), nullptr, dst.data(), pool);
       for (int64_t i = 0; i < floats; ++i) {
         const double tanh = std::tanh(static_cast<double>(s_conv) * conv[i]);
         const double exact = s_lin * (alpha * (s_sum * before[i] + s_tanh * tanh) + beta);

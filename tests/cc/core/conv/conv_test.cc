@@ -1,96 +1,14 @@
-// Convolution on every ISA against its definition (ConvRef).
-//
-// Sources and weights are small integers, so sums are exact in float and the
-// direct forms must match bit for bit; Winograd has its own bound. src, dst and
-// weights sit in guarded buffers: an access beyond an end is a crash.
-#include "cc/core/conv/conv.h"
-
+// Convolution on every ISA against its definition: what all algorithms of products share.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <memory>
 #include <random>
-#include <string>
-#include <vector>
+#include <utility>
 
-#include "cc/base/threads/thread_pool.h"
-#include "tests/cc/core/conv/conv_case.h"
-#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/core/conv/conv_check.h"
 #include "tests/cc/isas.h"
 
 namespace bd {
 namespace {
-
-// Runs `desc` on `isa` and compares with ConvRef; `bound` is relative to the
-// largest sum of products before the chain, 0 asks for equal bits.
-void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, double bound,
-           GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
-  ConvPlan plan;
-  ASSERT_EQ(MakeConvPlan(desc, isa, pool.num_threads(), &plan), "");
-  SCOPED_TRACE(Describe(desc, plan));
-  GuardedBuffer src(TensorFloats(desc.src_layout, desc.n, desc.ic, desc.ih, desc.iw), guard);
-  src.FillIntegers(3);
-  if (desc.src_layout != Layout::nhwc) ClearTail(src, desc.n, desc.ic, desc.ih * desc.iw);
-  GuardedBuffer weights(desc.kh * desc.kw * desc.ic / desc.groups * desc.oc, guard);
-  weights.FillIntegers(5);
-  const int64_t dst_floats = TensorFloats(desc.dst_layout, desc.n, desc.oc, desc.oh, desc.ow);
-
-  // args[0] is per channel, args[1] and args[2] have dst's shape.
-  GuardedBuffer channel(desc.oc, guard), sum(dst_floats, guard), operand(dst_floats, guard);
-  channel.FillIntegers(1);
-  sum.FillIntegers(2);
-  operand.FillIntegers(7);
-  if (desc.dst_layout != Layout::nhwc) {
-    ClearTail(sum, desc.n, desc.oc, desc.oh * desc.ow);
-    ClearTail(operand, desc.n, desc.oc, desc.oh * desc.ow);
-  }
-  const float* args[] = {channel.data(), sum.data(), operand.data()};
-
-  GuardedBuffer packed(plan.packed_floats());
-  PackConvWeights(plan, weights.data(), packed.data(), pool);
-  GuardedBuffer scratch(plan.scratch_bytes() / 4);
-  GuardedBuffer dst(dst_floats, guard), expected(dst_floats);
-  ConvBuffers buffers;
-  buffers.src = src.data();
-  buffers.packed = packed.data();
-  buffers.args = args;
-  buffers.dst = dst.data();
-  buffers.plain = weights.data();
-  buffers.scratch = scratch.data();
-  RunConv(plan, buffers, pool);
-  ConvRef(desc, src.data(), weights.data(), args, expected.data());
-
-  double largest = 1;
-  if (bound > 0) {
-    ConvDesc bare = desc;
-    bare.post_ops = PostOpChain();
-    GuardedBuffer sums(dst_floats);
-    ConvRef(bare, src.data(), weights.data(), args, sums.data());
-    for (float x : sums) largest = std::max(largest, std::fabs(static_cast<double>(x)));
-  }
-  for (int64_t i = 0; i < dst_floats; ++i) {
-    ASSERT_LE(std::fabs(static_cast<double>(dst[i]) - expected[i]), bound * largest)
-        << "at " << i << ": " << dst[i] << " for " << expected[i];
-  }
-  if (desc.dst_layout != Layout::nhwc && desc.oc % 16 != 0) {
-    const int64_t plane = desc.oh * desc.ow, blocks = (desc.oc + 15) / 16;
-    for (int64_t n = 1; n <= desc.n; ++n) {
-      for (int64_t i = 0; i < plane; ++i) {
-        const int64_t pixel = ((n * blocks - 1) * plane + i) * 16;
-        for (int64_t c = desc.oc % 16; c < 16; ++c) ASSERT_EQ(dst[pixel + c], 0.f) << "tail";
-      }
-    }
-  }
-}
-
-class ConvTest : public ::testing::TestWithParam<Isa> {
- protected:
-  void Run(const ConvDesc& desc, double bound = 0) {
-    for (ThreadPool* pool : {&one_, &two_}) Check(desc, GetParam(), *pool, bound);
-    Check(desc, GetParam(), two_, bound, GuardedBuffer::kAtStart);
-  }
-  ThreadPool one_{1}, two_{2};
-};
 
 INSTANTIATE_TEST_SUITE_P(Isas, ConvTest, ::testing::ValuesIn(TestIsas()),
                          [](const auto& info) { return IsaName(info.param); });
@@ -242,41 +160,6 @@ TEST_P(ConvTest, InnerProduct) {
   }
 }
 
-TEST_P(ConvTest, DepthwiseRows) {
-  for (int64_t k : {1, 3, 5, 7}) {
-    for (int64_t stride : {1, 2, 3}) {
-      for (int64_t size : {1, 4, 17, 33}) {
-        ConvDesc d = Square(40, size, 40, k, stride, k / 2);
-        d.groups = 40;
-        d.n = 2;
-        d.post_ops = Chain("binary(add,channel,#0);eltwise(relu6)");
-        Run(d);
-      }
-    }
-  }
-}
-
-// Windows that end before, at and behind either end of a row.
-TEST_P(ConvTest, EndsOfDepthwiseRows) {
-  for (int64_t k : {3, 5}) {
-    for (int64_t stride : {1, 2}) {
-      for (int64_t width : {1, 2, 5, 7, 13, 14, 15, 29}) {
-        for (int64_t left = 0; left <= k / 2 + 1; ++left) {
-          for (int64_t right = 0; right <= k / 2 + 1; ++right) {
-            if (left + width + right < k) continue;
-            ConvDesc d = Square(16, k, 16, k, stride, 0);
-            d.groups = 16;
-            d.iw = width;
-            d.pad_left = left;
-            d.ow = (left + width + right - k) / stride + 1;
-            Run(d);
-          }
-        }
-      }
-    }
-  }
-}
-
 TEST_P(ConvTest, GroupsThatStraddleBlocks) {
   const int64_t cases[][3] = {// groups, ic a group, oc a group
                               {2, 16, 16}, {3, 24, 40}, {32, 4, 4}, {5, 7, 3},
@@ -317,59 +200,6 @@ TEST_P(ConvTest, ChainsInAnyOrder) {
   }
 }
 
-// Every window that has a transform: own and shared blocks, channel tails, sizes
-// below a tile, tiles that hang over every edge.
-TEST_P(ConvTest, Winograd) {
-  const int64_t windows[][2] = {{3, 3}, {5, 5}, {1, 3}, {3, 1}, {1, 7}, {7, 1}};
-  const int64_t cases[][5] = {// n, ic, oc, ih, iw
-                              {1, 16, 16, 4, 4},   {1, 20, 40, 7, 9},  {2, 32, 16, 13, 6},
-                              {3, 64, 64, 8, 8},   {1, 160, 96, 5, 5}, {1, 16, 32, 30, 31},
-                              {1, 300, 300, 7, 7}, {2, 16, 16, 1, 1},  {1, 48, 16, 57, 3},
-                              {1, 37, 33, 17, 17}};
-  for (const auto& [kh, kw] : windows) {
-    for (const auto& [n, ic, oc, ih, iw] : cases) {
-      for (int64_t pad : {0, 2, 7}) {
-        ConvDesc d = Square(ic, ih, oc, 1, 1, 0);
-        d.n = n;
-        d.iw = iw;
-        d.kh = kh;
-        d.kw = kw;
-        d.pad_top = pad;
-        d.pad_left = pad / 2;
-        d.oh = ih + 2 * pad - (kh - 1);
-        d.ow = iw + pad - (kw - 1);
-        if (d.oh < 1 || d.ow < 1 || (ic + ih > 64 && (kh * kw != 9 || pad > 2))) continue;
-        d.algorithm = ConvAlgorithm::kWinograd;
-        d.post_ops = Chain("binary(add,channel,#0);eltwise(relu)");
-        Run(d, 2e-5);
-      }
-    }
-  }
-}
-
-// A plain source by its phases: any number of colours that fits a block, edges that
-// cut through a run of them, tiles that hang over every edge.
-TEST_P(ConvTest, WinogradFirstLayers) {
-  const int64_t cases[][3] = {{1, 1, 16}, {15, 15, 20}, {34, 21, 16}, {8, 90, 33}};
-  for (int64_t ic : {1, 2, 3, 4}) {
-    for (const auto& [ih, iw, oc] : cases) {
-      for (int64_t pad : {0, 2, 3, 8}) {
-        ConvDesc d = Square(ic, ih, oc, 7, 2, pad);
-        d.n = 2;
-        d.iw = iw;
-        d.pad_left = pad / 2;
-        d.oh = (ih + 2 * pad - 7) / 2 + 1;
-        d.ow = (iw + pad - 7) / 2 + 1;
-        if (ih + 2 * pad < 7 || iw + pad < 7) continue;
-        d.src_layout = Layout::nhwc;
-        d.algorithm = ConvAlgorithm::kWinograd;
-        d.post_ops = Chain("binary(add,channel,#0);eltwise(relu)");
-        Run(d, 2e-5);
-      }
-    }
-  }
-}
-
 TEST_P(ConvTest, RandomShapes) {
   std::mt19937 rng(1);
   auto pick = [&](int low, int high) {
@@ -398,7 +228,7 @@ TEST_P(ConvTest, RandomShapes) {
     if (pick(0, 3) == 0) d.src_layout = Layout::nhwc;
     if (pick(0, 3) == 0) d.dst_layout = Layout::nhwc;
     d.algorithm = ConvAlgorithm::kDirect;
-    Check(d, GetParam(), pick(0, 1) ? one_ : two_, 0);
+    CheckConv(d, GetParam(), pick(0, 1) ? one_ : two_, 0);
   }
 }
 

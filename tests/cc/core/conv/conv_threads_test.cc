@@ -77,8 +77,8 @@ class Execution {
  public:
   Execution(const ConvDesc& d, Isa isa, ThreadPool& pool) : pool_(pool) {
     EXPECT_EQ(MakeConvPlan(d, isa, pool.num_threads(), &plan_), "");
-    src_ = SmallIntegers(TensorFloats(d.src_layout, d.n, d.ic, d.ih, d.iw), 7);
-    weights_ = SmallIntegers(d.kh * d.kw * d.ic / d.groups * d.oc, 5);
+    src_ = SmallIntegers(SrcFloats(d), 7);
+    weights_ = SmallIntegers(WeightFloats(d), 5);
     channel_ = SmallIntegers(d.oc, 2);
     packed_ = AlignedBuffer(plan_.packed_floats() * sizeof(float));
     PackConvWeights(plan_, weights_.data(), packed_.As<float>(), pool);
@@ -86,7 +86,7 @@ class Execution {
 
   std::vector<float> Run(ScratchPool& scratch_pool) const {
     const ConvDesc& d = plan_.desc;
-    std::vector<float> dst(TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow), -1.f);
+    std::vector<float> dst(ResultFloats(d), -1.f);
     const float* args[] = {channel_.data()};
     const ScratchPool::Lease scratch = scratch_pool.Take(plan_.scratch_bytes());
     ConvBuffers buffers;

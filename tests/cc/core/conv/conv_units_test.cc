@@ -65,13 +65,9 @@ ConvDesc DescOf(const Case& c) {
   return d;
 }
 
-std::vector<float> SourceOf(const ConvDesc& d) {
-  return Wandering(TensorFloats(d.src_layout, d.n, d.ic, d.ih, d.iw), 1);
-}
+std::vector<float> SourceOf(const ConvDesc& d) { return Wandering(SrcFloats(d), 1); }
 
-std::vector<float> DstOf(const ConvDesc& d) {
-  return std::vector<float>(TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow));
-}
+std::vector<float> DstOf(const ConvDesc& d) { return std::vector<float>(ResultFloats(d)); }
 
 class ConvUnits : public ::testing::TestWithParam<Isa> {
  protected:
@@ -101,7 +97,7 @@ TEST_P(ConvUnits, OfTiles) {
     ASSERT_EQ(MakeConvPlan(d, GetParam(), kThreads, &plan), "");
     ASSERT_GT(plan.tasks, 1);
     const std::vector<float> src = SourceOf(d);
-    const std::vector<float> weights = Wandering(d.kh * d.kw * d.ic * d.oc, 2);
+    const std::vector<float> weights = Wandering(WeightFloats(d), 2);
     AlignedBuffer packed(plan.packed_floats() * sizeof(float)), scratch(plan.scratch_bytes());
     PackConvWeights(plan, weights.data(), packed.As<float>(), pool_, src.data());
     ExpectSameBits([&](ThreadPool& pool) {

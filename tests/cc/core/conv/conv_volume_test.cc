@@ -38,7 +38,7 @@ class ConvVolumeOnEveryIsa : public testing::TestWithParam<Isa> {
                  << d.kd << " s" << d.sd << " p" << d.pad_front << " " << Describe(s, plan.conv));
     const int64_t slices = d.volumes * d.depth, results = d.volumes * d.out_depth;
     GuardedBuffer src(TensorFloats(s.src_layout, slices, s.ic, s.ih, s.iw), guard);
-    GuardedBuffer weights(d.kd * s.kh * s.kw * s.ic * s.oc, guard), channel(s.oc, guard);
+    GuardedBuffer weights(d.kd * WeightFloats(s), guard), channel(s.oc, guard);
     const int64_t floats = TensorFloats(s.dst_layout, results, s.oc, s.oh, s.ow);
     GuardedBuffer tensor(floats, guard), expected(floats), dst(floats, guard);
     GuardedBuffer sample(TensorFloats(s.dst_layout, results, s.oc, 1, 1), guard);

@@ -47,11 +47,11 @@ class WinogradFipTest : public ::testing::Test {
     d_ = desc;
     std::mt19937 rng(3);
     std::normal_distribution<float> normal;
-    src_.emplace(TensorFloats(Layout::nChw16c, d_.n, d_.ic, d_.ih, d_.iw));
-    weights_.emplace(d_.kh * d_.kw * d_.ic * d_.oc);
+    src_.emplace(SrcFloats(d_));
+    weights_.emplace(WeightFloats(d_));
     for (float& x : *src_) x = magnitude * std::max(0.f, normal(rng));
     for (float& y : *weights_) y = normal(rng);
-    ClearTail(*src_, d_.n, d_.ic, d_.ih * d_.iw);
+    ClearSrcTail(d_, *src_);
   }
 
   std::vector<float> Run(ConvAlgorithm algorithm, int threads, bool* paired) {
@@ -60,15 +60,8 @@ class WinogradFipTest : public ::testing::Test {
     ConvPlan plan;
     EXPECT_EQ(MakeConvPlan(d_, Isa::kAvx512, threads, &plan), "");
     *paired = plan.algorithm->plan == PlanWinograd && plan.Own<WinogradPlan>().fip;
-    GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
-    GuardedBuffer dst(TensorFloats(Layout::nChw16c, d_.n, d_.oc, d_.oh, d_.ow));
-    PackConvWeights(plan, weights_->data(), packed.data(), pool);
-    ConvBuffers buffers;
-    buffers.src = src_->data();
-    buffers.packed = packed.data();
-    buffers.dst = dst.data();
-    buffers.scratch = scratch.data();
-    RunConv(plan, buffers, pool);
+    GuardedBuffer dst(ResultFloats(d_));
+    PackAndRun(plan, src_->data(), weights_->data(), nullptr, dst.data(), pool);
     return {dst.begin(), dst.end()};
   }
 

@@ -1,0 +1,5 @@
+"""What ops refuse: `CASES`, what is wrong -> (a call that does it, the words of its message)."""
+
+from . import conv, movement, planes, post_ops
+
+CASES = {**conv.CASES, **movement.CASES, **planes.CASES, **post_ops.CASES}

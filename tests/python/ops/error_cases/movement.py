@@ -1,0 +1,237 @@
+"""What ops that move values refuse."""
+
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+from .calls import BLOCKED, blocked_zeros, raw
+
+
+def desc(layout, dims=(3, 4)):
+    return bd.TensorDesc(dims, layout=layout)
+
+
+def reorder_desc(**changes):
+    """A valid reorder of [3, 4] from nc to cn, but for `changes`."""
+    arguments = dict(x=tf.zeros((3, 4)), src=desc("nc"), dst=desc("cn")) | changes
+    return bd.ops.reorder(**arguments)
+
+
+# What is wrong -> a call that does it, and the words its message must have.
+CASES = {
+    "reorder: channels of a plain tensor": (
+        lambda: bd.ops.reorder(tf.zeros((1, 2, 2, 5)), "nhwc", BLOCKED, channels=6),
+        r"src must be nhwc, \[N, H, W, 6\]; got \[1,2,2,5\]",
+    ),
+    "reorder: rank": (
+        lambda: bd.ops.reorder(tf.zeros((2, 2, 5)), "nhwc", BLOCKED, channels=5),
+        r"src must be nhwc, \[N, H, W, 5\]; got \[2,2,5\]",
+    ),
+    "reorder: blocks of a blocked tensor": (
+        lambda: bd.ops.reorder(blocked_zeros(17), BLOCKED, "nhwc", channels=33),
+        r"src must be nChw16c, \[N, 3, H, W, 16\] for 33 channels; got \[1,2,6,7,16\]",
+    ),
+    "reorder: lanes of a blocked tensor": (
+        lambda: bd.ops.reorder(tf.zeros((1, 2, 6, 7, 8)), BLOCKED, "nhwc", channels=20),
+        r"src must be nChw16c.*got \[1,2,6,7,8\]",
+    ),
+    "reorder: unknown layout": (
+        lambda: bd.ops.reorder(tf.zeros((1, 2, 2, 5)), "nhwc", "hcwn"),
+        r'dst_layout: unknown layout "hcwn": names are like nhwc, nChw16c, OIhw16i16o',
+    ),
+    "reorder: layouts of another rank": (
+        lambda: bd.ops.reorder(tf.zeros((1, 2, 2, 5)), "nhwc", "ncw"),
+        r"dst_layout ncw has 3 dimensions, not the 4 of the reorder",
+    ),
+    "reorder: blocked weights by name": (
+        lambda: raw(
+            "blockdnn_reorder",
+            tf.zeros((1, 2, 3, 3, 8, 8)),
+            into=[],
+            src_layout="OIhw8i8o",
+            dst_layout="oihw",
+        ),
+        r"dims must give dimension 1 \(i\): a tensor in OIhw8i8o does not tell how much of it is",
+    ),
+    "reorder: no layout and no dims": (
+        lambda: raw(
+            "blockdnn_reorder", tf.zeros(4), into=[], src_layout="", dst_layout="", src_strides=[1]
+        ),
+        r"dims must list the 1 to 6 logical dimensions; got 0",
+    ),
+    "reorder: strides of unknown dims": (
+        lambda: raw(
+            "blockdnn_reorder",
+            tf.zeros(4),
+            into=[],
+            src_layout="nhwc",
+            dst_layout="nchw",
+            dst_strides=[1, 1, 1, 1],
+        ),
+        r"dims must be given in full where dst has strides or an offset",
+    ),
+    "reorder: shape of weights": (
+        lambda: reorder_desc(
+            x=tf.zeros((2, 2, 3, 3, 8, 8)),
+            src=desc("OIhw8i8o", (17, 9, 3, 3)),
+            dst="oihw",
+        ),
+        r"src must be OIhw8i8o, \[3, 2, 3, 3, 8, 8\] for 17 output channels and 9 input channels; "
+        r"got \[2,2,3,3,8,8\]",
+    ),
+    "reorder: memory too small": (
+        lambda: reorder_desc(x=tf.zeros(10), src=bd.TensorDesc((3, 4), strides=(8, 1))),
+        r"src has 10 elements, not the 20 that float32 \[3, 4\] strides \[8, 1\] needs",
+    ),
+    "reorder: into too small": (
+        lambda: reorder_desc(dst=bd.TensorDesc((3, 4), strides=(8, 1)), into=tf.zeros(19)),
+        r"into has 19 elements, not the 20",
+    ),
+    "reorder: into of another shape": (
+        lambda: reorder_desc(into=tf.zeros((3, 4))),
+        r"into must be cn, \[4, 3\]; got \[3,4\]",
+    ),
+    "reorder: elements that overlap": (
+        lambda: reorder_desc(dst=bd.TensorDesc((3, 4), strides=(3, 1))),
+        r"strides \[3, 1\] of dst, with dims \[3, 4\], let its elements overlap",
+    ),
+    "reorder: other dims": (
+        lambda: reorder_desc(dst=desc("nc", (4, 3))),
+        r"reorder needs equal dims; src has \(3, 4\), dst \(4, 3\)",
+    ),
+    "reorder: scales of another rank": (
+        lambda: reorder_desc(scales=[1, 2, 3, 4]),
+        r"scales must be one number, or have 2 dimensions as dims \[3, 4\] have; got 1 dimension",
+    ),
+    "reorder: scales of another size": (
+        lambda: reorder_desc(scales=[[1, 2, 3]]),
+        r"scales of shape \[1, 3\] do not fit dims \[3, 4\]: each dimension must be the same, or 1",
+    ),
+    "reorder: types": (
+        lambda: raw(
+            "blockdnn_reorder",
+            tf.zeros((3, 4)),
+            into=[tf.zeros((3, 4))],
+            dst_type=tf.int8,
+            src_layout="nc",
+            dst_layout="nc",
+        ),
+        r"into must be one tensor of dst_type int8",
+    ),
+    "reorder: x of another type": (
+        lambda: reorder_desc(src=bd.TensorDesc((3, 4), "int8", "nc")),
+        r"x is float32, but src describes int8",
+    ),
+    "reorder: into of another type": (
+        lambda: reorder_desc(into=tf.zeros((4, 3), tf.int8)),
+        r"into is int8, but the result float32",
+    ),
+    "reorder: beta without into": (
+        lambda: reorder_desc(beta=2.0),
+        r"beta = 2.0 is the factor of into, which is not given",
+    ),
+    "reorder: channels of a description": (
+        lambda: reorder_desc(channels=4),
+        r"channels are for layouts given by name; a TensorDesc has its dims",
+    ),
+    "reorder: dtype of a description": (
+        lambda: reorder_desc(dtype=tf.int8),
+        r"dtype is for a dst given by name; a TensorDesc has its own",
+    ),
+    "reorder: a name and a description": (
+        lambda: reorder_desc(src="nc"),
+        r"src must be a TensorDesc as dst is one; got 'nc'",
+    ),
+    "reorder: weights that do not tell": (
+        lambda: bd.ops.reorder(tf.zeros((1, 2, 3, 3, 8, 8)), "OIhw8i8o", "oihw"),
+        r"src must be a TensorDesc: a tensor of layout OIhw8i8o does not tell its dims",
+    ),
+    "reorder: channels of a blocked tensor below 0": (
+        lambda: bd.ops.reorder(blocked_zeros(), BLOCKED, "nhwc", channels=-2),
+        r"channels.*minimum -1",
+    ),
+    "reorder: channels not given": (
+        lambda: bd.ops.reorder(blocked_zeros(), BLOCKED, "nhwc"),
+        r"channels must be given",
+    ),
+    "shuffle: group does not divide": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), -1, 5),
+        r"group = 5 must divide the 12 entries of axis -1",
+    ),
+    "shuffle: way back, group does not divide": (
+        lambda: bd.ops.shuffle_grad(tf.zeros((2, 5, 12)), 2, 24),
+        r"group = 24 must divide the 12 entries of axis 2",
+    ),
+    "shuffle: group does not divide the channels of a blocked tensor": (
+        lambda: bd.ops.shuffle(blocked_zeros(), 1, 3, layout=BLOCKED, channels=20),
+        r"group = 3 must divide the 20 entries of axis 1",
+    ),
+    "shuffle: group": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 12)), 1, 0),
+        r"group must be at least 1, got 0",
+    ),
+    "shuffle: negative group": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 12)), 1, -3),
+        r"group must be at least 1, got -3",
+    ),
+    "shuffle: axis": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), 3, 3),
+        r"axis = 3 is out of range for a tensor of 3 dimensions; it must be in \[-3, 2\]",
+    ),
+    "shuffle: negative axis": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), -4, 3),
+        r"axis = -4 is out of range",
+    ),
+    "shuffle: axis of a blocked tensor": (
+        lambda: bd.ops.shuffle(blocked_zeros(), 4, 4, layout=BLOCKED, channels=20),
+        r"axis = 4 is out of range for a tensor of 4 dimensions",
+    ),
+    "shuffle: scalar": (
+        lambda: bd.ops.shuffle(tf.zeros(()), 0, 1),
+        r"src must have 1 to 6 dimensions; got \[\]",
+    ),
+    "shuffle: seven dimensions": (
+        lambda: bd.ops.shuffle(tf.zeros((1,) * 7), 0, 1),
+        r"src must have 1 to 6 dimensions; got \[1,1,1,1,1,1,1\]",
+    ),
+    "shuffle: rank of a plain layout": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), -1, 3, layout="nhwc"),
+        r"src must be nhwc, of rank 4; got \[2,5,12\]",
+    ),
+    "shuffle: rank of a blocked layout": (
+        lambda: bd.ops.shuffle(tf.zeros((2, 2, 5, 16)), 1, 4, layout=BLOCKED, channels=20),
+        r"src must be nChw16c, of rank 5 with 2 blocks of 16 for 20 channels; got \[2,2,5,16\]",
+    ),
+    "shuffle: lanes of a blocked layout": (
+        lambda: bd.ops.shuffle(blocked_zeros(), 1, 4, layout="nChw8c", channels=20),
+        r"src must be nChw8c, of rank 5 with 3 blocks of 8 for 20 channels; got \[1,2,6,7,16\]",
+    ),
+    "shuffle: unknown layout": (
+        lambda: bd.ops.shuffle(tf.zeros((1, 2, 2, 12)), -1, 3, layout="nhcw"),
+        r'layout "nhcw" is not one that shuffle knows',
+    ),
+    "shuffle: channels not given": (
+        lambda: bd.ops.shuffle(blocked_zeros(), 1, 4, layout=BLOCKED),
+        r"channels must be given, at least 1, for layout nChw16c; got 0",
+    ),
+    "shuffle: channels of a plain tensor": (
+        lambda: bd.ops.shuffle(tf.zeros((1, 2, 2, 12)), -1, 3, channels=12),
+        r"channels = 12 belongs to blocked layouts; leave it out",
+    ),
+    "concat: planes": (
+        lambda: bd.ops.concat([blocked_zeros(), blocked_zeros(w=8)], channels=[20, 20]),
+        r"values\[1\] \[1,2,6,8,16\] must have the batch, height and width",
+    ),
+    "concat: number of channels": (
+        lambda: bd.ops.concat([blocked_zeros(), blocked_zeros()], channels=[20]),
+        r"channels must list the channels, .* of each of the 2 values; got \[20\]",
+    ),
+    "concat: blocks": (
+        lambda: bd.ops.concat([blocked_zeros(), blocked_zeros()], channels=[20, 40]),
+        r"values\[1\] must be nChw16c, \[N, 3, H, W, 16\] for 40 channels",
+    ),
+    "concat: no channels": (
+        lambda: bd.ops.concat([blocked_zeros()], channels=[0]),
+        r"channels must list the channels, at least 1",
+    ),
+}

@@ -1,0 +1,34 @@
+"""What ops on height and width refuse."""
+
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+from .calls import blocked_zeros
+
+
+def pool(**changes):
+    arguments = dict(src=blocked_zeros(), kind="max", ksize=3, channels=20) | changes
+    return bd.ops.pool(**arguments)
+
+
+# What is wrong -> a call that does it, and the words its message must have.
+CASES = {
+    "pool: kind": (lambda: pool(kind="min"), r"kind.*min"),
+    "pool: channels": (lambda: pool(channels=40), r"src must be nChw16c, \[N, 3, H, W, 16\]"),
+    "pool: ksize": (lambda: pool(ksize=[3, 0]), r"ksize must be .*got \[3, 0\]"),
+    "pool: strides": (lambda: pool(strides=[0, 1]), r"strides must be .*got \[0, 1\]"),
+    "pool: paddings": (
+        lambda: pool(padding=[[3, 0], [0, 0]]),
+        r"explicit_paddings 3 and 0 must be smaller than ksize 3",
+    ),
+    "pool: window does not fit": (lambda: pool(ksize=9), r"height: window of 9 elements"),
+    "global pool: layout": (
+        lambda: bd.ops.global_pool(blocked_zeros(), "avg", channels=20, dst_layout="cn"),
+        r"dst_layout.*cn",
+    ),
+    "global pool: rank": (
+        lambda: bd.ops.global_pool(tf.zeros((1, 6, 7, 20)), "avg", channels=20),
+        r"src must be nChw16c",
+    ),
+}
