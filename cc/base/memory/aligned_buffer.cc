@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "cc/base/memory/huge_pages.h"
+#include "cc/base/memory/slabs.h"
+
 namespace bd {
 namespace {
 
@@ -19,31 +22,24 @@ size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * u
 // So no buffer takes more than 1 MB beyond its size.
 size_t HugePart(size_t bytes) { return (bytes + kLarge) / kHugePage * kHugePage; }
 
-// Maps `bytes` of new pages that begin on a huge page; null if there are none.
-void* MapOnHugePages(size_t bytes) {
-  const size_t reserved = bytes + kHugePage;
-  if (reserved < bytes) return nullptr;
-  void* map = mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map == MAP_FAILED) return nullptr;
-  char* first = static_cast<char*>(map);
-  char* aligned = reinterpret_cast<char*>(RoundUp(reinterpret_cast<uintptr_t>(first), kHugePage));
-  const size_t before = aligned - first;
-  if (before > 0) munmap(first, before);
-  munmap(aligned + bytes, kHugePage - before);
-  return aligned;
-}
+// AddressSanitizer watches buffers of the heap, and it cannot see the ends of those in slabs.
+#ifdef __SANITIZE_ADDRESS__
+void* TakeSmall(size_t bytes) { return aligned_alloc(AlignedBuffer::kAlignment, bytes); }
+void ReturnSmall(void* data, size_t) { free(data); }
+#else
+void* TakeSmall(size_t bytes) { return Slabs::Get().Take(bytes); }
+void ReturnSmall(void* data, size_t bytes) { Slabs::Get().Return(data, bytes); }
+#endif
 
 }  // namespace
 
 AlignedBuffer::AlignedBuffer(size_t bytes) {
   if (bytes == 0 || bytes > SIZE_MAX / 2) return;
   if (bytes < kLarge) {
-    data_ = aligned_alloc(kAlignment, RoundUp(bytes, kAlignment));
+    data_ = TakeSmall(RoundUp(bytes, kAlignment));
   } else {
     mapped_ = std::max(RoundUp(bytes, kSmallPage), HugePart(bytes));
-    data_ = MapOnHugePages(mapped_);
-    // This is advice: a kernel without huge pages refuses it, and nothing else changes.
-    if (data_ != nullptr) madvise(data_, HugePart(bytes), MADV_HUGEPAGE);
+    data_ = MapHugePages(mapped_, HugePart(bytes));
   }
   if (data_ != nullptr) size_ = bytes;
 }
@@ -53,7 +49,7 @@ AlignedBuffer::~AlignedBuffer() {
   if (mapped_ > 0) {
     munmap(data_, mapped_);
   } else {
-    free(data_);
+    ReturnSmall(data_, RoundUp(size_, kAlignment));
   }
 }
 

@@ -12,6 +12,7 @@ namespace bd {
 namespace {
 
 constexpr int kPageBits = 21;
+constexpr size_t kHugePage = size_t{1} << kPageBits;
 constexpr size_t kSmallTensor = size_t{64} << 10;
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, which Debian 12's headers lack
 
@@ -59,9 +60,24 @@ void PreferHugePages(const void* data, size_t bytes) {
   for (uintptr_t range = begin >> kPageBits; range << kPageBits < begin + bytes; ++range) {
     if (!asked.Add(range)) continue;
     void* address = reinterpret_cast<void*>(range << kPageBits);
-    madvise(address, size_t{1} << kPageBits, MADV_HUGEPAGE);
-    madvise(address, size_t{1} << kPageBits, kCollapse);
+    madvise(address, kHugePage, MADV_HUGEPAGE);
+    madvise(address, kHugePage, kCollapse);
   }
+}
+
+void* MapHugePages(size_t bytes, size_t huge) {
+  const size_t reserved = bytes + kHugePage;
+  if (reserved < bytes) return nullptr;
+  void* map = mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED) return nullptr;
+  char* const first = static_cast<char*>(map);
+  const size_t before = -reinterpret_cast<uintptr_t>(first) % kHugePage;
+  char* const aligned = first + before;
+  if (before > 0) munmap(first, before);
+  munmap(aligned + bytes, kHugePage - before);
+  // This is advice: a kernel without huge pages refuses it, and nothing else changes.
+  madvise(aligned, huge, MADV_HUGEPAGE);
+  return aligned;
 }
 
 }  // namespace bd

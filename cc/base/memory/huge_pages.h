@@ -17,6 +17,11 @@ namespace bd {
 // alone.
 void PreferHugePages(const void* data, size_t bytes);
 
+// Maps `bytes` of new memory that begins on a huge page, and advises the kernel to put the first
+// `huge` bytes, which fill whole huge pages, on such pages. Null if there is no memory. `munmap`
+// gives it back.
+void* MapHugePages(size_t bytes, size_t huge);
+
 }  // namespace bd
 
 #endif  // CC_BASE_MEMORY_HUGE_PAGES_H_

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cc/base/memory/huge_pages.h"
 #include "cc/base/pack_count.h"
 
 namespace bd {
@@ -69,7 +68,6 @@ absl::Status Pack(const Tensor& weights, int64_t offset, const PackRequest& requ
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for ", request.bytes, " bytes of packed weights"));
   }
-  PreferHugePages(packed->data(), request.bytes);
   CountPack();
   request.pack(static_cast<const float*>(weights.data()) + offset, packed->memory.data());
   *made = packed;

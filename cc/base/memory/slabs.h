@@ -1,0 +1,37 @@
+// Memory for buffers that are smaller than a huge page, many of them on one page.
+#ifndef CC_BASE_MEMORY_SLABS_H_
+#define CC_BASE_MEMORY_SLABS_H_
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+
+namespace bd {
+
+// Slabs are huge pages of our own; a slab that holds no buffer goes back to the system. The C
+// library's heap would not do: when it gives free memory back (`malloc_trim`), the huge pages
+// around that memory fall apart, and with the weights of small networks on 4 KB pages MobileNetV2
+// takes 2 % longer and EfficientNetB0 4 %. Safe to use from many threads.
+class Slabs {
+ public:
+  static constexpr size_t kSlab = size_t{2} << 20;
+
+  static Slabs& Get();
+
+  // Memory of `bytes`, a multiple of 64 and at most kSlab, on a cache line; null where there is
+  // none. It lies in the smallest free range that will do.
+  void* Take(size_t bytes);
+
+  // Takes back what Take gave for as many bytes.
+  void Return(void* data, size_t bytes);
+
+  size_t free_bytes() const;  // of all slabs, for tests
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<char*, size_t> free_;  // ranges and their sizes; none reaches into a second slab
+};
+
+}  // namespace bd
+
+#endif  // CC_BASE_MEMORY_SLABS_H_
