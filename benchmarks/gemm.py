@@ -16,13 +16,12 @@ import pathlib
 import sys
 import tempfile
 
-import machine
 import numpy as np
-import turns
-from gemm_peers import LIBRARIES, PEERS, sizes
+from measuring import machine, turns
+from measuring.turns import OURS, Say
+from measuring.worker import Worker
+from peers.gemm import LIBRARIES, PEERS, sizes
 from rich.table import Table
-from turns import OURS, Say
-from worker import Worker
 
 SHAPES = [f"{m}/4096/1024" for m in (1, 4, 16, 64, 256)]
 TOLERANCE = 1e-3  # of sums of 1024 products of the size of 1
@@ -62,7 +61,7 @@ def _measure(options, say: Say) -> tuple[list[Table], dict]:
                 *(peer, sys.executable, library, place / "inputs.npz", place),
                 threads=options.threads,
                 burst=1,
-                table="gemm_peers",
+                table="peers.gemm",
             )
             stack.callback(workers[peer].close)
         turns.check_same(workers, "product", TOLERANCE)

@@ -20,8 +20,8 @@ import tempfile
 
 import numpy as np
 from formats import SAVED_MODEL
+from measuring.prepare import Workshop
 from models import ZOO
-from prepare import Workshop
 from rich.console import Console
 from rich.table import Table
 

@@ -19,7 +19,7 @@ import re
 import sys
 
 from models import ZOO
-from peers import PEERS
+from peers.networks import PEERS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "measurements"

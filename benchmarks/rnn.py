@@ -18,13 +18,12 @@ import pathlib
 import sys
 import tempfile
 
-import machine
 import numpy as np
-import turns
+from measuring import machine, turns
+from measuring.turns import OURS, Say
+from measuring.worker import Worker
+from peers.rnn import GATES, PEERS
 from rich.table import Table
-from rnn_peers import GATES, PEERS
-from turns import OURS, Say
-from worker import Worker
 
 SHAPES = ["1/100/256/256", "1/50/512/512", "16/50/512/1024", "64/25/256/512"]
 DEEP_SPEECH = "vanilla/16/100/2048/2048"
@@ -71,7 +70,7 @@ def _measure(options, say: Say) -> tuple[list[Table], dict]:
                         *(peer, python, case, place / "inputs.npz", place),
                         threads=options.threads,
                         burst=1,
-                        table="rnn_peers",
+                        table="peers.rnn",
                     )
                     stack.callback(workers[peer].close)
                     versions[peer] = workers[peer].about["versions"]

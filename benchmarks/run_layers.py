@@ -20,7 +20,7 @@ import subprocess
 import sys
 import venv
 
-from machine import BusyElsewhere
+from measuring.machine import BusyElsewhere
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table

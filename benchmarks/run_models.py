@@ -21,19 +21,16 @@ import shlex
 import sys
 import tempfile
 
-import machine
 import numpy as np
-import results
+from measuring import machine, results
+from measuring.options import among
+from measuring.prepare import BUILD, SetUpError, Workshop
+from measuring.timing import Timing, interleave, largest_difference
+from measuring.worker import Worker, WorkerError
 from models import ZOO
-from peers import PEERS
-from prepare import BUILD, HERE, SetUpError, Workshop
+from peers.networks import PEERS
 from rich.console import Console
 from rich.progress import Progress
-from worker import Worker, WorkerError
-
-# The module alone: importing the package would load TensorFlow into the measuring process.
-sys.path.insert(0, str(HERE.parent / "python"))
-from benchmark import Timing, interleave, largest_difference  # noqa: E402
 
 REFERENCE = "tensorflow"
 TOLERANCE = 1e-3  # Of the reference's largest magnitude.
@@ -76,17 +73,6 @@ def main() -> None:
 
 
 def _parse() -> argparse.Namespace:
-    def names_of(table):
-        def parse(text: str) -> list[str]:
-            names = text.split(",")
-            if unknown := [name for name in names if name not in table]:
-                raise argparse.ArgumentTypeError(
-                    f"{', '.join(unknown)}: not among {', '.join(table)}"
-                )
-            return names
-
-        return parse
-
     def count(text: str) -> int:
         if (number := int(text)) < 1:
             raise argparse.ArgumentTypeError(f"{number} is less than 1")
@@ -97,8 +83,8 @@ def _parse() -> argparse.Namespace:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     everyday = [name for name, network in ZOO.items() if network.everyday]
-    parser.add_argument("--models", type=names_of(ZOO), default=everyday, help=",".join(ZOO))
-    parser.add_argument("--peers", type=names_of(PEERS), default=list(PEERS), help=",".join(PEERS))
+    parser.add_argument("--models", type=among(ZOO), default=everyday, help=",".join(ZOO))
+    parser.add_argument("--peers", type=among(PEERS), default=list(PEERS), help=",".join(PEERS))
     parser.add_argument("--batch", type=counts, default=[1, 8], help="default: 1,8")
     parser.add_argument("--threads", type=count, default=2, help="of each peer; default: 2")
     parser.add_argument("--runs", type=count, default=30, help="counted runs of each")
@@ -113,7 +99,7 @@ def _parse() -> argparse.Namespace:
 
 
 def _measure(name: str, batch: int, options, workshop: Workshop, hint) -> dict:
-    """One network at one batch; what comes back is described in results.py."""
+    """One network at one batch; what comes back is described in measuring/results.py."""
     chosen = [
         peer
         for peer in PEERS

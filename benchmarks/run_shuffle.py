@@ -18,13 +18,12 @@ import pathlib
 import sys
 import tempfile
 
-import machine
 import numpy as np
-import turns
+from measuring import machine, turns
+from measuring.turns import OURS, Say, Timing, interleave
+from measuring.worker import Worker
+from peers.shuffle import CHAIN, LAYOUTS, PEERS
 from rich.table import Table
-from shuffle_peers import CHAIN, LAYOUTS, PEERS
-from turns import OURS, Say, Timing, interleave
-from worker import Worker
 
 KINDS = {"call": 1, "session": 1, "chain": CHAIN}  # The number of shuffles in a run.
 RATIO_TO = "torch"
@@ -70,7 +69,7 @@ def _measure(options, say: Say) -> tuple[list[Table], dict]:
                 *(peer, python, groups, inputs, place),
                 threads=options.threads,
                 burst=options.burst,
-                table="shuffle_peers",
+                table="peers.shuffle",
             )
             stack.callback(worker.close)
             versions[peer] = worker.about["versions"]

@@ -20,18 +20,16 @@ import pathlib
 import sys
 import tempfile
 
-import machine
 import numpy as np
-from prepare import BUILD, HERE
+from measuring import machine
+from measuring.options import among
+from measuring.prepare import BUILD
+from measuring.timing import largest_difference
+from measuring.worker import Worker, WorkerError
+from models.training import NETWORKS
+from peers.training import PEERS
 from rich.console import Console
 from rich.table import Table
-from training_networks import NETWORKS
-from training_peers import PEERS
-from worker import Worker, WorkerError
-
-# The module alone: importing the package would load TensorFlow into the measuring process.
-sys.path.insert(0, str(HERE.parent / "python"))
-from benchmark import largest_difference  # noqa: E402
 
 CASES = ("inference", "forward", "data", "step")
 TOLERANCE = 1e-3  # of the largest result
@@ -53,17 +51,6 @@ def main() -> None:
 
 
 def _parse() -> argparse.Namespace:
-    def among(table):
-        def parse(text: str) -> list[str]:
-            names = text.split(",")
-            if unknown := [name for name in names if name not in table]:
-                raise argparse.ArgumentTypeError(
-                    f"{', '.join(unknown)}: not among {', '.join(table)}"
-                )
-            return names
-
-        return parse
-
     has_torch = importlib.util.find_spec("torch") is not None
     usual = [name for name in PEERS if name != "torch" or has_torch]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -95,7 +82,7 @@ def _measure(name: str, options) -> dict:
                     *(peer, sys.executable, name, place / "inputs.npz", place),
                     threads=options.threads,
                     burst=1,
-                    table="training_peers",
+                    table="peers.training",
                 )
             except WorkerError as error:
                 peers[peer] = {"error": str(error)}

@@ -18,10 +18,10 @@ import pathlib
 import re
 import sys
 
-import machine
 import run_models
+from measuring import machine
+from measuring.prepare import HERE, Workshop
 from models import ZOO
-from prepare import HERE, Workshop
 from rich.console import Console
 from rich.progress import Progress
 

@@ -12,7 +12,7 @@ MOST_KERNEL_LINES = 600
 
 SOURCES = [
     path
-    for folder in ("cc", "python", "tf_blockdnn", "build_tools", "tests")
+    for folder in ("cc", "python", "tf_blockdnn", "build_tools", "benchmarks", "tests")
     for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in (".h", ".cc", ".py", ".bzl") and "__pycache__" not in path.parts
 ]

@@ -54,7 +54,7 @@ def test_numpy_and_ours_agree(gemm, tmp_path):
     workers = {}
     try:
         for peer in ("tf_blockdnn", "openblas"):
-            options = {"threads": 1, "burst": 2, "table": "gemm_peers"}
+            options = {"threads": 1, "burst": 2, "table": "peers.gemm"}
             workers[peer] = gemm.Worker(peer, sys.executable, "", inputs, tmp_path, **options)
         gemm.turns.check_same(workers, "product", gemm.TOLERANCE)
         assert all(len(worker("3/5/7")) == 2 for worker in workers.values())

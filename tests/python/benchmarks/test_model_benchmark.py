@@ -20,7 +20,7 @@ def modules(monkeypatch):
 
 @pytest.fixture
 def prepare(monkeypatch, tmp_path):
-    import prepare
+    from measuring import prepare
 
     monkeypatch.setattr(prepare, "BUILD", tmp_path)
     return prepare
@@ -47,7 +47,7 @@ def text_of(table):
 
 
 def test_ratio_is_to_the_fastest_that_was_measured():
-    import results
+    from measuring import results
 
     result = a_result(
         tf_blockdnn=numbers(8), tensorflow=numbers(20), openvino=numbers(10), litert={"error": "x"}
@@ -64,13 +64,13 @@ def test_ratio_is_to_the_fastest_that_was_measured():
     "peers", [{"tf_blockdnn": numbers(8)}, {"tensorflow": numbers(8)}, {"tf_blockdnn": {}}]
 )
 def test_no_ratio_without_two_to_compare(peers):
-    import results
+    from measuring import results
 
     assert results.ratio(a_result(**peers)) is None
 
 
 def test_failures_are_shown():
-    import results
+    from measuring import results
 
     result = a_result(tf_blockdnn=numbers(8), litert={"error": "no wheel [x]"})
     row = next(line for line in text_of(results.table(result)).splitlines() if "LiteRT" in line)
@@ -82,7 +82,7 @@ def test_failures_are_shown():
 def test_every_row_can_be_set_up():
     from formats import FORMATS, SAVED_MODEL
     from models import ZOO
-    from peers import PEERS
+    from peers.networks import PEERS
 
     for peer in PEERS.values():
         assert {*peer.networks, *peer.other_formats} <= set(ZOO)
@@ -141,7 +141,7 @@ def test_pictures_differ_from_each_other_in_the_mean():
 
 
 def test_a_worker_says_why_it_ended(tmp_path):
-    import worker
+    from measuring import worker
 
     np.savez(tmp_path / "inputs.npz", image=np.zeros([1, 2, 2, 3], np.float32))
     with pytest.raises(worker.WorkerError, match="SavedModel file does not exist"):

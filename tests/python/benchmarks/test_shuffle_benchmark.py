@@ -17,7 +17,7 @@ def modules(monkeypatch):
 
 
 def a_worker(place, peer):
-    import worker
+    from measuring import worker
 
     image = np.arange(1 * 2 * 3 * 12, dtype=np.float32).reshape(1, 2, 3, 12)
     np.savez(place / "inputs.npz", image=image)
@@ -25,7 +25,7 @@ def a_worker(place, peer):
         *(peer, sys.executable, "3,4", place / "inputs.npz", place),
         threads=1,
         burst=3,
-        table="shuffle_peers",
+        table="peers.shuffle",
     )
 
 
@@ -48,19 +48,19 @@ def test_every_case_is_checked_and_timed(peer, layouts, tmp_path):
 
 
 def test_a_wrong_result_is_not_timed():
-    import shuffle_peers
+    from peers import shuffle
 
     image = np.arange(12.0).reshape(1, 1, 1, 12)
-    check = shuffle_peers._checker(np.asarray, shuffle_peers._expected(image, 3))
+    check = shuffle._checker(np.asarray, shuffle._expected(image, 3))
     cases = {}
     with pytest.raises(ValueError, match="NHWC/3/call: not the shuffle that is defined"):
-        shuffle_peers._add(cases, "NHWC/3", {"call": lambda: image}, check)
+        shuffle._add(cases, "NHWC/3", {"call": lambda: image}, check)
     assert not cases
 
 
 def test_table():
     import run_shuffle
-    from benchmark import Timing
+    from measuring.timing import Timing
 
     timings = {
         "tf_blockdnn/NCHW/3/call": Timing((0.050, 0.052)),

@@ -28,12 +28,12 @@ def small():
 
 def test_the_cases_agree_and_a_step_trains(floats):
     """Both ways of running compute the same; the loss of the same images falls."""
-    import training_peers
+    from peers import training
 
     images = {"images": floats(2, 8, 8, 3)}
     ours = bd.layers.convert(small())
     ours.jit_compile = False
-    both = [training_peers._cases(model, images, 1) for model in (ours, small())]
+    both = [training._cases(model, images, 1) for model in (ours, small())]
     for case in both[0]:
         mine, theirs = (cases[case]()["y"] for cases in both)
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)

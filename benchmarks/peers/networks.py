@@ -8,41 +8,13 @@ variables of its own.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import tempfile
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from formats import SAVED_MODEL
 
-Outputs = dict[str, np.ndarray]
-Run = Callable[[], Outputs]
-
-
-@dataclasses.dataclass(frozen=True)
-class Peer:
-    """One row.
-
-    Attributes:
-      title: for tables.
-      runner: as above.
-      packages: those whose versions are worth naming.
-      environment: variables of its process; "{threads}" is replaced.
-      venv: of `prepare.py`; None: the interpreter that measures.
-      format: of `formats`, what the runner is given.
-      other_formats: network to format, where `format` will not do.
-      networks: the only ones it runs; empty: all.
-    """
-
-    title: str
-    runner: Callable[[str, Mapping[str, np.ndarray], int], Run]
-    packages: tuple[str, ...]
-    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    venv: str | None = None
-    format: str = SAVED_MODEL
-    other_formats: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    networks: tuple[str, ...] = ()
+from .row import Outputs, Peer, Run, limit_tensorflow
 
 
 def tf_blockdnn(
@@ -139,14 +111,6 @@ def tensorflow(
 def tensorflow_xla(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
     """The SavedModel's signature compiled as one XLA program."""
     return tensorflow(folder, inputs, threads, xla=True)
-
-
-def limit_tensorflow(threads: int) -> None:
-    """Sets the sizes of TensorFlow's pools, which must happen before it runs anything."""
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
 def onnxruntime(file: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:

@@ -11,16 +11,14 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable
 
-import machine
 import numpy as np
-from prepare import BUILD, HERE, SetUpError, Workshop
 from rich.console import Console
 from rich.table import Table
-from worker import Worker, WorkerError
 
-# The module alone: importing the package would load TensorFlow into the measuring process.
-sys.path.insert(0, str(HERE.parent / "python"))
-from benchmark import Timing, interleave  # noqa: E402
+from . import machine
+from .prepare import BUILD, SetUpError, Workshop
+from .timing import Timing, interleave
+from .worker import Worker, WorkerError
 
 OURS = "tf_blockdnn"
 TURN_MS = 40.0  # A turn is as many runs as fit.

@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Iterator
 
 from models import ZOO
-from peers import PEERS
+from peers.networks import PEERS
 from rich.markup import escape
 from rich.table import Table
 

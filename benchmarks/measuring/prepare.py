@@ -18,7 +18,7 @@ from collections.abc import Callable
 from formats import FORMATS, SAVED_MODEL
 from models import ZOO
 
-HERE = pathlib.Path(__file__).resolve().parent
+HERE = pathlib.Path(__file__).resolve().parents[1]
 BUILD = HERE.parent / "build" / "benchmarks"
 
 

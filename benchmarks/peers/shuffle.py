@@ -1,4 +1,4 @@
-"""The libraries that run_shuffle.py compares, as rows of `PEERS` like those of peers.py.
+"""The libraries that run_shuffle.py compares, as rows of `PEERS`.
 
 A runner's "network" is the list of groups, "3,80", and its input is an image in NHWC. It returns a
 run for each case, "LAYOUT/GROUP/KIND". The kind `call` is one eager shuffle. `session` is one in a
@@ -13,7 +13,8 @@ import functools
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from peers import Peer, limit_tensorflow
+
+from .row import Peer, limit_tensorflow
 
 CHAIN = 100
 LAYOUTS = ("NHWC", "NCHW", "nChw16c", "nChw8c")

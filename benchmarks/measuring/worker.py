@@ -1,10 +1,10 @@
 """Runs one peer with one network in a process of its own, which stands still until it is asked.
 
 `Worker` is the side that measures. The other side is `python worker.py TABLE PEER MODEL INPUTS
-OUTPUTS THREADS`, where TABLE is the module with the PEERS. It writes the outputs of its first run
-to OUTPUTS and then answers on stdout with one JSON object on each line: first what it is, then
-{"ms": [...]} for each line {"case", "runs"} that it reads. A runner gives one run, of case "", or a
-table of runs by case.
+OUTPUTS THREADS`, where TABLE is the module with the PEERS, such as peers.rnn. It writes the outputs
+of its first run to OUTPUTS and then answers on stdout with one JSON object on each line: first what
+it is, then {"ms": [...]} for each line {"case", "runs"} that it reads. A runner gives one run, of
+case "", or a table of runs by case.
 
 Between turns the process is stopped (SIGSTOP): threads that wait for work by spinning would take a
 core from whoever's turn it is.
@@ -49,7 +49,7 @@ class Worker:
         *,
         threads: int,
         burst: int,
-        table: str = "peers",
+        table: str = "peers.networks",
     ):
         self._peer = peer
         self._burst = burst
@@ -148,4 +148,5 @@ def _milliseconds(run) -> float:
 
 
 if __name__ == "__main__":
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
     _serve(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Who trains: a row in `PEERS` each. Runners work as those of peers.py, and give cases.
+"""Who trains: a row in `PEERS` each. Runners work as those of networks.py, and give cases.
 
 The cases of a runner, each a function of no arguments:
 
@@ -16,8 +16,9 @@ import pathlib
 from collections.abc import Mapping
 
 import numpy as np
-from peers import Peer, Run, limit_tensorflow
-from training_networks import NETWORKS
+from models.training import NETWORKS
+
+from .row import Peer, Run, limit_tensorflow
 
 RATE = 1e-4  # small enough for random weights to stay finite
 

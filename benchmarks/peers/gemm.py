@@ -11,7 +11,8 @@ import functools
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from peers import Peer, limit_tensorflow
+
+from .row import Peer, limit_tensorflow
 
 Cases = dict[str, Callable[[], dict[str, np.ndarray]]]
 

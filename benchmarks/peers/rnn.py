@@ -11,7 +11,8 @@ import functools
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from peers import Peer, limit_tensorflow
+
+from .row import Peer, limit_tensorflow
 
 GATES = {"lstm": 4, "gru": 3, "vanilla": 1}
 Cases = dict[str, Callable[[], dict[str, np.ndarray]]]

@@ -1,0 +1,1 @@
+"""What the benchmarks share: environments and files, processes that take turns, tables."""
