@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import itertools
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from .graph import GraphView, Node, Ref, flatten
 from .rewriter.capture import capture
-from .rewriter.summary import brief, common_prefix
+from .rewriter.regions import REGION, is_ours
+from .rewriter.summary import brief, common_prefix, time_of
 
-_ROW, _LANE, _MOST_LANES = 24, 12, 8  # pixels, pixels, lines side by side
+_ROW, _NOTE, _LANE = 24, 30, 12  # pixels: a row, two lines of a note below it, a line beside it
+_MOST_LANES = 8
 # What is no computation, or what both graphs only name.
-_SILENT = frozenset(("Const", "NoOp", "ReadVariableOp", "Identity", "VarHandleOp"))
+_SILENT = frozenset(("Const", "NoOp", "ReadVariableOp", "Identity", "IdentityN", "VarHandleOp"))
+_HEAD = "region"  # the kind of the row above the ops of a region
+_NOTED = (_HEAD, "reorder", "left", "unfused")  # kinds whose note has a line of its own
 
 
 @dataclasses.dataclass
 class Row:
-    """One op of a drawn graph.
+    """One op of a drawn graph, or the heading of a region.
 
     Attributes:
         node, op: its name and type.
         name: the part of the name that tells it from others.
-        kind: "input", "ours", "reorder", "left", "unfused" or "plain".
+        kind: "input", "ours", "reorder", "left", "unfused" or "plain", or "region" for a heading.
         note: a few words behind the name.
         inputs: rows that it reads.
+        region: the number of the region that it belongs to, from 1 on; 0 outside of regions.
         lane: the line that it stands on.
     """
 
@@ -34,7 +41,13 @@ class Row:
     kind: str
     note: str
     inputs: list[int]
+    region: int = 0
     lane: int = 0
+
+    @property
+    def height(self) -> int:
+        """In pixels; reasons and times stand below names, so that narrow windows show them, too."""
+        return _ROW + (_NOTE if self.note and self.kind in _NOTED else 0)
 
 
 def write_page(path: pathlib.Path, title: str, originals: Mapping, functions: Mapping, report):
@@ -52,56 +65,142 @@ def write_page(path: pathlib.Path, title: str, originals: Mapping, functions: Ma
     parts = []
     for same in names.values():
         one = report.signatures[same[0]]
-        after = rows_of(functions[same[0]], one)
-        before = rows_of(originals[same[0]], one, kept={row.node for row in after})
+        after = rows_after(functions[same[0]], one)
+        before = rows_before(originals[same[0]], one, after)
         parts.append(section(", ".join(same), one, before, after))
     path.write_text(_PAGE.format(title=html.escape(title), style=_STYLE, body="\n".join(parts)))
 
 
-def rows_of(concrete, report, kept: set[str] | None = None) -> list[Row]:
-    """The ops of a function in a runnable order, calls inlined.
-
-    Args:
-        kept: for the original: the nodes that are in the result, too. The others became part of
-            ops of ours.
-    """
-    cut = common_prefix(report)
-    reasons, unfused = dict(report.declined), dict(report.unfused)
-    details = {item.node: item for item in report.converted}
-    causes = dict(zip((t for t, _ in report.reorders), report.reorder_causes, strict=False))
+def rows_after(concrete, report) -> list[Row]:
+    """The ops of the rewritten function in a runnable order, those of each region together."""
+    module = capture(concrete)
+    describe = _describer(report)
+    times = {time.node: time for time in report.measured.regions} if report.measured else {}
     rows: list[Row] = []
-    place: dict[str, list[int]] = {}  # node -> the rows that stand for it
-    for node in capture(concrete).main.view.topological():
-        sources = dict.fromkeys(row for ref in node.inputs for row in place.get(ref.node, ()))
-        is_input = node.op == "Placeholder" and _is_input(node)
-        if node.op in _SILENT or not (sources or is_input):  # names a tensor, or is constant
-            place[node.name] = list(sources)
+    place: dict[Ref, list[int]] = {}  # tensor -> the rows that stand for it
+    regions = itertools.count(1)
+    for node in module.main.view.topological():
+        if not (is_ours(node) or node.op == REGION):
+            _add(rows, place, node, describe)
             continue
-        kind, note = "plain", ""
-        if node.op == "Placeholder":
-            kind = "input"
-        elif node.op == "BlockdnnReorder":
-            kind, note = "reorder", causes.get(str(node.inputs[0]), "")
-            note = note and f"because of {note.replace(cut, '') if cut else note}"
-        elif node.op.startswith("Blockdnn"):
-            kind, item = "ours", details.get(node.name)
-            note = item.details if item else ""
-        elif node.name in reasons:
-            kind, note = "left", reasons[node.name]
-        elif node.name in unfused:
-            kind, note = "unfused", unfused[node.name]
-        elif kept is not None and node.name not in kept:
-            kind = "ours"
-        place[node.name] = [len(rows)]
-        rows.append(Row(node.name, node.op, brief(node.name, cut), kind, note, list(sources)))
+        number = next(regions)
+        time = time_of(times[node.name]) if node.name in times else ""
+        rows.append(Row(node.name, node.op, f"region {number}", _HEAD, time, [], number))
+        if node.op != REGION:
+            _add(rows, place, node, describe, number)
+            continue
+        body = flatten(module.functions[node.attr["f"].func.name])
+        view = GraphView(body.graph_def, body.fetches)
+        names = dict(zip(body.inputs, map(str, node.inputs), strict=True))
+        inside = {
+            Ref(name): place.get(ref, [])
+            for name, ref in zip(body.inputs, node.inputs, strict=True)
+        }
+        for own in view.topological():
+            if own.name not in body.inputs:
+                _add(rows, inside, own, describe, number, names)
+        for port, ref in enumerate(body.fetches):
+            place[Ref(node.name, port)] = inside.get(ref, [])
     _assign_lanes(rows)
     return rows
 
 
-def _is_input(node) -> bool:
-    return node.attr["dtype"].type != _RESOURCE
+def rows_before(concrete, report, after: list[Row]) -> list[Row]:
+    """The ops of the original, each under the region that it became a part of.
+
+    Args:
+        after: the rows of the result.
+    """
+    describe, kept = _describer(report), {(row.node, row.op) for row in after}
+    rows: list[Row] = []
+    place: dict[Ref, list[int]] = {}
+    for node in capture(concrete).main.view.topological():
+        _add(rows, place, node, describe)
+    for row in rows:
+        if row.kind == "plain" and (row.node, row.op) not in kept:
+            row.kind = "ours"
+    _find_regions(rows, {row.node: row.region for row in after})
+    rows = _with_headings(rows, report)
+    _assign_lanes(rows)
+    return rows
 
 
+def _find_regions(rows: list[Row], regions: Mapping[str, int]) -> None:
+    """An op that is gone belongs where what reads it went."""
+    readers: dict[int, list[int]] = {}
+    for index in range(len(rows) - 1, -1, -1):
+        row = rows[index]
+        row.region = regions.get(row.node, 0)
+        if row.node not in regions and row.kind == "ours":
+            row.region = next((rows[i].region for i in readers.get(index, ()) if rows[i].region), 0)
+        for source in row.inputs:
+            readers.setdefault(source, []).append(index)
+
+
+def _with_headings(rows: list[Row], report) -> list[Row]:
+    """A heading wherever the ops of a region begin, or go on after others."""
+    times = report.measured.regions if report.measured else []
+    result: list[Row] = []
+    moved, seen = {}, set()
+    for index, row in enumerate(rows):
+        number = row.region
+        if number and not (result and result[-1].region == number):
+            time = times[number - 1].original_ms if number <= len(times) else None
+            words = f"region {number}" + (", continued" if number in seen else "")
+            note = f"{time:.3g} ms" if time is not None and number not in seen else ""
+            seen.add(number)
+            result.append(Row("", REGION, words, _HEAD, note, [], number))
+        moved[index] = len(result)
+        row.inputs = [moved[source] for source in row.inputs]
+        result.append(row)
+    return result
+
+
+def _describer(report) -> Callable[[Node, str], tuple[str, str, str]]:
+    """describe(node, its first input) -> (the part of its name to show, its kind, a note)."""
+    cut = common_prefix(report)
+    reasons, unfused = dict(report.declined), dict(report.unfused)
+    details = {item.node: item.details for item in report.converted}
+    causes = dict(zip((t for t, _ in report.reorders), report.reorder_causes, strict=False))
+
+    def describe(node: Node, source: str) -> tuple[str, str, str]:
+        kind, note = "plain", ""
+        if node.op == "Placeholder":
+            kind = "input"
+        elif node.op == "BlockdnnReorder":
+            kind, note = "reorder", causes.get(source, "")
+            note = note and f"because of {note.replace(cut, '') if cut else note}"
+        elif node.op.startswith("Blockdnn"):
+            kind, note = "ours", details.get(node.name, "")
+        elif node.name in reasons:
+            kind, note = "left", reasons[node.name]
+        elif node.name in unfused:
+            kind, note = "unfused", unfused[node.name]
+        return brief(node.name, cut), kind, note
+
+    return describe
+
+
+def _add(
+    rows: list[Row], place: dict, node: Node, describe, region: int = 0, names: Mapping = {}
+) -> None:
+    """A row for the node, unless it only names a tensor or is constant.
+
+    Args:
+        region: the number of the region that it stands in.
+        names: the region's argument -> the tensor that it is outside.
+    """
+    sources = list(dict.fromkeys(row for ref in node.inputs for row in place.get(ref, ())))
+    is_input = node.op == "Placeholder" and node.attr["dtype"].type != _RESOURCE
+    if node.op not in _SILENT and (sources or is_input):
+        source = str(node.inputs[0]) if node.inputs else ""
+        name, kind, note = describe(node, names.get(source, source))
+        rows.append(Row(node.name, node.op, name, kind, note, sources, region))
+        sources = [len(rows) - 1]
+    place.update((Ref(node.name, port), sources) for port in range(_MOST_PORTS))
+
+
+_MOST_PORTS = 64  # of an op that is not a region
 _RESOURCE = 20  # DT_RESOURCE: the handle of a variable
 
 
@@ -113,6 +212,8 @@ def _assign_lanes(rows: list[Row]) -> None:
             last[source] = index
     busy: dict[int, int] = {}  # lane -> the row that stands on it
     for index, row in enumerate(rows):
+        if row.kind == _HEAD:
+            continue
         done = [lane for lane, owner in busy.items() if last[owner] <= index]
         for lane in done:
             del busy[lane]
@@ -133,8 +234,9 @@ def section(name: str, report, before: list[Row], after: list[Row]) -> str:
 def _column(heading: str, rows: list[Row]) -> str:
     width = _LANE * (2 + max((row.lane for row in rows), default=0))
     items = "".join(map(_item, rows))
+    count = sum(row.kind != _HEAD for row in rows)
     return (
-        f'<div class="graph"><h3>{heading} <small>{len(rows)} ops</small></h3>'
+        f'<div class="graph"><h3>{heading} <small>{count} ops</small></h3>'
         f'<div class="rows" style="padding-left:{width}px">{_lines(rows, width)}'
         f"<ol>{items}</ol></div></div>"
     )
@@ -142,30 +244,36 @@ def _column(heading: str, rows: list[Row]) -> str:
 
 def _item(row: Row) -> str:
     op, name, note = (html.escape(text) for text in (row.op, row.name, row.note))
+    inside = f" in{row.region % 2}" if row.region else ""
+    if row.kind == _HEAD:
+        return (
+            f'<li class="{_HEAD}{inside}" style="height:{row.height}px">{name} <i>{note}</i></li>'
+        )
     title = html.escape(f"{row.node}: {row.op} {row.note}", quote=True)
     return (
-        f'<li class="{row.kind}" title="{title}"><b>{op.removeprefix("Blockdnn")}</b>'
-        f" <span>{name}</span> <i>{note}</i></li>"
+        f'<li class="{row.kind}{inside}" style="height:{row.height}px" title="{title}">'
+        f"<b>{op.removeprefix('Blockdnn')}</b> <span>{name}</span> <i>{note}</i></li>"
     )
 
 
 def _lines(rows: list[Row], width: int) -> str:
     """The edges as one picture to the left of the rows."""
-    paths, dots = [], []
-    for index, row in enumerate(rows):
-        x, y = _place(rows, index)
-        dots.append(f'<circle class="{row.kind}" cx="{x}" cy="{y}" r="4"/>')
+    paths, dots, tops = [], [], [0]
+    for row in rows:
+        tops.append(tops[-1] + row.height)
+    places = [
+        (_LANE * (1 + row.lane), top + _ROW // 2) for row, top in zip(rows, tops, strict=False)
+    ]
+    for row, (x, y) in zip(rows, places, strict=True):
+        if row.kind != _HEAD:
+            dots.append(f'<circle class="{row.kind}" cx="{x}" cy="{y}" r="4"/>')
         for source in row.inputs:
-            from_x, from_y = _place(rows, source)
+            from_x, from_y = places[source]
             paths.append(f"M{from_x} {from_y}V{y - _ROW // 2}L{x} {y}")
     return (
-        f'<svg width="{width}" height="{len(rows) * _ROW}" aria-hidden="true">'
+        f'<svg width="{width}" height="{tops[-1]}" aria-hidden="true">'
         f'<path d="{"".join(paths)}"/>{"".join(dots)}</svg>'
     )
-
-
-def _place(rows: list[Row], index: int) -> tuple[int, int]:
-    return _LANE * (1 + rows[index].lane), index * _ROW + _ROW // 2
 
 
 _PAGE = """<!doctype html>
@@ -173,9 +281,11 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}: before and after</title><style>{style}</style></head><body>
 <header><h1>{title}</h1>
-<p class="key"><span class="ours">tf_blockdnn, or what it replaces</span>
+<p class="key"><span class="ours">op of tf_blockdnn, or op that it replaces</span>
 <span class="reorder">reorder</span> <span class="left">left to TensorFlow, with the reason</span>
-<span class="unfused">not fused</span> <span class="plain">other ops</span></p>
+<span class="unfused">not fused</span> <span class="plain">other op of TensorFlow</span></p>
+<p>Each region runs as one op. Its ops stand below its name, and have the same colour before and
+after.</p>
 </header>
 {body}
 </body></html>
@@ -193,8 +303,14 @@ pre{background:#f1f5f9;padding:12px;margin:0 0 16px;white-space:pre-wrap;overflo
 .rows{position:relative}svg{position:absolute;left:0;top:0}
 svg path{fill:none;stroke:#cbd5e1;stroke-width:1.5}
 ol{list-style:none;margin:0;padding:0}
-li{height:24px;line-height:24px;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+li{height:24px;line-height:24px;padding-left:8px;border-left:3px solid transparent;
+white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 li span{color:#475569}li i{color:#64748b;font-size:12px}
+.region i,.left i,.reorder i,.unfused i{display:block;line-height:15px;white-space:normal;
+overflow-wrap:anywhere}
+li.region{font-weight:600;color:var(--ours)}
+li.region i{font-style:normal;font-size:13px;color:inherit}
+.in0{border-color:#93c5fd;background:#f0f7ff}.in1{border-color:var(--ours);background:#e3effc}
 .key span{display:inline-block;margin-right:12px}
 .ours b,.key .ours{color:var(--ours)}.reorder b,.key .reorder{color:var(--reorder)}
 .left b,.left i,.key .left{color:var(--left)}.unfused b,.key .unfused{color:var(--unfused)}
@@ -204,5 +320,6 @@ circle.left{fill:var(--left)}circle.unfused{fill:var(--unfused)}circle.input{fil
 @media(prefers-color-scheme:dark){
 :root{--ours:#7cc4ff;--reorder:#fb923c;--left:#facc15;--unfused:#c4b5fd;--plain:#94a3b8}
 body{background:#0f172a;color:#e2e8f0}pre{background:#1e293b}li span{color:#cbd5e1}
+.in0{background:#14243d}.in1{background:#1a2f4f}
 svg path{stroke:#475569}circle.input{fill:#e2e8f0}}
 """

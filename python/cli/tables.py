@@ -7,6 +7,8 @@ from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
+from ..rewriter.summary import faster
+
 
 def signatures(report) -> Table:
     """One row a signature of a SavedModelReport: how much was converted, declined, reordered."""
@@ -43,7 +45,7 @@ def comparison(result) -> Group:
         "tf_blockdnn",
         f"{result.optimized.minimum:.2f}",
         f"{result.optimized.median:.2f}",
-        f"[bold]{result.ratio:.2f}x faster[/]",
+        f"[bold]{faster(result.ratio)}[/]",
     )
     return Group(
         escape(f"{shapes}; {len(result.original.milliseconds)} runs of each, in turn; {threads}"),

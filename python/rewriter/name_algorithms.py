@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from ..ops.memory import plan_node, pool_threads
 from .report import Report
+from .summary import AT_BATCH_1
 
 
 def name_algorithms(graph: tf.Graph, report: Report) -> None:
@@ -29,4 +30,4 @@ def _chosen(node: tf.Operation, threads: int) -> str:
     of_any_batch = any(None in shape.as_list() for shape in shapes)
     sizes = [[batch if size is None else size for size in shape.as_list()] for shape in shapes]
     algorithm = plan_node(node, sizes, threads).algorithm
-    return f"{algorithm} at batch 1" if of_any_batch else algorithm
+    return algorithm + AT_BATCH_1 if of_any_batch else algorithm

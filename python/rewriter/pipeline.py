@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from ..graph import Body, Module
 from ..native import library
-from . import autotune, emit, verify
+from . import autotune, emit, measure, verify
 from .capture import capture, compiled_by_xla
 from .context import Context
 from .name_algorithms import name_algorithms
@@ -53,7 +53,7 @@ from .passes.lift import (
 from .passes.limit_memory import limit_memory
 from .passes.list_converted import list_converted
 from .rebuild import rebuild
-from .regions import flat_graph, form_regions
+from .regions import count_regions, flat_graph, form_regions
 from .report import Report
 from .trackables import owners
 
@@ -174,15 +174,20 @@ def optimize_concrete(
         )
     try:
         result, bundle = _rewritten(concrete, bundles, context)
-        if context.options.autotune or context.options.measure:
-            result, bundle = _autotuned(concrete, (result, bundle), bundles, context, inputs)
+        make = _maker(concrete, (result, bundle), bundles, context)
+        if context.options.autotune:
+            result, bundle = _autotuned(concrete, make, context, inputs)
+        context.report.seconds = time.perf_counter() - start
+        if context.options.measure:
+            context.running = "measure"
+            context.report.measured = measure.measured(concrete, make, inputs, autotune.REASON)
     except Exception as error:
         if context.options.strict:
             raise
         result, bundle = concrete, list(concrete.variables)
         context.report = _report_of_failure(concrete, context.running, error)
     report = context.report
-    report.seconds = time.perf_counter() - start
+    report.seconds = report.seconds or time.perf_counter() - start
     report.warnings.extend(_warnings())
     if verify_by == "numbers":
         verify.check_numbers(concrete, result, tolerance=tolerance)
@@ -257,6 +262,7 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
         keeps_memory=keeps_memory,
     )
     module.functions.update((body.signature.name, body) for body in bodies)
+    context.report.regions = count_regions(module)
     context.running = "rebuild"
     result = rebuild(module, captures)
     context.running = "verify"
@@ -264,10 +270,10 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     return result, bundle
 
 
-def _autotuned(concrete, first, bundles: Bundles, context: Context, inputs):
-    """The fastest way to run the function on the inputs; `first` is what the cost model gave.
+def _maker(concrete, first, bundles: Bundles, context: Context):
+    """make(leave) -> the function rewritten without those convolutions, its parts, and the rest.
 
-    With options.measure it stays the first, and the report says what the others take.
+    `first` is what the cost model gave, which leaves none of them.
     """
     made = {frozenset(): (first[0], context.parts, (first[1], context))}
 
@@ -279,9 +285,11 @@ def _autotuned(concrete, first, bundles: Bundles, context: Context, inputs):
             made[key] = result, other.parts, (bundle, other)
         return made[key]
 
-    if context.options.measure:
-        context.report.notes += autotune.compared(concrete, make, inputs)
-        return first
+    return make
+
+
+def _autotuned(concrete, make, context: Context, inputs):
+    """The fastest way to run the function on the inputs."""
     best, notes = autotune.fastest(concrete, make, inputs)
     if best is None:
         context.report = Report(notes=notes)

@@ -20,9 +20,10 @@ from ..tensorflow_private import (
     op_def_registry,
     tensor_shape,
 )
-from .capture import import_flat, restore_library
+from .capture import called_functions, import_flat, restore_library
 
 REGION = "BlockdnnRegion"
+_BODY = "blockdnn_region_"  # what the names of their functions begin with
 # What may stand between converted ops: cheap enough that neither another thread nor TensorFlow's
 # executor would make up for leaving the region. Whatever else is left in a graph (a convolution
 # that was declined, control flow, side effects) stays outside.
@@ -83,6 +84,19 @@ def form_regions(
     return [_form(view, nodes, shape_of, keeps_memory) for nodes in _regions(view)]
 
 
+def count_regions(module: Module) -> int:
+    """How many regions the finished function has, those of its loops and conditions included."""
+    names, edited = [], list(called_functions(node.to_proto() for node in module.main.view))
+    for name in edited:  # It grows by what these call.
+        function = module.functions.get(name)
+        if function is not None and not name.startswith(_BODY) and name not in names:
+            names.append(name)
+            edited.extend(called_functions(function.node_def))
+    ops = [node.op for node in module.main.view]
+    ops += [node.op for name in names for node in module.functions[name].node_def]
+    return sum(op.startswith("Blockdnn") for op in ops)
+
+
 def _regions(view: GraphView) -> list[list[Node]]:
     """The nodes of each region, producers first."""
     order = view.topological()
@@ -110,15 +124,16 @@ def _regions(view: GraphView) -> list[list[Node]]:
     for node in order:
         if node.name in inside:
             grouped.setdefault(root(node.name), []).append(node)
-    return [nodes for nodes in grouped.values() if len(nodes) > 1 and any(map(_is_ours, nodes))]
+    return [nodes for nodes in grouped.values() if len(nodes) > 1 and any(map(is_ours, nodes))]
 
 
-def _is_ours(node: Node) -> bool:
+def is_ours(node: Node) -> bool:
+    """Whether it is an op of ours that stands in no region's place."""
     return node.op.startswith("Blockdnn") and node.op != REGION
 
 
 def _may_join(view: GraphView, node: Node) -> bool:
-    if not (_is_ours(node) or node.op in LIGHT_OPS) or view.has_control_edges(node.name):
+    if not (is_ours(node) or node.op in LIGHT_OPS) or view.has_control_edges(node.name):
         return False
     types = {dtypes.as_dtype(dtype) for _, dtype in _outputs(node)}
     return not types & _OUTSIDE_TYPES
@@ -161,9 +176,9 @@ def _function(nodes, view: GraphView, arguments, results) -> function_pb2.Functi
     """The nodes as a function of `arguments` that returns `results`."""
     function = function_pb2.FunctionDef()
     signature = function.signature
-    signature.name = f"blockdnn_region_{next(_numbers)}"
+    signature.name = f"{_BODY}{next(_numbers)}"
     while context.context().has_function(signature.name):
-        signature.name = f"blockdnn_region_{next(_numbers)}"
+        signature.name = f"{_BODY}{next(_numbers)}"
     edges: dict[Ref, str] = {}
     for i, ref in enumerate(arguments):
         _, dtype = _outputs(view.producer(ref))[ref.port]

@@ -35,6 +35,63 @@ class Converted:
     chosen: str = ""
 
 
+@dataclass(frozen=True)
+class RegionTime:
+    """The milliseconds of one region, run alone on the tensors that reach it.
+
+    Attributes:
+        node: the region's op in the rewritten graph.
+        original_ms: what TensorFlow takes for the same tensors; None where the original does
+            not have those at the region's edges.
+        optimized_ms: what the region takes.
+        ratio: how many times faster the region is, the first over the second.
+    """
+
+    node: str
+    original_ms: float | None
+    optimized_ms: float
+
+    @property
+    def ratio(self) -> float | None:
+        return self.original_ms and self.original_ms / self.optimized_ms
+
+
+@dataclass(frozen=True)
+class PartTime:
+    """The milliseconds of the whole function, with and without a part that has reorders.
+
+    Attributes:
+        nodes: the part's convolutions.
+        optimized_ms: with the part converted.
+        without_ms: with the part left to TensorFlow.
+    """
+
+    nodes: tuple[str, ...]
+    optimized_ms: float
+    without_ms: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What `tf-blockdnn inspect --benchmark` measures.
+
+    Attributes:
+        original_ms, optimized_ms: of the whole function.
+        regions: each region alone, in the order in which they run.
+        parts: the function without each part that has reorders.
+    """
+
+    original_ms: float
+    optimized_ms: float
+    regions: list[RegionTime]
+    parts: list[PartTime]
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster: the original's time over the optimised one's."""
+        return self.original_ms / self.optimized_ms
+
+
 @dataclass
 class Report:
     """The account of one rewritten function.
@@ -52,13 +109,14 @@ class Report:
         reorder_causes: for each of them, the op that makes or wants the plain tensor.
         reorder_bytes: what all of them read for one sample, in bytes; an unknown height or width
             counts as 64.
-        regions: how many parts of the graph hold blocked tensors only.
+        regions: how many parts were converted; each runs as one op.
         multiply_adds, multiply_adds_left: how many are converted, and how many are left outside
             of loops. Unknown sizes count as 64: only the ratio means something.
         warnings: settings that cost speed.
         notes: what a caller should know.
         error: the traceback, where the rewriter failed and the function stayed as it was.
         seconds: how long the rewrite took.
+        measured: the times, where they were asked for.
 
     Example:
         >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
@@ -84,6 +142,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
     error: str | None = None
     seconds: float = 0.0
+    measured: Measured | None = None
 
     def decline(self, node: str, reason: str) -> None:
         if (node, reason) not in self.declined:
@@ -129,7 +188,15 @@ class Report:
         return summary.full(self) if all else summary.short(self)
 
     def to_json(self, indent: int | None = None) -> str:
-        return json.dumps(asdict(self) | {"counts": self.counts()}, indent=indent)
+        """All attributes, and the counts of `counts()`, as JSON text."""
+        fields = asdict(self) | {"counts": self.counts()}
+        if self.measured is not None:
+            fields["measured"]["ratio"] = self.measured.ratio
+            for region, entry in zip(
+                self.measured.regions, fields["measured"]["regions"], strict=True
+            ):
+                entry["ratio"] = region.ratio
+        return json.dumps(fields, indent=indent)
 
     def __str__(self) -> str:
         return self.summary()

@@ -19,6 +19,23 @@ def tiny(tmp_path_factory):
     return save_tiny(tmp_path_factory.mktemp("tiny") / "model")
 
 
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    """Two convolutions with an op in between that has no blocked form."""
+    kernel = tf.Variable(tf.random.stateless_normal([3, 3, 16, 16], [1, 2]) * 0.01)
+    module = tf.Module()
+    module.kernel = kernel
+
+    @tf.function(input_signature=[tf.TensorSpec([1, 40, 40, 16], name="image")])
+    def serve(image):
+        middle = tf.math.erfinv(tf.tanh(tf.nn.conv2d(image, kernel, 1, "SAME")))
+        return {"y": tf.nn.relu(tf.nn.conv2d(middle, kernel, 1, "SAME"))}
+
+    folder = tmp_path_factory.mktemp("several") / "model"
+    tf.saved_model.save(module, str(folder), signatures=serve)
+    return folder
+
+
 @pytest.fixture
 def call(monkeypatch, capfd):
     """Runs the command line in this process: (exit code, stdout, stderr)."""
@@ -86,13 +103,40 @@ def test_inspect_as_a_page(call, tiny, tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert code == 0 and page.count("<svg") == 4  # before and after, of two distinct graphs
     assert "http" not in page and "<script" not in page and 'name="viewport"' in page
-    assert '<li class="ours"' in page and "serving_default, serve" in page
+    assert '<li class="ours in' in page and "serving_default, serve" in page
 
 
-def test_inspect_measures(call, tiny, tmp_path):
-    code, out, _ = call("inspect", tiny, "--benchmark", "--html", tmp_path / "page.html")
-    assert code == 0 and re.search(r"measured: [\d.e-]+ ms as it was, [\d.e-]+ ms converted", out)
-    assert " ms as it was, " in (tmp_path / "page.html").read_text()
+def test_inspect_measures_each_region(call, several, tmp_path):
+    page = tmp_path / "page.html"
+    code, out, _ = call("inspect", several, "--benchmark", "--html", page)
+    times = r"[\d.e-]+ ms, TensorFlow [\d.e-]+ ms: [\d.]+x (fast|slow)er"
+    assert code == 0 and re.search(rf"^measured: {times}$", out, re.MULTILINE)
+    shown = [re.search(rf"^  region {n}: ({times})$", out, re.MULTILINE)[1] for n in (1, 2)]
+    headings = re.findall(r'<li class="region[^>]*>region (\d) <i>([^<]*)</i>', page.read_text())
+    before, after = headings[:2], headings[2:]
+    assert after == [("1", shown[0]), ("2", shown[1])]
+    # On the left stands what TensorFlow takes for the same tensors.
+    theirs = [re.search("TensorFlow (.*):", time)[1] for time in shown]
+    assert before == [("1", theirs[0]), ("2", theirs[1])]
+    code, out, _ = call("inspect", several, "--benchmark", "--json")
+    (one,) = json.loads(out)["signatures"].values()
+    assert [region["ratio"] > 0 for region in one["measured"]["regions"]] == [True, True]
+
+
+def test_the_page_shows_what_is_in_a_region(call, several, tmp_path):
+    code, _, _ = call("inspect", several, "--html", tmp_path / "page.html")
+    before, after = (tmp_path / "page.html").read_text().split("<h3>after")
+    assert code == 0 and before.count('class="region') == after.count('class="region') == 2
+    assert after.count("<b>Conv</b>") == 2 and before.count("<b>Conv2D</b>") == 2
+    # Each reorder stands in its region with the op that causes it; what is between is outside.
+    reorders = re.findall(r'<li class="reorder in[01]".*?because of ([^<,"]+)', after)
+    assert reorders == [
+        "the input image",
+        "Erfinv erfinv/Erfinv",
+        "Erfinv erfinv/Erfinv",
+        "an output of the function",
+    ]
+    assert re.search(r'<li class="left" [^>]*><b>Erfinv</b>.*?no blocked form here</i>', after)
 
 
 def test_a_keras_file(call, tmp_path):

@@ -1,26 +1,21 @@
-"""Sums up the finished plan for the report: work, regions, and what causes each reorder."""
+"""Sums up the finished plan for the report: work, and what causes each reorder."""
 
 import math
 
 from ...graph import Body, Node, Ref, estimate
 from ..context import Context
-from ..primitives import BLOCKED, Conv, ConvDepthwise, Convolution, InnerProduct, Reorder
-from .layout.gain import islands
+from ..primitives import Conv, ConvDepthwise, Convolution, InnerProduct, Reorder
 
 # An unknown height or width counts as this many, an unknown batch, too: only ratios are told.
 _NOMINAL = 64
 
 
 def account(body: Body, context: Context) -> None:
-    """Counts multiply-adds on either side, regions and bytes of reorders; names their causes."""
+    """Counts multiply-adds on either side and bytes of reorders; names what causes these."""
     report = context.report
     nodes = body.view.topological()
     report.multiply_adds = sum(_of_payload(body, n) for n in nodes if n.payload is not None)
     report.multiply_adds_left = sum(_of_op(body, n) for n in nodes if n.payload is None)
-    report.regions = sum(
-        any(isinstance(n.payload, Convolution) or n.payload.dst_layout == BLOCKED for n in island)
-        for island in islands(body)
-    )
     reorders = [node for node in nodes if isinstance(node.payload, Reorder)]
     report.reorder_causes = [_cause(body, node) for node in reorders]
     report.reorder_bytes = sum(_bytes_of_sample(body, node.inputs[0]) for node in reorders)
@@ -81,9 +76,12 @@ def _cause(body: Body, node: Node) -> str:
         if producer.op == "Placeholder":
             return f"the input {producer.name}"
         return f"{producer.op} {producer.name}, which has no blocked form here"
-    if view.is_fetched(node.ref):
-        return "an output of the function"
     readers = [reader for reader, _ in view.consumers(node.ref)]
+    names_it = [reader for reader in readers if reader.op in ("Identity", "IdentityN")]
+    if view.is_fetched(node.ref) or any(
+        view.is_fetched(Ref(reader.name, reader.inputs.index(node.ref))) for reader in names_it
+    ):
+        return "an output of the function"
     plain = next((reader for reader in readers if reader.payload is None), None)
     if plain is not None:
         return f"{plain.op} {plain.name}, which has no blocked form here"

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tf_blockdnn.python.calls import optimize
-from tf_blockdnn.python.rewriter import Options, autotune
+from tf_blockdnn.python.rewriter import Options, autotune, measure
 
 _SAME = {"strides": 1, "padding": "SAME"}
 
@@ -32,7 +32,7 @@ def slow(monkeypatch):
             ops = [_ops(function) for function in functions]
             return [2.0 if test(own) else 1.0 for own in ops]
 
-        monkeypatch.setattr(autotune, "_milliseconds", milliseconds)
+        monkeypatch.setattr(measure, "milliseconds", milliseconds)
 
     return give
 
@@ -59,11 +59,13 @@ def test_parts_are_measured_and_stay(rewrite, image, two_parts, slow):
     slow(lambda ops: ops.count("BlockdnnConv") != 1)
     result = rewrite(two_parts, [1, 8, 8, 24], options=Options(measure=True))
     assert result.blockdnn["Conv"] == 2
-    assert result.report.notes[:3] == [
-        "measured: 2 ms as it was, 2 ms converted",
-        "measured: 2 ms converted, 1 where first stays with TensorFlow",
-        "measured: 2 ms converted, 1 where second stays with TensorFlow",
+    measured = result.report.measured
+    assert (measured.original_ms, measured.optimized_ms) == (2, 2)
+    assert [(part.nodes, part.optimized_ms, part.without_ms) for part in measured.parts] == [
+        (("first",), 2, 1),
+        (("second",), 2, 1),
     ]
+    assert "  with first left to TensorFlow: 1 ms instead of 2" in result.report.summary()
 
 
 def test_parts_that_win_stay(rewrite, image, two_parts, slow):

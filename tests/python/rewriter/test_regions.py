@@ -116,7 +116,7 @@ def test_random_graphs_keep_their_values(data):
     shapes = {op.name: op.outputs for op in concrete.graph.get_operations()}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "tf_blockdnn.python.rewriter.regions._is_ours", lambda node: node.op == "AddV2"
+            "tf_blockdnn.python.rewriter.regions.is_ours", lambda node: node.op == "AddV2"
         )
         bodies = form_regions(view, lambda ref: shapes[ref.node][ref.port].shape)
     view.library.function.extend(bodies)

@@ -1,0 +1,182 @@
+"""Measures a rewritten function: as a whole, each region alone, and without some of its parts."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework import node_def_pb2
+
+from ..graph import GraphView, Module, Node, Ref, flatten
+from ..layout import BLOCK
+from ..tensorflow_private import context, ops
+from .capture import capture, import_flat, restore_library
+from .regions import REGION, is_ours
+from .report import Measured, PartTime, RegionTime
+
+MOST_PARTS = 8
+_ROUNDS, _WARMUP = 12, 3
+# Both compute the same tensor if they differ by less than this part of its largest value.
+_SAME = 1e-2
+_ATTRIBUTES = {"_disable_acd": True}  # as in rebuild.py
+
+
+def measured(concrete, make: Callable, inputs: Sequence[tf.Tensor], reason: str) -> Measured:
+    """The times of the function before and after, of its regions, and without each part.
+
+    Args:
+        concrete, make, inputs: as of `autotune.fastest`.
+        reason: for the convolutions that `make` is asked to leave.
+    """
+    whole, parts = make({})[:2]
+    before, after = milliseconds((concrete, whole), inputs)
+    regions = region_times(concrete, whole, inputs)
+    without = []
+    for part in parts[:MOST_PARTS]:
+        other = make(dict.fromkeys(part, reason))[0]
+        without.append(PartTime(part, *milliseconds((whole, other), inputs)))
+    return Measured(before, after, regions, without)
+
+
+def region_times(original, rewritten, inputs: Sequence[tf.Tensor]) -> list[RegionTime]:
+    """How long each region takes alone, and how long TensorFlow takes for the same tensors.
+
+    Args:
+        original, rewritten: ConcreteFunctions.
+        inputs: one tensor an argument.
+
+    Returns: the regions in the order in which they run. `original_ms` is None where the tensors
+    at the edges of a region do not occur in the original.
+    """
+    before, after = capture(original), capture(rewritten)
+    regions = [node for node in after.main.view.topological() if is_ours(node) or node.op == REGION]
+    edges = {node.name: _edges(after.main.view, node) for node in regions}
+    refs = dict.fromkeys(ref for pair in edges.values() for refs in pair for ref in refs)
+    values = _values(after, refs, inputs)
+    sources = {ref: _in_original(ref, after, before) for ref in refs}
+    sources = {ref: there for ref, there in sources.items() if there is not None}
+    there = _values(before, dict.fromkeys(sources.values()), inputs)
+    sources = {ref: own for ref, own in sources.items() if _is_same(values[ref], there[own])}
+    moving = _depend_on_inputs(after)
+    times = []
+    for node in regions:
+        reads, writes = edges[node.name]
+        calls = [_call(after, {ref: values[ref] for ref in reads}, writes)]
+        feeds = [ref for ref in reads if ref.node in moving]
+        if all(ref in sources for ref in (*feeds, *writes)):
+            given = {sources[ref]: there[sources[ref]] for ref in feeds}
+            calls.append(_call(before, given, [sources[ref] for ref in writes]))
+        ours, *theirs = _fastest(calls)
+        times.append(RegionTime(node.name, theirs[0] if theirs else None, ours))
+    return times
+
+
+def milliseconds(functions, inputs: Sequence[tf.Tensor]) -> list[float]:
+    """The fastest call of each function, turn by turn."""
+    calls = [
+        functools.partial(function._call_flat, inputs, function.captured_inputs)
+        for function in functions
+    ]
+    return _fastest(calls)
+
+
+def _fastest(calls: Sequence[Callable]) -> list[float]:
+    times: list[list[float]] = [[] for _ in calls]
+    for turn in range(_WARMUP + _ROUNDS):
+        for call, own in zip(calls, times, strict=True):
+            start = time.perf_counter()
+            call()
+            if turn >= _WARMUP:
+                own.append((time.perf_counter() - start) * 1e3)
+    return [min(own) for own in times]
+
+
+def _edges(view: GraphView, node: Node) -> tuple[list[Ref], list[Ref]]:
+    """What the region reads, each tensor once, and those of its results that are read."""
+    ports = len(node.attr["Tout"].list.type) if node.op == REGION else 1
+    results = [Ref(node.name, port) for port in range(ports)]
+    return list(dict.fromkeys(node.inputs)), [ref for ref in results if view.use_count(ref)]
+
+
+def _in_original(ref: Ref, after: Module, before: Module) -> Ref | None:
+    """The tensor of the original that should hold the same numbers, if there is one."""
+    node = after.main.view.producer(ref)
+    if node.op == REGION:
+        body = flatten(after.functions[node.attr["f"].func.name])
+        ref = _before_reorders(GraphView(body.graph_def, body.fetches), body.fetches[ref.port])
+        if ref.node in body.inputs:
+            return _in_original(node.inputs[body.inputs.index(ref.node)], after, before)
+    ref = _before_reorders(after.main.view, ref) if ref.node in after.main.view else ref
+    return ref if ref.node in before.main.view else None
+
+
+def _before_reorders(view: GraphView, ref: Ref) -> Ref:
+    while view.producer(ref).op == "BlockdnnReorder":
+        ref = view.producer(ref).inputs[0]
+    return ref
+
+
+def _depend_on_inputs(module: Module) -> set[str]:
+    """The nodes that the function's inputs reach."""
+    reached = set(module.main.inputs)
+    for node in module.main.view.topological():
+        if any(ref.node in reached for ref in node.inputs):
+            reached.add(node.name)
+    return reached
+
+
+def _values(module: Module, refs, inputs: Sequence[tf.Tensor]) -> dict[Ref, tf.Tensor]:
+    """The tensors that the function computes of its inputs."""
+    given = dict(zip(map(Ref, module.main.inputs), inputs, strict=True))
+    return dict(zip(refs, _call(module, given, list(refs))(), strict=True))
+
+
+def _is_same(ours: tf.Tensor, theirs: tf.Tensor) -> bool:
+    """Whether both hold the same numbers, ours plain or blocked."""
+    ours, theirs = _plain(ours.numpy(), theirs.shape), theirs.numpy()
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return False
+    if ours.dtype.kind != "f":
+        return np.array_equal(ours, theirs)
+    ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
+    return bool(np.abs(ours - theirs).max(initial=0) <= _SAME * np.abs(theirs).max(initial=0))
+
+
+def _plain(values: np.ndarray, shape: tf.TensorShape) -> np.ndarray:
+    """The values channels last without the tail, if they are blocked and `shape` is plain."""
+    if values.ndim != (shape.rank or 0) + 1 or values.shape[-1] != BLOCK:
+        return values
+    values = np.moveaxis(values, 1, -2)
+    return values.reshape(*values.shape[:-2], -1)[..., : shape[-1]]
+
+
+def _call(module: Module, given: Mapping[Ref, tf.Tensor], wanted: list[Ref]) -> Callable:
+    """A call of no arguments that computes the tensors `wanted` of those that are given."""
+    view = module.main.view.copy()
+    view.fetches, view.targets = list(wanted), []
+    names = []
+    for ref, tensor in given.items():
+        proto = node_def_pb2.NodeDef(op="Placeholder")
+        proto.attr["dtype"].type = tensor.dtype.as_datatype_enum
+        names.append(view.add(Node("given", "Placeholder", proto=proto)).name)
+        view.replace_uses(ref, Ref(names[-1]))
+    view.prune(keep_ops=())
+    graph_def = view.to_graph_def()
+    restore_library(graph_def, module.functions)
+    for function in graph_def.library.function:
+        if not context.context().has_function(function.signature.name):
+            context.context().add_function_def(function)
+    captures = {name: tensor for name, tensor in module.captures.items() if name in view}
+    fetches = [f"{ref.node}:{ref.port}" for ref in view.fetches]
+
+    def body(*tensors):
+        own = dict(zip(names, tensors, strict=True))
+        return import_flat(ops.get_default_graph(), graph_def, own, captures, fetches)[0]
+
+    specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in given.values()]
+    function = tf.function(body, autograph=False, experimental_attributes=_ATTRIBUTES)
+    concrete = function.get_concrete_function(*specs)
+    return functools.partial(concrete._call_flat, list(given.values()), concrete.captured_inputs)
