@@ -1,7 +1,6 @@
 #include "cc/core/rnn/rnn_grad_kernel.h"
 
-#include "cc/simd/math/math_exp.h"
-#include "cc/simd/vec.h"
+#include "cc/core/rnn/rnn_vec_inl.h"
 
 namespace bd::BD_ISA {
 namespace {
@@ -21,28 +20,6 @@ inline Vec TimesDerivative(RnnActivation activation, Vec y, Vec d) {
     }
     default:
       return d;
-  }
-}
-
-inline Vec Activate(RnnActivation activation, Vec x) {
-  switch (activation) {
-    case RnnActivation::kTanh:
-      return Tanh(x);
-    case RnnActivation::kLogistic:
-      return Logistic(x);
-    case RnnActivation::kRelu:
-      return Max(Zero(), x);
-    default:
-      return x;
-  }
-}
-
-inline Vec LoadUpTo(const float* p, int n) { return n == kLanes ? Load(p) : LoadN(p, n); }
-inline void StoreUpTo(float* p, Vec v, int n) {
-  if (n == kLanes) {
-    Store(p, v);
-  } else {
-    StoreN(p, v, n);
   }
 }
 

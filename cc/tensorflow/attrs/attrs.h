@@ -32,6 +32,8 @@ Status CheckList(const char* name, const std::vector<int64_t>& list, size_t size
                  const char* meaning);
 
 // Of every op that takes scratch memory; cc/tensorflow/op_base/scratchpad.h reads it.
+constexpr char kAlgorithmAttr[] =
+    "algorithm: {'auto', 'direct', 'winograd', 'paired', 'auto_small', 'auto_smallest'} = 'auto'";
 constexpr char kScratchpadModeAttr[] = "scratchpad_mode: {'user', 'library'} = 'user'";
 
 // The layout attribute `name`; its allowed values are in the op's definition.

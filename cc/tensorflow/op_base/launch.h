@@ -35,6 +35,13 @@ class PreparedLaunch {
   virtual absl::Span<const int> fixed_inputs() const = 0;
 };
 
+// What most launches say.
+struct LaunchDefaults {
+  int64_t scratch_bytes() const { return 0; }
+  absl::Span<const int> fixed_inputs() const { return {}; }
+  bool lasts() const { return true; }
+};
+
 // The kernel of an op whose outputs Launch computes:
 //
 //   const TensorShape& dst_shape(int output = 0) const;

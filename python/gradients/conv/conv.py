@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from ..blocked import elements, part_of, place
 from ..chain import Chain
-from ..node import is_wanted, padding_argument, split_inputs, text, vjp
+from ..node import is_wanted, split_inputs, text, vjp
 from ..planes.pool import pooled
 from .conv_data import backward_data, plane_of
 from .conv_weights import backward_weights
@@ -15,7 +15,7 @@ from .geometry import ConvGeometry
 
 @tf.RegisterGradient("BlockdnnConv")
 def _gradient(op, dy):
-    geometry, pool = _geometry_of(op), op.get_attr("pool")
+    geometry, pool = ConvGeometry.of(op), op.get_attr("pool")
     shape, offset = geometry.weights_shape, op.get_attr("weights_offset")
     chain = Chain.of(text(op, "post_ops"), shape[-1], geometry.dst_layout)
     src_part, dst_part = op.get_attr("src_part"), op.get_attr("dst_part")
@@ -41,18 +41,6 @@ def _gradient(op, dy):
         return place(y, dst_part, shape[-1], rest[num_args:])
 
     return vjp(formula, op.inputs, dy)
-
-
-def _geometry_of(op) -> ConvGeometry:
-    return ConvGeometry(
-        weights_shape=tuple(op.get_attr("weights_shape")),
-        groups=op.get_attr("groups"),
-        strides=tuple(op.get_attr("strides")),
-        dilations=tuple(op.get_attr("dilations")),
-        padding=padding_argument(op),
-        src_layout=text(op, "src_layout"),
-        dst_layout=text(op, "dst_layout"),
-    )
 
 
 def _both(op, geometry: ConvGeometry, src, weights, dz) -> list:

@@ -11,7 +11,7 @@ import tensorflow as tf
 from ...layout import BLOCK, NCHW16C
 from ...native import library
 from ...ops.arguments import padding_attrs
-from ..node import is_wanted, padding_argument, text
+from ..node import is_wanted
 from .conv_data import backward_data, plane_of
 from .geometry import ConvGeometry
 
@@ -57,15 +57,7 @@ def _has_kernel(geometry: ConvGeometry) -> bool:
 @tf.RegisterGradient("BlockdnnConvBackwardWeights")
 def _gradient(op, ddweights):
     """Linear in both: the convolution's own formulas, with ddweights for the weights."""
-    geometry = ConvGeometry(
-        weights_shape=tuple(op.get_attr("weights_shape")),
-        groups=op.get_attr("groups"),
-        strides=tuple(op.get_attr("strides")),
-        dilations=tuple(op.get_attr("dilations")),
-        padding=padding_argument(op),
-        src_layout=text(op, "src_layout"),
-        dst_layout=text(op, "dst_layout"),
-    )
+    geometry = ConvGeometry.of(op)
     src, ddst = op.inputs
     dsrc = dddst = None
     if is_wanted(op, 0):

@@ -7,6 +7,7 @@ import tensorflow as tf
 from ...layout import NCHW16C, NHWC
 from ...ops.conv.conv import conv
 from ...ops.movement.reorder import reorder
+from ..node import padding_argument, text
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,19 @@ class ConvGeometry:
     padding: "str | list"
     src_layout: str
     dst_layout: str
+
+    @classmethod
+    def of(cls, op) -> "ConvGeometry":
+        """That of a convolution or of its gradient by the weights."""
+        return cls(
+            weights_shape=tuple(op.get_attr("weights_shape")),
+            groups=op.get_attr("groups"),
+            strides=tuple(op.get_attr("strides")),
+            dilations=tuple(op.get_attr("dilations")),
+            padding=padding_argument(op),
+            src_layout=text(op, "src_layout"),
+            dst_layout=text(op, "dst_layout"),
+        )
 
     @property
     def channels(self) -> int:

@@ -27,14 +27,7 @@ def resize(
       size: [height, width] of the result in pixels.
       coordinates: where pixels lie: "half_pixel" as tf.image.resize has it, "align_corners", or
         "asymmetric", the default of TensorFlow 1.
-      src_part: (first channel, C of the whole) if src is a part of the channels of a wider
-        nChw16c tensor, which is then passed. A part starts at a multiple of 16 channels, and
-        it ends at one or with the tensor.
-      dst_part: (first channel, C of the whole) if the result is such a part. The wider
-        tensor is returned, and the op writes only the part. The rest is what `into` holds,
-        and undefined without it.
-      into: a tensor of the shape of the wider one. The result takes its memory if nobody
-        else holds it, and otherwise a copy.
+      src_part, dst_part, into: parts of the channels of wider tensors, as in `conv`.
       name: of the op.
 
     Returns:

@@ -47,6 +47,17 @@ struct NormalizationAttrs {
   }
 };
 
+// Three results: as the first input, and two rows of channels.
+template <int kFirstRow>
+Status NormalizationShapes(tensorflow::shape_inference::InferenceContext* c) {
+  NormalizationAttrs attrs;
+  TF_RETURN_IF_ERROR(attrs.Read(c));
+  TF_RETURN_IF_ERROR(attrs.CheckShapes(InputShapes(c, 0), kFirstRow));
+  c->set_output(0, c->input(0));
+  for (int i : {1, 2}) c->set_output(i, c->Vector(attrs.channels));
+  return absl::OkStatus();
+}
+
 }  // namespace bd
 
 #endif  // CC_TENSORFLOW_ATTRS_PIXELS_NORMALIZATION_ATTRS_H_

@@ -21,9 +21,7 @@ REGISTER_OP("BlockdnnConv")
     .Attr("explicit_paddings: list(int) = []")
     .Attr("post_ops: string = ''")
     .Attr("pool: list(int) = []")
-    .Attr(
-        "algorithm: {'auto', 'direct', 'winograd', 'paired', "
-        "'auto_small', 'auto_smallest'} = 'auto'")
+    .Attr(bd::kAlgorithmAttr)
     .Attr("constant_weights: bool = false")
     .Attr(bd::kSrcPartAttr)
     .Attr(bd::kSrcBlocksAttr)

@@ -16,9 +16,7 @@ REGISTER_OP("BlockdnnConvTranspose")
     .Attr("strides: list(int) = [1, 1]")
     .Attr("crops: list(int) = [0, 0, 0, 0]")
     .Attr("post_ops: string = ''")
-    .Attr(
-        "algorithm: {'auto', 'direct', 'winograd', 'paired', "
-        "'auto_small', 'auto_smallest'} = 'auto'")
+    .Attr(bd::kAlgorithmAttr)
     .Attr("constant_weights: bool = false")
     .Attr(bd::kSrcPartAttr)
     .Attr(bd::kDstPartAttr)

@@ -17,9 +17,7 @@ REGISTER_OP("BlockdnnConvVolume")
     .Attr("strides: list(int) = [1, 1, 1]")
     .Attr("padding: {'SAME', 'VALID'}")
     .Attr("post_ops: string = ''")
-    .Attr(
-        "algorithm: {'auto', 'direct', 'winograd', 'paired', "
-        "'auto_small', 'auto_smallest'} = 'auto'")
+    .Attr(bd::kAlgorithmAttr)
     .Attr("constant_weights: bool = false")
     .Attr(bd::kScratchpadModeAttr)
     .SetShapeFn(bd::PackedWeightsOpShape<bd::ConvVolumeAttrs, bd::ConvVolumeShape, false>)

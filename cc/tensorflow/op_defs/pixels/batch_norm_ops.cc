@@ -14,14 +14,7 @@ REGISTER_OP("BlockdnnBatchNorm")
     .Attr("T: {float} = DT_FLOAT")
     .Attr("channels: int >= 1")
     .Attr("epsilon: float = 0.001")
-    .SetShapeFn([](InferenceContext* c) {
-      bd::NormalizationAttrs attrs;
-      TF_RETURN_IF_ERROR(attrs.Read(c));
-      TF_RETURN_IF_ERROR(attrs.CheckShapes(bd::InputShapes(c, 0), /*first_row=*/1));
-      c->set_output(0, c->input(0));
-      for (int i : {1, 2}) c->set_output(i, c->Vector(attrs.channels));
-      return absl::OkStatus();
-    })
+    .SetShapeFn(bd::NormalizationShapes</*kFirstRow=*/1>)
     .Doc(R"doc(
 Batch normalisation of a training step: dst = gamma (src - mean) / sqrt(variance + epsilon) + beta
 with the moments of each channel over all images and pixels.
@@ -51,14 +44,7 @@ REGISTER_OP("BlockdnnBatchNormGrad")
     .Attr("channels: int >= 1")
     .Attr("epsilon: float = 0.001")
     .Attr("clamp: {'', 'relu', 'relu6'} = ''")
-    .SetShapeFn([](InferenceContext* c) {
-      bd::NormalizationAttrs attrs;
-      TF_RETURN_IF_ERROR(attrs.Read(c));
-      TF_RETURN_IF_ERROR(attrs.CheckShapes(bd::InputShapes(c, 0), /*first_row=*/2));
-      c->set_output(0, c->input(0));
-      for (int i : {1, 2}) c->set_output(i, c->Vector(attrs.channels));
-      return absl::OkStatus();
-    })
+    .SetShapeFn(bd::NormalizationShapes</*kFirstRow=*/2>)
     .Doc(R"doc(
 The gradients of BlockdnnBatchNorm; dmean and dvariance are those of its other results.
 

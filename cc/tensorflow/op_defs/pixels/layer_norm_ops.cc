@@ -43,14 +43,7 @@ REGISTER_OP("BlockdnnLayerNormGrad")
     .Attr("T: {float} = DT_FLOAT")
     .Attr("channels: int >= 1")
     .Attr("epsilon: float")
-    .SetShapeFn([](InferenceContext* c) {
-      bd::NormalizationAttrs attrs;
-      TF_RETURN_IF_ERROR(attrs.Read(c));
-      TF_RETURN_IF_ERROR(attrs.CheckShapes(bd::InputShapes(c, 0), /*first_row=*/2));
-      c->set_output(0, c->input(0));
-      for (int i : {1, 2}) c->set_output(i, c->Vector(attrs.channels));
-      return absl::OkStatus();
-    })
+    .SetShapeFn(bd::NormalizationShapes</*kFirstRow=*/2>)
     .Doc(R"doc(
 The gradients of BlockdnnLayerNorm of a blocked activation.
 

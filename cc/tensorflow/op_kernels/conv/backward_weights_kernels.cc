@@ -8,14 +8,12 @@ namespace {
 
 enum { kSrc, kDdst };
 
-struct BackwardWeightsLaunch {
+struct BackwardWeightsLaunch : LaunchDefaults {
   std::shared_ptr<const BackwardWeightsPlan> plan;
   TensorShape shape;
 
   const TensorShape& dst_shape(int = 0) const { return shape; }
   int64_t scratch_bytes() const { return plan->scratch.bytes(); }
-  absl::Span<const int> fixed_inputs() const { return {}; }
-  bool lasts() const { return true; }
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
     RunBackwardWeights(
         *plan, {memory.inputs[kSrc], memory.inputs[kDdst], memory.dst(), memory.scratch}, pool);

@@ -14,14 +14,11 @@ struct ConcatOpPlan {
   TensorShape dst_shape;
 };
 
-struct ConcatLaunch {
+struct ConcatLaunch : LaunchDefaults {
   std::shared_ptr<const ConcatOpPlan> plan;
   int64_t dst_offset = 0;  // of a part
 
   const TensorShape& dst_shape(int = 0) const { return plan->dst_shape; }
-  int64_t scratch_bytes() const { return 0; }
-  absl::Span<const int> fixed_inputs() const { return {}; }
-  bool lasts() const { return true; }
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
     RunConcat(plan->concat, memory.inputs, memory.dst() + dst_offset, pool);
   }

@@ -18,14 +18,11 @@ struct ReorderOpPlan {
   TensorShape dst_shape;
 };
 
-struct ReorderLaunch {
+struct ReorderLaunch : LaunchDefaults {
   std::shared_ptr<const ReorderOpPlan> plan;
   bool has_into = false;
 
   const TensorShape& dst_shape(int = 0) const { return plan->dst_shape; }
-  int64_t scratch_bytes() const { return 0; }
-  absl::Span<const int> fixed_inputs() const { return {}; }
-  bool lasts() const { return true; }
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
     const TensorDesc& dst = plan->reorder.desc.dst;
     if (!has_into && (!dst.is_dense() || dst.offset() > 0)) {  // what it does not write is 0

@@ -46,15 +46,13 @@ struct Backward {
 };
 
 template <typename Way>
-struct BatchNormLaunch {
+struct BatchNormLaunch : LaunchDefaults {
   BatchNormPlan plan;
   BatchNormClamp clamp;
   TensorShape shapes[2];  // of an activation, of a row
 
   const TensorShape& dst_shape(int output = 0) const { return shapes[output > 0]; }
   int64_t scratch_bytes() const { return plan.scratch.bytes(); }
-  absl::Span<const int> fixed_inputs() const { return {}; }
-  bool lasts() const { return true; }
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
     Way::Run(plan, clamp, memory, pool);
   }

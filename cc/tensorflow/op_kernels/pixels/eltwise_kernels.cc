@@ -5,37 +5,26 @@
 
 #include "cc/core/eltwise/eltwise.h"
 #include "cc/tensorflow/attrs/attrs.h"
-#include "cc/tensorflow/op_base/launch.h"
-#include "cc/tensorflow/op_base/plan_cache.h"
+#include "cc/tensorflow/op_base/part_launch.h"
 
 namespace bd {
 namespace {
 
 constexpr int kSrc = 0, kFirstArg = 1;
 
-struct EltwiseOpPlan {
-  EltwisePlan eltwise;
-  TensorShape dst_shape;
-};
-
-struct EltwiseLaunch {
-  std::shared_ptr<const EltwiseOpPlan> plan;
-  int64_t src_offset = 0, dst_offset = 0;  // of parts
-
-  const TensorShape& dst_shape(int = 0) const { return plan->dst_shape; }
-  int64_t scratch_bytes() const { return 0; }
-  absl::Span<const int> fixed_inputs() const { return {}; }
-  bool lasts() const { return true; }
+struct EltwiseLaunch : PartLaunch<EltwisePlan> {
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
-    RunEltwise(plan->eltwise, memory.inputs[kSrc] + src_offset, memory.inputs + kFirstArg,
+    RunEltwise(plan->core, memory.inputs[kSrc] + src_offset, memory.inputs + kFirstArg,
                memory.dst() + dst_offset, pool);
   }
 };
 
-class EltwiseOp : public LaunchOpKernel<EltwiseLaunch> {
+class EltwiseOp : public PartOpKernel<EltwiseLaunch> {
  public:
-  explicit EltwiseOp(OpKernelConstruction* ctx) : LaunchOpKernel(ctx) {
+  explicit EltwiseOp(OpKernelConstruction* ctx) : PartOpKernel(ctx) {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
+    src_part_ = attrs_.src_part;
+    dst_part_ = attrs_.dst_part;
     reusable_inputs_ = {kSrc};
     for (int arg = 0; arg < attrs_.post_ops.num_args; ++arg) {
       if (ReadOnlyInPlace(arg)) reusable_inputs_.push_back(kFirstArg + arg);
@@ -43,17 +32,6 @@ class EltwiseOp : public LaunchOpKernel<EltwiseLaunch> {
   }
 
  protected:
-  Status Resolve(OpKernelContext* ctx, EltwiseLaunch* launch) override {
-    TF_RETURN_IF_ERROR(plans_.Get(
-        ctx, [&](EltwiseOpPlan* made) { return MakePlan(ctx, made); }, &launch->plan));
-    const int64_t pixels = launch->plan->eltwise.desc.src.pixels();
-    launch->src_offset = attrs_.src_part.offset(pixels);
-    launch->dst_offset = attrs_.dst_part.offset(pixels);
-    return absl::OkStatus();
-  }
-
-  bool has_into() const override { return attrs_.dst_part.has_into; }
-
   BlockedTensors Blocked(OpKernelContext*) const override {
     return BlockedTensors()
         .Input(kSrc, attrs_.src_part, attrs_.layout, attrs_.channels)
@@ -71,7 +49,7 @@ class EltwiseOp : public LaunchOpKernel<EltwiseLaunch> {
     });
   }
 
-  Status MakePlan(OpKernelContext* ctx, EltwiseOpPlan* plan) const {
+  Status MakePlan(OpKernelContext* ctx, Plan* plan) const override {
     const PartialTensorShape src = InputShape(ctx, kSrc);
     PartialTensorShape dst;
     TF_RETURN_IF_ERROR(EltwiseShape(attrs_, src, InputShapes(ctx, kFirstArg), &dst));
@@ -83,12 +61,12 @@ class EltwiseOp : public LaunchOpKernel<EltwiseLaunch> {
     desc.post_ops = attrs_.post_ops.chain;
     TF_RETURN_IF_ERROR(MakeView(attrs_.layout, attrs_.channels, attrs_.src_part, plane, &desc.src));
     TF_RETURN_IF_ERROR(MakeView(attrs_.layout, attrs_.channels, attrs_.dst_part, plane, &desc.dst));
-    return FromCore(MakeEltwisePlan(desc, ActiveIsa(), &plan->eltwise));
+    return FromCore(MakeEltwisePlan(desc, ActiveIsa(), &plan->core));
   }
 
   std::string Describe(OpKernelContext*, const EltwiseLaunch& launch,
                        bool in_place) const override {
-    const PostOpChain& chain = launch.plan->eltwise.desc.post_ops;
+    const PostOpChain& chain = launch.plan->core.desc.post_ops;
     return absl::StrCat("eltwise ", IsaName(ActiveIsa()), " ", launch.dst_shape().DebugString(),
                         SumNote(chain, in_place && !has_into()),
                         PartNote(attrs_.src_part, attrs_.dst_part, in_place), " \"",
@@ -96,7 +74,6 @@ class EltwiseOp : public LaunchOpKernel<EltwiseLaunch> {
   }
 
   EltwiseAttrs attrs_;
-  PlanCache<EltwiseOpPlan> plans_;
 };
 
 REGISTER_KERNEL_BUILDER(

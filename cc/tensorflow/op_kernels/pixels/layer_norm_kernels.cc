@@ -9,15 +9,12 @@ namespace {
 
 constexpr int kSrc = 0, kGamma = 1, kBeta = 2;
 
-struct LayerNormLaunch {
+struct LayerNormLaunch : LaunchDefaults {
   LayerNormPlan plan;
   TensorShape shape;
   int64_t gamma_offset, beta_offset;
 
   const TensorShape& dst_shape(int = 0) const { return shape; }
-  int64_t scratch_bytes() const { return 0; }
-  absl::Span<const int> fixed_inputs() const { return {}; }
-  bool lasts() const { return true; }
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
     RunLayerNorm(plan, memory.inputs[kSrc], memory.inputs[kGamma] + gamma_offset,
                  memory.inputs[kBeta] + beta_offset, memory.dst(), pool);
@@ -67,14 +64,12 @@ class LayerNormOp : public LaunchOpKernel<LayerNormLaunch> {
 
 enum { kDdst, kGradSrc, kGradGamma };
 
-struct LayerNormGradLaunch {
+struct LayerNormGradLaunch : LaunchDefaults {
   LayerNormGradPlan plan;
   TensorShape shapes[2];  // of an activation, of a row
 
   const TensorShape& dst_shape(int output = 0) const { return shapes[output > 0]; }
   int64_t scratch_bytes() const { return plan.scratch.bytes(); }
-  absl::Span<const int> fixed_inputs() const { return {}; }
-  bool lasts() const { return true; }
   void Run(const LaunchMemory& m, ThreadPool& pool) const {
     RunLayerNormGrad(plan,
                      {m.inputs[kGradSrc], m.inputs[kDdst], m.inputs[kGradGamma], m.outputs[0],

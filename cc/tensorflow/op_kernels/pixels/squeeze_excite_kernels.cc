@@ -52,14 +52,12 @@ Status PlanMemoryOf(const NodeAttrs& node, const std::vector<PartialTensorShape>
   return absl::OkStatus();
 }
 
-struct SqueezeExciteLaunch {
+struct SqueezeExciteLaunch : LaunchDefaults {
   std::shared_ptr<const SqueezeExciteOpPlan> plan;
   int64_t offsets[4];  // of the weights' first elements
 
   const TensorShape& dst_shape(int = 0) const { return plan->dst_shape; }
   int64_t scratch_bytes() const { return plan->core.scratch.bytes(); }
-  absl::Span<const int> fixed_inputs() const { return {}; }
-  bool lasts() const { return true; }
 
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
     const auto part = [&](int i) { return memory.inputs[kFirstWeights + i] + offsets[i]; };

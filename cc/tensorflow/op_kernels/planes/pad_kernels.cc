@@ -8,14 +8,11 @@ namespace {
 
 constexpr int kSrc = 0;
 
-struct PadLaunch {
+struct PadLaunch : LaunchDefaults {
   PadPlan plan;
   TensorShape shape;
 
   const TensorShape& dst_shape(int = 0) const { return shape; }
-  int64_t scratch_bytes() const { return 0; }
-  absl::Span<const int> fixed_inputs() const { return {}; }
-  bool lasts() const { return true; }
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
     RunPad(plan, memory.inputs[kSrc], memory.dst(), pool);
   }

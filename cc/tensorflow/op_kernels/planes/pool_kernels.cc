@@ -3,18 +3,12 @@
 
 #include "cc/core/pool/pool_grad.h"
 #include "cc/tensorflow/attrs/attrs.h"
-#include "cc/tensorflow/op_base/launch.h"
-#include "cc/tensorflow/op_base/plan_cache.h"
+#include "cc/tensorflow/op_base/part_launch.h"
 
 namespace bd {
 namespace {
 
 constexpr int kSrc = 0;
-
-struct PoolOpPlan {
-  PoolPlan pool;
-  TensorShape dst_shape;
-};
 
 PoolKind KindOf(const std::string& name) { return name == "max" ? PoolKind::kMax : PoolKind::kAvg; }
 
@@ -30,52 +24,26 @@ Status DescOf(const PoolAttrs& attrs, const PartialTensorShape& src, PoolDesc* d
   return MakeView(Layout::nChw16c, attrs.channels, attrs.dst_part, dst_plane, &desc->dst);
 }
 
-struct PoolLaunch {
-  std::shared_ptr<const PoolOpPlan> plan;
-  int64_t src_offset = 0, dst_offset = 0;  // of parts
-
-  const TensorShape& dst_shape(int = 0) const { return plan->dst_shape; }
-  int64_t scratch_bytes() const { return 0; }
-  absl::Span<const int> fixed_inputs() const { return {}; }
-  bool lasts() const { return true; }
+struct PoolLaunch : PartLaunch<PoolPlan> {
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
-    RunPool(plan->pool, memory.inputs[kSrc] + src_offset, memory.dst() + dst_offset, pool);
+    RunPool(plan->core, memory.inputs[kSrc] + src_offset, memory.dst() + dst_offset, pool);
   }
 };
 
 // What the two ops share; they differ in how a plan comes about.
-class PoolOpBase : public LaunchOpKernel<PoolLaunch> {
+class PoolOpBase : public PartOpKernel<PoolLaunch> {
  public:
-  using LaunchOpKernel::LaunchOpKernel;
-
- protected:
-  virtual Status MakePlan(OpKernelContext* ctx, PoolOpPlan* plan) const = 0;
-
-  ChannelPart src_part_;
-  DstPart dst_part_;
-
-  Status Resolve(OpKernelContext* ctx, PoolLaunch* launch) final {
-    TF_RETURN_IF_ERROR(plans_.Get(
-        ctx, [&](PoolOpPlan* made) { return MakePlan(ctx, made); }, &launch->plan));
-    const PoolDesc& desc = launch->plan->pool.desc;
-    launch->src_offset = src_part_.offset(desc.src.pixels());
-    launch->dst_offset = dst_part_.offset(desc.dst.pixels());
-    return absl::OkStatus();
-  }
-
-  bool has_into() const final { return dst_part_.has_into; }
+  using PartOpKernel::PartOpKernel;
 
  private:
   std::string Describe(OpKernelContext* ctx, const PoolLaunch& launch, bool in_place) const final {
-    const PoolDesc& d = launch.plan->pool.desc;
+    const PoolDesc& d = launch.plan->core.desc;
     return absl::StrCat(d.kind == PoolKind::kMax ? "pool_max " : "pool_avg ", IsaName(ActiveIsa()),
                         " ", ctx->input(kSrc).shape().DebugString(), "->",
                         launch.dst_shape().DebugString(), " k", d.windows.h.kernel, "x",
                         d.windows.w.kernel, " s", d.windows.h.stride, "x", d.windows.w.stride,
                         PartNote(src_part_, dst_part_, in_place));
   }
-
-  PlanCache<PoolOpPlan> plans_;
 };
 
 class PoolOp : public PoolOpBase {
@@ -87,13 +55,13 @@ class PoolOp : public PoolOpBase {
   }
 
  protected:
-  Status MakePlan(OpKernelContext* ctx, PoolOpPlan* plan) const override {
+  Status MakePlan(OpKernelContext* ctx, Plan* plan) const override {
     PartialTensorShape dst;
     TF_RETURN_IF_ERROR(PoolShape(attrs_, InputShapes(ctx, 0), &dst));
     TF_RETURN_IF_ERROR(ToFullShape(dst, &plan->dst_shape));
     PoolDesc desc;
     TF_RETURN_IF_ERROR(DescOf(attrs_, InputShape(ctx, kSrc), &desc));
-    return FromCore(MakePoolPlan(desc, ActiveIsa(), &plan->pool));
+    return FromCore(MakePoolPlan(desc, ActiveIsa(), &plan->core));
   }
 
   BlockedTensors Blocked(OpKernelContext*) const override {
@@ -106,14 +74,11 @@ class PoolOp : public PoolOpBase {
   PoolAttrs attrs_;
 };
 
-struct PoolGradLaunch {
+struct PoolGradLaunch : LaunchDefaults {
   PoolGradPlan plan;
   TensorShape shape;
 
   const TensorShape& dst_shape(int = 0) const { return shape; }
-  int64_t scratch_bytes() const { return 0; }
-  absl::Span<const int> fixed_inputs() const { return {}; }
-  bool lasts() const { return true; }
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
     RunPoolGrad(plan, {memory.inputs[1], memory.inputs[2], memory.inputs[0], memory.dst()}, pool);
   }
@@ -159,7 +124,7 @@ class GlobalPoolOp : public PoolOpBase {
   }
 
  protected:
-  Status MakePlan(OpKernelContext* ctx, PoolOpPlan* plan) const override {
+  Status MakePlan(OpKernelContext* ctx, Plan* plan) const override {
     const PartialTensorShape src = InputShape(ctx, kSrc);
     PartialTensorShape dst;
     TF_RETURN_IF_ERROR(GlobalPoolShape(attrs_, src, &dst));
@@ -169,7 +134,7 @@ class GlobalPoolOp : public PoolOpBase {
     TensorView view;
     TF_RETURN_IF_ERROR(MakeView(Layout::nChw16c, attrs_.channels, {}, plane, &view));
     const PoolDesc desc = PoolDesc::Global(KindOf(attrs_.kind), view, attrs_.dst_layout);
-    return FromCore(MakePoolPlan(desc, ActiveIsa(), &plan->pool));
+    return FromCore(MakePoolPlan(desc, ActiveIsa(), &plan->core));
   }
 
   BlockedTensors Blocked(OpKernelContext*) const override {

@@ -4,29 +4,16 @@
 
 #include "cc/core/resize/resize.h"
 #include "cc/tensorflow/attrs/planes/resize_attrs.h"
-#include "cc/tensorflow/op_base/launch.h"
-#include "cc/tensorflow/op_base/plan_cache.h"
+#include "cc/tensorflow/op_base/part_launch.h"
 
 namespace bd {
 namespace {
 
 constexpr int kSrc = 0;
 
-struct ResizeOpPlan {
-  ResizePlan resize;
-  TensorShape dst_shape;
-};
-
-struct ResizeLaunch {
-  std::shared_ptr<const ResizeOpPlan> plan;
-  int64_t src_offset = 0, dst_offset = 0;  // of parts
-
-  const TensorShape& dst_shape(int = 0) const { return plan->dst_shape; }
-  int64_t scratch_bytes() const { return 0; }
-  absl::Span<const int> fixed_inputs() const { return {}; }
-  bool lasts() const { return true; }
+struct ResizeLaunch : PartLaunch<ResizePlan> {
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
-    RunResize(plan->resize, memory.inputs[kSrc] + src_offset, memory.dst() + dst_offset, pool);
+    RunResize(plan->core, memory.inputs[kSrc] + src_offset, memory.dst() + dst_offset, pool);
   }
 };
 
@@ -35,32 +22,23 @@ ResizeCoordinates CoordinatesOf(const std::string& name) {
   return name == "asymmetric" ? ResizeCoordinates::kAsymmetric : ResizeCoordinates::kAlignCorners;
 }
 
-class ResizeOp : public LaunchOpKernel<ResizeLaunch> {
+class ResizeOp : public PartOpKernel<ResizeLaunch> {
  public:
-  explicit ResizeOp(OpKernelConstruction* ctx) : LaunchOpKernel(ctx) {
+  explicit ResizeOp(OpKernelConstruction* ctx) : PartOpKernel(ctx) {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
+    src_part_ = attrs_.src_part;
+    dst_part_ = attrs_.dst_part;
   }
 
  protected:
-  Status Resolve(OpKernelContext* ctx, ResizeLaunch* launch) override {
-    TF_RETURN_IF_ERROR(plans_.Get(
-        ctx, [&](ResizeOpPlan* made) { return MakePlan(ctx, made); }, &launch->plan));
-    const ResizeDesc& desc = launch->plan->resize.desc;
-    launch->src_offset = attrs_.src_part.offset(desc.src.pixels());
-    launch->dst_offset = attrs_.dst_part.offset(desc.dst.pixels());
-    return absl::OkStatus();
-  }
-
   BlockedTensors Blocked(OpKernelContext*) const override {
     return BlockedTensors()
         .Input(kSrc, attrs_.src_part, Layout::nChw16c, attrs_.channels)
         .Output(0, attrs_.dst_part, Layout::nChw16c, attrs_.channels);
   }
 
-  bool has_into() const override { return attrs_.dst_part.has_into; }
-
  private:
-  Status MakePlan(OpKernelContext* ctx, ResizeOpPlan* plan) const {
+  Status MakePlan(OpKernelContext* ctx, Plan* plan) const override {
     PartialTensorShape dst;
     TF_RETURN_IF_ERROR(ResizeShape(attrs_, InputShapes(ctx, 0), &dst));
     TF_RETURN_IF_ERROR(ToFullShape(dst, &plan->dst_shape));
@@ -73,7 +51,7 @@ class ResizeOp : public LaunchOpKernel<ResizeLaunch> {
         MakeView(Layout::nChw16c, attrs_.channels, attrs_.src_part, src_plane, &desc.src));
     TF_RETURN_IF_ERROR(
         MakeView(Layout::nChw16c, attrs_.channels, attrs_.dst_part, dst_plane, &desc.dst));
-    return FromCore(MakeResizePlan(desc, ActiveIsa(), &plan->resize));
+    return FromCore(MakeResizePlan(desc, ActiveIsa(), &plan->core));
   }
 
   std::string Describe(OpKernelContext* ctx, const ResizeLaunch& launch,
@@ -85,7 +63,6 @@ class ResizeOp : public LaunchOpKernel<ResizeLaunch> {
   }
 
   ResizeAttrs attrs_;
-  PlanCache<ResizeOpPlan> plans_;
 };
 
 REGISTER_KERNEL_BUILDER(

@@ -1,0 +1,40 @@
+// What the kernels of cells and of their gradients share.
+#ifndef CC_CORE_RNN_RNN_VEC_INL_H_
+#define CC_CORE_RNN_RNN_VEC_INL_H_
+
+#include "cc/core/rnn/rnn_cell_kernel.h"
+#include "cc/simd/math/math_exp.h"
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+inline Vec Activate(RnnActivation activation, Vec x) {
+  switch (activation) {
+    case RnnActivation::kTanh:
+      return Tanh(x);
+    case RnnActivation::kLogistic:
+      return Logistic(x);
+    case RnnActivation::kRelu:
+      return Max(Zero(), x);
+    case RnnActivation::kHardLogistic:  // relu6(x + 3) / 6
+      return Mul(Min(Set1(6.f), Max(Zero(), Add(x, Set1(3.f)))), Set1(1.f / 6.f));
+    default:
+      return x;
+  }
+}
+
+// The first n lanes of what may end there.
+inline Vec LoadUpTo(const float* p, int n) { return n == kLanes ? Load(p) : LoadN(p, n); }
+inline void StoreUpTo(float* p, Vec v, int n) {
+  if (n == kLanes) {
+    Store(p, v);
+  } else {
+    StoreN(p, v, n);
+  }
+}
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
+#endif  // CC_CORE_RNN_RNN_VEC_INL_H_
