@@ -132,6 +132,11 @@ def optimize(
             return target and _call_of(target)
 
         return _of_function(_call_of(target), find, input_signature, rewrite)
+    if isinstance(target, tf.Module) and (functions := _functions_of(target)):
+        raise TypeError(
+            f"{_article(type(target).__name__)} cannot be called, since it has no __call__: "
+            f"optimize(module.{functions[0]}) takes one of its functions"
+        )
     raise TypeError(
         f"cannot optimise {_article(type(target).__name__)}: give a keras.Model, a tf.function, a "
         "ConcreteFunction, a tf.Module that can be called, a loaded SavedModel that has "
@@ -231,6 +236,12 @@ def _call_of(module):
         if isinstance(function, def_function.Function)
         else tf.function(module.__call__)
     )
+
+
+def _functions_of(module) -> list[str]:
+    """The names of the tf.functions that its class defines."""
+    members = ((name, getattr(type(module), name, None)) for name in dir(type(module)))
+    return [name for name, value in members if isinstance(value, def_function.Function)]
 
 
 def _article(word: str) -> str:

@@ -5,6 +5,7 @@ TensorFlow has them.
 """
 
 # ruff: noqa: F401
+from . import region
 from .conv import conv, conv_depthwise, conv_transpose, conv_volume
 from .movement import concat, reorder, shuffle
 from .pixels import batch_norm, eltwise, layer_norm, softmax, squeeze_excite

@@ -167,8 +167,7 @@ def _call(module: Module, given: Mapping[Ref, tf.Tensor], wanted: list[Ref]) -> 
     graph_def = view.to_graph_def()
     restore_library(graph_def, module.functions)
     for function in graph_def.library.function:
-        if not context.context().has_function(function.signature.name):
-            context.context().add_function_def(function)
+        context.context().add_function_def(function)
     captures = {name: tensor for name, tensor in module.captures.items() if name in view}
     fetches = [f"{ref.node}:{ref.port}" for ref in view.fetches]
 

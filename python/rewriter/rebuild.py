@@ -23,9 +23,9 @@ def rebuild(module: Module, captures: dict):
     restore_library(graph_def, module.functions)
     fetches = [f"{ref.node}:{ref.port}" for ref in view.fetches]
     (args, kwargs), function_type = _arguments(original, len(names))
+    # One that is there already is held once more: whoever brought it would take it along.
     for function in graph_def.library.function:
-        if not context.context().has_function(function.signature.name):
-            context.context().add_function_def(function)
+        context.context().add_function_def(function)
 
     def body(*args, **kwargs):
         flat = args

@@ -2,6 +2,7 @@
 
 import gc
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -77,6 +78,23 @@ def test_a_path_is_read_again(functional, pictures, same, tmp_path):
     functional.save(tmp_path / "model.h5")
     x = tf.constant(pictures)
     same(taped(bd.optimize(tmp_path / "model.h5"), x), taped(functional, x))
+
+
+def test_an_optimised_saved_model(functional, pictures, same, tmp_path):
+    """Nobody has its original: the gradient goes back through the ops of its regions."""
+    bd.optimize(functional).save(tmp_path / "fast")
+    x, fast = tf.constant(pictures), bd.load(tmp_path / "fast")
+    same(taped(lambda x: fast(x)["output_0"], x), taped(functional, x))
+    loaded = tf.saved_model.load(str(tmp_path / "fast"))
+    signature = loaded.signatures["serving_default"]
+    same(taped(lambda x: signature(x)["output_0"], x), taped(functional, x))
+
+
+def test_an_optimised_recurrent_saved_model(floats, same, tmp_path):
+    model = keras.Sequential([keras.Input((5, 3)), keras.layers.LSTM(4), keras.layers.Dense(2)])
+    bd.optimize(model).save(tmp_path / "fast")
+    fast, x = bd.load(tmp_path / "fast"), tf.constant(floats(2, 5, 3))
+    same(taped(lambda x: fast(x)["output_0"], x), taped(model, x))
 
 
 def test_a_saved_function_of_the_users(functional, pictures, same, tmp_path):

@@ -1,5 +1,7 @@
 """What `optimize` takes beside models and signatures: paths, modules, functions without one."""
 
+import gc
+
 import keras
 import numpy as np
 import pytest
@@ -39,6 +41,16 @@ def test_folders(functional, pictures, same, tmp_path):
         (got,) = fast(pictures).values()
         same(got, functional(pictures))
         assert fast.report.count("BlockdnnConv") == 1
+
+
+def test_what_is_loaded_is_called_in_graphs(functional, pictures, same, tmp_path):
+    """The functions that its graph calls stay, though what was read from the folder is gone."""
+    bd.optimize(functional).save(tmp_path / "fast")
+    fast, wanted = bd.load(tmp_path / "fast"), functional(pictures)
+    gc.collect()
+    same(tf.function(lambda x: fast(x)["output_0"])(pictures), wanted)
+    (got,) = tf.data.Dataset.from_tensors(pictures).map(lambda x: fast(x)["output_0"])
+    same(got, wanted)
 
 
 @pytest.mark.parametrize("layer", [Custom, Registered])
@@ -128,3 +140,17 @@ def test_a_new_weight_reaches_no_result(kernel, pictures):
     before = fast(pictures)
     kernel.assign(kernel * 2.0)
     np.testing.assert_array_equal(fast(pictures), before)
+
+
+def test_a_module_that_cannot_be_called(kernel, same, pictures):
+    class Detector(tf.Module):
+        @tf.function
+        def detect(self, x):
+            return tf.nn.conv2d(x, kernel, 1, "SAME")
+
+    module = Detector()
+    with pytest.raises(
+        TypeError, match=r"^a Detector cannot be .*: optimize\(module.detect\) takes"
+    ):
+        bd.optimize(module)
+    same(bd.optimize(module.detect)(pictures), module.detect(pictures))
