@@ -7,11 +7,13 @@ import textwrap
 
 import keras
 import pytest
+import tensorflow as tf
 
 import tf_blockdnn as bd
 
 _LAYERS, _CHANNELS = 4, 512
 WEIGHTS = _LAYERS * 9 * _CHANNELS**2 * 4 / 2**20  # MiB
+CALL = 12  # MiB: Winograd's tiles of one layer at batch 2, and what lies between layers
 SLACK = 30  # MiB: graphs, code that is read from disk at the first call, an activation
 
 
@@ -24,11 +26,19 @@ def folder(tmp_path_factory):
     model = keras.Model(x, y)
     model.save(folder / "model.keras")
     bd.optimize(model).save(folder / "fast")
+
+    spec = tf.TensorSpec([None, 14, 14, _CHANNELS], name="x")
+    features = tf.function(lambda x: {"y": model(x)}, input_signature=[spec])
+    means = tf.function(lambda x: {"y": tf.reduce_mean(model(x), [1, 2])}, input_signature=[spec])
+    module = tf.Module()
+    module.held = model.variables
+    signatures = {"features": features, "means": means}
+    tf.saved_model.save(module, str(folder / "two"), signatures=signatures)
     return folder
 
 
-def grown(make: str) -> float:
-    """MiB that a fresh process grows by when it makes a network and calls it twice.
+def grown(make: str, call: str = "fast(image), fast(image)") -> float:
+    """MiB that a fresh process grows by when it makes a network and calls it.
 
     TensorFlow's oneDNN is off: where it is on (by default on CPUs with VNNI), TensorFlow keeps
     what tensors have freed in a pool for the next ones, so that Keras's model of 36 MiB loaded and
@@ -47,7 +57,7 @@ def grown(make: str) -> float:
         image = tf.random.normal([1, 14, 14, {_CHANNELS}])
         before = resident()
         fast = {make}
-        fast(image), fast(image)
+        {call}
         gc.collect()
         print(resident() - before)
     """
@@ -68,4 +78,14 @@ def test_the_original_goes_and_packed_weights_keep_their_promise(folder):
     # One copy for saving and at most three packed; the original's would be another.
     assert from_file <= (1 + 3) * WEIGHTS + SLACK
     assert from_file <= loaded + 0.5 * WEIGHTS + SLACK
+    assert low <= (1 + 9 / 8) * WEIGHTS + SLACK
+
+
+def test_several_signatures_and_batches_keep_it_too(folder):
+    """Both signatures run at two batches, which need not have the same algorithms."""
+    call = "[f(x) for x in (image, tf.repeat(image, 2, 0)) * 3 for f in fast.signatures.values()]"
+    normal = grown(f"bd.optimize('{folder}/two')", call)
+    low = grown(f"bd.optimize('{folder}/two', memory='low')", call)
+    # What "normal" keeps for each further signature and batch is the memory of one call.
+    assert normal <= (1 + 3) * WEIGHTS + SLACK + 3 * CALL
     assert low <= (1 + 9 / 8) * WEIGHTS + SLACK
