@@ -54,6 +54,8 @@ def check_source(folder: str | os.PathLike) -> pathlib.Path:
     folder = pathlib.Path(folder)
     if not folder.exists():
         raise SavedModelError(f"{folder}: no such folder")
+    if is_keras_file(folder):
+        raise SavedModelError(f"{folder}: a file that Keras wrote; tf_blockdnn.optimize reads it")
     if not folder.is_dir():
         raise SavedModelError(
             f"{folder}: not a folder; give the folder that holds saved_model.pb, or a file that "

@@ -2,6 +2,7 @@
 
 import operator
 import os
+import re
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -68,7 +69,7 @@ class OptimizedFunction:
         if kwargs or not self._is_flat or len(args) != self._count:
             args_given, args = args, self._read(args, kwargs)
             if args is None:
-                return self.concrete(*args_given, **kwargs)
+                return self._call_concrete(args_given, kwargs)
         results = self._eager(args)
         if results is NotImplemented:
             return self._dispatch(args)
@@ -77,6 +78,25 @@ class OptimizedFunction:
     def save(self, folder: str | os.PathLike) -> None:
         """Writes a SavedModel whose signature is named "serving_default"."""
         save_functions({"serving_default": self}, folder)
+
+    def _call_concrete(self, args, kwargs):
+        """TensorFlow's own call, for arguments that are not plainly those of the function."""
+        try:
+            return self.concrete(*args, **kwargs)
+        except TypeError as error:
+            mismatch = re.search("^Binding inputs to tf.function failed due to `(.*?)`", str(error))
+            if mismatch is None:
+                raise
+            raise TypeError(f"{mismatch[1]}; the function takes {self._arguments()}") from None
+
+    def _arguments(self) -> str:
+        """What to call it with: "image: float32 (None, 224, 224, 3)"."""
+        parameters = self.concrete.function_type.parameters.values()
+        kinds = ((parameter.name, parameter.type_constraint) for parameter in parameters)
+        return ", ".join(
+            f"{name}: {kind.dtype.name} {kind.shape}" if isinstance(kind, tf.TensorSpec) else name
+            for name, kind in kinds
+        )
 
     def _dispatch(self, args):
         """A call that TensorFlow has to take part in: flat arguments in, packed results out."""

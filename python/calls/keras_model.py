@@ -53,7 +53,7 @@ def model_class(base: type) -> type:
             if len(args) == 1 and not kwargs and type(args[0]) is EagerTensor:
                 return self._fast(args[0])
             kwargs.pop("training", None)  # It infers, as frozen layers do.
-            if args and not kwargs and all(map(_is_value, tf.nest.flatten(args))):
+            if not kwargs and all(map(_is_value, tf.nest.flatten(args))):
                 return self.call(*args)
             return super().__call__(*args, **kwargs)
 

@@ -89,6 +89,11 @@ def optimize(
         >>> fast.report.count("BlockdnnConv")
         1
     """
+    if input_signature is not None and not isinstance(input_signature, (list, tuple)):
+        raise TypeError(
+            "input_signature must be a list of tf.TensorSpec, one an argument, not "
+            f"{_article(type(input_signature).__name__)}"
+        )
     options = Options.of(
         algorithm=algorithm,
         memory=memory,

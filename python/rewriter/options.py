@@ -66,7 +66,9 @@ class Options:
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ValueError(f"not a regular expression: {pattern!r}: {error}") from None
+                raise ValueError(
+                    f"exclude or only: not a regular expression: {pattern!r}: {error}"
+                ) from None
 
     def reason_to_leave(self, node: str) -> str | None:
         """Why the caller wants the node of that name left alone; None where nothing says so."""

@@ -7,6 +7,7 @@ a snapshot: a later assignment to the original's variables does not reach the re
 
 import dataclasses
 import hashlib
+import numbers
 import os
 import time
 import traceback
@@ -161,6 +162,8 @@ def optimize_concrete(
     """
     if verify_by not in VERIFY:
         raise ValueError(f"verify must be one of {VERIFY}, not {verify_by!r}")
+    if not isinstance(tolerance, numbers.Real):
+        raise ValueError(f"tolerance must be a number, such as 1e-4, not {tolerance!r}")
     library()
     start = time.perf_counter()
     context, bundles = Context(options or Options()), bundles or Bundles()

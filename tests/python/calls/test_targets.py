@@ -154,3 +154,31 @@ def test_a_module_that_cannot_be_called(kernel, same, pictures):
     ):
         bd.optimize(module)
     same(bd.optimize(module.detect)(pictures), module.detect(pictures))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"input_signature": 3}, "input_signature must be a list of tf.TensorSpec, .*not an int"),
+        ({"tolerance": "small"}, "tolerance must be a number, such as 1e-4, not 'small'"),
+        ({"exclude": ["("]}, "exclude or only: not a regular expression: '\\('"),
+    ],
+)
+def test_bad_options(functional, arguments, message):
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        bd.optimize(functional, **arguments)
+
+
+def test_calls_with_other_arguments(functional, kernel, pictures):
+    signature = [tf.TensorSpec([None, 16, 16, 3], name="x")]
+    function = tf.function(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME"), input_signature=signature)
+    for fast in (bd.optimize(functional), bd.optimize(function)):
+        for given in ((), (pictures, pictures)):
+            with pytest.raises(TypeError, match=r"; the function takes \w+: float32 \(None, 16"):
+                fast(*given)
+
+
+def test_load_takes_folders(functional, tmp_path):
+    functional.save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match="a file that Keras wrote; tf_blockdnn.optimize reads it"):
+        bd.load(tmp_path / "model.keras")
