@@ -75,6 +75,32 @@ def test_the_backend_ends_with_that_line(hook):
     assert "Traceback" not in result.stderr
 
 
+def test_the_installer_prints_nothing_else(tmp_path):
+    result = subprocess.run(
+        [sys.executable, BUILD_TOOLS / "install.py"],
+        env=os.environ | {"CC": "no-compiler"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    (line,) = (result.stdout + result.stderr).splitlines()
+    assert result.returncode == 1
+    assert line.startswith("tf_blockdnn cannot be built without a C++ compiler; on Debian 12, run:")
+
+
+def test_the_installer_runs_pip(tmp_path):
+    """With options that stop pip before it builds anything."""
+    program = "import native; native.missing = lambda: ''; import install; install.main()"
+    result = subprocess.run(
+        [sys.executable, "-c", program, "--no-such-option"],
+        env=os.environ | {"PYTHONPATH": str(BUILD_TOOLS)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 2 and "no such option: --no-such-option" in result.stderr
+
+
 def test_a_failed_build_is_named_last():
     program = "import backend, subprocess as s; backend._build(lambda: s.run('false', check=True))"
     result = subprocess.run(
