@@ -11,10 +11,10 @@ from ..rewriter.summary import faster
 
 
 def signatures(report) -> Table:
-    """One row a signature of a SavedModelReport: how much was converted, declined, reordered."""
+    """One row a signature of a SavedModelReport: what was converted, left and reordered."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("signature")
-    for heading in ("converted", "left as it was", "reorders"):
+    for heading in ("converted", "left to TensorFlow", "reorders"):
         table.add_column(heading, justify="right")
     for name, one in report.signatures.items():
         table.add_row(
