@@ -25,7 +25,11 @@ Status WeightsCache::Take(OpKernelContext* ctx, const Tensor& weights, const Pac
                           WeightsLease* lease) {
   const float* const plain = static_cast<const float*>(weights.data()) + offset_;
   if (request.plain_bytes > 0) lease->plain = plain;
-  if (request.bytes == 0) return absl::OkStatus();
+  if (request.bytes == 0) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!constant_) Look(weights);
+    return absl::OkStatus();
+  }
   bool worth_keeping;
   lease->kept = Find(weights, request, &worth_keeping);
   if (lease->kept == nullptr && worth_keeping) {
@@ -71,13 +75,20 @@ std::shared_ptr<const PackedWeights> WeightsCache::Find(const Tensor& weights,
     return held.pack;
   }
   *worth_keeping = constant_ || !held_.empty();
-  if (!*worth_keeping) {
-    const WeightsGlance now = WeightsGlance::At(weights);
-    *worth_keeping = now == last_;
-    last_ = now;
+  if (*worth_keeping) {
+    changes_ = 0;
+  } else {
+    *worth_keeping = Look(weights);
   }
-  changes_ = *worth_keeping ? 0 : std::min(changes_ + 1, kChanging);
   return nullptr;
+}
+
+bool WeightsCache::Look(const Tensor& weights) {
+  const WeightsGlance now = WeightsGlance::At(weights);
+  const bool same = now == last_;
+  last_ = now;
+  changes_ = same ? 0 : std::min(changes_ + 1, kChanging);
+  return same;
 }
 
 }  // namespace bd

@@ -76,6 +76,9 @@ class WeightsCache {
   std::shared_ptr<const PackedWeights> Find(const Tensor& weights, const PackRequest& request,
                                             bool* worth_keeping);
 
+  // Whether the weights are those of the look before; counts changes. Needs the lock.
+  bool Look(const Tensor& weights);
+
   const int64_t offset_;
   const bool constant_;
   std::mutex mutex_;

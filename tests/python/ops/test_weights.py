@@ -65,6 +65,18 @@ def test_weights_computed_in_the_graph(x, draw_weights, blocked):
         expect(blocked, conv(weights), x, 2 * weights)
 
 
+def test_weights_that_stop_changing_are_packed_once_more(x, draw_weights, blocked):
+    variable = tf.Variable(draw_weights())
+    conv = tf.function(lambda: conv_direct(blocked.pack(x), variable))
+    for _ in range(4):
+        variable.assign(draw_weights())
+        expect(blocked, conv(), x, variable.numpy())
+    before = bd.ops.pack_count()
+    for _ in range(4):
+        expect(blocked, conv(), x, variable.numpy())
+    assert bd.ops.pack_count() == before + 1
+
+
 def test_all_weights_in_one_variable(integers, blocked):
     """Two layers read their own parts of a flat variable, biases included."""
     x = integers(1, 5, 6, 7)

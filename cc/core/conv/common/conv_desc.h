@@ -36,6 +36,7 @@ struct ConvDesc {
   ConvAlgorithm algorithm = ConvAlgorithm::kAuto;
   bool keeps_weights = false;    // packed once for many calls, so that packing may take its time
   bool changes_weights = false;  // packed anew for each call, so that the choice counts packing
+  bool hands_plain = false;      // with them: ConvBuffers::plain is set, whatever the algorithm
   PostOpChain post_ops;
   // Of a tensor that is part of a wider nChw16c one: the channel blocks of an image of the
   // latter. 0: it is a tensor of its own. Operands of post-ops always are.

@@ -93,7 +93,7 @@ struct ConvBuffers {
   const float* const* args = nullptr;  // base pointers of the post-op inputs
   float* dst = nullptr;     // may be the operand of a sum, if not pooled; sums without one read it
   void* scratch = nullptr;  // plan.scratch_bytes(); 64-byte aligned to be fast
-  const float* plain = nullptr;  // HWIO, where plan.reads_plain_weights
+  const float* plain = nullptr;  // HWIO, where plan.reads_plain_weights or desc.hands_plain
 };
 
 }  // namespace bd

@@ -26,6 +26,8 @@ struct CpuCosts {
   // Of weights that are packed for one call: a line of a copy, what pairs add to it, and a line of
   // Winograd's planes. It comes from memory and goes there, which costs more than the arithmetic.
   double pack_line = 40, pack_pairs = 6, pack_winograd = 100;
+  // The same where a panel is packed right before it is multiplied: nothing goes to memory.
+  double pack_panel_line = 15;
   // A vector of a chain that does not fit the registers (swish).
   double chain_vector = 25;
   // A neighbour on the same core slows a thread down.

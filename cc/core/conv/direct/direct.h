@@ -51,9 +51,13 @@ struct DirectPlan {
   int64_t strip_rows = 0, rows_per_column = 0, strip_columns = 0;
   std::vector<int64_t> phase_row;
 
-  // For each thread: the strip; rows of a plain dst; with FIP, the weights of a group and K chunk
-  // times a power of two, and the terms of the source's pixels.
+  // For each thread: the strip; rows of a plain dst; the weights of a group and K chunk, packed in
+  // the run, or with FIP times a power of two; with FIP the terms of the source's pixels.
   ScratchPiece<float> strip, row, scaled, terms;
+
+  // Changing weights that one task reads, once: each panel is packed into `scaled` right before it
+  // is multiplied, and stays in L2 meanwhile.
+  bool packs_panels = false;
 
   bool fip() const { return variant == kFipTiles; }
   bool blocked() const { return variant != kNhwcTiles; }
@@ -66,6 +70,10 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan);
 void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
                 const float* src);
 void RunDirect(const ConvRun& run, ThreadPool& pool);
+
+// Packs source blocks [b0, b1) of a group of a blocked source from run.buffers.plain, the first at
+// `out`.
+void PackPanel(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t b1, float* out);
 
 // A task's share, or a part of it: output pixels [begin, end) of image n, output groups
 // [group_begin, group_end). The weights of groups up to `ahead_end` are to be brought along.

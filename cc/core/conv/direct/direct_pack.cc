@@ -32,21 +32,34 @@ class GroupPacker {
   GroupPacker(const ConvPlan& plan, const Hwio& w, const OutputGroup& g, float* out)
       : plan_(plan), d_(plan.desc), w_(w), g_(g), lanes_(g.blocks * kBlock), out_(out) {}
 
-  // Source blocks [begin, end) of those that reach the group; of an NHWC source all taps of a
-  // block's channels.
-  void Run(int64_t begin, int64_t end) const {
+  // Source blocks [begin, end) of those that reach the group, of which block `first` lies at `out`;
+  // of an NHWC source all taps of a block's channels.
+  void Run(int64_t begin, int64_t end, int64_t first) const {
     const int64_t taps = d_.kh * d_.kw;
     const bool plain = !plan_.Own<DirectPlan>().blocked();
     for (int64_t b = begin; b < end; ++b) {
       const int64_t c0 = b * kBlock, count = std::min(d_.ic - c0, kBlock);
       for (int64_t t = 0; t < taps; ++t) {
-        const int64_t row = plain ? t * d_.ic + c0 : (b - g_.icb_begin) * kBlock * taps + t * count;
-        for (int64_t c = 0; c < count; ++c) PutRow(t, c0 + c, out_ + (row + c) * lanes_);
+        const int64_t row = plain ? t * d_.ic + c0 : (b - first) * kBlock * taps + t * count;
+        // The rows that are read next, of the next tap or of the next block.
+        const bool last = t + 1 == taps;
+        const int64_t next = last ? c0 + kBlock : (t + 1) * d_.ic + c0;
+        const bool fetches = d_.groups == 1 && !(last && b + 1 == end);
+        for (int64_t c = 0; c < count; ++c) {
+          if (fetches) Fetch(next + c);
+          PutRow(t, c0 + c, out_ + (row + c) * lanes_);
+        }
       }
     }
   }
 
  private:
+  // The rows of a panel are too far apart for hardware prefetchers.
+  void Fetch(int64_t row) const {
+    const float* const from = w_.data + row * d_.oc + g_.first_block * kBlock;
+    for (int64_t i = 0; i < lanes_; i += kBlock) __builtin_prefetch(from + i);
+  }
+
   void PutRow(int64_t tap, int64_t c, float* out) const {
     const int64_t o0 = g_.first_block * kBlock;
     if (d_.groups > 1) {
@@ -86,10 +99,17 @@ void PackLanes(const ConvDesc& d, const float* hwio, int64_t b, float* out) {
 
 }  // namespace
 
+void PackPanel(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t b1, float* out) {
+  const ConvDesc& d = run.d;
+  const Hwio w{run.buffers.plain, d.ic, d.oc, d.oc};
+  GroupPacker(run.plan, w, group, out).Run(b0, b1, b0);
+}
+
 void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
                 const float* src) {
   const DirectPlan& p = plan.Own<DirectPlan>();
   const ConvDesc& d = plan.desc;
+  if (p.packs_panels) return;  // done in the run
   if (p.variant == kDotLanes) {
     const int64_t block = p.groups.packed_floats / plan.icb;
     for (int64_t b = 0; b < plan.icb; ++b) PackLanes(d, hwio, b, packed + b * block);
@@ -111,7 +131,8 @@ void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPo
     const OutputGroup& g = p.groups[task / splits];
     const int64_t split = task % splits, blocks = g.icb_end - g.icb_begin;
     GroupPacker(plan, w, g, packed + g.offset)
-        .Run(g.icb_begin + blocks * split / splits, g.icb_begin + blocks * (split + 1) / splits);
+        .Run(g.icb_begin + blocks * split / splits, g.icb_begin + blocks * (split + 1) / splits,
+             g.icb_begin);
   });
   if (!fip) return;
   pool.ParallelFor(groups,

@@ -24,7 +24,8 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   call.panels = p.groups.list.data();
   call.begin = g0;
   call.end = g1;
-  call.packed = run.buffers.packed;
+  // Where panels are packed in the run it is an address only; each gets another one.
+  call.packed = p.packs_panels ? run.buffers.plain : run.buffers.packed;
   call.tap_offsets = p.tap_offsets.data();
   call.px_stride = p.px_stride;
   if (!p.blocked()) {  // a pixel is one tap
@@ -45,6 +46,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   } else if (g1 < r.ahead_end) {
     call.behind = call.Weights(g1, call.first_row);
   }
+  call.asks_ahead = !p.packs_panels;
   call.pixel_terms = from.pixel_terms;
   FipGroup terms;
   const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
@@ -52,6 +54,11 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     a->dst = target.base + (group.first_block - target.first_block) * target.block_stride;
     a->dst_block_stride = target.block_stride;
     a->epilogue = BlocksEpilogue(run, group.first_block, group.blocks, r.n, r.begin);
+    if (p.packs_panels) {
+      float* const packed = run.scratch.Grant(p.scaled, thread);
+      PackPanel(run, group, b0, b1, packed);
+      a->weights = packed;
+    }
     if (from.exponent != 0) {
       float* scaled = run.scratch.Grant(p.scaled, thread);
       FipKernelsFor(run.plan.isa)

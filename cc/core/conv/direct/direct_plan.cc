@@ -139,6 +139,13 @@ int64_t NextSmaller(int64_t units, int64_t per, int64_t* strips) {
   return per;
 }
 
+// Changing weights of so few pixels that each group's are read once, by one task.
+constexpr int64_t kFewPixels = 64;
+bool MayPackPanels(const Algorithm& self, const ConvDesc& d) {
+  return self.variant == kBlockedTiles && d.changes_weights && d.hands_plain && d.groups == 1 &&
+         d.n == 1 && d.oh * d.ow <= kFewPixels;
+}
+
 // Picks strip size and group splits by estimated cycles of the busiest thread:
 // multiply-adds at 2 a cycle, strips at 1.5 cycles a vector, a group's weights
 // once a strip at 1 vector a cycle for a quarter of it (the rest is hidden), and at 3 cycles
@@ -223,8 +230,9 @@ double DirectCost(const Algorithm& self, const ConvDesc& d, Isa, int threads) {
   if (d.algorithm == ConvAlgorithm::kWinograd) return std::numeric_limits<double>::infinity();
   const bool fip = self.variant == kFipTiles;
   const double weights = static_cast<double>(d.kh * d.kw * d.ic) * d.oc;
+  const double line = MayPackPanels(self, d) ? kCpu.pack_panel_line : kCpu.pack_line;
   return DirectCycles(d, fip ? kCpu.fip_multiply : 1, threads) +
-         PackCycles(d, weights, kCpu.pack_line + (fip ? kCpu.pack_pairs : 0), threads);
+         PackCycles(d, weights, line + (fip ? kCpu.pack_pairs : 0), threads);
 }
 
 void PlanDirect(const Algorithm& self, ConvPlan* plan) {
@@ -268,10 +276,15 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
     p->icb_chunk = CeilDiv(most_blocks, chunks);
   }
   p->pass_blocks = sum_on_tile ? p->icb_chunk : PassBlocks(*p, plan->isa);
-  if (p->fip()) {
+  ChooseSplits(*plan, p);
+  p->packs_panels = MayPackPanels(self, d) && p->strips == 1;
+  if (p->packs_panels) {
+    plan->packed_bytes = 0;
+    plan->reads_plain_weights = true;
+  }
+  if (p->fip() || p->packs_panels) {
     p->scaled.count = p->icb_chunk * p->taps_per_block * kBlock * p->groups.widest_blocks * kBlock;
   }
-  ChooseSplits(*plan, p);
   LayOutStrip(*plan, p->in_place ? 0 : p->strip_pixels / std::max<int64_t>(1, d.ow), p);
   if (p->fip()) {  // fused with depthwise it takes all rows at once
     p->terms.count = p->in_place ? d.oh * d.ow : p->strip_pixels;

@@ -31,7 +31,7 @@ class Conv : public OneConvSpec {
     TF_RETURN_IF_ERROR(DescribeConv(attrs_, inputs[kSrc], inputs[kWeights],
                                     From(inputs, kWeights + 1), &desc, &dst));
     TF_RETURN_IF_ERROR(ToFullShape(dst, dst_shape));
-    desc.changes_weights = changes_weights;
+    desc.changes_weights = desc.hands_plain = changes_weights;
     return FromCore(MakeConvPlan(desc, ActiveIsa(), threads, plan));
   }
 
