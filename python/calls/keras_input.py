@@ -66,9 +66,12 @@ def _keras_2(model):
 
 
 def _built(model):
-    """Subclassed models of Keras 3, from the shapes they were built for; any batch."""
+    """Subclassed models, from the shapes they were built for; any batch."""
     shapes = getattr(model, "_build_shapes_dict", None)
-    return [_specs(shape, model.input_dtype) for shape in shapes.values()] if shapes else None
+    if shapes:
+        return [_specs(shape, model.input_dtype) for shape in shapes.values()]
+    shape = getattr(model, "_build_input_shape", None)  # Keras 2; also of a dict or list of inputs
+    return [_specs(shape, model.compute_dtype)] if shape else None
 
 
 def _specs(shape, dtype):

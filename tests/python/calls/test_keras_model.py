@@ -105,6 +105,15 @@ def test_a_subclassed_model_that_was_built(pictures, same):
     same(bd.optimize(model)(pictures), model(pictures))
 
 
+@pytest.mark.filterwarnings("ignore:.*does not have a .build")
+def test_a_subclassed_model_that_keras_built(subclass, pictures, same):
+    model = subclass()
+    model.build((None, 16, 16, 3))
+    fast = bd.optimize(model)
+    same(fast(pictures[:3]), model(pictures[:3]))
+    assert fast.report.count("BlockdnnConv") == 1
+
+
 def test_a_subclassed_model_of_unknown_shapes(subclass, pictures, same):
     model = subclass()
     with pytest.raises(ValueError, match="call the model or build it first, or give input_sig"):
