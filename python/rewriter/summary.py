@@ -20,6 +20,7 @@ _NAMES = {
     "BlockdnnPad": ("padding", "paddings"),
     "BlockdnnPool": ("pooling", "poolings"),
     "BlockdnnGlobalPool": ("global pooling", "global poolings"),
+    "BlockdnnRnn": ("recurrent layer", "recurrent layers"),
     "BlockdnnResize": ("resize", "resizes"),
     "BlockdnnConcat": ("concatenation", "concatenations"),
     "BlockdnnShuffle": ("channel shuffle", "channel shuffles"),
@@ -103,7 +104,9 @@ def headline(report) -> str:
     if report.multiply_adds_left:
         share = min(share, 99.9)  # "100 %" says that nothing is left
     regions = f"{report.regions} {'region' if report.regions == 1 else 'regions'}"
-    what = f"{share:.3g} % of the multiply-adds" if total else "no multiply-adds"
+    count = len(report.converted)
+    ops = f"{count} {'op' if count == 1 else 'ops'}"  # loops have no count of multiply-adds
+    what = f"{share:.3g} % of the multiply-adds" if total else ops
     return f"converted: {what}, in {regions} {took}"
 
 

@@ -5,7 +5,8 @@ import json
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.rewriter import Report, pipeline
+from tf_blockdnn.python.rewriter import Converted, Report, pipeline
+from tf_blockdnn.python.rewriter.primitives import Primitive
 
 _SAME = {"strides": 1, "padding": "SAME"}
 
@@ -70,6 +71,26 @@ def test_a_large_report_fits_a_screen():
     assert "x 23 other reasons" in text and "and 84 more" in text
     assert "model/block" not in text
     assert report.summary(all=True).count("op499") == 1
+
+
+def test_ops_have_names_for_people():
+    """Those that graphs may hold: each primitive's, and the recurrent op."""
+    classes, found = [Primitive], set()
+    for one in classes:  # It grows by its subclasses.
+        classes.extend(one.__subclasses__())
+        found.add(one.__dict__.get("op"))
+    ops = sorted({op for op in found if isinstance(op, str)} | {"BlockdnnRnn"})
+    assert len(ops) > 12
+    report = Report(converted=[Converted("x", op, None, "", "") for op in ops])
+    assert "Blockdnn" not in report.summary()
+
+
+def test_an_output_that_only_names_a_tensor_is_not_left(rewrite, weights):
+    kernel = weights(3, 3, 16, 16)
+    report = rewrite(
+        lambda x: tf.raw_ops.IdentityN(input=[tf.nn.conv2d(x, kernel, **_SAME)])[0], [1, 8, 8, 16]
+    ).report
+    assert not report.declined and report.reorder_causes[-1] == "an output of the function"
 
 
 def test_json_can_be_read_back(rewrite, weights):

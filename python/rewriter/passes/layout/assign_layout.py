@@ -21,7 +21,7 @@ _ALWAYS_REPORTED = frozenset(
     {"AvgPool", "AvgPool3D", "ConcatV2", "FusedBatchNorm", "FusedBatchNormV3", "MaxPool"}
 )
 # These take no plain copy of their own, or pass it on to a fetch, or are judged later.
-_ASK_LITTLE = frozenset({"Identity", "Shape", *softmax.ROOTS})
+_ASK_LITTLE = frozenset({"Identity", "IdentityN", "Shape", *softmax.ROOTS})
 
 
 class LayoutState:
