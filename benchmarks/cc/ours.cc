@@ -2,21 +2,19 @@
 
 #include "benchmarks/cc/buffers.h"
 #include "benchmarks/cc/contestant.h"
-#include "cc/layout/tensor_desc.h"
+#include "cc/layout/tensor_view_element.h"
 
 namespace bd::layers {
 namespace {
 
-// Calls fn(offset in `layout`, offset in nhwc) for every element.
+// Calls fn(place in `view`, place in nhwc) for every element.
 template <typename Fn>
-void ForElements(const Dims& dims, Layout layout, Fn&& fn) {
-  const TensorDesc desc(dims, DataType::f32, layout), plain(dims, DataType::f32, Layout::nhwc);
-  for (int64_t n = 0; n < dims[kN]; ++n) {
-    for (int64_t h = 0; h < dims[kH]; ++h) {
-      for (int64_t w = 0; w < dims[kW]; ++w) {
-        for (int64_t c = 0; c < dims[kC]; ++c)
-          fn(desc.offset(n, c, h, w), plain.offset(n, c, h, w));
-      }
+void ForElements(const TensorView& view, Fn&& fn) {
+  const TensorView plain(view.dtype(), Layout::nhwc, view.dims());
+  for (int64_t n = 0; n < view.n(); ++n) {
+    for (int64_t p = 0; p < view.pixels(); ++p) {
+      for (int64_t c = 0; c < view.c(); ++c)
+        fn(ElementOf(view, n, c, p), ElementOf(plain, n, c, p));
     }
   }
 }
@@ -26,12 +24,12 @@ constexpr int64_t kImageChannels = 3;
 
 ConvPlan MakePlan(const Shape& s, Isa isa, ConvAlgorithm algorithm, int threads) {
   ConvDesc d;
-  d.n = s.n, d.ic = s.ic, d.ih = s.ih, d.iw = s.iw;
-  d.oc = s.oc, d.oh = s.oh(), d.ow = s.ow();
-  d.kh = s.kh, d.kw = s.kw, d.sh = s.sh, d.sw = s.sw;
-  d.pad_top = s.pad_top, d.pad_left = s.pad_left;
+  const Layout layout = s.ic <= kImageChannels ? Layout::nhwc : Layout::nChw16c;
+  d.src = TensorView(DataType::f32, layout, {s.n, s.ic, s.ih, s.iw});
+  d.dst = TensorView(DataType::f32, Layout::nChw16c, {s.n, s.oc, s.oh(), s.ow()});
+  d.windows.h = {s.ih, s.kh, s.sh, 1, s.pad_top, 0, s.oh()};
+  d.windows.w = {s.iw, s.kw, s.sw, 1, s.pad_left, 0, s.ow()};
   d.groups = s.groups;
-  d.src_layout = s.ic <= kImageChannels ? Layout::nhwc : Layout::nChw16c;
   d.algorithm = algorithm;
   std::string error;
   if (!PostOpChain::Parse("binary(add,channel,#0);eltwise(relu)", &d.post_ops, &error)) {
@@ -48,17 +46,12 @@ class Ours : public Contestant {
   Ours(const Problem& p, Isa isa, ConvAlgorithm algorithm, ThreadPool& pool)
       : pool_(pool),
         plan_(MakePlan(p.shape, isa, algorithm, pool.num_threads())),
-        src_dims_{p.shape.n, p.shape.ic, p.shape.ih, p.shape.iw},
-        dst_dims_{p.shape.n, p.shape.oc, p.shape.oh(), p.shape.ow()},
-        src_(TensorDesc(src_dims_, DataType::f32, plan_.desc.src_layout).size(),
-             p.activation_copies),
-        dst_(TensorDesc(dst_dims_, DataType::f32, plan_.desc.dst_layout).size(),
-             p.activation_copies),
+        src_(plan_.desc.src.elements(), p.activation_copies),
+        dst_(plan_.desc.dst.elements(), p.activation_copies),
         packed_(plan_.packed_floats(), p.weights_copies),
         scratch_(plan_.scratch_bytes() / 4 + 1),
         bias_(p.bias) {
-    ForElements(src_dims_, plan_.desc.src_layout,
-                [&](int64_t to, int64_t from) { src_[0][to] = p.src[from]; });
+    ForElements(plan_.desc.src, [&](int64_t to, int64_t from) { src_[0][to] = p.src[from]; });
     src_.Replicate();
     PackConvWeights(plan_, p.weights.data(), packed_[0], pool);
     packed_.Replicate();
@@ -79,17 +72,16 @@ class Ours : public Contestant {
   }
 
   std::vector<float> Result() const override {
-    std::vector<float> result(dst_dims_[kN] * dst_dims_[kC] * dst_dims_[kH] * dst_dims_[kW]);
+    const TensorView& to_dst = plan_.desc.dst;
+    std::vector<float> result(to_dst.n() * to_dst.c() * to_dst.pixels());
     const float* dst = dst_[runs_ % dst_.count()];
-    ForElements(dst_dims_, plan_.desc.dst_layout,
-                [&](int64_t from, int64_t to) { result[to] = dst[from]; });
+    ForElements(plan_.desc.dst, [&](int64_t from, int64_t to) { result[to] = dst[from]; });
     return result;
   }
 
  private:
   ThreadPool& pool_;
   const ConvPlan plan_;
-  const Dims src_dims_, dst_dims_;
   Copies src_, dst_, packed_;
   Buffer scratch_;
   std::vector<float> bias_;

@@ -1,20 +1,18 @@
 #include "cc/core/concat/concat.h"
+#include "cc/layout/tensor_view_element.h"
 
 namespace bd {
 
 void ConcatRef(const ConcatDesc& desc, const float* const* srcs, float* dst) {
-  const auto at = [](const TensorView& view, int64_t n, int64_t c, int64_t p) {
-    return view.offset(n, c / 16, p) + c % 16;
-  };
   for (int64_t n = 0; n < desc.dst.n(); ++n) {
     for (int64_t p = 0; p < desc.dst.pixels(); ++p) {
       int64_t to = 0;
       for (size_t i = 0; i < desc.srcs.size(); ++i) {
         for (int64_t c = 0; c < desc.srcs[i].c(); ++c, ++to) {
-          dst[at(desc.dst, n, to, p)] = srcs[i][at(desc.srcs[i], n, c, p)];
+          dst[ElementOf(desc.dst, n, to, p)] = srcs[i][ElementOf(desc.srcs[i], n, c, p)];
         }
       }
-      for (; to % 16 != 0; ++to) dst[at(desc.dst, n, to, p)] = 0.f;
+      for (; to % 16 != 0; ++to) dst[ElementOf(desc.dst, n, to, p)] = 0.f;
     }
   }
 }

@@ -1,4 +1,5 @@
 // Checks a convolution, chooses its algorithm, and binds plans to buffers.
+#include <algorithm>
 #include <limits>
 
 #include "cc/core/conv/common/conv_run.h"
@@ -13,7 +14,7 @@ std::string CheckPool(const ConvDesc& d) {
     return "a convolution pools windows of 2x2, not of " + std::to_string(d.pool_h) + "x" +
            std::to_string(d.pool_w) + "; use an op of its own";
   }
-  if (d.dst_layout != Layout::nChw16c) return "a pooled result is nChw16c; add a reorder";
+  if (!d.dst.blocked()) return "a pooled result is nChw16c; add a reorder";
   for (const PostOp& op : d.post_ops.entries()) {
     if (op.kind != PostOpKind::kSum || op.operand.input != OperandRef::kDst) continue;
     return "the previous dst of a sum is pooled already; name an operand";
@@ -23,12 +24,13 @@ std::string CheckPool(const ConvDesc& d) {
 
 std::string CheckSrcBlocks(const ConvDesc& d) {
   if (d.src_blocks.empty()) return "";
-  if (d.ic != static_cast<int64_t>(d.src_blocks.size()) * kBlock || d.src_image_blocks == 0) {
+  if (d.ic() != static_cast<int64_t>(d.src_blocks.size()) * kBlock || !d.src.blocked()) {
     return "a source of listed blocks has 16 channels in each, all of a wider tensor";
   }
+  const int64_t blocks = d.src.image_stride() / std::max<int64_t>(1, d.src.block_stride());
   int64_t least = 0;
   for (int64_t block : d.src_blocks) {
-    if (block < least || block >= d.src_image_blocks) {
+    if (block < least || (d.src.pixels() > 0 && block >= blocks)) {
       return "source blocks must ascend within the wider tensor; one is " + std::to_string(block);
     }
     least = block + 1;
@@ -36,31 +38,35 @@ std::string CheckSrcBlocks(const ConvDesc& d) {
   return "";
 }
 
-std::string Check(const ConvDesc& d) {
-  if (std::string error = CheckSrcBlocks(d); !error.empty()) return error;
-  if (d.groups < 1 || d.ic % d.groups != 0 || d.oc % d.groups != 0) {
-    return "groups = " + std::to_string(d.groups) +
-           " does not divide ic = " + std::to_string(d.ic) + " and oc = " + std::to_string(d.oc);
+std::string CheckSizes(const ConvDesc& d) {
+  for (const TensorView* view : {&d.src, &d.dst}) {
+    if (view->dtype() != DataType::f32) return "convolution takes float32, not " + view->ToString();
   }
-  for (Layout layout : {d.src_layout, d.dst_layout}) {
-    if (layout != Layout::nhwc && layout != Layout::nChw16c) {
+  const bool fits = d.src.h() == d.ih() && d.src.w() == d.iw() && d.dst.h() == d.dst_h() &&
+                    d.dst.w() == d.dst_w() && d.dst.n() == d.n();
+  return fits ? "" : "windows do not lead from " + d.src.ToString() + " to " + d.dst.ToString();
+}
+
+std::string Check(const ConvDesc& d) {
+  for (const TensorView* view : {&d.src, &d.dst}) {
+    if (view->layout() == Layout::nChw16c) continue;
+    if (view->layout() != Layout::nhwc) {
       return "convolution takes nhwc and nChw16c tensors; add a reorder";
     }
+    if (IsPart(*view)) return "only nChw16c tensors can be parts of wider ones; add a reorder";
   }
-  if ((d.src_image_blocks > 0 && d.src_layout != Layout::nChw16c) ||
-      (d.dst_image_blocks > 0 && d.dst_layout != Layout::nChw16c)) {
-    return "only nChw16c tensors can be parts of wider ones; add a reorder";
+  if (std::string error = CheckSizes(d); !error.empty()) return error;
+  if (std::string error = CheckSrcBlocks(d); !error.empty()) return error;
+  if (d.groups < 1 || d.ic() % d.groups != 0 || d.oc() % d.groups != 0) {
+    return "groups = " + std::to_string(d.groups) +
+           " does not divide ic = " + std::to_string(d.ic()) +
+           " and oc = " + std::to_string(d.oc());
   }
-  if (d.dst_image_blocks > 0 && d.post_ops.ReadsDst()) {
+  if (IsPart(d.dst) && d.post_ops.ReadsDst()) {
     return "a sum cannot read the previous dst where that is a part of a wider tensor; "
            "give it an operand";
   }
   return d.pooled() ? CheckPool(d) : "";
-}
-
-// From one image of a blocked tensor to the next; image_blocks as in ConvDesc.
-int64_t ImageFloats(int64_t image_blocks, int64_t own_blocks, int64_t plane) {
-  return (image_blocks > 0 ? image_blocks : own_blocks) * plane * kBlock;
 }
 
 // The row of the table that takes least, or null.
@@ -92,12 +98,10 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   plan->threads = threads;
   plan->algorithm = algorithm;
   plan->epilogue = MakeConvEpilogue(desc);
-  plan->icb = CeilDiv(desc.ic, kBlock);
-  plan->ocb = CeilDiv(desc.oc, kBlock);
-  plan->src_image = ImageFloats(desc.src_image_blocks, plan->icb, desc.ih * desc.iw);
-  plan->dst_plane = desc.dst_h() * desc.dst_w();
-  plan->dst_image = ImageFloats(desc.dst_image_blocks, plan->ocb, plan->dst_plane);
-  if (plan->epilogue.has_bias && desc.oc % kBlock != 0) plan->bias.count = plan->ocb * kBlock;
+  plan->icb = CeilDiv(desc.ic(), kBlock);
+  plan->ocb = CeilDiv(desc.oc(), kBlock);
+  plan->src_image_stride = desc.src.image_stride();
+  if (plan->epilogue.has_bias && desc.oc() % kBlock != 0) plan->bias.count = plan->ocb * kBlock;
   algorithm->plan(*algorithm, plan);
   if (!plan->empty()) plan->bias = plan->scratch.Book<float>("bias", plan->bias.count);
   return "";

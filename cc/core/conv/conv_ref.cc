@@ -6,32 +6,24 @@
 
 #include "cc/core/conv/conv.h"
 #include "cc/core/post_ops/post_ops_ref.h"
+#include "cc/layout/tensor_view_element.h"
 
 namespace bd {
 namespace {
 
-struct Tensor {
-  Layout layout;
-  int64_t c, h, w;
-
-  int64_t padded_c() const { return layout == Layout::nhwc ? c : (c + 15) / 16 * 16; }
-  int64_t At(int64_t n, int64_t ch, int64_t y, int64_t x) const {
-    if (layout == Layout::nhwc) return ((n * h + y) * w + x) * c + ch;
-    return (((n * padded_c() + ch / 16 * 16) / 16 * h + y) * w + x) * 16 + ch % 16;
-  }
-};
-
-double Sum(const ConvDesc& d, const Tensor& s, const float* src, const float* hwio, int64_t n,
-           int64_t o, int64_t oh, int64_t ow) {
-  const int64_t ic_group = d.ic / d.groups, group = o / (d.oc / d.groups);
+double Sum(const ConvDesc& d, const float* src, const float* hwio, int64_t n, int64_t o, int64_t oh,
+           int64_t ow) {
+  const int64_t ic_group = d.ic() / d.groups, group = o / (d.oc() / d.groups);
   double sum = 0;
-  for (int64_t kh = 0; kh < d.kh; ++kh) {
-    for (int64_t kw = 0; kw < d.kw; ++kw) {
-      const int64_t y = oh * d.sh + kh * d.dh - d.pad_top, x = ow * d.sw + kw * d.dw - d.pad_left;
-      if (y < 0 || y >= d.ih || x < 0 || x >= d.iw) continue;
+  for (int64_t kh = 0; kh < d.kh(); ++kh) {
+    for (int64_t kw = 0; kw < d.kw(); ++kw) {
+      const int64_t y = oh * d.sh() + kh * d.dh() - d.pad_top(),
+                    x = ow * d.sw() + kw * d.dw() - d.pad_left();
+      if (y < 0 || y >= d.ih() || x < 0 || x >= d.iw()) continue;
       for (int64_t i = 0; i < ic_group; ++i) {
         const int64_t c = group * ic_group + i;
-        sum += double{src[s.At(n, c, y, x)]} * hwio[((kh * d.kw + kw) * ic_group + i) * d.oc + o];
+        sum += double{src[ElementOf(d.src, n, c, y * d.iw() + x)]} *
+               hwio[((kh * d.kw() + kw) * ic_group + i) * d.oc() + o];
       }
     }
   }
@@ -42,19 +34,19 @@ void PooledRef(const ConvDesc& d, const float* src, const float* hwio, const flo
                float* dst) {
   ConvDesc whole = d;
   whole.pool_h = whole.pool_w = 1;
-  const Tensor s{d.dst_layout, d.oc, d.oh, d.ow}, t{d.dst_layout, d.oc, d.dst_h(), d.dst_w()};
-  std::vector<float> result(d.n * s.padded_c() * d.oh * d.ow);
+  whole.dst = d.result();
+  std::vector<float> result(whole.dst.elements());
   ConvRef(whole, src, hwio, args, result.data());
-  for (int64_t n = 0; n < d.n; ++n) {
-    for (int64_t o = 0; o < t.padded_c(); ++o) {
-      for (int64_t y = 0; y < t.h; ++y) {
-        for (int64_t x = 0; x < t.w; ++x) {
+  for (int64_t n = 0; n < d.n(); ++n) {
+    for (int64_t o = 0; o < d.dst.blocks() * d.dst.lanes(); ++o) {
+      for (int64_t y = 0; y < d.dst_h(); ++y) {
+        for (int64_t x = 0; x < d.dst_w(); ++x) {
           float max = -std::numeric_limits<float>::infinity();
           for (int64_t i = 0; i < d.pool_h * d.pool_w; ++i) {
             const int64_t row = y * d.pool_h + i / d.pool_w, column = x * d.pool_w + i % d.pool_w;
-            max = std::max(max, result[s.At(n, o, row, column)]);
+            max = std::max(max, result[ElementOf(whole.dst, n, o, row * d.ow() + column)]);
           }
-          dst[t.At(n, o, y, x)] = max;
+          dst[ElementOf(d.dst, n, o, y * d.dst_w() + x)] = max;
         }
       }
     }
@@ -66,17 +58,17 @@ void PooledRef(const ConvDesc& d, const float* src, const float* hwio, const flo
 void ConvRef(const ConvDesc& d, const float* src, const float* hwio, const float* const* args,
              float* dst) {
   if (d.pooled()) return PooledRef(d, src, hwio, args, dst);
-  const Tensor s{d.src_layout, d.ic, d.ih, d.iw}, t{d.dst_layout, d.oc, d.oh, d.ow};
-  for (int64_t n = 0; n < d.n; ++n) {
-    for (int64_t o = 0; o < t.padded_c(); ++o) {
-      for (int64_t y = 0; y < d.oh; ++y) {
-        for (int64_t x = 0; x < d.ow; ++x) {
-          const int64_t at = t.At(n, o, y, x);
+  const int64_t channels = d.dst.blocks() * d.dst.lanes();
+  for (int64_t n = 0; n < d.n(); ++n) {
+    for (int64_t o = 0; o < channels; ++o) {
+      for (int64_t y = 0; y < d.oh(); ++y) {
+        for (int64_t x = 0; x < d.ow(); ++x) {
+          const int64_t at = ElementOf(d.dst, n, o, y * d.ow() + x);
           dst[at] =
-              o >= d.oc
+              o >= d.oc()
                   ? 0.f
-                  : static_cast<float>(ApplyPostOpsRef(d.post_ops, Sum(d, s, src, hwio, n, o, y, x),
-                                                       args, dst, at, o, n * t.padded_c() + o));
+                  : static_cast<float>(ApplyPostOpsRef(d.post_ops, Sum(d, src, hwio, n, o, y, x),
+                                                       args, dst, at, o, n * channels + o));
         }
       }
     }

@@ -64,7 +64,7 @@ struct BackwardWeightsPlan {
   ScratchBook scratch;
   ScratchPiece<float> sums;  // of all splits but the first
 
-  int64_t floats() const { return desc.kh * desc.kw * (desc.ic / desc.groups) * desc.oc; }
+  int64_t floats() const { return desc.kh() * desc.kw() * (desc.ic() / desc.groups) * desc.oc(); }
 };
 
 // Of `desc`: no chain, no pooling, no parts of wider tensors. Fills *plan; returns an empty string

@@ -15,16 +15,17 @@ class Run {
         d_(plan.desc),
         b_(buffers),
         kernels_(BackwardWeightsKernelsFor(plan.isa)),
-        plain_ddst_(plan.desc.dst_layout == Layout::nhwc) {
-    const bool plain_src = d_.src_layout == Layout::nhwc;
-    const int64_t src_px = plain_src ? d_.ic : kBlock, ddst_px = plain_ddst_ ? d_.oc : kBlock;
-    const int64_t src_blocks = plain_src ? 1 : CeilDiv(d_.ic, kBlock);
-    const int64_t ddst_blocks = plain_ddst_ ? 1 : CeilDiv(d_.oc, kBlock);
-    tile_.src_step = {d_.sw * src_px, d_.sh * d_.iw * src_px, src_blocks * d_.ih * d_.iw * src_px};
-    tile_.ddst_step = {ddst_px, d_.ow * ddst_px, ddst_blocks * d_.oh * d_.ow * ddst_px};
-    tile_.dweights_row = d_.oc;
-    const bool dense = d_.kw == 1 && d_.sh == 1 && d_.sw == 1 && d_.pad_left == 0;
-    joins_rows_ = dense && d_.ow == d_.iw;
+        plain_ddst_(plan.desc.dst.channels_last()) {
+    const bool plain_src = d_.src.channels_last();
+    const int64_t src_px = plain_src ? d_.ic() : kBlock, ddst_px = plain_ddst_ ? d_.oc() : kBlock;
+    const int64_t src_blocks = plain_src ? 1 : CeilDiv(d_.ic(), kBlock);
+    const int64_t ddst_blocks = plain_ddst_ ? 1 : CeilDiv(d_.oc(), kBlock);
+    tile_.src_step = {d_.sw() * src_px, d_.sh() * d_.iw() * src_px,
+                      src_blocks * d_.ih() * d_.iw() * src_px};
+    tile_.ddst_step = {ddst_px, d_.ow() * ddst_px, ddst_blocks * d_.oh() * d_.ow() * ddst_px};
+    tile_.dweights_row = d_.oc();
+    const bool dense = d_.kw() == 1 && d_.sh() == 1 && d_.sw() == 1 && d_.pad_left() == 0;
+    joins_rows_ = dense && d_.ow() == d_.iw();
   }
 
   // Chunks [c0, c1) of units [u0, u1), share `part` of `parts` of their output blocks.
@@ -47,17 +48,18 @@ class Run {
                float* dweights) const {
     BackwardWeightsTile a = tile_;
     const int64_t column = o * kBlock;
-    a.lanes = static_cast<int32_t>(std::min(kBlock, d_.oc - column));
+    a.lanes = static_cast<int32_t>(std::min(kBlock, d_.oc() - column));
     const bool narrow = plain_ddst_ && a.lanes < kBlock;
     const float* ddst = b_.ddst + chunk.n0 * a.ddst_step.image +
-                        (plain_ddst_ ? column : o * d_.oh * d_.ow * kBlock);
+                        (plain_ddst_ ? column : o * d_.oh() * d_.ow() * kBlock);
     const float* src = b_.src + chunk.n0 * a.src_step.image;
     for (int64_t i = unit.begin; i < unit.end; ++i) {
       const WeightRows& rows = plan_.rows[i];
       // Rows y with 0 <= y sh + kh dh - pad_top < ih.
-      const int64_t reach = rows.kh * d_.dh - d_.pad_top;
-      const int64_t y0 = std::max(chunk.y0, reach < 0 ? CeilDiv(-reach, d_.sh) : 0);
-      const int64_t y1 = std::min(chunk.y1, reach < d_.ih ? CeilDiv(d_.ih - reach, d_.sh) : 0);
+      const int64_t reach = rows.kh * d_.dh() - d_.pad_top();
+      const int64_t y0 = std::max(chunk.y0, reach < 0 ? CeilDiv(-reach, d_.sh()) : 0);
+      const int64_t y1 =
+          std::min(chunk.y1, reach < d_.ih() ? CeilDiv(d_.ih() - reach, d_.sh()) : 0);
       a.images = chunk.n1 - chunk.n0;
       a.rows = std::max<int64_t>(0, y1 - y0);
       a.px = rows.x1 - rows.x0;
@@ -73,7 +75,7 @@ class Run {
           a.rows = 1;
         }
       }
-      a.dweights = dweights + rows.first_row * d_.oc + column;
+      a.dweights = dweights + rows.first_row * d_.oc() + column;
       if (plan_.depthwise) {
         kernels_.depthwise(a);
       } else {

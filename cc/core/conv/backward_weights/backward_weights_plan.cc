@@ -16,19 +16,20 @@ constexpr int64_t kChunkPixels = 224;
 constexpr int64_t kSplitBytes = 512 << 10;
 
 std::string Check(const ConvDesc& d) {
-  if (d.groups < 1 || d.ic % d.groups != 0 || d.oc % d.groups != 0) {
+  if (d.groups < 1 || d.ic() % d.groups != 0 || d.oc() % d.groups != 0) {
     return "groups = " + std::to_string(d.groups) +
-           " does not divide ic = " + std::to_string(d.ic) + " and oc = " + std::to_string(d.oc);
+           " does not divide ic = " + std::to_string(d.ic()) +
+           " and oc = " + std::to_string(d.oc());
   }
-  for (Layout layout : {d.src_layout, d.dst_layout}) {
+  for (Layout layout : {d.src.layout(), d.dst.layout()}) {
     if (layout != Layout::nhwc && layout != Layout::nChw16c) {
       return "gradients of weights take nhwc and nChw16c tensors; add a reorder";
     }
   }
   if (d.groups == 1) return "";
-  const bool blocked = d.src_layout == Layout::nChw16c && d.dst_layout == Layout::nChw16c;
+  const bool blocked = d.src.blocked() && d.dst.blocked();
   if (blocked && d.depthwise()) return "";
-  if (blocked && d.ic / d.groups % kBlock == 0 && d.oc / d.groups % kBlock == 0) return "";
+  if (blocked && d.ic() / d.groups % kBlock == 0 && d.oc() / d.groups % kBlock == 0) return "";
   return "groups must be depthwise or of whole blocks of 16 channels, in nChw16c tensors";
 }
 
@@ -43,24 +44,24 @@ void MeetingColumns(int64_t size, int64_t out, int64_t stride, int64_t reach, in
 class Rows {
  public:
   Rows(const ConvDesc& d, int64_t max_rows, BackwardWeightsPlan* plan)
-      : d_(d), inputs_(d.ic / d.groups), max_rows_(max_rows), plan_(plan) {}
+      : d_(d), inputs_(d.ic() / d.groups), max_rows_(max_rows), plan_(plan) {}
 
   // A source block each, all taps.
   void AddBlocks() {
-    const int64_t outputs = d_.oc / d_.groups, plane = d_.ih * d_.iw * kBlock;
-    for (int64_t c = 0; c < d_.ic; c += kBlock) {
+    const int64_t outputs = d_.oc() / d_.groups, plane = d_.ih() * d_.iw() * kBlock;
+    for (int64_t c = 0; c < d_.ic(); c += kBlock) {
       const int64_t group = plan_->depthwise ? 0 : c / inputs_;
       WeightUnit unit;
       unit.begin = static_cast<int64_t>(plan_->rows.size());
       unit.o0 = plan_->depthwise ? c / kBlock : group * outputs / kBlock;
       unit.o1 = plan_->depthwise ? unit.o0 + 1 : CeilDiv((group + 1) * outputs, kBlock);
-      for (int64_t kh = 0; kh < d_.kh; ++kh) {
-        for (int64_t kw = 0; kw < d_.kw; ++kw) {
+      for (int64_t kh = 0; kh < d_.kh(); ++kh) {
+        for (int64_t kw = 0; kw < d_.kw(); ++kw) {
           WeightRows at;
           at.kh = kh;
-          MeetingColumns(d_.iw, d_.ow, d_.sw, kw * d_.dw, d_.pad_left, &at.x0, &at.x1);
+          MeetingColumns(d_.iw(), d_.ow(), d_.sw(), kw * d_.dw(), d_.pad_left(), &at.x0, &at.x1);
           const int64_t src = c / kBlock * plane + Tap(kh, kw, kBlock);
-          const int64_t first = (kh * d_.kw + kw) * inputs_;
+          const int64_t first = (kh * d_.kw() + kw) * inputs_;
           if (plan_->depthwise) {
             Put(at, src, first, 1);
           } else {
@@ -75,18 +76,18 @@ class Rows {
   // Of a plain source a row of taps each. Taps without dilation are neighbours in memory: those of
   // a tile share its pixels, and pixels at the border that some of them do not meet come apart.
   void AddPlain() {
-    const bool joined = d_.dw == 1;
-    const int64_t floats = (joined ? d_.kw : 1) * d_.ic;
-    for (int64_t kh = 0; kh < d_.kh; ++kh) {
-      for (int64_t kw = 0; kw < (joined ? 1 : d_.kw); ++kw) {
+    const bool joined = d_.dw() == 1;
+    const int64_t floats = (joined ? d_.kw() : 1) * d_.ic();
+    for (int64_t kh = 0; kh < d_.kh(); ++kh) {
+      for (int64_t kw = 0; kw < (joined ? 1 : d_.kw()); ++kw) {
         WeightUnit unit;
         unit.begin = static_cast<int64_t>(plan_->rows.size());
-        unit.o1 = CeilDiv(d_.oc, kBlock);
-        const int64_t first = (kh * d_.kw + kw) * d_.ic, src = Tap(kh, kw, d_.ic);
+        unit.o1 = CeilDiv(d_.oc(), kBlock);
+        const int64_t first = (kh * d_.kw() + kw) * d_.ic(), src = Tap(kh, kw, d_.ic());
         const int64_t pieces = CeilDiv(floats, max_rows_);
         for (int64_t i = 0; i < pieces; ++i) {
           const int64_t f0 = floats * i / pieces, f1 = floats * (i + 1) / pieces;
-          AddJoined(kh, kw + f0 / d_.ic, kw + (f1 - 1) / d_.ic, src, first, f0, f1);
+          AddJoined(kh, kw + f0 / d_.ic(), kw + (f1 - 1) / d_.ic(), src, first, f0, f1);
         }
         Close(unit);
       }
@@ -95,17 +96,17 @@ class Rows {
 
  private:
   int64_t Tap(int64_t kh, int64_t kw, int64_t px) const {
-    return ((kh * d_.dh - d_.pad_top) * d_.iw + kw * d_.dw - d_.pad_left) * px;
+    return ((kh * d_.dh() - d_.pad_top()) * d_.iw() + kw * d_.dw() - d_.pad_left()) * px;
   }
 
   void AddJoined(int64_t kh, int64_t kw0, int64_t kw1, int64_t src, int64_t first, int64_t f0,
                  int64_t f1) {
     WeightRows at;
     at.kh = kh;
-    MeetingColumns(d_.iw, d_.ow, d_.sw, kw0 * d_.dw, d_.pad_left, &at.x0, &at.x1);
+    MeetingColumns(d_.iw(), d_.ow(), d_.sw(), kw0 * d_.dw(), d_.pad_left(), &at.x0, &at.x1);
     for (int64_t kw = kw0 + 1; kw <= kw1; ++kw) {
       int64_t x0, x1;
-      MeetingColumns(d_.iw, d_.ow, d_.sw, kw * d_.dw, d_.pad_left, &x0, &x1);
+      MeetingColumns(d_.iw(), d_.ow(), d_.sw(), kw * d_.dw(), d_.pad_left(), &x0, &x1);
       at.x0 = std::max(at.x0, x0);
       at.x1 = std::max(at.x0, std::min(at.x1, x1));
     }
@@ -115,8 +116,8 @@ class Rows {
       WeightRows edge = at;
       edge.first = false;
       int64_t x0, x1;
-      MeetingColumns(d_.iw, d_.ow, d_.sw, kw * d_.dw, d_.pad_left, &x0, &x1);
-      const int64_t from = std::max(f0, kw * d_.ic), to = std::min(f1, (kw + 1) * d_.ic);
+      MeetingColumns(d_.iw(), d_.ow(), d_.sw(), kw * d_.dw(), d_.pad_left(), &x0, &x1);
+      const int64_t from = std::max(f0, kw * d_.ic()), to = std::min(f1, (kw + 1) * d_.ic());
       edge.x0 = x0;
       edge.x1 = std::min(x1, at.x0);
       if (edge.x0 < edge.x1) Put(edge, src + from, first + from, to - from);
@@ -153,19 +154,19 @@ class Rows {
 };
 
 void CutIntoChunks(const ConvDesc& d, int64_t pixels, std::vector<PixelChunk>* chunks) {
-  const int64_t plane = d.oh * d.ow;
+  const int64_t plane = d.oh() * d.ow();
   if (plane >= 2 * pixels) {
-    const int64_t parts = std::min(d.oh, CeilDiv(plane, pixels));
-    for (int64_t n = 0; n < d.n; ++n) {
+    const int64_t parts = std::min(d.oh(), CeilDiv(plane, pixels));
+    for (int64_t n = 0; n < d.n(); ++n) {
       for (int64_t i = 0; i < parts; ++i) {
-        chunks->push_back({n, n + 1, d.oh * i / parts, d.oh * (i + 1) / parts});
+        chunks->push_back({n, n + 1, d.oh() * i / parts, d.oh() * (i + 1) / parts});
       }
     }
     return;
   }
-  const int64_t parts = std::min(d.n, CeilDiv(d.n * plane, pixels));
+  const int64_t parts = std::min(d.n(), CeilDiv(d.n() * plane, pixels));
   for (int64_t i = 0; i < parts; ++i) {
-    chunks->push_back({d.n * i / parts, d.n * (i + 1) / parts, 0, d.oh});
+    chunks->push_back({d.n() * i / parts, d.n() * (i + 1) / parts, 0, d.oh()});
   }
 }
 
@@ -180,13 +181,13 @@ std::string MakeBackwardWeightsPlan(const ConvDesc& desc, Isa isa, int threads,
   plan->threads = threads;
   plan->depthwise = desc.groups > 1 && desc.depthwise();
   Rows rows(plan->desc, BackwardWeightsKernelsFor(isa).max_rows, plan);
-  if (desc.src_layout == Layout::nhwc) {
+  if (desc.src.channels_last()) {
     rows.AddPlain();
   } else {
     rows.AddBlocks();
   }
-  const int64_t blocks = CeilDiv(desc.oc, kBlock), units = plan->units.size();
-  const int64_t bytes = plan->floats() * sizeof(float), pixels = desc.n * desc.oh * desc.ow;
+  const int64_t blocks = CeilDiv(desc.oc(), kBlock), units = plan->units.size();
+  const int64_t bytes = plan->floats() * sizeof(float), pixels = desc.n() * desc.oh() * desc.ow();
   // Sums beyond L2 come from memory for every chunk.
   const int64_t chunk = bytes / threads > L2CacheBytes() ? 4 * kChunkPixels : kChunkPixels;
   if (pixels > 0) CutIntoChunks(desc, chunk, &plan->chunks);

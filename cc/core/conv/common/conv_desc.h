@@ -6,9 +6,13 @@
 #include <vector>
 
 #include "cc/core/post_ops/post_ops.h"
-#include "cc/layout/layout.h"
+#include "cc/layout/tensor_view.h"
+#include "cc/layout/window.h"
 
 namespace bd {
+
+// Some channels of a wider tensor, whose images lie further apart.
+inline bool IsPart(const TensorView& view) { return view.image_stride() != view.image_elements(); }
 
 // kAutoSmall: the fastest whose packed weights take at most twice the plain ones' memory;
 // F(4x4, 3x3) takes four times. kAutoSmallest: at most 9/8, which is no Winograd.
@@ -22,25 +26,18 @@ enum class ConvAlgorithm {
   kAutoSmallest,
 };
 
-// Padding is resolved (cc/layout/window.h); weights are HWIO [kh, kw, ic / groups, oc]. src is
-// [n, ih, iw, ic] or nChw16c of the same logical shape, dst likewise with [n, dst_h(), dst_w(),
-// oc]. Operands of the chain that are tensors have the shape before pooling.
+// src and dst are nhwc or nChw16c and may be parts of wider nChw16c tensors; operands of the chain
+// are tensors of their own, of the shape before pooling. Weights are HWIO [kh, kw, ic / groups,
+// oc].
 struct ConvDesc {
-  int64_t n = 1, ic = 1, ih = 1, iw = 1;
-  int64_t oc = 1, oh = 1, ow = 1;
-  int64_t kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1;
-  int64_t pad_top = 0, pad_left = 0;
+  TensorView src, dst;
+  Windows windows;  // resolved (cc/layout/window.h), along height and width
   int64_t groups = 1;
-  Layout src_layout = Layout::nChw16c;
-  Layout dst_layout = Layout::nChw16c;
   ConvAlgorithm algorithm = ConvAlgorithm::kAuto;
   bool keeps_weights = false;    // packed once for many calls, so that packing may take its time
   bool changes_weights = false;  // packed anew for each call, so that the choice counts packing
   bool hands_plain = false;      // with them: ConvBuffers::plain is set, whatever the algorithm
   PostOpChain post_ops;
-  // Of a tensor that is part of a wider nChw16c one: the channel blocks of an image of the
-  // latter. 0: it is a tensor of its own. Operands of post-ops always are.
-  int64_t src_image_blocks = 0, dst_image_blocks = 0;
   // Which blocks of the wider tensor src is, ascending; empty: as many as it has channels for,
   // from the first on.
   std::vector<int64_t> src_blocks;
@@ -49,15 +46,37 @@ struct ConvDesc {
   // stores where its tiles hold whole windows and the chain is a bias and a clamp at most.
   int64_t pool_h = 1, pool_w = 1;
 
+  // Sizes of src, and of the result before pooling.
+  int64_t n() const { return src.n(); }
+  int64_t ic() const { return src.c(); }
+  int64_t ih() const { return windows.h.size; }
+  int64_t iw() const { return windows.w.size; }
+  int64_t oc() const { return dst.c(); }
+  int64_t oh() const { return windows.h.out; }
+  int64_t ow() const { return windows.w.out; }
+
+  int64_t kh() const { return windows.h.kernel; }
+  int64_t kw() const { return windows.w.kernel; }
+  int64_t sh() const { return windows.h.stride; }
+  int64_t sw() const { return windows.w.stride; }
+  int64_t dh() const { return windows.h.dilation; }
+  int64_t dw() const { return windows.w.dilation; }
+  int64_t pad_top() const { return windows.h.pad_before; }
+  int64_t pad_left() const { return windows.w.pad_before; }
+
   bool pooled() const { return pool_h != 1 || pool_w != 1; }
-  int64_t dst_h() const { return oh / pool_h; }
-  int64_t dst_w() const { return ow / pool_w; }
+  int64_t dst_h() const { return oh() / pool_h; }
+  int64_t dst_w() const { return ow() / pool_w; }
+  // The result before pooling, as a tensor of its own.
+  TensorView result() const {
+    return TensorView(dst.dtype(), dst.layout(), {n(), oc(), oh(), ow()});
+  }
   // A 1x1 convolution whose source and destination have the same pixels.
   bool pointwise() const {
-    return kh == 1 && kw == 1 && sh == 1 && sw == 1 && pad_top == 0 && pad_left == 0 && oh == ih &&
-           ow == iw;
+    return windows.taps() == 1 && sh() == 1 && sw() == 1 && pad_top() == 0 && pad_left() == 0 &&
+           oh() == ih() && ow() == iw();
   }
-  bool depthwise() const { return groups == ic && groups == oc; }
+  bool depthwise() const { return groups == ic() && groups == oc(); }
 };
 
 }  // namespace bd

@@ -44,7 +44,7 @@ ConvEpilogue MakeConvEpilogue(const ConvDesc& d) {
     e.has_bias = true;
     e.bias = ops[i++].operand;
   }
-  if (d.dst_layout == Layout::nChw16c) {
+  if (d.dst.blocked()) {
     if (i < ops.size() &&
         (ops[i].kind == PostOpKind::kSum ||
          (ops[i].kind == PostOpKind::kBinary && ops[i].binary == BinaryAlg::kAdd &&

@@ -65,8 +65,8 @@ struct ConvPlan {
   bool reads_plain_weights = false;
 
   int64_t icb = 0, ocb = 0;  // channel blocks of src and dst
-  // Blocked tensors: floats from one image to the next, and pixels of a plane of dst.
-  int64_t src_image = 0, dst_image = 0, dst_plane = 0;
+  // From one image of src to the next, in floats. Images may overlap, as those of volumes do.
+  int64_t src_image_stride = 0;
   int64_t tasks = 0;
 
   ScratchPiece<float> bias;  // padded
@@ -80,7 +80,7 @@ struct ConvPlan {
   int64_t src_block(int64_t b) const { return desc.src_blocks.empty() ? b : desc.src_blocks[b]; }
   const char* algorithm_name() const { return algorithm->name; }
   const char* note = "";  // what else the log says of it: " paired" where Winograd's planes are
-  bool empty() const { return desc.n * desc.dst_h() * desc.dst_w() * desc.oc == 0; }
+  bool empty() const { return desc.n() * desc.dst_h() * desc.dst_w() * desc.oc() == 0; }
   template <typename T>
   const T& Own() const {
     return *static_cast<const T*>(own.get());

@@ -18,15 +18,15 @@ const float* PaddedBias(const ConvPlan& plan, const ConvBuffers& buffers, const 
   const float* bias = ResolveIf(plan.epilogue.has_bias, buffers, plan.epilogue.bias);
   float* padded = scratch.Grant(plan.bias);
   if (padded == nullptr) return bias;
-  std::memcpy(padded, bias, plan.desc.oc * sizeof(float));
-  std::fill(padded + plan.desc.oc, padded + plan.bias.count, 0.f);
+  std::memcpy(padded, bias, plan.desc.oc() * sizeof(float));
+  std::fill(padded + plan.desc.oc(), padded + plan.bias.count, 0.f);
   return padded;
 }
 
 ConvRun BindRun(const ConvPlan& plan, const ConvBuffers& buffers, const BoundPostOps& rest) {
   const Scratch scratch(buffers.scratch);
   const PostOpProgram* program = plan.epilogue.rest.len() > 0 ? rest.program() : nullptr;
-  const bool plain_dst = plan.desc.dst_layout == Layout::nhwc;
+  const bool plain_dst = plan.desc.dst.channels_last();
   TileEpilogue epilogue;
   epilogue.clamp = plan.epilogue.clamp;
   epilogue.lo = plan.epilogue.lo;
@@ -46,7 +46,7 @@ ConvRun BindRun(const ConvPlan& plan, const ConvBuffers& buffers, const BoundPos
 }  // namespace
 
 BoundConv::BoundConv(const ConvPlan& plan, const ConvBuffers& buffers)
-    : rest_(plan.epilogue.rest, plan.desc.oc, buffers.args, buffers.dst),
+    : rest_(plan.epilogue.rest, plan.desc.oc(), buffers.args, buffers.dst),
       run_(BindRun(plan, buffers, rest_)) {}
 
 TileEpilogue BlocksEpilogue(const ConvRun& run, int64_t first, int64_t blocks, int64_t n,
@@ -63,7 +63,8 @@ TileEpilogue BlocksEpilogue(const ConvRun& run, int64_t first, int64_t blocks, i
   }
   e.channel = channel;
   e.sample_channel = n * run.plan.ocb * kBlock + channel;
-  e.valid_lanes = static_cast<int32_t>(std::min(kBlock, run.d.oc - (first + blocks - 1) * kBlock));
+  e.valid_lanes =
+      static_cast<int32_t>(std::min(kBlock, run.d.oc() - (first + blocks - 1) * kBlock));
   return e;
 }
 
@@ -74,10 +75,10 @@ void StorePlain(const ConvRun& run, const PlainPart& part, const float* blocks, 
   s.px = part.end - part.begin;
   s.first = part.channel;
   s.count = part.count;
-  s.channels = run.d.oc;
+  s.channels = run.d.oc();
   s.program = run.plain_program;
-  s.dst_offset = (part.n * run.plane() + part.begin) * run.d.oc;
-  s.sample_offset = part.n * run.d.oc;
+  s.dst_offset = (part.n * run.plane() + part.begin) * run.d.oc();
+  s.sample_offset = part.n * run.d.oc();
   s.dst = run.buffers.dst + s.dst_offset;
   PlainStoreKernelsFor(run.plan.isa).store(s);
 }

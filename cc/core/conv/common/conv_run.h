@@ -23,14 +23,12 @@ struct ConvRun {
   const PostOpProgram* plain_program;  // the chain of a plain dst
   Scratch scratch;
 
-  int64_t plane() const { return d.oh * d.ow; }
+  int64_t plane() const { return d.oh() * d.ow(); }
   // Block b of image n, where src or dst is blocked.
   const float* SrcBlock(int64_t n, int64_t b) const {
-    return buffers.src + n * plan.src_image + plan.src_block(b) * d.ih * d.iw * kBlock;
+    return buffers.src + n * plan.src_image_stride + plan.src_block(b) * d.src.block_stride();
   }
-  float* DstBlock(int64_t n, int64_t b) const {
-    return buffers.dst + n * plan.dst_image + b * plan.dst_plane * kBlock;
-  }
+  float* DstBlock(int64_t n, int64_t b) const { return buffers.dst + d.dst.offset(n, b, 0); }
 };
 
 // A plan bound to the buffers of one execution. Both must outlive it.

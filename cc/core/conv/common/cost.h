@@ -49,10 +49,10 @@ inline double PackCycles(const ConvDesc& d, double floats, double line, int thre
 inline double DirectCycles(const ConvDesc& d, double multiply, int threads) {
   constexpr double kOverhead = 1.05;  // starting and storing tiles, strips
   // Tiles multiply whole blocks of source channels, whatever a group sees of them.
-  const int64_t of_group = d.ic / d.groups;
-  const int64_t reach = d.groups > 1 || d.depthwise() ? (of_group + 15) / 16 * 16 : d.ic;
-  const int64_t weights = d.kh * d.kw * reach * ((d.oc + 15) / 16 * 16);
-  const double pixels = static_cast<double>(d.n) * d.oh * d.ow;
+  const int64_t of_group = d.ic() / d.groups;
+  const int64_t reach = d.groups > 1 || d.depthwise() ? (of_group + 15) / 16 * 16 : d.ic();
+  const int64_t weights = d.kh() * d.kw() * reach * ((d.oc() + 15) / 16 * 16);
+  const double pixels = static_cast<double>(d.n()) * d.oh() * d.ow();
   return std::max(kOverhead * multiply * pixels * weights / 16 / threads,
                   StreamCycles(weights, threads)) +
          kCpu.fork_join;

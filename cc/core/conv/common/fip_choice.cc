@@ -16,15 +16,15 @@ constexpr int64_t kMinWinogradChannels = 32;
 }  // namespace
 
 bool UsesFip(const ConvDesc& d, bool winograd, Isa isa) {
-  if (d.groups > 1 || FipKernelsFor(isa).tile_pixels == 0 || d.ic < 16) return false;
+  if (d.groups > 1 || FipKernelsFor(isa).tile_pixels == 0 || d.ic() < 16) return false;
   if (d.algorithm == ConvAlgorithm::kFip) return true;
   if (d.algorithm == ConvAlgorithm::kDirect || d.algorithm == ConvAlgorithm::kWinograd) {
     return false;
   }
-  if (winograd && (d.algorithm != ConvAlgorithm::kAuto || d.ic < kMinWinogradChannels)) {
+  if (winograd && (d.algorithm != ConvAlgorithm::kAuto || d.ic() < kMinWinogradChannels)) {
     return false;
   }
-  return AddsBesideMultiplies() && d.ic >= kMinChannels && d.oc >= kMinOutputChannels;
+  return AddsBesideMultiplies() && d.ic() >= kMinChannels && d.oc() >= kMinOutputChannels;
 }
 
 }  // namespace bd

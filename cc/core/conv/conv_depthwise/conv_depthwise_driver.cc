@@ -40,9 +40,9 @@ struct Ring {
 void ExpandRows(const ConvRun& run, TaskRange task, int64_t g, int64_t r0, int64_t r1,
                 int64_t first_row, ChunkSource from, const Ring& ring, int thread) {
   const ConvDesc& d = run.d;
-  task.begin = r0 * d.ow;
-  task.end = r1 * d.ow;
-  const int64_t pixels = (r0 - first_row) * d.ow;
+  task.begin = r0 * d.ow();
+  task.end = r1 * d.ow();
+  const int64_t pixels = (r0 - first_row) * d.ow();
   from.src += pixels * kBlock;
   if (from.pixel_terms != nullptr) from.pixel_terms += pixels;
   const TileTarget target = {ring.Row(0, r0), run.plan.Own<DirectPlan>().groups[g].first_block,
@@ -71,11 +71,11 @@ struct PreparedRows {
 const ChunkSource& Prepare(const ConvRun& run, int64_t n, int64_t r0, int64_t r1, int thread,
                            PreparedRows* prepared) {
   if (prepared->n == n && prepared->begin == r0 && prepared->end == r1) return prepared->from;
-  *prepared = {n, r0, r1, {run.SrcBlock(n, 0) + r0 * run.d.ow * kBlock}};
+  *prepared = {n, r0, r1, {run.SrcBlock(n, 0) + r0 * run.d.ow() * kBlock}};
   const DirectPlan& p = run.plan.Own<DirectPlan>();
   if (p.fip()) {
     float* terms = run.scratch.Grant(p.terms, thread);
-    PrepareFip(run, 0, run.plan.icb, (r1 - r0) * run.d.ow, terms, &prepared->from);
+    PrepareFip(run, 0, run.plan.icb, (r1 - r0) * run.d.ow(), terms, &prepared->from);
   }
   return prepared->from;
 }
@@ -96,20 +96,20 @@ void PairTask(const PairRun& run, const Units& u, int thread, PreparedRows* prep
                           part.group_begin + u.end,
                           part.group_end};
   // The expanded rows that the part's output rows read.
-  const int64_t reach = (d.kh - 1) * d.dh - d.pad_top;  // from row h * sh to the last
-  const int64_t r_begin = std::clamp<int64_t>(part.row_begin * d.sh - d.pad_top, 0, d.ih);
-  const int64_t r_end = std::clamp((part.row_end - 1) * d.sh + reach + 1, r_begin, d.ih);
+  const int64_t reach = (d.kh() - 1) * d.dh() - d.pad_top();  // from row h * sh to the last
+  const int64_t r_begin = std::clamp<int64_t>(part.row_begin * d.sh() - d.pad_top(), 0, d.ih());
+  const int64_t r_end = std::clamp((part.row_end - 1) * d.sh() + reach + 1, r_begin, d.ih());
   const ChunkSource& from = Prepare(run.first, task.n, r_begin, r_end, thread, prepared);
   for (int64_t g = task.group_begin; g < task.group_end; ++g) {
     Ring ring = {run.scratch.Grant(plan.ring, thread), r_begin, plan.step_rows * plan.ring_steps,
-                 d.iw * kBlock};
+                 d.iw() * kBlock};
     int64_t h = part.row_begin;
     for (int64_t r = r_begin; h < part.row_end; r += plan.step_rows) {
       const int64_t r_next = std::min(r_end, r + plan.step_rows);
-      ring.Advance(std::max(r_begin, h * d.sh - d.pad_top));
+      ring.Advance(std::max(r_begin, h * d.sh() - d.pad_top()));
       if (r < r_next) ExpandRows(run.first, task, g, r, r_next, r_begin, from, ring, thread);
       int64_t h_next = h;
-      while (h_next < part.row_end && std::min(r_end, h_next * d.sh + reach + 1) <= r_next)
+      while (h_next < part.row_end && std::min(r_end, h_next * d.sh() + reach + 1) <= r_next)
         ++h_next;
       DepthwiseRows(run.depthwise, task.n, plan.first.Own<DirectPlan>().groups[g], h, h_next, ring);
       h = h_next;
@@ -122,7 +122,7 @@ void PairTask(const PairRun& run, const Units& u, int thread, PreparedRows* prep
 void RunConvDepthwise(const ConvDepthwisePlan& plan, const ConvDepthwiseBuffers& buffers,
                       ThreadPool& pool) {
   const ConvDesc& d = plan.depthwise.desc;
-  if (d.n * d.oh * d.ow * d.oc == 0) return;
+  if (d.n() * d.oh() * d.ow() * d.oc() == 0) return;
   const Scratch scratch(buffers.scratch);
   float* between = scratch.Grant(plan.between);
   const ConvBuffers first = {buffers.src, buffers.first_packed, buffers.first_args, between,
@@ -135,7 +135,7 @@ void RunConvDepthwise(const ConvDepthwisePlan& plan, const ConvDepthwiseBuffers&
   }
   const BoundConv bound_first(plan.first, first), bound_depthwise(plan.depthwise, depthwise);
   const PairRun run = {plan, bound_first.run(), bound_depthwise.run(), scratch};
-  const int64_t tasks = d.n * static_cast<int64_t>(plan.parts.size());
+  const int64_t tasks = d.n() * static_cast<int64_t>(plan.parts.size());
   ParallelUnits(pool, tasks, [&](UnitTaker& taker) {
     PreparedRows prepared;
     for (int64_t t; taker.NextTask(&t);) {

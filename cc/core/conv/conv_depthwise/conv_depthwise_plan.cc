@@ -19,19 +19,19 @@ namespace {
 constexpr int64_t kStepPixels = 784;
 
 std::string Check(const ConvDesc& first, const ConvDesc& depthwise) {
-  const int64_t c = first.oc;
+  const int64_t c = first.oc();
   for (const ConvDesc* d : {&first, &depthwise}) {
-    if (d->src_layout == Layout::nChw16c && d->dst_layout == Layout::nChw16c) continue;
+    if (d->src.blocked() && d->dst.blocked()) continue;
     return "a pair of convolutions takes and gives nChw16c; add a reorder";
   }
   if (first.pooled() || depthwise.pooled()) {
     return "a pair of convolutions does not pool; use an op of its own";
   }
-  if (depthwise.ic != c || depthwise.oc != c || depthwise.groups != c) {
+  if (depthwise.ic() != c || depthwise.oc() != c || depthwise.groups != c) {
     return "the second convolution must have one channel a group, and the " + std::to_string(c) +
            " channels of the first";
   }
-  if (depthwise.n != first.n || depthwise.ih != first.oh || depthwise.iw != first.ow) {
+  if (depthwise.n() != first.n() || depthwise.ih() != first.oh() || depthwise.iw() != first.ow()) {
     return "the second convolution must read what the first writes";
   }
   if (first.post_ops.ReadsDst()) {
@@ -63,7 +63,7 @@ bool CanFuse(const ConvDepthwisePlan& plan) {
   return p != nullptr && p->in_place && !p->by_row && p->icb_chunk == plan.first.icb &&
          (p->variant == kBlockedTiles || p->variant == kFipTiles) && first.groups == 1 &&
          plan.depthwise.algorithm->plan == PlanDepthwise && !ReadsTensors(first.post_ops) &&
-         d.sh <= (d.kh - 1) * d.dh + 1 && !plan.depthwise.empty();
+         d.sh() <= (d.kh() - 1) * d.dh() + 1 && !plan.depthwise.empty();
 }
 
 // Estimated cycles: a multiply-add of 16 channels takes one, a vector of a chain
@@ -81,26 +81,26 @@ bool UsesFip(const ConvDepthwisePlan& plan) {
 double FirstRow(const ConvDepthwisePlan& plan) {
   const ConvDesc& d = plan.first.desc;
   const double multiply = UsesFip(plan) ? kCpu.fip_multiply : 1;
-  return static_cast<double>(d.ow) * (multiply * d.ic + 4 + ChainCycles(plan.first));
+  return static_cast<double>(d.ow()) * (multiply * d.ic() + 4 + ChainCycles(plan.first));
 }
 
 // Cycles that one output row of one block of the depthwise convolution takes.
 double DepthwiseRow(const ConvDepthwisePlan& plan) {
   const ConvDesc& d = plan.depthwise.desc;
-  return 30 + d.ow * (1.3 * d.kh * d.kw + 6 + ChainCycles(plan.depthwise));
+  return 30 + d.ow() * (1.3 * d.kh() * d.kw() + 6 + ChainCycles(plan.depthwise));
 }
 
 // Expanded rows that output rows [h0, h1) read.
 int64_t RowsRead(const ConvDesc& d, int64_t h0, int64_t h1) {
-  const int64_t begin = std::max<int64_t>(0, h0 * d.sh - d.pad_top);
-  const int64_t end = std::min(d.ih, (h1 - 1) * d.sh - d.pad_top + (d.kh - 1) * d.dh + 1);
+  const int64_t begin = std::max<int64_t>(0, h0 * d.sh() - d.pad_top());
+  const int64_t end = std::min(d.ih(), (h1 - 1) * d.sh() - d.pad_top() + (d.kh() - 1) * d.dh() + 1);
   return std::max<int64_t>(0, end - begin);
 }
 
 // Cycles that the terms of FIP take for `rows` source rows of an image.
 double TermsOf(const ConvDepthwisePlan& plan, int64_t rows) {
   if (!UsesFip(plan)) return 0;
-  return rows * plan.first.desc.ow * (plan.first.icb * kCpu.fip_vector + kCpu.fip_pixel);
+  return rows * plan.first.desc.ow() * (plan.first.icb * kCpu.fip_vector + kCpu.fip_pixel);
 }
 
 // Cycles of the busiest thread, thread 0 being `slow` times slower than the others. Threads
@@ -110,7 +110,7 @@ double SpanWith(const ConvDepthwisePlan& plan, const std::vector<PairPart>& part
   const DirectPlan& p = plan.first.Own<DirectPlan>();
   const ConvDesc& d = plan.depthwise.desc;
   // More images than this run in full rounds, all alike.
-  const int64_t images = std::min<int64_t>(d.n, plan.first.threads);
+  const int64_t images = std::min<int64_t>(d.n(), plan.first.threads);
   const int64_t tasks = images * static_cast<int64_t>(parts.size());
   std::vector<double> busy(std::min<int64_t>(plan.first.threads, tasks), 0);
   for (int64_t n = 0; n < images; ++n) {
@@ -126,7 +126,7 @@ double SpanWith(const ConvDepthwisePlan& plan, const std::vector<PairPart>& part
       }
     }
   }
-  return *std::max_element(busy.begin(), busy.end()) * d.n / images;
+  return *std::max_element(busy.begin(), busy.end()) * d.n() / images;
 }
 
 // The mean of equal threads and of one that a neighbour slows down.
@@ -152,7 +152,7 @@ void AppendGrid(int64_t begin, int64_t end, int64_t splits, int64_t oh, int64_t 
 // groups split by rows, so that only these expand rows twice (80->480 at 14x14, 15
 // groups for two threads: 113 and 110 us).
 void ChooseParts(ConvDepthwisePlan* plan, double* span) {
-  const int64_t oh = plan->depthwise.desc.oh, threads = plan->first.threads;
+  const int64_t oh = plan->depthwise.desc.oh(), threads = plan->first.threads;
   const int64_t count = plan->first.Own<DirectPlan>().groups.size();
   const int64_t most = 8 * threads;  // parts
   *span = std::numeric_limits<double>::infinity();
@@ -182,10 +182,10 @@ void ChooseParts(ConvDepthwisePlan* plan, double* span) {
 // move the tensor between them through caches, at 16 bytes a cycle and thread.
 double SpanApart(const ConvDepthwisePlan& plan) {
   const ConvDesc& d = plan.depthwise.desc;
-  const int64_t blocks = d.n * plan.first.ocb;
-  const double work =
-      blocks * (FirstRow(plan) * d.ih + DepthwiseRow(plan) * d.oh) + d.n * TermsOf(plan, d.ih);
-  const double moved = 2.0 / 16 * sizeof(float) * kBlock * blocks * d.ih * d.iw;
+  const int64_t blocks = d.n() * plan.first.ocb;
+  const double work = blocks * (FirstRow(plan) * d.ih() + DepthwiseRow(plan) * d.oh()) +
+                      d.n() * TermsOf(plan, d.ih());
+  const double moved = 2.0 / 16 * sizeof(float) * kBlock * blocks * d.ih() * d.iw();
   const double threads = plan.first.threads;
   const double uneven = threads == 1 ? 1 : threads - 1 + 1 / kCpu.slow_thread;
   return kCpu.barrier + (work + moved) * (1 / threads + 1 / uneven) / 2;
@@ -211,17 +211,17 @@ std::string MakeConvDepthwisePlan(const ConvDesc& first, const ConvDesc& depthwi
   plan->first_scratch = book("first", plan->first);
   plan->depthwise_scratch = book("depthwise", plan->depthwise);
   if (!plan->fused) {
-    const int64_t floats = d.n * plan->first.ocb * d.ih * d.iw * kBlock;
+    const int64_t floats = d.n() * plan->first.ocb * d.ih() * d.iw() * kBlock;
     plan->between = plan->scratch.Book<float>("between", floats);
     return "";
   }
   plan->group_blocks = plan->first.Own<DirectPlan>().groups.widest_blocks;
-  plan->step_rows = std::min(d.ih, CeilDiv(kStepPixels / plan->group_blocks, d.iw));
+  plan->step_rows = std::min(d.ih(), CeilDiv(kStepPixels / plan->group_blocks, d.iw()));
   // The rows of a step and those before it that its first output row reads.
-  plan->ring_steps =
-      std::min(CeilDiv(d.ih, plan->step_rows), 1 + CeilDiv((d.kh - 1) * d.dh, plan->step_rows));
+  plan->ring_steps = std::min(CeilDiv(d.ih(), plan->step_rows),
+                              1 + CeilDiv((d.kh() - 1) * d.dh(), plan->step_rows));
   plan->ring = plan->scratch.Book<float>(
-      "ring", plan->step_rows * plan->ring_steps * d.iw * kBlock * plan->group_blocks, threads);
+      "ring", plan->step_rows * plan->ring_steps * d.iw() * kBlock * plan->group_blocks, threads);
   return "";
 }
 

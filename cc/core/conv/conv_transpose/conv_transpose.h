@@ -29,18 +29,22 @@ namespace bd {
 
 constexpr int64_t kMostPhases = 16;  // along the width
 
-// src is nChw16c [n, ic, ih, iw], dst of either layout [n, oc, oh, ow], weights [kh, kw, oc, ic].
+// src is nChw16c, dst of either layout; weights are [kh, kw, oc, ic].
 struct ConvTransposeDesc {
-  int64_t n = 1, ic = 1, ih = 1, iw = 1;
-  int64_t oc = 1, oh = 1, ow = 1;
+  TensorView src, dst;  // which may be parts of wider nChw16c tensors
   int64_t kh = 1, kw = 1, sh = 1, sw = 1;
   int64_t pad_top = 0, pad_left = 0;  // rows and columns that are cut off before the first of dst
-  Layout dst_layout = Layout::nChw16c;
   ConvAlgorithm algorithm = ConvAlgorithm::kAuto;
   bool changes_weights = false;  // as in ConvDesc
   PostOpChain post_ops;
-  int64_t src_image_blocks = 0, dst_image_blocks = 0;  // as in ConvDesc
 
+  int64_t n() const { return src.n(); }
+  int64_t ic() const { return src.c(); }
+  int64_t ih() const { return src.h(); }
+  int64_t iw() const { return src.w(); }
+  int64_t oc() const { return dst.c(); }
+  int64_t oh() const { return dst.h(); }
+  int64_t ow() const { return dst.w(); }
   int64_t phases() const { return sh * sw; }
 };
 
@@ -75,7 +79,7 @@ struct ConvTransposePlan {
   ScratchBook scratch;
 
   int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
-  bool empty() const { return desc.n * desc.oh * desc.ow * desc.oc == 0; }
+  bool empty() const { return desc.n() * desc.oh() * desc.ow() * desc.oc() == 0; }
   const char* algorithm_name() const { return convs.size() == 1 ? "together" : "apart"; }
 };
 

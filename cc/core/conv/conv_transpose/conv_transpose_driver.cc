@@ -17,17 +17,17 @@ class Rows {
         d_(plan.desc),
         buffers_(buffers),
         scratch_(buffers.scratch),
-        ocb_(CeilDiv(d_.oc, kBlock)),
-        plain_(d_.dst_layout == Layout::nhwc),
-        program_(d_.post_ops, d_.oc, buffers.args, buffers.dst),
-        offsets_(plan.narrow ? d_.phases() * d_.oc : 0) {}
+        ocb_(CeilDiv(d_.oc(), kBlock)),
+        plain_(d_.dst.channels_last()),
+        program_(d_.post_ops, d_.oc(), buffers.args, buffers.dst),
+        offsets_(plan.narrow ? d_.phases() * d_.oc() : 0) {}
 
   void Run(int64_t first_image, ThreadPool& pool) {
     FindOffsets();
     pool.ParallelFor(plan_.images * ocb_ * plan_.row_tasks, [&](int64_t task, int) {
       const int64_t begin = task % plan_.row_tasks * plan_.rows_per_task;
       const int64_t image = task / plan_.row_tasks;
-      for (int64_t y = begin; y < std::min(d_.oh, begin + plan_.rows_per_task); ++y) {
+      for (int64_t y = begin; y < std::min(d_.oh(), begin + plan_.rows_per_task); ++y) {
         Row(first_image, image / ocb_, image % ocb_, y);
       }
     });
@@ -39,37 +39,36 @@ class Rows {
     if (!plan_.narrow) return;
     const ConvDesc& c = plan_.convs[0].conv.desc;
     for (int64_t i = 0; i < static_cast<int64_t>(offsets_.size()); ++i) {
-      offsets_[i] =
-          c.dst_layout == Layout::nhwc ? i : i / kBlock * c.oh * c.ow * kBlock + i % kBlock;
+      offsets_[i] = c.dst.channels_last() ? i : i / kBlock * c.oh() * c.ow() * kBlock + i % kBlock;
     }
   }
 
   void Row(int64_t first_image, int64_t image, int64_t block, int64_t y) const {
-    const int64_t n = first_image + image, lanes = plain_ ? d_.oc : kBlock;
-    const int64_t channel = block * kBlock, pixel = y * d_.ow;
-    const int64_t own = ((n * ocb_ + block) * d_.oh * d_.ow + pixel) * lanes;
-    const int64_t blocks = d_.dst_image_blocks > 0 ? d_.dst_image_blocks : ocb_;
+    const int64_t n = first_image + image, lanes = plain_ ? d_.oc() : kBlock;
+    const int64_t channel = block * kBlock, pixel = y * d_.ow();
+    const int64_t own = ((n * ocb_ + block) * d_.oh() * d_.ow() + pixel) * lanes;
     InterleaveArgs a = {};
     a.phases = d_.sw;
-    a.px = d_.ow;
-    a.dst = buffers_.dst + ((n * blocks + block) * d_.oh * d_.ow + pixel) * lanes;
+    a.px = d_.ow();
+    a.dst = buffers_.dst + d_.dst.offset(n, block, pixel);
     a.program = program_.program();
     a.dst_offset = own;
     a.channel = channel;
-    a.sample_channel = n * (plain_ ? d_.oc : ocb_ * kBlock) + channel;
-    a.valid_lanes = static_cast<int32_t>(std::min(kBlock, d_.oc - channel));
+    a.sample_channel = n * (plain_ ? d_.oc() : ocb_ * kBlock) + channel;
+    a.valid_lanes = static_cast<int32_t>(std::min(kBlock, d_.oc() - channel));
     const int64_t q = y % d_.sh, t = y / d_.sh;
     const auto& kernels = ConvTransposeKernelsFor(plan_.isa);
     if (plan_.narrow) {
       const PhaseConv& part = plan_.convs[0];
       const ConvDesc& c = part.conv.desc;
-      const bool plain = c.dst_layout == Layout::nhwc;
-      a.src_step = plain ? c.oc : kBlock;
-      a.channels = d_.oc;
+      const bool plain = c.dst.channels_last();
+      a.src_step = plain ? c.oc() : kBlock;
+      a.channels = d_.oc();
       a.plain = plain_;
-      a.offsets = offsets_.data() + q * d_.sw * d_.oc;
-      const int64_t floats = plain ? c.oc : part.conv.ocb * kBlock;
-      a.base = scratch_.Grant(part.result) + image * c.oh * c.ow * floats + t * c.ow * a.src_step;
+      a.offsets = offsets_.data() + q * d_.sw * d_.oc();
+      const int64_t floats = plain ? c.oc() : part.conv.ocb * kBlock;
+      a.base =
+          scratch_.Grant(part.result) + image * c.oh() * c.ow() * floats + t * c.ow() * a.src_step;
       return kernels.narrow(a);
     }
     const float* phase[kMostPhases];
@@ -84,7 +83,8 @@ class Rows {
     const PhaseConv& part = plan_.convs[apart ? phase : 0];
     const ConvDesc& c = part.conv.desc;
     const int64_t at = (phase - part.first_phase) * ocb_ + block;
-    return scratch_.Grant(part.result) + ((image * part.conv.ocb + at) * c.oh + t) * c.ow * kBlock;
+    return scratch_.Grant(part.result) +
+           ((image * part.conv.ocb + at) * c.oh() + t) * c.ow() * kBlock;
   }
 
   const ConvTransposePlan& plan_;
@@ -104,11 +104,10 @@ void RunConvTranspose(const ConvTransposePlan& plan, const ConvBuffers& buffers,
   const ConvTransposeDesc& d = plan.desc;
   const Scratch scratch(buffers.scratch);
   Rows rows(plan, buffers);
-  const int64_t blocks = d.src_image_blocks > 0 ? d.src_image_blocks : CeilDiv(d.ic, kBlock);
-  for (int64_t n = 0; n < d.n; n += plan.images) {
+  for (int64_t n = 0; n < d.n(); n += plan.images) {
     for (const PhaseConv& part : plan.convs) {
       ConvBuffers of_part;
-      of_part.src = buffers.src + n * blocks * d.ih * d.iw * kBlock;
+      of_part.src = buffers.src + d.src.offset(n, 0, 0);
       of_part.packed = buffers.packed + part.packed;
       of_part.dst = scratch.Grant(part.result);
       of_part.scratch = scratch.Grant(part.scratch);

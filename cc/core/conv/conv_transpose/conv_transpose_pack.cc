@@ -18,17 +18,17 @@ int64_t TapAt(int64_t kernel, int64_t stride, int64_t pad, int64_t phase, int64_
 void Expand(const ConvTransposeDesc& d, const PhaseConv& part, const float* weights, float* hwio,
             ThreadPool& pool) {
   const ConvDesc& c = part.conv.desc;
-  pool.ParallelFor(c.kh * c.kw * c.ic, [&](int64_t row, int) {
-    const int64_t i = row % c.ic, tap = row / c.ic;
-    float* out = hwio + row * c.oc;
-    std::fill_n(out, c.oc, 0.f);
+  pool.ParallelFor(c.kh() * c.kw() * c.ic(), [&](int64_t row, int) {
+    const int64_t i = row % c.ic(), tap = row / c.ic();
+    float* out = hwio + row * c.oc();
+    std::fill_n(out, c.oc(), 0.f);
     for (int64_t p = part.first_phase; p < part.first_phase + part.phases; ++p) {
-      const int64_t kh = TapAt(d.kh, d.sh, d.pad_top, p / d.sw, part.h.first + tap / c.kw);
-      const int64_t kw = TapAt(d.kw, d.sw, d.pad_left, p % d.sw, part.w.first + tap % c.kw);
+      const int64_t kh = TapAt(d.kh, d.sh, d.pad_top, p / d.sw, part.h.first + tap / c.kw());
+      const int64_t kw = TapAt(d.kw, d.sw, d.pad_left, p % d.sw, part.w.first + tap % c.kw());
       if (kh < 0 || kw < 0) continue;
-      const float* from = weights + (kh * d.kw + kw) * d.oc * d.ic + i;
+      const float* from = weights + (kh * d.kw + kw) * d.oc() * d.ic() + i;
       float* to = out + (p - part.first_phase) * part.stride;
-      for (int64_t o = 0; o < d.oc; ++o) to[o] = from[o * d.ic];
+      for (int64_t o = 0; o < d.oc(); ++o) to[o] = from[o * d.ic()];
     }
   });
 }
@@ -40,7 +40,7 @@ void PackConvTransposeWeights(const ConvTransposePlan& plan, const float* weight
   std::vector<float> hwio;
   for (const PhaseConv& part : plan.convs) {
     const ConvDesc& c = part.conv.desc;
-    hwio.resize(c.kh * c.kw * c.ic * c.oc);
+    hwio.resize(c.kh() * c.kw() * c.ic() * c.oc());
     Expand(plan.desc, part, weights, hwio.data(), pool);
     PackConvWeights(part.conv, hwio.data(), packed + part.packed, pool, src);
   }

@@ -19,18 +19,20 @@ int64_t ImagesAtATime(int64_t n, int64_t bytes_an_image, int threads) {
 }
 
 std::string Check(const ConvTransposeDesc& d) {
-  if (d.dst_layout != Layout::nhwc && d.dst_layout != Layout::nChw16c) {
+  if (d.src.layout() != Layout::nChw16c)
+    return "transposed convolution takes nChw16c; add a reorder";
+  if (d.dst.layout() != Layout::nhwc && d.dst.layout() != Layout::nChw16c) {
     return "transposed convolution makes nhwc and nChw16c tensors; add a reorder";
   }
-  if (d.dst_layout == Layout::nhwc && d.oc >= kBlock) {
+  if (d.dst.channels_last() && d.oc() >= kBlock) {
     return "transposed convolution makes nhwc tensors of fewer than 16 channels; add a reorder";
   }
   if (d.sw > kMostPhases)
     return "transposed convolution takes strides of at most 16 along the width";
-  if (d.dst_image_blocks > 0 && d.dst_layout != Layout::nChw16c) {
+  if (IsPart(d.dst) && !d.dst.blocked()) {
     return "only nChw16c tensors can be parts of wider ones; add a reorder";
   }
-  if (d.dst_image_blocks > 0 && d.post_ops.ReadsDst()) {
+  if (IsPart(d.dst) && d.post_ops.ReadsDst()) {
     return "a sum cannot read the previous dst where that is a part of a wider tensor; "
            "give it an operand";
   }
@@ -46,32 +48,29 @@ std::string PlanConv(const ConvTransposeDesc& d, Isa isa, int threads, int64_t i
                      int64_t first, int64_t count, bool narrow, PhaseConv* part) {
   part->first_phase = first;
   part->phases = count;
-  part->stride = narrow ? d.oc : CeilDiv(d.oc, kBlock) * kBlock;
+  part->stride = narrow ? d.oc() : CeilDiv(d.oc(), kBlock) * kBlock;
   part->h = TapsOfPhase(d.kh, d.sh, d.pad_top, first / d.sw);
   part->w = TapsOfPhase(d.kw, d.sw, d.pad_left, first % d.sw);
   for (int64_t p = first; p < first + count; ++p) {
     part->h = Span(part->h, TapsOfPhase(d.kh, d.sh, d.pad_top, p / d.sw));
     part->w = Span(part->w, TapsOfPhase(d.kw, d.sw, d.pad_left, p % d.sw));
   }
-  ConvDesc c;
-  c.n = images;
-  c.ic = d.ic;
-  c.ih = d.ih;
-  c.iw = d.iw;
-  c.oc = count == 1 ? d.oc : count * part->stride;
-  c.oh = CeilDiv(d.oh - first / d.sw, d.sh);
-  c.ow = CeilDiv(d.ow - first % d.sw, d.sw);
-  c.oh = std::max<int64_t>(0, c.oh);
-  c.ow = std::max<int64_t>(0, c.ow);
-  c.kh = part->h.count();
-  c.kw = part->w.count();
-  c.pad_top = -part->h.first;
-  c.pad_left = -part->w.first;
+  const int64_t oc = count == 1 ? d.oc() : count * part->stride;
+  const int64_t oh = std::max<int64_t>(0, CeilDiv(d.oh() - first / d.sw, d.sh));
+  const int64_t ow = std::max<int64_t>(0, CeilDiv(d.ow() - first % d.sw, d.sw));
   // Few channels without Winograd: lanes run over source channels.
-  c.dst_layout = c.oc <= 4 ? Layout::nhwc : Layout::nChw16c;
+  const Layout layout = oc <= 4 ? Layout::nhwc : Layout::nChw16c;
+  ConvDesc c;
+  c.src = TensorView(DataType::f32, Layout::nChw16c, {images, d.ic(), d.ih(), d.iw()},
+                     d.src.image_stride());
+  c.dst = TensorView(DataType::f32, layout, {images, oc, oh, ow});
+  const auto axis = [](int64_t size, const PhaseTaps& taps, int64_t out) {
+    return Window1d{size, taps.count(), 1, 1, -taps.first, 0, out};
+  };
+  c.windows.h = axis(d.ih(), part->h, oh);
+  c.windows.w = axis(d.iw(), part->w, ow);
   c.algorithm = d.algorithm;
   c.changes_weights = d.changes_weights;
-  c.src_image_blocks = d.src_image_blocks;
   return MakeConvPlan(c, isa, threads, &part->conv);
 }
 
@@ -87,7 +86,7 @@ double Cycles(const std::vector<PhaseConv>& convs) {
 
 std::string PlanConvs(const ConvTransposeDesc& d, Isa isa, int threads, int64_t images,
                       ConvTransposePlan* plan) {
-  plan->narrow = d.oc < kBlock;
+  plan->narrow = d.oc() < kBlock;
   plan->convs.resize(1);
   std::string error =
       PlanConv(d, isa, threads, images, 0, d.phases(), plan->narrow, &plan->convs[0]);
@@ -146,8 +145,9 @@ std::string MakeConvTransposePlan(const ConvTransposeDesc& desc, Isa isa, int th
   plan->desc = desc;
   plan->isa = isa;
   plan->threads = threads;
-  const int64_t lanes = desc.oc < kBlock ? desc.oc : CeilDiv(desc.oc, kBlock) * kBlock;
-  plan->images = ImagesAtATime(desc.n, desc.oh * desc.ow * lanes * int64_t{sizeof(float)}, threads);
+  const int64_t lanes = desc.oc() < kBlock ? desc.oc() : CeilDiv(desc.oc(), kBlock) * kBlock;
+  plan->images =
+      ImagesAtATime(desc.n(), desc.oh() * desc.ow() * lanes * int64_t{sizeof(float)}, threads);
   if (std::string e = PlanConvs(desc, isa, threads, plan->images, plan); !e.empty()) return e;
   for (PhaseConv& part : plan->convs) {
     part.packed = plan->packed_bytes / int64_t{sizeof(float)};
@@ -158,15 +158,14 @@ std::string MakeConvTransposePlan(const ConvTransposeDesc& desc, Isa isa, int th
   int64_t booked = 0;  // convolutions run one after the other, in the same memory
   for (PhaseConv& part : plan->convs) {
     const ConvDesc& c = part.conv.desc;
-    const int64_t channels = c.dst_layout == Layout::nhwc ? c.oc : part.conv.ocb * kBlock;
-    part.result = plan->scratch.Book<float>("phases", c.n * c.oh * c.ow * channels);
+    part.result = plan->scratch.Book<float>("phases", c.dst.elements());
     booked = std::max(booked, part.conv.scratch_bytes());
   }
   const ScratchPiece<char> shared = plan->scratch.Book<char>("convolution", booked);
   for (PhaseConv& part : plan->convs) part.scratch = shared;
   constexpr int64_t kTaskFloats = 8 << 10;
-  plan->rows_per_task = std::clamp<int64_t>(kTaskFloats / (desc.ow * kBlock), 1, desc.oh);
-  plan->row_tasks = CeilDiv(desc.oh, plan->rows_per_task);
+  plan->rows_per_task = std::clamp<int64_t>(kTaskFloats / (desc.ow() * kBlock), 1, desc.oh());
+  plan->row_tasks = CeilDiv(desc.oh(), plan->rows_per_task);
   return "";
 }
 

@@ -24,7 +24,7 @@ namespace bd {
 struct ConvVolumeDesc {
   int64_t volumes = 1, depth = 1, out_depth = 1;
   int64_t kd = 1, sd = 1, pad_front = 0;
-  ConvDesc slice;  // the same along height and width, of one group; n is not read
+  ConvDesc slice;  // the same along height and width, of one group; src and dst hold all slices
 };
 
 struct ConvVolumePlan {

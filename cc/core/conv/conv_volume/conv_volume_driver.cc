@@ -26,7 +26,7 @@ void Pad(const ConvVolumePlan& plan, const float* volume, float* padded, ThreadP
 // Of each output slice, the pixels of kd slices side by side.
 void Gather(const ConvVolumePlan& plan, const float* volume, float* images, ThreadPool& pool) {
   const ConvVolumeDesc& d = plan.desc;
-  const int64_t pixels = d.slice.ih * d.slice.iw, ic = d.slice.ic, wide = d.kd * ic;
+  const int64_t pixels = d.slice.ih() * d.slice.iw(), ic = d.slice.ic(), wide = d.kd * ic;
   pool.ParallelFor(d.out_depth, [&](int64_t out, int) {
     float* image = images + out * pixels * wide;
     for (int64_t k = 0; k < d.kd; ++k) {
@@ -55,8 +55,7 @@ int Inputs(const PostOpChain& chain) {
 void Advance(const ConvVolumePlan& plan, const float* const* args, int64_t v,
              std::vector<const float*>* of_volume) {
   const ConvVolumeDesc& d = plan.desc;
-  const bool plain = d.slice.dst_layout == Layout::nhwc;
-  const int64_t channels = plain ? d.slice.oc : CeilDiv(d.slice.oc, kBlock) * kBlock;
+  const int64_t channels = d.slice.dst.blocks() * d.slice.dst.lanes();
   for (const PostOp& op : d.slice.post_ops.entries()) {
     if (op.kind == PostOpKind::kEltwise) continue;
     const int input = op.operand.input;

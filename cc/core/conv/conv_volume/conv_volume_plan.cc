@@ -16,7 +16,7 @@ OperandShape ShapeOf(const PostOp& op) {
 std::string Check(const ConvVolumeDesc& d) {
   const ConvDesc& s = d.slice;
   if (s.groups != 1) return "3-D convolution takes one group";
-  if (s.src_image_blocks > 0 || s.dst_image_blocks > 0 || s.pooled()) {
+  if (IsPart(s.src) || IsPart(s.dst) || s.pooled()) {
     return "3-D convolution takes whole tensors and does not pool";
   }
   const std::vector<PostOp>& ops = s.post_ops.entries();
@@ -41,25 +41,27 @@ std::string MakeConvVolumePlan(const ConvVolumeDesc& desc, Isa isa, int threads,
   *plan = ConvVolumePlan();
   plan->desc = desc;
   const ConvDesc& s = desc.slice;
-  const int64_t icb = CeilDiv(s.ic, kBlock);
   ConvDesc c = s;
-  c.n = desc.volumes == 0 ? 0 : desc.out_depth;
-  plan->gathers = s.src_layout == Layout::nhwc;
+  const int64_t images = desc.volumes == 0 ? 0 : desc.out_depth;
+  const auto view = [&](Layout layout, int64_t channels, int64_t h, int64_t w) {
+    return TensorView(DataType::f32, layout, {images, channels, h, w});
+  };
+  c.dst = view(s.dst.layout(), s.oc(), s.oh(), s.ow());
+  plan->src_slice = s.src.image_elements();
+  plan->gathers = s.src.channels_last();
   if (plan->gathers) {
-    c.ic = desc.kd * s.ic;
-    plan->src_slice = s.ih * s.iw * s.ic;
+    c.src = view(Layout::nhwc, desc.kd * s.ic(), s.ih(), s.iw());
   } else {
-    c.ic = desc.kd == 1 ? s.ic : desc.kd * icb * kBlock;
-    c.src_image_blocks = desc.sd * icb;
-    plan->src_slice = icb * s.ih * s.iw * kBlock;
+    const int64_t channels = desc.kd == 1 ? s.ic() : desc.kd * s.src.blocks() * s.src.lanes();
+    c.src = view(Layout::nChw16c, channels, s.ih(), s.iw());
   }
-  const int64_t channels = s.dst_layout == Layout::nhwc ? s.oc : CeilDiv(s.oc, kBlock) * kBlock;
-  plan->dst_slice = s.oh * s.ow * channels;
+  plan->dst_slice = s.dst.image_elements();
   if (std::string error = MakeConvPlan(c, isa, threads, &plan->conv); !error.empty()) return error;
+  if (!plan->gathers) plan->conv.src_image_stride = desc.sd * plan->src_slice;
   if (plan->empty()) return "";
   const int64_t reach = (desc.out_depth - 1) * desc.sd + desc.kd;
   if (plan->gathers) {
-    plan->src = plan->scratch.Book<float>("slices", c.n * s.ih * s.iw * c.ic);
+    plan->src = plan->scratch.Book<float>("slices", c.src.elements());
   } else if (desc.pad_front > 0 || reach - desc.pad_front > desc.depth) {
     plan->padded_depth = reach;
     plan->src = plan->scratch.Book<float>("slices", reach * plan->src_slice);

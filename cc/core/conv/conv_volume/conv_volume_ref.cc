@@ -1,35 +1,26 @@
 // The definition of 3-D convolution, for tests: one output element at a time, in double.
 #include "cc/core/conv/conv_volume/conv_volume.h"
 #include "cc/core/post_ops/post_ops_ref.h"
+#include "cc/layout/tensor_view_element.h"
 
 namespace bd {
 namespace {
 
-struct Slices {
-  Layout layout;
-  int64_t c, h, w;
-  int64_t padded() const { return layout == Layout::nhwc ? c : (c + 15) / 16 * 16; }
-  int64_t At(int64_t image, int64_t channel, int64_t y, int64_t x) const {
-    if (layout == Layout::nhwc) return ((image * h + y) * w + x) * c + channel;
-    return (((image * padded() + channel / 16 * 16) / 16 * h + y) * w + x) * 16 + channel % 16;
-  }
-};
-
 double Sum(const ConvVolumeDesc& d, const float* src, const float* weights, int64_t v, int64_t z,
            int64_t y, int64_t x, int64_t o) {
   const ConvDesc& s = d.slice;
-  const Slices from{s.src_layout, s.ic, s.ih, s.iw};
   double sum = 0;
   for (int64_t k = 0; k < d.kd; ++k) {
     const int64_t slice = z * d.sd + k - d.pad_front;
     if (slice < 0 || slice >= d.depth) continue;
-    for (int64_t kh = 0; kh < s.kh; ++kh) {
-      for (int64_t kw = 0; kw < s.kw; ++kw) {
-        const int64_t r = y * s.sh + kh * s.dh - s.pad_top, c = x * s.sw + kw * s.dw - s.pad_left;
-        if (r < 0 || r >= s.ih || c < 0 || c >= s.iw) continue;
-        for (int64_t i = 0; i < s.ic; ++i) {
-          sum += double{src[from.At(v * d.depth + slice, i, r, c)]} *
-                 weights[(((k * s.kh + kh) * s.kw + kw) * s.ic + i) * s.oc + o];
+    for (int64_t kh = 0; kh < s.kh(); ++kh) {
+      for (int64_t kw = 0; kw < s.kw(); ++kw) {
+        const int64_t r = y * s.sh() + kh * s.dh() - s.pad_top(),
+                      c = x * s.sw() + kw * s.dw() - s.pad_left();
+        if (r < 0 || r >= s.ih() || c < 0 || c >= s.iw()) continue;
+        for (int64_t i = 0; i < s.ic(); ++i) {
+          sum += double{src[ElementOf(s.src, v * d.depth + slice, i, r * s.iw() + c)]} *
+                 weights[(((k * s.kh() + kh) * s.kw() + kw) * s.ic() + i) * s.oc() + o];
         }
       }
     }
@@ -42,17 +33,17 @@ double Sum(const ConvVolumeDesc& d, const float* src, const float* weights, int6
 void ConvVolumeRef(const ConvVolumeDesc& d, const float* src, const float* weights,
                    const float* const* args, float* dst) {
   const ConvDesc& s = d.slice;
-  const Slices to{s.dst_layout, s.oc, s.oh, s.ow};
+  const int64_t channels = s.dst.blocks() * s.dst.lanes();
   for (int64_t image = 0; image < d.volumes * d.out_depth; ++image) {
-    for (int64_t o = 0; o < to.padded(); ++o) {
-      for (int64_t p = 0; p < s.oh * s.ow; ++p) {
-        const int64_t at = to.At(image, o, p / s.ow, p % s.ow);
-        dst[at] = o >= s.oc ? 0.f
-                            : static_cast<float>(
-                                  ApplyPostOpsRef(s.post_ops,
-                                                  Sum(d, src, weights, image / d.out_depth,
-                                                      image % d.out_depth, p / s.ow, p % s.ow, o),
-                                                  args, dst, at, o, image * to.padded() + o));
+    for (int64_t o = 0; o < channels; ++o) {
+      for (int64_t p = 0; p < s.oh() * s.ow(); ++p) {
+        const int64_t at = ElementOf(s.dst, image, o, p);
+        dst[at] = o >= s.oc() ? 0.f
+                              : static_cast<float>(ApplyPostOpsRef(
+                                    s.post_ops,
+                                    Sum(d, src, weights, image / d.out_depth, image % d.out_depth,
+                                        p / s.ow(), p % s.ow(), o),
+                                    args, dst, at, o, image * channels + o));
       }
     }
   }

@@ -20,9 +20,9 @@ class DepthwiseBlock {
   template <typename RowOf>
   void RunRow(int64_t h, RowOf&& row_of) {
     const float* rows[kMaxDepthwiseRows];
-    int64_t r = h * d_.sh - d_.pad_top;
-    for (int64_t k = 0; k < d_.kh; ++k, r += d_.dh) {
-      rows[k] = r >= 0 && r < d_.ih ? row_of(r) : nullptr;
+    int64_t r = h * d_.sh() - d_.pad_top();
+    for (int64_t k = 0; k < d_.kh(); ++k, r += d_.dh()) {
+      rows[k] = r >= 0 && r < d_.ih() ? row_of(r) : nullptr;
     }
     Run(h, rows);
   }

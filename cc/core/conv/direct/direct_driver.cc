@@ -26,7 +26,7 @@ PlainPart PlainPartOf(const ConvRun& run, const TaskRange& r) {
   const DirectPlan& p = run.plan.Own<DirectPlan>();
   const int64_t first = p.groups[r.group_begin].first_block * kBlock;
   const OutputGroup& last = p.groups[r.group_end - 1];
-  const int64_t end = std::min(run.d.oc, (last.first_block + last.blocks) * kBlock);
+  const int64_t end = std::min(run.d.oc(), (last.first_block + last.blocks) * kBlock);
   return {r.n, r.begin, r.end, first, end - first};
 }
 
@@ -38,22 +38,22 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
   const DirectPlan& p = run.plan.Own<DirectPlan>();
   const auto gather = DirectKernelsFor(run.plan.isa).gather;
   const ConvDesc& d = run.d;
-  const int64_t row = d.ow * kBlock;
+  const int64_t row = d.ow() * kBlock;
   for (int64_t b = b0; b < b1; ++b) {
     const float* block = run.SrcBlock(n, b);
-    for (int64_t w = 0; w < d.kw; ++w, strip += p.rows_per_column * row) {
-      for (int64_t phase = 0; phase < d.sh; ++phase) {
+    for (int64_t w = 0; w < d.kw(); ++w, strip += p.rows_per_column * row) {
+      for (int64_t phase = 0; phase < d.sh(); ++phase) {
         const int64_t unused = p.strip_rows - rows;  // the last strip may be shorter
         const int64_t depth = p.phase_row[phase + 1] - p.phase_row[phase] - unused;
         for (int64_t q = 0; q < depth; ++q) {
-          const int64_t ih = (h0 + q) * d.sh + phase - d.pad_top;
+          const int64_t ih = (h0 + q) * d.sh() + phase - d.pad_top();
           GatherArgs a;
-          a.src = ih >= 0 && ih < d.ih ? block + ih * d.iw * kBlock : nullptr;
+          a.src = ih >= 0 && ih < d.ih() ? block + ih * d.iw() * kBlock : nullptr;
           a.dst = strip + (p.phase_row[phase] + q) * row;
-          a.px = d.ow;
-          a.first = w * d.dw - d.pad_left;
-          a.stride = d.sw;
-          a.size = d.iw;
+          a.px = d.ow();
+          a.first = w * d.dw() - d.pad_left();
+          a.stride = d.sw();
+          a.size = d.iw();
           gather(a);
         }
       }
@@ -65,19 +65,19 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
 void FillPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, float* strip) {
   const ConvDesc& d = run.d;
   const int64_t columns = run.plan.Own<DirectPlan>().strip_columns;
-  const int64_t count = (rows - 1) * d.sh + (d.kh - 1) * d.dh + 1;
-  const int64_t left = std::min(d.pad_left, columns);
-  const int64_t end = std::clamp(d.iw + d.pad_left, left, columns);  // of the columns inside
-  for (int64_t r = 0; r < count; ++r, strip += columns * d.ic) {
-    const int64_t ih = h0 * d.sh - d.pad_top + r;
-    if (ih < 0 || ih >= d.ih) {
-      std::fill_n(strip, columns * d.ic, 0.f);
+  const int64_t count = (rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1;
+  const int64_t left = std::min(d.pad_left(), columns);
+  const int64_t end = std::clamp(d.iw() + d.pad_left(), left, columns);  // of the columns inside
+  for (int64_t r = 0; r < count; ++r, strip += columns * d.ic()) {
+    const int64_t ih = h0 * d.sh() - d.pad_top() + r;
+    if (ih < 0 || ih >= d.ih()) {
+      std::fill_n(strip, columns * d.ic(), 0.f);
       continue;
     }
-    std::fill_n(strip, left * d.ic, 0.f);
-    std::copy_n(run.buffers.src + (n * d.ih + ih) * d.iw * d.ic, (end - left) * d.ic,
-                strip + left * d.ic);
-    std::fill_n(strip + end * d.ic, (columns - end) * d.ic, 0.f);
+    std::fill_n(strip, left * d.ic(), 0.f);
+    std::copy_n(run.buffers.src + (n * d.ih() + ih) * d.iw() * d.ic(), (end - left) * d.ic(),
+                strip + left * d.ic());
+    std::fill_n(strip + end * d.ic(), (columns - end) * d.ic(), 0.f);
   }
 }
 
@@ -87,13 +87,13 @@ const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64
   const ConvDesc& d = run.d;
   const bool plain_src = !p.blocked();
   if (p.in_place && plain_src) {
-    return run.buffers.src + (r.n * d.ih * d.iw + r.begin) * d.ic + b0 * kBlock;
+    return run.buffers.src + (r.n * d.ih() * d.iw() + r.begin) * d.ic() + b0 * kBlock;
   }
   if (p.in_place) {
-    const int64_t first = p.by_row ? r.begin / d.ow * d.sh * d.iw : r.begin;
+    const int64_t first = p.by_row ? r.begin / d.ow() * d.sh() * d.iw() : r.begin;
     return run.SrcBlock(r.n, b0) + first * kBlock;
   }
-  const int64_t h0 = r.begin / d.ow, rows = (r.end - r.begin) / d.ow;
+  const int64_t h0 = r.begin / d.ow(), rows = (r.end - r.begin) / d.ow();
   float* strip = run.scratch.Grant(p.strip, thread);
   if (plain_src) {
     FillPlainStrip(run, r.n, h0, rows, strip);
@@ -126,7 +126,7 @@ ChunkSource Prepare(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t 
   }
   ChunkSource from = prepared->from;
   const int64_t pixels = r.begin - prepared->begin;
-  from.src += p.by_row ? pixels / run.d.ow * p.row_stride : pixels * p.px_stride;
+  from.src += p.by_row ? pixels / run.d.ow() * p.row_stride : pixels * p.px_stride;
   if (from.pixel_terms != nullptr) from.pixel_terms += pixels;
   return from;
 }
@@ -150,7 +150,7 @@ void RunChunks(const ConvRun& run, const TaskRange& r, const TileTarget& target,
 
 void TileTask(const ConvRun& run, const TaskRange& r, int thread, PreparedSource* prepared) {
   const DirectPlan& p = run.plan.Own<DirectPlan>();
-  const bool plain_dst = run.d.dst_layout == Layout::nhwc;
+  const bool plain_dst = run.d.dst.channels_last();
   float* blocks = run.scratch.Grant(p.row, thread);
   const int64_t px = r.end - r.begin;
   const TileTarget target =
@@ -175,7 +175,7 @@ struct TaskUnits {
     by_groups = p.group_splits > 1 || p.groups.size() >= kFewGroups;
     if (by_groups) return;
     unit_pixels =
-        p.in_place && !p.by_row ? TilePixels(plan.isa, FamilyOf(p), p.groups[0].blocks) : d.ow;
+        p.in_place && !p.by_row ? TilePixels(plan.isa, FamilyOf(p), p.groups[0].blocks) : d.ow();
   }
 
   int64_t Count(const TaskRange& r) const {
@@ -220,7 +220,7 @@ void DotTask(const ConvRun& run, int64_t task, int thread) {
   a.taps = static_cast<int64_t>(p.tap_offsets.size());
   a.weights = run.buffers.packed;
   a.px = r.end - r.begin;
-  a.oc = run.d.oc;
+  a.oc = run.d.oc();
   a.bias = run.bias;
   a.dst = run.scratch.Grant(p.row, thread);
   DirectKernelsFor(run.plan.isa).dot(a);

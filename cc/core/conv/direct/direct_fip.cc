@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kSamples = 256;  // vectors of a source that packing looks at
 
-int64_t WholeBlocks(const ConvDesc& d) { return d.ic / kBlock; }
+int64_t WholeBlocks(const ConvDesc& d) { return d.ic() / kBlock; }
 
 float TwoTo(int exponent) { return std::ldexp(1.f, exponent); }
 
@@ -18,13 +18,13 @@ float TwoTo(int exponent) { return std::ldexp(1.f, exponent); }
 
 FipTrailer FipTrailerOf(const ConvPlan& plan) {
   const int64_t lanes = plan.ocb * kBlock;
-  const int64_t weights = plan.desc.ic * plan.desc.kh * plan.desc.kw * lanes;
+  const int64_t weights = plan.desc.ic() * plan.desc.kh() * plan.desc.kw() * lanes;
   const int64_t exponent = weights + lanes + plan.icb * lanes;
   return {weights, weights + lanes, exponent, exponent + kBlock - weights};
 }
 
 int SourceExponentOf(const ConvPlan& plan, const float* src) {
-  const int64_t plane = plan.desc.ih * plan.desc.iw, vectors = plan.icb * plane;
+  const int64_t plane = plan.desc.ih() * plan.desc.iw(), vectors = plan.icb * plane;
   const int64_t step = CeilDiv(vectors, kSamples);
   double squares = 0;
   int64_t count = 0;
@@ -38,7 +38,7 @@ int SourceExponentOf(const ConvPlan& plan, const float* src) {
 void PackFipGroup(const ConvPlan& plan, const OutputGroup& group, int exponent, float* packed) {
   const ConvDesc& d = plan.desc;
   const FipTrailer trailer = FipTrailerOf(plan);
-  const int64_t lanes = group.blocks * kBlock, taps = d.kh * d.kw, rows = d.ic * taps;
+  const int64_t lanes = group.blocks * kBlock, taps = d.kh() * d.kw(), rows = d.ic() * taps;
   float* weights = packed + group.offset;
   float* unscale = packed + trailer.unscale + group.first_block * kBlock;
   ScaleFipColumns(plan.isa, rows, lanes, exponent, weights, unscale);

@@ -35,15 +35,15 @@ class GroupPacker {
   // Source blocks [begin, end) of those that reach the group, of which block `first` lies at `out`;
   // of an NHWC source all taps of a block's channels.
   void Run(int64_t begin, int64_t end, int64_t first) const {
-    const int64_t taps = d_.kh * d_.kw;
+    const int64_t taps = d_.kh() * d_.kw();
     const bool plain = !plan_.Own<DirectPlan>().blocked();
     for (int64_t b = begin; b < end; ++b) {
-      const int64_t c0 = b * kBlock, count = std::min(d_.ic - c0, kBlock);
+      const int64_t c0 = b * kBlock, count = std::min(d_.ic() - c0, kBlock);
       for (int64_t t = 0; t < taps; ++t) {
-        const int64_t row = plain ? t * d_.ic + c0 : (b - first) * kBlock * taps + t * count;
+        const int64_t row = plain ? t * d_.ic() + c0 : (b - first) * kBlock * taps + t * count;
         // The rows that are read next, of the next tap or of the next block.
         const bool last = t + 1 == taps;
-        const int64_t next = last ? c0 + kBlock : (t + 1) * d_.ic + c0;
+        const int64_t next = last ? c0 + kBlock : (t + 1) * d_.ic() + c0;
         const bool fetches = d_.groups == 1 && !(last && b + 1 == end);
         for (int64_t c = 0; c < count; ++c) {
           if (fetches) Fetch(next + c);
@@ -56,7 +56,7 @@ class GroupPacker {
  private:
   // The rows of a panel are too far apart for hardware prefetchers.
   void Fetch(int64_t row) const {
-    const float* const from = w_.data + row * d_.oc + g_.first_block * kBlock;
+    const float* const from = w_.data + row * d_.oc() + g_.first_block * kBlock;
     for (int64_t i = 0; i < lanes_; i += kBlock) __builtin_prefetch(from + i);
   }
 
@@ -66,8 +66,8 @@ class GroupPacker {
       for (int64_t i = 0; i < lanes_; ++i) out[i] = w_.At(tap, c, o0 + i);
       return;
     }
-    const float* from = w_.data + (tap * d_.ic + c) * d_.oc + o0;
-    for (int64_t left = d_.oc - o0, i = 0; i < lanes_; i += kBlock, left -= kBlock) {
+    const float* from = w_.data + (tap * d_.ic() + c) * d_.oc() + o0;
+    for (int64_t left = d_.oc() - o0, i = 0; i < lanes_; i += kBlock, left -= kBlock) {
       if (left >= kBlock) {
         std::memcpy(out + i, from + i, kBlock * sizeof(float));  // four vectors, inline
       } else {
@@ -87,11 +87,11 @@ class GroupPacker {
 
 // A source block of a dot, whose lanes are source channels.
 void PackLanes(const ConvDesc& d, const float* hwio, int64_t b, float* out) {
-  for (int64_t t = 0; t < d.kh * d.kw; ++t) {
-    for (int64_t o = 0; o < d.oc; ++o) {
+  for (int64_t t = 0; t < d.kh() * d.kw(); ++t) {
+    for (int64_t o = 0; o < d.oc(); ++o) {
       for (int64_t i = 0; i < kBlock; ++i) {
         const int64_t c = b * kBlock + i;
-        *out++ = c < d.ic ? hwio[(t * d.ic + c) * d.oc + o] : 0.f;
+        *out++ = c < d.ic() ? hwio[(t * d.ic() + c) * d.oc() + o] : 0.f;
       }
     }
   }
@@ -101,7 +101,7 @@ void PackLanes(const ConvDesc& d, const float* hwio, int64_t b, float* out) {
 
 void PackPanel(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t b1, float* out) {
   const ConvDesc& d = run.d;
-  const Hwio w{run.buffers.plain, d.ic, d.oc, d.oc};
+  const Hwio w{run.buffers.plain, d.ic(), d.oc(), d.oc()};
   GroupPacker(run.plan, w, group, out).Run(b0, b1, b0);
 }
 
@@ -115,7 +115,7 @@ void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPo
     for (int64_t b = 0; b < plan.icb; ++b) PackLanes(d, hwio, b, packed + b * block);
     return;
   }
-  const Hwio w{hwio, d.ic / d.groups, d.oc / d.groups, d.oc};
+  const Hwio w{hwio, d.ic() / d.groups, d.oc() / d.groups, d.oc()};
   const bool fip = p.fip();
   const int exponent = fip ? SourceExponentOf(plan, src) : 0;
   if (fip) {

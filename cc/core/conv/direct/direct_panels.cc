@@ -32,10 +32,10 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     call.taps = static_cast<int64_t>(p.tap_offsets.size());
     call.tap_length = p.tap_length;
   } else {
-    const bool partial = b1 == run.plan.icb && run.d.ic % kBlock != 0;
+    const bool partial = b1 == run.plan.icb && run.d.ic() % kBlock != 0;
     call.taps = (b1 - b0 - partial) * p.taps_per_block;
     call.tail_taps = partial ? p.taps_per_block : 0;
-    call.tail_length = run.d.ic % kBlock;
+    call.tail_length = run.d.ic() % kBlock;
     call.first_row = (b0 - start.icb_begin) * p.taps_per_block * kBlock;
     call.pass_taps = p.pass_blocks * p.taps_per_block;
   }
@@ -73,7 +73,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   };
   // Pixels of neighbouring rows follow each other, so all of them are one segment; by row each
   // row is one.
-  const int64_t pixels = r.end - r.begin, segments = p.by_row ? pixels / run.d.ow : 1;
+  const int64_t pixels = r.end - r.begin, segments = p.by_row ? pixels / run.d.ow() : 1;
   RunPanels(call, bind, EvenRows(from.src, pixels / segments, p.px_stride, segments, p.row_stride));
 }
 

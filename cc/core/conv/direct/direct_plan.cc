@@ -53,9 +53,9 @@ int64_t PassBlocks(const DirectPlan& p, Isa isa) {
 // us; but 1024->2048 at 14x14, rows of 7 pixels: 910 and 995). Not so where tiles have few
 // pixels: AVX2 takes 480 and 750 there, 2100 and 3400.
 bool IsStridedInPlace(const ConvDesc& d, Isa isa) {
-  return isa >= Isa::kAvx512 && d.ow >= GemmKernelsFor(isa).tile_pixels && d.kh == 1 && d.kw == 1 &&
-         d.pad_top == 0 && d.pad_left == 0 && d.groups == 1 && d.ic % kBlock == 0 &&
-         (d.oh - 1) * d.sh < d.ih && (d.ow - 1) * d.sw < d.iw;
+  return isa >= Isa::kAvx512 && d.ow() >= GemmKernelsFor(isa).tile_pixels && d.kh() == 1 &&
+         d.kw() == 1 && d.pad_top() == 0 && d.pad_left() == 0 && d.groups == 1 &&
+         d.ic() % kBlock == 0 && (d.oh() - 1) * d.sh() < d.ih() && (d.ow() - 1) * d.sw() < d.iw();
 }
 
 // Lays out a strip of `rows` output rows and the taps into it.
@@ -69,45 +69,45 @@ void LayOutStrip(const ConvPlan& plan, int64_t rows, DirectPlan* p) {
   }
   if (p->in_place) {
     for (int64_t b = 0; b < p->icb_chunk; ++b) {
-      p->tap_offsets.push_back((plan.src_block(b) - plan.src_block(0)) * d.ih * d.iw * kBlock);
+      p->tap_offsets.push_back((plan.src_block(b) - plan.src_block(0)) * d.ih() * d.iw() * kBlock);
     }
     return;
   }
   if (!p->blocked()) {
     // Kernel columns are neighbours, so with dw == 1 a kernel row is one tap of kw * ic
     // floats.
-    p->strip_columns = (d.ow - 1) * d.sw + (d.kw - 1) * d.dw + 1;
-    const int64_t row = p->strip_columns * d.ic;
-    p->row_stride = d.sh * row;
-    for (int64_t h = 0; h < d.kh; ++h) {
-      for (int64_t w = 0; w < (d.dw == 1 ? 1 : d.kw); ++w) {
-        p->tap_offsets.push_back(h * d.dh * row + w * d.dw * d.ic);
+    p->strip_columns = (d.ow() - 1) * d.sw() + (d.kw() - 1) * d.dw() + 1;
+    const int64_t row = p->strip_columns * d.ic();
+    p->row_stride = d.sh() * row;
+    for (int64_t h = 0; h < d.kh(); ++h) {
+      for (int64_t w = 0; w < (d.dw() == 1 ? 1 : d.kw()); ++w) {
+        p->tap_offsets.push_back(h * d.dh() * row + w * d.dw() * d.ic());
       }
     }
-    p->strip.count = ((rows - 1) * d.sh + (d.kh - 1) * d.dh + 1) * row;
+    p->strip.count = ((rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1) * row;
     return;
   }
-  p->phase_row.assign(d.sh + 1, 0);
-  std::vector<int64_t> depth(d.sh, 0);  // rows of a phase
-  for (int64_t h = 0; h < d.kh; ++h) {
-    int64_t& rows_of_phase = depth[h * d.dh % d.sh];
-    rows_of_phase = std::max(rows_of_phase, h * d.dh / d.sh + rows);
+  p->phase_row.assign(d.sh() + 1, 0);
+  std::vector<int64_t> depth(d.sh(), 0);  // rows of a phase
+  for (int64_t h = 0; h < d.kh(); ++h) {
+    int64_t& rows_of_phase = depth[h * d.dh() % d.sh()];
+    rows_of_phase = std::max(rows_of_phase, h * d.dh() / d.sh() + rows);
   }
-  for (int64_t phase = 0; phase < d.sh; ++phase) {
+  for (int64_t phase = 0; phase < d.sh(); ++phase) {
     p->phase_row[phase + 1] = p->phase_row[phase] + depth[phase];
   }
-  p->rows_per_column = p->phase_row[d.sh];
-  const int64_t row = d.ow * kBlock;
+  p->rows_per_column = p->phase_row[d.sh()];
+  const int64_t row = d.ow() * kBlock;
   const int64_t column = p->rows_per_column * row;
   for (int64_t b = 0; b < p->icb_chunk; ++b) {
-    for (int64_t h = 0; h < d.kh; ++h) {
-      for (int64_t w = 0; w < d.kw; ++w) {
-        const int64_t r = p->phase_row[h * d.dh % d.sh] + h * d.dh / d.sh;
-        p->tap_offsets.push_back((b * d.kw + w) * column + r * row);
+    for (int64_t h = 0; h < d.kh(); ++h) {
+      for (int64_t w = 0; w < d.kw(); ++w) {
+        const int64_t r = p->phase_row[h * d.dh() % d.sh()] + h * d.dh() / d.sh();
+        p->tap_offsets.push_back((b * d.kw() + w) * column + r * row);
       }
     }
   }
-  p->strip.count = p->icb_chunk * d.kw * column;
+  p->strip.count = p->icb_chunk * d.kw() * column;
 }
 
 // All of a dot's weights are one group: [icb][tap][oc][16 lanes of ic].
@@ -115,7 +115,7 @@ OutputGroups DotGroup(const ConvPlan& plan) {
   const ConvDesc& d = plan.desc;
   OutputGroups groups;
   groups.list.push_back({0, plan.ocb, 0, plan.icb, 0});
-  groups.packed_floats = plan.icb * d.kh * d.kw * d.oc * kBlock;
+  groups.packed_floats = plan.icb * d.kh() * d.kw() * d.oc() * kBlock;
   return groups;
 }
 
@@ -143,7 +143,7 @@ int64_t NextSmaller(int64_t units, int64_t per, int64_t* strips) {
 constexpr int64_t kFewPixels = 64;
 bool MayPackPanels(const Algorithm& self, const ConvDesc& d) {
   return self.variant == kBlockedTiles && d.changes_weights && d.hands_plain && d.groups == 1 &&
-         d.n == 1 && d.oh * d.ow <= kFewPixels;
+         d.n() == 1 && d.oh() * d.ow() <= kFewPixels;
 }
 
 // Picks strip size and group splits by estimated cycles of the busiest thread:
@@ -158,15 +158,16 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const bool any_pixels = p->in_place && !p->by_row;
   // Pixels a step: a tile, but where those are few, even strips count for more (960->160
   // at 7x7, 2 threads: 28 and 21 pixels take 73 us, 25 and 24 take 66).
-  const int64_t tiles = CeilDiv(d.oh * d.ow, 14);
-  const int64_t unit = !any_pixels ? d.ow : tiles < 8 * plan.threads ? 1 : 14;
-  const int64_t units = any_pixels ? CeilDiv(d.oh * d.ow, unit) : d.oh;
+  const int64_t tiles = CeilDiv(d.oh() * d.ow(), 14);
+  const int64_t unit = !any_pixels ? d.ow() : tiles < 8 * plan.threads ? 1 : 14;
+  const int64_t units = any_pixels ? CeilDiv(d.oh() * d.ow(), unit) : d.oh();
   const bool blocked = p->blocked();
   const bool matrix = !blocked && p->in_place;
   const int64_t chunk = p->in_place ? plan.icb : p->icb_chunk;
-  const double halo = p->in_place ? 0 : static_cast<double>((d.kh - 1) * d.dh) / d.sh;
+  const double halo = p->in_place ? 0 : static_cast<double>((d.kh() - 1) * d.dh()) / d.sh();
   const double source_per_unit =  // bytes of one unit in the strip
-      4.0 * unit * (blocked ? chunk * kBlock * (p->in_place ? 1 : d.kw) : d.ic * d.sw * d.sh);
+      4.0 * unit *
+      (blocked ? chunk * kBlock * (p->in_place ? 1 : d.kw()) : d.ic() * d.sw() * d.sh());
   const double terms_per_unit =
       fip ? unit * (plan.icb * p->taps_per_block * kCpu.fip_vector + kCpu.fip_pixel) / 2 : 0;
   const double copy_per_unit =
@@ -192,8 +193,8 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
       const double last_cost =
           300 + share * (last * fma_per_unit + weights) + (last + halo) * copy_per_unit;
       const double span =
-          Makespan(d.n * (strips - 1) * splits, cost, d.n * splits, last_cost, plan.threads) +
-          (strips * splits * d.n > 1 && plan.threads > 1 ? kCpu.barrier : 0);
+          Makespan(d.n() * (strips - 1) * splits, cost, d.n() * splits, last_cost, plan.threads) +
+          (strips * splits * d.n() > 1 && plan.threads > 1 ? kCpu.barrier : 0);
       if (span < best * 0.995) {
         best = span;
         p->strip_pixels = per * unit;
@@ -208,18 +209,18 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
 
 std::string DirectApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   if (d.pooled()) return "register tiles do not pool";
-  const bool plain_dst = d.dst_layout == Layout::nhwc;
-  const bool dot = plain_dst && d.groups == 1 && d.oc <= kMaxDotChannels;
+  const bool plain_dst = d.dst.channels_last();
+  const bool dot = plain_dst && d.groups == 1 && d.oc() <= kMaxDotChannels;
   switch (self.variant) {
     case kNhwcTiles:
-      return d.src_layout == Layout::nhwc ? "" : "src is not nhwc";
+      return d.src.channels_last() ? "" : "src is not nhwc";
     case kDotLanes:
-      if (d.src_layout == Layout::nhwc) return "src is nhwc";
+      if (d.src.channels_last()) return "src is nhwc";
       return dot ? "" : "dst is not nhwc of few channels";
     default:
       break;
   }
-  if (d.src_layout == Layout::nhwc) return "src is nhwc";
+  if (d.src.channels_last()) return "src is nhwc";
   if (dot) return "dst is nhwc of few channels";
   if (self.variant == kBlockedTiles) return "";
   return UsesFip(d, false, isa) ? "" : "multiplying in pairs is not asked for, or gains nothing";
@@ -229,7 +230,7 @@ double DirectCost(const Algorithm& self, const ConvDesc& d, Isa, int threads) {
   // Asked for Winograd it is what remains.
   if (d.algorithm == ConvAlgorithm::kWinograd) return std::numeric_limits<double>::infinity();
   const bool fip = self.variant == kFipTiles;
-  const double weights = static_cast<double>(d.kh * d.kw * d.ic) * d.oc;
+  const double weights = static_cast<double>(d.kh() * d.kw() * d.ic()) * d.oc();
   const double line = MayPackPanels(self, d) ? kCpu.pack_panel_line : kCpu.pack_line;
   return DirectCycles(d, fip ? kCpu.fip_multiply : 1, threads) +
          PackCycles(d, weights, line + (fip ? kCpu.pack_pairs : 0), threads);
@@ -243,7 +244,7 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
   p->variant = static_cast<DirectVariant>(self.variant);
   p->groups = p->variant == kDotLanes
                   ? DotGroup(*plan)
-                  : MakeOutputGroups(d, plan->isa, d.ic, d.kh * d.kw, IsTiled(*p));
+                  : MakeOutputGroups(d, plan->isa, d.ic(), d.kh() * d.kw(), IsTiled(*p));
   const int64_t trailer = p->fip() ? FipTrailerOf(*plan).floats : 0;
   plan->pack_key = {self.name, DataType::f32, p->groups.blocking()};
   plan->packed_bytes = (p->groups.packed_floats + trailer) * sizeof(float);
@@ -252,13 +253,13 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
   const bool strided = blocked && !p->fip() && !d.pointwise() && IsStridedInPlace(d, plan->isa);
   p->in_place = d.pointwise() || strided;
   p->by_row = strided || (!blocked && !p->in_place);
-  p->taps_per_block = d.kh * d.kw;
+  p->taps_per_block = d.kh() * d.kw();
   if (blocked) {
-    p->px_stride = strided ? d.sw * kBlock : kBlock;
-    p->row_stride = d.sh * d.iw * kBlock;
+    p->px_stride = strided ? d.sw() * kBlock : kBlock;
+    p->row_stride = d.sh() * d.iw() * kBlock;
   } else {
-    p->tap_length = (d.dw == 1 ? d.kw : 1) * d.ic;
-    p->px_stride = d.sw * d.ic;
+    p->tap_length = (d.dw() == 1 ? d.kw() : 1) * d.ic();
+    p->px_stride = d.sw() * d.ic();
   }
   int64_t most_blocks = 1;  // source blocks of the widest group
   for (const OutputGroup& g : p->groups.list) {
@@ -266,11 +267,11 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
   }
   p->icb_chunk = most_blocks;
   // A sum late in the chain reads the old dst after the last chunk: one chunk.
-  const bool sum_on_tile = d.dst_layout == Layout::nChw16c && plan->epilogue.rest.HasSum();
+  const bool sum_on_tile = d.dst.blocked() && plan->epilogue.rest.HasSum();
   // Nor do chunks of listed blocks lie alike.
   const bool listed = p->in_place && !d.src_blocks.empty();
   if (IsTiled(*p) && !sum_on_tile && !listed) {
-    const int64_t block_bytes = 4 * kBlock * d.kh * d.kw * p->groups.widest_blocks * kBlock;
+    const int64_t block_bytes = 4 * kBlock * d.kh() * d.kw() * p->groups.widest_blocks * kBlock;
     const int64_t budget = p->in_place ? kInPlaceWeightsBytes : kWeightsChunkBytes;
     const int64_t chunks = CeilDiv(most_blocks, std::max<int64_t>(1, budget / block_bytes));
     p->icb_chunk = CeilDiv(most_blocks, chunks);
@@ -285,14 +286,14 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
   if (p->fip() || p->packs_panels) {
     p->scaled.count = p->icb_chunk * p->taps_per_block * kBlock * p->groups.widest_blocks * kBlock;
   }
-  LayOutStrip(*plan, p->in_place ? 0 : p->strip_pixels / std::max<int64_t>(1, d.ow), p);
+  LayOutStrip(*plan, p->in_place ? 0 : p->strip_pixels / std::max<int64_t>(1, d.ow()), p);
   if (p->fip()) {  // fused with depthwise it takes all rows at once
-    p->terms.count = p->in_place ? d.oh * d.ow : p->strip_pixels;
+    p->terms.count = p->in_place ? d.oh() * d.ow() : p->strip_pixels;
   }
-  plan->tasks = d.n * p->strips * p->group_splits;
-  if (d.dst_layout == Layout::nhwc) {
+  plan->tasks = d.n() * p->strips * p->group_splits;
+  if (d.dst.channels_last()) {
     const int64_t blocks = p->variant == kDotLanes ? 0 : plan->ocb * kBlock;
-    p->row.count = p->strip_pixels * (blocks + d.oc);
+    p->row.count = p->strip_pixels * (blocks + d.oc());
   }
   p->strip = plan->scratch.Book<float>("strip", p->strip.count, plan->threads);
   p->row = plan->scratch.Book<float>("row", p->row.count, plan->threads);

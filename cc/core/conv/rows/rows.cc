@@ -13,15 +13,15 @@ namespace bd {
 std::string RowsApplies(const Algorithm&, const ConvDesc& d, Isa isa) {
   const GemvKernels& kernels = GemvKernelsFor(isa);
   const bool kept = d.keeps_weights && d.algorithm == ConvAlgorithm::kAuto;
-  if (d.src_layout != Layout::nhwc || d.dst_layout != Layout::nhwc || !d.pointwise() ||
-      d.groups != 1 || d.n != 1 || d.pooled()) {
+  if (!d.src.channels_last() || !d.dst.channels_last() || !d.pointwise() || d.groups != 1 ||
+      d.n() != 1 || d.pooled()) {
     return "not a product of matrices";
   }
-  return d.oh * d.ow <= (kept ? kernels.max_kept_rows : kernels.max_rows) ? "" : "many rows";
+  return d.oh() * d.ow() <= (kept ? kernels.max_kept_rows : kernels.max_rows) ? "" : "many rows";
 }
 
 double RowsCost(const Algorithm&, const ConvDesc& d, Isa, int threads) {
-  return StreamCycles(d.ic * d.oc, threads);
+  return StreamCycles(d.ic() * d.oc(), threads);
 }
 
 void PlanRows(const Algorithm& self, ConvPlan* plan) {
@@ -33,16 +33,16 @@ void PlanRows(const Algorithm& self, ConvPlan* plan) {
   plan->packed_bytes = d.keeps_weights ? kBlock * sizeof(float) : 0;  // else nobody looks at them
   plan->bias.count = 0;                                               // read as it is
   if (plan->empty()) return;
-  plan->tasks = GemvTasks(d.ic, d.oc, plan->threads);
+  plan->tasks = GemvTasks(d.ic(), d.oc(), plan->threads);
   const int64_t columns = CeilDiv(plan->ocb, plan->tasks) * kBlock;
-  own->row = plan->scratch.Book<float>("row", d.oh * d.ow * columns, plan->threads);
-  plan->blocking = {{"strip_pixels", d.oh * d.ow}, {"task_blocks", columns / kBlock}};
+  own->row = plan->scratch.Book<float>("row", d.oh() * d.ow() * columns, plan->threads);
+  plan->blocking = {{"strip_pixels", d.oh() * d.ow()}, {"task_blocks", columns / kBlock}};
 }
 
 void PackRows(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
               const float*) {
   std::fill(packed, packed + plan.packed_floats(), 0.f);
-  if (AllFinite(hwio, plan.desc.ic * plan.desc.oc, pool)) *packed = 1.f;
+  if (AllFinite(hwio, plan.desc.ic() * plan.desc.oc(), pool)) *packed = 1.f;
 }
 
 void RunRows(const ConvRun& run, ThreadPool& pool) {
@@ -50,19 +50,19 @@ void RunRows(const ConvRun& run, ThreadPool& pool) {
   const int64_t tasks = run.plan.tasks, rows = run.plane();
   const bool finite =
       run.plan.packed_bytes > 0 && run.buffers.packed != nullptr && *run.buffers.packed != 0.f;
-  const bool skips_zeros = finite && HasManyZeros(run.plan.isa, run.buffers.src, rows, d.ic);
+  const bool skips_zeros = finite && HasManyZeros(run.plan.isa, run.buffers.src, rows, d.ic());
   pool.ParallelFor(tasks, [&](int64_t t, int thread) {
-    const int64_t first = GemvColumn(d.oc, t, tasks);
+    const int64_t first = GemvColumn(d.oc(), t, tasks);
     GemvArgs a;
     a.src = run.buffers.src;
     a.rows = rows;
-    a.ic = d.ic;
+    a.ic = d.ic();
     a.skips_zeros = skips_zeros;
     a.weights = run.buffers.plain + first;
-    a.weights_stride = d.oc;
+    a.weights_stride = d.oc();
     a.bias = run.bias == nullptr ? nullptr : run.bias + first;
     a.dst = run.scratch.Grant(run.plan.Own<RowsPlan>().row, thread);
-    a.count = GemvColumn(d.oc, t + 1, tasks) - first;
+    a.count = GemvColumn(d.oc(), t + 1, tasks) - first;
     GemvKernelsFor(run.plan.isa).multiply(a);
     StorePlain(run, {0, 0, rows, first, a.count}, nullptr, a.dst);
   });

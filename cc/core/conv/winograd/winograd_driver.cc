@@ -58,14 +58,14 @@ struct TileBlock {
   int which() const { return p.row; }
   const WinogradTransform& transform() const { return p.transform(); }
   int64_t planes() const { return transform().planes(); }
-  int64_t channels() const { return run.d.ic * transform().phases(); }
+  int64_t channels() const { return run.d.ic() * transform().phases(); }
   int64_t plane_stride() const { return p.tile_pitch * kBlock; }
   int64_t block_stride() const { return planes() * plane_stride(); }
   // Of dst and of a tile in it, as the dst stage stores them.
   int64_t pool_h() const { return p.pools_tiles ? run.d.pool_h : 1; }
   int64_t pool_w() const { return p.pools_tiles ? run.d.pool_w : 1; }
-  int64_t dst_h() const { return run.d.oh / pool_h(); }
-  int64_t dst_w() const { return run.d.ow / pool_w(); }
+  int64_t dst_h() const { return run.d.oh() / pool_h(); }
+  int64_t dst_w() const { return run.d.ow() / pool_w(); }
   int64_t tile_h() const { return transform().mh / pool_h(); }
   int64_t tile_w() const { return transform().mw / pool_w(); }
   int64_t first_ocb() const { return p.groups[group_begin].first_block; }
@@ -91,15 +91,15 @@ struct TileBlock {
   void Source(int64_t icb) const {
     const ConvDesc& d = run.d;
     WinogradSourceArgs a;
-    a.ih = d.ih;
-    a.iw = d.iw;
-    a.ic = d.ic;
+    a.ih = d.ih();
+    a.iw = d.iw();
+    a.ic = d.ic();
     a.plane_stride = plane_stride();
     ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
-      a.src = d.src_layout == Layout::nhwc ? run.buffers.src + n * d.ih * d.iw * d.ic
-                                           : run.SrcBlock(n, icb);
-      a.y = row * transform().mh * d.sh - d.pad_top;
-      a.x = column * transform().mw * d.sw - d.pad_left;
+      a.src = d.src.channels_last() ? run.buffers.src + n * d.ih() * d.iw() * d.ic()
+                                    : run.SrcBlock(n, icb);
+      a.y = row * transform().mh * d.sh() - d.pad_top();
+      a.x = column * transform().mw * d.sw() - d.pad_left();
       a.tiles = tiles;
       a.dst = v + icb * block_stride() + at * kBlock;
       kernels.source[which()](a);
@@ -168,7 +168,7 @@ struct TileBlock {
       e.dst_offset = base;
       e.channel = ocb * kBlock;
       e.sample_channel = (n * plan().ocb + ocb) * kBlock;
-      e.valid_lanes = static_cast<int32_t>(std::min(kBlock, d.oc - ocb * kBlock));
+      e.valid_lanes = static_cast<int32_t>(std::min(kBlock, d.oc() - ocb * kBlock));
       kernel(a);
     });
   }
@@ -179,7 +179,7 @@ struct TileBlock {
 void RunWinograd(const ConvRun& run, ThreadPool& pool) {
   const ConvPlan& plan = run.plan;
   const WinogradPlan& p = plan.Own<WinogradPlan>();
-  const int64_t tiles = run.d.n * p.tiles_h * p.tiles_w;
+  const int64_t tiles = run.d.n() * p.tiles_h * p.tiles_w;
   const int64_t groups = p.groups.size();
   const WinogradKernels& kernels = WinogradKernelsFor(plan.isa);
   const auto first_group = [&](int64_t task) {

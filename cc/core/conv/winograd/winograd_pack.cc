@@ -48,7 +48,7 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
   const WinogradTransform& t = p.transform();
   const WinogradAxis h = MakeAxis(t.mh, t.taps_h()), w = MakeAxis(t.mw, t.taps_w());
   const WinogradWeightsKernels& kernels = WinogradWeightsKernelsFor(plan.isa);
-  const int64_t planes = t.planes(), channels = d.ic * t.phases();
+  const int64_t planes = t.planes(), channels = d.ic() * t.phases();
   const int64_t plane_floats = plan.packed_floats() / planes;
   const int64_t groups = p.groups.size();
   const int64_t most =
@@ -64,15 +64,15 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
     a.taps = taps;
     a.plane_stride = plane_floats;
     for (int64_t c = channels * split / splits; c < channels * (split + 1) / splits; ++c) {
-      const int64_t y = c / d.ic / t.stride, x = c / d.ic % t.stride;  // the phase
+      const int64_t y = c / d.ic() / t.stride, x = c / d.ic() % t.stride;  // the phase
       for (int64_t b = 0; b < g.blocks; ++b) {
         const int64_t o = (g.first_block + b) * kBlock;
-        a.lanes = std::min(kBlock, d.oc - o);
+        a.lanes = std::min(kBlock, d.oc() - o);
         std::fill(taps, taps + h.taps * w.taps, nullptr);
-        for (int64_t kh = y; kh < d.kh; kh += t.stride) {
-          for (int64_t kw = x; kw < d.kw; kw += t.stride) {
+        for (int64_t kh = y; kh < d.kh(); kh += t.stride) {
+          for (int64_t kw = x; kw < d.kw(); kw += t.stride) {
             taps[kh / t.stride * w.taps + kw / t.stride] =
-                hwio + ((kh * d.kw + kw) * d.ic + c % d.ic) * d.oc + o;
+                hwio + ((kh * d.kw() + kw) * d.ic() + c % d.ic()) * d.oc() + o;
           }
         }
         a.out = packed + g.offset + c * lanes + b * kBlock;

@@ -18,14 +18,14 @@ constexpr double kWeightsLine = 1;
 constexpr int kSmallGrowth = 2;
 
 bool Applies(const WinogradTransform& t, const ConvDesc& d) {
-  const bool fits = t.stride == 1 ? d.src_layout == Layout::nChw16c
-                                  : d.src_layout == Layout::nhwc && d.ic * t.phases() <= kBlock;
-  return fits && d.kh == t.kh && d.kw == t.kw && d.sh == t.stride && d.sw == t.stride &&
-         d.dh == 1 && d.dw == 1 && d.groups == 1 && d.dst_layout == Layout::nChw16c;
+  const bool fits =
+      t.stride == 1 ? d.src.blocked() : d.src.channels_last() && d.ic() * t.phases() <= kBlock;
+  return fits && d.kh() == t.kh && d.kw() == t.kw && d.sh() == t.stride && d.sw() == t.stride &&
+         d.dh() == 1 && d.dw() == 1 && d.groups == 1 && d.dst.blocked();
 }
 
 int64_t CountTiles(const ConvDesc& d, const WinogradTransform& t) {
-  return d.n * CeilDiv(d.oh, t.mh) * CeilDiv(d.ow, t.mw);
+  return d.n() * CeilDiv(d.oh(), t.mh) * CeilDiv(d.ow(), t.mw);
 }
 
 struct TaskSplit {
@@ -37,8 +37,8 @@ struct TaskSplit {
 TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa isa, int threads) {
   const GemmKernels& kernels = GemmKernelsFor(isa);
   const int64_t planes = transform.planes(), tiles = CountTiles(d, transform);
-  const int64_t channels = d.ic * transform.phases();
-  const int64_t icb = CeilDiv(channels, kBlock), ocb = CeilDiv(d.oc, kBlock);
+  const int64_t channels = d.ic() * transform.phases();
+  const int64_t icb = CeilDiv(channels, kBlock), ocb = CeilDiv(d.oc(), kBlock);
   const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
   const double multiply = UsesFip(d, true, isa) ? kCpu.fip_multiply : 1;
   TaskSplit best;
@@ -87,7 +87,7 @@ std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa) {
 
 double WinogradCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
   const WinogradTransform& t = kWinogradTransforms[self.variant];
-  const double weights = static_cast<double>(t.planes() * t.phases() * d.ic) * d.oc;
+  const double weights = static_cast<double>(t.planes() * t.phases() * d.ic()) * d.oc();
   const double line = kCpu.pack_winograd + (UsesFip(d, true, isa) ? kCpu.pack_pairs : 0);
   return ChooseTasks(d, t, isa, threads).cycles + PackCycles(d, weights, line, threads);
 }
@@ -99,7 +99,7 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   plan->own = own;
   p->row = self.variant;
   const WinogradTransform& t = p->transform();
-  const int64_t planes = t.planes(), channels = d.ic * t.phases();
+  const int64_t planes = t.planes(), channels = d.ic() * t.phases();
   p->fip = UsesFip(d, true, plan->isa);
   p->groups = MakeOutputGroups(d, plan->isa, channels, 1, false);
   p->icb = CeilDiv(channels, kBlock);
@@ -110,12 +110,12 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   if (plan->empty()) return;
   p->pools_tiles = d.pooled();
   if (p->pools_tiles) {  // the last row and column may fill no window
-    d.oh = d.dst_h() * d.pool_h;
-    d.ow = d.dst_w() * d.pool_w;
+    d.windows.h.out = d.dst_h() * d.pool_h;
+    d.windows.w.out = d.dst_w() * d.pool_w;
   }
   const TaskSplit split = ChooseTasks(d, t, plan->isa, plan->threads);
-  p->tiles_h = CeilDiv(d.oh, t.mh);
-  p->tiles_w = CeilDiv(d.ow, t.mw);
+  p->tiles_h = CeilDiv(d.oh(), t.mh);
+  p->tiles_w = CeilDiv(d.ow(), t.mw);
   p->tile_block = split.tile_block;
   p->tile_pitch = split.tile_block | 1;  // odd: planes spread over all cache sets
   p->group_splits = split.group_splits;

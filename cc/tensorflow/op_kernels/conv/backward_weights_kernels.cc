@@ -68,8 +68,8 @@ class BackwardWeightsOp : public LaunchOpKernel<BackwardWeightsLaunch> {
                        bool) const override {
     const ConvDesc& d = launch.plan->desc;
     return absl::StrCat("conv_backward_weights ", IsaName(launch.plan->isa), " ",
-                        LayoutName(d.src_layout), ctx->input(kSrc).shape().DebugString(), " ",
-                        LayoutName(d.dst_layout), ctx->input(kDdst).shape().DebugString(), " ",
+                        LayoutName(d.src.layout()), ctx->input(kSrc).shape().DebugString(), " ",
+                        LayoutName(d.dst.layout()), ctx->input(kDdst).shape().DebugString(), " ",
                         WindowNote(d), " g", d.groups, " scratch ", launch.scratch_bytes());
   }
 

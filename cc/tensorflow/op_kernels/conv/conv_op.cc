@@ -16,50 +16,30 @@ ConvAlgorithm AlgorithmOf(const std::string& name) {
   return algorithms->at(name);  // the op's definition allows no others
 }
 
-void SetWindows(const Plane& src, const Window1d& h, const Window1d& w, ConvDesc* desc) {
-  desc->ih = src.h;
-  desc->iw = src.w;
-  desc->oh = h.out;
-  desc->ow = w.out;
-  desc->kh = h.kernel;
-  desc->kw = w.kernel;
-  desc->sh = h.stride;
-  desc->sw = w.stride;
-  desc->dh = h.dilation;
-  desc->dw = w.dilation;
-  desc->pad_top = h.pad_before;
-  desc->pad_left = w.pad_before;
-}
-
 Status DescribeConv(const ConvAttrs& attrs, const PartialTensorShape& src,
                     const PartialTensorShape& weights, const InputShapeList& args, ConvDesc* desc,
                     PartialTensorShape* dst) {
   TF_RETURN_IF_ERROR(ConvShape(attrs, src, weights, args, dst));
   Plane plane;
-  Window1d h, w;
   TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs.src_layout,
                                attrs.src_part.tensor_channels(attrs.channels), &plane));
-  TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &h, &w));
-  desc->n = plane.n;
-  desc->ic = attrs.channels;
-  desc->oc = attrs.oc();
-  SetWindows(plane, h, w, desc);
-  desc->groups = attrs.groups;
-  desc->src_layout = attrs.src_layout;
-  desc->dst_layout = attrs.dst_layout;
-  desc->algorithm = AlgorithmOf(attrs.algorithm);
-  desc->post_ops = attrs.post_ops.chain;
+  Windows& windows = desc->windows;
+  TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &windows.h, &windows.w));
   desc->pool_h = attrs.pool_h;
   desc->pool_w = attrs.pool_w;
-  desc->src_image_blocks = attrs.src_part.image_blocks();
+  const Plane result = {plane.n, windows.h.out / attrs.pool_h, windows.w.out / attrs.pool_w};
+  TF_RETURN_IF_ERROR(MakeView(attrs.src_layout, attrs.channels, attrs.src_part, plane, &desc->src));
+  TF_RETURN_IF_ERROR(MakeView(attrs.dst_layout, attrs.oc(), attrs.dst_part, result, &desc->dst));
+  desc->groups = attrs.groups;
+  desc->algorithm = AlgorithmOf(attrs.algorithm);
+  desc->post_ops = attrs.post_ops.chain;
   desc->src_blocks = attrs.src_blocks;
-  desc->dst_image_blocks = attrs.dst_part.image_blocks();
   return absl::OkStatus();
 }
 
 std::string WindowNote(const ConvDesc& d) {
-  return absl::StrCat("k", d.kh, "x", d.kw, " s", d.sh, "x", d.sw, " d", d.dh, "x", d.dw, " p",
-                      d.pad_top, "x", d.pad_left);
+  return absl::StrCat("k", d.kh(), "x", d.kw(), " s", d.sh(), "x", d.sw(), " d", d.dh(), "x",
+                      d.dw(), " p", d.pad_top(), "x", d.pad_left());
 }
 
 ConvBuffers ConvOpMemory::buffers() const {
@@ -75,9 +55,9 @@ ConvBuffers ConvOpMemory::buffers() const {
 
 PackRequest OneConvSpec::Weights(const ConvPlan& plan, int, WeightsPacker pack) {
   const ConvDesc& d = plan.desc;
-  const int64_t plain = d.kh * d.kw * d.ic / d.groups * d.oc * int64_t{sizeof(float)};
+  const int64_t plain = d.kh() * d.kw() * d.ic() / d.groups * d.oc() * int64_t{sizeof(float)};
   return {plan.pack_key,
-          {d.kh, d.kw, d.ic / d.groups, d.oc, d.groups},
+          {d.kh(), d.kw(), d.ic() / d.groups, d.oc(), d.groups},
           plan.packed_bytes,
           plan.reads_plain_weights ? plain : 0,
           pack};
@@ -96,7 +76,7 @@ ConvOpNote OneConvSpec::Note(const ConvPlan& plan) {
   const ConvDesc& d = plan.desc;
   std::string window = absl::StrCat(WindowNote(d), " g", d.groups, plan.note);
   if (d.pooled()) absl::StrAppend(&window, " pool ", d.pool_h, "x", d.pool_w);
-  return {plan.isa, plan.algorithm_name(), d.src_layout, d.dst_layout, window};
+  return {plan.isa, plan.algorithm_name(), d.src.layout(), d.dst.layout(), window};
 }
 
 }  // namespace bd

@@ -24,9 +24,6 @@ using InputShapeList = std::vector<PartialTensorShape>;
 // What the attribute "algorithm" says.
 ConvAlgorithm AlgorithmOf(const std::string& name);
 
-// Sizes of the planes, of the window and of its padding, of resolved windows of `src`.
-void SetWindows(const Plane& src, const Window1d& h, const Window1d& w, ConvDesc* desc);
-
 // The convolution that the attributes make of full shapes, and the shape of its
 // result, after all checks.
 Status DescribeConv(const ConvAttrs& attrs, const PartialTensorShape& src,

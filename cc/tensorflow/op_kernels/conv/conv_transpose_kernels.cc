@@ -38,31 +38,24 @@ class ConvTranspose : public ConvOpSpec {
                                  attrs_.src_part.tensor_channels(attrs_.channels), &src));
     TF_RETURN_IF_ERROR(ConvTransposePlane(attrs_, src, &result));
     ConvTransposeDesc desc;
-    desc.n = src.n;
-    desc.ic = attrs_.channels;
-    desc.ih = src.h;
-    desc.iw = src.w;
-    desc.oc = attrs_.oc();
-    desc.oh = result.h;
-    desc.ow = result.w;
+    TF_RETURN_IF_ERROR(MakeView(Layout::nChw16c, attrs_.channels, attrs_.src_part, src, &desc.src));
+    TF_RETURN_IF_ERROR(
+        MakeView(attrs_.dst_layout, attrs_.oc(), attrs_.dst_part, result, &desc.dst));
     desc.kh = attrs_.weights_shape[0];
     desc.kw = attrs_.weights_shape[1];
     desc.sh = attrs_.strides[0];
     desc.sw = attrs_.strides[1];
     desc.pad_top = attrs_.crops[0];
     desc.pad_left = attrs_.crops[2];
-    desc.dst_layout = attrs_.dst_layout;
     desc.algorithm = AlgorithmOf(attrs_.algorithm);
     desc.changes_weights = changes_weights;
     desc.post_ops = attrs_.post_ops.chain;
-    desc.src_image_blocks = attrs_.src_part.image_blocks();
-    desc.dst_image_blocks = attrs_.dst_part.image_blocks();
     return FromCore(MakeConvTransposePlan(desc, ActiveIsa(), threads, plan));
   }
 
   static PackRequest Weights(const Plan& plan, int, WeightsPacker pack) {
     const ConvTransposeDesc& d = plan.desc;
-    return {plan.pack_key, {d.kh, d.kw, d.oc, d.ic}, plan.packed_bytes, 0, pack};
+    return {plan.pack_key, {d.kh, d.kw, d.oc(), d.ic()}, plan.packed_bytes, 0, pack};
   }
   static void Pack(const Plan& plan, int, const float* plain, const float* src, float* packed,
                    ThreadPool& pool) {
@@ -80,7 +73,7 @@ class ConvTranspose : public ConvOpSpec {
   static ConvOpNote Note(const Plan& plan) {
     const ConvTransposeDesc& d = plan.desc;
     return {plan.isa, absl::StrCat(plan.algorithm_name(), " ", plan.convs[0].conv.algorithm_name()),
-            Layout::nChw16c, d.dst_layout,
+            Layout::nChw16c, d.dst.layout(),
             absl::StrCat("k", d.kh, "x", d.kw, " s", d.sh, "x", d.sw, " p", d.pad_top, "x",
                          d.pad_left)};
   }

@@ -42,11 +42,10 @@ class ConvVolume : public ConvOpSpec {
     desc.sd = v.d.stride;
     desc.pad_front = v.d.pad_before;
     ConvDesc& s = desc.slice;
-    s.ic = attrs_.channels;
-    s.oc = attrs_.oc();
-    SetWindows(v.src, v.h, v.w, &s);
-    s.src_layout = attrs_.src_layout;
-    s.dst_layout = attrs_.dst_layout;
+    s.windows.h = v.h;
+    s.windows.w = v.w;
+    TF_RETURN_IF_ERROR(MakeView(attrs_.src_layout, attrs_.channels, {}, v.src, &s.src));
+    TF_RETURN_IF_ERROR(MakeView(attrs_.dst_layout, attrs_.oc(), {}, v.dst, &s.dst));
     s.algorithm = AlgorithmOf(attrs_.algorithm);
     s.changes_weights = changes_weights;
     s.post_ops = attrs_.post_ops.chain;
@@ -56,7 +55,7 @@ class ConvVolume : public ConvOpSpec {
   static PackRequest Weights(const Plan& plan, int, WeightsPacker pack) {
     const ConvDesc& s = plan.desc.slice;
     return {plan.conv.pack_key,
-            {plan.desc.kd, s.kh, s.kw, s.ic, s.oc},
+            {plan.desc.kd, s.kh(), s.kw(), s.ic(), s.oc()},
             plan.conv.packed_bytes,
             0,
             pack};
@@ -74,7 +73,7 @@ class ConvVolume : public ConvOpSpec {
   }
   static ConvOpNote Note(const Plan& plan) {
     const ConvVolumeDesc& d = plan.desc;
-    return {plan.conv.isa, plan.conv.algorithm_name(), d.slice.src_layout, d.slice.dst_layout,
+    return {plan.conv.isa, plan.conv.algorithm_name(), d.slice.src.layout(), d.slice.dst.layout(),
             absl::StrCat("depth ", d.depth, " k", d.kd, " s", d.sd, " p", d.pad_front, " ",
                          WindowNote(d.slice))};
   }

@@ -24,15 +24,15 @@ class InnerProduct : public OneConvSpec {
                                          From(inputs, kWeights + 1), &dst));
     TF_RETURN_IF_ERROR(ToFullShape(dst, dst_shape));
     ConvDesc desc;
-    desc.ic = attrs_.ic();
-    desc.oc = attrs_.oc();
-    desc.iw = desc.ow = dst_shape->num_elements() / attrs_.oc();
-    desc.src_layout = desc.dst_layout = Layout::nhwc;
     desc.algorithm = AlgorithmOf(attrs_.algorithm);
     desc.keeps_weights = attrs_.constant_weights;
     desc.changes_weights = changes_weights;
     desc.post_ops = attrs_.post_ops.chain;
-    if (ReadsSamples(desc.post_ops)) SplitSamples(*dst_shape, &desc);
+    Plane rows = {1, 1, dst_shape->num_elements() / attrs_.oc()};
+    if (ReadsSamples(desc.post_ops)) SplitSamples(*dst_shape, &rows, &desc.post_ops);
+    desc.windows.w.size = desc.windows.w.out = rows.w;
+    TF_RETURN_IF_ERROR(MakeView(Layout::nhwc, attrs_.ic(), {}, rows, &desc.src));
+    TF_RETURN_IF_ERROR(MakeView(Layout::nhwc, attrs_.oc(), {}, rows, &desc.dst));
     return FromCore(MakeConvPlan(desc, ActiveIsa(), threads, plan));
   }
 
@@ -46,18 +46,18 @@ class InnerProduct : public OneConvSpec {
 
   // Rows of one sample become an image. In [N, oc] every row is a sample, and
   // sample_channel operands are tensors.
-  static void SplitSamples(const TensorShape& dst_shape, ConvDesc* desc) {
+  static void SplitSamples(const TensorShape& dst_shape, Plane* rows, PostOpChain* post_ops) {
     if (dst_shape.dims() > 2) {
-      desc->n = dst_shape.dim_size(0);
-      desc->iw = desc->ow = desc->n == 0 ? 0 : desc->iw / desc->n;
+      rows->n = dst_shape.dim_size(0);
+      rows->w = rows->n == 0 ? 0 : rows->w / rows->n;
       return;
     }
     PostOpChain chain;
-    for (PostOp op : desc->post_ops.entries()) {
+    for (PostOp op : post_ops->entries()) {
       if (op.shape == OperandShape::kSampleChannel) op.shape = OperandShape::kTensor;
       chain.Append(op);
     }
-    desc->post_ops = chain;
+    *post_ops = chain;
   }
 
   InnerProductAttrs attrs_;

@@ -41,7 +41,7 @@ constexpr Case kCases[] = {
 };
 
 // The exact sum of one output element, in double.
-double Sum(const ConvDesc& d, const float* src, const float* hwio, int64_t o, int64_t y,
+double Sum(const ConvShape& d, const float* src, const float* hwio, int64_t o, int64_t y,
            int64_t x) {
   double sum = 0;
   for (int64_t t = 0; t < d.kh * d.kw; ++t) {
@@ -62,7 +62,7 @@ TEST(ConvAccuracy, WithinTheDocumentedBounds) {
   std::mt19937 rng(1);
   std::normal_distribution<float> normal;
   for (const Case& c : kCases) {
-    ConvDesc d;
+    ConvShape d;
     d.ic = c.channels;
     d.oc = std::max<int64_t>(16, c.channels);
     d.ih = d.iw = c.size;

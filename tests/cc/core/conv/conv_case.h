@@ -6,12 +6,54 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "tests/cc/guarded_buffer.h"
 
 namespace bd {
+
+// A convolution as tests write it: sizes first, of which the description follows.
+struct ConvShape {
+  int64_t n = 1, ic = 1, ih = 1, iw = 1;
+  int64_t oc = 1, oh = 1, ow = 1;
+  int64_t kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1;
+  int64_t pad_top = 0, pad_left = 0;
+  int64_t groups = 1;
+  Layout src_layout = Layout::nChw16c, dst_layout = Layout::nChw16c;
+  ConvAlgorithm algorithm = ConvAlgorithm::kAuto;
+  bool keeps_weights = false, changes_weights = false, hands_plain = false;
+  PostOpChain post_ops;
+  // Channel blocks of the wider tensors that src and dst are parts of; 0: of none.
+  int64_t src_image_blocks = 0, dst_image_blocks = 0;
+  std::vector<int64_t> src_blocks;
+  int64_t pool_h = 1, pool_w = 1;
+
+  int64_t dst_h() const { return oh / pool_h; }
+  int64_t dst_w() const { return ow / pool_w; }
+
+  operator ConvDesc() const {
+    const auto view = [](Layout layout, const Dims& dims, int64_t blocks) {
+      return TensorView(DataType::f32, layout, dims, blocks * dims[kH] * dims[kW] * 16);
+    };
+    ConvDesc d;
+    d.src = view(src_layout, {n, ic, ih, iw}, src_image_blocks);
+    d.dst = view(dst_layout, {n, oc, dst_h(), dst_w()}, dst_image_blocks);
+    d.windows.h = {ih, kh, sh, dh, pad_top, 0, oh};
+    d.windows.w = {iw, kw, sw, dw, pad_left, 0, ow};
+    d.groups = groups;
+    d.algorithm = algorithm;
+    d.keeps_weights = keeps_weights;
+    d.changes_weights = changes_weights;
+    d.hands_plain = hands_plain;
+    d.post_ops = post_ops;
+    d.src_blocks = src_blocks;
+    d.pool_h = pool_h;
+    d.pool_w = pool_w;
+    return d;
+  }
+};
 
 inline int64_t TensorFloats(Layout layout, int64_t n, int64_t c, int64_t h, int64_t w) {
   return n * (layout == Layout::nhwc ? c : (c + 15) / 16 * 16) * h * w;
@@ -27,24 +69,24 @@ inline void ClearTail(GuardedBuffer& x, int64_t n, int64_t c, int64_t plane) {
   }
 }
 
-inline int64_t SrcFloats(const ConvDesc& d) {
+inline int64_t SrcFloats(const ConvShape& d) {
   return TensorFloats(d.src_layout, d.n, d.ic, d.ih, d.iw);
 }
-inline int64_t WeightFloats(const ConvDesc& d) { return d.kh * d.kw * d.ic / d.groups * d.oc; }
+inline int64_t WeightFloats(const ConvShape& d) { return d.kh * d.kw * d.ic / d.groups * d.oc; }
 // Of the result before pooling, which operands of the chain share.
-inline int64_t ResultFloats(const ConvDesc& d) {
+inline int64_t ResultFloats(const ConvShape& d) {
   return TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow);
 }
 
-inline int64_t DstFloats(const ConvDesc& d) {
+inline int64_t DstFloats(const ConvShape& d) {
   return TensorFloats(d.dst_layout, d.n, d.oc, d.dst_h(), d.dst_w());
 }
 
 // A plain tensor has no tail.
-inline void ClearSrcTail(const ConvDesc& d, GuardedBuffer& src) {
+inline void ClearSrcTail(const ConvShape& d, GuardedBuffer& src) {
   if (d.src_layout == Layout::nChw16c) ClearTail(src, d.n, d.ic, d.ih * d.iw);
 }
-inline void ClearResultTail(const ConvDesc& d, GuardedBuffer& result) {
+inline void ClearResultTail(const ConvShape& d, GuardedBuffer& result) {
   if (d.dst_layout == Layout::nChw16c) ClearTail(result, d.n, d.oc, d.oh * d.ow);
 }
 
@@ -64,9 +106,9 @@ inline void PackAndRun(const ConvPlan& plan, const float* src, const float* weig
   RunConv(plan, buffers, pool);
 }
 
-inline ConvDesc Square(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t stride,
-                       int64_t pad) {
-  ConvDesc d;
+inline ConvShape Square(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t stride,
+                        int64_t pad) {
+  ConvShape d;
   d.ic = ic;
   d.oc = oc;
   d.ih = d.iw = size;
@@ -77,7 +119,7 @@ inline ConvDesc Square(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t 
   return d;
 }
 
-inline std::string Describe(const ConvDesc& d, const ConvPlan& plan) {
+inline std::string Describe(const ConvShape& d, const ConvPlan& plan) {
   auto pair = [](int64_t a, int64_t b) { return std::to_string(a) + "x" + std::to_string(b); };
   return std::string(IsaName(plan.isa)) + " " + plan.algorithm_name() + " n" + std::to_string(d.n) +
          " ic" + std::to_string(d.ic) + " oc" + std::to_string(d.oc) + " g" +

@@ -19,7 +19,7 @@ namespace bd {
 
 // Runs `desc` on `isa` and compares with ConvRef; `bound` is relative to the
 // largest sum of products before the chain, 0 asks for equal bits.
-inline void CheckConv(const ConvDesc& desc, Isa isa, ThreadPool& pool, double bound,
+inline void CheckConv(const ConvShape& desc, Isa isa, ThreadPool& pool, double bound,
                       GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
   ConvPlan plan;
   ASSERT_EQ(MakeConvPlan(desc, isa, pool.num_threads(), &plan), "");
@@ -46,7 +46,7 @@ inline void CheckConv(const ConvDesc& desc, Isa isa, ThreadPool& pool, double bo
 
   double largest = 1;
   if (bound > 0) {
-    ConvDesc bare = desc;
+    ConvShape bare = desc;
     bare.post_ops = PostOpChain();
     GuardedBuffer sums(dst_floats);
     ConvRef(bare, src.data(), weights.data(), args, sums.data());
@@ -69,7 +69,7 @@ inline void CheckConv(const ConvDesc& desc, Isa isa, ThreadPool& pool, double bo
 
 class ConvTest : public ::testing::TestWithParam<Isa> {
  protected:
-  void Run(const ConvDesc& desc, double bound = 0) {
+  void Run(const ConvShape& desc, double bound = 0) {
     for (ThreadPool* pool : {&one_, &two_}) CheckConv(desc, GetParam(), *pool, bound);
     CheckConv(desc, GetParam(), two_, bound, GuardedBuffer::kAtStart);
   }

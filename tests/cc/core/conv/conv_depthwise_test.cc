@@ -22,8 +22,8 @@ namespace bd {
 namespace {
 
 // The depthwise convolution of `k` x `k` that reads what `first` writes.
-ConvDesc DepthwiseOf(const ConvDesc& first, int64_t k, int64_t stride, int64_t pad) {
-  ConvDesc d;
+ConvShape DepthwiseOf(const ConvShape& first, int64_t k, int64_t stride, int64_t pad) {
+  ConvShape d;
   d.n = first.n;
   d.ic = d.oc = d.groups = first.oc;
   d.ih = first.oh;
@@ -36,8 +36,8 @@ ConvDesc DepthwiseOf(const ConvDesc& first, int64_t k, int64_t stride, int64_t p
   return d;
 }
 
-ConvDesc Pointwise(int64_t n, int64_t ic, int64_t h, int64_t w, int64_t oc) {
-  ConvDesc d;
+ConvShape Pointwise(int64_t n, int64_t ic, int64_t h, int64_t w, int64_t oc) {
+  ConvShape d;
   d.n = n;
   d.ic = ic;
   d.oc = oc;
@@ -48,7 +48,7 @@ ConvDesc Pointwise(int64_t n, int64_t ic, int64_t h, int64_t w, int64_t oc) {
 
 // Operands of both chains: #0 a channel, #1 of the shape of dst.
 struct Operands {
-  Operands(const ConvDesc& d, GuardedBuffer::Guard guard)
+  Operands(const ConvShape& d, GuardedBuffer::Guard guard)
       : channel(d.oc, guard), tensor(ResultFloats(d), guard) {
     channel.FillIntegers(1);
     tensor.FillIntegers(2);
@@ -76,7 +76,7 @@ void RunHalf(const ConvPlan& plan, const float* src, const float* packed, const 
 enum class Data { kIntegers, kReals };
 
 // Runs the pair and compares; returns the name of the algorithm that ran.
-std::string Check(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, ThreadPool& pool,
+std::string Check(const ConvShape& first, const ConvShape& depthwise, Isa isa, ThreadPool& pool,
                   Data data, GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
   ConvDepthwisePlan plan;
   EXPECT_EQ(MakeConvDepthwisePlan(first, depthwise, isa, pool.num_threads(), &plan), "");
@@ -143,7 +143,7 @@ std::string Check(const ConvDesc& first, const ConvDesc& depthwise, Isa isa, Thr
 class ConvDepthwiseTest : public ::testing::TestWithParam<Isa> {
  protected:
   // On one and two threads and with guards at either end.
-  void Run(const ConvDesc& first, const ConvDesc& depthwise, const std::string& algorithm,
+  void Run(const ConvShape& first, const ConvShape& depthwise, const std::string& algorithm,
            Data data = Data::kIntegers) {
     for (ThreadPool* pool : {&one_, &two_}) {
       EXPECT_EQ(Check(first, depthwise, GetParam(), *pool, data), algorithm);
@@ -161,7 +161,7 @@ TEST_P(ConvDepthwiseTest, SizesStridesAndTails) {
     for (int64_t stride : {1, 2}) {
       for (int64_t size : {7, 14, 23}) {
         for (int64_t oc : {16, 50, 96}) {
-          const ConvDesc first = Pointwise(1, 20, size, size, oc);
+          const ConvShape first = Pointwise(1, 20, size, size, oc);
           Run(first, DepthwiseOf(first, k, stride, k / 2), "fused");
         }
       }
@@ -176,8 +176,8 @@ TEST_P(ConvDepthwiseTest, ShapesOfPlanesAndPaddings) {
   } cases[] = {{1, 40, 3, 1}, {37, 1, 3, 1}, {3, 130, 3, 0}, {33, 17, 3, 0}, {2, 3, 5, 2},
                {9, 8, 3, 4},  {8, 9, 5, 6},  {61, 30, 3, 1}, {5, 5, 5, 0}};
   for (const auto& c : cases) {
-    const ConvDesc first = Pointwise(2, 16, c.h, c.w, 33);
-    const ConvDesc depthwise = DepthwiseOf(first, c.k, 1, c.pad);
+    const ConvShape first = Pointwise(2, 16, c.h, c.w, 33);
+    const ConvShape depthwise = DepthwiseOf(first, c.k, 1, c.pad);
     for (int threads : {1, 2, 5}) {
       ThreadPool pool(threads);
       Check(first, depthwise, GetParam(), pool, Data::kIntegers);
@@ -189,16 +189,16 @@ TEST_P(ConvDepthwiseTest, ShapesOfPlanesAndPaddings) {
 TEST_P(ConvDepthwiseTest, Rings) {
   ThreadPool two(2);
   for (int64_t oc : {24, 40}) {  // half a last block, with the one before it
-    const ConvDesc first = Pointwise(1, 64, 23, 20, oc);
+    const ConvShape first = Pointwise(1, 64, 23, 20, oc);
     for (int64_t k : {3, 5}) {
       Check(first, DepthwiseOf(first, k, 1, k / 2), GetParam(), two, Data::kIntegers);
       Check(first, DepthwiseOf(first, k, 2, k / 2), GetParam(), two, Data::kIntegers);
     }
   }
-  const ConvDesc wide = Pointwise(1, 16, 40, 200, 32);  // few rows a step
+  const ConvShape wide = Pointwise(1, 16, 40, 200, 32);  // few rows a step
   for (int64_t stride : {1, 2, 3}) {
     for (int64_t dilation : {1, 2}) {
-      ConvDesc d = DepthwiseOf(wide, 5, stride, 2 * dilation);
+      ConvShape d = DepthwiseOf(wide, 5, stride, 2 * dilation);
       d.dh = d.dw = dilation;
       d.oh = (d.ih - 1) / stride + 1;
       d.ow = (d.iw - 1) / stride + 1;
@@ -209,10 +209,10 @@ TEST_P(ConvDepthwiseTest, Rings) {
 
 // Rows that lie far apart, and a stride that skips some of them.
 TEST_P(ConvDepthwiseTest, DilationsAndUnequalStrides) {
-  const ConvDesc first = Pointwise(1, 24, 29, 26, 72);
-  const ConvDesc narrow = Pointwise(1, 24, 29, 26, 40);  // fused on some CPUs, apart on others
+  const ConvShape first = Pointwise(1, 24, 29, 26, 72);
+  const ConvShape narrow = Pointwise(1, 24, 29, 26, 40);  // fused on some CPUs, apart on others
   for (int64_t dilation : {2, 3}) {
-    ConvDesc d = DepthwiseOf(first, 3, 1, dilation);
+    ConvShape d = DepthwiseOf(first, 3, 1, dilation);
     d.dh = d.dw = dilation;
     d.oh = d.ih;
     d.ow = d.iw;
@@ -220,7 +220,7 @@ TEST_P(ConvDepthwiseTest, DilationsAndUnequalStrides) {
     d.ic = d.oc = d.groups = narrow.oc;
     Check(narrow, d, GetParam(), two_, Data::kIntegers);
   }
-  ConvDesc d = DepthwiseOf(first, 3, 1, 1);
+  ConvShape d = DepthwiseOf(first, 3, 1, 1);
   d.sh = 3;
   d.oh = (d.ih - 1) / 3 + 1;
   Run(first, d, "fused");
@@ -230,8 +230,8 @@ TEST_P(ConvDepthwiseTest, DilationsAndUnequalStrides) {
 }
 
 TEST_P(ConvDepthwiseTest, ChainsOfBothHalves) {
-  ConvDesc first = Pointwise(2, 16, 15, 15, 40);
-  ConvDesc d = DepthwiseOf(first, 3, 1, 1);
+  ConvShape first = Pointwise(2, 16, 15, 15, 40);
+  ConvShape d = DepthwiseOf(first, 3, 1, 1);
   first.post_ops = Chain("binary(add,channel,#0);eltwise(relu6)");
   d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
   Run(first, d, "fused");
@@ -249,16 +249,16 @@ TEST_P(ConvDepthwiseTest, ChainsOfBothHalves) {
 
 // Any first convolution is allowed; what no ring can take runs apart.
 TEST_P(ConvDepthwiseTest, OtherFirstConvolutionsRunApart) {
-  ConvDesc first = Square(20, 13, 40, 3, 2, 1);
+  ConvShape first = Square(20, 13, 40, 3, 2, 1);
   Run(first, DepthwiseOf(first, 3, 1, 1), "apart");
   first = Square(32, 13, 48, 1, 2, 0);
   Run(first, DepthwiseOf(first, 3, 1, 1), "apart");
 }
 
 TEST_P(ConvDepthwiseTest, NothingToDo) {
-  const ConvDesc none = Pointwise(0, 16, 8, 8, 32);
+  const ConvShape none = Pointwise(0, 16, 8, 8, 32);
   Run(none, DepthwiseOf(none, 3, 1, 1), "apart");
-  const ConvDesc flat = Pointwise(1, 16, 0, 8, 32);  // the windows see padding only
+  const ConvShape flat = Pointwise(1, 16, 0, 8, 32);  // the windows see padding only
   Run(flat, DepthwiseOf(flat, 3, 1, 2), "apart");
 }
 
@@ -268,9 +268,9 @@ TEST_P(ConvDepthwiseTest, RoundsAsTheTwoApart) {
     int64_t ic, size, oc, k, stride;
   } layers[] = {{16, 112, 96, 3, 2}, {24, 56, 144, 3, 1}, {40, 28, 240, 5, 1}, {160, 7, 960, 3, 1}};
   for (const auto& l : layers) {
-    ConvDesc first = Pointwise(1, l.ic, l.size, l.size, l.oc);
+    ConvShape first = Pointwise(1, l.ic, l.size, l.size, l.oc);
     first.post_ops = Chain("binary(add,channel,#0);eltwise(relu6)");
-    ConvDesc d = DepthwiseOf(first, l.k, l.stride, l.k / 2);
+    ConvShape d = DepthwiseOf(first, l.k, l.stride, l.k / 2);
     d.post_ops = first.post_ops;
     for (auto algorithm : {ConvAlgorithm::kDirect, ConvAlgorithm::kFip}) {
       first.algorithm = algorithm;
@@ -280,7 +280,7 @@ TEST_P(ConvDepthwiseTest, RoundsAsTheTwoApart) {
 }
 
 TEST(ConvDepthwisePlanTest, RingsAreSmallAndBooked) {
-  ConvDesc first = Pointwise(1, 24, 56, 56, 144);
+  ConvShape first = Pointwise(1, 24, 56, 56, 144);
   first.algorithm = ConvAlgorithm::kDirect;
   ConvDepthwisePlan plan;
   ASSERT_EQ(MakeConvDepthwisePlan(first, DepthwiseOf(first, 3, 1, 1), DetectIsa(), 2, &plan), "");
@@ -294,7 +294,7 @@ TEST(ConvDepthwisePlanTest, RingsAreSmallAndBooked) {
 TEST(ConvDepthwisePlanTest, PartsCoverTheResultOnce) {
   for (int64_t oc : {16, 144, 240, 480, 672}) {
     for (int threads : {1, 2, 3, 8, 32}) {
-      const ConvDesc first = Pointwise(1, 32, 14, 14, oc);
+      const ConvShape first = Pointwise(1, 32, 14, 14, oc);
       ConvDepthwisePlan plan;
       ASSERT_EQ(
           MakeConvDepthwisePlan(first, DepthwiseOf(first, 5, 1, 2), DetectIsa(), threads, &plan),
@@ -312,14 +312,14 @@ TEST(ConvDepthwisePlanTest, PartsCoverTheResultOnce) {
 }
 
 TEST(ConvDepthwisePlanTest, SaysWhatDoesNotFit) {
-  const auto error = [](const ConvDesc& first, const ConvDesc& depthwise) {
+  const auto error = [](const ConvShape& first, const ConvShape& depthwise) {
     ConvDepthwisePlan plan;
     return MakeConvDepthwisePlan(first, depthwise, Isa::kGeneric, 1, &plan);
   };
-  const ConvDesc first = Pointwise(1, 16, 8, 8, 32);
-  const ConvDesc good = DepthwiseOf(first, 3, 1, 1);
+  const ConvShape first = Pointwise(1, 16, 8, 8, 32);
+  const ConvShape good = DepthwiseOf(first, 3, 1, 1);
   EXPECT_EQ(error(first, good), "");
-  ConvDesc d = good;
+  ConvShape d = good;
   d.groups = 2;
   EXPECT_EQ(error(first, d),
             "the second convolution must have one channel a group, and the 32 channels of the "
@@ -330,7 +330,7 @@ TEST(ConvDepthwisePlanTest, SaysWhatDoesNotFit) {
   d = good;
   d.dst_layout = Layout::nhwc;
   EXPECT_EQ(error(first, d), "a pair of convolutions takes and gives nChw16c; add a reorder");
-  ConvDesc sum = first;
+  ConvShape sum = first;
   sum.post_ops = Chain("sum()");
   EXPECT_EQ(error(sum, good),
             "the first convolution has no previous dst for its sum; name an operand");

@@ -23,7 +23,7 @@ using Guard = GuardedBuffer::Guard;
 
 // A convolution's tensors; `run` fills dst.
 struct Problem {
-  explicit Problem(const ConvDesc& desc, Guard guard = Guard::kAtEnd)
+  explicit Problem(const ConvShape& desc, Guard guard = Guard::kAtEnd)
       : d(desc),
         src(SrcFloats(d), guard),
         weights(WeightFloats(d), guard),
@@ -78,12 +78,12 @@ struct Problem {
   }
 
   static constexpr ConvAlgorithm kFip = ConvAlgorithm::kFip;
-  ConvDesc d;
+  ConvShape d;
   GuardedBuffer src, weights, channel, sum, dst;
 };
 
-ConvDesc Pointwise(int64_t ic, int64_t pixels, int64_t oc) {
-  ConvDesc d;
+ConvShape Pointwise(int64_t ic, int64_t pixels, int64_t oc) {
+  ConvShape d;
   d.ic = ic;
   d.oc = oc;
   d.iw = d.ow = pixels;
@@ -97,7 +97,7 @@ class ConvFipTest : public ::testing::Test {
   }
 
   // Equal to the definition, channel tails included: ConvRef makes them zero.
-  void CheckExact(const ConvDesc& d, ThreadPool& pool, Guard guard = Guard::kAtEnd) {
+  void CheckExact(const ConvShape& d, ThreadPool& pool, Guard guard = Guard::kAtEnd) {
     Problem p(d, guard);
     p.Run(pool);
     const std::vector<float> expected = p.Reference();
@@ -107,7 +107,7 @@ class ConvFipTest : public ::testing::Test {
     for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(p.dst[i], expected[i]) << "at " << i;
   }
 
-  void CheckExact(const ConvDesc& d) {
+  void CheckExact(const ConvShape& d) {
     for (ThreadPool* pool : {&one_, &two_, &three_}) CheckExact(d, *pool);
     CheckExact(d, two_, Guard::kAtStart);
   }
@@ -122,7 +122,7 @@ struct Errors {
 
 // Of a 1x1 convolution of one image; pixels of which `counts` is false are left out.
 Errors ErrorsOf(const Problem& p, const std::function<bool(int64_t)>& counts = nullptr) {
-  const ConvDesc& d = p.d;
+  const ConvShape& d = p.d;
   Errors e;
   int64_t count = 0;
   for (int64_t pixel = 0; pixel < d.oh * d.ow; ++pixel) {
@@ -170,7 +170,7 @@ TEST_F(ConvFipTest, WindowsStridesAndDilations) {
   for (int64_t stride : {1, 2, 3}) {
     for (int64_t dilation : {1, 2}) {
       for (int64_t k : {1, 3}) {
-        ConvDesc d = Square(40, 13, 40, k, stride, k / 2);
+        ConvShape d = Square(40, 13, 40, k, stride, k / 2);
         d.n = 2;
         d.dh = d.dw = dilation;
         d.oh = d.ow = (13 + 2 * (k / 2) - (k - 1) * dilation - 1) / stride + 1;
@@ -183,7 +183,7 @@ TEST_F(ConvFipTest, WindowsStridesAndDilations) {
 TEST_F(ConvFipTest, ChunksOfChannels) {
   CheckExact(Square(400, 6, 40, 3, 1, 1));
   CheckExact(Pointwise(5000, 9, 33));
-  ConvDesc d = Square(400, 6, 40, 3, 1, 1);
+  ConvShape d = Square(400, 6, 40, 3, 1, 1);
   d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
   CheckExact(d);
 }
@@ -195,7 +195,7 @@ TEST_F(ConvFipTest, ChainsAndPlainDst) {
         "eltwise(abs);sum(#1,scale=2)", "binary(mul,channel,#0);eltwise(linear,alpha=2,beta=1)",
         "binary(add,channel,#0);eltwise(swish)"}) {
     for (int64_t oc : {24, 37}) {
-      ConvDesc d = Square(48, 8, oc, 1, 1, 0);
+      ConvShape d = Square(48, 8, oc, 1, 1, 0);
       d.n = 2;
       d.post_ops = Chain(text);
       const bool swish = std::strstr(text, "swish") != nullptr;
@@ -213,7 +213,7 @@ TEST_F(ConvFipTest, ChainsAndPlainDst) {
 }
 
 TEST_F(ConvFipTest, PartsOfWiderTensors) {
-  ConvDesc d = Square(40, 7, 24, 1, 1, 0);
+  ConvShape d = Square(40, 7, 24, 1, 1, 0);
   d.n = 2;
   Problem whole(d);
   whole.Run(two_);
@@ -273,7 +273,7 @@ TEST_F(ConvFipTest, ZerosInAllPairsLeaveTheOtherChannels) {
 }
 
 TEST_F(ConvFipTest, ZerosGiveExactlyTheBias) {
-  ConvDesc d = Pointwise(64, 50, 40);
+  ConvShape d = Pointwise(64, 50, 40);
   d.post_ops = Chain("binary(add,channel,#0)");
   Problem p(d);
   p.FillNormal(2);

@@ -26,7 +26,7 @@ void ForPart(const Place& place, int64_t n, int64_t plane, Fn&& each) {
   }
 }
 
-void Check(ConvDesc d, Isa isa, ThreadPool& pool, const char* algorithm) {
+void Check(ConvShape d, Isa isa, ThreadPool& pool, const char* algorithm) {
   ConvPlan whole, part;
   ASSERT_EQ(MakeConvPlan(d, isa, pool.num_threads(), &whole), "");
   SCOPED_TRACE(Describe(d, whole));
@@ -76,7 +76,7 @@ void Check(ConvDesc d, Isa isa, ThreadPool& pool, const char* algorithm) {
 
 class ConvPart : public testing::TestWithParam<Isa> {
  protected:
-  void CheckChains(ConvDesc d, const char* algorithm) {
+  void CheckChains(ConvShape d, const char* algorithm) {
     d.n = 2;
     for (const char* chain : {"", "binary(add,channel,#0);sum(#1);eltwise(relu)",
                               "sum(#1,scale=0.5);binary(mul,channel,#0);eltwise(abs)"}) {
@@ -92,9 +92,10 @@ INSTANTIATE_TEST_SUITE_P(Isas, ConvPart, testing::ValuesIn(TestIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
 
 TEST_P(ConvPart, Pointwise) {
-  for (ConvDesc d : {Square(32, 7, 48, 1, 1, 0), Square(37, 6, 20, 1, 1, 0),  // tails on both sides
-                     Square(2048, 3, 40, 1, 1, 0),                            // several K chunks
-                     Square(32, 32, 16, 1, 2, 0)}) {                          // strided in place
+  for (ConvShape d :
+       {Square(32, 7, 48, 1, 1, 0), Square(37, 6, 20, 1, 1, 0),  // tails on both sides
+        Square(2048, 3, 40, 1, 1, 0),                            // several K chunks
+        Square(32, 32, 16, 1, 2, 0)}) {                          // strided in place
     d.algorithm = ConvAlgorithm::kDirect;
     CheckChains(d, "direct");
     d.algorithm = ConvAlgorithm::kFip;
@@ -103,27 +104,27 @@ TEST_P(ConvPart, Pointwise) {
 }
 
 TEST_P(ConvPart, Window) {
-  ConvDesc d = Square(32, 9, 32, 3, 1, 1);
+  ConvShape d = Square(32, 9, 32, 3, 1, 1);
   d.algorithm = ConvAlgorithm::kDirect;
   CheckChains(d, "direct");
-  ConvDesc strided = Square(20, 9, 24, 3, 2, 1);
+  ConvShape strided = Square(20, 9, 24, 3, 2, 1);
   strided.algorithm = ConvAlgorithm::kDirect;
   CheckChains(strided, "direct");
-  ConvDesc grouped = Square(64, 6, 64, 3, 1, 1);
+  ConvShape grouped = Square(64, 6, 64, 3, 1, 1);
   grouped.groups = 4;
   CheckChains(grouped, "direct");
 }
 
 TEST_P(ConvPart, Depthwise) {
   for (int64_t stride : {1, 2}) {
-    ConvDesc d = Square(40, 9, 40, 3, stride, 1);
+    ConvShape d = Square(40, 9, 40, 3, stride, 1);
     d.groups = 40;
     CheckChains(d, "depthwise");
   }
 }
 
 TEST_P(ConvPart, Winograd) {
-  ConvDesc d = Square(32, 13, 32, 3, 1, 1);
+  ConvShape d = Square(32, 13, 32, 3, 1, 1);
   for (ConvAlgorithm algorithm : {ConvAlgorithm::kWinograd, ConvAlgorithm::kAutoSmall}) {
     ConvPlan plan;
     d.algorithm = algorithm;
@@ -137,7 +138,7 @@ TEST_P(ConvPart, Winograd) {
 }
 
 TEST_P(ConvPart, Pooled) {
-  ConvDesc d = Square(32, 13, 32, 3, 1, 1);
+  ConvShape d = Square(32, 13, 32, 3, 1, 1);
   d.n = 2;
   d.pool_h = d.pool_w = 2;
   for (const char* chain : {"", "binary(add,channel,#0);eltwise(relu)"}) {
@@ -149,7 +150,7 @@ TEST_P(ConvPart, Pooled) {
 }
 
 TEST_P(ConvPart, PlainDst) {
-  ConvDesc d = Square(32, 7, 20, 3, 1, 1);
+  ConvShape d = Square(32, 7, 20, 3, 1, 1);
   d.dst_layout = Layout::nhwc;
   d.algorithm = ConvAlgorithm::kDirect;
   CheckChains(d, "direct");
@@ -159,7 +160,7 @@ TEST_P(ConvPart, PlainDst) {
 
 TEST(ConvPartPlan, SaysWhatCannotBe) {
   ConvPlan plan;
-  ConvDesc d = Square(16, 4, 16, 1, 1, 0);
+  ConvShape d = Square(16, 4, 16, 1, 1, 0);
   d.dst_image_blocks = 2;
   d.post_ops = Chain("sum()");
   EXPECT_NE(MakeConvPlan(d, Isa::kGeneric, 1, &plan).find("give it an operand"), std::string::npos);

@@ -16,7 +16,7 @@ namespace bd {
 namespace {
 
 TEST(ConvPlanTest, EmptyTensorsNeedNoWork) {
-  ConvDesc d = Square(16, 8, 16, 3, 1, 1);
+  ConvShape d = Square(16, 8, 16, 3, 1, 1);
   d.n = 0;
   ConvPlan plan;
   ASSERT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
@@ -25,7 +25,7 @@ TEST(ConvPlanTest, EmptyTensorsNeedNoWork) {
 }
 
 TEST(ConvPlanTest, GroupsMustDivideChannels) {
-  ConvDesc d = Square(16, 8, 16, 3, 1, 1);
+  ConvShape d = Square(16, 8, 16, 3, 1, 1);
   d.groups = 3;
   ConvPlan plan;
   EXPECT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan),
@@ -33,14 +33,37 @@ TEST(ConvPlanTest, GroupsMustDivideChannels) {
 }
 
 // Each row of the table says why it does not apply, in words, and one of them always does.
+TEST(ConvPlanTest, TensorsAndWindowsMustAgree) {
+  const ConvDesc good = Square(16, 8, 16, 3, 1, 1);
+  const auto error = [](const ConvDesc& d) {
+    ConvPlan plan;
+    return MakeConvPlan(d, Isa::kGeneric, 1, &plan);
+  };
+  ASSERT_EQ(error(good), "");
+  ConvDesc d = good;
+  d.windows.w.out = 7;
+  EXPECT_EQ(
+      error(d),
+      "windows do not lead from float32 nChw16c [1, 16, 8, 8] to float32 nChw16c [1, 16, 8, 8]");
+  d = good;
+  d.windows.h.size = 9;
+  EXPECT_NE(error(d), "");
+  d = good;
+  d.dst = TensorView(DataType::f32, Layout::nChw16c, {2, 16, 8, 8});
+  EXPECT_NE(error(d), "");
+  d = good;
+  d.src = TensorView(DataType::bf16, Layout::nChw16c, {1, 16, 8, 8});
+  EXPECT_EQ(error(d), "convolution takes float32, not bfloat16 nChw16c [1, 16, 8, 8]");
+}
+
 TEST(ConvPlanTest, EveryAlgorithmAppliesOrSaysWhyNot) {
-  ConvDesc window = Square(32, 9, 48, 3, 1, 1), plain = window, depthwise = window;
+  ConvShape window = Square(32, 9, 48, 3, 1, 1), plain = window, depthwise = window;
   plain.src_layout = Layout::nhwc;
   depthwise.oc = depthwise.groups = 32;
-  ConvDesc matrix = Square(64, 1, 32, 1, 1, 0), last = window;
+  ConvShape matrix = Square(64, 1, 32, 1, 1, 0), last = window;
   matrix.src_layout = matrix.dst_layout = last.dst_layout = Layout::nhwc;
   last.oc = 3;
-  for (const ConvDesc& d : {window, plain, depthwise, matrix, last}) {
+  for (const ConvShape& d : {window, plain, depthwise, matrix, last}) {
     std::vector<std::string> names;
     for (const Algorithm& a : ConvAlgorithms()) {
       if (a.applies(a, d, Isa::kAvx2).empty()) {
@@ -58,7 +81,7 @@ TEST(ConvPlanTest, EveryAlgorithmAppliesOrSaysWhyNot) {
 
 TEST(ConvPlanTest, KeysTellPackingsApart) {
   const auto key = [](ConvAlgorithm algorithm, int64_t oc, Isa isa) {
-    ConvDesc d = Square(144, 9, oc, 3, 1, 1);
+    ConvShape d = Square(144, 9, oc, 3, 1, 1);
     d.algorithm = algorithm;
     ConvPlan plan;
     EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
@@ -77,7 +100,7 @@ TEST(ConvPlanTest, KeysTellPackingsApart) {
 TEST(ConvPlanTest, WeightsOfAPassStayInL1) {
   for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512}) {
     for (int64_t k : {1, 3}) {
-      ConvDesc d = Square(1040, 9, 40, k, 1, k / 2);
+      ConvShape d = Square(1040, 9, 40, k, 1, k / 2);
       d.algorithm = ConvAlgorithm::kDirect;
       ConvPlan plan;
       ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
@@ -98,7 +121,7 @@ TEST(ConvPlanTest, StripsOfAWideMatrixHaveSomeTensOfRows) {
   for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512}) {
     for (int threads : {1, 2, 3, 6, 12}) {
       for (int64_t rows : {20, 10000}) {
-        ConvDesc d;
+        ConvShape d;
         d.ic = 25088;
         d.oc = 4096;
         d.iw = d.ow = rows;
@@ -119,7 +142,7 @@ TEST(ConvPlanTest, StripsOfAWideMatrixHaveSomeTensOfRows) {
 // Half a last block shares tiles with the block before it where tiles of one block are the rule
 // (AVX2), and only there.
 TEST(ConvPlanTest, GroupsOfBlocks) {
-  const auto blocks = [](ConvDesc d, Isa isa) {
+  const auto blocks = [](ConvShape d, Isa isa) {
     d.algorithm = ConvAlgorithm::kDirect;
     ConvPlan plan;
     EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
@@ -130,7 +153,7 @@ TEST(ConvPlanTest, GroupsOfBlocks) {
     return of_groups;
   };
   using Blocks = std::vector<int64_t>;
-  const ConvDesc projection = Square(144, 9, 40, 1, 1, 0);
+  const ConvShape projection = Square(144, 9, 40, 1, 1, 0);
   EXPECT_EQ(blocks(projection, Isa::kGeneric), (Blocks{1, 1, 1}));
   EXPECT_EQ(blocks(projection, Isa::kAvx2), (Blocks{1, 2}));
   EXPECT_EQ(blocks(projection, Isa::kAvx512), (Blocks{2, 1}));
@@ -138,13 +161,13 @@ TEST(ConvPlanTest, GroupsOfBlocks) {
   EXPECT_EQ(blocks(Square(144, 9, 8, 1, 1, 0), Isa::kAvx2), (Blocks{1}));
   EXPECT_EQ(blocks(Square(24, 9, 40, 1, 1, 0), Isa::kAvx2), (Blocks{1, 1, 1}));
   EXPECT_EQ(blocks(Square(24, 9, 40, 3, 1, 1), Isa::kAvx2), (Blocks{1, 2}));
-  ConvDesc grouped = Square(80, 9, 40, 3, 1, 1);
+  ConvShape grouped = Square(80, 9, 40, 3, 1, 1);
   grouped.groups = 2;
   EXPECT_EQ(blocks(grouped, Isa::kAvx2), (Blocks{1, 1, 1}));
 }
 
 const char* Chosen(int64_t kh, int64_t kw, ConvAlgorithm algorithm) {
-  ConvDesc d = Square(160, 17, 160, 1, 1, 0);
+  ConvShape d = Square(160, 17, 160, 1, 1, 0);
   d.kh = kh;
   d.kw = kw;
   d.pad_top = kh / 2;
@@ -190,7 +213,7 @@ TEST(ConvPlanTest, PairedWhereItAppliesOrPays) {
   EXPECT_STREQ(Chosen(1, 1, ConvAlgorithm::kDirect), "direct");
   EXPECT_STREQ(Chosen(1, 1, ConvAlgorithm::kWinograd), "direct");
 
-  const auto of = [](ConvDesc d, Isa isa) {
+  const auto of = [](ConvShape d, Isa isa) {
     d.algorithm = ConvAlgorithm::kFip;
     ConvPlan plan;
     EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
@@ -199,7 +222,7 @@ TEST(ConvPlanTest, PairedWhereItAppliesOrPays) {
   EXPECT_STREQ(of(Square(64, 8, 64, 1, 1, 0), Isa::kGeneric), "direct");
   EXPECT_STREQ(of(Square(64, 8, 64, 1, 1, 0), std::min(DetectIsa(), Isa::kAvx2)), "direct");
   EXPECT_STREQ(of(Square(15, 8, 64, 1, 1, 0), DetectIsa()), "direct");  // no whole block
-  ConvDesc d = Square(64, 8, 64, 3, 1, 1);
+  ConvShape d = Square(64, 8, 64, 3, 1, 1);
   d.groups = 2;
   EXPECT_STREQ(of(d, DetectIsa()), "direct");
   d.groups = 64;
@@ -218,7 +241,7 @@ TEST(ConvPlanTest, PairedWhereItAppliesOrPays) {
 TEST(ConvPlanTest, WinogradsScratchDoesNotGrowWithTheBatch) {
   for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512}) {
     for (int64_t n : {1, 8, 64}) {
-      ConvDesc d = Square(256, 56, 256, 3, 1, 1);
+      ConvShape d = Square(256, 56, 256, 3, 1, 1);
       d.n = n;
       ConvPlan plan;
       ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
@@ -230,7 +253,7 @@ TEST(ConvPlanTest, WinogradsScratchDoesNotGrowWithTheBatch) {
 
 TEST(ConvPlanTest, WinogradOnlyWhereItPays) {
   ConvPlan plan;
-  ConvDesc first = Square(3, 224, 64, 7, 2, 3);
+  ConvShape first = Square(3, 224, 64, 7, 2, 3);
   first.src_layout = Layout::nhwc;
   ASSERT_EQ(MakeConvPlan(first, DetectIsa(), 2, &plan), "");
   EXPECT_STREQ(plan.algorithm_name(), "winograd3x3");
@@ -246,7 +269,7 @@ TEST(ConvPlanTest, WinogradOnlyWhereItPays) {
   EXPECT_STREQ(plan.algorithm_name(), "winograd4x4");
   ASSERT_EQ(MakeConvPlan(Square(64, 56, 64, 3, 2, 1), DetectIsa(), 2, &plan), "");
   EXPECT_STREQ(plan.algorithm_name(), PairedOrDirect());
-  ConvDesc d = Square(64, 56, 64, 3, 1, 1);
+  ConvShape d = Square(64, 56, 64, 3, 1, 1);
   d.algorithm = ConvAlgorithm::kDirect;
   ASSERT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
   EXPECT_STREQ(plan.algorithm_name(), "direct");

@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kRelu[] = "binary(add,channel,#0);eltwise(relu)";
 
-ConvDesc Pooled(ConvDesc d) {
+ConvShape Pooled(ConvShape d) {
   d.pool_h = d.pool_w = 2;
   return d;
 }
@@ -28,7 +28,7 @@ ConvDesc Pooled(ConvDesc d) {
 // Source, weights and operands of a convolution: #0 is a float a channel, #1 has the
 // shape of the result before pooling.
 struct Tensors {
-  Tensors(const ConvDesc& d, bool integers, GuardedBuffer::Guard guard)
+  Tensors(const ConvShape& d, bool integers, GuardedBuffer::Guard guard)
       : src(SrcFloats(d), guard),
         weights(WeightFloats(d), guard),
         channel(d.oc, guard),
@@ -53,7 +53,7 @@ void RunPlan(const ConvPlan& plan, const Tensors& tensors, GuardedBuffer* dst, T
 }
 
 // Maxima of a result before pooling.
-std::vector<float> Maxima(const ConvDesc& d, const GuardedBuffer& whole) {
+std::vector<float> Maxima(const ConvShape& d, const GuardedBuffer& whole) {
   std::vector<float> result;
   for (int64_t b = 0; b < d.n * ((d.oc + 15) / 16); ++b) {
     for (int64_t y = 0; y < d.oh / 2; ++y) {
@@ -70,7 +70,7 @@ std::vector<float> Maxima(const ConvDesc& d, const GuardedBuffer& whole) {
 class ConvPoolTest : public ::testing::TestWithParam<Isa> {
  protected:
   // `exact`: sums of small integers are, so that the definition has the same bits.
-  void Run(const ConvDesc& desc, bool exact) {
+  void Run(const ConvShape& desc, bool exact) {
     for (ThreadPool* pool : {&one_, &two_}) {
       for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
         Compare(desc, false, *pool, guard);
@@ -79,8 +79,8 @@ class ConvPoolTest : public ::testing::TestWithParam<Isa> {
     }
   }
 
-  void Compare(const ConvDesc& desc, bool integers, ThreadPool& pool, GuardedBuffer::Guard guard) {
-    const ConvDesc pooled_desc = Pooled(desc);
+  void Compare(const ConvShape& desc, bool integers, ThreadPool& pool, GuardedBuffer::Guard guard) {
+    const ConvShape pooled_desc = Pooled(desc);
     ConvPlan plan, pooled;
     ASSERT_EQ(MakeConvPlan(desc, GetParam(), pool.num_threads(), &plan), "");
     ASSERT_EQ(MakeConvPlan(pooled_desc, GetParam(), pool.num_threads(), &pooled), "");
@@ -117,7 +117,7 @@ TEST_P(ConvPoolTest, WinogradPoolsItsTiles) {
   for (const auto& [n, ic, oc, ih, iw] : cases) {
     for (const char* chain : {"", "binary(add,channel,#0)", kRelu, "eltwise(relu6)",
                               "binary(add,channel,#0);eltwise(clip,alpha=-3,beta=2)"}) {
-      ConvDesc d = Square(ic, ih, oc, 3, 1, 1);
+      ConvShape d = Square(ic, ih, oc, 3, 1, 1);
       d.n = n;
       d.iw = d.ow = iw;
       d.algorithm = ConvAlgorithm::kWinograd;
@@ -126,7 +126,7 @@ TEST_P(ConvPoolTest, WinogradPoolsItsTiles) {
       if (ic > 64) break;
     }
   }
-  ConvDesc larger = Square(24, 19, 20, 5, 1, 2);
+  ConvShape larger = Square(24, 19, 20, 5, 1, 2);
   larger.algorithm = ConvAlgorithm::kWinograd;
   larger.post_ops = Chain(kRelu);
   Run(larger, false);
@@ -136,7 +136,7 @@ TEST_P(ConvPoolTest, WinogradPoolsItsTiles) {
 // The factors of F(2x2, 3x3) are powers of two: integers stay exact.
 TEST_P(ConvPoolTest, WinogradOfIntegers) {
   for (int64_t size : {2, 4, 7, 12}) {
-    ConvDesc d = Square(40, size, 24, 3, 1, 1);
+    ConvShape d = Square(40, size, 24, 3, 1, 1);
     d.algorithm = ConvAlgorithm::kAutoSmall;
     d.n = 2;
     d.post_ops = Chain(kRelu);
@@ -147,7 +147,7 @@ TEST_P(ConvPoolTest, WinogradOfIntegers) {
 
 // Larger than the caches: lines are asked for ahead.
 TEST_P(ConvPoolTest, WinogradOfALargeTensor) {
-  ConvDesc d = Square(64, 225, 64, 3, 1, 1);
+  ConvShape d = Square(64, 225, 64, 3, 1, 1);
   d.iw = d.ow = 224;
   d.algorithm = ConvAlgorithm::kWinograd;
   d.post_ops = Chain(kRelu);
@@ -157,13 +157,13 @@ TEST_P(ConvPoolTest, WinogradOfALargeTensor) {
 
 // Tiles that windows straddle, other algorithms, chains that read tensors or are no clamp.
 TEST_P(ConvPoolTest, DeclinesWhatTilesDoNotHold) {
-  const auto declines = [&](ConvDesc d) {
+  const auto declines = [&](ConvShape d) {
     ConvPlan plan;
     EXPECT_NE(MakeConvPlan(Pooled(d), GetParam(), 2, &plan).find("use an op of its own"),
               std::string::npos);
   };
   for (const auto& [kh, kw] : {std::pair<int64_t, int64_t>{1, 3}, {3, 1}, {7, 1}, {1, 1}}) {
-    ConvDesc d = Square(16, 9, 20, 1, 1, 0);
+    ConvShape d = Square(16, 9, 20, 1, 1, 0);
     d.kh = kh;
     d.kw = kw;
     d.oh = d.ih - kh + 1;
@@ -174,24 +174,24 @@ TEST_P(ConvPoolTest, DeclinesWhatTilesDoNotHold) {
        {"sum(#1);eltwise(relu)", "eltwise(swish)", "eltwise(abs)",
         "binary(add,channel,#0);eltwise(relu);binary(mul,channel,#0)",
         "eltwise(clip,alpha=1,beta=3)", "eltwise(relu);binary(max,tensor,#1)"}) {
-    ConvDesc d = Square(16, 9, 20, 3, 1, 1);
+    ConvShape d = Square(16, 9, 20, 3, 1, 1);
     d.post_ops = Chain(chain);
     declines(d);
   }
-  ConvDesc first = Square(3, 30, 20, 7, 2, 3);
+  ConvShape first = Square(3, 30, 20, 7, 2, 3);
   first.src_layout = Layout::nhwc;
   declines(first);
-  ConvDesc grouped = Square(16, 9, 32, 3, 1, 1);
+  ConvShape grouped = Square(16, 9, 32, 3, 1, 1);
   grouped.groups = 2;
   declines(grouped);
-  ConvDesc direct = Square(16, 9, 32, 3, 1, 1);
+  ConvShape direct = Square(16, 9, 32, 3, 1, 1);
   direct.algorithm = ConvAlgorithm::kDirect;
   declines(direct);
 }
 
 TEST_P(ConvPoolTest, ResultsWithoutAWindowAreEmpty) {
   for (const auto& [h, w] : {std::pair<int64_t, int64_t>{1, 6}, {6, 1}, {1, 1}, {0, 6}}) {
-    ConvDesc d = Square(16, h, 16, 3, 1, 1);
+    ConvShape d = Square(16, h, 16, 3, 1, 1);
     d.iw = d.ow = w;
     d.algorithm = ConvAlgorithm::kWinograd;
     Run(d, true);
@@ -200,7 +200,7 @@ TEST_P(ConvPoolTest, ResultsWithoutAWindowAreEmpty) {
 
 TEST(ConvPoolPlanTest, ErrorsNameTheRemedy) {
   ConvPlan plan;
-  ConvDesc d = Square(16, 8, 16, 3, 1, 1);
+  ConvShape d = Square(16, 8, 16, 3, 1, 1);
   d.pool_h = 3;
   EXPECT_EQ(MakeConvPlan(d, Isa::kGeneric, 1, &plan),
             "a convolution pools windows of 2x2, not of 3x1; use an op of its own");

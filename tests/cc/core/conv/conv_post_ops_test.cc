@@ -72,7 +72,7 @@ RandomChain MakeChain(std::mt19937& rng, DstMemory memory) {
   return chain;
 }
 
-void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, DstMemory memory, double bound) {
+void Check(const ConvShape& desc, Isa isa, ThreadPool& pool, DstMemory memory, double bound) {
   ConvPlan plan;
   ASSERT_EQ(MakeConvPlan(desc, isa, pool.num_threads(), &plan), "");
   SCOPED_TRACE(Describe(desc, plan));
@@ -112,16 +112,16 @@ void Check(const ConvDesc& desc, Isa isa, ThreadPool& pool, DstMemory memory, do
 struct Form {
   const char* name;
   const char* algorithm;
-  ConvDesc desc;
+  ConvShape desc;
 };
 
-ConvDesc Kept(ConvDesc d) {
+ConvShape Kept(ConvShape d) {
   d.keeps_weights = true;
   return d;
 }
 
-ConvDesc Rows(int64_t samples, int64_t rows, int64_t ic, int64_t oc, Layout dst_layout) {
-  ConvDesc d;
+ConvShape Rows(int64_t samples, int64_t rows, int64_t ic, int64_t oc, Layout dst_layout) {
+  ConvShape d;
   d.n = samples;
   d.ic = ic;
   d.oc = oc;
@@ -134,7 +134,7 @@ ConvDesc Rows(int64_t samples, int64_t rows, int64_t ic, int64_t oc, Layout dst_
 std::vector<Form> Forms() {
   const auto square = [](int64_t n, int64_t ic, int64_t oc, int64_t k, int64_t groups = 1,
                          Layout src = Layout::nChw16c, Layout dst = Layout::nChw16c) {
-    ConvDesc d = Square(ic, 6, oc, k, 1, k / 2);
+    ConvShape d = Square(ic, 6, oc, k, 1, k / 2);
     d.n = n;
     d.groups = groups;
     d.src_layout = src;
@@ -143,7 +143,7 @@ std::vector<Form> Forms() {
     return d;
   };
   const auto winograd = [&](int64_t size, int64_t kh, int64_t kw) {
-    ConvDesc d = Square(20, size, 37, 1, 1, 0);
+    ConvShape d = Square(20, size, 37, 1, 1, 0);
     d.n = 2;
     d.kh = kh;
     d.kw = kw;
@@ -152,12 +152,12 @@ std::vector<Form> Forms() {
     d.algorithm = ConvAlgorithm::kWinograd;
     return d;
   };
-  const auto wide = [](ConvDesc d) {
+  const auto wide = [](ConvShape d) {
     d.iw = d.ow = 23;
     return d;
   };
   const Layout plain = Layout::nhwc, blocked = Layout::nChw16c;
-  ConvDesc first = Square(3, 13, 37, 7, 2, 3);
+  ConvShape first = Square(3, 13, 37, 7, 2, 3);
   first.n = 2;
   first.src_layout = plain;
   first.algorithm = ConvAlgorithm::kWinograd;
@@ -199,7 +199,7 @@ TEST_P(ConvPostOps, AnyChainInAnyOrder) {
   for (DstMemory memory : {DstMemory::kNew, DstMemory::kOfASum, DstMemory::kPrevious}) {
     for (int i = 0; i < 12; ++i) {
       const RandomChain chain = MakeChain(rng, memory);
-      ConvDesc desc = form.desc;
+      ConvShape desc = form.desc;
       desc.post_ops = Chain(chain.text);
       const bool winograd = desc.algorithm == ConvAlgorithm::kWinograd;
       for (Isa isa : TestIsas()) {
@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, ConvPostOps, testing::ValuesIn(Forms()),
 TEST(ConvPostOpsSwish, WithinReachAndBeyond) {
   ThreadPool pool(2);
   for (const Form& form : Forms()) {
-    ConvDesc desc = form.desc;
+    ConvShape desc = form.desc;
     if (desc.algorithm == ConvAlgorithm::kWinograd) continue;
     for (float unit : {1.f / 256, 1.f / 16, 1.f}) {
       GuardedBuffer src(SrcFloats(desc));
@@ -257,7 +257,7 @@ TEST(ConvPostOpsSwish, WithinReachAndBeyond) {
 // Products of infinities with the zero weights behind the last channel are no numbers.
 TEST(ConvPostOpsSwish, TailsBehindInfinitiesAreZeros) {
   ThreadPool pool(2);
-  ConvDesc desc;
+  ConvShape desc;
   desc.ic = 20;
   desc.oc = 37;
   desc.iw = desc.ow = 23;
@@ -292,7 +292,7 @@ TEST(ConvPostOpsOfTheSource, TanhSumLinear) {
   chain.Append(EltwisePostOp(EltwiseAlg::kLinear, alpha, beta, s_lin));
   for (const Form& form : Forms()) {
     if (form.desc.algorithm == ConvAlgorithm::kWinograd) continue;
-    ConvDesc desc = form.desc;
+    ConvShape desc = form.desc;
     GuardedBuffer src(SrcFloats(desc));
     GuardedBuffer weights(WeightFloats(desc));
     src.FillIntegers(3);

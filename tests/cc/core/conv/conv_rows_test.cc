@@ -24,7 +24,7 @@ class ConvRows : public ::testing::TestWithParam<Isa> {
   std::vector<float> Multiply(const std::vector<float>& src, int64_t ic, int64_t oc,
                               const GuardedBuffer& noted, const GuardedBuffer& used, bool keeps,
                               GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
-    ConvDesc d;
+    ConvShape d;
     d.ic = ic;
     d.oc = oc;
     d.iw = d.ow = static_cast<int64_t>(src.size()) / ic;
@@ -116,7 +116,7 @@ TEST_P(ConvRows, WeightsThatAreNotFiniteAreRead) {
 
 TEST_P(ConvRows, LargeMatricesThatStayArePackedForManyRows) {
   const auto name = [&](int64_t rows, bool keeps) {
-    ConvDesc d;
+    ConvShape d;
     d.ic = 2048;
     d.oc = 512;
     d.iw = d.ow = rows;

@@ -26,7 +26,7 @@ TEST_P(ConvTest, LastBlockWithAtMostHalfItsChannels) {
   for (int64_t oc : {5, 8, 24, 40}) {
     for (int64_t width = 1; width <= 15; ++width) {
       for (auto [ic, kernel] : {std::pair<int64_t, int64_t>{20, 1}, {52, 1}, {20, 3}}) {
-        ConvDesc d = Square(ic, width, oc, kernel, 1, kernel / 2);
+        ConvShape d = Square(ic, width, oc, kernel, 1, kernel / 2);
         d.ih = d.oh = 3;
         d.algorithm = ConvAlgorithm::kDirect;
         d.post_ops = Chain("binary(add,channel,#0);sum(#1,scale=2);eltwise(relu)");
@@ -39,7 +39,7 @@ TEST_P(ConvTest, LastBlockWithAtMostHalfItsChannels) {
 TEST_P(ConvTest, StridesDilationsAndAsymmetricPadding) {
   for (int64_t stride : {1, 2, 3}) {
     for (int64_t dilation : {1, 2}) {
-      ConvDesc d;
+      ConvShape d;
       d.n = 2;
       d.ic = 20;
       d.oc = 33;
@@ -62,7 +62,7 @@ TEST_P(ConvTest, StridesDilationsAndAsymmetricPadding) {
 }
 
 TEST_P(ConvTest, PaddingLargerThanTheSource) {
-  ConvDesc d = Square(16, 2, 16, 3, 1, 0);
+  ConvShape d = Square(16, 2, 16, 3, 1, 0);
   d.pad_top = d.pad_left = 5;
   d.oh = d.ow = 9;
   d.algorithm = ConvAlgorithm::kDirect;
@@ -72,7 +72,7 @@ TEST_P(ConvTest, PaddingLargerThanTheSource) {
 }
 
 TEST_P(ConvTest, DeepSourcesRunInChunks) {
-  ConvDesc d = Square(400, 6, 40, 3, 1, 1);
+  ConvShape d = Square(400, 6, 40, 3, 1, 1);
   d.algorithm = ConvAlgorithm::kDirect;
   Run(d);
   d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
@@ -89,7 +89,7 @@ TEST_P(ConvTest, DeepPointwiseSourcesRunInPasses) {
     for (int64_t stride : {1, 2}) {
       for (const char* chain : {"binary(add,channel,#0);eltwise(relu)", "sum(#1);eltwise(relu)",
                                 "eltwise(square);sum(#1,scale=2)"}) {
-        ConvDesc d = Square(ic, 7, 24, 1, stride, 0);
+        ConvShape d = Square(ic, 7, 24, 1, stride, 0);
         d.post_ops = Chain(chain);
         Run(d);
       }
@@ -99,7 +99,7 @@ TEST_P(ConvTest, DeepPointwiseSourcesRunInPasses) {
 
 TEST_P(ConvTest, FirstLayersReadNhwc) {
   for (int64_t ic : {1, 2, 3, 4, 17}) {
-    ConvDesc d = Square(ic, 15, 20, 7, 2, 3);
+    ConvShape d = Square(ic, 15, 20, 7, 2, 3);
     d.src_layout = Layout::nhwc;
     d.algorithm = ConvAlgorithm::kDirect;
     d.post_ops = Chain("binary(add,channel,#0);eltwise(relu)");
@@ -115,7 +115,7 @@ TEST_P(ConvTest, FirstLayersReadNhwc) {
 TEST_P(ConvTest, RowsOfAnImageAreReadInPlace) {
   for (int64_t stride : {1, 2, 3}) {
     for (int64_t pad : {0, 1, 4}) {
-      ConvDesc d = Square(3, 45, 40, 3, stride, pad);
+      ConvShape d = Square(3, 45, 40, 3, stride, pad);
       d.src_layout = Layout::nhwc;
       d.algorithm = ConvAlgorithm::kDirect;
       d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu6)");
@@ -130,7 +130,7 @@ TEST_P(ConvTest, RowsOfAnImageAreReadInPlace) {
 TEST_P(ConvTest, PlainDst) {
   for (int64_t oc : {1, 2, 4, 5, 16, 70}) {
     for (int64_t k : {1, 3}) {
-      ConvDesc d = Square(40, 9, oc, k, 1, k / 2);
+      ConvShape d = Square(40, 9, oc, k, 1, k / 2);
       d.dst_layout = Layout::nhwc;
       Run(d);
       d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu);binary(max,tensor,#2)");
@@ -146,7 +146,7 @@ TEST_P(ConvTest, InnerProduct) {
   for (int64_t rows : {1, 3, 6, 14, 40}) {
     for (int64_t ic : {5, 16, 300}) {
       for (int64_t oc : {32, 40, 192}) {
-        ConvDesc d;
+        ConvShape d;
         d.ic = ic;
         d.oc = oc;
         d.iw = d.ow = rows;
@@ -166,7 +166,7 @@ TEST_P(ConvTest, GroupsThatStraddleBlocks) {
                               {2, 16, 16}, {3, 24, 40}, {32, 4, 4}, {5, 7, 3},
                               {24, 1, 2},  {6, 1, 5},   {2, 40, 8}, {1, 1, 1}};
   for (const auto& [groups, ic, oc] : cases) {
-    ConvDesc d = Square(groups * ic, 7, groups * oc, 3, 1, 1);
+    ConvShape d = Square(groups * ic, 7, groups * oc, 3, 1, 1);
     d.groups = groups;
     d.algorithm = ConvAlgorithm::kDirect;
     Run(d);
@@ -187,13 +187,13 @@ TEST_P(ConvTest, ChainsInAnyOrder) {
         "eltwise(clip,alpha=1,beta=3)", "eltwise(relu);eltwise(linear,alpha=1,beta=3)"}) {
     for (int64_t oc : {32, 37}) {
       for (ConvAlgorithm algorithm : {ConvAlgorithm::kDirect, ConvAlgorithm::kWinograd}) {
-        ConvDesc d = Square(16, 8, oc, 3, 1, 1);
+        ConvShape d = Square(16, 8, oc, 3, 1, 1);
         d.n = 2;
         d.algorithm = algorithm;
         d.post_ops = Chain(text);
         Run(d, algorithm == ConvAlgorithm::kWinograd ? 2e-5 : 0);
       }
-      ConvDesc d = Square(oc, 8, oc, 3, 1, 1);
+      ConvShape d = Square(oc, 8, oc, 3, 1, 1);
       d.groups = oc;
       d.post_ops = Chain(text);
       Run(d);
@@ -207,7 +207,7 @@ TEST_P(ConvTest, RandomShapes) {
     return low + static_cast<int64_t>(rng() % (high - low + 1));
   };
   for (int i = 0; i < 400; ++i) {
-    ConvDesc d;
+    ConvShape d;
     d.n = pick(1, 3);
     d.groups = pick(0, 2) > 0 ? 1 : pick(2, 6);
     d.ic = d.groups * pick(1, 40);
@@ -234,13 +234,13 @@ TEST_P(ConvTest, RandomShapes) {
 }
 
 // Weights that change: few pixels read each panel once, right after it was packed.
-ConvDesc Changing(ConvDesc d) {
+ConvShape Changing(ConvShape d) {
   d.algorithm = ConvAlgorithm::kDirect;
   d.changes_weights = d.hands_plain = true;
   return d;
 }
 
-bool PacksPanels(const ConvDesc& d, Isa isa) {
+bool PacksPanels(const ConvShape& d, Isa isa) {
   ConvPlan plan;
   EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
   EXPECT_EQ(plan.packed_bytes == 0, plan.Own<DirectPlan>().packs_panels);
@@ -251,7 +251,7 @@ TEST_P(ConvTest, PanelsArePackedInTheRun) {
   for (int64_t ic : {16, 52, 400}) {
     for (int64_t oc : {8, 40, 200}) {
       for (auto [size, kernel] : {std::pair<int64_t, int64_t>{7, 3}, {5, 1}, {1, 1}, {8, 5}}) {
-        ConvDesc d = Changing(Square(ic, size, oc, kernel, 1, kernel / 2));
+        ConvShape d = Changing(Square(ic, size, oc, kernel, 1, kernel / 2));
         // Where weights are few, strips gain more.
         if (ic > 16 && oc == 200 && size == 7)
           EXPECT_TRUE(PacksPanels(d, GetParam())) << ic << " " << size;
@@ -263,11 +263,11 @@ TEST_P(ConvTest, PanelsArePackedInTheRun) {
 }
 
 TEST_P(ConvTest, PanelsReadMoreThanOnceArePackedBefore) {
-  ConvDesc images = Changing(Square(32, 7, 48, 3, 1, 1)), pixels = images, grouped = images;
+  ConvShape images = Changing(Square(32, 7, 48, 3, 1, 1)), pixels = images, grouped = images;
   images.n = 2;
   pixels.ih = pixels.iw = pixels.oh = pixels.ow = 9;
   grouped.groups = 2;
-  for (const ConvDesc& d : {images, pixels, grouped}) {
+  for (const ConvShape& d : {images, pixels, grouped}) {
     EXPECT_FALSE(PacksPanels(d, GetParam()));
     Run(d);
   }

@@ -24,12 +24,12 @@ constexpr int kRunsEach = 6;
 struct Case {
   const char* name;
   const char* algorithm;  // what the plan must have chosen
-  ConvDesc desc;
+  ConvShape desc;
 };
 
 // Of one size, src and dst.
-ConvDesc Same(int64_t ic, int64_t size, int64_t oc, int64_t k, const char* post_ops) {
-  ConvDesc d = Square(ic, size, oc, k, 1, k / 2);
+ConvShape Same(int64_t ic, int64_t size, int64_t oc, int64_t k, const char* post_ops) {
+  ConvShape d = Square(ic, size, oc, k, 1, k / 2);
   d.post_ops = Chain(post_ops);
   return d;
 }
@@ -75,7 +75,7 @@ std::vector<float> SmallIntegers(int64_t count, int64_t factor) {
 // One plan with its inputs, and the results of running it.
 class Execution {
  public:
-  Execution(const ConvDesc& d, Isa isa, ThreadPool& pool) : pool_(pool) {
+  Execution(const ConvShape& d, Isa isa, ThreadPool& pool) : pool_(pool) {
     EXPECT_EQ(MakeConvPlan(d, isa, pool.num_threads(), &plan_), "");
     src_ = SmallIntegers(SrcFloats(d), 7);
     weights_ = SmallIntegers(WeightFloats(d), 5);
@@ -85,8 +85,7 @@ class Execution {
   }
 
   std::vector<float> Run(ScratchPool& scratch_pool) const {
-    const ConvDesc& d = plan_.desc;
-    std::vector<float> dst(ResultFloats(d), -1.f);
+    std::vector<float> dst(plan_.desc.result().elements(), -1.f);
     const float* args[] = {channel_.data()};
     const ScratchPool::Lease scratch = scratch_pool.Take(plan_.scratch_bytes());
     ConvBuffers buffers;

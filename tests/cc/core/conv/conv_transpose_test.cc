@@ -17,9 +17,35 @@
 namespace bd {
 namespace {
 
+// A transposed convolution by its sizes, of which the description follows.
+struct TransposeShape {
+  int64_t n = 1, ic = 1, ih = 1, iw = 1;
+  int64_t oc = 1, oh = 1, ow = 1;
+  int64_t kh = 1, kw = 1, sh = 1, sw = 1;
+  int64_t pad_top = 0, pad_left = 0;
+  Layout dst_layout = Layout::nChw16c;
+  ConvAlgorithm algorithm = ConvAlgorithm::kAuto;
+  PostOpChain post_ops;
+
+  operator ConvTransposeDesc() const {
+    ConvTransposeDesc d;
+    d.src = TensorView(DataType::f32, Layout::nChw16c, {n, ic, ih, iw});
+    d.dst = TensorView(DataType::f32, dst_layout, {n, oc, oh, ow});
+    d.kh = kh;
+    d.kw = kw;
+    d.sh = sh;
+    d.sw = sw;
+    d.pad_top = pad_top;
+    d.pad_left = pad_left;
+    d.algorithm = algorithm;
+    d.post_ops = post_ops;
+    return d;
+  }
+};
+
 // Without padding; dst has what every source pixel reaches.
-ConvTransposeDesc Full(int64_t ic, int64_t ih, int64_t iw, int64_t oc, int64_t k, int64_t s) {
-  ConvTransposeDesc d;
+TransposeShape Full(int64_t ic, int64_t ih, int64_t iw, int64_t oc, int64_t k, int64_t s) {
+  TransposeShape d;
   d.ic = ic;
   d.ih = ih;
   d.iw = iw;
@@ -32,8 +58,8 @@ ConvTransposeDesc Full(int64_t ic, int64_t ih, int64_t iw, int64_t oc, int64_t k
 }
 
 // TensorFlow's SAME: dst is `s` times as large.
-ConvTransposeDesc Same(int64_t ic, int64_t ih, int64_t iw, int64_t oc, int64_t k, int64_t s) {
-  ConvTransposeDesc d = Full(ic, ih, iw, oc, k, s);
+TransposeShape Same(int64_t ic, int64_t ih, int64_t iw, int64_t oc, int64_t k, int64_t s) {
+  TransposeShape d = Full(ic, ih, iw, oc, k, s);
   d.oh = ih * s;
   d.ow = iw * s;
   d.pad_top = d.pad_left = std::max<int64_t>(0, k - s) / 2;
@@ -41,7 +67,7 @@ ConvTransposeDesc Same(int64_t ic, int64_t ih, int64_t iw, int64_t oc, int64_t k
 }
 
 // Runs the plan and compares within `tolerance` of the largest magnitude; returns the algorithm.
-std::string Check(const ConvTransposeDesc& d, Isa isa, ThreadPool& pool, double tolerance = 0,
+std::string Check(const TransposeShape& d, Isa isa, ThreadPool& pool, double tolerance = 0,
                   GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
   ConvTransposePlan plan;
   const std::string error = MakeConvTransposePlan(d, isa, pool.num_threads(), &plan);
@@ -52,14 +78,13 @@ std::string Check(const ConvTransposeDesc& d, Isa isa, ThreadPool& pool, double 
                                   << " s" << d.sh << "x" << d.sw << " p" << d.pad_top << "x"
                                   << d.pad_left << " " << LayoutName(d.dst_layout) << " ["
                                   << d.post_ops.ToString() << "]");
-  const int64_t icb = d.src_image_blocks > 0 ? d.src_image_blocks : (d.ic + 15) / 16;
-  GuardedBuffer src(d.n * icb * 16 * d.ih * d.iw, guard);
+  GuardedBuffer src(TensorFloats(Layout::nChw16c, d.n, d.ic, d.ih, d.iw), guard);
   GuardedBuffer weights(d.kh * d.kw * d.oc * d.ic, guard);
   GuardedBuffer channel(d.oc, guard);
   const int64_t own = TensorFloats(d.dst_layout, d.n, d.oc, d.oh, d.ow);
   GuardedBuffer tensor(own, guard), expected(own), dst(own, guard);
   src.FillIntegers(1);
-  if (d.src_image_blocks == 0) ClearTail(src, d.n, d.ic, d.ih * d.iw);
+  ClearTail(src, d.n, d.ic, d.ih * d.iw);
   weights.FillIntegers(2);
   channel.FillIntegers(3);
   tensor.FillIntegers(4);
@@ -93,7 +118,7 @@ std::string Check(const ConvTransposeDesc& d, Isa isa, ThreadPool& pool, double 
 class ConvTransposeOnEveryIsa : public testing::TestWithParam<Isa> {
  protected:
   // Sums of integers are exact; Winograd's and those in pairs are not, so without them.
-  std::string CheckBothEnds(ConvTransposeDesc d) {
+  std::string CheckBothEnds(TransposeShape d) {
     d.algorithm = ConvAlgorithm::kDirect;
     Check(d, GetParam(), pool_, 0, GuardedBuffer::kAtStart);
     return Check(d, GetParam(), pool_, 0, GuardedBuffer::kAtEnd);
@@ -117,7 +142,7 @@ TEST_P(ConvTransposeOnEveryIsa, KernelsAndStrides) {
 TEST_P(ConvTransposeOnEveryIsa, TailsAndNarrowResults) {
   for (int64_t oc : {1, 2, 3, 5, 8, 15, 17, 40}) {
     for (int64_t ic : {3, 16, 24}) {
-      ConvTransposeDesc d = Same(ic, 5, 7, oc, 4, 2);
+      TransposeShape d = Same(ic, 5, 7, oc, 4, 2);
       CheckBothEnds(d);
       if (oc >= 16) continue;
       d.dst_layout = Layout::nhwc;
@@ -130,7 +155,7 @@ TEST_P(ConvTransposeOnEveryIsa, TailsAndNarrowResults) {
 TEST_P(ConvTransposeOnEveryIsa, PaddingsAndSizes) {
   for (int64_t pad = 0; pad <= 7; ++pad) {
     for (int64_t size = 1; size <= 9; ++size) {
-      ConvTransposeDesc d = Full(16, 4, 3, 16, 5, 3);
+      TransposeShape d = Full(16, 4, 3, 16, 5, 3);
       d.pad_top = pad;
       d.pad_left = 7 - pad;
       d.oh = size;
@@ -141,7 +166,7 @@ TEST_P(ConvTransposeOnEveryIsa, PaddingsAndSizes) {
 }
 
 TEST_P(ConvTransposeOnEveryIsa, AxesOfTheirOwn) {
-  ConvTransposeDesc d = Full(32, 4, 9, 20, 3, 1);
+  TransposeShape d = Full(32, 4, 9, 20, 3, 1);
   d.kw = 5;
   d.sw = 4;
   d.ow = (d.iw - 1) * 4 + 5;
@@ -159,7 +184,7 @@ TEST_P(ConvTransposeOnEveryIsa, Chains) {
                             "binary(add,channel,#0);eltwise(linear,alpha=2,beta=1)",
                             "binary(mul,tensor,#1);binary(sub,channel,#0)"}) {
     for (int64_t oc : {5, 24, 32}) {
-      ConvTransposeDesc d = Same(16, 5, 6, oc, 3, 2);
+      TransposeShape d = Same(16, 5, 6, oc, 3, 2);
       d.n = 3;
       d.post_ops = Chain(chain);
       CheckBothEnds(d);
@@ -172,7 +197,7 @@ TEST_P(ConvTransposeOnEveryIsa, Chains) {
 
 // A batch whose results do not fit the caches goes image by image.
 TEST_P(ConvTransposeOnEveryIsa, BatchInPieces) {
-  ConvTransposeDesc d = Same(16, 60, 70, 32, 2, 2);
+  TransposeShape d = Same(16, 60, 70, 32, 2, 2);
   d.n = 3;
   CheckBothEnds(d);
 }
@@ -180,7 +205,7 @@ TEST_P(ConvTransposeOnEveryIsa, BatchInPieces) {
 // Winograd's rounding, on sums that are otherwise exact.
 TEST_P(ConvTransposeOnEveryIsa, AnyAlgorithm) {
   for (int64_t k : {2, 3, 4, 5}) {
-    ConvTransposeDesc d = Same(64, 14, 14, 64, k, 2);
+    TransposeShape d = Same(64, 14, 14, 64, k, 2);
     Check(d, GetParam(), pool_, 1e-5);
     d.algorithm = ConvAlgorithm::kWinograd;
     Check(d, GetParam(), pool_, 1e-5);
@@ -189,7 +214,7 @@ TEST_P(ConvTransposeOnEveryIsa, AnyAlgorithm) {
 
 TEST(ConvTransposePlan, PhasesApartWhereZerosWouldBeMultiplied) {
   ThreadPool pool(1);
-  ConvTransposeDesc d = Same(64, 8, 8, 64, 3, 2);
+  TransposeShape d = Same(64, 8, 8, 64, 3, 2);
   d.algorithm = ConvAlgorithm::kDirect;
   EXPECT_EQ(Check(d, Isa::kGeneric, pool), "apart");
   d.kh = d.kw = 2;
@@ -199,7 +224,7 @@ TEST(ConvTransposePlan, PhasesApartWhereZerosWouldBeMultiplied) {
 
 TEST(ConvTransposePlan, PacksNoZerosWhereMemoryIsScarce) {
   ThreadPool pool(1);
-  ConvTransposeDesc d = Same(64, 8, 8, 64, 4, 2);
+  TransposeShape d = Same(64, 8, 8, 64, 4, 2);
   d.algorithm = ConvAlgorithm::kAutoSmallest;
   EXPECT_EQ(Check(d, Isa::kGeneric, pool), "apart");
   ConvTransposePlan plan;
@@ -209,7 +234,7 @@ TEST(ConvTransposePlan, PacksNoZerosWhereMemoryIsScarce) {
 
 TEST(ConvTransposePlan, SaysWhatItDoesNotTake) {
   ConvTransposePlan plan;
-  ConvTransposeDesc d = Same(16, 4, 4, 16, 3, 2);
+  TransposeShape d = Same(16, 4, 4, 16, 3, 2);
   d.dst_layout = Layout::nhwc;
   EXPECT_NE(MakeConvTransposePlan(d, Isa::kGeneric, 1, &plan), "");
   d = Same(16, 4, 4, 16, 3, 17);

@@ -57,17 +57,17 @@ std::vector<float> Wandering(int64_t count, unsigned seed) {
   return values;
 }
 
-ConvDesc DescOf(const Case& c) {
-  ConvDesc d = Square(c.ic, c.size, c.oc, c.k, c.stride, c.k / 2);
+ConvShape DescOf(const Case& c) {
+  ConvShape d = Square(c.ic, c.size, c.oc, c.k, c.stride, c.k / 2);
   d.n = c.n;
   d.algorithm = c.algorithm;
   if (c.plain_src) d.src_layout = Layout::nhwc;
   return d;
 }
 
-std::vector<float> SourceOf(const ConvDesc& d) { return Wandering(SrcFloats(d), 1); }
+std::vector<float> SourceOf(const ConvShape& d) { return Wandering(SrcFloats(d), 1); }
 
-std::vector<float> DstOf(const ConvDesc& d) { return std::vector<float>(ResultFloats(d)); }
+std::vector<float> DstOf(const ConvShape& d) { return std::vector<float>(ResultFloats(d)); }
 
 class ConvUnits : public ::testing::TestWithParam<Isa> {
  protected:
@@ -92,7 +92,7 @@ class ConvUnits : public ::testing::TestWithParam<Isa> {
 TEST_P(ConvUnits, OfTiles) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.name);
-    const ConvDesc d = DescOf(c);
+    const ConvShape d = DescOf(c);
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(d, GetParam(), kThreads, &plan), "");
     ASSERT_GT(plan.tasks, 1);
@@ -117,10 +117,10 @@ TEST_P(ConvUnits, OfPairs) {
   for (int64_t size : {7, 20, 40}) {
     for (ConvAlgorithm algorithm : {ConvAlgorithm::kFip, ConvAlgorithm::kDirect}) {
       Case c = {"", algorithm, 2, 40, 240, size, 1, 1, false};
-      const ConvDesc first = DescOf(c);
+      const ConvShape first = DescOf(c);
       c.ic = c.oc;
       c.k = 3;
-      ConvDesc depthwise = DescOf(c);
+      ConvShape depthwise = DescOf(c);
       depthwise.groups = depthwise.ic;
       depthwise.algorithm = ConvAlgorithm::kAuto;
       ConvDepthwisePlan plan;

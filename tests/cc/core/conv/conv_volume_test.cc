@@ -16,8 +16,32 @@
 namespace bd {
 namespace {
 
-ConvVolumeDesc Cube(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t stride, int64_t pad) {
-  ConvVolumeDesc d;
+// A 3-D convolution by its sizes, of which the description follows.
+struct VolumeShape {
+  int64_t volumes = 1, depth = 1, out_depth = 1;
+  int64_t kd = 1, sd = 1, pad_front = 0;
+  ConvShape slice;
+
+  operator ConvVolumeDesc() const {
+    const auto slices = [](const TensorView& view, int64_t n) {
+      return TensorView(view.dtype(), view.layout(), {n, view.c(), view.h(), view.w()});
+    };
+    ConvVolumeDesc d;
+    d.volumes = volumes;
+    d.depth = depth;
+    d.out_depth = out_depth;
+    d.kd = kd;
+    d.sd = sd;
+    d.pad_front = pad_front;
+    d.slice = slice;
+    d.slice.src = slices(d.slice.src, volumes * depth);
+    d.slice.dst = slices(d.slice.dst, volumes * out_depth);
+    return d;
+  }
+};
+
+VolumeShape Cube(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t stride, int64_t pad) {
+  VolumeShape d;
   d.slice = Square(ic, size, oc, k, stride, pad);
   d.depth = size;
   d.kd = k;
@@ -29,10 +53,10 @@ ConvVolumeDesc Cube(int64_t ic, int64_t size, int64_t oc, int64_t k, int64_t str
 
 class ConvVolumeOnEveryIsa : public testing::TestWithParam<Isa> {
  protected:
-  void Check(const ConvVolumeDesc& d, double tolerance, GuardedBuffer::Guard guard) {
+  void Check(const VolumeShape& d, double tolerance, GuardedBuffer::Guard guard) {
     ConvVolumePlan plan;
     ASSERT_EQ(MakeConvVolumePlan(d, GetParam(), pool_.num_threads(), &plan), "");
-    const ConvDesc& s = d.slice;
+    const ConvShape& s = d.slice;
     SCOPED_TRACE(testing::Message()
                  << "volumes " << d.volumes << " depth " << d.depth << "->" << d.out_depth << " k"
                  << d.kd << " s" << d.sd << " p" << d.pad_front << " " << Describe(s, plan.conv));
@@ -73,7 +97,7 @@ class ConvVolumeOnEveryIsa : public testing::TestWithParam<Isa> {
           << dst[i] << " is not " << expected[i] << " at " << i;
     }
   }
-  void CheckBothEnds(ConvVolumeDesc d) {
+  void CheckBothEnds(VolumeShape d) {
     d.slice.algorithm = ConvAlgorithm::kDirect;
     Check(d, 0, GuardedBuffer::kAtStart);
     Check(d, 0, GuardedBuffer::kAtEnd);
@@ -89,7 +113,7 @@ TEST_P(ConvVolumeOnEveryIsa, WindowsStridesAndPaddings) {
     for (int64_t stride = 1; stride <= 2; ++stride) {
       for (int64_t pad = 0; pad < k; ++pad) {
         for (int64_t ic : {16, 24}) {
-          ConvVolumeDesc d = Cube(ic, 5, 20, k, stride, pad);
+          VolumeShape d = Cube(ic, 5, 20, k, stride, pad);
           d.volumes = 2;
           CheckBothEnds(d);
         }
@@ -102,7 +126,7 @@ TEST_P(ConvVolumeOnEveryIsa, WindowsStridesAndPaddings) {
 TEST_P(ConvVolumeOnEveryIsa, PlainVolumes) {
   for (int64_t ic : {1, 3}) {
     for (int64_t pad : {0, 1}) {
-      ConvVolumeDesc d = Cube(ic, 6, 16, 3, 1, pad);
+      VolumeShape d = Cube(ic, 6, 16, 3, 1, pad);
       d.volumes = 2;
       d.slice.src_layout = Layout::nhwc;
       CheckBothEnds(d);
@@ -117,7 +141,7 @@ TEST_P(ConvVolumeOnEveryIsa, PlainVolumes) {
 TEST_P(ConvVolumeOnEveryIsa, Chains) {
   for (const char* chain : {"binary(add,channel,#0);eltwise(relu)", "sum(#1);eltwise(relu)",
                             "binary(mul,sample_channel,#2);binary(sub,tensor,#1)"}) {
-    ConvVolumeDesc d = Cube(16, 4, 24, 3, 1, 1);
+    VolumeShape d = Cube(16, 4, 24, 3, 1, 1);
     d.volumes = 3;
     d.slice.post_ops = Chain(chain);
     CheckBothEnds(d);
@@ -125,7 +149,7 @@ TEST_P(ConvVolumeOnEveryIsa, Chains) {
 }
 
 TEST_P(ConvVolumeOnEveryIsa, AnyAlgorithm) {
-  ConvVolumeDesc d = Cube(32, 14, 32, 3, 1, 1);
+  VolumeShape d = Cube(32, 14, 32, 3, 1, 1);
   Check(d, 1e-5, GuardedBuffer::kAtEnd);
   d.slice.algorithm = ConvAlgorithm::kWinograd;
   Check(d, 1e-5, GuardedBuffer::kAtEnd);
@@ -133,7 +157,7 @@ TEST_P(ConvVolumeOnEveryIsa, AnyAlgorithm) {
 
 TEST(ConvVolumePlan, SaysWhatItDoesNotTake) {
   ConvVolumePlan plan;
-  ConvVolumeDesc d = Cube(16, 4, 16, 3, 1, 1);
+  VolumeShape d = Cube(16, 4, 16, 3, 1, 1);
   d.slice.post_ops = Chain("sum()");
   EXPECT_NE(MakeConvVolumePlan(d, Isa::kGeneric, 1, &plan), "");
   d.slice.post_ops = Chain("binary(add,channel,#0);sum(#0)");

@@ -16,7 +16,7 @@ TEST_P(DepthwiseTest, Rows) {
   for (int64_t k : {1, 3, 5, 7}) {
     for (int64_t stride : {1, 2, 3}) {
       for (int64_t size : {1, 4, 17, 33}) {
-        ConvDesc d = Square(40, size, 40, k, stride, k / 2);
+        ConvShape d = Square(40, size, 40, k, stride, k / 2);
         d.groups = 40;
         d.n = 2;
         d.post_ops = Chain("binary(add,channel,#0);eltwise(relu6)");
@@ -34,7 +34,7 @@ TEST_P(DepthwiseTest, EndsOfRows) {
         for (int64_t left = 0; left <= k / 2 + 1; ++left) {
           for (int64_t right = 0; right <= k / 2 + 1; ++right) {
             if (left + width + right < k) continue;
-            ConvDesc d = Square(16, k, 16, k, stride, 0);
+            ConvShape d = Square(16, k, 16, k, stride, 0);
             d.groups = 16;
             d.iw = width;
             d.pad_left = left;

@@ -24,8 +24,8 @@ struct Window {
   int64_t kh, kw;
 };
 
-ConvDesc Of(const Window& window, int64_t n, int64_t ic, int64_t oc, int64_t size) {
-  ConvDesc d = Square(ic, size, oc, 1, 1, 0);
+ConvShape Of(const Window& window, int64_t n, int64_t ic, int64_t oc, int64_t size) {
+  ConvShape d = Square(ic, size, oc, 1, 1, 0);
   d.n = n;
   d.kh = window.kh;
   d.kw = window.kw;
@@ -43,7 +43,7 @@ class WinogradFipTest : public ::testing::Test {
   }
   void TearDown() override { PretendCpu(nullptr); }
 
-  void Fill(const ConvDesc& desc, float magnitude) {
+  void Fill(const ConvShape& desc, float magnitude) {
     d_ = desc;
     std::mt19937 rng(3);
     std::normal_distribution<float> normal;
@@ -77,7 +77,7 @@ class WinogradFipTest : public ::testing::Test {
     return std::sqrt(error / results);
   }
 
-  ConvDesc d_;
+  ConvShape d_;
   std::optional<GuardedBuffer> src_, weights_;
 };
 

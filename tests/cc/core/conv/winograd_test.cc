@@ -24,7 +24,7 @@ TEST_P(WinogradTest, EveryWindow) {
   for (const auto& [kh, kw] : windows) {
     for (const auto& [n, ic, oc, ih, iw] : cases) {
       for (int64_t pad : {0, 2, 7}) {
-        ConvDesc d = Square(ic, ih, oc, 1, 1, 0);
+        ConvShape d = Square(ic, ih, oc, 1, 1, 0);
         d.n = n;
         d.iw = iw;
         d.kh = kh;
@@ -49,7 +49,7 @@ TEST_P(WinogradTest, FirstLayers) {
   for (int64_t ic : {1, 2, 3, 4}) {
     for (const auto& [ih, iw, oc] : cases) {
       for (int64_t pad : {0, 2, 3, 8}) {
-        ConvDesc d = Square(ic, ih, oc, 7, 2, pad);
+        ConvShape d = Square(ic, ih, oc, 7, 2, pad);
         d.n = 2;
         d.iw = iw;
         d.pad_left = pad / 2;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cc/base/memory/aligned_buffer.h"
+#include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 
@@ -17,9 +18,9 @@ struct Window {
   int64_t kh, kw, sh, sw, dh, dw, top, left, bottom, right;
 };
 
-ConvDesc Conv(int64_t n, int64_t ic, int64_t oc, int64_t ih, int64_t iw, const Window& w,
-              int64_t groups = 1) {
-  ConvDesc d;
+ConvShape Conv(int64_t n, int64_t ic, int64_t oc, int64_t ih, int64_t iw, const Window& w,
+               int64_t groups = 1) {
+  ConvShape d;
   d.n = n;
   d.ic = ic;
   d.oc = oc;
@@ -39,39 +40,29 @@ ConvDesc Conv(int64_t n, int64_t ic, int64_t oc, int64_t ih, int64_t iw, const W
   return d;
 }
 
-int64_t Floats(Layout layout, int64_t n, int64_t c, int64_t h, int64_t w) {
-  return n * (layout == Layout::nhwc ? c : (c + 15) / 16 * 16) * h * w;
-}
-
 // Small integers; zeros in the channel tail of a blocked tensor.
-void Fill(GuardedBuffer& x, Layout layout, int64_t c, int64_t plane, int64_t seed) {
+void Fill(GuardedBuffer& x, const TensorView& view, int64_t seed) {
   x.FillIntegers(seed);
-  if (layout == Layout::nhwc) return;
-  const int64_t blocks = (c + 15) / 16;
-  for (size_t i = 0; i < x.size(); ++i) {
-    const int64_t block = static_cast<int64_t>(i) / (plane * 16) % blocks;
-    if (block * 16 + static_cast<int64_t>(i) % 16 >= c) x[i] = 0.f;
-  }
+  if (view.blocked()) ClearTail(x, view.n(), view.c(), view.pixels());
 }
 
 std::string Text(const BackwardWeightsPlan& plan) {
   const ConvDesc& d = plan.desc;
   std::string text = std::string(IsaName(plan.isa)) + " threads " + std::to_string(plan.threads) +
-                     " splits " + std::to_string(plan.splits) + " " + LayoutName(d.src_layout) +
-                     " " + LayoutName(d.dst_layout);
-  for (int64_t v : {d.n, d.ic, d.oc, d.ih, d.iw, d.oh, d.ow, d.kh, d.kw, d.sh, d.sw, d.dh, d.dw,
-                    d.pad_top, d.pad_left, d.groups}) {
+                     " splits " + std::to_string(plan.splits) + " " + LayoutName(d.src.layout()) +
+                     " " + LayoutName(d.dst.layout());
+  for (int64_t v : {d.n(), d.ic(), d.oc(), d.ih(), d.iw(), d.oh(), d.ow(), d.kh(), d.kw(), d.sh(),
+                    d.sw(), d.dh(), d.dw(), d.pad_top(), d.pad_left(), d.groups}) {
     text += " " + std::to_string(v);
   }
   return text;
 }
 
 void Check(const ConvDesc& d, int threads) {
-  GuardedBuffer src(Floats(d.src_layout, d.n, d.ic, d.ih, d.iw));
-  GuardedBuffer ddst(Floats(d.dst_layout, d.n, d.oc, d.oh, d.ow));
-  Fill(src, d.src_layout, d.ic, d.ih * d.iw, 3);
-  Fill(ddst, d.dst_layout, d.oc, d.oh * d.ow, 11);
-  const int64_t count = d.kh * d.kw * (d.ic / d.groups) * d.oc;
+  GuardedBuffer src(d.src.elements()), ddst(d.dst.elements());
+  Fill(src, d.src, 3);
+  Fill(ddst, d.dst, 11);
+  const int64_t count = d.kh() * d.kw() * (d.ic() / d.groups) * d.oc();
   std::vector<float> expected(count);
   BackwardWeightsRef(d, src.data(), ddst.data(), expected.data());
   for (Isa isa : TestIsas()) {
@@ -89,7 +80,7 @@ void Check(const ConvDesc& d, int threads) {
   }
 }
 
-void CheckLayouts(ConvDesc d, int threads = 1) {
+void CheckLayouts(ConvShape d, int threads = 1) {
   for (Layout src : {Layout::nChw16c, Layout::nhwc}) {
     for (Layout dst : {Layout::nChw16c, Layout::nhwc}) {
       d.src_layout = src;
@@ -148,7 +139,7 @@ TEST(BackwardWeights, Groups) {
 
 TEST(BackwardWeights, NoPixels) {
   for (int64_t n : {0, 2}) {
-    ConvDesc d = Conv(n, 16, 16, 5, 5, kSame);
+    ConvShape d = Conv(n, 16, 16, 5, 5, kSame);
     if (n > 0) d.oh = 0;
     Check(d, 2);
   }
@@ -156,7 +147,7 @@ TEST(BackwardWeights, NoPixels) {
 
 TEST(BackwardWeights, SaysWhatItDoesNotDo) {
   BackwardWeightsPlan plan;
-  ConvDesc d = Conv(1, 24, 24, 5, 5, kSame, 3);
+  ConvShape d = Conv(1, 24, 24, 5, 5, kSame, 3);
   EXPECT_NE(MakeBackwardWeightsPlan(d, Isa::kGeneric, 1, &plan), "");
   d = Conv(1, 32, 32, 5, 5, kSame, 32);
   d.src_layout = Layout::nhwc;
