@@ -2,6 +2,7 @@
 // GemvKernels::max_rows. Every weight is used once a row, so all that counts is how fast weights
 // come from memory, and whether they need to: B is read as it is, row-major, and where many
 // elements of A are zero, the rows of B that meet only zeros are not read at all.
+// So this is no loop over packed panels, on which all products of more rows run (cc/core/gemm).
 #ifndef CC_CORE_INNER_PRODUCT_GEMV_H_
 #define CC_CORE_INNER_PRODUCT_GEMV_H_
 

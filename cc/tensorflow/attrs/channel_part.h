@@ -34,8 +34,6 @@ struct ChannelPart {
   int64_t tensor_channels(int64_t own) const { return total > 0 ? total : own; }
   // Whether the channel tail of the tensor in memory belongs to the op.
   bool has_tail() const { return first + count == total || total == 0; }
-  // For the core: channel blocks of an image of the wider tensor, 0 where there is none.
-  int64_t image_blocks() const { return (total + 15) / 16; }
   // Floats before the part, in an image of `pixels` pixels.
   int64_t offset(int64_t pixels) const { return first * pixels; }
 };
