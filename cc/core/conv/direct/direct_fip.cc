@@ -69,18 +69,21 @@ void FipGroup::Bind(const ConvRun& run, const OutputGroup& group, int64_t b0, in
                     const ChunkSource& from) {
   const ConvPlan& plan = run.plan;
   const FipTrailer trailer = FipTrailerOf(plan);
-  const int64_t lanes = group.blocks * kBlock;
+  const int64_t lanes = group.blocks * kBlock, whole = std::min(b1, WholeBlocks(run.d));
   const float* packed = run.buffers.packed;
   const float* at_zero = packed + trailer.unscale + group.first_block * kBlock;
-  const float up = TwoTo(from.exponent), down = from.zeros ? 0.f : TwoTo(-from.exponent);
-  for (int64_t i = 0; i < lanes; ++i) unscale[i] = at_zero[i] * down;
-  std::fill(channel_terms, channel_terms + lanes, 0.f);
-  const int64_t whole = std::min(b1, WholeBlocks(run.d));
   const float* terms = packed + trailer.channel_terms + group.first_block * plan.icb * kBlock;
-  for (int64_t b = b0; b < whole; ++b) {
-    for (int64_t i = 0; i < lanes; ++i) channel_terms[i] += terms[b * lanes + i];
+  const float up = TwoTo(from.exponent), down = from.zeros ? 0.f : TwoTo(-from.exponent);
+  // A block at a time, whose sums stay in registers.
+  for (int64_t lane = 0; lane < lanes; lane += kBlock) {
+    float sums[kBlock] = {};
+    for (int64_t b = b0; b < whole; ++b) {
+      const float* of_block = terms + b * lanes + lane;
+      for (int64_t i = 0; i < kBlock; ++i) sums[i] += of_block[i];
+    }
+    for (int64_t i = 0; i < kBlock; ++i) channel_terms[lane + i] = sums[i] * up * up;
+    for (int64_t i = 0; i < kBlock; ++i) unscale[lane + i] = at_zero[lane + i] * down;
   }
-  for (int64_t i = 0; i < lanes; ++i) channel_terms[i] = channel_terms[i] * up * up;
 }
 
 }  // namespace bd

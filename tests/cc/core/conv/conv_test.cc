@@ -253,8 +253,9 @@ TEST_P(ConvTest, PanelsArePackedInTheRun) {
       for (auto [size, kernel] : {std::pair<int64_t, int64_t>{7, 3}, {5, 1}, {1, 1}, {8, 5}}) {
         ConvShape d = Changing(Square(ic, size, oc, kernel, 1, kernel / 2));
         // Where weights are few, strips gain more.
-        if (ic > 16 && oc == 200 && size == 7)
+        if (ic > 16 && oc == 200 && size == 7) {
           EXPECT_TRUE(PacksPanels(d, GetParam())) << ic << " " << size;
+        }
         d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu)");
         Run(d);
       }
