@@ -222,7 +222,8 @@ class Run {
                                ? 1
                                : std::max<int64_t>(1, (k + kDepthAtOnce - 1) / kDepthAtOnce);
     const float* panels = matrix.Panels(b_.packed, first_panel);
-    const float* next = matrix.Panels(b_.packed, next_panel);
+    const bool last = next_panel == static_cast<int>(matrix.panels.size());
+    const float* next = last ? panels : matrix.Panels(b_.packed, next_panel);
     const float* src = a.src;
     a.panel_stride = k * kRnnPanel;
     a.unscale = matrix.Unscale(b_.packed, first_panel);
