@@ -85,7 +85,7 @@ def _measure(options, say: Say) -> tuple[list[Table], dict]:
 
 def table(rows: list[dict], peers: list[str], busy: float) -> Table:
     """A row for each layer: our milliseconds, and those of others over ours."""
-    columns = ("layer", OURS, "GFLOP/s", "weights GB/s", "best of others", "ours/best")
+    columns = ("layer", OURS, "GFLOP/s", "weights GB/s", "fastest other", "speed-up")
     shown = turns.table(
         "recurrent layers: ms, min (median); others: their time over ours, by min",
         busy,
@@ -103,8 +103,8 @@ def table(rows: list[dict], peers: list[str], busy: float) -> Table:
             f"{GATES[cell] * flops / ours / 1e6:.0f}",
             f"{read / ours / 1e6:.0f}",
             f"{PEERS[best].title} {row[best]['min_ms']:.3f}" if best else "",
-            f"{ours / row[best]['min_ms']:.2f}" if best else "",
-            *(f"{row[peer]['min_ms'] / ours:.2f}" for peer in peers),
+            f"{row[best]['min_ms'] / ours:.2f}x" if best else "",
+            *(f"{row[peer]['min_ms'] / ours:.2f}x" for peer in peers),
         )
     return shown
 
