@@ -164,7 +164,7 @@ class Run {
         const int64_t begin = i * p_.segment_steps;
         RnnPairsArgs a = Pairs(p_.w, c.first_panel + panel, 1, p_.projected + panel);
         const int after = panel + 1 < c.panels ? c.first_panel + panel + 1 : next.first_panel;
-        if (i == 0) a.behind = p_.w.Panels(b_.packed, after);
+        if (i == 0) a.behind = p_.w.Ahead(b_.packed, after);
         a.copy = i;
         a.first_row = p_.parts > 1 ? c.row : 0;
         a.rows = std::min(p_.segment_steps, count - begin) * c.rows;
@@ -182,7 +182,7 @@ class Run {
     const int* column = p_.recurrent + first_panel;
     if (p_.u.in_pairs) {
       RnnPairsArgs a = Pairs(p_.u, c.first_panel + first_panel, num_panels, column);
-      a.behind = p_.u.Panels(b_.packed, next.first_panel + first_panel);
+      a.behind = p_.u.Ahead(b_.packed, next.first_panel + first_panel);
       a.copy = thread;
       a.first_row = c.row;
       a.rows = c.rows;
@@ -222,8 +222,7 @@ class Run {
                                ? 1
                                : std::max<int64_t>(1, (k + kDepthAtOnce - 1) / kDepthAtOnce);
     const float* panels = matrix.Panels(b_.packed, first_panel);
-    const bool last = next_panel == static_cast<int>(matrix.panels.size());
-    const float* next = last ? panels : matrix.Panels(b_.packed, next_panel);
+    const float* next = matrix.Ahead(b_.packed, next_panel);
     const float* src = a.src;
     a.panel_stride = k * kRnnPanel;
     a.unscale = matrix.Unscale(b_.packed, first_panel);

@@ -26,6 +26,11 @@ struct RnnMatrix {
   const float* Panels(const float* packed, int64_t first) const {
     return packed + panels[first].offset;
   }
+  // The panels to be fetched next; a number behind the last panel's stands for none, and the first
+  // are fetched.
+  const float* Ahead(const float* packed, int64_t first) const {
+    return Panels(packed, first < static_cast<int64_t>(panels.size()) ? first : 0);
+  }
   const float* Unscale(const float* packed, int64_t first_panel) const {
     return unscale < 0 ? nullptr : packed + unscale + first_panel * kRnnPanel;
   }

@@ -44,7 +44,7 @@ def test_the_report_names_both(rewrite, weights):
     assert "; then 3x3 same 48->48 groups 48" in item.details
     assert item.chosen == "fused at batch 1"
     assert report.counts() == {"BlockdnnConvDepthwise": 1, "BlockdnnReorder": 2}
-    assert "algorithms: 1 fused at batch 1" in report.summary()
+    assert "algorithms at batch 1: 1 fused" in report.summary()
 
 
 def test_the_second_chain_keeps_its_tensors(rewrite, weights, image):
