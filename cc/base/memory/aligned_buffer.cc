@@ -13,7 +13,6 @@ namespace bd {
 namespace {
 
 constexpr size_t kSmallPage = size_t{4} << 10;
-constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kLarge = size_t{1} << 20;
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }

@@ -11,8 +11,6 @@
 namespace bd {
 namespace {
 
-constexpr int kPageBits = 21;
-constexpr size_t kHugePage = size_t{1} << kPageBits;
 constexpr size_t kSmallTensor = size_t{64} << 10;
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, which Debian 12's headers lack
 
@@ -57,9 +55,9 @@ void PreferHugePages(const void* data, size_t bytes) {
   static const bool permitted = Permitted();
   if (!permitted) return;
   const uintptr_t begin = reinterpret_cast<uintptr_t>(data);
-  for (uintptr_t range = begin >> kPageBits; range << kPageBits < begin + bytes; ++range) {
+  for (uintptr_t range = begin / kHugePage; range * kHugePage < begin + bytes; ++range) {
     if (!asked.Add(range)) continue;
-    void* address = reinterpret_cast<void*>(range << kPageBits);
+    void* address = reinterpret_cast<void*>(range * kHugePage);
     madvise(address, kHugePage, MADV_HUGEPAGE);
     madvise(address, kHugePage, kCollapse);
   }

@@ -10,6 +10,8 @@
 
 namespace bd {
 
+constexpr size_t kHugePage = size_t{2} << 20;
+
 // Asks the kernel to put the 2 MB ranges that [data, data + bytes) touches on huge
 // pages, each once a process: later calls cost a few nanoseconds. Contents stay.
 // Needs Linux 6.1 (MADV_COLLAPSE); before that, and where the administrator has

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <iterator>
 
-#include "cc/base/memory/huge_pages.h"
-
 namespace bd {
 namespace {
 

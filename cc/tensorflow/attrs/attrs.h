@@ -31,9 +31,10 @@ Status Invalid(const Parts&... parts) {
 Status CheckList(const char* name, const std::vector<int64_t>& list, size_t size, int64_t least,
                  const char* meaning);
 
-// Of every op that takes scratch memory; cc/tensorflow/op_base/scratchpad.h reads it.
+// Of the ops that run convolutions, one or several with the same algorithm.
 constexpr char kAlgorithmAttr[] =
     "algorithm: {'auto', 'direct', 'winograd', 'paired', 'auto_small', 'auto_smallest'} = 'auto'";
+// Of every op that takes scratch memory; cc/tensorflow/op_base/scratchpad.h reads it.
 constexpr char kScratchpadModeAttr[] = "scratchpad_mode: {'user', 'library'} = 'user'";
 
 // The layout attribute `name`; its allowed values are in the op's definition.

@@ -163,7 +163,8 @@ void TileTask(const ConvRun& run, const TaskRange& r, int thread, PreparedSource
 }
 
 // What threads take of each other's tasks: groups, whose weights come alongside while the
-// source stays; where there are few, tiles of pixels or rows of them.
+// source stays; where there are few, tiles of pixels or rows of them, unless each of these would
+// have to pack the weights again.
 struct TaskUnits {
   static constexpr int64_t kFewGroups = 4;
 
@@ -172,7 +173,7 @@ struct TaskUnits {
     const ConvPlan& plan = run.plan;
     const ConvDesc& d = plan.desc;
     if (p.icb_chunk < plan.icb || d.groups > 1) return;  // a task is one unit
-    by_groups = p.group_splits > 1 || p.groups.size() >= kFewGroups;
+    by_groups = p.packs_panels || p.group_splits > 1 || p.groups.size() >= kFewGroups;
     if (by_groups) return;
     unit_pixels =
         p.in_place && !p.by_row ? TilePixels(plan.isa, FamilyOf(p), p.groups[0].blocks) : d.ow();

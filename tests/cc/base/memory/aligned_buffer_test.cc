@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "cc/base/memory/slabs.h"
+
 namespace bd {
 namespace {
 
@@ -32,6 +34,17 @@ TEST(AlignedBuffer, LargeBuffersBeginOnAHugePage) {
     EXPECT_EQ(Address(AlignedBuffer(bytes)) % (2 * kMegabyte), 0u);
   }
 }
+
+// The heap's huge pages fall apart when free memory is given back. Under AddressSanitizer small
+// buffers lie there all the same.
+#ifndef __SANITIZE_ADDRESS__
+TEST(AlignedBuffer, SmallBuffersLieInSlabs) {
+  EXPECT_EQ(Slabs::Get().free_bytes(), 0u);
+  const AlignedBuffer first(kMegabyte / 2), second(1000);
+  EXPECT_EQ(Slabs::Get().free_bytes(), Slabs::kSlab - kMegabyte / 2 - 1024);
+  EXPECT_EQ(Address(first) / Slabs::kSlab, Address(second) / Slabs::kSlab);
+}
+#endif
 
 TEST(AlignedBuffer, EmptyAndImpossibleSizesHoldNothing) {
   for (size_t bytes : {size_t{0}, SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4}) {

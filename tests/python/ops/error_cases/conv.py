@@ -4,6 +4,23 @@ import tensorflow as tf
 
 from .calls import BLOCKED, blocked_zeros, conv, raw
 
+
+def raw_conv(**padding):
+    """A 1x1 convolution as the op takes it, with those attributes beside."""
+    return raw(
+        "blockdnn_conv",
+        blocked_zeros(),
+        tf.zeros((1, 1, 20, 3)),
+        [],
+        into=[],
+        src_layout=BLOCKED,
+        dst_layout=BLOCKED,
+        channels=20,
+        weights_shape=[1, 1, 20, 3],
+        **padding,
+    )
+
+
 # What is wrong -> a call that does it, and the words its message must have.
 CASES = {
     "conv: channels": (
@@ -73,34 +90,11 @@ CASES = {
     ),
     "conv: algorithm": (lambda: conv(algorithm="fft"), r"algorithm.*fft"),
     "conv: explicit_paddings with SAME": (
-        lambda: raw(
-            "blockdnn_conv",
-            blocked_zeros(),
-            tf.zeros((1, 1, 20, 3)),
-            [],
-            into=[],
-            src_layout=BLOCKED,
-            dst_layout=BLOCKED,
-            channels=20,
-            weights_shape=[1, 1, 20, 3],
-            padding="SAME",
-            explicit_paddings=[1, 1, 1, 1],
-        ),
+        lambda: raw_conv(padding="SAME", explicit_paddings=[1, 1, 1, 1]),
         r'explicit_paddings \[1, 1, 1, 1\] need padding="EXPLICIT", not "SAME"',
     ),
     "conv: EXPLICIT without explicit_paddings": (
-        lambda: raw(
-            "blockdnn_conv",
-            blocked_zeros(),
-            tf.zeros((1, 1, 20, 3)),
-            [],
-            into=[],
-            src_layout=BLOCKED,
-            dst_layout=BLOCKED,
-            channels=20,
-            weights_shape=[1, 1, 20, 3],
-            padding="EXPLICIT",
-        ),
+        lambda: raw_conv(padding="EXPLICIT"),
         r"explicit_paddings must be \[top, bottom, left, right\].*got \[\]",
     ),
 }
