@@ -106,9 +106,9 @@ class Shapes:
         return shape[3] if shape and len(shape) == 4 and isinstance(shape[3], int) else None
 
     def features(self, ref: Ref) -> int | None:
-        """The last size of a tensor [N, C] or [N, H, W, C], where it is a known number."""
+        """The last size of a tensor [N, C], [N, W, C] or [N, H, W, C], where it is known."""
         shape = self.shape(ref)
-        known = shape and len(shape) in (2, 4) and isinstance(shape[-1], int)
+        known = shape and len(shape) in (2, 3, 4) and isinstance(shape[-1], int)
         return shape[-1] if known else None
 
     def elements(self, ref: Ref, nominal: int = 64) -> int:

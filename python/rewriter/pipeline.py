@@ -31,6 +31,7 @@ from .passes.canonical.lift_volumes import lift_volumes
 from .passes.canonical.one_dimension import join_one_dimension
 from .passes.canonical.products import flatten_products
 from .passes.canonical.replace_loops import replace_loops
+from .passes.canonical.simplify import simplify
 from .passes.fusion.find_followers import find_followers
 from .passes.fusion.fold_batch_norm import fold_batch_norm
 from .passes.fusion.fold_shuffles import fold_shuffles
@@ -66,6 +67,7 @@ _BUNDLE = "blockdnn_weights"
 PASSES = (
     channels_last,
     constant_shapes,
+    simplify,
     replace_loops,
     flatten_products,
     join_one_dimension,

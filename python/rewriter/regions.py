@@ -28,10 +28,11 @@ _BODY = "blockdnn_region_"  # what the names of their functions begin with
 # executor would make up for leaving the region. Whatever else is left in a graph (a convolution
 # that was declined, control flow, side effects) stays outside.
 LIGHT_OPS = frozenset(
-    "Abs Add AddV2 ArgMax BiasAdd Cast ConcatV2 Div DivNoNan Elu Equal Erf Exp ExpandDims "
+    "Abs Add AddV2 ArgMax BiasAdd Cast ConcatV2 Div DivNoNan Elu Equal Erf Erfc Exp ExpandDims "
     "Fill Floor FloorDiv GatherV2 Greater Identity IdentityN LeakyRelu Less Log LogSoftmax Max "
     "Maximum Mean Min Minimum Mul Neg Pack Pad PadV2 Pow Prod Rank "
-    "RealDiv Relu Relu6 Reshape Round Rsqrt SelectV2 Selu Shape Sigmoid Size Slice Softmax "
+    "RealDiv Reciprocal "
+    "Relu Relu6 Reshape Round Rsqrt SelectV2 Selu Shape Sigmoid Size Slice Softmax "
     "Softplus Split Sqrt Square SquaredDifference Squeeze StopGradient StridedSlice Sub Sum Tanh "
     "TopKV2 Transpose Unpack".split()
 )

@@ -38,21 +38,43 @@ def check_numbers(original, rewritten, *, tolerance: float, seed: int = 0) -> fl
 
     Returns: the largest difference of a float output, relative to the output's magnitude.
     Raises:
-        VerificationError: that is above `tolerance`, or another output differs at all.
+        VerificationError: that is above `tolerance`, NaN or an infinity stands where the original
+            has another value, or another output differs at all. It names the output and the
+            element that is farthest off.
     """
     inputs = random_inputs(original, seed=seed)
     worst = 0.0
-    wanted = original._call_flat(inputs, original.captured_inputs)
-    got = rewritten._call_flat(inputs, rewritten.captured_inputs)
-    for old, new in zip(tf.nest.flatten(wanted), tf.nest.flatten(got), strict=True):
+    wanted = _outputs(original, inputs)
+    got = _outputs(rewritten, inputs)
+    for (name, old), (_, new) in zip(wanted, got, strict=True):
         if old is None:
             continue
-        worst = max(worst, difference(old.numpy(), new.numpy()))
-    if not worst <= tolerance:
-        raise VerificationError(
-            f"outputs differ by {worst:.3g} of their magnitude, {tolerance:.3g} is allowed"
-        )
+        old, new = old.numpy(), new.numpy()
+        apart = difference(old, new)
+        if not apart <= tolerance:
+            raise VerificationError(
+                f"output {name} differs by {apart:.3g} of its magnitude, {tolerance:.3g} is "
+                f"allowed: {_where(old, new)}"
+            )
+        worst = max(worst, apart)
     return worst
+
+
+def _outputs(concrete, inputs) -> list[tuple]:
+    """(name in the output's structure, value) for each output; None stays None."""
+    results = concrete._call_flat(inputs, concrete.captured_inputs)
+    flat = tf.nest.flatten_with_joined_string_paths(results, expand_composites=True)
+    return [(path or str(index), value) for index, (path, value) in enumerate(flat)]
+
+
+def _where(wanted: np.ndarray, got: np.ndarray) -> str:
+    """The element that is farthest off, with both of its values."""
+    if wanted.shape != got.shape:
+        return f"its shape was {wanted.shape}, became {got.shape}"
+    apart = _apart(wanted, got) if wanted.dtype.kind in "fc" else wanted != got
+    index = np.unravel_index(np.argmax(apart), wanted.shape)
+    place = f"at {[int(i) for i in index]} " if index else ""
+    return f"{place}it was {wanted[index]}, became {got[index]}"
 
 
 def random_inputs(concrete, *, batch: int = 2, seed: int = 0) -> list[tf.Tensor]:
@@ -81,15 +103,30 @@ def given_inputs(concrete, example) -> list[tf.Tensor]:
 
 
 def difference(wanted: np.ndarray, got: np.ndarray) -> float:
-    """max |wanted - got| / max |wanted|; infinite where non-float values or shapes differ."""
+    """max |wanted - got| / max |wanted| over finite values.
+
+    Infinite where shapes or values that are not floats differ, and where NaN or an infinity stands
+    against another value.
+    """
     if wanted.shape != got.shape:
         return np.inf
-    if wanted.dtype.kind != "f":
+    if wanted.dtype.kind not in "fc":
         return 0.0 if np.array_equal(wanted, got) else np.inf
     if not wanted.size:
         return 0.0
-    magnitude = float(np.max(np.abs(wanted))) or 1.0
-    return float(np.max(np.abs(wanted.astype(np.float64) - got))) / magnitude
+    finite = wanted[np.isfinite(wanted)]
+    magnitude = float(np.max(np.abs(finite), initial=0.0)) or 1.0
+    return float(np.max(_apart(wanted, got))) / magnitude
+
+
+def _apart(wanted: np.ndarray, got: np.ndarray) -> np.ndarray:
+    """|wanted - got| of each element: 0 for equal infinities and for NaN twice, never NaN."""
+    wide = np.result_type(wanted.dtype, np.float64)
+    same = (wanted == got) | (np.isnan(wanted) & np.isnan(got))
+    finite = np.isfinite(wanted) & np.isfinite(got)
+    apart = np.where(same, 0.0, np.inf)
+    apart[finite] = np.abs(wanted[finite].astype(wide) - got[finite])
+    return apart
 
 
 def _random(tensor, rng, batch: int) -> tf.Tensor:

@@ -16,7 +16,7 @@ ROOTS = inner_product.ROOTS
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The layer around the MatMul `node`, if it is one."""
     view, shapes = body.view, body.shapes
-    product = inner_product.find(node, body, context)
+    product = inner_product.product(node, body)
     if isinstance(product, str) or view.has_control_edges(node.name):
         return None
     readers, flat = view.consumers(node.ref), view.producer(node.inputs[0])

@@ -10,7 +10,7 @@ _X = Any("x")
 _HALF_X = Op("Mul", Scalar(0.5), _X)
 _SQRT_HALF, _SQRT_2 = math.sqrt(0.5), math.sqrt(2.0)
 _RELU6_OF_X_PLUS_3 = Op("Relu6", Op("Add|AddV2", _X, Scalar(3.0)))
-_CUBE = Op("Mul", Scalar(0.044715), Op("Pow", _X, Scalar(3.0)))
+_CUBE = Op("Mul", Scalar(0.044715), Op("Mul", _X, Op("Square", _X)))
 _INNER_GELU = Op("Tanh", Op("Mul", Scalar(math.sqrt(2.0 / math.pi)), Op("Add|AddV2", _X, _CUBE)))
 _ERF = (
     Op("Erf", Op("Mul", _X, Scalar(_SQRT_HALF))),

@@ -29,7 +29,7 @@ def recognise(node, body: Body):
     for i, x in enumerate(node.inputs):
         others = {f"{node.name}#{j}": ref for j, ref in enumerate(node.inputs) if j != i}
         shapes = [operand_shape(body.shapes, x, other) for other in others.values()]
-        if body.shapes.rank(x) != 4 or None in shapes:
+        if body.shapes.rank(x) not in (3, 4) or None in shapes:
             continue
         before = ()
         if i and name == "sub":  # a - x = -x + a

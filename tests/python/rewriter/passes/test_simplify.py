@@ -1,0 +1,53 @@
+"""Powers, and moves that move nothing, as TensorFlow's own optimiser writes them."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+
+@pytest.mark.parametrize(
+    "exponent, ops",
+    [
+        (2.0, {"Square": 1}),
+        (3.0, {"Square": 1, "Mul": 1}),
+        (0.5, {"Sqrt": 1}),
+        (-0.5, {"Rsqrt": 1}),
+        (-1.0, {"Reciprocal": 1}),
+    ],
+)
+def test_a_power_is_cheap(rewrite, exponent, ops):
+    result = rewrite(lambda x: tf.pow(tf.exp(x), exponent), [None, 20])
+    assert "Pow" not in result.ops
+    assert {op: result.ops[op] for op in ops} == ops
+    result.assert_same(np.random.default_rng(0).standard_normal((5, 20), np.float32) * 0.1)
+
+
+@pytest.mark.parametrize("exponent", [2.5, [2.0, 2.0], np.full([1, 1, 1], 2.0)])
+def test_another_power_stays(rewrite, exponent):
+    """A third axis, or two exponents, make another shape."""
+    result = rewrite(lambda x: tf.pow(x, tf.constant(exponent, tf.float32)), [3, 1])
+    assert result.ops["Pow"] == 1
+    result.assert_same(np.full([3, 1], 0.5, np.float32))
+
+
+def test_a_power_of_integers_stays(rewrite):
+    result = rewrite(lambda x: tf.pow(x, 3), tf.TensorSpec([4], tf.int32))
+    assert result.ops["Pow"] == 1
+    result.assert_same(np.arange(4, dtype=np.int32))
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [tf.nn.relu, tf.nn.gelu, keras.activations.gelu, lambda x: keras.ops.gelu(x, False)],
+)
+def test_a_dense_layer_of_tokens_is_one_op(rewrite, activation):
+    """The bias, the activation and the addition stand behind Tensordot's Reshape."""
+    x = keras.Input([7, 32])
+    y = keras.layers.Dense(24, activation, bias_initializer="normal")(x)
+    model = keras.Model(x, keras.layers.Add()([keras.layers.Dense(32)(y), x]))
+    result = rewrite(model, [None, 7, 32])
+    assert result.blockdnn == {"InnerProduct": 2}
+    left = set(result.ops) & {"Reshape", "Transpose", "BiasAdd", "AddV2", "Pow", "Tanh", "Erfc"}
+    assert not left
+    result.assert_same(np.random.default_rng(0).standard_normal((3, 7, 32), np.float32))
