@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from ..errors import VerificationError
 from ..graph import GraphView
+from ..tensorflow_private import nest
 
 _SIDE = 64  # of unknown sizes but the batch
 
@@ -63,7 +64,7 @@ def check_numbers(original, rewritten, *, tolerance: float, seed: int = 0) -> fl
 def _outputs(concrete, inputs) -> list[tuple]:
     """(name in the output's structure, value) for each output; None stays None."""
     results = concrete._call_flat(inputs, concrete.captured_inputs)
-    flat = tf.nest.flatten_with_joined_string_paths(results, expand_composites=True)
+    flat = nest.flatten_with_joined_string_paths(results, expand_composites=True)
     return [(path or str(index), value) for index, (path, value) in enumerate(flat)]
 
 

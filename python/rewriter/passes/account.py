@@ -44,12 +44,27 @@ def _of_op(body: Body, node: Node) -> int:
     if node.op in ("Conv2DBackpropInput", "Conv3DBackpropInputV2"):  # each source pixel, all taps
         taps = body.shapes.shape(node.inputs[1])
         return _elements(body, node.inputs[2]) * _product(taps[:-1] if taps else ())
-    if node.op in ("MatMul", "BatchMatMulV2"):
+    if node.op == "Einsum":
+        return _of_einsum(body, node)
+    if node.op in ("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"):
         shape = body.shapes.shape(node.inputs[0])
         flag = "transpose_a" if node.op == "MatMul" else "adj_x"
         axis = -2 if node.attr[flag].b else -1
         return _elements(body, node.ref) * _product(shape[axis:][:1] if shape else ())
     return 0
+
+
+def _of_einsum(body: Body, node: Node) -> int:
+    """Each element of the result is a sum over the labels that it does not have."""
+    operands, _, result = node.attr["equation"].s.decode().replace(" ", "").partition("->")
+    sizes = {}
+    for labels, ref in zip(operands.split(","), node.inputs, strict=True):
+        shape = body.shapes.shape(ref) or ()
+        first, _, last = labels.partition("...")
+        sizes.update(zip(first, shape, strict=False))
+        sizes.update(zip(last[::-1], shape[::-1], strict=False))
+    summed = [size for label, size in sizes.items() if label not in result]
+    return _elements(body, node.ref) * _product(summed) if len(node.inputs) == 2 else 0
 
 
 def _elements(body: Body, ref: Ref) -> int:

@@ -18,23 +18,28 @@ def flatten_products(body: Body, context: Context) -> None:
     """Writes each product of three or more axes by constant weights as one of two matrices."""
     for node in body.view.topological():
         if node.op in ("Einsum", "BatchMatMulV2") and not context.reason_to_leave(body, node):
-            _flatten(node, body)
+            if len(node.inputs) == 2 and (reason := _flatten(node, body)):
+                context.report.decline(node.name, reason)
 
 
-def _flatten(node: Node, body: Body) -> None:
-    if len(node.inputs) != 2:
-        return
+def _flatten(node: Node, body: Body) -> str | None:
+    """Puts the product of matrices in the node's place; or says why that is not possible."""
     contracted = _contracted(node, body)
-    if not contracted or node.attr["T"].type != types_pb2.DT_FLOAT:
-        return
+    if node.attr["T"].type != types_pb2.DT_FLOAT:
+        dtype = types_pb2.DataType.Name(node.attr["T"].type)[3:].lower()
+        return f"dtype {dtype}, only float32 is implemented"
     src, weights = node.inputs
+    if not body.constants.is_constant(weights):
+        return "a product of two computed tensors"
+    if not contracted:
+        return "its axes lie in another order than rows by a matrix of weights"
     rows, matrix = body.shapes.shape(src), body.shapes.shape(weights)
-    if rows is None or matrix is None or not body.constants.is_constant(weights):
-        return
+    if rows is None or matrix is None or not all(isinstance(size, int) for size in matrix):
+        return "the shapes of its operands are not known"
     kept = [*rows[:-contracted], *matrix[contracted:]]
     unknown = [size for size in kept if not isinstance(size, int)]
-    if len(unknown) > 1 or not all(isinstance(size, int) for size in matrix):
-        return
+    if len(unknown) > 1:
+        return f"{len(unknown)} sizes of its result are unknown: fix all but one"
     ic, oc = math.prod(matrix[:contracted]), math.prod(matrix[contracted:])
     flat = _reshape(f"{node.name}/rows", src, [-1, ic], node, body)
     by = _reshape(f"{node.name}/weights", weights, [ic, oc], node, body)
@@ -48,6 +53,7 @@ def _flatten(node: Node, body: Body) -> None:
     result.controls = list(node.controls)
     body.view.replace(result)
     body.shapes.put(result.ref, tuple(kept))
+    return None
 
 
 def _contracted(node: Node, body: Body) -> int:

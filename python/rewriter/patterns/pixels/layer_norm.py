@@ -40,12 +40,14 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     return None
 
 
-def _checked(node: Node, found, inner, body: Body) -> Found | None:
+def _checked(node: Node, found, inner, body: Body) -> Found | str | None:
     src, mean = found.refs["x"], body.view.producer(found.refs["mean"])
     if mean.op != "Mean" or mean.inputs[0] != src or mean.payload is not None:
         return None
     channels = body.shapes.channels(src)
     axes = (mean.inputs[1], inner.refs["variance_axes"])
+    if body.shapes.rank(src) not in (None, 4):
+        return "it normalises no pixels: only [N, H, W, C] is implemented"
     if channels is None or not all(_is_last(body, axis) for axis in axes):
         return None
     variance = next(n for n in map(body.view.node, inner.nodes) if n.op == "Mean")

@@ -15,6 +15,7 @@ from ...context import Context
 from ...primitives import Conv, InnerProduct, SqueezeExcite, Step
 from ..found import Found
 from ..planes import global_pool
+from ..products.inner_product import matrix
 
 _MOVES = ("Reshape", "ExpandDims", "Squeeze", "Transpose")
 
@@ -87,7 +88,7 @@ def _product(node: Node, body: Body) -> Conv | None:
     payload = node.payload
     if isinstance(payload, InnerProduct):
         ic, oc = payload.in_channels, payload.channels
-        weights = body.constants.value(node.inputs[1]).reshape(1, 1, ic, oc)
+        weights = matrix(payload, node.by_role, body).reshape(1, 1, ic, oc)
         conv = Conv(origin=payload.origin, channels=oc, in_channels=ic, weights=weights)
     elif isinstance(payload, Conv) and payload.weights.shape[:2] == (1, 1):
         if payload.groups > 1 or any(payload.explicit_paddings):

@@ -35,7 +35,7 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     channels, outputs = shapes.channels(src), shapes.channels(root.ref)
     if channels is None or outputs is None or min(channels, outputs) < BLOCK:
         return None
-    weights = body.constants.value(node.inputs[1])
+    weights = inner_product.matrix(product.payload, product.inputs, body)
     if weights.shape != (channels, outputs):
         return None
     if shapes.shape(src)[:3] != shapes.shape(root.ref)[:3]:

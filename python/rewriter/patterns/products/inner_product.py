@@ -4,14 +4,19 @@ Tensordot makes [.., K] @ [K, N] of Reshape to [-1, K], MatMul and Reshape back:
 number of axes itself, and element-wise work behind the second Reshape can join it.
 """
 
+from collections.abc import Mapping
+
+import numpy as np
 from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node
+from ....graph import Body, Node, Ref
 from ...context import Context
 from ...primitives import InnerProduct
 from ..found import Found
 
 ROOTS = ("MatMul",)
+# What hands on the memory it reads.
+_VIEWS = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze"})
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
@@ -26,15 +31,35 @@ def product(node: Node, body: Body) -> Found | str:
     if attr["T"].type != types_pb2.DT_FLOAT:
         dtype = types_pb2.DataType.Name(attr["T"].type)[3:].lower()
         return f"dtype {dtype}, only float32 is implemented"
-    if attr["transpose_a"].b or attr["transpose_b"].b:
+    if attr["transpose_a"].b:
         return "a transposed operand"
     if not body.constants.is_constant(weights):
         return "the weights are computed or assigned inside the function"
     shape = body.shapes.shape(weights)
     if shape is None or not all(isinstance(size, int) and size > 0 for size in shape):
         return "the shape of the weights is not known"
-    payload = InnerProduct(origin=node.name, in_channels=shape[0], channels=shape[1])
-    return Found(payload, {"src": src, "weights": weights}, node.name)
+    turned, inputs, values = attr["transpose_b"].b, {"src": src}, None
+    if turned or not _is_stored(weights, body):
+        values = body.constants.value(weights)
+        values = np.ascontiguousarray(values.T if turned else values, np.float32)
+    else:
+        inputs["weights"] = weights
+    ic, oc = shape[::-1] if turned else shape
+    payload = InnerProduct(origin=node.name, in_channels=ic, channels=oc, weights=values)
+    return Found(payload, inputs, node.name)
+
+
+def matrix(payload: InnerProduct, inputs: Mapping[str, Ref], body: Body) -> np.ndarray:
+    """The weights of a planned product that reads `inputs`."""
+    return body.constants.value(inputs["weights"]) if payload.weights is None else payload.weights
+
+
+def _is_stored(ref: Ref, body: Body) -> bool:
+    """Whether each run finds the tensor in the same memory, so that it is packed once."""
+    node = body.view.producer(ref)
+    while node.op in _VIEWS:
+        node = body.view.producer(node.inputs[0])
+    return node.op in ("Const", "Placeholder", "ReadVariableOp")
 
 
 def _with_reshapes(node: Node, found: Found, body: Body) -> Found:
@@ -52,5 +77,6 @@ def _with_reshapes(node: Node, found: Found, body: Body) -> Found:
         return found
     if (before[-1], after[-1]) != (payload.in_channels, payload.channels):
         return found
-    inputs = {"src": src, "weights": found.inputs["weights"]}
-    return Found(payload, inputs, root.name, frozenset({root.name, node.name}))
+    return Found(
+        payload, {**found.inputs, "src": src}, root.name, frozenset({root.name, node.name})
+    )

@@ -1,9 +1,13 @@
 """Multiplication by a matrix of weights."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
+from ....graph import Ref
 from ....layout import NHWC
+from ..bundle import Bundle
 from ..primitive import Layout, Primitive
 
 
@@ -11,9 +15,10 @@ from ..primitive import Layout, Primitive
 class InnerProduct(Primitive):
     """src [.., in_channels] @ weights, then the steps; inputs[1] is the weights themselves.
 
-    They stay where they are, and follow their variable.
+    They stay where they are, and follow their variable, unless they are computed from it.
 
     Attributes:
+        weights: [in_channels, channels], where they are no tensor that is there anyway.
         algorithm: "auto" packs the weights where few rows gain by it, "direct" does not.
     """
 
@@ -22,6 +27,7 @@ class InnerProduct(Primitive):
     takes_scratchpad: ClassVar[bool] = True
     own: ClassVar[tuple[str, ...]] = ("src", "weights")
     in_channels: int
+    weights: np.ndarray | None = field(default=None, repr=False)
     algorithm: str = "auto"
 
     @property
@@ -40,3 +46,10 @@ class InnerProduct(Primitive):
             "algorithm": self.algorithm,
             "constant_weights": True,
         }
+
+    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list[Ref]]:
+        if self.weights is None:
+            return super().write(inputs, bundle)
+        attributes, given = super().write(inputs | {"weights": bundle.tensor}, bundle)
+        attributes["weights_offset"] = bundle.add_array(self.weights)
+        return attributes, given

@@ -33,14 +33,31 @@ def test_a_row_added_to_each_sample_is_no_bias(rewrite, weights, image):
 
 def test_what_stays_with_tensorflow(rewrite, weights, image):
     kernel = weights(24, 40)
-    transposed = rewrite(lambda x: tf.matmul(x, kernel, transpose_b=True), [None, 40])
+    transposed = rewrite(lambda x: tf.matmul(x, kernel, transpose_a=True), [24, None])
     assert "transposed" in transposed.reason("MatMul")
-    transposed.assert_same(image(3, 40))
+    transposed.assert_same(image(24, 3))
     computed = rewrite(lambda x: tf.matmul(x, x + 1.0), [4, 4])
     assert "computed" in computed.reason("MatMul")
     double = tf.Variable(tf.ones([4, 4], tf.float64))
     result = rewrite(lambda x: tf.matmul(x, double), tf.TensorSpec([4, 4], tf.float64))
     assert "double" in result.reason("MatMul")
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda x, table: tf.matmul(x, table, transpose_b=True),
+        lambda x, table: tf.matmul(x, tf.transpose(table)),
+        lambda x, table: tf.matmul(x, tf.transpose(table) * 2.0) * 0.5,
+    ],
+)
+def test_computed_weights_are_stored_once(rewrite, weights, image, product):
+    """Otherwise each call would compute them, and pack what it computed."""
+    table = weights(40, 24)  # an embedding's, which gives the logits, too
+    result = rewrite(lambda x: product(x, table), [None, 24])
+    assert result.blockdnn == {"InnerProduct": 1} and "Transpose" not in result.ops
+    assert all(item is not table for item in result.trackables)
+    result.assert_same(image(3, 24))
 
 
 @pytest.mark.parametrize(
@@ -60,25 +77,34 @@ def test_einsum_by_weights_is_a_product(rewrite, weights, equation, src, by):
 
 
 @pytest.mark.parametrize(
-    "equation, src, by",
+    "equation, src, by, multiply_adds",
     [
-        ("abc,dce->abde", [2, 7, 20], [3, 20, 8]),  # another order of axes
-        ("abc,abd->acd", [2, 7, 20], [2, 7, 8]),  # a batch of products
-        ("abc,bcd->abd", [2, 7, 20], [7, 20, 8]),  # b is kept
+        ("abc,dce->abde", [2, 7, 20], [3, 20, 8], 2 * 7 * 3 * 8 * 20),  # another order of axes
+        ("abc,abd->acd", [2, 7, 20], [2, 7, 8], 2 * 20 * 8 * 7),  # a batch of products
+        ("abc,bcd->abd", [2, 7, 20], [7, 20, 8], 2 * 7 * 8 * 20),  # b is kept
+        ("...c,dc->...d", [2, 7, 20], [8, 20], 2 * 7 * 8 * 20),
     ],
 )
-def test_other_einsums_stay(rewrite, weights, equation, src, by):
+def test_other_einsums_stay(rewrite, weights, equation, src, by, multiply_adds):
     kernel = weights(*by)
     result = rewrite(lambda x: tf.einsum(equation, x, kernel), src)
     assert result.blockdnn == {} and result.ops["Einsum"] == 1
+    assert "another order" in result.reason("insum")
+    assert result.report.multiply_adds_left == multiply_adds
     result.assert_same(np.random.default_rng(0).standard_normal(src, np.float32), tolerance=1e-5)
 
 
 def test_attention_multiplies_by_our_op(rewrite):
+    """Products of computed tensors and the normalisation of tokens stay, and the report says so."""
     x = keras.Input([10, 32])
-    model = keras.Model(x, keras.layers.MultiHeadAttention(4, 8)(x, x))
-    result = rewrite(model, [None, 10, 32])
+    y = keras.layers.LayerNormalization()(keras.layers.MultiHeadAttention(4, 8)(x, x))
+    result = rewrite(keras.Model(x, y), [None, 10, 32])
     assert result.blockdnn == {"InnerProduct": 4}  # query, key, value, output
+    reasons = [reason for _, reason in result.report.declined]
+    assert reasons.count("a product of two computed tensors") == 2
+    assert sum("normalises no pixels" in reason for reason in reasons) == 1
+    assert result.report.multiply_adds_left == 2 * 64 * 4 * 10 * 10 * 8
+    assert "100 %" not in result.report.summary()
     rows = np.random.default_rng(0).standard_normal((3, 10, 32), np.float32)
     result.assert_same(rows, tolerance=1e-5)
 
