@@ -35,6 +35,7 @@ from tensorflow.python.ops import array_ops, control_flow_util, gen_resource_var
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as has_no_tape
 from tensorflow.python.saved_model import save_context
 from tensorflow.python.trackable import asset, base, resource
+from tensorflow.python.util import nest
 from tensorflow.python.util._pywrap_util_port import IsMklEnabled as is_onednn_on
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "has_no_tape",
     "importer",
     "is_onednn_on",
+    "nest",
     "op_callbacks",
     "op_def_registry",
     "ops",
