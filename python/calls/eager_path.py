@@ -51,7 +51,7 @@ def eager_path(concrete, pack: Callable, keeps_memory: bool = True) -> Callable:
     # Between two calls of a network this is out of the caches: each line of it counts.
     thread, has_no_tape, current = ctx._thread_local_data, _has_no_tape, context.context_safe
     count = len(concrete.inputs) - len(concrete.captured_inputs)
-    dtypes = [np.dtype(tensor.dtype.as_numpy_dtype) for tensor in concrete.inputs[:count]]
+    dtypes = [_array_dtype(tensor.dtype) for tensor in concrete.inputs[:count]]
     arguments = ctypes.py_object * count
     handles = ctypes.c_void_p * len(concrete.outputs)
 
@@ -73,7 +73,14 @@ def eager_path(concrete, pack: Callable, keeps_memory: bool = True) -> Callable:
     return direct
 
 
-def _arrays(values, dtypes: list[np.dtype]):
+def _array_dtype(dtype: tf.DType) -> np.dtype | None:
+    """The dtype of arrays that may stand for such a tensor; None for handles, which have none."""
+    if dtype in (tf.resource, tf.variant):
+        return None
+    return np.dtype(dtype.as_numpy_dtype)
+
+
+def _arrays(values, dtypes: list[np.dtype | None]):
     """An entry for each value: where an array lies, or -1 dimensions for an eager tensor.
 
     None if a value is neither, or an array that has to be converted first.
@@ -83,7 +90,9 @@ def _arrays(values, dtypes: list[np.dtype]):
         if type(value) is EagerTensor:
             array.rank = -1
             continue
-        if type(value) is not np.ndarray or value.dtype != dtype or dtype.kind not in "biuf":
+        if dtype is None or type(value) is not np.ndarray or value.dtype != dtype:
+            return None
+        if dtype.kind not in "biuf":
             return None
         if value.ndim > len(array.dims) or not value.flags.c_contiguous:
             return None

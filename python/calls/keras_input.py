@@ -13,6 +13,11 @@ def is_model(target) -> bool:
     return any(isinstance(target, library.Model) for library in loaded if library is not None)
 
 
+def is_symbolic(model) -> bool:
+    """Whether Keras knows its inputs as symbolic tensors, to whose dtypes it casts every value."""
+    return _symbolic(model) is not None or bool(getattr(model, "_is_graph_network", False))
+
+
 def input_specs(model) -> list:
     """One TensorSpec, or structure of them, for each positional input of the model.
 

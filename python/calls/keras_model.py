@@ -6,6 +6,7 @@ import os
 import tensorflow as tf
 
 from ..tensorflow_private import EagerTensor, unconverted
+from .keras_input import is_symbolic
 
 _FOR_INFERENCE = (
     "an optimised model is for inference: train the original, then call tf_blockdnn.optimize again"
@@ -28,12 +29,18 @@ def model_class(base: type) -> type:
             trackables: the variables and tables it captures.
         """
 
-        def __init__(self, function, structure, name):
+        def __init__(self, function, structure, name, casts, lost):
             super().__init__(name=name, trainable=False)
             self.supports_jit = False  # XLA does not know our ops.
             # Out of the sight of Keras and of TensorFlow, which would track what is in there.
             self.__dict__["_fast"] = function
             self.__dict__["_structure"] = structure
+            self.__dict__["_casts"] = casts
+            self.__dict__["_lost"] = dict(lost)
+            single = len(structure) == 1 and isinstance(structure[0], tf.TensorSpec)
+            spec = structure[0] if single else None
+            self.__dict__["_dtype"] = spec and spec.dtype
+            self.__dict__["_rank"] = spec and spec.shape.rank
             self.built = True
 
         @property
@@ -51,7 +58,8 @@ def model_class(base: type) -> type:
         def __call__(self, *args, **kwargs):
             # Keras's own __call__ takes as long as a small network: only symbolic tensors need it.
             if len(args) == 1 and not kwargs and type(args[0]) is EagerTensor:
-                return self._fast(args[0])
+                if args[0].dtype is self._dtype and args[0]._rank() == self._rank:
+                    return self._fast(args[0])
             kwargs.pop("training", None)  # It infers, as frozen layers do.
             if not kwargs and all(map(_is_value, tf.nest.flatten(args))):
                 return self.call(*args)
@@ -62,13 +70,27 @@ def model_class(base: type) -> type:
             """The rewritten function on inputs that are structured like the original's, or flat."""
             if len(args) != 1 or len(self._structure) != 1:
                 return self._fast(*args)
-            given, structure = args[0], self._structure[0]
-            flat = tf.nest.flatten(given)
-            if len(flat) != len(tf.nest.flatten(structure)):
-                return self._fast(given)
-            if isinstance(given, dict) and isinstance(structure, dict):
-                return self._fast({name: given[name] for name in structure})
-            return self._fast(tf.nest.pack_sequence_as(structure, flat))
+            return self._fast(_matched(args[0], self._structure[0], self._casts))
+
+        def predict(self, *args, **kwargs):
+            self._check_kept("predict")
+            return super().predict(*args, **kwargs)
+
+        def predict_on_batch(self, *args, **kwargs):
+            self._check_kept("predict")
+            return super().predict_on_batch(*args, **kwargs)
+
+        def evaluate(self, *args, **kwargs):
+            self._check_kept("evaluate")
+            return super().evaluate(*args, **kwargs)
+
+        def test_on_batch(self, *args, **kwargs):
+            self._check_kept("evaluate")
+            return super().test_on_batch(*args, **kwargs)
+
+        def _check_kept(self, method):
+            if reason := self._lost.get(method):
+                raise NotImplementedError(reason)
 
         def train_step(self, *args, **kwargs):
             raise ValueError(_FOR_INFERENCE)
@@ -103,12 +125,91 @@ def wrap(original, function, structure):
     base = next(
         c for c in type(original).__mro__ if c.__name__ == "Model" and "keras" in c.__module__
     )
-    fast = model_class(base)(function, structure, f"{original.name}_optimized")
+    casts = is_symbolic(original)
+    name = f"{original.name}_optimized"
+    fast = model_class(base)(function, structure, name, casts, _lost(original))
     config = getattr(original, "_compile_config", None)
     if config is not None:
-        given = dict(config.config)
-        fast.compile(**{k: given[k] for k in _COMPILED if k in given}, jit_compile=False)
+        given = {k: v for k, v in dict(config.config).items() if k in _COMPILED}
+        for key in ("metrics", "weighted_metrics"):
+            if key in given:
+                given[key] = tf.nest.map_structure(_fresh, given[key])
+        fast.compile(**given, jit_compile=False)
     return fast
+
+
+def _fresh(metric):
+    """A metric of its own, in place of one that counts for the original; names stay names."""
+    if hasattr(metric, "update_state"):
+        return type(metric).from_config(metric.get_config())
+    return metric
+
+
+# Methods of the user's class that decide what the method on the left returns.
+_HOOKS = {
+    "predict": ("predict", "predict_on_batch", "predict_step", "make_predict_function"),
+    "evaluate": (
+        *("evaluate", "test_on_batch", "test_step", "make_test_function"),
+        *("compute_loss", "compute_metrics", "get_metrics_result"),
+    ),
+}
+
+
+def _lost(original) -> dict[str, str]:
+    """Method -> why the result refuses it: the original's class has code of its own for it."""
+    reasons = {}
+    for method, hooks in _HOOKS.items():
+        for hook in hooks:
+            owner = next((c for c in type(original).__mro__ if hook in vars(c)), None)
+            if owner is not None and owner.__module__.split(".")[0] not in ("keras", "tf_keras"):
+                reasons[method] = (
+                    f"{type(original).__name__} has a {hook} of its own, which an optimised model "
+                    f"has not: call fast(x) in its place, or {method} of the original"
+                )
+                break
+    return reasons
+
+
+def _matched(given, structure, casts: bool):
+    """What a caller gave in the structure, dtypes and ranks of the signature, as Keras does it.
+
+    Args:
+        casts: whether all dtypes are cast, as symbolic inputs do; otherwise floats only.
+    """
+    if isinstance(given, dict) and not isinstance(structure, dict):
+        names = [spec.name for spec in tf.nest.flatten(structure)]
+        if not set(names) <= set(given):
+            raise ValueError(f"inputs must be named {names}, got {list(given)}")
+        given = [given[name] for name in names]
+    elif isinstance(given, dict):
+        if set(given) != set(structure):
+            raise ValueError(f"inputs must be named {list(structure)}, got {list(given)}")
+        return {name: _matched(given[name], structure[name], casts) for name in structure}
+    elif isinstance(structure, dict) and list(structure) != sorted(structure):
+        raise ValueError(f"inputs must be a dict with the names {list(structure)}")
+    flat, specs = tf.nest.flatten(given), tf.nest.flatten(structure)
+    if len(flat) != len(specs):
+        return given
+    cast = [_cast(value, spec, casts) for value, spec in zip(flat, specs, strict=True)]
+    return tf.nest.pack_sequence_as(structure, cast)
+
+
+def _cast(value, spec, casts: bool):
+    if not hasattr(value, "dtype"):
+        return value
+    dtype = tf.as_dtype(value.dtype)
+    if dtype != spec.dtype and dtype != tf.string:
+        if not casts and not (dtype.is_floating and spec.dtype.is_floating):
+            return value
+        value = tf.cast(value, spec.dtype)
+    rank, wanted = len(value.shape), spec.shape.rank
+    if not casts or rank == wanted or wanted is None:
+        return value
+    if rank == wanted + 1 and value.shape[-1] == 1:
+        return tf.squeeze(value, -1)
+    if rank == wanted - 1 and spec.shape[-1] == 1:
+        return tf.expand_dims(value, -1)
+    return value
 
 
 _COMPILED = (

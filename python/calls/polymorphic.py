@@ -31,7 +31,8 @@ class PolymorphicFunction:
         self._function, self._optimize = function, optimize
         self._of_key: dict[Hashable, OptimizedFunction] = {}
         self._of_trace: dict[int, tuple] = {}
-        self._lock = threading.Lock()
+        # Tracing may call this object again in the same thread: a function that calls itself.
+        self._lock = threading.RLock()
 
     @property
     def functions(self) -> list[OptimizedFunction]:

@@ -1,6 +1,7 @@
 """What `optimize` takes beside models and signatures: paths, modules, functions without one."""
 
 import gc
+import threading
 
 import keras
 import numpy as np
@@ -182,3 +183,65 @@ def test_load_takes_folders(functional, tmp_path):
     functional.save(tmp_path / "model.keras")
     with pytest.raises(ValueError, match="a file that Keras wrote; tf_blockdnn.optimize reads it"):
         bd.load(tmp_path / "model.keras")
+
+
+def test_a_function_that_calls_its_own_result(kernel, pictures):
+    """Traced with a lock that its own call wants once more; it must not wait for itself."""
+    made = []
+
+    @tf.function
+    def function(x):
+        y = tf.nn.conv2d(x[:1], kernel, 1, "SAME")
+        return y if x.shape[0] == 1 else tf.concat([y, made[0](x[1:])], 0)
+
+    made.append(bd.optimize(function))
+    made[0](pictures[:1])
+    got = []
+    thread = threading.Thread(target=lambda: got.append(made[0](pictures[:3])), daemon=True)
+    thread.start()
+    thread.join(30)
+    wanted = tf.nn.conv2d(pictures[:3], kernel, 1, "SAME")
+    np.testing.assert_allclose(got[0], wanted, atol=1e-4)
+
+
+def test_first_calls_from_eight_threads(kernel, same, pictures):
+    fast = bd.optimize(tf.function(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME")))
+    given = [pictures[: 1 + i % 4] * (1.0 + i) for i in range(8)]
+    start, got = threading.Barrier(8), [[] for _ in given]
+
+    def run(i):
+        start.wait()
+        for _ in range(5):
+            got[i].append(fast(given[i]))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(fast.functions) == 4
+    for results, x in zip(got, given, strict=True):
+        wanted = tf.nn.conv2d(x, kernel, 1, "SAME")
+        assert len(results) == 5
+        for result in results:
+            np.testing.assert_allclose(result, wanted, atol=1e-3)
+
+
+def test_handles_are_arguments(kernel, pictures):
+    """A resource and a variant have no NumPy dtype."""
+    scale = tf.Variable(2.0)
+    specs = [tf.TensorSpec([], tf.resource), tf.TensorSpec([], tf.variant)]
+
+    @tf.function(input_signature=[*specs, tf.TensorSpec([None, 16, 16, 3])])
+    def function(handle, numbers, x):
+        factor = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+        return tf.nn.conv2d(x, kernel, 1, "SAME"), factor, numbers
+
+    fast = bd.optimize(function)
+    assert fast.report.count("BlockdnnConv") == 1
+    shape = tf.constant([], tf.int32)
+    numbers = tf.raw_ops.TensorListFromTensor(tensor=tf.ones([1]), element_shape=shape)
+    for x in (pictures, tf.constant(pictures)):
+        y, factor, _ = fast(scale.handle, numbers, x)
+        np.testing.assert_allclose(y, tf.nn.conv2d(x, kernel, 1, "SAME"), atol=1e-4)
+        assert factor == 2.0
