@@ -36,6 +36,9 @@ LIGHT_OPS = frozenset(
     "Softplus Split Sqrt Square SquaredDifference Squeeze StopGradient StridedSlice Sub Sum Tanh "
     "TopKV2 Transpose Unpack".split()
 )
+# What TensorFlow makes one op with the bias, or the bias and activation, behind it.
+_PRODUCTS = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul"})
+_FUSED_OUTSIDE = frozenset({"BiasAdd", "Elu", "LeakyRelu", "Relu", "Relu6", "Sigmoid", "Tanh"})
 # The dataflow of TensorFlow 1's control flow is no function's.
 _FRAMES = frozenset({"Enter", "Exit", "Merge", "NextIteration", "Switch"})
 _OUTSIDE_TYPES = frozenset({dtypes.resource, dtypes.variant, dtypes.string})
@@ -136,8 +139,23 @@ def is_ours(node: Node) -> bool:
 def _may_join(view: GraphView, node: Node) -> bool:
     if not (is_ours(node) or node.op in LIGHT_OPS) or view.has_control_edges(node.name):
         return False
+    if _is_fused_outside(view, node):
+        return False
     types = {dtypes.as_dtype(dtype) for _, dtype in _outputs(node)}
     return not types & _OUTSIDE_TYPES
+
+
+def _is_fused_outside(view: GraphView, node: Node) -> bool:
+    """Whether TensorFlow's optimiser joins it to a product that is left, which it must see."""
+    if node.op not in _FUSED_OUTSIDE or not node.inputs:
+        return False
+    src = node.inputs[0]
+    producer = view.producer(src)
+    if view.use_count(src) > 1 or view.has_control_edges(producer.name):
+        return False
+    if node.op == "BiasAdd":
+        return producer.op in _PRODUCTS
+    return producer.op == "BiasAdd" and _is_fused_outside(view, producer)
 
 
 def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> function_pb2.FunctionDef:

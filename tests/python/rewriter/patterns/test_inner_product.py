@@ -116,3 +116,31 @@ def test_a_product_of_pictures_is_a_convolution(rewrite, weights, image):
     )
     assert result.blockdnn == {"Conv": 2, "Reorder": 2}
     result.assert_same(image(2, 6, 7, 32), tolerance=1e-5)
+
+
+@pytest.mark.parametrize(
+    "rows, ic, oc, stays",
+    [
+        (12544, 64, 256, True),
+        (3136, 64, 256, False),
+        (12544, 256, 64, False),
+        (2048, 512, 1024, False),
+        (None, 64, 256, False),  # judged by one sample
+    ],
+)
+def test_a_product_that_would_be_slower_stays(rewrite, weights, rows, ic, oc, stays):
+    """TensorFlow's optimiser fuses it with its bias and activation, which no region may hide."""
+    first, second, bias = weights(oc, 24), weights(ic, oc), weights(oc)
+
+    def function(x):
+        y = tf.nn.relu(tf.nn.bias_add(tf.matmul(x, second), bias))
+        return tf.matmul(y[:8] * 1.5, first)
+
+    result = rewrite(function, [rows, ic])
+    assert result.blockdnn == {"InnerProduct": 1 if stays else 2}
+    if stays:
+        assert f"faster at {rows} rows of {ic}->{oc}" in result.reason("MatMul")
+        outside = {op.type for op in result.concrete.graph.get_operations()}
+        assert {"MatMul", "BiasAdd", "Relu", "BlockdnnRegion"} <= outside
+    x = np.random.default_rng(0).standard_normal((rows or 9, ic), np.float32)
+    result.assert_same(x, tolerance=1e-5)
