@@ -8,6 +8,7 @@ return, and the mark of a tensor lasts within one call of a model, as Keras's ma
 """
 
 import contextlib
+from contextvars import ContextVar
 
 import keras
 import tensorflow as tf
@@ -19,6 +20,9 @@ from ..tensorflow_private import control_flow_util
 from .fusing import note_images, note_readers
 
 _MARK = "_blockdnn_channels"
+# The layers whose methods of Keras run on plain tensors in this thread. It is no attribute of a
+# layer, which other threads may be calling meanwhile.
+_VIEWED_PLAIN = ContextVar("viewed_plain", default=())
 
 
 def channels_of(tensor) -> "int | None":
@@ -128,12 +132,15 @@ class BlockedLayer:
         self.blocked_channels = blocked_channels
         self.blocked_output = blocked_output
         self._is_settled = blocked_channels is not None
-        self._sees_plain = False
         self._channels = None  # of the result, if it is blocked
         if blocked_channels is not None:
             self.input_spec = None
 
     # What is blocked.
+
+    @property
+    def _sees_plain(self) -> bool:
+        return any(layer is self for layer in _VIEWED_PLAIN.get())
 
     @property
     def reads_blocked(self) -> bool:
@@ -301,12 +308,12 @@ class BlockedLayer:
 
     @contextlib.contextmanager
     def _view_plain(self):
-        """Keras's methods see plain shapes inside."""
-        self._sees_plain = True
+        """Keras's methods see plain shapes inside, in this thread alone."""
+        token = _VIEWED_PLAIN.set((*_VIEWED_PLAIN.get(), self))
         try:
             yield
         finally:
-            self._sees_plain = False
+            _VIEWED_PLAIN.reset(token)
 
     def _plain_shapes(self, shapes):
         if not self.reads_blocked:

@@ -44,13 +44,17 @@ class ConvolutionLayer(BlockedLayer):
         return restored(y, self.rank, inputs, depth)
 
     def convolved(self, x, kernel, groups, chain, dst_blocked, src_blocked=None, **window):
-        """bd.ops.conv of a lifted tensor with a kernel of any rank, HWIO or depthwise."""
+        """bd.ops.conv of a lifted tensor with a kernel of any rank.
+
+        Args:
+          groups: None: the kernel is depthwise, [.., C, m]; otherwise it is [.., C / groups, O].
+        """
         shape = kernel.shape.as_list()
         shape = [1] * (self.rank == 1) + shape
         if len(window) == 0:
             x, window = without_pad(x, self.window())
-        if groups > 1 and shape[2] == groups:  # a depthwise kernel [.., C, m]
-            shape = [*shape[:2], 1, shape[2] * shape[3]]
+        if groups is None:
+            groups, shape = shape[2], [*shape[:2], 1, shape[2] * shape[3]]
         src_blocked = self.reads_blocked if src_blocked is None else src_blocked
         return conv(
             x,
@@ -176,7 +180,7 @@ class _DepthwiseConv(ConvolutionLayer):
         if self.rank == 2 and self.writes_blocked and multiplier == 1 and not training:
             y = paired(inputs, kernel, chain, self.window())
         if y is None:
-            y = self.convolved(self.lifted(inputs), kernel, channels, chain, self.writes_blocked)
+            y = self.convolved(self.lifted(inputs), kernel, None, chain, self.writes_blocked)
         return self.activated(self.lowered(y, inputs), training, channels * multiplier)
 
 
@@ -207,7 +211,7 @@ class _SeparableConv(ConvolutionLayer):
             return self.by_tensorflow(super().call, inputs)
         depthwise = tf.convert_to_tensor(self.depthwise_kernel)
         pointwise = tf.convert_to_tensor(self.pointwise_kernel)
-        x = self.convolved(self.lifted(inputs), depthwise, depthwise.shape[-2], PostOps(), True)
+        x = self.convolved(self.lifted(inputs), depthwise, None, PostOps(), True)
         chain = self.with_bias(training)
         y = self.convolved(
             x, pointwise, 1, chain, self.writes_blocked, src_blocked=True, padding="VALID"
