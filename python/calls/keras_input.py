@@ -24,7 +24,7 @@ def input_specs(model) -> list:
     Raises:
         ValueError: the model was neither called nor built, so that nobody knows its shapes.
     """
-    for find in (_symbolic, _keras_2, _built):
+    for find in (_optimized, _symbolic, _keras_2, _built):
         if specs := find(model):
             return [_without_list_of_one(spec) for spec in specs]
     raise ValueError(
@@ -47,6 +47,11 @@ def _without_list_of_one(spec):
     """A Keras model with a list of one input takes that by itself as well."""
     is_list = isinstance(spec, (list, tuple)) and len(spec) == 1
     return spec[0] if is_list and isinstance(spec[0], tf.TensorSpec) else spec
+
+
+def _optimized(model):
+    """What `optimize` made of a model: the signature that it was traced with."""
+    return vars(model).get("_structure") if hasattr(model, "_fast") else None
 
 
 def _symbolic(model):

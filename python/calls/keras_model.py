@@ -125,7 +125,7 @@ def wrap(original, function, structure):
     base = next(
         c for c in type(original).__mro__ if c.__name__ == "Model" and "keras" in c.__module__
     )
-    casts = is_symbolic(original)
+    casts = vars(original).get("_casts", False) or is_symbolic(original)
     name = f"{original.name}_optimized"
     fast = model_class(base)(function, structure, name, casts, _lost(original))
     config = getattr(original, "_compile_config", None)
@@ -157,11 +157,13 @@ _HOOKS = {
 
 def _lost(original) -> dict[str, str]:
     """Method -> why the result refuses it: the original's class has code of its own for it."""
-    reasons = {}
+    reasons = dict(vars(original).get("_lost", {}))  # Of one that is optimised once more.
     for method, hooks in _HOOKS.items():
         for hook in hooks:
             owner = next((c for c in type(original).__mro__ if hook in vars(c)), None)
-            if owner is not None and owner.__module__.split(".")[0] not in ("keras", "tf_keras"):
+            if owner is None or owner.__module__ == __name__:
+                continue
+            if owner.__module__.split(".")[0] not in ("keras", "tf_keras"):
                 reasons[method] = (
                     f"{type(original).__name__} has a {hook} of its own, which an optimised model "
                     f"has not: call fast(x) in its place, or {method} of the original"

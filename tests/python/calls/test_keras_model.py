@@ -131,3 +131,9 @@ def test_inputs_by_name_in_a_list_or_a_dict(library, same, floats):
     same(fast(given), wanted)
     same(fast(dict(reversed(given.items()))), wanted)
     same(fast.predict(given, verbose=0), wanted)
+
+
+def test_an_optimised_model_again(functional, pictures, same):
+    again = bd.optimize(bd.optimize(functional))
+    same(again(pictures), functional(pictures))
+    same(again.predict(pictures, verbose=0), functional(pictures))
