@@ -67,8 +67,8 @@ def save(folder: str, name: str) -> None:
 
 
 def save_model(model: keras.Model, folder: str) -> None:
-    """Writes a model of pictures with a signature image [None, H, W, C] -> {"scores"}."""
-    spec = tf.TensorSpec([None, *model.input_shape[1:]], tf.float32, name="image")
+    """Writes a model of one input with a signature image [None, ..] -> {"scores"}."""
+    spec = tf.TensorSpec([None, *model.input_shape[1:]], model.inputs[0].dtype, name="image")
 
     @tf.function(input_signature=[spec])
     def score(image):
