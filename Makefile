@@ -23,7 +23,7 @@ buildifier := $(venv)/buildifier-done
 built := .build/library-done
 installed := $(venv)/installed-done
 
-.PHONY: help demo docs test test-grid test-tsan test-asan build bench zoo bench-layers format check-format clean distclean
+.PHONY: help demo docs test test-grid test-keras test-tsan test-asan build bench zoo bench-layers format check-format clean distclean
 
 help: ## lists the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -36,6 +36,9 @@ test: $(installed) $(dev_required) $(buildifier) ## runs all tests and format ch
 
 test-grid: $(installed) $(dev_required) ## compares recurrent layers of all sizes with Keras's
 	@TF_BLOCKDNN_FULL_GRID=1 $(venv)/bin/pytest -q tests/python/layers/test_recurrent.py -k grid
+
+test-keras: $(installed) $(dev_required) ## runs Keras's own tests of layers with ours in their place
+	@$(python) tests/python/layers/keras_own.py
 
 test-tsan: $(installed) ## runs the tests of threads under ThreadSanitizer (part of test, too)
 	@build_tools/bazel test --build_tests_only --test_tag_filters=tsan //tests/cc/...
