@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <numeric>
 
 #include "cc/base/cpu/cpu_model.h"
 #include "cc/core/gemm/fip_weights_kernel.h"
@@ -16,18 +18,45 @@ namespace {
 constexpr int kExponentStep = 4;
 constexpr int kMaxExponent = 48;  // its square, twice, is still a float
 
+// In units of the task's scale, a row's root mean square is at most this, and the mean of its
+// magnitudes at least the inverse.
+constexpr double kMost = 32;
+
 float TwoTo(int exponent) { return std::ldexp(1.f, exponent); }
 
 }  // namespace
 
-// Of `count` numbers. Where all are zeros, what rounding leaves of the weights must vanish
-// against the channels that have no pair.
 int FipExponentOf(double squares, int64_t count) {
-  if (count == 0 || !std::isfinite(squares)) return 0;
-  if (squares == 0) return -kMaxExponent;
+  if (count == 0 || squares == 0 || !std::isfinite(squares)) return 0;
   constexpr double kMost = kMaxExponent / kExponentStep;
   const double steps = std::round(0.5 * std::log2(squares / count) / kExponentStep);
   return kExponentStep * static_cast<int>(std::clamp(steps, -kMost, kMost));
+}
+
+bool FipInShape(double squares, double sums, int64_t n) {
+  const double least = std::max(0.15, 1.5 / std::sqrt(static_cast<double>(n)));
+  return sums * sums >= least * least * n * squares;
+}
+
+float MostFipSquares(int64_t n, int exponent) {
+  return static_cast<float>(n * kMost * kMost * std::ldexp(1., 2 * exponent));
+}
+
+float LeastFipSum(int64_t n, double scales) { return static_cast<float>(n * scales / kMost); }
+
+bool MarkApart(const float* squares, const float* sums, int64_t rows, int64_t n, int exponent,
+               uint8_t* apart) {
+  const float least = LeastFipSum(n, TwoTo(exponent)), most = MostFipSquares(n, exponent);
+  bool any = false;
+  for (int64_t r = 0; r < rows; ++r) {  // comparisons with NaN are false
+    apart[r] = !(sums[r] >= least && squares[r] <= most && FipInShape(squares[r], sums[r], n));
+    any |= apart[r];
+  }
+  return any;
+}
+
+void MarkPanelApart(float* channel_terms) {
+  channel_terms[0] = std::numeric_limits<float>::quiet_NaN();
 }
 
 void AddFipChannelTerms(Isa isa, const float* weights, int64_t lanes, int64_t taps, float* terms) {
@@ -36,14 +65,16 @@ void AddFipChannelTerms(Isa isa, const float* weights, int64_t lanes, int64_t ta
   }
 }
 
-void ScaleFipColumns(Isa isa, int64_t rows, int64_t lanes, int exponent, float* weights,
+bool ScaleFipColumns(Isa isa, int64_t rows, int64_t lanes, int exponent, float* weights,
                      float* unscale) {
   const FipWeightsKernels& kernels = FipWeightsKernelsFor(isa);
+  bool in_shape = true;
   for (int64_t b = 0; b < lanes; b += kBlock) {
-    double squares[kBlock];
+    double squares[kBlock], sums[kBlock];
     float factors[kBlock];
-    kernels.squares(rows, lanes, weights + b, squares);
+    kernels.squares(rows, lanes, weights + b, squares, sums);
     for (int64_t i = 0; i < kBlock; ++i) {
+      in_shape &= FipInShape(squares[i], sums[i], rows);
       if (squares[i] == 0) {
         unscale[b + i] = 0.f;
         factors[i] = 1.f;
@@ -57,36 +88,38 @@ void ScaleFipColumns(Isa isa, int64_t rows, int64_t lanes, int exponent, float* 
     }
     kernels.scale(rows, lanes, factors, weights + b);
   }
+  return in_shape;
 }
 
 void PackFipPlane(Isa isa, int64_t channels, int64_t lanes, float* weights, float* unscale,
                   float* channel_terms) {
-  ScaleFipColumns(isa, channels, lanes, 0, weights, unscale);
+  const bool in_shape = ScaleFipColumns(isa, channels, lanes, 0, weights, unscale);
   std::fill(channel_terms, channel_terms + lanes, 0.f);
   AddFipChannelTerms(isa, weights, lanes, channels / kBlock, channel_terms);
+  if (!in_shape) MarkPanelApart(channel_terms);
 }
 
-float PrepareFipPlane(Isa isa, const FipSourceArgs& a, int64_t blocks) {
-  const float squares = FipKernelsFor(isa).source_terms(a);
-  if (squares == 0 && a.taps == blocks) return 0;
+int PrepareFipPlane(Isa isa, const FipSourceArgs& a, int64_t blocks) {
+  FipKernelsFor(isa).source_terms(a);
+  const double squares = std::accumulate(a.squares, a.squares + a.px, 0.);
   const int exponent = FipExponentOf(squares, a.px * a.taps * kBlock);
-  if (exponent == 0) return 1;
+  if (exponent == 0) return 0;
   const float down = TwoTo(-exponent);
   for (int64_t b = 0; b < blocks; ++b) {
     float* block = const_cast<float*>(a.src) + a.tap_offsets[b];
     FipKernelsFor(isa).scale({block, down, a.px * kBlock, block});
   }
   for (int64_t p = 0; p < a.px; ++p) a.terms[p] *= down * down;
-  return TwoTo(exponent);
+  return exponent;
 }
 
 namespace {
 
 // Columns [16 b, 16 b + 16) of row i go to packed + tap_offsets[b] + 16 i, zero behind the last of
-// the k columns; the whole is prepared as a plane.
-float PackFipRows(Isa isa, int64_t rows, int64_t k, FunctionRef<const float*(int64_t)> row_at,
-                  const int64_t* tap_offsets, float* packed, float* terms) {
-  const int64_t whole = k / kBlock, blocks = CeilDiv(k, kBlock), tail = k - whole * kBlock;
+// the k columns.
+void CopyFipRows(int64_t rows, int64_t k, FunctionRef<const float*(int64_t)> row_at,
+                 const int64_t* tap_offsets, float* packed) {
+  const int64_t whole = k / kBlock, tail = k - whole * kBlock;
   for (int64_t i = 0; i < rows; ++i) {
     const float* from = row_at(i);
     float* to = packed + i * kBlock;
@@ -99,7 +132,6 @@ float PackFipRows(Isa isa, int64_t rows, int64_t k, FunctionRef<const float*(int
       std::memcpy(last, from + whole * kBlock, tail * sizeof(float));
     }
   }
-  return PrepareFipPlane(isa, {packed, tap_offsets, whole, rows, terms}, blocks);
 }
 
 }  // namespace
@@ -114,13 +146,27 @@ void FipRows::Book(int64_t columns, int64_t rows, int64_t copies, ScratchBook* b
   for (int64_t b = 0; b < blocks; ++b) tap_offsets.push_back(b * block_floats);
   data = book->Book<float>("rows in pairs", blocks * block_floats, copies);
   terms = book->Book<float>("terms of pairs", rows, copies);
-  factor = book->Book<float>("factors of pairs", 1, copies);
+  squares = book->Book<float>("squares of pairs", rows, copies);
+  sums = book->Book<float>("magnitudes of pairs", rows, copies);
+  apart = book->Book<uint8_t>("rows apart from pairs", rows, copies);
+  scale = book->Book<Scale>("scales of pairs", 1, copies);
 }
 
 void FipRows::Pack(Isa isa, const Scratch& scratch, int64_t copy, int64_t rows,
                    FunctionRef<const float*(int64_t)> row_at) const {
-  *scratch.Grant(factor, copy) = PackFipRows(isa, rows, k, row_at, tap_offsets.data(),
-                                             scratch.Grant(data, copy), scratch.Grant(terms, copy));
+  float* const packed = scratch.Grant(data, copy);
+  CopyFipRows(rows, k, row_at, tap_offsets.data(), packed);
+  const FipSourceArgs a = {packed,
+                           tap_offsets.data(),
+                           k / kBlock,
+                           rows,
+                           scratch.Grant(terms, copy),
+                           scratch.Grant(squares, copy),
+                           scratch.Grant(sums, copy)};
+  const int exponent = PrepareFipPlane(isa, a, CeilDiv(k, kBlock));
+  const bool holds_apart =
+      MarkApart(a.squares, a.sums, rows, a.taps * kBlock, exponent, scratch.Grant(apart, copy));
+  *scratch.Grant(scale, copy) = {TwoTo(exponent), holds_apart};
 }
 
 const float* FipRows::Bind(const Scratch& scratch, int64_t copy, int64_t first_row,
@@ -132,6 +178,8 @@ const float* FipRows::Bind(const Scratch& scratch, int64_t copy, int64_t first_r
   call->tail_taps = call->tail_length > 0;
   call->px_stride = kBlock;
   call->pixel_terms = scratch.Grant(terms, copy) + first_row;
+  call->apart =
+      scratch.Grant(scale, copy)->holds_apart ? scratch.Grant(apart, copy) + first_row : nullptr;
   return scratch.Grant(data, copy) + first_row * kBlock;
 }
 

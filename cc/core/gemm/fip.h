@@ -5,12 +5,20 @@
 // root mean square to about 1, and by 2^e, where 2^e is about the root mean square of the
 // source that a task reads, e being a multiple of kExponentStep. They are packed with the e
 // of the source at hand then. A task with another e multiplies them by the difference first,
-// which rounds nothing: a result does not depend on what was packed. A source that reads as
-// zeros gives exactly zero.
+// which rounds nothing: a result does not depend on what was packed.
 //
-// So all pixels of a task share an exponent, and a pixel's error is relative to the root
-// mean square of what its task reads, not to its own. Beyond 2^-50 and 2^50 the exponent
-// stays behind and sums keep fewer digits; pairs of source channels beyond 2^60 overflow.
+// So all pixels of a task share an exponent, and sums in pairs round relative to it, while a plain
+// sum of products rounds relative to these. Rows (pixels, tiles) whose numbers are much smaller or
+// larger than the task's, or of which a few exceed all others, stand apart: the register tiles that
+// hold them multiply the same packed weights without pairs. The same holds for panels with
+// such columns of weights. What is left of the error is bounded by a row's own numbers:
+//
+//   with r = a row's root mean square and m = the mean of its magnitudes, in units of 2^e,
+//   not apart  <=>  r <= 32  and  m >= 1 / 32  and  m >= r max(0.15, 1.5 / sqrt(n))
+//   error of a sum of n products in pairs  <=  c eps n (r^2 + 1) / 2 |w|  <=  c' eps sum |x| |w|
+//
+// where |w| stands for the mean of a column, which the third condition, of columns, ties to its root
+// mean square. Infinities and NaN are apart, and so are rows of zeros, whose sums are exactly zero.
 #ifndef CC_CORE_GEMM_FIP_H_
 #define CC_CORE_GEMM_FIP_H_
 
@@ -30,9 +38,26 @@ int FipExponentOf(double squares, int64_t count);
 
 // Of rows [rows][lanes] of weights, whole blocks of 16 lanes, every column times the power of two
 // that brings its root mean square to about 2^exponent; unscale[lane] is what sums are to be
-// multiplied by, 0 where all weights of the column are.
-void ScaleFipColumns(Isa isa, int64_t rows, int64_t lanes, int exponent, float* weights,
+// multiplied by, 0 where all weights of the column are. Returns whether all columns may be
+// multiplied in pairs.
+bool ScaleFipColumns(Isa isa, int64_t rows, int64_t lanes, int exponent, float* weights,
                      float* unscale);
+
+// The terms of a panel that may not be multiplied in pairs begin with NaN, for RunPanels.
+void MarkPanelApart(float* channel_terms);
+
+// What `n` numbers, of which the squares and magnitudes are given, allow.
+bool FipInShape(double squares, double sums, int64_t n);
+
+// The largest sum of squares, and the least sum of magnitudes, of n numbers on a scale of
+// 2^exponent, or of several such scales' sum.
+float MostFipSquares(int64_t n, int exponent);
+float LeastFipSum(int64_t n, double scales);
+
+// apart[r]: row r of `rows`, each n numbers with that sum of squares and of magnitudes, is not to be
+// multiplied in pairs on a scale of 2^exponent. Returns whether there is such a row.
+bool MarkApart(const float* squares, const float* sums, int64_t rows, int64_t n, int exponent,
+               uint8_t* apart);
 
 // Adds to terms[lane] - sum of s y1 y2 over the pairs of `taps` taps of 16 rows of weights.
 void AddFipChannelTerms(Isa isa, const float* weights, int64_t lanes, int64_t taps, float* terms);
@@ -42,8 +67,9 @@ void PackFipPlane(Isa isa, int64_t channels, int64_t lanes, float* weights, floa
                   float* channel_terms);
 
 // Scales the pixels of each of `blocks` blocks, `a.taps` of them whole, to a root mean square of
-// about 1, and makes their terms; returns what sums are to be multiplied by.
-float PrepareFipPlane(Isa isa, const FipSourceArgs& a, int64_t blocks);
+// about 1, and makes their terms, and squares and sums of before; returns the exponent of what sums
+// are to be multiplied by.
+int PrepareFipPlane(Isa isa, const FipSourceArgs& a, int64_t blocks);
 
 // Whether products that share a matrix gain from packing it for pairs on this CPU.
 bool GainsFromFip(Isa isa);
@@ -53,7 +79,13 @@ bool GainsFromFip(Isa isa);
 struct FipRows {
   int64_t k = 0;
   std::vector<int64_t> tap_offsets;
-  ScratchPiece<float> data, terms, factor;
+  ScratchPiece<float> data, terms, squares, sums;
+  ScratchPiece<uint8_t> apart;
+  struct Scale {
+    float factor;      // what sums are to be multiplied by, beside the scales of columns
+    bool holds_apart;  // whether rows stand apart
+  };
+  ScratchPiece<Scale> scale;
 
   void Book(int64_t k, int64_t rows, int64_t copies, ScratchBook* book);
 
@@ -64,8 +96,9 @@ struct FipRows {
   // Makes a copy's rows from `first_row` on the A of a call; returns where they begin.
   const float* Bind(const Scratch& scratch, int64_t copy, int64_t first_row,
                     PanelCall<Panel>* call) const;
-  // What sums are to be multiplied by, beside the scales of columns.
-  float Factor(const Scratch& scratch, int64_t copy) const { return *scratch.Grant(factor, copy); }
+  float Factor(const Scratch& scratch, int64_t copy) const {
+    return scratch.Grant(scale, copy)->factor;
+  }
 };
 
 }  // namespace bd

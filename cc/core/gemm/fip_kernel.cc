@@ -137,14 +137,18 @@ __attribute__((noinline)) void FipTile(const TileArgs& a) {
   tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
 }
 
-// The terms of kPx pixels; returns squares. Pairs are neighbours: lane c of
-// x * OddsToEvens(x) is x[c] x[c + 1].
+// What pairs need to know of a pixel, each still a vector of partial sums.
+struct SourceSums {
+  Vec terms, squares, sums;
+};
+
+// Of kPx pixels from `first` on. Pairs are neighbours: lane c of x * OddsToEvens(x) is x[c] x[c + 1].
 template <int kPx>
-inline __attribute__((always_inline)) Vec SourceTerms(const FipSourceArgs& a, int64_t first,
-                                                      Vec signs, Vec (&terms)[kPx]) {
-  Vec squares[2] = {Zero(), Zero()};
+inline __attribute__((always_inline)) void SumSource(const FipSourceArgs& a, int64_t first,
+                                                     SourceSums* to) {
+  Vec terms[kPx], squares[kPx], sums[kPx];
   BD_UNROLL
-  for (int p = 0; p < kPx; ++p) terms[p] = Zero();
+  for (int p = 0; p < kPx; ++p) terms[p] = squares[p] = sums[p] = Zero();
   for (int64_t t = 0; t < a.taps; ++t) {
     const float* src = a.src + a.tap_offsets[t] + first * kBlock;
     BD_UNROLL
@@ -152,37 +156,37 @@ inline __attribute__((always_inline)) Vec SourceTerms(const FipSourceArgs& a, in
       const Vec x = Load(src + p * kBlock);
       __builtin_prefetch(src + (kPx + p) * kBlock, 0, 3);
       terms[p] = Fma(x, OddsToEvens(x), terms[p]);
-      squares[p % 2] = Fma(x, x, squares[p % 2]);
+      squares[p] = Fma(x, x, squares[p]);
+      sums[p] = Add(sums[p], Abs(x));
     }
   }
   BD_UNROLL
-  for (int p = 0; p < kPx; ++p) terms[p] = Mul(terms[p], signs);
-  return Add(squares[0], squares[1]);
+  for (int p = 0; p < kPx; ++p) to[p] = {terms[p], squares[p], sums[p]};
 }
 
-float SourceTermsOf(const FipSourceArgs& a) {
+// Pixels are summed in one order, so what is said of a pixel is the same in any range of them.
+void SourceTerms(const FipSourceArgs& a) {
+  constexpr int kTogether = 8;  // three sums each fit the registers
   alignas(64) float lanes[kBlock] = {};
   for (const ChannelPair& pair : kChannelPairs) lanes[pair.c] = -pair.sign;
   const Vec signs = Load(lanes);
-  Vec squares = Zero();
-  int64_t p = 0;
-  for (; p + kLanes <= a.px; p += kLanes) {
-    Vec terms[kLanes];
-    squares = Add(squares, SourceTerms(a, p, signs, terms));
-    Store(a.terms + p, ReduceAddEach(terms));
-  }
-  if (p < a.px) {  // summed in the same order: a pixel's terms are the same in any range of them
-    Vec terms[kLanes];
-    for (Vec& term : terms) term = Zero();
-    for (int64_t i = 0; p + i < a.px; ++i) {
-      Vec term[1];
-      squares = Add(squares, SourceTerms(a, p + i, signs, term));
-      terms[i] = term[0];
+  for (int64_t p = 0; p < a.px; p += kLanes) {
+    const int64_t count = a.px - p < kLanes ? a.px - p : kLanes;
+    SourceSums of[kLanes];
+    int64_t i = 0;
+    for (; i + kTogether <= count; i += kTogether) SumSource<kTogether>(a, p + i, of + i);
+    for (; i < count; ++i) SumSource<1>(a, p + i, of + i);
+    Vec terms[kLanes], squares[kLanes], sums[kLanes];
+    for (int k = 0; k < kLanes; ++k) {
+      const bool there = k < count;
+      terms[k] = there ? Mul(of[k].terms, signs) : Zero();
+      squares[k] = there ? of[k].squares : Zero();
+      sums[k] = there ? of[k].sums : Zero();
     }
-    Store(lanes, ReduceAddEach(terms));
-    for (int64_t i = 0; p + i < a.px; ++i) a.terms[p + i] = lanes[i];
+    StoreN(a.terms + p, ReduceAddEach(terms), static_cast<int>(count));
+    StoreN(a.squares + p, ReduceAddEach(squares), static_cast<int>(count));
+    StoreN(a.sums + p, ReduceAddEach(sums), static_cast<int>(count));
   }
-  return ReduceAdd(squares);
 }
 
 void Scale(const ScaleArgs& a) {
@@ -210,7 +214,7 @@ constexpr FipKernels kTable = {
     kMaxFipPixels,
     {BD_ROW(FullTile, 1), BD_ROW(FullTile, 2)},
     {BD_ROW(HalfTile, 1), BD_ROW(HalfTile, 2)},
-    SourceTermsOf,
+    SourceTerms,
     Scale,
 };
 

@@ -33,12 +33,15 @@ constexpr ChannelPair kChannelPairs[] = {{0, 1.f}, {2, -1.f}, {4, 1.f}, {8, -1.f
 constexpr int kNumChannelPairs = 5;
 constexpr int kSingleChannels[] = {6, 7, 10, 11, 14, 15};
 
-// terms[p] = - sum over taps and pairs of s x1 x2, for px pixels 16 floats apart.
+// Of px pixels 16 floats apart, over all taps: terms[p] = - sum over pairs of s x1 x2, squares[p] =
+// sum of x^2, sums[p] = sum of |x|.
 struct FipSourceArgs {
   const float* src;
   const int64_t* tap_offsets;
   int64_t taps, px;
   float* terms;
+  float* squares;
+  float* sums;
 };
 
 // dst[i] = scale * src[i] for whole vectors of 16; dst may be src.
@@ -56,8 +59,7 @@ struct FipKernels {
   // As GemmKernels::tile and half_tile, with TileArgs::fip.
   void (*tile[kMaxTileBlocks][kMaxFipPixels])(const TileArgs&);
   void (*half_tile[kMaxTileBlocks][kMaxFipPixels])(const TileArgs&);
-  // Returns the sum of squares of all that it reads.
-  float (*source_terms)(const FipSourceArgs&);
+  void (*source_terms)(const FipSourceArgs&);
   void (*scale)(const ScaleArgs&);
 };
 

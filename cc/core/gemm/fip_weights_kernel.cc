@@ -9,15 +9,20 @@ namespace {
 
 constexpr int kWidth = 16;
 
-void Squares(int64_t rows, int64_t row_stride, const float* weights, double* squares) {
-  double sums[kWidth] = {};
+void Squares(int64_t rows, int64_t row_stride, const float* weights, double* squares,
+             double* sums) {
+  double of_squares[kWidth] = {}, of_magnitudes[kWidth] = {};
   for (int64_t r = 0; r < rows; ++r, weights += row_stride) {
     for (int i = 0; i < kWidth; ++i) {
       const double y = weights[i];
-      sums[i] += y * y;
+      of_squares[i] += y * y;
+      of_magnitudes[i] += __builtin_fabs(y);
     }
   }
-  for (int i = 0; i < kWidth; ++i) squares[i] = sums[i];
+  for (int i = 0; i < kWidth; ++i) {
+    squares[i] = of_squares[i];
+    sums[i] = of_magnitudes[i];
+  }
 }
 
 void Scale(int64_t rows, int64_t row_stride, const float* factors, float* weights) {

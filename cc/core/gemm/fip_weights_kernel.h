@@ -9,8 +9,9 @@
 namespace bd {
 
 struct FipWeightsKernels {
-  // squares[i] = the sum of the squares of column i, in order.
-  void (*squares)(int64_t rows, int64_t row_stride, const float* weights, double* squares);
+  // The sums of the squares and of the magnitudes of column i, in order.
+  void (*squares)(int64_t rows, int64_t row_stride, const float* weights, double* squares,
+                  double* sums);
   // Every column i times factors[i].
   void (*scale)(int64_t rows, int64_t row_stride, const float* factors, float* weights);
   // terms[i] -= s y1 y2 over the pairs of `taps` taps of 16 rows.

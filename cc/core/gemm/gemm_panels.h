@@ -14,6 +14,7 @@
 #define CC_CORE_GEMM_GEMM_PANELS_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -129,6 +130,7 @@ struct PanelCall {
   bool first = true, last = true;      // whether the call begins the sums, and whether it ends them
   bool asks_ahead = true;              // whether weights are brought along at all
   const float* pixel_terms = nullptr;  // kFip: of row 0
+  const uint8_t* apart = nullptr;      // kFip: rows that are not multiplied in pairs; null: none
 
   const float* Weights(int64_t panel, int64_t row) const {
     return packed + panels[panel].offset + row * panels[panel].blocks * kBlock;
@@ -169,6 +171,15 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
     const float* weights = a.weights;
     const TileKernel* const kernels =
         TilesOf(call.isa, call.family, call.panels[g].blocks, whole.valid_lanes);
+    // Tiles of the same packed weights without pairs.
+    const TileKernel* const plain =
+        TilesOf(call.isa, TileFamily::kStrided, call.panels[g].blocks, whole.valid_lanes);
+    const bool panel_apart =
+        call.family == TileFamily::kFip && std::isnan(a.fip.channel_terms[0]);
+    const auto is_apart = [&](int64_t row, int64_t px) {
+      return panel_apart || std::any_of(call.apart + row, call.apart + row + px,
+                                        [](uint8_t apart) { return apart != 0; });
+    };
     rows.Start(std::min(TilePixels(call.isa, call.family, call.panels[g].blocks),
                         RowsInCache(call.px_stride)));
     int64_t t0 = 0;
@@ -206,14 +217,24 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
       }
       share.Start(&a);
       rows.ForEach(&a, [&](const float* src, int64_t row, int64_t px, int64_t tiles) {
-        a.src = src;
-        a.dst = to + row * e.dst_step;
-        if (call.pixel_terms != nullptr) a.fip.pixel_terms = call.pixel_terms + row;
-        e.dst_offset = whole.dst_offset + row * e.operand_step;
-        if (sums != nullptr) e.acc_in = sums + row * e.acc_step;
-        a.tiles = tiles;
-        kernels[px - 1](a);
-        share.Pass(tiles, &a);
+        const auto multiply = [&](const TileKernel* family, int64_t first, int64_t count) {
+          const int64_t at = row + first * px;
+          a.src = src + first * px * call.px_stride;
+          a.dst = to + at * e.dst_step;
+          if (call.pixel_terms != nullptr) a.fip.pixel_terms = call.pixel_terms + at;
+          e.dst_offset = whole.dst_offset + at * e.operand_step;
+          if (sums != nullptr) e.acc_in = sums + at * e.acc_step;
+          a.tiles = count;
+          family[px - 1](a);
+          share.Pass(count, &a);
+        };
+        if (call.apart == nullptr && !panel_apart) return multiply(kernels, 0, tiles);
+        for (int64_t first = 0, end; first < tiles; first = end) {
+          const bool apart = is_apart(row + first * px, px);
+          end = first + 1;
+          while (end < tiles && is_apart(row + end * px, px) == apart) ++end;
+          multiply(apart ? plain : kernels, first, end - first);
+        }
       });
       t0 = t1;
     } while (t0 < all_taps);

@@ -52,12 +52,15 @@ struct DirectPlan {
   std::vector<int64_t> phase_row;
 
   // For each thread: the strip; rows of a plain dst; the weights of a group and K chunk, packed in
-  // the run, or with FIP times a power of two; with FIP the terms of the source's pixels.
+  // the run, or with FIP times a power of two; with FIP terms, squares and magnitudes of pixels.
   ScratchPiece<float> strip, row, scaled, terms;
+  ScratchPiece<uint8_t> apart;  // with FIP, of each pixel: whether it is multiplied without pairs
 
   // Changing weights that one task reads, once: each panel is packed into `scaled` right before it
   // is multiplied, and stays in L2 meanwhile.
   bool packs_panels = false;
+
+  int64_t terms_pixels = 0;  // pixels that a task's source has, with FIP
 
   bool fip() const { return variant == kFipTiles; }
   bool blocked() const { return variant != kNhwcTiles; }
@@ -88,13 +91,18 @@ struct TileTarget {
   int64_t first_block, block_stride;
 };
 
-// A K chunk of a task's source: the first pixel as the taps see it, and with FIP its terms, and
-// the power of two that weights take.
+// A K chunk of a task's source: the first pixel as the taps see it, and with FIP its terms, which
+// pixels stand apart, and the power of two that weights take.
 struct ChunkSource {
   const float* src = nullptr;
   const float* pixel_terms = nullptr;
+  const uint8_t* apart = nullptr;  // null: no pixel is
   int exponent = 0;
-  bool zeros = false;  // nothing but zeros, with FIP
+
+  void Advance(int64_t pixels) {
+    if (pixel_terms != nullptr) pixel_terms += pixels;
+    if (apart != nullptr) apart += pixels;
+  }
 };
 
 // All tiles of one K chunk of a task: source blocks [b0, b1), output groups

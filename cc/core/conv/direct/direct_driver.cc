@@ -114,20 +114,21 @@ struct PreparedSource {
   }
 };
 
-// Source blocks [b0, b1) of a task or a part of it, with the terms of FIP.
+// Source blocks [b0, b1) of a task or a part of it, with the terms of FIP; `exponent` as for
+// PrepareFip.
 ChunkSource Prepare(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread,
-                    PreparedSource* prepared) {
+                    PreparedSource* prepared, const int* exponent = nullptr) {
   const DirectPlan& p = run.plan.Own<DirectPlan>();
   if (!prepared->Has(r, b0, b1)) {
     *prepared = {r.n, r.begin, r.end, b0, b1, {SourceFor(run, r, b0, b1, thread)}};
     if (p.fip()) {
-      PrepareFip(run, b0, b1, r.end - r.begin, run.scratch.Grant(p.terms, thread), &prepared->from);
+      PrepareFip(run, b0, b1, r.end - r.begin, thread, exponent, &prepared->from);
     }
   }
   ChunkSource from = prepared->from;
   const int64_t pixels = r.begin - prepared->begin;
   from.src += p.by_row ? pixels / run.d.ow() * p.row_stride : pixels * p.px_stride;
-  if (from.pixel_terms != nullptr) from.pixel_terms += pixels;
+  from.Advance(pixels);
   return from;
 }
 
@@ -204,14 +205,6 @@ struct TaskUnits {
   int64_t unit_pixels;
 };
 
-// With FIP all pixels of a task share an exponent, whoever computes them.
-int NoteOf(const ChunkSource& from) { return 2 * from.exponent + from.zeros; }
-
-void AdoptNote(int note, ChunkSource* from) {
-  from->exponent = note >> 1;
-  from->zeros = note & 1;
-}
-
 void DotTask(const ConvRun& run, int64_t task, int thread) {
   const DirectPlan& p = run.plan.Own<DirectPlan>();
   const TaskRange r = Locate(run, task);
@@ -232,6 +225,7 @@ void RunTiles(const ConvRun& run, ThreadPool& pool) {
   const ConvPlan& plan = run.plan;
   const DirectPlan& p = run.plan.Own<DirectPlan>();
   const TaskUnits units(run);
+  // With FIP all pixels of a task share an exponent, whoever computes them.
   const bool shares_exponent = p.fip() && !units.by_groups && p.icb_chunk == plan.icb;
   ParallelUnits(pool, plan.tasks, [&](UnitTaker& taker) {
     const int thread = taker.thread();
@@ -239,7 +233,7 @@ void RunTiles(const ConvRun& run, ThreadPool& pool) {
     for (int64_t task; taker.NextTask(&task);) {
       const TaskRange r = Locate(run, task);
       const int note =
-          shares_exponent ? NoteOf(Prepare(run, r, 0, plan.icb, thread, &prepared)) : 0;
+          shares_exponent ? Prepare(run, r, 0, plan.icb, thread, &prepared).exponent : 0;
       taker.Offer(units.Count(r), note);
       for (Units u; taker.Next(units.Fraction(), units.Least(), &u);) {
         TileTask(run, units.Of(r, u), thread, &prepared);
@@ -247,10 +241,7 @@ void RunTiles(const ConvRun& run, ThreadPool& pool) {
     }
     for (Units u; taker.Steal(units.Fraction(), units.Least(), &u);) {
       const TaskRange r = units.Of(Locate(run, u.task), u);
-      if (shares_exponent) {
-        Prepare(run, r, 0, plan.icb, thread, &prepared);
-        AdoptNote(u.note, &prepared.from);
-      }
+      if (shares_exponent) Prepare(run, r, 0, plan.icb, thread, &prepared, &u.note);
       TileTask(run, r, thread, &prepared);
     }
   });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "cc/core/gemm/fip.h"
 
@@ -41,28 +42,39 @@ void PackFipGroup(const ConvPlan& plan, const OutputGroup& group, int exponent, 
   const int64_t lanes = group.blocks * kBlock, taps = d.kh() * d.kw(), rows = d.ic() * taps;
   float* weights = packed + group.offset;
   float* unscale = packed + trailer.unscale + group.first_block * kBlock;
-  ScaleFipColumns(plan.isa, rows, lanes, exponent, weights, unscale);
+  const bool in_shape = ScaleFipColumns(plan.isa, rows, lanes, exponent, weights, unscale);
   float* terms = packed + trailer.channel_terms + group.first_block * plan.icb * kBlock;
   std::fill(terms, terms + plan.icb * lanes, 0.f);
   for (int64_t b = 0; b < WholeBlocks(d); ++b) {
     AddFipChannelTerms(plan.isa, weights + b * taps * kBlock * lanes, lanes, taps,
                        terms + b * lanes);
+    if (!in_shape) MarkPanelApart(terms + b * lanes);
   }
 }
 
-void PrepareFip(const ConvRun& run, int64_t b0, int64_t b1, int64_t pixels, float* terms,
-                ChunkSource* from) {
+void PrepareFip(const ConvRun& run, int64_t b0, int64_t b1, int64_t pixels, int thread,
+                const int* shared, ChunkSource* from) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  float* const terms = run.scratch.Grant(p.terms, thread);
   FipSourceArgs a;
   a.src = from->src;
-  a.tap_offsets = run.plan.Own<DirectPlan>().tap_offsets.data();
-  a.taps = (std::min(b1, WholeBlocks(run.d)) - b0) * run.plan.Own<DirectPlan>().taps_per_block;
+  a.tap_offsets = p.tap_offsets.data();
+  a.taps = (std::min(b1, WholeBlocks(run.d)) - b0) * p.taps_per_block;
   a.px = pixels;
   a.terms = terms;
-  const float squares = FipKernelsFor(run.plan.isa).source_terms(a);
+  a.squares = terms + p.terms_pixels;
+  a.sums = a.squares + p.terms_pixels;
+  FipKernelsFor(run.plan.isa).source_terms(a);
+  const int64_t n = a.taps * kBlock;
   const int packed = static_cast<int>(run.buffers.packed[FipTrailerOf(run.plan).exponent]);
   from->pixel_terms = terms;
-  from->exponent = FipExponentOf(squares, pixels * a.taps * kBlock) - packed;
-  from->zeros = squares == 0 && a.taps == (b1 - b0) * run.plan.Own<DirectPlan>().taps_per_block;
+  from->exponent =
+      shared != nullptr
+          ? *shared
+          : FipExponentOf(std::accumulate(a.squares, a.squares + pixels, 0.), pixels * n) - packed;
+  uint8_t* const apart = run.scratch.Grant(p.apart, thread);
+  const bool any = MarkApart(a.squares, a.sums, pixels, n, from->exponent + packed, apart);
+  from->apart = any ? apart : nullptr;
 }
 
 void FipGroup::Bind(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t b1,
@@ -73,7 +85,7 @@ void FipGroup::Bind(const ConvRun& run, const OutputGroup& group, int64_t b0, in
   const float* packed = run.buffers.packed;
   const float* at_zero = packed + trailer.unscale + group.first_block * kBlock;
   const float* terms = packed + trailer.channel_terms + group.first_block * plan.icb * kBlock;
-  const float up = TwoTo(from.exponent), down = from.zeros ? 0.f : TwoTo(-from.exponent);
+  const float up = TwoTo(from.exponent), down = TwoTo(-from.exponent);
   // A block at a time, whose sums stay in registers.
   for (int64_t lane = 0; lane < lanes; lane += kBlock) {
     float sums[kBlock] = {};

@@ -48,6 +48,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   }
   call.asks_ahead = !p.packs_panels;
   call.pixel_terms = from.pixel_terms;
+  call.apart = from.apart;
   FipGroup terms;
   const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
     const OutputGroup& group = p.groups[g];

@@ -288,7 +288,7 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
   }
   LayOutStrip(*plan, p->in_place ? 0 : p->strip_pixels / std::max<int64_t>(1, d.ow()), p);
   if (p->fip()) {  // fused with depthwise it takes all rows at once
-    p->terms.count = p->in_place ? d.oh() * d.ow() : p->strip_pixels;
+    p->terms_pixels = p->in_place ? d.oh() * d.ow() : p->strip_pixels;
   }
   plan->tasks = d.n() * p->strips * p->group_splits;
   if (d.dst.channels_last()) {
@@ -298,7 +298,8 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
   p->strip = plan->scratch.Book<float>("strip", p->strip.count, plan->threads);
   p->row = plan->scratch.Book<float>("row", p->row.count, plan->threads);
   p->scaled = plan->scratch.Book<float>("scaled", p->scaled.count, plan->threads);
-  p->terms = plan->scratch.Book<float>("terms", p->terms.count, plan->threads);
+  p->terms = plan->scratch.Book<float>("terms", 3 * p->terms_pixels, plan->threads);
+  p->apart = plan->scratch.Book<uint8_t>("apart", p->terms_pixels, plan->threads);
   const int64_t task_groups = CeilDiv(p->groups.size(), p->group_splits);
   plan->blocking = {{"strip_pixels", p->strip_pixels},
                     {"strip_rows", p->strip_rows},

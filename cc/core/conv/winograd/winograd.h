@@ -27,7 +27,10 @@ struct WinogradPlan {
   int64_t tiles_h = 0, tiles_w = 0, tile_block = 0, tile_pitch = 0;
   bool pools_tiles = false;  // the dst stage stores maxima of its tiles
   std::vector<int64_t> tap_offsets;
-  ScratchPiece<float> strip, terms;  // for each thread: V and M; terms of V's pixels
+  // For each thread: V and M; with FIP the terms of V's tiles in each plane, squares and magnitudes
+  // of a plane, magnitudes of all planes; and which tiles are multiplied without pairs.
+  ScratchPiece<float> strip, terms;
+  ScratchPiece<uint8_t> apart;
 
   const WinogradTransform& transform() const { return kWinogradTransforms[row]; }
 };

@@ -10,6 +10,7 @@
 // of them at once, and with [xi][icb] each would be a page, and in some shapes a
 // cache set, of its own (the source stage then had 4 of 10 samples of 28x28x128).
 #include <algorithm>
+#include <cmath>
 
 #include "cc/base/threads/parallel_units.h"
 #include "cc/core/conv/winograd/winograd.h"
@@ -21,12 +22,12 @@ namespace {
 // Tasks a thread, up to which threads take groups of each other's tasks.
 constexpr int64_t kSharedTasks = 4;
 
-// The tiles that a thread has in V. With FIP V is scaled when its planes are first
-// multiplied; then it has terms in scratch, and here what sums are to be multiplied by.
+// The tiles that a thread has in V. With FIP V is scaled plane by plane, has terms in scratch, and
+// here what sums are to be multiplied by.
 struct PreparedTiles {
   int64_t first = -1;
-  bool scaled = false;
   float scale[kMaxWinogradPlanes];
+  const uint8_t* apart = nullptr;  // null: no tile is
 };
 
 // The tiles of a block as rows of A for RunPanels.
@@ -106,7 +107,41 @@ struct TileBlock {
     });
   }
 
-  void Multiply(int64_t xi, int thread, PreparedTiles* prepared) const {
+  int64_t whole_blocks() const { return channels() / kBlock; }
+  float* Terms(int64_t xi, int thread) const {
+    return run.scratch.Grant(p.terms, thread) + xi * p.tile_pitch;
+  }
+
+  // A tile's errors of all planes end in the same outputs, so it is measured by all of them
+  // together: a plane of small numbers may round more than these alone would allow.
+  void PreparePairs(int thread, PreparedTiles* prepared) const {
+    uint8_t* const apart = run.scratch.Grant(p.apart, thread);
+    float* const squares = Terms(planes(), thread);
+    float* const sums = squares + p.tile_pitch;
+    float* const all = sums + p.tile_pitch;
+    const int64_t n = whole_blocks() * kBlock;
+    std::fill_n(apart, count, uint8_t{0});
+    std::fill_n(all, count, 0.f);
+    double scales = 0;
+    for (int64_t xi = 0; xi < planes(); ++xi) {
+      const FipSourceArgs s = {v + xi * plane_stride(), p.tap_offsets.data(), whole_blocks(), count,
+                               Terms(xi, thread),       squares,              sums};
+      const int exponent = PrepareFipPlane(plan().isa, s, p.icb);
+      prepared->scale[xi] = std::ldexp(1.f, exponent);
+      scales += prepared->scale[xi];
+      const float most = MostFipSquares(n, exponent);
+      for (int64_t t = 0; t < count; ++t) {  // comparisons with NaN are false
+        apart[t] |= !(squares[t] <= most && (squares[t] == 0 || FipInShape(squares[t], sums[t], n)));
+        all[t] += sums[t];
+      }
+    }
+    const float least = LeastFipSum(n, scales);
+    bool any = false;
+    for (int64_t t = 0; t < count; ++t) any |= apart[t] |= !(all[t] >= least);
+    prepared->apart = any ? apart : nullptr;
+  }
+
+  void Multiply(int64_t xi, int thread, const PreparedTiles& prepared) const {
     const bool fip = p.fip;
     const int64_t u_stride = plan().packed_floats() / planes();
     const float* src = v + xi * plane_stride();
@@ -120,14 +155,12 @@ struct TileBlock {
     call.tap_offsets = p.tap_offsets.data();
     call.tail_taps = channels() % kBlock != 0;
     call.tail_length = channels() % kBlock;
-    call.taps = p.icb - call.tail_taps;
+    call.taps = whole_blocks();
     call.behind = call.Weights(group_begin, 0) + u_stride;  // the next plane's
-    float* terms = run.scratch.Grant(p.terms, thread) + xi * p.tile_pitch;
-    if (fip && !prepared->scaled) {
-      const FipSourceArgs s = {src, call.tap_offsets, call.taps, count, terms};
-      prepared->scale[xi] = PrepareFipPlane(plan().isa, s, p.icb);
+    if (fip) {
+      call.pixel_terms = Terms(xi, thread);
+      call.apart = prepared.apart;
     }
-    if (fip) call.pixel_terms = terms;
     alignas(64) float unscale[kMaxTileBlocks * kBlock];
     const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
       const OutputGroup& group = p.groups[g];
@@ -138,7 +171,7 @@ struct TileBlock {
       const int64_t lanes = plan().ocb * kBlock;
       const float* packed = call.packed + u_stride - 2 * lanes + group.first_block * kBlock;
       for (int64_t k = 0; k < group.blocks * kBlock; ++k)
-        unscale[k] = prepared->scale[xi] * packed[k];
+        unscale[k] = prepared.scale[xi] * packed[k];
       a->fip = {nullptr, packed + lanes, unscale};
     };
     RunPanels(call, bind, PlaneRows{src, even});
@@ -211,11 +244,10 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
       const TileBlock block = block_of(u.task, group + u.begin, group + u.end, thread);
       if (prepared.first != block.first) {
         for (int64_t b = 0; b < p.icb; ++b) block.Source(b);
+        if (p.fip) block.PreparePairs(thread, &prepared);
         prepared.first = block.first;
-        prepared.scaled = false;
       }
-      for (int64_t xi = 0; xi < block.planes(); ++xi) block.Multiply(xi, thread, &prepared);
-      prepared.scaled = p.fip;
+      for (int64_t xi = 0; xi < block.planes(); ++xi) block.Multiply(xi, thread, prepared);
       for (int64_t b = block.first_ocb(); b < block.end_ocb(); ++b) block.Dst(b);
     };
     for (int64_t task; taker.NextTask(&task);) {

@@ -127,7 +127,9 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   }
   p->strip = plan->scratch.Book<float>("strip", planes * p->tile_pitch * kBlock * (p->icb + blocks),
                                        plan->threads);
-  p->terms = plan->scratch.Book<float>("terms", p->fip ? planes * p->tile_pitch : 0, plan->threads);
+  const int64_t fip_tiles = p->fip ? p->tile_pitch : 0;
+  p->terms = plan->scratch.Book<float>("terms", (planes + 3) * fip_tiles, plan->threads);
+  p->apart = plan->scratch.Book<uint8_t>("apart", fip_tiles, plan->threads);
   plan->blocking = {{"tile_pitch", p->tile_pitch},
                     {"task_blocks", task_groups * p->groups.widest_blocks}};
 }

@@ -119,6 +119,52 @@ INSTANTIATE_TEST_SUITE_P(Isas, GemmTest,
                                   (std::get<1>(info.param) ? "Pairs" : "");
                          });
 
+// One large value in a row or a column of A leaves the other rows as accurate as they were:
+// |error| <= 60 eps sum |a| |b| in every element.
+TEST_P(GemmTest, OutliersSpoilNoOtherRow) {
+  ThreadPool pool(2);
+  for (const int64_t k : {32, 256, 300}) {
+    constexpr int64_t kRows = 40, kColumns = 72;
+    for (const bool in_row : {true, false}) {
+      for (const float large : {1.f, 1e2f, 1e4f, 1e6f, 1e30f}) {
+        std::mt19937 rng(5);
+        std::normal_distribution<float> normal;
+        GuardedBuffer a(kRows * k), b(k * kColumns), dst(kRows * kColumns);
+        for (float& x : a) x = normal(rng);
+        for (float& y : b) y = normal(rng);
+        for (int64_t i = 0; i < kRows; ++i) {
+          for (int64_t c = 0; c < k; ++c) a[i * k + c] *= (in_row ? i == 7 : c == 9) ? large : 1.f;
+        }
+        GemmPlan plan;
+        ASSERT_EQ(MakeGemmPlan(Describe(k, kColumns), isa(), &plan), "");
+        GuardedBuffer packed(plan.packed_bytes / 4), scratch(GemmScratchBytes(plan, kRows) / 4);
+        PackGemm(plan, {b.data(), kColumns, 1}, packed.data(), &pool);
+        GemmArgs args;
+        args.a = a.data();
+        args.a_row_stride = k;
+        args.packed = packed.data();
+        args.c = dst.data();
+        args.c_row_stride = kColumns;
+        args.scratch = scratch.data();
+        RunGemm(plan, args, kRows, pool);
+        for (int64_t i = 0; i < kRows; ++i) {
+          for (int64_t j = 0; j < kColumns; ++j) {
+            double sum = 0, magnitude = 0;
+            for (int64_t c = 0; c < k; ++c) {
+              const double product = double{a[i * k + c]} * b[c * kColumns + j];
+              sum += product;
+              magnitude += std::fabs(product);
+            }
+            ASSERT_LE(std::fabs(dst[i * kColumns + j] - sum), 60 * 6e-8 * magnitude)
+                << "k " << k << ", " << large << (in_row ? " in a row" : " in a column") << ", at "
+                << i << " " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
 // Rows around the widest tiles, columns around lanes, blocks and panels, K around its runs.
 TEST_P(GemmTest, AllTails) {
   for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {

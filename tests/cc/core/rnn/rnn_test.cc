@@ -66,6 +66,27 @@ TEST_P(Rnn, BatchesOnThreads) {
   }
 }
 
+// Samples are other people's requests: a large one leaves the others as they were.
+TEST_P(Rnn, OutliersStayInTheirSample) {
+  ThreadPool pool(2);
+  for (Isa isa : TestIsas()) {
+    for (RnnKind kind : kRnnKinds) {
+      for (const float large : {1e2f, 1e4f, 1e6f, 1e30f}) {
+        RnnCase c(DescribeRnn(kind, 16, 5, 64, 80));
+        for (int64_t i = 0; i < 5 * 64; ++i) c.src[3 * 5 * 64 + i] *= large;
+        RnnResult expected(c.d), actual(c.d);
+        c.Reference(&expected);
+        c.Run(isa, pool, &actual);
+        for (int64_t i = 0; i < 16 * 80; ++i) {
+          if (i / 80 == 3) continue;  // sums beyond 1e30 leave a vanilla cell by a relu
+          ASSERT_NEAR(actual.hn[i], expected.hn[i], kBound)
+              << IsaName(isa) << " " << Name(c.d) << ", " << large << ", at " << i;
+        }
+      }
+    }
+  }
+}
+
 // Sums of x W come in several rounds, and products in several blocks of k.
 TEST_P(Rnn, LongSequencesAndDeepSums) {
   ThreadPool pool(2);
