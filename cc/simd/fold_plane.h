@@ -12,7 +12,7 @@ namespace {
 
 struct MaxOp {
   static Vec Identity() { return Set1(-__builtin_inff()); }
-  static Vec Combine(Vec a, Vec b) { return Max(a, b); }
+  static Vec Combine(Vec a, Vec b) { return MaxOrNan(a, b); }
   static Vec Finish(Vec v, Vec) { return v; }
 };
 

@@ -74,6 +74,10 @@ namespace {
 constexpr int kBlock = 16;
 constexpr int kVecsPerBlock = kBlock / kLanes;
 
+// NaN where either is; Max and Min alone would drop a NaN in a.
+inline Vec MaxOrNan(Vec a, Vec b) { return Select(IsNan(a), a, Max(a, b)); }
+inline Vec MinOrNan(Vec a, Vec b) { return Select(IsNan(a), a, Min(a, b)); }
+
 #if !defined(BD_EMULATED)
 
 inline Vec LoadOnce(const float* p) {

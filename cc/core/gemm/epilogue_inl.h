@@ -115,6 +115,8 @@ struct Accumulators {
   inline __attribute__((always_inline)) void FinishBlocked(const TileEpilogue& e, float* dst,
                                                            int64_t block_stride) {
     if (e.acc_in != nullptr) AddTo(e.acc_in, e.acc_scale, e.acc_block_stride);
+    // Tails are zeros already, but where infinity or NaN met the zeros of weights behind a channel.
+    if (e.valid_lanes < kBlock) ClearTail(e.valid_lanes);
     if (e.program == nullptr) return StoreResults(e, dst, block_stride);
     if (SiluFollows(e)) return StoreThenSilu(e, dst, block_stride);
     if constexpr (kVecsPerBlock == 1) {
@@ -147,6 +149,18 @@ struct Accumulators {
         if (in != nullptr) x = Fma(scale, Load(in + at), x);
         if (e.clamp) x = Min(hi, Max(lo, x));
         StoreInOrder(out + v * kLanes, x);
+      }
+    }
+  }
+
+  // Of the last block.
+  inline __attribute__((always_inline)) void ClearTail(int valid_lanes) {
+    constexpr int kFirst = kVecs - kVecsPerBlock;
+    BD_UNROLL
+    for (int v = kFirst < 0 ? 0 : kFirst; v < kVecs; ++v) {
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) {
+        acc[p][v] = KeepFirst(acc[p][v], valid_lanes - (v - kFirst) * kLanes);
       }
     }
   }

@@ -17,8 +17,9 @@
 //   not apart  <=>  r <= 32  and  m >= 1 / 32  and  m >= r max(0.15, 1.5 / sqrt(n))
 //   error of a sum of n products in pairs  <=  c eps n (r^2 + 1) / 2 |w|  <=  c' eps sum |x| |w|
 //
-// where |w| stands for the mean of a column, which the third condition, of columns, ties to its root
-// mean square. Infinities and NaN are apart, and so are rows of zeros, whose sums are exactly zero.
+// where |w| stands for the mean of a column, which the third condition, of columns, ties to its
+// root mean square. Infinities and NaN are apart, and so are rows of zeros, whose sums are exactly
+// zero.
 #ifndef CC_CORE_GEMM_FIP_H_
 #define CC_CORE_GEMM_FIP_H_
 
@@ -54,8 +55,8 @@ bool FipInShape(double squares, double sums, int64_t n);
 float MostFipSquares(int64_t n, int exponent);
 float LeastFipSum(int64_t n, double scales);
 
-// apart[r]: row r of `rows`, each n numbers with that sum of squares and of magnitudes, is not to be
-// multiplied in pairs on a scale of 2^exponent. Returns whether there is such a row.
+// apart[r]: row r of `rows`, each n numbers with that sum of squares and of magnitudes, is not to
+// be multiplied in pairs on a scale of 2^exponent. Returns whether there is such a row.
 bool MarkApart(const float* squares, const float* sums, int64_t rows, int64_t n, int exponent,
                uint8_t* apart);
 

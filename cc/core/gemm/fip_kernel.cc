@@ -142,7 +142,8 @@ struct SourceSums {
   Vec terms, squares, sums;
 };
 
-// Of kPx pixels from `first` on. Pairs are neighbours: lane c of x * OddsToEvens(x) is x[c] x[c + 1].
+// Of kPx pixels from `first` on. Pairs are neighbours: lane c of x * OddsToEvens(x) is x[c] x[c +
+// 1].
 template <int kPx>
 inline __attribute__((always_inline)) void SumSource(const FipSourceArgs& a, int64_t first,
                                                      SourceSums* to) {

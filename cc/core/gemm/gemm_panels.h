@@ -174,8 +174,7 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
     // Tiles of the same packed weights without pairs.
     const TileKernel* const plain =
         TilesOf(call.isa, TileFamily::kStrided, call.panels[g].blocks, whole.valid_lanes);
-    const bool panel_apart =
-        call.family == TileFamily::kFip && std::isnan(a.fip.channel_terms[0]);
+    const bool panel_apart = call.family == TileFamily::kFip && std::isnan(a.fip.channel_terms[0]);
     const auto is_apart = [&](int64_t row, int64_t px) {
       return panel_apart || std::any_of(call.apart + row, call.apart + row + px,
                                         [](uint8_t apart) { return apart != 0; });

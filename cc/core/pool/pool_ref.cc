@@ -22,7 +22,7 @@ float PoolWindow(const PoolDesc& desc, const float* channel, int64_t stride, int
           continue;
         }
         const float value = channel[((d * rows.size + h) * cols.size + w) * stride];
-        max = std::max(max, value);
+        if (!(value <= max)) max = std::isnan(max) ? max : value;  // a NaN stays
         sum += value;
         ++count;
       }

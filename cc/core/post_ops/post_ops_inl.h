@@ -57,10 +57,6 @@ inline void Zip(const float* x, float* y, int64_t n, const float* operand, int64
   if (i < n) StoreN(y + i, f(LoadN(x + i, n - i), LoadN(operand + k, n - i)), n - i);
 }
 
-// NaN where either is; Max and Min alone would drop a NaN in a.
-inline Vec MaxOrNan(Vec a, Vec b) { return Select(IsNan(a), a, Max(a, b)); }
-inline Vec MinOrNan(Vec a, Vec b) { return Select(IsNan(a), a, Min(a, b)); }
-
 // Bounds on the left: NaN in x passes.
 inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
 

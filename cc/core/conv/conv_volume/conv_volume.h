@@ -25,6 +25,10 @@ struct ConvVolumeDesc {
   int64_t volumes = 1, depth = 1, out_depth = 1;
   int64_t kd = 1, sd = 1, pad_front = 0;
   ConvDesc slice;  // the same along height and width, of one group; src and dst hold all slices
+
+  int64_t weights_bytes() const {
+    return kd * slice.kh() * slice.kw() * slice.ic() * slice.oc() * int64_t{sizeof(float)};
+  }
 };
 
 struct ConvVolumePlan {

@@ -85,6 +85,8 @@ void RunConvVolume(const ConvVolumePlan& plan, const ConvBuffers& buffers, Threa
     ConvBuffers of_volume;
     of_volume.src = images != nullptr ? images : volume;
     of_volume.packed = buffers.packed;
+    of_volume.plain = buffers.plain;  // read by products of matrices only, where rows of all slices
+                                      // follow each other as the gathered pixels' do
     of_volume.args = args.data();
     of_volume.dst = buffers.dst + v * d.out_depth * plan.dst_slice;
     of_volume.scratch = scratch.Grant(plan.scratch_of_conv);

@@ -124,14 +124,20 @@ struct TileBlock {
     std::fill_n(all, count, 0.f);
     double scales = 0;
     for (int64_t xi = 0; xi < planes(); ++xi) {
-      const FipSourceArgs s = {v + xi * plane_stride(), p.tap_offsets.data(), whole_blocks(), count,
-                               Terms(xi, thread),       squares,              sums};
+      const FipSourceArgs s = {v + xi * plane_stride(),
+                               p.tap_offsets.data(),
+                               whole_blocks(),
+                               count,
+                               Terms(xi, thread),
+                               squares,
+                               sums};
       const int exponent = PrepareFipPlane(plan().isa, s, p.icb);
       prepared->scale[xi] = std::ldexp(1.f, exponent);
       scales += prepared->scale[xi];
       const float most = MostFipSquares(n, exponent);
       for (int64_t t = 0; t < count; ++t) {  // comparisons with NaN are false
-        apart[t] |= !(squares[t] <= most && (squares[t] == 0 || FipInShape(squares[t], sums[t], n)));
+        apart[t] |=
+            !(squares[t] <= most && (squares[t] == 0 || FipInShape(squares[t], sums[t], n)));
         all[t] += sums[t];
       }
     }

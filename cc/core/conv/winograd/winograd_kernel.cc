@@ -215,9 +215,9 @@ void SourceOfPhases(const WinogradSourceArgs& a) {
   }
 }
 
-// Of a 2x2 window, in the order of max pooling by itself, on which NaN depends.
+// Of a 2x2 window; NaN stays, as in max pooling by itself.
 BD_INLINE Vec MaxOfWindow(Vec top_left, Vec top_right, Vec left, Vec right) {
-  return Max(Max(top_left, left), Max(top_right, right));
+  return MaxOrNan(MaxOrNan(top_left, left), MaxOrNan(top_right, right));
 }
 
 template <int kPool, int kMw>

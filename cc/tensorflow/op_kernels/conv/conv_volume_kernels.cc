@@ -57,7 +57,7 @@ class ConvVolume : public ConvOpSpec {
     return {plan.conv.pack_key,
             {plan.desc.kd, s.kh(), s.kw(), s.ic(), s.oc()},
             plan.conv.packed_bytes,
-            0,
+            plan.conv.reads_plain_weights ? plan.desc.weights_bytes() : 0,
             pack};
   }
   static void Pack(const Plan& plan, int, const float* plain, const float*, float* packed,

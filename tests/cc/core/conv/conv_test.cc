@@ -36,6 +36,39 @@ TEST_P(ConvTest, LastBlockWithAtMostHalfItsChannels) {
   }
 }
 
+// What lies behind the last channel stays zero whatever the source holds: infinity times the zeros
+// there is NaN, which the next op would read.
+TEST_P(ConvTest, TailsAreZeroBehindInfinities) {
+  ThreadPool pool(2);
+  for (const float value : {INFINITY, -INFINITY, NAN, 3e38f}) {
+    for (const char* chain : {"", "eltwise(relu)", "eltwise(clip,alpha=0,beta=6)"}) {
+      for (auto [oc, kernel] : {std::pair<int64_t, int64_t>{5, 1}, {17, 1}, {40, 3}, {30, 3}}) {
+        for (const auto algorithm : {ConvAlgorithm::kDirect, ConvAlgorithm::kAuto,
+                                     ConvAlgorithm::kWinograd, ConvAlgorithm::kFip}) {
+          for (const Layout src_layout : {Layout::nChw16c, Layout::nhwc}) {
+            ConvShape d = Square(32, 9, oc, kernel, 1, kernel / 2);
+            d.src_layout = src_layout;
+            d.algorithm = algorithm;
+            d.post_ops = Chain(chain);
+            ConvPlan plan;
+            ASSERT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
+            GuardedBuffer src(SrcFloats(d)), weights(WeightFloats(d)), dst(DstFloats(d));
+            src.FillIntegers(1);
+            weights.FillIntegers(2);
+            for (size_t i = 0; i < src.size(); i += 37) src[i] = value;
+            PackAndRun(plan, src.data(), weights.data(), nullptr, dst.data(), pool);
+            for (int64_t i = 0; i < static_cast<int64_t>(dst.size()); ++i) {
+              if (i / (81 * 16) * 16 + i % 16 < oc) continue;
+              ASSERT_EQ(dst[i], 0.f) << plan.algorithm_name() << " " << kernel << " oc " << oc
+                                     << " [" << chain << "] at " << i;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(ConvTest, StridesDilationsAndAsymmetricPadding) {
   for (int64_t stride : {1, 2, 3}) {
     for (int64_t dilation : {1, 2}) {

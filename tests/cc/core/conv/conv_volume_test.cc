@@ -86,6 +86,7 @@ class ConvVolumeOnEveryIsa : public testing::TestWithParam<Isa> {
     ConvBuffers buffers;
     buffers.src = src.data();
     buffers.packed = packed;
+    buffers.plain = weights.data();
     buffers.args = args;
     buffers.dst = dst.data();
     buffers.scratch = scratch.data();
@@ -133,6 +134,22 @@ TEST_P(ConvVolumeOnEveryIsa, PlainVolumes) {
       d.slice.oc = 2;
       d.slice.dst_layout = Layout::nhwc;
       CheckBothEnds(d);
+    }
+  }
+}
+
+// Products of matrices, which read the weights as they are.
+TEST_P(ConvVolumeOnEveryIsa, VolumesOfOnePixel) {
+  for (const int64_t kd : {1, 2}) {
+    for (const Layout dst_layout : {Layout::nhwc, Layout::nChw16c}) {
+      VolumeShape d = Cube(20, 1, 24, 1, 1, 0);
+      d.volumes = 2;
+      d.depth = d.kd = kd;
+      d.slice.src_layout = Layout::nhwc;
+      d.slice.dst_layout = dst_layout;
+      CheckBothEnds(d);
+      d.slice.algorithm = ConvAlgorithm::kAuto;
+      Check(d, 0, GuardedBuffer::kAtEnd);
     }
   }
 }

@@ -165,6 +165,28 @@ TEST(BatchNorm, MeansFarFromZero) {
   }
 }
 
+// The statistics are relative to the first value, which may be the largest of all.
+TEST(BatchNorm, OutliersThatComeFirst) {
+  BatchNormDesc d = Desc(2, 16, 1000);
+  std::vector<float> src(2 * 1000 * 16), ones(16, 1.f), beta(16), dst(src.size()), mean(16),
+      variance(16);
+  for (const float outlier : {1e2f, 1e4f, 1e6f}) {
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < src.size(); ++i) {
+      src[i] = i < 16 ? outlier : static_cast<float>(i / 16 * 7919 % 1009) / 1009 - 0.5f;
+      if (i % 16 == 0) sum += src[i], squares += double{src[i]} * src[i];
+    }
+    const double m = sum / 2000, v = squares / 2000 - m * m;
+    for (Isa isa : TestIsas()) {
+      RunBatchNorm(MakeBatchNormPlan(d, isa, 1),
+                   {src.data(), ones.data(), beta.data(), dst.data(), mean.data(), variance.data()},
+                   ThreadPool::Shared(1));
+      EXPECT_NEAR(mean[3], m, 1e-7 * std::fabs(m)) << outlier;
+      EXPECT_NEAR(variance[3], v, 1e-7 * v) << outlier;
+    }
+  }
+}
+
 TEST(BatchNorm, NoValues) {
   for (int64_t n : {0, 2}) {
     const BatchNormDesc d = Desc(n, 3, n == 0 ? 5 : 0);

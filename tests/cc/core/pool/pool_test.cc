@@ -203,6 +203,31 @@ TEST_P(PoolOnEveryIsa, GlobalInEveryDstLayout) {
 
 // No image, no channel, no output pixel; and windows over nothing, whose tails
 // are zeros all the same.
+// A NaN stays wherever it stands in its window, and goes nowhere else; infinities are maxima.
+TEST_P(PoolOnEveryIsa, NanStaysInItsWindow) {
+  for (const bool global : {false, true}) {
+    for (int64_t at = 0; at < 9; ++at) {
+      const PoolDesc desc =
+          global ? Global(PoolKind::kMax, 1, 20, 3, 3, false)
+                 : Desc(PoolKind::kMax, 1, 20, Padding::kSame, Window(3, 2, 1), Window(3, 2, 1));
+      PoolPlan plan;
+      ASSERT_EQ(MakePoolPlan(desc, GetParam(), &plan), "");
+      GuardedBuffer src(desc.src.elements()), dst(desc.dst.elements());
+      FillSrc(desc.src, &src);
+      src[at * 16 + 5] = NAN;
+      src[(at + 1) % 9 * 16 + 6] = INFINITY;
+      RunPool(plan, src.data(), dst.data(), pool_);
+      for (size_t i = 0; i < dst.size(); ++i) {
+        const int64_t pixel = i / 16 % 9, row = at / 3 - pixel / 3, column = at % 3 - pixel % 3;
+        const bool sees = global || (row >= 0 && row < 2 && column >= 0 && column < 2);
+        const bool of_channel = i % 16 == 5 && i / 16 < desc.dst.block_stride() / 16;
+        EXPECT_EQ(std::isnan(dst[i]), sees && of_channel) << "NaN at " << at << ", dst at " << i;
+      }
+      if (global) EXPECT_EQ(dst[6], INFINITY);
+    }
+  }
+}
+
 TEST_P(PoolOnEveryIsa, EmptyTensors) {
   for (PoolKind kind : kKinds) {
     CheckBothEnds(Desc(kind, 0, 16, Padding::kSame, Window(4, 2, 2), Window(4, 2, 2)));
