@@ -83,7 +83,14 @@ def test_recurrent_layers():
     # a block, and two terms for each column of both matrices.
     pairs = 2 if "rows in pairs" in plan.pieces else 0
     if pairs:
-        expected |= {"rows in pairs": 19 * 16, "terms of pairs": 18, "factors of pairs": 1}
+        expected |= {
+            "rows in pairs": 19 * 16,
+            "terms of pairs": 18,
+            "squares of pairs": 18,
+            "magnitudes of pairs": 18,
+            "rows apart from pairs": 18 // 4 + 1,  # a byte each
+            "scales of pairs": 2,
+        }
     assert {name: piece.bytes for name, piece in plan.pieces.items()} == {
         name: 4 * (-(-floats // line) * line) for name, floats in expected.items()
     }
