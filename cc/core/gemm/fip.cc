@@ -33,9 +33,11 @@ int FipExponentOf(double squares, int64_t count) {
   return kExponentStep * static_cast<int>(std::clamp(steps, -kMost, kMost));
 }
 
+// By which squares are at most the square of a sum of magnitudes, of n numbers.
+double FipShapeOf(int64_t n) { return std::max(0.15 * 0.15 * n, 1.5 * 1.5); }
+
 bool FipInShape(double squares, double sums, int64_t n) {
-  const double least = std::max(0.15, 1.5 / std::sqrt(static_cast<double>(n)));
-  return sums * sums >= least * least * n * squares;
+  return sums * sums >= FipShapeOf(n) * squares;
 }
 
 float MostFipSquares(int64_t n, int exponent) {
@@ -47,12 +49,15 @@ float LeastFipSum(int64_t n, double scales) { return static_cast<float>(n * scal
 bool MarkApart(const float* squares, const float* sums, int64_t rows, int64_t n, int exponent,
                uint8_t* apart) {
   const float least = LeastFipSum(n, TwoTo(exponent)), most = MostFipSquares(n, exponent);
-  bool any = false;
-  for (int64_t r = 0; r < rows; ++r) {  // comparisons with NaN are false
-    apart[r] = !(sums[r] >= least && squares[r] <= most && FipInShape(squares[r], sums[r], n));
+  const float shape = static_cast<float>(FipShapeOf(n));
+  uint8_t any = 0;
+  for (int64_t r = 0; r < rows; ++r) {  // no branches; comparisons with NaN are false
+    const uint8_t in_range =
+        (sums[r] >= least) & (squares[r] <= most) & (sums[r] * sums[r] >= shape * squares[r]);
+    apart[r] = in_range ^ 1;
     any |= apart[r];
   }
-  return any;
+  return any != 0;
 }
 
 void MarkPanelApart(float* channel_terms) {

@@ -47,7 +47,9 @@ bool ScaleFipColumns(Isa isa, int64_t rows, int64_t lanes, int exponent, float* 
 // The terms of a panel that may not be multiplied in pairs begin with NaN, for RunPanels.
 void MarkPanelApart(float* channel_terms);
 
-// What `n` numbers, of which the squares and magnitudes are given, allow.
+// n numbers are in shape for pairs where (sum of |x|)^2 >= FipShapeOf(n) sum of x^2, the third
+// condition.
+double FipShapeOf(int64_t n);
 bool FipInShape(double squares, double sums, int64_t n);
 
 // The largest sum of squares, and the least sum of magnitudes, of n numbers on a scale of

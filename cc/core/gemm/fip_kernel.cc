@@ -137,57 +137,46 @@ __attribute__((noinline)) void FipTile(const TileArgs& a) {
   tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
 }
 
-// What pairs need to know of a pixel, each still a vector of partial sums.
-struct SourceSums {
-  Vec terms, squares, sums;
-};
+constexpr int kPixelsTogether = 5;  // three sums each are the vectors of one reduction
 
-// Of kPx pixels from `first` on. Pairs are neighbours: lane c of x * OddsToEvens(x) is x[c] x[c +
-// 1].
+// Of kPx pixels from `first` on: terms, squares and magnitudes. Pairs are neighbours: lane c of
+// x * OddsToEvens(x) is x[c] x[c + 1]. Pixels are summed in one order, so what is said of a pixel
+// is the same in any range of them.
 template <int kPx>
-inline __attribute__((always_inline)) void SumSource(const FipSourceArgs& a, int64_t first,
-                                                     SourceSums* to) {
-  Vec terms[kPx], squares[kPx], sums[kPx];
+inline __attribute__((always_inline)) void SumPixels(const FipSourceArgs& a, int64_t first,
+                                                     Vec signs) {
+  Vec sums[kLanes];  // of each pixel its terms, its squares, its magnitudes
   BD_UNROLL
-  for (int p = 0; p < kPx; ++p) terms[p] = squares[p] = sums[p] = Zero();
+  for (int i = 0; i < kLanes; ++i) sums[i] = Zero();
   for (int64_t t = 0; t < a.taps; ++t) {
     const float* src = a.src + a.tap_offsets[t] + first * kBlock;
     BD_UNROLL
     for (int p = 0; p < kPx; ++p) {
       const Vec x = Load(src + p * kBlock);
       __builtin_prefetch(src + (kPx + p) * kBlock, 0, 3);
-      terms[p] = Fma(x, OddsToEvens(x), terms[p]);
-      squares[p] = Fma(x, x, squares[p]);
-      sums[p] = Add(sums[p], Abs(x));
+      sums[p] = Fma(x, OddsToEvens(x), sums[p]);
+      sums[kPixelsTogether + p] = Fma(x, x, sums[kPixelsTogether + p]);
+      sums[2 * kPixelsTogether + p] = Add(sums[2 * kPixelsTogether + p], Abs(x));
     }
   }
   BD_UNROLL
-  for (int p = 0; p < kPx; ++p) to[p] = {terms[p], squares[p], sums[p]};
+  for (int p = 0; p < kPx; ++p) sums[p] = Mul(sums[p], signs);
+  alignas(64) float all[kLanes];
+  Store(all, ReduceAddEach(sums));
+  StoreN(a.terms + first, LoadN(all, kPx), kPx);
+  StoreN(a.squares + first, LoadN(all + kPixelsTogether, kPx), kPx);
+  StoreN(a.sums + first, LoadN(all + 2 * kPixelsTogether, kPx), kPx);
 }
 
-// Pixels are summed in one order, so what is said of a pixel is the same in any range of them.
 void SourceTerms(const FipSourceArgs& a) {
-  constexpr int kTogether = 8;  // three sums each fit the registers
   alignas(64) float lanes[kBlock] = {};
   for (const ChannelPair& pair : kChannelPairs) lanes[pair.c] = -pair.sign;
   const Vec signs = Load(lanes);
-  for (int64_t p = 0; p < a.px; p += kLanes) {
-    const int64_t count = a.px - p < kLanes ? a.px - p : kLanes;
-    SourceSums of[kLanes];
-    int64_t i = 0;
-    for (; i + kTogether <= count; i += kTogether) SumSource<kTogether>(a, p + i, of + i);
-    for (; i < count; ++i) SumSource<1>(a, p + i, of + i);
-    Vec terms[kLanes], squares[kLanes], sums[kLanes];
-    for (int k = 0; k < kLanes; ++k) {
-      const bool there = k < count;
-      terms[k] = there ? Mul(of[k].terms, signs) : Zero();
-      squares[k] = there ? of[k].squares : Zero();
-      sums[k] = there ? of[k].sums : Zero();
-    }
-    StoreN(a.terms + p, ReduceAddEach(terms), static_cast<int>(count));
-    StoreN(a.squares + p, ReduceAddEach(squares), static_cast<int>(count));
-    StoreN(a.sums + p, ReduceAddEach(sums), static_cast<int>(count));
+  int64_t p = 0;
+  for (; p + kPixelsTogether <= a.px; p += kPixelsTogether) {
+    SumPixels<kPixelsTogether>(a, p, signs);
   }
+  for (; p < a.px; ++p) SumPixels<1>(a, p, signs);
 }
 
 void Scale(const ScaleArgs& a) {

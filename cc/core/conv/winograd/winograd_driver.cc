@@ -122,6 +122,7 @@ struct TileBlock {
     const int64_t n = whole_blocks() * kBlock;
     std::fill_n(apart, count, uint8_t{0});
     std::fill_n(all, count, 0.f);
+    const float shape = static_cast<float>(FipShapeOf(n));
     double scales = 0;
     for (int64_t xi = 0; xi < planes(); ++xi) {
       const FipSourceArgs s = {v + xi * plane_stride(),
@@ -136,8 +137,7 @@ struct TileBlock {
       scales += prepared->scale[xi];
       const float most = MostFipSquares(n, exponent);
       for (int64_t t = 0; t < count; ++t) {  // comparisons with NaN are false
-        apart[t] |=
-            !(squares[t] <= most && (squares[t] == 0 || FipInShape(squares[t], sums[t], n)));
+        apart[t] |= !((squares[t] <= most) & (sums[t] * sums[t] >= shape * squares[t]));
         all[t] += sums[t];
       }
     }
