@@ -135,6 +135,8 @@ class BlockedLayer:
         self._channels = None  # of the result, if it is blocked
         if blocked_channels is not None:
             self.input_spec = None
+        if self._has_nothing_to_build:  # Keras looks at `build`, which is ours
+            self.built = True
 
     # What is blocked.
 
@@ -184,6 +186,8 @@ class BlockedLayer:
     def __call__(self, *args, **kwargs):
         first = args[0] if args else next(iter(kwargs.values()), None)
         self._settle(first)
+        if self.built and self.writes_blocked and self._channels is None:
+            self._find_channels(tree.map_structure(lambda x: tuple(x.shape), first))
         outputs = super().__call__(*args, **kwargs)
         if self.writes_blocked:
             mark(outputs, self._channels)
@@ -325,6 +329,17 @@ class BlockedLayer:
             ]
         return plain_shape(shapes, self.blocked_channels)
 
+    @property
+    def _has_nothing_to_build(self) -> bool:
+        """Whether Keras takes its layer for built as soon as it is made."""
+        theirs = super().build.__func__ is keras.layers.Layer.build
+        return theirs and type(self).build is BlockedLayer.build
+
+    def _find_channels(self, input_shape) -> None:
+        shapes = self._plain_shapes(input_shape)
+        with self._view_plain():
+            self._channels = super().compute_output_shape(shapes)[-1]
+
     def build(self, input_shape):
         shapes = self._plain_shapes(input_shape)
         if not (self.reads_blocked or self.writes_blocked):
@@ -332,7 +347,7 @@ class BlockedLayer:
             return
         with self._view_plain():
             super().build(shapes)
-            self._channels = super().compute_output_shape(shapes)[-1]
+        self._find_channels(input_shape)
         if self.reads_blocked:
             self.input_spec = None
 

@@ -1,7 +1,9 @@
 """How the wrappers read what users pass."""
 
 from collections.abc import Sequence
+from numbers import Integral
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -17,15 +19,17 @@ def invalid(message: str) -> InvalidArgument:
 
 
 def pair(name: str, value) -> list[int]:
-    """`value` as [height, width]: one integer for both, or two.
+    """`value` as [height, width]: one integer for both, or two, also of NumPy.
 
     Raises:
       ValueError: it is neither.
     """
-    if isinstance(value, int):
-        return [value, value]
-    if isinstance(value, Sequence) and len(value) == 2 and all(isinstance(v, int) for v in value):
-        return list(value)
+    values = value.tolist() if isinstance(value, np.ndarray) else value
+    if isinstance(values, Integral):
+        return [int(values)] * 2
+    if isinstance(values, Sequence) and len(values) == 2:
+        if all(isinstance(v, Integral) for v in values):
+            return [int(v) for v in values]
     raise ValueError(f"{name} must be an integer or [height, width], got {value!r}")
 
 

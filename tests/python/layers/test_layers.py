@@ -321,3 +321,18 @@ def test_mixed_precision(policy, blocked, floats):
     )
     error = np.abs(np.asarray(y, np.float32) - exact).max()
     assert error <= 0.01 * np.abs(exact).max()
+
+
+def test_layers_without_weights_are_built_when_made():
+    for name in ("MaxPooling2D", "GlobalAveragePooling2D", "ReLU", "Dense"):
+        arguments = [3] if name == "Dense" else []
+        ours = getattr(bd.layers, name)(*arguments)
+        assert ours.built == getattr(keras.layers, name)(*arguments).built, name
+
+
+def test_strides_of_numpy():
+    x = tf.random.normal(PLANE)
+    strides = (np.int64(2), np.int64(2))
+    want = bd.layers.Conv2D(3, 3, strides=2, kernel_initializer="ones")(x)
+    got = bd.layers.Conv2D(3, 3, strides=strides, kernel_initializer="ones")(x)
+    np.testing.assert_array_equal(got, want)
