@@ -135,8 +135,6 @@ class BlockedLayer:
         self._channels = None  # of the result, if it is blocked
         if blocked_channels is not None:
             self.input_spec = None
-        if self._has_nothing_to_build:  # Keras looks at `build`, which is ours
-            self.built = True
 
     # What is blocked.
 
@@ -186,11 +184,14 @@ class BlockedLayer:
     def __call__(self, *args, **kwargs):
         first = args[0] if args else next(iter(kwargs.values()), None)
         self._settle(first)
-        if self.built and self.writes_blocked and self._channels is None:
-            self._find_channels(tree.map_structure(lambda x: tuple(x.shape), first))
         outputs = super().__call__(*args, **kwargs)
         if self.writes_blocked:
-            mark(outputs, self._channels)
+            channels = self._channels
+            if self._has_nothing_to_build:  # any number of them may come in a later call
+                channels = self._result_channels(
+                    self._plain_shapes(tree.map_structure(lambda x: tuple(x.shape), first))
+                )
+            mark(outputs, channels)
             note_readers(outputs, self)
         return outputs
 
@@ -335,10 +336,17 @@ class BlockedLayer:
         theirs = super().build.__func__ is keras.layers.Layer.build
         return theirs and type(self).build is BlockedLayer.build
 
-    def _find_channels(self, input_shape) -> None:
-        shapes = self._plain_shapes(input_shape)
+    def _build_at_init(self):
+        """Where Keras's layer calls it: Keras looks at `build`, which is ours."""
+        if not self._has_nothing_to_build:
+            return super()._build_at_init()
+        self.built = True
+        self._post_build()
+        self._lock_state()
+
+    def _result_channels(self, plain_shapes):
         with self._view_plain():
-            self._channels = super().compute_output_shape(shapes)[-1]
+            return super().compute_output_shape(plain_shapes)[-1]
 
     def build(self, input_shape):
         shapes = self._plain_shapes(input_shape)
@@ -347,7 +355,7 @@ class BlockedLayer:
             return
         with self._view_plain():
             super().build(shapes)
-        self._find_channels(input_shape)
+        self._channels = self._result_channels(shapes)
         if self.reads_blocked:
             self.input_spec = None
 

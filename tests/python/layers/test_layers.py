@@ -324,7 +324,14 @@ def test_mixed_precision(policy, blocked, floats):
 
 
 def test_layers_without_weights_are_built_when_made():
-    for name in ("MaxPooling2D", "GlobalAveragePooling2D", "ReLU", "Dense"):
+    for name in (
+        "MaxPooling2D",
+        "GlobalAveragePooling2D",
+        "ReLU",
+        "UpSampling2D",
+        "ZeroPadding2D",
+        "Dense",
+    ):
         arguments = [3] if name == "Dense" else []
         ours = getattr(bd.layers, name)(*arguments)
         assert ours.built == getattr(keras.layers, name)(*arguments).built, name
