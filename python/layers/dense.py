@@ -26,7 +26,8 @@ class Dense(BlockedLayer, keras.layers.Dense):
 
     def call(self, inputs, training=None):
         self.refuse_xla()
-        if not self.computes_itself or self.lora_enabled:
+        is_sparse = isinstance(inputs, tf.SparseTensor)
+        if not self.computes_itself or self.lora_enabled or is_sparse:
             return self.by_tensorflow(super().call, inputs, training=training)
         x, chain = self.plain(inputs), PostOps()
         if self.use_bias:

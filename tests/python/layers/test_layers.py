@@ -343,3 +343,9 @@ def test_strides_of_numpy():
     want = bd.layers.Conv2D(3, 3, strides=2, kernel_initializer="ones")(x)
     got = bd.layers.Conv2D(3, 3, strides=strides, kernel_initializer="ones")(x)
     np.testing.assert_array_equal(got, want)
+
+
+def test_dense_takes_sparse_tensors():
+    sparse = tf.sparse.from_dense([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    layer = bd.layers.Dense(4)
+    np.testing.assert_allclose(layer(sparse), layer(tf.sparse.to_dense(sparse)), rtol=1e-6)
