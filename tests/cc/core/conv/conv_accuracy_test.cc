@@ -1,13 +1,17 @@
-// Rounding error of the algorithms against float64, on normal data: the numbers
+// Rounding error of the algorithms against float64, on normal data and with outliers: the numbers
 // of docs/algorithms.md. Run with --gtest_filter=*Accuracy* to print them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "cc/base/cpu/cpu_model.h"
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "tests/cc/core/conv/conv_case.h"
@@ -102,6 +106,161 @@ TEST(ConvAccuracy, WithinTheDocumentedBounds) {
     EXPECT_LT(worst / largest, c.largest) << c.name;
   }
 }
+
+// An output's error depends on what the output is computed from: outliers in one pixel, row,
+// channel or sample leave the others as accurate as they were. docs/algorithms.md has the factors.
+constexpr double kEps = std::numeric_limits<float>::epsilon() / 2;
+
+enum class Where { kNowhere, kPixel, kRow, kChannel, kSample };
+
+struct IsolationCase {
+  ConvAlgorithm algorithm;
+  int64_t ic, size, oc, k;
+  const char* name;  // the algorithm that must have run
+  int tile;          // outputs of a tile in each direction; 0: an output has no others beside
+  double factor;     // |error| <= factor eps sum |x| |w|
+};
+
+constexpr IsolationCase kIsolationCases[] = {
+    {ConvAlgorithm::kDirect, 64, 9, 40, 1, "direct", 0, 40},
+    {ConvAlgorithm::kDirect, 72, 9, 40, 3, "direct", 0, 40},
+    {ConvAlgorithm::kFip, 32, 9, 40, 1, "paired", 0, 60},
+    {ConvAlgorithm::kFip, 64, 9, 40, 1, "paired", 0, 60},
+    {ConvAlgorithm::kFip, 264, 9, 48, 1, "paired", 0, 60},
+    {ConvAlgorithm::kFip, 72, 9, 40, 3, "paired", 0, 60},
+    {ConvAlgorithm::kWinograd, 64, 16, 40, 3, "winograd4x4", 4, 40},
+    {ConvAlgorithm::kWinograd, 48, 35, 40, 5, "winograd2x2", 2, 40},
+    {ConvAlgorithm::kAuto, 64, 28, 64, 3, "winograd4x4", 4, 60},  // in pairs, with AVX-512
+};
+
+class ConvIsolation : public ::testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    static const CpuModel zen4 = {"AuthenticAMD", 0x19, 0x11};
+    PretendCpu(&zen4);  // which gains from pairs
+  }
+  void TearDown() override { PretendCpu(nullptr); }
+};
+
+ConvShape ShapeOf(const IsolationCase& c) {
+  ConvShape d = Square(c.ic, c.size, c.oc, c.k, 1, c.k / 2);
+  d.n = 2;
+  d.algorithm = c.algorithm;
+  return d;
+}
+
+float* SrcAt(const ConvShape& d, std::vector<float>& src, int64_t n, int64_t c, int64_t y,
+             int64_t x) {
+  const int64_t blocks = (d.ic + 15) / 16;
+  return &src[(((n * blocks + c / 16) * d.ih + y) * d.iw + x) * 16 + c % 16];
+}
+
+void MakeLarge(const ConvShape& d, Where where, float factor, std::vector<float>& src) {
+  const int64_t line = d.ih / 2;
+  for (int64_t n = 0; n < d.n; ++n) {
+    for (int64_t c = 0; c < d.ic; ++c) {
+      for (int64_t y = 0; y < d.ih; ++y) {
+        for (int64_t x = 0; x < d.iw; ++x) {
+          const bool is_large = where == Where::kPixel     ? n == 0 && y == line && x == line
+                                : where == Where::kRow     ? n == 0 && y == line
+                                : where == Where::kChannel ? c == d.ic / 3
+                                                           : where == Where::kSample && n == 0;
+          if (is_large) *SrcAt(d, src, n, c, y, x) *= factor;
+        }
+      }
+    }
+  }
+}
+
+// The largest |error| / (eps sum |x| |w|) of all outputs; a sum over tiles takes the largest
+// weight of each channel for all pixels of the tile's source.
+double WorstFactor(const IsolationCase& k, const ConvShape& d, std::vector<float>& src,
+                   const std::vector<float>& weights, const std::vector<float>& dst) {
+  const int64_t ocb = (d.oc + 15) / 16;
+  double worst = 0;
+  for (int64_t n = 0; n < d.n; ++n) {
+    for (int64_t o = 0; o < d.oc; o += 3) {
+      for (int64_t y = 0; y < d.oh; ++y) {
+        for (int64_t x = 0; x < d.ow; ++x) {
+          double sum = 0, magnitude = 0;
+          for (int64_t t = 0; t < d.kh * d.kw; ++t) {
+            const int64_t h = y + t / d.kw - d.pad_top, w = x + t % d.kw - d.pad_left;
+            if (h < 0 || h >= d.ih || w < 0 || w >= d.iw) continue;
+            for (int64_t c = 0; c < d.ic; ++c) {
+              const double product =
+                  double{*SrcAt(d, src, n, c, h, w)} * weights[(t * d.ic + c) * d.oc + o];
+              sum += product;
+              magnitude += std::fabs(product);
+            }
+          }
+          if (k.tile > 0) {
+            magnitude = 0;
+            const int64_t top = y / k.tile * k.tile - d.pad_top;
+            const int64_t left = x / k.tile * k.tile - d.pad_left, reach = k.tile + d.kh - 1;
+            for (int64_t c = 0; c < d.ic; ++c) {
+              float largest = 0;
+              for (int64_t t = 0; t < d.kh * d.kw; ++t) {
+                largest = std::max(largest, std::fabs(weights[(t * d.ic + c) * d.oc + o]));
+              }
+              for (int64_t h = std::max<int64_t>(0, top); h < std::min(d.ih, top + reach); ++h) {
+                for (int64_t w = std::max<int64_t>(0, left); w < std::min(d.iw, left + reach);
+                     ++w) {
+                  magnitude += double{std::fabs(*SrcAt(d, src, n, c, h, w))} * largest;
+                }
+              }
+            }
+          }
+          const double off =
+              std::fabs(dst[(((n * ocb + o / 16) * d.oh + y) * d.ow + x) * 16 + o % 16] - sum);
+          const double factor = magnitude == 0 ? (off == 0 ? 0 : 1e30) : off / (kEps * magnitude);
+          worst = std::isfinite(factor) ? std::max(worst, factor) : 1e30;
+        }
+      }
+    }
+  }
+  return worst;
+}
+
+TEST_P(ConvIsolation, OutliersSpoilNobodyElse) {
+  if (GetParam() > BestTestIsa()) GTEST_SKIP() << "this machine cannot emulate it";
+  ThreadPool pool(2);
+  for (const IsolationCase& k : kIsolationCases) {
+    if (k.algorithm == ConvAlgorithm::kFip && GetParam() < Isa::kAvx512) continue;
+    const ConvShape d = ShapeOf(k);
+    ConvPlan plan;
+    ASSERT_EQ(MakeConvPlan(d, GetParam(), pool.num_threads(), &plan), "");
+    ASSERT_STREQ(plan.algorithm_name(), k.name);
+    double all = 0;
+    for (const Where where :
+         {Where::kNowhere, Where::kPixel, Where::kRow, Where::kChannel, Where::kSample}) {
+      for (const float large : {1e2f, 1e4f, 1e6f, 1e30f}) {
+        std::mt19937 rng(7);
+        std::normal_distribution<float> normal;
+        std::vector<float> src(SrcFloats(d)), weights(WeightFloats(d)), dst(DstFloats(d));
+        for (int64_t n = 0; n < d.n; ++n) {
+          for (int64_t c = 0; c < d.ic; ++c) {
+            for (int64_t p = 0; p < d.ih * d.iw; ++p) {  // half of them zeros, as behind a relu
+              *SrcAt(d, src, n, c, p / d.iw, p % d.iw) = std::max(0.f, normal(rng));
+            }
+          }
+        }
+        for (float& w : weights) w = normal(rng) / std::sqrt(1.f * d.kh * d.kw * d.ic);
+        std::vector<float> usual = src;
+        MakeLarge(d, where, large, src);
+        PackAndRun(plan, src.data(), weights.data(), nullptr, dst.data(), pool, usual.data());
+        const double worst = WorstFactor(k, d, src, weights, dst);
+        EXPECT_LE(worst, k.factor) << k.name << " " << k.k << "x" << k.k << " of " << k.ic
+                                   << " channels, " << large << " in " << static_cast<int>(where);
+        all = std::max(all, worst);
+      }
+    }
+    std::printf("%-12s%-7s %dx%d %3d channels: %.1f eps sum |x| |w|\n", k.name, plan.note,
+                static_cast<int>(k.k), static_cast<int>(k.k), static_cast<int>(k.ic), all);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, ConvIsolation, ::testing::ValuesIn(TestIsas()),
+                         [](const auto& info) { return IsaName(info.param); });
 
 }  // namespace
 }  // namespace bd
