@@ -63,9 +63,10 @@ def optimize(
             faster still. Takes a few dozen calls for each part; `report.notes` has the times.
         example: for `autotune`: a list of tensors or arrays, one an argument, such as its calls
             will have. Random ones by default, an unknown batch being 1 and other unknown sizes 64.
-        strict: True raises an error of the rewriter itself. False leaves the function as it was,
-            warns, and keeps the traceback in `report.error`. None is True only where the
-            environment has TF_BLOCKDNN_STRICT=1.
+        strict: True raises an error of the rewriter itself. False leaves the pass that failed
+            out, or the function as it was where no pass is to blame, warns, and keeps the
+            traceback in `report.error`. None is True only where the environment has
+            TF_BLOCKDNN_STRICT=1.
 
     Returns:
         A callable with `.report` and `.save(folder)`: for a Keras model a keras.Model, for

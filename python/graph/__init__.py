@@ -1,11 +1,12 @@
 """Graphs as data: views, matching, symbolic shapes. Needs no native library."""
 
-from .body import LOOPS, Body, Module, Place, called, first_argument
-from .constants import Constants, Variable
-from .functions import Flat, flatten, unflatten
+from .body import Body, Module, Place, called, first_argument
+from .constants import LOOPS, Constants, Variable
+from .functions import Flat, called_functions, flatten, restore_library, unflatten
 from .match import Any, Match, Op, Scalar, match
 from .shapes import Shapes
 from .symbolic import Expr, Size, estimate, window
+from .types import dtype, dtype_name, is_float32, outputs
 from .view import GraphView, Node, Ref
 
 __all__ = [
@@ -27,10 +28,16 @@ __all__ = [
     "Size",
     "Variable",
     "called",
+    "called_functions",
+    "dtype",
+    "dtype_name",
     "estimate",
     "first_argument",
     "flatten",
+    "is_float32",
     "match",
+    "outputs",
+    "restore_library",
     "unflatten",
     "window",
 ]

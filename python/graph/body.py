@@ -27,7 +27,6 @@ _CALLS = {
     "StatelessWhile": (("cond", "body"), 0),
     "While": (("cond", "body"), 0),
 }
-LOOPS = frozenset({"StatelessWhile", "While"})
 
 
 @dataclass(frozen=True)

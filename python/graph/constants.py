@@ -8,12 +8,17 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from tensorflow.core.framework import types_pb2
 
 from ..tensorflow_private import dtypes, tensor_util
+from .types import outputs
 from .view import GraphView, Node, Ref
 
+LOOPS = frozenset({"StatelessWhile", "While"})
 # What may read a variable without making it assignable.
-_READERS = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "Identity"})
+_READERS = frozenset(
+    {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "Identity"}
+)
 
 
 class Variable(NamedTuple):
@@ -39,7 +44,13 @@ def _cast(node: Node, x: np.ndarray) -> np.ndarray:
 
 
 def _arithmetic(function: Callable) -> Callable:
-    return lambda node, *args: function(*map(_wide, args))
+    """In float64; float16 is rounded after each step, as the graph does."""
+
+    def evaluate(node: Node, *args) -> np.ndarray:
+        result = function(*map(_wide, args))
+        return result.astype(np.float16) if args[0].dtype == np.float16 else result
+
+    return evaluate
 
 
 # Moving data keeps the dtype: convolution weights stay as they are stored.
@@ -104,7 +115,7 @@ class Constants:
 
     def variable_of(self, ref: Ref) -> Variable | None:
         """The variable whose handle `ref` is, where that is known."""
-        return self._variables.get(self._origin(ref))
+        return self._variables.get(self.origin(ref))
 
     def is_read_only(self, resource: str) -> bool:
         """Whether nothing, here or outside, can assign the variable behind this placeholder."""
@@ -113,28 +124,44 @@ class Constants:
             known = True
             while readers and known:
                 _, ref = readers.pop()
+                known = resource in self._outer or not self._view.is_fetched(ref)
                 for node, index in self._view.consumers(ref):
                     known = known and (node.op in _READERS or self._only_reads(node, index))
                     if node.op == "Identity":
                         readers.append((node.name, node.ref))
             if known and resource in self._outer:
                 constants, ref = self._outer[resource]
-                known = constants.is_read_only(constants._origin(ref))
+                known = constants.is_read_only(constants.origin(ref))
             self._read_only[resource] = known
         return self._read_only[resource]
 
     def _only_reads(self, node: Node, index: int) -> bool:
         """Whether a loop, condition or call says that its functions do not assign this input.
 
-        A loop hands it on as the output of the same number: nobody may take it from there.
+        Nobody may take it from there: a loop hands it on as the output of the same number, others
+        as any output that is a handle.
         """
-        reads = index in node.attr["_read_only_resource_inputs"].list.i
-        return reads and not self._view.use_count(Ref(node.name, index))
+        if index not in node.attr["_read_only_resource_inputs"].list.i:
+            return False
+        kinds = enumerate(kind for _, kind in outputs(node))
+        handles = [port for port, kind in kinds if kind == types_pb2.DT_RESOURCE]
+        ports = [index] if node.op in LOOPS else handles
+        return not any(self._view.use_count(Ref(node.name, port)) for port in ports)
+
+    def reads_constant(self, node: Node) -> bool:
+        """Whether the variable whose handle is the node's first input is known and not assigned."""
+        resource = self._resource(node)
+        return resource is not None and self.is_read_only(resource)
 
     def shape_of_read(self, node: Node) -> tuple[int | None, ...] | None:
         """The shape of the variable that a ReadVariableOp reads, where it is known."""
         resource = self._resource(node)
         return self._variables[resource].shape if resource is not None else None
+
+    def value_of_variable(self, resource: str) -> np.ndarray | None:
+        """What the variable behind this placeholder held; None where it is assigned, or none."""
+        known = resource in self._variables and self.is_read_only(resource)
+        return self._read(resource) if known else None
 
     def is_constant(self, ref: Ref) -> bool:
         """Whether `value` would succeed; reads no variable."""
@@ -177,7 +204,7 @@ class Constants:
         """A variable's value; all its readers, in all graphs of a function, share one array."""
         if resource in self._outer:
             constants, ref = self._outer[resource]
-            return constants._read(constants._origin(ref))
+            return constants._read(constants.origin(ref))
         if resource not in self._read_values:
             self._read_values[resource] = np.asarray(self._variables[resource].read())
         return self._read_values[resource]
@@ -196,10 +223,10 @@ class Constants:
         return all(self._may_be_scalar(self._view.node(ref.node)) for ref in sources)
 
     def _resource(self, node: Node) -> str | None:
-        origin = self._origin(node.inputs[0])
+        origin = self.origin(node.inputs[0])
         return origin if origin in self._variables else None
 
-    def _origin(self, ref: Ref) -> str:
+    def origin(self, ref: Ref) -> str:
         """The node that makes a handle, past identities."""
         while self._view.node(ref.node).op == "Identity":
             ref = self._view.node(ref.node).inputs[0]
@@ -209,8 +236,7 @@ class Constants:
         if node.op == "Const":
             return True
         if node.op == "ReadVariableOp":
-            resource = self._resource(node)
-            return resource is not None and self.is_read_only(resource)
+            return self.reads_constant(node)
         if node.op == "Placeholder" and node.name in self._outer:
             constants, source = self._outer[node.name]
             return constants.is_constant(source)

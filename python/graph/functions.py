@@ -120,3 +120,28 @@ def _fresh(arguments, base: str) -> str:
         suffix += 1
         name = f"{base}_{suffix}"
     return name
+
+
+def called_functions(nodes):
+    """The names of all functions that the nodes' attributes mention."""
+    for node in nodes:
+        for attr in node.attr.values():
+            if attr.HasField("func"):
+                yield attr.func.name
+            for function in attr.list.func:
+                yield function.name
+
+
+def restore_library(graph_def: graph_pb2.GraphDef, functions) -> None:
+    """Keeps the functions that the graph reaches, as it has them, or else out of `functions`."""
+    own = {function.signature.name: function for function in graph_def.library.function}
+    kept, wanted = {}, list(called_functions(graph_def.node))
+    while wanted:
+        name = wanted.pop()
+        function = own.get(name) or functions.get(name)
+        if function is not None and name not in kept:
+            kept[name] = function
+            wanted.extend(called_functions(function.node_def))
+    library = function_pb2.FunctionDefLibrary(function=kept.values())
+    library.gradient.extend(g for g in graph_def.library.gradient if g.function_name in kept)
+    graph_def.library.CopyFrom(library)

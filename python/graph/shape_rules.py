@@ -103,11 +103,11 @@ def _pad(node: Node, shapes):
 
 def _concat(node: Node, shapes):
     parts = [shapes.shape(ref) for ref in node.inputs[:-1]]
-    axis = shapes.value(node.inputs[-1])
+    axis = shapes.number(node.inputs[-1])
     if axis is None or any(part is None or len(part) != len(parts[0]) for part in parts):
         return None
     sizes = list(parts[0])
-    axis = int(axis) % len(sizes)
+    axis %= len(sizes)
     for i in range(len(sizes)):
         column = [part[i] for part in parts]
         known = [size for size in column if isinstance(size, int)]
@@ -116,10 +116,10 @@ def _concat(node: Node, shapes):
 
 
 def _reduce(node: Node, shapes):
-    src, axes = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
+    src, axes = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[1])
     if src is None or axes is None:
         return None
-    axes = {int(axis) % len(src) for axis in axes.reshape(-1)}
+    axes = {axis % len(src) for axis in axes}
     if node.attr["keep_dims"].b:
         return tuple(1 if i in axes else size for i, size in enumerate(src))
     return tuple(size for i, size in enumerate(src) if i not in axes)
@@ -175,19 +175,19 @@ def _squeeze(node: Node, shapes):
 
 
 def _expand_dims(node: Node, shapes):
-    src, axis = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
+    src, axis = shapes.shape(node.inputs[0]), shapes.number(node.inputs[1])
     if src is None or axis is None:
         return None
     sizes = list(src)
-    sizes.insert(int(axis) % (len(src) + 1), 1)
+    sizes.insert(axis % (len(src) + 1), 1)
     return tuple(sizes)
 
 
 def _transpose(node: Node, shapes):
-    src, order = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
-    if src is None or order is None:
+    src, order = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[1])
+    if src is None or order is None or len(order) != len(src):
         return None
-    return tuple(src[int(i)] for i in order)
+    return tuple(src[i] for i in order)
 
 
 def _resize(node: Node, shapes):

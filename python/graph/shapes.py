@@ -96,20 +96,33 @@ class Shapes:
         self.shape(ref)
         return self._values.get(ref)
 
+    def numbers(self, ref: Ref) -> list[int] | None:
+        """The same as a list, whatever its rank, where all of them are numbers."""
+        value = self.value(ref)
+        if value is None or not all(isinstance(size, int) for size in value.flat):
+            return None
+        return [int(size) for size in value.flat]
+
+    def number(self, ref: Ref) -> int | None:
+        """The only one of its elements, where it is a number."""
+        found = self.numbers(ref)
+        return found[0] if found is not None and len(found) == 1 else None
+
     def rank(self, ref: Ref) -> int | None:
         shape = self.shape(ref)
         return None if shape is None else len(shape)
 
     def channels(self, ref: Ref) -> int | None:
-        """The last size of a rank-4 tensor, where it is a known number."""
+        """The last size of a rank-4 tensor, where it is a known number, not zero."""
         shape = self.shape(ref)
-        return shape[3] if shape and len(shape) == 4 and isinstance(shape[3], int) else None
+        known = shape and len(shape) == 4 and isinstance(shape[3], int)
+        return shape[3] or None if known else None
 
     def features(self, ref: Ref) -> int | None:
-        """The last size of a tensor [N, C], [N, W, C] or [N, H, W, C], where it is known."""
+        """The last size of a tensor [N, C], [N, W, C] or [N, H, W, C], if known and not zero."""
         shape = self.shape(ref)
         known = shape and len(shape) in (2, 3, 4) and isinstance(shape[-1], int)
-        return shape[-1] if known else None
+        return shape[-1] or None if known else None
 
     def elements(self, ref: Ref, nominal: int = 64) -> int:
         """About how many elements a tensor has, unknown sizes taken as `nominal`."""

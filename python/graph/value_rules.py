@@ -12,13 +12,14 @@ from .symbolic import floordiv, mod
 from .view import Node
 
 _INTEGER = (types_pb2.DT_INT32, types_pb2.DT_INT64)
+_EXACT = (*_INTEGER, types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE)  # of what shapes have for sizes
 _MAX_ELEMENTS = 64
 
 
 def infer(node: Node, shapes):
     if node.op == "Const":
         return _const(node)
-    if node.op == "Shape":
+    if node.op == "Shape" and node.attr["out_type"].type in (0, *_INTEGER):
         shape = shapes.shape(node.inputs[0])
         return None if shape is None else _objects(list(shape))
     rule = _RULES.get(node.op)
@@ -60,7 +61,8 @@ def _strided_slice(node: Node, src, begin, end, strides):
         low = None if attr["begin_mask"].i & bit else begin[axis]
         high = None if attr["end_mask"].i & bit else end[axis]
         index.append(slice(low, high, strides[axis]))
-    if not all(isinstance(i, (int, slice)) for i in index):
+    bounds = [(i.start, i.stop, i.step) if isinstance(i, slice) else (i,) for i in index]
+    if not all(one is None or isinstance(one, int) for part in bounds for one in part):
         return None
     return np.array(src[tuple(index)], dtype=object)
 
@@ -88,7 +90,7 @@ def _by_number(function):
 
 def _prod(node: Node, x, axes):
     """Of all elements of a vector."""
-    if x.ndim != 1 or node.attr["keep_dims"].b or [int(a) for a in axes.reshape(-1)] != [0]:
+    if x.ndim != 1 or node.attr["keep_dims"].b or list(axes.reshape(-1)) not in ([0], [-1]):
         return None
     result = 1
     for size in x:
@@ -100,18 +102,36 @@ def _prod(node: Node, x, axes):
 
 def _gather(node: Node, x, indices, axis):
     """Elements of a vector."""
-    return np.array(x[indices.astype(np.int64)], dtype=object) if x.ndim == 1 else None
+    if x.ndim != 1 or not all(isinstance(i, int) and i < len(x) for i in indices.flat):
+        return None
+    return np.array(x[indices.astype(np.int64)], dtype=object)
+
+
+def _cast(node: Node, x):
+    return x if node.attr["DstT"].type in _EXACT else None
+
+
+def _by_numbers(function):
+    """A rule whose last input has to be all numbers."""
+
+    def rule(node: Node, *values):
+        *moved, last = values
+        if not all(isinstance(size, int) for size in last.flat):
+            return None
+        return function(*moved, [int(size) for size in last.flat])
+
+    return rule
 
 
 _RULES = {
     "Identity": lambda node, x: x,
-    "Cast": lambda node, x: x,
+    "Cast": _cast,
     "Pack": lambda node, *parts: np.stack(parts, axis=node.attr["axis"].i),
-    "ConcatV2": lambda node, *parts: np.concatenate(parts[:-1], axis=int(parts[-1])),
+    "ConcatV2": _by_numbers(lambda *parts: np.concatenate(parts[:-1], axis=parts[-1][0])),
     "StridedSlice": _strided_slice,
-    "Reshape": lambda node, x, shape: x.reshape([int(s) for s in shape]),
+    "Reshape": _by_numbers(lambda x, shape: x.reshape(shape)),
     "Squeeze": lambda node, x: np.squeeze(x, tuple(node.attr["squeeze_dims"].list.i) or None),
-    "ExpandDims": lambda node, x, axis: np.expand_dims(x, int(axis)),
+    "ExpandDims": _by_numbers(lambda x, axis: np.expand_dims(x, axis[0])),
     "AddV2": _elementwise(lambda a, b: a + b),
     "Add": _elementwise(lambda a, b: a + b),
     "Sub": _elementwise(lambda a, b: a - b),

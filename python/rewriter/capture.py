@@ -26,8 +26,10 @@ from ..graph import (
     Shapes,
     Variable,
     called,
+    called_functions,
     first_argument,
     flatten,
+    restore_library,
 )
 from ..tensorflow_private import (
     array_ops,
@@ -45,7 +47,7 @@ from . import ordering
 # These keep Grappler from inlining a call; Keras puts them on grouped convolutions.
 XLA = "_XlaMustCompile"
 _INLINE_BLOCKERS = (XLA, "_noinline")
-_CONVOLUTION_OF_KERAS = re.compile(r"__conv_xla(_\d+)+$")
+_CONVOLUTION_OF_KERAS = re.compile(r"__(conv_xla|jit_compiled_convolution_op)(_\d+)+$")
 _AROUND_CONVOLUTIONS = frozenset(
     {"BatchToSpaceND", "Const", "ExpandDims", "Identity", "NoOp", "Pad", "ReadVariableOp"}
     | {"SpaceToBatchND", "Squeeze"}
@@ -304,42 +306,19 @@ def _unblock_recurrent_layers(graph_def: graph_pb2.GraphDef) -> None:
 
 
 def _is_convolution_of_keras(function) -> bool:
-    """Whether it is `_conv_xla`, in which Keras wraps one convolution that has groups."""
+    """Whether Keras has wrapped one 2-D convolution that has groups in it.
+
+    Of 3-D ones with groups TensorFlow has no other kernel than XLA's.
+    """
     others = [node.op for node in function.node_def if node.op not in _AROUND_CONVOLUTIONS]
     named = _CONVOLUTION_OF_KERAS.search(function.signature.name)
-    return named is not None and others in (["Conv2D"], ["Conv3D"])
+    return named is not None and others == ["Conv2D"]
 
 
 def _node_lists(graph_def: graph_pb2.GraphDef):
     yield graph_def.node
     for function in graph_def.library.function:
         yield function.node_def
-
-
-def called_functions(nodes):
-    """The names of all functions that the nodes' attributes mention."""
-    for node in nodes:
-        for attr in node.attr.values():
-            if attr.HasField("func"):
-                yield attr.func.name
-            for function in attr.list.func:
-                yield function.name
-
-
-def restore_library(graph_def: graph_pb2.GraphDef, functions) -> None:
-    """Keeps the functions that the graph reaches, as it has them, or else out of `functions`."""
-    own = {function.signature.name: function for function in graph_def.library.function}
-    library, wanted = {}, list(called_functions(graph_def.node))
-    while wanted:
-        name = wanted.pop()
-        function = own.get(name) or functions.get(name)
-        if function is not None and name not in library:
-            library[name] = _copied(function)
-            wanted.extend(called_functions(function.node_def))
-    gradients = [_copied(g) for g in graph_def.library.gradient if g.function_name in library]
-    graph_def.library.Clear()
-    graph_def.library.function.extend(library.values())
-    graph_def.library.gradient.extend(gradients)
 
 
 def _disarm_variable_shapes(graph_def: graph_pb2.GraphDef) -> None:

@@ -23,7 +23,7 @@ class Context:
         leave: label of a convolution (`Body.label`) -> the reason to leave it to TensorFlow.
             Where a pass adds to it, the pipeline starts again on a copy of the graph as it was
             captured.
-        followers: the element-wise idioms, once `find_followers` has run.
+        followers: the element-wise idioms; none before `find_followers` has run.
         parts: of each part of the graph that has reorders at its edges, the labels of its
             convolutions; those that move most come first.
         running: the name of the pass that runs, for the account of a failure.

@@ -5,21 +5,26 @@ Sigmoid inside a swish is never taken for an activation of its own. An absorbing
 primitive takes the name of the idiom's root, hence readers need no change.
 """
 
-from ..graph import Body, Node, Ref
+from ..graph import Body, Node, Ref, is_float32
 from .patterns.pixels.elementwise import ELEMENTWISE, Idiom
 
 
 class Followers:
-    """The element-wise idioms of a body, by source and by root."""
+    """The element-wise idioms of float32 tensors of a body, by source and by root.
 
-    def __init__(self, body: Body):
+    Args:
+        found: whether to look for them; there are none otherwise.
+    """
+
+    def __init__(self, body: Body, found: bool = True):
         self._body = body
         self._by_src: dict[Ref, list[Idiom]] = {}
         self._by_root: dict[str, list[Idiom]] = {}
         self._interior: dict[str, str] = {}
-        for node in reversed(body.view.topological()):
+        for node in reversed(body.view.topological() if found else []):
             if node.name not in self._interior and node.op in ELEMENTWISE and not node.payload:
-                self._index(node)
+                if is_float32(body.view, node.ref):
+                    self._index(node)
 
     def at_root(self, name: str) -> list[Idiom]:
         """The ways to read the idiom that ends at node `name` (one a possible source)."""

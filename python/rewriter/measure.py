@@ -10,10 +10,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import node_def_pb2
 
-from ..graph import GraphView, Module, Node, Ref, flatten
+from ..graph import GraphView, Module, Node, Ref, flatten, restore_library
 from ..layout import BLOCK
 from ..tensorflow_private import context, ops
-from .capture import capture, import_flat, restore_library
+from .capture import capture, import_flat
 from .regions import REGION, is_ours
 from .report import Measured, PartTime, RegionTime
 

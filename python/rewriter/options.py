@@ -29,8 +29,9 @@ class Options:
             expression has to match the whole of either.
         autotune: measures each part that has reorders both ways and keeps what is faster.
         measure: measures the same and only notes the times in the report.
-        strict: an error of the rewriter itself is raised; otherwise the function stays as it was,
-            with a RuntimeWarning and `report.error`. The default is whether TF_BLOCKDNN_STRICT=1.
+        strict: an error of the rewriter itself is raised; otherwise the pass that failed is left
+            out, or the function stays as it was where no pass is to blame, with a RuntimeWarning
+            and `report.error`. The default is whether TF_BLOCKDNN_STRICT=1.
 
     Raises:
         ValueError: an unknown choice, or an expression that is none.

@@ -1,20 +1,27 @@
 """The rewriter: a function in, the same function on blocked convolutions out.
 
 A function is captured once; `PASSES` then run over its graph in their order, and what they
-planned is written into a new function. Every pass may skip; the graph stays right. Weights are
-a snapshot: a later assignment to the original's variables does not reach the rewritten function.
+planned is written into a new function. Every pass may skip; the graph stays right. One that fails
+costs itself: what it did is undone, and the others run.
+
+Weights are a snapshot: a later assignment to the original's variables does not reach the rewritten
+function, whatever reads them there, ops of ours or TensorFlow's, loops and conditions included. A
+variable that the function itself assigns is live: everything reads it as in the original, and
+nothing that is computed from it counts as constant.
 """
 
 import dataclasses
 import hashlib
 import numbers
 import os
+import pickle
 import time
 import traceback
 import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from ..graph import Body, Module
@@ -22,6 +29,7 @@ from ..native import library
 from . import autotune, emit, measure, verify
 from .capture import capture, compiled_by_xla
 from .context import Context
+from .followers import Followers
 from .name_algorithms import name_algorithms
 from .options import Options
 from .passes.account import account
@@ -57,7 +65,7 @@ from .passes.list_converted import list_converted
 from .rebuild import rebuild
 from .regions import count_regions, flat_graph, form_regions
 from .report import Report
-from .trackables import owners
+from .trackables import owners, weights_left
 
 VERIFY = ("structure", "numbers")
 _BUNDLE = "blockdnn_weights"
@@ -94,6 +102,8 @@ PASSES = (
     list_converted,
     account,
 )
+# What plans blocked tensors is of no use without the pass that lets plain ones meet them.
+_NEEDS = dict.fromkeys((lift_volumes, lift_convolutions, lift_pixel_layers), place_reorders)
 
 
 class Rewritten(NamedTuple):
@@ -113,13 +123,16 @@ class Rewritten(NamedTuple):
 
 
 class Bundles:
-    """The bundles made so far, so that functions with the same weights share one variable."""
+    """The variables made so far, so that functions with the same weights share them."""
 
     def __init__(self):
-        self._variables: dict[bytes, tf.Variable] = {}
+        self._variables: dict[tuple, tf.Variable] = {}
 
-    def variable(self, values) -> tf.Variable:
-        key = hashlib.blake2b(values).digest()
+    def variable(self, values: np.ndarray) -> tf.Variable:
+        is_text = values.dtype.kind == "O"
+        held = pickle.dumps(values.tolist()) if is_text else np.ascontiguousarray(values)
+        digest = hashlib.blake2b(held if is_text else held.reshape(-1).view(np.uint8)).digest()
+        key = (values.dtype, values.shape, digest)
         if key not in self._variables:
             self._variables[key] = tf.Variable(values, trainable=False, name=_BUNDLE)
         return self._variables[key]
@@ -151,8 +164,8 @@ def optimize_concrete(
     Raises:
         ValueError: an unknown option, or an example that the function does not take.
         VerificationError: the numbers are not those of the original function.
-        Exception: whatever a pass raises, where options.strict; otherwise such an error becomes
-            a RuntimeWarning and `report.error`.
+        Exception: whatever a pass raises, where options.strict; otherwise that pass is left out,
+            with a RuntimeWarning, a warning in the report and `report.error`.
 
     Example:
         >>> @tf.function(input_signature=[tf.TensorSpec((1, 8, 8, 3), tf.float32)])
@@ -202,30 +215,66 @@ def optimize_concrete(
 
 def run_passes(module: Module, context: Context) -> Module:
     """The function with primitives planned, laid out and joined; `module` stays as it is."""
-    main, report = _planned(module.main, context)
+    main, report = _planned(module.main, context, _name(module.function))
     context.report = report
     return dataclasses.replace(module, main=main, functions=dict(module.functions))
 
 
-def _planned(body: Body, context: Context) -> tuple[Body, Report]:
-    """A copy of the body, and of all that it calls, after the passes, with their report."""
-    while True:
-        attempt, decided = body.copy(), len(context.leave)
-        context.report, context.followers = Report(), None
-        for run in PASSES:
-            context.running = run.__name__
-            run(attempt, context)
-            if len(context.leave) > decided:
-                break
-        else:
-            break
+def _planned(body: Body, context: Context, name: str) -> tuple[Body, Report]:
+    """A copy of the body, and of all that it calls, after the passes, with their report.
+
+    What a failed pass has done is undone by starting again without it on the body as it was
+    captured: the others do again what they did.
+    """
+    failures: dict[str, Exception] = {}
+    while (attempt := _attempt(body, context, failures)) is None:
+        pass
     report = context.report.labelled(attempt.label)
+    for run, error in failures.items():
+        _note_failure(report, f"{name}/{body.name}" if body.name else name, run, error)
     attempt.inner = {}
     for key, inner in body.inner.items():
         if key[0] in attempt.view and attempt.view.node(key[0]).payload is None:
-            attempt.inner[key], its = _planned(inner, context)
+            attempt.inner[key], its = _planned(inner, context, name)
             report.extend(its)
     return attempt, report
+
+
+def _attempt(body: Body, context: Context, failures: dict[str, Exception]) -> Body | None:
+    """A copy of the body after the passes; None where they have to start again.
+
+    That is where a pass decided to leave a convolution, or failed: it is added to `failures`.
+    """
+    attempt, decided = body.copy(), len(context.leave)
+    context.report, context.followers = Report(), Followers(attempt, found=False)
+    for run in PASSES:
+        needed = _NEEDS.get(run, run)
+        if failures.keys() & {run.__name__, needed.__name__}:
+            continue
+        context.running = run.__name__
+        try:
+            run(attempt, context)
+            verify.check_graph(attempt.view)
+        except Exception as error:
+            if context.options.strict:
+                raise
+            failures[run.__name__] = error
+            return None
+        if len(context.leave) > decided:
+            return None
+    return attempt
+
+
+def _note_failure(report: Report, where: str, run: str, error: Exception) -> None:
+    """Says in a warning and in the report that the pass `run` was left out."""
+    what = f"{where}: the pass {run} failed and was left out: {_line(error)}"
+    report.warnings.append(what)
+    report.error = (report.error or "") + "".join(traceback.format_exception(error))
+    warnings.warn(f"{what} (report.error has the traceback)", RuntimeWarning, stacklevel=2)
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 def passes_table() -> str:
@@ -239,7 +288,7 @@ def passes_table() -> str:
 
 
 def _rewritten(concrete, bundles: Bundles, context: Context):
-    """The rewritten function, and the bundle it captures in a list, if there is one."""
+    """The rewritten function, and the variables made for it: the bundle and copies of others."""
     if compiled_by_xla(concrete):
         context.report.decline(_name(concrete), "XLA compiles it (jit_compile=True)")
         return concrete, list(concrete.variables)
@@ -250,10 +299,10 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     keeps_memory = context.options.memory != "low"
     values = emit.write_nodes(module, resource, context.options.scratchpad_mode, keeps_memory)
     module.main.view.prune()
-    captures, bundle = dict(module.captures), []
+    own = {name: bundles.variable(value) for name, value in weights_left(module).items()}
     if values is not None:
-        bundle = [bundles.variable(values)]
-        captures[resource] = bundle[0].handle
+        own[resource] = bundles.variable(values)
+    captures = module.captures | {name: variable.handle for name, variable in own.items()}
     context.running = "verify"
     for body in module.bodies:
         verify.check_graph(body.view)
@@ -272,7 +321,7 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     result = rebuild(module, captures)
     context.running = "verify"
     verify.check_signature(concrete, result)
-    return result, bundle
+    return result, list(own.values())
 
 
 def _maker(concrete, first, bundles: Bundles, context: Context):
@@ -308,8 +357,7 @@ def _autotuned(concrete, make, context: Context, inputs):
 
 def _report_of_failure(concrete, step: str, error: Exception) -> Report:
     """Says in a warning and in a report that a pass raised `error` and nothing was converted."""
-    line = str(error).partition("\n")[0]
-    what = f"the rewriter failed in {step}: {type(error).__name__}: {line}"
+    what = f"the rewriter failed in {step}: {_line(error)}"
     warnings.warn(
         f"{_name(concrete)} stays as it was: {what} (report.error has the traceback)",
         RuntimeWarning,

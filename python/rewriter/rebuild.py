@@ -1,12 +1,13 @@
 """Makes a ConcreteFunction of an edited graph, with the original's signature."""
 
 import inspect
+import weakref
 
 import tensorflow as tf
 
-from ..graph import Module
+from ..graph import Module, restore_library
 from ..tensorflow_private import context, ops
-from .capture import import_flat, restore_library
+from .capture import import_flat
 
 # The graph brings its own ordering; TensorFlow's would tie loops of version 1 in knots.
 _ATTRIBUTES = {"_disable_acd": True}
@@ -23,9 +24,6 @@ def rebuild(module: Module, captures: dict):
     restore_library(graph_def, module.functions)
     fetches = [f"{ref.node}:{ref.port}" for ref in view.fetches]
     (args, kwargs), function_type = _arguments(original, len(names))
-    # One that is there already is held once more: whoever brought it would take it along.
-    for function in graph_def.library.function:
-        context.context().add_function_def(function)
 
     def body(*args, **kwargs):
         flat = args
@@ -43,7 +41,36 @@ def rebuild(module: Module, captures: dict):
     if function_type is not None:
         body.__signature__ = _signature(function_type)
     function = tf.function(body, autograph=False, experimental_attributes=_ATTRIBUTES)
-    return function.get_concrete_function(*args, **kwargs)
+    registered = _register(graph_def.library.function)
+    try:
+        concrete = function.get_concrete_function(*args, **kwargs)
+    except BaseException:
+        for name in registered:
+            context.context().remove_function(name)
+        raise
+    _release_with(concrete.graph, registered)
+    return concrete
+
+
+def _register(functions) -> list[str]:
+    """Makes the functions known to eager calls; returns their names.
+
+    One that is there already is held once more: whoever brought it would take it along.
+    """
+    for function in functions:
+        context.context().add_function_def(function)
+    return [function.signature.name for function in functions]
+
+
+def _release_with(graph, names: list[str]) -> None:
+    """Lets go of registered functions when no graph has them any more.
+
+    A graph that calls this one shares the Python objects of its library, and so keeps them.
+    """
+    library = {tf.compat.as_str(name): held for name, held in graph._functions.items()}
+    for name in names:
+        held = library.get(name, graph)
+        weakref.finalize(held, context.context().remove_function, name).atexit = False
 
 
 def _arguments(original, count: int):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from ..graph import GraphView, Module, Node, Ref
+from ..graph import GraphView, Module, Node, Ref, called_functions, outputs, restore_library
 from ..tensorflow_private import (
     array_ops,
     context,
@@ -20,7 +20,7 @@ from ..tensorflow_private import (
     op_def_registry,
     tensor_shape,
 )
-from .capture import called_functions, import_flat, restore_library
+from .capture import import_flat
 
 REGION = "BlockdnnRegion"
 _BODY = "blockdnn_region_"  # what the names of their functions begin with
@@ -141,7 +141,7 @@ def _may_join(view: GraphView, node: Node) -> bool:
         return False
     if _is_fused_outside(view, node):
         return False
-    types = {dtypes.as_dtype(dtype) for _, dtype in _outputs(node)}
+    types = {dtypes.as_dtype(dtype) for _, dtype in outputs(node)}
     return not types & _OUTSIDE_TYPES
 
 
@@ -166,7 +166,7 @@ def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> functio
     results = [
         Ref(node.name, port)
         for node in nodes
-        for port in range(len(_outputs(node)))
+        for port in range(len(outputs(node)))
         if _is_read_outside(view, Ref(node.name, port), names)
     ]
     function = _function([*map(view.node, constants), *nodes], view, arguments, results)
@@ -200,44 +200,21 @@ def _function(nodes, view: GraphView, arguments, results) -> function_pb2.Functi
         signature.name = f"{_BODY}{next(_numbers)}"
     edges: dict[Ref, str] = {}
     for i, ref in enumerate(arguments):
-        _, dtype = _outputs(view.producer(ref))[ref.port]
+        _, dtype = outputs(view.producer(ref))[ref.port]
         signature.input_arg.add(name=f"arg_{i}", type=dtype)
         edges[ref] = f"arg_{i}"
     for node in nodes:
-        for port, (name, _) in enumerate(_outputs(node)):
+        for port, (name, _) in enumerate(outputs(node)):
             edges[Ref(node.name, port)] = f"{node.name}:{name}"
         proto = function.node_def.add()
         proto.CopyFrom(node.to_proto())
         proto.input[:] = [edges[ref] for ref in node.inputs]
         _add_defaults(proto)
     for i, ref in enumerate(results):
-        _, dtype = _outputs(view.producer(ref))[ref.port]
+        _, dtype = outputs(view.producer(ref))[ref.port]
         signature.output_arg.add(name=f"result_{i}", type=dtype)
         function.ret[f"result_{i}"] = edges[ref]
     return function
-
-
-def _outputs(node: Node) -> list[tuple[str, int]]:
-    """("output:index", data type) of each output, as FunctionDefs call them."""
-    found = []
-    op_def = op_def_registry.get(node.op)
-    if op_def is None:  # a call of a function by its name
-        return found
-    for arg in op_def.output_arg:
-        if arg.type_list_attr:
-            types = _attribute(node, op_def, arg.type_list_attr).list.type
-        else:
-            types = [arg.type or _attribute(node, op_def, arg.type_attr).type]
-        if arg.number_attr:
-            types *= _attribute(node, op_def, arg.number_attr).i
-        found += [(f"{arg.name}:{i}", dtype) for i, dtype in enumerate(types)]
-    return found
-
-
-def _attribute(node: Node, op_def, name: str):
-    if name in node.attr:
-        return node.attr[name]
-    return next(attr.default_value for attr in op_def.attr if attr.name == name)
 
 
 def _add_defaults(proto: node_def_pb2.NodeDef) -> None:

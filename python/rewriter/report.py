@@ -112,9 +112,10 @@ class Report:
         regions: how many parts were converted; each runs as one op.
         multiply_adds, multiply_adds_left: how many are converted, and how many are left outside
             of loops. Unknown sizes count as 64: only the ratio means something.
-        warnings: settings that cost speed.
+        warnings: settings that cost speed, and passes that failed and were left out.
         notes: what a caller should know.
-        error: the traceback, where the rewriter failed and the function stayed as it was.
+        error: the traceback, where the rewriter failed: a pass, which was left out, or all of
+            it, and the function stayed as it was.
         seconds: how long the rewrite took.
         measured: the times, where they were asked for.
 
@@ -160,8 +161,10 @@ class Report:
     def extend(self, other: "Report") -> None:
         """Adds the entries of another body of the same function."""
         lists = ("converted", "declined", "unfused", "joined", "folded", "reorders")
-        for key in (*lists, "reorder_causes"):
+        for key in (*lists, "reorder_causes", "warnings"):
             getattr(self, key).extend(getattr(other, key))
+        if other.error:
+            self.error = (self.error or "") + other.error
         for key in ("regions", "reorder_bytes", "multiply_adds", "multiply_adds_left"):
             setattr(self, key, getattr(self, key) + getattr(other, key))
 

@@ -1,7 +1,10 @@
-"""Finds the Python objects that own what a function captures."""
+"""What a function captures: the Python objects that own it, the weights that it reads."""
 
 from collections.abc import Iterable
 
+import numpy as np
+
+from ..graph import Body, Module, Ref, called, first_argument
 from ..tensorflow_private import base, def_function, graph_view
 
 
@@ -44,3 +47,30 @@ def _closure(root):
     for item in [getattr(function, "__self__", None), *cells]:
         if isinstance(item, base.Trackable) and not isinstance(item, def_function.Function):
             yield from graph_view.ObjectGraphView(item).breadth_first_traversal()[0]
+
+
+def weights_left(module: Module) -> dict[str, np.ndarray]:
+    """name of a handle's placeholder -> the value of a variable that something still reads.
+
+    Without those that the function assigns.
+    """
+    main = module.main
+    read = (name for name in module.captures if name in main.view and _is_read(main, Ref(name)))
+    values = ((name, main.constants.value_of_variable(name)) for name in read)
+    return {name: value for name, value in values if value is not None}
+
+
+def _is_read(body: Body, handle: Ref) -> bool:
+    """Whether anything does more with a variable's handle than to hand it on."""
+    for node, index in body.view.consumers(handle):
+        if node.op == "Identity":
+            if _is_read(body, node.ref):
+                return True
+            continue
+        inner = [one for (name, _, _), one in body.inner.items() if name == node.name]
+        if not inner or len(inner) < len(list(called(node))):
+            return True
+        argument = index - first_argument(node.op)
+        if any(_is_read(one, Ref(one.inputs[argument])) for one in inner):
+            return True
+    return False

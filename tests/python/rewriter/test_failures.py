@@ -1,7 +1,8 @@
-"""A bug in a pass is seen: raised where strict, else warned about and kept in the report."""
+"""A bug in a pass is seen: raised where strict, else it costs that pass and nothing else."""
 
 import json
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -50,7 +51,7 @@ def test_fuzz_and_structure_tests_see_a_broken_pass(name, weights, image, result
         test_structures.test_keyword_arguments(result_of, weights, image)
 
 
-@pytest.mark.parametrize("name", [*_NAMES, *_STEPS])
+@pytest.mark.parametrize("name", _STEPS)
 def test_users_get_a_warning_the_original_and_the_traceback(name, concrete, image, monkeypatch):
     _break(monkeypatch, name)
     with pytest.warns(RuntimeWarning, match=f"failed in {name}: Broken: a bug"):
@@ -63,6 +64,102 @@ def test_users_get_a_warning_the_original_and_the_traceback(name, concrete, imag
     assert data["error"] == report.error
     ((node, reason),) = data["declined"]
     assert node == concrete.name.decode() and f"failed in {name}" in reason
+
+
+def _network(weights):
+    """Something for each pass to do, inside of a condition, too."""
+    layer = keras.layers.LSTM(6)
+    layer.build([None, 4, 5])
+    weights.variables_made.append(layer)  # A function does not hold it.
+    volume, strip, first = weights(3, 3, 3, 16, 16), weights(3, 16, 16), weights(3, 3, 16, 32)
+    deep, last, dense = weights(3, 3, 32, 1), weights(1, 1, 32, 32), weights(32, 20)
+    scale, shift, inner = weights(32), weights(32), weights(3, 3, 32, 32)
+    reduce, expand = weights(1, 1, 32, 8), weights(1, 1, 8, 32)
+
+    def gate(y):
+        squeezed = tf.reduce_mean(y, [1, 2], keepdims=True)
+        squeezed = tf.nn.relu(tf.nn.conv2d(squeezed, reduce, 1, "SAME"))
+        return y * tf.sigmoid(tf.nn.conv2d(squeezed, expand, 1, "SAME"))
+
+    def function(x, steps):
+        y = tf.nn.conv3d(x[:, None] * 0.5 + 1.0, volume, [1] * 5, "SAME")[:, 0]
+        y = y + tf.nn.conv1d(y[:, 0], strip, 1, "SAME")[:, None]
+        y = tf.nn.relu(tf.nn.conv2d(y, first, 1, "SAME") * scale + shift)
+        y = tf.nn.depthwise_conv2d(tf.nn.conv2d(y, last, 1, "SAME"), deep, [1] * 4, "SAME")
+        y = tf.transpose(tf.nn.relu(tf.transpose(y, [0, 3, 1, 2])), [0, 2, 3, 1])
+        y = tf.concat([y, tf.nn.max_pool2d(gate(y), 3, 1, "SAME")], 3)
+        y = tf.reshape(y, [-1, 8, 8, 2, 32])
+        y = tf.reshape(tf.transpose(y, [0, 1, 2, 4, 3]), [-1, 8, 8, 64])[..., :32]
+        y = tf.nn.max_pool2d(tf.nn.conv2d(y, inner, 1, "SAME"), 2, 2, "VALID")
+        y = tf.cond(
+            tf.reduce_sum(x) > 0.0,
+            lambda: tf.nn.elu(tf.nn.conv2d(y, inner, 1, "SAME")),
+            lambda: y**3.0,
+        )
+        y = tf.tensordot(y, last[0, 0], 1)
+        return tf.nn.softmax(tf.reduce_mean(y, [1, 2]) @ dense), layer(steps), y[:, :, :, ::2]
+
+    specs = tf.TensorSpec([None, 8, 8, 16]), tf.TensorSpec([None, 4, 5])
+    return tf.function(function, autograph=False).get_concrete_function(*specs)
+
+
+def _fail_after(run):
+    """The pass, failing when its work is done."""
+
+    def failing(body, context):
+        run(body, context)
+        _fail()
+
+    return failing
+
+
+def _lose(run):
+    """The pass, which has lost a node that others read."""
+
+    def failing(body, context):
+        run(body, context)
+        read = [node for node in body.view if body.view.consumers(node.ref)]
+        del body.view._nodes[read[len(read) // 2].name]
+
+    return failing
+
+
+@pytest.mark.parametrize(
+    "name, how",
+    [
+        *((name, _fail_after) for name in _NAMES),
+        *((name, _lose) for name in ("simplify", "assign_layout", "place_reorders", "fuse_pool")),
+    ],
+)
+def test_a_failing_pass_costs_itself(name, how, weights, image, monkeypatch):
+    """All that it did is undone, in the body of the condition, too, and the others run."""
+    original = _network(weights)
+    whole = optimize_concrete(original).report.counts()
+    (broken,) = (run for run in pipeline.PASSES if run.__name__ == name)
+    failing = how(broken)
+    failing.__name__ = name
+    passes = (failing if run is broken else run for run in pipeline.PASSES)
+    monkeypatch.setattr(pipeline, "PASSES", tuple(passes))
+    with pytest.warns(RuntimeWarning, match=f"the pass {name} failed and was left out"):
+        rewritten = optimize_concrete(original, options=Options(strict=False))
+    report = rewritten.report
+    bodies = 5 if name == "replace_loops" else 3  # with those of the loop
+    assert sum(f"the pass {name} failed" in line for line in report.warnings) == bodies
+    assert f"the pass {name} failed" in report.summary() and report.error
+    assert rewritten.concrete is not original
+    lost = {
+        "list_converted": sum(whole.values()),  # The report has nothing to count by.
+        # What reads and writes plain tensors stays.
+        "place_reorders": sum(whole.values()) - 3,
+        "lift_convolutions": sum(whole.values()) - 6,
+    }
+    counts = report.counts()
+    assert sum(counts.values()) >= sum(whole.values()) - lost.get(name, 8), (whole, counts)
+    inputs = image(2, 8, 8, 16), image(2, 4, 5)
+    for sign in (1.0, -1.0):
+        wanted, got = (f(inputs[0] + sign, inputs[1]) for f in (original, rewritten.concrete))
+        for old, new in zip(wanted, got, strict=True):
+            np.testing.assert_allclose(new, old, atol=2e-5 * np.abs(old).max())
 
 
 def test_strict_raises(concrete, monkeypatch):

@@ -15,10 +15,10 @@ def test_bias_and_activation_are_fused(rewrite, weights, image):
     result.assert_same(image(5, 40))
 
 
-def test_weights_stay_in_their_variable(rewrite, weights):
+def test_one_copy_of_the_weights_is_all_that_is_kept(rewrite, weights):
     kernel = weights(40, 24)
     result = rewrite(lambda x: tf.matmul(x, kernel), [None, 40])
-    assert any(item is kernel for item in result.trackables)
+    assert not any(item is kernel for item in result.trackables)
     assert sum(item.shape.num_elements() for item in result.trackables) == 40 * 24
 
 
@@ -40,7 +40,7 @@ def test_what_stays_with_tensorflow(rewrite, weights, image):
     assert "computed" in computed.reason("MatMul")
     double = tf.Variable(tf.ones([4, 4], tf.float64))
     result = rewrite(lambda x: tf.matmul(x, double), tf.TensorSpec([4, 4], tf.float64))
-    assert "double" in result.reason("MatMul")
+    assert "float64" in result.reason("MatMul")
 
 
 @pytest.mark.parametrize(
