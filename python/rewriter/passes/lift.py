@@ -4,7 +4,7 @@ Convolutions and inner products begin a chain; softmax ends one, so it comes whe
 before it is settled.
 """
 
-from ...graph import Body
+from ...graph import Body, Ref, dtype, dtype_name, is_float32
 from ..capture import XLA
 from ..context import Context
 from ..patterns import PATTERNS
@@ -50,6 +50,9 @@ def _lift(body: Body, context: Context, name: str) -> None:
             found = pattern.find(node, body, context)
             if found is None:
                 continue
+            if not isinstance(found, str) and not is_float32(body.view, Ref(found.root)):
+                kind = dtype_name(dtype(body.view, Ref(found.root)))
+                found = f"dtype {kind}, only float32 is implemented"
             origin = node if isinstance(found, str) else body.view.node(found.payload.origin)
             reason = context.reason_to_leave(body, origin)
             if reason or isinstance(found, str):

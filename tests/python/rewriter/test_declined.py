@@ -13,7 +13,7 @@ def test_float64(rewrite):
         tf.TensorSpec([1, 6, 6, 16], tf.float64),
     )
     assert result.blockdnn == {}
-    assert "double" in result.reason("Conv2D")
+    assert "float64" in result.reason("Conv2D")
     result.assert_same(tf.random.normal([1, 6, 6, 16], dtype=tf.float64), tolerance=0)
 
 

@@ -11,7 +11,7 @@ until they meet the next one, which cancels them, or the end of the graph.
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ....graph import Body, Node, Ref
+from ....graph import Body, Node, Ref, is_float32
 from ...context import Context
 from ...patterns.pixels.elementwise import unary
 from .constant_shapes import constant_node
@@ -55,16 +55,17 @@ def _order(node: Node, body: Body) -> tuple[int, ...] | None:
     """The constant order of a Transpose of rank 4."""
     if node.op != "Transpose":
         return None
-    order = body.shapes.value(node.inputs[1])
+    order = body.shapes.numbers(node.inputs[1])
     if order is None or len(order) != 4:
         return None
-    return tuple(int(axis) % 4 for axis in order)
+    return tuple(axis % 4 for axis in order)
 
 
 def _last(ref: Ref, body: Body) -> Ref | None:
-    """The NHWC tensor of which `ref` is the transpose."""
+    """The NHWC tensor of float32 of which `ref` is the transpose."""
     node = body.view.producer(ref)
-    return node.inputs[0] if _order(node, body) == _TO_FIRST else None
+    first = _order(node, body) == _TO_FIRST and is_float32(body.view, ref)
+    return node.inputs[0] if first else None
 
 
 def _to_last(ref: Ref, body: Body) -> Ref:
@@ -143,10 +144,10 @@ def _cancel(node: Node, body: Body) -> None:
 
 def _reduce(node: Node, body: Body) -> None:
     """A mean over height and width has the same values either way."""
-    last, axes = _last(node.inputs[0], body), body.shapes.value(node.inputs[1])
+    last, axes = _last(node.inputs[0], body), body.shapes.numbers(node.inputs[1])
     if last is None or axes is None:
         return
-    if sorted(int(axis) % 4 for axis in axes.reshape(-1)) != [2, 3]:
+    if sorted(axis % 4 for axis in axes) != [2, 3]:
         return
     over = _constant(node, "axes", [1, 2], body)
     if node.attr["keep_dims"].b:
@@ -167,9 +168,9 @@ def _on_last(node: Node, body: Body) -> list[Ref] | None:
         return lasts if any(_last(ref, body) for ref in node.inputs) and all(lasts) else None
     if node.op == "ConcatV2":
         *values, axis = node.inputs
-        lasts, number = [_last(ref, body) for ref in values], body.shapes.value(axis)
+        lasts, number = [_last(ref, body) for ref in values], body.shapes.number(axis)
         if all(lasts) and number is not None:
-            moved = _TO_LAST.index(int(number) % 4)
+            moved = _TO_LAST.index(number % 4)
             return [*lasts, _constant(node, "axis", moved, body)]
     if node.op == "Pad":
         last, pads = _last(node.inputs[0], body), body.shapes.value(node.inputs[1])

@@ -26,7 +26,8 @@ def constant_shapes(body: Body, context: Context) -> None:
         if len(unknown) > 1 or (unknown and any(size <= 0 for size in numbers)):
             continue
         values = [-1 if isinstance(size, Expr) else size for size in sizes]
-        constant = body.view.add(constant_node(f"{node.name}/constant_shape", values))
+        dtype = node.attr["Tshape"].type or types_pb2.DT_INT32
+        constant = body.view.add(constant_node(f"{node.name}/constant_shape", values, dtype))
         body.view.set_inputs(node, [node.inputs[0], constant.ref])
         body.view.remove_dead([shape.node])
 

@@ -13,7 +13,7 @@ sink to the end of the graph, where they cost nothing.
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ....graph import Body, Node, Ref, window
+from ....graph import Body, Node, Ref, is_float32, window
 from ...context import Context
 from ...patterns.pixels.elementwise import unary
 from ...primitives import ConvVolume
@@ -49,9 +49,11 @@ def _volume(ref: Ref, body: Body):
 
 
 def _slices(ref: Ref, body: Body) -> Ref | None:
-    """The [N * D, H, W, C] of which `ref` is [N, D, H, W, C], reshaped."""
+    """The [N * D, H, W, C] of float32 of which `ref` is [N, D, H, W, C], reshaped."""
     node, volume = body.view.producer(ref), _volume(ref, body)
     if node.op != "Reshape" or ref.port or volume is None or node.payload is not None:
+        return None
+    if not is_float32(body.view, ref):
         return None
     shape = body.shapes.shape(node.inputs[0])
     return node.inputs[0] if shape and len(shape) == 4 and shape[1:] == volume[2:] else None
@@ -188,10 +190,10 @@ def _window_pool(node: Node, name: str, src: Ref, ksize, strides, body: Body) ->
 def _mean(node: Node, body: Body) -> None:
     """Over a volume: over each slice, then over the slices of a volume."""
     src, volume = _slices(node.inputs[0], body), _volume(node.inputs[0], body)
-    axes = body.shapes.value(node.inputs[1])
+    axes = body.shapes.numbers(node.inputs[1])
     if src is None or axes is None or node.attr["keep_dims"].b:
         return
-    if sorted(int(axis) % 5 for axis in axes.reshape(-1)) != [1, 2, 3]:
+    if sorted(axis % 5 for axis in axes) != [1, 2, 3]:
         return
     dtype, (batch, depth, *_, channels) = node.attr["Tidx"].type, volume
     over = body.view.add(constant_node(f"{node.name}/plane/axes", [1, 2], dtype))
@@ -215,6 +217,9 @@ def _on_slices(node: Node, body: Body) -> list[Ref] | None:
         return slices and [slices, *node.inputs[1:]]
     if node.op in _BINARY:
         own = [_alike(node, ref, body) for ref in node.inputs]
+        pairs = zip(node.inputs, own, strict=True)
+        if len({body.shapes.shape(ref) for ref, slices in pairs if slices}) > 1:
+            return None  # one batch is repeated for the other
         slices = [
             slices or _constant(node, ref, body)
             for slices, ref in zip(own, node.inputs, strict=True)
@@ -222,8 +227,8 @@ def _on_slices(node: Node, body: Body) -> list[Ref] | None:
         return slices if any(own) and all(slices) else None
     if node.op == "ConcatV2":
         *values, axis = node.inputs
-        slices, number = [_slices(ref, body) for ref in values], body.shapes.value(axis)
-        if all(slices) and number is not None and int(number) % 5 == 4:
+        slices, number = [_slices(ref, body) for ref in values], body.shapes.number(axis)
+        if all(slices) and number is not None and number % 5 == 4:
             dtype = node.attr["Tidx"].type
             moved = body.view.add(constant_node(f"{node.name}/slices/axis", 3, dtype))
             return [*slices, moved.ref]

@@ -64,8 +64,8 @@ def _on_planes(node: Node, body: Body) -> list[Ref] | None:
             return [plane or ref for plane, ref in pairs]
     if node.op == "ConcatV2":
         *values, axis = node.inputs
-        planes, number = [_plane(ref, body) for ref in values], body.shapes.value(axis)
-        if all(planes) and number is not None and int(number) % 3 == 2:
+        planes, number = [_plane(ref, body) for ref in values], body.shapes.number(axis)
+        if all(planes) and number is not None and number % 3 == 2:
             return [*planes, _constant(node, "axis", 3, body)]
     if node.op == "Pad":
         plane, pads = _plane(node.inputs[0], body), body.shapes.value(node.inputs[1])
@@ -79,8 +79,8 @@ def _on_planes(node: Node, body: Body) -> list[Ref] | None:
 def _on_blocks(node: Node, body: Body) -> list[Ref] | None:
     """The inputs of SpaceToBatchND, or of its inverse, over a plane: a block of [1, size]."""
     source, block, margins = node.inputs
-    sizes, values = body.shapes.value(block), body.shapes.value(margins)
-    if sizes is None or sizes.shape != (1,) or values is None:
+    sizes, values = body.shapes.numbers(block), body.shapes.value(margins)
+    if sizes is None or len(sizes) != 1 or values is None:
         return None
     plane = _plane(source, body) or _new_plane(node, body)
     if plane is None:
@@ -139,18 +139,18 @@ def _sink(node: Node, inputs: list[Ref], body: Body) -> None:
 
 def _cancel(node: Node, body: Body) -> None:
     """expand(squeeze(x)) = x"""
-    plane, axis = _plane(node.inputs[0], body), body.shapes.value(node.inputs[1])
-    if plane and axis is not None and int(axis.reshape(())) % 4 == 1:
+    plane, axis = _plane(node.inputs[0], body), body.shapes.number(node.inputs[1])
+    if plane and axis is not None and axis % 4 == 1:
         body.view.replace_uses(node.ref, plane)
         body.view.remove_dead([node.name])
 
 
 def _reduce_plane(node: Node, body: Body) -> None:
     """mean(squeeze(x)) over W is the mean of x over its plane."""
-    plane, axes = _plane(node.inputs[0], body), body.shapes.value(node.inputs[1])
+    plane, axes = _plane(node.inputs[0], body), body.shapes.numbers(node.inputs[1])
     if plane is None or axes is None or node.attr["keep_dims"].b:
         return
-    if [int(axis) % 3 for axis in axes.reshape(-1)] == [1]:
+    if [axis % 3 for axis in axes] == [1]:
         sources = [ref.node for ref in node.inputs]
         dtype = node.attr["Tidx"].type
         over = body.view.add(constant_node(f"{node.name}/axes", [1, 2], dtype)).ref

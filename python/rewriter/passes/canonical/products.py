@@ -9,7 +9,7 @@ import math
 
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ....graph import Body, Node, Ref
+from ....graph import Body, Node, Ref, dtype_name
 from ...context import Context
 from .constant_shapes import constant_node
 
@@ -26,8 +26,7 @@ def _flatten(node: Node, body: Body) -> str | None:
     """Puts the product of matrices in the node's place; or says why that is not possible."""
     contracted = _contracted(node, body)
     if node.attr["T"].type != types_pb2.DT_FLOAT:
-        dtype = types_pb2.DataType.Name(node.attr["T"].type)[3:].lower()
-        return f"dtype {dtype}, only float32 is implemented"
+        return f"dtype {dtype_name(node.attr['T'].type)}, only float32 is implemented"
     src, weights = node.inputs
     if not body.constants.is_constant(weights):
         return "a product of two computed tensors"

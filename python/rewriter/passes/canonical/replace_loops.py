@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ....graph import Body, Node, Ref
+from ....graph import Body, Node, Ref, dtype, dtype_name, is_float32
 from ...context import Context
 from ...patterns.products import recurrent
 from ...patterns.products.recurrent import Recurrence
@@ -43,6 +43,11 @@ class _Loop:
         source = self._listed(r.source)
         if source is None:
             return "its inputs do not come from one tensor"
+        if not is_float32(self.view, source):
+            kind = dtype_name(dtype(self.view, source))
+            return f"dtype {kind}, only float32 is implemented"
+        if r.row_lengths is not None and not self._is_of(self.node.inputs[r.row_lengths], tf.int32):
+            return "the lengths of its rows are not int32"
         if not all(self._is_zero(i) for i in r.starts):
             return "it does not begin at the first step"
         if not all(self._is_length_of(self.node.inputs[i], source) for i in r.limits):
@@ -53,6 +58,8 @@ class _Loop:
         mask = None if r.mask is None else self._listed(r.mask)
         if r.mask is not None and mask is None:
             return "its mask does not come from one tensor"
+        if mask is not None and not self._is_of(mask, tf.bool):
+            return "its mask is not bool"
         for position in (r.before, r.zeros):
             if position is not None and not self._is_zero(position):
                 return "the output before its first step is not zero"
@@ -79,6 +86,9 @@ class _Loop:
         """The tensor whose rows a list has."""
         node = self.view.producer(self._strip(self.node.inputs[position]))
         return node.inputs[0] if node.op == "TensorListFromTensor" else None
+
+    def _is_of(self, ref: Ref, kind: tf.DType) -> bool:
+        return dtype(self.view, ref) == kind.as_datatype_enum
 
     def _is_zero(self, position: int) -> bool:
         node = self.view.producer(self._strip(self.node.inputs[position]))

@@ -3,7 +3,7 @@
 import numpy as np
 from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node
+from ....graph import Body, Node, dtype_name
 from ...context import Context
 from ...primitives import Conv
 from ..found import Found
@@ -56,9 +56,8 @@ def _plan(node: Node, body: Body, algorithm: str) -> Conv | str:
 def obstacle(node, src, body: Body) -> str | None:
     """Why no convolution of `src` by the filter that is the node's second input is planned."""
     attr, shapes = node.attr, body.shapes
-    dtype = attr["T"].type
-    if dtype != types_pb2.DT_FLOAT:
-        return f"dtype {types_pb2.DataType.Name(dtype)[3:].lower()}, only float32 is implemented"
+    if attr["T"].type != types_pb2.DT_FLOAT:
+        return f"dtype {dtype_name(attr['T'].type)}, only float32 is implemented"
     if attr["data_format"].s not in (b"NHWC", b""):
         return f"data_format {attr['data_format'].s.decode()}, only NHWC is implemented"
     if shapes.rank(src) != 4:

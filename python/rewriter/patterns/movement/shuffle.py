@@ -25,8 +25,8 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         return None
     src, (_, _, first) = found.refs["src"], found.nodes
     group = _group(src, Ref(first), body.shapes)
-    order = body.shapes.value(found.refs["order"])
-    if group is None or order is None or [int(axis) for axis in order] != [0, 1, 2, 4, 3]:
+    order = body.shapes.numbers(found.refs["order"])
+    if group is None or order != [0, 1, 2, 4, 3]:
         return None
     if not body.shapes.equal(src, node.ref):
         return None
@@ -39,10 +39,10 @@ def _gathered(node: Node, body: Body) -> Found | None:
     """A gather by the constant order of a shuffle: channel i * G + j goes to j * C / G + i."""
     src, indices, axis = node.inputs
     order, channels = body.constants.value(indices), body.shapes.channels(src)
-    along = body.shapes.value(axis)
+    along = body.shapes.number(axis)
     if order is None or channels is None or along is None or node.attr["batch_dims"].i:
         return None
-    if int(along) % 4 != 3 or order.shape != (channels,) or channels < 2:
+    if along % 4 != 3 or order.shape != (channels,) or channels < 2:
         return None
     group = int(order[1])  # j = 0, i = 1
     if group < 1 or channels % group:

@@ -69,8 +69,8 @@ def _checked(node: Node, found, inner, body: Body) -> Found | str | None:
 
 
 def _is_last(body: Body, ref: Ref) -> bool:
-    axes = body.shapes.value(ref)
-    return axes is not None and axes.size == 1 and int(axes.reshape(())) % 4 == 3
+    axis = body.shapes.number(ref)
+    return axis is not None and axis % 4 == 3
 
 
 def _per_channel(body: Body, ref: Ref, channels: int) -> np.ndarray | None:

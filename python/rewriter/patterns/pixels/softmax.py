@@ -2,7 +2,7 @@
 
 from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref
+from ....graph import Body, Node, Ref, dtype_name
 from ...context import Context
 from ...primitives import Softmax
 from ..found import Found
@@ -16,12 +16,11 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The softmax of `node`."""
     src = node.inputs[0]
     if node.attr["T"].type != types_pb2.DT_FLOAT:
-        dtype = types_pb2.DataType.Name(node.attr["T"].type)[3:].lower()
-        return f"dtype {dtype}, only float32 is implemented"
+        return f"dtype {dtype_name(node.attr['T'].type)}, only float32 is implemented"
     if not _is_computed_by_us(src, body):
         return "nothing converted computes what it reads: no gain"
     shape = body.shapes.shape(src)
-    if not shape or not isinstance(shape[-1], int):
+    if not shape or not isinstance(shape[-1], int) or not shape[-1]:
         return "the number of channels is not known"
     return Found(Softmax(origin=node.name, channels=shape[-1]), {"src": src}, node.name)
 

@@ -11,11 +11,11 @@ ROOTS = tuple(_KINDS)
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """A Mean or Max over height and width."""
-    src, axes = node.inputs[0], body.shapes.value(node.inputs[1])
+    src, axes = node.inputs[0], body.shapes.numbers(node.inputs[1])
     channels = body.shapes.channels(src)
     if axes is None or channels is None:
         return "the axes or the channels are not known"
-    if sorted(int(axis) % 4 for axis in axes.reshape(-1)) != [1, 2]:
+    if sorted(axis % 4 for axis in axes) != [1, 2]:
         return "it reduces other axes than height and width"
     payload = GlobalPool(
         origin=node.name,

@@ -61,11 +61,11 @@ def _repeat(node: Node, body: Body) -> _Repeat | None:
     if expand.op != "ExpandDims" or any(n.controls for n in (node, tile, expand)):
         return None
     src = expand.inputs[0]
-    times, axis = shapes.value(tile.inputs[1]), shapes.value(expand.inputs[1])
+    times, axis = shapes.value(tile.inputs[1]), shapes.number(expand.inputs[1])
     was, now = shapes.shape(src), shapes.shape(node.ref)
     if times is None or axis is None or not was or not now or len(was) != 4 or len(now) != 4:
         return None
-    at = int(axis.reshape(())) % 5
+    at = axis % 5
     factor = times[at] if at in (2, 3) else None
     if not isinstance(factor, int) or factor < 1 or body.shapes.channels(src) is None:
         return None

@@ -27,9 +27,7 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         return None
     order = view.producer(src)
     if order.op == "Transpose" and order.payload is None:
-        axes = body.constants.value(order.inputs[1])
-        axes = shapes.value(order.inputs[1]) if axes is None else axes
-        if axes is None or [int(axis) for axis in axes] != [0, 1, 2, 3]:
+        if shapes.numbers(order.inputs[1]) != [0, 1, 2, 3]:
             return None
         src = order.inputs[0]
     channels, outputs = shapes.channels(src), shapes.channels(root.ref)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref
+from ....graph import Body, Node, Ref, dtype_name
 from ...context import Context
 from ...primitives import InnerProduct
 from ..found import Found
@@ -52,8 +52,7 @@ def product(node: Node, body: Body) -> Found | str:
     """The product of `node` by itself."""
     attr, (src, weights) = node.attr, node.inputs
     if attr["T"].type != types_pb2.DT_FLOAT:
-        dtype = types_pb2.DataType.Name(attr["T"].type)[3:].lower()
-        return f"dtype {dtype}, only float32 is implemented"
+        return f"dtype {dtype_name(attr['T'].type)}, only float32 is implemented"
     if attr["transpose_a"].b:
         return "a transposed operand"
     if not body.constants.is_constant(weights):

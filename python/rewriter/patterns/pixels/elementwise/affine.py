@@ -45,8 +45,9 @@ def recognise(node, body: Body):
             continue
         constant = per_channel(body, other, channels, body.shapes.rank(x))
         if constant is not None:
-            scale, shift = table[node.op](constant)
-            yield _idiom(node.name, x, scale, shift)
+            with np.errstate(divide="ignore"):
+                scale, shift = table[node.op](constant)
+            yield from _idioms(node.name, x, scale, shift)
 
 
 def per_channel(body: Body, ref, channels: int, rank: int) -> np.ndarray | None:
@@ -75,7 +76,7 @@ def _fused_batch_norm(node, body: Body):
         return
     gamma, beta, mean, variance = values
     scale = gamma / np.sqrt(variance + node.attr["epsilon"].f)
-    yield _idiom(node.name, x, scale, beta - mean * scale)
+    yield from _idioms(node.name, x, scale, beta - mean * scale)
 
 
 def steps(scale, shift) -> tuple[Step, ...]:
@@ -87,5 +88,7 @@ def steps(scale, shift) -> tuple[Step, ...]:
     return factor if shift is None else (*factor, binary("add", "channel", shift))
 
 
-def _idiom(root: str, x, scale, shift) -> Idiom:
-    return Idiom(root, x, steps(scale, shift), frozenset([root]), scale=scale, shift=shift)
+def _idioms(root: str, x, scale, shift):
+    """The map; none by infinities and NaN, of which sums of products would make something else."""
+    if all(values is None or np.isfinite(values).all() for values in (scale, shift)):
+        yield Idiom(root, x, steps(scale, shift), frozenset([root]), scale=scale, shift=shift)

@@ -1,12 +1,16 @@
-"""Minimum, Maximum and ClipByValue with constant bounds."""
+"""Minimum, Maximum and ClipByValue with constant bounds.
+
+One bound alone is a minimum or maximum, which lets infinities on its other side be.
+"""
+
+import numpy as np
 
 from .....graph import Any, Body, Op, Scalar, match
-from ....primitives import eltwise
+from ....primitives import binary, eltwise
 from .idiom import Idiom
 
 ROOTS = ("Minimum", "Maximum", "ClipByValue")
 
-_INFINITY = 3.4028234663852886e38  # the largest float32: bounds must parse as finite numbers
 _X = Any("x")
 _PATTERNS = (
     Op("Maximum", Op("Minimum", _X, Scalar(name="high")), Scalar(name="low")),
@@ -22,10 +26,20 @@ def recognise(node, body: Body):
         found = match(pattern, node, body.view, body.constants)
         if found is None or body.constants.is_constant(found.refs["x"]):
             continue
-        low = found.scalars.get("low", -_INFINITY)
-        high = found.scalars.get("high", _INFINITY)
-        # With low > high the order of the two ops decides; clip means max first, then min.
-        if low <= high:
-            step = eltwise("relu") if (low, high) == (0.0, _INFINITY) else None
-            step = step or eltwise("clip", alpha=low, beta=high)
+        low, high = found.scalars.get("low"), found.scalars.get("high")
+        step = _step(low, high)
+        if step is not None:
             yield Idiom(node.name, found.refs["x"], (step,), frozenset(found.nodes))
+
+
+def _step(low: float | None, high: float | None):
+    if low is None or high is None:
+        if low == 0.0:
+            return eltwise("relu")
+        kind, bound = ("max", low) if high is None else ("min", high)
+        return binary(kind, "scalar", np.array([bound], np.float32))
+    # With low > high the order of the two ops decides; clip means max first, then min.
+    # Bounds of a clip are written as text, which knows finite numbers only.
+    if low <= high and np.isfinite([low, high]).all():
+        return eltwise("clip", alpha=low, beta=high)
+    return None
