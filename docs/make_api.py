@@ -87,6 +87,9 @@ def section(thing, title: str) -> str:
 
 def signature(thing, written: str) -> str:
     """How it is called, over several lines where one is too long."""
+    if inspect.isclass(thing) and inspect.isfunction(thing.__init__):
+        # Which of __init__ and an inherited __new__ describes a class differs between releases.
+        thing = thing.__init__
     try:
         parameters = list(inspect.signature(thing).parameters.values())
     except (TypeError, ValueError):

@@ -25,6 +25,20 @@ def test_the_page_is_up_to_date():
     assert make_api.PAGE.read_text() == make_api.page(), "docs/api.md is out of date: `make docs`"
 
 
+def test_a_class_is_written_as_its_own_init():
+    """Python 3.11.2 would describe Keras's layers by `__new__`, 3.11.7 by `__init__`."""
+
+    class Base:
+        def __new__(cls, *args, **kwargs):
+            return super().__new__(cls)
+
+    class Layer(Base):
+        def __init__(self, units, *, bias=True):
+            pass
+
+    assert make_api.signature(Layer, "Layer") == "Layer(units, *, bias=True)"
+
+
 def test_every_name_has_a_sentence_and_an_example():
     assert make_api.faults() == []
 
