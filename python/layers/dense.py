@@ -22,12 +22,16 @@ class Dense(BlockedLayer, keras.layers.Dense):
 
     @property
     def computes_itself(self) -> bool:
-        return self.is_float32 and self.quantization_mode is None
+        """Plain and under a mixed policy it does not: Keras's compute_dtype is narrow then."""
+        blocked = self.reads_blocked or self.writes_blocked
+        narrow = self._policy_dtype != "float32" and not blocked
+        return self.is_float32 and not narrow and self.quantization_mode is None
 
     def call(self, inputs, training=None):
         self.refuse_xla()
-        is_sparse = isinstance(inputs, tf.SparseTensor)
-        if not self.computes_itself or self.lora_enabled or is_sparse:
+        # Keras's __call__ leaves integers as they are, and a wrapper calls this with any type.
+        fits = not isinstance(inputs, tf.SparseTensor) and inputs.dtype == tf.float32
+        if not self.computes_itself or self.lora_enabled or not fits:
             return self.by_tensorflow(super().call, inputs, training=training)
         x, chain = self.plain(inputs), PostOps()
         if self.use_bias:

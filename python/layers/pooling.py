@@ -190,9 +190,7 @@ class GlobalAveragePooling1D(_GlobalPooling, keras.layers.GlobalAveragePooling1D
 
     def call(self, inputs, mask=None):
         if mask is not None:
-            return self.by_tensorflow(
-                keras.layers.GlobalAveragePooling1D.call.__get__(self), inputs, mask=mask
-            )
+            return self.by_tensorflow(super(_GlobalPooling, self).call, inputs, mask=mask)
         return super().call(inputs)
 
 

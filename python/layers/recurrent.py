@@ -66,6 +66,7 @@ class Packed:
     def inner_loop(self, sequences, initial_state, mask, training=False):
         if self.declined or (training and self._declined_in_training()):
             return super().inner_loop(sequences, initial_state, mask, training=training)
+        sequences = tf.cast(sequences, tf.float32)  # Keras promotes integers in its products.
         states = keras.tree.flatten(initial_state)
         masks = [m for m in keras.tree.flatten(mask) if m is not None]
         cell, mask = self.cell, None
@@ -180,6 +181,31 @@ class RNN(Packed, keras.layers.RNN):
       TensorShape([2, 16])
     """
     )
+
+    def __init__(
+        self,
+        cell,
+        return_sequences=False,
+        return_state=False,
+        go_backwards=False,
+        stateful=False,
+        unroll=False,
+        zero_output_for_mask=False,
+        use_packed=True,
+        **kwargs,
+    ):
+        # By name: Keras notes of a layer that takes *args that it cannot be serialised.
+        super().__init__(
+            cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+            zero_output_for_mask=zero_output_for_mask,
+            use_packed=use_packed,
+            **kwargs,
+        )
 
 
 _PACKED = {getattr(keras.layers, cls.__name__): cls for cls in (LSTM, GRU, SimpleRNN, RNN)}
