@@ -4,9 +4,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace bd {
 namespace {
+
+// Of float32 in the 2^47 bytes that a process can address.
+constexpr int64_t kMostElements = int64_t{1} << 45;
 
 bool Differs(int64_t dim, int64_t expected) {
   return dim != kUnknown && expected != kUnknown && dim != expected;
@@ -55,9 +59,19 @@ std::string Expected(Layout layout, const Dims& dims) {
 
 }  // namespace
 
-PartialTensorShape ShapeOf(Layout layout, const Dims& dims) {
-  const Dims shape = PhysicalShape(layout, dims);
-  return PartialTensorShape(absl::MakeConstSpan(shape.data(), shape.size()));
+absl::Status BuildShape(absl::Span<const int64_t> dims, PartialTensorShape* shape) {
+  if (PartialTensorShape::BuildPartialTensorShape(dims, shape).ok() &&
+      (!shape->IsFullyDefined() || shape->num_elements() <= kMostElements)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("a tensor of [", absl::StrJoin(dims, ","),
+                   "] is larger than any memory: give smaller sizes"));
+}
+
+absl::Status ShapeOf(Layout layout, const Dims& dims, PartialTensorShape* shape) {
+  const Dims sizes = PhysicalShape(layout, dims);
+  return BuildShape(absl::MakeConstSpan(sizes.data(), sizes.size()), shape);
 }
 
 absl::Status ReadDims(const char* name, const PartialTensorShape& shape, Layout layout,

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "cc/layout/layout.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 
@@ -15,8 +16,12 @@ using tensorflow::PartialTensorShape;
 
 constexpr int64_t kUnknown = -1;  // a dimension that is not known yet
 
+// The shape of these dims, of which some may be kUnknown; an error where no memory could hold a
+// tensor of it. TensorFlow's constructors end the process there.
+absl::Status BuildShape(absl::Span<const int64_t> dims, PartialTensorShape* shape);
+
 // The shape of a dense tensor in `layout`; dims may be kUnknown.
-PartialTensorShape ShapeOf(Layout layout, const Dims& dims);
+absl::Status ShapeOf(Layout layout, const Dims& dims, PartialTensorShape* shape);
 
 // Checks `shape` against the layout and the dims, of which some may be kUnknown,
 // and sets those that the shape tells. `name` is what errors call the tensor.

@@ -27,8 +27,8 @@ Status ReadPlane(const char* name, const PartialTensorShape& shape, Layout layou
   return absl::OkStatus();
 }
 
-PartialTensorShape MakeShape(Layout layout, int64_t channels, const Plane& p) {
-  return ShapeOf(layout, {p.n, channels, p.h, p.w});
+Status MakeShape(Layout layout, int64_t channels, const Plane& p, PartialTensorShape* shape) {
+  return ShapeOf(layout, {p.n, channels, p.h, p.w}, shape);
 }
 
 Status MakeView(Layout layout, int64_t channels, const ChannelPart& part, const Plane& p,
@@ -60,12 +60,16 @@ Status ResolveWindows(const WindowAttrs& attrs, const Plane& src, Window1d* h, W
   return absl::OkStatus();
 }
 
-OperandShapes OperandShapesOf(Layout layout, int64_t channels, const Plane& dst) {
-  OperandShapes shapes{MakeShape(layout, channels, dst), channels, {}};
-  shapes.sample_channel.push_back(MakeShape(layout, channels, {dst.n, 1, 1}));
-  if (layout == Layout::nhwc)
-    shapes.sample_channel.push_back(PartialTensorShape({dst.n, channels}));
-  return shapes;
+Status MakeOperandShapes(Layout layout, int64_t channels, const Plane& dst, OperandShapes* shapes) {
+  *shapes = OperandShapes();
+  shapes->channels = channels;
+  TF_RETURN_IF_ERROR(MakeShape(layout, channels, dst, &shapes->tensor));
+  for (bool flat : {false, true}) {
+    if (flat && layout != Layout::nhwc) continue;
+    TF_RETURN_IF_ERROR(
+        SampleChannelShape(layout, flat, dst.n, channels, &shapes->sample_channel.emplace_back()));
+  }
+  return absl::OkStatus();
 }
 
 Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorShape>& args,
@@ -106,8 +110,9 @@ Status CheckWeightsSize(const PartialTensorShape& weights, int64_t size, int64_t
                  " of weights_shape from weights_offset = ", offset, " on");
 }
 
-PartialTensorShape SampleChannelShape(Layout layout, bool flat, int64_t n, int64_t channels) {
-  return flat ? PartialTensorShape({n, channels}) : MakeShape(layout, channels, {n, 1, 1});
+Status SampleChannelShape(Layout layout, bool flat, int64_t n, int64_t channels,
+                          PartialTensorShape* shape) {
+  return flat ? BuildShape({n, channels}, shape) : MakeShape(layout, channels, {n, 1, 1}, shape);
 }
 
 Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
@@ -120,12 +125,14 @@ Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
   TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &h, &w));
   const Plane dst_plane = {plane.n, h.out, w.out};
   TF_RETURN_IF_ERROR(CheckWeightsSize(weights, attrs.weights_size(), attrs.weights_offset));
-  OperandShapes shapes = OperandShapesOf(attrs.dst_layout, attrs.oc(), dst_plane);
+  OperandShapes shapes;
+  TF_RETURN_IF_ERROR(MakeOperandShapes(attrs.dst_layout, attrs.oc(), dst_plane, &shapes));
   if (attrs.pool_h * attrs.pool_w > 1) shapes.whose = "dst before pooling";
   TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args, shapes));
   const auto pooled = [](int64_t size, int64_t by) { return size == kUnknown ? size : size / by; };
-  *dst = MakeShape(attrs.dst_layout, attrs.dst_part.tensor_channels(attrs.oc()),
-                   {plane.n, pooled(h.out, attrs.pool_h), pooled(w.out, attrs.pool_w)});
+  TF_RETURN_IF_ERROR(MakeShape(attrs.dst_layout, attrs.dst_part.tensor_channels(attrs.oc()),
+                               {plane.n, pooled(h.out, attrs.pool_h), pooled(w.out, attrs.pool_w)},
+                               dst));
   return attrs.dst_part.CheckInto(args, *dst);
 }
 
@@ -150,15 +157,15 @@ Status InnerProductShape(const InnerProductAttrs& attrs, const PartialTensorShap
     if (last < 0 || Differs(src.dim_size(last), attrs.ic())) {
       return Invalid("src must be [.., ", attrs.ic(), "]; got ", src.DebugString());
     }
-    *dst = src;
-    dst->set_dim(last, attrs.oc());
+    auto dims = src.dim_sizes();
+    dims[last] = attrs.oc();
+    TF_RETURN_IF_ERROR(BuildShape(dims, dst));
   }
   TF_RETURN_IF_ERROR(CheckWeightsSize(weights, attrs.weights_size(), attrs.weights_offset));
   OperandShapes shapes{*dst, attrs.oc(), {}};
-  if (dst->unknown_rank()) {
-    shapes.sample_channel.push_back(PartialTensorShape({kUnknown, attrs.oc()}));
-  } else if (dst->dims() > 1) {  // samples are the first dimension
-    shapes.sample_channel.push_back(PartialTensorShape({dst->dim_size(0), attrs.oc()}));
+  if (dst->unknown_rank() || dst->dims() > 1) {  // samples are the first dimension
+    const int64_t samples = dst->unknown_rank() ? kUnknown : dst->dim_size(0);
+    TF_RETURN_IF_ERROR(BuildShape({samples, attrs.oc()}, &shapes.sample_channel.emplace_back()));
   }
   return CheckOperands(attrs.post_ops, args, shapes);
 }
@@ -168,9 +175,11 @@ Status EltwiseShape(const EltwiseAttrs& attrs, const PartialTensorShape& src,
   Plane plane;
   TF_RETURN_IF_ERROR(
       ReadPlane("src", src, attrs.layout, attrs.src_part.tensor_channels(attrs.channels), &plane));
+  OperandShapes shapes;
+  TF_RETURN_IF_ERROR(MakeOperandShapes(attrs.layout, attrs.channels, plane, &shapes));
+  TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args, shapes));
   TF_RETURN_IF_ERROR(
-      CheckOperands(attrs.post_ops, args, OperandShapesOf(attrs.layout, attrs.channels, plane)));
-  *dst = MakeShape(attrs.layout, attrs.dst_part.tensor_channels(attrs.channels), plane);
+      MakeShape(attrs.layout, attrs.dst_part.tensor_channels(attrs.channels), plane, dst));
   return attrs.dst_part.CheckInto(args, *dst);
 }
 
@@ -182,7 +191,8 @@ Status PoolShape(const PoolAttrs& attrs, const std::vector<PartialTensorShape>& 
                                attrs.src_part.tensor_channels(attrs.channels), &plane));
   TF_RETURN_IF_ERROR(ResolveWindows(attrs.window, plane, &h, &w));
   const Plane dst_plane = {plane.n, h.out, w.out};
-  *dst = MakeShape(Layout::nChw16c, attrs.dst_part.tensor_channels(attrs.channels), dst_plane);
+  TF_RETURN_IF_ERROR(
+      MakeShape(Layout::nChw16c, attrs.dst_part.tensor_channels(attrs.channels), dst_plane, dst));
   return attrs.dst_part.CheckInto(inputs, *dst);
 }
 
@@ -201,8 +211,7 @@ Status GlobalPoolShape(const GlobalPoolAttrs& attrs, const PartialTensorShape& s
                        PartialTensorShape* dst) {
   Plane plane;
   TF_RETURN_IF_ERROR(ReadPlane("src", src, Layout::nChw16c, attrs.channels, &plane));
-  *dst = SampleChannelShape(attrs.dst_layout, attrs.flat_dst, plane.n, attrs.channels);
-  return absl::OkStatus();
+  return SampleChannelShape(attrs.dst_layout, attrs.flat_dst, plane.n, attrs.channels, dst);
 }
 
 Status SqueezeExciteShape(const SqueezeExciteAttrs& attrs, const PartialTensorShape& src,
@@ -218,10 +227,9 @@ Status SqueezeExciteShape(const SqueezeExciteAttrs& attrs, const PartialTensorSh
                    attrs.channels, " channels and ", attrs.squeezed,
                    " squeezed ones, from element ", attrs.offsets[i], " on");
   }
-  *dst = attrs.scale_src
-             ? MakeShape(Layout::nChw16c, attrs.channels, {plane.n, plane.h, plane.w})
-             : SampleChannelShape(attrs.dst_layout, attrs.flat_dst, plane.n, attrs.channels);
-  return absl::OkStatus();
+  return attrs.scale_src
+             ? MakeShape(Layout::nChw16c, attrs.channels, plane, dst)
+             : SampleChannelShape(attrs.dst_layout, attrs.flat_dst, plane.n, attrs.channels, dst);
 }
 
 Status CheckSoftmaxShape(const PartialTensorShape& src) {
@@ -238,8 +246,8 @@ Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShap
     Plane plane;
     TF_RETURN_IF_ERROR(
         ReadPlane(name.c_str(), inputs[i], Layout::nChw16c, attrs.channels[i], &plane));
-    const PartialTensorShape free_channels({plane.n, kUnknown, plane.h, plane.w, 16});
-    PartialTensorShape merged;
+    PartialTensorShape free_channels, merged;
+    TF_RETURN_IF_ERROR(BuildShape({plane.n, kUnknown, plane.h, plane.w, 16}, &free_channels));
     if (!common.MergeWith(free_channels, &merged).ok()) {
       return Invalid(name, " ", inputs[i].DebugString(),
                      " must have the batch, height and width of the values before it, ",
@@ -247,8 +255,9 @@ Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShap
     }
     common = merged;
   }
-  *dst = MakeShape(Layout::nChw16c, attrs.dst_part.tensor_channels(attrs.dst_channels()),
-                   {common.dim_size(0), common.dim_size(2), common.dim_size(3)});
+  TF_RETURN_IF_ERROR(MakeShape(Layout::nChw16c,
+                               attrs.dst_part.tensor_channels(attrs.dst_channels()),
+                               {common.dim_size(0), common.dim_size(2), common.dim_size(3)}, dst));
   return attrs.dst_part.CheckInto(inputs, *dst);
 }
 
@@ -257,7 +266,9 @@ PartialTensorShape InputShape(InferenceContext* c, int i) {
   if (!c->RankKnown(shape)) return PartialTensorShape();
   std::vector<int64_t> dims(c->Rank(shape));
   for (size_t d = 0; d < dims.size(); ++d) dims[d] = c->Value(c->Dim(shape, d));
-  return PartialTensorShape(dims);
+  // Shape functions before this one may promise what no tensor can have: it tells nothing.
+  PartialTensorShape known;
+  return BuildShape(dims, &known).ok() ? known : PartialTensorShape();
 }
 
 std::vector<PartialTensorShape> InputShapes(InferenceContext* c, int first) {

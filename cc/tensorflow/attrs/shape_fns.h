@@ -22,7 +22,7 @@ struct Plane {
 // Checks `shape` against layout and channels. `name` is what errors call it.
 Status ReadPlane(const char* name, const PartialTensorShape& shape, Layout layout, int64_t channels,
                  Plane* plane);
-PartialTensorShape MakeShape(Layout layout, int64_t channels, const Plane& plane);
+Status MakeShape(Layout layout, int64_t channels, const Plane& plane, PartialTensorShape* shape);
 
 // `channels` channels of float32 over a plane that is known, in a tensor of which they are `part`.
 Status MakeView(Layout layout, int64_t channels, const ChannelPart& part, const Plane& plane,
@@ -35,11 +35,11 @@ Status ResolveWindows(const WindowAttrs& attrs, const Plane& src, Window1d* h, W
 // What the operands of a chain must look like.
 struct OperandShapes {
   PartialTensorShape tensor;  // dst's
-  int64_t channels;
+  int64_t channels = kUnknown;
   std::vector<PartialTensorShape> sample_channel;  // any of these; empty: not allowed
   const char* whose = "dst";                       // shape it is, for errors
 };
-OperandShapes OperandShapesOf(Layout layout, int64_t channels, const Plane& dst);
+Status MakeOperandShapes(Layout layout, int64_t channels, const Plane& dst, OperandShapes* shapes);
 
 // Every operand of the chain against the shapes it is applied to.
 Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorShape>& args,
@@ -49,7 +49,8 @@ Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorSha
 Status CheckWeightsSize(const PartialTensorShape& weights, int64_t size, int64_t offset);
 
 // [N, C] (flat), [N, 1, 1, C] or [N, Cb, 1, 1, 16]: a value a sample and channel.
-PartialTensorShape SampleChannelShape(Layout layout, bool flat, int64_t n, int64_t channels);
+Status SampleChannelShape(Layout layout, bool flat, int64_t n, int64_t channels,
+                          PartialTensorShape* shape);
 
 // args: the operands, then into if it is there.
 Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,

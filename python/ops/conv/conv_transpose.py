@@ -39,7 +39,7 @@ def conv_transpose(
       weights: float32 filter as tf.nn.conv2d_transpose has it: [kh, kw, out channels, C]. With
         `weights_shape` the tensor may have any shape: the op reads its elements
         [weights_offset, weights_offset + prod(weights_shape)), in memory order.
-      strides: pixels, one integer or [height, width]; at most 16 along the width.
+      strides: pixels, one integer or [height, width]; each at most 16.
       crops: [[top, bottom], [left, right]] pixels; bottom and right may be negative, which adds
         pixels that no source pixel reaches.
       post_ops, args, dst: the chain, its operands, and what sums without an operand add, as in

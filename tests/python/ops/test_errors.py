@@ -54,6 +54,26 @@ def test_shapes_unknown_until_it_runs():
     assert conv(*good).shape == (1, 3, 6, 7, 16)
 
 
+def test_a_shape_that_no_tensor_has_tells_nothing():
+    """Shape functions of other ops may promise one; TensorFlow's own classes abort on it."""
+
+    @tf.function
+    def promised():
+        x = tf.zeros([2**30, 2**30, 2**30, 16])
+        return bd.ops.inner_product(x, tf.zeros((16, 4)))
+
+    assert promised.get_concrete_function().output_shapes.rank is None
+
+
+def test_products_larger_than_any_memory():
+    @tf.function(input_signature=[tf.TensorSpec([2**20, 2**20, 16])])
+    def product(x):
+        return bd.ops.inner_product(x, tf.zeros((16, 2**20)))
+
+    with pytest.raises(ValueError, match=r"\[1048576,1048576,1048576\] is larger than any memory"):
+        product.get_concrete_function()
+
+
 def test_other_types_are_refused():
     with pytest.raises((TypeError, *ERRORS)):
         conv(src=tf.zeros((1, 2, 6, 7, 16), tf.float64), weights=np.zeros((3, 3, 20, 33)))

@@ -27,7 +27,7 @@
 
 namespace bd {
 
-constexpr int64_t kMostPhases = 16;  // along the width
+constexpr int64_t kMostPhases = 16;  // along an axis
 
 // src is nChw16c, dst of either layout; weights are [kh, kw, oc, ic].
 struct ConvTransposeDesc {

@@ -49,9 +49,11 @@ Status ConvTransposeShape(const ConvTransposeAttrs& attrs, const PartialTensorSh
                                attrs.src_part.tensor_channels(attrs.channels), &plane));
   TF_RETURN_IF_ERROR(ConvTransposePlane(attrs, plane, &dst_plane));
   TF_RETURN_IF_ERROR(CheckWeightsSize(weights, attrs.weights_size(), attrs.weights_offset));
-  TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args,
-                                   OperandShapesOf(attrs.dst_layout, attrs.oc(), dst_plane)));
-  *dst = MakeShape(attrs.dst_layout, attrs.dst_part.tensor_channels(attrs.oc()), dst_plane);
+  OperandShapes shapes;
+  TF_RETURN_IF_ERROR(MakeOperandShapes(attrs.dst_layout, attrs.oc(), dst_plane, &shapes));
+  TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args, shapes));
+  TF_RETURN_IF_ERROR(
+      MakeShape(attrs.dst_layout, attrs.dst_part.tensor_channels(attrs.oc()), dst_plane, dst));
   return attrs.dst_part.CheckInto(args, *dst);
 }
 

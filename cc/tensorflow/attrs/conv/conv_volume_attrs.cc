@@ -45,10 +45,10 @@ Status ConvVolumeShape(const ConvVolumeAttrs& attrs, const PartialTensorShape& s
   VolumeWindows v;
   TF_RETURN_IF_ERROR(ResolveVolume(attrs, src, &v));
   TF_RETURN_IF_ERROR(CheckWeightsSize(weights, attrs.weights_size(), attrs.weights_offset));
-  TF_RETURN_IF_ERROR(
-      CheckOperands(attrs.post_ops, args, OperandShapesOf(attrs.dst_layout, attrs.oc(), v.dst)));
-  *dst = MakeShape(attrs.dst_layout, attrs.oc(), v.dst);
-  return absl::OkStatus();
+  OperandShapes shapes;
+  TF_RETURN_IF_ERROR(MakeOperandShapes(attrs.dst_layout, attrs.oc(), v.dst, &shapes));
+  TF_RETURN_IF_ERROR(CheckOperands(attrs.post_ops, args, shapes));
+  return MakeShape(attrs.dst_layout, attrs.oc(), v.dst, dst);
 }
 
 }  // namespace bd

@@ -117,7 +117,7 @@ Status ReorderShape(const ReorderAttrs& attrs, const PartialTensorShape& src,
   if (attrs.src.is_whole()) TF_RETURN_IF_ERROR(ReadDims("src", src, *attrs.src.layout, dims));
   if (attrs.dst.is_whole()) {
     if (attrs.has_into) TF_RETURN_IF_ERROR(ReadDims("into", into, *attrs.dst.layout, dims));
-    *dst = ShapeOf(*attrs.dst.layout, *dims);
+    TF_RETURN_IF_ERROR(ShapeOf(*attrs.dst.layout, *dims, dst));
   }
   if (!IsKnown(*dims)) return absl::OkStatus();
 

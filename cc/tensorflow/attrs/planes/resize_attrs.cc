@@ -50,7 +50,8 @@ Status ResizeShape(const ResizeAttrs& attrs, const std::vector<PartialTensorShap
                    PartialTensorShape* dst) {
   Plane src_plane, dst_plane;
   TF_RETURN_IF_ERROR(ResizePlanes(attrs, inputs[0], &src_plane, &dst_plane));
-  *dst = MakeShape(Layout::nChw16c, attrs.dst_part.tensor_channels(attrs.channels), dst_plane);
+  TF_RETURN_IF_ERROR(
+      MakeShape(Layout::nChw16c, attrs.dst_part.tensor_channels(attrs.channels), dst_plane, dst));
   return attrs.dst_part.CheckInto(inputs, *dst);
 }
 

@@ -39,10 +39,11 @@ Status MatmulShape(const MatmulAttrs& attrs, const std::vector<PartialTensorShap
     }
     if (sizes->k == kUnknown) sizes->k = k;
     if (attrs.transpose_a) {
-      *dst = PartialTensorShape({a.dim_size(1), sizes->n});
+      TF_RETURN_IF_ERROR(BuildShape({a.dim_size(1), sizes->n}, dst));
     } else {
-      *dst = a;
-      dst->set_dim(a.dims() - 1, sizes->n);
+      auto dims = a.dim_sizes();
+      dims.back() = sizes->n;
+      TF_RETURN_IF_ERROR(BuildShape(dims, dst));
     }
   }
   if (attrs.has_add && !shapes[attrs.add()].IsCompatibleWith(*dst)) {

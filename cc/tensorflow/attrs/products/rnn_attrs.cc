@@ -98,10 +98,10 @@ Status ReadRnnSizes(const RnnAttrs& a, const std::vector<PartialTensorShape>& sh
   return absl::OkStatus();
 }
 
-PartialTensorShape RnnDstShape(const RnnAttrs& a, const RnnSizes& s) {
-  if (!a.return_sequences) return PartialTensorShape({s.batch, s.units});
-  if (a.time_major) return PartialTensorShape({s.steps, s.batch, s.units});
-  return PartialTensorShape({s.batch, s.steps, s.units});
+Status RnnDstShape(const RnnAttrs& a, const RnnSizes& s, PartialTensorShape* dst) {
+  if (!a.return_sequences) return BuildShape({s.batch, s.units}, dst);
+  if (a.time_major) return BuildShape({s.steps, s.batch, s.units}, dst);
+  return BuildShape({s.batch, s.steps, s.units}, dst);
 }
 
 }  // namespace bd

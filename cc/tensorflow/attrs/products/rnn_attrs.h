@@ -61,7 +61,7 @@ Status ReadRnnSizes(const RnnAttrs& attrs, const std::vector<PartialTensorShape>
                     RnnSizes* sizes);
 
 // [batch, steps, units], or time before batch, or [batch, units].
-PartialTensorShape RnnDstShape(const RnnAttrs& attrs, const RnnSizes& sizes);
+Status RnnDstShape(const RnnAttrs& attrs, const RnnSizes& sizes, PartialTensorShape* dst);
 
 }  // namespace bd
 

@@ -35,7 +35,7 @@ into: nothing, or what dst starts as, [N, ceil(total / 16), out height, out widt
 dst: the result in dst_layout; nhwc only with fewer than 16 output channels.
 channels: the logical number of channels of src.
 weights_shape: [kh, kw, output channels, channels].
-strides: [height, width]; at most 16 along the width.
+strides: [height, width]; each at most 16.
 crops: [top, bottom, left, right]: pixels cut off from what source pixels reach, (size - 1) *
   stride + kernel an axis. At the bottom and on the right a negative number adds pixels.
 post_ops: entries joined by ';', for example "binary(add,channel,#0);eltwise(relu)".

@@ -20,7 +20,9 @@ REGISTER_OP("BlockdnnLayerNorm")
       bd::Plane plane;
       TF_RETURN_IF_ERROR(bd::LayerNormPlane(attrs, bd::InputShape(c, 0), bd::InputShape(c, 1),
                                             bd::InputShape(c, 2), &plane));
-      return bd::SetOutputShape(c, bd::MakeShape(attrs.layout, attrs.channels, plane));
+      bd::PartialTensorShape dst;
+      TF_RETURN_IF_ERROR(bd::MakeShape(attrs.layout, attrs.channels, plane, &dst));
+      return bd::SetOutputShape(c, dst);
     })
     .Doc(R"doc(
 Normalises each pixel over its channels:

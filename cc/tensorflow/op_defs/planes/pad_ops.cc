@@ -14,7 +14,9 @@ REGISTER_OP("BlockdnnPad")
       TF_RETURN_IF_ERROR(attrs.Read(c));
       bd::Plane plane, dst_plane;
       TF_RETURN_IF_ERROR(bd::PadPlanes(attrs, bd::InputShape(c, 0), &plane, &dst_plane));
-      return bd::SetOutputShape(c, bd::MakeShape(bd::Layout::nChw16c, attrs.channels, dst_plane));
+      bd::PartialTensorShape dst;
+      TF_RETURN_IF_ERROR(bd::MakeShape(bd::Layout::nChw16c, attrs.channels, dst_plane, &dst));
+      return bd::SetOutputShape(c, dst);
     })
     .Doc(R"doc(
 Zeros around the planes of an nChw16c activation, or rows and columns cut off.

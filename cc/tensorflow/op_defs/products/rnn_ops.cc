@@ -10,7 +10,9 @@ absl::Status RnnShapes(InferenceContext* c) {
   TF_RETURN_IF_ERROR(attrs.Read(c));
   bd::RnnSizes sizes;
   TF_RETURN_IF_ERROR(bd::ReadRnnSizes(attrs, bd::InputShapes(c, 0), &sizes));
-  TF_RETURN_IF_ERROR(bd::SetOutputShape(c, bd::RnnDstShape(attrs, sizes)));
+  bd::PartialTensorShape dst;
+  TF_RETURN_IF_ERROR(bd::RnnDstShape(attrs, sizes, &dst));
+  TF_RETURN_IF_ERROR(bd::SetOutputShape(c, dst));
   const auto dim = [&](int64_t size) {
     return size == bd::kUnknown ? c->UnknownDim() : c->MakeDim(size);
   };

@@ -29,8 +29,9 @@ class PadOp : public LaunchOpKernel<PadLaunch> {
   Status Resolve(OpKernelContext* ctx, PadLaunch* launch) override {
     Plane plane, dst_plane;
     TF_RETURN_IF_ERROR(PadPlanes(attrs_, InputShape(ctx, kSrc), &plane, &dst_plane));
-    TF_RETURN_IF_ERROR(
-        ToFullShape(MakeShape(Layout::nChw16c, attrs_.channels, dst_plane), &launch->shape));
+    PartialTensorShape dst;
+    TF_RETURN_IF_ERROR(MakeShape(Layout::nChw16c, attrs_.channels, dst_plane, &dst));
+    TF_RETURN_IF_ERROR(ToFullShape(dst, &launch->shape));
     PadDesc desc;
     desc.planes = plane.n * ((attrs_.channels + 15) / 16);
     desc.height = plane.h;

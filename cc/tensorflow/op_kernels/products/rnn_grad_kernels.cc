@@ -60,7 +60,9 @@ class RnnGradOp : public PoolOpKernel {
   Status CheckGrads(OpKernelContext* ctx, const RnnGradPlan& plan, const RnnSizes& sizes) const {
     const int first = attrs_.num_inputs();
     TensorShape dst;
-    TF_RETURN_IF_ERROR(ToFullShape(RnnDstShape(attrs_, sizes), &dst));
+    PartialTensorShape of_sizes;
+    TF_RETURN_IF_ERROR(RnnDstShape(attrs_, sizes, &of_sizes));
+    TF_RETURN_IF_ERROR(ToFullShape(of_sizes, &dst));
     const TensorShape state({sizes.batch, sizes.units});
     const size_t workspace = ctx->input(first + kWorkspace).TotalBytes();
     if (sizes.batch > 0 && workspace != plan.forward.workspace_bytes) {

@@ -54,7 +54,9 @@ class RnnOp : public PoolOpKernel {
   Status Allocate(OpKernelContext* ctx, const RnnPlan& plan, const RnnSizes& sizes,
                   std::array<Tensor*, 4>* outputs) const {
     TensorShape dst;
-    TF_RETURN_IF_ERROR(ToFullShape(RnnDstShape(attrs_, sizes), &dst));
+    PartialTensorShape of_sizes;
+    TF_RETURN_IF_ERROR(RnnDstShape(attrs_, sizes, &of_sizes));
+    TF_RETURN_IF_ERROR(ToFullShape(of_sizes, &dst));
     const TensorShape state({sizes.batch, sizes.units}), none({0});
     // The workspace begins on a cache line: TensorFlow aligns tensors to 64 bytes.
     const int64_t kept = static_cast<int64_t>(plan.workspace_bytes / sizeof(float));

@@ -87,3 +87,11 @@ def test_errors(shape, changes, message):
     src, weights = np.zeros(shape, "float32"), np.zeros((3, 3, 16, 16), "float32")
     with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=message):
         bd.ops.conv_transpose(src, weights, **({"strides": 2} | changes))
+
+
+@pytest.mark.parametrize("strides", [(200000, 1), (1, 17), (17, 1)])
+def test_strides_are_bounded(strides):
+    """Each phase along an axis is a convolution that is planned."""
+    src = tf.zeros((1, 2, 5, 6, 16))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="strides of at most 16"):
+        bd.ops.conv_transpose(src, tf.zeros((3, 3, 20, 20)), strides=strides)

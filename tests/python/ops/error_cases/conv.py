@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+import tf_blockdnn as bd
+
 from .calls import BLOCKED, blocked_zeros, conv, raw
 
 
@@ -96,5 +98,15 @@ CASES = {
     "conv: EXPLICIT without explicit_paddings": (
         lambda: raw_conv(padding="EXPLICIT"),
         r"explicit_paddings must be \[top, bottom, left, right\].*got \[\]",
+    ),
+    "conv: larger than any memory": (
+        lambda: conv(weights=tf.zeros((1, 1, 20, 33)), padding=[[2**30, 2**30]] * 2),
+        r"larger than any memory",
+    ),
+    "conv_volume: explicit padding": (
+        lambda: bd.ops.conv_volume(
+            blocked_zeros(n=2), tf.zeros((1, 1, 1, 20, 3)), depth=2, padding=[[1, 1]] * 3
+        ),
+        r'padding must be "SAME" or "VALID", got .*tf.pad',
     ),
 }

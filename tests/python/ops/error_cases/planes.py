@@ -31,4 +31,13 @@ CASES = {
         lambda: bd.ops.global_pool(tf.zeros((1, 6, 7, 20)), "avg", channels=20),
         r"src must be nChw16c",
     ),
+    # TensorFlow's own shapes end the process where their elements do not fit int64.
+    "resize: larger than any memory": (
+        lambda: bd.ops.resize(blocked_zeros(), channels=20, kind="nearest", size=[2**31 - 1] * 2),
+        r"a tensor of \[1,2,2147483647,2147483647,16\] is larger than any memory",
+    ),
+    "pad: larger than any memory": (
+        lambda: bd.ops.pad(blocked_zeros(), [[2**30, 2**30]] * 2, channels=20),
+        r"larger than any memory",
+    ),
 }
