@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 
 import tensorflow as tf
 
@@ -10,6 +11,11 @@ from .keras_input import is_symbolic
 
 _FOR_INFERENCE = (
     "an optimised model is for inference: train the original, then call tf_blockdnn.optimize again"
+)
+_NO_CONFIG = (
+    "an optimised model is a function, not layers, and has no config to copy, pickle or write to a "
+    ".keras file: do that with the original and call tf_blockdnn.optimize on what it gives, or "
+    "write the optimised one as a SavedModel with save(folder)"
 )
 
 
@@ -31,6 +37,8 @@ def model_class(base: type) -> type:
 
         def __init__(self, function, structure, name, casts, lost):
             super().__init__(name=name, trainable=False)
+            for attribute in ("inputs", "outputs"):  # None in Keras 2; they are properties here.
+                self.__dict__.pop(attribute, None)
             self.supports_jit = False  # XLA does not know our ops.
             # Out of the sight of Keras and of TensorFlow, which would track what is in there.
             self.__dict__["_fast"] = function
@@ -41,6 +49,9 @@ def model_class(base: type) -> type:
             spec = structure[0] if single else None
             self.__dict__["_dtype"] = spec and spec.dtype
             self.__dict__["_rank"] = spec and spec.shape.rank
+            captured = tf.Module()
+            captured.trackables = list(function.trackables)
+            self.__dict__["_captured"] = captured
             self.built = True
 
         @property
@@ -71,6 +82,66 @@ def model_class(base: type) -> type:
             if len(args) != 1 or len(self._structure) != 1:
                 return self._fast(*args)
             return self._fast(_matched(args[0], self._structure[0], self._casts))
+
+        @functools.cached_property
+        def inputs(self) -> list:
+            """The symbolic inputs, flat, as those of a functional model."""
+            make = _keras_of(base).Input
+            specs = tf.nest.flatten(self._structure)
+            return [make(batch_shape=s.shape, dtype=s.dtype.name, name=s.name) for s in specs]
+
+        @functools.cached_property
+        def outputs(self) -> list:
+            """The symbolic outputs, flat."""
+            args = tf.nest.pack_sequence_as(list(self._structure), self.inputs)
+            return tf.nest.flatten(self(*args))
+
+        @property
+        def input_shape(self):
+            """The shape of the input, or a list of them, flat."""
+            return _shape_of(self.inputs)
+
+        @property
+        def output_shape(self):
+            """The shape of the output, or a list of them, flat."""
+            return _shape_of(self.outputs)
+
+        def compute_output_shape(self, input_shape):
+            """The shape, or nested shapes, of the result for that of the input."""
+            structure = self._structure
+            shapes = _flat_shapes(structure, input_shape if len(structure) > 1 else [input_shape])
+            flat = [
+                tf.TensorSpec(shape, spec.dtype)
+                for spec, shape in zip(tf.nest.flatten(structure), shapes, strict=True)
+            ]
+            specs = tf.nest.pack_sequence_as(list(structure), flat)
+            traced = tf.function(self.call, autograph=False).get_concrete_function(*specs)
+            batch = shapes[0][0] if shapes[0].rank else None  # Keras's first dimension of all.
+            return tf.nest.map_structure(
+                lambda y: tuple(
+                    batch if i == 0 and n is None else n for i, n in enumerate(y.shape)
+                ),
+                traced.structured_outputs,
+            )
+
+        # Keras 3 is to trace the call of symbolic tensors, which gives dtypes, too.
+        compute_output_shape._is_default = True
+
+        def get_config(self):
+            raise NotImplementedError(_NO_CONFIG)
+
+        def __deepcopy__(self, memo):
+            raise NotImplementedError(_NO_CONFIG)
+
+        def __reduce__(self):
+            raise NotImplementedError(_NO_CONFIG)
+
+        def _trackable_children(self, save_type="checkpoint", **kwargs):
+            # An enclosing model's SavedModel holds what our function captures.
+            children = super()._trackable_children(save_type, **kwargs)
+            if save_type == "savedmodel":
+                children = {**children, "_captured": self._captured}
+            return children
 
         def predict(self, *args, **kwargs):
             self._check_kept("predict")
@@ -110,6 +181,24 @@ def model_class(base: type) -> type:
             self._fast.save(filepath)
 
     return OptimizedKerasModel
+
+
+def _keras_of(base: type):
+    """The module of Keras 3 or of Keras 2."""
+    return sys.modules[base.__module__.partition(".")[0]]
+
+
+def _flat_shapes(structure, shapes) -> list:
+    """`shapes`, nested as the TensorSpecs of `structure`, in the order of tf.nest.flatten."""
+    if isinstance(structure, tf.TensorSpec):
+        return [tf.TensorShape(shapes)]
+    keys = sorted(structure) if isinstance(structure, dict) else range(len(structure))
+    return [shape for key in keys for shape in _flat_shapes(structure[key], shapes[key])]
+
+
+def _shape_of(tensors):
+    shapes = [tuple(tensor.shape) for tensor in tensors]
+    return shapes[0] if len(shapes) == 1 else shapes
 
 
 def wrap(original, function, structure):

@@ -1,5 +1,8 @@
 """The result for a Keras model is a Keras model, of the Keras that the original came from."""
 
+import copy
+import pickle
+
 import keras
 import numpy as np
 import pytest
@@ -137,3 +140,42 @@ def test_an_optimised_model_again(functional, pictures, same):
     again = bd.optimize(bd.optimize(functional))
     same(again(pictures), functional(pictures))
     same(again.predict(pictures, verbose=0), functional(pictures))
+
+
+def test_inputs_outputs_and_shapes(library, functional, pictures, same):
+    fast = bd.optimize(functional)
+    assert fast.input_shape == tuple(functional.input_shape)
+    assert fast.output_shape == tuple(functional.output_shape)
+    for batch in (None, 5):
+        shape = (batch, *functional.input_shape[1:])
+        assert fast.compute_output_shape(shape) == tuple(functional.compute_output_shape(shape))
+    rebuilt = library.Model(fast.inputs, fast.outputs)
+    same(rebuilt.predict(pictures, verbose=0), functional(pictures))
+
+
+def test_shapes_of_many_inputs_and_outputs(library, floats):
+    a, b = library.Input([8, 8, 3], name="zz"), library.Input([8, 8, 3], name="aa")
+    y = library.layers.Conv2D(16, 3)(library.layers.add([a, 2.0 * b]))
+    model = library.Model([a, b], [y, library.layers.GlobalAveragePooling2D()(y)])
+    fast = bd.optimize(model)
+    assert fast.report.count("BlockdnnConv") == 1
+    assert [tuple(tensor.shape) for tensor in fast.inputs] == [(None, 8, 8, 3)] * 2
+    assert fast.output_shape == [(None, 6, 6, 16), (None, 16)]
+    shapes = fast.compute_output_shape([(2, 8, 8, 3)] * 2)
+    assert list(shapes) == [(2, 6, 6, 16), (2, 16)]
+
+
+@pytest.mark.parametrize("do", [copy.deepcopy, pickle.dumps, lambda fast: fast.get_config()])
+def test_what_would_need_layers_is_refused(library, functional, do):
+    with pytest.raises(NotImplementedError, match="call tf_blockdnn.optimize on what it gives"):
+        do(bd.optimize(functional))
+
+
+def test_an_enclosing_model_is_written_by_tensorflow(library, functional, pictures, same, tmp_path):
+    fast = bd.optimize(functional)
+    x = library.Input([16, 16, 3])
+    outer = library.Model(x, library.layers.Dense(2)(fast(x)))
+    tf.saved_model.save(outer, str(tmp_path / "outer"))
+    signature = tf.saved_model.load(str(tmp_path / "outer")).signatures["serving_default"]
+    (got,) = signature(tf.constant(pictures)).values()
+    same(got, outer(pictures))
