@@ -14,9 +14,11 @@ struct PackKey {
   const char* algorithm = "";  // a literal
   DataType dtype = DataType::f32;
   int64_t blocking = 0;  // the algorithm's own word for how it cuts channels
+  const char* op = "";   // a literal, where ops with other meanings of a shape share algorithms
 
   bool operator==(const PackKey& o) const {
-    return std::strcmp(algorithm, o.algorithm) == 0 && dtype == o.dtype && blocking == o.blocking;
+    return std::strcmp(algorithm, o.algorithm) == 0 && dtype == o.dtype && blocking == o.blocking &&
+           std::strcmp(op, o.op) == 0;
   }
 };
 

@@ -17,11 +17,15 @@ using tensorflow::Tensor;
 class PackRegistry::Job {
  public:
   Job(const Tensor& weights, int64_t offset, const PackRequest& request)
-      : source_(weights.data()), offset_(offset), shape_(request.shape), key_(request.key) {}
+      : source_(weights.data()),
+        offset_(offset),
+        shape_(request.shape),
+        key_(request.key),
+        bytes_(request.bytes) {}
 
   bool Makes(const Tensor& weights, int64_t offset, const PackRequest& wanted) const {
     return source_ == weights.data() && offset_ == offset && shape_ == wanted.shape &&
-           key_ == wanted.key && process_ == getpid();
+           key_ == wanted.key && bytes_ == wanted.bytes && process_ == getpid();
   }
 
   void Finish(const absl::Status& status, std::shared_ptr<const PackedWeights> made) {
@@ -46,6 +50,7 @@ class PackRegistry::Job {
   const int64_t offset_;
   const std::array<int64_t, 5> shape_;
   const PackKey key_;
+  const int64_t bytes_;
   const pid_t process_ = getpid();
   std::mutex mutex_;
   std::condition_variable finished_;

@@ -41,7 +41,7 @@ struct PackedWeights {
 
   bool Holds(const tensorflow::Tensor& weights, int64_t first, const PackRequest& wanted) const {
     return source.data() == weights.data() && offset == first && shape == wanted.shape &&
-           key == wanted.key;
+           key == wanted.key && static_cast<int64_t>(memory.size()) == wanted.bytes;
   }
 };
 

@@ -192,3 +192,21 @@ def test_weights_that_an_optimizer_assigns(name, integers):
         variable.assign(weights)
         expected = op(x, tf.constant(weights))
         np.testing.assert_allclose(step(), expected, rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("channels", [16, 32])
+def test_ops_that_read_one_constant_differently(channels, floats):
+    """[3, 3, C, C] of one group and [3, 3, C, C, 1] of a volume are the same five numbers."""
+    values = floats(3, 3, channels, channels)
+    blocks = channels // 16
+    src, volume = floats(1, blocks, 9, 9, 16), floats(4, blocks, 36, 36, 16)
+    weights, alone = tf.constant(values), tf.constant(values.copy())
+
+    arguments = dict(algorithm="direct", constant_weights=True, channels=channels)
+
+    def of_volume(weights):
+        shape = [3, 3, channels, channels, 1]
+        return bd.ops.conv_volume(volume, weights, depth=4, weights_shape=shape, **arguments)
+
+    bd.ops.conv(src, weights, weights_shape=[3, 3, channels, channels], **arguments)
+    np.testing.assert_array_equal(of_volume(weights), of_volume(alone))

@@ -55,7 +55,9 @@ class ConvTranspose : public ConvOpSpec {
 
   static PackRequest Weights(const Plan& plan, int, WeightsPacker pack) {
     const ConvTransposeDesc& d = plan.desc;
-    return {plan.pack_key, {d.kh, d.kw, d.oc(), d.ic()}, plan.packed_bytes, 0, pack};
+    PackKey key = plan.pack_key;
+    key.op = "conv_transpose";
+    return {key, {d.kh, d.kw, d.oc(), d.ic()}, plan.packed_bytes, 0, pack};
   }
   static void Pack(const Plan& plan, int, const float* plain, const float* src, float* packed,
                    ThreadPool& pool) {

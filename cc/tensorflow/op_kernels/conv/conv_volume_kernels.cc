@@ -54,7 +54,9 @@ class ConvVolume : public ConvOpSpec {
 
   static PackRequest Weights(const Plan& plan, int, WeightsPacker pack) {
     const ConvDesc& s = plan.desc.slice;
-    return {plan.conv.pack_key,
+    PackKey key = plan.conv.pack_key;
+    key.op = "conv_volume";
+    return {key,
             {plan.desc.kd, s.kh(), s.kw(), s.ic(), s.oc()},
             plan.conv.packed_bytes,
             plan.conv.reads_plain_weights ? plan.desc.weights_bytes() : 0,
