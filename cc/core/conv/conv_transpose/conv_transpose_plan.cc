@@ -27,7 +27,8 @@ std::string Check(const ConvTransposeDesc& d) {
   if (d.dst.channels_last() && d.oc() >= kBlock) {
     return "transposed convolution makes nhwc tensors of fewer than 16 channels; add a reorder";
   }
-  if (std::max(d.sh, d.sw) > kMostPhases) return "transposed convolution takes strides of at most 16";
+  if (std::max(d.sh, d.sw) > kMostPhases)
+    return "transposed convolution takes strides of at most 16";
   if (IsPart(d.dst) && !d.dst.blocked()) {
     return "only nChw16c tensors can be parts of wider ones; add a reorder";
   }
