@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 
 #include "cc/base/cpu/cpu_model.h"
 #include "cc/core/gemm/fip_weights_kernel.h"
@@ -46,12 +45,16 @@ float MostFipSquares(int64_t n, int exponent) {
 
 float LeastFipSum(int64_t n, double scales) { return static_cast<float>(n * scales / kMost); }
 
-bool MarkApart(const float* squares, const float* sums, int64_t rows, int64_t n, int exponent,
-               uint8_t* apart) {
+bool MarkApart(Isa isa, const float* squares, const float* sums, int64_t rows, int64_t n,
+               int exponent, uint8_t* apart) {
   const float least = LeastFipSum(n, TwoTo(exponent)), most = MostFipSquares(n, exponent);
   const float shape = static_cast<float>(FipShapeOf(n));
+  const FipRangeArgs range = {squares, sums, rows, most, least, shape};
+  const int64_t first = FipKernelsFor(isa).rows_in_range(range);
+  if (first == rows) return false;
+  std::fill(apart, apart + first, uint8_t{0});
   uint8_t any = 0;
-  for (int64_t r = 0; r < rows; ++r) {  // no branches; comparisons with NaN are false
+  for (int64_t r = first; r < rows; ++r) {  // no branches; comparisons with NaN are false
     const uint8_t in_range =
         (sums[r] >= least) & (squares[r] <= most) & (sums[r] * sums[r] >= shape * squares[r]);
     apart[r] = in_range ^ 1;
@@ -105,8 +108,7 @@ void PackFipPlane(Isa isa, int64_t channels, int64_t lanes, float* weights, floa
 }
 
 int PrepareFipPlane(Isa isa, const FipSourceArgs& a, int64_t blocks) {
-  FipKernelsFor(isa).source_terms(a);
-  const double squares = std::accumulate(a.squares, a.squares + a.px, 0.);
+  const double squares = FipKernelsFor(isa).source_terms(a);
   const int exponent = FipExponentOf(squares, a.px * a.taps * kBlock);
   if (exponent == 0) return 0;
   const float down = TwoTo(-exponent);
@@ -169,8 +171,8 @@ void FipRows::Pack(Isa isa, const Scratch& scratch, int64_t copy, int64_t rows,
                            scratch.Grant(squares, copy),
                            scratch.Grant(sums, copy)};
   const int exponent = PrepareFipPlane(isa, a, CeilDiv(k, kBlock));
-  const bool holds_apart =
-      MarkApart(a.squares, a.sums, rows, a.taps * kBlock, exponent, scratch.Grant(apart, copy));
+  const bool holds_apart = MarkApart(isa, a.squares, a.sums, rows, a.taps * kBlock, exponent,
+                                     scratch.Grant(apart, copy));
   *scratch.Grant(scale, copy) = {TwoTo(exponent), holds_apart};
 }
 

@@ -58,9 +58,10 @@ float MostFipSquares(int64_t n, int exponent);
 float LeastFipSum(int64_t n, double scales);
 
 // apart[r]: row r of `rows`, each n numbers with that sum of squares and of magnitudes, is not to
-// be multiplied in pairs on a scale of 2^exponent. Returns whether there is such a row.
-bool MarkApart(const float* squares, const float* sums, int64_t rows, int64_t n, int exponent,
-               uint8_t* apart);
+// be multiplied in pairs on a scale of 2^exponent. Returns whether there is such a row; apart is
+// written only then.
+bool MarkApart(Isa isa, const float* squares, const float* sums, int64_t rows, int64_t n,
+               int exponent, uint8_t* apart);
 
 // Adds to terms[lane] - sum of s y1 y2 over the pairs of `taps` taps of 16 rows of weights.
 void AddFipChannelTerms(Isa isa, const float* weights, int64_t lanes, int64_t taps, float* terms);

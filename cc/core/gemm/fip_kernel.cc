@@ -4,6 +4,8 @@
 // of an addition).
 #include "cc/core/gemm/fip_kernel.h"
 
+#include <algorithm>
+
 #include "cc/core/gemm/each_tile_inl.h"
 #include "cc/core/gemm/epilogue_inl.h"
 #include "cc/simd/vec.h"
@@ -137,46 +139,74 @@ __attribute__((noinline)) void FipTile(const TileArgs& a) {
   tile.Finish(a.epilogue, a.dst, a.dst_block_stride);
 }
 
-constexpr int kPixelsTogether = 5;  // three sums each are the vectors of one reduction
+constexpr int kPixelsTogether = kLanes / 2;  // whose terms and squares are one reduction's vectors
 
-// Of kPx pixels from `first` on: terms, squares and magnitudes. Pairs are neighbours: lane c of
-// x * OddsToEvens(x) is x[c] x[c + 1]. Pixels are summed in one order, so what is said of a pixel
-// is the same in any range of them.
+// Of kPx pixels from `first` on: terms and squares, which it adds to *all_squares, and the vectors
+// whose lanes are to be added for the magnitudes. Pairs are neighbours: lane c of x *
+// OddsToEvens(x) is x[c] x[c + 1]. Pixels are summed in one order, so what is said of a pixel is
+// the same in any range of them.
 template <int kPx>
 inline __attribute__((always_inline)) void SumPixels(const FipSourceArgs& a, int64_t first,
-                                                     Vec signs) {
-  Vec sums[kLanes];  // of each pixel its terms, its squares, its magnitudes
+                                                     Vec signs, Vec* magnitudes, Vec* all_squares) {
+  // Rows of a tap are few lines among many far away: nobody but this asks for them in time.
+  constexpr int kAhead = 2 * kPixelsTogether;
+  Vec sums[kLanes], of_magnitudes[kPx];
   BD_UNROLL
   for (int i = 0; i < kLanes; ++i) sums[i] = Zero();
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) of_magnitudes[p] = Zero();
   for (int64_t t = 0; t < a.taps; ++t) {
     const float* src = a.src + a.tap_offsets[t] + first * kBlock;
     BD_UNROLL
     for (int p = 0; p < kPx; ++p) {
       const Vec x = Load(src + p * kBlock);
-      __builtin_prefetch(src + (kPx + p) * kBlock, 0, 3);
+      __builtin_prefetch(src + (kAhead + p) * kBlock, 0, 3);
       sums[p] = Fma(x, OddsToEvens(x), sums[p]);
       sums[kPixelsTogether + p] = Fma(x, x, sums[kPixelsTogether + p]);
-      sums[2 * kPixelsTogether + p] = Add(sums[2 * kPixelsTogether + p], Abs(x));
+      of_magnitudes[p] = Add(of_magnitudes[p], Abs(x));
     }
   }
   BD_UNROLL
-  for (int p = 0; p < kPx; ++p) sums[p] = Mul(sums[p], signs);
+  for (int p = 0; p < kPx; ++p) {
+    sums[p] = Mul(sums[p], signs);
+    magnitudes[p] = of_magnitudes[p];
+  }
   alignas(64) float all[kLanes];
   Store(all, ReduceAddEach(sums));
   StoreN(a.terms + first, LoadN(all, kPx), kPx);
-  StoreN(a.squares + first, LoadN(all + kPixelsTogether, kPx), kPx);
-  StoreN(a.sums + first, LoadN(all + 2 * kPixelsTogether, kPx), kPx);
+  const Vec squares = LoadN(all + kPixelsTogether, kPx);
+  StoreN(a.squares + first, squares, kPx);
+  *all_squares = Add(*all_squares, squares);
 }
 
-void SourceTerms(const FipSourceArgs& a) {
+float SourceTerms(const FipSourceArgs& a) {
   alignas(64) float lanes[kBlock] = {};
   for (const ChannelPair& pair : kChannelPairs) lanes[pair.c] = -pair.sign;
   const Vec signs = Load(lanes);
-  int64_t p = 0;
-  for (; p + kPixelsTogether <= a.px; p += kPixelsTogether) {
-    SumPixels<kPixelsTogether>(a, p, signs);
+  Vec all_squares = Zero();
+  for (int64_t first = 0; first < a.px; first += kLanes) {
+    const int64_t px = std::min<int64_t>(a.px - first, kLanes);
+    Vec magnitudes[kLanes];
+    int64_t p = 0;
+    for (; p + kPixelsTogether <= px; p += kPixelsTogether) {
+      SumPixels<kPixelsTogether>(a, first + p, signs, magnitudes + p, &all_squares);
+    }
+    for (; p < px; ++p) SumPixels<1>(a, first + p, signs, magnitudes + p, &all_squares);
+    for (; p < kLanes; ++p) magnitudes[p] = Zero();
+    StoreN(a.sums + first, ReduceAddEach(magnitudes), px);
   }
-  for (; p < a.px; ++p) SumPixels<1>(a, p, signs);
+  return ReduceAdd(all_squares);
+}
+
+int64_t RowsInRange(const FipRangeArgs& a) {
+  const Vec most = Set1(a.most), least = Set1(a.least), shape = Set1(a.shape);
+  int64_t row = 0;
+  for (; row + kLanes <= a.rows; row += kLanes) {  // comparisons with NaN are false
+    const Vec squares = Load(a.squares + row), sums = Load(a.sums + row);
+    if (!All(Less(squares, most)) || !All(Less(least, sums))) break;
+    if (!All(Less(Mul(shape, squares), Mul(sums, sums)))) break;
+  }
+  return row;
 }
 
 void Scale(const ScaleArgs& a) {
@@ -205,6 +235,7 @@ constexpr FipKernels kTable = {
     {BD_ROW(FullTile, 1), BD_ROW(FullTile, 2)},
     {BD_ROW(HalfTile, 1), BD_ROW(HalfTile, 2)},
     SourceTerms,
+    RowsInRange,
     Scale,
 };
 

@@ -44,6 +44,15 @@ struct FipSourceArgs {
   float* sums;
 };
 
+// Bounds of what may be multiplied in pairs, of rows with these sums (fip.h): squares < most,
+// sums > least, sums^2 > shape * squares.
+struct FipRangeArgs {
+  const float* squares;
+  const float* sums;
+  int64_t rows;
+  float most, least, shape;
+};
+
 // dst[i] = scale * src[i] for whole vectors of 16; dst may be src.
 struct ScaleArgs {
   const float* src;
@@ -59,7 +68,9 @@ struct FipKernels {
   // As GemmKernels::tile and half_tile, with TileArgs::fip.
   void (*tile[kMaxTileBlocks][kMaxFipPixels])(const TileArgs&);
   void (*half_tile[kMaxTileBlocks][kMaxFipPixels])(const TileArgs&);
-  void (*source_terms)(const FipSourceArgs&);
+  float (*source_terms)(const FipSourceArgs&);  // returns the sum of all squares
+  // How many rows from the first on, a multiple of 16, are all within the bounds.
+  int64_t (*rows_in_range)(const FipRangeArgs&);
   void (*scale)(const ScaleArgs&);
 };
 

@@ -6,10 +6,9 @@
 namespace bd {
 namespace {
 
-// Fewer products, or one or two blocks of results that are not full, save less than the terms and
-// the sums of the source's pixels take (1x1 on Zen 4, times of "direct": 16->96 at 112x112 1.06,
-// 144->24 at 56x56 1.08, 32->16 at 112x112 1.34; but 24->144 0.96, 32->192 0.91, 144->32 0.92).
-constexpr int64_t kMinProducts = 24;
+// Fewer results a pixel save less than the pixel's terms and sums take (1x1 on Zen 4, in times of
+// "direct": 32->16 at 112x112 1.15, 144->16 at 56x56 1.03; but 144->32 0.89, 32->64 at 112x112
+// 0.91).
 constexpr int64_t kMinOutputChannels = 32;
 // Scales and terms are two vectors a plane beside its weights: a sixteenth at most.
 constexpr int64_t kMinWinogradChannels = 32;
@@ -25,8 +24,7 @@ bool UsesFip(const ConvDesc& d, bool winograd, Isa isa) {
   if (winograd && (d.algorithm != ConvAlgorithm::kAuto || d.ic() < kMinWinogradChannels)) {
     return false;
   }
-  return AddsBesideMultiplies() && d.ic() * d.kh() * d.kw() >= kMinProducts &&
-         d.oc() >= kMinOutputChannels;
+  return AddsBesideMultiplies() && d.oc() >= kMinOutputChannels;
 }
 
 }  // namespace bd

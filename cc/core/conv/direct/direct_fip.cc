@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "cc/core/gemm/fip.h"
 
@@ -64,16 +63,14 @@ void PrepareFip(const ConvRun& run, int64_t b0, int64_t b1, int64_t pixels, int 
   a.terms = terms;
   a.squares = terms + p.terms_pixels;
   a.sums = a.squares + p.terms_pixels;
-  FipKernelsFor(run.plan.isa).source_terms(a);
+  const double squares = FipKernelsFor(run.plan.isa).source_terms(a);
   const int64_t n = a.taps * kBlock;
   const int packed = static_cast<int>(run.buffers.packed[FipTrailerOf(run.plan).exponent]);
   from->pixel_terms = terms;
-  from->exponent =
-      shared != nullptr
-          ? *shared
-          : FipExponentOf(std::accumulate(a.squares, a.squares + pixels, 0.), pixels * n) - packed;
+  from->exponent = shared != nullptr ? *shared : FipExponentOf(squares, pixels * n) - packed;
   uint8_t* const apart = run.scratch.Grant(p.apart, thread);
-  const bool any = MarkApart(a.squares, a.sums, pixels, n, from->exponent + packed, apart);
+  const bool any =
+      MarkApart(run.plan.isa, a.squares, a.sums, pixels, n, from->exponent + packed, apart);
   from->apart = any ? apart : nullptr;
 }
 
