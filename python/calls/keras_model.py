@@ -49,9 +49,6 @@ def model_class(base: type) -> type:
             spec = structure[0] if single else None
             self.__dict__["_dtype"] = spec and spec.dtype
             self.__dict__["_rank"] = spec and spec.shape.rank
-            captured = tf.Module()
-            captured.trackables = list(function.trackables)
-            self.__dict__["_captured"] = captured
             self.built = True
 
         @property
@@ -139,9 +136,9 @@ def model_class(base: type) -> type:
         def _trackable_children(self, save_type="checkpoint", **kwargs):
             # An enclosing model's SavedModel holds what our function captures.
             children = super()._trackable_children(save_type, **kwargs)
-            if save_type == "savedmodel":
-                children = {**children, "_captured": self._captured}
-            return children
+            if save_type != "savedmodel":
+                return children
+            return {**children, **{f"captured_{i}": t for i, t in enumerate(self.trackables)}}
 
         def predict(self, *args, **kwargs):
             self._check_kept("predict")

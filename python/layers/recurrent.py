@@ -32,6 +32,8 @@ class Packed:
 
     def __init__(self, *args, use_packed: bool = True, **kwargs):
         super().__init__(*args, **kwargs)
+        # Keras notes of a layer given *args that no config can make it again: get_config can.
+        vars(self).pop("_auto_config_error_args", None)
         self.use_packed = use_packed
         if self.declined is None:
             self.supports_jit = False  # XLA does not know the op
@@ -181,31 +183,6 @@ class RNN(Packed, keras.layers.RNN):
       TensorShape([2, 16])
     """
     )
-
-    def __init__(
-        self,
-        cell,
-        return_sequences=False,
-        return_state=False,
-        go_backwards=False,
-        stateful=False,
-        unroll=False,
-        zero_output_for_mask=False,
-        use_packed=True,
-        **kwargs,
-    ):
-        # By name: Keras notes of a layer that takes *args that it cannot be serialised.
-        super().__init__(
-            cell,
-            return_sequences=return_sequences,
-            return_state=return_state,
-            go_backwards=go_backwards,
-            stateful=stateful,
-            unroll=unroll,
-            zero_output_for_mask=zero_output_for_mask,
-            use_packed=use_packed,
-            **kwargs,
-        )
 
 
 _PACKED = {getattr(keras.layers, cls.__name__): cls for cls in (LSTM, GRU, SimpleRNN, RNN)}

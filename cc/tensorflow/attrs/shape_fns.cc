@@ -64,12 +64,10 @@ Status MakeOperandShapes(Layout layout, int64_t channels, const Plane& dst, Oper
   *shapes = OperandShapes();
   shapes->channels = channels;
   TF_RETURN_IF_ERROR(MakeShape(layout, channels, dst, &shapes->tensor));
-  for (bool flat : {false, true}) {
-    if (flat && layout != Layout::nhwc) continue;
-    TF_RETURN_IF_ERROR(
-        SampleChannelShape(layout, flat, dst.n, channels, &shapes->sample_channel.emplace_back()));
-  }
-  return absl::OkStatus();
+  auto& accepted = shapes->sample_channel;
+  TF_RETURN_IF_ERROR(MakeShape(layout, channels, {dst.n, 1, 1}, &accepted.emplace_back()));
+  if (layout != Layout::nhwc) return absl::OkStatus();
+  return BuildShape({dst.n, channels}, &accepted.emplace_back());
 }
 
 Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorShape>& args,

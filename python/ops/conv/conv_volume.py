@@ -68,9 +68,7 @@ def conv_volume(
         channels = weights_shape[3] if len(weights_shape) == 5 else 1
     to = Destination(weights_shape[-1], layout=dst_layout)
     if not isinstance(padding, str) or padding.upper() not in ("SAME", "VALID"):
-        raise ValueError(
-            f'padding must be "SAME" or "VALID", got {padding!r}; others: tf.pad first'
-        )
+        raise ValueError(f'padding must be "SAME" or "VALID", got {padding!r}: use tf.pad for it')
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
     return library().blockdnn_conv_volume(
         src,
