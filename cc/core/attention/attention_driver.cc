@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <cstring>
+
+#include "cc/base/cpu/caches.h"
+#include "cc/core/attention/attention.h"
+
+namespace bd {
+namespace {
+
+// Some heads that share keys and values, of one sequence.
+struct Group {
+  int64_t b, g;
+};
+
+// Some rows of a group: queries of one head, or heads of one query.
+struct Block {
+  int64_t n, t, rows;
+};
+
+class Worker {
+ public:
+  Worker(const AttentionPlan& plan, const AttentionBuffers& buffers, int thread)
+      : plan_(plan), d_(plan.desc), buffers_(buffers) {
+    const Scratch scratch(buffers.scratch);
+    keys_ = scratch.Grant(plan.packed_keys, thread);
+    values_ = scratch.Grant(plan.packed_values, thread);
+    queries_ = scratch.Grant(plan.query_rows, thread);
+    scores_ = scratch.Grant(plan.score_rows, thread);
+  }
+
+  // Blocks [begin, end) of a group.
+  void Run(const Group& group, int64_t begin, int64_t end) const {
+    int64_t keys = 0;
+    for (int64_t i = begin; i < end; ++i) keys = std::max(keys, Keys(At(group, i)));
+    Pack(group, keys);
+    for (int64_t i = begin; i < end; ++i) RunBlock(group, At(group, i));
+  }
+
+ private:
+  Block At(const Group& group, int64_t i) const {
+    const int64_t line = i / plan_.line_blocks, part = i % plan_.line_blocks;
+    const int64_t begin = plan_.line_rows * part / plan_.line_blocks;
+    const int64_t end = plan_.line_rows * (part + 1) / plan_.line_blocks;
+    const int64_t head = group.g * (d_.heads / d_.kv_heads);
+    if (plan_.along_heads) return {head + begin, line, end - begin};
+    return {head + line, begin, end - begin};
+  }
+
+  // The keys that the rows of a block need: those of its last query.
+  int64_t Keys(const Block& block) const {
+    if (!d_.causal) return d_.keys;
+    const int64_t last = block.t + (plan_.along_heads ? 0 : block.rows - 1);
+    return std::min(d_.keys, last + 1);
+  }
+
+  int64_t RowStride(const AttentionStrides& strides) const {
+    return plan_.along_heads ? strides.head : strides.row;
+  }
+
+  // The first `keys` keys and their values.
+  void Pack(const Group& group, int64_t keys) const {
+    const float* k = buffers_.k + d_.k.offset(group.b, group.g, 0);
+    for (const Panel& panel : plan_.scores.panels) {
+      const int64_t first = panel.first_block * kBlock;
+      if (first >= keys) break;
+      PackPanel({k + first * d_.k.row, 1, d_.k.row}, d_.head_size,
+                std::min(panel.blocks * kBlock, d_.keys - first), panel.blocks,
+                keys_ + panel.offset);
+    }
+    const float* v = buffers_.v + d_.v.offset(group.b, group.g, 0);
+    for (const Panel& panel : plan_.values.panels) {
+      const int64_t first = panel.first_block * kBlock;
+      PackPanel({v + first, d_.v.row, 1}, keys,
+                std::min(panel.blocks * kBlock, d_.value_size - first), panel.blocks,
+                values_ + panel.offset);
+    }
+  }
+
+  void RunBlock(const Group& group, const Block& block) const {
+    const int64_t keys = Keys(block);
+    plan_.kernels->scale(buffers_.q + d_.q.offset(group.b, block.n, block.t), RowStride(d_.q),
+                         block.rows, d_.head_size, d_.scale, queries_);
+    MultiplyByKeys(block, keys);
+    Weigh(group, block, keys);
+    MultiplyByValues(group, block, keys);
+  }
+
+  PanelCall<Panel> Call(const GemmPlan& plan, const float* packed, int64_t k) const {
+    PanelCall<Panel> call;
+    call.isa = plan.isa;
+    call.family = TileFamily::kStrided;
+    call.panels = plan.panels.data();
+    call.end = static_cast<int64_t>(plan.panels.size());
+    call.packed = packed;
+    call.tap_offsets = plan.tap_offsets.data();
+    call.tap_length = plan.tap_offsets.size() > 1 ? plan.tap_offsets[1] : std::max<int64_t>(1, k);
+    call.taps = k / call.tap_length;
+    call.tail_length = k % call.tap_length;
+    call.tail_taps = call.tail_length > 0;
+    call.pass_taps = plan.pass_taps;
+    // What was packed a moment ago is in L2, unless it is larger.
+    call.asks_ahead = plan.packed_bytes > L2CacheBytes() / 2;
+    return call;
+  }
+
+  void MultiplyByKeys(const Block& block, int64_t keys) const {
+    PanelCall<Panel> call = Call(plan_.scores, keys_, d_.head_size);
+    while (call.panels[call.end - 1].first_block * kBlock >= keys) --call.end;
+    call.px_stride = d_.head_size;
+    const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
+      a->dst = scores_ + plan_.scores.panels[g].first_block * kBlock;
+      a->epilogue.row_major = 1;
+      a->epilogue.valid_lanes = kBlock;
+      a->epilogue.dst_step = plan_.scores_stride;
+    };
+    RunPanels(call, bind, EvenRows(queries_, block.rows, call.px_stride));
+  }
+
+  void Weigh(const Group& group, const Block& block, int64_t keys) const {
+    AttentionRows rows = {};
+    rows.scores = scores_;
+    rows.rows = block.rows;
+    rows.stride = plan_.scores_stride;
+    rows.columns = keys;
+    rows.taking_part = d_.causal ? std::min(keys, block.t + 1) : keys;
+    rows.growth = d_.causal && !plan_.along_heads;
+    rows.biases = d_.num_biases;
+    for (int i = 0; i < d_.num_biases; ++i) {
+      const AttentionBias& bias = d_.biases[i];
+      rows.bias[i] = buffers_.biases[i] + bias.offset(group.b, block.n, block.t);
+      rows.bias_stride[i] = RowStride(bias.strides);
+    }
+    if (d_.has_mask) {
+      rows.mask = buffers_.mask + d_.mask.offset(group.b, block.n, block.t);
+      rows.mask_stride = RowStride(d_.mask.strides);
+      rows.masked = d_.masked;
+    }
+    plan_.kernels->weigh(rows);
+  }
+
+  void MultiplyByValues(const Group& group, const Block& block, int64_t keys) const {
+    PanelCall<Panel> call = Call(plan_.values, values_, keys);
+    call.px_stride = plan_.scores_stride;
+    float* dst = buffers_.dst + d_.dst.offset(group.b, block.n, block.t);
+    const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
+      const Panel& panel = plan_.values.panels[g];
+      const int64_t first = panel.first_block * kBlock;
+      a->dst = dst + first;
+      a->epilogue.row_major = 1;
+      a->epilogue.valid_lanes = static_cast<int32_t>(
+          std::min(kBlock, d_.value_size - first - (panel.blocks - 1) * kBlock));
+      a->epilogue.dst_step = RowStride(d_.dst);
+    };
+    RunPanels(call, bind, EvenRows(scores_, block.rows, call.px_stride));
+  }
+
+  const AttentionPlan& plan_;
+  const AttentionDesc& d_;
+  const AttentionBuffers& buffers_;
+  float *keys_, *values_, *queries_, *scores_;
+};
+
+void FillWithZeros(const AttentionDesc& d, float* dst) {
+  for (int64_t b = 0; b < d.batch; ++b) {
+    for (int64_t n = 0; n < d.heads; ++n) {
+      for (int64_t t = 0; t < d.queries; ++t) {
+        std::fill_n(dst + d.dst.offset(b, n, t), d.value_size, 0.f);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void RunAttention(const AttentionPlan& plan, const AttentionBuffers& buffers, ThreadPool& pool) {
+  const AttentionDesc& d = plan.desc;
+  if (d.keys == 0) return FillWithZeros(d, buffers.dst);
+  const int64_t items = d.batch * d.kv_heads * plan.parts, blocks = plan.lines * plan.line_blocks;
+  pool.ParallelFor(plan.tasks, [&](int64_t task, int thread) {
+    const Worker worker(plan, buffers, thread);
+    const int64_t end = items * (task + 1) / plan.tasks;
+    for (int64_t item = items * task / plan.tasks; item < end; ++item) {
+      const int64_t group = item / plan.parts, part = item % plan.parts;
+      worker.Run({group / d.kv_heads, group % d.kv_heads}, blocks * part / plan.parts,
+                 blocks * (part + 1) / plan.parts);
+    }
+  });
+}
+
+}  // namespace bd

@@ -1,0 +1,104 @@
+#include <algorithm>
+
+#include "cc/base/cpu/caches.h"
+#include "cc/core/attention/attention.h"
+
+namespace bd {
+namespace {
+
+// Scores of a block stay in L1 beside a panel where two tiles of rows allow it, and else in a half
+// of L2.
+constexpr int64_t kL1ScoresBytes = 24 << 10;
+// A task of less than some 20 us is not worth a thread (thread_pool.h): about so many products.
+constexpr int64_t kTaskProducts = 1 << 20;
+// Tasks for each thread, so that one that is held up costs little. More of them pack more.
+constexpr int64_t kTasksPerThread = 2;
+constexpr int64_t kMaxKeys = int64_t{1} << 31;
+
+std::string Check(const AttentionDesc& d) {
+  const int64_t sizes[] = {d.batch, d.heads,     d.kv_heads,  d.queries,
+                           d.keys,  d.head_size, d.value_size};
+  if (*std::min_element(std::begin(sizes), std::end(sizes)) < 0) {
+    return "attention: sizes must not be negative";
+  }
+  if (d.heads > 0 && (d.kv_heads == 0 || d.heads % d.kv_heads != 0)) {
+    return "attention: " + std::to_string(d.heads) + " heads are no multiple of the " +
+           std::to_string(d.kv_heads) + " heads of keys and values";
+  }
+  if (d.keys > kMaxKeys) {
+    return "attention: " + std::to_string(d.keys) + " keys are more than " +
+           std::to_string(kMaxKeys);
+  }
+  if (d.num_biases < 0 || d.num_biases > kMaxAttentionBiases) {
+    return "attention adds at most " + std::to_string(kMaxAttentionBiases) + " biases, not " +
+           std::to_string(d.num_biases);
+  }
+  const auto fits = [&](const AttentionBias& bias) {
+    return bias.sequences > 0 && d.batch % bias.sequences == 0;
+  };
+  if (!std::all_of(d.biases, d.biases + d.num_biases, fits) || (d.has_mask && !fits(d.mask))) {
+    return "attention: the sequences of a bias or mask must divide the " + std::to_string(d.batch) +
+           " of the queries";
+  }
+  return "";
+}
+
+// Rows of scores of a block, whole tiles of them.
+int64_t MostRows(const AttentionPlan& p) {
+  const int64_t tile = TilePixels(p.isa, TileFamily::kStrided, p.scores.panels[0].blocks);
+  const int64_t row_bytes = p.scores_stride * static_cast<int64_t>(sizeof(float));
+  const int64_t tiles = std::max<int64_t>(2, kL1ScoresBytes / row_bytes / tile);
+  const int64_t within_l2 = L2CacheBytes() / 2 / row_bytes / tile;
+  return tile * std::clamp<int64_t>(within_l2, 1, tiles);
+}
+
+}  // namespace
+
+std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads,
+                              AttentionPlan* plan) {
+  const std::string wrong = Check(desc);
+  if (!wrong.empty()) return wrong;
+  AttentionPlan p;
+  p.desc = desc;
+  p.isa = isa;
+  p.kernels = &AttentionKernelsFor(isa);
+  const AttentionDesc& d = p.desc;
+  const bool empty = d.batch == 0 || d.heads == 0 || d.queries == 0 || d.value_size == 0;
+  if (empty || d.keys == 0) {
+    *plan = p;
+    return "";
+  }
+  // Columns behind the last key are computed and not read, so that all blocks are whole.
+  const int64_t key_blocks = CeilDiv(d.keys, kBlock);
+  std::string error = MakeGemmPlan({d.head_size, key_blocks * kBlock}, isa, &p.scores);
+  if (error.empty()) error = MakeGemmPlan({d.keys, d.value_size}, isa, &p.values);
+  if (!error.empty()) return error;
+  // Rows an odd number of lines apart do not share sets of the cache.
+  p.scores_stride = (key_blocks | 1) * kBlock;
+
+  const int64_t group = d.heads / d.kv_heads;
+  p.along_heads = d.queries < group;
+  p.lines = p.along_heads ? d.queries : group;
+  p.line_rows = p.along_heads ? group : d.queries;
+  p.line_blocks = CeilDiv(p.line_rows, MostRows(p));
+  const int64_t groups = d.batch * d.kv_heads, blocks = p.lines * p.line_blocks;
+  const double products =
+      static_cast<double>(d.batch) * d.heads * d.queries * d.keys * (d.head_size + d.value_size);
+  const int64_t useful = static_cast<int64_t>(
+      std::clamp(products / kTaskProducts, 1., static_cast<double>(kTasksPerThread * threads)));
+  p.parts = std::min(blocks, CeilDiv(useful, groups));
+  p.tasks = useful == 1 ? 1 : groups * p.parts;
+
+  const int64_t rows = CeilDiv(p.line_rows, p.line_blocks);
+  const auto floats = [](const GemmPlan& gemm) {
+    return gemm.packed_bytes / static_cast<int64_t>(sizeof(float));
+  };
+  p.packed_keys = p.scratch.Book<float>("packed keys", floats(p.scores), threads);
+  p.packed_values = p.scratch.Book<float>("packed values", floats(p.values), threads);
+  p.query_rows = p.scratch.Book<float>("queries", rows * d.head_size, threads);
+  p.score_rows = p.scratch.Book<float>("scores", rows * p.scores_stride, threads);
+  *plan = std::move(p);
+  return "";
+}
+
+}  // namespace bd
