@@ -23,7 +23,7 @@ buildifier := $(venv)/buildifier-done
 built := .build/library-done
 installed := $(venv)/installed-done
 
-.PHONY: help demo docs test test-grid test-keras test-tsan test-asan build bench zoo bench-layers format check-format clean distclean
+.PHONY: help demo docs test test-grid test-keras test-tsan test-asan build bench measure zoo bench-layers format check-format clean distclean
 
 help: ## lists the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -52,6 +52,11 @@ build: $(installed) ## builds the library and installs the package into .venv
 
 bench: $(installed) ## measures whole networks against their peers
 	@$(python) benchmarks/run_models.py
+
+measure: $(installed) ## measures what docs/measurements.md and the README show, and writes them
+	@$(python) benchmarks/run_models.py --output docs/measurements/networks.json
+	@$(python) benchmarks/load_times.py --output docs/measurements/load-times.json
+	@$(python) benchmarks/measurements.py
 
 zoo: $(installed) ## checks and measures networks of all kinds against TensorFlow
 	@$(python) benchmarks/zoo.py && $(python) benchmarks/zoo.py --page

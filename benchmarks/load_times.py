@@ -1,15 +1,16 @@
 """Measures how long a SavedModel takes to load and to give its first result, before and after.
 
-    python benchmarks/load_times.py [--models resnet50,mobilenetv2] [--runs 3]
+    python benchmarks/load_times.py [--models resnet50,mobilenetv2] [--runs 3] [--output …]
 
 Every load has a process of its own, with TensorFlow imported before the clock starts; the two
 models take turns. Prints the least and the median time of each, and the resident memory behind
-the first result.
+the first result, and writes them as JSON; `make measure` puts that into docs/measurements.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import pathlib
@@ -20,7 +21,8 @@ import tempfile
 
 import numpy as np
 from formats import SAVED_MODEL
-from measuring.prepare import Workshop
+from measuring import machine
+from measuring.prepare import BUILD, Workshop
 from models import ZOO
 from rich.console import Console
 from rich.table import Table
@@ -52,16 +54,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", type=lambda text: text.split(","), default=NETWORKS.split(","))
     parser.add_argument("--runs", type=int, default=3, help="loads of each; default: 3")
+    parser.add_argument("--output", type=pathlib.Path, default=BUILD / "load-times.json")
     options = parser.parse_args()
-    shown = Table(title="to the first result: seconds, min (median); MiB, median")
-    for name in ("network", "original", "optimised", "ratio", "original, MiB", "optimised, MiB"):
+    document = {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        **machine.facts(),
+        "runs": options.runs,
+        "results": [_row(name, options.runs) for name in options.models],
+    }
+    options.output.write_text(json.dumps(document, indent=1) + "\n")
+    shown = Table(title="to the first result: seconds, median (min); MiB, median")
+    for name in ("network", "original", "optimised", "original, MiB", "optimised, MiB"):
         shown.add_column(name, justify="left" if name == "network" else "right")
-    for name in options.models:
-        shown.add_row(ZOO[name].title, *_row(name, options.runs))
+    for row in document["results"]:
+        sides = row["original"], row["optimised"]
+        seconds = (f"{side['median_s']:.2f} ({side['min_s']:.2f})" for side in sides)
+        shown.add_row(ZOO[row["model"]].title, *seconds, *(f"{s['mib']:.0f}" for s in sides))
     Console().print(shown)
 
 
-def _row(name: str, runs: int) -> list[str]:
+def _row(name: str, runs: int) -> dict:
     import tf_blockdnn as bd
 
     original = Workshop(print, lambda _: None).model(name, SAVED_MODEL, 1)
@@ -73,13 +85,15 @@ def _row(name: str, runs: int) -> list[str]:
         for _ in range(runs):
             for kind, folder in (("original", original), ("optimised", optimised)):
                 taken[kind].append(_load(kind, folder, inputs))
-    seconds = {kind: [s for s, _ in pairs] for kind, pairs in taken.items()}
-    memory = [f"{statistics.median(m for _, m in pairs) / 1024:.0f}" for pairs in taken.values()]
-    return [
-        *(f"{min(s):.2f} ({statistics.median(s):.2f})" for s in seconds.values()),
-        f"{min(seconds['original']) / min(seconds['optimised']):.1f}x",
-        *memory,
-    ]
+    sides = {
+        kind: {
+            "min_s": min(seconds for seconds, _ in loads),
+            "median_s": statistics.median(seconds for seconds, _ in loads),
+            "mib": statistics.median(kilobytes for _, kilobytes in loads) / 1024,
+        }
+        for kind, loads in taken.items()
+    }
+    return {"model": name, **sides}
 
 
 def _load(kind: str, folder: str | pathlib.Path, inputs: str) -> list[float]:

@@ -1,12 +1,11 @@
-"""Writes docs/measurements.md, its picture and the README's table from docs/measurements/*.json.
+"""Writes docs/measurements.md, its chart and the README's part from docs/measurements/*.json.
 
     python benchmarks/measurements.py                    # writes all three anew
     python benchmarks/measurements.py --check            # says what is out of date
 
-A file in docs/measurements/ is what run_models.py wrote, with "title" (the CPU family) added by
-hand. Optional keys: "readme" (a number: this file has a table in the README, in that order),
-"notes" (sentences), "versions" ({library: version}), "tensorflow" (what its column shows),
-"repeats" and "with_load" (see zen3.json). "ratios" may hold pairs whose times were not kept.
+`networks.json` is what the chart and the README show; every file is what run_models.py wrote, and
+load-times.json what load_times.py wrote. By hand one may add "title" (instead of the CPU's name)
+and "notes" (sentences, which stand above the tables).
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from peers.networks import PEERS
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "measurements"
 PAGE, PICTURE, README = FOLDER.with_suffix(".md"), FOLDER.with_suffix(".svg"), ROOT / "README.md"
+CHARTED, LOAD_TIMES = "networks.json", "load-times.json"
 OURS, TENSORFLOW = "tf_blockdnn", "tensorflow"
 SETTINGS = (TENSORFLOW, "tensorflow-plain")  # with oneDNN and without
 BEGIN, END = "<!-- made by benchmarks/measurements.py -->", "<!-- end of what it made -->"
@@ -31,28 +31,29 @@ _MIB = 1 << 20
 
 INTRODUCTION = """# Measurements
 
-Whole networks in float32, as `benchmarks/run_models.py` measures them: every library has a process
-of its own, and the processes take turns in short bursts, so that drift and disturbance hit all of
-them alike. A library is timed only if its outputs agree with TensorFlow's. tf_blockdnn is called as
-`fast(x)` with eager tensors, the others in their fastest documented way.
+Whole networks in float32 on made-up pictures, with random weights. [The method](method.md) says how
+they are measured, and how to measure them on your machine: `make measure` writes the JSON files in
+[docs/measurements](measurements), and from them this page and its chart.
 
 Times are **medians in milliseconds for each call, with the fastest run in parentheses**. A speed-up
-is **their time divided by ours**: 1.8x means that tf_blockdnn is 1.8 times as fast. Bold marks the
-fastest other library.
+is **their median divided by ours**: 1.8x means that tf_blockdnn is 1.8 times as fast. Bold marks
+the fastest other library. TensorFlow was measured with oneDNN on and off; the heading says which of
+the two it does by default on the CPU.
 
-![How many times longer each library takes]({picture})
-
-This page, its picture and the table in the README are written by `make docs` from the files in
-[docs/measurements](measurements). To add a measurement, put the JSON file that
-`benchmarks/run_models.py` wrote there and give it a `"title"`. Experiments with single layers and
-mechanisms stand in [Experiments](experiments.md).
+![Times of tf_blockdnn, the fastest other library and TensorFlow]({picture})
 """
 
 
-def documents() -> list[dict]:
-    """All files, those with a table in the README first, in their order."""
-    found = [json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))]
-    return sorted(found, key=lambda document: document.get("readme", 99))
+def documents() -> dict[str, dict]:
+    """File name -> what run_models.py wrote, the charted file first."""
+    names = sorted((path.name for path in FOLDER.glob("*.json")), key=lambda n: (n != CHARTED, n))
+    return {n: json.loads((FOLDER / n).read_text()) for n in names if n != LOAD_TIMES}
+
+
+def load_times() -> dict | None:
+    """What load_times.py wrote; None where nobody has run it."""
+    path = FOLDER / LOAD_TIMES
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 def is_ours(peer: str) -> bool:
@@ -79,8 +80,11 @@ def speedup(result: dict, peer: str) -> float:
     return result["peers"][peer]["median_ms"] / result["peers"][OURS]["median_ms"]
 
 
-def title(peer: str) -> str:
-    return PEERS[peer].title if peer in PEERS else peer
+def title(peer: str, document: dict | None = None) -> str:
+    """The name of a library; TensorFlow's default on the document's machine is marked as that."""
+    name = PEERS[peer].title if peer in PEERS else peer
+    marked = document is not None and peer == document.get("tensorflow_default")
+    return f"{name} (its default)" if marked else name
 
 
 def network(model: str) -> str:
@@ -98,34 +102,48 @@ def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
-def readme_table(document: dict) -> str:
-    """Network, ours, TensorFlow, the fastest other: medians at batch 1, with the speed-up."""
-    results = [r for r in document["results"] if r["batch"] == 1 and OURS in r["peers"]]
-    settings = {fastest(result, SETTINGS.__contains__) for result in results} - {None}
-    rows = []
-    for result in results:
-        row = [network(result["model"]), milliseconds(result["peers"][OURS]["median_ms"])]
-        for peer in (
-            fastest(result, SETTINGS.__contains__),
-            fastest(result, lambda name: not is_ours(name) and not is_tensorflow(name)),
-        ):
-            if peer is None:
-                row += ["", ""]
-                continue
-            named = not is_tensorflow(peer) or len(settings) > 1
-            name = f"{title(peer).removeprefix('TensorFlow, ')} " if named else ""
-            time = milliseconds(result["peers"][peer]["median_ms"])
-            row += [f"{name}{time}", f"**{speedup(result, peer):.1f}x**"]
-        rows.append(row)
-    tensorflow = title(settings.pop()) if len(settings) == 1 else "TensorFlow, faster setting"
-    header = [document["title"], "tf_blockdnn", tensorflow, "speed-up"]
-    return markdown_table([*header, "fastest other", "speed-up"], rows)
+def charted(document: dict) -> list[dict]:
+    """What the chart shows: batch 1 on the most threads up to two, where ours was timed."""
+    results = [r for r in document["results"] if r["batch"] == 1 and _timed(r, OURS)]
+    most = max((r["threads"] for r in results if r["threads"] <= 2), default=0)
+    return [r for r in results if r["threads"] == most]
 
 
-def readme_part(found: list[dict]) -> str:
-    """All tables of the README, between its two marks."""
-    tables = [readme_table(document) for document in found if "readme" in document]
-    return "\n".join([BEGIN, "", *tables, END])
+def _timed(result: dict, peer: str) -> bool:
+    return "median_ms" in result["peers"].get(peer, {})
+
+
+def heading(document: dict) -> str:
+    """The machine, as titles name it."""
+    machine = document["machine"]
+    return document.get("title") or f"{machine['cpu']}, {machine['isa']}"
+
+
+def readme_part(found: dict[str, dict]) -> str:
+    """The chart, what it shows, and the memory of one network, between the README's marks."""
+    document = found[CHARTED]
+    results = charted(document)
+    (peers,) = [r["peers"] for r in results if r["model"] == "resnet50"]
+    ours, theirs = (round(peers[p]["peak_bytes"] / _MIB) for p in (OURS, default_of(document)))
+    lines = [
+        BEGIN,
+        "",
+        f"![Times of tf_blockdnn, the fastest other library and TensorFlow](docs/{PICTURE.name})",
+        "",
+        f"One image, {_threads(results[0]['threads'])}, {heading(document)}: medians of "
+        f"{document['runs']} runs, {document['date'][:10]}, TensorFlow "
+        f"{versions(document)['TensorFlow']}. A process with ResNet-50 takes {ours:,} MiB; with "
+        f"TensorFlow alone it takes {theirs:,}. [Measurements](docs/measurements.md) has all "
+        "networks and libraries, and [how they were measured](docs/method.md).",
+        "",
+        END,
+    ]
+    return "\n".join(lines)
+
+
+def default_of(document: dict) -> str:
+    """TensorFlow in the setting that it chooses itself on the document's machine."""
+    return document["tensorflow_default"]
 
 
 def _columns(results: list[dict], *wanted: str) -> list[str]:
@@ -139,7 +157,7 @@ def _columns(results: list[dict], *wanted: str) -> list[str]:
     ]
 
 
-def times_table(results: list[dict]) -> str:
+def times_table(document: dict, results: list[dict]) -> str:
     """Everybody's median (minimum) for each network."""
     peers = _columns(results, "median_ms", "error")
     rows = []
@@ -153,12 +171,12 @@ def times_table(results: list[dict]) -> str:
                 continue
             text = f"{milliseconds(numbers['median_ms'])} ({milliseconds(numbers['min_ms'])})"
             row.append(f"**{text}**" if peer == best else text)
-        row.append(f"{speedup(result, best):.2f}x" if best and OURS in result["peers"] else "")
+        row.append(f"{speedup(result, best):.2f}x" if best and _timed(result, OURS) else "")
         rows.append(row)
-    return markdown_table(["network", *(title(peer) for peer in peers), "speed-up"], rows)
+    return markdown_table(["network", *(title(peer, document) for peer in peers), "speed-up"], rows)
 
 
-def kept_tables(results: list[dict]) -> str:
+def kept_tables(document: dict, results: list[dict]) -> str:
     """Peak memory and the time to the first result, where the benchmark kept them."""
     measures = (
         ("peak memory, MiB", "peak_bytes", lambda value: f"{value / _MIB:.0f}"),
@@ -173,7 +191,9 @@ def kept_tables(results: list[dict]) -> str:
             cells = (shown(row[key]) if key in row else "" for row in numbers)
             rows.append([network(result["model"]), *cells])
         if peers:
-            tables.append("\n" + markdown_table([name, *map(title, peers)], rows))
+            tables.append(
+                "\n" + markdown_table([name, *(title(peer, document) for peer in peers)], rows)
+            )
     return "".join(tables)
 
 
@@ -205,60 +225,14 @@ def ways_table(results: list[dict]) -> str:
     )
 
 
-def ratios_table(document: dict) -> str:
-    """Speed-ups of which only ratios were kept, a column for each batch and number of threads."""
-    timed = {(result["model"], result["batch"]) for result in document["results"]}
-    ratios = [
-        ratio
-        for ratio in document.get("ratios", [])
-        if ratio.get("median")
-        and ("threads" in ratio or (ratio["model"], ratio["batch"]) not in timed)
-    ]
-    if not ratios:
-        return ""
-    columns = list(
-        dict.fromkeys((r["batch"], r.get("threads", document["threads"])) for r in ratios)
-    )
-    cells: dict[str, dict] = {}
-    for ratio in ratios:
-        peer = f" ({title(ratio['best_peer'])})" if ratio.get("best_peer") else ""
-        column = ratio["batch"], ratio.get("threads", document["threads"])
-        cells.setdefault(ratio["model"], {})[column] = f"{1 / ratio['median']:.1f}x{peer}"
-    header = [f"batch {batch}, {_threads(threads)}" for batch, threads in columns]
-    rows = [[network(model), *(row.get(c, "") for c in columns)] for model, row in cells.items()]
-    return "\nSpeed-up over the fastest other library, by medians:\n\n" + markdown_table(
-        ["network", *header], rows
-    )
-
-
-def repeats_table(document: dict) -> str:
-    """How far speed-ups lie apart in further runs."""
-    rows = []
-    for repeat in document.get("repeats", []):
-        middle = f", middle {1 / repeat['middle']:.2f}x" if "middle" in repeat else ""
-        peer = title(repeat["best_peer"]) if "best_peer" in repeat else "the fastest other"
-        spans = [
-            f"{1 / high:.2f}x" if low == high else f"{1 / high:.2f}x to {1 / low:.2f}x"
-            for low, high in (repeat["median"], repeat["min"])
-        ]
-        rows.append(
-            [network(repeat["model"]), peer, str(repeat["runs"]), spans[0] + middle, spans[1]]
-        )
-    header = ["repeated", "compared with", "runs", "speed-up by medians", "by minima"]
-    return "\n" + markdown_table(header, rows) if rows else ""
-
-
-def load_table(document: dict) -> str:
-    """How much longer a call takes while another process holds one core."""
-    models: dict[str, dict] = {}
-    for row in document.get("with_load", []):
-        models.setdefault(row["model"], {})[row["peer"]] = row["slowdown"]
-    if not models:
-        return ""
-    peers = list(dict.fromkeys(peer for row in models.values() for peer in row))
-    rows = [[network(m), *(f"{row[p]:.2f}" for p in peers)] for m, row in models.items()]
-    header = ["time with one core taken, as a multiple", *(title(peer) for peer in peers)]
-    return "\n" + markdown_table(header, rows)
+def not_measured(document: dict, results: list[dict]) -> str:
+    """A line that says whom the tables lack, on which networks; empty where they lack nobody."""
+    lacking = []
+    for peer in _columns(results, "median_ms", "error"):
+        names = [network(r["model"]) for r in results if not _timed(r, peer)]
+        if names:
+            lacking.append(f"{title(peer)} on {', '.join(names)}")
+    return f"\nNot measured, or failed: {'; '.join(lacking)}.\n" if lacking else ""
 
 
 def _threads(count: int) -> str:
@@ -268,76 +242,110 @@ def _threads(count: int) -> str:
 def conditions(document: dict) -> str:
     """A list of what has to be known to measure the same again."""
     machine = document["machine"]
-    versions = document.get("versions") or _versions(document)
+    named = ", ".join(f"{name} {version}" for name, version in versions(document).items())
     settings = [f"`{name}={value}`" for name, value in document.get("environment", {}).items()]
     lines = [
         f"CPU: {machine['cpu']}, {machine['cores']} cores; {machine['system']}.",
-        f"Date: {document['date'][:10]}. Threads: {document['threads']}.",
-        "Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + ".",
+        f"Date: {document['date'][:10]}. Commit: {document.get('commit', 'not noted')}.",
+        f"{document['runs']} runs of each, in turn.",
+        f"Versions: {named}.",
+        f"TensorFlow's default here: {title(default_of(document)).removeprefix('TensorFlow, ')}.",
     ]
-    if "tensorflow" in document:
-        lines.append(f"The TensorFlow column was measured with {document['tensorflow']}.")
     if settings:
         lines.append(f"Environment: {', '.join(settings)}.")
-    listed = "".join(f"- {line}\n" for line in lines)
-    return f"{listed}- Command: `{document['command']}`\n"
+    lines += [f"Command: `{document['command']}`", *document.get("notes", [])]
+    return "".join(f"- {line}\n" for line in lines)
 
 
-def _versions(document: dict) -> dict[str, str]:
-    """What the workers said about themselves."""
-    found: dict[str, str] = {}
+_NAMES = {
+    "tensorflow": "TensorFlow",
+    "onnxruntime": "ONNX Runtime",
+    "openvino": "OpenVINO",
+    "ai-edge-litert": "LiteRT",
+}
+
+
+def versions(document: dict) -> dict[str, str]:
+    """What the workers said about themselves; `PEERS` lists TensorFlow's first."""
+    found = dict(document.get("versions", {}))
     for result in document["results"]:
-        for row in result["peers"].values():
-            found |= {name: v for name, v in row.get("versions", {}).items() if v}
+        for peer, row in result["peers"].items():
+            for name, version in row.get("versions", {}).items():
+                # A plug-in brings a TensorFlow of its own.
+                if version and (name != "tensorflow" or is_ours(peer) or is_tensorflow(peer)):
+                    found.setdefault(_NAMES.get(name, name), version)
+    found.pop(OURS, None)
     return found
 
 
 def section(document: dict) -> str:
-    """One file: conditions, times, ratios, notes."""
-    parts = [f"## {document['title']}\n\n{conditions(document)}"]
-    for batch in sorted({result["batch"] for result in document["results"]}):
-        results = [result for result in document["results"] if result["batch"] == batch]
-        parts.append(f"\nBatch {batch}, {_threads(document['threads'])}, milliseconds:\n\n")
-        parts.append(times_table(results) + ways_table(results) + kept_tables(results))
-    parts += [ratios_table(document), repeats_table(document), load_table(document)]
-    if document.get("notes"):
-        parts.append("\n" + "".join(f"- {note}\n" for note in document["notes"]))
+    """One file: conditions, then the tables of each batch and number of threads."""
+    parts = [f"## {heading(document)}\n\n{conditions(document)}"]
+    for threads, batch in dict.fromkeys((r["threads"], r["batch"]) for r in document["results"]):
+        results = [
+            r for r in document["results"] if r["batch"] == batch and r["threads"] == threads
+        ]
+        parts.append(f"\n### Batch {batch}, {_threads(threads)}\n")
+        parts.append(not_measured(document, results) + "\n" + times_table(document, results))
+        parts.append(ways_table(results) + kept_tables(document, results))
     return "".join(parts)
 
 
-def page(found: list[dict]) -> str:
+def load_section(document: dict) -> str:
+    """How long a SavedModel takes to its first result, before and after."""
+    rows = [
+        [
+            network(row["model"]),
+            *(
+                f"{row[k]['median_s']:.2f} ({row[k]['min_s']:.2f})"
+                for k in ("original", "optimised")
+            ),
+            *(f"{row[k]['mib']:.0f}" for k in ("original", "optimised")),
+        ]
+        for row in document["results"]
+    ]
+    header = ["network", "original, s", "optimised, s", "original, MiB", "optimised, MiB"]
+    return (
+        "## Loading\n\nSeconds from the start of loading a SavedModel to its first result, and the "
+        "memory of the process then: medians of "
+        f"{document['runs']} processes of each (the fastest in parentheses), "
+        f"{document['machine']['cpu']}, {document['date'][:10]}, commit {document['commit']}.\n\n"
+        + markdown_table(header, rows)
+    )
+
+
+def page(found: dict[str, dict], loads: dict | None) -> str:
     """docs/measurements.md."""
-    head = INTRODUCTION.format(picture=PICTURE.name)
-    return "\n".join([head, *(section(document) for document in found)])
+    parts = [INTRODUCTION.format(picture=PICTURE.name), *map(section, found.values())]
+    return "\n".join([*parts, load_section(loads)] if loads else parts)
 
 
-def fingerprint(found: list[dict]) -> str:
-    """Changes with the numbers that the picture shows, and with the way it is drawn."""
-    drawn = [document for document in found if "readme" in document]
+def fingerprint(found: dict[str, dict]) -> str:
+    """Changes with the numbers that the chart shows, and with the way it is drawn."""
     source = pathlib.Path(__file__).with_name("measurements_picture.py").read_text()
-    return hashlib.sha256((json.dumps(drawn) + source).encode()).hexdigest()[:16]
+    return hashlib.sha256((json.dumps(found[CHARTED]) + source).encode()).hexdigest()[:16]
 
 
 def outdated() -> list[str]:
     """A line for each file that this script would write otherwise."""
     found = documents()
     stale = []
-    if not PAGE.exists() or PAGE.read_text() != page(found):
+    if not PAGE.exists() or PAGE.read_text() != page(found, load_times()):
         stale.append(f"{PAGE.name} is out of date")
     if not PICTURE.exists() or fingerprint(found) not in PICTURE.read_text():
         stale.append(f"{PICTURE.name} is out of date")
     if readme_part(found) not in README.read_text():
-        stale.append(f"the table of {README.name} is out of date")
+        stale.append(f"the chart's lines in {README.name} are out of date")
     return [f"{line}: run `make docs`" for line in stale]
 
 
 def write() -> None:
-    """Writes the page, the picture and the README's table."""
+    """Writes the page, the chart and the README's part."""
     from measurements_picture import draw
 
     found = documents()
-    PAGE.write_text(page(found))
-    draw([document for document in found if "readme" in document], PICTURE, fingerprint(found))
+    PAGE.write_text(page(found, load_times()))
+    draw(found[CHARTED], PICTURE, fingerprint(found))
     text = README.read_text()
     part = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
     if not part.search(text):

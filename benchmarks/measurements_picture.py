@@ -1,4 +1,4 @@
-"""Draws how many times longer others take than tf_blockdnn: a panel for each CPU family."""
+"""Draws the times of tf_blockdnn, the fastest other library and TensorFlow as labelled bars."""
 
 from __future__ import annotations
 
@@ -6,94 +6,98 @@ import pathlib
 
 import matplotlib
 from matplotlib.figure import Figure
-from measurements import OURS, fastest, is_ours, is_tensorflow, network, speedup, title
+from measurements import (
+    OURS,
+    charted,
+    default_of,
+    fastest,
+    heading,
+    is_ours,
+    is_tensorflow,
+    milliseconds,
+    network,
+    speedup,
+    title,
+)
 
-INK, SOFT, GRID, ACCENT = "#22303c", "#66747f", "#e3e7ea", "#c8553d"
-MARKS = {  # A color and a shape of its own, for readers who do not see colors and for print.
-    "TensorFlow": ("#22303c", "s"),
-    "ONNX Runtime": ("#3b7dd8", "o"),
-    "OpenVINO": ("#7a4fb5", "D"),
-    "LiteRT": ("#2e9e6b", "^"),
-    "ncnn": ("#d99a1c", "v"),
-}
-OTHER = ("#8fa3ad", "P")
-
-
-def points(result: dict) -> dict[str, float]:
-    """{library: its time divided by ours}, TensorFlow in its faster setting only."""
-    best = fastest(result, is_tensorflow)
-    return {
-        "TensorFlow" if is_tensorflow(peer) else title(peer): speedup(result, peer)
-        for peer, row in result["peers"].items()
-        if "median_ms" in row and not is_ours(peer) and (peer == best or not is_tensorflow(peer))
-    }
+INK, SOFT, GRID = "#22303c", "#66747f", "#e3e7ea"
+COLOURS = {"ours": "#c8553d", "other": "#3b7dd8", "default": "#5b6a76", "better": "#a9b4bc"}
+_BAR = 0.215  # inches from one bar to the next
+_GAP = 0.55  # bars of space between two networks
 
 
-def draw(documents: list[dict], path: pathlib.Path, fingerprint: str) -> None:
-    """Writes an SVG of all results at batch 1 that have times of ours."""
+def bars(document: dict, result: dict) -> list[tuple[str, str, float, str]]:
+    """(kind, who, time as a multiple of ours, label) from the top down.
+
+    TensorFlow has a bar for its default, and one more where another setting of it is faster.
+    """
+    default, better = default_of(document), fastest(result, is_tensorflow)
+    other = fastest(result, lambda name: not is_ours(name) and not is_tensorflow(name))
+    chosen = {"ours": OURS, "other": other, "default": default, "better": better}
+    if better == default or better is None:
+        del chosen["better"]
+    found = []
+    for kind, peer in chosen.items():
+        if peer is None or "median_ms" not in result["peers"].get(peer, {}):
+            continue
+        ratio, time = speedup(result, peer), milliseconds(result["peers"][peer]["median_ms"])
+        label = f"{time} ms" if kind == "ours" else f"{title(peer)}  {time} ms, {ratio:.1f}x"
+        found.append((kind, peer, ratio, label))
+    return found
+
+
+def draw(document: dict, path: pathlib.Path, fingerprint: str) -> None:
+    """Writes an SVG of the charted results."""
     style = {
         "svg.fonttype": "none",
         "svg.hashsalt": "tf_blockdnn",
         "font.family": "sans-serif",
         "font.size": 10,
         "text.color": INK,
-        "xtick.color": SOFT,
-        "ytick.color": INK,
     }
+    groups = [(network(r["model"]), bars(document, r)) for r in charted(document)]
+    height = sum(len(rows) + _GAP for _, rows in groups)
+    widest = max(ratio for _, rows in groups for _, _, ratio, _ in rows)
     with matplotlib.rc_context(style):
-        figure = Figure(figsize=(10, 3.9), facecolor="white")
-        panels = figure.subplots(1, len(documents), sharex=True, sharey=True, squeeze=False)[0]
-        for panel, document in zip(panels, documents, strict=True):
-            _panel(panel, document)
-        panels[0].set_xlim(0.8, max(panel.dataLim.xmax for panel in panels) + 0.25)
-        _legend(figure, panels)
-        figure.subplots_adjust(left=0.125, right=0.985, top=0.80, bottom=0.13, wspace=0.06)
+        figure = Figure(figsize=(10, height * _BAR + 0.75), facecolor="white")
+        panel = figure.subplots()
+        place = 0.0
+        for name, rows in groups:
+            panel.text(-0.08, place + (len(rows) - 1) / 2, name, ha="right", va="center")
+            for kind, _, ratio, label in rows:
+                panel.barh(place, ratio, height=0.86, color=COLOURS[kind])
+                bold = "bold" if kind == "ours" else "normal"
+                panel.text(ratio + 0.05, place, label, va="center", fontsize=9, fontweight=bold)
+                place += 1
+            place += _GAP
+        panel.axvline(1, color=GRID, lw=1, zorder=0)
+        # A label stands behind its bar; the longest one is some 2.6 inches wide.
+        panel.set_xlim(0, widest * 1.45)
+        panel.set_ylim(place - _GAP - 0.4, -0.6)
+        panel.set_yticks([])
+        panel.set_xticks([])
+        panel.spines[:].set_visible(False)
+        figure.suptitle(
+            f"Time of one call as a multiple of tf_blockdnn's: {heading(document)}",
+            x=0.012,
+            ha="left",
+            fontsize=11,
+            fontweight="bold",
+        )
+        keys = {"ours": "tf_blockdnn", "other": "fastest other library"}
+        keys |= {"default": "TensorFlow's default", "better": "a faster setting of TensorFlow"}
+        shown = {kind for _, rows in groups for kind, *_ in rows}
+        figure.legend(
+            [matplotlib.patches.Patch(color=COLOURS[kind]) for kind in keys if kind in shown],
+            [text for kind, text in keys.items() if kind in shown],
+            loc="lower left",
+            ncols=4,
+            frameon=False,
+            fontsize=9,
+            bbox_to_anchor=(0.005, 0.0),
+        )
+        inches = figure.get_figheight()
+        figure.subplots_adjust(left=0.13, right=0.995, top=1 - 0.36 / inches, bottom=0.32 / inches)
         figure.savefig(
             path, format="svg", metadata={"Date": None, "Description": f"data {fingerprint}"}
         )
-
-
-def _panel(panel, document: dict) -> None:
-    results = [r for r in document["results"] if r["batch"] == 1 and OURS in r["peers"]]
-    for place, result in enumerate(results):
-        values = points(result)
-        panel.plot([1, max(values.values())], [place, place], color=GRID, lw=5, zorder=1)
-        for name, value in values.items():
-            color, shape = MARKS.get(name, OTHER)
-            panel.scatter(
-                *(value, place),
-                c=color,
-                marker=shape,
-                s=58,
-                label=name,
-                zorder=3,
-                ec="white",
-                lw=0.9,
-            )
-    panel.axvline(1, color=ACCENT, lw=3, zorder=2)
-    panel.set_yticks(range(len(results)), [network(r["model"]) for r in results])
-    panel.set_ylim(len(results) - 0.4, -0.6)
-    panel.xaxis.set_major_formatter("{x:.0f}x")
-    panel.xaxis.set_major_locator(matplotlib.ticker.MultipleLocator(1))
-    panel.tick_params(length=0)
-    panel.grid(axis="x", color=GRID, zorder=0)
-    panel.spines[:].set_visible(False)
-    panel.set_title(document["title"], loc="left", fontsize=11, fontweight="bold")
-    panel.set_xlabel("time of one call, as a multiple of tf_blockdnn's", color=SOFT)
-
-
-def _legend(figure, panels) -> None:
-    shown: dict = {}
-    for panel in panels:
-        for handle, name in zip(*panel.get_legend_handles_labels(), strict=True):
-            shown.setdefault(name, handle)
-    names = [name for name in MARKS if name in shown] + [n for n in shown if n not in MARKS]
-    line = matplotlib.lines.Line2D([], [], color=ACCENT, lw=3)
-    figure.legend(
-        [line, *(shown[name] for name in names)],
-        ["tf_blockdnn", *names],
-        loc="upper center",
-        ncols=len(names) + 1,
-        frameon=False,
-        bbox_to_anchor=(0.5, 1.0),
-    )

@@ -1,12 +1,12 @@
 """Measures whole networks against the other ways of running them, turn by turn.
 
-    python benchmarks/run_models.py [--models resnet50,hed] [--peers …] [--batch 1,8] [--runs 30]
+    python benchmarks/run_models.py [--models resnet50,hed] [--peers …] [--batch 1] [--threads 2]
 
 Sets up the peers first (environments and files under build/benchmarks; once). Each has a process of
 its own; they take turns in short bursts, so drift and disturbance hit all alike, and stand still
-between them. Only a peer whose outputs agree with TensorFlow's is timed. Prints tables, writes a
-JSON file and a bar chart beside it. Workers inherit the environment: TF_BLOCKDNN_MAX_ISA=avx2
-ONEDNN_MAX_CPU_ISA=AVX2 caps those who know these variables.
+between them. Only a peer whose outputs agree with TensorFlow's is timed. Prints tables and writes a
+JSON file; `make measure` writes docs/measurements/networks.json with it. Workers inherit the
+environment: TF_BLOCKDNN_MAX_ISA=avx2 ONEDNN_MAX_CPU_ISA=AVX2 caps those who know these variables.
 """
 
 from __future__ import annotations
@@ -45,11 +45,13 @@ def main() -> None:
     console = Console(width=None if sys.stdout.isatty() else FULL_WIDTH)
     notes = Console(stderr=True)
     plan = [
-        (name, batch)
-        for name in options.models
+        (name, batch, threads)
+        for threads in options.threads
         for batch in options.batch
+        for name in options.models
         if not ZOO[name].batches or batch in ZOO[name].batches
     ]
+    about = machine.facts()
     measured = []
     # The bar is drawn between turns only; a redrawing thread would take a core from a contestant.
     with Progress(console=notes, auto_refresh=False) as progress:
@@ -59,17 +61,17 @@ def main() -> None:
             progress.update(task, description=text[:60], refresh=True)
 
         workshop = Workshop(lambda line: notes.print(f"==> {line}", highlight=False), hint)
-        for name, batch in plan:
+        for name, batch, threads in plan:
             hint(f"{ZOO[name].title}, batch {batch}")
-            result = _measure(name, batch, options, workshop, hint)
+            result = measure(name, batch, threads, options, workshop, hint)
             measured.append(result)
             console.print(results.table(result))
             progress.advance(task)
-            _write(measured, options)
+            _write(about, measured, options)
     console.print(results.summary(measured))
     for line in results.failures(measured):
         console.print(line, highlight=False)
-    console.print(f"written: {options.output}, {options.output.with_suffix('.png')}")
+    console.print(f"written: {options.output}")
 
 
 def _parse() -> argparse.Namespace:
@@ -86,7 +88,13 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--models", type=among(ZOO), default=everyday, help=",".join(ZOO))
     parser.add_argument("--peers", type=among(PEERS), default=list(PEERS), help=",".join(PEERS))
     parser.add_argument("--batch", type=counts, default=[1, 8], help="default: 1,8")
-    parser.add_argument("--threads", type=count, default=2, help="of each peer; default: 2")
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument(
+        "--threads",
+        type=counts,
+        default=sorted({1, min(2, cores), cores}),
+        help="of each peer; default: 1, 2 and all cores",
+    )
     parser.add_argument("--runs", type=count, default=30, help="counted runs of each")
     parser.add_argument("--burst", type=count, default=5, help="counted runs a turn")
     parser.add_argument(
@@ -98,7 +106,7 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _measure(name: str, batch: int, options, workshop: Workshop, hint) -> dict:
+def measure(name: str, batch: int, threads: int, options, workshop: Workshop, hint) -> dict:
     """One network at one batch; what comes back is described in measuring/results.py."""
     chosen = [
         peer
@@ -129,7 +137,7 @@ def _measure(name: str, batch: int, options, workshop: Workshop, hint) -> dict:
                 try:
                     worker = Worker(
                         *(peer, python, model, inputs, place),
-                        threads=options.threads,
+                        threads=threads,
                         burst=min(options.burst, options.runs),
                     )
                 except WorkerError as error:
@@ -141,7 +149,13 @@ def _measure(name: str, batch: int, options, workshop: Workshop, hint) -> dict:
             _drop_wrong(workers, numbers, getattr(options, "tolerance", TOLERANCE))
             _time(workers, numbers, options, hint)
         elsewhere = busy.cores()
-    return {"model": name, "batch": batch, "cores_busy_elsewhere": elsewhere, "peers": numbers}
+    return {
+        "model": name,
+        "batch": batch,
+        "threads": threads,
+        "cores_busy_elsewhere": elsewhere,
+        "peers": numbers,
+    }
 
 
 def _drop_wrong(workers: dict[str, Worker], numbers: dict[str, dict], tolerance: float) -> None:
@@ -194,28 +208,17 @@ def _take_turns(workers, numbers, options, hint) -> dict[str, Timing]:
     return {}
 
 
-def _write(measured: list[dict], options) -> None:
+def _write(about: dict, measured: list[dict], options) -> None:
     options.output.parent.mkdir(parents=True, exist_ok=True)
     document = {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "machine": machine.describe(),
-        "threads": options.threads,
+        **about,
+        "runs": options.runs,
         "command": shlex.join(["python", *sys.argv]),
         "environment": {name: os.environ[name] for name in SETTINGS if name in os.environ},
-        "ratios": [
-            {
-                "model": result["model"],
-                "batch": result["batch"],
-                "best_peer": results.best_peer(result),
-                "min": results.ratio(result),
-                "median": results.ratio(result, "median_ms"),
-            }
-            for result in measured
-        ],
         "results": measured,
     }
-    options.output.write_text(json.dumps(document, indent=2) + "\n")
-    results.chart(measured, options.output.with_suffix(".png"))
+    options.output.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

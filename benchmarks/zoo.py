@@ -1,12 +1,12 @@
 """Checks and measures every network of models.ZOO against TensorFlow with oneDNN on and off.
 
     python benchmarks/zoo.py [--models unet,ssd] [--runs 20] [--batch 1]
-    python benchmarks/zoo.py --page      # writes docs/zoo.md and the README's table anew
+    python benchmarks/zoo.py --page      # writes docs/zoo.md anew
 
 Outputs must lie within 1e-4 of TensorFlow's, as a share of the largest magnitude; a network that
 takes more than 1.03 of the better TensorFlow's time is named, and the exit code is then 1. Results
 go to docs/zoo.json, network by network, so that it may run in pieces; a network that is measured
-again has its row replaced. The time is the fastest run; processes take turns as in run_models.py.
+again has its row replaced. Times are medians; processes take turns as in run_models.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import argparse
 import datetime
 import json
 import pathlib
-import re
 import sys
 
 import run_models
@@ -25,8 +24,7 @@ from models import ZOO
 from rich.console import Console
 from rich.progress import Progress
 
-DOCS, README = HERE.parent / "docs", HERE.parent / "README.md"
-BEGIN, END = "<!-- made by benchmarks/zoo.py -->", "<!-- end of what it made -->"
+DOCS = HERE.parent / "docs"
 OURS, ON, OFF = "tf_blockdnn", "tensorflow", "tensorflow-plain"
 TOLERANCE = 1e-4
 MOST = 1.03  # of TensorFlow's time
@@ -37,8 +35,9 @@ Networks of many kinds in float32 at batch {batch}, optimised by `bd.optimize` w
 about them. All weights are random, with statistics of batch normalisation that fit. *Converted*
 counts the convolutions (transposed ones, too) that run in blocks, of all that the network has;
 *reorders* are the changes between TensorFlow's layout and ours that are left; *difference* is the
-largest one from TensorFlow's outputs, as a share of their largest magnitude. Times are the fastest
-runs in milliseconds, turn by turn; 2.0x means that the faster TensorFlow takes twice our time.
+largest one from TensorFlow's outputs, as a share of their largest magnitude. Times are medians of
+runs in turn, in milliseconds, with the fastest run in parentheses; 2.0x means that the median of
+the faster TensorFlow is twice ours. [The method](method.md) says more.
 
 {machine}; {threads} threads; {date}; TensorFlow {version}. `make zoo` measures all of them again.
 """
@@ -50,8 +49,6 @@ def main() -> None:
     if options.page:
         document = json.loads(options.output.read_text())
         (DOCS / "zoo.md").write_text(page(document))
-        part = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-        README.write_text(part.sub(lambda _: readme_part(document), README.read_text()))
         return
     notes = Console(stderr=True)
     slow = []
@@ -91,7 +88,9 @@ def _parse() -> argparse.Namespace:
 
 def measure(name: str, options, workshop: Workshop, hint) -> dict:
     """The row of one network: counts, difference, milliseconds; or what went wrong."""
-    peers = run_models._measure(name, options.batch, options, workshop, hint)["peers"]
+    peers = run_models.measure(name, options.batch, options.threads, options, workshop, hint)[
+        "peers"
+    ]
     ours = peers[OURS]
     errors = [
         f"{peer}: {numbers['error']}" for peer, numbers in peers.items() if "error" in numbers
@@ -110,7 +109,7 @@ def measure(name: str, options, workshop: Workshop, hint) -> dict:
 
 def speedup(row: dict) -> float:
     """The faster TensorFlow's time divided by ours."""
-    return min(row[ON]["min_ms"], row[OFF]["min_ms"]) / row[OURS]["min_ms"]
+    return min(row[ON]["median_ms"], row[OFF]["median_ms"]) / row[OURS]["median_ms"]
 
 
 def cells(row: dict) -> list[str]:
@@ -121,7 +120,7 @@ def cells(row: dict) -> list[str]:
         f"{row['converted']} / {row['convolutions']}",
         str(row["reorders"]),
         f"{row['difference']:.0e}",
-        *(f"{row[peer]['min_ms']:.2f}" for peer in (OURS, ON, OFF)),
+        *(f"{row[p]['median_ms']:.2f} ({row[p]['min_ms']:.2f})" for p in (OURS, ON, OFF)),
         f"{speedup(row):.1f}x",
     ]
 
@@ -140,23 +139,6 @@ def page(document: dict) -> str:
         f"| {' | '.join([ZOO[name].title, *cells(rows[name])])} |" for name in ZOO if name in rows
     ]
     return "\n".join(lines) + "\n"
-
-
-def readme_part(document: dict) -> str:
-    """The README's table, of what run_models.py does not measure anyway."""
-    rows = document["networks"]
-    lines = [
-        "| network | convolutions converted | reorders | speed-up over TensorFlow |",
-        "|---|---:|---:|---:|",
-    ]
-    for name in ZOO:
-        if name in rows and not ZOO[name].everyday:
-            row = rows[name]
-            converted = f"{row['converted']} of {row['convolutions']}"
-            lines.append(
-                f"| {ZOO[name].title} | {converted} | {row['reorders']} | **{speedup(row):.1f}x** |"
-            )
-    return "\n".join([BEGIN, "", *lines, "", END])
 
 
 def _keep(name: str, row: dict, options) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import platform
@@ -11,21 +12,59 @@ import sys
 import time
 from collections.abc import Iterator
 
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
+
 
 def describe() -> dict:
-    """{"cpu", "cores", "system"}; the cores are those that this process may use."""
+    """{"cpu", "isa", "cores", "system"}; the cores are those that this process may use."""
+    facts = _cpu()
+    flags = facts.get("flags", "").split()
+    family = f" (family {facts.get('cpu family')}, model {facts.get('model')})"
     return {
-        "cpu": _cpu(),
+        "cpu": facts.get("model name", platform.processor()) + (family if flags else ""),
+        "isa": "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "x86-64",
         "cores": len(os.sched_getaffinity(0)),
         "system": platform.platform(),
     }
 
 
-def _cpu() -> str:
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()
+def facts() -> dict:
+    """{"machine", "commit", "tensorflow_default"}: what every file of measurements notes.
+
+    The default is the name of the peer that runs TensorFlow in the setting of oneDNN that it
+    chooses itself on this CPU, asked in a process without the variable that forces it.
+    """
+    environment = {k: v for k, v in os.environ.items() if k != _ONEDNN}
+    command = [sys.executable, "-m", "tf_blockdnn", "info", "--json"]
+    told = json.loads(_said(command, env=environment, cwd=_ROOT))
+    return {
+        "machine": describe(),
+        "commit": _commit(),
+        "tensorflow_default": (
+            "tensorflow" if told["onednn"].startswith("on") else "tensorflow-plain"
+        ),
+    }
+
+
+def _commit() -> str:
+    """The checkout's, with a word if files under version control differ from it."""
+    name = _said(["git", "rev-parse", "--short=12", "HEAD"], cwd=_ROOT).strip()
+    changed = _said(["git", "status", "--porcelain", "--untracked-files=no"], cwd=_ROOT)
+    # What is written meanwhile is no change of the code.
+    lines = [line for line in changed.splitlines() if " docs/" not in line]
+    return f"{name} with changes" if lines else name
+
+
+def _said(command: list[str], **where) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True, **where).stdout
+
+
+def _cpu() -> dict[str, str]:
+    """The first core's entries in /proc/cpuinfo."""
+    first = pathlib.Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 class BusyElsewhere:

@@ -1,13 +1,12 @@
-"""Shows and keeps measurements: tables, a JSON document, a bar chart.
+"""Shows measurements as tables.
 
-A result is {"model", "batch", "cores_busy_elsewhere", "peers": {name: numbers}}; a peer's numbers
-are {"min_ms", "median_ms", "runs", "relative_difference", "peak_bytes", "versions", …} or have an
-"error".
+A result is {"model", "batch", "threads", "cores_busy_elsewhere", "peers": {name: numbers}}; a
+peer's numbers are {"min_ms", "median_ms", "runs", "relative_difference", "peak_bytes", "versions",
+…} or have an "error".
 """
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Iterator
 
 from models import ZOO
@@ -84,6 +83,7 @@ def summary(results: list[dict]) -> Table:
     shown = Table(title=f"{PEERS[OURS].title} against the best peer: milliseconds, min (median)")
     shown.add_column("network")
     shown.add_column("batch", justify="right")
+    shown.add_column("threads", justify="right")
     shown.add_column(PEERS[OURS].title, justify="right")
     shown.add_column("TensorFlow", justify="right")
     shown.add_column("oneDNN")
@@ -95,6 +95,7 @@ def summary(results: list[dict]) -> Table:
         shown.add_row(
             ZOO[result["model"]].title,
             str(result["batch"]),
+            str(result["threads"]),
             _times(result["peers"].get(OURS)),
             _times(result["peers"].get(stock)),
             {"tensorflow": "on", "tensorflow-plain": "off"}.get(stock, ""),
@@ -113,36 +114,8 @@ def failures(results: list[dict]) -> Iterator[str]:
                 yield f"[red]{_title(result)}, {PEERS[name].title}:[/] {escape(row['error'])}"
 
 
-def chart(results: list[dict], path: pathlib.Path) -> None:
-    """Writes a PNG: a panel of bars, fastest on top, for each network and batch."""
-    from matplotlib.figure import Figure
-
-    models = list(dict.fromkeys(result["model"] for result in results))
-    batches = sorted({result["batch"] for result in results})
-    figure = Figure(figsize=(6.5 * len(batches), 2.7 * len(models)), layout="constrained")
-    panels = figure.subplots(len(models), len(batches), squeeze=False)
-    for panel in panels.flat:
-        panel.set_axis_off()
-    for result in results:
-        panel = panels[models.index(result["model"])][batches.index(result["batch"])]
-        panel.set_axis_on()
-        measured = {name: row for name, row in result["peers"].items() if "min_ms" in row}
-        names = sorted(measured, key=lambda name: -measured[name]["min_ms"])
-        bars = panel.barh(
-            [PEERS[name].title for name in names],
-            [measured[name]["min_ms"] for name in names],
-            color=["#c8553d" if name == OURS else "#8fa3ad" for name in names],
-        )
-        panel.bar_label(bars, fmt="%.2f", padding=3)
-        panel.margins(x=0.12)
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.set_title(_title(result), loc="left")
-        panel.set_xlabel("ms, fastest run")
-    figure.savefig(path, dpi=110)
-
-
 def _title(result: dict) -> str:
-    return f"{ZOO[result['model']].title}, batch {result['batch']}"
+    return f"{ZOO[result['model']].title}, batch {result['batch']}, threads {result['threads']}"
 
 
 def _times(row: dict | None) -> str:

@@ -1,23 +1,45 @@
-"""The README's examples run as they stand, and their numbers agree."""
+"""The README's example runs as it stands, prints what the README shows, and is faster."""
 
 import pathlib
 import re
 
-README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "README.md").read_text()
+TIME = re.compile(r"^(\S+) +(\d+\.\d) ms$", re.MULTILINE)
 
 
-def examples() -> list[str]:
-    return re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 
 
-def test_the_examples(tmp_path, monkeypatch, capsys):
+def test_the_example_prints_both_times(tmp_path, monkeypatch, capsys):
+    (code,), (shown,) = blocks("python"), blocks("text")
     monkeypatch.chdir(tmp_path)
-    exec(compile("\n".join(examples()), README.name, "exec"), {"__name__": "__main__"})
-    difference, summary = capsys.readouterr().out.split("\n", 1)
-    assert float(difference) < 1e-5
-    assert "converted: 100 %" in summary and "20 convolutions" in summary
-    assert (tmp_path / "mobilenet_fast" / "saved_model.pb").exists()
+    exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr().out
+    assert TIME.sub(r"\1", printed) == TIME.sub(r"\1", shown)
+    times = {name: float(time) for name, time in TIME.findall(printed)}
+    # 4 to 5 times as fast on a machine of its own; this one may be busy.
+    assert 0 < times["tf_blockdnn"] < times["TensorFlow"] / 1.3
 
 
-def test_the_first_result_takes_five_lines():
-    assert len([line for line in examples()[0].splitlines() if line]) <= 5
+def test_the_example_is_short():
+    (code,) = blocks("python")
+    assert len([line for line in code.splitlines() if line and "import" not in line]) <= 6
+
+
+def test_it_fits_a_screen_and_a_half():
+    assert len(TEXT.splitlines()) <= 100
+
+
+def test_what_it_tells_to_type_exists():
+    """Every command and every number that has another home is the one that stands there."""
+    makefile = (ROOT / "Makefile").read_text()
+    commands = re.findall(r"(?<=make )[a-z-]+(?=`|  )", TEXT)
+    assert {"demo", "test"} <= set(commands)
+    assert all(re.search(rf"^{command}:", makefile, re.MULTILINE) for command in commands)
+    for script in re.findall(r"python ((?:build_tools|benchmarks)/\S+\.py)", TEXT):
+        assert (ROOT / script).exists(), script
+    (minor,) = set(re.findall(r'"tensorflow==(\d+\.\d+)\.\*"', TEXT))
+    requirements = (ROOT / "requirements.txt").read_text()
+    assert f"tensorflow=={minor}." in requirements and f"({minor})" in TEXT

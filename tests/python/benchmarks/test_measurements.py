@@ -32,16 +32,17 @@ def copies(measurements, monkeypatch, tmp_path):
 
 def a_result(**medians):
     peers = {name: {"median_ms": value, "min_ms": value / 2} for name, value in medians.items()}
-    return {"model": "resnet50", "batch": 1, "peers": peers}
+    return {"model": "resnet50", "batch": 1, "threads": 2, "peers": peers}
 
 
 def a_document(*results, **more):
     return {
-        "title": "Some CPU",
-        "readme": 1,
-        "machine": {"cpu": "C", "cores": 2, "system": "S"},
+        "machine": {"cpu": "Some CPU", "isa": "AVX2", "cores": 2, "system": "S"},
         "date": "2026-01-02T03:04:05",
-        "threads": 2,
+        "commit": "abc",
+        "runs": 7,
+        "tensorflow_default": "tensorflow-plain",
+        "versions": {"TensorFlow": "9.9"},
         "command": "python",
         "results": list(results),
     } | more
@@ -52,49 +53,70 @@ def test_everything_is_up_to_date(measurements):
 
 
 def test_a_changed_number_is_noticed(copies):
-    path = copies.FOLDER / "zen4.json"
+    path = copies.FOLDER / copies.CHARTED
     document = json.loads(path.read_text())
-    document["results"][0]["peers"]["tf_blockdnn"]["median_ms"] *= 2
+    for result in document["results"]:
+        result["peers"]["tf_blockdnn"]["median_ms"] *= 2
+        result["peers"]["tf_blockdnn"]["peak_bytes"] *= 2
     path.write_text(json.dumps(document))
     assert len(copies.outdated()) == 3
     copies.write()
     assert copies.outdated() == []
 
 
-def test_what_run_models_writes_makes_a_page(measurements):
-    result = a_result(tf_blockdnn=10, tensorflow=30, litert=15)
+def test_a_page_says_how_it_was_measured(measurements):
+    result = a_result(tf_blockdnn=10, **{"tensorflow": 30, "tensorflow-plain": 20, "litert": 15})
     result["peers"]["litert"] |= {"peak_bytes": 7 << 20, "versions": {"ai-edge-litert": "2.3.0"}}
-    result["peers"]["litert"]["ready_seconds"] = 1.26
     result["peers"]["openvino"] = {"error": "no wheel"}
-    ratios = [{"model": "resnet50", "batch": 1, "best_peer": "litert", "min": 0.7, "median": 0.66}]
-    page = measurements.page([a_document(result, ratios=ratios)])
-    assert "| ResNet-50 | 10.0 (5.00) | 30.0 (15.0) | failed | **15.0 (7.50)** | 1.50x |" in page
-    assert "ai-edge-litert 2.3.0" in page and "| ResNet-50 | 7 |" in page
-    assert "| seconds to the first result | LiteRT |" in page and "| ResNet-50 | 1.3 |" in page
-    assert (
-        "Speed-up over" not in page
-    )  # It has times of this network, so the ratio says nothing new.
+    page = measurements.page({"a.json": a_document(result)}, None)
+    assert "TensorFlow, oneDNN off (its default)" in page
+    assert "oneDNN on (its default)" not in page
+    assert "| ResNet-50 | 10.0 (5.00) | 30.0 (15.0) | 20.0 (10.0) | failed |" in page
+    assert "**15.0 (7.50)** | 1.50x |" in page
+    assert "LiteRT 2.3.0" in page and "| ResNet-50 | 7 |" in page
+    for fact in ("Some CPU, AVX2", "7 runs", "2026-01-02", "Commit: abc", "Batch 1, 2 threads"):
+        assert fact in page, fact
+    # What is missing stands above the table.
+    missing = page.index("Not measured, or failed: OpenVINO on ResNet-50.")
+    assert missing < page.index("| network |")
+
+
+def test_each_number_of_threads_has_a_table(measurements):
+    one = a_result(tf_blockdnn=20, tensorflow=50) | {"threads": 1}
+    two = a_result(tf_blockdnn=10, tensorflow=30)
+    page = measurements.page({"a.json": a_document(one, two)}, None)
+    assert page.index("Batch 1, 1 thread\n") < page.index("20.0 (10.0)")
+    assert page.index("Batch 1, 2 threads\n") < page.index("10.0 (5.00)")
+    assert measurements.charted(a_document(one, two)) == [two]
 
 
 def test_ways_of_calling_have_a_table_of_their_own(measurements):
     result = a_result(tf_blockdnn=10, **{"tf_blockdnn-numpy": 12, "tensorflow": 30, "litert": 18})
-    page = measurements.page([a_document(result)])
+    page = measurements.page({"a.json": a_document(result)}, None)
     assert "| ResNet-50 | 10.0 (5.00) | 30.0 (15.0) | **18.0 (9.00)** | 1.80x |" in page
     assert "| `fast(x)` | 10.0 (5.00), 1.80x |" in page
     assert "| `numpy` | 12.0 (6.00), 1.50x |" in page
 
 
-def test_the_readme_shows_the_better_tensorflow(measurements):
-    results = [a_result(tf_blockdnn=10, **{"tensorflow": 30, "tensorflow-plain": 25, "litert": 15})]
-    table = measurements.readme_table(a_document(*results))
-    assert "TensorFlow, oneDNN off" in table
-    assert "| ResNet-50 | 10.0 | 25.0 | **2.5x** | LiteRT 15.0 | **1.5x** |" in table
-    results.append(a_result(tf_blockdnn=10, **{"tensorflow": 20, "tensorflow-plain": 25}))
-    table = measurements.readme_table(a_document(*results))
-    assert "| ResNet-50 | 10.0 | oneDNN off 25.0 |" in table
-    assert "| ResNet-50 | 10.0 | oneDNN on 20.0 | **2.0x** |  |  |" in table
+def test_the_chart_names_both_settings_of_tensorflow(measurements):
+    import measurements_picture
+
+    result = a_result(tf_blockdnn=10, **{"tensorflow": 25, "tensorflow-plain": 30, "litert": 15})
+    result["peers"]["tf_blockdnn-load"] = {"median_ms": 9}  # another way to call us is no peer
+    labels = [bar[3] for bar in measurements_picture.bars(a_document(result), result)]
+    assert labels == [
+        "10.0 ms",
+        "LiteRT  15.0 ms, 1.5x",
+        "TensorFlow, oneDNN off  30.0 ms, 3.0x",
+        "TensorFlow, oneDNN on  25.0 ms, 2.5x",
+    ]
+    result["peers"]["tensorflow"]["median_ms"] = 40  # then the default is the better one
+    bars = measurements_picture.bars(a_document(result), result)
+    assert [kind for kind, *_ in bars] == ["ours", "other", "default"]
 
 
-def test_other_ways_to_call_us_are_no_peers(measurements):
-    result = a_result(tf_blockdnn=10, **{"tf_blockdnn-load": 9, "tensorflow": 20, "litert": 12})
-    assert "LiteRT 12.0" in measurements.readme_table(a_document(result))
+def test_times_of_loading_have_a_table(measurements):
+    side = {"min_s": 1.0, "median_s": 1.5, "mib": 700.4}
+    loads = a_document({"model": "vgg16", "original": side, "optimised": side | {"mib": 900}})
+    page = measurements.page({}, loads)
+    assert "| VGG-16 | 1.50 (1.00) | 1.50 (1.00) | 700 | 900 |" in page

@@ -24,14 +24,13 @@ def a_row(ours=1.0, on=2.0, off=3.0):
         "reorders": 2,
         "difference": 3e-6,
         "version": "2.21.0",
-        **{name: {"min_ms": time, "median_ms": time} for name, time in times.items()},
+        **{name: {"min_ms": time / 2, "median_ms": time} for name, time in times.items()},
     }
 
 
 def test_the_page_is_made_from_the_measurements(zoo):
     document = json.loads((zoo.DOCS / "zoo.json").read_text())
     assert (zoo.DOCS / "zoo.md").read_text() == zoo.page(document)
-    assert zoo.readme_part(document) in zoo.README.read_text()
     assert set(document["networks"]) <= set(zoo.ZOO)
     for row in document["networks"].values():
         assert row["difference"] <= zoo.TOLERANCE
@@ -41,7 +40,8 @@ def test_the_page_is_made_from_the_measurements(zoo):
 def test_the_speed_up_is_over_the_faster_tensorflow(zoo):
     assert zoo.speedup(a_row(ours=1.0, on=4.0, off=2.0)) == 2
     assert zoo.speedup(a_row(ours=1.0, on=2.0, off=4.0)) == 2
-    assert zoo.cells(a_row()) == ["8 / 9", "2", "3e-06", "1.00", "2.00", "3.00", "2.0x"]
+    times = ["1.00 (0.50)", "2.00 (1.00)", "3.00 (1.50)"]
+    assert zoo.cells(a_row()) == ["8 / 9", "2", "3e-06", *times, "2.0x"]
 
 
 def test_rows_are_kept_one_by_one(zoo, tmp_path):
@@ -54,5 +54,5 @@ def test_rows_are_kept_one_by_one(zoo, tmp_path):
     assert document["networks"]["ssd"] == a_row()
     assert document["networks"]["unet"] == a_row(ours=1.5)
     page = zoo.page(document)
-    assert "| U-Net | 8 / 9 | 2 | 3e-06 | 1.50 | 2.00 | 3.00 | 1.3x |" in page
+    assert "| U-Net | 8 / 9 | 2 | 3e-06 | 1.50 (0.75) | 2.00 (1.00) | 3.00 (1.50) | 1.3x |" in page
     assert page.index("U-Net") < page.index("SSD-style heads")
