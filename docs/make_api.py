@@ -31,7 +31,10 @@ MODULES = {
     "tf_blockdnn.layers": (
         "bd.layers",
         "Layers",
-        "Keras layers on blocked tensors, which can be trained.",
+        "Keras layers on blocked tensors, which can be trained. A layer takes the arguments of\n"
+        "the one of Keras whose name it has, and has its weights; all but the recurrent ones take\n"
+        "`blocked_channels` and `blocked_output`, too, which say whether tensors are blocked\n"
+        "([Layers](layers.md)). `help(bd.layers.Conv2D)` has an example of each.",
     ),
     "tf_blockdnn.rewriter": (
         "bd.rewriter",
@@ -42,9 +45,9 @@ MODULES = {
 PRELUDE = "import keras\nimport numpy as np\nimport tensorflow as tf\nimport tf_blockdnn as bd\n"
 INTRODUCTION = """# API
 
-This page lists every public name with its signature, one line on what it is for, and an example.
-The docstrings, which `help` shows, also give shapes, types, units, errors and sources. `make docs`
-writes this page from them. The examples start from
+This page lists every public name with its signature, what it is for, its arguments, what it
+returns and raises, and an example. `make docs` writes it from the docstrings, which `help` shows,
+too. The examples start from
 
 ```python
 {prelude}```
@@ -137,11 +140,43 @@ def entry(thing, written: str) -> str:
         named = {call for call, _ in attributes}
         rows = [*attributes, *(row for row in rows if row[0] not in named)]
     if rows:
-        cells = (f"| {call} | {line} |" for call, line in rows)
-        parts.append("\n".join(["| | |", "|---|---|", *cells]) + "\n")
+        parts.append(_table("| | |", rows))
+    for title in ("Args", "Returns", "Raises"):
+        if text := section(thing, title):
+            parts.append(f"{title}:\n\n{_items(text)}\n")
     if example := section(thing, "Example"):
         parts.append(f"```pycon\n{example}\n```\n")
     return "\n".join(parts)
+
+
+def _table(head: str, rows: list[tuple[str, str]]) -> str:
+    cells = (f"| {left} | {right} |" for left, right in rows)
+    return "\n".join([head, "|---|---|", *cells]) + "\n"
+
+
+def _items(text: str) -> str:
+    """The lines "name: what it is" of a section as a list; text without names as it is."""
+    lines = re.sub(r"\n +", " ", text).splitlines()
+    found = [re.fullmatch(r"((?:\*{0,2}[A-Za-z_]\w*(?:, )?)+): (.*)", line) for line in lines]
+    if not all(found):
+        return textwrap.fill(" ".join(lines), WIDTH + 4, break_on_hyphens=False)
+    return "\n".join(
+        textwrap.fill(
+            f"- {', '.join(f'`{name}`' for name in match[1].split(', '))}: {match[2]}",
+            *(WIDTH + 4,),
+            subsequent_indent="  ",
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+        for match in found
+    )
+
+
+def is_layer(thing) -> bool:
+    """Whether it is one of the layers that a table lists."""
+    return inspect.isclass(thing) and any(
+        base.__module__.startswith("keras.") and base.__name__ == "Layer" for base in thing.__mro__
+    )
 
 
 def _attributes(text: str) -> list[tuple[str, str]]:
@@ -169,9 +204,14 @@ def page() -> str:
     parts = [INTRODUCTION.format(prelude=PRELUDE)]
     for module_name in modules():
         _, title, line = MODULES[module_name]
-        entries = [entry(thing, written) for owner, written, thing in names if owner == module_name]
-        if entries:
-            parts += [f"## {title}\n\n{line}\n", *entries]
+        own = [(written, thing) for owner, written, thing in names if owner == module_name]
+        layers = [(f"`{w}`", first_line(thing)) for w, thing in own if is_layer(thing)]
+        if not own:
+            continue
+        parts.append(f"## {title}\n\n{line}\n")
+        if layers:
+            parts.append(_table("| layer | what it is |", layers))
+        parts += [entry(thing, written) for written, thing in own if not is_layer(thing)]
     return "\n".join(parts)
 
 

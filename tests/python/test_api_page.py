@@ -82,3 +82,21 @@ def test_what_the_page_takes_from_a_docstring():
     assert make_api.section(example, "Example") == ">>> 1 + 1\n2"
     assert make_api.signature(example, "x") == "x(a, *rest, b=1, **others)"
     assert make_api.section(example, "Args") == ""
+
+
+def test_arguments_are_explained_and_layers_are_one_table():
+    page = make_api.page()
+    optimize = page.partition("### `bd.optimize`")[2].partition("\n### ")[0]
+    for option in ("algorithm", "memory", "verify", "autotune", "strict"):
+        assert f"\n- `{option}`: " in optimize, option
+    assert "\n- `exclude`, `only`: names" in optimize and "\n- `ValueError`: " in optimize
+    assert "| `bd.layers.Conv2D` | keras.layers.Conv2D on our kernels" in page
+    assert "### `bd.layers.convert`" in page and "### `bd.layers.Conv2D`" not in page
+
+
+def test_a_section_without_names_is_text():
+    assert make_api._items("A tensor\nof two: parts.") == "A tensor of two: parts."
+    assert (
+        make_api._items("a, b: one\n  or two\n*args: rest")
+        == "- `a`, `b`: one or two\n- `*args`: rest"
+    )

@@ -27,7 +27,9 @@ def test_another_patch_version():
 
 
 def test_missing_library(tmp_path):
-    with pytest.raises(ImportError, match="native library is missing.*build it with `make`"):
+    with pytest.raises(
+        ImportError, match="native library is missing.*run `make build` in a checkout"
+    ):
         native.built_for(tmp_path)
 
 
