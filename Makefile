@@ -23,7 +23,7 @@ buildifier := $(venv)/buildifier-done
 built := .build/library-done
 installed := $(venv)/installed-done
 
-.PHONY: help demo docs test test-grid test-keras test-tsan test-asan build bench measure zoo bench-layers format check-format clean distclean
+.PHONY: help demo docs site test test-grid test-keras test-tsan test-asan build bench measure zoo bench-layers format check-format clean distclean
 
 help: ## lists the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -67,12 +67,19 @@ bench-layers: $(installed) ## measures each convolution against oneDNN's
 docs: $(installed) ## writes the pages and pictures that are made from code and measurements
 	@$(python) benchmarks/measurements.py
 	@$(python) docs/make_api.py
+	@$(python) docs/make_support.py
 	@$(python) docs/draw_overview.py
+
+site: $(dev_required) ## builds the documentation as a site in build/site
+	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --strict
 
 format: $(dev_required) $(buildifier) ## formats all sources
 	@build_tools/format.sh fix
 
-check-format: $(dev_required) $(buildifier) ## checks the format of all sources
+check-site: $(dev_required) ## builds the documentation as a site in build/site
+	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --strict
+
+format: $(dev_required) $(buildifier) ## checks the format of all sources
 	@build_tools/format.sh check
 
 clean: ## removes what was built
