@@ -134,8 +134,10 @@ class Shapes:
         return first is not None and first == second
 
     def _merge(self, ref: Ref, static: StaticShape, inferred: Shape | None) -> Shape | None:
-        if static is None:
-            return inferred
+        if static is None:  # of nodes that were added
+            if inferred is None:
+                return None
+            static = (None,) * len(inferred)
         if inferred is None or len(inferred) != len(static):
             inferred = (None,) * len(static)
         own = unknown if not self._scope else functools.partial(unknown, self._scope)

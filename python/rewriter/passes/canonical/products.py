@@ -3,6 +3,7 @@
     [L.., K..] and weights [K.., O..] -> [L.., O..]
 
 with any numbers of axes of each kind is reshape(src, [-1, K]) @ reshape(weights, [K, O]), reshaped.
+A bias [O..] that is added behind it is added to the rows, where the product takes it in.
 """
 
 import math
@@ -36,23 +37,74 @@ def _flatten(node: Node, body: Body) -> str | None:
     if rows is None or matrix is None or not all(isinstance(size, int) for size in matrix):
         return "the shapes of its operands are not known"
     kept = [*rows[:-contracted], *matrix[contracted:]]
-    unknown = [size for size in kept if not isinstance(size, int)]
-    if len(unknown) > 1:
-        return f"{len(unknown)} sizes of its result are unknown: fix all but one"
     ic, oc = math.prod(matrix[:contracted]), math.prod(matrix[contracted:])
     flat = _reshape(f"{node.name}/rows", src, [-1, ic], node, body)
     by = _reshape(f"{node.name}/weights", weights, [ic, oc], node, body)
-    proto = node_def_pb2.NodeDef(op="MatMul")
-    proto.attr["T"].CopyFrom(node.attr["T"])
+    proto = _proto(node, "MatMul")
     for transposed in ("transpose_a", "transpose_b"):
         proto.attr[transposed].b = False
-    product = body.view.add(Node(f"{node.name}/product", "MatMul", [flat, by], proto=proto))
-    shape = [size if isinstance(size, int) else -1 for size in kept]
-    result = _reshape_node(node.name, product.ref, shape, node, body)
-    result.controls = list(node.controls)
+    product = body.view.add(Node(f"{node.name}/product", "MatMul", [flat, by], proto=proto)).ref
+    root, bias = _bias(node, matrix[contracted:], body)
+    if bias is not None:
+        bias = _reshape(f"{node.name}/bias", bias, [oc], node, body)
+        proto = _proto(node, "AddV2")
+        product = body.view.add(Node(f"{node.name}/add", "AddV2", [product, bias], proto=proto)).ref
+    if sum(not isinstance(size, int) for size in kept) > 1:
+        sizes = _open_shape(node, src, contracted, matrix[contracted:], body)
+    else:
+        shape = [size if isinstance(size, int) else -1 for size in kept]
+        sizes = body.view.add(constant_node(f"{node.name}/shape", shape)).ref
+    result = _reshape_node(root.name, product, sizes, node)
+    result.controls = list(root.controls)
     body.view.replace(result)
     body.shapes.put(result.ref, tuple(kept))
+    if root is not node:
+        body.view.remove_dead([node.name])
     return None
+
+
+def _bias(node: Node, kept: tuple[int, ...], body: Body) -> tuple[Node, Ref | None]:
+    """What ends with the constant that is added to each row, and that constant; or the node."""
+    view, readers = body.view, body.view.consumers(node.ref)
+    if len(readers) != 1 or view.is_fetched(node.ref) or view.has_control_edges(node.name):
+        return node, None
+    reader, index = readers[0]
+    if reader.op not in ("Add", "AddV2") or view.has_control_edges(reader.name):
+        return node, None
+    bias = reader.inputs[1 - index]
+    shape = body.shapes.shape(bias)
+    if not body.constants.is_constant(bias) or shape is None:
+        return node, None
+    ones = len(shape) - len(kept)
+    fits = shape[ones:] == tuple(kept) and all(size == 1 for size in shape[:ones])
+    return (
+        (reader, bias) if fits and ones <= body.shapes.rank(node.ref) - len(kept) else (node, None)
+    )
+
+
+def _open_shape(node: Node, src: Ref, contracted: int, tail, body: Body) -> Ref:
+    """[*shape(src)[:-contracted], *tail] as a tensor, where several of its sizes are unknown."""
+    name, view = node.name, body.view
+
+    def constant(part: str, values) -> Ref:
+        return view.add(constant_node(f"{name}/{part}", values)).ref
+
+    def add(part: str, op: str, inputs: list[Ref], types: dict, numbers: dict | None = None) -> Ref:
+        proto = node_def_pb2.NodeDef(op=op)
+        for key, value in types.items():
+            proto.attr[key].type = value
+        for key, value in (numbers or {}).items():
+            proto.attr[key].i = value
+        return view.add(Node(f"{name}/{part}", op, inputs, proto=proto)).ref
+
+    int32 = types_pb2.DT_INT32
+    sizes = add("sizes", "Shape", [src], {"T": node.attr["T"].type, "out_type": int32})
+    bounds = [constant("begin", [0]), constant("end", [-contracted]), constant("step", [1])]
+    masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+    index = {"T": int32, "Index": int32}
+    kept = add("kept_sizes", "StridedSlice", [sizes, *bounds], index, dict.fromkeys(masks, 0))
+    parts = [kept, constant("tail", list(tail)), constant("axis", 0)]
+    return add("shape", "ConcatV2", parts, {"T": int32, "Tidx": int32}, {"N": 2})
 
 
 def _contracted(node: Node, body: Body) -> int:
@@ -78,12 +130,17 @@ def _contracted_by(equation: str) -> int:
 
 
 def _reshape(name: str, src: Ref, shape: list[int], like: Node, body: Body) -> Ref:
-    return body.view.add(_reshape_node(name, src, shape, like, body)).ref
-
-
-def _reshape_node(name: str, src: Ref, shape: list[int], like: Node, body: Body) -> Node:
     sizes = body.view.add(constant_node(f"{name}/shape", shape)).ref
-    proto = node_def_pb2.NodeDef(name=name, op="Reshape")
-    proto.attr["T"].CopyFrom(like.attr["T"])
+    return body.view.add(_reshape_node(name, src, sizes, like)).ref
+
+
+def _reshape_node(name: str, src: Ref, sizes: Ref, like: Node) -> Node:
+    proto = _proto(like, "Reshape")
     proto.attr["Tshape"].type = types_pb2.DT_INT32
     return Node(name, "Reshape", [src, sizes], proto=proto)
+
+
+def _proto(like: Node, op: str) -> node_def_pb2.NodeDef:
+    proto = node_def_pb2.NodeDef(op=op)
+    proto.attr["T"].CopyFrom(like.attr["T"])
+    return proto

@@ -10,7 +10,9 @@ from ....graph import Body, Node
 from ...context import Context
 from ...followers import Followers
 from ...patterns.pixels.elementwise import Idiom
-from ...primitives import MAX_STEPS, Conv, Step, sum_of
+from ...primitives import MAX_STEPS, Conv, Step, eltwise, sum_of
+
+_NOTHING = eltwise("linear", alpha=1.0, beta=0.0)  # a bias of zeros
 
 
 def fuse_post_ops(body: Body, context: Context) -> None:
@@ -37,11 +39,11 @@ def extend(node: Node, followers: Followers) -> Node:
 
 
 def _adapt(node: Node, idiom: Idiom) -> tuple[Step, ...]:
-    """The idiom's steps for the node.
+    """The idiom's steps for the node, without those that change nothing.
 
     The first tensor added to a convolution becomes its `sum`: it can accumulate in place.
     """
-    steps = list(idiom.steps)
+    steps = [step for step in idiom.steps if step != _NOTHING]
     has_sum = any(step.kind == "sum" for step in node.payload.steps)
     if isinstance(node.payload, Conv) and not has_sum:
         for i, step in enumerate(steps):

@@ -76,6 +76,60 @@ def test_einsum_by_weights_is_a_product(rewrite, weights, equation, src, by):
     result.assert_same(x, tolerance=1e-5)
 
 
+@pytest.mark.parametrize("shape", [[3, 8], [1, 3, 8], [1, 1, 3, 8]], ids=str)
+def test_a_bias_of_several_axes_is_fused(rewrite, weights, shape):
+    """The bias of a projection to heads stands behind the Reshape that splits them."""
+    kernel, bias = weights(20, 3, 8), weights(*shape)
+    result = rewrite(lambda x: tf.einsum("abc,cde->abde", x, kernel) + bias, [None, 7, 20])
+    assert result.post_ops("BlockdnnInnerProduct") == ["binary(add,channel)"]
+    assert not {"Add", "AddV2"} & set(result.ops)
+    result.assert_same(np.random.default_rng(0).standard_normal((5, 7, 20), np.float32))
+
+
+def test_a_bias_of_zeros_is_nothing(rewrite, weights, image):
+    kernel = weights(40, 24)
+    result = rewrite(lambda x: tf.nn.relu(tf.matmul(x, kernel) + np.zeros(24, "f")), [None, 40])
+    assert result.post_ops("BlockdnnInnerProduct") == ["eltwise(relu)"]
+    result.assert_same(image(5, 40))
+
+
+@pytest.mark.parametrize("shape", [[8], [7, 3, 8], [7, 1, 8]], ids=str)
+def test_another_sum_is_no_bias(rewrite, weights, shape):
+    kernel, other = weights(20, 3, 8), weights(*shape)
+    result = rewrite(lambda x: tf.einsum("abc,cde->abde", x, kernel) + other, [None, 7, 20])
+    assert result.post_ops("BlockdnnInnerProduct") == [""] and result.ops["AddV2"] == 1
+    result.assert_same(np.random.default_rng(0).standard_normal((5, 7, 20), np.float32))
+
+
+def test_a_product_with_another_reader_keeps_its_bias(rewrite, weights):
+    kernel, bias = weights(20, 3, 8), weights(3, 8)
+
+    def function(x):
+        y = tf.einsum("abc,cde->abde", x, kernel)
+        return y + bias, tf.sin(y)
+
+    result = rewrite(function, [None, 7, 20])
+    assert result.post_ops("BlockdnnInnerProduct") == [""]
+    result.assert_same(np.random.default_rng(0).standard_normal((5, 7, 20), np.float32))
+
+
+@pytest.mark.parametrize(
+    "equation, src, by",
+    [
+        ("abc,cde->abde", [None, None, 20], [20, 3, 8]),
+        ("abcd,cde->abe", [None, None, 3, 8], [3, 8, 20]),
+        ("abc,cd->abd", [None, None, 20], [20, 24]),
+    ],
+)
+@pytest.mark.parametrize("batch, length", [(1, 1), (2, 7), (3, 513)])
+def test_batch_and_length_may_be_open(rewrite, weights, equation, src, by, batch, length):
+    kernel = weights(*by)
+    result = rewrite(lambda x: tf.einsum(equation, x, kernel) * 2.0, src)
+    assert result.blockdnn == {"InnerProduct": 1} and "Einsum" not in result.ops
+    shape = [batch, length, *src[2:]]
+    result.assert_same(np.random.default_rng(0).standard_normal(shape, np.float32))
+
+
 @pytest.mark.parametrize(
     "equation, src, by, multiply_adds",
     [
