@@ -9,6 +9,7 @@ import tensorflow as tf
 from .calls import eager_path_unavailable
 from .native import LIBRARY_PATH, built_for, c_library
 from .tensorflow_private import is_onednn_on
+from .threads import threads_in_use
 from .version import VERSION
 
 
@@ -27,7 +28,7 @@ def info() -> dict:
       isa_source: "the processor", or that cap.
       onednn: "on" or "off": whether TensorFlow's own ops use oneDNN here, and what decided it.
       threads: threads that an op uses.
-      threads_source: TensorFlow's intra-op setting, or the cores this process may run on.
+      threads_source: what decided that (see `bd.set_threads`).
       inter_op_threads: TensorFlow's setting; 0 leaves it to TensorFlow, 1 is best for latency.
       eager_path: "available", or why calls on eager tensors take TensorFlow's dispatch.
 
@@ -35,7 +36,7 @@ def info() -> dict:
       >>> bd.info()["isa"].startswith(("generic", "avx"))
       True
     """
-    threads = tf.config.threading.get_intra_op_parallelism_threads()
+    threads, threads_source = threads_in_use()
     cap, onednn = (os.environ.get(name) for name in (_ISA_CAP, _ONEDNN))
     decided = f"{_ONEDNN}={onednn}" if onednn else "TensorFlow's choice for this processor"
     return {
@@ -49,10 +50,8 @@ def info() -> dict:
         "isa_source": f"{_ISA_CAP}={cap}" if cap else "the processor",
         "onednn": f"{'on' if is_onednn_on() else 'off'} ({decided})",
         "eager_path": eager_path_unavailable() or "available",
-        "threads": threads or len(os.sched_getaffinity(0)),
-        "threads_source": "tf.config.threading.set_intra_op_parallelism_threads"
-        if threads
-        else "the cores this process may run on",
+        "threads": threads,
+        "threads_source": threads_source,
         "inter_op_threads": tf.config.threading.get_inter_op_parallelism_threads(),
     }
 

@@ -125,6 +125,8 @@ _text, _desc = ctypes.c_char_p, ctypes.POINTER(CTensorDesc)
 _error, _pointer = _text, ctypes.c_void_p
 _C_FUNCTIONS = {
     "BlockdnnActiveIsa": (_text, []),
+    "BlockdnnThreads": (ctypes.c_int32, [ctypes.c_int32, ctypes.POINTER(_text)]),
+    "BlockdnnSetThreads": (_error, [ctypes.c_int32]),
     "BlockdnnLayoutName": (_text, [ctypes.c_int32]),
     "BlockdnnDataTypeName": (_text, [ctypes.c_int32]),
     "BlockdnnMakeTensorDesc": (_error, [_text, _text, CList, CList, ctypes.c_int64, _desc]),

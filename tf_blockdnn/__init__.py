@@ -19,6 +19,7 @@ __all__ = [
     "optimize",
     "optimize_saved_model",
     "rewriter",
+    "set_threads",
 ]
 
 # The command line answers --help and bad paths before it loads TensorFlow.
@@ -34,3 +35,4 @@ if not _is_command_line():
     from .python.ops.post_ops import PostOps
     from .python.ops.tensor_desc import TensorDesc
     from .python.saved_model import optimize_saved_model
+    from .python.threads import set_threads

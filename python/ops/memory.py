@@ -9,6 +9,7 @@ from numbers import Integral
 import tensorflow as tf
 
 from ..native import CList, c_call, library
+from ..threads import MOST_THREADS
 from .conv.conv import conv
 from .conv.conv_depthwise import conv_depthwise
 from .conv.conv_transpose import conv_transpose
@@ -51,7 +52,6 @@ _OPS = {
         squeeze_excite,
     )
 }
-_MOST_THREADS = 1024  # of a pool, cc/base/threads/thread_pool.h
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def memory_plan(op, *shapes, threads: int | None = None, args=(), **arguments) -
         raise ValueError(f"op must be one of {', '.join(sorted(_OPS))}, got {op!r}")
     if threads is None:
         threads = pool_threads()
-    elif not isinstance(threads, Integral) or not 1 <= threads <= _MOST_THREADS:
-        raise ValueError(f"threads must be from 1 to {_MOST_THREADS}, got {threads!r}")
+    elif not isinstance(threads, Integral) or not 1 <= threads <= MOST_THREADS:
+        raise ValueError(f"threads must be from 1 to {MOST_THREADS}, got {threads!r}")
     if args:
         arguments["args"] = [_spec(arg) for arg in args]
     node = _node(_OPS[op], [_spec(shape) for shape in shapes], arguments)

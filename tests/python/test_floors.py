@@ -20,7 +20,7 @@ FLOORS = [
     {"layers": "layers", "rewriter": "rewriter"},
     {"gradients": "gradients"},
     {"ops": "ops"},
-    {"native": "_launch native", "graph": "graph", "files": "folders metagraph"},
+    {"native": "_launch native threads", "graph": "graph", "files": "folders metagraph"},
     {"leaves": "drawing errors layout tensorflow_private version"},
 ]
 UNIT_OF_NAME = {

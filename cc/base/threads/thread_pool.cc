@@ -54,6 +54,9 @@
 #include <atomic>
 #include <memory>
 
+#include "cc/base/threads/cpu_limit.h"
+#include "cc/base/threads/pool_size.h"
+
 namespace bd {
 namespace {
 
@@ -68,7 +71,6 @@ constexpr int64_t kYieldNanoseconds = 300000;
 constexpr int kPausesPerClockRead = 32;
 constexpr int kPausesBeforeYield = 200;
 constexpr int64_t kWakesPerThread = 2;
-constexpr int kMaxSharedThreads = 1024;
 
 std::atomic<uint64_t> process_generation{1};
 const int fork_handler = pthread_atfork(
@@ -78,12 +80,6 @@ int64_t NowNanoseconds() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return int64_t{t.tv_sec} * 1000000000 + t.tv_nsec;
-}
-
-int NumCpus() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 void FutexWait(std::atomic<uint32_t>* word, uint32_t while_equal) {
@@ -176,7 +172,7 @@ struct ThreadPool::Impl {
     sleepers.store(0, std::memory_order_relaxed);
     permits.store(0, std::memory_order_relaxed);
     // Spinning takes the core from whoever has the work when threads share it.
-    awake_nanoseconds = max_workers < NumCpus() ? kYieldNanoseconds : 0;
+    awake_nanoseconds = max_workers < AvailableCpus() ? kYieldNanoseconds : 0;
 
     // Signals are for the application's threads; faults stay where they happen.
     sigset_t blocked, before;
@@ -312,7 +308,7 @@ void ThreadPool::ParallelFor(int64_t num_tasks, ParallelBody body) {
   for (int64_t task = 0; task < num_tasks; ++task) body(task, 0);
 }
 
-std::atomic<ThreadPool*> ThreadPool::Impl::shared[kMaxSharedThreads + 1];
+std::atomic<ThreadPool*> ThreadPool::Impl::shared[kMostPoolThreads + 1];
 const ThreadPool::Impl::JoinAtExit ThreadPool::Impl::join_at_exit;
 
 ThreadPool::Impl::JoinAtExit::~JoinAtExit() {
@@ -331,7 +327,7 @@ ThreadPool::Impl::JoinAtExit::~JoinAtExit() {
 }
 
 ThreadPool& ThreadPool::Shared(int num_threads) {
-  num_threads = std::clamp(num_threads, 1, kMaxSharedThreads);
+  num_threads = std::clamp(num_threads, 1, kMostPoolThreads);
   std::atomic<ThreadPool*>& slot = Impl::shared[num_threads];
   ThreadPool* pool = slot.load(std::memory_order_acquire);
   if (pool == nullptr) {

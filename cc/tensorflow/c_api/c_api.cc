@@ -5,6 +5,7 @@
 
 #include "cc/base/cpu/isa.h"
 #include "cc/base/pack_count.h"
+#include "cc/base/threads/pool_size.h"
 #include "cc/layout/tensor_desc.h"
 #include "cc/tensorflow/op_base/memory_plan.h"
 
@@ -68,6 +69,16 @@ std::string UnknownDataType(const char* dtype) {
 }  // namespace bd
 
 const char* BlockdnnActiveIsa() { return bd::IsaName(bd::ActiveIsa()); }
+
+int32_t BlockdnnThreads(int32_t tensorflow, const char** source) {
+  const bd::PoolSize size = bd::PoolSizeFor(tensorflow);
+  *source = size.source;
+  return size.threads;
+}
+
+const char* BlockdnnSetThreads(int32_t threads) {
+  return bd::ErrorToC(bd::SetPoolThreads(threads));
+}
 
 const char* BlockdnnLayoutName(int32_t layout) {
   return layout < bd::kNumLayouts ? bd::LayoutName(static_cast<bd::Layout>(layout)) : nullptr;

@@ -21,6 +21,13 @@ const char* ErrorToC(std::string error);
 // "generic", "avx2" or "avx512": what kernels use here.
 BD_EXPORT const char* BlockdnnActiveIsa();
 
+// The threads that ops made now run on, and what decided that: a bd::PoolSize. `tensorflow` is its
+// intra-op setting, 0 if there is none.
+BD_EXPORT int32_t BlockdnnThreads(int32_t tensorflow, const char** source);
+
+// See bd::SetPoolThreads.
+BD_EXPORT const char* BlockdnnSetThreads(int32_t threads);
+
 // Names in the order of the enumerations Layout and DataType; null beyond the last.
 BD_EXPORT const char* BlockdnnLayoutName(int32_t layout);
 BD_EXPORT const char* BlockdnnDataTypeName(int32_t dtype);

@@ -10,6 +10,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "cc/base/memory/huge_pages.h"
+#include "cc/base/threads/pool_size.h"
 #include "cc/base/threads/thread_pool.h"
 #include "cc/tensorflow/attrs/shape_fns.h"
 #include "cc/tensorflow/op_base/tails.h"
@@ -25,8 +26,8 @@ using tensorflow::TensorShape;
 
 class PreparedLaunch;  // launch.h
 
-// The base of every op: it runs on our own pool, as wide as TensorFlow's
-// intra-op pool, and between checks of its tails where they are asked for.
+// The base of every op: it runs on our own pool, of the size that pool_size.h decides, and
+// between checks of its tails where they are asked for.
 class PoolOpKernel : public OpKernel {
  public:
   explicit PoolOpKernel(OpKernelConstruction* ctx) : OpKernel(ctx), pool_(SharedPool(ctx)) {}
@@ -65,7 +66,7 @@ class PoolOpKernel : public OpKernel {
  private:
   static ThreadPool& SharedPool(OpKernelConstruction* ctx) {
     const auto* workers = ctx->device()->tensorflow_cpu_worker_threads();
-    return ThreadPool::Shared(workers == nullptr ? 1 : workers->num_threads);
+    return ThreadPool::Shared(FixPoolSize(workers == nullptr ? 0 : workers->num_threads));
   }
 
   ThreadPool& pool_;

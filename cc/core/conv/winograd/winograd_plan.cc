@@ -130,7 +130,8 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   const int64_t fip_tiles = p->fip ? p->tile_pitch : 0;
   p->terms = plan->scratch.Book<float>("terms", (planes + 3) * fip_tiles, plan->threads);
   p->apart = plan->scratch.Book<uint8_t>("apart", fip_tiles, plan->threads);
-  plan->blocking = {{"tile_pitch", p->tile_pitch},
+  plan->blocking = {{"task_tiles", p->tile_block},
+                    {"tile_pitch", p->tile_pitch},
                     {"task_blocks", task_groups * p->groups.widest_blocks}};
 }
 

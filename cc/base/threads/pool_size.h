@@ -1,0 +1,50 @@
+// How many threads ops run on, by the first of these that says a number:
+//
+//   1. the program             SetPoolThreads, which is bd.set_threads
+//   2. TensorFlow's setting    intra_op_parallelism_threads of the session or of tf.config, where
+//                              it differs from the CPUs that TensorFlow takes unasked
+//   3. TF_NUM_INTRAOP_THREADS
+//   4. the least of            OMP_NUM_THREADS, which speaks to all libraries and can therefore
+//                              only lower; the CPUs of the affinity mask; the limit of the
+//                              control groups, a part of a CPU counted as one
+//
+// The first op fixes the program's word: plans and scratch are made for a number of threads.
+#ifndef CC_BASE_THREADS_POOL_SIZE_H_
+#define CC_BASE_THREADS_POOL_SIZE_H_
+
+#include <string>
+
+namespace bd {
+
+constexpr int kMostPoolThreads = 1024;
+
+// What the rule knows; 0 and null where there is nothing.
+struct PoolSizeHints {
+  int told = 0;
+  int tensorflow = 0;
+  const char* tf_environment = nullptr;  // TF_NUM_INTRAOP_THREADS
+  const char* omp_environment = nullptr;
+  int affinity_cpus = 1;
+  double cgroup_cpus = 0;
+};
+
+struct PoolSize {
+  int threads;
+  const char* source;  // what decided, for users
+};
+
+// The rule; 1 to kMostPoolThreads. What is no positive number says nothing.
+PoolSize DecidePoolSize(const PoolSizeHints& hints);
+
+// The rule here and now; `tensorflow` is the size of its intra-op pool, 0 if not known.
+PoolSize PoolSizeFor(int tensorflow);
+
+// The same for an op that is being made; from the first call on the program's word is fixed.
+int FixPoolSize(int tensorflow);
+
+// Tells the number, 1 to kMostPoolThreads; an error if it comes too late.
+std::string SetPoolThreads(int threads);
+
+}  // namespace bd
+
+#endif  // CC_BASE_THREADS_POOL_SIZE_H_

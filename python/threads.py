@@ -1,0 +1,56 @@
+"""How many threads ops run on: told by the program, the environment or the machine's limits."""
+
+import ctypes
+from numbers import Integral
+
+import tensorflow as tf
+
+from .native import c_call, c_library
+
+MOST_THREADS = 1024  # kMostPoolThreads of cc/base/threads/pool_size.h
+
+
+def set_threads(n: int) -> None:
+    """Sets how many threads an op of this library uses, the calling one included.
+
+    It has to be called at the program's start: the first op fixes the number, since plans and
+    temporary memory are made for it. Without a call the number is the first that is said by
+
+    1. TensorFlow's intra-op setting (`tf.config.threading`, or the session's), where it differs
+       from the number of CPUs that TensorFlow takes unasked;
+    2. the environment variable `TF_NUM_INTRAOP_THREADS`;
+    3. the least of `OMP_NUM_THREADS`, the CPUs that this process may run on (`taskset`, cpusets),
+       and the CPU limit of its control groups (`docker run --cpus`), a part counted as a CPU.
+
+    TensorFlow's own ops are not told: they follow 1, 2 and the CPUs, so that a container with half
+    a core should set `TF_NUM_INTRAOP_THREADS=1` for both. `bd.info()["threads_source"]` names what
+    decided.
+
+    Args:
+      n: threads, 1 to 1024. More than there are CPUs make ops slower, not wrong.
+
+    Raises:
+      ValueError: n is out of range.
+      RuntimeError: ops have been made, or their memory planned, for another number of threads.
+
+    Example:
+      >>> threads = bd.info()["threads"]
+      >>> bd.set_threads(threads)  # at the program's start any other number, too
+      >>> bd.info()["threads"] == threads
+      True
+    """
+    if isinstance(n, bool) or not isinstance(n, Integral) or not 1 <= n <= MOST_THREADS:
+        raise ValueError(f"set_threads: n must be from 1 to {MOST_THREADS}, got {n!r}")
+    try:
+        c_call("BlockdnnSetThreads", int(n))
+    except ValueError as late:
+        if n != threads_in_use()[0]:
+            raise RuntimeError(str(late)) from None
+
+
+def threads_in_use() -> tuple[int, str]:
+    """The threads that an op made now would use, and what decided that."""
+    source = ctypes.c_char_p()
+    told = tf.config.threading.get_intra_op_parallelism_threads()
+    threads = c_library().BlockdnnThreads(told, ctypes.byref(source))
+    return threads, source.value.decode()

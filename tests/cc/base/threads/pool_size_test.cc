@@ -1,0 +1,103 @@
+#include "cc/base/threads/pool_size.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace bd {
+namespace {
+
+// Of a machine with 64 CPUs.
+PoolSizeHints Machine() {
+  PoolSizeHints hints;
+  hints.affinity_cpus = 64;
+  return hints;
+}
+
+void ExpectSize(const PoolSizeHints& hints, int threads, const std::string& source) {
+  const PoolSize size = DecidePoolSize(hints);
+  EXPECT_EQ(size.threads, threads) << size.source;
+  EXPECT_NE(std::string(size.source).find(source), std::string::npos) << size.source;
+}
+
+TEST(PoolSize, TheCpusWhereNobodySaysAnything) {
+  ExpectSize(Machine(), 64, "CPUs that this process may run on");
+  PoolSizeHints hints = Machine();
+  hints.tensorflow = 64;  // TensorFlow takes these unasked
+  hints.tf_environment = hints.omp_environment = "";
+  ExpectSize(hints, 64, "CPUs that this process may run on");
+}
+
+TEST(PoolSize, ControlGroupsRoundUp) {
+  const std::pair<double, int> cases[] = {{0.01, 1}, {0.5, 1}, {1, 1}, {1.01, 2}, {63.5, 64}};
+  for (const auto& [cpus, threads] : cases) {
+    PoolSizeHints hints = Machine();
+    hints.tensorflow = 64;
+    hints.cgroup_cpus = cpus;
+    EXPECT_EQ(DecidePoolSize(hints).threads, threads) << cpus;
+  }
+  PoolSizeHints hints = Machine();
+  hints.cgroup_cpus = 0.5;
+  ExpectSize(hints, 1, "control group");
+  hints.cgroup_cpus = 100;
+  ExpectSize(hints, 64, "may run on");
+}
+
+TEST(PoolSize, OmpOnlyLowers) {
+  PoolSizeHints hints = Machine();
+  hints.omp_environment = "1";
+  ExpectSize(hints, 1, "OMP_NUM_THREADS");
+  hints.omp_environment = "6,2";
+  ExpectSize(hints, 6, "OMP_NUM_THREADS");
+  hints.omp_environment = "128";
+  ExpectSize(hints, 64, "may run on");
+  hints.omp_environment = "8";
+  hints.cgroup_cpus = 3;
+  ExpectSize(hints, 3, "control group");
+  hints.omp_environment = "2";
+  ExpectSize(hints, 2, "OMP_NUM_THREADS");
+}
+
+TEST(PoolSize, OrderOfWhoSpeaks) {
+  PoolSizeHints hints = Machine();
+  hints.cgroup_cpus = 2;
+  hints.omp_environment = "1";
+  hints.tf_environment = "12";
+  ExpectSize(hints, 12, "TF_NUM_INTRAOP_THREADS");
+  hints.tensorflow = 64;
+  ExpectSize(hints, 12, "TF_NUM_INTRAOP_THREADS");
+  hints.tensorflow = 5;
+  ExpectSize(hints, 5, "TensorFlow's intra-op setting");
+  hints.told = 3;
+  ExpectSize(hints, 3, "bd.set_threads");
+}
+
+TEST(PoolSize, NumbersOfNoSenseSayNothing) {
+  for (const char* text : {"0", "-4", "four", "4x", " ", "1e3", ","}) {
+    PoolSizeHints hints = Machine();
+    hints.tf_environment = hints.omp_environment = text;
+    ExpectSize(hints, 64, "may run on");
+  }
+}
+
+TEST(PoolSize, IsBounded) {
+  PoolSizeHints hints = Machine();
+  hints.tf_environment = "99999999999999999999";
+  ExpectSize(hints, kMostPoolThreads, "TF_NUM_INTRAOP_THREADS");
+  hints.tensorflow = 5000;
+  ExpectSize(hints, kMostPoolThreads, "TensorFlow's");
+}
+
+// One test, since the number is the process's: told, told anew, fixed.
+TEST(PoolSize, TheProgramSpeaksUntilTheFirstOp) {
+  EXPECT_EQ(SetPoolThreads(7), "");
+  EXPECT_EQ(PoolSizeFor(2).threads, 7);
+  EXPECT_EQ(SetPoolThreads(3), "");
+  EXPECT_EQ(FixPoolSize(0), 3);
+  EXPECT_EQ(SetPoolThreads(3), "");
+  EXPECT_NE(SetPoolThreads(4).find("set_threads comes too late"), std::string::npos);
+  EXPECT_EQ(FixPoolSize(5), 3);
+}
+
+}  // namespace
+}  // namespace bd
