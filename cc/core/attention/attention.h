@@ -2,7 +2,7 @@
 //
 //   score[s] = scale * sum_h q[b][n][t][h] k[b][g][s][h] + biases[..][b][n][t][s]
 //   score[s] = masked value, where the mask is false
-//   weight   = softmax of score over s
+//   weight   = softmax of score over s; 0, with zero_masked, where the mask is false
 //   dst[b][n][t][h] = sum_s weight[s] v[b][g][s][h]
 //
 // b counts sequences, n heads, t queries, s keys; g = n / (heads / kv_heads), so that several heads
@@ -43,11 +43,12 @@ struct AttentionStrides {
   }
 };
 
-// A bias or mask, whose rows are all keys. A stride is 0 where it is the same for all. The
-// `sequences` it has are met again and again: 1, all, or a divisor (windows of pictures).
+// A bias or mask. A stride is 0 where it is the same for all. The `sequences` it has are met again
+// and again: 1, all, or a divisor (windows of pictures).
 struct AttentionBias {
   int64_t sequences = 1;
   AttentionStrides strides;
+  int64_t key_stride = 1;  // or 0: one number for all keys
 
   int64_t offset(int64_t b, int64_t n, int64_t t) const {
     return strides.offset(b % sequences, n, t);
@@ -66,6 +67,7 @@ struct AttentionDesc {
   bool has_mask = false;
   AttentionBias mask;
   float masked = 0.f;
+  bool zero_masked = false;
 };
 
 // Immutable once made; safe to run on many threads.
@@ -75,6 +77,7 @@ struct AttentionPlan {
   const AttentionKernels* kernels = nullptr;
   GemmPlan scores, values;    // the keys, 16 columns a block; the values
   int64_t scores_stride = 0;  // floats of a row of scores
+  bool packs = true;          // keys and values, for more than few queries
   bool along_heads = false;   // rows of a block are heads of one query, not queries of one head
   int64_t lines = 0;          // of a group of heads: blocks do not cross them
   int64_t line_rows = 0;      // rows of a line

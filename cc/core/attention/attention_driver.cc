@@ -32,7 +32,7 @@ class Worker {
   void Run(const Group& group, int64_t begin, int64_t end) const {
     int64_t keys = 0;
     for (int64_t i = begin; i < end; ++i) keys = std::max(keys, Keys(At(group, i)));
-    Pack(group, keys);
+    if (plan_.packs) Pack(group, keys);
     for (int64_t i = begin; i < end; ++i) RunBlock(group, At(group, i));
   }
 
@@ -80,9 +80,25 @@ class Worker {
     const int64_t keys = Keys(block);
     plan_.kernels->scale(buffers_.q + d_.q.offset(group.b, block.n, block.t), RowStride(d_.q),
                          block.rows, d_.head_size, d_.scale, queries_);
+    if (!plan_.packs) return RunUnpacked(group, block, keys);
     MultiplyByKeys(block, keys);
     Weigh(group, block, keys);
     MultiplyByValues(group, block, keys);
+  }
+
+  void RunUnpacked(const Group& group, const Block& block, int64_t keys) const {
+    const float* k = buffers_.k + d_.k.offset(group.b, group.g, 0);
+    const float* v = buffers_.v + d_.v.offset(group.b, group.g, 0);
+    float* dst = buffers_.dst + d_.dst.offset(group.b, block.n, block.t);
+    for (int64_t r = 0; r < block.rows; ++r) {
+      plan_.kernels->dots(queries_ + r * d_.head_size, k, d_.k.row, keys, d_.head_size,
+                          scores_ + r * plan_.scores_stride);
+    }
+    Weigh(group, block, keys);
+    for (int64_t r = 0; r < block.rows; ++r) {
+      plan_.kernels->combine(scores_ + r * plan_.scores_stride, v, d_.v.row, keys, d_.value_size,
+                             dst + r * RowStride(d_.dst));
+    }
   }
 
   PanelCall<Panel> Call(const GemmPlan& plan, const float* packed, int64_t k) const {
@@ -129,11 +145,14 @@ class Worker {
       const AttentionBias& bias = d_.biases[i];
       rows.bias[i] = buffers_.biases[i] + bias.offset(group.b, block.n, block.t);
       rows.bias_stride[i] = RowStride(bias.strides);
+      rows.bias_step[i] = bias.key_stride;
     }
     if (d_.has_mask) {
       rows.mask = buffers_.mask + d_.mask.offset(group.b, block.n, block.t);
       rows.mask_stride = RowStride(d_.mask.strides);
+      rows.mask_step = d_.mask.key_stride;
       rows.masked = d_.masked;
+      rows.zero_masked = d_.zero_masked;
     }
     plan_.kernels->weigh(rows);
   }

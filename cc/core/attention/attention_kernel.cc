@@ -10,7 +10,11 @@ void Scale(const float* src, int64_t stride, int64_t rows, int64_t columns, floa
   for (int64_t r = 0; r < rows; ++r) ScaleRow(src + r * stride, scale, columns, dst + r * columns);
 }
 
-inline void AddRow(const float* bias, int64_t columns, float* scores) {
+inline void AddRow(const float* bias, int64_t step, int64_t columns, float* scores) {
+  if (step == 0) {
+    for (int64_t c = 0; c < columns; ++c) scores[c] += *bias;
+    return;
+  }
   int64_t c = 0;
   for (; c + kLanes <= columns; c += kLanes) {
     Store(scores + c, Add(Load(scores + c), Load(bias + c)));
@@ -19,7 +23,13 @@ inline void AddRow(const float* bias, int64_t columns, float* scores) {
   if (tail > 0) StoreN(scores + c, Add(LoadN(scores + c, tail), LoadN(bias + c, tail)), tail);
 }
 
-inline void MaskRow(const uint8_t* mask, int64_t columns, float masked, float* scores) {
+inline void MaskRow(const uint8_t* mask, int64_t step, int64_t columns, float masked,
+                    float* scores) {
+  if (step == 0) {
+    if (*mask != 0) return;
+    for (int64_t c = 0; c < columns; ++c) scores[c] = masked;
+    return;
+  }
   for (int64_t c = 0; c < columns; ++c) scores[c] = mask[c] != 0 ? scores[c] : masked;
 }
 
@@ -28,14 +38,68 @@ void Weigh(const AttentionRows& a) {
     float* scores = a.scores + r * a.stride;
     int64_t columns = a.taking_part + r * a.growth;
     if (columns > a.columns) columns = a.columns;
-    for (int i = 0; i < a.biases; ++i) AddRow(a.bias[i] + r * a.bias_stride[i], columns, scores);
-    if (a.mask != nullptr) MaskRow(a.mask + r * a.mask_stride, columns, a.masked, scores);
+    for (int i = 0; i < a.biases; ++i) {
+      AddRow(a.bias[i] + r * a.bias_stride[i], a.bias_step[i], columns, scores);
+    }
+    if (a.mask != nullptr) {
+      MaskRow(a.mask + r * a.mask_stride, a.mask_step, columns, a.masked, scores);
+    }
     SoftmaxRow(scores, columns, scores);
+    if (a.zero_masked) MaskRow(a.mask + r * a.mask_stride, a.mask_step, columns, 0.f, scores);
     for (int64_t c = columns; c < a.columns; ++c) scores[c] = 0.f;
   }
 }
 
-constexpr AttentionKernels kKernels = {Scale, Weigh};
+inline float Dot(const float* a, const float* b, int64_t columns) {
+  Vec even = Zero(), odd = Zero();
+  int64_t c = 0;
+  for (; c + 2 * kLanes <= columns; c += 2 * kLanes) {
+    even = Fma(Load(a + c), Load(b + c), even);
+    odd = Fma(Load(a + c + kLanes), Load(b + c + kLanes), odd);
+  }
+  for (; c < columns; c += kLanes) {
+    const int lanes = static_cast<int>(columns - c < kLanes ? columns - c : kLanes);
+    even = Fma(LoadN(a + c, lanes), LoadN(b + c, lanes), even);
+  }
+  return ReduceAdd(Add(even, odd));
+}
+
+void Dots(const float* q, const float* k, int64_t stride, int64_t keys, int64_t columns,
+          float* scores) {
+  for (int64_t s = 0; s < keys; ++s) scores[s] = Dot(q, k + s * stride, columns);
+}
+
+// Columns [0, kVecs vectors) of the sums, the last one of `lanes`.
+template <int kVecs>
+inline void CombineVecs(const float* weights, const float* v, int64_t stride, int64_t keys,
+                        int lanes, float* dst) {
+  Vec acc[kVecs];
+#pragma GCC unroll 8
+  for (int i = 0; i < kVecs; ++i) acc[i] = Zero();
+  for (int64_t s = 0; s < keys; ++s, v += stride) {
+    const Vec weight = Set1(weights[s]);
+#pragma GCC unroll 8
+    for (int i = 0; i < kVecs - 1; ++i) acc[i] = Fma(weight, Load(v + i * kLanes), acc[i]);
+    acc[kVecs - 1] = Fma(weight, LoadN(v + (kVecs - 1) * kLanes, lanes), acc[kVecs - 1]);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kVecs - 1; ++i) Store(dst + i * kLanes, acc[i]);
+  StoreN(dst + (kVecs - 1) * kLanes, acc[kVecs - 1], lanes);
+}
+
+void Combine(const float* weights, const float* v, int64_t stride, int64_t keys, int64_t columns,
+             float* dst) {
+  int64_t c = 0;
+  for (; c + 4 * kLanes <= columns; c += 4 * kLanes) {
+    CombineVecs<4>(weights, v + c, stride, keys, kLanes, dst + c);
+  }
+  for (; c < columns; c += kLanes) {
+    const int lanes = static_cast<int>(columns - c < kLanes ? columns - c : kLanes);
+    CombineVecs<1>(weights, v + c, stride, keys, lanes, dst + c);
+  }
+}
+
+constexpr AttentionKernels kKernels = {Scale, Weigh, Dots, Combine};
 
 }  // namespace
 

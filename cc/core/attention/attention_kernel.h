@@ -18,13 +18,15 @@ struct AttentionRows {
   // Row r takes part with its first min(columns, taking_part + r * growth) columns, at least one;
   // those behind it, up to `columns`, get the weight 0.
   int64_t columns, taking_part, growth;
-  // Added to the scores one after the other; elements from a row to the next.
+  // Added to the scores one after the other; elements from a row to the next, and from a column to
+  // the next: 1, or 0 where one is for all.
   int biases;
   const float* bias[kMaxAttentionBiases];
-  int64_t bias_stride[kMaxAttentionBiases];
+  int64_t bias_stride[kMaxAttentionBiases], bias_step[kMaxAttentionBiases];
   const uint8_t* mask;  // or null; where it is 0 the score is `masked`
-  int64_t mask_stride;
+  int64_t mask_stride, mask_step;
   float masked;
+  bool zero_masked;  // the weights of masked scores are 0, in rows of nothing else, too
 };
 
 struct AttentionKernels {
@@ -32,6 +34,12 @@ struct AttentionKernels {
   void (*scale)(const float* src, int64_t stride, int64_t rows, int64_t columns, float scale,
                 float* dst);
   void (*weigh)(const AttentionRows& rows);
+  // For few queries, without packing. scores[s] = sum over c of q[c] k[s * stride + c].
+  void (*dots)(const float* q, const float* k, int64_t stride, int64_t keys, int64_t columns,
+               float* scores);
+  // dst[c] = sum over s of weights[s] v[s * stride + c].
+  void (*combine)(const float* weights, const float* v, int64_t stride, int64_t keys,
+                  int64_t columns, float* dst);
 };
 
 BD_KERNEL_TABLE(AttentionKernels)

@@ -13,6 +13,8 @@ constexpr int64_t kL1ScoresBytes = 24 << 10;
 constexpr int64_t kTaskProducts = 1 << 20;
 // Tasks for each thread, so that one that is held up costs little. More of them pack more.
 constexpr int64_t kTasksPerThread = 2;
+// Fewer rows that share keys do not pay for packing them.
+constexpr int64_t kFewestPackedRows = 4;
 constexpr int64_t kMaxKeys = int64_t{1} << 31;
 
 std::string Check(const AttentionDesc& d) {
@@ -77,6 +79,7 @@ std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads,
   p.scores_stride = (key_blocks | 1) * kBlock;
 
   const int64_t group = d.heads / d.kv_heads;
+  p.packs = group * d.queries >= kFewestPackedRows;
   p.along_heads = d.queries < group;
   p.lines = p.along_heads ? d.queries : group;
   p.line_rows = p.along_heads ? group : d.queries;
@@ -93,8 +96,10 @@ std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads,
   const auto floats = [](const GemmPlan& gemm) {
     return gemm.packed_bytes / static_cast<int64_t>(sizeof(float));
   };
-  p.packed_keys = p.scratch.Book<float>("packed keys", floats(p.scores), threads);
-  p.packed_values = p.scratch.Book<float>("packed values", floats(p.values), threads);
+  if (p.packs) {
+    p.packed_keys = p.scratch.Book<float>("packed keys", floats(p.scores), threads);
+    p.packed_values = p.scratch.Book<float>("packed values", floats(p.values), threads);
+  }
   p.query_rows = p.scratch.Book<float>("queries", rows * d.head_size, threads);
   p.score_rows = p.scratch.Book<float>("scores", rows * p.scores_stride, threads);
   *plan = std::move(p);

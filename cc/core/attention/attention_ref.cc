@@ -7,16 +7,21 @@
 namespace bd {
 namespace {
 
+bool IsMasked(const AttentionDesc& d, const AttentionBuffers& buffers, int64_t b, int64_t n,
+              int64_t t, int64_t s) {
+  return d.has_mask && buffers.mask[d.mask.offset(b, n, t) + s * d.mask.key_stride] == 0;
+}
+
 double Score(const AttentionDesc& d, const AttentionBuffers& buffers, int64_t b, int64_t n,
              int64_t t, int64_t s) {
-  if (d.has_mask && buffers.mask[d.mask.offset(b, n, t) + s] == 0) return d.masked;
+  if (IsMasked(d, buffers, b, n, t, s)) return d.masked;
   const float* q = buffers.q + d.q.offset(b, n, t);
   const float* k = buffers.k + d.k.offset(b, n / (d.heads / d.kv_heads), s);
   double score = 0.;
   for (int64_t h = 0; h < d.head_size; ++h) score += static_cast<double>(q[h]) * k[h];
   score *= d.scale;
   for (int i = 0; i < d.num_biases; ++i) {
-    score += buffers.biases[i][d.biases[i].offset(b, n, t) + s];
+    score += buffers.biases[i][d.biases[i].offset(b, n, t) + s * d.biases[i].key_stride];
   }
   return score;
 }
@@ -33,6 +38,7 @@ void Row(const AttentionDesc& d, const AttentionBuffers& buffers, int64_t b, int
   for (int64_t h = 0; h < d.value_size; ++h) {
     double result = 0.;
     for (size_t s = 0; s < weight.size(); ++s) {
+      if (d.zero_masked && IsMasked(d, buffers, b, n, t, static_cast<int64_t>(s))) continue;
       const int64_t row = d.v.offset(b, n / (d.heads / d.kv_heads), static_cast<int64_t>(s));
       result += weight[s] / sum * buffers.v[row + h];
     }
