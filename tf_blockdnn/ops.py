@@ -15,11 +15,13 @@ from .python.ops.pixels.squeeze_excite import squeeze_excite
 from .python.ops.planes.pad import pad
 from .python.ops.planes.pool import global_pool, pool
 from .python.ops.planes.resize import resize
+from .python.ops.products.attention import attention
 from .python.ops.products.inner_product import inner_product
 from .python.ops.products.packed_matmul import packed_matmul
 from .python.ops.products.rnn import pack_count, rnn
 
 __all__ = [
+    "attention",
     "concat",
     "conv",
     "conv_depthwise",

@@ -10,4 +10,4 @@ from .conv import conv, conv_depthwise, conv_transpose, conv_volume
 from .movement import concat, reorder, shuffle
 from .pixels import batch_norm, eltwise, layer_norm, softmax, squeeze_excite
 from .planes import pad, pool, resize
-from .products import inner_product, packed_matmul
+from .products import attention, inner_product, packed_matmul

@@ -24,6 +24,7 @@ from .pixels.squeeze_excite import squeeze_excite
 from .planes.pad import pad
 from .planes.pool import global_pool, pool
 from .planes.resize import resize
+from .products.attention import attention
 from .products.inner_product import inner_product
 from .products.packed_matmul import packed_matmul
 from .products.rnn import rnn
@@ -31,6 +32,7 @@ from .products.rnn import rnn
 _OPS = {
     op.__name__: op
     for op in (
+        attention,
         concat,
         conv,
         conv_depthwise,

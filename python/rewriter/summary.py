@@ -9,6 +9,7 @@ _MOST_REGIONS = 6
 AT_BATCH_1 = " at batch 1"
 # What our ops are called when people read about them.
 _NAMES = {
+    "BlockdnnAttention": ("attention", "attentions"),
     "BlockdnnConv": ("convolution", "convolutions"),
     "BlockdnnConvDepthwise": ("convolution pair (1x1, depthwise)", "convolution pairs"),
     "BlockdnnConvTranspose": ("transposed convolution", "transposed convolutions"),

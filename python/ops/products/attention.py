@@ -1,0 +1,95 @@
+"""Scaled dot-product attention."""
+
+import tensorflow as tf
+
+from ...native import library
+from ..arguments import check_scratchpad_mode
+
+LAYOUTS = ("BTNH", "BNTH")
+
+
+def attention(
+    q,
+    k,
+    v,
+    *,
+    biases=(),
+    mask=None,
+    scale: float | None = None,
+    causal: bool = False,
+    masked_value: float = float("-inf"),
+    zero_masked: bool = False,
+    layout="BTNH",
+    scratchpad_mode: str = "user",
+    name=None,
+):
+    """Computes softmax(scale q k^T + biases) v for each head, in one op.
+
+    Args:
+      q: float32, [B, T, N, H]: the queries of N heads. Of rank 3, [B, T, H], as k and v then
+        are, it is one head.
+      k: float32, [B, S, Nkv, H]: the keys. N is a multiple of Nkv: heads n * N / Nkv to
+        (n + 1) * N / Nkv - 1 share those of head n.
+      v: float32, [B, S, Nkv, Hv]: the values.
+      biases: at most two float32 tensors, or one, that are added to the scores in their order:
+        relative positions, or a mask of zeros and large negative numbers. Each is broadcastable
+        to [B, N, T, S]. Its first dimension may also divide B: then sequence b reads entry b
+        modulo that (the windows of a picture).
+      mask: bool, of a shape as a bias has, or None. Where it is False a score is masked_value.
+      scale: of the products; default: 1 / sqrt(H).
+      causal: whether query t reads keys 0 to t only; the others are not looked at.
+      masked_value: -inf gives masked keys the weight 0, and rows without any key NaN. A finite
+        one, such as -1e9, makes such a row the mean of all values.
+      zero_masked: whether masked keys have the weight 0 even where a row has no others; the
+        result of such a row is 0.
+      layout: "BTNH" as above, or "BNTH" for [B, N, T, H], where heads come before rows; or one
+        each for q, k, v and the result.
+      scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
+        allocator for each execution; "library" keeps buffers with the kernel. Both are safe
+        on many threads.
+      name: of the op.
+
+    Returns:
+      float32, [B, T, N, Hv], [B, N, T, Hv], or, of rank 3, [B, T, Hv]. Zero where S is 0. It is
+      as exact as TensorFlow's ops one by one: sums differ in their order only. Gradients are
+      computed by TensorFlow's ops.
+
+    Raises:
+      ValueError: an argument is malformed, or shapes do not fit while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: A. Vaswani et al., "Attention Is All You Need", 2017; J. Ainslie et al., "GQA", 2023.
+
+    Example:
+      >>> q, k = np.zeros((1, 3, 2, 8), np.float32), np.zeros((1, 5, 2, 8), np.float32)
+      >>> v = np.arange(5, dtype=np.float32).reshape(1, 5, 1, 1) * np.ones((1, 5, 2, 8), np.float32)
+      >>> bd.ops.attention(q, k, v).shape, float(bd.ops.attention(q, k, v)[0, 0, 0, 0])
+      (TensorShape([1, 3, 2, 8]), 2.0)
+      >>> bd.ops.attention(q, k, v, causal=True)[0, :, 0, 0].numpy()
+      array([0. , 0.5, 1. ], dtype=float32)
+    """
+    q, k, v = tf.convert_to_tensor(q), tf.convert_to_tensor(k), tf.convert_to_tensor(v)
+    layouts = [layout] * 4 if isinstance(layout, str) else list(layout)
+    if len(layouts) != 4 or not set(layouts) <= set(LAYOUTS):
+        raise ValueError(f"layout must be one of {LAYOUTS}, or four of them, got {layout!r}")
+    if scale is None:
+        if q.shape.rank is None or q.shape[-1] is None:
+            raise ValueError(f"scale must be given for a q of unknown size; its shape is {q.shape}")
+        scale = max(1, q.shape[-1]) ** -0.5
+    return library().blockdnn_attention(
+        q,
+        k,
+        v,
+        list(biases) if isinstance(biases, list | tuple) else [biases],
+        [] if mask is None else [mask],
+        q_layout=layouts[0],
+        k_layout=layouts[1],
+        v_layout=layouts[2],
+        dst_layout=layouts[3],
+        scale=scale,
+        causal=causal,
+        masked_value=masked_value,
+        zero_masked=zero_masked,
+        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        name=name,
+    )

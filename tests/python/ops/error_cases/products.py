@@ -1,0 +1,61 @@
+"""What products refuse."""
+
+import numpy as np
+
+import tf_blockdnn as bd
+
+
+def attention(q=(2, 5, 6, 8), k=(2, 7, 3, 8), v=(2, 7, 3, 4), **changes):
+    """A valid attention but for `changes`; tensors by their shapes."""
+    tensors = [np.zeros(shape, np.float32) for shape in (q, k, v)]
+    return bd.ops.attention(*tensors, **changes)
+
+
+def bias(*shape):
+    return np.zeros(shape, np.float32)
+
+
+SCORES = r"must be broadcastable to the scores, \[2,6,5,7\]; got "
+# What is wrong -> a call that does it, and the words its message must have.
+CASES = {
+    "attention: rank": (
+        lambda: attention(q=(5, 8), k=(7, 8), v=(7, 4)),
+        r"q, k and v must all be of rank 4, or of rank 3: one head; q is \[5,8\]",
+    ),
+    "attention: ranks": (
+        lambda: attention(k=(2, 7, 8)),
+        r"q, k and v must all be of rank 4, or of rank 3: one head; k is \[2,7,8\]",
+    ),
+    "attention: sequences": (lambda: attention(k=(3, 7, 3, 8)), "k has 3 sequences, not 2"),
+    "attention: size": (lambda: attention(k=(2, 7, 3, 9)), "k has 9 elements a row, not 8"),
+    "attention: keys": (lambda: attention(v=(2, 6, 3, 4)), "v has 6 keys, not 7"),
+    "attention: heads of values": (lambda: attention(v=(2, 7, 1, 4)), "v has 1 heads, not 3"),
+    "attention: heads": (
+        lambda: attention(k=(2, 7, 4, 8), v=(2, 7, 4, 4)),
+        "q has 6 heads, no multiple of the 4 of k and v",
+    ),
+    "attention: no heads of keys": (
+        lambda: attention(k=(2, 7, 0, 8), v=(2, 7, 0, 4)),
+        "q has 6 heads, no multiple of the 0 of k and v",
+    ),
+    "attention: keys of a bias": (
+        lambda: attention(biases=bias(2, 6, 5, 6)),
+        "bias 0 " + SCORES + r"\[2,6,5,6\]",
+    ),
+    "attention: heads of a second bias": (
+        lambda: attention(biases=[bias(7), bias(3, 1, 7)]),
+        "bias 1 " + SCORES + r"\[3,1,7\]",
+    ),
+    "attention: sequences of a bias": (
+        lambda: attention(biases=bias(3, 1, 1, 7)),
+        "bias 0 " + SCORES + r"\[3,1,1,7\]",
+    ),
+    "attention: rank of a mask": (
+        lambda: attention(mask=np.ones((2, 1, 6, 5, 7), bool)),
+        "mask " + SCORES + r"\[2,1,6,5,7\]",
+    ),
+    "attention: too many biases": (
+        lambda: attention(biases=[bias(7)] * 3),
+        "attention adds at most 2 biases, not 3; add them before",
+    ),
+}

@@ -1,0 +1,180 @@
+"""Attention against TensorFlow's ops."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+pytestmark = pytest.mark.each_isa
+LOWEST = np.finfo(np.float32).min
+
+
+def formula(q, k, v, biases=(), mask=None, scale=None, causal=False, masked_value=-np.inf):
+    """[B, T, N, H], by TensorFlow's ops."""
+    group = q.shape[2] // k.shape[2]
+    k, v = tf.repeat(k, group, axis=2), tf.repeat(v, group, axis=2)
+    scores = tf.einsum("btnh,bsnh->bnts", q, k) * (scale or q.shape[-1] ** -0.5)
+    for bias in biases:
+        times = scores.shape[0] // bias.shape[0] if bias.ndim == 4 and bias.shape[0] > 1 else 1
+        scores += tf.tile(bias, [times, 1, 1, 1]) if times > 1 else bias
+    if mask is not None:
+        scores = tf.where(mask, scores, masked_value)
+    if causal:
+        earlier = np.tril(np.ones(scores.shape[2:], bool))
+        scores = tf.where(earlier, scores, float("-inf"))
+    return tf.einsum("bnts,bsnh->btnh", tf.nn.softmax(scores), v).numpy()
+
+
+def assert_near(ours, expected):
+    """Within 1e-5 of the largest magnitude, NaN where NaN is expected."""
+    ours = np.asarray(ours)
+    np.testing.assert_array_equal(np.isnan(ours), np.isnan(expected))
+    largest = np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected))
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-5 * largest)
+
+
+@pytest.mark.parametrize("size, value_size", [(64, 64), (32, 32), (33, 17), (1, 5), (128, 80)])
+@pytest.mark.parametrize("queries, keys", [(1, 1), (1, 300), (49, 49), (197, 197), (7, 1500)])
+def test_equals_tensorflow(floats, queries, keys, size, value_size):
+    q, k, v = floats(2, queries, 3, size), floats(2, keys, 3, size), floats(2, keys, 3, value_size)
+    assert_near(bd.ops.attention(q, k, v), formula(q, k, v))
+
+
+def test_every_mix_of_layouts(floats):
+    q, k, v = floats(2, 20, 6, 24), floats(2, 30, 2, 24), floats(2, 30, 2, 40)
+    expected = formula(q, k, v)
+    for layouts in itertools.product(["BTNH", "BNTH"], repeat=4):
+        given = [
+            x.swapaxes(1, 2).copy() if layout == "BNTH" else x
+            for x, layout in zip((q, k, v), layouts, strict=False)
+        ]
+        ours = bd.ops.attention(*given, layout=layouts).numpy()
+        assert_near(ours.swapaxes(1, 2) if layouts[3] == "BNTH" else ours, expected)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (1,),
+        (37,),
+        (4, 1, 25, 1),
+        (25, 37),
+        (1, 1, 37),
+        (3, 1, 37),
+        (4, 1, 1, 37),
+        (4, 3, 25, 37),
+        (2, 3, 25, 37),
+    ],
+)
+def test_biases_and_masks(floats, shape):
+    q, k, v = floats(4, 25, 3, 16), floats(4, 37, 3, 16), floats(4, 37, 3, 16)
+    bias, other = floats(*shape), floats(3, 25, 37)
+    mask = floats(*shape) > -0.5
+    assert_near(bd.ops.attention(q, k, v, biases=[bias]), formula(q, k, v, [bias]))
+    both = [bias, other]
+    assert_near(bd.ops.attention(q, k, v, biases=both), formula(q, k, v, both))
+    full = np.concatenate([mask] * 2) if shape[0] == 2 else mask
+    for value in (-np.inf, LOWEST, -1e9, -100.0):
+        assert_near(
+            bd.ops.attention(q, k, v, biases=bias, mask=mask, masked_value=value, scale=0.3),
+            formula(q, k, v, [bias], full, 0.3, masked_value=value),
+        )
+
+
+@pytest.mark.parametrize("value", [-1e9, LOWEST, -100.0, -np.inf])
+def test_a_row_that_is_masked_as_a_whole(floats, value):
+    q, k, v = floats(2, 5, 2, 8), floats(2, 21, 2, 8), floats(2, 21, 2, 8)
+    mask = floats(2, 1, 5, 21) > 0
+    mask[1, 0, 3] = False
+    ours = bd.ops.attention(q, k, v, mask=mask, masked_value=value)
+    assert_near(ours, formula(q, k, v, mask=mask, masked_value=value))
+    assert np.isnan(ours[1, 3]).all() == np.isinf(value)
+    adds = np.where(mask, 0, value).astype(np.float32)
+    assert_near(bd.ops.attention(q, k, v, biases=adds), formula(q, k, v, [adds]))
+
+
+def test_weights_of_masked_keys_may_be_zero_in_every_row(floats):
+    q, k, v = floats(2, 5, 2, 8), floats(2, 21, 2, 8), floats(2, 21, 2, 8)
+    mask = floats(2, 1, 5, 21) > 0
+    mask[1, 0, 3] = False
+    ours = bd.ops.attention(q, k, v, mask=mask, masked_value=-1e9, zero_masked=True)
+    expected = formula(q, k, v, mask=mask, masked_value=-1e9)
+    expected[1, 3] = 0
+    assert_near(ours, expected)
+
+
+def test_windows_of_one_dimension_more(floats):
+    q, k, v, bias = floats(6, 9, 2, 8), floats(6, 9, 2, 8), floats(6, 9, 2, 8), floats(3, 1, 9, 9)
+    ours = bd.ops.attention(q, k, v, biases=bias[None])
+    assert_near(ours, formula(q, k, v, [bias]))
+
+
+@pytest.mark.parametrize("queries, keys", [(1, 9), (40, 40), (70, 33), (33, 70)])
+def test_causal(floats, queries, keys):
+    q, k, v = floats(2, queries, 4, 16), floats(2, keys, 2, 16), floats(2, keys, 2, 16)
+    assert_near(bd.ops.attention(q, k, v, causal=True), formula(q, k, v, causal=True))
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinities(floats, special):
+    for which in range(4):
+        tensors = [floats(1, 9, 1, 8) for _ in range(3)] + [floats(9, 9)]
+        tensors[which].reshape(-1)[13] = special
+        q, k, v, bias = tensors
+        assert_near(bd.ops.attention(q, k, v, biases=bias), formula(q, k, v, [bias]))
+
+
+def test_one_head_without_its_axis(floats):
+    q, k, v, bias = floats(4, 9, 16), floats(4, 12, 16), floats(4, 12, 8), floats(2, 9, 12)
+    ours = bd.ops.attention(q, k, v, biases=bias, scale=1.0)
+    full = np.concatenate([bias] * 2)[:, None]
+    expected = formula(q[:, :, None], k[:, :, None], v[:, :, None], [full], scale=1.0)
+    assert_near(ours, expected[:, :, 0])
+
+
+@pytest.mark.parametrize("empty", ["batch", "queries", "keys", "heads", "values"])
+def test_empty(empty):
+    sizes = {"batch": 2, "queries": 3, "keys": 4, "heads": 2, "values": 8} | {empty: 0}
+    b, t, s, n, h = sizes.values()
+    q, k, v = np.ones((b, t, n, 8)), np.ones((b, s, n, 8)), np.ones((b, s, n, h))
+    ours = bd.ops.attention(*(x.astype(np.float32) for x in (q, k, v)))
+    assert ours.shape == (b, t, n, h)
+    np.testing.assert_array_equal(ours, 0)
+
+
+def test_shapes_known_and_unknown(floats):
+    x = floats(2, 20, 4, 16)
+    expected = formula(x, x, x)
+    for shape in ([2, 20, 4, 16], [None, None, 4, 16], [None] * 4, None):
+
+        @tf.function(input_signature=[tf.TensorSpec(shape)])
+        def run(x):
+            return bd.ops.attention(x, x, x, scale=0.25)
+
+        inferred = run.get_concrete_function().outputs[0].shape
+        assert inferred.rank == tf.TensorShape(shape).rank
+        assert inferred.is_compatible_with(expected.shape)
+        assert_near(run(x), expected)
+
+
+def test_scratchpad(floats):
+    """What is planned is what runs, in either mode."""
+    q, k = (2, 50, 4, 16), (2, 70, 4, 16)
+    plan = bd.ops.memory_plan("attention", q, k, k, threads=3)
+    names = ("packed keys", "packed values", "queries", "scores")
+    assert tuple(plan.pieces) == names and {p.copies for p in plan.pieces.values()} == {3}
+    assert plan.pieces["packed keys"].bytes == 3 * 4 * 16 * 80
+    q, k, v = floats(*q), floats(*k), floats(*k)
+    for mode in ("user", "library"):
+        assert_near(bd.ops.attention(q, k, v, scratchpad_mode=mode), formula(q, k, v))
+
+
+def test_arguments():
+    x = np.zeros((1, 2, 1, 4), np.float32)
+    with pytest.raises(ValueError, match="layout must be one of"):
+        bd.ops.attention(x, x, x, layout="NTH")
+    with pytest.raises(ValueError, match="scale must be given for a q of unknown size"):
+        tf.function(bd.ops.attention).get_concrete_function(*[tf.TensorSpec(None)] * 3)
