@@ -18,7 +18,7 @@ VERSION = runpy.run_path(str(ROOT / "python" / "version.py"))["VERSION"]
 
 
 def version() -> str:
-    """The version with the TensorFlow minor that the library is built against: 0.1.0+tf2.21."""
+    """The version with the TensorFlow minor that the library is built against: 0.2.0+tf2.21."""
     try:
         tensorflow, _ = native.tensorflow()
     except RuntimeError:

@@ -78,6 +78,7 @@ def compare(
     inputs: Mapping[str, np.ndarray],
     *,
     runs: int,
+    warmup: int = 3,
     on_round: Callable[[int], None] | None = None,
 ) -> Comparison:
     """Feeds `inputs` to a signature and to the same one optimised, in turn.
@@ -87,11 +88,12 @@ def compare(
       optimized: an OptimizedFunction, or the ConcreteFunction of an optimised SavedModel.
       inputs: name to array.
       runs: counted runs of each.
+      warmup: runs of each before those.
       on_round: called with the number of rounds done.
     """
     runners = {ORIGINAL: _runner(original, inputs), OPTIMIZED: _runner(optimized, inputs)}
     contestants = {name: benchmark.timed(run) for name, run in runners.items()}
-    times = benchmark.interleave(contestants, runs=runs, on_round=on_round)
+    times = benchmark.interleave(contestants, runs=runs, warmup=warmup, on_round=on_round)
     difference = benchmark.largest_difference(runners[ORIGINAL](), runners[OPTIMIZED]())
     shapes = {name: (value.shape, value.dtype.name) for name, value in inputs.items()}
     ops = count_ops(getattr(optimized, "concrete", optimized))
@@ -154,7 +156,20 @@ def compare_saved_model(
     source = folders.check_model(source)
     step(f"reading {source}")
     loaded = load_model(source, custom_objects)
-    original = loaded.signatures[_choose_signature(loaded.signatures, signature, source)]
+    original = loaded.signatures[choose_signature(loaded.signatures, signature, source)]
+    inputs = made_up(original, source, batch=batch, size=size)
+    step("optimising")
+    optimized = OptimizedFunction(optimize_concrete(original, roots=[loaded]))
+    step(f"measuring, {runs} runs of each in turn")
+    return compare(original, optimized, inputs, runs=runs)
+
+
+def made_up(original, source, *, batch: int, size: tuple[int, int]) -> dict[str, np.ndarray]:
+    """Inputs for a signature, on which it has run once.
+
+    Raises:
+      SavedModelError: none can be made up, or it does not run on them.
+    """
     try:
         inputs = benchmark.example_inputs(
             original.structured_input_signature[1], batch=batch, size=size
@@ -167,13 +182,11 @@ def compare_saved_model(
         raise SavedModelError(
             f"{source}: does not run on made-up inputs ({metagraph.first_line(error)}); try --size"
         ) from error
-    step("optimising")
-    optimized = OptimizedFunction(optimize_concrete(original, roots=[loaded]))
-    step(f"measuring, {runs} runs of each in turn")
-    return compare(original, optimized, inputs, runs=runs)
+    return inputs
 
 
-def _choose_signature(available, wanted: str | None, source) -> str:
+def choose_signature(available, wanted: str | None, source) -> str:
+    """The signature to measure: the one that is wanted, serving_default, or the only one."""
     if wanted is None and len(available) > 1:
         if "serving_default" not in available:
             raise SavedModelError(

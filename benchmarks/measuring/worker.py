@@ -1,43 +1,21 @@
-"""Runs one peer with one network in a process of its own, which stands still until it is asked.
-
-`Worker` is the side that measures. The other side is `python worker.py TABLE PEER MODEL INPUTS
-OUTPUTS THREADS`, where TABLE is the module with the PEERS, such as peers.rnn. It writes the outputs
-of its first run to OUTPUTS and then answers on stdout with one JSON object on each line: first what
-it is, then {"ms": [...]} for each line {"case", "runs"} that it reads. A runner gives one run, of
-case "", or a table of runs by case.
-
-Between turns the process is stopped (SIGSTOP): threads that wait for work by spinning would take a
-core from whoever's turn it is.
-"""
+"""Workers with the peers of this folder's tables: python/peers/worker.py, which is one file."""
 
 from __future__ import annotations
 
-import ctypes
 import importlib
-import importlib.metadata
-import json
-import os
 import pathlib
-import signal
-import subprocess
 import sys
-import time
 
-import numpy as np
+from .prepare import HERE
 
-_PR_SET_PDEATHSIG = 1  # prctl(2)
+sys.path.insert(0, str(HERE.parent / "python" / "peers"))
+import worker as _worker  # noqa: E402
 
-
-class WorkerError(RuntimeError):
-    """A worker that ended early; the message has the last line it wrote."""
-
-    def __init__(self, peer: str, message: str):
-        super().__init__(message)
-        self.peer = peer
+WorkerError = _worker.WorkerError
 
 
-class Worker:
-    """A stopped worker process. A call runs a case `burst` times and returns the milliseconds."""
+class Worker(_worker.Worker):
+    """A worker for a row of `table`, with the environment that the row names."""
 
     def __init__(
         self,
@@ -51,102 +29,11 @@ class Worker:
         burst: int,
         table: str = "peers.networks",
     ):
-        self._peer = peer
-        self._burst = burst
-        self._outputs = place / f"{peer}.npz"
-        self._log = place / f"{peer}.log"
-        environment = importlib.import_module(table).PEERS[peer].environment
-        settings = {name: value.format(threads=threads) for name, value in environment.items()}
-        quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [python, __file__, table, peer, model, inputs, self._outputs, str(threads)],
-                env=os.environ | quiet | settings,
-                stderr=log,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-        self.about = self._receive()
-
-    def __call__(self, case: str = "", burst: int | None = None) -> list[float]:
-        self._process.send_signal(signal.SIGCONT)
-        try:
-            request = {"case": case, "runs": burst or self._burst}
-            print(json.dumps(request), file=self._process.stdin)
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # _receive says why.
-        return self._receive()["ms"]
-
-    def memory(self) -> int:
-        """The most resident memory that the process has held so far, in bytes."""
-        for line in pathlib.Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM"):
-                return int(line.split()[1]) * 1024
-        raise WorkerError(self._peer, "ended")
-
-    def outputs(self) -> list[np.ndarray]:
-        """The outputs of the first run, sorted by name."""
-        with np.load(self._outputs) as arrays:
-            return [arrays[name] for name in sorted(arrays)]
-
-    def close(self) -> None:
-        """Ends the process."""
-        self._process.kill()
-        self._process.communicate()
-
-    def _receive(self) -> dict:
-        line = self._process.stdout.readline()
-        if line:
-            self._process.send_signal(signal.SIGSTOP)
-            return json.loads(line)
-        code = self._process.wait()
-        lines = self._log.read_text(errors="replace").strip().splitlines()
-        raise WorkerError(self._peer, lines[-1] if lines else f"ended with exit code {code}")
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _serve(table: str, peer: str, model: str, inputs: str, outputs: str, threads: str) -> None:
-    # A stopped process would outlive a parent that was killed.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # Whatever a library prints must not look like an answer.
-
-    def answer(**values) -> None:
-        print(json.dumps(values), file=answers, flush=True)
-
-    row = importlib.import_module(table).PEERS[peer]
-    with np.load(inputs) as arrays:
-        feed = dict(arrays)
-    start = time.perf_counter()
-    made = row.runner(model, feed, int(threads))
-    runs = {"": made} if callable(made) else made
-    first = next(iter(runs.values()))()
-    ready = time.perf_counter() - start
-    np.savez(outputs, **first)
-    versions = {name: _version(name) for name in row.packages}
-    more = getattr(made, "about", dict)()
-    answer(versions=versions, ready_seconds=ready, cases=list(runs), **more)
-    for line in sys.stdin:
-        request = json.loads(line)
-        run = runs[request["case"]]
-        run()  # Wakes threads and warms caches that the others have used.
-        answer(ms=[_milliseconds(run) for _ in range(request["runs"])])
-
-
-def _milliseconds(run) -> float:
-    start = time.perf_counter()
-    run()
-    return (time.perf_counter() - start) * 1e3
-
-
-if __name__ == "__main__":
-    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
-    _serve(*sys.argv[1:])
+        super().__init__(
+            *(peer, python, model, inputs, place),
+            threads=threads,
+            burst=burst,
+            root=HERE,
+            table=table,
+            environment=importlib.import_module(table).PEERS[peer].environment,
+        )

@@ -9,12 +9,17 @@ variables of its own.
 from __future__ import annotations
 
 import functools
+import pathlib
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from .row import Outputs, Peer, Run, limit_tensorflow
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python" / "peers"))
+from libraries import litert, onnxruntime, openvino  # noqa: E402
 
 
 def tf_blockdnn(
@@ -111,51 +116,6 @@ def tensorflow(
 def tensorflow_xla(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
     """The SavedModel's signature compiled as one XLA program."""
     return tensorflow(folder, inputs, threads, xla=True)
-
-
-def onnxruntime(file: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
-    """ONNX Runtime's CPU provider with all its graph optimisations."""
-    import onnxruntime as ort
-
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    for value in inputs.values():
-        options.add_free_dimension_override_by_name("batch", len(value))
-    session = ort.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    return lambda: dict(zip(names, session.run(names, dict(inputs)), strict=True))
-
-
-def openvino(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
-    """OpenVINO, compiled for these shapes; the results are read in its own memory."""
-    import openvino as ov
-
-    core = ov.Core()
-    model = core.read_model(f"{folder}/model.xml")
-    model.reshape({name: ov.PartialShape(value.shape) for name, value in inputs.items()})
-    config = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_NUM_THREADS": threads,
-        "INFERENCE_PRECISION_HINT": "f32",
-    }
-    request = core.compile_model(model, "CPU", config).create_infer_request()
-
-    def run() -> Outputs:
-        results = request.infer(dict(inputs), share_inputs=True, share_outputs=True)
-        return {output.any_name: array for output, array in results.items()}
-
-    return run
-
-
-def litert(file: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
-    """LiteRT's interpreter, which hands XNNPACK whatever that can run."""
-    from ai_edge_litert.interpreter import Interpreter
-
-    interpreter = Interpreter(file, num_threads=threads)
-    run_signature = interpreter.get_signature_runner()
-    return lambda: run_signature(**inputs)
 
 
 def ncnn(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:

@@ -19,20 +19,21 @@ from . import models, tools
 app = typer.Typer(
     name="tf-blockdnn",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Makes TensorFlow models faster on CPU, with the same inputs and outputs.",
 )
-for command in (
-    models.optimize,
-    models.inspect,
-    models.benchmark,
-    tools.layout,
-    tools.info,
-    tools.demo,
-):
-    app.command()(command)
+# Each command with an example, which its --help ends with.
+COMMANDS = {
+    models.optimize: "tf-blockdnn optimize resnet50.keras resnet50_fast --verify numbers",
+    models.inspect: "tf-blockdnn inspect my_model --html graph.html",
+    models.benchmark: "tf-blockdnn benchmark my_model --batch 8 --peers",
+    tools.layout: "tf-blockdnn layout nChw16c --dims 1,20,4,4",
+    tools.info: "tf-blockdnn info --json",
+    tools.demo: "tf-blockdnn demo my_pictures",
+}
+for command, example in COMMANDS.items():
+    app.command(epilog=f"Example: {example}")(command)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import pathlib
 from typing import Annotated, Literal
@@ -197,21 +198,40 @@ def benchmark(
             "--signature", "-s", help="Which one; serving_default, or the only one, by default."
         ),
     ] = None,
+    peers: Annotated[
+        bool,
+        typer.Option(
+            "--peers",
+            help="Also ONNX Runtime, OpenVINO and LiteRT, where they are installed.",
+        ),
+    ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="For --peers: of each library; all cores by default.", show_default=False
+        ),
+    ] = None,
     inter_op_threads: InterOp = 1,
     custom_objects: CustomObjects = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Measure a model as it is against itself optimised, turn by turn in one process.
+    """Measure a model as it is against itself optimised, turn by turn.
 
     Inputs are made up: standard normal floats, zeros for whole numbers.
     """
     folders.check_model(source)
     height_width = _parse_size(size)
+    if threads and not peers:
+        raise UserError("--threads belongs to --peers; otherwise ops use all cores")
     with steps(verbose=verbose, inter_op_threads=inter_op_threads) as step:
         from ..comparison import compare_saved_model
+        from ..peers.compare import compare_peers
 
-        result = compare_saved_model(
+        compare = (
+            functools.partial(compare_peers, threads=threads) if peers else compare_saved_model
+        )
+        result = compare(
             source,
             signature=signature,
             batch=batch,
@@ -225,4 +245,4 @@ def benchmark(
         return
     from . import tables
 
-    result_console.print(tables.comparison(result))
+    result_console.print(tables.peers(result) if peers else tables.comparison(result))

@@ -122,5 +122,10 @@ def check_names(option: str, names: list[str] | None) -> None:
             raise UserError(f"{option} {name}: not a regular expression: {error}") from None
 
 
+# Of every answer: goes up when a key is renamed, removed, or means something else.
+JSON_FORMAT = 1
+
+
 def print_json(data: dict) -> None:
-    typer.echo(json.dumps(data, indent=2))
+    """Prints the answer of a command; docs/cli.md lists its keys."""
+    typer.echo(json.dumps({"format": JSON_FORMAT, **data}, indent=2))

@@ -7,6 +7,7 @@ from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
+from ..peers.libraries import OURS, PEERS
 from ..rewriter.summary import faster
 
 
@@ -36,16 +37,16 @@ def comparison(result) -> Group:
     threads = f"inter-op threads: {result.inter_op_threads or 'left to TensorFlow'}"
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("")
-    for heading in ("min ms", "median ms", "speed-up"):
+    for heading in ("median ms", "min ms", "speed-up"):
         table.add_column(heading, justify="right")
     table.add_row(
-        "TensorFlow", f"{result.original.minimum:.2f}", f"{result.original.median:.2f}", ""
+        "TensorFlow", f"{result.original.median:.2f}", f"{result.original.minimum:.2f}", ""
     )
     table.add_row(
         "tf_blockdnn",
-        f"{result.optimized.minimum:.2f}",
         f"{result.optimized.median:.2f}",
-        f"[bold]{faster(result.ratio)}[/]",
+        f"{result.optimized.minimum:.2f}",
+        f"[bold]{faster(result.median_ratio)}[/]",
     )
     return Group(
         escape(f"{shapes}; {len(result.original.milliseconds)} runs of each, in turn; {threads}"),
@@ -54,6 +55,33 @@ def comparison(result) -> Group:
         f"{result.difference.relative:.1e} of the largest output",
         f"{result.convolutions} convolutions converted, {result.reorders} reorders left, "
         f"{result.left} convolutions left to TensorFlow",
+    )
+
+
+def peers(result) -> Group:
+    """Times of a PeerComparison, fastest first, and who was not timed."""
+    shapes = ", ".join(f"{name} {list(shape)}" for name, (shape, _) in result.inputs.items())
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("")
+    for heading in ("median ms", "min ms", "tf_blockdnn is", "difference"):
+        table.add_column(heading, justify="right")
+    for name in sorted(result.times, key=lambda name: result.times[name].median):
+        time, ratio = result.times[name], result.ratio(name)
+        title = f"{PEERS[name].title} {result.versions.get(name, '')}".rstrip()
+        title += " (its default)" if name == result.default else ""
+        table.add_row(
+            f"[bold]{escape(title)}[/]" if name == OURS else escape(title),
+            f"{time.median:.2f}",
+            f"{time.minimum:.2f}",
+            "" if name == OURS or ratio is None else faster(ratio),
+            f"{result.differences[name].relative:.0e}",
+        )
+    runs = {len(time.milliseconds) for time in result.times.values()} or {0}
+    problems = [escape(f"{PEERS[n].title}: {why}") for n, why in result.problems.items()]
+    return Group(
+        escape(f"{shapes}; {max(runs)} runs of each, in turn; {result.threads} threads"),
+        table,
+        *problems,
     )
 
 
@@ -73,20 +101,20 @@ def _plain(value) -> str:
 
 
 def what_next(result, *, command: str) -> str:
-    """What the demo did, where its picture lies and what to try next."""
+    """What the demo did, where its page lies and what to try next."""
     model, fast = escape(str(result.model)), escape(str(result.optimised_model))
+    ratio = faster(result.pictures[0].comparison.median_ratio)
     return f"""
+[bold]{ratio}[/], and the same edges. See for yourself: [bold]{escape(str(result.page))}[/]
+
 [bold]What happened[/]
   1. HED, a network trained to find edges, was saved as a SavedModel: {model}
   2. `{command} optimize` made it faster: {fast}
-  3. Both found the edges in the same photograph, turn by turn.
-
-[bold]The picture[/]  {escape(str(result.picture))}
-  the photograph, the edges TensorFlow finds, the edges the optimised model finds
+  3. Both found the edges in the same pictures, turn by turn.
 
 [bold]Try next[/]
-  {command} demo --image YOUR_PICTURE.jpg
+  {command} demo FOLDER_OF_PICTURES
   {command} inspect {model}
-  {command} benchmark {model} --size 480,640
-  {command} optimize YOUR_SAVED_MODEL OUT
+  {command} benchmark {model} --size 480,640 --peers
+  {command} optimize YOUR_MODEL OUT
 """

@@ -83,31 +83,38 @@ def info(as_json: Json = False, verbose: Verbose = False) -> None:
 
 
 def demo(
-    folder: Annotated[
-        pathlib.Path, typer.Option(help="Where the models and the picture go.")
-    ] = pathlib.Path("tf-blockdnn-demo"),
-    image: Annotated[
+    pictures: Annotated[
         pathlib.Path | None,
-        typer.Option(
-            help="A picture of yours instead of the built-in photograph.", show_default=False
+        typer.Argument(
+            help="A folder of your pictures, or one picture; a built-in photograph by default.",
+            metavar="PICTURES",
+            show_default=False,
         ),
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Counted runs of each.")] = 10,
+    folder: Annotated[
+        pathlib.Path, typer.Option(help="Where the models and the page go.")
+    ] = pathlib.Path("tf-blockdnn-demo"),
+    runs: Annotated[
+        int, typer.Option(min=1, help="Counted runs of each on the first picture.")
+    ] = 10,
     inter_op_threads: InterOp = 1,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Find the edges in a photograph, with a trained network before and after optimising it."""
-    if image is not None and not image.is_file():
-        raise UserError(f"{image}: no such file")
+    """Find the edges in your pictures, with a trained network before and after optimising it.
+
+    Writes one page with a slider between both results, and their times.
+    """
+    if pictures is not None and not pictures.exists():
+        raise UserError(f"{pictures}: no such file or folder")
     with steps(verbose=verbose, inter_op_threads=inter_op_threads) as step:
         from ..demo import run_demo
 
-        result = run_demo(folder, image=image, runs=runs, on_step=step)
+        result = run_demo(folder, pictures=pictures, runs=runs, on_step=step)
     if as_json:
         print_json(result.to_json())
         return
     from . import tables
 
-    result_console.print(tables.comparison(result.comparison))
+    result_console.print(tables.comparison(result.pictures[0].comparison))
     result_console.print(tables.what_next(result, command=_launch.command()), soft_wrap=True)

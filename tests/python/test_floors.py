@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # From the top down. Units of one floor do not know each other; inside a unit anything goes. A unit
 # is a folder, or the modules of python/ named here.
-APPLICATION = "benchmark cli comparison demo info page saved_model"
+APPLICATION = "benchmark cli comparison demo demo_page info page peers saved_model"
 FLOORS = [
     {"tf_blockdnn": "the public face"},
     {"application": APPLICATION},

@@ -43,3 +43,10 @@ def test_what_it_tells_to_type_exists():
     (minor,) = set(re.findall(r'"tensorflow==(\d+\.\d+)\.\*"', TEXT))
     requirements = (ROOT / "requirements.txt").read_text()
     assert f"tensorflow=={minor}." in requirements and f"({minor})" in TEXT
+
+
+def test_the_version_is_the_same_everywhere():
+    (version,) = re.findall(r'VERSION = "(.*)"', (ROOT / "python" / "version.py").read_text())
+    assert re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.M) == [version]
+    newest = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.M)[0]
+    assert newest in ("Unreleased", version)

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("material", reason="mkdocs-material of requirements-dev.txt is not installed")
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def build(config: pathlib.Path, site: pathlib.Path) -> subprocess.CompletedProcess:

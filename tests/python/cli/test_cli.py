@@ -241,13 +241,15 @@ def test_layout(call, tmp_path):
             "input 'words' is string",
         ),
         (
-            ["demo", "--image", "nowhere.jpg", "--inter-op-threads", "0"],
+            ["demo", "nowhere.jpg", "--inter-op-threads", "0"],
             "nowhere.jpg: no such file",
         ),
         (
-            ["demo", "--image", "full/letter.txt", "--inter-op-threads", "0"],
+            ["demo", "full/letter.txt", "--inter-op-threads", "0"],
             "letter.txt: not a picture",
         ),
+        (["demo", "full", "--inter-op-threads", "0"], "full: no pictures there"),
+        (["benchmark", "{tiny}", "--threads", "2"], "--threads belongs to --peers"),
     ],
 )
 def test_bad_input(call, tiny, tmp_path, monkeypatch, arguments, message):

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-MAKER = pathlib.Path(__file__).resolve().parents[2] / "docs" / "make_support.py"
+MAKER = pathlib.Path(__file__).resolve().parents[3] / "docs" / "make_support.py"
 spec = importlib.util.spec_from_file_location("make_support", MAKER)
 make_support = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(make_support)

@@ -1,0 +1,166 @@
+"""One signature of a model in every library that is installed, turn by turn."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from .. import benchmark, comparison, folders
+from ..saved_model import load_model
+from ..tensorflow_private import is_onednn_on
+from .libraries import OURS, PEERS, REFERENCE
+from .worker import Worker, WorkerError
+
+TOLERANCE = 1e-3  # Of the reference's largest magnitude.
+_BURST = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class PeerComparison:
+    """Times by library.
+
+    Attributes:
+      inputs: input name to (shape, dtype name), as they were fed.
+      threads: of each library.
+      times: name to the times of each library that was timed.
+      differences: name to the difference from TensorFlow's outputs.
+      problems: name to a line on why a library was not timed.
+      versions: name to the version of its package.
+      default: the row that TensorFlow's default on this CPU is.
+    """
+
+    inputs: dict[str, tuple[tuple[int, ...], str]]
+    threads: int
+    times: dict[str, benchmark.Timing]
+    differences: dict[str, benchmark.Difference]
+    problems: dict[str, str]
+    versions: dict[str, str]
+    default: str
+
+    def ratio(self, name: str) -> float | None:
+        """How many times as fast as that library tf_blockdnn is, by medians."""
+        if OURS not in self.times or name not in self.times:
+            return None
+        return self.times[name].median / self.times[OURS].median
+
+    def to_json(self) -> dict:
+        """Plain dicts and numbers; times in milliseconds."""
+        return {
+            "inputs": {
+                name: {"shape": shape, "dtype": dtype}
+                for name, (shape, dtype) in self.inputs.items()
+            },
+            "threads": self.threads,
+            "tensorflow_default": self.default,
+            "peers": {
+                name: self.times[name].to_json()
+                | {
+                    "ratio": self.ratio(name),
+                    "relative_difference": self.differences[name].relative,
+                    "version": self.versions.get(name),
+                }
+                for name in self.times
+            },
+            "not_timed": self.problems,
+        }
+
+
+def compare_peers(
+    source: str | os.PathLike,
+    *,
+    signature: str | None = None,
+    batch: int = 1,
+    size: tuple[int, int] = (224, 224),
+    runs: int = 30,
+    threads: int | None = None,
+    custom_objects: Mapping[str, object] | None = None,
+    on_step: Callable[[str], None] | None = None,
+) -> PeerComparison:
+    """Measures one signature in each library, in processes that take turns.
+
+    Args:
+      source, signature, batch, size, custom_objects, on_step: as `compare_saved_model` takes them.
+      runs: counted runs of each, in turns of five.
+      threads: of each library; all cores by default.
+
+    Raises:
+      SavedModelError: as `compare_saved_model`.
+    """
+    step = on_step or (lambda words: None)
+    threads = threads or len(os.sched_getaffinity(0))
+    source = folders.check_model(source)
+    step(f"reading {source}")
+    loaded = load_model(source, custom_objects)
+    name = comparison.choose_signature(loaded.signatures, signature, source)
+    inputs = comparison.made_up(loaded.signatures[name], source, batch=batch, size=size)
+    problems = {
+        peer: f"not installed: {', '.join(row.missing())}"
+        for peer, row in PEERS.items()
+        if row.missing()
+    }
+    with contextlib.ExitStack() as stack:
+        place = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        np.savez(place / "inputs.npz", **inputs)
+        model = json.dumps({"folder": str(_folder(source, loaded, name, place)), "signature": name})
+        workers: dict[str, Worker] = {}
+        for peer in [peer for peer in PEERS if peer not in problems]:
+            step(f"{PEERS[peer].title}: loading and first run")
+            try:
+                workers[peer] = Worker(
+                    *(peer, sys.executable, model, place / "inputs.npz", place),
+                    threads=threads,
+                    burst=min(_BURST, runs),
+                    environment=PEERS[peer].environment,
+                )
+            except WorkerError as error:
+                problems[peer] = str(error)
+            else:
+                stack.callback(workers[peer].close)
+        differences = _differences(workers, problems)
+        step(f"measuring, {runs} runs of each in turn")
+        times = benchmark.interleave(workers, runs=-(-runs // _BURST), warmup=1) if workers else {}
+        versions = {
+            peer: next(iter(worker.about["versions"].values()), None) or "unknown"
+            for peer, worker in workers.items()
+        }
+    shapes = {name: (value.shape, value.dtype.name) for name, value in inputs.items()}
+    default = REFERENCE if is_onednn_on() else "tensorflow-plain"
+    return PeerComparison(shapes, threads, times, differences, problems, versions, default)
+
+
+def _folder(source: pathlib.Path, loaded, name: str, place: pathlib.Path) -> pathlib.Path:
+    """A SavedModel for the others: the source itself, or what a Keras file was loaded as."""
+    if not folders.is_keras_file(source):
+        return source
+    module = tf.Module()
+    module.kept = loaded
+    tf.saved_model.save(module, str(place / "model"), signatures={name: loaded.signatures[name]})
+    return place / "model"
+
+
+def _differences(workers: dict[str, Worker], problems: dict[str, str]) -> dict:
+    """Drops workers whose outputs are not TensorFlow's, with the reason."""
+    reference = workers.get(REFERENCE)
+    found = {}
+    for peer in list(workers):
+        try:
+            wanted = (reference or workers[peer]).outputs()
+            found[peer] = benchmark.largest_difference(wanted, workers[peer].outputs())
+        except ValueError as error:
+            problem = f"other outputs: {error}"
+        else:
+            if found[peer].relative <= TOLERANCE:
+                continue
+            problem = f"other outputs: off by {found[peer].relative:.1e} of the largest"
+        problems[peer] = problem
+        workers.pop(peer).close()
+    return found
