@@ -67,8 +67,7 @@ def peers(result) -> Group:
         table.add_column(heading, justify="right")
     for name in sorted(result.times, key=lambda name: result.times[name].median):
         time, ratio = result.times[name], result.ratio(name)
-        title = f"{PEERS[name].title} {result.versions.get(name, '')}".rstrip()
-        title += " (its default)" if name == result.default else ""
+        title = PEERS[name].title + (" (its default)" if name == result.default else "")
         table.add_row(
             f"[bold]{escape(title)}[/]" if name == OURS else escape(title),
             f"{time.median:.2f}",
@@ -78,9 +77,11 @@ def peers(result) -> Group:
         )
     runs = {len(time.milliseconds) for time in result.times.values()} or {0}
     problems = [escape(f"{PEERS[n].title}: {why}") for n, why in result.problems.items()]
+    versions = {PEERS[n].title.partition(",")[0]: version for n, version in result.versions.items()}
     return Group(
         escape(f"{shapes}; {max(runs)} runs of each, in turn; {result.threads} threads"),
         table,
+        escape(", ".join(f"{title} {version}" for title, version in versions.items())),
         *problems,
     )
 
