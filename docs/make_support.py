@@ -24,7 +24,7 @@ from tf_blockdnn.python.rewriter.patterns.pixels import elementwise  # noqa: E40
 from tf_blockdnn.python.rewriter.patterns.products import recurrent  # noqa: E402
 
 PAGE = pathlib.Path(__file__).with_name("support.md")
-# What has no default in the registrations: attributes, and the shapes of inputs behind the source.
+# What has no default in the registrations: attributes, and shapes other than the source's.
 ATTRIBUTES = {
     "channels": 16,
     "depth": 1,
@@ -115,7 +115,7 @@ def _runs(name: str, op_def, layouts: dict[str, str], rank: int) -> bool:
             arguments[argument.name] = []
         else:
             shape = own.get("weights_shape") if argument.name == "weights" else None
-            arguments[argument.name] = tf.zeros(shape or SHAPES[argument.name])
+            arguments[argument.name] = tf.zeros(shape or SHAPES.get(argument.name, source.shape))
     try:
         getattr(library(), _snake(name))(**arguments)
     except (ValueError, TypeError, tf.errors.OpError):
@@ -125,7 +125,7 @@ def _runs(name: str, op_def, layouts: dict[str, str], rank: int) -> bool:
 
 def ranks(name: str, op_def) -> str:
     """The ranks of the source by layout, such as "nhwc 4, nChw16c 5"."""
-    attrs = [a for a in op_def.attr if a.name in ("src_layout", "layout")]
+    attrs = [a for a in op_def.attr if a.name in ("src_layout", "layout", "q_layout")]
     others = {
         a.name: a.allowed_values.list.s[-1].decode() for a in op_def.attr if a.name == "dst_layout"
     }
