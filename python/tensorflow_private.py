@@ -32,7 +32,12 @@ from tensorflow.python.framework import (
 )
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.grappler import tf_optimizer
-from tensorflow.python.ops import array_ops, control_flow_util, gen_resource_variable_ops
+from tensorflow.python.ops import (
+    array_ops,
+    control_flow_util,
+    gen_resource_variable_ops,
+    resource_variable_ops,
+)
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as has_no_tape
 from tensorflow.python.saved_model import save_context
 from tensorflow.python.trackable import asset, base, resource
@@ -68,6 +73,7 @@ __all__ = [
     "ops",
     "record",
     "resource",
+    "resource_variable_ops",
     "save_context",
     "tensor_shape",
     "tensor_util",

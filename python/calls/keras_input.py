@@ -1,5 +1,6 @@
 """The inputs of a Keras model, and the function that infers with it; Keras 3 and Keras 2."""
 
+import inspect
 import sys
 
 import tensorflow as tf
@@ -13,9 +14,76 @@ def is_model(target) -> bool:
     return any(isinstance(target, library.Model) for library in loaded if library is not None)
 
 
-def is_symbolic(model) -> bool:
-    """Whether Keras knows its inputs as symbolic tensors, to whose dtypes it casts every value."""
-    return _symbolic(model) is not None or bool(getattr(model, "_is_graph_network", False))
+def symbolic(model):
+    """The nested symbolic inputs and outputs of a functional or sequential model, or None."""
+    functional = getattr(model, "_functional", None) or model
+    for inputs, outputs in (
+        ("_inputs_struct", "_outputs_struct"),  # Keras 3
+        ("_nested_inputs", "_nested_outputs"),
+    ):
+        if getattr(functional, inputs, None) is not None:
+            return getattr(functional, inputs), getattr(functional, outputs)
+    return None
+
+
+def plain(structure):
+    """A nest without the classes that Keras wraps around lists and dicts."""
+    if isinstance(structure, dict):
+        return {name: plain(inner) for name, inner in structure.items()}
+    if isinstance(structure, (list, tuple)) and not hasattr(structure, "_fields"):
+        kind = list if isinstance(structure, list) else tuple
+        return kind(map(plain, structure))
+    return structure
+
+
+def has_own_call(model) -> bool:
+    """Whether the user's class decides what becomes of arguments."""
+    owner = next(base for base in type(model).__mro__ if "call" in vars(base))
+    return is_own(owner) or symbolic(model) is None
+
+
+def arguments(signature: inspect.Signature, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """Arguments of `call` in one form for all that mean the same: names, and no defaults.
+
+    Args:
+        signature: that of `call`, without `self`; `training` is left out.
+    """
+    bound = signature.bind(*args, **kwargs)
+    bound.arguments.pop("training", None)
+    named = {}
+    for name, value in bound.arguments.items():
+        parameter = signature.parameters[name]
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            return bound.args, bound.kwargs
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            named.update(value)
+        elif value is not parameter.default and not (parameter.default is None and is_empty(value)):
+            named[name] = value
+    first = next(iter(signature.parameters))
+    return ((named.pop(first),) if first in named else ()), named
+
+
+def is_empty(nest) -> bool:
+    """Whether there is nothing but None in a nest, such as one of masks."""
+    return all(leaf is None for leaf in tf.nest.flatten(nest))
+
+
+def signature_of_call(model) -> inspect.Signature:
+    """The signature of the model's `call`, without `self`."""
+    signature = inspect.signature(type(model).call)
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def is_own(kind: type) -> bool:
+    """Whether a class is neither Keras's nor what `optimize` makes, but the user's."""
+    package = kind.__module__.partition(".")[0]
+    return package not in (*_LIBRARIES, __name__.partition(".")[0])
+
+
+def library_of(kind: type):
+    """The module of Keras 3 or of Keras 2 that a model's class is derived from."""
+    packages = (base.__module__.partition(".")[0] for base in kind.__mro__)
+    return next(sys.modules[package] for package in packages if package in _LIBRARIES)
 
 
 def input_specs(model) -> list:
@@ -24,7 +92,7 @@ def input_specs(model) -> list:
     Raises:
         ValueError: the model was neither called nor built, so that nobody knows its shapes.
     """
-    for find in (_optimized, _symbolic, _keras_2, _built):
+    for find in (_symbolic, _keras_2, _built):
         if specs := find(model):
             return [_without_list_of_one(spec) for spec in specs]
     raise ValueError(
@@ -33,14 +101,36 @@ def input_specs(model) -> list:
     )
 
 
-def trace(model, specs):
+def trace(model, args, kwargs=None):
     """The ConcreteFunction of the model's inference."""
+    return trace_masks(model, args, kwargs or {})[0]
 
-    @tf.function(autograph=False)
-    def inference(*inputs):
-        return model(*inputs, training=False)
 
-    return inference.get_concrete_function(*specs)
+def trace_masks(model, args, kwargs):
+    """The inference, and where its results carry masks these, {place: mask}; otherwise None.
+
+    Keras keeps masks as attributes of tensors, which end with the trace: they have a function of
+    their own.
+    """
+    found = {}
+
+    def results(y):
+        found.update(_masks_of(y))
+        return y
+
+    def traced(take):
+        @tf.function(autograph=False)
+        def inference(*inputs, **named):
+            return take(model(*inputs, training=False, **named))
+
+        return inference.get_concrete_function(*args, **kwargs)
+
+    return traced(results), traced(_masks_of) if found else None
+
+
+def _masks_of(results) -> dict:
+    masks = [getattr(result, "_keras_mask", None) for result in tf.nest.flatten(results)]
+    return {str(place): mask for place, mask in enumerate(masks) if mask is not None}
 
 
 def _without_list_of_one(spec):
@@ -49,22 +139,23 @@ def _without_list_of_one(spec):
     return spec[0] if is_list and isinstance(spec[0], tf.TensorSpec) else spec
 
 
-def _optimized(model):
-    """What `optimize` made of a model: the signature that it was traced with."""
-    return vars(model).get("_structure") if hasattr(model, "_fast") else None
-
-
 def _symbolic(model):
-    """Functional and Sequential models of Keras 3."""
-    functional = getattr(model, "_functional", None) or model
-    structure = getattr(functional, "_inputs_struct", None)
-    if structure is None:
+    """Functional and sequential models."""
+    found = symbolic(model)
+    if found is None:
         return None
 
-    def spec(x):
-        return tf.TensorSpec(x.shape, x.dtype, name=x.name.split(":")[0])
+    return [tf.nest.map_structure(_spec_of, plain(found[0]))]
 
-    return [tf.nest.map_structure(spec, structure)]
+
+def _spec_of(x):
+    """The TypeSpec of a symbolic input."""
+    if getattr(x, "sparse", False):
+        return tf.SparseTensorSpec(x.shape, x.dtype)
+    spec = getattr(x, "type_spec", None)  # Keras 2
+    if spec is not None and not isinstance(spec, tf.TensorSpec):
+        return spec
+    return tf.TensorSpec(x.shape, x.dtype, name=x.name.split(":")[0])
 
 
 def _keras_2(model):
@@ -79,7 +170,8 @@ def _built(model):
     """Subclassed models, from the shapes they were built for; any batch."""
     shapes = getattr(model, "_build_shapes_dict", None)
     if shapes:
-        return [_specs(shape, model.input_dtype) for shape in shapes.values()]
+        shapes = [shape for shape in shapes.values() if shape is not None]
+        return [_specs(shape, model.input_dtype) for shape in shapes]
     shape = getattr(model, "_build_input_shape", None)  # Keras 2; also of a dict or list of inputs
     return [_specs(shape, model.compute_dtype)] if shape else None
 

@@ -13,6 +13,7 @@ from ..rewriter import Bundles, Options, optimize_concrete
 from ..tensorflow_private import concrete_function, def_function
 from . import keras_file, keras_input, keras_model
 from .function import OptimizedFunction
+from .keras_function import Inference, has_open_sizes, held
 from .polymorphic import PolymorphicFunction
 from .signatures import OptimizedModel
 
@@ -105,10 +106,10 @@ def optimize(
         strict=strict,
     )
 
-    def rewrite(concrete, original: Callable, bundles: Bundles, roots=None):
+    def rewrite(concrete, original: Callable, bundles: Bundles, roots: Sequence):
         rewritten = optimize_concrete(
             concrete,
-            roots=roots or (target,),
+            roots=roots,
             bundles=bundles,
             options=options,
             verify_by=verify,
@@ -123,9 +124,9 @@ def optimize(
         return_free_memory()
         return fast
     if isinstance(target, concrete_function.ConcreteFunction):
-        return rewrite(target, weakref.ref(target), Bundles())
+        return rewrite(target, weakref.ref(target), Bundles(), (target,))
     if isinstance(target, def_function.Function):
-        return _of_function(target, weakref.ref(target), input_signature, rewrite)
+        return _of_function(target, weakref.ref(target), input_signature, rewrite, target)
     if keras_input.is_model(target):
         return _of_keras(target, weakref.ref(target), input_signature, rewrite)
     if getattr(target, "signatures", None):
@@ -137,7 +138,7 @@ def optimize(
             target = module()
             return target and _call_of(target)
 
-        return _of_function(_call_of(target), find, input_signature, rewrite)
+        return _of_function(_call_of(target), find, input_signature, rewrite, target)
     if isinstance(target, tf.Module) and (functions := _functions_of(target)):
         raise TypeError(
             f"{_article(type(target).__name__)} cannot be called, since it has no __call__: "
@@ -180,58 +181,55 @@ def _of_path(path, input_signature, custom_objects, rewrite):
             return keras_file.load_model(path, custom_objects)
 
         model = read()
-        return _of_keras(model, read, input_signature, rewrite, roots=(model,))
+        return _of_keras(model, read, input_signature, rewrite)
     loaded = metagraph.load(path)
-    return _of_signatures(loaded, lambda: metagraph.load(path), rewrite, roots=(loaded,))
+    return _of_signatures(loaded, lambda: metagraph.load(path), rewrite)
 
 
-def _of_function(function, find: Callable, input_signature, rewrite):
-    """A tf.function; `find` returns it where it still is."""
+def _of_function(function, find: Callable, input_signature, rewrite, root):
+    """A tf.function; `find` returns it where it still is, and `root` holds its tables."""
     if input_signature is None and function.input_signature is None:
-        bundles = Bundles()
-        return PolymorphicFunction(
-            function, lambda concrete: rewrite(concrete, weakref.ref(concrete), bundles)
-        )
+        bundles, made = Bundles(), {}
+
+        def make(args, kwargs):
+            concrete = function.get_concrete_function(*args, **kwargs)
+            if id(concrete) not in made:
+                fast = rewrite(concrete, weakref.ref(concrete), bundles, (root,))
+                made[id(concrete)] = concrete, fast
+            return made[id(concrete)][1]
+
+        return PolymorphicFunction(make)
     specs = tuple(input_signature or ())
-    original = _held(find, lambda function: function.get_concrete_function(*specs))
-    return rewrite(function.get_concrete_function(*specs), original, Bundles())
+    original = held(find, lambda function: function.get_concrete_function(*specs))
+    return rewrite(function.get_concrete_function(*specs), original, Bundles(), (root,))
 
 
-def _of_keras(model, find: Callable, input_signature, rewrite, roots=None):
+def _of_keras(model, find: Callable, input_signature, rewrite):
     """The model's inference; `find` returns the model where it still is, or loads it again."""
-    specs = list(input_signature or keras_input.input_specs(model))
-    original = _held(find, lambda model: keras_input.trace(model, specs))
-    concrete = keras_input.trace(model, specs)
-    function = rewrite(concrete, original, Bundles(), roots or (model,))
-    return keras_model.wrap(model, function, specs)
+    specs = tuple(input_signature or keras_input.input_specs(model)), {}
+    if keras_input.has_own_call(model):
+        specs = keras_input.arguments(keras_input.signature_of_call(model), *specs)
+    if keras_input.is_own(type(model)):  # What it is called with decides, and its methods.
+        original, find = model, lambda: original
+    make = Inference(find, rewrite)
+    function, first = PolymorphicFunction(make), None
+    try:
+        make.convert(specs, model)
+        first = function.add(*specs)
+    except ValueError as error:
+        if input_signature or not has_open_sizes(specs):
+            raise
+        function.note = f"converted at the first call of each height and width, since {error}"
+    return keras_model.wrap(model, function, first, specs)
 
 
-def _of_signatures(loaded, find: Callable, rewrite, roots=None) -> OptimizedModel:
+def _of_signatures(loaded, find: Callable, rewrite) -> OptimizedModel:
     """All signatures; `find` returns what was loaded where it still is, or loads it again."""
     bundles, functions = Bundles(), {}
     for name, concrete in loaded.signatures.items():
-        original = _held(find, lambda loaded, name=name: loaded.signatures[name])
-        functions[name] = rewrite(concrete, original, bundles, roots or (loaded,))
+        original = held(find, lambda loaded, name=name: loaded.signatures[name])
+        functions[name] = rewrite(concrete, original, bundles, (loaded,))
     return OptimizedModel(functions)
-
-
-def _held(find: Callable, concrete: Callable) -> Callable:
-    """() -> the original ConcreteFunction for gradients, or None where its owner is gone.
-
-    From the first gradient on it is kept, and its owner with it.
-
-    Args:
-        find: () -> the owner, or None.
-        concrete: owner -> its ConcreteFunction.
-    """
-    held: list = []
-
-    def original():
-        if not held and (owner := find()) is not None:
-            held.extend((concrete(owner), owner))
-        return held[0] if held else None
-
-    return original
 
 
 def _call_of(module):

@@ -1,4 +1,4 @@
-"""A tf.function without a signature: rewritten at the first call of each, as TensorFlow traces."""
+"""A function without a signature: rewritten at the first call of each, as TensorFlow traces."""
 
 import os
 import threading
@@ -11,6 +11,9 @@ from ..rewriter import Report
 from ..tensorflow_private import EagerTensor, unconverted
 from .function import OptimizedFunction
 
+# Kinds of arguments whose function is known; a server may meet any number of shapes.
+_MOST_KEYS = 256
+
 
 @unconverted
 class PolymorphicFunction:
@@ -18,31 +21,34 @@ class PolymorphicFunction:
 
     Attributes:
         functions: the OptimizedFunctions so far, in the order of their first calls.
-        report: of the signature that was called first; empty before.
+        report: of the signature that came first; empty before.
+        trackables: the variables and tables that the functions so far capture.
     """
 
-    def __init__(self, function, optimize: Callable):
-        """Wraps a function.
+    def __init__(self, make: Callable):
+        """Wraps what makes functions.
 
         Args:
-            function: a tf.function; it is kept, since new signatures are traced from it.
-            optimize: ConcreteFunction -> OptimizedFunction.
+            make: (args, kwargs) -> OptimizedFunction, where tensors and arrays are TensorSpecs;
+                the same one for arguments that one function takes.
         """
-        self._function, self._optimize = function, optimize
+        self._make = make
+        self.note = "converted at the first call of each signature; none has come yet"
         self._of_key: dict[Hashable, OptimizedFunction] = {}
-        self._of_trace: dict[int, tuple] = {}
+        self.functions: list[OptimizedFunction] = []
         # Tracing may call this object again in the same thread: a function that calls itself.
         self._lock = threading.RLock()
 
     @property
-    def functions(self) -> list[OptimizedFunction]:
-        return [fast for _, fast in self._of_trace.values()]
+    def report(self) -> Report:
+        if self.functions:
+            return self.functions[0].report
+        return Report(notes=[self.note])
 
     @property
-    def report(self) -> Report:
-        if self._of_trace:
-            return self.functions[0].report
-        return Report(notes=["converted at the first call of each signature; none has come yet"])
+    def trackables(self) -> list:
+        held = {id(t): t for function in self.functions for t in function.trackables}
+        return list(held.values())
 
     def __call__(self, *args, **kwargs):
         try:
@@ -51,8 +57,16 @@ class PolymorphicFunction:
             key = None
         fast = self._of_key.get(key)
         if fast is None:
-            fast = self._make(key, args, kwargs)
+            fast = self._find(key, args, kwargs)
         return fast(*args, **kwargs)
+
+    def add(self, args: tuple, kwargs: dict) -> OptimizedFunction:
+        """The function for arguments of which tensors are TensorSpecs, rewritten if need be."""
+        with self._lock, tf.init_scope():  # weights are read now, even while a call is traced
+            fast = self._make(args, kwargs)
+            if not any(fast is one for one in self.functions):
+                self.functions.append(fast)
+            return fast
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes the one signature that was called as a SavedModel's "serving_default".
@@ -60,24 +74,29 @@ class PolymorphicFunction:
         Raises:
             ValueError: no call yet, or calls of several signatures.
         """
-        if len(self._of_trace) != 1:
+        self.only().save(folder)
+
+    def only(self) -> OptimizedFunction:
+        """The function of the one signature that was called.
+
+        Raises:
+            ValueError: no call yet, or calls of several signatures.
+        """
+        if len(self.functions) != 1:
             raise ValueError(
-                f"the function has been called with {len(self._of_trace)} signatures and a "
+                f"the function has been called with {len(self.functions)} signatures and a "
                 "SavedModel's signature is one: give optimize(..., input_signature=[...])"
             )
-        self.functions[0].save(folder)
+        return self.functions[0]
 
-    def _make(self, key, args, kwargs) -> OptimizedFunction:
+    def _find(self, key, args, kwargs) -> OptimizedFunction:
         with self._lock:
             if key in self._of_key:
                 return self._of_key[key]
-            args, kwargs = tf.nest.map_structure(_spec, (args, kwargs))
-            with tf.init_scope():  # weights are read now, even where the call is being traced
-                concrete = self._function.get_concrete_function(*args, **kwargs)
-                if id(concrete) not in self._of_trace:
-                    self._of_trace[id(concrete)] = (concrete, self._optimize(concrete))
-            fast = self._of_trace[id(concrete)][1]
+            fast = self.add(*tf.nest.map_structure(_spec, (args, kwargs)))
             if key is not None:
+                if len(self._of_key) >= _MOST_KEYS:
+                    self._of_key.clear()
                 self._of_key[key] = fast
             return fast
 

@@ -22,6 +22,8 @@ def save_functions(functions: Mapping, folder: str | os.PathLike) -> None:
             f"{folder}: an optimised model is written as a SavedModel; give the name of a folder"
         )
     module = tf.Module()
+    if "serve" in functions:  # Keras's exports have it as a method, too.
+        module.serve = functions["serve"].concrete
     owners = {id(t): t for function in functions.values() for t in function.trackables}
     module.captured = list(owners.values())
     signatures = {name: function.concrete for name, function in functions.items()}

@@ -26,6 +26,7 @@ import tensorflow as tf
 
 from ..graph import Body, Module
 from ..native import library
+from ..tensorflow_private import resource_variable_ops
 from . import autotune, emit, measure, verify
 from .capture import capture, compiled_by_xla
 from .context import Context
@@ -134,7 +135,9 @@ class Bundles:
         digest = hashlib.blake2b(held if is_text else held.reshape(-1).view(np.uint8)).digest()
         key = (values.dtype, values.shape, digest)
         if key not in self._variables:
-            self._variables[key] = tf.Variable(values, trainable=False, name=_BUNDLE)
+            # tf.Variable asks a tf.function that is traced meanwhile, which allows it only once.
+            make = resource_variable_ops.ResourceVariable
+            self._variables[key] = make(values, trainable=False, name=_BUNDLE)
         return self._variables[key]
 
 
@@ -210,6 +213,9 @@ def optimize_concrete(
     if verify_by == "numbers":
         verify.check_numbers(concrete, result, tolerance=tolerance)
     trackables = bundle + owners(result, [concrete, *roots])
+    if result is not concrete:  # Keras's export of a model around it writes what is named here.
+        variables = (t for t in trackables if isinstance(t, tf.Variable))
+        result.graph.variables = [t for t in variables if not t.trainable]  # Nobody's gradient.
     return Rewritten(result, trackables, report, keeps_memory=context.options.memory != "low")
 
 

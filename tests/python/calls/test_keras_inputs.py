@@ -23,7 +23,7 @@ def test_names_decide(library, structure):
         np.testing.assert_array_equal(fast(given), np.full((2, 3), 4.0))
         np.testing.assert_array_equal(fast(given), model(given))
         np.testing.assert_array_equal(fast.predict(given, verbose=0), np.full((2, 3), 4.0))
-    with pytest.raises(ValueError, match="inputs must be named .*, got .*bb"):
+    with pytest.raises(ValueError, match="Missing data for input .aa"):
         fast({"zz": GIVEN["zz"], "bb": GIVEN["aa"]})
 
 
@@ -58,22 +58,86 @@ def test_metrics_are_its_own(functional, pictures, library):
     assert float(metric.count) == 0.0
 
 
-def test_steps_of_the_users_are_not_lost_in_silence(library, pictures, same):
-    class Task(library.Model):
-        def predict_step(self, data):
-            return super().predict_step(data) + 100.0
+@pytest.mark.parametrize("form", ["list", "tuple", "nested list", "keyword"])
+def test_forms_of_one_input(functional, pictures, same, form):
+    fast, wanted = bd.optimize(functional), functional(pictures[:1])
+    given = pictures[:1]
+    args, kwargs = {
+        "list": (([given],), {}),
+        "tuple": (((given,),), {}),
+        "nested list": ((tf.constant(given.tolist()),), {}),
+        "keyword": ((), {"inputs": given}),
+    }[form]
+    same(fast(*args, **kwargs), wanted)
+    same(fast(*args, **kwargs, training=False, mask=None), wanted)
 
-        def test_step(self, data):
-            return {"own": 1.0}
 
-    x = library.Input([16, 16, 3])
-    task = Task(x, library.layers.Conv2D(16, 3)(x))
-    task.compile("sgd", "mse")
-    fast = bd.optimize(task)
-    same(fast(pictures), task(pictures))
-    for run in (fast.predict, fast.predict_on_batch):
-        with pytest.raises(NotImplementedError, match="Task has a predict_step of its own"):
-            run(pictures)
-    for run in (fast.evaluate, fast.test_on_batch):
-        with pytest.raises(NotImplementedError, match="or evaluate of the original"):
-            run(pictures, pictures)
+def test_nests_of_inputs(library, same, floats):
+    """Nested ones go by sorted names where they are dicts, by place where they are lists."""
+    if library.__name__ == "tf_keras":
+        pytest.skip("Keras 2 has no nests of nests")
+    x, y, z = (library.Input([3], name=name) for name in "xyz")
+    total = library.layers.Concatenate()([z, library.layers.Subtract()([x, y])])
+    model = library.Model({"b": [x, y], "a": {"z": z}}, {"out": [total]})
+    fast = bd.optimize(model)
+    given = {"b": [floats(2, 3), floats(2, 3)], "a": {"z": floats(2, 3)}}
+    same(fast(given), model(given))
+    same(fast({"a": given["a"], "b": given["b"]}), model(given))
+    same(fast(tf.nest.map_structure(tf.constant, given)), model(given))
+    same(fast.predict(given, verbose=0), model.predict(given, verbose=0))
+
+
+def test_data_of_all_kinds(functional, pictures, same):
+    """What predict and evaluate read: batches of tf.data, of a generator, and uint8."""
+    functional.compile("sgd", "mse", metrics=["mae"])
+    fast, labels = bd.optimize(functional), np.zeros((8, 4), np.float32)
+    wanted = functional.predict(pictures, verbose=0)
+    batches = tf.data.Dataset.from_tensor_slices(pictures).batch(3)
+    same(fast.predict(batches, verbose=0), wanted)
+    same(fast.predict(((pictures[i : i + 4],) for i in (0, 4)), verbose=0), wanted)
+    same(fast.predict_on_batch(pictures), wanted)
+    wanted = functional.evaluate(pictures, labels, verbose=0)
+    same(
+        fast.evaluate(
+            tf.data.Dataset.zip(batches, batches.map(tf.zeros_like)).map(
+                lambda x, y: (x, tf.zeros([tf.shape(x)[0], 4]))
+            ),
+            verbose=0,
+        ),
+        wanted,
+    )
+    same(fast.test_on_batch(pictures, labels), functional.test_on_batch(pictures, labels))
+    integers = (np.abs(pictures) * 20).astype(np.uint8)
+    same(fast.predict(integers, verbose=0), functional.predict(integers, verbose=0))
+
+
+def test_wrong_shapes_are_refused_as_by_keras(functional, pictures):
+    fast = bd.optimize(functional)
+    for run in (functional, fast):
+        with pytest.raises(ValueError, match="expected shape=.None, 16, 16, 3"):
+            run(pictures[:, :8].astype("float64"))
+
+
+def test_sizes_that_only_calls_know(library, same, floats):
+    """Keras 3's UpSampling2D wants sizes in Python, so each size is converted when it comes."""
+    x = library.Input([None, None, 8])
+    y = library.layers.Conv2D(16, 3, padding="same", activation="relu")(x)
+    model = library.Model(x, library.layers.UpSampling2D(interpolation="bilinear")(y))
+    fast = bd.optimize(model)
+    if library.__name__ == "keras":
+        assert "first call of each height and width" in fast.report.notes[0]
+        assert "\n" not in fast.report.notes[0]
+        with pytest.raises(ValueError, match="called with 0 signatures"):
+            fast.save("nowhere")
+    for height in (4, 6, 7):
+        values = floats(3, height, 5, 8)
+        same(fast(values), model(values))
+        same(fast(tf.constant(values[:1])), model(values[:1]))
+        same(fast.predict(values, batch_size=2, verbose=0), model(values))
+    assert all(one.report.count("BlockdnnConv") == 1 for one in fast._fast.functions)
+    assert tuple(fast.output_shape) == (None, None, None, 16)
+    if library.__name__ == "keras":
+        with pytest.raises(ValueError, match="^Keras cannot trace [^\n]* known height[^\n]*$"):
+            tf.function(fast, autograph=False).get_concrete_function(tf.TensorSpec([1, None, 8, 8]))
+    given = tf.function(fast).get_concrete_function(tf.TensorSpec([None, 6, 8, 8]))
+    same(given(values := floats(2, 6, 8, 8)), model(values))

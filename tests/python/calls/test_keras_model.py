@@ -1,8 +1,5 @@
 """The result for a Keras model is a Keras model, of the Keras that the original came from."""
 
-import copy
-import pickle
-
 import keras
 import numpy as np
 import pytest
@@ -76,14 +73,6 @@ def test_it_does_not_train(functional, pictures):
     fast.compile("sgd", "mse")
     with pytest.raises(ValueError, match="is for inference: train the original"):
         fast.fit(pictures, np.zeros((8, 4)), verbose=0)
-
-
-def test_saving(functional, pictures, same, tmp_path):
-    fast = bd.optimize(functional)
-    with pytest.raises(ValueError, match="fast.keras: .* is written as a SavedModel; give the"):
-        fast.save(tmp_path / "fast.keras")
-    fast.export(tmp_path / "fast")
-    same(bd.load(tmp_path / "fast")(pictures)["output_0"], functional(pictures))
 
 
 def test_a_subclassed_model_that_was_called(subclass, pictures, same):
@@ -163,19 +152,3 @@ def test_shapes_of_many_inputs_and_outputs(library, floats):
     assert fast.output_shape == [(None, 6, 6, 16), (None, 16)]
     shapes = fast.compute_output_shape([(2, 8, 8, 3)] * 2)
     assert list(shapes) == [(2, 6, 6, 16), (2, 16)]
-
-
-@pytest.mark.parametrize("do", [copy.deepcopy, pickle.dumps, lambda fast: fast.get_config()])
-def test_what_would_need_layers_is_refused(library, functional, do):
-    with pytest.raises(NotImplementedError, match="call tf_blockdnn.optimize on what it gives"):
-        do(bd.optimize(functional))
-
-
-def test_an_enclosing_model_is_written_by_tensorflow(library, functional, pictures, same, tmp_path):
-    fast = bd.optimize(functional)
-    x = library.Input([16, 16, 3])
-    outer = library.Model(x, library.layers.Dense(2)(fast(x)))
-    tf.saved_model.save(outer, str(tmp_path / "outer"))
-    signature = tf.saved_model.load(str(tmp_path / "outer")).signatures["serving_default"]
-    (got,) = signature(tf.constant(pictures)).values()
-    same(got, outer(pictures))

@@ -1,0 +1,214 @@
+"""What a class of the user's adds to a Keras model stays with the optimised one."""
+
+import dataclasses
+import threading
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+
+@pytest.fixture
+def task(library):
+    """A functional model of a class that has preprocessing, decoding and metrics of its own."""
+
+    class Task(library.Model):
+        def __init__(self, preprocessor, **kwargs):
+            x = library.Input([16, 16, 3])
+            y = library.layers.Conv2D(4, 3, activation="relu")(x)
+            super().__init__(x, library.layers.GlobalAveragePooling2D()(y), **kwargs)
+            self.preprocessor, self.seen = preprocessor, library.metrics.Mean(name="seen")
+
+        def predict(self, x, **kwargs):
+            return {"class": super().predict(self.preprocessor(x), **kwargs).argmax(-1)}
+
+        def predict_step(self, data):
+            return super().predict_step(data) * self.scale
+
+        @property
+        def scale(self):
+            return -1.0
+
+        def test_step(self, data):
+            self.seen.update_state(self(data[0], training=False))
+            return {"seen": self.seen.result()}
+
+    made = Task(lambda x: x / 255.0)
+    made.compile("sgd", "mse")
+    return made
+
+
+def test_methods_of_the_class_stay(task, pictures, same):
+    fast, values = bd.optimize(task), pictures * 100.0
+    assert isinstance(fast, type(task)) and fast.report.count("BlockdnnConv") == 1
+    same(fast(pictures), task(pictures))
+    wanted = task.predict(values, verbose=0)["class"]
+    np.testing.assert_array_equal(fast.predict(values, verbose=0)["class"], wanted)
+    assert len(set(wanted)) > 1
+    same(fast.predict_on_batch(pictures), task.predict_on_batch(pictures))
+    again = bd.optimize(fast)
+    np.testing.assert_array_equal(again.predict(values, verbose=0)["class"], wanted)
+
+
+def test_metrics_of_the_class_count_for_one(task, pictures, same):
+    fast, labels = bd.optimize(task), np.zeros((8, 4), np.float32)
+    got = fast.evaluate(pictures, labels, verbose=0)
+    assert float(task.seen.result()) == 0.0 and float(fast.seen.result()) > 0.0
+    same(got, task.evaluate(pictures, labels, verbose=0))
+
+
+def test_what_neither_has(task):
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = bd.optimize(task).nothing
+
+
+def test_training_steps_of_the_class_are_refused(library, pictures):
+    class Trains(library.Model):
+        def train_step(self, data):
+            return {"loss": 0.0}
+
+        def fit(self, *args, **kwargs):
+            return super().fit(*args, **kwargs)
+
+    x = library.Input([16, 16, 3])
+    model = Trains(x, library.layers.Conv2D(4, 3)(x))
+    model.compile("sgd", "mse")
+    fast = bd.optimize(model)
+    for run in (fast.fit, fast.train_on_batch, lambda *a: fast.train_step(a)):
+        with pytest.raises(ValueError, match="^an optimised model is for inference: train the"):
+            run(pictures, pictures)
+
+
+def test_numbers_of_tokens(library, same):
+    """Nobody knows the dtype of a subclassed model's inputs before it is called."""
+
+    class Looks(library.Model):
+        def __init__(self):
+            super().__init__()
+            self.table = self.add_weight(shape=(8, 4), initializer="uniform", name="table")
+
+        def call(self, ids):
+            return tf.gather(tf.convert_to_tensor(self.table), tf.cast(ids, tf.int32)) + float(
+                ids.dtype.is_integer if hasattr(ids.dtype, "is_integer") else "int" in ids.dtype
+            )
+
+    model, ids = Looks(), np.array([[1, 2, 3]], np.int32)
+    model(ids)
+    fast = bd.optimize(model)
+    for given in (ids, tf.constant(ids), ids.astype("int64"), ids.astype("uint8")):
+        same(fast(given), model(given))
+        same(fast.predict(given, verbose=0), model(given))
+    same(fast(ids.astype("float32")), model(ids.astype("float32")))
+    same(fast(ids.astype("float64")), model(ids.astype("float64")))
+
+
+@pytest.fixture
+def caller(library):
+    """A subclassed model of several arguments."""
+
+    class Caller(library.Model):
+        def __init__(self):
+            super().__init__()
+            self.conv = library.layers.Conv2D(8, 3, padding="same")
+            self.scale = library.layers.Dense(8)
+
+        def call(self, x, context=None, flip=False, training=None, gain=1.0):
+            y = self.conv(x)
+            if context is not None:
+                y = y + self.scale(context)[:, None, None, :]
+            if flip:
+                y = -y
+            return {"y": y * gain, "training": tf.constant(float(bool(training)))}
+
+    model = Caller()
+    model(np.zeros((1, 16, 16, 3), np.float32), np.zeros((1, 2), np.float32))
+    return model
+
+
+def test_arguments_of_call(caller, pictures, same, floats):
+    context = floats(8, 2)
+    fast = bd.optimize(caller)
+    calls = [
+        ((pictures,), {}),
+        ((pictures, context), {}),
+        ((pictures,), {"context": context}),
+        ((pictures,), {"context": context, "flip": True}),
+        ((), {"x": pictures}),
+        ((pictures,), {"gain": 3.0, "training": False}),
+        ((pictures, None), {"flip": True}),
+    ]
+    for args, kwargs in calls:
+        same(fast(*args, **kwargs), caller(*args, **kwargs))
+        assert all(one.report.count("BlockdnnConv") for one in fast._fast.functions)
+    same(fast(pictures[:3], training=True), caller(pictures[:3], training=False))
+
+
+def test_structures_of_results(pictures, same):
+    @dataclasses.dataclass
+    class Result:
+        y: tf.Tensor
+        mean: tf.Tensor
+
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.conv = keras.layers.Conv2D(8, 3)
+
+        def call(self, x):
+            y = self.conv(x)
+            return {"deep": [(y, {"more": y + 1.0})], "none": None}
+
+    model = Model()
+    model(pictures)
+    got, wanted = bd.optimize(model)(pictures), model(pictures)
+    assert isinstance(got["deep"][0], tuple) and got["none"] is None
+    same(got["deep"], wanted["deep"])
+
+
+def test_a_class_with_a_call_of_its_own_around_a_functional_one(library, pictures, same):
+    class Doubles(library.Model):
+        def call(self, inputs, training=None, mask=None):
+            return 2.0 * super().call(inputs, training=training, mask=mask)
+
+    x = library.Input([16, 16, 3])
+    model = Doubles(x, library.layers.Conv2D(4, 3)(x))
+    fast = bd.optimize(model)
+    same(fast(pictures), model(pictures))
+    same(fast.predict(pictures, verbose=0), model(pictures))
+
+
+def test_symbolic_calls_of_a_subclassed_model(library, caller, pictures, same):
+    x = library.Input([16, 16, 3])
+    fast = bd.optimize(caller)
+    outer = library.Model(x, fast(x)["y"])
+    assert tuple(outer.output_shape) == (None, 16, 16, 8)
+    same(outer(pictures), caller(pictures)["y"])
+
+
+def test_two_threads_optimise_at_once(library, pictures, same):
+    def model(channels):
+        x = library.Input([16, 16, 3])
+        y = library.layers.Conv2D(channels, 3, activation="relu")(x)
+        return library.Model(x, library.layers.Dense(4)(library.layers.Flatten()(y)))
+
+    models, start = [model(8 + i) for i in range(4)], threading.Barrier(4)
+    fast, failures = [None] * 4, []
+
+    def run(i):
+        try:
+            start.wait()
+            fast[i] = bd.optimize(models[i])
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    for one, original in zip(fast, models, strict=True):
+        same(one(pictures), original(pictures))
