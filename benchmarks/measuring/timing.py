@@ -7,7 +7,7 @@ import sys
 
 from .prepare import HERE
 
-sys.path.insert(0, str(HERE.parent / "python"))
+sys.path.append(str(HERE.parent / "python"))  # behind this folder, which has `peers`, too
 from benchmark import Timing, interleave, largest_difference  # noqa: E402
 
 __all__ = ["Timing", "interleave", "largest_difference"]

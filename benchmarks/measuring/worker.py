@@ -8,7 +8,7 @@ import sys
 
 from .prepare import HERE
 
-sys.path.insert(0, str(HERE.parent / "python" / "peers"))
+sys.path.append(str(HERE.parent / "python" / "peers"))
 import worker as _worker  # noqa: E402
 
 WorkerError = _worker.WorkerError

@@ -18,7 +18,7 @@ import numpy as np
 
 from .row import Outputs, Peer, Run, limit_tensorflow
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python" / "peers"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "python" / "peers"))
 from libraries import litert, onnxruntime, openvino  # noqa: E402
 
 
