@@ -2,6 +2,7 @@
 
 #include "cc/core/conv/depthwise/depthwise.h"
 #include "cc/core/conv/direct/direct.h"
+#include "cc/core/conv/lanes/lanes.h"
 #include "cc/core/conv/rows/rows.h"
 #include "cc/core/conv/winograd/winograd.h"
 
@@ -16,6 +17,7 @@ std::vector<Algorithm> MakeTable() {
   std::vector<Algorithm> table = {
       {"rows", 0, RowsApplies, RowsCost, PlanRows, PackRows, RunRows},
       {"depthwise", 0, DepthwiseApplies, DepthwiseCost, PlanDepthwise, PackDepthwise, RunDepthwise},
+      {"lanes", 0, LanesApplies, LanesCost, PlanLanes, PackLanes, RunLanes},
       Direct("paired", kFipTiles),
       Direct("direct", kBlockedTiles),
       Direct("direct_plain", kNhwcTiles),

@@ -84,6 +84,8 @@ def check_conv(
     return check(
         plan,
         **{"kh": kh, "kw": kw, "sh": sh, "sw": sw, "dh": dh, "dw": dw, "C": c, "OC": oc},
+        IW=w,
+        groups=groups,
         OH=-(-h // sh) if pad else -(-(h - (kh - 1) * dh) // sh),
         OW=-(-w // sw) if pad else -(-(w - (kw - 1) * dw) // sw),
         bias=bias,
@@ -93,7 +95,7 @@ def check_conv(
 
 
 def test_the_table_is_there():
-    assert len(TABLE) == 20
+    assert len(TABLE) == 23
 
 
 # Each algorithm, small and large, with and without tails.
@@ -112,6 +114,12 @@ def test_the_table_is_there():
             )
         ),
         ("direct", dict(h=17, w=19, c=96, oc=96, groups=4, dilations=(2, 3))),
+        ("lanes", dict(h=17, w=19, c=96, oc=80, groups=4, dilations=(2, 3), algorithm="direct")),
+        (
+            "lanes",
+            dict(h=9, w=8, c=6, oc=9, groups=3, src_layout="nhwc", dst_layout="nhwc", bias=True)
+            | dict(algorithm="direct"),
+        ),
         (
             "direct_plain",
             dict(h=224, w=224, c=3, oc=64, window=(5, 5), strides=(2, 2), src_layout="nhwc"),

@@ -77,6 +77,12 @@ struct ConvDesc {
            oh() == ih() && ow() == iw();
   }
   bool depthwise() const { return groups == ic() && groups == oc(); }
+  // Whether register tiles multiply channels of other groups, by zero: those in the same block,
+  // or in the same pixel.
+  bool tiles_mix_groups() const {
+    return groups > 1 &&
+           (!src.blocked() || ic() / groups % src.lanes() != 0 || oc() / groups % src.lanes() != 0);
+  }
 };
 
 }  // namespace bd

@@ -37,8 +37,8 @@ struct ConvPlan;
 struct ConvRun;
 
 struct Algorithm {
-  // "direct", "paired", "direct_plain", "dot", "depthwise", "rows", or of Winograd the tile of its
-  // outputs, such as "winograd4x4"
+  // "direct", "paired", "direct_plain", "dot", "depthwise", "lanes", "rows", or of Winograd the
+  // tile of its outputs, such as "winograd4x4"
   const char* name;
   int variant;  // which of its room's algorithms
   // Why it cannot compute this, or must not as desc.algorithm says; or nothing.

@@ -10,7 +10,8 @@
 //   apart     a convolution for each phase: no product more than the definition has
 //   together  one convolution whose output channels are those of all phases, by taps that span
 //             those of all, zeros where a phase has none: for few channels, and where Winograd
-//             saves more than the zeros cost
+//             saves more than the zeros cost; direct only without such zeros, which times infinity
+//             are NaN
 //
 //   conv_transpose_plan.cc    phases, together or apart
 //   conv_transpose_pack.cc    weights of the phases
@@ -49,10 +50,13 @@ struct ConvTransposeDesc {
 };
 
 // The taps of one phase, or of several, along an axis: those that read source pixels
-// [t + first, t + last] for pixel t of the phase, in ascending order. first <= 0 <= last.
+// [t + first, t + last] for pixel t of the phase, in ascending order.
 struct PhaseTaps {
-  int64_t first = 0, last = 0;
+  int64_t first = 0, last = -1;
   int64_t count() const { return last - first + 1; }
+  bool operator==(const PhaseTaps& other) const {
+    return first == other.first && last == other.last;
+  }
 };
 
 // A convolution of the source, whose output channels are those of `phases`, one after the other,
@@ -61,6 +65,7 @@ struct PhaseConv {
   ConvPlan conv;
   int64_t first_phase = 0, phases = 1, stride = 0;
   PhaseTaps h, w;
+  bool is_zero() const { return h.count() == 0 || w.count() == 0; }  // no tap reaches the phase
   int64_t packed = 0;          // floats before its packed weights
   ScratchPiece<float> result;  // [images]
   ScratchPiece<char> scratch;
@@ -71,7 +76,7 @@ struct ConvTransposePlan {
   Isa isa = Isa::kGeneric;
   int threads = 1;
   std::vector<PhaseConv> convs;
-  bool narrow = false;  // channels of phases follow each other without gaps
+  bool narrow = false;  // fewer than 16 channels: those of phases follow each other without gaps
   int64_t images = 1;   // of src and dst that are computed at a time
   PackKey pack_key;
   int64_t packed_bytes = 0;
@@ -83,7 +88,8 @@ struct ConvTransposePlan {
   const char* algorithm_name() const { return convs.size() == 1 ? "together" : "apart"; }
 };
 
-// The source pixels that phase q of stride s reads, relative to its own.
+// The source pixels that phase q of stride s reads, relative to its own; none where no tap reaches
+// it.
 PhaseTaps TapsOfPhase(int64_t kernel, int64_t stride, int64_t pad, int64_t phase);
 
 // Fills *plan; returns an empty string or one line saying what is wrong.

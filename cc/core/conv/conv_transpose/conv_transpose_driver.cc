@@ -19,11 +19,9 @@ class Rows {
         scratch_(buffers.scratch),
         ocb_(CeilDiv(d_.oc(), kBlock)),
         plain_(d_.dst.channels_last()),
-        program_(d_.post_ops, d_.oc(), buffers.args, buffers.dst),
-        offsets_(plan.narrow ? d_.phases() * d_.oc() : 0) {}
+        program_(d_.post_ops, d_.oc(), buffers.args, buffers.dst) {}
 
   void Run(int64_t first_image, ThreadPool& pool) {
-    FindOffsets();
     pool.ParallelFor(plan_.images * ocb_ * plan_.row_tasks, [&](int64_t task, int) {
       const int64_t begin = task % plan_.row_tasks * plan_.rows_per_task;
       const int64_t image = task / plan_.row_tasks;
@@ -34,15 +32,6 @@ class Rows {
   }
 
  private:
-  // Of channel c of phase p in an image of the result of the only convolution.
-  void FindOffsets() {
-    if (!plan_.narrow) return;
-    const ConvDesc& c = plan_.convs[0].conv.desc;
-    for (int64_t i = 0; i < static_cast<int64_t>(offsets_.size()); ++i) {
-      offsets_[i] = c.dst.channels_last() ? i : i / kBlock * c.oh() * c.ow() * kBlock + i % kBlock;
-    }
-  }
-
   void Row(int64_t first_image, int64_t image, int64_t block, int64_t y) const {
     const int64_t n = first_image + image, lanes = plain_ ? d_.oc() : kBlock;
     const int64_t channel = block * kBlock, pixel = y * d_.ow();
@@ -59,16 +48,15 @@ class Rows {
     const int64_t q = y % d_.sh, t = y / d_.sh;
     const auto& kernels = ConvTransposeKernelsFor(plan_.isa);
     if (plan_.narrow) {
-      const PhaseConv& part = plan_.convs[0];
-      const ConvDesc& c = part.conv.desc;
-      const bool plain = c.dst.channels_last();
-      a.src_step = plain ? c.oc() : kBlock;
+      int64_t offsets[kMostPhases * kBlock];
+      a.base = Channel(image, q * d_.sw, t, 0);
+      for (int64_t i = 0; i < d_.sw * d_.oc(); ++i) {
+        offsets[i] = Channel(image, q * d_.sw + i / d_.oc(), t, i % d_.oc()) - a.base;
+      }
+      a.src_step = plan_.convs[0].conv.desc.dst.lanes();
       a.channels = d_.oc();
       a.plain = plain_;
-      a.offsets = offsets_.data() + q * d_.sw * d_.oc();
-      const int64_t floats = plain ? c.oc() : part.conv.ocb * kBlock;
-      a.base =
-          scratch_.Grant(part.result) + image * c.oh() * c.ow() * floats + t * c.ow() * a.src_step;
+      a.offsets = offsets;
       return kernels.narrow(a);
     }
     const float* phase[kMostPhases];
@@ -77,14 +65,26 @@ class Rows {
     kernels.wide(a);
   }
 
+  const PhaseConv& PartOf(int64_t phase) const {
+    return plan_.convs[plan_.convs.size() > 1 ? phase : 0];
+  }
+
   // Row t of a block of a phase; any pointer where the phase has no such row.
   const float* Source(int64_t image, int64_t block, int64_t phase, int64_t t) const {
-    const bool apart = plan_.convs.size() > 1;
-    const PhaseConv& part = plan_.convs[apart ? phase : 0];
+    const PhaseConv& part = PartOf(phase);
     const ConvDesc& c = part.conv.desc;
     const int64_t at = (phase - part.first_phase) * ocb_ + block;
     return scratch_.Grant(part.result) +
            ((image * part.conv.ocb + at) * c.oh() + t) * c.ow() * kBlock;
+  }
+
+  // Row t of channel c of a phase, where channels of phases have no gaps between them.
+  const float* Channel(int64_t image, int64_t phase, int64_t t, int64_t c) const {
+    const PhaseConv& part = PartOf(phase);
+    const ConvDesc& conv = part.conv.desc;
+    const int64_t at = (phase - part.first_phase) * d_.oc() + c, lanes = conv.dst.lanes();
+    return scratch_.Grant(part.result) + conv.dst.offset(image, at / lanes, t * conv.ow()) +
+           at % lanes;
   }
 
   const ConvTransposePlan& plan_;
@@ -94,7 +94,6 @@ class Rows {
   const int64_t ocb_;
   const bool plain_;
   const BoundPostOps program_;
-  std::vector<int64_t> offsets_;
 };
 
 }  // namespace
@@ -106,6 +105,10 @@ void RunConvTranspose(const ConvTransposePlan& plan, const ConvBuffers& buffers,
   Rows rows(plan, buffers);
   for (int64_t n = 0; n < d.n(); n += plan.images) {
     for (const PhaseConv& part : plan.convs) {
+      if (part.is_zero()) {
+        std::fill_n(scratch.Grant(part.result), part.result.count, 0.f);
+        continue;
+      }
       ConvBuffers of_part;
       of_part.src = buffers.src + d.src.offset(n, 0, 0);
       of_part.packed = buffers.packed + part.packed;

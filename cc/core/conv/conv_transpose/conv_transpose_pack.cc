@@ -39,6 +39,7 @@ void PackConvTransposeWeights(const ConvTransposePlan& plan, const float* weight
                               ThreadPool& pool, const float* src) {
   std::vector<float> hwio;
   for (const PhaseConv& part : plan.convs) {
+    if (part.is_zero()) continue;
     const ConvDesc& c = part.conv.desc;
     hwio.resize(c.kh() * c.kw() * c.ic() * c.oc());
     Expand(plan.desc, part, weights, hwio.data(), pool);

@@ -43,17 +43,38 @@ PhaseTaps Span(const PhaseTaps& a, const PhaseTaps& b) {
   return {std::min(a.first, b.first), std::max(a.last, b.last)};
 }
 
+// What is infinite may be multiplied by no zero that stands for a tap.
+bool IsExact(const ConvTransposeDesc& d) { return d.algorithm == ConvAlgorithm::kDirect; }
+
+// Taps of phases (q, q) of both axes; all algorithms take windows that hold the pixel itself.
+PhaseTaps TapsAlong(const ConvTransposeDesc& d, int axis, int64_t q) {
+  const PhaseTaps taps =
+      axis == 0 ? TapsOfPhase(d.kh, d.sh, d.pad_top, q) : TapsOfPhase(d.kw, d.sw, d.pad_left, q);
+  if (IsExact(d)) return taps;
+  return taps.count() == 0 ? PhaseTaps{0, 0} : Span(taps, {0, 0});
+}
+
+// Whether all phases have the same taps.
+bool AreAlike(const ConvTransposeDesc& d) {
+  for (int axis = 0; axis < 2; ++axis) {
+    for (int64_t q = 1; q < (axis == 0 ? d.sh : d.sw); ++q) {
+      if (!(TapsAlong(d, axis, q) == TapsAlong(d, axis, 0))) return false;
+    }
+  }
+  return true;
+}
+
 // The convolution of phases [first, first + count), of all channels of the source.
 std::string PlanConv(const ConvTransposeDesc& d, Isa isa, int threads, int64_t images,
                      int64_t first, int64_t count, bool narrow, PhaseConv* part) {
   part->first_phase = first;
   part->phases = count;
   part->stride = narrow ? d.oc() : CeilDiv(d.oc(), kBlock) * kBlock;
-  part->h = TapsOfPhase(d.kh, d.sh, d.pad_top, first / d.sw);
-  part->w = TapsOfPhase(d.kw, d.sw, d.pad_left, first % d.sw);
+  part->h = TapsAlong(d, 0, first / d.sw);
+  part->w = TapsAlong(d, 1, first % d.sw);
   for (int64_t p = first; p < first + count; ++p) {
-    part->h = Span(part->h, TapsOfPhase(d.kh, d.sh, d.pad_top, p / d.sw));
-    part->w = Span(part->w, TapsOfPhase(d.kw, d.sw, d.pad_left, p % d.sw));
+    part->h = Span(part->h, TapsAlong(d, 0, p / d.sw));
+    part->w = Span(part->w, TapsAlong(d, 1, p % d.sw));
   }
   const int64_t oc = count == 1 ? d.oc() : count * part->stride;
   const int64_t oh = std::max<int64_t>(0, CeilDiv(d.oh() - first / d.sw, d.sh));
@@ -65,7 +86,7 @@ std::string PlanConv(const ConvTransposeDesc& d, Isa isa, int threads, int64_t i
                      d.src.image_stride());
   c.dst = TensorView(DataType::f32, layout, {images, oc, oh, ow});
   const auto axis = [](int64_t size, const PhaseTaps& taps, int64_t out) {
-    return Window1d{size, taps.count(), 1, 1, -taps.first, 0, out};
+    return Window1d{size, std::max<int64_t>(1, taps.count()), 1, 1, -taps.first, 0, out};
   };
   c.windows.h = axis(d.ih(), part->h, oh);
   c.windows.w = axis(d.iw(), part->w, ow);
@@ -78,7 +99,7 @@ double Cycles(const std::vector<PhaseConv>& convs) {
   double cycles = 0;
   for (const PhaseConv& part : convs) {
     const ConvPlan& conv = part.conv;
-    if (conv.empty()) continue;
+    if (conv.empty() || part.is_zero()) continue;
     cycles += conv.algorithm->cost(*conv.algorithm, conv.desc, conv.isa, conv.threads);
   }
   return cycles;
@@ -88,24 +109,25 @@ std::string PlanConvs(const ConvTransposeDesc& d, Isa isa, int threads, int64_t 
                       ConvTransposePlan* plan) {
   plan->narrow = d.oc() < kBlock;
   plan->convs.resize(1);
-  std::string error =
-      PlanConv(d, isa, threads, images, 0, d.phases(), plan->narrow, &plan->convs[0]);
-  if (plan->narrow || d.phases() == 1 || !error.empty()) return error;
+  const bool may_join = !IsExact(d) || AreAlike(d);
+  std::string error;
+  if (may_join) {
+    error = PlanConv(d, isa, threads, images, 0, d.phases(), plan->narrow, &plan->convs[0]);
+    if (plan->narrow || d.phases() == 1 || !error.empty()) return error;
+  }
   std::vector<PhaseConv> apart(d.phases());
   for (int64_t p = 0; p < d.phases() && error.empty(); ++p) {
-    error = PlanConv(d, isa, threads, images, p, 1, false, &apart[p]);
+    error = PlanConv(d, isa, threads, images, p, 1, plan->narrow, &apart[p]);
   }
   if (!error.empty()) return error;
-  // Apart no zeros are packed, or multiplied by what may be infinite.
-  const bool no_zeros =
-      d.algorithm == ConvAlgorithm::kAutoSmallest || d.algorithm == ConvAlgorithm::kDirect;
   const auto bytes = [](const std::vector<PhaseConv>& convs) {
     int64_t sum = 0;
     for (const PhaseConv& part : convs) sum += part.conv.packed_bytes;
     return sum;
   };
-  const bool better =
-      no_zeros ? bytes(apart) < bytes(plan->convs) : Cycles(apart) < Cycles(plan->convs);
+  const bool better = !may_join || (d.algorithm == ConvAlgorithm::kAutoSmallest
+                                        ? bytes(apart) < bytes(plan->convs)  // it packs no zeros
+                                        : Cycles(apart) < Cycles(plan->convs));
   if (better) plan->convs = std::move(apart);
   return error;
 }
@@ -135,7 +157,7 @@ PhaseTaps TapsOfPhase(int64_t kernel, int64_t stride, int64_t pad, int64_t phase
   const int64_t a = (phase + pad) % stride, b = (phase + pad) / stride;
   if (a >= kernel) return {};
   const int64_t taps = CeilDiv(kernel - a, stride);
-  return {std::min<int64_t>(0, b - (taps - 1)), std::max<int64_t>(0, b)};
+  return {b - (taps - 1), b};
 }
 
 std::string MakeConvTransposePlan(const ConvTransposeDesc& desc, Isa isa, int threads,
@@ -151,7 +173,7 @@ std::string MakeConvTransposePlan(const ConvTransposeDesc& desc, Isa isa, int th
   if (std::string e = PlanConvs(desc, isa, threads, plan->images, plan); !e.empty()) return e;
   for (PhaseConv& part : plan->convs) {
     part.packed = plan->packed_bytes / int64_t{sizeof(float)};
-    plan->packed_bytes += CeilDiv(part.conv.packed_bytes, 64) * 64;
+    if (!part.is_zero()) plan->packed_bytes += CeilDiv(part.conv.packed_bytes, 64) * 64;
   }
   plan->pack_key = {plan->algorithm_name(), DataType::f32, Blocking(*plan)};
   if (plan->empty()) return "";

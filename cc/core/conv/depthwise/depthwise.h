@@ -14,7 +14,8 @@ namespace bd {
 // take 200 cycles.
 class DepthwiseBlock {
  public:
-  DepthwiseBlock(const ConvRun& run, int64_t n, int64_t block);
+  // With `inputs` rows for each of the window's, one after the other.
+  DepthwiseBlock(const ConvRun& run, int64_t n, int64_t block, int64_t inputs = 1);
 
   // Output row h; row_of(r) is source row r of the block, 0 <= r < ih.
   template <typename RowOf>
@@ -27,9 +28,12 @@ class DepthwiseBlock {
     Run(h, rows);
   }
 
- private:
+  // Output row h, of the rows that the window meets; null where outside. Or a row in memory of its
+  // own, where dst is plain.
   void Run(int64_t h, const float* const* rows);
+  void RunInto(const float* const* rows, float* dst);
 
+ private:
   const ConvDesc& d_;
   DepthwiseArgs args_;
   // Of row 0: in dst, in the tensor to add (null: none), and in operands of dst's shape.

@@ -5,14 +5,14 @@
 
 namespace bd {
 
-DepthwiseBlock::DepthwiseBlock(const ConvRun& run, int64_t n, int64_t block)
+DepthwiseBlock::DepthwiseBlock(const ConvRun& run, int64_t n, int64_t block, int64_t inputs)
     : d_(run.d), args_(), row_(DepthwiseKernelsFor(run.plan.isa).row) {
-  const int64_t channel = block * kBlock, of_all = n * run.plan.icb + block;
+  const int64_t channel = block * kBlock, of_all = n * run.plan.ocb + block;
   dst_offset_ = of_all * run.plane() * kBlock;
-  dst_ = run.DstBlock(n, block);
+  dst_ = run.d.dst.blocked() ? run.DstBlock(n, block) : nullptr;
   sum_ = run.sum == nullptr ? nullptr : run.sum + dst_offset_;
-  args_.weights = run.buffers.packed + channel * d_.kh() * d_.kw();
-  args_.kh = d_.kh();
+  args_.kh = d_.kh() * inputs;
+  args_.weights = run.buffers.packed + channel * args_.kh * d_.kw();
   args_.kw = d_.kw();
   args_.sw = d_.sw();
   args_.dw = d_.dw();
@@ -30,10 +30,14 @@ DepthwiseBlock::DepthwiseBlock(const ConvRun& run, int64_t n, int64_t block)
 
 void DepthwiseBlock::Run(int64_t h, const float* const* rows) {
   const int64_t at = h * d_.ow() * kBlock;
-  args_.rows = rows;
-  args_.dst = dst_ + at;
   args_.epilogue.dst_offset = dst_offset_ + at;
   if (sum_ != nullptr) args_.epilogue.acc_in = sum_ + at;
+  RunInto(rows, dst_ + at);
+}
+
+void DepthwiseBlock::RunInto(const float* const* rows, float* dst) {
+  args_.rows = rows;
+  args_.dst = dst;
   row_(args_);
 }
 

@@ -209,6 +209,9 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
 
 std::string DirectApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   if (d.pooled()) return "register tiles do not pool";
+  if (d.algorithm == ConvAlgorithm::kDirect && d.tiles_mix_groups()) {
+    return "register tiles multiply channels of other groups by zero, which may be infinite";
+  }
   const bool plain_dst = d.dst.channels_last();
   const bool dot = plain_dst && d.groups == 1 && d.oc() <= kMaxDotChannels;
   switch (self.variant) {

@@ -17,6 +17,8 @@ blocks as if nothing was sorted.
 Where one convolution writes and one tensor is all that comes out, it writes that tensor itself,
 whoever reads it.
 
+Zero times infinity is NaN, so algorithm "direct" folds only what needs no zeros.
+
 A depthwise convolution between works on each channel by itself and has its weights put in the order
 of the blocks that it reads.
 """
@@ -51,7 +53,8 @@ def fold_shuffles(body: Body, context: Context) -> None:
             folded += [(node.name, node.op) for node in group.routes]
         elif group.can_fold():
             folding = _Folding(group)
-            if folding.is_dense_enough():
+            exact = context.options.algorithm == "direct"
+            if folding.has_no_zeros() if exact else folding.is_dense_enough():
                 folding.apply()
                 folded += [(node.name, node.op) for node in group.routes]
     if len(folded) > before:
@@ -169,6 +172,11 @@ class _Folding:
         needed = sum(-(-len(array) // BLOCK) * BLOCK for array in self._sources.values())
         most = _MOST_LANES * needed + _MORE_LANES * len(self._sources)
         return all(self._lanes.values()) and read <= most
+
+    def has_no_zeros(self) -> bool:
+        """Whether readers multiply no lane of others by zero, which may be infinite."""
+        fills = (len(array) == BLOCK * len(self._blocks(n)) for n, array in self._sources.items())
+        return all(self._lanes.values()) and all(fills)
 
     def apply(self) -> None:
         """Edits the graph."""

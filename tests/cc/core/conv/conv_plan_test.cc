@@ -143,7 +143,7 @@ TEST(ConvPlanTest, StripsOfAWideMatrixHaveSomeTensOfRows) {
 // (AVX2), and only there.
 TEST(ConvPlanTest, GroupsOfBlocks) {
   const auto blocks = [](ConvShape d, Isa isa) {
-    d.algorithm = ConvAlgorithm::kDirect;
+    d.algorithm = d.groups == 1 ? ConvAlgorithm::kDirect : ConvAlgorithm::kAuto;
     ConvPlan plan;
     EXPECT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
     std::vector<int64_t> of_groups;
@@ -164,6 +164,27 @@ TEST(ConvPlanTest, GroupsOfBlocks) {
   ConvShape grouped = Square(80, 9, 40, 3, 1, 1);
   grouped.groups = 2;
   EXPECT_EQ(blocks(grouped, Isa::kAvx2), (Blocks{1, 1, 1}));
+}
+
+// Tiles multiply zero by channels of other groups, which direct may not.
+TEST(ConvPlanTest, LanesWhereGroupsShareBlocks) {
+  const auto chosen = [](int64_t channels, int64_t groups, ConvAlgorithm algorithm, Layout src) {
+    ConvShape d = Square(channels, 9, channels, 3, 1, 1);
+    d.groups = groups;
+    d.algorithm = algorithm;
+    d.src_layout = src;
+    ConvPlan plan;
+    EXPECT_EQ(MakeConvPlan(d, DetectIsa(), 2, &plan), "");
+    return std::string(plan.algorithm_name());
+  };
+  constexpr auto kDirect = ConvAlgorithm::kDirect, kAuto = ConvAlgorithm::kAuto;
+  EXPECT_EQ(chosen(32, 8, kDirect, Layout::nChw16c), "lanes");
+  EXPECT_EQ(chosen(48, 2, kDirect, Layout::nChw16c), "lanes");
+  EXPECT_EQ(chosen(48, 2, kAuto, Layout::nChw16c), "direct");
+  EXPECT_EQ(chosen(64, 2, kDirect, Layout::nChw16c), "direct");
+  EXPECT_EQ(chosen(64, 2, kDirect, Layout::nhwc), "lanes");
+  EXPECT_EQ(chosen(64, 64, kDirect, Layout::nChw16c), "depthwise");
+  EXPECT_EQ(chosen(64, 1, kDirect, Layout::nhwc), "direct_plain");
 }
 
 const char* Chosen(int64_t kh, int64_t kw, ConvAlgorithm algorithm) {
