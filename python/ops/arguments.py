@@ -24,13 +24,22 @@ def pair(name: str, value) -> list[int]:
     Raises:
       ValueError: it is neither.
     """
+    return integers(name, value, "height", "width")
+
+
+def integers(name: str, value, *dims: str) -> list[int]:
+    """`value` for each of `dims`: one integer for all, or as many; also of NumPy.
+
+    Raises:
+      ValueError: it is neither.
+    """
     values = value.tolist() if isinstance(value, np.ndarray) else value
     if isinstance(values, Integral):
-        return [int(values)] * 2
-    if isinstance(values, Sequence) and len(values) == 2:
+        return [int(values)] * len(dims)
+    if isinstance(values, Sequence) and len(values) == len(dims):
         if all(isinstance(v, Integral) for v in values):
             return [int(v) for v in values]
-    raise ValueError(f"{name} must be an integer or [height, width], got {value!r}")
+    raise ValueError(f"{name} must be an integer or [{', '.join(dims)}], got {value!r}")
 
 
 def padding_attrs(padding) -> dict:
@@ -42,7 +51,7 @@ def padding_attrs(padding) -> dict:
     if isinstance(padding, str):
         if padding.upper() in ("SAME", "VALID"):
             return {"padding": padding.upper(), "explicit_paddings": []}
-    elif isinstance(padding, Sequence) and len(padding) == 2:
+    elif isinstance(padding, (Sequence, np.ndarray)) and len(padding) == 2:
         rows, columns = (pair("padding", axis) for axis in padding)
         return {"padding": "EXPLICIT", "explicit_paddings": rows + columns}
     raise ValueError(
@@ -71,7 +80,7 @@ def filter_shape(name: str, weights, shape, *dims: str) -> list[int]:
       ValueError: the weights do not tell.
     """
     if shape is not None:
-        return list(shape)
+        return [int(size) for size in shape]
     static = tf.convert_to_tensor(weights).shape
     if static.rank == len(dims) and static.is_fully_defined():
         return static.as_list()
@@ -86,12 +95,30 @@ def static_channels(tensor, layout: str, channels: int | None) -> int:
     """
     if channels is not None:
         return channels
-    if layout == "nhwc" and tensor.shape.rank == 4 and tensor.shape[3] is not None:
-        return tensor.shape[3]
+    if layout == "nhwc" and tensor.shape.rank and tensor.shape[-1] is not None:
+        return tensor.shape[-1]
     raise ValueError(
         f"channels must be given: a tensor of layout {layout} and shape {tensor.shape} "
         "does not tell how many of its lanes are channels"
     )
+
+
+def as_images(x):
+    """A plain tensor [N, .., C] of any rank as images [N, H, W, C] of the same memory."""
+    sizes = tf.unstack(tf.shape(x))
+    first, middle = sizes[0] if len(sizes) > 1 else 1, sizes[1:-1]
+    return tf.reshape(x, tf.stack([first, *(middle[:1] or [1]), _product(middle[1:]), sizes[-1]]))
+
+
+def as_before(y, x):
+    """`y`, made of `as_images(x)`, in the shape of x."""
+    y = tf.reshape(y, tf.shape(x))
+    y.set_shape(x.shape)
+    return y
+
+
+def _product(sizes: list):
+    return tf.reduce_prod(tf.stack(sizes)) if sizes else 1
 
 
 def part_attr(name: str, part) -> list[int]:

@@ -19,11 +19,14 @@ class Destination:
         channels: C.
         rank: of the plain [N, .., C]; None if it is not known.
         layout: "nhwc" (of any rank) or "nChw16c".
+        like: a tensor with as many samples, for operands that have one for all of them; None
+            where there is none.
     """
 
     channels: int
     rank: int | None = 4
     layout: str = NHWC
+    like: object = None
 
     def shape_of(self, operand: tf.TensorShape) -> str:
         """How a binary operand lies against dst, one of four words.
@@ -41,7 +44,7 @@ class Destination:
             return "scalar"
         if self.is_blocked(operand):
             return "sample_channel" if dims[2:4] == [1, 1] else "tensor"
-        fits = dims[-1] in (self.channels, None)
+        fits = dims[-1] in (self.channels, 1, None)
         if fits and (self.rank is None or len(dims) <= self.rank):
             if all(size == 1 for size in dims[:-1]):
                 return "channel"
@@ -53,7 +56,8 @@ class Destination:
         c = self.channels
         raise ValueError(
             f"an operand of shape {dims} does not fit a dst of {c} channels; it must have one "
-            f"element, or be [{c}], [N, {c}] or of the shape of dst"
+            f"element, or be [{c}], [N, {c}] or of the shape of dst, where N and the channels may "
+            "be 1 for all of them"
         )
 
     def is_blocked(self, operand: tf.TensorShape) -> bool:
@@ -73,6 +77,7 @@ class Destination:
         if shape in ("scalar", "channel") or None in (operand.shape.rank, self.rank):
             return operand
         blocked = self.is_blocked(operand.shape)
+        operand = self._repeated(operand, blocked)
         if not blocked:
             self._check_plain(operand.shape.as_list(), shape)
         if shape == "sample_channel" and not blocked:
@@ -82,6 +87,18 @@ class Destination:
             return operand
         layouts = (NCHW16C, NHWC) if blocked else (NHWC, NCHW16C)
         return reorder(operand, *layouts, channels=self.channels)
+
+    def _repeated(self, operand, blocked: bool):
+        """The operand for every sample and channel, where it has one for all of them."""
+        rank = operand.shape.rank
+        samples = operand.shape[0] == 1 and self.like is not None and self.like.shape[0] != 1
+        channels = not blocked and operand.shape[-1] == 1 != self.channels
+        if not (samples or channels) or rank not in (2, self.rank + blocked):
+            return operand
+        sizes = tf.unstack(tf.shape(operand))
+        sizes[0] = tf.shape(self.like)[0] if samples else sizes[0]
+        sizes[-1] = self.channels if channels else sizes[-1]
+        return tf.broadcast_to(operand, tf.stack(sizes))
 
     def _check_plain(self, dims: list, shape: str) -> None:
         ranks = (self.rank,) if shape == "tensor" else (2, self.rank)

@@ -30,4 +30,4 @@ def _chosen(node: tf.Operation, threads: int) -> str:
     of_any_batch = any(None in shape.as_list() for shape in shapes)
     sizes = [[batch if size is None else size for size in shape.as_list()] for shape in shapes]
     algorithm = plan_node(node, sizes, threads).algorithm
-    return algorithm + AT_BATCH_1 if of_any_batch else algorithm
+    return algorithm + AT_BATCH_1 if algorithm and of_any_batch else algorithm

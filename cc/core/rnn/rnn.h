@@ -46,6 +46,7 @@ struct RnnDesc {
   bool sequences = true;      // the output of every step, or of the last only
   bool zeros_masked = false;  // the output of a masked step is zero, not that before
   bool training = false;      // keeps in the workspace what RunRnnBackward needs
+  bool direct = false;        // never in pairs
   int64_t batch = 0, steps = 0, inputs = 0, units = 0;
 
   int gates() const { return cell == RnnCell::kLstm ? 4 : cell == RnnCell::kGru ? 3 : 1; }

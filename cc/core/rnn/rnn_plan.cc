@@ -115,7 +115,7 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   if (desc.cell == RnnCell::kGru && !desc.reset_after) {
     p.reset = kept.Book<float>("reset", (desc.training ? desc.steps : 1) * desc.batch * desc.units);
   }
-  if (desc.batch > 0 && GainsFromFip(isa)) PlanPairs(threads, &p, &scratch);
+  if (desc.batch > 0 && !desc.direct && GainsFromFip(isa)) PlanPairs(threads, &p, &scratch);
   p.scratch = scratch;
   p.workspace_bytes = workspace.bytes();
   *plan = p;

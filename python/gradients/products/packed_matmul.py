@@ -32,7 +32,8 @@ def _gradient(op, dy):
     dz, dargs = backward
     da = db = None
     if is_wanted(op, 0):
-        da = packed_matmul(dz, b, transpose_b=not transpose_b)
+        algorithm = text(op, "algorithm")
+        da = packed_matmul(dz, b, transpose_b=not transpose_b, algorithm=algorithm)
         da = tf.transpose(da) if transpose_a else da
     if is_wanted(op, 1):
         left = a if transpose_a else tf.transpose(_rows(a))

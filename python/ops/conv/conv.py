@@ -1,5 +1,7 @@
 """Convolution with post-ops."""
 
+import tensorflow as tf
+
 from ...native import library
 from ..arguments import (
     check_scratchpad_mode,
@@ -115,7 +117,8 @@ def conv(
     weights_shape = filter_shape("weights", weights, weights_shape, "kh", "kw", "ic / groups", "oc")
     if channels is None:
         channels = weights_shape[2] * groups
-    to = Destination(weights_shape[-1], layout=dst_layout)
+    src = tf.convert_to_tensor(src)
+    to = Destination(weights_shape[-1], layout=dst_layout, like=src)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
     return library().blockdnn_conv(
         src,

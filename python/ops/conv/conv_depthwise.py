@@ -1,5 +1,7 @@
 """A 1x1 convolution and the depthwise one behind it, in one pass."""
 
+import tensorflow as tf
+
 from ...layout import NCHW16C
 from ...native import library
 from ..arguments import check_scratchpad_mode, filter_shape, padding_attrs, pair, part_attr
@@ -86,7 +88,8 @@ def conv_depthwise(
     shape = filter_shape("depthwise_weights", depthwise_weights, depthwise_weights_shape, *_DIMS)
     if len(shape) == 4 and shape[2:] == [channels, 1]:
         shape = [*shape[:2], 1, channels]
-    to = Destination(channels, layout=NCHW16C)
+    src = tf.convert_to_tensor(src)
+    to = Destination(channels, layout=NCHW16C, like=src)
     post_ops, args = bind_post_ops(post_ops, args, None, to)
     depthwise_post_ops, depthwise_args = bind_post_ops(depthwise_post_ops, depthwise_args, dst, to)
     return library().blockdnn_conv_depthwise(

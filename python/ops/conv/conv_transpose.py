@@ -1,5 +1,7 @@
 """Transposed convolution with post-ops."""
 
+import tensorflow as tf
+
 from ...native import library
 from ..arguments import check_scratchpad_mode, dst_part_args, filter_shape, pair, part_attr
 from ..bind_post_ops import Destination, bind_post_ops
@@ -75,7 +77,9 @@ def conv_transpose(
     weights_shape = filter_shape("weights", weights, weights_shape, "kh", "kw", "oc", "ic")
     if channels is None:
         channels = weights_shape[-1]
-    to = Destination(weights_shape[2] if len(weights_shape) == 4 else 1, layout=dst_layout)
+    src = tf.convert_to_tensor(src)
+    oc = weights_shape[2] if len(weights_shape) == 4 else 1
+    to = Destination(oc, layout=dst_layout, like=src)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
     rows, columns = (pair("crops", list(axis)) for axis in crops)
     return library().blockdnn_conv_transpose(

@@ -1,7 +1,7 @@
 """3-D convolution with post-ops."""
 
 from ...native import library
-from ..arguments import check_scratchpad_mode, filter_shape
+from ..arguments import check_scratchpad_mode, filter_shape, integers
 from ..bind_post_ops import Destination, bind_post_ops
 
 
@@ -34,7 +34,7 @@ def conv_volume(
         `weights_shape` the tensor may have any shape: the op reads its elements
         [weights_offset, weights_offset + prod(weights_shape)), in memory order.
       depth: slices of a volume.
-      strides: [depth, height, width], slices and pixels.
+      strides: slices and pixels, one integer or [depth, height, width].
       padding: "SAME" or "VALID", TensorFlow's rules.
       post_ops, args, dst: the chain, its operands, and what sums without an operand add, as in
         `conv`.
@@ -80,7 +80,7 @@ def conv_volume(
         depth=depth,
         weights_shape=weights_shape,
         weights_offset=weights_offset,
-        strides=list(strides),
+        strides=integers("strides", strides, "depth", "height", "width"),
         padding=padding.upper(),
         post_ops=post_ops,
         constant_weights=constant_weights,

@@ -2,9 +2,11 @@
 
 import tensorflow as tf
 
+from ...layout import NHWC
 from ...native import library
-from ..arguments import dst_part_args, part_attr, static_channels
+from ..arguments import as_before, as_images, dst_part_args, part_attr, static_channels
 from ..bind_post_ops import Destination, bind_post_ops
+from ..post_ops import PostOps
 
 
 def eltwise(
@@ -25,7 +27,7 @@ def eltwise(
     The sum of two activations is `eltwise(a, PostOps().binary("add", b))`.
 
     Args:
-      src: float32 activation, [N, H, W, C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
+      src: float32 activation, [N, .., C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
         ("nChw16c").
       post_ops: a `PostOps`, or its text.
       args: float32 operands that the chain calls #0, #1, ... Operands that `PostOps`
@@ -54,9 +56,16 @@ def eltwise(
     """
     src = tf.convert_to_tensor(src)
     channels = static_channels(src, layout, channels)
-    post_ops, args = bind_post_ops(post_ops, args, dst, Destination(channels, layout=layout))
-    return library().blockdnn_eltwise(
-        src,
+    rank = src.shape.rank if layout == NHWC else 4
+    to = Destination(channels, rank=rank, layout=layout, like=src)
+    post_ops, args = bind_post_ops(post_ops, args, dst, to)
+    if rank not in (4, None):
+        for entry in PostOps.parse(post_ops).entries:
+            if entry.kind == "sum" or entry.words[1:] == ("tensor",):
+                index = int(entry.operand[1:].partition("@")[0])
+                args[index] = as_images(args[index])
+    y = library().blockdnn_eltwise(
+        src if rank in (4, None) else as_images(src),
         args,
         layout=layout,
         channels=channels,
@@ -65,3 +74,4 @@ def eltwise(
         **dst_part_args(dst_part, into),
         name=name,
     )
+    return y if rank in (4, None) else as_before(y, src)

@@ -2,8 +2,9 @@
 
 import tensorflow as tf
 
+from ...layout import NHWC
 from ...native import library
-from ..arguments import static_channels
+from ..arguments import as_before, as_images, static_channels
 
 
 def layer_norm(
@@ -21,7 +22,7 @@ def layer_norm(
     Mean and variance are those of the C channels of the pixel.
 
     Args:
-      src: float32 activation, [N, H, W, C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
+      src: float32 activation, [N, .., C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
         ("nChw16c").
       gamma, beta: float32 [C].
       epsilon: what is added to the variance.
@@ -46,12 +47,15 @@ def layer_norm(
       array([[[[-1.225,  0.   ,  1.225]]]], dtype=float32)
     """
     src = tf.convert_to_tensor(src)
-    return library().blockdnn_layer_norm(
-        src,
+    channels = static_channels(src, layout, channels)
+    is_image = layout != NHWC or src.shape.rank in (4, None)
+    y = library().blockdnn_layer_norm(
+        src if is_image else as_images(src),
         gamma,
         beta,
-        channels=static_channels(src, layout, channels),
+        channels=channels,
         epsilon=epsilon,
         layout=layout,
         name=name,
     )
+    return y if is_image else as_before(y, src)

@@ -67,7 +67,13 @@ def inner_product(
     """
     weights_shape = filter_shape("weights", weights, weights_shape, "ic", "oc")
     src = tf.convert_to_tensor(src)
-    to = Destination(weights_shape[-1], rank=src.shape.rank)
+    if weights_shape[-1:] == [0]:  # nothing to compute
+        return tf.zeros(tf.concat([tf.shape(src)[:-1], [0]], 0))
+    if weights_shape[:1] == [0]:  # a sum of nothing is a product by zero
+        src = tf.pad(src, [[0, 0]] * (src.shape.rank - 1) + [[0, 1]])
+        weights_shape = [1, *weights_shape[1:]]
+        weights, weights_offset = tf.zeros(weights_shape), 0
+    to = Destination(weights_shape[-1], rank=src.shape.rank, like=src)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
     return library().blockdnn_inner_product(
         src,

@@ -19,6 +19,7 @@ def packed_matmul(
     post_ops="",
     args=(),
     constant_b: bool = False,
+    algorithm: str = "auto",
     name=None,
 ):
     """alpha a b + beta c, then a chain of post-ops, with b packed once for many products.
@@ -27,7 +28,8 @@ def packed_matmul(
       a: float32, [.., k] of any rank, or [k, m] with transpose_a.
       b: float32, [k, n], or [n, k] with transpose_b: packed into the order in which the kernel
         reads it, and kept in that form while it is the same tensor or value of a variable.
-      c: float32, [.., n], or None: zero.
+      c: float32, of a shape that broadcasts to dst's, such as [.., n], [n], [m, 1] or a scalar;
+        None: zero.
       transpose_a, transpose_b: whether the product is with the transpose.
       alpha: not 0; beta: of c.
       post_ops: `PostOps`, or its text; applied to the sum.
@@ -35,6 +37,8 @@ def packed_matmul(
       constant_b: b never changes, so that its packed form is kept from the first call on, and
         is that of the fast inner product on a CPU that gains from it. Otherwise it is kept once
         the same b has come twice in a row.
+      algorithm: "auto" multiplies by a constant b in pairs on a CPU that gains from it, "direct"
+        never does (docs/algorithms.md). Gradients have the same.
       name: of the op.
 
     Returns:
@@ -61,20 +65,48 @@ def packed_matmul(
         if n is None:
             raise ValueError(f"post_ops need a b of known size; its shape is {b.shape}")
         post_ops, args = bind_post_ops(post_ops, args, None, Destination(n, rank=a.shape.rank))
+    entries, args, c = [post_ops], list(args), None if c is None else tf.convert_to_tensor(c)
+    row = None if c is None else _row(c, n)
+    if row is not None:
+        entries.insert(0, f"binary(add,{row},#{len(args)})")
+        args.append(c if beta == 1 else beta * c)
+        c = None
+    if c is not None:
+        c = _whole(c, a, b, transpose_a, transpose_b)
     if alpha != 1:  # alpha (a b + beta / alpha c)
         beta /= alpha
-        post_ops = ";".join(
-            entry for entry in (f"eltwise(linear,alpha={alpha})", post_ops) if entry
-        )
+        entries.insert(0, f"eltwise(linear,alpha={alpha})")
     return library().blockdnn_packed_matmul(
         a,
         b,
-        list(args),
+        args,
         [] if c is None else [c],
         transpose_a=transpose_a,
         transpose_b=transpose_b,
         constant_b=constant_b,
+        algorithm=algorithm,
         add_scale=beta,
-        post_ops=post_ops,
+        post_ops=";".join(filter(None, entries)),
         name=name,
     )
+
+
+def _row(c, n: "int | None") -> "str | None":
+    """How a c that is the same for all rows lies against dst; None for any other."""
+    dims = c.shape.as_list() if c.shape.rank is not None else [None]
+    if all(size == 1 for size in dims):
+        return "scalar"
+    same = n is not None and dims[-1] == n and all(size == 1 for size in dims[:-1])
+    return "channel" if same else None
+
+
+def _whole(c, a, b, transpose_a: bool, transpose_b: bool):
+    """c as large as dst."""
+    if None in (a.shape.rank, b.shape.rank, c.shape.rank):
+        return c
+    dst = [*(a.shape[1:] if transpose_a else a.shape[:-1]), b.shape[0 if transpose_b else 1]]
+    pairs = zip(c.shape, dst, strict=False)
+    if c.shape.rank == len(dst) and all(size != 1 or whole == 1 for size, whole in pairs):
+        return c
+    rows = tf.shape(a)[1:] if transpose_a else tf.shape(a)[:-1]
+    return tf.broadcast_to(c, tf.concat([rows, [tf.shape(b)[0 if transpose_b else 1]]], 0))

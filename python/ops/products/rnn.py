@@ -16,6 +16,7 @@ _ATTRIBUTES = (
     "return_sequences",
     "zero_output_for_mask",
     "time_major",
+    "algorithm",
 )
 
 
@@ -51,6 +52,7 @@ def rnn(
     zero_output_for_mask: bool = False,
     time_major: bool = False,
     training: bool = False,
+    algorithm: str = "auto",
     name=None,
 ) -> RnnResult:
     """A vanilla, LSTM or GRU layer over a whole sequence.
@@ -59,11 +61,13 @@ def rnn(
     steps run as one op. Weights, gates and masks are as in Keras.
 
     Args:
-      src: float32, [batch, steps, inputs]; at least one step.
+      src: float32, [batch, steps, inputs]. After no steps the states are those before the first,
+        and the last output is zero.
       kernel: float32, [inputs, gates * units]. Gates of "lstm" are i, f, c, o, of "gru" z, r, h;
         "vanilla" has one.
       recurrent_kernel: float32, [units, gates * units].
-      bias: float32, [gates * units], or [2, gates * units] for a GRU with reset_after; None: zero.
+      bias: float32, [gates * units], or [2, gates * units]: for a GRU with reset_after by src and
+        by the state, otherwise (as cuDNN has it) the sum of both rows counts. None: zero.
       cell: "vanilla", "lstm" or "gru".
       activation: "tanh", "relu", "sigmoid" or "linear".
       recurrent_activation: of the gates: "sigmoid", "hard_sigmoid" (relu6(x + 3) / 6), "tanh",
@@ -80,6 +84,8 @@ def rnn(
       time_major: src and dst are [steps, batch, ..], and mask [steps, batch].
       training: keeps what the gradient needs. Gradients are right without it, but then run
         the layer twice. Weights are then packed in every call, as they change in every step.
+      algorithm: "auto" multiplies several rows in pairs on a CPU that gains from it, "direct"
+        never does (docs/algorithms.md). Gradients have the same.
       name: of the op.
 
     Returns:
@@ -99,6 +105,9 @@ def rnn(
       >>> print(y.shape, h.shape, c.shape)
       (2, 16) (2, 16) (2, 16)
     """
+    if bias is not None and not (cell == "gru" and reset_after):
+        bias = tf.convert_to_tensor(bias)
+        bias = tf.reduce_sum(bias, 0) if bias.shape.rank == 2 and bias.shape[0] == 2 else bias
     dst, state, cell_state, _ = library().blockdnn_rnn(
         src,
         kernel,
@@ -117,6 +126,7 @@ def rnn(
         zero_output_for_mask=zero_output_for_mask,
         time_major=time_major,
         training=training,
+        algorithm=algorithm,
         name=name,
     )
     return RnnResult(dst, (state, cell_state) if cell == "lstm" else (state,))

@@ -11,6 +11,7 @@ namespace bd {
 
 struct MatmulAttrs {
   bool transpose_a = false, transpose_b = false, constant_b = false, has_add = false;
+  bool direct = false;  // never in pairs
   float add_scale = 1.f;
   ChainAttrs post_ops;
 
@@ -24,6 +25,9 @@ struct MatmulAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("transpose_a", &transpose_a));
     TF_RETURN_IF_ERROR(c->GetAttr("transpose_b", &transpose_b));
     TF_RETURN_IF_ERROR(c->GetAttr("constant_b", &constant_b));
+    std::string algorithm;
+    TF_RETURN_IF_ERROR(c->GetAttr("algorithm", &algorithm));
+    direct = algorithm == "direct";
     TF_RETURN_IF_ERROR(c->GetAttr("add_scale", &add_scale));
     TF_RETURN_IF_ERROR(c->GetAttr("num_adds", &num_adds));
     if (num_adds > 1) return Invalid("one matrix can be added, not ", num_adds);

@@ -57,7 +57,6 @@ Status ReadRnnSizes(const RnnAttrs& a, const std::vector<PartialTensorShape>& sh
     TF_RETURN_IF_ERROR(Match("src", "[batch, steps, inputs]", shapes[RnnAttrs::kSrc],
                              {&s.batch, &s.steps, &s.inputs}));
   }
-  if (s.steps == 0) return Invalid("src has no time steps; there must be at least one");
   // units from whatever knows it.
   const auto width = [&](const PartialTensorShape& shape) {
     if (shape.unknown_rank() || shape.dims() != 2 || shape.dim_size(1) == kUnknown) return kUnknown;

@@ -13,7 +13,7 @@ namespace bd {
 struct RnnAttrs {
   std::string cell, activation, recurrent_activation;
   bool reset_after = true, go_backwards = false, restores_order = false, return_sequences = false,
-       zero_output_for_mask = false, time_major = false, training = false;
+       zero_output_for_mask = false, time_major = false, training = false, direct = false;
   bool has_bias = false, has_mask = false, has_lengths = false;
   int num_states = 0;
 
@@ -39,6 +39,9 @@ struct RnnAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("zero_output_for_mask", &zero_output_for_mask));
     TF_RETURN_IF_ERROR(c->GetAttr("time_major", &time_major));
     TF_RETURN_IF_ERROR(c->GetAttr("training", &training));
+    std::string algorithm;
+    TF_RETURN_IF_ERROR(c->GetAttr("algorithm", &algorithm));
+    direct = algorithm == "direct";
     int biases, masks, lists;
     TF_RETURN_IF_ERROR(c->GetAttr("num_biases", &biases));
     TF_RETURN_IF_ERROR(c->GetAttr("num_states", &num_states));

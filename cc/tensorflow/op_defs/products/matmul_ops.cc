@@ -15,6 +15,7 @@ REGISTER_OP("BlockdnnPackedMatmul")
     .Attr("transpose_a: bool = false")
     .Attr("transpose_b: bool = false")
     .Attr("constant_b: bool = false")
+    .Attr("algorithm: {'auto', 'direct'} = 'auto'")
     .Attr("add_scale: float = 1.0")
     .Attr("post_ops: string = ''")
     .SetShapeFn([](InferenceContext* c) {
@@ -35,4 +36,6 @@ c: [.., n], or none.
 dst: [.., n].
 constant_b: b never changes, so that its packed form is kept from the first call on;
   otherwise once the same b has come twice.
+algorithm: direct sums products as they are; auto multiplies by a constant b in pairs on
+  a CPU that gains from it.
 )doc");

@@ -69,7 +69,8 @@ absl::Status RnnGradShapes(InferenceContext* c) {
       .Attr("return_sequences: bool = false")                                              \
       .Attr("zero_output_for_mask: bool = false")                                          \
       .Attr("time_major: bool = false")                                                    \
-      .Attr("training: bool = false")
+      .Attr("training: bool = false")                                                      \
+      .Attr("algorithm: {'auto', 'direct'} = 'auto'")
 
 REGISTER_OP("BlockdnnRnn")
     .Input("src: T")
@@ -102,6 +103,8 @@ go_backwards: from the last step to the first; dst is in the order of computatio
 restore_order: with go_backwards: dst is in the order of src.
 zero_output_for_mask: outputs of masked steps are zero, not those of the step before.
 time_major: steps come before batch in src, dst and mask.
+algorithm: direct sums products as they are; auto multiplies several rows in pairs on a
+  CPU that gains from it.
 )doc");
 
 REGISTER_OP("BlockdnnRnnGrad")

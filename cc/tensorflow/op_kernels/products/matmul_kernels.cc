@@ -44,7 +44,7 @@ GemmDesc DescribeMatmul(const MatmulAttrs& attrs, const MatmulSizes& sizes) {
   GemmDesc d;
   d.k = sizes.k;
   d.n = sizes.n;
-  d.pairs = attrs.constant_b;
+  d.pairs = attrs.constant_b && !attrs.direct;
   return d;
 }
 

@@ -1,4 +1,5 @@
 // BlockdnnRnnGrad.
+#include <algorithm>
 #include <memory>
 
 #include "cc/base/pack_count.h"
@@ -27,12 +28,20 @@ class RnnGradOp : public PoolOpKernel {
     RnnSizes sizes;
     OP_REQUIRES_OK(ctx, ReadRnnSizes(attrs_, shapes, &sizes));
     RnnGradPlan plan;
-    OP_REQUIRES_OK(ctx, FromCore(MakeRnnGradPlan(DescribeRnn(attrs_, sizes), ActiveIsa(),
-                                                 pool().num_threads(), &plan)));
+    if (sizes.steps > 0) {
+      OP_REQUIRES_OK(ctx, FromCore(MakeRnnGradPlan(DescribeRnn(attrs_, sizes), ActiveIsa(),
+                                                   pool().num_threads(), &plan)));
+    }
     OP_REQUIRES_OK(ctx, CheckGrads(ctx, plan, sizes));
     RnnGradBuffers b;
     OP_REQUIRES_OK(ctx, Allocate(ctx, sizes, &b));
     if (sizes.batch == 0) return;
+    if (sizes.steps == 0) {  // states are handed on
+      const int64_t count = sizes.batch * sizes.units;
+      std::copy_n(InputData(ctx, first + kStateGrad), count, b.d_h0);
+      if (b.d_c0 != nullptr) std::copy_n(InputData(ctx, first + kCellGrad), count, b.d_c0);
+      return;
+    }
     Tensor packed, scratch;
     OP_REQUIRES_OK(ctx, TakeMemory(ctx, sizeof(float) * plan.packed_floats, &packed));
     OP_REQUIRES_OK(ctx, TakeMemory(ctx, plan.scratch_bytes, &scratch));

@@ -1,4 +1,5 @@
 // BlockdnnRnn.
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -21,9 +22,13 @@ class RnnOp : public PoolOpKernel {
     RnnSizes sizes;
     OP_REQUIRES_OK(ctx, ReadRnnSizes(attrs_, InputShapes(ctx, 0), &sizes));
     RnnPlan plan;
+    std::array<Tensor*, 4> outputs;
+    if (sizes.steps == 0) {
+      OP_REQUIRES_OK(ctx, Allocate(ctx, plan, sizes, &outputs));
+      return KeepStates(ctx, outputs);
+    }
     OP_REQUIRES_OK(ctx, FromCore(MakeRnnPlan(DescribeRnn(attrs_, sizes), ActiveIsa(),
                                              pool().num_threads(), &plan)));
-    std::array<Tensor*, 4> outputs;
     OP_REQUIRES_OK(ctx, Allocate(ctx, plan, sizes, &outputs));
     if (sizes.batch == 0) return;
     PackLease weights;
@@ -69,6 +74,19 @@ class RnnOp : public PoolOpKernel {
     return absl::OkStatus();
   }
 
+  // After no steps the states are as before, and the last output is zero.
+  void KeepStates(OpKernelContext* ctx, const std::array<Tensor*, 4>& outputs) const {
+    for (int i = 0; i < 3; ++i) {
+      float* const data = static_cast<float*>(outputs[i]->data());
+      const int64_t count = outputs[i]->NumElements();
+      if (i > 0 && i <= attrs_.num_states) {
+        std::copy_n(InputData(ctx, attrs_.first_state() + i - 1), count, data);
+      } else {
+        std::fill_n(data, count, 0.f);
+      }
+    }
+  }
+
   // Weights in training change with every step, and holding them would make the optimizer
   // copy the variable.
   Status Pack(OpKernelContext* ctx, const RnnPlan& plan, PackLease* lease) {
@@ -78,8 +96,9 @@ class RnnOp : public PoolOpKernel {
       PackRnnWeights(plan, static_cast<const float*>(kernel.data()),
                      static_cast<const float*>(recurrent.data()), memory, pool());
     };
-    return packs_.Take(ctx, {kernel, recurrent}, "rnn", plan.packed_floats,
-                       attrs_.training ? KeepPack::kNever : KeepPack::kAlways, pack, lease);
+    return packs_.Take(ctx, {kernel, recurrent}, plan.w.unscale < 0 ? "rnn" : "rnn scaled",
+                       plan.packed_floats, attrs_.training ? KeepPack::kNever : KeepPack::kAlways,
+                       pack, lease);
   }
 
   void SetInputs(OpKernelContext* ctx, const RnnDesc& d, const RnnSizes& sizes,
@@ -109,9 +128,9 @@ Status PlanRnnMemory(const NodeAttrs& node, const std::vector<PartialTensorShape
   TF_RETURN_IF_ERROR(attrs.Read(&node));
   RnnSizes sizes;
   TF_RETURN_IF_ERROR(ReadRnnSizes(attrs, inputs, &sizes));
+  if (sizes.batch == 0 || sizes.steps == 0) return absl::OkStatus();
   RnnPlan plan;
   TF_RETURN_IF_ERROR(FromCore(MakeRnnPlan(DescribeRnn(attrs, sizes), ActiveIsa(), threads, &plan)));
-  if (sizes.batch == 0) return absl::OkStatus();
   memory->scratch = plan.scratch;
   memory->packed_weights = plan.packed_floats * static_cast<int64_t>(sizeof(float));
   memory->blocking = {

@@ -26,6 +26,7 @@ RnnDesc DescribeRnn(const RnnAttrs& attrs, const RnnSizes& sizes) {
   d.sequences = attrs.return_sequences;
   d.zeros_masked = attrs.zero_output_for_mask;
   d.training = attrs.training;
+  d.direct = attrs.direct;
   d.batch = sizes.batch;
   d.steps = sizes.steps;
   d.inputs = sizes.inputs;

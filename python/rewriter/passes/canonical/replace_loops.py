@@ -16,26 +16,28 @@ _READERS = frozenset({"ReadVariableOp", "VariableShape", "Identity", *recurrent.
 
 def replace_loops(body: Body, context: Context) -> None:
     """Turns each loop over the steps of a recurrent layer into one op with packed weights."""
+    algorithm = "direct" if context.options.algorithm == "direct" else "auto"
     for node in body.view:
         if node.op not in recurrent.ROOTS:
             continue
         found = context.reason_to_leave(body, node) or recurrent.find(node, body, context)
         if found is None:
             continue
-        reason = found if isinstance(found, str) else _Loop(body, node, found).replace()
+        reason = found if isinstance(found, str) else _Loop(body, node, found, algorithm).replace()
         if reason:
             context.report.decline(node.name, reason)
             continue
         context.report.converted.append(
-            Converted(node.name, "BlockdnnRnn", None, "", found.details())
+            Converted(node.name, "BlockdnnRnn", None, algorithm, found.details())
         )
 
 
 class _Loop:
     """A While and the recurrence that its body is."""
 
-    def __init__(self, body: Body, node: Node, found: Recurrence):
+    def __init__(self, body: Body, node: Node, found: Recurrence, algorithm: str):
         self.body, self.view, self.node, self.found = body, body.view, node, found
+        self.algorithm = algorithm
 
     def replace(self) -> str | None:
         """Edits the graph; or returns why it must not, and leaves it as it was."""
@@ -250,6 +252,7 @@ class _Loop:
             zero_output_for_mask=r.zero_output_for_mask,
             time_major=not batch_major,
             training=False,
+            algorithm=self.algorithm,
         )
         self.view.set_controls(self.view.node(ref.node), node.controls)
         for port, state in enumerate(r.states, 1):

@@ -245,14 +245,13 @@ def run_with(**shapes):
     "shapes, message",
     [
         ({"src": [2, 4]}, r"src must be \[batch, steps, inputs\]"),
-        ({"src": [2, 0, 4], "mask": [2, 0]}, "no time steps"),
         ({"kernel": [5, 32]}, r"kernel must be \[inputs, gates \* units\] = \[4, 32\]"),
         ({"kernel": [4, 28]}, "kernel must be"),
         ({"recurrent_kernel": [7, 32]}, "recurrent_kernel must be"),
         ({"recurrent_kernel": [8, 33]}, "4 columns a unit"),
         ({"recurrent_kernel": [0, 0]}, "at least one unit"),
         ({"bias": [31]}, r"bias must be \[gates \* units\] = \[32\]"),
-        ({"bias": [2, 32]}, "bias must be"),
+        ({"bias": [3, 32]}, "bias must be"),
         ({"h": [2, 7]}, r"initial_state must be \[batch, units\] = \[2, 8\]"),
         ({"c": [3, 8]}, "initial_state must be"),
         ({"mask": [2, 4]}, r"mask must be \[batch, steps\] = \[2, 3\]"),
@@ -306,3 +305,29 @@ def test_many_callers(floats):
     with ThreadPoolExecutor(8) as threads:
         for ours, alone in zip(threads.map(run, inputs), expected, strict=True):
             np.testing.assert_array_equal(ours, alone)
+
+
+@pytest.mark.parametrize("sequences", [False, True])
+def test_no_steps(sequences):
+    """The states go through, there and back; the last output is zero."""
+    states = [tf.random.normal([2, 8]) for _ in range(2)]
+    with tf.GradientTape() as tape:
+        tape.watch(states)
+        dst, after = bd.ops.rnn(
+            tf.zeros([2, 0, 4]), tf.ones([4, 32]), tf.ones([8, 32]), cell="lstm",
+            initial_state=states, return_sequences=sequences,
+        )  # fmt: skip
+        loss = tf.reduce_sum(dst) + tf.reduce_sum(after[0]) + 2 * tf.reduce_sum(after[1])
+    np.testing.assert_array_equal(dst, np.zeros([2, 0, 8] if sequences else [2, 8]))
+    for state, last in zip(states, after, strict=True):
+        np.testing.assert_array_equal(state, last)
+    for factor, gradient in enumerate(tape.gradient(loss, states), 1):
+        np.testing.assert_array_equal(gradient, np.full([2, 8], factor))
+
+
+def test_two_biases_of_cudnn():
+    src, bias = tf.random.normal([2, 3, 4]), tf.random.normal([2, 32])
+    weights = tf.random.normal([4, 32]), tf.random.normal([8, 32])
+    both = bd.ops.rnn(src, *weights, bias, cell="lstm").dst
+    one = bd.ops.rnn(src, *weights, tf.reduce_sum(bias, 0), cell="lstm").dst
+    np.testing.assert_array_equal(both, one)
