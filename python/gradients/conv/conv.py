@@ -32,7 +32,6 @@ def _gradient(op, dy):
         z = geometry.forward(
             part_of(src, src_part, geometry.channels, op.get_attr("src_blocks")),
             elements(weights, offset, shape),
-            algorithm=text(op, "algorithm"),
             scratchpad_mode=text(op, "scratchpad_mode"),
         )
         y = chain.apply(z, rest[:num_args])

@@ -68,6 +68,7 @@ def _conv(geometry: ConvGeometry, dz, weights, padding, dilations=(1, 1)):
         padding=padding,
         dilations=list(dilations),
         groups=geometry.groups,
+        algorithm=geometry.algorithm,
         src_layout=geometry.dst_layout,
         dst_layout=geometry.src_layout,
     )
@@ -112,7 +113,14 @@ def _by_transposed(geometry: ConvGeometry, dz, weights, sizes, outs):
         crops.append([before, reached - before - size])
     blocked = geometry.src_layout == NCHW16C or geometry.channels >= BLOCK
     layout = NCHW16C if blocked else geometry.src_layout
-    dsrc = conv_transpose(dz, weights, strides=geometry.strides, crops=crops, dst_layout=layout)
+    dsrc = conv_transpose(
+        dz,
+        weights,
+        strides=geometry.strides,
+        crops=crops,
+        algorithm=geometry.algorithm,
+        dst_layout=layout,
+    )
     if layout == geometry.src_layout:
         return dsrc
     return reorder(dsrc, layout, geometry.src_layout, channels=geometry.channels)

@@ -13,6 +13,7 @@ from ..node import padding_argument, split_inputs, text, vjp
 def _gradient(op, dy):
     shape, depthwise_shape = op.get_attr("weights_shape"), op.get_attr("depthwise_weights_shape")
     channels, num_args = shape[-1], op.get_attr("num_args")
+    algorithm = text(op, "algorithm")
     offset, depthwise_offset = (
         op.get_attr("weights_offset"),
         op.get_attr("depthwise_weights_offset"),
@@ -23,7 +24,8 @@ def _gradient(op, dy):
 
     def formula(src, weights, depthwise_weights, *args):
         src = part_of(src, op.get_attr("src_part"), shape[2], op.get_attr("src_blocks"))
-        x = chain.apply(conv(src, elements(weights, offset, shape)), args[:num_args])
+        x = conv(src, elements(weights, offset, shape), algorithm=algorithm)
+        x = chain.apply(x, args[:num_args])
         x = conv(
             x,
             elements(depthwise_weights, depthwise_offset, depthwise_shape),
@@ -31,6 +33,7 @@ def _gradient(op, dy):
             dilations=op.get_attr("dilations"),
             padding=padding_argument(op),
             groups=channels,
+            algorithm=algorithm,
         )
         return depthwise_chain.apply(x, args[num_args:])
 

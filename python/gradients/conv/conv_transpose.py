@@ -10,7 +10,7 @@ import math
 import tensorflow as tf
 
 from ...layout import NCHW16C, NHWC
-from ...ops.movement.reorder import reorder
+from ...ops.conv.conv_transpose import conv_transpose
 from ..blocked import elements, part_of, place
 from ..chain import Chain
 from ..node import is_wanted, split_inputs, text, vjp
@@ -36,11 +36,10 @@ def _gradient(op, dy):
             return [*_both(op, src, weights, dz), *dargs]
 
     def formula(src, weights, *rest):
-        x = reorder(part_of(src, src_part, shape[3]), NCHW16C, NHWC, channels=shape[3])
-        y = _transposed(x, elements(weights, offset, shape), strides, crops)
-        if layout == NCHW16C:
-            y = reorder(y, NHWC, NCHW16C)
-        return place(chain.apply(y, rest[:num_args]), dst_part, channels, rest[num_args:])
+        filters = elements(weights, offset, shape)
+        src = part_of(src, src_part, shape[3])
+        z = _forward(src, filters, strides, crops, layout, inside, text(op, "algorithm"))
+        return place(chain.apply(z, rest[:num_args]), dst_part, channels, rest[num_args:])
 
     return vjp(formula, op.inputs, dy)
 
@@ -61,6 +60,7 @@ def _both(op, src, weights, dz) -> list:
         padding=[[top, max(bottom, 0)], [left, max(right, 0)]],
         src_layout=layout,
         dst_layout=NCHW16C,
+        algorithm=text(op, "algorithm"),
     )
     filters = tf.reshape(weights, geometry.weights_shape)
     dsrc = geometry.forward(dz, filters) if is_wanted(op, 0) else None
@@ -70,17 +70,14 @@ def _both(op, src, weights, dz) -> list:
     return [dsrc, dweights]
 
 
-def _transposed(x, filters, strides, crops):
-    """Everything that source pixels reach, then cut or extended."""
-    sizes = tf.shape(x) if None in x.shape else x.shape
-    kernel, channels = filters.shape[:2], filters.shape[2]
-    height, width = (
-        (sizes[1 + axis] - 1) * strides[axis] + max(kernel[axis], strides[axis])
-        for axis in range(2)
-    )
-    shape = tf.stack([sizes[0], height, width, channels])
-    y = tf.nn.conv2d_transpose(x, filters, shape, strides, "VALID")
+def _forward(src, filters, strides, crops, layout: str, inside: bool, algorithm: str):
+    """The transposed convolution by itself; crops beyond the filter's reach cut its result."""
     top, bottom, left, right = crops
-    full = [(sizes[1 + axis] - 1) * strides[axis] + kernel[axis] for axis in range(2)]
-    y = y[:, top : full[0] - max(bottom, 0), left : full[1] - max(right, 0)]
-    return tf.pad(y, [[0, 0], [0, max(0, -bottom)], [0, max(0, -right)], [0, 0]])
+    own = [[top, bottom], [left, right]] if inside else [[0, min(bottom, 0)], [0, min(right, 0)]]
+    z = conv_transpose(
+        src, filters, strides=strides, crops=own, dst_layout=layout, algorithm=algorithm
+    )
+    if inside:
+        return z
+    cuts = [slice(a, -b if b > 0 else None) for a, b in ((top, bottom), (left, right))]
+    return z[(*[slice(None)] * (1 if layout == NHWC else 2), *cuts)]

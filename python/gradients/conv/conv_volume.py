@@ -99,6 +99,7 @@ def _of_src(op, src, weights, dz):
         flipped,
         depth=depth,
         padding=padding,
+        algorithm=text(op, "algorithm"),
         src_layout=dst_layout,
         dst_layout=src_layout,
     )
@@ -115,6 +116,7 @@ def _of_weights(op, src, dz):
         padding=text(op, "padding"),
         src_layout=text(op, "src_layout"),
         dst_layout=text(op, "dst_layout"),
+        algorithm=text(op, "algorithm"),
     )
     before = 0
     if geometry.padding == "SAME":

@@ -33,6 +33,7 @@ def backward_weights(geometry: ConvGeometry, src, dz):
             groups=geometry.groups,
             strides=list(geometry.strides),
             dilations=list(geometry.dilations),
+            algorithm=geometry.algorithm,
             **padding_attrs(geometry.padding),
         )
     src, dz = geometry.plain_src(src), geometry.plain_dst(dz)

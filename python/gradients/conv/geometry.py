@@ -17,6 +17,7 @@ class ConvGeometry:
     Attributes:
       weights_shape: [kh, kw, channels / groups, output channels].
       padding: "SAME", "VALID" or [[top, bottom], [left, right]].
+      algorithm: of the convolution; those that its gradients are made of have the same.
     """
 
     weights_shape: tuple[int, ...]
@@ -26,6 +27,7 @@ class ConvGeometry:
     padding: "str | list"
     src_layout: str
     dst_layout: str
+    algorithm: str = "auto"
 
     @classmethod
     def of(cls, op) -> "ConvGeometry":
@@ -38,6 +40,7 @@ class ConvGeometry:
             padding=padding_argument(op),
             src_layout=text(op, "src_layout"),
             dst_layout=text(op, "dst_layout"),
+            algorithm=text(op, "algorithm"),
         )
 
     @property
@@ -83,6 +86,7 @@ class ConvGeometry:
             groups=self.groups,
             src_layout=self.src_layout,
             dst_layout=self.dst_layout,
+            algorithm=self.algorithm,
             **options,
         )
 

@@ -17,6 +17,7 @@ REGISTER_OP("BlockdnnConvBackwardWeights")
     .Attr("dilations: list(int) = [1, 1]")
     .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
     .Attr("explicit_paddings: list(int) = []")
+    .Attr(bd::kAlgorithmAttr)
     .SetShapeFn([](InferenceContext* c) {
       bd::BackwardWeightsAttrs attrs;
       TF_RETURN_IF_ERROR(attrs.Read(c));
@@ -36,4 +37,5 @@ groups: 1, or in nChw16c tensors as many as channels and output channels, or suc
 strides: [height, width].
 dilations: [height, width].
 explicit_paddings: [top, bottom, left, right], only with padding = EXPLICIT.
+algorithm: of the convolutions that its own gradient is made of; it sums products itself.
 )doc");

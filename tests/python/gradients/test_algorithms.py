@@ -1,0 +1,80 @@
+"""Gradients are made of ops with the algorithm of the op that they belong to."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+ops = bd.ops
+BLOCKS = tf.ones([2, 2, 12, 12, 16])
+CASES = {
+    "conv": (lambda x, w, **a: ops.conv(x, w, **a), BLOCKS, (3, 3, 32, 32)),
+    "plain": (
+        lambda x, w, **a: ops.conv(x, w, src_layout="nhwc", **a),
+        tf.ones([2, 9, 9, 24]),
+        (3, 3, 24, 32),
+    ),
+    "strided": (lambda x, w, **a: ops.conv(x, w, strides=2, **a), BLOCKS, (3, 3, 32, 32)),
+    "groups": (lambda x, w, **a: ops.conv(x, w, groups=2, **a), BLOCKS, (3, 3, 16, 32)),
+    "grouped and strided": (
+        lambda x, w, **a: ops.conv(x, w, groups=2, strides=2, **a),
+        BLOCKS,
+        (3, 3, 16, 32),
+    ),
+    "dilated": (
+        lambda x, w, **a: ops.conv(x, w, strides=2, dilations=2, **a),
+        BLOCKS,
+        (3, 3, 32, 32),
+    ),
+    "chain": (
+        lambda x, w, **a: ops.conv(x, w, post_ops="eltwise(swish)", **a),
+        BLOCKS,
+        (3, 3, 32, 32),
+    ),
+    "transposed": (
+        lambda x, w, **a: ops.conv_transpose(x, w, strides=2, **a),
+        BLOCKS,
+        (4, 4, 32, 32),
+    ),
+    "volume": (lambda x, w, **a: ops.conv_volume(x, w, depth=2, **a), BLOCKS, (3, 3, 3, 32, 32)),
+    "pair": (
+        lambda x, w, **a: ops.conv_depthwise(x, w, tf.ones([3, 3, 48, 1]), **a),
+        BLOCKS,
+        (1, 1, 32, 48),
+    ),
+}
+
+
+@pytest.mark.parametrize("second", [False, True])
+@pytest.mark.parametrize("algorithm", ["auto", "direct"])
+@pytest.mark.parametrize("name", CASES)
+def test_inherited(name, algorithm, second):
+    function, src, shape = CASES[name]
+
+    @tf.function
+    def gradients(*xs):
+        found = tf.gradients(function(*xs, algorithm=algorithm), xs)
+        return tf.gradients(found, xs) if second else found
+
+    graph = gradients.get_concrete_function(src, tf.ones(shape)).graph
+    named = [op for op in graph.get_operations() if "algorithm" in op.node_def.attr]
+    assert len(named) > 1
+    assert {op.get_attr("algorithm").decode() for op in named} == {algorithm}
+
+
+def test_bits_of_the_source_gradient():
+    """Its weights come anew, twice, and more often, for which "auto" chooses differently."""
+    rng = np.random.default_rng(1)
+    src, weights = (
+        tf.constant(rng.normal(size=(2, 2, 14, 14, 16)), tf.float32),
+        tf.constant(rng.normal(size=(3, 3, 32, 32)), tf.float32),
+    )
+
+    @tf.function
+    def gradient():
+        return tf.gradients(tf.square(ops.conv(src, weights, algorithm="direct")), src)[0]
+
+    first = gradient().numpy()
+    for _ in range(5):
+        np.testing.assert_array_equal(gradient(), first)
