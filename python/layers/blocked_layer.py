@@ -25,6 +25,20 @@ _MARK = "_blockdnn_channels"
 _VIEWED_PLAIN = ContextVar("viewed_plain", default=())
 
 
+ALGORITHMS = ("auto", "direct")
+
+
+def check_algorithm(algorithm: str) -> str:
+    """`algorithm`, if a layer may ask for it.
+
+    Raises:
+      ValueError: it may not.
+    """
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"algorithm must be one of {ALGORITHMS}, not {algorithm!r}")
+    return algorithm
+
+
 def channels_of(tensor) -> "int | None":
     """C of a tensor that a layer returned in blocks; None for any other."""
     return getattr(tensor, _MARK, None)

@@ -11,6 +11,7 @@ class Conversion:
       replaced: name of a layer -> what it became: its class and the layouts it reads and writes.
       kept: name of a layer -> why it stayed as it was.
       reorders: names of the layers that were added between blocked and plain ones.
+      algorithm: of the convolutions and recurrent layers that were replaced.
 
     Example:
       >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Flatten(name="flat")])
@@ -22,6 +23,7 @@ class Conversion:
     replaced: dict[str, str] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
     reorders: list[str] = field(default_factory=list)
+    algorithm: str = "auto"
 
     def summary(self) -> str:
         """A line a layer, the replaced ones first."""

@@ -3,15 +3,16 @@
 import keras
 from keras import tree
 
-from .blocked_layer import channels_of
+from .blocked_layer import channels_of, check_algorithm
 from .candidates import PLAIN, STARTS, blocked_class, reason_to_keep
 from .conversion import Conversion
+from .convolution import ConvolutionLayer
 from .plan import Decision, plan
-from .recurrent import packed_config
+from .recurrent import Packed, packed_config
 from .reshaping import FromBlocked, ToBlocked
 
 
-def convert(model):
+def convert(model, *, algorithm: str = "auto"):
     """The same model with every layer replaced that gains from a blocked form.
 
     Between the first and the last of them tensors stay blocked. Weights are copied; names,
@@ -22,12 +23,14 @@ def convert(model):
       model: a functional or sequential keras.Model, which is cloned as
         keras.models.clone_model does (an optimizer's state is not); of any other the layers
         that it owns are replaced in the model itself, each with plain tensors around it.
+      algorithm: of convolutions and recurrent layers: "auto", or "direct" (docs/algorithms.md).
 
     Returns:
       The model, with `model.conversion`: what was replaced and what was kept, and why.
 
     Raises:
       TypeError: it is no keras.Model.
+      ValueError: an unknown algorithm.
 
     Example:
       >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(4, 3, name="conv")])
@@ -39,7 +42,7 @@ def convert(model):
     """
     if not isinstance(model, keras.Model):
         raise TypeError(f"convert takes a keras.Model; got {type(model).__name__}")
-    conversion = Conversion()
+    conversion = Conversion(algorithm=check_algorithm(algorithm))
     if isinstance(model, keras.Sequential) and not model.built:
         model = _clone_unbuilt(model, conversion)
     elif _is_graph(model):
@@ -76,7 +79,7 @@ class _Cloning:
     def clone(self, layer):
         """The layer that takes the place of `layer`."""
         if isinstance(layer, keras.Model):
-            new = convert(layer)
+            new = convert(layer, algorithm=self.conversion.algorithm)
             for name, what in new.conversion.replaced.items():
                 self.conversion.replaced[f"{layer.name}/{name}"] = what
             for name, why in new.conversion.kept.items():
@@ -87,7 +90,8 @@ class _Cloning:
             new = _same(layer)
             self.conversion.kept[layer.name] = decision.reason
         else:
-            new = decision.cls.from_config(packed_config(layer) | decision.arguments)
+            config = _config_of(layer, decision.cls, self.conversion)
+            new = decision.cls.from_config(config | decision.arguments)
             self.conversion.replaced[layer.name] = decision.text
         self.clones.append((layer, new))
         return new
@@ -142,7 +146,7 @@ def _clone_unbuilt(model, conversion: Conversion):
 
     def clone(layer):
         cls = _alone(layer, conversion, layer.name)
-        return _same(layer) if cls is None else cls.from_config(packed_config(layer))
+        return _same(layer) if cls is None else _made(cls, layer, conversion)
 
     return keras.models.clone_model(model, clone_function=clone)
 
@@ -193,19 +197,31 @@ def _replaced(value, conversion: Conversion, prefix: str):
         return value
     name = prefix + value.name
     if isinstance(value, keras.Model) and (_is_graph(value)):
-        new = convert(value)
+        new = convert(value, algorithm=conversion.algorithm)
         conversion.replaced.update({f"{name}/{k}": v for k, v in new.conversion.replaced.items()})
         conversion.kept.update({f"{name}/{k}": v for k, v in new.conversion.kept.items()})
         return new
     if type(value).__module__.startswith("keras."):
         cls = _alone(value, conversion, name)
-        return value if cls is None else _rebuilt(cls, value)
+        return value if cls is None else _rebuilt(cls, value, conversion)
     _replace_owned(value, conversion, f"{name}/")
     return value
 
 
-def _rebuilt(cls: type, layer):
-    new = cls.from_config(packed_config(layer))
+def _config_of(layer, cls: type, conversion: Conversion) -> dict:
+    """What `cls` is made from to take the place of `layer`."""
+    config = packed_config(layer, conversion.algorithm)
+    if conversion.algorithm != "auto" and issubclass(cls, (ConvolutionLayer, Packed)):
+        config["algorithm"] = conversion.algorithm
+    return config
+
+
+def _made(cls: type, layer, conversion: Conversion):
+    return cls.from_config(_config_of(layer, cls, conversion))
+
+
+def _rebuilt(cls: type, layer, conversion: Conversion):
+    new = _made(cls, layer, conversion)
     if layer.built:
         new.build_from_config(layer.get_build_config())
         _copy_state(layer, new)

@@ -12,6 +12,7 @@ from ..ops.post_ops import PostOps
 from . import functions
 from .blocked_layer import (
     BlockedLayer,
+    check_algorithm,
     from_blocked,
     images,
     on_images,
@@ -26,6 +27,19 @@ _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 class ConvolutionLayer(BlockedLayer):
     """What convolutions share: a line is an image of height 1, a volume the images that are its
     slices."""
+
+    def __init__(self, *args, algorithm: str = "auto", **kwargs):
+        """Adds to the arguments of `BlockedLayer`:
+
+        Args:
+          algorithm: "auto", or "direct": docs/algorithms.md. Gradients have the same.
+        """
+        super().__init__(*args, **kwargs)
+        self.algorithm = check_algorithm(algorithm)
+
+    def get_config(self):
+        chosen = {} if self.algorithm == "auto" else {"algorithm": self.algorithm}
+        return super().get_config() | chosen
 
     @property
     def computes_itself(self) -> bool:
@@ -62,6 +76,7 @@ class ConvolutionLayer(BlockedLayer):
             weights_shape=shape,
             groups=groups,
             post_ops=chain,
+            algorithm=self.algorithm,
             src_layout=NCHW16C if src_blocked else NHWC,
             dst_layout=NCHW16C if dst_blocked else NHWC,
             **window,
@@ -161,6 +176,7 @@ class Conv3D(ConvolutionLayer, keras.layers.Conv3D):
             strides=self.strides,
             padding=self.padding,
             post_ops=self.with_bias(training),
+            algorithm=self.algorithm,
             src_layout=NCHW16C if self.reads_blocked else NHWC,
             dst_layout=NCHW16C if self.writes_blocked else NHWC,
         )
@@ -288,6 +304,7 @@ class _ConvTranspose(ConvolutionLayer):
             strides=strides,
             crops=crops,
             post_ops=chain,
+            algorithm=self.algorithm,
             dst_layout=NCHW16C if blocked else NHWC,
         )
         if blocked and not self.writes_blocked:
@@ -329,6 +346,7 @@ class Conv3DTranspose(_ConvTranspose, keras.layers.Conv3DTranspose):
         """Along the depth D, tap s t + r adds its images of slice q - t to slice s q + r."""
         taps, stride = self.kernel_size[0], self.strides[0]
         options = dict(strides=self.strides[1:], crops=self._crops()[1:])
+        options["algorithm"] = self.algorithm
         if taps == stride and self._crops()[0] == [0, 0]:  # nothing is added up
             options, chain = options | {"post_ops": chain}, None
         last = (taps - 1) // stride

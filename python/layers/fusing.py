@@ -194,6 +194,7 @@ def paired(x, weights, chain: PostOps, window: dict):
         post_ops=made.chain,
         args=made.arguments["args"],
         depthwise_post_ops=chain,
+        algorithm=made.arguments["algorithm"],
         **window,
     )
 
@@ -258,6 +259,7 @@ def _conv(op):
         src_layout=text(op, "src_layout"),
         dst_layout=text(op, "dst_layout"),
         pool=op.get_attr("pool") or None,
+        algorithm=text(op, "algorithm"),
         post_ops=PostOps.parse(text(op, "post_ops")),
         args=args,
     )
@@ -275,6 +277,7 @@ def _conv_depthwise(op):
         strides=op.get_attr("strides"),
         padding=padding_argument(op),
         dilations=op.get_attr("dilations"),
+        algorithm=text(op, "algorithm"),
         post_ops=PostOps.parse(text(op, "post_ops")),
         args=args,
         depthwise_post_ops=PostOps.parse(text(op, "depthwise_post_ops")),
@@ -297,6 +300,7 @@ def _conv_transpose(op):
         strides=op.get_attr("strides"),
         crops=[[top, bottom], [left, right]],
         dst_layout=text(op, "dst_layout"),
+        algorithm=text(op, "algorithm"),
         post_ops=PostOps.parse(text(op, "post_ops")),
         args=args,
     )
@@ -313,6 +317,7 @@ def _conv_volume(op):
         padding=text(op, "padding"),
         src_layout=text(op, "src_layout"),
         dst_layout=text(op, "dst_layout"),
+        algorithm=text(op, "algorithm"),
         post_ops=PostOps.parse(text(op, "post_ops")),
         args=args,
     )

@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from ..ops.products.rnn import rnn
+from .blocked_layer import check_algorithm
 
 _ACTIVATIONS = ("tanh", "relu", "sigmoid", "linear")
 _RECURRENT_ACTIVATIONS = ("sigmoid", "hard_sigmoid", "tanh", "relu", "linear")
@@ -30,11 +31,12 @@ def _name_of(activation, known) -> str | None:
 class Packed:
     """The part that the layers of this module share; comes before Keras's class."""
 
-    def __init__(self, *args, use_packed: bool = True, **kwargs):
+    def __init__(self, *args, use_packed: bool = True, algorithm: str = "auto", **kwargs):
         super().__init__(*args, **kwargs)
         # Keras notes of a layer given *args that no config can make it again: get_config can.
         vars(self).pop("_auto_config_error_args", None)
         self.use_packed = use_packed
+        self.algorithm = check_algorithm(algorithm)
         if self.declined is None:
             self.supports_jit = False  # XLA does not know the op
 
@@ -96,12 +98,14 @@ class Packed:
             return_sequences=self.return_sequences,
             zero_output_for_mask=self.zero_output_for_mask,
             training=bool(training),
+            algorithm=self.algorithm,
         )
         # Keras takes the first or the second, by return_sequences.
         return result.dst, result.dst, list(result.states)
 
     def get_config(self):
-        return {**super().get_config(), "use_packed": self.use_packed}
+        chosen = {} if self.algorithm == "auto" else {"algorithm": self.algorithm}
+        return {**super().get_config(), "use_packed": self.use_packed, **chosen}
 
 
 def _spell(activation) -> str:
@@ -111,6 +115,7 @@ def _spell(activation) -> str:
 _ARGUMENTS = """
     Args:
       use_packed: False: Keras's own loop over time steps.
+      algorithm: "auto", or "direct": docs/algorithms.md.
       Others: as of `keras.layers.{0}`, `zero_output_for_mask` included.
 
     Attributes:
@@ -196,12 +201,13 @@ def packed_class(layer) -> "type | None":
     return _PACKED.get(type(layer))
 
 
-def packed_config(layer) -> dict:
-    """`layer.get_config()` of any layer, with packed layers in a Bidirectional."""
+def packed_config(layer, algorithm: str = "auto") -> dict:
+    """`layer.get_config()` of any layer, with packed layers of `algorithm` in a Bidirectional."""
     config = layer.get_config()
     if type(layer) is keras.layers.Bidirectional:
         for key, inner in zip(("layer", "backward_layer"), _both(layer), strict=True):
-            packed = packed_class(inner).from_config(inner.get_config())
+            chosen = inner.get_config() | {"algorithm": algorithm}
+            packed = packed_class(inner).from_config(chosen)
             config[key] = keras.saving.serialize_keras_object(packed)
     return config
 

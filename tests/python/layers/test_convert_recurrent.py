@@ -177,3 +177,27 @@ def test_subclassed(x):
     bd.layers.convert(fast)
     assert len(fast.conversion.replaced) == 2 and type(fast.rnn) is bd.layers.RNN
     np.testing.assert_allclose(fast(x), expected, rtol=0, atol=3e-6)
+
+
+def test_direct_reaches_every_layer():
+    """`convert(..., algorithm="direct")`: in the ops, in configs, and in what these make again."""
+    model = keras.Sequential(
+        [
+            keras.Input((6, 8, 3)),
+            keras.layers.Conv2D(16, 3, padding="same"),
+            keras.layers.DepthwiseConv2D(3, padding="same"),
+            keras.layers.Conv2DTranspose(16, 2),
+            keras.layers.Reshape((7, -1)),
+            keras.layers.Bidirectional(keras.layers.LSTM(8, return_sequences=True)),
+            keras.layers.GRU(8),
+        ]
+    )
+    fast = bd.layers.convert(model, algorithm="direct")
+    again = keras.models.clone_model(fast)
+    for converted in (fast, again):
+        traced = tf.function(converted.call).get_concrete_function(tf.ones([1, 6, 8, 3]))
+        named = [op for op in traced.graph.get_operations() if "algorithm" in op.node_def.attr]
+        assert len(named) >= 5
+        assert {op.get_attr("algorithm") for op in named} == {b"direct"}
+    with pytest.raises(ValueError, match="algorithm must be one of"):
+        bd.layers.convert(model, algorithm="fastest")
