@@ -47,6 +47,9 @@ from . import ordering
 # These keep Grappler from inlining a call; Keras puts them on grouped convolutions.
 XLA = "_XlaMustCompile"
 _INLINE_BLOCKERS = (XLA, "_noinline")
+# On a convolution, the function in which Keras had it compiled by XLA: not every kernel of
+# TensorFlow's takes groups, alone or fused.
+COMPILED_IN = "_blockdnn_compiled_in"
 _CONVOLUTION_OF_KERAS = re.compile(r"__(conv_xla|jit_compiled_convolution_op)(_\d+)+$")
 _AROUND_CONVOLUTIONS = frozenset(
     {"BatchToSpaceND", "Const", "ExpandDims", "Identity", "NoOp", "Pad", "ReadVariableOp"}
@@ -62,15 +65,19 @@ _MAX_EMBEDDED_BYTES = 1 << 26
 _PURE_READS = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "Const", "Identity"})
 
 
-def capture(concrete) -> Module:
-    """Inlines the function and measures its graph and those of its loops and conditions."""
+def capture(concrete, closed: frozenset[str] = frozenset()) -> Module:
+    """Inlines the function and measures its graph and those of its loops and conditions.
+
+    Args:
+        closed: functions of Keras's grouped convolutions that XLA goes on compiling.
+    """
     captured = concrete.captured_inputs
     names = [tensor.op.name for tensor in concrete.inputs]
     count = len(names) - len(captured)
     captures = dict(zip(names[count:], captured, strict=True))
     targets = [op.name for op in concrete.graph.control_outputs if op.type not in _PURE_READS]
     fetches = [tensor.name for tensor in concrete.outputs]
-    graph_def, functions = _inline(concrete.graph.as_graph_def(), fetches, targets)
+    graph_def, functions = _inline(concrete.graph.as_graph_def(), fetches, targets, closed)
     _disarm_variable_shapes(graph_def)
     captures = _embed_tensors(graph_def, captures)
     _drop_waits_for_inputs(graph_def, names)
@@ -232,7 +239,7 @@ def _variable(handle) -> Variable:
     return Variable(shape, read)
 
 
-def _inline(graph_def: graph_pb2.GraphDef, fetches, targets):
+def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[str]):
     """Inlines calls, prunes; functions that stay keep their definition and their name.
 
     Returns: the graph, and what the functions that stay become when calls in them are inlined.
@@ -244,7 +251,7 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets):
         for node in nodes:
             if _LOWERING in node.attr:
                 node.attr[_LOWERING].b = False
-    _unblock_convolutions(meta_graph.graph_def)
+    _unblock_convolutions(meta_graph.graph_def, closed)
     _unblock_recurrent_layers(meta_graph.graph_def)
     meta_graph.collection_def["train_op"].node_list.value.extend([*fetches, *targets])
 
@@ -279,17 +286,26 @@ def compiled_by_xla(concrete) -> bool:
     return concrete.function_def.attr[XLA].b
 
 
-def _unblock_convolutions(graph_def: graph_pb2.GraphDef) -> None:
+def compiled_in(module: Module) -> frozenset[str]:
+    """The functions of Keras of which a convolution was inlined and has not been converted."""
+    nodes = (node for body in module.bodies for node in body.view if node.payload is None)
+    names = {node.attr[COMPILED_IN].s.decode() for node in nodes}
+    return frozenset(names - {""})
+
+
+def _unblock_convolutions(graph_def: graph_pb2.GraphDef, closed: frozenset[str]) -> None:
     """Lets Keras's grouped convolutions be inlined; what users compile by XLA stays so."""
-    unblocked = {
-        function.signature.name
-        for function in graph_def.library.function
-        if _is_convolution_of_keras(function)
-    }
+    unblocked = set()
     for function in graph_def.library.function:
-        if function.signature.name in unblocked:
-            for key in _INLINE_BLOCKERS:
-                function.attr.pop(key, None)
+        name = function.signature.name
+        if name in closed or not _is_convolution_of_keras(function):
+            continue
+        unblocked.add(name)
+        for key in _INLINE_BLOCKERS:
+            function.attr.pop(key, None)
+        for node in function.node_def:
+            if node.op == "Conv2D":
+                node.attr[COMPILED_IN].s = name.encode()
     for nodes in _node_lists(graph_def):
         for node in nodes:
             if unblocked.intersection(called_functions([node])):

@@ -28,7 +28,7 @@ from ..graph import Body, Module
 from ..native import library
 from ..tensorflow_private import resource_variable_ops
 from . import autotune, emit, measure, verify
-from .capture import capture, compiled_by_xla
+from .capture import capture, compiled_by_xla, compiled_in
 from .context import Context
 from .followers import Followers
 from .name_algorithms import name_algorithms
@@ -298,8 +298,7 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     if compiled_by_xla(concrete):
         context.report.decline(_name(concrete), "XLA compiles it (jit_compile=True)")
         return concrete, list(concrete.variables)
-    context.running = "capture"
-    module = run_passes(capture(concrete), context)
+    module = _module(concrete, context)
     context.running = "emit"
     resource = module.main.view.unique_name(_BUNDLE)
     keeps_memory = context.options.memory != "low"
@@ -328,6 +327,18 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     context.running = "verify"
     verify.check_signature(concrete, result)
     return result, list(own.values())
+
+
+def _module(concrete, context: Context) -> Module:
+    """The function after the passes; where they leave what Keras has XLA compile, that goes on."""
+    context.running = "capture"
+    module = run_passes(capture(concrete), context)
+    if closed := compiled_in(module):
+        declined, context.running = context.report.declined, "capture"
+        module = run_passes(capture(concrete, closed), context)
+        for node, reason in declined:
+            context.report.decline(node, reason)
+    return module
 
 
 def _maker(concrete, first, bundles: Bundles, context: Context):
