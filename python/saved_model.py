@@ -109,6 +109,7 @@ def optimize_saved_model(
     tolerance: float = 1e-4,
     exclude: Sequence[str] = (),
     only: Sequence[str] | None = None,
+    deterministic: bool = False,
     autotune: bool = False,
     strict: bool | None = None,
     force: bool = False,
@@ -126,7 +127,7 @@ def optimize_saved_model(
       signatures: names of the signatures to optimise, the others being kept as they are; all by
         default.
       custom_objects, algorithm, memory, scratchpad_mode, verify, tolerance, exclude, only,
-        autotune, strict: as in `optimize`.
+        deterministic, autotune, strict: as in `optimize`.
       force: replace a SavedModel in `destination`. Other files in that folder are kept.
       on_step: called with a few words before each step.
 
@@ -151,6 +152,7 @@ def optimize_saved_model(
         scratchpad_mode=scratchpad_mode,
         exclude=exclude,
         only=only,
+        deterministic=deterministic,
         autotune=autotune,
         strict=strict,
     )

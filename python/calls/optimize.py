@@ -30,6 +30,7 @@ def optimize(
     tolerance: float = 1e-4,
     exclude: Sequence[str] = (),
     only: Sequence[str] | None = None,
+    deterministic: bool = False,
     autotune: bool = False,
     example=None,
     strict: bool | None = None,
@@ -49,7 +50,7 @@ def optimize(
             signature of its own otherwise is converted at the first call of each signature.
         custom_objects: name -> class or function, for a Keras file that needs them.
         algorithm: "auto", "direct", "winograd" or "paired" (where they apply), for every
-            convolution.
+            convolution; "direct" also for recurrent layers and products.
         memory: "normal" lets packed weights take up to three times the weights' own memory,
             "low" only 9/8 of it (no Winograd, so slower). "normal" also keeps, for calls on shapes
             that have come before, the memory of one call's intermediate tensors; "low" does not.
@@ -59,6 +60,9 @@ def optimize(
         tolerance: for "numbers": the largest difference, relative to the output's magnitude.
         exclude, only: names of nodes or layers, or regular expressions that match them: these
             convolutions, matrix products and softmaxes stay with TensorFlow, or all others do.
+        deterministic: results do not depend on the size of the batch, on the other samples in it,
+            or on the number of threads (docs/algorithms.md, "The same bits"), which costs the
+            faster algorithms. `report.notes` names what TensorFlow still adds up.
         autotune: measures each part of the graph that has reorders both ways, converted and as
             TensorFlow runs it, and keeps the faster; the whole function stays as it was if that is
             faster still. Takes a few dozen calls for each part; `report.notes` has the times.
@@ -102,6 +106,7 @@ def optimize(
         scratchpad_mode=scratchpad_mode,
         exclude=exclude,
         only=only,
+        deterministic=deterministic,
         autotune=autotune,
         strict=strict,
     )

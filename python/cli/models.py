@@ -62,6 +62,13 @@ def optimize(
     ] = "user",
     exclude: Exclude = None,
     only: Only = None,
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic",
+            help="Results that do not depend on the batch, its other samples, or threads.",
+        ),
+    ] = False,
     autotune: Annotated[
         bool,
         typer.Option("--autotune", help="Measure each part both ways and keep what is faster."),
@@ -93,6 +100,7 @@ def optimize(
             tolerance=tolerance,
             exclude=exclude or (),
             only=only,
+            deterministic=deterministic,
             autotune=autotune,
             strict=strict or None,
             custom_objects=import_objects(custom_objects),

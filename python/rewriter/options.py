@@ -27,6 +27,9 @@ class Options:
             not match `only`, stay with TensorFlow. A name is a node's ("stem/conv/convolution")
             or any beginning of it up to a slash ("stem"), such as a Keras layer's; a regular
             expression has to match the whole of either.
+        deterministic: results do not depend on the size of the batch, on the other samples in it,
+            or on the number of threads: algorithm "direct" for everything. What stays with
+            TensorFlow and adds up many numbers is noted in the report.
         autotune: measures each part that has reorders both ways and keeps what is faster.
         measure: measures the same and only notes the times in the report.
         strict: an error of the rewriter itself is raised; otherwise the pass that failed is left
@@ -34,7 +37,8 @@ class Options:
             and `report.error`. The default is whether TF_BLOCKDNN_STRICT=1.
 
     Raises:
-        ValueError: an unknown choice, or an expression that is none.
+        ValueError: an unknown choice, an expression that is none, or choices that exclude each
+            other.
     """
 
     algorithm: str = "auto"
@@ -42,6 +46,7 @@ class Options:
     scratchpad_mode: str = "user"
     exclude: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
+    deterministic: bool = False
     autotune: bool = False
     measure: bool = False
     strict: bool = field(default_factory=lambda: os.environ.get("TF_BLOCKDNN_STRICT") == "1")
@@ -63,6 +68,7 @@ class Options:
         if self.memory not in MEMORY:
             raise ValueError(f"memory must be one of {MEMORY}, not {self.memory!r}")
         check_scratchpad_mode(self.scratchpad_mode)
+        self._check_deterministic()
         for pattern in (*self.exclude, *(self.only or ())):
             try:
                 re.compile(pattern)
@@ -70,6 +76,15 @@ class Options:
                 raise ValueError(
                     f"exclude or only: not a regular expression: {pattern!r}: {error}"
                 ) from None
+
+    def _check_deterministic(self) -> None:
+        if not self.deterministic:
+            return
+        if self.algorithm not in ("auto", "direct"):
+            raise ValueError(f'deterministic=True is algorithm "direct", not {self.algorithm!r}')
+        if self.autotune:
+            raise ValueError("deterministic=True and autotune=True exclude each other: times vary")
+        object.__setattr__(self, "algorithm", "direct")
 
     def reason_to_leave(self, node: str) -> str | None:
         """Why the caller wants the node of that name left alone; None where nothing says so."""

@@ -161,7 +161,7 @@ class Report:
     def extend(self, other: "Report") -> None:
         """Adds the entries of another body of the same function."""
         lists = ("converted", "declined", "unfused", "joined", "folded", "reorders")
-        for key in (*lists, "reorder_causes", "warnings"):
+        for key in (*lists, "reorder_causes", "warnings", "notes"):
             getattr(self, key).extend(getattr(other, key))
         if other.error:
             self.error = (self.error or "") + other.error

@@ -1,6 +1,7 @@
 """Sums up the finished plan for the report: work, and what causes each reorder."""
 
 import math
+from collections import Counter
 
 from ...graph import Body, Node, Ref, estimate
 from ..context import Context
@@ -8,6 +9,12 @@ from ..primitives import Conv, ConvDepthwise, Convolution, InnerProduct, Reorder
 
 # An unknown height or width counts as this many, an unknown batch, too: only ratios are told.
 _NOMINAL = 64
+# What adds up many numbers.
+_SUMS = frozenset(
+    {"AvgPool", "AvgPool3D", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "Conv3D"}
+    | {"Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNative", "Einsum", "MatMul"}
+    | {"Mean", "Prod", "Softmax", "Sum"}
+)
 
 
 def account(body: Body, context: Context) -> None:
@@ -19,6 +26,12 @@ def account(body: Body, context: Context) -> None:
     reorders = [node for node in nodes if isinstance(node.payload, Reorder)]
     report.reorder_causes = [_cause(body, node) for node in reorders]
     report.reorder_bytes = sum(_bytes_of_sample(body, node.inputs[0]) for node in reorders)
+    left = Counter(node.op for node in nodes if node.payload is None and node.op in _SUMS)
+    if context.options.deterministic and left:
+        ops = ", ".join(f"{count} {op}" for op, count in sorted(left.items()))
+        report.notes.append(
+            f"deterministic: TensorFlow adds up {ops}; how, may depend on batch and threads"
+        )
 
 
 def _of_payload(body: Body, node: Node) -> int:

@@ -21,7 +21,8 @@ _REASON = "between plain tensors the two reorders would cost more than the convo
 
 def leave_losing(body: Body, context: Context) -> None:
     """Starts again without the convolutions that would lose more by reorders than they gain."""
-    context.leave.update(_losing(body))
+    if not context.options.deterministic:  # what TensorFlow computes need not be that
+        context.leave.update(_losing(body))
     context.parts = _parts(body) + [part for part in context.parts if part not in _parts(body)]
 
 

@@ -5,6 +5,7 @@ number of axes itself, and element-wise work behind the second Reshape can join 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from tensorflow.core.framework import types_pb2
@@ -26,7 +27,11 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     if isinstance(found, str):
         return found
     reason = _is_slower(found.payload, body.shapes.elements(node.inputs[0], nominal=1))
-    return reason or _with_reshapes(node, found, body)
+    if reason and not context.options.deterministic:  # TensorFlow's need not be that
+        return reason
+    if context.options.algorithm == "direct":
+        found = replace(found, payload=replace(found.payload, algorithm="direct"))
+    return _with_reshapes(node, found, body)
 
 
 def _is_slower(payload: InnerProduct, elements: int) -> str | None:

@@ -1,0 +1,76 @@
+"""optimize(deterministic=True): the bits of a sample depend on nothing but the sample."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from deterministic_networks import BATCHES, NETWORKS, optimized
+
+import tf_blockdnn as bd
+
+
+def _notes(fast) -> list[str]:
+    return [note for note in fast.report.notes if note.startswith("deterministic")]
+
+
+@pytest.mark.each_isa
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.__name__)
+def test_bits_of_a_sample(network):
+    """Neither the size of the batch nor a sample of NaN changes them."""
+    fast, model, x = optimized(network)
+    assert not _notes(fast)
+    alone = np.concatenate([np.asarray(fast(x[i : i + 1])) for i in range(8)])
+    wanted = model(x).numpy()
+    np.testing.assert_allclose(alone, wanted, atol=1e-4 * abs(wanted).max())
+    for batch in BATCHES:
+        np.testing.assert_array_equal(fast(x[:batch]), alone[:batch])
+    spoiled = x.copy()
+    spoiled[5] = np.nan
+    np.testing.assert_array_equal(np.delete(fast(spoiled), 5, 0), np.delete(alone, 5, 0))
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.__name__)
+def test_the_same_call(network):
+    """Without the option the same call has the same bits nevertheless."""
+    _, model, x = optimized(network)
+    fast = bd.optimize(model)
+    first = np.asarray(fast(x))
+    for _ in range(6):
+        np.testing.assert_array_equal(fast(x), first)
+
+
+def test_threads(tmp_path):
+    """One thread, two, and more than there are cores."""
+    found = []
+    for threads in (1, 2, 5):
+        file = tmp_path / f"{threads}.npz"
+        script = Path(__file__).parent / "deterministic_networks.py"
+        subprocess.run([sys.executable, script, str(threads), file], check=True)
+        found.append(np.load(file))
+    assert len(found[0].files) == len(NETWORKS) * len(BATCHES)
+    for other in found[1:]:
+        for name in found[0].files:
+            np.testing.assert_array_equal(other[name], found[0][name], err_msg=name)
+
+
+def test_what_tensorflow_adds_up_is_noted(floats):
+    weights = tf.Variable(floats(3, 3, 8, 16))
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 8, 8, 8)), tf.TensorSpec((16, None))])
+    def function(x, other):
+        return tf.matmul(tf.reduce_sum(tf.nn.conv2d(x, weights, 1, "SAME"), [1, 2]), other)
+
+    (note,) = _notes(bd.optimize(function, deterministic=True))
+    assert "1 MatMul, 1 Sum" in note
+    assert not _notes(bd.optimize(function, algorithm="direct"))
+
+
+@pytest.mark.parametrize("other", [{"algorithm": "winograd"}, {"autotune": True}])
+def test_what_excludes_it(other):
+    model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(4, 3)])
+    with pytest.raises(ValueError, match="deterministic=True"):
+        bd.optimize(model, deterministic=True, **other)
