@@ -22,8 +22,9 @@ dev_required := $(venv)/requirements-dev-done
 buildifier := $(venv)/buildifier-done
 built := .build/library-done
 installed := $(venv)/installed-done
+wheel := .build/wheel-done
 
-.PHONY: help demo docs site test test-grid test-keras test-tsan test-asan build bench measure zoo bench-layers format check-format clean distclean
+.PHONY: help demo docs site test test-grid test-keras test-tsan test-asan build wheel bench measure zoo bench-layers format check-format clean distclean
 
 help: ## lists the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -49,6 +50,9 @@ test-asan: $(installed) ## runs the C++ tests under AddressSanitizer and UBSan
 
 build: $(installed) ## builds the library and installs the package into .venv
 	@echo "$(library) is up to date"
+
+wheel: $(wheel) ## makes a wheel in dist/ that installs without a compiler
+	@ls dist/*.whl
 
 bench: $(installed) ## measures whole networks against their peers
 	@$(python) benchmarks/run_models.py
@@ -116,4 +120,9 @@ $(built): $(library_sources) $(required) | $(system)
 
 $(installed): pyproject.toml setup.py build_tools/backend.py $(required) $(built)
 	@$(setup) install --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(wheel): $(built) pyproject.toml setup.py $(shell find python tf_blockdnn -name '*.py')
+	@rm -rf dist
+	@$(python) -m pip -q wheel --no-build-isolation --no-deps --wheel-dir dist .
 	@touch $@

@@ -71,6 +71,11 @@ class PlatformWheel(bdist_wheel):
     def get_tag(self):
         return ("py3", "none", super().get_tag()[2])
 
+    def run(self):
+        # A build that was interrupted leaves its folder behind, which would stop this one.
+        shutil.rmtree(self.bdist_dir, ignore_errors=True)
+        super().run()
+
 
 class NativeDistribution(Distribution):
     def has_ext_modules(self):

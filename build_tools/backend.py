@@ -12,22 +12,21 @@ from setuptools import build_meta
 from setuptools.build_meta import *  # noqa: F403
 
 
-def _tensorflow_requirement() -> list[str]:
+def _requirements() -> list[str]:
+    """Beside setuptools. Refuses here what would fail after minutes of downloads."""
+    if lack := native.missing():
+        raise SystemExit(lack)
     return [] if native.users_tensorflow() else [native.TENSORFLOW_REQUIREMENT]
 
 
 def get_requires_for_build_wheel(config_settings=None):
-    """Refuses here what would fail after minutes of downloads."""
-    if lack := native.missing():
-        raise SystemExit(lack)
-    return build_meta.get_requires_for_build_wheel(config_settings) + _tensorflow_requirement()
+    """What an isolated build needs; ends with one line where it cannot succeed."""
+    return build_meta.get_requires_for_build_wheel(config_settings) + _requirements()
 
 
 def get_requires_for_build_editable(config_settings=None):
     """The same for an editable installation."""
-    if lack := native.missing():
-        raise SystemExit(lack)
-    return build_meta.get_requires_for_build_editable(config_settings) + _tensorflow_requirement()
+    return build_meta.get_requires_for_build_editable(config_settings) + _requirements()
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):

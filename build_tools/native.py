@@ -65,14 +65,14 @@ def missing(environ: Mapping[str, str] = os.environ, debian_bazel: str = _DEBIAN
     lacking = {}
     if not found(environ.get("CC") or "gcc"):
         lacking["a C++ compiler"] = "g++"
-    if not found(environ.get("BAZEL") or "bazelisk", debian_bazel):
+    if not found(environ.get("BAZEL") or "bazelisk", debian_bazel, "npm"):
         version = (ROOT / ".bazelversion").read_text().strip()
         lacking[f"Bazel {version}"] = "bazel-bootstrap"
     if not lacking:
         return ""
     remedy = f"on Debian 12, run: sudo apt-get install {' '.join(lacking.values())}"
     if "bazel-bootstrap" in lacking.values():
-        remedy += " (elsewhere bazelisk will do: npm install -g @bazel/bazelisk)"
+        remedy += " (elsewhere bazelisk or npm will do: npm install -g @bazel/bazelisk)"
     return f"tf_blockdnn cannot be built without {' and '.join(lacking)}; {remedy}"
 
 
@@ -87,6 +87,9 @@ def build(folder: Path) -> list[Path]:
     _, environ = tensorflow()
     environ["PYTHON_BIN_PATH"] = sys.executable
     bazel = ROOT / "build_tools" / "bazel"
+    chosen = subprocess.run([bazel, "--choose"], env=environ, capture_output=True, text=True)
+    if chosen.returncode:
+        raise RuntimeError(chosen.stderr.strip().splitlines()[-1])
     labels = ["//cc:libtf_blockdnn.so", "//cc:build_info"]
     subprocess.run([bazel, "build", *labels], env=environ, check=True)
 

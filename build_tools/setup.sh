@@ -4,7 +4,7 @@
 set -eu -o pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
-venv=.venv
+venv=${VENV:-.venv}
 log=.build/setup.log
 
 say() { printf '==> %s\n' "$*"; }

@@ -15,7 +15,7 @@ BUILD_INFO_PATH = LIBRARY_PATH.with_name("_build_info.json")
 
 _HOW_TO_BUILD = (
     "run `make build` in a checkout of tf_blockdnn, or install it from there with "
-    "`python build_tools/install.py`"
+    "`pip install .`"
 )
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-BUILD_TOOLS = pathlib.Path(__file__).resolve().parents[2] / "build_tools"
+BUILD_TOOLS = pathlib.Path(__file__).resolve().parents[3] / "build_tools"
 spec = importlib.util.spec_from_file_location("build_native", BUILD_TOOLS / "native.py")
 native = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(native)
@@ -32,6 +32,10 @@ NOWHERE = "/nowhere/bazel"
 
 def test_nothing_is_missing(tools):
     assert native.missing(tools("gcc", "bazelisk"), NOWHERE) == ""
+
+
+def test_npm_can_fetch_bazelisk(tools):
+    assert native.missing(tools("gcc", "npm"), NOWHERE) == ""
 
 
 def test_a_bazel_of_ones_own(tools):
@@ -75,30 +79,71 @@ def test_the_backend_ends_with_that_line(hook):
     assert "Traceback" not in result.stderr
 
 
-def test_the_installer_prints_nothing_else(tmp_path):
+def test_pip_shows_that_line_last(tmp_path):
+    """Of what the build says; pip's own remarks follow."""
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--no-build-isolation",
+        "--no-deps",
+        "--no-index",
+    ]
     result = subprocess.run(
-        [sys.executable, BUILD_TOOLS / "install.py"],
+        [*pip, "--target", tmp_path, BUILD_TOOLS.parent],
         env=os.environ | {"CC": "no-compiler"},
-        cwd=tmp_path,
         capture_output=True,
         text=True,
     )
-    (line,) = (result.stdout + result.stderr).splitlines()
+    said = (result.stdout + result.stderr).partition("[end of output]")[0].strip().splitlines()
     assert result.returncode == 1
-    assert line.startswith("tf_blockdnn cannot be built without a C++ compiler; on Debian 12, run:")
+    assert "cannot be built without a C++ compiler; on Debian 12, run:" in said[-1]
+    assert "Traceback" not in result.stderr
 
 
-def test_the_installer_runs_pip(tmp_path):
-    """With options that stop pip before it builds anything."""
-    program = "import native; native.missing = lambda: ''; import install; install.main()"
-    result = subprocess.run(
-        [sys.executable, "-c", program, "--no-such-option"],
-        env=os.environ | {"PYTHONPATH": str(BUILD_TOOLS)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 2 and "no such option: --no-such-option" in result.stderr
+@pytest.fixture
+def choose(tools, tmp_path):
+    """Runs `build_tools/bazel --choose` in a checkout of its own, with some programs more."""
+    checkout = tmp_path / "checkout"
+    (checkout / "build_tools").mkdir(parents=True)
+    for name in ("build_tools/bazel", ".bazelversion"):
+        (checkout / name).write_bytes((BUILD_TOOLS.parent / name).read_bytes())
+    (checkout / "build_tools" / "bazel").chmod(0o755)
+
+    def run(**programs):
+        tools(*programs)
+        for name, script in programs.items():
+            (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", "DEBIAN_BAZEL": NOWHERE}
+        command = [checkout / "build_tools" / "bazel", "--choose"]
+        result = subprocess.run(command, env=environ, capture_output=True, text=True)
+        chosen = checkout / ".build" / "bazel-command"
+        return result, chosen.read_text().strip() if chosen.exists() else ""
+
+    return run
+
+
+NPM = """
+while [ "$1" != --prefix ]; do shift; done
+mkdir -p "$2/node_modules/.bin"
+printf '#!/bin/sh\\nexit %s\\n' {code} >"$2/node_modules/.bin/bazelisk"
+chmod +x "$2/node_modules/.bin/bazelisk"
+"""
+
+
+def test_bazelisk_comes_from_npm(choose, tmp_path):
+    result, chosen = choose(npm=NPM.format(code=0), bazelisk="exit 1")
+    assert result.returncode == 0, result.stderr
+    assert chosen == str(tmp_path / "checkout/.build/bazelisk/node_modules/.bin/bazelisk")
+
+
+@pytest.mark.parametrize("npm", ["exit 1", NPM.format(code=1)])
+def test_a_bazelisk_that_cannot_fetch_is_named(choose, npm):
+    result, chosen = choose(npm=npm)
+    assert result.returncode == 2 and chosen == ""
+    (line,) = result.stderr.splitlines()
+    assert "without Bazel 4.2.3" in line and "apt-get install bazel-bootstrap" in line
 
 
 def test_a_failed_build_is_named_last():

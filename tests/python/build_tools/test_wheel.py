@@ -1,0 +1,85 @@
+"""The wheel installs without a compiler, and on the systems that README promises."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tf_blockdnn.python.native import LIBRARY_PATH
+
+ROOT = Path(__file__).resolve().parents[3]
+README = (ROOT / "README.md").read_text()
+
+
+def symbol_versions(library: Path) -> dict[str, tuple[int, ...]]:
+    """The newest version of each family, such as GLIBC, that the library asks the system for."""
+    table = subprocess.run(["objdump", "-T", library], check=True, capture_output=True, text=True)
+    newest: dict[str, tuple[int, ...]] = {}
+    for family, version in re.findall(r"\((GLIBC|GLIBCXX|CXXABI)_([\d.]+)\)", table.stdout):
+        numbers = tuple(map(int, version.split(".")))
+        newest[family] = max(newest.get(family, ()), numbers)
+    return newest
+
+
+@pytest.mark.skipif(not shutil.which("objdump"), reason="no objdump")
+def test_the_floors_that_readme_states():
+    """One built on a newer system would need more: build wheels on the oldest that is promised."""
+    glibc = re.search(r"glibc ([\d.]+)", README).group(1)
+    libstdcxx = re.search(r"GLIBCXX_([\d.]+)", README).group(1)
+    newest = symbol_versions(LIBRARY_PATH)
+    assert newest["GLIBC"] <= tuple(map(int, glibc.split(".")))
+    assert newest["GLIBCXX"] <= tuple(map(int, libstdcxx.split(".")))
+    assert newest["CXXABI"] <= (1, 3, 13)  # of GCC 12, too
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """As `make wheel` makes it; Bazel finds the library built."""
+    if not (shutil.which("bazelisk") or Path("/usr/bin/bazel-4").exists()):
+        pytest.skip("no Bazel")
+    place = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "-q", "wheel", "--no-build-isolation", "--no-deps"]
+    subprocess.run([*pip, "--wheel-dir", place, ROOT], check=True)
+    (path,) = place.glob("*.whl")
+    return path
+
+
+def test_its_name_and_content(wheel):
+    assert re.fullmatch(r"tf_blockdnn-[\d.]+\+tf2\.\d+-py3-none-linux_x86_64\.whl", wheel.name)
+    names = zipfile.ZipFile(wheel).namelist()
+    for name in ("_native/libtf_blockdnn.so", "_native/_build_info.json", "python/threads.py"):
+        assert f"tf_blockdnn/{name}" in names
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "python").rglob("*.py")}
+    inside = {name.removeprefix("tf_blockdnn/") for name in names if "/python/" in name}
+    assert {name for name in inside if name.endswith(".py")} == sources
+    assert not [name for name in names if name.startswith(("tests", "benchmarks", "docs", "cc"))]
+
+
+@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13"])
+def test_pip_takes_it_for_every_python(wheel, python, tmp_path):
+    pip = [sys.executable, "-m", "pip", "-q", "install", "--no-deps", "--no-index", wheel]
+    options = ["--python-version", python, "--only-binary=:all:", "--target", tmp_path]
+    subprocess.run([*pip, *options], check=True)
+    assert (tmp_path / "tf_blockdnn" / "_native" / "libtf_blockdnn.so").exists()
+
+
+def test_it_installs_and_runs_without_a_compiler(wheel, tmp_path):
+    environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environ |= {"PATH": str(tmp_path), "CC": "no-compiler", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    pip = [sys.executable, "-m", "pip", "-q", "install", "--no-deps", "--no-index", wheel]
+    subprocess.run([*pip, "--target", tmp_path / "here"], check=True, env=environ)
+    program = """
+import sys; sys.path.insert(0, sys.argv[1])
+import tensorflow as tf, tf_blockdnn as bd
+y = bd.ops.conv(tf.ones((1, 1, 4, 4, 16)), tf.ones((1, 1, 16, 16)))
+print(bd.info()["library"], float(tf.reduce_max(y)))
+"""
+    command = [sys.executable, "-c", program, tmp_path / "here"]
+    out = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+    library, value = out.stdout.split()[-2:]
+    assert Path(library).is_relative_to(tmp_path / "here") and value == "16.0", out.stderr
