@@ -241,6 +241,67 @@ def _matmul(node: Node, shapes):
     return (a[int(rows)], b[int(columns)])
 
 
+def _batch_matmul(node: Node, shapes):
+    a, b = (shapes.shape(ref) for ref in node.inputs)
+    if a is None or b is None or min(len(a), len(b)) < 2:
+        return None
+    rank = max(len(a), len(b))
+    batches = [(1,) * (rank - len(s)) + s[:-2] for s in (a, b)]
+    batch = tuple(_broadcast_size(*sizes) for sizes in zip(*batches, strict=True))
+    rows, columns = node.attr["adj_x"].b, not node.attr["adj_y"].b
+    return (*batch, a[-2:][int(rows)], b[-2:][int(columns)])
+
+
+def _einsum(node: Node, shapes):
+    """Of an equation without an ellipsis, whose letters have one size each."""
+    operands, _, result = node.attr["equation"].s.decode().replace(" ", "").partition("->")
+    sizes = {}
+    for labels, ref in zip(operands.split(","), node.inputs, strict=True):
+        shape = shapes.shape(ref)
+        if shape is None or len(shape) != len(labels):
+            return None
+        for label, size in zip(labels, shape, strict=True):
+            sizes[label] = size if isinstance(size, int) else sizes.get(label, size)
+    return tuple(sizes.get(label) for label in result) if "." not in result else None
+
+
+def _tile(node: Node, shapes):
+    src, times = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
+    if src is None or times is None:
+        return None
+    return tuple(
+        size * n if isinstance(size, int) or isinstance(n, int) else None
+        for size, n in zip(src, times, strict=True)
+    )
+
+
+def _of_value(index: int):
+    """The shape is the value of an input."""
+
+    def rule(node: Node, shapes):
+        sizes = shapes.value(node.inputs[index])
+        return None if sizes is None else tuple(sizes)
+
+    return rule
+
+
+def _strided_slice(node: Node, shapes):
+    """Of new axes and whole ones; others are TensorFlow's to tell."""
+    src, strides = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[3])
+    attr = node.attr
+    if src is None or strides is None or attr["ellipsis_mask"].i or attr["shrink_axis_mask"].i:
+        return None
+    result, rest = [], list(src)
+    for axis, stride in enumerate(strides):
+        if attr["new_axis_mask"].i >> axis & 1:
+            result.append(1)
+        elif rest:
+            size = rest.pop(0)
+            whole = attr["begin_mask"].i >> axis & attr["end_mask"].i >> axis & 1
+            result.append(size if whole and abs(stride) == 1 else None)
+    return tuple(result + rest)
+
+
 def _shape_of(node: Node, shapes):
     src = shapes.shape(node.inputs[0])
     return None if src is None else (len(src),)
@@ -249,9 +310,12 @@ def _shape_of(node: Node, shapes):
 _SAME_SHAPE = (
     "Abs BiasAdd Cast Elu Erf Erfc Exp Expm1 FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 "
     "Identity IdentityN LRN LeakyRelu Log LogSoftmax Neg Reciprocal Relu Relu6 Rsqrt Selu Sigmoid "
-    "Sign Softmax Softplus Softsign Sqrt Square StopGradient Tanh"
+    "Cumsum MatrixBandPart Sign Softmax Softplus Softsign Sqrt Square StopGradient Tanh"
 ).split()
-_BROADCASTING = "Add AddN AddV2 Maximum Minimum Mul Pow RealDiv SquaredDifference Sub".split()
+_BROADCASTING = (
+    "Add AddN AddV2 Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr Maximum "
+    "Minimum Mul Pow RealDiv SelectV2 SquaredDifference Sub"
+).split()
 
 _RULES = {
     **dict.fromkeys(_SAME_SHAPE, _same),
@@ -267,7 +331,13 @@ _RULES = {
     "BatchToSpaceND": _batch_to_space,
     "ConcatV2": _concat,
     "Const": _const,
+    **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _batch_matmul),
+    "BroadcastTo": _of_value(1),
+    "Einsum": _einsum,
+    "Fill": _of_value(0),
     "MatMul": _matmul,
+    "StridedSlice": _strided_slice,
+    "Tile": _tile,
     "Shape": _shape_of,
     "Reshape": _reshape,
     "Squeeze": _squeeze,

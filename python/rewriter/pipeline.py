@@ -56,6 +56,7 @@ from .passes.layout.gain import leave_losing
 from .passes.layout.join_in_place import join_in_place
 from .passes.layout.place_reorders import place_reorders
 from .passes.lift import (
+    lift_attention,
     lift_convolutions,
     lift_inner_products,
     lift_pixel_layers,
@@ -78,6 +79,7 @@ PASSES = (
     constant_shapes,
     simplify,
     replace_loops,
+    lift_attention,
     flatten_products,
     join_one_dimension,
     lift_volumes,

@@ -5,7 +5,7 @@ from collections import Counter
 
 from ...graph import Body, Node, Ref, estimate
 from ..context import Context
-from ..primitives import Conv, ConvDepthwise, Convolution, InnerProduct, Reorder
+from ..primitives import Attention, Conv, ConvDepthwise, Convolution, InnerProduct, Reorder
 
 # An unknown height or width counts as this many, an unknown batch, too: only ratios are told.
 _NOMINAL = 64
@@ -43,6 +43,10 @@ def _of_payload(body: Body, node: Node) -> int:
     if isinstance(payload, Convolution):
         pooled = isinstance(payload, Conv) and payload.pool
         return int(written * payload.taps) * (pooled[0] * pooled[1] if pooled else 1)
+    if isinstance(payload, Attention):
+        k = body.shapes.shape(node.by_role["k"])
+        keys = _product([k[payload.keys_axis(len(k))]])
+        return written * keys * (payload.head_size + payload.channels) // payload.channels
     return written * payload.in_channels if isinstance(payload, InnerProduct) else 0
 
 

@@ -27,6 +27,11 @@ def lift_convolutions(body: Body, context: Context) -> None:
     _lift(body, context, "lift_convolutions")
 
 
+def lift_attention(body: Body, context: Context) -> None:
+    """Makes one op of what attention does between its projections; notes why it cannot."""
+    _lift(body, context, "lift_attention")
+
+
 def lift_pixel_layers(body: Body, context: Context) -> None:
     """Plans Dense layers on pictures as 1x1 convolutions, and layer normalisation of pixels."""
     _lift(body, context, "lift_pixel_layers")

@@ -5,10 +5,11 @@ from .found import Found
 from .movement import concat, shuffle
 from .pixels import layer_norm, softmax, squeeze_excite
 from .planes import depth_pool, global_pool, keep_dims, pad, pool, resize, upsample
-from .products import dense, inner_product
+from .products import attention, dense, inner_product
 
 # Of each pass, in the order in which they are asked.
 PATTERNS = {
+    "lift_attention": (attention,),
     "lift_convolutions": (convolution, conv_transpose),
     "lift_pixel_layers": (layer_norm, dense),
     "lift_inner_products": (inner_product,),

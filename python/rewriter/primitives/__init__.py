@@ -27,14 +27,17 @@ from .planes.pad import Pad
 from .planes.pool import Pool
 from .planes.resize import Resize
 from .primitive import Primitive
+from .products.attention import MAX_BIASES, Attention
 from .products.inner_product import InnerProduct
 from .steps import MAX_STEPS, Step, binary, compose_affine, eltwise, sum_of
 
 __all__ = [
     "BLOCK",
     "BLOCKED",
+    "MAX_BIASES",
     "MAX_STEPS",
     "NHWC",
+    "Attention",
     "Bundle",
     "Concat",
     "Conv",

@@ -133,3 +133,42 @@ def test_squeezing_an_axis_of_unknown_size_drops_it():
     assert shapes.shape(Ref("s")) == (shapes.shape(Ref("x"))[0], 8)
     shapes = _shapes(lambda x: tf.squeeze(x, name="s"), (1, 1, 5, 8))
     assert shapes.shape(Ref("s")) == (5, 8)
+
+
+def test_products_of_heads_keep_unknown_sizes():
+    def build(x):
+        y = tf.transpose(x, [0, 2, 1, 3])
+        scores = tf.matmul(y, y, transpose_b=True, name="matmul")
+        tf.einsum("btnh,bsnh->bnts", x, x, name="einsum")
+        tf.where(tf.fill(tf.shape(scores), True), scores, 0.0, name="select")
+
+    shapes = _shapes(build, (None, None, 4, 8))
+    batch, rows, _, _ = shapes.shape(Ref("x"))
+    for name in ("matmul", "einsum/Einsum", "select"):
+        assert shapes.shape(Ref(name)) == (batch, 4, rows, rows)
+
+
+def test_new_axes_and_repeated_heads_keep_unknown_sizes():
+    def build(x):
+        tf.identity(x[:, None, ..., :], name="ellipsis")
+        tf.identity(x[None, :, :, :, None], name="axes")
+        tf.tile(x, [1, 1, 3, 1], name="tile")
+        tf.broadcast_to(
+            x[:, :, :, None], tf.shape(tf.tile(x[:, :, :, None], [1, 1, 1, 3, 1])), "to"
+        )
+
+    shapes = _shapes(build, (None, None, 4, 8))
+    batch, rows, _, _ = shapes.shape(Ref("x"))
+    assert shapes.shape(Ref("axes")) == (1, batch, rows, 4, 1, 8)
+    assert shapes.shape(Ref("tile")) == (batch, rows, 12, 8)
+    assert shapes.shape(Ref("to")) == (batch, rows, 4, 3, 8)
+
+
+def test_a_slice_of_an_axis_is_of_another_size():
+    def build(x):
+        tf.identity(x[:, 1:], name="part")
+        tf.identity(x[:, ::2], name="every_second")
+
+    shapes = _shapes(build, (None, None, 4, 8))
+    for name in ("part", "every_second"):
+        assert shapes.shape(Ref(name))[1] != shapes.shape(Ref("x"))[1]

@@ -19,7 +19,8 @@ def flatten_products(body: Body, context: Context) -> None:
     """Writes each product of three or more axes by constant weights as one of two matrices."""
     for node in body.view.topological():
         if node.op in ("Einsum", "BatchMatMulV2") and not context.reason_to_leave(body, node):
-            if len(node.inputs) == 2 and (reason := _flatten(node, body)):
+            known = node.name in dict(context.report.declined)  # as part of an attention
+            if len(node.inputs) == 2 and (reason := _flatten(node, body)) and not known:
                 context.report.decline(node.name, reason)
 
 

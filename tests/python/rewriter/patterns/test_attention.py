@@ -1,0 +1,334 @@
+"""Attention as one op: every spelling, its numbers, and what stays with TensorFlow."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from tf_blockdnn.python.rewriter.options import Options
+
+STRICT = Options(strict=True)
+B, T, S, N, H = 2, 10, 13, 4, 8
+MASK = np.array([[1] * 13, [1] * 7 + [0] * 6], bool)  # of keys
+LEFT = np.array([[1] * 10, [0] * 3 + [1] * 7], bool)  # padded on the left: no key for query 0
+
+
+@pytest.fixture
+def converted(rewrite):
+    """converted(function, *arrays, shapes=...) -> the one attention's node; numbers are equal."""
+
+    def run(function, *arrays, shapes=None, ops=1, **left):
+        shapes = shapes or [array.shape for array in arrays]
+        specs = [tf.TensorSpec(s, a.dtype) for s, a in zip(shapes, arrays, strict=True)]
+        result = rewrite(function, *specs, options=STRICT)
+        assert result.ops["BlockdnnAttention"] == ops
+        assert not [op for op in ("Softmax", "SelectV2", "Tile") if result.ops[op]]
+        result.assert_same(*arrays)
+        nodes = [node for node in result.nodes if node.op == "BlockdnnAttention"]
+        result.node = nodes[0]
+        result.layouts = " ".join(
+            nodes[0].attr[f"{name}_layout"].s.decode() for name in ("q", "k", "v", "dst")
+        )
+        return result
+
+    return run
+
+
+def heads_last(q, k, v, scores=lambda s: s):
+    weights = tf.nn.softmax(scores(tf.einsum("BTNH,BSNH->BNTS", q, k) * 0.3))
+    return tf.einsum("BNTS,BSNH->BTNH", weights, v)
+
+
+def turned(x):
+    return tf.transpose(x, [0, 2, 1, 3])
+
+
+def hand_written(q, k, v, scores=lambda s: s):
+    weights = tf.nn.softmax(scores(tf.matmul(turned(q), turned(k), transpose_b=True) / 2.5))
+    return turned(tf.matmul(weights, turned(v)))
+
+
+# How people write it, for q, k and v as [B, T, N, H]; the layouts that the op reads and writes.
+SPELLINGS = {
+    "einsum": (heads_last, "BTNH BTNH BTNH BTNH"),
+    "matmul": (hand_written, "BTNH BTNH BTNH BTNH"),
+    "scale on q": (
+        lambda q, k, v: heads_last(q * 0.5, k, v, lambda s: s / 0.3),
+        "BTNH BTNH BTNH BTNH",
+    ),
+    "scale on k": (lambda q, k, v: heads_last(q, k / 3.0, v), "BTNH BTNH BTNH BTNH"),
+    "keys turned before": (
+        lambda q, k, v: turned(
+            tf.matmul(tf.nn.softmax(tf.matmul(turned(q), tf.transpose(k, [0, 2, 3, 1]))), turned(v))
+        ),
+        "BTNH BTNH BTNH BTNH",
+    ),
+    "keys times queries, turned": (
+        lambda q, k, v: turned(
+            tf.matmul(
+                tf.nn.softmax(
+                    tf.transpose(tf.matmul(turned(k), tf.transpose(q, [0, 2, 3, 1])), [0, 1, 3, 2])
+                ),
+                turned(v),
+            )
+        ),
+        "BTNH BTNH BTNH BTNH",
+    ),
+    "heads first in the result": (
+        lambda q, k, v: tf.einsum(
+            "bnts,bsnh->bnth", tf.nn.softmax(tf.einsum("bsnh,btnh->bnts", k, q)), v
+        ),
+        "BTNH BTNH BTNH BNTH",
+    ),
+    "result flattened": (
+        lambda q, k, v: tf.reshape(hand_written(q, k, v), [B, T, N * H]),
+        "BTNH BTNH BTNH BTNH",
+    ),
+    "identities between": (
+        lambda q, k, v: heads_last(tf.identity(q), k, v, tf.stop_gradient),
+        "BTNH BTNH BTNH BTNH",
+    ),
+    "shared keys": (
+        lambda q, k, v: heads_last(
+            q, tf.repeat(k[:, :, :2], 2, axis=2), tf.repeat(v[:, :, :2], 2, axis=2)
+        ),
+        "BTNH BTNH BTNH BTNH",
+    ),
+}
+
+
+@pytest.mark.parametrize("open_batch", [False, True])
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_spellings(converted, floats, spelling, open_batch):
+    function, layouts = SPELLINGS[spelling]
+    arrays = floats(B, T, N, H), floats(B, S, N, H), floats(B, S, N, H)
+    if open_batch:  # one batch for all three
+
+        def of_one(x):
+            return function(x[:, :T], x[:, T : T + S], x[:, T + S :])
+
+        result = converted(of_one, np.concatenate(arrays, 1), shapes=[(None, T + 2 * S, N, H)])
+    else:
+        result = converted(lambda q, k, v: function(q, k, v), *arrays)
+    assert result.layouts == layouts
+    assert not result.ops["Transpose"] and not result.ops["Einsum"]
+    assert not result.report.declined
+
+
+def test_heads_first_sources_are_read_where_they_lie(converted, floats):
+    def function(q, k, v):
+        return tf.matmul(tf.nn.softmax(tf.matmul(q, k, transpose_b=True)), v)
+
+    arrays = floats(B, N, T, H), floats(B, N, S, H), floats(B, N, S, 5)
+    assert converted(function, *arrays).layouts == "BNTH BNTH BNTH BNTH"
+
+
+def test_one_head_without_its_axis(converted, floats):
+    layer = keras.layers.Attention(use_scale=True)
+    arrays = floats(B, T, H), floats(B, S, H)
+    converted(lambda q, v: layer([q, v]), *arrays)
+
+
+BIASES = {
+    "padding": (lambda s: s + (1.0 - tf.cast(MASK[:, None, None], tf.float32)) * -1e9, 1, 0),
+    "left padding": (lambda s: s + tf.where(MASK, 0.0, -1e9)[:, None, None], 1, 0),
+    "two biases": (lambda s: s + np.float32(MASK[0]) + np.float32(MASK[:, None, None]), 2, 0),
+    "select": (lambda s: tf.where(MASK[:, None, None], s, -1e9), 0, 1),
+    "bias, then select": (
+        lambda s: tf.where(MASK[:, None, None], s + np.float32(MASK[0]), -np.inf),
+        1,
+        1,
+    ),
+    "no key at all": (
+        lambda s: tf.where(MASK[:, None, None] & ~MASK[:, None, None], s, -1e9),
+        0,
+        1,
+    ),
+    "a number for all keys": (lambda s: s + np.ones((T, 1), np.float32), 1, 0),
+}
+
+
+@pytest.mark.parametrize("spelling", [heads_last, hand_written])
+@pytest.mark.parametrize("name", BIASES)
+def test_biases_and_masks(rewrite, floats, name, spelling):
+    change, biases, masks = BIASES[name]
+    arrays = floats(B, T, N, H), floats(B, S, N, H), floats(B, S, N, H)
+    result = rewrite(
+        lambda q, k, v: spelling(q, k, v, change), *[a.shape for a in arrays], options=STRICT
+    )
+    (node,) = [node for node in result.nodes if node.op == "BlockdnnAttention"]
+    assert (node.attr["num_biases"].i, node.attr["num_masks"].i) == (biases, masks)
+    assert not result.ops["Softmax"]
+    result.assert_same(*arrays)
+
+
+CAUSAL = np.tri(T, dtype=bool)
+
+
+@pytest.mark.parametrize(
+    "change, is_causal",
+    [
+        (lambda s: tf.where(CAUSAL, s, -1e9), True),
+        (lambda s: tf.where(tf.linalg.band_part(tf.ones((T, T), bool), -1, 0), s, -np.inf), True),
+        (lambda s: s + (1.0 - np.float32(CAUSAL)) * np.float32(-1e9), True),
+        (lambda s: tf.where(CAUSAL, s, -100.0), False),  # others would still count
+        (lambda s: tf.where(CAUSAL.T, s, -1e9), False),
+        (lambda s: tf.where(np.tri(T, k=1, dtype=bool), s, -1e9), False),
+        (lambda s: tf.where(CAUSAL & LEFT[:, None, None], s, -1e9), False),  # rows without a key
+    ],
+)
+def test_causal_masks_are_no_tensors(converted, floats, rewrite, change, is_causal):
+    arrays = floats(B, T, N, H), floats(B, T, N, H), floats(B, T, N, H)
+    result = rewrite(
+        lambda q, k, v: heads_last(q, k, v, change), *[a.shape for a in arrays], options=STRICT
+    )
+    (node,) = [node for node in result.nodes if node.op == "BlockdnnAttention"]
+    assert node.attr["causal"].b == is_causal
+    assert node.attr["num_biases"].i + node.attr["num_masks"].i == (not is_causal)
+    result.assert_same(*arrays)
+
+
+def test_windows_with_a_bias_and_a_mask(converted, floats):
+    """Swin's: a position bias of each head, then a mask of each window of a picture."""
+    mask, bias = floats(3, 9, 9), floats(N, 9, 9)
+
+    def function(q, k, v):
+        def scores(s):
+            s = tf.reshape(s + bias, [B, 3, N, 9, 9]) + mask[None, :, None]
+            return tf.reshape(s, [-1, N, 9, 9])
+
+        return heads_last(q, k, v, scores)
+
+    result = converted(function, *[floats(3 * B, 9, N, H) for _ in range(3)])
+    assert result.node.attr["num_biases"].i == 2
+
+
+def keras_layer(**options):
+    layer = keras.layers.MultiHeadAttention(N, H, **options)
+    layer.build((B, T, 16), (B, T, 16))
+    return layer
+
+
+@pytest.mark.parametrize("sizes", [(B, T), (None, T), (None, None)], ids=str)
+@pytest.mark.parametrize("mask", [None, "keys", "causal", "both"])
+@pytest.mark.parametrize("dropout", [0.0, 0.5])  # Keras lowers either to other ops
+def test_keras_3(converted, floats, sizes, mask, dropout):
+    layer = keras_layer(dropout=dropout)
+    x, seen = floats(B, T, 16), LEFT[:, None]
+
+    def function(x, seen):
+        seen = seen if mask in ("keys", "both") else None
+        causal = mask in ("causal", "both")
+        return layer(x, x, attention_mask=seen, use_causal_mask=causal, training=False)
+
+    result = converted(function, x, seen, shapes=[(*sizes, 16), (sizes[0], 1, sizes[1])])
+    assert result.layouts == "BTNH BTNH BTNH BTNH"
+    assert not result.ops["Transpose"] and not result.ops["MatrixBandPart"] or mask == "both"
+    assert result.node.attr["causal"].b == (mask == "causal")
+
+
+@pytest.mark.parametrize("sizes", [(B, T), (None, None)], ids=str)
+def test_keras_3_shares_keys(converted, floats, sizes):
+    layer = keras.layers.GroupQueryAttention(H, 4, 2)
+    layer.build((B, T, 16), (B, T, 16))
+    result = converted(lambda x: layer(x, x), floats(B, T, 16), shapes=[(*sizes, 16)])
+    assert not result.ops["Transpose"]
+
+
+def test_keras_3_softmax_layers_give_masked_rows_no_weight(converted, floats):
+    softmax = keras.layers.Softmax()
+
+    def function(q, k, v, mask):
+        scores = tf.einsum("btnh,bsnh->bnts", q, k)
+        return tf.einsum("bnts,bsnh->btnh", softmax(scores, mask=mask[:, None]), v)
+
+    mask = LEFT[:, None] & CAUSAL
+    result = converted(function, *[floats(B, T, N, H) for _ in range(3)], mask)
+    assert result.node.attr["zero_masked"].b
+
+
+@pytest.mark.parametrize("mask", [None, "keys", "causal"])
+def test_keras_2(converted, floats, mask):
+    layer = tf_keras.layers.MultiHeadAttention(N, H)
+    x, seen = floats(B, T, 16), LEFT[:, None]
+    layer(x, x)
+
+    def function(x, seen):
+        seen = seen if mask == "keys" else None
+        return layer(x, x, attention_mask=seen, use_causal_mask=mask == "causal")
+
+    result = converted(function, x, seen)
+    assert result.node.attr["causal"].b == (mask == "causal")
+
+
+def left(rewrite, function, *arrays):
+    """The reason for the last product, and that numbers stay."""
+    result = rewrite(function, *[a.shape for a in arrays], options=STRICT)
+    assert not result.ops["BlockdnnAttention"]
+    result.assert_same(*arrays)
+    return " / ".join(reason for _, reason in result.report.declined)
+
+
+def test_scores_that_are_read_elsewhere_stay(rewrite, floats):
+    layer, x = keras_layer(), floats(B, T, 16)
+    reasons = left(rewrite, lambda x: layer(x, x, return_attention_scores=True), x)
+    assert "its scores or weights are read elsewhere, too" in reasons
+
+
+def test_weights_that_change_stay(rewrite, floats):
+    def function(q, k, v):
+        weights = tf.nn.softmax(tf.einsum("btnh,bsnh->bnts", q, k))
+        kept = tf.where(tf.abs(weights) > 0.1, weights * 2.0, 0.0)  # as dropout does
+        return tf.einsum("bnts,bsnh->btnh", kept, v)
+
+    reasons = left(rewrite, function, *[floats(B, T, N, H) for _ in range(3)])
+    assert "the weights change before they meet the values" in reasons
+
+
+@pytest.mark.parametrize(
+    "change, reason",
+    [
+        (lambda s: (s + np.float32(CAUSAL)) * 2.0, "scaled after a bias or mask"),
+        (
+            lambda s: tf.where(CAUSAL, s, -1e9) + np.float32(CAUSAL),
+            "added to scores that are masked",
+        ),
+        (lambda s: tf.where(CAUSAL.T, tf.where(CAUSAL, s, -1e9), -1e9), "masked twice"),
+        (lambda s: s + 1.0 + np.ones(T, np.float32) + np.eye(T, dtype=np.float32), "more than 2"),
+        (lambda s: tf.where(CAUSAL, s, s * 0.5), "masked scores are no constant"),
+    ],
+)
+def test_scores_of_another_kind_stay(rewrite, floats, change, reason):
+    arrays = [floats(B, T, N, H) for _ in range(3)]
+    assert reason in left(rewrite, lambda q, k, v: heads_last(q, k, v, change), *arrays)
+
+
+def test_other_types_stay(rewrite):
+    spec = tf.TensorSpec([B, T, N, H], tf.float64)
+    result = rewrite(lambda q, k, v: heads_last(q, k, v), spec, spec, spec, options=STRICT)
+    assert not result.ops["BlockdnnAttention"]
+    assert "float64" in " ".join(reason for _, reason in result.report.declined)
+
+
+def test_a_softmax_that_is_no_attention_is_nothing_to_report(rewrite, floats, weights):
+    matrix = weights(16, 8)
+    result = rewrite(lambda x: tf.matmul(tf.nn.softmax(x), matrix), [B, T, 16], options=STRICT)
+    assert not result.ops["BlockdnnAttention"] and result.blockdnn["InnerProduct"] == 1
+    assert not any("MatMul" in name for name, _ in result.report.declined)
+    result.assert_same(floats(B, T, 16))
+
+
+def test_its_multiply_adds_count(rewrite, floats):
+    arrays = floats(B, T, N, H), floats(B, S, N, H), floats(B, S, N, 5)
+    result = rewrite(heads_last, *[a.shape for a in arrays], options=STRICT)
+    assert result.report.multiply_adds == B * N * T * S * (H + 5)
+    assert result.report.multiply_adds_left == 0
+
+
+def test_it_runs_in_a_region_with_its_projections(rewrite, floats):
+    layer = keras_layer()
+    result = rewrite(lambda x: layer(x, x), [B, T, 16], options=STRICT)
+    assert result.report.regions == 1 and result.blockdnn["InnerProduct"] == 4
+    for _ in range(3):  # a static plan from the second run on
+        result.assert_same(floats(B, T, 16))
