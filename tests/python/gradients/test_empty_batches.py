@@ -93,6 +93,14 @@ CASES = {
         _ones(20),
         _ones(20),
     ),
+    "squeeze_excite": (
+        lambda x, *w: ops.squeeze_excite(x, *w, channels=20, squeezed=4),
+        BLOCKS,
+        _ones(20, 4),
+        _ones(4),
+        _ones(4, 20),
+        _ones(20),
+    ),
     "softmax": (lambda x: ops.softmax(x), _zeros(0, 20)),
 }
 TRANSPOSED = {}
