@@ -16,7 +16,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from tensorflow.core.function.trace_type import default_types
 from tensorflow.python.checkpoint import graph_view
-from tensorflow.python.eager import context, def_function, execute, record
+from tensorflow.python.eager import context, def_function, execute, record, tape
 from tensorflow.python.eager.polymorphic_function import concrete_function
 from tensorflow.python.framework import (
     convert_to_constants,
@@ -36,10 +36,10 @@ from tensorflow.python.ops import (
     array_ops,
     control_flow_util,
     gen_resource_variable_ops,
+    handle_data_util,
     resource_variable_ops,
 )
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as has_no_tape
-from tensorflow.python.saved_model import save_context
 from tensorflow.python.trackable import asset, base, resource
 from tensorflow.python.util import nest
 from tensorflow.python.util._pywrap_util_port import IsMklEnabled as is_onednn_on
@@ -64,6 +64,7 @@ __all__ = [
     "function_def_to_graph",
     "gen_resource_variable_ops",
     "graph_view",
+    "handle_data_util",
     "has_no_tape",
     "importer",
     "is_onednn_on",
@@ -74,7 +75,7 @@ __all__ = [
     "record",
     "resource",
     "resource_variable_ops",
-    "save_context",
+    "tape",
     "tensor_shape",
     "tensor_util",
     "tf_optimizer",

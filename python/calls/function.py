@@ -3,7 +3,7 @@
 import operator
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -42,12 +42,15 @@ class OptimizedFunction:
         >>> fast.save("network_fast")
     """
 
-    def __init__(self, rewritten: Rewritten, *, original: Callable | None = None):
+    def __init__(
+        self, rewritten: Rewritten, *, original: Callable | None = None, weights: Sequence = ()
+    ):
         """Wraps a rewritten function.
 
         Args:
             original: () -> the ConcreteFunction that gradients run through, or None once it is
                 gone. It must not keep the original alive: its weights are in memory once more.
+            weights: weak references to the original's trainable variables.
         """
         self.concrete, self.trackables, self.report, keeps_memory = rewritten
         self.report.notes.append(NOTE)
@@ -63,7 +66,7 @@ class OptimizedFunction:
         self._run = _runner(self.concrete)
         self._eager = eager_path(self.concrete, self._pack, keeps_memory)
         self._has_packed = False
-        self._differentiable = with_gradient(self._run_flat, original or (lambda: None))
+        self._differentiable = with_gradient(self._run_flat, original or (lambda: None), weights)
 
     def __call__(self, *args, **kwargs):
         if kwargs or not self._is_flat or len(args) != self._count:

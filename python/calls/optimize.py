@@ -121,7 +121,8 @@ def optimize(
             tolerance=tolerance,
             example=example,
         )
-        return OptimizedFunction(rewritten, original=original)
+        weights = [weakref.ref(variable) for variable in concrete.trainable_variables]
+        return OptimizedFunction(rewritten, original=original, weights=weights)
 
     if isinstance(target, (str, os.PathLike)):
         fast = _of_path(target, input_signature, custom_objects, rewrite)

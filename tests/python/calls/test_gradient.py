@@ -1,12 +1,14 @@
 """Gradients through an optimised function run through the original."""
 
 import gc
+import weakref
 
 import keras
 import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
+from tf_blockdnn.python.calls.gradient import with_gradient
 
 
 def taped(function, x):
@@ -106,5 +108,62 @@ def test_a_saved_function_of_the_users(functional, pictures, same, tmp_path):
     tf.saved_model.save(module, str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
     same(loaded.double(pictures), 2.0 * functional(pictures))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="has no gradient"):
-        taped(loaded.double, tf.constant(pictures))
+    x = tf.constant(pictures)
+    same(taped(loaded.double, x), taped(lambda x: 2.0 * functional(x), x))
+
+
+def by_weights(function, x, variables):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(function(x) ** 2)
+    return tape.gradient(loss, variables)
+
+
+def test_weights_of_the_original_have_none(functional, pictures, library):
+    """Not None, which an optimizer leaves out in silence: an error where it is used."""
+    fast, x = bd.optimize(functional), tf.constant(pictures)
+    assert by_weights(functional, x, functional.trainable_variables)[0] is not None
+    for again in (lambda x: fast(x), lambda x: sum(fast(x) for _ in range(8))):
+        with pytest.raises(NotImplementedError, match="^an optimised function has no gradient by"):
+            gradients = by_weights(again, x, functional.trainable_variables)
+            optimizer = library.optimizers.SGD()
+            optimizer.apply_gradients(zip(gradients, functional.trainable_variables, strict=True))
+    with pytest.raises(NotImplementedError, match="train the original, then call tf_blockdnn.opt"):
+        weight = functional.trainable_variables[0]
+        tf.function(lambda x: tf.convert_to_tensor(by_weights(fast, x, weight)))(x)
+    with pytest.raises(NotImplementedError, match="^an optimised function has no gradient by"):
+        print(by_weights(fast, x, functional.trainable_variables[0]))
+
+
+def test_weights_of_others_have_theirs(functional, pictures, same):
+    """What stands before and behind an optimised model trains, in and outside of functions."""
+    fast, x = bd.optimize(functional), tf.constant(pictures)
+    both = scale, shift = tf.Variable(2.0), tf.Variable(1.0)
+
+    def slopes(function):
+        return by_weights(lambda x: sum(function(x * scale) for _ in range(8)) + shift, x, both)
+
+    same(slopes(fast), slopes(functional))
+    same(tf.function(lambda: slopes(fast))(), slopes(functional))
+
+
+def test_what_stands_behind_needs_no_original(library, functional, pictures):
+    """Nothing goes back through an optimised model for variables behind it."""
+    fast, shift = bd.optimize(functional), tf.Variable(1.0)
+    fast._first._differentiable = with_gradient(fast._first._run_flat, lambda: None)
+    x = tf.constant(pictures)
+    assert by_weights(lambda x: fast(x) + shift, x, shift) is not None
+
+
+def test_no_graph_is_kept(functional, pictures):
+    """Functions around an optimised one leave nothing behind, as around any other."""
+    fast, graphs = bd.optimize(functional), []
+
+    def around():
+        function = tf.function(lambda x: fast(x) * 2.0)
+        concrete = function.get_concrete_function(tf.TensorSpec([None, 16, 16, 3]))
+        graphs.append(weakref.ref(concrete.graph))
+        return function(pictures)
+
+    around()
+    gc.collect()
+    assert graphs[0]() is None

@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def grown(make: str, call: str = "fast(image), fast(image)") -> float:
+def grown(make: str, call: str = "fast(image), fast(image)", setup: str = "") -> float:
     """MiB that a fresh process grows by when it makes a network and calls it.
 
     TensorFlow's oneDNN is off: where it is on (by default on CPUs with VNNI), TensorFlow keeps
@@ -55,6 +55,7 @@ def grown(make: str, call: str = "fast(image), fast(image)") -> float:
         warm = tf.function(lambda x: tf.nn.conv2d(x, small, 1, "SAME"))
         bd.optimize(warm, input_signature=[tf.TensorSpec([1, 8, 8, 16])])(tf.ones([1, 8, 8, 16]))
         image = tf.random.normal([1, 14, 14, {_CHANNELS}])
+        {setup}
         before = resident()
         fast = {make}
         {call}
@@ -89,3 +90,25 @@ def test_several_signatures_and_batches_keep_it_too(folder):
     # What "normal" keeps for each further signature and batch is the memory of one call.
     assert normal <= (1 + 3) * WEIGHTS + SLACK + 3 * CALL
     assert low <= (1 + 9 / 8) * WEIGHTS + SLACK
+
+
+def test_memory_is_flat_where_results_go():
+    """Their graphs, functions and packed weights go with them."""
+    setup = """
+        from tensorflow.python.eager import context
+
+        def once():
+            gc.collect()
+            fast = bd.optimize(model)
+            return fast(image).shape, fast.predict(image, verbose=0).shape
+
+        model = keras.Sequential([keras.Input([14, 14, 512]), keras.layers.Conv2D(128, 3)])
+        [once() for _ in range(3)]
+        names = set(context.context().list_function_names())
+    """
+    call = """
+        gc.collect()
+        left = set(context.context().list_function_names()) - names
+        assert len(left) < 10, left
+    """
+    assert grown("[once() for _ in range(9)] and None", call, setup) < 12  # of 2.3 MiB each
