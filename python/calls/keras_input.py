@@ -38,8 +38,13 @@ def plain(structure):
 
 def has_own_call(model) -> bool:
     """Whether the user's class decides what becomes of arguments."""
-    owner = next(base for base in type(model).__mro__ if "call" in vars(base))
-    return is_own(owner) or symbolic(model) is None
+    if symbolic(model) is None:
+        return True
+    owners = (
+        next(base for base in type(model).__mro__ if name in vars(base))
+        for name in ("call", "__call__")
+    )
+    return any(map(is_own, owners))
 
 
 def arguments(signature: inspect.Signature, args: tuple, kwargs: dict) -> tuple[tuple, dict]:

@@ -77,7 +77,7 @@ class OptimizedKerasModel:
         kwargs.pop("training", None)  # It infers, as frozen layers do.
         if len(args) == 1 and not kwargs and _is_plain(args[0], self._plain):
             return self._fast(args[0])
-        return super().__call__(*args, **kwargs)
+        return self._keras_call(*args, **kwargs)  # The class's own is part of the function.
 
     def __getattr__(self, name):
         """What the user's class keeps on the original, which its methods use."""
@@ -169,7 +169,9 @@ def wrap(original, function, first, specs):
     library, found = library_of(type(original)), symbolic(original)
     own = next((base for base in type(original).__mro__ if is_own(base)), object)
     is_own_model = issubclass(own, library.Model)
-    members = {"call": _call_like(original)} if has_own_call(original) else {}
+    members = {"_keras_call": library.Model.__call__}
+    if has_own_call(original):
+        members["call"] = _call_like(original)
     base = own if is_own_model else library.Model
     kind = type(OptimizedKerasModel.__name__, (OptimizedKerasModel, base), members)
     fast = kind.__new__(kind)

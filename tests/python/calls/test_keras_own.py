@@ -180,6 +180,21 @@ def test_a_class_with_a_call_of_its_own_around_a_functional_one(library, picture
     same(fast.predict(pictures, verbose=0), model(pictures))
 
 
+def test_a_class_that_is_called_in_its_own_way(library, pictures, same):
+    """What it does around Keras's call is done once."""
+
+    class Halves(library.Model):
+        def __call__(self, inputs, **kwargs):
+            return super().__call__(inputs / 2.0, **kwargs)
+
+    x = library.Input([16, 16, 3])
+    model = Halves(x, library.layers.Conv2D(4, 3)(x))
+    fast = bd.optimize(model)
+    for given in (pictures, tf.constant(pictures), pictures.astype("float64")):
+        same(fast(given), model(given))
+    same(fast.predict(pictures, verbose=0), model(pictures))
+
+
 def test_symbolic_calls_of_a_subclassed_model(library, caller, pictures, same):
     x = library.Input([16, 16, 3])
     fast = bd.optimize(caller)
