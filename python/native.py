@@ -14,8 +14,7 @@ LIBRARY_PATH = _PACKAGE_DIR / "_native" / "libtf_blockdnn.so"
 BUILD_INFO_PATH = LIBRARY_PATH.with_name("_build_info.json")
 
 _HOW_TO_BUILD = (
-    "run `make build` in a checkout of tf_blockdnn, or install it from there with "
-    "`pip install .`"
+    "run `make build` in a checkout of tf_blockdnn, or install it from there with `pip install .`"
 )
 
 

@@ -285,16 +285,6 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
-def passes_table() -> str:
-    """The passes as rows of a Markdown table: function, file, the docstring's first line."""
-    rows = ["| pass | file in `python/rewriter/passes/` | what it does |", "|---|---|---|"]
-    for run in PASSES:
-        file = run.__module__.partition(".passes.")[2].replace(".", "/")
-        line = run.__doc__.partition("\n")[0].rstrip(".")
-        rows.append(f"| `{run.__name__}` | `{file}.py` | {line[0].lower()}{line[1:]} |")
-    return "\n".join(rows)
-
-
 def _rewritten(concrete, bundles: Bundles, context: Context):
     """The rewritten function, and the variables made for it: the bundle and copies of others."""
     if compiled_by_xla(concrete):

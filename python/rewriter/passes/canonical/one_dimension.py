@@ -26,7 +26,7 @@ _MARGINS = {"SpaceToBatchND": "Tpaddings", "BatchToSpaceND": "Tcrops"}
 
 
 def join_one_dimension(body: Body, context: Context) -> None:
-    """Keeps what stands between 1-D convolutions on planes of height 1, as they are."""
+    """Keeps the ops between 1-D convolutions on planes of height 1, as the convolutions are."""
     for node in body.view.topological():
         if node.name not in body.view or body.view.has_control_edges(node.name):
             continue
