@@ -3,7 +3,7 @@
 namespace bd {
 
 AlignedBuffer ScratchPool::TakeIdle(size_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   if (idle_.empty()) return AlignedBuffer();
   auto best = idle_.begin();
   for (auto it = best; it != idle_.end(); ++it) {
@@ -28,7 +28,7 @@ ScratchPool::Lease ScratchPool::Take(size_t bytes) {
 
 void ScratchPool::Return(AlignedBuffer buffer) {
   AlignedBuffer dropped;  // freed after the lock
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   idle_.push_back(std::move(buffer));
   if (idle_.size() <= kMostIdle) return;
   dropped = std::move(idle_.front());
@@ -36,12 +36,12 @@ void ScratchPool::Return(AlignedBuffer buffer) {
 }
 
 size_t ScratchPool::idle_buffers() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   return idle_.size();
 }
 
 size_t ScratchPool::idle_bytes() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   size_t bytes = 0;
   for (const AlignedBuffer& buffer : idle_) bytes += buffer.size();
   return bytes;

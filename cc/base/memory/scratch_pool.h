@@ -8,10 +8,10 @@
 #define CC_BASE_MEMORY_SCRATCH_POOL_H_
 
 #include <cstddef>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "cc/base/fork_safe_mutex.h"
 #include "cc/base/memory/aligned_buffer.h"
 
 namespace bd {
@@ -63,7 +63,7 @@ class ScratchPool {
   AlignedBuffer TakeIdle(size_t bytes);
   void Return(AlignedBuffer buffer);
 
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   std::vector<AlignedBuffer> idle_;  // used last at the end
 };
 

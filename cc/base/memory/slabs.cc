@@ -18,7 +18,7 @@ Slabs& Slabs::Get() {
 }
 
 void* Slabs::Take(size_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   auto best = free_.end();
   for (auto it = free_.begin(); it != free_.end(); ++it) {
     if (it->second >= bytes && (best == free_.end() || it->second < best->second)) best = it;
@@ -35,7 +35,7 @@ void* Slabs::Take(size_t bytes) {
 }
 
 void Slabs::Return(void* data, size_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   const auto range = free_.emplace(static_cast<char*>(data), bytes).first;
   const auto next = std::next(range);
   if (next != free_.end() && range->first + range->second == next->first &&
@@ -58,7 +58,7 @@ void Slabs::Return(void* data, size_t bytes) {
 }
 
 size_t Slabs::free_bytes() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   size_t bytes = 0;
   for (const auto& [data, size] : free_) bytes += size;
   return bytes;

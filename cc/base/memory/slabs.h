@@ -4,8 +4,8 @@
 
 #include <cstddef>
 #include <map>
-#include <mutex>
 
+#include "cc/base/fork_safe_mutex.h"
 #include "cc/base/memory/huge_pages.h"
 
 namespace bd {
@@ -30,7 +30,7 @@ class Slabs {
   size_t free_bytes() const;  // of all slabs, for tests
 
  private:
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   std::map<char*, size_t> free_;  // ranges and their sizes; none reaches into a second slab
 };
 

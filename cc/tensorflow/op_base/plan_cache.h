@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "cc/base/fork_safe_mutex.h"
 #include "cc/base/function_ref.h"
 #include "cc/tensorflow/op_base/op_utils.h"
 
@@ -47,7 +47,7 @@ class PlanCache {
   }
 
   std::shared_ptr<const Plan> Find(OpKernelContext* ctx) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<ForkSafeMutex> lock(mutex_);
     const auto hit = std::find_if(entries_.begin(), entries_.end(),
                                   [ctx](const Entry& entry) { return Matches(ctx, entry); });
     if (hit == entries_.end()) return nullptr;
@@ -59,12 +59,12 @@ class PlanCache {
     Entry entry;
     entry.plan = std::move(plan);
     for (int i = 0; i < ctx->num_inputs(); ++i) entry.shapes.push_back(ctx->input(i).shape());
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<ForkSafeMutex> lock(mutex_);
     if (entries_.size() == kCapacity) entries_.pop_back();
     entries_.insert(entries_.begin(), std::move(entry));
   }
 
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::vector<Entry> entries_;  // most recently used first
 };
 

@@ -48,7 +48,7 @@ bool Region::Known::Describes(absl::Span<const Tensor> given) const {
 
 std::shared_ptr<const StaticPlan> Region::Find(absl::Span<const Tensor> arguments, bool* record) {
   *record = false;
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   ++runs_;
   const auto known = std::find_if(known_.begin(), known_.end(),
                                   [&](const Known& k) { return k.Describes(arguments); });
@@ -73,7 +73,7 @@ std::shared_ptr<const StaticPlan> Region::Find(absl::Span<const Tensor> argument
 
 void Region::Add(std::shared_ptr<const StaticPlan> plan, absl::Span<const Tensor> arguments) {
   if (plan == nullptr) return;
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   for (Known& known : known_) {
     if (known.plan == nullptr && known.Describes(arguments)) known.plan = std::move(plan);
   }
@@ -85,14 +85,14 @@ void Region::Add(std::shared_ptr<const StaticPlan> plan, absl::Span<const Tensor
 }
 
 void Region::GiveUp() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   for (Known& known : known_) known.plan.reset();
   wait_ = patience_;
   patience_ = std::min(2 * patience_ + 1, kMostPatience);
 }
 
 std::unique_ptr<Arena> Region::TakeArena() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   if (arenas_.empty()) return std::make_unique<Arena>();
   std::unique_ptr<Arena> arena = std::move(arenas_.back());
   arenas_.pop_back();
@@ -100,7 +100,7 @@ std::unique_ptr<Arena> Region::TakeArena() {
 }
 
 void Region::GiveBack(std::unique_ptr<Arena> arena) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   if (arenas_.size() < most_arenas_) arenas_.push_back(std::move(arena));
 }
 

@@ -25,11 +25,11 @@
 #define CC_TENSORFLOW_REGIONS_REGION_H_
 
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "cc/base/fork_safe_mutex.h"
 #include "cc/tensorflow/regions/op_sequence.h"
 #include "cc/tensorflow/regions/static_plan.h"
 
@@ -76,7 +76,7 @@ class Region {
 
   const OpSequence sequence_;
   const size_t most_arenas_;
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::vector<Known> known_;  // most recently used first
   int64_t runs_ = 0;
   std::vector<std::unique_ptr<Arena>> arenas_;
