@@ -26,11 +26,18 @@ using tensorflow::TensorShape;
 
 class PreparedLaunch;  // launch.h
 
-// The base of every op: it runs on our own pool, of the size that pool_size.h decides, and
-// between checks of its tails where they are asked for.
+// Of the size that pool_size.h decides, once a process.
+inline ThreadPool& SharedPool(tensorflow::DeviceBase* device) {
+  const auto* workers = device->tensorflow_cpu_worker_threads();
+  return ThreadPool::Shared(FixPoolSize(workers == nullptr ? 0 : workers->num_threads));
+}
+
+// The base of every op: it runs on our own pool, and between checks of its tails where they are
+// asked for.
 class PoolOpKernel : public OpKernel {
  public:
-  explicit PoolOpKernel(OpKernelConstruction* ctx) : OpKernel(ctx), pool_(SharedPool(ctx)) {}
+  explicit PoolOpKernel(OpKernelConstruction* ctx)
+      : OpKernel(ctx), pool_(SharedPool(ctx->device())) {}
 
   void Compute(OpKernelContext* ctx) final {
     if (!check_tails_) return Execute(ctx, nullptr);
@@ -64,11 +71,6 @@ class PoolOpKernel : public OpKernel {
   ThreadPool& pool() const { return pool_; }
 
  private:
-  static ThreadPool& SharedPool(OpKernelConstruction* ctx) {
-    const auto* workers = ctx->device()->tensorflow_cpu_worker_threads();
-    return ThreadPool::Shared(FixPoolSize(workers == nullptr ? 0 : workers->num_threads));
-  }
-
   ThreadPool& pool_;
   const bool check_tails_ = TailChecksEnabled();
 };

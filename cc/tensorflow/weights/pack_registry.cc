@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,20 +15,28 @@ namespace bd {
 
 using tensorflow::Tensor;
 
-// Packing that is under way in some thread.
+PackId::PackId(const Tensor& weights, int64_t offset, uint64_t contents, const PackRequest& request)
+    : source(weights.data()),
+      more(request.more == nullptr ? nullptr : request.more->data()),
+      offset(offset),
+      contents(contents),
+      shape(request.shape),
+      key(request.key),
+      bytes(request.bytes) {}
+
+bool PackId::operator==(const PackId& other) const {
+  const auto all = [](const PackId& id) {
+    return std::tie(id.source, id.more, id.offset, id.contents, id.shape, id.key, id.bytes);
+  };
+  return all(*this) == all(other);
+}
+
+// Packing that is under way in some thread. Only threads of its own process wait for it.
 class PackRegistry::Job {
  public:
-  Job(const Tensor& weights, int64_t offset, const PackRequest& request)
-      : source_(weights.data()),
-        offset_(offset),
-        shape_(request.shape),
-        key_(request.key),
-        bytes_(request.bytes) {}
+  explicit Job(const PackId& id) : id_(id) {}
 
-  bool Makes(const Tensor& weights, int64_t offset, const PackRequest& wanted) const {
-    return source_ == weights.data() && offset_ == offset && shape_ == wanted.shape &&
-           key_ == wanted.key && bytes_ == wanted.bytes && process_ == getpid();
-  }
+  bool Makes(const PackId& id) const { return id_ == id && process_ == getpid(); }
 
   void Finish(const absl::Status& status, std::shared_ptr<const PackedWeights> made) {
     {
@@ -46,11 +56,7 @@ class PackRegistry::Job {
   }
 
  private:
-  const void* const source_;
-  const int64_t offset_;
-  const std::array<int64_t, 5> shape_;
-  const PackKey key_;
-  const int64_t bytes_;
+  const PackId id_;
   const pid_t process_ = getpid();
   std::mutex mutex_;
   std::condition_variable finished_;
@@ -61,21 +67,17 @@ class PackRegistry::Job {
 
 namespace {
 
-absl::Status Pack(const Tensor& weights, int64_t offset, const PackRequest& request,
+absl::Status Pack(const PackId& id, const Tensor& weights, const PackRequest& request,
                   std::shared_ptr<const PackedWeights>* made) {
-  const auto packed = std::make_shared<PackedWeights>();
-  packed->source = weights;
-  packed->offset = offset;
-  packed->shape = request.shape;
-  packed->key = request.key;
-  packed->memory = AlignedBuffer(request.bytes);
-  if (packed->data() == nullptr) {
+  AlignedBuffer memory(request.bytes);
+  if (memory.data() == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for ", request.bytes, " bytes of packed weights"));
   }
   CountPack();
-  request.pack(static_cast<const float*>(weights.data()) + offset, packed->memory.data());
-  *made = packed;
+  request.pack(static_cast<const float*>(weights.data()) + id.offset, memory.data());
+  const Tensor more = request.more == nullptr ? Tensor() : *request.more;
+  *made = std::make_shared<PackedWeights>(PackedWeights{id, weights, more, std::move(memory)});
   return absl::OkStatus();
 }
 
@@ -86,30 +88,30 @@ PackRegistry& PackRegistry::Get() {
   return *registry;
 }
 
-absl::Status PackRegistry::FindOrPack(const Tensor& weights, int64_t offset,
+absl::Status PackRegistry::FindOrPack(const PackId& id, const Tensor& weights,
                                       const PackRequest& request,
                                       std::shared_ptr<const PackedWeights>* found) {
   std::shared_ptr<Job> job;
   bool mine = false;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<ForkSafeMutex> lock(mutex_);
     const auto gone = [](const auto& weak) { return weak.expired(); };
     packs_.erase(std::remove_if(packs_.begin(), packs_.end(), gone), packs_.end());
     for (const auto& weak : packs_) {
       *found = weak.lock();
-      if (*found != nullptr && (*found)->Holds(weights, offset, request)) return absl::OkStatus();
+      if (*found != nullptr && (*found)->id == id) return absl::OkStatus();
     }
     found->reset();
-    const auto makes = [&](const auto& other) { return other->Makes(weights, offset, request); };
+    const auto makes = [&](const auto& other) { return other->Makes(id); };
     const auto other = std::find_if(jobs_.begin(), jobs_.end(), makes);
     mine = other == jobs_.end();
-    if (mine) jobs_.push_back(std::make_shared<Job>(weights, offset, request));
+    if (mine) jobs_.push_back(std::make_shared<Job>(id));
     job = mine ? jobs_.back() : *other;
   }
   if (!mine) return job->Wait(found);
-  const absl::Status status = Pack(weights, offset, request, found);
+  const absl::Status status = Pack(id, weights, request, found);
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<ForkSafeMutex> lock(mutex_);
     if (status.ok()) packs_.push_back(*found);
     jobs_.erase(std::find(jobs_.begin(), jobs_.end(), job));
   }
@@ -118,7 +120,7 @@ absl::Status PackRegistry::FindOrPack(const Tensor& weights, int64_t offset,
 }
 
 int64_t PackRegistry::size() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   return std::count_if(packs_.begin(), packs_.end(),
                        [](const auto& weak) { return !weak.expired(); });
 }

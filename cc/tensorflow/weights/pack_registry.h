@@ -5,9 +5,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "cc/base/fork_safe_mutex.h"
 #include "cc/base/function_ref.h"
 #include "cc/base/memory/aligned_buffer.h"
 #include "cc/layout/pack_key.h"
@@ -25,24 +25,33 @@ struct PackRequest {
   int64_t bytes = 0;                  // packed; 0: nothing is
   int64_t plain_bytes = 0;            // where kernels read the weights as they are, all of them
   WeightsPacker pack;
+  const tensorflow::Tensor* more = nullptr;  // a second matrix that `pack` reads, if any
 };
 
-// The packed form of weights that live in `source`. Holding the reference keeps TensorFlow from
-// writing new values into that buffer or giving its address to another tensor: assigning the
-// variable yields a new data().
-struct PackedWeights {
-  tensorflow::Tensor source;
-  int64_t offset = 0;                 // of the first element in source
-  std::array<int64_t, 5> shape = {};  // as PackRequest::shape
+// Everything that tells packed weights apart.
+struct PackId {
+  PackId(const tensorflow::Tensor& weights, int64_t offset, uint64_t contents,
+         const PackRequest& request);
+  bool operator==(const PackId& other) const;
+
+  const void* source;
+  const void* more;   // PackRequest::more's
+  int64_t offset;     // of the first element in the source
+  uint64_t contents;  // a hash of values that may change where they are; 0: they do not
+  std::array<int64_t, 5> shape;
   PackKey key;
+  int64_t bytes;
+};
+
+// Weights in packed form. Holding the references keeps TensorFlow from writing new values into
+// these buffers or giving their addresses to other tensors: assigning the variable yields a new
+// data().
+struct PackedWeights {
+  PackId id;
+  tensorflow::Tensor source, more;
   AlignedBuffer memory;
 
   const float* data() const { return memory.As<float>(); }
-
-  bool Holds(const tensorflow::Tensor& weights, int64_t first, const PackRequest& wanted) const {
-    return source.data() == weights.data() && offset == first && shape == wanted.shape &&
-           key == wanted.key && static_cast<int64_t>(memory.size()) == wanted.bytes;
-  }
 };
 
 // Safe to use from many threads. No lock is held while weights are packed: others go on, those
@@ -52,8 +61,8 @@ class PackRegistry {
  public:
   static PackRegistry& Get();
 
-  // The packed form of what lies behind `offset` elements, packed now if nobody holds it.
-  absl::Status FindOrPack(const tensorflow::Tensor& weights, int64_t offset,
+  // What `id` names, packed now if nobody holds it.
+  absl::Status FindOrPack(const PackId& id, const tensorflow::Tensor& weights,
                           const PackRequest& request, std::shared_ptr<const PackedWeights>* found);
 
   // How many packed forms are held, for tests.
@@ -62,7 +71,7 @@ class PackRegistry {
  private:
   class Job;
 
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::vector<std::weak_ptr<const PackedWeights>> packs_;
   std::vector<std::shared_ptr<Job>> jobs_;  // under way
 };

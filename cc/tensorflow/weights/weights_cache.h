@@ -2,9 +2,9 @@
 #ifndef CC_TENSORFLOW_WEIGHTS_WEIGHTS_CACHE_H_
 #define CC_TENSORFLOW_WEIGHTS_WEIGHTS_CACHE_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "cc/tensorflow/op_base/op_utils.h"
@@ -20,7 +20,14 @@ struct WeightsLease {
   Tensor packed_now;                          // packed for this execution only
 
   int64_t bytes_packed() const { return static_cast<int64_t>(packed_now.TotalBytes()); }
+  // Whether it is true of later executions on weights in the same memory.
+  bool lasts() const { return bytes_packed() == 0 && (kept == nullptr || kept->id.contents == 0); }
 };
+
+// Whether nobody writes into the tensor's memory while somebody holds a reference to it. TensorFlow
+// does not, into memory of its own; but it also takes that of others as a tensor: an eager op reads
+// a NumPy array where it lies, and there its owner may change it at any time.
+bool StaysWhileHeld(const Tensor& tensor);
 
 // Where weights lie, and some of them: equal glances at what an optimizer may have assigned in
 // between mean that it has not, but for changes that miss every sample.
@@ -35,6 +42,13 @@ struct WeightsGlance {
   }
 };
 
+// How often weights change, so when a packed form of them is kept.
+enum class WeightsChange {
+  kNever,   // at first use; nobody looks at them again
+  kSeldom,  // at first use, unless they keep changing
+  kOften,   // once they have come twice in a row
+};
+
 // Safe to use from many threads; no lock is held while weights are packed.
 //
 // Shapes that come in turn may want packed forms of their own. What no execution has wanted for
@@ -44,15 +58,15 @@ struct WeightsGlance {
 // Weights that an optimizer assigns in every step are packed for one execution and never held: a
 // reference would make TensorFlow copy them for each assignment. Whether they have changed, in the
 // same buffer too, a look at a few of them tells; only once they have not are they held, so that
-// what was packed stays true.
+// what was packed stays true. In memory that others may write while it is held, a hash of all
+// weights belongs to what was packed: it takes a small part of the time of packing.
 class WeightsCache {
  public:
   static constexpr int64_t kSettled = 64;
   static constexpr int kChanging = 2;  // other weights so many times in a row: they change
 
-  // `offset`: of the first weight in the tensor. `constant`: the weights never change; of others
-  // a packed form is kept only once they have come twice in a row.
-  WeightsCache(int64_t offset, bool constant) : offset_(offset), constant_(constant) {}
+  // `offset`: of the first weight in the tensor.
+  WeightsCache(int64_t offset, WeightsChange change) : offset_(offset), change_(change) {}
 
   // Makes *lease from the op's input `weights`, packing it if need be.
   Status Take(OpKernelContext* ctx, int weights, const PackRequest& request, WeightsLease* lease) {
@@ -73,19 +87,19 @@ class WeightsCache {
   };
 
   // Sets *worth_keeping where nothing fits.
-  std::shared_ptr<const PackedWeights> Find(const Tensor& weights, const PackRequest& request,
-                                            bool* worth_keeping);
+  std::shared_ptr<const PackedWeights> Find(const PackId& id, const Tensor& weights,
+                                            const PackRequest& request, bool* worth_keeping);
 
   // Whether the weights are those of the look before; counts changes. Needs the lock.
-  bool Look(const Tensor& weights);
+  bool Look(const Tensor& weights, const PackRequest& request);
 
   const int64_t offset_;
-  const bool constant_;
-  std::mutex mutex_;
+  const WeightsChange change_;
+  ForkSafeMutex mutex_;
   std::vector<Held> held_;
   int64_t uses_ = 0;
-  int changes_ = 0;     // in a row
-  WeightsGlance last_;  // at the weights of the last execution that kept nothing
+  int changes_ = 0;                    // in a row
+  std::array<WeightsGlance, 2> last_;  // at the weights that the last execution looked at
 };
 
 }  // namespace bd

@@ -53,6 +53,7 @@ def rnn(
     time_major: bool = False,
     training: bool = False,
     algorithm: str = "auto",
+    constant_weights: bool = False,
     name=None,
 ) -> RnnResult:
     """A vanilla, LSTM or GRU layer over a whole sequence.
@@ -83,9 +84,11 @@ def rnn(
       zero_output_for_mask: outputs of masked steps are zero.
       time_major: src and dst are [steps, batch, ..], and mask [steps, batch].
       training: keeps what the gradient needs. Gradients are right without it, but then run
-        the layer twice. Weights are then packed in every call, as they change in every step.
+        the layer twice. Weights are then packed for each call, as long as they change.
       algorithm: "auto" multiplies several rows in pairs on a CPU that gains from it, "direct"
         never does (docs/algorithms.md). Gradients have the same.
+      constant_weights: whether both kernels never change, so that the op may keep their packed
+        form without looking at them again.
       name: of the op.
 
     Returns:
@@ -127,6 +130,7 @@ def rnn(
         time_major=time_major,
         training=training,
         algorithm=algorithm,
+        constant_weights=constant_weights,
         name=name,
     )
     return RnnResult(dst, (state, cell_state) if cell == "lstm" else (state,))

@@ -13,7 +13,8 @@ namespace bd {
 struct RnnAttrs {
   std::string cell, activation, recurrent_activation;
   bool reset_after = true, go_backwards = false, restores_order = false, return_sequences = false,
-       zero_output_for_mask = false, time_major = false, training = false, direct = false;
+       zero_output_for_mask = false, time_major = false, training = false, direct = false,
+       constant_weights = false;
   bool has_bias = false, has_mask = false, has_lengths = false;
   int num_states = 0;
 
@@ -42,6 +43,7 @@ struct RnnAttrs {
     std::string algorithm;
     TF_RETURN_IF_ERROR(c->GetAttr("algorithm", &algorithm));
     direct = algorithm == "direct";
+    TF_RETURN_IF_ERROR(c->GetAttr("constant_weights", &constant_weights));
     int biases, masks, lists;
     TF_RETURN_IF_ERROR(c->GetAttr("num_biases", &biases));
     TF_RETURN_IF_ERROR(c->GetAttr("num_states", &num_states));

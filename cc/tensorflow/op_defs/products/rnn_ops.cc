@@ -70,7 +70,8 @@ absl::Status RnnGradShapes(InferenceContext* c) {
       .Attr("zero_output_for_mask: bool = false")                                          \
       .Attr("time_major: bool = false")                                                    \
       .Attr("training: bool = false")                                                      \
-      .Attr("algorithm: {'auto', 'direct'} = 'auto'")
+      .Attr("algorithm: {'auto', 'direct'} = 'auto'")                                      \
+      .Attr("constant_weights: bool = false")
 
 REGISTER_OP("BlockdnnRnn")
     .Input("src: T")
@@ -105,6 +106,8 @@ zero_output_for_mask: outputs of masked steps are zero, not those of the step be
 time_major: steps come before batch in src, dst and mask.
 algorithm: direct sums products as they are; auto multiplies several rows in pairs on a
   CPU that gains from it.
+constant_weights: kernel and recurrent_kernel never change, so their packed form may be kept for
+  the life of the op; otherwise it is until they have changed.
 )doc");
 
 REGISTER_OP("BlockdnnRnnGrad")

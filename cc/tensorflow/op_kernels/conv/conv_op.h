@@ -3,6 +3,7 @@
 #ifndef CC_TENSORFLOW_OP_KERNELS_CONV_CONV_OP_H_
 #define CC_TENSORFLOW_OP_KERNELS_CONV_CONV_OP_H_
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -137,7 +138,9 @@ struct ConvLaunch {
     for (const WeightsLease& lease : weights) bytes += lease.bytes_packed();
     return bytes;
   }
-  bool lasts() const { return bytes_packed() == 0; }
+  bool lasts() const {
+    return std::all_of(weights.begin(), weights.end(), [](const auto& w) { return w.lasts(); });
+  }
   void Run(const LaunchMemory& memory, ThreadPool& pool) const {
     Spec::Run(plan->core,
               {memory.inputs[Spec::kSrc] + src_offset, weights.data(), memory.inputs + kFirstArg,
@@ -156,7 +159,9 @@ class ConvOp : public LaunchOpKernel<ConvLaunch<Spec>> {
     int first_arg = ConvLaunch<Spec>::kFirstArg;  // of the last chain, which makes dst
     for (int i = 0; i < Spec::kNumWeights; ++i) {
       const PackedWeightsAttrs& half = spec_.half(i);
-      weights_[i] = std::make_unique<WeightsCache>(half.weights_offset, half.constant_weights);
+      weights_[i] = std::make_unique<WeightsCache>(
+          half.weights_offset,
+          half.constant_weights ? WeightsChange::kNever : WeightsChange::kOften);
       if (i + 1 < Spec::kNumWeights) first_arg += half.post_ops.num_args;
     }
     for (int arg : last_chain().ReusableInputs()) {

@@ -2,8 +2,8 @@
 #include <array>
 #include <cstring>
 #include <memory>
-#include <mutex>
 
+#include "cc/base/fork_safe_mutex.h"
 #include "cc/base/verbose.h"
 #include "cc/core/normalization/fold_batch_norm.h"
 #include "cc/tensorflow/attrs/pixels/fold_batch_norm_attrs.h"
@@ -16,7 +16,8 @@ enum { kWeights, kBias, kGamma, kBeta, kMean, kVariance, kInputs };
 
 // The results of an execution, for later ones. Inputs are looked at as WeightsCache looks at
 // weights: what has the same glance twice in a row is held from then on, so that whoever assigns
-// new values has to take other memory; until then everything is computed anew.
+// new values has to take other memory; until then, and where others than TensorFlow may write into
+// the memory, everything is computed anew.
 class FoldBatchNormOp : public PoolOpKernel {
  public:
   explicit FoldBatchNormOp(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {
@@ -48,7 +49,7 @@ class FoldBatchNormOp : public PoolOpKernel {
       OP_REQUIRES_OK(ctx, Make(ctx, made.get()));
       if (last != nullptr && last->glances == made->glances) Hold(ctx, *last, made.get());
       last = made;
-      std::lock_guard<std::mutex> lock(mutex_);
+      std::lock_guard<ForkSafeMutex> lock(mutex_);
       last_ = made;
     }
     ctx->set_output(0, last->folded);
@@ -56,7 +57,7 @@ class FoldBatchNormOp : public PoolOpKernel {
   }
 
   std::shared_ptr<const Result> Last() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<ForkSafeMutex> lock(mutex_);
     return last_;
   }
 
@@ -87,7 +88,9 @@ class FoldBatchNormOp : public PoolOpKernel {
 
   // Equal results stay in the memory of the last ones, where whoever packed them knows them.
   static void Hold(OpKernelContext* ctx, const Result& last, Result* made) {
-    for (int i = 0; i < kInputs; ++i) made->inputs[i] = ctx->input(i);
+    for (int i = 0; i < kInputs; ++i) {
+      if (StaysWhileHeld(ctx->input(i))) made->inputs[i] = ctx->input(i);
+    }
     const auto keep = [](const Tensor& old, Tensor* own) {
       const bool equal =
           old.shape() == own->shape() && memcmp(old.data(), own->data(), own->TotalBytes()) == 0;
@@ -98,7 +101,7 @@ class FoldBatchNormOp : public PoolOpKernel {
   }
 
   FoldBatchNormAttrs attrs_;
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::shared_ptr<const Result> last_;
 };
 

@@ -1,13 +1,14 @@
 // BlockdnnPackedMatmul.
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "cc/base/verbose.h"
 #include "cc/core/gemm/gemm.h"
 #include "cc/core/post_ops/post_ops_bind.h"
 #include "cc/tensorflow/attrs/products/matmul_attrs.h"
 #include "cc/tensorflow/op_base/memory_plan.h"
-#include "cc/tensorflow/weights/kept_pack.h"
+#include "cc/tensorflow/weights/weights_cache.h"
 
 namespace bd {
 namespace {
@@ -69,6 +70,7 @@ class PackedMatmulOp : public PoolOpKernel {
  public:
   explicit PackedMatmulOp(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
+    weights_.emplace(0, attrs_.constant_b ? WeightsChange::kNever : WeightsChange::kOften);
   }
 
  protected:
@@ -83,15 +85,19 @@ class PackedMatmulOp : public PoolOpKernel {
     if (dst->NumElements() == 0) return;
     GemmPlan plan;
     OP_REQUIRES_OK(ctx, FromCore(MakeGemmPlan(DescribeMatmul(attrs_, sizes), ActiveIsa(), &plan)));
-    const GemmB b = {InputData(ctx, MatmulAttrs::kB), attrs_.transpose_b ? 1 : sizes.n,
-                     attrs_.transpose_b ? sizes.k : 1};
-    PackLease packed;
-    OP_REQUIRES_OK(ctx, packs_.Take(
-                            ctx, {ctx->input(MatmulAttrs::kB)},
-                            absl::StrCat("gemm ", plan.blocking(), attrs_.transpose_b ? " t" : ""),
-                            plan.packed_bytes / static_cast<int64_t>(sizeof(float)),
-                            attrs_.constant_b ? KeepPack::kAlways : KeepPack::kTwice,
-                            [&](float* memory) { PackGemm(plan, b, memory, &pool()); }, &packed));
+    const auto pack = [&](const void* plain, void* to) {
+      const GemmB b = {static_cast<const float*>(plain), attrs_.transpose_b ? 1 : sizes.n,
+                       attrs_.transpose_b ? sizes.k : 1};
+      PackGemm(plan, b, static_cast<float*>(to), &pool());
+    };
+    const PackRequest request = {
+        {attrs_.transpose_b ? "transposed" : "panels", DataType::f32, plan.blocking(), "matmul"},
+        {sizes.k, sizes.n},
+        plan.packed_bytes,
+        0,
+        pack};
+    WeightsLease packed;
+    OP_REQUIRES_OK(ctx, weights_->Take(ctx, MatmulAttrs::kB, request, &packed));
     const int64_t rows = dst->NumElements() / sizes.n;
     GemmArgs args;
     args.a = InputData(ctx, MatmulAttrs::kA);
@@ -133,7 +139,7 @@ class PackedMatmulOp : public PoolOpKernel {
 
  private:
   MatmulAttrs attrs_;
-  PackKeeper packs_;
+  std::optional<WeightsCache> weights_;
 };
 
 REGISTER_KERNEL_BUILDER(

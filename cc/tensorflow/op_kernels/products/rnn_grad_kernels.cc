@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "cc/base/pack_count.h"
 #include "cc/base/verbose.h"
 #include "cc/core/rnn/rnn_grad.h"
 #include "cc/tensorflow/op_kernels/products/rnn_op.h"
+#include "cc/tensorflow/weights/weights_cache.h"
 
 namespace bd {
 namespace {
@@ -42,13 +42,20 @@ class RnnGradOp : public PoolOpKernel {
       if (b.d_c0 != nullptr) std::copy_n(InputData(ctx, first + kCellGrad), count, b.d_c0);
       return;
     }
-    Tensor packed, scratch;
-    OP_REQUIRES_OK(ctx, TakeMemory(ctx, sizeof(float) * plan.packed_floats, &packed));
+    WeightsLease weights;
+    const auto pack = [&](const void* plain, void* packed) {
+      PackRnnGradWeights(plan, static_cast<const float*>(plain), static_cast<float*>(packed),
+                         pool());
+    };
+    const PackRequest request = {{"panels", DataType::f32, 0, "rnn_grad"},
+                                 {sizes.units, attrs_.gates()},
+                                 plan.packed_floats * static_cast<int64_t>(sizeof(float)),
+                                 0,
+                                 pack};
+    OP_REQUIRES_OK(ctx, weights_.Take(ctx, RnnAttrs::kRecurrent, request, &weights));
+    Tensor scratch;
     OP_REQUIRES_OK(ctx, TakeMemory(ctx, plan.scratch_bytes, &scratch));
-    CountPack();
-    PackRnnGradWeights(plan, InputData(ctx, RnnAttrs::kRecurrent),
-                       static_cast<float*>(packed.data()), pool());
-    b.packed = static_cast<const float*>(packed.data());
+    b.packed = weights.data;
     b.scratch = scratch.data();
     b.workspace = ctx->input(first + kWorkspace).data();
     b.masked = attrs_.has_mask || attrs_.has_lengths;
@@ -117,6 +124,7 @@ class RnnGradOp : public PoolOpKernel {
   }
 
   RnnAttrs attrs_;
+  WeightsCache weights_{0, WeightsChange::kOften};
 };
 
 REGISTER_KERNEL_BUILDER(

@@ -2,11 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "cc/base/verbose.h"
 #include "cc/tensorflow/op_base/memory_plan.h"
 #include "cc/tensorflow/op_kernels/products/rnn_op.h"
-#include "cc/tensorflow/weights/kept_pack.h"
+#include "cc/tensorflow/weights/weights_cache.h"
 
 namespace bd {
 namespace {
@@ -15,6 +16,9 @@ class RnnOp : public PoolOpKernel {
  public:
   explicit RnnOp(OpKernelConstruction* ctx) : PoolOpKernel(ctx) {
     OP_REQUIRES_OK(ctx, attrs_.Read(ctx));
+    weights_.emplace(0, attrs_.constant_weights ? WeightsChange::kNever
+                        : attrs_.training       ? WeightsChange::kOften
+                                                : WeightsChange::kSeldom);
   }
 
  protected:
@@ -31,7 +35,7 @@ class RnnOp : public PoolOpKernel {
                                              pool().num_threads(), &plan)));
     OP_REQUIRES_OK(ctx, Allocate(ctx, plan, sizes, &outputs));
     if (sizes.batch == 0) return;
-    PackLease weights;
+    WeightsLease weights;
     OP_REQUIRES_OK(ctx, Pack(ctx, plan, &weights));
     RnnBuffers b;
     b.packed = weights.data;
@@ -87,18 +91,20 @@ class RnnOp : public PoolOpKernel {
     }
   }
 
-  // Weights in training change with every step, and holding them would make the optimizer
-  // copy the variable.
-  Status Pack(OpKernelContext* ctx, const RnnPlan& plan, PackLease* lease) {
-    const Tensor& kernel = ctx->input(RnnAttrs::kKernel);
-    const Tensor& recurrent = ctx->input(RnnAttrs::kRecurrent);
-    const auto pack = [&](float* memory) {
-      PackRnnWeights(plan, static_cast<const float*>(kernel.data()),
-                     static_cast<const float*>(recurrent.data()), memory, pool());
+  Status Pack(OpKernelContext* ctx, const RnnPlan& plan, WeightsLease* lease) {
+    const float* const recurrent = InputData(ctx, RnnAttrs::kRecurrent);
+    const auto pack = [&](const void* kernel, void* packed) {
+      PackRnnWeights(plan, static_cast<const float*>(kernel), recurrent,
+                     static_cast<float*>(packed), pool());
     };
-    return packs_.Take(ctx, {kernel, recurrent}, plan.w.unscale < 0 ? "rnn" : "rnn scaled",
-                       plan.packed_floats, attrs_.training ? KeepPack::kNever : KeepPack::kAlways,
-                       pack, lease);
+    const RnnDesc& d = plan.desc;
+    const PackRequest request = {{"panels", DataType::f32, plan.w.unscale >= 0, "rnn"},
+                                 {d.inputs, d.units, d.gates()},
+                                 plan.packed_floats * static_cast<int64_t>(sizeof(float)),
+                                 0,
+                                 pack,
+                                 &ctx->input(RnnAttrs::kRecurrent)};
+    return weights_->Take(ctx, RnnAttrs::kKernel, request, lease);
   }
 
   void SetInputs(OpKernelContext* ctx, const RnnDesc& d, const RnnSizes& sizes,
@@ -119,7 +125,7 @@ class RnnOp : public PoolOpKernel {
   }
 
   RnnAttrs attrs_;
-  PackKeeper packs_;
+  std::optional<WeightsCache> weights_;
 };
 
 Status PlanRnnMemory(const NodeAttrs& node, const std::vector<PartialTensorShape>& inputs,

@@ -225,6 +225,7 @@ class _Loop:
             source, mask = plain, plain_mask
         inputs = [source, self._value(r.kernel, "kernel")]
         inputs.append(self._value(r.recurrent_kernel, "recurrent_kernel"))
+        constant = all(map(self.body.constants.is_constant, inputs[1:]))
         if r.bias:
             inputs.append(self._bias())
         inputs += [node.inputs[i] for i in r.states]
@@ -253,6 +254,7 @@ class _Loop:
             time_major=not batch_major,
             training=False,
             algorithm=self.algorithm,
+            constant_weights=constant,
         )
         self.view.set_controls(self.view.node(ref.node), node.controls)
         for port, state in enumerate(r.states, 1):

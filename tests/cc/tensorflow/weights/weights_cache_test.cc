@@ -2,105 +2,23 @@
 #include "cc/tensorflow/weights/weights_cache.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
-#include "tensorflow/core/framework/node_def_builder.h"
-#include "tensorflow/core/framework/op.h"
-#include "tensorflow/core/public/version.h"
-#include "tests/cc/tensorflow/test_device.h"
+#include "tests/cc/tensorflow/weights/support.h"
 
 namespace bd {
 namespace {
 
-using tensorflow::OpKernel;
-using tensorflow::OpKernelContext;
-using tensorflow::Tensor;
-using tensorflow::TensorShape;
-
-REGISTER_OP("TestNothing").Output("nothing: float");
-
-class NothingOp : public OpKernel {
- public:
-  using OpKernel::OpKernel;
-  void Compute(OpKernelContext*) override {}
-};
-
-REGISTER_KERNEL_BUILDER(Name("TestNothing").Device(tensorflow::DEVICE_CPU), NothingOp);
-
-// A context to take memory from.
-class Execution {
- public:
-  Execution() {
-    tensorflow::NodeDef node;
-    AbortUnless(tensorflow::NodeDefBuilder("nothing", "TestNothing").Finalize(&node));
-    absl::Status status;
-    kernel_ =
-        tensorflow::CreateOpKernel(tensorflow::DEVICE_CPU, &device_, tensorflow::cpu_allocator(),
-                                   node, TF_GRAPH_DEF_VERSION, &status);
-    AbortUnless(status);
-    params_.device = &device_;
-    params_.op_kernel = kernel_.get();
-    ctx_ = std::make_unique<OpKernelContext>(&params_, 1);
-  }
-  OpKernelContext* ctx() { return ctx_.get(); }
-
- private:
-  TestDevice device_;
-  std::unique_ptr<OpKernel> kernel_;
-  OpKernelContext::Params params_;
-  std::unique_ptr<OpKernelContext> ctx_;
-};
-
-constexpr int kCount = 1000;
-
-Tensor Weights(float value) {
-  Tensor weights(tensorflow::DT_FLOAT, TensorShape({kCount}));
-  weights.flat<float>().setConstant(value);
-  return weights;
-}
-
-// "Packs" by doubling; counts how often.
-class Doubling {
- public:
-  explicit Doubling(int64_t offset = 0) : count_(kCount - offset) {}
-  void operator()(const void* plain, void* packed) {
-    ++packed_;
-    const float* from = static_cast<const float*>(plain);
-    float* to = static_cast<float*>(packed);
-    for (int64_t i = 0; i < count_; ++i) to[i] = 2 * from[i];
-  }
-  int64_t bytes() const { return count_ * sizeof(float); }
-  int packed() const { return packed_; }
-
- private:
-  const int64_t count_;
-  std::atomic<int> packed_{0};
-};
-
-template <typename Pack>
-PackRequest Request(const char* algorithm, int64_t blocking, Pack& pack, int64_t bytes) {
-  return {{algorithm, DataType::f32, blocking}, {bytes}, bytes, 0, pack};
-}
-
-PackRequest Request(const char* algorithm, Doubling& doubling, int64_t blocking = 1) {
-  return Request(algorithm, blocking, doubling, doubling.bytes());
-}
-
-float First(const WeightsLease& lease) { return *lease.data; }
-
 TEST(WeightsCache, ConstantWeightsArePackedOnceForAllKernels) {
   Execution execution;
   const Tensor weights = Weights(3);
-  WeightsCache one(0, /*constant=*/true), other(0, /*constant=*/true);
+  WeightsCache one(0, WeightsChange::kNever), other(0, WeightsChange::kNever);
   Doubling doubling;
   for (WeightsCache* cache : {&one, &other, &one}) {
     WeightsLease lease;
@@ -111,24 +29,50 @@ TEST(WeightsCache, ConstantWeightsArePackedOnceForAllKernels) {
   EXPECT_EQ(doubling.packed(), 1);
 }
 
-TEST(WeightsCache, KeysAndOffsetsKeepFormsApart) {
+// Of one weight there are as many packed forms as there are different requests, each found again.
+TEST(WeightsCache, WhateverDiffersKeepsFormsApart) {
+  Execution execution;
+  const Tensor weights = Weights(3), other = Weights(3), more = Weights(4);
+  Doubling doubling;
+  std::vector<PackRequest> requests(9, Request("a", doubling));
+  requests[1].key.algorithm = "b";
+  requests[2].key.blocking = 2;
+  requests[3].key.dtype = DataType::bf16;
+  requests[4].key.op = "op";
+  requests[5].shape[0] /= 2;
+  requests[6].bytes += 64;
+  requests[7].more = &other;
+  requests[8].more = &more;
+  std::vector<std::unique_ptr<WeightsCache>> caches;
+  std::set<const float*> forms;
+  for (int times = 0; times < 2; ++times) {
+    for (const PackRequest& request : requests) {
+      caches.push_back(std::make_unique<WeightsCache>(0, WeightsChange::kNever));
+      WeightsLease lease;
+      AbortUnless(caches.back()->Take(execution.ctx(), weights, request, &lease));
+      forms.insert(lease.data);
+    }
+  }
+  EXPECT_EQ(forms.size(), requests.size());
+  EXPECT_EQ(doubling.packed(), static_cast<int>(requests.size()));
+}
+
+TEST(WeightsCache, OffsetsKeepFormsApart) {
   Execution execution;
   Tensor weights = Weights(3);
   weights.flat<float>()(10) = 5;
-  WeightsCache cache(0, /*constant=*/true), behind(10, /*constant=*/true);
-  Doubling all, rest(10);
-  WeightsLease leases[4];
-  AbortUnless(cache.Take(execution.ctx(), weights, Request("a", all), &leases[0]));
-  AbortUnless(cache.Take(execution.ctx(), weights, Request("a", all, 2), &leases[1]));
-  AbortUnless(cache.Take(execution.ctx(), weights, Request("b", all), &leases[2]));
-  AbortUnless(behind.Take(execution.ctx(), weights, Request("a", rest), &leases[3]));
-  EXPECT_EQ(all.packed() + rest.packed(), 4);
-  EXPECT_EQ(First(leases[3]), 10);
+  WeightsCache cache(0, WeightsChange::kNever), behind(10, WeightsChange::kNever);
+  Doubling rest(10);
+  WeightsLease all_of, rest_of;
+  AbortUnless(cache.Take(execution.ctx(), weights, Request("a", rest), &all_of));
+  AbortUnless(behind.Take(execution.ctx(), weights, Request("a", rest), &rest_of));
+  EXPECT_EQ(First(all_of), 6);
+  EXPECT_EQ(First(rest_of), 10);
 }
 
 TEST(WeightsCache, OtherWeightsAreKeptFromTheSecondTimeOn) {
   Execution execution;
-  WeightsCache cache(0, /*constant=*/false);
+  WeightsCache cache(0, WeightsChange::kOften);
   Doubling doubling;
   const Tensor before = Weights(3), after = Weights(4);
   const auto take = [&](const Tensor& weights) {
@@ -149,7 +93,7 @@ TEST(WeightsCache, OtherWeightsAreKeptFromTheSecondTimeOn) {
 // cache that holds it makes TensorFlow copy.
 TEST(WeightsCache, WeightsThatKeepChangingAreNotHeld) {
   Execution execution;
-  WeightsCache cache(0, /*constant=*/false);
+  WeightsCache cache(0, WeightsChange::kOften);
   Doubling doubling;
   Tensor weights = Weights(0);
   const auto step = [&](float value) {
@@ -174,10 +118,80 @@ TEST(WeightsCache, WeightsThatKeepChangingAreNotHeld) {
   EXPECT_EQ(doubling.packed(), packed + 1);
 }
 
+// As often as the weights change; once they do so all the time, none is held.
+TEST(WeightsCache, WeightsThatSeldomChangeAreKeptAtOnce) {
+  Execution execution;
+  WeightsCache cache(0, WeightsChange::kSeldom);
+  Doubling doubling;
+  Tensor kernel = Weights(0), recurrent = Weights(0);
+  const auto take = [&] {
+    PackRequest request = Request("a", doubling);
+    request.more = &recurrent;
+    WeightsLease lease;
+    AbortUnless(cache.Take(execution.ctx(), kernel, request, &lease));
+    return lease.bytes_packed() == 0;
+  };
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    kernel = Weights(1);
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(take());
+    EXPECT_EQ(doubling.packed(), epoch + 1);
+  }
+  const int before = doubling.packed();
+  for (int step = 0; step < 5; ++step) {  // of the second matrix alone
+    recurrent = Weights(static_cast<float>(step));
+    EXPECT_EQ(take(), step == 0);
+    EXPECT_EQ(doubling.packed(), before + step + 1);
+  }
+  EXPECT_TRUE(recurrent.RefCountIsOne());
+  EXPECT_TRUE(take());
+}
+
+// Memory of somebody else that a tensor lies in, as NumPy arrays do.
+class Borrowed : public tensorflow::TensorBuffer {
+ public:
+  explicit Borrowed(float* data) : TensorBuffer(data) {}
+  size_t size() const override { return kCount * sizeof(float); }
+  TensorBuffer* root_buffer() override { return this; }
+  void FillAllocationDescription(tensorflow::AllocationDescription*) const override {}
+  bool OwnsMemory() const override { return false; }
+};
+
+// The last of many weights changes, where no look at a few of them sees it.
+TEST(WeightsCache, MemoryThatOthersWriteIsReadAgain) {
+  Execution execution;
+  alignas(64) float values[kCount] = {};
+  const tensorflow::core::RefCountPtr<Borrowed> buffer(new Borrowed(values));
+  const Tensor whole(tensorflow::DT_FLOAT, TensorShape({kCount}), buffer.get());
+  const Tensor part = whole.Slice(16, kCount), own = Weights(1);
+  EXPECT_TRUE(StaysWhileHeld(own) && StaysWhileHeld(own.Slice(16, kCount)));
+  EXPECT_FALSE(StaysWhileHeld(whole) || StaysWhileHeld(part));
+  int packs = 0;
+  const auto pack = [&](const void*, void* packed) {
+    memcpy(packed, values, sizeof values);
+    ++packs;
+  };
+  for (const WeightsChange change : {WeightsChange::kSeldom, WeightsChange::kOften}) {
+    for (const bool second : {false, true}) {
+      WeightsCache cache(0, change);
+      for (int step = 0; step < 12; ++step) {
+        if (step % 4 == 0) values[kCount - 1] += 1;
+        PackRequest request = Request("a", 1, pack, sizeof values);
+        if (second) request.more = &part;
+        const int before = packs;
+        WeightsLease lease;
+        AbortUnless(cache.Take(execution.ctx(), second ? own : part, request, &lease));
+        EXPECT_EQ(lease.data[kCount - 1], values[kCount - 1]);
+        EXPECT_FALSE(lease.lasts());
+        if (step % 4 >= 2) EXPECT_EQ(packs, before) << step;  // it is kept as long as it is true
+      }
+    }
+  }
+}
+
 TEST(WeightsCache, WhatNoExecutionWantsAnyMoreGoes) {
   Execution execution;
   const Tensor weights = Weights(3);
-  WeightsCache cache(0, /*constant=*/true);
+  WeightsCache cache(0, WeightsChange::kNever);
   Doubling doubling;
   const int64_t before = PackRegistry::Get().size();
   const auto take = [&](int64_t block) {
@@ -199,7 +213,7 @@ TEST(WeightsCache, WhatNoExecutionWantsAnyMoreGoes) {
 TEST(WeightsCache, WhatIsReadPlainIsNeverPackedForOneExecution) {
   Execution execution;
   const Tensor weights = Weights(3);
-  WeightsCache cache(0, /*constant=*/false);
+  WeightsCache cache(0, WeightsChange::kOften);
   Doubling note;
   for (int i = 0; i < 3; ++i) {
     PackRequest request = Request("a", note);
@@ -214,7 +228,7 @@ TEST(WeightsCache, WhatIsReadPlainIsNeverPackedForOneExecution) {
 
 TEST(WeightsCache, TooMuchMemoryIsAnError) {
   Execution execution;
-  WeightsCache cache(0, /*constant=*/true);
+  WeightsCache cache(0, WeightsChange::kNever);
   Doubling doubling;
   const PackRequest request = Request("a", 1, doubling, int64_t{1} << 50);
   WeightsLease lease;
@@ -225,7 +239,7 @@ TEST(WeightsCache, TooMuchMemoryIsAnError) {
 
 TEST(WeightsCache, ManyThreadsPackOnce) {
   const Tensor weights = Weights(3);
-  WeightsCache one(0, /*constant=*/true), other(0, /*constant=*/true);
+  WeightsCache one(0, WeightsChange::kNever), other(0, WeightsChange::kNever);
   Doubling doubling;
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
@@ -241,45 +255,6 @@ TEST(WeightsCache, ManyThreadsPackOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(doubling.packed(), 5);
-}
-
-// While one thread packs, others take what is packed already, and a child process that is
-// forked then packs for itself.
-TEST(WeightsCache, NobodyWaitsForOtherWeights) {
-  const Tensor slow = Weights(3), quick = Weights(4);
-  WeightsCache cache(0, /*constant=*/true);
-  std::atomic<bool> packing{false}, go_on{false};
-  std::thread packer([&] {
-    Execution execution;
-    WeightsLease lease;
-    const auto waits = [&](const void*, void* packed) {
-      packing = true;
-      while (!go_on) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      memset(packed, 0, kCount * sizeof(float));
-    };
-    AbortUnless(
-        cache.Take(execution.ctx(), slow, Request("a", 1, waits, kCount * sizeof(float)), &lease));
-  });
-  while (!packing) std::this_thread::yield();
-
-  Execution execution;
-  Doubling doubling;
-  WeightsLease lease;
-  AbortUnless(cache.Take(execution.ctx(), quick, Request("a", doubling), &lease));
-  EXPECT_EQ(First(lease), 8);
-
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    WeightsLease own;
-    const bool taken = cache.Take(execution.ctx(), slow, Request("a", doubling), &own).ok();
-    _exit(taken && First(own) == 6 ? 0 : 1);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  go_on = true;
-  packer.join();
 }
 
 }  // namespace
