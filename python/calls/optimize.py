@@ -47,7 +47,9 @@ def optimize(
             that can be called; what tf.saved_model.load returned (all its signatures); or the path
             of a SavedModel, a .keras or an .h5 file.
         input_signature: one TensorSpec, or structure of them, an argument. A tf.function without a
-            signature of its own otherwise is converted at the first call of each signature.
+            signature of its own otherwise is converted at the first call of each signature. So is a
+            Keras model for masks, further arguments and dtypes that are not those it knows, while
+            the original is there; the result holds one of a class of yours.
         custom_objects: name -> class or function, for a Keras file that needs them.
         algorithm: "auto", "direct", "winograd" or "paired" (where they apply), for every
             convolution; "direct" also for recurrent layers and products.
