@@ -9,6 +9,7 @@ BUILDIFIER_VERSION := 8.2.1
 
 venv := .venv
 python := $(venv)/bin/python
+scale_venv := .venv-scale
 setup := PYTHON=$(PYTHON) build_tools/setup.sh
 library := tf_blockdnn/_native/libtf_blockdnn.so
 library_sources := $(shell find cc third_party WORKSPACE BUILD .bazelrc .bazelversion \
@@ -23,8 +24,10 @@ buildifier := $(venv)/buildifier-done
 built := .build/library-done
 installed := $(venv)/installed-done
 wheel := .build/wheel-done
+scale_required := $(scale_venv)/requirements-done
+scale_installed := $(scale_venv)/installed-done
 
-.PHONY: help demo docs site test test-grid test-keras test-tsan test-asan build wheel bench measure zoo bench-layers format check-format clean distclean
+.PHONY: help demo docs site test test-grid test-keras test-scale test-tsan test-asan build wheel bench measure zoo bench-layers format check-format clean distclean
 
 help: ## lists the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -40,6 +43,9 @@ test-grid: $(installed) $(dev_required) ## compares recurrent layers of all size
 
 test-keras: $(installed) $(dev_required) ## runs Keras's own tests of layers with ours in their place
 	@$(python) tests/python/layers/keras_own.py
+
+test-scale: $(scale_installed) ## runs models on Ray and Beam, in servers and on two workers
+	@$(scale_venv)/bin/pytest -q tests/scale
 
 test-tsan: $(installed) ## runs the tests of threads under ThreadSanitizer (part of test, too)
 	@build_tools/bazel test --build_tests_only --test_tag_filters=tsan //tests/cc/...
@@ -90,8 +96,8 @@ clean: ## removes what was built
 	rm -rf .build/*-done build dist tf_blockdnn/_native tf_blockdnn.egg-info
 	[ ! -f .build/bazel-command ] || BAZEL= build_tools/bazel clean
 
-distclean: clean ## removes the environment, too
-	rm -rf $(venv) .build
+distclean: clean ## removes the environments, too
+	rm -rf $(venv) $(scale_venv) .build
 
 $(system): build_tools/debian-packages.txt
 	@$(setup) system
@@ -125,4 +131,13 @@ $(installed): pyproject.toml setup.py build_tools/backend.py $(required) $(built
 $(wheel): $(built) pyproject.toml setup.py $(shell find python tf_blockdnn -name '*.py')
 	@rm -rf dist
 	@$(python) -m pip -q wheel --no-build-isolation --no-deps --wheel-dir dist .
+	@touch $@
+
+$(scale_required): requirements-scale.txt
+	@VENV=$(scale_venv) $(setup) venv
+	@VENV=$(scale_venv) $(setup) install -r requirements-scale.txt
+	@touch $@
+
+$(scale_installed): $(wheel) $(scale_required)
+	@VENV=$(scale_venv) $(setup) install --no-deps --force-reinstall dist/*.whl
 	@touch $@
