@@ -86,10 +86,7 @@ site: $(dev_required) ## builds the documentation as a site in build/site
 format: $(dev_required) $(buildifier) ## formats all sources
 	@build_tools/format.sh fix
 
-check-site: $(dev_required) ## builds the documentation as a site in build/site
-	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --strict
-
-format: $(dev_required) $(buildifier) ## checks the format of all sources
+check-format: $(dev_required) $(buildifier) ## checks the format of all sources
 	@build_tools/format.sh check
 
 clean: ## removes what was built
