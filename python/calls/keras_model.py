@@ -37,6 +37,7 @@ _NO_WEIGHTS = (
     "an optimised model has no weights to load, set or save: do that with the original, then call "
     "tf_blockdnn.optimize again"
 )
+_MOST_SHAPES = 64  # that are noted as those of one function; a server may meet any number
 _COMPILED = (
     "loss",
     "loss_weights",
@@ -76,8 +77,20 @@ class OptimizedKerasModel:
         # Keras's own __call__ takes as long as a small network: what needs nothing of it passes by.
         kwargs.pop("training", None)  # It infers, as frozen layers do.
         if len(args) == 1 and not kwargs and _is_plain(args[0], self._plain):
-            return self._fast(args[0])
+            if type(args[0]) is EagerTensor and args[0]._shape_tuple() in self._fitting:
+                return self._first(args[0])
+            return self._call_plain(args[0])
         return self._keras_call(*args, **kwargs)  # The class's own is part of the function.
+
+    def _call_plain(self, value):
+        """A call that needs nothing of Keras; one that the first function takes is noted."""
+        fits = self._first is not None and type(value) is EagerTensor
+        if fits and self._plain.shape.is_compatible_with(value.shape):
+            if len(self._fitting) >= _MOST_SHAPES:
+                self._fitting.clear()
+            self._fitting.add(value._shape_tuple())
+            return self._first(value)
+        return self._fast(value)
 
     def __getattr__(self, name):
         """What the user's class keeps on the original, which its methods use."""
@@ -177,6 +190,7 @@ def wrap(original, function, first, specs):
     fast = kind.__new__(kind)
     # Out of the sight of Keras and of TensorFlow, which would track what is in there.
     fast.__dict__["_fast"], fast.__dict__["_first"] = function, first
+    fast.__dict__["_fitting"] = set()
     fast.__dict__["_plain"] = specs[0][0] if len(specs[0]) == 1 and not specs[1] else None
     name = f"{original.name}_optimized"
     if found:
@@ -266,18 +280,19 @@ def _call_like(original):
 
 def _is_plain(value, spec) -> bool:
     """Whether a value is what Keras would make of it: the signature's nest, dtypes and ranks."""
+    if type(value) is EagerTensor:  # hasattr of a tensor takes as long as all the rest.
+        same = type(spec) is tf.TensorSpec and value.dtype is spec.dtype
+        return same and value._rank() == spec.shape.rank and "_keras_mask" not in value.__dict__
+    if type(value) is np.ndarray:
+        same = type(spec) is tf.TensorSpec and value.dtype == spec.dtype
+        return same and value.ndim == spec.shape.rank
     if isinstance(spec, dict):
         same = isinstance(value, dict) and value.keys() == spec.keys()
         return same and all(_is_plain(value[name], spec[name]) for name in spec)
     if isinstance(spec, (list, tuple)):
         same = type(value) is type(spec) and len(value) == len(spec)
         return same and all(map(_is_plain, value, spec))
-    if type(spec) is not tf.TensorSpec:
-        return False
-    if type(value) is EagerTensor:
-        same = value.dtype is spec.dtype and value._rank() == spec.shape.rank
-        return same and not hasattr(value, "_keras_mask")
-    return type(value) is np.ndarray and value.dtype == spec.dtype and value.ndim == spec.shape.rank
+    return False
 
 
 def _another_input(x):
