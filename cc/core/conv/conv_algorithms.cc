@@ -2,6 +2,7 @@
 
 #include "cc/core/conv/depthwise/depthwise.h"
 #include "cc/core/conv/direct/direct.h"
+#include "cc/core/conv/gemm/conv_gemm.h"
 #include "cc/core/conv/lanes/lanes.h"
 #include "cc/core/conv/rows/rows.h"
 #include "cc/core/conv/winograd/winograd.h"
@@ -20,6 +21,7 @@ std::vector<Algorithm> MakeTable() {
       {"lanes", 0, LanesApplies, LanesCost, PlanLanes, PackLanes, RunLanes},
       Direct("paired", kFipTiles),
       Direct("direct", kBlockedTiles),
+      {"gemm", 0, GemmApplies, GemmCost, PlanGemm, PackGemmWeights, RunConvGemm},
       Direct("direct_plain", kNhwcTiles),
       Direct("dot", kDotLanes),
   };

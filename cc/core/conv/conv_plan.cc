@@ -97,7 +97,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   plan->isa = isa;
   plan->threads = threads;
   plan->algorithm = algorithm;
-  plan->epilogue = MakeConvEpilogue(desc);
+  plan->epilogue = MakeConvEpilogue(desc, desc.dst.blocked());
   plan->icb = CeilDiv(desc.ic(), kBlock);
   plan->ocb = CeilDiv(desc.oc(), kBlock);
   plan->src_image_stride = desc.src.image_stride();

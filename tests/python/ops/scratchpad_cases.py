@@ -37,7 +37,7 @@ CASES = {
     ),
     "last layer": ("conv", [(1, 2, 9, 11, 16), (3, 3, 20, 2)], {"dst_layout": "nhwc"}, "dot"),
     "few rows": ("inner_product", [(1, 70), (70, 64)], {}, "rows"),
-    "many rows": ("inner_product", [(5, 30, 70), (70, 50)], {}, "direct_plain"),
+    "many rows": ("inner_product", [(5, 30, 70), (70, 50)], {}, "gemm"),
 }
 
 

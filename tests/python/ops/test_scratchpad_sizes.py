@@ -158,8 +158,8 @@ def test_convolution(algorithm, arguments, threads):
     [
         ("rows", (1, 512)),
         ("rows", (2, 512)),
-        ("direct_plain", (3, 400, 512)),
-        ("direct_plain", (40, 512)),
+        ("gemm", (3, 400, 512)),
+        ("gemm", (40, 512)),
     ],
 )
 @pytest.mark.parametrize("oc", [10, 40, 1000, 1024])

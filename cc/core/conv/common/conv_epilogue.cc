@@ -35,7 +35,7 @@ bool IsSilu(const PostOp& op) {
 
 }  // namespace
 
-ConvEpilogue MakeConvEpilogue(const ConvDesc& d) {
+ConvEpilogue MakeConvEpilogue(const ConvDesc& d, bool sums_in_registers) {
   ConvEpilogue e;
   const std::vector<PostOp>& ops = d.post_ops.entries();
   size_t i = 0;
@@ -44,7 +44,7 @@ ConvEpilogue MakeConvEpilogue(const ConvDesc& d) {
     e.has_bias = true;
     e.bias = ops[i++].operand;
   }
-  if (d.dst.blocked()) {
+  if (sums_in_registers) {
     if (i < ops.size() &&
         (ops[i].kind == PostOpKind::kSum ||
          (ops[i].kind == PostOpKind::kBinary && ops[i].binary == BinaryAlg::kAdd &&

@@ -29,16 +29,16 @@ struct ConvEpilogue {
   bool silu = false;  // rest is x logistic(x)
 };
 
-// [bias] [sum] then a clamp in registers or the rest on the tile. A plain dst keeps all but the
-// bias for the pass that stores its rows.
-ConvEpilogue MakeConvEpilogue(const ConvDesc& desc);
+// [bias] [sum] then a clamp in registers or the rest on the tile. Where sums leave the registers
+// before the chain all but the bias is for the pass that stores rows of dst.
+ConvEpilogue MakeConvEpilogue(const ConvDesc& desc, bool sums_in_registers);
 
 struct ConvPlan;
 struct ConvRun;
 
 struct Algorithm {
-  // "direct", "paired", "direct_plain", "dot", "depthwise", "lanes", "rows", or of Winograd the
-  // tile of its outputs, such as "winograd4x4"
+  // "direct", "paired", "direct_plain", "dot", "depthwise", "lanes", "rows", "gemm", or of Winograd
+  // the tile of its outputs, such as "winograd4x4"
   const char* name;
   int variant;  // which of its room's algorithms
   // Why it cannot compute this, or must not as desc.algorithm says; or nothing.

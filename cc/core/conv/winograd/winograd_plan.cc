@@ -62,7 +62,7 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
 }
 
 bool PoolsTiles(const WinogradTransform& t, const ConvDesc& d) {
-  const ConvEpilogue epilogue = MakeConvEpilogue(d);
+  const ConvEpilogue epilogue = MakeConvEpilogue(d, d.dst.blocked());
   return d.pool_h == 2 && d.pool_w == 2 && t.holds_windows() && !epilogue.has_sum &&
          epilogue.rest.len() == 0;
 }

@@ -126,6 +126,7 @@ TEST(ConvPlanTest, StripsOfAWideMatrixHaveSomeTensOfRows) {
         d.oc = 4096;
         d.iw = d.ow = rows;
         d.src_layout = d.dst_layout = Layout::nhwc;
+        d.changes_weights = true;
         ConvPlan plan;
         ASSERT_EQ(MakeConvPlan(d, isa, threads, &plan), "");
         EXPECT_STREQ(plan.algorithm_name(), "direct_plain");

@@ -175,8 +175,10 @@ std::vector<Form> Forms() {
       {"plain_dst_groups", "direct", square(2, 12, 20, 3, 4, blocked, plain)},
       {"dot", "dot", square(2, 20, 3, 3, 1, blocked, plain)},
       {"both_plain", "direct_plain", square(2, 5, 37, 3, 1, plain, plain)},
-      {"inner_product", "direct_plain", Rows(1, 40, 50, 37, plain)},
-      {"inner_product_samples", "direct_plain", Rows(3, 5, 50, 37, plain)},
+      {"inner_product", "gemm", Rows(1, 40, 50, 37, plain)},
+      {"inner_product_deep", "gemm", Rows(1, 40, 450, 37, plain)},  // several passes over ic
+      {"inner_product_samples", "gemm", Rows(3, 5, 50, 37, plain)},
+      {"inner_product_kept", "gemm", Kept(Rows(1, 40, 50, 600, plain))},
       {"weights_as_they_are", "rows", Rows(1, 2, 300, 64, plain)},
       {"few_rows_odd", "rows", Rows(1, 2, 37, 43, plain)},
       {"few_rows_kept", "rows", Kept(Rows(1, 2, 37, 43, plain))},

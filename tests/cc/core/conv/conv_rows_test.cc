@@ -128,9 +128,9 @@ TEST_P(ConvRows, LargeMatricesThatStayArePackedForManyRows) {
   };
   const GemvKernels& kernels = GemvKernelsFor(GetParam());
   EXPECT_EQ(name(kernels.max_kept_rows, true), "rows");
-  EXPECT_EQ(name(kernels.max_kept_rows + 1, true), "direct_plain");
+  EXPECT_EQ(name(kernels.max_kept_rows + 1, true), "gemm");
   EXPECT_EQ(name(kernels.max_rows, false), "rows");
-  EXPECT_EQ(name(kernels.max_rows + 1, false), "direct_plain");
+  EXPECT_EQ(name(kernels.max_rows + 1, false), "gemm");
 }
 
 }  // namespace

@@ -56,9 +56,12 @@ std::vector<Case> Cases(Isa isa) {
   cases.back().desc.src_layout = Layout::nhwc;
   cases.push_back({"last layer", "dot", Same(40, 14, 2, 3, "eltwise(logistic)")});
   cases.back().desc.dst_layout = Layout::nhwc;
-  cases.push_back({"inner product", "direct_plain", Same(70, 1, 50, 1, bias_relu)});
+  cases.push_back({"inner product", "gemm", Same(70, 1, 50, 1, bias_relu)});
   cases.back().desc.src_layout = cases.back().desc.dst_layout = Layout::nhwc;
   cases.back().desc.iw = cases.back().desc.ow = 60;
+  cases.push_back({"inner product in pairs", "gemm", cases.back().desc});
+  cases.back().desc.keeps_weights = true;
+  cases.back().desc.oc = 600;
   cases.push_back({"few rows", "rows", Same(700, 1, 250, 1, bias_relu)});
   cases.back().desc.src_layout = cases.back().desc.dst_layout = Layout::nhwc;
   cases.push_back({"few rows, kept", "rows", cases.back().desc});

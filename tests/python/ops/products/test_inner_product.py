@@ -9,8 +9,8 @@ import tf_blockdnn as bd
 pytestmark = pytest.mark.each_isa
 
 
-@pytest.mark.parametrize("rows", [1, 2, 13, 14, 15, 100])
-@pytest.mark.parametrize("ic,oc", [(1, 1), (7, 5), (64, 16), (100, 33), (513, 200)])
+@pytest.mark.parametrize("rows", [1, 2, 13, 14, 15, 100, 513])
+@pytest.mark.parametrize("ic,oc", [(1, 1), (7, 5), (64, 16), (100, 33), (513, 200), (77, 600)])
 @pytest.mark.parametrize("algorithm", ["direct", "auto"])
 def test_equals_matmul(integers, rows, ic, oc, algorithm):
     x, w = integers(rows, ic), integers(ic, oc)
@@ -36,6 +36,20 @@ def test_chain(integers):
         args=[bias, old, other],
     )
     np.testing.assert_array_equal(result, np.maximum(x @ w + bias + 2 * old, 0) - other)
+
+
+@pytest.mark.parametrize("batch, length", [(1, 1), (1, 197), (3, 5), (32, 17), (2, 513)])
+@pytest.mark.parametrize("ic, oc", [(96, 600), (511, 257), (200, 48)])
+@pytest.mark.parametrize("gelu", ["gelu_erf", "gelu_tanh"])
+def test_a_dense_layer_of_tokens(floats, batch, length, ic, oc, gelu):
+    """Many rows, in pairs where the CPU gains from them, with all that follows in a transformer."""
+    x, w, bias = floats(batch, length, ic), floats(ic, oc) / np.sqrt(ic), floats(oc)
+    w, old = w.astype(np.float32), floats(batch, length, oc)
+    chain = f"binary(add,channel,#0);eltwise({gelu});binary(add,tensor,#1)"
+    got = bd.ops.inner_product(x, w, post_ops=chain, args=[bias, old], constant_weights=True)
+    sums = tf.constant(x.astype(np.float64) @ w + bias)
+    expected = tf.nn.gelu(sums, gelu == "gelu_tanh").numpy() + old
+    assert np.abs(got - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("shape", [(5, 20), (2, 3, 20)])

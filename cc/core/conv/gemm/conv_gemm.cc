@@ -1,0 +1,101 @@
+#include "cc/core/conv/gemm/conv_gemm.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "cc/core/conv/common/cost.h"
+#include "cc/core/gemm/fip.h"
+
+namespace bd {
+namespace {
+
+int64_t RowsOf(const ConvDesc& d) { return d.n() * d.oh() * d.ow(); }
+
+bool ReadsSamples(const PostOpChain& chain) {
+  const auto reads = [](const PostOp& op) {
+    return op.kind == PostOpKind::kBinary && op.shape == OperandShape::kSampleChannel;
+  };
+  return std::any_of(chain.entries().begin(), chain.entries().end(), reads);
+}
+
+// What a vector of a row costs to copy, to scale and to sum for pairs, against which stands what
+// pairs save on each vector of columns that it is multiplied by.
+constexpr double kPairVector = 4.5;
+
+double Multiplies(const ConvDesc& d, bool pairs) {
+  const double blocks = CeilDiv(d.oc(), kBlock);
+  return pairs ? kCpu.fip_multiply + kPairVector / blocks : 1;
+}
+
+bool InPairs(const ConvDesc& d, Isa isa) {
+  if (!GainsFromFip(isa) || d.algorithm == ConvAlgorithm::kDirect) return false;
+  if (d.algorithm == ConvAlgorithm::kFip) return true;
+  return d.keeps_weights && Multiplies(d, true) < Multiplies(d, false);
+}
+
+}  // namespace
+
+// Weights that change stay with `direct_plain`: packing them takes longer than all else.
+std::string GemmApplies(const Algorithm&, const ConvDesc& d, Isa) {
+  if (!d.src.channels_last() || !d.dst.channels_last() || !d.pointwise() || d.groups != 1 ||
+      d.pooled()) {
+    return "not a product of matrices";
+  }
+  if (d.n() > 1 && ReadsSamples(d.post_ops)) return "each sample has an operand of its own";
+  return d.changes_weights ? "the weights change" : "";
+}
+
+double GemmCost(const Algorithm&, const ConvDesc& d, Isa isa, int threads) {
+  if (d.algorithm == ConvAlgorithm::kWinograd) return std::numeric_limits<double>::infinity();
+  return DirectCycles(d, Multiplies(d, InPairs(d, isa)), threads);
+}
+
+void PlanGemm(const Algorithm& self, ConvPlan* plan) {
+  const ConvDesc& d = plan->desc;
+  const auto own = std::make_shared<ConvGemmPlan>();
+  plan->own = own;
+  GemmDesc desc;
+  desc.k = d.ic();
+  desc.n = d.oc();
+  desc.pairs = InPairs(d, plan->isa);
+  MakeGemmPlan(desc, plan->isa, &own->gemm);  // of any sizes that a tensor has
+  // Between passes over K sums are in dst, where a late step may read what was there before.
+  plan->epilogue = MakeConvEpilogue(d, /*sums_in_registers=*/true);
+  if (plan->epilogue.rest.HasSum()) own->gemm.pass_taps = 0;
+  plan->pack_key = {self.name, DataType::f32, own->gemm.blocking()};
+  plan->packed_bytes = own->gemm.packed_bytes;
+  plan->bias.count = 0;  // read as it is
+  plan->note = own->gemm.pairs ? " paired" : "";
+  if (plan->empty()) return;
+  own->rows = plan->scratch.Book<uint8_t>("rows in pairs", GemmScratchBytes(own->gemm, RowsOf(d)));
+  plan->blocking = {{"panel_blocks", own->gemm.panels.empty() ? 0 : own->gemm.panels[0].blocks}};
+}
+
+void PackGemmWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+                     const float*) {
+  PackGemm(plan.Own<ConvGemmPlan>().gemm, {hwio, plan.desc.oc(), 1}, packed, &pool);
+}
+
+void RunConvGemm(const ConvRun& run, ThreadPool& pool) {
+  const ConvDesc& d = run.d;
+  const ConvGemmPlan& own = run.plan.Own<ConvGemmPlan>();
+  GemmArgs args;
+  args.a = run.buffers.src;
+  args.a_row_stride = d.ic();
+  args.packed = run.buffers.packed;
+  args.bias = run.bias;
+  args.c = run.buffers.dst;
+  args.c_row_stride = d.oc();
+  args.add = run.sum;
+  args.add_row_stride = d.oc();
+  args.add_scale = run.plan.epilogue.sum_scale;
+  args.clamp = run.epilogue.clamp;
+  args.lo = run.epilogue.lo;
+  args.hi = run.epilogue.hi;
+  args.program = run.plain_program;
+  args.scratch = run.scratch.Grant(own.rows);
+  RunGemm(own.gemm, args, RowsOf(d), pool);
+}
+
+}  // namespace bd
