@@ -17,6 +17,18 @@ int64_t NumElements(const PartialTensorShape& shape) {
   return shape.IsFullyDefined() ? shape.num_elements() : kUnknown;
 }
 
+// Of src [.., channels], whose rank is known: [.., dst_channels].
+Status RowsShape(const PartialTensorShape& src, int64_t channels, int64_t dst_channels,
+                 PartialTensorShape* dst) {
+  const int last = src.dims() - 1;
+  if (last < 0 || Differs(src.dim_size(last), channels)) {
+    return Invalid("src must be [.., ", channels, "]; got ", src.DebugString());
+  }
+  auto dims = src.dim_sizes();
+  dims[last] = dst_channels;
+  return BuildShape(dims, dst);
+}
+
 }  // namespace
 
 Status ReadPlane(const char* name, const PartialTensorShape& shape, Layout layout, int64_t channels,
@@ -150,15 +162,7 @@ Status InnerProductShape(const InnerProductAttrs& attrs, const PartialTensorShap
                          const PartialTensorShape& weights,
                          const std::vector<PartialTensorShape>& args, PartialTensorShape* dst) {
   *dst = PartialTensorShape();
-  if (!src.unknown_rank()) {
-    const int last = src.dims() - 1;
-    if (last < 0 || Differs(src.dim_size(last), attrs.ic())) {
-      return Invalid("src must be [.., ", attrs.ic(), "]; got ", src.DebugString());
-    }
-    auto dims = src.dim_sizes();
-    dims[last] = attrs.oc();
-    TF_RETURN_IF_ERROR(BuildShape(dims, dst));
-  }
+  if (!src.unknown_rank()) TF_RETURN_IF_ERROR(RowsShape(src, attrs.ic(), attrs.oc(), dst));
   TF_RETURN_IF_ERROR(CheckWeightsSize(weights, attrs.weights_size(), attrs.weights_offset));
   OperandShapes shapes{*dst, attrs.oc(), {}};
   if (dst->unknown_rank() || dst->dims() > 1) {  // samples are the first dimension
@@ -170,6 +174,18 @@ Status InnerProductShape(const InnerProductAttrs& attrs, const PartialTensorShap
 
 Status EltwiseShape(const EltwiseAttrs& attrs, const PartialTensorShape& src,
                     const std::vector<PartialTensorShape>& args, PartialTensorShape* dst) {
+  if (attrs.layout == Layout::nhwc && (src.unknown_rank() || src.dims() != 4)) {
+    *dst = PartialTensorShape();
+    OperandShapes shapes;
+    shapes.channels = attrs.channels;
+    if (src.unknown_rank()) {
+      shapes.sample_channel.emplace_back();  // it may be [N, H, W, C]
+    } else {
+      TF_RETURN_IF_ERROR(RowsShape(src, attrs.channels, attrs.channels, dst));
+    }
+    shapes.tensor = *dst;
+    return CheckOperands(attrs.post_ops, args, shapes);
+  }
   Plane plane;
   TF_RETURN_IF_ERROR(
       ReadPlane("src", src, attrs.layout, attrs.src_part.tensor_channels(attrs.channels), &plane));

@@ -29,7 +29,17 @@ Status LayerNormPlane(const LayerNormAttrs& attrs, const PartialTensorShape& src
                       Plane* plane) {
   TF_RETURN_IF_ERROR(CheckRow("gamma", gamma, attrs.channels, attrs.offsets[0]));
   TF_RETURN_IF_ERROR(CheckRow("beta", beta, attrs.channels, attrs.offsets[1]));
-  return ReadPlane("src", src, attrs.layout, attrs.channels, plane);
+  if (attrs.layout != Layout::nhwc || src.dims() == 4) {
+    return ReadPlane("src", src, attrs.layout, attrs.channels, plane);
+  }
+  // Whatever the axes of a plain src, its pixels are one row.
+  PartialTensorShape dst;
+  EltwiseAttrs same;
+  same.channels = attrs.channels;
+  TF_RETURN_IF_ERROR(EltwiseShape(same, src, {}, &dst));
+  *plane = Plane();
+  if (dst.IsFullyDefined()) *plane = {1, 1, dst.num_elements() / attrs.channels};
+  return absl::OkStatus();
 }
 
 }  // namespace bd

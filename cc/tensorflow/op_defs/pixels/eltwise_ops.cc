@@ -27,7 +27,7 @@ REGISTER_OP("BlockdnnEltwise")
     .Doc(R"doc(
 Applies a chain of post-ops to every element of src.
 
-src: the activation in `layout`.
+src: the activation in `layout`; nhwc stands for any axes with the channels behind them.
 args: the operands that post_ops name #0, #1, ...
 into: nothing, or what dst starts as, [N, ceil(total / 16), out height, out width, 16]. dst
   takes its memory where nobody else holds it.

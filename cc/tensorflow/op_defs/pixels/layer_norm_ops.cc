@@ -20,15 +20,18 @@ REGISTER_OP("BlockdnnLayerNorm")
       bd::Plane plane;
       TF_RETURN_IF_ERROR(bd::LayerNormPlane(attrs, bd::InputShape(c, 0), bd::InputShape(c, 1),
                                             bd::InputShape(c, 2), &plane));
+      bd::EltwiseAttrs same;
+      same.layout = attrs.layout;
+      same.channels = attrs.channels;
       bd::PartialTensorShape dst;
-      TF_RETURN_IF_ERROR(bd::MakeShape(attrs.layout, attrs.channels, plane, &dst));
+      TF_RETURN_IF_ERROR(bd::EltwiseShape(same, bd::InputShape(c, 0), {}, &dst));
       return bd::SetOutputShape(c, dst);
     })
     .Doc(R"doc(
 Normalises each pixel over its channels:
 (src - mean) / sqrt(variance + epsilon) * gamma + beta.
 
-src: the activation in layout.
+src: the activation in layout; nhwc stands for any axes with the channels behind them.
 gamma: elements [offsets[0], offsets[0] + channels) of this tensor, whatever its shape.
 beta: likewise, from offsets[1] on.
 dst: of the shape of src.

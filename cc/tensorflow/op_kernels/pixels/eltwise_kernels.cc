@@ -54,9 +54,11 @@ class EltwiseOp : public PartOpKernel<EltwiseLaunch> {
     PartialTensorShape dst;
     TF_RETURN_IF_ERROR(EltwiseShape(attrs_, src, InputShapes(ctx, kFirstArg), &dst));
     TF_RETURN_IF_ERROR(ToFullShape(dst, &plan->dst_shape));
-    Plane plane;
-    TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs_.layout,
-                                 attrs_.src_part.tensor_channels(attrs_.channels), &plane));
+    Plane plane = {1, 1, plan->dst_shape.num_elements() / attrs_.channels};
+    if (attrs_.layout != Layout::nhwc || src.dims() == 4) {
+      TF_RETURN_IF_ERROR(ReadPlane("src", src, attrs_.layout,
+                                   attrs_.src_part.tensor_channels(attrs_.channels), &plane));
+    }
     EltwiseDesc desc;
     desc.post_ops = attrs_.post_ops.chain;
     TF_RETURN_IF_ERROR(MakeView(attrs_.layout, attrs_.channels, attrs_.src_part, plane, &desc.src));

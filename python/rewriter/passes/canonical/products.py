@@ -37,7 +37,6 @@ def _flatten(node: Node, body: Body) -> str | None:
     rows, matrix = body.shapes.shape(src), body.shapes.shape(weights)
     if rows is None or matrix is None or not all(isinstance(size, int) for size in matrix):
         return "the shapes of its operands are not known"
-    kept = [*rows[:-contracted], *matrix[contracted:]]
     ic, oc = math.prod(matrix[:contracted]), math.prod(matrix[contracted:])
     flat = _reshape(f"{node.name}/rows", src, [-1, ic], node, body)
     by = _reshape(f"{node.name}/weights", weights, [ic, oc], node, body)
@@ -45,13 +44,14 @@ def _flatten(node: Node, body: Body) -> str | None:
     for transposed in ("transpose_a", "transpose_b"):
         proto.attr[transposed].b = False
     product = body.view.add(Node(f"{node.name}/product", "MatMul", [flat, by], proto=proto)).ref
-    root, bias = _bias(node, matrix[contracted:], body)
+    root, bias, tail = _bias(node, rows[:-contracted], matrix[contracted:], body)
+    kept = [*rows[:-contracted], *tail]
     if bias is not None:
         bias = _reshape(f"{node.name}/bias", bias, [oc], node, body)
         proto = _proto(node, "AddV2")
         product = body.view.add(Node(f"{node.name}/add", "AddV2", [product, bias], proto=proto)).ref
     if sum(not isinstance(size, int) for size in kept) > 1:
-        sizes = _open_shape(node, src, contracted, matrix[contracted:], body)
+        sizes = _open_shape(node, src, contracted, tail, body)
     else:
         shape = [size if isinstance(size, int) else -1 for size in kept]
         sizes = body.view.add(constant_node(f"{node.name}/shape", shape)).ref
@@ -60,27 +60,41 @@ def _flatten(node: Node, body: Body) -> str | None:
     body.view.replace(result)
     body.shapes.put(result.ref, tuple(kept))
     if root is not node:
-        body.view.remove_dead([node.name])
+        body.view.remove_dead([ref.node for ref in root.inputs])
     return None
 
 
-def _bias(node: Node, kept: tuple[int, ...], body: Body) -> tuple[Node, Ref | None]:
-    """What ends with the constant that is added to each row, and that constant; or the node."""
-    view, readers = body.view, body.view.consumers(node.ref)
-    if len(readers) != 1 or view.is_fetched(node.ref) or view.has_control_edges(node.name):
-        return node, None
-    reader, index = readers[0]
-    if reader.op not in ("Add", "AddV2") or view.has_control_edges(reader.name):
-        return node, None
+def _bias(node: Node, rows, tail, body: Body) -> tuple[Node, Ref | None, tuple[int, ...]]:
+    """The node that adds a constant to each row, that constant and the axes of a row there.
+
+    It may stand behind a Reshape that splits the row. Else `node`, None and `tail`.
+    """
+    reader, index = _reader(node, body)
+    split = tail
+    if reader is not None and reader.op == "Reshape" and index == 0:
+        shape = body.shapes.shape(reader.ref) or ()
+        split = shape[len(rows) :]
+        if shape[: len(rows)] != tuple(rows) or not all(isinstance(size, int) for size in split):
+            return node, None, tail
+        reader, index = _reader(reader, body)
+    if reader is None or reader.op not in ("Add", "AddV2"):
+        return node, None, tail
     bias = reader.inputs[1 - index]
     shape = body.shapes.shape(bias)
-    if not body.constants.is_constant(bias) or shape is None:
-        return node, None
-    ones = len(shape) - len(kept)
-    fits = shape[ones:] == tuple(kept) and all(size == 1 for size in shape[:ones])
-    return (
-        (reader, bias) if fits and ones <= body.shapes.rank(node.ref) - len(kept) else (node, None)
-    )
+    if not body.constants.is_constant(bias) or not shape:
+        return node, None, tail
+    ones = len(shape) - len(split)
+    fits = shape[ones:] == tuple(split) and all(size == 1 for size in shape[:ones])
+    return (reader, bias, split) if fits and 0 <= ones <= len(rows) else (node, None, tail)
+
+
+def _reader(node: Node, body: Body) -> tuple[Node | None, int]:
+    """The only reader of what the node makes, and where it reads it."""
+    view, readers = body.view, body.view.consumers(node.ref)
+    if len(readers) != 1 or view.is_fetched(node.ref) or view.has_control_edges(node.name):
+        return None, 0
+    reader, index = readers[0]
+    return (None, 0) if view.has_control_edges(reader.name) else (reader, index)
 
 
 def _open_shape(node: Node, src: Ref, contracted: int, tail, body: Body) -> Ref:

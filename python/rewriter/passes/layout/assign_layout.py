@@ -14,7 +14,7 @@ from ...patterns.pixels import softmax
 from ...primitives import BLOCK, BLOCKED, NHWC, Convolution, LayerNorm
 from ...report import Report
 from ..fusion.fuse_post_ops import extend
-from .settled import CONVERTED, TRANSPARENT, eltwise, settled
+from .settled import CONVERTED, TRANSPARENT, eltwise, plain_activation, settled
 
 # Kept nodes of these ops always have a reason in the report.
 _ALWAYS_REPORTED = frozenset(
@@ -72,7 +72,7 @@ class LayoutState:
                 return conv.channels >= BLOCK or self.wants_blocked(node.ref)
             return conv.in_channels >= BLOCK or not conv.may_read_plain
         if isinstance(node.payload, LayerNorm):
-            return self.wants_blocked(node.ref)
+            return node.payload.of_pixels and self.wants_blocked(node.ref)
         if node.payload is not None:
             return node.payload.layout_of(node.roles[index]) == BLOCKED
         root = self.followers.root_of(node.name) or self._root_of.get(node.name)
@@ -91,7 +91,8 @@ def assign_layout(body: Body, context: Context) -> None:
         if isinstance(node.payload, Convolution):
             _settle(node, state)
         elif isinstance(node.payload, LayerNorm):
-            blocked = state.is_blocked(node.src) or state.wants_blocked(node.ref)
+            wanted = state.is_blocked(node.src) or state.wants_blocked(node.ref)
+            blocked = node.payload.of_pixels and wanted
             node.payload = replace(node.payload, layout=BLOCKED if blocked else NHWC)
         elif node.payload is None:
             _convert(node, state, context)
@@ -119,6 +120,9 @@ def _convert(node: Node, state: LayoutState, context: Context) -> None:
             report.decline(node.name, result)
         else:
             extend(state.followers.consume(idioms[0], result), state.followers)
+        return
+    if idioms and (result := plain_activation(node, state)) is not None:
+        extend(state.followers.consume(idioms[0], result), state.followers)
         return
     patterns = [one for one in PATTERNS["assign_layout"] if node.op in one.ROOTS]
     found = [state.spans[node.name]] if node.name in state.spans else []

@@ -63,12 +63,25 @@ def eltwise(node: Node, state) -> Node | str:
     return Node(node.name, payload.op, idiom.inputs, node.controls, payload=payload)
 
 
+def plain_activation(node: Node, state) -> Node | None:
+    """An activation that TensorFlow runs as many ops, between plain tensors: one op instead."""
+    for idiom in state.followers.at_root(node.name):
+        channels = state.body.shapes.features(idiom.src)
+        if len(idiom.nodes) < _MANY_OPS or idiom.operands or channels is None:
+            continue
+        payload = Eltwise(origin=node.name, channels=channels, steps=idiom.steps, layout=NHWC)
+        return Node(node.name, payload.op, idiom.inputs, node.controls, payload=payload)
+    return None
+
+
 def _blocked_inputs(idiom, state) -> int:
     """How many inputs are blocked; none if the source is not."""
     count = sum(state.is_blocked(ref) for ref in idiom.inputs.values())
     return count if state.is_blocked(idiom.src) else 0
 
 
+# So many passes over memory take longer than one with all of the arithmetic, whoever runs them.
+_MANY_OPS = 4
 # Through these a blocked layout is passed on to whoever reads the result.
 TRANSPARENT = frozenset(op for one in (concat, pad, pool, resize) for op in one.ROOTS)
 # What may become ours where it stands.

@@ -17,6 +17,7 @@ class LayerNorm(Primitive):
 
     Attributes:
         gamma, beta: [channels].
+        of_pixels: the source is [N, H, W, C], which has a blocked form.
     """
 
     op: ClassVar[str] = "BlockdnnLayerNorm"
@@ -24,6 +25,7 @@ class LayerNorm(Primitive):
     gamma: np.ndarray = field(repr=False)
     beta: np.ndarray = field(repr=False)
     layout: Layout = BLOCKED
+    of_pixels: bool = True
 
     @property
     def dst_layout(self) -> Layout:

@@ -154,3 +154,20 @@ def test_an_activation_with_no_form_stays(rewrite, weights, image):
     assert result.ops["Softsign"] == 1
     assert "no blocked form" in result.reason("Softsign")
     result.assert_same(image(1, 6, 6, 16))
+
+
+@pytest.mark.parametrize("approximate", [True, False])
+@pytest.mark.parametrize("spec", [[None, 24], [None, None, 24], [2, 5, 7, 24]], ids=str)
+def test_gelu_between_ops_of_tensorflow_is_one_op(rewrite, approximate, spec):
+    """TensorFlow takes nine passes over memory for what is one."""
+    result = rewrite(lambda x: tf.sin(keras.activations.gelu(tf.sin(x), approximate)), spec)
+    assert result.post_ops("BlockdnnEltwise") == [
+        f"eltwise({'gelu_tanh' if approximate else 'gelu_erf'})"
+    ]
+    shape = [size or 3 for size in spec]
+    result.assert_same(np.random.default_rng(0).standard_normal(shape, np.float32) * 4)
+
+
+def test_few_ops_of_tensorflow_stay(rewrite):
+    result = rewrite(lambda x: tf.sin(x * tf.sigmoid(x)), [None, 24])
+    assert result.blockdnn == {}

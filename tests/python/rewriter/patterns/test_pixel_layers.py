@@ -57,6 +57,28 @@ def test_layer_norm_of_plain_pictures(rewrite, image, weights):
     result.assert_same(image(2, 6, 7, 24))
 
 
+@pytest.mark.parametrize("spec", [[None, 24], [2, 7, 24], [None, None, 24], [None, 2, 3, 5, 24]])
+@pytest.mark.parametrize("options", [{}, {"scale": False}, {"center": False}], ids=str)
+def test_layer_norm_of_tokens(rewrite, weights, spec, options):
+    layer = keras.layers.LayerNormalization(epsilon=1e-5, **options)
+    layer.build([None] * (len(spec) - 1) + [24])
+    layer.set_weights([weights(24) for _ in layer.weights])
+    result = rewrite(lambda x: tf.sin(layer(x)), spec)
+    assert result.blockdnn == {"LayerNorm": 1}
+    assert not {"Rsqrt", "SquaredDifference", "Mean"} & set(result.ops)
+    for open_size in (1, 5):
+        shape = [size or open_size for size in spec]
+        x = np.random.default_rng(1).standard_normal(shape, np.float32) * 3 + 1
+        result.assert_same(x)
+
+
+def test_an_axis_that_is_not_the_last_is_no_layer_norm(rewrite, weights):
+    operands = weights(7, 1), weights(7, 1)
+    result = rewrite(lambda x: _normalised(x, operands, axes=(1,)), [None, 7, 7])
+    assert result.blockdnn == {}
+    result.assert_same(np.random.default_rng(1).standard_normal((2, 7, 7), np.float32))
+
+
 @pytest.mark.parametrize("axes", [(1, 2), (1, 2, 3)])
 def test_other_axes_are_no_layer_norm(rewrite, image, weights, between, axes):
     operands = weights(40), weights(40)
