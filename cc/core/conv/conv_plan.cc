@@ -47,6 +47,9 @@ std::string CheckSizes(const ConvDesc& d) {
   return fits ? "" : "windows do not lead from " + d.src.ToString() + " to " + d.dst.ToString();
 }
 
+// Plans have an entry for each row of a stride.
+constexpr int64_t kMostStride = 1 << 16;
+
 std::string Check(const ConvDesc& d) {
   for (const TensorView* view : {&d.src, &d.dst}) {
     if (view->layout() == Layout::nChw16c) continue;
@@ -56,6 +59,10 @@ std::string Check(const ConvDesc& d) {
     if (IsPart(*view)) return "only nChw16c tensors can be parts of wider ones; add a reorder";
   }
   if (std::string error = CheckSizes(d); !error.empty()) return error;
+  if (std::max(d.sh(), d.sw()) > kMostStride) {
+    return "a convolution has strides of at most " + std::to_string(kMostStride) + "; got " +
+           std::to_string(d.sh()) + " and " + std::to_string(d.sw());
+  }
   if (std::string error = CheckSrcBlocks(d); !error.empty()) return error;
   if (d.groups < 1 || d.ic() % d.groups != 0 || d.oc() % d.groups != 0) {
     return "groups = " + std::to_string(d.groups) +

@@ -210,11 +210,12 @@ Status SqueezeExciteAttrs::Set(const std::string& reduce, const std::string& exp
 
 Status ConcatAttrs::Check(int n) const {
   if (channels.size() == static_cast<size_t>(n) &&
-      std::all_of(channels.begin(), channels.end(), [](int64_t c) { return c >= 1; })) {
+      std::all_of(channels.begin(), channels.end(),
+                  [](int64_t c) { return c >= 1 && c <= INT32_MAX; })) {
     return absl::OkStatus();
   }
-  return Invalid("channels must list the channels, at least 1, of each of the ", n, " values; got ",
-                 Text(channels));
+  return Invalid("channels must list the channels, from 1 to 2^31 - 1, of each of the ", n,
+                 " values; got ", Text(channels));
 }
 
 }  // namespace bd

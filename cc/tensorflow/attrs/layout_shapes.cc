@@ -1,5 +1,6 @@
 #include "cc/tensorflow/attrs/layout_shapes.h"
 
+#include <algorithm>
 #include <cctype>
 #include <string>
 
@@ -60,8 +61,13 @@ std::string Expected(Layout layout, const Dims& dims) {
 }  // namespace
 
 absl::Status BuildShape(absl::Span<const int64_t> dims, PartialTensorShape* shape) {
-  if (PartialTensorShape::BuildPartialTensorShape(dims, shape).ok() &&
-      (!shape->IsFullyDefined() || shape->num_elements() <= kMostElements)) {
+  // Without its zeros: plans multiply the sizes of an empty tensor, too.
+  int64_t elements = 1;
+  const bool fits = std::all_of(dims.begin(), dims.end(), [&](int64_t dim) {
+    return dim <= 0 ||
+           (!__builtin_mul_overflow(elements, dim, &elements) && elements <= kMostElements);
+  });
+  if (fits && PartialTensorShape::BuildPartialTensorShape(dims, shape).ok()) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(

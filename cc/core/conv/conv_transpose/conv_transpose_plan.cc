@@ -82,9 +82,13 @@ std::string PlanConv(const ConvTransposeDesc& d, Isa isa, int threads, int64_t i
   // Few channels without Winograd: lanes run over source channels.
   const Layout layout = oc <= 4 ? Layout::nhwc : Layout::nChw16c;
   ConvDesc c;
-  c.src = TensorView(DataType::f32, Layout::nChw16c, {images, d.ic(), d.ih(), d.iw()},
-                     d.src.image_stride());
-  c.dst = TensorView(DataType::f32, layout, {images, oc, oh, ow});
+  std::string error =
+      TensorView::Make(DataType::f32, Layout::nChw16c, {images, d.ic(), d.ih(), d.iw()},
+                       d.src.image_stride(), &c.src);
+  if (error.empty()) {
+    error = TensorView::Make(DataType::f32, layout, {images, oc, oh, ow}, 0, &c.dst);
+  }
+  if (!error.empty()) return error;
   const auto axis = [](int64_t size, const PhaseTaps& taps, int64_t out) {
     return Window1d{size, std::max<int64_t>(1, taps.count()), 1, 1, -taps.first, 0, out};
   };
@@ -170,7 +174,8 @@ std::string MakeConvTransposePlan(const ConvTransposeDesc& desc, Isa isa, int th
   const int64_t lanes = desc.oc() < kBlock ? desc.oc() : CeilDiv(desc.oc(), kBlock) * kBlock;
   plan->images =
       ImagesAtATime(desc.n(), desc.oh() * desc.ow() * lanes * int64_t{sizeof(float)}, threads);
-  if (std::string e = PlanConvs(desc, isa, threads, plan->images, plan); !e.empty()) return e;
+  const int64_t images = std::min(desc.n(), plan->images);
+  if (std::string e = PlanConvs(desc, isa, threads, images, plan); !e.empty()) return e;
   for (PhaseConv& part : plan->convs) {
     part.packed = plan->packed_bytes / int64_t{sizeof(float)};
     if (!part.is_zero()) plan->packed_bytes += CeilDiv(part.conv.packed_bytes, 64) * 64;

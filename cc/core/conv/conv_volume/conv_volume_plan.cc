@@ -43,20 +43,19 @@ std::string MakeConvVolumePlan(const ConvVolumeDesc& desc, Isa isa, int threads,
   const ConvDesc& s = desc.slice;
   ConvDesc c = s;
   const int64_t images = desc.volumes == 0 ? 0 : desc.out_depth;
-  const auto view = [&](Layout layout, int64_t channels, int64_t h, int64_t w) {
-    return TensorView(DataType::f32, layout, {images, channels, h, w});
+  const auto view = [&](Layout layout, int64_t channels, int64_t h, int64_t w, TensorView* made) {
+    return TensorView::Make(DataType::f32, layout, {images, channels, h, w}, 0, made);
   };
-  c.dst = view(s.dst.layout(), s.oc(), s.oh(), s.ow());
+  std::string error = view(s.dst.layout(), s.oc(), s.oh(), s.ow(), &c.dst);
   plan->src_slice = s.src.image_elements();
   plan->gathers = s.src.channels_last();
-  if (plan->gathers) {
-    c.src = view(Layout::nhwc, desc.kd * s.ic(), s.ih(), s.iw());
-  } else {
-    const int64_t channels = desc.kd == 1 ? s.ic() : desc.kd * s.src.blocks() * s.src.lanes();
-    c.src = view(Layout::nChw16c, channels, s.ih(), s.iw());
-  }
+  const bool whole_blocks = !plan->gathers && desc.kd > 1;
+  const int64_t channels = desc.kd * (whole_blocks ? s.src.blocks() * s.src.lanes() : s.ic());
+  const Layout layout = plan->gathers ? Layout::nhwc : Layout::nChw16c;
+  if (error.empty()) error = view(layout, channels, s.ih(), s.iw(), &c.src);
   plan->dst_slice = s.dst.image_elements();
-  if (std::string error = MakeConvPlan(c, isa, threads, &plan->conv); !error.empty()) return error;
+  if (error.empty()) error = MakeConvPlan(c, isa, threads, &plan->conv);
+  if (!error.empty()) return error;
   if (!plan->gathers) plan->conv.src_image_stride = desc.sd * plan->src_slice;
   if (plan->empty()) return "";
   const int64_t reach = (desc.out_depth - 1) * desc.sd + desc.kd;

@@ -14,7 +14,7 @@ Status CheckBlocks(const ShuffleAttrs& a, const PartialTensorShape& shape) {
   const auto differs = [&](int64_t dim, int64_t expected) {
     return shape.dim_size(dim) != kUnknown && shape.dim_size(dim) != expected;
   };
-  const int64_t blocks = (a.channels + a.block - 1) / a.block;
+  const int64_t blocks = a.channels / a.block + (a.channels % a.block != 0);
   if (shape.dims() == a.rank + 1 && !differs(1, blocks) && !differs(a.rank, a.block)) {
     return absl::OkStatus();
   }

@@ -23,7 +23,8 @@ struct FoldBatchNormAttrs {
   // The first input is weights, the others rows of channels.
   Status CheckShapes(const std::vector<PartialTensorShape>& inputs) const {
     const int64_t elements = inputs[0].num_elements();  // -1: not known
-    if (elements > 0 && elements % (channels * inner) != 0) {
+    const bool whole = elements % channels == 0 && elements / channels % inner == 0;
+    if (elements > 0 && !whole) {
       return Invalid("weights must have a multiple of channels * inner = ", channels, " * ", inner,
                      " elements; got ", inputs[0].DebugString());
     }

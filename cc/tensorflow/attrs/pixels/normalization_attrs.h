@@ -22,7 +22,7 @@ struct NormalizationAttrs {
 
   // Inputs before `first_row` are blocked activations of one shape, the others rows of channels.
   Status CheckShapes(const std::vector<PartialTensorShape>& inputs, int first_row) const {
-    const int64_t blocks = (channels + 15) / 16;
+    const int64_t blocks = channels / 16 + (channels % 16 != 0);
     for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
       const PartialTensorShape& shape = inputs[i];
       if (shape.unknown_rank()) continue;

@@ -5,11 +5,13 @@
 namespace bd {
 namespace {
 
-constexpr int64_t kMostPixels = int64_t{1} << 40;  // far above any memory, far below overflow
+// Of rows or columns of dst: a plan has an entry for each, and their coordinates are float, which
+// is exact up to 2^24.
+constexpr int64_t kMostSide = 1 << 24;
 
 bool IsPair(const std::vector<int64_t>& list) {
   return list.size() == 2 &&
-         std::all_of(list.begin(), list.end(), [](int64_t v) { return v >= 1 && v <= INT32_MAX; });
+         std::all_of(list.begin(), list.end(), [](int64_t v) { return v >= 1 && v <= kMostSide; });
 }
 
 }  // namespace
@@ -18,8 +20,8 @@ Status ResizeAttrs::Check() const {
   if (scales.empty() != size.empty() && IsPair(size.empty() ? scales : size)) {
     return absl::OkStatus();
   }
-  return Invalid("either scales or size must be [height, width], each at least 1, and the other ",
-                 "nothing");
+  return Invalid("either scales or size must be [height, width], each from 1 to ", kMostSide,
+                 ", and the other nothing");
 }
 
 Status ResizePlanes(const ResizeAttrs& attrs, const PartialTensorShape& src, Plane* src_plane,
@@ -38,8 +40,8 @@ Status ResizePlanes(const ResizeAttrs& attrs, const PartialTensorShape& src, Pla
   } axes[] = {{&dst_plane->h, attrs.scales[0]}, {&dst_plane->w, attrs.scales[1]}};
   for (const auto& axis : axes) {
     if (*axis.size == kUnknown) continue;
-    if (*axis.size > kMostPixels / axis.scale) {
-      return Invalid(*axis.size, " pixels times ", axis.scale, " are too many");
+    if (*axis.size > kMostSide / axis.scale) {
+      return Invalid(*axis.size, " pixels times ", axis.scale, " are more than ", kMostSide);
     }
     *axis.size *= axis.scale;
   }

@@ -71,7 +71,7 @@ class FoldBatchNormOp : public PoolOpKernel {
     FoldBatchNormDesc desc;
     desc.channels = attrs_.channels;
     desc.inner = attrs_.inner;
-    desc.outer = weights.NumElements() / (attrs_.channels * attrs_.inner);
+    desc.outer = weights.NumElements() / attrs_.channels / attrs_.inner;
     desc.epsilon = attrs_.epsilon;
     const FoldBatchNormArgs args = {row(kWeights),
                                     row(kBias),

@@ -273,3 +273,9 @@ def test_dynamic_shapes(integers, blocked):
         x = integers(1 + h % 2, h, 41 - h, 5)
         expected = references.conv(x, weights, strides=(2, 2))
         np.testing.assert_array_equal(blocked.unpack(conv(blocked.pack(x)), 18), expected)
+
+
+def test_strides_are_bounded():
+    """Plans have an entry for each row of a stride: 2^31 of them would end the process."""
+    with pytest.raises(tf.errors.InvalidArgumentError, match="strides of at most 65536"):
+        bd.ops.conv(tf.zeros((1, 1, 4, 4, 16)), tf.zeros((3, 3, 16, 16)), strides=[2**31 - 1, 1])

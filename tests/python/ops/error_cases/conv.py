@@ -103,6 +103,15 @@ CASES = {
         lambda: conv(weights=tf.zeros((1, 1, 20, 33)), padding=[[2**30, 2**30]] * 2),
         r"larger than any memory",
     ),
+    "fold_batch_norm: a product that overflows": (
+        lambda: raw(
+            "blockdnn_fold_batch_norm",
+            *[tf.zeros(2**16)] * 6,
+            channels=2**16,
+            inner=2**48,
+        ),
+        r"weights must have a multiple of channels \* inner = 65536 \* 281474976710656 elements",
+    ),
     "conv_volume: explicit padding": (
         lambda: bd.ops.conv_volume(
             blocked_zeros(n=2), tf.zeros((1, 1, 1, 20, 3)), depth=2, padding=[[1, 1]] * 3

@@ -232,6 +232,6 @@ CASES = {
     ),
     "concat: no channels": (
         lambda: bd.ops.concat([blocked_zeros()], channels=[0]),
-        r"channels must list the channels, at least 1",
+        r"channels must list the channels, from 1 to 2\^31 - 1",
     ),
 }

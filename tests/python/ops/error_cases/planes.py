@@ -31,10 +31,21 @@ CASES = {
         lambda: bd.ops.global_pool(tf.zeros((1, 6, 7, 20)), "avg", channels=20),
         r"src must be nChw16c",
     ),
+    # A plan has an entry for each row and column.
+    "resize: more rows than a plan holds": (
+        lambda: bd.ops.resize(blocked_zeros(), channels=20, kind="nearest", size=[2**31 - 1, 1]),
+        r"size must be \[height, width\], each from 1 to 16777216",
+    ),
+    "resize: scales to more rows than a plan holds": (
+        lambda: bd.ops.resize(blocked_zeros(), channels=20, kind="nearest", scales=[2**22, 1]),
+        r"6 pixels times 4194304 are more than 16777216",
+    ),
     # TensorFlow's own shapes end the process where their elements do not fit int64.
     "resize: larger than any memory": (
-        lambda: bd.ops.resize(blocked_zeros(), channels=20, kind="nearest", size=[2**31 - 1] * 2),
-        r"a tensor of \[1,2,2147483647,2147483647,16\] is larger than any memory",
+        lambda: bd.ops.resize(
+            tf.zeros((2**10, 1, 1, 1, 16)), channels=1, kind="nearest", size=[2**22] * 2
+        ),
+        r"a tensor of \[1024,1,4194304,4194304,16\] is larger than any memory",
     ),
     "pad: larger than any memory": (
         lambda: bd.ops.pad(blocked_zeros(), [[2**30, 2**30]] * 2, channels=20),
