@@ -1,10 +1,10 @@
-// Concatenation of blocked tensors along the channels.
+// Concatenation of blocked tensors, or of some channels of each, along the channels.
 //
 //   ConcatDesc -> MakeConcatPlan -> ConcatPlan (immutable) -> RunConcat
 //
 // All are float32 in blocks of 16; every src has a zero tail, and that of dst is written as
-// zeros. A dst block that is one src block is copied; behind an input whose channels are no
-// multiple of 16 the others shift, and blocks are assembled from runs of lanes.
+// zeros. A dst block that is one src block is copied; where channels come to lie in other lanes,
+// blocks are assembled from runs of lanes. One value of which some channels are taken is a slice.
 #ifndef CC_CORE_CONCAT_CONCAT_H_
 #define CC_CORE_CONCAT_CONCAT_H_
 
@@ -19,10 +19,20 @@
 
 namespace bd {
 
+// Channels [first, first + count) of a src, from any channel on.
+struct ChannelRange {
+  int64_t first, count;
+};
+
 // Each may be some channels of a wider tensor.
 struct ConcatDesc {
   std::vector<TensorView> srcs;
+  std::vector<ChannelRange> ranges;  // one a src; all channels of all where there are none
   TensorView dst;
+
+  ChannelRange range(size_t i) const {
+    return ranges.empty() ? ChannelRange{0, srcs[i].c()} : ranges[i];
+  }
 };
 
 // Lanes [dst_lane, dst_lane + count) of a dst block are lanes [src_lane, ...) of

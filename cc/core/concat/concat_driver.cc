@@ -18,10 +18,10 @@ void RunUnit(const ConcatPlan& plan, const float* const* srcs, int64_t n, int64_
   };
   dst += plan.desc.dst.offset(n, b, begin);
 
-  // One run from lane 0, followed at most by the tail, which src has too.
-  const bool is_copy =
-      runs[0].src_lane == 0 && (num_runs == 1 || (num_runs == 2 && runs[1].input < 0));
-  if (is_copy) {
+  // One run from lane 0, of 16 lanes or up to the tail of src, which is zero as that of dst.
+  const bool to_tail = runs[0].input >= 0 && num_runs == 2 && runs[1].input < 0 &&
+                       runs[0].count == plan.desc.srcs[runs[0].input].lanes_of(runs[0].src_block);
+  if (runs[0].src_lane == 0 && (num_runs == 1 || to_tail)) {
     std::memcpy(dst, source(runs[0]), pixels * 16 * sizeof(float));
     return;
   }

@@ -19,8 +19,10 @@ void ListRuns(ConcatPlan* plan) {
   };
   const std::vector<TensorView>& srcs = plan->desc.srcs;
   for (size_t i = 0; i < srcs.size(); ++i) {
-    for (int64_t c = 0, count; c < srcs[i].c(); c += count) {
-      count = std::min({16 - c % 16, 16 - at % 16, srcs[i].c() - c});
+    const ChannelRange range = plan->desc.range(i);
+    const int64_t end = range.first + range.count;
+    for (int64_t c = range.first, count; c < end; c += count) {
+      count = std::min({16 - c % 16, 16 - at % 16, end - c});
       add(static_cast<int>(i), c, count);
     }
   }
@@ -42,14 +44,25 @@ bool SameElsewhere(const TensorView& src, const TensorView& dst) {
 
 std::string Check(const ConcatDesc& desc) {
   if (desc.srcs.empty()) return "concat needs at least one input";
+  if (!desc.ranges.empty() && desc.ranges.size() != desc.srcs.size()) {
+    return std::to_string(desc.ranges.size()) + " ranges of channels for " +
+           std::to_string(desc.srcs.size()) + " inputs";
+  }
   std::string error = CheckTensor(desc.dst);
   int64_t channels = 0;
-  for (const TensorView& src : desc.srcs) {
+  for (size_t i = 0; i < desc.srcs.size(); ++i) {
+    const TensorView& src = desc.srcs[i];
+    const ChannelRange range = desc.range(i);
     if (error.empty()) error = CheckTensor(src);
     if (error.empty() && !SameElsewhere(src, desc.dst)) {
       error = src.ToString() + " does not fit into " + desc.dst.ToString();
     }
-    channels += src.c();
+    if (error.empty() &&
+        (range.first < 0 || range.count < 0 || range.first > src.c() - range.count)) {
+      error = "channels from " + std::to_string(range.first) + " on, " +
+              std::to_string(range.count) + " of them, are not all in " + src.ToString();
+    }
+    channels += range.count;
   }
   if (error.empty() && channels != desc.dst.c()) {
     error =

@@ -8,7 +8,8 @@ void ConcatRef(const ConcatDesc& desc, const float* const* srcs, float* dst) {
     for (int64_t p = 0; p < desc.dst.pixels(); ++p) {
       int64_t to = 0;
       for (size_t i = 0; i < desc.srcs.size(); ++i) {
-        for (int64_t c = 0; c < desc.srcs[i].c(); ++c, ++to) {
+        const ChannelRange range = desc.range(i);
+        for (int64_t c = range.first; c < range.first + range.count; ++c, ++to) {
           dst[ElementOf(desc.dst, n, to, p)] = srcs[i][ElementOf(desc.srcs[i], n, c, p)];
         }
       }

@@ -209,13 +209,25 @@ Status SqueezeExciteAttrs::Set(const std::string& reduce, const std::string& exp
 }
 
 Status ConcatAttrs::Check(int n) const {
-  if (channels.size() == static_cast<size_t>(n) &&
-      std::all_of(channels.begin(), channels.end(),
-                  [](int64_t c) { return c >= 1 && c <= INT32_MAX; })) {
-    return absl::OkStatus();
+  if (channels.size() != static_cast<size_t>(n) ||
+      !std::all_of(channels.begin(), channels.end(),
+                   [](int64_t c) { return c >= 1 && c <= INT32_MAX; })) {
+    return Invalid("channels must list the channels, from 1 to 2^31 - 1, of each of the ", n,
+                   " values; got ", Text(channels));
   }
-  return Invalid("channels must list the channels, from 1 to 2^31 - 1, of each of the ", n,
-                 " values; got ", Text(channels));
+  if (src_parts.empty()) return absl::OkStatus();
+  if (src_parts.size() != 2 * channels.size()) {
+    return Invalid("src_parts must list [first channel, channels of the tensor] of each of the ", n,
+                   " values; got ", Text(src_parts));
+  }
+  for (size_t i = 0; i < channels.size(); ++i) {
+    const int64_t first = src_parts[2 * i], total = src_parts[2 * i + 1];
+    if (total > INT32_MAX || total < channels[i] || first < 0 || first > total - channels[i]) {
+      return Invalid("src_parts [", first, ", ", total, "] of ", channels[i],
+                     " channels reaches beyond the whole tensor");
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace bd

@@ -309,7 +309,14 @@ struct SqueezeExciteAttrs {
 
 struct ConcatAttrs {
   std::vector<int64_t> channels;  // one an input
+  // Of each input [first channel, channels of the tensor], or empty: all are joined whole.
+  std::vector<int64_t> src_parts;
   DstPart dst_part;
+
+  int64_t first(size_t i) const { return src_parts.empty() ? 0 : src_parts[2 * i]; }
+  int64_t src_channels(size_t i) const {
+    return src_parts.empty() ? channels[i] : src_parts[2 * i + 1];
+  }
 
   int64_t dst_channels() const {
     return std::accumulate(channels.begin(), channels.end(), int64_t{0});
@@ -320,6 +327,7 @@ struct ConcatAttrs {
     int n;
     TF_RETURN_IF_ERROR(c->GetAttr("N", &n));
     TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
+    TF_RETURN_IF_ERROR(c->GetAttr("src_parts", &src_parts));
     TF_RETURN_IF_ERROR(Check(n));
     return dst_part.Read(c, Layout::nChw16c, dst_channels());
   }

@@ -259,7 +259,7 @@ Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShap
     const std::string name = "values[" + std::to_string(i) + "]";
     Plane plane;
     TF_RETURN_IF_ERROR(
-        ReadPlane(name.c_str(), inputs[i], Layout::nChw16c, attrs.channels[i], &plane));
+        ReadPlane(name.c_str(), inputs[i], Layout::nChw16c, attrs.src_channels(i), &plane));
     PartialTensorShape free_channels, merged;
     TF_RETURN_IF_ERROR(BuildShape({plane.n, kUnknown, plane.h, plane.w, 16}, &free_channels));
     if (!common.MergeWith(free_channels, &merged).ok()) {

@@ -15,6 +15,9 @@ def _gradient(op, dy):
     total = sum(channels)
     inner = part_of(dy, part, total)
     grads = _split(inner, channels, total)
+    if src_parts := op.get_attr("src_parts"):
+        parts = zip(grads, channels, src_parts[::2], src_parts[1::2], strict=True)
+        grads = [_as_part(grad, *part) for grad, *part in parts]
     if into:
         rest = with_part(dy, part, total, tf.zeros_like(inner)) if part else tf.zeros_like(dy)
         grads.append(rest)
@@ -29,3 +32,12 @@ def _split(dy, channels: list[int], total: int) -> list:
         return tf.split(dy, [num_blocks(c) for c in channels], axis=1)
     pieces = tf.split(reorder(dy, NCHW16C, NHWC, channels=total), channels, axis=3)
     return [reorder(piece, NHWC, NCHW16C) for piece in pieces]
+
+
+def _as_part(dy, channels: int, first: int, total: int):
+    """dy as channels [first, first + channels) of `total`, of which the others are zero."""
+    if channels == total:
+        return dy
+    plain = reorder(dy, NCHW16C, NHWC, channels=channels)
+    around = [[0, 0], [0, 0], [0, 0], [first, total - first - channels]]
+    return reorder(tf.pad(plain, around), NHWC, NCHW16C)

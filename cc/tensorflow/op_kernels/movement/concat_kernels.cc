@@ -43,7 +43,7 @@ class ConcatOp : public LaunchOpKernel<ConcatLaunch> {
   BlockedTensors Blocked(OpKernelContext*) const override {
     BlockedTensors blocked;
     for (size_t i = 0; i < attrs_.channels.size(); ++i) {
-      blocked.Input(i, Layout::nChw16c, {attrs_.channels[i]});
+      blocked.Input(i, Layout::nChw16c, {attrs_.src_channels(i)});
     }
     return blocked.Output(0, attrs_.dst_part, Layout::nChw16c, attrs_.dst_channels());
   }
@@ -57,7 +57,9 @@ class ConcatOp : public LaunchOpKernel<ConcatLaunch> {
     const Plane plane = {dst.dim_size(0), dst.dim_size(2), dst.dim_size(3)};
     desc.srcs.resize(attrs_.channels.size());
     for (size_t i = 0; i < attrs_.channels.size(); ++i) {
-      TF_RETURN_IF_ERROR(MakeView(Layout::nChw16c, attrs_.channels[i], {}, plane, &desc.srcs[i]));
+      TF_RETURN_IF_ERROR(
+          MakeView(Layout::nChw16c, attrs_.src_channels(i), {}, plane, &desc.srcs[i]));
+      desc.ranges.push_back({attrs_.first(i), attrs_.channels[i]});
     }
     TF_RETURN_IF_ERROR(
         MakeView(Layout::nChw16c, attrs_.dst_channels(), attrs_.dst_part, plane, &desc.dst));

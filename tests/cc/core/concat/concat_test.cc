@@ -90,6 +90,25 @@ TEST_P(ConcatOnEveryIsa, ManyInputsInOneBlock) {
   CheckBothEnds(Desc(2, 3, {3, 2, 0, 7, 1, 9, 58, 24}));
 }
 
+// Slices that begin and end at any channel, and values of which some channels are joined.
+TEST_P(ConcatOnEveryIsa, RangesOfChannels) {
+  const auto cut = [](int64_t pixels, int64_t channels, const std::vector<ChannelRange>& ranges) {
+    ConcatDesc desc = Desc(2, pixels, std::vector<int64_t>(ranges.size(), channels));
+    int64_t sum = 0;
+    for (const ChannelRange& range : ranges) sum += range.count;
+    desc.dst = TensorView(DataType::f32, Layout::nChw16c, {2, sum, pixels, 1});
+    desc.ranges = ranges;
+    return desc;
+  };
+  for (int64_t pixels : {1, 3}) {
+    for (int64_t first = 0; first < 17; ++first) {
+      for (int64_t count : {0, 1, 5, 16, 23}) CheckBothEnds(cut(pixels, 40, {{first, count}}));
+    }
+    CheckBothEnds(cut(pixels, 32, {{0, 10}, {10, 22}}));
+    CheckBothEnds(cut(pixels, 37, {{20, 17}, {0, 20}, {36, 1}}));
+  }
+}
+
 TEST_P(ConcatOnEveryIsa, EmptyTensors) {
   CheckBothEnds(Desc(0, 4, {3, 20}));
   CheckBothEnds(Desc(2, 0, {3, 20}));
@@ -120,6 +139,14 @@ TEST(ConcatPlan, NamesWhatIsWrong) {
     return TensorView(dtype, layout, dims);
   };
   EXPECT_EQ(error_with([](ConcatDesc* d) { d->srcs.clear(); }), "concat needs at least one input");
+  EXPECT_EQ(error_with([](ConcatDesc* d) {
+              d->ranges = {{0, 8}};
+            }),
+            "1 ranges of channels for 2 inputs");
+  EXPECT_EQ(error_with([](ConcatDesc* d) {
+              d->ranges = {{0, 8}, {1, 20}};
+            }),
+            "channels from 1 on, 20 of them, are not all in float32 nChw16c [2, 20, 4, 1]");
   EXPECT_EQ(error_with([](ConcatDesc* d) { d->srcs.pop_back(); }),
             "inputs of 8 channels do not make float32 nChw16c [2, 28, 4, 1]");
   EXPECT_EQ(error_with([&](ConcatDesc* d) {

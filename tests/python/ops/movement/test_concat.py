@@ -30,3 +30,43 @@ def test_the_same_value_twice(floats, blocked):
     packed = blocked.pack(x)
     joined = bd.ops.concat([packed, packed], channels=[10, 10])
     np.testing.assert_array_equal(blocked.unpack(joined, 20), np.concatenate([x, x], 3))
+
+
+@pytest.mark.parametrize("first", [0, 1, 15, 16, 20])
+@pytest.mark.parametrize("count", [1, 12, 16, 20])
+def test_channels_from_any_on(first, count, floats, blocked):
+    x, y = floats(2, 3, 4, 40), floats(2, 3, 4, 7)
+    part = bd.ops.concat([blocked.pack(x)], channels=[count], src_parts=[(first, 40)])
+    np.testing.assert_array_equal(blocked.unpack(part, count), x[..., first : first + count])
+    joined = bd.ops.concat(
+        [blocked.pack(y), blocked.pack(x)], channels=[7, count], src_parts=[(0, 7), (first, 40)]
+    )
+    expected = np.concatenate([y, x[..., first : first + count]], axis=3)
+    np.testing.assert_array_equal(blocked.unpack(joined, 7 + count), expected)
+
+
+def test_gradient_of_a_part_is_zero_beside_it(floats, blocked):
+    x, dy = floats(1, 2, 2, 40), floats(1, 2, 2, 20)
+    src = tf.constant(blocked.pack(x))
+    with tf.GradientTape() as tape:
+        tape.watch(src)
+        part = bd.ops.concat([src], channels=[20], src_parts=[(10, 40)])
+    grad = tape.gradient(part, src, output_gradients=tf.constant(blocked.pack(dy)))
+    expected = np.zeros_like(x)
+    expected[..., 10:30] = dy
+    np.testing.assert_array_equal(blocked.unpack(grad.numpy(), 40), expected)
+
+
+@pytest.mark.parametrize(
+    "parts,message",
+    [
+        ([(0, 40)], r"src_parts must list .* of each of the 2 values; got \[0, 40\]"),
+        ([(0, 7), (21, 40)], r"src_parts \[21, 40\] of 20 channels reaches beyond"),
+        ([(0, 7), (-1, 40)], r"src_parts \[-1, 40\] of 20 channels reaches beyond"),
+        ([(0, 7), (0, 2**40)], r"src_parts \[0, 1099511627776\] of 20 channels reaches beyond"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(parts, message):
+    values = [tf.zeros((1, 1, 2, 2, 16)), tf.zeros((1, 3, 2, 2, 16))]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        bd.ops.concat(values, channels=[7, 20], src_parts=parts)
