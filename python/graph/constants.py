@@ -47,10 +47,48 @@ def _arithmetic(function: Callable) -> Callable:
     """In float64; float16 is rounded after each step, as the graph does."""
 
     def evaluate(node: Node, *args) -> np.ndarray:
-        result = function(*map(_wide, args))
+        with np.errstate(all="ignore"):  # infinities and NaN are values as others
+            result = function(*map(_wide, args))
         return result.astype(np.float16) if args[0].dtype == np.float16 else result
 
     return evaluate
+
+
+def _strided_slice(node: Node, x: np.ndarray, begin, end, strides) -> np.ndarray:
+    names = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+    masks = {name: node.attr[f"{name}_mask"].i for name in names}
+    index: list = []
+    for i, (first, last, step) in enumerate(zip(begin, end, strides, strict=True)):
+        if masks["ellipsis"] >> i & 1:
+            index.append(Ellipsis)
+        elif masks["new_axis"] >> i & 1:
+            index.append(np.newaxis)
+        elif masks["shrink_axis"] >> i & 1:
+            index.append(int(first))
+        else:
+            start = None if masks["begin"] >> i & 1 else int(first)
+            stop = None if masks["end"] >> i & 1 else int(last)
+            index.append(slice(start, stop, int(step)))
+    return x[tuple(index)]
+
+
+def _slice(node: Node, x: np.ndarray, begin, size) -> np.ndarray:
+    pairs = zip(begin, size, strict=True)
+    return x[tuple(slice(b, None if n < 0 else b + n) for b, n in pairs)]
+
+
+def _reduce(function: Callable) -> Callable:
+    def evaluate(node: Node, x: np.ndarray, axes) -> np.ndarray:
+        axis = tuple(int(a) for a in np.ravel(axes))
+        result = function(_wide(x), axis=axis, keepdims=node.attr["keep_dims"].b)
+        return result if x.dtype.kind == "f" and x.dtype != np.float16 else result.astype(x.dtype)
+
+    return evaluate
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
 
 
 # Moving data keeps the dtype: convolution weights stay as they are stored.
@@ -61,10 +99,14 @@ _MOVES: dict[str, Callable[..., np.ndarray]] = {
     "Squeeze": _squeeze,
     "ExpandDims": lambda node, x, axis: np.expand_dims(x, int(axis)),
     "Transpose": lambda node, x, order: np.transpose(x, order),
+    "Slice": _slice,
+    "StridedSlice": _strided_slice,
 }
 _EVALUATORS: dict[str, Callable[..., np.ndarray]] = {
     **_MOVES,
     "Cast": _cast,
+    "Pack": lambda node, *values: np.stack(values, node.attr["axis"].i),
+    "ConcatV2": lambda node, *values: np.concatenate(values[:-1], int(values[-1])),
     "Add": _arithmetic(np.add),
     "AddV2": _arithmetic(np.add),
     "Sub": _arithmetic(np.subtract),
@@ -79,6 +121,17 @@ _EVALUATORS: dict[str, Callable[..., np.ndarray]] = {
     "Square": _arithmetic(np.square),
     "Rsqrt": _arithmetic(lambda x: 1.0 / np.sqrt(x)),
     "Reciprocal": _arithmetic(lambda x: 1.0 / x),
+    "Relu": _arithmetic(lambda x: np.maximum(x, 0.0)),
+    "Sigmoid": _arithmetic(lambda x: 1.0 / (1.0 + np.exp(-x))),
+    "Tanh": _arithmetic(np.tanh),
+    "Softplus": _arithmetic(lambda x: np.logaddexp(x, 0.0)),
+    "Softmax": _arithmetic(_softmax),
+    "Log": _arithmetic(np.log),
+    "Sum": _reduce(np.sum),
+    "Mean": _reduce(np.mean),
+    "Max": _reduce(np.max),
+    "Min": _reduce(np.min),
+    "Prod": _reduce(np.prod),
 }
 
 

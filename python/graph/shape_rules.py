@@ -15,6 +15,18 @@ def infer(node: Node, shapes):
     return rule(node, shapes) if rule else None
 
 
+def infer_port(node: Node, port: int, shapes):
+    """The same of another output than the first."""
+    if node.op not in _SPLITS:
+        return None
+    src, axis, size = _SPLITS[node.op](node, port, shapes)
+    sizes = shapes.shape(src)
+    if sizes is None or axis is None:
+        return None
+    axis %= len(sizes)
+    return (*sizes[:axis], size, *sizes[axis + 1 :])
+
+
 def _same(node: Node, shapes):
     return shapes.shape(node.inputs[0])
 
@@ -183,11 +195,71 @@ def _expand_dims(node: Node, shapes):
     return tuple(sizes)
 
 
+def _pack(node: Node, shapes):
+    parts = [shapes.shape(ref) for ref in node.inputs]
+    if any(part is None or part != parts[0] for part in parts):
+        return None
+    axis = node.attr["axis"].i % (len(parts[0]) + 1)
+    return (*parts[0][:axis], len(parts), *parts[0][axis:])
+
+
 def _transpose(node: Node, shapes):
     src, order = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[1])
     if src is None or order is None or len(order) != len(src):
         return None
     return tuple(src[i] for i in order)
+
+
+def _slice(node: Node, shapes):
+    src, begin, size = shapes.shape(node.inputs[0]), *map(shapes.numbers, node.inputs[1:])
+    if src is None or begin is None or size is None:
+        return None
+    return tuple(
+        count if count >= 0 else whole - first if first else whole
+        for whole, first, count in zip(src, begin, size, strict=True)
+    )
+
+
+def _strided_slice(node: Node, shapes):
+    """Dimensions that stay whole, and new ones; what is cut is TensorFlow's to tell."""
+    src, strides = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[3])
+    if src is None or strides is None:
+        return None
+    begin = shapes.numbers(node.inputs[1]) or [None] * len(strides)
+    names = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+    masks = {name: node.attr[f"{name}_mask"].i for name in names}
+    left, result = list(src), []
+    for i, (first, stride) in enumerate(zip(begin, strides, strict=True)):
+        if masks["ellipsis"] >> i & 1:
+            later = len(strides) - i - 1 - bin(masks["new_axis"] >> i + 1).count("1")
+            whole = len(left) - later
+            result, left = result + left[:whole], left[whole:]
+        elif masks["new_axis"] >> i & 1:
+            result.append(1)
+        elif not left:
+            return None
+        else:
+            size = left.pop(0)
+            from_first = masks["begin"] >> i & 1 or (first == 0 and stride == 1)
+            is_whole = from_first and masks["end"] >> i & 1 and abs(stride) == 1
+            if not masks["shrink_axis"] >> i & 1:
+                result.append(size if is_whole else None)
+    return (*result, *left)
+
+
+def _even_part(node: Node, port: int, shapes):
+    """(source, axis, size along it) of an output of Split; of SplitV below."""
+    return node.inputs[1], shapes.number(node.inputs[0]), None
+
+
+def _part(node: Node, port: int, shapes):
+    sizes = shapes.numbers(node.inputs[1])
+    size = sizes[port] if sizes and sizes[port] >= 0 else None
+    return node.inputs[0], shapes.number(node.inputs[2]), size
+
+
+def _first_part(node: Node, shapes):
+    return infer_port(node, 0, shapes)
 
 
 def _resize(node: Node, shapes):
@@ -285,28 +357,12 @@ def _of_value(index: int):
     return rule
 
 
-def _strided_slice(node: Node, shapes):
-    """Of new axes and whole ones; others are TensorFlow's to tell."""
-    src, strides = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[3])
-    attr = node.attr
-    if src is None or strides is None or attr["ellipsis_mask"].i or attr["shrink_axis_mask"].i:
-        return None
-    result, rest = [], list(src)
-    for axis, stride in enumerate(strides):
-        if attr["new_axis_mask"].i >> axis & 1:
-            result.append(1)
-        elif rest:
-            size = rest.pop(0)
-            whole = attr["begin_mask"].i >> axis & attr["end_mask"].i >> axis & 1
-            result.append(size if whole and abs(stride) == 1 else None)
-    return tuple(result + rest)
-
-
 def _shape_of(node: Node, shapes):
     src = shapes.shape(node.inputs[0])
     return None if src is None else (len(src),)
 
 
+_SPLITS = {"Split": _even_part, "SplitV": _part}
 _SAME_SHAPE = (
     "Abs BiasAdd Cast Elu Erf Erfc Exp Expm1 FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 "
     "Identity IdentityN LRN LeakyRelu Log LogSoftmax Neg Reciprocal Relu Relu6 Rsqrt Selu Sigmoid "
@@ -336,9 +392,13 @@ _RULES = {
     "Einsum": _einsum,
     "Fill": _of_value(0),
     "MatMul": _matmul,
-    "StridedSlice": _strided_slice,
     "Tile": _tile,
+    "Pack": _pack,
     "Shape": _shape_of,
+    "Slice": _slice,
+    "Split": _first_part,
+    "SplitV": _first_part,
+    "StridedSlice": _strided_slice,
     "Reshape": _reshape,
     "Squeeze": _squeeze,
     "ExpandDims": _expand_dims,

@@ -81,7 +81,10 @@ class Shapes:
         """The shape, or None where the rank is unknown."""
         if ref not in self._shapes and ref.node in self._view:
             if ref.port:
-                self._shapes[ref] = self._merge(ref, self._static_shape(ref), None)
+                inferred = shape_rules.infer_port(self._view.node(ref.node), ref.port, self)
+                if inferred is None or None in inferred:
+                    inferred = self._merge(ref, self._static_shape(ref), inferred)
+                self._shapes[ref] = inferred
             else:
                 self._shapes[ref] = None  # what a loop of version 1 that leads back here sees
                 self._shapes[ref] = self._infer(self._view.node(ref.node))

@@ -111,6 +111,14 @@ def _cast(node: Node, x):
     return x if node.attr["DstT"].type in _EXACT else None
 
 
+def _range(node: Node, start, limit, delta):
+    bounds = [value.item() for value in (start, limit, delta)]
+    if not all(isinstance(bound, int) for bound in bounds) or not bounds[2]:
+        return None
+    numbers = range(*bounds)
+    return _objects(list(numbers)) if len(numbers) <= _MAX_ELEMENTS else None
+
+
 def _by_numbers(function):
     """A rule whose last input has to be all numbers."""
 
@@ -137,6 +145,7 @@ _RULES = {
     "Sub": _elementwise(lambda a, b: a - b),
     "Mul": _elementwise(_product),
     "Prod": _prod,
+    "Range": _range,
     "GatherV2": _gather,
     "FloorMod": _elementwise(_by_number(mod)),
     "FloorDiv": _elementwise(_by_number(floordiv)),
