@@ -258,10 +258,6 @@ def _part(node: Node, port: int, shapes):
     return node.inputs[0], shapes.number(node.inputs[2]), size
 
 
-def _first_part(node: Node, shapes):
-    return infer_port(node, 0, shapes)
-
-
 def _resize(node: Node, shapes):
     src, size = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
     if src is None or size is None or len(src) != 4:
@@ -358,8 +354,7 @@ def _of_value(index: int):
 
 
 def _shape_of(node: Node, shapes):
-    src = shapes.shape(node.inputs[0])
-    return None if src is None else (len(src),)
+    return None if (src := shapes.shape(node.inputs[0])) is None else (len(src),)
 
 
 _SPLITS = {"Split": _even_part, "SplitV": _part}
@@ -396,8 +391,7 @@ _RULES = {
     "Pack": _pack,
     "Shape": _shape_of,
     "Slice": _slice,
-    "Split": _first_part,
-    "SplitV": _first_part,
+    **dict.fromkeys(("Split", "SplitV"), lambda node, shapes: infer_port(node, 0, shapes)),
     "StridedSlice": _strided_slice,
     "Reshape": _reshape,
     "Squeeze": _squeeze,

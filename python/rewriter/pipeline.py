@@ -34,6 +34,7 @@ from .followers import Followers
 from .name_algorithms import name_algorithms
 from .options import Options
 from .passes.account import account
+from .passes.canonical.channel_views import channel_views
 from .passes.canonical.channels_last import channels_last
 from .passes.canonical.constant_shapes import constant_shapes
 from .passes.canonical.lift_volumes import lift_volumes
@@ -52,9 +53,11 @@ from .passes.fusion.prepare_sources import prepare_sources
 from .passes.fusion.unfused import report_unfused
 from .passes.layout.assign_layout import assign_layout
 from .passes.layout.blocked_shapes import read_shapes_of_blocked
+from .passes.layout.cut_channels import cut_channels
 from .passes.layout.gain import leave_losing
 from .passes.layout.join_in_place import join_in_place
 from .passes.layout.place_reorders import place_reorders
+from .passes.layout.read_parts import read_parts, take_from_source
 from .passes.lift import (
     lift_attention,
     lift_convolutions,
@@ -78,6 +81,7 @@ PASSES = (
     channels_last,
     constant_shapes,
     simplify,
+    channel_views,
     replace_loops,
     lift_attention,
     flatten_products,
@@ -92,6 +96,7 @@ PASSES = (
     fuse_post_ops,
     prepare_sources,
     fold_shuffles,
+    cut_channels,
     assign_layout,
     lift_softmax,
     fold_source_scales,
@@ -101,7 +106,9 @@ PASSES = (
     leave_losing,
     fuse_depthwise,
     fuse_pool,
+    read_parts,
     join_in_place,
+    take_from_source,
     list_converted,
     account,
 )

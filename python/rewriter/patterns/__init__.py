@@ -2,7 +2,7 @@
 
 from .conv import conv_transpose, convolution
 from .found import Found
-from .movement import concat, shuffle
+from .movement import concat, cut, shuffle
 from .pixels import layer_norm, softmax, squeeze_excite
 from .planes import depth_pool, global_pool, keep_dims, pad, pool, resize, upsample
 from .products import attention, dense, inner_product
@@ -16,7 +16,7 @@ PATTERNS = {
     "lift_softmax": (softmax,),
     # Of several nodes: assign_layout finds them before it comes to the first of these.
     "spans": (shuffle, upsample, depth_pool),
-    "assign_layout": (squeeze_excite, pool, global_pool, keep_dims, concat, pad, resize),
+    "assign_layout": (squeeze_excite, pool, global_pool, keep_dims, concat, cut, pad, resize),
 }
 
 __all__ = ["Found", "PATTERNS"]

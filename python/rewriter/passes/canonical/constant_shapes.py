@@ -33,7 +33,7 @@ def constant_shapes(body: Body, context: Context) -> None:
 
 
 def constant_node(name: str, values, dtype: int = types_pb2.DT_INT32) -> Node:
-    """A Const of small integers."""
+    """A Const of few numbers, integers where `dtype` does not say otherwise."""
     proto = node_def_pb2.NodeDef(name=name, op="Const")
     proto.attr["dtype"].type = dtype
     array = np.asarray(values, dtypes.as_dtype(dtype).as_numpy_dtype)

@@ -4,19 +4,23 @@ It does not look into the functions of regions, and patterns know fewer spelling
 
     pow(x, 2) = square(x),  pow(x, 3) = x * square(x),  pow(x, 1/2) = sqrt(x), ...
     transpose(x, [0, 1, ..]) = x,    reshape(x, shape(x)) = x
+    sum of a plane of n pixels = n mean of it
+    x[:n, ...] = x of n,    x * s = x * [s, s, ..],  s [N, 1, 1, 1], x [N, H, W, C]
 """
 
 from collections.abc import Callable
 
-from tensorflow.core.framework import node_def_pb2
+import numpy as np
+from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ....graph import Body, Node, Ref
+from ....graph import Body, Node, Ref, is_float32
 from ....tensorflow_private import dtypes
 from ...context import Context
+from .constant_shapes import constant_node
 
 
 def simplify(body: Body, context: Context) -> None:
-    """Writes powers as products and roots, and drops moves that move nothing."""
+    """Writes powers as products and roots, sums of planes as means; drops moves of nothing."""
     for node in body.view.topological():
         rule = _RULES.get(node.op)
         if rule is not None and not body.view.has_control_edges(node.name):
@@ -69,6 +73,45 @@ def _bypass(node: Node, body: Body) -> None:
         body.view.remove_dead([node.name])
 
 
+def _sum(node: Node, body: Body) -> None:
+    """Pictures in blocks have a mean of each plane, and no sum."""
+    x, axes = node.inputs
+    shape, numbers = body.shapes.shape(x), body.shapes.numbers(axes)
+    if not is_float32(body.view, x) or shape is None or len(shape) != 4 or numbers is None:
+        return
+    pixels = shape[1] * shape[2] if all(isinstance(size, int) for size in shape[1:3]) else 0
+    if sorted(axis % 4 for axis in numbers) != [1, 2] or not pixels:
+        return
+    mean = body.view.add(Node(f"{node.name}/mean", "Mean", [x, axes], proto=node.proto))
+    count = constant_node(f"{node.name}/pixels", pixels, types_pb2.DT_FLOAT)
+    _put(node, "Mul", [mean.ref, body.view.add(count).ref], body)
+
+
+def _slice(node: Node, body: Body) -> None:
+    """What has the size of all, with steps of 1, is all."""
+    steps = body.shapes.numbers(node.inputs[3])
+    if steps is not None and set(steps) <= {1} and body.shapes.equal(node.inputs[0], node.ref):
+        _bypass(node, body)
+
+
+def _spread(node: Node, body: Body) -> None:
+    """Gives each channel the number that its sample has for all: blocked tensors know those."""
+    pictures = [body.shapes.shape(ref) for ref in node.inputs]
+    if not is_float32(body.view, node.ref) or any(len(one or ()) != 4 for one in pictures):
+        return
+    for index, (own, other) in enumerate(zip(pictures, reversed(pictures), strict=True)):
+        is_vector = own == (other[0], 1, 1, 1) and other[1:3] != (1, 1)
+        if is_vector and isinstance(other[3], int) and other[3] > 1:
+            one = np.ones((1, 1, 1, other[3]))
+            ones = constant_node(f"{node.name}/ones", one, types_pb2.DT_FLOAT)
+            proto = _proto(node, "Mul")
+            inputs = [node.inputs[index], body.view.add(ones).ref]
+            spread = body.view.add(Node(f"{node.name}/spread", "Mul", inputs, proto=proto))
+            inputs = list(node.inputs)
+            inputs[index] = spread.ref
+            body.view.set_inputs(node, inputs)
+
+
 # exponent -> what computes that power
 _POWERS = {
     -1.0: _unary("Reciprocal"),
@@ -77,4 +120,11 @@ _POWERS = {
     2.0: _unary("Square"),
     3.0: _cube,
 }
-_RULES = {"Pow": _power, "Reshape": _reshape, "Transpose": _transpose}
+_RULES = {
+    "Pow": _power,
+    "Reshape": _reshape,
+    "StridedSlice": _slice,
+    "Sum": _sum,
+    "Transpose": _transpose,
+    **dict.fromkeys(("Add", "AddV2", "Mul", "RealDiv", "Sub"), _spread),
+}

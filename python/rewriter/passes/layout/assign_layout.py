@@ -10,8 +10,10 @@ from dataclasses import replace
 from ....graph import Body, Node, Ref
 from ...context import Context
 from ...patterns import PATTERNS, Found
+from ...patterns.movement import cut
 from ...patterns.pixels import softmax
-from ...primitives import BLOCK, BLOCKED, NHWC, Convolution, LayerNorm
+from ...patterns.planes import global_pool
+from ...primitives import BLOCK, BLOCKED, NHWC, Conv, Convolution, LayerNorm
 from ...report import Report
 from ..fusion.fuse_post_ops import extend
 from .settled import CONVERTED, TRANSPARENT, eltwise, plain_activation, settled
@@ -40,45 +42,59 @@ class LayoutState:
         self.spans = {one.root: one for one in found if one.root not in parts}
         self.inside = {name for one in self.spans.values() for name in one.nodes - {one.root}}
         self._root_of = {name: one.root for one in self.spans.values() for name in one.nodes}
-        self._wants: dict[Ref, bool] = {}
+        self._cuts = {
+            node.name for node in body.view if node.op in cut.ROOTS and cut.taken(node, body)
+        }
+        self._wants: dict[tuple[Ref, bool], bool] = {}
 
     def is_blocked(self, ref: Ref) -> bool:
         node = self.body.view.producer(ref)
         return node.payload is not None and ref.port == 0 and node.payload.dst_layout == BLOCKED
 
-    def wants_blocked(self, ref: Ref) -> bool:
-        """Whether a convolution further on reads this tensor, or what becomes of it, in blocks."""
-        if ref not in self._wants:
-            self._wants[ref] = False  # what a loop back to here adds
+    def wants_blocked(self, ref: Ref, few: bool = False) -> bool:
+        """Whether a convolution further on reads this tensor, or what becomes of it, in blocks.
+
+        Args:
+            few: count convolutions of few channels, too, which read plain tensors as well.
+        """
+        if (ref, few) not in self._wants:
+            self._wants[ref, few] = False  # what a loop back to here adds
             readers = self.body.view.consumers(ref)
-            self._wants[ref] = any(self._reads_blocked(node, index) for node, index in readers)
-        return self._wants[ref]
+            wants = any(self._reads_blocked(node, index, few) for node, index in readers)
+            self._wants[ref, few] = wants
+        return self._wants[ref, few]
 
     def has_plain_use(self, ref: Ref) -> bool:
         """Whether someone will surely read this tensor plain."""
         view = self.body.view
         return view.is_fetched(ref) or any(
             node.payload is None
-            and node.op not in CONVERTED
+            and not self._may_convert(node)
             and self.followers.root_of(node.name) is None
             and node.name not in self._root_of
             for node, _ in view.consumers(ref)
         )
 
-    def _reads_blocked(self, node: Node, index: int) -> bool:
+    def _reads_blocked(self, node: Node, index: int, few: bool) -> bool:
         if isinstance(node.payload, Convolution):
             conv = node.payload
             if node.roles[index] != "src":  # a residual operand has the layout of the result
-                return conv.channels >= BLOCK or self.wants_blocked(node.ref)
-            return conv.in_channels >= BLOCK or not conv.may_read_plain
+                return conv.channels >= BLOCK or self.wants_blocked(node.ref, few)
+            return few or conv.in_channels >= BLOCK or not conv.may_read_plain
         if isinstance(node.payload, LayerNorm):
-            return node.payload.of_pixels and self.wants_blocked(node.ref)
+            return node.payload.of_pixels and self.wants_blocked(node.ref, few)
         if node.payload is not None:
             return node.payload.layout_of(node.roles[index]) == BLOCKED
         root = self.followers.root_of(node.name) or self._root_of.get(node.name)
         if root is not None:
-            return self.wants_blocked(Ref(root))
-        return node.op in TRANSPARENT and self.wants_blocked(node.ref)
+            return self.wants_blocked(Ref(root), few)
+        if node.op in global_pool.ROOTS and global_pool.reduces_planes(node, self.body):
+            return True  # it reads either layout, and writes little
+        passes = node.op in TRANSPARENT or node.name in self._cuts
+        return passes and self.wants_blocked(node.ref, few)
+
+    def _may_convert(self, node: Node) -> bool:
+        return node.op in CONVERTED or node.name in self._cuts
 
 
 def assign_layout(body: Body, context: Context) -> None:
@@ -102,10 +118,20 @@ def assign_layout(body: Body, context: Context) -> None:
 def _settle(node: Node, state: LayoutState) -> None:
     conv, src = node.payload, node.src
     few_in = conv.in_channels < BLOCK and conv.may_read_plain and not state.is_blocked(src)
-    few_out = conv.channels < BLOCK and conv.groups == 1 and not state.wants_blocked(node.ref)
+    ends = conv.groups == 1 and not state.wants_blocked(node.ref)
+    plain = ends and (conv.channels < BLOCK or _is_head(conv) and state.has_plain_use(node.ref))
     node.payload = replace(
-        conv, reads=NHWC if few_in else BLOCKED, writes=NHWC if few_out else BLOCKED
+        conv, reads=NHWC if few_in else BLOCKED, writes=NHWC if plain else BLOCKED
     )
+
+
+def _is_head(conv: Convolution) -> bool:
+    """Whether its result is stored plain as fast as in blocks, whose last one is not full.
+
+    Times of storing plain, of those of blocks and a reorder (Zen 4, 2 threads): 1x1 256->255 at
+    40x40 0.92, 64->20 at 64x64 1.00; but 3x3, where blocks have Winograd, 1.6 to 3.0.
+    """
+    return isinstance(conv, Conv) and conv.taps == conv.in_channels and conv.channels % BLOCK != 0
 
 
 def _convert(node: Node, state: LayoutState, context: Context) -> None:

@@ -19,9 +19,8 @@ from dataclasses import dataclass, replace
 
 from ....graph import Body, GraphView, Node, Ref
 from ...context import Context
-from ...primitives import BLOCK, Concat, Conv, ConvTranspose, Eltwise, Pool, Resize
-
-_KNOW_PARTS = (Conv, ConvTranspose, Eltwise, Pool, Resize)
+from ...primitives import BLOCK, Concat
+from .read_parts import KNOW_PARTS, can_read, wider
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class _Chain:
         if len(own) != 1 or view.is_fetched(part.ref) or not _can_write(view, producer):
             return False
         return all(
-            _can_read(node, index) and self._latest[node.name] <= self._complete[part.ref]
+            can_read(node, index) and self._latest[node.name] <= self._complete[part.ref]
             for node, index in readers
             if node.name not in self._inner
         )
@@ -129,7 +128,7 @@ class _Chain:
             states.append(node.ref)
         for part, names in readers.items():
             for node in map(view.node, names):
-                node.payload = replace(node.payload, src_part=(part.first, total))
+                node.payload = wider(node.payload, part.first, total)
                 view.set_inputs(node, node.by_role | {"src": states[self._complete[part.ref]]})
         view.replace_uses(self._root.ref, states[-1])
         view.remove_dead([self._root.name])
@@ -205,22 +204,15 @@ def _pieces(leaves: list[_Part], copied: set[Ref]) -> list[_Piece]:
 
 
 def _is_plain_concat(node: Node) -> bool:
-    return isinstance(node.payload, Concat) and node.payload.dst_part is None
+    payload = node.payload
+    return isinstance(payload, Concat) and not payload.dst_part and not payload.src_parts
 
 
 def _can_write(view: GraphView, node: Node) -> bool:
     """Whether the node, or what a concatenation reads, can write to another place."""
     if _is_plain_concat(node):
         return not view.has_control_edges(node.name)
-    return isinstance(node.payload, _KNOW_PARTS) and not node.payload.dst_part
-
-
-def _can_read(node: Node, index: int) -> bool:
-    return (
-        isinstance(node.payload, _KNOW_PARTS)
-        and node.roles[index] == "src"
-        and not node.payload.src_part
-    )
+    return isinstance(node.payload, (Concat, *KNOW_PARTS)) and not node.payload.dst_part
 
 
 def _ancestors(view: GraphView, names: Iterable[str]) -> set[str]:

@@ -1,8 +1,11 @@
-"""Inserts the layout changes that are left: one a tensor and direction, where they are read."""
+"""Inserts the layout changes that are left: one a tensor and direction, where they are read.
+
+A tensor of one pixel and whole blocks lies the same in both layouts, so it is only reshaped."""
 
 from ....graph import Body, GraphView, Node, Ref
 from ...context import Context
-from ...primitives import BLOCKED, NHWC, Reorder
+from ...primitives import BLOCK, BLOCKED, NHWC, Reorder, Reshape
+from ..canonical.constant_shapes import constant_node
 
 
 def place_reorders(body: Body, context: Context) -> None:
@@ -37,7 +40,22 @@ def _in_layout(body: Body, ref: Ref, wanted: str, placed) -> Ref:
     if (ref, wanted) not in placed:
         producer = view.producer(ref)
         channels = producer.payload.channels if producer.payload else body.shapes.channels(ref)
-        payload = Reorder(origin=ref.node, channels=channels, reads=have, writes=wanted)
-        node = Node(f"{ref.node}/{wanted}", payload.op, {"src": ref}, payload=payload)
-        placed[ref, wanted] = view.add(node).ref
+        name, ways = f"{ref.node}/{wanted}", {"reads": have, "writes": wanted}
+        if _is_one_in_memory(body, ref, channels):
+            payload = Reshape(origin=ref.node, channels=channels, **ways)
+            blocks = [channels // BLOCK, 1, 1, BLOCK]
+            shape = [-1, *blocks] if wanted == BLOCKED else [-1, 1, 1, channels]
+            inputs = {"src": ref, "shape": view.add(constant_node(f"{name}/shape", shape)).ref}
+        else:
+            payload = Reorder(origin=ref.node, channels=channels, **ways)
+            inputs = {"src": ref}
+        made = view.add(Node(name, payload.op, inputs, payload=payload)).ref
+        body.shapes.put(made, body.shapes.shape(ref))
+        placed[ref, wanted] = made
     return placed[ref, wanted]
+
+
+def _is_one_in_memory(body: Body, ref: Ref, channels: int) -> bool:
+    """Whether both layouts are the same: whole blocks of one pixel an image."""
+    shape = body.shapes.shape(ref)
+    return shape is not None and shape[1:3] == (1, 1) and channels % BLOCK == 0

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ....graph import Node, Ref
 from ...patterns import PATTERNS, Found
-from ...patterns.movement import concat
+from ...patterns.movement import concat, cut
 from ...patterns.planes import keep_dims, pad, pool, resize
 from ...primitives import BLOCKED, NHWC, Concat, Eltwise, GlobalPool, Pad, SqueezeExcite
 
@@ -32,7 +32,14 @@ def _joins(found: Found, state) -> Found | str:
     return found
 
 
-def _pads(found: Found, state) -> Found | str:
+def _cuts_or_joins(found: Found, state) -> Found | str:
+    if not found.payload.is_slice:
+        return _joins(found, state)
+    reads = state.wants_blocked(Ref(found.root), few=True)
+    return found if reads else "nothing after it reads blocks"
+
+
+def _wanted(found: Found, state) -> Found | str:
     return found if state.wants_blocked(Ref(found.root)) else "nothing after it wants blocks"
 
 
@@ -44,7 +51,7 @@ def _scales(found: Found, state) -> Found | str:
     return replace(found, payload=replace(payload, writes=NHWC if plain else BLOCKED))
 
 
-_SETTLE = {Concat: _joins, GlobalPool: _pools, Pad: _pads, SqueezeExcite: _scales}
+_SETTLE = {Concat: _cuts_or_joins, GlobalPool: _pools, Pad: _wanted, SqueezeExcite: _scales}
 
 
 def eltwise(node: Node, state) -> Node | str:
@@ -82,9 +89,10 @@ def _blocked_inputs(idiom, state) -> int:
 
 # So many passes over memory take longer than one with all of the arithmetic, whoever runs them.
 _MANY_OPS = 4
-# Through these a blocked layout is passed on to whoever reads the result.
+# Through these a blocked layout is passed on to whoever reads the result; through slices of
+# channels, too.
 TRANSPARENT = frozenset(op for one in (concat, pad, pool, resize) for op in one.ROOTS)
 # What may become ours where it stands.
 CONVERTED = frozenset(
-    op for one in PATTERNS["assign_layout"] if one is not keep_dims for op in one.ROOTS
+    op for one in PATTERNS["assign_layout"] if one not in (cut, keep_dims) for op in one.ROOTS
 )

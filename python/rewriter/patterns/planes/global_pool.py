@@ -11,11 +11,11 @@ ROOTS = tuple(_KINDS)
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """A Mean or Max over height and width."""
-    src, axes = node.inputs[0], body.shapes.numbers(node.inputs[1])
+    src = node.inputs[0]
     channels = body.shapes.channels(src)
-    if axes is None or channels is None:
-        return "the axes or the channels are not known"
-    if sorted(axis % 4 for axis in axes) != [1, 2]:
+    if channels is None:
+        return "the channels are not known"
+    if not reduces_planes(node, body):
         return "it reduces other axes than height and width"
     payload = GlobalPool(
         origin=node.name,
@@ -24,3 +24,10 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         writes=BLOCKED if node.attr["keep_dims"].b else "nc",
     )
     return Found(payload, {"src": src}, node.name)
+
+
+def reduces_planes(node: Node, body: Body) -> bool:
+    """Whether it reduces height and width of [N, H, W, C], and nothing else."""
+    axes = body.shapes.numbers(node.inputs[1])
+    is_picture = body.shapes.rank(node.inputs[0]) == 4
+    return is_picture and axes is not None and sorted(axis % 4 for axis in axes) == [1, 2]

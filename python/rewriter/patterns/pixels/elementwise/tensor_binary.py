@@ -17,6 +17,7 @@ _NAMES = {
     "RealDiv": "div",
     "Maximum": "max",
     "Minimum": "min",
+    "SquaredDifference": "sub",
 }
 _COMMUTATIVE = ("add", "mul", "max", "min")
 ROOTS = tuple(_NAMES)
@@ -39,6 +40,8 @@ def recognise(node, body: Body):
         else:
             step_name = name
         steps = [binary(step_name, *pair) for pair in zip(shapes, others, strict=True)]
+        if node.op == "SquaredDifference":
+            steps.append(eltwise("square"))
         yield Idiom(node.name, x, (*before, *steps), frozenset([node.name]), others)
 
 
