@@ -4,6 +4,7 @@ from .body import Body, Module, Place, called, first_argument
 from .constants import LOOPS, Constants, Variable
 from .functions import Flat, called_functions, flatten, restore_library, unflatten
 from .match import Any, Match, Op, Scalar, match
+from .read_only import renew_read_only
 from .shapes import Shapes
 from .symbolic import Expr, Size, estimate, window
 from .types import dtype, dtype_name, is_float32, outputs
@@ -37,6 +38,7 @@ __all__ = [
     "is_float32",
     "match",
     "outputs",
+    "renew_read_only",
     "restore_library",
     "unflatten",
     "window",

@@ -29,6 +29,7 @@ from ..graph import (
     called_functions,
     first_argument,
     flatten,
+    renew_read_only,
     restore_library,
 )
 from ..tensorflow_private import (
@@ -267,6 +268,7 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
             if _LOWERING in node.attr:
                 node.attr[_LOWERING].b = True
     functions = {f.signature.name: _copied(f) for f in inlined.library.function}
+    renew_read_only(inlined, functions)
     # What stays keeps the definition that the caller's context already knows by its name.
     kept = [_copied(original.get(name, f)) for name, f in functions.items()]
     del inlined.library.function[:]

@@ -330,3 +330,27 @@ def test_weights_of_text_and_of_numbers_of_other_kinds(weights, image):
     got, text = rewritten(x)
     np.testing.assert_allclose(got, wanted, atol=1e-5)
     assert text.numpy().tolist() == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_branch_assigns_beside_weights_that_it_reads(weights, image, flag):
+    """Grappler orders the arguments of branches anew, and a note keeps their old numbers."""
+    kernel, log = weights(3, 3, 16, 16), tf.Variable(1, dtype=tf.int64)
+
+    def model(x, flag):
+        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+
+        def yes():
+            log.assign(log * 31 + 11)
+            return tf.nn.conv2d(y, kernel, 1, "SAME")
+
+        def no():
+            log.assign(log * 31 + 13)
+            return tf.nn.relu(y)
+
+        return tf.cond(flag, yes, no)
+
+    specs = tf.TensorSpec([None, 6, 6, 16]), tf.TensorSpec([], tf.bool)
+    original = tf.function(model, autograph=False).get_concrete_function(*specs)
+    optimize_concrete(original).concrete(image(1, 6, 6, 16), tf.constant(flag))
+    assert int(log) == (42 if flag else 44)
