@@ -6,6 +6,9 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 BUILDIFIER_VERSION := 8.2.1
+# Of `make fuzz`.
+COUNT ?= 2000
+SEED ?= 1
 
 venv := .venv
 python := $(venv)/bin/python
@@ -27,7 +30,7 @@ wheel := .build/wheel-done
 scale_required := $(scale_venv)/requirements-done
 scale_installed := $(scale_venv)/installed-done
 
-.PHONY: help demo docs site test test-grid test-keras test-scale test-tsan test-asan build wheel bench measure zoo bench-layers format check-format clean distclean
+.PHONY: help demo docs site test test-grid fuzz test-keras test-scale test-tsan test-asan build wheel bench measure zoo bench-layers format check-format clean distclean
 
 help: ## lists the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -40,6 +43,11 @@ test: $(installed) $(dev_required) $(buildifier) ## runs all tests and format ch
 
 test-grid: $(installed) $(dev_required) ## compares recurrent layers of all sizes with Keras's
 	@TF_BLOCKDNN_FULL_GRID=1 $(venv)/bin/pytest -q tests/python/layers/test_recurrent.py -k grid
+
+fuzz: $(installed) $(dev_required) ## runs COUNT random calls, models, graphs and shapes from SEED on
+	@TF_BLOCKDNN_EXAMPLES=$(COUNT) TF_BLOCKDNN_SEED=$(SEED) $(venv)/bin/pytest -q -s \
+	  tests/python/fuzz tests/python/rewriter/test_random_graphs.py \
+	  tests/python/rewriter/test_mixed_graphs.py
 
 test-keras: $(installed) $(dev_required) ## runs Keras's own tests of layers with ours in their place
 	@$(python) tests/python/layers/keras_own.py
