@@ -119,7 +119,8 @@ def _settle(node: Node, state: LayoutState) -> None:
     conv, src = node.payload, node.src
     few_in = conv.in_channels < BLOCK and conv.may_read_plain and not state.is_blocked(src)
     ends = conv.groups == 1 and not state.wants_blocked(node.ref)
-    plain = ends and (conv.channels < BLOCK or _is_head(conv) and state.has_plain_use(node.ref))
+    is_head = _is_head(conv) and state.is_blocked(src) and state.has_plain_use(node.ref)
+    plain = ends and (conv.channels < BLOCK or is_head)
     node.payload = replace(
         conv, reads=NHWC if few_in else BLOCKED, writes=NHWC if plain else BLOCKED
     )

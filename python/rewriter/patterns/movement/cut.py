@@ -11,11 +11,11 @@ from . import routing
 ROOTS = ("Slice", "StridedSlice")
 
 
-def find(node: Node, body: Body, context: Context) -> Found | str | None:
+def find(node: Node, body: Body, context: Context) -> Found | None:
     """The channels that `node` takes; other slices are none."""
     channels = taken(node, body)
     if channels is None:
-        return "it takes other than neighbouring channels of whole pictures"
+        return None
     payload = Concat(
         origin=node.name,
         channels=len(channels),

@@ -23,7 +23,7 @@ def shuffle(x, groups, order=(0, 1, 2, 4, 3), between=None):
 @pytest.fixture
 def unit(weights):
     """unit(after) -> a function: grouped 1x1, relu, after(x), depthwise 3x3, 1x1."""
-    grouped, depthwise, last = weights(1, 1, 8, 24), weights(3, 3, 24, 1), weights(1, 1, 24, 20)
+    grouped, depthwise, last = weights(1, 1, 8, 24), weights(3, 3, 24, 1), weights(1, 1, 24, 32)
 
     def make(after):
         def function(x):
