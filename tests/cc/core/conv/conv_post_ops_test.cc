@@ -120,6 +120,12 @@ ConvShape Kept(ConvShape d) {
   return d;
 }
 
+// By "auto", whose groups of one block are multiplied together.
+ConvShape Chosen(ConvShape d) {
+  d.algorithm = ConvAlgorithm::kAuto;
+  return d;
+}
+
 ConvShape Rows(int64_t samples, int64_t rows, int64_t ic, int64_t oc, Layout dst_layout) {
   ConvShape d;
   d.n = samples;
@@ -166,13 +172,15 @@ std::vector<Form> Forms() {
       {"several_chunks", "direct", square(1, 400, 37, 3)},
       {"pointwise", "direct", square(2, 24, 40, 1)},
       {"projection", "direct", wide(square(2, 48, 40, 1))},
-      {"groups_that_straddle", "direct", square(2, 21, 33, 3, 3)},
+      {"groups_that_straddle", "lanes", square(2, 21, 33, 3, 3)},
+      {"groups_that_straddle_together", "direct", Chosen(square(2, 21, 33, 3, 3))},
       {"depthwise", "depthwise", square(2, 37, 37, 3, 37)},
       {"depthwise_wide", "depthwise", wide(square(2, 37, 37, 3, 37))},
       {"depthwise_any_window", "depthwise", wide(square(1, 37, 37, 7, 37))},
       {"plain_src", "direct_plain", square(2, 3, 37, 3, 1, plain)},
       {"plain_dst", "direct", square(2, 20, 37, 3, 1, blocked, plain)},
-      {"plain_dst_groups", "direct", square(2, 12, 20, 3, 4, blocked, plain)},
+      {"plain_dst_groups", "lanes", square(2, 12, 20, 3, 4, blocked, plain)},
+      {"plain_dst_groups_together", "direct", Chosen(square(2, 12, 20, 3, 4, blocked, plain))},
       {"dot", "dot", square(2, 20, 3, 3, 1, blocked, plain)},
       {"both_plain", "direct_plain", square(2, 5, 37, 3, 1, plain, plain)},
       {"inner_product", "gemm", Rows(1, 40, 50, 37, plain)},
