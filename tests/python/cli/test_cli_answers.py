@@ -164,4 +164,4 @@ def test_peers_take_turns_and_must_agree(call, tiny, table, monkeypatch):
     shown = captured.get()
     assert "Absent: not installed: no_such_module" in shown
     assert "5 runs of each, in turn; 1 threads" in shown
-    assert re.search(r"^ +Same [\d.]+ .*x (fast|slow)er", shown, re.MULTILINE)
+    assert re.search(r"^ +Same +[\d.]+ .*x (fast|slow)er", shown, re.MULTILINE)
