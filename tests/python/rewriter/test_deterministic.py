@@ -60,9 +60,10 @@ def test_threads(tmp_path):
 def test_what_tensorflow_adds_up_is_noted(floats):
     weights = tf.Variable(floats(3, 3, 8, 16))
 
-    @tf.function(input_signature=[tf.TensorSpec((None, 8, 8, 8)), tf.TensorSpec((16, None))])
+    @tf.function(input_signature=[tf.TensorSpec((None, 8, 8, 8)), tf.TensorSpec((8, None))])
     def function(x, other):
-        return tf.matmul(tf.reduce_sum(tf.nn.conv2d(x, weights, 1, "SAME"), [1, 2]), other)
+        rows = tf.reduce_sum(tf.nn.conv2d(x, weights, 1, "SAME"), [1, 3])
+        return tf.matmul(rows, other)
 
     (note,) = _notes(bd.optimize(function, deterministic=True))
     assert "1 MatMul, 1 Sum" in note
