@@ -18,7 +18,7 @@ from blocks import (
 
 import tf_blockdnn as bd
 
-# In the test run a few; `TF_BLOCKDNN_NETWORKS=1000 pytest tests/python/rewriter/test_blocks.py`.
+# In the test run a few; `TF_BLOCKDNN_NETWORKS=1000 pytest tests/python/rewriter/networks`.
 VECTORS = {
     convnext: 2,
     split_attention: 2,
