@@ -152,7 +152,7 @@ def test_threads_to_plan_for():
 BAD = {
     "unknown op": (
         lambda: bd.ops.memory_plan("cony", (1,)),
-        "op must be one of concat, conv, .*'cony'",
+        "op must be one of attention, concat, conv, .*'cony'",
     ),
     "unknown mode of conv": (
         lambda: run("strip", scratchpad_mode="User"),
