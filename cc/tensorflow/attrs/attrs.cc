@@ -181,6 +181,9 @@ Status PoolAttrs::CheckPaddings() const {
 Status SqueezeExciteAttrs::Set(const std::string& reduce, const std::string& expand) {
   TF_RETURN_IF_ERROR(CheckList("offsets", offsets, 4, 0, "those of two weights and two biases"));
   constexpr int64_t kMostElements = int64_t{1} << 40;  // far above any memory
+  if (channels < 1 || squeezed < 1) {
+    return Invalid("channels and squeezed must be at least 1: ", channels, " and ", squeezed);
+  }
   if (channels > kMostElements / squeezed) {
     return Invalid(channels, " channels times ", squeezed, " squeezed ones are too many");
   }

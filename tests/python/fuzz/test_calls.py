@@ -26,6 +26,8 @@ def _outcomes(cases):
     for case, result in children.run(fuzz_case.run, cases):
         op, kind, outcome, finding = ("?", "?", "", result) if isinstance(result, str) else result
         outcomes[kind, outcome] += 1
+        if (kind, outcome) == ("valid", "refused"):
+            finding = "a valid call is refused"
         if finding:
             wrong.append(f"{case}: {op} {kind}: {finding}")
     print(dict(outcomes))
@@ -44,7 +46,6 @@ def test_calls():
     count = _EXAMPLES or 300
     outcomes = _outcomes([(_SEED, index) for index in range(count)])
     # Too many refusals would mean that the generator makes nothing worth refusing.
-    assert outcomes["valid", "refused"] == 0
     assert outcomes["valid", "right"] > count / 12
     assert outcomes["near", "refused"] > count / 4
     assert outcomes["near", "right"] + outcomes["near", "accepted"] > count / 20

@@ -177,7 +177,8 @@ def conv_transpose(d):
     out, crops = [], []
     for size, k, s in zip((h, w), kernel, strides, strict=True):
         whole = (size - 1) * s + k
-        before, after = d.to(0, min(k - 1, whole // 2)), d.to(0, min(k - 1, whole // 2))
+        most = max(0, min(k - 1, whole // 2))
+        before, after = d.to(0, most), d.to(0, most)
         crops += [before, after]
         out.append(whole - before - after if size else 0)
     layout = "nhwc" if oc < BLOCK and d.chance() else "nChw16c"

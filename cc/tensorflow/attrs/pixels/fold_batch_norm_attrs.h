@@ -17,6 +17,9 @@ struct FoldBatchNormAttrs {
     TF_RETURN_IF_ERROR(c->GetAttr("channels", &channels));
     TF_RETURN_IF_ERROR(c->GetAttr("inner", &inner));
     TF_RETURN_IF_ERROR(c->GetAttr("epsilon", &epsilon));
+    if (channels < 1 || inner < 1) {  // an eager call does not look at an attribute's least value
+      return Invalid("channels and inner must be at least 1: ", channels, " and ", inner);
+    }
     return epsilon >= 0 ? absl::OkStatus() : Invalid("epsilon must not be negative: ", epsilon);
   }
 
