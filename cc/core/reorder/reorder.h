@@ -8,7 +8,8 @@
 //   dst = scale * src + beta * dst
 //
 // computed in float32 and then rounded to nearest, ties to even, and saturated to
-// the type of dst (cc/simd/convert/convert.h). Where types are equal and nothing is scaled or
+// the type of dst (cc/simd/convert/convert.h). Integers may stand for other numbers
+// (cc/base/quantization.h). Where types are equal and nothing is scaled or
 // added the bits are copied. The tail of a blocked dst becomes zero, whatever its
 // memory held; the tail of a blocked src does not matter. Memory of dst between
 // its elements, where it is not dense, is left alone.
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "cc/base/cpu/isa.h"
+#include "cc/base/quantization.h"
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/reorder/reorder_strip_kernel.h"
 #include "cc/core/reorder/reorder_tile_kernel.h"
@@ -35,6 +37,13 @@ struct ReorderDesc {
   std::vector<float> scales;
   int scale_mask = 0;
   float beta = 0;  // 0: dst is not read
+  Quantization src_quantization, dst_quantization;
+
+  // Whether elements keep their bits.
+  bool copies() const {
+    return src.dtype() == dst.dtype() && scales.empty() && beta == 0 &&
+           src_quantization == dst_quantization;
+  }
 };
 
 // A loop over elements, and how far one step of it goes.

@@ -3,6 +3,7 @@
 // such ranges, one a dimension, is a nest of loops with constant steps; neighbours
 // that step as one become one loop. So every pair of layouts is a handful of nests.
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,25 @@ std::string CheckScales(const ReorderDesc& d) {
   if (scales == static_cast<int64_t>(d.scales.size())) return "";
   return "scale_mask " + std::to_string(d.scale_mask) + " of dims " + dims.ToString() +
          " asks for " + std::to_string(scales) + " scales; got " + std::to_string(d.scales.size());
+}
+
+// 2^22 is where the kernel stops to round.
+std::string CheckQuantization(const char* name, DataType dtype, const Quantization& quantization) {
+  if (quantization == Quantization()) return "";
+  const std::string of = std::string("the quantization of ") + name;
+  if (dtype != DataType::u8 && dtype != DataType::s8) {
+    return of + " is for int8 and uint8; " + name + " is " + DataTypeName(dtype);
+  }
+  if (!(quantization.scale > 0) || !std::isfinite(quantization.scale) ||
+      !std::isfinite(1 / quantization.scale)) {
+    return of + " has scale " + std::to_string(quantization.scale) + ", not a positive number";
+  }
+  const int least = dtype == DataType::s8 ? -128 : 0;
+  if (quantization.zero_point < least || quantization.zero_point > least + 255) {
+    return of + " has zero point " + std::to_string(quantization.zero_point) +
+           ", which is no number of type " + DataTypeName(dtype);
+  }
+  return "";
 }
 
 // ---- Strips ----
@@ -279,7 +299,7 @@ void PlanNests(Isa isa, ReorderPlan* plan) {
 
   // The tail of dimension d: of those before it the elements, of those after it the
   // tails, too, so that every place is written once.
-  const ReorderDesc tails = {desc.dst, desc.dst, {}, 0, 0};
+  const ReorderDesc tails = {desc.dst, desc.dst, {}, 0, 0, {}, {}};
   for (int d = 0; d < dims.size(); ++d) {
     ranges.clear();
     for (int i = 0; i < dims.size(); ++i) {
@@ -294,8 +314,7 @@ void PlanNests(Isa isa, ReorderPlan* plan) {
 
   const TileKernels& kernels = TileKernelsFor(isa);
   const DataType type = desc.dst.dtype();
-  const bool copies = desc.src.dtype() == type && desc.scales.empty() && desc.beta == 0;
-  plan->tile_kernel = copies ? kernels.copy[SizeOf(type) / 2] : kernels.convert;
+  plan->tile_kernel = desc.copies() ? kernels.copy[SizeOf(type) / 2] : kernels.convert;
 }
 
 }  // namespace
@@ -309,7 +328,10 @@ std::string CheckReorder(const ReorderDesc& d) {
     return "strides " + d.dst.strides().ToString() + " of dst, with dims " +
            d.dst.dims().ToString() + ", let its elements overlap";
   }
-  return CheckScales(d);
+  std::string error = CheckScales(d);
+  if (error.empty()) error = CheckQuantization("src", d.src.dtype(), d.src_quantization);
+  if (error.empty()) error = CheckQuantization("dst", d.dst.dtype(), d.dst_quantization);
+  return error;
 }
 
 std::string MakeReorderPlan(const ReorderDesc& desc, Isa isa, ReorderPlan* plan) {

@@ -1,16 +1,29 @@
+#include <cmath>
 #include <cstring>
 
 #include "cc/core/reorder/reorder.h"
 #include "cc/simd/convert/convert_ref.h"
 
 namespace bd {
+namespace {
+
+float Dequantized(const Quantization& from, float stored) {
+  return from == Quantization() ? stored : from.scale * (stored - from.zero_point);
+}
+
+float Quantized(const Quantization& to, float value) {
+  if (to == Quantization()) return value;
+  const float steps = value * (1.f / to.scale);
+  return std::isnan(steps) ? to.zero_point : std::nearbyint(steps) + to.zero_point;
+}
+
+}  // namespace
 
 void ReorderRef(const ReorderDesc& desc, const void* src, void* dst) {
   const Dims& dims = desc.dst.dims();
   const Dims& padded = desc.dst.padded_dims();
   if (desc.dst.size() == 0) return;
   const DataType src_type = desc.src.dtype(), dst_type = desc.dst.dtype();
-  const bool copies = src_type == dst_type && desc.scales.empty() && desc.beta == 0;
   const int64_t bytes = SizeOf(dst_type);
 
   Dims index = Dims::Filled(padded.size(), 0);
@@ -24,18 +37,20 @@ void ReorderRef(const ReorderDesc& desc, const void* src, void* dst) {
       if (desc.scale_mask >> i & 1) scale = scale * dims[i] + index[i];
     }
     if (tail) {
-      memset(element, 0, bytes);
-    } else if (copies) {
+      memset(element, desc.dst_quantization.zero_point, bytes);
+    } else if (desc.copies()) {
       const int64_t from = desc.src.OffsetOf(index.data());
       memcpy(element, static_cast<const char*>(src) + from * bytes, bytes);
     } else {
       float value = LoadAsFloatRef(src_type, src, desc.src.OffsetOf(index.data()));
+      value = Dequantized(desc.src_quantization, value);
       if (!desc.scales.empty()) value *= desc.scales[scale];
       if (desc.beta != 0) {
-        const float added = desc.beta * LoadAsFloatRef(dst_type, dst, to);
+        const float old = Dequantized(desc.dst_quantization, LoadAsFloatRef(dst_type, dst, to));
+        const float added = desc.beta * old;
         value += added;
       }
-      StoreFloatRef(dst_type, value, dst, to);
+      StoreFloatRef(dst_type, Quantized(desc.dst_quantization, value), dst, to);
     }
     for (d = padded.size() - 1; d >= 0 && ++index[d] == padded[d]; --d) index[d] = 0;
   }

@@ -184,6 +184,34 @@ void Scale(const float* scales, int64_t row, int64_t col, Block* block) {
   }
 }
 
+// The numbers that stored ones stand for.
+void Dequantize(const Quantization& from, Block* block) {
+  if (from == Quantization()) return;
+  const Vec scale = Set1(from.scale), zero_point = Set1(static_cast<float>(from.zero_point));
+  const int64_t n = block->rows * block->cols;
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Store(block->at + i, Mul(scale, Sub(Load(block->at + i), zero_point)));
+  }
+}
+
+// The way back. Rounding comes before the zero point: an odd one would turn ties around.
+void Quantize(const Quantization& to, Block* block) {
+  if (to == Quantization()) return;
+  // From 2^22 on floats have no halves, and no integer type with a zero point reaches so far.
+  constexpr float kMost = 0x1p22f;
+  // A float that is added to x is so large that x loses its fraction, to the nearest even one.
+  const Vec loses_fraction = Set1(0x1.8p23f);
+  const Vec inverse = Set1(1.f / to.scale), zero_point = Set1(static_cast<float>(to.zero_point));
+  const int64_t n = block->rows * block->cols;
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Vec x = Mul(inverse, Load(block->at + i));
+    x = Select(IsNan(x), Zero(), x);
+    x = Max(Set1(-kMost), Min(Set1(kMost), x));
+    x = Sub(Add(x, loses_fraction), loses_fraction);
+    Store(block->at + i, Add(x, zero_point));
+  }
+}
+
 using LoadBlockFn = void (*)(const void*, int64_t, int64_t, int64_t, Block*);
 using StoreBlockFn = void (*)(const Block&, void*, int64_t, int64_t, int64_t);
 
@@ -207,6 +235,7 @@ void Convert(const ReorderTile& t) {
       block.rows = Least(most_rows, t.rows - r);
       block.cols = Least(most_cols, t.cols - c);
       load(t.src, r * t.src_row + c * t.src_col, t.src_row, t.src_col, &block);
+      Dequantize(t.src_quantization, &block);
       if (t.scales != nullptr) {
         const float* scales = t.scales + r * t.scale_row + c * t.scale_col;
         Scale(scales, t.scale_row, t.scale_col, &block);
@@ -216,9 +245,11 @@ void Convert(const ReorderTile& t) {
         old.rows = block.rows;
         old.cols = block.cols;
         load_dst(t.dst, at, t.dst_row, t.dst_col, &old);
+        Dequantize(t.dst_quantization, &old);
         const int64_t n = block.rows * block.cols;
         for (int64_t i = 0; i < n; ++i) block.at[i] += t.beta * old.at[i];
       }
+      Quantize(t.dst_quantization, &block);
       store(block, t.dst, at, t.dst_row, t.dst_col);
     }
   }

@@ -6,6 +6,7 @@
 
 #include "cc/base/cpu/kernel_table.h"
 #include "cc/base/data_type.h"
+#include "cc/base/quantization.h"
 
 namespace bd {
 
@@ -16,11 +17,13 @@ struct ReorderTile {
   void* dst;
   int64_t rows, cols;
   int64_t src_row, src_col, dst_row, dst_col;
-  // What follows is for conversions: dst = scale * src + beta * dst, in float.
+  // What follows is for conversions: dst = scale * src + beta * dst, in float, of the numbers that
+  // the stored ones stand for.
   DataType src_type, dst_type;
   const float* scales;  // that of the first element; null: none
   int64_t scale_row, scale_col;
   float beta;
+  Quantization src_quantization, dst_quantization;
 };
 
 using TileKernel = void (*)(const ReorderTile& tile);

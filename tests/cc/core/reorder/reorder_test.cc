@@ -119,6 +119,36 @@ class Reorder : public testing::TestWithParam<Isa> {
 INSTANTIATE_TEST_SUITE_P(Isas, Reorder, testing::ValuesIn(TestIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
 
+// Integers that stand for other numbers: from floats and back, and from one scale to another, with
+// zero points that are odd (ties), at both ends, and none.
+TEST_P(Reorder, Quantized) {
+  const Quantization kinds[] = {{}, {0.5f, 0}, {0.25f, 3}, {2.f, 255}, {1.f / 3, 128}, {1e-4f, 7}};
+  for (DataType type : {DataType::u8, DataType::s8}) {
+    for (Quantization src : kinds) {
+      for (Quantization dst : kinds) {
+        if (type == DataType::s8) src.zero_point /= 2, dst.zero_point /= -2;
+        for (int64_t channels : {16, 21}) {
+          const Dims dims = {2, channels, 3, 5};
+          ReorderDesc desc = {TensorDesc(dims, kF32, Layout::nhwc),
+                              TensorDesc(dims, type, Layout::nChw16c)};
+          desc.dst_quantization = dst;
+          ExpectLikeReference(desc, SmallInteger);
+          ExpectLikeReference(desc, [](int64_t i) { return SmallInteger(i) / 8; });
+          ExpectLikeReference(desc, Extreme);
+          desc = {TensorDesc(dims, type, Layout::nChw16c), TensorDesc(dims, kF32, Layout::nhwc)};
+          desc.src_quantization = src;
+          ExpectLikeReference(desc, SmallInteger);
+          desc.dst = TensorDesc(dims, type, Layout::nChw16c);
+          desc.dst_quantization = dst;
+          ExpectLikeReference(desc, SmallInteger);
+          desc.beta = 0.5f;
+          ExpectLikeReference(desc, SmallInteger);
+        }
+      }
+    }
+  }
+}
+
 // Between channels last and blocks of 16, also of images that are apart, strips of pixels are
 // taken, in every number of spatial dimensions.
 TEST_P(Reorder, StripsOfImagesThatAreApart) {
@@ -394,6 +424,18 @@ TEST(ReorderPlan, NamesWhatIsWrong) {
             "scale_mask 0 of dims [2, 17, 3, 4] asks for 1 scales; got 2");
   EXPECT_EQ(error({desc, desc, {1}, 16, 0}),
             "scale_mask 16 names a dimension beyond the 4 of dims [2, 17, 3, 4]");
+  const auto quantized = [&](DataType type, Quantization of_src, Quantization of_dst) {
+    const TensorDesc typed({2, 17, 3, 4}, type, Layout::nhwc);
+    return error({typed, typed, {}, 0, 0, of_src, of_dst});
+  };
+  EXPECT_EQ(quantized(kF32, {0.5f, 0}, {}),
+            "the quantization of src is for int8 and uint8; src is float32");
+  EXPECT_EQ(quantized(DataType::u8, {}, {-1.f, 0}),
+            "the quantization of dst has scale -1.000000, not a positive number");
+  EXPECT_EQ(quantized(DataType::u8, {}, {1.f, 256}),
+            "the quantization of dst has zero point 256, which is no number of type uint8");
+  EXPECT_EQ(quantized(DataType::s8, {1.f, -129}, {}),
+            "the quantization of src has zero point -129, which is no number of type int8");
 }
 
 }  // namespace

@@ -1,0 +1,27 @@
+// What the numbers of an integer tensor stand for.
+#ifndef CC_BASE_QUANTIZATION_H_
+#define CC_BASE_QUANTIZATION_H_
+
+#include <cstdint>
+
+namespace bd {
+
+// A stored number q stands for scale * (q - zero_point). Tensors of floats stand for themselves,
+// which is what the defaults say. A real number x is stored as
+//
+//   q = saturate(round(x / scale) + zero_point), ties to even; NaN as zero_point
+//
+// so that zero is exact: channel tails and padding hold zero_point.
+struct Quantization {
+  float scale = 1.f;
+  int32_t zero_point = 0;
+
+  bool operator==(const Quantization& other) const {
+    return scale == other.scale && zero_point == other.zero_point;
+  }
+  bool operator!=(const Quantization& other) const { return !(*this == other); }
+};
+
+}  // namespace bd
+
+#endif  // CC_BASE_QUANTIZATION_H_
