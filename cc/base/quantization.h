@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "cc/base/data_type.h"
+
 namespace bd {
 
 // A stored number q stands for scale * (q - zero_point). Tensors of floats stand for themselves,
@@ -20,6 +22,17 @@ struct Quantization {
     return scale == other.scale && zero_point == other.zero_point;
   }
   bool operator!=(const Quantization& other) const { return !(*this == other); }
+};
+
+// How an element is stored, and what it stands for.
+struct ElementType {
+  DataType dtype = DataType::f32;
+  Quantization quantization;
+
+  bool operator==(const ElementType& other) const {
+    return dtype == other.dtype && quantization == other.quantization;
+  }
+  bool operator!=(const ElementType& other) const { return !(*this == other); }
 };
 
 }  // namespace bd

@@ -2,9 +2,10 @@
 //
 //   ConcatDesc -> MakeConcatPlan -> ConcatPlan (immutable) -> RunConcat
 //
-// All are float32 in blocks of 16; every src has a zero tail, and that of dst is written as
-// zeros. A dst block that is one src block is copied; where channels come to lie in other lanes,
-// blocks are assembled from runs of lanes. One value of which some channels are taken is a slice.
+// All are of one type in blocks of 16; every src has a zero tail, and that of dst is written as
+// zeros. Integers may stand for other numbers in each of them. A dst block that is one src block is
+// copied; where channels come to lie in other lanes, blocks are assembled from runs of lanes. One
+// value of which some channels are taken is a slice.
 #ifndef CC_CORE_CONCAT_CONCAT_H_
 #define CC_CORE_CONCAT_CONCAT_H_
 
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "cc/base/cpu/isa.h"
+#include "cc/base/quantization.h"
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/concat/concat_kernel.h"
 #include "cc/layout/tensor_view.h"
@@ -29,7 +31,13 @@ struct ConcatDesc {
   std::vector<TensorView> srcs;
   std::vector<ChannelRange> ranges;  // one a src; all channels of all where there are none
   TensorView dst;
+  std::vector<Quantization> src_quantizations;  // none: those of floats
+  Quantization dst_quantization;
 
+  ElementType src_type(int i) const {
+    return {dst.dtype(), src_quantizations.empty() ? Quantization() : src_quantizations[i]};
+  }
+  ElementType dst_type() const { return {dst.dtype(), dst_quantization}; }
   ChannelRange range(size_t i) const {
     return ranges.empty() ? ChannelRange{0, srcs[i].c()} : ranges[i];
   }
@@ -53,16 +61,18 @@ struct ConcatPlan {
   int64_t units_per_task = 0;      // (n, block, chunk) triples a task
   int64_t tasks = 0;
   const ConcatKernels* kernels = nullptr;
+  Isa isa = Isa::kGeneric;
 };
 
-// Returns an empty string, or one line that names what is wrong: no input, another data type or
-// layout, sizes that do not match.
+// Returns an empty string, or one line that names what is wrong: no input, several data types,
+// another layout, sizes that do not match.
 std::string MakeConcatPlan(const ConcatDesc& desc, Isa isa, ConcatPlan* plan);
 
-// srcs[i] is the address of input i's first block, and may be null without channels.
-void RunConcat(const ConcatPlan& plan, const float* const* srcs, float* dst, ThreadPool& pool);
+// srcs[i] is the address of input i's first block, of whatever type, and may be null without
+// channels.
+void RunConcat(const ConcatPlan& plan, const float* const* srcs, void* dst, ThreadPool& pool);
 
-// The same result, element by element.
+// The same result of float32, element by element.
 void ConcatRef(const ConcatDesc& desc, const float* const* srcs, float* dst);
 
 }  // namespace bd

@@ -2,29 +2,76 @@
 #include <cstring>
 
 #include "cc/core/concat/concat.h"
+#include "cc/core/reorder/float_slice.h"
 
 namespace bd {
 namespace {
 
 constexpr float kZeros[16] = {};
 
+// The runs of a block as bytes: other types than float32, and integers that stand for other numbers
+// than those of dst.
+void AssembleBytes(const ConcatPlan& plan, const ConcatRun* runs, int num_runs, int64_t pixels,
+                   const char* const* sources, char* dst) {
+  constexpr int64_t kPixels = kSliceFloats / 16;  // of a slice
+  const ElementType to = plan.desc.dst_type();
+  const int64_t bytes = SizeOf(to.dtype);
+  alignas(64) char converted[kSliceFloats * sizeof(float)];
+  for (int r = 0; r < num_runs; ++r) {
+    const ConcatRun& run = runs[r];
+    for (int64_t first = 0; first < pixels; first += kPixels) {
+      const int64_t count = std::min(kPixels, pixels - first);
+      char* out = dst + (first * 16 + run.dst_lane) * bytes;
+      if (run.input < 0) {
+        for (int64_t p = 0; p < count; ++p, out += 16 * bytes) {
+          std::memset(out, to.quantization.zero_point, run.count * bytes);
+        }
+        continue;
+      }
+      const char* src = sources[r] + first * 16 * bytes;
+      const ElementType from = plan.desc.src_type(run.input);
+      if (from != to) {
+        ConvertSlice(plan.isa, from, src, to, converted, count * 16);
+        src = converted;
+      }
+      src += run.src_lane * bytes;
+      for (int64_t p = 0; p < count; ++p, out += 16 * bytes, src += 16 * bytes) {
+        std::memcpy(out, src, run.count * bytes);
+      }
+    }
+  }
+}
+
 // Pixels [begin, begin + pixels) of block b of image n.
 void RunUnit(const ConcatPlan& plan, const float* const* srcs, int64_t n, int64_t b, int64_t begin,
-             int64_t pixels, float* dst) {
+             int64_t pixels, void* all_dst) {
   const ConcatRun* runs = &plan.runs[plan.first_run[b]];
   const int num_runs = static_cast<int>(plan.first_run[b + 1] - plan.first_run[b]);
-  const auto source = [&](const ConcatRun& run) {
-    return srcs[run.input] + plan.desc.srcs[run.input].offset(n, run.src_block, begin);
-  };
-  dst += plan.desc.dst.offset(n, b, begin);
+  char* const dst_bytes = static_cast<char*>(all_dst) + plan.desc.dst.byte_offset(n, b, begin);
+  const char* sources[17];  // a block has at most 16 runs, and zeros
+  bool same = true;         // all stand for numbers as dst does
+  for (int r = 0; r < num_runs; ++r) {
+    const ConcatRun& run = runs[r];
+    if (run.input < 0) continue;
+    sources[r] = reinterpret_cast<const char*>(srcs[run.input]) +
+                 plan.desc.srcs[run.input].byte_offset(n, run.src_block, begin);
+    same = same && plan.desc.src_type(run.input) == plan.desc.dst_type();
+  }
 
   // One run from lane 0, of 16 lanes or up to the tail of src, which is zero as that of dst.
   const bool to_tail = runs[0].input >= 0 && num_runs == 2 && runs[1].input < 0 &&
                        runs[0].count == plan.desc.srcs[runs[0].input].lanes_of(runs[0].src_block);
-  if (runs[0].src_lane == 0 && (num_runs == 1 || to_tail)) {
-    std::memcpy(dst, source(runs[0]), pixels * 16 * sizeof(float));
+  if (same && runs[0].src_lane == 0 && (num_runs == 1 || to_tail)) {
+    std::memcpy(dst_bytes, sources[0], pixels * 16 * SizeOf(plan.desc.dst.dtype()));
     return;
   }
+  if (plan.desc.dst.dtype() != DataType::f32) {
+    return AssembleBytes(plan, runs, num_runs, pixels, sources, dst_bytes);
+  }
+  float* const dst = reinterpret_cast<float*>(dst_bytes);
+  const auto source = [&](const ConcatRun& run) {
+    return reinterpret_cast<const float*>(sources[&run - runs]);
+  };
   LaneRun lanes[16];
   for (int r = 0; r < num_runs; ++r) {
     const ConcatRun& run = runs[r];
@@ -37,7 +84,7 @@ void RunUnit(const ConcatPlan& plan, const float* const* srcs, int64_t n, int64_
 
 }  // namespace
 
-void RunConcat(const ConcatPlan& plan, const float* const* srcs, float* dst, ThreadPool& pool) {
+void RunConcat(const ConcatPlan& plan, const float* const* srcs, void* dst, ThreadPool& pool) {
   const TensorView& view = plan.desc.dst;
   const int64_t units = view.n() * view.blocks() * plan.chunks;
   pool.ParallelFor(plan.tasks, [&](int64_t task, int) {

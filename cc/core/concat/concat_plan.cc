@@ -31,21 +31,25 @@ void ListRuns(ConcatPlan* plan) {
 }
 
 std::string CheckTensor(const TensorView& view) {
-  if (view.dtype() == DataType::f32 && view.blocked() && view.lanes() == 16) return "";
-  return "concat joins float32 in blocks of 16 channels, got " + view.ToString();
+  if (view.blocked() && view.lanes() == 16) return "";
+  return "concat joins blocks of 16 channels, got " + view.ToString();
 }
 
 // Equal apart from their channels.
 bool SameElsewhere(const TensorView& src, const TensorView& dst) {
   Dims dims = src.dims();
   dims[kC] = dst.c();
-  return src.layout() == dst.layout() && dims == dst.dims();
+  return src.dtype() == dst.dtype() && src.layout() == dst.layout() && dims == dst.dims();
 }
 
 std::string Check(const ConcatDesc& desc) {
   if (desc.srcs.empty()) return "concat needs at least one input";
   if (!desc.ranges.empty() && desc.ranges.size() != desc.srcs.size()) {
     return std::to_string(desc.ranges.size()) + " ranges of channels for " +
+           std::to_string(desc.srcs.size()) + " inputs";
+  }
+  if (!desc.src_quantizations.empty() && desc.src_quantizations.size() != desc.srcs.size()) {
+    return std::to_string(desc.src_quantizations.size()) + " quantizations for " +
            std::to_string(desc.srcs.size()) + " inputs";
   }
   std::string error = CheckTensor(desc.dst);
@@ -80,6 +84,7 @@ std::string MakeConcatPlan(const ConcatDesc& desc, Isa isa, ConcatPlan* plan) {
   p.desc = desc;
   ListRuns(&p);
   p.kernels = &ConcatKernelsFor(isa);
+  p.isa = isa;
 
   const int64_t pixels = desc.dst.pixels();
   p.chunk = std::max<int64_t>(1, std::min(pixels, kTaskPixels));

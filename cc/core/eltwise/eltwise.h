@@ -10,8 +10,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cc/base/cpu/isa.h"
+#include "cc/base/quantization.h"
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/eltwise/eltwise_kernel.h"
 #include "cc/core/post_ops/post_ops.h"
@@ -19,11 +21,21 @@
 
 namespace bd {
 
-// src and dst are float32 of equal layout and dims. Blocked ones may be some channels of wider
-// tensors; operands of the chain are dense.
+// src and dst are of equal layout and dims, and of any type. Blocked ones may be some channels of
+// wider tensors; operands of the chain are dense.
 struct EltwiseDesc {
   TensorView src, dst;
   PostOpChain post_ops;
+  Quantization src_quantization, dst_quantization;
+  // Of the op's input args[k]; float32 beyond the last of them. Only tensor operands, from their
+  // first element on, may be of another type.
+  std::vector<ElementType> arg_types;
+
+  ElementType src_type() const { return {src.dtype(), src_quantization}; }
+  ElementType dst_type() const { return {dst.dtype(), dst_quantization}; }
+  ElementType arg_type(int k) const {
+    return k < static_cast<int>(arg_types.size()) ? arg_types[k] : ElementType();
+  }
 };
 
 // Immutable once made; safe to run on many threads.
@@ -35,18 +47,21 @@ struct EltwisePlan {
   int64_t tasks = 0;
   int64_t src_gap = 0, dst_gap = 0;  // floats of other channels between two images
   const EltwiseKernels* kernels = nullptr;
+  Isa isa = Isa::kGeneric;
+  bool floats = true;  // src, dst and all operands are float32
 };
 
 // Returns an empty string, or one line that names what is wrong.
 std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan);
 
 // args[k] is the first element of the op's input args[k] that the chain calls
-// #k; a sum without operand reads dst. src and dst are the addresses of the first channels. Where
-// both are dense, dst may be src or any operand that is read element by element.
-void RunEltwise(const EltwisePlan& plan, const float* src, const float* const* args, float* dst,
+// #k, of its own type; a sum without operand reads dst. src and dst are the addresses of the first
+// channels. Where both are dense and elements are of one size, dst may be src or any operand that
+// is read element by element.
+void RunEltwise(const EltwisePlan& plan, const void* src, const float* const* args, void* dst,
                 ThreadPool& pool);
 
-// The same result, element by element in double.
+// The same result, element by element in double, of float32.
 void EltwiseRef(const EltwiseDesc& desc, const float* src, const float* const* args, float* dst);
 
 }  // namespace bd

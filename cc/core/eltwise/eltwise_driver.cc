@@ -1,35 +1,118 @@
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "cc/core/eltwise/eltwise.h"
 #include "cc/core/post_ops/post_ops_bind.h"
+#include "cc/core/reorder/float_slice.h"
 
 namespace bd {
 namespace {
 
 constexpr int64_t kBlock = 16;
 
+// The range of other types than float32: [begin, begin + count), piece by piece through slices.
+class TypedRange {
+ public:
+  TypedRange(const EltwisePlan& plan, const void* src, const PostOpProgram& program, void* dst)
+      : plan_(plan), src_(src), dst_(dst), program_(program) {
+    for (const PostOp& op : plan.desc.post_ops.entries()) {
+      const int step = static_cast<int>(&op - plan.desc.post_ops.entries().data());
+      steps_[step] = program.steps[step];
+      const bool by_element = op.kind == PostOpKind::kSum ||
+                              (op.kind == PostOpKind::kBinary && op.shape == OperandShape::kTensor);
+      if (by_element) by_element_.push_back({step, TypeOf(op)});
+    }
+    slices_.resize((2 + by_element_.size()) * kSliceFloats);
+  }
+
+  // `range` without src, dst and program; its first elements are src_begin and dst_begin in memory.
+  void Run(EltwiseRange range, int64_t src_begin, int64_t dst_begin) {
+    const EltwiseDesc& d = plan_.desc;
+    const int64_t first = range.begin, count = range.count, channel = range.channel;
+    const PostOpProgram program = {steps_, program_.count, program_.preserves_zero};
+    float* const in = slices_.data();
+    float* const out = in + kSliceFloats;
+    range.program = &program;
+    range.src = in;
+    range.dst = out;
+    range.begin = 0;
+    for (int64_t i = 0; i < count; i += range.count) {
+      range.count = std::min(count - i, kSliceFloats);
+      LoadSlice(plan_.isa, d.src_type(), At(src_, d.src_type(), src_begin + i), in, range.count);
+      float* slice = out;
+      for (const Operand& operand : by_element_) {
+        const float*& step = steps_[operand.step].operand;
+        const float* const all = program_.steps[operand.step].operand;
+        LoadSlice(plan_.isa, operand.type, At(all, operand.type, first + i), slice += kSliceFloats,
+                  range.count);
+        step = slice;
+      }
+      if (d.src.blocked()) {
+        plan_.kernels->blocked(range);
+      } else {
+        range.channel = (channel + i) % d.src.c();
+        plan_.kernels->plain(range);
+      }
+      StoreSlice(plan_.isa, out, d.dst_type(),
+                 const_cast<void*>(At(dst_, d.dst_type(), dst_begin + i)), range.count);
+    }
+  }
+
+ private:
+  struct Operand {
+    int step;
+    ElementType type;
+  };
+
+  ElementType TypeOf(const PostOp& op) const {
+    if (op.operand.input == OperandRef::kDst) return plan_.desc.dst_type();
+    return plan_.desc.arg_type(op.operand.input);
+  }
+  static const void* At(const void* base, const ElementType& type, int64_t element) {
+    return static_cast<const char*>(base) + element * SizeOf(type.dtype);
+  }
+
+  const EltwisePlan& plan_;
+  const void* src_;
+  void* dst_;
+  const PostOpProgram& program_;
+  PostOpStep steps_[PostOpChain::kMaxEntries];
+  std::vector<Operand> by_element_;
+  std::vector<float> slices_;  // src, dst, operands
+};
+
 // Elements [begin, end) of the tensors, one segment after the other.
-void RunTask(const EltwisePlan& plan, EltwiseRange range, int64_t begin, int64_t end) {
+void RunTask(const EltwisePlan& plan, const void* src, const PostOpProgram& program, void* dst,
+             int64_t begin, int64_t end) {
   const TensorView& view = plan.desc.src;
-  const float* const src = range.src;
-  float* const dst = range.dst;
+  EltwiseRange range = {};
+  range.program = &program;
+  range.channels = view.c();
+  std::optional<TypedRange> typed;
+  if (!plan.floats) typed.emplace(plan, src, program, dst);
   while (begin < end) {
     const int64_t segment = begin / plan.segment_floats;
     const int64_t segment_begin = segment * plan.segment_floats;
+    int64_t n = 0;  // images before, whose gaps count
     range.begin = begin;
     range.count = std::min(end, segment_begin + plan.segment_floats) - begin;
     if (view.blocked()) {
-      const int64_t n = segment / view.blocks(), block = segment % view.blocks();
-      range.src = src + n * plan.src_gap;
-      range.dst = dst + n * plan.dst_gap;
+      const int64_t block = segment % view.blocks();
+      n = segment / view.blocks();
       range.channel = block * kBlock;
       range.sample_channel = segment * kBlock;
       range.valid_lanes = static_cast<int32_t>(view.lanes_of(block));
-      plan.kernels->blocked(range);
     } else {
       range.channel = (begin - segment_begin) % view.c();
       range.sample_channel = segment * view.c();
-      plan.kernels->plain(range);
+    }
+    if (plan.floats) {
+      range.src = static_cast<const float*>(src) + n * plan.src_gap;
+      range.dst = static_cast<float*>(dst) + n * plan.dst_gap;
+      view.blocked() ? plan.kernels->blocked(range) : plan.kernels->plain(range);
+    } else {
+      typed->Run(range, begin + n * plan.src_gap, begin + n * plan.dst_gap);
     }
     begin += range.count;
   }
@@ -37,17 +120,13 @@ void RunTask(const EltwisePlan& plan, EltwiseRange range, int64_t begin, int64_t
 
 }  // namespace
 
-void RunEltwise(const EltwisePlan& plan, const float* src, const float* const* args, float* dst,
+void RunEltwise(const EltwisePlan& plan, const void* src, const float* const* args, void* dst,
                 ThreadPool& pool) {
-  const BoundPostOps bound(plan.desc.post_ops, plan.desc.src.c(), args, dst);
-  EltwiseRange range = {};
-  range.program = bound.program();
-  range.src = src;
-  range.dst = dst;
-  range.channels = plan.desc.src.c();
+  const BoundPostOps bound(plan.desc.post_ops, plan.desc.src.c(), args, static_cast<float*>(dst));
   pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
     const int64_t begin = task * plan.task_floats;
-    RunTask(plan, range, begin, std::min(plan.total_floats, begin + plan.task_floats));
+    RunTask(plan, src, *bound.program(), dst, begin,
+            std::min(plan.total_floats, begin + plan.task_floats));
   });
 }
 

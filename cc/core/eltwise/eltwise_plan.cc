@@ -14,10 +14,6 @@ constexpr int64_t kInlineFloats = 1 << 16;
 
 std::string Check(const EltwiseDesc& desc) {
   const TensorView &src = desc.src, &dst = desc.dst;
-  if (src.dtype() != DataType::f32 || dst.dtype() != DataType::f32) {
-    return std::string("element-wise work is on float32, got ") + DataTypeName(src.dtype()) +
-           " to " + DataTypeName(dst.dtype());
-  }
   if (src.layout() != dst.layout() || src.dims() != dst.dims()) {
     return "element-wise work does not change layout or dims, got " + src.ToString() + " to " +
            dst.ToString();
@@ -36,6 +32,15 @@ std::string Check(const EltwiseDesc& desc) {
     return "a sum cannot read the previous dst where that is a part of a wider tensor; "
            "give it an operand";
   }
+  for (const PostOp& op : desc.post_ops.entries()) {
+    if (op.kind == PostOpKind::kEltwise || op.operand.input == OperandRef::kDst) continue;
+    const bool by_element = op.kind == PostOpKind::kSum || op.shape == OperandShape::kTensor;
+    const ElementType type = desc.arg_type(op.operand.input);
+    if (type != ElementType() && (!by_element || op.operand.offset != 0)) {
+      return "operand #" + std::to_string(op.operand.input) + " of " + ToString(op) + " is " +
+             DataTypeName(type.dtype) + "; only whole tensors may be other than float32";
+    }
+  }
   return "";
 }
 
@@ -47,6 +52,11 @@ std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan)
   EltwisePlan p;
   p.desc = desc;
   p.kernels = &EltwiseKernelsFor(isa);
+  p.isa = isa;
+  const ElementType f32;
+  p.floats = desc.src_type() == f32 && desc.dst_type() == f32 &&
+             std::all_of(desc.arg_types.begin(), desc.arg_types.end(),
+                         [&](const ElementType& type) { return type == f32; });
   const TensorView& src = desc.src;
   p.segment_floats = src.block_stride();
   p.src_gap = src.image_stride() - src.image_elements();

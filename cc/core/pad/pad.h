@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cc/base/quantization.h"
 #include "cc/base/threads/thread_pool.h"
 
 namespace bd {
@@ -18,6 +19,7 @@ namespace bd {
 struct PadDesc {
   int64_t planes = 0, height = 0, width = 0;  // of src
   int64_t top = 0, bottom = 0, left = 0, right = 0;
+  ElementType type;
 
   int64_t dst_height() const { return height + top + bottom; }
   int64_t dst_width() const { return width + left + right; }
@@ -33,8 +35,9 @@ struct PadPlan {
 // Returns an empty string, or one line that names what is wrong.
 std::string MakePadPlan(const PadDesc& desc, PadPlan* plan);
 
-void RunPad(const PadPlan& plan, const float* src, float* dst, ThreadPool& pool);
+void RunPad(const PadPlan& plan, const void* src, void* dst, ThreadPool& pool);
 
+// The definition of float32.
 void PadRef(const PadDesc& desc, const float* src, float* dst);
 
 }  // namespace bd

@@ -2,9 +2,9 @@
 //
 //   PoolDesc -> MakePoolPlan -> PoolPlan (immutable) -> RunPool
 //
-// src is float32 in blocks of 16 (nCw16c, nChw16c, nCdhw16c) with a zero channel tail. dst is of
+// src is in blocks of 16 (nCw16c, nChw16c, nCdhw16c) with a zero channel tail. dst is of
 // the same layout, or of a plain one if it has one pixel: [N, C]. Tails of dst are written as
-// zeros. Both may be some channels of wider tensors.
+// zeros. Both may be some channels of wider tensors, and of any type.
 //
 //   max   max over the window's valid elements; -inf where there is none
 //   avg   sum over the valid elements / their number; NaN where there is none
@@ -17,6 +17,7 @@
 #include <string>
 
 #include "cc/base/cpu/isa.h"
+#include "cc/base/quantization.h"
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/pool/pool_kernel.h"
 #include "cc/layout/tensor_view.h"
@@ -28,6 +29,10 @@ struct PoolDesc {
   PoolKind kind = PoolKind::kMax;
   TensorView src, dst;
   Windows windows;  // resolved (cc/layout/window.h); dst's spatial sizes are windows' outputs
+  Quantization src_quantization, dst_quantization;
+
+  ElementType src_type() const { return {src.dtype(), src_quantization}; }
+  ElementType dst_type() const { return {dst.dtype(), dst_quantization}; }
 
   // One window over all pixels; dst has one pixel and is dense.
   static PoolDesc Global(PoolKind kind, const TensorView& src, Layout dst_layout);
@@ -44,17 +49,18 @@ struct PoolPlan {
   int64_t tasks = 0;           // and each works on
   int64_t units_per_task = 0;  // so many units
   const PoolKernels* kernels = nullptr;
+  Isa isa = Isa::kGeneric;
 };
 
-// Returns an empty string, or one line that names what is wrong: another data type or layout,
-// windows of other sizes than src's and dst's, padding as large as the window (TensorFlow's
-// rule), dilation, or a plain dst of more than one pixel.
+// Returns an empty string, or one line that names what is wrong: another layout, windows of other
+// sizes than src's and dst's, padding as large as the window (TensorFlow's rule), dilation, or a
+// plain dst of more than one pixel.
 std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan);
 
 // src and dst are the addresses of the first blocks.
-void RunPool(const PoolPlan& plan, const float* src, float* dst, ThreadPool& pool);
+void RunPool(const PoolPlan& plan, const void* src, void* dst, ThreadPool& pool);
 
-// The same result from nested loops over the definition above.
+// The same result of float32 from nested loops over the definition above.
 void PoolRef(const PoolPlan& plan, const float* src, float* dst);
 
 }  // namespace bd

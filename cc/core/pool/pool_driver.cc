@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "cc/core/pool/pool.h"
+#include "cc/core/reorder/float_slice.h"
 
 namespace bd {
 namespace {
@@ -18,13 +19,12 @@ Span Inside(const Window1d& w, int64_t output) {
 }
 
 // Unit: an output row of a block of an image, in the order of memory.
-void PoolRows(const PoolPlan& plan, const float* src, float* dst, int64_t begin, int64_t end) {
+void PoolRows(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t end) {
   const Windows& windows = plan.desc.windows;
   const TensorView &from = plan.desc.src, &to = plan.desc.dst;
   const auto run = plan.kernels->row[static_cast<int>(plan.desc.kind)];
+  const int64_t row_floats = windows.w.size * kBlock;
   PoolRow row;
-  row.row_stride = windows.w.size * kBlock;
-  row.slice_stride = windows.h.size * row.row_stride;
   row.width = windows.w.size;
   row.kernel = windows.w.kernel;
   row.stride = windows.w.stride;
@@ -32,6 +32,7 @@ void PoolRows(const PoolPlan& plan, const float* src, float* dst, int64_t begin,
   row.inner_begin = plan.inner_begin;
   row.inner_end = plan.inner_end;
   row.out = windows.w.out;
+  row.row_stride = row_floats;
   const int64_t rows = windows.d.out * windows.h.out;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t plane = unit / rows, n = plane / from.blocks(), block = plane % from.blocks();
@@ -39,62 +40,70 @@ void PoolRows(const PoolPlan& plan, const float* src, float* dst, int64_t begin,
     const Span lines = Inside(windows.h, unit % windows.h.out);
     row.valid_slices = slices.count;
     row.valid_rows = lines.count;
-    row.src = src + from.offset(n, block, 0) + slices.first * row.slice_stride +
-              lines.first * row.row_stride;
-    row.dst = dst + to.offset(n, block, unit % rows * windows.w.out);
+    row.src = memory.Src(
+        from.offset(n, block, (slices.first * windows.h.size + lines.first) * windows.w.size),
+        slices.count, windows.h.size * row_floats, lines.count * row_floats, &row.slice_stride);
+    row.dst = memory.Dst(to.offset(n, block, unit % rows * windows.w.out), windows.w.out * kBlock);
     run(row);
+    memory.Store();
   }
 }
 
 // Where the 16 channels of a block go in an output of one pixel, and how many are stored: none of
 // the tail where dst is plain.
-float* PixelOf(const PoolPlan& plan, int64_t n, int64_t block, float* dst, int* lanes) {
+int64_t PixelOf(const PoolPlan& plan, int64_t n, int64_t block, int* lanes) {
   const TensorView &from = plan.desc.src, &to = plan.desc.dst;
   if (to.blocked()) {
     *lanes = kBlock;
-    return dst + to.offset(n, block, 0);
+    return to.offset(n, block, 0);
   }
   *lanes = static_cast<int>(from.lanes_of(block));
-  return dst + n * to.image_stride() + block * kBlock;
+  return n * to.image_stride() + block * kBlock;
 }
 
-void PoolPlanes(const PoolPlan& plan, const float* src, float* dst, int64_t begin, int64_t end) {
+void PoolPlanes(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t end) {
   const TensorView& from = plan.desc.src;
   const auto run = plan.kernels->plane[static_cast<int>(plan.desc.kind)];
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t n = unit / from.blocks(), block = unit % from.blocks();
     int lanes;
-    float* pixel = PixelOf(plan, n, block, dst, &lanes);
-    run(src + from.offset(n, block, 0), from.pixels(), pixel, lanes);
+    int64_t step;
+    const int64_t pixel = PixelOf(plan, n, block, &lanes);
+    const float* src = memory.Src(from.offset(n, block, 0), 1, 0, from.block_stride(), &step);
+    run(src, from.pixels(), memory.Dst(pixel, lanes), lanes);
+    memory.Store();
   }
 }
 
 // Every window is all padding.
-void FillPlanes(const PoolPlan& plan, float* dst, int64_t begin, int64_t end) {
+void FillPlanes(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t end) {
   const TensorView &from = plan.desc.src, &to = plan.desc.dst;
   const float value = plan.desc.kind == PoolKind::kMax ? -INFINITY : NAN;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t n = unit / from.blocks(), block = unit % from.blocks();
     for (int64_t p = 0; p < to.pixels(); ++p) {
       int lanes;
-      float* pixel = PixelOf(plan, n, block, dst, &lanes) + p * kBlock;
+      const int64_t first = PixelOf(plan, n, block, &lanes) + p * kBlock;
+      float* pixel = memory.Dst(first, lanes);
       for (int i = 0; i < lanes; ++i) pixel[i] = i < from.lanes_of(block) ? value : 0.f;
+      memory.Store();
     }
   }
 }
 
 }  // namespace
 
-void RunPool(const PoolPlan& plan, const float* src, float* dst, ThreadPool& pool) {
+void RunPool(const PoolPlan& plan, const void* src, void* dst, ThreadPool& pool) {
   pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
     const int64_t begin = task * plan.units_per_task;
     const int64_t end = std::min(plan.units, begin + plan.units_per_task);
+    FloatRows memory(plan.isa, plan.desc.src_type(), src, plan.desc.dst_type(), dst);
     if (plan.empty_src) {
-      FillPlanes(plan, dst, begin, end);
+      FillPlanes(plan, memory, begin, end);
     } else if (plan.whole_plane) {
-      PoolPlanes(plan, src, dst, begin, end);
+      PoolPlanes(plan, memory, begin, end);
     } else {
-      PoolRows(plan, src, dst, begin, end);
+      PoolRows(plan, memory, begin, end);
     }
   });
 }

@@ -21,10 +21,6 @@ std::string CheckWindow(const char* name, const Window1d& w) {
 std::string CheckTensors(const PoolDesc& desc) {
   const TensorView &src = desc.src, &dst = desc.dst;
   const Windows& windows = desc.windows;
-  if (src.dtype() != DataType::f32 || dst.dtype() != DataType::f32) {
-    return std::string("pooling is of float32, got ") + DataTypeName(src.dtype()) + " to " +
-           DataTypeName(dst.dtype());
-  }
   if (!src.blocked() || src.lanes() != 16) {
     return std::string("pooling reads blocks of 16 channels, got layout ") +
            LayoutName(src.layout());
@@ -101,6 +97,7 @@ std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan) {
   p.inner_begin = std::min(cols.out, (cols.pad_before + cols.stride - 1) / cols.stride);
   p.inner_end = std::max(p.inner_begin, std::min(cols.out, inside));
   p.kernels = &PoolKernelsFor(isa);
+  p.isa = isa;
 
   p.units = desc.src.n() * desc.src.blocks();
   if (!p.whole_plane && !p.empty_src) p.units *= windows.d.out * windows.h.out;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "cc/base/cpu/isa.h"
+#include "cc/base/quantization.h"
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/resize/resize_kernel.h"
 #include "cc/layout/tensor_view.h"
@@ -29,18 +30,23 @@ namespace bd {
 enum class ResizeKind : int32_t { kNearest, kBilinear };
 enum class ResizeCoordinates : int32_t { kHalfPixel, kAsymmetric, kAlignCorners };
 
-// src and dst are float32 of layout nChw16c, equal in n and c; they may be some channels of wider
-// tensors. A dst with pixels needs a src with pixels.
+// src and dst are of layout nChw16c and any type, equal in n and c; they may be some channels of
+// wider tensors. A dst with pixels needs a src with pixels.
 struct ResizeDesc {
   ResizeKind kind = ResizeKind::kNearest;
   ResizeCoordinates coordinates = ResizeCoordinates::kHalfPixel;
   TensorView src, dst;
+  Quantization src_quantization, dst_quantization;
+
+  ElementType src_type() const { return {src.dtype(), src_quantization}; }
+  ElementType dst_type() const { return {dst.dtype(), dst_quantization}; }
 };
 
 // Immutable once made; safe to run on many threads.
 struct ResizePlan {
   ResizeDesc desc;
   const ResizeKernels* kernels = nullptr;
+  Isa isa = Isa::kGeneric;
   std::vector<ResizeTap> rows, columns;  // of each output; of columns in floats from a row's start
   int64_t factor = 0;  // nearest: each pixel is so many neighbours of a row; 0: no such number
   int64_t units = 0, units_per_task = 1, tasks = 0;  // output rows of a block
@@ -50,9 +56,9 @@ struct ResizePlan {
 std::string MakeResizePlan(const ResizeDesc& desc, Isa isa, ResizePlan* plan);
 
 // src and dst are the addresses of the first channels; they share no memory.
-void RunResize(const ResizePlan& plan, const float* src, float* dst, ThreadPool& pool);
+void RunResize(const ResizePlan& plan, const void* src, void* dst, ThreadPool& pool);
 
-// The definition, one element at a time.
+// The definition of float32, one element at a time.
 void ResizeRef(const ResizeDesc& desc, const float* src, float* dst);
 
 }  // namespace bd

@@ -67,6 +67,7 @@ std::string MakeResizePlan(const ResizeDesc& desc, Isa isa, ResizePlan* plan) {
   *plan = ResizePlan();
   plan->desc = desc;
   plan->kernels = &ResizeKernelsFor(isa);
+  plan->isa = isa;
   const TensorView& dst = desc.dst;
   if (dst.n() * dst.blocks() * dst.pixels() == 0) return "";
   plan->rows = Taps(desc, desc.src.h(), dst.h(), desc.src.w() * kBlock);

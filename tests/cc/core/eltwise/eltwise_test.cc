@@ -9,6 +9,7 @@
 
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
+#include "tests/cc/typed_tensor.h"
 
 namespace bd {
 namespace {
@@ -170,6 +171,45 @@ TEST(Eltwise, EmptyTensorsAndBadSizes) {
             "element-wise work needs channels, got float32 nChw16c [1, 0, 9, 1]");
 }
 
+// Other types: the bits that reorders to float32 and back give around the work on float32.
+TEST(Eltwise, OfEveryType) {
+  ThreadPool pool(2);
+  const ElementType kinds[] = {{DataType::f32, {}},
+                               {DataType::bf16, {}},
+                               {DataType::u8, {0.5f, 3}},
+                               {DataType::s8, {0.25f, -7}}};
+  for (Isa isa : TestIsas()) {
+    for (const ElementType& from : kinds) {
+      for (const ElementType& to : kinds) {
+        for (bool blocked : {true, false}) {
+          for (int64_t pixels : {5, 700}) {
+            EltwiseDesc f32 = Desc(2, 21, pixels, blocked,
+                                   "binary(add,tensor,#3);binary(mul,channel,#1);eltwise(relu)");
+            if (blocked) f32.post_ops.Append(SumPostOp(0.5f, {4, 0}));
+            TypedTensor src(f32.src, from, isa, pool), tensor(f32.src, to, isa, pool);
+            TypedTensor sum(f32.src, from, isa, pool), dst(f32.src, to, isa, pool);
+            GuardedBuffer channel(21);
+            channel.FillIntegers(4);
+            const float* const floats[] = {nullptr, channel.data(), nullptr, tensor.floats(),
+                                           sum.floats()};
+            RunEltwise(Plan(f32, isa), src.floats(), floats, dst.floats(), pool);
+            dst.Expect();
+            EltwiseDesc desc = f32;
+            desc.src = src.view(), desc.dst = dst.view();
+            desc.src_quantization = from.quantization, desc.dst_quantization = to.quantization;
+            desc.arg_types = {{}, {}, {}, to, from};
+            const float* const args[] = {nullptr, channel.data(), nullptr, tensor.as_floats(),
+                                         sum.as_floats()};
+            RunEltwise(Plan(desc, isa), src.data(), args, dst.data(), pool);
+            EXPECT_EQ(dst.Difference(), -1)
+                << IsaName(isa) << " " << desc.src.ToString() << " to " << desc.dst.ToString();
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Eltwise, NamesWhatIsWrong) {
   const auto error_of = [](const TensorView& src, const TensorView& dst) {
     EltwiseDesc desc;
@@ -182,8 +222,12 @@ TEST(Eltwise, NamesWhatIsWrong) {
   const TensorView eight(DataType::f32, Layout::nChw8c, {1, 3, 2, 2});
   const TensorView first(DataType::f32, Layout::nchw, {1, 3, 2, 2});
   const TensorView last(DataType::f32, Layout::nhwc, {1, 3, 2, 2});
-  const TensorView brain(DataType::bf16, Layout::nhwc, {1, 3, 2, 2});
-  EXPECT_EQ(error_of(last, brain), "element-wise work is on float32, got float32 to bfloat16");
+  EltwiseDesc typed = Desc(1, 3, 4, true, "binary(mul,channel,#0)");
+  typed.arg_types = {{DataType::bf16, {}}};
+  EltwisePlan plan;
+  EXPECT_EQ(MakeEltwisePlan(typed, Isa::kGeneric, &plan),
+            "operand #0 of binary(mul,channel,#0) is bfloat16; only whole tensors may be other "
+            "than float32");
   EXPECT_NE(error_of(last, blocked).find("does not change layout"), std::string::npos);
   for (const TensorView& view : {eight, first}) {
     EXPECT_NE(error_of(view, view).find("blocks of 16 channels or on channels last"),

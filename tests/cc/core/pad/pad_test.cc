@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "tests/cc/guarded_buffer.h"
 
@@ -40,6 +41,37 @@ TEST(Pad, EverySide) {
 TEST(Pad, ManyTasks) {
   ThreadPool pool(2);
   Check({6, 112, 112, 1, 1, 1, 1}, pool);
+}
+
+// Of one byte and two: zeros are zero points.
+TEST(Pad, OfOtherTypes) {
+  ThreadPool pool(2);
+  for (const ElementType& type :
+       {ElementType{DataType::u8, {0.5f, 131}}, ElementType{DataType::bf16, {}}}) {
+    PadDesc desc = {2, 3, 4, 1, -1, 2, 3};
+    const int64_t bytes = SizeOf(type.dtype), floats = 2 * 3 * 9 * 16;
+    GuardedBuffer src(2 * 3 * 4 * 16), expected(floats), dst((floats * bytes + 3) / 4);
+    src.FillIntegers(5);
+    for (float& x : src) x = x - 8;  // small integers, which every type has
+    PadRef(desc, src.data(), expected.data());
+    const auto stored = [&](float x) {
+      const int64_t number = static_cast<int64_t>(x) + type.quantization.zero_point;
+      return type.dtype == DataType::u8 ? number : x == 0 ? 0 : 0x3f80 + number;
+    };
+    std::vector<char> typed(src.size() * bytes);
+    for (size_t i = 0; i < src.size(); ++i) {
+      const int64_t number = stored(src[i]);
+      memcpy(&typed[i * bytes], &number, bytes);
+    }
+    desc.type = type;
+    PadPlan plan;
+    ASSERT_EQ(MakePadPlan(desc, &plan), "");
+    RunPad(plan, typed.data(), dst.data(), pool);
+    for (int64_t i = 0; i < floats; ++i) {
+      const int64_t number = stored(expected[i]);
+      ASSERT_EQ(memcmp(reinterpret_cast<char*>(dst.data()) + i * bytes, &number, bytes), 0) << i;
+    }
+  }
 }
 
 TEST(Pad, EmptyAndRefused) {

@@ -7,6 +7,7 @@
 
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
+#include "tests/cc/typed_tensor.h"
 
 namespace bd {
 namespace {
@@ -67,6 +68,34 @@ TEST_P(ResizeOnEveryIsa, LargePlanesAndParts) {
   const TensorView src(DataType::f32, Layout::nChw16c, {2, 16, 3, 4}, 3 * 3 * 4 * 16);
   const TensorView dst(DataType::f32, Layout::nChw16c, {2, 16, 6, 8}, 2 * 6 * 8 * 16);
   CheckAll(src, dst);
+}
+
+// Other types: the bits that reorders to float32 and back give around the work on float32.
+TEST_P(ResizeOnEveryIsa, OfEveryType) {
+  const ElementType kinds[] = {{DataType::f32, {}},
+                               {DataType::bf16, {}},
+                               {DataType::u8, {0.5f, 3}},
+                               {DataType::s8, {0.25f, -7}}};
+  for (const ElementType& from : kinds) {
+    for (const ElementType& to : kinds) {
+      for (ResizeKind kind : kKinds) {
+        for (ResizeCoordinates coordinates : kCoordinates) {
+          const ResizeDesc f32 = {kind, coordinates, View(2, 20, 4, 5), View(2, 20, 8, 7)};
+          TypedTensor src(f32.src, from, GetParam(), pool_), dst(f32.dst, to, GetParam(), pool_);
+          ResizeDesc desc = f32;
+          desc.src = src.view(), desc.dst = dst.view();
+          desc.src_quantization = from.quantization, desc.dst_quantization = to.quantization;
+          ResizePlan floats, plan;
+          ASSERT_EQ(MakeResizePlan(f32, GetParam(), &floats), "");
+          ASSERT_EQ(MakeResizePlan(desc, GetParam(), &plan), "");
+          RunResize(floats, src.floats(), dst.floats(), pool_);
+          dst.Expect();
+          RunResize(plan, src.data(), dst.data(), pool_);
+          EXPECT_EQ(dst.Difference(), -1) << desc.src.ToString() << " to " << desc.dst.ToString();
+        }
+      }
+    }
+  }
 }
 
 TEST(ResizePlan, SaysWhatIsWrong) {
