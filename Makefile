@@ -51,7 +51,7 @@ fuzz: $(installed) $(dev_required) ## runs COUNT random calls, shapes and graphs
 test-keras: $(installed) $(dev_required) ## runs Keras's own tests of layers with ours in their place
 	@$(python) tests/python/layers/keras_own.py
 
-test-scale: $(scale_installed) ## runs models on Ray and Beam, in servers and on two workers
+test-scale: $(scale_installed) ## runs models on Ray, Beam, Spark, in servers and on two workers
 	@$(scale_venv)/bin/pytest -q tests/scale
 
 test-tsan: $(installed) ## runs the tests of threads under ThreadSanitizer (part of test, too)
@@ -138,6 +138,7 @@ $(wheel): $(built) pyproject.toml setup.py $(shell find python tf_blockdnn -name
 	@touch $@
 
 $(scale_required): requirements-scale.txt
+	@$(setup) java
 	@VENV=$(scale_venv) $(setup) venv
 	@VENV=$(scale_venv) $(setup) install -r requirements-scale.txt
 	@touch $@

@@ -1,5 +1,5 @@
 #!/bin/bash
-# setup.sh system|venv|install|buildifier ...: the steps that turn a bare Debian into one that
+# setup.sh system|java|venv|install|buildifier ...: the steps that turn a bare Debian into one that
 # builds and tests this project. Each does only what is missing; the Makefile calls them in order.
 set -eu -o pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -61,6 +61,11 @@ system() {
   say "Bazel: $(cat .build/bazel-command)"
 }
 
+# For Spark, which needs 17 or newer.
+java_runtime() {
+  command -v "${JAVA_HOME:+$JAVA_HOME/bin/}java" >/dev/null || install_packages openjdk-17-jre-headless
+}
+
 make_venv() {
   say "Python environment: $venv"
   "${PYTHON:-python3}" -m venv "$venv" || fail "python3 -m venv failed; on Debian: apt-get install python3-venv"
@@ -87,10 +92,11 @@ buildifier() {
     say "buildifier cannot be had from npm: BUILD files stay unchecked"
 }
 
-step=${1:?usage: setup.sh system|venv|install|buildifier}
+step=${1:?usage: setup.sh system|java|venv|install|buildifier}
 shift
 case $step in
   system) system ;;
+  java) java_runtime ;;
   venv) make_venv ;;
   install) install "$@" ;;
   buildifier) buildifier "$@" ;;

@@ -14,8 +14,8 @@ from pathlib import Path
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 _MARK = "TF_BLOCKDNN_SCALE_TEST"
 _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
-# By itself Ray listens on the machine's address.
-_ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+# By themselves Ray and Spark listen on the machine's address.
+_ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def _read(pid: int, name: str) -> bytes:

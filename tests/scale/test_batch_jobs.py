@@ -1,4 +1,4 @@
-"""Folders of images through Ray Data and Beam. A dead process loses and doubles no row."""
+"""Folders of images through Ray Data, Beam and Spark. A dead process loses and doubles no row."""
 
 import re
 
@@ -13,6 +13,7 @@ from processes import EXAMPLES
 _BEAM = ("--runner=FnApiRunner", "--direct_num_workers=2", "--direct_running_mode=multi_processing")
 JOBS = {
     "ray_data_images.py": (("2",), r"MapBatches\(Classify\): \d+", True),
+    "spark_images.py": (("2",), r"Stage \d+:.*\(\d+ \+ \d+\) / \d+", True),
     "beam_images.py": (_BEAM, r"process \d+: \d+ images", False),
 }
 
