@@ -46,6 +46,11 @@ class SavedModelReport:
         return [entry for report in self._distinct() for entry in report.converted]
 
     @property
+    def blocked(self) -> list:
+        """(node, op) of each op of ours that was there before."""
+        return [entry for report in self._distinct() for entry in report.blocked]
+
+    @property
     def declined(self) -> list:
         """(node, reason) for what stayed as it was."""
         return [entry for report in self._distinct() for entry in report.declined]

@@ -68,7 +68,7 @@ from .passes.lift import (
 from .passes.limit_memory import limit_memory
 from .passes.list_converted import list_converted
 from .rebuild import rebuild
-from .regions import count_regions, flat_graph, form_regions
+from .regions import count_regions, flat_graph, form_regions, ops_of_ours
 from .report import Report
 from .trackables import owners, weights_left
 
@@ -231,6 +231,7 @@ def optimize_concrete(
 def run_passes(module: Module, context: Context) -> Module:
     """The function with primitives planned, laid out and joined; `module` stays as it is."""
     main, report = _planned(module.main, context, _name(module.function))
+    report.blocked = ops_of_ours(module)
     context.report = report
     return dataclasses.replace(module, main=main, functions=dict(module.functions))
 
@@ -362,7 +363,7 @@ def _autotuned(concrete, make, context: Context, inputs):
     """The fastest way to run the function on the inputs."""
     best, notes = autotune.fastest(concrete, make, inputs)
     if best is None:
-        context.report = Report(notes=notes)
+        context.report = Report(notes=notes, blocked=context.report.blocked)
         context.report.decline(_name(concrete), "autotune: it is faster as it was")
         return concrete, list(concrete.variables)
     result, _, (bundle, chosen) = best

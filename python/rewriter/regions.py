@@ -90,15 +90,26 @@ def form_regions(
 
 def count_regions(module: Module) -> int:
     """How many regions the finished function has, those of its loops and conditions included."""
-    names, edited = [], list(called_functions(node.to_proto() for node in module.main.view))
-    for name in edited:  # It grows by what these call.
-        function = module.functions.get(name)
-        if function is not None and not name.startswith(_BODY) and name not in names:
-            names.append(name)
-            edited.extend(called_functions(function.node_def))
-    ops = [node.op for node in module.main.view]
-    ops += [node.op for name in names for node in module.functions[name].node_def]
-    return sum(op.startswith("Blockdnn") for op in ops)
+    return sum(op.startswith("Blockdnn") for _, op in _all_ops(module, inside=False))
+
+
+def ops_of_ours(module: Module) -> list[tuple[str, str]]:
+    """(node, op) of each op of ours, in regions, loops and conditions, too."""
+    ops = _all_ops(module, inside=True)
+    return [(name, op) for name, op in ops if op.startswith("Blockdnn") and op != REGION]
+
+
+def _all_ops(module: Module, *, inside: bool) -> list[tuple[str, str]]:
+    """(node, op) of the graph and of the functions that it calls, `inside` those of regions."""
+    nodes, seen = [node.to_proto() for node in module.main.view], set()
+    for node in nodes:  # It grows by what these call.
+        if node.op == REGION and not inside:
+            continue
+        for name in called_functions([node]):
+            if name in module.functions and name not in seen:
+                seen.add(name)
+                nodes += module.functions[name].node_def
+    return [(node.name, node.op) for node in nodes]
 
 
 def _regions(view: GraphView) -> list[list[Node]]:

@@ -98,6 +98,9 @@ class Report:
 
     Attributes:
         converted: the primitives, in execution order; reorders are listed apart.
+        blocked: (node, op) of each op of ours that the function had before: in a model of
+            `bd.layers`, or one that has been optimised already. They run in regions, too, and
+            count neither as converted nor among the multiply-adds.
         declined: (node, reason) of what stays with TensorFlow.
         unfused: (node, reason) of element-wise work that follows a convolution or an inner
             product but runs by itself: reads and writes its tensor once more.
@@ -129,6 +132,7 @@ class Report:
     """
 
     converted: list[Converted] = field(default_factory=list)
+    blocked: list[tuple[str, str]] = field(default_factory=list)
     declined: list[tuple[str, str]] = field(default_factory=list)
     unfused: list[tuple[str, str]] = field(default_factory=list)
     joined: list[tuple[str, str]] = field(default_factory=list)

@@ -10,14 +10,20 @@ AT_BATCH_1 = " at batch 1"
 # What our ops are called when people read about them.
 _NAMES = {
     "BlockdnnAttention": ("attention", "attentions"),
+    "BlockdnnBatchNorm": ("batch normalisation", "batch normalisations"),
     "BlockdnnConv": ("convolution", "convolutions"),
-    "BlockdnnConvDepthwise": ("convolution pair (1x1, depthwise)", "convolution pairs"),
+    "BlockdnnConvDepthwise": (
+        "depthwise convolution behind a 1x1",
+        "depthwise convolutions behind a 1x1",
+    ),
     "BlockdnnConvTranspose": ("transposed convolution", "transposed convolutions"),
     "BlockdnnConvVolume": ("3-D convolution", "3-D convolutions"),
+    "BlockdnnFoldBatchNorm": ("folded batch normalisation", "folded batch normalisations"),
     "Reshape": ("reshape", "reshapes"),
     "BlockdnnEltwise": ("element-wise op", "element-wise ops"),
     "BlockdnnInnerProduct": ("inner product", "inner products"),
     "BlockdnnLayerNorm": ("layer normalisation", "layer normalisations"),
+    "BlockdnnPackedMatmul": ("product of matrices", "products of matrices"),
     "BlockdnnPad": ("padding", "paddings"),
     "BlockdnnPool": ("pooling", "poolings"),
     "BlockdnnGlobalPool": ("global pooling", "global poolings"),
@@ -43,10 +49,11 @@ def short(report) -> str:
     """What matters, on less than a screen: share of the work, regions, reorders, reasons."""
     cut = common_prefix(report)
     lines = [headline(report)]
-    kinds = Counter(item.op for item in report.converted)
-    if kinds:
-        lines.append("  " + ", ".join(_count(n, op) for op, n in kinds.most_common()))
+    if report.converted:
+        lines.append("  " + _kinds(item.op for item in report.converted))
     lines += _algorithms(report)
+    if report.blocked:
+        lines.append(f"blocked already: {_kinds(op for _, op in report.blocked)}")
     if report.joined:
         lines.append(f"  concatenations written in place: {len(report.joined)}")
     if report.folded:
@@ -83,6 +90,7 @@ def full(report) -> str:
         lines += ["", f"names below are without {cut}"]
     sections = (
         ("converted", [(c.node, _kind(c.op), c.details) for c in report.converted]),
+        ("blocked already", [(node, _kind(op)) for node, op in report.blocked]),
         ("concatenations written in place", report.joined),
         ("folded into weights", report.folded),
         ("left to TensorFlow", report.declined),
@@ -98,16 +106,18 @@ def full(report) -> str:
 def headline(report) -> str:
     """ "converted: 99.8 % of the multiply-adds, in 1 region (rewritten in 48 ms)"."""
     took = f"(rewritten in {report.seconds * 1e3:.0f} ms)"
+    regions = f"{report.regions} {'region' if report.regions == 1 else 'regions'}"
     if not report.converted:
-        return f"converted: nothing {took}"
+        new = f" new; what is blocked already runs in {regions}" if report.blocked else ""
+        return f"converted: nothing{new} {took}"
     total = report.multiply_adds + report.multiply_adds_left
     share = 100 * report.multiply_adds / total if total else 100.0
     if report.multiply_adds_left:
         share = min(share, 99.9)  # "100 %" says that nothing is left
-    regions = f"{report.regions} {'region' if report.regions == 1 else 'regions'}"
     count = len(report.converted)
     ops = f"{count} {'op' if count == 1 else 'ops'}"  # loops have no count of multiply-adds
-    what = f"{share:.3g} % of the multiply-adds" if total else ops
+    other = "other " if report.blocked else ""
+    what = f"{share:.3g} % of the {other}multiply-adds" if total else ops
     return f"converted: {what}, in {regions} {took}"
 
 
@@ -212,6 +222,11 @@ def brief(name: str, cut: str) -> str:
 
 def _shortened(text: str, cut: str) -> str:
     return text.replace(cut, "") if cut else text
+
+
+def _kinds(ops) -> str:
+    """ "2 convolutions, 1 pooling", the most frequent first."""
+    return ", ".join(_count(n, op) for op, n in Counter(ops).most_common())
 
 
 def _count(count: int, op: str) -> str:

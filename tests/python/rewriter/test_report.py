@@ -2,9 +2,11 @@
 
 import json
 
+import keras
 import pytest
 import tensorflow as tf
 
+import tf_blockdnn as bd
 from tf_blockdnn.python.rewriter import Converted, Report, pipeline
 from tf_blockdnn.python.rewriter.primitives import Primitive
 
@@ -127,3 +129,38 @@ def test_the_chosen_algorithm_where_sizes_are_known(rewrite, weights, spec, chos
     assert (item.algorithm, item.chosen) == ("auto", chosen)
     line = f"  algorithms{chosen.removeprefix('winograd4x4')}: 1 winograd4x4\n"
     assert (line in result.report.summary()) == bool(chosen)
+
+
+def test_what_is_blocked_already_is_told(tmp_path):
+    layers = keras.layers
+    inputs = keras.Input((8, 8, 16))
+    x = layers.Conv2D(16, 3, activation="relu")(inputs)
+    x = layers.GlobalAveragePooling2D()(layers.Conv2D(32, 3)(x))
+    model = keras.Model(inputs, x)
+    converted = bd.optimize(bd.layers.convert(model)).report
+    optimised = bd.optimize(model)
+    optimised.save(str(tmp_path / "fast"))
+    again = bd.optimize(str(tmp_path / "fast")).report
+    for report in (converted, again):
+        assert not report.converted and report.regions == 1
+        headline, line = report.summary().splitlines()[:2]
+        assert headline.startswith(
+            "converted: nothing new; what is blocked already runs in 1 region ("
+        )
+        assert line.startswith("blocked already: 2 convolutions, ") and "1 global pooling" in line
+        assert report.summary(all=True).count("convolution\n") == 2
+    assert not optimised.report.blocked
+    assert ["BlockdnnConv"] * 2 == [
+        op for _, op in json.loads(converted.to_json())["blocked"] if op == "BlockdnnConv"
+    ]
+
+
+def test_a_function_that_is_blocked_in_part(rewrite, weights):
+    kernel, other = weights(3, 3, 16, 32), weights(3, 3, 32, 16)
+
+    def function(x):
+        y = bd.ops.conv(x, kernel, src_layout="nhwc", dst_layout="nhwc")
+        return tf.nn.conv2d(y, other, **_SAME)
+
+    text = rewrite(function, [1, 8, 8, 16]).report.summary()
+    assert "100 % of the other multiply-adds" in text and "already: 1 convolution\n" in text
