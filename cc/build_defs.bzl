@@ -2,8 +2,8 @@
 
     x_kernel.cc   compiled once per instruction set, and once more for tests with an emulation of
                   each 512-bit set; see bd_isa_library
-    x_ref.cc      reference implementation: in :<folder>_ref, for tests only
     x.cc, x.h     in the folder's library
+    x_ref.cc      reference implementation: in :<folder>_ref, for tests only; new ones are headers of tests/cc
     x_test.cc     a GoogleTest binary x_test (bd_cc_tests)
 """
 
@@ -184,7 +184,6 @@ def bd_isa_library(
 def bd_library(
         name,
         deps = [],
-        ref_deps = [],
         kernel_isas = {},
         linkopts = [],
         alwayslink = False,
@@ -194,7 +193,6 @@ def bd_library(
     Args:
       name: the folder's name.
       deps: libraries of lower floors.
-      ref_deps: references that the folder's own reference uses.
       kernel_isas: as `isas` of bd_isa_library.
       linkopts: as in cc_library.
       alwayslink: True where static initialisers register something.
@@ -243,7 +241,7 @@ def bd_library(
             copts = _COPTS,
             linkstatic = True,
             visibility = _HERE_AND_TESTS,
-            deps = [":" + name] + ref_deps,
+            deps = [":" + name],
         )
 
 # buildifier: disable=unnamed-macro

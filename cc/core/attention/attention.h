@@ -108,9 +108,6 @@ struct AttentionBuffers {
 // `pool` must have no more threads than the plan was made for.
 void RunAttention(const AttentionPlan& plan, const AttentionBuffers& buffers, ThreadPool& pool);
 
-// The same result from nested loops over the definition above, in double.
-void AttentionRef(const AttentionDesc& desc, const AttentionBuffers& buffers);
-
 }  // namespace bd
 
 #endif  // CC_CORE_ATTENTION_ATTENTION_H_

@@ -72,9 +72,6 @@ std::string MakeConcatPlan(const ConcatDesc& desc, Isa isa, ConcatPlan* plan);
 // channels.
 void RunConcat(const ConcatPlan& plan, const float* const* srcs, void* dst, ThreadPool& pool);
 
-// The same result of float32, element by element.
-void ConcatRef(const ConcatDesc& desc, const float* const* srcs, float* dst);
-
 }  // namespace bd
 
 #endif  // CC_CORE_CONCAT_CONCAT_H_

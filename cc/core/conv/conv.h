@@ -26,10 +26,6 @@ void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, Thr
 // `pool.num_threads()` must equal plan.threads.
 void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool);
 
-// The definition: double accumulation over plain loops, chain included.
-void ConvRef(const ConvDesc& desc, const float* src, const float* hwio, const float* const* args,
-             float* dst);
-
 }  // namespace bd
 
 #endif  // CC_CORE_CONV_CONV_H_

@@ -61,9 +61,6 @@ std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan)
 void RunEltwise(const EltwisePlan& plan, const void* src, const float* const* args, void* dst,
                 ThreadPool& pool);
 
-// The same result, element by element in double, of float32.
-void EltwiseRef(const EltwiseDesc& desc, const float* src, const float* const* args, float* dst);
-
 }  // namespace bd
 
 #endif  // CC_CORE_ELTWISE_ELTWISE_H_

@@ -102,9 +102,6 @@ int64_t GemmScratchBytes(const GemmPlan& plan, int64_t rows);
 
 void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPool& pool);
 
-// The definition, in double, for tests; of `program` nothing.
-void GemmRef(const GemmDesc& desc, const GemmB& b, const GemmArgs& args, int64_t rows);
-
 }  // namespace bd
 
 #endif  // CC_CORE_GEMM_GEMM_H_

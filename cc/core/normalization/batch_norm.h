@@ -72,9 +72,6 @@ struct BatchNormGradArgs {
 };
 void RunBatchNormGrad(const BatchNormPlan& plan, const BatchNormGradArgs& args, ThreadPool& pool);
 
-void BatchNormRef(const BatchNormDesc& desc, const BatchNormArgs& args);
-void BatchNormGradRef(const BatchNormDesc& desc, const BatchNormGradArgs& args);
-
 }  // namespace bd
 
 #endif  // CC_CORE_NORMALIZATION_BATCH_NORM_H_

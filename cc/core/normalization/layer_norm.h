@@ -64,13 +64,6 @@ struct LayerNormGradBuffers {
 void RunLayerNormGrad(const LayerNormGradPlan& plan, const LayerNormGradBuffers& buffers,
                       ThreadPool& pool);
 
-// The same in double, rounded once; no scratch.
-void LayerNormGradRef(const LayerNormDesc& desc, const LayerNormGradBuffers& buffers);
-
-// The same result in double, rounded once.
-void LayerNormRef(const LayerNormDesc& desc, const float* src, const float* gamma,
-                  const float* beta, float* dst);
-
 }  // namespace bd
 
 #endif  // CC_CORE_NORMALIZATION_LAYER_NORM_H_

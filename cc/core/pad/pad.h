@@ -37,9 +37,6 @@ std::string MakePadPlan(const PadDesc& desc, PadPlan* plan);
 
 void RunPad(const PadPlan& plan, const void* src, void* dst, ThreadPool& pool);
 
-// The definition of float32.
-void PadRef(const PadDesc& desc, const float* src, float* dst);
-
 }  // namespace bd
 
 #endif  // CC_CORE_PAD_PAD_H_

@@ -60,9 +60,6 @@ std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan);
 // src and dst are the addresses of the first blocks.
 void RunPool(const PoolPlan& plan, const void* src, void* dst, ThreadPool& pool);
 
-// The same result of float32 from nested loops over the definition above.
-void PoolRef(const PoolPlan& plan, const float* src, float* dst);
-
 }  // namespace bd
 
 #endif  // CC_CORE_POOL_POOL_H_

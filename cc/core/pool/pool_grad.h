@@ -33,9 +33,6 @@ std::string MakePoolGradPlan(const PoolDesc& desc, Isa isa, PoolGradPlan* plan);
 
 void RunPoolGrad(const PoolGradPlan& plan, const PoolGradArgs& args, ThreadPool& pool);
 
-// The same result from nested loops over the definition above.
-void PoolGradRef(const PoolDesc& desc, const PoolGradArgs& args);
-
 }  // namespace bd
 
 #endif  // CC_CORE_POOL_POOL_GRAD_H_

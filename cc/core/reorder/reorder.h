@@ -91,9 +91,6 @@ std::string MakeReorderPlan(const ReorderDesc& desc, Isa isa, ReorderPlan* plan)
 // must not overlap.
 void RunReorder(const ReorderPlan& plan, const void* src, void* dst, ThreadPool& pool);
 
-// The same, element by element.
-void ReorderRef(const ReorderDesc& desc, const void* src, void* dst);
-
 }  // namespace bd
 
 #endif  // CC_CORE_REORDER_REORDER_H_

@@ -58,9 +58,6 @@ std::string MakeResizePlan(const ResizeDesc& desc, Isa isa, ResizePlan* plan);
 // src and dst are the addresses of the first channels; they share no memory.
 void RunResize(const ResizePlan& plan, const void* src, void* dst, ThreadPool& pool);
 
-// The definition of float32, one element at a time.
-void ResizeRef(const ResizeDesc& desc, const float* src, float* dst);
-
 }  // namespace bd
 
 #endif  // CC_CORE_RESIZE_RESIZE_H_

@@ -133,10 +133,6 @@ void PackRnnWeights(const RnnPlan& plan, const float* kernel, const float* recur
 
 void RunRnn(const RnnPlan& plan, const RnnBuffers& buffers, ThreadPool& pool);
 
-// The definition in double, on plain weights.
-void RnnRef(const RnnDesc& desc, const RnnBuffers& buffers, const float* kernel,
-            const float* recurrent_kernel);
-
 }  // namespace bd
 
 #endif  // CC_CORE_RNN_RNN_H_

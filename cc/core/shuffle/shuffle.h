@@ -73,9 +73,6 @@ std::string MakeShufflePlan(const ShuffleDesc& desc, Isa isa, ShufflePlan* plan)
 // src and dst must not overlap.
 void RunShuffle(const ShufflePlan& plan, const void* src, void* dst, ThreadPool& pool);
 
-// The same, element by element.
-void ShuffleRef(const ShuffleDesc& desc, const void* src, void* dst);
-
 }  // namespace bd
 
 #endif  // CC_CORE_SHUFFLE_SHUFFLE_H_

@@ -34,9 +34,6 @@ std::string MakeSoftmaxPlan(const SoftmaxDesc& desc, Isa isa, SoftmaxPlan* plan)
 // dst may be src.
 void RunSoftmax(const SoftmaxPlan& plan, const float* src, float* dst, ThreadPool& pool);
 
-// The same result in double, rounded once.
-void SoftmaxRef(const SoftmaxDesc& desc, const float* src, float* dst);
-
 }  // namespace bd
 
 #endif  // CC_CORE_SOFTMAX_SOFTMAX_H_

@@ -75,9 +75,6 @@ struct SqueezeExciteBuffers {
 void RunSqueezeExcite(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers& buffers,
                       ThreadPool& pool);
 
-// The same result from nested loops over the definition above, in double.
-void SqueezeExciteRef(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers& buffers);
-
 }  // namespace bd
 
 #endif  // CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_H_

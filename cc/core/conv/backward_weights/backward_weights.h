@@ -83,9 +83,6 @@ struct BackwardWeightsBuffers {
 void RunBackwardWeights(const BackwardWeightsPlan& plan, const BackwardWeightsBuffers& buffers,
                         ThreadPool& pool);
 
-// The definition, in double, for tests.
-void BackwardWeightsRef(const ConvDesc& desc, const float* src, const float* ddst, float* dweights);
-
 }  // namespace bd
 
 #endif  // CC_CORE_CONV_BACKWARD_WEIGHTS_BACKWARD_WEIGHTS_H_

@@ -103,10 +103,6 @@ void PackConvTransposeWeights(const ConvTransposePlan& plan, const float* weight
 // Buffers as for RunConv; the previous dst is what sums without an operand read.
 void RunConvTranspose(const ConvTransposePlan& plan, const ConvBuffers& buffers, ThreadPool& pool);
 
-// The definition in double, chain included, tails zero.
-void ConvTransposeRef(const ConvTransposeDesc& desc, const float* src, const float* weights,
-                      const float* const* args, float* dst);
-
 }  // namespace bd
 
 #endif  // CC_CORE_CONV_CONV_TRANSPOSE_CONV_TRANSPOSE_H_

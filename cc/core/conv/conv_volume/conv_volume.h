@@ -56,10 +56,6 @@ void PackConvVolumeWeights(const ConvVolumePlan& plan, const float* weights, flo
 // Buffers as for RunConv.
 void RunConvVolume(const ConvVolumePlan& plan, const ConvBuffers& buffers, ThreadPool& pool);
 
-// The definition in double, chain included, tails zero.
-void ConvVolumeRef(const ConvVolumeDesc& desc, const float* src, const float* weights,
-                   const float* const* args, float* dst);
-
 }  // namespace bd
 
 #endif  // CC_CORE_CONV_CONV_VOLUME_CONV_VOLUME_H_

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cc/core/attention/attention.h"
+#include "tests/cc/core/attention/attention_ref.h"
 #include "tests/cc/guarded_buffer.h"
 
 namespace bd {

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "tests/cc/core/concat/concat_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/typed_tensor.h"

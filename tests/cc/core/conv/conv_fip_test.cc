@@ -13,6 +13,7 @@
 
 #include "cc/base/threads/thread_pool.h"
 #include "tests/cc/core/conv/conv_case.h"
+#include "tests/cc/core/conv/conv_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 

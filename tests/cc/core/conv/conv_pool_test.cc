@@ -12,6 +12,7 @@
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/conv.h"
 #include "tests/cc/core/conv/conv_case.h"
+#include "tests/cc/core/conv/conv_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 

@@ -10,6 +10,7 @@
 
 #include "cc/base/threads/thread_pool.h"
 #include "tests/cc/core/conv/conv_case.h"
+#include "tests/cc/core/conv/conv_volume_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 

@@ -14,6 +14,7 @@
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/winograd/winograd.h"
 #include "tests/cc/core/conv/conv_case.h"
+#include "tests/cc/core/conv/conv_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cc/simd/convert/convert_ref.h"
+#include "tests/cc/convert_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 

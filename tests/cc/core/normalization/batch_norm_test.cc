@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cc/base/memory/aligned_buffer.h"
+#include "tests/cc/core/normalization/batch_norm_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "cc/base/memory/aligned_buffer.h"
+#include "tests/cc/core/normalization/layer_norm_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/cc/core/pad/pad_ref.h"
 #include "tests/cc/guarded_buffer.h"
 
 namespace bd {

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "cc/core/pool/pool_grad.h"
+#include "tests/cc/core/pool/pool_grad_ref.h"
+#include "tests/cc/core/pool/pool_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/typed_tensor.h"

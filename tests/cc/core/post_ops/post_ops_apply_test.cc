@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cc/core/post_ops/post_ops_bind.h"
-#include "cc/core/post_ops/post_ops_ref.h"
 #include "tests/cc/core/post_ops/post_ops_kernel.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
+#include "tests/cc/post_ops_ref.h"
 
 namespace bd {
 namespace {

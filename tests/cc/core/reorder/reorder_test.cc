@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "cc/base/threads/thread_pool.h"
-#include "cc/simd/convert/convert_ref.h"
+#include "tests/cc/convert_ref.h"
+#include "tests/cc/core/reorder/reorder_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/layouts.h"

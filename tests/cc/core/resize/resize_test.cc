@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "tests/cc/core/resize/resize_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/typed_tensor.h"

@@ -12,6 +12,7 @@
 
 #include "cc/base/memory/aligned_buffer.h"
 #include "cc/core/rnn/rnn.h"
+#include "tests/cc/core/rnn/rnn_ref.h"
 #include "tests/cc/guarded_buffer.h"
 
 namespace bd {

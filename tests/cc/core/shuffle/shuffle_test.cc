@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/cc/core/shuffle/shuffle_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/cc/core/softmax/softmax_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 

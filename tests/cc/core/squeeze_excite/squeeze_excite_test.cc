@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/cc/core/squeeze_excite/squeeze_excite_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "cc/simd/convert/convert_ref.h"
+#include "tests/cc/convert_ref.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/simd/convert/convert_kernel.h"
 

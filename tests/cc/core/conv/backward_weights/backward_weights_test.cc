@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cc/base/memory/aligned_buffer.h"
+#include "tests/cc/core/conv/backward_weights/backward_weights_ref.h"
 #include "tests/cc/core/conv/conv_case.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"

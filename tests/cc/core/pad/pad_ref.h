@@ -1,8 +1,13 @@
+// The definition of pad, for tests.
+#ifndef TESTS_CC_CORE_PAD_PAD_REF_H_
+#define TESTS_CC_CORE_PAD_PAD_REF_H_
+
 #include "cc/core/pad/pad.h"
 
 namespace bd {
 
-void PadRef(const PadDesc& d, const float* src, float* dst) {
+// The definition of float32.
+inline void PadRef(const PadDesc& d, const float* src, float* dst) {
   for (int64_t i = 0; i < d.planes; ++i) {
     for (int64_t y = 0; y < d.dst_height(); ++y) {
       for (int64_t x = 0; x < d.dst_width(); ++x) {
@@ -18,3 +23,5 @@ void PadRef(const PadDesc& d, const float* src, float* dst) {
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_PAD_PAD_REF_H_

@@ -1,10 +1,15 @@
 // The definition, for tests: one element at a time, in double.
+#ifndef TESTS_CC_CORE_ELTWISE_ELTWISE_REF_H_
+#define TESTS_CC_CORE_ELTWISE_ELTWISE_REF_H_
+
 #include "cc/core/eltwise/eltwise.h"
-#include "cc/core/post_ops/post_ops_ref.h"
+#include "tests/cc/post_ops_ref.h"
 
 namespace bd {
 
-void EltwiseRef(const EltwiseDesc& desc, const float* src, const float* const* args, float* dst) {
+// The same result, element by element in double, of float32.
+inline void EltwiseRef(const EltwiseDesc& desc, const float* src, const float* const* args,
+                       float* dst) {
   const TensorView &from = desc.src, &to = desc.dst;
   const int64_t lanes = from.lanes();
   int64_t i = 0;  // of dense operands
@@ -24,3 +29,5 @@ void EltwiseRef(const EltwiseDesc& desc, const float* src, const float* const* a
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_ELTWISE_ELTWISE_REF_H_

@@ -1,3 +1,7 @@
+// The definition of softmax, for tests.
+#ifndef TESTS_CC_CORE_SOFTMAX_SOFTMAX_REF_H_
+#define TESTS_CC_CORE_SOFTMAX_SOFTMAX_REF_H_
+
 #include <algorithm>
 #include <cmath>
 
@@ -5,7 +9,8 @@
 
 namespace bd {
 
-void SoftmaxRef(const SoftmaxDesc& desc, const float* src, float* dst) {
+// The same result in double, rounded once.
+inline void SoftmaxRef(const SoftmaxDesc& desc, const float* src, float* dst) {
   for (int64_t row = 0; row < desc.rows; ++row, src += desc.channels, dst += desc.channels) {
     if (desc.channels == 0) continue;
     const double largest = *std::max_element(src, src + desc.channels);
@@ -18,3 +23,5 @@ void SoftmaxRef(const SoftmaxDesc& desc, const float* src, float* dst) {
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_SOFTMAX_SOFTMAX_REF_H_

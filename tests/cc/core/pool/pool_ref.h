@@ -1,3 +1,7 @@
+// The definition of pooling, for tests.
+#ifndef TESTS_CC_CORE_POOL_POOL_REF_H_
+#define TESTS_CC_CORE_POOL_POOL_REF_H_
+
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +37,8 @@ float PoolWindow(const PoolDesc& desc, const float* channel, int64_t stride, int
 
 }  // namespace
 
-void PoolRef(const PoolPlan& plan, const float* src, float* dst) {
+// The same result of float32 from nested loops over the definition in pool.h.
+inline void PoolRef(const PoolPlan& plan, const float* src, float* dst) {
   const PoolDesc& desc = plan.desc;
   const TensorView &from = desc.src, &to = desc.dst;
   const int64_t out_h = desc.windows.h.out, out_w = desc.windows.w.out;
@@ -51,3 +56,5 @@ void PoolRef(const PoolPlan& plan, const float* src, float* dst) {
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_POOL_POOL_REF_H_

@@ -1,3 +1,7 @@
+// The definition of layer norm, for tests.
+#ifndef TESTS_CC_CORE_NORMALIZATION_LAYER_NORM_REF_H_
+#define TESTS_CC_CORE_NORMALIZATION_LAYER_NORM_REF_H_
+
 #include <cmath>
 #include <vector>
 
@@ -5,8 +9,9 @@
 
 namespace bd {
 
-void LayerNormRef(const LayerNormDesc& d, const float* src, const float* gamma, const float* beta,
-                  float* dst) {
+// The same result in double, rounded once.
+inline void LayerNormRef(const LayerNormDesc& d, const float* src, const float* gamma,
+                         const float* beta, float* dst) {
   const int64_t padded = d.blocked ? (d.channels + 15) / 16 * 16 : d.channels;
   for (int64_t n = 0; n < d.images; ++n) {
     for (int64_t p = 0; p < d.pixels; ++p) {
@@ -29,7 +34,8 @@ void LayerNormRef(const LayerNormDesc& d, const float* src, const float* gamma, 
   }
 }
 
-void LayerNormGradRef(const LayerNormDesc& d, const LayerNormGradBuffers& b) {
+// The same in double, rounded once; no scratch.
+inline void LayerNormGradRef(const LayerNormDesc& d, const LayerNormGradBuffers& b) {
   const int64_t padded = (d.channels + 15) / 16 * 16;
   std::vector<double> dgamma(d.channels), dbeta(d.channels);
   for (int64_t n = 0; n < d.images; ++n) {
@@ -66,3 +72,5 @@ void LayerNormGradRef(const LayerNormDesc& d, const LayerNormGradBuffers& b) {
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_NORMALIZATION_LAYER_NORM_REF_H_

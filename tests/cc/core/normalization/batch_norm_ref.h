@@ -1,3 +1,7 @@
+// The definition of batch norm, for tests.
+#ifndef TESTS_CC_CORE_NORMALIZATION_BATCH_NORM_REF_H_
+#define TESTS_CC_CORE_NORMALIZATION_BATCH_NORM_REF_H_
+
 #include <algorithm>
 #include <cmath>
 
@@ -18,7 +22,7 @@ void ForChannel(const BatchNormDesc& d, int64_t c, F&& f) {
 
 }  // namespace
 
-void BatchNormRef(const BatchNormDesc& d, const BatchNormArgs& args) {
+inline void BatchNormRef(const BatchNormDesc& d, const BatchNormArgs& args) {
   const double count = static_cast<double>(d.n) * d.pixels;
   std::fill(args.dst, args.dst + d.n * d.blocks() * d.pixels * 16, 0.f);
   for (int64_t c = 0; c < d.channels; ++c) {
@@ -35,7 +39,7 @@ void BatchNormRef(const BatchNormDesc& d, const BatchNormArgs& args) {
   }
 }
 
-void BatchNormGradRef(const BatchNormDesc& d, const BatchNormGradArgs& args) {
+inline void BatchNormGradRef(const BatchNormDesc& d, const BatchNormGradArgs& args) {
   const double count = static_cast<double>(d.n) * d.pixels;
   std::fill(args.dsrc, args.dsrc + d.n * d.blocks() * d.pixels * 16, 0.f);
   for (int64_t c = 0; c < d.channels; ++c) {
@@ -63,3 +67,5 @@ void BatchNormGradRef(const BatchNormDesc& d, const BatchNormGradArgs& args) {
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_NORMALIZATION_BATCH_NORM_REF_H_

@@ -1,9 +1,14 @@
+// The definition of concat, for tests.
+#ifndef TESTS_CC_CORE_CONCAT_CONCAT_REF_H_
+#define TESTS_CC_CORE_CONCAT_CONCAT_REF_H_
+
 #include "cc/core/concat/concat.h"
 #include "cc/layout/tensor_view_element.h"
 
 namespace bd {
 
-void ConcatRef(const ConcatDesc& desc, const float* const* srcs, float* dst) {
+// The same result of float32, element by element.
+inline void ConcatRef(const ConcatDesc& desc, const float* const* srcs, float* dst) {
   for (int64_t n = 0; n < desc.dst.n(); ++n) {
     for (int64_t p = 0; p < desc.dst.pixels(); ++p) {
       int64_t to = 0;
@@ -19,3 +24,5 @@ void ConcatRef(const ConcatDesc& desc, const float* const* srcs, float* dst) {
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_CONCAT_CONCAT_REF_H_

@@ -1,12 +1,15 @@
 // The definition of convolution, for tests: one output element at a time,
 // accumulated in double, then the post-op chain, then pooling.
+#ifndef TESTS_CC_CORE_CONV_CONV_REF_H_
+#define TESTS_CC_CORE_CONV_CONV_REF_H_
+
 #include <algorithm>
 #include <limits>
 #include <vector>
 
 #include "cc/core/conv/conv.h"
-#include "cc/core/post_ops/post_ops_ref.h"
 #include "cc/layout/tensor_view_element.h"
+#include "tests/cc/post_ops_ref.h"
 
 namespace bd {
 namespace {
@@ -30,13 +33,33 @@ double Sum(const ConvDesc& d, const float* src, const float* hwio, int64_t n, in
   return sum;
 }
 
-void PooledRef(const ConvDesc& d, const float* src, const float* hwio, const float* const* args,
-               float* dst) {
+// Before pooling.
+inline void ResultRef(const ConvDesc& d, const float* src, const float* hwio,
+                      const float* const* args, float* dst) {
+  const int64_t channels = d.dst.blocks() * d.dst.lanes();
+  for (int64_t n = 0; n < d.n(); ++n) {
+    for (int64_t o = 0; o < channels; ++o) {
+      for (int64_t y = 0; y < d.oh(); ++y) {
+        for (int64_t x = 0; x < d.ow(); ++x) {
+          const int64_t at = ElementOf(d.dst, n, o, y * d.ow() + x);
+          dst[at] =
+              o >= d.oc()
+                  ? 0.f
+                  : static_cast<float>(ApplyPostOpsRef(d.post_ops, Sum(d, src, hwio, n, o, y, x),
+                                                       args, dst, at, o, n * channels + o));
+        }
+      }
+    }
+  }
+}
+
+inline void PooledRef(const ConvDesc& d, const float* src, const float* hwio,
+                      const float* const* args, float* dst) {
   ConvDesc whole = d;
   whole.pool_h = whole.pool_w = 1;
   whole.dst = d.result();
   std::vector<float> result(whole.dst.elements());
-  ConvRef(whole, src, hwio, args, result.data());
+  ResultRef(whole, src, hwio, args, result.data());
   for (int64_t n = 0; n < d.n(); ++n) {
     for (int64_t o = 0; o < d.dst.blocks() * d.dst.lanes(); ++o) {
       for (int64_t y = 0; y < d.dst_h(); ++y) {
@@ -55,24 +78,12 @@ void PooledRef(const ConvDesc& d, const float* src, const float* hwio, const flo
 
 }  // namespace
 
-void ConvRef(const ConvDesc& d, const float* src, const float* hwio, const float* const* args,
-             float* dst) {
-  if (d.pooled()) return PooledRef(d, src, hwio, args, dst);
-  const int64_t channels = d.dst.blocks() * d.dst.lanes();
-  for (int64_t n = 0; n < d.n(); ++n) {
-    for (int64_t o = 0; o < channels; ++o) {
-      for (int64_t y = 0; y < d.oh(); ++y) {
-        for (int64_t x = 0; x < d.ow(); ++x) {
-          const int64_t at = ElementOf(d.dst, n, o, y * d.ow() + x);
-          dst[at] =
-              o >= d.oc()
-                  ? 0.f
-                  : static_cast<float>(ApplyPostOpsRef(d.post_ops, Sum(d, src, hwio, n, o, y, x),
-                                                       args, dst, at, o, n * channels + o));
-        }
-      }
-    }
-  }
+// The definition: double accumulation over plain loops, chain included.
+inline void ConvRef(const ConvDesc& d, const float* src, const float* hwio,
+                    const float* const* args, float* dst) {
+  d.pooled() ? PooledRef(d, src, hwio, args, dst) : ResultRef(d, src, hwio, args, dst);
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_CONV_CONV_REF_H_

@@ -1,10 +1,16 @@
+// The definition of backward weights, for tests.
+#ifndef TESTS_CC_CORE_CONV_BACKWARD_WEIGHTS_BACKWARD_WEIGHTS_REF_H_
+#define TESTS_CC_CORE_CONV_BACKWARD_WEIGHTS_BACKWARD_WEIGHTS_REF_H_
+
 #include <vector>
 
 #include "cc/core/conv/backward_weights/backward_weights.h"
 #include "cc/layout/tensor_view_element.h"
 
 namespace bd {
-void BackwardWeightsRef(const ConvDesc& d, const float* src, const float* ddst, float* dweights) {
+// The definition, in double, for tests.
+inline void BackwardWeightsRef(const ConvDesc& d, const float* src, const float* ddst,
+                               float* dweights) {
   const int64_t inputs = d.ic() / d.groups, outputs = d.oc() / d.groups;
   std::vector<double> sums(d.kh() * d.kw() * inputs * d.oc(), 0.);
   for (int64_t n = 0; n < d.n(); ++n) {
@@ -32,3 +38,5 @@ void BackwardWeightsRef(const ConvDesc& d, const float* src, const float* ddst, 
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_CONV_BACKWARD_WEIGHTS_BACKWARD_WEIGHTS_REF_H_

@@ -1,6 +1,11 @@
-#include "cc/core/post_ops/post_ops_ref.h"
+// The definition of post-ops, in double, for tests.
+#ifndef TESTS_CC_POST_OPS_REF_H_
+#define TESTS_CC_POST_OPS_REF_H_
 
 #include <cmath>
+#include <cstdint>
+
+#include "cc/core/post_ops/post_ops.h"
 
 namespace bd {
 namespace {
@@ -11,7 +16,7 @@ double Clip(double x, double lo, double hi) {
   return x > hi ? hi : x;
 }
 
-double BinaryRef(BinaryAlg alg, double x, double operand) {
+inline double BinaryRef(BinaryAlg alg, double x, double operand) {
   switch (alg) {
     case BinaryAlg::kAdd:
       return x + operand;
@@ -37,7 +42,8 @@ double SoftRelu(double x) { return (x > 0. ? x : 0.) + std::log1p(std::exp(-std:
 
 }  // namespace
 
-double EltwiseValueRef(EltwiseAlg alg, double alpha, double beta, double x) {
+// f(x) of EltwiseAlg, without the scale.
+inline double EltwiseValueRef(EltwiseAlg alg, double alpha, double beta, double x) {
   switch (alg) {
     case EltwiseAlg::kRelu:
       if (alpha == 0.) return x < 0. ? 0. : x;
@@ -90,8 +96,13 @@ double EltwiseValueRef(EltwiseAlg alg, double alpha, double beta, double x) {
   return NAN;
 }
 
-double ApplyPostOpsRef(const PostOpChain& chain, double x, const float* const* args,
-                       const float* dst, int64_t element, int64_t channel, int64_t sample_channel) {
+// One element through the chain. It is element `element` of dst (and of tensor
+// and sum operands), in channel `channel`; `sample_channel` is its place in
+// sample_channel operands: n * C + c, or n * Cb * 16 + c where dst is blocked.
+// args and dst as in BoundPostOps, channel operands unpadded.
+inline double ApplyPostOpsRef(const PostOpChain& chain, double x, const float* const* args,
+                              const float* dst, int64_t element, int64_t channel,
+                              int64_t sample_channel) {
   for (const PostOp& op : chain.entries()) {
     if (op.kind == PostOpKind::kEltwise) {
       x = op.scale * EltwiseValueRef(op.eltwise, op.alpha, op.beta, x);
@@ -109,3 +120,5 @@ double ApplyPostOpsRef(const PostOpChain& chain, double x, const float* const* a
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_POST_OPS_REF_H_

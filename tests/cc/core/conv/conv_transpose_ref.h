@@ -1,7 +1,10 @@
 // The definition of transposed convolution, for tests: one output element at a time, in double.
+#ifndef TESTS_CC_CORE_CONV_CONV_TRANSPOSE_REF_H_
+#define TESTS_CC_CORE_CONV_CONV_TRANSPOSE_REF_H_
+
 #include "cc/core/conv/conv_transpose/conv_transpose.h"
-#include "cc/core/post_ops/post_ops_ref.h"
 #include "cc/layout/tensor_view_element.h"
+#include "tests/cc/post_ops_ref.h"
 
 namespace bd {
 namespace {
@@ -26,8 +29,9 @@ double Sum(const ConvTransposeDesc& d, const float* src, const float* weights, i
 
 }  // namespace
 
-void ConvTransposeRef(const ConvTransposeDesc& d, const float* src, const float* weights,
-                      const float* const* args, float* dst) {
+// The definition in double, chain included, tails zero.
+inline void ConvTransposeRef(const ConvTransposeDesc& d, const float* src, const float* weights,
+                             const float* const* args, float* dst) {
   const int64_t padded = d.dst.blocks() * d.dst.lanes();
   for (int64_t n = 0; n < d.n(); ++n) {
     for (int64_t o = 0; o < padded; ++o) {
@@ -46,3 +50,5 @@ void ConvTransposeRef(const ConvTransposeDesc& d, const float* src, const float*
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_CONV_CONV_TRANSPOSE_REF_H_

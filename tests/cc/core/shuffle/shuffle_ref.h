@@ -1,10 +1,15 @@
+// The definition of shuffle, for tests.
+#ifndef TESTS_CC_CORE_SHUFFLE_SHUFFLE_REF_H_
+#define TESTS_CC_CORE_SHUFFLE_SHUFFLE_REF_H_
+
 #include <cstring>
 
 #include "cc/core/shuffle/shuffle.h"
 
 namespace bd {
 
-void ShuffleRef(const ShuffleDesc& d, const void* src, void* dst) {
+// The same, element by element.
+inline void ShuffleRef(const ShuffleDesc& d, const void* src, void* dst) {
   const auto offset = [&](int64_t o, int64_t c, int64_t i) {
     return (((o * d.num_blocks() + c / d.block) * d.inner + i) * d.block + c % d.block) *
            d.element_bytes;
@@ -23,3 +28,5 @@ void ShuffleRef(const ShuffleDesc& d, const void* src, void* dst) {
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_SHUFFLE_SHUFFLE_REF_H_

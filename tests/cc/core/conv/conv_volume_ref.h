@@ -1,7 +1,10 @@
 // The definition of 3-D convolution, for tests: one output element at a time, in double.
+#ifndef TESTS_CC_CORE_CONV_CONV_VOLUME_REF_H_
+#define TESTS_CC_CORE_CONV_CONV_VOLUME_REF_H_
+
 #include "cc/core/conv/conv_volume/conv_volume.h"
-#include "cc/core/post_ops/post_ops_ref.h"
 #include "cc/layout/tensor_view_element.h"
+#include "tests/cc/post_ops_ref.h"
 
 namespace bd {
 namespace {
@@ -30,8 +33,9 @@ double Sum(const ConvVolumeDesc& d, const float* src, const float* weights, int6
 
 }  // namespace
 
-void ConvVolumeRef(const ConvVolumeDesc& d, const float* src, const float* weights,
-                   const float* const* args, float* dst) {
+// The definition in double, chain included, tails zero.
+inline void ConvVolumeRef(const ConvVolumeDesc& d, const float* src, const float* weights,
+                          const float* const* args, float* dst) {
   const ConvDesc& s = d.slice;
   const int64_t channels = s.dst.blocks() * s.dst.lanes();
   for (int64_t image = 0; image < d.volumes * d.out_depth; ++image) {
@@ -50,3 +54,5 @@ void ConvVolumeRef(const ConvVolumeDesc& d, const float* src, const float* weigh
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_CONV_CONV_VOLUME_REF_H_

@@ -1,3 +1,7 @@
+// The definition of rnn, for tests.
+#ifndef TESTS_CC_CORE_RNN_RNN_REF_H_
+#define TESTS_CC_CORE_RNN_RNN_REF_H_
+
 #include <cmath>
 #include <vector>
 
@@ -23,8 +27,9 @@ double Activate(RnnActivation activation, double x) {
 
 }  // namespace
 
-void RnnRef(const RnnDesc& d, const RnnBuffers& b, const float* kernel,
-            const float* recurrent_kernel) {
+// The definition in double, on plain weights.
+inline void RnnRef(const RnnDesc& d, const RnnBuffers& b, const float* kernel,
+                   const float* recurrent_kernel) {
   const int64_t units = d.units, gates = d.gates(), columns = gates * units;
   const auto f = [&](double x) { return Activate(d.activation, x); };
   const auto g = [&](double x) { return Activate(d.recurrent_activation, x); };
@@ -104,3 +109,5 @@ void RnnRef(const RnnDesc& d, const RnnBuffers& b, const float* kernel,
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_RNN_RNN_REF_H_

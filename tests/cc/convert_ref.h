@@ -1,9 +1,14 @@
-#include "cc/simd/convert/convert_ref.h"
+// The conversions between float and every data type by their definition, for tests.
+#ifndef TESTS_CC_CONVERT_REF_H_
+#define TESTS_CC_CONVERT_REF_H_
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
+
+#include "cc/base/data_type.h"
 
 namespace bd {
 namespace {
@@ -68,7 +73,8 @@ void FromFloat(float value, Integer* stored) {
 
 }  // namespace
 
-float LoadAsFloatRef(DataType dtype, const void* array, int64_t i) {
+// Element i of an array of `dtype`, as the nearest float.
+inline float LoadAsFloatRef(DataType dtype, const void* array, int64_t i) {
   switch (dtype) {
 #define BD_LOAD(name, Stored, text) \
   case DataType::name:              \
@@ -79,7 +85,8 @@ float LoadAsFloatRef(DataType dtype, const void* array, int64_t i) {
   return 0;
 }
 
-void StoreFloatRef(DataType dtype, float value, void* array, int64_t i) {
+// array[i] = value, rounded and saturated as cc/simd/convert/convert.h states.
+inline void StoreFloatRef(DataType dtype, float value, void* array, int64_t i) {
   switch (dtype) {
 #define BD_STORE(name, Stored, text) \
   case DataType::name:               \
@@ -90,3 +97,5 @@ void StoreFloatRef(DataType dtype, float value, void* array, int64_t i) {
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CONVERT_REF_H_

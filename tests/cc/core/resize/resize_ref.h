@@ -1,4 +1,7 @@
 // The definition of resizing, for tests.
+#ifndef TESTS_CC_CORE_RESIZE_RESIZE_REF_H_
+#define TESTS_CC_CORE_RESIZE_RESIZE_REF_H_
+
 #include <algorithm>
 #include <cmath>
 
@@ -27,7 +30,8 @@ int64_t Inside(float x, int64_t size) {
 
 }  // namespace
 
-void ResizeRef(const ResizeDesc& d, const float* src, float* dst) {
+// The definition of float32, one element at a time.
+inline void ResizeRef(const ResizeDesc& d, const float* src, float* dst) {
   const TensorView &from = d.src, &to = d.dst;
   const bool corners = d.coordinates == ResizeCoordinates::kAlignCorners;
   for (int64_t n = 0; n < to.n(); ++n) {
@@ -58,3 +62,5 @@ void ResizeRef(const ResizeDesc& d, const float* src, float* dst) {
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_RESIZE_RESIZE_REF_H_

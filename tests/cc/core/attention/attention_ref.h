@@ -1,3 +1,7 @@
+// The definition of attention, for tests.
+#ifndef TESTS_CC_CORE_ATTENTION_ATTENTION_REF_H_
+#define TESTS_CC_CORE_ATTENTION_ATTENTION_REF_H_
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -48,7 +52,8 @@ void Row(const AttentionDesc& d, const AttentionBuffers& buffers, int64_t b, int
 
 }  // namespace
 
-void AttentionRef(const AttentionDesc& d, const AttentionBuffers& buffers) {
+// The same result from nested loops over the definition in attention.h, in double.
+inline void AttentionRef(const AttentionDesc& d, const AttentionBuffers& buffers) {
   for (int64_t b = 0; b < d.batch; ++b) {
     for (int64_t n = 0; n < d.heads; ++n) {
       for (int64_t t = 0; t < d.queries; ++t) Row(d, buffers, b, n, t);
@@ -57,3 +62,5 @@ void AttentionRef(const AttentionDesc& d, const AttentionBuffers& buffers) {
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_ATTENTION_ATTENTION_REF_H_

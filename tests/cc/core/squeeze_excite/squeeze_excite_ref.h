@@ -1,7 +1,11 @@
+// The definition of squeeze excite, for tests.
+#ifndef TESTS_CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_REF_H_
+#define TESTS_CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_REF_H_
+
 #include <vector>
 
-#include "cc/core/post_ops/post_ops_ref.h"
 #include "cc/core/squeeze_excite/squeeze_excite.h"
+#include "tests/cc/post_ops_ref.h"
 
 namespace bd {
 namespace {
@@ -12,7 +16,8 @@ double Apply(const PostOpChain& chain, double x) {
 
 }  // namespace
 
-void SqueezeExciteRef(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers& b) {
+// The same result from nested loops over the definition in squeeze_excite.h, in double.
+inline void SqueezeExciteRef(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers& b) {
   const SqueezeExciteDesc& d = plan.desc;
   const int64_t channels = d.src.c(), pixels = d.src.pixels();
   const int64_t dst_channels = d.dst.blocks() * d.dst.lanes();
@@ -47,3 +52,5 @@ void SqueezeExciteRef(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers&
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_REF_H_

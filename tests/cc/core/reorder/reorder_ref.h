@@ -1,8 +1,12 @@
+// The definition of reorder, for tests.
+#ifndef TESTS_CC_CORE_REORDER_REORDER_REF_H_
+#define TESTS_CC_CORE_REORDER_REORDER_REF_H_
+
 #include <cmath>
 #include <cstring>
 
 #include "cc/core/reorder/reorder.h"
-#include "cc/simd/convert/convert_ref.h"
+#include "tests/cc/convert_ref.h"
 
 namespace bd {
 namespace {
@@ -19,7 +23,8 @@ float Quantized(const Quantization& to, float value) {
 
 }  // namespace
 
-void ReorderRef(const ReorderDesc& desc, const void* src, void* dst) {
+// The same, element by element.
+inline void ReorderRef(const ReorderDesc& desc, const void* src, void* dst) {
   const Dims& dims = desc.dst.dims();
   const Dims& padded = desc.dst.padded_dims();
   if (desc.dst.size() == 0) return;
@@ -57,3 +62,5 @@ void ReorderRef(const ReorderDesc& desc, const void* src, void* dst) {
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_REORDER_REORDER_REF_H_

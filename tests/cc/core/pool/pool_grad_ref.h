@@ -1,10 +1,15 @@
+// The definition of pool grad, for tests.
+#ifndef TESTS_CC_CORE_POOL_POOL_GRAD_REF_H_
+#define TESTS_CC_CORE_POOL_POOL_GRAD_REF_H_
+
 #include <algorithm>
 
 #include "cc/core/pool/pool_grad.h"
 
 namespace bd {
 
-void PoolGradRef(const PoolDesc& desc, const PoolGradArgs& args) {
+// The same result from nested loops over the definition in pool_grad.h.
+inline void PoolGradRef(const PoolDesc& desc, const PoolGradArgs& args) {
   const Window1d &rows = desc.windows.h, &cols = desc.windows.w;
   for (int64_t n = 0; n < desc.src.n(); ++n) {
     for (int64_t c = 0; c < desc.src.blocks() * 16; ++c) {
@@ -35,3 +40,5 @@ void PoolGradRef(const PoolDesc& desc, const PoolGradArgs& args) {
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_POOL_POOL_GRAD_REF_H_

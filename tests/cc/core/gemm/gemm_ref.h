@@ -1,11 +1,15 @@
 // The definition of the matrix product, for tests.
+#ifndef TESTS_CC_CORE_GEMM_GEMM_REF_H_
+#define TESTS_CC_CORE_GEMM_GEMM_REF_H_
+
 #include <algorithm>
 
 #include "cc/core/gemm/gemm.h"
 
 namespace bd {
 
-void GemmRef(const GemmDesc& desc, const GemmB& b, const GemmArgs& args, int64_t rows) {
+// The definition, in double, for tests; of `program` nothing.
+inline void GemmRef(const GemmDesc& desc, const GemmB& b, const GemmArgs& args, int64_t rows) {
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < desc.n; ++j) {
       double sum = args.bias == nullptr ? 0. : args.bias[j];
@@ -22,3 +26,5 @@ void GemmRef(const GemmDesc& desc, const GemmB& b, const GemmArgs& args, int64_t
 }
 
 }  // namespace bd
+
+#endif  // TESTS_CC_CORE_GEMM_GEMM_REF_H_
