@@ -5,24 +5,37 @@
 Both are there all the time. In turns the first works alone, the second alone, and both at once,
 each as many images as it can. The ratio is the images of both at once over those of the two alone:
 1 is perfect, 0.5 is no gain. What is shared lowers it: memory, caches, clocks, and on machines
-whose CPUs are hyperthreads, the core.
+whose CPUs are hyperthreads, the core. So does what else runs on the machine: `--network none` is a
+loop that shares nothing, whose ratio is the most that a network could have.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 FEWEST = 0.95
 
 
 def worker(network: str) -> None:
-    """Says that it is ready; then for each number of seconds on stdin, how many images it did."""
+    """Says how many threads it has; then for each number of seconds on stdin, the images it did."""
+    threads, run = (1, lambda: sum(range(200_000))) if network == "none" else calls_of(network)
+    print(threads, flush=True)
+    for line in sys.stdin:
+        images, end = 0, time.perf_counter() + float(line)
+        while time.perf_counter() < end:
+            run()
+            images += 1
+        print(images, flush=True)
+
+
+def calls_of(network: str) -> tuple[int, Callable]:
+    """The number of threads, and what runs one image."""
     import keras
     import numpy as np
 
@@ -33,13 +46,7 @@ def worker(network: str) -> None:
     image = np.random.default_rng(1).random((1, *fast.input_shape[1:]), np.float32)
     for _ in range(5):
         fast(image)
-    print(json.dumps(bd.info()["threads"]), flush=True)
-    for line in sys.stdin:
-        images, end = 0, time.perf_counter() + float(line)
-        while time.perf_counter() < end:
-            fast(image)
-            images += 1
-        print(images, flush=True)
+    return bd.info()["threads"], lambda: fast(image)
 
 
 class Worker:
@@ -83,7 +90,7 @@ def measure(workers: list[Worker], seconds: float) -> tuple[int, int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--network", default="MobileNetV2", help="of keras.applications")
+    parser.add_argument("--network", default="MobileNetV2", help="of keras.applications, or none")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=1.5)
     parser.add_argument("--worker", metavar="NETWORK", help=argparse.SUPPRESS)

@@ -17,12 +17,12 @@ _BAZEL = _ROOT / "build_tools" / "bazel"
 
 
 @pytest.fixture(scope="module")
-def serve():
-    """The program; it is built where Bazel is."""
+def programs():
+    """Where "serve" and "serve_linked" are; they are built where Bazel is."""
     if not (shutil.which("bazelisk") or Path("/usr/bin/bazel-4").exists()):
         pytest.skip("no Bazel to build tests/cc/serving with")
-    subprocess.run([_BAZEL, "build", "//tests/cc/serving:serve"], check=True, cwd=_ROOT)
-    return _ROOT / ".build" / "bazel-bin" / "tests" / "cc" / "serving" / "serve"
+    subprocess.run([_BAZEL, "build", "//tests/cc/serving:all"], check=True, cwd=_ROOT)
+    return _ROOT / ".build" / "bazel-bin" / "tests" / "cc" / "serving"
 
 
 @pytest.fixture
@@ -39,7 +39,8 @@ def network():
     return function
 
 
-def test_the_same_bits_from_several_threads(serve, network, tmp_path):
+@pytest.mark.parametrize("program, library", [("serve", LIBRARY_PATH), ("serve_linked", "linked")])
+def test_the_same_bits_from_several_threads(programs, program, library, network, tmp_path):
     module = tf.Module()
     module.function, module.kernels = network, network.kernels
     tf.saved_model.save(module, str(tmp_path / "plain"), signatures=network)
@@ -51,7 +52,7 @@ def test_the_same_bits_from_several_threads(serve, network, tmp_path):
 
     files = [tmp_path / "image", tmp_path / "scores"]
     files[0].write_bytes(tf.make_tensor_proto(image).SerializeToString())
-    command = [serve, LIBRARY_PATH, tmp_path / "fast", *files, "4", "30"]
+    command = [programs / program, library, tmp_path / "fast", *files, "4", "30"]
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert re.fullmatch(r"alone .* ms, 4 threads .* ms a call\n", run.stdout)
@@ -59,13 +60,14 @@ def test_the_same_bits_from_several_threads(serve, network, tmp_path):
     np.testing.assert_array_equal(got, wanted)
 
 
-def test_without_the_library_the_missing_op_is_named(serve, network, tmp_path):
+def test_without_the_library_the_missing_op_is_named(programs, network, tmp_path):
     fast = bd.optimize(network)
     fast.save(tmp_path / "fast")
     (tmp_path / "image").write_bytes(
         tf.make_tensor_proto(tf.zeros([1, 3, 3, 32])).SerializeToString()
     )
     libc = "/lib/x86_64-linux-gnu/libm.so.6"  # any library without our ops
-    command = [serve, libc, tmp_path / "fast", tmp_path / "image", tmp_path / "out", "1", "1"]
+    files = [tmp_path / "fast", tmp_path / "image", tmp_path / "out"]
+    command = [programs / "serve", libc, *files, "1", "1"]
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 1 and "BlockdnnRegion" in run.stderr
