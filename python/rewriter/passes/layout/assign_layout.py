@@ -5,9 +5,10 @@ that are read plain); pooling, concat and element-wise work convert only where a
 input is already blocked and it pays. Nothing here inserts reorders: that comes last.
 """
 
+import math
 from dataclasses import replace
 
-from ....graph import Body, Node, Ref
+from ....graph import Body, Node, Ref, estimate
 from ...context import Context
 from ...patterns import PATTERNS, Found
 from ...patterns.movement import cut
@@ -24,6 +25,9 @@ _ALWAYS_REPORTED = frozenset(
 )
 # These take no plain copy of their own, or pass it on to a fetch, or are judged later.
 _ASK_LITTLE = frozenset({"Identity", "IdentityN", "Shape", *softmax.ROOTS})
+
+# A source that stays in the cache nearest to a core, a pixel at least: what `_reads_once` allows.
+_SMALL_SOURCE, _SMALL_PIXEL = 1 << 17, 256
 
 
 class LayoutState:
@@ -75,6 +79,11 @@ class LayoutState:
             for node, _ in view.consumers(ref)
         )
 
+    def shares(self, node: Node) -> bool:
+        """Whether somebody else reads its source in blocks."""
+        readers = self.body.view.consumers(node.src)
+        return any(one is not node and self._reads_blocked(one, at, False) for one, at in readers)
+
     def _reads_blocked(self, node: Node, index: int, few: bool) -> bool:
         if isinstance(node.payload, Convolution):
             conv = node.payload
@@ -117,22 +126,44 @@ def assign_layout(body: Body, context: Context) -> None:
 
 def _settle(node: Node, state: LayoutState) -> None:
     conv, src = node.payload, node.src
-    few_in = conv.in_channels < BLOCK and conv.may_read_plain and not state.is_blocked(src)
+    reads_plain = conv.may_read_plain and not state.is_blocked(src) and _reads_once(node, state)
     ends = conv.groups == 1 and not state.wants_blocked(node.ref)
-    is_head = _is_head(conv) and state.is_blocked(src) and state.has_plain_use(node.ref)
-    plain = ends and (conv.channels < BLOCK or is_head)
+    plain = ends and (conv.channels < BLOCK or _is_head(node, state))
     node.payload = replace(
-        conv, reads=NHWC if few_in else BLOCKED, writes=NHWC if plain else BLOCKED
+        conv, reads=NHWC if reads_plain else BLOCKED, writes=NHWC if plain else BLOCKED
     )
 
 
-def _is_head(conv: Convolution) -> bool:
-    """Whether its result is stored plain as fast as in blocks, whose last one is not full.
+def _reads_once(node: Node, state: LayoutState) -> bool:
+    """Whether it reads plain pixels as fast as blocks, reorder included: few channels, or patches.
+
+    Times of reading plain, of those of a reorder and reading blocks (Zen 4, 2 threads): windows
+    that touch, 8x8 32->32 at 56x56 0.94, 4x4 64->64 at 28x28 0.96, 2x2 160->160 at 14x14 1.00;
+    but 2x2 96->192 at 56x56 1.23, 3x3 of stride 2 1.0 to 1.4 and of stride 1 2.8.
+    """
+    conv, shapes = node.payload, state.body.shapes
+    if conv.in_channels < BLOCK:
+        return True
+    window = conv.weights.shape[:2]
+    patches = isinstance(conv, Conv) and window != (1, 1) and window == conv.strides
+    _, *sizes = shapes.shape(node.src)
+    small = math.prod(estimate(size, 64) for size in sizes) <= _SMALL_SOURCE
+    return patches and small and conv.in_channels <= _SMALL_PIXEL and not state.shares(node)
+
+
+def _is_head(node: Node, state: LayoutState) -> bool:
+    """Whether its result is needed plain, and stored so as fast as in blocks.
 
     Times of storing plain, of those of blocks and a reorder (Zen 4, 2 threads): 1x1 256->255 at
-    40x40 0.92, 64->20 at 64x64 1.00; but 3x3, where blocks have Winograd, 1.6 to 3.0.
+    40x40 0.92, 64->64 at 56x56 1.00; 3x3 of stride 2 0.94 to 1.00, windows that touch 0.83 to 1.00;
+    but 3x3 and 5x5 of stride 1, where blocks have Winograd, 1.6 to 3.0.
     """
-    return isinstance(conv, Conv) and conv.taps == conv.in_channels and conv.channels % BLOCK != 0
+    conv = node.payload
+    pixels = conv.taps == conv.in_channels and state.is_blocked(node.src)
+    direct = isinstance(conv, Conv) and (pixels or min(conv.strides) > 1)
+    operands = [ref for role, ref in node.by_role.items() if role != "src"]
+    plain = direct and not any(state.is_blocked(ref) for ref in operands)
+    return plain and state.has_plain_use(node.ref)
 
 
 def _convert(node: Node, state: LayoutState, context: Context) -> None:

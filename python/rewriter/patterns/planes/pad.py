@@ -1,5 +1,6 @@
 """Padding and cutting of planes, by itself or folded into the convolution that reads it."""
 
+import math
 from dataclasses import replace
 
 from ....graph import Body, Node
@@ -20,12 +21,18 @@ def zero_pad(body: Body, ref) -> tuple[int, int, int, int] | str:
     node = body.view.producer(ref)
     if isinstance(node.payload, Pad):
         return node.payload.paddings if min(node.payload.paddings) >= 0 else "it cuts off"
+    return constant_pad(body, ref, 0.0)
+
+
+def constant_pad(body: Body, ref, value: float) -> tuple[int, int, int, int] | str:
+    """(top, bottom, left, right) if `ref` is a spatial Pad with that value, else why not."""
+    node = body.view.producer(ref)
     if node.op not in ("Pad", "PadV2", "MirrorPad"):
         return "not a Pad"
     if node.op == "MirrorPad":
         return "it mirrors"
-    if node.op == "PadV2" and body.constants.scalar(node.inputs[2]) != 0.0:
-        return "it pads with another value than zero"
+    if value != (body.constants.scalar(node.inputs[2]) if node.op == "PadV2" else 0.0):
+        return f"it pads with another value than {'zero' if value == 0.0 else value}"
     if body.view.has_control_edges(node.name):
         return "control edges order it"
     pads = body.shapes.value(node.inputs[1])
@@ -41,6 +48,8 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     channels = body.shapes.channels(node.inputs[0])
     if channels is None:
         return "the rank is not known to be 4, or the channels are not known"
+    if not isinstance(constant_pad(body, node.ref, -math.inf), str):
+        return None  # maxima pad by themselves
     sides = _cropped(node, body) if node.op == "StridedSlice" else zero_pad(body, node.ref)
     if isinstance(sides, str):
         return sides

@@ -1,20 +1,22 @@
 """Max and average pooling."""
 
+import math
+
 from ....graph import Body, Node
 from ...context import Context
 from ...primitives import Pool
 from ..found import Found
-from .pad import is_non_negative, zero_pad
+from .pad import constant_pad, is_non_negative, zero_pad
 
 KINDS = {"MaxPool": "max", "AvgPool": "avg"}
 ROOTS = tuple(KINDS)
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
-    """The pooling of `node`, with a zero Pad before it.
+    """The pooling of `node`, with the Pad before it.
 
-    A maximum may take -inf for the Pad's 0 where all elements are >= 0 and no window lies in the
-    padding altogether.
+    A maximum takes -inf for what it pads itself, as a Pad may, or one of 0 where all elements are
+    >= 0; no window lies in the padding altogether.
     """
     attr, src = node.attr, node.inputs[0]
     channels = body.shapes.channels(src)
@@ -27,7 +29,7 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         return "it pools over the batch or the channels"
     padding, pads = attr["padding"].s.decode(), tuple(attr["explicit_paddings"].list.i[2:6])
     if padding == "VALID":
-        src, padding, pads = _with_zero_pad(node, src, ksize, body)
+        src, padding, pads = _with_pad(node, src, ksize, body)
     payload = Pool(
         origin=node.name,
         channels=channels,
@@ -40,13 +42,13 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     return Found(payload, {"src": src}, node.name)
 
 
-def _with_zero_pad(node, src, ksize, body: Body):
-    pads = zero_pad(body, src) if node.op == "MaxPool" else "not a MaxPool"
-    if isinstance(pads, str):
-        return src, "VALID", ()
-    if max(pads[:2]) >= ksize[1] or max(pads[2:]) >= ksize[2]:
+def _with_pad(node, src, ksize, body: Body):
+    if node.op != "MaxPool" or not body.view.producer(src).inputs:
         return src, "VALID", ()
     inner = body.view.producer(src).inputs[0]
-    if not is_non_negative(body, inner):
+    pads = constant_pad(body, src, -math.inf)
+    if isinstance(pads, str) and is_non_negative(body, inner):
+        pads = zero_pad(body, src)
+    if isinstance(pads, str) or max(pads[:2]) >= ksize[1] or max(pads[2:]) >= ksize[2]:
         return src, "VALID", ()
     return inner, "EXPLICIT", pads

@@ -161,7 +161,7 @@ def test_a_chain_on_a_concat_is_one_pass(rewrite, weights, image):
         return tf.nn.conv2d(tf.nn.relu(z * scale + shift), after, **_SAME)
 
     result = rewrite(function, [1, 6, 6, 16])
-    assert result.blockdnn == {"Concat": 1, "Conv": 3, "Eltwise": 1, "Reorder": 2}
+    assert result.blockdnn == {"Concat": 1, "Conv": 3, "Eltwise": 1, "Reorder": 1}
     result.assert_same(image(1, 6, 6, 16))
 
 
@@ -177,3 +177,52 @@ def test_flatten_reads_one_plain_copy(rewrite, weights, image):
     assert result.blockdnn == {"Conv": 1, "InnerProduct": 1, "Reorder": 1}
     assert result.ops["Shape"] == 0
     result.assert_same(image(3, 6, 6, 3))
+
+
+@pytest.mark.parametrize("size, stride", [(1, 1), (3, 2), (4, 4)])
+def test_what_is_no_winograd_stores_tokens(rewrite, weights, image, size, stride):
+    first, kernel = weights(3, 3, 3, 32), weights(size, size, 32, 48)
+
+    def function(x):
+        y = tf.nn.conv2d(tf.nn.relu(tf.nn.conv2d(x, first, **_SAME)), kernel, stride, "SAME")
+        return tf.reduce_sum(tf.reshape(y, [-1, (8 // stride) ** 2, 48]), 1)
+
+    result = rewrite(function, [None, 8, 8, 3])
+    assert result.blockdnn == {"Conv": 2}
+    result.assert_same(image(2, 8, 8, 3))
+
+
+@pytest.mark.parametrize("size, stride", [(1, 1), (3, 2)])
+def test_what_adds_blocks_stores_blocks(rewrite, weights, image, size, stride):
+    first, kernel = weights(3, 3, 3, 32), weights(size, size, 32, 32)
+    shortcut = weights(2, 2, 3, 32)
+
+    def function(x):
+        y = tf.nn.conv2d(tf.nn.relu(tf.nn.conv2d(x, first, **_SAME)), kernel, stride, "SAME")
+        short = tf.nn.conv2d(x, first if stride == 1 else shortcut, stride, "SAME")
+        return tf.nn.relu(y + tf.nn.max_pool2d(short, 3, 1, "SAME"))
+
+    result = rewrite(function, [None, 8, 8, 3])
+    assert result.blockdnn == {"Conv": 3, "Pool": 1, "Reorder": 1}
+    result.assert_same(image(2, 8, 8, 3))
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_patches_of_tokens_are_read_where_they_lie(rewrite, weights, image, size):
+    """SegFormer: attention whose keys are of fewer tokens."""
+    kernel = weights(size, size, 32, 32)
+
+    def function(tokens):
+        y = tf.nn.conv2d(tf.reshape(tf.sin(tokens), [-1, 8, 8, 32]), kernel, size, "VALID")
+        return tf.sin(tf.reshape(y, [-1, (8 // size) ** 2, 32]))
+
+    result = rewrite(function, [None, 64, 32])
+    assert result.blockdnn == {"Conv": 1}
+    result.assert_same(tf.reshape(image(2, 8, 8, 32), [2, 64, 32]))
+
+
+def test_patches_of_much_are_read_in_blocks(rewrite, weights, image):
+    kernel = weights(2, 2, 32, 32)
+    result = rewrite(lambda x: tf.nn.conv2d(x, kernel, 2, "VALID"), [None, 128, 128, 32])
+    assert result.blockdnn == {"Conv": 1, "Reorder": 1}
+    result.assert_same(image(1, 128, 128, 32))

@@ -163,3 +163,23 @@ def test_dilated_depthwise(rewrite, weights, image):
     assert result.blockdnn == {"Conv": 2, "Reorder": 2}
     assert not {"SpaceToBatchND", "BatchToSpaceND"} & set(result.ops)
     result.assert_same(image(1, 9, 10, 32))
+
+
+@pytest.mark.parametrize("value, folded", [(-float("inf"), True), (-1.0, False)])
+def test_a_maximum_takes_the_pad_of_nothing(rewrite, weights, image, value, folded):
+    """ResNet V2: what is padded is below any number."""
+    first, last = weights(3, 3, 3, 20), weights(3, 3, 20, 20)
+
+    def function(x):
+        y = tf.nn.conv2d(x, first, 1, "SAME")
+        y = tf.pad(y, [[0, 0], [1, 1], [1, 0], [0, 0]], constant_values=value)
+        return tf.reduce_mean(
+            tf.nn.conv2d(tf.nn.max_pool2d(y, 3, 2, "VALID"), last, 1, "SAME"), [1, 2]
+        )
+
+    result = rewrite(function, [None, 9, 9, 3])
+    assert (result.ops["PadV2"] == 0) == folded
+    assert ("Reorder" not in result.blockdnn) == folded
+    assert folded or "another value than" in result.reason("PadV2")
+    assert not folded or not any("Pad" in name for name, _ in result.report.declined)
+    result.assert_same(image(2, 9, 9, 3))

@@ -134,7 +134,7 @@ def test_a_product_that_is_read_flat_stays(rewrite, image, weights, between):
 
 
 def test_convnext():
-    """Blocks of ConvNeXt: no reorder but that of the output."""
+    """Blocks of ConvNeXt: no reorder, the last convolution stores plain."""
     image = keras.Input((32, 32, 3))
     x = keras.layers.Conv2D(48, 4, 4)(image)
     x = keras.layers.LayerNormalization(epsilon=1e-6)(x)
@@ -150,7 +150,6 @@ def test_convnext():
     assert fast.report.counts() == {
         "BlockdnnConv": 8,
         "BlockdnnLayerNorm": 4,
-        "BlockdnnReorder": 1,
     }
     x = np.random.default_rng(5).standard_normal((2, 32, 32, 3), np.float32)
     np.testing.assert_allclose(fast(x), model(x), atol=2e-5)
