@@ -4,10 +4,10 @@ from .python.ops.conv.conv import conv
 from .python.ops.conv.conv_depthwise import conv_depthwise
 from .python.ops.conv.conv_transpose import conv_transpose
 from .python.ops.conv.conv_volume import conv_volume
-from .python.ops.memory import memory_consumption, memory_plan, scratchpad_size
+from .python.ops.memory import memory_plan
 from .python.ops.movement.concat import concat
 from .python.ops.movement.reorder import reorder
-from .python.ops.movement.shuffle import shuffle, shuffle_grad
+from .python.ops.movement.shuffle import shuffle
 from .python.ops.pixels.eltwise import eltwise
 from .python.ops.pixels.layer_norm import layer_norm
 from .python.ops.pixels.softmax import softmax
@@ -18,7 +18,7 @@ from .python.ops.planes.resize import resize
 from .python.ops.products.attention import attention
 from .python.ops.products.inner_product import inner_product
 from .python.ops.products.packed_matmul import packed_matmul
-from .python.ops.products.rnn import pack_count, rnn
+from .python.ops.products.rnn import rnn
 
 __all__ = [
     "attention",
@@ -31,18 +31,14 @@ __all__ = [
     "global_pool",
     "inner_product",
     "layer_norm",
-    "memory_consumption",
     "memory_plan",
-    "pack_count",
     "packed_matmul",
     "pad",
     "pool",
     "reorder",
     "resize",
     "rnn",
-    "scratchpad_size",
     "shuffle",
-    "shuffle_grad",
     "softmax",
     "squeeze_excite",
 ]

@@ -1,27 +1,20 @@
-"""What a gradient knows of the op that it belongs to, and the chain rule through several ops."""
+"""How gradients are registered, and the chain rule through several ops."""
+
+from collections.abc import Callable
 
 import tensorflow as tf
 
-from ..ops.arguments import invalid
+from ..ops.record import Called
 
 
-def text(op, name: str) -> str:
-    """The string attribute `name`."""
-    return op.get_attr(name).decode()
+def gradient_of(op: str) -> Callable:
+    """Registers a function of (what was called, the gradients of its results) for an op of ours."""
 
+    def register(function: Callable) -> Callable:
+        tf.RegisterGradient(f"Blockdnn{op}")(lambda op, *upstream: function(Called(op), *upstream))
+        return function
 
-def padding_argument(op):
-    """The argument `padding` of the wrappers in python/ops that gave the op its attributes."""
-    padding = text(op, "padding")
-    if padding != "EXPLICIT":
-        return padding
-    top, bottom, left, right = op.get_attr("explicit_paddings")
-    return [[top, bottom], [left, right]]
-
-
-def is_wanted(op, index: int) -> bool:
-    """Whether the gradient of input `index` is used; a tape may say that it is not."""
-    return index not in (getattr(op, "skip_input_indices", None) or ())
+    return register
 
 
 def vjp(function, inputs, dy) -> list:
@@ -36,21 +29,3 @@ def vjp(function, inputs, dy) -> list:
     return tape.gradient(
         y, copies, output_gradients=dy, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
-
-
-def split_inputs(op, *counts: int) -> list[list]:
-    """The inputs of `op`, cut into lists of these lengths.
-
-    Raises:
-      InvalidArgument: they are not as many: the op has inputs that the gradient does not know.
-    """
-    inputs, groups = list(op.inputs), []
-    if sum(counts) != len(inputs):
-        raise invalid(
-            f"{op.type} has {len(inputs)} inputs, of which its gradient knows {sum(counts)}; "
-            "compute the others outside of the op"
-        )
-    for count in counts:
-        groups.append(inputs[:count])
-        inputs = inputs[count:]
-    return groups

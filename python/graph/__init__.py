@@ -4,6 +4,16 @@ from .body import Body, Module, Place, called, first_argument
 from .constants import LOOPS, Constants, Variable
 from .functions import Flat, called_functions, flatten, restore_library, unflatten
 from .match import Any, Match, Op, Scalar, match
+from .nodes import (
+    FLOAT32,
+    INT32,
+    attribute_types,
+    constant_node,
+    defaults,
+    definition,
+    gathered,
+    make_node,
+)
 from .read_only import renew_read_only
 from .shapes import Shapes
 from .symbolic import Expr, Size, estimate, window
@@ -15,8 +25,10 @@ __all__ = [
     "Body",
     "Constants",
     "Expr",
+    "FLOAT32",
     "Flat",
     "GraphView",
+    "INT32",
     "LOOPS",
     "Match",
     "Module",
@@ -28,14 +40,20 @@ __all__ = [
     "Shapes",
     "Size",
     "Variable",
+    "attribute_types",
     "called",
     "called_functions",
+    "constant_node",
+    "defaults",
+    "definition",
     "dtype",
     "dtype_name",
     "estimate",
     "first_argument",
     "flatten",
+    "gathered",
     "is_float32",
+    "make_node",
     "match",
     "outputs",
     "renew_read_only",

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from ..gradients.node import padding_argument, split_inputs, text
 from ..layout import NCHW16C
 from ..native import library
 from ..ops.conv.conv import conv
@@ -21,8 +20,8 @@ from ..ops.conv.conv_depthwise import conv_depthwise
 from ..ops.conv.conv_transpose import conv_transpose
 from ..ops.conv.conv_volume import conv_volume
 from ..ops.memory import plan_node, pool_threads
-from ..ops.pixels.eltwise import eltwise
 from ..ops.post_ops import MAX_ENTRIES, PostOps
+from ..ops.record import RECORDS, Called
 from ..tensorflow_private import has_no_tape
 
 _SOLE_READER = "_blockdnn_sole_reader"
@@ -47,15 +46,13 @@ class Made:
 
     Attributes:
       op: the op.
-      function, arguments: the call of bd.ops that makes it.
+      arguments: of the function of bd.ops that makes it.
       prefix: of the names of the arguments that hold its last chain and its operands.
       restore: what became of its result.
     """
 
     op: tf.Operation
-    function: Callable
     arguments: dict
-    prefix: str = ""
     restore: Callable = lambda y: y
 
     @classmethod
@@ -69,12 +66,23 @@ class Made:
             return None
         image, restore = getattr(x, _IMAGES, (x, lambda y: y))
         op = image.op
-        if op.type not in _ARGUMENTS or op.graph is not tf.compat.v1.get_default_graph():
+        if op.type not in _PREFIXES or op.graph is not tf.compat.v1.get_default_graph():
             return None
         if not set(x.consumers()) <= set(through):
             return None
-        arguments = _ARGUMENTS[op.type](op)
-        return arguments and cls(op, *arguments, restore=restore)
+        arguments = Called(op).arguments()
+        if arguments.get("into") is not None or arguments.get("dst_part"):
+            return None
+        return cls(op, arguments, restore)
+
+    @property
+    def function(self) -> Callable:
+        return RECORDS[self.op.type].function
+
+    @property
+    def prefix(self) -> str:
+        """Of the names of the arguments that hold the last chain and its operands."""
+        return _PREFIXES[self.op.type]
 
     @property
     def chain(self) -> PostOps:
@@ -150,8 +158,7 @@ def _zeros_around(x) -> "list | None":
     if not tf.is_symbolic_tensor(x):
         return None
     if x.op.type == "BlockdnnPad":
-        top, bottom, left, right = x.op.get_attr("paddings")
-        return [[top, bottom], [left, right]]
+        return Called(x.op).arguments()["paddings"]
     if x.op.type != "Pad" or x.shape.rank != 4:
         return None
     sides = tf.get_static_value(x.op.inputs[1])
@@ -163,10 +170,12 @@ def _zeros_around(x) -> "list | None":
 def is_clamped(x) -> bool:
     """Whether one of our ops ends x with a ReLU: nothing in it is negative, and where it is zero
     its source has no gradient, so that zeros around it may win a maximum of zeros."""
-    if not tf.is_symbolic_tensor(x) or x.op.type not in _ARGUMENTS:
+    if not tf.is_symbolic_tensor(x) or x.op.type not in _PREFIXES:
         return False
     chain = [name for name in x.op.node_def.attr if name.endswith("post_ops")]
-    entries = PostOps.parse(text(x.op, min(chain))).entries  # of a pair the depthwise part's
+    entries = PostOps.parse(
+        getattr(Called(x.op), min(chain))
+    ).entries  # of a pair the depthwise part's
     return bool(entries) and str(entries[-1]) in ("eltwise(relu)", "eltwise(relu6)")
 
 
@@ -202,12 +211,18 @@ def paired(x, weights, chain: PostOps, window: dict):
 def _is_pointwise(made: Made) -> bool:
     """Whether it is a dense 1x1 convolution of every pixel in blocks, whose chain reads no
     tensors."""
-    given, explicit = made.arguments, made.op.get_attr("explicit_paddings")
+    given, padding = made.arguments, made.arguments["padding"]
     one = given["weights_shape"][:2] == given["strides"] == [1, 1] and given["groups"] == 1
     blocked = given["src_layout"] == given["dst_layout"] == NCHW16C
     operands = {e.words[1] if e.kind == "binary" else e.kind for e in made.chain.entries}
     plain = operands <= {"channel", "scalar", "eltwise"}
-    return one and blocked and plain and not any(explicit) and not given["pool"]
+    return (
+        one
+        and blocked
+        and plain
+        and padding in ("SAME", "VALID", [[0, 0], [0, 0]])
+        and not given["pool"]
+    )
 
 
 def pooled(x):
@@ -238,108 +253,12 @@ _WEIGHTS = {
     conv_volume: ("weights", None),
 }
 
-# What makes an op of each type: (function, its arguments[, prefix of its chain]).
-
-
-def _conv(op):
-    (src, weights), args, into = split_inputs(
-        op, 2, op.get_attr("num_args"), op.get_attr("num_into")
-    )
-    if into or op.get_attr("dst_part"):
-        return None
-    return conv, dict(
-        src=src,
-        weights=weights,
-        weights_shape=op.get_attr("weights_shape"),
-        strides=op.get_attr("strides"),
-        padding=padding_argument(op),
-        dilations=op.get_attr("dilations"),
-        groups=op.get_attr("groups"),
-        channels=op.get_attr("channels"),
-        src_layout=text(op, "src_layout"),
-        dst_layout=text(op, "dst_layout"),
-        pool=op.get_attr("pool") or None,
-        algorithm=text(op, "algorithm"),
-        post_ops=PostOps.parse(text(op, "post_ops")),
-        args=args,
-    )
-
-
-def _conv_depthwise(op):
-    counts = op.get_attr("num_args"), op.get_attr("num_depthwise_args")
-    (src, weights, depthwise), args, depthwise_args = split_inputs(op, 3, *counts)
-    arguments = dict(
-        src=src,
-        weights=weights,
-        depthwise_weights=depthwise,
-        weights_shape=op.get_attr("weights_shape"),
-        depthwise_weights_shape=op.get_attr("depthwise_weights_shape"),
-        strides=op.get_attr("strides"),
-        padding=padding_argument(op),
-        dilations=op.get_attr("dilations"),
-        algorithm=text(op, "algorithm"),
-        post_ops=PostOps.parse(text(op, "post_ops")),
-        args=args,
-        depthwise_post_ops=PostOps.parse(text(op, "depthwise_post_ops")),
-        depthwise_args=depthwise_args,
-    )
-    return conv_depthwise, arguments, "depthwise_"
-
-
-def _conv_transpose(op):
-    (src, weights), args, into = split_inputs(
-        op, 2, op.get_attr("num_args"), op.get_attr("num_into")
-    )
-    if into or op.get_attr("dst_part"):
-        return None
-    top, bottom, left, right = op.get_attr("crops")
-    return conv_transpose, dict(
-        src=src,
-        weights=weights,
-        weights_shape=op.get_attr("weights_shape"),
-        strides=op.get_attr("strides"),
-        crops=[[top, bottom], [left, right]],
-        dst_layout=text(op, "dst_layout"),
-        algorithm=text(op, "algorithm"),
-        post_ops=PostOps.parse(text(op, "post_ops")),
-        args=args,
-    )
-
-
-def _conv_volume(op):
-    (src, weights), args = split_inputs(op, 2, op.get_attr("num_args"))
-    return conv_volume, dict(
-        src=src,
-        weights=weights,
-        weights_shape=op.get_attr("weights_shape"),
-        depth=op.get_attr("depth"),
-        strides=op.get_attr("strides"),
-        padding=text(op, "padding"),
-        src_layout=text(op, "src_layout"),
-        dst_layout=text(op, "dst_layout"),
-        algorithm=text(op, "algorithm"),
-        post_ops=PostOps.parse(text(op, "post_ops")),
-        args=args,
-    )
-
-
-def _eltwise(op):
-    (src,), args, into = split_inputs(op, 1, op.get_attr("num_args"), op.get_attr("num_into"))
-    if into or op.get_attr("dst_part"):
-        return None
-    return eltwise, dict(
-        src=src,
-        post_ops=PostOps.parse(text(op, "post_ops")),
-        args=args,
-        layout=text(op, "layout"),
-        channels=op.get_attr("channels"),
-    )
-
-
-_ARGUMENTS = {
-    "BlockdnnConv": _conv,
-    "BlockdnnConvDepthwise": _conv_depthwise,
-    "BlockdnnConvTranspose": _conv_transpose,
-    "BlockdnnConvVolume": _conv_volume,
-    "BlockdnnEltwise": _eltwise,
+# The ops that may be written anew, and the prefix of the names of the arguments that hold the last
+# chain and its operands.
+_PREFIXES = {
+    "BlockdnnConv": "",
+    "BlockdnnConvDepthwise": "depthwise_",
+    "BlockdnnConvTranspose": "",
+    "BlockdnnConvVolume": "",
+    "BlockdnnEltwise": "",
 }

@@ -2,7 +2,7 @@
 
 import keras
 
-from ..gradients.planes.pool import blocks, images
+from ..gradients.planes import blocks, images
 from ..layout import NCHW16C
 from ..ops.movement.shuffle import shuffle
 from ..ops.planes.pad import pad

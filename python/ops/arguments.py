@@ -50,7 +50,7 @@ def padding_attrs(padding) -> dict:
     """
     if isinstance(padding, str):
         if padding.upper() in ("SAME", "VALID"):
-            return {"padding": padding.upper(), "explicit_paddings": []}
+            return {"padding": padding.upper()}
     elif isinstance(padding, (Sequence, np.ndarray)) and len(padding) == 2:
         rows, columns = (pair("padding", axis) for axis in padding)
         return {"padding": "EXPLICIT", "explicit_paddings": rows + columns}
@@ -59,18 +59,36 @@ def padding_attrs(padding) -> dict:
     )
 
 
+def padding_argument(padding: str, explicit):
+    """The argument that gave an op these two attributes."""
+    if padding != "EXPLICIT":
+        return padding
+    top, bottom, left, right = explicit
+    return [[top, bottom], [left, right]]
+
+
+def sides(name: str, value) -> list[int]:
+    """[[top, bottom], [left, right]] as one list.
+
+    Raises:
+      ValueError: it is anything else.
+    """
+    rows, columns = (pair(name, list(axis)) for axis in value)
+    return rows + columns
+
+
 SCRATCHPAD_MODES = ("user", "library")
 
 
-def check_scratchpad_mode(mode) -> str:
-    """`mode`, if it says who provides the temporary memory of an op.
+def check_scratchpad_mode(name: str, mode) -> str:
+    """`mode`, the argument `name`, if it says who provides the temporary memory of an op.
 
     Raises:
       ValueError: it is none of SCRATCHPAD_MODES.
     """
     if mode in SCRATCHPAD_MODES:
         return mode
-    raise ValueError(f'scratchpad_mode must be "user" or "library", got {mode!r}')
+    raise ValueError(f'{name} must be "user" or "library", got {mode!r}')
 
 
 def filter_shape(name: str, weights, shape, *dims: str) -> list[int]:
@@ -81,7 +99,9 @@ def filter_shape(name: str, weights, shape, *dims: str) -> list[int]:
     """
     if shape is not None:
         return [int(size) for size in shape]
-    static = tf.convert_to_tensor(weights).shape
+    static = (
+        weights.shape if isinstance(weights, tf.Tensor) else tf.convert_to_tensor(weights).shape
+    )
     if static.rank == len(dims) and static.is_fully_defined():
         return static.as_list()
     raise ValueError(f"{name} of shape {static} are not [{', '.join(dims)}]; give {name}_shape")
@@ -119,17 +139,3 @@ def as_before(y, x):
 
 def _product(sizes: list):
     return tf.reduce_prod(tf.stack(sizes)) if sizes else 1
-
-
-def part_attr(name: str, part) -> list[int]:
-    """The attribute src_part or dst_part: `part` as [first channel, channels], none for None.
-
-    Raises:
-      ValueError: it is neither None nor two integers.
-    """
-    return [] if part is None else pair(name, list(part))
-
-
-def dst_part_args(dst_part, into) -> dict:
-    """The attribute `dst_part` and the input `into` of the ops that have them."""
-    return {"dst_part": part_attr("dst_part", dst_part), "into": [] if into is None else [into]}

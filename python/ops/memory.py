@@ -10,50 +10,7 @@ import tensorflow as tf
 
 from ..native import CList, c_call, library
 from ..threads import MOST_THREADS
-from .conv.conv import conv
-from .conv.conv_depthwise import conv_depthwise
-from .conv.conv_transpose import conv_transpose
-from .conv.conv_volume import conv_volume
-from .movement.concat import concat
-from .movement.reorder import reorder
-from .movement.shuffle import shuffle, shuffle_grad
-from .pixels.eltwise import eltwise
-from .pixels.layer_norm import layer_norm
-from .pixels.softmax import softmax
-from .pixels.squeeze_excite import squeeze_excite
-from .planes.pad import pad
-from .planes.pool import global_pool, pool
-from .planes.resize import resize
-from .products.attention import attention
-from .products.inner_product import inner_product
-from .products.packed_matmul import packed_matmul
-from .products.rnn import rnn
-
-_OPS = {
-    op.__name__: op
-    for op in (
-        attention,
-        concat,
-        conv,
-        conv_depthwise,
-        conv_transpose,
-        conv_volume,
-        eltwise,
-        global_pool,
-        inner_product,
-        layer_norm,
-        packed_matmul,
-        pad,
-        pool,
-        reorder,
-        resize,
-        rnn,
-        shuffle,
-        shuffle_grad,
-        softmax,
-        squeeze_excite,
-    )
-}
+from .records import RECORDS
 
 
 @dataclass(frozen=True)
@@ -93,6 +50,15 @@ class MemoryPlan:
     pieces: Mapping[str, ScratchpadPiece]
     blocking: Mapping[str, int]
 
+    @property
+    def kept(self) -> int:
+        """Bytes of scratchpad that the op keeps between executions: 0 with scratchpad_mode="user".
+
+        With "library" it keeps them for each of the executions that ran at once, at most four;
+        these are the bytes for one.
+        """
+        return self.scratchpad if self.scratchpad_mode == "library" else 0
+
 
 def memory_plan(op, *shapes, threads: int | None = None, args=(), **arguments) -> MemoryPlan:
     """Plans `op` as its execution would, without running it.
@@ -121,53 +87,21 @@ def memory_plan(op, *shapes, threads: int | None = None, args=(), **arguments) -
       >>> plan.algorithm, list(plan.pieces)
       ('direct', ['strip'])
     """
-    if op not in _OPS:
-        raise ValueError(f"op must be one of {', '.join(sorted(_OPS))}, got {op!r}")
+    functions = {
+        record.function.__name__: record.function
+        for record in RECORDS.values()
+        if hasattr(record, "function")
+    }
+    if op not in functions:
+        raise ValueError(f"op must be one of {', '.join(sorted(functions))}, got {op!r}")
     if threads is None:
         threads = pool_threads()
     elif not isinstance(threads, Integral) or not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"threads must be from 1 to {MOST_THREADS}, got {threads!r}")
     if args:
         arguments["args"] = [_spec(arg) for arg in args]
-    node = _node(_OPS[op], [_spec(shape) for shape in shapes], arguments)
+    node = _node(functions[op], [_spec(shape) for shape in shapes], arguments)
     return plan_node(node, [tensor.shape.as_list() for tensor in node.inputs], int(threads))
-
-
-def scratchpad_size(op, *shapes, **arguments) -> int:
-    """Returns the bytes of temporary memory that one execution of `op` takes, in either mode.
-
-    Args and Raises: see `memory_plan`.
-
-    Source: the scratchpad_desc() of oneDNN's primitives.
-
-    Example:
-        >>> bd.ops.scratchpad_size("conv", (1, 4, 56, 56, 16), (1, 1, 64, 64), algorithm="direct")
-        0
-    """
-    return memory_plan(op, *shapes, **arguments).scratchpad
-
-
-def memory_consumption(op, *shapes, **arguments) -> int:
-    """Returns the bytes of scratchpad that `op` keeps for itself between executions.
-
-    With scratchpad_mode="user" that is 0. With "library" it is `scratchpad_size` for each of the
-    executions that ran at once, at most four of them; the function returns the bytes for one.
-    Packed weights are not part of it: see `memory_plan`.
-
-    Args and Raises: see `memory_plan`.
-
-    Source: the memory_consumption_s64 query of oneDNN's primitives.
-
-    Example:
-        >>> shapes = (1, 4, 56, 56, 16), (3, 3, 64, 64)
-        >>> bd.ops.memory_consumption("conv", *shapes, scratchpad_mode="user")
-        0
-        >>> size = bd.ops.scratchpad_size("conv", *shapes)
-        >>> bd.ops.memory_consumption("conv", *shapes, scratchpad_mode="library") == size
-        True
-    """
-    plan = memory_plan(op, *shapes, **arguments)
-    return plan.scratchpad if plan.scratchpad_mode == "library" else 0
 
 
 def pool_threads() -> int:

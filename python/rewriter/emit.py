@@ -1,11 +1,11 @@
 """Writes the planned primitives as NodeDefs, and edited bodies as functions."""
 
 import numpy as np
-from tensorflow.core.framework import attr_value_pb2, node_def_pb2, types_pb2
+from tensorflow.core.framework import types_pb2
 
-from ..graph import Module, Node, Ref
+from ..graph import FLOAT32, Module, Ref, make_node
+from ..ops.records import Bundle
 from . import functions
-from .primitives import Bundle
 
 _READ = "blockdnn_weights/read"
 
@@ -30,53 +30,11 @@ def write_nodes(
         bundle.tensor = read
         for node in view.topological():
             if node.payload is not None:
-                _write(view, node, bundle, scratchpad_mode)
+                view.replace(node.payload.node(node, bundle, scratchpad_mode))
         functions.write_calls(body, weights, module, keeps_memory)
     if not bundle.size:
         return None
     view, name = module.main.view, weights[module.main.name].node
-    view.add(Node(resource, "Placeholder", proto=_placeholder(resource)))
-    view.add(Node(name, "ReadVariableOp", [Ref(resource)], proto=_read_variable(name)))
+    view.add(make_node(resource, "Placeholder", dtype=types_pb2.DT_RESOURCE))
+    view.add(make_node(name, "ReadVariableOp", [Ref(resource)], dtype=FLOAT32))
     return bundle.vector()
-
-
-def _write(view, node: Node, bundle: Bundle, scratchpad_mode: str) -> None:
-    payload = node.payload
-    attrs, inputs = payload.write(node.by_role, bundle)
-    parts = {"src_part": payload.src_part, "dst_part": payload.dst_part}
-    attrs |= {name: list(part) for name, part in parts.items() if part}
-    if "into" in node.roles:
-        attrs["num_into"] = 1
-        inputs.append(node.by_role["into"])
-    if payload.takes_scratchpad:
-        attrs["scratchpad_mode"] = scratchpad_mode
-    proto = node_def_pb2.NodeDef(name=node.name, op=node.op)
-    proto.attr["T"].type = types_pb2.DT_FLOAT
-    for key, value in attrs.items():
-        proto.attr[key].CopyFrom(_attr(value))
-    view.replace(Node(node.name, node.op, inputs, node.controls, proto, payload))
-
-
-def _attr(value) -> attr_value_pb2.AttrValue:
-    if isinstance(value, bool):
-        return attr_value_pb2.AttrValue(b=value)
-    if isinstance(value, int):
-        return attr_value_pb2.AttrValue(i=value)
-    if isinstance(value, float):
-        return attr_value_pb2.AttrValue(f=value)
-    if isinstance(value, str):
-        return attr_value_pb2.AttrValue(s=value.encode())
-    numbers = [int(number) for number in value]
-    return attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(i=numbers))
-
-
-def _placeholder(name: str) -> node_def_pb2.NodeDef:
-    proto = node_def_pb2.NodeDef(name=name, op="Placeholder")
-    proto.attr["dtype"].type = types_pb2.DT_RESOURCE
-    return proto
-
-
-def _read_variable(name: str) -> node_def_pb2.NodeDef:
-    proto = node_def_pb2.NodeDef(name=name, op="ReadVariableOp")
-    proto.attr["dtype"].type = types_pb2.DT_FLOAT
-    return proto

@@ -4,7 +4,7 @@ import itertools
 
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ..graph import LOOPS, Body, Module, Node, Ref, unflatten
+from ..graph import LOOPS, Body, Module, Node, Ref, make_node, unflatten
 from ..tensorflow_private import context
 from .regions import form_regions
 
@@ -66,9 +66,7 @@ def _write(name: str, body: Body, weights: Ref, takes: bool, key: str, module, k
         new_name = f"{name}_blockdnn_{next(_numbers)}"
     dtype = types_pb2.DT_FLOAT
     if takes:
-        proto = node_def_pb2.NodeDef(name=weights.node, op="Placeholder")
-        proto.attr["dtype"].type = dtype
-        body.view.add(Node(weights.node, "Placeholder", proto=proto))
+        body.view.add(make_node(weights.node, "Placeholder", dtype=dtype))
     body.view.prune()
     regions = form_regions(body.view, keeps_memory=keeps_memory)
     module.functions.update((region.signature.name, region) for region in regions)

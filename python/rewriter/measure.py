@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.framework import node_def_pb2
 
-from ..graph import GraphView, Module, Node, Ref, flatten, restore_library
+from ..graph import GraphView, Module, Node, Ref, flatten, make_node, restore_library
 from ..layout import BLOCK
 from ..tensorflow_private import context, ops
 from .capture import capture, import_flat
@@ -159,9 +158,7 @@ def _call(module: Module, given: Mapping[Ref, tf.Tensor], wanted: list[Ref]) -> 
     view.fetches, view.targets = list(wanted), []
     names = []
     for ref, tensor in given.items():
-        proto = node_def_pb2.NodeDef(op="Placeholder")
-        proto.attr["dtype"].type = tensor.dtype.as_datatype_enum
-        names.append(view.add(Node("given", "Placeholder", proto=proto)).name)
+        names.append(view.add(make_node("given", "Placeholder", dtype=tensor.dtype)).name)
         view.replace_uses(ref, Ref(names[-1]))
     view.prune(keep_ops=())
     graph_def = view.to_graph_def()

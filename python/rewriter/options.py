@@ -67,7 +67,7 @@ class Options:
             raise ValueError(f"algorithm must be one of {ALGORITHMS}, not {self.algorithm!r}")
         if self.memory not in MEMORY:
             raise ValueError(f"memory must be one of {MEMORY}, not {self.memory!r}")
-        check_scratchpad_mode(self.scratchpad_mode)
+        check_scratchpad_mode("scratchpad_mode", self.scratchpad_mode)
         self._check_deterministic()
         for pattern in (*self.exclude, *(self.only or ())):
             try:

@@ -11,7 +11,16 @@ from collections.abc import Callable
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from ..graph import GraphView, Module, Node, Ref, called_functions, outputs, restore_library
+from ..graph import (
+    GraphView,
+    Module,
+    Node,
+    Ref,
+    called_functions,
+    make_node,
+    outputs,
+    restore_library,
+)
 from ..tensorflow_private import (
     array_ops,
     context,
@@ -182,14 +191,18 @@ def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> functio
     ]
     function = _function([*map(view.node, constants), *nodes], view, arguments, results)
 
-    proto = node_def_pb2.NodeDef()
-    proto.attr["f"].func.name = function.signature.name
-    proto.attr["keeps_memory"].b = keeps_memory
-    proto.attr["Tin"].list.type.extend(arg.type for arg in function.signature.input_arg)
-    proto.attr["Tout"].list.type.extend(arg.type for arg in function.signature.output_arg)
-    shapes = (tensor_shape.TensorShape(shape_of(ref)).as_proto() for ref in results)
-    proto.attr["output_shapes"].list.shape.extend(shapes)
-    region = view.add(Node("blockdnn_region", REGION, arguments, proto=proto))
+    signature = function.signature
+    made = make_node(
+        "blockdnn_region",
+        REGION,
+        arguments,
+        f=signature.name,
+        keeps_memory=keeps_memory,
+        Tin=[arg.type for arg in signature.input_arg],
+        Tout=[arg.type for arg in signature.output_arg],
+        output_shapes=[shape_of(ref) for ref in results],
+    )
+    region = view.add(made)
     for port, ref in enumerate(results):
         view.replace_uses(ref, Ref(region.name, port))
     for node in reversed(nodes):

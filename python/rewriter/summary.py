@@ -3,40 +3,12 @@
 import re
 from collections import Counter, defaultdict
 
+from ..ops.records import RECORDS
+
 _MOST_REASONS = 8
 _MOST_REORDERS = 6
 _MOST_REGIONS = 6
 AT_BATCH_1 = " at batch 1"
-# What our ops are called when people read about them.
-_NAMES = {
-    "BlockdnnAttention": ("attention", "attentions"),
-    "BlockdnnBatchNorm": ("batch normalisation", "batch normalisations"),
-    "BlockdnnConv": ("convolution", "convolutions"),
-    "BlockdnnConvDepthwise": (
-        "depthwise convolution behind a 1x1",
-        "depthwise convolutions behind a 1x1",
-    ),
-    "BlockdnnConvTranspose": ("transposed convolution", "transposed convolutions"),
-    "BlockdnnConvVolume": ("3-D convolution", "3-D convolutions"),
-    "BlockdnnFoldBatchNorm": ("folded batch normalisation", "folded batch normalisations"),
-    "Reshape": ("reshape", "reshapes"),
-    "BlockdnnEltwise": ("element-wise op", "element-wise ops"),
-    "BlockdnnInnerProduct": ("inner product", "inner products"),
-    "BlockdnnLayerNorm": ("layer normalisation", "layer normalisations"),
-    "BlockdnnPackedMatmul": ("product of matrices", "products of matrices"),
-    "BlockdnnPad": ("padding", "paddings"),
-    "BlockdnnPool": ("pooling", "poolings"),
-    "BlockdnnGlobalPool": ("global pooling", "global poolings"),
-    "BlockdnnRnn": ("recurrent layer", "recurrent layers"),
-    "BlockdnnResize": ("resize", "resizes"),
-    "BlockdnnConcat": ("concatenation", "concatenations"),
-    "BlockdnnShuffle": ("channel shuffle", "channel shuffles"),
-    "BlockdnnSoftmax": ("softmax", "softmaxes"),
-    "BlockdnnSqueezeExcite": ("squeeze-excite", "squeeze-excites"),
-    "BlockdnnReorder": ("reorder", "reorders"),
-}
-
-
 # What moves channels, by the op that does.
 _MOVES = {
     "channel shuffles": ("GatherV2", "Pack", "Transpose"),
@@ -230,9 +202,14 @@ def _kinds(ops) -> str:
 
 
 def _count(count: int, op: str) -> str:
-    one, many = _NAMES.get(op, (op, op))
+    one, many = _titles(op)
     return f"{count} {one if count == 1 else many}"
 
 
 def _kind(op: str) -> str:
-    return re.sub(r" \(.*\)", "", _NAMES.get(op, (op, op))[0])
+    return re.sub(r" \(.*\)", "", _titles(op)[0])
+
+
+def _titles(op: str) -> tuple[str, str]:
+    """What people call an op, and many of them."""
+    return RECORDS[op].title if op in RECORDS else (op, op)

@@ -1,40 +1,34 @@
 """Gradient of a 1x1 convolution with the depthwise one behind it: that of the two."""
 
-import tensorflow as tf
-
 from ...layout import NCHW16C
 from ...ops.conv.conv import conv
 from ..blocked import elements, part_of
 from ..chain import Chain
-from ..node import padding_argument, split_inputs, text, vjp
+from ..node import gradient_of, vjp
 
 
-@tf.RegisterGradient("BlockdnnConvDepthwise")
-def _gradient(op, dy):
-    shape, depthwise_shape = op.get_attr("weights_shape"), op.get_attr("depthwise_weights_shape")
-    channels, num_args = shape[-1], op.get_attr("num_args")
-    algorithm = text(op, "algorithm")
-    offset, depthwise_offset = (
-        op.get_attr("weights_offset"),
-        op.get_attr("depthwise_weights_offset"),
-    )
-    chain = Chain.of(text(op, "post_ops"), channels, NCHW16C)
-    depthwise_chain = Chain.of(text(op, "depthwise_post_ops"), channels, NCHW16C)
-    split_inputs(op, 3, num_args, op.get_attr("num_depthwise_args"))
+@gradient_of("ConvDepthwise")
+def _gradient(called, dy):
+    shape, depthwise_shape = called.weights_shape, called.depthwise_weights_shape
+    channels, num_args = shape[-1], len(called.args)
+    algorithm = called.algorithm
+    offset, depthwise_offset = called.weights_offset, called.depthwise_weights_offset
+    chain = Chain.of(called.post_ops, channels, NCHW16C)
+    depthwise_chain = Chain.of(called.depthwise_post_ops, channels, NCHW16C)
 
     def formula(src, weights, depthwise_weights, *args):
-        src = part_of(src, op.get_attr("src_part"), shape[2], op.get_attr("src_blocks"))
+        src = part_of(src, called.src_part, shape[2], called.src_blocks)
         x = conv(src, elements(weights, offset, shape), algorithm=algorithm)
         x = chain.apply(x, args[:num_args])
         x = conv(
             x,
             elements(depthwise_weights, depthwise_offset, depthwise_shape),
-            strides=op.get_attr("strides"),
-            dilations=op.get_attr("dilations"),
-            padding=padding_argument(op),
+            strides=called.strides,
+            dilations=called.dilations,
+            padding=called.padding_argument,
             groups=channels,
             algorithm=algorithm,
         )
         return depthwise_chain.apply(x, args[num_args:])
 
-    return vjp(formula, op.inputs, dy)
+    return vjp(formula, called.inputs, dy)

@@ -13,59 +13,58 @@ from ...layout import NCHW16C, NHWC
 from ...ops.conv.conv_transpose import conv_transpose
 from ..blocked import elements, part_of, place
 from ..chain import Chain
-from ..node import is_wanted, split_inputs, text, vjp
+from ..node import gradient_of, vjp
 from .conv_weights import backward_weights
 from .geometry import ConvGeometry
 
 
-@tf.RegisterGradient("BlockdnnConvTranspose")
-def _gradient(op, dy):
-    shape, offset = op.get_attr("weights_shape"), op.get_attr("weights_offset")
-    strides, crops = op.get_attr("strides"), op.get_attr("crops")
-    src_part, dst_part = op.get_attr("src_part"), op.get_attr("dst_part")
-    num_args = op.get_attr("num_args")
-    layout, channels = text(op, "dst_layout"), shape[2]
-    chain = Chain.of(text(op, "post_ops"), channels, layout)
-    (src, weights), args, into = split_inputs(op, 2, num_args, op.get_attr("num_into"))
+@gradient_of("ConvTranspose")
+def _gradient(called, dy):
+    shape, offset = called.weights_shape, called.weights_offset
+    strides, crops = called.strides, called.crops
+    src_part, dst_part = called.src_part, called.dst_part
+    layout, channels = called.dst_layout, shape[2]
+    chain = Chain.of(called.post_ops, channels, layout)
+    src, weights, args, into = called.src, called.weights, called.args, called.into
     whole = offset == 0 and weights.shape.num_elements() == math.prod(shape)
     inside = max(crops[:2]) < shape[0] and max(crops[2:]) < shape[1]
     if whole and inside and not (src_part or dst_part or into):
-        backward = chain.backward(op.outputs[0], dy, args)
+        backward = chain.backward(called.dst, dy, args)
         if backward is not None:
             dz, dargs = backward
-            return [*_both(op, src, weights, dz), *dargs]
+            return [*_both(called, src, weights, dz), *dargs]
 
     def formula(src, weights, *rest):
         filters = elements(weights, offset, shape)
         src = part_of(src, src_part, shape[3])
-        z = _forward(src, filters, strides, crops, layout, inside, text(op, "algorithm"))
-        return place(chain.apply(z, rest[:num_args]), dst_part, channels, rest[num_args:])
+        z = _forward(src, filters, strides, crops, layout, inside, called.algorithm)
+        return place(chain.apply(z, rest[: len(args)]), dst_part, channels, rest[len(args) :])
 
-    return vjp(formula, op.inputs, dy)
+    return vjp(formula, called.inputs, dy)
 
 
-def _both(op, src, weights, dz) -> list:
+def _both(called, src, weights, dz) -> list:
     """The gradients of src and weights."""
-    top, bottom, left, right = op.get_attr("crops")
-    layout = text(op, "dst_layout")
+    top, bottom, left, right = called.crops
+    layout = called.dst_layout
     axis = 1 if layout == NHWC else 2
     # Pixels that no source pixel reaches, and that the convolution therefore does not read.
     ends = [slice(None)] * axis + [slice(None, min(n, 0) or None) for n in (bottom, right)]
     dz = dz[tuple(ends)] if min(bottom, right) < 0 else dz
     geometry = ConvGeometry(
-        weights_shape=tuple(op.get_attr("weights_shape")),
+        weights_shape=tuple(called.weights_shape),
         groups=1,
-        strides=tuple(op.get_attr("strides")),
+        strides=tuple(called.strides),
         dilations=(1, 1),
         padding=[[top, max(bottom, 0)], [left, max(right, 0)]],
         src_layout=layout,
         dst_layout=NCHW16C,
-        algorithm=text(op, "algorithm"),
+        algorithm=called.algorithm,
     )
     filters = tf.reshape(weights, geometry.weights_shape)
-    dsrc = geometry.forward(dz, filters) if is_wanted(op, 0) else None
+    dsrc = geometry.forward(dz, filters) if called.wants("src") else None
     dweights = None
-    if is_wanted(op, 1):
+    if called.wants("weights"):
         dweights = tf.reshape(backward_weights(geometry, dz, src), weights.shape)
     return [dsrc, dweights]
 

@@ -16,51 +16,51 @@ from ...ops.conv.conv_volume import conv_volume
 from ...ops.movement.reorder import reorder
 from ..blocked import elements
 from ..chain import Chain
-from ..node import is_wanted, split_inputs, text, vjp
+from ..node import gradient_of, vjp
 from .conv_weights import backward_weights
 from .geometry import ConvGeometry
 
 
-@tf.RegisterGradient("BlockdnnConvVolume")
-def _gradient(op, dy):
-    shape, offset = op.get_attr("weights_shape"), op.get_attr("weights_offset")
-    dst_layout = text(op, "dst_layout")
-    chain = Chain.of(text(op, "post_ops"), shape[-1], dst_layout)
-    (src, weights), args = split_inputs(op, 2, op.get_attr("num_args"))
+@gradient_of("ConvVolume")
+def _gradient(called, dy):
+    shape, offset = called.weights_shape, called.weights_offset
+    dst_layout = called.dst_layout
+    chain = Chain.of(called.post_ops, shape[-1], dst_layout)
+    src, weights, args = called.src, called.weights, called.args
     if offset == 0 and weights.shape.num_elements() == math.prod(shape):
-        backward = chain.backward(op.outputs[0], dy, args)
+        backward = chain.backward(called.dst, dy, args)
         if backward is not None:
             dz, dargs = backward
-            dsrc = _of_src(op, src, weights, dz) if is_wanted(op, 0) else None
-            dweights = _of_weights(op, src, dz) if is_wanted(op, 1) else None
+            dsrc = _of_src(called, src, weights, dz) if called.wants("src") else None
+            dweights = _of_weights(called, src, dz) if called.wants("weights") else None
             if dweights is not None:
                 dweights = tf.reshape(dweights, weights.shape)
             return [dsrc, dweights, *dargs]
 
     def formula(src, weights, *args):
-        return chain.apply(_by_tensorflow(op, src, elements(weights, offset, shape)), args)
+        return chain.apply(_by_tensorflow(called, src, elements(weights, offset, shape)), args)
 
-    return vjp(formula, op.inputs, dy)
+    return vjp(formula, called.inputs, dy)
 
 
-def _by_tensorflow(op, src, filters):
+def _by_tensorflow(called, src, filters):
     """The convolution itself in TensorFlow's ops."""
-    shape, src_layout, dst_layout = filters.shape, text(op, "src_layout"), text(op, "dst_layout")
+    shape, src_layout, dst_layout = filters.shape, called.src_layout, called.dst_layout
     x = src
     if src_layout == NCHW16C:
         x = reorder(x, NCHW16C, NHWC, channels=shape[3])
     sizes = tf.shape(x)
-    x = tf.reshape(x, tf.stack([-1, op.get_attr("depth"), sizes[1], sizes[2], shape[3]]))
-    y = tf.nn.conv3d(x, filters, [1, *op.get_attr("strides"), 1], text(op, "padding"))
+    x = tf.reshape(x, tf.stack([-1, called.depth, sizes[1], sizes[2], shape[3]]))
+    y = tf.nn.conv3d(x, filters, [1, *called.strides, 1], called.padding)
     sizes = tf.shape(y)
     y = tf.reshape(y, tf.stack([-1, sizes[2], sizes[3], shape[-1]]))
     return reorder(y, NHWC, NCHW16C) if dst_layout == NCHW16C else y
 
 
-def _out_depth(op) -> int:
-    kernel, stride = op.get_attr("weights_shape")[0], op.get_attr("strides")[0]
-    reach = 0 if text(op, "padding") == "SAME" else kernel - 1
-    return -(-(op.get_attr("depth") - reach) // stride)
+def _out_depth(called) -> int:
+    kernel, stride = called.weights_shape[0], called.strides[0]
+    reach = 0 if called.padding == "SAME" else kernel - 1
+    return -(-(called.depth - reach) // stride)
 
 
 def _volumes(slices, depth: int):
@@ -78,16 +78,16 @@ def _slices(volumes):
     return y
 
 
-def _of_src(op, src, weights, dz):
-    shape, padding = op.get_attr("weights_shape"), text(op, "padding")
+def _of_src(called, src, weights, dz):
+    shape, padding = called.weights_shape, called.padding
     kernel = shape[:3]
     filters = tf.reshape(weights, shape)
     odd = all(k % 2 for k in kernel)
-    if list(op.get_attr("strides")) != [1, 1, 1] or (padding == "SAME" and not odd):
-        return vjp(lambda x: _by_tensorflow(op, x, filters), [src], dz)[0]
+    if list(called.strides) != [1, 1, 1] or (padding == "SAME" and not odd):
+        return vjp(lambda x: _by_tensorflow(called, x, filters), [src], dz)[0]
     flipped = tf.transpose(tf.reverse(filters, [0, 1, 2]), [0, 1, 2, 4, 3])
-    src_layout, dst_layout = text(op, "src_layout"), text(op, "dst_layout")
-    depth = _out_depth(op)
+    src_layout, dst_layout = called.src_layout, called.dst_layout
+    depth = _out_depth(called)
     if padding == "VALID" and max(kernel) > 1:
         plane = [[k - 1, k - 1] for k in kernel[1:]]
         plane = [*plane, [0, 0]] if dst_layout == NHWC else [[0, 0], *plane, [0, 0]]
@@ -99,24 +99,24 @@ def _of_src(op, src, weights, dz):
         flipped,
         depth=depth,
         padding=padding,
-        algorithm=text(op, "algorithm"),
+        algorithm=called.algorithm,
         src_layout=dst_layout,
         dst_layout=src_layout,
     )
 
 
-def _of_weights(op, src, dz):
-    shape, strides = op.get_attr("weights_shape"), op.get_attr("strides")
-    depth, outs, stride = op.get_attr("depth"), _out_depth(op), strides[0]
+def _of_weights(called, src, dz):
+    shape, strides = called.weights_shape, called.strides
+    depth, outs, stride = called.depth, _out_depth(called), strides[0]
     geometry = ConvGeometry(
         weights_shape=tuple(shape[1:]),
         groups=1,
         strides=tuple(strides[1:]),
         dilations=(1, 1),
-        padding=text(op, "padding"),
-        src_layout=text(op, "src_layout"),
-        dst_layout=text(op, "dst_layout"),
-        algorithm=text(op, "algorithm"),
+        padding=called.padding,
+        src_layout=called.src_layout,
+        dst_layout=called.dst_layout,
+        algorithm=called.algorithm,
     )
     before = 0
     if geometry.padding == "SAME":

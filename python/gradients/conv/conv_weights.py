@@ -11,7 +11,7 @@ import tensorflow as tf
 from ...layout import BLOCK, NCHW16C
 from ...native import library
 from ...ops.arguments import padding_attrs
-from ..node import is_wanted
+from ..node import gradient_of
 from .conv_data import backward_data, plane_of
 from .geometry import ConvGeometry
 
@@ -55,15 +55,15 @@ def _has_kernel(geometry: ConvGeometry) -> bool:
     return inputs == outputs == 1 or (inputs % BLOCK == 0 and outputs % BLOCK == 0)
 
 
-@tf.RegisterGradient("BlockdnnConvBackwardWeights")
-def _gradient(op, ddweights):
+@gradient_of("ConvBackwardWeights")
+def _gradient(called, ddweights):
     """Linear in both: the convolution's own formulas, with ddweights for the weights."""
-    geometry = ConvGeometry.of(op)
-    src, ddst = op.inputs
+    geometry = ConvGeometry.of(called)
+    src, ddst = called.inputs
     dsrc = dddst = None
-    if is_wanted(op, 0):
+    if called.wants("src"):
         dsrc = backward_data(geometry, ddst, ddweights, plane_of(src, geometry.src_layout))
-    if is_wanted(op, 1):
+    if called.wants("ddst"):
         dddst = geometry.forward(src, ddweights)
     return [dsrc, dddst]
 

@@ -7,7 +7,6 @@ import tensorflow as tf
 from ...layout import NCHW16C, NHWC
 from ...ops.conv.conv import conv
 from ...ops.movement.reorder import reorder
-from ..node import padding_argument, text
 
 
 @dataclass(frozen=True)
@@ -30,17 +29,17 @@ class ConvGeometry:
     algorithm: str = "auto"
 
     @classmethod
-    def of(cls, op) -> "ConvGeometry":
+    def of(cls, called) -> "ConvGeometry":
         """That of a convolution or of its gradient by the weights."""
         return cls(
-            weights_shape=tuple(op.get_attr("weights_shape")),
-            groups=op.get_attr("groups"),
-            strides=tuple(op.get_attr("strides")),
-            dilations=tuple(op.get_attr("dilations")),
-            padding=padding_argument(op),
-            src_layout=text(op, "src_layout"),
-            dst_layout=text(op, "dst_layout"),
-            algorithm=text(op, "algorithm"),
+            weights_shape=tuple(called.weights_shape),
+            groups=called.groups,
+            strides=tuple(called.strides),
+            dilations=tuple(called.dilations),
+            padding=called.padding_argument,
+            src_layout=called.src_layout,
+            dst_layout=called.dst_layout,
+            algorithm=called.algorithm,
         )
 
     @property

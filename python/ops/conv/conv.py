@@ -1,19 +1,58 @@
 """Convolution with post-ops."""
 
+from dataclasses import dataclass
+
 import tensorflow as tf
 
-from ...native import library
-from ..arguments import (
-    check_scratchpad_mode,
-    dst_part_args,
-    filter_shape,
-    padding_attrs,
-    pair,
-    part_attr,
-)
+from ..arguments import filter_shape
 from ..bind_post_ops import Destination, bind_post_ops
+from ..record import function_of, padding_attributes, padding_text, pair_text
+from .convolution import Convolution
 
 
+@dataclass(frozen=True, kw_only=True)
+class Conv(Convolution, title="convolution"):
+    """An ordinary convolution; weights are HWIO, [kh, kw, in_channels / groups, channels].
+
+    Attributes:
+        src_blocks: with src_part = (0, channels in all), the blocks of 16 channels of the wider
+            tensor that are its source; empty: one after the other.
+        pool: [height, width] of the max pooling behind the steps, in windows that touch.
+    """
+
+    groups: int = 1
+    dilations: tuple[int, int] = (1, 1)
+    padding: str = "VALID"
+    explicit_paddings: tuple[int, int, int, int] = (0, 0, 0, 0)
+    src_blocks: tuple[int, ...] = ()
+    pool: tuple[int, ...] = ()
+
+    def details(self) -> str:
+        blocks = f"; blocks {list(self.src_blocks)}" if self.src_blocks else ""
+        pool = f"; max {list(self.pool)}" if self.pool else ""
+        return super().details() + blocks + pool
+
+    def _kind(self) -> str:
+        kh, kw = self.weights.shape[:2]
+        groups = f" groups {self.groups}" if self.groups > 1 else ""
+        stride = f" stride {pair_text(self.strides)}" if self.strides != (1, 1) else ""
+        dilation = f" dilation {pair_text(self.dilations)}" if self.dilations != (1, 1) else ""
+        window = f"{kh}x{kw}{stride}{dilation} {padding_text(self)}"
+        return f"{window} {self._channels()}{groups} {self._layouts()}"
+
+    @property
+    def may_read_plain(self) -> bool:
+        return self.groups == 1
+
+    @property
+    def depthwise(self) -> bool:
+        return self.groups > 1 and self.groups == self.in_channels
+
+    def attributes(self) -> dict:
+        return super().attributes() | padding_attributes(self)
+
+
+@function_of(Conv)
 def conv(
     src,
     weights,
@@ -120,7 +159,7 @@ def conv(
     src = tf.convert_to_tensor(src)
     to = Destination(weights_shape[-1], layout=dst_layout, like=src)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
-    return library().blockdnn_conv(
+    return Conv.run(
         src,
         weights,
         args,
@@ -130,16 +169,17 @@ def conv(
         weights_shape=weights_shape,
         weights_offset=weights_offset,
         groups=groups,
-        strides=pair("strides", strides),
-        dilations=pair("dilations", dilations),
+        strides=strides,
+        padding=padding,
+        dilations=dilations,
         post_ops=post_ops,
-        pool=[] if pool is None else pair("pool", pool),
+        pool=pool,
         constant_weights=constant_weights,
         algorithm=algorithm,
-        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
-        src_part=part_attr("src_part", src_part),
-        src_blocks=[] if src_blocks is None else list(src_blocks),
-        **dst_part_args(dst_part, into),
+        scratchpad_mode=scratchpad_mode,
+        src_part=src_part,
+        src_blocks=src_blocks,
+        dst_part=dst_part,
+        into=into,
         name=name,
-        **padding_attrs(padding),
     )

@@ -1,15 +1,62 @@
 """A 1x1 convolution and the depthwise one behind it, in one pass."""
 
+from dataclasses import dataclass
+
 import tensorflow as tf
 
+from ...graph import Ref
 from ...layout import NCHW16C
-from ...native import library
-from ..arguments import check_scratchpad_mode, filter_shape, padding_attrs, pair, part_attr
+from ..arguments import filter_shape
 from ..bind_post_ops import Destination, bind_post_ops
+from ..bundle import Bundle
+from ..record import Record, function_of
+from ..steps import write_chain
+from .conv import Conv
 
 _DIMS = ("kh", "kw", "ic / groups", "oc")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConvDepthwise(
+    Record,
+    title="depthwise convolution behind a 1x1",
+    titles="depthwise convolutions behind a 1x1",
+):
+    """A 1x1 convolution and the depthwise one that alone reads it, in blocks.
+
+    Attributes:
+        first, depthwise: the two; the steps of the first read no tensors. `steps` are those
+            of the second.
+    """
+
+    takes_steps = True
+    first: Conv
+    depthwise: Conv
+    algorithm: str = "auto"
+
+    def details(self) -> str:
+        return f"{self.first.details()}; then {self.depthwise.details()}"
+
+    def attributes(self) -> dict:
+        first, second = self.first.attributes(), self.depthwise.attributes()
+        window = ("strides", "padding", "explicit_paddings", "dilations")
+        return (
+            super().attributes()
+            | {key: first[key] for key in ("channels", "weights_shape", "src_blocks")}
+            | {key: second[key] for key in window}
+            | {"depthwise_weights_shape": second["weights_shape"], "constant_weights": True}
+        )
+
+    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+        attributes, chains = self.attributes(), []
+        for prefix, conv in {"": self.first, "depthwise_": self.depthwise}.items():
+            attributes[f"{prefix}weights_offset"] = conv.add_weights(bundle)
+            attributes[f"{prefix}post_ops"], args = write_chain(conv.chain, inputs, bundle)
+            chains.append(args)
+        return attributes, [inputs["src"], bundle.tensor, bundle.tensor, *chains]
+
+
+@function_of(ConvDepthwise)
 def conv_depthwise(
     src,
     weights,
@@ -92,7 +139,7 @@ def conv_depthwise(
     to = Destination(channels, layout=NCHW16C, like=src)
     post_ops, args = bind_post_ops(post_ops, args, None, to)
     depthwise_post_ops, depthwise_args = bind_post_ops(depthwise_post_ops, depthwise_args, dst, to)
-    return library().blockdnn_conv_depthwise(
+    return ConvDepthwise.run(
         src,
         weights,
         depthwise_weights,
@@ -103,15 +150,15 @@ def conv_depthwise(
         weights_offset=weights_offset,
         depthwise_weights_shape=shape,
         depthwise_weights_offset=depthwise_weights_offset,
-        strides=pair("strides", strides),
-        dilations=pair("dilations", dilations),
+        strides=strides,
+        padding=padding,
+        dilations=dilations,
         post_ops=post_ops,
         depthwise_post_ops=depthwise_post_ops,
         constant_weights=constant_weights,
         algorithm=algorithm,
-        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
-        src_part=part_attr("src_part", src_part),
-        src_blocks=[] if src_blocks is None else list(src_blocks),
+        scratchpad_mode=scratchpad_mode,
+        src_part=src_part,
+        src_blocks=src_blocks,
         name=name,
-        **padding_attrs(padding),
     )

@@ -1,12 +1,39 @@
 """Transposed convolution with post-ops."""
 
+from dataclasses import dataclass
+
+import numpy as np
 import tensorflow as tf
 
-from ...native import library
-from ..arguments import check_scratchpad_mode, dst_part_args, filter_shape, pair, part_attr
+from ..arguments import filter_shape
 from ..bind_post_ops import Destination, bind_post_ops
+from ..record import function_of, pair_text
+from .convolution import Convolution
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConvTranspose(Convolution, title="transposed convolution"):
+    """A transposed convolution; weights are [kh, kw, channels, in_channels].
+
+    Attributes:
+        crops: top, bottom, left and right pixels cut off; what comes after may be negative.
+    """
+
+    output_axis = 2
+    crops: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    def _kind(self) -> str:
+        kh, kw = self.weights.shape[:2]
+        window = f"{kh}x{kw} stride {pair_text(self.strides)} crops {list(self.crops)}"
+        return f"{window} {self._channels()} {self._layouts()}"
+
+    @property
+    def taps(self) -> float:
+        kh, kw, _, ic = self.weights.shape
+        return kh * kw * ic / float(np.prod(self.strides))
+
+
+@function_of(ConvTranspose)
 def conv_transpose(
     src,
     weights,
@@ -81,8 +108,7 @@ def conv_transpose(
     oc = weights_shape[2] if len(weights_shape) == 4 else 1
     to = Destination(oc, layout=dst_layout, like=src)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
-    rows, columns = (pair("crops", list(axis)) for axis in crops)
-    return library().blockdnn_conv_transpose(
+    return ConvTranspose.run(
         src,
         weights,
         args,
@@ -90,13 +116,14 @@ def conv_transpose(
         channels=channels,
         weights_shape=weights_shape,
         weights_offset=weights_offset,
-        strides=pair("strides", strides),
-        crops=rows + columns,
+        strides=strides,
+        crops=crops,
         post_ops=post_ops,
         constant_weights=constant_weights,
         algorithm=algorithm,
-        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
-        src_part=part_attr("src_part", src_part),
-        **dst_part_args(dst_part, into),
+        scratchpad_mode=scratchpad_mode,
+        src_part=src_part,
+        dst_part=dst_part,
+        into=into,
         name=name,
     )

@@ -1,10 +1,46 @@
 """3-D convolution with post-ops."""
 
-from ...native import library
-from ..arguments import check_scratchpad_mode, filter_shape, integers
+from dataclasses import dataclass
+
+from ..arguments import filter_shape, integers
 from ..bind_post_ops import Destination, bind_post_ops
+from ..record import Record, function_of
+from .convolution import Convolution
 
 
+def _of_volumes(name: str, value) -> list[int]:
+    return integers(name, value, "depth", "height", "width")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvVolume(Convolution, title="3-D convolution"):
+    """A 3-D convolution of volumes that lie as slices; weights are [kd, kh, kw, in_channels,
+    channels].
+
+    Attributes:
+        strides: [depth, height, width].
+        depth: slices of a volume of the source.
+        sizes: the logical shape of the slices of the result.
+    """
+
+    readers = Record.readers | {"strides": _of_volumes}
+    output_axis = 4
+    may_read_plain = True
+    strides: tuple[int, ...] = (1, 1, 1)
+    padding: str = "VALID"
+    depth: int
+    sizes: tuple
+
+    def _kind(self) -> str:
+        window = "x".join(map(str, self.weights.shape[:3]))
+        window += f" strides {list(self.strides)} {self.padding.lower()} depth {self.depth}"
+        return f"{window} {self._channels()} {self._layouts()}"
+
+    def shape(self, node, shapes):
+        return self.sizes
+
+
+@function_of(ConvVolume)
 def conv_volume(
     src,
     weights,
@@ -70,7 +106,7 @@ def conv_volume(
     if not isinstance(padding, str) or padding.upper() not in ("SAME", "VALID"):
         raise ValueError(f'padding must be "SAME" or "VALID", got {padding!r}: use tf.pad for it')
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
-    return library().blockdnn_conv_volume(
+    return ConvVolume.run(
         src,
         weights,
         args,
@@ -80,11 +116,11 @@ def conv_volume(
         depth=depth,
         weights_shape=weights_shape,
         weights_offset=weights_offset,
-        strides=integers("strides", strides, "depth", "height", "width"),
-        padding=padding.upper(),
+        strides=strides,
+        padding=padding,
         post_ops=post_ops,
         constant_weights=constant_weights,
         algorithm=algorithm,
-        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        scratchpad_mode=scratchpad_mode,
         name=name,
     )

@@ -1,9 +1,54 @@
 """Concatenation along the channels, also of some channels of each tensor."""
 
-from ...native import library
-from ..arguments import dst_part_args
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ...graph import Ref
+from ..bundle import Bundle
+from ..record import Record, function_of
 
 
+@dataclass(frozen=True, kw_only=True)
+class Concat(Record, title="concatenation"):
+    """The values side by side; one value of which some channels are taken is a slice.
+
+    Attributes:
+        parts: the channels of each value that are joined.
+        src_parts: of each value (first channel, channels of the value); none where all values
+            are joined whole.
+    """
+
+    parts: tuple[int, ...]
+    src_parts: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def is_slice(self) -> bool:
+        return len(self.parts) == 1 and bool(self.src_parts)
+
+    def _kind(self) -> str:
+        if not self.src_parts:
+            return f"channels {list(self.parts)}"
+        parts = zip(self.src_parts, self.parts, strict=True)
+        return f"channels {[f'{first}:{first + count}' for (first, _), count in parts]}"
+
+    @staticmethod
+    def roles(values: Iterable[Ref]) -> dict[str, Ref]:
+        """The inputs of a node: a role for each value, in order."""
+        return {f"value {i}": ref for i, ref in enumerate(values)}
+
+    def attributes(self) -> dict:
+        numbers = [number for part in self.src_parts for number in part]
+        return super().attributes() | {"channels": self.parts, "src_parts": numbers}
+
+    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+        return self.attributes(), [[inputs[f"value {i}"] for i in range(len(self.parts))]]
+
+    def shape(self, node, shapes):
+        first = shapes.shape(node.inputs[0])
+        return first and (*first[:-1], self.channels)
+
+
+@function_of(Concat)
 def concat(values, *, channels, src_parts=None, dst_part=None, into=None, name=None):
     """Joins blocked activations of any number of channels, or some channels of each.
 
@@ -39,10 +84,11 @@ def concat(values, *, channels, src_parts=None, dst_part=None, into=None, name=N
       >>> bd.ops.concat([b], channels=[20], src_parts=[(10, 32)]).shape  # b[.., 10:30]
       TensorShape([1, 2, 8, 8, 16])
     """
-    return library().blockdnn_concat(
+    return Concat.run(
         list(values),
         channels=list(channels),
         src_parts=[number for part in src_parts or () for number in part],
-        **dst_part_args(dst_part, into),
+        dst_part=dst_part,
+        into=into,
         name=name,
     )

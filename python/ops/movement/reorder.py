@@ -1,13 +1,39 @@
 """Copies between memory layouts and data types."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import tensorflow as tf
 
-from ...native import library
+from ...layout import NCHW16C as BLOCKED
+from ...layout import NHWC
 from ..arguments import static_channels
+from ..record import Layout, Record, function_of
 from ..tensor_desc import TensorDesc
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reorder(Record, title="reorder"):
+    src_layout: Layout
+    dst_layout: Layout
+
+    def shape(self, node, shapes):
+        return shapes.shape(node.inputs[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reshape(Record, op="Reshape", title="reshape"):
+    """TensorFlow's Reshape between layouts that are one in memory; `shape` is its input."""
+
+    own = ("src", "shape")
+    src_layout: Layout = BLOCKED
+    dst_layout: Layout = BLOCKED
+
+    def layout_of(self, role: str) -> Layout:
+        return NHWC if role == "shape" else self.src_layout
+
+
+@function_of(Reorder)
 def reorder(
     x,
     src: "str | TensorDesc",
@@ -86,9 +112,9 @@ def reorder(
         raise ValueError(f"beta = {beta} is the factor of into, which is not given")
     if into is not None and into.dtype != dst_dtype:
         raise ValueError(f"into is {into.dtype.name}, but the result {dst_dtype.name}")
-    return library().blockdnn_reorder(
+    return Reorder.run(
         x,
-        into=[] if into is None else [into],
+        into=into,
         dst_type=dst_dtype,
         beta=beta,
         **_scale_attrs(scales),

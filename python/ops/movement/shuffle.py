@@ -1,8 +1,26 @@
 """Channel shuffle, along any axis of any tensor."""
 
-from ...native import library
+from dataclasses import dataclass
+
+from ..record import Record, function_of
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shuffle(Record, title="channel shuffle"):
+    """The channels as a (channels / group) x group matrix, transposed."""
+
+    group: int
+    axis: int = 1
+
+    @property
+    def layout(self) -> str:
+        return self.dst_layout
+
+    def _kind(self) -> str:
+        return f"{self.channels} channels, group {self.group}"
+
+
+@function_of(Shuffle)
 def shuffle(x, axis: int, group: int, *, layout=None, channels=None, name=None):
     """Shuffles the entries along one axis, as ShuffleNet shuffles channels.
 
@@ -27,7 +45,8 @@ def shuffle(x, axis: int, group: int, *, layout=None, channels=None, name=None):
 
     Returns:
       A tensor of the shape, type and layout of x. Lanes of a blocked result beyond C
-      are zero. Differentiable for the float types; see also shuffle_grad.
+      are zero. Differentiable for the float types. The shuffle with
+      C / group in the place of group undoes it.
 
     Raises:
       ValueError: while a graph is built: group is below 1 or does not divide the axis,
@@ -40,46 +59,4 @@ def shuffle(x, axis: int, group: int, *, layout=None, channels=None, name=None):
       >>> bd.ops.shuffle(np.arange(6), axis=0, group=3).numpy()
       array([0, 3, 1, 4, 2, 5])
     """
-    return _shuffle(x, axis, group, layout, channels, False, name)
-
-
-def shuffle_grad(dy, axis: int, group: int, *, layout=None, channels=None, name=None):
-    """Undoes a shuffle: shuffle_grad(shuffle(x, axis, group), axis, group) is x.
-
-    The gradient of shuffle runs this op. It takes every type, whereas TensorFlow's own
-    gradients stop at integers. It is the same as shuffle with C / group as its group.
-
-    Args:
-      dy: the gradient of, or in place of, the result of shuffle.
-      axis: as given to shuffle.
-      group: as given to shuffle.
-      layout: as given to shuffle.
-      channels: as given to shuffle.
-      name: of the op.
-
-    Returns:
-      A tensor of the shape, type and layout of dy.
-
-    Raises:
-      ValueError, InvalidArgumentError: as shuffle.
-
-    Source: the shuffle primitive of MKL-DNN 1.0, backward propagation.
-
-    Example:
-      >>> shuffled = bd.ops.shuffle(np.arange(6), axis=0, group=3)
-      >>> bd.ops.shuffle_grad(shuffled, axis=0, group=3).numpy()
-      array([0, 1, 2, 3, 4, 5])
-    """
-    return _shuffle(dy, axis, group, layout, channels, True, name)
-
-
-def _shuffle(x, axis, group, layout, channels, backward, name):
-    return library().blockdnn_shuffle(
-        x,
-        axis=axis,
-        group=group,
-        layout=layout or "",
-        channels=channels or 0,
-        backward=backward,
-        name=name,
-    )
+    return Shuffle.run(x, axis=axis, group=group, layout=layout, channels=channels, name=name)

@@ -1,14 +1,26 @@
 """Element-wise work on activations."""
 
+from dataclasses import dataclass
+
 import tensorflow as tf
 
+from ...layout import NCHW16C as BLOCKED
 from ...layout import NHWC
-from ...native import library
-from ..arguments import as_before, as_images, dst_part_args, part_attr, static_channels
+from ..arguments import as_before, as_images, static_channels
 from ..bind_post_ops import Destination, bind_post_ops
 from ..post_ops import PostOps
+from ..record import InPlace, Layout, function_of
 
 
+@dataclass(frozen=True, kw_only=True)
+class Eltwise(InPlace, title="element-wise op"):
+    """A chain of steps on a tensor that stays in its layout."""
+
+    takes_steps = True
+    layout: Layout = BLOCKED
+
+
+@function_of(Eltwise)
 def eltwise(
     src,
     post_ops,
@@ -64,14 +76,15 @@ def eltwise(
             if entry.kind == "sum" or entry.words[1:] == ("tensor",):
                 index = int(entry.operand[1:].partition("@")[0])
                 args[index] = as_images(args[index])
-    y = library().blockdnn_eltwise(
+    y = Eltwise.run(
         src if rank in (4, None) else as_images(src),
         args,
         layout=layout,
         channels=channels,
         post_ops=post_ops,
-        src_part=part_attr("src_part", src_part),
-        **dst_part_args(dst_part, into),
+        src_part=src_part,
+        dst_part=dst_part,
+        into=into,
         name=name,
     )
     return y if rank in (4, None) else as_before(y, src)

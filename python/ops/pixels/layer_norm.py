@@ -1,12 +1,42 @@
 """Normalisation over the channels of each pixel."""
 
+from dataclasses import dataclass, field
+
+import numpy as np
 import tensorflow as tf
 
+from ...graph import Ref
+from ...layout import NCHW16C as BLOCKED
 from ...layout import NHWC
-from ...native import library
 from ..arguments import as_before, as_images, static_channels
+from ..bundle import Bundle
+from ..record import InPlace, Layout, function_of
 
 
+@dataclass(frozen=True, kw_only=True)
+class LayerNorm(InPlace, title="layer normalisation"):
+    """
+    Attributes:
+        gamma, beta: [channels].
+        of_pixels: the source is [N, H, W, C], which has a blocked form.
+    """
+
+    epsilon: float
+    gamma: np.ndarray = field(repr=False)
+    beta: np.ndarray = field(repr=False)
+    layout: Layout = BLOCKED
+    of_pixels: bool = True
+
+    def _kind(self) -> str:
+        return f"{self.channels} channels {self.layout}"
+
+    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+        attributes, given = super().write(inputs, bundle)
+        attributes["offsets"] = [bundle.add_array(self.gamma), bundle.add_array(self.beta)]
+        return attributes, given + [bundle.tensor] * 2
+
+
+@function_of(LayerNorm)
 def layer_norm(
     src,
     gamma,
@@ -49,7 +79,7 @@ def layer_norm(
     src = tf.convert_to_tensor(src)
     channels = static_channels(src, layout, channels)
     is_image = layout != NHWC or src.shape.rank in (4, None)
-    y = library().blockdnn_layer_norm(
+    y = LayerNorm.run(
         src if is_image else as_images(src),
         gamma,
         beta,

@@ -1,8 +1,19 @@
 """Softmax along the last axis."""
 
-from ...native import library
+from dataclasses import dataclass
+
+from ...layout import NHWC
+from ..record import InPlace, Layout, function_of
 
 
+@dataclass(frozen=True, kw_only=True)
+class Softmax(InPlace, title="softmax", titles="softmaxes"):
+    """Along the channels, of a plain tensor of any rank."""
+
+    layout: Layout = NHWC
+
+
+@function_of(Softmax)
 def softmax(src, *, name=None):
     """Computes exp(src) divided by its sum along the last axis.
 
@@ -27,4 +38,4 @@ def softmax(src, *, name=None):
       array([[0.5 , 0.5 ],
              [0.25, 0.75]], dtype=float32)
     """
-    return library().blockdnn_softmax(src, name=name)
+    return Softmax.run(src, name=name)

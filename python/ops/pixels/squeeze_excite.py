@@ -1,9 +1,54 @@
 """Squeeze-and-excitation."""
 
-from ...native import library
-from ..arguments import check_scratchpad_mode
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...graph import Ref
+from ..bundle import Bundle
+from ..conv.conv import Conv
+from ..record import Layout, Record, function_of
 
 
+@dataclass(frozen=True, kw_only=True)
+class SqueezeExcite(Record, title="squeeze-excite"):
+    """The plane's mean through two 1x1 convolutions, which have weights, scale, shift and
+    element-wise steps."""
+
+    reduce: Conv
+    expand: Conv
+    dst_layout: Layout
+    scale_src: bool = False
+
+    @property
+    def products(self) -> tuple[Conv, Conv]:
+        return self.reduce, self.expand
+
+    def _kind(self) -> str:
+        chains = (step.text() for conv in self.products for step in conv.steps)
+        widths = f"{self.channels}->{self.reduce.channels}->{self.channels}"
+        times = " times src" if self.scale_src else ""
+        return "; ".join([f"{widths}{times}, writes {self.dst_layout}", *chains])
+
+    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+        attributes, given = super().write(inputs, bundle)
+        reduce, expand = (";".join(step.text() for step in conv.steps) for conv in self.products)
+        attributes |= {
+            "squeezed": self.reduce.channels,
+            "reduce_post_ops": reduce,
+            "expand_post_ops": expand,
+            "offsets": [at for conv in self.products for at in _product(conv, bundle)],
+        }
+        return attributes, given + [bundle.tensor] * 4
+
+
+def _product(conv: Conv, bundle: Bundle) -> tuple[int, int]:
+    """Where the weights and the bias of a product lie."""
+    bias = np.zeros(conv.channels) if conv.shift is None else conv.shift
+    return conv.add_weights(bundle), bundle.add_array(bias)
+
+
+@function_of(SqueezeExcite)
 def squeeze_excite(
     src,
     reduce_weights,
@@ -66,7 +111,7 @@ def squeeze_excite(
       >>> scales.shape, float(scales[0, 0])  # logistic(0)
       (TensorShape([1, 32]), 0.5)
     """
-    return library().blockdnn_squeeze_excite(
+    return SqueezeExcite.run(
         src,
         reduce_weights,
         reduce_bias,
@@ -79,6 +124,6 @@ def squeeze_excite(
         dst_layout=dst_layout,
         scale_src=scale_src,
         offsets=list(offsets),
-        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        scratchpad_mode=scratchpad_mode,
         name=name,
     )

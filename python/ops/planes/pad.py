@@ -1,8 +1,24 @@
 """Zeros around the planes of a blocked activation."""
 
-from ...native import library
+from dataclasses import dataclass
+
+from ..record import Record, function_of
 
 
+@dataclass(frozen=True, kw_only=True)
+class Pad(Record, title="padding"):
+    """
+    Attributes:
+        paddings: top, bottom, left, right; negative numbers cut off.
+    """
+
+    paddings: tuple[int, int, int, int]
+
+    def _kind(self) -> str:
+        return f"{list(self.paddings)}"
+
+
+@function_of(Pad)
 def pad(src, paddings, *, channels: int, name=None):
     """Adds rows and columns of zeros to each plane, or cuts some off.
 
@@ -28,6 +44,4 @@ def pad(src, paddings, *, channels: int, name=None):
              [0., 1.],
              [0., 0.]], dtype=float32)
     """
-    (top, bottom), (left, right) = paddings
-    sides = [top, bottom, left, right]
-    return library().blockdnn_pad(src, channels=channels, paddings=sides, name=name)
+    return Pad.run(src, channels=channels, paddings=paddings, name=name)

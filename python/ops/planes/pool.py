@@ -1,9 +1,36 @@
 """Max and average pooling."""
 
-from ...native import library
-from ..arguments import dst_part_args, padding_attrs, pair, part_attr
+from dataclasses import dataclass
+
+from ..record import Layout, Record, function_of, padding_attributes, padding_text, pair_text
 
 
+@dataclass(frozen=True, kw_only=True)
+class Pool(Record, title="pooling"):
+    kind: str
+    ksize: tuple[int, int]
+    strides: tuple[int, int]
+    padding: str
+    explicit_paddings: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    def _kind(self) -> str:
+        size = f"{self.ksize[0]}x{self.ksize[1]}"
+        return f"{self.kind} {size} stride {pair_text(self.strides)} {padding_text(self)}"
+
+    def attributes(self) -> dict:
+        return super().attributes() | padding_attributes(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalPool(Record, title="global pooling"):
+    kind: str
+    dst_layout: Layout = "nc"
+
+    def _kind(self) -> str:
+        return f"{self.kind} of {self.channels} channels, writes {self.dst_layout}"
+
+
+@function_of(Pool)
 def pool(
     src,
     kind: str,
@@ -47,19 +74,21 @@ def pool(
       array([[ 80., 112.],
              [208., 240.]], dtype=float32)
     """
-    return library().blockdnn_pool(
+    return Pool.run(
         src,
         kind=kind,
         channels=channels,
-        ksize=pair("ksize", ksize),
-        strides=pair("strides", strides),
-        src_part=part_attr("src_part", src_part),
-        **dst_part_args(dst_part, into),
+        ksize=ksize,
+        strides=strides,
+        padding=padding,
+        src_part=src_part,
+        dst_part=dst_part,
+        into=into,
         name=name,
-        **padding_attrs(padding),
     )
 
 
+@function_of(GlobalPool)
 def global_pool(src, kind: str, *, channels: int, dst_layout: str = "nc", name=None):
     """Computes the maximum or the mean over the whole plane of a blocked activation.
 
@@ -84,6 +113,4 @@ def global_pool(src, kind: str, *, channels: int, dst_layout: str = "nc", name=N
       >>> bd.ops.global_pool(x, "avg", channels=2).numpy()
       array([[120., 121.]], dtype=float32)
     """
-    return library().blockdnn_global_pool(
-        src, kind=kind, channels=channels, dst_layout=dst_layout, name=name
-    )
+    return GlobalPool.run(src, kind=kind, channels=channels, dst_layout=dst_layout, name=name)

@@ -1,9 +1,27 @@
 """Resizing of planes."""
 
-from ...native import library
-from ..arguments import dst_part_args, pair, part_attr
+from dataclasses import dataclass
+
+from ..arguments import pair
+from ..record import Record, function_of, pair_text
 
 
+@dataclass(frozen=True, kw_only=True)
+class Resize(Record, title="resize"):
+    """Attributes: scales or size, [height, width]; the other one is empty."""
+
+    readers = Record.readers | {"scales": pair, "size": pair}
+    kind: str
+    coordinates: str = "half_pixel"
+    scales: tuple[int, ...] = ()
+    size: tuple[int, ...] = ()
+
+    def _kind(self) -> str:
+        to = f"by {pair_text(self.scales)}" if self.scales else f"to {list(self.size)}"
+        return f"{self.kind} {to} {self.coordinates}"
+
+
+@function_of(Resize)
 def resize(
     src,
     kind: str,
@@ -44,14 +62,15 @@ def resize(
       >>> bd.ops.resize(x, "bilinear", channels=16, scales=2)[0, 0, 0, :, 0].numpy()
       array([ 0.,  4., 12., 20., 28., 36., 44., 48.], dtype=float32)
     """
-    return library().blockdnn_resize(
+    return Resize.run(
         src,
         kind=kind,
         coordinates=coordinates,
         channels=channels,
-        scales=[] if scales is None else pair("scales", scales),
-        size=[] if size is None else pair("size", size),
-        src_part=part_attr("src_part", src_part),
-        **dst_part_args(dst_part, into),
+        scales=scales,
+        size=size,
+        src_part=src_part,
+        dst_part=dst_part,
+        into=into,
         name=name,
     )

@@ -1,13 +1,55 @@
 """Scaled dot-product attention."""
 
+from dataclasses import dataclass
+
 import tensorflow as tf
 
-from ...native import library
-from ..arguments import check_scratchpad_mode
+from ...graph import Ref
+from ...layout import NHWC
+from ..bundle import Bundle
+from ..record import Record, function_of
 
 LAYOUTS = ("BTNH", "BNTH")
+MAX_BIASES = 2  # kMaxAttentionBiases in cc/core/attention
 
 
+@dataclass(frozen=True, kw_only=True)
+class Attention(Record, title="attention"):
+    """Reads q, k and v, then "bias0", "bias1" and "mask", where its node has them.
+
+    Attributes:
+        channels: of a row of v.
+        head_size: of a row of q and k.
+        layouts: "BTNH" or "BNTH" of q, k, v and the result.
+        masked_value: the score where the mask is false.
+        zero_masked: whether the weight is 0 there whatever the row has.
+    """
+
+    src_layout = dst_layout = NHWC
+    head_size: int
+    layouts: tuple[str, str, str, str]
+    scale: float
+    causal: bool
+    masked_value: float
+    zero_masked: bool
+
+    def keys_axis(self, rank: int) -> int:
+        """Of k, which has this rank."""
+        return 2 if rank == 4 and self.layouts[1] == "BNTH" else 1
+
+    def _kind(self) -> str:
+        causal = ", causal" if self.causal else ""
+        return f"heads of {self.head_size} and {self.channels}{causal}, {' '.join(self.layouts)}"
+
+    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+        names = ("q_layout", "k_layout", "v_layout", "dst_layout")
+        attributes = self.attributes() | dict(zip(names, self.layouts, strict=True))
+        biases = [inputs[role] for role in ("bias0", "bias1") if role in inputs]
+        masks = [inputs["mask"]] if "mask" in inputs else []
+        return attributes, [inputs["q"], inputs["k"], inputs["v"], biases, masks]
+
+
+@function_of(Attention)
 def attention(
     q,
     k,
@@ -76,7 +118,7 @@ def attention(
         if q.shape.rank is None or q.shape[-1] is None:
             raise ValueError(f"scale must be given for a q of unknown size; its shape is {q.shape}")
         scale = max(1, q.shape[-1]) ** -0.5
-    return library().blockdnn_attention(
+    return Attention.run(
         q,
         k,
         v,
@@ -90,6 +132,6 @@ def attention(
         causal=causal,
         masked_value=masked_value,
         zero_masked=zero_masked,
-        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        scratchpad_mode=scratchpad_mode,
         name=name,
     )

@@ -1,12 +1,52 @@
 """Inner product with post-ops."""
 
+from dataclasses import dataclass, field
+
+import numpy as np
 import tensorflow as tf
 
-from ...native import library
-from ..arguments import check_scratchpad_mode, filter_shape
+from ...graph import Ref
+from ...layout import NHWC
+from ..arguments import filter_shape
 from ..bind_post_ops import Destination, bind_post_ops
+from ..bundle import Bundle
+from ..record import Record, function_of
 
 
+@dataclass(frozen=True, kw_only=True)
+class InnerProduct(Record, title="inner product"):
+    """src [.., in_channels] @ weights, then the steps; inputs[1] is the weights themselves.
+
+    They stay where they are, and follow their variable, unless they are computed from it.
+
+    Attributes:
+        weights: [in_channels, channels], where they are no tensor that is there anyway.
+        algorithm: "auto" packs the weights where few rows gain by it, "direct" does not.
+    """
+
+    src_layout = dst_layout = NHWC
+    own = ("src", "weights")
+    takes_steps = True
+    constant_weights = True
+    in_channels: int
+    weights: np.ndarray | None = field(default=None, repr=False)
+    algorithm: str = "auto"
+
+    @property
+    def weights_shape(self) -> tuple[int, int]:
+        return self.in_channels, self.channels
+
+    def _kind(self) -> str:
+        return f"{self.in_channels}->{self.channels}"
+
+    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+        if self.weights is None:
+            return super().write(inputs, bundle)
+        attributes, given = super().write(inputs | {"weights": bundle.tensor}, bundle)
+        return attributes | {"weights_offset": bundle.add_array(self.weights)}, given
+
+
+@function_of(InnerProduct)
 def inner_product(
     src,
     weights,
@@ -75,7 +115,7 @@ def inner_product(
         weights, weights_offset = tf.zeros(weights_shape), 0
     to = Destination(weights_shape[-1], rank=src.shape.rank, like=src)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
-    return library().blockdnn_inner_product(
+    return InnerProduct.run(
         src,
         weights,
         args,
@@ -84,6 +124,6 @@ def inner_product(
         post_ops=post_ops,
         constant_weights=constant_weights,
         algorithm=algorithm,
-        scratchpad_mode=check_scratchpad_mode(scratchpad_mode),
+        scratchpad_mode=scratchpad_mode,
         name=name,
     )

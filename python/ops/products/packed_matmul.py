@@ -2,11 +2,16 @@
 
 import tensorflow as tf
 
-from ...native import library
 from ..bind_post_ops import Destination, bind_post_ops
 from ..post_ops import PostOps
+from ..record import Record, function_of
 
 
+class PackedMatmul(Record, title="product of matrices", titles="products of matrices"):
+    """Called by users alone."""
+
+
+@function_of(PackedMatmul)
 def packed_matmul(
     a,
     b,
@@ -76,7 +81,7 @@ def packed_matmul(
     if alpha != 1:  # alpha (a b + beta / alpha c)
         beta /= alpha
         entries.insert(0, f"eltwise(linear,alpha={alpha})")
-    return library().blockdnn_packed_matmul(
+    return PackedMatmul.run(
         a,
         b,
         args,

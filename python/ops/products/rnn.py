@@ -4,20 +4,12 @@ import typing
 
 import tensorflow as tf
 
-from ...native import c_library, library
+from ...native import c_library
+from ..record import Record, function_of
 
-_ATTRIBUTES = (
-    "cell",
-    "activation",
-    "recurrent_activation",
-    "reset_after",
-    "go_backwards",
-    "restore_order",
-    "return_sequences",
-    "zero_output_for_mask",
-    "time_major",
-    "algorithm",
-)
+
+class Rnn(Record, title="recurrent layer"):
+    """Made of loops (passes/canonical/replace_loops.py), with the weights where they are."""
 
 
 class RnnResult(typing.NamedTuple):
@@ -33,6 +25,7 @@ class RnnResult(typing.NamedTuple):
     states: tuple[tf.Tensor, ...]
 
 
+@function_of(Rnn)
 def rnn(
     src,
     kernel,
@@ -111,7 +104,7 @@ def rnn(
     if bias is not None and not (cell == "gru" and reset_after):
         bias = tf.convert_to_tensor(bias)
         bias = tf.reduce_sum(bias, 0) if bias.shape.rank == 2 and bias.shape[0] == 2 else bias
-    dst, state, cell_state, _ = library().blockdnn_rnn(
+    dst, state, cell_state, _ = Rnn.run(
         src,
         kernel,
         recurrent_kernel,
@@ -137,80 +130,8 @@ def rnn(
 
 
 def pack_count() -> int:
-    """How often weights have been packed since the library was loaded.
+    """How often weights have been packed since the library was loaded, for tests.
 
-    Convolutions, inner products and recurrent layers pack their weights into the order in which
-    their kernels read them. One packing of a recurrent layer's two matrices counts once.
-
-    Returns:
-      The number; compare it before and after.
-
-    Example:
-      >>> w, u = tf.ones([8, 16]), tf.ones([16, 16])
-      >>> before = bd.ops.pack_count()
-      >>> for _ in range(3):
-      ...     _ = bd.ops.rnn(tf.ones([2, 5, 8]), w, u, cell="vanilla")
-      >>> bd.ops.pack_count() - before
-      1
+    One packing of a recurrent layer's two matrices counts once.
     """
     return c_library().BlockdnnPackCount()
-
-
-def _attributes(op) -> dict:
-    values = {name: op.get_attr(name) for name in _ATTRIBUTES}
-    return {k: v.decode() if isinstance(v, bytes) else v for k, v in values.items()}
-
-
-def _grouped(op) -> list:
-    """The op's inputs as its generated function takes them."""
-    inputs = list(op.inputs)
-    grouped, at = inputs[:3], 3
-    for count in ("num_biases", "num_states", "num_masks", "num_lengths"):
-        n = op.get_attr(count)
-        grouped.append(inputs[at : at + n])
-        at += n
-    return grouped
-
-
-@tf.RegisterGradient("BlockdnnRnn")
-def _gradient(op, d_dst, d_state, d_cell, _):
-    attributes, inputs = _attributes(op), _grouped(op)
-    src, kernel, _, biases, states, masks, lengths = inputs
-    if op.get_attr("training"):
-        workspace = op.outputs[3]
-    else:
-        workspace = library().blockdnn_rnn(*inputs, **attributes, training=True)[3]
-    sums, recurrent_sums, before, reset, d_h0, d_c0 = library().blockdnn_rnn_grad(
-        *inputs, workspace, d_dst, d_state, d_cell, **attributes, training=True
-    )
-
-    def rows(x):
-        return tf.reshape(x, [-1, tf.shape(x)[-1]])
-
-    is_gru, after = attributes["cell"] == "gru", attributes["reset_after"]
-    by_input = rows(sums)
-    by_state = rows(recurrent_sums) if is_gru and after else by_input
-    if is_gru and not after:
-        units = tf.shape(before)[-1]
-        d_recurrent = tf.concat(
-            [
-                tf.matmul(rows(before), by_state[:, : 2 * units], transpose_a=True),
-                tf.matmul(rows(reset), by_state[:, 2 * units :], transpose_a=True),
-            ],
-            axis=1,
-        )
-    else:
-        d_recurrent = tf.matmul(rows(before), by_state, transpose_a=True)
-    d_src = tf.reshape(tf.matmul(by_input, kernel, transpose_b=True), tf.shape(src))
-    d_kernel = tf.matmul(rows(src), by_input, transpose_a=True)
-    d_bias = tf.reduce_sum(by_input, 0)
-    if is_gru and after:
-        d_bias = tf.stack([d_bias, tf.reduce_sum(by_state, 0)])
-    return [
-        d_src,
-        d_kernel,
-        d_recurrent,
-        *[d_bias for _ in biases],
-        *[d_h0, d_c0][: len(states)],
-        *[None for _ in (*masks, *lengths)],
-    ]

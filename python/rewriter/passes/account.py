@@ -4,8 +4,8 @@ import math
 from collections import Counter
 
 from ...graph import Body, Node, Ref, estimate
+from ...ops.records import Attention, Conv, ConvDepthwise, Convolution, InnerProduct, Reorder
 from ..context import Context
-from ..primitives import Attention, Conv, ConvDepthwise, Convolution, InnerProduct, Reorder
 
 # An unknown height or width counts as this many, an unknown batch, too: only ratios are told.
 _NOMINAL = 64

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...graph import Body, Node
+from ...ops.records import Convolution, ConvTranspose, ConvVolume, InnerProduct
 from ..context import Context
-from ..primitives import Convolution, ConvTranspose, ConvVolume, InnerProduct
 
 _BUDGET = 3.0
 _SMALL_MODEL = 1 << 20  # floats: packed weights of so few are nobody's concern

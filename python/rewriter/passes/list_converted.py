@@ -1,8 +1,8 @@
 """Writes the account of what was converted, and of the reorders that are left."""
 
 from ...graph import Body
+from ...ops.records import Reorder
 from ..context import Context
-from ..primitives import Reorder
 from ..report import Converted
 
 
@@ -14,7 +14,9 @@ def list_converted(body: Body, context: Context) -> None:
         if payload is None:
             continue
         if isinstance(payload, Reorder):
-            report.reorders.append((str(node.inputs[0]), f"{payload.reads}->{payload.writes}"))
+            report.reorders.append(
+                (str(node.inputs[0]), f"{payload.src_layout}->{payload.dst_layout}")
+            )
             continue
         shape = body.shapes.shape(node.ref)
         known = shape and tuple(size if isinstance(size, int) else None for size in shape)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...graph import Body, GraphView, Node, Ref
-from ..primitives import Primitive
+from ...ops.records import Record
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Found:
         notes: (node, reason): what it would have computed, too, if not for the reason.
     """
 
-    payload: Primitive
+    payload: Record
     inputs: Mapping[str, Ref]
     root: str
     nodes: frozenset[str] = frozenset()

@@ -29,9 +29,9 @@ def test_the_mode_decides_nothing_but_who_provides(name):
 @pytest.mark.parametrize("name", CASES)
 def test_memory_consumption(name):
     op, shapes, arguments, _ = CASES[name]
-    size = bd.ops.scratchpad_size(op, *shapes, **arguments)
-    assert bd.ops.memory_consumption(op, *shapes, **arguments) == 0
-    kept = bd.ops.memory_consumption(op, *shapes, scratchpad_mode="library", **arguments)
+    size = bd.ops.memory_plan(op, *shapes, **arguments).scratchpad
+    assert bd.ops.memory_plan(op, *shapes, **arguments).kept == 0
+    kept = bd.ops.memory_plan(op, *shapes, scratchpad_mode="library", **arguments).kept
     assert kept == size == plan(name).scratchpad
     assert size == sum(piece.bytes for piece in plan(name).pieces.values())
 
@@ -54,10 +54,9 @@ def test_some_take_nothing():
 
 
 def test_every_op_can_be_asked():
-    questions = {"memory_consumption", "memory_plan", "scratchpad_size", "pack_count"}
     with pytest.raises(ValueError, match="op must be one of") as error:
         bd.ops.memory_plan("none", (1,))
-    for op in set(bd.ops.__all__) - questions:
+    for op in set(bd.ops.__all__) - {"memory_plan"}:
         assert op in str(error.value)
     shuffled = bd.ops.memory_plan("shuffle", tf.TensorSpec((2, 12), tf.int32), axis=1, group=3)
     assert shuffled.scratchpad == 0
@@ -98,9 +97,9 @@ def test_recurrent_layers():
     # 20 units are two panels of 16.
     assert plan.packed_weights == 4 * 2 * 16 * 4 * (8 + 20 + 2 * pairs)
     assert plan.scratchpad_mode == "" and plan.algorithm == ""
-    assert bd.ops.memory_consumption("rnn", *LSTM, cell="lstm") == 0
+    assert bd.ops.memory_plan("rnn", *LSTM, cell="lstm").kept == 0
     # Of a longer sequence the sums of some steps at a time, 4 MB.
-    longer = bd.ops.scratchpad_size("rnn", (2, 50000, 8), *LSTM[1:], cell="lstm")
+    longer = bd.ops.memory_plan("rnn", (2, 50000, 8), *LSTM[1:], cell="lstm").scratchpad
     assert plan.scratchpad < longer < 5 << 20 < 2 * 50000 * 80 * 4
     with pytest.raises(ValueError, match="recurrent_kernel"):
         bd.ops.memory_plan("rnn", *LSTM[:2], (21, 80), cell="lstm")
@@ -118,7 +117,10 @@ def test_no_elements():
     """Nothing to compute needs nothing, in either mode."""
     for mode in MODES:
         arguments = {"algorithm": "direct", "scratchpad_mode": mode}
-        assert bd.ops.scratchpad_size("conv", (0, 2, 9, 11, 16), (3, 3, 20, 40), **arguments) == 0
+        assert (
+            bd.ops.memory_plan("conv", (0, 2, 9, 11, 16), (3, 3, 20, 40), **arguments).scratchpad
+            == 0
+        )
         empty = bd.ops.conv(tf.zeros((0, 2, 9, 11, 16)), tf.zeros((3, 3, 20, 40)), **arguments)
         assert empty.shape == (0, 3, 9, 11, 16)
 
@@ -128,12 +130,12 @@ def test_asked_while_a_function_is_traced():
 
     @tf.function
     def convolve(x, weights):
-        sizes.append(bd.ops.scratchpad_size("conv", x, weights, algorithm="direct"))
+        sizes.append(bd.ops.memory_plan("conv", x, weights, algorithm="direct").scratchpad)
         return bd.ops.conv(x, weights, algorithm="direct")
 
     op, shapes, _, _ = CASES["strip"]
     convolve(*map(tf.zeros, shapes))
-    assert sizes == [bd.ops.scratchpad_size(op, *shapes, algorithm="direct")]
+    assert sizes == [bd.ops.memory_plan(op, *shapes, algorithm="direct").scratchpad]
 
 
 def test_the_result_before():
@@ -166,19 +168,19 @@ BAD = {
     "too many threads": (lambda: plan("strip", threads=1025), "from 1 to 1024, got 1025"),
     "threads of no number": (lambda: plan("strip", threads="2"), "from 1 to 1024, got '2'"),
     "unknown size": (
-        lambda: bd.ops.scratchpad_size("conv", (1, 2, None, 9, 16), (3, 3, 20, 40)),
+        lambda: bd.ops.memory_plan("conv", (1, 2, None, 9, 16), (3, 3, 20, 40)).scratchpad,
         r"the shape \(1, 2, None, 9, 16\) is not fully known",
     ),
     "unknown rank": (
-        lambda: bd.ops.scratchpad_size("conv", tf.TensorShape(None), (3, 3, 20, 40)),
+        lambda: bd.ops.memory_plan("conv", tf.TensorShape(None), (3, 3, 20, 40)).scratchpad,
         "the shape <unknown> is not fully known",
     ),
     "no shape": (
-        lambda: bd.ops.scratchpad_size("reorder", (1, 9, 9, 20), "nhwc", "nChw16c"),
+        lambda: bd.ops.memory_plan("reorder", (1, 9, 9, 20), "nhwc", "nChw16c").scratchpad,
         "'nhwc' is not a shape; give arguments other than tensors by name",
     ),
     "what the op refuses": (
-        lambda: bd.ops.memory_consumption("conv", (1, 3, 9, 9, 16), (3, 3, 20, 40)),
+        lambda: bd.ops.memory_plan("conv", (1, 3, 9, 9, 16), (3, 3, 20, 40)).kept,
         r"src must be nChw16c, \[N, 2, H, W, 16\] for 20 channels",
     ),
     "what the wrapper refuses": (lambda: plan("strip", strides="two"), "strides must be"),

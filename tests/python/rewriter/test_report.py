@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
+from tf_blockdnn.python.ops.records import Record
 from tf_blockdnn.python.rewriter import Converted, Report, pipeline
-from tf_blockdnn.python.rewriter.primitives import Primitive
 
 _SAME = {"strides": 1, "padding": "SAME"}
 
@@ -77,7 +77,7 @@ def test_a_large_report_fits_a_screen():
 
 def test_ops_have_names_for_people():
     """Those that graphs may hold: each primitive's, and the recurrent op."""
-    classes, found = [Primitive], set()
+    classes, found = [Record], set()
     for one in classes:  # It grows by its subclasses.
         classes.extend(one.__subclasses__())
         found.add(one.__dict__.get("op"))

@@ -11,11 +11,10 @@ x itself; group normalisation is spelled like this:
 import math
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref, is_float32
+from ....graph import FLOAT32, INT32, Body, Node, Ref, constant_node, is_float32, make_node
 from ...context import Context
-from .constant_shapes import constant_node
 
 _UNARY = frozenset(
     "Abs Elu Erf Exp Identity Neg Relu Relu6 Rsqrt Selu Sigmoid Softplus Sqrt Square Tanh".split()
@@ -74,7 +73,7 @@ def _picture(ref: Ref, node: Node, views: dict[Ref, Ref], body: Body) -> Ref | N
     if shape[3:] != groups[3:]:
         one = np.ones((1, 1, 1, *groups[3:]))
         ones = body.view.add(constant_node(f"{node.name}/ones", one, types_pb2.DT_FLOAT))
-        spread = Node(f"{node.name}/spread", "Mul", [ref, ones.ref], proto=_proto("Mul"))
+        spread = make_node(f"{node.name}/spread", "Mul", [ref, ones.ref], T=FLOAT32)
         ref = body.view.add(spread).ref
     channels = math.prod(groups[3:])
     return _reshaped(f"{node.name}/channels", ref, (shape[0], 1, 1, channels), body)
@@ -109,14 +108,6 @@ def _mean(node: Node, picture: Ref, body: Body) -> None:
 def _reshaped(name: str, src: Ref, shape: tuple, body: Body) -> Ref:
     sizes = [size if isinstance(size, int) else -1 for size in shape]
     to = body.view.add(constant_node(f"{name}/shape", sizes))
-    proto = _proto("Reshape")
-    proto.attr["Tshape"].type = types_pb2.DT_INT32
-    made = body.view.add(Node(name, "Reshape", [src, to.ref], proto=proto))
+    made = body.view.add(make_node(name, "Reshape", [src, to.ref], T=FLOAT32, Tshape=INT32))
     body.shapes.put(made.ref, shape)
     return made.ref
-
-
-def _proto(op: str) -> node_def_pb2.NodeDef:
-    proto = node_def_pb2.NodeDef(op=op)
-    proto.attr["T"].type = types_pb2.DT_FLOAT
-    return proto

@@ -11,10 +11,19 @@ until they meet the next one, which cancels them, or the end of the graph.
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ....graph import Body, Node, Ref, is_float32
+from ....graph import (
+    FLOAT32,
+    INT32,
+    Body,
+    Node,
+    Ref,
+    constant_node,
+    gathered,
+    is_float32,
+    make_node,
+)
 from ...context import Context
 from ...patterns.pixels.elementwise import unary
-from .constant_shapes import constant_node
 
 _TO_LAST, _TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 _BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
@@ -81,10 +90,7 @@ def _to_last(ref: Ref, body: Body) -> Ref:
 
 def _transpose(name: str, ref: Ref, order, body: Body) -> Node:
     perm = body.view.add(constant_node(f"{name}/order", order))
-    proto = node_def_pb2.NodeDef(name=name, op="Transpose")
-    proto.attr["T"].type = types_pb2.DT_FLOAT
-    proto.attr["Tperm"].type = types_pb2.DT_INT32
-    return Node(name, "Transpose", [ref, perm.ref], proto=proto)
+    return make_node(name, "Transpose", [ref, perm.ref], T=FLOAT32, Tperm=INT32)
 
 
 def _put(node: Node, op: str, inputs: list[Ref], proto, body: Body) -> None:
@@ -128,10 +134,7 @@ def _gathered(name: str, sizes: Ref, body: Body) -> Ref:
     """[N, C, H, W] -> [N, H, W, C]"""
     order = body.view.add(constant_node(f"{name}/order", _TO_LAST))
     axis = body.view.add(constant_node(f"{name}/axis", 0))
-    proto = node_def_pb2.NodeDef(name=name, op="GatherV2")
-    proto.attr["Tparams"].type = proto.attr["Tindices"].type = types_pb2.DT_INT32
-    proto.attr["Taxis"].type = types_pb2.DT_INT32
-    return body.view.add(Node(name, "GatherV2", [sizes, order.ref, axis.ref], proto=proto)).ref
+    return body.view.add(gathered(name, sizes, order.ref, axis.ref, INT32)).ref
 
 
 def _cancel(node: Node, body: Body) -> None:

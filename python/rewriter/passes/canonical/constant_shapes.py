@@ -4,11 +4,9 @@ A Reshape to [batch, 1, 1, C], spelled Shape -> StridedSlice -> Pack, becomes a 
 to the constant [-1, 1, 1, C]: then nobody asks a blocked tensor for its shape.
 """
 
-import numpy as np
-from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Expr, Node
-from ....tensorflow_private import dtypes, tensor_util
+from ....graph import Body, Expr, constant_node
 from ...context import Context
 
 
@@ -30,12 +28,3 @@ def constant_shapes(body: Body, context: Context) -> None:
         constant = body.view.add(constant_node(f"{node.name}/constant_shape", values, dtype))
         body.view.set_inputs(node, [node.inputs[0], constant.ref])
         body.view.remove_dead([shape.node])
-
-
-def constant_node(name: str, values, dtype: int = types_pb2.DT_INT32) -> Node:
-    """A Const of few numbers, integers where `dtype` does not say otherwise."""
-    proto = node_def_pb2.NodeDef(name=name, op="Const")
-    proto.attr["dtype"].type = dtype
-    array = np.asarray(values, dtypes.as_dtype(dtype).as_numpy_dtype)
-    proto.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(array))
-    return Node(name, "Const", proto=proto)

@@ -11,13 +11,12 @@ sink to the end of the graph, where they cost nothing.
 """
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref, is_float32, window
+from ....graph import FLOAT32, INT32, Body, Node, Ref, constant_node, is_float32, make_node, window
+from ....ops.records import ConvVolume
 from ...context import Context
 from ...patterns.pixels.elementwise import unary
-from ...primitives import ConvVolume
-from .constant_shapes import constant_node
 
 _POOLS = {"MaxPool3D": "MaxPool", "AvgPool3D": "AvgPool"}
 _UNARY = frozenset({*unary.ROOTS, "BiasAdd", "Identity"})
@@ -79,10 +78,7 @@ def _infer(node: Node, body: Body, shape) -> Ref:
 
 def _reshape(name: str, ref: Ref, shape, body: Body) -> Node:
     target = body.view.add(constant_node(f"{name}/shape", shape))
-    proto = node_def_pb2.NodeDef(name=name, op="Reshape")
-    proto.attr["T"].type = types_pb2.DT_FLOAT
-    proto.attr["Tshape"].type = types_pb2.DT_INT32
-    return Node(name, "Reshape", [ref, target.ref], proto=proto)
+    return make_node(name, "Reshape", [ref, target.ref], T=FLOAT32, Tshape=INT32)
 
 
 def _back(node: Node, slices: Ref, volume, body: Body) -> None:
@@ -177,14 +173,11 @@ def _pool(node: Node, body: Body) -> None:
 
 
 def _window_pool(node: Node, name: str, src: Ref, ksize, strides, body: Body) -> Ref:
-    op = _POOLS[node.op]
-    proto = node_def_pb2.NodeDef(name=name, op=op)
-    proto.attr["T"].type = types_pb2.DT_FLOAT
-    proto.attr["ksize"].list.i.extend([1, *ksize, 1])
-    proto.attr["strides"].list.i.extend([1, *strides, 1])
-    proto.attr["padding"].s = node.attr["padding"].s
-    proto.attr["data_format"].s = b"NHWC"
-    return body.view.add(Node(name, op, [src], proto=proto)).ref
+    window = {"ksize": [1, *ksize, 1], "strides": [1, *strides, 1]}
+    made = make_node(
+        name, _POOLS[node.op], [src], T=FLOAT32, padding=node.attr["padding"], **window
+    )
+    return body.view.add(made).ref
 
 
 def _mean(node: Node, body: Body) -> None:

@@ -12,12 +12,10 @@ and the squeezes sink to the end of the chain.
 """
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from ....graph import Body, Node, Ref
+from ....graph import INT32, Body, Node, Ref, constant_node, make_node
 from ...context import Context
 from ...patterns.pixels.elementwise import unary
-from .constant_shapes import constant_node
 
 _UNARY = frozenset({*unary.ROOTS, "BiasAdd"})
 _BINARY = frozenset({"Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum"})
@@ -96,11 +94,8 @@ def _new_plane(node: Node, body: Body) -> Ref | None:
     if node.op != "SpaceToBatchND" or readers != ["ExpandDims"] or rank != 3:
         return None
     axis = body.view.add(constant_node(f"{node.name}/axis", 1)).ref
-    proto = node_def_pb2.NodeDef(op="ExpandDims")
-    proto.attr["T"].CopyFrom(node.attr["T"])
-    proto.attr["Tdim"].type = types_pb2.DT_INT32
-    inputs = [node.inputs[0], axis]
-    return body.view.add(Node(f"{node.name}/expand", "ExpandDims", inputs, proto=proto)).ref
+    inputs, types = [node.inputs[0], axis], {"T": node.attr["T"], "Tdim": INT32}
+    return body.view.add(make_node(f"{node.name}/expand", "ExpandDims", inputs, **types)).ref
 
 
 def _below_zeros(node: Node, margins: Ref, body: Body) -> Ref:
@@ -108,11 +103,8 @@ def _below_zeros(node: Node, margins: Ref, body: Body) -> Ref:
     dtype = node.attr[_MARGINS[node.op]].type
     zeros = body.view.add(constant_node(f"{node.name}/height", [[0, 0]], dtype)).ref
     axis = body.view.add(constant_node(f"{node.name}/axis", 0)).ref
-    proto = node_def_pb2.NodeDef(op="ConcatV2")
-    proto.attr["T"].type, proto.attr["N"].i = dtype, 2
-    proto.attr["Tidx"].type = types_pb2.DT_INT32
-    inputs = [zeros, margins, axis]
-    return body.view.add(Node(f"{node.name}/margins", "ConcatV2", inputs, proto=proto)).ref
+    inputs, types = [zeros, margins, axis], {"T": dtype, "Tidx": INT32}
+    return body.view.add(make_node(f"{node.name}/margins", "ConcatV2", inputs, **types)).ref
 
 
 def _broadcasts(ref: Ref, body: Body) -> bool:
@@ -129,11 +121,9 @@ def _sink(node: Node, inputs: list[Ref], body: Body) -> None:
     plane = body.view.add(Node(f"{node.name}/plane", node.op, inputs, proto=node.proto))
     if shape is not None and len(shape) == 3:
         body.shapes.put(plane.ref, (shape[0], 1, *shape[1:]))
-    squeeze = node_def_pb2.NodeDef(name=node.name, op="Squeeze")
-    squeeze.attr["T"].CopyFrom(node.attr["T"])
-    squeeze.attr["squeeze_dims"].list.i.append(1)
     sources = [ref.node for ref in node.inputs]
-    body.view.replace(Node(node.name, "Squeeze", [plane.ref], proto=squeeze))
+    squeeze = make_node(node.name, "Squeeze", [plane.ref], T=node.attr["T"], squeeze_dims=[1])
+    body.view.replace(squeeze)
     body.view.remove_dead(sources)
 
 

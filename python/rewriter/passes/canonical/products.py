@@ -8,11 +8,10 @@ A bias [O..] that is added behind it is added to the rows, where the product tak
 
 import math
 
-from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref, dtype_name
+from ....graph import INT32, Body, Node, Ref, constant_node, dtype_name, make_node
 from ...context import Context
-from .constant_shapes import constant_node
 
 
 def flatten_products(body: Body, context: Context) -> None:
@@ -40,16 +39,13 @@ def _flatten(node: Node, body: Body) -> str | None:
     ic, oc = math.prod(matrix[:contracted]), math.prod(matrix[contracted:])
     flat = _reshape(f"{node.name}/rows", src, [-1, ic], node, body)
     by = _reshape(f"{node.name}/weights", weights, [ic, oc], node, body)
-    proto = _proto(node, "MatMul")
-    for transposed in ("transpose_a", "transpose_b"):
-        proto.attr[transposed].b = False
-    product = body.view.add(Node(f"{node.name}/product", "MatMul", [flat, by], proto=proto)).ref
+    dtype, view = node.attr["T"], body.view
+    product = view.add(make_node(f"{node.name}/product", "MatMul", [flat, by], T=dtype)).ref
     root, bias, tail = _bias(node, rows[:-contracted], matrix[contracted:], body)
     kept = [*rows[:-contracted], *tail]
     if bias is not None:
         bias = _reshape(f"{node.name}/bias", bias, [oc], node, body)
-        proto = _proto(node, "AddV2")
-        product = body.view.add(Node(f"{node.name}/add", "AddV2", [product, bias], proto=proto)).ref
+        product = view.add(make_node(f"{node.name}/add", "AddV2", [product, bias], T=dtype)).ref
     if sum(not isinstance(size, int) for size in kept) > 1:
         sizes = _open_shape(node, src, contracted, tail, body)
     else:
@@ -104,22 +100,14 @@ def _open_shape(node: Node, src: Ref, contracted: int, tail, body: Body) -> Ref:
     def constant(part: str, values) -> Ref:
         return view.add(constant_node(f"{name}/{part}", values)).ref
 
-    def add(part: str, op: str, inputs: list[Ref], types: dict, numbers: dict | None = None) -> Ref:
-        proto = node_def_pb2.NodeDef(op=op)
-        for key, value in types.items():
-            proto.attr[key].type = value
-        for key, value in (numbers or {}).items():
-            proto.attr[key].i = value
-        return view.add(Node(f"{name}/{part}", op, inputs, proto=proto)).ref
+    def add(part: str, op: str, inputs: list[Ref], **attributes) -> Ref:
+        return view.add(make_node(f"{name}/{part}", op, inputs, **attributes)).ref
 
-    int32 = types_pb2.DT_INT32
-    sizes = add("sizes", "Shape", [src], {"T": node.attr["T"].type, "out_type": int32})
+    sizes = add("sizes", "Shape", [src], T=node.attr["T"], out_type=INT32)
     bounds = [constant("begin", [0]), constant("end", [-contracted]), constant("step", [1])]
-    masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-    index = {"T": int32, "Index": int32}
-    kept = add("kept_sizes", "StridedSlice", [sizes, *bounds], index, dict.fromkeys(masks, 0))
+    kept = add("kept_sizes", "StridedSlice", [sizes, *bounds], T=INT32, Index=INT32)
     parts = [kept, constant("tail", list(tail)), constant("axis", 0)]
-    return add("shape", "ConcatV2", parts, {"T": int32, "Tidx": int32}, {"N": 2})
+    return add("shape", "ConcatV2", parts, T=INT32, Tidx=INT32)
 
 
 def _contracted(node: Node, body: Body) -> int:
@@ -150,12 +138,4 @@ def _reshape(name: str, src: Ref, shape: list[int], like: Node, body: Body) -> R
 
 
 def _reshape_node(name: str, src: Ref, sizes: Ref, like: Node) -> Node:
-    proto = _proto(like, "Reshape")
-    proto.attr["Tshape"].type = types_pb2.DT_INT32
-    return Node(name, "Reshape", [src, sizes], proto=proto)
-
-
-def _proto(like: Node, op: str) -> node_def_pb2.NodeDef:
-    proto = node_def_pb2.NodeDef(op=op)
-    proto.attr["T"].CopyFrom(like.attr["T"])
-    return proto
+    return make_node(name, "Reshape", [src, sizes], T=like.attr["T"], Tshape=INT32)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tensorflow as tf
-from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref, dtype, dtype_name, is_float32
+from ....graph import Body, Node, Ref, dtype, dtype_name, is_float32, make_node
 from ...context import Context
 from ...patterns.products import recurrent
 from ...patterns.products.recurrent import Recurrence
@@ -175,10 +175,8 @@ class _Loop:
     # Writing.
 
     def _add(self, op: str, suffix: str, inputs, **attributes) -> Ref:
-        proto = node_def_pb2.NodeDef()
-        for key, value in attributes.items():
-            _set(proto.attr[key], value)
-        return self.view.add(Node(f"{self.node.name}/{suffix}", op, inputs, (), proto)).ref
+        made = make_node(f"{self.node.name}/{suffix}", op, inputs, **attributes)
+        return self.view.add(made).ref
 
     def _value(self, position: int, suffix: str) -> Ref:
         ref = self.node.inputs[position]
@@ -280,18 +278,3 @@ class _Loop:
         """dst with the dimension of steps that a list of one has."""
         zero = self._add("Const", "axis", [], dtype=tf.int32, value=tf.make_tensor_proto(0))
         return self._add("ExpandDims", "step", [ref, zero], T=tf.float32, Tdim=tf.int32)
-
-
-def _set(attribute, value) -> None:
-    if isinstance(value, tf.DType):
-        attribute.type = value.as_datatype_enum
-    elif isinstance(value, bool):
-        attribute.b = value
-    elif isinstance(value, int):
-        attribute.i = value
-    elif isinstance(value, str):
-        attribute.s = value.encode()
-    elif isinstance(value, list):
-        attribute.list.i.extend(value)
-    else:
-        attribute.tensor.CopyFrom(value)

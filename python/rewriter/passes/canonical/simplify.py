@@ -11,12 +11,11 @@ It does not look into the functions of regions, and patterns know fewer spelling
 from collections.abc import Callable
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref, is_float32
+from ....graph import Body, Node, Ref, constant_node, is_float32, make_node
 from ....tensorflow_private import dtypes
 from ...context import Context
-from .constant_shapes import constant_node
 
 
 def simplify(body: Body, context: Context) -> None:
@@ -42,18 +41,17 @@ def _unary(op: str) -> Callable:
 
 
 def _cube(node: Node, x: Ref, body: Body) -> None:
-    square = Node(f"{node.name}/square", "Square", [x], proto=_proto(node, "Square"))
-    _put(node, "Mul", [x, body.view.add(square).ref], body)
+    square = body.view.add(_like(node, f"{node.name}/square", "Square", [x]))
+    _put(node, "Mul", [x, square.ref], body)
 
 
 def _put(node: Node, op: str, inputs: list[Ref], body: Body) -> None:
-    body.view.replace(Node(node.name, op, inputs, proto=_proto(node, op)))
+    body.view.replace(_like(node, node.name, op, inputs))
 
 
-def _proto(node: Node, op: str) -> node_def_pb2.NodeDef:
-    proto = node_def_pb2.NodeDef(name=node.name, op=op, device=node.proto.device)
-    proto.attr["T"].CopyFrom(node.attr["T"])
-    return proto
+def _like(node: Node, name: str, op: str, inputs: list[Ref]) -> Node:
+    """A node of the type, and on the device, of another."""
+    return make_node(name, op, inputs, device=node.proto.device, T=node.attr["T"])
 
 
 def _transpose(node: Node, body: Body) -> None:
@@ -104,9 +102,8 @@ def _spread(node: Node, body: Body) -> None:
         if is_vector and isinstance(other[3], int) and other[3] > 1:
             one = np.ones((1, 1, 1, other[3]))
             ones = constant_node(f"{node.name}/ones", one, types_pb2.DT_FLOAT)
-            proto = _proto(node, "Mul")
             inputs = [node.inputs[index], body.view.add(ones).ref]
-            spread = body.view.add(Node(f"{node.name}/spread", "Mul", inputs, proto=proto))
+            spread = body.view.add(_like(node, f"{node.name}/spread", "Mul", inputs))
             inputs = list(node.inputs)
             inputs[index] = spread.ref
             body.view.set_inputs(node, inputs)

@@ -7,8 +7,8 @@ all per output channel, in float64, rounded to float32 once.
 """
 
 from ....graph import Body
+from ....ops.records import Convolution
 from ...context import Context
-from ...primitives import Convolution
 
 
 def fold_batch_norm(body: Body, context: Context) -> None:

@@ -29,10 +29,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ....graph import Body, GraphView, Node, Ref
+from ....ops.records import BLOCK, Conv, Step
 from ...context import Context
 from ...followers import Followers
 from ...patterns.movement import routing
-from ...primitives import BLOCK, Conv, Step
 
 _NOBODY = -1  # in a list of channels: a lane that nothing needs
 # Zeros in lanes that nothing needs must stay finite, since weights of zero multiply them.

@@ -6,8 +6,8 @@ That op has just read all of the tensor: multiplying it there saves a pass over 
 from dataclasses import replace
 
 from ....graph import Body, Node
+from ....ops.records import BLOCKED, Eltwise, SqueezeExcite
 from ...context import Context
-from ...primitives import BLOCKED, Eltwise, SqueezeExcite
 
 
 def fold_source_scales(body: Body, context: Context) -> None:
@@ -25,7 +25,7 @@ def _fold(node: Node, body: Body) -> None:
     alone = len(view.consumers(scales)) == 1 and not view.is_fetched(scales)
     if not alone or view.has_control_edges(maker.name):
         return
-    payload = replace(maker.payload, writes=BLOCKED, scales_src=True)
+    payload = replace(maker.payload, dst_layout=BLOCKED, scale_src=True)
     view.replace(Node(node.name, maker.op, maker.by_role, payload=payload))
     view.remove_dead([maker.name])
 

@@ -5,8 +5,8 @@ passes faster, runs these: nothing is lost by joining.
 """
 
 from ....graph import Body, Node
+from ....ops.records import BLOCKED, Conv, ConvDepthwise
 from ...context import Context
-from ...primitives import BLOCKED, Conv, ConvDepthwise
 
 _ONE = (1, 1)
 
@@ -21,7 +21,11 @@ def fuse_depthwise(body: Body, context: Context) -> None:
 
 
 def _is_depthwise(payload) -> bool:
-    if not isinstance(payload, Conv) or payload.reads != BLOCKED or payload.writes != BLOCKED:
+    if (
+        not isinstance(payload, Conv)
+        or payload.src_layout != BLOCKED
+        or payload.dst_layout != BLOCKED
+    ):
         return False
     if payload.src_part or payload.dst_part:
         return False
@@ -31,7 +35,7 @@ def _is_depthwise(payload) -> bool:
 def _is_pointwise(node: Node) -> bool:
     """Whether it is a dense 1x1 convolution of every pixel whose chain reads no tensors."""
     conv = node.payload
-    if not isinstance(conv, Conv) or conv.reads != BLOCKED or conv.writes != BLOCKED:
+    if not isinstance(conv, Conv) or conv.src_layout != BLOCKED or conv.dst_layout != BLOCKED:
         return False
     padded = conv.padding == "EXPLICIT" and any(conv.explicit_paddings)
     return (

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from ....graph import Body, Node
 from ....ops.memory import memory_plan
+from ....ops.records import BLOCK, BLOCKED, Conv, Pool, Reorder
 from ...context import Context
-from ...primitives import BLOCK, BLOCKED, Conv, Pool, Reorder
 
 _WINDOW = (2, 2)
 
@@ -36,7 +36,7 @@ def _pools_windows(payload) -> bool:
 def _is_free(node: Node) -> bool:
     """Whether it is a convolution whose chain reads no tensors."""
     conv = node.payload
-    if not isinstance(conv, Conv) or conv.writes != BLOCKED or node.roles != ("src",):
+    if not isinstance(conv, Conv) or conv.dst_layout != BLOCKED or node.roles != ("src",):
         return False
     return not conv.src_part and not conv.dst_part
 
@@ -69,7 +69,7 @@ def _pools_tiles(conv: Conv, sizes: list[int]) -> bool:
     def plan(**pool):
         return memory_plan(
             "conv",
-            blocked if conv.reads == BLOCKED else (batch, height, width, channels),
+            blocked if conv.src_layout == BLOCKED else (batch, height, width, channels),
             conv.weights.shape,
             strides=list(conv.strides),
             padding=[[top, bottom], [left, right]] if conv.padding == "EXPLICIT" else conv.padding,
@@ -77,7 +77,7 @@ def _pools_tiles(conv: Conv, sizes: list[int]) -> bool:
             groups=conv.groups,
             post_ops=";".join(s.text("" if s.operand is None else "#0") for s in conv.chain),
             args=[(conv.channels,)],
-            src_layout=conv.reads,
+            src_layout=conv.src_layout,
             channels=channels,
             algorithm=conv.algorithm,
             **pool,

@@ -7,10 +7,10 @@ and further consumers stop the chain (see `Followers.sole`).
 from dataclasses import replace
 
 from ....graph import Body, Node
+from ....ops.records import MAX_STEPS, Conv, Step, eltwise, sum_of
 from ...context import Context
 from ...followers import Followers
 from ...patterns.pixels.elementwise import Idiom
-from ...primitives import MAX_STEPS, Conv, Step, eltwise, sum_of
 
 _NOTHING = eltwise("linear", alpha=1.0, beta=0.0)  # a bias of zeros
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from ....graph import Body, Node, Ref
+from ....ops.records import BLOCK, NHWC, Conv, Eltwise, compose_affine
 from ...context import Context
 from ...followers import Followers
 from ...patterns.pixels.elementwise import Idiom, affine
-from ...primitives import BLOCK, NHWC, Conv, Eltwise, compose_affine
 
 
 def prepare_sources(body: Body, context: Context) -> None:

@@ -1,9 +1,9 @@
 """Says why element-wise work after a chain runs by itself, by an op of ours or TensorFlow's."""
 
 from ....graph import Body, Node
+from ....ops.records import MAX_STEPS, Eltwise
 from ...context import Context
 from ...followers import Followers
-from ...primitives import MAX_STEPS, Eltwise
 
 
 def report_unfused(body: Body, context: Context) -> None:

@@ -9,12 +9,12 @@ import math
 from dataclasses import replace
 
 from ....graph import Body, Node, Ref, estimate
+from ....ops.records import BLOCK, BLOCKED, NHWC, Conv, Convolution, LayerNorm
 from ...context import Context
 from ...patterns import PATTERNS, Found
 from ...patterns.movement import cut
 from ...patterns.pixels import softmax
 from ...patterns.planes import global_pool
-from ...primitives import BLOCK, BLOCKED, NHWC, Conv, Convolution, LayerNorm
 from ...report import Report
 from ..fusion.fuse_post_ops import extend
 from .settled import CONVERTED, TRANSPARENT, eltwise, plain_activation, settled
@@ -130,7 +130,7 @@ def _settle(node: Node, state: LayoutState) -> None:
     ends = conv.groups == 1 and not state.wants_blocked(node.ref)
     plain = ends and (conv.channels < BLOCK or _is_head(node, state))
     node.payload = replace(
-        conv, reads=NHWC if reads_plain else BLOCKED, writes=NHWC if plain else BLOCKED
+        conv, src_layout=NHWC if reads_plain else BLOCKED, dst_layout=NHWC if plain else BLOCKED
     )
 
 

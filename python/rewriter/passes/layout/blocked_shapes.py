@@ -5,19 +5,18 @@
 since a blocked tensor is [N, ceil(C / 16), H, W, 16].
 """
 
-from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, GraphView, Node
+from ....graph import INT32, Body, GraphView, Node, constant_node, gathered, make_node
+from ....ops.records import NHWC, Reorder
 from ...context import Context
-from ...primitives import NHWC, Reorder
-from ..canonical.constant_shapes import constant_node
 
 
 def read_shapes_of_blocked(body: Body, context: Context) -> None:
     """Lets Shape ops read a blocked tensor itself, where a plain copy was made just for them."""
     for reorder in body.view:
         payload = reorder.payload
-        if not isinstance(payload, Reorder) or payload.writes != NHWC:
+        if not isinstance(payload, Reorder) or payload.dst_layout != NHWC:
             continue
         for node, _ in body.view.consumers(reorder.ref):
             if node.op == "Shape":
@@ -34,15 +33,6 @@ def _redirect(view: GraphView, node: Node, reorder: Node) -> None:
     channels = view.add(constant_node(f"{prefix}/channels", [reorder.payload.channels], dtype))
     axis = view.add(constant_node(f"{prefix}/axis", 0))
     order = view.add(constant_node(f"{prefix}/order", [0, 2, 3, 5]))
-    concat = node_def_pb2.NodeDef(name=f"{prefix}/concat", op="ConcatV2")
-    concat.attr["N"].i = 2
-    concat.attr["T"].type = dtype
-    concat.attr["Tidx"].type = types_pb2.DT_INT32
-    joined = view.add(
-        Node(concat.name, concat.op, [inner.ref, channels.ref, axis.ref], proto=concat)
-    )
-    gather = node_def_pb2.NodeDef(name=node.name, op="GatherV2")
-    gather.attr["Tparams"].type = dtype
-    gather.attr["Tindices"].type = types_pb2.DT_INT32
-    gather.attr["Taxis"].type = types_pb2.DT_INT32
-    view.replace(Node(node.name, gather.op, [joined.ref, order.ref, axis.ref], proto=gather))
+    sizes = [inner.ref, channels.ref, axis.ref]
+    joined = view.add(make_node(f"{prefix}/concat", "ConcatV2", sizes, T=dtype, Tidx=INT32))
+    view.replace(gathered(node.name, joined.ref, order.ref, axis.ref, dtype))

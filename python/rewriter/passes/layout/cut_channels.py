@@ -1,13 +1,10 @@
 """Writes a split of channels as one slice a part, each of which may then be blocked or not."""
 
-from tensorflow.core.framework import node_def_pb2, types_pb2
-
-from ....graph import Body, Node, Ref, is_float32
+from ....graph import FLOAT32, INT32, Body, Node, Ref, constant_node, is_float32, make_node
+from ....ops.records import Convolution
 from ...context import Context
 from ...followers import Followers
 from ...patterns.movement import routing
-from ...primitives import Convolution
-from ..canonical.constant_shapes import constant_node
 
 _OPS = ("Split", "SplitV")
 
@@ -39,10 +36,8 @@ def _cut(node: Node, body: Body) -> bool:
         name = f"{node.name}/part_{port}"
         begin = view.add(constant_node(f"{name}/begin", [0, 0, 0, first]))
         count = view.add(constant_node(f"{name}/size", [-1, -1, -1, size]))
-        proto = node_def_pb2.NodeDef(op="Slice")
-        proto.attr["T"].type = types_pb2.DT_FLOAT
-        proto.attr["Index"].type = types_pb2.DT_INT32
-        part = view.add(Node(name, "Slice", [src, begin.ref, count.ref], proto=proto))
+        inputs = [src, begin.ref, count.ref]
+        part = view.add(make_node(name, "Slice", inputs, T=FLOAT32, Index=INT32))
         shapes.put(part.ref, (*shapes.shape(src)[:-1], size))
         view.replace_uses(Ref(node.name, port), part.ref)
         first += size

@@ -13,8 +13,8 @@ twice the elements that its convolutions write.
 """
 
 from ....graph import Body, Node
+from ....ops.records import BLOCKED, Convolution, Reorder
 from ...context import Context
-from ...primitives import BLOCKED, Convolution, Reorder
 
 _REASON = "between plain tensors the two reorders would cost more than the convolution gains"
 

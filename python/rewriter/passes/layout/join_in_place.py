@@ -18,9 +18,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ....graph import Body, GraphView, Node, Ref
+from ....ops.records import BLOCK, Concat
 from ...context import Context
-from ...primitives import BLOCK, Concat
-from .read_parts import KNOW_PARTS, can_read, wider
+from .read_parts import can_read, knows_parts, wider
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,8 @@ def _can_write(view: GraphView, node: Node) -> bool:
     """Whether the node, or what a concatenation reads, can write to another place."""
     if _is_plain_concat(node):
         return not view.has_control_edges(node.name)
-    return isinstance(node.payload, (Concat, *KNOW_PARTS)) and not node.payload.dst_part
+    known = isinstance(node.payload, Concat) or knows_parts(node.payload)
+    return known and not node.payload.dst_part
 
 
 def _ancestors(view: GraphView, names: Iterable[str]) -> set[str]:

@@ -2,10 +2,9 @@
 
 A tensor of one pixel and whole blocks lies the same in both layouts, so it is only reshaped."""
 
-from ....graph import Body, GraphView, Node, Ref
+from ....graph import Body, GraphView, Node, Ref, constant_node
+from ....ops.records import BLOCK, BLOCKED, NHWC, Reorder, Reshape
 from ...context import Context
-from ...primitives import BLOCK, BLOCKED, NHWC, Reorder, Reshape
-from ..canonical.constant_shapes import constant_node
 
 
 def place_reorders(body: Body, context: Context) -> None:
@@ -40,7 +39,7 @@ def _in_layout(body: Body, ref: Ref, wanted: str, placed) -> Ref:
     if (ref, wanted) not in placed:
         producer = view.producer(ref)
         channels = producer.payload.channels if producer.payload else body.shapes.channels(ref)
-        name, ways = f"{ref.node}/{wanted}", {"reads": have, "writes": wanted}
+        name, ways = f"{ref.node}/{wanted}", {"src_layout": have, "dst_layout": wanted}
         if _is_one_in_memory(body, ref, channels):
             payload = Reshape(origin=ref.node, channels=channels, **ways)
             blocks = [channels // BLOCK, 1, 1, BLOCK]

@@ -10,10 +10,13 @@ channels of a slice from the tensor itself.
 from dataclasses import replace
 
 from ....graph import Body, GraphView, Node, Ref
+from ....ops.records import BLOCK, Concat, Record
 from ...context import Context
-from ...primitives import BLOCK, Concat, Conv, ConvTranspose, Eltwise, Pool, Resize
 
-KNOW_PARTS = (Conv, ConvTranspose, Eltwise, Pool, Resize)
+
+def knows_parts(record: Record | None) -> bool:
+    """Whether the op reads and writes parts of the channels of wider tensors."""
+    return record is not None and record.has("src_part") and record.has("dst_part")
 
 
 def read_parts(body: Body, context: Context) -> None:
@@ -46,7 +49,7 @@ def is_piece(first: int, count: int, total: int) -> bool:
 def can_read(node: Node, index: int) -> bool:
     """Whether the op can read its input as a part of a wider tensor."""
     payload = node.payload
-    known = isinstance(payload, KNOW_PARTS) and node.roles[index] == "src"
+    known = knows_parts(payload) and node.roles[index] == "src"
     return known and not getattr(payload, "src_blocks", ())
 
 

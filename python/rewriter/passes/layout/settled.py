@@ -7,10 +7,10 @@ then reads a plain copy). Convolutions are planned before; element-wise idioms a
 from dataclasses import replace
 
 from ....graph import Node, Ref
+from ....ops.records import BLOCKED, NHWC, Concat, Eltwise, GlobalPool, Pad, SqueezeExcite
 from ...patterns import PATTERNS, Found
 from ...patterns.movement import concat, cut
 from ...patterns.planes import keep_dims, pad, pool, resize
-from ...primitives import BLOCKED, NHWC, Concat, Eltwise, GlobalPool, Pad, SqueezeExcite
 
 
 def settled(found: Found, state) -> Found | str:
@@ -20,9 +20,9 @@ def settled(found: Found, state) -> Found | str:
 
 
 def _pools(found: Found, state) -> Found | str:
-    if found.payload.writes != BLOCKED or state.wants_blocked(Ref(found.root)):
+    if found.payload.dst_layout != BLOCKED or state.wants_blocked(Ref(found.root)):
         return found
-    return replace(found, payload=replace(found.payload, writes=NHWC))
+    return replace(found, payload=replace(found.payload, dst_layout=NHWC))
 
 
 def _joins(found: Found, state) -> Found | str:
@@ -45,10 +45,10 @@ def _wanted(found: Found, state) -> Found | str:
 
 def _scales(found: Found, state) -> Found | str:
     payload, scales = found.payload, Ref(found.root)
-    if payload.writes != NHWC:
+    if payload.dst_layout != NHWC:
         return found
     plain = state.has_plain_use(scales) and not state.wants_blocked(scales)
-    return replace(found, payload=replace(payload, writes=NHWC if plain else BLOCKED))
+    return replace(found, payload=replace(payload, dst_layout=NHWC if plain else BLOCKED))
 
 
 _SETTLE = {Concat: _cuts_or_joins, GlobalPool: _pools, Pad: _wanted, SqueezeExcite: _scales}

@@ -6,8 +6,8 @@ Of stride 1 it is an ordinary convolution by the filter turned around:
 """
 
 from ....graph import Body, Node
+from ....ops.records import Conv, Convolution, ConvTranspose
 from ...context import Context
-from ...primitives import Conv, Convolution, ConvTranspose
 from ..found import Found
 from ..planes import pad
 from .convolution import obstacle

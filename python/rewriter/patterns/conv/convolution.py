@@ -4,8 +4,8 @@ import numpy as np
 from tensorflow.core.framework import types_pb2
 
 from ....graph import Body, Node, dtype_name
+from ....ops.records import Conv
 from ...context import Context
-from ...primitives import Conv
 from ..found import Found
 from ..planes import pad
 from . import dilation

@@ -1,8 +1,8 @@
 """Concatenation of channels."""
 
 from ....graph import Body, Node
+from ....ops.records import Concat
 from ...context import Context
-from ...primitives import Concat
 from ..found import Found
 
 ROOTS = ("ConcatV2",)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ....graph import Body, Node
+from ....ops.records import Concat
 from ...context import Context
-from ...primitives import Concat
 from ..found import Found
 from . import routing
 

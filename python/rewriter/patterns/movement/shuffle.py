@@ -3,8 +3,8 @@
 import numpy as np
 
 from ....graph import Any, Body, Node, Op, Ref, match
+from ....ops.records import Shuffle
 from ...context import Context
-from ...primitives import Shuffle
 from ..found import Found
 
 ROOTS = ("Reshape", "GatherV2")

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ....graph import Any, Body, Node, Op, Ref, Scalar, match
+from ....ops.records import LayerNorm
 from ...context import Context
-from ...primitives import LayerNorm
 from ..found import Found
 
 _X, _MEAN, _SCALED, _BETA = Any("x"), Any("mean"), Any("scaled"), Any("beta")

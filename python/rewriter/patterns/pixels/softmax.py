@@ -3,8 +3,8 @@
 from tensorflow.core.framework import types_pb2
 
 from ....graph import Body, Node, Ref, dtype_name
+from ....ops.records import Softmax
 from ...context import Context
-from ...primitives import Softmax
 from ..found import Found
 
 ROOTS = ("Softmax",)

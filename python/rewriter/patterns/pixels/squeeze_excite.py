@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from ....graph import Body, Node, Ref
+from ....ops.records import Conv, InnerProduct, SqueezeExcite, Step
 from ...context import Context
-from ...primitives import Conv, InnerProduct, SqueezeExcite, Step
 from ..found import Found
 from ..planes import global_pool
 from ..products.inner_product import matrix
@@ -40,7 +40,7 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         return None
     plain = "nc" if body.shapes.rank(at.ref) == 2 else "nhwc"
     payload = SqueezeExcite(
-        origin=at.name, channels=channels, reduce=products[0], expand=products[1], writes=plain
+        origin=at.name, channels=channels, reduce=products[0], expand=products[1], dst_layout=plain
     )
     return Found(payload, {"src": mean.inputs[0]}, at.name, frozenset(chain))
 

@@ -8,10 +8,9 @@ In blocks the slices are [N * D, CB, H, W, 16], and the same memory is one block
 
 from dataclasses import dataclass
 
-from ....graph import Body, GraphView, Node
+from ....graph import Body, GraphView, Node, constant_node
+from ....ops.records import BLOCK, Pool, Reshape
 from ...context import Context
-from ...passes.canonical.constant_shapes import constant_node
-from ...primitives import BLOCK, Pool, Reshape
 from ..found import Found
 from .pool import KINDS
 

@@ -1,8 +1,8 @@
 """The maximum or mean of each plane."""
 
 from ....graph import Body, Node
+from ....ops.records import BLOCKED, GlobalPool
 from ...context import Context
-from ...primitives import BLOCKED, GlobalPool
 from ..found import Found
 
 _KINDS = {"Max": "max", "Mean": "avg"}
@@ -21,7 +21,7 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         origin=node.name,
         channels=channels,
         kind=_KINDS[node.op],
-        writes=BLOCKED if node.attr["keep_dims"].b else "nc",
+        dst_layout=BLOCKED if node.attr["keep_dims"].b else "nc",
     )
     return Found(payload, {"src": src}, node.name)
 

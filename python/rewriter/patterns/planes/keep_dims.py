@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from ....graph import Body, Node
+from ....ops.records import BLOCKED, GlobalPool
 from ...context import Context
-from ...primitives import BLOCKED, GlobalPool
 from ..found import Found
 
 ROOTS = ("Reshape", "ExpandDims")
@@ -13,7 +13,7 @@ ROOTS = ("Reshape", "ExpandDims")
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The global pool before `node`, with its dimensions kept."""
     pooled = body.view.producer(node.inputs[0])
-    if not isinstance(pooled.payload, GlobalPool) or pooled.payload.writes != "nc":
+    if not isinstance(pooled.payload, GlobalPool) or pooled.payload.dst_layout != "nc":
         return None
     shape, channels = body.shapes.shape(node.ref), pooled.payload.channels
     src = body.shapes.shape(pooled.src)
@@ -21,5 +21,5 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         return None
     if body.view.use_count(pooled.ref) != 1:
         return None
-    payload = replace(pooled.payload, writes=BLOCKED)
+    payload = replace(pooled.payload, dst_layout=BLOCKED)
     return Found(payload, pooled.by_role, node.name, frozenset((pooled.name,)))

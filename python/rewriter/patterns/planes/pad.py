@@ -4,8 +4,8 @@ import math
 from dataclasses import replace
 
 from ....graph import Body, Node
+from ....ops.records import Conv, Pad
 from ...context import Context
-from ...primitives import Conv, Pad
 from ..found import Found
 from ..movement import slices
 

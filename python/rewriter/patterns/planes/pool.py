@@ -3,8 +3,8 @@
 import math
 
 from ....graph import Body, Node
+from ....ops.records import Pool
 from ...context import Context
-from ...primitives import Pool
 from ..found import Found
 from .pad import constant_pad, is_non_negative, zero_pad
 

@@ -3,8 +3,8 @@
 from tensorflow.core.framework import types_pb2
 
 from ....graph import Body, Expr, Node
+from ....ops.records import Resize
 from ...context import Context
-from ...primitives import Resize
 from ..found import Found
 
 _KINDS = {"ResizeNearestNeighbor": "nearest", "ResizeBilinear": "bilinear"}

@@ -8,8 +8,8 @@ Keras repeats along one axis after the other, each time by three nodes:
 from typing import NamedTuple
 
 from ....graph import Body, Node, Ref
+from ....ops.records import Resize
 from ...context import Context
-from ...primitives import Resize
 from ..found import Found
 
 ROOTS = ("Reshape",)

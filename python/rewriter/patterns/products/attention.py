@@ -9,12 +9,21 @@ result where its reader wants it. What happens to the scores is attention_scores
 
 from dataclasses import dataclass, replace
 
-from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, GraphView, Node, Ref, dtype_name
+from ....graph import (
+    INT32,
+    Body,
+    GraphView,
+    Node,
+    Ref,
+    constant_node,
+    dtype_name,
+    gathered,
+    make_node,
+)
+from ....ops.records import Attention
 from ...context import Context
-from ...passes.canonical.constant_shapes import constant_node
-from ...primitives import Attention
 from ..found import Found
 from .attention_scores import Scores, scaled_by, scores_of
 
@@ -57,22 +66,14 @@ class _FoundAttention(Found):
         axis = view.add(constant_node(f"{name}/axis", 0)).ref
         indices = view.add(constant_node(f"{name}/places", places)).ref
         sizes = [self._shape(f"{name}/{role}", self.inputs[role], like, view) for role in "qk"]
-        proto = node_def_pb2.NodeDef(op="ConcatV2")
-        proto.attr["N"].i, proto.attr["T"].type = 2, dtype
-        proto.attr["Tidx"].type = types_pb2.DT_INT32
-        both = view.add(Node(f"{name}/sizes", "ConcatV2", [*sizes, axis], proto=proto)).ref
-        proto = node_def_pb2.NodeDef(op="GatherV2")
-        proto.attr["Tparams"].type = dtype
-        proto.attr["Tindices"].type = proto.attr["Taxis"].type = types_pb2.DT_INT32
-        made = Node(f"{name}/scores", "GatherV2", [both, indices, axis], proto=proto)
-        return view.add(made).ref
+        inputs = [*sizes, axis]
+        both = view.add(make_node(f"{name}/sizes", "ConcatV2", inputs, T=dtype, Tidx=INT32)).ref
+        return view.add(gathered(f"{name}/scores", both, indices, axis, dtype)).ref
 
     @staticmethod
     def _shape(name: str, ref: Ref, like: Node, view: GraphView) -> Ref:
-        proto = node_def_pb2.NodeDef(op="Shape")
-        for attr in ("T", "out_type"):
-            proto.attr[attr].CopyFrom(like.attr[attr])
-        return view.add(Node(name, "Shape", [ref], proto=proto)).ref
+        types = {key: like.attr[key] for key in ("T", "out_type")}
+        return view.add(make_node(name, "Shape", [ref], **types)).ref
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
@@ -142,7 +143,7 @@ def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed: Ref | 
         layouts=(*(_ORDERS[tensor.axes] for tensor in tensors), _ORDERS[dst]),
         scale=scores.scale * q.factor * tensors[1].factor,
         causal=scores.causal,
-        masked=scores.masked,
+        masked_value=scores.masked,
         zero_masked=zeroed is not None and scores.mask is not None,
     )
     return _FoundAttention(

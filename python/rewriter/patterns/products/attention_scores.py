@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ....graph import Body, Node, Ref
-from ...primitives import MAX_BIASES
+from ....ops.records import MAX_BIASES
 
 _SAME = frozenset({"Identity", "StopGradient"})
 _VIEWS = frozenset({"ExpandDims", "Identity", "Reshape"})

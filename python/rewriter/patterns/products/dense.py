@@ -5,8 +5,8 @@ Reshape back.
 """
 
 from ....graph import Body, Node
+from ....ops.records import BLOCK, Conv
 from ...context import Context
-from ...primitives import BLOCK, Conv
 from ..found import Found
 from . import inner_product
 

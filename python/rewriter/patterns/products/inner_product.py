@@ -11,8 +11,8 @@ import numpy as np
 from tensorflow.core.framework import types_pb2
 
 from ....graph import Body, Node, Ref, dtype_name
+from ....ops.records import InnerProduct
 from ...context import Context
-from ...primitives import InnerProduct
 from ..found import Found
 
 ROOTS = ("MatMul",)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tf_blockdnn as bd
+from tf_blockdnn.python.ops.records import Shuffle
 
 pytestmark = pytest.mark.each_isa
 
@@ -74,7 +75,7 @@ def test_every_type_and_axis(dtype, shape):
             y = bd.ops.shuffle(x, axis, group)
             assert y.dtype == dtype
             np.testing.assert_array_equal(y, model(x, axis, group))
-            np.testing.assert_array_equal(bd.ops.shuffle_grad(y, axis, group), x)
+            np.testing.assert_array_equal(Shuffle.run(y, axis=axis, group=group, backward=True), x)
 
 
 @pytest.mark.parametrize("layout", BLOCKED)
@@ -89,7 +90,7 @@ def test_blocked(layout, dtype, channels, group):
     np.testing.assert_array_equal(there, pack(model(x, 1, group), BLOCKED[layout]))
     negative = bd.ops.shuffle(blocked, 1 - x.ndim, group, layout=layout, channels=channels)
     np.testing.assert_array_equal(negative, there)
-    back = bd.ops.shuffle_grad(there, 1, group, layout=layout, channels=channels)
+    back = Shuffle.run(there, axis=1, group=group, backward=True, layout=layout, channels=channels)
     np.testing.assert_array_equal(back, blocked)
 
 
@@ -138,7 +139,7 @@ def test_properties(data):
     x = draw(shape, dtype)
     y = bd.ops.shuffle(x, axis, group)
     np.testing.assert_array_equal(y, model(x, axis, group))
-    np.testing.assert_array_equal(bd.ops.shuffle_grad(y, axis, group), x)
+    np.testing.assert_array_equal(Shuffle.run(y, axis=axis, group=group, backward=True), x)
     if other > 0:
         np.testing.assert_array_equal(bd.ops.shuffle(y, axis, other), x)
     numbers = np.arange(x.shape[axis])
@@ -182,7 +183,7 @@ def test_gradient_of_blocked():
     with tf.GradientTape() as tape:
         tape.watch(blocked)
         loss = tf.reduce_sum(bd.ops.shuffle(blocked, 1, 4, **arguments) * weights)
-    expected = bd.ops.shuffle_grad(weights, 1, 4, **arguments)
+    expected = Shuffle.run(weights, axis=1, group=4, backward=True, **arguments)
     np.testing.assert_array_equal(tape.gradient(loss, blocked), expected)
 
 

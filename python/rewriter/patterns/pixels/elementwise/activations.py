@@ -3,7 +3,7 @@
 import math
 
 from .....graph import Any, Body, Op, Scalar, match
-from ....primitives import eltwise
+from .....ops.records import eltwise
 from .idiom import Idiom
 
 _X = Any("x")

@@ -8,7 +8,7 @@ affine map with operands that `Constants` evaluates in float64; chains compose.
 import numpy as np
 
 from .....graph import Body
-from ....primitives import Step, binary, eltwise
+from .....ops.records import Step, binary, eltwise
 from .idiom import Idiom
 
 _BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")

@@ -6,7 +6,7 @@ One bound alone is a minimum or maximum, which lets infinities on its other side
 import numpy as np
 
 from .....graph import Any, Body, Op, Scalar, match
-from ....primitives import binary, eltwise
+from .....ops.records import binary, eltwise
 from .idiom import Idiom
 
 ROOTS = ("Minimum", "Maximum", "ClipByValue")

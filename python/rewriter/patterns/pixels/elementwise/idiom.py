@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .....graph import Ref
-from ....primitives import Step
+from .....ops.records import Step
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Keras has no op for it: relu(x) + (-slope) * relu(-x) is five nodes, of which tw
 """
 
 from .....graph import Any, Body, Op, Scalar, match
-from ....primitives import binary
+from .....ops.records import binary
 from .affine import per_channel
 from .idiom import Idiom
 

@@ -5,7 +5,7 @@ Only tensors whose shapes are proven equal, or an operand [N, 1, 1, C] against
 """
 
 from .....graph import Body
-from ....primitives import binary, eltwise
+from .....ops.records import binary, eltwise
 from .idiom import Idiom
 
 _NAMES = {

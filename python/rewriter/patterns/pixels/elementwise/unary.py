@@ -1,6 +1,6 @@
 """One op, one eltwise step: op -> step, one row each."""
 
-from ....primitives import eltwise
+from .....ops.records import eltwise
 from .idiom import Idiom
 
 _STEPS = {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...graph import Ref
+from ..graph import Ref
 
 _ALIGN = 16  # floats: every part starts on a cache line
 

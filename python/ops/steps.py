@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...graph import Ref
+from ..graph import Ref
 from .bundle import Bundle
 
 MAX_STEPS = 32  # entries that a post-op chain may have

@@ -1,13 +1,7 @@
-"""Planned primitives: what the passes decide about, before it becomes NodeDefs.
+"""All records, and what the rewriter writes with them."""
 
-A node that carries one as payload will be emitted as the custom op of the same name. A primitive
-says by itself which attributes its op has, in which layout it reads each input and writes its
-result, whether it takes steps in, and how its inputs are ordered: a new op is one file here, one
-pattern that makes it, and one row that says when.
-"""
-
-from ...layout import BLOCK, NHWC
-from ...layout import NCHW16C as BLOCKED
+from ..layout import BLOCK, NHWC
+from ..layout import NCHW16C as BLOCKED
 from .bundle import Bundle
 from .conv.conv import Conv
 from .conv.conv_depthwise import ConvDepthwise
@@ -15,20 +9,21 @@ from .conv.conv_transpose import ConvTranspose
 from .conv.conv_volume import ConvVolume
 from .conv.convolution import Convolution
 from .movement.concat import Concat
-from .movement.reorder import Reorder
-from .movement.reshape import Reshape
+from .movement.reorder import Reorder, Reshape
 from .movement.shuffle import Shuffle
+from .pixels.batch_norm import BatchNorm, FoldBatchNorm
 from .pixels.eltwise import Eltwise
 from .pixels.layer_norm import LayerNorm
 from .pixels.softmax import Softmax
 from .pixels.squeeze_excite import SqueezeExcite
-from .planes.global_pool import GlobalPool
 from .planes.pad import Pad
-from .planes.pool import Pool
+from .planes.pool import GlobalPool, Pool
 from .planes.resize import Resize
-from .primitive import Primitive
 from .products.attention import MAX_BIASES, Attention
 from .products.inner_product import InnerProduct
+from .products.packed_matmul import PackedMatmul
+from .products.rnn import Rnn
+from .record import RECORDS, Record
 from .steps import MAX_STEPS, Step, binary, compose_affine, eltwise, sum_of
 
 __all__ = [
@@ -37,7 +32,9 @@ __all__ = [
     "MAX_BIASES",
     "MAX_STEPS",
     "NHWC",
+    "RECORDS",
     "Attention",
+    "BatchNorm",
     "Bundle",
     "Concat",
     "Conv",
@@ -46,15 +43,18 @@ __all__ = [
     "ConvVolume",
     "Convolution",
     "Eltwise",
+    "FoldBatchNorm",
     "GlobalPool",
     "InnerProduct",
     "LayerNorm",
+    "PackedMatmul",
     "Pad",
     "Pool",
-    "Primitive",
+    "Record",
     "Reorder",
     "Reshape",
     "Resize",
+    "Rnn",
     "Shuffle",
     "Softmax",
     "SqueezeExcite",

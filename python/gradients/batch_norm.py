@@ -13,19 +13,20 @@ import math
 
 import tensorflow as tf
 
-from ...layout import NCHW16C
-from ...native import library
-from ..blocked import channel_row, channel_sums
-from ..node import text, vjp
+from ..layout import NCHW16C
+from ..native import library
+from ..ops.record import Called
+from .blocked import channel_row, channel_sums
+from .node import gradient_of, vjp
 
 # TensorFlow's gradient of a clamp -> the clamp.
 _CLAMPS = {"ReluGrad": "relu", "Relu6Grad": "relu6"}
 
 
-@tf.RegisterGradient("BlockdnnBatchNorm")
-def _gradient(op, dy, dmean, dvariance):
-    src, gamma, beta = op.inputs
-    dst, mean, variance = op.outputs
+@gradient_of("BatchNorm")
+def _gradient(called, dy, dmean, dvariance):
+    src, gamma, beta = called.inputs
+    dst, mean, variance = called.op.outputs
     dy, clamp = _before_clamp(dy, dst)
     return library().blockdnn_batch_norm_grad(
         dy,
@@ -36,8 +37,8 @@ def _gradient(op, dy, dmean, dvariance):
         variance,
         dmean,
         dvariance,
-        channels=op.get_attr("channels"),
-        epsilon=op.get_attr("epsilon"),
+        channels=called.channels,
+        epsilon=called.epsilon,
         clamp=clamp,
     )
 
@@ -49,15 +50,15 @@ def _before_clamp(dy, dst) -> tuple:
         return dy, ""
     gradient, result = dy.op.inputs
     clamp, made = _CLAMPS[dy.op.type], result.op
-    if made.type != "BlockdnnEltwise" or text(made, "post_ops") != f"eltwise({clamp})":
+    if made.type != "BlockdnnEltwise" or Called(made).post_ops != f"eltwise({clamp})":
         return dy, ""
     return (gradient, clamp) if made.inputs[0].ref() == dst.ref() else (dy, "")
 
 
-@tf.RegisterGradient("BlockdnnBatchNormGrad")
-def _second_gradient(op, *grads):
-    channels, epsilon = op.get_attr("channels"), op.get_attr("epsilon")
-    top = {"": None, "relu": math.inf, "relu6": 6.0}[text(op, "clamp")]
+@gradient_of("BatchNormGrad")
+def _second_gradient(called, *grads):
+    channels, epsilon = called.channels, called.epsilon
+    top = {"": None, "relu": math.inf, "relu6": 6.0}[called.clamp]
 
     def formula(dy, x, gamma, beta, mean, variance, dmean, dvariance):
         count = tf.cast(tf.size(x) // (x.shape[1] * x.shape[-1]), x.dtype)
@@ -76,16 +77,16 @@ def _second_gradient(op, *grads):
         offset = (dmean - gamma * r * dbeta) / count
         return [dy * row(gamma * r) + centred * row(slope) + row(offset), dgamma, dbeta]
 
-    return vjp(formula, op.inputs, list(grads))
+    return vjp(formula, called.inputs, list(grads))
 
 
-@tf.RegisterGradient("BlockdnnFoldBatchNorm")
-def _fold_gradient(op, dfolded, dshift):
-    channels, inner, epsilon = (op.get_attr(n) for n in ("channels", "inner", "epsilon"))
+@gradient_of("FoldBatchNorm")
+def _fold_gradient(called, dfolded, dshift):
+    channels, inner, epsilon = called.channels, called.inner, called.epsilon
 
     def formula(weights, bias, gamma, beta, mean, variance):
         factor = gamma * tf.math.rsqrt(variance + epsilon)
         scaled = tf.reshape(weights, [-1, channels, inner]) * factor[:, None]
         return [tf.reshape(scaled, tf.shape(weights)), factor * (bias - mean) + beta]
 
-    return vjp(formula, op.inputs, [dfolded, dshift])
+    return vjp(formula, called.inputs, [dfolded, dshift])

@@ -1,18 +1,19 @@
-"""What ordinary and transposed convolutions have in common."""
+"""What all convolutions have in common."""
 
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
-from ....layout import NCHW16C as BLOCKED
+from ...graph import Ref
+from ...layout import NCHW16C as BLOCKED
 from ..bundle import Bundle
-from ..primitive import Layout, Primitive
+from ..record import Layout, Record
 from ..steps import Step, binary, compose_affine
 
 
 @dataclass(frozen=True, kw_only=True)
-class Convolution(Primitive):
+class Convolution(Record):
     """scale * convolution(src, weights) + shift per output channel, then the steps.
 
     Attributes:
@@ -20,18 +21,19 @@ class Convolution(Primitive):
         scale, shift: what batch normalisation and bias add up to, float64 [channels].
     """
 
-    takes_steps: ClassVar[bool] = True
-    takes_scratchpad: ClassVar[bool] = True
+    takes_steps = True
+    constant_weights = True
     output_axis: ClassVar[int] = 3
     groups: ClassVar[int] = 1
     may_read_plain: ClassVar[bool] = False  # a plain source of few channels
+    depthwise: ClassVar[bool] = False
     weights: np.ndarray = field(repr=False)
     in_channels: int
     strides: tuple[int, ...] = (1, 1)
     scale: np.ndarray | None = field(default=None, repr=False)
     shift: np.ndarray | None = field(default=None, repr=False)
-    reads: Layout = BLOCKED
-    writes: Layout = BLOCKED
+    src_layout: Layout = BLOCKED
+    dst_layout: Layout = BLOCKED
     algorithm: str = "auto"
 
     @property
@@ -40,21 +42,23 @@ class Convolution(Primitive):
         shift = () if self.shift is None else (binary("add", "channel", self.shift),)
         return (*shift, *self.steps)
 
-    @property
-    def dst_layout(self) -> Layout:
-        return self.writes
-
     def layout_of(self, role: str) -> Layout:
-        return self.reads if role == "src" else self.writes
+        return self.src_layout if role == "src" else self.dst_layout
 
     @property
-    def depthwise(self) -> bool:
-        return False
+    def weights_shape(self) -> tuple[int, ...]:
+        return self.weights.shape
 
     @property
     def taps(self) -> float:
         """Multiply-adds for one element of the result."""
-        raise NotImplementedError
+        return float(np.prod(self.weights.shape[:-1]))
+
+    def _channels(self) -> str:
+        return f"{self.in_channels}->{self.channels}"
+
+    def _layouts(self) -> str:
+        return f"{self.src_layout}->{self.dst_layout}"
 
     def then_affine(self, scale: np.ndarray | None, shift: np.ndarray | None) -> "Convolution":
         """This convolution followed by scale * x + shift, folded (float64)."""
@@ -75,3 +79,11 @@ class Convolution(Primitive):
         """The offset of its weights."""
         key = self.weights if self.scale is None else self
         return bundle.add(key, self.weights.size, self.write_weights)
+
+    def attributes(self) -> dict:
+        return super().attributes() | {"channels": self.in_channels}
+
+    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+        offset = self.add_weights(bundle)
+        attributes, (src, args) = super().write(inputs, bundle)
+        return attributes | {"weights_offset": offset}, [src, bundle.tensor, args]

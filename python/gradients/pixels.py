@@ -1,0 +1,109 @@
+"""Gradients of the ops that change values and keep every shape, but for batch normalisation's."""
+
+import tensorflow as tf
+
+from ..native import library
+from ..ops.movement.reorder import reorder
+from ..ops.planes.pool import global_pool
+from .blocked import BLOCKS_AXIS, channel_row, elements, is_blocked, part_of, place
+from .chain import Chain
+from .node import gradient_of, vjp
+
+
+@gradient_of("Softmax")
+def _softmax(called, dy):
+    y = called.dst
+    return (dy - tf.reduce_sum(dy * y, axis=-1, keepdims=True)) * y
+
+
+@gradient_of("Eltwise")
+def _eltwise(called, dy):
+    """From the result where that tells all, otherwise through the chain in TensorFlow ops."""
+    channels, args = called.channels, called.args
+    chain = Chain.of(called.post_ops, channels, called.layout)
+    src_part, dst_part = called.src_part, called.dst_part
+    if not (src_part or dst_part or called.into):
+        grads = chain.backward(called.dst, dy, args)
+        if grads is not None:
+            dx, dargs = grads
+            return [dx, *dargs]
+
+    def formula(src, *rest):
+        x = chain.apply(part_of(src, src_part, channels), rest[: len(args)])
+        return place(x, dst_part, channels, rest[len(args) :])
+
+    return vjp(formula, called.inputs, dy)
+
+
+@gradient_of("LayerNorm")
+def _layer_norm(called, dy):
+    """Our kernel of blocked tensors, TensorFlow ops of plain ones."""
+    channels, epsilon = called.channels, called.epsilon
+    layout, offsets = called.layout, called.offsets
+    src, gamma, beta = called.inputs
+    whole = gamma.shape == beta.shape == [channels] and offsets == [0, 0]
+    if is_blocked(layout) and whole:
+        return library().blockdnn_layer_norm_grad(
+            dy, src, gamma, channels=channels, epsilon=epsilon
+        )
+
+    def formula(src, gamma, beta):
+        gamma, beta = (
+            elements(tensor, offset, [channels])
+            for tensor, offset in zip((gamma, beta), offsets, strict=True)
+        )
+        return _normalised(src, gamma, beta, layout, channels, epsilon)
+
+    return vjp(formula, called.inputs, dy)
+
+
+@gradient_of("LayerNormGrad")
+def _layer_norm_grad(called, *grads):
+    channels, epsilon = called.channels, called.epsilon
+
+    def formula(ddst, src, gamma):
+        def forward(src, gamma, beta):
+            return _normalised(src, gamma, beta, "nChw16c", channels, epsilon)
+
+        return vjp(forward, [src, gamma, tf.zeros_like(gamma)], ddst)
+
+    return vjp(formula, called.inputs, list(grads))
+
+
+def _normalised(src, gamma, beta, layout: str, channels: int, epsilon: float):
+    """The definition; gamma and beta are [channels]."""
+    axes, lanes = [-1], 1.0
+    if is_blocked(layout):
+        rank = src.shape.rank
+        axes, lanes = [BLOCKS_AXIS, -1], channel_row(tf.ones(channels), channels, rank)
+        gamma, beta = (channel_row(values, channels, rank) for values in (gamma, beta))
+    mean = tf.reduce_sum(src * lanes, axes, keepdims=True) / channels
+    x = (src - mean) * lanes
+    variance = tf.reduce_sum(tf.square(x), axes, keepdims=True) / channels
+    return x * tf.math.rsqrt(variance + epsilon) * gamma + beta
+
+
+@gradient_of("SqueezeExcite")
+def _squeeze_excite(called, dy):
+    channels, squeezed, layout = called.channels, called.squeezed, called.dst_layout
+    reduce_chain = Chain.of(called.reduce_post_ops, squeezed, "nhwc")
+    expand_chain = Chain.of(called.expand_post_ops, channels, "nhwc")
+    shapes = [channels, squeezed], [squeezed], [squeezed, channels], [channels]
+
+    def formula(src, *parameters):
+        w1, b1, w2, b2 = (
+            elements(p, offset, shape)
+            for p, offset, shape in zip(parameters, called.offsets, shapes, strict=True)
+        )
+        mean = global_pool(src, "avg", channels=channels)
+        inner = reduce_chain.apply(tf.matmul(mean, w1) + b1, ())
+        scale = expand_chain.apply(tf.matmul(inner, w2) + b2, ())
+        if layout == "nc":
+            return scale
+        scale = tf.reshape(scale, [-1, 1, 1, channels])
+        if layout == "nhwc":
+            return scale
+        scale = reorder(scale, "nhwc", "nChw16c")
+        return src * scale if called.scale_src else scale
+
+    return vjp(formula, called.inputs, dy)

@@ -1,0 +1,190 @@
+"""Gradients of the ops that multiply by packed matrices."""
+
+import math
+
+import tensorflow as tf
+
+from ..native import library
+from ..ops.products.inner_product import inner_product
+from ..ops.products.packed_matmul import packed_matmul
+from ..ops.products.rnn import Rnn
+from .blocked import elements
+from .chain import Chain
+from .node import gradient_of, vjp
+
+
+@gradient_of("InnerProduct")
+def _inner_product(called, dy):
+    shape, offset, args = called.weights_shape, called.weights_offset, called.args
+    src, weights = called.src, called.weights
+    chain = Chain.of(called.post_ops, shape[-1], "nhwc")
+    backward = None
+    if offset == 0 and weights.shape.num_elements() == math.prod(shape):
+        backward = chain.backward(called.dst, dy, args)
+    if backward is None:
+
+        def formula(src, weights, *args):
+            z = inner_product(
+                src,
+                elements(weights, offset, shape),
+                algorithm=called.algorithm,
+                scratchpad_mode=called.scratchpad_mode,
+            )
+            return chain.apply(z, args)
+
+        return vjp(formula, called.inputs, dy)
+    dz, dargs = backward
+    dz = tf.reshape(dz, [-1, shape[1]])
+    dsrc = dweights = None
+    if called.wants("src"):
+        dsrc = tf.matmul(dz, tf.reshape(weights, shape), transpose_b=True)
+        dsrc = tf.reshape(dsrc, tf.shape(src))
+    if called.wants("weights"):
+        dweights = tf.matmul(tf.reshape(src, [-1, shape[0]]), dz, transpose_a=True)
+        dweights = tf.reshape(dweights, weights.shape)
+    return [dsrc, dweights, *dargs]
+
+
+@gradient_of("PackedMatmul")
+def _packed_matmul(called, dy):
+    """With z = a b + s c: da = dz b^T, db = a^T dz, dc = s dz."""
+    transpose_a, transpose_b = called.transpose_a, called.transpose_b
+    a, b, args, scale = called.a, called.b, called.args, called.add_scale
+    n = called.dst.shape[-1]
+    if n is None:
+        n = b.shape[0 if transpose_b else 1]
+    chain = Chain.of(called.post_ops, n, "nhwc")
+    backward = chain.backward(called.dst, dy, args)
+    if backward is None:
+
+        def formula(a, b, *rest):
+            z = _product(a, b, transpose_a, transpose_b)
+            for c in rest[len(args) :]:
+                z = z + scale * c
+            return chain.apply(z, rest[: len(args)])
+
+        return vjp(formula, called.inputs, dy)
+    dz, dargs = backward
+    da = db = None
+    if called.wants("a"):
+        da = packed_matmul(dz, b, transpose_b=not transpose_b, algorithm=called.algorithm)
+        da = tf.transpose(da) if transpose_a else da
+    if called.wants("b"):
+        left = a if transpose_a else tf.transpose(_rows(a))
+        db = tf.matmul(_rows(dz), left, True, True) if transpose_b else tf.matmul(left, _rows(dz))
+    dadds = [dz if scale == 1 else scale * dz for _ in called.c]
+    return [da, db, *dargs, *dadds]
+
+
+def _rows(x):
+    """[.., k] as [m, k]."""
+    return x if x.shape.rank == 2 else tf.reshape(x, tf.stack([-1, tf.shape(x)[-1]]))
+
+
+def _product(a, b, transpose_a: bool, transpose_b: bool):
+    if a.shape.rank == 2:
+        return tf.matmul(a, b, transpose_a, transpose_b)
+    y = tf.matmul(_rows(a), b, transpose_b=transpose_b)
+    return tf.reshape(y, tf.concat([tf.shape(a)[:-1], tf.shape(y)[-1:]], 0))
+
+
+@gradient_of("Attention")
+def _attention(called, dy):
+    """By TensorFlow's ops: the formula once more, differentiated."""
+    masks = called.masks
+    floats = [called.q, called.k, called.v, *called.biases]
+
+    def formula(q, k, v, *biases):
+        return _attended(called, q, k, v, biases, masks)
+
+    return vjp(formula, floats, dy) + [None] * len(masks)
+
+
+def _attended(called, q, k, v, biases, masks):
+    is_single = q.shape.rank == 3
+    q, k, v = (
+        _heads_first(x, getattr(called, f"{name}_layout"), is_single)
+        for name, x in (("q", q), ("k", k), ("v", v))
+    )
+    group = tf.shape(q)[1] // tf.shape(k)[1]
+    k, v = tf.repeat(k, group, axis=1), tf.repeat(v, group, axis=1)
+    scores = called.scale * tf.matmul(q, k, transpose_b=True)
+    for bias in biases:
+        scores += _for_sequences(bias, scores, is_single)
+    for mask in masks:
+        mask = _for_sequences(mask, scores, is_single)
+        scores = tf.where(mask, scores, called.masked_value)
+    if called.causal:
+        queries, keys = tf.shape(scores)[2], tf.shape(scores)[3]
+        earlier = tf.range(keys)[None, :] <= tf.range(queries)[:, None]
+        scores = tf.where(earlier, scores, float("-inf"))
+    weights = tf.nn.softmax(scores)
+    if called.zero_masked:
+        for mask in masks:
+            weights = tf.where(_for_sequences(mask, scores, is_single), weights, 0.0)
+    y = tf.matmul(weights, v)
+    if is_single:
+        return y[:, 0]
+    return y if called.dst_layout == "BNTH" else tf.transpose(y, [0, 2, 1, 3])
+
+
+def _heads_first(x, layout: str, is_single: bool):
+    """[B, N, T, H]."""
+    if is_single:
+        return x[:, None]
+    return x if layout == "BNTH" else tf.transpose(x, [0, 2, 1, 3])
+
+
+def _for_sequences(bias, scores, is_single: bool):
+    """A bias or mask with an entry for each sequence, or for all."""
+    if bias.shape.rank == (4 if is_single else 5):
+        bias = bias[0]
+    if is_single and bias.shape.rank == 3:
+        bias = bias[:, None]
+    if bias.shape.rank != 4 or bias.shape[0] == 1:
+        return bias
+    return tf.tile(bias, [tf.shape(scores)[0] // tf.shape(bias)[0], 1, 1, 1])
+
+
+@gradient_of("Rnn")
+def _rnn(called, d_dst, d_state, d_cell, _):
+    lists = called.bias, called.initial_state, called.mask, called.lengths
+    biases, states, masks, lengths = lists
+    src, kernel = called.src, called.kernel
+    inputs = [src, kernel, called.recurrent_kernel, *lists]
+    attributes = called.attributes()
+    del attributes["training"], attributes["constant_weights"]
+    if called.training:
+        workspace = called.op.outputs[3]
+    else:
+        workspace = Rnn.run(*inputs, **attributes, training=True)[3]
+    sums, recurrent_sums, before, reset, d_h0, d_c0 = library().blockdnn_rnn_grad(
+        *inputs, workspace, d_dst, d_state, d_cell, **attributes, training=True
+    )
+    is_gru, after = called.cell == "gru", called.reset_after
+    by_input = _rows(sums)
+    by_state = _rows(recurrent_sums) if is_gru and after else by_input
+    if is_gru and not after:
+        units = tf.shape(before)[-1]
+        d_recurrent = tf.concat(
+            [
+                tf.matmul(_rows(before), by_state[:, : 2 * units], transpose_a=True),
+                tf.matmul(_rows(reset), by_state[:, 2 * units :], transpose_a=True),
+            ],
+            axis=1,
+        )
+    else:
+        d_recurrent = tf.matmul(_rows(before), by_state, transpose_a=True)
+    d_src = tf.reshape(tf.matmul(by_input, kernel, transpose_b=True), tf.shape(src))
+    d_kernel = tf.matmul(_rows(src), by_input, transpose_a=True)
+    d_bias = tf.reduce_sum(by_input, 0)
+    if is_gru and after:
+        d_bias = tf.stack([d_bias, tf.reduce_sum(by_state, 0)])
+    return [
+        d_src,
+        d_kernel,
+        d_recurrent,
+        *[d_bias for _ in biases],
+        *[d_h0, d_c0][: len(states)],
+        *[None for _ in (*masks, *lengths)],
+    ]

@@ -1,0 +1,144 @@
+"""Nodes from Python values: the definition of an op says of which type each attribute is."""
+
+import functools
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from tensorflow.core.framework import (
+    attr_value_pb2,
+    node_def_pb2,
+    op_def_pb2,
+    tensor_pb2,
+    types_pb2,
+)
+
+from ..tensorflow_private import dtypes, op_def_registry, tensor_shape, tensor_util
+from .view import Node, Ref
+
+FLOAT32, INT32 = types_pb2.DT_FLOAT, types_pb2.DT_INT32
+
+
+@functools.cache
+def definition(op: str) -> op_def_pb2.OpDef:
+    """What is registered of an op: its inputs, attributes, types and defaults.
+
+    Raises:
+      ValueError: it is not registered.
+    """
+    found = op_def_registry.get(op)
+    if found is None:
+        raise ValueError(f"there is no op {op!r}")
+    return found
+
+
+@functools.cache
+def attribute_types(op: str) -> Mapping[str, str]:
+    """name -> "int", "list(int)", "type", ... of each attribute."""
+    return {attr.name: attr.type for attr in definition(op).attr}
+
+
+@functools.cache
+def defaults(op: str) -> Mapping[str, object]:
+    """name -> value of each attribute that has a default, but for data types: an eager call has to
+    name those that its inputs do not tell."""
+    return {
+        attr.name: value_of(attr.default_value)
+        for attr in definition(op).attr
+        if attr.HasField("default_value") and attr.type != "type"
+    }
+
+
+def make_node(
+    name: str,
+    op: str,
+    inputs: Iterable[Ref | list[Ref]] = (),
+    controls: Iterable[str] = (),
+    device: str = "",
+    **attributes,
+) -> Node:
+    """A node of any op.
+
+    Args:
+        inputs: in the order of the op; those that are lists as lists, whose lengths are counted.
+            Where an op has one list only, its tensors may also stand among the others.
+        attributes: numbers, texts, shapes, functions by name, and lists of them; data types as
+            DT_FLOAT or tf.float32. An AttrValue of another node is taken as it is. Those that are
+            not given have their defaults.
+
+    Raises:
+        ValueError: the op has no attribute of that name.
+    """
+    proto = node_def_pb2.NodeDef(name=name, op=op, device=device)
+    refs, lengths = [], []
+    for given in inputs:
+        is_ref = isinstance(given, Ref)
+        refs += [given] if is_ref else given
+        lengths += [] if is_ref else [len(given)]
+    counts = [arg.number_attr for arg in definition(op).input_arg if arg.number_attr]
+    if counts and not lengths and len(counts) == 1:
+        lengths = [len(refs) - len(definition(op).input_arg) + 1]
+    attributes = dict(zip(counts, lengths, strict=False)) | attributes
+    types = attribute_types(op)
+    for key, value in attributes.items():
+        if key not in types:
+            raise ValueError(f"{op} has no attribute {key!r}")
+        _put(proto.attr[key], types[key], value)
+    return Node(name, op, refs, controls, proto)
+
+
+def constant_node(name: str, values, dtype: int = INT32) -> Node:
+    """A Const of few numbers, integers where `dtype` does not say otherwise."""
+    array = np.asarray(values, dtypes.as_dtype(dtype).as_numpy_dtype)
+    return make_node(name, "Const", dtype=dtype, value=array)
+
+
+def gathered(name: str, params: Ref, indices: Ref, axis: Ref, dtype) -> Node:
+    """A GatherV2 by int32 numbers."""
+    types = {"Tparams": dtype, "Tindices": INT32, "Taxis": INT32}
+    return make_node(name, "GatherV2", [params, indices, axis], **types)
+
+
+_FIELDS = {"int": "i", "float": "f", "bool": "b", "string": "s"}
+
+
+def _put(attribute: attr_value_pb2.AttrValue, kind: str, value) -> None:
+    """Writes a value of the type `kind`."""
+    if isinstance(value, attr_value_pb2.AttrValue):
+        attribute.CopyFrom(value)
+    elif kind.startswith("list("):
+        kind = kind[5:-1]
+        values = [_plain(kind, item) for item in value]
+        getattr(attribute.list, _FIELDS.get(kind, kind)).extend(values)
+        attribute.list.SetInParent()
+    elif kind in _FIELDS or kind == "type":
+        setattr(attribute, _FIELDS.get(kind, kind), _plain(kind, value))
+    else:
+        getattr(attribute, kind).CopyFrom(_plain(kind, value))
+
+
+def _plain(kind: str, value):
+    if kind == "string":
+        return value.encode() if isinstance(value, str) else value
+    if kind == "type":
+        return dtypes.as_dtype(value).as_datatype_enum
+    if kind == "shape":
+        return tensor_shape.TensorShape(value).as_proto()
+    if kind == "tensor":
+        is_proto = isinstance(value, tensor_pb2.TensorProto)
+        return value if is_proto else tensor_util.make_tensor_proto(value)
+    if kind == "func":
+        return attr_value_pb2.NameAttrList(name=value)
+    return {"int": int, "float": float, "bool": bool}[kind](value)
+
+
+def value_of(attribute: attr_value_pb2.AttrValue):
+    """The Python value of a number, text, data type or list of these; other kinds as they are."""
+    kind = attribute.WhichOneof("value")
+    if kind == "list":
+        fields = attribute.list.ListFields()
+        return [_decoded(item) for item in fields[0][1]] if fields else []
+    return None if kind is None else _decoded(getattr(attribute, kind))
+
+
+def _decoded(value):
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,312 @@
+"""A record an op: what Python knows of it, said once.
+
+The registration in C++ names the attributes of an op with their types and defaults, and its inputs
+with their data types. A record adds what that does not say: in which layout the op reads and writes
+each tensor, which post-ops it takes in, what people call it, how a Python argument becomes an
+attribute. Its instances are planned ops: nodes that the rewriter decides about, before they become
+NodeDefs. It is read from arguments (`run`), from a tf.Operation (`Called`), and writes a NodeDef
+(`node`).
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import tensorflow as tf
+
+from ..graph import Node, Ref, attribute_types, defaults, definition, make_node
+from ..layout import NCHW16C as BLOCKED
+from ..native import library
+from ..tensorflow_private import run_op
+from .arguments import (
+    check_scratchpad_mode,
+    padding_argument,
+    padding_attrs,
+    pair,
+    sides,
+)
+from .bundle import Bundle
+from .post_ops import PostOps
+from .steps import Step, write_chain
+
+Layout = Literal["nhwc", "nChw16c", "nc"]
+RECORDS: dict[str, type["Record"]] = {}  # by the op
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A planned op: the node it came from, its logical output channels, the steps it takes in.
+
+    A field or property that is called as an attribute of the op is that attribute.
+
+    Attributes:
+        op: as it is registered; default: Blockdnn and the name of the class.
+        title: what people call it, and many of them if that is not one with an "s".
+        function: what calls it.
+        own: the roles of its own inputs, in the order of its op; steps name others.
+        readers: argument -> how the attribute of that name comes from (name, what users pass).
+        takes_steps: whether it fuses a chain of post-ops.
+        src_layout, dst_layout: in which it reads and writes; a record may make fields of them.
+        src_part: (first channel, channels in all) where the source is part of a wider tensor.
+        dst_part: the same of the result.
+            Its node then may have an input "into": the wider tensor, as the op before left it.
+    """
+
+    op: ClassVar[str]
+    title: ClassVar[tuple[str, str]]
+    function: ClassVar[Callable]
+    own: ClassVar[tuple[str, ...]] = ("src",)
+    takes_steps: ClassVar[bool] = False
+    readers: ClassVar[dict[str, Callable]] = {
+        "crops": sides,
+        "dilations": pair,
+        "dst_part": pair,
+        "ksize": pair,
+        "paddings": sides,
+        "pool": pair,
+        "scratchpad_mode": check_scratchpad_mode,
+        "src_part": pair,
+        "strides": pair,
+    }
+    src_layout: ClassVar[Layout] = BLOCKED
+    dst_layout: ClassVar[Layout] = BLOCKED
+    origin: str
+    channels: int
+    steps: tuple[Step, ...] = ()
+    src_part: tuple[int, int] | None = None
+    dst_part: tuple[int, int] | None = None
+
+    def __init_subclass__(cls, op: str | None = None, title: str = "", titles: str = "", **kwargs):
+        super().__init_subclass__(**kwargs)
+        if title:
+            cls.op = op or f"Blockdnn{cls.__name__}"
+            cls.title = (title, titles or f"{title}s")
+            RECORDS[cls.op] = cls
+
+    # What the registration says.
+
+    @classmethod
+    def has(cls, attribute: str) -> bool:
+        """Whether the op has an attribute of that name."""
+        return attribute in attribute_types(cls.op)
+
+    @classmethod
+    def dtypes(cls, role: str) -> frozenset[tf.DType]:
+        """The data types that the op takes as the input `role` of its registration."""
+        (arg,) = (arg for arg in definition(cls.op).input_arg if arg.name == role)
+        if arg.type:
+            return frozenset({tf.dtypes.as_dtype(arg.type)})
+        name = arg.type_attr or arg.type_list_attr
+        (attr,) = (attr for attr in definition(cls.op).attr if attr.name == name)
+        return frozenset(map(tf.dtypes.as_dtype, attr.allowed_values.list.type))
+
+    # What is planned.
+
+    @property
+    def chain(self) -> tuple[Step, ...]:
+        """The entries of its post-op chain."""
+        return self.steps
+
+    def layout_of(self, role: str) -> Layout:
+        """The layout in which the input of that role is read."""
+        return self.src_layout
+
+    def shape(self, node, shapes):
+        """The logical shape of the node that it is the payload of; None where it is not known."""
+        return None
+
+    def details(self) -> str:
+        """One line for the report: what it is, without values."""
+        return "; ".join([self._kind(), *(step.text() for step in self.steps), *self._parts()])
+
+    def _kind(self) -> str:
+        return f"{self.channels} channels"
+
+    def _parts(self) -> list[str]:
+        sides = {"reads": self.src_part, "writes": self.dst_part}
+        return [f"{verb} from channel {p[0]} of {p[1]}" for verb, p in sides.items() if p]
+
+    # The NodeDef.
+
+    def attributes(self) -> dict:
+        """Those of its op that say what it is."""
+        found = {name: getattr(self, name, None) for name in attribute_types(self.op)}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list[Ref | list[Ref]]]:
+        """All attributes and the inputs of its op in their order; adds its arrays to `bundle`."""
+        attributes, given = self.attributes(), [inputs[role] for role in self.own]
+        if self.takes_steps:
+            attributes["post_ops"], args = write_chain(self.chain, inputs, bundle)
+            given.append(args)
+        return attributes, given
+
+    def node(self, planned: Node, bundle: Bundle, scratchpad_mode: str) -> Node:
+        """The node of its op in place of the planned one."""
+        inputs = planned.by_role
+        attributes, given = self.write(inputs, bundle)
+        if self.has("num_into"):
+            given.append([inputs["into"]] if "into" in inputs else [])
+        if self.has("scratchpad_mode"):
+            attributes["scratchpad_mode"] = scratchpad_mode
+        made = make_node(planned.name, self.op, given, planned.controls, T=tf.float32, **attributes)
+        made.payload = self
+        return made
+
+    # The call.
+
+    @classmethod
+    def run(cls, *inputs, name=None, **arguments):
+        """What the op makes of `inputs`, those that are lists as lists.
+
+        Args:
+            name: of the op.
+            **arguments: attributes, or what users pass in their place (`into` and the keys of
+                `readers`). None is the default of the op where users may give it.
+        """
+        attributes, readers, usual = {}, cls.readers, defaults(cls.op)
+        for key, value in arguments.items():
+            if value is None and key in _OPTIONAL:
+                continue
+            if key in readers:
+                value = readers[key](key, value)
+            elif key == "into":
+                inputs = (*inputs, [] if value is None else [value])
+                continue
+            elif key == "padding":
+                attributes |= padding_attrs(value)
+                continue
+            if key not in usual or usual[key] != value:
+                attributes[key] = value
+        return run_op(cls.op, inputs, attributes, name, _generated)
+
+
+_OPTIONAL = frozenset(
+    ("channels", "dst_part", "layout", "pool", "scales", "size", "src_blocks", "src_part")
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InPlace(Record):
+    """An op that reads and writes one layout."""
+
+    layout: Layout = BLOCKED
+
+    @property
+    def src_layout(self) -> Layout:
+        return self.layout
+
+    @property
+    def dst_layout(self) -> Layout:
+        return self.layout
+
+
+@functools.cache
+def _generated(op: str) -> Callable:
+    """The function that TensorFlow generates for the op."""
+    words = "".join(f"_{c.lower()}" if c.isupper() else c for c in op)
+    return getattr(library(), words[1:])
+
+
+def function_of(record: type[Record]) -> Callable:
+    """Marks the function of bd.ops that calls the op of `record`."""
+
+    def note(function: Callable) -> Callable:
+        record.function = function
+        return function
+
+    return note
+
+
+def pair_text(sizes: tuple[int, int]) -> str:
+    """ "2", or "2x1" where the two differ."""
+    return str(sizes[0]) if sizes[0] == sizes[1] else f"{sizes[0]}x{sizes[1]}"
+
+
+def padding_text(window) -> str:
+    """Of a convolution or a pooling, for the report."""
+    explicit = f"pad {list(window.explicit_paddings)}"
+    return explicit if window.padding == "EXPLICIT" else window.padding.lower()
+
+
+def padding_attributes(window) -> dict:
+    """Of a convolution or a pooling."""
+    explicit = window.padding == "EXPLICIT"
+    return {"explicit_paddings": window.explicit_paddings if explicit else []}
+
+
+class Called:
+    """An op that was called, with its inputs and attributes by name.
+
+    `called.weights` is that input, `called.args` the list of those inputs, and `called.strides`
+    that attribute. A name that is both, such as the bias of some op, is the input.
+
+    Args:
+        op: a tf.Operation, or what a tape remembers of one.
+    """
+
+    def __init__(self, op):
+        self.op, self.dst, self._inputs = op, op.outputs[0], {}
+        given, at = list(op.inputs), 0
+        for arg in definition(op.type).input_arg:
+            if arg.number_attr or arg.type_list_attr:
+                count = getattr(self, arg.number_attr or arg.type_list_attr)
+                count = len(count) if isinstance(count, list | tuple) else count
+                self._inputs[arg.name] = given[at : at + count]
+                at += count
+            else:
+                self._inputs[arg.name] = given[at]
+                at += 1
+
+    def __getattr__(self, name: str):
+        inputs = self.__dict__.get("_inputs", {})
+        if name in inputs:
+            return inputs[name]
+        try:
+            value = self.op.get_attr(name)
+        except (KeyError, ValueError):  # a tape remembers what was given
+            value = defaults(self.op.type).get(name)
+            if value is None:
+                raise AttributeError(f"{self.op.type} has no {name}") from None
+        return value.decode() if isinstance(value, bytes) else value
+
+    @property
+    def inputs(self) -> list:
+        """All inputs, in their order."""
+        return list(self.op.inputs)
+
+    @property
+    def padding_argument(self):
+        """The argument `padding` of its function."""
+        return padding_argument(self.padding, getattr(self, "explicit_paddings", ()))
+
+    def attributes(self) -> dict:
+        """All attributes, but for data types and the lengths of lists."""
+        counts = {arg.number_attr for arg in definition(self.op.type).input_arg}
+        kinds = attribute_types(self.op.type)
+        return {k: getattr(self, k) for k in kinds if kinds[k] != "type" and k not in counts}
+
+    def arguments(self) -> dict:
+        """Those with which its function calls the op again; its inputs are among them."""
+        function, found = RECORDS[self.op.type].function, {}
+        for name in inspect.signature(function).parameters:
+            if name == "padding":
+                found[name] = self.padding_argument
+            elif name in ("crops", "paddings"):
+                found[name] = padding_argument("EXPLICIT", getattr(self, name))
+            elif name.endswith("post_ops"):
+                found[name] = PostOps.parse(getattr(self, name))
+            elif name not in ("dst", "name"):
+                found[name] = getattr(self, name)
+                if name not in self._inputs and found[name] == []:
+                    found[name] = None
+        if "into" in found:
+            found["into"] = found["into"][0] if found["into"] else None
+        return found
+
+    def wants(self, role: str) -> bool:
+        """Whether the gradient of that input is used; a tape may say that it is not."""
+        place = list(self._inputs).index(role)  # lists stand behind single inputs
+        return place not in (getattr(self.op, "skip_input_indices", None) or ())
