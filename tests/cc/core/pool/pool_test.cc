@@ -9,7 +9,6 @@
 #include "tests/cc/core/pool/pool_ref.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
-#include "tests/cc/typed_tensor.h"
 
 namespace bd {
 namespace {
@@ -128,39 +127,6 @@ TEST_P(PoolOnEveryIsa, BatchesAndTails) {
       for (int64_t n : {1, 3}) {
         CheckBothEnds(Desc(kind, n, channels, Padding::kSame, Window(9, 3, 2), Window(10, 3, 2)));
         CheckBothEnds(Desc(kind, n, channels, Padding::kSame, Window(3, 7, 1), Window(5, 9, 1)));
-      }
-    }
-  }
-}
-
-// Other types: the bits that reorders to float32 and back give around the work on float32.
-TEST_P(PoolOnEveryIsa, OfEveryType) {
-  const ElementType kinds[] = {{DataType::f32, {}},
-                               {DataType::bf16, {}},
-                               {DataType::u8, {0.5f, 3}},
-                               {DataType::s8, {0.25f, -7}}};
-  const TensorView volume(DataType::f32, Layout::nCdhw16c, {1, 20, 3, 4, 5});
-  for (const ElementType& from : kinds) {
-    for (const ElementType& to : kinds) {
-      for (PoolKind kind : kKinds) {
-        for (const PoolDesc& f32 :
-             {Desc(kind, 2, 20, Padding::kSame, Window(9, 3, 2), Window(11, 3, 2)),
-              Desc(kind, 1, 16, Padding::kValid,
-                   {Window(4, 2, 1), Window(5, 3, 2), Window(6, 2, 2)}),
-              Global(kind, 2, 37, 3, 30, true), Global(kind, 2, 37, 3, 30, false),
-              PoolDesc::Global(kind, volume, Layout::nc)}) {
-          TypedTensor src(f32.src, from, GetParam(), pool_), dst(f32.dst, to, GetParam(), pool_);
-          PoolDesc desc = f32;
-          desc.src = src.view(), desc.dst = dst.view();
-          desc.src_quantization = from.quantization, desc.dst_quantization = to.quantization;
-          PoolPlan floats, plan;
-          ASSERT_EQ(MakePoolPlan(f32, GetParam(), &floats), "");
-          ASSERT_EQ(MakePoolPlan(desc, GetParam(), &plan), "");
-          RunPool(floats, src.floats(), dst.floats(), pool_);
-          dst.Expect();
-          RunPool(plan, src.data(), dst.data(), pool_);
-          EXPECT_EQ(dst.Difference(), -1) << desc.src.ToString() << " to " << desc.dst.ToString();
-        }
       }
     }
   }

@@ -11,67 +11,17 @@
 
 #include "cc/base/threads/thread_pool.h"
 #include "tests/cc/convert_ref.h"
+#include "tests/cc/core/reorder/reorder_case.h"
 #include "tests/cc/core/reorder/reorder_ref.h"
-#include "tests/cc/guarded_buffer.h"
-#include "tests/cc/isas.h"
 #include "tests/cc/layouts.h"
 
 namespace bd {
 namespace {
 
-constexpr DataType kF32 = DataType::f32;
-
 std::vector<DataType> AllDataTypes() {
   std::vector<DataType> types;
   for (int i = 0; i < kNumDataTypes; ++i) types.push_back(static_cast<DataType>(i));
   return types;
-}
-
-// The memory of a tensor between guard pages, every byte 0xff to begin with: NaN as
-// float32, bfloat16 and float16.
-class Memory {
- public:
-  explicit Memory(const TensorDesc& desc, GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd)
-      : bytes_(desc.size_bytes()), floats_((bytes_ + 3) / 4, guard) {
-    memset(floats_.data(), 0xff, floats_.size() * sizeof(float));
-    const int64_t surplus = static_cast<int64_t>(floats_.size() * sizeof(float)) - bytes_;
-    data_ = reinterpret_cast<char*>(floats_.data());
-    if (guard == GuardedBuffer::kAtEnd) data_ += surplus;
-  }
-  char* data() { return data_; }
-  const char* data() const { return data_; }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  int64_t bytes_;
-  GuardedBuffer floats_;
-  char* data_;
-};
-
-// Sets the elements of a tensor, not its tail, to value(i), i counting in row-major
-// order.
-template <typename Value>
-void Fill(const TensorDesc& desc, Memory* memory, Value value) {
-  int64_t i = 0;
-  ForIndices(desc.dims(), [&](const Dims& index) {
-    StoreFloatRef(desc.dtype(), value(i++), memory->data(), desc.OffsetOf(index.data()));
-  });
-}
-
-float SmallInteger(int64_t i) { return static_cast<float>(i * 7 % 251 - 125); }
-
-// What saturates, lies between two numbers, or is none.
-float Extreme(int64_t i) {
-  constexpr float kValues[] = {0.5f,    1.5f,    -2.5f,  126.5f,     127.5f,     -128.5f,
-                               254.5f,  255.5f,  -0.5f,  2.1e9f,     2.2e9f,     -2.2e9f,
-                               65519.f, 65521.f, 1e-7f,  3.3e38f,    INFINITY,   -INFINITY,
-                               NAN,     -0.f,    1e-39f, 16777217.f, 1.00390625f};
-  return kValues[i % std::size(kValues)];
-}
-
-std::string Describe(const ReorderDesc& d) {
-  return d.src.ToString() + " to " + d.dst.ToString() + ", " + std::to_string(d.scales.size()) +
-         " scales of mask " + std::to_string(d.scale_mask) + ", beta " + std::to_string(d.beta);
 }
 
 TensorDesc Strided(const Dims& dims, DataType dtype, const Dims& strides, int64_t offset) {
@@ -84,70 +34,6 @@ TensorDesc Part(const TensorDesc& whole, const Dims& dims, const Dims& offsets) 
   TensorDesc part;
   EXPECT_EQ(whole.submemory(dims, offsets, &part), "");
   return part;
-}
-
-class Reorder : public testing::TestWithParam<Isa> {
- protected:
-  ReorderPlan Plan(const ReorderDesc& desc) {
-    ReorderPlan plan;
-    EXPECT_EQ(MakeReorderPlan(desc, GetParam(), &plan), "");
-    return plan;
-  }
-
-  // Bitwise the reference, every byte of dst, over guarded memory full of garbage.
-  template <typename Value>
-  void ExpectLikeReference(const ReorderDesc& desc, Value value,
-                           GuardedBuffer::Guard guard = GuardedBuffer::kAtEnd) {
-    SCOPED_TRACE(Describe(desc));
-    Memory src(desc.src, guard), dst(desc.dst, guard), expected(desc.dst);
-    Fill(desc.src, &src, value);
-    if (desc.beta != 0) {
-      for (Memory* memory : {&dst, &expected}) Fill(desc.dst, memory, SmallInteger);
-    }
-    RunReorder(Plan(desc), src.data(), dst.data(), pool_);
-    ReorderRef(desc, src.data(), expected.data());
-    const int64_t bytes = SizeOf(desc.dst.dtype());
-    for (int64_t i = 0; i < dst.bytes(); i += bytes) {
-      ASSERT_EQ(memcmp(dst.data() + i, expected.data() + i, bytes), 0)
-          << "element " << i / bytes << " is "
-          << LoadAsFloatRef(desc.dst.dtype(), dst.data(), i / bytes) << ", not "
-          << LoadAsFloatRef(desc.dst.dtype(), expected.data(), i / bytes);
-    }
-  }
-
-  ThreadPool pool_{3};
-};
-INSTANTIATE_TEST_SUITE_P(Isas, Reorder, testing::ValuesIn(TestIsas()),
-                         [](const auto& info) { return std::string(IsaName(info.param)); });
-
-// Integers that stand for other numbers: from floats and back, and from one scale to another, with
-// zero points that are odd (ties), at both ends, and none.
-TEST_P(Reorder, Quantized) {
-  const Quantization kinds[] = {{}, {0.5f, 0}, {0.25f, 3}, {2.f, 255}, {1.f / 3, 128}, {1e-4f, 7}};
-  for (DataType type : {DataType::u8, DataType::s8}) {
-    for (Quantization src : kinds) {
-      for (Quantization dst : kinds) {
-        if (type == DataType::s8) src.zero_point /= 2, dst.zero_point /= -2;
-        for (int64_t channels : {16, 21}) {
-          const Dims dims = {2, channels, 3, 5};
-          ReorderDesc desc = {TensorDesc(dims, kF32, Layout::nhwc),
-                              TensorDesc(dims, type, Layout::nChw16c)};
-          desc.dst_quantization = dst;
-          ExpectLikeReference(desc, SmallInteger);
-          ExpectLikeReference(desc, [](int64_t i) { return SmallInteger(i) / 8; });
-          ExpectLikeReference(desc, Extreme);
-          desc = {TensorDesc(dims, type, Layout::nChw16c), TensorDesc(dims, kF32, Layout::nhwc)};
-          desc.src_quantization = src;
-          ExpectLikeReference(desc, SmallInteger);
-          desc.dst = TensorDesc(dims, type, Layout::nChw16c);
-          desc.dst_quantization = dst;
-          ExpectLikeReference(desc, SmallInteger);
-          desc.beta = 0.5f;
-          ExpectLikeReference(desc, SmallInteger);
-        }
-      }
-    }
-  }
 }
 
 // Between channels last and blocks of 16, also of images that are apart, strips of pixels are

@@ -1,0 +1,73 @@
+// Pooling of other types: the bits that reorders to float32 and back give around that of float32.
+#include <gtest/gtest.h>
+
+#include "cc/core/pool/pool.h"
+#include "tests/cc/isas.h"
+#include "tests/cc/typed_tensor.h"
+
+namespace bd {
+namespace {
+
+PoolDesc Windowed(PoolKind kind, Layout layout, const Dims& dims, Window1d axis) {
+  PoolDesc desc;
+  desc.kind = kind;
+  desc.src = TensorView(DataType::f32, layout, dims);
+  Dims out = {dims[0], dims[1]};
+  Window1d* const axes[] = {&desc.windows.d, &desc.windows.h, &desc.windows.w};
+  for (int i = 2; i < dims.size(); ++i) {
+    Window1d& window = *axes[i + 3 - dims.size()];
+    window = axis;
+    window.size = dims[i];
+  }
+  EXPECT_EQ(ResolveWindows(Padding::kSame, &desc.windows), "");
+  for (int64_t size : desc.windows.OutSizes(dims.size() - 2)) out.push_back(size);
+  desc.dst = TensorView(DataType::f32, layout, out);
+  return desc;
+}
+
+class PoolTypes : public testing::TestWithParam<Isa> {
+ protected:
+  void Check(const PoolDesc& f32, const ElementType& from, const ElementType& to) {
+    TypedTensor src(f32.src, from, GetParam(), pool_), dst(f32.dst, to, GetParam(), pool_);
+    PoolDesc desc = f32;
+    desc.src = src.view(), desc.dst = dst.view();
+    desc.src_quantization = from.quantization, desc.dst_quantization = to.quantization;
+    PoolPlan floats, plan;
+    ASSERT_EQ(MakePoolPlan(f32, GetParam(), &floats), "");
+    ASSERT_EQ(MakePoolPlan(desc, GetParam(), &plan), "");
+    RunPool(floats, src.floats(), dst.floats(), pool_);
+    dst.Expect();
+    RunPool(plan, src.data(), dst.data(), pool_);
+    EXPECT_EQ(dst.Difference(), -1) << desc.src.ToString() << " to " << desc.dst.ToString();
+  }
+  ThreadPool pool_{2};
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, PoolTypes, testing::ValuesIn(TestIsas()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+TEST_P(PoolTypes, EveryPair) {
+  const ElementType kinds[] = {{DataType::f32, {}},
+                               {DataType::bf16, {}},
+                               {DataType::u8, {0.5f, 3}},
+                               {DataType::s8, {0.25f, -7}}};
+  const TensorView plane(DataType::f32, Layout::nChw16c, {2, 37, 3, 30});
+  const TensorView volume(DataType::f32, Layout::nCdhw16c, {1, 20, 3, 4, 5});
+  Window1d axis;
+  axis.kernel = 3;
+  axis.stride = 2;
+  for (const ElementType& from : kinds) {
+    for (const ElementType& to : kinds) {
+      for (PoolKind kind : {PoolKind::kMax, PoolKind::kAvg}) {
+        Check(Windowed(kind, Layout::nChw16c, {2, 20, 9, 11}, axis), from, to);
+        Check(Windowed(kind, Layout::nCdhw16c, {1, 16, 4, 5, 6}, axis), from, to);
+        Check(PoolDesc::Global(kind, plane, Layout::nhwc), from, to);
+        Check(PoolDesc::Global(kind, plane, Layout::nChw16c), from, to);
+        Check(PoolDesc::Global(kind, volume, Layout::nc), from, to);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bd
