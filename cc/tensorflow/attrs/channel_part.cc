@@ -1,11 +1,8 @@
 #include "cc/tensorflow/attrs/channel_part.h"
 
-#include "cc/tensorflow/attrs/attrs.h"
-
 namespace bd {
 
-Status ChannelPart::Set(const char* name, const std::vector<int64_t>& list, Layout layout,
-                        int64_t channels) {
+Status ChannelPart::Check(const char* name, Layout layout, int64_t channels) {
   if (list.empty()) return absl::OkStatus();
   if (list.size() != 2) {
     return Invalid(name, " must be [first channel, channels of the whole tensor]; it has ",
@@ -27,14 +24,14 @@ Status ChannelPart::Set(const char* name, const std::vector<int64_t>& list, Layo
   return absl::OkStatus();
 }
 
-Status DstPart::SetInto(int num_into) {
-  has_into = num_into == 1;
-  return num_into <= 1 ? absl::OkStatus() : Invalid("there is at most one into; got ", num_into);
+Status DstPart::Check(Layout layout, int64_t channels) {
+  if (num_into > 1) return Invalid("there is at most one into; got ", num_into);
+  return ChannelPart::Check("dst_part", layout, channels);
 }
 
 Status DstPart::CheckInto(const std::vector<tensorflow::PartialTensorShape>& inputs,
                           const tensorflow::PartialTensorShape& dst) const {
-  if (!has_into || inputs.back().IsCompatibleWith(dst)) return absl::OkStatus();
+  if (!has_into() || inputs.back().IsCompatibleWith(dst)) return absl::OkStatus();
   return Invalid("into must have the shape of the result, ", dst.DebugString(), "; got ",
                  inputs.back().DebugString());
 }

@@ -9,6 +9,8 @@
 
 #include "absl/status/status.h"
 #include "cc/layout/layout.h"
+#include "cc/layout/tensor_view.h"
+#include "cc/tensorflow/attrs/attr_visitor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 
 namespace bd {
@@ -18,52 +20,38 @@ namespace bd {
 // part of an image is one piece of memory.
 struct ChannelPart {
   int64_t first = 0, count = 0, total = 0;
+  std::vector<int64_t> list;  // the attribute: [first, total], or nothing: no part
 
-  // `list` is [first, total], or empty: no part. `name` is the attribute's.
-  absl::Status Set(const char* name, const std::vector<int64_t>& list, Layout layout,
-                   int64_t count);
-
-  template <typename Context>
-  absl::Status Read(Context* c, const char* name, Layout layout, int64_t count) {
-    std::vector<int64_t> list;
-    if (absl::Status status = c->GetAttr(name, &list); !status.ok()) return status;
-    return Set(name, list, layout, count);
-  }
+  void Visit(const char* name, AttrVisitor& v) { v(absl::StrCat(name, ": list(int) = []"), &list); }
+  // Sets the part of `channels` channels. `name` is the attribute's.
+  Status Check(const char* name, Layout layout, int64_t channels);
 
   // Of the tensor in memory, which an op calls `own` channels.
   int64_t tensor_channels(int64_t own) const { return total > 0 ? total : own; }
   // Whether the channel tail of the tensor in memory belongs to the op.
   bool has_tail() const { return first + count == total || total == 0; }
-  // Floats before the part, in an image of `pixels` pixels.
-  int64_t offset(int64_t pixels) const { return first * pixels; }
-};
-
-// Where an op writes. With `into` the result starts as what that holds, without it all
-// but the part is undefined.
-struct DstPart : ChannelPart {
-  bool has_into = false;
-
-  // Also reads num_into.
-  template <typename Context>
-  absl::Status Read(Context* c, Layout layout, int64_t count) {
-    int num_into;
-    if (absl::Status status = c->GetAttr("num_into", &num_into); !status.ok()) return status;
-    if (absl::Status status = SetInto(num_into); !status.ok()) return status;
-    return ChannelPart::Read(c, "dst_part", layout, count);
+  // Bytes before the part, which `view` is.
+  int64_t offset(const TensorView& view) const {
+    return first * view.pixels() * SizeOf(view.dtype());
   }
-
-  absl::Status SetInto(int num_into);
-  // `inputs` are those of the op, of which the last is `into` if there is one.
-  absl::Status CheckInto(const std::vector<tensorflow::PartialTensorShape>& inputs,
-                         const tensorflow::PartialTensorShape& dst) const;
 };
 
-// In the definitions of the ops that have them.
-constexpr char kSrcPartAttr[] = "src_part: list(int) = []";
-constexpr char kSrcBlocksAttr[] = "src_blocks: list(int) = []";
-constexpr char kDstPartAttr[] = "dst_part: list(int) = []";
+// Where an op writes. With `into`, its last input, the result starts as what that holds, without
+// it all but the part is undefined.
+struct DstPart : ChannelPart {
+  int num_into = 0;  // the attribute
+
+  bool has_into() const { return num_into > 0; }
+  void Visit(AttrVisitor& v) {
+    ChannelPart::Visit("dst_part", v);
+    v("num_into: int >= 0 = 0", &num_into);
+  }
+  Status Check(Layout layout, int64_t channels);
+  // `inputs` end with those of the op.
+  Status CheckInto(const std::vector<tensorflow::PartialTensorShape>& inputs,
+                   const tensorflow::PartialTensorShape& dst) const;
+};
 constexpr char kIntoInput[] = "into: num_into * T";
-constexpr char kIntoAttr[] = "num_into: int >= 0 = 0";
 
 }  // namespace bd
 

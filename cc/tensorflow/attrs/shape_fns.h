@@ -24,9 +24,9 @@ Status ReadPlane(const char* name, const PartialTensorShape& shape, Layout layou
                  Plane* plane);
 Status MakeShape(Layout layout, int64_t channels, const Plane& plane, PartialTensorShape* shape);
 
-// `channels` channels of float32 over a plane that is known, in a tensor of which they are `part`.
-Status MakeView(Layout layout, int64_t channels, const ChannelPart& part, const Plane& plane,
-                TensorView* view);
+// `channels` channels over a plane that is known, in a tensor of which they are `part`.
+Status MakeView(DataType dtype, Layout layout, int64_t channels, const ChannelPart& part,
+                const Plane& plane, TensorView* view);
 
 // The windows over a plane of src: *h and *w get size, out and padding; out of an
 // unknown size is kUnknown.
@@ -45,63 +45,27 @@ Status MakeOperandShapes(Layout layout, int64_t channels, const Plane& dst, Oper
 Status CheckOperands(const ChainAttrs& attrs, const std::vector<PartialTensorShape>& args,
                      const OperandShapes& shapes);
 
+// Of src [.., channels], whose rank is known: [.., dst_channels].
+Status RowsShape(const PartialTensorShape& src, int64_t channels, int64_t dst_channels,
+                 PartialTensorShape* dst);
+
+// Elements of a tensor; kUnknown as long as its shape is.
+inline int64_t NumElements(const PartialTensorShape& shape) {
+  return shape.IsFullyDefined() ? shape.num_elements() : kUnknown;
+}
+
 // `size` elements from `offset` on must exist.
 Status CheckWeightsSize(const PartialTensorShape& weights, int64_t size, int64_t offset);
 
-// [N, C] (flat), [N, 1, 1, C] or [N, Cb, 1, 1, 16]: a value a sample and channel.
-Status SampleChannelShape(Layout layout, bool flat, int64_t n, int64_t channels,
-                          PartialTensorShape* shape);
-
-// args: the operands, then into if it is there.
-Status ConvShape(const ConvAttrs& attrs, const PartialTensorShape& src,
-                 const PartialTensorShape& weights, const std::vector<PartialTensorShape>& args,
-                 PartialTensorShape* dst);
-Status ConvDepthwiseShape(const ConvDepthwiseAttrs& attrs, const PartialTensorShape& src,
-                          const PartialTensorShape& weights,
-                          const PartialTensorShape& depthwise_weights,
-                          const std::vector<PartialTensorShape>& args,
-                          const std::vector<PartialTensorShape>& depthwise_args,
-                          PartialTensorShape* dst);
-Status InnerProductShape(const InnerProductAttrs& attrs, const PartialTensorShape& src,
-                         const PartialTensorShape& weights,
-                         const std::vector<PartialTensorShape>& args, PartialTensorShape* dst);
-// args: the operands, then into if it is there.
-Status EltwiseShape(const EltwiseAttrs& attrs, const PartialTensorShape& src,
-                    const std::vector<PartialTensorShape>& args, PartialTensorShape* dst);
-// inputs: src, then into if it is there.
-Status PoolShape(const PoolAttrs& attrs, const std::vector<PartialTensorShape>& inputs,
-                 PartialTensorShape* dst);
-// Of ddst, src and dst; attrs has no parts.
-Status CheckPoolGradShapes(const PoolAttrs& attrs, const std::vector<PartialTensorShape>& inputs);
-Status GlobalPoolShape(const GlobalPoolAttrs& attrs, const PartialTensorShape& src,
-                       PartialTensorShape* dst);
-// weights: the four inputs after src.
-Status SqueezeExciteShape(const SqueezeExciteAttrs& attrs, const PartialTensorShape& src,
-                          const std::vector<PartialTensorShape>& weights, PartialTensorShape* dst);
-Status CheckSoftmaxShape(const PartialTensorShape& src);
-// inputs: the values, then into if it is there.
-Status ConcatShape(const ConcatAttrs& attrs, const std::vector<PartialTensorShape>& inputs,
-                   PartialTensorShape* dst);
+// [N, C] (nc), [N, 1, 1, C] (nhwc) or [N, Cb, 1, 1, 16] (nChw16c): a value a sample and channel.
+Status SampleChannelShape(Layout layout, int64_t n, int64_t channels, PartialTensorShape* shape);
+// The layout of planes of one pixel that is the same memory.
+inline Layout OfOnePixel(Layout layout) { return layout == Layout::nc ? Layout::nhwc : layout; }
 
 // Input i and inputs [first, end) of a node being built.
 PartialTensorShape InputShape(tensorflow::shape_inference::InferenceContext* c, int i);
 std::vector<PartialTensorShape> InputShapes(tensorflow::shape_inference::InferenceContext* c,
                                             int first);
-// Sets the node's only output. `keeps_batch`: the first dimensions of the first input
-// and of the output are the same.
-Status SetOutputShape(tensorflow::shape_inference::InferenceContext* c,
-                      const PartialTensorShape& dst, bool keeps_batch = true);
-
-// The shape function of an op whose inputs are src, weights and what else `kShape` takes.
-template <typename Attrs, auto kShape, bool keeps_batch = true>
-Status PackedWeightsOpShape(tensorflow::shape_inference::InferenceContext* c) {
-  Attrs attrs;
-  TF_RETURN_IF_ERROR(attrs.Read(c));
-  PartialTensorShape dst;
-  TF_RETURN_IF_ERROR(kShape(attrs, InputShape(c, 0), InputShape(c, 1), InputShapes(c, 2), &dst));
-  return SetOutputShape(c, dst, keeps_batch);
-}
-
 }  // namespace bd
 
 #endif  // CC_TENSORFLOW_ATTRS_SHAPE_FNS_H_

@@ -15,14 +15,29 @@
 
 namespace bd {
 
-// Base pointers of one execution, the inputs in the op's order. What is not float32 is
-// cast by the op that knows better.
-struct LaunchMemory {
-  const float* const* inputs;
-  float* const* outputs;
-  void* scratch;  // 64-byte aligned
+struct WeightsLease;  // cc/tensorflow/weights
 
-  float* dst(int i = 0) const { return outputs[i]; }
+// Base pointers of one execution, the inputs in the op's order. Of which type elements are, plans
+// know: what is a part of a tensor starts some bytes behind it.
+struct LaunchMemory {
+  const void* const* inputs;
+  void* const* outputs;
+  void* scratch;                          // 64-byte aligned
+  const WeightsLease* weights = nullptr;  // one for each input of weights, if they are packed
+
+  template <typename T>
+  const T* in(int i, int64_t bytes = 0) const {
+    return reinterpret_cast<const T*>(static_cast<const char*>(inputs[i]) + bytes);
+  }
+  template <typename T>
+  T* out(int i = 0, int64_t bytes = 0) const {
+    return reinterpret_cast<T*>(static_cast<char*>(outputs[i]) + bytes);
+  }
+  // All from input `first` on.
+  template <typename T>
+  const T* const* all_in(int first) const {
+    return reinterpret_cast<const T* const*>(inputs + first);
+  }
 };
 
 // A Launch for later executions on inputs of the same shapes. Safe to run on many threads.
@@ -33,13 +48,6 @@ class PreparedLaunch {
   virtual int64_t scratch_bytes() const = 0;
   // The inputs that must still be in the very memory they were in.
   virtual absl::Span<const int> fixed_inputs() const = 0;
-};
-
-// What most launches say.
-struct LaunchDefaults {
-  int64_t scratch_bytes() const { return 0; }
-  absl::Span<const int> fixed_inputs() const { return {}; }
-  bool lasts() const { return true; }
 };
 
 // The kernel of an op whose outputs Launch computes:
@@ -61,9 +69,11 @@ class LaunchOpKernel : public PoolOpKernel {
   virtual std::string Describe(OpKernelContext* ctx, const Launch& launch, bool in_place) const = 0;
   // Whether the first output begins as what the last input holds.
   virtual bool has_into() const { return false; }
+  // Whether the output is the first input.
+  virtual bool Forwards(const Launch&) const { return false; }
 
   std::vector<int> reusable_inputs_;  // whose memory the first output may take
-  Scratchpad scratchpad_;             // to be read by ops that book scratch
+  Scratchpad scratchpad_;
 
  private:
   class Prepared : public PreparedLaunch {
@@ -71,8 +81,8 @@ class LaunchOpKernel : public PoolOpKernel {
     Prepared(Launch launch, ThreadPool& pool, int into, size_t dst_bytes)
         : pool_(pool), into_(into), dst_bytes_(dst_bytes), launch_(std::move(launch)) {}
     void Run(const LaunchMemory& memory) const override {
-      if (into_ >= 0 && memory.dst() != memory.inputs[into_]) {
-        memcpy(memory.dst(), memory.inputs[into_], dst_bytes_);
+      if (into_ >= 0 && memory.outputs[0] != memory.inputs[into_]) {
+        memcpy(memory.outputs[0], memory.inputs[into_], dst_bytes_);
       }
       launch_.Run(memory, pool_);
     }
@@ -89,17 +99,22 @@ class LaunchOpKernel : public PoolOpKernel {
   void Execute(OpKernelContext* ctx, std::unique_ptr<PreparedLaunch>* prepared) final {
     Launch launch;
     OP_REQUIRES_OK(ctx, Resolve(ctx, &launch));
+    if (Forwards(launch)) {
+      return RunLogged([&] { return Describe(ctx, launch, true); },
+                       [&] { ctx->set_output(0, ctx->input(0)); });
+    }
     Tensor* dst;
     int reused;
     OP_REQUIRES_OK(
         ctx, AllocateDst(ctx, has_into(), reusable_inputs_, launch.dst_shape(0), &dst, &reused));
     const int64_t dst_bytes = dst->TotalBytes();
     int64_t elements = dst->NumElements();
-    absl::InlinedVector<float*, 4> outputs = {static_cast<float*>(dst->data())};
+    absl::InlinedVector<void*, 4> outputs = {dst->data()};
     for (int i = 1; i < ctx->num_outputs(); ++i) {
       OP_REQUIRES_OK(ctx, ctx->allocate_output(i, launch.dst_shape(i), &dst));
+      PreferHugePages(dst->data(), dst->TotalBytes());
       elements += dst->NumElements();
-      outputs.push_back(static_cast<float*>(dst->data()));
+      outputs.push_back(dst->data());
     }
     if (elements == 0) return;
     ScratchpadMemory scratchpad;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def_util.h"
 
@@ -36,8 +37,10 @@ Status PlanMemory(const std::string& node_def, const std::vector<PartialTensorSh
   if (!node.ParseFromString(node_def)) return Invalid("this is not a serialised NodeDef");
   TF_RETURN_IF_ERROR(CheckNode(node, inputs.size()));
   const auto row = Rows().find(node.op());
-  return row == Rows().end() ? absl::OkStatus()
-                             : row->second(NodeAttrs(node), inputs, threads, plan);
+  if (row == Rows().end()) return absl::OkStatus();
+  const tensorflow::AttrSlice attrs(node);
+  return row->second([&](absl::string_view name) { return attrs.Find(name); }, inputs, threads,
+                     plan);
 }
 
 // Names are identifiers of our own: nothing needs escaping.
@@ -66,6 +69,6 @@ Status MemoryPlanJson(const std::string& node_def, const std::vector<PartialTens
   return absl::OkStatus();
 }
 
-MemoryPlanRow::MemoryPlanRow(const char* op, MemoryPlanFn plan) { Rows()[op] = plan; }
+void RegisterMemoryPlan(const char* op, MemoryPlanFn plan) { Rows()[op] = plan; }
 
 }  // namespace bd

@@ -85,20 +85,16 @@ inline std::vector<PartialTensorShape> InputShapes(OpKernelContext* ctx, int fir
   return shapes;
 }
 
-inline const float* InputData(OpKernelContext* ctx, int i) {
-  return static_cast<const float*>(ctx->input(i).data());
-}
-
 // Base pointers of all inputs.
 class InputPointers {
  public:
   explicit InputPointers(OpKernelContext* ctx) {
-    for (int i = 0; i < ctx->num_inputs(); ++i) pointers_.push_back(InputData(ctx, i));
+    for (int i = 0; i < ctx->num_inputs(); ++i) pointers_.push_back(ctx->input(i).data());
   }
-  const float* const* data() const { return pointers_.data(); }
+  const void* const* data() const { return pointers_.data(); }
 
  private:
-  absl::InlinedVector<const float*, 8> pointers_;
+  absl::InlinedVector<const void*, 8> pointers_;
 };
 
 // A core system's complaint: empty, or one line.
@@ -122,12 +118,6 @@ inline Status AllocateDst(OpKernelContext* ctx, absl::Span<const int> reusable,
   return absl::OkStatus();
 }
 
-// dst in memory of its own.
-inline Status AllocateDst(OpKernelContext* ctx, const TensorShape& shape, Tensor** dst) {
-  int reused;
-  return AllocateDst(ctx, {}, shape, dst, &reused);
-}
-
 // dst of an op that may write a part of it: in the memory of `into`, the op's last input,
 // or a copy of that where somebody else needs it. An op without into takes one of the
 // inputs `reusable` as before, unless their size is another.
@@ -149,7 +139,7 @@ inline std::string PartNote(const ChannelPart& src, const DstPart& dst, bool in_
   std::string note;
   if (src.total > 0) absl::StrAppend(&note, " src_part ", src.first, "/", src.total);
   if (dst.total > 0) absl::StrAppend(&note, " dst_part ", dst.first, "/", dst.total);
-  if (dst.has_into) absl::StrAppend(&note, in_place ? " into in place" : " into copied");
+  if (dst.has_into()) absl::StrAppend(&note, in_place ? " into in place" : " into copied");
   return note;
 }
 

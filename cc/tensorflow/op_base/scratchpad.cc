@@ -1,15 +1,8 @@
 #include "cc/tensorflow/op_base/scratchpad.h"
 
-#include <string>
+#include "absl/strings/str_cat.h"
 
 namespace bd {
-
-Status Scratchpad::Read(OpKernelConstruction* ctx) {
-  std::string mode;
-  TF_RETURN_IF_ERROR(ctx->GetAttr("scratchpad_mode", &mode));
-  library_ = mode == "library";
-  return absl::OkStatus();
-}
 
 Status Scratchpad::Take(OpKernelContext* ctx, int64_t bytes, ScratchpadMemory* memory) {
   if (bytes == 0) return absl::OkStatus();

@@ -1,11 +1,4 @@
-// Who provides the temporary memory of an execution: the attribute
-// scratchpad_mode of an op (kScratchpadModeAttr in cc/tensorflow/attrs/attrs.h).
-//
-//   Scratchpad scratchpad_;                             // member of the kernel
-//   scratchpad_.Read(ctx)                               // when it is made
-//   ScratchpadMemory memory;                            // in Compute
-//   scratchpad_.Take(ctx, plan.scratch_bytes(), &memory)
-//   const Scratch scratch(memory.data());
+// Who provides the temporary memory of an execution: the attribute scratchpad_mode of an op.
 #ifndef CC_TENSORFLOW_OP_BASE_SCRATCHPAD_H_
 #define CC_TENSORFLOW_OP_BASE_SCRATCHPAD_H_
 
@@ -38,7 +31,8 @@ class ScratchpadMemory {
 // nothing else of a kernel depends on the mode.
 class Scratchpad {
  public:
-  Status Read(OpKernelConstruction* ctx);
+  // Whether the mode is "library", not "user".
+  void Set(bool library) { library_ = library; }
 
   // "user": from TensorFlow's allocator, for this execution; up to 1 KB on the
   // stack, where the allocator would cost 0.2 us. "library": a buffer that the

@@ -195,7 +195,7 @@ bool StaticPlan::Claim(Arena* arena) const {
   char* const base = arena->buffer_.As<char>();
   arena->pointers_.clear();
   for (int64_t offset : offsets_) {
-    arena->pointers_.push_back(offset < 0 ? nullptr : reinterpret_cast<float*>(base + offset));
+    arena->pointers_.push_back(offset < 0 ? nullptr : base + offset);
   }
   arena->bound_.assign(open_.size(), nullptr);
   arena->tensors_.resize(tensors_.size());
@@ -208,7 +208,7 @@ bool StaticPlan::Bind(int tensor, Arena* arena) const {
   if (arena->bound_[index] == data) return true;
   const Open& open = open_[index];
   if (open.fixed != nullptr && data != open.fixed) return false;
-  for (int pointer : open.pointers) arena->pointers_[pointer] = static_cast<float*>(data);
+  for (int pointer : open.pointers) arena->pointers_[pointer] = data;
   arena->bound_[index] = data;
   return true;
 }
@@ -264,7 +264,7 @@ absl::Status StaticPlan::RunItems(OpKernelContext::Params* params, Arena* arena,
     }
     {
       const tsl::profiler::TraceMe profiled([&] { return ProfiledName(*step.kernel); });
-      float* const* const pointers = arena->pointers_.data() + item.first_pointer;
+      void* const* const pointers = arena->pointers_.data() + item.first_pointer;
       item.launch->Run(
           {pointers, pointers + item.num_inputs, pointers[item.num_inputs + item.num_outputs]});
     }

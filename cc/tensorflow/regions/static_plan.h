@@ -54,7 +54,7 @@ class Arena {
   friend class StaticPlan;
   int64_t plan_ = 0;  // whose pointers these are: a serial_
   AlignedBuffer buffer_;
-  std::vector<float*> pointers_;
+  std::vector<void*> pointers_;
   std::vector<const void*> bound_;  // where the pointers of open tensors lead
   std::vector<Tensor> tensors_;     // the open ones; empty between runs
 };

@@ -10,10 +10,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "cc/base/pack_count.h"
+#include "tensorflow/core/framework/types.h"
 
 namespace bd {
 
 using tensorflow::Tensor;
+
+const void* ElementAt(const Tensor& tensor, int64_t element) {
+  return static_cast<const char*>(tensor.data()) +
+         element * tensorflow::DataTypeSize(tensor.dtype());
+}
 
 PackId::PackId(const Tensor& weights, int64_t offset, uint64_t contents, const PackRequest& request)
     : source(weights.data()),
@@ -75,7 +81,7 @@ absl::Status Pack(const PackId& id, const Tensor& weights, const PackRequest& re
         absl::StrCat("no memory for ", request.bytes, " bytes of packed weights"));
   }
   CountPack();
-  request.pack(static_cast<const float*>(weights.data()) + id.offset, memory.data());
+  request.pack(ElementAt(weights, id.offset), memory.data());
   const Tensor more = request.more == nullptr ? Tensor() : *request.more;
   *made = std::make_shared<PackedWeights>(PackedWeights{id, weights, more, std::move(memory)});
   return absl::OkStatus();

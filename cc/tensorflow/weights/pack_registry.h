@@ -15,6 +15,8 @@
 
 namespace bd {
 
+const void* ElementAt(const tensorflow::Tensor& tensor, int64_t element);
+
 // Packs `plain` into 64-byte aligned memory.
 using WeightsPacker = FunctionRef<void(const void* plain, void* packed)>;
 
@@ -50,8 +52,6 @@ struct PackedWeights {
   PackId id;
   tensorflow::Tensor source, more;
   AlignedBuffer memory;
-
-  const float* data() const { return memory.As<float>(); }
 };
 
 // Safe to use from many threads. No lock is held while weights are packed: others go on, those

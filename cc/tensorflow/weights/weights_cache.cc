@@ -64,11 +64,11 @@ bool StaysWhileHeld(const Tensor& tensor) {
 WeightsGlance WeightsGlance::At(const Tensor& weights) {
   constexpr int64_t kSamples = 64;
   WeightsGlance glance = {weights.data(), weights.NumElements(), 0};
-  const float* const values = static_cast<const float*>(weights.data());
+  const int64_t size = tensorflow::DataTypeSize(weights.dtype());
   const int64_t step = std::max<int64_t>(1, glance.elements / kSamples);
   for (int64_t i = 0; i < glance.elements; i += step) {
-    uint32_t bits;
-    memcpy(&bits, values + i, sizeof bits);
+    uint32_t bits = 0;
+    memcpy(&bits, ElementAt(weights, i), std::min<int64_t>(size, sizeof bits));
     glance.samples = (glance.samples ^ bits) * 0x100000001b3;  // FNV-1a's prime
   }
   return glance;
@@ -76,7 +76,7 @@ WeightsGlance WeightsGlance::At(const Tensor& weights) {
 
 Status WeightsCache::Take(OpKernelContext* ctx, const Tensor& weights, const PackRequest& request,
                           WeightsLease* lease) {
-  const float* const plain = static_cast<const float*>(weights.data()) + offset_;
+  const void* const plain = ElementAt(weights, offset_);
   if (request.plain_bytes > 0) lease->plain = plain;
   if (request.bytes == 0) {
     std::lock_guard<ForkSafeMutex> lock(mutex_);
@@ -95,14 +95,14 @@ Status WeightsCache::Take(OpKernelContext* ctx, const Tensor& weights, const Pac
     std::lock_guard<ForkSafeMutex> lock(mutex_);
     held_.push_back({lease->kept, uses_});
   }
-  if (lease->kept != nullptr) lease->data = lease->kept->data();
+  if (lease->kept != nullptr) lease->data = lease->kept->memory.data();
   if (lease->data != nullptr || request.plain_bytes > 0) return absl::OkStatus();
   TF_RETURN_IF_ERROR(
       ctx->allocate_temp(tensorflow::DT_INT8, TensorShape({request.bytes}), &lease->packed_now));
   PreferHugePages(lease->packed_now.data(), lease->packed_now.TotalBytes());
   CountPack();
   request.pack(plain, lease->packed_now.data());
-  lease->data = static_cast<const float*>(lease->packed_now.data());
+  lease->data = lease->packed_now.data();
   return absl::OkStatus();
 }
 

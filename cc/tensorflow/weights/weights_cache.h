@@ -14,11 +14,15 @@ namespace bd {
 
 // The weights of one execution in the order its plan reads them.
 struct WeightsLease {
-  const float* data = nullptr;                // null: nothing is packed
-  const float* plain = nullptr;               // where PackRequest::plain_bytes > 0
+  const void* data = nullptr;                 // null: nothing is packed
+  const void* plain = nullptr;                // where PackRequest::plain_bytes > 0
   std::shared_ptr<const PackedWeights> kept;  // where they are, or
   Tensor packed_now;                          // packed for this execution only
 
+  template <typename T>
+  const T* as() const {
+    return static_cast<const T*>(data);
+  }
   int64_t bytes_packed() const { return static_cast<int64_t>(packed_now.TotalBytes()); }
   // Whether it is true of later executions on weights in the same memory.
   bool lasts() const { return bytes_packed() == 0 && (kept == nullptr || kept->id.contents == 0); }

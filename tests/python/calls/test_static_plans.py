@@ -76,6 +76,28 @@ def test_shapes_in_turn(network):
             same(fast(x), want)
 
 
+def test_recurrent_layers_and_products():
+    layers = tf.keras.layers
+    inner = [layers.Bidirectional(layers.LSTM(20, return_sequences=True)), layers.GRU(9)]
+    model = tf.keras.Sequential([layers.Input((None, 12)), *inner])
+    product = tf.random.stateless_normal([9, 5], [1, 2])
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 12])])
+    def function(x):
+        return bd.ops.packed_matmul(model(x), product, constant_b=True)
+
+    fresh = bd.optimize(function, algorithm="direct", memory="low")  # resolves each time
+    fast = bd.optimize(function, algorithm="direct")
+    inputs = [
+        tf.random.stateless_normal([n, steps, 12], [n, steps])
+        for n, steps in ((1, 7), (3, 7), (1, 7), (2, 1))
+    ]
+    wanted = [values(fresh(x)) for x in inputs]
+    for _ in range(_PREPARED):
+        for x, want in zip(inputs, wanted, strict=True):
+            same(fast(x), want)
+
+
 def test_results_are_the_callers_to_keep(network):
     fast = bd.optimize(network)
     results = [fast(image(seed=seed)) for seed in range(3 * _PREPARED)]

@@ -26,13 +26,6 @@ REGISTER_OP("TestSumAndProduct")
     .Output("sum: float")
     .Output("product: float");
 
-REGISTER_OP("BlockdnnRegion")
-    .Input("args: Tin")
-    .Output("results: Tout")
-    .Attr("Tin: list(type) >= 0")
-    .Attr("Tout: list(type) >= 0")
-    .Attr("f: func");
-
 struct Plan {
   TensorShape shape;
 };
@@ -51,10 +44,10 @@ struct SumAndProduct {
   bool lasts() const { return true; }
   void Run(const LaunchMemory& memory, ThreadPool&) const {
     float* const scratch = static_cast<float*>(memory.scratch);
-    for (int64_t i = 0; i < plan->shape.num_elements(); ++i) scratch[i] = memory.inputs[0][i];
+    for (int64_t i = 0; i < plan->shape.num_elements(); ++i) scratch[i] = memory.in<float>(0)[i];
     for (int64_t i = 0; i < plan->shape.num_elements(); ++i) {
-      memory.dst(0)[i] = scratch[i] + weight;
-      memory.dst(1)[i] = scratch[i] * weight;
+      memory.out<float>(0)[i] = scratch[i] + weight;
+      memory.out<float>(1)[i] = scratch[i] * weight;
     }
   }
 };

@@ -82,7 +82,7 @@ inline PackRequest Request(const char* algorithm, Doubling& doubling, int64_t bl
   return Request(algorithm, blocking, doubling, doubling.bytes());
 }
 
-inline float First(const WeightsLease& lease) { return *lease.data; }
+inline float First(const WeightsLease& lease) { return *lease.as<float>(); }
 
 }  // namespace bd
 

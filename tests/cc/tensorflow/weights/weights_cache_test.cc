@@ -50,7 +50,7 @@ TEST(WeightsCache, WhateverDiffersKeepsFormsApart) {
       caches.push_back(std::make_unique<WeightsCache>(0, WeightsChange::kNever));
       WeightsLease lease;
       AbortUnless(caches.back()->Take(execution.ctx(), weights, request, &lease));
-      forms.insert(lease.data);
+      forms.insert(lease.as<float>());
     }
   }
   EXPECT_EQ(forms.size(), requests.size());
@@ -180,7 +180,7 @@ TEST(WeightsCache, MemoryThatOthersWriteIsReadAgain) {
         const int before = packs;
         WeightsLease lease;
         AbortUnless(cache.Take(execution.ctx(), second ? own : part, request, &lease));
-        EXPECT_EQ(lease.data[kCount - 1], values[kCount - 1]);
+        EXPECT_EQ(lease.as<float>()[kCount - 1], values[kCount - 1]);
         EXPECT_FALSE(lease.lasts());
         if (step % 4 >= 2) EXPECT_EQ(packs, before) << step;  // it is kept as long as it is true
       }

@@ -1,0 +1,188 @@
+#include "cc/tensorflow/ops/conv/conv_attrs.h"
+
+#include <functional>
+#include <numeric>
+
+namespace bd {
+
+void WeightsAttrs::VisitAlgorithm(AttrVisitor& v) {
+  v.Choice("algorithm", &algorithm,
+           {{"auto", ConvAlgorithm::kAuto},
+            {"direct", ConvAlgorithm::kDirect},
+            {"winograd", ConvAlgorithm::kWinograd},
+            {"paired", ConvAlgorithm::kFip},
+            {"auto_small", ConvAlgorithm::kAutoSmall},
+            {"auto_smallest", ConvAlgorithm::kAutoSmallest}},
+           "auto");
+}
+
+void WeightsAttrs::VisitLayouts(AttrVisitor& v) {
+  v.Choice("src_layout", &src_layout, {Layout::nhwc, Layout::nChw16c});
+  v.Choice("dst_layout", &dst_layout, {Layout::nhwc, Layout::nChw16c});
+}
+
+int64_t WeightsAttrs::weights_size() const {
+  return std::accumulate(weights_shape.begin(), weights_shape.end(), int64_t{1},
+                         std::multiplies<int64_t>());
+}
+
+Status WeightsAttrs::CheckWeightsShape(size_t rank, int oc_axis, const char* meaning) {
+  TF_RETURN_IF_ERROR(CheckList("weights_shape", weights_shape, rank, 1, meaning));
+  constexpr double kMostElements = 1e12;  // far above any memory, far below overflow
+  double size = 1;
+  for (int64_t d : weights_shape) size *= static_cast<double>(d);
+  if (size > kMostElements) {
+    return Invalid("weights_shape ", Text(weights_shape), " has too many elements");
+  }
+  oc = weights_shape[oc_axis];
+  return absl::OkStatus();
+}
+
+Status WeightsAttrs::CheckPartsAndChain() {
+  TF_RETURN_IF_ERROR(src_part.Check("src_part", src_layout, channels));
+  TF_RETURN_IF_ERROR(dst_part.Check(dst_layout, oc));
+  return post_ops.Check();
+}
+
+Status WeightsAttrs::DstShape(const PartialTensorShape& weights, const ShapeList& args,
+                              const Plane& dst_plane, PartialTensorShape* dst) const {
+  TF_RETURN_IF_ERROR(CheckWeightsSize(weights, weights_size(), weights_offset));
+  OperandShapes shapes;
+  TF_RETURN_IF_ERROR(MakeOperandShapes(dst_layout, oc, dst_plane, &shapes));
+  TF_RETURN_IF_ERROR(CheckOperands(post_ops, args, shapes));
+  TF_RETURN_IF_ERROR(MakeShape(dst_layout, dst_part.tensor_channels(oc), dst_plane, dst));
+  return dst_part.CheckInto(args, *dst);
+}
+
+Status WeightsAttrs::Views(DataType dtype, const Plane& src_plane, const Plane& dst_plane,
+                           TensorView* src, TensorView* dst) const {
+  TF_RETURN_IF_ERROR(MakeView(dtype, src_layout, channels, src_part, src_plane, src));
+  return MakeView(dtype, dst_layout, oc, dst_part, dst_plane, dst);
+}
+
+Status ConvAttrs::CheckWeights() {
+  TF_RETURN_IF_ERROR(CheckWeightsShape(4, 3, "[kh, kw, ic / groups, oc]"));
+  if (channels % groups != 0 || oc % groups != 0) {
+    return Invalid("groups = ", groups, " must divide both the ", channels,
+                   " input channels and the ", oc, " output channels");
+  }
+  if (weights_shape[2] != channels / groups) {
+    return Invalid("weights_shape ", Text(weights_shape),
+                   " must have channels / groups = ", channels, " / ", groups, " = ",
+                   channels / groups, " as its third dimension");
+  }
+  window.kernel = {weights_shape[0], weights_shape[1]};
+  return window.Check();
+}
+
+Status ConvAttrs::CheckSrcBlocks() const {
+  if (src_blocks.empty()) return absl::OkStatus();
+  constexpr int64_t kBlockChannels = 16;
+  const int64_t count = static_cast<int64_t>(src_blocks.size()), wide = src_part.total;
+  int64_t least = 0;
+  for (int64_t block : src_blocks) {
+    if (block < least || block >= wide / kBlockChannels) {
+      return Invalid("src_blocks ", Text(src_blocks), " must ascend from 0 on and below ",
+                     wide / kBlockChannels, ", the blocks of src_part = [0, ", wide, "]");
+    }
+    least = block + 1;
+  }
+  if (src_part.first == 0 && wide % kBlockChannels == 0 && channels == count * kBlockChannels) {
+    return absl::OkStatus();
+  }
+  return Invalid("src_blocks are ", count,
+                 " blocks of 16 channels of src_part = [0, a multiple of 16]; got src_part = [",
+                 src_part.first, ", ", wide, "] and channels = ", channels);
+}
+
+Status ConvAttrs::CheckPool() const {
+  if (pool.empty()) return absl::OkStatus();
+  if (pool != std::vector<int64_t>{2, 2}) {
+    return Invalid("pool must be [2, 2] or nothing; got ", Text(pool),
+                   ": use an op of its own for other windows");
+  }
+  if (dst_layout == Layout::nChw16c) return absl::OkStatus();
+  return Invalid("pool needs dst_layout nChw16c; reorder its result");
+}
+
+Status ConvAttrs::Shape(const PartialTensorShape& src, const PartialTensorShape& weights,
+                        const ShapeList& args, PartialTensorShape* dst) const {
+  Plane plane;
+  Window1d h, w;
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, src_layout, src_channels(), &plane));
+  TF_RETURN_IF_ERROR(ResolveWindows(window, plane, &h, &w));
+  if (pool.empty()) return DstShape(weights, args, {plane.n, h.out, w.out}, dst);
+
+  // Operands are those of the convolution, into that of the pooling.
+  TF_RETURN_IF_ERROR(CheckWeightsSize(weights, weights_size(), weights_offset));
+  OperandShapes shapes;
+  TF_RETURN_IF_ERROR(MakeOperandShapes(dst_layout, oc, {plane.n, h.out, w.out}, &shapes));
+  shapes.whose = "dst before pooling";
+  TF_RETURN_IF_ERROR(CheckOperands(post_ops, args, shapes));
+  const auto pooled = [](int64_t size, int64_t by) { return size == kUnknown ? size : size / by; };
+  const Plane dst_plane = {plane.n, pooled(h.out, pool_h()), pooled(w.out, pool_w())};
+  TF_RETURN_IF_ERROR(MakeShape(dst_layout, dst_part.tensor_channels(oc), dst_plane, dst));
+  return dst_part.CheckInto(args, *dst);
+}
+
+Status ConvAttrs::Describe(DataType dtype, const PartialTensorShape& src, ConvDesc* desc) const {
+  Plane plane;
+  TF_RETURN_IF_ERROR(ReadPlane("src", src, src_layout, src_channels(), &plane));
+  Windows& windows = desc->windows;
+  TF_RETURN_IF_ERROR(ResolveWindows(window, plane, &windows.h, &windows.w));
+  desc->pool_h = pool_h();
+  desc->pool_w = pool_w();
+  const Plane result = {plane.n, windows.h.out / pool_h(), windows.w.out / pool_w()};
+  TF_RETURN_IF_ERROR(Views(dtype, plane, result, &desc->src, &desc->dst));
+  desc->groups = groups;
+  desc->algorithm = algorithm;
+  desc->post_ops = post_ops.chain;
+  desc->src_blocks = src_blocks;
+  return absl::OkStatus();
+}
+
+PackRequest WeightsOfConv(const ConvPlan& plan, WeightsPacker pack) {
+  const ConvDesc& d = plan.desc;
+  const int64_t plain = d.kh() * d.kw() * d.ic() / d.groups * d.oc() * SizeOf(plan.pack_key.dtype);
+  return {plan.pack_key,
+          {d.kh(), d.kw(), d.ic() / d.groups, d.oc(), d.groups},
+          plan.packed_bytes,
+          plan.reads_plain_weights ? plain : 0,
+          pack};
+}
+
+void FillConvMemoryPlan(const ConvPlan& plan, MemoryPlan* memory) {
+  memory->algorithm = plan.algorithm_name();
+  memory->scratch = plan.scratch;
+  memory->packed_weights = plan.reads_plain_weights ? 0 : plan.packed_bytes;
+  for (const auto& size : plan.blocking) {
+    if (size.second > 0) memory->blocking.push_back(size);
+  }
+}
+
+std::string WindowNote(const ConvDesc& d) {
+  return absl::StrCat("k", d.kh(), "x", d.kw(), " s", d.sh(), "x", d.sw(), " d", d.dh(), "x",
+                      d.dw(), " p", d.pad_top(), "x", d.pad_left());
+}
+
+ConvNote NoteOfConv(const char* primitive, const ConvPlan& plan) {
+  const ConvDesc& d = plan.desc;
+  std::string window = absl::StrCat(WindowNote(d), " g", d.groups, plan.note);
+  if (d.pooled()) absl::StrAppend(&window, " pool ", d.pool_h, "x", d.pool_w);
+  return {primitive, plan.isa, plan.algorithm_name(), d.src.layout(), d.dst.layout(), window};
+}
+
+std::string ConvLine(const ConvNote& note, const WeightsAttrs& attrs, const Call& call,
+                     std::vector<const PostOpChain*> chains) {
+  std::string line = absl::StrCat(
+      note.primitive, " ", IsaName(note.isa), " ", note.algorithm, " ", LayoutName(note.src_layout),
+      call.in(0), "->", LayoutName(note.dst_layout), call.dst(), " ", note.window, " scratch ",
+      call.scratch_bytes, " ", call.scratch_mode,
+      call.bytes_packed > 0 ? absl::StrCat(" packs ", call.bytes_packed) : "",
+      SumNote(*chains.back(), call.in_place && !attrs.dst_part.has_into()),
+      PartNote(attrs.src_part, attrs.dst_part, call.in_place));
+  for (const PostOpChain* chain : chains) absl::StrAppend(&line, " \"", chain->ToString(), "\"");
+  return line;
+}
+
+}  // namespace bd

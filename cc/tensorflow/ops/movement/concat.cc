@@ -1,0 +1,111 @@
+// BlockdnnConcat.
+#include "cc/core/concat/concat.h"
+
+#include <numeric>
+
+#include "cc/tensorflow/ops/op.h"
+
+namespace bd {
+namespace {
+
+struct Concat : OpDefaults {
+  using Plan = ConcatPlan;
+
+  int n = 0;
+  std::vector<int64_t> channels;  // one an input
+  // Of each input [first channel, channels of the tensor], or empty: all are joined whole.
+  std::vector<int64_t> src_parts;
+  DstPart dst_part;
+
+  int64_t first(size_t i) const { return src_parts.empty() ? 0 : src_parts[2 * i]; }
+  int64_t src_channels(size_t i) const {
+    return src_parts.empty() ? channels[i] : src_parts[2 * i + 1];
+  }
+  int64_t dst_channels() const {
+    return std::accumulate(channels.begin(), channels.end(), int64_t{0});
+  }
+
+  static OpSignature Signature() {
+    return {"BlockdnnConcat", {"values: N * T", kIntoInput}, {"dst: T"}, "See bd.ops.concat."};
+  }
+
+  void Visit(AttrVisitor& v) {
+    v("T: {float} = DT_FLOAT", &dtype);
+    v("N: int >= 1", &n);
+    v("channels: list(int)", &channels);
+    v("src_parts: list(int) = []", &src_parts);
+    dst_part.Visit(v);
+  }
+  Status Check() {
+    const auto valid = [](int64_t c) { return c >= 1 && c <= INT32_MAX; };
+    if (channels.size() != static_cast<size_t>(n) ||
+        !std::all_of(channels.begin(), channels.end(), valid)) {
+      return Invalid("channels must list the channels, from 1 to 2^31 - 1, of each of the ", n,
+                     " values; got ", Text(channels));
+    }
+    if (!src_parts.empty() && src_parts.size() != 2 * channels.size()) {
+      return Invalid("src_parts must list [first channel, channels of the tensor] of each of the ",
+                     n, " values; got ", Text(src_parts));
+    }
+    for (size_t i = 0; i < channels.size(); ++i) {
+      const int64_t total = src_channels(i);
+      if (total <= INT32_MAX && first(i) >= 0 && first(i) <= total - channels[i]) continue;
+      return Invalid("src_parts [", first(i), ", ", total, "] of ", channels[i],
+                     " channels reaches beyond the whole tensor");
+    }
+    return dst_part.Check(Layout::nChw16c, dst_channels());
+  }
+
+  Status Shapes(const ShapeList& in, ShapeList* dst) const {
+    PartialTensorShape common;  // [N, ?, H, W, 16]
+    for (int i = 0; i < n; ++i) {
+      const std::string name = absl::StrCat("values[", i, "]");
+      Plane plane;
+      TF_RETURN_IF_ERROR(ReadPlane(name.c_str(), in[i], Layout::nChw16c, src_channels(i), &plane));
+      PartialTensorShape free_channels, merged;
+      TF_RETURN_IF_ERROR(BuildShape({plane.n, kUnknown, plane.h, plane.w, 16}, &free_channels));
+      if (!common.MergeWith(free_channels, &merged).ok()) {
+        return Invalid(name, " ", in[i].DebugString(),
+                       " must have the batch, height and width of the values before it, ",
+                       common.DebugString());
+      }
+      common = merged;
+    }
+    const Plane plane = {common.dim_size(0), common.dim_size(2), common.dim_size(3)};
+    TF_RETURN_IF_ERROR(MakeShape(Layout::nChw16c, dst_part.tensor_channels(dst_channels()), plane,
+                                 &dst->emplace_back()));
+    return dst_part.CheckInto(in, dst->front());
+  }
+  Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
+    const Plane plane = {in[0].dim_size(0), in[0].dim_size(2), in[0].dim_size(3)};
+    ConcatDesc desc;
+    desc.srcs.resize(n);
+    for (int i = 0; i < n; ++i) {
+      TF_RETURN_IF_ERROR(
+          MakeView(dtype, Layout::nChw16c, src_channels(i), {}, plane, &desc.srcs[i]));
+      desc.ranges.push_back({first(i), channels[i]});
+    }
+    TF_RETURN_IF_ERROR(
+        MakeView(dtype, Layout::nChw16c, dst_channels(), dst_part, plane, &desc.dst));
+    return FromCore(MakeConcatPlan(desc, ActiveIsa(), plan));
+  }
+  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
+    RunConcat(plan, m.all_in<float>(0), m.out<void>(0, dst_part.offset(plan.desc.dst)), pool);
+  }
+
+  bool has_into() const { return dst_part.has_into(); }
+  BlockedTensors Blocked(const ShapeList&) const {
+    BlockedTensors blocked;
+    for (int i = 0; i < n; ++i) blocked.Input(i, Layout::nChw16c, {src_channels(i)});
+    return blocked.Output(0, dst_part, Layout::nChw16c, dst_channels());
+  }
+  std::string Describe(const Plan&, const Call& call) const {
+    return absl::StrCat("concat ", IsaName(ActiveIsa()), " ", n, " values->", call.dst(),
+                        PartNote({}, dst_part, call.in_place));
+  }
+};
+
+const OpRegistration<Concat> registration;
+
+}  // namespace
+}  // namespace bd

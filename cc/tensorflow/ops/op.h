@@ -1,0 +1,254 @@
+// An op in one file: a struct that says what the op is, and one line that registers it,
+//
+//   const OpRegistration<Pool> registration;
+//
+// The struct derives from OpDefaults and says, with those of its members that are others:
+//
+//   using Plan = ...;                      of cc/core
+//   static OpSignature Signature();        name, inputs and outputs
+//   void Visit(AttrVisitor& v);            its attributes (attr_visitor.h)
+//   Status Check();                        of the attributes, together
+//   Status Shapes(const ShapeList& in, ShapeList* dst) const;
+//     all inputs against each other, and the shapes of the outputs: while a graph is built of
+//     partly known shapes, and before MakePlan of full ones
+//   Status MakePlan(const ShapeList& in, const PlanSite& site, Plan* plan) const;
+//   void Run(const Plan& plan, const LaunchMemory& memory, ThreadPool& pool) const;
+//   std::string Describe(const Plan& plan, const Call& call) const;  the verbose log's line
+#ifndef CC_TENSORFLOW_OPS_OP_H_
+#define CC_TENSORFLOW_OPS_OP_H_
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cc/tensorflow/attrs/attr_visitor.h"
+#include "cc/tensorflow/op_base/launch.h"
+#include "cc/tensorflow/op_base/memory_plan.h"
+#include "cc/tensorflow/op_base/plan_cache.h"
+#include "cc/tensorflow/ops/registration.h"
+#include "cc/tensorflow/weights/weights_cache.h"
+
+namespace bd {
+
+using ShapeList = std::vector<PartialTensorShape>;
+
+// What a plan is made for, beside shapes.
+struct PlanSite {
+  int threads = 1;
+  bool changes_weights = false;  // they are packed for each execution anew
+};
+
+// An execution, for the verbose log.
+struct Call {
+  OpKernelContext* ctx;
+  absl::Span<const TensorShape> dst_shapes;
+  bool in_place;  // the first output took the memory of an input
+  int64_t scratch_bytes;
+  const char* scratch_mode;
+  int64_t bytes_packed;  // of weights, for this execution only
+
+  std::string in(int i) const { return ctx->input(i).shape().DebugString(); }
+  std::string dst() const { return dst_shapes[0].DebugString(); }
+};
+
+// An input of weights: the first element of it that the op reads, and how often they change.
+struct WeightsUse {
+  int64_t offset;
+  WeightsChange change;
+};
+
+struct OpDefaults {
+  DataType dtype = DataType::f32;  // of T
+  bool keeps_scratch = false;      // scratchpad_mode: between executions
+
+  // The input whose shape, with all that TensorFlow knows of it, the first output has.
+  static constexpr int kLike = -1;
+  // Whether the first dimensions of the first input and of the first output are the same.
+  bool keeps_batch() const { return true; }
+  Status Check() const { return absl::OkStatus(); }
+  // Sizes of outputs that only the plan knows.
+  template <typename Plan>
+  static void CompleteShapes(const Plan&, ShapeList*) {}
+
+  // Inputs that are packed; some more must stay in their memory as well.
+  static constexpr int kNumWeights = 0;
+  static constexpr std::array<int, 0> kFixedInputs = {};  // those of weights first
+  // WeightsUse weights_use(int i) const;
+  // PackRequest Weights(const Plan& plan, int i, OpKernelContext* ctx, WeightsPacker pack) const;
+  // void Pack(const Plan& plan, int i, const void* plain, OpKernelContext* ctx, void* packed,
+  //           ThreadPool& pool) const;
+
+  // Inputs whose memory the first output may take.
+  std::vector<int> reusable_inputs() const { return {}; }
+  // Whether the first output begins as what the last input holds.
+  bool has_into() const { return false; }
+  // Whether the output is the first input.
+  template <typename Plan>
+  static bool Forwards(const Plan&) {
+    return false;
+  }
+  // Which inputs and outputs have channel tails; shapes may not fit yet.
+  BlockedTensors Blocked(const ShapeList&) const { return {}; }
+
+  template <typename Plan>
+  static int64_t ScratchBytes(const Plan&) {
+    return 0;
+  }
+  template <typename Plan>
+  static void FillMemoryPlan(const Plan&, MemoryPlan*) {}
+
+  void VisitScratchpadMode(AttrVisitor& v) {
+    v.Choice("scratchpad_mode", &keeps_scratch, {{"user", false}, {"library", true}}, "user");
+  }
+};
+
+// What an op makes of input shapes.
+template <typename Op>
+struct OpPlan {
+  typename Op::Plan core;
+  std::vector<TensorShape> dst_shapes;
+  int64_t dst_elements = 0;  // of all outputs
+
+  static Status Make(const Op& op, const ShapeList& inputs, const PlanSite& site, OpPlan* plan) {
+    ShapeList dst;
+    TF_RETURN_IF_ERROR(op.Shapes(inputs, &dst));
+    TF_RETURN_IF_ERROR(op.MakePlan(inputs, site, &plan->core));
+    Op::CompleteShapes(plan->core, &dst);
+    for (const PartialTensorShape& shape : dst) {
+      TF_RETURN_IF_ERROR(ToFullShape(shape, &plan->dst_shapes.emplace_back()));
+      plan->dst_elements += plan->dst_shapes.back().num_elements();
+    }
+    return absl::OkStatus();
+  }
+};
+
+template <typename Op>
+class OpLaunch {
+ public:
+  std::shared_ptr<const OpPlan<Op>> plan;
+  std::array<WeightsLease, Op::kNumWeights> weights;
+  const Op* op = nullptr;  // the kernel's, which outlives its launches
+
+  const TensorShape& dst_shape(int output = 0) const { return plan->dst_shapes[output]; }
+  int64_t scratch_bytes() const { return Op::ScratchBytes(plan->core); }
+  absl::Span<const int> fixed_inputs() const { return Op::kFixedInputs; }
+  bool lasts() const {
+    return std::all_of(weights.begin(), weights.end(), [](const auto& w) { return w.lasts(); });
+  }
+  int64_t bytes_packed() const {
+    int64_t bytes = 0;
+    for (const WeightsLease& lease : weights) bytes += lease.bytes_packed();
+    return bytes;
+  }
+  void Run(LaunchMemory memory, ThreadPool& pool) const {
+    memory.weights = weights.data();
+    op->Run(plan->core, memory, pool);
+  }
+};
+
+// The kernel of an op.
+template <typename Op>
+class KernelOf : public LaunchOpKernel<OpLaunch<Op>> {
+ public:
+  explicit KernelOf(OpKernelConstruction* ctx) : LaunchOpKernel<OpLaunch<Op>>(ctx) {
+    OP_REQUIRES_OK(ctx, ReadAttrsOf(ctx, &op_));
+    this->scratchpad_.Set(op_.keeps_scratch);
+    this->reusable_inputs_ = op_.reusable_inputs();
+    if constexpr (Op::kNumWeights > 0) {
+      for (int i = 0; i < Op::kNumWeights; ++i) {
+        const WeightsUse use = op_.weights_use(i);
+        weights_[i].emplace(use.offset, use.change);
+      }
+    }
+  }
+
+ private:
+  Status Resolve(OpKernelContext* ctx, OpLaunch<Op>* launch) override {
+    PlanSite site = {this->pool().num_threads(), false};
+    for (auto& weights : weights_) site.changes_weights |= weights->changing();
+    const auto make = [&](OpPlan<Op>* made) {
+      return OpPlan<Op>::Make(op_, InputShapes(ctx, 0), site, made);
+    };
+    TF_RETURN_IF_ERROR(plans_[site.changes_weights].Get(ctx, make, &launch->plan));
+    launch->op = &op_;
+    if (launch->plan->dst_elements == 0) return absl::OkStatus();
+    if constexpr (Op::kNumWeights > 0) TF_RETURN_IF_ERROR(TakeWeights(ctx, launch));
+    return absl::OkStatus();
+  }
+
+  Status TakeWeights(OpKernelContext* ctx, OpLaunch<Op>* launch) {
+    const typename Op::Plan& plan = launch->plan->core;
+    for (int i = 0; i < Op::kNumWeights; ++i) {
+      const auto pack = [&](const void* plain, void* packed) {
+        op_.Pack(plan, i, plain, ctx, packed, this->pool());
+      };
+      TF_RETURN_IF_ERROR(weights_[i]->Take(ctx, Op::kFixedInputs[i],
+                                           op_.Weights(plan, i, ctx, pack), &launch->weights[i]));
+    }
+    return absl::OkStatus();
+  }
+
+  bool Forwards(const OpLaunch<Op>& launch) const override {
+    return Op::Forwards(launch.plan->core);
+  }
+  bool has_into() const override { return op_.has_into(); }
+  BlockedTensors Blocked(OpKernelContext* ctx) const override {
+    return op_.Blocked(InputShapes(ctx, 0));
+  }
+  std::string Describe(OpKernelContext* ctx, const OpLaunch<Op>& launch,
+                       bool in_place) const override {
+    return op_.Describe(launch.plan->core,
+                        {ctx, launch.plan->dst_shapes, in_place, launch.scratch_bytes(),
+                         this->scratchpad_.mode(), launch.bytes_packed()});
+  }
+  void ReleaseWeights() override {
+    for (auto& weights : weights_) weights->Release();
+  }
+
+  Op op_;
+  // The second for weights that change.
+  PlanCache<OpPlan<Op>> plans_[Op::kNumWeights > 0 ? 2 : 1];
+  std::array<std::optional<WeightsCache>, Op::kNumWeights> weights_;
+};
+
+// Defines the op, registers its kernel and how its memory is planned. To be defined at namespace
+// scope only.
+template <typename Op, typename Kernel = KernelOf<Op>>
+class OpRegistration {
+ public:
+  OpRegistration() {
+    RegisterOp(
+        Op::Signature(), [](AttrVisitor& v) { Op().Visit(v); }, InferShapes,
+        [](OpKernelConstruction* ctx) -> OpKernel* { return new Kernel(ctx); });
+    if constexpr (std::is_same_v<Kernel, KernelOf<Op>>)
+      RegisterMemoryPlan(Op::Signature().name, Plan);
+  }
+
+ private:
+  static Status InferShapes(tensorflow::shape_inference::InferenceContext* c) {
+    Op op;
+    TF_RETURN_IF_ERROR(ReadAttrsOf(c, &op));
+    ShapeList dst;
+    TF_RETURN_IF_ERROR(op.Shapes(InputShapes(c, 0), &dst));
+    return SetOutputShapes(c, dst, Op::kLike, op.keeps_batch());
+  }
+
+  static Status Plan(const AttrVisitor::Lookup& node, const ShapeList& inputs, int threads,
+                     MemoryPlan* memory) {
+    Op op;
+    TF_RETURN_IF_ERROR(ReadAttrs(node, &op));
+    OpPlan<Op> plan;
+    TF_RETURN_IF_ERROR(OpPlan<Op>::Make(op, inputs, {threads, false}, &plan));
+    if (plan.dst_elements > 0) Op::FillMemoryPlan(plan.core, memory);
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace bd
+
+#endif  // CC_TENSORFLOW_OPS_OP_H_

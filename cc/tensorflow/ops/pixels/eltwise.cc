@@ -1,0 +1,109 @@
+// BlockdnnEltwise.
+#include "cc/core/eltwise/eltwise.h"
+
+#include "cc/tensorflow/ops/op.h"
+#include "cc/tensorflow/ops/pixels/rows.h"
+
+namespace bd {
+namespace {
+
+constexpr int kSrc = 0, kFirstArg = 1;
+
+struct Eltwise : OpDefaults {
+  using Plan = EltwisePlan;
+
+  Layout layout = Layout::nhwc;
+  int64_t channels = 0;
+  ChainAttrs post_ops;
+  ChannelPart src_part;
+  DstPart dst_part;
+
+  static OpSignature Signature() {
+    return {"BlockdnnEltwise",
+            {"src: T", "args: num_args * T", kIntoInput},
+            {"dst: T"},
+            "See bd.ops.eltwise."};
+  }
+
+  void Visit(AttrVisitor& v) {
+    v("T: {float} = DT_FLOAT", &dtype);
+    v("num_args: int >= 0", &post_ops.num_args);
+    v.Choice("layout", &layout, {Layout::nhwc, Layout::nChw16c});
+    v("channels: int >= 1", &channels);
+    v("post_ops: string", &post_ops.text);
+    src_part.Visit("src_part", v);
+    dst_part.Visit(v);
+  }
+  Status Check() {
+    TF_RETURN_IF_ERROR(src_part.Check("src_part", layout, channels));
+    TF_RETURN_IF_ERROR(dst_part.Check(layout, channels));
+    return post_ops.Check();
+  }
+
+  Status Shapes(const ShapeList& in, ShapeList* dst) const {
+    const ShapeList args(in.begin() + kFirstArg, in.end());
+    Plane plane;
+    TF_RETURN_IF_ERROR(PixelPlane(layout, src_part, channels, in[kSrc], &plane));
+    OperandShapes shapes;
+    if (!IsRows(layout, in[kSrc])) {
+      TF_RETURN_IF_ERROR(MakeOperandShapes(layout, channels, plane, &shapes));
+      TF_RETURN_IF_ERROR(CheckOperands(post_ops, args, shapes));
+      TF_RETURN_IF_ERROR(
+          MakeShape(layout, dst_part.tensor_channels(channels), plane, &dst->emplace_back()));
+      return dst_part.CheckInto(args, dst->front());
+    }
+    shapes.channels = channels;
+    if (in[kSrc].unknown_rank()) {
+      shapes.sample_channel.emplace_back();  // it may be [N, H, W, C]
+    } else {
+      TF_RETURN_IF_ERROR(RowsShape(in[kSrc], channels, channels, &shapes.tensor));
+    }
+    dst->push_back(shapes.tensor);
+    return CheckOperands(post_ops, args, shapes);
+  }
+  Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
+    Plane plane;
+    TF_RETURN_IF_ERROR(PixelPlane(layout, src_part, channels, in[kSrc], &plane));
+    EltwiseDesc desc;
+    desc.post_ops = post_ops.chain;
+    TF_RETURN_IF_ERROR(MakeView(dtype, layout, channels, src_part, plane, &desc.src));
+    TF_RETURN_IF_ERROR(MakeView(dtype, layout, channels, dst_part, plane, &desc.dst));
+    return FromCore(MakeEltwisePlan(desc, ActiveIsa(), plan));
+  }
+  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
+    RunEltwise(plan, m.in<void>(kSrc, src_part.offset(plan.desc.src)), m.all_in<float>(kFirstArg),
+               m.out<void>(0, dst_part.offset(plan.desc.dst)), pool);
+  }
+
+  // src, and operands that the chain reads at the element being written and nowhere else.
+  std::vector<int> reusable_inputs() const {
+    std::vector<int> reusable = {kSrc};
+    const auto& entries = post_ops.chain.entries();
+    for (int arg = 0; arg < post_ops.num_args; ++arg) {
+      const bool in_place = std::all_of(entries.begin(), entries.end(), [arg](const PostOp& op) {
+        return op.kind == PostOpKind::kEltwise || op.operand.input != arg ||
+               op.kind == PostOpKind::kSum || op.shape == OperandShape::kTensor;
+      });
+      if (in_place) reusable.push_back(kFirstArg + arg);
+    }
+    return reusable;
+  }
+  bool has_into() const { return dst_part.has_into(); }
+  BlockedTensors Blocked(const ShapeList&) const {
+    return BlockedTensors()
+        .Input(kSrc, src_part, layout, channels)
+        .Operands(post_ops.chain, kFirstArg, layout, channels)
+        .Output(0, dst_part, layout, channels);
+  }
+  std::string Describe(const Plan&, const Call& call) const {
+    return absl::StrCat("eltwise ", IsaName(ActiveIsa()), " ", call.dst(),
+                        SumNote(post_ops.chain, call.in_place && !has_into()),
+                        PartNote(src_part, dst_part, call.in_place), " \"",
+                        post_ops.chain.ToString(), "\"");
+  }
+};
+
+const OpRegistration<Eltwise> registration;
+
+}  // namespace
+}  // namespace bd

@@ -1,0 +1,137 @@
+// BlockdnnLayerNorm and its gradient.
+#include "cc/core/normalization/layer_norm.h"
+
+#include "cc/tensorflow/ops/op.h"
+#include "cc/tensorflow/ops/pixels/rows.h"
+
+namespace bd {
+namespace {
+
+struct LayerNorm : OpDefaults {
+  using Plan = LayerNormPlan;
+  enum { kSrc, kGamma, kBeta };
+
+  int64_t channels = 0;
+  float epsilon = 0.f;
+  Layout layout = Layout::nChw16c;
+  std::vector<int64_t> offsets;  // of gamma and beta in their tensors
+
+  static OpSignature Signature() {
+    return {"BlockdnnLayerNorm",
+            {"src: T", "gamma: T", "beta: T"},
+            {"dst: T"},
+            "See bd.ops.layer_norm."};
+  }
+
+  void Visit(AttrVisitor& v) {
+    v("T: {float} = DT_FLOAT", &dtype);
+    v("channels: int >= 1", &channels);
+    v("epsilon: float", &epsilon);
+    v.Choice("layout", &layout, {Layout::nhwc, Layout::nChw16c});
+    v("offsets: list(int) = [0, 0]", &offsets);
+  }
+  Status Check() const {
+    if (!(epsilon >= 0.f)) return Invalid("epsilon must not be negative; got ", epsilon);
+    if (offsets.size() != 2) return Invalid("offsets must be those of gamma and beta");
+    for (int64_t offset : offsets) {
+      if (offset < 0) return Invalid("offsets must not be negative; got ", offset);
+    }
+    return absl::OkStatus();
+  }
+
+  Status Shapes(const ShapeList& in, ShapeList* dst) const {
+    for (int i : {kGamma, kBeta}) {
+      const int64_t elements = NumElements(in[i]), offset = offsets[i - kGamma];
+      if (elements == kUnknown || elements - offset >= channels) continue;
+      return Invalid(i == kGamma ? "gamma" : "beta", " has ", elements, " elements, not the ",
+                     channels, " of the channels from offset ", offset, " on");
+    }
+    Plane plane;
+    TF_RETURN_IF_ERROR(PixelPlane(layout, {}, channels, in[kSrc], &plane));
+    if (!IsRows(layout, in[kSrc])) {
+      return MakeShape(layout, channels, plane, &dst->emplace_back());
+    }
+    dst->emplace_back();
+    if (in[kSrc].unknown_rank()) return absl::OkStatus();
+    return RowsShape(in[kSrc], channels, channels, &dst->front());
+  }
+  Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
+    Plane plane;
+    TF_RETURN_IF_ERROR(PixelPlane(layout, {}, channels, in[kSrc], &plane));
+    const bool blocked = layout == Layout::nChw16c;
+    return FromCore(MakeLayerNormPlan({plane.n, plane.h * plane.w, channels, blocked, epsilon},
+                                      ActiveIsa(), plan));
+  }
+  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
+    RunLayerNorm(plan, m.in<float>(kSrc), m.in<float>(kGamma) + offsets[0],
+                 m.in<float>(kBeta) + offsets[1], m.out<float>(), pool);
+  }
+
+  std::vector<int> reusable_inputs() const { return {kSrc}; }
+  BlockedTensors Blocked(const ShapeList&) const {
+    return BlockedTensors().Input(kSrc, layout, {channels}).Output(0, layout, {channels});
+  }
+  std::string Describe(const Plan&, const Call& call) const {
+    return absl::StrCat("layer_norm ", IsaName(ActiveIsa()), " ", LayoutName(layout), call.dst(),
+                        call.in_place ? " in place" : "");
+  }
+};
+
+struct LayerNormGrad : OpDefaults {
+  using Plan = LayerNormGradPlan;
+  enum { kDdst, kSrc, kGamma };
+  static constexpr int kLike = kDdst;
+
+  int64_t channels = 0;
+  float epsilon = 0.f;
+
+  static OpSignature Signature() {
+    return {"BlockdnnLayerNormGrad",
+            {"ddst: T", "src: T", "gamma: T"},
+            {"dsrc: T", "dgamma: T", "dbeta: T"},
+            "The gradients of BlockdnnLayerNorm of a blocked activation."};
+  }
+
+  void Visit(AttrVisitor& v) {
+    v("T: {float} = DT_FLOAT", &dtype);
+    v("channels: int >= 1", &channels);
+    v("epsilon: float", &epsilon);
+  }
+  Status Check() const {
+    return epsilon >= 0 ? absl::OkStatus() : Invalid("epsilon must not be negative: ", epsilon);
+  }
+
+  Status Shapes(const ShapeList& in, ShapeList* dst) const {
+    return NormalizationShapes(channels, kGamma, in, dst);
+  }
+  Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
+    return FromCore(MakeLayerNormGradPlan(
+        {in[kSrc].dim_size(0), PixelsOf(in[kSrc]), channels, /*blocked=*/true, epsilon},
+        ActiveIsa(), plan));
+  }
+  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
+    RunLayerNormGrad(plan,
+                     {m.in<float>(kSrc), m.in<float>(kDdst), m.in<float>(kGamma), m.out<float>(0),
+                      m.out<float>(1), m.out<float>(2), m.scratch},
+                     pool);
+  }
+
+  static int64_t ScratchBytes(const Plan& plan) { return plan.scratch.bytes(); }
+  static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
+    memory->scratch = plan.scratch;
+  }
+  std::vector<int> reusable_inputs() const { return {kDdst}; }
+  BlockedTensors Blocked(const ShapeList& in) const {
+    return BlockedActivations(channels, kGamma, in);
+  }
+  std::string Describe(const Plan&, const Call& call) const {
+    return absl::StrCat("layer_norm_grad ", IsaName(ActiveIsa()), " ", call.dst(),
+                        call.in_place ? " in place" : "");
+  }
+};
+
+const OpRegistration<LayerNorm> layer_norm;
+const OpRegistration<LayerNormGrad> layer_norm_grad;
+
+}  // namespace
+}  // namespace bd

@@ -1,0 +1,78 @@
+// BlockdnnPad.
+#include "cc/core/pad/pad.h"
+
+#include "cc/tensorflow/ops/op.h"
+
+namespace bd {
+namespace {
+
+struct Pad : OpDefaults {
+  using Plan = PadPlan;
+
+  int64_t channels = 0;
+  std::vector<int64_t> paddings;  // top, bottom, left, right
+
+  static OpSignature Signature() {
+    return {"BlockdnnPad", {"src: T"}, {"dst: T"}, "See bd.ops.pad."};
+  }
+
+  void Visit(AttrVisitor& v) {
+    v("T: {float} = DT_FLOAT", &dtype);
+    v("channels: int >= 1", &channels);
+    v("paddings: list(int)", &paddings);
+  }
+  Status Check() const {
+    constexpr int64_t kMost = int64_t{1} << 30;  // of pixels on one side
+    if (paddings.size() != 4) return Invalid("paddings must be [top, bottom, left, right]");
+    for (int64_t side : paddings) {
+      if (side < -kMost || side > kMost) return Invalid("paddings must be in [-2^30, 2^30]");
+    }
+    return absl::OkStatus();
+  }
+
+  Status Shapes(const ShapeList& in, ShapeList* dst) const {
+    Plane plane;
+    TF_RETURN_IF_ERROR(ReadPlane("src", in[0], Layout::nChw16c, channels, &plane));
+    for (int axis : {0, 1}) {
+      int64_t& size = axis == 0 ? plane.h : plane.w;
+      if (size == kUnknown) continue;
+      const int64_t before = paddings[2 * axis], after = paddings[2 * axis + 1];
+      if (size + before + after < 0) {
+        return Invalid("paddings ", before, " and ", after, " cut off more than the ", size,
+                       " pixels");
+      }
+      size += before + after;
+    }
+    return MakeShape(Layout::nChw16c, channels, plane, &dst->emplace_back());
+  }
+  Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
+    Plane plane;
+    TF_RETURN_IF_ERROR(ReadPlane("src", in[0], Layout::nChw16c, channels, &plane));
+    return FromCore(MakePadPlan({plane.n * ((channels + 15) / 16),
+                                 plane.h,
+                                 plane.w,
+                                 paddings[0],
+                                 paddings[1],
+                                 paddings[2],
+                                 paddings[3],
+                                 {dtype, {}}},
+                                plan));
+  }
+  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
+    RunPad(plan, m.in<void>(0), m.out<void>(), pool);
+  }
+
+  BlockedTensors Blocked(const ShapeList&) const {
+    return BlockedTensors()
+        .Input(0, Layout::nChw16c, {channels})
+        .Output(0, Layout::nChw16c, {channels});
+  }
+  std::string Describe(const Plan&, const Call& call) const {
+    return absl::StrCat("pad nChw16c", call.in(0), "->", call.dst());
+  }
+};
+
+const OpRegistration<Pad> registration;
+
+}  // namespace
+}  // namespace bd

@@ -1,0 +1,217 @@
+// BlockdnnPool, its gradient, and BlockdnnGlobalPool.
+#include "cc/core/pool/pool.h"
+
+#include "cc/core/pool/pool_grad.h"
+#include "cc/tensorflow/attrs/attrs.h"
+#include "cc/tensorflow/ops/op.h"
+
+namespace bd {
+namespace {
+
+constexpr int kSrc = 0;
+
+std::string Name(PoolKind kind) { return kind == PoolKind::kMax ? "max" : "avg"; }
+
+void VisitKind(AttrVisitor& v, PoolKind* kind) {
+  v.Choice("kind", kind, {{"max", PoolKind::kMax}, {"avg", PoolKind::kAvg}});
+}
+
+std::string WindowNote(const Windows& w) {
+  return absl::StrCat(" k", w.h.kernel, "x", w.w.kernel, " s", w.h.stride, "x", w.w.stride);
+}
+
+// What pooling and its gradient have in common; the gradient has no parts.
+struct WindowedPool : OpDefaults {
+  PoolKind kind = PoolKind::kMax;
+  int64_t channels = 0;
+  WindowAttrs window;
+  ChannelPart src_part;
+  DstPart dst_part;
+
+  void Visit(AttrVisitor& v) {
+    v("T: {float} = DT_FLOAT", &dtype);
+    VisitKind(v, &kind);
+    v("channels: int >= 1", &channels);
+    v("ksize: list(int)", &window.kernel);
+    window.Visit(v, /*has_dilations=*/false);
+  }
+
+  Status Check() {
+    TF_RETURN_IF_ERROR(window.Check());
+    for (const Window1d& w : {window.h, window.w}) {
+      if (std::max(w.pad_before, w.pad_after) < w.kernel) continue;
+      return Invalid("explicit_paddings ", w.pad_before, " and ", w.pad_after,
+                     " must be smaller than ksize ", w.kernel,
+                     ": a window would see nothing but padding");
+    }
+    return absl::OkStatus();
+  }
+
+  // The planes of src and dst, as far as they are known.
+  Status Planes(const PartialTensorShape& src, Windows* w, Plane* src_plane,
+                Plane* dst_plane) const {
+    TF_RETURN_IF_ERROR(
+        ReadPlane("src", src, Layout::nChw16c, src_part.tensor_channels(channels), src_plane));
+    TF_RETURN_IF_ERROR(ResolveWindows(window, *src_plane, &w->h, &w->w));
+    *dst_plane = {src_plane->n, w->h.out, w->w.out};
+    return absl::OkStatus();
+  }
+
+  Status DstShape(const PartialTensorShape& src, PartialTensorShape* dst) const {
+    Windows windows;
+    Plane src_plane, dst_plane;
+    TF_RETURN_IF_ERROR(Planes(src, &windows, &src_plane, &dst_plane));
+    return MakeShape(Layout::nChw16c, dst_part.tensor_channels(channels), dst_plane, dst);
+  }
+
+  Status Describe(const PartialTensorShape& src, PoolDesc* desc) const {
+    Plane src_plane, dst_plane;
+    TF_RETURN_IF_ERROR(Planes(src, &desc->windows, &src_plane, &dst_plane));
+    desc->kind = kind;
+    TF_RETURN_IF_ERROR(MakeView(dtype, Layout::nChw16c, channels, src_part, src_plane, &desc->src));
+    return MakeView(dtype, Layout::nChw16c, channels, dst_part, dst_plane, &desc->dst);
+  }
+};
+
+struct Pool : WindowedPool {
+  using Plan = PoolPlan;
+
+  static OpSignature Signature() {
+    return {"BlockdnnPool", {"src: T", kIntoInput}, {"dst: T"}, "See bd.ops.pool."};
+  }
+
+  void Visit(AttrVisitor& v) {
+    WindowedPool::Visit(v);
+    src_part.Visit("src_part", v);
+    dst_part.Visit(v);
+  }
+  Status Check() {
+    TF_RETURN_IF_ERROR(WindowedPool::Check());
+    TF_RETURN_IF_ERROR(src_part.Check("src_part", Layout::nChw16c, channels));
+    return dst_part.Check(Layout::nChw16c, channels);
+  }
+
+  Status Shapes(const ShapeList& in, ShapeList* dst) const {
+    TF_RETURN_IF_ERROR(DstShape(in[kSrc], &dst->emplace_back()));
+    return dst_part.CheckInto(in, dst->front());
+  }
+  Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
+    PoolDesc desc;
+    TF_RETURN_IF_ERROR(WindowedPool::Describe(in[kSrc], &desc));
+    return FromCore(MakePoolPlan(desc, ActiveIsa(), plan));
+  }
+  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
+    RunPool(plan, m.in<void>(kSrc, src_part.offset(plan.desc.src)),
+            m.out<void>(0, dst_part.offset(plan.desc.dst)), pool);
+  }
+
+  bool has_into() const { return dst_part.has_into(); }
+  BlockedTensors Blocked(const ShapeList&) const {
+    return BlockedTensors()
+        .Input(kSrc, src_part, Layout::nChw16c, channels)
+        .Output(0, dst_part, Layout::nChw16c, channels);
+  }
+  std::string Describe(const Plan& plan, const Call& call) const {
+    return absl::StrCat("pool_", Name(kind), " ", IsaName(ActiveIsa()), " ", call.in(kSrc), "->",
+                        call.dst(), WindowNote(plan.desc.windows),
+                        PartNote(src_part, dst_part, call.in_place));
+  }
+};
+
+struct PoolGrad : WindowedPool {
+  using Plan = PoolGradPlan;
+  enum { kDdst, kSrc, kDst };
+  static constexpr int kLike = kSrc;
+
+  static OpSignature Signature() {
+    return {"BlockdnnPoolGrad",
+            {"ddst: T", "src: T", "dst: T"},
+            {"dsrc: T"},
+            "The gradient of BlockdnnPool by its source. Of several elements of a window that are "
+            "its maximum, the first takes all."};
+  }
+
+  Status Shapes(const ShapeList& in, ShapeList* dst) const {
+    dst->push_back(in[kSrc]);
+    PartialTensorShape pooled;
+    TF_RETURN_IF_ERROR(DstShape(in[kSrc], &pooled));
+    for (int i : {kDdst, kDst}) {
+      if (in[i].IsCompatibleWith(pooled)) continue;
+      return Invalid(i == kDdst ? "ddst" : "dst", " must have the shape of the result, ",
+                     pooled.DebugString(), "; got ", in[i].DebugString());
+    }
+    return absl::OkStatus();
+  }
+  Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
+    PoolDesc desc;
+    TF_RETURN_IF_ERROR(WindowedPool::Describe(in[kSrc], &desc));
+    return FromCore(MakePoolGradPlan(desc, ActiveIsa(), plan));
+  }
+  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
+    RunPoolGrad(plan, {m.in<float>(kSrc), m.in<float>(kDst), m.in<float>(kDdst), m.out<float>()},
+                pool);
+  }
+
+  BlockedTensors Blocked(const ShapeList&) const {
+    BlockedTensors blocked;
+    for (int i : {kDdst, kSrc, kDst}) blocked.Input(i, Layout::nChw16c, {channels});
+    return blocked.Output(0, Layout::nChw16c, {channels});
+  }
+  std::string Describe(const Plan& plan, const Call& call) const {
+    return absl::StrCat("pool_grad_", Name(kind), " ", IsaName(ActiveIsa()), " ", call.in(kDdst),
+                        "->", call.dst(), WindowNote(plan.desc.windows));
+  }
+};
+
+struct GlobalPool : OpDefaults {
+  using Plan = PoolPlan;
+
+  PoolKind kind = PoolKind::kMax;
+  int64_t channels = 0;
+  Layout dst_layout = Layout::nhwc;
+
+  static OpSignature Signature() {
+    return {"BlockdnnGlobalPool", {"src: T"}, {"dst: T"}, "See bd.ops.global_pool."};
+  }
+
+  void Visit(AttrVisitor& v) {
+    v("T: {float} = DT_FLOAT", &dtype);
+    VisitKind(v, &kind);
+    v("channels: int >= 1", &channels);
+    v.Choice("dst_layout", &dst_layout, {Layout::nc, Layout::nhwc, Layout::nChw16c});
+  }
+
+  Status Shapes(const ShapeList& in, ShapeList* dst) const {
+    Plane plane;
+    TF_RETURN_IF_ERROR(ReadPlane("src", in[kSrc], Layout::nChw16c, channels, &plane));
+    return SampleChannelShape(dst_layout, plane.n, channels, &dst->emplace_back());
+  }
+  Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
+    Plane plane;
+    TF_RETURN_IF_ERROR(ReadPlane("src", in[kSrc], Layout::nChw16c, channels, &plane));
+    TensorView src;
+    TF_RETURN_IF_ERROR(MakeView(dtype, Layout::nChw16c, channels, {}, plane, &src));
+    const PoolDesc desc = PoolDesc::Global(kind, src, OfOnePixel(dst_layout));
+    return FromCore(MakePoolPlan(desc, ActiveIsa(), plan));
+  }
+  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
+    RunPool(plan, m.in<void>(kSrc), m.out<void>(), pool);
+  }
+
+  BlockedTensors Blocked(const ShapeList&) const {
+    return BlockedTensors()
+        .Input(kSrc, Layout::nChw16c, {channels})
+        .Output(0, dst_layout, {channels});
+  }
+  std::string Describe(const Plan& plan, const Call& call) const {
+    return absl::StrCat("pool_", Name(kind), " ", IsaName(ActiveIsa()), " ", call.in(kSrc), "->",
+                        call.dst(), WindowNote(plan.desc.windows));
+  }
+};
+
+const OpRegistration<Pool> pool;
+const OpRegistration<PoolGrad> pool_grad;
+const OpRegistration<GlobalPool> global_pool;
+
+}  // namespace
+}  // namespace bd

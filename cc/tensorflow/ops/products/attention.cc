@@ -1,0 +1,212 @@
+// BlockdnnAttention.
+#include "cc/core/attention/attention.h"
+
+#include "cc/core/attention/attention_kernel.h"
+#include "cc/tensorflow/ops/op.h"
+
+namespace bd {
+namespace {
+
+// Inputs: q, k, v, the biases, and a mask, if there is one.
+enum { kQ, kK, kV, kDst, kBiases = kDst };
+constexpr const char* kNames[] = {"q", "k", "v", "dst"};
+
+struct Sizes {
+  int64_t batch = kUnknown, heads = kUnknown, kv_heads = kUnknown;
+  int64_t queries = kUnknown, keys = kUnknown;
+  int64_t head_size = kUnknown, value_size = kUnknown;
+  int rank = kUnknown;  // of q, k, v and dst
+};
+
+// Notes a size, or that it is another than what is known.
+Status Note(const char* name, const char* meaning, int64_t size, int64_t* known) {
+  if (size == kUnknown || size == *known) return absl::OkStatus();
+  if (*known == kUnknown) {
+    *known = size;
+    return absl::OkStatus();
+  }
+  return Invalid(name, " has ", size, " ", meaning, ", not ", *known);
+}
+
+// A bias or mask as [sequences, heads, queries, keys], ones in front of what it has: tensors of
+// rank 3 have no axis of heads. A dimension more, of 1, is in front of all.
+std::array<int64_t, 4> BiasDims(const PartialTensorShape& bias, int rank) {
+  std::array<int64_t, 4> dims = {1, 1, 1, 1};
+  for (int i = 0; i < bias.dims(); ++i) {
+    const int axis = 4 - bias.dims() + i;  // of four; a sequence of rank 3 moves over the heads
+    if (axis >= 0) dims[rank == 3 && axis == 1 ? 0 : axis] = bias.dim_size(i);
+  }
+  return dims;
+}
+
+Status CheckBias(const std::string& name, const PartialTensorShape& bias, const Sizes& s) {
+  if (bias.unknown_rank()) return absl::OkStatus();
+  const auto dims = BiasDims(bias, s.rank);
+  const int64_t all[] = {s.batch, s.heads, s.queries, s.keys};
+  bool fits = bias.dims() <= s.rank || (bias.dims() == s.rank + 1 && bias.dim_size(0) == 1);
+  for (int i = 0; i < 4 && fits; ++i) {
+    const bool unknown = dims[i] == kUnknown || all[i] == kUnknown;
+    const bool repeats = i == 0 && dims[i] > 0 && all[i] % dims[i] == 0;
+    fits = unknown || dims[i] == all[i] || repeats || dims[i] == 1;
+  }
+  if (fits) return absl::OkStatus();
+  const auto text = [](int64_t size) { return size == kUnknown ? "?" : absl::StrCat(size); };
+  return Invalid(name, " must be broadcastable to the scores, [", text(s.batch), ",",
+                 s.rank == 3 ? "" : text(s.heads) + ",", text(s.queries), ",", text(s.keys),
+                 "]; got ", bias.DebugString());
+}
+
+AttentionBias Bias(const PartialTensorShape& shape, int rank) {
+  const auto dims = BiasDims(shape, rank);
+  const auto stride = [&](int axis, int64_t elements) { return dims[axis] == 1 ? 0 : elements; };
+  AttentionBias bias;
+  bias.sequences = std::max<int64_t>(1, dims[0]);
+  bias.strides = {dims[1] * dims[2] * dims[3], stride(1, dims[2] * dims[3]), stride(2, dims[3])};
+  bias.key_stride = stride(3, 1);
+  return bias;
+}
+
+struct Attention : OpDefaults {
+  using Plan = AttentionPlan;
+
+  int num_biases = 0, num_masks = 0;
+  // Whether the heads of q, k, v and dst come before their rows, [B, N, T, H], or behind them.
+  bool heads_first[4] = {};
+  float scale = 1.f, masked_value = 0.f;
+  bool causal = false, zero_masked = false;
+
+  int mask() const { return kBiases + num_biases; }
+
+  static OpSignature Signature() {
+    return {"BlockdnnAttention",
+            {"q: T", "k: T", "v: T", "biases: num_biases * T", "masks: num_masks * bool"},
+            {"dst: T"},
+            "See bd.ops.attention."};
+  }
+
+  void Visit(AttrVisitor& v) {
+    v("T: {float} = DT_FLOAT", &dtype);
+    v("num_biases: int >= 0 = 0", &num_biases);
+    v("num_masks: int >= 0 = 0", &num_masks);
+    for (int i : {kQ, kK, kV, kDst}) {
+      v.Choice(absl::StrCat(kNames[i], "_layout").c_str(), &heads_first[i],
+               {{"BTNH", false}, {"BNTH", true}}, "BTNH");
+    }
+    v("scale: float = 1.0", &scale);
+    v("causal: bool = false", &causal);
+    v("masked_value: float = -inf", &masked_value);
+    v("zero_masked: bool = false", &zero_masked);
+    VisitScratchpadMode(v);
+  }
+  Status Check() const {
+    if (num_biases > kMaxAttentionBiases) {
+      return Invalid("attention adds at most ", kMaxAttentionBiases, " biases, not ", num_biases,
+                     "; add them before");
+    }
+    if (num_masks > 1) return Invalid("attention has one mask, not ", num_masks, "; join them");
+    return absl::OkStatus();
+  }
+
+  // One of q, k and v: [B, rows, heads, size], [B, heads, rows, size] or [B, rows, size].
+  Status NoteTensor(int i, const PartialTensorShape& shape, Sizes* s, int64_t* heads, int64_t* rows,
+                    int64_t* size) const {
+    if (shape.unknown_rank()) return absl::OkStatus();
+    const int dims = shape.dims();
+    if ((dims != 3 && dims != 4) || dims != s->rank) {
+      return Invalid("q, k and v must all be of rank 4, or of rank 3: one head; ", kNames[i],
+                     " is ", shape.DebugString());
+    }
+    const bool first = heads_first[i];
+    TF_RETURN_IF_ERROR(Note(kNames[i], "sequences", shape.dim_size(0), &s->batch));
+    TF_RETURN_IF_ERROR(
+        Note(kNames[i], "heads", dims == 3 ? 1 : shape.dim_size(first ? 1 : 2), heads));
+    TF_RETURN_IF_ERROR(Note(kNames[i], i == kQ ? "queries" : "keys",
+                            shape.dim_size(dims == 4 && first ? 2 : 1), rows));
+    return Note(kNames[i], "elements a row", shape.dim_size(dims - 1), size);
+  }
+  Status Resolve(const ShapeList& in, Sizes* s) const {
+    for (int i = kV; i >= kQ; --i) {
+      if (!in[i].unknown_rank()) s->rank = in[i].dims();
+    }
+    TF_RETURN_IF_ERROR(NoteTensor(kQ, in[kQ], s, &s->heads, &s->queries, &s->head_size));
+    TF_RETURN_IF_ERROR(NoteTensor(kK, in[kK], s, &s->kv_heads, &s->keys, &s->head_size));
+    TF_RETURN_IF_ERROR(NoteTensor(kV, in[kV], s, &s->kv_heads, &s->keys, &s->value_size));
+    if (s->heads > 0 && s->kv_heads != kUnknown &&
+        (s->kv_heads == 0 || s->heads % s->kv_heads != 0)) {
+      return Invalid("q has ", s->heads, " heads, no multiple of the ", s->kv_heads, " of k and v");
+    }
+    if (s->rank == kUnknown) return absl::OkStatus();
+    for (int i = 0; i < num_biases; ++i) {
+      TF_RETURN_IF_ERROR(CheckBias(absl::StrCat("bias ", i), in[kBiases + i], *s));
+    }
+    return num_masks > 0 ? CheckBias("mask", in[mask()], *s) : absl::OkStatus();
+  }
+  Status Shapes(const ShapeList& in, ShapeList* shapes) const {
+    Sizes s;
+    TF_RETURN_IF_ERROR(Resolve(in, &s));
+    PartialTensorShape* const dst = &shapes->emplace_back();
+    if (s.rank == kUnknown) return absl::OkStatus();
+    if (s.rank == 3) return BuildShape({s.batch, s.queries, s.value_size}, dst);
+    return heads_first[kDst] ? BuildShape({s.batch, s.heads, s.queries, s.value_size}, dst)
+                             : BuildShape({s.batch, s.queries, s.heads, s.value_size}, dst);
+  }
+
+  AttentionStrides Strides(int i, int64_t heads, int64_t rows, int64_t size) const {
+    if (heads_first[i]) return {heads * rows * size, rows * size, size};
+    return {heads * rows * size, size, heads * size};
+  }
+  Status MakePlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
+    Sizes s;
+    TF_RETURN_IF_ERROR(Resolve(in, &s));
+    AttentionDesc desc;
+    desc.batch = s.batch;
+    desc.heads = s.heads;
+    desc.kv_heads = s.kv_heads;
+    desc.queries = s.queries;
+    desc.keys = s.keys;
+    desc.head_size = s.head_size;
+    desc.value_size = s.value_size;
+    desc.q = Strides(kQ, s.heads, s.queries, s.head_size);
+    desc.k = Strides(kK, s.kv_heads, s.keys, s.head_size);
+    desc.v = Strides(kV, s.kv_heads, s.keys, s.value_size);
+    desc.dst = Strides(kDst, s.heads, s.queries, s.value_size);
+    desc.scale = scale;
+    desc.causal = causal;
+    desc.num_biases = num_biases;
+    for (int i = 0; i < num_biases; ++i) desc.biases[i] = Bias(in[kBiases + i], s.rank);
+    desc.has_mask = num_masks > 0;
+    if (desc.has_mask) desc.mask = Bias(in[mask()], s.rank);
+    desc.masked = masked_value;
+    desc.zero_masked = zero_masked && desc.has_mask;
+    return FromCore(MakeAttentionPlan(desc, ActiveIsa(), site.threads, plan));
+  }
+  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
+    AttentionBuffers buffers;
+    buffers.q = m.in<float>(kQ);
+    buffers.k = m.in<float>(kK);
+    buffers.v = m.in<float>(kV);
+    for (int i = 0; i < num_biases; ++i) buffers.biases[i] = m.in<float>(kBiases + i);
+    if (num_masks > 0) buffers.mask = m.in<uint8_t>(mask());
+    buffers.dst = m.out<float>();
+    buffers.scratch = m.scratch;
+    RunAttention(plan, buffers, pool);
+  }
+
+  static int64_t ScratchBytes(const Plan& plan) { return plan.scratch.bytes(); }
+  static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
+    memory->scratch = plan.scratch;
+  }
+  std::string Describe(const Plan& plan, const Call& call) const {
+    const AttentionDesc& d = plan.desc;
+    return absl::StrCat("attention ", IsaName(ActiveIsa()), " ", d.batch, "x", d.heads, "/",
+                        d.kv_heads, " heads ", d.queries, "x", d.keys, " of ", d.head_size, ", ",
+                        d.value_size, d.causal ? " causal" : "", " biases ", d.num_biases,
+                        d.has_mask ? " mask" : "", " scratch ", call.scratch_bytes, " ",
+                        call.scratch_mode);
+  }
+};
+
+const OpRegistration<Attention> registration;
+
+}  // namespace
+}  // namespace bd

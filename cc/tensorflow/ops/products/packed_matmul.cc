@@ -1,0 +1,189 @@
+// BlockdnnPackedMatmul.
+#include "cc/core/gemm/gemm.h"
+#include "cc/core/post_ops/post_ops_bind.h"
+#include "cc/tensorflow/attrs/attrs.h"
+#include "cc/tensorflow/ops/op.h"
+
+namespace bd {
+namespace {
+
+// to[m][k] = from[k][m], by tiles that stay in L1.
+void Transpose(const float* from, int64_t k, int64_t m, float* to, ThreadPool& pool) {
+  constexpr int64_t kTile = 16;
+  pool.ParallelFor((m + kTile - 1) / kTile, [&](int64_t task, int) {
+    const int64_t begin = task * kTile, end = std::min(m, begin + kTile);
+    for (int64_t row = 0; row < k; ++row) {
+      for (int64_t column = begin; column < end; ++column) {
+        to[column * k + row] = from[row * m + column];
+      }
+    }
+  });
+}
+
+struct MatmulPlan {
+  GemmPlan gemm;
+  int64_t rows = 0;  // of dst
+  ScratchBook scratch;
+  ScratchPiece<float> a;          // where it comes transposed
+  ScratchPiece<uint8_t> product;  // GemmArgs::scratch
+};
+
+struct PackedMatmul : OpDefaults {
+  using Plan = MatmulPlan;
+  enum { kA, kB, kArgs };
+  static constexpr int kNumWeights = 1;
+  static constexpr std::array<int, 1> kFixedInputs = {kB};
+
+  bool transpose_a = false, transpose_b = false, constant_b = false;
+  bool direct = false;  // never in pairs
+  int num_adds = 0;     // what is added is the last input
+  float add_scale = 1.f;
+  ChainAttrs post_ops;
+
+  int add() const { return kArgs + post_ops.num_args; }
+
+  static OpSignature Signature() {
+    return {"BlockdnnPackedMatmul",
+            {"a: T", "b: T", "args: num_args * T", "c: num_adds * T"},
+            {"dst: T"},
+            "See bd.ops.packed_matmul."};
+  }
+
+  void Visit(AttrVisitor& v) {
+    v("T: {float} = DT_FLOAT", &dtype);
+    v("num_args: int >= 0", &post_ops.num_args);
+    v("num_adds: int >= 0", &num_adds);
+    v("transpose_a: bool = false", &transpose_a);
+    v("transpose_b: bool = false", &transpose_b);
+    v("constant_b: bool = false", &constant_b);
+    v.Choice("algorithm", &direct, {{"auto", false}, {"direct", true}}, "auto");
+    v("add_scale: float = 1.0", &add_scale);
+    v("post_ops: string = ''", &post_ops.text);
+  }
+  Status Check() {
+    if (num_adds > 1) return Invalid("one matrix can be added, not ", num_adds);
+    TF_RETURN_IF_ERROR(post_ops.Check());
+    if (post_ops.chain.ReadsDst()) {
+      return Invalid("post_ops read what dst held before; give that as an operand, or as c");
+    }
+    for (int i = 0; i < post_ops.chain.len(); ++i) {
+      const PostOp& op = post_ops.chain.entries()[i];
+      if (op.kind == PostOpKind::kBinary && op.shape == OperandShape::kSampleChannel) {
+        return InvalidEntry(post_ops.chain, i, "a product has no samples; use a tensor operand");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The terms of a product and the columns of b; kUnknown where the inputs do not say.
+  Status Sizes(const ShapeList& in, int64_t* k, int64_t* n) const {
+    const PartialTensorShape& a = in[kA];
+    const PartialTensorShape& b = in[kB];
+    *k = *n = kUnknown;
+    if (!b.unknown_rank()) {
+      if (b.dims() != 2) return Invalid("b must be a matrix; got ", b.DebugString());
+      *k = b.dim_size(transpose_b ? 1 : 0);
+      *n = b.dim_size(transpose_b ? 0 : 1);
+    }
+    if (a.unknown_rank()) return absl::OkStatus();
+    if (a.dims() < 1 || (transpose_a && a.dims() != 2)) {
+      return Invalid("a must be ", transpose_a ? "a matrix" : "[.., k]", "; got ", a.DebugString());
+    }
+    const int64_t terms = a.dim_size(transpose_a ? 0 : a.dims() - 1);
+    if (terms != kUnknown && *k != kUnknown && terms != *k) {
+      return Invalid("a has ", terms, " terms and b ", *k, ": ", a.DebugString(),
+                     transpose_a ? " transposed" : "", " and ", b.DebugString(),
+                     transpose_b ? " transposed" : "");
+    }
+    if (*k == kUnknown) *k = terms;
+    return absl::OkStatus();
+  }
+  Status Shapes(const ShapeList& in, ShapeList* shapes) const {
+    int64_t k, n;
+    TF_RETURN_IF_ERROR(Sizes(in, &k, &n));
+    PartialTensorShape& dst = shapes->emplace_back();
+    if (!in[kA].unknown_rank()) {
+      auto dims = in[kA].dim_sizes();
+      if (transpose_a) dims[0] = dims[1];
+      dims.back() = n;
+      TF_RETURN_IF_ERROR(BuildShape(dims, &dst));
+    }
+    if (num_adds == 1 && !in[add()].IsCompatibleWith(dst)) {
+      return Invalid("c must be ", dst.DebugString(), "; got ", in[add()].DebugString());
+    }
+    if (n == kUnknown) return absl::OkStatus();
+    const ShapeList args(in.begin() + kArgs, in.begin() + add());
+    return CheckOperands(post_ops, args, OperandShapes{dst, n, {}});
+  }
+  Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
+    GemmDesc desc;
+    TF_RETURN_IF_ERROR(Sizes(in, &desc.k, &desc.n));
+    desc.pairs = constant_b && !direct;  // packing for them is for b that many products share
+    plan->rows = transpose_a ? in[kA].dim_size(1) : 1;
+    for (int i = 0; !transpose_a && i < in[kA].dims() - 1; ++i) plan->rows *= in[kA].dim_size(i);
+    if (plan->rows == 0 || desc.n == 0) return absl::OkStatus();
+    TF_RETURN_IF_ERROR(FromCore(MakeGemmPlan(desc, ActiveIsa(), &plan->gemm)));
+    plan->a = plan->scratch.Book<float>("rows", transpose_a ? plan->rows * desc.k : 0);
+    plan->product =
+        plan->scratch.Book<uint8_t>("rows in pairs", GemmScratchBytes(plan->gemm, plan->rows));
+    return absl::OkStatus();
+  }
+
+  WeightsUse weights_use(int) const {
+    return {0, constant_b ? WeightsChange::kNever : WeightsChange::kOften};
+  }
+  PackRequest Weights(const Plan& plan, int, OpKernelContext*, WeightsPacker pack) const {
+    return {{transpose_b ? "transposed" : "panels", dtype, plan.gemm.blocking(), "matmul"},
+            {plan.gemm.desc.k, plan.gemm.desc.n},
+            plan.gemm.packed_bytes,
+            0,
+            pack};
+  }
+  void Pack(const Plan& plan, int, const void* plain, OpKernelContext*, void* packed,
+            ThreadPool& pool) const {
+    const GemmDesc& d = plan.gemm.desc;
+    const GemmB b = {static_cast<const float*>(plain), transpose_b ? 1 : d.n,
+                     transpose_b ? d.k : 1};
+    PackGemm(plan.gemm, b, static_cast<float*>(packed), &pool);
+  }
+  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
+    const GemmDesc& d = plan.gemm.desc;
+    const Scratch scratch(m.scratch);
+    GemmArgs args;
+    args.a = m.in<float>(kA);
+    args.a_row_stride = d.k;
+    args.scratch = scratch.Grant(plan.product);
+    if (transpose_a) {
+      float* const rows = scratch.Grant(plan.a);
+      Transpose(args.a, d.k, plan.rows, rows, pool);
+      args.a = rows;
+    }
+    args.packed = m.weights[0].as<float>();
+    args.c = m.out<float>();
+    args.c_row_stride = d.n;
+    if (num_adds == 1) {
+      args.add = m.in<float>(add());
+      args.add_row_stride = d.n;
+      args.add_scale = add_scale;
+    }
+    const BoundPostOps bound(post_ops.chain, d.n, m.all_in<float>(kArgs), args.c);
+    if (post_ops.chain.len() > 0) args.program = bound.program();
+    RunGemm(plan.gemm, args, plan.rows, pool);
+  }
+
+  static int64_t ScratchBytes(const Plan& plan) { return plan.scratch.bytes(); }
+  static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
+    memory->scratch = plan.scratch;
+    memory->packed_weights = plan.gemm.packed_bytes;
+  }
+  std::string Describe(const Plan& plan, const Call& call) const {
+    const GemmDesc& d = plan.gemm.desc;
+    return absl::StrCat("packed_matmul ", IsaName(ActiveIsa()), " ", plan.rows, "x", d.k, "x", d.n,
+                        call.bytes_packed > 0 ? " packs b" : "");
+  }
+};
+
+const OpRegistration<PackedMatmul> registration;
+
+}  // namespace
+}  // namespace bd

@@ -1,0 +1,72 @@
+"""Graphs that were saved before load now: definitions of ops only grow.
+
+`definitions.json` holds them as they were; `python tests/python/ops/test_definitions.py` writes the
+present ones, which is right after an addition and wrong where this test fails.
+"""
+
+import json
+import pathlib
+
+import pytest
+from google.protobuf import json_format
+from tensorflow.python.framework import op_def_registry
+
+from tf_blockdnn.python.native import library
+
+SAVED = pathlib.Path(__file__).with_name("definitions.json")
+
+
+def _present():
+    """Inputs, outputs and attributes of every op, by name."""
+    definitions = {}
+    for name in dir(library()):
+        camel = "".join(part.capitalize() for part in name.split("_"))
+        op_def = op_def_registry.get(camel) if name.startswith("blockdnn_") else None
+        if op_def is None:
+            continue
+        parts = json_format.MessageToDict(op_def)
+        for part in ("inputArg", "outputArg", "attr"):
+            rows = parts.get(part, [])
+            definitions.setdefault(camel, {})[part] = {
+                row.pop("name"): {k: v for k, v in row.items() if k != "description"}
+                for row in rows
+            }
+    return definitions
+
+
+def _choices(attr):
+    lists = attr.pop("allowedValues", {}).get("list", {})
+    return {choice for values in lists.values() for choice in values}
+
+
+def _broken(before, now):
+    """What of a definition a saved graph would miss."""
+    for part in ("inputArg", "outputArg"):
+        if list(now[part].items()) != list(before[part].items()):
+            yield f"{part} is {now[part]}, not {before[part]}"
+    for name, attr in before["attr"].items():
+        if name not in now["attr"]:
+            yield f"attribute {name} is gone"
+            continue
+        changed = now["attr"].pop(name)
+        if not _choices(attr) <= _choices(changed):
+            yield f"attribute {name} no longer takes all that it took"
+        if int(changed.pop("minimum", 0)) > int(attr.pop("minimum", 0)):
+            yield f"attribute {name} has a larger least value"
+        if changed != attr:
+            yield f"attribute {name} is {changed}, not {attr}"
+    for name, attr in now["attr"].items():
+        if "defaultValue" not in attr:
+            yield f"attribute {name} is new and has no default"
+
+
+@pytest.mark.parametrize("name", json.loads(SAVED.read_text()))
+def test_what_saved_graphs_say_is_still_understood(name):
+    now = _present()
+    assert name in now
+    assert not list(_broken(json.loads(SAVED.read_text())[name], now[name]))
+
+
+if __name__ == "__main__":
+    lines = (f"{json.dumps(n)}: {json.dumps(d)}" for n, d in sorted(_present().items()))
+    SAVED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
