@@ -8,7 +8,7 @@ from .conv.conv_depthwise import ConvDepthwise
 from .conv.conv_transpose import ConvTranspose
 from .conv.conv_volume import ConvVolume
 from .conv.convolution import Convolution
-from .movement.concat import Concat
+from .movement.concat import Concat, Join
 from .movement.reorder import Reorder, Reshape
 from .movement.shuffle import Shuffle
 from .pixels.batch_norm import BatchNorm, FoldBatchNorm
@@ -46,6 +46,7 @@ __all__ = [
     "FoldBatchNorm",
     "GlobalPool",
     "InnerProduct",
+    "Join",
     "LayerNorm",
     "PackedMatmul",
     "Pad",

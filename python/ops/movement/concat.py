@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...graph import Ref
+from ...layout import NHWC
 from ..bundle import Bundle
-from ..record import Record, function_of
+from ..record import Layout, Record, function_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,20 @@ class Concat(Record, title="concatenation"):
     def shape(self, node, shapes):
         first = shapes.shape(node.inputs[0])
         return first and (*first[:-1], self.channels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Join(Record, op="ConcatV2", title="join of planes", titles="joins of planes"):
+    """TensorFlow's, of rows or columns of [N, CB, H, W, 16]; `axis`, of those, is an input."""
+
+    roles = staticmethod(Concat.roles)
+    count: int
+
+    def layout_of(self, role: str) -> Layout:
+        return NHWC if role == "axis" else self.src_layout
+
+    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+        return {}, [[inputs[f"value {i}"] for i in range(self.count)], inputs["axis"]]
 
 
 @function_of(Concat)

@@ -2,9 +2,9 @@
 
 from .conv import conv_transpose, convolution
 from .found import Found
-from .movement import concat, cut, shuffle
-from .pixels import layer_norm, softmax, squeeze_excite
-from .planes import depth_pool, global_pool, keep_dims, pad, pool, resize, upsample
+from .movement import concat, cut, rows, shuffle
+from .pixels import layer_norm, softmax, spread, squeeze_excite
+from .planes import depth_pool, global_pool, keep_dims, pad, pool, reduce, resize, upsample
 from .products import attention, dense, inner_product
 
 # Of each pass, in the order in which they are asked.
@@ -16,7 +16,19 @@ PATTERNS = {
     "lift_softmax": (softmax,),
     # Of several nodes: assign_layout finds them before it comes to the first of these.
     "spans": (shuffle, upsample, depth_pool),
-    "assign_layout": (squeeze_excite, pool, global_pool, keep_dims, concat, cut, pad, resize),
+    "assign_layout": (
+        squeeze_excite,
+        pool,
+        reduce,
+        global_pool,
+        keep_dims,
+        rows,
+        concat,
+        cut,
+        pad,
+        resize,
+        spread,
+    ),
 }
 
 __all__ = ["Found", "PATTERNS"]

@@ -12,9 +12,9 @@ from ....graph import Body, Node, Ref, estimate
 from ....ops.records import BLOCK, BLOCKED, NHWC, Conv, Convolution, LayerNorm
 from ...context import Context
 from ...patterns import PATTERNS, Found
-from ...patterns.movement import cut
-from ...patterns.pixels import softmax
-from ...patterns.planes import global_pool
+from ...patterns.movement import cut, rows
+from ...patterns.pixels import softmax, spread
+from ...patterns.planes import global_pool, reduce
 from ...report import Report
 from ..fusion.fuse_post_ops import extend
 from .settled import CONVERTED, TRANSPARENT, eltwise, plain_activation, settled
@@ -48,6 +48,13 @@ class LayoutState:
         self._root_of = {name: one.root for one in self.spans.values() for name in one.nodes}
         self._cuts = {
             node.name for node in body.view if node.op in cut.ROOTS and cut.taken(node, body)
+        }
+        self._moves = {node.name for node in body.view if rows.moves(node, body)}
+        # Of work that spreads one operand over the other: the index of that.
+        self._pictures = {
+            node.name: at
+            for node in body.view
+            if node.op in spread.ROOTS and (at := spread.picture(node, body)) is not None
         }
         self._wants: dict[tuple[Ref, bool], bool] = {}
 
@@ -97,13 +104,17 @@ class LayoutState:
         root = self.followers.root_of(node.name) or self._root_of.get(node.name)
         if root is not None:
             return self.wants_blocked(Ref(root), few)
-        if node.op in global_pool.ROOTS and global_pool.reduces_planes(node, self.body):
-            return True  # it reads either layout, and writes little
-        passes = node.op in TRANSPARENT or node.name in self._cuts
+        if node.op in global_pool.ROOTS:  # they read either layout, and write little
+            if global_pool.reduces_planes(node, self.body) or reduce.reduced(node, self.body):
+                return True
+        if node.name in self._pictures:
+            return index == self._pictures[node.name] and self.wants_blocked(node.ref, few)
+        passes = node.op in TRANSPARENT or node.name in self._cuts or node.name in self._moves
         return passes and self.wants_blocked(node.ref, few)
 
     def _may_convert(self, node: Node) -> bool:
-        return node.op in CONVERTED or node.name in self._cuts
+        may = node.name in self._cuts or node.name in self._moves or node.name in self._pictures
+        return may or node.op in CONVERTED
 
 
 def assign_layout(body: Body, context: Context) -> None:

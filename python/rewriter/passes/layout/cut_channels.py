@@ -1,4 +1,4 @@
-"""Writes a split of channels as one slice a part, each of which may then be blocked or not."""
+"""Writes a split of pictures as one slice a part, each of which may then be blocked or not."""
 
 from ....graph import FLOAT32, INT32, Body, Node, Ref, constant_node, is_float32, make_node
 from ....ops.records import Convolution
@@ -10,7 +10,7 @@ _OPS = ("Split", "SplitV")
 
 
 def cut_channels(body: Body, context: Context) -> None:
-    """Makes slices of splits of channels, in networks with convolutions of ours."""
+    """Makes slices of splits of pictures, in networks with convolutions of ours."""
     view = body.view
     if not any(isinstance(node.payload, Convolution) for node in view):
         return
@@ -23,10 +23,15 @@ def cut_channels(body: Body, context: Context) -> None:
 def _cut(node: Node, body: Body) -> bool:
     view, shapes = body.view, body.shapes
     (src,) = routing.values(node)[:1]
-    sizes = [shapes.channels(Ref(node.name, port)) for port in range(node.attr["num_split"].i)]
-    channels = shapes.rank(src) == 4 and shapes.channels(src)
-    if not channels or None in sizes or sum(sizes) != channels or channels in sizes:
+    whole, count = shapes.shape(src), node.attr["num_split"].i
+    parts = [shapes.shape(Ref(node.name, port)) for port in range(count)]
+    if whole is None or len(whole) != 4 or shapes.channels(src) is None or None in parts:
         return False
+    axes = [axis for axis in range(1, 4) if any(part[axis] != whole[axis] for part in parts)]
+    sizes = [part[axes[0]] for part in parts] if len(axes) == 1 else [None]
+    if not all(isinstance(size, int) for size in sizes) or sum(sizes) != whole[axes[0]]:
+        return False
+    (axis,) = axes
     if not is_float32(view, src) or view.has_control_edges(node.name):
         return False
     if any(view.is_fetched(Ref(node.name, port)) for port in range(len(sizes))):
@@ -34,11 +39,13 @@ def _cut(node: Node, body: Body) -> bool:
     first = 0
     for port, size in enumerate(sizes):
         name = f"{node.name}/part_{port}"
-        begin = view.add(constant_node(f"{name}/begin", [0, 0, 0, first]))
-        count = view.add(constant_node(f"{name}/size", [-1, -1, -1, size]))
+        begin, count = [0, 0, 0, 0], [-1, -1, -1, -1]
+        begin[axis], count[axis] = first, size
+        begin = view.add(constant_node(f"{name}/begin", begin))
+        count = view.add(constant_node(f"{name}/size", count))
         inputs = [src, begin.ref, count.ref]
         part = view.add(make_node(name, "Slice", inputs, T=FLOAT32, Index=INT32))
-        shapes.put(part.ref, (*shapes.shape(src)[:-1], size))
+        shapes.put(part.ref, (*whole[:axis], size, *whole[axis + 1 :]))
         view.replace_uses(Ref(node.name, port), part.ref)
         first += size
     return True

@@ -7,9 +7,21 @@ then reads a plain copy). Convolutions are planned before; element-wise idioms a
 from dataclasses import replace
 
 from ....graph import Node, Ref
-from ....ops.records import BLOCKED, NHWC, Concat, Eltwise, GlobalPool, Pad, SqueezeExcite
+from ....ops.records import (
+    BLOCKED,
+    NHWC,
+    Concat,
+    Conv,
+    Eltwise,
+    GlobalPool,
+    Join,
+    Pad,
+    Reshape,
+    SqueezeExcite,
+)
 from ...patterns import PATTERNS, Found
-from ...patterns.movement import concat, cut
+from ...patterns.movement import concat, cut, rows
+from ...patterns.pixels import spread
 from ...patterns.planes import keep_dims, pad, pool, resize
 
 
@@ -51,7 +63,21 @@ def _scales(found: Found, state) -> Found | str:
     return replace(found, payload=replace(payload, dst_layout=NHWC if plain else BLOCKED))
 
 
-_SETTLE = {Concat: _cuts_or_joins, GlobalPool: _pools, Pad: _wanted, SqueezeExcite: _scales}
+def _blocks_wanted(found: Found, state) -> Found | str:
+    settled_before = found.root in state.spans or found.payload.dst_layout != BLOCKED
+    return found if settled_before else _wanted(found, state)
+
+
+_SETTLE = {
+    Concat: _cuts_or_joins,
+    Conv: _blocks_wanted,
+    Eltwise: _wanted,
+    GlobalPool: _pools,
+    Join: _wanted,
+    Pad: _wanted,
+    Reshape: _blocks_wanted,
+    SqueezeExcite: _scales,
+}
 
 
 def eltwise(node: Node, state) -> Node | str:
@@ -94,5 +120,8 @@ _MANY_OPS = 4
 TRANSPARENT = frozenset(op for one in (concat, pad, pool, resize) for op in one.ROOTS)
 # What may become ours where it stands.
 CONVERTED = frozenset(
-    op for one in PATTERNS["assign_layout"] if one not in (cut, keep_dims) for op in one.ROOTS
+    op
+    for one in PATTERNS["assign_layout"]
+    if one not in (cut, keep_dims, rows, spread)
+    for op in one.ROOTS
 )

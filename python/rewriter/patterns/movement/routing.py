@@ -106,15 +106,7 @@ def _gathered(node: Node, body: Body, given):
 
 
 def _sliced(node: Node, body: Body, given):
-    begin, size = (body.constants.value(ref) for ref in node.inputs[1:])
-    if begin is None or size is None or any(begin[:_FIXED]):
-        return None
-    last = [None if n < 0 else first + n for first, n in zip(begin, size, strict=True)]
-    return [given[0][tuple(map(slice, begin[_FIXED:], last[_FIXED:]))]]
-
-
-def _strided(node: Node, body: Body, given):
-    index = slices.of_strided(node, body, given[0].ndim + _FIXED)
+    index = slices.of(node, body, given[0].ndim + _FIXED)
     if index is None or not all(map(slices.takes_all, index[:_FIXED])):
         return None
     return [given[0][tuple(index[_FIXED:])]]
@@ -137,7 +129,7 @@ _ROUTES = {
     "Slice": _sliced,
     "Split": _split,
     "SplitV": _split_by_sizes,
-    "StridedSlice": _strided,
+    "StridedSlice": _sliced,
     "Transpose": _transposed,
     "Unpack": _unstacked,
 }

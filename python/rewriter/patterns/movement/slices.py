@@ -1,6 +1,19 @@
-"""What a StridedSlice takes of each dimension."""
+"""What a Slice or StridedSlice takes of each dimension."""
 
 from ....graph import Body, Node
+
+OPS = ("Slice", "StridedSlice")
+
+
+def of(node: Node, body: Body, rank: int) -> list[slice] | None:
+    """One slice a dimension, of a node of OPS; None where a bound is not constant."""
+    if node.op == "StridedSlice":
+        return of_strided(node, body, rank)
+    begin, size = (body.constants.value(ref) for ref in node.inputs[1:])
+    if begin is None or size is None:
+        return None
+    last = [None if n < 0 else int(first + n) for first, n in zip(begin, size, strict=True)]
+    return list(map(slice, map(int, begin), last))
 
 
 def of_strided(node: Node, body: Body, rank: int) -> list[slice] | None:

@@ -9,7 +9,7 @@ from ...context import Context
 from ..found import Found
 from ..movement import slices
 
-ROOTS = ("Pad", "PadV2", "StridedSlice")
+ROOTS = ("Pad", "PadV2", "Slice", "StridedSlice")
 
 _NON_NEGATIVE = frozenset({"Abs", "Exp", "Relu", "Relu6", "Sigmoid", "Softplus", "Sqrt", "Square"})
 _KEEPS_SIGN = frozenset({"AvgPool", "ConcatV2", "MaxPool", "Pad"})
@@ -50,7 +50,7 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         return "the rank is not known to be 4, or the channels are not known"
     if not isinstance(constant_pad(body, node.ref, -math.inf), str):
         return None  # maxima pad by themselves
-    sides = _cropped(node, body) if node.op == "StridedSlice" else zero_pad(body, node.ref)
+    sides = _cropped(node, body) if node.op in slices.OPS else zero_pad(body, node.ref)
     if isinstance(sides, str):
         return sides
     payload = Pad(origin=node.name, channels=channels, paddings=tuple(map(int, sides)))
@@ -73,9 +73,9 @@ def fold_before(found: Found, body: Body) -> Found:
 
 
 def _cropped(node: Node, body: Body) -> tuple[int, int, int, int] | str:
-    """(-top, -bottom, -left, -right) that a StridedSlice cuts off planes, or the reason why not."""
+    """(-top, -bottom, -left, -right) that a slice cuts off planes, or the reason why not."""
     shape = body.shapes.shape(node.inputs[0])
-    index = slices.of_strided(node, body, 4) if shape and len(shape) == 4 else None
+    index = slices.of(node, body, 4) if shape and len(shape) == 4 else None
     if index is None or not (slices.takes_all(index[0]) and slices.takes_all(index[3])):
         return "it does not cut rows and columns of known numbers"
     sides: list[int] = []

@@ -133,6 +133,26 @@ def channel_attention(x):
     return conv(layers.Multiply()([x, layers.Reshape((1, 1, x.shape[-1]))(means)]), x.shape[-1])
 
 
+def spatial_attention(x):
+    """CBAM: weights of channels, then of pixels by the mean and maximum of their channels."""
+    pooled = layers.GlobalAveragePooling2D(keepdims=True)(x)
+    x = x * layers.Conv2D(x.shape[-1], 1, activation="sigmoid")(pooled)
+    planes = layers.Concatenate()([ops.mean(x, -1, keepdims=True), ops.max(x, -1, keepdims=True)])
+    x = x * layers.Conv2D(1, 7, padding="same", activation="sigmoid")(planes)
+    return conv(x, x.shape[-1])
+
+
+def coordinate_attention(x):
+    """Weights of rows and of columns, computed together."""
+    channels, rows = x.shape[-1], x.shape[1]
+    columns = ops.transpose(ops.mean(x, 1, keepdims=True), (0, 2, 1, 3))
+    lines = ops.concatenate([ops.mean(x, 2, keepdims=True), columns], 1)
+    of_rows, of_columns = ops.split(conv(lines, 16, 1), [rows], 1)
+    of_columns = ops.transpose(of_columns, (0, 2, 1, 3))
+    x = x * layers.Conv2D(channels, 1, activation="sigmoid")(of_rows)
+    return conv(x * layers.Conv2D(channels, 1, activation="sigmoid")(of_columns), channels)
+
+
 BLOCKS = (
     residual,
     split_and_stack,
@@ -146,6 +166,8 @@ BLOCKS = (
     convnext,
     group_normalised,
     channel_attention,
+    spatial_attention,
+    coordinate_attention,
 )
 
 

@@ -1,0 +1,98 @@
+"""Element-wise work of a picture and something that is spread over it.
+
+x [N, H, W, C] o s [N, H, W, 1]: a 1x1 convolution of s by ones, whose chain is o x
+x [N, H, W, C] o s [N, H, 1, C]: o of x and of s with its column repeated; rows, too
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....graph import Body, GraphView, Node
+from ....ops.records import NHWC, Conv, Eltwise, Resize, binary, eltwise
+from ...context import Context
+from ..found import Found
+
+_NAMES = {"Add": "add", "AddV2": "add", "Maximum": "max", "Minimum": "min", "Mul": "mul"}
+ROOTS = (*_NAMES, "Sub", "RealDiv")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FoundRepeat(Found):
+    """Work on a picture and an operand that is repeated first."""
+
+    repeat: Resize
+    role: str
+
+    def node(self, view: GraphView) -> Node:
+        inputs = {"src": self.inputs[self.role]}
+        name = f"{self.root}/spread"
+        spread = view.add(Node(name, self.repeat.op, inputs, payload=self.repeat))
+        return Node(
+            self.root,
+            self.payload.op,
+            {"src": self.inputs["src"], self.role: spread.ref},
+            payload=self.payload,
+        )
+
+
+def find(node: Node, body: Body, context: Context) -> Found | None:
+    """The work of `node`, if one of its operands is spread over the other."""
+    at = picture(node, body)
+    if at is None or node.controls:
+        return None
+    x, spread = node.inputs[at], node.inputs[1 - at]
+    sizes, own = body.shapes.shape(x), body.shapes.shape(spread)
+    role, channels = f"{node.name}#{at}", sizes[3]
+    common = dict(origin=node.name, channels=channels)
+    if own[3] == 1:
+        steps, sign = _steps(node.op, role, at != 0)
+        weights = np.full((1, 1, 1, channels), sign, np.float32)
+        conv = Conv(weights=weights, in_channels=1, src_layout=NHWC, steps=steps, **common)
+        return Found(conv, {"src": spread, role: x}, node.name)
+    role = f"{node.name}#{1 - at}"
+    if node.op == "Sub":
+        negate = eltwise("linear", alpha=-1.0, beta=0.0)
+        steps = (negate, binary("add", "tensor", role)) if at else (binary("sub", "tensor", role),)
+    else:
+        steps = (binary(_NAMES.get(node.op, "div"), "tensor", role),)
+    scales = tuple(1 if own[i] == sizes[i] else sizes[i] for i in (1, 2))
+    return _FoundRepeat(
+        Eltwise(steps=steps, **common),
+        {"src": x, role: spread},
+        node.name,
+        repeat=Resize(kind="nearest", coordinates="asymmetric", scales=scales, **common),
+        role=role,
+    )
+
+
+def picture(node: Node, body: Body) -> int | None:
+    """Which of the two operands is the picture that the other is spread over, if so."""
+    shapes = [body.shapes.shape(ref) for ref in node.inputs]
+    if node.payload is not None or len(shapes) != 2:
+        return None
+    if any(shape is None or len(shape) != 4 for shape in shapes):
+        return None
+    for at, (sizes, own) in enumerate((shapes, shapes[::-1])):
+        if not isinstance(sizes[3], int) or sizes[3] == 1 or own[0] != sizes[0]:
+            continue
+        if body.constants.is_constant(node.inputs[1 - at]):
+            continue
+        is_plane = own[1:] == (*sizes[1:3], 1)
+        spread = [i for i in (1, 2) if own[i] != sizes[i]]
+        is_line = own[3] == sizes[3] and len(spread) == 1 and own[spread[0]] == 1
+        is_line = is_line and isinstance(sizes[spread[0]], int)
+        # A chain divides by its operand: by the picture behind a plane, by the line else.
+        divides = node.op != "RealDiv" or at == int(is_plane)
+        if (is_plane or is_line) and divides:
+            return at
+    return None
+
+
+def _steps(op: str, role: str, reverse: bool):
+    """(the chain behind s, what s is multiplied by first) for x o s, or s o x."""
+    if op == "Sub":
+        name, sign = ("sub", 1.0) if reverse else ("add", -1.0)
+    else:
+        name, sign = _NAMES.get(op, "div"), 1.0
+    return (binary(name, "tensor", role),), sign

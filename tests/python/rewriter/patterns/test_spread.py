@@ -1,0 +1,96 @@
+"""What is computed of rows, columns and pixels of a picture, and spread over it again."""
+
+import pytest
+import tensorflow as tf
+
+_SAME = {"strides": 1, "padding": "SAME"}
+
+
+@pytest.fixture
+def between(weights):
+    """between(middle) -> a function: 3x3, middle(x), 3x3, the mean of all pixels."""
+    first, last = weights(3, 3, 3, 36), weights(3, 3, 36, 36)
+
+    def make(middle):
+        def function(x):
+            x = middle(tf.nn.conv2d(x, first, **_SAME))
+            return tf.reduce_mean(tf.nn.conv2d(x, last, **_SAME), [1, 2])
+
+        return function
+
+    return make
+
+
+_SPREADS = {
+    "product": lambda x, s: x * tf.sigmoid(s),
+    "sum": lambda x, s: tf.sigmoid(s) + x,
+    "difference": lambda x, s: x - tf.sigmoid(s),
+    "difference from": lambda x, s: tf.sigmoid(s) - x,
+    "maximum": lambda x, s: tf.maximum(x, tf.sigmoid(s)),
+}
+
+
+@pytest.mark.parametrize("axis", [1, 2, 3])
+@pytest.mark.parametrize("reduce", [tf.reduce_mean, tf.reduce_max], ids=["mean", "max"])
+@pytest.mark.parametrize("spread", _SPREADS.values(), ids=_SPREADS)
+def test_what_a_line_or_a_pixel_gives_is_spread_over_it(
+    rewrite, image, between, spread, reduce, axis
+):
+    middle = lambda x: spread(x, reduce(x, axis, keepdims=True))  # noqa: E731
+    result = rewrite(between(middle), [None, 6, 7, 3])
+    assert not {"AddV2", "Maximum", "Mean", "Mul", "Sub"} & set(result.ops), result.ops
+    assert "Reorder" not in result.blockdnn
+    result.assert_same(image(2, 6, 7, 3) - 0.5)
+
+
+@pytest.mark.parametrize(
+    "middle, op",
+    [
+        (lambda x: x / (1 + tf.reduce_max(x * x, 3, keepdims=True)), "RealDiv"),
+        (lambda x: tf.reduce_max(x, 1, keepdims=True) / (1 + x * x), "RealDiv"),
+        (lambda x: x * tf.reduce_sum(x, 3, keepdims=True), "Sum"),
+    ],
+)
+def test_what_no_chain_computes_stays(rewrite, image, between, middle, op):
+    result = rewrite(between(middle), [None, 6, 7, 3])
+    assert result.ops[op] == 1
+    result.assert_same(image(2, 6, 7, 3))
+
+
+def test_planes_that_are_no_batch_of_their_own_stay(rewrite, image, between):
+    """[1, H, W, 1] is spread over the batch, too."""
+    middle = lambda x: x * tf.reduce_mean(x, 3, keepdims=True)[:1]  # noqa: E731
+    result = rewrite(between(middle), [None, 6, 7, 3])
+    assert result.ops["Mul"] == 1
+    result.assert_same(image(2, 6, 7, 3))
+
+
+def test_rows_are_joined_and_cut_in_blocks(rewrite, image, between):
+    def middle(x):
+        pair = tf.concat([x, tf.nn.relu(x)], 1)
+        above, below = tf.split(pair, [5, 7], 1)
+        left, right = tf.split(tf.concat([above, below, x], 1), [3, 4], 2)
+        return tf.concat([right, left], 2)[:, 2:8]
+
+    result = rewrite(between(middle), [None, 6, 7, 3])
+    assert "Reorder" not in result.blockdnn and not {"Split", "SplitV"} & set(result.ops)
+    result.assert_same(image(2, 6, 7, 3))
+
+
+@pytest.mark.parametrize("turn", [True, False])
+def test_pixels_that_keep_their_order_are_as_they_lie(rewrite, image, between, turn):
+    def middle(x):
+        line = tf.nn.relu(tf.reshape(x, [-1, 1, 42, 36]))
+        line = tf.transpose(line, [0, 2, 1, 3]) if turn else line
+        return tf.reshape(line, [-1, 7, 6, 36])
+
+    result = rewrite(between(middle), [None, 6, 7, 3])
+    assert "Reorder" not in result.blockdnn and "Transpose" not in result.ops
+    result.assert_same(image(2, 6, 7, 3))
+
+
+def test_pixels_in_another_order_are_moved_by_tensorflow(rewrite, image, between):
+    middle = lambda x: tf.transpose(x, [0, 2, 1, 3])  # noqa: E731
+    result = rewrite(between(middle), [None, 6, 7, 3])
+    assert result.ops["Transpose"] == 1
+    result.assert_same(image(2, 6, 7, 3))
