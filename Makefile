@@ -6,6 +6,8 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 BUILDIFIER_VERSION := 8.2.1
+# Of `make test-tensorflow`.
+VERSION ?= 2.20
 # Of `make fuzz`.
 COUNT ?= 2000
 SEED ?= 1
@@ -30,7 +32,7 @@ wheel := .build/wheel-done
 scale_required := $(scale_venv)/requirements-done
 scale_installed := $(scale_venv)/installed-done
 
-.PHONY: help demo docs site test test-grid fuzz test-keras test-scale test-tsan test-asan build wheel bench measure zoo bench-layers format check-format clean distclean
+.PHONY: help demo docs site test test-grid fuzz test-keras test-scale test-tensorflow test-tsan test-asan build wheel bench measure zoo bench-layers format check-format clean distclean
 
 help: ## lists the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -53,6 +55,9 @@ test-keras: $(installed) $(dev_required) ## runs Keras's own tests of layers wit
 
 test-scale: $(scale_installed) ## runs models on Ray, Beam, Spark, in servers and on two workers
 	@$(scale_venv)/bin/pytest -q tests/scale
+
+test-tensorflow: ## builds against TensorFlow VERSION, such as 2.19, and runs Python tests there
+	@PYTHON=$(PYTHON) build_tools/test_tensorflow.sh $(VERSION)
 
 test-tsan: $(installed) ## runs the tests of threads under ThreadSanitizer (part of test, too)
 	@build_tools/bazel test --build_tests_only --test_tag_filters=tsan //tests/cc/...

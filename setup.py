@@ -22,7 +22,7 @@ def version() -> str:
     try:
         tensorflow, _ = native.tensorflow()
     except RuntimeError:
-        return VERSION
+        return VERSION  # The build says why it cannot go on.
     return f"{VERSION}+tf{'.'.join(tensorflow.split('.')[:2])}"
 
 

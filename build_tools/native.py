@@ -16,6 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path("tf_blockdnn", "_native")
 TENSORFLOW_REQUIREMENT = "tensorflow==2.21.*"
+# The oldest minor that the sources compile against; `make test-tensorflow` tries others.
+OLDEST_TENSORFLOW = (2, 19)
 
 _TARGETS = ("libtf_blockdnn.so", "_build_info.json")
 _DEBIAN_BAZEL = (
@@ -52,8 +54,19 @@ def tensorflow() -> tuple[str, dict[str, str]]:
     for environ in (_users_environ(), dict(os.environ)):
         version = _version_seen_with(environ)
         if version:
+            check(version)
             return version, environ
     raise RuntimeError(f"no TensorFlow to build against: pip install '{TENSORFLOW_REQUIREMENT}'")
+
+
+def check(version: str) -> None:
+    """Raises RuntimeError with one line if that TensorFlow is too old to build against."""
+    oldest = ".".join(map(str, OLDEST_TENSORFLOW))
+    if tuple(map(int, version.split(".")[:2])) < OLDEST_TENSORFLOW:
+        raise RuntimeError(
+            f"tf_blockdnn needs TensorFlow {oldest} or newer, but {version} is installed: "
+            f"pip install '{TENSORFLOW_REQUIREMENT}'"
+        )
 
 
 def missing(environ: Mapping[str, str] = os.environ, debian_bazel: str = _DEBIAN_BAZEL) -> str:

@@ -141,8 +141,11 @@ def eager_functions() -> EagerFunctions:
         "executor_is_async": "TFE_ExecutorIsAsync",
         "delete_executor": "TFE_DeleteExecutor",
     }
+    python_library = folder / "python" / "lib_pywrap_tensorflow_common.so"
+    if not python_library.exists():  # Before 2.20.
+        python_library = python_library.with_name("_pywrap_tensorflow_internal.so")
     try:
-        python = ctypes.PyDLL(os.fspath(folder / "python" / "lib_pywrap_tensorflow_common.so"))
+        python = ctypes.PyDLL(os.fspath(python_library))
         core = ctypes.CDLL(os.fspath(folder / "libtensorflow_cc.so.2"))
         wrap = python["_Z21EagerTensorFromHandleP16TFE_TensorHandleb"]
         found = {

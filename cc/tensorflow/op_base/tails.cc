@@ -86,8 +86,8 @@ bool FindBad(const TensorDesc& desc, const T* data, BadElement* bad) {
 
 bool FindBad(const TensorDesc& desc, const Tensor& tensor, BadElement* bad) {
   switch (tensor.dtype()) {
-#define BD_FIND_BAD(T)                     \
-  case tensorflow::DataTypeToEnum<T>::v(): \
+#define BD_FIND_BAD(T)                       \
+  case tensorflow::DataTypeToEnum<T>::value: \
     return FindBad(desc, static_cast<const T*>(tensor.data()), bad);
     TF_CALL_REAL_NUMBER_TYPES(BD_FIND_BAD);
     TF_CALL_bool(BD_FIND_BAD);

@@ -58,6 +58,15 @@ def test_the_remedy_is_named(tools, there, words, absent):
     assert absent not in line
 
 
+def test_an_old_tensorflow_is_refused():
+    native.check("2.19.0")
+    native.check("2.100.0rc1")
+    with pytest.raises(
+        RuntimeError, match=r"2\.19 or newer, but 2\.9\.3 is installed: pip install"
+    ):
+        native.check("2.9.3")
+
+
 HOOKS = (
     "get_requires_for_build_wheel()",
     "get_requires_for_build_editable()",
