@@ -53,7 +53,7 @@ def check_source(folder: str | os.PathLike) -> pathlib.Path:
     """
     folder = pathlib.Path(folder)
     if not folder.exists():
-        raise SavedModelError(f"{folder}: no such folder")
+        raise SavedModelError(f"{folder}: no such file or folder")
     if is_keras_file(folder):
         raise SavedModelError(f"{folder}: a file that Keras wrote; tf_blockdnn.optimize reads it")
     if not folder.is_dir():
@@ -75,8 +75,8 @@ def check_destination(
     """`folder` as a path, once a SavedModel may be written there.
 
     Raises:
-      SavedModelError: a file, a folder that is not empty (unless `force`), or one that overlaps
-        with `source`.
+      SavedModelError: a file, a folder that is not empty (unless `force`), one that overlaps with
+        `source`, or one that nobody can make there.
     """
     folder = pathlib.Path(folder)
     here, there = folder.resolve(), pathlib.Path(source).resolve()
@@ -89,6 +89,9 @@ def check_destination(
             f"{folder}: exists and is not empty; choose another folder, or "
             "--force (force=True) to replace the SavedModel in it"
         )
+    place = next(parent for parent in here.parents if parent.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise SavedModelError(f"{folder}: cannot be written ({place} takes no new folder)")
     return folder
 
 

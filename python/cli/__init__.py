@@ -18,7 +18,6 @@ from . import models, tools
 
 app = typer.Typer(
     name="tf-blockdnn",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Makes TensorFlow models faster on CPU, with the same inputs and outputs.",
@@ -40,10 +39,17 @@ def main() -> None:
     """Runs the command line and turns what the user can put right into one line and exit 2."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        app()
+        arguments = sys.argv[1:] or ["--help"]
+        sys.exit(app(arguments, prog_name="tf-blockdnn", standalone_mode=False) or 0)
     except (UserError, ImportError, VerificationError) as error:
-        print(f"tf-blockdnn: error: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(2)
+        line = str(error)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # Click's, of which typer may have its own copy.
+            raise
+        command = getattr(error.ctx, "command_path", "tf-blockdnn")
+        line = f"{error.format_message().rstrip('.')}; see {command} --help"
+    print(f"tf-blockdnn: error: {' '.join(line.split())}", file=sys.stderr)
+    sys.exit(2)
 
 
 def _show_version(wanted: bool) -> None:

@@ -153,6 +153,8 @@ def inspect(
     folders.check_model(source)
     if html is not None and not html.resolve().parent.is_dir():
         raise UserError(f"--html {html}: no such folder {html.resolve().parent}")
+    if html is not None and html.is_dir():
+        raise UserError(f"--html {html}: a folder; name a file to write")
     with steps(verbose=verbose) as step:
         from ..saved_model import rewrite_saved_model
 
@@ -170,7 +172,10 @@ def inspect(
             from ..page import write_page
 
             step(f"writing {html}")
-            write_page(html, source.name, loaded.signatures, functions, report)
+            try:
+                write_page(html, source.name, loaded.signatures, functions, report)
+            except OSError as error:
+                raise UserError(f"--html {html}: {error.strerror or error}") from None
     if as_json:
         print_json({"source": str(source), **json.loads(report.to_json())})
         return

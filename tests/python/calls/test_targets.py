@@ -69,7 +69,7 @@ def test_custom_objects(pictures, same, tmp_path, layer):
     ("name", "message"),
     [
         ("none.keras", "none.keras: no such file"),
-        ("nowhere", "nowhere: no such folder"),
+        ("nowhere", "nowhere: no such file or folder"),
         ("text.keras", "text.keras: not a file that Keras wrote"),
         ("text.h5", "text.h5: not a file that Keras wrote"),
         ("empty", "empty: not a SavedModel"),

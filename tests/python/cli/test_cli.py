@@ -225,14 +225,22 @@ def test_layout(call, tmp_path):
         (["layout", "nchw", "--strides", "1,-2,3,4"], "strides"),
         (["layout", "nchw", "--dtype", "float99"], "dtype must be"),
         (["layout", "nchw", "--png", "nowhere/x.png"], "nowhere/x.png: No such file or directory"),
-        (["optimize", "nowhere", "out"], "nowhere: no such folder"),
+        (["optimize", "nowhere", "out"], "nowhere: no such file or folder"),
         (["optimize", "empty", "out"], "empty: not a SavedModel"),
         (["optimize", "broken", "out"], "broken: saved_model.pb cannot be read"),
         (["optimize", "{tiny}", "full"], "full: exists and is not empty"),
         (["optimize", "{tiny}", "out", "--signature", "x"], "no signature 'x'; it has read, serve"),
-        (["inspect", "nowhere"], "nowhere: no such folder"),
+        (["inspect", "nowhere"], "nowhere: no such file or folder"),
         (["inspect", "none.keras"], "none.keras: no such file"),
+        (["optimize", "{tiny}", "full/letter.txt/out"], "letter.txt takes no new folder"),
         (["inspect", "{tiny}", "--html", "no/x.html"], "--html no/x.html: no such folder"),
+        (["inspect", "{tiny}", "--html", "full"], "--html full: a folder; name a file to write"),
+        (["inspect", "{tiny}", "--html", "/proc/x.html"], "error: --html /proc/x.html: "),
+        (["inspect", "{tiny}", "--frobnicate"], "--frobnicate"),
+        (["optimize", "{tiny}"], "Missing argument 'OUT'; see tf-blockdnn optimize --help"),
+        (["optimize", "{tiny}", "out", "--memory", "little"], "'little'"),
+        (["benchmark", "{tiny}", "--batch", "0"], "'--batch'"),
+        (["frobnicate"], "No such command 'frobnicate'; see tf-blockdnn --help"),
         (["inspect", "{tiny}", "--custom-objects", "no_such"], "--custom-objects no_such: Module"),
         (["benchmark", "{tiny}", "--size", "big"], "--size big: not H,W"),
         (["benchmark", "{tiny}", "--size", "0,4"], "--size 0,4: both must be at least 1"),
@@ -267,9 +275,9 @@ def test_bad_input(call, tiny, tmp_path, monkeypatch, arguments, message):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_unknown_option_is_a_usage_error(call):
-    code, _, err = call("optimize", "--frobnicate")
-    assert code == 2 and "--frobnicate" in err and "Traceback" not in err
+def test_no_arguments_are_help(call):
+    code, out, err = call()
+    assert (code, err) == (0, "") and "benchmark" in out
 
 
 def test_starts_quietly_in_a_process_of_its_own(tiny, tmp_path):

@@ -190,7 +190,7 @@ class TestRefusals:
         assert sorted(path for path in destination.parent.rglob("*")) == before
 
     def test_no_such_folder(self, tmp_path):
-        self.refuse(tmp_path / "nowhere", tmp_path / "out", "nowhere: no such folder")
+        self.refuse(tmp_path / "nowhere", tmp_path / "out", "nowhere: no such file or folder")
 
     def test_a_file(self, tmp_path):
         (tmp_path / "file").write_text("x")
