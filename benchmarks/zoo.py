@@ -31,15 +31,16 @@ MOST = 1.03  # of TensorFlow's time
 
 INTRODUCTION = """# The zoo
 
-Networks of many kinds in float32 at batch {batch}, optimised by `bd.optimize` with nothing said
-about them. All weights are random, with statistics of batch normalisation that fit. *Converted*
+Networks of many kinds in float32 at batch {batch}, optimised by `bd.optimize` with its default
+options. All weights are random, and the statistics of batch normalisation fit them. *Converted*
 counts the convolutions (transposed ones, too) that run in blocks, of all that the network has;
 *reorders* are the changes between TensorFlow's layout and ours that are left; *difference* is the
-largest one from TensorFlow's outputs, as a share of their largest magnitude. Times are medians of
-runs in turn, in milliseconds, with the fastest run in parentheses; 2.0x means that the median of
-the faster TensorFlow is twice ours. [The method](method.md) says more.
+largest one from TensorFlow's outputs, as a share of their largest magnitude. Times are medians in
+milliseconds, of runs that take turns, with the fastest run in parentheses; 2.0x means that the
+median of the faster TensorFlow is twice ours. [The method](method.md) says more.
 
-{machine}; {threads} threads; {date}; TensorFlow {version}. `make zoo` measures all of them again.
+{machine}; {threads} threads; {date}; runs of each: {runs}; TensorFlow {version}, whose default
+here is oneDNN {default}; commit {commit}. `make zoo` measures all of them again.
 """
 
 
@@ -51,7 +52,7 @@ def main() -> None:
         (DOCS / "zoo.md").write_text(page(document))
         return
     notes = Console(stderr=True)
-    slow = []
+    slow, facts = [], machine.facts()
     with Progress(console=notes, auto_refresh=False) as progress:
         task = progress.add_task("", total=len(options.models))
 
@@ -61,7 +62,7 @@ def main() -> None:
         workshop = Workshop(lambda line: notes.print(f"==> {line}", highlight=False), hint)
         for name in options.models:
             row = measure(name, options, workshop, hint)
-            _keep(name, row, options)
+            _keep(name, row, facts, options)
             print(" | ".join([ZOO[name].title, *cells(row)]), flush=True)
             if row.get("error") or speedup(row) < 1 / MOST:
                 slow.append(name)
@@ -128,7 +129,8 @@ def cells(row: dict) -> list[str]:
 def page(document: dict) -> str:
     """docs/zoo.md of docs/zoo.json."""
     rows = document["networks"]
-    about = document | {"version": next(row["version"] for row in rows.values())}
+    default = "on" if document["tensorflow_default"] == ON else "off"
+    about = document | {"default": default} | _of_all(rows, "version", "date", "commit", "runs")
     heads = ["network", "converted", "reorders", "difference", "tf_blockdnn", "oneDNN on"]
     lines = [
         INTRODUCTION.format(**about),
@@ -141,15 +143,23 @@ def page(document: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _keep(name: str, row: dict, options) -> None:
+def _of_all(rows: dict, *keys: str) -> dict[str, str]:
+    """What the rows say of themselves, each value once."""
+    said = {key: sorted({str(row.get(key, "not noted")) for row in rows.values()}) for key in keys}
+    return {key: " or ".join(values) for key, values in said.items()}
+
+
+def _keep(name: str, row: dict, facts: dict, options) -> None:
     """Puts the row into the file; one that failed only where there is none yet."""
     path = options.output
     document = json.loads(path.read_text()) if path.exists() else {"networks": {}}
     if "error" in row:
         return
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    row |= {"date": today, "commit": facts["commit"], "runs": options.runs}
     document |= {
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "machine": machine.describe()["cpu"],
+        "machine": facts["machine"]["cpu"],
+        "tensorflow_default": facts["tensorflow_default"],
         "batch": options.batch,
         "threads": options.threads,
     }

@@ -45,14 +45,20 @@ def test_the_speed_up_is_over_the_faster_tensorflow(zoo):
 
 
 def test_rows_are_kept_one_by_one(zoo, tmp_path):
-    options = type("Options", (), {"output": tmp_path / "zoo.json", "batch": 1, "threads": 2})
-    zoo._keep("unet", a_row(), options)
-    zoo._keep("ssd", a_row(), options)
-    zoo._keep("ssd", {"error": "broken"}, options)  # what was measured before stays
-    zoo._keep("unet", a_row(ours=1.5), options)
+    given = {"output": tmp_path / "zoo.json", "batch": 1, "threads": 2, "runs": 20}
+    options = type("Options", (), given)
+    facts = {"machine": {"cpu": "Z80"}, "commit": "abc", "tensorflow_default": "tensorflow-plain"}
+    zoo._keep("unet", a_row(), facts, options)
+    zoo._keep("ssd", a_row(), facts, options)
+    zoo._keep("ssd", {"error": "broken"}, facts, options)  # what was measured before stays
+    zoo._keep("unet", a_row(ours=1.5), facts, options)
     document = json.loads(options.output.read_text())
-    assert document["networks"]["ssd"] == a_row()
-    assert document["networks"]["unet"] == a_row(ours=1.5)
+    noted = {key: document["networks"]["ssd"].pop(key) for key in ("date", "commit", "runs")}
+    assert noted["commit"] == "abc" and noted["runs"] == 20
+    assert document["networks"]["ssd"] == a_row()  # of an older build, which noted nothing
+    assert document["networks"]["unet"] == a_row(ours=1.5) | noted
     page = zoo.page(document)
+    assert "Z80; 2 threads;" in page and "commit abc or not noted" in page
+    assert "runs of each: 20 or not noted" in page and "default\nhere is oneDNN off" in page
     assert "| U-Net | 8 / 9 | 2 | 3e-06 | 1.50 (0.75) | 2.00 (1.00) | 3.00 (1.50) | 1.3x |" in page
     assert page.index("U-Net") < page.index("SSD-style heads")
