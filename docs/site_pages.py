@@ -19,6 +19,8 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
 }
+# "- 7. Title" is a list in a list, which would be counted anew; its number is a text.
+_NUMBER = re.compile(r"^- (\d+)\. ", re.MULTILINE)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
 
@@ -37,6 +39,7 @@ def on_page_markdown(markdown, page, config, files):
 
 def translated(text: str, folder: pathlib.Path) -> str:
     """The text of a page in `folder` with links that hold in the site."""
+    text = _NUMBER.sub(r"- \1\\. ", text)
 
     def replace(match: re.Match) -> str:
         image, words, target = match.groups()

@@ -31,6 +31,8 @@ def test_the_site_builds(tmp_path):
     # Links between the pages of the repository are links between those of the site.
     index = (tmp_path / "site" / "index.html").read_text()
     assert 'href="measurements.html"' in index and 'href="decisions.html"' in index
+    decisions = (tmp_path / "site" / "decisions.html").read_text()
+    assert '<li>2. <a href="#2-a-blocked' in decisions  # its number, not one that is counted
     assert "docs/" not in index.partition("<article")[2].partition("</article")[0]
 
 
