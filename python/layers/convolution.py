@@ -19,7 +19,7 @@ from .blocked_layer import (
     restored,
     to_blocked,
 )
-from .fusing import paired, without_pad
+from .fusing import behind_1x1, without_pad
 
 _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 
@@ -194,7 +194,7 @@ class _DepthwiseConv(ConvolutionLayer):
         channels, multiplier = kernel.shape[-2:]
         chain, y = self.with_bias(training), None
         if self.rank == 2 and self.writes_blocked and multiplier == 1 and not training:
-            y = paired(inputs, kernel, chain, self.window())
+            y = behind_1x1(inputs, kernel, chain, self.window())
         if y is None:
             y = self.convolved(self.lifted(inputs), kernel, None, chain, self.writes_blocked)
         return self.activated(self.lowered(y, inputs), training, channels * multiplier)

@@ -173,13 +173,12 @@ def is_clamped(x) -> bool:
     if not tf.is_symbolic_tensor(x) or x.op.type not in _PREFIXES:
         return False
     chain = [name for name in x.op.node_def.attr if name.endswith("post_ops")]
-    entries = PostOps.parse(
-        getattr(Called(x.op), min(chain))
-    ).entries  # of a pair the depthwise part's
+    # Of a 1x1 with a depthwise convolution, those of the depthwise one.
+    entries = PostOps.parse(getattr(Called(x.op), min(chain))).entries
     return bool(entries) and str(entries[-1]) in ("eltwise(relu)", "eltwise(relu6)")
 
 
-def paired(x, weights, chain: PostOps, window: dict):
+def behind_1x1(x, weights, chain: PostOps, window: dict):
     """The depthwise convolution of x in one op with the 1x1 convolution that made x; or None.
 
     Args:

@@ -45,6 +45,12 @@ def test_what_it_tells_to_type_exists():
     assert f"tensorflow=={minor}." in requirements and f"({minor})" in TEXT
 
 
+def test_the_address_is_the_same_everywhere():
+    (cloned,) = re.findall(r"git clone (\S+)", TEXT)
+    (named,) = re.findall(r'^Repository = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.M)
+    assert named == cloned
+
+
 def test_the_version_is_the_same_everywhere():
     (version,) = re.findall(r'VERSION = "(.*)"', (ROOT / "python" / "version.py").read_text())
     assert re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.M) == [version]

@@ -85,7 +85,7 @@ def conv_depthwise(
 
     The tensor between them, which in MobileNets is six times as large as src, stays in the cache:
     the op makes a few of its rows, uses them and overwrites them. The result has the bits of
-    `conv` called twice, except if the 1x1 multiplies in pairs (docs/algorithms.md).
+    `conv` called twice, except if the 1x1 is "paired" (docs/algorithms.md).
 
     Args:
       src: float32 activation in blocks, [N, ceil(C / 16), H, W, 16].

@@ -36,14 +36,15 @@ def packed_matmul(
       c: float32, of a shape that broadcasts to dst's, such as [.., n], [n], [m, 1] or a scalar;
         None: zero.
       transpose_a, transpose_b: whether the product is with the transpose.
-      alpha: not 0; beta: of c.
+      alpha: the factor of a b; not 0.
+      beta: the factor of c.
       post_ops: `PostOps`, or its text; applied to the sum.
       args: float32 operands that the chain calls #0, #1, ...: scalars, [n], or of dst's shape.
       constant_b: b never changes, so that its packed form is kept from the first call on, and
         is that of the fast inner product on a CPU that gains from it. Otherwise it is kept once
         the same b has come twice in a row.
-      algorithm: "auto" multiplies by a constant b in pairs on a CPU that gains from it, "direct"
-        never does (docs/algorithms.md). Gradients have the same.
+      algorithm: "auto" multiplies by a constant b in pairs of products (docs/algorithms.md) on
+        a CPU that gains from it, "direct" never does. Gradients have the same.
       name: of the op.
 
     Returns:

@@ -78,8 +78,8 @@ def rnn(
       time_major: src and dst are [steps, batch, ..], and mask [steps, batch].
       training: keeps what the gradient needs. Gradients are right without it, but then run
         the layer twice. Weights are then packed for each call, as long as they change.
-      algorithm: "auto" multiplies several rows in pairs on a CPU that gains from it, "direct"
-        never does (docs/algorithms.md). Gradients have the same.
+      algorithm: "auto" multiplies several rows in pairs of products (docs/algorithms.md) on a
+        CPU that gains from it, "direct" never does. Gradients have the same.
       constant_weights: whether both kernels never change, so that the op may keep their packed
         form without looking at them again.
       name: of the op.

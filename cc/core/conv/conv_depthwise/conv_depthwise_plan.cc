@@ -22,10 +22,10 @@ std::string Check(const ConvDesc& first, const ConvDesc& depthwise) {
   const int64_t c = first.oc();
   for (const ConvDesc* d : {&first, &depthwise}) {
     if (d->src.blocked() && d->dst.blocked()) continue;
-    return "a pair of convolutions takes and gives nChw16c; add a reorder";
+    return "a 1x1 with a depthwise convolution takes and gives nChw16c; add a reorder";
   }
   if (first.pooled() || depthwise.pooled()) {
-    return "a pair of convolutions does not pool; use an op of its own";
+    return "a 1x1 with a depthwise convolution does not pool; use an op of its own";
   }
   if (depthwise.ic() != c || depthwise.oc() != c || depthwise.groups != c) {
     return "the second convolution must have one channel a group, and the " + std::to_string(c) +

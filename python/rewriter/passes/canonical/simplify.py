@@ -19,7 +19,7 @@ from ...context import Context
 
 
 def simplify(body: Body, context: Context) -> None:
-    """Writes powers as products and roots, sums of planes as means; drops moves of nothing."""
+    """Writes powers as products and roots, sums of planes as means; removes idle moves."""
     for node in body.view.topological():
         rule = _RULES.get(node.op)
         if rule is not None and not body.view.has_control_edges(node.name):

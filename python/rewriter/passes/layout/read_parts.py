@@ -20,7 +20,7 @@ def knows_parts(record: Record | None) -> bool:
 
 
 def read_parts(body: Body, context: Context) -> None:
-    """Lets who reads channels of a tensor read them in the tensor itself."""
+    """Lets ops read some channels of a tensor in the tensor itself, without a copy."""
     view = body.view
     for node in view.topological():
         if isinstance(node.payload, Concat) and not node.payload.is_slice:

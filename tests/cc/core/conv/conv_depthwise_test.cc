@@ -330,7 +330,8 @@ TEST(ConvDepthwisePlanTest, SaysWhatDoesNotFit) {
   EXPECT_EQ(error(first, d), "the second convolution must read what the first writes");
   d = good;
   d.dst_layout = Layout::nhwc;
-  EXPECT_EQ(error(first, d), "a pair of convolutions takes and gives nChw16c; add a reorder");
+  EXPECT_EQ(error(first, d),
+            "a 1x1 with a depthwise convolution takes and gives nChw16c; add a reorder");
   ConvShape sum = first;
   sum.post_ops = Chain("sum()");
   EXPECT_EQ(error(sum, good),
