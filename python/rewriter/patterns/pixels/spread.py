@@ -15,6 +15,7 @@ from ..found import Found
 
 _NAMES = {"Add": "add", "AddV2": "add", "Maximum": "max", "Minimum": "min", "Mul": "mul"}
 ROOTS = (*_NAMES, "Sub", "RealDiv")
+_UNPROVEN = "its operands are not proven to be of one size: give sizes in input_signature"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +37,11 @@ class _FoundRepeat(Found):
         )
 
 
-def find(node: Node, body: Body, context: Context) -> Found | None:
+def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The work of `node`, if one of its operands is spread over the other."""
     at = picture(node, body)
     if at is None or node.controls:
-        return None
+        return _UNPROVEN if _may_spread(node, body) else None
     x, spread = node.inputs[at], node.inputs[1 - at]
     sizes, own = body.shapes.shape(x), body.shapes.shape(spread)
     role, channels = f"{node.name}#{at}", sizes[3]
@@ -64,6 +65,15 @@ def find(node: Node, body: Body, context: Context) -> Found | None:
         repeat=Resize(kind="nearest", coordinates="asymmetric", scales=scales, **common),
         role=role,
     )
+
+
+def _may_spread(node: Node, body: Body) -> bool:
+    """Whether two pictures of the same channels have sizes that may differ."""
+    shapes = [body.shapes.shape(ref) for ref in node.inputs]
+    if any(shape is None or len(shape) != 4 for shape in shapes) or shapes[0][3] != shapes[1][3]:
+        return False
+    pairs = [pair for pair in zip(*shapes, strict=True) if pair[0] != pair[1]]
+    return bool(pairs) and not any(isinstance(a, int) and isinstance(b, int) for a, b in pairs)
 
 
 def picture(node: Node, body: Body) -> int | None:

@@ -57,6 +57,20 @@ def test_what_no_chain_computes_stays(rewrite, image, between, middle, op):
     result.assert_same(image(2, 6, 7, 3))
 
 
+def test_sizes_that_may_differ_are_named(rewrite, image, weights):
+    """TensorFlow spreads a picture of one pixel over the other, if it is one."""
+    kernel = weights(3, 3, 3, 32)
+
+    def function(x, y):
+        x, y = (tf.nn.conv2d(z, kernel, **_SAME) for z in (x, y))
+        return tf.nn.softsign(x + y)
+
+    result = rewrite(function, [2, None, None, 3], [2, None, None, 3])
+    assert "not proven to be of one size" in result.reason("add")
+    result.assert_same(image(2, 6, 7, 3), image(2, 6, 7, 3))
+    result.assert_same(image(2, 6, 7, 3), image(2, 1, 1, 3))
+
+
 def test_planes_that_are_no_batch_of_their_own_stay(rewrite, image, between):
     """[1, H, W, 1] is spread over the batch, too."""
     middle = lambda x: x * tf.reduce_mean(x, 3, keepdims=True)[:1]  # noqa: E731
