@@ -59,11 +59,8 @@ _AROUND_CONVOLUTIONS = frozenset(
 # tf_keras gives its recurrent layers one function for CPUs and one for GPUs, for a pass of Grappler
 # to choose; it inlines neither.
 _IMPLEMENTS, _PREFERS = "api_implements", "api_preferred_device"
-_LOWERING = "_lower_using_switch_merge"
 # Larger captured tensors stay outside: what reads tables is not ours, and a graph has 2 GiB.
 _MAX_EMBEDDED_BYTES = 1 << 26
-# Ops that a function runs for their results only, though TensorFlow lists them as stateful.
-_PURE_READS = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "Const", "Identity"})
 
 
 def capture(concrete, closed: frozenset[str] = frozenset()) -> Module:
@@ -76,7 +73,9 @@ def capture(concrete, closed: frozenset[str] = frozenset()) -> Module:
     names = [tensor.op.name for tensor in concrete.inputs]
     count = len(names) - len(captured)
     captures = dict(zip(names[count:], captured, strict=True))
-    targets = [op.name for op in concrete.graph.control_outputs if op.type not in _PURE_READS]
+    targets = [
+        op.name for op in concrete.graph.control_outputs if op.type not in ordering.PURE_READS
+    ]
     fetches = [tensor.name for tensor in concrete.outputs]
     graph_def, functions = _inline(concrete.graph.as_graph_def(), fetches, targets, closed)
     _disarm_variable_shapes(graph_def)
@@ -250,8 +249,8 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
     meta_graph.graph_def.CopyFrom(graph_def)
     for nodes in _node_lists(meta_graph.graph_def):
         for node in nodes:
-            if _LOWERING in node.attr:
-                node.attr[_LOWERING].b = False
+            if ordering.LOWERING in node.attr:
+                node.attr[ordering.LOWERING].b = False
     _unblock_convolutions(meta_graph.graph_def, closed)
     _unblock_recurrent_layers(meta_graph.graph_def)
     meta_graph.collection_def["train_op"].node_list.value.extend([*fetches, *targets])
@@ -260,13 +259,15 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
     options = config.graph_options.rewrite_options
     options.min_graph_nodes = -1
     options.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
-    options.optimizers.extend(["function", "pruning", "dependency"])
+    options.optimizers.extend(["function", "pruning"])
+    if not ordering.rests_on_edges(_node_lists(meta_graph.graph_def)):
+        options.optimizers.append("dependency")
     inlined = tf_optimizer.OptimizeGraph(config, meta_graph)
 
     for nodes in _node_lists(inlined):
         for node in nodes:
-            if _LOWERING in node.attr:
-                node.attr[_LOWERING].b = True
+            if ordering.LOWERING in node.attr:
+                node.attr[ordering.LOWERING].b = True
     functions = {f.signature.name: _copied(f) for f in inlined.library.function}
     renew_read_only(inlined, functions)
     # What stays keeps the definition that the caller's context already knows by its name.

@@ -1,6 +1,11 @@
 """Drops what inlining leaves between operations: identities and needless ordering."""
 
-from ..graph import Constants, GraphView, Ref
+from ..graph import Constants, GraphView, Ref, called_functions
+from ..tensorflow_private import op_def_registry
+
+LOWERING = "_lower_using_switch_merge"
+# Ops that a function runs for their results only, though TensorFlow lists them as stateful.
+PURE_READS = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "Const", "Identity"})
 
 _IDENTITIES = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient"})
 _EMPTY = frozenset({*_IDENTITIES, "NoOp"})
@@ -13,6 +18,20 @@ def relax(view: GraphView, constants: Constants) -> None:
     _resolve_targets(view)
     _unorder_reads(view, constants)
     _bypass_identities(view)
+
+
+def rests_on_edges(node_lists) -> bool:
+    """Whether effects beside branches and loops need control edges where data has a path, too.
+
+    Grappler drops an edge beside such a path. But TensorFlow makes switches of branches and loops
+    when the function is called, and then not all that lies in one waits for all of its inputs.
+    """
+    nodes = [node for nodes in node_lists for node in nodes]
+    if not any(LOWERING in node.attr for node in nodes):
+        return False
+    own = {node.op for node in nodes if not any(called_functions([node]))} - PURE_READS
+    definitions = map(op_def_registry.get, own)
+    return any(definition is not None and definition.is_stateful for definition in definitions)
 
 
 def _resolve_targets(view: GraphView) -> None:

@@ -177,3 +177,26 @@ def test_the_same_function_rewritten_twice(weights, image):
     first, second = (optimize_concrete(concrete).concrete for _ in range(2))
     np.testing.assert_array_equal(first(x), second(x))
     np.testing.assert_allclose(first(x), concrete(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_branches_assign_in_their_order_though_data_joins_them(weights, image, flag):
+    """Once they are switches, what the second branch assigns waits for no data of the first."""
+    kernel, log = weights(3, 3, 16, 16), tf.Variable(1, dtype=tf.int64)
+
+    def model(x, flag):
+        def noted(y, number):
+            log.assign(log * 31 + number)
+            return y
+
+        for number in (11, 17):
+            y = tf.nn.relu(_conv(kernel)(x))
+            x = tf.cond(flag, lambda y=y, n=number: noted(y, n), lambda y=y, n=number: noted(-y, n))
+        return _conv(kernel)(x)
+
+    specs = tf.TensorSpec([None, 6, 6, 16]), tf.TensorSpec([], tf.bool)
+    original = tf.function(model, autograph=False).get_concrete_function(*specs)
+    rewritten = optimize_concrete(original)
+    assert rewritten.report.count("BlockdnnConv") == 3
+    rewritten.concrete(image(1, 6, 6, 16), tf.constant(flag))
+    assert int(log) == (1 * 31 + 11) * 31 + 17
