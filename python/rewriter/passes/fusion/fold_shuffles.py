@@ -107,6 +107,7 @@ class _Group:
         ((writer, first),) = self.first.items()
         node = self.body.view.node(writer)
         node.payload = _with_outputs(node.payload, self.arrays[result] - first)
+        self.body.shapes.put(node.ref, self.body.shapes.shape(result))
         self.body.view.replace_uses(result, node.ref)
         self.body.view.remove_dead(reversed(_names(self.routes)))
 

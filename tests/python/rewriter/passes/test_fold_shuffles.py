@@ -179,6 +179,20 @@ def test_one_writer_writes_what_anybody_reads(rewrite, image, weights, groups):
     result.assert_same(image(2, 6, 7, 3))
 
 
+def test_what_reads_some_channels_knows_how_many(rewrite, image, weights):
+    """The convolution writes the 13 that are read, and so many the activation has, plain too."""
+    first, last = weights(3, 3, 3, 20), weights(1, 1, 7, 20)
+
+    def function(x):
+        y = tf.nn.conv2d(x, first, **_SAME)[..., 7:]
+        y = y * tf.nn.relu6(y + 3.0) / 6.0
+        return y[..., :6], tf.nn.conv2d(y[..., 6:], last, **_SAME)
+
+    result = rewrite(function, [None, 4, 4, 3])
+    assert "StridedSlice" in [op for _, op in result.report.folded]
+    result.assert_same(image(2, 4, 4, 3))
+
+
 def test_readers_that_no_data_makes_wait(rewrite, image, weights):
     """Two readers of the first writers' channels, and writers that depend on neither."""
     kernels = [weights(3, 3, 3, 32) for _ in range(3)]
