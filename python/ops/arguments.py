@@ -91,12 +91,28 @@ def check_scratchpad_mode(name: str, mode) -> str:
     raise ValueError(f'{name} must be "user" or "library", got {mode!r}')
 
 
+def refuse_references(name: str, weights) -> None:
+    """Raises InvalidArgument where weights come straight from a reference variable.
+
+    Assigning one writes into the memory that holds its value, which no kernel sees: it would go on
+    with weights that it packed before.
+    """
+    if tf.executing_eagerly():
+        return  # there are none
+    read = tf.convert_to_tensor(weights).op
+    if any(source.dtype._is_ref_dtype for source in read.inputs):
+        raise invalid(
+            f"{name}: a reference variable cannot be packed; make it with use_resource=True"
+        )
+
+
 def filter_shape(name: str, weights, shape, *dims: str) -> list[int]:
     """`shape`, or that of the weights if it is None; `dims` says what each dimension is.
 
     Raises:
-      ValueError: the weights do not tell.
+      ValueError: the weights do not tell, or are a reference variable.
     """
+    refuse_references(name, weights)
     if shape is not None:
         return [int(size) for size in shape]
     static = (

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from ..arguments import refuse_references
 from ..bind_post_ops import Destination, bind_post_ops
 from ..post_ops import PostOps
 from ..record import Record, function_of
@@ -64,6 +65,7 @@ def packed_matmul(
              [3., 3., 3., 3.]], dtype=float32)
     """
     a, b = tf.convert_to_tensor(a), tf.convert_to_tensor(b)
+    refuse_references("b", b)
     if alpha == 0:
         raise ValueError("alpha must not be 0: that product needs no matrices")
     n = b.shape[0 if transpose_b else 1] if b.shape.rank == 2 else None

@@ -5,6 +5,7 @@ import typing
 import tensorflow as tf
 
 from ...native import c_library
+from ..arguments import refuse_references
 from ..record import Record, function_of
 
 
@@ -101,6 +102,8 @@ def rnn(
       >>> print(y.shape, h.shape, c.shape)
       (2, 16) (2, 16) (2, 16)
     """
+    refuse_references("kernel", kernel)
+    refuse_references("recurrent_kernel", recurrent_kernel)
     if bias is not None and not (cell == "gru" and reset_after):
         bias = tf.convert_to_tensor(bias)
         bias = tf.reduce_sum(bias, 0) if bias.shape.rank == 2 and bias.shape[0] == 2 else bias

@@ -159,3 +159,25 @@ def test_variables_that_are_updated(case):
         for _ in range(3):
             case.check(function(), [v.numpy() for v in variables])
             case.check(case.op(case.x, *variables), [v.numpy() for v in variables])
+
+
+@pytest.mark.parametrize("name", sorted(OPS.keys() - {"rnn's gradient"}))
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_reference_variables_are_refused(name, use_resource):
+    """Assigning one writes into the memory that a pack was made of; others take new memory."""
+    function, shape, weights = OPS[name]
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        variables = [
+            tf.compat.v1.Variable(tf.ones(one), use_resource=use_resource) for one in weights
+        ]
+        x = tf.ones(shape)
+        if not use_resource:
+            with pytest.raises(tf.errors.InvalidArgumentError, match="use_resource=True"):
+                function(x, *variables)
+            return
+        y = function(x, *variables)
+        changes = [variable.assign(variable / 64.0) for variable in variables]
+        session.run(tf.compat.v1.global_variables_initializer())
+        before = [session.run(y) for _ in range(3)][-1]
+        session.run(changes)
+        assert np.abs(session.run(y) - before).max() > 1e-2
