@@ -46,7 +46,7 @@ test: $(installed) $(dev_required) $(buildifier) ## runs all tests and format ch
 test-grid: $(installed) $(dev_required) ## compares recurrent layers of all sizes with Keras's
 	@TF_BLOCKDNN_FULL_GRID=1 $(venv)/bin/pytest -q tests/python/layers/test_recurrent.py -k grid
 
-fuzz: $(installed) $(dev_required) ## runs COUNT random calls, shapes and graphs from SEED on
+fuzz: $(installed) $(dev_required) ## runs COUNT random calls, models, graphs and shapes from SEED on
 	@TF_BLOCKDNN_EXAMPLES=$(COUNT) TF_BLOCKDNN_SEED=$(SEED) $(venv)/bin/pytest -q -s \
 	  tests/python/fuzz tests/python/rewriter/test_random_graphs.py
 

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import references
 import tensorflow as tf
+from attention_calls import attended
 from call import BLOCK
 from make_call import attrs_of, plain
 
@@ -76,7 +77,6 @@ def _finish(a, x, args, layout, channels, scale):
     part = list(a.get("dst_part", ()))
     if part and not a["num_into"]:
         return None
-
     return Expected(x, 2e-4 * (1 + scale + np.abs(x)), layout, channels, part)
 
 
@@ -149,9 +149,8 @@ def _conv_transpose(a, src, weights, *rest):
     y = y[:, top : y.shape[1] - max(0, bottom), left : y.shape[2] - max(0, right)]
     if not x.size and min(size) == 0:
         return None
-    return _finish(
-        a, y, rest, a["dst_layout"], oc, _magnitude(x, w) + _magnitude(x, np.moveaxis(w, 3, 2))
-    )
+    scale = _magnitude(x, w) + _magnitude(x, np.moveaxis(w, 3, 2))
+    return _finish(a, y, rest, a["dst_layout"], oc, scale)
 
 
 def _convolved(x, w, strides, padding):
@@ -277,6 +276,11 @@ def _shuffle(a, src):
     return result
 
 
+def _attention(a, *args):
+    y = attended(a, *args)
+    return y if y is None else _finish({"post_ops": ""}, y, (), None, 0, 1.0)
+
+
 def _softmax(a, src):
     return _finish({"post_ops": ""}, tf.nn.softmax(src), (), None, 0, 1.0)
 
@@ -365,6 +369,7 @@ _KERAS = {
     "gru": keras.layers.GRU,
 }
 _DEFINITIONS = {
+    "BlockdnnAttention": _attention,
     "BlockdnnBatchNorm": _batch_norm,
     "BlockdnnConcat": _concat,
     "BlockdnnConv": _conv,

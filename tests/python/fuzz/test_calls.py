@@ -14,8 +14,7 @@ from valid_calls import MAKERS
 
 _EXAMPLES = int(os.environ.get("TF_BLOCKDNN_EXAMPLES", "0"))
 _SEED = int(os.environ.get("TF_BLOCKDNN_SEED", "0"))
-# Regions hold every other op in every second case; attention has no maker yet.
-_WITHOUT_CALL = {"BlockdnnRegion", "BlockdnnAttention"}
+_WITHOUT_CALL = {"BlockdnnRegion"}  # which holds every other op in every second case
 # Of which TensorFlow or Keras has an op, whatever the shape.
 _SHAPES = ("ConvTranspose", "ConvVolume", "Pool", "GlobalPool", "Resize", "Rnn")
 

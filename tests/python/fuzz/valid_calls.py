@@ -1,5 +1,6 @@
 """Valid calls of every op, of random shapes: `MAKERS`, op -> what makes one out of a Draw."""
 
+import attention_calls
 import numpy as np
 import valid_convs
 from call import BLOCK, Call, blocks
@@ -307,6 +308,7 @@ def rnn_grad(d):
 
 
 MAKERS = {
+    "BlockdnnAttention": attention_calls.attention,
     "BlockdnnBatchNorm": batch_norm,
     "BlockdnnBatchNormGrad": batch_norm_grad,
     "BlockdnnConcat": concat,

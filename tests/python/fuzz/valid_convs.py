@@ -19,16 +19,16 @@ def some_plane(d, least=1, most=12):
 
 
 def some_window(d, kernel, size, dilation=1):
-    """Padding, explicit paddings and strides with which a window fits."""
+    """Padding and explicit paddings with which a window fits, as TensorFlow demands it."""
     reach = [(k - 1) * dilation + 1 for k in kernel]
-    fits = all(r <= s or s == 0 for r, s in zip(reach, size, strict=True))
+    fits = all(r <= s for r, s in zip(reach, size, strict=True))
     padding = d.of("SAME", "EXPLICIT", "VALID") if fits else d.of("SAME", "EXPLICIT")
     explicit = []
     if padding == "EXPLICIT":
         for k, r, s in zip(kernel, reach, size, strict=True):
             before, after = d.to(0, k - 1), d.to(0, k - 1)
             explicit += [before, after]
-            if s and before + after + s < r:
+            if before + after + s < r:
                 return "SAME", []
     return padding, explicit
 
@@ -108,6 +108,9 @@ def conv(d):
     if src_layout != "nhwc":
         src_part, src = some_src_part(d, ic, n, h, w)
     offset = d.of(0, 0, 5)
+    # What Winograd's tiles hold whole windows of.
+    may_pool = kernel in ([3, 3], [5, 5]) and strides == [1, 1] and dilation == groups == 1
+    may_pool = may_pool and dst_layout != "nhwc" and not chain and not into and min(out) > 1
     return Call(
         "BlockdnnConv",
         [[src], [d.array(offset + kernel[0] * kernel[1] * ic // groups * oc)], args, into],
@@ -124,7 +127,7 @@ def conv(d):
             "padding": padding,
             "explicit_paddings": explicit,
             "post_ops": chain,
-            "pool": [2, 2] if d.chance(0.05) and dst_layout != "nhwc" and not into else [],
+            "pool": [2, 2] if may_pool and d.chance() else [],
             "algorithm": d.of("auto", "auto", "direct", "winograd", "paired", "auto_small"),
             "constant_weights": d.chance(),
             "src_part": src_part,
@@ -210,7 +213,7 @@ def conv_volume(d):
     n, h, w = some_plane(d, most=7)
     depth, kernel = d.to(1, 5), [d.to(1, 3), d.to(1, 3), d.to(1, 4)]
     strides = [d.to(1, 3), d.to(1, 3), d.to(1, 4)]
-    fits = all(k <= s for k, s in zip(kernel, (depth, h or 9, w or 9), strict=True))
+    fits = all(k <= s for k, s in zip(kernel, (depth, h, w), strict=True))
     padding = d.of("SAME", "VALID") if fits else "SAME"
     out = window_results(padding, [], kernel, strides, (depth, h, w))
     src_layout, dst_layout = d.of("nhwc", "nChw16c"), d.of("nhwc", "nChw16c")

@@ -1,0 +1,88 @@
+"""Attention: valid calls of random shapes, and what they must give, in NumPy."""
+
+import numpy as np
+from call import Call
+
+_MASKED = (-np.inf, -1e9, -1.0)
+
+
+def _broadcast(d, b, n, t, s, rank, dtype):
+    """A bias or a mask: of any axis one, or a whole; of batch sometimes a divisor."""
+    first = d.of(1, b, *(size for size in (2, 3) if b and b % size == 0))
+    axes = [first, *([d.of(1, n)] if rank == 4 else []), d.of(1, t), d.of(s, s, 1)]
+    return d.array(*axes, dtype=dtype)
+
+
+def attention(d):
+    b, t, s = d.of(0, 1, 2, 4, 6), d.of(0, 1, 2, 7, 33), d.of(0, 1, 5, 16, 40)
+    h, hv, kv = d.of(1, 5, 16, 40), d.of(1, 3, 16, 40), d.of(1, 1, 2, 3)
+    rank = d.of(3, 4, 4)
+    n = kv * d.of(1, 2) if rank == 4 else 1
+
+    def tensor(layout, heads, rows, size):
+        if rank == 3:
+            return d.array(b, rows, size)
+        return d.array(b, heads, rows, size) if layout == "BNTH" else d.array(b, rows, heads, size)
+
+    layouts = [d.of("BTNH", "BNTH") for _ in range(4)]
+    q = tensor(layouts[0], n, t, h)
+    k, v = tensor(layouts[1], kv, s, h), tensor(layouts[2], kv, s, hv)
+    biases = [_broadcast(d, b, n, t, s, rank, "float32") for _ in range(d.of(0, 0, 1, 2))]
+    masks = [_broadcast(d, b, n, t, s, rank, "bool") for _ in range(d.of(0, 1))]
+    return Call(
+        "BlockdnnAttention",
+        [[q], [k], [v], biases, masks],
+        {
+            "num_biases": len(biases),
+            "num_masks": len(masks),
+            **dict(zip(("q_layout", "k_layout", "v_layout", "dst_layout"), layouts, strict=True)),
+            "scale": d.of(1.0, 0.25, -0.5),
+            "causal": d.chance(0.3),
+            "masked_value": d.of(*_MASKED),
+            "zero_masked": d.chance(0.3),
+            "scratchpad_mode": d.of("user", "library"),
+        },
+    )
+
+
+def attended(a, q, k, v, *rest):
+    """softmax(scale q k^T + biases) v of each head, or None where rounding decides."""
+
+    def heads(x, layout):
+        x = x[:, None] if x.ndim == 3 else x
+        return x.astype(np.float64) if layout == "BNTH" or flat else x.swapaxes(1, 2).astype(float)
+
+    if not abs(a["scale"]) < 100:  # whose scores overflow, or round to nothing
+        return None
+    flat = q.ndim == 3
+    q, k, v = (heads(x, a[f"{name}_layout"]) for x, name in ((q, "q"), (k, "k"), (v, "v")))
+    shape = (*q.shape[:3], k.shape[2])
+    rest = [_spread(x, shape, flat) for x in rest]
+    shared = q.shape[1] // k.shape[1]
+    k, v = np.repeat(k, shared, 1), np.repeat(v, shared, 1)
+    scores = a["scale"] * (q @ k.swapaxes(2, 3)) + sum(rest[: a["num_biases"]])
+    mask = rest[-1] if a["num_masks"] else np.ones(shape, bool)
+    scores = np.where(mask, scores, a["masked_value"])
+    if a["causal"]:
+        seen = np.arange(shape[3]) <= np.arange(shape[2])[:, None]
+        scores = np.where(seen, scores, -np.inf)
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(scores - scores.max(3, keepdims=True, initial=-np.inf))
+        weights = weights / weights.sum(3, keepdims=True)
+    if a["causal"]:
+        weights = np.where(seen | np.isnan(weights).all(3, keepdims=True), weights, 0)
+    if a["zero_masked"]:
+        weights = np.where(mask, weights, 0)
+    dst = weights @ v
+    if flat:
+        return dst[:, 0]
+    return dst if a["dst_layout"] == "BNTH" else dst.swapaxes(1, 2)
+
+
+def _spread(x, shape, flat):
+    """A bias or mask over all scores [B, N, T, S]; entry b modulo its own number is b's."""
+    rank = 3 if flat else 4
+    x = x[0] if x.ndim > rank else x.reshape((1,) * (rank - x.ndim) + x.shape)
+    x = x[:, None] if flat else x
+    x = x[np.arange(shape[0]) % max(1, x.shape[0])] if x.shape[0] else x
+    return np.broadcast_to(x, shape)
