@@ -83,7 +83,8 @@ def memory_plan(op, *shapes, threads: int | None = None, args=(), **arguments) -
         not fully known; threads out of range.
 
     Example:
-      >>> plan = bd.ops.memory_plan("conv", (1, 4, 56, 56, 16), (3, 3, 64, 64), algorithm="direct")
+      >>> shapes, options = [(1, 4, 56, 56, 16), (3, 3, 64, 64)], {"padding": "SAME"}
+      >>> plan = bd.ops.memory_plan("conv", *shapes, algorithm="direct", **options)
       >>> plan.algorithm, list(plan.pieces)
       ('direct', ['strip'])
     """

@@ -15,7 +15,7 @@ class PostOps:
     up to 32:
 
         chain = PostOps().binary("add", bias).sum(0.5).eltwise("relu")
-        y = bd.ops.conv(x, weights, post_ops=chain, dst=previous)
+        y = bd.ops.conv(x, weights, padding="SAME", post_ops=chain, dst=previous)
 
     `len(chain)` counts the entries, `chain.kind(i)` tells their kinds, `str(chain)`
     shows them. Chains are equal, and hash alike, where their canonical texts are and

@@ -18,7 +18,7 @@ def _gradient(called, dy):
 
     def formula(src, weights, depthwise_weights, *args):
         src = part_of(src, called.src_part, shape[2], called.src_blocks)
-        x = conv(src, elements(weights, offset, shape), algorithm=algorithm)
+        x = conv(src, elements(weights, offset, shape), padding="VALID", algorithm=algorithm)
         x = chain.apply(x, args[:num_args])
         x = conv(
             x,

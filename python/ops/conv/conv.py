@@ -58,7 +58,7 @@ def conv(
     weights,
     *,
     strides=1,
-    padding="SAME",
+    padding,
     dilations=1,
     groups: int = 1,
     post_ops="",
@@ -147,7 +147,7 @@ def conv(
     Example:
       >>> x = np.ones((1, 2, 8, 8, 16), np.float32)  # 32 channels of 8x8 pixels
       >>> filters = np.ones((3, 3, 32, 48), np.float32)
-      >>> y = bd.ops.conv(x, filters, strides=2, post_ops="eltwise(relu)")
+      >>> y = bd.ops.conv(x, filters, strides=2, padding="SAME", post_ops="eltwise(relu)")
       >>> y.shape
       TensorShape([1, 3, 4, 4, 16])
       >>> float(y[0, 0, 0, 0, 0])  # 3 * 3 pixels of 32 channels

@@ -63,7 +63,7 @@ def conv_depthwise(
     depthwise_weights,
     *,
     strides=1,
-    padding="SAME",
+    padding,
     dilations=1,
     post_ops="",
     args=(),
@@ -124,7 +124,8 @@ def conv_depthwise(
       >>> x = np.ones((1, 1, 8, 8, 16), np.float32)
       >>> expand = np.ones((1, 1, 16, 96), np.float32)
       >>> filters = np.ones((3, 3, 96, 1), np.float32)
-      >>> y = bd.ops.conv_depthwise(x, expand, filters, post_ops="eltwise(relu6)", strides=2)
+      >>> options = {"strides": 2, "padding": "SAME", "post_ops": "eltwise(relu6)"}
+      >>> y = bd.ops.conv_depthwise(x, expand, filters, **options)
       >>> y.shape
       TensorShape([1, 6, 4, 4, 16])
       >>> float(y[0, 0, 0, 0, 0])  # 3 * 3 pixels of min(16, 6)

@@ -47,7 +47,7 @@ def conv_volume(
     *,
     depth: int,
     strides=(1, 1, 1),
-    padding: str = "SAME",
+    padding: str,
     post_ops="",
     args=(),
     dst=None,

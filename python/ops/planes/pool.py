@@ -38,7 +38,7 @@ def pool(
     *,
     channels: int,
     strides=1,
-    padding="VALID",
+    padding,
     src_part=None,
     dst_part=None,
     into=None,
@@ -70,7 +70,7 @@ def pool(
 
     Example:
       >>> x = np.arange(4 * 4 * 16, dtype=np.float32).reshape(1, 1, 4, 4, 16)
-      >>> bd.ops.pool(x, "max", 2, channels=16, strides=2)[0, 0, ..., 0].numpy()
+      >>> bd.ops.pool(x, "max", 2, channels=16, strides=2, padding="VALID")[0, 0, ..., 0].numpy()
       array([[ 80., 112.],
              [208., 240.]], dtype=float32)
     """

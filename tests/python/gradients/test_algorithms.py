@@ -9,26 +9,34 @@ import tf_blockdnn as bd
 ops = bd.ops
 BLOCKS = tf.ones([2, 2, 12, 12, 16])
 CASES = {
-    "conv": (lambda x, w, **a: ops.conv(x, w, **a), BLOCKS, (3, 3, 32, 32)),
+    "conv": (lambda x, w, **a: ops.conv(x, w, padding="SAME", **a), BLOCKS, (3, 3, 32, 32)),
     "plain": (
-        lambda x, w, **a: ops.conv(x, w, src_layout="nhwc", **a),
+        lambda x, w, **a: ops.conv(x, w, src_layout="nhwc", padding="SAME", **a),
         tf.ones([2, 9, 9, 24]),
         (3, 3, 24, 32),
     ),
-    "strided": (lambda x, w, **a: ops.conv(x, w, strides=2, **a), BLOCKS, (3, 3, 32, 32)),
-    "groups": (lambda x, w, **a: ops.conv(x, w, groups=2, **a), BLOCKS, (3, 3, 16, 32)),
+    "strided": (
+        lambda x, w, **a: ops.conv(x, w, strides=2, padding="SAME", **a),
+        BLOCKS,
+        (3, 3, 32, 32),
+    ),
+    "groups": (
+        lambda x, w, **a: ops.conv(x, w, groups=2, padding="SAME", **a),
+        BLOCKS,
+        (3, 3, 16, 32),
+    ),
     "grouped and strided": (
-        lambda x, w, **a: ops.conv(x, w, groups=2, strides=2, **a),
+        lambda x, w, **a: ops.conv(x, w, groups=2, strides=2, padding="SAME", **a),
         BLOCKS,
         (3, 3, 16, 32),
     ),
     "dilated": (
-        lambda x, w, **a: ops.conv(x, w, strides=2, dilations=2, **a),
+        lambda x, w, **a: ops.conv(x, w, strides=2, dilations=2, padding="SAME", **a),
         BLOCKS,
         (3, 3, 32, 32),
     ),
     "chain": (
-        lambda x, w, **a: ops.conv(x, w, post_ops="eltwise(swish)", **a),
+        lambda x, w, **a: ops.conv(x, w, post_ops="eltwise(swish)", padding="SAME", **a),
         BLOCKS,
         (3, 3, 32, 32),
     ),
@@ -37,9 +45,13 @@ CASES = {
         BLOCKS,
         (4, 4, 32, 32),
     ),
-    "volume": (lambda x, w, **a: ops.conv_volume(x, w, depth=2, **a), BLOCKS, (3, 3, 3, 32, 32)),
+    "volume": (
+        lambda x, w, **a: ops.conv_volume(x, w, depth=2, padding="SAME", **a),
+        BLOCKS,
+        (3, 3, 3, 32, 32),
+    ),
     "pair": (
-        lambda x, w, **a: ops.conv_depthwise(x, w, tf.ones([3, 3, 48, 1]), **a),
+        lambda x, w, **a: ops.conv_depthwise(x, w, tf.ones([3, 3, 48, 1]), padding="SAME", **a),
         BLOCKS,
         (1, 1, 32, 48),
     ),
@@ -73,7 +85,9 @@ def test_bits_of_the_source_gradient():
 
     @tf.function
     def gradient():
-        return tf.gradients(tf.square(ops.conv(src, weights, algorithm="direct")), src)[0]
+        return tf.gradients(
+            tf.square(ops.conv(src, weights, algorithm="direct", padding="SAME")), src
+        )[0]
 
     first = gradient().numpy()
     for _ in range(5):

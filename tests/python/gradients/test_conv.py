@@ -51,6 +51,8 @@ LAYOUTS = [("nChw16c", "nChw16c"), ("nhwc", "nChw16c"), ("nChw16c", "nhwc"), ("n
 def conv_of(layouts, channels, outputs, **options):
     """bd.ops.conv between plain tensors, in these layouts inside."""
 
+    options = {"padding": "SAME"} | options
+
     def conv(x, weights, *args, post_ops=""):
         x = plain.block(x) if layouts[0] == "nChw16c" else x
         args = [
@@ -156,7 +158,7 @@ def test_chains(chain, layouts, floats):
 
 def test_values_a_sample_and_channel(floats):
     def ours(x, w, s):
-        y = bd.ops.conv(plain.block(x), w, post_ops=bd.PostOps().binary("mul", s))
+        y = bd.ops.conv(plain.block(x), w, post_ops=bd.PostOps().binary("mul", s), padding="SAME")
         return plain.unblock(y, 20)
 
     check(
@@ -171,7 +173,9 @@ def test_one_tensor_twice(floats):
 
     def ours(x, w):
         x = plain.block(x)
-        return plain.unblock(bd.ops.conv(x, w, post_ops="sum(#0);eltwise(square)", args=[x]), 20)
+        return plain.unblock(
+            bd.ops.conv(x, w, post_ops="sum(#0);eltwise(square)", args=[x], padding="SAME"), 20
+        )
 
     check(
         ours,
@@ -182,7 +186,9 @@ def test_one_tensor_twice(floats):
 
 def test_weights_inside_a_larger_tensor(floats):
     def ours(x, memory):
-        y = bd.ops.conv(plain.block(x), memory, weights_shape=[3, 3, 4, 5], weights_offset=7)
+        y = bd.ops.conv(
+            plain.block(x), memory, weights_shape=[3, 3, 4, 5], weights_offset=7, padding="SAME"
+        )
         return plain.unblock(y, 5)
 
     def formula(x, memory):
@@ -195,7 +201,7 @@ def test_depthwise_filter_of_tensorflow(floats):
     """[kh, kw, C, m] is the memory of [kh, kw, 1, C * m]; the gradient has its shape."""
 
     def ours(x, w):
-        y = bd.ops.conv(plain.block(x), w, groups=20, weights_shape=[3, 3, 1, 40])
+        y = bd.ops.conv(plain.block(x), w, groups=20, weights_shape=[3, 3, 1, 40], padding="SAME")
         return plain.unblock(y, 40)
 
     check(
@@ -213,7 +219,13 @@ def test_parts(has_into, floats):
     def ours(x, w, into):
         options = dict(into=plain.block(into)) if has_into else {}
         y = bd.ops.conv(
-            plain.block(x), w, channels=16, src_part=(16, 40), dst_part=(0, 36), **options
+            plain.block(x),
+            w,
+            padding="SAME",
+            channels=16,
+            src_part=(16, 40),
+            dst_part=(0, 36),
+            **options,
         )
         y = plain.unblock(y, 36)
         return y if has_into else y[..., :16] + 0 * into[..., :16]
@@ -227,7 +239,7 @@ def test_parts(has_into, floats):
 
 def test_pool_behind(floats):
     def ours(x, w):
-        y = bd.ops.conv(plain.block(x), w, pool=2, post_ops="eltwise(relu)")
+        y = bd.ops.conv(plain.block(x), w, pool=2, post_ops="eltwise(relu)", padding="SAME")
         return plain.unblock(y, 20)
 
     check(
@@ -245,7 +257,9 @@ def test_sizes_not_known(strides, floats):
 
     def step(x, w):
         def loss(x, w):
-            return plain.unblock(tf.square(bd.ops.conv(plain.block(x), w, strides=strides)), 18)
+            return plain.unblock(
+                tf.square(bd.ops.conv(plain.block(x), w, strides=strides, padding="SAME")), 18
+            )
 
         return gradients(loss, (x, w))[1]
 
@@ -261,7 +275,7 @@ def test_tails_stay_zero(strides, post_ops, floats):
     """The gradient of a blocked source has a zero tail, whatever the strides."""
     x = plain.block(np.abs(floats(2, 5, 6, 20)))
     _, (dx, _), _ = gradients(
-        lambda x, w: bd.ops.conv(x, w, strides=strides, post_ops=post_ops),
+        lambda x, w: bd.ops.conv(x, w, strides=strides, post_ops=post_ops, padding="SAME"),
         [x, np.abs(floats(3, 3, 20, 20))],
     )
     assert np.isfinite(dx).all()

@@ -21,44 +21,62 @@ def _ones(*shape):
 
 IMAGE, BLOCKS = _zeros(0, 6, 5, 20), _zeros(0, 2, 6, 5, 16)
 CASES = {
-    "conv": (lambda x, w: ops.conv(x, w), BLOCKS, _ones(3, 3, 20, 24)),
+    "conv": (lambda x, w: ops.conv(x, w, padding="SAME"), BLOCKS, _ones(3, 3, 20, 24)),
     "conv, plain": (
-        lambda x, w: ops.conv(x, w, src_layout="nhwc", dst_layout="nhwc", post_ops="eltwise(relu)"),
+        lambda x, w: ops.conv(
+            x, w, src_layout="nhwc", dst_layout="nhwc", post_ops="eltwise(relu)", padding="SAME"
+        ),
         IMAGE,
         _ones(3, 3, 20, 24),
     ),
-    "conv, strided": (lambda x, w: ops.conv(x, w, strides=2), BLOCKS, _ones(3, 3, 20, 24)),
-    "conv, dilated": (lambda x, w: ops.conv(x, w, dilations=2), BLOCKS, _ones(3, 3, 20, 24)),
-    "conv, strided, dilated": (
-        lambda x, w: ops.conv(x, w, strides=2, dilations=2),
+    "conv, strided": (
+        lambda x, w: ops.conv(x, w, strides=2, padding="SAME"),
         BLOCKS,
         _ones(3, 3, 20, 24),
     ),
-    "conv, groups": (lambda x, w: ops.conv(x, w, groups=4), BLOCKS, _ones(3, 3, 5, 24)),
-    "conv, groups, direct": (
-        lambda x, w: ops.conv(x, w, groups=4, strides=2, algorithm="direct"),
+    "conv, dilated": (
+        lambda x, w: ops.conv(x, w, dilations=2, padding="SAME"),
+        BLOCKS,
+        _ones(3, 3, 20, 24),
+    ),
+    "conv, strided, dilated": (
+        lambda x, w: ops.conv(x, w, strides=2, dilations=2, padding="SAME"),
+        BLOCKS,
+        _ones(3, 3, 20, 24),
+    ),
+    "conv, groups": (
+        lambda x, w: ops.conv(x, w, groups=4, padding="SAME"),
         BLOCKS,
         _ones(3, 3, 5, 24),
     ),
-    "conv, depthwise": (lambda x, w: ops.conv(x, w, groups=20), BLOCKS, _ones(3, 3, 1, 20)),
+    "conv, groups, direct": (
+        lambda x, w: ops.conv(x, w, groups=4, strides=2, algorithm="direct", padding="SAME"),
+        BLOCKS,
+        _ones(3, 3, 5, 24),
+    ),
+    "conv, depthwise": (
+        lambda x, w: ops.conv(x, w, groups=20, padding="SAME"),
+        BLOCKS,
+        _ones(3, 3, 1, 20),
+    ),
     "conv, multiplier": (
-        lambda x, w: ops.conv(x, w, groups=20, strides=2),
+        lambda x, w: ops.conv(x, w, groups=20, strides=2, padding="SAME"),
         BLOCKS,
         _ones(3, 3, 1, 40),
     ),
     "conv, chain": (
-        lambda x, w: ops.conv(x, w, post_ops="eltwise(swish)"),
+        lambda x, w: ops.conv(x, w, post_ops="eltwise(swish)", padding="SAME"),
         BLOCKS,
         _ones(3, 3, 20, 24),
     ),
     "conv_depthwise": (
-        lambda x, w, d: ops.conv_depthwise(x, w, d),
+        lambda x, w, d: ops.conv_depthwise(x, w, d, padding="SAME"),
         BLOCKS,
         _ones(1, 1, 20, 24),
         _ones(3, 3, 24, 1),
     ),
     "conv_volume": (
-        lambda x, w: ops.conv_volume(x, w, depth=3),
+        lambda x, w: ops.conv_volume(x, w, depth=3, padding="SAME"),
         BLOCKS,
         _ones(3, 3, 3, 20, 24),
     ),
@@ -75,7 +93,7 @@ CASES = {
         _ones(20, 64),
         _ones(16, 64),
     ),
-    "pool": (lambda x: ops.pool(x, "max", 2, strides=2, channels=20), BLOCKS),
+    "pool": (lambda x: ops.pool(x, "max", 2, strides=2, channels=20, padding="VALID"), BLOCKS),
     "pool, means": (
         lambda x: ops.pool(x, "avg", 3, strides=2, padding="SAME", channels=20),
         BLOCKS,

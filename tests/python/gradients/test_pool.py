@@ -86,6 +86,7 @@ def test_pool_parts(floats):
             src_part=(0, 20),
             dst_part=(16, 32),
             into=plain.block(into),
+            padding="VALID",
         )
         return plain.unblock(y, 32)
 

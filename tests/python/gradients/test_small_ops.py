@@ -239,6 +239,7 @@ def test_conv_depthwise(strides, floats):
             strides=strides,
             post_ops=bd.PostOps().binary("add", b1).eltwise("relu6"),
             depthwise_post_ops=bd.PostOps().binary("add", b2).eltwise("swish"),
+            padding="SAME",
         )
         return plain.unblock(y, 24)
 

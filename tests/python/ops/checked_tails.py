@@ -30,10 +30,11 @@ def weights(*shape):
 
 
 def conv(src, **options):
-    return bd.ops.conv(src, weights(1, 1, 20, 20), **options)
+    return bd.ops.conv(src, weights(1, 1, 20, 20), **{"padding": "SAME"} | options)
 
 
 def conv_depthwise(src, **options):
+    options = {"padding": "SAME"} | options
     return bd.ops.conv_depthwise(src, weights(1, 1, 20, 20), weights(3, 3, 20, 1), **options)
 
 
@@ -100,10 +101,10 @@ CALLS = {
         zeros(), weights(1, 1, 20, 20), post_ops="sum(#0)", args=[x]
     ),
     ("BlockdnnConvVolume", "src"): lambda x: bd.ops.conv_volume(
-        x, weights(1, 1, 1, 20, 20), depth=1
+        x, weights(1, 1, 1, 20, 20), depth=1, padding="SAME"
     ),
     ("BlockdnnConvVolume", "args[0]"): lambda x: bd.ops.conv_volume(
-        zeros(), weights(1, 1, 1, 20, 20), depth=2, post_ops="sum(#0)", args=[x]
+        zeros(), weights(1, 1, 1, 20, 20), depth=2, post_ops="sum(#0)", args=[x], padding="SAME"
     ),
     ("BlockdnnInnerProduct", None): lambda x: bd.ops.inner_product(x, weights(16, 20)),
     ("BlockdnnSoftmax", None): bd.ops.softmax,
@@ -117,7 +118,7 @@ CALLS = {
     ("BlockdnnEltwise", "args[0]"): lambda x: bd.ops.eltwise(
         zeros(), "binary(max,tensor,#0)", args=[x], channels=CHANNELS
     ),
-    ("BlockdnnPool", "src"): lambda x: bd.ops.pool(x, "max", 2, channels=CHANNELS),
+    ("BlockdnnPool", "src"): lambda x: bd.ops.pool(x, "max", 2, channels=CHANNELS, padding="VALID"),
     ("BlockdnnPoolGrad", "ddst"): lambda x: pool_grad(x, zeros(), zeros()),
     ("BlockdnnPoolGrad", "src"): lambda x: pool_grad(zeros(), x, zeros()),
     ("BlockdnnPoolGrad", "dst"): lambda x: pool_grad(zeros(), zeros(), x),
@@ -190,7 +191,9 @@ def test_parts_of_wider_tensors():
 
 def test_wrong_shapes_have_their_own_error():
     with pytest.raises(tf.errors.InvalidArgumentError, match="src must be nChw16c"):
-        bd.ops.pool(np.ones((2, 3, 4, 16), np.float32), "max", 2, channels=CHANNELS)
+        bd.ops.pool(
+            np.ones((2, 3, 4, 16), np.float32), "max", 2, channels=CHANNELS, padding="VALID"
+        )
 
 
 def test_reorder_of_weights_and_of_strided_memory():

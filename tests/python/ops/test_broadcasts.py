@@ -49,6 +49,7 @@ def test_binary_operands(layout, shape, floats):
         src_layout="nhwc",
         dst_layout=layout,
         post_ops=bd.PostOps().binary("mul", operand),
+        padding="SAME",
     )
     y = Blocked.unpack(y, 20) if layout == "nChw16c" else y
     spread = operand.reshape(shape[0], 1, 1, shape[1]) if len(shape) == 2 else operand
@@ -80,11 +81,17 @@ def test_plain_tensors_of_any_rank(shape, floats):
 def test_strides_of_numpy(two, floats):
     src = Blocked.pack(floats(1, 8, 8, 16))
     weights = floats(3, 3, 16, 16)
-    assert bd.ops.conv(src, weights, strides=two).shape == (1, 1, 4, 4, 16)
+    assert bd.ops.conv(src, weights, strides=two, padding="SAME").shape == (1, 1, 4, 4, 16)
     assert bd.ops.conv_transpose(src, weights, strides=two).shape == (1, 1, 17, 17, 16)
-    assert bd.ops.pool(src, "max", two, strides=two, channels=16).shape == (1, 1, 4, 4, 16)
+    assert bd.ops.pool(src, "max", two, strides=two, channels=16, padding="VALID").shape == (
+        1,
+        1,
+        4,
+        4,
+        16,
+    )
     three = two if np.ndim(two) == 0 else np.append(two, 2)
-    volume = bd.ops.conv_volume(src, weights[None], depth=1, strides=three)
+    volume = bd.ops.conv_volume(src, weights[None], depth=1, strides=three, padding="SAME")
     assert volume.shape == (1, 1, 4, 4, 16)
     padded = bd.ops.conv(src, weights, padding=np.array([[1, 1], [2, 2]]))
     assert padded.shape == (1, 1, 8, 10, 16)

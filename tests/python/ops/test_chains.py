@@ -142,6 +142,7 @@ def test_behind_a_convolution(name):
             src_layout=form.src_layout,
             dst_layout=form.dst_layout,
             algorithm=form.algorithm,
+            padding="SAME",
         )
         ours = Blocked.unpack(ours, form.oc) if form.dst_layout == BLOCKED else ours.numpy()
         expected = one_by_one(plain, entries, previous)

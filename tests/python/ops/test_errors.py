@@ -37,6 +37,7 @@ def test_shapes_unknown_until_it_runs():
             weights_shape=[3, 3, 20, 33],
             post_ops="binary(add,channel,#0)",
             args=[bias],
+            padding="SAME",
         )
 
     good = [blocked_zeros(), tf.zeros((3, 3, 20, 33)), tf.zeros(33)]

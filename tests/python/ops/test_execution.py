@@ -27,10 +27,11 @@ EVERY_OP = """
 import tensorflow as tf
 import tf_blockdnn as bd
 x = bd.ops.reorder(tf.zeros((1, 5, 6, 20)), "nhwc", "nChw16c")
-y = bd.ops.conv(x, tf.zeros((3, 3, 20, 40)), algorithm="direct", post_ops="eltwise(relu)")
+options = {"padding": "SAME", "algorithm": "direct", "post_ops": "eltwise(relu)"}
+y = bd.ops.conv(x, tf.zeros((3, 3, 20, 40)), **options)
 y = bd.ops.eltwise(y, "eltwise(tanh)", channels=40)
 y = bd.ops.concat([x, y], channels=[20, 40])
-y = bd.ops.pool(y, "max", 2, channels=60)
+y = bd.ops.pool(y, "max", 2, channels=60, padding="VALID")
 bd.ops.global_pool(y, "avg", channels=60)
 bd.ops.shuffle(y, 1, 3, layout="nChw16c", channels=60)
 bd.ops.softmax(tf.zeros((2, 3, 7)))
@@ -65,7 +66,7 @@ plain = bd.ops.reorder(blocked, "nChw16c", "nhwc", channels=32)
 half = bd.PostOps().sum(0.5)
 
 def conv(dst):
-    return bd.ops.conv(x, w, post_ops=half, dst=dst, algorithm="direct")
+    return bd.ops.conv(x, w, post_ops=half, dst=dst, algorithm="direct", padding="SAME")
 
 def inner_product(dst):
     return bd.ops.inner_product(rows + 1, w[0, 0], post_ops=half, dst=dst)
@@ -115,7 +116,7 @@ import threading, os, tf_blockdnn as bd
 x, w = tf.zeros((1, 8, 64, 64, 16)), tf.zeros((3, 3, 128, 128))
 tf.nn.relu(x)  # TensorFlow's own threads are there now
 before = len(os.listdir("/proc/self/task"))
-bd.ops.conv(x, w)
+bd.ops.conv(x, w, padding="SAME")
 print(bd.info()["threads"], len(os.listdir("/proc/self/task")) - before)
 """
     threads, started = run_program(program).stdout.split()
@@ -129,8 +130,10 @@ def test_many_callers_of_one_function(integers, blocked):
 
     @tf.function(input_signature=[tf.TensorSpec([1, 2, None, None, 16]), tf.TensorSpec(None)])
     def conv(x, weights):
-        y = bd.ops.conv(x, weights, weights_shape=[3, 3, 20, 24], algorithm="direct")
-        return bd.ops.pool(y, "max", 2, channels=24)
+        y = bd.ops.conv(
+            x, weights, weights_shape=[3, 3, 20, 24], algorithm="direct", padding="SAME"
+        )
+        return bd.ops.pool(y, "max", 2, channels=24, padding="VALID")
 
     def call(i):
         x, weights = images[i % len(images)], filters[i % len(filters)]

@@ -45,22 +45,22 @@ def weights(sizes, floats, blocked):
 
 
 def conv(src, weights, **options):
-    return bd.ops.conv(src, weights[0], algorithm="direct", **options)
+    return bd.ops.conv(src, weights[0], algorithm="direct", **options, padding="SAME")
 
 
 def winograd(src, weights, **options):
-    return bd.ops.conv(src, weights[0], algorithm="winograd", **options)
+    return bd.ops.conv(src, weights[0], algorithm="winograd", **options, padding="SAME")
 
 
 def depthwise(src, weights, **options):
-    return bd.ops.conv(src, weights[1], groups=weights[1].shape[-1], **options)
+    return bd.ops.conv(src, weights[1], groups=weights[1].shape[-1], **options, padding="SAME")
 
 
 def with_operands(src, weights, **options):
     """Operands have the shape of the result without the channels beside it."""
     chain = "binary(add,channel,#0);sum(#1);eltwise(relu)"
     args = [weights[1][0, 0, 0], weights[2]]
-    return bd.ops.conv(src, weights[0], post_ops=chain, args=args, **options)
+    return bd.ops.conv(src, weights[0], post_ops=chain, args=args, **options, padding="SAME")
 
 
 def pool(src, weights, **options):
@@ -107,7 +107,7 @@ def test_chain_of_parts_is_the_concatenation(batch, floats, blocked):
 
     @tf.function
     def joined(x):
-        whole = bd.ops.conv(x, w, dst_part=(16, 112))
+        whole = bd.ops.conv(x, w, dst_part=(16, 112), padding="SAME")
         whole = bd.ops.concat([x[:, :1]], channels=[16], dst_part=(0, 112), into=whole)
         whole = bd.ops.pool(
             x, "avg", 3, padding="SAME", channels=32, dst_part=(64, 112), into=whole
@@ -122,7 +122,11 @@ def test_chain_of_parts_is_the_concatenation(batch, floats, blocked):
             into=whole,
         )
 
-    parts = [x[:, :1], bd.ops.conv(x, w), bd.ops.pool(x, "avg", 3, padding="SAME", channels=32)]
+    parts = [
+        x[:, :1],
+        bd.ops.conv(x, w, padding="SAME"),
+        bd.ops.pool(x, "avg", 3, padding="SAME", channels=32),
+    ]
     parts.append(np.maximum(parts[1][:, :1], 0))
     np.testing.assert_array_equal(joined(x), np.concatenate(parts, 1))
 
@@ -163,7 +167,7 @@ def test_errors(options, message, floats):
     x, weights = tf.zeros((2, 3, 7, 9, 16)), floats(3, 3, 40, 40)
 
     def call():
-        return bd.ops.conv(x, weights, **options)
+        return bd.ops.conv(x, weights, **options, padding="SAME")
 
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         call()
@@ -180,35 +184,37 @@ LISTED = [1, 3, 4]  # of 6 blocks
 
 
 def _pointwise(src, floats, **options):
-    return bd.ops.conv(src, floats(1, 1, 48, 40), **options)
+    return bd.ops.conv(src, floats(1, 1, 48, 40), **options, padding="SAME")
 
 
 def _strided(src, floats, **options):
-    return bd.ops.conv(src, floats(1, 1, 48, 32), strides=2, **options)
+    return bd.ops.conv(src, floats(1, 1, 48, 32), strides=2, **options, padding="SAME")
 
 
 def _paired(src, floats, **options):
-    return bd.ops.conv(src, floats(1, 1, 48, 64), algorithm="paired", **options)
+    return bd.ops.conv(src, floats(1, 1, 48, 64), algorithm="paired", **options, padding="SAME")
 
 
 def _direct(src, floats, **options):
-    return bd.ops.conv(src, floats(3, 3, 48, 16), algorithm="direct", **options)
+    return bd.ops.conv(src, floats(3, 3, 48, 16), algorithm="direct", **options, padding="SAME")
 
 
 def _winograd(src, floats, **options):
-    return bd.ops.conv(src, floats(3, 3, 48, 16), algorithm="winograd", **options)
+    return bd.ops.conv(src, floats(3, 3, 48, 16), algorithm="winograd", **options, padding="SAME")
 
 
 def _plain_result(src, floats, **options):
-    return bd.ops.conv(src, floats(1, 1, 48, 2), dst_layout="nhwc", **options)
+    return bd.ops.conv(src, floats(1, 1, 48, 2), dst_layout="nhwc", **options, padding="SAME")
 
 
 def _depthwise(src, floats, **options):
-    return bd.ops.conv(src, floats(3, 3, 1, 48), groups=48, **options)
+    return bd.ops.conv(src, floats(3, 3, 1, 48), groups=48, **options, padding="SAME")
 
 
 def _conv_depthwise(src, floats, **options):
-    return bd.ops.conv_depthwise(src, floats(1, 1, 48, 32), floats(3, 3, 32, 1), **options)
+    return bd.ops.conv_depthwise(
+        src, floats(1, 1, 48, 32), floats(3, 3, 32, 1), **options, padding="SAME"
+    )
 
 
 @pytest.mark.parametrize(
@@ -257,4 +263,4 @@ def test_listed_blocks(op, floats, blocked):
 )
 def test_wrong_listed_blocks(options, message, floats):
     with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=message):
-        bd.ops.conv(floats(1, 6, 5, 5, 16), floats(1, 1, 48, 16), **options)
+        bd.ops.conv(floats(1, 6, 5, 5, 16), floats(1, 1, 48, 16), **options, padding="SAME")

@@ -46,7 +46,7 @@ def test_some_take_nothing():
     assert plan("many rows").packed_weights == 4 * 70 * 64
     for op, shape, arguments in [
         ("reorder", (1, 9, 9, 20), {"src": "nhwc", "dst": "nChw16c"}),
-        ("pool", (1, 2, 9, 9, 16), {"kind": "max", "ksize": 3, "channels": 20}),
+        ("pool", (1, 2, 9, 9, 16), {"kind": "max", "ksize": 3, "channels": 20, "padding": "VALID"}),
         ("concat", [(1, 2, 9, 9, 16), (1, 1, 9, 9, 16)], {"channels": [20, 16]}),
     ]:
         nothing = bd.ops.memory_plan(op, shape, **arguments)
@@ -116,7 +116,7 @@ def test_packed_matrices():
 def test_no_elements():
     """Nothing to compute needs nothing, in either mode."""
     for mode in MODES:
-        arguments = {"algorithm": "direct", "scratchpad_mode": mode}
+        arguments = {"padding": "SAME", "algorithm": "direct", "scratchpad_mode": mode}
         assert (
             bd.ops.memory_plan("conv", (0, 2, 9, 11, 16), (3, 3, 20, 40), **arguments).scratchpad
             == 0
@@ -130,18 +130,20 @@ def test_asked_while_a_function_is_traced():
 
     @tf.function
     def convolve(x, weights):
-        sizes.append(bd.ops.memory_plan("conv", x, weights, algorithm="direct").scratchpad)
-        return bd.ops.conv(x, weights, algorithm="direct")
+        sizes.append(
+            bd.ops.memory_plan("conv", x, weights, algorithm="direct", padding="SAME").scratchpad
+        )
+        return bd.ops.conv(x, weights, algorithm="direct", padding="SAME")
 
-    op, shapes, _, _ = CASES["strip"]
+    op, shapes, arguments, _ = CASES["strip"]
     convolve(*map(tf.zeros, shapes))
-    assert sizes == [bd.ops.memory_plan(op, *shapes, algorithm="direct").scratchpad]
+    assert sizes == [bd.ops.memory_plan(op, *shapes, **arguments).scratchpad]
 
 
 def test_the_result_before():
     """The operand that `dst=` brings may need a reorder; the plan is the convolution's."""
-    op, shapes, _, _ = CASES["strip"]
-    arguments = {"algorithm": "direct", "post_ops": bd.PostOps().sum()}
+    op, shapes, arguments, _ = CASES["strip"]
+    arguments = arguments | {"post_ops": bd.PostOps().sum()}
     plain = tf.TensorSpec((1, 9, 11, 40))
     assert bd.ops.memory_plan(op, *shapes, dst=plain, **arguments) == plan("strip")
 
@@ -168,11 +170,19 @@ BAD = {
     "too many threads": (lambda: plan("strip", threads=1025), "from 1 to 1024, got 1025"),
     "threads of no number": (lambda: plan("strip", threads="2"), "from 1 to 1024, got '2'"),
     "unknown size": (
-        lambda: bd.ops.memory_plan("conv", (1, 2, None, 9, 16), (3, 3, 20, 40)).scratchpad,
+        lambda: (
+            bd.ops.memory_plan(
+                "conv", (1, 2, None, 9, 16), (3, 3, 20, 40), padding="SAME"
+            ).scratchpad
+        ),
         r"the shape \(1, 2, None, 9, 16\) is not fully known",
     ),
     "unknown rank": (
-        lambda: bd.ops.memory_plan("conv", tf.TensorShape(None), (3, 3, 20, 40)).scratchpad,
+        lambda: (
+            bd.ops.memory_plan(
+                "conv", tf.TensorShape(None), (3, 3, 20, 40), padding="SAME"
+            ).scratchpad
+        ),
         "the shape <unknown> is not fully known",
     ),
     "no shape": (
@@ -180,7 +190,7 @@ BAD = {
         "'nhwc' is not a shape; give arguments other than tensors by name",
     ),
     "what the op refuses": (
-        lambda: bd.ops.memory_plan("conv", (1, 3, 9, 9, 16), (3, 3, 20, 40)).kept,
+        lambda: bd.ops.memory_plan("conv", (1, 3, 9, 9, 16), (3, 3, 20, 40), padding="SAME").kept,
         r"src must be nChw16c, \[N, 2, H, W, 16\] for 20 channels",
     ),
     "what the wrapper refuses": (lambda: plan("strip", strides="two"), "strides must be"),
@@ -204,7 +214,12 @@ def test_what_is_no_node():
 @pytest.mark.parametrize("mode", MODES)
 def test_errors_do_not_depend_on_the_mode(mode):
     with pytest.raises(tf.errors.InvalidArgumentError, match="src must be nChw16c"):
-        bd.ops.conv(tf.zeros((1, 3, 9, 9, 16)), tf.zeros((3, 3, 20, 40)), scratchpad_mode=mode)
+        bd.ops.conv(
+            tf.zeros((1, 3, 9, 9, 16)),
+            tf.zeros((3, 3, 20, 40)),
+            scratchpad_mode=mode,
+            padding="SAME",
+        )
 
 
 def test_an_unknown_mode_past_the_wrapper():

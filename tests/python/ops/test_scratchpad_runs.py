@@ -77,7 +77,7 @@ def test_what_was_asked_is_what_runs(threads, set_threads, environment):
 @pytest.mark.parametrize("mode", MODES)
 def test_32_threads_on_one_function(mode):
     """Every form of scratch at once, bit for bit what one thread computes."""
-    options = {"scratchpad_mode": mode, "constant_weights": True}
+    options = {"padding": "SAME", "scratchpad_mode": mode, "constant_weights": True}
     rng = np.random.default_rng(3)
     w = {
         s: tf.constant(rng.standard_normal(s, np.float32)) for s in [(3, 3, 3, 40), (3, 3, 40, 40)]
@@ -123,8 +123,9 @@ rows = [tf.zeros((1 + i, 70)) for i in range(37)]
 def run(x, rows):
     results = []
     for mode in ("user", "library"):
-        results.append(bd.ops.conv(x, filters, algorithm="direct", scratchpad_mode=mode))
-        results.append(bd.ops.conv(x, filters, algorithm="winograd", scratchpad_mode=mode))
+        for algorithm in ("direct", "winograd"):
+            options = {"padding": "SAME", "algorithm": algorithm, "scratchpad_mode": mode}
+            results.append(bd.ops.conv(x, filters, **options))
         results.append(bd.ops.inner_product(rows, matrix, scratchpad_mode=mode))
     return results
 

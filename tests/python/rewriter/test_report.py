@@ -159,7 +159,7 @@ def test_a_function_that_is_blocked_in_part(rewrite, weights):
     kernel, other = weights(3, 3, 16, 32), weights(3, 3, 32, 16)
 
     def function(x):
-        y = bd.ops.conv(x, kernel, src_layout="nhwc", dst_layout="nhwc")
+        y = bd.ops.conv(x, kernel, src_layout="nhwc", dst_layout="nhwc", padding="SAME")
         return tf.nn.conv2d(y, other, **_SAME)
 
     text = rewrite(function, [1, 8, 8, 16]).report.summary()

@@ -19,6 +19,7 @@ def check(blocked, x, weights, *, groups=1, src_layout="nChw16c", dst_layout="nC
     """Runs one direct convolution in the given layouts and compares every element."""
     channels, oc = x.shape[3], weights.shape[3]
     src = blocked.pack(x) if src_layout == "nChw16c" else x
+    window = {"padding": "SAME"} | window
     ours = bd.ops.conv(
         src,
         weights,
@@ -160,7 +161,11 @@ def test_plain_to_plain(ic, oc, integers, blocked):
 @pytest.mark.parametrize("ic,oc,h,w", [(16, 16, 28, 28), (20, 40, 1, 1), (96, 70, 13, 20)])
 def test_paired(window, ic, oc, h, w, floats, blocked):
     x, weights, bias = floats(2, h, w, ic), floats(*window, ic, oc), floats(oc)
-    options = {"algorithm": "paired", "post_ops": "binary(add,channel,#0);eltwise(relu)"}
+    options = {
+        "padding": "SAME",
+        "algorithm": "paired",
+        "post_ops": "binary(add,channel,#0);eltwise(relu)",
+    }
     ours = bd.ops.conv(blocked.pack(x), weights, channels=ic, args=[bias], **options)
     wide = [v.astype(np.float64) for v in (x, weights)]
     expected = np.maximum(references.conv(*wide, padding="SAME") + bias, 0)
@@ -170,7 +175,9 @@ def test_paired(window, ic, oc, h, w, floats, blocked):
 
 @pytest.mark.parametrize("algorithm", ["auto", "paired", "auto_smallest"])
 def test_pairs_are_multiplied_with_avx512_only(algorithm):
-    plan = bd.ops.memory_plan("conv", (1, 4, 9, 9, 16), (1, 1, 64, 64), algorithm=algorithm)
+    plan = bd.ops.memory_plan(
+        "conv", (1, 4, 9, 9, 16), (1, 1, 64, 64), algorithm=algorithm, padding="SAME"
+    )
     if not bd.info()["isa"].startswith("avx512"):
         assert plan.algorithm == "direct"
     elif algorithm == "paired":
@@ -240,7 +247,12 @@ def test_empty(n, h, w, ic, dst_layout):
     src_layout = "nhwc" if ic == 3 else "nChw16c"
     src = tf.zeros((n, h, w, ic) if ic == 3 else (n, 2, h, w, 16))
     ours = bd.ops.conv(
-        src, tf.ones((3, 3, ic, 5)), strides=2, src_layout=src_layout, dst_layout=dst_layout
+        src,
+        tf.ones((3, 3, ic, 5)),
+        strides=2,
+        src_layout=src_layout,
+        dst_layout=dst_layout,
+        padding="SAME",
     )
     h, w = -(-h // 2), -(-w // 2)
     assert ours.shape == ((n, h, w, 5) if dst_layout == "nhwc" else (n, 1, h, w, 16))
@@ -265,7 +277,9 @@ def test_dynamic_shapes(integers, blocked):
 
     @tf.function(input_signature=[tf.TensorSpec([None, 1, None, None, 16])])
     def conv(x):
-        y = bd.ops.conv(x, weights, strides=2, constant_weights=True, algorithm="direct")
+        y = bd.ops.conv(
+            x, weights, strides=2, constant_weights=True, algorithm="direct", padding="SAME"
+        )
         assert y.shape.as_list() == [None, 2, None, None, 16]
         return y
 
@@ -278,4 +292,9 @@ def test_dynamic_shapes(integers, blocked):
 def test_strides_are_bounded():
     """Plans have an entry for each row of a stride: 2^31 of them would end the process."""
     with pytest.raises(tf.errors.InvalidArgumentError, match="strides of at most 65536"):
-        bd.ops.conv(tf.zeros((1, 1, 4, 4, 16)), tf.zeros((3, 3, 16, 16)), strides=[2**31 - 1, 1])
+        bd.ops.conv(
+            tf.zeros((1, 1, 4, 4, 16)),
+            tf.zeros((3, 3, 16, 16)),
+            strides=[2**31 - 1, 1],
+            padding="SAME",
+        )

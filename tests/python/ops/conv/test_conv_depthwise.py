@@ -19,8 +19,11 @@ def two(src, weights, depthwise_weights, post_ops="", depthwise_post_ops="", **w
     """The same by two ops."""
     oc = weights.shape[3]
     shape = [*depthwise_weights.shape[:2], 1, oc]
+    window = {"padding": "SAME"} | window
     args, depthwise_args = window.pop("args", ()), window.pop("depthwise_args", ())
-    between = bd.ops.conv(src, weights, post_ops=post_ops, args=args, algorithm="direct")
+    between = bd.ops.conv(
+        src, weights, post_ops=post_ops, args=args, algorithm="direct", padding="SAME"
+    )
     return bd.ops.conv(
         between,
         depthwise_weights,
@@ -33,6 +36,7 @@ def two(src, weights, depthwise_weights, post_ops="", depthwise_post_ops="", **w
 
 
 def check(src, weights, depthwise_weights, **options):
+    options = {"padding": "SAME"} | options
     ours = bd.ops.conv_depthwise(src, weights, depthwise_weights, algorithm="direct", **options)
     np.testing.assert_array_equal(ours, two(src, weights, depthwise_weights, **options))
     Blocked.unpack(ours, weights.shape[3])  # its tail is zero
@@ -62,7 +66,7 @@ def test_other_algorithms_round_as_two_ops(algorithm, floats, blocked):
         floats(1, 1, 48, 96),
         floats(5, 5, 96, 1),
     )
-    ours = bd.ops.conv_depthwise(x, weights, filters, algorithm=algorithm)
+    ours = bd.ops.conv_depthwise(x, weights, filters, algorithm=algorithm, padding="SAME")
     np.testing.assert_allclose(
         ours, two(x, weights, filters), rtol=0, atol=2e-6 * np.abs(ours).max()
     )
@@ -115,7 +119,13 @@ def test_the_sum_may_take_the_memory_of_dst(floats, blocked):
     src, dst = blocked.pack(floats(1, 6, 6, 16)), blocked.pack(floats(1, 6, 6, 16))
     weights, filters = floats(1, 1, 16, 16), floats(3, 3, 16, 1)
     ours = bd.ops.conv_depthwise(
-        src, weights, filters, depthwise_post_ops="sum()", dst=dst, algorithm="direct"
+        src,
+        weights,
+        filters,
+        depthwise_post_ops="sum()",
+        dst=dst,
+        algorithm="direct",
+        padding="SAME",
     )
     wanted = two(src, weights, filters, "", "sum(#0)", depthwise_args=[dst])
     np.testing.assert_array_equal(ours, wanted)
@@ -138,18 +148,21 @@ def test_weights_of_a_bundle_and_scratchpads(mode, constant, floats, blocked):
             constant_weights=constant,
             scratchpad_mode=mode,
             algorithm="direct",
+            padding="SAME",
         )
         np.testing.assert_array_equal(ours, two(blocked.pack(src), weights, filters))
 
 
 def test_empty_and_unknown_shapes():
     weights, filters = np.ones((1, 1, 16, 32), np.float32), np.ones((3, 3, 32, 1), np.float32)
-    none = bd.ops.conv_depthwise(np.zeros((0, 1, 8, 8, 16), np.float32), weights, filters)
+    none = bd.ops.conv_depthwise(
+        np.zeros((0, 1, 8, 8, 16), np.float32), weights, filters, padding="SAME"
+    )
     assert none.shape == (0, 2, 8, 8, 16)
 
     @tf.function(input_signature=[tf.TensorSpec([None, 1, None, 9, 16])])
     def function(x):
-        y = bd.ops.conv_depthwise(x, weights, filters, strides=2)
+        y = bd.ops.conv_depthwise(x, weights, filters, strides=2, padding="SAME")
         assert y.shape.as_list() == [None, 2, None, 5, 16]
         return y
 
@@ -160,7 +173,7 @@ def test_empty_and_unknown_shapes():
 def test_memory_is_known_before():
     """The ring of each thread; or the whole tensor between them, where the chain reads one."""
     shapes = (1, 2, 56, 56, 16), (1, 1, 24, 144), (3, 3, 144, 1)
-    direct = {"threads": 2, "algorithm": "direct"}
+    direct = {"padding": "SAME", "threads": 2, "algorithm": "direct"}
     plan = bd.ops.memory_plan("conv_depthwise", *shapes, **direct)
     assert plan.algorithm == "fused" and plan.scratchpad < 500_000
     rows, blocks = plan.blocking["ring_rows"], plan.blocking["group_blocks"]
@@ -205,6 +218,7 @@ def test_errors(changes, message):
         src=tf.zeros((1, 2, 6, 7, 16)),
         weights=tf.zeros((1, 1, 20, 33)),
         depthwise_weights=tf.zeros((3, 3, 33, 1)),
+        padding="SAME",
     )
     bd.ops.conv_depthwise(**arguments)
     for call in (bd.ops.conv_depthwise, tf.function(bd.ops.conv_depthwise, autograph=False)):

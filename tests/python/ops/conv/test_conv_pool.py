@@ -20,12 +20,12 @@ def check(src, weights, **options):
     nothing to be compared with. The weights are constant: where they change, the cost of packing
     them may choose another transform for one op than for two.
     """
-    options = {"constant_weights": True} | options
+    options = {"padding": "SAME", "constant_weights": True} | options
     ours = bd.ops.conv(src, weights, pool=2, **options)
     oc = weights.shape[3]
     if options.get("algorithm") != "auto_small":
         whole = bd.ops.conv(src, weights, **options | {"algorithm": "winograd"})
-        two = bd.ops.pool(whole, "max", 2, strides=2, channels=oc)
+        two = bd.ops.pool(whole, "max", 2, strides=2, channels=oc, padding="VALID")
         np.testing.assert_array_equal(ours, two)
     Blocked.unpack(ours, oc)  # its tail is zero
     return ours
@@ -37,7 +37,7 @@ def check(src, weights, **options):
 def test_equals_two_ops_and_tensorflow(algorithm, size, channels, integers, blocked):
     ic, oc = channels
     x, weights, bias = integers(2, *size, ic), integers(3, 3, ic, oc), integers(oc)
-    options = {"post_ops": _RELU, "args": [bias], "algorithm": algorithm}
+    options = {"padding": "SAME", "post_ops": _RELU, "args": [bias], "algorithm": algorithm}
     ours = check(blocked.pack(x), weights, **options)
     wanted = tf.nn.max_pool2d(tf.nn.relu(references.conv(x, weights) + bias), 2, 2, "VALID")
     changing = bd.ops.conv(blocked.pack(x), weights, pool=2, **options)
@@ -72,6 +72,7 @@ def test_weights_of_a_bundle_and_scratchpads(mode, algorithm, floats, blocked):
             constant_weights=True,
             scratchpad_mode=mode,
             algorithm=algorithm,
+            padding="SAME",
         )
         np.testing.assert_array_equal(ours, wanted)
 
@@ -79,12 +80,12 @@ def test_weights_of_a_bundle_and_scratchpads(mode, algorithm, floats, blocked):
 def test_empty_and_unknown_shapes():
     weights = np.ones((3, 3, 16, 32), np.float32)
     for n, h, w in ((0, 8, 8), (2, 1, 8), (2, 8, 1)):
-        none = bd.ops.conv(np.zeros((n, 1, h, w, 16), np.float32), weights, pool=2)
+        none = bd.ops.conv(np.zeros((n, 1, h, w, 16), np.float32), weights, pool=2, padding="SAME")
         assert none.shape == (n, 2, h // 2, w // 2, 16)
 
     @tf.function(input_signature=[tf.TensorSpec([None, 1, None, 9, 16])])
     def function(x):
-        y = bd.ops.conv(x, weights, pool=[2, 2])
+        y = bd.ops.conv(x, weights, pool=[2, 2], padding="SAME")
         assert y.shape.as_list() == [None, 2, None, 4, 16]
         return y
 
@@ -111,7 +112,7 @@ ERRORS = [
 def test_errors(changes, message):
     """One line, when it runs and while a graph is built."""
     src, weights = tf.zeros((1, 1, 8, 8, 16)), tf.zeros((3, 3, 16, 16))
-    call = lambda: bd.ops.conv(src, weights, **changes)  # noqa: E731
+    call = lambda: bd.ops.conv(src, weights, **{"padding": "SAME"} | changes)  # noqa: E731
     for run in (call, tf.function(call, autograph=False)):
         with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=message):
             run()

@@ -45,6 +45,7 @@ class Case:
             src_layout=self.src_layout,
             dst_layout=self.dst_layout,
             algorithm="direct",
+            padding="SAME",
         )
         blocked_dst = self.dst_layout == "nChw16c"
         return self.blocked.unpack(ours, self.oc) if blocked_dst else ours.numpy()
@@ -173,6 +174,7 @@ def test_sum_operand_used_twice(integers, blocked):
             post_ops="sum(#0);binary(mul,tensor,#0)",
             args=[temporary],
             algorithm="direct",
+            padding="SAME",
         )
 
     expected = (case.plain + residual) * residual
@@ -198,6 +200,7 @@ def test_sum_in_place_of_a_temporary(chain, algorithm, form, integers, blocked):
             src_layout=case.src_layout,
             dst_layout=case.dst_layout,
             algorithm=algorithm,
+            padding="SAME",
         )
 
     ours = run(tf.constant(case.lay_out(residual)))
@@ -237,7 +240,7 @@ def test_operands_of_unknown_shape(integers, blocked):
     )
     def run(bias, gate, residual):
         chain = bd.PostOps().binary("add", bias, "channel").sum(1, residual).binary("mul", gate)
-        return bd.ops.conv(x, case.weights, post_ops=chain, algorithm="direct")
+        return bd.ops.conv(x, case.weights, post_ops=chain, algorithm="direct", padding="SAME")
 
     expected = (case.plain + bias + residual) * gate[:, None, None]
     ours = blocked.unpack(run(bias, gate, residual), case.oc)
@@ -248,7 +251,9 @@ def test_operands_of_unknown_shape(integers, blocked):
         ValueError, match=r'entry 0 "binary\(add,float32\[...\]\)": the rank of the'
     ):
         tf.function(
-            lambda b: bd.ops.conv(x, case.weights, post_ops=bd.PostOps().binary("add", b)),
+            lambda b: bd.ops.conv(
+                x, case.weights, post_ops=bd.PostOps().binary("add", b), padding="SAME"
+            ),
             input_signature=[tf.TensorSpec(None)],
         )(bias)
 

@@ -37,7 +37,7 @@ def test_chain_of_tensors():
     other, bias = _random(3, 4, 5, 5, 16, seed=3), _random(16, seed=4)
     chain = bd.PostOps().binary("add", bias).sum(operand=Blocked.pack(_slices(other)))
     y = bd.ops.conv_volume(
-        Blocked.pack(_slices(x)), weights, depth=4, post_ops=chain.eltwise("relu")
+        Blocked.pack(_slices(x)), weights, depth=4, post_ops=chain.eltwise("relu"), padding="SAME"
     )
     wanted = tf.nn.relu(tf.nn.conv3d(x, weights, [1] * 5, "SAME") + bias + other)
     np.testing.assert_allclose(Blocked.unpack(y, 16), _slices(wanted), atol=2e-4)
@@ -45,7 +45,7 @@ def test_chain_of_tensors():
 
 def test_empty():
     weights = _random(3, 3, 3, 16, 16)
-    y = bd.ops.conv_volume(np.zeros((0, 1, 4, 4, 16), "float32"), weights, depth=4)
+    y = bd.ops.conv_volume(np.zeros((0, 1, 4, 4, 16), "float32"), weights, depth=4, padding="SAME")
     assert y.shape == [0, 1, 4, 4, 16]
 
 
@@ -63,4 +63,4 @@ def test_empty():
 def test_errors(shape, changes, message):
     src, weights = np.zeros(shape, "float32"), np.zeros((3, 3, 3, 16, 16), "float32")
     with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=message):
-        bd.ops.conv_volume(src, weights, **({"depth": 4} | changes))
+        bd.ops.conv_volume(src, weights, **({"depth": 4, "padding": "SAME"} | changes))

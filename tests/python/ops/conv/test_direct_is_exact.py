@@ -128,7 +128,7 @@ def test_conv_depthwise(strides):
     hidden = tf.nn.conv2d(src, expand, 1, "VALID")
     wanted = tf.nn.depthwise_conv2d(hidden, filters, [1, strides, strides, 1], "SAME")
     y = bd.ops.conv_depthwise(
-        Blocked.pack(src), expand, filters, strides=strides, algorithm="direct"
+        Blocked.pack(src), expand, filters, strides=strides, algorithm="direct", padding="SAME"
     )
     _assert_same_places(Blocked.unpack(y, 40), wanted)
 

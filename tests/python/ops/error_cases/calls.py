@@ -14,8 +14,8 @@ def blocked_zeros(channels=20, n=1, h=6, w=7):
 
 def conv(**changes):
     """A valid convolution of 20 to 33 channels, but for `changes`."""
-    arguments = dict(src=blocked_zeros(), weights=tf.zeros((3, 3, 20, 33))) | changes
-    return bd.ops.conv(**arguments)
+    arguments = dict(src=blocked_zeros(), weights=tf.zeros((3, 3, 20, 33)), padding="SAME")
+    return bd.ops.conv(**arguments | changes)
 
 
 def raw(op, *inputs, **attrs):

@@ -8,8 +8,8 @@ from .calls import blocked_zeros
 
 
 def pool(**changes):
-    arguments = dict(src=blocked_zeros(), kind="max", ksize=3, channels=20) | changes
-    return bd.ops.pool(**arguments)
+    arguments = dict(src=blocked_zeros(), kind="max", ksize=3, channels=20, padding="VALID")
+    return bd.ops.pool(**arguments | changes)
 
 
 # What is wrong -> a call that does it, and the words its message must have.

@@ -15,7 +15,7 @@ from tf_blockdnn.python.ops.products.rnn import pack_count
 # name -> (op of two tensors, shape of the activation, shape of the weights)
 OPS = {
     "conv": (
-        lambda x, w: bd.ops.conv(x, w, constant_weights=True, algorithm="direct"),
+        lambda x, w: bd.ops.conv(x, w, constant_weights=True, algorithm="direct", padding="SAME"),
         (1, 64, 1, 1, 16),
         (3, 3, 1024, 1024),
     ),

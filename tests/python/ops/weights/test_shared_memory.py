@@ -28,14 +28,14 @@ def _rnn_gradient(x, kernel, recurrent):
 
 # name -> (op of the activation and its weights, shape of the activation, shapes of the weights)
 OPS = {
-    "conv": (bd.ops.conv, BLOCKED, [(3, 3, 32, 32)]),
+    "conv": (lambda x, w: bd.ops.conv(x, w, padding="SAME"), BLOCKED, [(3, 3, 32, 32)]),
     "conv_transpose": (
         lambda x, w: bd.ops.conv_transpose(x, w, strides=2, crops=[[1, 1], [1, 1]]),
         BLOCKED,
         [(4, 4, 32, 32)],
     ),
     "conv_volume": (
-        lambda x, w: bd.ops.conv_volume(x, w, depth=2),
+        lambda x, w: bd.ops.conv_volume(x, w, depth=2, padding="SAME"),
         (2, 2, 8, 8, 16),
         [(3, 3, 3, 32, 32)],
     ),

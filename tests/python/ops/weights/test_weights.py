@@ -11,7 +11,7 @@ import tensorflow as tf
 import tf_blockdnn as bd
 from tf_blockdnn.python.ops.products.rnn import pack_count
 
-conv_direct = functools.partial(bd.ops.conv, algorithm="direct")  # exact
+conv_direct = functools.partial(bd.ops.conv, padding="SAME", algorithm="direct")  # exact
 
 
 @pytest.fixture
@@ -161,14 +161,14 @@ def _each_op():
     ops, blocked = bd.ops, (2, 2, 12, 12, 16)
     pair = tf.constant(np.ones((1, 1, 32, 32), np.float32))
     return {
-        "conv": (ops.conv, blocked, (3, 3, 32, 32)),
+        "conv": (lambda x, w: ops.conv(x, w, padding="SAME"), blocked, (3, 3, 32, 32)),
         "conv_transpose": (
             lambda x, w: ops.conv_transpose(x, w, strides=2, crops=[[1, 1], [1, 1]]),
             blocked,
             (4, 4, 32, 32),
         ),
         "conv_volume": (
-            lambda x, w: ops.conv_volume(x, w, depth=2),
+            lambda x, w: ops.conv_volume(x, w, depth=2, padding="SAME"),
             blocked,
             (3, 3, 3, 32, 32),
         ),
@@ -203,7 +203,8 @@ def test_ops_that_read_one_constant_differently(channels, floats):
     src, volume = floats(1, blocks, 9, 9, 16), floats(4, blocks, 36, 36, 16)
     weights, alone = tf.constant(values), tf.constant(values.copy())
 
-    arguments = dict(algorithm="direct", constant_weights=True, channels=channels)
+    options = {"algorithm": "direct", "padding": "SAME"}
+    arguments = dict(constant_weights=True, channels=channels, **options)
 
     def of_volume(weights):
         shape = [3, 3, channels, channels, 1]

@@ -86,7 +86,10 @@ def test_small_models_are_free(rewrite, network):
 
 def _auto_pairs():
     """Whether "auto" multiplies in pairs on this machine."""
-    return bd.ops.memory_plan("conv", (1, 2, 8, 8, 16), (1, 1, 32, 32)).algorithm == "paired"
+    return (
+        bd.ops.memory_plan("conv", (1, 2, 8, 8, 16), (1, 1, 32, 32), padding="SAME").algorithm
+        == "paired"
+    )
 
 
 @pytest.mark.parametrize("window", limit_memory._GROWTH, ids=str)
@@ -105,6 +108,7 @@ def test_growth_is_what_the_library_packs(window):
                 strides=stride,
                 algorithm=algorithm,
                 src_layout="nChw16c" if stride == 1 else "nhwc",
+                padding="SAME",
             )
             packed.append(plan.packed_weights)
         if _auto_pairs() and (algorithm, stride) == ("auto", 1):
@@ -139,7 +143,9 @@ def test_unknown_choices_are_refused(choice):
 @pytest.mark.parametrize(("channels", "out"), [(32, 32), (64, 256), (2048, 48)])
 def test_the_smallest_are_hardly_larger_than_plain(window, channels, out):
     src = (1, channels // 16, 14, 14, 16)
-    plan = bd.ops.memory_plan("conv", src, (*window, channels, out), algorithm="auto_smallest")
+    plan = bd.ops.memory_plan(
+        "conv", src, (*window, channels, out), algorithm="auto_smallest", padding="SAME"
+    )
     assert plan.algorithm in ("direct", "paired")
     plain = 4 * window[0] * window[1] * channels * out
     assert plain <= plan.packed_weights <= limit_memory._PAIRED * plain
