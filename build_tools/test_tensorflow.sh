@@ -20,6 +20,7 @@ build_tools/setup.sh install --no-deps --force-reinstall "$wheels"/*.whl
 # The package of the environment, not that of the checkout: neither pytest nor the processes that
 # tests start may have the checkout on their path.
 export PYTHON_BIN_PATH=$PWD/$VENV/bin/python
-tests=("${tests[@]/#/$PWD/tests/python/}")
+root=$PWD
 cd "$VENV"
-bin/pytest -q -p no:cacheprovider -c ../../pyproject.toml --rootdir ../.. "${tests[@]}"
+bin/pytest -q -p no:cacheprovider -c "$root/pyproject.toml" --rootdir "$root" \
+  "${tests[@]/#/$root/tests/python/}"
