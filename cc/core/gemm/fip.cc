@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "cc/base/cpu/cpu_model.h"
-#include "cc/core/gemm/fip_weights_kernel.h"
 #include "cc/core/gemm/gemm_panels.h"
+#include "cc/core/gemm/tiles/fip_weights_kernel.h"
 
 namespace bd {
 namespace {

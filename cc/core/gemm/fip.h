@@ -29,8 +29,8 @@
 #include "cc/base/cpu/isa.h"
 #include "cc/base/function_ref.h"
 #include "cc/base/memory/scratch.h"
-#include "cc/core/gemm/fip_kernel.h"
 #include "cc/core/gemm/gemm_panels.h"
+#include "cc/core/gemm/tiles/fip_kernel.h"
 
 namespace bd {
 

@@ -23,6 +23,17 @@
 // (fip.h), and A is brought into the form for it first, in `scratch`. Packing takes longer then:
 // that is for a B that many products share. Sums are in the order of fip_kernel.h, else of k.
 //
+// Of bfloat16 and of bytes (narrow_kernel.h) it is the same product; types are those of the desc:
+//
+//   A               B           multiplied as
+//   f32             f32         f32
+//   bf16 or f32     bf16, f32   bf16, where one of them is bf16: floats are rounded
+//   u8, s8          s8          bytes, which stand for a_quantization and b_scales[n]
+//   f32             s8          bytes: each row of A gets a scale by its largest magnitude
+//
+// Sums of bytes are exact, of B in [-127, 127]. C and `add` are of the types in desc.tensors: f32,
+// bf16 or u8.
+//
 // Who owns what: the caller owns all memory; a plan is immutable and may be shared by threads; the
 // packed matrix belongs to one {isa, k, n} (GemmPlan::blocking). The loop is gemm_panels.h, the
 // register tiles gemm_kernel.h: callers whose A is not a matrix use these.
@@ -45,6 +56,9 @@ struct GemmDesc {
   int64_t k = 0, n = 0;
   int64_t a_k_stride = 1;
   bool pairs = false;
+  DataType a = DataType::f32, b = DataType::f32;
+  Quantization a_quantization;
+  NarrowTensors tensors;
 };
 
 struct GemmPlan {
@@ -52,11 +66,14 @@ struct GemmPlan {
   Isa isa = Isa::kGeneric;
   std::vector<Panel> panels;
   int64_t packed_bytes = 0;
-  std::vector<int64_t> tap_offsets;  // runs of K, the last one shorter
+  TileFamily family = TileFamily::kStrided;  // of rows that are not in pairs
+  int64_t k_dwords = 0;                      // what tiles read of a row of A
+  std::vector<int64_t> tap_offsets;          // runs of K, the last one shorter
   int64_t taps = 0, tail_length = 0;
   int64_t pass_taps = 0;
   bool pairs = false;
   int64_t unscale = 0, terms = 0;  // pairs: floats into the packed matrix, a column each
+  int64_t sums = 0;                // bytes: the same, an int32 a column: its sum
 
   // Equal blockings of one matrix are the same bytes.
   int blocking() const {
@@ -67,31 +84,34 @@ struct GemmPlan {
 // Fills *plan; returns an empty string or one line saying what is wrong.
 std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan);
 
-// B[k][n] is data[k * row_stride + n * column_stride].
+// B[k][n] is data[k * row_stride + n * column_stride], of GemmDesc::b.
 struct GemmB {
-  const float* data = nullptr;
+  const void* data = nullptr;
   int64_t row_stride = 0, column_stride = 1;
 };
 
 // `packed` holds plan.packed_bytes, 64-byte aligned. On the calling thread where pool is null.
 void PackGemm(const GemmPlan& plan, const GemmB& b, float* packed, ThreadPool* pool);
 
-// Rows [begin, end) of a panel of `columns` columns, 16 * blocks floats a row, zero behind them.
+// `rows` rows of floats of a panel of `columns` columns, 16 * blocks floats a row, zero behind
+// them.
 void PackPanel(const GemmB& b, int64_t rows, int64_t columns, int64_t blocks, float* out);
 
+// Strides count elements.
 struct GemmArgs {
-  const float* a = nullptr;
+  const void* a = nullptr;
   int64_t a_row_stride = 0;
   const float* packed = nullptr;
-  const float* bias = nullptr;  // [n], or null
-  float* c = nullptr;
+  const float* b_scales = nullptr;  // [n], of an s8 B
+  const float* bias = nullptr;      // [n], or null
+  void* c = nullptr;
   int64_t c_row_stride = 0;
-  const float* add = nullptr;  // [m, n], or null; may be c
+  const void* add = nullptr;  // [m, n], or null; may be c
   int64_t add_row_stride = 0;
   float add_scale = 1.f;
   bool clamp = false;
   float lo = 0.f, hi = 0.f;
-  // A bound chain (post_ops_bind.h), or null. Its tensor operands are dense [m, n]; of
+  // A bound chain (post_ops_bind.h), or null. Its tensor operands are floats, dense [m, n]; of
   // operands [sample, n] row `sample` counts, one for all rows.
   const PostOpProgram* program = nullptr;
   int64_t sample = 0;

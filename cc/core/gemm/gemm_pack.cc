@@ -1,10 +1,12 @@
-// B into panels: [panel][k][block of panel][16], zero behind the last column.
+// B into panels: [panel][k][block of panel][16], zero behind the last column; of narrow types a
+// dword is several k.
 #include <xmmintrin.h>
 
 #include <cstring>
 
 #include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/gemm.h"
+#include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
 namespace {
@@ -46,20 +48,35 @@ void Transpose(const float* b, int64_t column_stride, int64_t rows, int64_t colu
 
 void Gather(const GemmB& b, int64_t rows, int64_t columns, int64_t width, float* out) {
   for (int64_t k = 0; k < rows; ++k, out += width) {
-    const float* row = b.data + k * b.row_stride;
+    const float* row = static_cast<const float*>(b.data) + k * b.row_stride;
     for (int64_t c = 0; c < columns; ++c) out[c] = row[c * b.column_stride];
     std::memset(out + columns, 0, (width - columns) * sizeof(float));
   }
+}
+
+void PackNarrowPanel(const GemmPlan& plan, const GemmB& b, const Panel& panel, int64_t columns,
+                     float* packed) {
+  const int64_t column = panel.first_block * kBlock, width = panel.blocks * kBlock;
+  const auto index_of = [&](int64_t k, int64_t c) {
+    return c < columns ? k * b.row_stride + (column + c) * b.column_stride : -1;
+  };
+  int32_t* const sums = plan.family == TileFamily::kInt8
+                            ? reinterpret_cast<int32_t*>(packed + plan.sums) + column
+                            : nullptr;
+  if (sums != nullptr) std::fill_n(sums, width, 0);
+  PackNarrow(plan.family, plan.desc.b, b.data, plan.desc.k, width, index_of, packed + panel.offset,
+             sums);
 }
 
 }  // namespace
 
 void PackPanel(const GemmB& b, int64_t rows, int64_t columns, int64_t blocks, float* out) {
   const int64_t width = blocks * kBlock;
+  const auto* data = static_cast<const float*>(b.data);
   if (b.column_stride == 1) {
-    CopyRows(b.data, b.row_stride, rows, columns, width, out);
+    CopyRows(data, b.row_stride, rows, columns, width, out);
   } else if (b.row_stride == 1) {
-    Transpose(b.data, b.column_stride, rows, columns, width, out);
+    Transpose(data, b.column_stride, rows, columns, width, out);
   } else {
     Gather(b, rows, columns, width, out);
   }
@@ -69,9 +86,11 @@ void PackGemm(const GemmPlan& plan, const GemmB& b, float* packed, ThreadPool* p
   const auto pack = [&](int64_t g, int) {
     const Panel& panel = plan.panels[g];
     const int64_t column = panel.first_block * kBlock;
-    const GemmB of_panel = {b.data + column * b.column_stride, b.row_stride, b.column_stride};
-    PackPanel(of_panel, plan.desc.k, std::min(panel.blocks * kBlock, plan.desc.n - column),
-              panel.blocks, packed + panel.offset);
+    const int64_t columns = std::min(panel.blocks * kBlock, plan.desc.n - column);
+    if (IsNarrow(plan.family)) return PackNarrowPanel(plan, b, panel, columns, packed);
+    const GemmB of_panel = {static_cast<const float*>(b.data) + column * b.column_stride,
+                            b.row_stride, b.column_stride};
+    PackPanel(of_panel, plan.desc.k, columns, panel.blocks, packed + panel.offset);
     if (!plan.pairs) return;
     PackFipPlane(plan.isa, plan.desc.k, panel.blocks * kBlock, packed + panel.offset,
                  packed + plan.unscale + column, packed + plan.terms + column);

@@ -1,6 +1,6 @@
 #include "cc/core/gemm/gemm_panels.h"
 
-#include "cc/core/gemm/fip_kernel.h"
+#include "cc/core/gemm/tiles/fip_kernel.h"
 
 namespace bd {
 
@@ -16,12 +16,18 @@ const TileKernel* TilesOf(Isa isa, TileFamily family, int64_t blocks, int32_t va
       const FipKernels& fip = FipKernelsFor(isa);
       return (half ? fip.half_tile : fip.tile)[blocks - 1];
     }
+    case TileFamily::kBf16:
+      return Bf16TileKernelsFor(isa).tile[blocks - 1];
+    case TileFamily::kInt8:
+      return Int8TileKernelsFor(isa).tile[blocks - 1];
   }
   return nullptr;
 }
 
 int64_t TilePixels(Isa isa, TileFamily family, int64_t blocks) {
   if (family == TileFamily::kFip) return FipKernelsFor(isa).tile_pixels;
+  if (family == TileFamily::kBf16) return Bf16TileKernelsFor(isa).tile_pixels;
+  if (family == TileFamily::kInt8) return Int8TileKernelsFor(isa).tile_pixels;
   const GemmKernels& kernels = GemmKernelsFor(isa);
   return blocks > kernels.tile_blocks ? kernels.joined_tile_pixels : kernels.tile_pixels;
 }

@@ -19,7 +19,8 @@
 #include <vector>
 
 #include "cc/base/cpu/isa.h"
-#include "cc/core/gemm/gemm_kernel.h"
+#include "cc/core/gemm/tiles/gemm_kernel.h"
+#include "cc/core/gemm/tiles/narrow_kernel.h"
 
 namespace bd {
 
@@ -38,7 +39,23 @@ enum class TileFamily {
   kBlocked,  // 16 floats apart, taps of 16
   kStrided,  // any distance, any tap length
   kFip,      // as kBlocked, multiplied in pairs
+  kBf16,     // as kStrided, in dwords of two numbers of bfloat16 (narrow_kernel.h)
+  kInt8,     // as kStrided, in dwords of four bytes
 };
+
+inline bool IsNarrow(TileFamily family) {
+  return family == TileFamily::kBf16 || family == TileFamily::kInt8;
+}
+
+// Numbers of A, neighbours along K, in what a tile reads at once: 4 bytes of memory.
+inline int64_t PerDword(TileFamily family) {
+  return family == TileFamily::kInt8 ? 4 : family == TileFamily::kBf16 ? 2 : 1;
+}
+
+template <typename T>
+T* BytesFrom(T* p, int64_t bytes) {
+  return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(p) + bytes);
+}
 
 // The kernels for a panel by rows - 1, and the rows of the widest of them.
 const TileKernel* TilesOf(Isa isa, TileFamily family, int64_t blocks, int32_t valid_lanes);
@@ -129,7 +146,7 @@ struct PanelCall {
   int64_t pass_taps = 0;               // a pass of K has so many; 0: all
   bool first = true, last = true;      // whether the call begins the sums, and whether it ends them
   bool asks_ahead = true;              // whether weights are brought along at all
-  const float* pixel_terms = nullptr;  // kFip: of row 0
+  const float* pixel_terms = nullptr;  // kFip, kInt8: of row 0
   const uint8_t* apart = nullptr;      // kFip: rows that are not multiplied in pairs; null: none
 
   const float* Weights(int64_t panel, int64_t row) const {
@@ -145,9 +162,9 @@ struct PartialSums {
 };
 
 // bind(panel, &args, &partial) sets args->dst, dst_block_stride and epilogue for row 0 of the
-// panel, args->fip if it needs that, may point args->weights at another copy of the panel's, and
-// may set *partial. rows.Start(widest), rows.tiles(), rows.ForEach(&args, emit) list the rows: see
-// EvenRows; emit(a, row of C, rows of a tile, tiles).
+// panel, args->fip and args->narrow if it needs them, may point args->weights at another copy of
+// the panel's, and may set *partial. rows.Start(widest), rows.tiles(), rows.ForEach(&args, emit)
+// list the rows: see EvenRows; emit(a, row of C, rows of a tile, tiles).
 template <typename P, typename Bind, typename Rows>
 void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
   TileArgs a = {};
@@ -174,6 +191,8 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
     // Tiles of the same packed weights without pairs.
     const TileKernel* const plain =
         TilesOf(call.isa, TileFamily::kStrided, call.panels[g].blocks, whole.valid_lanes);
+    const int64_t dst_bytes = a.narrow != nullptr ? a.narrow->dst_bytes : sizeof(float);
+    const int64_t sum_bytes = a.narrow != nullptr ? a.narrow->sum_bytes : sizeof(float);
     const bool panel_apart = call.family == TileFamily::kFip && std::isnan(a.fip.channel_terms[0]);
     const auto is_apart = [&](int64_t row, int64_t px) {
       return panel_apart || std::any_of(call.apart + row, call.apart + row + px,
@@ -219,10 +238,10 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
         const auto multiply = [&](const TileKernel* family, int64_t first, int64_t count) {
           const int64_t at = row + first * px;
           a.src = src + first * px * call.px_stride;
-          a.dst = to + at * e.dst_step;
+          a.dst = BytesFrom(to, at * e.dst_step * dst_bytes);
           if (call.pixel_terms != nullptr) a.fip.pixel_terms = call.pixel_terms + at;
           e.dst_offset = whole.dst_offset + at * e.operand_step;
-          if (sums != nullptr) e.acc_in = sums + at * e.acc_step;
+          if (sums != nullptr) e.acc_in = BytesFrom(sums, at * e.acc_step * sum_bytes);
           a.tiles = count;
           family[px - 1](a);
           share.Pass(count, &a);

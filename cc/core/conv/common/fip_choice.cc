@@ -1,7 +1,7 @@
 #include "cc/core/conv/common/fip_choice.h"
 
 #include "cc/base/cpu/cpu_model.h"
-#include "cc/core/gemm/fip_kernel.h"
+#include "cc/core/gemm/tiles/fip_kernel.h"
 
 namespace bd {
 namespace {

@@ -9,7 +9,7 @@
 #include "cc/core/conv/depthwise/depthwise_kernel.h"
 
 #include "cc/base/cpu/prefetch.h"
-#include "cc/core/gemm/epilogue_inl.h"
+#include "cc/core/gemm/tiles/epilogue_inl.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {

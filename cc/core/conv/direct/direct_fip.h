@@ -3,7 +3,7 @@
 #define CC_CORE_CONV_DIRECT_DIRECT_FIP_H_
 
 #include "cc/core/conv/direct/direct.h"
-#include "cc/core/gemm/fip_kernel.h"
+#include "cc/core/gemm/tiles/fip_kernel.h"
 
 namespace bd {
 

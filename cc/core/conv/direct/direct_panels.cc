@@ -4,7 +4,7 @@
 
 #include "cc/core/conv/direct/direct.h"
 #include "cc/core/conv/direct/direct_fip.h"
-#include "cc/core/gemm/fip_kernel.h"
+#include "cc/core/gemm/tiles/fip_kernel.h"
 #include "cc/core/gemm/gemm_panels.h"
 
 namespace bd {

@@ -2,7 +2,7 @@
 // algebra is in winograd_kernel.h.
 #include "cc/core/conv/winograd/winograd_kernel.h"
 
-#include "cc/core/gemm/epilogue_inl.h"
+#include "cc/core/gemm/tiles/epilogue_inl.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {

@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include "cc/base/cpu/kernel_table.h"
-#include "cc/core/gemm/epilogue.h"
+#include "cc/core/gemm/tiles/epilogue.h"
 
 namespace bd {
 

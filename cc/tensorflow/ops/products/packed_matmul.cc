@@ -150,23 +150,25 @@ struct PackedMatmul : OpDefaults {
     const GemmDesc& d = plan.gemm.desc;
     const Scratch scratch(m.scratch);
     GemmArgs args;
-    args.a = m.in<float>(kA);
+    const float* const a = m.in<float>(kA);
+    args.a = a;
     args.a_row_stride = d.k;
     args.scratch = scratch.Grant(plan.product);
     if (transpose_a) {
       float* const rows = scratch.Grant(plan.a);
-      Transpose(args.a, d.k, plan.rows, rows, pool);
+      Transpose(a, d.k, plan.rows, rows, pool);
       args.a = rows;
     }
     args.packed = m.weights[0].as<float>();
-    args.c = m.out<float>();
+    float* const c = m.out<float>();
+    args.c = c;
     args.c_row_stride = d.n;
     if (num_adds == 1) {
       args.add = m.in<float>(add());
       args.add_row_stride = d.n;
       args.add_scale = add_scale;
     }
-    const BoundPostOps bound(post_ops.chain, d.n, m.all_in<float>(kArgs), args.c);
+    const BoundPostOps bound(post_ops.chain, d.n, m.all_in<float>(kArgs), c);
     if (post_ops.chain.len() > 0) args.program = bound.program();
     RunGemm(plan.gemm, args, plan.rows, pool);
   }

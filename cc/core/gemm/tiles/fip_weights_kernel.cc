@@ -1,8 +1,8 @@
 // Sums and products of 16 columns side by side: loops over arrays that the compiler makes vectors
 // of.
-#include "cc/core/gemm/fip_weights_kernel.h"
+#include "cc/core/gemm/tiles/fip_weights_kernel.h"
 
-#include "cc/core/gemm/fip_kernel.h"
+#include "cc/core/gemm/tiles/fip_kernel.h"
 
 namespace bd::BD_ISA {
 namespace {

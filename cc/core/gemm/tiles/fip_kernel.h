@@ -14,13 +14,13 @@
 //
 // The signs alternate, because x1 x2 is mostly positive behind a ReLU: the partial sums
 // would grow with the number of channels otherwise.
-#ifndef CC_CORE_GEMM_FIP_KERNEL_H_
-#define CC_CORE_GEMM_FIP_KERNEL_H_
+#ifndef CC_CORE_GEMM_TILES_FIP_KERNEL_H_
+#define CC_CORE_GEMM_TILES_FIP_KERNEL_H_
 
 #include <cstdint>
 
 #include "cc/base/cpu/kernel_table.h"
-#include "cc/core/gemm/gemm_kernel.h"
+#include "cc/core/gemm/tiles/gemm_kernel.h"
 
 namespace bd {
 
@@ -78,4 +78,4 @@ BD_KERNEL_TABLE(FipKernels)
 
 }  // namespace bd
 
-#endif  // CC_CORE_GEMM_FIP_KERNEL_H_
+#endif  // CC_CORE_GEMM_TILES_FIP_KERNEL_H_

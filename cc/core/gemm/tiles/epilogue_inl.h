@@ -1,8 +1,8 @@
 // TileEpilogue in registers; included by per-ISA kernels only.
-#ifndef CC_CORE_GEMM_EPILOGUE_INL_H_
-#define CC_CORE_GEMM_EPILOGUE_INL_H_
+#ifndef CC_CORE_GEMM_TILES_EPILOGUE_INL_H_
+#define CC_CORE_GEMM_TILES_EPILOGUE_INL_H_
 
-#include "cc/core/gemm/epilogue.h"
+#include "cc/core/gemm/tiles/epilogue.h"
 #include "cc/core/post_ops/post_ops_inl.h"
 #include "cc/simd/vec.h"
 
@@ -247,4 +247,4 @@ struct Accumulators {
 }  // namespace
 }  // namespace bd::BD_ISA
 
-#endif  // CC_CORE_GEMM_EPILOGUE_INL_H_
+#endif  // CC_CORE_GEMM_TILES_EPILOGUE_INL_H_

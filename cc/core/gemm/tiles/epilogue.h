@@ -1,6 +1,6 @@
 // The end of every register tile: what happens to sums before memory.
-#ifndef CC_CORE_GEMM_EPILOGUE_H_
-#define CC_CORE_GEMM_EPILOGUE_H_
+#ifndef CC_CORE_GEMM_TILES_EPILOGUE_H_
+#define CC_CORE_GEMM_TILES_EPILOGUE_H_
 
 #include <cstdint>
 
@@ -37,4 +37,4 @@ struct TileEpilogue {
 
 }  // namespace bd
 
-#endif  // CC_CORE_GEMM_EPILOGUE_H_
+#endif  // CC_CORE_GEMM_TILES_EPILOGUE_H_

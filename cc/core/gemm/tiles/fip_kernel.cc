@@ -2,12 +2,12 @@
 // reads the operand of an addition as a broadcast from memory, without which the tiles are
 // slower than multiply-adds alone (105 GFLOP/s; a broadcast into a register takes the place
 // of an addition).
-#include "cc/core/gemm/fip_kernel.h"
+#include "cc/core/gemm/tiles/fip_kernel.h"
 
 #include <algorithm>
 
-#include "cc/core/gemm/each_tile_inl.h"
-#include "cc/core/gemm/epilogue_inl.h"
+#include "cc/core/gemm/tiles/each_tile_inl.h"
+#include "cc/core/gemm/tiles/epilogue_inl.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {

@@ -7,10 +7,10 @@
 //   avx2     16 registers   1 block (2 vectors) x 6 pixels = 12; with half a last block
 //                           behind it, 3 vectors x 4 pixels
 //   generic  16 registers   1 block (4 vectors) x 2 pixels = 8
-#include "cc/core/gemm/gemm_kernel.h"
+#include "cc/core/gemm/tiles/gemm_kernel.h"
 
-#include "cc/core/gemm/each_tile_inl.h"
-#include "cc/core/gemm/epilogue_inl.h"
+#include "cc/core/gemm/tiles/each_tile_inl.h"
+#include "cc/core/gemm/tiles/epilogue_inl.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {

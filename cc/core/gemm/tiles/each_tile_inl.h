@@ -1,8 +1,8 @@
 // Runs of tiles; included by the per-ISA kernels only.
-#ifndef CC_CORE_GEMM_EACH_TILE_INL_H_
-#define CC_CORE_GEMM_EACH_TILE_INL_H_
+#ifndef CC_CORE_GEMM_TILES_EACH_TILE_INL_H_
+#define CC_CORE_GEMM_TILES_EACH_TILE_INL_H_
 
-#include "cc/core/gemm/gemm_kernel.h"
+#include "cc/core/gemm/tiles/gemm_kernel.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
@@ -26,4 +26,4 @@ void EachTile(const TileArgs& all) {
 }  // namespace
 }  // namespace bd::BD_ISA
 
-#endif  // CC_CORE_GEMM_EACH_TILE_INL_H_
+#endif  // CC_CORE_GEMM_TILES_EACH_TILE_INL_H_

@@ -1,6 +1,6 @@
 // Contract of the fast inner product's work on weights, 16 columns at a time (fip.h).
-#ifndef CC_CORE_GEMM_FIP_WEIGHTS_KERNEL_H_
-#define CC_CORE_GEMM_FIP_WEIGHTS_KERNEL_H_
+#ifndef CC_CORE_GEMM_TILES_FIP_WEIGHTS_KERNEL_H_
+#define CC_CORE_GEMM_TILES_FIP_WEIGHTS_KERNEL_H_
 
 #include <cstdint>
 
@@ -22,4 +22,4 @@ BD_KERNEL_TABLE(FipWeightsKernels)
 
 }  // namespace bd
 
-#endif  // CC_CORE_GEMM_FIP_WEIGHTS_KERNEL_H_
+#endif  // CC_CORE_GEMM_TILES_FIP_WEIGHTS_KERNEL_H_

@@ -9,13 +9,13 @@
 //
 // `taps` of them are tap_length floats long, `tail_taps` behind those tail_length. A row-major
 // matrix of any K is one tap, or several of equal length and a shorter one.
-#ifndef CC_CORE_GEMM_GEMM_KERNEL_H_
-#define CC_CORE_GEMM_GEMM_KERNEL_H_
+#ifndef CC_CORE_GEMM_TILES_GEMM_KERNEL_H_
+#define CC_CORE_GEMM_TILES_GEMM_KERNEL_H_
 
 #include <cstdint>
 
 #include "cc/base/cpu/kernel_table.h"
-#include "cc/core/gemm/epilogue.h"
+#include "cc/core/gemm/tiles/epilogue.h"
 
 namespace bd {
 
@@ -28,6 +28,8 @@ struct FipTerms {
   const float* unscale;
 };
 
+struct NarrowTensors;  // narrow_kernel.h
+
 struct TileArgs {
   const float* src;  // A
   const int64_t* tap_offsets;
@@ -38,10 +40,11 @@ struct TileArgs {
   // Brought to L2 alongside: from `prefetch`, prefetch_step floats for each row of weights.
   const float* prefetch;
   int64_t prefetch_step;
-  float* dst;                // C; the epilogue says how its rows lie
+  float* dst;                // C, of whatever type; the epilogue says how its rows lie
   int64_t dst_block_stride;  // of a blocked C
   int64_t tiles;             // neighbouring tiles of A and C, one after the other
   FipTerms fip;
+  const NarrowTensors* narrow;  // of bfloat16 and of bytes
   TileEpilogue epilogue;
 };
 
@@ -69,4 +72,4 @@ BD_KERNEL_TABLE(GemmKernels)
 
 }  // namespace bd
 
-#endif  // CC_CORE_GEMM_GEMM_KERNEL_H_
+#endif  // CC_CORE_GEMM_TILES_GEMM_KERNEL_H_

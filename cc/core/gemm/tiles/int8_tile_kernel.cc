@@ -1,0 +1,80 @@
+// Register tiles of bytes. Compiled once per ISA; the contract is narrow_kernel.h.
+#include "cc/core/gemm/tiles/narrow_tile_inl.h"
+#include "cc/simd/convert/int8.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+struct Int8Type {
+  using Acc = IVec;
+  using AccElement = int32_t;
+  using Weights = SignedQuads;
+  using Source = UnsignedQuads;
+  // As in bf16_tile_kernel.cc.
+#if defined(BD_AVX512_VNNI)
+  static constexpr int kTilePixels = 14;
+#elif defined(BD_AVX512)
+  static constexpr int kTilePixels = 12;
+#elif defined(__AVX2__)
+  static constexpr int kTilePixels = 4;
+#else
+  static constexpr int kTilePixels = 2;
+#endif
+
+  static SignedQuads LoadWeights(const float* p) {
+    return LoadQuads(reinterpret_cast<const int8_t*>(p));
+  }
+  static UnsignedQuads SetSource(const float* p) {
+    return SetQuad(reinterpret_cast<const uint8_t*>(p));
+  }
+  static IVec Dot(IVec acc, UnsignedQuads x, SignedQuads weights) {
+    return DotQuads(acc, x, weights);
+  }
+  static IVec Begin(const TileArgs& a, const TileEpilogue&, int lane) {
+    return LoadInt(reinterpret_cast<const int32_t*>(a.fip.channel_terms + lane));
+  }
+  static void StoreSums(float* p, IVec sums) { StoreInt(reinterpret_cast<int32_t*>(p), sums); }
+};
+
+// Floats, by the magnitude of the largest.
+void RowOfFloats(const NarrowRow& row, uint8_t* dst) {
+  const float* src = static_cast<const float*>(row.src);
+  Vec largest = Zero();
+  const Vec sign = Set1(-0.f);
+  for (int64_t i = 0; i < row.count; i += kLanes) {
+    const Vec x = LoadN(src + i, AtMostLanes(row.count - i));
+    largest = Max(Xor(x, And(x, sign)), largest);
+  }
+  float lanes[kLanes], most = 0;
+  Store(lanes, largest);
+  for (float x : lanes) most = x > most ? x : most;
+  // Of numbers so small, or infinite, that there is no scale, all become zero or saturate.
+  constexpr float kLeast = 0x1p-100f, kMost = 0x1p120f;
+  *row.scale = most < kLeast ? 1.f : (most < kMost ? most : kMost) / 127.f;
+  const Quantizer to(Quantization{*row.scale, 128});
+  for (int64_t i = 0; i < row.count; i += kLanes) {
+    const int n = AtMostLanes(row.count - i);
+    to.StoreN(dst + i, LoadN(src + i, n), n);
+  }
+}
+
+void Row(const NarrowRow& row) {
+  uint8_t* dst = reinterpret_cast<uint8_t*>(row.dst);
+  for (int64_t i = row.count; i % 4 != 0; ++i) dst[i] = 0;
+  if (row.type == DataType::f32) return RowOfFloats(row, dst);
+  const uint8_t* src = static_cast<const uint8_t*>(row.src);
+  if (row.type == DataType::u8) {
+    __builtin_memcpy(dst, src, static_cast<size_t>(row.count));
+    return;
+  }
+  for (int64_t i = 0; i < row.count; ++i) dst[i] = src[i] ^ 0x80;
+}
+
+constexpr Int8TileKernels kTable = {
+    {Int8Type::kTilePixels, {BD_NARROW_ROW(Int8Type, 1), BD_NARROW_ROW(Int8Type, 2)}, Row}};
+
+}  // namespace
+
+const Int8TileKernels& GetInt8TileKernels() { return kTable; }
+
+}  // namespace bd::BD_ISA

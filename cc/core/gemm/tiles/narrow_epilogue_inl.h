@@ -1,0 +1,221 @@
+// What happens to a tile of sums of bfloat16 or of bytes before memory; included by the per-ISA
+// kernels only. One function for all tiles of a kernel file: sums come by way of the stack.
+#ifndef CC_CORE_GEMM_TILES_NARROW_EPILOGUE_INL_H_
+#define CC_CORE_GEMM_TILES_NARROW_EPILOGUE_INL_H_
+
+#include "cc/core/gemm/tiles/narrow_kernel.h"
+#include "cc/core/post_ops/post_ops_inl.h"
+#include "cc/simd/convert/quantized.h"
+#include "cc/simd/vec.h"
+
+#define BD_UNROLL _Pragma("GCC unroll 32")
+
+namespace bd::BD_ISA {
+namespace {
+
+// No tensor.
+struct Nothing {};
+
+// Sums of a tile, [block][row][16], of float or of int32.
+struct TileSums {
+  float* at;
+  int64_t rows, blocks;
+};
+
+// Sums of bytes are int32, or floats that are whole numbers.
+struct WholeFloat {};
+inline Vec Whole(const float* sums, int32_t) {
+  return ToFloat(LoadInt(reinterpret_cast<const int32_t*>(sums)));
+}
+inline Vec Whole(const float* sums, WholeFloat) { return Load(sums); }
+
+// The sums of one block as numbers that they stand for; what that needs is in registers.
+template <typename Acc>
+struct Unscale {
+  inline __attribute__((always_inline))
+  Unscale(const TileArgs& a, const TileEpilogue& e, int64_t block)
+      : rows(a.fip.pixel_terms) {
+    BD_UNROLL
+    for (int v = 0; v < kVecsPerBlock; ++v) {
+      const int64_t at = block * kBlock + v * kLanes;
+      scale[v] = Load(a.fip.unscale + at);
+      bias[v] = e.bias == nullptr ? Zero() : Load(e.bias + at);
+    }
+  }
+  void Row(int64_t row) {
+    if (rows != nullptr) of_row = Set1(rows[row]);
+  }
+  inline __attribute__((always_inline)) Vec operator()(const float* sums, int v) const {
+    Vec x = Mul(Whole(sums, Acc()), scale[v]);
+    if (rows != nullptr) x = Mul(x, of_row);
+    return Add(x, bias[v]);
+  }
+
+  const float* rows;
+  Vec scale[kVecsPerBlock], bias[kVecsPerBlock], of_row = Zero();
+};
+
+// Others stand for themselves.
+template <>
+struct Unscale<float> {
+  Unscale(const TileArgs&, const TileEpilogue&, int64_t) {}
+  void Row(int64_t) {}
+  Vec operator()(const float* sums, int) const { return Load(sums); }
+};
+
+inline int64_t LanesOf(const TileEpilogue& e, const TileSums& tile, int64_t block) {
+  return block + 1 < tile.blocks ? kBlock : e.valid_lanes;
+}
+inline int AtMostLanes(int64_t n) { return static_cast<int>(n < 0 ? 0 : n < kLanes ? n : kLanes); }
+
+// To a blocked C, without a program.
+template <typename Acc, typename Sum, typename Dst>
+void FinishBlocks(const TileArgs& a, const TileEpilogue& e, const TileSums& tile, Dst* dst,
+                  int64_t block_stride) {
+  const Dequantizer from(a.narrow->sum.quantization);
+  const Quantizer to(a.narrow->dst.quantization);
+  const Vec acc_scale = Set1(e.acc_scale), lo = Set1(e.lo), hi = Set1(e.hi);
+  for (int64_t b = 0; b < tile.blocks; ++b) {
+    Unscale<Acc> unscale(a, e, b);
+    const int valid = static_cast<int>(LanesOf(e, tile, b));
+    const float* sums = tile.at + b * tile.rows * kBlock;
+    [[maybe_unused]] const Sum* in =
+        static_cast<const Sum*>(static_cast<const void*>(e.acc_in)) + b * e.acc_block_stride;
+    Dst* out = dst + b * block_stride;
+    for (int64_t p = 0; p < tile.rows; ++p) {
+      unscale.Row(p);
+      BD_UNROLL
+      for (int v = 0; v < kVecsPerBlock; ++v) {
+        const int64_t at = p * kBlock + v * kLanes;
+        Vec x = unscale(sums + at, v);
+        if constexpr (!__is_same(Sum, Nothing)) x = Add(x, Mul(acc_scale, from.Load(in + at)));
+        if (e.clamp) x = Min(hi, Max(lo, x));
+        if (valid < kBlock) x = KeepFirst(x, valid - v * kLanes);
+        to.Store(out + at, x);
+      }
+    }
+  }
+}
+
+template <typename Acc, typename Dst>
+void FinishBlocksTo(const TileArgs& a, const TileEpilogue& e, const TileSums& tile, Dst* dst,
+                    int64_t block_stride) {
+  if (e.acc_in == nullptr) return FinishBlocks<Acc, Nothing>(a, e, tile, dst, block_stride);
+  switch (a.narrow->sum.dtype) {
+    case DataType::bf16:
+      return FinishBlocks<Acc, Bfloat16>(a, e, tile, dst, block_stride);
+    case DataType::u8:
+      return FinishBlocks<Acc, uint8_t>(a, e, tile, dst, block_stride);
+    default:
+      return FinishBlocks<Acc, float>(a, e, tile, dst, block_stride);
+  }
+}
+
+// Floats [block][row][16] to a blocked C.
+template <typename Dst>
+void StoreBlocks(const Quantization& quantization, const TileSums& tile, Dst* dst,
+                 int64_t block_stride) {
+  const Quantizer to(quantization);
+  for (int64_t b = 0; b < tile.blocks; ++b) {
+    for (int64_t i = 0; i < tile.rows * kBlock; i += kLanes) {
+      to.Store(dst + b * block_stride + i, Load(tile.at + b * tile.rows * kBlock + i));
+    }
+  }
+}
+
+template <typename Acc, typename Dst>
+void FinishBlockedAs(const TileArgs& a, const TileEpilogue& e, const TileSums& tile, Dst* dst) {
+  if (e.program == nullptr) {
+    return FinishBlocksTo<Acc>(a, e, tile, dst, a.dst_block_stride);
+  }
+  const int64_t stride = tile.rows * kBlock;
+  TileEpilogue bare = e;
+  bare.clamp = 0;
+  FinishBlocksTo<Acc>(a, bare, tile, tile.at, stride);
+  for (int64_t b = 0; b < tile.blocks; ++b) {
+    float* block = tile.at + b * stride;
+    ApplyPostOps(*e.program, block, block, static_cast<int>(tile.rows),
+                 e.dst_offset + b * a.dst_block_stride, e.channel + b * kBlock,
+                 e.sample_channel + b * kBlock, static_cast<int>(LanesOf(e, tile, b)));
+  }
+  StoreBlocks(a.narrow->dst.quantization, tile, dst, a.dst_block_stride);
+}
+
+// Columns of a row of a row-major C, whose last block may be partial: nothing beyond it is read or
+// written.
+template <typename Sum>
+void AddSumToRow(const TileArgs& a, const TileEpilogue& e, const Sum* in, int64_t columns,
+                 float* row) {
+  const Dequantizer from(a.narrow->sum.quantization);
+  const Vec scale = Set1(e.acc_scale);
+  for (int64_t c = 0; c < columns; c += kLanes) {
+    const Vec x = from.LoadN(in + c, AtMostLanes(columns - c));
+    Store(row + c, Add(Load(row + c), Mul(scale, x)));
+  }
+}
+
+template <typename Acc, typename Dst>
+void FinishRowsAs(const TileArgs& a, const TileEpilogue& e, const TileSums& tile, Dst* dst) {
+  const Quantizer to(a.narrow->dst.quantization);
+  const Vec lo = Set1(e.lo), hi = Set1(e.hi);
+  const int64_t columns = (tile.blocks - 1) * kBlock + e.valid_lanes;
+  alignas(64) float row[kMaxTileBlocks * kBlock];
+  for (int64_t p = 0; p < tile.rows; ++p) {
+    for (int64_t b = 0; b < tile.blocks; ++b) {
+      Unscale<Acc> unscale(a, e, b);
+      unscale.Row(p);
+      const float* sums = tile.at + (b * tile.rows + p) * kBlock;
+      for (int v = 0; v < kVecsPerBlock; ++v) {
+        Store(row + b * kBlock + v * kLanes, unscale(sums + v * kLanes, v));
+      }
+    }
+    if (e.acc_in != nullptr) {
+      const void* in =
+          reinterpret_cast<const char*>(e.acc_in) + p * e.acc_step * a.narrow->sum_bytes;
+      switch (a.narrow->sum.dtype) {
+        case DataType::bf16:
+          AddSumToRow(a, e, static_cast<const Bfloat16*>(in), columns, row);
+          break;
+        case DataType::u8:
+          AddSumToRow(a, e, static_cast<const uint8_t*>(in), columns, row);
+          break;
+        default:
+          AddSumToRow(a, e, static_cast<const float*>(in), columns, row);
+      }
+    }
+    if (e.program != nullptr) {
+      ApplyPostOpsPlain(*e.program, row, columns, e.dst_offset + p * e.operand_step, e.channel,
+                        e.channels, e.sample_channel);
+    }
+    for (int64_t c = 0; c < columns; c += kLanes) {
+      Vec x = Load(row + c);
+      if (e.clamp) x = Min(hi, Max(lo, x));
+      to.StoreN(dst + p * e.dst_step + c, x, AtMostLanes(columns - c));
+    }
+  }
+}
+
+template <typename Acc, typename Dst>
+void FinishAs(const TileArgs& a, const TileEpilogue& e, const TileSums& tile, void* dst) {
+  if (e.row_major) return FinishRowsAs<Acc>(a, e, tile, static_cast<Dst*>(dst));
+  FinishBlockedAs<Acc>(a, e, tile, static_cast<Dst*>(dst));
+}
+
+// `tile` is left with anything.
+template <typename Acc>
+[[gnu::noinline]] void FinishNarrow(const TileArgs& a, const TileEpilogue& e, const TileSums& tile,
+                                    void* dst) {
+  switch (a.narrow->dst.dtype) {
+    case DataType::bf16:
+      return FinishAs<Acc, Bfloat16>(a, e, tile, dst);
+    case DataType::u8:
+      return FinishAs<Acc, uint8_t>(a, e, tile, dst);
+    default:
+      return FinishAs<Acc, float>(a, e, tile, dst);
+  }
+}
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
+#endif  // CC_CORE_GEMM_TILES_NARROW_EPILOGUE_INL_H_

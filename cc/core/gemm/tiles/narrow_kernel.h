@@ -1,0 +1,61 @@
+// Contract of the register tiles of bfloat16 and of bytes, whose A and B lie in dwords: two numbers
+// of 16 bits or four of 8, neighbours along K.
+//
+// They are tiles of gemm_kernel.h that read a dword wherever those of float32 read a float: tap
+// lengths, offsets and px_stride count dwords of A, and a panel is [dword of K][block][16 columns].
+// K is whole in a tile; sums stay in registers.
+//
+//   bfloat16   sums in float32: VDPBF16PS, or two multiply-adds of widened numbers
+//   bytes      unsigned A by signed B, sums in int32, exact on every ISA: VPDPBUSD, or VPMADDWD of
+//              widened numbers. They begin at fip.channel_terms, an int32 a column: - zero_point *
+//              (the column's sum); behind them come
+//                  x = float(sum) * fip.unscale[column] * fip.pixel_terms[row] + bias[column]
+//              where pixel_terms may be null.
+//
+// Behind them comes the epilogue, in float32: acc_in is of type narrow->sum, C of narrow->dst. Of
+// sums in int32 nothing is fused, so that C has the same bits on every ISA.
+#ifndef CC_CORE_GEMM_TILES_NARROW_KERNEL_H_
+#define CC_CORE_GEMM_TILES_NARROW_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/base/cpu/kernel_table.h"
+#include "cc/base/data_type.h"
+#include "cc/base/quantization.h"
+#include "cc/core/gemm/tiles/gemm_kernel.h"
+
+namespace bd {
+
+// The tensors behind the sums: f32, bf16 or u8.
+struct NarrowTensors {
+  ElementType sum, dst;
+  int64_t sum_bytes = 4, dst_bytes = 4;  // of an element
+};
+
+// A row of A as it is multiplied: `count` numbers at src, zeros behind them up to a whole dword.
+//   bfloat16   from bf16 or f32
+//   bytes      from u8, or s8, which become q + 128; or from f32, which become
+//              round(x / *scale) + 128 where *scale = max |x| / 127, or 1 if all are 0
+struct NarrowRow {
+  DataType type;
+  const void* src;
+  int64_t count;
+  float* dst;
+  float* scale;
+};
+
+struct NarrowKernels {
+  int tile_pixels;  // rows the widest tile has; panels are those of GemmKernels
+  TileKernel tile[kMaxTileBlocks][kMaxTilePixels];
+  void (*row)(const NarrowRow&);
+};
+
+struct Bf16TileKernels : NarrowKernels {};
+struct Int8TileKernels : NarrowKernels {};
+
+BD_KERNEL_TABLE_OF(Bf16TileKernels, generic, avx2, avx512, avx512_bf16)
+BD_KERNEL_TABLE_OF(Int8TileKernels, generic, avx2, avx512, avx512_vnni)
+
+}  // namespace bd
+
+#endif  // CC_CORE_GEMM_TILES_NARROW_KERNEL_H_

@@ -1,0 +1,123 @@
+// The register tiles of narrow_kernel.h, over what a data type says of itself; included by the
+// per-ISA kernels only. `Type` has
+//
+//   Acc, AccElement      a register of sums, and what it holds: float or int32_t
+//   Weights, Source      registers of dwords of B, and of one dword of A
+//   LoadWeights(p), SetSource(p), Dot(acc, source, weights)
+//   Begin(args, lane), LoadSums, StoreSums
+//   kTilePixels          rows of the widest tile
+#ifndef CC_CORE_GEMM_TILES_NARROW_TILE_INL_H_
+#define CC_CORE_GEMM_TILES_NARROW_TILE_INL_H_
+
+#include "cc/core/gemm/tiles/narrow_epilogue_inl.h"
+#include "cc/core/gemm/tiles/narrow_kernel.h"
+#include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+#if defined(BD_AVX512)
+constexpr int kNarrowTileBlocks = 2;
+#else
+constexpr int kNarrowTileBlocks = 1;
+#endif
+
+// Sums of kPx rows of A and a panel, [block][row][16], to `sums`. Bases, each with a scaled index
+// of 0, 1 or 2 strides, reach all rows without a spilled pointer.
+template <typename Type, int kBlocks, int kPx>
+inline __attribute__((always_inline)) void SumsOf(const TileArgs& a, const TileEpilogue& e,
+                                                  const float* src, const float* prefetch,
+                                                  float* sums) {
+  constexpr int kVecs = kBlocks * kVecsPerBlock;
+  constexpr int kPxPerBase = 3;
+  constexpr int kBases = (kPx + kPxPerBase - 1) / kPxPerBase;
+  const int64_t stride = a.px_stride;
+  typename Type::Acc acc[kPx][kVecs];
+  BD_UNROLL
+  for (int v = 0; v < kVecs; ++v) {
+    const typename Type::Acc first = Type::Begin(a, e, v * kLanes);
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) acc[p][v] = first;
+  }
+  const float* w = a.weights;
+  for (int64_t t = 0; t < a.taps + a.tail_taps; ++t) {
+    const int64_t length = t < a.taps ? a.tap_length : a.tail_length;
+    const float* base[kBases];
+    BD_UNROLL
+    for (int j = 0; j < kBases; ++j) base[j] = src + a.tap_offsets[t] + kPxPerBase * j * stride;
+    for (int64_t i = 0; i < length; ++i) {
+      typename Type::Weights weights[kVecs];
+      BD_UNROLL
+      for (int v = 0; v < kVecs; ++v) weights[v] = Type::LoadWeights(w + v * kLanes);
+      BD_UNROLL
+      for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(prefetch + b * kBlock, 0, 2);
+      prefetch += a.prefetch_step;
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) {
+        const typename Type::Source x =
+            Type::SetSource(base[p / kPxPerBase] + p % kPxPerBase * stride);
+        BD_UNROLL
+        for (int v = 0; v < kVecs; ++v) acc[p][v] = Type::Dot(acc[p][v], x, weights[v]);
+      }
+      BD_UNROLL
+      for (int j = 0; j < kBases; ++j) ++base[j];
+      w += kBlocks * kBlock;
+    }
+  }
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) {
+    BD_UNROLL
+    for (int v = 0; v < kVecs; ++v) {
+      const int b = v / kVecsPerBlock, lane = v % kVecsPerBlock * kLanes;
+      Type::StoreSums(sums + (b * kPx + p) * kBlock + lane, acc[p][v]);
+    }
+  }
+}
+
+template <typename Type, int kBlocks, int kPx>
+void NarrowTile(const TileArgs& all) {
+  TileArgs a = all;
+  TileEpilogue& e = a.epilogue;
+  const int64_t dst_bytes = a.narrow->dst_bytes, sum_bytes = a.narrow->sum_bytes;
+  char* dst = reinterpret_cast<char*>(a.dst);
+  for (; a.tiles > 0; --a.tiles) {
+    alignas(64) float sums[kBlocks * kPx * kBlock];
+    SumsOf<Type, kBlocks, kPx>(a, e, a.src, a.prefetch, sums);
+    FinishNarrow<typename Type::AccElement>(a, e, {sums, kPx, kBlocks}, dst);
+    a.src += kPx * a.px_stride;
+    a.prefetch += (a.taps * a.tap_length + a.tail_taps * a.tail_length) * a.prefetch_step;
+    dst += kPx * e.dst_step * dst_bytes;
+    if (a.fip.pixel_terms != nullptr) a.fip.pixel_terms += kPx;
+    e.dst_offset += kPx * e.operand_step;
+    if (e.acc_in != nullptr) {
+      e.acc_in = reinterpret_cast<const float*>(reinterpret_cast<const char*>(e.acc_in) +
+                                                kPx * e.acc_step * sum_bytes);
+    }
+  }
+}
+
+// Rows beyond the widest tile are null: the loop over panels never asks for them.
+template <typename Type, int kBlocks, int kPx>
+constexpr TileKernel NarrowTileOrNull() {
+  if constexpr (kBlocks <= kNarrowTileBlocks && kPx <= Type::kTilePixels) {
+    return NarrowTile<Type, kBlocks, kPx>;
+  } else {
+    return nullptr;
+  }
+}
+
+#define BD_NARROW_ROW(Type, b)                                            \
+  {                                                                       \
+    NarrowTileOrNull<Type, b, 1>(), NarrowTileOrNull<Type, b, 2>(),       \
+        NarrowTileOrNull<Type, b, 3>(), NarrowTileOrNull<Type, b, 4>(),   \
+        NarrowTileOrNull<Type, b, 5>(), NarrowTileOrNull<Type, b, 6>(),   \
+        NarrowTileOrNull<Type, b, 7>(), NarrowTileOrNull<Type, b, 8>(),   \
+        NarrowTileOrNull<Type, b, 9>(), NarrowTileOrNull<Type, b, 10>(),  \
+        NarrowTileOrNull<Type, b, 11>(), NarrowTileOrNull<Type, b, 12>(), \
+        NarrowTileOrNull<Type, b, 13>(), NarrowTileOrNull<Type, b, 14>()  \
+  }
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
+#endif  // CC_CORE_GEMM_TILES_NARROW_TILE_INL_H_
