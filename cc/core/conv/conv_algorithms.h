@@ -2,6 +2,7 @@
 #ifndef CC_CORE_CONV_CONV_ALGORITHMS_H_
 #define CC_CORE_CONV_CONV_ALGORITHMS_H_
 
+#include <string>
 #include <vector>
 
 #include "cc/core/conv/common/conv_plan.h"
@@ -10,6 +11,9 @@ namespace bd {
 
 // Of equal costs the first is chosen.
 const std::vector<Algorithm>& ConvAlgorithms();
+
+// Why a row is none for this convolution, or nothing.
+std::string WhyNot(const Algorithm& algorithm, const ConvDesc& desc, Isa isa);
 
 }  // namespace bd
 

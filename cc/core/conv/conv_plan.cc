@@ -1,10 +1,12 @@
 // Checks a convolution, chooses its algorithm, and binds plans to buffers.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "cc/core/conv/common/conv_run.h"
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_algorithms.h"
+#include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
 namespace {
@@ -38,10 +40,57 @@ std::string CheckSrcBlocks(const ConvDesc& d) {
   return "";
 }
 
-std::string CheckSizes(const ConvDesc& d) {
-  for (const TensorView* view : {&d.src, &d.dst}) {
-    if (view->dtype() != DataType::f32) return "convolution takes float32, not " + view->ToString();
+std::string CheckQuantization(const char* name, DataType dtype, const Quantization& q) {
+  if (dtype != DataType::u8) return "";
+  if (q.scale > 0 && std::isfinite(q.scale) && std::isfinite(1 / q.scale) && q.zero_point >= 0 &&
+      q.zero_point <= 255) {
+    return "";
   }
+  return std::string(name) + " is uint8 of scale " + std::to_string(q.scale) + " and zero point " +
+         std::to_string(q.zero_point) + "; these are a positive number and one of 0 to 255";
+}
+
+std::string CheckTypes(const ConvDesc& d) {
+  const ConvTypes& t = d.types;
+  const DataType src = d.src.dtype(), dst = d.dst.dtype();
+  const bool floats = src == DataType::f32 && t.weights == DataType::f32;
+  const bool bf16 =
+      src == DataType::bf16 && (t.weights == DataType::bf16 || t.weights == DataType::f32);
+  const bool bytes = src == DataType::u8 && t.weights == DataType::s8;
+  if (!floats && !bf16 && !bytes) {
+    return std::string("convolution takes float32, bfloat16, or uint8 with int8 weights, not ") +
+           d.src.ToString() + " with " + DataTypeName(t.weights) + " weights";
+  }
+  for (DataType type : {dst, t.sum}) {
+    if (type == DataType::f32 || (!floats && (type == DataType::bf16 || type == DataType::u8))) {
+      continue;
+    }
+    return std::string("a convolution of ") + DataTypeName(src) + " neither stores nor adds " +
+           DataTypeName(type);
+  }
+  const int64_t products = d.kh() * d.kw() * (d.groups > 0 ? d.ic() / d.groups : 0);
+  if (bytes && products > kMostInt8Products) {
+    return "sums of " + std::to_string(products) + " products of bytes may be no int32; at most " +
+           std::to_string(kMostInt8Products) + " are";
+  }
+  const ConvEpilogue e = MakeConvEpilogue(d, true);
+  if (t.sum != DataType::f32 && !e.has_sum) {
+    return std::string("a sum of ") + DataTypeName(t.sum) + " follows the bias at once";
+  }
+  if (e.has_sum && e.sum.input == OperandRef::kDst && t.sum != dst) {
+    return "a sum of the previous dst is of its type";
+  }
+  if (dst != DataType::f32 && e.rest.ReadsDst()) {
+    return std::string("a sum of a previous dst of ") + DataTypeName(dst) +
+           " follows the bias at once; give it an operand";
+  }
+  std::string error = CheckQuantization("src", src, t.src_quantization);
+  if (error.empty()) error = CheckQuantization("dst", dst, t.dst_quantization);
+  return error.empty() ? CheckQuantization("the operand of a sum", t.sum, t.sum_quantization)
+                       : error;
+}
+
+std::string CheckSizes(const ConvDesc& d) {
   const bool fits = d.src.h() == d.ih() && d.src.w() == d.iw() && d.dst.h() == d.dst_h() &&
                     d.dst.w() == d.dst_w() && d.dst.n() == d.n();
   return fits ? "" : "windows do not lead from " + d.src.ToString() + " to " + d.dst.ToString();
@@ -73,6 +122,7 @@ std::string Check(const ConvDesc& d) {
     return "a sum cannot read the previous dst where that is a part of a wider tensor; "
            "give it an operand";
   }
+  if (std::string error = CheckTypes(d); !error.empty()) return error;
   return d.pooled() ? CheckPool(d) : "";
 }
 
@@ -81,7 +131,7 @@ const Algorithm* Choose(const ConvDesc& desc, Isa isa, int threads) {
   const Algorithm* best = nullptr;
   double least = std::numeric_limits<double>::infinity();
   for (const Algorithm& algorithm : ConvAlgorithms()) {
-    if (!algorithm.applies(algorithm, desc, isa).empty()) continue;
+    if (!WhyNot(algorithm, desc, isa).empty()) continue;
     const double cycles = algorithm.cost(algorithm, desc, isa, threads);
     if (best != nullptr && cycles >= least) continue;
     best = &algorithm;
@@ -95,6 +145,12 @@ const Algorithm* Choose(const ConvDesc& desc, Isa isa, int threads) {
 std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* plan) {
   if (std::string error = Check(desc); !error.empty()) return error;
   const Algorithm* algorithm = Choose(desc, isa, threads);
+  if (algorithm == nullptr && desc.narrow()) {
+    return std::string("there is no convolution of ") + DataTypeName(desc.src.dtype()) +
+           " that pools, of groups that share blocks with algorithm direct, or from or to nhwc "
+           "with "
+           "such a sum; add an op of its own";
+  }
   if (algorithm == nullptr) {  // of others `direct` or `direct_plain` applies always
     return "a convolution pools where Winograd's tiles hold whole windows (3x3 or 5x5, stride 1, "
            "nChw16c, one group) and its chain is a bias and a clamp at most; use an op of its own";
@@ -108,6 +164,11 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   plan->icb = CeilDiv(desc.ic(), kBlock);
   plan->ocb = CeilDiv(desc.oc(), kBlock);
   plan->src_image_stride = desc.src.image_stride();
+  plan->src_bytes = SizeOf(desc.src.dtype());
+  plan->tensors.dst = {desc.dst.dtype(), desc.types.dst_quantization};
+  plan->tensors.sum = {desc.types.sum, desc.types.sum_quantization};
+  plan->tensors.dst_bytes = SizeOf(desc.dst.dtype());
+  plan->tensors.sum_bytes = SizeOf(desc.types.sum);
   if (plan->epilogue.has_bias && desc.oc() % kBlock != 0) plan->bias.count = plan->ocb * kBlock;
   algorithm->plan(*algorithm, plan);
   if (!plan->empty()) plan->bias = plan->scratch.Book<float>("bias", plan->bias.count);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cc/base/quantization.h"
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/layout/tensor_view.h"
 #include "cc/layout/window.h"
@@ -26,6 +27,22 @@ enum class ConvAlgorithm {
   kAutoSmallest,
 };
 
+// Of float32 all tensors are. Of other types:
+//
+//   src    weights           multiplied as
+//   bf16   bf16, or f32      bfloat16, with sums in float32; floats are rounded
+//   u8     s8, [-127, 127]   bytes, which stand for src_quantization and for
+//                            ConvBuffers::weight_scales[oc], with exact sums in int32
+//
+// and dst is f32, bf16 or u8, as is the operand of a sum that follows the bias, if any. All other
+// operands, and the bias, are float32; so is all arithmetic behind the sums. Padding is zero: of
+// bytes the zero point.
+struct ConvTypes {
+  DataType weights = DataType::f32;
+  DataType sum = DataType::f32;  // of the operand of a sum that follows the bias
+  Quantization src_quantization, sum_quantization, dst_quantization;
+};
+
 // src and dst are nhwc or nChw16c and may be parts of wider nChw16c tensors; operands of the chain
 // are tensors of their own, of the shape before pooling. Weights are HWIO [kh, kw, ic / groups,
 // oc].
@@ -38,6 +55,7 @@ struct ConvDesc {
   bool changes_weights = false;  // packed anew for each call, so that the choice counts packing
   bool hands_plain = false;      // with them: ConvBuffers::plain is set, whatever the algorithm
   PostOpChain post_ops;
+  ConvTypes types;  // beside those of src and dst
   // Which blocks of the wider tensor src is, ascending; empty: as many as it has channels for,
   // from the first on.
   std::vector<int64_t> src_blocks;
@@ -64,6 +82,8 @@ struct ConvDesc {
   int64_t pad_top() const { return windows.h.pad_before; }
   int64_t pad_left() const { return windows.w.pad_before; }
 
+  // Register tiles of bfloat16 or of bytes, which not all algorithms have.
+  bool narrow() const { return src.dtype() != DataType::f32; }
   bool pooled() const { return pool_h != 1 || pool_w != 1; }
   int64_t dst_h() const { return oh() / pool_h; }
   int64_t dst_w() const { return ow() / pool_w; }

@@ -13,6 +13,7 @@
 #include "cc/base/memory/scratch.h"
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/conv/common/conv_desc.h"
+#include "cc/core/gemm/gemm_panels.h"
 #include "cc/layout/pack_key.h"
 
 namespace bd {
@@ -41,12 +42,14 @@ struct Algorithm {
   // the tile of its outputs, such as "winograd4x4"
   const char* name;
   int variant;  // which of its room's algorithms
+  bool narrow;  // whether it multiplies bfloat16 and bytes, too
   // Why it cannot compute this, or must not as desc.algorithm says; or nothing.
   std::string (*applies)(const Algorithm& self, const ConvDesc& desc, Isa isa);
   // Estimated cycles of the busiest thread; of all that apply the least is chosen.
   double (*cost)(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
   // Sets own, pack_key, packed_bytes, tasks, and books scratch.
   void (*plan)(const Algorithm& self, ConvPlan* plan);
+  // `hwio` is of desc.types.weights.
   void (*pack)(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
                const float* src);
   void (*run)(const ConvRun& run, ThreadPool& pool);
@@ -65,8 +68,10 @@ struct ConvPlan {
   bool reads_plain_weights = false;
 
   int64_t icb = 0, ocb = 0;  // channel blocks of src and dst
-  // From one image of src to the next, in floats. Images may overlap, as those of volumes do.
+  // From one image of src to the next, in elements. Images may overlap, as those of volumes do.
   int64_t src_image_stride = 0;
+  int64_t src_bytes = 4;  // of an element
+  NarrowTensors tensors;  // those behind the sums
   int64_t tasks = 0;
 
   ScratchPiece<float> bias;  // padded
@@ -87,13 +92,15 @@ struct ConvPlan {
   }
 };
 
+// Pointers are to the first byte of what the desc describes, whatever its type.
 struct ConvBuffers {
   const float* src = nullptr;          // of a part: its first block
   const float* packed = nullptr;       // may be null where plan.reads_plain_weights
   const float* const* args = nullptr;  // base pointers of the post-op inputs
   float* dst = nullptr;     // may be the operand of a sum, if not pooled; sums without one read it
   void* scratch = nullptr;  // plan.scratch_bytes(); 64-byte aligned to be fast
-  const float* plain = nullptr;  // HWIO, where plan.reads_plain_weights or desc.hands_plain
+  const float* plain = nullptr;          // HWIO, where plan.reads_plain_weights or desc.hands_plain
+  const float* weight_scales = nullptr;  // [oc], of s8 weights
 };
 
 }  // namespace bd

@@ -13,6 +13,15 @@ const float* ResolveIf(bool used, const ConvBuffers& buffers, const OperandRef& 
   return used ? Resolve(ref, buffers.args, buffers.dst) : nullptr;
 }
 
+// The same of the tensor of a sum, whatever its type.
+const float* ResolveSum(const ConvPlan& plan, const ConvBuffers& buffers) {
+  if (!plan.epilogue.has_sum) return nullptr;
+  OperandRef first = plan.epilogue.sum;
+  first.offset = 0;
+  return BytesFrom(Resolve(first, buffers.args, buffers.dst),
+                   plan.epilogue.sum.offset * plan.tensors.sum_bytes);
+}
+
 // The bias, copied to whole blocks where it needs padding; or null.
 const float* PaddedBias(const ConvPlan& plan, const ConvBuffers& buffers, const Scratch& scratch) {
   const float* bias = ResolveIf(plan.epilogue.has_bias, buffers, plan.epilogue.bias);
@@ -37,7 +46,7 @@ ConvRun BindRun(const ConvPlan& plan, const ConvBuffers& buffers, const BoundPos
           plan.desc,
           buffers,
           PaddedBias(plan, buffers, scratch),
-          ResolveIf(plan.epilogue.has_sum, buffers, plan.epilogue.sum),
+          ResolveSum(plan, buffers),
           epilogue,
           plain_dst ? program : nullptr,
           scratch};
@@ -57,7 +66,7 @@ TileEpilogue BlocksEpilogue(const ConvRun& run, int64_t first, int64_t blocks, i
   e.dst_offset =  // in operands, where dst is blocked
       ((n * run.plan.ocb + first) * run.plane() + pixel) * kBlock;
   if (run.sum != nullptr) {
-    e.acc_in = run.sum + e.dst_offset;
+    e.acc_in = BytesFrom(run.sum, e.dst_offset * run.plan.tensors.sum_bytes);
     e.acc_scale = run.plan.epilogue.sum_scale;
     e.acc_block_stride = run.plane() * kBlock;
   }
@@ -79,7 +88,8 @@ void StorePlain(const ConvRun& run, const PlainPart& part, const float* blocks, 
   s.program = run.plain_program;
   s.dst_offset = (part.n * run.plane() + part.begin) * run.d.oc();
   s.sample_offset = part.n * run.d.oc();
-  s.dst = run.buffers.dst + s.dst_offset;
+  s.dst = BytesFrom(run.buffers.dst, s.dst_offset * run.plan.tensors.dst_bytes);
+  s.type = run.plan.tensors.dst;
   PlainStoreKernelsFor(run.plan.isa).store(s);
 }
 

@@ -18,7 +18,7 @@ struct ConvRun {
   const ConvDesc& d;
   const ConvBuffers& buffers;
   const float* bias;                   // padded to whole blocks, or null
-  const float* sum;                    // accumulated before the rest, or null
+  const float* sum;                    // accumulated before the rest, of any type, or null
   TileEpilogue epilogue;               // what all tiles have in common
   const PostOpProgram* plain_program;  // the chain of a plain dst
   Scratch scratch;
@@ -26,9 +26,13 @@ struct ConvRun {
   int64_t plane() const { return d.oh() * d.ow(); }
   // Block b of image n, where src or dst is blocked.
   const float* SrcBlock(int64_t n, int64_t b) const {
-    return buffers.src + n * plan.src_image_stride + plan.src_block(b) * d.src.block_stride();
+    return BytesFrom(
+        buffers.src,
+        (n * plan.src_image_stride + plan.src_block(b) * d.src.block_stride()) * plan.src_bytes);
   }
-  float* DstBlock(int64_t n, int64_t b) const { return buffers.dst + d.dst.offset(n, b, 0); }
+  float* DstBlock(int64_t n, int64_t b) const {
+    return BytesFrom(buffers.dst, d.dst.offset(n, b, 0) * plan.tensors.dst_bytes);
+  }
 };
 
 // A plan bound to the buffers of one execution. Both must outlive it.

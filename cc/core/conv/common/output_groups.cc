@@ -18,7 +18,7 @@ bool JoinsHalf(const ConvDesc& d, Isa isa) {
 }  // namespace
 
 OutputGroups MakeOutputGroups(const ConvDesc& d, Isa isa, int64_t channels, int64_t taps,
-                              bool joins) {
+                              bool joins, int64_t per_dword) {
   OutputGroups groups;
   groups.step = GemmKernelsFor(isa).tile_blocks;
   if (d.groups > 1 && d.oc() / d.groups % (groups.step * kBlock) != 0) {
@@ -39,7 +39,7 @@ OutputGroups MakeOutputGroups(const ConvDesc& d, Isa isa, int64_t channels, int6
       reach = std::min(d.ic(), g.icb_end * kBlock) - g.icb_begin * kBlock;
     }
     groups.widest_blocks = std::max(groups.widest_blocks, blocks);
-    groups.packed_floats += reach * taps * blocks * kBlock;
+    groups.packed_floats += CeilDiv(reach, per_dword) * taps * blocks * kBlock;
     groups.list.push_back(g);
   }
   return groups;

@@ -2,10 +2,20 @@
 #include "cc/core/conv/common/plain_store_kernel.h"
 
 #include "cc/core/post_ops/post_ops_inl.h"
+#include "cc/simd/convert/quantized.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
 namespace {
+
+template <typename T>
+[[gnu::noinline]] void StoreRun(const ElementType& type, const float* row, int64_t length, T* dst) {
+  const Quantizer to(type.quantization);
+  for (int64_t i = 0; i < length; i += kLanes) {
+    const int n = length - i < kLanes ? static_cast<int>(length - i) : kLanes;
+    to.StoreN(dst + i, LoadN(row + i, n), n);
+  }
+}
 
 void PlainStore(const PlainStoreArgs& a) {
   for (int64_t c = 0; a.blocks != nullptr && c < a.count; c += kBlock) {
@@ -26,7 +36,13 @@ void PlainStore(const PlainStoreArgs& a) {
       ApplyPostOpsPlain(*a.program, row, length, a.dst_offset + at, a.first, a.channels,
                         a.sample_offset);
     }
-    __builtin_memcpy(a.dst + at, row, static_cast<size_t>(length) * sizeof(float));
+    if (a.type.dtype == DataType::bf16) {
+      StoreRun(a.type, row, length, reinterpret_cast<Bfloat16*>(a.dst) + at);
+    } else if (a.type.dtype == DataType::u8) {
+      StoreRun(a.type, row, length, reinterpret_cast<uint8_t*>(a.dst) + at);
+    } else {
+      __builtin_memcpy(a.dst + at, row, static_cast<size_t>(length) * sizeof(float));
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cc/base/cpu/kernel_table.h"
+#include "cc/base/quantization.h"
 #include "cc/core/post_ops/post_op_step.h"
 
 namespace bd {
@@ -14,10 +15,11 @@ namespace bd {
 struct PlainStoreArgs {
   const float* blocks;  // [block][px][16]; null: `row` already holds [px][count]
   float* row;           // px * count floats of scratch
-  float* dst;           // channel 0 of the first pixel
+  float* dst;           // channel 0 of the first pixel, of `type`: f32, bf16 or u8
   int64_t px, first, count, channels;
   const PostOpProgram* program;
   int64_t dst_offset, sample_offset;  // of the first pixel's channel 0
+  ElementType type;
 };
 
 struct PlainStoreKernels {

@@ -21,6 +21,9 @@ constexpr int64_t kStepPixels = 784;
 std::string Check(const ConvDesc& first, const ConvDesc& depthwise) {
   const int64_t c = first.oc();
   for (const ConvDesc* d : {&first, &depthwise}) {
+    if (d->narrow() || d->dst.dtype() != DataType::f32) {
+      return "a pair of convolutions takes float32; use an op for each";
+    }
     if (d->src.blocked() && d->dst.blocked()) continue;
     return "a 1x1 with a depthwise convolution takes and gives nChw16c; add a reorder";
   }

@@ -19,6 +19,9 @@ int64_t ImagesAtATime(int64_t n, int64_t bytes_an_image, int threads) {
 }
 
 std::string Check(const ConvTransposeDesc& d) {
+  if (d.src.dtype() != DataType::f32 || d.dst.dtype() != DataType::f32) {
+    return "transposed convolution takes float32";
+  }
   if (d.src.layout() != Layout::nChw16c)
     return "transposed convolution takes nChw16c; add a reorder";
   if (d.dst.layout() != Layout::nhwc && d.dst.layout() != Layout::nChw16c) {

@@ -15,6 +15,7 @@ OperandShape ShapeOf(const PostOp& op) {
 
 std::string Check(const ConvVolumeDesc& d) {
   const ConvDesc& s = d.slice;
+  if (s.narrow() || s.dst.dtype() != DataType::f32) return "3-D convolution takes float32";
   if (s.groups != 1) return "3-D convolution takes one group";
   if (IsPart(s.src) || IsPart(s.dst) || s.pooled()) {
     return "3-D convolution takes whole tensors and does not pool";

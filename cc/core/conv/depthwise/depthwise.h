@@ -43,7 +43,14 @@ class DepthwiseBlock {
   void (*row_)(const DepthwiseArgs&);
 };
 
-// The functions of the table's row. There is nothing to plan but tasks, so no plan of its own.
+// Of narrow types, for each thread: the rows of src that a window meets, as floats, in a ring; and
+// a row of sums. Of floats there is nothing to plan but tasks.
+struct DepthwisePlan {
+  int64_t ring_rows = 0;
+  ScratchPiece<float> ring, sums;
+};
+
+// The functions of the table's row.
 std::string DepthwiseApplies(const Algorithm& self, const ConvDesc& desc, Isa isa);
 double DepthwiseCost(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
 void PlanDepthwise(const Algorithm& self, ConvPlan* plan);
@@ -51,6 +58,7 @@ void PlanDepthwise(const Algorithm& self, ConvPlan* plan);
 void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
                    const float* src);
 void RunDepthwise(const ConvRun& run, ThreadPool& pool);
+void RunNarrowDepthwise(const ConvRun& run, ThreadPool& pool);
 
 }  // namespace bd
 

@@ -42,6 +42,7 @@ void DepthwiseBlock::RunInto(const float* const* rows, float* dst) {
 }
 
 void RunDepthwise(const ConvRun& run, ThreadPool& pool) {
+  if (run.d.narrow()) return RunNarrowDepthwise(run, pool);
   const ConvDesc& d = run.d;
   const int64_t icb = run.plan.icb, tasks = run.plan.tasks, rows = d.n() * icb * d.oh();
   pool.ParallelFor(tasks, [&](int64_t t, int) {

@@ -1,12 +1,27 @@
 // Tasks and weights of depthwise convolution. There is no strip: tasks are ranges of the
 // n * icb * oh output rows, of about 2,000 cycles and more.
 #include <algorithm>
+#include <cstring>
+#include <memory>
 
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/depthwise/depthwise.h"
+#include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
 namespace {
+
+// Floats are whole numbers up to 2^24: sums of so many products of bytes.
+constexpr int64_t kMostTapsOfBytes = (1 << 24) / (255 * 127);
+
+float WeightAt(DataType type, const float* hwio, int64_t i) {
+  if (type == DataType::s8) return reinterpret_cast<const int8_t*>(hwio)[i];
+  if (type == DataType::f32) return hwio[i];
+  const uint32_t bits = uint32_t{reinterpret_cast<const uint16_t*>(hwio)[i]} << 16;
+  float weight;
+  std::memcpy(&weight, &bits, sizeof weight);
+  return weight;
+}
 
 double RowCycles(const ConvDesc& d) { return 30 + d.ow() * (1.3 * d.kh() * d.kw() + 6); }
 
@@ -18,6 +33,9 @@ std::string DepthwiseApplies(const Algorithm&, const ConvDesc& d, Isa) {
     return "src and dst are not both nChw16c";
   }
   if (!d.depthwise()) return "not one input and one output channel a group";
+  if (d.src.dtype() == DataType::u8 && d.windows.taps() > kMostTapsOfBytes) {
+    return "sums of so many taps of bytes are not exact in floats";
+  }
   return d.kh() <= kMaxDepthwiseRows ? "" : "the window has too many rows";
 }
 
@@ -27,11 +45,19 @@ double DepthwiseCost(const Algorithm&, const ConvDesc& d, Isa, int threads) {
 
 void PlanDepthwise(const Algorithm& self, ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
-  plan->pack_key = {self.name, DataType::f32, 1};
+  plan->pack_key = {self.name, d.src.dtype(), 1};
   plan->packed_bytes = plan->icb * d.kh() * d.kw() * kBlock * sizeof(float);
   const int64_t rows = d.n() * plan->icb * d.oh();
   const int64_t work = rows * d.ow() * d.kh() * d.kw() / 2;
   if (plan->empty()) return;
+  if (d.narrow()) {
+    const auto own = std::make_shared<DepthwisePlan>();
+    plan->own = own;
+    own->ring_rows = std::min(d.ih(), (d.kh() - 1) * d.dh() + 1);
+    own->ring = plan->scratch.Book<float>("ring", own->ring_rows * d.iw() * kBlock, plan->threads);
+    // Rows ask for lines to write up to 64 pixels behind them, which may be no other thread's.
+    own->sums = plan->scratch.Book<float>("sums", (d.ow() + 64) * kBlock, plan->threads);
+  }
   plan->tasks = std::clamp<int64_t>(work / 2000, 1, std::min<int64_t>(rows, 16 * plan->threads));
 }
 
@@ -42,8 +68,17 @@ void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, Threa
   for (int64_t b = 0; b < plan.icb; ++b) {
     const int64_t lanes = std::min(kBlock, d.ic() - b * kBlock);
     for (int64_t t = 0; t < taps; ++t, packed += kBlock) {
-      const float* from = hwio + t * d.ic() + b * kBlock;
-      std::fill(std::copy_n(from, lanes, packed), packed + kBlock, 0.f);
+      const int64_t from = t * d.ic() + b * kBlock;
+      if (!d.narrow()) {
+        std::fill(std::copy_n(hwio + from, lanes, packed), packed + kBlock, 0.f);
+        continue;
+      }
+      for (int64_t i = 0; i < kBlock; ++i) {
+        const float weight = i < lanes ? WeightAt(d.types.weights, hwio, from + i) : 0.f;
+        // Floats among numbers of bfloat16 are rounded to these.
+        const uint16_t rounded = RoundToBfloat16(weight).bits;
+        packed[i] = WeightAt(DataType::bf16, reinterpret_cast<const float*>(&rounded), 0);
+      }
     }
   }
 }

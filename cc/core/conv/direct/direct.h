@@ -30,6 +30,10 @@ enum DirectVariant {
 // icb_chunk source blocks, of which tiles multiply pass_blocks at once.
 struct DirectPlan {
   DirectVariant variant = kBlockedTiles;
+  // kBf16 and kInt8 of narrow types; then what follows counts dwords wherever floats are counted.
+  TileFamily family = TileFamily::kBlocked;
+  int64_t pixel = 16;    // of a block
+  int64_t channels = 0;  // that a pixel of an NHWC source has
   OutputGroups groups;
 
   bool in_place = false;     // 1x1 without padding: tiles read src itself
@@ -63,6 +67,9 @@ struct DirectPlan {
   int64_t terms_pixels = 0;  // pixels that a task's source has, with FIP
 
   bool fip() const { return variant == kFipTiles; }
+  bool narrow() const { return IsNarrow(family); }
+  // Dwords of channels.
+  int64_t Dwords(int64_t of_channels) const { return CeilDiv(of_channels, PerDword(family)); }
   bool blocked() const { return variant != kNhwcTiles; }
 };
 
@@ -85,7 +92,7 @@ struct TaskRange {
 };
 
 // Where a task's tiles go: its first pixel of output block `first_block`, and the
-// distance of blocks. dst itself, or scratch.
+// distance of blocks in elements. dst itself, or scratch.
 struct TileTarget {
   float* base;
   int64_t first_block, block_stride;

@@ -1,5 +1,6 @@
 // Runs tasks of register tiles: strips into scratch, tiles or dots over them.
 #include <algorithm>
+#include <cstring>
 
 #include "cc/base/threads/parallel_units.h"
 #include "cc/core/conv/direct/direct.h"
@@ -30,6 +31,32 @@ PlainPart PlainPartOf(const ConvRun& run, const TaskRange& r) {
   return {r.n, r.begin, r.end, first, end - first};
 }
 
+// Real zeros of src, whose bytes are equal in every narrow type.
+void FillZeros(const ConvRun& run, float* dst, int64_t dwords) {
+  std::memset(dst, run.d.src.dtype() == DataType::u8 ? run.d.types.src_quantization.zero_point : 0,
+              dwords * sizeof(float));
+}
+
+// GatherArgs of narrow types.
+void GatherNarrow(const ConvRun& run, const GatherArgs& a) {
+  const int64_t pixel = run.plan.Own<DirectPlan>().pixel;
+  const int64_t after = a.src == nullptr || a.size <= a.first
+                            ? 0
+                            : std::min(a.px, CeilDiv(a.size - a.first, a.stride));
+  const int64_t begin = std::min(after, a.first >= 0 ? 0 : CeilDiv(-a.first, a.stride));
+  FillZeros(run, a.dst, begin * pixel);
+  const float* from = begin < after ? a.src + (a.first + begin * a.stride) * pixel : nullptr;
+  float* const to = a.dst + begin * pixel;
+  if (a.stride == 1 && begin < after) {
+    std::memcpy(to, from, (after - begin) * pixel * sizeof(float));
+  } else {
+    for (int64_t p = 0; p < after - begin; ++p) {
+      std::memcpy(to + p * pixel, from + p * a.stride * pixel, pixel * sizeof(float));
+    }
+  }
+  FillZeros(run, a.dst + after * pixel, (a.px - after) * pixel);
+}
+
 // Copies the rows that output rows [h0, h0 + rows) need of source blocks
 // [b0, b1) into the strip, one copy a kernel column so that pixels of
 // neighbouring rows follow each other for every tap.
@@ -38,7 +65,7 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
   const DirectPlan& p = run.plan.Own<DirectPlan>();
   const auto gather = DirectKernelsFor(run.plan.isa).gather;
   const ConvDesc& d = run.d;
-  const int64_t row = d.ow() * kBlock;
+  const int64_t row = d.ow() * p.pixel;
   for (int64_t b = b0; b < b1; ++b) {
     const float* block = run.SrcBlock(n, b);
     for (int64_t w = 0; w < d.kw(); ++w, strip += p.rows_per_column * row) {
@@ -48,13 +75,13 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
         for (int64_t q = 0; q < depth; ++q) {
           const int64_t ih = (h0 + q) * d.sh() + phase - d.pad_top();
           GatherArgs a;
-          a.src = ih >= 0 && ih < d.ih() ? block + ih * d.iw() * kBlock : nullptr;
+          a.src = ih >= 0 && ih < d.ih() ? block + ih * d.iw() * p.pixel : nullptr;
           a.dst = strip + (p.phase_row[phase] + q) * row;
           a.px = d.ow();
           a.first = w * d.dw() - d.pad_left();
           a.stride = d.sw();
           a.size = d.iw();
-          gather(a);
+          p.narrow() ? GatherNarrow(run, a) : gather(a);
         }
       }
     }
@@ -81,21 +108,53 @@ void FillPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, flo
   }
 }
 
+// And of an NHWC source of a narrow type, whose pixels become whole dwords.
+void FillNarrowPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, float* strip) {
+  const ConvDesc& d = run.d;
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const int64_t columns = p.strip_columns, pixel_bytes = d.ic() * run.plan.src_bytes;
+  const int64_t count = (rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1;
+  const int64_t left = std::min(d.pad_left(), columns);
+  const int64_t end = std::clamp(d.iw() + d.pad_left(), left, columns);  // of the columns inside
+  const bool whole = p.channels * static_cast<int64_t>(sizeof(float)) == pixel_bytes;
+  for (int64_t r = 0; r < count; ++r, strip += columns * p.channels) {
+    const int64_t ih = h0 * d.sh() - d.pad_top() + r;
+    if (ih < 0 || ih >= d.ih()) {
+      FillZeros(run, strip, columns * p.channels);
+      continue;
+    }
+    FillZeros(run, strip, left * p.channels);
+    const float* src = BytesFrom(run.buffers.src, (n * d.ih() + ih) * d.iw() * pixel_bytes);
+    float* to = strip + left * p.channels;
+    if (whole) {
+      std::memcpy(to, src, (end - left) * pixel_bytes);
+    } else {
+      for (int64_t x = left; x < end; ++x, to += p.channels) {
+        to[p.channels - 1] = 0.f;  // behind the last channel weights are zero, and so are these
+        std::memcpy(to, BytesFrom(src, (x - left) * pixel_bytes), pixel_bytes);
+      }
+    }
+    FillZeros(run, strip + end * p.channels, (columns - end) * p.channels);
+  }
+}
+
 // Brings source blocks [b0, b1) of a task within reach of the taps.
 const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread) {
   const DirectPlan& p = run.plan.Own<DirectPlan>();
   const ConvDesc& d = run.d;
   const bool plain_src = !p.blocked();
   if (p.in_place && plain_src) {
-    return run.buffers.src + (r.n * d.ih() * d.iw() + r.begin) * d.ic() + b0 * kBlock;
+    return run.buffers.src + (r.n * d.ih() * d.iw() + r.begin) * p.channels + b0 * p.pixel;
   }
   if (p.in_place) {
     const int64_t first = p.by_row ? r.begin / d.ow() * d.sh() * d.iw() : r.begin;
-    return run.SrcBlock(r.n, b0) + first * kBlock;
+    return run.SrcBlock(r.n, b0) + first * p.pixel;
   }
   const int64_t h0 = r.begin / d.ow(), rows = (r.end - r.begin) / d.ow();
   float* strip = run.scratch.Grant(p.strip, thread);
-  if (plain_src) {
+  if (plain_src && p.narrow()) {
+    FillNarrowPlainStrip(run, r.n, h0, rows, strip);
+  } else if (plain_src) {
     FillPlainStrip(run, r.n, h0, rows, strip);
   } else {
     FillStrip(run, r.n, h0, rows, b0, b1, strip);
@@ -156,7 +215,9 @@ void TileTask(const ConvRun& run, const TaskRange& r, int thread, PreparedSource
   const int64_t px = r.end - r.begin;
   const TileTarget target =
       plain_dst ? TileTarget{blocks, p.groups[r.group_begin].first_block, px * kBlock}
-                : TileTarget{run.DstBlock(r.n, 0) + r.begin * kBlock, 0, run.plane() * kBlock};
+                : TileTarget{BytesFrom(run.DstBlock(r.n, 0),
+                                       r.begin * kBlock * run.plan.tensors.dst_bytes),
+                             0, run.plane() * kBlock};
   RunChunks(run, r, target, thread, prepared);
   if (plain_dst) {
     StorePlain(run, PlainPartOf(run, r), blocks, blocks + p.strip_pixels * run.plan.ocb * kBlock);

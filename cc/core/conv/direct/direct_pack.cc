@@ -3,11 +3,15 @@
 //   blocked source  [group][icb][kh][kw][ic in block][block of group][16]
 //   NHWC source     [group][kh][kw][ic][block of group][16]
 //   dot             [icb][kh][kw][oc][16 lanes of ic]
+//
+// Of narrow types ic counts dwords (cc/core/gemm/narrow_pack.h); behind bytes lie their sums, an
+// int32 an output channel.
 #include <algorithm>
 #include <cstring>
 
 #include "cc/core/conv/direct/direct.h"
 #include "cc/core/conv/direct/direct_fip.h"
+#include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
 namespace {
@@ -97,6 +101,35 @@ void PackLanes(const ConvDesc& d, const float* hwio, int64_t b, float* out) {
   }
 }
 
+// Of narrow types: the same rows in dwords.
+void PackNarrowGroup(const ConvPlan& plan, const float* hwio, const OutputGroup& g, float* packed) {
+  const DirectPlan& p = plan.Own<DirectPlan>();
+  const ConvDesc& d = plan.desc;
+  const int64_t taps = d.kh() * d.kw(), lanes = g.blocks * kBlock, o0 = g.first_block * kBlock;
+  const int64_t ic_group = d.ic() / d.groups, oc_group = d.oc() / d.groups;
+  int32_t* sums = nullptr;
+  if (p.family == TileFamily::kInt8) {
+    sums = reinterpret_cast<int32_t*>(packed + p.groups.packed_floats) + o0;
+    std::fill_n(sums, lanes, 0);
+  }
+  for (int64_t b = g.icb_begin; b < g.icb_end; ++b) {
+    const int64_t c0 = b * kBlock, count = std::min(d.ic() - c0, kBlock);
+    for (int64_t t = 0; t < taps; ++t) {
+      const int64_t row = p.blocked() ? (b - g.icb_begin) * p.pixel * taps + t * p.Dwords(count)
+                                      : t * p.channels + p.Dwords(c0);
+      const auto index_of = [&](int64_t k, int64_t lane) -> int64_t {
+        const int64_t c = c0 + k, o = o0 + lane;
+        if (o >= d.oc()) return -1;
+        if (d.groups == 1) return (t * d.ic() + c) * d.oc() + o;
+        if (c / ic_group != o / oc_group) return -1;
+        return (t * ic_group + c % ic_group) * d.oc() + o;
+      };
+      PackNarrow(p.family, d.types.weights, hwio, count, lanes, index_of,
+                 packed + g.offset + row * lanes, sums);
+    }
+  }
+}
+
 }  // namespace
 
 void PackPanel(const ConvRun& run, const OutputGroup& group, int64_t b0, int64_t b1, float* out) {
@@ -110,6 +143,10 @@ void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPo
   const DirectPlan& p = plan.Own<DirectPlan>();
   const ConvDesc& d = plan.desc;
   if (p.packs_panels) return;  // done in the run
+  if (p.narrow()) {
+    return pool.ParallelFor(
+        p.groups.size(), [&](int64_t g, int) { PackNarrowGroup(plan, hwio, p.groups[g], packed); });
+  }
   if (p.variant == kDotLanes) {
     const int64_t block = p.groups.packed_floats / plan.icb;
     for (int64_t b = 0; b < plan.icb; ++b) PackLanes(d, hwio, b, packed + b * block);

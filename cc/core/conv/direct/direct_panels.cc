@@ -4,12 +4,14 @@
 
 #include "cc/core/conv/direct/direct.h"
 #include "cc/core/conv/direct/direct_fip.h"
-#include "cc/core/gemm/tiles/fip_kernel.h"
 #include "cc/core/gemm/gemm_panels.h"
+#include "cc/core/gemm/narrow_pack.h"
+#include "cc/core/gemm/tiles/fip_kernel.h"
 
 namespace bd {
 
 TileFamily FamilyOf(const DirectPlan& p) {
+  if (p.narrow()) return p.family;
   if (!p.blocked() || p.by_row) return TileFamily::kStrided;
   return p.fip() ? TileFamily::kFip : TileFamily::kBlocked;
 }
@@ -35,8 +37,9 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     const bool partial = b1 == run.plan.icb && run.d.ic() % kBlock != 0;
     call.taps = (b1 - b0 - partial) * p.taps_per_block;
     call.tail_taps = partial ? p.taps_per_block : 0;
-    call.tail_length = run.d.ic() % kBlock;
-    call.first_row = (b0 - start.icb_begin) * p.taps_per_block * kBlock;
+    call.tap_length = p.pixel;
+    call.tail_length = p.Dwords(run.d.ic() % kBlock);
+    call.first_row = (b0 - start.icb_begin) * p.taps_per_block * p.pixel;
     call.pass_taps = p.pass_blocks * p.taps_per_block;
   }
   call.first = b0 == start.icb_begin;
@@ -50,9 +53,22 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   call.pixel_terms = from.pixel_terms;
   call.apart = from.apart;
   FipGroup terms;
+  Int8Columns bytes;
+  // What goes to a plain dst is floats until then.
+  const NarrowTensors floats;
+  const NarrowTensors& tensors = run.d.dst.blocked() ? run.plan.tensors : floats;
   const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
     const OutputGroup& group = p.groups[g];
-    a->dst = target.base + (group.first_block - target.first_block) * target.block_stride;
+    a->dst = BytesFrom(target.base, (group.first_block - target.first_block) * target.block_stride *
+                                        tensors.dst_bytes);
+    if (p.narrow()) a->narrow = &tensors;
+    if (p.family == TileFamily::kInt8) {
+      const int64_t channel = group.first_block * kBlock;
+      const float* const sums = run.buffers.packed + p.groups.packed_floats + channel;
+      bytes.Bind(run.d.types.src_quantization, reinterpret_cast<const int32_t*>(sums),
+                 run.buffers.weight_scales + channel, run.d.oc() - channel, group.blocks * kBlock,
+                 a);
+    }
     a->dst_block_stride = target.block_stride;
     a->epilogue = BlocksEpilogue(run, group.first_block, group.blocks, r.n, r.begin);
     if (p.packs_panels) {

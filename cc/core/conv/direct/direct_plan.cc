@@ -69,19 +69,19 @@ void LayOutStrip(const ConvPlan& plan, int64_t rows, DirectPlan* p) {
   }
   if (p->in_place) {
     for (int64_t b = 0; b < p->icb_chunk; ++b) {
-      p->tap_offsets.push_back((plan.src_block(b) - plan.src_block(0)) * d.ih() * d.iw() * kBlock);
+      p->tap_offsets.push_back((plan.src_block(b) - plan.src_block(0)) * d.ih() * d.iw() *
+                               p->pixel);
     }
     return;
   }
   if (!p->blocked()) {
-    // Kernel columns are neighbours, so with dw == 1 a kernel row is one tap of kw * ic
-    // floats.
+    // Kernel columns are neighbours, so with dw == 1 a kernel row is one tap.
     p->strip_columns = (d.ow() - 1) * d.sw() + (d.kw() - 1) * d.dw() + 1;
-    const int64_t row = p->strip_columns * d.ic();
+    const int64_t row = p->strip_columns * p->channels;
     p->row_stride = d.sh() * row;
     for (int64_t h = 0; h < d.kh(); ++h) {
       for (int64_t w = 0; w < (d.dw() == 1 ? 1 : d.kw()); ++w) {
-        p->tap_offsets.push_back(h * d.dh() * row + w * d.dw() * d.ic());
+        p->tap_offsets.push_back(h * d.dh() * row + w * d.dw() * p->channels);
       }
     }
     p->strip.count = ((rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1) * row;
@@ -97,7 +97,7 @@ void LayOutStrip(const ConvPlan& plan, int64_t rows, DirectPlan* p) {
     p->phase_row[phase + 1] = p->phase_row[phase] + depth[phase];
   }
   p->rows_per_column = p->phase_row[d.sh()];
-  const int64_t row = d.ow() * kBlock;
+  const int64_t row = d.ow() * p->pixel;
   const int64_t column = p->rows_per_column * row;
   for (int64_t b = 0; b < p->icb_chunk; ++b) {
     for (int64_t h = 0; h < d.kh(); ++h) {
@@ -142,8 +142,8 @@ int64_t NextSmaller(int64_t units, int64_t per, int64_t* strips) {
 // Changing weights of so few pixels that each group's are read once, by one task.
 constexpr int64_t kFewPixels = 64;
 bool MayPackPanels(const Algorithm& self, const ConvDesc& d) {
-  return self.variant == kBlockedTiles && d.changes_weights && d.hands_plain && d.groups == 1 &&
-         d.n() == 1 && d.oh() * d.ow() <= kFewPixels;
+  return self.variant == kBlockedTiles && !d.narrow() && d.changes_weights && d.hands_plain &&
+         d.groups == 1 && d.n() == 1 && d.oh() * d.ow() <= kFewPixels;
 }
 
 // Picks strip size and group splits by estimated cycles of the busiest thread:
@@ -167,7 +167,7 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const double halo = p->in_place ? 0 : static_cast<double>((d.kh() - 1) * d.dh()) / d.sh();
   const double source_per_unit =  // bytes of one unit in the strip
       4.0 * unit *
-      (blocked ? chunk * kBlock * (p->in_place ? 1 : d.kw()) : d.ic() * d.sw() * d.sh());
+      (blocked ? chunk * p->pixel * (p->in_place ? 1 : d.kw()) : p->channels * d.sw() * d.sh());
   const double terms_per_unit =
       fip ? unit * (plan.icb * p->taps_per_block * kCpu.fip_vector + kCpu.fip_pixel) / 2 : 0;
   const double copy_per_unit =
@@ -213,7 +213,10 @@ std::string DirectApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
     return "register tiles multiply channels of other groups by zero, which may be infinite";
   }
   const bool plain_dst = d.dst.channels_last();
-  const bool dot = plain_dst && d.groups == 1 && d.oc() <= kMaxDotChannels;
+  if (plain_dst && d.types.sum != DataType::f32) {
+    return "a chain that is not in registers reads float32";
+  }
+  const bool dot = plain_dst && !d.narrow() && d.groups == 1 && d.oc() <= kMaxDotChannels;
   switch (self.variant) {
     case kNhwcTiles:
       return d.src.channels_last() ? "" : "src is not nhwc";
@@ -245,24 +248,32 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
   DirectPlan* p = own.get();
   plan->own = own;
   p->variant = static_cast<DirectVariant>(self.variant);
-  p->groups = p->variant == kDotLanes
-                  ? DotGroup(*plan)
-                  : MakeOutputGroups(d, plan->isa, d.ic(), d.kh() * d.kw(), IsTiled(*p));
-  const int64_t trailer = p->fip() ? FipTrailerOf(*plan).floats : 0;
-  plan->pack_key = {self.name, DataType::f32, p->groups.blocking()};
+  if (d.src.dtype() == DataType::bf16) p->family = TileFamily::kBf16;
+  if (d.src.dtype() == DataType::u8) p->family = TileFamily::kInt8;
+  const int64_t per_dword = PerDword(p->family);
+  p->pixel = kBlock / per_dword;
+  p->channels = p->Dwords(d.ic());
+  p->groups = p->variant == kDotLanes ? DotGroup(*plan)
+                                      : MakeOutputGroups(d, plan->isa, d.ic(), d.kh() * d.kw(),
+                                                         IsTiled(*p) && !p->narrow(), per_dword);
+  const int64_t trailer = p->fip()                         ? FipTrailerOf(*plan).floats
+                          : p->family == TileFamily::kInt8 ? plan->ocb * kBlock
+                                                           : 0;
+  plan->pack_key = {self.name, d.src.dtype(), p->groups.blocking()};
   plan->packed_bytes = (p->groups.packed_floats + trailer) * sizeof(float);
   if (plan->empty()) return;
   const bool blocked = p->blocked();
   const bool strided = blocked && !p->fip() && !d.pointwise() && IsStridedInPlace(d, plan->isa);
-  p->in_place = d.pointwise() || strided;
+  // Narrow pixels are read in place where they are whole dwords.
+  p->in_place = (d.pointwise() && (blocked || d.ic() % per_dword == 0)) || strided;
   p->by_row = strided || (!blocked && !p->in_place);
   p->taps_per_block = d.kh() * d.kw();
   if (blocked) {
-    p->px_stride = strided ? d.sw() * kBlock : kBlock;
-    p->row_stride = d.sh() * d.iw() * kBlock;
+    p->px_stride = strided ? d.sw() * p->pixel : p->pixel;
+    p->row_stride = d.sh() * d.iw() * p->pixel;
   } else {
-    p->tap_length = (d.dw() == 1 ? d.kw() : 1) * d.ic();
-    p->px_stride = d.sw() * d.ic();
+    p->tap_length = (d.dw() == 1 ? d.kw() : 1) * p->channels;
+    p->px_stride = d.sw() * p->channels;
   }
   int64_t most_blocks = 1;  // source blocks of the widest group
   for (const OutputGroup& g : p->groups.list) {
@@ -273,13 +284,14 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
   const bool sum_on_tile = d.dst.blocked() && plan->epilogue.rest.HasSum();
   // Nor do chunks of listed blocks lie alike.
   const bool listed = p->in_place && !d.src_blocks.empty();
-  if (IsTiled(*p) && !sum_on_tile && !listed) {
+  // Sums of narrow types do not leave the registers.
+  if (IsTiled(*p) && !p->narrow() && !sum_on_tile && !listed) {
     const int64_t block_bytes = 4 * kBlock * d.kh() * d.kw() * p->groups.widest_blocks * kBlock;
     const int64_t budget = p->in_place ? kInPlaceWeightsBytes : kWeightsChunkBytes;
     const int64_t chunks = CeilDiv(most_blocks, std::max<int64_t>(1, budget / block_bytes));
     p->icb_chunk = CeilDiv(most_blocks, chunks);
   }
-  p->pass_blocks = sum_on_tile ? p->icb_chunk : PassBlocks(*p, plan->isa);
+  p->pass_blocks = sum_on_tile || p->narrow() ? p->icb_chunk : PassBlocks(*p, plan->isa);
   ChooseSplits(*plan, p);
   p->packs_panels = MayPackPanels(self, d) && p->strips == 1;
   if (p->packs_panels) {

@@ -59,11 +59,15 @@ void PlanGemm(const Algorithm& self, ConvPlan* plan) {
   desc.k = d.ic();
   desc.n = d.oc();
   desc.pairs = InPairs(d, plan->isa);
+  desc.a = d.src.dtype();
+  desc.b = d.types.weights;
+  desc.a_quantization = d.types.src_quantization;
+  desc.tensors = plan->tensors;
   MakeGemmPlan(desc, plan->isa, &own->gemm);  // of any sizes that a tensor has
   // Between passes over K sums are in dst, where a late step may read what was there before.
   plan->epilogue = MakeConvEpilogue(d, /*sums_in_registers=*/true);
   if (plan->epilogue.rest.HasSum()) own->gemm.pass_taps = 0;
-  plan->pack_key = {self.name, DataType::f32, own->gemm.blocking()};
+  plan->pack_key = {self.name, d.src.dtype(), own->gemm.blocking()};
   plan->packed_bytes = own->gemm.packed_bytes;
   plan->bias.count = 0;  // read as it is
   plan->note = own->gemm.pairs ? " paired" : "";
@@ -84,6 +88,7 @@ void RunConvGemm(const ConvRun& run, ThreadPool& pool) {
   args.a = run.buffers.src;
   args.a_row_stride = d.ic();
   args.packed = run.buffers.packed;
+  args.b_scales = run.buffers.weight_scales;
   args.bias = run.bias;
   args.c = run.buffers.dst;
   args.c_row_stride = d.oc();

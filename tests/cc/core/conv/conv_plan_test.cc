@@ -52,8 +52,11 @@ TEST(ConvPlanTest, TensorsAndWindowsMustAgree) {
   d.dst = TensorView(DataType::f32, Layout::nChw16c, {2, 16, 8, 8});
   EXPECT_NE(error(d), "");
   d = good;
-  d.src = TensorView(DataType::bf16, Layout::nChw16c, {1, 16, 8, 8});
-  EXPECT_EQ(error(d), "convolution takes float32, not bfloat16 nChw16c [1, 16, 8, 8]");
+  d.src = TensorView(DataType::f16, Layout::nChw16c, {1, 16, 8, 8});
+  EXPECT_EQ(
+      error(d),
+      "convolution takes float32, bfloat16, or uint8 with int8 weights, not float16 nChw16c [1, "
+      "16, 8, 8] with float32 weights");
 }
 
 TEST(ConvPlanTest, EveryAlgorithmAppliesOrSaysWhyNot) {

@@ -1,0 +1,114 @@
+// Depthwise convolutions of bfloat16 and of bytes: rows of src become floats, each once for all
+// rows of dst that read it, and rows of float sums become rows of dst. Floats hold whole numbers
+// below 2^24, so sums of bytes are exact.
+#include <algorithm>
+#include <vector>
+
+#include "cc/core/conv/depthwise/depthwise.h"
+#include "cc/core/conv/depthwise/depthwise_narrow_kernel.h"
+
+namespace bd {
+namespace {
+
+// Output rows of one channel block after the other, on one thread.
+class NarrowRows {
+ public:
+  NarrowRows(const ConvRun& run, int thread)
+      : run_(run),
+        d_(run.d),
+        kernels_(DepthwiseNarrowKernelsFor(run.plan.isa)),
+        rows_(DepthwiseKernelsFor(run.plan.isa)),
+        own_(run.plan.Own<DepthwisePlan>()),
+        ring_(run.scratch.Grant(own_.ring, thread)),
+        sums_(run.scratch.Grant(own_.sums, thread)),
+        bytes_(d_.src.dtype() == DataType::u8),
+        held_(own_.ring_rows) {}
+
+  void Start(int64_t n, int64_t block) {
+    n_ = n;
+    block_ = block;
+    std::fill(held_.begin(), held_.end(), -1);
+    const int64_t channel = block * kBlock;
+    sum_args_ = DepthwiseArgs();
+    sum_args_.weights = run_.buffers.packed + channel * d_.kh() * d_.kw();
+    sum_args_.kh = d_.kh();
+    sum_args_.kw = d_.kw();
+    sum_args_.sw = d_.sw();
+    sum_args_.dw = d_.dw();
+    sum_args_.pad_left = d_.pad_left();
+    sum_args_.iw = d_.iw();
+    sum_args_.ow = d_.ow();
+    sum_args_.dst = sums_;
+    sum_args_.epilogue.valid_lanes = kBlock;
+    const float* bias = run_.bias == nullptr ? nullptr : run_.bias + channel;
+    if (!bytes_) sum_args_.epilogue.bias = bias;
+    tile_ = TileArgs();
+    tile_.narrow = &run_.plan.tensors;
+    if (!bytes_) return;
+    for (int64_t i = 0; i < kBlock; ++i) {
+      unscale_[i] = channel + i < d_.oc()
+                        ? d_.types.src_quantization.scale * run_.buffers.weight_scales[channel + i]
+                        : 0.f;
+    }
+    tile_.fip.unscale = unscale_;
+  }
+
+  void Run(int64_t h) {
+    const float* rows[kMaxDepthwiseRows];
+    int64_t r = h * d_.sh() - d_.pad_top();
+    for (int64_t k = 0; k < d_.kh(); ++k, r += d_.dh()) {
+      rows[k] = r >= 0 && r < d_.ih() ? Widened(r) : nullptr;
+    }
+    sum_args_.rows = rows;
+    rows_.row(sum_args_);
+    tile_.epilogue = BlocksEpilogue(run_, block_, 1, n_, h * d_.ow());
+    tile_.dst =
+        BytesFrom(run_.DstBlock(n_, block_), h * d_.ow() * kBlock * run_.plan.tensors.dst_bytes);
+    kernels_.finish(tile_, sums_, d_.ow());
+  }
+
+ private:
+  // A row of src; those of a window are all there at once.
+  const float* Widened(int64_t r) {
+    const int64_t slot = r % own_.ring_rows, count = d_.iw() * kBlock;
+    float* const to = ring_ + slot * count;
+    if (held_[slot] == r) return to;
+    held_[slot] = r;
+    const float* src = BytesFrom(run_.SrcBlock(n_, block_), r * count * run_.plan.src_bytes);
+    kernels_.widen(
+        {d_.src.dtype(), bytes_ ? d_.types.src_quantization.zero_point : 0, src, count, to});
+    return to;
+  }
+
+  const ConvRun& run_;
+  const ConvDesc& d_;
+  const DepthwiseNarrowKernels& kernels_;
+  const DepthwiseKernels& rows_;
+  const DepthwisePlan& own_;
+  float* const ring_;
+  float* const sums_;
+  const bool bytes_;
+  std::vector<int64_t> held_;  // the row in each slot of the ring, or -1
+  int64_t n_ = 0, block_ = 0;
+  DepthwiseArgs sum_args_;
+  TileArgs tile_;
+  alignas(64) float unscale_[kBlock];
+};
+
+}  // namespace
+
+void RunNarrowDepthwise(const ConvRun& run, ThreadPool& pool) {
+  const ConvDesc& d = run.d;
+  const int64_t icb = run.plan.icb, tasks = run.plan.tasks, rows = d.n() * icb * d.oh();
+  pool.ParallelFor(tasks, [&](int64_t t, int thread) {
+    NarrowRows of_thread(run, thread);
+    const int64_t end = rows * (t + 1) / tasks;
+    for (int64_t at = rows * t / tasks; at < end;) {
+      const int64_t block = at / d.oh(), past = std::min(end, (block + 1) * d.oh());
+      of_thread.Start(block / icb, block % icb);
+      for (; at < past; ++at) of_thread.Run(at - block * d.oh());
+    }
+  });
+}
+
+}  // namespace bd

@@ -1,0 +1,237 @@
+// Convolutions of bfloat16 and of bytes on every ISA, in guarded memory. Every algorithm that the
+// plan may choose is held to the same definition.
+#include <set>
+#include <string>
+
+#include "cc/core/conv/conv_algorithms.h"
+#include "tests/cc/core/conv/narrow/narrow_case.h"
+
+namespace bd {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Isas, ConvNarrowTest, ::testing::ValuesIn(TestIsas(Isa::kAvx512Bf16)),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+// Channels around dwords, blocks and panels, planes around tiles.
+TEST_P(ConvNarrowTest, Tails) {
+  for (int64_t ic : {1, 2, 3, 5, 16, 17, 20, 33}) {
+    for (int64_t oc : {1, 7, 16, 17, 40}) {
+      for (int64_t k : {1, 3}) {
+        NarrowCase c;
+        c.shape = Square(ic, 7, oc, k, 1, k / 2);
+        c.bias = oc % 2 == 0;
+        CheckTypes(c);
+      }
+    }
+  }
+  EXPECT_EQ(algorithms_, std::set<std::string>({"depthwise", "direct"}));
+}
+
+TEST_P(ConvNarrowTest, Layouts) {
+  for (Layout src : {Layout::nhwc, Layout::nChw16c}) {
+    for (Layout dst : {Layout::nhwc, Layout::nChw16c}) {
+      for (int64_t ic : {3, 4, 8, 19, 32}) {
+        for (int64_t oc : {2, 16, 21, 64}) {
+          for (int64_t k : {1, 3}) {
+            for (int64_t stride : {1, 2}) {
+              NarrowCase c;
+              c.shape = Square(ic, 9, oc, k, stride, k / 2);
+              c.shape.src_layout = src;
+              c.shape.dst_layout = dst;
+              c.bias = true;
+              if (oc == 21) c.rest = "eltwise(relu)";
+              CheckTypes(c);
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(algorithms_, std::set<std::string>({"direct", "direct_plain", "gemm"}));
+}
+
+// Strides, dilation, padding of either side by more than a window, and first layers.
+TEST_P(ConvNarrowTest, Windows) {
+  for (int64_t ic : {3, 24}) {
+    for (Layout layout : {Layout::nhwc, Layout::nChw16c}) {
+      for (int64_t s : {1, 2, 3}) {
+        for (int64_t dilation : {1, 2}) {
+          for (int64_t pad : {0, 1, 4}) {
+            NarrowCase c;
+            ConvShape& d = c.shape;
+            d.ic = ic;
+            d.oc = 20;
+            d.ih = 11;
+            d.iw = 15;
+            d.kh = 3;
+            d.kw = 2;
+            d.sh = s;
+            d.sw = 3 - s > 0 ? 3 - s : 1;
+            d.dh = dilation;
+            d.dw = 3 - dilation;
+            d.pad_top = pad;
+            d.pad_left = pad / 2;
+            d.oh = (d.ih + pad + 1 - (d.kh - 1) * d.dh - 1) / d.sh + 1;
+            d.ow = (d.iw + pad / 2 + 3 - (d.kw - 1) * d.dw - 1) / d.sw + 1;
+            d.n = 2;
+            d.src_layout = layout;
+            c.bias = true;
+            CheckTypes(c);
+          }
+        }
+      }
+    }
+  }
+  for (int64_t k : {3, 7}) {
+    NarrowCase c;
+    c.shape = Square(3, 33, 32, k, 2, k / 2);
+    c.shape.src_layout = Layout::nhwc;
+    CheckTypes(c);
+  }
+}
+
+TEST_P(ConvNarrowTest, Groups) {
+  for (int64_t groups : {2, 3, 8}) {
+    for (int64_t ic_group : {1, 4, 16, 20}) {
+      for (int64_t oc_group : {3, 16, 32}) {
+        for (Layout layout : {Layout::nhwc, Layout::nChw16c}) {
+          NarrowCase c;
+          c.shape = Square(groups * ic_group, 6, groups * oc_group, 3, 1, 1);
+          c.shape.groups = groups;
+          c.shape.src_layout = layout;
+          c.bias = true;
+          CheckTypes(c);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(ConvNarrowTest, ChainsAndTypes) {
+  for (DataType src : {u8, bf16}) {
+    for (DataType dst : kDstTypes) {
+      for (DataType sum : kDstTypes) {
+        for (const char* rest : {"", "eltwise(relu)", "eltwise(clip,alpha=-3,beta=6)",
+                                 "binary(mul,channel,#0);eltwise(leaky_relu,alpha=0.25)"}) {
+          for (int64_t oc : {16, 37}) {
+            NarrowCase c;
+            c.shape = Square(20, 8, oc, 3, 1, 1);
+            c.shape.n = 2;
+            c.src = src;
+            c.dst = dst;
+            c.sum = sum;
+            c.bias = c.adds = true;
+            c.rest = rest;
+            Check(c, two_);
+          }
+        }
+      }
+    }
+  }
+  // Products of matrices add any type, too.
+  for (DataType sum : kDstTypes) {
+    NarrowCase c;
+    c.shape = Square(20, 8, 37, 1, 1, 0);
+    c.shape.src_layout = c.shape.dst_layout = Layout::nhwc;
+    c.sum = sum;
+    c.bias = c.adds = true;
+    c.rest = "eltwise(relu)";
+    Check(c, two_);
+  }
+}
+
+// Padding is the zero point; a zero in its place shows wherever a window reaches beyond the plane.
+TEST_P(ConvNarrowTest, ZeroPoints) {
+  for (int zero_point : {0, 3, 128, 255}) {
+    for (Layout layout : {Layout::nhwc, Layout::nChw16c}) {
+      for (int64_t stride : {1, 2}) {
+        NarrowCase c;
+        c.shape = Square(18, 6, 24, 3, stride, 1);
+        c.shape.src_layout = layout;
+        c.src_quantization.zero_point = c.dst_quantization.zero_point = zero_point;
+        c.weights_least = c.weights_most = 5;  // constant
+        Check(c, two_);
+        c.weights_least = -127, c.weights_most = 127;
+        Check(c, two_);
+      }
+    }
+  }
+}
+
+TEST_P(ConvNarrowTest, LargestSums) {
+  for (int weight : {127, -127}) {
+    NarrowCase c;
+    c.shape = Square(512, 3, 17, 3, 1, 1);
+    c.dst = f32;
+    c.src_quantization = {1.f, 0};
+    c.src_least = c.src_most = 255;
+    c.weights_least = c.weights_most = weight;
+    Check(c, one_);
+    c.src_quantization.zero_point = 255;
+    c.src_least = c.src_most = 0;
+    Check(c, one_);
+  }
+}
+
+// Weights that are floats are rounded to bfloat16.
+TEST_P(ConvNarrowTest, FloatsAsWeightsOfBfloat16) {
+  NarrowCase c;
+  c.shape = Square(20, 5, 33, 3, 1, 1);
+  c.src = bf16;
+  c.floats = f32;
+  for (DataType dst : kDstTypes) {
+    c.dst = dst;
+    Check(c, two_);
+  }
+}
+
+TEST_P(ConvNarrowTest, LargerPlanes) {
+  NarrowCase c;
+  c.shape = Square(96, 28, 128, 3, 1, 1);
+  c.bias = true;
+  c.rest = "eltwise(relu)";
+  if (GetParam() >= Isa::kAvx2) CheckTypes(c);
+  c.shape = Square(160, 14, 80, 1, 1, 0);
+  CheckTypes(c);
+  c.shape = Square(48, 29, 64, 1, 2, 0);
+  CheckTypes(c);
+}
+
+TEST(ConvNarrowPlanTest, OtherAlgorithmsSayWhyNot) {
+  NarrowCase c;
+  c.shape = Square(64, 14, 64, 3, 1, 1);
+  std::set<std::string> narrow;
+  for (const Algorithm& a : ConvAlgorithms()) {
+    const std::string reason = WhyNot(a, c.Desc(), Isa::kAvx512);
+    if (reason != "src is not float32") narrow.insert(a.name);
+  }
+  EXPECT_EQ(narrow, std::set<std::string>({"depthwise", "direct", "direct_plain", "gemm"}));
+}
+
+TEST(ConvNarrowPlanTest, ErrorsNameTheTypes) {
+  const auto error_of = [](const NarrowCase& c, DataType weights) {
+    ConvPlan plan;
+    ConvDesc d = c.Desc();
+    d.types.weights = weights;
+    return MakeConvPlan(d, Isa::kGeneric, 1, &plan);
+  };
+  NarrowCase c;
+  c.shape = Square(16, 4, 16, 3, 1, 1);
+  EXPECT_EQ(error_of(c, DataType::s8), "");
+  EXPECT_NE(error_of(c, f32).find("uint8 with int8 weights, not uint8 nChw16c"), std::string::npos);
+  c.dst = DataType::s32;
+  EXPECT_EQ(error_of(c, DataType::s8), "a convolution of uint8 neither stores nor adds int32");
+  c.dst = u8;
+  c.src_quantization.zero_point = 256;
+  EXPECT_NE(error_of(c, DataType::s8).find("src is uint8 of scale"), std::string::npos);
+  c.src_quantization.zero_point = 0;
+  c.shape = Square(7376, 3, 16, 3, 1, 1);  // 9 * 7376 products
+  EXPECT_EQ(error_of(c, DataType::s8),
+            "sums of 66384 products of bytes may be no int32; at most 66311 are");
+  c.shape = Square(16, 4, 16, 3, 1, 1);
+  c.rest = "eltwise(relu);sum(scale=1)";
+  EXPECT_NE(error_of(c, DataType::s8).find("give it an operand"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace bd

@@ -1,0 +1,188 @@
+// Convolutions of bfloat16 and of bytes against their definition, with zero tolerance: sums of
+// bytes in int64 and single operations on floats behind them, sums of small integers in bfloat16.
+#ifndef TESTS_CC_CORE_CONV_NARROW_NARROW_CASE_H_
+#define TESTS_CC_CORE_CONV_NARROW_NARROW_CASE_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <set>
+#include <string>
+
+#include "cc/layout/tensor_view_element.h"
+#include "tests/cc/convert_ref.h"
+#include "tests/cc/core/conv/conv_case.h"
+#include "tests/cc/guarded_array.h"
+#include "tests/cc/isas.h"
+#include "tests/cc/post_ops_ref.h"
+
+namespace bd {
+using Guard = GuardedBuffer::Guard;
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, u8 = DataType::u8;
+constexpr DataType kDstTypes[] = {f32, bf16, u8};
+
+struct NarrowCase {
+  ConvShape shape;
+  DataType src = u8, dst = u8, sum = f32;
+  Quantization src_quantization = {0.5f, 3}, sum_quantization = {0.75f, 7};
+  Quantization dst_quantization = {3.7f, 100};
+  DataType floats = bf16;  // of the weights of bfloat16
+  bool bias = false, adds = false;
+  std::string rest;  // of the chain; args #0 a float a channel, #1 what is added
+  int src_least = 0, src_most = 255, weights_least = -127, weights_most = 127;
+
+  bool bytes() const { return src == u8; }
+  ConvDesc Desc() const {
+    ConvShape s = shape;
+    std::string chain = bias ? "binary(add,channel,#0)" : "";
+    if (adds) chain += std::string(chain.empty() ? "" : ";") + "sum(#1,scale=0.5)";
+    if (!rest.empty()) chain += (chain.empty() ? "" : ";") + rest;
+    if (!chain.empty()) s.post_ops = Chain(chain);
+    ConvDesc d = s;
+    d.src = TensorView(src, d.src.layout(), d.src.dims());
+    d.dst = TensorView(dst, d.dst.layout(), d.dst.dims());
+    d.types.weights = bytes() ? DataType::s8 : floats;
+    d.types.sum = sum;
+    d.types.src_quantization = src_quantization;
+    d.types.sum_quantization = sum_quantization;
+    d.types.dst_quantization = dst_quantization;
+    return d;
+  }
+};
+
+inline float Real(DataType type, const Quantization& q, const void* at, int64_t i) {
+  const float stored = LoadAsFloatRef(type, at, i);
+  return type == u8 ? q.scale * (stored - static_cast<float>(q.zero_point)) : stored;
+}
+
+inline void StoreReal(DataType type, const Quantization& q, float x, void* to, int64_t i) {
+  if (type == u8) {
+    const float steps = x * (1.f / q.scale);
+    x = std::isnan(steps) ? q.zero_point : std::nearbyint(steps) + q.zero_point;
+  }
+  StoreFloatRef(type, x, to, i);
+}
+
+class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
+ protected:
+  // Integers from least to most; of a tensor, zeros in its tails.
+  void Fill(DataType type, int64_t count, int least, int most, void* to) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t x = static_cast<int64_t>(rng_() >> 4) % (most - least + 1) + least;
+      StoreFloatRef(type, static_cast<float>(x), to, i);
+    }
+  }
+  void FillTensor(const TensorView& view, const Quantization& q, int least, int most, void* to) {
+    Fill(view.dtype(), view.elements(), least, most, to);
+    for (int64_t n = 0; n < view.n(); ++n) {
+      for (int64_t c = view.c(); c < view.blocks() * view.lanes(); ++c) {
+        for (int64_t p = 0; p < view.pixels(); ++p) {
+          StoreReal(view.dtype(), q, 0.f, to, ElementOf(view, n, c, p));
+        }
+      }
+    }
+  }
+
+  // The sum of products, in real numbers, rounded as stated.
+  static float Sum(const ConvDesc& d, const void* src, const void* weights, const float* scales,
+                   int64_t n, int64_t o, int64_t oh, int64_t ow) {
+    const int64_t ic_group = d.ic() / d.groups, group = o / (d.oc() / d.groups);
+    int64_t sum = 0;  // of bfloat16 numbers are integers, too
+    for (int64_t kh = 0; kh < d.kh(); ++kh) {
+      for (int64_t kw = 0; kw < d.kw(); ++kw) {
+        const int64_t y = oh * d.sh() + kh * d.dh() - d.pad_top(),
+                      x = ow * d.sw() + kw * d.dw() - d.pad_left();
+        if (y < 0 || y >= d.ih() || x < 0 || x >= d.iw()) continue;
+        for (int64_t i = 0; i < ic_group; ++i) {
+          const int64_t at = ElementOf(d.src, n, group * ic_group + i, y * d.iw() + x);
+          const int64_t w = ((kh * d.kw() + kw) * ic_group + i) * d.oc() + o;
+          int64_t value = static_cast<int64_t>(LoadAsFloatRef(d.src.dtype(), src, at));
+          if (d.src.dtype() == u8) value -= d.types.src_quantization.zero_point;
+          sum += value * static_cast<int64_t>(LoadAsFloatRef(d.types.weights, weights, w));
+        }
+      }
+    }
+    EXPECT_LE(std::llabs(sum), INT32_MAX);
+    const float x = static_cast<float>(sum);
+    return d.src.dtype() == u8 ? x * (d.types.src_quantization.scale * scales[o]) : x;
+  }
+
+  void Check(const NarrowCase& c, ThreadPool& pool, Guard guard = Guard::kAtEnd) {
+    const ConvDesc d = c.Desc();
+    ConvPlan plan;
+    ASSERT_EQ(MakeConvPlan(d, GetParam(), pool.num_threads(), &plan), "");
+    algorithms_.insert(plan.algorithm_name());
+    ConvShape named = c.shape;
+    named.post_ops = d.post_ops;
+    SCOPED_TRACE(Describe(named, plan) + " " + DataTypeName(c.src) + " " + DataTypeName(c.dst) +
+                 " + " + DataTypeName(c.sum) + " zero " +
+                 std::to_string(c.src_quantization.zero_point));
+    const TensorView added(c.sum, d.dst.layout(), d.dst.dims());
+    GuardedArray src(d.src.bytes(), guard), dst(d.dst.bytes(), guard), expected(d.dst.bytes());
+    GuardedArray weights(WeightFloats(c.shape) * SizeOf(d.types.weights), guard);
+    GuardedArray channel(d.oc() * 4, guard), scales(d.oc() * 4, guard), sum(added.bytes(), guard);
+    const bool bytes = c.bytes();
+    FillTensor(d.src, c.src_quantization, bytes ? c.src_least : -8, bytes ? c.src_most : 8,
+               src.data());
+    Fill(d.types.weights, WeightFloats(c.shape), bytes ? c.weights_least : -8,
+         bytes ? c.weights_most : 8, weights.data());
+    Fill(f32, d.oc(), -9, 9, channel.data());
+    FillTensor(added, c.sum_quantization, 0, 90, sum.data());
+    for (int64_t o = 0; o < d.oc(); ++o) {
+      scales.As<float>()[o] = std::ldexp(1.f, -static_cast<int>(o % 3) - 4);
+    }
+    const float* args[] = {channel.As<float>(), sum.As<float>()};
+    GuardedArray packed(plan.packed_bytes, guard), scratch(plan.scratch_bytes());
+    PackConvWeights(plan, weights.As<float>(), packed.As<float>(), pool);
+    ConvBuffers buffers;
+    buffers.src = src.As<float>();
+    buffers.packed = packed.As<float>();
+    buffers.args = args;
+    buffers.dst = dst.As<float>();
+    buffers.scratch = scratch.data();
+    buffers.weight_scales = scales.As<float>();
+    RunConv(plan, buffers, pool);
+
+    const PostOpChain rest = c.rest.empty() ? PostOpChain() : Chain(c.rest);
+    const int64_t channels = d.dst.blocks() * d.dst.lanes();
+    for (int64_t n = 0; n < d.n(); ++n) {
+      for (int64_t o = 0; o < channels; ++o) {
+        for (int64_t p = 0; p < d.oh() * d.ow(); ++p) {
+          const int64_t at = ElementOf(d.dst, n, o, p);
+          float x = 0.f;
+          if (o < d.oc()) {
+            x = Sum(d, src.data(), weights.data(), scales.As<float>(), n, o, p / d.ow(),
+                    p % d.ow());
+            if (c.bias) x += args[0][o];
+            if (c.adds) x += 0.5f * Real(c.sum, c.sum_quantization, sum.data(), at);
+            x = static_cast<float>(
+                ApplyPostOpsRef(rest, x, args, nullptr, at, o, n * channels + o));
+          }
+          StoreReal(c.dst, c.dst_quantization, x, expected.data(), at);
+          ASSERT_EQ(LoadAsFloatRef(c.dst, dst.data(), at),
+                    LoadAsFloatRef(c.dst, expected.data(), at))
+              << "at n " << n << " channel " << o << " pixel " << p;
+        }
+      }
+    }
+  }
+
+  void CheckTypes(NarrowCase c) {
+    for (DataType src : {u8, bf16}) {
+      c.src = src;
+      c.dst = kDstTypes[turn_++ % 3];
+      Check(c, turn_ % 2 == 0 ? one_ : two_, turn_ % 4 < 2 ? Guard::kAtEnd : Guard::kAtStart);
+    }
+  }
+
+  std::mt19937 rng_{3};
+  ThreadPool one_{1}, two_{2};
+  std::set<std::string> algorithms_;
+  int turn_ = 0;
+};
+
+}  // namespace bd
+
+#endif  // TESTS_CC_CORE_CONV_NARROW_NARROW_CASE_H_
