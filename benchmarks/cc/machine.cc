@@ -22,6 +22,19 @@ double Seconds(Fn&& fn) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+double MeasurePeak(void (*run)(int64_t), int64_t operations, ThreadPool& pool) {
+  constexpr int64_t kIterations = 1 << 19;  // about 1 ms
+  constexpr int kRepeats = 30;
+  std::vector<double> best(pool.num_threads(), 0);
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    pool.ParallelFor(pool.num_threads(), [&](int64_t task, int) {
+      const double seconds = Seconds([&] { run(kIterations); });
+      best[task] = std::max(best[task], kIterations * operations / seconds);
+    });
+  }
+  return std::accumulate(best.begin(), best.end(), 0.0) / 1e9;
+}
+
 }  // namespace
 
 Caches DetectCaches() {
@@ -39,17 +52,18 @@ std::string CpuName() {
 }
 
 double MeasureFmaPeak(Isa isa, ThreadPool& pool) {
-  constexpr int64_t kIterations = 1 << 19;  // about 1 ms
-  constexpr int kRepeats = 30;
   const PeakKernels& kernels = PeakKernelsFor(isa);
-  std::vector<double> best(pool.num_threads(), 0);
-  for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    pool.ParallelFor(pool.num_threads(), [&](int64_t task, int) {
-      const double seconds = Seconds([&] { kernels.multiply_add(kIterations); });
-      best[task] = std::max(best[task], kIterations * kernels.flops_per_iteration / seconds);
-    });
-  }
-  return std::accumulate(best.begin(), best.end(), 0.0) / 1e9;
+  return MeasurePeak(kernels.multiply_add, kernels.flops_per_iteration, pool);
+}
+
+double MeasureBf16Peak(Isa isa, ThreadPool& pool) {
+  const PeakKernels& kernels = PeakKernelsFor(isa);
+  return MeasurePeak(kernels.dot_pairs, kernels.pair_operations, pool);
+}
+
+double MeasureInt8Peak(Isa isa, ThreadPool& pool) {
+  const PeakKernels& kernels = PeakKernelsFor(isa);
+  return MeasurePeak(kernels.dot_quads, kernels.quad_operations, pool);
 }
 
 double MeasureReadBandwidth(Isa isa, ThreadPool& pool) {

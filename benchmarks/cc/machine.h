@@ -18,8 +18,11 @@ Caches DetectCaches();
 
 std::string CpuName();
 
-// Multiply-adds of all threads together, in GFLOP/s.
+// Multiply-adds of all threads together, in GFLOP/s: of float32, and of bfloat16 and of bytes as
+// register tiles make them.
 double MeasureFmaPeak(Isa isa, ThreadPool& pool);
+double MeasureBf16Peak(Isa isa, ThreadPool& pool);
+double MeasureInt8Peak(Isa isa, ThreadPool& pool);
 
 // Reading four times the L3 cache with all threads, in GB/s.
 double MeasureReadBandwidth(Isa isa, ThreadPool& pool);

@@ -1,5 +1,7 @@
 #include "benchmarks/cc/peak_kernel.h"
 
+#include "cc/simd/convert/bf16.h"
+#include "cc/simd/convert/int8.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
@@ -25,6 +27,37 @@ void MultiplyAdd(int64_t iterations) {
   }
 }
 
+void DotPairsOften(int64_t iterations) {
+  const Bfloat16 ones[2 * kLanes] = {{0x3f80}, {0x3f80}};
+  const Pairs a = LoadPairs(ones), b = SetPair(ones);
+  Vec x[kChains];
+#pragma GCC unroll 16
+  for (int j = 0; j < kChains; ++j) x[j] = Zero();
+  for (int64_t i = 0; i < iterations; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kChains; ++j) {
+      x[j] = DotPairs(x[j], a, b);
+      asm volatile("" : "+v"(x[j]));
+    }
+  }
+}
+
+void DotQuadsOften(int64_t iterations) {
+  const int8_t ones[4 * kLanes] = {1, 1, 1, 1};
+  const SignedQuads b = LoadQuads(ones);
+  const UnsignedQuads a = SetQuad(reinterpret_cast<const uint8_t*>(ones));
+  IVec x[kChains];
+#pragma GCC unroll 16
+  for (int j = 0; j < kChains; ++j) x[j] = SetInt(0);
+  for (int64_t i = 0; i < iterations; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kChains; ++j) {
+      x[j] = DotQuads(x[j], a, b);
+      asm volatile("" : "+v"(x[j]));
+    }
+  }
+}
+
 float Read(const float* src, int64_t floats) {
   constexpr int kSums = 8;
   Vec sum[kSums];
@@ -40,7 +73,9 @@ float Read(const float* src, int64_t floats) {
   return ReduceAdd(total);
 }
 
-constexpr PeakKernels kKernels = {MultiplyAdd, 2 * kChains* kLanes, Read};
+constexpr PeakKernels kKernels = {
+    MultiplyAdd,   2 * kChains* kLanes, DotPairsOften, 4 * kChains* kLanes,
+    DotQuadsOften, 8 * kChains* kLanes, Read};
 
 }  // namespace
 

@@ -1,0 +1,144 @@
+// Convolutions of float32, of bfloat16 and of bytes, turn by turn: microseconds, and the share of
+// the peak that this machine's multiply-adds of the type reach in registers.
+//
+//   narrow_layers [threads]
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "benchmarks/cc/buffers.h"
+#include "benchmarks/cc/contestant.h"
+#include "benchmarks/cc/machine.h"
+#include "benchmarks/cc/turns.h"
+#include "cc/core/conv/conv.h"
+
+namespace bd::layers {
+namespace {
+
+struct Layer {
+  const char* name;
+  int64_t channels, size, outputs, kernel, groups;
+};
+
+constexpr Layer kLayers[] = {
+    {"3x3 256 > 256 at 14x14", 256, 14, 256, 3, 1},
+    {"3x3 256 > 256 at 28x28", 256, 28, 256, 3, 1},
+    {"3x3 64 > 64 at 56x56", 64, 56, 64, 3, 1},
+    {"1x1 256 > 1024 at 14x14", 256, 14, 1024, 1, 1},
+    {"1x1 1024 > 256 at 14x14", 1024, 14, 256, 1, 1},
+    {"1x1 64 > 256 at 56x56", 64, 56, 256, 1, 1},
+    {"depthwise 3x3 256 at 28x28", 256, 28, 256, 3, 256},
+    {"depthwise 3x3 144 at 56x56", 144, 56, 144, 3, 144},
+};
+
+struct Type {
+  const char* name;
+  DataType dtype, weights;
+};
+
+constexpr Type kTypes[] = {{"float32", DataType::f32, DataType::f32},
+                           {"bfloat16", DataType::bf16, DataType::bf16},
+                           {"int8", DataType::u8, DataType::s8}};
+
+// With bias and ReLU, from and to blocked tensors of one type; all numbers are zero.
+class Narrow : public Contestant {
+ public:
+  Narrow(const Layer& l, const Type& type, Isa isa, ThreadPool& pool)
+      : pool_(pool),
+        plan_(MakePlan(l, type, isa, pool.num_threads())),
+        src_(Dwords(plan_.desc.src.bytes())),
+        dst_(Dwords(plan_.desc.dst.bytes())),
+        packed_(Dwords(plan_.packed_bytes)),
+        scratch_(Dwords(plan_.scratch_bytes())),
+        channels_(2 * l.outputs) {
+    const int64_t weights =
+        l.kernel * l.kernel * (l.channels / l.groups) * l.outputs * SizeOf(type.weights);
+    PackConvWeights(plan_, Buffer(Dwords(weights)).data(), packed_.data(), pool);
+    std::fill_n(channels_.data() + l.outputs, l.outputs, 1.f);
+  }
+
+  std::string algorithm() const override { return plan_.algorithm_name(); }
+  std::vector<float> Result() const override { return {}; }
+  void Run() override {
+    const float* args[] = {channels_.data()};
+    ConvBuffers buffers;
+    buffers.src = src_.data();
+    buffers.packed = packed_.data();
+    buffers.args = args;
+    buffers.dst = dst_.data();
+    buffers.scratch = scratch_.data();
+    buffers.weight_scales = channels_.data() + plan_.desc.oc();
+    RunConv(plan_, buffers, pool_);
+  }
+
+ private:
+  static int64_t Dwords(int64_t bytes) { return bytes / 4 + 1; }
+  static ConvPlan MakePlan(const Layer& l, const Type& type, Isa isa, int threads) {
+    ConvDesc d;
+    d.src = TensorView(type.dtype, Layout::nChw16c, {1, l.channels, l.size, l.size});
+    d.dst = TensorView(type.dtype, Layout::nChw16c, {1, l.outputs, l.size, l.size});
+    d.windows.h = d.windows.w = {l.size, l.kernel, 1, 1, l.kernel / 2, 0, l.size};
+    d.groups = l.groups;
+    d.types.weights = type.weights;
+    d.keeps_weights = true;
+    std::string error;
+    ConvPlan plan;
+    if (PostOpChain::Parse("binary(add,channel,#0);eltwise(relu)", &d.post_ops, &error)) {
+      error = MakeConvPlan(d, isa, threads, &plan);
+    }
+    if (!error.empty()) throw std::runtime_error(error);
+    return plan;
+  }
+
+  ThreadPool& pool_;
+  const ConvPlan plan_;
+  const Buffer src_, dst_, packed_, scratch_, channels_;
+};
+
+void Measure(int threads) {
+  const Isa isa = ActiveIsa();
+  ThreadPool pool(threads);
+  const double peaks[] = {MeasureFmaPeak(isa, pool), MeasureBf16Peak(isa, pool),
+                          MeasureInt8Peak(isa, pool)};
+  std::printf("%s, %s, %d threads; peaks %.0f, %.0f and %.0f GOP/s\n", CpuName().c_str(),
+              IsaName(isa), threads, peaks[0], peaks[1], peaks[2]);
+  std::printf("%-27s %-9s %-12s %9s %9s %8s %6s\n", "layer", "type", "algorithm", "min us",
+              "median", "GOP/s", "peak");
+  for (const Layer& l : kLayers) {
+    std::vector<std::unique_ptr<Contestant>> contestants;
+    std::vector<Contestant*> turns;
+    for (const Type& type : kTypes) {
+      contestants.push_back(std::make_unique<Narrow>(l, type, isa, pool));
+      turns.push_back(contestants.back().get());
+    }
+    TurnOptions options;
+    options.rounds = 6;
+    const std::vector<Timing> timings = TakeTurns(turns, options);
+    const double operations =
+        2.0 * l.size * l.size * l.kernel * l.kernel * (l.channels / l.groups) * l.outputs;
+    for (size_t i = 0; i < timings.size(); ++i) {
+      const double rate = operations / timings[i].median() / 1e3;
+      std::printf("%-27s %-9s %-12s %9.1f %9.1f %8.0f %5.0f%%\n", l.name, kTypes[i].name,
+                  contestants[i]->algorithm().c_str(), timings[i].min(), timings[i].median(), rate,
+                  100 * rate / peaks[i]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bd::layers
+
+int main(int argc, char** argv) {
+  try {
+    bd::layers::Measure(argc > 1 ? std::max(1, std::atoi(argv[1])) : 2);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "narrow_layers: %s\n", error.what());
+    return 2;
+  }
+}
