@@ -2,6 +2,7 @@
 
 from .body import Body, Module, Place, called, first_argument
 from .constants import LOOPS, Constants, Variable
+from .formats import Format, read, written
 from .functions import Flat, called_functions, flatten, restore_library, unflatten
 from .match import Any, Match, Op, Scalar, match
 from .nodes import (
@@ -18,6 +19,7 @@ from .read_only import renew_read_only
 from .shapes import Shapes
 from .symbolic import Expr, Size, estimate, window
 from .types import dtype, dtype_name, is_float32, outputs
+from .verifier import Verifier, check_edges
 from .view import GraphView, Node, Ref
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "Expr",
     "FLOAT32",
     "Flat",
+    "Format",
     "GraphView",
     "INT32",
     "LOOPS",
@@ -40,9 +43,11 @@ __all__ = [
     "Shapes",
     "Size",
     "Variable",
+    "Verifier",
     "attribute_types",
     "called",
     "called_functions",
+    "check_edges",
     "constant_node",
     "defaults",
     "definition",
@@ -56,8 +61,10 @@ __all__ = [
     "make_node",
     "match",
     "outputs",
+    "read",
     "renew_read_only",
     "restore_library",
     "unflatten",
     "window",
+    "written",
 ]

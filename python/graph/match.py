@@ -55,6 +55,8 @@ class Match:
 
 def match(pattern: Op, root: Node, view: GraphView, constants: Constants) -> Match | None:
     """The first way in which `pattern` matches at `root`, or None."""
+    if root.op not in pattern.ops:
+        return None
     return next(_match(pattern, root.ref, view, constants, Match()), None)
 
 

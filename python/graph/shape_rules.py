@@ -27,10 +27,6 @@ def infer_port(node: Node, port: int, shapes):
     return (*sizes[:axis], size, *sizes[axis + 1 :])
 
 
-def _same(node: Node, shapes):
-    return shapes.shape(node.inputs[0])
-
-
 def _broadcast_size(a, b):
     if a == b or b == 1:
         return a
@@ -221,15 +217,16 @@ def _slice(node: Node, shapes):
 
 
 def _strided_slice(node: Node, shapes):
-    """Dimensions that stay whole, and new ones; what is cut is TensorFlow's to tell."""
+    """Dimensions that stay whole, new ones, cuts of known ones; others are TensorFlow's to tell."""
     src, strides = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[3])
     if src is None or strides is None:
         return None
-    begin = shapes.numbers(node.inputs[1]) or [None] * len(strides)
+    unknown = ["?"] * len(strides)
+    begin, end = (shapes.numbers(ref) or unknown for ref in node.inputs[1:3])
     names = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
     masks = {name: node.attr[f"{name}_mask"].i for name in names}
     left, result = list(src), []
-    for i, (first, stride) in enumerate(zip(begin, strides, strict=True)):
+    for i, (first, last, stride) in enumerate(zip(begin, end, strides, strict=True)):
         if masks["ellipsis"] >> i & 1:
             later = len(strides) - i - 1 - bin(masks["new_axis"] >> i + 1).count("1")
             whole = len(left) - later
@@ -240,10 +237,15 @@ def _strided_slice(node: Node, shapes):
             return None
         else:
             size = left.pop(0)
-            from_first = masks["begin"] >> i & 1 or (first == 0 and stride == 1)
-            is_whole = from_first and masks["end"] >> i & 1 and abs(stride) == 1
-            if not masks["shrink_axis"] >> i & 1:
-                result.append(size if is_whole else None)
+            low = None if masks["begin"] >> i & 1 else first
+            high = None if masks["end"] >> i & 1 else last
+            if masks["shrink_axis"] >> i & 1:
+                continue
+            if isinstance(size, int) and "?" not in (low, high):
+                size = len(range(size)[low:high:stride])
+            elif high is not None or (low, stride) not in ((None, 1), (0, 1), (None, -1)):
+                size = None
+            result.append(size)
     return (*result, *left)
 
 
@@ -295,10 +297,6 @@ def _blocks(node: Node, shapes):
     if src is None or margins is None or not known or len(src) < 1 + len(block):
         return None, None, None
     return src, [int(b) for b in block], margins
-
-
-def _const(node: Node, shapes):
-    return tuple(dim.size for dim in node.attr["value"].tensor.tensor_shape.dim)
 
 
 def _matmul(node: Node, shapes):
@@ -369,7 +367,7 @@ _BROADCASTING = (
 ).split()
 
 _RULES = {
-    **dict.fromkeys(_SAME_SHAPE, _same),
+    **dict.fromkeys(_SAME_SHAPE, lambda node, shapes: shapes.shape(node.inputs[0])),
     **dict.fromkeys(_BROADCASTING, _broadcast),
     **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic"), _resize),
     **dict.fromkeys(("Mean", "Max", "Sum", "Min"), _reduce),
@@ -381,7 +379,7 @@ _RULES = {
     "SpaceToBatchND": _space_to_batch,
     "BatchToSpaceND": _batch_to_space,
     "ConcatV2": _concat,
-    "Const": _const,
+    "Const": lambda node, _: tuple(d.size for d in node.attr["value"].tensor.tensor_shape.dim),
     **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _batch_matmul),
     "BroadcastTo": _of_value(1),
     "Einsum": _einsum,

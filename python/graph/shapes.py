@@ -94,6 +94,24 @@ class Shapes:
         """States the shape of a tensor that was added, where more is known than rules can tell."""
         self._shapes[ref] = shape
 
+    def contradiction(self, node: Node) -> Shape | None:
+        """What the rules say of a node, where it cannot be what is known of its tensor."""
+        known = self.shape(node.ref)
+        if node.payload is not None:
+            made = node.payload.shape(node, self)
+        elif node.name in self._known:
+            return None
+        else:
+            value = value_rules.infer(node, self)
+            made = shape_rules.infer(node, self) if value is None else value.shape
+        if known is None or made is None:
+            return None
+        same = len(known) == len(made) and all(
+            a == b or not (isinstance(a, int) and isinstance(b, int))
+            for a, b in zip(known, made, strict=True)
+        )
+        return None if same else made
+
     def value(self, ref: Ref) -> np.ndarray | None:
         """An integer tensor's elements as an object array of sizes, where they are known."""
         self.shape(ref)

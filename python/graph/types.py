@@ -13,23 +13,30 @@ def outputs(node: Node) -> list[tuple[str, int]]:
     if op_def is None:  # a call of a function by its name
         return found
     for arg in op_def.output_arg:
-        if arg.type_list_attr:
-            types = _attribute(node, op_def, arg.type_list_attr).list.type
-        else:
-            types = [arg.type or _attribute(node, op_def, arg.type_attr).type]
-        if arg.number_attr:
-            types *= _attribute(node, op_def, arg.number_attr).i
+        types = _types(node, op_def, arg)
         found += [(f"{arg.name}:{i}", dtype) for i, dtype in enumerate(types)]
     return found
 
 
+def output_dtypes(node: Node) -> list[int]:
+    """The data type of each output; none of a call of a function by its name."""
+    if node.dtypes is None:
+        ours = node.payload is not None
+        node.dtypes = [types_pb2.DT_FLOAT] if ours else [kind for _, kind in outputs(node)]
+    return node.dtypes
+
+
+def input_dtypes(node: Node) -> list[int]:
+    """The data type that one of TensorFlow's nodes wants of each input; none as above."""
+    op_def = op_def_registry.get(node.op)
+    args = op_def.input_arg if op_def is not None else ()
+    return [kind for arg in args for kind in _types(node, op_def, arg)]
+
+
 def dtype(view: GraphView, ref: Ref) -> int:
     """The data type of a tensor; DT_INVALID where nobody knows."""
-    node = view.producer(ref)
-    if node.payload is not None:
-        return types_pb2.DT_FLOAT
-    found = outputs(node)
-    return found[ref.port][1] if ref.port < len(found) else types_pb2.DT_INVALID
+    found = output_dtypes(view.producer(ref))
+    return found[ref.port] if ref.port < len(found) else types_pb2.DT_INVALID
 
 
 def is_float32(view: GraphView, ref: Ref) -> bool:
@@ -40,6 +47,14 @@ def is_float32(view: GraphView, ref: Ref) -> bool:
 def dtype_name(dtype: int) -> str:
     """What people call it: "float64", "string"."""
     return dtypes.as_dtype(dtype).name
+
+
+def _types(node: Node, op_def, arg) -> list[int]:
+    """The data types of the tensors that an argument of the definition stands for."""
+    if arg.type_list_attr:
+        return list(_attribute(node, op_def, arg.type_list_attr).list.type)
+    kind = arg.type or _attribute(node, op_def, arg.type_attr).type
+    return [kind] * (_attribute(node, op_def, arg.number_attr).i if arg.number_attr else 1)
 
 
 def _attribute(node: Node, op_def, name: str):

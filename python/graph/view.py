@@ -51,7 +51,7 @@ class Node:
     is made of them when it is written. Other nodes' inputs have places only.
     """
 
-    __slots__ = ("name", "op", "inputs", "controls", "proto", "payload", "roles")
+    __slots__ = ("name", "op", "inputs", "controls", "proto", "payload", "roles", "dtypes")
 
     def __init__(
         self,
@@ -68,6 +68,7 @@ class Node:
         self.controls = list(controls)
         self.proto = proto
         self.payload = payload
+        self.dtypes: list[int] | None = None  # of its outputs, once somebody has asked
 
     @classmethod
     def from_proto(cls, proto: node_def_pb2.NodeDef) -> "Node":
@@ -132,6 +133,7 @@ class GraphView:
         self.targets = list(targets)
         self._nodes: dict[str, Node] = {}
         self._consumers: dict[str, dict[str, None]] = {}  # producer -> consumers, ordered
+        self._order: list[Node] | None = None  # until the next edit
         self._used: set[str] = set()  # all names so far: none comes again for another tensor
         for proto in graph_def.node:
             self._insert(Node.from_proto(proto))
@@ -178,6 +180,10 @@ class GraphView:
             (node, i) for node in readers for i, source in enumerate(node.inputs) if source == ref
         ]
 
+    def readers(self, name: str) -> list[str]:
+        """The nodes that read the node of that name, or wait for it."""
+        return list(self._consumers.get(name, ()))
+
     def use_count(self, ref: Ref) -> int:
         """How often `ref` is read, fetches included."""
         return len(self.consumers(ref)) + self.fetches.count(ref)
@@ -216,6 +222,11 @@ class GraphView:
 
     def topological(self) -> list[Node]:
         """All nodes, producers first; loop back edges (NextIteration) are cut."""
+        if self._order is None:
+            self._order = self._sorted()
+        return list(self._order)
+
+    def _sorted(self) -> list[Node]:
         order: list[Node] = []
         state: dict[str, bool] = {}  # False: entered, True: done
         for root in self._nodes:
@@ -358,9 +369,11 @@ class GraphView:
         self._connect(node)
 
     def _connect(self, node: Node) -> None:
+        self._order = None
         for source in self._sources(node):
             self._consumers.setdefault(source, {})[node.name] = None
 
     def _disconnect(self, node: Node) -> None:
+        self._order = None
         for source in self._sources(node):
             self._consumers.get(source, {}).pop(node.name, None)

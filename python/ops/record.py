@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 
 import tensorflow as tf
 
-from ..graph import Node, Ref, attribute_types, defaults, definition, make_node
+from ..graph import FLOAT32, Node, Ref, attribute_types, defaults, definition, make_node
 from ..layout import NCHW16C as BLOCKED
 from ..native import library
 from ..tensorflow_private import run_op
@@ -46,6 +46,7 @@ class Record:
         title: what people call it, and many of them if that is not one with an "s".
         function: what calls it.
         own: the roles of its own inputs, in the order of its op; steps name others.
+        other_types: role -> data type, of the inputs that are not float32.
         readers: argument -> how the attribute of that name comes from (name, what users pass).
         takes_steps: whether it fuses a chain of post-ops.
         src_layout, dst_layout: in which it reads and writes; a record may make fields of them.
@@ -58,6 +59,7 @@ class Record:
     title: ClassVar[tuple[str, str]]
     function: ClassVar[Callable]
     own: ClassVar[tuple[str, ...]] = ("src",)
+    other_types: ClassVar[dict[str, int]] = {}
     takes_steps: ClassVar[bool] = False
     readers: ClassVar[dict[str, Callable]] = {
         "crops": sides,
@@ -112,6 +114,31 @@ class Record:
     def layout_of(self, role: str) -> Layout:
         """The layout in which the input of that role is read."""
         return self.src_layout
+
+    def dtype_of(self, role: str) -> int:
+        """The data type that the input of that role must have."""
+        return self.other_types.get(role, FLOAT32)
+
+    def channels_of(self, role: str) -> int | None:
+        """The channels that the input of that role must have; None where any will do."""
+        if role == "src":
+            return self.src_part[1] if self.src_part else self.src_channels
+        if role == "into":
+            return self.dst_part[1]
+        read = [s for s in self.steps if isinstance(s.operand, str) and s.operand == role]
+        return self.channels if read and all(s.shape != "scalar" for s in read) else None
+
+    @property
+    def src_channels(self) -> int:
+        """Those that it reads of its source."""
+        return self.channels
+
+    def fault(self) -> str | None:
+        """Where its own attributes do not agree, in one line."""
+        for part, channels in ((self.src_part, 0), (self.dst_part, self.channels)):
+            if part and part[0] + channels > part[1]:
+                return f"{channels} channels from {part[0]} on are no part of {part[1]}"
+        return None
 
     def shape(self, node, shapes):
         """The logical shape of the node that it is the payload of; None where it is not known."""

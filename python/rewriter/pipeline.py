@@ -11,22 +11,18 @@ nothing that is computed from it counts as constant.
 """
 
 import dataclasses
-import hashlib
 import numbers
 import os
-import pickle
 import time
 import traceback
 import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
-from ..graph import Body, Module
+from ..graph import Body, Module, Verifier, check_edges
 from ..native import library
-from ..tensorflow_private import resource_variable_ops
 from . import autotune, emit, measure, verify
 from .capture import capture, compiled_by_xla, compiled_in
 from .context import Context
@@ -70,10 +66,9 @@ from .passes.list_converted import list_converted
 from .rebuild import rebuild
 from .regions import count_regions, flat_graph, form_regions, ops_of_ours
 from .report import Report
-from .trackables import owners, weights_left
+from .trackables import BUNDLE, Bundles, owners, weights_left
 
 VERIFY = ("structure", "numbers")
-_BUNDLE = "blockdnn_weights"
 
 # Each is called with the graph and the context and edits both; its docstring's first line is
 # its row in docs/how-it-works.md.
@@ -130,24 +125,6 @@ class Rewritten(NamedTuple):
     trackables: list
     report: Report
     keeps_memory: bool = True
-
-
-class Bundles:
-    """The variables made so far, so that functions with the same weights share them."""
-
-    def __init__(self):
-        self._variables: dict[tuple, tf.Variable] = {}
-
-    def variable(self, values: np.ndarray) -> tf.Variable:
-        is_text = values.dtype.kind == "O"
-        held = pickle.dumps(values.tolist()) if is_text else np.ascontiguousarray(values)
-        digest = hashlib.blake2b(held if is_text else held.reshape(-1).view(np.uint8)).digest()
-        key = (values.dtype, values.shape, digest)
-        if key not in self._variables:
-            # tf.Variable asks a tf.function that is traced meanwhile, which allows it only once.
-            make = resource_variable_ops.ResourceVariable
-            self._variables[key] = make(values, trainable=False, name=_BUNDLE)
-        return self._variables[key]
 
 
 def optimize_concrete(
@@ -261,7 +238,8 @@ def _attempt(body: Body, context: Context, failures: dict[str, Exception]) -> Bo
 
     That is where a pass decided to leave a convolution, or failed: it is added to `failures`.
     """
-    attempt, decided = body.copy(), len(context.leave)
+    attempt, decided, laid_out = body.copy(), len(context.leave), False
+    verifier = Verifier(attempt)
     context.report, context.followers = Report(), Followers(attempt, found=False)
     for run in PASSES:
         needed = _NEEDS.get(run, run)
@@ -270,7 +248,8 @@ def _attempt(body: Body, context: Context, failures: dict[str, Exception]) -> Bo
         context.running = run.__name__
         try:
             run(attempt, context)
-            verify.check_graph(attempt.view)
+            laid_out = laid_out or run.__name__ == place_reorders.__name__
+            verifier.check(laid_out)
         except Exception as error:
             if context.options.strict:
                 raise
@@ -300,7 +279,7 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
         return concrete, list(concrete.variables)
     module = _module(concrete, context)
     context.running = "emit"
-    resource = module.main.view.unique_name(_BUNDLE)
+    resource = module.main.view.unique_name(BUNDLE)
     keeps_memory = context.options.memory != "low"
     values = emit.write_nodes(module, resource, context.options.scratchpad_mode, keeps_memory)
     module.main.view.prune()
@@ -310,7 +289,7 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     captures = module.captures | {name: variable.handle for name, variable in own.items()}
     context.running = "verify"
     for body in module.bodies:
-        verify.check_graph(body.view)
+        check_edges(body.view)
     context.running = "name_algorithms"
     flat = flat_graph(module, captures)
     name_algorithms(flat, context.report)

@@ -3,9 +3,36 @@
 from collections.abc import Iterable
 
 import numpy as np
+import tensorflow as tf
 
 from ..graph import Body, Module, Ref, called, first_argument
-from ..tensorflow_private import base, def_function, graph_view
+from ..tensorflow_private import base, def_function, graph_view, resource_variable_ops
+
+BUNDLE = "blockdnn_weights"
+
+
+class Bundles:
+    """The variables made so far, so that functions with the same weights share them."""
+
+    def __init__(self):
+        self._variables: dict[tuple, list[tf.Variable]] = {}
+
+    def variable(self, values: np.ndarray) -> tf.Variable:
+        alike = self._variables.setdefault((values.dtype, values.shape), [])
+        for variable in alike:
+            with tf.init_scope():  # a tf.function may be traced meanwhile
+                held = np.asarray(variable.read_value())
+            if np.array_equal(_bits(held), _bits(values)):
+                return variable
+        # tf.Variable asks a tf.function that is traced meanwhile, which allows it only once.
+        alike.append(resource_variable_ops.ResourceVariable(values, trainable=False, name=BUNDLE))
+        return alike[-1]
+
+
+def _bits(values: np.ndarray):
+    """What is equal for equal values, NaN and the sign of zero included; copies nothing."""
+    is_text = values.dtype.kind == "O"
+    return values if is_text else np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
 
 def owners(concrete, roots: Iterable) -> list:

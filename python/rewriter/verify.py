@@ -4,21 +4,9 @@ import numpy as np
 import tensorflow as tf
 
 from ..errors import VerificationError
-from ..graph import GraphView
 from ..tensorflow_private import nest
 
 _SIDE = 64  # of unknown sizes but the batch
-
-
-def check_graph(view: GraphView) -> None:
-    """Raises VerificationError unless every input, control edge and fetch exists."""
-    for node in view:
-        for name in [ref.node for ref in node.inputs] + node.controls:
-            if name not in view:
-                raise VerificationError(f"{node.name} ({node.op}) reads {name}, which is gone")
-    for ref in view.fetches:
-        if ref.node not in view:
-            raise VerificationError(f"the output {ref} is gone")
 
 
 def check_signature(original, rewritten) -> None:

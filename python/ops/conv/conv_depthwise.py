@@ -34,6 +34,15 @@ class ConvDepthwise(
     depthwise: Conv
     algorithm: str = "auto"
 
+    @property
+    def src_channels(self) -> int:
+        return self.first.in_channels
+
+    def fault(self) -> str | None:
+        if self.first.channels != self.depthwise.in_channels:
+            return f"{self.depthwise.in_channels} channels of {self.first.channels}"
+        return self.first.fault() or self.depthwise.fault() or super().fault()
+
     def details(self) -> str:
         return f"{self.first.details()}; then {self.depthwise.details()}"
 

@@ -50,6 +50,17 @@ class Convolution(Record):
         return self.weights.shape
 
     @property
+    def src_channels(self) -> int:
+        return self.in_channels
+
+    def fault(self) -> str | None:
+        *_, first, second = self.weights.shape
+        ic, oc = (first, second) if self.output_axis == self.weights.ndim - 1 else (second, first)
+        if (ic * self.groups, oc) != (self.in_channels, self.channels):
+            return f"weights {list(self.weights.shape)}, not {self.in_channels}->{self.channels}"
+        return super().fault()
+
+    @property
     def taps(self) -> float:
         """Multiply-adds for one element of the result."""
         return float(np.prod(self.weights.shape[:-1]))

@@ -26,6 +26,17 @@ class Concat(Record, title="concatenation"):
     def is_slice(self) -> bool:
         return len(self.parts) == 1 and bool(self.src_parts)
 
+    def channels_of(self, role: str) -> int | None:
+        if role == "into":
+            return super().channels_of(role)
+        place = int(role.removeprefix("value "))
+        return self.src_parts[place][1] if self.src_parts else self.parts[place]
+
+    def fault(self) -> str | None:
+        if sum(self.parts) != self.channels:
+            return f"parts {list(self.parts)} of {self.channels} channels"
+        return super().fault()
+
     def _kind(self) -> str:
         if not self.src_parts:
             return f"channels {list(self.parts)}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
+from ...graph import INT32
 from ...layout import NCHW16C as BLOCKED
 from ...layout import NHWC
 from ..arguments import static_channels
@@ -26,8 +27,12 @@ class Reshape(Record, op="Reshape", title="reshape"):
     """TensorFlow's Reshape between layouts that are one in memory; `shape` is its input."""
 
     own = ("src", "shape")
+    other_types = {"shape": INT32}
     src_layout: Layout = BLOCKED
     dst_layout: Layout = BLOCKED
+
+    def channels_of(self, role: str) -> int | None:
+        return self.channels if role == "src" else None
 
     def layout_of(self, role: str) -> Layout:
         return NHWC if role == "shape" else self.src_layout

@@ -26,12 +26,16 @@ class Attention(Record, title="attention"):
     """
 
     src_layout = dst_layout = NHWC
+    other_types = {"mask": tf.bool.as_datatype_enum}
     head_size: int
     layouts: tuple[str, str, str, str]
     scale: float
     causal: bool
     masked_value: float
     zero_masked: bool
+
+    def channels_of(self, role: str) -> int | None:
+        return {"q": self.head_size, "k": self.head_size, "v": self.channels}.get(role)
 
     def keys_axis(self, rank: int) -> int:
         """Of k, which has this rank."""

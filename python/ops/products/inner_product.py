@@ -33,6 +33,10 @@ class InnerProduct(Record, title="inner product"):
     algorithm: str = "auto"
 
     @property
+    def src_channels(self) -> int:
+        return self.in_channels
+
+    @property
     def weights_shape(self) -> tuple[int, int]:
         return self.in_channels, self.channels
 

@@ -1,5 +1,6 @@
 """A bug in a pass is seen: raised where strict, else it costs that pass and nothing else."""
 
+import dataclasses
 import json
 
 import keras
@@ -124,10 +125,51 @@ def _lose(run):
     return failing
 
 
+def _wrongly(edit):
+    """how(run) -> the pass, which then edits the graph in a way that the verifier refuses."""
+
+    def how(run):
+        def failing(body, context):
+            run(body, context)
+            edit(body)
+
+        return failing
+
+    return how
+
+
+def _planned(body):
+    return next(node for node in body.view if node.payload and node.payload.takes_steps)
+
+
+@_wrongly
+def _widen(body):
+    node = _planned(body)
+    channels = node.payload.channels + 16
+    node.payload = dataclasses.replace(node.payload, channels=channels)
+
+
+@_wrongly
+def _mistype(body):
+    """Reads floats as an integer tensor."""
+    node = next(n for n in body.view if n.op == "Const" and n.attr["dtype"].type == 3)
+    body.view.set_inputs(_planned(body), {"src": node.ref})
+
+
+@_wrongly
+def _turn_around(body):
+    node = _planned(body)
+    readers = [reader for reader, _ in body.view.consumers(node.ref)]
+    body.view.set_controls(node, [readers[0].name])
+
+
 @pytest.mark.parametrize(
     "name, how",
     [
         *((name, _fail_after) for name in _NAMES),
+        *((name, _widen) for name in ("lift_convolutions", "place_reorders")),
+        *((name, _mistype) for name in ("fuse_post_ops", "read_parts")),
+        *((name, _turn_around) for name in ("find_followers", "join_in_place")),
         *((name, _lose) for name in ("simplify", "assign_layout", "place_reorders", "fuse_pool")),
     ],
 )

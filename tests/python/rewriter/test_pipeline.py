@@ -1,11 +1,13 @@
-"""The list of passes: one signature, one table in the docs, one capture a function."""
+"""The list of passes: one signature, one table in the docs; what functions share."""
 
 import inspect
 from pathlib import Path
 
+import numpy as np
+import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.rewriter import pipeline
+from tf_blockdnn.python.rewriter import Bundles, pipeline
 
 _PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-it-works.md"
 
@@ -49,3 +51,37 @@ def test_a_losing_island_does_not_capture_again(rewrite, weights, monkeypatch):
     assert result.blockdnn == {"Conv": 1, "Reorder": 2}
     assert "two reorders" in result.reason("Conv2D_1")
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    "values, others",
+    [
+        (np.array([1, np.nan, 0], np.float32), np.array([1, np.nan, -0.0], np.float32)),
+        (np.array([b"a", b"bc"], object), np.array([b"a", b"d"], object)),
+        (np.ones([], np.int64), np.zeros([], np.int64)),
+        (np.ones([2, 3]), np.ones([3, 2])),
+    ],
+)
+def test_equal_values_are_shared_and_others_are_not(values, others):
+    bundles = Bundles()
+    variable = bundles.variable(values)
+    assert bundles.variable(values.copy()) is variable
+    assert bundles.variable(others) is not variable
+
+
+def test_a_variable_that_was_assigned_is_not_shared():
+    bundles, values = Bundles(), np.ones([2], np.float32)
+    variable = bundles.variable(values)
+    variable.assign([1.0, 2.0])
+    assert bundles.variable(values) is not variable
+
+
+def test_they_are_shared_while_a_function_is_traced():
+    bundles, made = Bundles(), []
+
+    @tf.function
+    def function():
+        made.extend(bundles.variable(np.zeros([0, 4], np.float32)) for _ in range(2))
+
+    function()
+    assert made[0] is made[1]

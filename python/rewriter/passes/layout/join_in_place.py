@@ -151,7 +151,8 @@ class _Chain:
         own = {part.ref.node: self._complete[part.ref] for part in self.in_place}
         own[self._root.name] = len(self.pieces) - 1
         latest: dict[str, int] = {}
-        for node in self._order:
+        first = next(i for i, node in enumerate(self._order) if node.name in own)
+        for node in self._order[first:]:
             sources = [ref.node for ref in node.inputs] + node.controls
             before = (latest.get(name, -1) for name in sources)
             latest[node.name] = max([own.get(node.name, -1), *before])

@@ -1,0 +1,67 @@
+"""What an edge carries: the format of a tensor, as its producer writes it and as a reader reads it.
+
+Of our ops it follows from their attributes, of TensorFlow's from the definitions of the ops and the
+rules of shapes.
+"""
+
+from typing import NamedTuple
+
+from ..layout import NCHW16C as BLOCKED
+from ..layout import NHWC
+from .body import Body
+from .types import dtype_name, input_dtypes, output_dtypes
+from .view import Node, Ref
+
+
+class Format(NamedTuple):
+    """None stands for what is not known, and in what a reader reads for what it does not mind.
+
+    Attributes:
+        dtype: a data type as NodeDefs have it.
+        layout: nChw16c, or nhwc for any plain tensor.
+        channels: the size of its last dimension, [N, H, W, C].
+        rank: how many dimensions it has, blocked tensors without their blocks.
+        scale, zero_point: of integers that stand for scale * (integer - zero_point).
+    """
+
+    dtype: int | None = None
+    layout: str | None = None
+    channels: int | None = None
+    rank: int | None = None
+    scale: float | None = None
+    zero_point: int | None = None
+
+    def conflict(self, wanted: "Format") -> str | None:
+        """What of this format is another than what is wanted, in one line."""
+        for name, own, other in zip(self._fields, self, wanted, strict=True):
+            if own is not None and other is not None and own != other:
+                if name == "dtype":
+                    own, other = dtype_name(own), dtype_name(other)
+                return f"{name} {own}, not {other}"
+        return None
+
+
+def written(body: Body, ref: Ref) -> Format:
+    """The format of a tensor of the body."""
+    node, shape = body.view.producer(ref), body.shapes.shape(ref)
+    rank = None if shape is None else len(shape)
+    if (payload := node.payload) is not None:
+        layout = BLOCKED if payload.dst_layout == BLOCKED else NHWC
+        channels = payload.dst_part[1] if payload.dst_part else payload.channels
+        return Format(output_dtypes(node)[ref.port], layout, channels, rank)
+    channels = shape[-1] if shape and isinstance(shape[-1], int) else None
+    types = output_dtypes(node)
+    return Format(types[ref.port] if types else None, NHWC, channels, rank)
+
+
+def read(node: Node) -> list[Format]:
+    """The format that the node wants of each of its inputs, in their order."""
+    if (payload := node.payload) is None:
+        layout = None if node.op == "Shape" else NHWC  # that of a blocked tensor is one, too
+        return [Format(dtype, layout) for dtype in input_dtypes(node)]
+    formats = []
+    for role in node.roles:
+        blocked = payload.layout_of(role) == BLOCKED
+        layout, rank = (BLOCKED, 4) if blocked else (NHWC, None)
+        formats.append(Format(payload.dtype_of(role), layout, payload.channels_of(role), rank))
+    return formats

@@ -1,0 +1,115 @@
+"""Checks a body after each pass: what a pass may not break, whatever it does.
+
+Every input, control edge and output exists, and nothing waits for itself. What a node reads has the
+data type, the layout and the channels that it wants. Nodes that come in the place of others make
+tensors of the same shape, and outputs keep data type and rank.
+"""
+
+from ..errors import VerificationError
+from ..layout import NHWC
+from .body import Body
+from .formats import Format, read, written
+from .types import output_dtypes
+from .view import GraphView, Node
+
+
+class Verifier:
+    """Checks what has changed in a body since it was checked last; made before anything changes."""
+
+    def __init__(self, body: Body):
+        self._body = body
+        self._fetches = body.view.fetches
+        self._outputs = [written(body, ref) for ref in body.view.fetches]
+        self._known = {node.name: _state(node) for node in body.view}
+
+    def check(self, laid_out: bool) -> None:
+        """Raises VerificationError where a pass has made the graph wrong.
+
+        Args:
+            laid_out: whether all changes of the layout stand in the graph. Before that it is only
+                planned which tensors are blocked.
+        """
+        view, known = self._body.view, self._known
+        changed = [node for node in view if not _is_same(node, known.get(node.name))]
+        if changed or len(view) < len(known) or view.fetches != self._fetches:
+            check_edges(view)
+            self._fetches = view.fetches
+            names = dict.fromkeys(node.name for node in changed)
+            names.update((reader, None) for node in changed for reader in view.readers(node.name))
+            for name in names:
+                self._check_node(view.node(name), laid_out)
+            known.update((node.name, _state(node)) for node in changed)
+            for name in [name for name in known if name not in view]:
+                del known[name]
+        self._check_outputs(laid_out)
+
+    def _check_node(self, node: Node, laid_out: bool) -> None:
+        if fault := node.payload.fault() if node.payload is not None else None:
+            raise VerificationError(f"{_name(node)}: {fault}")
+        for ref, wanted in zip(node.inputs, read(node), strict=False):
+            own = written(self._body, ref)
+            if not laid_out:
+                own = own._replace(layout=None, rank=None)
+            if conflict := own.conflict(wanted):
+                raise VerificationError(f"{_name(node)} reads {ref}, which has {conflict}")
+        shapes = self._body.shapes
+        if made := shapes.contradiction(node):
+            raise VerificationError(f"{_name(node)} was {shapes.shape(node.ref)}, became {made}")
+
+    def _check_outputs(self, laid_out: bool) -> None:
+        fetches = self._body.view.fetches
+        if len(fetches) != len(self._outputs):
+            raise VerificationError(f"{len(self._outputs)} outputs became {len(fetches)}")
+        for ref, old in zip(fetches, self._outputs, strict=True):
+            wanted = Format(old.dtype, NHWC if laid_out else None, rank=old.rank)
+            if conflict := written(self._body, ref).conflict(wanted):
+                raise VerificationError(f"the output {ref} has {conflict}")
+
+
+def check_edges(view: GraphView) -> None:
+    """Raises VerificationError unless all that is read exists and nothing waits for itself."""
+    place = {node.name: i for i, node in enumerate(view.topological())}
+    for node in view:
+        for name in [ref.node for ref in node.inputs] + node.controls:
+            if name not in view:
+                raise VerificationError(f"{_name(node)} reads {name}, which is gone")
+            if place[name] >= place[node.name] and not _leads_back(view, node, name):
+                raise VerificationError(f"{_name(node)} waits for itself, by {name}")
+        for ref in node.inputs:
+            _check_port(view, ref, _name(node))
+    for ref in view.fetches:
+        if ref.node not in view:
+            raise VerificationError(f"the output {ref} is gone")
+    for name in view.targets:
+        if name not in view:
+            raise VerificationError(f"{name}, which must run, is gone")
+
+
+def _check_port(view: GraphView, ref, reader: str) -> None:
+    if ref.port:
+        types = output_dtypes(view.producer(ref))
+        if types and ref.port >= len(types):
+            raise VerificationError(f"{reader} reads {ref}, which has {len(types)} outputs")
+
+
+def _leads_back(view: GraphView, node: Node, source: str) -> bool:
+    """Whether the edge closes a loop of version 1."""
+    return "NextIteration" in (node.op, view.node(source).op)
+
+
+def _name(node: Node) -> str:
+    return f"{node.name} ({node.op})"
+
+
+def _state(node: Node) -> tuple:
+    return node, node.payload, tuple(node.inputs), tuple(node.controls)
+
+
+def _is_same(node: Node, state: tuple | None) -> bool:
+    return (
+        state is not None
+        and state[0] is node
+        and state[1] is node.payload
+        and state[2] == tuple(node.inputs)
+        and state[3] == tuple(node.controls)
+    )
