@@ -107,6 +107,30 @@ TEST_P(ConvNarrowTest, Groups) {
   }
 }
 
+TEST_P(ConvNarrowTest, Depthwise) {
+  for (int64_t channels : {2, 16, 20, 40}) {
+    for (int64_t k : {1, 3, 4, 5}) {
+      for (int64_t stride : {1, 2}) {
+        for (int64_t dilation : {1, 2}) {
+          NarrowCase c;
+          ConvShape& d = c.shape;
+          d = Square(channels, 17, channels, k, stride, k / 2);
+          d.n = 2;
+          d.groups = channels;
+          d.dh = d.dw = dilation;
+          d.oh = d.ow = (17 + 2 * (k / 2) - (k - 1) * dilation - 1) / stride + 1;
+          c.bias = c.adds = k != 4;
+          if (c.adds) c.sum = kDstTypes[k % 3];
+          if (k == 5) c.rest = "eltwise(clip,alpha=-3,beta=6)";
+          if (k == 3) c.rest = "binary(mul,channel,#0);eltwise(leaky_relu,alpha=0.25)";
+          CheckTypes(c);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(algorithms_, std::set<std::string>({"depthwise"}));
+}
+
 TEST_P(ConvNarrowTest, ChainsAndTypes) {
   for (DataType src : {u8, bf16}) {
     for (DataType dst : kDstTypes) {
