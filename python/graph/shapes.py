@@ -98,6 +98,8 @@ class Shapes:
         """What the rules say of a node, where it cannot be what is known of its tensor."""
         known = self.shape(node.ref)
         if node.payload is not None:
+            if any(self._is_part(ref) for ref in node.inputs):
+                return None  # Known of a part is its own shape, not that of the tensor it is in.
             made = node.payload.shape(node, self)
         elif node.name in self._known:
             return None
@@ -111,6 +113,10 @@ class Shapes:
             for a, b in zip(known, made, strict=True)
         )
         return None if same else made
+
+    def _is_part(self, ref: Ref) -> bool:
+        payload = self._view.producer(ref).payload
+        return payload is not None and payload.dst_part is not None
 
     def value(self, ref: Ref) -> np.ndarray | None:
         """An integer tensor's elements as an object array of sizes, where they are known."""

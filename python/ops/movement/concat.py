@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...graph import Ref
+from ...graph import INT32, Ref
 from ...layout import NHWC
 from ..bundle import Bundle
 from ..record import Layout, Record, function_of
@@ -65,6 +65,7 @@ class Join(Record, op="ConcatV2", title="join of planes", titles="joins of plane
     """TensorFlow's, of rows or columns of [N, CB, H, W, 16]; `axis`, of those, is an input."""
 
     roles = staticmethod(Concat.roles)
+    other_types = {"axis": INT32}
     count: int
 
     def layout_of(self, role: str) -> Layout:

@@ -32,7 +32,7 @@ class Reshape(Record, op="Reshape", title="reshape"):
     dst_layout: Layout = BLOCKED
 
     def channels_of(self, role: str) -> int | None:
-        return self.channels if role == "src" else None
+        return None  # Blocks may become another dimension, and rows blocks.
 
     def layout_of(self, role: str) -> Layout:
         return NHWC if role == "shape" else self.src_layout

@@ -68,7 +68,7 @@ def test_affinity():
 
 def test_the_number_is_fixed_by_the_first_op():
     late = """
-bd.ops.memory_plan("conv", (1, 1, 8, 8, 16), (3, 3, 16, 16)).scratchpad
+bd.ops.memory_plan("conv", (1, 1, 8, 8, 16), (3, 3, 16, 16), padding="SAME").scratchpad
 bd.set_threads(3)  # says what holds
 try:
     bd.set_threads(4)
