@@ -1,4 +1,5 @@
-// Convolution on every ISA against its definition: what all algorithms of products share, and depthwise.
+// Convolution on every ISA against its definition: what all algorithms of products share, and
+// depthwise.
 #include <gtest/gtest.h>
 
 #include <random>
