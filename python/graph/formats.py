@@ -21,15 +21,12 @@ class Format(NamedTuple):
         layout: nChw16c, or nhwc for any plain tensor.
         channels: the size of its last dimension, [N, H, W, C].
         rank: how many dimensions it has, blocked tensors without their blocks.
-        scale, zero_point: of integers that stand for scale * (integer - zero_point).
     """
 
     dtype: int | None = None
     layout: str | None = None
     channels: int | None = None
     rank: int | None = None
-    scale: float | None = None
-    zero_point: int | None = None
 
     def conflict(self, wanted: "Format") -> str | None:
         """What of this format is another than what is wanted, in one line."""

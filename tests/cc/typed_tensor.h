@@ -13,6 +13,12 @@
 
 namespace bd {
 
+// What tests of types loop over.
+const ElementType kElementTypes[] = {{DataType::f32, {}},
+                                     {DataType::bf16, {}},
+                                     {DataType::u8, {0.5f, 3}},
+                                     {DataType::s8, {0.25f, -7}}};
+
 class TypedTensor {
  public:
   // `floats` describes it as float32. It holds numbers that the type has, in tails zeros.

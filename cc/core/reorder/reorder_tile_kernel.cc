@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "cc/simd/convert/convert.h"
+#include "cc/simd/convert/quantized.h"
 
 namespace bd::BD_ISA {
 namespace {
@@ -118,32 +118,27 @@ struct Block {
 
 // n floats, and perhaps some more up to a whole vector.
 template <typename T>
-inline void LoadRun(const T* src, float* run, int64_t n) {
+inline void LoadRun(const Dequantizer& from, const T* src, float* run, int64_t n) {
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) Store(run + i, LoadAs(src + i));
-  if (i == n) return;
-  T rest[kLanes] = {};
-  for (int64_t k = i; k < n; ++k) rest[k - i] = src[k];
-  Store(run + i, LoadAs(rest));
+  for (; i + kLanes <= n; i += kLanes) Store(run + i, from.Load(src + i));
+  if (i < n) Store(run + i, from.LoadN(src + i, static_cast<int>(n - i)));
 }
 
 template <typename T>
-inline void StoreRun(const float* run, T* dst, int64_t n) {
+inline void StoreRun(const Quantizer& to, const float* run, T* dst, int64_t n) {
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) StoreAs(dst + i, Load(run + i));
-  if (i == n) return;
-  T rest[kLanes];
-  StoreAs(rest, Load(run + i));
-  for (int64_t k = i; k < n; ++k) dst[k] = rest[k - i];
+  for (; i + kLanes <= n; i += kLanes) to.Store(dst + i, Load(run + i));
+  if (i < n) to.StoreN(dst + i, Load(run + i), static_cast<int>(n - i));
 }
 
 template <typename T>
-void LoadBlock(const void* base, int64_t offset, int64_t row, int64_t col, Block* block) {
+void LoadBlock(const Dequantizer& from, const void* base, int64_t offset, int64_t row, int64_t col,
+               Block* block) {
   const T* src = static_cast<const T*>(base) + offset;
   const int64_t rows = block->rows, cols = block->cols;
-  if (col == 1 && row == cols) return LoadRun(src, block->at, rows * cols);
+  if (col == 1 && row == cols) return LoadRun(from, src, block->at, rows * cols);
   if (col == 1) {
-    for (int64_t r = 0; r < rows; ++r) LoadRun(src + r * row, block->at + r * cols, cols);
+    for (int64_t r = 0; r < rows; ++r) LoadRun(from, src + r * row, block->at + r * cols, cols);
     return;
   }
   // A column is short: wherever it lies, it is brought together first.
@@ -151,22 +146,23 @@ void LoadBlock(const void* base, int64_t offset, int64_t row, int64_t col, Block
     T column[kSide];
     float run[kSide + kBlock];
     for (int64_t r = 0; r < rows; ++r) column[r] = src[r * row + c * col];
-    LoadRun(column, run, rows);
+    LoadRun(from, column, run, rows);
     for (int64_t r = 0; r < rows; ++r) block->at[r * cols + c] = run[r];
   }
 }
 
 template <typename T>
-void StoreBlock(const Block& block, void* base, int64_t offset, int64_t row, int64_t col) {
+void StoreBlock(const Quantizer& to, const Block& block, void* base, int64_t offset, int64_t row,
+                int64_t col) {
   T* dst = static_cast<T*>(base) + offset;
-  if (col == 1 && row == block.cols) return StoreRun(block.at, dst, block.rows * block.cols);
+  if (col == 1 && row == block.cols) return StoreRun(to, block.at, dst, block.rows * block.cols);
   for (int64_t r = 0; r < block.rows; ++r) {
     const float* run = block.at + r * block.cols;
     if (col == 1) {
-      StoreRun(run, dst + r * row, block.cols);
+      StoreRun(to, run, dst + r * row, block.cols);
     } else {
       T values[kSide + kLanes];
-      StoreRun(run, values, block.cols);
+      StoreRun(to, run, values, block.cols);
       for (int64_t c = 0; c < block.cols; ++c) dst[r * row + c * col] = values[c];
     }
   }
@@ -184,36 +180,8 @@ void Scale(const float* scales, int64_t row, int64_t col, Block* block) {
   }
 }
 
-// The numbers that stored ones stand for.
-void Dequantize(const Quantization& from, Block* block) {
-  if (from == Quantization()) return;
-  const Vec scale = Set1(from.scale), zero_point = Set1(static_cast<float>(from.zero_point));
-  const int64_t n = block->rows * block->cols;
-  for (int64_t i = 0; i < n; i += kLanes) {
-    Store(block->at + i, Mul(scale, Sub(Load(block->at + i), zero_point)));
-  }
-}
-
-// The way back. Rounding comes before the zero point: an odd one would turn ties around.
-void Quantize(const Quantization& to, Block* block) {
-  if (to == Quantization()) return;
-  // From 2^22 on floats have no halves, and no integer type with a zero point reaches so far.
-  constexpr float kMost = 0x1p22f;
-  // A float that is added to x is so large that x loses its fraction, to the nearest even one.
-  const Vec loses_fraction = Set1(0x1.8p23f);
-  const Vec inverse = Set1(1.f / to.scale), zero_point = Set1(static_cast<float>(to.zero_point));
-  const int64_t n = block->rows * block->cols;
-  for (int64_t i = 0; i < n; i += kLanes) {
-    Vec x = Mul(inverse, Load(block->at + i));
-    x = Select(IsNan(x), Zero(), x);
-    x = Max(Set1(-kMost), Min(Set1(kMost), x));
-    x = Sub(Add(x, loses_fraction), loses_fraction);
-    Store(block->at + i, Add(x, zero_point));
-  }
-}
-
-using LoadBlockFn = void (*)(const void*, int64_t, int64_t, int64_t, Block*);
-using StoreBlockFn = void (*)(const Block&, void*, int64_t, int64_t, int64_t);
+using LoadBlockFn = void (*)(const Dequantizer&, const void*, int64_t, int64_t, int64_t, Block*);
+using StoreBlockFn = void (*)(const Quantizer&, const Block&, void*, int64_t, int64_t, int64_t);
 
 #define BD_LOAD_BLOCK(name, Stored, text) LoadBlock<Stored>,
 #define BD_STORE_BLOCK(name, Stored, text) StoreBlock<Stored>,
@@ -226,6 +194,8 @@ void Convert(const ReorderTile& t) {
   const LoadBlockFn load = kLoad[static_cast<int>(t.src_type)];
   const LoadBlockFn load_dst = kLoad[static_cast<int>(t.dst_type)];
   const StoreBlockFn store = kStore[static_cast<int>(t.dst_type)];
+  const Dequantizer from(t.src_quantization), from_dst(t.dst_quantization);
+  const Quantizer to(t.dst_quantization);
   const bool runs = t.src_col == 1 && t.dst_col == 1;
   const int64_t most_cols = Least(t.cols, runs ? kFloats : kSide);
   const int64_t most_rows = runs ? kFloats / most_cols : kSide;
@@ -234,8 +204,7 @@ void Convert(const ReorderTile& t) {
     for (int64_t c = 0; c < t.cols; c += most_cols) {
       block.rows = Least(most_rows, t.rows - r);
       block.cols = Least(most_cols, t.cols - c);
-      load(t.src, r * t.src_row + c * t.src_col, t.src_row, t.src_col, &block);
-      Dequantize(t.src_quantization, &block);
+      load(from, t.src, r * t.src_row + c * t.src_col, t.src_row, t.src_col, &block);
       if (t.scales != nullptr) {
         const float* scales = t.scales + r * t.scale_row + c * t.scale_col;
         Scale(scales, t.scale_row, t.scale_col, &block);
@@ -244,13 +213,11 @@ void Convert(const ReorderTile& t) {
       if (t.beta != 0) {
         old.rows = block.rows;
         old.cols = block.cols;
-        load_dst(t.dst, at, t.dst_row, t.dst_col, &old);
-        Dequantize(t.dst_quantization, &old);
+        load_dst(from_dst, t.dst, at, t.dst_row, t.dst_col, &old);
         const int64_t n = block.rows * block.cols;
         for (int64_t i = 0; i < n; ++i) block.at[i] += t.beta * old.at[i];
       }
-      Quantize(t.dst_quantization, &block);
-      store(block, t.dst, at, t.dst_row, t.dst_col);
+      store(to, block, t.dst, at, t.dst_row, t.dst_col);
     }
   }
 }

@@ -4,8 +4,8 @@
 //   const Dequantizer from(quantization);    Vec x = from.Load(p);   x = from.LoadN(p, n);
 //   const Quantizer to(quantization);        to.Store(p, x);         to.StoreN(p, x, n);
 //
-// where p is a float*, Bfloat16*, Float16*, uint8_t* or int8_t*. Floats stand for themselves. The
-// results do not depend on the instruction set.
+// where p is a float*, Bfloat16*, Float16*, int32_t*, uint8_t* or int8_t*. Floats and int32 stand
+// for themselves. The results do not depend on the instruction set.
 #ifndef CC_SIMD_CONVERT_QUANTIZED_H_
 #define CC_SIMD_CONVERT_QUANTIZED_H_
 
@@ -44,6 +44,7 @@ class Dequantizer {
   static Vec Real(const float*, Vec v) { return v; }
   static Vec Real(const Bfloat16*, Vec v) { return v; }
   static Vec Real(const Float16*, Vec v) { return v; }
+  static Vec Real(const int32_t*, Vec v) { return v; }
   template <typename T>
   Vec Real(const T*, Vec v) const {
     return Mul(scale_, Sub(v, zero_point_));
@@ -61,6 +62,7 @@ class Quantizer {
   inline __attribute__((always_inline)) void Store(float* p, Vec v) const { StoreAs(p, v); }
   inline __attribute__((always_inline)) void Store(Bfloat16* p, Vec v) const { StoreAs(p, v); }
   inline __attribute__((always_inline)) void Store(Float16* p, Vec v) const { StoreAs(p, v); }
+  inline __attribute__((always_inline)) void Store(int32_t* p, Vec v) const { StoreAs(p, v); }
   inline __attribute__((always_inline)) void Store(uint8_t* p, Vec v) const {
     StoreInt(p, Rounded(v, 0, 255));
   }

@@ -88,8 +88,7 @@ def test_what_is_not_known_is_no_conflict():
     assert known.conflict(Format()) is None and Format().conflict(known) is None
     assert known.conflict(known) is None
     assert known.conflict(Format(channels=9)) == "channels 8, not 9"
-    scaled = Format(scale=0.5, zero_point=3)
-    assert scaled.conflict(Format(scale=0.25)) == "scale 0.5, not 0.25"
+    assert Format(rank=4).conflict(Format(rank=3)) == "rank 4, not 3"
 
 
 def test_the_graph_of_a_network_is_right(body, planned):

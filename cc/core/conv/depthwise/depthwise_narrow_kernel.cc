@@ -7,17 +7,15 @@
 namespace bd::BD_ISA {
 namespace {
 
+template <typename T>
+void WidenAs(const WidenArgs& a) {
+  const Dequantizer from({1.f, a.zero_point});
+  const T* src = static_cast<const T*>(a.src);
+  for (int64_t i = 0; i < a.count; i += kLanes) Store(a.dst + i, from.Load(src + i));
+}
+
 void Widen(const WidenArgs& a) {
-  if (a.type == DataType::bf16) {
-    const Bfloat16* src = static_cast<const Bfloat16*>(a.src);
-    for (int64_t i = 0; i < a.count; i += kLanes) Store(a.dst + i, LoadAs(src + i));
-    return;
-  }
-  const uint8_t* src = static_cast<const uint8_t*>(a.src);
-  const Vec zero_point = Set1(static_cast<float>(a.zero_point));
-  for (int64_t i = 0; i < a.count; i += kLanes) {
-    Store(a.dst + i, Sub(LoadAs(src + i), zero_point));
-  }
+  a.type == DataType::bf16 ? WidenAs<Bfloat16>(a) : WidenAs<uint8_t>(a);
 }
 
 void Finish(const TileArgs& tile, float* sums, int64_t pixels) {

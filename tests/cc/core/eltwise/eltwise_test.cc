@@ -175,13 +175,9 @@ TEST(Eltwise, EmptyTensorsAndBadSizes) {
 // Other types: the bits that reorders to float32 and back give around the work on float32.
 TEST(Eltwise, OfEveryType) {
   ThreadPool pool(2);
-  const ElementType kinds[] = {{DataType::f32, {}},
-                               {DataType::bf16, {}},
-                               {DataType::u8, {0.5f, 3}},
-                               {DataType::s8, {0.25f, -7}}};
   for (Isa isa : TestIsas()) {
-    for (const ElementType& from : kinds) {
-      for (const ElementType& to : kinds) {
+    for (const ElementType& from : kElementTypes) {
+      for (const ElementType& to : kElementTypes) {
         for (bool blocked : {true, false}) {
           for (int64_t pixels : {5, 700}) {
             EltwiseDesc f32 = Desc(2, 21, pixels, blocked,

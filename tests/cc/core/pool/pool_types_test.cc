@@ -47,17 +47,13 @@ INSTANTIATE_TEST_SUITE_P(Isas, PoolTypes, testing::ValuesIn(TestIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
 
 TEST_P(PoolTypes, EveryPair) {
-  const ElementType kinds[] = {{DataType::f32, {}},
-                               {DataType::bf16, {}},
-                               {DataType::u8, {0.5f, 3}},
-                               {DataType::s8, {0.25f, -7}}};
   const TensorView plane(DataType::f32, Layout::nChw16c, {2, 37, 3, 30});
   const TensorView volume(DataType::f32, Layout::nCdhw16c, {1, 20, 3, 4, 5});
   Window1d axis;
   axis.kernel = 3;
   axis.stride = 2;
-  for (const ElementType& from : kinds) {
-    for (const ElementType& to : kinds) {
+  for (const ElementType& from : kElementTypes) {
+    for (const ElementType& to : kElementTypes) {
       for (PoolKind kind : {PoolKind::kMax, PoolKind::kAvg}) {
         Check(Windowed(kind, Layout::nChw16c, {2, 20, 9, 11}, axis), from, to);
         Check(Windowed(kind, Layout::nCdhw16c, {1, 16, 4, 5, 6}, axis), from, to);

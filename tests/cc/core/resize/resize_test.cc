@@ -73,12 +73,8 @@ TEST_P(ResizeOnEveryIsa, LargePlanesAndParts) {
 
 // Other types: the bits that reorders to float32 and back give around the work on float32.
 TEST_P(ResizeOnEveryIsa, OfEveryType) {
-  const ElementType kinds[] = {{DataType::f32, {}},
-                               {DataType::bf16, {}},
-                               {DataType::u8, {0.5f, 3}},
-                               {DataType::s8, {0.25f, -7}}};
-  for (const ElementType& from : kinds) {
-    for (const ElementType& to : kinds) {
+  for (const ElementType& from : kElementTypes) {
+    for (const ElementType& to : kElementTypes) {
       for (ResizeKind kind : kKinds) {
         for (ResizeCoordinates coordinates : kCoordinates) {
           const ResizeDesc f32 = {kind, coordinates, View(2, 20, 4, 5), View(2, 20, 8, 7)};
