@@ -6,6 +6,7 @@ None means "ask TensorFlow's static shape", or None when it knows nothing.
 
 import math
 
+from . import slice_rules
 from .symbolic import Expr, exact_division, window
 from .view import Node
 
@@ -206,49 +207,6 @@ def _transpose(node: Node, shapes):
     return tuple(src[i] for i in order)
 
 
-def _slice(node: Node, shapes):
-    src, begin, size = shapes.shape(node.inputs[0]), *map(shapes.numbers, node.inputs[1:])
-    if src is None or begin is None or size is None:
-        return None
-    return tuple(
-        count if count >= 0 else whole - first if first else whole
-        for whole, first, count in zip(src, begin, size, strict=True)
-    )
-
-
-def _strided_slice(node: Node, shapes):
-    """Dimensions that stay whole, new ones, cuts of known ones; others are TensorFlow's to tell."""
-    src, strides = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[3])
-    if src is None or strides is None:
-        return None
-    unknown = ["?"] * len(strides)
-    begin, end = (shapes.numbers(ref) or unknown for ref in node.inputs[1:3])
-    names = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
-    masks = {name: node.attr[f"{name}_mask"].i for name in names}
-    left, result = list(src), []
-    for i, (first, last, stride) in enumerate(zip(begin, end, strides, strict=True)):
-        if masks["ellipsis"] >> i & 1:
-            later = len(strides) - i - 1 - bin(masks["new_axis"] >> i + 1).count("1")
-            whole = len(left) - later
-            result, left = result + left[:whole], left[whole:]
-        elif masks["new_axis"] >> i & 1:
-            result.append(1)
-        elif not left:
-            return None
-        else:
-            size = left.pop(0)
-            low = None if masks["begin"] >> i & 1 else first
-            high = None if masks["end"] >> i & 1 else last
-            if masks["shrink_axis"] >> i & 1:
-                continue
-            if isinstance(size, int) and "?" not in (low, high):
-                size = len(range(size)[low:high:stride])
-            elif high is not None or (low, stride) not in ((None, 1), (0, 1), (None, -1)):
-                size = None
-            result.append(size)
-    return (*result, *left)
-
-
 def _even_part(node: Node, port: int, shapes):
     """(source, axis, size along it) of an output of Split; of SplitV below."""
     return node.inputs[1], shapes.number(node.inputs[0]), None
@@ -355,11 +313,15 @@ def _shape_of(node: Node, shapes):
     return None if (src := shapes.shape(node.inputs[0])) is None else (len(src),)
 
 
+def _like_first(node: Node, shapes):
+    return shapes.shape(node.inputs[0])
+
+
 _SPLITS = {"Split": _even_part, "SplitV": _part}
 _SAME_SHAPE = (
-    "Abs BiasAdd Cast Elu Erf Erfc Exp Expm1 FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 "
+    "Abs BiasAdd Cast Cos Elu Erf Erfc Exp Expm1 FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 "
     "Identity IdentityN LRN LeakyRelu Log LogSoftmax Neg Reciprocal Relu Relu6 Rsqrt Selu Sigmoid "
-    "Cumsum MatrixBandPart Sign Softmax Softplus Softsign Sqrt Square StopGradient Tanh"
+    "Cumsum MatrixBandPart Sign Sin Softmax Softplus Softsign Sqrt Square StopGradient Tanh"
 ).split()
 _BROADCASTING = (
     "Add AddN AddV2 Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr Maximum "
@@ -367,7 +329,7 @@ _BROADCASTING = (
 ).split()
 
 _RULES = {
-    **dict.fromkeys(_SAME_SHAPE, lambda node, shapes: shapes.shape(node.inputs[0])),
+    **dict.fromkeys(_SAME_SHAPE, _like_first),
     **dict.fromkeys(_BROADCASTING, _broadcast),
     **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic"), _resize),
     **dict.fromkeys(("Mean", "Max", "Sum", "Min"), _reduce),
@@ -388,9 +350,11 @@ _RULES = {
     "Tile": _tile,
     "Pack": _pack,
     "Shape": _shape_of,
-    "Slice": _slice,
+    "Slice": slice_rules.slice_,
+    "GatherV2": slice_rules.gather,
+    **dict.fromkeys(("TensorScatterUpdate", "XlaDynamicUpdateSlice"), _like_first),
     **dict.fromkeys(("Split", "SplitV"), lambda node, shapes: infer_port(node, 0, shapes)),
-    "StridedSlice": _strided_slice,
+    "StridedSlice": slice_rules.strided_slice,
     "Reshape": _reshape,
     "Squeeze": _squeeze,
     "ExpandDims": _expand_dims,

@@ -1,5 +1,6 @@
 """Symbolic shapes: equal branches are proven equal for any input size."""
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -172,6 +173,22 @@ def test_a_slice_of_an_axis_is_of_another_size():
     shapes = _shapes(build, (None, None, 4, 8))
     for name in ("part", "every_second"):
         assert shapes.shape(Ref(name))[1] != shapes.shape(Ref("x"))[1]
+
+
+def test_slices_updates_and_gathers_at_computed_places_ask_nobody():
+    made = {}
+
+    def build(x):
+        at = tf.cast(tf.reduce_max(x), tf.int32)
+        made["part"] = tf.slice(x, [0, at, 0, 0], [2, 1, 9, 8])
+        made["cache"] = keras.ops.slice_update(x, [0, at, 0, 0], x[:, :1])
+        made["rows"] = tf.gather(x, at + [[1, 2, 3]], axis=1)
+        made["one"] = tf.gather(x, at, axis=-1)
+        made["each"] = tf.gather(x, at + tf.zeros([2, 5], tf.int32), axis=1, batch_dims=1)
+
+    shapes = _shapes(build, (2, 7, 9, 8), asked=lambda: pytest.fail("asked TensorFlow"))
+    for name, tensor in made.items():
+        assert shapes.shape(Ref(tensor.op.name)) == tuple(tensor.shape), name
 
 
 def test_slices_of_known_sizes_ask_nobody():

@@ -1,0 +1,59 @@
+"""Shapes of what takes some elements of a tensor: slices and gathers; see shape_rules.py."""
+
+from .view import Node
+
+
+def slice_(node: Node, shapes):
+    """Of known sizes, wherever it begins."""
+    src, begin, size = shapes.shape(node.inputs[0]), *map(shapes.numbers, node.inputs[1:])
+    if size is not None and all(count >= 0 for count in size):
+        return tuple(size)
+    if src is None or begin is None or size is None:
+        return None
+    return tuple(
+        count if count >= 0 else whole - first if first else whole
+        for whole, first, count in zip(src, begin, size, strict=True)
+    )
+
+
+def strided_slice(node: Node, shapes):
+    """Dimensions that stay whole, new ones, cuts of known ones; others are TensorFlow's to tell."""
+    src, strides = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[3])
+    if src is None or strides is None:
+        return None
+    unknown = ["?"] * len(strides)
+    begin, end = (shapes.numbers(ref) or unknown for ref in node.inputs[1:3])
+    names = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+    masks = {name: node.attr[f"{name}_mask"].i for name in names}
+    left, result = list(src), []
+    for i, (first, last, stride) in enumerate(zip(begin, end, strides, strict=True)):
+        if masks["ellipsis"] >> i & 1:
+            later = len(strides) - i - 1 - bin(masks["new_axis"] >> i + 1).count("1")
+            whole = len(left) - later
+            result, left = result + left[:whole], left[whole:]
+        elif masks["new_axis"] >> i & 1:
+            result.append(1)
+        elif not left:
+            return None
+        else:
+            size = left.pop(0)
+            low = None if masks["begin"] >> i & 1 else first
+            high = None if masks["end"] >> i & 1 else last
+            if masks["shrink_axis"] >> i & 1:
+                continue
+            if isinstance(size, int) and "?" not in (low, high):
+                size = len(range(size)[low:high:stride])
+            elif high is not None or (low, stride) not in ((None, 1), (0, 1), (None, -1)):
+                size = None
+            result.append(size)
+    return (*result, *left)
+
+
+def gather(node: Node, shapes):
+    params, indices = (shapes.shape(ref) for ref in node.inputs[:2])
+    axis, shared = shapes.number(node.inputs[2]), node.attr["batch_dims"].i
+    if params is None or indices is None or axis is None:
+        return None
+    axis %= len(params)
+    shared += len(indices) if shared < 0 else 0
+    return (*params[:axis], *indices[shared:], *params[axis + 1 :])
