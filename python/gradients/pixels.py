@@ -38,46 +38,44 @@ def _eltwise(called, dy):
 @gradient_of("LayerNorm")
 def _layer_norm(called, dy):
     """Our kernel of blocked tensors, TensorFlow ops of plain ones."""
-    channels, epsilon = called.channels, called.epsilon
-    layout, offsets = called.layout, called.offsets
+    channels, layout, offsets = called.channels, called.layout, called.offsets
+    norm = dict(channels=channels, epsilon=called.epsilon, centered=called.centered)
     src, gamma, beta = called.inputs
     whole = gamma.shape == beta.shape == [channels] and offsets == [0, 0]
     if is_blocked(layout) and whole:
-        return library().blockdnn_layer_norm_grad(
-            dy, src, gamma, channels=channels, epsilon=epsilon
-        )
+        return library().blockdnn_layer_norm_grad(dy, src, gamma, **norm)
 
     def formula(src, gamma, beta):
         gamma, beta = (
             elements(tensor, offset, [channels])
             for tensor, offset in zip((gamma, beta), offsets, strict=True)
         )
-        return _normalised(src, gamma, beta, layout, channels, epsilon)
+        return _normalised(src, gamma, beta, layout, **norm)
 
     return vjp(formula, called.inputs, dy)
 
 
 @gradient_of("LayerNormGrad")
 def _layer_norm_grad(called, *grads):
-    channels, epsilon = called.channels, called.epsilon
+    norm = dict(channels=called.channels, epsilon=called.epsilon, centered=called.centered)
 
     def formula(ddst, src, gamma):
         def forward(src, gamma, beta):
-            return _normalised(src, gamma, beta, "nChw16c", channels, epsilon)
+            return _normalised(src, gamma, beta, "nChw16c", **norm)
 
         return vjp(forward, [src, gamma, tf.zeros_like(gamma)], ddst)
 
     return vjp(formula, called.inputs, list(grads))
 
 
-def _normalised(src, gamma, beta, layout: str, channels: int, epsilon: float):
+def _normalised(src, gamma, beta, layout: str, channels: int, epsilon: float, centered: bool):
     """The definition; gamma and beta are [channels]."""
     axes, lanes = [-1], 1.0
     if is_blocked(layout):
         rank = src.shape.rank
         axes, lanes = [BLOCKS_AXIS, -1], channel_row(tf.ones(channels), channels, rank)
         gamma, beta = (channel_row(values, channels, rank) for values in (gamma, beta))
-    mean = tf.reduce_sum(src * lanes, axes, keepdims=True) / channels
+    mean = tf.reduce_sum(src * lanes, axes, keepdims=True) / channels if centered else 0.0
     x = (src - mean) * lanes
     variance = tf.reduce_sum(tf.square(x), axes, keepdims=True) / channels
     return x * tf.math.rsqrt(variance + epsilon) * gamma + beta

@@ -3,7 +3,8 @@
 //   dst[p][c] = (src[p][c] - mean_p) / sqrt(variance_p + epsilon) * gamma[c] + beta[c]
 //
 // mean_p and variance_p are those of the C channels of pixel p; the variance is the mean of the
-// squared distances from the mean.
+// squared distances from the mean. Where it is not `centered`, mean_p is 0 in both places, so that
+// each pixel is divided by its root mean square.
 //
 //   LayerNormDesc -> MakeLayerNormPlan -> LayerNormPlan (immutable) -> RunLayerNorm
 //
@@ -26,6 +27,7 @@ struct LayerNormDesc {
   int64_t images = 0, pixels = 0, channels = 0;
   bool blocked = false;
   float epsilon = 0.f;
+  bool centered = true;
 };
 
 // Immutable once made; safe to run on many threads.
@@ -47,6 +49,8 @@ void RunLayerNorm(const LayerNormPlan& plan, const float* src, const float* gamm
 //
 //   dbeta[c] = sum_p ddst,  dgamma[c] = sum_p ddst n
 //   dsrc = i (g - (sum_c g + n sum_c g n) / C)  where g = ddst gamma
+//
+// and without sum_c g where it is not centered.
 struct LayerNormGradPlan {
   LayerNormPlan tasks;
   ScratchBook scratch;

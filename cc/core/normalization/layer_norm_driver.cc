@@ -24,6 +24,7 @@ void RunLayerNorm(const LayerNormPlan& plan, const float* src, const float* gamm
     args.channels = d.channels;
     args.block_stride = d.pixels * kBlock;
     args.epsilon = d.epsilon;
+    args.centered = d.centered;
     kernel(args);
   });
 }

@@ -28,6 +28,7 @@ void RunLayerNormGrad(const LayerNormGradPlan& plan, const LayerNormGradBuffers&
     args.channels = d.channels;
     args.block_stride = d.pixels * kBlock;
     args.epsilon = d.epsilon;
+    args.centered = d.centered;
     tasks.kernels->blocked_grad(args);
   });
   for (int64_t c = 0; c < d.channels; ++c) {

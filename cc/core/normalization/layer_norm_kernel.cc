@@ -20,6 +20,17 @@ inline float InverseDeviation(float squares, float inverse_count, float epsilon)
   return 1.f / __builtin_sqrtf(squares * inverse_count + epsilon);
 }
 
+// The sums of the channels of kPx pixels, over the lanes of each.
+template <int kPx>
+inline void SumChannels(const float* src, int64_t channels, int64_t block_stride, Vec* sum) {
+  for (int64_t c = 0; c < channels; c += kBlock, src += block_stride) {
+    for (int v = 0; v < kVecsPerBlock; ++v) {
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) sum[p] = Add(sum[p], Load(src + p * kBlock + v * kLanes));
+    }
+  }
+}
+
 // The strip stays in L1 between its three passes. Lanes behind the last channel are zero in src, so
 // that they need care in the second pass only, and in the third, whose result is zero there even if
 // the mean is NaN.
@@ -29,19 +40,13 @@ void BlockedStrip(const LayerNormArgs& a, const float* src, float* dst) {
   Vec sum[kPx], mean[kPx], inverse[kPx];
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) sum[p] = Zero();
-  const float* block = src;
-  for (int64_t c = 0; c < a.channels; c += kBlock, block += a.block_stride) {
-    for (int v = 0; v < kVecsPerBlock; ++v) {
-      BD_UNROLL
-      for (int p = 0; p < kPx; ++p) sum[p] = Add(sum[p], Load(block + p * kBlock + v * kLanes));
-    }
-  }
+  if (a.centered) SumChannels<kPx>(src, a.channels, a.block_stride, sum);
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) {
     mean[p] = Set1(ReduceAdd(sum[p]) * inverse_count);
     sum[p] = Zero();
   }
-  block = src;
+  const float* block = src;
   for (int64_t c = 0; c < a.channels; c += kBlock, block += a.block_stride) {
     for (int v = 0; v < kVecsPerBlock; ++v) {
       const int valid = ValidLanes(a.channels, c + v * kLanes);
@@ -90,9 +95,12 @@ void Plain(const LayerNormArgs& a) {
   const float* src = a.src;
   float* dst = a.dst;
   for (int64_t p = 0; p < a.pixels; ++p, src += a.channels, dst += a.channels) {
-    Vec sum = LoadN(src + whole, tail);
-    for (int64_t c = 0; c < whole; c += kLanes) sum = Add(sum, Load(src + c));
-    const Vec mean = Set1(ReduceAdd(sum) * inverse_count);
+    Vec mean = Zero();
+    if (a.centered) {
+      Vec sum = LoadN(src + whole, tail);
+      for (int64_t c = 0; c < whole; c += kLanes) sum = Add(sum, Load(src + c));
+      mean = Set1(ReduceAdd(sum) * inverse_count);
+    }
     Vec x = KeepFirst(Sub(LoadN(src + whole, tail), mean), tail);
     Vec squares = Mul(x, x);
     for (int64_t c = 0; c < whole; c += kLanes) {
@@ -124,12 +132,7 @@ void BlockedGradStrip(const LayerNormGradArgs& a, int64_t at) {
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) sum[p] = Zero();
   const float* src = a.src + at;
-  for (int64_t c = 0; c < a.channels; c += kBlock, src += a.block_stride) {
-    for (int v = 0; v < kVecsPerBlock; ++v) {
-      BD_UNROLL
-      for (int p = 0; p < kPx; ++p) sum[p] = Add(sum[p], Load(src + p * kBlock + v * kLanes));
-    }
-  }
+  if (a.centered) SumChannels<kPx>(src, a.channels, a.block_stride, sum);
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) {
     mean[p] = Set1(ReduceAdd(sum[p]) * inverse_count);
@@ -159,7 +162,7 @@ void BlockedGradStrip(const LayerNormGradArgs& a, int64_t at) {
   for (int p = 0; p < kPx; ++p) {
     const float i = InverseDeviation(ReduceAdd(squares[p]), inverse_count, a.epsilon);
     inverse[p] = Set1(i);
-    offset[p] = Set1(i * ReduceAdd(sum[p]) * inverse_count);
+    offset[p] = a.centered ? Set1(i * ReduceAdd(sum[p]) * inverse_count) : Zero();
     slope[p] = Set1(i * i * i * ReduceAdd(product[p]) * inverse_count);
   }
   src = a.src + at;

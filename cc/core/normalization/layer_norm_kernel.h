@@ -16,6 +16,7 @@ struct LayerNormArgs {
   int64_t pixels, channels;
   int64_t block_stride;  // floats from a block of 16 channels to the next; plain: not used
   float epsilon;
+  bool centered;  // else the mean counts as 0
 };
 
 // Backward, in blocks: likewise. dsrc may be ddst.
@@ -27,6 +28,7 @@ struct LayerNormGradArgs {
   int64_t pixels, channels;
   int64_t block_stride;
   float epsilon;
+  bool centered;  // else the mean counts as 0
 };
 
 struct LayerNormKernels {

@@ -18,17 +18,21 @@ class LayerNorm(InPlace, title="layer normalisation"):
     """
     Attributes:
         gamma, beta: [channels].
+        centered: whether the mean is subtracted; else it is the normalisation by the root of the
+            mean square.
         of_pixels: the source is [N, H, W, C], which has a blocked form.
     """
 
     epsilon: float
     gamma: np.ndarray = field(repr=False)
     beta: np.ndarray = field(repr=False)
+    centered: bool = True
     layout: Layout = BLOCKED
     of_pixels: bool = True
 
     def _kind(self) -> str:
-        return f"{self.channels} channels {self.layout}"
+        mean = "" if self.centered else ", by the root of the mean square"
+        return f"{self.channels} channels {self.layout}{mean}"
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
         attributes, given = super().write(inputs, bundle)
@@ -43,19 +47,22 @@ def layer_norm(
     beta,
     *,
     epsilon: float = 1e-3,
+    centered: bool = True,
     layout: str = "nChw16c",
     channels: int | None = None,
     name=None,
 ):
     """Computes (src - mean) / sqrt(variance + epsilon) * gamma + beta for each pixel.
 
-    Mean and variance are those of the C channels of the pixel.
+    Mean and variance are those of the C channels of the pixel. Without `centered` the mean counts
+    as 0: src / sqrt(mean of src^2 + epsilon) * gamma + beta, which is RMS normalisation.
 
     Args:
       src: float32 activation, [N, .., C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
         ("nChw16c").
       gamma, beta: float32 [C].
       epsilon: what is added to the variance.
+      centered: whether the mean is subtracted.
       layout: of src.
       channels: C; needed for blocked tensors.
       name: of the op.
@@ -68,7 +75,8 @@ def layer_norm(
       ValueError: an argument is malformed here or while a graph is built.
       InvalidArgumentError: shapes do not fit each other when it runs.
 
-    Source: layer normalisation of oneDNN; keras.layers.LayerNormalization.
+    Source: layer normalisation of oneDNN; keras.layers.LayerNormalization; B. Zhang, R. Sennrich,
+    "Root Mean Square Layer Normalization", 2019.
 
     Example:
       >>> x = np.array([[[[1.0, 2.0, 3.0]]]], np.float32)
@@ -85,6 +93,7 @@ def layer_norm(
         beta,
         channels=channels,
         epsilon=epsilon,
+        centered=centered,
         layout=layout,
         name=name,
     )

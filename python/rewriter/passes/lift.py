@@ -33,7 +33,7 @@ def lift_attention(body: Body, context: Context) -> None:
 
 
 def lift_pixel_layers(body: Body, context: Context) -> None:
-    """Plans Dense layers on pictures as 1x1 convolutions, and layer normalisation of pixels."""
+    """Plans Dense layers on pictures as 1x1 convolutions, and normalisation of pixels."""
     _lift(body, context, "lift_pixel_layers")
 
 

@@ -3,7 +3,7 @@
 from .conv import conv_transpose, convolution
 from .found import Found
 from .movement import concat, cut, rows, shuffle
-from .pixels import layer_norm, softmax, spread, squeeze_excite
+from .pixels import layer_norm, rms_norm, softmax, spread, squeeze_excite
 from .planes import depth_pool, global_pool, keep_dims, pad, pool, reduce, resize, upsample
 from .products import attention, dense, inner_product
 
@@ -11,7 +11,7 @@ from .products import attention, dense, inner_product
 PATTERNS = {
     "lift_attention": (attention,),
     "lift_convolutions": (convolution, conv_transpose),
-    "lift_pixel_layers": (layer_norm, dense),
+    "lift_pixel_layers": (layer_norm, rms_norm, dense),
     "lift_inner_products": (inner_product,),
     "lift_softmax": (softmax,),
     # Of several nodes: assign_layout finds them before it comes to the first of these.

@@ -290,12 +290,12 @@ def _layer_norm(a, src, gamma, beta):
         return None
     c = a["channels"]
     x = _plain(src, a["layout"], c).astype(np.float64)
-    gamma, beta = (
-        y.reshape(-1)[o : o + c] for y, o in zip((gamma, beta), a["offsets"], strict=True)
-    )
-    scale = 1 / np.sqrt(x.var(-1, keepdims=True) + a["epsilon"]) if x.size else x
-    y = (x - x.mean(-1, keepdims=True)) * scale * gamma + beta if x.size else x
-    return _finish({"post_ops": ""}, y, (), a["layout"], c, np.max(scale, initial=1.0))
+    rows = zip((gamma, beta), a["offsets"], strict=True)
+    gamma, beta = (row.reshape(-1)[offset : offset + c] for row, offset in rows)
+    x = x - x.sum(-1, keepdims=True) / c if a["centered"] else x
+    scale = 1 / np.sqrt(np.square(x).sum(-1, keepdims=True) / c + a["epsilon"])
+    result = x * scale * gamma + beta
+    return _finish({"post_ops": ""}, result, (), a["layout"], c, np.max(scale, initial=1.0))
 
 
 def _batch_norm(a, src, gamma, beta):

@@ -179,6 +179,7 @@ def layer_norm(d):
     layout, offsets = d.of("nhwc", "nChw16c"), [d.of(0, 7), d.of(0, 2)]
     rows = [[d.array(offset + channels)] for offset in offsets]
     attrs = {"channels": channels, "epsilon": 1e-3, "layout": layout, "offsets": offsets}
+    attrs["centered"] = d.chance()
     return Call("BlockdnnLayerNorm", [[d.activation(layout, n, channels, h, w)], *rows], attrs)
 
 
@@ -192,7 +193,7 @@ def _statistics(d, op, images, rows, **attrs):
 
 
 def layer_norm_grad(d):
-    return _statistics(d, "BlockdnnLayerNormGrad", 2, 1)
+    return _statistics(d, "BlockdnnLayerNormGrad", 2, 1, centered=d.chance())
 
 
 def batch_norm(d):

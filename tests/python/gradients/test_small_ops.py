@@ -1,5 +1,7 @@
 """Gradients of every op but the convolution, against those of plain formulas in float64."""
 
+import functools
+
 import numpy as np
 import plain_formulas as plain
 import pytest
@@ -296,20 +298,24 @@ def test_reorder_to_another_type(floats):
     assert tape.gradient(y, x) is None
 
 
-def _layer_norm(x, gamma, beta):
-    mean = tf.reduce_mean(x, -1, keepdims=True)
+def _layer_norm(x, gamma, beta, centered=True):
+    mean = tf.reduce_mean(x, -1, keepdims=True) if centered else tf.constant(0.0, x.dtype)
     variance = tf.reduce_mean(tf.square(x - mean), -1, keepdims=True)
     return (x - mean) * tf.math.rsqrt(variance + tf.cast(1e-3, x.dtype)) * gamma + beta
 
 
+@pytest.mark.parametrize("centered", [True, False])
 @pytest.mark.parametrize("layout", ["nhwc", "nChw16c"])
-def test_layer_norm(layout, floats):
+def test_layer_norm(layout, centered, floats):
+    norm = functools.partial(bd.ops.layer_norm, centered=centered)
+
     def ours(x, gamma, beta):
         if layout == "nhwc":
-            return bd.ops.layer_norm(x, gamma, beta, layout=layout)
-        return plain.unblock(bd.ops.layer_norm(plain.block(x), gamma, beta, channels=20), 20)
+            return norm(x, gamma, beta, layout=layout)
+        return plain.unblock(norm(plain.block(x), gamma, beta, channels=20), 20)
 
-    check(ours, _layer_norm, [floats(2, 3, 4, 20), floats(20), floats(20)])
+    definition = functools.partial(_layer_norm, centered=centered)
+    check(ours, definition, [floats(2, 3, 4, 20), floats(20), floats(20)])
 
 
 def test_layer_norm_grad_checks_shapes():

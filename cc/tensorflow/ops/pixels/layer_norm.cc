@@ -14,6 +14,7 @@ struct LayerNorm : OpDefaults {
   int64_t channels = 0;
   float epsilon = 0.f;
   Layout layout = Layout::nChw16c;
+  bool centered = true;
   std::vector<int64_t> offsets;  // of gamma and beta in their tensors
 
   static OpSignature Signature() {
@@ -29,6 +30,7 @@ struct LayerNorm : OpDefaults {
     v("epsilon: float", &epsilon);
     v.Choice("layout", &layout, {Layout::nhwc, Layout::nChw16c});
     v("offsets: list(int) = [0, 0]", &offsets);
+    v("centered: bool = true", &centered);
   }
   Status Check() const {
     if (!(epsilon >= 0.f)) return Invalid("epsilon must not be negative; got ", epsilon);
@@ -59,8 +61,8 @@ struct LayerNorm : OpDefaults {
     Plane plane;
     TF_RETURN_IF_ERROR(PixelPlane(layout, {}, channels, in[kSrc], &plane));
     const bool blocked = layout == Layout::nChw16c;
-    return FromCore(MakeLayerNormPlan({plane.n, plane.h * plane.w, channels, blocked, epsilon},
-                                      ActiveIsa(), plan));
+    return FromCore(MakeLayerNormPlan(
+        {plane.n, plane.h * plane.w, channels, blocked, epsilon, centered}, ActiveIsa(), plan));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
     RunLayerNorm(plan, m.in<float>(kSrc), m.in<float>(kGamma) + offsets[0],
@@ -72,8 +74,8 @@ struct LayerNorm : OpDefaults {
     return BlockedTensors().Input(kSrc, layout, {channels}).Output(0, layout, {channels});
   }
   std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat("layer_norm ", IsaName(ActiveIsa()), " ", LayoutName(layout), call.dst(),
-                        call.in_place ? " in place" : "");
+    return absl::StrCat(centered ? "layer_norm " : "rms_norm ", IsaName(ActiveIsa()), " ",
+                        LayoutName(layout), call.dst(), call.in_place ? " in place" : "");
   }
 };
 
@@ -84,6 +86,7 @@ struct LayerNormGrad : OpDefaults {
 
   int64_t channels = 0;
   float epsilon = 0.f;
+  bool centered = true;
 
   static OpSignature Signature() {
     return {"BlockdnnLayerNormGrad",
@@ -96,6 +99,7 @@ struct LayerNormGrad : OpDefaults {
     v("T: {float} = DT_FLOAT", &dtype);
     v("channels: int >= 1", &channels);
     v("epsilon: float", &epsilon);
+    v("centered: bool = true", &centered);
   }
   Status Check() const {
     return epsilon >= 0 ? absl::OkStatus() : Invalid("epsilon must not be negative: ", epsilon);
@@ -106,7 +110,7 @@ struct LayerNormGrad : OpDefaults {
   }
   Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
     return FromCore(MakeLayerNormGradPlan(
-        {in[kSrc].dim_size(0), PixelsOf(in[kSrc]), channels, /*blocked=*/true, epsilon},
+        {in[kSrc].dim_size(0), PixelsOf(in[kSrc]), channels, /*blocked=*/true, epsilon, centered},
         ActiveIsa(), plan));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {

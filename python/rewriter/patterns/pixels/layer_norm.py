@@ -50,14 +50,14 @@ def _checked(node: Node, found, inner, body: Body) -> Found | str | None:
     if (
         not isinstance(channels, int)
         or channels < 1
-        or not all(_is_last(body, axis, rank) for axis in axes)
+        or not all(is_last(body, axis, rank) for axis in axes)
     ):
         return None
     variance = next(n for n in map(body.view.node, inner.nodes) if n.op == "Mean")
     if not mean.attr["keep_dims"].b or not variance.attr["keep_dims"].b:
         return None
-    gamma = _per_channel(body, inner.refs.get("gamma"), channels, 1.0)
-    beta = _per_channel(body, found.refs.get("beta"), channels, 0.0)
+    gamma = per_channel(body, inner.refs.get("gamma"), channels, 1.0)
+    beta = per_channel(body, found.refs.get("beta"), channels, 0.0)
     nodes = frozenset((*found.nodes, *inner.nodes, mean.name))
     if gamma is None or beta is None or not body.view.is_private(nodes - {node.name}, nodes):
         return None
@@ -72,12 +72,12 @@ def _checked(node: Node, found, inner, body: Body) -> Found | str | None:
     return Found(payload, {"src": src}, node.name, nodes)
 
 
-def _is_last(body: Body, ref: Ref, rank: int) -> bool:
+def is_last(body: Body, ref: Ref, rank: int) -> bool:
     axis = body.shapes.number(ref)
     return axis is not None and axis % rank == rank - 1
 
 
-def _per_channel(body: Body, ref: Ref | None, channels: int, where_none: float):
+def per_channel(body: Body, ref: Ref | None, channels: int, where_none: float):
     """The constant, one number a channel; None where it is something else."""
     if ref is None:
         return np.full(channels, where_none, np.float32)

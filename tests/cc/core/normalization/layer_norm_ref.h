@@ -20,7 +20,9 @@ inline void LayerNormRef(const LayerNormDesc& d, const float* src, const float* 
                          : (n * d.pixels + p) * padded + c;
       };
       double mean = 0, variance = 0;
-      for (int64_t c = 0; c < d.channels; ++c) mean += double{src[at(c)]} / d.channels;
+      for (int64_t c = 0; c < d.channels && d.centered; ++c) {
+        mean += double{src[at(c)]} / d.channels;
+      }
       for (int64_t c = 0; c < d.channels; ++c) {
         variance += (src[at(c)] - mean) * (src[at(c)] - mean) / d.channels;
       }
@@ -44,7 +46,9 @@ inline void LayerNormGradRef(const LayerNormDesc& d, const LayerNormGradBuffers&
         return (n * padded + c / 16 * 16) * d.pixels + p * 16 + c % 16;
       };
       double mean = 0, variance = 0, sum = 0, product = 0;
-      for (int64_t c = 0; c < d.channels; ++c) mean += double{b.src[at(c)]} / d.channels;
+      for (int64_t c = 0; c < d.channels && d.centered; ++c) {
+        mean += double{b.src[at(c)]} / d.channels;
+      }
       for (int64_t c = 0; c < d.channels; ++c) {
         variance += (b.src[at(c)] - mean) * (b.src[at(c)] - mean) / d.channels;
       }
@@ -52,7 +56,7 @@ inline void LayerNormGradRef(const LayerNormDesc& d, const LayerNormGradBuffers&
       for (int64_t c = 0; c < d.channels; ++c) {
         const double g = double{b.ddst[at(c)]} * b.gamma[c];
         const double normal = (b.src[at(c)] - mean) * inverse;
-        sum += g / d.channels;
+        if (d.centered) sum += g / d.channels;
         product += g * normal / d.channels;
         dgamma[c] += b.ddst[at(c)] * normal;
         dbeta[c] += b.ddst[at(c)];

@@ -38,6 +38,20 @@ def test_layer_norm_of_rows_of_any_axes(floats, shape, channels):
         np.testing.assert_allclose(got, expected, atol=2e-5)
 
 
+@pytest.mark.parametrize("channels", [1, 16, 21, 96])
+def test_without_a_mean_it_equals_keras_rms_normalization(floats, blocked, channels):
+    x, gamma = floats(2, 5, 7, channels) + 3, floats(channels)
+    layer = keras.layers.RMSNormalization(epsilon=1e-3)
+    layer.build(x.shape)
+    layer.set_weights([gamma])
+    expected, beta = layer(x).numpy(), np.zeros(channels, "f")
+    options = {"centered": False, "epsilon": 1e-3}
+    got = bd.ops.layer_norm(x, gamma, beta, layout="nhwc", **options)
+    np.testing.assert_allclose(got, expected, atol=2e-6)
+    got = bd.ops.layer_norm(blocked.pack(x), gamma, beta, channels=channels, **options)
+    np.testing.assert_allclose(got, blocked.pack(expected), atol=2e-6)
+
+
 @pytest.mark.parametrize("src", [np.zeros(7, "f"), np.zeros((2, 3, 21), "f")])
 def test_layer_norm_of_other_rows_is_refused(src):
     row = np.ones(20, "f")
