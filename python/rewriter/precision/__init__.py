@@ -1,0 +1,1 @@
+"""Low precision: which numbers stand for a tensor, and what that costs."""

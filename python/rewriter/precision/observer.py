@@ -1,0 +1,137 @@
+"""What is remembered of a tensor's values: not they, but how often which come."""
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from .quantize import Quantization, decibels
+
+# On either side of zero: 16 bins for each step of a byte that holds one side.
+_HALF = 16 * 256
+_PERCENTILES = (99.9, 99.99, 99.999)
+_SHRUNK = tuple(np.linspace(0.98, 0.3, 35))  # of the whole range, for the least square error
+
+
+class Choice(NamedTuple):
+    """A quantization, how it was found, and its own signal to noise in dB."""
+
+    quantization: Quantization
+    method: str
+    snr: float
+
+
+@dataclass
+class Observer:
+    """Minimum, maximum, mean of each channel and a histogram of all values but zero.
+
+    Zero costs no byte anything, and ReLU and tails of channels make many. The histogram's bins are
+    [i * width, (i + 1) * width) for -_HALF <= i < _HALF. Where a value lies beyond them the width
+    doubles and neighbours join, which loses nothing but fineness, so that one pass over the data is
+    enough and memory does not grow with it.
+    """
+
+    low: float = math.inf
+    high: float = -math.inf
+    count: int = 0
+    energy: float = 0.0
+    width: float = 0.0
+    bins: np.ndarray = field(default_factory=lambda: np.zeros(2 * _HALF, np.int64), repr=False)
+    sums: np.ndarray | float = 0.0  # over all but the channels
+    pixels: int = 0
+
+    def add(self, values: np.ndarray) -> None:
+        """Takes in a batch: [N, .., C], or in blocks [N, C / 16, H, W, 16].
+
+        Raises:
+            ValueError: it holds NaN or infinities.
+        """
+        values = np.asarray(values, np.float32)
+        if not values.size:
+            return
+        low, high = float(values.min()), float(values.max())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ValueError("it becomes NaN or infinite on the calibration data")
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        self.count += values.size
+        self.energy += float(np.einsum("i,i->", values.ravel(), values.ravel(), dtype=np.float64))
+        self._add_means(values)
+        self._widen(max(-low, high))
+        if self.width:
+            scaled = values[values != 0] * np.float32(1 / self.width)
+            numbers = np.clip(np.floor(scaled).astype(np.int64), -_HALF, _HALF - 1)
+            self.bins += np.bincount(numbers + _HALF, minlength=2 * _HALF)
+
+    @property
+    def means(self) -> np.ndarray:
+        """The mean of each channel, tails included."""
+        return np.asarray(self.sums) / max(self.pixels, 1)
+
+    def choose(self) -> Choice:
+        """The quantization of the least square error, by min-max, percentile or search.
+
+        Values that were all equal have the range from zero to them, and are exact.
+        """
+        if self.low > self.high:
+            return Choice(Quantization.of_range(0.0, 0.0), "min-max", math.inf)
+        found = {"min-max": [Quantization.of_range(self.low, self.high)]}
+        found |= {f"percentile {p:g}": [self._percentile(p)] for p in _PERCENTILES}
+        low, high = min(self.low, 0.0), max(self.high, 0.0)
+        found["mse"] = [Quantization.of_range(low * s, high * s) for s in _SHRUNK]
+        found["mse"] += [Quantization.of_range(low, high * s) for s in _SHRUNK]
+        found["mse"] += [Quantization.of_range(low * s, high) for s in _SHRUNK]
+        noises = [(self.noise(q), method, q) for method, own in found.items() for q in own]
+        noise, method, best = min(noises, key=lambda item: item[0])
+        return Choice(best, method, decibels(self.energy, noise))
+
+    def noise(self, quantization: Quantization) -> float:
+        """The sum of the squares of what bytes of that quantization lose.
+
+        A value in the range loses at most half a step, on average step^2 / 12; zero nothing; one
+        beyond the range what lies between it and the range.
+        """
+        if self.low == self.high:
+            value = np.float32([self.low])
+            back = quantization.dequantized(quantization.quantized(value))
+            return self.count * float((back[0] - value[0]) ** 2)
+        least, most = quantization.range
+        if not self.width:
+            return 0.0
+        centers = (np.arange(-_HALF, _HALF) + 0.5) * self.width
+        beyond = np.maximum(np.maximum(least - centers, centers - most), 0.0)
+        inside = int(self.bins[beyond == 0].sum())
+        return float((self.bins * np.square(beyond)).sum()) + inside * quantization.scale**2 / 12
+
+    def _percentile(self, percent: float) -> Quantization:
+        """The range of that share of the values but zero, as many left out below as above."""
+        total = np.cumsum(self.bins)
+        left_out = (1 - percent / 100) * total[-1]
+        one_sided = self.low >= 0 or self.high <= 0
+        each = left_out if one_sided else left_out / 2
+        first = int(np.searchsorted(total, each, side="right"))
+        last = int(np.searchsorted(total, total[-1] - each, side="left"))
+        low, high = (first - _HALF) * self.width, (last + 1 - _HALF) * self.width
+        low, high = max(low, self.low), min(high, self.high)
+        return Quantization.of_range(min(low, 0.0), max(high, 0.0))
+
+    def _widen(self, most: float) -> None:
+        """Makes the bins reach to `most`."""
+        if most <= 0:
+            return
+        if not self.width:
+            self.width = most / (_HALF - 1)
+        while most >= self.width * _HALF:
+            joined = self.bins.reshape(-1, 2).sum(axis=1)
+            self.bins[:] = 0
+            self.bins[_HALF // 2 : _HALF // 2 + _HALF] = joined
+            self.width *= 2
+
+    def _add_means(self, values: np.ndarray) -> None:
+        if values.ndim == 5:
+            self.sums = self.sums + values.sum(axis=(0, 2, 3), dtype=np.float64).ravel()
+            self.pixels += values.shape[0] * values.shape[2] * values.shape[3]
+        else:
+            rows = values.reshape(-1, values.shape[-1]) if values.ndim else values.reshape(1, 1)
+            self.sums = self.sums + rows.sum(axis=0, dtype=np.float64)
+            self.pixels += len(rows)

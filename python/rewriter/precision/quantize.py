@@ -1,0 +1,107 @@
+"""Bytes in the place of floats: a byte q stands for scale * (q - zero_point).
+
+Weights are int8, symmetric, of one scale an output channel; activations are uint8 of one scale and
+one zero point a tensor. Zero is always exact, since channel tails and padding hold it.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+LEVELS = 255  # steps between the first and the last number of a byte
+MOST_WEIGHT = 127
+# A range of nothing but zeros, and one so narrow that 1 / scale is no float32.
+_LEAST_SCALE = 1e-30
+
+
+class Quantization(NamedTuple):
+    """What a uint8 tensor stands for."""
+
+    scale: float
+    zero_point: int
+
+    @classmethod
+    def of_range(cls, low: float, high: float) -> "Quantization":
+        """The one whose bytes reach from `low` to `high`, widened to hold zero.
+
+        Raises:
+            ValueError: a bound is no finite number, or low is above high.
+        """
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            raise ValueError(f"a range must be two finite numbers, ascending; got {low}, {high}")
+        low, high = min(low, 0.0), max(high, 0.0)
+        scale = float(np.float32((high - low) / LEVELS))
+        if scale < _LEAST_SCALE:
+            scale = 1.0  # all zeros, of any scale
+        zero_point = int(np.clip(np.rint(-low / scale), 0, LEVELS))
+        return cls(scale, zero_point)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the greatest number that a byte stands for."""
+        return -self.scale * self.zero_point, self.scale * (LEVELS - self.zero_point)
+
+    def quantized(self, values: np.ndarray) -> np.ndarray:
+        """The bytes of the values: rounded to nearest, ties to even, saturated; NaN is zero."""
+        scaled = np.asarray(values, np.float32) * np.float32(1 / self.scale)
+        scaled = np.nan_to_num(np.rint(scaled), nan=0.0, posinf=1e9, neginf=-1e9)
+        return np.clip(scaled + self.zero_point, 0, LEVELS).astype(np.uint8)
+
+    def dequantized(self, values: np.ndarray) -> np.ndarray:
+        """What the bytes stand for."""
+        return np.float32(self.scale) * (values.astype(np.int32) - self.zero_point)
+
+
+def quantize_weights(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights [.., output channels] as (int8, the scales of the channels as float32).
+
+    Each channel's greatest magnitude becomes 127. A channel of zeros has the scale 1.
+
+    Raises:
+        ValueError: a weight is NaN or infinite.
+    """
+    if not np.isfinite(weights).all():
+        raise ValueError("weights hold NaN or infinities, which no byte stands for")
+    most = np.abs(weights).reshape(-1, weights.shape[-1]).max(axis=0, initial=0.0)
+    scales = (most / MOST_WEIGHT).astype(np.float32)
+    scales[scales < _LEAST_SCALE] = 1.0
+    steps = np.rint(weights.astype(np.float64) / scales)
+    return np.clip(steps, -MOST_WEIGHT, MOST_WEIGHT).astype(np.int8), scales
+
+
+def snr(wanted: np.ndarray, got: np.ndarray) -> float:
+    """Signal to noise in dB: 10 log10(sum(wanted^2) / sum((wanted - got)^2)); inf where equal."""
+    wanted, got = np.asarray(wanted, np.float64), np.asarray(got, np.float64)
+    return decibels(float(np.square(wanted).sum()), float(np.square(wanted - got).sum()))
+
+
+def decibels(signal: float, noise: float) -> float:
+    """The ratio of two energies in dB; inf without noise, -inf without a signal or with NaN."""
+    if noise == 0:
+        return math.inf
+    if not signal > 0 or not math.isfinite(noise):
+        return -math.inf
+    return 10 * math.log10(signal / noise)
+
+
+def bias_correction(
+    weights: np.ndarray, quantized: np.ndarray, scales: np.ndarray, means: np.ndarray
+) -> np.ndarray:
+    """What rounding the weights takes from the mean of each output channel.
+
+    The result of a convolution is off by sum((w - w') * x), whose mean away from the borders is the
+    sum over the taps of (w - w') times the mean of the source's channel.
+
+    Args:
+        weights, quantized: [kh, kw, ic / groups, oc].
+        scales: [oc].
+        means: [ic], of the source's channels.
+
+    Returns: float64 [oc], to be added to the bias.
+    """
+    *_, ic, oc = weights.shape
+    lost = (weights - quantized * scales.astype(np.float64)).sum(axis=(0, 1))  # [ic / groups, oc]
+    groups = len(means) // ic
+    sources = means.reshape(groups, ic)  # Output channels of one group lie side by side.
+    return np.einsum("gi,igo->go", sources, lost.reshape(ic, groups, oc // groups)).reshape(oc)

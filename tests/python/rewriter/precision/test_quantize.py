@@ -1,0 +1,88 @@
+"""Bytes for floats, checked by hand and against their definition."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tf_blockdnn.python.rewriter.precision.quantize import (
+    Quantization,
+    bias_correction,
+    decibels,
+    quantize_weights,
+    snr,
+)
+
+
+def test_a_range_of_both_signs_by_hand():
+    quantization = Quantization.of_range(-1.0, 4.1)
+    assert quantization == (pytest.approx(0.02), 50)
+    values = np.float32([-1.0, 0.0, 0.03, 0.05, 4.1, 9.0, -9.0, np.nan, np.inf, -np.inf])
+    stored = quantization.quantized(values)
+    assert stored.tolist() == [0, 50, 52, 52, 255, 255, 0, 50, 255, 0]  # halves go to even
+    assert quantization.dequantized(stored[:2]).tolist() == [pytest.approx(-1.0), 0.0]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "zero_point"),
+    [(0.0, 6.0, 0), (2.0, 6.0, 0), (-3.0, -1.0, 255), (-5.0, 0.0, 255), (0.0, 0.0, 0)],
+)
+def test_zero_is_exact_whatever_the_range(low, high, zero_point):
+    quantization = Quantization.of_range(low, high)
+    assert quantization.zero_point == zero_point
+    assert quantization.scale > 0
+    assert quantization.dequantized(quantization.quantized(np.float32([0.0]))).tolist() == [0.0]
+
+
+def test_a_range_of_no_width_has_a_scale():
+    assert Quantization.of_range(0.0, 1e-40) == (1.0, 0)
+
+
+@pytest.mark.parametrize("bounds", [(math.nan, 1.0), (0.0, math.inf), (2.0, 1.0)])
+def test_a_range_must_be_one(bounds):
+    with pytest.raises(ValueError, match="two finite numbers"):
+        Quantization.of_range(*bounds)
+
+
+def test_no_value_of_the_range_loses_more_than_half_a_step():
+    rng = np.random.default_rng(0)
+    for low, high in [(-1, 1), (0, 6), (-0.1, 30), (-1e-3, 1e-4)]:
+        quantization = Quantization.of_range(low, high)
+        values = rng.uniform(*quantization.range, 10_000).astype(np.float32)
+        back = quantization.dequantized(quantization.quantized(values))
+        assert np.abs(back - values).max() <= quantization.scale * 0.5001
+
+
+def test_weights_have_a_scale_a_channel():
+    weights = np.zeros((1, 1, 3, 3), np.float32)
+    weights[..., 0] = [127.0, -63.5, 1.0]
+    weights[..., 2] = [0.0, -0.5, 0.25]
+    stored, scales = quantize_weights(weights)
+    assert stored.dtype == np.int8 and scales.dtype == np.float32
+    assert stored[0, 0].T.tolist() == [[127, -64, 1], [0, 0, 0], [0, -127, 64]]
+    assert scales.tolist() == [1.0, 1.0, pytest.approx(0.5 / 127)]
+
+
+def test_weights_must_be_finite():
+    with pytest.raises(ValueError, match="NaN"):
+        quantize_weights(np.full((1, 1, 1, 1), np.nan))
+
+
+def test_the_ratio_in_decibels():
+    assert snr(np.float32([3, 4]), np.float32([3, 3.5])) == pytest.approx(20.0)
+    assert snr(np.ones(3), np.ones(3)) == math.inf
+    assert decibels(0.0, 1.0) == decibels(1.0, math.nan) == -math.inf
+
+
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_the_bias_makes_up_for_what_rounding_takes_from_the_mean(groups):
+    rng = np.random.default_rng(1)
+    weights = rng.standard_normal((3, 3, 6 // groups, 12))
+    stored, scales = quantize_weights(weights)
+    means = rng.standard_normal(6)
+    correction = bias_correction(weights, stored, scales, means)
+    lost = weights - stored * scales.astype(np.float64)
+    for o in range(12):
+        first = (o // (12 // groups)) * (6 // groups)
+        wanted = sum(lost[:, :, i, o].sum() * means[first + i] for i in range(6 // groups))
+        assert correction[o] == pytest.approx(wanted)
