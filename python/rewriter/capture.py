@@ -83,6 +83,7 @@ def capture(concrete, closed: frozenset[str] = frozenset()) -> Module:
     _drop_waits_for_inputs(graph_def, names)
 
     view = GraphView(graph_def, [Ref.parse(name) for name in fetches], targets)
+    view.prune()
     variables = {
         name: _variable(tensor) for name, tensor in captures.items() if _is_variable(tensor)
     }
@@ -259,9 +260,9 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
     options = config.graph_options.rewrite_options
     options.min_graph_nodes = -1
     options.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
-    options.optimizers.extend(["function", "pruning"])
+    options.optimizers.append("function")
     if not ordering.rests_on_edges(_node_lists(meta_graph.graph_def)):
-        options.optimizers.append("dependency")
+        options.optimizers.extend(["pruning", "dependency"])
     inlined = tf_optimizer.OptimizeGraph(config, meta_graph)
 
     for nodes in _node_lists(inlined):

@@ -23,8 +23,9 @@ def relax(view: GraphView, constants: Constants) -> None:
 def rests_on_edges(node_lists) -> bool:
     """Whether effects beside branches and loops need control edges where data has a path, too.
 
-    Grappler drops an edge beside such a path. But TensorFlow makes switches of branches and loops
-    when the function is called, and then not all that lies in one waits for all of its inputs.
+    Grappler's pruning and its dependency optimizer drop an edge beside such a path. But TensorFlow
+    makes switches of branches and loops when the function is called, and then not all that lies in
+    one waits for all of its inputs.
     """
     nodes = [node for nodes in node_lists for node in nodes]
     if not any(LOWERING in node.attr for node in nodes):

@@ -200,3 +200,29 @@ def test_branches_assign_in_their_order_though_data_joins_them(weights, image, f
     assert rewritten.report.count("BlockdnnConv") == 3
     rewritten.concrete(image(1, 6, 6, 16), tf.constant(flag))
     assert int(log) == (1 * 31 + 11) * 31 + 17
+
+
+def test_a_branch_waits_for_the_loop_whose_result_it_reads(weights, image):
+    """Nothing that it notes reads the result, which is no reason to note it before the loop."""
+    kernel, log = weights(3, 3, 16, 16), tf.Variable(1, dtype=tf.int64)
+
+    def note(y, number):
+        log.assign(log * 31 + number)
+        return y
+
+    def model(x, flag):
+        def turn(i, x):
+            return i + 1, note(_conv(kernel)(x), 7 + tf.cast(i, tf.int64))
+
+        x = tf.while_loop(lambda i, x: i < 2, turn, (tf.constant(0), x))[1]
+        x = tf.cond(flag, lambda: note(tf.nn.relu(x), 11), lambda: note(-x, 13))
+        return _conv(kernel)(x)
+
+    specs = tf.TensorSpec([None, 6, 6, 16]), tf.TensorSpec([], tf.bool)
+    original = tf.function(model, autograph=False).get_concrete_function(*specs)
+    rewritten = optimize_concrete(original)
+    assert rewritten.report.count("BlockdnnConv") == 2
+    branch = next(op for op in rewritten.concrete.graph.get_operations() if op.type == "If")
+    assert "While" in [op.type for op in branch.control_inputs]
+    rewritten.concrete(image(1, 6, 6, 16), tf.constant(True))
+    assert int(log) == ((1 * 31 + 7) * 31 + 8) * 31 + 11
