@@ -327,7 +327,8 @@ isa_archives = rule(
 )
 
 def _with_tsan(settings, _attr):
-    flags = ["-fsanitize=thread", "-g"]
+    # Abseil lays out types in another way where it sees the sanitizer, which TensorFlow has not.
+    flags = ["-fsanitize=thread", "-g", "-U__SANITIZE_THREAD__"]
     return {option: settings[option] + flags for option in settings}
 
 _OPTIONS = ["//command_line_option:copt", "//command_line_option:linkopt"]
