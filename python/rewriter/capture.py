@@ -47,6 +47,7 @@ from . import ordering
 
 # These keep Grappler from inlining a call; Keras puts them on grouped convolutions.
 XLA = "_XlaMustCompile"
+_COLOCATED = "_class"  # Nodes that must be on one device, which is the CPU.
 _INLINE_BLOCKERS = (XLA, "_noinline")
 # On a convolution, the function in which Keras had it compiled by XLA: not every kernel of
 # TensorFlow's takes groups, alone or fused.
@@ -269,6 +270,7 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
         for node in nodes:
             if ordering.LOWERING in node.attr:
                 node.attr[ordering.LOWERING].b = True
+            node.attr.pop(_COLOCATED, None)  # with what may be gone
     functions = {f.signature.name: _copied(f) for f in inlined.library.function}
     renew_read_only(inlined, functions)
     # What stays keeps the definition that the caller's context already knows by its name.
