@@ -205,8 +205,8 @@ class Record:
             elif key == "padding":
                 attributes |= padding_attrs(value)
                 continue
-            if key not in usual or usual[key] != value:
-                attributes[key] = value
+            if key == "dst_type" or key not in usual or usual[key] != value:
+                attributes[key] = value  # TensorFlow asks the node for the type of a result
         return run_op(cls.op, inputs, attributes, name, _generated)
 
 

@@ -1,6 +1,9 @@
 #include "cc/tensorflow/attrs/attrs.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_join.h"
 
 namespace bd {
 
@@ -20,6 +23,32 @@ Status CheckList(const char* name, const std::vector<int64_t>& list, size_t size
                      });
   if (valid) return absl::OkStatus();
   return Invalid(name, " must be ", meaning, ", each at least ", least, "; got ", Text(list));
+}
+
+Status ReadQuantization(const std::string& name, DataType dtype, absl::Span<const float> list,
+                        Quantization* value) {
+  *value = {};
+  if (dtype != DataType::u8) {
+    if (list.empty()) return absl::OkStatus();
+    return Invalid(name, "_quantization is for uint8; ", name, " is ", DataTypeName(dtype),
+                   ", so leave it out");
+  }
+  const auto valid = [&] {
+    const float scale = list[0], zero_point = list[1];
+    return scale > 0 && std::isfinite(scale) && std::isfinite(1 / scale) && zero_point >= 0 &&
+           zero_point <= 255 && zero_point == std::floor(zero_point);
+  };
+  if (list.size() != 2 || !valid()) {
+    return Invalid(name, "_quantization of a uint8 tensor must be [scale, zero_point], a positive ",
+                   "finite number and an integer of 0 to 255; got [", absl::StrJoin(list, ", "),
+                   "]");
+  }
+  *value = {list[0], static_cast<int32_t>(list[1])};
+  return absl::OkStatus();
+}
+
+Status QuantizationAttr::Check(const char* name, DataType dtype) {
+  return ReadQuantization(name, dtype, list, &value);
 }
 
 Status WindowAttrs::Check() {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "cc/base/quantization.h"
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/layout/layout.h"
 #include "cc/layout/window.h"
@@ -21,6 +23,23 @@ std::string Text(const std::vector<int64_t>& list);
 // An error unless `list` has `size` integers, none below `least`; `meaning` says what they are.
 Status CheckList(const char* name, const std::vector<int64_t>& list, size_t size, int64_t least,
                  const char* meaning);
+
+// What the numbers of an integer tensor stand for: the attribute is [scale, zero_point], or nothing
+// of a tensor that is not of uint8.
+struct QuantizationAttr {
+  Quantization value;
+  std::vector<float> list;  // the attribute
+
+  // `name` is "src", of the attribute src_quantization.
+  void Visit(const char* name, AttrVisitor& v) {
+    v(absl::StrCat(name, "_quantization: list(float) = []"), &list);
+  }
+  // Against the type of that tensor; sets the value.
+  Status Check(const char* name, DataType dtype);
+};
+// Of one tensor of such an attribute's list.
+Status ReadQuantization(const std::string& name, DataType dtype, absl::Span<const float> list,
+                        Quantization* value);
 
 // The sliding window of a convolution or pooling; sizes and outputs are left to
 // the shapes (see ResolveWindows in shape_fns.h).

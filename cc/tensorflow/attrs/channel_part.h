@@ -52,6 +52,9 @@ struct DstPart : ChannelPart {
                    const tensorflow::PartialTensorShape& dst) const;
 };
 constexpr char kIntoInput[] = "into: num_into * T";
+// Of an op whose result has a type of its own: it is no type of `into`, or TensorFlow's generated
+// function would take it from there, though there are none.
+constexpr char kTypedIntoInput[] = "into: num_into * into_type";
 
 }  // namespace bd
 

@@ -42,7 +42,7 @@ bool Describe(const BlockedTensors::Entry& entry, const Tensor& tensor, TensorDe
          TensorDesc::Make(dims, DataType::f32, entry.layout, {}, 0, desc).empty();
 }
 
-// An element of a tail that is not zero.
+// An element of a tail that does not stand for zero.
 struct BadElement {
   Dims index;
   double value;
@@ -51,14 +51,14 @@ struct BadElement {
 // Looks at the indices begin <= index < end, the last dimension turning fastest.
 template <typename T>
 bool FindBadWithin(const TensorDesc& desc, const Dims& begin, const Dims& end, const T* data,
-                   BadElement* bad) {
+                   T zero, BadElement* bad) {
   for (int d = 0; d < desc.rank(); ++d) {
     if (begin[d] >= end[d]) return false;
   }
   Dims index = begin;
   for (;;) {
     const T& element = data[desc.OffsetOf(index.data())];
-    if (!(element == T(0))) {  // nan, but not -0
+    if (!(element == zero)) {  // nan, but not -0
       *bad = {index, static_cast<double>(element)};
       return true;
     }
@@ -72,23 +72,23 @@ bool FindBadWithin(const TensorDesc& desc, const Dims& begin, const Dims& end, c
 }
 
 template <typename T>
-bool FindBad(const TensorDesc& desc, const T* data, BadElement* bad) {
+bool FindBad(const TensorDesc& desc, const T* data, T zero, BadElement* bad) {
   // The tail of dimension d, without those of the dimensions before it.
   Dims begin = Dims::Filled(desc.rank(), 0), end = desc.padded_dims();
   for (int d = 0; d < desc.rank(); ++d) {
     begin[d] = desc.dims()[d];
-    if (FindBadWithin(desc, begin, end, data, bad)) return true;
+    if (FindBadWithin(desc, begin, end, data, zero, bad)) return true;
     begin[d] = 0;
     end[d] = desc.dims()[d];
   }
   return false;
 }
 
-bool FindBad(const TensorDesc& desc, const Tensor& tensor, BadElement* bad) {
+bool FindBad(const TensorDesc& desc, const Tensor& tensor, int32_t zero, BadElement* bad) {
   switch (tensor.dtype()) {
 #define BD_FIND_BAD(T)                       \
   case tensorflow::DataTypeToEnum<T>::value: \
-    return FindBad(desc, static_cast<const T*>(tensor.data()), bad);
+    return FindBad(desc, static_cast<const T*>(tensor.data()), static_cast<T>(zero), bad);
     TF_CALL_REAL_NUMBER_TYPES(BD_FIND_BAD);
     TF_CALL_bool(BD_FIND_BAD);
 #undef BD_FIND_BAD
@@ -138,11 +138,11 @@ std::string Title(const OpKernel& op) {
   return absl::StrCat("TF_BLOCKDNN_CHECK_TAILS: ", op.type_string(), " \"", op.name(), "\"");
 }
 
-// Empty if the tail of `tensor` is zero.
+// Empty if the tail of `tensor` is as it must be.
 std::string Complaint(const BlockedTensors::Entry& entry, const Tensor& tensor) {
   TensorDesc desc;
   BadElement bad;
-  if (!Describe(entry, tensor, &desc) || !FindBad(desc, tensor, &bad)) return "";
+  if (!Describe(entry, tensor, &desc) || !FindBad(desc, tensor, entry.tail, &bad)) return "";
   const LayoutParts parts = PartsOf(*desc.layout());
   std::string place;  // n=0, c=21, h=3, w=4
   for (int d = 0; d < desc.rank(); ++d) {
@@ -150,7 +150,8 @@ std::string Complaint(const BlockedTensors::Entry& entry, const Tensor& tensor) 
   }
   return absl::StrCat(" is ", bad.value, " at [", place, "], in the tail of ",
                       LayoutName(*desc.layout()), " ", desc.dims().ToString(),
-                      ", where all must be zero");
+                      ", where all must be ",
+                      entry.tail == 0 ? "zero" : absl::StrCat("the zero point, ", entry.tail));
 }
 
 }  // namespace
@@ -172,13 +173,18 @@ BlockedTensors& BlockedTensors::Output(int index, Layout layout, const Dims& siz
 
 // A part has the tail of the wider tensor or none.
 BlockedTensors& BlockedTensors::Input(int index, const ChannelPart& part, Layout layout,
-                                      int64_t channels) {
-  return part.has_tail() ? Input(index, layout, {part.tensor_channels(channels)}) : *this;
+                                      int64_t channels, const Quantization& quantization) {
+  if (!part.has_tail() || !IsBlocked(layout)) return *this;
+  inputs_.push_back({index, layout, {part.tensor_channels(channels)}, {}, quantization.zero_point});
+  return *this;
 }
 
 BlockedTensors& BlockedTensors::Output(int index, const ChannelPart& part, Layout layout,
-                                       int64_t channels) {
-  return part.has_tail() ? Output(index, layout, {part.tensor_channels(channels)}) : *this;
+                                       int64_t channels, const Quantization& quantization) {
+  if (!part.has_tail() || !IsBlocked(layout)) return *this;
+  outputs_.push_back(
+      {index, layout, {part.tensor_channels(channels)}, {}, quantization.zero_point});
+  return *this;
 }
 
 BlockedTensors& BlockedTensors::Input(int index, const TensorDesc& memory) {
@@ -193,13 +199,16 @@ BlockedTensors& BlockedTensors::Output(int index, const TensorDesc& memory) {
 
 BlockedTensors& BlockedTensors::Operands(const PostOpChain& chain, int first, Layout layout,
                                          int64_t channels) {
-  for (const PostOp& op : chain.entries()) {
-    if (op.kind == PostOpKind::kEltwise) continue;
-    const bool flat = op.kind == PostOpKind::kBinary &&
-                      (op.shape == OperandShape::kScalar || op.shape == OperandShape::kChannel);
-    if (!flat) Input(first + op.operand.input, layout, {channels});
-  }
+  for (const PostOp& op : chain.entries()) Operand(op, first, layout, channels);
   return *this;
+}
+
+BlockedTensors& BlockedTensors::Operand(const PostOp& op, int first, Layout layout,
+                                        int64_t channels, const Quantization& quantization) {
+  const bool flat = op.kind == PostOpKind::kBinary &&
+                    (op.shape == OperandShape::kScalar || op.shape == OperandShape::kChannel);
+  if (op.kind == PostOpKind::kEltwise || flat) return *this;
+  return Input(first + op.operand.input, ChannelPart(), layout, channels, quantization);
 }
 
 absl::Status CheckInputTails(const BlockedTensors& blocked, OpKernelContext* ctx) {

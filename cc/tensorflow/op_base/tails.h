@@ -1,12 +1,13 @@
 // TF_BLOCKDNN_CHECK_TAILS=1: every op verifies that the tails of its blocked inputs
-// and outputs are zero, and fails with the name of the op that broke one. It lives in PoolOpKernel
-// (op_utils.h), so no op can go without.
+// and outputs are zero (of bytes the zero point), and fails with the name of the op that broke one.
+// It lives in PoolOpKernel (op_utils.h), so no op can go without.
 #ifndef CC_TENSORFLOW_OP_BASE_TAILS_H_
 #define CC_TENSORFLOW_OP_BASE_TAILS_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "cc/base/quantization.h"
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/layout/tensor_desc.h"
 #include "cc/tensorflow/attrs/channel_part.h"
@@ -26,6 +27,7 @@ class BlockedTensors {
     Layout layout;
     Dims sizes;
     TensorDesc memory;  // instead of layout and sizes, if it has dimensions
+    int32_t tail = 0;   // what stands for zero
   };
 
   // Input or output `index`, if `layout` is a blocked one. `sizes` are those of the
@@ -34,14 +36,18 @@ class BlockedTensors {
   BlockedTensors& Input(int index, Layout layout, const Dims& sizes);
   BlockedTensors& Output(int index, Layout layout, const Dims& sizes);
   // The same for part of the channels of an nChw16c tensor; the op has `channels` of them.
-  BlockedTensors& Input(int index, const ChannelPart& part, Layout layout, int64_t channels);
-  BlockedTensors& Output(int index, const ChannelPart& part, Layout layout, int64_t channels);
+  BlockedTensors& Input(int index, const ChannelPart& part, Layout layout, int64_t channels,
+                        const Quantization& quantization = {});
+  BlockedTensors& Output(int index, const ChannelPart& part, Layout layout, int64_t channels,
+                         const Quantization& quantization = {});
   // The same for one whose memory is known already, whatever its shape.
   BlockedTensors& Input(int index, const TensorDesc& memory);
   BlockedTensors& Output(int index, const TensorDesc& memory);
   // The operands that the chain applies to a result of that layout; operand #0
   // is input `first`.
   BlockedTensors& Operands(const PostOpChain& chain, int first, Layout layout, int64_t channels);
+  BlockedTensors& Operand(const PostOp& op, int first, Layout layout, int64_t channels,
+                          const Quantization& quantization = {});
 
   const std::vector<Entry>& inputs() const { return inputs_; }
   const std::vector<Entry>& outputs() const { return outputs_; }

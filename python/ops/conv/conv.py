@@ -51,6 +51,10 @@ class Conv(Convolution, title="convolution"):
     def attributes(self) -> dict:
         return super().attributes() | padding_attributes(self)
 
+    def write(self, inputs, bundle) -> tuple[dict, list]:
+        attributes, given = super().write(inputs, bundle)
+        return attributes, [*given, [], []]  # neither a sum of another type nor scales
+
 
 @function_of(Conv)
 def conv(
@@ -163,6 +167,9 @@ def conv(
         src,
         weights,
         args,
+        [],
+        [],
+        dst_type=tf.float32,
         src_layout=src_layout,
         dst_layout=dst_layout,
         channels=channels,

@@ -39,11 +39,29 @@ def _choices(attr):
     return {choice for values in lists.values() for choice in values}
 
 
+def _loaded(args, attrs, saved):
+    """Inputs or outputs as a graph has them whose nodes say the attributes `saved`: what is of an
+    attribute that is new is of its default, and a list of default length 0 is none."""
+
+    def default(name):
+        value = attrs.get(name, {}).get("defaultValue", {})
+        return value.get("type", value.get("i"))
+
+    for name, arg in args.items():
+        arg = dict(arg)
+        if arg.get("numberAttr") not in saved and default(arg.get("numberAttr")) == "0":
+            continue
+        if "typeAttr" in arg:
+            arg["type"] = default(arg.pop("typeAttr"))
+        yield name, arg
+
+
 def _broken(before, now):
     """What of a definition a saved graph would miss."""
     for part in ("inputArg", "outputArg"):
-        if list(now[part].items()) != list(before[part].items()):
-            yield f"{part} is {now[part]}, not {before[part]}"
+        was, is_now = (list(_loaded(d[part], d["attr"], before["attr"])) for d in (before, now))
+        if was != is_now:
+            yield f"{part} is {is_now}, not {was}"
     for name, attr in before["attr"].items():
         if name not in now["attr"]:
             yield f"attribute {name} is gone"

@@ -4,17 +4,23 @@
 namespace bd {
 namespace {
 
+// Of float32 all tensors are; of other types see ConvTypes (cc/core/conv/common/conv_desc.h).
 struct Conv : OneConvOp<ConvAttrs> {
+  QuantizationAttr src_quantization, sum_quantization, dst_quantization;
+  DataType weights_dtype = DataType::f32, sum_dtype = DataType::f32, into_dtype = DataType::f32;
+  int num_args = 0, num_sums = 0, num_scales = 0;
+
   static OpSignature Signature() {
     return {"BlockdnnConv",
-            {"src: T", "weights: T", "args: num_args * T", kIntoInput},
-            {"dst: T"},
+            {"src: T", "weights: weights_type", "args: num_args * float",
+             "sum: num_sums * sum_type", "weight_scales: num_scales * float", kTypedIntoInput},
+            {"dst: dst_type"},
             "See bd.ops.conv."};
   }
 
   void Visit(AttrVisitor& v) {
-    v("T: {float} = DT_FLOAT", &dtype);
-    v("num_args: int >= 0", &post_ops.num_args);
+    v("T: {float, bfloat16, uint8} = DT_FLOAT", &dtype);
+    v("num_args: int >= 0", &num_args);
     VisitLayouts(v);
     v("channels: int >= 1", &channels);
     VisitWeights(v);
@@ -28,22 +34,82 @@ struct Conv : OneConvOp<ConvAttrs> {
     v("src_blocks: list(int) = []", &src_blocks);
     dst_part.Visit(v);
     VisitScratchpadMode(v);
+    v("weights_type: {float, bfloat16, int8} = DT_FLOAT", &weights_dtype);
+    v("sum_type: {float, bfloat16, uint8} = DT_FLOAT", &sum_dtype);
+    v("dst_type: {float, bfloat16, uint8} = DT_FLOAT", &dst_dtype);
+    v("into_type: {float, bfloat16, uint8} = DT_FLOAT", &into_dtype);
+    v("num_sums: int >= 0 = 0", &num_sums);
+    v("num_scales: int >= 0 = 0", &num_scales);
+    src_quantization.Visit("src", v);
+    sum_quantization.Visit("sum", v);
+    dst_quantization.Visit("dst", v);
   }
   Status Check() {
     TF_RETURN_IF_ERROR(CheckPool());
     TF_RETURN_IF_ERROR(CheckWeights());
+    TF_RETURN_IF_ERROR(CheckTypes());
+    post_ops.num_args = num_args + num_sums;  // sum is the operand behind the others
     TF_RETURN_IF_ERROR(CheckPartsAndChain());
+    TF_RETURN_IF_ERROR(CheckSum());
     return CheckSrcBlocks();
   }
+  Status CheckTypes() {
+    if (num_sums > 1) return Invalid("sum must be one tensor or none; got ", num_sums);
+    if (num_sums == 0 && sum_dtype != DataType::f32) {
+      return Invalid("sum_type ", DataTypeName(sum_dtype), " needs the input sum");
+    }
+    if (dst_part.has_into() && into_dtype != dst_dtype) {
+      return Invalid("into is ", DataTypeName(into_dtype), ", but dst_type ",
+                     DataTypeName(dst_dtype), "; give one of dst_type");
+    }
+    if (num_scales != (weights_dtype == DataType::s8 ? 1 : 0)) {
+      return Invalid("weight_scales must be one tensor with int8 weights and none with others; ",
+                     "got ", num_scales, " with ", DataTypeName(weights_dtype), " weights");
+    }
+    TF_RETURN_IF_ERROR(src_quantization.Check("src", dtype));
+    TF_RETURN_IF_ERROR(sum_quantization.Check("sum", sum_dtype));
+    return dst_quantization.Check("dst", dst_dtype);
+  }
+  Status CheckSum() const {
+    for (int i = 0; num_sums > 0 && i < post_ops.chain.len(); ++i) {
+      const PostOp& op = post_ops.chain.entries()[i];
+      if (op.kind != PostOpKind::kBinary || op.operand.input < num_args) continue;
+      return InvalidEntry(post_ops.chain, i, "the input sum is for a sum; pass others in args");
+    }
+    return absl::OkStatus();
+  }
+
+  int scales_input() const { return kArgs + num_args + num_sums; }
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
+    if (num_scales > 0 && !in[scales_input()].IsCompatibleWith(PartialTensorShape({oc}))) {
+      return Invalid("weight_scales must be [", oc, "], one an output channel; got ",
+                     in[scales_input()].DebugString());
+    }
     return Shape(in[kSrc], in[kWeights], From(in, kArgs), &dst->emplace_back());
   }
   Status MakePlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
     ConvDesc desc;
     TF_RETURN_IF_ERROR(ConvAttrs::Describe(dtype, in[kSrc], &desc));
     desc.changes_weights = desc.hands_plain = site.changes_weights;
+    desc.types = {weights_dtype, sum_dtype, src_quantization.value, sum_quantization.value,
+                  dst_quantization.value};
     return FromCore(MakeConvPlan(desc, ActiveIsa(), site.threads, plan));
+  }
+  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
+    ConvBuffers buffers = Buffers(plan.desc.src, plan.desc.dst, m);
+    if (num_scales > 0) buffers.weight_scales = m.in<float>(scales_input());
+    RunConv(plan, buffers, pool);
+  }
+
+  BlockedTensors Blocked(const ShapeList&) const {
+    BlockedTensors blocked;
+    blocked.Input(kSrc, src_part, src_layout, channels, src_quantization.value);
+    for (const PostOp& op : post_ops.chain.entries()) {
+      const bool is_sum = op.kind == PostOpKind::kSum && op.operand.input >= num_args;
+      blocked.Operand(op, kArgs, dst_layout, oc, is_sum ? sum_quantization.value : Quantization());
+    }
+    return blocked.Output(0, dst_part, dst_layout, oc, dst_quantization.value);
   }
   std::string Describe(const Plan& plan, const Call& call) const {
     return DescribeAs("conv", plan, call);

@@ -54,10 +54,10 @@ Status WeightsAttrs::DstShape(const PartialTensorShape& weights, const ShapeList
   return dst_part.CheckInto(args, *dst);
 }
 
-Status WeightsAttrs::Views(DataType dtype, const Plane& src_plane, const Plane& dst_plane,
-                           TensorView* src, TensorView* dst) const {
-  TF_RETURN_IF_ERROR(MakeView(dtype, src_layout, channels, src_part, src_plane, src));
-  return MakeView(dtype, dst_layout, oc, dst_part, dst_plane, dst);
+Status WeightsAttrs::Views(DataType src_dtype, DataType dst_dtype, const Plane& src_plane,
+                           const Plane& dst_plane, TensorView* src, TensorView* dst) const {
+  TF_RETURN_IF_ERROR(MakeView(src_dtype, src_layout, channels, src_part, src_plane, src));
+  return MakeView(dst_dtype, dst_layout, oc, dst_part, dst_plane, dst);
 }
 
 Status ConvAttrs::CheckWeights() {
@@ -133,7 +133,7 @@ Status ConvAttrs::Describe(DataType dtype, const PartialTensorShape& src, ConvDe
   desc->pool_h = pool_h();
   desc->pool_w = pool_w();
   const Plane result = {plane.n, windows.h.out / pool_h(), windows.w.out / pool_w()};
-  TF_RETURN_IF_ERROR(Views(dtype, plane, result, &desc->src, &desc->dst));
+  TF_RETURN_IF_ERROR(Views(dtype, dst_dtype, plane, result, &desc->src, &desc->dst));
   desc->groups = groups;
   desc->algorithm = algorithm;
   desc->post_ops = post_ops.chain;

@@ -44,8 +44,8 @@ struct WeightsAttrs {
   // operands, then into if it is there.
   Status DstShape(const PartialTensorShape& weights, const ShapeList& args, const Plane& dst_plane,
                   PartialTensorShape* dst) const;
-  Status Views(DataType dtype, const Plane& src_plane, const Plane& dst_plane, TensorView* src,
-               TensorView* dst) const;
+  Status Views(DataType src_dtype, DataType dst_dtype, const Plane& src_plane,
+               const Plane& dst_plane, TensorView* src, TensorView* dst) const;
 
   WeightsUse use() const {
     return {weights_offset, constant_weights ? WeightsChange::kNever : WeightsChange::kOften};
@@ -58,6 +58,7 @@ struct ConvAttrs : WeightsAttrs {
   std::vector<int64_t> src_blocks;  // of the wider tensor; empty: all of the part
   WindowAttrs window;
   std::vector<int64_t> pool;  // [2, 2] or nothing
+  DataType dst_dtype = DataType::f32;
 
   int64_t pool_h() const { return pool.empty() ? 1 : pool[0]; }
   int64_t pool_w() const { return pool.empty() ? 1 : pool[1]; }

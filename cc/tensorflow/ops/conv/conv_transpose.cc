@@ -79,7 +79,7 @@ struct ConvTranspose : WeightsOp<WeightsAttrs> {
     Plane src_plane, dst_plane;
     TF_RETURN_IF_ERROR(Planes(in[kSrc], &src_plane, &dst_plane));
     ConvTransposeDesc desc;
-    TF_RETURN_IF_ERROR(Views(dtype, src_plane, dst_plane, &desc.src, &desc.dst));
+    TF_RETURN_IF_ERROR(Views(dtype, dtype, src_plane, dst_plane, &desc.src, &desc.dst));
     desc.kh = weights_shape[0];
     desc.kw = weights_shape[1];
     desc.sh = strides[0];

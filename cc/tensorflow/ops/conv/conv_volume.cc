@@ -99,7 +99,7 @@ struct ConvVolume : WeightsOp<WeightsAttrs> {
     ConvDesc& s = desc.slice;
     s.windows.h = v.h;
     s.windows.w = v.w;
-    TF_RETURN_IF_ERROR(Views(dtype, v.src, v.dst, &s.src, &s.dst));
+    TF_RETURN_IF_ERROR(Views(dtype, dtype, v.src, v.dst, &s.src, &s.dst));
     s.algorithm = algorithm;
     s.changes_weights = site.changes_weights;
     s.post_ops = post_ops.chain;

@@ -56,7 +56,7 @@ struct InnerProduct : OneConvOp<WeightsAttrs> {
     Plane rows = {1, 1, in[kSrc].num_elements() / channels};
     if (ReadsSamples(desc.post_ops)) SplitSamples(in[kSrc], &rows, &desc.post_ops);
     desc.windows.w.size = desc.windows.w.out = rows.w;
-    TF_RETURN_IF_ERROR(Views(dtype, rows, rows, &desc.src, &desc.dst));
+    TF_RETURN_IF_ERROR(Views(dtype, dtype, rows, rows, &desc.src, &desc.dst));
     return FromCore(MakeConvPlan(desc, ActiveIsa(), site.threads, plan));
   }
 
