@@ -40,13 +40,13 @@ def test_every_window(kernel, strides, padding, converted):
             layers.Conv3D(32, kernel, strides=strides, padding=padding),
             layers.BatchNormalization(),
             layers.ReLU(),
-            layers.Conv3D(16, 3, padding="same", activation="tanh"),
+            layers.Conv3D(16, 3, padding="same", activation="elu"),
         )
     )
     assert result.blockdnn == {"ConvVolume": 2, "Reorder": 2} and "Conv3D" not in result.ops
     assert result.post_ops("BlockdnnConvVolume") == [
         "binary(add,channel);eltwise(relu)",
-        "binary(add,channel);eltwise(tanh)",
+        "binary(add,channel);eltwise(elu)",
     ]
 
 
