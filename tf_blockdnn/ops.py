@@ -8,6 +8,7 @@ from .python.ops.memory import memory_plan
 from .python.ops.movement.concat import concat
 from .python.ops.movement.reorder import reorder
 from .python.ops.movement.shuffle import shuffle
+from .python.ops.movement.update_slice import update_slice
 from .python.ops.pixels.eltwise import eltwise
 from .python.ops.pixels.layer_norm import layer_norm
 from .python.ops.pixels.softmax import softmax
@@ -41,4 +42,5 @@ __all__ = [
     "shuffle",
     "softmax",
     "squeeze_excite",
+    "update_slice",
 ]

@@ -102,6 +102,7 @@ def _attention(called, dy):
 
 def _attended(called, q, k, v, biases, masks):
     is_single = q.shape.rank == 3
+    k, v = _selected(k, called.k_at), _selected(v, called.v_at)
     q, k, v = (
         _heads_first(x, getattr(called, f"{name}_layout"), is_single)
         for name, x in (("q", q), ("k", k), ("v", v))
@@ -126,6 +127,13 @@ def _attended(called, q, k, v, biases, masks):
     if is_single:
         return y[:, 0]
     return y if called.dst_layout == "BNTH" else tf.transpose(y, [0, 2, 1, 3])
+
+
+def _selected(x, at):
+    """x[:, i, j] for at = [i, j]."""
+    for index in at:
+        x = x[:, index]
+    return x
 
 
 def _heads_first(x, layout: str, is_single: bool):

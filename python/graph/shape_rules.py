@@ -313,6 +313,10 @@ def _shape_of(node: Node, shapes):
     return None if (src := shapes.shape(node.inputs[0])) is None else (len(src),)
 
 
+def _updated(node: Node, shapes):
+    return shapes.shape(node.inputs[2])
+
+
 def _like_first(node: Node, shapes):
     return shapes.shape(node.inputs[0])
 
@@ -352,6 +356,7 @@ _RULES = {
     "Shape": _shape_of,
     "Slice": slice_rules.slice_,
     "GatherV2": slice_rules.gather,
+    "BlockdnnUpdateSlice": _updated,
     **dict.fromkeys(("TensorScatterUpdate", "XlaDynamicUpdateSlice"), _like_first),
     **dict.fromkeys(("Split", "SplitV"), lambda node, shapes: infer_port(node, 0, shapes)),
     "StridedSlice": slice_rules.strided_slice,

@@ -11,6 +11,7 @@ from .conv.convolution import Convolution
 from .movement.concat import Concat, Join
 from .movement.reorder import Reorder, Reshape
 from .movement.shuffle import Shuffle
+from .movement.update_slice import UpdateSlice
 from .pixels.batch_norm import BatchNorm, FoldBatchNorm
 from .pixels.eltwise import Eltwise
 from .pixels.layer_norm import LayerNorm
@@ -60,6 +61,7 @@ __all__ = [
     "Softmax",
     "SqueezeExcite",
     "Step",
+    "UpdateSlice",
     "binary",
     "compose_affine",
     "eltwise",

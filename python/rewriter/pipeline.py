@@ -38,6 +38,7 @@ from .passes.canonical.one_dimension import join_one_dimension
 from .passes.canonical.products import flatten_products
 from .passes.canonical.replace_loops import replace_loops
 from .passes.canonical.simplify import simplify
+from .passes.canonical.update_caches import update_caches
 from .passes.fusion.find_followers import find_followers
 from .passes.fusion.fold_batch_norm import fold_batch_norm
 from .passes.fusion.fold_shuffles import fold_shuffles
@@ -79,6 +80,7 @@ PASSES = (
     channel_views,
     replace_loops,
     lift_attention,
+    update_caches,
     flatten_products,
     join_one_dimension,
     lift_volumes,

@@ -45,6 +45,8 @@ LIGHT_OPS = frozenset(
     "Softplus Split Sqrt Square SquaredDifference Squeeze StopGradient StridedSlice Sub Sum Tanh "
     "TopKV2 Transpose Unpack".split()
 )
+# They write into what they read if nobody else holds it; a region's inputs are held by its caller.
+_OVERWRITE = frozenset({"BlockdnnUpdateSlice"})
 # What TensorFlow makes one op with the bias, or the bias and activation, behind it.
 _PRODUCTS = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul"})
 _FUSED_OUTSIDE = frozenset({"BiasAdd", "Elu", "LeakyRelu", "Relu", "Relu6", "Sigmoid", "Tanh"})
@@ -158,6 +160,8 @@ def is_ours(node: Node) -> bool:
 
 def _may_join(view: GraphView, node: Node) -> bool:
     if not (is_ours(node) or node.op in LIGHT_OPS) or view.has_control_edges(node.name):
+        return False
+    if node.op in _OVERWRITE:
         return False
     if _is_fused_outside(view, node):
         return False

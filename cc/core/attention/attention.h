@@ -37,9 +37,10 @@ namespace bd {
 // and [B, N, T, H] are both read as they are.
 struct AttentionStrides {
   int64_t sequence = 0, head = 0, row = 0;
+  int64_t first = 0;  // the element of sequence 0, head 0, row 0
 
   int64_t offset(int64_t b, int64_t n, int64_t t) const {
-    return b * sequence + n * head + t * row;
+    return first + b * sequence + n * head + t * row;
   }
 };
 

@@ -23,6 +23,7 @@ class Attention(Record, title="attention"):
         layouts: "BTNH" or "BNTH" of q, k, v and the result.
         masked_value: the score where the mask is false.
         zero_masked: whether the weight is 0 there whatever the row has.
+        k_at, v_at: of a larger tensor, the indices of axes 1, 2, .. at which k and v are.
     """
 
     src_layout = dst_layout = NHWC
@@ -33,13 +34,16 @@ class Attention(Record, title="attention"):
     causal: bool
     masked_value: float
     zero_masked: bool
+    k_at: tuple[int, ...] = ()
+    v_at: tuple[int, ...] = ()
 
     def channels_of(self, role: str) -> int | None:
         return {"q": self.head_size, "k": self.head_size, "v": self.channels}.get(role)
 
     def keys_axis(self, rank: int) -> int:
-        """Of k, which has this rank."""
-        return 2 if rank == 4 and self.layouts[1] == "BNTH" else 1
+        """Of k, or the tensor in which it is, which has this rank."""
+        more = len(self.k_at)
+        return more + (2 if rank - more == 4 and self.layouts[1] == "BNTH" else 1)
 
     def _kind(self) -> str:
         causal = ", causal" if self.causal else ""
@@ -48,6 +52,7 @@ class Attention(Record, title="attention"):
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
         names = ("q_layout", "k_layout", "v_layout", "dst_layout")
         attributes = self.attributes() | dict(zip(names, self.layouts, strict=True))
+        attributes |= {"k_at": list(self.k_at), "v_at": list(self.v_at)}
         biases = [inputs[role] for role in ("bias0", "bias1") if role in inputs]
         masks = [inputs["mask"]] if "mask" in inputs else []
         return attributes, [inputs["q"], inputs["k"], inputs["v"], biases, masks]
@@ -66,6 +71,8 @@ def attention(
     masked_value: float = float("-inf"),
     zero_masked: bool = False,
     layout="BTNH",
+    k_at=(),
+    v_at=(),
     scratchpad_mode: str = "user",
     name=None,
 ):
@@ -90,6 +97,8 @@ def attention(
         result of such a row is 0.
       layout: "BTNH" as above, or "BNTH" for [B, N, T, H], where heads come before rows; or one
         each for q, k, v and the result.
+      k_at, v_at: k may be k[:, i, j] of a larger tensor, with k_at = (i, j); v likewise. So a cache
+        of all layers is read in its place.
       scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
         allocator for each execution; "library" keeps buffers with the kernel. Both are safe
         on many threads.
@@ -136,6 +145,8 @@ def attention(
         causal=causal,
         masked_value=masked_value,
         zero_masked=zero_masked,
+        k_at=list(k_at),
+        v_at=list(v_at),
         scratchpad_mode=scratchpad_mode,
         name=name,
     )

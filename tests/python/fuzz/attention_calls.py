@@ -19,14 +19,18 @@ def attention(d):
     rank = d.of(3, 4, 4)
     n = kv * d.of(1, 2) if rank == 4 else 1
 
-    def tensor(layout, heads, rows, size):
+    def tensor(layout, heads, rows, size, more=()):
         if rank == 3:
-            return d.array(b, rows, size)
-        return d.array(b, heads, rows, size) if layout == "BNTH" else d.array(b, rows, heads, size)
+            return d.array(b, *more, rows, size)
+        axes = (heads, rows) if layout == "BNTH" else (rows, heads)
+        return d.array(b, *more, *axes, size)
 
     layouts = [d.of("BTNH", "BNTH") for _ in range(4)]
     q = tensor(layouts[0], n, t, h)
-    k, v = tensor(layouts[1], kv, s, h), tensor(layouts[2], kv, s, hv)
+    caches = [[d.to(1, 3) for _ in range(d.of(0, 0, 0, 1, 2))] for _ in "kv"]
+    places = [[d.to(0, size - 1) for size in sizes] for sizes in caches]
+    k = tensor(layouts[1], kv, s, h, caches[0])
+    v = tensor(layouts[2], kv, s, hv, caches[1])
     biases = [_broadcast(d, b, n, t, s, rank, "float32") for _ in range(d.of(0, 0, 1, 2))]
     masks = [_broadcast(d, b, n, t, s, rank, "bool") for _ in range(d.of(0, 1))]
     return Call(
@@ -40,6 +44,8 @@ def attention(d):
             "causal": d.chance(0.3),
             "masked_value": d.of(*_MASKED),
             "zero_masked": d.chance(0.3),
+            "k_at": places[0],
+            "v_at": places[1],
             "scratchpad_mode": d.of("user", "library"),
         },
     )
@@ -55,6 +61,7 @@ def attended(a, q, k, v, *rest):
     if not abs(a["scale"]) < 100:  # whose scores overflow, or round to nothing
         return None
     flat = q.ndim == 3
+    k, v = k[(slice(None), *a["k_at"])], v[(slice(None), *a["v_at"])]
     q, k, v = (heads(x, a[f"{name}_layout"]) for x, name in ((q, "q"), (k, "k"), (v, "v")))
     shape = (*q.shape[:3], k.shape[2])
     rest = [_spread(x, shape, flat) for x in rest]

@@ -74,6 +74,9 @@ struct Attention : OpDefaults {
   bool heads_first[4] = {};
   float scale = 1.f, masked_value = 0.f;
   bool causal = false, zero_masked = false;
+  // Of k and v: the indices of axes 1, 2, .. of a larger tensor, such as a cache, at which they
+  // are.
+  std::vector<int64_t> at[2];
 
   int mask() const { return kBiases + num_biases; }
 
@@ -96,6 +99,8 @@ struct Attention : OpDefaults {
     v("causal: bool = false", &causal);
     v("masked_value: float = -inf", &masked_value);
     v("zero_masked: bool = false", &zero_masked);
+    v("k_at: list(int) = []", &at[0]);
+    v("v_at: list(int) = []", &at[1]);
     VisitScratchpadMode(v);
   }
   Status Check() const {
@@ -105,6 +110,32 @@ struct Attention : OpDefaults {
     }
     if (num_masks > 1) return Invalid("attention has one mask, not ", num_masks, "; join them");
     return absl::OkStatus();
+  }
+
+  // What is read of in[i].
+  Status Selected(const ShapeList& in, int i, PartialTensorShape* shape) const {
+    *shape = in[i];
+    if (i == kQ || shape->unknown_rank()) return absl::OkStatus();
+    const std::vector<int64_t>& indices = at[i - kK];
+    const int count = static_cast<int>(indices.size());
+    for (int axis = 1; axis <= count; ++axis) {
+      const int64_t index = indices[axis - 1];
+      const int64_t size = axis < shape->dims() ? shape->dim_size(axis) : 0;
+      if (index >= 0 && (size == kUnknown || index < size)) continue;
+      return Invalid(kNames[i], "_at: ", index, " is no index of axis ", axis, " of ",
+                     shape->DebugString());
+    }
+    shape->RemoveDimRange(1, count + 1);
+    return absl::OkStatus();
+  }
+  // The first element of in[i] that is read; an entry of axis 0 becomes as long as it is there.
+  int64_t Within(const ShapeList& in, int i, int64_t* entry) const {
+    int64_t first = 0;
+    for (int axis = static_cast<int>(at[i - kK].size()); axis > 0; --axis) {
+      first += at[i - kK][axis - 1] * *entry;
+      *entry *= in[i].dim_size(axis);
+    }
+    return first;
   }
 
   // One of q, k and v: [B, rows, heads, size], [B, heads, rows, size] or [B, rows, size].
@@ -125,12 +156,14 @@ struct Attention : OpDefaults {
     return Note(kNames[i], "elements a row", shape.dim_size(dims - 1), size);
   }
   Status Resolve(const ShapeList& in, Sizes* s) const {
+    PartialTensorShape read[3];
     for (int i = kV; i >= kQ; --i) {
-      if (!in[i].unknown_rank()) s->rank = in[i].dims();
+      TF_RETURN_IF_ERROR(Selected(in, i, &read[i]));
+      if (!read[i].unknown_rank()) s->rank = read[i].dims();
     }
-    TF_RETURN_IF_ERROR(NoteTensor(kQ, in[kQ], s, &s->heads, &s->queries, &s->head_size));
-    TF_RETURN_IF_ERROR(NoteTensor(kK, in[kK], s, &s->kv_heads, &s->keys, &s->head_size));
-    TF_RETURN_IF_ERROR(NoteTensor(kV, in[kV], s, &s->kv_heads, &s->keys, &s->value_size));
+    TF_RETURN_IF_ERROR(NoteTensor(kQ, read[kQ], s, &s->heads, &s->queries, &s->head_size));
+    TF_RETURN_IF_ERROR(NoteTensor(kK, read[kK], s, &s->kv_heads, &s->keys, &s->head_size));
+    TF_RETURN_IF_ERROR(NoteTensor(kV, read[kV], s, &s->kv_heads, &s->keys, &s->value_size));
     if (s->heads > 0 && s->kv_heads != kUnknown &&
         (s->kv_heads == 0 || s->heads % s->kv_heads != 0)) {
       return Invalid("q has ", s->heads, " heads, no multiple of the ", s->kv_heads, " of k and v");
@@ -169,6 +202,8 @@ struct Attention : OpDefaults {
     desc.q = Strides(kQ, s.heads, s.queries, s.head_size);
     desc.k = Strides(kK, s.kv_heads, s.keys, s.head_size);
     desc.v = Strides(kV, s.kv_heads, s.keys, s.value_size);
+    desc.k.first = Within(in, kK, &desc.k.sequence);
+    desc.v.first = Within(in, kV, &desc.v.sequence);
     desc.dst = Strides(kDst, s.heads, s.queries, s.value_size);
     desc.scale = scale;
     desc.causal = causal;

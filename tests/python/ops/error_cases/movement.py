@@ -155,6 +155,26 @@ CASES = {
         lambda: bd.ops.reorder(blocked_zeros(), BLOCKED, "nhwc"),
         r"channels must be given",
     ),
+    "update_slice: more than there is": (
+        lambda: bd.ops.update_slice(tf.zeros((2, 3)), tf.zeros((2, 4)), [0, 0]),
+        r"update has 4 elements along axis 1, more than the 3 of into: \[2,4\] and \[2,3\]",
+    ),
+    "update_slice: rank": (
+        lambda: bd.ops.update_slice(tf.zeros((2, 3)), tf.zeros(3), [0, 0]),
+        r"update must have 2 axes; got \[3\] for into \[2,3\]",
+    ),
+    "update_slice: start": (
+        lambda: bd.ops.update_slice(tf.zeros((2, 3)), tf.zeros((1, 1)), [0]),
+        r"start must be \[2\], an index for each axis of update; got \[1\]",
+    ),
+    "update_slice: an index that is none": (
+        lambda: bd.ops.update_slice(tf.zeros((2, 3, 4)), tf.zeros((1, 1)), [0, 0], at=[3]),
+        r"at\[0\] = 3 is no index of axis 1 of into, \[2,3,4\]",
+    ),
+    "update_slice: more indices than axes": (
+        lambda: bd.ops.update_slice(tf.zeros((2, 3)), tf.zeros(()), [0], at=[0, 0]),
+        r"at has 2 indices behind the first axis of into, which is \[2,3\]",
+    ),
     "shuffle: group does not divide": (
         lambda: bd.ops.shuffle(tf.zeros((2, 5, 12)), -1, 5),
         r"group = 5 must divide the 12 entries of axis -1",

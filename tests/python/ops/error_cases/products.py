@@ -29,6 +29,14 @@ CASES = {
     "attention: sequences": (lambda: attention(k=(3, 7, 3, 8)), "k has 3 sequences, not 2"),
     "attention: size": (lambda: attention(k=(2, 7, 3, 9)), "k has 9 elements a row, not 8"),
     "attention: keys": (lambda: attention(v=(2, 6, 3, 4)), "v has 6 keys, not 7"),
+    "attention: an index of a cache that is none": (
+        lambda: attention(k=(2, 4, 7, 3, 8), k_at=[4]),
+        r"k_at: 4 is no index of axis 1 of \[2,4,7,3,8\]",
+    ),
+    "attention: a cache without its index": (
+        lambda: attention(v=(2, 4, 7, 3, 4)),
+        "q, k and v must all be of rank 4, or of rank 3: one head; v is",
+    ),
     "attention: heads of values": (lambda: attention(v=(2, 7, 1, 4)), "v has 1 heads, not 3"),
     "attention: heads": (
         lambda: attention(k=(2, 7, 4, 8), v=(2, 7, 4, 4)),

@@ -135,6 +135,16 @@ def test_one_head_without_its_axis(floats):
     assert_near(ours, expected[:, :, 0])
 
 
+@pytest.mark.parametrize("layout", ["BTNH", "BNTH"])
+@pytest.mark.parametrize("queries", [1, 9])
+def test_keys_and_values_in_a_cache(floats, queries, layout):
+    q = floats(3, queries, 4, 16) if layout == "BTNH" else floats(3, 4, queries, 16)
+    cache = floats(3, 2, 2, 40, 2, 16) if layout == "BTNH" else floats(3, 2, 2, 2, 40, 16)
+    expected = bd.ops.attention(q, cache[:, 1, 0], cache[:, 1, 1], layout=layout)
+    options = {"k_at": [1, 0], "v_at": [1, 1], "layout": layout}
+    np.testing.assert_array_equal(bd.ops.attention(q, cache, cache, **options), expected)
+
+
 @pytest.mark.parametrize("empty", ["batch", "queries", "keys", "heads", "values"])
 def test_empty(empty):
     sizes = {"batch": 2, "queries": 3, "keys": 4, "heads": 2, "values": 8} | {empty: 0}
