@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..ops.arguments import check_scratchpad_mode
@@ -94,6 +95,16 @@ class Options:
         if self.only is not None and not any(_names(pattern, node) for pattern in self.only):
             return "not among those that `only` names"
         return None
+
+    def unmatched(self, nodes: Iterable[str]) -> list[str]:
+        """A line for each name or expression that matches none of the nodes."""
+        nodes = list(nodes)
+        given = [("exclude", p) for p in self.exclude] + [("only", p) for p in self.only or ()]
+        return [
+            f"{option}: no node or layer matches {pattern!r}; tf-blockdnn inspect lists the names"
+            for option, pattern in given
+            if not any(_names(pattern, node) for node in nodes)
+        ]
 
 
 def _names_of(option: str, names) -> tuple[str, ...]:

@@ -313,12 +313,15 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
 def _module(concrete, context: Context) -> Module:
     """The function after the passes; where they leave what Keras has XLA compile, that goes on."""
     context.running = "capture"
-    module = run_passes(capture(concrete), context)
+    captured = capture(concrete)
+    names = [node.name for body in captured.bodies for node in body.view]
+    module = run_passes(captured, context)
     if closed := compiled_in(module):
         declined, context.running = context.report.declined, "capture"
         module = run_passes(capture(concrete, closed), context)
         for node, reason in declined:
             context.report.decline(node, reason)
+    context.report.warnings += context.options.unmatched(names)
     return module
 
 

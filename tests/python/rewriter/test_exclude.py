@@ -48,6 +48,15 @@ def test_what_is_converted(options, converted, function, rewrite, image):
     result.assert_same(image(1, 6, 6, 16))
 
 
+def test_a_name_that_nothing_has_is_in_the_warnings(function, rewrite):
+    options = Options(exclude=("block1", "blok2"), only=("block0", "block[12]", "head"))
+    warnings = rewrite(function, [1, 6, 6, 16], options=options).report.warnings
+    assert [w.split(";")[0] for w in warnings if "matches" in w] == [
+        "exclude: no node or layer matches 'blok2'",
+        "only: no node or layer matches 'head'",
+    ]
+
+
 def test_matrix_products_and_nodes_in_loops_too(rewrite, weights):
     dense, kernel = weights(16, 16), weights(3, 3, 16, 16)
 
