@@ -11,7 +11,7 @@ from .blocked import part_of, with_part
 from .node import gradient_of
 
 
-@gradient_of("Shuffle")
+@gradient_of("Shuffle", any_type=True)
 def _shuffle(called, dy):
     """The shuffle back."""
     names = ("axis", "group", "layout", "channels")
@@ -73,7 +73,7 @@ def _as_part(dy, channels: int, first: int, total: int):
     return reorder(tf.pad(plain, around), NHWC, NCHW16C)
 
 
-@gradient_of("Reorder")
+@gradient_of("Reorder", any_type=True)
 def _reorder(called, dy):
     """The reorder back, with the same scales. What rounding and saturation do to a value is
     ignored, as in tf.cast; integers have none."""

@@ -4,17 +4,41 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from ..ops.arguments import invalid
 from ..ops.record import Called
 
+# What no gradient takes but those of the ops that move any element.
+_NARROW = (tf.uint8, tf.int8, tf.bfloat16, tf.float16)
 
-def gradient_of(op: str) -> Callable:
-    """Registers a function of (what was called, the gradients of its results) for an op of ours."""
+
+def gradient_of(op: str, any_type: bool = False) -> Callable:
+    """Registers a function of (what was called, the gradients of its results) for an op of ours.
+
+    Args:
+        any_type: whether it takes types other than float32.
+    """
 
     def register(function: Callable) -> Callable:
-        tf.RegisterGradient(f"Blockdnn{op}")(lambda op, *upstream: function(Called(op), *upstream))
+        def gradient(op, *upstream):
+            called = Called(op)
+            if not any_type:
+                _refuse_narrow(op, called)
+            return function(called, *upstream)
+
+        tf.RegisterGradient(f"Blockdnn{op}")(gradient)
         return function
 
     return register
+
+
+def _refuse_narrow(op, called: Called) -> None:
+    """Raises InvalidArgument if the op reads or writes what is not float32."""
+    for tensor in (*op.inputs, called.dst):
+        if tensor is not None and tensor.dtype in _NARROW:
+            raise invalid(
+                f"{op.type} of {tensor.dtype.name} has no gradient; train it in float32, or put "
+                "tf.stop_gradient behind it"
+            )
 
 
 def vjp(function, inputs, dy) -> list:

@@ -8,6 +8,7 @@ from .match import Any, Match, Op, Scalar, match
 from .nodes import (
     FLOAT32,
     INT32,
+    UINT8,
     attribute_types,
     constant_node,
     defaults,
@@ -42,6 +43,7 @@ __all__ = [
     "Scalar",
     "Shapes",
     "Size",
+    "UINT8",
     "Variable",
     "Verifier",
     "attribute_types",

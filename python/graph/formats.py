@@ -21,12 +21,14 @@ class Format(NamedTuple):
         layout: nChw16c, or nhwc for any plain tensor.
         channels: the size of its last dimension, [N, H, W, C].
         rank: how many dimensions it has, blocked tensors without their blocks.
+        quantization: (scale, zero_point) of uint8.
     """
 
     dtype: int | None = None
     layout: str | None = None
     channels: int | None = None
     rank: int | None = None
+    quantization: tuple | None = None
 
     def conflict(self, wanted: "Format") -> str | None:
         """What of this format is another than what is wanted, in one line."""
@@ -45,7 +47,8 @@ def written(body: Body, ref: Ref) -> Format:
     if (payload := node.payload) is not None:
         layout = BLOCKED if payload.dst_layout == BLOCKED else NHWC
         channels = payload.dst_part[1] if payload.dst_part else payload.channels
-        return Format(output_dtypes(node)[ref.port], layout, channels, rank)
+        dtype = output_dtypes(node)[ref.port]
+        return Format(dtype, layout, channels, rank, payload.dst_quantization or None)
     channels = shape[-1] if shape and isinstance(shape[-1], int) else None
     types = output_dtypes(node)
     return Format(types[ref.port] if types else None, NHWC, channels, rank)
@@ -60,5 +63,7 @@ def read(node: Node) -> list[Format]:
     for role in node.roles:
         blocked = payload.layout_of(role) == BLOCKED
         layout, rank = (BLOCKED, 4) if blocked else (NHWC, None)
-        formats.append(Format(payload.dtype_of(role), layout, payload.channels_of(role), rank))
+        dtype, channels = payload.dtype_of(role), payload.channels_of(role)
+        quantization = payload.quantization_of(role) or None
+        formats.append(Format(dtype, layout, channels, rank, quantization))
     return formats

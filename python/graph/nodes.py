@@ -15,7 +15,7 @@ from tensorflow.core.framework import (
 from ..tensorflow_private import dtypes, op_def_registry, tensor_shape, tensor_util
 from .view import Node, Ref
 
-FLOAT32, INT32 = types_pb2.DT_FLOAT, types_pb2.DT_INT32
+FLOAT32, INT32, UINT8 = types_pb2.DT_FLOAT, types_pb2.DT_INT32, types_pb2.DT_UINT8
 
 
 @functools.cache

@@ -20,9 +20,10 @@ def outputs(node: Node) -> list[tuple[str, int]]:
 
 def output_dtypes(node: Node) -> list[int]:
     """The data type of each output; none of a call of a function by its name."""
+    if node.payload is not None:
+        return [node.payload.dtype]
     if node.dtypes is None:
-        ours = node.payload is not None
-        node.dtypes = [types_pb2.DT_FLOAT] if ours else [kind for _, kind in outputs(node)]
+        node.dtypes = [kind for _, kind in outputs(node)]
     return node.dtypes
 
 

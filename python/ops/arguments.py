@@ -1,7 +1,7 @@
 """How the wrappers read what users pass."""
 
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 import tensorflow as tf
@@ -75,6 +75,30 @@ def sides(name: str, value) -> list[int]:
     """
     rows, columns = (pair(name, list(axis)) for axis in value)
     return rows + columns
+
+
+def quantization(name: str, value) -> list[float]:
+    """`value`, (scale, zero_point) of a uint8 tensor, as a list; the op checks the numbers.
+
+    Raises:
+      ValueError: it is no pair of numbers.
+    """
+    values = value.tolist() if isinstance(value, np.ndarray) else value
+    if isinstance(values, Sequence) and len(values) == 2:
+        if all(isinstance(v, Real) for v in values):
+            return [float(v) for v in values]
+    raise ValueError(f"{name} must be (scale, zero_point), got {value!r}")
+
+
+def types_of(src, dtype, src_quantization, dst_quantization) -> dict:
+    """The arguments of `run` for the types of an op that reads `src` and, by default, writes what
+    it reads."""
+    dtype = src.dtype if dtype is None else tf.dtypes.as_dtype(dtype)
+    if dst_quantization is None and dtype == src.dtype:
+        dst_quantization = src_quantization
+    return dict(
+        dst_type=dtype, src_quantization=src_quantization, dst_quantization=dst_quantization
+    )
 
 
 SCRATCHPAD_MODES = ("user", "library")

@@ -7,7 +7,7 @@ import tensorflow as tf
 from ..layout import BLOCK, NCHW16C, NHWC, num_blocks
 from .arguments import invalid
 from .movement.reorder import reorder
-from .post_op_entry import Entry, TensorOperand
+from .post_op_entry import NARROW, Entry, TensorOperand
 from .post_ops import PostOps
 
 
@@ -111,7 +111,7 @@ class Destination:
         raise ValueError(f"the operand must have {wanted}; got {dims}")
 
 
-def bind_post_ops(post_ops, args, dst, to: Destination) -> tuple[str, list]:
+def bind_post_ops(post_ops, args, dst, to: Destination, narrow: bool = False) -> tuple[str, list]:
     """The op attribute `post_ops` and the inputs `args`.
 
     Args:
@@ -119,6 +119,7 @@ def bind_post_ops(post_ops, args, dst, to: Destination) -> tuple[str, list]:
       args: the operands that the chain calls #0, #1, ...
       dst: what sums without operand read, or None.
       to: what the chain is applied to.
+      narrow: whether the op takes operands of other types than float32 (`with_sum`).
 
     Raises:
       InvalidArgument: one line that names the entry and the remedy.
@@ -127,7 +128,7 @@ def bind_post_ops(post_ops, args, dst, to: Destination) -> tuple[str, list]:
     args, bound, used = list(args), [], False
     for i, entry in enumerate(chain.entries):
         try:
-            entry, used = _bind(entry, args, dst, to), used or _reads_dst(entry)
+            entry, used = _bind(entry, args, dst, to, narrow), used or _reads_dst(entry)
         except ValueError as error:
             raise invalid(f'post_ops entry {i} "{entry}": {error}') from None
         bound.append(str(entry))
@@ -136,19 +137,48 @@ def bind_post_ops(post_ops, args, dst, to: Destination) -> tuple[str, list]:
     return ";".join(bound), args
 
 
+def with_sum(post_ops: str, args: list) -> tuple[str, list, list]:
+    """What `bind_post_ops` made, with the one operand that may be other than float32 as the op's
+    input `sum`, which stands behind args.
+
+    Raises:
+      InvalidArgument: there are several.
+    """
+    args = [tf.convert_to_tensor(arg) for arg in args]
+    narrow = [i for i, arg in enumerate(args) if arg.dtype in NARROW]
+    if not narrow:
+        return post_ops, args, []
+    if len(narrow) > 1:
+        raise invalid(
+            f'one operand of post_ops "{post_ops}" may be other than float32, not {len(narrow)}; '
+            "reorder the others"
+        )
+    order = [i for i in range(len(args)) if i != narrow[0]] + narrow
+    entries = []
+    for entry in PostOps.parse(post_ops).entries:
+        if isinstance(entry.operand, str):
+            index, *offset = entry.operand[1:].split("@")
+            operand = "@".join([f"#{order.index(int(index))}", *offset])
+            entry = Entry(entry.kind, entry.words, operand, entry.numbers)
+        entries.append(str(entry))
+    return ";".join(entries), [args[i] for i in order[:-1]], [args[narrow[0]]]
+
+
 def _reads_dst(entry: Entry) -> bool:
     return entry.kind == "sum" and entry.operand is None
 
 
-def _bind(entry: Entry, args: list, dst, to: Destination) -> Entry:
+def _bind(entry: Entry, args: list, dst, to: Destination, narrow: bool) -> Entry:
     """The entry with its operand, if that is a tensor, appended to `args` and named."""
     operand, words = entry.operand, entry.words
     if _reads_dst(entry):
         if dst is None:
             raise ValueError("it adds the previous contents of dst; give them as dst=...")
-        operand = TensorOperand(dst)
+        operand = TensorOperand(tf.convert_to_tensor(dst) if narrow else dst)
     if not isinstance(operand, TensorOperand):
         return entry
+    if operand.value.dtype in NARROW and not narrow:
+        raise ValueError(f"the operand is {operand.value.dtype.name}, not float32; cast it")
     shape = "tensor"
     if entry.kind == "binary":
         shape = words[1] if len(words) > 1 else to.shape_of(operand.shape)

@@ -42,6 +42,9 @@ SHAPES = ("scalar", "channel", "sample_channel", "tensor")
 _INDEX = re.compile(r"#([0-9]+)(?:@([0-9]+))?")
 
 
+NARROW = (tf.bfloat16, tf.uint8)  # what one operand of some ops may be
+
+
 class TensorOperand:
     """A tensor that a chain holds: a tf.Tensor or tf.Variable, or a copy of an array.
 
@@ -55,7 +58,7 @@ class TensorOperand:
         if not tf.is_tensor(value):
             value = np.array(value, np.float32)
             value.flags.writeable = False
-        elif value.dtype != tf.float32:
+        elif value.dtype not in (tf.float32, *NARROW):
             raise ValueError(f"the operand is {value.dtype.name}, not float32; cast it")
         self.value = value
         self.shape = tf.TensorShape(value.shape)

@@ -16,7 +16,17 @@ from typing import ClassVar, Literal
 
 import tensorflow as tf
 
-from ..graph import FLOAT32, Node, Ref, attribute_types, defaults, definition, make_node
+from ..graph import (
+    FLOAT32,
+    UINT8,
+    Node,
+    Ref,
+    attribute_types,
+    defaults,
+    definition,
+    dtype_name,
+    make_node,
+)
 from ..layout import NCHW16C as BLOCKED
 from ..native import library
 from ..tensorflow_private import run_op
@@ -25,6 +35,7 @@ from .arguments import (
     padding_argument,
     padding_attrs,
     pair,
+    quantization,
     sides,
 )
 from .bundle import Bundle
@@ -32,6 +43,7 @@ from .post_ops import PostOps
 from .steps import Step, write_chain
 
 Layout = Literal["nhwc", "nChw16c", "nc"]
+Quantization = tuple[float, int] | tuple[()]  # of what is not uint8: nothing
 RECORDS: dict[str, type["Record"]] = {}  # by the op
 
 
@@ -53,6 +65,8 @@ class Record:
         src_part: (first channel, channels in all) where the source is part of a wider tensor.
         dst_part: the same of the result.
             Its node then may have an input "into": the wider tensor, as the op before left it.
+        src_dtype, dtype: the data types of the source and of the result.
+        src_quantization, dst_quantization: (scale, zero_point) of each that is uint8.
     """
 
     op: ClassVar[str]
@@ -65,12 +79,15 @@ class Record:
         "crops": sides,
         "dilations": pair,
         "dst_part": pair,
+        "dst_quantization": quantization,
         "ksize": pair,
         "paddings": sides,
         "pool": pair,
         "scratchpad_mode": check_scratchpad_mode,
         "src_part": pair,
+        "src_quantization": quantization,
         "strides": pair,
+        "sum_quantization": quantization,
     }
     src_layout: ClassVar[Layout] = BLOCKED
     dst_layout: ClassVar[Layout] = BLOCKED
@@ -79,6 +96,10 @@ class Record:
     steps: tuple[Step, ...] = ()
     src_part: tuple[int, int] | None = None
     dst_part: tuple[int, int] | None = None
+    src_dtype: int = FLOAT32
+    dtype: int = FLOAT32
+    src_quantization: Quantization = ()
+    dst_quantization: Quantization = ()
 
     def __init_subclass__(cls, op: str | None = None, title: str = "", titles: str = "", **kwargs):
         super().__init_subclass__(**kwargs)
@@ -117,7 +138,13 @@ class Record:
 
     def dtype_of(self, role: str) -> int:
         """The data type that the input of that role must have."""
-        return self.other_types.get(role, FLOAT32)
+        own = {"src": self.src_dtype, "into": self.dtype}
+        return self.other_types.get(role, own.get(role, FLOAT32))
+
+    def quantization_of(self, role: str) -> Quantization:
+        """What the input of that role must stand for."""
+        own = {"src": self.src_quantization, "into": self.dst_quantization}
+        return own.get(role, ())
 
     def channels_of(self, role: str) -> int | None:
         """The channels that the input of that role must have; None where any will do."""
@@ -138,7 +165,14 @@ class Record:
         for part, channels in ((self.src_part, 0), (self.dst_part, self.channels)):
             if part and part[0] + channels > part[1]:
                 return f"{channels} channels from {part[0]} on are no part of {part[1]}"
+        reads = [("reads", self.src_dtype, one) for one in self._src_quantizations()]
+        for verb, dtype, stands_for in (*reads, ("writes", self.dtype, self.dst_quantization)):
+            if bool(stands_for) != (dtype == UINT8):
+                return f"it {verb} {dtype_name(dtype)} with quantization {stands_for}"
         return None
+
+    def _src_quantizations(self) -> tuple[Quantization, ...]:
+        return (self.src_quantization,)
 
     def shape(self, node, shapes):
         """The logical shape of the node that it is the payload of; None where it is not known."""
@@ -156,6 +190,14 @@ class Record:
         return [f"{verb} from channel {p[0]} of {p[1]}" for verb, p in sides.items() if p]
 
     # The NodeDef.
+
+    @property
+    def dst_type(self) -> int:
+        return self.dtype
+
+    @property
+    def into_type(self) -> int:
+        return self.dtype
 
     def attributes(self) -> dict:
         """Those of its op that say what it is."""
@@ -178,7 +220,9 @@ class Record:
             given.append([inputs["into"]] if "into" in inputs else [])
         if self.has("scratchpad_mode"):
             attributes["scratchpad_mode"] = scratchpad_mode
-        made = make_node(planned.name, self.op, given, planned.controls, T=tf.float32, **attributes)
+        made = make_node(
+            planned.name, self.op, given, planned.controls, T=self.src_dtype, **attributes
+        )
         made.payload = self
         return made
 
@@ -200,7 +244,7 @@ class Record:
             if key in readers:
                 value = readers[key](key, value)
             elif key == "into":
-                inputs = (*inputs, [] if value is None else [value])
+                inputs = (*inputs, [] if value is None else [tf.convert_to_tensor(value)])
                 continue
             elif key == "padding":
                 attributes |= padding_attrs(value)
@@ -211,7 +255,10 @@ class Record:
 
 
 _OPTIONAL = frozenset(
-    ("channels", "dst_part", "layout", "pool", "scales", "size", "src_blocks", "src_part")
+    (
+        *("channels", "dst_part", "dst_quantization", "layout", "pool", "scales", "size"),
+        *("src_blocks", "src_part", "src_quantization", "sum_quantization"),
+    )
 )
 
 
@@ -325,12 +372,15 @@ class Called:
                 found[name] = padding_argument("EXPLICIT", getattr(self, name))
             elif name.endswith("post_ops"):
                 found[name] = PostOps.parse(getattr(self, name))
+            elif name == "dtype":
+                found[name] = self.dst_type
             elif name not in ("dst", "name"):
                 found[name] = getattr(self, name)
                 if name not in self._inputs and found[name] == []:
                     found[name] = None
-        if "into" in found:
-            found["into"] = found["into"][0] if found["into"] else None
+        for name in ("into", "weight_scales"):
+            if name in found:
+                found[name] = found[name][0] if found[name] else None
         return found
 
     def wants(self, role: str) -> bool:

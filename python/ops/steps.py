@@ -59,12 +59,19 @@ def compose_affine(first, second):
     return scale, shift
 
 
-def write_chain(steps, inputs: dict[str, Ref], bundle: Bundle) -> tuple[str, list[Ref]]:
-    """The post_ops text and its args: the bundle first, where a step reads it."""
+def write_chain(
+    steps, inputs: dict[str, Ref], bundle: Bundle, last: str | None = None
+) -> tuple[str, list[Ref]]:
+    """The post_ops text and its args: the bundle first, where a step reads it.
+
+    Args:
+        last: the role of an operand that stands behind the others, and is none of the args.
+    """
     constant = any(isinstance(step.operand, np.ndarray) for step in steps)
     roles = dict.fromkeys(step.operand for step in steps if isinstance(step.operand, str))
+    roles.pop(last, None)
     args = [bundle.tensor] * constant + [inputs[role] for role in roles]
-    place = {role: i + constant for i, role in enumerate(roles)}
+    place = {role: i + constant for i, role in enumerate([*roles, last])}
     entries = []
     for step in steps:
         operand = ""

@@ -22,13 +22,14 @@ namespace bd {
 
 // A plain tensor is [outer, channels, inner]: the axis and what lies around it. A
 // blocked one is [outer, ceil(channels / block), inner, block] with the images
-// outside and their pixels inside; dst's tail is written as zeros, src's does not
-// matter.
+// outside and their pixels inside; dst's tail is written as zeros, of bytes as `tail`, src's does
+// not matter.
 struct ShuffleDesc {
   int64_t outer = 1, channels = 0, inner = 1;
   int64_t group = 1;  // G
   int64_t block = 1;  // 8, 16, or 1 for a plain tensor
   int64_t element_bytes = 4;
+  uint8_t tail = 0;  // of bytes: the zero point of what they stand for
 
   int64_t num_blocks() const { return (channels + block - 1) / block; }
   int64_t size_bytes() const { return outer * num_blocks() * inner * block * element_bytes; }

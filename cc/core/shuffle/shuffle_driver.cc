@@ -78,6 +78,17 @@ void RunTranspose(const ShuffleDesc& d, const uint8_t* src, uint8_t* dst, int64_
   }
 }
 
+// Kernels write zeros into tails.
+void FillTails(const ShuffleDesc& d, uint8_t* dst, ThreadPool& pool) {
+  const int64_t lanes = d.channels % d.block, blocks = d.num_blocks();
+  pool.ParallelFor(d.outer, [&](int64_t image, int) {
+    uint8_t* block = dst + ((image + 1) * blocks - 1) * d.inner * d.block;
+    for (int64_t at = 0; at < d.inner * d.block; at += d.block) {
+      memset(block + at + lanes, d.tail, d.block - lanes);
+    }
+  });
+}
+
 }  // namespace
 
 void RunShuffle(const ShufflePlan& plan, const void* src_data, void* dst_data, ThreadPool& pool) {
@@ -100,6 +111,8 @@ void RunShuffle(const ShufflePlan& plan, const void* src_data, void* dst_data, T
         for (int64_t unit = first; unit < last; ++unit) RunTranspose(plan.desc, src, dst, unit);
     }
   });
+  const ShuffleDesc& d = plan.desc;
+  if (d.tail != 0 && d.channels % d.block != 0) FillTails(d, dst, pool);
 }
 
 }  // namespace bd

@@ -51,6 +51,22 @@ Status QuantizationAttr::Check(const char* name, DataType dtype) {
   return ReadQuantization(name, dtype, list, &value);
 }
 
+Status TypesAttrs::Check() {
+  TF_RETURN_IF_ERROR(src_quantization.Check("src", src));
+  return dst_quantization.Check("dst", dst);
+}
+
+Status TypesAttrs::CheckSame(const char* op) {
+  if (src != dst) {
+    return Invalid(op, " keeps the type ", DataTypeName(src), ", so dst_type cannot be ",
+                   DataTypeName(dst), "; add a reorder");
+  }
+  TF_RETURN_IF_ERROR(Check());
+  if (src_quantization.value == dst_quantization.value) return absl::OkStatus();
+  return Invalid(op, " keeps elements as they are, so dst_quantization must be src_quantization;",
+                 " add a reorder");
+}
+
 Status WindowAttrs::Check() {
   TF_RETURN_IF_ERROR(CheckList("ksize", kernel, 2, 1, "[height, width]"));
   TF_RETURN_IF_ERROR(CheckList("strides", strides, 2, 1, "[height, width]"));

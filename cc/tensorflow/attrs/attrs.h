@@ -41,6 +41,24 @@ struct QuantizationAttr {
 Status ReadQuantization(const std::string& name, DataType dtype, absl::Span<const float> list,
                         Quantization* value);
 
+// The types of an op that reads one activation and writes one.
+struct TypesAttrs {
+  DataType src = DataType::f32, dst = DataType::f32;  // the attributes T and dst_type
+  QuantizationAttr src_quantization, dst_quantization;
+
+  void Visit(AttrVisitor& v) {
+    v("T: {float, bfloat16, uint8} = DT_FLOAT", &src);
+    v("dst_type: {float, bfloat16, uint8} = DT_FLOAT", &dst);
+    src_quantization.Visit("src", v);
+    dst_quantization.Visit("dst", v);
+  }
+  Status Check();
+  const Quantization& of_src() const { return src_quantization.value; }
+  const Quantization& of_dst() const { return dst_quantization.value; }
+  // Of an op that copies elements as they are: both sides must agree. `op` is what it is called.
+  Status CheckSame(const char* op);
+};
+
 // The sliding window of a convolution or pooling; sizes and outputs are left to
 // the shapes (see ResolveWindows in shape_fns.h).
 struct WindowAttrs {

@@ -29,6 +29,12 @@ Status DstPart::Check(Layout layout, int64_t channels) {
   return ChannelPart::Check("dst_part", layout, channels);
 }
 
+Status DstPart::CheckIntoType(DataType dst_type) const {
+  if (!has_into() || into_type == dst_type) return absl::OkStatus();
+  return Invalid("into must have the type of the result, ", DataTypeName(dst_type), "; got ",
+                 DataTypeName(into_type));
+}
+
 Status DstPart::CheckInto(const std::vector<tensorflow::PartialTensorShape>& inputs,
                           const tensorflow::PartialTensorShape& dst) const {
   if (!has_into() || inputs.back().IsCompatibleWith(dst)) return absl::OkStatus();

@@ -39,13 +39,18 @@ struct ChannelPart {
 // Where an op writes. With `into`, its last input, the result starts as what that holds, without
 // it all but the part is undefined.
 struct DstPart : ChannelPart {
-  int num_into = 0;  // the attribute
+  int num_into = 0;                    // the attribute
+  DataType into_type = DataType::f32;  // of the ops that write several types
 
   bool has_into() const { return num_into > 0; }
   void Visit(AttrVisitor& v) {
     ChannelPart::Visit("dst_part", v);
     v("num_into: int >= 0 = 0", &num_into);
   }
+  void VisitIntoType(AttrVisitor& v) {
+    v("into_type: {float, bfloat16, uint8} = DT_FLOAT", &into_type);
+  }
+  Status CheckIntoType(DataType dst_type) const;
   Status Check(Layout layout, int64_t channels);
   // `inputs` end with those of the op.
   Status CheckInto(const std::vector<tensorflow::PartialTensorShape>& inputs,

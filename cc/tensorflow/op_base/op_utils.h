@@ -143,6 +143,11 @@ inline std::string PartNote(const ChannelPart& src, const DstPart& dst, bool in_
   return note;
 }
 
+// What the verbose log says about a type: nothing of float32.
+inline std::string TypeNote(DataType type) {
+  return type == DataType::f32 ? "" : absl::StrCat(DataTypeName(type), " ");
+}
+
 // What the verbose log says about the sums of a chain: whether dst took the
 // memory of one's operand, or the operands were read and dst is new memory.
 inline const char* SumNote(const PostOpChain& chain, bool in_place) {

@@ -187,13 +187,17 @@ BlockedTensors& BlockedTensors::Output(int index, const ChannelPart& part, Layou
   return *this;
 }
 
-BlockedTensors& BlockedTensors::Input(int index, const TensorDesc& memory) {
-  if (memory.padded_dims() != memory.dims()) inputs_.push_back({index, {}, {}, memory});
+BlockedTensors& BlockedTensors::Input(int index, const TensorDesc& memory,
+                                      const Quantization& quantization) {
+  if (memory.padded_dims() != memory.dims())
+    inputs_.push_back({index, {}, {}, memory, quantization.zero_point});
   return *this;
 }
 
-BlockedTensors& BlockedTensors::Output(int index, const TensorDesc& memory) {
-  if (memory.padded_dims() != memory.dims()) outputs_.push_back({index, {}, {}, memory});
+BlockedTensors& BlockedTensors::Output(int index, const TensorDesc& memory,
+                                       const Quantization& quantization) {
+  if (memory.padded_dims() != memory.dims())
+    outputs_.push_back({index, {}, {}, memory, quantization.zero_point});
   return *this;
 }
 

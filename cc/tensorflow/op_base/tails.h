@@ -41,8 +41,9 @@ class BlockedTensors {
   BlockedTensors& Output(int index, const ChannelPart& part, Layout layout, int64_t channels,
                          const Quantization& quantization = {});
   // The same for one whose memory is known already, whatever its shape.
-  BlockedTensors& Input(int index, const TensorDesc& memory);
-  BlockedTensors& Output(int index, const TensorDesc& memory);
+  BlockedTensors& Input(int index, const TensorDesc& memory, const Quantization& quantization = {});
+  BlockedTensors& Output(int index, const TensorDesc& memory,
+                         const Quantization& quantization = {});
   // The operands that the chain applies to a result of that layout; operand #0
   // is input `first`.
   BlockedTensors& Operands(const PostOpChain& chain, int first, Layout layout, int64_t channels);

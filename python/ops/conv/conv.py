@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import tensorflow as tf
 
 from ..arguments import filter_shape
-from ..bind_post_ops import Destination, bind_post_ops
+from ..bind_post_ops import Destination, bind_post_ops, with_sum
 from ..record import function_of, padding_attributes, padding_text, pair_text
 from .convolution import Convolution
 
@@ -81,6 +82,11 @@ def conv(
     src_blocks=None,
     dst_part=None,
     into=None,
+    dtype=None,
+    src_quantization=None,
+    weight_scales=None,
+    sum_quantization=None,
+    dst_quantization=None,
     name=None,
 ):
     """Computes a 2-D convolution and then a chain of post-ops before the result is stored.
@@ -89,9 +95,10 @@ def conv(
     memory, with `groups=C, weights_shape=[kh, kw, 1, C * m]`.
 
     Args:
-      src: float32 activation, [N, H, W, C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
-        ("nChw16c").
-      weights: float32 filter, HWIO: [kh, kw, C / groups, out channels]. With
+      src: float32, bfloat16 or uint8 activation, [N, H, W, C] ("nhwc") or
+        [N, ceil(C / 16), H, W, 16] ("nChw16c").
+      weights: float32 filter, HWIO: [kh, kw, C / groups, out channels]; bfloat16 or float32
+        with a bfloat16 src, int8 with a uint8 one. With
         `weights_shape` the tensor may have any shape: the op reads its elements
         [weights_offset, weights_offset + prod(weights_shape)), in memory order.
       strides: pixels, one integer or [height, width].
@@ -136,6 +143,15 @@ def conv(
         and undefined without it.
       into: a tensor of the shape of the wider one. The result takes its memory if nobody
         else holds it, and otherwise a copy.
+      dtype: of the result, by default float32. From a bfloat16 or uint8 src it may also be
+        bfloat16 or uint8.
+      src_quantization: (scale, zero_point) of a uint8 src, which stands for
+        scale * (src - zero_point). Padding is the zero point, and sums of products are exact.
+      weight_scales: float32 [out channels], with int8 weights: what they are scaled by.
+      sum_quantization: the quantization of `dst`, or of the operand of the sum, where that is
+        uint8. It follows the bias, if there is one, and nothing else.
+      dst_quantization: of a uint8 result: the chain's results are rounded to the nearest number,
+        ties to even, and saturated.
       name: of the op.
 
     Returns:
@@ -161,15 +177,20 @@ def conv(
     if channels is None:
         channels = weights_shape[2] * groups
     src = tf.convert_to_tensor(src)
+    if isinstance(weights, np.ndarray) and weights.dtype != np.float32:
+        weights = tf.convert_to_tensor(weights)  # or they would become float32
     to = Destination(weights_shape[-1], layout=dst_layout, like=src)
-    post_ops, args = bind_post_ops(post_ops, args, dst, to)
+    post_ops, args, sums = with_sum(*bind_post_ops(post_ops, args, dst, to, narrow=True))
     return Conv.run(
         src,
         weights,
         args,
-        [],
-        [],
-        dst_type=tf.float32,
+        sums,
+        [] if weight_scales is None else [weight_scales],
+        dst_type=tf.float32 if dtype is None else tf.dtypes.as_dtype(dtype),
+        src_quantization=src_quantization,
+        sum_quantization=sum_quantization,
+        dst_quantization=dst_quantization,
         src_layout=src_layout,
         dst_layout=dst_layout,
         channels=channels,

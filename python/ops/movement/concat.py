@@ -3,10 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import tensorflow as tf
+
 from ...graph import INT32, Ref
 from ...layout import NHWC
+from ..arguments import quantization
 from ..bundle import Bundle
-from ..record import Layout, Record, function_of
+from ..record import Layout, Quantization, Record, function_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,10 +20,15 @@ class Concat(Record, title="concatenation"):
         parts: the channels of each value that are joined.
         src_parts: of each value (first channel, channels of the value); none where all values
             are joined whole.
+        src_quantizations: of each value, where they are uint8.
     """
 
+    readers = Record.readers | {
+        "src_quantizations": lambda name, values: [x for v in values for x in quantization(name, v)]
+    }
     parts: tuple[int, ...]
     src_parts: tuple[tuple[int, int], ...] = ()
+    src_quantizations: tuple[Quantization, ...] = ()
 
     @property
     def is_slice(self) -> bool:
@@ -31,6 +39,17 @@ class Concat(Record, title="concatenation"):
             return super().channels_of(role)
         place = int(role.removeprefix("value "))
         return self.src_parts[place][1] if self.src_parts else self.parts[place]
+
+    def dtype_of(self, role: str) -> int:
+        return super().dtype_of("into" if role == "into" else "src")
+
+    def quantization_of(self, role: str) -> Quantization:
+        if role == "into" or not self.src_quantizations:
+            return super().quantization_of(role)
+        return self.src_quantizations[int(role.removeprefix("value "))]
+
+    def _src_quantizations(self) -> tuple[Quantization, ...]:
+        return self.src_quantizations or ((),)
 
     def fault(self) -> str | None:
         if sum(self.parts) != self.channels:
@@ -50,7 +69,12 @@ class Concat(Record, title="concatenation"):
 
     def attributes(self) -> dict:
         numbers = [number for part in self.src_parts for number in part]
-        return super().attributes() | {"channels": self.parts, "src_parts": numbers}
+        quantizations = [number for pair in self.src_quantizations for number in pair]
+        return super().attributes() | {
+            "channels": self.parts,
+            "src_parts": numbers,
+            "src_quantizations": quantizations,
+        }
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
         return self.attributes(), [[inputs[f"value {i}"] for i in range(len(self.parts))]]
@@ -76,13 +100,24 @@ class Join(Record, op="ConcatV2", title="join of planes", titles="joins of plane
 
 
 @function_of(Concat)
-def concat(values, *, channels, src_parts=None, dst_part=None, into=None, name=None):
+def concat(
+    values,
+    *,
+    channels,
+    src_parts=None,
+    dst_part=None,
+    into=None,
+    src_quantizations=None,
+    dst_quantization=None,
+    name=None,
+):
     """Joins blocked activations of any number of channels, or some channels of each.
 
     One value of which some channels are taken is what tf.split and slices make of it.
 
     Args:
-      values: float32 tensors [N, ceil(channels[i] / 16), H, W, 16].
+      values: tensors [N, ceil(channels[i] / 16), H, W, 16] of one type: float32, bfloat16 or
+        uint8.
       channels: logical channels that are joined, one integer for each value.
       src_parts: (first channel, C of the value) for each value, if not all channels of all
         values are joined. A part may begin and end at any channel.
@@ -91,6 +126,9 @@ def concat(values, *, channels, src_parts=None, dst_part=None, into=None, name=N
         is what `into` holds, and undefined without it.
       into: a tensor of the shape of the wider one. The result takes its memory if nobody
         else holds it, and otherwise a copy.
+      src_quantizations: (scale, zero_point) of each of the uint8 values.
+      dst_quantization: of a uint8 result; default: that of the first value. Values of another
+        one are scaled, rounded to the nearest number, ties to even, and saturated.
       name: of the op.
 
     Returns:
@@ -111,11 +149,17 @@ def concat(values, *, channels, src_parts=None, dst_part=None, into=None, name=N
       >>> bd.ops.concat([b], channels=[20], src_parts=[(10, 32)]).shape  # b[.., 10:30]
       TensorShape([1, 2, 8, 8, 16])
     """
+    values = [tf.convert_to_tensor(value) for value in values]
+    if dst_quantization is None and src_quantizations:
+        dst_quantization = src_quantizations[0]
     return Concat.run(
-        list(values),
+        values,
         channels=list(channels),
         src_parts=[number for part in src_parts or () for number in part],
         dst_part=dst_part,
         into=into,
+        dst_type=values[0].dtype if values else tf.float32,
+        src_quantizations=src_quantizations or (),
+        dst_quantization=dst_quantization,
         name=name,
     )

@@ -49,6 +49,8 @@ def reorder(
     scales=None,
     into=None,
     beta: float = 0.0,
+    src_quantization=None,
+    dst_quantization=None,
     name=None,
 ):
     """Copies the tensor `x` from one place in memory to another.
@@ -77,6 +79,10 @@ def reorder(
       into: a tensor of the result's type: the memory in which the elements are
         placed; what lies between them stays. Without it that is zero.
       beta: the factor of what `into` holds.
+      src_quantization: (scale, zero_point) of a uint8 `x`, which then stands for
+        scale * (x - zero_point).
+      dst_quantization: the same of a uint8 result: it quantizes, and the tail of a blocked result
+        is the zero point.
       name: of the op.
 
     Returns:
@@ -121,6 +127,8 @@ def reorder(
         x,
         into=into,
         dst_type=dst_dtype,
+        src_quantization=src_quantization,
+        dst_quantization=dst_quantization,
         beta=beta,
         **_scale_attrs(scales),
         **attrs,

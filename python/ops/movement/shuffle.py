@@ -21,7 +21,9 @@ class Shuffle(Record, title="channel shuffle"):
 
 
 @function_of(Shuffle)
-def shuffle(x, axis: int, group: int, *, layout=None, channels=None, name=None):
+def shuffle(
+    x, axis: int, group: int, *, layout=None, channels=None, src_quantization=None, name=None
+):
     """Shuffles the entries along one axis, as ShuffleNet shuffles channels.
 
     The C entries are seen as a (C / group) x group matrix, which is transposed:
@@ -41,6 +43,8 @@ def shuffle(x, axis: int, group: int, *, layout=None, channels=None, name=None):
         blocked x. None for a plain one; or the name of its layout, like "nhwc", whose
         rank is then checked.
       channels: C of a blocked x; None otherwise.
+      src_quantization: (scale, zero_point) of a uint8 x, which lanes beyond C then stand for:
+        they are the zero point.
       name: of the op.
 
     Returns:
@@ -59,4 +63,12 @@ def shuffle(x, axis: int, group: int, *, layout=None, channels=None, name=None):
       >>> bd.ops.shuffle(np.arange(6), axis=0, group=3).numpy()
       array([0, 3, 1, 4, 2, 5])
     """
-    return Shuffle.run(x, axis=axis, group=group, layout=layout, channels=channels, name=name)
+    return Shuffle.run(
+        x,
+        axis=axis,
+        group=group,
+        layout=layout,
+        channels=channels,
+        src_quantization=src_quantization,
+        name=name,
+    )

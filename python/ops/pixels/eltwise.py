@@ -4,20 +4,46 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
+from ...graph import FLOAT32, Ref
 from ...layout import NCHW16C as BLOCKED
 from ...layout import NHWC
-from ..arguments import as_before, as_images, static_channels
-from ..bind_post_ops import Destination, bind_post_ops
+from ..arguments import as_before, as_images, static_channels, types_of
+from ..bind_post_ops import Destination, bind_post_ops, with_sum
+from ..bundle import Bundle
 from ..post_ops import PostOps
-from ..record import InPlace, Layout, function_of
+from ..record import InPlace, Layout, Quantization, function_of
+from ..steps import write_chain
 
 
 @dataclass(frozen=True, kw_only=True)
 class Eltwise(InPlace, title="element-wise op"):
-    """A chain of steps on a tensor that stays in its layout."""
+    """A chain of steps on a tensor that stays in its layout.
+
+    Attributes:
+        sum_role: the role of the one operand that may be other than float32, if it is.
+        sum_dtype, sum_quantization: of that operand.
+    """
 
     takes_steps = True
     layout: Layout = BLOCKED
+    sum_role: str | None = None
+    sum_dtype: int = FLOAT32
+    sum_quantization: Quantization = ()
+
+    @property
+    def sum_type(self) -> int:
+        return self.sum_dtype
+
+    def dtype_of(self, role: str) -> int:
+        return self.sum_dtype if role == self.sum_role else super().dtype_of(role)
+
+    def quantization_of(self, role: str) -> Quantization:
+        return self.sum_quantization if role == self.sum_role else super().quantization_of(role)
+
+    def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
+        chain, args = write_chain(self.chain, inputs, bundle, self.sum_role)
+        sums = [inputs[self.sum_role]] if self.sum_role else []
+        return self.attributes() | {"post_ops": chain}, [inputs["src"], args, sums]
 
 
 @function_of(Eltwise)
@@ -32,6 +58,10 @@ def eltwise(
     src_part=None,
     dst_part=None,
     into=None,
+    dtype=None,
+    src_quantization=None,
+    sum_quantization=None,
+    dst_quantization=None,
     name=None,
 ):
     """Applies a chain of post-ops to every element of `src`.
@@ -39,16 +69,18 @@ def eltwise(
     The sum of two activations is `eltwise(a, PostOps().binary("add", b))`.
 
     Args:
-      src: float32 activation, [N, .., C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
+      src: float32, bfloat16 or uint8 activation, [N, .., C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
         ("nChw16c").
       post_ops: a `PostOps`, or its text.
       args: float32 operands that the chain calls #0, #1, ... Operands that `PostOps`
-        holds are not listed here.
+        holds are not listed here. One operand of the shape of src may be bfloat16 or uint8.
       dst: the tensor that sums without an operand add: float32, of the shape of src, plain
         or in its layout.
       layout: "nhwc" or "nChw16c".
       channels: C; may be left out when layout is "nhwc" and C is static.
       src_part, dst_part, into: parts of the channels of wider tensors, as in `conv`.
+      dtype, src_quantization, dst_quantization: as in `pool`.
+      sum_quantization: (scale, zero_point) of the operand that is uint8.
       name: of the op.
 
     Returns:
@@ -70,21 +102,25 @@ def eltwise(
     channels = static_channels(src, layout, channels)
     rank = src.shape.rank if layout == NHWC else 4
     to = Destination(channels, rank=rank, layout=layout, like=src)
-    post_ops, args = bind_post_ops(post_ops, args, dst, to)
+    post_ops, args = bind_post_ops(post_ops, args, dst, to, narrow=True)
     if rank not in (4, None):
         for entry in PostOps.parse(post_ops).entries:
             if entry.kind == "sum" or entry.words[1:] == ("tensor",):
                 index = int(entry.operand[1:].partition("@")[0])
                 args[index] = as_images(args[index])
+    post_ops, args, sums = with_sum(post_ops, args)
     y = Eltwise.run(
         src if rank in (4, None) else as_images(src),
         args,
+        sums,
         layout=layout,
         channels=channels,
         post_ops=post_ops,
         src_part=src_part,
         dst_part=dst_part,
         into=into,
+        sum_quantization=sum_quantization,
         name=name,
+        **types_of(src, dtype, src_quantization, dst_quantization),
     )
     return y if rank in (4, None) else as_before(y, src)

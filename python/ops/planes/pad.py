@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+import tensorflow as tf
+
+from ..arguments import types_of
 from ..record import Record, function_of
 
 
@@ -19,17 +22,18 @@ class Pad(Record, title="padding"):
 
 
 @function_of(Pad)
-def pad(src, paddings, *, channels: int, name=None):
+def pad(src, paddings, *, channels: int, src_quantization=None, name=None):
     """Adds rows and columns of zeros to each plane, or cuts some off.
 
     Args:
-      src: float32 activation in blocks, [N, ceil(C / 16), H, W, 16].
+      src: float32, bfloat16 or uint8 activation in blocks, [N, ceil(C / 16), H, W, 16].
       paddings: [[top, bottom], [left, right]] pixels; negative numbers cut off.
       channels: C.
+      src_quantization: (scale, zero_point) of a uint8 src: what is added is the zero point.
       name: of the op.
 
     Returns:
-      float32 [N, ceil(C / 16), H + top + bottom, W + left + right, 16].
+      [N, ceil(C / 16), H + top + bottom, W + left + right, 16], of the type of src.
 
     Raises:
       ValueError: paddings cut off more than there is, while a graph is built.
@@ -44,4 +48,6 @@ def pad(src, paddings, *, channels: int, name=None):
              [0., 1.],
              [0., 0.]], dtype=float32)
     """
-    return Pad.run(src, channels=channels, paddings=paddings, name=name)
+    src = tf.convert_to_tensor(src)
+    types = types_of(src, None, src_quantization, None)
+    return Pad.run(src, channels=channels, paddings=paddings, name=name, **types)

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+import tensorflow as tf
+
+from ..arguments import types_of
 from ..record import Layout, Record, function_of, padding_attributes, padding_text, pair_text
 
 
@@ -42,6 +45,9 @@ def pool(
     src_part=None,
     dst_part=None,
     into=None,
+    dtype=None,
+    src_quantization=None,
+    dst_quantization=None,
     name=None,
 ):
     """Computes max or average pooling of a blocked activation.
@@ -49,7 +55,7 @@ def pool(
     Padding never wins a maximum and never counts in an average, as in TensorFlow.
 
     Args:
-      src: float32, [N, ceil(C / 16), H, W, 16].
+      src: float32, bfloat16 or uint8, [N, ceil(C / 16), H, W, 16].
       kind: "max" or "avg".
       ksize: pixels, one integer or [height, width].
       channels: C.
@@ -57,6 +63,11 @@ def pool(
       padding: "SAME", "VALID" or [[top, bottom], [left, right]], each smaller than
         ksize.
       src_part, dst_part, into: parts of the channels of wider tensors, as in `conv`.
+      dtype: of the result: float32, bfloat16 or uint8; by default that of src.
+      src_quantization: (scale, zero_point) of a uint8 src, which stands for
+        scale * (src - zero_point).
+      dst_quantization: the same of a uint8 result, by default that of src. Results are
+        rounded to the nearest number, ties to even, and saturated.
       name: of the op.
 
     Returns:
@@ -74,6 +85,7 @@ def pool(
       array([[ 80., 112.],
              [208., 240.]], dtype=float32)
     """
+    src = tf.convert_to_tensor(src)
     return Pool.run(
         src,
         kind=kind,
@@ -85,18 +97,30 @@ def pool(
         dst_part=dst_part,
         into=into,
         name=name,
+        **types_of(src, dtype, src_quantization, dst_quantization),
     )
 
 
 @function_of(GlobalPool)
-def global_pool(src, kind: str, *, channels: int, dst_layout: str = "nc", name=None):
+def global_pool(
+    src,
+    kind: str,
+    *,
+    channels: int,
+    dst_layout: str = "nc",
+    dtype=None,
+    src_quantization=None,
+    dst_quantization=None,
+    name=None,
+):
     """Computes the maximum or the mean over the whole plane of a blocked activation.
 
     Args:
-      src: float32, [N, ceil(C / 16), H, W, 16].
+      src: float32, bfloat16 or uint8, [N, ceil(C / 16), H, W, 16].
       kind: "max" or "avg".
       channels: C.
       dst_layout: "nc", "nhwc" or "nChw16c".
+      dtype, src_quantization, dst_quantization: as in `pool`.
       name: of the op.
 
     Returns:
@@ -113,4 +137,12 @@ def global_pool(src, kind: str, *, channels: int, dst_layout: str = "nc", name=N
       >>> bd.ops.global_pool(x, "avg", channels=2).numpy()
       array([[120., 121.]], dtype=float32)
     """
-    return GlobalPool.run(src, kind=kind, channels=channels, dst_layout=dst_layout, name=name)
+    src = tf.convert_to_tensor(src)
+    return GlobalPool.run(
+        src,
+        kind=kind,
+        channels=channels,
+        dst_layout=dst_layout,
+        name=name,
+        **types_of(src, dtype, src_quantization, dst_quantization),
+    )

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from ..arguments import pair
+import tensorflow as tf
+
+from ..arguments import pair, types_of
 from ..record import Record, function_of, pair_text
 
 
@@ -33,12 +35,15 @@ def resize(
     src_part=None,
     dst_part=None,
     into=None,
+    dtype=None,
+    src_quantization=None,
+    dst_quantization=None,
     name=None,
 ):
     """Resizes the planes of a blocked activation: nearest pixel or bilinear.
 
     Args:
-      src: float32, [N, ceil(C / 16), H, W, 16].
+      src: float32, bfloat16 or uint8, [N, ceil(C / 16), H, W, 16].
       kind: "nearest" or "bilinear".
       channels: C.
       scales: whole factors, one integer or [height, width]; or `size`.
@@ -46,6 +51,7 @@ def resize(
       coordinates: where pixels lie: "half_pixel" as tf.image.resize has it, "align_corners", or
         "asymmetric", the default of TensorFlow 1.
       src_part, dst_part, into: parts of the channels of wider tensors, as in `conv`.
+      dtype, src_quantization, dst_quantization: as in `pool`.
       name: of the op.
 
     Returns:
@@ -62,6 +68,7 @@ def resize(
       >>> bd.ops.resize(x, "bilinear", channels=16, scales=2)[0, 0, 0, :, 0].numpy()
       array([ 0.,  4., 12., 20., 28., 36., 44., 48.], dtype=float32)
     """
+    src = tf.convert_to_tensor(src)
     return Resize.run(
         src,
         kind=kind,
@@ -73,4 +80,5 @@ def resize(
         dst_part=dst_part,
         into=into,
         name=name,
+        **types_of(src, dtype, src_quantization, dst_quantization),
     )

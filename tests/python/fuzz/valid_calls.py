@@ -68,7 +68,7 @@ def eltwise(d):
         src_part, src = [], d.array(n, h, w, channels)
     return Call(
         "BlockdnnEltwise",
-        [[src], args, into],
+        [[src], args, [], into],
         {
             "num_args": len(args),
             "layout": layout,

@@ -113,7 +113,7 @@ def conv(d):
     may_pool = may_pool and dst_layout != "nhwc" and not chain and not into and min(out) > 1
     return Call(
         "BlockdnnConv",
-        [[src], [d.array(offset + kernel[0] * kernel[1] * ic // groups * oc)], args, into],
+        [[src], [d.array(offset + kernel[0] * kernel[1] * ic // groups * oc)], args, [], [], into],
         {
             "num_args": len(args),
             "src_layout": src_layout,

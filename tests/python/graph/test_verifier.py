@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tf_blockdnn.python.errors import VerificationError
 from tf_blockdnn.python.graph import (
+    UINT8,
     Format,
     GraphView,
     Node,
@@ -133,6 +134,25 @@ def test_a_type_that_our_op_takes(planned):
         "int32, not float32",
         lambda: planned.view.set_inputs(pool, {"src": sizes.ref}),
     )
+
+
+def test_bytes_that_stand_for_other_numbers(planned):
+    pool = only(planned, "BlockdnnPool")
+    conv = [node for node in planned.view if node.op == "BlockdnnConv"][-1]
+    change(pool, dtype=UINT8, dst_quantization=(0.5, 3))
+    with pytest.raises(VerificationError, match="dtype uint8, not float32"):
+        Verifier(planned)._check_node(conv, True)
+    change(conv, src_dtype=UINT8, src_quantization=(0.5, 3))
+    refused(
+        planned,
+        r"quantization \(0.5, 3\), not \(0.25, 3\)",
+        lambda: change(conv, src_quantization=(0.25, 3)),
+    )
+
+
+def test_bytes_without_a_quantization(planned):
+    pool = only(planned, "BlockdnnPool")
+    refused(planned, "writes uint8 with quantization", lambda: change(pool, dtype=UINT8))
 
 
 def test_a_blocked_tensor_in_a_plain_input(planned):

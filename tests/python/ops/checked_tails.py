@@ -189,6 +189,30 @@ def test_parts_of_wider_tensors():
         bd.ops.pool(wide, "max", 2, channels=20, src_part=(32, 52), **pool)
 
 
+def test_tails_of_bytes_hold_the_zero_point():
+    x = np.full((2, 2, 3, 4, 16), 7, np.uint8)
+    types, pool = {"src_quantization": (0.5, 7)}, {"padding": "SAME"}
+    calls = [
+        lambda x: bd.ops.pool(x, "max", 2, channels=CHANNELS, **pool, **types),
+        lambda x: bd.ops.concat([x, x], channels=[20, 20], src_quantizations=[(0.5, 7)] * 2),
+        lambda x: bd.ops.shuffle(x, 1, 4, layout="nChw16c", channels=CHANNELS, **types),
+        lambda x: bd.ops.eltwise(x, "eltwise(relu)", channels=CHANNELS, **types),
+        lambda x: bd.ops.reorder(
+            x, "nChw16c", "nhwc", channels=CHANNELS, dtype=tf.float32, **types
+        ),
+        lambda x: bd.ops.conv(
+            x, np.ones((1, 1, 20, 20), np.int8), weight_scales=weights(20) + 1, **pool, **types
+        ),
+    ]
+    for call in calls:
+        call(x)
+    x[1, 1, 2, 0, 14] = 0
+    message = r"is 0 at \[n=1, c=30, h=2, w=0\].*, where all must be the zero point, 7"
+    for call in calls:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            call(x)
+
+
 def test_wrong_shapes_have_their_own_error():
     with pytest.raises(tf.errors.InvalidArgumentError, match="src must be nChw16c"):
         bd.ops.pool(

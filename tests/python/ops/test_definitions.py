@@ -8,7 +8,8 @@ import json
 import pathlib
 
 import pytest
-from google.protobuf import json_format
+import tensorflow as tf
+from google.protobuf import json_format, text_format
 from tensorflow.python.framework import op_def_registry
 
 from tf_blockdnn.python.native import library
@@ -83,6 +84,62 @@ def test_what_saved_graphs_say_is_still_understood(name):
     now = _present()
     assert name in now
     assert not list(_broken(json.loads(SAVED.read_text())[name], now[name]))
+
+
+# Nodes as graphs of before have them: T alone says the type of all inputs.
+_BEFORE = """
+node { name: "conv" op: "BlockdnnConv"
+  input: "x" input: "w" input: "bias" input: "into"
+  attr { key: "T" value { type: DT_FLOAT } }
+  attr { key: "num_args" value { i: 1 } }
+  attr { key: "src_layout" value { s: "nChw16c" } }
+  attr { key: "dst_layout" value { s: "nChw16c" } }
+  attr { key: "channels" value { i: 16 } }
+  attr { key: "weights_shape" value { list { i: 1 i: 1 i: 16 i: 16 } } }
+  attr { key: "padding" value { s: "VALID" } }
+  attr { key: "post_ops" value { s: "binary(add,channel,#0)" } }
+  attr { key: "dst_part" value { list { i: 16 i: 32 } } }
+  attr { key: "num_into" value { i: 1 } } }
+node { name: "pool" op: "BlockdnnPool"
+  input: "conv" input: "into"
+  attr { key: "T" value { type: DT_FLOAT } }
+  attr { key: "kind" value { s: "max" } }
+  attr { key: "channels" value { i: 16 } }
+  attr { key: "ksize" value { list { i: 1 i: 1 } } }
+  attr { key: "padding" value { s: "VALID" } }
+  attr { key: "src_part" value { list { i: 16 i: 32 } } }
+  attr { key: "dst_part" value { list { i: 16 i: 32 } } }
+  attr { key: "num_into" value { i: 1 } } }
+node { name: "sum" op: "BlockdnnEltwise"
+  input: "pool" input: "conv"
+  attr { key: "T" value { type: DT_FLOAT } }
+  attr { key: "num_args" value { i: 1 } }
+  attr { key: "layout" value { s: "nChw16c" } }
+  attr { key: "channels" value { i: 32 } }
+  attr { key: "post_ops" value { s: "sum(#0)" } } }
+node { name: "both" op: "BlockdnnConcat"
+  input: "sum" input: "into"
+  attr { key: "T" value { type: DT_FLOAT } }
+  attr { key: "N" value { i: 2 } }
+  attr { key: "channels" value { list { i: 32 i: 32 } } } }
+"""
+
+
+def test_nodes_of_before_load_and_run():
+    library()
+    graph_def = text_format.Parse(_BEFORE, tf.compat.v1.GraphDef())
+    x, w = tf.ones((1, 1, 2, 2, 16)), tf.ones((1, 1, 16, 16))
+
+    @tf.function
+    def run(x, w, bias, into):
+        inputs = {"x": x, "w": w, "bias": bias, "into": into}
+        for name in inputs:
+            node = graph_def.node.add(name=name, op="Placeholder")
+            node.attr["dtype"].type = tf.float32.as_datatype_enum
+        return tf.import_graph_def(graph_def, inputs, ["both:0"], name="")[0]
+
+    y = run(x, w, tf.fill([16], 3.0), tf.ones((1, 2, 2, 2, 16))).numpy()
+    assert y[0, :, 0, 0, 0].tolist() == [2, 38, 1, 1]
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def test_errors_are_those_of_the_op(text):
     assert "\n" not in str(ours.value)
     with pytest.raises(tf.errors.InvalidArgumentError) as op:
         library().blockdnn_eltwise(
-            tf.ones([1, 2, 2, 16]), [], [], layout="nhwc", channels=16, post_ops=text
+            tf.ones([1, 2, 2, 16]), [], [], [], layout="nhwc", channels=16, post_ops=text
         )
     assert str(ours.value) in str(op.value)
 

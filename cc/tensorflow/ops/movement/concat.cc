@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "cc/tensorflow/attrs/attrs.h"
 #include "cc/tensorflow/ops/op.h"
 
 namespace bd {
@@ -11,6 +12,10 @@ namespace {
 struct Concat : OpDefaults {
   using Plan = ConcatPlan;
 
+  DataType dst_type = DataType::f32;
+  std::vector<float> src_quantizations;     // two numbers an input
+  std::vector<Quantization> quantizations;  // of each input; none of floats
+  QuantizationAttr dst_quantization;
   int n = 0;
   std::vector<int64_t> channels;  // one an input
   // Of each input [first channel, channels of the tensor], or empty: all are joined whole.
@@ -26,15 +31,22 @@ struct Concat : OpDefaults {
   }
 
   static OpSignature Signature() {
-    return {"BlockdnnConcat", {"values: N * T", kIntoInput}, {"dst: T"}, "See bd.ops.concat."};
+    return {"BlockdnnConcat",
+            {"values: N * T", kTypedIntoInput},
+            {"dst: dst_type"},
+            "See bd.ops.concat."};
   }
 
   void Visit(AttrVisitor& v) {
-    v("T: {float} = DT_FLOAT", &dtype);
+    v("T: {float, bfloat16, uint8} = DT_FLOAT", &dtype);
+    v("dst_type: {float, bfloat16, uint8} = DT_FLOAT", &dst_type);
+    v("src_quantizations: list(float) = []", &src_quantizations);
+    dst_quantization.Visit("dst", v);
     v("N: int >= 1", &n);
     v("channels: list(int)", &channels);
     v("src_parts: list(int) = []", &src_parts);
     dst_part.Visit(v);
+    dst_part.VisitIntoType(v);
   }
   Status Check() {
     const auto valid = [](int64_t c) { return c >= 1 && c <= INT32_MAX; };
@@ -53,7 +65,26 @@ struct Concat : OpDefaults {
       return Invalid("src_parts [", first(i), ", ", total, "] of ", channels[i],
                      " channels reaches beyond the whole tensor");
     }
-    return dst_part.Check(Layout::nChw16c, dst_channels());
+    TF_RETURN_IF_ERROR(dst_part.Check(Layout::nChw16c, dst_channels()));
+    TF_RETURN_IF_ERROR(dst_part.CheckIntoType(dst_type));
+    return CheckTypes();
+  }
+  Status CheckTypes() {
+    if (dst_type != dtype) {
+      return Invalid("concat keeps the type ", DataTypeName(dtype), ", so dst_type cannot be ",
+                     DataTypeName(dst_type), "; add a reorder");
+    }
+    if (src_quantizations.size() != (dtype == DataType::u8 ? 2 * channels.size() : 0)) {
+      return Invalid("src_quantizations must list [scale, zero_point] of each of the values of",
+                     " uint8, and nothing of others; got ", src_quantizations.size(),
+                     " numbers for ", n, " values of ", DataTypeName(dtype));
+    }
+    quantizations.resize(src_quantizations.size() / 2);
+    for (size_t i = 0; i < quantizations.size(); ++i) {
+      TF_RETURN_IF_ERROR(ReadQuantization(absl::StrCat("values[", i, "]"), dtype,
+                                          {&src_quantizations[2 * i], 2}, &quantizations[i]));
+    }
+    return dst_quantization.Check("dst", dst_type);
   }
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
@@ -80,6 +111,8 @@ struct Concat : OpDefaults {
     const Plane plane = {in[0].dim_size(0), in[0].dim_size(2), in[0].dim_size(3)};
     ConcatDesc desc;
     desc.srcs.resize(n);
+    desc.src_quantizations = quantizations;
+    desc.dst_quantization = dst_quantization.value;
     for (int i = 0; i < n; ++i) {
       TF_RETURN_IF_ERROR(
           MakeView(dtype, Layout::nChw16c, src_channels(i), {}, plane, &desc.srcs[i]));
@@ -96,12 +129,15 @@ struct Concat : OpDefaults {
   bool has_into() const { return dst_part.has_into(); }
   BlockedTensors Blocked(const ShapeList&) const {
     BlockedTensors blocked;
-    for (int i = 0; i < n; ++i) blocked.Input(i, Layout::nChw16c, {src_channels(i)});
-    return blocked.Output(0, dst_part, Layout::nChw16c, dst_channels());
+    for (int i = 0; i < n; ++i) {
+      const Quantization quantization = quantizations.empty() ? Quantization() : quantizations[i];
+      blocked.Input(i, ChannelPart(), Layout::nChw16c, src_channels(i), quantization);
+    }
+    return blocked.Output(0, dst_part, Layout::nChw16c, dst_channels(), dst_quantization.value);
   }
   std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat("concat ", IsaName(ActiveIsa()), " ", n, " values->", call.dst(),
-                        PartNote({}, dst_part, call.in_place));
+    return absl::StrCat("concat ", IsaName(ActiveIsa()), " ", n, " values->", TypeNote(dst_type),
+                        call.dst(), PartNote({}, dst_part, call.in_place));
   }
 };
 

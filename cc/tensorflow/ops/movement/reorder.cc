@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cc/layout/tensor_desc.h"
+#include "cc/tensorflow/attrs/attrs.h"
 #include "cc/tensorflow/ops/op.h"
 
 namespace bd {
@@ -31,6 +32,7 @@ struct Side {
   std::string layout_name;  // may be empty
   std::vector<int64_t> strides;
   int64_t offset = 0;
+  QuantizationAttr quantization;  // none: of uint8 the numbers themselves
   std::optional<Layout> layout;
 
   void VisitMemory(AttrVisitor& v) {
@@ -38,6 +40,7 @@ struct Side {
     v(absl::StrCat(name, "_offset: int = 0"), &offset);
   }
   Status Check() {
+    if (!quantization.list.empty()) TF_RETURN_IF_ERROR(quantization.Check(name, dtype));
     if (layout_name.empty() || ParseLayout(layout_name, &layout.emplace())) {
       return absl::OkStatus();
     }
@@ -89,6 +92,8 @@ struct Reorder : OpDefaults {
     v("scale_shape: list(int) = []", &given_scale_shape);
     v("beta: float = 0.0", &beta);
     v("into_types: list({float, bfloat16, half, int32, int8, uint8}) >= 0 = []", &into_types);
+    src.quantization.Visit("src", v);
+    dst.quantization.Visit("dst", v);
   }
   Status Check() {
     TF_RETURN_IF_ERROR(src.Check());
@@ -162,6 +167,8 @@ struct Reorder : OpDefaults {
     TF_RETURN_IF_ERROR(src.Describe(*known, &desc->src));
     TF_RETURN_IF_ERROR(dst.Describe(*known, &desc->dst));
     desc->scales = scales;
+    desc->src_quantization = src.quantization.value;
+    desc->dst_quantization = dst.quantization.value;
     desc->scale_mask = 0;
     for (int d = 0; d < scale_shape.size(); ++d) {
       if (scale_shape[d] == 1) continue;
@@ -208,7 +215,9 @@ struct Reorder : OpDefaults {
     ReorderDesc desc;
     PartialTensorShape shape;
     if (!Describe(in, &known, &desc, &shape).ok()) return {};
-    return BlockedTensors().Input(kSrc, desc.src).Output(0, desc.dst);
+    return BlockedTensors()
+        .Input(kSrc, desc.src, src.quantization.value)
+        .Output(0, desc.dst, dst.quantization.value);
   }
   std::string Describe(const Plan& plan, const Call& call) const {
     const auto side = [](const TensorDesc& desc, const std::string& shape) {

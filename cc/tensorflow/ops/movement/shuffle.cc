@@ -1,6 +1,7 @@
 // BlockdnnShuffle.
 #include "cc/core/shuffle/shuffle.h"
 
+#include "cc/tensorflow/attrs/attrs.h"
 #include "cc/tensorflow/ops/op.h"
 #include "tensorflow/core/framework/types.h"
 
@@ -21,6 +22,7 @@ struct Shuffle : OpDefaults {
   int64_t axis = 0, group = 1, channels = 0;
   std::string layout;  // empty: a plain tensor of any rank
   bool backward = false;
+  QuantizationAttr quantization;  // of uint8, where tails are to hold a zero point
   // Of the layout.
   Layout known = Layout::nhwc;
   int64_t rank = 0;  // of the logical tensor
@@ -37,8 +39,11 @@ struct Shuffle : OpDefaults {
     v("layout: string = ''", &layout);
     v("channels: int = 0", &channels);
     v("backward: bool = false", &backward);
+    quantization.Visit("src", v);
   }
   Status Check() {
+    const DataType dtype = type == tensorflow::DT_UINT8 ? DataType::u8 : DataType::f32;
+    if (!quantization.list.empty()) TF_RETURN_IF_ERROR(quantization.Check("src", dtype));
     if (group < 1) return Invalid("group must be at least 1, got ", group);
     if (!layout.empty()) {
       if (!ParseLayout(layout, &known) || PartsOf(known).letters[0] != 'n') {
@@ -124,6 +129,7 @@ struct Shuffle : OpDefaults {
     ShuffleDesc desc;
     TF_RETURN_IF_ERROR(View(in[0], &desc));
     desc.element_bytes = tensorflow::DataTypeSize(type);
+    desc.tail = static_cast<uint8_t>(quantization.value.zero_point);
     return FromCore(MakeShufflePlan(desc, ActiveIsa(), plan));
   }
   static bool Forwards(const Plan& plan) { return plan.method == ShuffleMethod::kCopy; }
@@ -133,7 +139,9 @@ struct Shuffle : OpDefaults {
 
   BlockedTensors Blocked(const ShapeList&) const {
     if (layout.empty()) return {};
-    return BlockedTensors().Input(0, known, {channels}).Output(0, known, {channels});
+    return BlockedTensors()
+        .Input(0, ChannelPart(), known, channels, quantization.value)
+        .Output(0, ChannelPart(), known, channels, quantization.value);
   }
   std::string Describe(const Plan& plan, const Call& call) const {
     constexpr const char* kMethods[] = {"forward", "rows", "permute", "transpose"};

@@ -1,6 +1,7 @@
 // BlockdnnPad.
 #include "cc/core/pad/pad.h"
 
+#include "cc/tensorflow/attrs/attrs.h"
 #include "cc/tensorflow/ops/op.h"
 
 namespace bd {
@@ -9,25 +10,26 @@ namespace {
 struct Pad : OpDefaults {
   using Plan = PadPlan;
 
+  TypesAttrs types;
   int64_t channels = 0;
   std::vector<int64_t> paddings;  // top, bottom, left, right
 
   static OpSignature Signature() {
-    return {"BlockdnnPad", {"src: T"}, {"dst: T"}, "See bd.ops.pad."};
+    return {"BlockdnnPad", {"src: T"}, {"dst: dst_type"}, "See bd.ops.pad."};
   }
 
   void Visit(AttrVisitor& v) {
-    v("T: {float} = DT_FLOAT", &dtype);
+    types.Visit(v);
     v("channels: int >= 1", &channels);
     v("paddings: list(int)", &paddings);
   }
-  Status Check() const {
+  Status Check() {
     constexpr int64_t kMost = int64_t{1} << 30;  // of pixels on one side
     if (paddings.size() != 4) return Invalid("paddings must be [top, bottom, left, right]");
     for (int64_t side : paddings) {
       if (side < -kMost || side > kMost) return Invalid("paddings must be in [-2^30, 2^30]");
     }
-    return absl::OkStatus();
+    return types.CheckSame("pad");
   }
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
@@ -55,7 +57,7 @@ struct Pad : OpDefaults {
                                  paddings[1],
                                  paddings[2],
                                  paddings[3],
-                                 {dtype, {}}},
+                                 {types.src, types.of_src()}},
                                 plan));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
@@ -64,11 +66,11 @@ struct Pad : OpDefaults {
 
   BlockedTensors Blocked(const ShapeList&) const {
     return BlockedTensors()
-        .Input(0, Layout::nChw16c, {channels})
-        .Output(0, Layout::nChw16c, {channels});
+        .Input(0, ChannelPart(), Layout::nChw16c, channels, types.of_src())
+        .Output(0, ChannelPart(), Layout::nChw16c, channels, types.of_dst());
   }
   std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat("pad nChw16c", call.in(0), "->", call.dst());
+    return absl::StrCat("pad ", TypeNote(types.src), "nChw16c", call.in(0), "->", call.dst());
   }
 };
 

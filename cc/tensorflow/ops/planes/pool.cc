@@ -20,16 +20,23 @@ std::string WindowNote(const Windows& w) {
   return absl::StrCat(" k", w.h.kernel, "x", w.w.kernel, " s", w.h.stride, "x", w.w.stride);
 }
 
+std::string PoolNote(const PoolPlan& plan, const Call& call) {
+  const PoolDesc& d = plan.desc;
+  return absl::StrCat("pool_", Name(d.kind), " ", IsaName(plan.isa), " ", TypeNote(d.src.dtype()),
+                      call.in(kSrc), "->", TypeNote(d.dst.dtype()), call.dst(),
+                      WindowNote(d.windows));
+}
+
 // What pooling and its gradient have in common; the gradient has no parts.
 struct WindowedPool : OpDefaults {
   PoolKind kind = PoolKind::kMax;
+  TypesAttrs types;  // of the gradient: float32
   int64_t channels = 0;
   WindowAttrs window;
   ChannelPart src_part;
   DstPart dst_part;
 
   void Visit(AttrVisitor& v) {
-    v("T: {float} = DT_FLOAT", &dtype);
     VisitKind(v, &kind);
     v("channels: int >= 1", &channels);
     v("ksize: list(int)", &window.kernel);
@@ -68,8 +75,11 @@ struct WindowedPool : OpDefaults {
     Plane src_plane, dst_plane;
     TF_RETURN_IF_ERROR(Planes(src, &desc->windows, &src_plane, &dst_plane));
     desc->kind = kind;
-    TF_RETURN_IF_ERROR(MakeView(dtype, Layout::nChw16c, channels, src_part, src_plane, &desc->src));
-    return MakeView(dtype, Layout::nChw16c, channels, dst_part, dst_plane, &desc->dst);
+    desc->src_quantization = types.of_src();
+    desc->dst_quantization = types.of_dst();
+    TF_RETURN_IF_ERROR(
+        MakeView(types.src, Layout::nChw16c, channels, src_part, src_plane, &desc->src));
+    return MakeView(types.dst, Layout::nChw16c, channels, dst_part, dst_plane, &desc->dst);
   }
 };
 
@@ -77,15 +87,19 @@ struct Pool : WindowedPool {
   using Plan = PoolPlan;
 
   static OpSignature Signature() {
-    return {"BlockdnnPool", {"src: T", kIntoInput}, {"dst: T"}, "See bd.ops.pool."};
+    return {"BlockdnnPool", {"src: T", kTypedIntoInput}, {"dst: dst_type"}, "See bd.ops.pool."};
   }
 
   void Visit(AttrVisitor& v) {
+    types.Visit(v);
     WindowedPool::Visit(v);
     src_part.Visit("src_part", v);
     dst_part.Visit(v);
+    dst_part.VisitIntoType(v);
   }
   Status Check() {
+    TF_RETURN_IF_ERROR(types.Check());
+    TF_RETURN_IF_ERROR(dst_part.CheckIntoType(types.dst));
     TF_RETURN_IF_ERROR(WindowedPool::Check());
     TF_RETURN_IF_ERROR(src_part.Check("src_part", Layout::nChw16c, channels));
     return dst_part.Check(Layout::nChw16c, channels);
@@ -108,13 +122,11 @@ struct Pool : WindowedPool {
   bool has_into() const { return dst_part.has_into(); }
   BlockedTensors Blocked(const ShapeList&) const {
     return BlockedTensors()
-        .Input(kSrc, src_part, Layout::nChw16c, channels)
-        .Output(0, dst_part, Layout::nChw16c, channels);
+        .Input(kSrc, src_part, Layout::nChw16c, channels, types.of_src())
+        .Output(0, dst_part, Layout::nChw16c, channels, types.of_dst());
   }
   std::string Describe(const Plan& plan, const Call& call) const {
-    return absl::StrCat("pool_", Name(kind), " ", IsaName(ActiveIsa()), " ", call.in(kSrc), "->",
-                        call.dst(), WindowNote(plan.desc.windows),
-                        PartNote(src_part, dst_part, call.in_place));
+    return absl::StrCat(PoolNote(plan, call), PartNote(src_part, dst_part, call.in_place));
   }
 };
 
@@ -129,6 +141,11 @@ struct PoolGrad : WindowedPool {
             {"dsrc: T"},
             "The gradient of BlockdnnPool by its source. Of several elements of a window that are "
             "its maximum, the first takes all."};
+  }
+
+  void Visit(AttrVisitor& v) {
+    v("T: {float} = DT_FLOAT", &dtype);
+    WindowedPool::Visit(v);
   }
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
@@ -167,19 +184,21 @@ struct GlobalPool : OpDefaults {
   using Plan = PoolPlan;
 
   PoolKind kind = PoolKind::kMax;
+  TypesAttrs types;
   int64_t channels = 0;
   Layout dst_layout = Layout::nhwc;
 
   static OpSignature Signature() {
-    return {"BlockdnnGlobalPool", {"src: T"}, {"dst: T"}, "See bd.ops.global_pool."};
+    return {"BlockdnnGlobalPool", {"src: T"}, {"dst: dst_type"}, "See bd.ops.global_pool."};
   }
 
   void Visit(AttrVisitor& v) {
-    v("T: {float} = DT_FLOAT", &dtype);
+    types.Visit(v);
     VisitKind(v, &kind);
     v("channels: int >= 1", &channels);
     v.Choice("dst_layout", &dst_layout, {Layout::nc, Layout::nhwc, Layout::nChw16c});
   }
+  Status Check() { return types.Check(); }
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
     Plane plane;
@@ -190,8 +209,11 @@ struct GlobalPool : OpDefaults {
     Plane plane;
     TF_RETURN_IF_ERROR(ReadPlane("src", in[kSrc], Layout::nChw16c, channels, &plane));
     TensorView src;
-    TF_RETURN_IF_ERROR(MakeView(dtype, Layout::nChw16c, channels, {}, plane, &src));
-    const PoolDesc desc = PoolDesc::Global(kind, src, OfOnePixel(dst_layout));
+    TF_RETURN_IF_ERROR(MakeView(types.src, Layout::nChw16c, channels, {}, plane, &src));
+    PoolDesc desc = PoolDesc::Global(kind, src, OfOnePixel(dst_layout));
+    desc.dst = TensorView(types.dst, desc.dst.layout(), desc.dst.dims());
+    desc.src_quantization = types.of_src();
+    desc.dst_quantization = types.of_dst();
     return FromCore(MakePoolPlan(desc, ActiveIsa(), plan));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
@@ -200,13 +222,10 @@ struct GlobalPool : OpDefaults {
 
   BlockedTensors Blocked(const ShapeList&) const {
     return BlockedTensors()
-        .Input(kSrc, Layout::nChw16c, {channels})
-        .Output(0, dst_layout, {channels});
+        .Input(kSrc, ChannelPart(), Layout::nChw16c, channels, types.of_src())
+        .Output(0, ChannelPart(), dst_layout, channels, types.of_dst());
   }
-  std::string Describe(const Plan& plan, const Call& call) const {
-    return absl::StrCat("pool_", Name(kind), " ", IsaName(ActiveIsa()), " ", call.in(kSrc), "->",
-                        call.dst(), WindowNote(plan.desc.windows));
-  }
+  std::string Describe(const Plan& plan, const Call& call) const { return PoolNote(plan, call); }
 };
 
 const OpRegistration<Pool> pool;

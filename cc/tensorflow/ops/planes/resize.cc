@@ -1,6 +1,7 @@
 // BlockdnnResize.
 #include "cc/core/resize/resize.h"
 
+#include "cc/tensorflow/attrs/attrs.h"
 #include "cc/tensorflow/ops/op.h"
 
 namespace bd {
@@ -16,17 +17,18 @@ struct Resize : OpDefaults {
 
   ResizeKind kind = ResizeKind::kNearest;
   ResizeCoordinates coordinates = ResizeCoordinates::kHalfPixel;
+  TypesAttrs types;
   int64_t channels = 0;
   std::vector<int64_t> scales, size;  // [height, width], one of the two
   ChannelPart src_part;
   DstPart dst_part;
 
   static OpSignature Signature() {
-    return {"BlockdnnResize", {"src: T", kIntoInput}, {"dst: T"}, "See bd.ops.resize."};
+    return {"BlockdnnResize", {"src: T", kTypedIntoInput}, {"dst: dst_type"}, "See bd.ops.resize."};
   }
 
   void Visit(AttrVisitor& v) {
-    v("T: {float} = DT_FLOAT", &dtype);
+    types.Visit(v);
     v.Choice("kind", &kind,
              {{"nearest", ResizeKind::kNearest}, {"bilinear", ResizeKind::kBilinear}});
     v.Choice("coordinates", &coordinates,
@@ -39,8 +41,11 @@ struct Resize : OpDefaults {
     v("size: list(int) = []", &size);
     src_part.Visit("src_part", v);
     dst_part.Visit(v);
+    dst_part.VisitIntoType(v);
   }
   Status Check() {
+    TF_RETURN_IF_ERROR(types.Check());
+    TF_RETURN_IF_ERROR(dst_part.CheckIntoType(types.dst));
     TF_RETURN_IF_ERROR(src_part.Check("src_part", Layout::nChw16c, channels));
     TF_RETURN_IF_ERROR(dst_part.Check(Layout::nChw16c, channels));
     const auto valid = [](int64_t side) { return side >= 1 && side <= kMostSide; };
@@ -81,8 +86,12 @@ struct Resize : OpDefaults {
     ResizeDesc desc;
     desc.kind = kind;
     desc.coordinates = coordinates;
-    TF_RETURN_IF_ERROR(MakeView(dtype, Layout::nChw16c, channels, src_part, src_plane, &desc.src));
-    TF_RETURN_IF_ERROR(MakeView(dtype, Layout::nChw16c, channels, dst_part, dst_plane, &desc.dst));
+    desc.src_quantization = types.of_src();
+    desc.dst_quantization = types.of_dst();
+    TF_RETURN_IF_ERROR(
+        MakeView(types.src, Layout::nChw16c, channels, src_part, src_plane, &desc.src));
+    TF_RETURN_IF_ERROR(
+        MakeView(types.dst, Layout::nChw16c, channels, dst_part, dst_plane, &desc.dst));
     return FromCore(MakeResizePlan(desc, ActiveIsa(), plan));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
@@ -93,14 +102,14 @@ struct Resize : OpDefaults {
   bool has_into() const { return dst_part.has_into(); }
   BlockedTensors Blocked(const ShapeList&) const {
     return BlockedTensors()
-        .Input(0, src_part, Layout::nChw16c, channels)
-        .Output(0, dst_part, Layout::nChw16c, channels);
+        .Input(0, src_part, Layout::nChw16c, channels, types.of_src())
+        .Output(0, dst_part, Layout::nChw16c, channels, types.of_dst());
   }
   std::string Describe(const Plan&, const Call& call) const {
-    return absl::StrCat("resize_", kind == ResizeKind::kNearest ? "nearest" : "bilinear", " ",
-                        IsaName(ActiveIsa()), " ", call.in(0), "->", call.dst(), " ",
-                        kCoordinates[static_cast<int>(coordinates)],
-                        PartNote(src_part, dst_part, call.in_place));
+    return absl::StrCat(
+        "resize_", kind == ResizeKind::kNearest ? "nearest" : "bilinear", " ", IsaName(ActiveIsa()),
+        " ", TypeNote(types.src), call.in(0), "->", TypeNote(types.dst), call.dst(), " ",
+        kCoordinates[static_cast<int>(coordinates)], PartNote(src_part, dst_part, call.in_place));
   }
 };
 

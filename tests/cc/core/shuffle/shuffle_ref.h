@@ -14,7 +14,7 @@ inline void ShuffleRef(const ShuffleDesc& d, const void* src, void* dst) {
     return (((o * d.num_blocks() + c / d.block) * d.inner + i) * d.block + c % d.block) *
            d.element_bytes;
   };
-  memset(dst, 0, d.size_bytes());
+  memset(dst, d.tail, d.size_bytes());
   for (int64_t o = 0; o < d.outer; ++o) {
     for (int64_t u = 0; u < d.channels / d.group; ++u) {
       for (int64_t v = 0; v < d.group; ++v) {

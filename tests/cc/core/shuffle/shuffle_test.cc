@@ -100,6 +100,7 @@ TEST_P(Shuffle, BlocksOf8And16) {
           if (channels % group != 0) continue;
           for (int64_t pixels : {1, 2, 3, 9, 20}) {
             CheckBothEnds({2, channels, pixels, group, block, bytes});
+            if (bytes == 1) CheckBothEnds({2, channels, pixels, group, block, bytes, 128});
           }
         }
       }

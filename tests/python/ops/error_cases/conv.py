@@ -14,6 +14,8 @@ def raw_conv(**padding):
         blocked_zeros(),
         tf.zeros((1, 1, 20, 3)),
         [],
+        sum=[],
+        weight_scales=[],
         into=[],
         src_layout=BLOCKED,
         dst_layout=BLOCKED,

@@ -251,6 +251,24 @@ CASES = {
         lambda: bd.ops.concat([blocked_zeros(), blocked_zeros()], channels=[20, 40]),
         r"values\[1\] must be nChw16c, \[N, 3, H, W, 16\] for 40 channels",
     ),
+    "concat: quantizations of some values": (
+        lambda: bd.ops.concat(
+            [tf.cast(blocked_zeros(), tf.uint8)] * 2, channels=[20, 20], src_quantizations=[(1, 0)]
+        ),
+        r"src_quantizations must list \[scale, zero_point\] .*got 2 numbers for 2 values of uint8",
+    ),
+    "concat: a quantization of no numbers": (
+        lambda: bd.ops.concat(
+            [tf.cast(blocked_zeros(), tf.uint8)], channels=[20], src_quantizations=[(-1, 0)]
+        ),
+        r"values\[0\]_quantization of a uint8 tensor must be .*got \[-1, 0\]",
+    ),
+    "shuffle: quantization of floats": (
+        lambda: bd.ops.shuffle(
+            blocked_zeros(), 1, 2, layout="nChw16c", channels=20, src_quantization=(1, 3)
+        ),
+        "src_quantization is for uint8",
+    ),
     "concat: no channels": (
         lambda: bd.ops.concat([blocked_zeros()], channels=[0]),
         r"channels must list the channels, from 1 to 2\^31 - 1",

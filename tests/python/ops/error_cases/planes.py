@@ -47,6 +47,37 @@ CASES = {
         ),
         r"a tensor of \[1024,1,4194304,4194304,16\] is larger than any memory",
     ),
+    "pool: bytes that stand for nothing": (
+        lambda: pool(src=tf.cast(blocked_zeros(), tf.uint8)),
+        r"src_quantization of a uint8 tensor must be \[scale, zero_point\], .*got \[\]",
+    ),
+    "pool: quantization of floats": (
+        lambda: pool(src_quantization=(1, 0)),
+        "src_quantization is for uint8; src is float32, so leave it out",
+    ),
+    "pool: zero point": (
+        lambda: pool(dtype=tf.uint8, dst_quantization=(1, 256)),
+        r"dst_quantization of a uint8 tensor must be .*got \[1, 256\]",
+    ),
+    "pool: scale": (
+        lambda: pool(dtype=tf.uint8, dst_quantization=(0, 1)),
+        r"dst_quantization of a uint8 tensor must be .*got \[0, 1\]",
+    ),
+    "resize: into of another type": (
+        lambda: bd.ops.resize(
+            blocked_zeros(),
+            "nearest",
+            channels=20,
+            scales=1,
+            dtype=tf.bfloat16,
+            into=blocked_zeros(),
+        ),
+        "into must have the type of the result, bfloat16; got float32",
+    ),
+    "pad: bytes that stand for nothing": (
+        lambda: bd.ops.pad(tf.cast(blocked_zeros(), tf.uint8), [[1, 0], [0, 0]], channels=20),
+        "src_quantization of a uint8 tensor must be",
+    ),
     "pad: larger than any memory": (
         lambda: bd.ops.pad(blocked_zeros(), [[2**30, 2**30]] * 2, channels=20),
         r"larger than any memory",

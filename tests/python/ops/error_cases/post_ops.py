@@ -17,6 +17,7 @@ def raw_eltwise(post_ops, *args):
         "blockdnn_eltwise",
         blocked_zeros(),
         args,
+        sum=[],
         into=[],
         layout=BLOCKED,
         channels=20,

@@ -123,7 +123,7 @@ def test_the_op_itself_takes_plain_tensors_of_any_axes(floats, shape):
     chain = {"post_ops": "binary(add,channel,#0)", "layout": "nhwc", "channels": 17}
 
     def add(x):
-        return library().blockdnn_eltwise(x, [row], [], **chain)
+        return library().blockdnn_eltwise(x, [row], [], [], **chain)
 
     for spec in (shape, (None, *shape[1:]), None):
         run = tf.function(add, input_signature=[tf.TensorSpec(spec)])

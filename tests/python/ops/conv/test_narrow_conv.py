@@ -1,0 +1,220 @@
+"""Convolutions of bfloat16 and of bytes: exact sums, chains, windows, parts, errors."""
+
+import numpy as np
+import pytest
+import references
+import tensorflow as tf
+from blocked_numpy import Blocked
+from quantized_numpy import BF16, F32, U8, Tensor, assert_stands_for, is_bytes
+
+import tf_blockdnn as bd
+
+pytestmark = pytest.mark.each_isa
+
+OTHER = (0.7, 90)
+WINDOWS = {  # height, width, channels, output channels, options
+    "3x3": (8, 9, 20, 33, dict(k=3)),
+    "1x1": (6, 6, 48, 32, dict(k=1)),
+    "stride": (11, 8, 16, 17, dict(k=3, strides=(2, 2))),
+    "dilation": (9, 9, 7, 16, dict(k=3, dilations=(2, 2))),
+    "padding": (5, 7, 16, 16, dict(k=3, padding=[[2, 1], [0, 3]])),
+    "groups": (7, 7, 64, 32, dict(k=3, groups=2)),
+    "depthwise": (9, 8, 20, 20, dict(k=3, groups=20)),
+    "depthwise 5x5": (9, 8, 32, 32, dict(k=5, groups=32, strides=(2, 2))),
+}
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(9)
+
+
+class Case:
+    """A convolution of one type: its arguments, and its sums of products in float64."""
+
+    def __init__(self, rng, window, src, quantization=(0.05, 117), scaled=True, batch=2):
+        h, w, ic, oc, options = WINDOWS[window]
+        options = dict(options)
+        k, groups = options.pop("k"), options.get("groups", 1)
+        self.oc = oc
+        self.x = Tensor(rng, (batch, h, w, ic), src, quantization)
+        shape = (k, k, ic // groups, oc)
+        self.scales = None
+        if is_bytes(src):
+            self.weights = rng.integers(-127, 128, shape, np.int8)
+            self.scales = np.ones(oc, np.float32)
+            if scaled:
+                self.scales = rng.uniform(0.001, 0.01, oc).astype(np.float32)
+            real = self.weights * self.scales.astype(np.float64)
+        else:
+            self.weights = (rng.standard_normal(shape) / (k * k * ic)).astype(BF16)
+            real = self.weights.astype(np.float64)
+        self.options = {"padding": "SAME", "groups": groups} | options
+        self.sums = references.conv(self.x.real, real, **self.options)
+
+    def run(self, dst, to=None, src=None, **more):
+        return bd.ops.conv(
+            self.x.blocked if src is None else src,
+            self.weights,
+            dtype=dst,
+            src_quantization=self.x.quantization,
+            weight_scales=self.scales,
+            dst_quantization=to,
+            **self.options | more,
+        )
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_sums_of_bytes_are_exact(window, rng):
+    case = Case(rng, window, U8, (1.0, 117), scaled=False)
+    assert np.abs(case.sums).max() < 2**24
+    np.testing.assert_array_equal(Blocked.unpack(case.run(F32), case.oc), case.sums)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("src", [BF16, U8])
+@pytest.mark.parametrize("dst", [F32, BF16, U8])
+def test_windows_and_types(window, src, dst, rng):
+    case = Case(rng, window, src)
+    to = OTHER if is_bytes(dst) else None
+    assert_close(case.run(dst, to), case.oc, case.sums, dst, to)
+
+
+def assert_close(y, channels, expected, dst, to):
+    """Sums of bfloat16 round as those of float32 do."""
+    if dst == F32:
+        plain = np.asarray(y).transpose(0, 2, 3, 1, 4).reshape(*expected.shape[:3], -1)
+        np.testing.assert_array_equal(plain[..., channels:], 0)
+        np.testing.assert_allclose(plain[..., :channels], expected, rtol=1e-4, atol=1e-5)
+    else:
+        assert_stands_for(y, channels, expected, dst, to)
+
+
+@pytest.mark.parametrize("src", [BF16, U8])
+@pytest.mark.parametrize("dst", [F32, BF16, U8])
+@pytest.mark.parametrize("other", [F32, BF16, U8])
+@pytest.mark.parametrize("window", ["3x3", "1x1", "depthwise"])
+def test_bias_sum_and_activation(src, dst, other, window, rng):
+    case = Case(rng, window, src)
+    bias = rng.standard_normal(case.oc).astype(np.float32)
+    added = Tensor(rng, case.sums.shape, other, (0.02, 60))
+    to = (0.4, 0) if is_bytes(dst) else None
+    chain = bd.PostOps().binary("add", bias).sum(operand=tf.constant(added.blocked)).eltwise("relu")
+    y = case.run(dst, to, post_ops=chain, sum_quantization=added.quantization)
+    assert_close(y, case.oc, np.maximum(case.sums + bias + added.real, 0), dst, to)
+
+
+@pytest.mark.parametrize("src", [BF16, U8])
+def test_a_first_layer_reads_a_plain_image(src, rng):
+    x = Tensor(rng, (2, 15, 17, 3), src)
+    weights = rng.integers(-127, 128, (3, 3, 3, 16), np.int8)
+    scales = rng.uniform(0.001, 0.01, 16).astype(np.float32)
+    real = weights * scales.astype(np.float64)
+    if not is_bytes(src):
+        weights, scales = real.astype(BF16), None
+        real = weights.astype(np.float64)
+    y = bd.ops.conv(
+        x.plain,
+        weights,
+        strides=2,
+        padding="SAME",
+        src_layout="nhwc",
+        dtype=U8,
+        src_quantization=x.quantization,
+        weight_scales=scales,
+        dst_quantization=OTHER,
+    )
+    expected = references.conv(x.real, real, strides=(2, 2))
+    assert_stands_for(y, 16, expected, U8, OTHER)
+
+
+def test_parts_of_wider_tensors(rng):
+    case = Case(rng, "1x1", U8)  # 48 channels to 32
+    wide = Tensor(rng, (2, 6, 6, 80), U8)
+    into = Tensor(rng, (2, 6, 6, 48), U8, OTHER)
+    y = bd.ops.conv(
+        wide.blocked,
+        case.weights,
+        src_part=(32, 80),
+        dst_part=(16, 48),
+        into=into.blocked,
+        dtype=U8,
+        src_quantization=wide.quantization,
+        weight_scales=case.scales,
+        dst_quantization=OTHER,
+        padding="SAME",
+    )
+    sums = references.conv(wide.real[..., 32:], case.weights * case.scales.astype(np.float64))
+    assert_stands_for(y, 48, np.concatenate([into.real[..., :16], sums], 3), U8, OTHER)
+
+
+@pytest.mark.parametrize("src", [BF16, U8])
+def test_no_images(src, rng):
+    case = Case(rng, "3x3", src, batch=0)
+    assert case.run(U8, OTHER).shape == (0, 3, 8, 9, 16)
+
+
+def test_in_a_function_and_in_turn(rng):
+    """Two convolutions of bytes, of which the second reads what the first wrote."""
+    first, second = Case(rng, "3x3", U8), Case(rng, "1x1", U8)
+    weights = second.weights[:, :, :33]
+
+    @tf.function
+    def both(x):
+        y = first.run(U8, OTHER, src=x)
+        return y, bd.ops.conv(
+            y,
+            weights,
+            padding="SAME",
+            src_quantization=OTHER,
+            weight_scales=second.scales,
+            constant_weights=True,
+        )
+
+    between, y = both(first.x.blocked)
+    assert_stands_for(between, 33, first.sums, U8, OTHER)
+    real = OTHER[0] * (Blocked.unpack(between, 33, OTHER[1]).astype(np.float64) - OTHER[1])
+    expected = references.conv(real, weights * second.scales.astype(np.float64))
+    assert_close(y, 32, expected, F32, None)
+
+
+def test_gradients_are_refused(rng):
+    case = Case(rng, "3x3", BF16)
+    x = tf.constant(case.x.blocked)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = case.run(F32, src=x)
+    with pytest.raises(ValueError, match="BlockdnnConv of bfloat16 has no gradient"):
+        tape.gradient(y, x)
+
+
+@pytest.mark.parametrize(
+    "changes,message",
+    [
+        (dict(src_quantization=None), "src_quantization of a uint8 tensor must be"),
+        (dict(src_quantization=(0.0, 3)), r"must be \[scale, zero_point\].*got \[0, 3\]"),
+        (dict(src_quantization=(1.0, 3.5)), r"must be \[scale, zero_point\].*got \[1, 3.5\]"),
+        (dict(weight_scales=None), "weight_scales must be one tensor with int8 weights"),
+        (dict(weight_scales=np.ones(3, np.float32)), r"weight_scales must be \[33\]"),
+        (dict(dtype=U8), "dst_quantization of a uint8 tensor must be"),
+        (dict(dst_quantization=(1, 2)), "dst_quantization is for uint8; dst is float32"),
+        (dict(src_quantization="high"), r"src_quantization must be \(scale, zero_point\)"),
+        (dict(into=np.zeros((2, 3, 8, 9, 16), np.uint8)), "into is uint8"),
+        (dict(sum_quantization=(1, 2)), "sum_quantization is for uint8"),
+    ],
+)
+def test_errors_name_the_remedy(changes, message, rng):
+    case = Case(rng, "3x3", U8)
+    arguments = dict(
+        src_quantization=case.x.quantization, weight_scales=case.scales, padding="SAME"
+    )
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=message):
+        bd.ops.conv(case.x.blocked, case.weights, **arguments | changes)
+
+
+def test_one_operand_only_may_be_narrow(rng):
+    case = Case(rng, "3x3", U8)
+    other = tf.zeros(case.sums.shape, tf.bfloat16)
+    chain = bd.PostOps().sum(operand=other).sum(operand=other)
+    with pytest.raises(ValueError, match="one operand of post_ops .* not 2"):
+        case.run(F32, post_ops=chain)
