@@ -1,6 +1,7 @@
 """Keras layers on blocked tensors, and recurrent ones on packed weights."""
 
 from .activation import ELU, Activation, LeakyReLU, PReLU, ReLU
+from .attention import MultiHeadAttention
 from .conversion import Conversion
 from .convert import convert
 from .convolution import (
@@ -69,6 +70,7 @@ __all__ = [
     "MaxPooling1D",
     "MaxPooling2D",
     "MaxPooling3D",
+    "MultiHeadAttention",
     "Multiply",
     "PReLU",
     "RNN",

@@ -4,6 +4,7 @@ import keras
 
 from . import (
     activation,
+    attention,
     convolution,
     dense,
     merging,
@@ -55,14 +56,16 @@ FOLLOWERS = (
     reshaping.ZeroPadding2D,
 )
 # These compute on plain tensors only.
-PLAIN = (dense.Dense, recurrent.Packed, keras.layers.Bidirectional)
+PLAIN = (attention.MultiHeadAttention, dense.Dense, recurrent.Packed, keras.layers.Bidirectional)
 
 
 def _keras_class(blocked: type) -> type:
     return getattr(keras.layers, blocked.__name__)
 
 
-_BLOCKED = {_keras_class(c): c for c in (*STARTS, *FOLLOWERS, dense.Dense)}
+_BLOCKED = {
+    _keras_class(c): c for c in (*STARTS, *FOLLOWERS, attention.MultiHeadAttention, dense.Dense)
+}
 
 
 def blocked_class(layer) -> "type | None":
@@ -72,7 +75,7 @@ def blocked_class(layer) -> "type | None":
 
 def reason_to_keep(layer) -> "str | None":
     """Why a layer cannot be blocked, or None if it can."""
-    if isinstance(layer, BlockedLayer):
+    if isinstance(layer, (BlockedLayer, attention.MultiHeadAttention)):
         return "a layer of tf_blockdnn already"
     reason = recurrent.reason_to_keep(layer)
     if reason is not None:
