@@ -113,6 +113,8 @@ def _runs(name: str, op_def, layouts: dict[str, str], rank: int) -> bool:
             arguments[argument.name] = [source] if argument.number_attr else source
         elif argument.number_attr or argument.type_list_attr:
             arguments[argument.name] = []
+        elif argument.name == "start":  # where a slice lies, an index a dimension
+            arguments[argument.name] = tf.zeros([rank], tf.int32)
         else:
             shape = own.get("weights_shape") if argument.name == "weights" else None
             arguments[argument.name] = tf.zeros(shape or SHAPES.get(argument.name, source.shape))

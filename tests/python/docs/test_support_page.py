@@ -18,7 +18,7 @@ def test_the_page_is_up_to_date():
 @pytest.mark.parametrize(
     "name, facts",
     [
-        ("BlockdnnConv", "| nhwc 4, nChw16c 5 | float32 |"),
+        ("BlockdnnConv", "| nhwc 4, nChw16c 5 | float32, bfloat16, uint8 |"),
         ("BlockdnnRnn", "| 3 | float32 |"),
         ("BlockdnnSoftmax", "| 1 to 6 | float32 |"),
     ],
