@@ -1,13 +1,15 @@
 """The weights and constant operands of a function, in one vector.
 
-One capture, one read, saved and loaded as one tensor; ops name their part by its offset.
+One capture, one read, saved and loaded as one tensor; ops name their part by its offset. Weights of
+other types lie in the same memory, which a Bitcast reads as elements of theirs.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from ..graph import Ref
+from ..graph import FLOAT32, GraphView, Ref, constant_node, make_node
+from ..tensorflow_private import dtypes
 
 _ALIGN = 16  # floats: every part starts on a cache line
 
@@ -18,10 +20,13 @@ class Bundle:
     Attributes:
         tensor: the vector in the body that is being written.
         size: floats so far.
+        view: the graph of that body.
     """
 
     def __init__(self):
         self.tensor: Ref | None = None
+        self.view: GraphView | None = None
+        self._typed: dict[tuple[int, int], Ref] = {}
         self._parts: dict[int, tuple[object, int, int, Callable]] = {}
         self.size = 0
 
@@ -37,6 +42,26 @@ class Bundle:
             out[...] = values.reshape(-1)
 
         return self.add(values, values.size, write)
+
+    def add_typed(self, key: object, values: np.ndarray) -> tuple[Ref, int]:
+        """The bundle as elements of the type of `values`, and the offset of these among them."""
+        dtype = dtypes.as_dtype(values.dtype)
+        per_float = 4 // dtype.size
+
+        def write(out):
+            out.view(values.dtype)[: values.size] = values.reshape(-1)
+
+        offset = per_float * self.add(key, -(-values.size // per_float), write)
+        read = id(self.view), dtype.as_datatype_enum  # Bodies may call it by one name.
+        if read not in self._typed:
+            name, types = f"{self.tensor.node}/{dtype.name}", {"T": FLOAT32, "type": dtype}
+            node = make_node(name, "Bitcast", [self.tensor], **types)
+            self._typed[read] = self.view.add(node).ref
+        return self._typed[read], offset
+
+    def add_constant(self, name: str, values: np.ndarray) -> Ref:
+        """A float32 tensor of its own."""
+        return self.view.add(constant_node(name, values, FLOAT32)).ref
 
     def vector(self) -> np.ndarray:
         result = np.zeros(self.size, np.float32)

@@ -192,6 +192,11 @@ class Record:
     # The NodeDef.
 
     @property
+    def is_narrow(self) -> bool:
+        """Whether it reads or writes another type than float32."""
+        return (self.src_dtype, self.dtype) != (FLOAT32, FLOAT32)
+
+    @property
     def dst_type(self) -> int:
         return self.dtype
 

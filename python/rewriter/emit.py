@@ -27,7 +27,7 @@ def write_nodes(
     for body in reversed(module.bodies):
         view = body.view
         weights[body.name] = read = Ref(view.unique_name(resource if body.place else _READ))
-        bundle.tensor = read
+        bundle.tensor, bundle.view = read, view
         for node in view.topological():
             if node.payload is not None:
                 view.replace(node.payload.node(node, bundle, scratchpad_mode))

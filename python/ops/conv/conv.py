@@ -1,13 +1,15 @@
 """Convolution with post-ops."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import tensorflow as tf
 
+from ...graph import FLOAT32
 from ..arguments import filter_shape
 from ..bind_post_ops import Destination, bind_post_ops, with_sum
-from ..record import function_of, padding_attributes, padding_text, pair_text
+from ..record import Quantization, function_of, padding_attributes, padding_text, pair_text
+from ..steps import write_chain
 from .convolution import Convolution
 
 
@@ -19,6 +21,9 @@ class Conv(Convolution, title="convolution"):
         src_blocks: with src_part = (0, channels in all), the blocks of 16 channels of the wider
             tensor that are its source; empty: one after the other.
         pool: [height, width] of the max pooling behind the steps, in windows that touch.
+        weight_scales: with weights of int8, what they are scaled by, one number an output channel.
+        sum_role: the role of the operand of the sum behind the bias, if that is not float32.
+        sum_dtype, sum_quantization: of that operand.
     """
 
     groups: int = 1
@@ -27,6 +32,10 @@ class Conv(Convolution, title="convolution"):
     explicit_paddings: tuple[int, int, int, int] = (0, 0, 0, 0)
     src_blocks: tuple[int, ...] = ()
     pool: tuple[int, ...] = ()
+    weight_scales: np.ndarray | None = field(default=None, repr=False)
+    sum_role: str | None = None
+    sum_dtype: int = FLOAT32
+    sum_quantization: Quantization = ()
 
     def details(self) -> str:
         blocks = f"; blocks {list(self.src_blocks)}" if self.src_blocks else ""
@@ -52,9 +61,41 @@ class Conv(Convolution, title="convolution"):
     def attributes(self) -> dict:
         return super().attributes() | padding_attributes(self)
 
+    @property
+    def weights_type(self) -> tf.DType:
+        return tf.dtypes.as_dtype(self.weights.dtype) if self.is_typed else tf.float32
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the weights are stored as they are, and not as float32."""
+        return self.weights.dtype in (np.int8, tf.bfloat16.as_numpy_dtype)
+
+    @property
+    def sum_type(self) -> int:
+        return self.sum_dtype
+
+    @property
+    def into_type(self) -> int:
+        return self.dtype
+
+    def dtype_of(self, role: str) -> int:
+        return self.sum_dtype if role == self.sum_role else super().dtype_of(role)
+
+    def quantization_of(self, role: str) -> Quantization:
+        return self.sum_quantization if role == self.sum_role else super().quantization_of(role)
+
     def write(self, inputs, bundle) -> tuple[dict, list]:
-        attributes, given = super().write(inputs, bundle)
-        return attributes, [*given, [], []]  # neither a sum of another type nor scales
+        attributes, weights, scales = self.attributes(), bundle.tensor, []
+        if self.is_typed:
+            weights, offset = bundle.add_typed(self.weights, self.weights)
+        else:
+            offset = self.add_weights(bundle)
+        chain, args = write_chain(self.chain, inputs, bundle, self.sum_role)
+        if self.weight_scales is not None:
+            scales = [bundle.add_constant(f"{self.origin}/weight_scales", self.weight_scales)]
+        sums = [inputs[self.sum_role]] if self.sum_role else []
+        attributes |= {"post_ops": chain, "weights_offset": offset}
+        return attributes, [inputs["src"], weights, args, sums, scales]
 
 
 @function_of(Conv)
