@@ -114,6 +114,9 @@ def optimize_saved_model(
     tolerance: float = 1e-4,
     exclude: Sequence[str] = (),
     only: Sequence[str] | None = None,
+    precision: str | None = None,
+    calibration=None,
+    max_loss: float | None = None,
     deterministic: bool = False,
     autotune: bool = False,
     strict: bool | None = None,
@@ -132,15 +135,15 @@ def optimize_saved_model(
       signatures: names of the signatures to optimise, the others being kept as they are; all by
         default.
       custom_objects, algorithm, memory, scratchpad_mode, verify, tolerance, exclude, only,
-        deterministic, autotune, strict: as in `optimize`.
+        precision, calibration, max_loss, deterministic, autotune, strict: as in `optimize`.
       force: replace a SavedModel in `destination`. Other files in that folder are kept.
       on_step: called with a few words before each step.
 
     Returns: what was converted and what was declined, with reasons, for each signature.
     Raises:
       SavedModelError: anything wrong with the two folders or with `signatures`, in one line.
-      ValueError: an unknown algorithm, memory, scratchpad_mode or verify, or an expression in
-        `exclude` or `only` that is none.
+      ValueError: an unknown algorithm, memory, scratchpad_mode, verify or precision, an expression
+        in `exclude` or `only` that is none, or calibration data that a signature does not take.
       VerificationError: the numbers are not those of the original.
 
     Example:
@@ -157,11 +160,13 @@ def optimize_saved_model(
         scratchpad_mode=scratchpad_mode,
         exclude=exclude,
         only=only,
+        precision=precision,
+        max_loss=max_loss,
         deterministic=deterministic,
         autotune=autotune,
         strict=strict,
     )
-    checks = {"verify_by": verify, "tolerance": tolerance}
+    checks = {"verify_by": verify, "tolerance": tolerance, "calibration": calibration}
     step = on_step or (lambda words: None)
     source = folders.check_model(source)
     destination = folders.check_destination(destination, source=source, force=force)

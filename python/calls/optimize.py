@@ -30,6 +30,9 @@ def optimize(
     tolerance: float = 1e-4,
     exclude: Sequence[str] = (),
     only: Sequence[str] | None = None,
+    precision: str | None = None,
+    calibration=None,
+    max_loss: float | None = None,
     deterministic: bool = False,
     autotune: bool = False,
     example=None,
@@ -59,9 +62,19 @@ def optimize(
         scratchpad_mode: "user" takes temporary memory from TensorFlow's allocator for each
             execution, or from what memory="normal" keeps; "library" keeps buffers with each op.
         verify: "structure", or "numbers" to compare with the original on a random input.
-        tolerance: for "numbers": the largest difference, relative to the output's magnitude.
+        tolerance: for "numbers": the largest difference, relative to the output's magnitude; at
+            least 0.1 of bf16 and 0.25 of int8, on a batch of calibration data where there is one.
         exclude, only: names of nodes or layers, or regular expressions that match them: these
             convolutions, matrix products and softmaxes stay with TensorFlow, or all others do.
+        precision: "bf16" or "int8": convolutions, and what lies between them, read and write
+            bfloat16 or bytes (docs/low-precision.md). None is float32.
+        calibration: for `precision`: typical inputs, which "int8" needs to know the range of each
+            tensor, and by a part of which `report.precision` says what is lost. An array of
+            samples; a mapping of arguments' names to such arrays; or batches (a tf.data.Dataset,
+            a list), each an array, or a tuple or mapping of arguments.
+        max_loss: the largest root mean square error that `precision` may cause at an output of the
+            calibration data, as a part of the output's own: 0.05 is 26 dB. The layers that lose
+            most stay float32 until it holds.
         deterministic: results do not depend on the size of the batch, on the other samples in it,
             or on the number of threads (docs/algorithms.md, "The same bits"), which costs the
             faster algorithms. `report.notes` names what TensorFlow still adds up.
@@ -81,8 +94,8 @@ def optimize(
 
     Raises:
         TypeError: `target` is none of the above.
-        ValueError: no signature can be found, an unknown option, or an example that a function
-            does not take.
+        ValueError: no signature can be found, an unknown option, or an example or calibration data
+            that a function does not take; "int8" without calibration.
         SavedModelError: a path that holds no model, or one that cannot be loaded.
         VerificationError: the numbers are not those of the original.
 
@@ -108,6 +121,8 @@ def optimize(
         scratchpad_mode=scratchpad_mode,
         exclude=exclude,
         only=only,
+        precision=precision,
+        max_loss=max_loss,
         deterministic=deterministic,
         autotune=autotune,
         strict=strict,
@@ -122,6 +137,7 @@ def optimize(
             verify_by=verify,
             tolerance=tolerance,
             example=example,
+            calibration=calibration,
         )
         weights = [weakref.ref(variable) for variable in concrete.trainable_variables]
         return OptimizedFunction(rewritten, original=original, weights=weights)

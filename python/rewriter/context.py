@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..graph import Body, Node
 from .options import Options
+from .precision.lowering import Lowering
 from .report import Report
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Context:
         followers: the element-wise idioms; none before `find_followers` has run.
         parts: of each part of the graph that has reorders at its edges, the labels of its
             convolutions; those that move most come first.
+        lowering: how the precision is lowered; None for float32.
         running: the name of the pass that runs, for the account of a failure.
     """
 
@@ -34,6 +36,7 @@ class Context:
     leave: dict[str, str] = field(default_factory=dict)
     followers: Followers | None = None
     parts: list[tuple[str, ...]] = field(default_factory=list)
+    lowering: Lowering | None = None
     running: str = ""
 
     def reason_to_leave(self, body: Body, node: Node) -> str | None:

@@ -154,6 +154,12 @@ def _plain(values: np.ndarray, shape: tf.TensorShape) -> np.ndarray:
 
 def _call(module: Module, given: Mapping[Ref, tf.Tensor], wanted: list[Ref]) -> Callable:
     """A call of no arguments that computes the tensors `wanted` of those that are given."""
+    concrete = computing(module, given, wanted)
+    return functools.partial(concrete._call_flat, list(given.values()), concrete.captured_inputs)
+
+
+def computing(module: Module, given: Mapping[Ref, tf.Tensor], wanted: list[Ref]):
+    """A ConcreteFunction that computes the tensors `wanted` of others like those that are given."""
     view = module.main.view.copy()
     view.fetches, view.targets = list(wanted), []
     names = []
@@ -174,5 +180,4 @@ def _call(module: Module, given: Mapping[Ref, tf.Tensor], wanted: list[Ref]) -> 
 
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in given.values()]
     function = tf.function(body, autograph=False, experimental_attributes=_ATTRIBUTES)
-    concrete = function.get_concrete_function(*specs)
-    return functools.partial(concrete._call_flat, list(given.values()), concrete.captured_inputs)
+    return function.get_concrete_function(*specs)

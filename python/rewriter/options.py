@@ -1,11 +1,14 @@
 """What a caller of `optimize` may choose about the rewritten function."""
 
+import numbers
 import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..errors import UserError
 from ..ops.arguments import check_scratchpad_mode
+from .precision.lowering import PRECISIONS
 
 ALGORITHMS = ("auto", "direct", "winograd", "paired")
 MEMORY = ("normal", "low")
@@ -28,6 +31,9 @@ class Options:
             not match `only`, stay with TensorFlow. A name is a node's ("stem/conv/convolution")
             or any beginning of it up to a slash ("stem"), such as a Keras layer's; a regular
             expression has to match the whole of either.
+        precision: "bf16" or "int8", for convolutions and what lies between them; None is float32.
+        max_loss: the largest root mean square error of an output that low precision may cause, as a
+            part of the output's own; layers that lose most stay float32 until it holds.
         deterministic: results do not depend on the size of the batch, on the other samples in it,
             or on the number of threads: algorithm "direct" for everything. What stays with
             TensorFlow and adds up many numbers is noted in the report.
@@ -47,6 +53,8 @@ class Options:
     scratchpad_mode: str = "user"
     exclude: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
+    precision: str | None = None
+    max_loss: float | None = None
     deterministic: bool = False
     autotune: bool = False
     measure: bool = False
@@ -69,6 +77,7 @@ class Options:
         if self.memory not in MEMORY:
             raise ValueError(f"memory must be one of {MEMORY}, not {self.memory!r}")
         check_scratchpad_mode("scratchpad_mode", self.scratchpad_mode)
+        self._check_precision()
         self._check_deterministic()
         for pattern in (*self.exclude, *(self.only or ())):
             try:
@@ -77,6 +86,28 @@ class Options:
                 raise ValueError(
                     f"exclude or only: not a regular expression: {pattern!r}: {error}"
                 ) from None
+
+    @property
+    def needs_calibration(self) -> bool:
+        """Whether nothing can be decided without data."""
+        return self.precision == "int8" or self.max_loss is not None
+
+    def _check_precision(self) -> None:
+        if self.precision is not None and self.precision not in PRECISIONS:
+            raise UserError(f"precision must be one of {PRECISIONS}, not {self.precision!r}")
+        if self.precision is not None and self.deterministic:
+            raise UserError(
+                "deterministic=True and precision exclude each other: leave one of them out"
+            )
+        if self.max_loss is None:
+            return
+        if self.precision is None:
+            raise UserError("max_loss is for a precision, which is not given")
+        if not isinstance(self.max_loss, numbers.Real) or not 0 < self.max_loss < 1:
+            raise UserError(
+                "max_loss must be a part of the outputs' magnitude between 0 and 1, such as 0.05, "
+                f"not {self.max_loss!r}"
+            )
 
     def _check_deterministic(self) -> None:
         if not self.deterministic:

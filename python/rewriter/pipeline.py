@@ -29,88 +29,16 @@ from .context import Context
 from .followers import Followers
 from .name_algorithms import name_algorithms
 from .options import Options
-from .passes.account import account
-from .passes.canonical.channel_views import channel_views
-from .passes.canonical.channels_last import channels_last
-from .passes.canonical.constant_shapes import constant_shapes
-from .passes.canonical.lift_volumes import lift_volumes
-from .passes.canonical.one_dimension import join_one_dimension
-from .passes.canonical.products import flatten_products
-from .passes.canonical.replace_loops import replace_loops
-from .passes.canonical.simplify import simplify
-from .passes.canonical.update_caches import update_caches
-from .passes.fusion.find_followers import find_followers
-from .passes.fusion.fold_batch_norm import fold_batch_norm
-from .passes.fusion.fold_shuffles import fold_shuffles
-from .passes.fusion.fold_source_scales import fold_source_scales
-from .passes.fusion.fuse_depthwise import fuse_depthwise
-from .passes.fusion.fuse_pool import fuse_pool
-from .passes.fusion.fuse_post_ops import fuse_post_ops
-from .passes.fusion.prepare_sources import prepare_sources
-from .passes.fusion.unfused import report_unfused
-from .passes.layout.assign_layout import assign_layout
-from .passes.layout.blocked_shapes import read_shapes_of_blocked
-from .passes.layout.cut_channels import cut_channels
-from .passes.layout.gain import leave_losing
-from .passes.layout.join_in_place import join_in_place
 from .passes.layout.place_reorders import place_reorders
-from .passes.layout.read_parts import read_parts, take_from_source
-from .passes.lift import (
-    lift_attention,
-    lift_convolutions,
-    lift_inner_products,
-    lift_pixel_layers,
-    lift_softmax,
-)
-from .passes.limit_memory import limit_memory
-from .passes.list_converted import list_converted
+from .passes.order import HIDES, NEEDS, PASSES
+from .precision.calibration import Calibration, CalibrationError
+from .precision.lower import lower
 from .rebuild import rebuild
 from .regions import count_regions, flat_graph, form_regions, ops_of_ours
 from .report import Report
 from .trackables import BUNDLE, Bundles, owners, weights_left
 
 VERIFY = ("structure", "numbers")
-
-# Each is called with the graph and the context and edits both; its docstring's first line is
-# its row in docs/how-it-works.md.
-PASSES = (
-    channels_last,
-    constant_shapes,
-    simplify,
-    channel_views,
-    replace_loops,
-    lift_attention,
-    update_caches,
-    flatten_products,
-    join_one_dimension,
-    lift_volumes,
-    lift_convolutions,
-    lift_pixel_layers,
-    lift_inner_products,
-    limit_memory,
-    find_followers,
-    fold_batch_norm,
-    fuse_post_ops,
-    prepare_sources,
-    fold_shuffles,
-    cut_channels,
-    assign_layout,
-    lift_softmax,
-    fold_source_scales,
-    report_unfused,
-    place_reorders,
-    read_shapes_of_blocked,
-    leave_losing,
-    fuse_depthwise,
-    fuse_pool,
-    read_parts,
-    join_in_place,
-    take_from_source,
-    list_converted,
-    account,
-)
-# What plans blocked tensors is of no use without the pass that lets plain ones meet them.
-_NEEDS = dict.fromkeys((lift_volumes, lift_convolutions, lift_pixel_layers), place_reorders)
 
 
 class Rewritten(NamedTuple):
@@ -138,6 +66,7 @@ def optimize_concrete(
     verify_by: str = "structure",
     tolerance: float = 1e-4,
     example=None,
+    calibration=None,
 ) -> Rewritten:
     """Rewrites one ConcreteFunction; where that fails it is kept, and the report says why.
 
@@ -151,9 +80,11 @@ def optimize_concrete(
         tolerance: for "numbers": largest difference, relative to the output's magnitude.
         example: for options.autotune: a tensor or array for each argument; random ones where
             None, an unknown batch being 1 and other unknown sizes 64.
+        calibration: for options.precision, as `optimize` takes it.
 
     Raises:
-        ValueError: an unknown option, or an example that the function does not take.
+        ValueError: an unknown option, an example or calibration data that the function does not
+            take, or none where the precision needs them.
         VerificationError: the numbers are not those of the original function.
         Exception: whatever a pass raises, where options.strict; otherwise that pass is left out,
             with a RuntimeWarning, a warning in the report and `report.error`.
@@ -170,10 +101,12 @@ def optimize_concrete(
         raise ValueError(f"verify must be one of {VERIFY}, not {verify_by!r}")
     if not isinstance(tolerance, numbers.Real):
         raise ValueError(f"tolerance must be a number, such as 1e-4, not {tolerance!r}")
+    if (options or Options()).needs_calibration:
+        Calibration(calibration)
     library()
     start = time.perf_counter()
     context, bundles = Context(options or Options()), bundles or Bundles()
-    inputs = []
+    inputs, judge = [], None
     if context.options.autotune or context.options.measure:
         given = example is not None
         inputs = (
@@ -182,7 +115,10 @@ def optimize_concrete(
             else verify.random_inputs(concrete, batch=1)
         )
     try:
-        result, bundle = _rewritten(concrete, bundles, context)
+        if context.options.precision is None:
+            result, bundle = _rewritten(concrete, bundles, context)
+        else:
+            (result, bundle, context), judge = _lowered(concrete, bundles, context, calibration)
         make = _maker(concrete, (result, bundle), bundles, context)
         if context.options.autotune:
             result, bundle = _autotuned(concrete, make, context, inputs)
@@ -190,6 +126,8 @@ def optimize_concrete(
         if context.options.measure:
             context.running = "measure"
             context.report.measured = measure.measured(concrete, make, inputs, autotune.REASON)
+    except CalibrationError:
+        raise
     except Exception as error:
         if context.options.strict:
             raise
@@ -199,7 +137,8 @@ def optimize_concrete(
     report.seconds = report.seconds or time.perf_counter() - start
     report.warnings.extend(_warnings())
     if verify_by == "numbers":
-        verify.check_numbers(concrete, result, tolerance=tolerance)
+        tolerance = max(tolerance, verify.TOLERANCES[context.options.precision])
+        verify.check_numbers(concrete, result, tolerance=tolerance, inputs=judge)
     trackables = bundle + owners(result, [concrete, *roots])
     if result is not concrete:  # Keras's export of a model around it writes what is named here.
         variables = (t for t in trackables if isinstance(t, tf.Variable))
@@ -244,8 +183,10 @@ def _attempt(body: Body, context: Context, failures: dict[str, Exception]) -> Bo
     verifier = Verifier(attempt)
     context.report, context.followers = Report(), Followers(attempt, found=False)
     for run in PASSES:
-        needed = _NEEDS.get(run, run)
+        needed = NEEDS.get(run, run)
         if failures.keys() & {run.__name__, needed.__name__}:
+            continue
+        if run in HIDES and context.lowering is not None and context.lowering.observing:
             continue
         context.running = run.__name__
         try:
@@ -274,24 +215,37 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
+def _lowered(concrete, bundles: Bundles, context: Context, calibration):
+    """(function, its variables, context) in low precision, and arguments to verify it with."""
+    contexts = [context]
+
+    def another(lowering) -> Context:
+        contexts.append(Context(context.options, leave=dict(context.leave), lowering=lowering))
+        return contexts[-1]
+
+    def written(lowering) -> Module:
+        module, own = _written(concrete, bundles, another(lowering))
+        handles = {name: variable.handle for name, variable in own.items()}
+        return dataclasses.replace(module, captures=module.captures | handles)
+
+    def rewritten(lowering):
+        made = another(lowering)
+        return *_rewritten(concrete, bundles, made), made
+
+    try:
+        return lower(concrete, context.options, calibration, written, rewritten)
+    finally:
+        context.running = contexts[-1].running or "calibration"
+
+
 def _rewritten(concrete, bundles: Bundles, context: Context):
     """The rewritten function, and the variables made for it: the bundle and copies of others."""
     if compiled_by_xla(concrete):
         context.report.decline(_name(concrete), "XLA compiles it (jit_compile=True)")
         return concrete, list(concrete.variables)
-    module = _module(concrete, context)
-    context.running = "emit"
-    resource = module.main.view.unique_name(BUNDLE)
-    keeps_memory = context.options.memory != "low"
-    values = emit.write_nodes(module, resource, context.options.scratchpad_mode, keeps_memory)
-    module.main.view.prune()
-    own = {name: bundles.variable(value) for name, value in weights_left(module).items()}
-    if values is not None:
-        own[resource] = bundles.variable(values)
+    module, own = _written(concrete, bundles, context)
     captures = module.captures | {name: variable.handle for name, variable in own.items()}
-    context.running = "verify"
-    for body in module.bodies:
-        check_edges(body.view)
+    keeps_memory = context.options.memory != "low"
     context.running = "name_algorithms"
     flat = flat_graph(module, captures)
     name_algorithms(flat, context.report)
@@ -308,6 +262,23 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     context.running = "verify"
     verify.check_signature(concrete, result)
     return result, list(own.values())
+
+
+def _written(concrete, bundles: Bundles, context: Context):
+    """The module with all nodes written, and the variables made for it, by their placeholders."""
+    module = _module(concrete, context)
+    context.running = "emit"
+    resource = module.main.view.unique_name(BUNDLE)
+    keeps_memory = context.options.memory != "low"
+    values = emit.write_nodes(module, resource, context.options.scratchpad_mode, keeps_memory)
+    module.main.view.prune()
+    own = {name: bundles.variable(value) for name, value in weights_left(module).items()}
+    if values is not None:
+        own[resource] = bundles.variable(values)
+    context.running = "verify"
+    for body in module.bodies:
+        check_edges(body.view)
+    return module, own
 
 
 def _module(concrete, context: Context) -> Module:
@@ -335,7 +306,9 @@ def _maker(concrete, first, bundles: Bundles, context: Context):
     def make(leave: dict[str, str]):
         key = frozenset(leave)
         if key not in made:
-            other = Context(context.options, leave=context.leave | leave)
+            leave = context.leave | leave
+            lowering = context.lowering and context.lowering.again()
+            other = Context(context.options, leave=leave, lowering=lowering)
             result, bundle = _rewritten(concrete, bundles, other)
             made[key] = result, other.parts, (bundle, other)
         return made[key]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 
 from . import summary
+from .precision.lowering import Layer
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,54 @@ class Measured:
         return self.original_ms / self.optimized_ms
 
 
+@dataclass(frozen=True)
+class OutputLoss:
+    """What an output of the function loses on the data that were held back.
+
+    Attributes:
+        name: in the structure of the outputs.
+        snr: signal to noise against the original, in dB.
+        agreement: how often the largest of each row is the same, for outputs [N, classes].
+    """
+
+    name: str
+    snr: float
+    agreement: float | None = None
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What low precision costs.
+
+    Attributes:
+        precision: "bf16" or "int8".
+        layers: each convolution, in the order in which they run, those that stay float32 first.
+        outputs: what the outputs lose; empty without calibration data.
+        samples: how many were held back to judge by.
+
+    Example:
+        >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
+        >>> images = np.random.rand(16, 8, 8, 3).astype("float32")
+        >>> precision = bd.optimize(model, precision="int8", calibration=images).report.precision
+        >>> precision.layers[0].dtype, precision.outputs[0].snr > 30
+        ('uint8', True)
+    """
+
+    precision: str
+    layers: list[Layer]
+    outputs: list[OutputLoss]
+    samples: int
+
+    @property
+    def count(self) -> int:
+        """How many layers work in low precision."""
+        return sum(layer.dtype != "float32" for layer in self.layers)
+
+    def is_within(self, loss: float) -> bool:
+        """Whether no output loses more than that part of its magnitude (root mean squares)."""
+        return all(10 ** (-output.snr / 20) <= loss for output in self.outputs)
+
+
 @dataclass
 class Report:
     """The account of one rewritten function.
@@ -120,6 +169,7 @@ class Report:
         error: the traceback, where the rewriter failed: a pass, which was left out, or all of
             it, and the function stayed as it was.
         seconds: how long the rewrite took.
+        precision: what low precision costs, where it was asked for.
         measured: the times, where they were asked for.
 
     Example:
@@ -147,6 +197,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
     error: str | None = None
     seconds: float = 0.0
+    precision: Precision | None = None
     measured: Measured | None = None
 
     def decline(self, node: str, reason: str) -> None:

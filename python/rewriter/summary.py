@@ -8,6 +8,7 @@ from ..ops.records import RECORDS
 _MOST_REASONS = 8
 _MOST_REORDERS = 6
 _MOST_REGIONS = 6
+_MOST_LAYERS = 6  # of those that lose most
 AT_BATCH_1 = " at batch 1"
 # What moves channels, by the op that does.
 _MOVES = {
@@ -30,6 +31,7 @@ def short(report) -> str:
         lines.append(f"  concatenations written in place: {len(report.joined)}")
     if report.folded:
         lines.append(f"  folded into weights: {_folded(report)}")
+    lines += precision_lines(report, cut)
     lines += _reorders(report, cut)
     for heading, entries in (
         ("left to TensorFlow", report.declined),
@@ -40,6 +42,31 @@ def short(report) -> str:
     lines += [f"warning: {warning}" for warning in report.warnings]
     lines += [f"note: {note}" for note in report.notes]
     return "\n".join(lines)
+
+
+def precision_lines(report, cut: str = "") -> list[str]:
+    """What low precision covers, and what it costs."""
+    found = report.precision
+    if found is None:
+        return []
+    total = len(found.layers)
+    lines = [f"{found.precision}: {found.count} of {total} convolutions"]
+    for output in found.outputs:
+        agrees = "" if output.agreement is None else f", same class {100 * output.agreement:.4g} %"
+        lines.append(f"  {output.name}: {output.snr:.1f} dB{agrees} ({found.samples} samples)")
+    rated = [layer for layer in found.layers if layer.snr is not None]
+    worst = sorted(rated, key=lambda layer: layer.snr)[:_MOST_LAYERS]
+    lines += [f"  {layer_line(layer, cut)}" for layer in worst]
+    return lines
+
+
+def layer_line(layer, cut: str = "") -> str:
+    """ "stem/conv: uint8, mse, scale 0.0235, zero point 0, 38.2 dB"."""
+    words = [layer.dtype, layer.method]
+    if layer.scale is not None:
+        words += [f"scale {layer.scale:.3g}", f"zero point {layer.zero_point}"]
+    words.append("" if layer.snr is None else f"{layer.snr:.1f} dB")
+    return f"{brief(layer.node, cut)}: {', '.join(filter(None, words))}"
 
 
 def faster(ratio: float) -> str:
@@ -67,6 +94,7 @@ def full(report) -> str:
         ("folded into weights", report.folded),
         ("left to TensorFlow", report.declined),
         ("not fused", report.unfused),
+        ("precision", [(layer_line(item),) for item in getattr(report.precision, "layers", ())]),
     )
     for heading, rows in sections:
         if rows:

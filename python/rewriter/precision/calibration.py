@@ -7,14 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import tensorflow as tf
 
+from ...errors import UserError
+
 _MOST_BATCH = 32  # samples of an array that are run at once, where the function leaves it open
 _HELD_BACK = 4  # every so many batches one
 _MOST_HELD = 16  # batches
 _MISSING = (
     'precision="int8" needs calibration: some dozens of typical inputs, as an array of samples, a '
-    "tf.data.Dataset of batches, or on the command line --calibration FOLDER or FILE.npz; "
-    '"bf16", "bf16-weights" and "int8-weights" need none'
+    "tf.data.Dataset of batches, or a .npz file or a folder of .npy files (--calibration); "
+    'precision="bf16" needs none'
 )
+
+
+class CalibrationError(UserError):
+    """Calibration data that do not fit."""
 
 
 class Calibration:
@@ -24,14 +30,18 @@ class Calibration:
         data: an array or tensor of samples, of a function of one argument; a mapping of names of
             arguments to them; or anything that yields batches, again and again or once, such as a
             tf.data.Dataset or a list: an array each for one argument, else a tuple or a mapping.
+            Or a path: of a .npz file with one array of samples an argument, by its name or alone;
+            of a .npy file; of a folder of .npy files, one a sample.
 
     Raises:
-        ValueError: it is None.
+        CalibrationError: it is None, or a path at which there are no such arrays.
     """
 
     def __init__(self, data):
         if data is None:
-            raise ValueError(_MISSING)
+            raise CalibrationError(_MISSING)
+        if isinstance(data, str | os.PathLike):
+            data = _read(pathlib.Path(data))
         self._data = data
         self._once = None
         if isinstance(data, Iterator):  # A generator does not begin again; batches are few.
@@ -41,8 +51,8 @@ class Calibration:
         """The arguments of each call of a ConcreteFunction.
 
         Raises:
-            ValueError: what is given does not fit the function, holds NaN or infinities, or is
-                empty.
+            CalibrationError: what is given does not fit the function, holds NaN or
+                infinities, or is empty.
         """
         count = len(concrete.inputs) - len(concrete.captured_inputs)
         wanted, any_came = concrete.inputs[:count], False
@@ -53,7 +63,9 @@ class Calibration:
                 any_came = True
                 yield arguments
         if not any_came:
-            raise ValueError("calibration holds no samples: give some dozens of typical inputs")
+            raise CalibrationError(
+                "calibration holds no samples: give some dozens of typical inputs"
+            )
 
     def _raw(self, wanted, names) -> Iterable:
         data = self._data if self._once is None else self._once
@@ -61,19 +73,16 @@ class Calibration:
             arrays = {name: _as_array(value, name) for name, value in data.items()}
             if len({len(array) for array in arrays.values()}) > 1:
                 sizes = {name: len(array) for name, array in arrays.items()}
-                raise ValueError(f"calibration has other numbers of samples for each name: {sizes}")
+                raise CalibrationError(
+                    f"calibration has other numbers of samples for each name: {sizes}"
+                )
             return _cut(arrays, wanted, names)
         if isinstance(data, np.ndarray | np.generic | tf.Tensor):
             return _cut({names[0] if names else "": _as_array(data, "calibration")}, wanted, names)
-        if isinstance(data, str | os.PathLike):
-            raise ValueError(
-                f"calibration is a path, {os.fspath(data)!r}: read it with "
-                "tf_blockdnn.read_calibration, or give arrays"
-            )
         try:
             return iter(data)
         except TypeError:
-            raise ValueError(
+            raise CalibrationError(
                 "calibration must be an array of samples, a mapping of arrays, or batches, not "
                 f"{type(data).__name__}"
             ) from None
@@ -111,7 +120,7 @@ def _names(concrete, wanted) -> list[str]:
 def _as_array(value, name: str) -> np.ndarray:
     array = np.asarray(value)
     if not array.ndim:
-        raise ValueError(f"calibration: {name} must hold samples along its first dimension")
+        raise CalibrationError(f"calibration: {name} must hold samples along its first dimension")
     return array
 
 
@@ -123,7 +132,9 @@ def _cut(arrays: dict[str, np.ndarray], wanted, names) -> Iterator[dict[str, np.
     # At least four batches where there are so many samples, so that one can be held back.
     batch = fixed or max(1, min(_MOST_BATCH, samples // _HELD_BACK))
     if fixed and samples and samples < fixed:
-        raise ValueError(f"calibration has {samples} samples; a batch of the function has {fixed}")
+        raise CalibrationError(
+            f"calibration has {samples} samples; a batch of the function has {fixed}"
+        )
     whole = samples - samples % batch if fixed else samples
     for first in range(0, whole, batch):
         yield {name: array[first : first + batch] for name, array in arrays.items()}
@@ -134,19 +145,23 @@ def _arguments(batch, wanted, names: list[str], number: int) -> list[tf.Tensor]:
     where = f"calibration, batch {number}"
     if isinstance(batch, Mapping):
         if set(batch) != set(names):
-            raise ValueError(f"{where} has {sorted(batch)}; the function takes {sorted(names)}")
+            raise CalibrationError(
+                f"{where} has {sorted(batch)}; the function takes {sorted(names)}"
+            )
         values = [batch[name] for name in names]
     elif isinstance(batch, tuple | list) and not (len(wanted) == 1 and len(batch) != 1):
         values = list(batch)
     elif isinstance(batch, tuple):
-        raise ValueError(
+        raise CalibrationError(
             f"{where} has {len(batch)} parts; the function takes one argument: give inputs without "
             "labels, such as dataset.map(lambda x, y: x)"
         )
     else:
         values = [batch]
     if len(values) != len(wanted):
-        raise ValueError(f"{where} has {len(values)} tensors; the function takes {len(wanted)}")
+        raise CalibrationError(
+            f"{where} has {len(values)} tensors; the function takes {len(wanted)}"
+        )
     return [
         _checked(value, tensor, f"{where}, {name}")
         for value, tensor, name in zip(values, wanted, names, strict=True)
@@ -159,50 +174,36 @@ def _checked(value, wanted, where: str) -> tf.Tensor:
         if tensor.dtype != wanted.dtype:
             tensor = tf.cast(tensor, wanted.dtype)
     except (TypeError, ValueError, tf.errors.OpError):
-        raise ValueError(f"{where} is no tensor of {wanted.dtype.name}") from None
+        raise CalibrationError(f"{where} is no tensor of {wanted.dtype.name}") from None
     if not wanted.shape.is_compatible_with(tensor.shape):
-        raise ValueError(f"{where} is {tensor.shape}; the function takes {wanted.shape}")
+        raise CalibrationError(f"{where} is {tensor.shape}; the function takes {wanted.shape}")
     if tensor.dtype.is_floating and not np.isfinite(tensor.numpy().astype(np.float32)).all():
-        raise ValueError(f"{where} holds NaN or infinities")
+        raise CalibrationError(f"{where} holds NaN or infinities")
     return tensor
 
 
-def read_calibration(path: str | os.PathLike):
-    """Calibration data from files, as the command line takes it.
-
-    Args:
-        path: a .npz file with one array of samples an argument, by its name or alone; a .npy file;
-            or a folder of .npy files, one a sample of a function of one argument, all of one shape.
-
-    Returns: what `optimize` takes as calibration.
-
-    Raises:
-        ValueError: there is no such file, or it holds no arrays.
-
-    Example:
-        >>> np.savez("digits.npz", np.zeros((40, 28, 28, 1), np.float32))
-        >>> bd.read_calibration("digits.npz").shape
-        (40, 28, 28, 1)
-    """
-    path = pathlib.Path(path)
+def _read(path: pathlib.Path):
+    """The arrays that a file or a folder holds."""
     try:
         if path.is_dir():
             files = sorted(path.glob("*.npy"))
             if not files:
-                raise ValueError(f"{path} holds no .npy files: save each sample with numpy.save")
+                raise CalibrationError(
+                    f"{path} holds no .npy files: save each sample with numpy.save"
+                )
             return np.stack([np.load(file, allow_pickle=False) for file in files])
         if not path.is_file():
-            raise ValueError(f"{path}: no such file or folder")
+            raise CalibrationError(f"{path}: no such file or folder")
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return loaded
         arrays = dict(loaded)
     except (OSError, EOFError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
-    except ValueError as error:
-        if str(path) in str(error):
-            raise
-        raise ValueError(f"{path} holds no arrays of numbers") from None
+        raise CalibrationError(f"{path} cannot be read: {error}") from None
+    except CalibrationError:
+        raise
+    except ValueError:  # pickled objects, or text
+        raise CalibrationError(f"{path} holds no arrays of numbers") from None
     if not arrays:
-        raise ValueError(f"{path} holds no arrays")
+        raise CalibrationError(f"{path} holds no arrays")
     return next(iter(arrays.values())) if list(arrays) == ["arr_0"] else arrays

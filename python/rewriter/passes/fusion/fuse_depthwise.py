@@ -27,7 +27,7 @@ def _is_depthwise(payload) -> bool:
         or payload.dst_layout != BLOCKED
     ):
         return False
-    if payload.src_part or payload.dst_part:
+    if payload.src_part or payload.dst_part or payload.is_narrow:
         return False
     return payload.groups == payload.in_channels == payload.channels
 
@@ -42,6 +42,7 @@ def _is_pointwise(node: Node) -> bool:
         (conv.weights.shape[:2], conv.strides, conv.groups) == (_ONE, _ONE, 1)
         and not padded
         and not conv.dst_part
+        and not conv.is_narrow
         and node.roles == ("src",)
     )
 

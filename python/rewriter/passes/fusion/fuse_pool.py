@@ -30,7 +30,11 @@ def fuse_pool(body: Body, context: Context) -> None:
 def _pools_windows(payload) -> bool:
     if not isinstance(payload, Pool):
         return False
-    return (payload.kind, payload.ksize, payload.strides) == ("max", _WINDOW, _WINDOW)
+    return not payload.is_narrow and (payload.kind, payload.ksize, payload.strides) == (
+        "max",
+        _WINDOW,
+        _WINDOW,
+    )
 
 
 def _is_free(node: Node) -> bool:
@@ -38,7 +42,7 @@ def _is_free(node: Node) -> bool:
     conv = node.payload
     if not isinstance(conv, Conv) or conv.dst_layout != BLOCKED or node.roles != ("src",):
         return False
-    return not conv.src_part and not conv.dst_part
+    return not conv.src_part and not conv.dst_part and not conv.is_narrow
 
 
 def _source_sizes(body: Body, conv: Node) -> list[int] | None:

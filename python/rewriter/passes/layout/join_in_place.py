@@ -206,7 +206,8 @@ def _pieces(leaves: list[_Part], copied: set[Ref]) -> list[_Piece]:
 
 def _is_plain_concat(node: Node) -> bool:
     payload = node.payload
-    return isinstance(payload, Concat) and not payload.dst_part and not payload.src_parts
+    whole = isinstance(payload, Concat) and not payload.dst_part and not payload.src_parts
+    return whole and not payload.is_narrow
 
 
 def _can_write(view: GraphView, node: Node) -> bool:

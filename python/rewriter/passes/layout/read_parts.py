@@ -23,7 +23,7 @@ def read_parts(body: Body, context: Context) -> None:
     """Lets ops read some channels of a tensor in the tensor itself, without a copy."""
     view = body.view
     for node in view.topological():
-        if isinstance(node.payload, Concat) and not node.payload.is_slice:
+        if _joins(node):
             _join_neighbours(view, node)
     for node in view.topological():
         if _is_slice(view, node) and is_piece(*_part(node)):
@@ -34,7 +34,7 @@ def take_from_source(body: Body, context: Context) -> None:
     """Lets a concatenation take the channels of a slice from the tensor that was cut."""
     view = body.view
     for node in view.topological():
-        if not isinstance(node.payload, Concat) or node.payload.is_slice:
+        if not _joins(node):
             continue
         values = _values(view, node)
         if any(ref != old for (ref, *_), old in zip(values, node.inputs, strict=False)):
@@ -49,7 +49,7 @@ def is_piece(first: int, count: int, total: int) -> bool:
 def can_read(node: Node, index: int) -> bool:
     """Whether the op can read its input as a part of a wider tensor."""
     payload = node.payload
-    known = knows_parts(payload) and node.roles[index] == "src"
+    known = knows_parts(payload) and node.roles[index] == "src" and not payload.is_narrow
     return known and not getattr(payload, "src_blocks", ())
 
 
@@ -59,9 +59,16 @@ def wider(payload, first: int, total: int):
     return replace(payload, src_part=(first + inner, total))
 
 
+def _joins(node: Node) -> bool:
+    """Whether it is a concatenation whose values may be others."""
+    payload = node.payload
+    return isinstance(payload, Concat) and not payload.is_slice and not payload.is_narrow
+
+
 def _is_slice(view: GraphView, node: Node) -> bool:
     payload = node.payload
     free = isinstance(payload, Concat) and payload.is_slice and not payload.dst_part
+    free = free and not payload.is_narrow
     return free and not view.is_fetched(node.ref) and not view.has_control_edges(node.name)
 
 

@@ -25,7 +25,8 @@ def parts(result):
 def assert_as_copied(result, x):
     """The same bits as from the graph that copies, also where the caller's graph is another."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "join_in_place", lambda *_: None)
+        passes = [run for run in pipeline.PASSES if run.__name__ != "join_in_place"]
+        patch.setattr(pipeline, "PASSES", tuple(passes))
         copying = optimize_concrete(result.original).concrete
     wanted = tf.nest.flatten(copying(x))
     for call in (result.concrete, tf.function(result.concrete)):

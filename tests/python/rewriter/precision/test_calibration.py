@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from tf_blockdnn.python.rewriter.precision.calibration import (
     Calibration,
-    read_calibration,
     split,
 )
 
@@ -63,7 +62,7 @@ def test_integers_become_what_the_function_takes():
         ([np.zeros((0, 3))], "holds no samples"),
         (np.float32(1), "samples along its first dimension"),
         (7, "not int"),
-        ("images", "is a path"),
+        ("images", "no such file or folder"),
         ([(np.zeros((2, 3)), np.zeros(2))], "without labels"),
         ({"y": np.zeros((2, 3))}, r"has \['y'\]; the function takes"),
         ([["text"]], "no tensor of float32"),
@@ -103,10 +102,16 @@ def test_files(tmp_path):
     (tmp_path / "folder").mkdir()
     for i in (1, 0):
         np.save(tmp_path / "folder" / f"{i}.npy", samples[i])
-    assert np.array_equal(read_calibration(tmp_path / "one.npz"), samples)
-    assert np.array_equal(read_calibration(tmp_path / "array.npy"), samples)
-    assert set(read_calibration(tmp_path / "two.npz")) == {"a", "b"}
-    assert np.array_equal(read_calibration(tmp_path / "folder"), samples[:2])
+
+    def read(name, function):
+        batches = list(Calibration(tmp_path / name).batches(function))
+        return [np.concatenate(argument).tolist() for argument in zip(*batches, strict=True)]
+
+    one = concrete([None, 3])
+    assert read("one.npz", one) == read("array.npy", one) == [samples.tolist()]
+    assert read("folder", one) == [samples[:2].tolist()]
+    two = concrete(a=[None, 3], b=[None, 3])
+    assert read("two.npz", two) == [samples.tolist(), samples.tolist()]
 
 
 def test_files_that_are_none(tmp_path):
@@ -120,4 +125,4 @@ def test_files_that_are_none(tmp_path):
         "missing": "no such file",
     }.items():
         with pytest.raises(ValueError, match=words):
-            read_calibration(tmp_path / name)
+            Calibration(tmp_path / name)

@@ -1,0 +1,82 @@
+"""All passes, in the order in which they run."""
+
+from .account import account
+from .canonical.channel_views import channel_views
+from .canonical.channels_last import channels_last
+from .canonical.constant_shapes import constant_shapes
+from .canonical.lift_volumes import lift_volumes
+from .canonical.one_dimension import join_one_dimension
+from .canonical.products import flatten_products
+from .canonical.replace_loops import replace_loops
+from .canonical.simplify import simplify
+from .canonical.update_caches import update_caches
+from .fusion.find_followers import find_followers
+from .fusion.fold_batch_norm import fold_batch_norm
+from .fusion.fold_shuffles import fold_shuffles
+from .fusion.fold_source_scales import fold_source_scales
+from .fusion.fuse_depthwise import fuse_depthwise
+from .fusion.fuse_pool import fuse_pool
+from .fusion.fuse_post_ops import fuse_post_ops
+from .fusion.prepare_sources import prepare_sources
+from .fusion.unfused import report_unfused
+from .layout.assign_layout import assign_layout
+from .layout.blocked_shapes import read_shapes_of_blocked
+from .layout.cut_channels import cut_channels
+from .layout.gain import leave_losing
+from .layout.join_in_place import join_in_place
+from .layout.lower_precision import lower_precision
+from .layout.place_reorders import place_reorders
+from .layout.read_parts import read_parts, take_from_source
+from .lift import (
+    lift_attention,
+    lift_convolutions,
+    lift_inner_products,
+    lift_pixel_layers,
+    lift_softmax,
+)
+from .limit_memory import limit_memory
+from .list_converted import list_converted
+
+# Each is called with the graph and the context and edits both; its docstring's first line is
+# its row in docs/how-it-works.md.
+PASSES = (
+    channels_last,
+    constant_shapes,
+    simplify,
+    channel_views,
+    replace_loops,
+    lift_attention,
+    update_caches,
+    flatten_products,
+    join_one_dimension,
+    lift_volumes,
+    lift_convolutions,
+    lift_pixel_layers,
+    lift_inner_products,
+    limit_memory,
+    find_followers,
+    fold_batch_norm,
+    fuse_post_ops,
+    prepare_sources,
+    fold_shuffles,
+    cut_channels,
+    assign_layout,
+    lift_softmax,
+    fold_source_scales,
+    report_unfused,
+    place_reorders,
+    read_shapes_of_blocked,
+    leave_losing,
+    lower_precision,
+    fuse_depthwise,
+    fuse_pool,
+    read_parts,
+    join_in_place,
+    take_from_source,
+    list_converted,
+    account,
+)
+# What takes nodes away whose tensors are to be observed.
+HIDES = (fuse_depthwise, fuse_pool, read_parts, join_in_place, take_from_source)
+# What plans blocked tensors is of no use without the pass that lets plain ones meet them.
+NEEDS = dict.fromkeys((lift_volumes, lift_convolutions, lift_pixel_layers), place_reorders)

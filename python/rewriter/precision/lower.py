@@ -1,0 +1,150 @@
+"""Lowers the precision of a function: observes, chooses, judges, takes back what costs most."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from ...graph import Module, Ref
+from ...native import c_library
+from ..measure import computing
+from ..report import OutputLoss, Precision
+from ..verify import outputs
+from .calibration import Calibration, CalibrationError, split
+from .lowering import Lowering
+from .observer import Observer
+from .quantize import decibels
+
+# What multiplies numbers of each type as they are.
+_FAST_ISAS = {"int8": ("avx512_vnni", "avx512_bf16"), "bf16": ("avx512_bf16",)}
+_SLOW = {
+    "int8": "this CPU has no AVX512-VNNI: int8 may be no faster here than float32",
+    "bf16": "this CPU has no AVX512-BF16: bf16 is slower here than float32",
+}
+
+
+def lower(concrete, options, data, written: Callable, rewritten: Callable):
+    """The function in low precision, within the loss that is allowed.
+
+    Args:
+        concrete: the ConcreteFunction.
+        options: says which precision, and the loss.
+        data: calibration data; may be None where the precision needs no ranges.
+        written: written(lowering) -> the module whose nodes are written, with all captures.
+        rewritten: rewritten(lowering) -> (function, bundle, context).
+
+    Returns: what `rewritten` made, with `report.precision`, and a batch to verify it with.
+
+    Raises:
+        CalibrationError: the data do not fit, or a tensor has no finite range on them.
+    """
+    first, held = Lowering(options.precision), []
+    calibration = None if data is None else Calibration(data)
+    if first.is_int8:
+        held = _observe(concrete, calibration, first, written)
+    elif calibration is not None:
+        held = [batch for batch, is_held in split(calibration.batches(concrete)) if is_held]
+
+    def attempt(keep: frozenset[str]):
+        lowering = Lowering(options.precision, choices=first.choices, means=first.means, keep=keep)
+        made = rewritten(lowering)
+        return made, _judged(concrete, made[0], lowering, held)
+
+    made, judged = attempt(frozenset())
+    if options.max_loss is not None and not judged.is_within(options.max_loss):
+        made, judged = _within(options.max_loss, attempt, made, judged)
+    report = made[2].report
+    report.precision = judged
+    if judged.count and not _is_fast(options.precision):
+        report.notes.append(_SLOW[options.precision])
+    return made, held[0] if held else None
+
+
+def _is_fast(precision: str) -> bool:
+    return c_library().BlockdnnActiveIsa().decode() in _FAST_ISAS[precision]
+
+
+def _within(budget: float, attempt: Callable, made, judged: Precision):
+    """The attempt that leaves fewest of the layers that lose most float32, by bisection.
+
+    With all of them left the function is the one of float32, so one is found.
+    """
+    worst = sorted(judged.layers, key=lambda layer: math.inf if layer.snr is None else layer.snr)
+    few, many, best = 0, len(worst), None
+    while few + 1 < many or best is None:
+        count = (few + many) // 2 if few + 1 < many else many
+        tried = attempt(frozenset(layer.node for layer in worst[:count]))
+        if tried[1].is_within(budget) or count == len(worst):
+            many, best = count, tried
+        else:
+            few = count
+    return best
+
+
+def _observe(concrete, calibration, lowering: Lowering, written: Callable) -> list:
+    """Sets the lowering's choices and means; returns the batches that are held back."""
+    observing = Lowering(lowering.precision, observing=True)
+    module = written(observing)
+    observers = {ref: Observer() for ref in observing.tensors}
+    call, held_back = _Fetch(module, list(observers)), []
+    for batch, is_held in split(calibration.batches(concrete)):
+        if is_held:
+            held_back.append(batch)
+            continue
+        for ref, value in zip(observers, call(batch), strict=True):
+            try:
+                observers[ref].add(value.numpy())
+            except ValueError as error:
+                raise CalibrationError(f"{ref}: {error}") from None
+    for ref, observer in observers.items():
+        lowering.choices[ref.node] = observer.choose()
+        lowering.means[ref.node] = observer.means
+    return held_back
+
+
+class _Fetch:
+    """Computes tensors of a module, whatever the batch."""
+
+    def __init__(self, module: Module, wanted: list[Ref]):
+        self._module, self._wanted, self._functions = module, wanted, {}
+
+    def __call__(self, batch: list[tf.Tensor]) -> list[tf.Tensor]:
+        key = tuple((tensor.dtype, tuple(tensor.shape)) for tensor in batch)
+        if key not in self._functions:
+            names = map(Ref, self._module.main.inputs)
+            given = dict(zip(names, batch, strict=True))
+            self._functions[key] = computing(self._module, given, self._wanted)
+        function = self._functions[key]
+        return function._call_flat(batch, function.captured_inputs) if self._wanted else []
+
+
+def _judged(original, lowered, lowering: Lowering, held: list) -> Precision:
+    """What both make of the batches that were held back, compared."""
+    signals: dict[str, np.ndarray] = {}
+    agreeing: dict[str, list[int]] = {}
+    for batch in held:
+        pairs = zip(outputs(original, batch), outputs(lowered, batch), strict=True)
+        for (name, wanted), (_, got) in pairs:
+            if wanted is None or not wanted.dtype.is_floating:
+                continue
+            wanted, got = (np.asarray(value, np.float64) for value in (wanted, got))
+            finite = np.isfinite(wanted) & np.isfinite(got)
+            lost = np.square(wanted[finite] - got[finite]).sum()
+            lost = lost if np.array_equal(wanted[~finite], got[~finite], equal_nan=True) else np.inf
+            signals.setdefault(name, np.zeros(2))
+            signals[name] += np.square(wanted[finite]).sum(), lost
+            if wanted.ndim == 2 and wanted.shape[1] > 1:
+                count = agreeing.setdefault(name, [0, 0])
+                count[0] += int((wanted.argmax(axis=1) == got.argmax(axis=1)).sum())
+                count[1] += len(wanted)
+    losses = [
+        OutputLoss(
+            name,
+            decibels(signal, noise),
+            agreeing[name][0] / agreeing[name][1] if agreeing.get(name, [0, 0])[1] else None,
+        )
+        for name, (signal, noise) in signals.items()
+    ]
+    samples = sum(int(batch[0].shape[0]) for batch in held if batch and batch[0].shape.rank)
+    return Precision(lowering.precision, list(lowering.layers), losses, samples)

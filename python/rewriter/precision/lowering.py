@@ -1,0 +1,67 @@
+"""What a run of the passes is told about precision, and what it tells back."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from tensorflow.core.framework import types_pb2
+
+from ...graph import Ref
+from .observer import Choice
+
+PRECISIONS = ("bf16", "int8")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer that works in low precision, or was to.
+
+    Attributes:
+        node: its name in the report.
+        dtype: of what it reads: "uint8", "bfloat16", or "float32" where it lost too much.
+        method: how the quantization of its result was found: "min-max", "percentile 99.9", "mse";
+            empty where there is none.
+        scale, zero_point: of its result, where that is uint8.
+        snr: what rounding its weights and its source leaves, in dB.
+    """
+
+    node: str
+    dtype: str
+    method: str = ""
+    scale: float | None = None
+    zero_point: int | None = None
+    snr: float | None = None
+
+
+@dataclass
+class Lowering:
+    """One way to lower the precision of a function.
+
+    Attributes:
+        precision: one of `PRECISIONS`.
+        observing: nothing is lowered; the pass only names the tensors that would be.
+        choices: tensor -> its quantization, by the name of the node that makes it.
+        means: tensor -> the mean of each of its channels.
+        keep: the convolutions that stay float32.
+        tensors: which are narrow, in the order in which they are made.
+        layers: what became of each convolution.
+    """
+
+    precision: str
+    observing: bool = False
+    choices: dict[str, Choice] = field(default_factory=dict)
+    means: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    keep: frozenset[str] = frozenset()
+    tensors: list[Ref] = field(default_factory=list)
+    layers: list[Layer] = field(default_factory=list)
+
+    def again(self) -> "Lowering":
+        """The same for another run of the passes."""
+        return replace(self, tensors=[], layers=[])
+
+    @property
+    def dtype(self) -> int:
+        return types_pb2.DT_UINT8 if self.is_int8 else types_pb2.DT_BFLOAT16
+
+    @property
+    def is_int8(self) -> bool:
+        return self.precision == "int8"

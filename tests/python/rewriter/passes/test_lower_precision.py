@@ -1,0 +1,195 @@
+"""Which tensors become narrow, where reorders stand, and what the numbers lose."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_blockdnn.python.rewriter import Options
+
+
+@pytest.fixture
+def weights():
+    rng = np.random.default_rng(0)
+
+    def make(*shape):
+        fan_in = np.prod(shape[:2]) if shape[-1] == 1 else np.prod(shape[:-1])
+        return tf.constant((rng.standard_normal(shape) / np.sqrt(fan_in)).astype("float32"))
+
+    return make
+
+
+@pytest.fixture
+def images():
+    return np.random.default_rng(1).standard_normal((40, 16, 16, 32)).astype("float32")
+
+
+@pytest.fixture
+def lower(rewrite, images):
+    def run(function, precision, **options):
+        chosen = Options(precision=precision, strict=True, **options)
+        return rewrite(function, [None, 16, 16, 32], options=chosen, calibration=images)
+
+    return run
+
+
+def types(result, op):
+    """(source, result) of each op of that kind."""
+    names = {1: "f32", 4: "u8", 14: "bf16"}
+    attributes = [node.attr for node in result.nodes if node.op == op]
+    return [(names[attr["T"].type], names[attr["dst_type"].type]) for attr in attributes]
+
+
+def residual(weights):
+    """A block of ResNet between two convolutions."""
+    filters = [weights(3, 3, 32, 32) for _ in range(4)]
+
+    def network(x):
+        first = tf.nn.relu(tf.nn.conv2d(x, filters[0], 1, "SAME"))
+        y = tf.nn.relu(tf.nn.conv2d(first, filters[1], 1, "SAME"))
+        y = tf.nn.relu(tf.nn.conv2d(y, filters[2], 1, "SAME") + first)
+        return tf.nn.conv2d(y, filters[3], 2, "SAME")
+
+    return network
+
+
+def inverted(weights):
+    """Two blocks of MobileNetV2."""
+    expand = [weights(1, 1, 32, 96) for _ in range(2)]
+    depthwise = [weights(3, 3, 96, 1) for _ in range(2)]
+    project = [weights(1, 1, 96, 32) for _ in range(2)]
+
+    def network(x):
+        for e, d, p in zip(expand, depthwise, project, strict=True):
+            y = tf.nn.relu6(tf.nn.conv2d(x, e, 1, "SAME"))
+            y = tf.nn.relu6(tf.nn.depthwise_conv2d(y, d, [1, 1, 1, 1], "SAME"))
+            x = tf.nn.conv2d(y, p, 1, "SAME") + x
+        return x
+
+    return network
+
+
+@pytest.mark.parametrize("precision", ["int8", "bf16"])
+@pytest.mark.parametrize(("block", "count", "reorders"), [(residual, 4, 1), (inverted, 6, 2)])
+def test_blocks_stay_narrow_from_the_input_to_the_head(
+    weights, lower, block, count, reorders, precision
+):
+    result = lower(block(weights), precision)
+    narrow = {"int8": "u8", "bf16": "bf16"}[precision]
+    convolutions = types(result, "BlockdnnConv")
+    assert convolutions.count((narrow, narrow)) == count - 1
+    assert convolutions.count((narrow, "f32")) == 1  # the head
+    # The input changes type and layout at once; the head leaves as float32.
+    assert len(result.report.reorders) == reorders
+    assert result.report.precision.count == count
+    (output,) = result.report.precision.outputs
+    assert output.snr > {"int8": 28, "bf16": 40}[precision]
+    assert result.report.precision.samples > 0
+
+
+@pytest.mark.parametrize("precision", ["int8", "bf16"])
+def test_the_numbers_are_close(weights, lower, images, precision):
+    result = lower(residual(weights), precision)
+    result.assert_same(tf.constant(images[:3]), tolerance={"int8": 0.06, "bf16": 0.02}[precision])
+
+
+def test_pooling_and_concatenation_go_along(weights, lower):
+    one, other, last = weights(3, 3, 32, 32), weights(1, 1, 32, 16), weights(1, 1, 48, 32)
+
+    def network(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, one, 1, "SAME"))
+        y = tf.nn.max_pool2d(y, 3, 2, "SAME")
+        y = tf.concat([y, tf.nn.conv2d(y, other, 1, "SAME")], axis=3)
+        return tf.nn.conv2d(y, last, 1, "SAME")
+
+    result = lower(network, "int8")
+    assert types(result, "BlockdnnPool") == types(result, "BlockdnnConcat") == [("u8", "u8")]
+    assert len(result.report.reorders) == 1  # on the way in
+    assert result.report.precision.outputs[0].snr > 30
+
+
+def test_what_has_no_narrow_form_reads_float32(weights, lower):
+    one, other = weights(3, 3, 32, 32), weights(3, 3, 32, 32)
+
+    def network(x):
+        y = tf.nn.conv2d(x, one, 1, "SAME")
+        return tf.nn.conv2d(tf.sort(y, axis=3), other, 1, "SAME")
+
+    result = lower(network, "int8")
+    assert types(result, "BlockdnnConv") == [("u8", "f32"), ("u8", "f32")]
+    assert result.report.precision.outputs[0].snr > 30
+
+
+def test_a_network_without_a_convolution_stays_as_it_is(lower, images):
+    result = lower(lambda x: tf.nn.max_pool2d(tf.nn.relu(x), 2, 2, "VALID"), "int8")
+    assert result.report.precision.count == 0
+    result.assert_same(tf.constant(images[:2]), tolerance=0)
+
+
+def test_what_joins_and_pools_is_left_where_it_is_float32(weights, lower):
+    """Layers that stay float32 are fused as ever."""
+    result = lower(inverted(weights), "int8", max_loss=1e-5)
+    assert result.report.precision.count == 0
+    assert result.blockdnn["ConvDepthwise"] == 2
+
+
+def test_the_layers_that_lose_most_stay_float32(weights, lower):
+    best = lower(inverted(weights), "int8").report.precision
+    budget = 10 ** (-(best.outputs[0].snr + 3) / 20)
+    result = lower(inverted(weights), "int8", max_loss=budget).report.precision
+    assert 0 < result.count < best.count
+    assert result.is_within(budget)
+    kept = {layer.node for layer in result.layers if layer.dtype == "float32"}
+    worst = sorted(best.layers, key=lambda layer: layer.snr)[: len(kept)]
+    assert kept == {layer.node for layer in worst}
+
+
+def test_a_channel_of_zeros_and_a_constant_channel(weights, lower):
+    filters = np.array(weights(3, 3, 32, 32))
+    filters[..., 3] = 0.0
+    bias = np.zeros(32, np.float32)
+    bias[3] = 2.5
+
+    def network(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, filters, 1, "SAME") + bias)
+        return tf.nn.conv2d(y, tf.constant(filters), 1, "SAME")
+
+    assert lower(network, "int8").report.precision.outputs[0].snr > 30
+
+
+def test_weights_of_nothing_but_zeros(lower, images):
+    zeros = tf.zeros((3, 3, 32, 32))
+
+    def network(x):
+        return tf.nn.conv2d(tf.nn.conv2d(x, zeros, 1, "SAME"), zeros, 1, "SAME")
+
+    result = lower(network, "int8")
+    result.assert_same(tf.constant(images[:2]), tolerance=0)
+
+
+def test_loops_are_lowered_where_no_ranges_are_needed(weights, lower):
+    filters = weights(3, 3, 32, 32)
+
+    def network(x):
+        return tf.while_loop(
+            lambda i, y: i < 3,
+            lambda i, y: (i + 1, tf.nn.relu(tf.nn.conv2d(y, filters, 1, "SAME"))),
+            (0, x),
+        )[1]
+
+    assert lower(network, "bf16").report.precision.count == 1
+    assert lower(network, "int8").report.precision.count == 0
+
+
+def test_fused_steps_and_batch_norm(weights, lower):
+    filters, scale = weights(3, 3, 32, 32), tf.constant(np.linspace(0.1, 4, 32, dtype="float32"))
+
+    def network(x):
+        for _ in range(2):
+            y = tf.nn.conv2d(x, filters, 1, "SAME")
+            y = tf.nn.batch_normalization(y, 0.1 * scale, scale, scale, scale, 1e-3)
+            x = y * tf.sigmoid(y)
+        return x
+
+    result = lower(network, "int8")
+    assert result.report.precision.count == 2
+    assert result.report.precision.outputs[0].snr > 30

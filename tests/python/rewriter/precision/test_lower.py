@@ -1,0 +1,202 @@
+"""From calibration data to a function of bytes: errors, the report, files, a trained network."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+from tf_blockdnn.python.rewriter import optimize_concrete
+from tf_blockdnn.python.rewriter.options import Options
+
+
+def images(count=24, seed=0):
+    return np.random.default_rng(seed).standard_normal((count, 12, 12, 3)).astype("float32")
+
+
+@pytest.fixture(scope="module")
+def function():
+    rng = np.random.default_rng(2)
+    shapes = [(3, 3, 3, 64), (3, 3, 64, 64), (3, 3, 64, 128)]
+    weights = [
+        tf.Variable((rng.standard_normal(s) / np.sqrt(np.prod(s[:-1]))).astype("float32"))
+        for s in shapes
+    ]
+
+    def network(x):
+        for w in weights:
+            x = tf.nn.relu(tf.nn.conv2d(x, w, 1, "SAME"))
+        return tf.reduce_mean(x, axis=[1, 2])
+
+    network = tf.function(network, input_signature=[tf.TensorSpec([None, 12, 12, 3])])
+    network.weights = weights
+    return network
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"precision": "int4"}, "precision must be one of"),
+        ({"precision": "int8"}, "needs calibration: some dozens of typical inputs"),
+        ({"precision": "bf16", "max_loss": 0.1}, "needs calibration"),
+        ({"max_loss": 0.1}, "max_loss is for a precision"),
+        ({"precision": "bf16", "max_loss": 2}, "between 0 and 1"),
+        ({"precision": "bf16", "deterministic": True}, "exclude each other"),
+        ({"precision": "int8", "calibration": images()[:, :5]}, r"is \(6, 5, 12, 3\)"),
+        ({"precision": "int8", "calibration": images() * np.nan}, "holds NaN"),
+        ({"precision": "int8", "calibration": images()[:0]}, "holds no samples"),
+    ],
+)
+def test_one_line_says_what_is_wrong(function, options, words):
+    with pytest.raises(ValueError, match=words) as error:
+        bd.optimize(function, **options)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("data", "samples"), [([images(8)], 8), (images(1), 1), (images(24), 6)])
+def test_one_batch_and_one_sample_are_enough(function, data, samples):
+    report = bd.optimize(function, precision="int8", calibration=data).report
+    assert report.precision.count == 3
+    assert report.precision.samples == samples
+    assert report.precision.outputs[0].snr > 30
+
+
+def test_values_that_overflow_are_named():
+    filters = tf.fill((3, 3, 3, 16), 1e38)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 12, 12, 3])])
+    def network(x):
+        y = tf.nn.conv2d(x, filters, 1, "SAME")
+        return tf.nn.conv2d(y, tf.ones((1, 1, 16, 16)), 1, "SAME")
+
+    with pytest.raises(ValueError, match="Conv2D: it becomes NaN or infinite"):
+        bd.optimize(network, precision="int8", calibration=np.abs(images()) + 9)
+
+
+def test_the_report_says_what_is_lost(function):
+    report = bd.optimize(function, precision="int8", calibration=images()).report
+    text = report.summary()
+    assert "int8: 3 of 3 convolutions" in text
+    assert " dB, same class 100 % (6 samples)" in text
+    fields = json.loads(report.to_json())["precision"]
+    assert [layer["dtype"] for layer in fields["layers"]] == ["uint8"] * 3
+    assert fields["layers"][0]["scale"] > 0
+    assert fields["outputs"][0]["agreement"] == 1.0
+    assert "precision:" in report.summary(all=True)
+
+
+def test_nothing_is_judged_without_data(function):
+    report = bd.optimize(function, precision="bf16").report
+    assert report.precision.outputs == [] and report.precision.count == 3
+
+
+def test_attempts_name_nodes_alike(function):
+    """What was observed is found again by the names of nodes, so that these have to be the same."""
+    data = images()
+    first = bd.optimize(function, precision="int8", calibration=data).report.precision
+    again = bd.optimize(function, precision="int8", calibration=data).report.precision
+    plain = bd.optimize(function).report
+    assert first == again
+    assert [layer.node for layer in first.layers] == [
+        item.node for item in plain.converted if item.op == "BlockdnnConv"
+    ]
+
+
+def test_the_numbers_are_verified(function):
+    data = images()
+    fast = bd.optimize(function, precision="int8", calibration=data, verify="numbers")
+    assert fast.report.precision.count == 3
+
+
+def test_a_weight_that_is_no_number_stays_float32():
+    filters = np.ones((3, 3, 3, 16), np.float32)
+    filters[0, 0, 0, 0] = np.inf
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 12, 12, 3])])
+    def network(x):
+        return tf.nn.conv2d(x, filters, 1, "SAME")
+
+    assert bd.optimize(network, precision="int8", calibration=images()).report.precision.count == 0
+
+
+def test_several_signatures_and_a_size_of_a_quarter(function, tmp_path):
+    module = tf.Module()
+    module.network, module.weights = function, function.weights
+    signatures = {"one": function, "two": function}
+    tf.saved_model.save(module, str(tmp_path / "model"), signatures=signatures)
+    sizes = {}
+    for precision in (None, "bf16", "int8"):
+        options = {"precision": precision, "calibration": None if precision is None else images()}
+        report = bd.optimize_saved_model(tmp_path / "model", tmp_path / str(precision), **options)
+        assert (report.signatures["one"].precision is None) == (precision is None)
+        files = (tmp_path / str(precision) / "variables").iterdir()
+        sizes[precision] = sum(f.stat().st_size for f in files)
+    assert sizes["bf16"] < 0.55 * sizes[None]
+    assert sizes["int8"] < 0.3 * sizes[None]
+    code = (
+        "import sys, numpy as np, tensorflow as tf, tf_blockdnn as bd\n"
+        "fast = bd.load(sys.argv[1])\n"
+        "x = np.load(sys.argv[2])\n"
+        "np.save(sys.argv[3], list(fast.signatures['two'](tf.constant(x)).values())[0])\n"
+    )
+    np.save(tmp_path / "x.npy", images(4, seed=5))
+    paths = [tmp_path / "int8", tmp_path / "x.npy", tmp_path / "y.npy"]
+    subprocess.run([sys.executable, "-c", code, *map(str, paths)], check=True, env=os.environ)
+    wanted = function(images(4, seed=5)).numpy()
+    got = np.load(tmp_path / "y.npy")
+    assert np.abs(wanted - got).max() < 0.02 * np.abs(wanted).max()
+
+
+def test_the_same_bytes_whatever_the_batch(function):
+    fast = bd.optimize(function, precision="int8", calibration=images())
+    batch = tf.constant(images(5, seed=3))
+    apart = tf.concat([fast(batch[i : i + 1]) for i in range(5)], axis=0)
+    assert np.abs(fast(batch) - apart).max() < 1e-5
+
+
+@pytest.mark.parametrize("precision", ["int8", "bf16"])
+def test_a_trained_network_loses_no_accuracy(precision):
+    """Digits of 8x8 pixels, 600 of them held back."""
+    digits = pytest.importorskip("sklearn.datasets").load_digits()
+    pictures = (digits.images[..., None] / 16).astype("float32")
+    keras = tf.keras
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential(
+        [
+            keras.Input((8, 8, 1)),
+            keras.layers.Conv2D(16, 3, padding="same", use_bias=False),
+            keras.layers.BatchNormalization(),
+            keras.layers.ReLU(),
+            keras.layers.Conv2D(32, 3, padding="same", activation="relu"),
+            keras.layers.MaxPooling2D(),
+            keras.layers.Conv2D(32, 3, activation="relu"),
+            keras.layers.GlobalAveragePooling2D(),
+            keras.layers.Dense(10),
+        ]
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(3e-3), loss)
+    model.fit(pictures[:1200], digits.target[:1200], epochs=10, batch_size=32, verbose=0)
+    fast = bd.optimize(model, precision=precision, calibration=pictures[:200])
+    test, labels = pictures[1200:], digits.target[1200:]
+    accuracy = np.mean(model.predict(test, verbose=0).argmax(1) == labels)
+    assert accuracy > 0.9
+    assert np.mean(fast.predict(test, verbose=0).argmax(1) == labels) > accuracy - 0.002
+    (output,) = fast.report.precision.outputs
+    assert output.agreement > 0.98 and output.snr > 25
+
+
+def test_a_failing_pass_costs_only_itself(function, monkeypatch):
+    from tf_blockdnn.python.rewriter.precision import lower
+
+    monkeypatch.setattr(lower, "_judged", lambda *_: 1 / 0)
+    concrete = function.get_concrete_function()
+    with pytest.warns(RuntimeWarning, match="division by zero"):
+        made = optimize_concrete(
+            concrete, options=Options(precision="int8", strict=False), calibration=images()
+        )
+    assert made.concrete is concrete
