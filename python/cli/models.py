@@ -62,6 +62,25 @@ def optimize(
     ] = "user",
     exclude: Exclude = None,
     only: Only = None,
+    precision: Annotated[
+        Literal["bf16", "int8"] | None,
+        typer.Option(help="Of convolutions and what lies between them.", show_default=False),
+    ] = None,
+    calibration: Annotated[
+        pathlib.Path | None,
+        typer.Option(
+            metavar="FOLDER|FILE.npz",
+            help="For --precision: inputs, one array of samples each, or a .npy file a sample.",
+            show_default=False,
+        ),
+    ] = None,
+    max_loss: Annotated[
+        float | None,
+        typer.Option(
+            help="For --precision: error of an output, relative to it, such as 0.05.",
+            show_default=False,
+        ),
+    ] = None,
     deterministic: Annotated[
         bool,
         typer.Option(
@@ -86,6 +105,12 @@ def optimize(
     check_names("--only", only)
     folders.check_model(source)
     folders.check_destination(destination, source=source, force=force)
+    if calibration is not None and not calibration.exists():
+        raise UserError(f"--calibration {calibration}: no such file or folder")
+    if precision == "int8" and calibration is None:
+        raise UserError(
+            "--precision int8 needs --calibration: a .npz file or a folder of .npy files"
+        )
     with steps(verbose=verbose) as step:
         from ..saved_model import optimize_saved_model
 
@@ -100,6 +125,9 @@ def optimize(
             tolerance=tolerance,
             exclude=exclude or (),
             only=only,
+            precision=precision,
+            calibration=calibration,
+            max_loss=max_loss,
             deterministic=deterministic,
             autotune=autotune,
             strict=strict or None,
@@ -115,6 +143,8 @@ def optimize(
     from . import tables
 
     result_console.print(tables.signatures(report))
+    if precision is not None:
+        result_console.print(tables.precision(report), soft_wrap=True)
     result_console.print(
         f"written: [bold]{rich.markup.escape(str(destination))}[/]   "
         "(load it after [bold]import tf_blockdnn[/])",

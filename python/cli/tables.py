@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..peers.libraries import OURS, PEERS
-from ..rewriter.summary import faster
+from ..rewriter.summary import faster, precision_lines
 
 
 def signatures(report) -> Table:
@@ -24,6 +24,16 @@ def signatures(report) -> Table:
     for name in report.kept:
         table.add_row(escape(name), "not asked for", "", "")
     return table
+
+
+def precision(report) -> str:
+    """What low precision costs each signature."""
+    lines = [
+        f"{name}: {line.strip()}"
+        for name, one in report.signatures.items()
+        for line in precision_lines(one)
+    ]
+    return escape("\n".join(lines))
 
 
 def summary(report, *, all: bool = False) -> str:

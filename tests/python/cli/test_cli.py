@@ -305,3 +305,32 @@ def test_help_and_bad_paths_do_not_wait_for_tensorflow():
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert result.stdout.strip() == "2 False"
+
+
+def test_low_precision(call, several, tmp_path):
+    images = np.random.default_rng(0).standard_normal((4, 40, 40, 16)).astype("float32")
+    np.savez(tmp_path / "images.npz", image=images)
+    given = ("--precision", "int8", "--calibration", tmp_path / "images.npz")
+    code, out, err = call("optimize", several, tmp_path / "out", *given)
+    assert code == 0
+    assert "serving_default: int8: 2 of 2 convolutions" in out and " dB (1 samples)" in out
+    code, out, _ = call("optimize", several, tmp_path / "json", *given, "--json")
+    layers = json.loads(out)["signatures"]["serving_default"]["precision"]["layers"]
+    assert code == 0 and [layer["dtype"] for layer in layers] == ["uint8", "uint8"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--precision", "int8"], "--precision int8 needs --calibration"),
+        (["--precision", "int8", "--calibration", "nowhere"], "nowhere: no such file"),
+        (["--precision", "bf16", "--max-loss", "0.1"], "needs calibration"),
+        (["--precision", "bf16", "--deterministic"], "exclude each other"),
+        (["--max-loss", "0.1"], "max_loss is for a precision"),
+    ],
+)
+def test_what_low_precision_needs(call, several, tmp_path, options, words):
+    code, _, err = call("optimize", several, tmp_path / "out", *options)
+    assert code == 2
+    assert words in err.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
