@@ -81,6 +81,7 @@ def _depthwise(geometry: ConvGeometry, src, dz):
         strides=[1, *geometry.strides, 1],
         padding=padding,
     )
+    dw = tf.where(tf.equal(tf.size(dz), 0), tf.zeros_like(dw), dw)  # of nothing it is undefined
     return tf.reshape(dw, geometry.weights_shape)
 
 
