@@ -165,7 +165,7 @@ def _rnn(called, d_dst, d_state, d_cell, _):
     if called.training:
         workspace = called.op.outputs[3]
     else:
-        workspace = Rnn.run(*inputs, **attributes, training=True)[3]
+        workspace = Rnn.run(*inputs, [], **attributes, training=True)[3]
     sums, recurrent_sums, before, reset, d_h0, d_c0 = library().blockdnn_rnn_grad(
         *inputs, workspace, d_dst, d_state, d_cell, **attributes, training=True
     )

@@ -1,4 +1,4 @@
-// Plans and runs matrix products: gemm.h.
+// Runs matrix products: gemm.h.
 #include "cc/core/gemm/gemm.h"
 
 #include <cstring>
@@ -11,11 +11,6 @@
 namespace bd {
 namespace {
 
-// A run of K that strided tiles take as one tap, and the weights of a pass of K, which all rows
-// of A share before the next: they stay in L1, where AVX-512 has 32 columns and others 16.
-constexpr int64_t kTap = 64;
-constexpr int64_t kPassBytes = 24 << 10;
-
 // Fewer rows wait for B; bringing them into pairs would only take longer.
 constexpr int64_t kFewestPairedRows = 4;
 // Rows of A in pairs that share a scale.
@@ -23,14 +18,29 @@ constexpr int64_t kSegmentRows = 64;
 
 bool InPairs(const GemmPlan& plan, int64_t rows) { return plan.pairs && rows >= kFewestPairedRows; }
 
-// A in pairs, a copy of FipRows for each segment of rows.
-struct PairedRows {
-  PairedRows(int64_t k, int64_t rows) : segments(CeilDiv(rows, kSegmentRows)) {
-    a.Book(k, std::min(rows, kSegmentRows), segments, &book);
+// So many rows multiply a B that widens as it is packed: widening a panel takes as long as two or
+// three rows, and narrow weights cost each tile of rows an eighth of its time.
+constexpr int64_t kMostNarrowRows = 20;
+bool StaysNarrow(const GemmPlan& plan, int64_t rows) {
+  return plan.desc.widens && rows <= kMostNarrowRows;
+}
+
+// What products of floats have in scratch: A in pairs, a copy of FipRows for each segment of rows,
+// and a panel of B, widened, for each thread.
+struct FloatRoom {
+  FloatRoom(const GemmPlan& plan, int64_t rows) {
+    if (StaysNarrow(plan, rows)) return;
+    if (plan.desc.widens) {
+      widened = book.Book<float>("a panel of b", plan.widened_floats, plan.desc.threads);
+    }
+    if (!InPairs(plan, rows)) return;
+    segments = CeilDiv(rows, kSegmentRows);
+    a.Book(plan.desc.k, std::min(rows, kSegmentRows), segments, &book);
   }
 
-  int64_t segments;
   ScratchBook book;
+  ScratchPiece<float> widened;
+  int64_t segments = 0;
   FipRows a;
 };
 
@@ -88,17 +98,23 @@ Quantization QuantizationOfA(const GemmPlan& plan) {
   return a;
 }
 
+// What tiles read of columns [column, column + width), zeros behind the last column.
+void CopyColumns(const float* from, int64_t column, int64_t width, int64_t n, float* to) {
+  const int64_t valid = std::min(width, n - column);
+  std::memset(to + valid, 0, (width - valid) * sizeof(float));
+  std::memcpy(to, from + column, valid * sizeof(float));
+}
+
 // C and what happens to sums, of one panel from row `row` on. `bias` is room for a last panel's.
-void BindC(const GemmPlan& plan, const GemmArgs& args, int64_t row, int64_t g, float* bias,
+void BindC(const GemmPlan& plan, const GemmArgs& args, int64_t row, const Panel& panel, float* bias,
            TileArgs* a) {
   const NarrowTensors& tensors = plan.desc.tensors;
   const int64_t n = plan.desc.n;
-  const Panel& panel = plan.panels[g];
   const int64_t column = panel.first_block * kBlock;
   const int64_t columns = std::min(panel.blocks * kBlock, n - column);
   a->dst = static_cast<float*>(
       BytesFrom(args.c, (row * args.c_row_stride + column) * tensors.dst_bytes));
-  a->narrow = IsNarrow(plan.family) ? &tensors : nullptr;
+  a->narrow = IsNarrow(plan.family) || plan.desc.widens ? &tensors : nullptr;
   TileEpilogue& e = a->epilogue;
   e.row_major = 1;
   e.valid_lanes = static_cast<int32_t>(columns - (panel.blocks - 1) * kBlock);
@@ -114,8 +130,7 @@ void BindC(const GemmPlan& plan, const GemmArgs& args, int64_t row, int64_t g, f
   if (args.bias != nullptr) {
     e.bias = args.bias + column;
     if (columns < panel.blocks * kBlock) {  // tiles read whole blocks
-      std::memset(bias, 0, panel.blocks * kBlock * sizeof(float));
-      std::memcpy(bias, args.bias + column, columns * sizeof(float));
+      CopyColumns(args.bias, column, panel.blocks * kBlock, n, bias);
       e.bias = bias;
     }
   }
@@ -132,9 +147,75 @@ struct Range {
   int64_t begin, end;
 };
 
+const float* NarrowBlock(const GemmPlan& plan, const GemmArgs& args, int64_t block) {
+  return args.packed + block * PanelFloats(plan.desc.b, plan.desc.k);
+}
+
+// A panel of B that widens as one of floats, with what pairs need behind it.
+void WidenPanel(const GemmPlan& plan, const GemmArgs& args, const Panel& panel, float* to) {
+  const int64_t width = panel.blocks * kBlock;
+  const ProductKernels& kernels = ProductKernelsFor(plan.isa);
+  alignas(64) float scales[kBlock];
+  for (int64_t b = 0; b < panel.blocks; ++b) {
+    const int64_t block = panel.first_block + b;
+    const bool scaled = plan.desc.b == DataType::s8;
+    if (scaled) CopyColumns(args.b_scales, block * kBlock, kBlock, plan.desc.n, scales);
+    kernels.widen({plan.desc.b, NarrowBlock(plan, args, block), plan.desc.k,
+                   scaled ? scales : nullptr, to + b * kBlock, width});
+  }
+  if (!plan.pairs) return;
+  PackFipPlane(plan.isa, plan.desc.k, width, to, to + plan.unscale, to + plan.terms);
+}
+
+// What belongs to the columns of a panel, of what stands behind B for all columns; behind a panel
+// that is widened it stands for that one.
+const float* OfColumns(const GemmPlan& plan, const float* all, const Panel& panel) {
+  return all + (plan.desc.widens ? 0 : panel.first_block * kBlock);
+}
+
+// Few rows times blocks [begin, end) of a B that widens, as it is.
+void RunNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Range blocks) {
+  constexpr int64_t kAtOnce = 4, kWidth = kAtOnce * kBlock;
+  constexpr int kColumns[kAtOnce] = {0, kBlock, 2 * kBlock, 3 * kBlock};
+  const ProductKernels& kernels = ProductKernelsFor(plan.isa);
+  const int64_t n = plan.desc.n;
+  alignas(64) float bias[kWidth] = {}, scales[kWidth], sums[kMostNarrowRows * kWidth];
+  ProductArgs p = {};
+  p.src = static_cast<const float*>(args.a);
+  p.inner_rows = p.rows = rows;
+  p.inner_stride = args.a_row_stride;
+  p.k = plan.desc.k;
+  p.weights = plan.desc.b;
+  p.panel_stride = PanelFloats(plan.desc.b, plan.desc.k);
+  p.column = kColumns;
+  p.unscale = plan.desc.b == DataType::s8 ? scales : nullptr;
+  p.init = bias;
+  p.dst = sums;
+  p.dst_stride = kWidth;
+  GemmArgs of_c = args;
+  of_c.bias = nullptr;  // is where sums begin
+  for (int64_t block = blocks.begin; block < blocks.end; block += kAtOnce) {
+    const int64_t count = std::min(kAtOnce, blocks.end - block), column = block * kBlock;
+    if (args.bias != nullptr) CopyColumns(args.bias, column, kWidth, n, bias);
+    if (p.unscale != nullptr) CopyColumns(args.b_scales, column, kWidth, n, scales);
+    p.panels = NarrowBlock(plan, args, block);
+    p.num_panels = static_cast<int>(count);
+    p.next = block + 2 * kAtOnce <= blocks.end ? NarrowBlock(plan, args, block + kAtOnce) : nullptr;
+    kernels.multiply(p);
+    for (int64_t b = 0; b < count; b += kMaxTileBlocks) {
+      const Panel panel = {block + b, std::min<int64_t>(kMaxTileBlocks, count - b), 0};
+      for (int64_t row = 0; row < rows; ++row) {
+        TileArgs tile = {};
+        BindC(plan, of_c, row, panel, nullptr, &tile);
+        kernels.finish({&tile, sums + row * kWidth + b * kBlock, 1, panel.blocks});
+      }
+    }
+  }
+}
+
 // Rows of A as they are times some panels.
 void RunPlain(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows, Range rows,
-              Range panels) {
+              Range panels, float* widened) {
   const int64_t count = rows.end - rows.begin;
   PanelCall<Panel> call;
   call.isa = plan.isa;
@@ -145,26 +226,32 @@ void RunPlain(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows,
   call.packed = args.packed;
   call.tap_offsets = plan.tap_offsets.data();
   call.taps = plan.taps;
-  call.tap_length = kTap;
+  call.tap_length = kGemmTap;
   call.tail_taps = plan.tail_length > 0;
   call.tail_length = plan.tail_length;
   call.px_stride = a_rows.stride;
   if (a_rows.scales != nullptr) call.pixel_terms = a_rows.scales + rows.begin;
   call.pass_taps = plan.pass_taps;
   // One row with registers of 512 bits reads weights as fast as hardware brings them.
-  call.asks_ahead = count > 1 || plan.isa < Isa::kAvx512;
+  call.asks_ahead = widened == nullptr && (count > 1 || plan.isa < Isa::kAvx512);
   alignas(64) float bias[kMaxTileBlocks * kBlock];
   Int8Columns bytes;
   const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
-    BindC(plan, args, rows.begin, g, bias, a);
+    const Panel& panel = plan.panels[g];
+    BindC(plan, args, rows.begin, panel, bias, a);
+    const float* packed = args.packed;
+    if (widened != nullptr) {
+      WidenPanel(plan, args, panel, widened);
+      packed = a->weights = widened;
+    }
     if (plan.family == TileFamily::kInt8) {
-      const int64_t column = plan.panels[g].first_block * kBlock;
+      const int64_t column = panel.first_block * kBlock;
       bytes.Bind(QuantizationOfA(plan),
                  reinterpret_cast<const int32_t*>(args.packed + plan.sums) + column,
-                 args.b_scales + column, plan.desc.n - column, plan.panels[g].blocks * kBlock, a);
+                 args.b_scales + column, plan.desc.n - column, panel.blocks * kBlock, a);
     }
     if (plan.pairs) {
-      a->fip.unscale = args.packed + plan.unscale + plan.panels[g].first_block * kBlock;
+      a->fip.unscale = OfColumns(plan, packed + plan.unscale, panel);
     }
   };
   const float* a = a_rows.at + rows.begin * a_rows.stride;
@@ -173,8 +260,8 @@ void RunPlain(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows,
 
 // Rows of A in pairs times some panels: a panel at a time for all segments, so that it is read
 // from memory once.
-void RunPairs(const GemmPlan& plan, const GemmArgs& args, const PairedRows& paired, Range rows,
-              Range panels) {
+void RunPairs(const GemmPlan& plan, const GemmArgs& args, const FloatRoom& paired, Range rows,
+              Range panels, float* widened) {
   const Scratch scratch(args.scratch);
   PanelCall<Panel> call;
   call.isa = plan.isa;
@@ -184,19 +271,23 @@ void RunPairs(const GemmPlan& plan, const GemmArgs& args, const PairedRows& pair
   for (int64_t g = panels.begin; g < panels.end; ++g) {
     call.begin = g;
     call.end = g + 1;
-    call.behind = g + 1 < panels.end ? call.Weights(g + 1, 0) : nullptr;
+    const Panel& panel = plan.panels[g];
+    if (widened != nullptr) {
+      WidenPanel(plan, args, panel, widened);
+      call.packed = widened;
+      call.asks_ahead = false;
+    }
+    call.behind = widened == nullptr && g + 1 < panels.end ? call.Weights(g + 1, 0) : nullptr;
     for (int64_t begin = rows.begin; begin < rows.end;) {
       const int64_t segment = begin / kSegmentRows, first = begin % kSegmentRows;
       const int64_t end = std::min(rows.end, (segment + 1) * kSegmentRows);
       const float factor = paired.a.Factor(scratch, segment);
       const auto bind = [&](int64_t, TileArgs* a, PartialSums*) {
-        BindC(plan, args, begin, g, bias, a);
-        const int64_t column = plan.panels[g].first_block * kBlock;
-        for (int64_t i = 0; i < plan.panels[g].blocks * kBlock; ++i) {
-          unscale[i] = args.packed[plan.unscale + column + i] * factor;
-        }
+        BindC(plan, args, begin, panel, bias, a);
+        const float* const of_panel = OfColumns(plan, call.packed + plan.unscale, panel);
+        for (int64_t i = 0; i < panel.blocks * kBlock; ++i) unscale[i] = of_panel[i] * factor;
         a->fip.unscale = unscale;
-        a->fip.channel_terms = args.packed + plan.terms + column;
+        a->fip.channel_terms = OfColumns(plan, call.packed + plan.terms, panel);
       };
       const float* a = paired.a.Bind(scratch, segment, first, &call);
       RunPanels(call, bind, EvenRows(a, end - begin, kBlock));
@@ -206,7 +297,7 @@ void RunPairs(const GemmPlan& plan, const GemmArgs& args, const PairedRows& pair
   }
 }
 
-// Calls run(rows, panels) for parts of the product.
+// Calls run(rows, panels, thread) for parts of the product.
 template <typename Fn>
 void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
   const int64_t panels = static_cast<int64_t>(plan.panels.size()), threads = pool.num_threads();
@@ -219,93 +310,42 @@ void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
   const int64_t widest = TilePixels(plan.isa, family, 1);
   const int64_t by_panels = std::min(panels, wanted);
   const int64_t by_rows = std::min(CeilDiv(rows, widest), wanted / by_panels);
-  pool.ParallelFor(by_panels * by_rows, [&](int64_t t, int) {
+  pool.ParallelFor(by_panels * by_rows, [&](int64_t t, int thread) {
     const int64_t p = t / by_rows, r = t % by_rows;
     run(Range{rows * r / by_rows, rows * (r + 1) / by_rows},
-        Range{panels * p / by_panels, panels * (p + 1) / by_panels});
+        Range{panels * p / by_panels, panels * (p + 1) / by_panels}, thread);
   });
 }
 
-// What tiles multiply; kBlocked: there are none.
-TileFamily FamilyOf(const GemmDesc& d) {
-  const auto is_float = [](DataType t) { return t == DataType::f32 || t == DataType::bf16; };
-  if (d.a == DataType::f32 && d.b == DataType::f32) return TileFamily::kStrided;
-  if (is_float(d.a) && is_float(d.b)) return TileFamily::kBf16;
-  const bool rows = d.a == DataType::u8 || d.a == DataType::s8 || d.a == DataType::f32;
-  return d.b == DataType::s8 && rows ? TileFamily::kInt8 : TileFamily::kBlocked;
-}
-
-std::string CheckTypes(const GemmDesc& d) {
-  const TileFamily family = FamilyOf(d);
-  const std::string product =
-      std::string(" product of ") + DataTypeName(d.a) + " and " + DataTypeName(d.b);
-  if (family == TileFamily::kBlocked) return "there is no" + product + "; convert one before";
-  for (DataType type : {d.tensors.dst.dtype, d.tensors.sum.dtype}) {
-    if (type == DataType::f32) continue;
-    if (IsNarrow(family) && (type == DataType::bf16 || type == DataType::u8)) continue;
-    return "a" + product + " neither stores nor adds " + DataTypeName(type);
-  }
-  if (family == TileFamily::kInt8 && d.k > kMostInt8Products) {
-    return "sums of " + std::to_string(d.k) + " products of bytes may be no int32; at most " +
-           std::to_string(kMostInt8Products) + " are";
-  }
-  return "";
+// Few rows: blocks by blocks, of which each task has memory enough to wait for.
+void SplitNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPool& pool) {
+  constexpr int64_t kTaskProducts = 1 << 20, kTaskBytes = 256 << 10, kStep = 4;
+  const int64_t blocks = CeilDiv(plan.desc.n, kBlock), steps = CeilDiv(blocks, kStep);
+  const int64_t wanted =
+      std::max(rows * plan.desc.k * plan.desc.n / kTaskProducts, plan.packed_bytes / kTaskBytes);
+  const int64_t tasks =
+      std::clamp<int64_t>(wanted, 1, std::min<int64_t>(steps, 2 * pool.num_threads()));
+  pool.ParallelFor(tasks, [&](int64_t t, int) {
+    RunNarrow(plan, args, rows,
+              {steps * t / tasks * kStep, std::min(blocks, steps * (t + 1) / tasks * kStep)});
+  });
 }
 
 }  // namespace
 
-std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan) {
-  if (desc.k < 0 || desc.n < 0) {
-    return "a product of " + std::to_string(desc.k) + " by " + std::to_string(desc.n) +
-           " has a negative size";
-  }
-  if (desc.a_k_stride != 1) {
-    return "neighbours of a row of A must be 1 float apart, not " +
-           std::to_string(desc.a_k_stride) + "; transpose A before";
-  }
-  if (std::string error = CheckTypes(desc); !error.empty()) return error;
-  *plan = GemmPlan();
-  plan->desc = desc;
-  plan->desc.tensors.dst_bytes = SizeOf(desc.tensors.dst.dtype);
-  plan->desc.tensors.sum_bytes = SizeOf(desc.tensors.sum.dtype);
-  plan->isa = isa;
-  plan->family = FamilyOf(desc);
-  const bool narrow = IsNarrow(plan->family);
-  const int64_t k = plan->k_dwords = CeilDiv(desc.k, PerDword(plan->family));
-  const int64_t blocks = CeilDiv(desc.n, kBlock), widest = GemmKernelsFor(isa).tile_blocks;
-  int64_t offset = 0;
-  for (int64_t b = 0; b < blocks; b += widest) {
-    const int64_t of_panel = std::min(widest, blocks - b);
-    plan->panels.push_back({b, of_panel, offset});
-    offset += k * of_panel * kBlock;
-  }
-  plan->pairs = desc.pairs && !narrow && GainsFromFip(isa);
-  if (plan->pairs) {
-    plan->unscale = offset;
-    plan->terms = offset + blocks * kBlock;
-    offset += 2 * blocks * kBlock;
-  }
-  if (plan->family == TileFamily::kInt8) {
-    plan->sums = offset;
-    offset += blocks * kBlock;
-  }
-  plan->packed_bytes = offset * static_cast<int64_t>(sizeof(float));
-  plan->taps = k / kTap;
-  plan->tail_length = k % kTap;
-  for (int64_t t = 0; t * kTap < k; ++t) plan->tap_offsets.push_back(t * kTap);
-  const int64_t all = static_cast<int64_t>(plan->tap_offsets.size());
-  const int64_t most = kPassBytes / (kTap * widest * kBlock * static_cast<int64_t>(sizeof(float)));
-  if (all > 0 && !narrow) plan->pass_taps = CeilDiv(all, CeilDiv(all, std::max<int64_t>(1, most)));
-  return "";
-}
-
 int64_t GemmScratchBytes(const GemmPlan& plan, int64_t rows) {
   if (IsNarrow(plan.family)) return static_cast<int64_t>(CopiedRows(plan, rows).book.bytes());
-  return InPairs(plan, rows) ? static_cast<int64_t>(PairedRows(plan.desc.k, rows).book.bytes()) : 0;
+  return static_cast<int64_t>(FloatRoom(plan, rows).book.bytes());
 }
 
 void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPool& pool) {
   if (rows == 0 || plan.panels.empty()) return;
+  if (StaysNarrow(plan, rows)) return SplitNarrow(plan, args, rows, pool);
+  const FloatRoom room(plan, rows);
+  const Scratch scratch(args.scratch);
+  const auto widened = [&](int thread) {
+    return plan.desc.widens ? scratch.Grant(room.widened, thread) : nullptr;
+  };
   if (!InPairs(plan, rows)) {
     RowsOfA a = {static_cast<const float*>(args.a), args.a_row_stride, nullptr};
     if (IsNarrow(plan.family) && ReadsInPlace(plan, args.a_row_stride)) {
@@ -313,17 +353,18 @@ void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPoo
     } else if (IsNarrow(plan.family)) {
       a = CopyRows(plan, args, rows, pool);
     }
-    return Split(plan, rows, pool,
-                 [&](Range r, Range panels) { RunPlain(plan, args, a, r, panels); });
+    return Split(plan, rows, pool, [&](Range r, Range panels, int thread) {
+      RunPlain(plan, args, a, r, panels, widened(thread));
+    });
   }
-  const PairedRows paired(plan.desc.k, rows);
-  const Scratch scratch(args.scratch);
-  pool.ParallelFor(paired.segments, [&](int64_t s, int) {
+  pool.ParallelFor(room.segments, [&](int64_t s, int) {
     const float* a = static_cast<const float*>(args.a) + s * kSegmentRows * args.a_row_stride;
-    paired.a.Pack(plan.isa, scratch, s, std::min(kSegmentRows, rows - s * kSegmentRows),
-                  [&](int64_t row) { return a + row * args.a_row_stride; });
+    room.a.Pack(plan.isa, scratch, s, std::min(kSegmentRows, rows - s * kSegmentRows),
+                [&](int64_t row) { return a + row * args.a_row_stride; });
   });
-  Split(plan, rows, pool, [&](Range r, Range panels) { RunPairs(plan, args, paired, r, panels); });
+  Split(plan, rows, pool, [&](Range r, Range panels, int thread) {
+    RunPairs(plan, args, room, r, panels, widened(thread));
+  });
 }
 
 }  // namespace bd

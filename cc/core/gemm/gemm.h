@@ -30,9 +30,17 @@
 //   bf16 or f32     bf16, f32   bf16, where one of them is bf16: floats are rounded
 //   u8, s8          s8          bytes, which stand for a_quantization and b_scales[n]
 //   f32             s8          bytes: each row of A gets a scale by its largest magnitude
+//   f32             bf16, s8    f32, with GemmDesc::widens: B is narrow in memory only
 //
-// Sums of bytes are exact, of B in [-127, 127]. C and `add` are of the types in desc.tensors: f32,
-// bf16 or u8.
+// Sums of bytes are exact, of B in [-127, 127]. Of a row of floats, x becomes the byte
+// round(x / s), where s = (max |x| + 1e-7) / 127, as in Keras's quantize("int8").
+//
+// Few rows wait for B to come from memory: where it widens, they multiply it as it is packed
+// (product_kernel.h), and scales of bytes meet sums. For many rows each panel is widened once a
+// task, into scratch, times its scales.
+//
+// C and `add` are of the types in desc.tensors: f32, or bf16 and u8 where bf16 or bytes are
+// multiplied.
 //
 // Who owns what: the caller owns all memory; a plan is immutable and may be shared by threads; the
 // packed matrix belongs to one {isa, k, n} (GemmPlan::blocking). The loop is gemm_panels.h, the
@@ -56,10 +64,15 @@ struct GemmDesc {
   int64_t k = 0, n = 0;
   int64_t a_k_stride = 1;
   bool pairs = false;
+  bool widens = false;
+  int threads = 1;  // of the pool that runs a product which widens: each needs room for a panel
   DataType a = DataType::f32, b = DataType::f32;
   Quantization a_quantization;
   NarrowTensors tensors;
 };
+
+// A run of K that strided tiles take as one tap.
+constexpr int64_t kGemmTap = 64;
 
 struct GemmPlan {
   GemmDesc desc;
@@ -74,9 +87,13 @@ struct GemmPlan {
   bool pairs = false;
   int64_t unscale = 0, terms = 0;  // pairs: floats into the packed matrix, a column each
   int64_t sums = 0;                // bytes: the same, an int32 a column: its sum
+  // Where B widens: of a panel as floats, with what pairs need behind it; unscale and terms are
+  // floats into that, then.
+  int64_t widened_floats = 0;
 
   // Equal blockings of one matrix are the same bytes.
   int blocking() const {
+    if (desc.widens) return 0;
     return panels.empty() ? 0 : static_cast<int>(panels[0].blocks) * (pairs ? -1 : 1);
   }
 };
@@ -92,6 +109,9 @@ struct GemmB {
 
 // `packed` holds plan.packed_bytes, 64-byte aligned. On the calling thread where pool is null.
 void PackGemm(const GemmPlan& plan, const GemmB& b, float* packed, ThreadPool* pool);
+
+// k rows of at most 16 columns of B, bf16 or s8, as lines of product_kernel.h.
+void PackLines(DataType type, const GemmB& b, int64_t k, int64_t columns, float* out);
 
 // `rows` rows of floats of a panel of `columns` columns, 16 * blocks floats a row, zero behind
 // them.

@@ -68,7 +68,22 @@ void PackNarrowPanel(const GemmPlan& plan, const GemmB& b, const Panel& panel, i
              sums);
 }
 
+template <typename Number>
+void PackLinesOf(DataType type, const GemmB& b, int64_t k, int64_t columns, float* out) {
+  const auto* data = static_cast<const Number*>(b.data);
+  auto* to = reinterpret_cast<Number*>(out);
+  std::memset(out, 0, PanelFloats(type, k) * sizeof(float));
+  for (int64_t row = 0; row < k; ++row, data += b.row_stride) {
+    for (int64_t c = 0; c < columns; ++c) to[PanelIndex(type, row, c)] = data[c * b.column_stride];
+  }
+}
+
 }  // namespace
+
+void PackLines(DataType type, const GemmB& b, int64_t k, int64_t columns, float* out) {
+  if (type == DataType::bf16) return PackLinesOf<uint16_t>(type, b, k, columns, out);
+  PackLinesOf<int8_t>(type, b, k, columns, out);
+}
 
 void PackPanel(const GemmB& b, int64_t rows, int64_t columns, int64_t blocks, float* out) {
   const int64_t width = blocks * kBlock;
@@ -88,8 +103,18 @@ void PackGemm(const GemmPlan& plan, const GemmB& b, float* packed, ThreadPool* p
     const int64_t column = panel.first_block * kBlock;
     const int64_t columns = std::min(panel.blocks * kBlock, plan.desc.n - column);
     if (IsNarrow(plan.family)) return PackNarrowPanel(plan, b, panel, columns, packed);
-    const GemmB of_panel = {static_cast<const float*>(b.data) + column * b.column_stride,
-                            b.row_stride, b.column_stride};
+    const auto from = [&](int64_t c) {
+      return GemmB{BytesFrom(b.data, c * b.column_stride * SizeOf(plan.desc.b)), b.row_stride,
+                   b.column_stride};
+    };
+    if (plan.desc.widens) {
+      for (int64_t c = 0; c < columns; c += kBlock) {
+        PackLines(plan.desc.b, from(column + c), plan.desc.k, std::min(kBlock, columns - c),
+                  packed + (column + c) / kBlock * PanelFloats(plan.desc.b, plan.desc.k));
+      }
+      return;
+    }
+    const GemmB of_panel = from(column);
     PackPanel(of_panel, plan.desc.k, columns, panel.blocks, packed + panel.offset);
     if (!plan.pairs) return;
     PackFipPlane(plan.isa, plan.desc.k, panel.blocks * kBlock, packed + panel.offset,

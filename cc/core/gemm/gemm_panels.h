@@ -21,6 +21,7 @@
 #include "cc/base/cpu/isa.h"
 #include "cc/core/gemm/tiles/gemm_kernel.h"
 #include "cc/core/gemm/tiles/narrow_kernel.h"
+#include "cc/core/gemm/tiles/product_kernel.h"
 
 namespace bd {
 

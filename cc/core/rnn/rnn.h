@@ -17,10 +17,13 @@
 // and the cell's element-wise half finds them in L1.
 //
 // Packed weights are panels of 16 columns, one gate of 16 units, k rows each (rnn_pack.cc);
-// they do not depend on the plan's chunks. Where a CPU gains from the fast inner product (fip.h),
-// they are scaled for it, and several rows are multiplied in pairs; h, which changes with every
-// step, is brought into the form for that by each thread for itself, which takes less than a
-// barrier would.
+// they do not depend on the plan's chunks. Those of bfloat16 and of bytes stay as narrow as they
+// are (product_kernel.h), since a step of few rows waits for them to come; arithmetic is that of
+// floats, and sums are multiplied by the scales of bytes once. Many rows wait for arithmetic: for
+// them a call begins by widening all weights into scratch. Where a CPU gains from the fast inner
+// product (fip.h), they are scaled for it, and several rows are multiplied in pairs; h, which
+// changes with every step, is brought into the form for that by each thread for itself, which takes
+// less than a barrier would.
 #ifndef CC_CORE_RNN_RNN_H_
 #define CC_CORE_RNN_RNN_H_
 
@@ -32,7 +35,6 @@
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/rnn/rnn_cell_kernel.h"
 #include "cc/core/rnn/rnn_matrix.h"
-#include "cc/core/rnn/rnn_product_kernel.h"
 
 namespace bd {
 
@@ -40,13 +42,14 @@ struct RnnDesc {
   RnnCell cell = RnnCell::kVanilla;
   RnnActivation activation = RnnActivation::kTanh;
   RnnActivation recurrent_activation = RnnActivation::kLogistic;
-  bool reset_after = true;    // GRU
-  bool backwards = false;     // from the last step to the first
-  bool reorders = false;      // backwards: the output of step t lies at t, not at T - 1 - t
-  bool sequences = true;      // the output of every step, or of the last only
-  bool zeros_masked = false;  // the output of a masked step is zero, not that before
-  bool training = false;      // keeps in the workspace what RunRnnBackward needs
-  bool direct = false;        // never in pairs
+  bool reset_after = true;           // GRU
+  bool backwards = false;            // from the last step to the first
+  bool reorders = false;             // backwards: the output of step t lies at t, not at T - 1 - t
+  bool sequences = true;             // the output of every step, or of the last only
+  bool zeros_masked = false;         // the output of a masked step is zero, not that before
+  bool training = false;             // keeps in the workspace what RunRnnBackward needs
+  bool direct = false;               // never in pairs
+  DataType weights = DataType::f32;  // or bf16, s8
   int64_t batch = 0, steps = 0, inputs = 0, units = 0;
 
   int gates() const { return cell == RnnCell::kLstm ? 4 : cell == RnnCell::kGru ? 3 : 1; }
@@ -80,8 +83,9 @@ struct RnnPlan {
   int64_t steps_at_once = 0;  // whose sums of x W are made together
   RnnMatrix w, u;
   int64_t segment_steps = 0, segments = 0;  // whose rows are brought into pairs at once
-  int64_t packed_floats = 0;
-  size_t workspace_bytes = 0;  // training only
+  RnnMatrix narrow_w, narrow_u;             // as they are packed, where w and u are widened
+  int64_t packed_floats = 0;                // what packed weights are as large as
+  size_t workspace_bytes = 0;               // training only
   ScratchBook scratch;
 
   // In the workspace when training, else in scratch.
@@ -92,14 +96,17 @@ struct RnnPlan {
   int64_t states = 0;           // kept: 2 by turns, or steps + 1
   int64_t cells = 0;            // kept: 1, or steps + 1
   // In scratch.
-  ScratchPiece<float> bias;   // [block][columns]
-  ScratchPiece<float> reset;  // [batch][units]
+  ScratchPiece<float> bias;     // [block][columns]
+  ScratchPiece<float> widened;  // w and u
+  ScratchPiece<float> scales;   // of s8: of W, of U, [panel][16]
+  ScratchPiece<float> reset;    // [batch][units]
 
   Isa isa = Isa::kGeneric;
-  const RnnProductKernels* product = nullptr;
+  const ProductKernels* product = nullptr;
   const RnnCellKernels* kernels = nullptr;
 
   size_t scratch_bytes() const { return scratch.bytes(); }
+  bool widens() const { return !narrow_w.panels.empty(); }
   int64_t chunks() const { return blocks * parts; }
   // Of W, or of U.
   int64_t panels() const { return CeilDiv(desc.units, kRnnPanel) * desc.gates(); }
@@ -112,8 +119,11 @@ struct RnnPlan {
 struct RnnBuffers {
   RnnSequence<const float> src;   // [batch, steps, inputs]
   const float* packed = nullptr;  // by PackRnnWeights
-  const float* bias = nullptr;    // [bias_rows, gates * units], or null
-  const float* h0 = nullptr;      // [batch, units], or null: zero
+  // Of s8, [gates * units] each.
+  const float* kernel_scales = nullptr;
+  const float* recurrent_scales = nullptr;
+  const float* bias = nullptr;  // [bias_rows, gates * units], or null
+  const float* h0 = nullptr;    // [batch, units], or null: zero
   const float* c0 = nullptr;
   RnnSequence<const bool> mask;      // true: the step counts; data may be null
   const int32_t* lengths = nullptr;  // steps t >= lengths[n] are masked; or null
@@ -127,9 +137,15 @@ struct RnnBuffers {
 // Returns an empty string, or one line that names what is wrong.
 std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan);
 
-// W is [inputs, gates * units], U [units, gates * units], both dense.
-void PackRnnWeights(const RnnPlan& plan, const float* kernel, const float* recurrent_kernel,
+// W is [inputs, gates * units], U [units, gates * units], both dense, of RnnDesc::weights.
+void PackRnnWeights(const RnnPlan& plan, const void* kernel, const void* recurrent_kernel,
                     float* packed, ThreadPool& pool);
+// What a run begins with, in scratch: scales of bytes in the order of panels, and weights as they
+// are multiplied, which it returns; the bias in the order of the sums, where both biases of GRU's z
+// and r add up.
+const float* PrepareRnnWeights(const RnnPlan& plan, const RnnBuffers& buffers, float* scales,
+                               float* widened, ThreadPool& pool);
+void OrderRnnBias(const RnnPlan& plan, const float* bias, float* ordered);
 
 void RunRnn(const RnnPlan& plan, const RnnBuffers& buffers, ThreadPool& pool);
 

@@ -35,7 +35,9 @@ class Run {
   }
 
   void All(ThreadPool& pool) {
-    PackBias();
+    scales_ = d_.weights == DataType::s8 ? scratch_.Grant(p_.scales) : nullptr;
+    packed_ = PrepareRnnWeights(p_, b_, scales_, scratch_.Grant(p_.widened), pool);
+    OrderRnnBias(p_, b_.bias, bias_);
     FillModes();
     ListChunks();
     SetState(b_.h0, hidden_);
@@ -140,7 +142,7 @@ class Run {
     if (p_.w.in_pairs) {
       ProjectPairs(c, next, count, bias);
     } else {
-      RnnProductArgs a = {};
+      ProductArgs a = {};
       a.src = b_.src.At(c.row, d_.InputStep(first));
       a.inner_rows = c.rows;
       a.inner_stride = b_.src.batch_stride;
@@ -164,7 +166,7 @@ class Run {
         const int64_t begin = i * p_.segment_steps;
         RnnPairsArgs a = Pairs(p_.w, c.first_panel + panel, 1, p_.projected + panel);
         const int after = panel + 1 < c.panels ? c.first_panel + panel + 1 : next.first_panel;
-        if (i == 0) a.behind = p_.w.Ahead(b_.packed, after);
+        if (i == 0) a.behind = p_.w.Ahead(packed_, after);
         a.copy = i;
         a.first_row = p_.parts > 1 ? c.row : 0;
         a.rows = std::min(p_.segment_steps, count - begin) * c.rows;
@@ -182,7 +184,7 @@ class Run {
     const int* column = p_.recurrent + first_panel;
     if (p_.u.in_pairs) {
       RnnPairsArgs a = Pairs(p_.u, c.first_panel + first_panel, num_panels, column);
-      a.behind = p_.u.Ahead(b_.packed, next.first_panel + first_panel);
+      a.behind = p_.u.Ahead(packed_, next.first_panel + first_panel);
       a.copy = thread;
       a.first_row = c.row;
       a.rows = c.rows;
@@ -190,7 +192,7 @@ class Run {
       a.init_stride = p_.columns;
       return MultiplyInPairs(a);
     }
-    RnnProductArgs a = {};
+    ProductArgs a = {};
     a.src = src + c.row * d_.units;
     a.inner_rows = a.rows = c.rows;
     a.inner_stride = d_.units;
@@ -205,7 +207,7 @@ class Run {
     RnnPairsArgs a = {};
     a.isa = p_.isa;
     a.matrix = &matrix;
-    a.packed = b_.packed;
+    a.packed = packed_;
     a.scratch = &scratch_;
     a.first_panel = first_panel;
     a.num_panels = num_panels;
@@ -214,25 +216,35 @@ class Run {
     return a;
   }
 
+  const float* Unscale(const RnnMatrix& matrix, int first_panel) const {
+    if (matrix.weights != DataType::s8) return matrix.Unscale(packed_, first_panel);
+    return scales_ + (first_panel + (&matrix == &p_.u ? p_.panels() : 0)) * kRnnPanel;
+  }
+
   // Of one tile of rows all of k at once: weights are read once either way.
   void Multiply(const RnnMatrix& matrix, int first_panel, int next_panel, const float* init,
-                int64_t init_stride, float* dst, RnnProductArgs a) const {
+                int64_t init_stride, float* dst, ProductArgs a) const {
     const int64_t k = matrix.k;
     const int64_t depths = a.rows <= p_.product->tile_rows
                                ? 1
                                : std::max<int64_t>(1, (k + kDepthAtOnce - 1) / kDepthAtOnce);
-    const float* panels = matrix.Panels(b_.packed, first_panel);
-    const float* next = matrix.Ahead(b_.packed, next_panel);
+    const float* panels = matrix.Panels(packed_, first_panel);
+    const float* next = matrix.Ahead(packed_, next_panel);
     const float* src = a.src;
-    a.panel_stride = k * kRnnPanel;
-    a.unscale = matrix.Unscale(b_.packed, first_panel);
+    const int64_t line_rows = LineRows(matrix.weights);
+    const auto bound = [&](int64_t i) {  // whole lines come before it
+      return i == depths ? k : k * i / depths / line_rows * line_rows;
+    };
+    a.weights = matrix.weights;
+    a.panel_stride = PanelFloats(matrix.weights, k);
+    a.unscale = Unscale(matrix, first_panel);
     for (int64_t i = 0; i < depths; ++i) {
-      const int64_t begin = k * i / depths;
+      const int64_t begin = bound(i);
       a.src = src + begin;
-      a.k = k * (i + 1) / depths - begin;
-      a.panels = panels + begin * kRnnPanel;
+      a.k = bound(i + 1) - begin;
+      a.panels = panels + PanelFloats(matrix.weights, begin);
       if (a.rows > p_.product->tile_rows) {
-        a.next = i + 1 < depths ? panels + (begin + a.k) * kRnnPanel : next;
+        a.next = i + 1 < depths ? panels + PanelFloats(matrix.weights, begin + a.k) : next;
       }
       a.init = i == 0 ? init : dst;
       a.init_stride = i == 0 ? init_stride : p_.columns;
@@ -299,26 +311,6 @@ class Run {
     return std::all_of(modes, modes + c.rows, [](uint8_t m) { return m != kRnnRuns; });
   }
 
-  // b in the order of the sums. Both biases of GRU's z and r add up.
-  void PackBias() {
-    const int64_t units = d_.units, gates = d_.gates(), sums = p_.columns / p_.block;
-    const bool two = d_.bias_rows() == 2;
-    for (int64_t block = 0; block < p_.blocks; ++block) {
-      float* to = bias_ + block * p_.columns;
-      memset(to, 0, sizeof(float) * p_.columns);
-      if (b_.bias == nullptr) continue;
-      const int64_t unit = block * p_.block, count = std::min(p_.block, units - unit);
-      const float* from = b_.bias + unit;
-      for (int64_t g = 0; g < sums; ++g, to += p_.block) {
-        const bool adds = two && g < 2;
-        const int64_t row = g < gates ? g : 5;
-        for (int64_t u = 0; u < count; ++u) {
-          to[u] = from[row * units + u] + (adds ? from[(3 + g) * units + u] : 0.f);
-        }
-      }
-    }
-  }
-
   // A masked row keeps the output before, which is zero where no step has counted yet.
   void FillModes() {
     if (modes_ == nullptr) return;
@@ -374,6 +366,8 @@ class Run {
   const RnnDesc& d_;
   const RnnBuffers& b_;
   const Scratch scratch_, kept_;
+  const float* packed_ = nullptr;  // what is multiplied
+  float* scales_ = nullptr;        // of bytes
   float* hidden_ = nullptr;
   float* bias_ = nullptr;
   uint8_t* modes_ = nullptr;

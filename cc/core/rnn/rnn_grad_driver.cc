@@ -84,7 +84,7 @@ class Run {
                 float* dst) const {
     const Place at = PlaceOf(chunk);
     const int64_t columns = d_.gates() * d_.units;
-    RnnProductArgs a = {};
+    ProductArgs a = {};
     a.src = rows.At(at.row, d_.InputStep(s)) + first;
     a.inner_rows = a.rows = at.rows;
     a.inner_stride = rows.batch_stride;

@@ -7,13 +7,16 @@
 
 #include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/gemm_panels.h"
-#include "cc/core/rnn/rnn_product_kernel.h"
+#include "cc/core/gemm/tiles/product_kernel.h"
 
 namespace bd {
 
+constexpr int kRnnPanel = kBlock;  // columns: one gate of 16 units
+
 // Offsets are floats into the packed weights.
 struct RnnMatrix {
-  int64_t k = 0;              // rows
+  int64_t k = 0;  // rows
+  DataType weights = DataType::f32;
   std::vector<Panel> panels;  // of each 16 units those of the gates
   // A float a column: what sums are to be multiplied by, and the terms of pairs; -1: there are
   // none.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "cc/core/rnn/rnn.h"
 
@@ -26,13 +27,22 @@ constexpr int64_t kFewestPairedRows = 6;
 // Rows of x that share a scale, about.
 constexpr int64_t kSegmentRows = 64;
 
+// Rows in all that pay for widening all weights before.
+constexpr int64_t kFewestWidenedRows = 64;
+
 // W or U, k rows, at *floats of the packed weights; unscale and terms follow later.
-RnnMatrix PanelsOf(int64_t k, int64_t panels, int64_t* floats) {
+RnnMatrix PanelsOf(DataType weights, int64_t k, int64_t panels, int64_t* floats) {
   RnnMatrix m;
   m.k = k;
-  for (int64_t i = 0; i < panels; ++i, *floats += k * kRnnPanel)
+  m.weights = weights;
+  for (int64_t i = 0; i < panels; ++i, *floats += PanelFloats(weights, k))
     m.panels.push_back({i, 1, *floats});
   return m;
+}
+
+bool Widens(const RnnDesc& d) {
+  return d.weights != DataType::f32 && d.batch >= kFewestPairedRows &&
+         d.batch * d.steps >= kFewestWidenedRows;
 }
 
 void BookPairs(int64_t rows, int64_t copies, ScratchBook* book, RnnMatrix* matrix) {
@@ -40,12 +50,13 @@ void BookPairs(int64_t rows, int64_t copies, ScratchBook* book, RnnMatrix* matri
   matrix->source.Book(matrix->k, rows, copies, book);
 }
 
-void PlanPairs(int threads, RnnPlan* p, ScratchBook* scratch) {
+// Where the terms of pairs stand, behind both matrices.
+void PlanPairs(int threads, int64_t* floats, RnnPlan* p, ScratchBook* scratch) {
   const RnnDesc& d = p->desc;
   for (RnnMatrix* m : {&p->w, &p->u}) {
-    m->unscale = p->packed_floats;
+    m->unscale = *floats;
     m->terms = m->unscale + p->panels() * kRnnPanel;
-    p->packed_floats = m->terms + p->panels() * kRnnPanel;
+    *floats = m->terms + p->panels() * kRnnPanel;
   }
   p->segment_steps =
       p->parts > 1 ? 1 : std::clamp<int64_t>(kSegmentRows / d.batch, 1, p->steps_at_once);
@@ -61,6 +72,10 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   if (desc.steps < 1) {
     return "a sequence of " + std::to_string(desc.steps) + " steps: there must be at least one";
   }
+  if (desc.weights != DataType::f32 && desc.training) {
+    return "weights of " + std::string(DataTypeName(desc.weights)) +
+           " have no gradient; train with those of float32";
+  }
   if (desc.batch < 0 || desc.inputs < 0 || desc.units < 1) {
     return "batch " + std::to_string(desc.batch) + ", " + std::to_string(desc.inputs) +
            " inputs and " + std::to_string(desc.units) +
@@ -69,7 +84,7 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   RnnPlan p;
   p.desc = desc;
   p.isa = isa;
-  p.product = &RnnProductKernelsFor(isa);
+  p.product = &ProductKernelsFor(isa);
   p.kernels = &RnnCellKernelsFor(isa);
   p.block = BlockOf(desc, threads);
   p.blocks = (desc.units + p.block - 1) / p.block;
@@ -82,8 +97,15 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
     p.projected[i] = static_cast<int>(gate * p.block) + unit;
     p.recurrent[i] = static_cast<int>((gate + apart) * p.block) + unit;
   }
-  p.w = PanelsOf(desc.inputs, p.panels(), &p.packed_floats);
-  p.u = PanelsOf(desc.units, p.panels(), &p.packed_floats);
+  p.w = PanelsOf(desc.weights, desc.inputs, p.panels(), &p.packed_floats);
+  p.u = PanelsOf(desc.weights, desc.units, p.panels(), &p.packed_floats);
+  int64_t widened = 0, *const multiplied = Widens(desc) ? &widened : &p.packed_floats;
+  if (Widens(desc)) {
+    p.narrow_w = std::move(p.w);
+    p.narrow_u = std::move(p.u);
+    p.w = PanelsOf(DataType::f32, desc.inputs, p.panels(), &widened);
+    p.u = PanelsOf(DataType::f32, desc.units, p.panels(), &widened);
+  }
 
   // Few units and many rows: parts of the batch are chunks, too, of whole tiles.
   p.parts = 1;
@@ -115,7 +137,12 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   if (desc.cell == RnnCell::kGru && !desc.reset_after) {
     p.reset = kept.Book<float>("reset", (desc.training ? desc.steps : 1) * desc.batch * desc.units);
   }
-  if (desc.batch > 0 && !desc.direct && GainsFromFip(isa)) PlanPairs(threads, &p, &scratch);
+  if (desc.batch > 0 && !desc.direct && p.w.weights == DataType::f32 && GainsFromFip(isa)) {
+    PlanPairs(threads, multiplied, &p, &scratch);
+  }
+  p.widened = scratch.Book<float>("widened weights", widened);
+  p.scales = scratch.Book<float>("scales of weights",
+                                 desc.weights == DataType::s8 ? 2 * p.panels() * kRnnPanel : 0);
   p.scratch = scratch;
   p.workspace_bytes = workspace.bytes();
   *plan = p;

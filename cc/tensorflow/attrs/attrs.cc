@@ -91,6 +91,27 @@ Status WindowAttrs::Check() {
   return absl::OkStatus();
 }
 
+Status CheckScaleCount(DataType weights, int num_scales) {
+  const int wanted = weights == DataType::s8 ? 1 : 0;
+  if (num_scales == wanted) return absl::OkStatus();
+  if (wanted == 0) {
+    return Invalid("weights of ", DataTypeName(weights), " have no weight_scales; got ",
+                   num_scales);
+  }
+  return Invalid(
+      "weights of int8 need weight_scales, one tensor of a scale an output channel; got ",
+      num_scales);
+}
+
+Status CheckScales(const tensorflow::PartialTensorShape& scales, int64_t offset, int64_t channels) {
+  if (!scales.IsFullyDefined() || scales.num_elements() >= offset + channels) {
+    return absl::OkStatus();
+  }
+  return Invalid("weight_scales must hold a scale for each of ", channels, " output channels",
+                 offset == 0 ? "" : absl::StrCat(", from element ", offset, " on"), "; got ",
+                 scales.DebugString());
+}
+
 Status ChainAttrs::Check() {
   std::string error;
   if (!PostOpChain::Parse(text, &chain, &error)) {

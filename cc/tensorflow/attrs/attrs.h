@@ -79,6 +79,10 @@ struct WindowAttrs {
   Status Check();
 };
 
+// Weights of int8 have one tensor of scales, a float an output channel; others have none.
+Status CheckScaleCount(DataType weights, int num_scales);
+Status CheckScales(const tensorflow::PartialTensorShape& scales, int64_t offset, int64_t channels);
+
 // A post-op chain and how many operands the op has for it.
 struct ChainAttrs {
   PostOpChain chain;

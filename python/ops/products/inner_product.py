@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import tensorflow as tf
 
-from ...graph import Ref
+from ...graph import FLOAT32, Ref
 from ...layout import NHWC
 from ..arguments import filter_shape
 from ..bind_post_ops import Destination, bind_post_ops
@@ -17,10 +17,15 @@ from ..record import Record, function_of
 class InnerProduct(Record, title="inner product"):
     """src [.., in_channels] @ weights, then the steps; inputs[1] is the weights themselves.
 
-    They stay where they are, and follow their variable, unless they are computed from it.
+    They stay where they are, and follow their variable, unless they are computed from it. They may
+    be of any type in `dtypes("weights")`; scales of int8 are the array `weight_scales`, or an input
+    of that role.
 
     Attributes:
         weights: [in_channels, channels], where they are no tensor that is there anyway.
+        weight_scales: [channels], of weights of int8 that are an array.
+        stored_dtype: of the weights where they are a tensor.
+        quantize_rows: whether rows become integers, too, before they meet weights of int8.
         algorithm: "auto" packs the weights where few rows gain by it, "direct" does not.
     """
 
@@ -30,6 +35,9 @@ class InnerProduct(Record, title="inner product"):
     constant_weights = True
     in_channels: int
     weights: np.ndarray | None = field(default=None, repr=False)
+    weight_scales: np.ndarray | None = field(default=None, repr=False)
+    stored_dtype: int = FLOAT32
+    quantize_rows: bool = False
     algorithm: str = "auto"
 
     @property
@@ -40,14 +48,34 @@ class InnerProduct(Record, title="inner product"):
     def weights_shape(self) -> tuple[int, int]:
         return self.in_channels, self.channels
 
+    @property
+    def weights_type(self) -> int:
+        if self.weights is None:
+            return self.stored_dtype
+        return tf.as_dtype(self.weights.dtype).as_datatype_enum
+
+    def dtype_of(self, role: str) -> int:
+        return self.weights_type if role == "weights" else super().dtype_of(role)
+
     def _kind(self) -> str:
-        return f"{self.in_channels}->{self.channels}"
+        kind = f"{self.in_channels}->{self.channels}"
+        if self.weights_type != FLOAT32:
+            kind += f" {tf.as_dtype(self.weights_type).name}"
+        return f"{kind}, rows quantized" if self.quantize_rows else kind
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
-        if self.weights is None:
-            return super().write(inputs, bundle)
-        attributes, given = super().write(inputs | {"weights": bundle.tensor}, bundle)
-        return attributes | {"weights_offset": bundle.add_array(self.weights)}, given
+        offsets, scales = {}, [inputs["weight_scales"]] if "weight_scales" in inputs else []
+        if self.weights is not None:
+            if self.weights_type == FLOAT32:
+                weights, offset = bundle.tensor, bundle.add_array(self.weights)
+            else:
+                weights, offset = bundle.add_typed(self.weights, self.weights)
+            offsets["weights_offset"], inputs = offset, inputs | {"weights": weights}
+        if self.weight_scales is not None:
+            offsets["scales_offset"] = bundle.add_array(self.weight_scales)
+            scales = [bundle.tensor]
+        attributes, given = super().write(inputs, bundle)
+        return attributes | offsets, [*given, scales]
 
 
 @function_of(InnerProduct)
@@ -62,6 +90,9 @@ def inner_product(
     weights_offset: int = 0,
     constant_weights: bool = False,
     algorithm: str = "auto",
+    weight_scales=None,
+    scales_offset: int = 0,
+    quantize_rows: bool = False,
     scratchpad_mode: str = "user",
     name=None,
 ):
@@ -71,6 +102,7 @@ def inner_product(
       src: float32, [.., ic]; any rank of 1 and more.
       weights: float32, [ic, oc]. With `weights_shape` the tensor may have any shape: the op
         reads its elements [weights_offset, weights_offset + ic * oc), in memory order.
+        Or bfloat16 or int8: weights stay narrow in memory, and arithmetic is that of float32.
       post_ops: `PostOps`, or its text: entries joined by ";", for example
         "binary(add,channel,#0);eltwise(relu)".
       args: float32 operands that the chain calls #0, #1, ... A channel operand has
@@ -88,6 +120,11 @@ def inner_product(
         AVX-512) as they are; "auto" does so, too, but without AVX-512 packs constant weights
         for more than 3 rows. Beyond 14 (6) rows both pack. Constant weights that meet only
         zeros of src are not read.
+      weight_scales: with weights of int8: float32, [oc]; column j of the weights stands for
+        weight_scales[j] times its integers. A tensor of any shape, of which the op reads
+        [scales_offset, scales_offset + oc).
+      scales_offset: elements.
+      quantize_rows: with weights of int8: as in `packed_matmul`.
       scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
         allocator for each execution; "library" keeps buffers with the kernel. Both are safe
         on many threads.
@@ -110,24 +147,27 @@ def inner_product(
              [3., 4., 0.]], dtype=float32)
     """
     weights_shape = filter_shape("weights", weights, weights_shape, "ic", "oc")
-    src = tf.convert_to_tensor(src)
+    src, weights = tf.convert_to_tensor(src), tf.convert_to_tensor(weights)
     if weights_shape[-1:] == [0]:  # nothing to compute
         return tf.zeros(tf.concat([tf.shape(src)[:-1], [0]], 0))
     if weights_shape[:1] == [0]:  # a sum of nothing is a product by zero
         src = tf.pad(src, [[0, 0]] * (src.shape.rank - 1) + [[0, 1]])
         weights_shape = [1, *weights_shape[1:]]
-        weights, weights_offset = tf.zeros(weights_shape), 0
+        weights, weights_offset = tf.zeros(weights_shape, weights.dtype), 0
     to = Destination(weights_shape[-1], rank=src.shape.rank, like=src)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
     return InnerProduct.run(
         src,
         weights,
         args,
+        [] if weight_scales is None else [weight_scales],
         weights_shape=weights_shape,
         weights_offset=weights_offset,
         post_ops=post_ops,
         constant_weights=constant_weights,
         algorithm=algorithm,
+        scales_offset=scales_offset,
+        quantize_rows=quantize_rows,
         scratchpad_mode=scratchpad_mode,
         name=name,
     )

@@ -26,14 +26,19 @@ def packed_matmul(
     args=(),
     constant_b: bool = False,
     algorithm: str = "auto",
+    weight_scales=None,
+    src_quantization=None,
+    quantize_rows: bool = False,
     name=None,
 ):
     """alpha a b + beta c, then a chain of post-ops, with b packed once for many products.
 
     Args:
-      a: float32, [.., k] of any rank, or [k, m] with transpose_a.
+      a: float32, [.., k] of any rank, or [k, m] with transpose_a. Or bfloat16 or uint8, [.., k].
       b: float32, [k, n], or [n, k] with transpose_b: packed into the order in which the kernel
-        reads it, and kept in that form while it is the same tensor or value of a variable.
+        reads it, and kept in that form while it is the same tensor or value of a variable. Or
+        bfloat16 or int8: with a of float32 it stays narrow in memory, while arithmetic is that of
+        float32; bfloat16 is multiplied by bfloat16, and uint8 by int8, with exact sums.
       c: float32, of a shape that broadcasts to dst's, such as [.., n], [n], [m, 1] or a scalar;
         None: zero.
       transpose_a, transpose_b: whether the product is with the transpose.
@@ -46,6 +51,12 @@ def packed_matmul(
         the same b has come twice in a row.
       algorithm: "auto" multiplies by a constant b in pairs of products (docs/algorithms.md) on
         a CPU that gains from it, "direct" never does. Gradients have the same.
+      weight_scales: with b of int8: float32, [n]; column j of b stands for weight_scales[j] times
+        its integers, which lie in [-127, 127].
+      src_quantization: with a of uint8: (scale, zero_point); q stands for scale (q - zero_point).
+      quantize_rows: whether rows of a of float32 become integers, too, before they meet b of int8:
+        x becomes round(127 x / (max |x| + 1e-7)) of its row, and sums are exact. This is what
+        Keras's `quantize("int8")` computes.
       name: of the op.
 
     Returns:
@@ -54,6 +65,8 @@ def packed_matmul(
     Raises:
       ValueError: an argument is malformed.
       InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Gradients: where a and b are float32.
 
     Source: cblas_sgemm_pack and cblas_sgemm_compute of MKL; Winograd, "A New Algorithm for Inner
     Product", IEEE Transactions on Computers C-17, 1968.
@@ -89,12 +102,15 @@ def packed_matmul(
         b,
         args,
         [] if c is None else [c],
+        [] if weight_scales is None else [weight_scales],
         transpose_a=transpose_a,
         transpose_b=transpose_b,
         constant_b=constant_b,
         algorithm=algorithm,
         add_scale=beta,
         post_ops=";".join(filter(None, entries)),
+        src_quantization=src_quantization,
+        quantize_rows=quantize_rows,
         name=name,
     )
 

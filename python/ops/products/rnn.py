@@ -48,6 +48,7 @@ def rnn(
     training: bool = False,
     algorithm: str = "auto",
     constant_weights: bool = False,
+    weight_scales=None,
     name=None,
 ) -> RnnResult:
     """A vanilla, LSTM or GRU layer over a whole sequence.
@@ -59,8 +60,9 @@ def rnn(
       src: float32, [batch, steps, inputs]. After no steps the states are those before the first,
         and the last output is zero.
       kernel: float32, [inputs, gates * units]. Gates of "lstm" are i, f, c, o, of "gru" z, r, h;
-        "vanilla" has one.
-      recurrent_kernel: float32, [units, gates * units].
+        "vanilla" has one. Or bfloat16 or int8, for inference: narrow weights stay narrow in
+        memory, and arithmetic is that of float32.
+      recurrent_kernel: of the same type, [units, gates * units].
       bias: float32, [gates * units], or [2, gates * units]: for a GRU with reset_after by src and
         by the state, otherwise (as cuDNN has it) the sum of both rows counts. None: zero.
       cell: "vanilla", "lstm" or "gru".
@@ -83,6 +85,8 @@ def rnn(
         CPU that gains from it, "direct" never does. Gradients have the same.
       constant_weights: whether both kernels never change, so that the op may keep their packed
         form without looking at them again.
+      weight_scales: with kernels of int8: (of kernel, of recurrent_kernel), float32,
+        [gates * units] each; column j stands for scales[j] times its integers.
       name: of the op.
 
     Returns:
@@ -92,7 +96,8 @@ def rnn(
       ValueError: an argument is malformed, while a graph is built.
       InvalidArgumentError: shapes do not fit each other when it runs.
 
-    Gradients: of everything but mask and lengths; second derivatives do not exist.
+    Gradients: of everything but mask and lengths; second derivatives do not exist. Layers of
+    narrow weights have none.
 
     Source: keras.layers.LSTM, GRU and SimpleRNN; "Intel MKL Packed on PaddlePaddle".
 
@@ -104,9 +109,12 @@ def rnn(
     """
     refuse_references("kernel", kernel)
     refuse_references("recurrent_kernel", recurrent_kernel)
+    kernel, recurrent_kernel = map(tf.convert_to_tensor, (kernel, recurrent_kernel))
     if bias is not None and not (cell == "gru" and reset_after):
         bias = tf.convert_to_tensor(bias)
         bias = tf.reduce_sum(bias, 0) if bias.shape.rank == 2 and bias.shape[0] == 2 else bias
+    if weight_scales and len(weight_scales) != 2:
+        raise ValueError("weight_scales must be two, of kernel and of recurrent_kernel")
     dst, state, cell_state, _ = Rnn.run(
         src,
         kernel,
@@ -115,6 +123,7 @@ def rnn(
         list(initial_state),
         [] if mask is None else [mask],
         [] if lengths is None else [lengths],
+        list(weight_scales or ()),
         cell=cell,
         activation=activation,
         recurrent_activation=recurrent_activation,

@@ -5,14 +5,14 @@ from .found import Found
 from .movement import concat, cut, rows, shuffle
 from .pixels import layer_norm, rms_norm, softmax, spread, squeeze_excite
 from .planes import depth_pool, global_pool, keep_dims, pad, pool, reduce, resize, upsample
-from .products import attention, dense, inner_product
+from .products import attention, dense, inner_product, quantized
 
 # Of each pass, in the order in which they are asked.
 PATTERNS = {
     "lift_attention": (attention,),
     "lift_convolutions": (convolution, conv_transpose),
     "lift_pixel_layers": (layer_norm, rms_norm, dense),
-    "lift_inner_products": (inner_product,),
+    "lift_inner_products": (inner_product, quantized),
     "lift_softmax": (softmax,),
     # Of several nodes: assign_layout finds them before it comes to the first of these.
     "spans": (shuffle, upsample, depth_pool),

@@ -36,7 +36,8 @@ struct Int8Type {
   static void StoreSums(float* p, IVec sums) { StoreInt(reinterpret_cast<int32_t*>(p), sums); }
 };
 
-// Floats, by the magnitude of the largest.
+// Floats, by the magnitude of the largest, as Keras's quantize("int8") does it: q is rounded from
+// x * 127 / (largest + epsilon), ties to even.
 void RowOfFloats(const NarrowRow& row, uint8_t* dst) {
   const float* src = static_cast<const float*>(row.src);
   Vec largest = Zero();
@@ -48,13 +49,16 @@ void RowOfFloats(const NarrowRow& row, uint8_t* dst) {
   float lanes[kLanes], most = 0;
   Store(lanes, largest);
   for (float x : lanes) most = x > most ? x : most;
-  // Of numbers so small, or infinite, that there is no scale, all become zero or saturate.
-  constexpr float kLeast = 0x1p-100f, kMost = 0x1p120f;
-  *row.scale = most < kLeast ? 1.f : (most < kMost ? most : kMost) / 127.f;
-  const Quantizer to(Quantization{*row.scale, 128});
+  // Infinite numbers saturate.
+  constexpr float kEpsilon = 1e-7f, kMost = 0x1p120f;
+  const float inverse = 127.f / ((most < kMost ? most : kMost) + kEpsilon);
+  *row.scale = 1.f / inverse;
+  const Vec low = Set1(-127.f), high = Set1(127.f), factor = Set1(inverse);
+  const Quantizer to(Quantization{1.f, 128});
   for (int64_t i = 0; i < row.count; i += kLanes) {
     const int n = AtMostLanes(row.count - i);
-    to.StoreN(dst + i, LoadN(src + i, n), n);
+    const Vec steps = Mul(LoadN(src + i, n), factor);
+    to.StoreN(dst + i, Select(IsNan(steps), steps, Max(Min(steps, high), low)), n);
   }
 }
 

@@ -35,7 +35,7 @@ struct NarrowTensors {
 // A row of A as it is multiplied: `count` numbers at src, zeros behind them up to a whole dword.
 //   bfloat16   from bf16 or f32
 //   bytes      from u8, or s8, which become q + 128; or from f32, which become
-//              round(x / *scale) + 128 where *scale = max |x| / 127, or 1 if all are 0
+//              round(x / *scale) + 128 where *scale = (max |x| + 1e-7) / 127
 struct NarrowRow {
   DataType type;
   const void* src;

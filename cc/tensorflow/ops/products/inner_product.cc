@@ -1,4 +1,8 @@
-// BlockdnnInnerProduct: rows are the pixels of a plain 1x1 convolution.
+// BlockdnnInnerProduct: rows are the pixels of a plain 1x1 convolution; by narrow weights, which
+// convolutions of floats do not have, a product on packed panels.
+#include "cc/core/gemm/gemm.h"
+#include "cc/core/post_ops/post_ops_bind.h"
+#include "cc/tensorflow/attrs/attrs.h"
 #include "cc/tensorflow/ops/conv/conv_attrs.h"
 
 namespace bd {
@@ -10,11 +14,34 @@ bool ReadsSamples(const PostOpChain& chain) {
   });
 }
 
+struct InnerProductPlan {
+  ConvPlan conv;  // by weights of floats
+  GemmPlan gemm;  // by others
+  int64_t rows = 0;
+  ScratchBook scratch;
+  ScratchPiece<uint8_t> product;  // GemmArgs::scratch
+
+  size_t scratch_bytes() const {
+    return gemm.packed_bytes > 0 ? scratch.bytes() : conv.scratch_bytes();
+  }
+};
+
 // weights_shape is [ic, oc].
-struct InnerProduct : OneConvOp<WeightsAttrs> {
+struct InnerProduct : WeightsOp<WeightsAttrs> {
+  using Plan = InnerProductPlan;
+
+  DataType weights_dtype = DataType::f32;
+  int num_scales = 0;
+  int64_t scales_offset = 0;    // of the first in their tensor
+  bool quantizes_rows = false;  // float rows of src become bytes
+
+  bool narrow() const { return weights_dtype != DataType::f32; }
+  int scales() const { return kArgs + post_ops.num_args; }
+
   static OpSignature Signature() {
     return {"BlockdnnInnerProduct",
-            {"src: T", "weights: T", "args: num_args * T"},
+            {"src: T", "weights: weights_type", "args: num_args * T",
+             "weight_scales: num_scales * float"},
             {"dst: T"},
             "See bd.ops.inner_product."};
   }
@@ -28,8 +55,16 @@ struct InnerProduct : OneConvOp<WeightsAttrs> {
     v.Choice("algorithm", &algorithm,
              {{"auto", ConvAlgorithm::kAuto}, {"direct", ConvAlgorithm::kDirect}}, "auto");
     VisitScratchpadMode(v);
+    v("weights_type: {float, bfloat16, int8} = DT_FLOAT", &weights_dtype);
+    v("num_scales: int >= 0 = 0", &num_scales);
+    v("scales_offset: int >= 0 = 0", &scales_offset);
+    v("quantize_rows: bool = false", &quantizes_rows);
   }
   Status Check() {
+    TF_RETURN_IF_ERROR(CheckScaleCount(weights_dtype, num_scales));
+    if (quantizes_rows && weights_dtype != DataType::s8) {
+      return Invalid("quantize_rows is for weights of int8, not of ", DataTypeName(weights_dtype));
+    }
     src_layout = dst_layout = Layout::nhwc;
     TF_RETURN_IF_ERROR(CheckWeightsShape(2, 1, "[ic, oc]"));
     channels = weights_shape[0];
@@ -45,9 +80,15 @@ struct InnerProduct : OneConvOp<WeightsAttrs> {
       const int64_t samples = dst.unknown_rank() ? kUnknown : dst.dim_size(0);
       TF_RETURN_IF_ERROR(BuildShape({samples, oc}, &operands.sample_channel.emplace_back()));
     }
-    return CheckOperands(post_ops, From(in, kArgs), operands);
+    if (num_scales > 0) TF_RETURN_IF_ERROR(CheckScales(in[scales()], scales_offset, oc));
+    if (narrow() && ReadsSamples(post_ops.chain) && (dst.unknown_rank() || dst.dims() > 2)) {
+      return Invalid("weights of ", DataTypeName(weights_dtype),
+                     " take sample_channel operands for rows [N, ic] only; use a tensor operand");
+    }
+    return CheckOperands(post_ops, {in.begin() + kArgs, in.begin() + scales()}, operands);
   }
   Status MakePlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
+    if (narrow()) return MakeNarrowPlan(in, site, plan);
     ConvDesc desc;
     desc.algorithm = algorithm;
     desc.keeps_weights = constant_weights;
@@ -57,7 +98,60 @@ struct InnerProduct : OneConvOp<WeightsAttrs> {
     if (ReadsSamples(desc.post_ops)) SplitSamples(in[kSrc], &rows, &desc.post_ops);
     desc.windows.w.size = desc.windows.w.out = rows.w;
     TF_RETURN_IF_ERROR(Views(dtype, dtype, rows, rows, &desc.src, &desc.dst));
-    return FromCore(MakeConvPlan(desc, ActiveIsa(), site.threads, plan));
+    return FromCore(MakeConvPlan(desc, ActiveIsa(), site.threads, &plan->conv));
+  }
+  Status MakeNarrowPlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
+    GemmDesc desc;
+    desc.k = channels;
+    desc.n = oc;
+    desc.b = weights_dtype;
+    desc.widens = !quantizes_rows;
+    desc.pairs = constant_weights && algorithm == ConvAlgorithm::kAuto;
+    desc.threads = site.threads;
+    plan->rows = in[kSrc].num_elements() / channels;
+    TF_RETURN_IF_ERROR(FromCore(MakeGemmPlan(desc, ActiveIsa(), &plan->gemm)));
+    plan->product =
+        plan->scratch.Book<uint8_t>("panels of b", GemmScratchBytes(plan->gemm, plan->rows));
+    return absl::OkStatus();
+  }
+
+  PackRequest Weights(const Plan& plan, int, OpKernelContext*, WeightsPacker pack) const {
+    if (!narrow()) return WeightsOfConv(plan.conv, pack);
+    return {{quantizes_rows ? "quads" : "panels", weights_dtype, plan.gemm.blocking(), "matmul"},
+            {channels, oc},
+            plan.gemm.packed_bytes,
+            0,
+            pack};
+  }
+  void Pack(const Plan& plan, int, const void* plain, OpKernelContext* ctx, void* packed,
+            ThreadPool& pool) const {
+    auto* to = static_cast<float*>(packed);
+    if (narrow()) return PackGemm(plan.gemm, {plain, oc, 1}, to, &pool);
+    PackConvWeights(plan.conv, static_cast<const float*>(plain), to, pool,
+                    Src(ctx, plan.conv.desc.src));
+  }
+  void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
+    if (!narrow()) {
+      return RunConv(plan.conv, Buffers(plan.conv.desc.src, plan.conv.desc.dst, m), pool);
+    }
+    GemmArgs args;
+    args.a = m.in<float>(kSrc);
+    args.a_row_stride = channels;
+    args.packed = m.weights[0].as<float>();
+    if (num_scales > 0) args.b_scales = m.in<float>(scales()) + scales_offset;
+    args.c = m.out<float>();
+    args.c_row_stride = oc;
+    args.scratch = Scratch(m.scratch).Grant(plan.product);
+    PostOpChain chain = post_ops.chain;
+    if (ReadsSamples(chain)) SamplesAreRows(&chain);
+    const BoundPostOps bound(chain, oc, m.all_in<float>(kArgs), m.out<float>());
+    if (chain.len() > 0) args.program = bound.program();
+    RunGemm(plan.gemm, args, plan.rows, pool);
+  }
+  static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
+    if (plan.gemm.packed_bytes == 0) return FillConvMemoryPlan(plan.conv, memory);
+    memory->scratch = plan.scratch;
+    memory->packed_weights = plan.gemm.packed_bytes;
   }
 
   // Rows of one sample become an image. In [N, ic] every row is a sample, and sample_channel
@@ -68,6 +162,9 @@ struct InnerProduct : OneConvOp<WeightsAttrs> {
       rows->w = rows->n == 0 ? 0 : rows->w / rows->n;
       return;
     }
+    SamplesAreRows(post_ops);
+  }
+  static void SamplesAreRows(PostOpChain* post_ops) {
     PostOpChain chain;
     for (PostOp op : post_ops->entries()) {
       if (op.shape == OperandShape::kSampleChannel) op.shape = OperandShape::kTensor;
@@ -78,7 +175,12 @@ struct InnerProduct : OneConvOp<WeightsAttrs> {
 
   BlockedTensors Blocked(const ShapeList&) const { return {}; }
   std::string Describe(const Plan& plan, const Call& call) const {
-    return DescribeAs("inner_product", plan, call);
+    if (narrow()) {
+      return absl::StrCat("inner_product ", IsaName(ActiveIsa()), " ", plan.rows, "x", channels,
+                          "x", oc, " weights ", DataTypeName(weights_dtype),
+                          quantizes_rows ? " quantized" : "");
+    }
+    return ConvLine(NoteOfConv("inner_product", plan.conv), *this, call, {&post_ops.chain});
   }
 };
 

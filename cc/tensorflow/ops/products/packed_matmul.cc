@@ -36,21 +36,31 @@ struct PackedMatmul : OpDefaults {
 
   bool transpose_a = false, transpose_b = false, constant_b = false;
   bool direct = false;  // never in pairs
-  int num_adds = 0;     // what is added is the last input
+  DataType b_dtype = DataType::f32;
+  int num_scales = 0;
+  bool quantizes_rows = false;  // float rows of a become bytes
+  QuantizationAttr quantization;
+  int num_adds = 0;
   float add_scale = 1.f;
   ChainAttrs post_ops;
 
   int add() const { return kArgs + post_ops.num_args; }
+  int scales() const { return add() + num_adds; }
+  // Whether b is narrow in memory only.
+  bool widens() const {
+    return dtype == DataType::f32 && b_dtype != DataType::f32 && !quantizes_rows;
+  }
 
   static OpSignature Signature() {
     return {"BlockdnnPackedMatmul",
-            {"a: T", "b: T", "args: num_args * T", "c: num_adds * T"},
-            {"dst: T"},
+            {"a: T", "b: weights_type", "args: num_args * float", "c: num_adds * float",
+             "weight_scales: num_scales * float"},
+            {"dst: float"},
             "See bd.ops.packed_matmul."};
   }
 
   void Visit(AttrVisitor& v) {
-    v("T: {float} = DT_FLOAT", &dtype);
+    v("T: {float, bfloat16, uint8} = DT_FLOAT", &dtype);
     v("num_args: int >= 0", &post_ops.num_args);
     v("num_adds: int >= 0", &num_adds);
     v("transpose_a: bool = false", &transpose_a);
@@ -59,9 +69,32 @@ struct PackedMatmul : OpDefaults {
     v.Choice("algorithm", &direct, {{"auto", false}, {"direct", true}}, "auto");
     v("add_scale: float = 1.0", &add_scale);
     v("post_ops: string = ''", &post_ops.text);
+    v("weights_type: {float, bfloat16, int8} = DT_FLOAT", &b_dtype);
+    v("num_scales: int >= 0 = 0", &num_scales);
+    quantization.Visit("src", v);
+    v("quantize_rows: bool = false", &quantizes_rows);
+  }
+  Status CheckTypes() {
+    TF_RETURN_IF_ERROR(CheckScaleCount(b_dtype, num_scales));
+    TF_RETURN_IF_ERROR(quantization.Check("src", dtype));
+    if (dtype == DataType::u8 && b_dtype != DataType::s8) {
+      return Invalid("a of uint8 is multiplied by b of int8, not of ", DataTypeName(b_dtype));
+    }
+    if (dtype == DataType::bf16 && b_dtype == DataType::s8) {
+      return Invalid("there is no product of bfloat16 and int8; make a float32");
+    }
+    if (quantizes_rows && (dtype != DataType::f32 || b_dtype != DataType::s8)) {
+      return Invalid("quantize_rows is for a of float32 and b of int8, not for ",
+                     DataTypeName(dtype), " and ", DataTypeName(b_dtype));
+    }
+    if (transpose_a && dtype != DataType::f32) {
+      return Invalid("a of ", DataTypeName(dtype), " cannot be transposed; transpose it before");
+    }
+    return absl::OkStatus();
   }
   Status Check() {
     if (num_adds > 1) return Invalid("one matrix can be added, not ", num_adds);
+    TF_RETURN_IF_ERROR(CheckTypes());
     TF_RETURN_IF_ERROR(post_ops.Check());
     if (post_ops.chain.ReadsDst()) {
       return Invalid("post_ops read what dst held before; give that as an operand, or as c");
@@ -112,13 +145,19 @@ struct PackedMatmul : OpDefaults {
       return Invalid("c must be ", dst.DebugString(), "; got ", in[add()].DebugString());
     }
     if (n == kUnknown) return absl::OkStatus();
+    if (num_scales > 0) TF_RETURN_IF_ERROR(CheckScales(in[scales()], 0, n));
     const ShapeList args(in.begin() + kArgs, in.begin() + add());
     return CheckOperands(post_ops, args, OperandShapes{dst, n, {}});
   }
-  Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
+  Status MakePlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
     GemmDesc desc;
     TF_RETURN_IF_ERROR(Sizes(in, &desc.k, &desc.n));
     desc.pairs = constant_b && !direct;  // packing for them is for b that many products share
+    desc.a = dtype;
+    desc.b = b_dtype;
+    desc.widens = widens();
+    desc.threads = site.threads;
+    desc.a_quantization = quantization.value;
     plan->rows = transpose_a ? in[kA].dim_size(1) : 1;
     for (int i = 0; !transpose_a && i < in[kA].dims() - 1; ++i) plan->rows *= in[kA].dim_size(i);
     if (plan->rows == 0 || desc.n == 0) return absl::OkStatus();
@@ -133,7 +172,10 @@ struct PackedMatmul : OpDefaults {
     return {0, constant_b ? WeightsChange::kNever : WeightsChange::kOften};
   }
   PackRequest Weights(const Plan& plan, int, OpKernelContext*, WeightsPacker pack) const {
-    return {{transpose_b ? "transposed" : "panels", dtype, plan.gemm.blocking(), "matmul"},
+    // Of one type b is packed for floats, or for numbers as narrow as it is.
+    const bool narrow = plan.gemm.family != TileFamily::kStrided;
+    return {{transpose_b ? "transposed" : "panels", b_dtype, plan.gemm.blocking(),
+             narrow ? "narrow matmul" : "matmul"},
             {plan.gemm.desc.k, plan.gemm.desc.n},
             plan.gemm.packed_bytes,
             0,
@@ -142,24 +184,23 @@ struct PackedMatmul : OpDefaults {
   void Pack(const Plan& plan, int, const void* plain, OpKernelContext*, void* packed,
             ThreadPool& pool) const {
     const GemmDesc& d = plan.gemm.desc;
-    const GemmB b = {static_cast<const float*>(plain), transpose_b ? 1 : d.n,
-                     transpose_b ? d.k : 1};
+    const GemmB b = {plain, transpose_b ? 1 : d.n, transpose_b ? d.k : 1};
     PackGemm(plan.gemm, b, static_cast<float*>(packed), &pool);
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
     const GemmDesc& d = plan.gemm.desc;
     const Scratch scratch(m.scratch);
     GemmArgs args;
-    const float* const a = m.in<float>(kA);
-    args.a = a;
+    args.a = m.in<void>(kA);
     args.a_row_stride = d.k;
     args.scratch = scratch.Grant(plan.product);
     if (transpose_a) {
       float* const rows = scratch.Grant(plan.a);
-      Transpose(a, d.k, plan.rows, rows, pool);
+      Transpose(m.in<float>(kA), d.k, plan.rows, rows, pool);
       args.a = rows;
     }
     args.packed = m.weights[0].as<float>();
+    if (num_scales > 0) args.b_scales = m.in<float>(scales());
     float* const c = m.out<float>();
     args.c = c;
     args.c_row_stride = d.n;
@@ -180,7 +221,14 @@ struct PackedMatmul : OpDefaults {
   }
   std::string Describe(const Plan& plan, const Call& call) const {
     const GemmDesc& d = plan.gemm.desc;
+    const bool floats = d.a == DataType::f32 && d.b == DataType::f32;
+    const std::string types =
+        floats ? "" : absl::StrCat(" ", DataTypeName(d.a), " by ", DataTypeName(d.b));
     return absl::StrCat("packed_matmul ", IsaName(ActiveIsa()), " ", plan.rows, "x", d.k, "x", d.n,
+                        types,
+                        quantizes_rows ? " quantized"
+                        : widens()     ? " widened"
+                                       : "",
                         call.bytes_packed > 0 ? " packs b" : "");
   }
 };

@@ -33,17 +33,46 @@ struct Rnn : RnnAttrs {
   static constexpr std::array<int, 2> kFixedInputs = {kKernel, kRecurrent};
   enum { kDst, kState, kCellState, kWorkspace };
 
+  int num_scales = 0;
+  int scales() const { return num_inputs(); }
+
   static OpSignature Signature() {
+    std::vector<const char*> inputs = Inputs();
+    inputs[kKernel] = "kernel: weights_type";
+    inputs[kRecurrent] = "recurrent_kernel: weights_type";
+    inputs.push_back("weight_scales: num_scales * float");
     return {"BlockdnnRnn",
-            Inputs(),
+            inputs,
             {"dst: T", "state: T", "cell_state: T", "workspace: T"},
             "See bd.ops.rnn. workspace is what the gradient needs; empty unless training."};
+  }
+
+  void Visit(AttrVisitor& v) {
+    RnnAttrs::Visit(v);
+    v("weights_type: {float, bfloat16, int8} = DT_FLOAT", &desc.weights);
+    v("num_scales: int >= 0 = 0", &num_scales);
+  }
+  Status Check() const {
+    TF_RETURN_IF_ERROR(RnnAttrs::Check());
+    if (desc.training && desc.weights != DataType::f32) {
+      return Invalid("weights of ", DataTypeName(desc.weights),
+                     " have no gradient; train with those of float32");
+    }
+    const int wanted = desc.weights == DataType::s8 ? 2 : 0;
+    if (num_scales == wanted) return absl::OkStatus();
+    return Invalid("weights of ", DataTypeName(desc.weights), " have ",
+                   wanted == 0 ? "no scales" : "two scales, of kernel and of recurrent_kernel",
+                   "; got ", num_scales);
   }
 
   bool keeps_batch() const { return !time_major || desc.sequences; }
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
     RnnDesc d;
     TF_RETURN_IF_ERROR(Sizes(in, &d));
+    int64_t columns = d.units == kUnknown ? kUnknown : d.gates() * d.units;
+    for (int i = 0; i < num_scales; ++i) {
+      TF_RETURN_IF_ERROR(Match("weight_scales", "[gates * units]", in[scales() + i], {&columns}));
+    }
     TF_RETURN_IF_ERROR(DstShape(d, &dst->emplace_back()));
     const PartialTensorShape none({0});
     TF_RETURN_IF_ERROR(BuildShape({d.batch, d.units}, &dst->emplace_back()));
@@ -68,7 +97,7 @@ struct Rnn : RnnAttrs {
                                 : WeightsChange::kSeldom};
   }
   PackRequest Weights(const Plan& plan, int, OpKernelContext* ctx, WeightsPacker pack) const {
-    return {{"panels", dtype, plan.w.unscale >= 0, "rnn"},
+    return {{"panels", desc.weights, !plan.widens() && plan.w.unscale >= 0, "rnn"},
             {plan.desc.inputs, plan.desc.units, plan.desc.gates()},
             plan.packed_floats * static_cast<int64_t>(sizeof(float)),
             0,
@@ -77,9 +106,7 @@ struct Rnn : RnnAttrs {
   }
   void Pack(const Plan& plan, int, const void* plain, OpKernelContext* ctx, void* packed,
             ThreadPool& pool) const {
-    PackRnnWeights(plan, static_cast<const float*>(plain),
-                   static_cast<const float*>(ctx->input(kRecurrent).data()),
-                   static_cast<float*>(packed), pool);
+    PackRnnWeights(plan, plain, ctx->input(kRecurrent).data(), static_cast<float*>(packed), pool);
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
     const RnnDesc& d = plan.desc;
@@ -87,6 +114,10 @@ struct Rnn : RnnAttrs {
     RnnBuffers b;
     b.packed = m.weights[0].as<float>();
     b.src = SequenceOf(d, m.in<float>(kSrc), d.inputs);
+    if (num_scales > 0) {
+      b.kernel_scales = m.in<float>(scales());
+      b.recurrent_scales = m.in<float>(scales() + 1);
+    }
     if (num_biases > 0) b.bias = m.in<float>(kBias);
     if (num_states > 0) b.h0 = m.in<float>(first_state());
     if (num_states > 1) b.c0 = m.in<float>(first_state() + 1);
@@ -130,6 +161,8 @@ struct Rnn : RnnAttrs {
     return absl::StrCat("rnn ", IsaName(ActiveIsa()), " ", cell_name(), " batch ", d.batch,
                         " steps ", d.steps, " inputs ", d.inputs, " units ", d.units,
                         d.backwards ? " backwards" : "",
+                        d.weights == DataType::f32 ? "" : " weights ",
+                        d.weights == DataType::f32 ? "" : DataTypeName(d.weights),
                         call.bytes_packed > 0 ? " packs weights" : "");
   }
 };

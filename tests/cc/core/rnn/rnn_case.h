@@ -12,8 +12,9 @@
 
 #include "cc/base/memory/aligned_buffer.h"
 #include "cc/core/rnn/rnn.h"
+#include "tests/cc/convert_ref.h"
 #include "tests/cc/core/rnn/rnn_ref.h"
-#include "tests/cc/guarded_buffer.h"
+#include "tests/cc/guarded_array.h"
 
 namespace bd {
 
@@ -49,12 +50,17 @@ struct RnnResult {
 class RnnCase {
  public:
   // Weights are such that sums have a deviation of about 1; the mask leaves out every
-  // third or so, and all of the last row.
+  // third or so, and all of the last row. Of narrow weights kernel and recurrent are the floats
+  // that they stand for.
   explicit RnnCase(const RnnDesc& desc, unsigned seed = 1)
       : d(desc),
         src(d.batch * d.steps * d.inputs),
         kernel(d.inputs * d.gates() * d.units),
         recurrent(d.units * d.gates() * d.units),
+        narrow_kernel(static_cast<int64_t>(kernel.size()) * SizeOf(d.weights)),
+        narrow_recurrent(static_cast<int64_t>(recurrent.size()) * SizeOf(d.weights)),
+        kernel_scales(d.gates() * d.units),
+        recurrent_scales(d.gates() * d.units),
         bias(d.bias_rows() * d.gates() * d.units),
         h0(d.batch * d.units),
         c0(d.batch * d.units),
@@ -68,6 +74,8 @@ class RnnCase {
     fill(&src, 1.);
     fill(&kernel, 1. / std::sqrt(1. + d.inputs));
     fill(&recurrent, 0.8 / std::sqrt(1. + d.units));
+    Narrow(0.03f, &kernel, &narrow_kernel, &kernel_scales);
+    Narrow(0.02f, &recurrent, &narrow_recurrent, &recurrent_scales);
     fill(&bias, 0.3);
     fill(&h0, 0.5);
     fill(&c0, 0.5);
@@ -100,8 +108,12 @@ class RnnCase {
     // A byte behind would be the guard page, but for the alignment of what was booked.
     GuardedBuffer scratch(RoundUp(plan.scratch_bytes())), kept(RoundUp(plan.workspace_bytes));
     GuardedBuffer packed(plan.packed_floats);
-    PackRnnWeights(plan, kernel.data(), recurrent.data(), packed.data(), pool);
+    const bool floats = d.weights == DataType::f32;
+    PackRnnWeights(plan, floats ? kernel.data() : narrow_kernel.data(),
+                   floats ? recurrent.data() : narrow_recurrent.data(), packed.data(), pool);
     RnnBuffers b = Buffers(to);
+    b.kernel_scales = kernel_scales.data();
+    b.recurrent_scales = recurrent_scales.data();
     b.packed = packed.data();
     b.scratch = scratch.data();
     b.workspace = kept.data();
@@ -111,12 +123,29 @@ class RnnCase {
   void Reference(RnnResult* to) const { RnnRef(d, Buffers(to), kernel.data(), recurrent.data()); }
 
   const RnnDesc d;
-  GuardedBuffer src, kernel, recurrent, bias, h0, c0;
+  GuardedBuffer src, kernel, recurrent;
+  mutable GuardedArray narrow_kernel, narrow_recurrent;
+  GuardedBuffer kernel_scales, recurrent_scales;
+  GuardedBuffer bias, h0, c0;
   std::unique_ptr<bool[]> mask;
   std::vector<int32_t> lengths;
   bool has_bias = true, has_state = false, has_mask = false, has_lengths = false;
 
  private:
+  // Rounds floats to what narrow weights can say; scales differ from column to column.
+  void Narrow(float scale, GuardedBuffer* floats, GuardedArray* narrow, GuardedBuffer* scales) {
+    if (d.weights == DataType::f32) return;
+    const int64_t columns = static_cast<int64_t>(scales->size());
+    for (int64_t i = 0; i < columns; ++i) {
+      (*scales)[i] =
+          d.weights == DataType::s8 ? scale * (1.f + 0.1f * static_cast<float>(i % 7)) : 1.f;
+    }
+    for (int64_t i = 0; i < static_cast<int64_t>(floats->size()); ++i) {
+      const float of_column = (*scales)[i % columns];
+      StoreFloatRef(d.weights, (*floats)[i] / of_column, narrow->data(), i);
+      (*floats)[i] = of_column * LoadAsFloatRef(d.weights, narrow->data(), i);
+    }
+  }
   static int64_t RoundUp(size_t bytes) { return static_cast<int64_t>((bytes + 63) / 64 * 16); }
 };
 

@@ -202,6 +202,86 @@ TEST(RnnOneByOne, IntegersAreExact) {
   PretendCpu(nullptr);
 }
 
+// Few rows multiply narrow weights as they are, many widen them first; sums are cut inside K.
+TEST_P(Rnn, NarrowWeights) {
+  for (int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    for (Isa isa : TestIsas()) {
+      for (RnnKind kind : kRnnKinds) {
+        for (DataType weights : {DataType::bf16, DataType::s8}) {
+          for (int64_t batch : {1, 2, 3, 5, 6, 7, 13, 70}) {
+            for (int64_t units : {1, 19, 70}) {
+              for (int64_t inputs : {0, 3, 34}) {
+                RnnDesc d = DescribeRnn(kind, batch, batch == 7 ? 12 : 3, inputs, units);
+                d.weights = weights;
+                Check(RnnCase(d), isa, pool);
+              }
+            }
+          }
+          RnnDesc deep = DescribeRnn(kind, 9, 3, 903, 40);
+          deep.weights = weights;
+          Check(RnnCase(deep), isa, pool);
+        }
+      }
+    }
+  }
+}
+
+// Sums of small integers are exact.
+TEST(RnnOneByOne, NarrowIntegersAreExact) {
+  PretendCpu(&kNoPairs);
+  ThreadPool pool(2);
+  for (Isa isa : TestIsas()) {
+    for (DataType weights : {DataType::bf16, DataType::s8}) {
+      for (int64_t batch : {1, 3, 7, 40}) {
+        RnnDesc d = DescribeRnn(kRnnKinds[0], batch, 2, 499, 37);
+        d.activation = RnnActivation::kLinear;
+        d.weights = weights;
+        RnnCase c(d);
+        c.src.FillIntegers(1);
+        c.bias.FillIntegers(3);
+        for (float& scale : c.kernel_scales) scale = 0.5f;
+        for (float& scale : c.recurrent_scales) scale = 1.f;
+        const float kernel_scale = weights == DataType::s8 ? 0.5f : 1.f;
+        for (size_t i = 0; i < c.kernel.size(); ++i) {
+          const float x = static_cast<float>(static_cast<int64_t>(i) * 7 % 15 - 7);
+          StoreFloatRef(weights, x, c.narrow_kernel.data(), static_cast<int64_t>(i));
+          c.kernel[i] = kernel_scale * x;
+        }
+        for (int64_t i = 0; i < 37 * 37; ++i) {
+          const float x = i % 37 == (i / 37 * 3 + 1) % 37 ? 2.f : 0.f;
+          StoreFloatRef(weights, x, c.narrow_recurrent.data(), i);
+          c.recurrent[i] = x;
+        }
+        RnnResult expected(d), actual(d);
+        c.Reference(&expected);
+        c.Run(isa, pool, &actual);
+        ExpectNear(actual, expected, 0., std::string(IsaName(isa)) + " " + Name(d));
+      }
+    }
+  }
+  PretendCpu(nullptr);
+}
+
+TEST_P(Rnn, NarrowWeightsStayNarrow) {
+  RnnPlan plan;
+  RnnDesc d = DescribeRnn(kRnnKinds[1], 1, 100, 22, 30);
+  const int64_t panels = 8;
+  for (DataType weights : {DataType::bf16, DataType::s8}) {
+    d.weights = weights;
+    for (int64_t batch : {1, 50}) {
+      d.batch = batch;
+      ASSERT_EQ(MakeRnnPlan(d, BestTestIsa(), 2, &plan), "");
+      EXPECT_EQ(plan.packed_floats, panels * (weights == DataType::bf16 ? 11 + 15 : 6 + 8) * 16);
+      EXPECT_EQ(plan.widens(), batch == 50);
+      EXPECT_EQ(plan.u.in_pairs, GetParam() && batch == 50);
+    }
+  }
+  d.training = true;
+  EXPECT_EQ(MakeRnnPlan(d, BestTestIsa(), 2, &plan),
+            "weights of int8 have no gradient; train with those of float32");
+}
+
 TEST_P(Rnn, FewRowsAreNotPaired) {
   RnnPlan plan;
   for (int64_t batch : {1, 4, 40}) {

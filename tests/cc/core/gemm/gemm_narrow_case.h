@@ -1,0 +1,192 @@
+// Products of narrow types beside their definition, in guarded memory. Those of bytes compare with
+// int64 and single operations on floats with zero tolerance, and so do sums of small integers.
+#ifndef TESTS_CC_CORE_GEMM_GEMM_NARROW_CASE_H_
+#define TESTS_CC_CORE_GEMM_GEMM_NARROW_CASE_H_
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cc/core/gemm/gemm.h"
+#include "cc/core/post_ops/post_ops.h"
+#include "cc/core/post_ops/post_ops_bind.h"
+#include "tests/cc/convert_ref.h"
+#include "tests/cc/guarded_array.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+
+using Guard = GuardedBuffer::Guard;
+
+struct Case {
+  int64_t m, k, n;
+  GemmDesc types;
+  int64_t a_gap = 0, c_gap = 0;
+  bool bias = false, add = false, clamp = false, transposed = false;
+  int a_least = 0, a_most = 255, b_most = 127;  // of bytes
+};
+
+class GemmNarrowTest : public ::testing::TestWithParam<Isa> {
+ protected:
+  // Small integers, which all types hold; of bytes any from `least` to `most`.
+  void Fill(DataType type, int64_t count, int least, int most, void* to) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t x = static_cast<int64_t>(rng_() >> 4) % (most - least + 1) + least;
+      StoreFloatRef(type, static_cast<float>(x), to, i);
+    }
+  }
+
+  static float Real(DataType type, const Quantization& q, const void* at, int64_t i) {
+    const float stored = LoadAsFloatRef(type, at, i);
+    if (type != DataType::u8) return stored;
+    return q.scale * (stored - static_cast<float>(q.zero_point));
+  }
+
+  static void StoreReal(DataType type, const Quantization& q, float x, void* to, int64_t i) {
+    if (type == DataType::u8) {
+      const float steps = x * (1.f / q.scale);
+      x = std::isnan(steps) ? q.zero_point : std::nearbyint(steps) + q.zero_point;
+    }
+    StoreFloatRef(type, x, to, i);
+  }
+
+  // What the product of row i and column j is before the epilogue.
+  static float Sum(const Case& c, const GemmArgs& args, const void* b, int64_t i, int64_t j) {
+    const GemmDesc& t = c.types;
+    const bool bytes = t.b == DataType::s8 && !t.widens;
+    const int64_t a_at = i * args.a_row_stride;
+    float row_scale = 1.f, inverse = 1.f;
+    if (bytes && t.a == DataType::f32) {
+      float most = 0;
+      for (int64_t k = 0; k < c.k; ++k) {
+        most = std::max(most, std::fabs(LoadAsFloatRef(t.a, args.a, a_at + k)));
+      }
+      inverse = 127.f / (most + 1e-7f);
+      row_scale = 1.f / inverse;
+    }
+    double sum = 0;
+    int64_t exact = 0;
+    for (int64_t k = 0; k < c.k; ++k) {
+      float x = LoadAsFloatRef(t.a, args.a, a_at + k);
+      float y = LoadAsFloatRef(t.b, b, c.transposed ? j * c.k + k : k * c.n + j);
+      if (t.widens) {
+        sum += double{x} * y * (args.b_scales == nullptr ? 1.f : args.b_scales[j]);
+        continue;
+      }
+      if (!bytes) {
+        uint16_t rounded;
+        StoreFloatRef(DataType::bf16, x, &rounded, 0);
+        x = LoadAsFloatRef(DataType::bf16, &rounded, 0);
+        StoreFloatRef(DataType::bf16, y, &rounded, 0);
+        y = LoadAsFloatRef(DataType::bf16, &rounded, 0);
+        sum += double{x} * y;
+        continue;
+      }
+      if (t.a == DataType::f32) {
+        x = std::fmax(-127.f, std::fmin(127.f, std::nearbyint(x * inverse)));
+      } else {
+        x -= static_cast<float>(t.a_quantization.zero_point);
+      }
+      exact += static_cast<int64_t>(x) * static_cast<int64_t>(y);
+    }
+    const float bias = args.bias == nullptr ? 0.f : args.bias[j];
+    if (!bytes) return static_cast<float>(sum + bias);
+    EXPECT_LE(std::llabs(exact), INT32_MAX);
+    const bool dynamic = t.a == DataType::f32;
+    float x = static_cast<float>(exact);
+    x *= (dynamic ? 1.f : t.a_quantization.scale) * args.b_scales[j];
+    if (dynamic) x *= row_scale;
+    return x + bias;
+  }
+
+  void Check(const Case& c, Guard guard, int threads = 1) {
+    const GemmDesc& t = c.types;
+    SCOPED_TRACE(testing::Message()
+                 << c.m << " x " << c.k << " x " << c.n << " of " << DataTypeName(t.a) << " and "
+                 << DataTypeName(t.b) << " to " << DataTypeName(t.tensors.dst.dtype) << " + "
+                 << DataTypeName(t.tensors.sum.dtype) << " zero " << t.a_quantization.zero_point
+                 << " bias " << c.bias << " add " << c.add << " clamp " << c.clamp << " gaps "
+                 << c.a_gap << " " << c.c_gap);
+    GemmDesc desc = t;
+    desc.k = c.k;
+    desc.n = c.n;
+    desc.threads = threads;
+    GemmPlan plan;
+    ASSERT_EQ(MakeGemmPlan(desc, GetParam(), &plan), "");
+    const int64_t a_stride = c.k + c.a_gap, c_stride = c.n + c.c_gap;
+    const int64_t a_count = c.m == 0 ? 0 : (c.m - 1) * a_stride + c.k;
+    const int64_t c_count = c.m == 0 ? 0 : (c.m - 1) * c_stride + c.n;
+    const DataType dst_type = t.tensors.dst.dtype, sum_type = t.tensors.sum.dtype;
+    GuardedArray a(a_count * SizeOf(t.a), guard), b(c.k * c.n * SizeOf(t.b), guard);
+    GuardedArray bias(c.n * 4, guard), scales(c.n * 4, guard);
+    GuardedArray add(c_count * SizeOf(sum_type), guard), dst(c_count * SizeOf(dst_type), guard);
+    GuardedArray expected(c_count * SizeOf(dst_type));
+    const bool bytes = t.b == DataType::s8;
+    Fill(t.a, a_count, t.a == DataType::u8 ? c.a_least : -8, t.a == DataType::u8 ? c.a_most : 8,
+         a.data());
+    Fill(t.b, c.k * c.n, bytes ? -c.b_most : -8, bytes ? c.b_most : 8, b.data());
+    Fill(DataType::f32, c.n, -9, 9, bias.data());
+    Fill(sum_type, c_count, 0, 90, add.data());
+    for (int64_t j = 0; j < c.n; ++j) {
+      scales.As<float>()[j] = 0.0625f * static_cast<float>(1 + j % 5);
+    }
+    GuardedArray packed(plan.packed_bytes, guard), scratch(GemmScratchBytes(plan, c.m));
+    ThreadPool pool(threads);
+    PackGemm(plan, {b.data(), c.transposed ? 1 : c.n, c.transposed ? c.k : 1}, packed.As<float>(),
+             &pool);
+    GemmArgs args;
+    args.a = a.data();
+    args.a_row_stride = a_stride;
+    args.packed = packed.As<float>();
+    args.b_scales = bytes ? scales.As<float>() : nullptr;
+    args.bias = c.bias ? bias.As<float>() : nullptr;
+    args.c = dst.data();
+    args.c_row_stride = c_stride;
+    args.add = c.add ? add.data() : nullptr;
+    args.add_row_stride = c_stride;
+    args.add_scale = -2.f;
+    args.clamp = c.clamp;
+    args.lo = -40.f;
+    args.hi = 55.f;
+    args.scratch = scratch.data();
+    RunGemm(plan, args, c.m, pool);
+    for (int64_t i = 0; i < c.m; ++i) {
+      for (int64_t j = 0; j < c.n; ++j) {
+        const int64_t at = i * c_stride + j;
+        float x = Sum(c, args, b.data(), i, j);
+        if (c.add) x += -2.f * Real(sum_type, t.tensors.sum.quantization, add.data(), at);
+        if (c.clamp) x = std::fmin(55.f, std::fmax(-40.f, x));
+        StoreReal(dst_type, t.tensors.dst.quantization, x, expected.data(), at);
+        ASSERT_EQ(LoadAsFloatRef(dst_type, dst.data(), at),
+                  LoadAsFloatRef(dst_type, expected.data(), at))
+            << "at " << i << " " << j;
+      }
+    }
+    ASSERT_EQ(std::memcmp(dst.data(), expected.data(), expected.bytes()), 0) << "between rows";
+  }
+
+  std::mt19937 rng_{7};
+};
+
+inline GemmDesc Types(DataType a, DataType b, DataType dst = DataType::f32,
+                      DataType sum = DataType::f32) {
+  GemmDesc d;
+  d.a = a;
+  d.b = b;
+  d.a_quantization = a == DataType::u8   ? Quantization{0.5f, 3}
+                     : a == DataType::s8 ? Quantization{0.5f, -3}
+                                         : Quantization();
+  d.tensors.dst.dtype = dst;
+  d.tensors.sum.dtype = sum;
+  if (dst == DataType::u8) d.tensors.dst.quantization = {b == DataType::s8 ? 3.7f : 1.3f, 100};
+  if (sum == DataType::u8) d.tensors.sum.quantization = {0.75f, 7};
+  return d;
+}
+
+}  // namespace bd
+
+#endif  // TESTS_CC_CORE_GEMM_GEMM_NARROW_CASE_H_

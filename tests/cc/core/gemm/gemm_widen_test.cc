@@ -1,0 +1,93 @@
+// Products of floats by weights that are narrow in memory only, on every ISA.
+#include "cc/base/cpu/cpu_model.h"
+#include "tests/cc/core/gemm/gemm_narrow_case.h"
+
+namespace bd {
+namespace {
+
+class GemmWidenTest : public GemmNarrowTest {};
+
+INSTANTIATE_TEST_SUITE_P(Isas, GemmWidenTest, ::testing::ValuesIn(TestIsas(Isa::kAvx512Bf16)),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+GemmDesc Widening(DataType b) {
+  GemmDesc d = Types(DataType::f32, b);
+  d.widens = true;
+  return d;
+}
+const GemmDesc kWidening[] = {Widening(DataType::bf16), Widening(DataType::s8)};
+
+// Few rows, which multiply B as it is packed, and many, for which panels of it are widened.
+TEST_P(GemmWidenTest, Tails) {
+  for (const GemmDesc& types : kWidening) {
+    for (Guard guard : {Guard::kAtEnd, Guard::kAtStart}) {
+      for (int64_t m : {1, 2, 3, 6, 7, 20, 21}) {
+        for (int64_t n : {1, 15, 17, 64, 65}) {
+          for (int64_t k : {1, 3, 4, 6, 131}) {
+            Check({m, k, n, types, n % 3, k % 3, n % 2 == 0, k % 2 == 0, m % 2 == 0, m == 3},
+                  guard);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GemmWidenTest, Splits) {
+  for (const GemmDesc& types : kWidening) {
+    for (int threads : {1, 2, 5}) {
+      Check({1, 2000, 900, types, 0, 0, true}, Guard::kAtEnd, threads);
+      Check({70, 150, 75, types, 0, 0, true, true, true}, Guard::kAtEnd, threads);
+    }
+    Check({300, 300, 90, types}, Guard::kAtEnd, 3);
+    Check({0, 5, 20, types}, Guard::kAtEnd);
+    for (int64_t m : {3, 30}) Check({m, 0, 20, types, 0, 0, true, true}, Guard::kAtEnd);
+    Check({3, 5, 0, types}, Guard::kAtEnd);
+  }
+}
+
+// Where a CPU gains from pairs, widened panels are multiplied so.
+TEST_P(GemmWidenTest, InPairs) {
+  const CpuModel pairs = {"AuthenticAMD", 0x19, 0x11};  // Zen 4
+  PretendCpu(&pairs);
+  constexpr int64_t m = 90, k = 130, n = 75;
+  std::normal_distribution<float> normal;
+  for (GemmDesc desc : kWidening) {
+    desc.k = k;
+    desc.n = n;
+    desc.pairs = true;
+    desc.threads = 2;
+    std::vector<float> a(m * k), scales(n), dst(m * n);
+    std::vector<uint16_t> b(k * n);
+    for (float& x : a) x = normal(rng_);
+    for (float& x : scales) x = 0.01f + 0.001f * std::fabs(normal(rng_));
+    const bool scaled = desc.b == DataType::s8;
+    for (size_t i = 0; i < b.size(); ++i) {
+      StoreFloatRef(desc.b, (scaled ? 40.f : 1.f) * normal(rng_), b.data(), i);
+    }
+    GemmPlan plan;
+    ASSERT_EQ(MakeGemmPlan(desc, GetParam(), &plan), "");
+    GuardedArray packed(plan.packed_bytes), scratch((GemmScratchBytes(plan, m) + 63) / 64 * 64);
+    ThreadPool pool(2);
+    PackGemm(plan, {b.data(), n, 1}, packed.As<float>(), nullptr);
+    GemmArgs args;
+    args.a = a.data();
+    args.a_row_stride = k;
+    args.packed = packed.As<float>();
+    args.b_scales = scaled ? scales.data() : nullptr;
+    args.c = dst.data();
+    args.c_row_stride = n;
+    args.scratch = scratch.data();
+    RunGemm(plan, args, m, pool);
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        ASSERT_NEAR(dst[i * n + j], Sum({m, k, n, desc}, args, b.data(), i, j), 1e-4)
+            << "at " << i << " " << j;
+      }
+    }
+  }
+  PretendCpu(nullptr);
+}
+
+}  // namespace
+}  // namespace bd

@@ -1,0 +1,204 @@
+"""Products by weights of bfloat16 and of int8, and of bfloat16 and uint8, against their definition.
+
+Tensors of small integers give exact sums, so results are equal, not near.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+pytestmark = pytest.mark.each_isa
+
+# Few rows, many, and no rows at all.
+ROWS = [1, 3, 20, 21, 70, 0]
+
+
+@pytest.fixture
+def bytes_of():
+    rng = np.random.default_rng(5)
+    return lambda *shape: rng.integers(-127, 128, shape, dtype=np.int8)
+
+
+def _scales(n):
+    return (0.125 * (1 + np.arange(n) % 3)).astype(np.float32)
+
+
+def _weights(dtype, integers, bytes_of, k, n):
+    """Weights, arguments for their scales, and the floats they stand for."""
+    if dtype == "int8":
+        weights = bytes_of(k, n)
+        return weights, {"weight_scales": _scales(n)}, weights * _scales(n)
+    floats = integers(k, n)
+    return tf.cast(floats, tf.bfloat16), {}, floats
+
+
+def _product(x, wide):
+    return (x.astype(np.float64) @ wide.astype(np.float64)).astype(np.float32)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("k, n", [(1, 1), (7, 5), (64, 16), (131, 100)])
+def test_narrow_weights(integers, bytes_of, dtype, rows, k, n):
+    x, (weights, scales, wide) = integers(rows, k), _weights(dtype, integers, bytes_of, k, n)
+    expected = _product(x, wide)
+    for constant in (False, True):
+        y = bd.ops.inner_product(
+            x, weights, **scales, constant_weights=constant, algorithm="direct"
+        )
+        np.testing.assert_array_equal(y, expected)
+        y = bd.ops.packed_matmul(x, weights, **scales, constant_b=constant, algorithm="direct")
+        np.testing.assert_array_equal(y, expected)
+    turned = tf.transpose(weights)
+    y = bd.ops.packed_matmul(x, turned, transpose_b=True, **scales)
+    np.testing.assert_array_equal(y, expected)
+    y = bd.ops.packed_matmul(tf.transpose(x), weights, transpose_a=True, **scales)
+    np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+@pytest.mark.parametrize("shape", [(3, 20), (30, 20), (2, 3, 20)])
+def test_chain_behind_narrow_weights(integers, bytes_of, dtype, shape):
+    x, (weights, scales, wide) = integers(*shape), _weights(dtype, integers, bytes_of, 20, 33)
+    bias, other = integers(33), integers(*shape[:-1], 33)
+    expected = np.maximum(_product(x, wide) + bias + other, 0)
+    chain = {"post_ops": "binary(add,channel,#0);sum(#1);eltwise(relu)", "args": (bias, other)}
+    np.testing.assert_array_equal(bd.ops.inner_product(x, weights, **scales, **chain), expected)
+    chain = {"post_ops": "binary(add,channel,#0);eltwise(relu)", "args": (bias,)}
+    y = bd.ops.packed_matmul(x, weights, other, **scales, **chain)
+    np.testing.assert_array_equal(y, np.maximum(_product(x, wide) + other + bias, 0))
+
+
+def test_part_of_a_flat_vector(integers, bytes_of):
+    flat = bytes_of(5 + 20 * 30)
+    y = bd.ops.inner_product(
+        x := integers(2, 20),
+        flat,
+        weights_shape=[20, 30],
+        weights_offset=5,
+        weight_scales=_scales(30),
+    )
+    np.testing.assert_array_equal(y, _product(x, flat[5:].reshape(20, 30) * _scales(30)))
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("k, n", [(1, 1), (7, 5), (64, 16), (131, 100)])
+def test_bytes_by_bytes(bytes_of, rows, k, n):
+    a, b = (bytes_of(rows, k) ^ -128).view(np.uint8), bytes_of(k, n)
+    y = bd.ops.packed_matmul(a, b, weight_scales=_scales(n), src_quantization=(0.25, 7))
+    sums = (a.astype(np.int64) - 7) @ b.astype(np.int64)
+    np.testing.assert_array_equal(y, sums.astype(np.float32) * (np.float32(0.25) * _scales(n)))
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_bfloat16_by_bfloat16(integers, rows):
+    a, b = integers(rows, 37), integers(37, 50)
+    for weights in (b, tf.cast(b, tf.bfloat16)):
+        y = bd.ops.packed_matmul(tf.cast(a, tf.bfloat16), weights, post_ops="eltwise(relu)")
+        assert y.dtype == tf.float32
+        np.testing.assert_array_equal(y, np.maximum(_product(a, b), 0))
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (5, 64), (40, 131), (2, 3, 30), (0, 4)])
+def test_quantized_rows_are_the_integers_of_keras(floats, bytes_of, shape):
+    x, b = floats(*shape), bytes_of(shape[-1], 50)
+    x[..., 0] *= 30
+    if len(x):
+        x[-1] = 0
+    scale = np.float32(127) / (np.abs(x).max(-1, keepdims=True) + np.float32(1e-7))
+    steps = np.clip(np.round(x * scale), -127, 127)
+    sums = steps.astype(np.int64) @ b.astype(np.int64)
+    y = bd.ops.packed_matmul(x, b, weight_scales=_scales(50), quantize_rows=True)
+    expected = sums.astype(np.float32) * _scales(50) / scale
+    np.testing.assert_allclose(y, expected, rtol=4e-7)
+    assert np.array_equal(np.round(y / _scales(50) * scale), sums)
+
+
+def test_narrow_products_have_no_gradient(floats, bytes_of):
+    x = tf.constant(floats(2, 8))
+    for op in (bd.ops.inner_product, bd.ops.packed_matmul):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = op(x, bytes_of(8, 3), weight_scales=_scales(3))
+        with pytest.raises(ValueError, match="of int8 has no gradient; train it in float32"):
+            tape.gradient(y, x)
+
+
+def test_saved_and_loaded(tmp_path, floats, bytes_of):
+    module, x = tf.Module(), floats(3, 8)
+    module.b, module.scales = tf.Variable(bytes_of(8, 5)), tf.Variable(_scales(5))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8])])
+    def call(x):
+        y = bd.ops.inner_product(x, module.b, weight_scales=module.scales)
+        return y, bd.ops.packed_matmul(x, module.b, weight_scales=module.scales, quantize_rows=True)
+
+    module.call = call
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    for y, expected in zip(loaded.call(x), call(x), strict=True):
+        np.testing.assert_array_equal(y, expected)
+
+
+BYTES, ROW = np.ones((4, 3), np.int8), np.ones((2, 4), np.float32)
+UNSIGNED, ONES = np.ones((2, 4), np.uint8), np.ones(3, np.float32)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (
+            lambda: bd.ops.inner_product(ROW, BYTES),
+            "weights of int8 need weight_scales, one tensor of a scale an output channel; got 0",
+        ),
+        (
+            lambda: bd.ops.inner_product(ROW, ROW.T @ ROW, weight_scales=np.ones(4, np.float32)),
+            "weights of float32 have no weight_scales; got 1",
+        ),
+        (
+            lambda: bd.ops.packed_matmul(ROW, BYTES, weight_scales=ONES[:2]),
+            r"weight_scales must hold a scale for each of 3 output channels; got \[2\]",
+        ),
+        (
+            lambda: bd.ops.packed_matmul(UNSIGNED, BYTES, weight_scales=ONES),
+            r"src_quantization of a uint8 tensor must be \[scale, zero_point\]",
+        ),
+        (
+            lambda: bd.ops.packed_matmul(ROW, BYTES, weight_scales=ONES, src_quantization=(1.0, 0)),
+            "src_quantization is for uint8; src is float32, so leave it out",
+        ),
+        (
+            lambda: bd.ops.packed_matmul(UNSIGNED, ROW.T, src_quantization=(1.0, 0)),
+            "a of uint8 is multiplied by b of int8, not of float32",
+        ),
+        (
+            lambda: bd.ops.packed_matmul(tf.cast(ROW, tf.bfloat16), BYTES, weight_scales=ONES),
+            "there is no product of bfloat16 and int8; make a float32",
+        ),
+        (
+            lambda: bd.ops.packed_matmul(ROW, ROW.T, quantize_rows=True),
+            "quantize_rows is for a of float32 and b of int8, not for float32 and float32",
+        ),
+        (
+            lambda: bd.ops.packed_matmul(
+                tf.cast(ROW.T, tf.bfloat16), ROW.T @ ROW[:, :2], transpose_a=True
+            ),
+            "a of bfloat16 cannot be transposed; transpose it before",
+        ),
+        (
+            lambda: bd.ops.inner_product(
+                np.ones((2, 5, 4), np.float32),
+                BYTES,
+                weight_scales=ONES,
+                post_ops="binary(mul,sample_channel,#0)",
+                args=(np.ones((2, 3), np.float32),),
+            ),
+            r"take sample_channel operands for rows \[N, ic\] only; use a tensor operand",
+        ),
+    ],
+)
+def test_bad_arguments(call, message):
+    with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=message):
+        call()
