@@ -67,7 +67,8 @@ def optimize(
         exclude, only: names of nodes or layers, or regular expressions that match them: these
             convolutions, matrix products and softmaxes stay with TensorFlow, or all others do.
         precision: "bf16" or "int8": convolutions, and what lies between them, read and write
-            bfloat16 or bytes (docs/low-precision.md). None is float32.
+            bfloat16 or bytes; "bf16-weights" or "int8-weights": only the weights of convolutions
+            and products are stored so (docs/low-precision.md). None is float32.
         calibration: for `precision`: typical inputs, which "int8" needs to know the range of each
             tensor, and by a part of which `report.precision` says what is lost. An array of
             samples; a mapping of arguments' names to such arrays; or batches (a tf.data.Dataset,

@@ -63,7 +63,7 @@ def optimize(
     exclude: Exclude = None,
     only: Only = None,
     precision: Annotated[
-        Literal["bf16", "int8"] | None,
+        Literal["bf16", "int8", "bf16-weights", "int8-weights"] | None,
         typer.Option(help="Of convolutions and what lies between them.", show_default=False),
     ] = None,
     calibration: Annotated[

@@ -31,7 +31,8 @@ class Options:
             not match `only`, stay with TensorFlow. A name is a node's ("stem/conv/convolution")
             or any beginning of it up to a slash ("stem"), such as a Keras layer's; a regular
             expression has to match the whole of either.
-        precision: "bf16" or "int8", for convolutions and what lies between them; None is float32.
+        precision: "bf16" or "int8", for convolutions and what lies between them; "bf16-weights" or
+            "int8-weights", for weights alone; None is float32.
         max_loss: the largest root mean square error of an output that low precision may cause, as a
             part of the output's own; layers that lose most stay float32 until it holds.
         deterministic: results do not depend on the size of the batch, on the other samples in it,

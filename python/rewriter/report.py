@@ -113,8 +113,9 @@ class Precision:
     """What low precision costs.
 
     Attributes:
-        precision: "bf16" or "int8".
-        layers: each convolution, in the order in which they run, those that stay float32 first.
+        precision: "bf16" or "int8", or of weights alone "bf16-weights" or "int8-weights".
+        layers: each convolution, and of weights alone each product, in the order in which they run,
+            those that stay float32 first.
         outputs: what the outputs lose; empty without calibration data.
         samples: how many were held back to judge by.
 

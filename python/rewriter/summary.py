@@ -50,7 +50,7 @@ def precision_lines(report, cut: str = "") -> list[str]:
     if found is None:
         return []
     total = len(found.layers)
-    lines = [f"{found.precision}: {found.count} of {total} convolutions"]
+    lines = [f"{found.precision}: {found.count} of {total} layers"]
     for output in found.outputs:
         agrees = "" if output.agreement is None else f", same class {100 * output.agreement:.4g} %"
         lines.append(f"  {output.name}: {output.snr:.1f} dB{agrees} ({found.samples} samples)")

@@ -7,7 +7,7 @@ from ..errors import VerificationError
 from ..tensorflow_private import nest
 
 # The difference that is allowed at least, by the precision; None is float32.
-TOLERANCES = {None: 0.0, "bf16": 0.1, "int8": 0.25}
+TOLERANCES = {None: 0.0, "bf16": 0.1, "int8": 0.25, "bf16-weights": 0.05, "int8-weights": 0.1}
 _SIDE = 64  # of unknown sizes but the batch
 
 

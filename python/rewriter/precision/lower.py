@@ -62,7 +62,10 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable):
 
 
 def _is_fast(precision: str) -> bool:
-    return c_library().BlockdnnActiveIsa().decode() in _FAST_ISAS[precision]
+    return (
+        precision not in _FAST_ISAS
+        or c_library().BlockdnnActiveIsa().decode() in _FAST_ISAS[precision]
+    )
 
 
 def _within(budget: float, attempt: Callable, made, judged: Precision):

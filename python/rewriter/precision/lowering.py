@@ -8,7 +8,7 @@ from tensorflow.core.framework import types_pb2
 from ...graph import Ref
 from .observer import Choice
 
-PRECISIONS = ("bf16", "int8")
+PRECISIONS = ("bf16", "int8", "bf16-weights", "int8-weights")
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class Layer:
 
     Attributes:
         node: its name in the report.
-        dtype: of what it reads: "uint8", "bfloat16", or "float32" where it lost too much.
+        dtype: of what it reads: "uint8", "bfloat16", or "float32" where it lost too much; of its
+            weights, where only they are narrow.
         method: how the quantization of its result was found: "min-max", "percentile 99.9", "mse";
             empty where there is none.
         scale, zero_point: of its result, where that is uint8.
@@ -64,4 +65,10 @@ class Lowering:
 
     @property
     def is_int8(self) -> bool:
+        """Whether tensors become bytes, whose ranges somebody must know."""
         return self.precision == "int8"
+
+    @property
+    def weights_only(self) -> bool:
+        """Whether weights are stored narrow, and all tensors and arithmetic stay float32."""
+        return self.precision.endswith("-weights")

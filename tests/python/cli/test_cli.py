@@ -313,7 +313,7 @@ def test_low_precision(call, several, tmp_path):
     given = ("--precision", "int8", "--calibration", tmp_path / "images.npz")
     code, out, err = call("optimize", several, tmp_path / "out", *given)
     assert code == 0
-    assert "serving_default: int8: 2 of 2 convolutions" in out and " dB (1 samples)" in out
+    assert "serving_default: int8: 2 of 2 layers" in out and " dB (1 samples)" in out
     code, out, _ = call("optimize", several, tmp_path / "json", *given, "--json")
     layers = json.loads(out)["signatures"]["serving_default"]["precision"]["layers"]
     assert code == 0 and [layer["dtype"] for layer in layers] == ["uint8", "uint8"]

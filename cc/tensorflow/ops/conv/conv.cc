@@ -1,10 +1,14 @@
 // BlockdnnConv.
+#include <cstring>
+
 #include "cc/tensorflow/ops/conv/conv_attrs.h"
 
 namespace bd {
 namespace {
 
 // Of float32 all tensors are; of other types see ConvTypes (cc/core/conv/common/conv_desc.h).
+// Beside these, weights of bfloat16 or int8 may meet a source of float32: they are widened, and
+// scaled, when they are packed, and all else is as with weights of float32.
 struct Conv : OneConvOp<ConvAttrs> {
   QuantizationAttr src_quantization, sum_quantization, dst_quantization;
   DataType weights_dtype = DataType::f32, sum_dtype = DataType::f32, into_dtype = DataType::f32;
@@ -91,15 +95,61 @@ struct Conv : OneConvOp<ConvAttrs> {
   Status MakePlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
     ConvDesc desc;
     TF_RETURN_IF_ERROR(ConvAttrs::Describe(dtype, in[kSrc], &desc));
-    desc.changes_weights = desc.hands_plain = site.changes_weights;
-    desc.types = {weights_dtype, sum_dtype, src_quantization.value, sum_quantization.value,
-                  dst_quantization.value};
+    desc.changes_weights = site.changes_weights;
+    desc.hands_plain = site.changes_weights && !widens();
+    desc.types = {widens() ? dtype : weights_dtype, sum_dtype, src_quantization.value,
+                  sum_quantization.value, dst_quantization.value};
     return FromCore(MakeConvPlan(desc, ActiveIsa(), site.threads, plan));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
     ConvBuffers buffers = Buffers(plan.desc.src, plan.desc.dst, m);
     if (num_scales > 0) buffers.weight_scales = m.in<float>(scales_input());
+    if (widens()) {
+      buffers.plain = buffers.packed;
+      buffers.packed = BytesFrom(buffers.packed, widened_bytes(plan));
+    }
     RunConv(plan, buffers, pool);
+  }
+
+  bool widens() const { return dtype == DataType::f32 && weights_dtype != DataType::f32; }
+  // Of float32 weights that lie in front of what is packed, where kernels read them plain.
+  int64_t widened_bytes(const Plan& plan) const {
+    if (!plan.reads_plain_weights) return 0;
+    constexpr int64_t kLine = 16;  // floats, of 64 bytes
+    return (weights_size() + kLine - 1) / kLine * kLine * SizeOf(DataType::f32);
+  }
+  PackRequest Weights(const Plan& plan, int, OpKernelContext* ctx, WeightsPacker pack) const {
+    PackRequest request = WeightsOfConv(plan, pack);
+    if (!widens()) return request;
+    request.key.op = "widened";
+    request.bytes += widened_bytes(plan);
+    request.plain_bytes = 0;
+    if (num_scales > 0) request.more = &ctx->input(scales_input());
+    return request;
+  }
+  void Pack(const Plan& plan, int i, const void* plain, OpKernelContext* ctx, void* packed,
+            ThreadPool& pool) const {
+    if (!widens()) return OneConvOp::Pack(plan, i, plain, ctx, packed, pool);
+    std::vector<float> memory(plan.reads_plain_weights ? 0 : weights_size());
+    float* const widened = memory.empty() ? static_cast<float*>(packed) : memory.data();
+    Widen(plain, ctx, widened);
+    float* const behind = BytesFrom(static_cast<float*>(packed), widened_bytes(plan));
+    PackConvWeights(plan, widened, behind, pool, Src(ctx, plan.desc.src));
+  }
+  void Widen(const void* plain, OpKernelContext* ctx, float* widened) const {
+    const float* const scales =
+        num_scales > 0 ? ctx->input(scales_input()).flat<float>().data() : nullptr;
+    for (int64_t first = 0; first < weights_size(); first += oc) {
+      for (int64_t o = 0; o < oc; ++o) {
+        const int64_t at = first + o;
+        if (scales != nullptr) {
+          widened[at] = static_cast<const int8_t*>(plain)[at] * scales[o];
+        } else {
+          const uint32_t bits = uint32_t{static_cast<const uint16_t*>(plain)[at]} << 16;
+          memcpy(&widened[at], &bits, sizeof(bits));
+        }
+      }
+    }
   }
 
   BlockedTensors Blocked(const ShapeList&) const {

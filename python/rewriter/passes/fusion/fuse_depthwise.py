@@ -27,7 +27,7 @@ def _is_depthwise(payload) -> bool:
         or payload.dst_layout != BLOCKED
     ):
         return False
-    if payload.src_part or payload.dst_part or payload.is_narrow:
+    if payload.src_part or payload.dst_part or payload.is_narrow or payload.is_typed:
         return False
     return payload.groups == payload.in_channels == payload.channels
 
@@ -43,6 +43,7 @@ def _is_pointwise(node: Node) -> bool:
         and not padded
         and not conv.dst_part
         and not conv.is_narrow
+        and not conv.is_typed
         and node.roles == ("src",)
     )
 

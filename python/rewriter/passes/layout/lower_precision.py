@@ -11,11 +11,24 @@ import numpy as np
 import tensorflow as tf
 
 from ....graph import FLOAT32, Body, GraphView, Node, Ref, dtype_name
-from ....ops.records import BLOCKED, Concat, Conv, GlobalPool, Pad, Pool, Reorder, Resize, Shuffle
+from ....ops.records import (
+    BLOCKED,
+    Concat,
+    Conv,
+    GlobalPool,
+    InnerProduct,
+    Pad,
+    Pool,
+    Reorder,
+    Resize,
+    Shuffle,
+)
 from ...context import Context
+from ...patterns.products.inner_product import matrix
 from ...precision.lowering import Layer, Lowering
 from ...precision.quantize import bias_correction, decibels, quantize_weights, snr
 
+_BF16 = tf.bfloat16.as_numpy_dtype
 # What makes its result of the values of its source, and so has its quantization.
 _KEEPS = (Pad, Pool, Resize, Shuffle)
 # Products whose sum is an int32 whatever they are: 2^31 / (255 * 127), and of a depthwise
@@ -24,8 +37,11 @@ _MOST_PRODUCTS, _MOST_TAPS = 66_000, 500
 
 
 def lower_precision(body: Body, context: Context) -> None:
-    """With `precision`, gives convolutions and what lies between them bfloat16 or uint8 tensors."""
+    """With `precision`, gives convolutions and what lies between them bfloat16 or uint8 tensors, or
+    convolutions and products weights of bfloat16 or int8 alone."""
     lowering = context.lowering
+    if lowering is not None and lowering.weights_only:
+        return _store_narrow(body, lowering)
     if lowering is None or (lowering.is_int8 and body.place is not None):
         return  # Nobody has seen the values of a loop's or a branch's tensors.
     convolutions = [n for n in body.view.topological() if _is_candidate(n, lowering)]
@@ -40,6 +56,44 @@ def lower_precision(body: Body, context: Context) -> None:
             if node.name not in lowered
         ]
         _Writer(body, lowering, lowered, narrow).write()
+
+
+def _store_narrow(body: Body, lowering: Lowering) -> None:
+    """Stores weights narrow; they become float32 again when they are packed."""
+    for node in body.view.topological():
+        payload = node.payload
+        if not isinstance(payload, Conv | InnerProduct):
+            continue
+        inputs, fields = node.by_role, {}
+        if isinstance(payload, Conv):
+            weights, fields["scale"] = _floats(payload), None
+        elif payload.weights_type == FLOAT32:
+            weights = matrix(payload, inputs, body)
+            inputs.pop("weights", None)
+        else:
+            continue
+        if weights is None or not np.isfinite(weights).all():
+            continue
+        label = body.label(node.name)
+        if label in lowering.keep:
+            lowering.layers.append(Layer(label, "float32", snr=_snr_of(weights, lowering)))
+            continue
+        if lowering.precision == "int8-weights":
+            fields["weights"], fields["weight_scales"] = quantize_weights(weights)
+        else:
+            fields["weights"] = weights.astype(_BF16)
+        body.view.set_inputs(node, inputs)
+        node.payload = replace(payload, **fields)
+        kind = fields["weights"].dtype.name
+        lowering.layers.append(Layer(label, kind, snr=_snr_of(weights, lowering)))
+
+
+def _snr_of(weights: np.ndarray, lowering: Lowering) -> float:
+    """What rounding the weights leaves, in dB."""
+    if lowering.precision.startswith("bf16"):
+        return snr(weights, weights.astype(_BF16).astype(np.float32))
+    stored, scales = quantize_weights(weights)
+    return snr(weights, stored * scales)
 
 
 def _is_candidate(node: Node, lowering: Lowering) -> bool:
@@ -102,14 +156,13 @@ def _narrow(view: GraphView, lowered: set[str]) -> set[Ref]:
 
 def _snr(node: Node, lowering: Lowering) -> float | None:
     """What rounding the weights and the source of a convolution leaves, in dB."""
-    weights = _floats(node.payload)
+    of_weights = _snr_of(_floats(node.payload), lowering)
     if not lowering.is_int8:
-        return snr(weights, weights.astype(tf.bfloat16.as_numpy_dtype).astype(np.float32))
+        return of_weights
     choice = lowering.choices.get(node.src.node)
     if choice is None:
         return None
-    stored, scales = quantize_weights(weights)
-    ratios = (choice.snr, snr(weights, stored * scales))
+    ratios = (choice.snr, of_weights)
     return decibels(1.0, sum(10 ** (-ratio / 10) for ratio in ratios))
 
 
@@ -169,7 +222,7 @@ class _Writer:
                 shift = 0.0 if conv.shift is None else conv.shift
                 changes["shift"] = np.broadcast_to(shift + lost, [conv.channels])
         else:
-            changes["weights"] = weights.astype(tf.bfloat16.as_numpy_dtype)
+            changes["weights"] = weights.astype(_BF16)
         role = _sum(conv)
         if role and inputs[role] in self._quantizations:
             changes |= {"sum_role": role, "sum_dtype": self._dtype}

@@ -218,3 +218,28 @@ def test_one_operand_only_may_be_narrow(rng):
     chain = bd.PostOps().sum(operand=other).sum(operand=other)
     with pytest.raises(ValueError, match="one operand of post_ops .* not 2"):
         case.run(F32, post_ops=chain)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("weights_type", [np.int8, BF16])
+@pytest.mark.parametrize("window", ["3x3", "1x1", "groups", "depthwise"])
+def test_weights_alone_are_narrow(window, weights_type, constant, rng):
+    """The bits of the same convolution of the weights that they stand for."""
+    case = Case(rng, window, U8 if weights_type is np.int8 else BF16)
+    scales = None if case.scales is None else tf.constant(case.scales)
+    wide = case.weights.astype(np.float32) * (1 if scales is None else case.scales)
+    ic = case.x.real.shape[-1]
+    sources = {"nChw16c": (2, 8, 9, ic), "nhwc": (1, 1, 2, ic)}  # few pixels: weights as they are
+    for layout, shape in sources.items():
+        src = tf.constant(rng.standard_normal(shape), tf.float32)
+        if layout == "nChw16c":
+            src = bd.ops.reorder(src, "nhwc", "nChw16c")
+        elif window != "1x1":
+            continue
+        options = case.options | dict(src_layout=layout, dst_layout=layout, channels=ic)
+        for _ in range(2):
+            got, wanted = (
+                bd.ops.conv(src, w, weight_scales=s, constant_weights=constant, **options)
+                for w, s in ((tf.constant(case.weights), scales), (tf.constant(wide), None))
+            )
+            np.testing.assert_array_equal(got, wanted)

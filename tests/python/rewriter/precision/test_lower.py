@@ -80,7 +80,7 @@ def test_values_that_overflow_are_named():
 def test_the_report_says_what_is_lost(function):
     report = bd.optimize(function, precision="int8", calibration=images()).report
     text = report.summary()
-    assert "int8: 3 of 3 convolutions" in text
+    assert "int8: 3 of 3 layers" in text
     assert " dB, same class 100 % (6 samples)" in text
     fields = json.loads(report.to_json())["precision"]
     assert [layer["dtype"] for layer in fields["layers"]] == ["uint8"] * 3
@@ -200,3 +200,32 @@ def test_a_failing_pass_costs_only_itself(function, monkeypatch):
             concrete, options=Options(precision="int8", strict=False), calibration=images()
         )
     assert made.concrete is concrete
+
+
+@pytest.mark.parametrize(("precision", "part"), [("bf16-weights", 0.55), ("int8-weights", 0.3)])
+def test_weights_alone_shrink_the_file(precision, part, tmp_path):
+    """Of convolutions, depthwise ones and products; tensors and arithmetic stay float32."""
+    keras = tf.keras
+    model = keras.Sequential(
+        [
+            keras.Input((12, 12, 3)),
+            keras.layers.Conv2D(64, 3, activation="relu"),
+            keras.layers.Conv2D(96, 1, activation="relu"),
+            keras.layers.DepthwiseConv2D(3),
+            keras.layers.Conv2D(256, 3),
+            keras.layers.GlobalAveragePooling2D(),
+            keras.layers.Dense(512),
+        ]
+    )
+    sizes = {}
+    for name, options in (("float", {}), ("narrow", {"precision": precision})):
+        fast = bd.optimize(model, **options)
+        bd_folder = tmp_path / f"{name}_saved"
+        fast.save(bd_folder)
+        files = (bd_folder / "variables").glob("*.data-*")
+        sizes[name] = sum(file.stat().st_size for file in files)
+    assert sizes["narrow"] < part * sizes["float"]
+    assert fast.report.precision.count == 5 and not fast.report.declined
+    x = images(4)
+    wanted, got = model(x).numpy(), np.asarray(bd.load(bd_folder)(x)["output_0"])
+    assert 0 < np.abs(got - wanted).max() < 0.02 * np.abs(wanted).max()
