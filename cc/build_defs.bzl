@@ -327,8 +327,9 @@ isa_archives = rule(
 )
 
 def _with_tsan(settings, _attr):
-    # Abseil lays out types in another way where it sees the sanitizer, which TensorFlow has not.
-    flags = ["-fsanitize=thread", "-g", "-U__SANITIZE_THREAD__"]
+    # Abseil lays out types in another way where it sees the sanitizer, which TensorFlow has
+    # not. Tests ask for BD_TSAN.
+    flags = ["-fsanitize=thread", "-g", "-U__SANITIZE_THREAD__", "-DBD_TSAN"]
     return {option: settings[option] + flags for option in settings}
 
 _OPTIONS = ["//command_line_option:copt", "//command_line_option:linkopt"]

@@ -16,7 +16,7 @@
 namespace bd {
 namespace {
 
-#ifdef __SANITIZE_THREAD__
+#ifdef BD_TSAN
 constexpr bool kThreadSanitizer = true;
 #else
 constexpr bool kThreadSanitizer = false;
