@@ -52,8 +52,8 @@ def strided_slice(node: Node, shapes):
 def gather(node: Node, shapes):
     params, indices = (shapes.shape(ref) for ref in node.inputs[:2])
     axis, shared = shapes.number(node.inputs[2]), node.attr["batch_dims"].i
-    if params is None or indices is None or axis is None:
-        return None
+    if not params or indices is None or axis is None:
+        return None  # A scalar is what is known of a handle, and nothing can be gathered from it.
     axis %= len(params)
     shared += len(indices) if shared < 0 else 0
     return (*params[:axis], *indices[shared:], *params[axis + 1 :])

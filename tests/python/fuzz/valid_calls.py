@@ -22,7 +22,7 @@ def inner_product(d):
     chain, args = some_chain(d, None, oc, rows)
     return Call(
         "BlockdnnInnerProduct",
-        [[d.array(*rows, ic)], [d.array(ic, oc)], args],
+        [[d.array(*rows, ic)], [d.array(ic, oc)], args, []],
         {
             "num_args": len(args),
             "weights_shape": [ic, oc],
@@ -45,6 +45,7 @@ def packed_matmul(d):
             [d.array(n, k) if transpose_b else d.array(k, n)],
             args,
             [d.array(m, n)] if add else [],
+            [],
         ],
         {
             "num_args": len(args),
@@ -298,7 +299,7 @@ def rnn(d, training=None):
     weights = [[d.array(inputs, gates * units)], [d.array(units, gates * units)]]
     return Call(
         "BlockdnnRnn",
-        [[d.array(*first, inputs)], *weights, bias, states, mask, lengths],
+        [[d.array(*first, inputs)], *weights, bias, states, mask, lengths, []],
         {**attrs, **{f"num_{name}": len(group) for name, group in counts.items()}},
     )
 
@@ -315,7 +316,7 @@ def rnn_grad(d):
     if a["cell"] != "lstm":
         states[1] = d.array(0)
     grads = [[d.array(workspace)], [d.array(*dst)], *([state] for state in states)]
-    return Call("BlockdnnRnnGrad", [*call.inputs, *grads], a)
+    return Call("BlockdnnRnnGrad", [*call.inputs[:-1], *grads], a)  # it takes no scales
 
 
 MAKERS = {

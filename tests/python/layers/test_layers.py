@@ -59,7 +59,6 @@ CONVOLUTIONS = {
             dict(filters=5, kernel_size=(1, 3), strides=(3, 2), output_padding=None),
             dict(filters=5, kernel_size=3, strides=2, output_padding=0),
             dict(filters=17, kernel_size=3, strides=2, padding="same", output_padding=1),
-            dict(filters=5, kernel_size=3, dilation_rate=2),
         ],
     ),
     "Conv3DTranspose": (

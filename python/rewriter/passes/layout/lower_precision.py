@@ -37,8 +37,7 @@ _MOST_PRODUCTS, _MOST_TAPS = 66_000, 500
 
 
 def lower_precision(body: Body, context: Context) -> None:
-    """With `precision`, gives convolutions and what lies between them bfloat16 or uint8 tensors, or
-    convolutions and products weights of bfloat16 or int8 alone."""
+    """With `precision`, makes convolutions and what lies between them, or weights alone, narrow."""
     lowering = context.lowering
     if lowering is not None and lowering.weights_only:
         return _store_narrow(body, lowering)
