@@ -8,6 +8,17 @@ from compared import check, pair
 
 import tf_blockdnn as bd
 
+
+def _dilates():
+    """Whether TensorFlow computes dilated transposed convolutions here, as oneDNN does."""
+    try:
+        x, kernel = tf.ones((1, 2, 2, 1)), tf.ones((2, 2, 1, 1))
+        tf.nn.conv2d_transpose(x, kernel, (1, 4, 4, 1), 1, "VALID", dilations=2)
+    except tf.errors.InvalidArgumentError:
+        return False
+    return True
+
+
 LINE, PLANE, CUBE = (2, 9, 20), (2, 7, 6, 20), (2, 5, 4, 6, 20)
 
 # name -> (shapes of the inputs, a list of arguments)
@@ -59,6 +70,7 @@ CONVOLUTIONS = {
             dict(filters=5, kernel_size=(1, 3), strides=(3, 2), output_padding=None),
             dict(filters=5, kernel_size=3, strides=2, output_padding=0),
             dict(filters=17, kernel_size=3, strides=2, padding="same", output_padding=1),
+            *([dict(filters=5, kernel_size=3, dilation_rate=2)] if _dilates() else []),
         ],
     ),
     "Conv3DTranspose": (
