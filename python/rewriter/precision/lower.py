@@ -19,7 +19,7 @@ from .quantize import decibels
 # What multiplies numbers of each type as they are.
 _FAST_ISAS = {"int8": ("avx512_vnni", "avx512_bf16"), "bf16": ("avx512_bf16",)}
 _SLOW = {
-    "int8": "this CPU has no AVX512-VNNI: int8 may be no faster here than float32",
+    "int8": "this CPU has no AVX512-VNNI: int8 is slower here than float32",
     "bf16": "this CPU has no AVX512-BF16: bf16 is slower here than float32",
 }
 

@@ -11,7 +11,7 @@ namespace {
 // scaled, when they are packed, and all else is as with weights of float32.
 struct Conv : OneConvOp<ConvAttrs> {
   QuantizationAttr src_quantization, sum_quantization, dst_quantization;
-  DataType weights_dtype = DataType::f32, sum_dtype = DataType::f32, into_dtype = DataType::f32;
+  DataType weights_dtype = DataType::f32, sum_dtype = DataType::f32;
   int num_args = 0, num_sums = 0, num_scales = 0;
 
   static OpSignature Signature() {
@@ -41,7 +41,7 @@ struct Conv : OneConvOp<ConvAttrs> {
     v("weights_type: {float, bfloat16, int8} = DT_FLOAT", &weights_dtype);
     v("sum_type: {float, bfloat16, uint8} = DT_FLOAT", &sum_dtype);
     v("dst_type: {float, bfloat16, uint8} = DT_FLOAT", &dst_dtype);
-    v("into_type: {float, bfloat16, uint8} = DT_FLOAT", &into_dtype);
+    dst_part.VisitIntoType(v);
     v("num_sums: int >= 0 = 0", &num_sums);
     v("num_scales: int >= 0 = 0", &num_scales);
     src_quantization.Visit("src", v);
@@ -62,14 +62,8 @@ struct Conv : OneConvOp<ConvAttrs> {
     if (num_sums == 0 && sum_dtype != DataType::f32) {
       return Invalid("sum_type ", DataTypeName(sum_dtype), " needs the input sum");
     }
-    if (dst_part.has_into() && into_dtype != dst_dtype) {
-      return Invalid("into is ", DataTypeName(into_dtype), ", but dst_type ",
-                     DataTypeName(dst_dtype), "; give one of dst_type");
-    }
-    if (num_scales != (weights_dtype == DataType::s8 ? 1 : 0)) {
-      return Invalid("weight_scales must be one tensor with int8 weights and none with others; ",
-                     "got ", num_scales, " with ", DataTypeName(weights_dtype), " weights");
-    }
+    TF_RETURN_IF_ERROR(dst_part.CheckIntoType(dst_dtype));
+    TF_RETURN_IF_ERROR(CheckScaleCount(weights_dtype, num_scales));
     TF_RETURN_IF_ERROR(src_quantization.Check("src", dtype));
     TF_RETURN_IF_ERROR(sum_quantization.Check("sum", sum_dtype));
     return dst_quantization.Check("dst", dst_dtype);
