@@ -199,7 +199,10 @@ def test_gradients_are_refused(rng):
         (dict(dtype=U8), "dst_quantization of a uint8 tensor must be"),
         (dict(dst_quantization=(1, 2)), "dst_quantization is for uint8; dst is float32"),
         (dict(src_quantization="high"), r"src_quantization must be \(scale, zero_point\)"),
-        (dict(into=np.zeros((2, 3, 8, 9, 16), np.uint8)), "into must have the type of the result, float32; got uint8"),
+        (
+            dict(into=np.zeros((2, 3, 8, 9, 16), np.uint8)),
+            "into must have the type of the result, float32; got uint8",
+        ),
         (dict(sum_quantization=(1, 2)), "sum_quantization is for uint8"),
     ],
 )
