@@ -225,7 +225,12 @@ def test_errors_do_not_depend_on_the_mode(mode):
 def test_an_unknown_mode_past_the_wrapper():
     with pytest.raises(tf.errors.InvalidArgumentError, match='allowed values: "user", "library"'):
         library().blockdnn_inner_product(
-            tf.zeros((2, 3)), tf.zeros((3, 4)), [], weights_shape=[3, 4], scratchpad_mode="mine"
+            tf.zeros((2, 3)),
+            tf.zeros((3, 4)),
+            [],
+            [],
+            weights_shape=[3, 4],
+            scratchpad_mode="mine",
         )
 
 
