@@ -78,16 +78,18 @@ def ranges(count: int, splits: int) -> list[range]:
     return [range(count * i // splits, count * (i + 1) // splits) for i in range(splits)]
 
 
-def groups(blocks: int) -> list[int]:
-    return cut(blocks, GROUP_BLOCKS)
+def groups(plan, blocks: int) -> tuple[list[int], int]:
+    """Blocks of each output group, and in how many shares tasks take the groups."""
+    widest = min(GROUP_BLOCKS, plan.blocking["task_blocks"])  # AVX2 also has tiles of one block
+    widths = cut(blocks, widest)
+    return widths, math.ceil(len(widths) * widest / plan.blocking["task_blocks"])
 
 
 def winograd(plan, batch: int, height: int, width: int, blocks: int, threads: int) -> Split:
     """Blocks of tiles, times ranges of output groups; units are groups."""
     tile_h, tile_w = map(int, plan.algorithm.removeprefix("winograd").split("x"))
     tiles = batch * math.ceil(height / tile_h) * math.ceil(width / tile_w)
-    widths = groups(blocks)
-    splits = math.ceil(len(widths) * GROUP_BLOCKS / plan.blocking["task_blocks"])
+    widths, splits = groups(plan, blocks)
     costs = [
         [float(part * widths[g]) for g in share]
         for part in cut(tiles, plan.blocking["task_tiles"])
@@ -102,8 +104,7 @@ def winograd(plan, batch: int, height: int, width: int, blocks: int, threads: in
 def direct(plan, batch: int, pixels: int, width: int, blocks: int, source_blocks: int) -> Split:
     """Strips of pixels, times ranges of output groups; units are groups, or pixels."""
     strip = plan.blocking["strip_pixels"]
-    widths = groups(blocks)
-    splits = math.ceil(len(widths) * GROUP_BLOCKS / plan.blocking["task_blocks"])
+    widths, splits = groups(plan, blocks)
     chunked = plan.blocking["source_blocks"] < source_blocks
     by_groups = splits > 1 or len(widths) >= FEW_GROUPS
     unit = width if plan.blocking.get("strip_rows") else TILE_PIXELS

@@ -149,7 +149,7 @@ def cases():
             yield pytest.param(name, shapes, arguments, id=f"{name}-{arguments}")
 
 
-@pytest.mark.parametrize("name, shapes, arguments", cases())
+@pytest.mark.parametrize("name, shapes, arguments", list(cases()))
 def test_blocked(name, shapes, arguments):
     """Between ToBlocked and FromBlocked."""
     check(name, shapes, True, **arguments)

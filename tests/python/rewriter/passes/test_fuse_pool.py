@@ -72,7 +72,7 @@ def test_same_padding_of_even_sizes_is_none(rewrite, weights, image):
         dict(kernel=1),
         dict(kernel=2),
     ],
-    ids=str,
+    ids=["window", "strides", "padding", "swish", "kernel 1", "kernel 2"],
 )
 def test_what_tiles_do_not_hold_stays_two_ops(changes, rewrite, weights, image):
     result = rewrite(layer(weights, **changes), [1, 29, 30, 64])
