@@ -16,6 +16,7 @@ from .nodes import (
     gathered,
     make_node,
 )
+from .quantized import QUANTIZING, Grid, grid
 from .read_only import renew_read_only
 from .shapes import Shapes
 from .symbolic import Expr, Size, estimate, window
@@ -32,6 +33,7 @@ __all__ = [
     "Flat",
     "Format",
     "GraphView",
+    "Grid",
     "INT32",
     "LOOPS",
     "Match",
@@ -39,6 +41,7 @@ __all__ = [
     "Node",
     "Op",
     "Place",
+    "QUANTIZING",
     "Ref",
     "Scalar",
     "Shapes",
@@ -59,6 +62,7 @@ __all__ = [
     "first_argument",
     "flatten",
     "gathered",
+    "grid",
     "is_float32",
     "make_node",
     "match",

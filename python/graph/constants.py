@@ -11,6 +11,7 @@ import numpy as np
 from tensorflow.core.framework import types_pb2
 
 from ..tensorflow_private import dtypes, tensor_util
+from .quantized import QUANTIZING, evaluate
 from .types import outputs
 from .view import GraphView, Node, Ref
 
@@ -104,6 +105,7 @@ _MOVES: dict[str, Callable[..., np.ndarray]] = {
 }
 _EVALUATORS: dict[str, Callable[..., np.ndarray]] = {
     **_MOVES,
+    **dict.fromkeys(QUANTIZING, evaluate),
     "Cast": _cast,
     "Pack": lambda node, *values: np.stack(values, node.attr["axis"].i),
     "ConcatV2": lambda node, *values: np.concatenate(values[:-1], int(values[-1])),

@@ -7,6 +7,7 @@ None means "ask TensorFlow's static shape", or None when it knows nothing.
 import math
 
 from . import slice_rules
+from .quantized import QUANTIZING
 from .symbolic import Expr, exact_division, window
 from .view import Node
 
@@ -333,7 +334,7 @@ _BROADCASTING = (
 ).split()
 
 _RULES = {
-    **dict.fromkeys(_SAME_SHAPE, _like_first),
+    **dict.fromkeys((*_SAME_SHAPE, *QUANTIZING), _like_first),
     **dict.fromkeys(_BROADCASTING, _broadcast),
     **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic"), _resize),
     **dict.fromkeys(("Mean", "Max", "Sum", "Min"), _reduce),

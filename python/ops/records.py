@@ -13,7 +13,7 @@ from .movement.reorder import Reorder, Reshape
 from .movement.shuffle import Shuffle
 from .movement.update_slice import UpdateSlice
 from .pixels.batch_norm import BatchNorm, FoldBatchNorm
-from .pixels.eltwise import Eltwise
+from .pixels.eltwise import Eltwise, FakeQuantize
 from .pixels.layer_norm import LayerNorm
 from .pixels.softmax import Softmax
 from .pixels.squeeze_excite import SqueezeExcite
@@ -44,6 +44,7 @@ __all__ = [
     "ConvVolume",
     "Convolution",
     "Eltwise",
+    "FakeQuantize",
     "FoldBatchNorm",
     "GlobalPool",
     "InnerProduct",

@@ -137,7 +137,8 @@ def optimize_concrete(
     report.seconds = report.seconds or time.perf_counter() - start
     report.warnings.extend(_warnings())
     if verify_by == "numbers":
-        tolerance = max(tolerance, verify.TOLERANCES[context.options.precision])
+        kind = report.precision.precision if report.precision else context.options.precision
+        tolerance = max(tolerance, verify.TOLERANCES[kind])
         verify.check_numbers(concrete, result, tolerance=tolerance, inputs=judge)
     trackables = bundle + owners(result, [concrete, *roots])
     if result is not concrete:  # Keras's export of a model around it writes what is named here.

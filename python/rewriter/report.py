@@ -113,7 +113,8 @@ class Precision:
     """What low precision costs.
 
     Attributes:
-        precision: "bf16" or "int8", or of weights alone "bf16-weights" or "int8-weights".
+        precision: "bf16" or "int8", or of weights alone "bf16-weights" or "int8-weights": what was
+            asked for, or what the model is of.
         layers: each convolution, and of weights alone each product, in the order in which they run,
             those that stay float32 first.
         outputs: what the outputs lose; empty without calibration data.
@@ -170,7 +171,7 @@ class Report:
         error: the traceback, where the rewriter failed: a pass, which was left out, or all of
             it, and the function stayed as it was.
         seconds: how long the rewrite took.
-        precision: what low precision costs, where it was asked for.
+        precision: what low precision costs, where it was asked for or the model has it.
         measured: the times, where they were asked for.
 
     Example:
@@ -219,6 +220,9 @@ class Report:
         lists = ("converted", "declined", "unfused", "joined", "folded", "reorders")
         for key in (*lists, "reorder_causes", "warnings", "notes"):
             getattr(self, key).extend(getattr(other, key))
+        if other.precision and self.precision:
+            self.precision.layers.extend(other.precision.layers)
+        self.precision = self.precision or other.precision
         if other.error:
             self.error = (self.error or "") + other.error
         for key in ("regions", "reorder_bytes", "multiply_adds", "multiply_adds_left"):

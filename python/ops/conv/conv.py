@@ -22,6 +22,8 @@ class Conv(Convolution, title="convolution"):
             tensor that are its source; empty: one after the other.
         pool: [height, width] of the max pooling behind the steps, in windows that touch.
         weight_scales: with weights of int8, what they are scaled by, one number an output channel.
+        weight_steps: where float32 weights are whole multiples of a step, that of each output
+            channel.
         sum_role: the role of the operand of the sum behind the bias, if that is not float32.
         sum_dtype, sum_quantization: of that operand.
     """
@@ -33,6 +35,7 @@ class Conv(Convolution, title="convolution"):
     src_blocks: tuple[int, ...] = ()
     pool: tuple[int, ...] = ()
     weight_scales: np.ndarray | None = field(default=None, repr=False)
+    weight_steps: np.ndarray | None = field(default=None, repr=False)
     sum_role: str | None = None
     sum_dtype: int = FLOAT32
     sum_quantization: Quantization = ()

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 import tensorflow as tf
+from tensorflow.core.framework import node_def_pb2
 
-from ...graph import FLOAT32, Ref
+from ...graph import FLOAT32, INT32, Node, Ref
 from ...layout import NCHW16C as BLOCKED
 from ...layout import NHWC
 from ..arguments import as_before, as_images, static_channels, types_of
@@ -44,6 +45,36 @@ class Eltwise(InPlace, title="element-wise op"):
         chain, args = write_chain(self.chain, inputs, bundle, self.sum_role)
         sums = [inputs[self.sum_role]] if self.sum_role else []
         return self.attributes() | {"post_ops": chain}, [inputs["src"], args, sums]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakeQuantize(InPlace, op="FakeQuantWithMinMaxVars", title="fake quantization"):
+    """TensorFlow's, or another op that rounds floats to a grid, in either layout.
+
+    Attributes:
+        proto: the op as it was.
+        quantization: of the bytes that its numbers are.
+        most: the greatest of these bytes; the least is 0.
+    """
+
+    proto: node_def_pb2.NodeDef
+    quantization: Quantization
+    most: int = 255
+
+    def layout_of(self, role: str) -> Layout:
+        return self.layout if role == "src" else NHWC
+
+    def dtype_of(self, role: str) -> int:
+        return INT32 if role == "num_bits" else FLOAT32
+
+    def node(self, planned: Node, bundle: Bundle, scratchpad_mode: str) -> Node:
+        made = Node(planned.name, self.proto.op, planned.inputs, planned.controls, self.proto)
+        made.payload = self
+        return made
+
+    def _kind(self) -> str:
+        scale, zero_point = self.quantization
+        return f"{scale:.6g} (q - {zero_point}), q up to {self.most}"
 
 
 @function_of(Eltwise)

@@ -24,6 +24,7 @@ class InnerProduct(Record, title="inner product"):
     Attributes:
         weights: [in_channels, channels], where they are no tensor that is there anyway.
         weight_scales: [channels], of weights of int8 that are an array.
+        weight_steps: [channels], where float32 weights are whole multiples of such steps.
         stored_dtype: of the weights where they are a tensor.
         quantize_rows: whether rows become integers, too, before they meet weights of int8.
         algorithm: "auto" packs the weights where few rows gain by it, "direct" does not.
@@ -36,6 +37,7 @@ class InnerProduct(Record, title="inner product"):
     in_channels: int
     weights: np.ndarray | None = field(default=None, repr=False)
     weight_scales: np.ndarray | None = field(default=None, repr=False)
+    weight_steps: np.ndarray | None = field(default=None, repr=False)
     stored_dtype: int = FLOAT32
     quantize_rows: bool = False
     algorithm: str = "auto"

@@ -25,6 +25,7 @@ from .layout.cut_channels import cut_channels
 from .layout.gain import leave_losing
 from .layout.join_in_place import join_in_place
 from .layout.lower_precision import lower_precision
+from .layout.lower_quantized import lower_quantized
 from .layout.place_reorders import place_reorders
 from .layout.read_parts import read_parts, take_from_source
 from .lift import (
@@ -67,6 +68,7 @@ PASSES = (
     place_reorders,
     read_shapes_of_blocked,
     leave_losing,
+    lower_quantized,
     lower_precision,
     fuse_depthwise,
     fuse_pool,

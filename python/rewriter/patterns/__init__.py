@@ -3,7 +3,7 @@
 from .conv import conv_transpose, convolution
 from .found import Found
 from .movement import concat, cut, rows, shuffle
-from .pixels import layer_norm, rms_norm, softmax, spread, squeeze_excite
+from .pixels import fake_quantize, layer_norm, rms_norm, softmax, spread, squeeze_excite
 from .planes import depth_pool, global_pool, keep_dims, pad, pool, reduce, resize, upsample
 from .products import attention, dense, inner_product, quantized
 
@@ -27,6 +27,7 @@ PATTERNS = {
         cut,
         pad,
         resize,
+        fake_quantize,
         spread,
     ),
 }

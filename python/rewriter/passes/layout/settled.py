@@ -21,7 +21,7 @@ from ....ops.records import (
 )
 from ...patterns import PATTERNS, Found
 from ...patterns.movement import concat, cut, rows
-from ...patterns.pixels import spread
+from ...patterns.pixels import fake_quantize, spread
 from ...patterns.planes import keep_dims, pad, pool, resize
 
 
@@ -117,7 +117,9 @@ def _blocked_inputs(idiom, state) -> int:
 _MANY_OPS = 4
 # Through these a blocked layout is passed on to whoever reads the result; through slices of
 # channels, too.
-TRANSPARENT = frozenset(op for one in (concat, pad, pool, resize) for op in one.ROOTS)
+TRANSPARENT = frozenset(
+    op for one in (concat, fake_quantize, pad, pool, resize) for op in one.ROOTS
+)
 # What may become ours where it stands.
 CONVERTED = frozenset(
     op

@@ -6,6 +6,7 @@ from tensorflow.core.framework import types_pb2
 from ....graph import Body, Node, dtype_name
 from ....ops.records import Conv
 from ...context import Context
+from ...precision.carried import weight_steps
 from ..found import Found
 from ..planes import pad
 from . import dilation
@@ -50,6 +51,7 @@ def _plan(node: Node, body: Body, algorithm: str) -> Conv | str:
         padding=attr["padding"].s.decode(),
         explicit_paddings=pads,
         algorithm=algorithm,
+        weight_steps=weight_steps(node.inputs[1], weights, body),
     )
 
 

@@ -13,6 +13,7 @@ from tensorflow.core.framework import types_pb2
 from ....graph import Body, Node, Ref, dtype_name
 from ....ops.records import InnerProduct
 from ...context import Context
+from ...precision.carried import weight_steps
 from ..found import Found
 
 ROOTS = ("MatMul",)
@@ -72,7 +73,10 @@ def product(node: Node, body: Body) -> Found | str:
     else:
         inputs["weights"] = weights
     ic, oc = shape[::-1] if turned else shape
-    payload = InnerProduct(origin=node.name, in_channels=ic, channels=oc, weights=values)
+    steps = None if values is None else weight_steps(weights, values, body)
+    payload = InnerProduct(
+        origin=node.name, in_channels=ic, channels=oc, weights=values, weight_steps=steps
+    )
     return Found(payload, inputs, node.name)
 
 

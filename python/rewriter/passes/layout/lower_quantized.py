@@ -1,0 +1,203 @@
+"""Lets a model that was quantized elsewhere compute on the bytes that it means.
+
+Between two roundings to bytes (FakeQuantWithMinMaxVars, QuantizeAndDequantizeV2, ...) a convolution
+whose weights are whole multiples of a step an output channel is one of integers:
+
+    y = sum (sx (qx - zx)) (sw qw) = sx sw sum (qx - zx) qw
+
+and the rounding behind its bias, batch normalisation and activation is how its result is stored.
+What batch normalisation multiplies by goes into the scales. Scales, zero points and weights are the
+model's own; nothing is calibrated.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ....graph import QUANTIZING, UINT8, Body, Node, Ref
+from ....ops.records import (
+    BLOCKED,
+    MAX_STEPS,
+    Concat,
+    Conv,
+    Eltwise,
+    FakeQuantize,
+    InnerProduct,
+    Pad,
+    Pool,
+    Reorder,
+    Reshape,
+    Resize,
+    Shuffle,
+    eltwise,
+)
+from ...context import Context
+from ...precision.carried import byte_of, multiples
+from ...precision.lowering import Layer
+from ...precision.quantize import LEVELS, Quantization
+from ...report import Precision
+from .lower_precision import is_candidate
+from .narrow import Writer, narrow_tensors, sources
+
+_METHOD = "the model's own"
+
+
+def lower_quantized(body: Body, context: Context) -> None:
+    """Runs convolutions between the roundings of a quantized model on bytes, by its own scales."""
+    view = body.view
+    known: dict[Ref, Quantization] = {}
+    for node in view.topological():
+        if (found := _of_result(node, known, body)) is not None:
+            known[node.ref] = found
+    layers: list[Layer] = []
+    lowered = _lowered(body, known, context)
+    if known:
+        stored = _absorb(body, known, lowered)
+        narrow = narrow_tensors(view, lowered, known.__contains__) | stored
+        for node in view.topological():
+            if isinstance(node.payload, FakeQuantize) and node.ref in narrow:
+                _write_rounding(node)
+        fields = _fields_of(body, known, layers)
+        Writer(body, UINT8, dict.fromkeys(lowered, fields), narrow, known.get).write()
+    layers += _store_products(body)
+    if layers and context.lowering is None:
+        context.report.precision = Precision("int8", layers, [], 0)
+    elif layers and not context.lowering.observing:
+        context.lowering.layers += layers
+
+
+def _of_result(node: Node, known, body: Body) -> Quantization | None:
+    """What the bytes stand for that hold all that the node makes, where that is known."""
+    payload = node.payload
+    if isinstance(payload, FakeQuantize):
+        return payload.quantization
+    if payload is None and node.op in QUANTIZING:
+        byte = byte_of(node, body)
+        return None if isinstance(byte, str) else byte[0]
+    if _hands_on(node):
+        found = {known.get(ref) for ref in _read(node)}
+        return found.pop() if len(found) == 1 else None
+    return None
+
+
+def _hands_on(node: Node) -> bool:
+    """Whether each number of its result is one of its sources', or zero."""
+    payload = node.payload
+    if isinstance(payload, Pool | Resize):
+        return payload.kind in ("max", "nearest")
+    if isinstance(payload, Concat | Pad | Reorder | Reshape | Shuffle):
+        return not payload.is_narrow
+    return payload is None and node.op == "Identity"
+
+
+def _read(node: Node) -> list[Ref]:
+    return sources(node) if node.payload is not None else node.inputs
+
+
+def _lowered(body: Body, known, context: Context) -> set[str]:
+    """The convolutions of bytes by bytes; notes why others of quantized tensors are none."""
+    found = set()
+    for node in body.view.topological():
+        if not isinstance(node.payload, Conv):
+            continue
+        conv, quantized = node.payload, node.src in known
+        if conv.weight_steps is None:
+            reason = "its weights are not quantized" if quantized else None
+        elif not quantized:
+            reason = "what it reads is not quantized"
+        elif multiples(conv.weights, conv.weight_steps) is None:
+            reason = "its weights are no bytes any more, as they went through another fusion"
+        elif not is_candidate(node, is_int8=True):
+            reason = "it adds up more products than an int32 holds, or reads a part"
+        else:
+            found.add(node.name)
+            continue
+        if reason:
+            context.report.notes.append(f"{body.label(node.name)} stays float32: {reason}")
+    return found
+
+
+def _absorb(body: Body, known, lowered: set[str]) -> set[Ref]:
+    """Lets what makes a tensor that is rounded at once store it so; returns such tensors."""
+    view, stored = body.view, set()
+    for node in view.topological():
+        rounding = node.payload
+        if not isinstance(rounding, FakeQuantize) or node.src.port:
+            continue
+        maker = view.producer(node.src)
+        if not view.is_only_for(node.src, node) or not _stores(maker, known, lowered):
+            continue
+        payload = _rounded(maker.payload, rounding)
+        if payload is None:
+            continue
+        made = Node(node.name, payload.op, maker.by_role, node.controls, payload=payload)
+        view.replace(made)
+        view.remove_dead([maker.name])
+        if maker.name in lowered:
+            lowered.remove(maker.name)
+            lowered.add(node.name)
+        stored.add(made.ref)
+    return stored
+
+
+def _stores(maker: Node, known, lowered: set[str]) -> bool:
+    """Whether it may write any bytes."""
+    payload = maker.payload
+    if isinstance(payload, Eltwise):
+        return payload.layout == BLOCKED and not payload.dst_part
+    if isinstance(payload, Concat):
+        return not payload.is_slice and all(ref in known for ref in sources(maker))
+    return maker.name in lowered
+
+
+def _rounded(payload, rounding: FakeQuantize):
+    """The payload followed by what keeps bytes from exceeding the last one; None if none can."""
+    if rounding.most == LEVELS:
+        return payload
+    scale, zero_point = rounding.quantization
+    last = eltwise("clip", alpha=-scale * zero_point, beta=scale * (rounding.most - zero_point))
+    if not payload.takes_steps or len(payload.chain) + 1 > MAX_STEPS:
+        return None
+    return replace(payload, steps=(*payload.steps, last))
+
+
+def _write_rounding(node: Node) -> None:
+    """Makes a rounding to all of a byte's numbers the reorder that writes them."""
+    rounding = node.payload
+    if rounding.most == LEVELS:
+        layout, channels = rounding.layout, rounding.channels
+        record = Reorder(
+            origin=rounding.origin, channels=channels, src_layout=layout, dst_layout=layout
+        )
+        node.payload = record
+
+
+def _fields_of(body: Body, known, layers: list[Layer]):
+    """What gives a convolution the fields of its weights, and notes it among the layers."""
+
+    def fields(node: Node) -> dict:
+        conv, quantization = node.payload, known.get(node.ref)
+        layer = Layer(body.label(node.name), "uint8")
+        if quantization is not None:
+            scale, zero_point = quantization
+            layer = replace(layer, method=_METHOD, scale=scale, zero_point=zero_point)
+        layers.append(layer)
+        scale = 1.0 if conv.scale is None else conv.scale
+        scales = (conv.weight_steps * np.broadcast_to(scale, [conv.channels])).astype(np.float32)
+        return {"weights": multiples(conv.weights, conv.weight_steps), "weight_scales": scales}
+
+    return fields
+
+
+def _store_products(body: Body) -> list[Layer]:
+    """Stores quantized weights of products as what they are; arithmetic stays float32."""
+    layers = []
+    for node in body.view.topological():
+        product = node.payload
+        if not isinstance(product, InnerProduct) or product.weight_steps is None:
+            continue
+        if (stored := multiples(product.weights, product.weight_steps)) is not None:
+            scales = product.weight_steps.astype(np.float32)
+            node.payload = replace(product, weights=stored, weight_scales=scales)
+            layers.append(Layer(body.label(node.name), "int8", method=_METHOD))
+    return layers

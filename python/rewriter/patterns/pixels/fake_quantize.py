@@ -1,0 +1,28 @@
+"""Activations that the model itself rounds to the numbers of a byte, such as FakeQuantWithMinMaxVars.
+
+In blocks they are what they were: the op looks at each number by itself.
+"""
+
+from ....graph import QUANTIZING, Body, Node
+from ....ops.records import FakeQuantize
+from ...context import Context
+from ...precision.carried import byte_of
+from ..found import Found
+
+ROOTS = tuple(sorted(QUANTIZING))
+_ROLES = ("src", "min", "max", "num_bits")
+
+
+def find(node: Node, body: Body, context: Context) -> Found | str | None:
+    """The rounding of a picture."""
+    channels = body.shapes.channels(node.inputs[0])
+    if body.constants.is_constant(node.ref) or channels is None:
+        return None
+    byte = byte_of(node, body)
+    if isinstance(byte, str):
+        return byte
+    quantization, most = byte
+    payload = FakeQuantize(
+        origin=node.name, channels=channels, proto=node.proto, quantization=quantization, most=most
+    )
+    return Found(payload, dict(zip(_ROLES, node.inputs, strict=False)), node.name)

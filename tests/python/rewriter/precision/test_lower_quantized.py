@@ -1,0 +1,220 @@
+"""Models that were quantized elsewhere: which ops work on bytes, and how far off the numbers are."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_blockdnn.python.rewriter import Options
+
+STRICT = Options(strict=True)
+
+
+class Filters:
+    """Filters that a model holds on a grid of each channel, as training for quantization does."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+
+    def __call__(self, *shape, op="channel"):
+        fan_in = np.prod(shape[:2]) if shape[-1] == 1 else np.prod(shape[:-1])
+        values = (self.rng.standard_normal(shape) / np.sqrt(fan_in)).astype("float32")
+        held = tf.Variable(values)
+        if op is None:
+            return lambda: held
+        if op == "tensor":
+            most = float(np.abs(values).max())
+            return lambda: tf.quantization.fake_quant_with_min_max_vars(
+                held, -most, most, narrow_range=True
+            )
+        if op == "both ways":  # -128 steps are the least number
+            least, most = values.min() * 1.1, values.max()
+            return lambda: tf.raw_ops.QuantizeAndDequantizeV2(
+                input=held, input_min=least, input_max=most, range_given=True
+            )
+        most = np.abs(values).reshape(-1, shape[-1]).max(axis=0)
+        return lambda: tf.quantization.fake_quant_with_min_max_vars_per_channel(
+            held, -most, most, narrow_range=True
+        )
+
+
+@pytest.fixture
+def filters():
+    return Filters()
+
+
+def rounded(x, low, high, **options):
+    return tf.quantization.fake_quant_with_min_max_vars(x, low, high, **options)
+
+
+def batch_norm(x, seed=3):
+    rng, channels = np.random.default_rng(seed), x.shape[-1]
+    gamma, beta, mean = (rng.standard_normal(channels).astype("float32") for _ in range(3))
+    variance = rng.random(channels).astype("float32") + 0.5
+    return tf.compat.v1.nn.fused_batch_norm(
+        x, gamma, beta, 0.3 * mean, variance, is_training=False
+    )[0]
+
+
+def steps_off(result, step, *shape, count=4):
+    """(the greatest distance in steps, the part of the elements that are the same)."""
+    x = tf.constant(np.random.default_rng(7).uniform(-1, 1, (count, *shape)).astype("float32"))
+    wanted, got = result.original(x), result.concrete(x)
+    assert np.ptp(wanted) > 20 * step
+    off = np.abs(got.numpy() - wanted.numpy()) / step
+    return off.max(), (off < 1e-3).mean()
+
+
+def types(result, op):
+    names = {1: "f32", 4: "u8"}
+    attributes = [node.attr for node in result.nodes if node.op == f"Blockdnn{op}"]
+    return [(names[attr["T"].type], names[attr["dst_type"].type]) for attr in attributes]
+
+
+def test_a_network_of_every_kind_of_layer(rewrite, filters):
+    """An image, batch normalisation, a residual, pooling, concatenation, a head."""
+    stem, one, two, depthwise, other, last = (
+        filters(3, 3, 3, 32),
+        filters(3, 3, 32, 32),
+        filters(3, 3, 32, 32),
+        filters(3, 3, 32, 1, op="tensor"),
+        filters(1, 1, 32, 32, op="both ways"),
+        filters(3, 3, 64, 48),
+    )
+    dense = filters(48, 10, op="tensor")
+
+    def network(x):
+        x = rounded(x, -1.0, 1.0)
+        x = rounded(tf.nn.relu6(batch_norm(tf.nn.conv2d(x, stem(), 2, "SAME"))), 0.0, 6.0)
+        y = rounded(tf.nn.relu6(batch_norm(tf.nn.conv2d(x, one(), 1, "SAME"))), 0.0, 6.0)
+        y = rounded(batch_norm(tf.nn.conv2d(y, two(), 1, "SAME")), -6.0, 5.0)
+        x = rounded(tf.nn.relu(x + y), 0.0, 7.0)
+        x = tf.nn.max_pool2d(x, 2, 2, "SAME")
+        y = batch_norm(tf.nn.depthwise_conv2d(x, depthwise(), [1, 1, 1, 1], "SAME"))
+        y = rounded(tf.nn.relu(y), 0.0, 5.0)
+        y = rounded(tf.nn.conv2d(y, other(), 1, "SAME"), -4.0, 4.0)
+        y = rounded(tf.concat([x, y], axis=3), -4.0, 7.0)
+        y = rounded(tf.nn.relu(tf.nn.conv2d(y, last(), 1, "SAME")), 0.0, 8.0)
+        y = rounded(tf.reduce_mean(y, axis=[1, 2]), 0.0, 4.0)
+        return rounded(y @ dense(), -5.0, 5.0)
+
+    result = rewrite(network, [None, 24, 24, 3], options=STRICT)
+    assert types(result, "Conv") == [("u8", "u8")] * 6
+    assert types(result, "Eltwise") == types(result, "Pool") == [("u8", "u8")]
+    assert types(result, "Concat") == [("u8", "u8")]
+    # The image and what stands around the product round by themselves.
+    assert result.ops["FakeQuantWithMinMaxVars"] == 3
+    assert result.report.precision.count == 7 and not result.report.declined
+    assert len(result.report.reorders) == 1
+    most, same = steps_off(result, 10 / 255, 24, 24, 3, count=16)
+    assert most < 1.01 and same > 0.98
+
+
+_ROUNDINGS = {
+    "vars": lambda x: rounded(x, -3.0, 2.0),
+    "args": lambda x: tf.quantization.fake_quant_with_min_max_args(x, -3.0, 2.0),
+    "narrow": lambda x: rounded(x, -3.0, 2.0, narrow_range=True),
+    "of 5 bits": lambda x: rounded(x, -3.0, 2.0, num_bits=5),
+    "both ways": lambda x: tf.raw_ops.QuantizeAndDequantizeV2(
+        input=x, input_min=-2.5, input_max=2.0, range_given=True
+    ),
+    "both ways, narrow": lambda x: tf.raw_ops.QuantizeAndDequantizeV4(
+        input=x, input_min=-2.5, input_max=2.0, range_given=True, narrow_range=True
+    ),
+    "both ways, unsigned": lambda x: tf.raw_ops.QuantizeAndDequantizeV3(
+        input=x, input_min=-2.5, input_max=2.0, signed_input=False, num_bits=8
+    ),
+}
+_STEPS = {"of 5 bits": 5 / 31, "narrow": 5 / 254, "both ways, narrow": 2.5 / 127}
+_STEPS |= {"both ways": 2.5 / 128, "both ways, unsigned": 2 / 255}
+
+
+@pytest.mark.parametrize("name", _ROUNDINGS)
+def test_every_rounding_keeps_its_own_steps(rewrite, filters, name):
+    one, two = filters(3, 3, 32, 32), filters(1, 1, 32, 32)
+    rounding = _ROUNDINGS[name]
+
+    def network(x):
+        x = rounding(tf.nn.conv2d(rounding(x), one(), 1, "SAME"))
+        return rounding(tf.nn.conv2d(x, two(), 1, "SAME"))
+
+    result = rewrite(network, [None, 9, 9, 32], options=STRICT)
+    assert types(result, "Conv") == [("u8", "u8")] * 2
+    most, same = steps_off(result, _STEPS.get(name, 5 / 255), 9, 9, 32)
+    assert most < 1.01 and same > 0.99
+
+
+_LEFT = {
+    "weights": ("its weights are not quantized", lambda x: rounded(x, -3.0, 3.0), None),
+    "source": ("what it reads is not quantized", lambda x: x, "channel"),
+    "range": (
+        "what it reads is not quantized",
+        lambda x: tf.raw_ops.QuantizeAndDequantizeV2(input=x, input_min=0.0, input_max=0.0),
+        "channel",
+    ),
+    "bits": ("what it reads is not quantized", lambda x: rounded(x, -3, 3, num_bits=12), "channel"),
+}
+
+
+@pytest.mark.parametrize("name", _LEFT)
+def test_what_is_not_understood_stays_float32_and_says_why(rewrite, filters, name):
+    reason, rounding, op = _LEFT[name]
+    one, two = filters(3, 3, 32, 32, op=op), filters(3, 3, 32, 32, op=op)
+
+    def network(x):
+        y = tf.nn.relu(tf.nn.conv2d(rounding(x), one(), 1, "SAME"))
+        return tf.nn.conv2d(rounding(y), two(), 1, "SAME")
+
+    result = rewrite(network, [None, 9, 9, 32], options=STRICT)
+    assert types(result, "Conv") == [("f32", "f32")] * 2
+    assert len([note for note in result.report.notes if reason in note]) == 2
+    x = np.random.default_rng(7).uniform(-1, 1, (2, 9, 9, 32)).astype("float32")
+    wanted, got = result.original(tf.constant(x)), result.concrete(tf.constant(x))
+    # A step more or less of the second source, by the other order of the sums of the first.
+    assert np.abs(got.numpy() - wanted.numpy()).max() < 0.02
+
+
+def test_readers_of_floats_get_what_the_bytes_stand_for(rewrite, filters):
+    one, two = filters(3, 3, 32, 32), filters(3, 3, 32, 32)
+
+    def network(x):
+        y = rounded(tf.nn.relu(tf.nn.conv2d(rounded(x, -1.0, 1.0), one(), 1, "SAME")), 0.0, 4.0)
+        z = tf.nn.conv2d(y, two(), 1, "SAME")
+        return tf.sort(y, axis=3) + rounded(z, -3.0, 3.0)
+
+    result = rewrite(network, [None, 9, 9, 32], options=STRICT)
+    assert types(result, "Conv") == [("u8", "u8")] * 2
+    most, same = steps_off(result, 6 / 255, 9, 9, 32)
+    assert most < 1.7 and same > 0.98
+
+
+def test_in_loops_and_branches_too(rewrite, filters):
+    one = filters(3, 3, 32, 32)
+
+    def network(x):
+        def body(i, y):
+            return i + 1, rounded(tf.nn.conv2d(rounded(y, -3.0, 3.0), one(), 1, "SAME"), -3.0, 3.0)
+
+        return tf.while_loop(lambda i, y: i < 2, body, (0, x))[1]
+
+    result = rewrite(network, [2, 9, 9, 32], options=STRICT)
+    assert types(result, "Conv") == [("u8", "u8")]
+    assert result.report.precision.count == 1
+    most, same = steps_off(result, 6 / 255, 9, 9, 32, count=2)
+    assert most < 1.01 and same > 0.98
+
+
+def test_calibration_takes_what_the_model_says_first(rewrite, filters):
+    """What has no steps of its own gets them from data, and the loss is of all."""
+    one, two, three = (filters(3, 3, 32, 32, op=op) for op in ("channel", "channel", None))
+
+    def network(x):
+        x = rounded(tf.nn.conv2d(rounded(x, -1.0, 1.0), one(), 1, "SAME"), -3.0, 3.0)
+        x = tf.nn.relu(tf.nn.conv2d(x, two(), 1, "SAME"))
+        return tf.nn.conv2d(x, three(), 1, "SAME")
+
+    data = np.random.default_rng(7).uniform(-1, 1, (16, 9, 9, 32)).astype("float32")
+    options = Options(strict=True, precision="int8")
+    result = rewrite(network, [None, 9, 9, 32], options=options, calibration=data)
+    assert [source for source, _ in types(result, "Conv")] == ["u8"] * 3
+    assert result.report.precision.count == 3
+    assert result.report.precision.outputs[0].snr > 30
