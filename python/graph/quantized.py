@@ -1,6 +1,6 @@
 """Ops by which models that were quantized elsewhere say so: floats in, the nearest of a grid out.
 
-FakeQuantWithMinMaxVars and its kin, with n bits, l = 0 or, where the range is narrow, 1, h = 2^n - 1:
+FakeQuantWithMinMaxVars and its kin, with n bits, l = 0, or 1 of a narrow range, h = 2^n - 1:
 
     step = (max - min) / (h - l),   z = round(l - min / step), halves away from zero, in [l, h]
     k = floor(x / step - (l - z) + 1/2) + (l - z), clamped:    l - z <= k <= h - z,   y = step * k

@@ -1,4 +1,4 @@
-"""Activations that the model itself rounds to the numbers of a byte, such as FakeQuantWithMinMaxVars.
+"""Activations that the model itself rounds to the numbers of a byte, by FakeQuant and the like.
 
 In blocks they are what they were: the op looks at each number by itself.
 """

@@ -1,4 +1,4 @@
-"""Models that were quantized elsewhere: which ops work on bytes, and how far off the numbers are."""
+"""Models that were quantized elsewhere: which ops work on bytes, how far off the numbers are."""
 
 import numpy as np
 import pytest
