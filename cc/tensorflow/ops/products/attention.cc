@@ -125,7 +125,7 @@ struct Attention : OpDefaults {
       return Invalid(kNames[i], "_at: ", index, " is no index of axis ", axis, " of ",
                      shape->DebugString());
     }
-    shape->RemoveDimRange(1, count + 1);
+    if (count > 0) shape->RemoveDimRange(1, count + 1);  // which a scalar does not have
     return absl::OkStatus();
   }
   // The first element of in[i] that is read; an entry of axis 0 becomes as long as it is there.

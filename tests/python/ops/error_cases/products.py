@@ -22,6 +22,10 @@ CASES = {
         lambda: attention(q=(5, 8), k=(7, 8), v=(7, 4)),
         r"q, k and v must all be of rank 4, or of rank 3: one head; q is \[5,8\]",
     ),
+    "attention: a scalar": (
+        lambda: attention(v=()),
+        r"q, k and v must all be of rank 4, or of rank 3: one head; v is \[\]",
+    ),
     "attention: ranks": (
         lambda: attention(k=(2, 7, 8)),
         r"q, k and v must all be of rank 4, or of rank 3: one head; k is \[2,7,8\]",
