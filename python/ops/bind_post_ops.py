@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from ..layout import BLOCK, NCHW16C, NHWC, num_blocks
-from .arguments import invalid
+from .arguments import invalid, quantization
 from .movement.reorder import reorder
 from .post_op_entry import NARROW, Entry, TensorOperand
 from .post_ops import PostOps
@@ -21,12 +21,15 @@ class Destination:
         layout: "nhwc" (of any rank) or "nChw16c".
         like: a tensor with as many samples, for operands that have one for all of them; None
             where there is none.
+        quantization: of the operand that is uint8, as users pass it: the tail of what is laid out
+            in blocks stands for zero.
     """
 
     channels: int
     rank: int | None = 4
     layout: str = NHWC
     like: object = None
+    quantization: object = None
 
     def shape_of(self, operand: tf.TensorShape) -> str:
         """How a binary operand lies against dst, one of four words.
@@ -86,7 +89,17 @@ class Destination:
         if blocked == (self.layout == NCHW16C):
             return operand
         layouts = (NCHW16C, NHWC) if blocked else (NHWC, NCHW16C)
-        return reorder(operand, *layouts, channels=self.channels)
+        of = self._checked_quantization() if operand.dtype == tf.uint8 else None
+        return reorder(
+            operand, *layouts, channels=self.channels, src_quantization=of, dst_quantization=of
+        )
+
+    def _checked_quantization(self) -> list[float] | None:
+        """Nothing if it is none: the op that takes the operand says so."""
+        if self.quantization is None:
+            return None
+        scale, zero_point = quantization("sum_quantization", self.quantization)
+        return [1.0, zero_point] if scale > 0 and zero_point in range(256) else None
 
     def _repeated(self, operand, blocked: bool):
         """The operand for every sample and channel, where it has one for all of them."""

@@ -223,7 +223,7 @@ def conv(
     src = tf.convert_to_tensor(src)
     if isinstance(weights, np.ndarray) and weights.dtype != np.float32:
         weights = tf.convert_to_tensor(weights)  # or they would become float32
-    to = Destination(weights_shape[-1], layout=dst_layout, like=src)
+    to = Destination(weights_shape[-1], layout=dst_layout, like=src, quantization=sum_quantization)
     post_ops, args, sums = with_sum(*bind_post_ops(post_ops, args, dst, to, narrow=True))
     return Conv.run(
         src,

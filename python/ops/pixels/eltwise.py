@@ -132,7 +132,7 @@ def eltwise(
     src = tf.convert_to_tensor(src)
     channels = static_channels(src, layout, channels)
     rank = src.shape.rank if layout == NHWC else 4
-    to = Destination(channels, rank=rank, layout=layout, like=src)
+    to = Destination(channels, rank, layout, like=src, quantization=sum_quantization)
     post_ops, args = bind_post_ops(post_ops, args, dst, to, narrow=True)
     if rank not in (4, None):
         for entry in PostOps.parse(post_ops).entries:

@@ -257,3 +257,16 @@ def test_a_healthy_network(floats):
     assert fast.report.counts()["BlockdnnConv"] >= 4
     images = floats(2, 24, 24, 3)
     np.testing.assert_allclose(fast(images), model(images), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["conv", "eltwise"])
+def test_a_plain_operand_of_bytes_gets_its_zero_point(op):
+    """The tail of what is laid out in blocks stands for zero, as that of every uint8 tensor."""
+    operand = tf.constant(np.full((2, 3, 4, CHANNELS), 92, np.uint8))
+    options = {"post_ops": bd.PostOps().sum(operand=operand), "sum_quantization": (0.5, 90)}
+    if op == "conv":
+        filters, src = tf.zeros((1, 1, 20, 20), tf.bfloat16), tf.zeros((2, 2, 3, 4, 16), "bfloat16")
+        y = bd.ops.conv(src, filters, padding="SAME", **options)
+    else:
+        y = bd.ops.eltwise(zeros(), channels=CHANNELS, **options)
+    assert np.sum(y == 1.0) == 2 * 3 * 4 * CHANNELS
