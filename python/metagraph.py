@@ -29,6 +29,8 @@ _INTERNAL_SIGNATURES = ("__saved_model_init_op", "__saved_model_train_op")
 
 def first_line(error: BaseException) -> str:
     """The first line of an exception's message, or its type where there is none."""
+    if isinstance(error, KeyError):  # whose message is the key
+        return f"there is no {error}"
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 

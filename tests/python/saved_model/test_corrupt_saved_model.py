@@ -90,6 +90,19 @@ def test_a_broken_graph(tiny, tmp_path, corrupt):  # noqa: F811
     assert not (tmp_path / "out").exists()
 
 
+def _no_such_output(meta):
+    for function in meta.graph_def.library.function:
+        for name in function.ret:
+            function.ret[name] = "nobody:output:0"
+
+
+def test_a_missing_name_is_said(tiny, tmp_path):  # noqa: F811
+    source = copy(tiny, tmp_path)
+    edit(source, _no_such_output)
+    with pytest.raises(UserError, match=r"cannot be loaded: there is no 'nobody:output:0'"):
+        optimize_saved_model(source, tmp_path / "out")
+
+
 @pytest.mark.parametrize("part", ["saved_model.pb", "variables/variables.index"])
 def test_any_truncation(tiny, tmp_path, part):  # noqa: F811
     """Cut anywhere: a line that says so, or, if nothing that matters is gone, a result."""
