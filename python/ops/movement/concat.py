@@ -54,6 +54,8 @@ class Concat(Record, title="concatenation"):
     def fault(self) -> str | None:
         if sum(self.parts) != self.channels:
             return f"parts {list(self.parts)} of {self.channels} channels"
+        if self.src_quantizations and len(self.src_quantizations) != len(self.parts):
+            return f"{len(self.src_quantizations)} quantizations of {len(self.parts)} values"
         return super().fault()
 
     def _kind(self) -> str:
