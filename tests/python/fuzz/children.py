@@ -25,7 +25,11 @@ def _serve(function, connection):
         usage = resource.getrusage(resource.RUSAGE_SELF)
         most = int(usage.ru_utime + usage.ru_stime) + _CPU_SECONDS
         resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
-        connection.send(function(case))
+        try:
+            result = function(case)
+        except Exception as error:
+            result = f"raised {type(error).__name__}: {str(error)[:500]}"
+        connection.send(result)
 
 
 def _start(contexts, function):
@@ -64,7 +68,8 @@ def _take(contexts, function, cases, results):
 
 
 def run(function, cases, workers=2):
-    """Pairs of a case and what function(case) returned, or a text that says how its child ended.
+    """Pairs of a case and what function(case) returned, or a text that says what it raised or how
+    its child ended.
 
     `function` belongs to a module; function(None) starts what it needs.
     """

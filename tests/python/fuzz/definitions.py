@@ -1,45 +1,15 @@
 """What a call must give, out of TensorFlow's ops and NumPy, for those ops that have such a word."""
 
 import re
-from dataclasses import dataclass
 
 import keras
+import narrow_calls
 import numpy as np
 import references
 import tensorflow as tf
 from attention_calls import attended
-from call import BLOCK
+from call import Expected, plain_channels
 from make_call import attrs_of, plain
-
-
-@dataclass
-class Expected:
-    """A result in `layout`, of whose tensor the channels may be a part [first, total]."""
-
-    values: np.ndarray  # plain
-    tolerance: np.ndarray
-    layout: str | None
-    channels: int
-    part: tuple = ()
-
-    def read(self, result):
-        return _plain(result, self.layout, self.channels, self.part)
-
-    def tail_is_zero(self, result):
-        total = self.part[1] if self.part else self.channels
-        if self.layout != "nChw16c":
-            return True
-        return not _plain(result, self.layout, -(-total // BLOCK) * BLOCK)[..., total:].any()
-
-
-def _plain(x, layout, channels, part=()):
-    """The channels of a tensor in `layout`, of any number of dimensions."""
-    if layout != "nChw16c":
-        return x
-    x = np.moveaxis(x, 1, -2)
-    x = x.reshape(*x.shape[:-2], x.shape[-2] * BLOCK)
-    first = part[0] if part else 0
-    return x[..., first : first + channels]
 
 
 def _chain(text, x, args, layout, channels):
@@ -57,12 +27,12 @@ def _chain(text, x, args, layout, channels):
         y, offset = args[int(operand[1])], int(operand[2] or 0)
         if kind == "sum":
             scale = float(words[1].partition("=")[2]) if len(words) > 1 else 1.0
-            x = x + np.float32(scale) * _plain(y, layout, channels)
+            x = x + np.float32(scale) * plain_channels(y, layout, channels)
             continue
         if words[1] in ("scalar", "channel"):
             y = y.reshape(-1)[offset : offset + (1 if words[1] == "scalar" else channels)]
         elif words[1] == "tensor":
-            y = _plain(y, layout, channels)
+            y = plain_channels(y, layout, channels)
         else:
             return None
         x = np.asarray(references.BINARY[words[0]](x, y))
@@ -98,7 +68,7 @@ def _padding(a):
 
 
 def _conv(a, src, weights, *rest):
-    x, w = _plain(src, a["src_layout"], a["channels"], a["src_part"]), _weights(weights, a)
+    x, w = plain_channels(src, a["src_layout"], a["channels"], a["src_part"]), _weights(weights, a)
     if a["src_blocks"] or not x.size:  # TensorFlow gives no images a shape of their own
         return None
     y = references.conv(
@@ -115,7 +85,11 @@ def _conv(a, src, weights, *rest):
 def _conv_depthwise(a, src, weights, deep, *rest):
     if a["src_blocks"]:
         return None
-    x, w, v = _plain(src, "nChw16c", a["channels"], a["src_part"]), _weights(weights, a), deep
+    x, w, v = (
+        plain_channels(src, "nChw16c", a["channels"], a["src_part"]),
+        _weights(weights, a),
+        deep,
+    )
     v, oc = _weights(deep, a, "depthwise_weights"), w.shape[3]
     count = a["num_args"]
     y = _chain(a["post_ops"], references.conv(x, w), rest[:count], "nChw16c", oc)
@@ -135,7 +109,7 @@ def _conv_depthwise(a, src, weights, deep, *rest):
 
 
 def _conv_transpose(a, src, weights, *rest):
-    x, w = _plain(src, "nChw16c", a["channels"], a["src_part"]), _weights(weights, a)
+    x, w = plain_channels(src, "nChw16c", a["channels"], a["src_part"]), _weights(weights, a)
     n, h, ww = x.shape[:3]
     oc, (top, bottom, left, right) = w.shape[2], a["crops"]
     size = [
@@ -172,7 +146,7 @@ def _convolved(x, w, strides, padding):
 
 
 def _conv_volume(a, src, weights, *rest):
-    x, w = _plain(src, a["src_layout"], a["channels"]), _weights(weights, a)
+    x, w = plain_channels(src, a["src_layout"], a["channels"]), _weights(weights, a)
     if not x.size:
         return None
     volumes = x.reshape(-1, a["depth"], *x.shape[1:])
@@ -196,12 +170,12 @@ def _packed_matmul(a, x, y, *rest):
 
 
 def _eltwise(a, src, *rest):
-    x = _plain(src, a["layout"], a["channels"], a["src_part"])
+    x = plain_channels(src, a["layout"], a["channels"], a["src_part"])
     return _finish(a, x, rest, a["layout"], a["channels"], 1.0)
 
 
 def _pool(a, src, *rest):
-    x = _plain(src, "nChw16c", a["channels"], a["src_part"])
+    x = plain_channels(src, "nChw16c", a["channels"], a["src_part"])
     if not x.size:
         return None
     pads = [[0, 0], *(_padding(a) if a["padding"] == "EXPLICIT" else [[0, 0]] * 2), [0, 0]]
@@ -216,7 +190,7 @@ def _pool(a, src, *rest):
 
 
 def _global_pool(a, src):
-    x = _plain(src, "nChw16c", a["channels"])
+    x = plain_channels(src, "nChw16c", a["channels"])
     if not x.size:
         return None
     y = (x.max if a["kind"] == "max" else x.mean)(axis=(1, 2), keepdims=True)
@@ -227,7 +201,7 @@ def _global_pool(a, src):
 
 
 def _resize(a, src, *rest):
-    x = _plain(src, "nChw16c", a["channels"], a["src_part"])
+    x = plain_channels(src, "nChw16c", a["channels"], a["src_part"])
     size = a["size"] or [s * by for s, by in zip(x.shape[1:3], a["scales"], strict=True)]
     if not x.size or not min(size):
         return None
@@ -242,7 +216,7 @@ def _resize(a, src, *rest):
 
 
 def _pad(a, src):
-    x, (top, bottom, left, right) = _plain(src, "nChw16c", a["channels"]), a["paddings"]
+    x, (top, bottom, left, right) = plain_channels(src, "nChw16c", a["channels"]), a["paddings"]
     more = [[max(0, top), max(0, bottom)], [max(0, left), max(0, right)]]
     y = np.pad(x, [[0, 0], *more, [0, 0]])
     y = y[:, max(0, -top) : y.shape[1] - max(0, -bottom)]
@@ -251,7 +225,7 @@ def _pad(a, src):
 
 
 def _concat(a, *values):
-    parts = [_plain(x, "nChw16c", c) for x, c in zip(values, a["channels"], strict=False)]
+    parts = [plain_channels(x, "nChw16c", c) for x, c in zip(values, a["channels"], strict=False)]
     y = np.concatenate(parts, -1)
     return _finish(dict(a, post_ops=""), y, (), "nChw16c", y.shape[-1], 0.0)
 
@@ -263,7 +237,7 @@ def _shuffle(a, src):
         rank = len(src.shape) - 1
         axis = a["axis"] % rank
         axis = rank - 1 if axis == 1 else axis - (axis > 1)
-        x = _plain(src, "nChw16c", a["channels"])
+        x = plain_channels(src, "nChw16c", a["channels"])
         layout = "nChw16c"
     else:
         x, axis, layout = src, a["axis"] % src.ndim, None
@@ -289,7 +263,7 @@ def _layer_norm(a, src, gamma, beta):
     if a["epsilon"] < 1e-30:  # zero to whoever flushes denormals
         return None
     c = a["channels"]
-    x = _plain(src, a["layout"], c).astype(np.float64)
+    x = plain_channels(src, a["layout"], c).astype(np.float64)
     rows = zip((gamma, beta), a["offsets"], strict=True)
     gamma, beta = (row.reshape(-1)[offset : offset + c] for row, offset in rows)
     x = x - x.sum(-1, keepdims=True) / c if a["centered"] else x
@@ -299,7 +273,7 @@ def _layer_norm(a, src, gamma, beta):
 
 
 def _batch_norm(a, src, gamma, beta):
-    x = _plain(src, "nChw16c", a["channels"]).astype(np.float64)
+    x = plain_channels(src, "nChw16c", a["channels"]).astype(np.float64)
     axes = tuple(range(x.ndim - 1))
     if not x.size:
         return None
@@ -308,9 +282,15 @@ def _batch_norm(a, src, gamma, beta):
     return _finish({"post_ops": ""}, y, (), "nChw16c", a["channels"], np.max(np.abs(scale)))
 
 
+def _reorder(a, src, *into):
+    y = narrow_calls.reordered(a, src, *into)
+    layout = a["dst_layout"]
+    return y if y is None else _finish({"post_ops": ""}, y, (), layout, y.shape[-1], 0.0)
+
+
 def _squeeze_excite(a, src, *rows):
     c, s = a["channels"], a["squeezed"]
-    x = _plain(src, "nChw16c", c)
+    x = plain_channels(src, "nChw16c", c)
     if not x.size:
         return None
     sizes = (c * s, s, c * s, c)
@@ -383,6 +363,7 @@ _DEFINITIONS = {
     "BlockdnnPackedMatmul": _packed_matmul,
     "BlockdnnPad": _pad,
     "BlockdnnPool": _pool,
+    "BlockdnnReorder": _reorder,
     "BlockdnnResize": _resize,
     "BlockdnnRnn": _rnn,
     "BlockdnnShuffle": _shuffle,
@@ -397,4 +378,7 @@ def expected(call):
     if call.op not in _DEFINITIONS or max(sizes, default=0) > 1 << 16:
         return None  # TensorFlow's own ops end the process where they have [2**31 - 1, 2, 0]
     attrs = {name: plain(value) for name, value in attrs_of(call).items()}
-    return _DEFINITIONS[call.op](attrs, *(array.draw() for array in call.arrays()))
+    define = _DEFINITIONS[call.op]
+    if narrow_calls.is_narrow(call, attrs):
+        return narrow_calls.expected(call, attrs, define)
+    return define(attrs, *(array.draw() for array in call.arrays()))

@@ -55,7 +55,7 @@ def _value(d, kind, old):
             values = values[: -1 if how == "cut" else 0]
         return values
     if kind == "int" and isinstance(old, int) and d.chance(0.3):
-        return old + d.of(-1, 1, 16, -16)
+        return max(-(2**63), min(old + d.of(-1, 1, 16, -16), 2**63 - 1))
     if kind == "bool":
         return not old
     return d.of(*{"int": _INTS, "float": _FLOATS, "string": _STRINGS, "type": _TYPES}[kind])
@@ -80,8 +80,16 @@ def hostile_value(d, attr, old):
     return attr_value(attr.type, value)
 
 
+def _is_of_types(attr):
+    """Whether it says what elements are, or what they stand for."""
+    return attr.type == "type" or "quantization" in attr.name or "scales" in attr.name
+
+
 def _spoil_attr(d, call):
     attrs = [attr for attr in definitions()[call.op].attr if _is_free(call, attr)]
+    types = [attr for attr in attrs if _is_of_types(attr)]
+    if types and d.chance(0.3):
+        attrs = types
     if attrs:
         attr = d.of(*attrs)
         old = attr_value(attr.type, call.attrs[attr.name]) if attr.name in call.attrs else None
