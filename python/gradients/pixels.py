@@ -37,13 +37,12 @@ def _eltwise(called, dy):
 
 @gradient_of("LayerNorm")
 def _layer_norm(called, dy):
-    """Our kernel of blocked tensors, TensorFlow ops of plain ones."""
     channels, layout, offsets = called.channels, called.layout, called.offsets
     norm = dict(channels=channels, epsilon=called.epsilon, centered=called.centered)
     src, gamma, beta = called.inputs
     whole = gamma.shape == beta.shape == [channels] and offsets == [0, 0]
-    if is_blocked(layout) and whole:
-        return library().blockdnn_layer_norm_grad(dy, src, gamma, **norm)
+    if whole:
+        return library().blockdnn_layer_norm_grad(dy, src, gamma, layout=layout, **norm)
 
     def formula(src, gamma, beta):
         gamma, beta = (
@@ -57,11 +56,12 @@ def _layer_norm(called, dy):
 
 @gradient_of("LayerNormGrad")
 def _layer_norm_grad(called, *grads):
+    layout = called.layout
     norm = dict(channels=called.channels, epsilon=called.epsilon, centered=called.centered)
 
     def formula(ddst, src, gamma):
         def forward(src, gamma, beta):
-            return _normalised(src, gamma, beta, "nChw16c", **norm)
+            return _normalised(src, gamma, beta, layout, **norm)
 
         return vjp(forward, [src, gamma, tf.zeros_like(gamma)], ddst)
 

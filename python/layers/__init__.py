@@ -1,7 +1,7 @@
 """Keras layers on blocked tensors, and recurrent ones on packed weights."""
 
 from .activation import ELU, Activation, LeakyReLU, PReLU, ReLU
-from .attention import MultiHeadAttention
+from .attention import GroupedQueryAttention, GroupQueryAttention, MultiHeadAttention
 from .conversion import Conversion
 from .convert import convert
 from .convolution import (
@@ -18,7 +18,7 @@ from .convolution import (
 )
 from .dense import Dense
 from .merging import Add, Concatenate, Multiply
-from .normalization import BatchNormalization, LayerNormalization
+from .normalization import BatchNormalization, LayerNormalization, RMSNormalization
 from .pooling import (
     AveragePooling1D,
     AveragePooling2D,
@@ -64,6 +64,8 @@ __all__ = [
     "GlobalMaxPooling1D",
     "GlobalMaxPooling2D",
     "GlobalMaxPooling3D",
+    "GroupQueryAttention",
+    "GroupedQueryAttention",
     "LSTM",
     "LayerNormalization",
     "LeakyReLU",
@@ -73,6 +75,7 @@ __all__ = [
     "MultiHeadAttention",
     "Multiply",
     "PReLU",
+    "RMSNormalization",
     "RNN",
     "ReLU",
     "SeparableConv1D",

@@ -140,6 +140,10 @@ class BlockedLayer:
           blocked_output: whether the result is blocked. By default if the input is.
         """
         super().__init__(*args, **kwargs)
+        self.set_blocked(blocked_channels, blocked_output)
+
+    def set_blocked(self, blocked_channels=None, blocked_output=None):
+        """What this class adds to a layer of Keras's."""
         self.supports_jit = False
         if isinstance(blocked_channels, (list, tuple)):
             blocked_channels = tuple(blocked_channels)
@@ -172,11 +176,8 @@ class BlockedLayer:
     def is_float32(self) -> bool:
         """Whether the weights are float32, so that our kernels may compute: also where a mixed
         policy asks for narrower activations, which kernels do not have yet."""
-        return self.variable_dtype == "float32" and self._policy_dtype in (
-            "float32",
-            "float16",
-            "bfloat16",
-        )
+        narrow_or_not = ("float32", "float16", "bfloat16")
+        return self.variable_dtype == "float32" and self._policy_dtype in narrow_or_not
 
     @property
     def computes_itself(self) -> bool:

@@ -28,6 +28,8 @@ STARTS = (
     convolution.Conv3D,
     convolution.Conv3DTranspose,
 )
+# These continue one, and compute plain tensors, too.
+NORMALIZATIONS = (normalization.LayerNormalization, normalization.RMSNormalization)
 # These continue one: alone, a reorder would cost more than they gain.
 FOLLOWERS = (
     activation.Activation,
@@ -39,7 +41,7 @@ FOLLOWERS = (
     merging.Multiply,
     merging.Concatenate,
     normalization.BatchNormalization,
-    normalization.LayerNormalization,
+    *NORMALIZATIONS,
     pooling.MaxPooling1D,
     pooling.MaxPooling2D,
     pooling.MaxPooling3D,
@@ -56,16 +58,18 @@ FOLLOWERS = (
     reshaping.ZeroPadding2D,
 )
 # These compute on plain tensors only.
-PLAIN = (attention.MultiHeadAttention, dense.Dense, recurrent.Packed, keras.layers.Bidirectional)
+ATTENTIONS = (attention.MultiHeadAttention, attention.GroupedQueryAttention)
+PLAIN = (*ATTENTIONS, dense.Dense, recurrent.Packed, keras.layers.Bidirectional)
+
+# A layer of Keras's becomes one of these as it is, with its variables.
+CHANGED = (*ATTENTIONS, *NORMALIZATIONS, dense.Dense)
 
 
 def _keras_class(blocked: type) -> type:
-    return getattr(keras.layers, blocked.__name__)
+    return next(c for c in blocked.__mro__ if c.__module__.startswith("keras."))
 
 
-_BLOCKED = {
-    _keras_class(c): c for c in (*STARTS, *FOLLOWERS, attention.MultiHeadAttention, dense.Dense)
-}
+_BLOCKED = {_keras_class(c): c for c in (*STARTS, *FOLLOWERS, *ATTENTIONS, dense.Dense)}
 
 
 def blocked_class(layer) -> "type | None":
@@ -75,7 +79,7 @@ def blocked_class(layer) -> "type | None":
 
 def reason_to_keep(layer) -> "str | None":
     """Why a layer cannot be blocked, or None if it can."""
-    if isinstance(layer, (BlockedLayer, attention.MultiHeadAttention)):
+    if isinstance(layer, (BlockedLayer, *ATTENTIONS)):
         return "a layer of tf_blockdnn already"
     reason = recurrent.reason_to_keep(layer)
     if reason is not None:
@@ -93,7 +97,7 @@ def reason_to_keep(layer) -> "str | None":
         return _batch_norm(layer)
     if isinstance(layer, (keras.layers.Conv3D, keras.layers.Conv3DTranspose)):
         return _volume(layer)
-    if isinstance(layer, keras.layers.LayerNormalization):
+    if issubclass(blocked_class(layer), NORMALIZATIONS):
         return _layer_norm(layer)
     if isinstance(layer, keras.layers.Concatenate) and layer.axis == 0:
         return "concatenated along the batch"

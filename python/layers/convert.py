@@ -3,8 +3,9 @@
 import keras
 from keras import tree
 
-from .blocked_layer import channels_of, check_algorithm
-from .candidates import PLAIN, STARTS, blocked_class, reason_to_keep
+from .attention import weigh_by_op
+from .blocked_layer import BlockedLayer, channels_of, check_algorithm
+from .candidates import CHANGED, NORMALIZATIONS, PLAIN, STARTS, blocked_class, reason_to_keep
 from .conversion import Conversion
 from .convolution import ConvolutionLayer
 from .plan import Decision, plan
@@ -22,7 +23,11 @@ def convert(model, *, algorithm: str = "auto"):
     Args:
       model: a functional or sequential keras.Model, which is cloned as
         keras.models.clone_model does (an optimizer's state is not); of any other the layers
-        that it owns are replaced in the model itself, each with plain tensors around it.
+        that it owns are replaced in the model itself, each with plain tensors around it. So are
+        those of a functional model of another package that has layers of that package, as
+        KerasHub's transformers: it keeps its class, its methods and its variables, and in these
+        layers Dense, normalisations and attention are replaced, also where attention is of a
+        class derived from Keras's. Saved, such a model is that of its package.
       algorithm: of convolutions and recurrent layers: "auto", or "direct" (docs/algorithms.md).
 
     Returns:
@@ -45,6 +50,9 @@ def convert(model, *, algorithm: str = "auto"):
     conversion = Conversion(algorithm=check_algorithm(algorithm))
     if isinstance(model, keras.Sequential) and not model.built:
         model = _clone_unbuilt(model, conversion)
+    elif _is_of_another_package(model):
+        _change_within(model, conversion, prefix="")
+        _recompile(model)
     elif _is_graph(model):
         model = _Cloning(model, conversion).run()
     else:
@@ -56,6 +64,34 @@ def convert(model, *, algorithm: str = "auto"):
 
 def _is_graph(model) -> bool:
     return isinstance(model, keras.Sequential) or hasattr(model, "_nodes_by_depth")
+
+
+def _is_foreign(layer) -> bool:
+    return not (type(layer).__module__.startswith("keras.") or isinstance(layer, keras.Model))
+
+
+def _is_of_another_package(model) -> bool:
+    """Whether a graph is an object of another package's class, and has layers of others, too."""
+    own = type(model).__module__.startswith("keras.")
+    return _is_graph(model) and not own and any(map(_is_foreign, model.layers))
+
+
+def _change_within(owner, conversion: Conversion, prefix: str) -> None:
+    """Changes the layers within `owner` that compute plain tensors: they stay the same objects."""
+    for layer in owner.layers if isinstance(owner, keras.Model) else owner._layers:
+        name = prefix + layer.name
+        cls, reason = blocked_class(layer), reason_to_keep(layer)
+        if reason is None and layer.built and issubclass(cls, CHANGED):
+            layer.__class__ = cls
+            if issubclass(cls, BlockedLayer):
+                layer.set_blocked()
+            conversion.replaced[name] = Decision(cls, (None,)).text
+        elif weigh_by_op(layer):
+            conversion.replaced[name] = "its attention, plain to plain"
+        elif isinstance(layer, keras.Model) or _is_foreign(layer):
+            _change_within(layer, conversion, f"{name}/")
+        elif not isinstance(layer, keras.layers.InputLayer):
+            conversion.kept[name] = reason or "inside a layer of another package"
 
 
 class _Cloning:
@@ -74,6 +110,8 @@ class _Cloning:
         clone = keras.models.clone_model(self.model, clone_function=self.clone, call_function=calls)
         for old, new in self.clones:
             _copy_state(old, new)
+            if _is_foreign(new) and new is not old:
+                _change_within(new, self.conversion, f"{new.name}/")
         return clone
 
     def clone(self, layer):
@@ -154,7 +192,7 @@ def _clone_unbuilt(model, conversion: Conversion):
 def _alone(layer, conversion: Conversion, name: str) -> "type | None":
     """The class that replaces a layer between plain tensors, if that gains."""
     reason, cls = reason_to_keep(layer), blocked_class(layer)
-    if reason is None and not issubclass(cls, (*STARTS, *PLAIN)):
+    if reason is None and not issubclass(cls, (*STARTS, *PLAIN, *NORMALIZATIONS)):
         reason = "gains only between blocked layers"
     if reason is None:
         conversion.replaced[name] = Decision(cls, (None,)).text

@@ -71,9 +71,11 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
 
 @_registered
 class LayerNormalization(BlockedLayer, keras.layers.LayerNormalization):
-    """keras.layers.LayerNormalization; blocked along the channels, on our kernel.
+    """keras.layers.LayerNormalization on our kernel, forward and backward; plain, or blocked along
+    the channels.
 
-    Over other axes, and with rms_scaling, Keras computes on plain tensors.
+    Over other axes than the last, with rms_scaling, and of other types than float32, Keras computes
+    on plain tensors.
 
     Example:
       >>> bd.layers.LayerNormalization()(tf.ones((1, 8, 8, 20))).shape
@@ -82,18 +84,59 @@ class LayerNormalization(BlockedLayer, keras.layers.LayerNormalization):
 
     def call(self, inputs):
         self.refuse_xla()
-        channels = self.blocked_channels
-        if not self.reads_blocked or not is_over_channels(self, len(inputs.shape) - 1):
+        if not _is_ours(self, inputs):
             return self.by_tensorflow(super().call, inputs)
-        gamma = tf.ones([channels]) if self.gamma is None else tf.convert_to_tensor(self.gamma)
-        beta = tf.zeros([channels]) if self.beta is None else tf.convert_to_tensor(self.beta)
-        options = dict(epsilon=self.epsilon, channels=channels)
-        return self.finish(
-            on_images(lambda x: layer_norm(x, gamma, beta, **options), inputs), channels
-        )
+        return _over_channels(self, inputs, self.gamma, self.beta)
+
+
+@_registered
+class RMSNormalization(BlockedLayer, keras.layers.RMSNormalization):
+    """keras.layers.RMSNormalization on our kernel, forward and backward; plain, or blocked along
+    the channels.
+
+    Over other axes than the last, and of other types than float32, Keras computes on plain tensors.
+
+    Example:
+      >>> bd.layers.RMSNormalization()(2 * tf.ones((1, 3, 20)))[0, 0, 0].numpy().round(3)
+      np.float32(1.0)
+    """
+
+    def call(self, inputs):
+        self.refuse_xla()
+        if not _is_ours(self, inputs):
+            return self.by_tensorflow(super().call, inputs)
+        return _over_channels(self, inputs, self.scale, None, centered=False)
+
+
+def _is_ours(layer, inputs) -> bool:
+    """Whether our kernel normalises these inputs."""
+    shape = inputs.shape
+    if layer.reads_blocked:
+        return is_over_channels(layer, shape.rank - 1)
+    return (
+        not isinstance(inputs, tf.SparseTensor)
+        and inputs.dtype == tf.float32
+        and layer.variable_dtype == "float32"
+        and shape.rank is not None
+        and shape.rank > 1
+        and bool(shape[-1])
+        and is_over_channels(layer, shape.rank)
+    )
+
+
+def _over_channels(layer, inputs, gamma, beta, centered: bool = True):
+    """What `layer` returns; without gamma it is 1, without beta 0."""
+    channels = layer.blocked_channels if layer.reads_blocked else inputs.shape[-1]
+    gamma = tf.ones([channels]) if gamma is None else tf.convert_to_tensor(gamma)
+    beta = tf.zeros([channels]) if beta is None else tf.convert_to_tensor(beta)
+    options = dict(epsilon=layer.epsilon, channels=channels, centered=centered)
+    if layer.reads_blocked:
+        y = on_images(lambda x: layer_norm(x, gamma, beta, **options), inputs)
+        return layer.finish(y, channels)
+    return layer.finish(layer_norm(inputs, gamma, beta, layout="nhwc", **options))
 
 
 def is_over_channels(layer, rank: int) -> bool:
-    """Whether a LayerNormalization of plain tensors of `rank` is what our kernel computes."""
+    """Whether our kernel computes what this normalisation does of plain tensors of `rank`."""
     axes = layer.axis if isinstance(layer.axis, (list, tuple)) else [layer.axis]
     return list(axes) in ([-1], [rank - 1]) and not getattr(layer, "rms_scaling", False)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import keras
 
-from .candidates import FOLLOWERS, PLAIN, STARTS, blocked_class, reason_to_keep
+from .candidates import FOLLOWERS, NORMALIZATIONS, PLAIN, STARTS, blocked_class, reason_to_keep
 
 
 @dataclass
@@ -72,8 +72,11 @@ def _decide(node, blocked: dict, calls: int) -> Decision:
     if reason:
         return Decision(reason=reason)
     cls = blocked_class(layer)
+    plain = Decision(cls, tuple(None for _ in inputs))
     if issubclass(cls, PLAIN):
-        return Decision(cls, tuple(None for _ in inputs))
+        return plain
+    if issubclass(cls, NORMALIZATIONS) and not any(id(x) in blocked for x in inputs):
+        return plain
     if calls > 1:
         return Decision(reason="called more than once")
     ranks = {len(x.shape) for x in (*inputs, *node.outputs)} - {2}

@@ -44,7 +44,7 @@ std::string MakeLayerNormPlan(const LayerNormDesc& desc, Isa isa, LayerNormPlan*
 void RunLayerNorm(const LayerNormPlan& plan, const float* src, const float* gamma,
                   const float* beta, float* dst, ThreadPool& pool);
 
-// Backward of blocked tensors. With i = 1 / sqrt(variance_p + epsilon) and
+// Backward, of either layout. With i = 1 / sqrt(variance_p + epsilon) and
 // n = (src - mean_p) i, sums over the channels of a pixel or over pixels:
 //
 //   dbeta[c] = sum_p ddst,  dgamma[c] = sum_p ddst n

@@ -20,13 +20,23 @@ inline float InverseDeviation(float squares, float inverse_count, float epsilon)
   return 1.f / __builtin_sqrtf(squares * inverse_count + epsilon);
 }
 
+// `valid` lanes; all of them without a mask, also of a row that ends at the end of its memory.
+inline Vec LoadValid(const float* src, int valid) {
+  return valid == kLanes ? Load(src) : LoadN(src, valid);
+}
+
 // The sums of the channels of kPx pixels, over the lanes of each.
 template <int kPx>
-inline void SumChannels(const float* src, int64_t channels, int64_t block_stride, Vec* sum) {
+inline void SumChannels(const float* src, int64_t channels, int64_t block_stride,
+                        int64_t pixel_stride, Vec* sum) {
   for (int64_t c = 0; c < channels; c += kBlock, src += block_stride) {
     for (int v = 0; v < kVecsPerBlock; ++v) {
+      const int valid = ValidLanes(channels, c + v * kLanes);
+      if (valid == 0) break;
       BD_UNROLL
-      for (int p = 0; p < kPx; ++p) sum[p] = Add(sum[p], Load(src + p * kBlock + v * kLanes));
+      for (int p = 0; p < kPx; ++p) {
+        sum[p] = Add(sum[p], LoadValid(src + p * pixel_stride + v * kLanes, valid));
+      }
     }
   }
 }
@@ -40,7 +50,7 @@ void BlockedStrip(const LayerNormArgs& a, const float* src, float* dst) {
   Vec sum[kPx], mean[kPx], inverse[kPx];
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) sum[p] = Zero();
-  if (a.centered) SumChannels<kPx>(src, a.channels, a.block_stride, sum);
+  if (a.centered) SumChannels<kPx>(src, a.channels, a.block_stride, kBlock, sum);
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) {
     mean[p] = Set1(ReduceAdd(sum[p]) * inverse_count);
@@ -124,15 +134,14 @@ constexpr int kGradPixels = 4;
 
 // With x' = src - mean, i = 1 / sqrt(variance + epsilon) and g = ddst gamma:
 //   dsrc = i (g - sum g / C - x' i^2 sum g x' / C).
-// Lanes behind the last channel are zero in src, ddst and the gamma read here.
 template <int kPx>
-void BlockedGradStrip(const LayerNormGradArgs& a, int64_t at) {
+void GradStrip(const LayerNormGradArgs& a, int64_t at) {
   const float inverse_count = 1.f / static_cast<float>(a.channels);
   Vec mean[kPx], squares[kPx], sum[kPx], product[kPx];
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) sum[p] = Zero();
   const float* src = a.src + at;
-  if (a.centered) SumChannels<kPx>(src, a.channels, a.block_stride, sum);
+  if (a.centered) SumChannels<kPx>(src, a.channels, a.block_stride, a.pixel_stride, sum);
   BD_UNROLL
   for (int p = 0; p < kPx; ++p) {
     mean[p] = Set1(ReduceAdd(sum[p]) * inverse_count);
@@ -144,13 +153,14 @@ void BlockedGradStrip(const LayerNormGradArgs& a, int64_t at) {
     for (int v = 0; v < kVecsPerBlock; ++v) {
       const int64_t first = c + v * kLanes;
       const int valid = ValidLanes(a.channels, first);
-      const Vec gamma = LoadN(a.gamma + (valid > 0 ? first : 0), valid);
+      if (valid == 0) break;
+      const Vec gamma = LoadValid(a.gamma + first, valid);
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
-        const int64_t lane = p * kBlock + v * kLanes;
-        Vec x = Sub(Load(src + lane), mean[p]);
+        const int64_t lane = p * a.pixel_stride + v * kLanes;
+        Vec x = Sub(LoadValid(src + lane, valid), mean[p]);
         if (valid < kLanes) x = KeepFirst(x, valid);
-        const Vec g = Mul(Load(ddst + lane), gamma);
+        const Vec g = Mul(LoadValid(ddst + lane, valid), gamma);
         squares[p] = Fma(x, x, squares[p]);
         sum[p] = Add(sum[p], g);
         product[p] = Fma(g, x, product[p]);
@@ -172,17 +182,23 @@ void BlockedGradStrip(const LayerNormGradArgs& a, int64_t at) {
     for (int v = 0; v < kVecsPerBlock; ++v) {
       const int64_t first = c + v * kLanes;
       const int valid = ValidLanes(a.channels, first);
-      const Vec gamma = LoadN(a.gamma + (valid > 0 ? first : 0), valid);
+      if (valid == 0 && !a.blocked) break;
+      const Vec gamma = LoadValid(a.gamma + (valid > 0 ? first : 0), valid);
       Vec dgamma = Load(a.dgamma + first), dbeta = Load(a.dbeta + first);
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
-        const int64_t lane = p * kBlock + v * kLanes;
-        const Vec x = Sub(Load(src + lane), mean[p]), dy = Load(ddst + lane);
+        const int64_t lane = p * a.pixel_stride + v * kLanes;
+        const Vec x = Sub(LoadValid(src + lane, valid), mean[p]);
+        const Vec dy = LoadValid(ddst + lane, valid);
         dbeta = Add(dbeta, dy);
         dgamma = Fma(dy, Mul(x, inverse[p]), dgamma);
         Vec dx = NegFma(x, slope[p], Sub(Mul(Mul(dy, gamma), inverse[p]), offset[p]));
         if (valid < kLanes) dx = KeepFirst(dx, valid);
-        Store(dsrc + lane, dx);
+        if (a.blocked) {
+          Store(dsrc + lane, dx);
+        } else {
+          StoreN(dsrc + lane, dx, valid);
+        }
       }
       Store(a.dgamma + first, dgamma);
       Store(a.dbeta + first, dbeta);
@@ -193,15 +209,15 @@ void BlockedGradStrip(const LayerNormGradArgs& a, int64_t at) {
   }
 }
 
-void BlockedGrad(const LayerNormGradArgs& a) {
+void Grad(const LayerNormGradArgs& a) {
   int64_t p = 0;
   for (; p + kGradPixels <= a.pixels; p += kGradPixels) {
-    BlockedGradStrip<kGradPixels>(a, p * kBlock);
+    GradStrip<kGradPixels>(a, p * a.pixel_stride);
   }
-  for (; p < a.pixels; ++p) BlockedGradStrip<1>(a, p * kBlock);
+  for (; p < a.pixels; ++p) GradStrip<1>(a, p * a.pixel_stride);
 }
 
-constexpr LayerNormKernels kKernels = {Blocked, Plain, BlockedGrad};
+constexpr LayerNormKernels kKernels = {Blocked, Plain, Grad};
 
 }  // namespace
 

@@ -19,14 +19,15 @@ struct LayerNormArgs {
   bool centered;  // else the mean counts as 0
 };
 
-// Backward, in blocks: likewise. dsrc may be ddst.
+// Backward: likewise. dsrc may be ddst.
 struct LayerNormGradArgs {
   const float *src, *ddst;
   float* dsrc;
   const float* gamma;
   float *dgamma, *dbeta;  // a multiple of 16 lanes, which the sums over the pixels are added to
   int64_t pixels, channels;
-  int64_t block_stride;
+  int64_t block_stride, pixel_stride;
+  bool blocked;  // lanes behind the last channel are there, and get zeros
   float epsilon;
   bool centered;  // else the mean counts as 0
 };
@@ -34,7 +35,7 @@ struct LayerNormGradArgs {
 struct LayerNormKernels {
   void (*blocked)(const LayerNormArgs& args);
   void (*plain)(const LayerNormArgs& args);
-  void (*blocked_grad)(const LayerNormGradArgs& args);
+  void (*grad)(const LayerNormGradArgs& args);
 };
 
 BD_KERNEL_TABLE(LayerNormKernels)

@@ -34,7 +34,6 @@ std::string MakeLayerNormPlan(const LayerNormDesc& desc, Isa isa, LayerNormPlan*
 }
 
 std::string MakeLayerNormGradPlan(const LayerNormDesc& desc, Isa isa, LayerNormGradPlan* plan) {
-  if (!desc.blocked) return "the gradient of layer normalisation is for blocked tensors";
   LayerNormGradPlan p;
   const std::string wrong = MakeLayerNormPlan(desc, isa, &p.tasks);
   if (!wrong.empty()) return wrong;

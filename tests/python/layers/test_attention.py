@@ -105,3 +105,90 @@ def test_convert_puts_it_in_and_it_trains(floats, make, tmp_path):
         again = keras.models.load_model(tmp_path / "model.keras")
         assert any(isinstance(layer, _OURS) for layer in again.layers)
         np.testing.assert_allclose(again(x), converted(x), atol=1e-6)
+
+
+_GROUPED = {
+    "plain": {},
+    "dropout": {"dropout": 0.3},
+    "window": {"sliding_window": 2},
+    "gate": {"use_gate": True, "use_bias": False},
+}
+
+
+@pytest.mark.parametrize(
+    "options, mask",
+    [("plain", mask) for mask in _masks()]
+    + [(options, mask) for options in ("dropout", "window", "gate") for mask in ("none", "both")],
+)
+def test_grouped_attention_equals_keras_with_its_gradients(floats, mask, options):
+    made = [
+        cls(8, 6, 2, **_GROUPED[options])
+        for cls in (keras.layers.GroupQueryAttention, bd.layers.GroupQueryAttention)
+    ]
+    masks = _masks()[mask]
+    if mask == "of heads":
+        masks = {"attention_mask": np.concatenate([masks["attention_mask"]] * 2, 1)}
+    x, v = tf.constant(floats(2, 4, 16)), tf.constant(floats(2, 6, 16))
+    for layer in made:
+        layer(x, v)
+    made[1].set_weights(made[0].get_weights())
+    found = []
+    for layer in made:
+        with tf.GradientTape() as tape:
+            tape.watch([x, v])
+            y = layer(x, v, training=False, **masks)
+            loss = tf.reduce_sum(tf.square(y))
+        found.append([y, *tape.gradient(loss, [x, v, *layer.trainable_weights])])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-5 * max(1, np.abs(a).max()))
+    graph = tf.function(lambda x, v: made[1](x, v, **masks)).get_concrete_function(x, v).graph
+    ops = [op.type for op in graph.get_operations()]
+    assert ops.count("BlockdnnAttention") == 1 and "GatherV2" not in ops and "Repeat" not in ops
+
+
+class Cached(keras.layers.MultiHeadAttention):
+    """Attention as other packages derive it from Keras's."""
+
+    def call(self, x):
+        q, k, v = (dense(x) for dense in (self._query_dense, self._key_dense, self._value_dense))
+        return self._output_dense(self._compute_attention(q, k, v)[0])
+
+
+class Decoder(keras.layers.Layer):
+    def build(self, shape):
+        self._attention = Cached(2, 8, name="attention")
+        self._attention.build(shape, shape)
+        self._norm = keras.layers.LayerNormalization(name="norm")
+        self._norm.build(shape)
+        self._mlp = [keras.layers.Dense(16, "gelu", name="mlp")]
+        self._mlp[0].build(shape)
+
+    def call(self, x):
+        return self._mlp[0](self._norm(x + self._attention(x)))
+
+    def get_config(self):
+        raise AttributeError("as some packages' have none")
+
+
+class Backbone(keras.Model):
+    """A functional model of a class of its own."""
+
+    def __init__(self):
+        x = keras.Input((None, 16))
+        super().__init__(x, keras.layers.Dense(4, name="head")(Decoder(name="decoder")(x)))
+
+
+def test_a_model_of_another_package_keeps_its_class_and_variables(floats):
+    model, x = Backbone(), floats(2, 6, 16)
+    variables, expected = list(model.trainable_variables), model(x).numpy()
+    converted = bd.layers.convert(model)
+    assert converted is model and type(model) is Backbone
+    assert all(a is b for a, b in zip(variables, model.trainable_variables, strict=True))
+    names = ["attention", "norm", "mlp"]
+    assert sorted(model.conversion.replaced) == sorted(f"decoder/{n}" for n in names) + ["head"]
+    ops = _ops(lambda x: model(x), tf.constant(x))
+    assert {"BlockdnnAttention", "BlockdnnLayerNorm", "BlockdnnInnerProduct"} <= {*ops}
+    np.testing.assert_allclose(model(x), expected, atol=1e-5)
+    model.compile("sgd", "mse")
+    losses = model.fit(x, np.zeros_like(expected), epochs=5, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]

@@ -86,13 +86,14 @@ struct LayerNormGrad : OpDefaults {
 
   int64_t channels = 0;
   float epsilon = 0.f;
+  Layout layout = Layout::nChw16c;
   bool centered = true;
 
   static OpSignature Signature() {
     return {"BlockdnnLayerNormGrad",
             {"ddst: T", "src: T", "gamma: T"},
             {"dsrc: T", "dgamma: T", "dbeta: T"},
-            "The gradients of BlockdnnLayerNorm of a blocked activation."};
+            "The gradients of BlockdnnLayerNorm."};
   }
 
   void Visit(AttrVisitor& v) {
@@ -100,18 +101,37 @@ struct LayerNormGrad : OpDefaults {
     v("channels: int >= 1", &channels);
     v("epsilon: float", &epsilon);
     v("centered: bool = true", &centered);
+    v.Choice("layout", &layout, {Layout::nhwc, Layout::nChw16c}, "nChw16c");
   }
   Status Check() const {
     return epsilon >= 0 ? absl::OkStatus() : Invalid("epsilon must not be negative: ", epsilon);
   }
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
-    return NormalizationShapes(channels, kGamma, in, dst);
+    if (blocked()) return NormalizationShapes(channels, kGamma, in, dst);
+    const int64_t elements = NumElements(in[kGamma]);
+    if (elements != kUnknown && elements != channels) {
+      return Invalid("gamma has ", elements, " elements, not the ", channels, " of the channels");
+    }
+    if (!in[kDdst].IsCompatibleWith(in[kSrc])) {
+      return Invalid("ddst ", in[kDdst].DebugString(), " and src ", in[kSrc].DebugString(),
+                     " have different shapes");
+    }
+    Plane plane;
+    TF_RETURN_IF_ERROR(PixelPlane(layout, {}, channels, in[kSrc], &plane));
+    dst->assign({in[kSrc], PartialTensorShape({channels}), PartialTensorShape({channels})});
+    return absl::OkStatus();
   }
   Status MakePlan(const ShapeList& in, const PlanSite&, Plan* plan) const {
-    return FromCore(MakeLayerNormGradPlan(
-        {in[kSrc].dim_size(0), PixelsOf(in[kSrc]), channels, /*blocked=*/true, epsilon, centered},
-        ActiveIsa(), plan));
+    LayerNormDesc desc = {0, 0, channels, blocked(), epsilon, centered};
+    if (blocked()) {
+      desc.images = in[kSrc].dim_size(0);
+      desc.pixels = PixelsOf(in[kSrc]);
+    } else {
+      desc.images = 1;
+      desc.pixels = NumElements(in[kSrc]) / channels;
+    }
+    return FromCore(MakeLayerNormGradPlan(desc, ActiveIsa(), plan));
   }
   void Run(const Plan& plan, const LaunchMemory& m, ThreadPool& pool) const {
     RunLayerNormGrad(plan,
@@ -126,12 +146,15 @@ struct LayerNormGrad : OpDefaults {
   }
   std::vector<int> reusable_inputs() const { return {kDdst}; }
   BlockedTensors Blocked(const ShapeList& in) const {
-    return BlockedActivations(channels, kGamma, in);
+    return blocked() ? BlockedActivations(channels, kGamma, in) : BlockedTensors();
   }
   std::string Describe(const Plan&, const Call& call) const {
     return absl::StrCat("layer_norm_grad ", IsaName(ActiveIsa()), " ", call.dst(),
                         call.in_place ? " in place" : "");
   }
+
+ private:
+  bool blocked() const { return layout == Layout::nChw16c; }
 };
 
 const OpRegistration<LayerNorm> layer_norm;

@@ -38,11 +38,12 @@ inline void LayerNormRef(const LayerNormDesc& d, const float* src, const float* 
 
 // The same in double, rounded once; no scratch.
 inline void LayerNormGradRef(const LayerNormDesc& d, const LayerNormGradBuffers& b) {
-  const int64_t padded = (d.channels + 15) / 16 * 16;
+  const int64_t padded = d.blocked ? (d.channels + 15) / 16 * 16 : d.channels;
   std::vector<double> dgamma(d.channels), dbeta(d.channels);
   for (int64_t n = 0; n < d.images; ++n) {
     for (int64_t p = 0; p < d.pixels; ++p) {
       const auto at = [&](int64_t c) {
+        if (!d.blocked) return (n * d.pixels + p) * padded + c;
         return (n * padded + c / 16 * 16) * d.pixels + p * 16 + c % 16;
       };
       double mean = 0, variance = 0, sum = 0, product = 0;

@@ -152,8 +152,10 @@ TEST(LayerNorm, Gradient) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
     for (int64_t channels : {1, 2, 7, 16, 17, 33, 40, 96, 200}) {
-      for (int64_t pixels : {1, 3, 4, 19, 2000}) {
-        const LayerNormDesc d = {2, pixels, channels, true, 0.01f, (channels + pixels) % 3 != 0};
+      for (int64_t pixels : {1, 3, 4, 19, 2000, -1, -3, -19, -2000}) {
+        const bool blocked = pixels > 0;
+        pixels = std::abs(pixels);
+        const LayerNormDesc d = {2, pixels, channels, blocked, 0.01f, (channels + pixels) % 3 != 0};
         Case c(d);
         std::mt19937 random(7);
         std::uniform_real_distribution<float> value(-1.f, 1.f);
@@ -197,7 +199,6 @@ TEST(LayerNorm, EmptyTensorsAndBadSizes) {
   ASSERT_EQ(MakeLayerNormPlan({5, 0, 4, true, 0.f}, Isa::kGeneric, &plan), "");
   RunLayerNorm(plan, nullptr, nullptr, nullptr, nullptr, pool);
   LayerNormGradPlan grad;
-  EXPECT_NE(MakeLayerNormGradPlan({1, 1, 4, false, 0.f}, Isa::kGeneric, &grad), "");
   ASSERT_EQ(MakeLayerNormGradPlan({0, 5, 2, true, 0.f}, Isa::kGeneric, &grad), "");
   float rows[4] = {1.f, 1.f, 1.f, 1.f};  // sums of nothing
   RunLayerNormGrad(grad, {nullptr, nullptr, nullptr, nullptr, rows, rows + 2, nullptr}, pool);
