@@ -1,7 +1,10 @@
 """What is not converted stays as it was, with a reason in the report."""
 
+import keras
 import pytest
 import tensorflow as tf
+
+from tf_blockdnn.python.rewriter import Options
 
 _SAME = {"strides": 1, "padding": "SAME"}
 
@@ -93,3 +96,45 @@ def test_a_plain_function_is_left_alone(rewrite):
     assert result.blockdnn == {} and result.trackables == []
     assert result.report.converted == []
     result.assert_same(tf.random.normal([4, 4]), tolerance=0)
+
+
+def _int64_shape(x):
+    return tf.reshape(x, tf.constant([-1, 576], tf.int64))
+
+
+def _transposed_integers(x):
+    return tf.transpose(tf.reshape(tf.cast(x, tf.int32), [1, 6, 2, 3, 16]), [0, 4, 1, 2, 3])
+
+
+def _double(layer):
+    layer.build([1, 36, 16])
+    return lambda x: layer(tf.cast(tf.reshape(x, [1, 36, 16]), tf.float64))
+
+
+def _sliced_constant(x):
+    table = tf.range(100)
+    return table[: tf.shape(x)[1]]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        _int64_shape,
+        _transposed_integers,
+        _sliced_constant,
+        _double(keras.layers.LSTM(4, dtype="float64")),
+        _double(keras.layers.LayerNormalization(dtype="float64")),
+    ],
+    ids=["int64 shape", "transposed integers", "sliced constant", "LSTM", "LayerNormalization"],
+)
+def test_an_odd_node_behind_leaves_the_rest_converted(rewrite, weights, image, odd):
+    """No pass may stumble over nodes of other types, which would leave the whole function."""
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        x = tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
+        return x, odd(x)
+
+    result = rewrite(function, [1, 6, 6, 16], options=Options(strict=True))
+    assert result.blockdnn["Conv"] == 1
+    result.assert_same(image(1, 6, 6, 16))

@@ -81,3 +81,12 @@ def test_global(kind, reduce, dst_layout, n, h, w, c, floats, blocked):
 
 def test_global_of_no_images():
     assert bd.ops.global_pool(tf.zeros((0, 1, 7, 7, 16)), "avg", channels=9).shape == (0, 9)
+
+
+def test_nan_is_the_maximum_wherever_it_stands():
+    """tf.nn.max_pool2d has 5 or NaN for (5, 1, NaN), by the order; never what comes after it."""
+    for row in ([5, 1, np.nan], [5, np.nan, 1], [np.nan, 5, 1]):
+        x = np.zeros((1, 1, 1, 3, 16), np.float32) + np.float32(row)[:, None]
+        y = bd.ops.pool(x, "max", [1, 3], channels=16, padding="VALID").numpy()
+        z = bd.ops.global_pool(x, "max", channels=16).numpy()
+        assert all(np.isnan(v) or v == 5 for v in (y.flat[0], z.flat[0])), (row, y.flat[0])

@@ -303,3 +303,15 @@ def test_random_graphs(data, rewrite):
     result = rewrite(graph, x.shape)
     result.assert_same(x, tolerance=2e-5)
     assert_as_copied(result, x)
+
+
+def test_a_part_without_channels(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 32)
+
+    def function(x):
+        a, b, c = tf.split(tf.nn.conv2d(x, kernel, 1, "SAME"), [16, 0, 16], -1)
+        return tf.nn.relu(tf.concat([c, b, a], -1))
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.blockdnn["Conv"] == 1
+    result.assert_same(image(1, 6, 6, 16))

@@ -107,3 +107,16 @@ def test_a_broadcast_over_the_depth_stays_right(rewrite, weights, image):
     result = rewrite(function, [2, 4, 5, 6, 16])
     result.assert_same(image(2, 4, 5, 6, 16))
     assert result.blockdnn["ConvVolume"]
+
+
+def test_a_reshape_to_one_volume_counts_the_batch(rewrite, weights, image):
+    """At batch 2 the volumes are one of twice the depth, and no volume of a batch of one."""
+    kernel = weights(1, 3, 3, 16, 16)
+
+    def function(x):
+        x = tf.nn.conv3d(x, kernel, [1] * 5, "SAME")
+        return tf.nn.conv3d(tf.reshape(x, [1, -1, 5, 6, 16]), kernel, [1] * 5, "SAME")
+
+    result = rewrite(function, [None, 4, 5, 6, 16])
+    for batch in (1, 2):
+        result.assert_same(image(batch, 4, 5, 6, 16))

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tf_blockdnn.python.rewriter import Options
+
 _FUSED = {
     "relu": "eltwise(relu)",
     "relu6": "eltwise(relu6)",
@@ -171,3 +173,19 @@ def test_gelu_between_ops_of_tensorflow_is_one_op(rewrite, approximate, spec):
 def test_few_ops_of_tensorflow_stay(rewrite):
     result = rewrite(lambda x: tf.sin(x * tf.sigmoid(x)), [None, 24])
     assert result.blockdnn == {}
+
+
+@pytest.mark.parametrize("bound, limit", [(tf.minimum, -np.inf), (tf.maximum, np.inf)])
+def test_a_bound_on_one_side_keeps_infinities(rewrite, weights, bound, limit):
+    """The other side has no bound, and none of the largest finite number."""
+    function, options = (
+        _after_convolution(weights, lambda y: bound(y, 6.0)),
+        {"algorithm": "direct"},
+    )
+    result = rewrite(function, [1, 6, 6, 16], options=Options.of(**options))
+    assert result.post_ops() == [f"binary({bound.__name__[:3]},scalar)"]
+    x = np.zeros((1, 6, 6, 16), np.float32)
+    x[0, 3, 3, 5] = np.inf
+    wanted, got = result.original(tf.constant(x)), result.concrete(tf.constant(x))
+    assert np.count_nonzero(wanted == limit) > 20
+    np.testing.assert_array_equal(got == limit, wanted == limit)
