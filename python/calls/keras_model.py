@@ -25,6 +25,10 @@ from .keras_input import (
 )
 from .save import save_functions
 
+_NO_LAYERS = (
+    "an optimised model has no layers to quantize: quantize the original, and optimise that, or "
+    'give bd.optimize precision="int8"'
+)
 _FOR_INFERENCE = (
     "an optimised model is for inference: train the original, then call tf_blockdnn.optimize again"
 )
@@ -119,6 +123,9 @@ class OptimizedKerasModel:
         raise ValueError(_FOR_INFERENCE)
 
     train_on_batch = train_step = fit
+
+    def quantize(self, *args, **kwargs):
+        raise ValueError(_NO_LAYERS)
 
     def load_weights(self, *args, **kwargs):
         raise ValueError(_NO_WEIGHTS)

@@ -27,6 +27,31 @@ class Dense(BlockedLayer, keras.layers.Dense):
         narrow = self._policy_dtype != "float32" and not blocked
         return self.is_float32 and not narrow and self.quantization_mode is None
 
+    def quantize(self, mode=None, type_check=True, config=None):
+        """As Keras's own layer, which refuses classes derived from it, of which this is one."""
+        super().quantize(mode, type_check and type(self) is not Dense, config)
+
+    def quantized_call(self, inputs, training=None):
+        self.refuse_xla()
+        return self.by_tensorflow(super().quantized_call, inputs, training=training)
+
+    def _int8_call(self, inputs, training=None):
+        """One op quantizes rows and multiplies by int8; a gradient takes both as floats."""
+        usual = type(self.inputs_quantizer) is keras.quantizers.AbsMaxQuantizer
+        if training or self.lora_enabled or not usual or inputs.dtype != tf.float32:
+            return super()._int8_call(inputs, training=training)
+        kernel, scales = (tf.convert_to_tensor(w) for w in (self._kernel, self.kernel_scale))
+
+        @tf.custom_gradient
+        def product(x):
+            y = inner_product(x, kernel, weight_scales=1.0 / scales, quantize_rows=True)
+            floats = tf.cast(kernel, tf.float32) / scales
+            return y, lambda dy: tf.matmul(dy, floats, transpose_b=True)
+
+        y = product(inputs)
+        y = y if self.bias is None else y + self.bias
+        return y if self.activation is None else self.activation(y)
+
     def call(self, inputs, training=None):
         self.refuse_xla()
         # Keras's __call__ leaves integers as they are, and a wrapper calls this with any type.

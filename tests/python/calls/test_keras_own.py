@@ -80,6 +80,8 @@ def test_training_steps_of_the_class_are_refused(library, pictures):
     for run in (fast.fit, fast.train_on_batch, lambda *a: fast.train_step(a)):
         with pytest.raises(ValueError, match="^an optimised model is for inference: train the"):
             run(pictures, pictures)
+    with pytest.raises(ValueError, match="^an optimised model has no layers to quantize: quantize"):
+        fast.quantize("int8")
 
 
 def test_numbers_of_tokens(library, same):

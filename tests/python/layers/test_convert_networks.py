@@ -1,5 +1,7 @@
 """bd.layers.convert of networks with transposed and 3-D layers: one blocked region each."""
 
+import warnings
+
 import keras
 import numpy as np
 import pytest
@@ -117,3 +119,68 @@ def test_kept(layer, why, floats):
     assert why in fast.conversion.kept[layer.name]
     x = floats(2, 4, 5, 6, 4)
     close(fast(x), model(x), "result")
+
+
+def _network(policy="float32"):
+    layers, before = keras.layers, keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        keras.utils.set_random_seed(0)
+        return keras.Sequential(
+            [
+                keras.Input((12, 12, 3)),
+                layers.Conv2D(32, 3, use_bias=False),
+                layers.BatchNormalization(),
+                layers.Activation("swish"),  # nothing turns at zero, where gradients would jump
+                layers.DepthwiseConv2D(3),
+                layers.GlobalAveragePooling2D(),
+                layers.Dense(64, activation="tanh"),
+                layers.Dense(10, dtype="float32"),
+            ]
+        )
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def test_mixed_bfloat16_forward_and_backward():
+    """Weights and their gradients are float32, and nearer to float32's than Keras's own."""
+    exact, theirs = _network(), _network("mixed_bfloat16")
+    theirs.set_weights(exact.get_weights())
+    ours = bd.layers.convert(theirs)
+    x = np.random.default_rng(0).random((8, 12, 12, 3)).astype("float32")
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def step(model):
+        with tf.GradientTape() as tape:
+            y = model(x, training=True)
+            value = loss(np.arange(8), y)
+        return [y, *tape.gradient(value, model.trainable_variables)]
+
+    for wanted, keras_own, got in zip(*map(step, (exact, theirs, ours)), strict=True):
+        assert got.dtype == "float32"
+        most = np.abs(wanted).max()
+        off, own = (np.abs(values - wanted).max() / most for values in (got, keras_own))
+        assert off < max(0.02, 1.2 * own)
+    ours.compile("sgd", loss)
+    ours.fit(x, np.arange(8), verbose=0)
+    assert all(v.dtype == "float32" for v in ours.trainable_variables)
+
+
+def test_a_converted_model_is_quantized_as_by_keras():
+    theirs = _network()
+    ours = bd.layers.convert(theirs)
+    x = tf.constant(np.random.default_rng(0).random((8, 12, 12, 3)).astype("float32"))
+    for model in (theirs, ours):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of layers that Keras does not quantize
+            model.quantize("int8")
+    assert ours.layers[-1].kernel.dtype == "int8"
+    results = []
+    for model in (theirs, ours):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = model(x)
+        results.append((y, tape.gradient(y, x)))
+    for wanted, got in zip(*results, strict=True):
+        np.testing.assert_allclose(got, wanted, atol=2e-5 * np.abs(wanted).max())
+    assert "quantize_rows" in str(tf.function(ours).get_concrete_function(x).graph.as_graph_def())
