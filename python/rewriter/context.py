@@ -27,6 +27,7 @@ class Context:
         followers: the element-wise idioms; none before `find_followers` has run.
         parts: of each part of the graph that has reorders at its edges, the labels of its
             convolutions; those that move most come first.
+        bfloat16: labels of the convolutions and products that computed in bfloat16.
         lowering: how the precision is lowered; None for float32.
         running: the name of the pass that runs, for the account of a failure.
     """
@@ -36,6 +37,7 @@ class Context:
     leave: dict[str, str] = field(default_factory=dict)
     followers: Followers | None = None
     parts: list[tuple[str, ...]] = field(default_factory=list)
+    bfloat16: set[str] = field(default_factory=set)
     lowering: Lowering | None = None
     running: str = ""
 

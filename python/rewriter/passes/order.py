@@ -10,6 +10,7 @@ from .canonical.products import flatten_products
 from .canonical.replace_loops import replace_loops
 from .canonical.simplify import simplify
 from .canonical.update_caches import update_caches
+from .canonical.widen import widen
 from .fusion.find_followers import find_followers
 from .fusion.fold_batch_norm import fold_batch_norm
 from .fusion.fold_shuffles import fold_shuffles
@@ -41,6 +42,7 @@ from .list_converted import list_converted
 # Each is called with the graph and the context and edits both; its docstring's first line is
 # its row in docs/how-it-works.md.
 PASSES = (
+    widen,
     channels_last,
     constant_shapes,
     simplify,

@@ -7,21 +7,13 @@ import numpy as np
 import tensorflow as tf
 
 from ...graph import Module, Ref
-from ...native import c_library
 from ..measure import computing
 from ..report import OutputLoss, Precision
 from ..verify import outputs
 from .calibration import Calibration, CalibrationError, split
-from .lowering import Lowering
+from .lowering import Lowering, slow_here
 from .observer import Observer
 from .quantize import decibels
-
-# What multiplies numbers of each type as they are.
-_FAST_ISAS = {"int8": ("avx512_vnni", "avx512_bf16"), "bf16": ("avx512_bf16",)}
-_SLOW = {
-    "int8": "this CPU has no AVX512-VNNI: int8 is slower here than float32",
-    "bf16": "this CPU has no AVX512-BF16: bf16 is slower here than float32",
-}
 
 
 def lower(concrete, options, data, written: Callable, rewritten: Callable):
@@ -56,16 +48,9 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable):
         made, judged = _within(options.max_loss, attempt, made, judged)
     report = made[2].report
     report.precision = judged
-    if judged.count and not _is_fast(options.precision):
-        report.notes.append(_SLOW[options.precision])
+    if judged.count and (reason := slow_here(options.precision)):
+        report.notes.append(reason)
     return made, held[0] if held else None
-
-
-def _is_fast(precision: str) -> bool:
-    return (
-        precision not in _FAST_ISAS
-        or c_library().BlockdnnActiveIsa().decode() in _FAST_ISAS[precision]
-    )
 
 
 def _within(budget: float, attempt: Callable, made, judged: Precision):

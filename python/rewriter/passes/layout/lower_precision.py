@@ -5,6 +5,7 @@ pools. Who else reads it and takes no narrow type gets it back as float32, by a 
 that nobody can write narrow is made so by one. So no narrow tensor is without a convolution.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +15,9 @@ from ....graph import FLOAT32, Body, Node, dtype_name
 from ....ops.records import Conv, InnerProduct
 from ...context import Context
 from ...patterns.products.inner_product import matrix
-from ...precision.lowering import Layer, Lowering
+from ...precision.lowering import Layer, Lowering, slow_here
 from ...precision.quantize import bias_correction, decibels, quantize_weights, snr
+from ...report import Precision
 from .narrow import Writer, narrow_tensors
 
 _BF16 = tf.bfloat16.as_numpy_dtype
@@ -27,12 +29,40 @@ _MOST_PRODUCTS, _MOST_TAPS = 65_000, 500
 def lower_precision(body: Body, context: Context) -> None:
     """With `precision`, makes convolutions and what lies between them, or weights alone, narrow."""
     lowering = context.lowering
-    if lowering is not None and lowering.weights_only:
+    if lowering is None:
+        return _lower_as_it_was(body, context)
+    if lowering.weights_only:
         return _store_narrow(body, lowering)
-    if lowering is None or (lowering.is_int8 and body.place is not None):
-        return  # Nobody has seen the values of a loop's or a branch's tensors.
+    if lowering.is_int8 and body.place is not None:
+        return None  # Nobody has seen the values of a loop's or a branch's tensors.
+    return _lower(body, lowering, lambda node: body.label(node.name) not in lowering.keep)
+
+
+def _lower_as_it_was(body: Body, context: Context) -> None:
+    """Lets what computed in bfloat16 before `widen` do so again."""
+
+    def was_narrow(node: Node) -> bool:
+        return body.label(node.payload.origin) in context.bfloat16
+
+    if not context.bfloat16:
+        return
+    lowering, stored, report = Lowering("bf16"), Lowering("bf16-weights"), context.report
+    _lower(body, lowering, was_narrow)
+    _store_narrow(body, stored, lambda n: isinstance(n.payload, InnerProduct) and was_narrow(n))
+    layers = [layer for layer in lowering.layers if layer.dtype != "float32"] + stored.layers
+    if not layers:
+        return
+    if report.precision is None:
+        report.precision = Precision("bf16", [], [], 0)
+    report.precision.layers.extend(layers)
+    if lowering.layers and (reason := slow_here("bf16")) and reason not in report.notes:
+        report.notes.append(reason)
+
+
+def _lower(body: Body, lowering: Lowering, wanted: Callable[[Node], bool]) -> None:
+    """Makes those convolutions narrow that are wanted so."""
     convolutions = [n for n in body.view.topological() if is_candidate(n, lowering.is_int8)]
-    lowered = {n.name for n in convolutions if body.label(n.name) not in lowering.keep}
+    lowered = {n.name for n in convolutions if wanted(n)}
     narrow = narrow_tensors(body.view, lowered)
     if body.place is None:
         lowering.tensors = [n.ref for n in body.view.topological() if n.ref in narrow]
@@ -83,11 +113,13 @@ def _int8_weights(node: Node, lowering: Lowering) -> dict:
     return changes
 
 
-def _store_narrow(body: Body, lowering: Lowering) -> None:
+def _store_narrow(
+    body: Body, lowering: Lowering, wanted: Callable[[Node], bool] = lambda node: True
+) -> None:
     """Stores weights narrow; they become float32 again when they are packed."""
     for node in body.view.topological():
         payload = node.payload
-        if not isinstance(payload, Conv | InnerProduct):
+        if not isinstance(payload, Conv | InnerProduct) or not wanted(node):
             continue
         inputs, fields = node.by_role, {}
         if isinstance(payload, Conv):

@@ -1,0 +1,126 @@
+"""Writes what computes in bfloat16 as float32, and remembers which sums of products did.
+
+Keras's `mixed_bfloat16` casts weights of float32 where they are used, and tensors between layers.
+All other passes know float32 graphs, so this one takes the casts away; `lower_precision` then lets
+those convolutions and products read and write bfloat16 again, with sums of float32. Values that
+TensorFlow would round after each op keep the digits of float32 between two of ours.
+"""
+
+import numpy as np
+from tensorflow.core.framework import types_pb2
+
+from ....graph import (
+    FLOAT32,
+    Body,
+    GraphView,
+    Node,
+    Ref,
+    dtype,
+    dtype_name,
+    make_node,
+    outputs,
+)
+from ....tensorflow_private import tensor_util
+from ...context import Context
+
+_BF16 = types_pb2.DT_BFLOAT16
+# Sums of products: without one of bfloat16 there is nothing to gain.
+_SUMS = frozenset(
+    "BatchMatMul BatchMatMulV2 BatchMatMulV3 Conv2D Conv2DBackpropInput DepthwiseConv2dNative "
+    "Einsum MatMul".split()
+)
+# What computes the same of float32, but for its rounding.
+_WIDE = _SUMS | frozenset(
+    (
+        "Abs Add AddN AddV2 AvgPool BatchToSpaceND BiasAdd Cast ConcatV2 Const DepthToSpace Elu "
+        "Erf Erfc Exp ExpandDims FusedBatchNormV3 Gather GatherV2 Identity IdentityN LeakyRelu "
+        "Log LogSoftmax Max MaxPool Maximum Mean Min Minimum MirrorPad Mul Neg Pack Pad PadV2 Pow "
+        "RealDiv Reciprocal Relu Relu6 Reshape ResizeBilinear ResizeNearestNeighbor Rsqrt Select "
+        "SelectV2 Selu Sigmoid Slice Softmax Softplus Softsign SpaceToBatchND SpaceToDepth Split "
+        "SplitV Sqrt Square SquaredDifference Squeeze StopGradient StridedSlice Sub Sum Tanh Tile "
+        "Transpose Unpack"
+    ).split()
+)
+
+
+def widen(body: Body, context: Context) -> None:
+    """Writes what computes in bfloat16, as under `mixed_bfloat16`, as float32, without casts."""
+    view = body.view
+    nodes = [node for node in view.topological() if node.op in _WIDE and _has_bfloat16(node)]
+    sums = [node.name for node in nodes if node.op in _SUMS]
+    if not sums:
+        return
+    context.bfloat16.update(map(body.label, sums))
+    types = {node.name: [kind for _, kind in outputs(node)] for node in nodes}
+    for node in nodes:
+        view.replace(_widened(node))
+    casts: dict[Ref, Ref] = {}
+    for node in view.topological():  # casts that are added here are not among them
+        inputs = [_read(view, node, ref, types, casts) for ref in node.inputs]
+        if inputs != node.inputs:
+            view.set_inputs(node, inputs)
+    view.fetches = [_narrow(view, ref, types, casts) for ref in view.fetches]
+    for node in nodes:
+        if node.op == "Cast" and _is_idle(view.node(node.name)):
+            _bypass(node.name, view)
+
+
+def _is_idle(cast: Node) -> bool:
+    return cast.attr["SrcT"].type == cast.attr["DstT"].type == FLOAT32
+
+
+def _bypass(name: str, view: GraphView) -> None:
+    ref = Ref(name)
+    if not view.has_control_edges(name) and not view.is_fetched(ref):  # the name is the output's
+        view.replace_uses(ref, view.node(name).inputs[0])
+        view.remove_dead([name])
+
+
+def _has_bfloat16(node: Node) -> bool:
+    if node.op == "Cast":  # An integer is made of what is rounded.
+        kinds = {node.attr["SrcT"].type, node.attr["DstT"].type}
+        return _BF16 in kinds and kinds <= {_BF16, FLOAT32}
+    attributes = node.proto.attr.values()
+    return any(value.type == _BF16 or _BF16 in value.list.type for value in attributes)
+
+
+def _widened(node: Node) -> Node:
+    """The node of float32 where it was of bfloat16."""
+    made = Node.from_proto(node.to_proto())
+    for value in made.proto.attr.values():
+        if value.type == _BF16:
+            value.type = FLOAT32
+        for place, kind in enumerate(value.list.type):
+            if kind == _BF16:
+                value.list.type[place] = FLOAT32
+    if node.op == "Const":
+        values = _floats(node)
+        return make_node(node.name, "Const", (), node.controls, dtype=FLOAT32, value=values)
+    return made
+
+
+def _floats(node: Node) -> np.ndarray:
+    return tensor_util.MakeNdarray(node.attr["value"].tensor).astype(np.float32)
+
+
+def _read(view: GraphView, reader: Node, ref: Ref, types, casts) -> Ref:
+    """What the node reads in the place of `ref`, so that its type is what it was or is widened."""
+    was = types.get(ref.node)
+    if reader.name in types:
+        is_narrow = was is None and dtype(view, ref) == _BF16
+        return _cast(view, ref, FLOAT32, casts) if is_narrow else ref
+    return _narrow(view, ref, types, casts)
+
+
+def _narrow(view: GraphView, ref: Ref, types, casts) -> Ref:
+    """The tensor as bfloat16, if it was that."""
+    was = types.get(ref.node)
+    return _cast(view, ref, _BF16, casts) if was and was[ref.port] == _BF16 else ref
+
+
+def _cast(view: GraphView, ref: Ref, to: int, casts: dict[Ref, Ref]) -> Ref:
+    if ref not in casts:
+        source = {FLOAT32: _BF16, _BF16: FLOAT32}[to]
+        name = f"{ref.node}/{dtype_name(to)}"
+        casts[ref] = view.add(make_node(name, "Cast", [ref], SrcT=source, DstT=to)).ref
+    return casts[ref]
