@@ -175,7 +175,7 @@ class OptimizedKerasModel:
         return self._first or self._fast.only()
 
 
-def wrap(original, function, first, specs):
+def wrap(original, function, first, specs, of_function):
     """The optimised function of a Keras model as a model of the same Keras.
 
     Loss and metrics are those that the original was compiled with.
@@ -185,11 +185,14 @@ def wrap(original, function, first, specs):
         function: the PolymorphicFunction.
         first: the OptimizedFunction of `specs`; None where each size has one of its own.
         specs: what plain calls give, (args, kwargs).
+        of_function: makes the optimised function of a tf.function.
     """
     library, found = library_of(type(original)), symbolic(original)
     own = next((base for base in type(original).__mro__ if is_own(base)), object)
     is_own_model = issubclass(own, library.Model)
     members = {"_keras_call": library.Model.__call__}
+    if hasattr(own, "make_generate_function"):
+        members["make_generate_function"] = _generate_by(of_function)
     if has_own_call(original):
         members["call"] = _call_like(original)
     base = own if is_own_model else library.Model
@@ -222,6 +225,21 @@ def wrap(original, function, first, specs):
         library.Model.compile(fast, **given)
         fast.jit_compile = False
     return fast
+
+
+def _generate_by(of_function):
+    """`make_generate_function` of a KerasHub task, whose function is optimised, too."""
+
+    def make_generate_function(self):
+        if self.__dict__.get("generate_function") is None:
+            self.generate_function = None  # not that of the original
+            made = super(OptimizedKerasModel, self).make_generate_function()
+            if isinstance(made, tf.types.experimental.PolymorphicFunction):
+                made = of_function(made)
+            self.generate_function = made
+        return self.generate_function
+
+    return make_generate_function
 
 
 @functools.cache

@@ -245,7 +245,9 @@ def _of_keras(model, find: Callable, input_signature, rewrite):
         if input_signature or not has_open_sizes(specs):
             raise
         function.note = f"converted at the first call of each height and width, since {error}"
-    return keras_model.wrap(model, function, first, specs)
+    return keras_model.wrap(
+        model, function, first, specs, lambda f: _of_function(f, lambda: f, None, rewrite, f)
+    )
 
 
 def _of_signatures(loaded, find: Callable, rewrite) -> OptimizedModel:

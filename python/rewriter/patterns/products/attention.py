@@ -25,12 +25,14 @@ from ....graph import (
 from ....ops.records import Attention
 from ...context import Context
 from ..found import Found
+from . import attention_groups
 from .attention_scores import Scores, scaled_by, scores_of
 
 _MATMULS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
 ROOTS = ("Einsum", *sorted(_MATMULS))
 _SAME = frozenset({"Identity", "StopGradient"})
 _CHANGED = "the weights change before they meet the values: only softmax of the scores is one op"
+_GROUPED = "its groups of heads are not rows of one product, from [B, T, N, H] and back"
 _READ = "its scores or weights are read elsewhere, too"
 _ORDERS = {"btnh": "BTNH", "bnth": "BNTH", "bth": "BTNH"}  # "t" stands for rows, keys of k and v
 
@@ -50,12 +52,31 @@ class _FoundAttention(Found):
 
     shapes: tuple[Node, ...] = ()
     axes: tuple[str, str] = ("", "")  # of q and k
+    is_grouped: bool = False  # a mask of rank 5 is [B, 1, 1, T, S]
+    factors: tuple[float, ...] = ()  # of the biases
 
     def node(self, view: GraphView) -> Node:
+        if self.is_grouped and "mask" in self.inputs:
+            name, dims = f"{self.root}/mask", {"squeeze_dims": [1], "T": types_pb2.DT_BOOL}
+            mask = view.add(make_node(name, "Squeeze", [self.inputs["mask"]], **dims)).ref
+            inputs = {**self.inputs, "mask": mask}
+            return replace(self, inputs=inputs, is_grouped=False).node(view)
+        if any(factor != 1.0 for factor in self.factors):
+            inputs = dict(self.inputs)
+            for role, factor in zip(("bias0", "bias1"), self.factors, strict=False):
+                if factor != 1.0:
+                    inputs[role] = self._times(inputs[role], factor, f"{self.root}/{role}", view)
+            return replace(self, inputs=inputs, factors=()).node(view)
         for shape in self.shapes:
             view.replace_uses(shape.ref, self._shape_of_scores(shape, view))
             view.remove_dead([shape.name])
         return super().node(view)
+
+    @staticmethod
+    def _times(ref: Ref, factor: float, name: str, view: GraphView) -> Ref:
+        constant = constant_node(f"{name}/factor", factor, types_pb2.DT_FLOAT)
+        operands = [ref, view.add(constant).ref]
+        return view.add(make_node(name, "Mul", operands, T=types_pb2.DT_FLOAT)).ref
 
     def _shape_of_scores(self, like: Node, view: GraphView) -> Ref:
         """The same shape out of those of q and k."""
@@ -83,6 +104,8 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         return None
     for i in (0, 1):
         weights = _past(by_values.operands[i], _SAME, body)
+        if weights.op == "Reshape" and weights.payload is None:  # of groups
+            weights = _past(weights.inputs[0], _SAME, body)
         zeroed = _zeroed(weights, body)
         softmax = _past(zeroed[0], _SAME, body) if zeroed else weights
         if softmax.op == "Softmax" and softmax.payload is None:
@@ -117,6 +140,19 @@ def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed: Ref | 
     if axes is None or sides is None or len(by_keys.result) != len(by_values.labels[i]):
         return "its axes are in another order than [B, N, T, S]"
     (q_ref, q_axes), (k_ref, k_axes) = sides
+    merges = body.shapes.rank(by_values.operands[i]) != body.shapes.rank(softmax.ref)
+    if merges != (scores.groups is not None):
+        return _CHANGED
+    end, between = node, frozenset()
+    if merges:
+        q_ref = attention_groups.queries(q_ref, scores.groups, body) if q_axes == "bnth" else None
+        grouped = attention_groups.result(node, scores.groups, body)
+        rank = body.shapes.rank(scores.mask) if scores.mask else None
+        if not q_ref or not grouped or axes[1] != "bnth" or rank not in (None, 5):
+            return _GROUPED
+        if rank == 5 and body.shapes.shape(scores.mask)[1:3] != (1, 1):
+            return _GROUPED
+        q_axes, (end, between), axes = "btnh", grouped, (axes[0], "btnh")
     q = _source(q_ref, q_axes, body)
     tensors = [q, *_keys_and_values((k_ref, k_axes), (by_values.operands[1 - i], axes[0]), body)]
     if None in tensors:
@@ -124,16 +160,16 @@ def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed: Ref | 
     wrong = _misfit(tensors, body)
     if wrong:
         return wrong
-    root, dst = _result(node, axes[1], body)
+    root, dst = _result(end, axes[1], body)
     if dst not in _ORDERS:
         return "its axes are in another order than [B, N, T, S]"
     inner = _inner_nodes(softmax, scores, by_values.operands[i], body)
-    nodes = frozenset({root.name, node.name, *inner})
+    nodes = frozenset({root.name, end.name, *between, node.name, *inner})
     shapes = _readers_of_shapes(inner, body)
     if not body.view.is_private(nodes - {root.name}, nodes | {shape.name for shape in shapes}):
         return _READ
     inputs = {role: tensor.ref for role, tensor in zip("qkv", tensors, strict=True)}
-    inputs |= {f"bias{n}": ref for n, ref in enumerate(scores.biases)}
+    inputs |= {f"bias{n}": ref for n, (ref, _) in enumerate(scores.biases)}
     if scores.mask is not None:
         inputs["mask"] = scores.mask
     payload = Attention(
@@ -147,7 +183,14 @@ def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed: Ref | 
         zero_masked=zeroed is not None and scores.mask is not None,
     )
     return _FoundAttention(
-        payload, inputs, root.name, nodes, shapes=tuple(shapes), axes=(q.axes, tensors[1].axes)
+        payload,
+        inputs,
+        root.name,
+        nodes,
+        shapes=tuple(shapes),
+        axes=(q.axes, tensors[1].axes),
+        is_grouped=merges,
+        factors=tuple(factor for _, factor in scores.biases),
     )
 
 
@@ -245,37 +288,10 @@ def _source(
             ref = node.inputs[0]
         elif scales and node.op in ("Mul", "RealDiv") and (scaled := scaled_by(node, body)):
             ref, factor = scaled[0], factor * scaled[1]
-        elif repeated and repeats == 1 and (inner := _repeated(node, axes, body)):
+        elif repeated and repeats == 1 and (inner := attention_groups.repeated(node, axes, body)):
             ref, repeats = inner
         else:
             return best
-
-
-def _repeated(node: Node, axes: str, body: Body) -> tuple[Ref, int] | None:
-    """The tensor whose heads the node repeats, each so many times: grouped-query attention."""
-    view, shapes = body.view, body.shapes
-    if node.op != "Reshape" or "n" not in axes:
-        return None
-    tiled = view.producer(node.inputs[0])
-    if tiled.op not in ("Tile", "BroadcastTo"):
-        return None
-    expanded = view.producer(tiled.inputs[0])
-    if expanded.op not in ("ExpandDims", "Reshape"):
-        return None
-    src, at = expanded.inputs[0], axes.index("n")
-    before, between, after = map(shapes.shape, (src, tiled.ref, node.ref))
-    if None in (before, between, after) or len(before) != len(after) or at >= len(before):
-        return None
-    if len(between) != len(before) + 1:
-        return None
-    inserted = (*before[: at + 1], 1, *before[at + 1 :])
-    times, heads = between[at + 1], before[at]
-    if shapes.shape(expanded.ref) != inserted or not isinstance(times, int):
-        return None
-    if (*before[: at + 1], times, *before[at + 1 :]) != between or not isinstance(heads, int):
-        return None
-    merged = (*before[:at], heads * times, *before[at + 1 :])
-    return (src, times) if merged == after else None
 
 
 def _keys_and_values(keys, values, body: Body) -> list[Source | None]:

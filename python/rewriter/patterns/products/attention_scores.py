@@ -13,11 +13,14 @@ import numpy as np
 
 from ....graph import Body, Node, Ref
 from ....ops.records import MAX_BIASES
+from .attention_groups import split_scores
 
 _SAME = frozenset({"Identity", "StopGradient"})
 _VIEWS = frozenset({"ExpandDims", "Identity", "Reshape"})
 # What a finite constant must be, so that its exponential is zero beside that of any other score.
 _NEVER = -1e8
+# A constant of at most so much, added to all scores, only costs them digits.
+_SMALL = 1.0
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,9 @@ class Scores:
     Attributes:
         product: the node that multiplies queries and keys.
         order: its axes, as the scores have them; None: as they are.
+        biases: what is added, each with a factor.
         conditions: what the mask was, before it became another tensor or none.
+        groups: their shape where a product of [B, K, G T, S] makes scores [B, K, G, T, S].
         nodes: those between it and softmax.
     """
 
@@ -35,14 +40,17 @@ class Scores:
     order: tuple[int, ...] | None = None
     nodes: tuple[str, ...] = ()
     scale: float = 1.0
-    biases: tuple[Ref, ...] = ()
+    biases: tuple[tuple[Ref, float], ...] = ()
     mask: Ref | None = None
     masked: float = 0.0
     causal: bool = False
     conditions: frozenset[Ref] = frozenset()
+    groups: tuple | None = None
 
     def shape(self, body: Body):
         """Theirs, whatever a bias or mask of unknown sizes would make of it."""
+        if self.groups is not None:
+            return self.groups
         shape = body.shapes.shape(Ref(self.product))
         return shape if shape is None or self.order is None else tuple(shape[i] for i in self.order)
 
@@ -57,12 +65,12 @@ def scores_of(ref: Ref, is_product: Callable[[Ref], bool], body: Body) -> Scores
     if node.op in _SAME:
         return _then(scores_of(node.inputs[0], is_product, body), node, lambda s: s)
     if node.op == "Reshape":
-        return _in_windows(node, is_product, body)
+        return _in_groups(node, is_product, body) or _in_windows(node, is_product, body)
     if node.op == "Transpose":
         return _transposed(node, is_product, body)
     if node.op in ("Mul", "RealDiv"):
         return _scaled(node, is_product, body)
-    if node.op in ("Add", "AddV2"):
+    if node.op in ("Add", "AddV2", "Sub"):
         return _biased(node, is_product, body)
     if node.op in ("SelectV2", "Select"):
         return _masked(node, is_product, body)
@@ -95,9 +103,10 @@ def _scaled(node: Node, is_product, body: Body):
     ref, factor = scaled
 
     def change(scores: Scores) -> Scores | str:
-        if scores.biases or scores.mask or scores.causal:
-            return "its scores are scaled after a bias or mask"
-        return replace(scores, scale=scores.scale * factor)
+        if scores.mask or scores.causal:
+            return "its scores are scaled after a mask"
+        biases = tuple((bias, before * factor) for bias, before in scores.biases)
+        return replace(scores, scale=scores.scale * factor, biases=biases)
 
     return _then(scores_of(ref, is_product, body), node, change)
 
@@ -115,11 +124,23 @@ def _transposed(node: Node, is_product, body: Body):
 
 
 def _biased(node: Node, is_product, body: Body):
-    for x, bias in (node.inputs, node.inputs[::-1]):
+    factor = -1.0 if node.op == "Sub" else 1.0
+    for x, bias in (node.inputs, node.inputs[::-1])[: 1 if node.op == "Sub" else 2]:
         scores = scores_of(x, is_product, body)
         if scores is not None:
-            return _then(scores, node, lambda s, bias=bias: _with_bias(s, node, bias, body))
+            return _then(scores, node, lambda s, bias=bias: _with_bias(s, node, bias, factor, body))
     return None
+
+
+def _in_groups(node: Node, is_product, body: Body):
+    """Scores of the groups of grouped-query attention."""
+    groups = split_scores(node, body)
+    scores = scores_of(node.inputs[0], is_product, body) if groups else None
+    if not isinstance(scores, Scores):
+        return None
+    if scores.biases or scores.mask or scores.causal or scores.order:
+        return None
+    return _then(scores, node, lambda s: replace(s, groups=groups))
 
 
 def _in_windows(node: Node, is_product, body: Body):
@@ -146,22 +167,27 @@ def _in_windows(node: Node, is_product, body: Body):
             if scores.mask or scores.causal or len(scores.biases) == MAX_BIASES:
                 return "a bias is added to scores that are masked, or have two"
             inner = (*scores.nodes, split.name, add.name)
-            return replace(scores, biases=(*scores.biases, bias), nodes=inner)
+            return replace(scores, biases=(*scores.biases, (bias, 1.0)), nodes=inner)
 
         return _then(scores, node, change)
     return None
 
 
-def _with_bias(scores: Scores, node: Node, bias: Ref, body: Body) -> Scores | str:
+def _with_bias(scores: Scores, node: Node, bias: Ref, factor: float, body: Body) -> Scores | str:
+    constant = body.constants.scalar(bias)
+    if constant is not None and abs(constant) <= _SMALL:
+        return scores  # softmax does not change with a constant
     if scores.mask or scores.causal:
         return "a bias is added to scores that are masked"
     if not _fits(bias, node, scores, body):
         return "what is added to its scores is not known to be broadcast to them"
-    if _is_causal_bias(bias, body) and _is_square(bias, scores, body):
+    if factor == 1.0 and _is_causal_bias(bias, body) and _is_square(bias, scores, body):
         return replace(scores, causal=True)
+    if scores.groups is not None:
+        return "a bias is added to its scores of groups"
     if len(scores.biases) == MAX_BIASES:
         return f"more than {MAX_BIASES} biases are added to its scores"
-    return replace(scores, biases=(*scores.biases, bias))
+    return replace(scores, biases=(*scores.biases, (bias, factor)))
 
 
 def _masked(node: Node, is_product, body: Body):

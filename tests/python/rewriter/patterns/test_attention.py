@@ -145,6 +145,13 @@ BIASES = {
         0,
         1,
     ),
+    "subtracted": (lambda s: s - 1e30 * (1.0 - np.float32(MASK[:, None, None])), 1, 0),
+    "scaled behind a bias": (lambda s: (s + np.float32(MASK[0])) * -0.5, 1, 0),
+    "a constant that changes nothing": (
+        lambda s: s + np.float32(MASK[0]) + np.float32(MASK[:, None, None]) + 1e-9,
+        2,
+        0,
+    ),
     "a number for all keys": (lambda s: s + np.ones((T, 1), np.float32), 1, 0),
 }
 
@@ -289,13 +296,13 @@ def test_weights_that_change_stay(rewrite, floats):
 @pytest.mark.parametrize(
     "change, reason",
     [
-        (lambda s: (s + np.float32(CAUSAL)) * 2.0, "scaled after a bias or mask"),
+        (lambda s: tf.where(CAUSAL, s, -1e9) * 2.0, "scaled after a mask"),
         (
             lambda s: tf.where(CAUSAL, s, -1e9) + np.float32(CAUSAL),
             "added to scores that are masked",
         ),
         (lambda s: tf.where(CAUSAL.T, tf.where(CAUSAL, s, -1e9), -1e9), "masked twice"),
-        (lambda s: s + 1.0 + np.ones(T, np.float32) + np.eye(T, dtype=np.float32), "more than 2"),
+        (lambda s: s + 2.0 + np.ones(T, np.float32) + np.eye(T, dtype=np.float32), "more than 2"),
         (lambda s: tf.where(CAUSAL, s, s * 0.5), "masked scores are no constant"),
     ],
 )

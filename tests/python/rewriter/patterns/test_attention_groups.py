@@ -1,0 +1,80 @@
+"""Grouped-query attention whose groups are rows of one product, as KerasHub's Gemma has it."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_blockdnn.python.rewriter.options import Options
+
+B, T, S, K, G, H = 2, 5, 7, 2, 3, 8
+STRICT = Options.of(strict=True)
+SEEN = np.random.default_rng(5).random((B, T, S)) > 0.4
+SEEN[1, 2] = False  # a row without keys
+
+
+def grouped(q, k, v, mask=None, zeroed=False, turn=(0, 3, 1, 2, 4), change=lambda s: s):
+    """q [B, T, K G, H]; k and v [B, S, K, H]."""
+    t, s = q.shape[1], k.shape[1]
+    rows = tf.transpose(tf.reshape(q * 0.5, [-1, t, K, G, H]), [0, 2, 3, 1, 4])
+    scores = tf.matmul(tf.reshape(rows, [-1, K, G * t, H]), tf.transpose(k, [0, 2, 3, 1]))
+    scores = change(tf.reshape(scores, [-1, K, G, t, s]))
+    if mask is not None:
+        mask = tf.constant(mask[:, None, None] if mask.ndim == 3 else mask)
+        scores = tf.where(mask, scores, -1e9)
+    weights = tf.nn.softmax(scores)
+    if zeroed:
+        weights = tf.where(mask, weights, 0.0)
+    y = tf.matmul(tf.reshape(weights, [-1, K, G * t, s]), tf.transpose(v, [0, 2, 1, 3]))
+    y = tf.transpose(tf.reshape(y, [-1, K, G, t, H]), turn)
+    return tf.reshape(y, [-1, t, K * G, H])
+
+
+@pytest.fixture
+def arrays(floats):
+    return floats(B, T, K * G, H), floats(B, S, K, H), floats(B, S, K, H)
+
+
+@pytest.mark.parametrize("open_batch", [False, True])
+@pytest.mark.parametrize("zeroed", [False, True])
+@pytest.mark.parametrize("mask", [None, SEEN, SEEN[:1]], ids=["none", "of rows", "of all"])
+def test_it_is_one_op(rewrite, arrays, mask, zeroed, open_batch):
+    if zeroed and mask is None:
+        zeroed = False
+    if open_batch and mask is SEEN:
+        mask = SEEN[:1]
+
+    def of_one(x):
+        q = tf.reshape(x[:, : T * K * G * H], [-1, T, K * G, H])
+        k, v = (tf.reshape(x[:, a:b], [-1, S, K, H]) for a, b in ((-2 * n, -n), (-n, None)))
+        return grouped(q, k, v, mask, zeroed)
+
+    n = S * K * H
+    if open_batch:
+        result = rewrite(of_one, (None, (T * G + 2 * S) * K * H), options=STRICT)
+        result.assert_same(np.concatenate([a.reshape(B, -1) for a in arrays], 1))
+    else:
+        function = lambda q, k, v: grouped(q, k, v, mask, zeroed)  # noqa: E731
+        result = rewrite(function, *[a.shape for a in arrays], options=STRICT)
+        result.assert_same(*arrays)
+    assert result.ops["BlockdnnAttention"] == 1, result.report.declined
+    assert not {"BatchMatMulV2", "Softmax", "Transpose"} & {*result.ops}
+
+
+@pytest.mark.parametrize(
+    "options, reason",
+    [
+        ({"turn": (0, 3, 2, 1, 4)}, "groups of heads"),  # heads in another order
+        ({"mask": np.stack([SEEN[0]] * G)[None, None]}, "groups of heads"),
+        ({"change": lambda s: s + np.float32(SEEN[0])}, "a bias is added to its scores of groups"),
+    ],
+    ids=["turned otherwise", "a mask of each", "a bias"],
+)
+def test_other_groups_stay(rewrite, arrays, options, reason):
+    function = lambda q, k, v: grouped(q, k, v, **options)  # noqa: E731
+    result = rewrite(function, *[a.shape for a in arrays], options=STRICT)
+    result.assert_same(*arrays)
+    assert "BlockdnnAttention" not in result.ops
+    reasons = collections.Counter(why for _, why in result.report.declined)
+    assert any(reason in why for why in reasons), reasons
