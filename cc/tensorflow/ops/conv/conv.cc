@@ -68,13 +68,26 @@ struct Conv : OneConvOp<ConvAttrs> {
     TF_RETURN_IF_ERROR(sum_quantization.Check("sum", sum_dtype));
     return dst_quantization.Check("dst", dst_dtype);
   }
+  // The input sum is read once: of another type than float32, as the first sum of the chain, for
+  // which the kernels have a type of its own.
   Status CheckSum() const {
+    int reads = 0;
     for (int i = 0; num_sums > 0 && i < post_ops.chain.len(); ++i) {
       const PostOp& op = post_ops.chain.entries()[i];
-      if (op.kind != PostOpKind::kBinary || op.operand.input < num_args) continue;
-      return InvalidEntry(post_ops.chain, i, "the input sum is for a sum; pass others in args");
+      if (op.kind == PostOpKind::kEltwise) continue;
+      const bool is_sum = op.kind == PostOpKind::kSum;
+      if (op.operand.input >= num_args) {
+        if (!is_sum || ++reads > 1) {
+          return InvalidEntry(post_ops.chain, i,
+                              "the input sum is for one sum; pass others in args");
+        }
+      } else if (is_sum && reads == 0 && sum_dtype != DataType::f32) {
+        return InvalidEntry(post_ops.chain, i, "a sum of ", DataTypeName(sum_dtype),
+                            " follows the bias at once; put it before this one");
+      }
     }
-    return absl::OkStatus();
+    if (reads == num_sums) return absl::OkStatus();
+    return Invalid("no entry of post_ops reads the input sum; leave it out");
   }
 
   int scales_input() const { return kArgs + num_args + num_sums; }

@@ -223,6 +223,18 @@ def test_one_operand_only_may_be_narrow(rng):
         case.run(F32, post_ops=chain)
 
 
+@pytest.mark.parametrize("other", [BF16, U8])
+def test_a_narrow_sum_is_the_first(other, rng):
+    """Another one in front of it would be read as if it were narrow, and this one as float32."""
+    case = Case(rng, "3x3", U8)
+    added = Tensor(rng, case.sums.shape, other, (0.02, 60))
+    whole = tf.zeros(tf.shape(added.blocked), tf.float32)
+    chain = bd.PostOps().sum(operand=whole).sum(operand=tf.constant(added.blocked))
+    message = r'entry 0 "sum\(#0\)": a sum of \w+ follows the bias at once; put it before this one'
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        case.run(F32, post_ops=chain, sum_quantization=added.quantization)
+
+
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("weights_type", [np.int8, BF16])
 @pytest.mark.parametrize("window", ["3x3", "1x1", "groups", "depthwise"])

@@ -7,21 +7,21 @@ import tf_blockdnn as bd
 from .calls import BLOCKED, blocked_zeros, conv, raw
 
 
-def raw_conv(**padding):
+def raw_conv(sum=(), **attributes):
     """A 1x1 convolution as the op takes it, with those attributes beside."""
     return raw(
         "blockdnn_conv",
         blocked_zeros(),
         tf.zeros((1, 1, 20, 3)),
         [],
-        sum=[],
+        sum=list(sum),
         weight_scales=[],
         into=[],
         src_layout=BLOCKED,
         dst_layout=BLOCKED,
         channels=20,
         weights_shape=[1, 1, 20, 3],
-        **padding,
+        **attributes,
     )
 
 
@@ -38,6 +38,16 @@ CASES = {
     "conv: blocked source in a plain layout": (
         lambda: conv(src_layout="nhwc"),
         r"src must be nhwc, \[N, H, W, 20\]",
+    ),
+    "conv: a sum that nothing reads": (
+        lambda: raw_conv(sum=[tf.zeros((2, 1, 6, 7, 16))], padding="SAME"),
+        "no entry of post_ops reads the input sum; leave it out",
+    ),
+    "conv: a sum that is read twice": (
+        lambda: raw_conv(
+            sum=[tf.zeros((2, 1, 6, 7, 16))], padding="SAME", post_ops="sum(#0);sum(#0)"
+        ),
+        r'entry 1 "sum\(#0\)": the input sum is for one sum',
     ),
     "conv: unknown layout": (lambda: conv(dst_layout="nChw8c"), r"dst_layout.*nChw8c"),
     "conv: groups": (
