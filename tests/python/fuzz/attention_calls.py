@@ -79,7 +79,7 @@ def attended(a, q, k, v, *rest):
     if a["causal"]:
         weights = np.where(seen | np.isnan(weights).all(3, keepdims=True), weights, 0)
     if a["zero_masked"]:
-        weights = np.where(mask, weights, 0)
+        weights = np.where(mask & seen if a["causal"] else mask, weights, 0)
     dst = weights @ v
     if flat:
         return dst[:, 0]

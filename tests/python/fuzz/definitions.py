@@ -320,7 +320,7 @@ def _rnn(a, src, kernel, recurrent, *rest):
     if a["num_lengths"]:
         within = np.arange(src.shape[1]) < rest.pop(0)[:, None]
         mask = within if mask is None else within & mask
-    if not src.shape[0]:
+    if not all(src.shape[:2]):  # Keras needs a step
         return None
     options = {} if a["cell"] == "vanilla" else {"recurrent_activation": a["recurrent_activation"]}
     if a["cell"] == "gru":
