@@ -96,7 +96,12 @@ def _growth(conv: Convolution) -> _Growth:
 
 
 def _may_transform(conv: Convolution) -> bool:
-    return _growth(conv) != _NO_GROWTH and conv.algorithm == "auto"
+    return has_transform(conv) and conv.algorithm == "auto"
+
+
+def has_transform(conv: Convolution) -> bool:
+    """Whether there is a Winograd for its window, stride and groups."""
+    return _growth(conv) != _NO_GROWTH
 
 
 def _restrict(node: Node, algorithm: str) -> None:

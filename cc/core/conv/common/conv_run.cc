@@ -77,9 +77,11 @@ TileEpilogue BlocksEpilogue(const ConvRun& run, int64_t first, int64_t blocks, i
   return e;
 }
 
-void StorePlain(const ConvRun& run, const PlainPart& part, const float* blocks, float* row) {
+void StorePlain(const ConvRun& run, const PlainPart& part, const float* blocks,
+                int64_t block_stride, float* row) {
   PlainStoreArgs s;
   s.blocks = blocks;
+  s.block_stride = block_stride;
   s.row = row;
   s.px = part.end - part.begin;
   s.first = part.channel;

@@ -56,9 +56,10 @@ struct PlainPart {
   int64_t n, begin, end, channel, count;
 };
 
-// Stores them with the chain; `blocks` [block][pixel][16], or null: they are in `row`, which holds
-// (end - begin) * count floats, already.
-void StorePlain(const ConvRun& run, const PlainPart& part, const float* blocks, float* row);
+// Stores them with the chain; `blocks` [block][pixel][16], block_stride floats apart, or null: they
+// are in `row`, which holds (end - begin) * count floats, already.
+void StorePlain(const ConvRun& run, const PlainPart& part, const float* blocks,
+                int64_t block_stride, float* row);
 
 }  // namespace bd
 

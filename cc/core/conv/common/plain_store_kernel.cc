@@ -17,14 +17,27 @@ template <typename T>
   }
 }
 
-void PlainStore(const PlainStoreArgs& a) {
-  for (int64_t c = 0; a.blocks != nullptr && c < a.count; c += kBlock) {
+// Pixels of `pitch` floats out of blocks.
+void JoinBlocks(const PlainStoreArgs& a, float* to, int64_t pitch) {
+  for (int64_t c = 0; c < a.count; c += kBlock, to += kBlock) {
     const int64_t lanes = a.count - c < kBlock ? a.count - c : kBlock;
-    const float* block = a.blocks + c * a.px;
-    for (int64_t p = 0; p < a.px; ++p) {
-      float* out = a.row + p * a.count + c;
-      for (int64_t i = 0; i < lanes; ++i) out[i] = block[p * kBlock + i];
+    const float* block = a.blocks + c / kBlock * a.block_stride;
+    if (lanes == kBlock) {
+      for (int64_t p = 0; p < a.px; ++p)
+        __builtin_memcpy(to + p * pitch, block + p * kBlock, kBlock * sizeof(float));
+      continue;
     }
+    for (int64_t p = 0; p < a.px; ++p)
+      for (int64_t i = 0; i < lanes; ++i) to[p * pitch + i] = block[p * kBlock + i];
+  }
+}
+
+void PlainStore(const PlainStoreArgs& a) {
+  if (a.blocks != nullptr) {
+    if (a.program == nullptr && a.type.dtype == DataType::f32) {
+      return JoinBlocks(a, a.dst + a.first, a.channels);
+    }
+    JoinBlocks(a, a.row, a.count);
   }
   // All channels: the pixels are one run. Some of them: a run a pixel.
   const int64_t runs = a.count == a.channels ? 1 : a.px;

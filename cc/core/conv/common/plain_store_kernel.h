@@ -13,9 +13,11 @@ namespace bd {
 // Runs the chain over px pixels of channels [first, first + count) of a plain
 // dst and stores them: dst[p * channels + first + c].
 struct PlainStoreArgs {
-  const float* blocks;  // [block][px][16]; null: `row` already holds [px][count]
-  float* row;           // px * count floats of scratch
-  float* dst;           // channel 0 of the first pixel, of `type`: f32, bf16 or u8
+  // [block][px][16], blocks block_stride floats apart; null: `row` already holds [px][count].
+  const float* blocks;
+  int64_t block_stride;
+  float* row;  // px * count floats of scratch; unused where blocks are stored as they are
+  float* dst;  // channel 0 of the first pixel, of `type`: f32, bf16 or u8
   int64_t px, first, count, channels;
   const PostOpProgram* program;
   int64_t dst_offset, sample_offset;  // of the first pixel's channel 0

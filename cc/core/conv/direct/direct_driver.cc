@@ -220,7 +220,8 @@ void TileTask(const ConvRun& run, const TaskRange& r, int thread, PreparedSource
                              0, run.plane() * kBlock};
   RunChunks(run, r, target, thread, prepared);
   if (plain_dst) {
-    StorePlain(run, PlainPartOf(run, r), blocks, blocks + p.strip_pixels * run.plan.ocb * kBlock);
+    StorePlain(run, PlainPartOf(run, r), blocks, px * kBlock,
+               blocks + p.strip_pixels * run.plan.ocb * kBlock);
   }
 }
 
@@ -279,7 +280,7 @@ void DotTask(const ConvRun& run, int64_t task, int thread) {
   a.bias = run.bias;
   a.dst = run.scratch.Grant(p.row, thread);
   DirectKernelsFor(run.plan.isa).dot(a);
-  StorePlain(run, PlainPartOf(run, r), nullptr, a.dst);
+  StorePlain(run, PlainPartOf(run, r), nullptr, 0, a.dst);
 }
 
 void RunTiles(const ConvRun& run, ThreadPool& pool) {

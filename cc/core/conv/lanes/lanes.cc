@@ -41,7 +41,8 @@ class Block {
     if (row_ == nullptr) return rows_.Run(h, of_taps_);
     rows_.RunInto(of_taps_, row_);
     const int64_t begin = h * d_.ow();
-    StorePlain(run_, {n_, begin, begin + d_.ow(), channel_, lanes_}, row_, row_ + d_.ow() * kBlock);
+    StorePlain(run_, {n_, begin, begin + d_.ow(), channel_, lanes_}, row_, d_.ow() * kBlock,
+               row_ + d_.ow() * kBlock);
   }
 
  private:

@@ -17,6 +17,7 @@ from ...patterns.pixels import softmax, spread
 from ...patterns.planes import global_pool, reduce
 from ...report import Report
 from ..fusion.fuse_post_ops import extend
+from ..limit_memory import has_transform
 from .settled import CONVERTED, TRANSPARENT, eltwise, plain_activation, settled
 
 # Kept nodes of these ops always have a reason in the report.
@@ -25,6 +26,9 @@ _ALWAYS_REPORTED = frozenset(
 )
 # These take no plain copy of their own, or pass it on to a fetch, or are judged later.
 _ASK_LITTLE = frozenset({"Identity", "IdentityN", "Shape", *softmax.ROOTS})
+
+_MUCH = 1 << 13  # elements, which a reorder moves in 2 us
+_NO_WINOGRAD = frozenset({"direct", "paired", "auto_smallest"})
 
 # A source that stays in the cache nearest to a core, a pixel at least: what `_reads_once` allows.
 _SMALL_SOURCE, _SMALL_PIXEL = 1 << 17, 256
@@ -77,14 +81,16 @@ class LayoutState:
 
     def has_plain_use(self, ref: Ref) -> bool:
         """Whether someone will surely read this tensor plain."""
-        view = self.body.view
-        return view.is_fetched(ref) or any(
-            node.payload is None
-            and not self._may_convert(node)
-            and self.followers.root_of(node.name) is None
-            and node.name not in self._root_of
-            for node, _ in view.consumers(ref)
-        )
+        readers = self.body.view.consumers(ref)
+        return self.body.view.is_fetched(ref) or any(self._stays_plain(one) for one, _ in readers)
+
+    def has_only_plain_uses(self, ref: Ref) -> bool:
+        """Whether all that read this tensor will surely read it plain."""
+        return all(self._stays_plain(node) for node, _ in self.body.view.consumers(ref))
+
+    def _stays_plain(self, node: Node) -> bool:
+        own = self.followers.root_of(node.name) or self._root_of.get(node.name)
+        return node.payload is None and not self._may_convert(node) and own is None
 
     def shares(self, node: Node) -> bool:
         """Whether somebody else reads its source in blocks."""
@@ -167,14 +173,24 @@ def _is_head(node: Node, state: LayoutState) -> bool:
 
     Times of storing plain, of those of blocks and a reorder (Zen 4, 2 threads): 1x1 256->255 at
     40x40 0.92, 64->64 at 56x56 1.00; 3x3 of stride 2 0.94 to 1.00, windows that touch 0.83 to 1.00;
-    but 3x3 and 5x5 of stride 1, where blocks have Winograd, 1.6 to 3.0.
+    with Winograd (Zen 3, 2 threads) 3x3 256->36 at 28x28 0.97, 256->720 there 1.01, 64->64 at 56x56
+    1.02, 5x5 64->16 at 64x64 1.02; but 3x3 and 5x5 of stride 1 without it 1.6 to 3.0.
     """
     conv = node.payload
+    if not isinstance(conv, Conv):
+        return False
     pixels = conv.taps == conv.in_channels and state.is_blocked(node.src)
-    direct = isinstance(conv, Conv) and (pixels or min(conv.strides) > 1)
+    transforms = conv.algorithm not in _NO_WINOGRAD and has_transform(conv)
+    transforms = transforms and _is_much(node, state) and state.has_only_plain_uses(node.ref)
     operands = [ref for role, ref in node.by_role.items() if role != "src"]
-    plain = direct and not any(state.is_blocked(ref) for ref in operands)
+    plain = pixels or transforms or min(conv.strides) > 1
+    plain = plain and not any(state.is_blocked(ref) for ref in operands)
     return plain and state.has_plain_use(node.ref)
+
+
+def _is_much(node: Node, state: LayoutState) -> bool:
+    """Whether a reorder of its result is worth a word; an unknown size counts as 1."""
+    return state.body.shapes.elements(node.ref, nominal=1) > _MUCH
 
 
 def _convert(node: Node, state: LayoutState, context: Context) -> None:

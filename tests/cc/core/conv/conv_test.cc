@@ -167,6 +167,7 @@ TEST_P(ConvTest, PlainDst) {
     for (int64_t k : {1, 3}) {
       ConvShape d = Square(40, 9, oc, k, 1, k / 2);
       d.dst_layout = Layout::nhwc;
+      d.algorithm = ConvAlgorithm::kDirect;
       Run(d);
       d.post_ops = Chain("binary(add,channel,#0);sum(#1);eltwise(relu);binary(max,tensor,#2)");
       Run(d);

@@ -42,6 +42,33 @@ TEST_P(WinogradTest, EveryWindow) {
   }
 }
 
+// The same pixels where dst is plain: channels of several groups and tails of them, runs of tiles
+// that begin within a row, a chain in registers and one over rows with a plain operand.
+TEST_P(WinogradTest, PlainResults) {
+  const int64_t cases[][5] = {// n, ic, oc, ih, iw
+                              {1, 16, 16, 4, 4},
+                              {2, 20, 41, 7, 9},
+                              {1, 33, 112, 5, 13},
+                              {1, 16, 3, 57, 3}};
+  for (const char* chain :
+       {"binary(add,channel,#0)", "binary(add,channel,#0);binary(add,tensor,#1);eltwise(relu)"}) {
+    for (const auto& [n, ic, oc, ih, iw] : cases) {
+      for (int64_t k : {3, 5}) {
+        ConvShape d = Square(ic, ih, oc, k, 1, k / 2);
+        d.n = n;
+        d.iw = d.ow = iw;
+        d.dst_layout = Layout::nhwc;
+        d.algorithm = ConvAlgorithm::kWinograd;
+        d.post_ops = Chain(chain);
+        ConvPlan plan;
+        ASSERT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
+        EXPECT_EQ(std::string(plan.algorithm_name()).rfind("winograd", 0), 0u) << Describe(d, plan);
+        Run(d, 2e-5);
+      }
+    }
+  }
+}
+
 // A plain source by its phases: any number of colours that fits a block, edges that
 // cut through a run of them, tiles that hang over every edge.
 TEST_P(WinogradTest, FirstLayers) {

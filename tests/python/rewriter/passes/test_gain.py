@@ -40,7 +40,10 @@ def test_the_two_together_pay(rewrite, weights, image):
 def test_a_larger_kernel_pays_alone(rewrite, weights, channels):
     kernel = weights(3, 3, channels, channels)
     result = rewrite(lambda x: tf.nn.conv2d(x, kernel, **_SAME), [1, 8, 8, channels])
-    assert result.blockdnn == {"Conv": 1, "Reorder": 2}
+    assert result.blockdnn == {
+        "Conv": 1,
+        "Reorder": 2 if channels == 16 else 1,
+    }  # much: plain store
 
 
 def test_only_the_losing_part_of_a_function_stays(rewrite, weights, image):

@@ -3,6 +3,8 @@
 import pytest
 import tensorflow as tf
 
+from tf_blockdnn.python.rewriter.options import Options
+
 _SAME = {"strides": 1, "padding": "SAME"}
 
 
@@ -226,3 +228,23 @@ def test_patches_of_much_are_read_in_blocks(rewrite, weights, image):
     result = rewrite(lambda x: tf.nn.conv2d(x, kernel, 2, "VALID"), [None, 128, 128, 32])
     assert result.blockdnn == {"Conv": 1, "Reorder": 1}
     result.assert_same(image(1, 128, 128, 32))
+
+
+@pytest.mark.parametrize("size, channels", [(3, 36), (5, 40)])
+def test_what_winograd_computes_is_stored_plain_for_plain_readers(
+    rewrite, weights, image, size, channels
+):
+    """A detector's head. Of a few elements a reorder costs nothing; without Winograd more."""
+    first, kernel = weights(3, 3, 16, 32), weights(size, size, 32, channels)
+
+    def head(x, sides):
+        y = tf.nn.conv2d(tf.nn.conv2d(x, first, **_SAME), kernel, **_SAME)
+        return tf.reshape(tf.nn.bias_add(y, tf.ones(channels)), [1, sides * sides, channels])
+
+    result = rewrite(lambda x: head(x, 16), [1, 16, 16, 16])
+    assert result.blockdnn == {"Conv": 2, "Reorder": 1}
+    result.assert_same(image(1, 16, 16, 16))
+    small = rewrite(lambda x: head(x, 4), [1, 4, 4, 16])
+    assert small.blockdnn["Reorder"] == 2
+    direct = rewrite(lambda x: head(x, 16), [1, 16, 16, 16], options=Options(algorithm="direct"))
+    assert direct.blockdnn["Reorder"] == 2
