@@ -18,7 +18,8 @@ stage() {
 cpp_tests() { build_tools/bazel test --build_tests_only //...; }
 
 stage "C++ tests" cpp_tests
-stage "Python tests" .venv/bin/python -m pytest -q --maxfail=20
+# Most of a test is tracing and rewriting, which one thread does: a process a CPU, whole files each.
+stage "Python tests" .venv/bin/python -m pytest -q --maxfail=20 -n auto --dist loadfile
 stage "Format" build_tools/format.sh check
 
 printf '\n%s' "$summary"

@@ -144,7 +144,11 @@ def bd_isa_library(
             name = parts[-1],
             testonly = testonly,
             srcs = of_isa,
-            copts = _KERNEL_COPTS + flags + ["-DBD_ISA=" + isa],
+            copts = _KERNEL_COPTS + flags + ["-DBD_ISA=" + isa] + select({
+                # Instrumented at -O3, a kernel takes three times as long to compile.
+                "//cc:with_tsan": ["-O1"],
+                "//conditions:default": [],
+            }),
             linkstatic = True,
             tags = [ISA_TAG],
             visibility = ["//visibility:private"],
@@ -329,7 +333,7 @@ isa_archives = rule(
 def _with_tsan(settings, _attr):
     # Abseil lays out types in another way where it sees the sanitizer, which TensorFlow has
     # not. Tests ask for BD_TSAN.
-    flags = ["-fsanitize=thread", "-g", "-U__SANITIZE_THREAD__", "-DBD_TSAN"]
+    flags = ["-fsanitize=thread", "-g1", "-U__SANITIZE_THREAD__", "-DBD_TSAN"]
     return {option: settings[option] + flags for option in settings}
 
 _OPTIONS = ["//command_line_option:copt", "//command_line_option:linkopt"]

@@ -15,12 +15,11 @@ const GemmDesc kInputs[] = {
 // Rows around the widest tiles, columns around lanes, blocks and panels, K around dwords and runs.
 TEST_P(GemmNarrowTest, AllTails) {
   for (const GemmDesc& types : kInputs) {
-    for (Guard guard : {Guard::kAtEnd, Guard::kAtStart}) {
-      for (int64_t m : {1, 4, 5, 13, 14, 15}) {
-        for (int64_t n : {1, 8, 15, 16, 17, 32, 33, 50}) {
-          for (int64_t k : {1, 2, 3, 4, 7, 64, 130, 257}) {
-            Check({m, k, n, types, 0, 0, n % 2 == 0, m % 2 == 0, k % 2 == 0, m == 4}, guard);
-          }
+    for (int64_t m : {1, 4, 13, 14, 15}) {
+      for (int64_t n : {1, 8, 16, 17, 32, 50}) {
+        for (int64_t k : {1, 2, 3, 4, 7, 130, 257}) {
+          const Guard guard = (m + n + k) % 2 == 0 ? Guard::kAtEnd : Guard::kAtStart;
+          Check({m, k, n, types, 0, 0, n % 2 == 0, m % 2 == 0, k % 2 == 0, m == 4}, guard);
         }
       }
     }
@@ -92,9 +91,9 @@ TEST_P(GemmNarrowTest, LargestSums) {
 TEST_P(GemmNarrowTest, Splits) {
   for (const GemmDesc& types : kInputs) {
     for (int threads : {1, 2, 5}) {
-      Check({70, 150, 75, types, 0, 0, true, true, true}, Guard::kAtEnd, threads);
+      Check({70, 37, 75, types, 0, 0, true, true, true}, Guard::kAtEnd, threads);
     }
-    Check({300, 300, 90, types}, Guard::kAtEnd, 3);
+    Check({300, 40, 50, types}, Guard::kAtEnd, 3);
   }
 }
 

@@ -14,8 +14,8 @@ INSTANTIATE_TEST_SUITE_P(Isas, ConvNarrowTest, ::testing::ValuesIn(TestIsas(Isa:
 
 // Channels around dwords, blocks and panels, planes around tiles.
 TEST_P(ConvNarrowTest, Tails) {
-  for (int64_t ic : {1, 2, 3, 5, 16, 17, 20, 33}) {
-    for (int64_t oc : {1, 7, 16, 17, 40}) {
+  for (int64_t ic : {1, 2, 3, 16, 20, 33}) {
+    for (int64_t oc : {1, 7, 16, 40}) {
       for (int64_t k : {1, 3}) {
         NarrowCase c;
         c.shape = Square(ic, 7, oc, k, 1, k / 2);
@@ -30,8 +30,8 @@ TEST_P(ConvNarrowTest, Tails) {
 TEST_P(ConvNarrowTest, Layouts) {
   for (Layout src : {Layout::nhwc, Layout::nChw16c}) {
     for (Layout dst : {Layout::nhwc, Layout::nChw16c}) {
-      for (int64_t ic : {3, 4, 8, 19, 32}) {
-        for (int64_t oc : {2, 16, 21, 64}) {
+      for (int64_t ic : {3, 8, 19, 32}) {
+        for (int64_t oc : {2, 21, 64}) {
           for (int64_t k : {1, 3}) {
             for (int64_t stride : {1, 2}) {
               NarrowCase c;
@@ -92,8 +92,8 @@ TEST_P(ConvNarrowTest, Windows) {
 
 TEST_P(ConvNarrowTest, Groups) {
   for (int64_t groups : {2, 3, 8}) {
-    for (int64_t ic_group : {1, 4, 16, 20}) {
-      for (int64_t oc_group : {3, 16, 32}) {
+    for (int64_t ic_group : {1, 4, 20}) {
+      for (int64_t oc_group : {3, 32}) {
         for (Layout layout : {Layout::nhwc, Layout::nChw16c}) {
           NarrowCase c;
           c.shape = Square(groups * ic_group, 6, groups * oc_group, 3, 1, 1);
@@ -211,7 +211,7 @@ TEST_P(ConvNarrowTest, FloatsAsWeightsOfBfloat16) {
 
 TEST_P(ConvNarrowTest, LargerPlanes) {
   NarrowCase c;
-  c.shape = Square(96, 28, 128, 3, 1, 1);
+  c.shape = Square(80, 16, 96, 3, 1, 1);
   c.bias = true;
   c.rest = "eltwise(relu)";
   if (GetParam() >= Isa::kAvx2) CheckTypes(c);
