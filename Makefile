@@ -24,6 +24,7 @@ library_sources := $(shell find cc third_party WORKSPACE BUILD .bazelrc .bazelve
 system := .build/system-done
 venv_made := $(venv)/venv-done
 required := $(venv)/requirements-done
+hub_required := $(venv)/requirements-kerashub-done
 dev_required := $(venv)/requirements-dev-done
 buildifier := $(venv)/buildifier-done
 built := .build/library-done
@@ -80,8 +81,8 @@ measure: $(installed) ## measures what docs/measurements.md and the README show,
 	@$(python) benchmarks/load_times.py --output docs/measurements/load-times.json
 	@$(python) benchmarks/measurements.py
 
-zoo: $(installed) ## checks and measures networks of all kinds against TensorFlow
-	@$(python) benchmarks/zoo.py && $(python) benchmarks/zoo.py --page
+zoo: $(installed) $(hub_required) ## checks and measures networks of all kinds against TensorFlow
+	@$(python) benchmarks/zoo.py && $(python) benchmarks/backbones.py && $(python) benchmarks/zoo.py --page
 
 bench-layers: $(installed) ## measures each convolution against oneDNN's
 	@$(python) benchmarks/run_layers.py
@@ -122,6 +123,10 @@ $(required): requirements.txt | $(venv_made)
 
 $(dev_required): requirements-dev.txt $(required)
 	@$(setup) install -r requirements-dev.txt
+	@touch $@
+
+$(hub_required): benchmarks/requirements-kerashub.txt $(required)
+	@$(setup) install -r benchmarks/requirements-kerashub.txt
 	@touch $@
 
 $(buildifier): Makefile | $(dev_required)

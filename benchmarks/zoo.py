@@ -17,6 +17,7 @@ import json
 import pathlib
 import sys
 
+import backbones
 import run_models
 from measuring import machine
 from measuring.prepare import HERE, Workshop
@@ -49,7 +50,8 @@ def main() -> None:
     options = _parse()
     if options.page:
         document = json.loads(options.output.read_text())
-        (DOCS / "zoo.md").write_text(page(document))
+        hub = json.loads((DOCS / "backbones.json").read_text())
+        (DOCS / "zoo.md").write_text(page(document) + backbones.section(hub))
         return
     notes = Console(stderr=True)
     slow, facts = [], machine.facts()
@@ -127,7 +129,7 @@ def cells(row: dict) -> list[str]:
 
 
 def page(document: dict) -> str:
-    """docs/zoo.md of docs/zoo.json."""
+    """docs/zoo.md of docs/zoo.json, but for KerasHub's part."""
     rows = document["networks"]
     default = "on" if document["tensorflow_default"] == ON else "off"
     about = document | {"default": default} | _of_all(rows, "version", "date", "commit", "runs")

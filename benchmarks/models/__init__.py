@@ -38,7 +38,6 @@ class Network:
       size: height and width it is measured at.
       shape: of one sample, instead of size, where these are no pictures in colour.
       batches: those it is measured at; empty: any.
-      vocabulary: of a text model, whose input is int32 [batch, tokens]; 0: pictures or sounds.
       everyday: whether run_models.py measures it unless told otherwise; zoo.py takes all.
     """
 
@@ -49,15 +48,11 @@ class Network:
     size: tuple[int, int]
     batches: tuple[int, ...] = ()
     shape: tuple[int, ...] = ()
-    vocabulary: int = 0
     everyday: bool = True
 
     def example(self, batch: int) -> dict[str, np.ndarray]:
-        """{input name: float32 [batch, H, W, 3], or ids}, the same in every process."""
+        """{input name: float32 [batch, H, W, 3]}, the same in every process."""
         random = np.random.default_rng(0)
-        if self.vocabulary:
-            ids = random.integers(1, self.vocabulary, (batch, *self.shape), np.int32)
-            return {self.input_name: ids}
         if self.shape:
             return {self.input_name: random.standard_normal((batch, *self.shape), np.float32)}
         return {self.input_name: pictures(batch, self.size, spread=128)}
@@ -74,11 +69,6 @@ def _application(title: str, name: str, size: int = 224) -> Network:
 
 def _family(title: str, name: str, size: int = 224) -> Network:
     return dataclasses.replace(_application(title, name, size), everyday=False)
-
-
-def _transformer(title: str, name: str, *shape: int, vocabulary: int = 0) -> Network:
-    network = _other(title, name, *shape, builder="transformers")
-    return dataclasses.replace(network, vocabulary=vocabulary)
 
 
 def _other(title: str, name: str, *shape: int, builder: str = "others") -> Network:
@@ -111,8 +101,4 @@ ZOO = {
     "ssd": _other("SSD-style heads", "ssd", 256, 256, 3),
     "keywords": _other("keyword spotting, 1-D", "keywords", 98, 40),
     "crnn": _other("CRNN", "crnn", 32, 128, 1),
-    "bert": _transformer("BERT-base", "bert", 128, vocabulary=30522),
-    "gpt2": _transformer("GPT-2 small", "gpt2", 128, vocabulary=50257),
-    "vit": _transformer("ViT-B/16", "vit", 224, 224, 3),
-    "segformer": _transformer("SegFormer-B0", "segformer", 224, 224, 3),
 }

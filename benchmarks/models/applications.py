@@ -22,11 +22,15 @@ def build(name: str) -> keras.Model:
     return randomise(network(weights=None, classifier_activation=None))
 
 
-def randomise(model: keras.Model) -> keras.Model:
-    """The model, its weights drawn from fixed seeds as the head of this file says."""
+def randomise(model: keras.Model, parts: list[keras.Layer] | None = None) -> keras.Model:
+    """The model, its weights drawn from fixed seeds as the head of this file says.
+
+    Args:
+      parts: all of its layers, where they lie within others.
+    """
     random = np.random.default_rng(0)
     normalisations = []
-    for layer in model.layers:
+    for layer in parts or model.layers:
         if isinstance(layer, keras.layers.BatchNormalization):
             normalisations.append(layer)
             shape = layer.moving_mean.shape
@@ -41,7 +45,7 @@ def randomise(model: keras.Model) -> keras.Model:
             if isinstance(layer, keras.layers.DepthwiseConv2D):
                 fan_in = np.prod(kernel.shape[:2])
             kernel.assign(random.normal(0, np.sqrt(2 / fan_in), kernel.shape))
-            if layer.use_bias:
+            if layer.bias is not None:
                 layer.bias.assign(random.normal(0, 0.1, layer.bias.shape))
     if normalisations:
         model(_example(model), training=True)

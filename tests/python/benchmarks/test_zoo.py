@@ -30,7 +30,12 @@ def a_row(ours=1.0, on=2.0, off=3.0):
 
 def test_the_page_is_made_from_the_measurements(zoo):
     document = json.loads((zoo.DOCS / "zoo.json").read_text())
-    assert (zoo.DOCS / "zoo.md").read_text() == zoo.page(document)
+    hub = json.loads((zoo.DOCS / "backbones.json").read_text())
+    section = zoo.backbones.section(hub)
+    assert (zoo.DOCS / "zoo.md").read_text() == zoo.page(document) + section
+    for name, row in hub["networks"].items():
+        assert row["difference"] <= zoo.backbones.TOLERANCE, name
+        assert zoo.backbones.ratio(row) <= zoo.backbones.MOST, name
     assert set(document["networks"]) <= set(zoo.ZOO)
     for row in document["networks"].values():
         assert row["difference"] <= zoo.TOLERANCE
@@ -62,3 +67,19 @@ def test_rows_are_kept_one_by_one(zoo, tmp_path):
     assert "runs of each: 20 or not noted" in page and "default\nhere is oneDNN off" in page
     assert "| U-Net | 8 / 9 | 2 | 3e-06 | 1.50 (0.75) | 2.00 (1.00) | 3.00 (1.50) | 1.3x |" in page
     assert page.index("U-Net") < page.index("SSD-style heads")
+
+
+def test_a_row_of_a_backbone(zoo):
+    times = {"min_ms": 10.0, "median_ms": 12.0}
+    row = {
+        "converted": 0.25,
+        "reorders": 1,
+        "difference": 3e-6,
+        "rewriting_s": 1.5,
+        "tf_blockdnn": times,
+        "tensorflow": {"min_ms": 20.0, "median_ms": 22.0},
+    }
+    expected = "| text/x | 25 % | 1 | 3e-06 | 12.00 (10.00) | 22.00 (20.00) | 0.50 | 1.5 |"
+    assert zoo.backbones.line("text/x", row) == expected
+    assert "| none |" in zoo.backbones.line("x", row | {"converted": None})
+    assert zoo.backbones._difference([[1.0, -4.0]], [[1.0, -3.0]]) == 0.25

@@ -1,0 +1,201 @@
+"""Checks and measures the backbones of KerasHub (models/kerashub) against TensorFlow.
+
+    pip install -r benchmarks/requirements-kerashub.txt
+    python benchmarks/backbones.py [--models text/bert,cnn/resnet50] [--seconds 2]
+
+Each is built with random weights, optimised with the default options and compared on one sample:
+outputs must lie within 2e-4 of TensorFlow's, as a share of the largest magnitude. Both run in one
+process, TensorFlow by its defaults, in turns of
+three calls. One that takes more than 1.03 of TensorFlow's time is named, and the exit code is then
+1. Results go to docs/backbones.json, row by row; `python benchmarks/zoo.py --page` writes the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import gc
+import json
+import pathlib
+import statistics
+import sys
+import time
+
+from measuring import machine
+from measuring.prepare import HERE
+
+DOCS = HERE.parent / "docs"
+TOLERANCE = 2e-4  # of 50 layers with random weights; TensorFlow's settings differ as much
+MOST = 1.03  # of TensorFlow's time
+CALLS = 3  # a turn
+
+INTRODUCTION = """
+## KerasHub's backbones
+
+The backbones of KerasHub {hub} (`benchmarks/models/kerashub`), built with random weights at batch 1
+and optimised in the same way. Texts have 128 tokens, and pictures 224 x 224 pixels unless the code
+says otherwise; transformers are as wide as published, but mostly four layers deep. *Converted* is
+the share of multiply-adds that runs in our ops. Times are medians in milliseconds with the fastest
+call in parentheses, TensorFlow by its defaults, in turns within one process; the *ratio* is our
+fastest call's time by that of TensorFlow, so less is better. *Rewriting* is the time of
+`optimize` in seconds, on a machine that had other work.
+
+{note}
+
+| network | converted | reorders | difference | tf_blockdnn | TensorFlow | ratio | rewriting |
+|---|---:|---:|---:|---:|---:|---:|---:|
+"""
+
+
+def main() -> None:
+    """Parses the arguments, measures and writes."""
+    options = _parse()
+    facts = machine.facts()
+    slow = []
+    for name in options.models:
+        row = measure(name, options.seconds)
+        gc.collect()
+        _keep(name, row, facts, options.output)
+        print(line(name, row), flush=True)
+        if row["difference"] > TOLERANCE or ratio(row) > MOST:
+            slow.append(name)
+    if slow:
+        sys.exit(f"wrong or slower than TensorFlow: {', '.join(slow)}")
+
+
+def _parse() -> argparse.Namespace:
+    import os
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    from models import kerashub
+
+    names = kerashub.names()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", type=lambda text: text.split(","), default=names)
+    parser.add_argument("--seconds", type=float, default=2, help="of timing for each")
+    parser.add_argument("--output", type=pathlib.Path, default=DOCS / "backbones.json")
+    options = parser.parse_args()
+    if unknown := [name for name in options.models if name not in names]:
+        parser.error(f"{', '.join(unknown)}: not among {', '.join(names)}")
+    return options
+
+
+def measure(name: str, seconds: float, quiet=contextlib.nullcontext) -> dict:
+    """The row of one backbone: what converted, the difference and milliseconds.
+
+    Args:
+      quiet: a context in which calls are timed.
+    """
+    import tensorflow as tf
+    from models import kerashub
+
+    import tf_blockdnn as bd
+
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    network = kerashub.network(name)
+    sample = tf.constant(network.sample())
+    spec = tf.TensorSpec([None, *sample.shape[1:]], sample.dtype)
+    original = tf.function(lambda x: network.model(x, training=False), input_signature=[spec])
+    start = time.perf_counter()
+    fast = bd.optimize(network.model)
+    rewriting = time.perf_counter() - start
+    difference = _difference(tf.nest.flatten(original(sample)), tf.nest.flatten(fast(sample)))
+    with quiet():
+        ours, theirs = _times((fast, original), sample, seconds)
+    report = fast.report
+    return {
+        "converted": (
+            report.multiply_adds / total
+            if (total := report.multiply_adds + report.multiply_adds_left)
+            else None
+        ),
+        "reorders": len(report.reorders),
+        "difference": difference,
+        "rewriting_s": rewriting,
+        "tf_blockdnn": _of(ours),
+        "tensorflow": _of(theirs),
+        "calls": len(ours),
+    }
+
+
+def _difference(wanted, got) -> float:
+    """The largest one, as a share of the largest magnitude of its output."""
+    import numpy as np
+
+    most = 0.0
+    for a, b in zip(wanted, got, strict=True):
+        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        scale = max(np.abs(a).max(initial=0), np.finfo(np.float32).tiny)
+        most = max(most, float(np.abs(a - b).max(initial=0) / scale))
+    return most
+
+
+def _times(functions, sample, seconds: float) -> list[list[float]]:
+    """Seconds of each function's calls, which take turns."""
+    times: list[list[float]] = [[] for _ in functions]
+    for function in functions * 2:
+        function(sample)
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times[0]) < 2 * CALLS:
+        for function, its in zip(functions, times, strict=True):
+            for _ in range(CALLS):
+                start = time.perf_counter()
+                function(sample)
+                its.append(time.perf_counter() - start)
+    return times
+
+
+def _of(times: list[float]) -> dict[str, float]:
+    return {"min_ms": 1e3 * min(times), "median_ms": 1e3 * statistics.median(times)}
+
+
+def ratio(row: dict) -> float:
+    """Our fastest call's time by TensorFlow's."""
+    return row["tf_blockdnn"]["min_ms"] / row["tensorflow"]["min_ms"]
+
+
+def line(name: str, row: dict) -> str:
+    """A row of the table."""
+    share = row["converted"]
+    times = (
+        f"{row[who]['median_ms']:.2f} ({row[who]['min_ms']:.2f})"
+        for who in ("tf_blockdnn", "tensorflow")
+    )
+    cells = [
+        name,
+        "none" if share is None else f"{100 * share:.0f} %",
+        str(row["reorders"]),
+        f"{row['difference']:.0e}",
+        *times,
+        f"{ratio(row):.2f}",
+        f"{row['rewriting_s']:.1f}",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def section(document: dict) -> str:
+    """The part of docs/zoo.md that docs/backbones.json gives."""
+    rows = document["networks"]
+    return INTRODUCTION.format(**document) + "".join(f"{line(n, rows[n])}\n" for n in sorted(rows))
+
+
+def _keep(name: str, row: dict, facts: dict, path: pathlib.Path) -> None:
+    import keras_hub
+    import tensorflow as tf
+
+    document = json.loads(path.read_text()) if path.exists() else {"networks": {}}
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    threads = facts["machine"]["cores"]
+    cpu, version = facts["machine"]["cpu"], tf.__version__
+    document |= {
+        "hub": keras_hub.__version__,
+        "note": f"{cpu}; {threads} threads; {today}; TensorFlow {version}; "
+        f"commit {facts['commit']}.",
+    }
+    document["networks"][name] = row
+    path.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
