@@ -22,8 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 SHAPES = pathlib.Path(__file__).with_name("shapes")
-GROUP_BLOCKS = 2  # Output blocks of a register tile: those of AVX-512.
-TILE_PIXELS = 14
+# Output blocks and pixels of a register tile: see cc/core/gemm/tiles/gemm_kernel.cc.
+TILES = {"avx512": (2, 14), "avx2": (1, 6), "generic": (1, 2)}
 FEW_GROUPS = 4  # TaskUnits::kFewGroups of cc/core/conv/direct/direct_driver.cc
 SHARED_TASKS = 4  # kSharedTasks of cc/core/conv/winograd/winograd_driver.cc
 
@@ -78,9 +78,16 @@ def ranges(count: int, splits: int) -> list[range]:
     return [range(count * i // splits, count * (i + 1) // splits) for i in range(splits)]
 
 
+def tile() -> tuple[int, int]:
+    """Blocks and pixels of a register tile of this process's instruction set."""
+    import tf_blockdnn as bd
+
+    return TILES[bd.info()["isa"].split("_")[0]]
+
+
 def groups(plan, blocks: int) -> tuple[list[int], int]:
     """Blocks of each output group, and in how many shares tasks take the groups."""
-    widest = min(GROUP_BLOCKS, plan.blocking["task_blocks"])  # AVX2 also has tiles of one block
+    widest, _ = tile()
     widths = cut(blocks, widest)
     return widths, math.ceil(len(widths) * widest / plan.blocking["task_blocks"])
 
@@ -107,7 +114,7 @@ def direct(plan, batch: int, pixels: int, width: int, blocks: int, source_blocks
     widths, splits = groups(plan, blocks)
     chunked = plan.blocking["source_blocks"] < source_blocks
     by_groups = splits > 1 or len(widths) >= FEW_GROUPS
-    unit = width if plan.blocking.get("strip_rows") else TILE_PIXELS
+    unit = width if plan.blocking.get("strip_rows") else tile()[1]
     costs = []
     for part in batch * cut(pixels, strip):
         for share in ranges(len(widths), splits):
