@@ -7,7 +7,7 @@ import platform
 import tensorflow as tf
 
 from .calls import eager_path_unavailable
-from .native import LIBRARY_PATH, built_for, c_library
+from .native import LIBRARY_PATH, active_isa, built_for
 from .tensorflow_private import is_onednn_on
 from .threads import threads_in_use
 from .version import VERSION
@@ -46,7 +46,7 @@ def info() -> dict:
         "library": os.fspath(LIBRARY_PATH),
         "cpu": _cpu(),
         "caches": _caches(),
-        "isa": c_library().BlockdnnActiveIsa().decode(),
+        "isa": active_isa(),
         "isa_source": f"{_ISA_CAP}={cap}" if cap else "the processor",
         "onednn": f"{'on' if is_onednn_on() else 'off'} ({decided})",
         "eager_path": eager_path_unavailable() or "available",

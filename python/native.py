@@ -190,3 +190,17 @@ def return_free_memory() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl has not
     if trim is not None:
         trim(0)
+
+
+# The instruction sets that multiply numbers of a type as they are.
+_MULTIPLYING = {"int8": ("avx512_vnni", "avx512_bf16"), "bf16": ("avx512_bf16",)}
+
+
+def active_isa() -> str:
+    """The instructions that kernels use, as `bd.info()` has them."""
+    return c_library().BlockdnnActiveIsa().decode()
+
+
+def multiplies(kind: str) -> bool:
+    """Whether kernels multiply numbers of "int8" or "bf16" as they are, and need not widen them."""
+    return active_isa() in _MULTIPLYING[kind]

@@ -85,6 +85,8 @@ def _of_fake(node: Node, value) -> Grid | str:
     step = (most - least) / np.float32(last - first)
     with np.errstate(all="ignore"):
         zero = np.where(step > 0, np.float32(first) - least / step, first)
+    if ((step == 0) & (least != 0)).any():
+        return "its range is one number, which is not zero"
     zero = np.clip(np.floor(zero + 0.5), first, last).astype(np.int64)
     axis = -1 if node.op.endswith("PerChannel") else None
     return Grid(step.astype(np.float64), first - zero, last - zero, axis)

@@ -6,13 +6,11 @@ import numpy as np
 from tensorflow.core.framework import types_pb2
 
 from ...graph import Ref
-from ...native import c_library
+from ...native import multiplies
 from .observer import Choice
 
 PRECISIONS = ("bf16", "int8", "bf16-weights", "int8-weights")
 
-# What multiplies numbers of each type as they are.
-_FAST_ISAS = {"int8": ("avx512_vnni", "avx512_bf16"), "bf16": ("avx512_bf16",)}
 _SLOW = {
     "int8": "this CPU has no AVX512-VNNI: int8 is slower here than float32",
     "bf16": "this CPU has no AVX512-BF16: bf16 is slower here than float32",
@@ -21,9 +19,7 @@ _SLOW = {
 
 def slow_here(precision: str) -> str | None:
     """One line where this CPU does not multiply numbers of that precision as they are."""
-    fast = precision not in _FAST_ISAS
-    isa = c_library().BlockdnnActiveIsa().decode()
-    return None if fast or isa in _FAST_ISAS[precision] else _SLOW[precision]
+    return None if precision not in _SLOW or multiplies(precision) else _SLOW[precision]
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import tensorflow as tf
 
-from ....graph import FLOAT32, Body, Node, dtype_name
+from ....graph import Body, Node, dtype_name
 from ....ops.records import Conv, InnerProduct
 from ...context import Context
-from ...patterns.products.inner_product import matrix
 from ...precision.lowering import Layer, Lowering, slow_here
-from ...precision.quantize import bias_correction, decibels, quantize_weights, snr
+from ...precision.quantize import bias_correction, decibels, quantize_weights
 from ...report import Precision
 from .narrow import Writer, narrow_tensors
+from .narrow_weights import BF16, floats, narrow_weights, snr_of
+from .open_squeeze_excite import open_squeeze_excite
 
-_BF16 = tf.bfloat16.as_numpy_dtype
+_FASTER = '{}: convolutions of bfloat16 run in float32; precision="bf16" makes them bfloat16'
 # Products whose sum is an int32 whatever they are: 2^31 / (255 * 128), and of a depthwise
 # convolution, which adds them up as floats, 2^24 / (255 * 128).
 _MOST_PRODUCTS, _MOST_TAPS = 65_000, 500
@@ -32,7 +32,7 @@ def lower_precision(body: Body, context: Context) -> None:
     if lowering is None:
         return _lower_as_it_was(body, context)
     if lowering.weights_only:
-        return _store_narrow(body, lowering)
+        return narrow_weights(body, lowering, context.report)
     if lowering.is_int8 and body.place is not None:
         return None  # Nobody has seen the values of a loop's or a branch's tensors.
     return _lower(body, lowering, lambda node: body.label(node.name) not in lowering.keep)
@@ -44,25 +44,35 @@ def _lower_as_it_was(body: Body, context: Context) -> None:
     def was_narrow(node: Node) -> bool:
         return body.label(node.payload.origin) in context.bfloat16
 
+    def is_product(node: Node) -> bool:
+        return isinstance(node.payload, InnerProduct) and was_narrow(node)
+
     if not context.bfloat16:
         return
     lowering, stored, report = Lowering("bf16"), Lowering("bf16-weights"), context.report
-    _lower(body, lowering, was_narrow)
-    _store_narrow(body, stored, lambda n: isinstance(n.payload, InnerProduct) and was_narrow(n))
-    layers = [layer for layer in lowering.layers if layer.dtype != "float32"] + stored.layers
+    reason = slow_here("bf16")
+    if reason is None:
+        _lower(body, lowering, was_narrow)
+        layers = [layer for layer in lowering.layers if layer.dtype != "float32"]
+    else:  # What TensorFlow rounds after each op keeps its digits, as it does in between.
+        convolutions = [n for n in body.view.topological() if is_candidate(n, False)]
+        layers = [Layer(body.label(n.name), "float32") for n in convolutions if was_narrow(n)]
+        if layers and _FASTER.format(reason) not in report.notes:
+            report.notes.append(_FASTER.format(reason))
+    narrow_weights(body, stored, report, is_product)
+    layers += stored.layers
     if not layers:
         return
     if report.precision is None:
         report.precision = Precision("bf16", [], [], 0)
     report.precision.layers.extend(layers)
-    if lowering.layers and (reason := slow_here("bf16")) and reason not in report.notes:
-        report.notes.append(reason)
 
 
 def _lower(body: Body, lowering: Lowering, wanted: Callable[[Node], bool]) -> None:
     """Makes those convolutions narrow that are wanted so."""
     convolutions = [n for n in body.view.topological() if is_candidate(n, lowering.is_int8)]
     lowered = {n.name for n in convolutions if wanted(n)}
+    open_squeeze_excite(body, lowered)
     narrow = narrow_tensors(body.view, lowered)
     if body.place is None:
         lowering.tensors = [n.ref for n in body.view.topological() if n.ref in narrow]
@@ -95,14 +105,14 @@ def _fields_of(body: Body, lowering: Lowering):
         lowering.layers.append(layer)
         if lowering.is_int8:
             return _int8_weights(node, lowering)
-        return {"weights": _floats(node.payload).astype(_BF16)}
+        return {"weights": floats(node.payload).astype(BF16)}
 
     return fields
 
 
 def _int8_weights(node: Node, lowering: Lowering) -> dict:
     """Its bias makes good what rounding the weights takes from the mean of each channel."""
-    conv, weights = node.payload, _floats(node.payload)
+    conv, weights = node.payload, floats(node.payload)
     stored, scales = quantize_weights(weights)
     changes = {"weights": stored, "weight_scales": scales}
     means = lowering.means.get(node.src.node)
@@ -113,46 +123,6 @@ def _int8_weights(node: Node, lowering: Lowering) -> dict:
     return changes
 
 
-def _store_narrow(
-    body: Body, lowering: Lowering, wanted: Callable[[Node], bool] = lambda node: True
-) -> None:
-    """Stores weights narrow; they become float32 again when they are packed."""
-    for node in body.view.topological():
-        payload = node.payload
-        if not isinstance(payload, Conv | InnerProduct) or not wanted(node):
-            continue
-        inputs, fields = node.by_role, {}
-        if isinstance(payload, Conv):
-            weights, fields["scale"] = _floats(payload), None
-        elif payload.weights_type == FLOAT32:
-            weights = matrix(payload, inputs, body)
-            inputs.pop("weights", None)
-        else:
-            continue
-        if weights is None or not np.isfinite(weights).all():
-            continue
-        label = body.label(node.name)
-        if label in lowering.keep:
-            lowering.layers.append(Layer(label, "float32", snr=_snr_of(weights, lowering)))
-            continue
-        if lowering.precision == "int8-weights":
-            fields["weights"], fields["weight_scales"] = quantize_weights(weights)
-        else:
-            fields["weights"] = weights.astype(_BF16)
-        body.view.set_inputs(node, inputs)
-        node.payload = replace(payload, **fields)
-        kind = fields["weights"].dtype.name
-        lowering.layers.append(Layer(label, kind, snr=_snr_of(weights, lowering)))
-
-
-def _snr_of(weights: np.ndarray, lowering: Lowering) -> float:
-    """What rounding the weights leaves, in dB."""
-    if lowering.precision.startswith("bf16"):
-        return snr(weights, weights.astype(_BF16).astype(np.float32))
-    stored, scales = quantize_weights(weights)
-    return snr(weights, stored * scales)
-
-
 def is_candidate(node: Node, is_int8: bool) -> bool:
     """Whether it is a convolution that could work on narrow tensors."""
     conv = node.payload
@@ -161,19 +131,12 @@ def is_candidate(node: Node, is_int8: bool) -> bool:
     *_, per_group, _ = conv.weights.shape
     if is_int8 and (conv.taps > _MOST_PRODUCTS or (per_group == 1 and conv.taps > _MOST_TAPS)):
         return False
-    return bool(np.isfinite(_floats(conv)).all())
-
-
-def _floats(conv: Conv) -> np.ndarray:
-    """The weights with the scale in them."""
-    values = np.empty(conv.weights.shape, np.float32)
-    conv.write_weights(values.reshape(-1))
-    return values
+    return bool(np.isfinite(floats(conv)).all())
 
 
 def _snr(node: Node, lowering: Lowering) -> float | None:
     """What rounding the weights and the source of a convolution leaves, in dB."""
-    of_weights = _snr_of(_floats(node.payload), lowering)
+    of_weights = snr_of(floats(node.payload), lowering)
     if not lowering.is_int8:
         return of_weights
     choice = lowering.choices.get(node.src.node)

@@ -68,8 +68,29 @@ def inverted(weights):
     return network
 
 
+def excited(weights):
+    """Two blocks of EfficientNet."""
+    expand = [weights(1, 1, 32, 96) for _ in range(2)]
+    depthwise = [weights(3, 3, 96, 1) for _ in range(2)]
+    squeeze = [(weights(1, 1, 96, 8), weights(1, 1, 8, 96)) for _ in range(2)]
+    project = [weights(1, 1, 96, 32) for _ in range(2)]
+
+    def network(x):
+        for e, d, (r, s), p in zip(expand, depthwise, squeeze, project, strict=True):
+            y = tf.nn.silu(tf.nn.conv2d(x, e, 1, "SAME"))
+            y = tf.nn.silu(tf.nn.depthwise_conv2d(y, d, [1, 1, 1, 1], "SAME"))
+            z = tf.reduce_mean(y, [1, 2], keepdims=True)
+            z = tf.sigmoid(tf.nn.conv2d(tf.nn.silu(tf.nn.conv2d(z, r, 1, "SAME")), s, 1, "SAME"))
+            x = tf.nn.conv2d(y * z, p, 1, "SAME") + x
+        return x
+
+    return network
+
+
 @pytest.mark.parametrize("precision", ["int8", "bf16"])
-@pytest.mark.parametrize(("block", "count", "reorders"), [(residual, 4, 1), (inverted, 6, 2)])
+@pytest.mark.parametrize(
+    ("block", "count", "reorders"), [(residual, 4, 1), (inverted, 6, 2), (excited, 6, 2)]
+)
 def test_blocks_stay_narrow_from_the_input_to_the_head(
     weights, lower, block, count, reorders, precision
 ):
@@ -84,6 +105,21 @@ def test_blocks_stay_narrow_from_the_input_to_the_head(
     (output,) = result.report.precision.outputs
     assert output.snr > {"int8": 28, "bf16": 40}[precision]
     assert result.report.precision.samples > 0
+
+
+@pytest.mark.parametrize("precision", ["int8", "bf16"])
+def test_squeeze_and_excitation_reads_and_scales_narrow_tensors(weights, lower, precision):
+    result = lower(excited(weights), precision)
+    narrow = {"int8": "u8", "bf16": "bf16"}[precision]
+    assert types(result, "BlockdnnGlobalPool") == [(narrow, "f32")] * 2
+    assert types(result, "BlockdnnEltwise") == [(narrow, narrow)] * 2
+    assert result.blockdnn["SqueezeExcite"] == 2
+
+
+def test_between_float32_it_is_the_one_op(weights, lower):
+    result = lower(excited(weights), "int8", max_loss=1e-5)
+    assert result.blockdnn["SqueezeExcite"] == 2
+    assert not result.blockdnn.keys() & {"GlobalPool", "Eltwise"}
 
 
 @pytest.mark.parametrize("precision", ["int8", "bf16"])

@@ -4,9 +4,22 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tf_blockdnn.python import native
 from tf_blockdnn.python.rewriter import Options
 
 STRICT = Options(strict=True)
+_FAST, _SLOW = "avx512_vnni", "avx2"  # CPUs that multiply bytes, and that do not
+
+
+@pytest.fixture(autouse=True)
+def on_isa(monkeypatch):
+    """on_isa(isa): the rewriter takes this CPU for one of that ISA; it begins with one of bytes."""
+
+    def use(isa):
+        monkeypatch.setattr(native, "active_isa", lambda: isa)
+
+    use(_FAST)
+    return use
 
 
 class Filters:
@@ -70,7 +83,7 @@ def types(result, op):
     return [(names[attr["T"].type], names[attr["dst_type"].type]) for attr in attributes]
 
 
-def test_a_network_of_every_kind_of_layer(rewrite, filters):
+def every_kind(filters):
     """An image, batch normalisation, a residual, pooling, concatenation, a head."""
     stem, one, two, depthwise, other, last = (
         filters(3, 3, 3, 32),
@@ -97,6 +110,11 @@ def test_a_network_of_every_kind_of_layer(rewrite, filters):
         y = rounded(tf.reduce_mean(y, axis=[1, 2]), 0.0, 4.0)
         return rounded(y @ dense(), -5.0, 5.0)
 
+    return network
+
+
+def test_a_network_of_every_kind_of_layer(rewrite, filters):
+    network = every_kind(filters)
     result = rewrite(network, [None, 24, 24, 3], options=STRICT)
     assert types(result, "Conv") == [("u8", "u8")] * 6
     assert types(result, "Eltwise") == types(result, "Pool") == [("u8", "u8")]
@@ -128,8 +146,49 @@ _STEPS = {"of 5 bits": 5 / 31, "narrow": 5 / 254, "both ways, narrow": 2.5 / 127
 _STEPS |= {"both ways": 2.5 / 128, "both ways, unsigned": 2 / 255}
 
 
+def test_where_bytes_are_slow_it_rounds_in_float32(rewrite, filters, on_isa):
+    """At the ends of chains, and between a pooling and a concatenation by an op of ours."""
+    on_isa(_SLOW)
+    result = rewrite(every_kind(filters), [None, 24, 24, 3], options=STRICT)
+    assert result.blockdnn["Conv"] >= 5
+    assert not {"u8"} & {kind for pair in types(result, "Conv") for kind in pair}
+    # The image and what stands around the product round by themselves.
+    assert result.ops["FakeQuantWithMinMaxVars"] == 3
+    layers = result.report.precision.layers
+    assert [layer.dtype for layer in layers] == ["float32"] * 6 + ["int8"]
+    assert layers[0].scale == pytest.approx(6 / 255)
+    (note,) = result.report.notes
+    assert note.startswith("this CPU has no AVX512-VNNI") and 'precision="int8"' in note
+    assert not result.report.reorders and not result.report.declined
+    most, same = steps_off(result, 10 / 255, 24, 24, 3, count=16)
+    assert most < 1.01 and same > 0.98
+
+
+def test_layers_of_few_products_stay_bytes(rewrite, filters, on_isa):
+    on_isa(_SLOW)
+    expand, depthwise = filters(1, 1, 16, 96), filters(3, 3, 96, 1, op="tensor")
+
+    def network(x):
+        x = rounded(tf.nn.relu6(tf.nn.conv2d(rounded(x, -1, 1), expand(), 1, "SAME")), 0, 6)
+        x = tf.nn.depthwise_conv2d(x, depthwise(), [1, 1, 1, 1], "SAME")
+        return rounded(tf.nn.relu6(x), 0, 6)
+
+    result = rewrite(network, [None, 9, 9, 16], options=STRICT)
+    assert types(result, "Conv") == [("u8", "u8")] * 2
+    assert result.report.notes == ["this CPU has no AVX512-VNNI: int8 is slower here than float32"]
+
+
+def test_the_numbers_of_float32_are_verified_as_those_of_bytes(rewrite, filters, on_isa):
+    on_isa(_SLOW)
+    result = rewrite(every_kind(filters), [4, 24, 24, 3], options=STRICT, verify_by="numbers")
+    assert result.report.precision.precision == "int8"
+
+
+@pytest.mark.parametrize("isa", [_FAST, _SLOW])
 @pytest.mark.parametrize("name", _ROUNDINGS)
-def test_every_rounding_keeps_its_own_steps(rewrite, filters, name):
+def test_every_rounding_keeps_its_own_steps(rewrite, filters, on_isa, name, isa):
+    on_isa(isa)
+    kind = {_FAST: "u8", _SLOW: "f32"}[isa]
     one, two = filters(3, 3, 32, 32), filters(1, 1, 32, 32)
     rounding = _ROUNDINGS[name]
 
@@ -138,7 +197,7 @@ def test_every_rounding_keeps_its_own_steps(rewrite, filters, name):
         return rounding(tf.nn.conv2d(x, two(), 1, "SAME"))
 
     result = rewrite(network, [None, 9, 9, 32], options=STRICT)
-    assert types(result, "Conv") == [("u8", "u8")] * 2
+    assert types(result, "Conv") == [(kind, kind)] * 2
     most, same = steps_off(result, _STEPS.get(name, 5 / 255), 9, 9, 32)
     assert most < 1.01 and same > 0.99
 
@@ -218,3 +277,52 @@ def test_calibration_takes_what_the_model_says_first(rewrite, filters):
     assert [source for source, _ in types(result, "Conv")] == ["u8"] * 3
     assert result.report.precision.count == 3
     assert result.report.precision.outputs[0].snr > 30
+
+
+@pytest.mark.parametrize("isa", [_FAST, _SLOW])
+@pytest.mark.parametrize("degenerate", ["source", "channel", "weights", "result"])
+def test_ranges_of_nothing(rewrite, filters, on_isa, degenerate, isa):
+    """A range from zero to zero, a channel of zeros, weights of zeros: what TensorFlow makes."""
+    on_isa(isa)
+    values = np.random.default_rng(0).standard_normal((3, 3, 32, 32)).astype("float32") / 17
+    values[..., 3] *= degenerate != "channel"
+    values *= degenerate != "weights"
+    held, most = tf.Variable(values), np.abs(values).reshape(-1, 32).max(axis=0)
+    reach = {"source": 0.0}.get(degenerate, 1.0), {"result": 0.0}.get(degenerate, 3.0)
+
+    def network(x):
+        kernel = tf.quantization.fake_quant_with_min_max_vars_per_channel(
+            held, -most, most, narrow_range=True
+        )
+        y = tf.nn.conv2d(rounded(x, -reach[0], reach[0]), kernel, 1, "SAME")
+        return rounded(y + np.linspace(-1, 1, 32, dtype="float32"), -reach[1], reach[1])
+
+    result = rewrite(network, [None, 9, 9, 32], options=STRICT)
+    x = tf.constant(np.random.default_rng(7).uniform(-1, 1, (2, 9, 9, 32)).astype("float32"))
+    wanted, got = result.original(x).numpy(), result.concrete(x).numpy()
+    assert np.isfinite(wanted).all()
+    off = np.abs(got - wanted) / (2 * (reach[1] or 1.0) / 255)
+    assert off.max() < 1.01 and (off < 1e-3).mean() > 0.98
+
+
+@pytest.mark.parametrize("isa", [_FAST, _SLOW])
+def test_a_range_of_one_number_that_is_not_zero_is_left_to_tensorflow(
+    rewrite, filters, on_isa, isa
+):
+    """It divides zero by zero there."""
+    on_isa(isa)
+    one = filters(3, 3, 32, 32)
+    result = rewrite(
+        lambda x: rounded(tf.nn.conv2d(rounded(x, -1, 1), one(), 1, "SAME"), 1.0, 1.0),
+        [None, 9, 9, 32],
+        options=STRICT,
+    )
+    x = tf.ones((1, 9, 9, 32))
+    np.testing.assert_array_equal(result.concrete(x), result.original(x))
+
+
+@pytest.mark.parametrize("isa", [_FAST, _SLOW])
+def test_an_empty_batch(rewrite, filters, on_isa, isa):
+    on_isa(isa)
+    result = rewrite(every_kind(filters), [None, 24, 24, 3], options=STRICT)
+    assert result.concrete(tf.zeros((0, 24, 24, 3))).shape == (0, 10)

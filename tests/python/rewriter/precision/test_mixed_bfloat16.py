@@ -5,10 +5,22 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
+from tf_blockdnn.python import native
 from tf_blockdnn.python.rewriter import Options
 
 keras = tf.keras
 STRICT = Options(strict=True)
+
+
+@pytest.fixture(autouse=True)
+def on_isa(monkeypatch):
+    """on_isa(isa): the rewriter takes this CPU for one of that ISA; first one that has bfloat16."""
+
+    def use(isa):
+        monkeypatch.setattr(native, "active_isa", lambda: isa)
+
+    use("avx512_bf16")
+    return use
 
 
 def built(policy):
@@ -66,6 +78,20 @@ def test_a_model_is_nearer_to_float32_than_it_was(models, tmp_path):
     fast.save(tmp_path / "model")
     size = sum(f.stat().st_size for f in (tmp_path / "model" / "variables").glob("*.data-*"))
     assert size < 0.6 * 4 * exact.count_params()
+
+
+def test_where_bfloat16_is_slow_convolutions_are_of_float32(models, on_isa):
+    on_isa("avx2")
+    exact, mixed = models
+    fast = bd.optimize(mixed, strict=True, verify="numbers")
+    layers = fast.report.precision.layers
+    assert [layer.dtype for layer in layers] == ["float32"] * 3 + ["bfloat16"]  # a product
+    assert any(note.startswith("this CPU has no AVX512-BF16") for note in fast.report.notes)
+    x = images()
+    wanted = exact(x).numpy()
+    before, now = (np.abs(np.asarray(model(x)) - wanted).max() for model in (mixed, fast))
+    assert now < before / 2
+    assert fast(x).dtype == mixed(x).dtype
 
 
 def test_another_precision_begins_where_float32_does(models):

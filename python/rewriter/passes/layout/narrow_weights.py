@@ -1,0 +1,124 @@
+"""Stores weights narrow, where tensors and arithmetic stay float32.
+
+Those of convolutions become float32 again when they are packed; products and recurrent layers of
+few rows, which are bound by the memory that they read, keep them as they are stored.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework import types_pb2
+
+from ....graph import FLOAT32, Body, Node, Ref, constant_node, make_node
+from ....ops.records import Conv, InnerProduct, Rnn
+from ...patterns.products.inner_product import matrix
+from ...precision.lowering import Layer, Lowering
+from ...precision.quantize import quantize_weights, snr
+from ...report import Report
+
+BF16 = tf.bfloat16.as_numpy_dtype
+_KERNELS = (1, 2)  # which inputs of a recurrent layer its two matrices are
+
+
+def narrow_weights(
+    body: Body,
+    lowering: Lowering,
+    report: Report,
+    wanted: Callable[[Node], bool] = lambda node: True,
+) -> None:
+    """Stores the weights of convolutions, products and recurrent layers that are wanted so."""
+    for node in body.view.topological():
+        if not wanted(node):
+            continue
+        if node.op == Rnn.op:
+            _store_recurrent(node, body, lowering, report)
+        elif isinstance(node.payload, Conv | InnerProduct):
+            _store(node, body, lowering)
+
+
+def floats(conv: Conv) -> np.ndarray:
+    """The weights with the scale in them."""
+    values = np.empty(conv.weights.shape, np.float32)
+    conv.write_weights(values.reshape(-1))
+    return values
+
+
+def snr_of(weights: np.ndarray, lowering: Lowering) -> float:
+    """What rounding the weights leaves, in dB."""
+    if lowering.precision.startswith("bf16"):
+        return snr(weights, weights.astype(BF16).astype(np.float32))
+    stored, scales = quantize_weights(weights)
+    return snr(weights, stored * scales)
+
+
+def _store(node: Node, body: Body, lowering: Lowering) -> None:
+    """Makes the weights of a convolution or product an array of the narrow type."""
+    payload, inputs, fields = node.payload, node.by_role, {}
+    if isinstance(payload, Conv):
+        weights, fields["scale"] = floats(payload), None
+    elif payload.weights_type == FLOAT32:
+        weights = matrix(payload, inputs, body)
+        inputs.pop("weights", None)
+    else:
+        return
+    if not _takes([weights], body.label(node.name), lowering):
+        return
+    fields["weights"], scales = _stored(weights, lowering)
+    if scales is not None:
+        fields["weight_scales"] = scales
+    body.view.set_inputs(node, inputs)
+    node.payload = replace(payload, **fields)
+
+
+def _store_recurrent(node: Node, body: Body, lowering: Lowering, report: Report) -> None:
+    """Makes both matrices of a recurrent layer constants of the narrow type."""
+    if node.attr["weights_type"].type not in (types_pb2.DT_INVALID, FLOAT32):
+        return
+    refs = [node.inputs[place] for place in _KERNELS]
+    if not all(map(body.constants.is_constant, refs)):
+        return
+    name = node.name.removesuffix("/rnn")  # of the loop that it was
+    matrices = [np.asarray(body.constants.value(ref), np.float32) for ref in refs]
+    if not _takes(matrices, body.label(name), lowering):
+        return
+    inputs, scales = list(node.inputs), []
+    for place, weights in zip(_KERNELS, matrices, strict=True):
+        values, own = _stored(weights, lowering)
+        kind = tf.as_dtype(values.dtype).as_datatype_enum
+        inputs[place] = _constant(body, f"{node.name}/{place}", values, kind)
+        if own is not None:
+            scales.append(_constant(body, f"{node.name}/{place}/scales", own, FLOAT32))
+    attributes = {key: node.attr[key] for key in node.proto.attr}
+    attributes |= {"weights_type": kind, "num_scales": len(scales), "constant_weights": True}
+    made = make_node(
+        node.name, node.op, [*inputs, *scales], node.controls, node.proto.device, **attributes
+    )
+    body.view.replace(made)
+    body.view.remove_dead([ref.node for ref in refs])
+    stored = tf.as_dtype(kind).name
+    for index, item in enumerate(report.converted):
+        if item.node == name and item.op == Rnn.op:
+            report.converted[index] = replace(item, details=f"{item.details}, weights {stored}")
+
+
+def _constant(body: Body, name: str, values: np.ndarray, dtype: int) -> Ref:
+    return body.view.add(constant_node(name, values, dtype)).ref
+
+
+def _takes(matrices: list[np.ndarray | None], label: str, lowering: Lowering) -> bool:
+    """Whether they are stored narrow; notes the layer that they belong to."""
+    if any(weights is None or not np.isfinite(weights).all() for weights in matrices):
+        return False
+    keep, ratio = label in lowering.keep, min(snr_of(one, lowering) for one in matrices)
+    kind = "int8" if lowering.precision == "int8-weights" else "bfloat16"
+    lowering.layers.append(Layer(label, "float32" if keep else kind, snr=ratio))
+    return not keep
+
+
+def _stored(weights: np.ndarray, lowering: Lowering) -> tuple[np.ndarray, np.ndarray | None]:
+    """(the weights, the scales of their columns where they are int8)."""
+    if lowering.precision == "int8-weights":
+        return quantize_weights(weights)
+    return weights.astype(BF16), None
