@@ -122,6 +122,7 @@ def optimize_saved_model(
     strict: bool | None = None,
     force: bool = False,
     on_step: Callable[[str], None] | None = None,
+    on_batch: Callable[[int, int | None], None] | None = None,
 ) -> SavedModelReport:
     """Writes to `destination` the SavedModel in `source` with every signature made faster.
 
@@ -138,6 +139,8 @@ def optimize_saved_model(
         precision, calibration, max_loss, deterministic, autotune, strict: as in `optimize`.
       force: replace a SavedModel in `destination`. Other files in that folder are kept.
       on_step: called with a few words before each step.
+      on_batch: called while calibrating with the number of batches that are done, and of all of
+        them where that is known.
 
     Returns: what was converted and what was declined, with reasons, for each signature.
     Raises:
@@ -167,6 +170,7 @@ def optimize_saved_model(
         strict=strict,
     )
     checks = {"verify_by": verify, "tolerance": tolerance, "calibration": calibration}
+    checks["on_batch"] = on_batch
     step = on_step or (lambda words: None)
     source = folders.check_model(source)
     destination = folders.check_destination(destination, source=source, force=force)
@@ -213,16 +217,22 @@ def rewrite_saved_model(
     only: Sequence[str] | None = None,
     strict: bool | None = None,
     measure: bool = False,
+    precision: str | None = None,
+    calibration=None,
+    max_loss: float | None = None,
     custom_objects: Mapping[str, object] | None = None,
     on_step: Callable[[str], None] | None = None,
+    on_batch: Callable[[int, int | None], None] | None = None,
 ):
     """What was loaded, its signatures' functions after rewriting, and the report."""
     step = on_step or (lambda words: None)
     source = folders.check_model(source)
     step(f"reading {source}")
     loaded = load_model(source, custom_objects)
-    options = Options.of(exclude=exclude, only=only, strict=strict, measure=measure)
-    functions, _, report = _optimize_signatures(loaded, source, signatures, options, {}, step)
+    choices = {"precision": precision, "max_loss": max_loss, "measure": measure}
+    options = Options.of(exclude=exclude, only=only, strict=strict, **choices)
+    checks = {"calibration": calibration, "on_batch": on_batch}
+    functions, _, report = _optimize_signatures(loaded, source, signatures, options, checks, step)
     return loaded, functions, report
 
 

@@ -13,11 +13,14 @@ import typer
 from .. import folders
 from ..errors import UserError
 from .shared import (
+    CalibrationData,
     CustomObjects,
     Exclude,
     InterOp,
     Json,
+    MaxLoss,
     Only,
+    Precision,
     Signature,
     Source,
     Strict,
@@ -62,25 +65,9 @@ def optimize(
     ] = "user",
     exclude: Exclude = None,
     only: Only = None,
-    precision: Annotated[
-        Literal["bf16", "int8", "bf16-weights", "int8-weights"] | None,
-        typer.Option(help="Of convolutions and what lies between them.", show_default=False),
-    ] = None,
-    calibration: Annotated[
-        pathlib.Path | None,
-        typer.Option(
-            metavar="FOLDER|FILE.npz",
-            help="For --precision: inputs, one array of samples each, or a .npy file a sample.",
-            show_default=False,
-        ),
-    ] = None,
-    max_loss: Annotated[
-        float | None,
-        typer.Option(
-            help="For --precision: error of an output, relative to it, such as 0.05.",
-            show_default=False,
-        ),
-    ] = None,
+    precision: Precision = None,
+    calibration: CalibrationData = None,
+    max_loss: MaxLoss = None,
     deterministic: Annotated[
         bool,
         typer.Option(
@@ -105,12 +92,7 @@ def optimize(
     check_names("--only", only)
     folders.check_model(source)
     folders.check_destination(destination, source=source, force=force)
-    if calibration is not None and not calibration.exists():
-        raise UserError(f"--calibration {calibration}: no such file or folder")
-    if precision == "int8" and calibration is None:
-        raise UserError(
-            "--precision int8 needs --calibration: a .npz file or a folder of .npy files"
-        )
+    _check_calibration(precision, calibration)
     with steps(verbose=verbose) as step:
         from ..saved_model import optimize_saved_model
 
@@ -134,6 +116,7 @@ def optimize(
             custom_objects=import_objects(custom_objects),
             force=force,
             on_step=step,
+            on_batch=step.batch,
         )
     if as_json:
         print_json(
@@ -172,6 +155,9 @@ def inspect(
     ] = False,
     exclude: Exclude = None,
     only: Only = None,
+    precision: Precision = None,
+    calibration: CalibrationData = None,
+    max_loss: MaxLoss = None,
     strict: Strict = False,
     custom_objects: CustomObjects = None,
     as_json: Json = False,
@@ -185,6 +171,7 @@ def inspect(
         raise UserError(f"--html {html}: no such folder {html.resolve().parent}")
     if html is not None and html.is_dir():
         raise UserError(f"--html {html}: a folder; name a file to write")
+    _check_calibration(precision, calibration)
     with steps(verbose=verbose) as step:
         from ..saved_model import rewrite_saved_model
 
@@ -195,8 +182,12 @@ def inspect(
             only=only,
             strict=strict or None,
             measure=benchmark,
+            precision=precision,
+            calibration=calibration,
+            max_loss=max_loss,
             custom_objects=import_objects(custom_objects),
             on_step=step,
+            on_batch=step.batch,
         )
         if html is not None:
             from ..page import write_page
@@ -212,6 +203,15 @@ def inspect(
     from . import tables
 
     result_console.print(tables.summary(report, all=everything), soft_wrap=True)
+
+
+def _check_calibration(precision: str | None, calibration: pathlib.Path | None) -> None:
+    if calibration is not None and not calibration.exists():
+        raise UserError(f"--calibration {calibration}: no such file or folder")
+    if precision == "int8" and calibration is None:
+        raise UserError(
+            "--precision int8 needs --calibration: a .npz file or a folder of .npy files"
+        )
 
 
 def _parse_size(text: str) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import json
 import pathlib
 import re
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import rich.console
 import rich.markup
@@ -61,6 +61,26 @@ Strict = Annotated[bool, typer.Option("--strict", help="Fail where a part of the
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show TensorFlow's own messages.")]
 
+Precision = Annotated[
+    Literal["bf16", "int8", "bf16-weights", "int8-weights"] | None,
+    typer.Option(help="Of convolutions and what lies between them.", show_default=False),
+]
+CalibrationData = Annotated[
+    pathlib.Path | None,
+    typer.Option(
+        "--calibration",
+        metavar="FOLDER|FILE.npz",
+        help="For --precision: inputs, one array of samples each, or a .npy file a sample.",
+        show_default=False,
+    ),
+]
+MaxLoss = Annotated[
+    float | None,
+    typer.Option(
+        help="For --precision: error of an output, relative to it, such as 0.05.",
+        show_default=False,
+    ),
+]
 InterOp = Annotated[
     int,
     typer.Option(
@@ -74,29 +94,59 @@ progress_console = rich.console.Console(stderr=True)
 result_console = rich.console.Console()
 
 
+_BAR = 10  # characters
+
+
+class Steps:
+    """What is under way, one line a step with its time.
+
+    Args:
+        progress: where the lines stand.
+    """
+
+    def __init__(self, progress: rich.progress.Progress):
+        self._progress = progress
+        self._running: rich.progress.TaskID | None = None
+        self._words = ""
+
+    def __call__(self, words: str) -> None:
+        """Names the next step."""
+        self.finish()
+        self._words = rich.markup.escape(words)
+        self._running = self._progress.add_task(self._words, total=None)
+
+    def batch(self, done: int, total: int | None) -> None:
+        """Shows how many batches of the step are done, and a bar where all are known."""
+        if self._running is None:
+            return
+        bar, of_all = "", ""
+        if total:
+            filled = round(_BAR * done / total)
+            bar, of_all = f"{'━' * filled}{'╌' * (_BAR - filled)} ", f" of {total}"
+        words = f"{self._words}: {bar}{done}{of_all} batches"
+        self._progress.update(self._running, description=words)
+
+    def finish(self) -> None:
+        """Ends the step that is under way."""
+        if self._running is not None:
+            self._progress.update(self._running, total=1, completed=1)
+            self._running = None
+
+
 @contextlib.contextmanager
 def steps(*, verbose: bool, inter_op_threads: int = 0):
-    """Loads TensorFlow, then yields a function that names the step under way, timing each."""
+    """Loads TensorFlow, then yields what names the step under way and counts its batches."""
     columns = (
         rich.progress.SpinnerColumn(finished_text="[green]✓"),
         rich.progress.TextColumn("{task.description}"),
         rich.progress.TimeElapsedColumn(),
     )
     with rich.progress.Progress(*columns, console=progress_console) as progress:
-        running: list[rich.progress.TaskID] = []
-
-        def finish() -> None:
-            if running:
-                progress.update(running.pop(), total=1, completed=1)
-
-        def step(words: str) -> None:
-            finish()
-            running.append(progress.add_task(rich.markup.escape(words), total=None))
-
+        step = Steps(progress)
         step("loading TensorFlow")
         _launch.load_tensorflow(verbose=verbose, inter_op_threads=inter_op_threads)
         yield step
-        finish()
+        step.finish()
 
 
 def import_objects(module: str | None) -> dict[str, object]:

@@ -16,7 +16,7 @@ import os
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -67,6 +67,7 @@ def optimize_concrete(
     tolerance: float = 1e-4,
     example=None,
     calibration=None,
+    on_batch: Callable[[int, int | None], None] | None = None,
 ) -> Rewritten:
     """Rewrites one ConcreteFunction; where that fails it is kept, and the report says why.
 
@@ -81,6 +82,8 @@ def optimize_concrete(
         example: for options.autotune: a tensor or array for each argument; random ones where
             None, an unknown batch being 1 and other unknown sizes 64.
         calibration: for options.precision, as `optimize` takes it.
+        on_batch: called while calibrating with the batches that are done, and all where it is known
+            how many there are.
 
     Raises:
         ValueError: an unknown option, an example or calibration data that the function does not
@@ -118,7 +121,9 @@ def optimize_concrete(
         if context.options.precision is None:
             result, bundle = _rewritten(concrete, bundles, context)
         else:
-            (result, bundle, context), judge = _lowered(concrete, bundles, context, calibration)
+            (result, bundle, context), judge = _lowered(
+                concrete, bundles, context, calibration, on_batch
+            )
         make = _maker(concrete, (result, bundle), bundles, context)
         if context.options.autotune:
             result, bundle = _autotuned(concrete, make, context, inputs)
@@ -216,7 +221,7 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
-def _lowered(concrete, bundles: Bundles, context: Context, calibration):
+def _lowered(concrete, bundles: Bundles, context: Context, calibration, on_batch):
     """(function, its variables, context) in low precision, and arguments to verify it with."""
     contexts = [context]
 
@@ -234,7 +239,7 @@ def _lowered(concrete, bundles: Bundles, context: Context, calibration):
         return *_rewritten(concrete, bundles, made), made
 
     try:
-        return lower(concrete, context.options, calibration, written, rewritten)
+        return lower(concrete, context.options, calibration, written, rewritten, on_batch)
     finally:
         context.running = contexts[-1].running or "calibration"
 

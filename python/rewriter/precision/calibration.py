@@ -2,7 +2,7 @@
 
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -32,14 +32,17 @@ class Calibration:
             tf.data.Dataset or a list: an array each for one argument, else a tuple or a mapping.
             Or a path: of a .npz file with one array of samples an argument, by its name or alone;
             of a .npy file; of a folder of .npy files, one a sample.
+        on_batch: called before the first batch and after each with the number of those done, and
+            of all of them where that is known.
 
     Raises:
         CalibrationError: it is None, or a path at which there are no such arrays.
     """
 
-    def __init__(self, data):
+    def __init__(self, data, on_batch: Callable[[int, int | None], None] | None = None):
         if data is None:
             raise CalibrationError(_MISSING)
+        self._note = on_batch or (lambda done, total: None)
         if isinstance(data, str | os.PathLike):
             data = _read(pathlib.Path(data))
         self._data = data
@@ -57,11 +60,15 @@ class Calibration:
         count = len(concrete.inputs) - len(concrete.captured_inputs)
         wanted, any_came = concrete.inputs[:count], False
         names = _names(concrete, wanted)
-        for number, batch in enumerate(self._raw(wanted, names)):
+        batches = self._raw(wanted, names)
+        total = _count(batches)
+        self._note(0, total)
+        for number, batch in enumerate(batches):
             arguments = _arguments(batch, wanted, names, number)
             if all(0 not in tensor.shape for tensor in arguments) or not arguments:
                 any_came = True
                 yield arguments
+            self._note(number + 1, total)
         if not any_came:
             raise CalibrationError(
                 "calibration holds no samples: give some dozens of typical inputs"
@@ -80,12 +87,13 @@ class Calibration:
         if isinstance(data, np.ndarray | np.generic | tf.Tensor):
             return _cut({names[0] if names else "": _as_array(data, "calibration")}, wanted, names)
         try:
-            return iter(data)
+            iter(data)
         except TypeError:
             raise CalibrationError(
                 "calibration must be an array of samples, a mapping of arrays, or batches, not "
                 f"{type(data).__name__}"
             ) from None
+        return data
 
 
 def split(batches: Iterable[list[tf.Tensor]]) -> Iterator[tuple[list[tf.Tensor], bool]]:
@@ -109,6 +117,14 @@ def split(batches: Iterable[list[tf.Tensor]]) -> Iterator[tuple[list[tf.Tensor],
         yield first, True
 
 
+def _count(batches: Iterable) -> int | None:
+    """How many there are, where that is known before they come."""
+    try:
+        return len(batches)
+    except TypeError:  # a tf.data.Dataset may have a length and not know it
+        return None
+
+
 def _names(concrete, wanted) -> list[str]:
     """The name of each argument, as signatures have them."""
     _, kwargs = concrete.structured_input_signature or ((), {})
@@ -124,7 +140,7 @@ def _as_array(value, name: str) -> np.ndarray:
     return array
 
 
-def _cut(arrays: dict[str, np.ndarray], wanted, names) -> Iterator[dict[str, np.ndarray]]:
+def _cut(arrays: dict[str, np.ndarray], wanted, names) -> list[dict[str, np.ndarray]]:
     """Batches of arrays of samples: of the function's own size where it has one."""
     sizes = {tensor.shape[0] for tensor in wanted if tensor.shape.rank}
     fixed = next((size for size in sizes if size is not None), None)
@@ -136,8 +152,10 @@ def _cut(arrays: dict[str, np.ndarray], wanted, names) -> Iterator[dict[str, np.
             f"calibration has {samples} samples; a batch of the function has {fixed}"
         )
     whole = samples - samples % batch if fixed else samples
-    for first in range(0, whole, batch):
-        yield {name: array[first : first + batch] for name, array in arrays.items()}
+    return [
+        {name: array[first : first + batch] for name, array in arrays.items()}
+        for first in range(0, whole, batch)
+    ]
 
 
 def _arguments(batch, wanted, names: list[str], number: int) -> list[tf.Tensor]:

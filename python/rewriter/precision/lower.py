@@ -16,7 +16,7 @@ from .observer import Observer
 from .quantize import decibels
 
 
-def lower(concrete, options, data, written: Callable, rewritten: Callable):
+def lower(concrete, options, data, written: Callable, rewritten: Callable, on_batch=None):
     """The function in low precision, within the loss that is allowed.
 
     Args:
@@ -25,6 +25,7 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable):
         data: calibration data; may be None where the precision needs no ranges.
         written: written(lowering) -> the module whose nodes are written, with all captures.
         rewritten: rewritten(lowering) -> (function, bundle, context).
+        on_batch: of `Calibration`.
 
     Returns: what `rewritten` made, with `report.precision`, and a batch to verify it with.
 
@@ -32,7 +33,7 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable):
         CalibrationError: the data do not fit, or a tensor has no finite range on them.
     """
     first, held = Lowering(options.precision), []
-    calibration = None if data is None else Calibration(data)
+    calibration = None if data is None else Calibration(data, on_batch)
     if first.is_int8:
         held = _observe(concrete, calibration, first, written)
     elif calibration is not None:

@@ -311,9 +311,24 @@ def test_low_precision(call, several, tmp_path):
     code, out, err = call("optimize", several, tmp_path / "out", *given)
     assert code == 0
     assert "serving_default: int8: 2 of 2 layers" in out and " dB (1 samples)" in out
+    assert "━━━━━━━━━━ 4 of 4 batches" in err
     code, out, _ = call("optimize", several, tmp_path / "json", *given, "--json")
     layers = json.loads(out)["signatures"]["serving_default"]["precision"]["layers"]
     assert code == 0 and [layer["dtype"] for layer in layers] == ["uint8", "uint8"]
+
+
+def test_the_page_shows_what_each_layer_loses(call, several, tmp_path):
+    images = np.random.default_rng(0).standard_normal((4, 40, 40, 16)).astype("float32")
+    np.savez(tmp_path / "images.npz", image=images)
+    given = ("--precision", "int8", "--calibration", tmp_path / "images.npz")
+    code, out, _ = call("inspect", several, *given, "--html", tmp_path / "page.html")
+    assert code == 0 and "int8: 2 of 2 layers" in out
+    page = (tmp_path / "page.html").read_text()
+    assert page.count('<svg class="losses"') == 1 and "http" not in page
+    bars = re.findall(r'<rect class="(\w+)" y="\d+" width="(\d+)"', page)
+    assert [kind for kind, _ in bars] == ["uint8", "uint8", "output"]
+    assert max(int(width) for _, width in bars) == 300
+    assert len(re.findall(r"(?:uint8|output): [\d.]+ dB</text>", page)) == 3
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,24 @@ def test_none_says_how_to_get_it():
         Calibration(None)
 
 
+def test_batches_are_counted_as_they_are_done():
+    def counted(data):
+        counts = []
+        calibration = Calibration(data, lambda *count: counts.append(count))
+        for _ in calibration.batches(concrete([None, 3])):
+            counts.append("batch")
+        return counts
+
+    batches = [np.zeros((1, 3)), np.zeros((0, 3))]  # an empty one counts, and is not run
+    wanted = [(0, 2), "batch", (1, 2), (2, 2)]
+    assert counted(batches) == counted(iter(batches)) == wanted
+    dataset = tf.data.Dataset.from_tensor_slices(np.zeros((2, 3))).batch(1)
+    assert counted(dataset) == [(0, 2), "batch", (1, 2), "batch", (2, 2)]
+    unknown = dataset.filter(lambda x: True)
+    assert counted(unknown)[-1] == (2, None)
+    assert counted(np.zeros((4, 3)))[-1] == (4, 4)
+
+
 def test_some_are_held_back():
     assert [held for _, held in split([[i] for i in range(6)])] == [
         *(False, True, False, False, False, True)
