@@ -11,18 +11,19 @@ from ..ops.record import Called
 _NARROW = (tf.uint8, tf.int8, tf.bfloat16, tf.float16)
 
 
-def gradient_of(op: str, any_type: bool = False) -> Callable:
+def gradient_of(op: str, any_type: bool = False, sources: tuple = ()) -> Callable:
     """Registers a function of (what was called, the gradients of its results) for an op of ours.
 
     Args:
         any_type: whether it takes types other than float32.
+        sources: types other than float32 that its first input may have.
     """
 
     def register(function: Callable) -> Callable:
         def gradient(op, *upstream):
             called = Called(op)
             if not any_type:
-                _refuse_narrow(op, called)
+                _refuse_narrow(op, called, sources)
             return function(called, *upstream)
 
         tf.RegisterGradient(f"Blockdnn{op}")(gradient)
@@ -31,9 +32,11 @@ def gradient_of(op: str, any_type: bool = False) -> Callable:
     return register
 
 
-def _refuse_narrow(op, called: Called) -> None:
+def _refuse_narrow(op, called: Called, sources: tuple) -> None:
     """Raises InvalidArgument if the op reads or writes what is not float32."""
-    for tensor in (*op.inputs, called.dst):
+    first, *others = op.inputs
+    allowed = first is not None and first.dtype in sources
+    for tensor in (*([] if allowed else [first]), *others, called.dst):
         if tensor is not None and tensor.dtype in _NARROW:
             raise invalid(
                 f"{op.type} of {tensor.dtype.name} has no gradient; train it in float32, or put "

@@ -4,9 +4,11 @@ import keras
 import tensorflow as tf
 
 from ..layout import BLOCK, NCHW16C, NHWC
+from ..native import multiplies
 from ..ops.conv.conv import conv
 from ..ops.conv.conv_transpose import conv_transpose
 from ..ops.conv.conv_volume import conv_volume
+from ..ops.movement.reorder import reorder
 from ..ops.pixels.eltwise import eltwise
 from ..ops.post_ops import PostOps
 from . import functions
@@ -70,6 +72,9 @@ class ConvolutionLayer(BlockedLayer):
         if groups is None:
             groups, shape = shape[2], [*shape[:2], 1, shape[2] * shape[3]]
         src_blocked = self.reads_blocked if src_blocked is None else src_blocked
+        layout = NCHW16C if src_blocked else NHWC
+        if self._multiplies_bfloat16(shape, groups, window):
+            x = reorder(x, layout, layout, channels=shape[2], dtype=tf.bfloat16)
         return conv(
             x,
             kernel,
@@ -77,10 +82,19 @@ class ConvolutionLayer(BlockedLayer):
             groups=groups,
             post_ops=chain,
             algorithm=self.algorithm,
-            src_layout=NCHW16C if src_blocked else NHWC,
+            src_layout=layout,
             dst_layout=NCHW16C if dst_blocked else NHWC,
             **window,
         )
+
+    def _multiplies_bfloat16(self, shape, groups: int, window: dict) -> bool:
+        """Whether the products are those of bfloat16: under mixed_bfloat16, where the CPU has them
+        and they are faster. Where Winograd's algorithm applies, and channel by channel, float32 is.
+        """
+        wanted = self._policy_dtype == "bfloat16" and groups == 1 and shape[2] >= BLOCK
+        strides = window["strides"] if "strides" in window else (1, 1)
+        direct = tuple(shape[:2]) == (1, 1) or max(strides) > 1
+        return wanted and direct and multiplies("bf16")
 
     def window(self) -> dict:
         """Strides, dilations and padding as bd.ops.conv takes them."""

@@ -212,6 +212,7 @@ def _is_pointwise(made: Made) -> bool:
     tensors."""
     given, padding = made.arguments, made.arguments["padding"]
     one = given["weights_shape"][:2] == given["strides"] == [1, 1] and given["groups"] == 1
+    one = one and given["src"].dtype == tf.float32
     blocked = given["src_layout"] == given["dst_layout"] == NCHW16C
     operands = {e.words[1] if e.kind == "binary" else e.kind for e in made.chain.entries}
     plain = operands <= {"channel", "scalar", "eltwise"}

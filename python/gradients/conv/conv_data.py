@@ -28,7 +28,7 @@ def backward_data(geometry: ConvGeometry, dz, weights, sizes):
     """
     outs = plane_of(dz, geometry.dst_layout)
     static = all(isinstance(size, int) for size in (*sizes, *outs))
-    if static and geometry.strides != (1, 1) and _is_transposed(geometry):
+    if static and is_transposed(geometry):
         return _by_transposed(geometry, dz, weights, sizes, outs)
     flipped = _flipped(geometry, weights)
     if geometry.strides == (1, 1):
@@ -98,9 +98,9 @@ def plane_of(x, layout: str) -> list:
     return sizes
 
 
-def _is_transposed(geometry: ConvGeometry) -> bool:
-    """Whether conv_transpose computes it."""
-    usual = geometry.groups == 1 and geometry.dilations == (1, 1)
+def is_transposed(geometry: ConvGeometry) -> bool:
+    """Whether conv_transpose computes it, of planes whose sizes are known."""
+    usual = geometry.strides != (1, 1) and geometry.groups == 1 and geometry.dilations == (1, 1)
     return usual and geometry.dst_layout == NCHW16C and max(geometry.strides) <= 16
 
 

@@ -100,6 +100,32 @@ def test_layouts(layouts, case, floats):
     )
 
 
+@pytest.mark.parametrize("layouts", LAYOUTS, ids=" to ".join)
+@pytest.mark.parametrize("case", ["1x1", "1x1 stride 2", "3x3", "stride 2", "dilated", "depthwise"])
+def test_a_source_of_bfloat16(layouts, case, floats):
+    """Products round to bfloat16 what they read, sums and the weights' gradient are float32."""
+    (h, w), channels, outputs, window, options = CASES[case]
+    if "depthwise" in case and "nhwc" in layouts:
+        pytest.skip("depthwise convolutions of plain tensors have no narrow form")
+    ours = conv_of(layouts, channels, outputs, **options)
+    weights = filters(floats, window, channels, outputs, options)
+    with tf.GradientTape() as tape:
+        x = tf.constant(floats(2, h, w, channels))
+        held = tf.constant(weights)
+        tape.watch([x, held])
+        y = ours(tf.cast(x, tf.bfloat16), held)
+    dx, dw = tape.gradient(y, [x, held], output_gradients=tf.ones_like(y) * 0.7)
+    with tf.GradientTape() as tape:
+        exact = [tf.cast(x, tf.float64), tf.cast(held, tf.float64)]
+        tape.watch(exact)
+        wanted = plain.conv(*exact, **options)
+    expected = tape.gradient(wanted, exact, output_gradients=tf.ones_like(wanted) * 0.7)
+    assert y.dtype == dx.dtype == dw.dtype == tf.float32
+    for got, exactly in zip((y, dx, dw), (wanted, *expected), strict=True):
+        got, exactly = np.asarray(got), np.asarray(exactly)
+        assert 1e-6 < np.abs(got - exactly).max() / np.abs(exactly).max() < 0.01
+
+
 # Chain, its operands' shapes for C = 20 outputs of [2, 5, 6, 20], and the formula.
 CHAINS = {
     "bias and relu": (

@@ -9,6 +9,7 @@ import tensorflow as tf
 from compared import close, step
 
 import tf_blockdnn as bd
+from tf_blockdnn.python import native
 
 L = keras.layers
 
@@ -133,6 +134,8 @@ def _network(policy="float32"):
                 layers.BatchNormalization(),
                 layers.Activation("swish"),  # nothing turns at zero, where gradients would jump
                 layers.DepthwiseConv2D(3),
+                layers.Conv2D(48, 1, activation="swish"),
+                layers.Conv2D(32, 3, strides=2, padding="same"),
                 layers.GlobalAveragePooling2D(),
                 layers.Dense(64, activation="tanh"),
                 layers.Dense(10, dtype="float32"),
@@ -142,8 +145,11 @@ def _network(policy="float32"):
         keras.config.set_dtype_policy(before)
 
 
-def test_mixed_bfloat16_forward_and_backward():
-    """Weights and their gradients are float32, and nearer to float32's than Keras's own."""
+@pytest.mark.parametrize(("isa", "narrow"), [("avx512", 0), ("avx512_bf16", 2)])
+def test_mixed_bfloat16_forward_and_backward(monkeypatch, isa, narrow):
+    """Weights and their gradients are float32, and nearer to float32's than Keras's own; products
+    are those of bfloat16 where the CPU has them and no algorithm saves as much."""
+    monkeypatch.setattr(native, "active_isa", lambda: isa)
     exact, theirs = _network(), _network("mixed_bfloat16")
     theirs.set_weights(exact.get_weights())
     ours = bd.layers.convert(theirs)
@@ -161,6 +167,10 @@ def test_mixed_bfloat16_forward_and_backward():
         most = np.abs(wanted).max()
         off, own = (np.abs(values - wanted).max() / most for values in (got, keras_own))
         assert off < max(0.02, 1.2 * own)
+    graph = tf.function(lambda x: ours(x, training=True)).get_concrete_function(x).graph
+    convolutions = [op for op in graph.get_operations() if op.type == "BlockdnnConv"]
+    assert [op.inputs[0].dtype for op in convolutions].count(tf.bfloat16) == narrow
+    assert ours(x).dtype == theirs(x).dtype
     ours.compile("sgd", loss)
     ours.fit(x, np.arange(8), verbose=0)
     assert all(v.dtype == "float32" for v in ours.trainable_variables)

@@ -178,12 +178,12 @@ def test_in_a_function_and_in_turn(rng):
     assert_close(y, 32, expected, F32, None)
 
 
-def test_gradients_are_refused(rng):
+def test_gradients_of_narrow_results_are_refused(rng):
     case = Case(rng, "3x3", BF16)
     x = tf.constant(case.x.blocked)
     with tf.GradientTape() as tape:
         tape.watch(x)
-        y = case.run(F32, src=x)
+        y = case.run(BF16, src=x)
     with pytest.raises(ValueError, match="BlockdnnConv of bfloat16 has no gradient"):
         tape.gradient(y, x)
 
