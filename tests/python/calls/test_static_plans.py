@@ -98,6 +98,25 @@ def test_recurrent_layers_and_products():
             same(fast(x), want)
 
 
+@pytest.mark.parametrize("precision", ["int8", "bf16"])
+def test_regions_of_narrow_tensors(network, precision):
+    """Buffers of one and two bytes an element, kept apart and used again."""
+    data = np.concatenate([image(4, seed=seed) for seed in range(4)])
+    low = {"precision": precision, "calibration": data, "algorithm": "direct"}
+    fresh = bd.optimize(network, memory="low", **low)  # resolves each time
+    fast = bd.optimize(network, **low)
+    assert fast.report.precision.count == 3
+    inputs = [image(1 + i % 3, 7 + i % 5, i) for i in range(9)]
+    wanted = [values(fresh(x)) for x in inputs]
+    for _ in range(_PREPARED):
+        for x, want in zip(inputs, wanted, strict=True):
+            same(fast(x), want)
+    before = resident()
+    for _ in range(300):
+        fast(inputs[0])
+    assert resident() - before < 1 << 20
+
+
 def test_results_are_the_callers_to_keep(network):
     fast = bd.optimize(network)
     results = [fast(image(seed=seed)) for seed in range(3 * _PREPARED)]

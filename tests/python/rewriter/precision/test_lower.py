@@ -65,6 +65,22 @@ def test_one_batch_and_one_sample_are_enough(function, data, samples):
     assert report.precision.outputs[0].snr > 30
 
 
+@pytest.mark.parametrize("value", [0.0, -0.25])
+def test_data_of_one_number(function, value):
+    """Ranges have no width, or one end at zero."""
+    data = np.full((8, 12, 12, 3), value, np.float32)
+    fast = bd.optimize(function, precision="int8", calibration=data)
+    wanted, got = function(data).numpy(), fast(data).numpy()
+    assert np.abs(got - wanted).max() <= 0.02 * np.abs(wanted).max()
+    assert np.isfinite(fast(images(2)).numpy()).all()
+
+
+@pytest.mark.parametrize("precision", ["int8", "bf16", "int8-weights", "bf16-weights"])
+def test_an_empty_batch(function, precision):
+    fast = bd.optimize(function, precision=precision, calibration=images())
+    assert fast(images()[:0]).shape == (0, 128)
+
+
 def test_values_that_overflow_are_named():
     filters = tf.fill((3, 3, 3, 16), 1e38)
 
