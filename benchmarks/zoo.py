@@ -21,7 +21,7 @@ import backbones
 import run_models
 from measuring import machine
 from measuring.prepare import HERE, Workshop
-from models import ZOO
+from models import TRANSFORMERS, ZOO
 from rich.console import Console
 from rich.progress import Progress
 
@@ -75,7 +75,8 @@ def main() -> None:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", type=lambda text: text.split(","), default=list(ZOO))
+    names = [name for name, network in ZOO.items() if network.builder != TRANSFORMERS]
+    parser.add_argument("--models", type=lambda text: text.split(","), default=names)
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--runs", type=int, default=20, help="counted runs of each")

@@ -37,8 +37,10 @@ class Network:
       input_name: of the signature's one input, float32 [batch, height, width, 3].
       size: height and width it is measured at.
       shape: of one sample, instead of size, where these are no pictures in colour.
+      words: a sample is int32 ids below this; 0: it is float32.
       batches: those it is measured at; empty: any.
-      everyday: whether run_models.py measures it unless told otherwise; zoo.py takes all.
+      everyday: whether run_models.py measures it unless told otherwise; zoo.py takes all but
+        transformers, which backbones.py takes.
     """
 
     title: str
@@ -48,11 +50,15 @@ class Network:
     size: tuple[int, int]
     batches: tuple[int, ...] = ()
     shape: tuple[int, ...] = ()
+    words: int = 0
     everyday: bool = True
 
     def example(self, batch: int) -> dict[str, np.ndarray]:
-        """{input name: float32 [batch, H, W, 3]}, the same in every process."""
+        """{input name: float32 [batch, H, W, 3], or as `shape` and `words` say}, always the same."""
         random = np.random.default_rng(0)
+        if self.words:
+            ids = random.integers(1, self.words, (batch, *self.shape), np.int32)
+            return {self.input_name: ids}
         if self.shape:
             return {self.input_name: random.standard_normal((batch, *self.shape), np.float32)}
         return {self.input_name: pictures(batch, self.size, spread=128)}
@@ -75,6 +81,14 @@ def _other(title: str, name: str, *shape: int, builder: str = "others") -> Netwo
     return Network(title, builder, name, "image", (0, 0), shape=shape, everyday=False)
 
 
+def _transformer(title: str, name: str, *shape: int, words: int = 0) -> Network:
+    """KerasHub's (requirements-kerashub.txt), with all layers that were published."""
+    return Network(
+        title, TRANSFORMERS, name, "x", (0, 0), shape=shape, words=words, everyday=False
+    )
+
+
+TRANSFORMERS = "transformers"
 ZOO = {
     "resnet50": _application("ResNet-50", "ResNet50"),
     "vgg16": _application("VGG-16", "VGG16"),
@@ -101,4 +115,11 @@ ZOO = {
     "ssd": _other("SSD-style heads", "ssd", 256, 256, 3),
     "keywords": _other("keyword spotting, 1-D", "keywords", 98, 40),
     "crnn": _other("CRNN", "crnn", 32, 128, 1),
+    "bert": _transformer("BERT-base, 128 ids", "text/bert", 128, words=30522),
+    "minilm": _transformer("MiniLM, 32 ids", "text/minilm", 32, words=30522),
+    "vit": _transformer("ViT-B/16", "vision/vit", 224, 224, 3),
+    "deittiny": _transformer("DeiT-tiny", "vision/deittiny", 224, 224, 3),
+    "swin": _transformer("Swin-T", "vision/swin", 224, 224, 3),
+    "segformer": _transformer("SegFormer-B0", "vision/segformer", 224, 224, 3),
+    "whisper": _transformer("Whisper-tiny's encoder", "sound/whisperencoder", 3000, 80),
 }

@@ -1,7 +1,7 @@
 """Backbones of KerasHub that read ids [N, 128]: `BUILDERS`.
 
-They are as wide as the smallest one that is published and four layers deep, with 8,000 words; BERT
-and GPT-2 are whole, and what is wider than others has fewer layers.
+They are as wide as the smallest one that is published and four layers deep, with 8,000 words; BERT,
+MiniLM and GPT-2 are whole, and what is wider than others has fewer layers.
 """
 
 from __future__ import annotations
@@ -96,6 +96,16 @@ _ROWS = {
             "num_key_value_heads": 8,
             "hidden_dim": 1024,
             "intermediate_dim": 4096,
+        },
+    ),
+    "minilm": (
+        "Bert",
+        {
+            "vocabulary_size": 30522,
+            "num_layers": 12,
+            "num_heads": 12,
+            "hidden_dim": 384,
+            "intermediate_dim": 1536,
         },
     ),
     "mistral": (
@@ -202,4 +212,4 @@ def _build(name: str):
 
 
 BUILDERS = {name: functools.partial(_build, name) for name in _ROWS}
-SHAPES = dict.fromkeys(BUILDERS, (128,))
+SHAPES = {**dict.fromkeys(BUILDERS, (128,)), "minilm": (32,)}

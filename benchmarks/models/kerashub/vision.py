@@ -26,6 +26,18 @@ def deit():
     )
 
 
+def deittiny():
+    """Touvron et al. 2021, tiny, whole."""
+    return models.DeiTBackbone(
+        image_shape=SIZE,
+        patch_size=(16, 16),
+        num_layers=12,
+        num_heads=3,
+        hidden_dim=192,
+        intermediate_dim=768,
+    )
+
+
 def _dinov2(swiglu=False, **options):
     return models.DINOV2Backbone(
         patch_size=14,
@@ -171,6 +183,7 @@ BUILDERS = {
     for build in (
         vit,
         deit,
+        deittiny,
         dinov2,
         dinov2swiglu,
         dinov3,
