@@ -83,9 +83,7 @@ def _other(title: str, name: str, *shape: int, builder: str = "others") -> Netwo
 
 def _transformer(title: str, name: str, *shape: int, words: int = 0) -> Network:
     """KerasHub's (requirements-kerashub.txt), with all layers that were published."""
-    return Network(
-        title, TRANSFORMERS, name, "x", (0, 0), shape=shape, words=words, everyday=False
-    )
+    return Network(title, TRANSFORMERS, name, "x", (0, 0), shape=shape, words=words, everyday=False)
 
 
 TRANSFORMERS = "transformers"
