@@ -110,11 +110,16 @@ def _attended(called, q, k, v, biases, masks):
     group = tf.shape(q)[1] // tf.shape(k)[1]
     k, v = tf.repeat(k, group, axis=1), tf.repeat(v, group, axis=1)
     scores = called.scale * tf.matmul(q, k, transpose_b=True)
-    for bias in biases:
+    if called.soft_cap:
+        scores = called.soft_cap * tf.tanh(scores / called.soft_cap)
+    late = len(biases) - called.late_biases
+    for bias in biases[:late]:
         scores += _for_sequences(bias, scores, is_single)
     for mask in masks:
         mask = _for_sequences(mask, scores, is_single)
         scores = tf.where(mask, scores, called.masked_value)
+    for bias in biases[late:]:
+        scores += _for_sequences(bias, scores, is_single)
     if called.causal:
         queries, keys = tf.shape(scores)[2], tf.shape(scores)[3]
         earlier = tf.range(keys)[None, :] <= tf.range(queries)[:, None]
@@ -124,9 +129,7 @@ def _attended(called, q, k, v, biases, masks):
         for mask in masks:
             weights = tf.where(_for_sequences(mask, scores, is_single), weights, 0.0)
     y = tf.matmul(weights, v)
-    if is_single:
-        return y[:, 0]
-    return y if called.dst_layout == "BNTH" else tf.transpose(y, [0, 2, 1, 3])
+    return _from_heads_first(y, called.dst_layout, is_single)
 
 
 def _selected(x, at):
@@ -139,8 +142,20 @@ def _selected(x, at):
 def _heads_first(x, layout: str, is_single: bool):
     """[B, N, T, H]."""
     if is_single:
-        return x[:, None]
-    return x if layout == "BNTH" else tf.transpose(x, [0, 2, 1, 3])
+        return (tf.transpose(x, [1, 0, 2]) if layout == "TBNH" else x)[:, None]
+    return x if layout == "BNTH" else tf.transpose(x, _HEADS_FIRST[layout])
+
+
+def _from_heads_first(y, layout: str, is_single: bool):
+    """In this layout."""
+    if is_single:
+        return tf.transpose(y[:, 0], [1, 0, 2]) if layout == "TBNH" else y[:, 0]
+    return y if layout == "BNTH" else tf.transpose(y, _FROM_HEADS_FIRST[layout])
+
+
+# Orders of axes.
+_HEADS_FIRST = {"BTNH": [0, 2, 1, 3], "TBNH": [1, 2, 0, 3]}
+_FROM_HEADS_FIRST = {"BTNH": [0, 2, 1, 3], "TBNH": [2, 0, 1, 3]}
 
 
 def _for_sequences(bias, scores, is_single: bool):

@@ -20,7 +20,7 @@ from .pixels.squeeze_excite import SqueezeExcite
 from .planes.pad import Pad
 from .planes.pool import GlobalPool, Pool
 from .planes.resize import Resize
-from .products.attention import MAX_BIASES, Attention
+from .products.attention import BIAS_ROLES, MAX_BIASES, Attention
 from .products.inner_product import InnerProduct
 from .products.packed_matmul import PackedMatmul
 from .products.rnn import Rnn
@@ -28,6 +28,7 @@ from .record import RECORDS, Record
 from .steps import MAX_STEPS, Step, binary, compose_affine, eltwise, sum_of
 
 __all__ = [
+    "BIAS_ROLES",
     "BLOCK",
     "BLOCKED",
     "MAX_BIASES",

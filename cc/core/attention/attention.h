@@ -1,7 +1,10 @@
 // Scaled dot-product attention of many heads, with masks of every kind, as one primitive.
 //
-//   score[s] = scale * sum_h q[b][n][t][h] k[b][g][s][h] + biases[..][b][n][t][s]
+//   score[s] = scale * sum_h q[b][n][t][h] k[b][g][s][h]
+//   score[s] = soft_cap * tanh(score[s] / soft_cap), with a soft cap
+//   score[s] = score[s] + biases[..][b][n][t][s]
 //   score[s] = masked value, where the mask is false
+//   score[s] = score[s] + late biases[..][b][n][t][s]
 //   weight   = softmax of score over s; 0, with zero_masked, where the mask is false
 //   dst[b][n][t][h] = sum_s weight[s] v[b][g][s][h]
 //
@@ -33,8 +36,8 @@
 
 namespace bd {
 
-// Where the rows of a tensor lie, in elements; elements of a row are neighbours. So [B, T, N, H]
-// and [B, N, T, H] are both read as they are.
+// Where the rows of a tensor lie, in elements; elements of a row are neighbours. So [B, T, N, H],
+// [B, N, T, H] and [T, B, N, H] are all read as they are.
 struct AttentionStrides {
   int64_t sequence = 0, head = 0, row = 0;
   int64_t first = 0;  // the element of sequence 0, head 0, row 0
@@ -62,9 +65,11 @@ struct AttentionDesc {
   int64_t head_size = 0, value_size = 0;
   AttentionStrides q, k, v, dst;
   float scale = 1.f;
+  float soft_cap = 0.f;  // 0: none
   bool causal = false;
   int num_biases = 0;
   AttentionBias biases[kMaxAttentionBiases];
+  int late_biases = 0;  // the last so many of them
   bool has_mask = false;
   AttentionBias mask;
   float masked = 0.f;
@@ -92,8 +97,8 @@ struct AttentionPlan {
 };
 
 // Returns an empty string, or one line that names what is wrong: a negative size, heads that are
-// no multiple of kv_heads, more biases than are possible, or a bias whose sequences do not divide
-// the batch.
+// no multiple of kv_heads, a soft cap that is negative or not finite, more biases than are
+// possible, more late ones than biases, or a bias whose sequences do not divide the batch.
 std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads, AttentionPlan* plan);
 
 struct AttentionBuffers {

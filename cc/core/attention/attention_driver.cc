@@ -79,7 +79,8 @@ class Worker {
   void RunBlock(const Group& group, const Block& block) const {
     const int64_t keys = Keys(block);
     plan_.kernels->scale(buffers_.q + d_.q.offset(group.b, block.n, block.t), RowStride(d_.q),
-                         block.rows, d_.head_size, d_.scale, queries_);
+                         block.rows, d_.head_size,
+                         d_.soft_cap == 0.f ? d_.scale : d_.scale / d_.soft_cap, queries_);
     if (!plan_.packs) return RunUnpacked(group, block, keys);
     MultiplyByKeys(block, keys);
     Weigh(group, block, keys);
@@ -140,7 +141,9 @@ class Worker {
     rows.columns = keys;
     rows.taking_part = d_.causal ? std::min(keys, block.t + 1) : keys;
     rows.growth = d_.causal && !plan_.along_heads;
+    rows.soft_cap = d_.soft_cap;
     rows.biases = d_.num_biases;
+    rows.late_bias = d_.num_biases - d_.late_biases;
     for (int i = 0; i < d_.num_biases; ++i) {
       const AttentionBias& bias = d_.biases[i];
       rows.bias[i] = buffers_.biases[i] + bias.offset(group.b, block.n, block.t);

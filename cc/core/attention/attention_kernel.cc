@@ -23,6 +23,16 @@ inline void AddRow(const float* bias, int64_t step, int64_t columns, float* scor
   if (tail > 0) StoreN(scores + c, Add(LoadN(scores + c, tail), LoadN(bias + c, tail)), tail);
 }
 
+inline void CapRow(float cap, int64_t columns, float* scores) {
+  const Vec most = Set1(cap);
+  int64_t c = 0;
+  for (; c + kLanes <= columns; c += kLanes) {
+    Store(scores + c, Mul(most, Tanh(Load(scores + c))));
+  }
+  const int tail = static_cast<int>(columns - c);
+  if (tail > 0) StoreN(scores + c, Mul(most, Tanh(LoadN(scores + c, tail))), tail);
+}
+
 inline void MaskRow(const uint8_t* mask, int64_t step, int64_t columns, float masked,
                     float* scores) {
   if (step == 0) {
@@ -38,12 +48,17 @@ void Weigh(const AttentionRows& a) {
     float* scores = a.scores + r * a.stride;
     int64_t columns = a.taking_part + r * a.growth;
     if (columns > a.columns) columns = a.columns;
-    for (int i = 0; i < a.biases; ++i) {
-      AddRow(a.bias[i] + r * a.bias_stride[i], a.bias_step[i], columns, scores);
-    }
+    const auto add = [&](int begin, int end) {
+      for (int i = begin; i < end; ++i) {
+        AddRow(a.bias[i] + r * a.bias_stride[i], a.bias_step[i], columns, scores);
+      }
+    };
+    if (a.soft_cap != 0.f) CapRow(a.soft_cap, columns, scores);
+    add(0, a.late_bias);
     if (a.mask != nullptr) {
       MaskRow(a.mask + r * a.mask_stride, a.mask_step, columns, a.masked, scores);
     }
+    add(a.late_bias, a.biases);
     SoftmaxRow(scores, columns, scores);
     if (a.zero_masked) MaskRow(a.mask + r * a.mask_stride, a.mask_step, columns, 0.f, scores);
     for (int64_t c = columns; c < a.columns; ++c) scores[c] = 0.f;

@@ -9,7 +9,7 @@
 
 namespace bd {
 
-constexpr int kMaxAttentionBiases = 2;
+constexpr int kMaxAttentionBiases = 4;
 
 // Rows of scores that become weights where they are.
 struct AttentionRows {
@@ -18,9 +18,10 @@ struct AttentionRows {
   // Row r takes part with its first min(columns, taking_part + r * growth) columns, at least one;
   // those behind it, up to `columns`, get the weight 0.
   int64_t columns, taking_part, growth;
-  // Added to the scores one after the other; elements from a row to the next, and from a column to
-  // the next: 1, or 0 where one is for all.
-  int biases;
+  float soft_cap;  // or 0; scores have been divided by it
+  // Added to the scores one after the other, those from `late_bias` on behind the mask; elements
+  // from a row to the next, and from a column to the next: 1, or 0 where one is for all.
+  int biases, late_bias;
   const float* bias[kMaxAttentionBiases];
   int64_t bias_stride[kMaxAttentionBiases], bias_step[kMaxAttentionBiases];
   const uint8_t* mask;  // or null; where it is 0 the score is `masked`

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "cc/base/cpu/caches.h"
 #include "cc/core/attention/attention.h"
@@ -34,6 +35,13 @@ std::string Check(const AttentionDesc& d) {
   if (d.num_biases < 0 || d.num_biases > kMaxAttentionBiases) {
     return "attention adds at most " + std::to_string(kMaxAttentionBiases) + " biases, not " +
            std::to_string(d.num_biases);
+  }
+  if (d.late_biases < 0 || d.late_biases > d.num_biases) {
+    return "attention: " + std::to_string(d.late_biases) + " late biases are not among its " +
+           std::to_string(d.num_biases);
+  }
+  if (!std::isfinite(d.soft_cap) || d.soft_cap < 0.f) {
+    return "attention: soft_cap must be positive, or 0 for none";
   }
   const auto fits = [&](const AttentionBias& bias) {
     return bias.sequences > 0 && d.batch % bias.sequences == 0;

@@ -9,18 +9,21 @@ from ...layout import NHWC
 from ..bundle import Bundle
 from ..record import Record, function_of
 
-LAYOUTS = ("BTNH", "BNTH")
-MAX_BIASES = 2  # kMaxAttentionBiases in cc/core/attention
+LAYOUTS = ("BTNH", "BNTH", "TBNH")
+MAX_BIASES = 4  # kMaxAttentionBiases in cc/core/attention
+BIAS_ROLES = tuple(f"bias{i}" for i in range(MAX_BIASES))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attention(Record, title="attention"):
-    """Reads q, k and v, then "bias0", "bias1" and "mask", where its node has them.
+    """Reads q, k and v, then "bias0", "bias1", .. and "mask", where its node has them.
 
     Attributes:
         channels: of a row of v.
         head_size: of a row of q and k.
-        layouts: "BTNH" or "BNTH" of q, k, v and the result.
+        layouts: "BTNH", "BNTH" or "TBNH" of q, k, v and the result.
+        soft_cap: c of c tanh(score / c), which comes before biases; 0: none.
+        late_biases: how many of the biases, the last ones, are added behind the mask.
         masked_value: the score where the mask is false.
         zero_masked: whether the weight is 0 there whatever the row has.
         k_at, v_at: of a larger tensor, the indices of axes 1, 2, .. at which k and v are.
@@ -34,6 +37,8 @@ class Attention(Record, title="attention"):
     causal: bool
     masked_value: float
     zero_masked: bool
+    soft_cap: float = 0.0
+    late_biases: int = 0
     k_at: tuple[int, ...] = ()
     v_at: tuple[int, ...] = ()
 
@@ -43,6 +48,8 @@ class Attention(Record, title="attention"):
     def keys_axis(self, rank: int) -> int:
         """Of k, or the tensor in which it is, which has this rank."""
         more = len(self.k_at)
+        if self.layouts[1] == "TBNH":
+            return 0
         return more + (2 if rank - more == 4 and self.layouts[1] == "BNTH" else 1)
 
     def _kind(self) -> str:
@@ -53,7 +60,7 @@ class Attention(Record, title="attention"):
         names = ("q_layout", "k_layout", "v_layout", "dst_layout")
         attributes = self.attributes() | dict(zip(names, self.layouts, strict=True))
         attributes |= {"k_at": list(self.k_at), "v_at": list(self.v_at)}
-        biases = [inputs[role] for role in ("bias0", "bias1") if role in inputs]
+        biases = [inputs[role] for role in BIAS_ROLES if role in inputs]
         masks = [inputs["mask"]] if "mask" in inputs else []
         return attributes, [inputs["q"], inputs["k"], inputs["v"], biases, masks]
 
@@ -70,6 +77,8 @@ def attention(
     causal: bool = False,
     masked_value: float = float("-inf"),
     zero_masked: bool = False,
+    soft_cap: float = 0.0,
+    late_biases: int = 0,
     layout="BTNH",
     k_at=(),
     v_at=(),
@@ -84,7 +93,7 @@ def attention(
       k: float32, [B, S, Nkv, H]: the keys. N is a multiple of Nkv: heads n * N / Nkv to
         (n + 1) * N / Nkv - 1 share those of head n.
       v: float32, [B, S, Nkv, Hv]: the values.
-      biases: at most two float32 tensors, or one, that are added to the scores in their order:
+      biases: at most four float32 tensors, or one, that are added to the scores in their order:
         relative positions, or a mask of zeros and large negative numbers. Each is broadcastable
         to [B, N, T, S]. Its first dimension may also divide B: then sequence b reads entry b
         modulo that (the windows of a picture).
@@ -95,8 +104,12 @@ def attention(
         one, such as -1e9, makes such a row the mean of all values.
       zero_masked: whether masked keys have the weight 0 even where a row has no others; the
         result of such a row is 0.
-      layout: "BTNH" as above, or "BNTH" for [B, N, T, H], where heads come before rows; or one
-        each for q, k, v and the result.
+      soft_cap: c > 0 makes scores c tanh(score / c) before biases are added; 0 leaves them.
+      late_biases: how many of the biases, the last ones, are added behind the mask, to masked
+        scores, too.
+      layout: "BTNH" as above, "BNTH" for [B, N, T, H], where heads come before rows, or "TBNH" for
+        [T, B, N, H], where rows come first; or one each for q, k, v and the result. Of rank 3 they
+        are without N.
       k_at, v_at: k may be k[:, i, j] of a larger tensor, with k_at = (i, j); v likewise. So a cache
         of all layers is read in its place.
       scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
@@ -105,15 +118,16 @@ def attention(
       name: of the op.
 
     Returns:
-      float32, [B, T, N, Hv], [B, N, T, Hv], or, of rank 3, [B, T, Hv]. Zero where S is 0. It is
-      as exact as TensorFlow's ops one by one: sums differ in their order only. Gradients are
-      computed by TensorFlow's ops.
+      float32, [B, T, N, Hv] in the order of its layout, or, of rank 3, [B, T, Hv]. Zero where S is
+      0. It is as exact as TensorFlow's ops one by one: sums differ in their order only. Gradients
+      are computed by TensorFlow's ops.
 
     Raises:
       ValueError: an argument is malformed, or shapes do not fit while a graph is built.
       InvalidArgumentError: shapes do not fit each other when it runs.
 
-    Source: A. Vaswani et al., "Attention Is All You Need", 2017; J. Ainslie et al., "GQA", 2023.
+    Source: A. Vaswani et al., "Attention Is All You Need", 2017; J. Ainslie et al., "GQA", 2023;
+      the soft cap: Gemma Team, "Gemma 2", 2024.
 
     Example:
       >>> q, k = np.zeros((1, 3, 2, 8), np.float32), np.zeros((1, 5, 2, 8), np.float32)
@@ -145,6 +159,8 @@ def attention(
         causal=causal,
         masked_value=masked_value,
         zero_masked=zero_masked,
+        soft_cap=soft_cap,
+        late_biases=late_biases,
         k_at=list(k_at),
         v_at=list(v_at),
         scratchpad_mode=scratchpad_mode,

@@ -20,12 +20,11 @@ def attention(d):
     n = kv * d.of(1, 2) if rank == 4 else 1
 
     def tensor(layout, heads, rows, size, more=()):
-        if rank == 3:
-            return d.array(b, *more, rows, size)
-        axes = (heads, rows) if layout == "BNTH" else (rows, heads)
-        return d.array(b, *more, *axes, size)
+        sizes = {"B": b, "T": rows, "N": heads, "H": size}
+        first, *others = [sizes[axis] for axis in layout if rank == 4 or axis != "N"]
+        return d.array(first, *more, *others)
 
-    layouts = [d.of("BTNH", "BNTH") for _ in range(4)]
+    layouts = [d.of("BTNH", "BNTH", "TBNH") for _ in range(4)]
     q = tensor(layouts[0], n, t, h)
     caches = [[d.to(1, 3) for _ in range(d.of(0, 0, 0, 1, 2))] for _ in "kv"]
     places = [[d.to(0, size - 1) for size in sizes] for sizes in caches]
@@ -44,6 +43,8 @@ def attention(d):
             "causal": d.chance(0.3),
             "masked_value": d.of(*_MASKED),
             "zero_masked": d.chance(0.3),
+            "soft_cap": d.of(0.0, 0.0, 2.0),
+            "late_biases": d.to(0, len(biases)),
             "k_at": places[0],
             "v_at": places[1],
             "scratchpad_mode": d.of("user", "library"),
@@ -55,8 +56,9 @@ def attended(a, q, k, v, *rest):
     """softmax(scale q k^T + biases) v of each head, or None where rounding decides."""
 
     def heads(x, layout):
-        x = x[:, None] if x.ndim == 3 else x
-        return x.astype(np.float64) if layout == "BNTH" or flat else x.swapaxes(1, 2).astype(float)
+        axes = layout.replace("N", "") if flat else layout
+        x = x.transpose([axes.index(axis) for axis in ("BTH" if flat else "BNTH")])
+        return (x[:, None] if flat else x).astype(np.float64)
 
     if not abs(a["scale"]) < 100:  # whose scores overflow, or round to nothing
         return None
@@ -67,9 +69,12 @@ def attended(a, q, k, v, *rest):
     rest = [_spread(x, shape, flat) for x in rest]
     shared = q.shape[1] // k.shape[1]
     k, v = np.repeat(k, shared, 1), np.repeat(v, shared, 1)
-    scores = a["scale"] * (q @ k.swapaxes(2, 3)) + sum(rest[: a["num_biases"]])
+    scores = a["scale"] * (q @ k.swapaxes(2, 3))
+    cap, late = a["soft_cap"], a["num_biases"] - a["late_biases"]
+    scores = cap * np.tanh(scores / cap) if cap else scores
+    scores = scores + sum(rest[:late])
     mask = rest[-1] if a["num_masks"] else np.ones(shape, bool)
-    scores = np.where(mask, scores, a["masked_value"])
+    scores = np.where(mask, scores, a["masked_value"]) + sum(rest[late : a["num_biases"]])
     if a["causal"]:
         seen = np.arange(shape[3]) <= np.arange(shape[2])[:, None]
         scores = np.where(seen, scores, -np.inf)
@@ -81,9 +86,8 @@ def attended(a, q, k, v, *rest):
     if a["zero_masked"]:
         weights = np.where(mask & seen if a["causal"] else mask, weights, 0)
     dst = weights @ v
-    if flat:
-        return dst[:, 0]
-    return dst if a["dst_layout"] == "BNTH" else dst.swapaxes(1, 2)
+    dst, axes = (dst[:, 0], "BTH") if flat else (dst, "BNTH")
+    return dst.transpose([axes.index(axis) for axis in a["dst_layout"] if axis in axes])
 
 
 def _spread(x, shape, flat):

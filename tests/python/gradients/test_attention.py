@@ -37,6 +37,23 @@ def test_all_inputs(layout, causal, floats):
     check(ours, plain, [*(floats(*s) for s in shapes), floats(4, 1, 6), floats(2, 1, 5, 6)])
 
 
+def test_soft_caps_and_biases_behind_the_mask(floats):
+    mask = floats(4, 1, 5, 6) > -0.5
+
+    def ours(q, k, v, *biases):
+        options = {"soft_cap": 1.5, "late_biases": 1, "mask": mask, "masked_value": -2.0}
+        return bd.ops.attention(q, k, v, biases=biases, layout="TBNH", **options)
+
+    def plain(q, k, v, first, second):
+        scores = tf.einsum("tbnh,sbnh->bnts", q, k) / tf.cast(8**0.5, q.dtype)
+        scores = 1.5 * tf.tanh(scores / 1.5) + first
+        scores = tf.where(mask, scores, tf.cast(-2.0, q.dtype)) + second
+        return tf.einsum("bnts,sbnh->tbnh", tf.nn.softmax(scores), v)
+
+    shapes = [(5, 4, 2, 8), (6, 4, 2, 8), (6, 4, 2, 7), (5, 6), (4, 1, 1, 6)]
+    check(ours, plain, [floats(*s) for s in shapes])
+
+
 def test_one_head_without_its_axis(floats):
     def plain(q, k, v, bias):
         scores = tf.einsum("bth,bsh->bts", q, k) / np.sqrt(8) + tf.tile(bias, [2, 1, 1])

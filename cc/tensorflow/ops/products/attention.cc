@@ -1,6 +1,10 @@
 // BlockdnnAttention.
 #include "cc/core/attention/attention.h"
 
+#include <cmath>
+#include <utility>
+#include <vector>
+
 #include "cc/core/attention/attention_kernel.h"
 #include "cc/tensorflow/ops/op.h"
 
@@ -10,6 +14,9 @@ namespace {
 // Inputs: q, k, v, the biases, and a mask, if there is one.
 enum { kQ, kK, kV, kDst, kBiases = kDst };
 constexpr const char* kNames[] = {"q", "k", "v", "dst"};
+
+// The order of the axes of q, k, v and dst: sequences, rows and heads; the last one is of elements.
+enum class Axes { kBTNH, kBNTH, kTBNH };
 
 struct Sizes {
   int64_t batch = kUnknown, heads = kUnknown, kv_heads = kUnknown;
@@ -70,9 +77,9 @@ struct Attention : OpDefaults {
   using Plan = AttentionPlan;
 
   int num_biases = 0, num_masks = 0;
-  // Whether the heads of q, k, v and dst come before their rows, [B, N, T, H], or behind them.
-  bool heads_first[4] = {};
-  float scale = 1.f, masked_value = 0.f;
+  Axes axes[4] = {};  // of q, k, v and dst
+  float scale = 1.f, soft_cap = 0.f, masked_value = 0.f;
+  int late_biases = 0;
   bool causal = false, zero_masked = false;
   // Of k and v: the indices of axes 1, 2, .. of a larger tensor, such as a cache, at which they
   // are.
@@ -92,8 +99,8 @@ struct Attention : OpDefaults {
     v("num_biases: int >= 0 = 0", &num_biases);
     v("num_masks: int >= 0 = 0", &num_masks);
     for (int i : {kQ, kK, kV, kDst}) {
-      v.Choice(absl::StrCat(kNames[i], "_layout").c_str(), &heads_first[i],
-               {{"BTNH", false}, {"BNTH", true}}, "BTNH");
+      v.Choice(absl::StrCat(kNames[i], "_layout").c_str(), &axes[i],
+               {{"BTNH", Axes::kBTNH}, {"BNTH", Axes::kBNTH}, {"TBNH", Axes::kTBNH}}, "BTNH");
     }
     v("scale: float = 1.0", &scale);
     v("causal: bool = false", &causal);
@@ -101,6 +108,8 @@ struct Attention : OpDefaults {
     v("zero_masked: bool = false", &zero_masked);
     v("k_at: list(int) = []", &at[0]);
     v("v_at: list(int) = []", &at[1]);
+    v("soft_cap: float = 0.0", &soft_cap);
+    v("late_biases: int >= 0 = 0", &late_biases);
     VisitScratchpadMode(v);
   }
   Status Check() const {
@@ -109,6 +118,13 @@ struct Attention : OpDefaults {
                      "; add them before");
     }
     if (num_masks > 1) return Invalid("attention has one mask, not ", num_masks, "; join them");
+    if (late_biases > num_biases) {
+      return Invalid("late_biases: of ", num_biases, " biases ", late_biases,
+                     " cannot be added behind the mask");
+    }
+    if (!std::isfinite(soft_cap) || soft_cap < 0.f) {
+      return Invalid("soft_cap must be a positive number, or 0 for none; got ", soft_cap);
+    }
     return absl::OkStatus();
   }
 
@@ -128,17 +144,16 @@ struct Attention : OpDefaults {
     if (count > 0) shape->RemoveDimRange(1, count + 1);  // which a scalar does not have
     return absl::OkStatus();
   }
-  // The first element of in[i] that is read; an entry of axis 0 becomes as long as it is there.
-  int64_t Within(const ShapeList& in, int i, int64_t* entry) const {
-    int64_t first = 0;
+  // Lets the strides be those of a part of in[i]: an entry of axis 0 is as long as it is there.
+  void PlaceWithin(const ShapeList& in, int i, AttentionStrides* strides) const {
+    int64_t* const entry = axes[i] == Axes::kTBNH ? &strides->row : &strides->sequence;
     for (int axis = static_cast<int>(at[i - kK].size()); axis > 0; --axis) {
-      first += at[i - kK][axis - 1] * *entry;
+      strides->first += at[i - kK][axis - 1] * *entry;
       *entry *= in[i].dim_size(axis);
     }
-    return first;
   }
 
-  // One of q, k and v: [B, rows, heads, size], [B, heads, rows, size] or [B, rows, size].
+  // One of q, k and v: of rank 4, in any order of axes, or of rank 3, without that of heads.
   Status NoteTensor(int i, const PartialTensorShape& shape, Sizes* s, int64_t* heads, int64_t* rows,
                     int64_t* size) const {
     if (shape.unknown_rank()) return absl::OkStatus();
@@ -147,12 +162,12 @@ struct Attention : OpDefaults {
       return Invalid("q, k and v must all be of rank 4, or of rank 3: one head; ", kNames[i],
                      " is ", shape.DebugString());
     }
-    const bool first = heads_first[i];
-    TF_RETURN_IF_ERROR(Note(kNames[i], "sequences", shape.dim_size(0), &s->batch));
+    const int first = axes[i] == Axes::kTBNH ? 1 : 0, heads_axis = axes[i] == Axes::kBNTH ? 1 : 2;
+    const int rows_axis = first == 1 ? 0 : (dims == 4 ? 3 - heads_axis : 1);
+    TF_RETURN_IF_ERROR(Note(kNames[i], "sequences", shape.dim_size(first), &s->batch));
+    TF_RETURN_IF_ERROR(Note(kNames[i], "heads", dims == 3 ? 1 : shape.dim_size(heads_axis), heads));
     TF_RETURN_IF_ERROR(
-        Note(kNames[i], "heads", dims == 3 ? 1 : shape.dim_size(first ? 1 : 2), heads));
-    TF_RETURN_IF_ERROR(Note(kNames[i], i == kQ ? "queries" : "keys",
-                            shape.dim_size(dims == 4 && first ? 2 : 1), rows));
+        Note(kNames[i], i == kQ ? "queries" : "keys", shape.dim_size(rows_axis), rows));
     return Note(kNames[i], "elements a row", shape.dim_size(dims - 1), size);
   }
   Status Resolve(const ShapeList& in, Sizes* s) const {
@@ -179,13 +194,16 @@ struct Attention : OpDefaults {
     TF_RETURN_IF_ERROR(Resolve(in, &s));
     PartialTensorShape* const dst = &shapes->emplace_back();
     if (s.rank == kUnknown) return absl::OkStatus();
-    if (s.rank == 3) return BuildShape({s.batch, s.queries, s.value_size}, dst);
-    return heads_first[kDst] ? BuildShape({s.batch, s.heads, s.queries, s.value_size}, dst)
-                             : BuildShape({s.batch, s.queries, s.heads, s.value_size}, dst);
+    std::vector<int64_t> dims = {s.batch, s.queries, s.heads, s.value_size};
+    if (axes[kDst] == Axes::kBNTH) std::swap(dims[1], dims[2]);
+    if (axes[kDst] == Axes::kTBNH) std::swap(dims[0], dims[1]);
+    if (s.rank == 3) dims.erase(dims.begin() + (axes[kDst] == Axes::kBNTH ? 1 : 2));
+    return BuildShape(dims, dst);
   }
 
-  AttentionStrides Strides(int i, int64_t heads, int64_t rows, int64_t size) const {
-    if (heads_first[i]) return {heads * rows * size, rows * size, size};
+  AttentionStrides Strides(int i, int64_t batch, int64_t heads, int64_t rows, int64_t size) const {
+    if (axes[i] == Axes::kTBNH) return {heads * size, size, batch * heads * size};
+    if (axes[i] == Axes::kBNTH) return {heads * rows * size, rows * size, size};
     return {heads * rows * size, size, heads * size};
   }
   Status MakePlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
@@ -199,16 +217,18 @@ struct Attention : OpDefaults {
     desc.keys = s.keys;
     desc.head_size = s.head_size;
     desc.value_size = s.value_size;
-    desc.q = Strides(kQ, s.heads, s.queries, s.head_size);
-    desc.k = Strides(kK, s.kv_heads, s.keys, s.head_size);
-    desc.v = Strides(kV, s.kv_heads, s.keys, s.value_size);
-    desc.k.first = Within(in, kK, &desc.k.sequence);
-    desc.v.first = Within(in, kV, &desc.v.sequence);
-    desc.dst = Strides(kDst, s.heads, s.queries, s.value_size);
+    desc.q = Strides(kQ, s.batch, s.heads, s.queries, s.head_size);
+    desc.k = Strides(kK, s.batch, s.kv_heads, s.keys, s.head_size);
+    desc.v = Strides(kV, s.batch, s.kv_heads, s.keys, s.value_size);
+    PlaceWithin(in, kK, &desc.k);
+    PlaceWithin(in, kV, &desc.v);
+    desc.dst = Strides(kDst, s.batch, s.heads, s.queries, s.value_size);
     desc.scale = scale;
+    desc.soft_cap = soft_cap;
     desc.causal = causal;
     desc.num_biases = num_biases;
     for (int i = 0; i < num_biases; ++i) desc.biases[i] = Bias(in[kBiases + i], s.rank);
+    desc.late_biases = late_biases;
     desc.has_mask = num_masks > 0;
     if (desc.has_mask) desc.mask = Bias(in[mask()], s.rank);
     desc.masked = masked_value;

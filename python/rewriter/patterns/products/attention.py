@@ -11,21 +11,12 @@ from dataclasses import dataclass, replace
 
 from tensorflow.core.framework import types_pb2
 
-from ....graph import (
-    INT32,
-    Body,
-    GraphView,
-    Node,
-    Ref,
-    constant_node,
-    dtype_name,
-    gathered,
-    make_node,
-)
+from ....graph import Body, Node, Ref, dtype_name
 from ....ops.records import Attention
 from ...context import Context
 from ..found import Found
 from . import attention_groups
+from .attention_found import FoundAttention
 from .attention_scores import Scores, scaled_by, scores_of
 
 _MATMULS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
@@ -34,7 +25,14 @@ _SAME = frozenset({"Identity", "StopGradient"})
 _CHANGED = "the weights change before they meet the values: only softmax of the scores is one op"
 _GROUPED = "its groups of heads are not rows of one product, from [B, T, N, H] and back"
 _READ = "its scores or weights are read elsewhere, too"
-_ORDERS = {"btnh": "BTNH", "bnth": "BNTH", "bth": "BTNH"}  # "t" stands for rows, keys of k and v
+# The layouts by axes; "t" stands for rows, those of k and v are keys.
+_ORDERS = {
+    "btnh": "BTNH",
+    "bnth": "BNTH",
+    "tbnh": "TBNH",
+    "bth": "BTNH",
+    "tbh": "TBNH",
+}
 
 
 @dataclass(frozen=True)
@@ -44,57 +42,6 @@ class Product:
     operands: tuple[Ref, Ref]
     labels: tuple[str, str]
     result: str
-
-
-@dataclass(frozen=True)
-class _FoundAttention(Found):
-    """An attention, and who asks for the shape of its scores: masks of open sizes do."""
-
-    shapes: tuple[Node, ...] = ()
-    axes: tuple[str, str] = ("", "")  # of q and k
-    is_grouped: bool = False  # a mask of rank 5 is [B, 1, 1, T, S]
-    factors: tuple[float, ...] = ()  # of the biases
-
-    def node(self, view: GraphView) -> Node:
-        if self.is_grouped and "mask" in self.inputs:
-            name, dims = f"{self.root}/mask", {"squeeze_dims": [1], "T": types_pb2.DT_BOOL}
-            mask = view.add(make_node(name, "Squeeze", [self.inputs["mask"]], **dims)).ref
-            inputs = {**self.inputs, "mask": mask}
-            return replace(self, inputs=inputs, is_grouped=False).node(view)
-        if any(factor != 1.0 for factor in self.factors):
-            inputs = dict(self.inputs)
-            for role, factor in zip(("bias0", "bias1"), self.factors, strict=False):
-                if factor != 1.0:
-                    inputs[role] = self._times(inputs[role], factor, f"{self.root}/{role}", view)
-            return replace(self, inputs=inputs, factors=()).node(view)
-        for shape in self.shapes:
-            view.replace_uses(shape.ref, self._shape_of_scores(shape, view))
-            view.remove_dead([shape.name])
-        return super().node(view)
-
-    @staticmethod
-    def _times(ref: Ref, factor: float, name: str, view: GraphView) -> Ref:
-        constant = constant_node(f"{name}/factor", factor, types_pb2.DT_FLOAT)
-        operands = [ref, view.add(constant).ref]
-        return view.add(make_node(name, "Mul", operands, T=types_pb2.DT_FLOAT)).ref
-
-    def _shape_of_scores(self, like: Node, view: GraphView) -> Ref:
-        """The same shape out of those of q and k."""
-        name, dtype = like.name, like.attr["out_type"].type or types_pb2.DT_INT32
-        q, k = self.axes
-        places = [q.index(axis) for axis in ("bnt" if len(q) == 4 else "bt")]
-        places.append(len(q) + k.index("t"))
-        axis = view.add(constant_node(f"{name}/axis", 0)).ref
-        indices = view.add(constant_node(f"{name}/places", places)).ref
-        sizes = [self._shape(f"{name}/{role}", self.inputs[role], like, view) for role in "qk"]
-        inputs = [*sizes, axis]
-        both = view.add(make_node(f"{name}/sizes", "ConcatV2", inputs, T=dtype, Tidx=INT32)).ref
-        return view.add(gathered(f"{name}/scores", both, indices, axis, dtype)).ref
-
-    @staticmethod
-    def _shape(name: str, ref: Ref, like: Node, view: GraphView) -> Ref:
-        types = {key: like.attr[key] for key in ("T", "out_type")}
-        return view.add(make_node(name, "Shape", [ref], **types)).ref
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
@@ -178,11 +125,13 @@ def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed: Ref | 
         head_size=body.shapes.shape(q.ref)[-1],
         layouts=(*(_ORDERS[tensor.axes] for tensor in tensors), _ORDERS[dst]),
         scale=scores.scale * q.factor * tensors[1].factor,
+        soft_cap=scores.soft_cap,
+        late_biases=scores.late,
         causal=scores.causal,
         masked_value=scores.masked,
         zero_masked=zeroed is not None and scores.mask is not None,
     )
-    return _FoundAttention(
+    return FoundAttention(
         payload,
         inputs,
         root.name,
@@ -191,6 +140,7 @@ def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed: Ref | 
         axes=(q.axes, tensors[1].axes),
         is_grouped=merges,
         factors=tuple(factor for _, factor in scores.biases),
+        head_scale=scores.head_scale,
     )
 
 

@@ -1,6 +1,10 @@
 """What happens to the scores of attention between their product and softmax.
 
-    score = scale * product + bias + bias; score where mask, else a constant
+    score = scale * product
+    score = soft cap * tanh(score / soft cap)
+    score = score + bias + ..
+    score = score where mask, else a constant
+    score = score + late bias + ..
 
 in this order, each of them or none. A mask that lets each query see the keys up to its own is no
 tensor: the op leaves those keys out.
@@ -9,16 +13,12 @@ tensor: the op leaves those keys out.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ....graph import Body, Node, Ref
 from ....ops.records import MAX_BIASES
 from .attention_groups import split_scores
+from .attention_masks import NEVER, is_causal, is_causal_bias, times_rest, without_ones
 
 _SAME = frozenset({"Identity", "StopGradient"})
-_VIEWS = frozenset({"ExpandDims", "Identity", "Reshape"})
-# What a finite constant must be, so that its exponential is zero beside that of any other score.
-_NEVER = -1e8
 # A constant of at most so much, added to all scores, only costs them digits.
 _SMALL = 1.0
 
@@ -30,8 +30,12 @@ class Scores:
     Attributes:
         product: the node that multiplies queries and keys.
         order: its axes, as the scores have them; None: as they are.
+        head_scale: [N, 1, 1], or a dimension more in front, by which each head is multiplied, too.
+        soft_cap: c of c * tanh(score / c), which comes before biases; 0: none.
         biases: what is added, each with a factor.
+        late: how many of them, the last ones, are added behind the mask.
         conditions: what the mask was, before it became another tensor or none.
+        exact: the same with the causal mask as what it was; None where there is none.
         groups: their shape where a product of [B, K, G T, S] makes scores [B, K, G, T, S].
         nodes: those between it and softmax.
     """
@@ -40,11 +44,15 @@ class Scores:
     order: tuple[int, ...] | None = None
     nodes: tuple[str, ...] = ()
     scale: float = 1.0
+    head_scale: Ref | None = None
+    soft_cap: float = 0.0
     biases: tuple[tuple[Ref, float], ...] = ()
+    late: int = 0
     mask: Ref | None = None
     masked: float = 0.0
     causal: bool = False
     conditions: frozenset[Ref] = frozenset()
+    exact: "Scores | None" = None
     groups: tuple | None = None
 
     def shape(self, body: Body):
@@ -68,10 +76,12 @@ def scores_of(ref: Ref, is_product: Callable[[Ref], bool], body: Body) -> Scores
         return _in_groups(node, is_product, body) or _in_windows(node, is_product, body)
     if node.op == "Transpose":
         return _transposed(node, is_product, body)
+    if node.op == "Tanh":
+        return _capped(node, is_product, body)
     if node.op in ("Mul", "RealDiv"):
         return _scaled(node, is_product, body)
     if node.op in ("Add", "AddV2", "Sub"):
-        return _biased(node, is_product, body)
+        return _mixed(node, is_product, body) or _biased(node, is_product, body)
     if node.op in ("SelectV2", "Select"):
         return _masked(node, is_product, body)
     return None
@@ -99,16 +109,48 @@ def scaled_by(node: Node, body: Body) -> tuple[Ref, float] | None:
 def _scaled(node: Node, is_product, body: Body):
     scaled = scaled_by(node, body)
     if scaled is None:
-        return None
+        return _scaled_by_heads(node, is_product, body) if node.op == "Mul" else None
     ref, factor = scaled
 
     def change(scores: Scores) -> Scores | str:
         if scores.mask or scores.causal:
             return "its scores are scaled after a mask"
         biases = tuple((bias, before * factor) for bias, before in scores.biases)
-        return replace(scores, scale=scores.scale * factor, biases=biases)
+        cap = scores.soft_cap * abs(factor)
+        return replace(scores, scale=scores.scale * factor, soft_cap=cap, biases=biases)
 
     return _then(scores_of(ref, is_product, body), node, change)
+
+
+def _scaled_by_heads(node: Node, is_product, body: Body):
+    """A number for each head, as cosine attention learns it."""
+    for x, scale in (node.inputs, node.inputs[::-1]):
+        scores = scores_of(x, is_product, body)
+        if scores is None:
+            continue
+
+        def change(scores: Scores, scale=scale) -> Scores | str:
+            full, own = scores.shape(body), body.shapes.shape(scale)
+            fits = full and own and len(full) == 4 and len(own) in (3, 4)
+            fits = fits and own[-3:] == (full[1], 1, 1) and own[:-3] in ((), (1,))
+            if not fits or not isinstance(full[1], int):
+                return "its scores are multiplied by other than a number, or one a head"
+            changed = scores.biases or scores.mask or scores.causal or scores.soft_cap
+            if changed or scores.order or scores.groups or scores.head_scale:
+                return "its heads are scaled behind something else"
+            return replace(scores, head_scale=scale)
+
+        return _then(scores, node, change)
+    return None
+
+
+def _capped(node: Node, is_product, body: Body):
+    def change(scores: Scores) -> Scores | str:
+        if scores.biases or scores.mask or scores.causal or scores.soft_cap:
+            return "its scores are capped twice, or behind a bias or mask"
+        return replace(scores, soft_cap=1.0)
+
+    return _then(scores_of(node.inputs[0], is_product, body), node, change)
 
 
 def _transposed(node: Node, is_product, body: Body):
@@ -129,6 +171,31 @@ def _biased(node: Node, is_product, body: Body):
         scores = scores_of(x, is_product, body)
         if scores is not None:
             return _then(scores, node, lambda s, bias=bias: _with_bias(s, node, bias, factor, body))
+    return None
+
+
+def _mixed(node: Node, is_product, body: Body):
+    """score * m + c * (1 - m), m being 0 or 1: a mask in arithmetic, as GPT-2 has it."""
+    for product, other in (node.inputs, node.inputs[::-1])[: 1 if node.op == "Sub" else 2]:
+        product = body.view.producer(product)
+        if product.op != "Mul" or product.payload is not None:
+            continue
+        for x, kept in (product.inputs, product.inputs[::-1]):
+            masked = times_rest(other, kept, body)
+            scores = scores_of(x, is_product, body) if masked is not None else None
+            if scores is None:
+                continue
+            masked = -masked if node.op == "Sub" else masked
+
+            def change(scores: Scores, kept=kept, masked=masked, product=product) -> Scores | str:
+                if scores.mask or scores.causal:
+                    return "its scores are masked twice"
+                if not _fits(kept, node, scores, body):
+                    return "the mask of its scores is not known to be broadcast to them"
+                inner = (*scores.nodes, product.name)
+                return replace(scores, mask=kept, masked=masked, nodes=inner)
+
+            return _then(scores, node, change)
     return None
 
 
@@ -165,7 +232,7 @@ def _in_windows(node: Node, is_product, body: Body):
             if not windows or any(a not in (1, b) for a, b in zip(own[2:], full[1:], strict=True)):
                 return "what is added to its scores is not known to be broadcast to them"
             if scores.mask or scores.causal or len(scores.biases) == MAX_BIASES:
-                return "a bias is added to scores that are masked, or have two"
+                return f"a bias of windows is added to masked scores, or is more than {MAX_BIASES}"
             inner = (*scores.nodes, split.name, add.name)
             return replace(scores, biases=(*scores.biases, (bias, 1.0)), nodes=inner)
 
@@ -177,17 +244,26 @@ def _with_bias(scores: Scores, node: Node, bias: Ref, factor: float, body: Body)
     constant = body.constants.scalar(bias)
     if constant is not None and abs(constant) <= _SMALL:
         return scores  # softmax does not change with a constant
-    if scores.mask or scores.causal:
-        return "a bias is added to scores that are masked"
     if not _fits(bias, node, scores, body):
         return "what is added to its scores is not known to be broadcast to them"
-    if factor == 1.0 and _is_causal_bias(bias, body) and _is_square(bias, scores, body):
-        return replace(scores, causal=True)
+    if scores.causal:  # with another mask behind it a row may be without any key
+        if scores.exact is None:
+            return "a bias is added to scores that are masked"
+        scores = replace(scores.exact, nodes=scores.nodes)
+    added = _added(scores, bias, factor)
+    is_causal = factor == 1.0 and not scores.mask and is_causal_bias(bias, body)
+    if is_causal and _is_square(bias, scores, body):
+        return replace(scores, causal=True, exact=None if isinstance(added, str) else added)
+    return added
+
+
+def _added(scores: Scores, bias: Ref, factor: float) -> Scores | str:
     if scores.groups is not None:
         return "a bias is added to its scores of groups"
     if len(scores.biases) == MAX_BIASES:
         return f"more than {MAX_BIASES} biases are added to its scores"
-    return replace(scores, biases=(*scores.biases, (bias, factor)))
+    late = scores.late + 1 if scores.mask else 0
+    return replace(scores, biases=(*scores.biases, (bias, factor)), late=late)
 
 
 def _masked(node: Node, is_product, body: Body):
@@ -202,14 +278,13 @@ def _masked(node: Node, is_product, body: Body):
             return "its scores are masked twice"
         if masked is None:
             return "masked scores are no constant"
-        mask = _without_ones(condition, body)
-        if masked <= _NEVER and _is_causal(mask, body) and _is_square(mask, scores, body):
-            return replace(scores, causal=True, conditions=frozenset({condition}))
-        for one in (mask, condition):
-            if _fits(one, node, scores, body):
-                conditions = frozenset({condition})
-                return replace(scores, mask=one, masked=masked, conditions=conditions)
-        return "the mask of its scores is not known to be broadcast to them"
+        mask = without_ones(condition, body)
+        fitting = [one for one in (mask, condition) if _fits(one, node, scores, body)]
+        scores = replace(scores, conditions=frozenset({condition}))
+        selected = replace(scores, mask=fitting[0], masked=masked) if fitting else None
+        if masked <= NEVER and is_causal(mask, body) and _is_square(mask, scores, body):
+            return replace(scores, causal=True, exact=selected)
+        return selected or "the mask of its scores is not known to be broadcast to them"
 
     return _then(scores, node, change)
 
@@ -230,83 +305,3 @@ def _is_square(mask: Ref, scores: Scores, body: Body) -> bool:
     """Whether a mask has all queries and keys of the scores."""
     full, own = scores.shape(body), body.shapes.shape(mask)
     return full is not None and own is not None and len(own) > 1 and own[-2:] == full[-2:]
-
-
-def _without_ones(mask: Ref, body: Body) -> Ref:
-    """The mask itself where it was joined with one that is true everywhere."""
-    node = body.view.producer(mask)
-    if node.op in _SAME:
-        return _without_ones(node.inputs[0], body)
-    if node.op == "LogicalAnd":
-        for i in (0, 1):
-            if _is_all(True, node.inputs[i], body):
-                return _without_ones(node.inputs[1 - i], body)
-    return mask
-
-
-def _is_all(value, ref: Ref, body: Body) -> bool:
-    """Whether each element of a tensor is `value`."""
-    node = body.view.producer(ref)
-    if node.op in _VIEWS:
-        return _is_all(value, node.inputs[0], body)
-    if node.op == "Fill":
-        return _is_all(value, node.inputs[1], body)
-    found = body.constants.value(ref)
-    return found is not None and bool(np.all(found == value))
-
-
-def _counts(ref: Ref, axis: int, body: Body) -> Ref | None:
-    """The tensor of ones that a running sum along this axis counts."""
-    node = body.view.producer(ref)
-    if node.op != "Cumsum" or node.attr["exclusive"].b or node.attr["reverse"].b:
-        return None
-    rank, along = body.shapes.rank(node.inputs[0]), body.shapes.number(node.inputs[1])
-    counts = rank is not None and along is not None and along % rank == rank + axis
-    return node.inputs[0] if counts and _is_all(1, node.inputs[0], body) else None
-
-
-def _is_causal(mask: Ref, body: Body) -> bool:
-    """Whether a mask is true where the key is not behind the query: s <= t."""
-    node = body.view.producer(mask)
-    if node.op == "MatrixBandPart":
-        limits = [body.shapes.number(ref) for ref in node.inputs[1:]]
-        return limits == [-1, 0] and _is_all(True, node.inputs[0], body)
-    if node.op == "GreaterEqual":
-        rows, columns = (_counts(node.inputs[i], axis, body) for i, axis in ((0, -2), (1, -1)))
-        return rows is not None and rows == columns
-    if node.op in _VIEWS or node.op == "StridedSlice":
-        before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
-        keeps = before and after and before[-2:] == after[-2:] and len(before) >= 2
-        if node.op == "StridedSlice":
-            strides = body.shapes.numbers(node.inputs[3])
-            keeps = keeps and strides is not None and {*strides} == {1}
-        return bool(keeps) and _is_causal(node.inputs[0], body)
-    value = body.constants.value(mask)
-    if value is None or value.ndim < 2 or value.dtype != bool:
-        return False
-    return np.array_equal(
-        value, np.broadcast_to(np.tri(*value.shape[-2:], dtype=bool), value.shape)
-    )
-
-
-def _is_causal_bias(bias: Ref, body: Body) -> bool:
-    """Whether a bias is (1 - mask) * c of such a mask, or that as a constant."""
-    node = body.view.producer(bias)
-    if node.op in _VIEWS:
-        before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
-        keeps = before and after and len(before) >= 2 and before[-2:] == after[-2:]
-        return bool(keeps) and _is_causal_bias(node.inputs[0], body)
-    if node.op == "Mul":
-        for i in (0, 1):
-            factor, inverse = body.constants.scalar(node.inputs[i]), node.inputs[1 - i]
-            sub = body.view.producer(inverse)
-            if factor is None or factor > _NEVER or sub.op != "Sub":
-                continue
-            cast = body.view.producer(sub.inputs[1])
-            if body.constants.scalar(sub.inputs[0]) == 1 and cast.op == "Cast":
-                return _is_causal(cast.inputs[0], body)
-    value = body.constants.value(bias)
-    if value is None or value.ndim < 2 or value.dtype.kind != "f":
-        return False
-    seen = np.broadcast_to(np.tri(*value.shape[-2:], dtype=bool), value.shape)
-    return bool(np.all(value[seen] == 0) and np.all(value[~seen] <= _NEVER))

@@ -16,9 +16,15 @@
 
 namespace bd {
 
-enum class Order { kHeadsLast, kHeadsFirst };  // [B, T, N, H] or [B, N, T, H]
+enum class Order {
+  kHeadsLast,
+  kHeadsFirst,
+  kRowsFirst
+};  // [B, T, N, H], [B, N, T, H], [T, B, N, H]
 
-inline AttentionStrides Dense(Order order, int64_t heads, int64_t rows, int64_t size) {
+inline AttentionStrides Dense(Order order, int64_t batch, int64_t heads, int64_t rows,
+                              int64_t size) {
+  if (order == Order::kRowsFirst) return {heads * size, size, batch * heads * size};
   if (order == Order::kHeadsFirst) return {heads * rows * size, rows * size, size};
   return {heads * rows * size, size, heads * size};
 }
@@ -35,16 +41,19 @@ struct Case {
   bool causal = false;
   std::vector<Broadcast> biases;
   std::vector<Broadcast> mask;  // one at most
-  float masked = -1e9f;
+  float masked = -1e9f, soft_cap = 0.f;
   bool zero_masked = false;
+  int late_biases = 0;
 
   std::string Name(Isa isa) const {
     std::string name = IsaName(isa);
     for (int64_t size : {batch, heads, kv_heads, queries, keys, head_size, value_size}) {
       name += " " + std::to_string(size);
     }
-    return name + (order == Order::kHeadsFirst ? " BNTH" : " BTNH") + (causal ? " causal" : "") +
-           " " + std::to_string(biases.size()) + " biases" + (mask.empty() ? "" : " mask");
+    const char* orders[] = {" BTNH", " BNTH", " TBNH"};
+    return name + orders[static_cast<int>(order)] + (causal ? " causal " : " ") +
+           std::to_string(biases.size()) + " biases, late " + std::to_string(late_biases) +
+           (soft_cap > 0.f ? ", capped" : "") + (mask.empty() ? "" : ", mask");
   }
 
   AttentionBias Bias(const Broadcast& b) const {
@@ -69,10 +78,12 @@ struct Case {
     d.keys = keys;
     d.head_size = head_size;
     d.value_size = value_size;
-    d.q = Dense(order, heads, queries, head_size);
-    d.k = Dense(order, kv_heads, keys, head_size);
-    d.v = Dense(order, kv_heads, keys, value_size);
-    d.dst = Dense(order, heads, queries, value_size);
+    d.q = Dense(order, batch, heads, queries, head_size);
+    d.k = Dense(order, batch, kv_heads, keys, head_size);
+    d.v = Dense(order, batch, kv_heads, keys, value_size);
+    d.dst = Dense(order, batch, heads, queries, value_size);
+    d.soft_cap = soft_cap;
+    d.late_biases = late_biases;
     d.scale = 0.25f;
     d.causal = causal;
     d.num_biases = static_cast<int>(biases.size());

@@ -18,15 +18,19 @@ bool IsMasked(const AttentionDesc& d, const AttentionBuffers& buffers, int64_t b
 
 double Score(const AttentionDesc& d, const AttentionBuffers& buffers, int64_t b, int64_t n,
              int64_t t, int64_t s) {
-  if (IsMasked(d, buffers, b, n, t, s)) return d.masked;
+  const auto bias = [&](int i) {
+    return buffers.biases[i][d.biases[i].offset(b, n, t) + s * d.biases[i].key_stride];
+  };
+  const int late = d.num_biases - d.late_biases;
   const float* q = buffers.q + d.q.offset(b, n, t);
   const float* k = buffers.k + d.k.offset(b, n / (d.heads / d.kv_heads), s);
   double score = 0.;
   for (int64_t h = 0; h < d.head_size; ++h) score += static_cast<double>(q[h]) * k[h];
   score *= d.scale;
-  for (int i = 0; i < d.num_biases; ++i) {
-    score += buffers.biases[i][d.biases[i].offset(b, n, t) + s * d.biases[i].key_stride];
-  }
+  if (d.soft_cap != 0.f) score = d.soft_cap * std::tanh(score / d.soft_cap);
+  for (int i = 0; i < late; ++i) score += bias(i);
+  if (IsMasked(d, buffers, b, n, t, s)) score = d.masked;
+  for (int i = late; i < d.num_biases; ++i) score += bias(i);
   return score;
 }
 

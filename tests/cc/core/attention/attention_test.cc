@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -71,6 +72,28 @@ TEST(Attention, BiasesAndMasksOfEveryShape) {
       c.causal = true;
       c.zero_masked = shape.heads;
       ExpectLikeReference(c, isa);
+    }
+  }
+}
+
+TEST(Attention, CapsScoresAndAddsBiasesBehindTheMask) {
+  for (Isa isa : TestIsas()) {
+    for (int late : {0, 1, 2}) {
+      for (int64_t queries : {2, 21}) {
+        Case c;
+        c.batch = 3;
+        c.order = Order::kRowsFirst;
+        c.queries = queries;
+        c.keys = 35;
+        c.soft_cap = late == 1 ? 0.f : 1.5f;
+        c.masked = -2.f;  // which a bias behind it moves
+        c.biases = {{1, true, true}, {3, false, true}};
+        c.mask = {{3, false, false}};
+        c.late_biases = late;
+        ExpectLikeReference(c, isa);
+        c.causal = true;
+        ExpectLikeReference(c, isa);
+      }
     }
   }
 }
@@ -161,6 +184,14 @@ TEST(Attention, BadSizes) {
   c.biases = {{2, false, false}};
   EXPECT_EQ(error(c),
             "attention: the sequences of a bias or mask must divide the 3 of the queries");
+  c = Case();
+  c.late_biases = 1;
+  EXPECT_EQ(error(c), "attention: 1 late biases are not among its 0");
+  for (float cap : {-1.f, NAN, INFINITY}) {
+    c = Case();
+    c.soft_cap = cap;
+    EXPECT_EQ(error(c), "attention: soft_cap must be positive, or 0 for none");
+  }
   c = Case();
   c.keys = int64_t{1} << 40;
   EXPECT_EQ(error(c), "attention: 1099511627776 keys are more than 2147483648");

@@ -67,7 +67,15 @@ CASES = {
         "mask " + SCORES + r"\[2,1,6,5,7\]",
     ),
     "attention: too many biases": (
-        lambda: attention(biases=[bias(7)] * 3),
-        "attention adds at most 2 biases, not 3; add them before",
+        lambda: attention(biases=[bias(7)] * 5),
+        "attention adds at most 4 biases, not 5; add them before",
+    ),
+    "attention: late biases that it has not": (
+        lambda: attention(biases=[bias(7)], late_biases=2),
+        "late_biases: of 1 biases 2 cannot be added behind the mask",
+    ),
+    "attention: a soft cap that is none": (
+        lambda: attention(soft_cap=-1.0),
+        "soft_cap must be a positive number, or 0 for none; got -1",
     ),
 }

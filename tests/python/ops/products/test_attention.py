@@ -12,12 +12,17 @@ pytestmark = pytest.mark.each_isa
 LOWEST = np.finfo(np.float32).min
 
 
-def formula(q, k, v, biases=(), mask=None, scale=None, causal=False, masked_value=-np.inf):
+def formula(
+    q, k, v, biases=(), mask=None, scale=None, causal=False, masked_value=-np.inf, cap=0, late=0
+):
     """[B, T, N, H], by TensorFlow's ops."""
     group = q.shape[2] // k.shape[2]
     k, v = tf.repeat(k, group, axis=2), tf.repeat(v, group, axis=2)
     scores = tf.einsum("btnh,bsnh->bnts", q, k) * (scale or q.shape[-1] ** -0.5)
-    for bias in biases:
+    scores = cap * tf.tanh(scores / cap) if cap else scores
+    for i, bias in enumerate(biases):
+        if mask is not None and i == len(biases) - late:
+            scores, mask = tf.where(mask, scores, masked_value), None
         times = scores.shape[0] // bias.shape[0] if bias.ndim == 4 and bias.shape[0] > 1 else 1
         scores += tf.tile(bias, [times, 1, 1, 1]) if times > 1 else bias
     if mask is not None:
@@ -46,13 +51,13 @@ def test_equals_tensorflow(floats, queries, keys, size, value_size):
 def test_every_mix_of_layouts(floats):
     q, k, v = floats(2, 20, 6, 24), floats(2, 30, 2, 24), floats(2, 30, 2, 40)
     expected = formula(q, k, v)
-    for layouts in itertools.product(["BTNH", "BNTH"], repeat=4):
+    for layouts in itertools.product(["BTNH", "BNTH", "TBNH"], repeat=4):
         given = [
-            x.swapaxes(1, 2).copy() if layout == "BNTH" else x
+            x.transpose(["BTNH".index(axis) for axis in layout]).copy()
             for x, layout in zip((q, k, v), layouts, strict=False)
         ]
         ours = bd.ops.attention(*given, layout=layouts).numpy()
-        assert_near(ours.swapaxes(1, 2) if layouts[3] == "BNTH" else ours, expected)
+        assert_near(ours.transpose([layouts[3].index(axis) for axis in "BTNH"]), expected)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +87,16 @@ def test_biases_and_masks(floats, shape):
             bd.ops.attention(q, k, v, biases=bias, mask=mask, masked_value=value, scale=0.3),
             formula(q, k, v, [bias], full, 0.3, masked_value=value),
         )
+
+
+@pytest.mark.parametrize("late", range(4))
+@pytest.mark.parametrize("cap", [0, 0.7, 30.0])
+def test_soft_caps_and_biases_behind_the_mask(floats, cap, late):
+    q, k, v = floats(4, 25, 3, 16), floats(4, 37, 3, 16), floats(4, 37, 3, 16)
+    biases, mask = [floats(37), floats(4, 1, 1, 37), floats(3, 25, 37)], floats(4, 1, 25, 37) > 0
+    options = {"biases": biases, "mask": mask, "masked_value": -2.0, "scale": 1.0}
+    ours = bd.ops.attention(q, k, v, soft_cap=cap, late_biases=late, **options)
+    assert_near(ours, formula(q, k, v, cap=cap, late=late, **options))
 
 
 @pytest.mark.parametrize("value", [-1e9, LOWEST, -100.0, -np.inf])
@@ -133,13 +148,17 @@ def test_one_head_without_its_axis(floats):
     full = np.concatenate([bias] * 2)[:, None]
     expected = formula(q[:, :, None], k[:, :, None], v[:, :, None], [full], scale=1.0)
     assert_near(ours, expected[:, :, 0])
+    q, k, v = (x.swapaxes(0, 1).copy() for x in (q, k, v))
+    ours = bd.ops.attention(q, k, v, biases=bias, scale=1.0, layout="TBNH")
+    assert_near(ours.numpy().swapaxes(0, 1), expected[:, :, 0])
 
 
-@pytest.mark.parametrize("layout", ["BTNH", "BNTH"])
+@pytest.mark.parametrize("layout", ["BTNH", "BNTH", "TBNH"])
 @pytest.mark.parametrize("queries", [1, 9])
 def test_keys_and_values_in_a_cache(floats, queries, layout):
-    q = floats(3, queries, 4, 16) if layout == "BTNH" else floats(3, 4, queries, 16)
-    cache = floats(3, 2, 2, 40, 2, 16) if layout == "BTNH" else floats(3, 2, 2, 2, 40, 16)
+    q = floats(*({"B": 3, "T": queries, "N": 4, "H": 16}[axis] for axis in layout))
+    first, *others = ({"B": 3, "T": 40, "N": 2, "H": 16}[axis] for axis in layout)
+    cache = floats(first, 2, 2, *others)
     expected = bd.ops.attention(q, cache[:, 1, 0], cache[:, 1, 1], layout=layout)
     options = {"k_at": [1, 0], "v_at": [1, 1], "layout": layout}
     np.testing.assert_array_equal(bd.ops.attention(q, cache, cache, **options), expected)

@@ -5,13 +5,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+from attention_spellings import CAUSAL, LEFT, ROW, B, H, N, S, T, hand_written, heads_last, turned
 
 from tf_blockdnn.python.rewriter.options import Options
 
 STRICT = Options(strict=True)
-B, T, S, N, H = 2, 10, 13, 4, 8
-MASK = np.array([[1] * 13, [1] * 7 + [0] * 6], bool)  # of keys
-LEFT = np.array([[1] * 10, [0] * 3 + [1] * 7], bool)  # padded on the left: no key for query 0
 
 
 @pytest.fixture
@@ -33,20 +31,6 @@ def converted(rewrite):
         return result
 
     return run
-
-
-def heads_last(q, k, v, scores=lambda s: s):
-    weights = tf.nn.softmax(scores(tf.einsum("BTNH,BSNH->BNTS", q, k) * 0.3))
-    return tf.einsum("BNTS,BSNH->BTNH", weights, v)
-
-
-def turned(x):
-    return tf.transpose(x, [0, 2, 1, 3])
-
-
-def hand_written(q, k, v, scores=lambda s: s):
-    weights = tf.nn.softmax(scores(tf.matmul(turned(q), turned(k), transpose_b=True) / 2.5))
-    return turned(tf.matmul(weights, turned(v)))
 
 
 # How people write it, for q, k and v as [B, T, N, H]; the layouts that the op reads and writes.
@@ -128,72 +112,6 @@ def test_one_head_without_its_axis(converted, floats):
     layer = keras.layers.Attention(use_scale=True)
     arrays = floats(B, T, H), floats(B, S, H)
     converted(lambda q, v: layer([q, v]), *arrays)
-
-
-BIASES = {
-    "padding": (lambda s: s + (1.0 - tf.cast(MASK[:, None, None], tf.float32)) * -1e9, 1, 0),
-    "left padding": (lambda s: s + tf.where(MASK, 0.0, -1e9)[:, None, None], 1, 0),
-    "two biases": (lambda s: s + np.float32(MASK[0]) + np.float32(MASK[:, None, None]), 2, 0),
-    "select": (lambda s: tf.where(MASK[:, None, None], s, -1e9), 0, 1),
-    "bias, then select": (
-        lambda s: tf.where(MASK[:, None, None], s + np.float32(MASK[0]), -np.inf),
-        1,
-        1,
-    ),
-    "no key at all": (
-        lambda s: tf.where(MASK[:, None, None] & ~MASK[:, None, None], s, -1e9),
-        0,
-        1,
-    ),
-    "subtracted": (lambda s: s - 1e30 * (1.0 - np.float32(MASK[:, None, None])), 1, 0),
-    "scaled behind a bias": (lambda s: (s + np.float32(MASK[0])) * -0.5, 1, 0),
-    "a constant that changes nothing": (
-        lambda s: s + np.float32(MASK[0]) + np.float32(MASK[:, None, None]) + 1e-9,
-        2,
-        0,
-    ),
-    "a number for all keys": (lambda s: s + np.ones((T, 1), np.float32), 1, 0),
-}
-
-
-@pytest.mark.parametrize("spelling", [heads_last, hand_written])
-@pytest.mark.parametrize("name", BIASES)
-def test_biases_and_masks(rewrite, floats, name, spelling):
-    change, biases, masks = BIASES[name]
-    arrays = floats(B, T, N, H), floats(B, S, N, H), floats(B, S, N, H)
-    result = rewrite(
-        lambda q, k, v: spelling(q, k, v, change), *[a.shape for a in arrays], options=STRICT
-    )
-    (node,) = [node for node in result.nodes if node.op == "BlockdnnAttention"]
-    assert (node.attr["num_biases"].i, node.attr["num_masks"].i) == (biases, masks)
-    assert not result.ops["Softmax"]
-    result.assert_same(*arrays)
-
-
-CAUSAL = np.tri(T, dtype=bool)
-
-
-@pytest.mark.parametrize(
-    "change, is_causal",
-    [
-        (lambda s: tf.where(CAUSAL, s, -1e9), True),
-        (lambda s: tf.where(tf.linalg.band_part(tf.ones((T, T), bool), -1, 0), s, -np.inf), True),
-        (lambda s: s + (1.0 - np.float32(CAUSAL)) * np.float32(-1e9), True),
-        (lambda s: tf.where(CAUSAL, s, -100.0), False),  # others would still count
-        (lambda s: tf.where(CAUSAL.T, s, -1e9), False),
-        (lambda s: tf.where(np.tri(T, k=1, dtype=bool), s, -1e9), False),
-        (lambda s: tf.where(CAUSAL & LEFT[:, None, None], s, -1e9), False),  # rows without a key
-    ],
-)
-def test_causal_masks_are_no_tensors(converted, floats, rewrite, change, is_causal):
-    arrays = floats(B, T, N, H), floats(B, T, N, H), floats(B, T, N, H)
-    result = rewrite(
-        lambda q, k, v: heads_last(q, k, v, change), *[a.shape for a in arrays], options=STRICT
-    )
-    (node,) = [node for node in result.nodes if node.op == "BlockdnnAttention"]
-    assert node.attr["causal"].b == is_causal
-    assert node.attr["num_biases"].i + node.attr["num_masks"].i == (not is_causal)
-    result.assert_same(*arrays)
 
 
 def test_windows_with_a_bias_and_a_mask(converted, floats):
@@ -297,12 +215,10 @@ def test_weights_that_change_stay(rewrite, floats):
     "change, reason",
     [
         (lambda s: tf.where(CAUSAL, s, -1e9) * 2.0, "scaled after a mask"),
-        (
-            lambda s: tf.where(CAUSAL, s, -1e9) + np.float32(CAUSAL),
-            "added to scores that are masked",
-        ),
+        (lambda s: tf.tanh(s + np.float32(CAUSAL)), "capped twice, or behind a bias"),
+        (lambda s: tf.tanh(tf.tanh(s)), "capped twice, or behind a bias"),
         (lambda s: tf.where(CAUSAL.T, tf.where(CAUSAL, s, -1e9), -1e9), "masked twice"),
-        (lambda s: s + 2.0 + np.ones(T, np.float32) + np.eye(T, dtype=np.float32), "more than 2"),
+        (lambda s: s + 2.0 + ROW + ROW[::-1] + np.eye(T, dtype=np.float32) + ROW, "more than 4"),
         (lambda s: tf.where(CAUSAL, s, s * 0.5), "masked scores are no constant"),
     ],
 )

@@ -1,0 +1,123 @@
+"""What masks of attention are made of: which of them let each query see the keys up to its own."""
+
+import numpy as np
+from tensorflow.core.framework import types_pb2
+
+from ....graph import Body, Ref, dtype
+
+_SAME = frozenset({"Identity", "StopGradient"})
+_VIEWS = frozenset({"ExpandDims", "Identity", "Reshape"})
+# What a finite constant must be, so that its exponential is zero beside that of any other score.
+NEVER = -1e8
+
+
+def times_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
+    """c where `ref` is c * (1 - kept), and that of zeros and ones."""
+    node = body.view.producer(ref)
+    if node.payload is not None or not _is_zero_or_one(kept, body):
+        return None
+    if node.op != "Mul":
+        return _times_constant_rest(ref, kept, body)
+    for c, rest in (node.inputs, node.inputs[::-1]):
+        factor, rest = body.constants.scalar(c), body.view.producer(rest)
+        if factor is not None and rest.op == "Sub" and rest.inputs[1] == kept:
+            return factor if body.constants.scalar(rest.inputs[0]) == 1 else None
+    return None
+
+
+def _times_constant_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
+    value, kept = body.constants.value(ref), body.constants.value(kept)
+    if value is None or kept is None or value.shape != kept.shape or kept.all():
+        return None
+    factor = float(value[kept == 0].flat[0])
+    return factor if np.array_equal(value, factor * (1 - kept)) else None
+
+
+def _is_zero_or_one(ref: Ref, body: Body) -> bool:
+    node = body.view.producer(ref)
+    if node.op in _VIEWS or node.op == "StridedSlice":
+        return _is_zero_or_one(node.inputs[0], body)
+    if node.op == "Cast" and dtype(body.view, node.inputs[0]) == types_pb2.DT_BOOL:
+        return True
+    value = body.constants.value(ref)
+    return value is not None and bool(np.isin(value, (0, 1)).all())
+
+
+def without_ones(mask: Ref, body: Body) -> Ref:
+    """The mask itself where it was joined with one that is true everywhere."""
+    node = body.view.producer(mask)
+    if node.op in _SAME:
+        return without_ones(node.inputs[0], body)
+    if node.op == "LogicalAnd":
+        for i in (0, 1):
+            if _is_all(True, node.inputs[i], body):
+                return without_ones(node.inputs[1 - i], body)
+    return mask
+
+
+def _is_all(value, ref: Ref, body: Body) -> bool:
+    """Whether each element of a tensor is `value`."""
+    node = body.view.producer(ref)
+    if node.op in _VIEWS:
+        return _is_all(value, node.inputs[0], body)
+    if node.op == "Fill":
+        return _is_all(value, node.inputs[1], body)
+    found = body.constants.value(ref)
+    return found is not None and bool(np.all(found == value))
+
+
+def _counts(ref: Ref, axis: int, body: Body) -> Ref | None:
+    """The tensor of ones that a running sum along this axis counts."""
+    node = body.view.producer(ref)
+    if node.op != "Cumsum" or node.attr["exclusive"].b or node.attr["reverse"].b:
+        return None
+    rank, along = body.shapes.rank(node.inputs[0]), body.shapes.number(node.inputs[1])
+    counts = rank is not None and along is not None and along % rank == rank + axis
+    return node.inputs[0] if counts and _is_all(1, node.inputs[0], body) else None
+
+
+def is_causal(mask: Ref, body: Body) -> bool:
+    """Whether a mask is true where the key is not behind the query: s <= t."""
+    node = body.view.producer(mask)
+    if node.op == "MatrixBandPart":
+        limits = [body.shapes.number(ref) for ref in node.inputs[1:]]
+        return limits == [-1, 0] and _is_all(True, node.inputs[0], body)
+    if node.op == "GreaterEqual":
+        rows, columns = (_counts(node.inputs[i], axis, body) for i, axis in ((0, -2), (1, -1)))
+        return rows is not None and rows == columns
+    if node.op in _VIEWS or node.op == "StridedSlice":
+        before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
+        keeps = before and after and before[-2:] == after[-2:] and len(before) >= 2
+        if node.op == "StridedSlice":
+            strides = body.shapes.numbers(node.inputs[3])
+            keeps = keeps and strides is not None and {*strides} == {1}
+        return bool(keeps) and is_causal(node.inputs[0], body)
+    value = body.constants.value(mask)
+    if value is None or value.ndim < 2 or value.dtype != bool:
+        return False
+    return np.array_equal(
+        value, np.broadcast_to(np.tri(*value.shape[-2:], dtype=bool), value.shape)
+    )
+
+
+def is_causal_bias(bias: Ref, body: Body) -> bool:
+    """Whether a bias is (1 - mask) * c of such a mask, or that as a constant."""
+    node = body.view.producer(bias)
+    if node.op in _VIEWS:
+        before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
+        keeps = before and after and len(before) >= 2 and before[-2:] == after[-2:]
+        return bool(keeps) and is_causal_bias(node.inputs[0], body)
+    if node.op == "Mul":
+        for i in (0, 1):
+            factor, inverse = body.constants.scalar(node.inputs[i]), node.inputs[1 - i]
+            sub = body.view.producer(inverse)
+            if factor is None or factor > NEVER or sub.op != "Sub":
+                continue
+            cast = body.view.producer(sub.inputs[1])
+            if body.constants.scalar(sub.inputs[0]) == 1 and cast.op == "Cast":
+                return is_causal(cast.inputs[0], body)
+    value = body.constants.value(bias)
+    if value is None or value.ndim < 2 or value.dtype.kind != "f":
+        return False
+    seen = np.broadcast_to(np.tri(*value.shape[-2:], dtype=bool), value.shape)
+    return bool(np.all(value[seen] == 0) and np.all(value[~seen] <= NEVER))

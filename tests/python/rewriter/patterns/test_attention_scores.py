@@ -1,0 +1,213 @@
+"""What happens to the scores of attention: scales, soft caps, biases and masks."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from attention_spellings import (
+    CAUSAL,
+    FEW,
+    LEFT,
+    MASK,
+    B,
+    H,
+    N,
+    S,
+    T,
+    hand_written,
+    heads_last,
+)
+
+from tf_blockdnn.python.rewriter.options import Options
+
+STRICT = Options(strict=True)
+
+
+@pytest.fixture
+def converted(rewrite):
+    """converted(function, *arrays, shapes=...) -> the one attention's node; numbers are equal."""
+
+    def run(function, *arrays, shapes=None):
+        shapes = shapes or [array.shape for array in arrays]
+        specs = [tf.TensorSpec(s, a.dtype) for s, a in zip(shapes, arrays, strict=True)]
+        result = rewrite(function, *specs, options=STRICT)
+        (result.node,) = [node for node in result.nodes if node.op == "BlockdnnAttention"]
+        assert not [op for op in ("Softmax", "SelectV2", "Tile") if result.ops[op]]
+        result.assert_same(*arrays)
+        return result
+
+    return run
+
+
+BIASES = {
+    "padding": (lambda s: s + (1.0 - tf.cast(MASK[:, None, None], tf.float32)) * -1e9, 1, 0),
+    "left padding": (lambda s: s + tf.where(MASK, 0.0, -1e9)[:, None, None], 1, 0),
+    "two biases": (lambda s: s + np.float32(MASK[0]) + np.float32(MASK[:, None, None]), 2, 0),
+    "select": (lambda s: tf.where(MASK[:, None, None], s, -1e9), 0, 1),
+    "bias, then select": (
+        lambda s: tf.where(MASK[:, None, None], s + np.float32(MASK[0]), -np.inf),
+        1,
+        1,
+    ),
+    "no key at all": (
+        lambda s: tf.where(MASK[:, None, None] & ~MASK[:, None, None], s, -1e9),
+        0,
+        1,
+    ),
+    "subtracted": (lambda s: s - 1e30 * (1.0 - np.float32(MASK[:, None, None])), 1, 0),
+    "scaled behind a bias": (lambda s: (s + np.float32(MASK[0])) * -0.5, 1, 0),
+    "soft cap": (lambda s: tf.tanh(s / 0.7) * 0.7, 0, 0),
+    "tanh, then a scale": (lambda s: 3.0 * tf.tanh(s) / 2.0, 0, 0),
+    "soft cap, then a bias and a mask": (
+        lambda s: tf.where(MASK[:, None, None], tf.tanh(s / -2.0) * 2.0 + MASK[0] * 1.0, -1e9),
+        1,
+        1,
+    ),
+    "a bias behind the mask": (
+        lambda s: tf.where(MASK[:, None, None], s + np.float32(MASK[0]), -1.0) + FEW,
+        2,
+        1,
+    ),
+    "a mask in arithmetic, then a bias": (
+        lambda s: s * FEW - 1e4 * (1.0 - FEW) + (1.0 - np.float32(MASK[:, None, None])) * -1e4,
+        1,
+        1,
+    ),
+    "a constant that changes nothing": (
+        lambda s: s + np.float32(MASK[0]) + np.float32(MASK[:, None, None]) + 1e-9,
+        2,
+        0,
+    ),
+    "a number for all keys": (lambda s: s + np.ones((T, 1), np.float32), 1, 0),
+}
+
+
+@pytest.mark.parametrize("spelling", [heads_last, hand_written])
+@pytest.mark.parametrize("name", BIASES)
+def test_biases_and_masks(rewrite, floats, name, spelling):
+    change, biases, masks = BIASES[name]
+    arrays = floats(B, T, N, H), floats(B, S, N, H), floats(B, S, N, H)
+    result = rewrite(
+        lambda q, k, v: spelling(q, k, v, change), *[a.shape for a in arrays], options=STRICT
+    )
+    (node,) = [node for node in result.nodes if node.op == "BlockdnnAttention"]
+    assert (node.attr["num_biases"].i, node.attr["num_masks"].i) == (biases, masks)
+    assert not result.ops["Softmax"]
+    result.assert_same(*arrays)
+
+
+@pytest.mark.parametrize(
+    "change, is_causal",
+    [
+        (lambda s: tf.where(CAUSAL, s, -1e9), True),
+        (lambda s: tf.where(tf.linalg.band_part(tf.ones((T, T), bool), -1, 0), s, -np.inf), True),
+        (lambda s: s + (1.0 - np.float32(CAUSAL)) * np.float32(-1e9), True),
+        (lambda s: tf.where(CAUSAL, s, -100.0), False),  # others would still count
+        (lambda s: tf.where(CAUSAL.T, s, -1e9), False),
+        (lambda s: tf.where(np.tri(T, k=1, dtype=bool), s, -1e9), False),
+        (lambda s: tf.where(CAUSAL & LEFT[:, None, None], s, -1e9), False),  # rows without a key
+    ],
+)
+def test_causal_masks_are_no_tensors(converted, floats, rewrite, change, is_causal):
+    arrays = floats(B, T, N, H), floats(B, T, N, H), floats(B, T, N, H)
+    result = rewrite(
+        lambda q, k, v: heads_last(q, k, v, change), *[a.shape for a in arrays], options=STRICT
+    )
+    (node,) = [node for node in result.nodes if node.op == "BlockdnnAttention"]
+    assert node.attr["causal"].b == is_causal
+    assert node.attr["num_biases"].i + node.attr["num_masks"].i == (not is_causal)
+    result.assert_same(*arrays)
+
+
+@pytest.mark.parametrize("open_batch", [False, True])
+def test_a_mask_in_arithmetic(converted, floats, open_batch):
+    """GPT-2's, and behind it that of padding: a row may be without any key."""
+
+    def function(x, mask):
+        q, k, v = tf.split(tf.reshape(x, [-1, T, 3 * N, H]), 3, axis=2)
+        rows = tf.range(tf.shape(q)[1])
+        seen = tf.cast(rows[:, None] >= rows, tf.float32)[None, None]
+
+        def scores(s):
+            s = s * seen - 1e4 * (1.0 - seen)
+            return s + (1.0 - tf.cast(mask, tf.float32))[:, None, None] * -1e4
+
+        return heads_last(q, k, v, scores)
+
+    x = floats(B, T, 3 * N * H)
+    shapes = [(None, T, 3 * N * H), (None, T)] if open_batch else None
+    result = converted(function, x, LEFT, shapes=shapes)
+    attributes = result.node.attr
+    assert [attributes[f"num_{what}"].i for what in ("biases", "masks")] == [1, 1]
+    assert attributes["late_biases"].i == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s, causal: s * causal - 1e4 * (1.0 - 2.0 * causal),
+        lambda s, causal: s * causal - 1e4 * (2.0 - causal),
+        lambda s, causal: s * (causal + 1.0) - 1e4 * (1.0 - (causal + 1.0)),
+    ],
+)
+def test_other_arithmetic_is_no_mask(rewrite, floats, change):
+    arrays = [floats(B, T, N, H) for _ in range(3)]
+    causal = np.float32(CAUSAL)
+    function = lambda q, k, v: heads_last(q, k, v, lambda s: change(s, causal))  # noqa: E731
+    result = rewrite(function, *[a.shape for a in arrays], options=STRICT)
+    assert not result.ops["BlockdnnAttention"]
+    result.assert_same(*arrays)
+
+
+@pytest.mark.parametrize("causal", ["select", "bias"])
+def test_padding_behind_a_causal_mask_keeps_rows_without_keys(converted, floats, causal):
+    def scores(s):
+        s = (
+            tf.where(CAUSAL, s, -1e9)
+            if causal == "select"
+            else s + np.float32(~CAUSAL) * np.float32(-1e9)
+        )
+        return s + np.float32(~LEFT[:, None, None]) * np.float32(-1e9)
+
+    arrays = [floats(B, T, N, H) for _ in range(3)]
+    result = converted(lambda q, k, v: heads_last(q, k, v, scores), *arrays)
+    assert not result.node.attr["causal"].b
+    assert result.node.attr["late_biases"].i == (causal == "select")
+
+
+def test_rows_first(converted, floats):
+    """As in XLNet, with a product of positions among the biases."""
+
+    def function(q, k, v, far, of_positions):
+        scores = tf.einsum("ibnd,jbnd->bnij", q, k)
+        scores += tf.einsum("ibnd,jbnd->bnij", q + of_positions, far)
+        scores = (scores + 0) * 0.25 - 1e30 * (1.0 - np.float32(MASK[:, None, None]))
+        return tf.einsum("bnij,jbnd->ibnd", tf.nn.softmax(scores, axis=3), v)
+
+    arrays = floats(T, B, N, H), floats(S, B, N, H), floats(S, B, N, 5), floats(S, B, N, H)
+    result = converted(function, *arrays, floats(N, H))
+    layouts = [result.node.attr[f"{name}_layout"].s for name in ("q", "k", "v", "dst")]
+    assert layouts == [b"TBNH"] * 4 and not result.ops["Transpose"]
+    assert result.node.attr["num_biases"].i == 2
+
+
+@pytest.mark.parametrize("shape", [(N, 1, 1), (1, N, 1, 1)])
+def test_a_scale_of_each_head(converted, floats, shape):
+    """Cosine attention: of channels (XCiT, EdgeNeXt), or of tokens (Swin V2)."""
+
+    def function(q, k, v, scale):
+        q, k = tf.math.l2_normalize(q, -1), tf.math.l2_normalize(k, -1)
+        return heads_last(q, k, v, lambda s: s * scale + np.float32(MASK[0]))
+
+    arrays = [floats(B, T, N, H), floats(B, S, N, H), floats(B, S, N, H)]
+    converted(function, *arrays, floats(*shape))
+    converted(lambda q, k, v, c: hand_written(q, k, v, lambda s: c * s), *arrays, floats(*shape))
+
+
+@pytest.mark.parametrize("shape", [(N, T, 1), (B, N, 1, 1), (1, 1, S)])
+def test_other_scales_stay(rewrite, floats, shape):
+    arrays = [floats(B, T, N, H), floats(B, S, N, H), floats(B, S, N, H), floats(*shape)]
+    function = lambda q, k, v, c: heads_last(q, k, v, lambda s: s * c)  # noqa: E731
+    result = rewrite(function, *[a.shape for a in arrays], options=STRICT)
+    assert not result.ops["BlockdnnAttention"]
+    assert "other than a number" in " ".join(reason for _, reason in result.report.declined)
+    result.assert_same(*arrays)
