@@ -6,7 +6,6 @@
 #ifndef CC_CORE_CONV_WINOGRAD_WINOGRAD_H_
 #define CC_CORE_CONV_WINOGRAD_WINOGRAD_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,12 +30,8 @@ struct WinogradPlan {
   // For each thread: V and M; with FIP the terms of V's tiles in each plane, squares and magnitudes
   // of a plane, magnitudes of all planes; and which tiles are multiplied without pairs.
   ScratchPiece<float> strip, terms;
-  // Of a plain dst: a run of tiles of a task's blocks as pixels, and rows for the chain.
-  ScratchPiece<float> pixels;
   ScratchPiece<uint8_t> apart;
 
-  // Of a run of tiles.
-  int64_t run_pixels() const { return std::min(tile_block, tiles_w) * transform().mw; }
   const WinogradTransform& transform() const { return kWinogradTransforms[row]; }
 };
 

@@ -4,8 +4,7 @@
 //
 //   1. source   V[icb][xi][tile][16] = B^T d B
 //   2. multiply M[ocb][xi][tile][16] = U[xi] V[xi]
-//   3. dst      y = A^T M A, maxima where dst is pooled, epilogue; where dst is plain, first blocks
-//               of a run of tiles in scratch, then pixels
+//   3. dst      y = A^T M A, maxima where dst is pooled, epilogue
 //
 // The planes xi of one channel block lie together: a transform writes or reads all
 // of them at once, and with [xi][icb] each would be a page, and in some shapes a
@@ -184,67 +183,44 @@ struct TileBlock {
     RunPanels(call, bind, PlaneRows{src, even});
   }
 
-  // What the dst stage of every block has in common.
-  WinogradDstArgs DstArgs(int64_t ocb, int64_t at) const {
+  void Dst() const {
+    const auto of_blocks = [&](int64_t begin, int64_t end) {
+      ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
+        for (int64_t b = begin; b < end; ++b) DstRun(b, n, row, column, tiles, at);
+      });
+    };
+    // The blocks of a plain dst share cache lines and pages.
+    if (run.d.dst.channels_last()) return of_blocks(first_ocb(), end_ocb());
+    for (int64_t b = first_ocb(); b < end_ocb(); ++b) of_blocks(b, b + 1);
+  }
+
+  // Tiles of block `ocb` from one of tile row `row` on, which is tile `at` of this TileBlock.
+  void DstRun(int64_t ocb, int64_t n, int64_t row, int64_t column, int64_t tiles,
+              int64_t at) const {
+    const ConvDesc& d = run.d;
+    const bool plain = d.dst.channels_last();
     WinogradDstArgs a;
     a.plane_stride = plane_stride();
     a.src = m + (ocb - first_ocb()) * block_stride() + at * kBlock;
-    a.epilogue = run.epilogue;
-    a.epilogue.bias = run.bias != nullptr ? run.bias + ocb * kBlock : nullptr;
-    a.epilogue.valid_lanes = static_cast<int32_t>(std::min(kBlock, run.d.oc() - ocb * kBlock));
-    return a;
-  }
-
-  void DstPlain(int thread) const {
-    const ConvDesc& d = run.d;
-    float* const strip = run.scratch.Grant(p.pixels, thread);
-    const int64_t channel = first_ocb() * kBlock;
-    const int64_t channels = std::min(end_ocb() * kBlock, d.oc()) - channel;
-    ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
-      const int64_t y = row * transform().mh, x = column * transform().mw;
-      const int64_t rows = std::min<int64_t>(transform().mh, d.oh() - y);
-      const int64_t px = std::min(tiles * transform().mw, d.ow() - x);
-      const int64_t plane = rows * px * kBlock;
-      for (int64_t b = first_ocb(); b < end_ocb(); ++b) {
-        WinogradDstArgs a = DstArgs(b, at);
-        a.dst = strip + (b - first_ocb()) * plane;
-        a.h = rows;
-        a.w = px;
-        a.y = a.x = 0;
-        a.tiles = tiles;
-        kernels.dst[which()](a);
-      }
-      float* const joined = strip + (end_ocb() - first_ocb()) * plane;
-      for (int64_t i = 0; i < rows; ++i) {
-        const int64_t begin = (y + i) * d.ow() + x;
-        StorePlain(run, {n, begin, begin + px, channel, channels}, strip + i * px * kBlock, plane,
-                   joined);
-      }
-    });
-  }
-
-  void Dst(int64_t ocb) const {
-    const ConvDesc& d = run.d;
-    const auto& kernel = (p.pools_tiles ? kernels.dst_max : kernels.dst)[which()];
-    ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
-      const int64_t base = (n * plan().ocb + ocb) * dst_h() * dst_w() * kBlock;  // in operands
-      WinogradDstArgs a = DstArgs(ocb, at);
-      a.dst = run.DstBlock(n, ocb);
-      a.h = dst_h();
-      a.w = dst_w();
-      a.y = row * tile_h();
-      a.x = column * tile_w();
-      a.tiles = tiles;
-      TileEpilogue& e = a.epilogue;
-      if (run.sum != nullptr) {
-        e.acc_in = run.sum + base;
-        e.acc_scale = plan().epilogue.sum_scale;
-      }
-      e.dst_offset = base;
-      e.channel = ocb * kBlock;
-      e.sample_channel = (n * plan().ocb + ocb) * kBlock;
-      kernel(a);
-    });
+    a.h = dst_h();
+    a.w = dst_w();
+    a.y = row * tile_h();
+    a.x = column * tile_w();
+    a.tiles = tiles;
+    TileEpilogue& e = a.epilogue;
+    e = BlocksEpilogue(run, ocb, 1, n, 0);
+    a.dst = plain ? nullptr : run.DstBlock(n, ocb);
+    if (plain) {
+      e.row_major = 1;
+      e.program = run.plain_program;
+      e.dst_offset = n * run.plane() * d.oc() + e.channel;
+      e.sample_channel = n * d.oc();
+      e.dst_step = e.acc_step = e.operand_step = e.channels = d.oc();
+      if (run.sum != nullptr) e.acc_in = run.sum + e.dst_offset;
+      a.dst = run.buffers.dst + e.dst_offset;
+    }
+    const auto& kernel = plain ? kernels.dst_plain : p.pools_tiles ? kernels.dst_max : kernels.dst;
+    kernel[which()](a);
   }
 };
 
@@ -289,11 +265,7 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
         prepared.first = block.first;
       }
       for (int64_t xi = 0; xi < block.planes(); ++xi) block.Multiply(xi, thread, prepared);
-      if (run.d.dst.channels_last()) {
-        block.DstPlain(thread);
-      } else {
-        for (int64_t b = block.first_ocb(); b < block.end_ocb(); ++b) block.Dst(b);
-      }
+      block.Dst();
     };
     for (int64_t task; taker.NextTask(&task);) {
       taker.Offer(end_group(task) - first_group(task));

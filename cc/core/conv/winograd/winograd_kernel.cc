@@ -230,11 +230,13 @@ BD_INLINE Vec Pooled(const Vec (&rows)[kPool][kMw], int j) {
   }
 }
 
-// kPx pixels of an output row, from `tile`; *own is a copy of the epilogue for its place.
-template <int kPx>
-BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t offset,
+// kPx pixels of an output row, the first of them `pixel`, from `row`; *own is a copy of the
+// epilogue for its place.
+template <int kPx, bool kPlain>
+BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t pixel,
                         TileEpilogue* own) {
   TileEpilogue& e = *own;
+  const int64_t offset = pixel * (kPlain ? e.dst_step : kBlock);
   if (e.acc_in != nullptr) e.acc_in = a.epilogue.acc_in + offset;
   e.dst_offset = a.epilogue.dst_offset + offset;
   Accumulators<1, kPx> out;
@@ -246,12 +248,25 @@ BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t offs
       out.acc[p][v] = Add(out.acc[p][v], Load(row + p * kBlock + v * kLanes));
     }
   }
-  out.FinishBlocked(e, a.dst + offset, 0);
+  if constexpr (kPlain) {
+    if (e.valid_lanes == kBlock || e.program != nullptr || e.acc_in != nullptr) {
+      return out.Finish(e, a.dst + offset, 0);  // rows
+    }
+    // Stores by a mask take longer than a few floats.
+    alignas(64) float pixels[kPx * kBlock];
+    out.FinishBlocked(e, pixels, 0);
+    for (int p = 0; p < kPx; ++p) {
+      float* dst = a.dst + offset + p * e.dst_step;
+      for (int i = 0; i < e.valid_lanes; ++i) dst[i] = pixels[p * kBlock + i];
+    }
+  } else {
+    out.FinishBlocked(e, a.dst + offset, 0);
+  }
 }
 
 // kPool x kPool pixels of a tile become their maximum. x -> clamp(x + bias) never
 // decreases, rounding included, so maxima come first and the epilogue has fewer pixels.
-template <int kRow, int kPool>
+template <int kRow, int kPool, bool kPlain = false>
 void Dst(const WinogradDstArgs& a) {
   constexpr int kMh = kWinogradTransforms[kRow].mh, kMw = kWinogradTransforms[kRow].mw;
   constexpr int kH = kMh / kPool, kW = kMw / kPool;  // of the tile in dst
@@ -290,12 +305,12 @@ void Dst(const WinogradDstArgs& a) {
     const int64_t px = a.w - x < kW ? a.w - x : kW;
     for (int64_t i = 0; i < rows; ++i) {
       const float* row = tile + i * kW * kBlock;
-      const int64_t offset = ((a.y + i) * a.w + x) * kBlock;
+      const int64_t pixel = (a.y + i) * a.w + x;
       if (px == kW) {
-        StoreRow<kW>(a, row, offset, &epilogue);
+        StoreRow<kW, kPlain>(a, row, pixel, &epilogue);
       } else {
         for (int64_t p = 0; p < px; ++p) {
-          StoreRow<1>(a, row + p * kBlock, offset + p * kBlock, &epilogue);
+          StoreRow<1, kPlain>(a, row + p * kBlock, pixel + p, &epilogue);
         }
       }
     }
@@ -311,6 +326,7 @@ constexpr void Fill(WinogradKernels* table) {
       table->source[kRow] = SourceOfPhases<kRow>;
     }
     table->dst[kRow] = Dst<kRow, 1>;
+    table->dst_plain[kRow] = Dst<kRow, 1, true>;
     if constexpr (kWinogradTransforms[kRow].holds_windows()) table->dst_max[kRow] = Dst<kRow, 2>;
     Fill<kRow + 1>(table);
   }

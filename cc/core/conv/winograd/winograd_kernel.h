@@ -100,7 +100,7 @@ struct WinogradSourceArgs {
 struct WinogradDstArgs {
   const float* src;  // plane 0, first tile
   int64_t plane_stride;
-  float* dst;  // the block's plane [h][w][16]
+  float* dst;  // the block's plane [h][w][16]; plain: its first channel, pixels dst_step apart
   int64_t h, w;
   int64_t y, x;           // first pixel of the first tile
   int64_t tiles;          // along the row
@@ -111,6 +111,8 @@ struct WinogradDstArgs {
 struct WinogradKernels {
   void (*source[kNumWinogradTransforms])(const WinogradSourceArgs&);
   void (*dst[kNumWinogradTransforms])(const WinogradDstArgs&);
+  // Of a row-major epilogue, whose steps are all dst_step.
+  void (*dst_plain[kNumWinogradTransforms])(const WinogradDstArgs&);
   // Of maxima, by a bias and a clamp at most; null where windows would straddle tiles.
   void (*dst_max[kNumWinogradTransforms])(const WinogradDstArgs&);
 };

@@ -14,8 +14,6 @@ namespace {
 constexpr double kMultiplyOverhead = 1.06;  // starting and storing register tiles
 // A line of weights in a task: mostly hidden behind multiply-adds.
 constexpr double kWeightsLine = 1;
-// From a tile to 16 channels of a plain pixel.
-constexpr double kPlainPixel = 3;
 // What kAutoSmall allows packed weights, in plain ones.
 constexpr int kSmallGrowth = 2;
 
@@ -47,8 +45,6 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
   const int64_t icb = CeilDiv(channels, kBlock), ocb = CeilDiv(d.oc(), kBlock);
   const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
   const double multiply = UsesFip(d, true, isa) ? kCpu.fip_multiply : 1;
-  const double dst =  // of a tile of a block
-      transform.dst + (d.dst.blocked() ? 0 : kPlainPixel * transform.mh * transform.mw);
   TaskSplit best;
   for (int64_t splits = 1; splits <= std::min<int64_t>(groups, 8 * threads); splits *= 2) {
     const int64_t blocks_of_task = std::min(ocb, CeilDiv(groups, splits) * kernels.tile_blocks);
@@ -57,7 +53,7 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
       const int64_t per = CeilDiv(tiles, count);
       const double bytes = 64.0 * planes * per * (icb + blocks_of_task);
       const double task = kMultiplyOverhead * multiply * weights * per + kWeightsLine * weights +
-                          per * (icb * transform.source + blocks_of_task * dst) +
+                          per * (icb * transform.source + blocks_of_task * transform.dst) +
                           std::max(0., bytes - L2CacheBytes()) / 64 * kCpu.line_beyond_l2 +
                           std::max(0., bytes - kCpu.l3_bytes) / 64 * kCpu.line_beyond_l3 +
                           kCpu.fork_join;
@@ -115,6 +111,7 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   plan->pack_key = {self.name, DataType::f32, p->groups.blocking() + (p->fip ? 64 : 0)};
   plan->packed_bytes = planes * (p->groups.packed_floats + trailer) * sizeof(float);
   plan->note = p->fip ? " paired" : "";
+  plan->epilogue = MakeConvEpilogue(d, /*sums_in_registers=*/true);
   if (plan->empty()) return;
   p->pools_tiles = d.pooled();
   if (p->pools_tiles) {  // the last row and column may fill no window
@@ -138,11 +135,6 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   const int64_t fip_tiles = p->fip ? p->tile_pitch : 0;
   p->terms = plan->scratch.Book<float>("terms", (planes + 3) * fip_tiles, plan->threads);
   p->apart = plan->scratch.Book<uint8_t>("apart", fip_tiles, plan->threads);
-  if (!d.dst.blocked()) {
-    const int64_t row = plan->epilogue.rest.len() > 0 ? 1 : 0;
-    p->pixels = plan->scratch.Book<float>(
-        "pixels", (t.mh + row) * p->run_pixels() * blocks * kBlock, plan->threads);
-  }
   plan->blocking = {{"task_tiles", p->tile_block},
                     {"tile_pitch", p->tile_pitch},
                     {"task_blocks", task_groups * p->groups.widest_blocks}};

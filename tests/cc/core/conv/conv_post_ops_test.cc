@@ -163,6 +163,10 @@ std::vector<Form> Forms() {
     d.iw = d.ow = 23;
     return d;
   };
+  const auto to_plain = [](ConvShape d) {
+    d.dst_layout = Layout::nhwc;
+    return d;
+  };
   const Layout plain = Layout::nhwc, blocked = Layout::nChw16c;
   ConvShape first = Square(3, 13, 37, 7, 2, 3);
   first.n = 2;
@@ -195,6 +199,8 @@ std::vector<Form> Forms() {
       {"winograd_small", "winograd2x2", winograd(5, 3, 3)},
       {"winograd_large", "winograd4x4", winograd(14, 3, 3)},
       {"winograd_first", "winograd3x3", first},
+      {"winograd_plain", "winograd4x4", to_plain(winograd(14, 3, 3))},
+      {"winograd_plain_row", "winograd1x3", to_plain(winograd(8, 1, 7))},
       {"winograd_5x5", "winograd2x2", winograd(7, 5, 5)},
       {"winograd_row", "winograd1x3", winograd(8, 1, 7)},
       {"winograd_column", "winograd4x1", winograd(7, 3, 1)},
