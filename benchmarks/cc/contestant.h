@@ -38,9 +38,22 @@ class Contestant {
   virtual std::vector<float> Result() const = 0;
 };
 
-// `pool` must outlive the result. Both throw std::exception if they cannot compute the layer.
+// Bytes of all weights, and of all activations, that a contestant goes through before it comes back
+// to the same: by "network" those of a network's weights, or twice the L3 cache where that is less,
+// and of all L2 caches; by "cold" both twice the L3 cache; by "hot" none.
+struct Footprint {
+  int64_t weights = 0, activations = 0;
+};
+Footprint FootprintOf(const std::string& memory, const std::vector<Shape>& network, int threads);
+// Random data, the result's values being of order 1, and as many copies as the footprint says.
+Problem MakeProblem(const Shape& shape, const Footprint& footprint);
+
+// `pool` must outlive the result. All throw std::exception if they cannot compute the layer. By a
+// row of the table of algorithms, where it is not null, which must apply.
 std::unique_ptr<Contestant> MakeOurs(const Problem& problem, Isa isa, ConvAlgorithm algorithm,
-                                     ThreadPool& pool);
+                                     ThreadPool& pool, const Algorithm* row = nullptr);
+// What MakeOurs asks for.
+ConvDesc DescOf(const Shape& shape, ConvAlgorithm algorithm);
 std::unique_ptr<Contestant> MakeOnednn(const Problem& problem);
 
 // Sets the threads and the best ISA of oneDNN, before its first use. Returns its version.

@@ -128,31 +128,9 @@ Options ParseOptions(int argc, char** argv) {
   return o;
 }
 
-// The number of copies of `floats` that fill `bytes` before the first one comes back.
-int64_t CopiesFor(int64_t bytes, int64_t floats) {
-  return std::max<int64_t>(1, (bytes + 4 * floats - 1) / (4 * floats));
-}
-
-// Bytes of a round of copies.
-struct Footprint {
-  int64_t weights = 0, activations = 0;
-};
-
-Footprint FootprintOf(const std::string& memory, const std::vector<Shape>& network, int threads) {
-  const Caches caches = DetectCaches();
-  if (memory == "hot") return {};
-  if (memory == "cold") return {2 * caches.l3_bytes, 2 * caches.l3_bytes};
-  int64_t weights = 0;
-  for (const Shape& s : network) weights += 4 * s.count * s.weights_floats();
-  return {std::min(weights, 2 * caches.l3_bytes), threads * caches.l2_bytes};
-}
-
 LayerResult Measure(const Shape& shape, const Footprint& footprint, const Options& o,
                     ThreadPool& pool) {
-  Problem problem = MakeProblem(shape);
-  problem.weights_copies = CopiesFor(footprint.weights, shape.weights_floats());
-  problem.activation_copies =
-      CopiesFor(footprint.activations, shape.src_floats() + shape.dst_floats());
+  const Problem problem = MakeProblem(shape, footprint);
   const auto ours = MakeOurs(problem, o.isa, ParseAlgorithm(o.algorithm), pool);
   const auto onednn = MakeOnednn(problem);
   ours->Run();

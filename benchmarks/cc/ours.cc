@@ -2,6 +2,7 @@
 
 #include "benchmarks/cc/buffers.h"
 #include "benchmarks/cc/contestant.h"
+#include "cc/core/conv/conv_algorithms.h"
 #include "cc/layout/tensor_view_element.h"
 
 namespace bd::layers {
@@ -22,30 +23,21 @@ void ForElements(const TensorView& view, Fn&& fn) {
 // The first layer reads the network's input, which is plain.
 constexpr int64_t kImageChannels = 3;
 
-ConvPlan MakePlan(const Shape& s, Isa isa, ConvAlgorithm algorithm, int threads) {
-  ConvDesc d;
-  const Layout layout = s.ic <= kImageChannels ? Layout::nhwc : Layout::nChw16c;
-  d.src = TensorView(DataType::f32, layout, {s.n, s.ic, s.ih, s.iw});
-  d.dst = TensorView(DataType::f32, Layout::nChw16c, {s.n, s.oc, s.oh(), s.ow()});
-  d.windows.h = {s.ih, s.kh, s.sh, 1, s.pad_top, 0, s.oh()};
-  d.windows.w = {s.iw, s.kw, s.sw, 1, s.pad_left, 0, s.ow()};
-  d.groups = s.groups;
-  d.algorithm = algorithm;
-  std::string error;
-  if (!PostOpChain::Parse("binary(add,channel,#0);eltwise(relu)", &d.post_ops, &error)) {
-    throw std::runtime_error(error);
-  }
+ConvPlan MakePlan(const Shape& s, Isa isa, ConvAlgorithm algorithm, int threads,
+                  const Algorithm* row) {
+  const ConvDesc d = DescOf(s, algorithm);
   ConvPlan plan;
-  error = MakeConvPlan(d, isa, threads, &plan);
+  const std::string error = row == nullptr ? MakeConvPlan(d, isa, threads, &plan)
+                                           : MakeConvPlanBy(*row, d, isa, threads, &plan);
   if (!error.empty()) throw std::runtime_error(s.name + ": " + error);
   return plan;
 }
 
 class Ours : public Contestant {
  public:
-  Ours(const Problem& p, Isa isa, ConvAlgorithm algorithm, ThreadPool& pool)
+  Ours(const Problem& p, Isa isa, ConvAlgorithm algorithm, ThreadPool& pool, const Algorithm* row)
       : pool_(pool),
-        plan_(MakePlan(p.shape, isa, algorithm, pool.num_threads())),
+        plan_(MakePlan(p.shape, isa, algorithm, pool.num_threads(), row)),
         src_(plan_.desc.src.elements(), p.activation_copies),
         dst_(plan_.desc.dst.elements(), p.activation_copies),
         packed_(plan_.packed_floats(), p.weights_copies),
@@ -90,9 +82,25 @@ class Ours : public Contestant {
 
 }  // namespace
 
+ConvDesc DescOf(const Shape& s, ConvAlgorithm algorithm) {
+  ConvDesc d;
+  const Layout layout = s.ic <= kImageChannels ? Layout::nhwc : Layout::nChw16c;
+  d.src = TensorView(DataType::f32, layout, {s.n, s.ic, s.ih, s.iw});
+  d.dst = TensorView(DataType::f32, Layout::nChw16c, {s.n, s.oc, s.oh(), s.ow()});
+  d.windows.h = {s.ih, s.kh, s.sh, 1, s.pad_top, 0, s.oh()};
+  d.windows.w = {s.iw, s.kw, s.sw, 1, s.pad_left, 0, s.ow()};
+  d.groups = s.groups;
+  d.algorithm = algorithm;
+  std::string error;
+  if (!PostOpChain::Parse("binary(add,channel,#0);eltwise(relu)", &d.post_ops, &error)) {
+    throw std::runtime_error(error);
+  }
+  return d;
+}
+
 std::unique_ptr<Contestant> MakeOurs(const Problem& problem, Isa isa, ConvAlgorithm algorithm,
-                                     ThreadPool& pool) {
-  return std::make_unique<Ours>(problem, isa, algorithm, pool);
+                                     ThreadPool& pool, const Algorithm* row) {
+  return std::make_unique<Ours>(problem, isa, algorithm, pool, row);
 }
 
 }  // namespace bd::layers

@@ -12,24 +12,18 @@ namespace {
 
 Algorithm Direct(const char* name, DirectVariant variant) {
   const bool narrow = variant == kBlockedTiles || variant == kNhwcTiles;
-  return {name, variant, narrow, DirectApplies, DirectCost, PlanDirect, PackDirect, RunDirect};
+  return BD_CONV_ROW(name, variant, narrow, Direct);
 }
 
 std::vector<Algorithm> MakeTable() {
   std::vector<Algorithm> table = {
-      {"rows", 0, false, RowsApplies, RowsCost, PlanRows, PackRows, RunRows},
-      {"depthwise", 0, true, DepthwiseApplies, DepthwiseCost, PlanDepthwise, PackDepthwise,
-       RunDepthwise},
-      {"lanes", 0, false, LanesApplies, LanesCost, PlanLanes, PackLanes, RunLanes},
-      Direct("paired", kFipTiles),
-      Direct("direct", kBlockedTiles),
-      {"gemm", 0, true, GemmApplies, GemmCost, PlanGemm, PackGemmWeights, RunConvGemm},
-      Direct("direct_plain", kNhwcTiles),
-      Direct("dot", kDotLanes),
+      BD_CONV_ROW("rows", 0, false, Rows),   BD_CONV_ROW("depthwise", 0, true, Depthwise),
+      BD_CONV_ROW("lanes", 0, false, Lanes), Direct("paired", kFipTiles),
+      Direct("direct", kBlockedTiles),       BD_CONV_ROW("gemm", 0, true, Gemm),
+      Direct("direct_plain", kNhwcTiles),    Direct("dot", kDotLanes),
   };
   for (int row = 0; row < kNumWinogradTransforms; ++row) {
-    table.push_back({kWinogradTransforms[row].name, row, false, WinogradApplies, WinogradCost,
-                     PlanWinograd, PackWinograd, RunWinograd});
+    table.push_back(BD_CONV_ROW(kWinogradTransforms[row].name, row, false, Winograd));
   }
   return table;
 }

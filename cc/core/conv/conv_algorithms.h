@@ -15,6 +15,10 @@ const std::vector<Algorithm>& ConvAlgorithms();
 // Why a row is none for this convolution, or nothing.
 std::string WhyNot(const Algorithm& algorithm, const ConvDesc& desc, Isa isa);
 
+// MakeConvPlan by a row that applies, whatever it costs.
+std::string MakeConvPlanBy(const Algorithm& algorithm, const ConvDesc& desc, Isa isa, int threads,
+                           ConvPlan* plan);
+
 }  // namespace bd
 
 #endif  // CC_CORE_CONV_CONV_ALGORITHMS_H_

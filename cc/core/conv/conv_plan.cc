@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "cc/core/conv/common/conv_run.h"
+#include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_algorithms.h"
 #include "cc/core/gemm/narrow_pack.h"
@@ -132,7 +133,7 @@ const Algorithm* Choose(const ConvDesc& desc, Isa isa, int threads) {
   double least = std::numeric_limits<double>::infinity();
   for (const Algorithm& algorithm : ConvAlgorithms()) {
     if (!WhyNot(algorithm, desc, isa).empty()) continue;
-    const double cycles = algorithm.cost(algorithm, desc, isa, threads);
+    const double cycles = CyclesOf(algorithm.cost(algorithm, desc, isa, threads), threads);
     if (best != nullptr && cycles >= least) continue;
     best = &algorithm;
     least = cycles;
@@ -155,11 +156,17 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
     return "a convolution pools where Winograd's tiles hold whole windows (3x3 or 5x5, stride 1, "
            "nChw16c, one group) and its chain is a bias and a clamp at most; use an op of its own";
   }
+  return MakeConvPlanBy(*algorithm, desc, isa, threads, plan);
+}
+
+std::string MakeConvPlanBy(const Algorithm& algorithm, const ConvDesc& desc, Isa isa, int threads,
+                           ConvPlan* plan) {
+  if (std::string error = Check(desc); !error.empty()) return error;
   *plan = ConvPlan();
   plan->desc = desc;
   plan->isa = isa;
   plan->threads = threads;
-  plan->algorithm = algorithm;
+  plan->algorithm = &algorithm;
   plan->epilogue = MakeConvEpilogue(desc, desc.dst.blocked());
   plan->icb = CeilDiv(desc.ic(), kBlock);
   plan->ocb = CeilDiv(desc.oc(), kBlock);
@@ -170,7 +177,7 @@ std::string MakeConvPlan(const ConvDesc& desc, Isa isa, int threads, ConvPlan* p
   plan->tensors.dst_bytes = SizeOf(desc.dst.dtype());
   plan->tensors.sum_bytes = SizeOf(desc.types.sum);
   if (plan->epilogue.has_bias && desc.oc() % kBlock != 0) plan->bias.count = plan->ocb * kBlock;
-  algorithm->plan(*algorithm, plan);
+  algorithm.plan(algorithm, plan);
   if (!plan->empty()) plan->bias = plan->scratch.Book<float>("bias", plan->bias.count);
   return "";
 }

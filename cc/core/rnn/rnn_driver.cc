@@ -221,6 +221,8 @@ class Run {
     return scales_ + (first_panel + (&matrix == &p_.u ? p_.panels() : 0)) * kRnnPanel;
   }
 
+  // A loop of its own, not the one over panels (cc/core/gemm), which takes longer for the few rows
+  // of a step: this reads several panels at a time, and weights that are narrow.
   // Of one tile of rows all of k at once: weights are read once either way.
   void Multiply(const RnnMatrix& matrix, int first_panel, int next_panel, const float* init,
                 int64_t init_stride, float* dst, ProductArgs a) const {

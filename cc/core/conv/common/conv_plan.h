@@ -37,6 +37,13 @@ ConvEpilogue MakeConvEpilogue(const ConvDesc& desc, bool sums_in_registers);
 struct ConvPlan;
 struct ConvRun;
 
+// What a row says of itself; cost.h makes cycles of a call of it, and one search takes the least.
+struct ConvCost {
+  double cycles = 0;   // of the busiest thread, the weights being in its cache
+  double weights = 0;  // packed floats that come from memory, whoever reads them
+  double packing = 0;  // cycles of a thread, where weights are packed in every call
+};
+
 struct Algorithm {
   // "direct", "paired", "direct_plain", "dot", "depthwise", "lanes", "rows", "gemm", or of Winograd
   // the tile of its outputs, such as "winograd4x4"
@@ -45,8 +52,7 @@ struct Algorithm {
   bool narrow;  // whether it multiplies bfloat16 and bytes, too
   // Why it cannot compute this, or must not as desc.algorithm says; or nothing.
   std::string (*applies)(const Algorithm& self, const ConvDesc& desc, Isa isa);
-  // Estimated cycles of the busiest thread; of all that apply the least is chosen.
-  double (*cost)(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
+  ConvCost (*cost)(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
   // Sets own, pack_key, packed_bytes, tasks, and books scratch.
   void (*plan)(const Algorithm& self, ConvPlan* plan);
   // `hwio` is of desc.types.weights.
@@ -54,6 +60,17 @@ struct Algorithm {
                const float* src);
   void (*run)(const ConvRun& run, ThreadPool& pool);
 };
+
+// The functions of a room's rows, and a row of them.
+#define BD_CONV_ALGORITHM(Room)                                                             \
+  std::string Room##Applies(const Algorithm& self, const ConvDesc& desc, Isa isa);          \
+  ConvCost Room##Cost(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);   \
+  void Plan##Room(const Algorithm& self, ConvPlan* plan);                                   \
+  void Pack##Room(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool, \
+                  const float* src);                                                        \
+  void Run##Room(const ConvRun& run, ThreadPool& pool)
+#define BD_CONV_ROW(name, variant, narrow, Room) \
+  { name, variant, narrow, Room##Applies, Room##Cost, Plan##Room, Pack##Room, Run##Room }
 
 struct ConvPlan {
   ConvDesc desc;

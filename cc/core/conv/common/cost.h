@@ -1,12 +1,12 @@
-// Cycles of one core, as all estimates of convolution count them. A multiply-add of 16 channels is
-// one cycle.
+// Cycles of one core, as all estimates of convolution count them, and the constants of the CPU that
+// all of them share. A multiply-add of 16 channels is one cycle.
 #ifndef CC_CORE_CONV_COMMON_COST_H_
 #define CC_CORE_CONV_COMMON_COST_H_
 
 #include <algorithm>
 #include <cstdint>
 
-#include "cc/core/conv/common/conv_desc.h"
+#include "cc/core/conv/common/conv_plan.h"
 
 namespace bd {
 
@@ -28,6 +28,10 @@ struct CpuCosts {
   double pack_line = 40, pack_pairs = 6, pack_winograd = 100;
   // The same where a panel is packed right before it is multiplied: nothing goes to memory.
   double pack_panel_line = 15;
+  // Beginning a task, or a part of one.
+  double task = 300;
+  // A row of depthwise pixels; of each pixel a tap, and what comes beside.
+  double depthwise_row = 30, depthwise_tap = 1.3, depthwise_pixel = 6;
   // A vector of a chain that does not fit the registers (swish).
   double chain_vector = 25;
   // A neighbour on the same core slows a thread down.
@@ -35,9 +39,11 @@ struct CpuCosts {
 };
 constexpr CpuCosts kCpu;
 
-// Of packed weights that come from memory.
-inline double StreamCycles(int64_t weights, int threads) {
-  return weights / 16 * std::max(kCpu.line_one_thread / threads, kCpu.line_shared);
+// Of a call: weights come from memory while others are multiplied.
+inline double CyclesOf(const ConvCost& cost, int threads) {
+  const double stream =
+      cost.weights / 16 * std::max(kCpu.line_one_thread / threads, kCpu.line_shared);
+  return std::max(cost.cycles, stream) + kCpu.fork_join + cost.packing;
 }
 
 // Packing `floats` of weights, `line` cycles each 16 of them, where it is done in every call.
@@ -45,17 +51,21 @@ inline double PackCycles(const ConvDesc& d, double floats, double line, int thre
   return d.changes_weights ? floats / 16 * line / threads : 0;
 }
 
+// A row of dst of a channel block, `chain` cycles for a vector in a chain.
+inline double DepthwiseRowCycles(const ConvDesc& d, double chain) {
+  const double taps = kCpu.depthwise_tap * static_cast<double>(d.kh() * d.kw());
+  return kCpu.depthwise_row + d.ow() * (taps + kCpu.depthwise_pixel + chain);
+}
+
 // Direct sums over all taps, split perfectly; `multiply` cycles a multiply-add.
-inline double DirectCycles(const ConvDesc& d, double multiply, int threads) {
+inline ConvCost DirectSums(const ConvDesc& d, double multiply, int threads) {
   constexpr double kOverhead = 1.05;  // starting and storing tiles, strips
   // Tiles multiply whole blocks of source channels, whatever a group sees of them.
   const int64_t of_group = d.ic() / d.groups;
   const int64_t reach = d.groups > 1 || d.depthwise() ? (of_group + 15) / 16 * 16 : d.ic();
-  const int64_t weights = d.kh() * d.kw() * reach * ((d.oc() + 15) / 16 * 16);
+  const double weights = static_cast<double>(d.kh() * d.kw() * reach) * ((d.oc() + 15) / 16 * 16);
   const double pixels = static_cast<double>(d.n()) * d.oh() * d.ow();
-  return std::max(kOverhead * multiply * pixels * weights / 16 / threads,
-                  StreamCycles(weights, threads)) +
-         kCpu.fork_join;
+  return {kOverhead * multiply * pixels * weights / 16 / threads, weights, 0};
 }
 
 }  // namespace bd

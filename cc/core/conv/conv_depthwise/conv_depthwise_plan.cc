@@ -89,8 +89,7 @@ double FirstRow(const ConvDepthwisePlan& plan) {
 
 // Cycles that one output row of one block of the depthwise convolution takes.
 double DepthwiseRow(const ConvDepthwisePlan& plan) {
-  const ConvDesc& d = plan.depthwise.desc;
-  return 30 + d.ow() * (1.3 * d.kh() * d.kw() + 6 + ChainCycles(plan.depthwise));
+  return DepthwiseRowCycles(plan.depthwise.desc, ChainCycles(plan.depthwise));
 }
 
 // Expanded rows that output rows [h0, h1) read.
@@ -109,7 +108,6 @@ double TermsOf(const ConvDepthwisePlan& plan, int64_t rows) {
 // Cycles of the busiest thread, thread 0 being `slow` times slower than the others. Threads
 // take groups of each other's parts (parallel_units.h), as if these were handed out in order.
 double SpanWith(const ConvDepthwisePlan& plan, const std::vector<PairPart>& parts, double slow) {
-  constexpr double kPartCycles = 300;
   const DirectPlan& p = plan.first.Own<DirectPlan>();
   const ConvDesc& d = plan.depthwise.desc;
   // More images than this run in full rounds, all alike.
@@ -121,7 +119,7 @@ double SpanWith(const ConvDepthwisePlan& plan, const std::vector<PairPart>& part
       const int64_t read = RowsRead(d, part.row_begin, part.row_end);
       const double rows =
           FirstRow(plan) * read + DepthwiseRow(plan) * (part.row_end - part.row_begin);
-      double start = kPartCycles + TermsOf(plan, read);
+      double start = kCpu.task + TermsOf(plan, read);
       for (int64_t g = part.group_begin; g < part.group_end; ++g, start = 0) {
         const auto thread = std::min_element(busy.begin(), busy.end());
         const double cycles = start + p.groups[g].blocks * rows;

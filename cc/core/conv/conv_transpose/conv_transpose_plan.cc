@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cc/base/cpu/caches.h"
+#include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/conv_transpose/conv_transpose.h"
 #include "cc/core/gemm/gemm_panels.h"
 
@@ -107,7 +108,8 @@ double Cycles(const std::vector<PhaseConv>& convs) {
   for (const PhaseConv& part : convs) {
     const ConvPlan& conv = part.conv;
     if (conv.empty() || part.is_zero()) continue;
-    cycles += conv.algorithm->cost(*conv.algorithm, conv.desc, conv.isa, conv.threads);
+    const Algorithm& row = *conv.algorithm;
+    cycles += CyclesOf(row.cost(row, conv.desc, conv.isa, conv.threads), conv.threads);
   }
   return cycles;
 }

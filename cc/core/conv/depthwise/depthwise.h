@@ -10,11 +10,14 @@
 
 namespace bd {
 
+// Weights and windows of a channel block, with `inputs` rows for each of the window's.
+DepthwiseArgs DepthwiseArgsOf(const ConvRun& run, int64_t block, int64_t inputs);
+
 // One channel block of an image. What its rows have in common is set once: rows of 14 pixels
 // take 200 cycles.
 class DepthwiseBlock {
  public:
-  // With `inputs` rows for each of the window's, one after the other.
+  // The rows of the inputs follow one another.
   DepthwiseBlock(const ConvRun& run, int64_t n, int64_t block, int64_t inputs = 1);
 
   // Output row h; row_of(r) is source row r of the block, 0 <= r < ih.
@@ -50,14 +53,8 @@ struct DepthwisePlan {
   ScratchPiece<float> ring, sums;
 };
 
-// The functions of the table's row.
-std::string DepthwiseApplies(const Algorithm& self, const ConvDesc& desc, Isa isa);
-double DepthwiseCost(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
-void PlanDepthwise(const Algorithm& self, ConvPlan* plan);
-// [icb][kh][kw][16]
-void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-                   const float* src);
-void RunDepthwise(const ConvRun& run, ThreadPool& pool);
+// Weights are packed [icb][kh][kw][16].
+BD_CONV_ALGORITHM(Depthwise);
 void RunNarrowDepthwise(const ConvRun& run, ThreadPool& pool);
 
 }  // namespace bd

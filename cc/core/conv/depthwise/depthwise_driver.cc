@@ -1,31 +1,30 @@
 // Runs depthwise convolutions: tasks are ranges of the output rows of all channel blocks.
-#include <algorithm>
-
 #include "cc/core/conv/depthwise/depthwise.h"
 
 namespace bd {
 
+DepthwiseArgs DepthwiseArgsOf(const ConvRun& run, int64_t block, int64_t inputs) {
+  const ConvDesc& d = run.d;
+  DepthwiseArgs a = {};
+  a.kh = d.kh() * inputs;
+  a.kw = d.kw();
+  a.weights = run.buffers.packed + block * kBlock * a.kh * a.kw;
+  a.sw = d.sw();
+  a.dw = d.dw();
+  a.pad_left = d.pad_left();
+  a.iw = d.iw();
+  a.ow = d.ow();
+  return a;
+}
+
 DepthwiseBlock::DepthwiseBlock(const ConvRun& run, int64_t n, int64_t block, int64_t inputs)
-    : d_(run.d), args_(), row_(DepthwiseKernelsFor(run.plan.isa).row) {
-  const int64_t channel = block * kBlock, of_all = n * run.plan.ocb + block;
-  dst_offset_ = of_all * run.plane() * kBlock;
+    : d_(run.d),
+      args_(DepthwiseArgsOf(run, block, inputs)),
+      row_(DepthwiseKernelsFor(run.plan.isa).row) {
   dst_ = run.d.dst.blocked() ? run.DstBlock(n, block) : nullptr;
-  sum_ = run.sum == nullptr ? nullptr : run.sum + dst_offset_;
-  args_.kh = d_.kh() * inputs;
-  args_.weights = run.buffers.packed + channel * args_.kh * d_.kw();
-  args_.kw = d_.kw();
-  args_.sw = d_.sw();
-  args_.dw = d_.dw();
-  args_.pad_left = d_.pad_left();
-  args_.iw = d_.iw();
-  args_.ow = d_.ow();
-  TileEpilogue& e = args_.epilogue;
-  e = run.epilogue;
-  e.bias = run.bias != nullptr ? run.bias + channel : nullptr;
-  e.acc_scale = run.plan.epilogue.sum_scale;
-  e.channel = channel;
-  e.sample_channel = of_all * kBlock;
-  e.valid_lanes = static_cast<int32_t>(std::min(kBlock, d_.oc() - channel));
+  args_.epilogue = BlocksEpilogue(run, block, 1, n, 0);
+  sum_ = args_.epilogue.acc_in;
+  dst_offset_ = args_.epilogue.dst_offset;
 }
 
 void DepthwiseBlock::Run(int64_t h, const float* const* rows) {
@@ -43,17 +42,12 @@ void DepthwiseBlock::RunInto(const float* const* rows, float* dst) {
 
 void RunDepthwise(const ConvRun& run, ThreadPool& pool) {
   if (run.d.narrow()) return RunNarrowDepthwise(run, pool);
-  const ConvDesc& d = run.d;
-  const int64_t icb = run.plan.icb, tasks = run.plan.tasks, rows = d.n() * icb * d.oh();
-  pool.ParallelFor(tasks, [&](int64_t t, int) {
-    const int64_t end = rows * (t + 1) / tasks;
-    for (int64_t at = rows * t / tasks; at < end;) {
-      const int64_t block = at / d.oh(), past = std::min(end, (block + 1) * d.oh());
-      DepthwiseBlock of_block(run, block / icb, block % icb);
-      const float* src = run.SrcBlock(block / icb, block % icb);
-      for (; at < past; ++at) {
-        of_block.RunRow(at - block * d.oh(), [&](int64_t r) { return src + r * d.iw() * kBlock; });
-      }
+  const int64_t row = run.d.iw() * kBlock;
+  ForBlockRows(run, pool, [&](int64_t n, int64_t block, int64_t begin, int64_t end, int) {
+    DepthwiseBlock of_block(run, n, block);
+    const float* src = run.SrcBlock(n, block);
+    for (int64_t h = begin; h < end; ++h) {
+      of_block.RunRow(h, [&](int64_t r) { return src + r * row; });
     }
   });
 }

@@ -10,10 +10,10 @@
 namespace bd {
 namespace {
 
-// Output rows of one channel block after the other, on one thread.
+// Output rows of one channel block.
 class NarrowRows {
  public:
-  NarrowRows(const ConvRun& run, int thread)
+  NarrowRows(const ConvRun& run, int64_t n, int64_t block, int thread)
       : run_(run),
         d_(run.d),
         kernels_(DepthwiseNarrowKernelsFor(run.plan.isa)),
@@ -22,27 +22,15 @@ class NarrowRows {
         ring_(run.scratch.Grant(own_.ring, thread)),
         sums_(run.scratch.Grant(own_.sums, thread)),
         bytes_(d_.src.dtype() == DataType::u8),
-        held_(own_.ring_rows) {}
-
-  void Start(int64_t n, int64_t block) {
-    n_ = n;
-    block_ = block;
-    std::fill(held_.begin(), held_.end(), -1);
+        held_(own_.ring_rows, -1),
+        n_(n),
+        block_(block),
+        sum_args_(DepthwiseArgsOf(run, block, 1)),
+        tile_() {
     const int64_t channel = block * kBlock;
-    sum_args_ = DepthwiseArgs();
-    sum_args_.weights = run_.buffers.packed + channel * d_.kh() * d_.kw();
-    sum_args_.kh = d_.kh();
-    sum_args_.kw = d_.kw();
-    sum_args_.sw = d_.sw();
-    sum_args_.dw = d_.dw();
-    sum_args_.pad_left = d_.pad_left();
-    sum_args_.iw = d_.iw();
-    sum_args_.ow = d_.ow();
     sum_args_.dst = sums_;
     sum_args_.epilogue.valid_lanes = kBlock;
-    const float* bias = run_.bias == nullptr ? nullptr : run_.bias + channel;
-    if (!bytes_) sum_args_.epilogue.bias = bias;
-    tile_ = TileArgs();
+    if (!bytes_ && run_.bias != nullptr) sum_args_.epilogue.bias = run_.bias + channel;
     tile_.narrow = &run_.plan.tensors;
     if (!bytes_) return;
     for (int64_t i = 0; i < kBlock; ++i) {
@@ -89,7 +77,7 @@ class NarrowRows {
   float* const sums_;
   const bool bytes_;
   std::vector<int64_t> held_;  // the row in each slot of the ring, or -1
-  int64_t n_ = 0, block_ = 0;
+  const int64_t n_, block_;
   DepthwiseArgs sum_args_;
   TileArgs tile_;
   alignas(64) float unscale_[kBlock];
@@ -98,16 +86,9 @@ class NarrowRows {
 }  // namespace
 
 void RunNarrowDepthwise(const ConvRun& run, ThreadPool& pool) {
-  const ConvDesc& d = run.d;
-  const int64_t icb = run.plan.icb, tasks = run.plan.tasks, rows = d.n() * icb * d.oh();
-  pool.ParallelFor(tasks, [&](int64_t t, int thread) {
-    NarrowRows of_thread(run, thread);
-    const int64_t end = rows * (t + 1) / tasks;
-    for (int64_t at = rows * t / tasks; at < end;) {
-      const int64_t block = at / d.oh(), past = std::min(end, (block + 1) * d.oh());
-      of_thread.Start(block / icb, block % icb);
-      for (; at < past; ++at) of_thread.Run(at - block * d.oh());
-    }
+  ForBlockRows(run, pool, [&](int64_t n, int64_t block, int64_t begin, int64_t end, int thread) {
+    NarrowRows of_block(run, n, block, thread);
+    for (int64_t h = begin; h < end; ++h) of_block.Run(h);
   });
 }
 

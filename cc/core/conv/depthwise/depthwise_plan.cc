@@ -23,8 +23,6 @@ float WeightAt(DataType type, const float* hwio, int64_t i) {
   return weight;
 }
 
-double RowCycles(const ConvDesc& d) { return 30 + d.ow() * (1.3 * d.kh() * d.kw() + 6); }
-
 }  // namespace
 
 std::string DepthwiseApplies(const Algorithm&, const ConvDesc& d, Isa) {
@@ -39,8 +37,8 @@ std::string DepthwiseApplies(const Algorithm&, const ConvDesc& d, Isa) {
   return d.kh() <= kMaxDepthwiseRows ? "" : "the window has too many rows";
 }
 
-double DepthwiseCost(const Algorithm&, const ConvDesc& d, Isa, int threads) {
-  return d.n() * CeilDiv(d.ic(), kBlock) * d.oh() * RowCycles(d) / threads + kCpu.fork_join;
+ConvCost DepthwiseCost(const Algorithm&, const ConvDesc& d, Isa, int threads) {
+  return {d.n() * CeilDiv(d.ic(), kBlock) * d.oh() * DepthwiseRowCycles(d, 0) / threads};
 }
 
 void PlanDepthwise(const Algorithm& self, ConvPlan* plan) {

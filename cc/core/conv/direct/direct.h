@@ -73,13 +73,7 @@ struct DirectPlan {
   bool blocked() const { return variant != kNhwcTiles; }
 };
 
-// The functions of the table's rows.
-std::string DirectApplies(const Algorithm& self, const ConvDesc& desc, Isa isa);
-double DirectCost(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
-void PlanDirect(const Algorithm& self, ConvPlan* plan);
-void PackDirect(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-                const float* src);
-void RunDirect(const ConvRun& run, ThreadPool& pool);
+BD_CONV_ALGORITHM(Direct);
 
 // Packs source blocks [b0, b1) of a group of a blocked source from run.buffers.plain, the first at
 // `out`.

@@ -189,9 +189,9 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
       if (splits > 1 && p->variant == kDotLanes) break;
       const double share = static_cast<double>(CeilDiv(group_count, splits)) / group_count;
       const double cost =
-          300 + share * (per * fma_per_unit + weights) + (per + halo) * copy_per_unit;
+          kCpu.task + share * (per * fma_per_unit + weights) + (per + halo) * copy_per_unit;
       const double last_cost =
-          300 + share * (last * fma_per_unit + weights) + (last + halo) * copy_per_unit;
+          kCpu.task + share * (last * fma_per_unit + weights) + (last + halo) * copy_per_unit;
       const double span =
           Makespan(d.n() * (strips - 1) * splits, cost, d.n() * splits, last_cost, plan.threads) +
           (strips * splits * d.n() > 1 && plan.threads > 1 ? kCpu.barrier : 0);
@@ -232,14 +232,15 @@ std::string DirectApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   return UsesFip(d, false, isa) ? "" : "multiplying in pairs is not asked for, or gains nothing";
 }
 
-double DirectCost(const Algorithm& self, const ConvDesc& d, Isa, int threads) {
+ConvCost DirectCost(const Algorithm& self, const ConvDesc& d, Isa, int threads) {
   // Asked for Winograd it is what remains.
-  if (d.algorithm == ConvAlgorithm::kWinograd) return std::numeric_limits<double>::infinity();
+  if (d.algorithm == ConvAlgorithm::kWinograd) return {std::numeric_limits<double>::infinity()};
   const bool fip = self.variant == kFipTiles;
   const double weights = static_cast<double>(d.kh() * d.kw() * d.ic()) * d.oc();
   const double line = MayPackPanels(self, d) ? kCpu.pack_panel_line : kCpu.pack_line;
-  return DirectCycles(d, fip ? kCpu.fip_multiply : 1, threads) +
-         PackCycles(d, weights, line + (fip ? kCpu.pack_pairs : 0), threads);
+  ConvCost cost = DirectSums(d, fip ? kCpu.fip_multiply : 1, threads);
+  cost.packing = PackCycles(d, weights, line + (fip ? kCpu.pack_pairs : 0), threads);
+  return cost;
 }
 
 void PlanDirect(const Algorithm& self, ConvPlan* plan) {

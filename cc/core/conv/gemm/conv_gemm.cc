@@ -46,9 +46,9 @@ std::string GemmApplies(const Algorithm&, const ConvDesc& d, Isa) {
   return d.changes_weights ? "the weights change" : "";
 }
 
-double GemmCost(const Algorithm&, const ConvDesc& d, Isa isa, int threads) {
-  if (d.algorithm == ConvAlgorithm::kWinograd) return std::numeric_limits<double>::infinity();
-  return DirectCycles(d, Multiplies(d, InPairs(d, isa)), threads);
+ConvCost GemmCost(const Algorithm&, const ConvDesc& d, Isa isa, int threads) {
+  if (d.algorithm == ConvAlgorithm::kWinograd) return {std::numeric_limits<double>::infinity()};
+  return DirectSums(d, Multiplies(d, InPairs(d, isa)), threads);
 }
 
 void PlanGemm(const Algorithm& self, ConvPlan* plan) {
@@ -76,12 +76,12 @@ void PlanGemm(const Algorithm& self, ConvPlan* plan) {
   plan->blocking = {{"panel_blocks", own->gemm.panels.empty() ? 0 : own->gemm.panels[0].blocks}};
 }
 
-void PackGemmWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-                     const float*) {
+void PackGemm(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
+              const float*) {
   PackGemm(plan.Own<ConvGemmPlan>().gemm, {hwio, plan.desc.oc(), 1}, packed, &pool);
 }
 
-void RunConvGemm(const ConvRun& run, ThreadPool& pool) {
+void RunGemm(const ConvRun& run, ThreadPool& pool) {
   const ConvDesc& d = run.d;
   const ConvGemmPlan& own = run.plan.Own<ConvGemmPlan>();
   GemmArgs args;

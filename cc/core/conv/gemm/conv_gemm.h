@@ -15,13 +15,7 @@ struct ConvGemmPlan {
   ScratchPiece<uint8_t> rows;  // what the product needs for them
 };
 
-// The functions of the table's row.
-std::string GemmApplies(const Algorithm& self, const ConvDesc& desc, Isa isa);
-double GemmCost(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
-void PlanGemm(const Algorithm& self, ConvPlan* plan);
-void PackGemmWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-                     const float* src);
-void RunConvGemm(const ConvRun& run, ThreadPool& pool);
+BD_CONV_ALGORITHM(Gemm);
 
 }  // namespace bd
 

@@ -90,10 +90,11 @@ std::string LanesApplies(const Algorithm&, const ConvDesc& d, Isa) {
              : "groups have whole blocks, or what is infinite may reach their neighbours";
 }
 
-double LanesCost(const Algorithm&, const ConvDesc& d, Isa, int threads) {
+ConvCost LanesCost(const Algorithm&, const ConvDesc& d, Isa, int threads) {
   constexpr double kSpreadCycles = 20;  // of a pixel, one lane after the other
-  const double row = 30 + d.ow() * Inputs(d) * (1.3 * d.kh() * d.kw() + kSpreadCycles);
-  return d.n() * CeilDiv(d.oc(), kBlock) * d.oh() * row / threads + kCpu.fork_join;
+  const double taps = kCpu.depthwise_tap * static_cast<double>(d.kh() * d.kw());
+  const double row = kCpu.depthwise_row + d.ow() * Inputs(d) * (taps + kSpreadCycles);
+  return {d.n() * CeilDiv(d.oc(), kBlock) * d.oh() * row / threads};
 }
 
 void PlanLanes(const Algorithm& self, ConvPlan* plan) {
@@ -133,15 +134,9 @@ void PackLanes(const ConvPlan& plan, const float* hwio, float* packed, ThreadPoo
 }
 
 void RunLanes(const ConvRun& run, ThreadPool& pool) {
-  const ConvDesc& d = run.d;
-  const int64_t ocb = run.plan.ocb, tasks = run.plan.tasks, rows = d.n() * ocb * d.oh();
-  pool.ParallelFor(tasks, [&](int64_t t, int thread) {
-    const int64_t end = rows * (t + 1) / tasks;
-    for (int64_t at = rows * t / tasks; at < end;) {
-      const int64_t image_block = at / d.oh(), past = std::min(end, (image_block + 1) * d.oh());
-      Block block(run, image_block / ocb, image_block % ocb, thread);
-      for (; at < past; ++at) block.Run(at - image_block * d.oh());
-    }
+  ForBlockRows(run, pool, [&](int64_t n, int64_t b, int64_t begin, int64_t end, int thread) {
+    Block block(run, n, b, thread);
+    for (int64_t h = begin; h < end; ++h) block.Run(h);
   });
 }
 

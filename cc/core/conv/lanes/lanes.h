@@ -25,14 +25,8 @@ struct LanesPlan {
   ScratchPiece<float> row;             // for each thread, of a plain dst: a row twice
 };
 
-// The functions of the table's row.
-std::string LanesApplies(const Algorithm& self, const ConvDesc& desc, Isa isa);
-double LanesCost(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
-void PlanLanes(const Algorithm& self, ConvPlan* plan);
-// [ocb][kh][inputs][kw][16]
-void PackLanes(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-               const float* src);
-void RunLanes(const ConvRun& run, ThreadPool& pool);
+// Weights are packed [ocb][kh][inputs][kw][16].
+BD_CONV_ALGORITHM(Lanes);
 
 }  // namespace bd
 

@@ -20,8 +20,8 @@ std::string RowsApplies(const Algorithm&, const ConvDesc& d, Isa isa) {
   return d.oh() * d.ow() <= (kept ? kernels.max_kept_rows : kernels.max_rows) ? "" : "many rows";
 }
 
-double RowsCost(const Algorithm&, const ConvDesc& d, Isa, int threads) {
-  return StreamCycles(d.ic() * d.oc(), threads);
+ConvCost RowsCost(const Algorithm&, const ConvDesc& d, Isa, int) {
+  return {0, static_cast<double>(d.ic()) * d.oc()};
 }
 
 void PlanRows(const Algorithm& self, ConvPlan* plan) {

@@ -12,15 +12,9 @@ struct RowsPlan {
   ScratchPiece<float> row;  // a task's columns of dst, for each thread
 };
 
-// The functions of the table's row.
-std::string RowsApplies(const Algorithm& self, const ConvDesc& desc, Isa isa);
-double RowsCost(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
-void PlanRows(const Algorithm& self, ConvPlan* plan);
-// A note for weights that stay: 1 where all are finite, so that those that meet only zeros may be
-// skipped, else 0.
-void PackRows(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-              const float* src);
-void RunRows(const ConvRun& run, ThreadPool& pool);
+// Nothing is packed but a note on weights that stay: 1 where all are finite, so that those that
+// meet only zeros may be skipped, else 0.
+BD_CONV_ALGORITHM(Rows);
 
 }  // namespace bd
 

@@ -35,17 +35,11 @@ struct WinogradPlan {
   const WinogradTransform& transform() const { return kWinogradTransforms[row]; }
 };
 
-// The functions of the table's rows; Algorithm::variant is the row of kWinogradTransforms.
-std::string WinogradApplies(const Algorithm& self, const ConvDesc& desc, Isa isa);
-double WinogradCost(const Algorithm& self, const ConvDesc& desc, Isa isa, int threads);
-void PlanWinograd(const Algorithm& self, ConvPlan* plan);
-
-// U = G g G^T in double, as [xi][group][icb][ic in block][block of group][16], where
-// channels of phases are ordered [row][column][ic]. With FIP, behind each plane
-// [ocb][16] to multiply sums by and [ocb][16] of terms (cc/core/gemm/fip.h).
-void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
-                  const float* src);
-void RunWinograd(const ConvRun& run, ThreadPool& pool);
+// Algorithm::variant is the row of kWinogradTransforms. Weights are packed as U = G g G^T, made in
+// double: [xi][group][icb][ic in block][block of group][16], where channels of phases are ordered
+// [row][column][ic]. With FIP, behind each plane [ocb][16] to multiply sums by and [ocb][16] of
+// terms (cc/core/gemm/fip.h).
+BD_CONV_ALGORITHM(Winograd);
 
 }  // namespace bd
 

@@ -61,7 +61,6 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
       if (cycles < best.cycles) best = {per, splits, cycles};
     }
   }
-  best.cycles = std::max(best.cycles, StreamCycles(planes * channels * ocb * kBlock, threads));
   return best;
 }
 
@@ -89,11 +88,15 @@ std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa) {
   return "";
 }
 
-double WinogradCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
+ConvCost WinogradCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
   const WinogradTransform& t = kWinogradTransforms[self.variant];
   const double weights = static_cast<double>(t.planes() * t.phases() * d.ic()) * d.oc();
   const double line = kCpu.pack_winograd + (UsesFip(d, true, isa) ? kCpu.pack_pairs : 0);
-  return ChooseTasks(d, t, isa, threads).cycles + PackCycles(d, weights, line, threads);
+  const double whole =
+      static_cast<double>(t.planes() * t.phases() * d.ic()) * CeilDiv(d.oc(), kBlock) * kBlock;
+  // Each task counts the fork, which CyclesOf adds once.
+  const double cycles = ChooseTasks(d, t, isa, threads).cycles - kCpu.fork_join;
+  return {cycles, whole, PackCycles(d, weights, line, threads)};
 }
 
 void PlanWinograd(const Algorithm& self, ConvPlan* plan) {

@@ -7,6 +7,7 @@
 #include "cc/base/cpu/cpu_model.h"
 #include "cc/base/cpu/isa.h"
 #include "cc/base/threads/thread_pool.h"
+#include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/conv.h"
 #include "cc/core/conv/conv_algorithms.h"
 #include "cc/core/conv/direct/direct.h"
@@ -71,7 +72,10 @@ TEST(ConvPlanTest, EveryAlgorithmAppliesOrSaysWhyNot) {
     for (const Algorithm& a : ConvAlgorithms()) {
       if (a.applies(a, d, Isa::kAvx2).empty()) {
         names.push_back(a.name);
-        EXPECT_GT(a.cost(a, d, Isa::kAvx2, 2), 0) << a.name;
+        EXPECT_GT(CyclesOf(a.cost(a, d, Isa::kAvx2, 2), 2), 0) << a.name;
+        ConvPlan by;
+        ASSERT_EQ(MakeConvPlanBy(a, d, Isa::kAvx2, 2, &by), "");
+        EXPECT_EQ(by.algorithm, &a);
       } else {
         EXPECT_GT(a.applies(a, d, Isa::kAvx2).size(), 5u) << a.name;
       }
