@@ -19,7 +19,7 @@ and which of 600 functions of SciPy and NumPy a line of documentation belongs to
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import keras
 import numpy as np
@@ -61,8 +61,8 @@ def main() -> None:
         for precision, accuracy in _digits().items():
             print(f"{'MNIST':18} {precision:12} {100 * accuracy:.1f} % right")
     if given.minilm:
-        for precision, recall in _texts(given.minilm).items():
-            print(f"{'MiniLM':18} {precision:12} recall@1 {recall:.3f}")
+        for precision, recall in _texts(given.minilm):
+            print(f"{'MiniLM':18} {precision:12} recall@1 {recall:.3f}", flush=True)
 
 
 def _row(function, prepare: Callable, precision: str, seen, unseen) -> str:
@@ -140,8 +140,8 @@ def _digits() -> dict[str, float]:
     return found
 
 
-def _texts(folder: str) -> dict[str, float]:
-    """{precision: how often the name nearest to a line of documentation is the right one}."""
+def _texts(folder: str) -> Iterator[tuple[str, float]]:
+    """(precision, how often the name nearest to a line of documentation is the right one)."""
     import keras_hub
 
     model = keras_hub.models.BertBackbone.from_preset(folder)
@@ -170,10 +170,9 @@ def _texts(folder: str) -> dict[str, float]:
         nearest = (vectors(network, lines) @ vectors(network, names).T).argmax(axis=1)
         return float(np.mean(nearest == np.arange(len(names))))
 
-    found = {"float32": recall(model)}
+    yield "float32", recall(model)
     for precision in _OF_WEIGHTS:
-        found[precision] = recall(bd.optimize(model, precision=precision))
-    return found
+        yield precision, recall(bd.optimize(model, precision=precision))
 
 
 def _documented(count: int) -> list[tuple[str, str]]:
