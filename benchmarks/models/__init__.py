@@ -54,7 +54,7 @@ class Network:
     everyday: bool = True
 
     def example(self, batch: int) -> dict[str, np.ndarray]:
-        """{input name: float32 [batch, H, W, 3], or as `shape` and `words` say}, always the same."""
+        """{input name: float32 [batch, H, W, 3] or as `shape` and `words` say}, always the same."""
         random = np.random.default_rng(0)
         if self.words:
             ids = random.integers(1, self.words, (batch, *self.shape), np.int32)
