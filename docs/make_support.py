@@ -53,7 +53,7 @@ OF_ONE_OP = {
     "BlockdnnInnerProduct": {"weights_shape": [16, 16]},
     "BlockdnnResize": {"scales": [1, 1]},
 }
-INTERNAL = ("Grad", "BackwardWeights", "Region", "Threads", "FoldBatchNorm")
+INTERNAL = ("Grad", "BackwardWeights", "Region", "Threads", "Follow", "FoldBatchNorm")
 RANKS = range(1, 7)
 
 INTRODUCTION = """# Support matrix

@@ -118,6 +118,9 @@ class CArray(ctypes.Structure):
     ]
 
 
+# BlockdnnFollow of cc/tensorflow/c_api/c_api.h.
+FollowFunction = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+
 # The functions of cc/tensorflow/c_api/c_api.h: what they return and take. Those that
 # return `_error` raise ValueError when called through `c_call`.
 _text, _desc = ctypes.c_char_p, ctypes.POINTER(CTensorDesc)
@@ -147,6 +150,23 @@ _C_FUNCTIONS = {
         [_pointer, _pointer, ctypes.POINTER(CArray), _pointer],
     ),
     "BlockdnnDropEagerCall": (None, [_pointer]),
+    "BlockdnnMakeWatch": (
+        _error,
+        [
+            ctypes.POINTER(CEager),
+            _pointer,
+            _pointer,
+            ctypes.c_int32,
+            ctypes.POINTER(_pointer),
+        ],
+    ),
+    "BlockdnnWatchChanged": (ctypes.c_int32, [_pointer]),
+    "BlockdnnDropWatch": (None, [_pointer]),
+    "BlockdnnOnFollow": (None, [FollowFunction]),
+    "BlockdnnVariableAddress": (
+        _error,
+        [ctypes.POINTER(CEager), ctypes.py_object, ctypes.POINTER(_pointer)],
+    ),
     "BlockdnnOffset": (ctypes.c_int64, [_desc, ctypes.POINTER(ctypes.c_int64)]),
     "BlockdnnOffsets": (None, [_desc, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)]),
     "BlockdnnMemoryPlan": (

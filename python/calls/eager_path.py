@@ -105,21 +105,25 @@ def _make(concrete, keeps_memory: bool) -> _Call | None:
     ops = {op.type for op in concrete.graph.get_operations()}
     if not all(op in _AROUND_REGIONS or op.startswith("Blockdnn") for op in ops):
         return None
-    missing, addresses, _ = tensorflow_private.eager_functions()
-    if missing:
+    if unavailable():
         return None
-    eager = CEager(context=tensorflow_private.eager_context_address(), **addresses)
     captured = concrete.captured_inputs
     address = ctypes.c_void_p()
     error = c_library().BlockdnnMakeEagerCall(
         tf.compat.as_bytes(concrete.name),
-        ctypes.byref(eager),
+        ctypes.byref(c_eager()),
         (ctypes.py_object * len(captured))(*captured),
         len(captured),
         keeps_memory,
         ctypes.byref(address),
     )
     return None if error else _Call(address.value)
+
+
+def c_eager() -> CEager:
+    """TensorFlow's eager context, for the library; to be asked for where it is available."""
+    addresses = tensorflow_private.eager_functions().addresses
+    return CEager(context=tensorflow_private.eager_context_address(), **addresses)
 
 
 def unavailable() -> str:

@@ -52,7 +52,7 @@ class OptimizedFunction:
                 gone. It must not keep the original alive: its weights are in memory once more.
             weights: weak references to the original's trainable variables.
         """
-        self.concrete, self.trackables, self.report, keeps_memory = rewritten
+        self.concrete, self.trackables, self.report, keeps_memory, _ = rewritten
         self.report.notes.append(NOTE)
         captured = self.concrete.captured_inputs
         self._captured = captured
@@ -77,6 +77,10 @@ class OptimizedFunction:
         if results is NotImplemented:
             return self._dispatch(args)
         return results if self._has_packed else self._after_packing(results)
+
+    def follow(self) -> "OptimizedFunction":
+        """What a call runs: itself, since its weights are a snapshot."""
+        return self
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes a SavedModel whose signature is named "serving_default"."""

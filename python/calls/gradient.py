@@ -13,7 +13,7 @@ _GONE = (
 )
 _BY_WEIGHTS = (
     "an optimised function has no gradient by the original's weights, of which it has copies: "
-    "train the original, then call tf_blockdnn.optimize again"
+    'train the original, then call tf_blockdnn.optimize again, or once with weights="live"'
 )
 
 

@@ -99,6 +99,9 @@ class MaskedFunction:
         held = {id(t): t for t in self._function.trackables + self._masks.trackables}
         return list(held.values())
 
+    def follow(self) -> tuple:
+        return self._function.follow(), self._masks.follow()
+
     def __call__(self, *args, **kwargs):
         results = self._function(*args, **kwargs)
         flat = tf.nest.flatten(results)

@@ -30,7 +30,8 @@ _NO_LAYERS = (
     'give bd.optimize precision="int8"'
 )
 _FOR_INFERENCE = (
-    "an optimised model is for inference: train the original, then call tf_blockdnn.optimize again"
+    "an optimised model is for inference: train the original, then call tf_blockdnn.optimize "
+    'again, or once with weights="live"'
 )
 _NO_CONFIG = (
     "an optimised model is a function, not layers, and has no config to copy, pickle or write to a "
@@ -39,7 +40,7 @@ _NO_CONFIG = (
 )
 _NO_WEIGHTS = (
     "an optimised model has no weights to load, set or save: do that with the original, then call "
-    "tf_blockdnn.optimize again"
+    'tf_blockdnn.optimize again, or once with weights="live"'
 )
 _MOST_SHAPES = 64  # that are noted as those of one function; a server may meet any number
 _COMPILED = (
@@ -113,11 +114,22 @@ class OptimizedKerasModel:
 
     def make_predict_function(self, force=False):
         # Where each size has a function of its own, batches come to it with their sizes.
+        force = self._runs_others("predict") or force
         eagerly, self.run_eagerly = self.run_eagerly, self.run_eagerly or self._first is None
         try:
             return super().make_predict_function(force)
         finally:
             self.run_eagerly = eagerly
+
+    def make_test_function(self, force=False):
+        return super().make_test_function(self._runs_others("test") or force)
+
+    def _runs_others(self, step: str) -> bool:
+        """Whether live weights have made other functions than Keras's function of `step` calls."""
+        now = self._fast.follow()
+        was = self._traced.get(step, now)
+        self._traced[step] = now
+        return any(a != b for a, b in zip(was, now, strict=False))
 
     def fit(self, *args, **kwargs):
         raise ValueError(_FOR_INFERENCE)
@@ -200,7 +212,7 @@ def wrap(original, function, first, specs, of_function):
     fast = kind.__new__(kind)
     # Out of the sight of Keras and of TensorFlow, which would track what is in there.
     fast.__dict__["_fast"], fast.__dict__["_first"] = function, first
-    fast.__dict__["_fitting"] = set()
+    fast.__dict__["_fitting"], fast.__dict__["_traced"] = set(), {}
     fast.__dict__["_plain"] = specs[0][0] if len(specs[0]) == 1 and not specs[1] else None
     name = f"{original.name}_optimized"
     if found:

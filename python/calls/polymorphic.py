@@ -68,6 +68,10 @@ class PolymorphicFunction:
                 self.functions.append(fast)
             return fast
 
+    def follow(self) -> list:
+        """What calls run from now on, in the order of `functions`; live weights are followed."""
+        return [function.follow() for function in self.functions]
+
     def save(self, folder: str | os.PathLike) -> None:
         """Writes the one signature that was called as a SavedModel's "serving_default".
 

@@ -23,10 +23,10 @@ _READERS = frozenset(
 
 
 class Variable(NamedTuple):
-    """A variable outside the graph: its shape (None: not known), how to read it."""
+    """A variable outside the graph: its shape (None: not known), how to read it as a tensor."""
 
     shape: tuple[int | None, ...] | None
-    read: Callable[[], np.ndarray]
+    read: Callable
 
 
 def _wide(value: np.ndarray) -> np.ndarray:
@@ -143,6 +143,8 @@ class Constants:
     Args:
       view: the graph.
       variables: resource placeholder name -> the variable behind it.
+      live: whether values of variables may become others, so that nothing but numbers should be
+        decided by them.
       outer: placeholder name -> where its value is known: the constants of the graph that calls
         this one, and a tensor there. A resource has to be in `variables`, too.
     """
@@ -152,21 +154,29 @@ class Constants:
         view: GraphView,
         variables: Mapping[str, Variable],
         outer: Mapping[str, tuple["Constants", Ref]] | None = None,
+        live: bool = False,
     ):
-        self._view = view
+        self._view, self.live = view, live
         self._outer = outer or {}
         self._variables = variables
         self._constant: dict[str, bool] = {}
         self._values: dict[str, np.ndarray] = {}
         self._read_values: dict[str, np.ndarray] = {}
+        self._read_tensors: dict[str, object] = {}
         self._read_only: dict[str, bool] = {}
 
     def on(self, view: GraphView) -> "Constants":
         """The same for a copy of the view; what was read and evaluated is shared."""
-        other = Constants(view, self._variables, self._outer)
+        other = Constants(view, self._variables, self._outer, self.live)
         other._constant, other._read_only = dict(self._constant), dict(self._read_only)
         other._values, other._read_values = dict(self._values), self._read_values
+        other._read_tensors = self._read_tensors
         return other
+
+    @property
+    def read_tensors(self) -> dict[str, object]:
+        """resource placeholder -> the tensor that was read of its variable, of all that were."""
+        return self._read_tensors
 
     def variable_of(self, ref: Ref) -> Variable | None:
         """The variable whose handle `ref` is, where that is known."""
@@ -261,7 +271,8 @@ class Constants:
             constants, ref = self._outer[resource]
             return constants._read(constants.origin(ref))
         if resource not in self._read_values:
-            self._read_values[resource] = np.asarray(self._variables[resource].read())
+            tensor = self._read_tensors[resource] = self._variables[resource].read()
+            self._read_values[resource] = np.asarray(tensor)
         return self._read_values[resource]
 
     def _may_be_scalar(self, node: Node) -> bool:

@@ -9,7 +9,6 @@ functions of While, If and of what cannot be inlined become bodies of their own.
 import re
 from collections.abc import Mapping
 
-import numpy as np
 from tensorflow.core.framework import function_pb2, graph_pb2
 from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2
 
@@ -64,11 +63,12 @@ _IMPLEMENTS, _PREFERS = "api_implements", "api_preferred_device"
 _MAX_EMBEDDED_BYTES = 1 << 26
 
 
-def capture(concrete, closed: frozenset[str] = frozenset()) -> Module:
+def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) -> Module:
     """Inlines the function and measures its graph and those of its loops and conditions.
 
     Args:
         closed: functions of Keras's grouped convolutions that XLA goes on compiling.
+        live: whether the result has to follow its variables.
     """
     captured = concrete.captured_inputs
     names = [tensor.op.name for tensor in concrete.inputs]
@@ -88,7 +88,7 @@ def capture(concrete, closed: frozenset[str] = frozenset()) -> Module:
     variables = {
         name: _variable(tensor) for name, tensor in captures.items() if _is_variable(tensor)
     }
-    constants = Constants(view, variables)
+    constants = Constants(view, variables, live=live)
     ordering.relax(view, constants)
     inputs = concrete.inputs[:count]
     known = {tensor.op.name: _as_tuple(tensor.shape) for tensor in inputs}
@@ -130,7 +130,10 @@ def _inner(place: Place, node: Node, function, functions) -> Body:
     found = ((name, outer.constants.variable_of(ref)) for name, ref in bound.items())
     variables = {name: variable for name, variable in found if variable is not None}
     constants = Constants(
-        view, variables, {name: (outer.constants, ref) for name, ref in bound.items()}
+        view,
+        variables,
+        {name: (outer.constants, ref) for name, ref in bound.items()},
+        outer.constants.live,
     )
     ordering.relax(view, constants)
     invariants = [
@@ -235,10 +238,7 @@ def _variable(handle) -> Variable:
     dtype = dtypes.as_dtype(held.dtype)
     shape = _as_tuple(tensor_shape.TensorShape(held.shape))
 
-    def read() -> np.ndarray:
-        return np.asarray(gen_resource_variable_ops.read_variable_op(handle, dtype))
-
-    return Variable(shape, read)
+    return Variable(shape, lambda: gen_resource_variable_ops.read_variable_op(handle, dtype))
 
 
 def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[str]):

@@ -29,6 +29,8 @@ class Context:
             convolutions; those that move most come first.
         bfloat16: labels of the convolutions and products that computed in bfloat16.
         lowering: how the precision is lowered; None for float32.
+        read: (handle, value) of each variable whose value is part of the function.
+        structure: of its graph, all but the weights; for live ones.
         running: the name of the pass that runs, for the account of a failure.
     """
 
@@ -39,6 +41,8 @@ class Context:
     parts: list[tuple[str, ...]] = field(default_factory=list)
     bfloat16: set[str] = field(default_factory=set)
     lowering: Lowering | None = None
+    read: list[tuple] = field(default_factory=list)
+    structure: bytes = b""
     running: str = ""
 
     def reason_to_leave(self, body: Body, node: Node) -> str | None:

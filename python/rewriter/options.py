@@ -12,6 +12,7 @@ from .precision.lowering import PRECISIONS
 
 ALGORITHMS = ("auto", "direct", "winograd", "paired")
 MEMORY = ("normal", "low")
+WEIGHTS = ("snapshot", "live")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,8 @@ class Options:
             not match `only`, stay with TensorFlow. A name is a node's ("stem/conv/convolution")
             or any beginning of it up to a slash ("stem"), such as a Keras layer's; a regular
             expression has to match the whole of either.
+        weights: "snapshot" computes for good with the weights of the moment of conversion, "live"
+            with those that the original's variables have at each call.
         precision: "bf16" or "int8", for convolutions and what lies between them; "bf16-weights" or
             "int8-weights", for weights alone; None is float32.
         max_loss: the largest root mean square error of an output that low precision may cause, as a
@@ -54,6 +57,7 @@ class Options:
     scratchpad_mode: str = "user"
     exclude: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
+    weights: str = "snapshot"
     precision: str | None = None
     max_loss: float | None = None
     deterministic: bool = False
@@ -77,6 +81,8 @@ class Options:
             raise ValueError(f"algorithm must be one of {ALGORITHMS}, not {self.algorithm!r}")
         if self.memory not in MEMORY:
             raise ValueError(f"memory must be one of {MEMORY}, not {self.memory!r}")
+        if self.weights not in WEIGHTS:
+            raise ValueError(f"weights must be one of {WEIGHTS}, not {self.weights!r}")
         check_scratchpad_mode("scratchpad_mode", self.scratchpad_mode)
         self._check_precision()
         self._check_deterministic()
@@ -87,6 +93,11 @@ class Options:
                 raise ValueError(
                     f"exclude or only: not a regular expression: {pattern!r}: {error}"
                 ) from None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether weights are those that the original has at each call."""
+        return self.weights == "live"
 
     @property
     def needs_calibration(self) -> bool:

@@ -5,12 +5,13 @@ planned is written into a new function. Every pass may skip; the graph stays rig
 costs itself: what it did is undone, and the others run.
 
 Weights are a snapshot: a later assignment to the original's variables does not reach the rewritten
-function, whatever reads them there, ops of ours or TensorFlow's, loops and conditions included. A
-variable that the function itself assigns is live: everything reads it as in the original, and
-nothing that is computed from it counts as constant.
+function, whatever reads them there, ops of ours or TensorFlow's, loops and conditions included; or
+they are live (trackables.py). A variable that the function itself assigns is live in any case:
+everything reads it as in the original, and nothing computed from it counts as constant.
 """
 
 import dataclasses
+import functools
 import numbers
 import os
 import time
@@ -36,7 +37,7 @@ from .precision.lower import lower
 from .rebuild import rebuild
 from .regions import count_regions, flat_graph, form_regions, ops_of_ours
 from .report import Report
-from .trackables import BUNDLE, Bundles, owners, weights_left
+from .trackables import BUNDLE, Bundles, Live, owners, structure, weights_left
 
 VERIFY = ("structure", "numbers")
 
@@ -49,12 +50,14 @@ class Rewritten(NamedTuple):
         trackables: what it captures: keep alive, and attach to a module to save it.
         report: what was done.
         keeps_memory: whether calls may keep the memory of intermediate tensors.
+        live: how it follows the original's weights; None where they are a snapshot.
     """
 
     concrete: tf.types.experimental.ConcreteFunction
     trackables: list
     report: Report
     keeps_memory: bool = True
+    live: Live | None = None
 
 
 def optimize_concrete(
@@ -107,6 +110,16 @@ def optimize_concrete(
     if (options or Options()).needs_calibration:
         Calibration(calibration)
     library()
+    again = functools.partial(
+        optimize_concrete,
+        concrete,
+        roots=roots,
+        options=options,
+        verify_by=verify_by,
+        tolerance=tolerance,
+        example=example,
+        calibration=calibration,
+    )
     start = time.perf_counter()
     context, bundles = Context(options or Options()), bundles or Bundles()
     inputs, judge = [], None
@@ -136,7 +149,7 @@ def optimize_concrete(
     except Exception as error:
         if context.options.strict:
             raise
-        result, bundle = concrete, list(concrete.variables)
+        result, bundle, context.read = concrete, list(concrete.variables), []
         context.report = _report_of_failure(concrete, context.running, error)
     report = context.report
     report.seconds = report.seconds or time.perf_counter() - start
@@ -148,8 +161,20 @@ def optimize_concrete(
     trackables = bundle + owners(result, [concrete, *roots])
     if result is not concrete:  # Keras's export of a model around it writes what is named here.
         variables = (t for t in trackables if isinstance(t, tf.Variable))
-        result.graph.variables = [t for t in variables if not t.trainable]  # Nobody's gradient.
-    return Rewritten(result, trackables, report, keeps_memory=context.options.memory != "low")
+        live = context.options.is_live  # Otherwise those that can be trained are nobody's gradient.
+        result.graph.variables = [t for t in variables if live or not t.trainable]
+    live = None
+    if context.options.is_live:
+        is_folded = context.options.precision is None and result is not concrete
+        fold = functools.partial(_fold_again, concrete, context.options, dict(context.leave))
+        live = Live(context, bundle, fold if is_folded else None, again)
+    return Rewritten(result, trackables, report, context.options.memory != "low", live)
+
+
+def _fold_again(concrete, options: Options, leave: dict) -> tuple[Context, dict]:
+    """The context of another run with the weights of now, and the values of its variables."""
+    context = Context(options, leave=dict(leave))
+    return context, _folded(concrete, context)[1]
 
 
 def run_passes(module: Module, context: Context) -> Module:
@@ -272,30 +297,40 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
 
 def _written(concrete, bundles: Bundles, context: Context):
     """The module with all nodes written, and the variables made for it, by their placeholders."""
+    module, values = _folded(concrete, context)
+    return module, {name: bundles.variable(value) for name, value in values.items()}
+
+
+def _folded(concrete, context: Context) -> tuple[Module, dict]:
+    """The module with all nodes written, and what the variables made for it hold."""
     module = _module(concrete, context)
     context.running = "emit"
     resource = module.main.view.unique_name(BUNDLE)
     keeps_memory = context.options.memory != "low"
     values = emit.write_nodes(module, resource, context.options.scratchpad_mode, keeps_memory)
     module.main.view.prune()
-    own = {name: bundles.variable(value) for name, value in weights_left(module).items()}
+    own = {} if context.options.is_live else weights_left(module)
     if values is not None:
-        own[resource] = bundles.variable(values)
+        own[resource] = values
     context.running = "verify"
     for body in module.bodies:
         check_edges(body.view)
+    if context.options.is_live:
+        read = module.main.constants.read_tensors
+        context.read = [(module.captures[name], value) for name, value in read.items()]
+        context.structure = structure(module)
     return module, own
 
 
 def _module(concrete, context: Context) -> Module:
     """The function after the passes; where they leave what Keras has XLA compile, that goes on."""
     context.running = "capture"
-    captured = capture(concrete)
+    captured = capture(concrete, live=context.options.is_live)
     names = [node.name for body in captured.bodies for node in body.view]
     module = run_passes(captured, context)
     if closed := compiled_in(module):
         declined, context.running = context.report.declined, "capture"
-        module = run_passes(capture(concrete, closed), context)
+        module = run_passes(capture(concrete, closed, context.options.is_live), context)
         for node, reason in declined:
             context.report.decline(node, reason)
     context.report.warnings += context.options.unmatched(names)
@@ -326,10 +361,12 @@ def _autotuned(concrete, make, context: Context, inputs):
     """The fastest way to run the function on the inputs."""
     best, notes = autotune.fastest(concrete, make, inputs)
     if best is None:
+        context.read = []
         context.report = Report(notes=notes, blocked=context.report.blocked)
         context.report.decline(_name(concrete), "autotune: it is faster as it was")
         return concrete, list(concrete.variables)
     result, _, (bundle, chosen) = best
+    context.leave, context.read, context.structure = chosen.leave, chosen.read, chosen.structure
     context.report = chosen.report
     context.report.notes += notes
     return result, bundle

@@ -1,14 +1,25 @@
-"""What a function captures: the Python objects that own it, the weights that it reads."""
+"""What a function captures: the Python objects that own it, the weights that it reads.
 
-from collections.abc import Iterable
+Passes compute with the values of weights, and what they fold lies in one variable. Where live
+weights have changed, the passes run again. If they write the same graph, only that
+variable gets other values, and whoever holds the function has the new ones. If a decision depended
+on a value, there is another function. Weights that TensorFlow's ops read, and those of dense and
+recurrent layers, are the original's own variables then.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import tensorflow as tf
 
-from ..graph import Body, Module, Ref, called, first_argument
+from ..graph import Body, Module, Ref, called, first_argument, restore_library
 from ..tensorflow_private import base, def_function, graph_view, resource_variable_ops
 
 BUNDLE = "blockdnn_weights"
+# What functions.py and regions.py call functions: each run takes other numbers.
+_NUMBERED = re.compile(r"(_blockdnn_|^blockdnn_region_)\d+$")
 
 
 class Bundles:
@@ -101,3 +112,69 @@ def _is_read(body: Body, handle: Ref) -> bool:
         if any(_is_read(one, Ref(one.inputs[argument])) for one in inner):
             return True
     return False
+
+
+class Live:
+    """What a rewritten function knows of the weights that are part of it.
+
+    Attributes:
+        read: (handle, value) of each variable whose value is.
+    """
+
+    def __init__(self, context, variables: list, fold: Callable | None, again: Callable):
+        """
+        Args:
+            context: of the run that made the function.
+            variables: that hold its folded weights: one or none.
+            fold: () -> (context, name -> value) of a run with the weights of now; None where the
+                function has to be made again.
+            again: () -> what takes its place.
+        """
+        self.read, self._structure = context.read, context.structure
+        self._is_strict = context.options.strict
+        self._variables, self._fold, self._again = variables, fold, again
+
+    def renew(self):
+        """Follows the weights; returns the Rewritten that takes the function's place, if any."""
+        if self._fold is None or not self._assign():
+            return self._again()
+        return None
+
+    def _assign(self) -> bool:
+        """Gives the function other values, where the passes write the same graph."""
+        try:
+            context, values = self._fold()
+        except Exception:
+            if self._is_strict:
+                raise
+            return False
+        shapes = [tuple(variable.shape) for variable in self._variables]
+        are_alike = shapes == [value.shape for value in values.values()]
+        if context.structure != self._structure or not are_alike:
+            return False
+        for variable, value in zip(self._variables, values.values(), strict=True):
+            variable.assign(value)
+        self.read = context.read
+        return True
+
+
+def structure(module: Module) -> bytes:
+    """A hash of all that the module computes but for the values of its variables."""
+    graph_def, numbers = module.main.view.to_graph_def(), {}
+    restore_library(graph_def, module.functions)
+
+    def renumber(function) -> None:
+        name = function.name
+        function.name = _NUMBERED.sub(
+            lambda found: found[1] + str(numbers.setdefault(name, len(numbers))), name
+        )
+
+    functions = graph_def.library.function
+    for nodes in (graph_def.node, *(function.node_def for function in functions)):
+        for node in nodes:
+            for attr in node.attr.values():
+                for function in [attr.func] if attr.HasField("func") else attr.list.func:
+                    renumber(function)
+    for function in functions:
+        renumber(function.signature)
+    return hashlib.sha256(graph_def.SerializeToString(deterministic=True)).digest()

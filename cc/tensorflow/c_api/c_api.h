@@ -107,4 +107,20 @@ BD_EXPORT int32_t BlockdnnRunEagerCall(void* call, void* const* arguments,
 
 BD_EXPORT void BlockdnnDropEagerCall(void* call);
 
+// A bd::WeightsWatch of `count` variables. `handles`: eager tensors of theirs; `values`: eager
+// tensors of what was read of each. Its use is safe from many threads.
+BD_EXPORT const char* BlockdnnMakeWatch(const BlockdnnEager* eager, void* const* handles,
+                                        void* const* values, int32_t count, void** watch);
+BD_EXPORT int32_t BlockdnnWatchChanged(void* watch);
+BD_EXPORT void BlockdnnDropWatch(void* watch);
+
+// What the op BlockdnnFollow calls with the address of its variable; returns an error or null. It
+// runs in TensorFlow's threads, many at once.
+typedef const char* (*BlockdnnFollow)(const void* variable);
+BD_EXPORT void BlockdnnOnFollow(BlockdnnFollow function);
+
+// The address of the variable behind an eager tensor of its handle.
+BD_EXPORT const char* BlockdnnVariableAddress(const BlockdnnEager* eager, const void* handle,
+                                              const void** address);
+
 #endif  // CC_TENSORFLOW_C_API_C_API_H_

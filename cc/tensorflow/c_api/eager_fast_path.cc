@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "cc/tensorflow/c_api/c_api.h"
+#include "cc/tensorflow/c_api/eager_tensors.h"
 #include "cc/tensorflow/regions/region.h"
 #include "tensorflow/c/eager/immediate_execution_context.h"
-#include "tensorflow/c/eager/immediate_execution_tensor_handle.h"
-#include "tensorflow/c/tf_tensor_internal.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/device.h"
 #include "tsl/platform/denormal.h"
@@ -20,9 +19,7 @@
 namespace bd {
 namespace {
 
-using tensorflow::AbstractTensorPtr;
 using tensorflow::ImmediateExecutionContext;
-using tensorflow::ImmediateExecutionTensorHandle;
 
 // Denormals and rounding as TensorFlow's executors run ops.
 struct AsInExecutors {
@@ -46,20 +43,12 @@ struct ArgumentSpec {
   }
 };
 
-// The CPU that eager ops of this process run on; null if there is none.
-tensorflow::Device* LocalCpu(ImmediateExecutionContext* context) {
-  for (tensorflow::Device* device : context->ListLocalTfDevices()) {
-    if (device->device_type() == tensorflow::DEVICE_CPU) return device;
-  }
-  return nullptr;
-}
-
 class EagerCall {
  public:
   explicit EagerCall(const BlockdnnEager& eager) : eager_(eager) {}
 
   Status Build(const std::string& function, void* const* captures, int count, bool keeps_memory) {
-    device_ = LocalCpu(Context());
+    device_ = LocalCpu(eager_);
     if (device_ == nullptr) return Invalid("this process has no CPU device");
     const tensorflow::FunctionLibraryDefinition* const library = Context()->FuncLibDef();
     const KernelSite site = {device_, device_->resource_manager(), nullptr, library};
@@ -145,13 +134,8 @@ class EagerCall {
   // The tensors of eager tensors; false for what is not one of this process.
   bool Read(void* const* eager_tensors, int count, std::vector<Tensor>* tensors) const {
     for (int i = 0; i < count; ++i) {
-      auto* handle =
-          static_cast<ImmediateExecutionTensorHandle*>(eager_.handle_of(eager_tensors[i]));
-      if (!ImmediateExecutionTensorHandle::classof(handle)) return false;  // a custom device's
-      absl::Status status;
-      const AbstractTensorPtr resolved(handle->Resolve(&status));
-      if (!status.ok()) return false;
-      tensors->push_back(static_cast<tensorflow::TensorInterface*>(resolved.get())->Tensor());
+      tensors->emplace_back();
+      if (!ReadEagerTensor(eager_, eager_tensors[i], &tensors->back())) return false;
     }
     return true;
   }

@@ -25,6 +25,7 @@ class InnerProduct(Record, title="inner product"):
         weights: [in_channels, channels], where they are no tensor that is there anyway.
         weight_scales: [channels], of weights of int8 that are an array.
         weight_steps: [channels], where float32 weights are whole multiples of such steps.
+        constant_weights: whether they never change.
         stored_dtype: of the weights where they are a tensor.
         quantize_rows: whether rows become integers, too, before they meet weights of int8.
         algorithm: "auto" packs the weights where few rows gain by it, "direct" does not.
@@ -33,8 +34,8 @@ class InnerProduct(Record, title="inner product"):
     src_layout = dst_layout = NHWC
     own = ("src", "weights")
     takes_steps = True
-    constant_weights = True
     in_channels: int
+    constant_weights: bool = True
     weights: np.ndarray | None = field(default=None, repr=False)
     weight_scales: np.ndarray | None = field(default=None, repr=False)
     weight_steps: np.ndarray | None = field(default=None, repr=False)

@@ -14,7 +14,8 @@ from valid_calls import MAKERS
 
 _EXAMPLES = int(os.environ.get("TF_BLOCKDNN_EXAMPLES", "0"))
 _SEED = int(os.environ.get("TF_BLOCKDNN_SEED", "0"))
-_WITHOUT_CALL = {"BlockdnnRegion"}  # which holds every other op in every second case
+# A region holds every other op in every second case; the other computes nothing.
+_WITHOUT_CALL = {"BlockdnnRegion", "BlockdnnFollow"}
 # Of which TensorFlow or Keras has an op, whatever the shape.
 _SHAPES = ("ConvTranspose", "ConvVolume", "Pool", "GlobalPool", "Resize", "Rnn")
 

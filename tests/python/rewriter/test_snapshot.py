@@ -354,3 +354,26 @@ def test_a_branch_assigns_beside_weights_that_it_reads(weights, image, flag):
     original = tf.function(model, autograph=False).get_concrete_function(*specs)
     optimize_concrete(original).concrete(image(1, 6, 6, 16), tf.constant(flag))
     assert int(log) == (42 if flag else 44)
+
+
+def _check_live(fast, function, x):
+    """Calls that find a change, that repeat what it led to, and that repeat a plan of that."""
+    wanted = function(x).numpy()
+    for _ in range(4):
+        np.testing.assert_allclose(fast(x), wanted, atol=2e-5 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_live_weights_follow_the_original(kind, case, tmp_path):
+    function, held, x = case(kind)
+    fast = bd.optimize(function, weights="live")
+    assert fast.report.count(_KINDS[kind][2]), fast.report.summary()
+    outer = tf.function(lambda x: fast(x))
+    for variable in [None, *held.variables]:  # each is noticed by itself
+        if variable is not None:
+            variable.assign(variable * 0.25 + 0.5)
+            np.testing.assert_allclose(outer(x), function(x), rtol=1e-4, atol=1e-4)
+        _check_live(fast, function, x)
+    fast.save(tmp_path / "fast")
+    loaded = tf.saved_model.load(tmp_path / "fast").signatures["serving_default"]
+    np.testing.assert_array_equal(list(loaded(x).values())[0], fast(x))

@@ -223,7 +223,8 @@ class _Loop:
             source, mask = plain, plain_mask
         inputs = [source, self._value(r.kernel, "kernel")]
         inputs.append(self._value(r.recurrent_kernel, "recurrent_kernel"))
-        constant = all(map(self.body.constants.is_constant, inputs[1:]))
+        constants = self.body.constants
+        constant = not constants.live and all(map(constants.is_constant, inputs[1:]))
         if r.bias:
             inputs.append(self._bias())
         inputs += [node.inputs[i] for i in r.states]

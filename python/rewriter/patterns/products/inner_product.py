@@ -75,7 +75,12 @@ def product(node: Node, body: Body) -> Found | str:
     ic, oc = shape[::-1] if turned else shape
     steps = None if values is None else weight_steps(weights, values, body)
     payload = InnerProduct(
-        origin=node.name, in_channels=ic, channels=oc, weights=values, weight_steps=steps
+        origin=node.name,
+        in_channels=ic,
+        channels=oc,
+        constant_weights=values is not None or not body.constants.live,
+        weights=values,
+        weight_steps=steps,
     )
     return Found(payload, inputs, node.name)
 

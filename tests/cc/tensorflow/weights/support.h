@@ -55,6 +55,16 @@ inline Tensor Weights(float value) {
   return weights;
 }
 
+// Memory of somebody else that a tensor lies in, as NumPy arrays do.
+class Borrowed : public tensorflow::TensorBuffer {
+ public:
+  explicit Borrowed(float* data) : TensorBuffer(data) {}
+  size_t size() const override { return kCount * sizeof(float); }
+  TensorBuffer* root_buffer() override { return this; }
+  void FillAllocationDescription(tensorflow::AllocationDescription*) const override {}
+  bool OwnsMemory() const override { return false; }
+};
+
 // "Packs" by doubling; counts how often.
 class Doubling {
  public:

@@ -146,16 +146,6 @@ TEST(WeightsCache, WeightsThatSeldomChangeAreKeptAtOnce) {
   EXPECT_TRUE(take());
 }
 
-// Memory of somebody else that a tensor lies in, as NumPy arrays do.
-class Borrowed : public tensorflow::TensorBuffer {
- public:
-  explicit Borrowed(float* data) : TensorBuffer(data) {}
-  size_t size() const override { return kCount * sizeof(float); }
-  TensorBuffer* root_buffer() override { return this; }
-  void FillAllocationDescription(tensorflow::AllocationDescription*) const override {}
-  bool OwnsMemory() const override { return false; }
-};
-
 // The last of many weights changes, where no look at a few of them sees it.
 TEST(WeightsCache, MemoryThatOthersWriteIsReadAgain) {
   Execution execution;

@@ -47,7 +47,8 @@ def recognise(node, body: Body):
         if constant is not None:
             with np.errstate(divide="ignore"):
                 scale, shift = table[node.op](constant)
-            yield from _idioms(node.name, x, scale, shift)
+            is_one = not body.constants.live or body.shapes.shape(other) in ((), (1,))
+            yield from _idioms(node.name, x, scale, shift, is_one)
 
 
 def per_channel(body: Body, ref, channels: int, rank: int) -> np.ndarray | None:
@@ -76,19 +77,24 @@ def _fused_batch_norm(node, body: Body):
         return
     gamma, beta, mean, variance = values
     scale = gamma / np.sqrt(variance + node.attr["epsilon"].f)
-    yield from _idioms(node.name, x, scale, beta - mean * scale)
+    yield from _idioms(node.name, x, scale, beta - mean * scale, not body.constants.live)
 
 
-def steps(scale, shift) -> tuple[Step, ...]:
-    """scale * x + shift as a chain; None is no scale, or no shift."""
-    if all(values is None or np.ptp(values) == 0 for values in (scale, shift)):
+def steps(scale, shift, may_be_one: bool = True) -> tuple[Step, ...]:
+    """scale * x + shift as a chain; None is no scale, or no shift.
+
+    Args:
+        may_be_one: whether equal values of all channels may be written as one.
+    """
+    if may_be_one and all(values is None or np.ptp(values) == 0 for values in (scale, shift)):
         alpha = 1.0 if scale is None else float(scale[0])
         return (eltwise("linear", alpha=alpha, beta=0.0 if shift is None else float(shift[0])),)
     factor = () if scale is None else (binary("mul", "channel", scale),)
     return factor if shift is None else (*factor, binary("add", "channel", shift))
 
 
-def _idioms(root: str, x, scale, shift):
+def _idioms(root: str, x, scale, shift, may_be_one: bool):
     """The map; none by infinities and NaN, of which sums of products would make something else."""
     if all(values is None or np.isfinite(values).all() for values in (scale, shift)):
-        yield Idiom(root, x, steps(scale, shift), frozenset([root]), scale=scale, shift=shift)
+        chain = steps(scale, shift, may_be_one)
+        yield Idiom(root, x, chain, frozenset([root]), scale=scale, shift=shift)

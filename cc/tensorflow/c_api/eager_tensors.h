@@ -1,0 +1,20 @@
+// Tensors and devices behind what Python holds of TensorFlow's eager context.
+#ifndef CC_TENSORFLOW_C_API_EAGER_TENSORS_H_
+#define CC_TENSORFLOW_C_API_EAGER_TENSORS_H_
+
+#include "cc/tensorflow/c_api/c_api.h"
+#include "tensorflow/core/framework/device.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace bd {
+
+// The CPU that eager ops of this process run on; null if there is none.
+tensorflow::Device* LocalCpu(const BlockdnnEager& eager);
+
+// Sets *tensor to that of an eager tensor; false for what is not one of this process.
+bool ReadEagerTensor(const BlockdnnEager& eager, const void* eager_tensor,
+                     tensorflow::Tensor* tensor);
+
+}  // namespace bd
+
+#endif  // CC_TENSORFLOW_C_API_EAGER_TENSORS_H_

@@ -1,0 +1,177 @@
+"""Functions whose weights are live: they follow those of their original."""
+
+import collections
+import ctypes
+import functools
+import os
+import threading
+import weakref
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from ..native import FollowFunction, c_call, c_library, library
+from ..rewriter import Rewritten
+from ..tensorflow_private import context, func_graph, ops, resource_variable_ops, unconverted
+from .eager_path import c_eager
+from .function import OptimizedFunction
+from .save import save_functions
+
+_OTHER_GRAPH = (
+    "weights of the original have changed so that its optimised function has another graph: trace "
+    "the function that calls it again"
+)
+
+
+@unconverted
+class LiveFunction:
+    """An OptimizedFunction that follows the weights of its original.
+
+    Each call first looks whether one of them has changed; the first one behind a change folds them
+    anew. A graph that calls it holds an op that does the same when it runs.
+
+    Attributes:
+        current: the OptimizedFunction that calls run, as long as no weight changes.
+    """
+
+    def __init__(self, rewritten: Rewritten, wrap: Callable):
+        """Wraps a function with live weights.
+
+        Args:
+            wrap: Rewritten -> OptimizedFunction.
+        """
+        self._wrap, self._lock = wrap, threading.RLock()
+        self._signs: list[_Sign] = []
+        self._adopt(rewritten)
+
+    @property
+    def report(self):
+        return self.current.report
+
+    @property
+    def concrete(self):
+        """The ConcreteFunction with the weights of now, which calls of itself do not follow."""
+        return self.follow().concrete
+
+    @property
+    def trackables(self) -> list:
+        return self.current.trackables + [sign.variable for sign in self._signs]
+
+    def __call__(self, *args, **kwargs):
+        current = self.follow()
+        if context.executing_eagerly():
+            return current(*args, **kwargs)
+        with tf.control_dependencies([self._follow_op(current)]):
+            return current(*args, **kwargs)
+
+    def follow(self) -> OptimizedFunction:
+        """What a call runs; where weights have changed, it has them when this returns."""
+        if self._watch.changed():
+            with self._lock:
+                if self._watch.changed():  # and no other thread has seen to it meanwhile
+                    self._renew()
+        return self.current
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes a SavedModel with the weights of now, whose signature is "serving_default"."""
+        save_functions({"serving_default": self}, folder)
+
+    def _renew(self) -> None:
+        with tf.init_scope():
+            rewritten = self._live.renew()
+            if rewritten is None:
+                self._watch = _Watch(self._live.read)
+            else:
+                self._adopt(rewritten)
+
+    def _adopt(self, rewritten: Rewritten) -> None:
+        self.current, self._live = self._wrap(rewritten), rewritten.live
+        self._watch = _Watch(self._live.read)
+
+    def _follow_op(self, current: OptimizedFunction):
+        """The op by which a graph that calls `current` follows weights, too."""
+        graph = ops.get_default_graph()
+        while isinstance(graph, func_graph.FuncGraph):  # It needs this as long as it may run.
+            graph._blockdnn_live = {self, *getattr(graph, "_blockdnn_live", ())}
+            graph = graph.outer_graph
+        with self._lock:
+            found = [sign for sign in self._signs if sign.current is current]
+            if not found:
+                found = [_Sign(self, current)]
+                self._signs += found
+        resource_variable_ops.variable_accessed(
+            found[0].variable
+        )  # Exports write what they hear of.
+        return library().blockdnn_follow(found[0].variable.handle)
+
+
+class _Watch:
+    """Whether variables have changed since they were read."""
+
+    def __init__(self, read: list):
+        """
+        Args:
+            read: (handle, value) of each.
+        """
+        handles, values = zip(*read, strict=True) if read else ((), ())
+        many, address = ctypes.py_object * len(read), ctypes.c_void_p()
+        c_call(
+            "BlockdnnMakeWatch",
+            ctypes.byref(c_eager()),
+            many(*handles),
+            many(*values),
+            len(read),
+            ctypes.byref(address),
+        )
+        self._address, self._changed = address.value, c_library().BlockdnnWatchChanged
+        weakref.finalize(self, c_library().BlockdnnDropWatch, address.value).atexit = False
+
+    def changed(self) -> bool:
+        return bool(self._changed(self._address))
+
+
+class _Sign:
+    """A variable by whose address the op BlockdnnFollow knows a function, and which it calls.
+
+    A SavedModel has a variable of its own there, which nobody knows.
+    """
+
+    def __init__(self, live: LiveFunction, current: OptimizedFunction):
+        _listen()
+        with tf.init_scope():
+            self.variable = resource_variable_ops.ResourceVariable(
+                0.0, trainable=False, name="blockdnn_sign"
+            )
+        self.live, self.current = weakref.ref(live), current
+        address = ctypes.c_void_p()
+        handle = self.variable.handle
+        c_call("BlockdnnVariableAddress", ctypes.byref(c_eager()), handle, ctypes.byref(address))
+        _SIGNS[address.value] = self
+
+
+_SIGNS: weakref.WeakValueDictionary[int, _Sign] = weakref.WeakValueDictionary()
+# Nothing of a thread of TensorFlow's outlasts the call; the op copies the text at once.
+_ERRORS: collections.deque = collections.deque(maxlen=256)
+
+
+@FollowFunction
+def _follow(address: int) -> int | None:
+    """What the op runs; returns the address of an error, or nothing."""
+    sign = _SIGNS.get(address)
+    live = sign and sign.live()
+    if live is None:
+        return None
+    try:
+        if live.follow() is sign.current:
+            return None
+        text = _OTHER_GRAPH
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+    held = ctypes.create_string_buffer(text.encode())
+    _ERRORS.append(held)
+    return ctypes.addressof(held)
+
+
+@functools.cache
+def _listen() -> None:
+    c_library().BlockdnnOnFollow(_follow)
