@@ -8,7 +8,6 @@
 #include <numeric>
 #include <vector>
 
-#include "benchmarks/cc/buffers.h"
 #include "benchmarks/cc/peak_kernel.h"
 #include "cc/base/cpu/caches.h"
 

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/cc/buffers.h"
 #include "benchmarks/cc/contestant.h"
 #include "benchmarks/cc/machine.h"
 #include "benchmarks/cc/turns.h"

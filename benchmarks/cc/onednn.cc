@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "benchmarks/cc/buffers.h"
 #include "benchmarks/cc/contestant.h"
+#include "benchmarks/cc/machine.h"
 
 namespace bd::layers {
 namespace {

@@ -1,7 +1,7 @@
 #include <stdexcept>
 
-#include "benchmarks/cc/buffers.h"
 #include "benchmarks/cc/contestant.h"
+#include "benchmarks/cc/machine.h"
 #include "cc/core/conv/conv_algorithms.h"
 #include "cc/layout/tensor_view_element.h"
 

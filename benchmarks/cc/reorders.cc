@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "benchmarks/cc/buffers.h"
+#include "benchmarks/cc/machine.h"
 #include "cc/core/reorder/reorder.h"
 
 namespace bd::layers {
