@@ -15,7 +15,9 @@ class Result:
 
     def __init__(self, original, **options):
         self.original = original
-        self.concrete, self.trackables, self.report, _ = optimize_concrete(original, **options)
+        rewritten = optimize_concrete(original, **options)
+        self.concrete, self.trackables = rewritten.concrete, rewritten.trackables
+        self.report = rewritten.report
 
     @property
     def ops(self):
