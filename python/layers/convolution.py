@@ -21,6 +21,7 @@ from .blocked_layer import (
     restored,
     to_blocked,
 )
+from .by_rank import layers
 from .fusing import behind_1x1, without_pad
 
 _registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
@@ -145,24 +146,9 @@ class _Conv(ConvolutionLayer):
         return self.activated(self.lowered(y, inputs), training, self.filters)
 
 
-@_registered
-class Conv1D(_Conv, keras.layers.Conv1D):
-    """keras.layers.Conv1D on our kernels; blocked, it reads and writes nCw16c.
-
-    Example:
-      >>> bd.layers.Conv1D(6, 3)(tf.ones((1, 8, 20))).shape
-      TensorShape([1, 6, 6])
-    """
-
-
-@_registered
-class Conv2D(_Conv, keras.layers.Conv2D):
-    """keras.layers.Conv2D on our kernels; blocked, it reads and writes nChw16c.
-
-    Example:
-      >>> bd.layers.Conv2D(6, 3)(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 6, 6, 6])
-    """
+_BLOCKED = " on our kernels; blocked, it reads and writes {}."
+_SHRUNK = {1: [1, 6, 6], 2: [1, 6, 6, 6]}
+Conv1D, Conv2D = layers(_Conv, "Conv{}D", _BLOCKED, "6, 3", _SHRUNK)
 
 
 @_registered
@@ -214,24 +200,9 @@ class _DepthwiseConv(ConvolutionLayer):
         return self.activated(self.lowered(y, inputs), training, channels * multiplier)
 
 
-@_registered
-class DepthwiseConv1D(_DepthwiseConv, keras.layers.DepthwiseConv1D):
-    """keras.layers.DepthwiseConv1D on our kernels; blocked, it reads and writes nCw16c.
-
-    Example:
-      >>> bd.layers.DepthwiseConv1D(3)(tf.ones((1, 8, 20))).shape
-      TensorShape([1, 6, 20])
-    """
-
-
-@_registered
-class DepthwiseConv2D(_DepthwiseConv, keras.layers.DepthwiseConv2D):
-    """keras.layers.DepthwiseConv2D on our kernels; blocked, it reads and writes nChw16c.
-
-    Example:
-      >>> bd.layers.DepthwiseConv2D(3)(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 6, 6, 20])
-    """
+DepthwiseConv1D, DepthwiseConv2D = layers(
+    _DepthwiseConv, "DepthwiseConv{}D", _BLOCKED, "3", {1: [1, 6, 20], 2: [1, 6, 6, 20]}
+)
 
 
 class _SeparableConv(ConvolutionLayer):
@@ -249,24 +220,9 @@ class _SeparableConv(ConvolutionLayer):
         return self.activated(self.lowered(y, inputs), training, self.filters)
 
 
-@_registered
-class SeparableConv1D(_SeparableConv, keras.layers.SeparableConv1D):
-    """keras.layers.SeparableConv1D on our kernels; blocked, it reads and writes nCw16c.
-
-    Example:
-      >>> bd.layers.SeparableConv1D(6, 3)(tf.ones((1, 8, 20))).shape
-      TensorShape([1, 6, 6])
-    """
-
-
-@_registered
-class SeparableConv2D(_SeparableConv, keras.layers.SeparableConv2D):
-    """keras.layers.SeparableConv2D on our kernels; blocked, it reads and writes nChw16c.
-
-    Example:
-      >>> bd.layers.SeparableConv2D(6, 3)(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 6, 6, 6])
-    """
+SeparableConv1D, SeparableConv2D = layers(
+    _SeparableConv, "SeparableConv{}D", _BLOCKED, "6, 3", _SHRUNK
+)
 
 
 class _ConvTranspose(ConvolutionLayer):
@@ -326,24 +282,13 @@ class _ConvTranspose(ConvolutionLayer):
         return self.lowered(y, inputs)
 
 
-@_registered
-class Conv1DTranspose(_ConvTranspose, keras.layers.Conv1DTranspose):
-    """keras.layers.Conv1DTranspose on our convolutions; blocked, it reads and writes nCw16c.
-
-    Example:
-      >>> bd.layers.Conv1DTranspose(6, 2, strides=2)(tf.ones((1, 8, 20))).shape
-      TensorShape([1, 16, 6])
-    """
-
-
-@_registered
-class Conv2DTranspose(_ConvTranspose, keras.layers.Conv2DTranspose):
-    """keras.layers.Conv2DTranspose on our convolutions; blocked, it reads and writes nChw16c.
-
-    Example:
-      >>> bd.layers.Conv2DTranspose(6, 2, strides=2)(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 16, 16, 6])
-    """
+Conv1DTranspose, Conv2DTranspose = layers(
+    _ConvTranspose,
+    "Conv{}DTranspose",
+    " on our convolutions; blocked, it reads and writes {}.",
+    "6, 2, strides=2",
+    {1: [1, 16, 6], 2: [1, 16, 16, 6]},
+)
 
 
 @_registered

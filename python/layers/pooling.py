@@ -1,14 +1,13 @@
 """Pooling as Keras has it, on our kernels where it is blocked."""
 
-import keras
 import tensorflow as tf
 
 from ..layout import BLOCK, NCHW16C, NHWC
 from ..ops.planes.pool import global_pool, pool
 from .blocked_layer import BlockedLayer, images, on_images
+from .by_rank import layers
 from .fusing import is_clamped, pooled, without_pad
 
-_registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 _KINDS = {"max": "max", "average": "avg"}
 
 
@@ -85,132 +84,28 @@ class _GlobalMax(_GlobalPooling):
         return super().call(inputs)
 
 
-@_registered
-class MaxPooling1D(_Pooling, keras.layers.MaxPooling1D):
-    """keras.layers.MaxPooling1D; blocked (nCw16c), on our kernel.
-
-    Example:
-      >>> bd.layers.MaxPooling1D(2)(tf.ones((1, 8, 20))).shape
-      TensorShape([1, 4, 20])
-    """
-
-
-@_registered
-class MaxPooling2D(_Pooling, keras.layers.MaxPooling2D):
-    """keras.layers.MaxPooling2D; blocked (nChw16c), on our kernel.
-
-    Example:
-      >>> bd.layers.MaxPooling2D(2)(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 4, 4, 20])
-    """
-
-
-@_registered
-class MaxPooling3D(_Pooling, keras.layers.MaxPooling3D):
-    """keras.layers.MaxPooling3D; blocked (slices of nChw16c), on our kernel.
-
-    Example:
-      >>> bd.layers.MaxPooling3D(2)(tf.ones((1, 4, 4, 4, 20))).shape
-      TensorShape([1, 2, 2, 2, 20])
-    """
-
-
-@_registered
-class AveragePooling1D(_Pooling, keras.layers.AveragePooling1D):
-    """keras.layers.AveragePooling1D; blocked (nCw16c), on our kernel.
-
-    Example:
-      >>> bd.layers.AveragePooling1D(2)(tf.ones((1, 8, 20))).shape
-      TensorShape([1, 4, 20])
-    """
-
-
-@_registered
-class AveragePooling2D(_Pooling, keras.layers.AveragePooling2D):
-    """keras.layers.AveragePooling2D; blocked (nChw16c), on our kernel.
-
-    Example:
-      >>> bd.layers.AveragePooling2D(2)(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 4, 4, 20])
-    """
-
-
-@_registered
-class AveragePooling3D(_Pooling, keras.layers.AveragePooling3D):
-    """keras.layers.AveragePooling3D; blocked (slices of nChw16c), on our kernel.
-
-    Example:
-      >>> bd.layers.AveragePooling3D(2)(tf.ones((1, 4, 4, 4, 20))).shape
-      TensorShape([1, 2, 2, 2, 20])
-    """
-
-
-@_registered
-class GlobalMaxPooling1D(_GlobalMax, keras.layers.GlobalMaxPooling1D):
-    """keras.layers.GlobalMaxPooling1D; of a blocked tensor the result is plain, [N, C], unless
-    keepdims keeps it blocked.
-
-    Example:
-      >>> bd.layers.GlobalMaxPooling1D()(tf.ones((1, 8, 20))).shape
-      TensorShape([1, 20])
-    """
-
-
-@_registered
-class GlobalMaxPooling2D(_GlobalMax, keras.layers.GlobalMaxPooling2D):
-    """keras.layers.GlobalMaxPooling2D; of a blocked tensor the result is plain, [N, C], unless
-    keepdims keeps it blocked.
-
-    Example:
-      >>> bd.layers.GlobalMaxPooling2D()(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 20])
-    """
-
-
-@_registered
-class GlobalMaxPooling3D(_GlobalMax, keras.layers.GlobalMaxPooling3D):
-    """keras.layers.GlobalMaxPooling3D; of a blocked tensor the result is plain, [N, C], unless
-    keepdims keeps it blocked.
-
-    Example:
-      >>> bd.layers.GlobalMaxPooling3D()(tf.ones((1, 4, 4, 4, 20))).shape
-      TensorShape([1, 20])
-    """
-
-
-@_registered
-class GlobalAveragePooling1D(_GlobalPooling, keras.layers.GlobalAveragePooling1D):
-    """keras.layers.GlobalAveragePooling1D; of a blocked tensor the result is plain, [N, C],
-    unless keepdims keeps it blocked.
-
-    Example:
-      >>> bd.layers.GlobalAveragePooling1D()(tf.ones((1, 8, 20))).shape
-      TensorShape([1, 20])
-    """
-
+class _GlobalAverageOfSteps(_GlobalPooling):
     def call(self, inputs, mask=None):
         if mask is not None:
             return self.by_tensorflow(super(_GlobalPooling, self).call, inputs, mask=mask)
         return super().call(inputs)
 
 
-@_registered
-class GlobalAveragePooling2D(_GlobalPooling, keras.layers.GlobalAveragePooling2D):
-    """keras.layers.GlobalAveragePooling2D; of a blocked tensor the result is plain, [N, C],
-    unless keepdims keeps it blocked.
-
-    Example:
-      >>> bd.layers.GlobalAveragePooling2D()(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 20])
-    """
-
-
-@_registered
-class GlobalAveragePooling3D(_GlobalPooling, keras.layers.GlobalAveragePooling3D):
-    """keras.layers.GlobalAveragePooling3D; of a blocked tensor the result is plain, [N, C],
-    unless keepdims keeps it blocked.
-
-    Example:
-      >>> bd.layers.GlobalAveragePooling3D()(tf.ones((1, 4, 4, 4, 20))).shape
-      TensorShape([1, 20])
-    """
+_BLOCKED = "; blocked ({}), on our kernel."
+_HALVES = {1: [1, 4, 20], 2: [1, 4, 4, 20], 3: [1, 2, 2, 2, 20]}
+MaxPooling1D, MaxPooling2D, MaxPooling3D = layers(
+    _Pooling, "MaxPooling{}D", _BLOCKED, "2", _HALVES
+)
+AveragePooling1D, AveragePooling2D, AveragePooling3D = layers(
+    _Pooling, "AveragePooling{}D", _BLOCKED, "2", _HALVES
+)
+_PLAIN = "; of a blocked tensor the result is plain, [N, C],\nunless keepdims keeps it blocked."
+_STEPS, _PLANES = {1: [1, 20]}, {2: [1, 20], 3: [1, 20]}
+GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D = layers(
+    _GlobalMax, "GlobalMaxPooling{}D", _PLAIN, "", _STEPS | _PLANES
+)
+_AVERAGE = "GlobalAveragePooling{}D"
+(GlobalAveragePooling1D,) = layers(_GlobalAverageOfSteps, _AVERAGE, _PLAIN, "", _STEPS)
+GlobalAveragePooling2D, GlobalAveragePooling3D = layers(
+    _GlobalPooling, _AVERAGE, _PLAIN, "", _PLANES
+)
