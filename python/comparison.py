@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
-from . import benchmark, folders, metagraph
+from . import folders, measures, metagraph
 from .calls import OptimizedFunction
 from .errors import SavedModelError
 from .rewriter import optimize_concrete
@@ -35,9 +35,9 @@ class Comparison:
     """
 
     inputs: dict[str, tuple[tuple[int, ...], str]]
-    original: benchmark.Timing
-    optimized: benchmark.Timing
-    difference: benchmark.Difference
+    original: measures.Timing
+    optimized: measures.Timing
+    difference: measures.Difference
     inter_op_threads: int
     convolutions: int
     reorders: int
@@ -92,9 +92,9 @@ def compare(
       on_round: called with the number of rounds done.
     """
     runners = {ORIGINAL: _runner(original, inputs), OPTIMIZED: _runner(optimized, inputs)}
-    contestants = {name: benchmark.timed(run) for name, run in runners.items()}
-    times = benchmark.interleave(contestants, runs=runs, warmup=warmup, on_round=on_round)
-    difference = benchmark.largest_difference(runners[ORIGINAL](), runners[OPTIMIZED]())
+    contestants = {name: measures.timed(run) for name, run in runners.items()}
+    times = measures.interleave(contestants, runs=runs, warmup=warmup, on_round=on_round)
+    difference = measures.largest_difference(runners[ORIGINAL](), runners[OPTIMIZED]())
     shapes = {name: (value.shape, value.dtype.name) for name, value in inputs.items()}
     ops = count_ops(getattr(optimized, "concrete", optimized))
     return Comparison(
@@ -171,7 +171,7 @@ def made_up(original, source, *, batch: int, size: tuple[int, int]) -> dict[str,
       SavedModelError: none can be made up, or it does not run on them.
     """
     try:
-        inputs = benchmark.example_inputs(
+        inputs = measures.example_inputs(
             original.structured_input_signature[1], batch=batch, size=size
         )
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Turns and their times, from python/benchmark.py.
+"""Turns and their times, from python/measures.py.
 
 The module alone: importing the package would load TensorFlow into the measuring process.
 """
@@ -8,6 +8,6 @@ import sys
 from .prepare import HERE
 
 sys.path.append(str(HERE.parent / "python"))  # behind this folder, which has `peers`, too
-from benchmark import Timing, interleave, largest_difference  # noqa: E402
+from measures import Timing, interleave, largest_difference  # noqa: E402
 
 __all__ = ["Timing", "interleave", "largest_difference"]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
-from .. import benchmark, comparison, folders
+from .. import comparison, folders, measures
 from ..saved_model import load_model
 from ..tensorflow_private import is_onednn_on
 from .libraries import OURS, PEERS, REFERENCE
@@ -40,8 +40,8 @@ class PeerComparison:
 
     inputs: dict[str, tuple[tuple[int, ...], str]]
     threads: int
-    times: dict[str, benchmark.Timing]
-    differences: dict[str, benchmark.Difference]
+    times: dict[str, measures.Timing]
+    differences: dict[str, measures.Difference]
     problems: dict[str, str]
     versions: dict[str, str]
     default: str
@@ -127,7 +127,7 @@ def compare_peers(
                 stack.callback(workers[peer].close)
         differences = _differences(workers, problems)
         step(f"measuring, {runs} runs of each in turn")
-        times = benchmark.interleave(workers, runs=-(-runs // _BURST), warmup=1) if workers else {}
+        times = measures.interleave(workers, runs=-(-runs // _BURST), warmup=1) if workers else {}
         versions = {
             peer: next(iter(worker.about["versions"].values()), None) or "unknown"
             for peer, worker in workers.items()
@@ -154,7 +154,7 @@ def _differences(workers: dict[str, Worker], problems: dict[str, str]) -> dict:
     for peer in list(workers):
         try:
             wanted = (reference or workers[peer]).outputs()
-            found[peer] = benchmark.largest_difference(wanted, workers[peer].outputs())
+            found[peer] = measures.largest_difference(wanted, workers[peer].outputs())
         except ValueError as error:
             problem = f"other outputs: {error}"
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -11,6 +10,7 @@ import tensorflow as tf
 
 from ..graph import GraphView, Module, Node, Ref, flatten, make_node, restore_library
 from ..layout import BLOCK
+from ..measures import interleave, timed
 from ..tensorflow_private import context, ops
 from .capture import capture, import_flat
 from .regions import REGION, is_ours
@@ -83,14 +83,9 @@ def milliseconds(functions, inputs: Sequence[tf.Tensor]) -> list[float]:
 
 
 def _fastest(calls: Sequence[Callable]) -> list[float]:
-    times: list[list[float]] = [[] for _ in calls]
-    for turn in range(_WARMUP + _ROUNDS):
-        for call, own in zip(calls, times, strict=True):
-            start = time.perf_counter()
-            call()
-            if turn >= _WARMUP:
-                own.append((time.perf_counter() - start) * 1e3)
-    return [min(own) for own in times]
+    contestants = {str(i): timed(call) for i, call in enumerate(calls)}
+    times = interleave(contestants, runs=_ROUNDS, warmup=_WARMUP)
+    return [timing.minimum for timing in times.values()]
 
 
 def _edges(view: GraphView, node: Node) -> tuple[list[Ref], list[Ref]]:

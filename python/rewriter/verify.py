@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..errors import VerificationError
+from ..measures import apart
 from ..tensorflow_private import nest
 
 # The difference that is allowed at least, by the precision; None is float32.
@@ -43,13 +44,13 @@ def check_numbers(
         if old is None:
             continue
         old, new = old.numpy(), new.numpy()
-        apart = difference(old, new)
-        if not apart <= tolerance:
+        relative = difference(old, new)
+        if not relative <= tolerance:
             raise VerificationError(
-                f"output {name} differs by {apart:.3g} of its magnitude, {tolerance:.3g} is "
+                f"output {name} differs by {relative:.3g} of its magnitude, {tolerance:.3g} is "
                 f"allowed: {_where(old, new)}"
             )
-        worst = max(worst, apart)
+        worst = max(worst, relative)
     return worst
 
 
@@ -64,8 +65,8 @@ def _where(wanted: np.ndarray, got: np.ndarray) -> str:
     """The element that is farthest off, with both of its values."""
     if wanted.shape != got.shape:
         return f"its shape was {wanted.shape}, became {got.shape}"
-    apart = _apart(wanted, got) if wanted.dtype.kind in "fc" else wanted != got
-    index = np.unravel_index(np.argmax(apart), wanted.shape)
+    by = apart(wanted, got) if wanted.dtype.kind in "fc" else wanted != got
+    index = np.unravel_index(np.argmax(by), wanted.shape)
     place = f"at {[int(i) for i in index]} " if index else ""
     return f"{place}it was {wanted[index]}, became {got[index]}"
 
@@ -109,17 +110,7 @@ def difference(wanted: np.ndarray, got: np.ndarray) -> float:
         return 0.0
     finite = wanted[np.isfinite(wanted)]
     magnitude = float(np.max(np.abs(finite), initial=0.0)) or 1.0
-    return float(np.max(_apart(wanted, got))) / magnitude
-
-
-def _apart(wanted: np.ndarray, got: np.ndarray) -> np.ndarray:
-    """|wanted - got| of each element: 0 for equal infinities and for NaN twice, never NaN."""
-    wide = np.result_type(wanted.dtype, np.float64)
-    same = (wanted == got) | (np.isnan(wanted) & np.isnan(got))
-    finite = np.isfinite(wanted) & np.isfinite(got)
-    apart = np.where(same, 0.0, np.inf)
-    apart[finite] = np.abs(wanted[finite].astype(wide) - got[finite])
-    return apart
+    return float(np.max(apart(wanted, got))) / magnitude
 
 
 def _random(tensor, rng, batch: int) -> tf.Tensor:

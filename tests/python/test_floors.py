@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # From the top down. Units of one floor do not know each other; inside a unit anything goes. A unit
 # is a folder, or the modules of python/ named here.
-APPLICATION = "benchmark cli comparison demo demo_page info page peers saved_model"
+APPLICATION = "cli comparison demo demo_page info page peers saved_model"
 FLOORS = [
     {"tf_blockdnn": "the public face"},
     {"application": APPLICATION},
@@ -21,7 +21,7 @@ FLOORS = [
     {"gradients": "gradients"},
     {"ops": "ops"},
     {"native": "_launch native threads", "graph": "graph", "files": "folders metagraph"},
-    {"leaves": "drawing errors layout tensorflow_private version"},
+    {"leaves": "drawing errors layout measures tensorflow_private version"},
 ]
 UNIT_OF_NAME = {
     name: unit for floor in FLOORS for unit, names in floor.items() for name in names.split()

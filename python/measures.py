@@ -1,4 +1,6 @@
-"""Interleaved timing: contestants take turns, so drift and disturbance hit all of them alike.
+"""Times and differences of what computes the same.
+
+Contestants take turns, so drift and disturbance hit all of them alike.
 
 A contestant is a function of no arguments that takes a turn, one run or a burst of them, and
 returns the milliseconds of each. `timed` makes one from any callable of this process; benchmarks/
@@ -117,14 +119,20 @@ def largest_difference(reference: Iterable, actual: Iterable) -> Difference:
         if not (np.issubdtype(want.dtype, np.number) and want.size):
             absolute = max(absolute, 0.0 if np.array_equal(want, got) else np.inf)
             continue
-        want, got = want.astype(np.float64), got.astype(np.float64)
-        same = (want == got) | (np.isnan(want) & np.isnan(got))
-        with np.errstate(invalid="ignore"):
-            apart = np.where(same, 0.0, np.abs(want - got))
-        absolute = max(absolute, float(np.where(np.isnan(apart), np.inf, apart).max()))
-        finite = np.abs(want[np.isfinite(want)])
+        absolute = max(absolute, float(apart(want, got).max()))
+        finite = np.abs(want[np.isfinite(want)].astype(np.float64))
         magnitude = max(magnitude, float(finite.max(initial=0.0)))
     return Difference(absolute, magnitude)
+
+
+def apart(want: np.ndarray, got: np.ndarray) -> np.ndarray:
+    """|want - got| of each number: 0 for equal infinities and for NaN twice, never NaN."""
+    wide = np.result_type(want.dtype, np.float64)
+    want, got = want.astype(wide), got.astype(wide)
+    same = (want == got) | (np.isnan(want) & np.isnan(got))
+    with np.errstate(invalid="ignore"):
+        found = np.where(same, 0.0, np.abs(want - got))
+    return np.where(np.isnan(found), np.inf, found)
 
 
 def resolve_shape(shape: Iterable[int | None], *, batch: int, size: tuple[int, int]) -> tuple:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python import benchmark
+from tf_blockdnn.python import measures
 
 
 def contestants(log, **milliseconds):
@@ -25,42 +25,42 @@ def contestants(log, **milliseconds):
 
 def test_contestants_take_turns_and_the_first_one_moves_on():
     log = []
-    benchmark.interleave(contestants(log, a=range(9), b=range(9), c=range(9)), runs=2, warmup=1)
+    measures.interleave(contestants(log, a=range(9), b=range(9), c=range(9)), runs=2, warmup=1)
     assert "".join(log) == "abc" + "bca" + "cab"
 
 
 def test_warmup_is_not_counted():
-    times = benchmark.interleave(contestants([], a=[100, 50, 3, 1, 2]), runs=3, warmup=2)["a"]
+    times = measures.interleave(contestants([], a=[100, 50, 3, 1, 2]), runs=3, warmup=2)["a"]
     assert times.milliseconds == (3, 1, 2)
     assert (times.minimum, times.median) == (1, 2)
     assert json.loads(json.dumps(times.to_json())) == {"min_ms": 1, "median_ms": 2, "runs": 3}
 
 
 def test_a_turn_may_be_a_burst():
-    times = benchmark.interleave(contestants([], a=[[9, 9], [4, 2], [3]]), runs=2, warmup=1)["a"]
+    times = measures.interleave(contestants([], a=[[9, 9], [4, 2], [3]]), runs=2, warmup=1)["a"]
     assert times.milliseconds == (4, 2, 3)
 
 
 def test_rounds_are_reported():
     rounds = []
-    benchmark.interleave(contestants([], a=range(9)), runs=2, warmup=1, on_round=rounds.append)
+    measures.interleave(contestants([], a=range(9)), runs=2, warmup=1, on_round=rounds.append)
     assert rounds == [1, 2, 3]
 
 
 @pytest.mark.parametrize("runs, warmup", [(0, 1), (1, -1)])
 def test_senseless_counts(runs, warmup):
     with pytest.raises(ValueError, match="at least"):
-        benchmark.interleave(contestants([], a=[]), runs=runs, warmup=warmup)
+        measures.interleave(contestants([], a=[]), runs=runs, warmup=warmup)
 
 
 def test_timed_measures_milliseconds(monkeypatch):
     clock = iter([1.0, 1.25])
-    monkeypatch.setattr(benchmark.time, "perf_counter", lambda: next(clock))
-    assert benchmark.timed(lambda: None)() == [250]
+    monkeypatch.setattr(measures.time, "perf_counter", lambda: next(clock))
+    assert measures.timed(lambda: None)() == [250]
 
 
 def test_difference_is_the_largest_over_all_outputs():
-    difference = benchmark.largest_difference([[1, 2], [[-8.0]]], [[1, 2.5], [[-8.0]]])
+    difference = measures.largest_difference([[1, 2], [[-8.0]]], [[1, 2.5], [[-8.0]]])
     assert (difference.absolute, difference.magnitude, difference.relative) == (0.5, 8, 0.0625)
 
 
@@ -80,22 +80,22 @@ def test_difference_is_the_largest_over_all_outputs():
     ],
 )
 def test_difference_of_special_values(want, got, absolute):
-    assert benchmark.largest_difference([want], [got]).absolute == absolute
+    assert measures.largest_difference([want], [got]).absolute == absolute
 
 
 def test_difference_of_other_shapes():
     with pytest.raises(ValueError, match=r"shapes differ: \(2,\) against \(1, 2\)"):
-        benchmark.largest_difference([np.zeros(2)], [np.zeros([1, 2])])
+        measures.largest_difference([np.zeros(2)], [np.zeros([1, 2])])
     with pytest.raises(ValueError):
-        benchmark.largest_difference([np.zeros(2)], [])
+        measures.largest_difference([np.zeros(2)], [])
 
 
 def test_unknown_dimensions_are_filled():
-    shape = benchmark.resolve_shape([None, None, None, 3], batch=2, size=(5, 7))
+    shape = measures.resolve_shape([None, None, None, 3], batch=2, size=(5, 7))
     assert shape == (2, 5, 7, 3)
-    assert benchmark.resolve_shape([None, 32, None, 3], batch=2, size=(5, 7)) == (2, 32, 7, 3)
-    assert benchmark.resolve_shape([None, None], batch=2, size=(5, 7)) == (2, 1)
-    assert benchmark.resolve_shape([], batch=2, size=(5, 7)) == ()
+    assert measures.resolve_shape([None, 32, None, 3], batch=2, size=(5, 7)) == (2, 32, 7, 3)
+    assert measures.resolve_shape([None, None], batch=2, size=(5, 7)) == (2, 1)
+    assert measures.resolve_shape([], batch=2, size=(5, 7)) == ()
 
 
 def test_example_inputs():
@@ -105,13 +105,13 @@ def test_example_inputs():
         "i": tf.TensorSpec([None], tf.int64),
         "b": tf.TensorSpec([], tf.bool),
     }
-    inputs = benchmark.example_inputs(specs, batch=3)
+    inputs = measures.example_inputs(specs, batch=3)
     assert {name: tf.constant(value).dtype for name, value in inputs.items()} == {
         name: spec.dtype for name, spec in specs.items()
     }
     assert inputs["x"].shape == (3, 4) and np.ptp(inputs["x"]) > 0
     np.testing.assert_array_equal(inputs["i"], [0, 0, 0])
-    np.testing.assert_array_equal(inputs["x"], benchmark.example_inputs(specs, batch=3)["x"])
+    np.testing.assert_array_equal(inputs["x"], measures.example_inputs(specs, batch=3)["x"])
 
 
 @pytest.mark.parametrize(
@@ -123,4 +123,4 @@ def test_example_inputs():
 )
 def test_inputs_that_cannot_be_made_up(spec, match):
     with pytest.raises(ValueError, match=match):
-        benchmark.example_inputs({"x": spec})
+        measures.example_inputs({"x": spec})
