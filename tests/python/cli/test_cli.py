@@ -9,14 +9,8 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
-from saved_models import save_tiny
 
-from tf_blockdnn.python import cli, native
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return save_tiny(tmp_path_factory.mktemp("tiny") / "model")
+from tf_blockdnn.python import native
 
 
 @pytest.fixture(scope="module")
@@ -34,22 +28,6 @@ def several(tmp_path_factory):
     folder = tmp_path_factory.mktemp("several") / "model"
     tf.saved_model.save(module, str(folder), signatures=serve)
     return folder
-
-
-@pytest.fixture
-def call(monkeypatch, capfd):
-    """Runs the command line in this process: (exit code, stdout, stderr)."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tf-blockdnn", *map(str, arguments)])
-        monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-            sys.exit(0)
-        captured = capfd.readouterr()
-        return caught.value.code, captured.out, captured.err
-
-    return run
 
 
 def test_optimize_writes_and_says_so(call, tiny, tmp_path):

@@ -10,7 +10,6 @@ import sys
 
 import pytest
 import rich.console
-from saved_models import save_tiny
 
 from tf_blockdnn.python import cli
 from tf_blockdnn.python.cli import tables
@@ -23,23 +22,14 @@ ANSWERS = {
 }
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return save_tiny(tmp_path_factory.mktemp("tiny") / "model")
-
-
 @pytest.fixture
-def call(monkeypatch, capfd):
-    """Runs the command line in this process, and returns what it printed."""
+def call(call):
+    """The same, and returns what it printed."""
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tf-blockdnn", *map(str, arguments)])
-        monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        captured = capfd.readouterr()
-        assert not caught.value.code, captured.err
-        return captured.out
+        code, printed, error = call(*arguments)
+        assert not code, error
+        return printed
 
     return run
 

@@ -1,5 +1,6 @@
 """What the ops compute, in TensorFlow ops on plain tensors of any float type."""
 
+import references
 import tensorflow as tf
 
 import tf_blockdnn as bd
@@ -65,29 +66,11 @@ def shuffle(x, group):
     return tf.reshape(tf.linalg.matrix_transpose(x), shape)
 
 
-# name -> (parameters in the text, function); the derivative is TensorFlow's.
-ELTWISE = {
+# As in the tests of the ops, with parameters of which the derivative depends; that is TensorFlow's.
+ELTWISE = {name: case for name, case in references.ELTWISE.items() if name != "round"} | {
     "relu": ("alpha=0.25", lambda x: tf.where(x >= 0, x, 0.25 * x)),
-    "leaky_relu": ("alpha=0.25", lambda x: tf.nn.leaky_relu(x, 0.25)),
-    "relu6": ("", tf.nn.relu6),
     "bounded_relu": ("alpha=1.5", lambda x: tf.clip_by_value(x, 0, 1.5)),
-    "clip": ("alpha=-1,beta=2", lambda x: tf.clip_by_value(x, -1, 2)),
-    "elu": ("", tf.nn.elu),
-    "tanh": ("", tf.tanh),
-    "square": ("", tf.square),
-    "abs": ("", tf.abs),
-    "sqrt": ("", tf.sqrt),
-    "linear": ("alpha=2,beta=1", lambda x: 2 * x + 1),
-    "soft_relu": ("", tf.nn.softplus),
-    "logistic": ("", tf.sigmoid),
-    "exp": ("", tf.exp),
-    "gelu_tanh": ("", lambda x: tf.nn.gelu(x, approximate=True)),
-    "gelu_erf": ("", lambda x: tf.nn.gelu(x, approximate=False)),
     "swish": ("alpha=1.5", lambda x: x * tf.sigmoid(1.5 * x)),
-    "hard_sigmoid": ("", lambda x: tf.clip_by_value(x / 6 + 0.5, 0, 1)),
-    "hard_swish": ("", lambda x: x * tf.clip_by_value(x / 6 + 0.5, 0, 1)),
-    "mish": ("", lambda x: x * tf.tanh(tf.nn.softplus(x))),
     "pow": ("alpha=0.5,beta=2.5", lambda x: 0.5 * tf.pow(x, tf.cast(2.5, x.dtype))),
-    "log": ("", tf.math.log),
 }
 POSITIVE_ONLY = {"sqrt", "log", "pow"}
