@@ -4,11 +4,12 @@
     swish = Op("Mul", x, Op("Sigmoid", x))
     found = match(swish, node, view, constants)      # found.refs["x"], found.nodes
 
-Commutative ops are tried in both orders; the same name must bind the same tensor.
+Commutative ops are tried in both orders; the same name must bind the same tensor. A pattern is
+whatever has `ways`, so that a file of patterns may have kinds of its own.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .constants import Constants
 from .view import GraphView, Node, Ref
@@ -17,10 +18,48 @@ _COMMUTATIVE = frozenset({"Add", "AddV2", "Mul", "Maximum", "Minimum"})
 
 
 @dataclass(frozen=True)
+class Match:
+    """What a pattern bound: tensors, scalars, kinds of ops, and the matched nodes, root first."""
+
+    refs: dict[str, Ref] = field(default_factory=dict)
+    scalars: dict[str, float] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass
+class Scope:
+    """The graph in which patterns are looked for."""
+
+    view: GraphView
+    constants: Constants
+
+    def seen(self, ref: Ref) -> Ref:
+        """The tensor that patterns see in the place of `ref`."""
+        return ref
+
+    def ways(self, pattern, ref: Ref, found: Match | None = None) -> Iterator[Match]:
+        """All ways in which `ref` is `pattern`, beside what is `found`."""
+        yield from pattern.ways(self.seen(ref), self, found or Match())
+
+    def ways_of_all(self, patterns, refs, found: Match) -> Iterator[Match]:
+        """The same of as many patterns as tensors."""
+        if not patterns:
+            yield found
+            return
+        for first in self.ways(patterns[0], refs[0], found):
+            yield from self.ways_of_all(patterns[1:], refs[1:], first)
+
+
+@dataclass(frozen=True)
 class Any:
     """Any tensor, bound to `name`."""
 
     name: str
+
+    def ways(self, ref: Ref, scope: Scope, found: Match) -> Iterator[Match]:
+        if found.refs.get(self.name, ref) == ref:
+            yield replace(found, refs={**found.refs, self.name: ref})
 
 
 @dataclass(frozen=True)
@@ -30,6 +69,18 @@ class Scalar:
     value: float | None = None
     name: str | None = None
     tolerance: float = 1e-5
+
+    def ways(self, ref: Ref, scope: Scope, found: Match) -> Iterator[Match]:
+        value = scope.constants.scalar(ref)
+        if value is None or not self._is_near(value):
+            return
+        bound = {self.name: value} if self.name else {}
+        yield replace(found, scalars=found.scalars | bound)
+
+    def _is_near(self, value: float) -> bool:
+        if self.value is None:
+            return True
+        return abs(value - self.value) <= self.tolerance * max(1.0, abs(self.value))
 
 
 @dataclass(frozen=True, init=False)
@@ -43,54 +94,22 @@ class Op:
         object.__setattr__(self, "ops", tuple(ops.split("|")))
         object.__setattr__(self, "args", args)
 
+    def ways(self, ref: Ref, scope: Scope, found: Match) -> Iterator[Match]:
+        if ref.port or ref.node not in scope.view:
+            return
+        node = scope.view.node(ref.node)
+        if node.op in self.ops and len(node.inputs) == len(self.args):
+            found = replace(found, nodes=(*found.nodes, node.name))
+            for args in self._orders(node.op):
+                yield from scope.ways_of_all(args, node.inputs, found)
 
-@dataclass(frozen=True)
-class Match:
-    """What a pattern bound: tensors, scalars, and the matched nodes, root first."""
-
-    refs: dict[str, Ref] = field(default_factory=dict)
-    scalars: dict[str, float] = field(default_factory=dict)
-    nodes: tuple[str, ...] = ()
+    def _orders(self, op: str) -> list[tuple]:
+        is_commutative = op in _COMMUTATIVE and len(self.args) == 2
+        return [self.args, self.args[::-1]] if is_commutative else [self.args]
 
 
 def match(pattern: Op, root: Node, view: GraphView, constants: Constants) -> Match | None:
     """The first way in which `pattern` matches at `root`, or None."""
     if root.op not in pattern.ops:
         return None
-    return next(_match(pattern, root.ref, view, constants, Match()), None)
-
-
-def _match(pattern, ref: Ref, view, constants, found: Match) -> Iterator[Match]:
-    if isinstance(pattern, Any):
-        if found.refs.get(pattern.name, ref) == ref:
-            yield Match({**found.refs, pattern.name: ref}, found.scalars, found.nodes)
-    elif isinstance(pattern, Scalar):
-        value = constants.scalar(ref)
-        if value is None or not _near(value, pattern):
-            return
-        scalars = {**found.scalars, pattern.name: value} if pattern.name else found.scalars
-        yield Match(found.refs, scalars, found.nodes)
-    elif ref.port == 0 and ref.node in view:
-        node = view.node(ref.node)
-        if node.op in pattern.ops and len(node.inputs) == len(pattern.args):
-            found = Match(found.refs, found.scalars, (*found.nodes, node.name))
-            for args in _orders(node.op, pattern.args):
-                yield from _match_all(args, node.inputs, view, constants, found)
-
-
-def _orders(op: str, args: tuple) -> list[tuple]:
-    return [args, args[::-1]] if op in _COMMUTATIVE and len(args) == 2 else [args]
-
-
-def _match_all(patterns, refs, view, constants, found: Match) -> Iterator[Match]:
-    if not patterns:
-        yield found
-        return
-    for first in _match(patterns[0], refs[0], view, constants, found):
-        yield from _match_all(patterns[1:], refs[1:], view, constants, first)
-
-
-def _near(value: float, pattern: Scalar) -> bool:
-    if pattern.value is None:
-        return True
-    return abs(value - pattern.value) <= pattern.tolerance * max(1.0, abs(pattern.value))
+    return next(Scope(view, constants).ways(pattern, root.ref), None)

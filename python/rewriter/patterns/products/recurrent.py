@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ....graph import Body, Node, Ref
+from ....graph import Body, Match, Node, Op, Ref, Scalar
 from ...context import Context
-from .loop_function import LoopFunction
 from .recurrent_cells import grus, lstms, vanillas
+from .recurrent_step import Is, Step
 
 ROOTS = ("While", "StatelessWhile")
 # What may be in the body of a cell that has none of our activations: these say nothing about it.
@@ -85,17 +85,14 @@ class _No(Exception):
 
 def find(node: Node, body: Body, context: Context) -> Recurrence | str | None:
     """The recurrence of the loop `node`; None if it is nothing of the kind."""
-    functions = {f.signature.name: f for f in body.view.library.function}
-    steps = functions.get(node.attr["body"].func.name)
-    if steps is None:  # inside another loop, whose library is the main graph's
+    condition, steps = (body.inner.get((node.name, key, 0)) for key in ("cond", "body"))
+    if body.place is not None or condition is None or steps is None:
         return None
-    ops = {n.op for n in steps.node_def}
-    if not {"TensorListGetItem", "TensorListSetItem", "MatMul"} <= ops:
+    if not {"TensorListGetItem", "TensorListSetItem", "MatMul"} <= {n.op for n in steps.view}:
         return None
     try:
-        condition = LoopFunction(functions[node.attr["cond"].func.name])
         shapes = node.attr["output_shapes"].list.shape
-        return _Loop(condition, LoopFunction(steps), shapes).plan()
+        return _Loop(Step(condition), Step(steps), shapes).plan()
     except _No as no:
         return str(no)
 
@@ -103,11 +100,11 @@ def find(node: Node, body: Body, context: Context) -> Recurrence | str | None:
 class _Loop:
     """One While: its condition and its body."""
 
-    def __init__(self, condition: LoopFunction, body: LoopFunction, shapes):
+    def __init__(self, condition: Step, body: Step, shapes):
         self.condition, self.body, self.shapes = condition, body, shapes
 
     def plan(self) -> Recurrence:
-        if self.body.has_effects:
+        if any(n.op.startswith(("Assign", "Print", "Assert")) for n in self.body.view):
             raise _No("its body has side effects")
         step, starts, limits, lengths = self._steps()
         written, at, value = self._written()
@@ -143,9 +140,6 @@ class _Loop:
             starts=starts,
         )
 
-    def _matches(self, pattern, ref: Ref) -> bool:
-        return next(self.body.match(pattern, ref, {}), None) is not None
-
     def _next_is_itself(self, i: int) -> bool:
         return self.body.argument(self.body.results[i]) == i
 
@@ -154,11 +148,11 @@ class _Loop:
         counting = [
             i
             for i, result in enumerate(self.body.results)
-            if self._matches(("AddV2", Ref(self.body.arguments[i]), 1.0), result)
+            if any(self.body.ways(Op("AddV2", Is(Ref(self.body.arguments[i])), Scalar(1.0)), result))
         ]
         pairs, open_ends = [], [self.condition.results[0]]
         while open_ends:
-            node = self.condition.view.producer(self.condition.strip(open_ends.pop()))
+            node = self.condition.producer(open_ends.pop())
             if node.op == "LogicalAnd":
                 open_ends += node.inputs
             elif node.op == "Less":
@@ -189,7 +183,7 @@ class _Loop:
         """The list written: its position, where in it, and what."""
         found = []
         for i, result in enumerate(self.body.results):
-            node = self.body.view.producer(self.body.strip(result))
+            node = self.body.producer(result)
             if node.op == "TensorListSetItem" and self.body.argument(node.inputs[0]) == i:
                 found.append((i, self.body.strip(node.inputs[1]), self.body.strip(node.inputs[2])))
         if len(found) != 1:
@@ -197,7 +191,7 @@ class _Loop:
         return found[0]
 
     def _list_read(self, ref: Ref, step: Ref, invariant: set[int]) -> int:
-        node = self.body.view.producer(self.body.strip(ref))
+        node = self.body.producer(ref)
         if node.op == "TensorListGetItem" and self.body.strip(node.inputs[1]) == step:
             position = self.body.argument(node.inputs[0])
             if position in invariant:
@@ -229,10 +223,10 @@ class _Loop:
 
     def _choice(self, ref: Ref) -> tuple[Ref, Ref, Ref] | None:
         """Mask, then and else of a choice by a mask of this step."""
-        node = self.body.view.producer(self.body.strip(ref))
+        node = self.body.producer(ref)
         if node.op not in ("SelectV2", "Select"):
             return None
-        tile = self.body.view.producer(self.body.strip(node.inputs[0]))
+        tile = self.body.producer(node.inputs[0])
         mask = self.body.strip(tile.inputs[0]) if tile.op == "Tile" else tile.ref
         chosen, other = map(self.body.strip, node.inputs[1:])
         if tile.op == "GreaterEqual":  # step >= length: the row has ended
@@ -266,28 +260,26 @@ class _Loop:
             raise _No("its output is not its state")
         h = hidden[0]
         cells = [i for i in carried if i != h]
-        units = self._units(h)
+        self.body.units = self._units(h)
         candidates = lstms() if cells else [*vanillas(), *grus()]
         for name, reset_after, patterns, bias in candidates:
-            bound = {"units": units, "?h": Ref(self.body.arguments[h])}
-            pairs = [(patterns[0], value)]
-            if cells:
-                bound["?c"] = Ref(self.body.arguments[cells[0]])
-                pairs.append((patterns[1], nexts[cells[0]]))
-            for found in self.body.match_all(pairs, bound):
-                roles = {key: self.body.variable(found[key]) for key in ("?W", "?U", *bias)}
+            states = dict(zip("hc", (h, *cells), strict=False))
+            bound = Match({key: Ref(self.body.arguments[i]) for key, i in states.items()})
+            values = (value, *(nexts[i] for i in cells))
+            for found in self.body.ways_of_all(patterns, values, bound):
+                roles = {key: self.body.variable(found.refs[key]) for key in ("W", "U", *bias)}
                 if any(position not in invariant for position in roles.values()):
                     continue
                 return {
                     "cell": name,
-                    "activation": found["f"],
-                    "recurrent_activation": found.get("g", "sigmoid"),
+                    "activation": found.kinds["f"],
+                    "recurrent_activation": found.kinds.get("g", "sigmoid"),
                     "reset_after": reset_after,
-                    "kernel": roles["?W"],
-                    "recurrent_kernel": roles["?U"],
+                    "kernel": roles["W"],
+                    "recurrent_kernel": roles["U"],
                     "bias": tuple(roles[key] for key in bias),
                     "states": (h, *cells),
-                    "x": found["?x"],
+                    "x": found.refs["x"],
                 }
         others = {node.op for node in self.body.view} - _UNREMARKABLE
         what = f": it has {', '.join(sorted(others))}" if others else ""
