@@ -93,9 +93,7 @@ class _GlobalAverageOfSteps(_GlobalPooling):
 
 _BLOCKED = "; blocked ({}), on our kernel."
 _HALVES = {1: [1, 4, 20], 2: [1, 4, 4, 20], 3: [1, 2, 2, 2, 20]}
-MaxPooling1D, MaxPooling2D, MaxPooling3D = layers(
-    _Pooling, "MaxPooling{}D", _BLOCKED, "2", _HALVES
-)
+MaxPooling1D, MaxPooling2D, MaxPooling3D = layers(_Pooling, "MaxPooling{}D", _BLOCKED, "2", _HALVES)
 AveragePooling1D, AveragePooling2D, AveragePooling3D = layers(
     _Pooling, "AveragePooling{}D", _BLOCKED, "2", _HALVES
 )

@@ -148,7 +148,9 @@ class _Loop:
         counting = [
             i
             for i, result in enumerate(self.body.results)
-            if any(self.body.ways(Op("AddV2", Is(Ref(self.body.arguments[i])), Scalar(1.0)), result))
+            if any(
+                self.body.ways(Op("AddV2", Is(Ref(self.body.arguments[i])), Scalar(1.0)), result)
+            )
         ]
         pairs, open_ends = [], [self.condition.results[0]]
         while open_ends:

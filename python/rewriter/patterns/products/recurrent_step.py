@@ -146,7 +146,11 @@ class Part:
                 yield from step.ways(self.source, node.inputs[1], found)
         elif node.op == "SplitV" and step.units and ref.port == self.k < self.n:
             sizes, axis = map(step.constant, node.inputs[1:])
-            if sizes is not None and axis.item() in (self.rank - 1, -1) and self._is_of(sizes, step):
+            if (
+                sizes is not None
+                and axis.item() in (self.rank - 1, -1)
+                and self._is_of(sizes, step)
+            ):
                 yield from step.ways(self.source, node.inputs[0], found)
         else:
             yield from Gates(self.k, self.k + 1, self.n, self.source, self.rank).ways(
