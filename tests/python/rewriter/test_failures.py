@@ -21,7 +21,7 @@ class Broken(Exception):
     pass
 
 
-def _fail(*args):
+def _fail(*args, **options):
     raise Broken("a bug")
 
 
