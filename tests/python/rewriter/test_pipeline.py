@@ -36,9 +36,9 @@ def test_a_losing_island_does_not_capture_again(rewrite, weights, monkeypatch):
     large, small = weights(3, 3, 32, 32), weights(1, 1, 32, 16)
     calls = []
 
-    def counted(concrete):
+    def counted(concrete, **options):
         calls.append(concrete)
-        return capture(concrete)
+        return capture(concrete, **options)
 
     capture = pipeline.capture
     monkeypatch.setattr(pipeline, "capture", counted)
