@@ -99,10 +99,9 @@ class LiveFunction:
             if not found:
                 found = [_Sign(self, current)]
                 self._signs += found
-        resource_variable_ops.variable_accessed(
-            found[0].variable
-        )  # Exports write what they hear of.
-        return library().blockdnn_follow(found[0].variable.handle)
+        variable = found[0].variable
+        resource_variable_ops.variable_accessed(variable)  # Exports write what they hear of.
+        return library().blockdnn_follow(variable.handle)
 
 
 class _Watch:

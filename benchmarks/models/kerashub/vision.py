@@ -20,22 +20,17 @@ def vit():
     )
 
 
+def _deit(**sizes):
+    return models.DeiTBackbone(image_shape=SIZE, patch_size=(16, 16), **sizes)
+
+
 def deit():
-    return models.DeiTBackbone(
-        image_shape=SIZE, patch_size=(16, 16), intermediate_dim=1536, **_SMALL
-    )
+    return _deit(intermediate_dim=1536, **_SMALL)
 
 
 def deittiny():
     """Touvron et al. 2021, tiny, whole."""
-    return models.DeiTBackbone(
-        image_shape=SIZE,
-        patch_size=(16, 16),
-        num_layers=12,
-        num_heads=3,
-        hidden_dim=192,
-        intermediate_dim=768,
-    )
+    return _deit(num_layers=12, num_heads=3, hidden_dim=192, intermediate_dim=768)
 
 
 def _dinov2(swiglu=False, **options):

@@ -38,8 +38,9 @@ TEST(WeightsWatch, TheSameValuesElsewhereAreNone) {
   Watching one(Weights(1));
   *one.variable->tensor() = Weights(1);
   EXPECT_FALSE(one.watch.Changed());
-  one.data()[kCount - 1] =
-      2;  // Who holds it now would see this; the watch does, so nobody does that.
+  // The watch holds these values now, and what is held TensorFlow writes elsewhere, so it does not
+  // look at them.
+  one.data()[kCount - 1] = 2;
   EXPECT_FALSE(one.watch.Changed());
 }
 
