@@ -17,6 +17,7 @@ from ...context import Context
 from ..found import Found
 from . import attention_groups
 from .attention_found import FoundAttention
+from .attention_masks import without_not
 from .attention_scores import Scores, scaled_by, scores_of
 
 _MATMULS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
@@ -62,15 +63,18 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     return None
 
 
-def _zeroed(node: Node, body: Body) -> tuple[Ref, Ref] | None:
-    """The weights and the mask where the node makes those zero that it masks."""
+def _zeroed(node: Node, body: Body) -> tuple[Ref, tuple[Ref, bool]] | None:
+    """The weights, and the mask with whether it is inverted, where the node makes those zero."""
     if node.op != "SelectV2" or node.payload is not None:
         return None
-    mask, weights, otherwise = node.inputs
-    return (weights, mask) if body.constants.scalar(otherwise) == 0 else None
+    mask, *either = node.inputs
+    for i in (0, 1):
+        if body.constants.scalar(either[1 - i]) == 0:
+            return either[i], without_not(mask, i == 1, body)
+    return None
 
 
-def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed: Ref | None, body: Body):
+def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed, body: Body):
     scores = scores_of(softmax.inputs[0], lambda ref: _scores_product(ref, body), body)
     if scores is None or isinstance(scores, str):
         return scores
@@ -141,6 +145,7 @@ def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed: Ref | 
         is_grouped=merges,
         factors=tuple(factor for _, factor in scores.biases),
         head_scale=scores.head_scale,
+        inverted=scores.inverted,
     )
 
 
@@ -294,7 +299,8 @@ def _inner_nodes(softmax: Node, scores: Scores, weights: Ref, body: Body) -> set
     node = body.view.producer(weights)
     while node.name != softmax.name:
         names.add(node.name)
-        node = body.view.producer(node.inputs[1 if node.op == "SelectV2" else 0])
+        zeroed = _zeroed(node, body)
+        node = body.view.producer(zeroed[0] if zeroed else node.inputs[0])
     return names
 
 

@@ -18,6 +18,7 @@ class FoundAttention(Found):
     is_grouped: bool = False  # a mask of rank 5 is [B, 1, 1, T, S]
     factors: tuple[float, ...] = ()  # of the biases
     head_scale: Ref | None = None  # what multiplies the scores of each head
+    inverted: bool = False  # the mask is true where scores are masked
 
     def node(self, view: GraphView) -> Node:
         if self.is_grouped and "mask" in self.inputs:
@@ -34,6 +35,10 @@ class FoundAttention(Found):
         if "mask" in self.inputs and dtype(view, self.inputs["mask"]) != types_pb2.DT_BOOL:
             mask = self._cast(self.inputs["mask"], f"{self.root}/mask", view)
             return replace(self, inputs={**self.inputs, "mask": mask}).node(view)
+        if "mask" in self.inputs and self.inverted:
+            negated = make_node(f"{self.root}/seen", "LogicalNot", [self.inputs["mask"]])
+            inputs = {**self.inputs, "mask": view.add(negated).ref}
+            return replace(self, inputs=inputs, inverted=False).node(view)
         if self.head_scale is not None:
             q = self._scaled_queries(view)
             return replace(self, inputs={**self.inputs, "q": q}, head_scale=None).node(view)

@@ -1,4 +1,9 @@
-"""What masks of attention are made of: which of them let each query see the keys up to its own."""
+"""What masks and biases of attention are made of.
+
+Which of them let each query see the keys up to its own, and how large the numbers of a bias may be.
+"""
+
+import math
 
 import numpy as np
 from tensorflow.core.framework import types_pb2
@@ -9,6 +14,15 @@ _SAME = frozenset({"Identity", "StopGradient"})
 _VIEWS = frozenset({"ExpandDims", "Identity", "Reshape"})
 # What a finite constant must be, so that its exponential is zero beside that of any other score.
 NEVER = -1e8
+# What scores, and other products of activations, are taken to stay below.
+ORDINARY = 1e3
+_MOVES = _SAME | {
+    *("BroadcastTo", "ExpandDims", "GatherNd", "GatherV2", "Pad", "Reshape", "Roll", "Slice"),
+    *("Squeeze", "StridedSlice", "Tile", "Transpose", "Abs", "Neg", "Relu"),
+}
+_PRODUCTS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul"})
+_BOUNDED = frozenset({"Cos", "Sigmoid", "Sin", "Softmax", "Tanh"})
+_EITHER = frozenset({"ConcatV2", "Maximum", "Minimum", "Pack", "Select", "SelectV2"})
 
 
 def times_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
@@ -41,6 +55,14 @@ def _is_zero_or_one(ref: Ref, body: Body) -> bool:
         return True
     value = body.constants.value(ref)
     return value is not None and bool(np.isin(value, (0, 1)).all())
+
+
+def without_not(mask: Ref, inverted: bool, body: Body) -> tuple[Ref, bool]:
+    """A mask that is no negation, and whether it is inverted then."""
+    node = body.view.producer(mask)
+    if node.op != "LogicalNot":
+        return mask, inverted
+    return without_not(node.inputs[0], not inverted, body)
 
 
 def without_ones(mask: Ref, body: Body) -> Ref:
@@ -76,13 +98,15 @@ def _counts(ref: Ref, axis: int, body: Body) -> Ref | None:
     return node.inputs[0] if counts and _is_all(1, node.inputs[0], body) else None
 
 
-def is_causal(mask: Ref, body: Body) -> bool:
-    """Whether a mask is true where the key is not behind the query: s <= t."""
+def is_causal(mask: Ref, body: Body, inverted: bool = False) -> bool:
+    """Whether a mask is true where the key is not behind the query: s <= t; or false there."""
     node = body.view.producer(mask)
-    if node.op == "MatrixBandPart":
+    if node.op == "LogicalNot":
+        return is_causal(node.inputs[0], body, not inverted)
+    if node.op == "MatrixBandPart" and not inverted:
         limits = [body.shapes.number(ref) for ref in node.inputs[1:]]
         return limits == [-1, 0] and _is_all(True, node.inputs[0], body)
-    if node.op == "GreaterEqual":
+    if node.op == "GreaterEqual" and not inverted:
         rows, columns = (_counts(node.inputs[i], axis, body) for i, axis in ((0, -2), (1, -1)))
         return rows is not None and rows == columns
     if node.op in _VIEWS or node.op == "StridedSlice":
@@ -91,33 +115,101 @@ def is_causal(mask: Ref, body: Body) -> bool:
         if node.op == "StridedSlice":
             strides = body.shapes.numbers(node.inputs[3])
             keeps = keeps and strides is not None and {*strides} == {1}
-        return bool(keeps) and is_causal(node.inputs[0], body)
+        return bool(keeps) and is_causal(node.inputs[0], body, inverted)
     value = body.constants.value(mask)
     if value is None or value.ndim < 2 or value.dtype != bool:
         return False
-    return np.array_equal(
-        value, np.broadcast_to(np.tri(*value.shape[-2:], dtype=bool), value.shape)
-    )
+    seen = np.tri(*value.shape[-2:], dtype=bool) != inverted
+    return np.array_equal(value, np.broadcast_to(seen, value.shape))
 
 
-def is_causal_bias(bias: Ref, body: Body) -> bool:
-    """Whether a bias is (1 - mask) * c of such a mask, or that as a constant."""
+def causal_bias(bias: Ref, body: Body) -> float | None:
+    """c where a bias is (1 - mask) * c of such a mask; the largest where it has several.
+
+    It is a constant, or made so of a mask.
+    """
     node = body.view.producer(bias)
     if node.op in _VIEWS:
         before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
         keeps = before and after and len(before) >= 2 and before[-2:] == after[-2:]
-        return bool(keeps) and is_causal_bias(node.inputs[0], body)
+        return causal_bias(node.inputs[0], body) if keeps else None
     if node.op == "Mul":
         for i in (0, 1):
             factor, inverse = body.constants.scalar(node.inputs[i]), node.inputs[1 - i]
             sub = body.view.producer(inverse)
-            if factor is None or factor > NEVER or sub.op != "Sub":
+            if factor is None or sub.op != "Sub":
                 continue
             cast = body.view.producer(sub.inputs[1])
             if body.constants.scalar(sub.inputs[0]) == 1 and cast.op == "Cast":
-                return is_causal(cast.inputs[0], body)
+                return factor if is_causal(cast.inputs[0], body) else None
     value = body.constants.value(bias)
     if value is None or value.ndim < 2 or value.dtype.kind != "f":
-        return False
+        return None
     seen = np.broadcast_to(np.tri(*value.shape[-2:], dtype=bool), value.shape)
-    return bool(np.all(value[seen] == 0) and np.all(value[~seen] <= NEVER))
+    return float(value[~seen].max(initial=-np.inf)) if np.all(value[seen] == 0) else None
+
+
+def hides(value: float, biases, body: Body) -> bool:
+    """Whether scores that become `value`, or have it added, count for nothing beside the others.
+
+    They do not where a bias may be as low as the value: of a row in which it hides all other keys,
+    softmax weighs those that `value` hides as well. -inf hides them beside any finite score, and a
+    row of nothing else is NaN with them and without.
+    """
+    if value == -math.inf:
+        return True
+    return value + 2 * sum(abs(factor) * largest(ref, body) for ref, factor in biases) <= NEVER
+
+
+def largest(ref: Ref, body: Body) -> float:
+    """A bound on the magnitude of a bias; inf where nothing is known of it, as of an input.
+
+    Products of activations are taken to be as small as scores are.
+    """
+    known: dict[Ref, float] = {}
+
+    def bound(ref: Ref) -> float:
+        if ref not in known:
+            known[ref] = math.inf  # of what leads back here
+            known[ref] = _bound(ref, bound, body)
+        return known[ref]
+
+    return bound(ref)
+
+
+def _bound(ref: Ref, bound, body: Body) -> float:
+    node = body.view.producer(ref)
+    if ref.port or node.payload is not None:
+        return math.inf
+    if node.op == "Const" or not body.constants.live and body.constants.is_constant(ref):
+        return _magnitude(body.constants.value(ref))
+    if node.op == "ResourceGather" and not body.constants.live:
+        resource = body.constants.origin(node.inputs[0])
+        return _magnitude(body.constants.value_of_variable(resource))
+    if node.op in _MOVES:
+        return bound(node.inputs[0])
+    if node.op == "Cast":
+        is_bool = dtype(body.view, node.inputs[0]) == types_pb2.DT_BOOL
+        return 1.0 if is_bool else bound(node.inputs[0])
+    if node.op in _PRODUCTS:
+        return ORDINARY
+    if node.op in _BOUNDED:
+        return 1.0
+    if node.op in _EITHER:
+        first = 1 if node.op.startswith("Select") else 0
+        last = -1 if node.op == "ConcatV2" else None
+        return max(map(bound, node.inputs[first:last]))
+    if node.op in ("Add", "AddV2", "AddN", "Sub"):
+        return sum(map(bound, node.inputs))
+    if node.op == "Mul":
+        return math.prod(map(bound, node.inputs))
+    if node.op == "RealDiv" and (divisor := body.constants.scalar(node.inputs[1])):
+        return bound(node.inputs[0]) / abs(divisor)
+    return math.inf
+
+
+def _magnitude(value: np.ndarray | None) -> float:
+    if value is None or value.dtype.kind not in "biuf":
+        return math.inf
+    most = float(np.abs(value.astype(np.float64)).max(initial=0.0))
+    return math.inf if math.isnan(most) else most

@@ -10,13 +10,23 @@ in this order, each of them or none. A mask that lets each query see the keys up
 tensor: the op leaves those keys out.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ....graph import Body, Node, Ref
 from ....ops.records import MAX_BIASES
 from .attention_groups import split_scores
-from .attention_masks import NEVER, is_causal, is_causal_bias, times_rest, without_ones
+from .attention_masks import (
+    ORDINARY,
+    causal_bias,
+    hides,
+    is_causal,
+    largest,
+    times_rest,
+    without_not,
+    without_ones,
+)
 
 _SAME = frozenset({"Identity", "StopGradient"})
 # A constant of at most so much, added to all scores, only costs them digits.
@@ -34,7 +44,10 @@ class Scores:
         soft_cap: c of c * tanh(score / c), which comes before biases; 0: none.
         biases: what is added, each with a factor.
         late: how many of them, the last ones, are added behind the mask.
-        conditions: what the mask was, before it became another tensor or none.
+        inverted: whether the mask is true where scores are masked.
+        hidden: the score of keys that `causal` leaves out, or what is added to it.
+        conditions: what the mask was, before it became another tensor or none, and whether
+            inverted.
         exact: the same with the causal mask as what it was; None where there is none.
         groups: their shape where a product of [B, K, G T, S] makes scores [B, K, G, T, S].
         nodes: those between it and softmax.
@@ -49,9 +62,11 @@ class Scores:
     biases: tuple[tuple[Ref, float], ...] = ()
     late: int = 0
     mask: Ref | None = None
+    inverted: bool = False
     masked: float = 0.0
     causal: bool = False
-    conditions: frozenset[Ref] = frozenset()
+    hidden: float = 0.0
+    conditions: frozenset[tuple[Ref, bool]] = frozenset()
     exact: "Scores | None" = None
     groups: tuple | None = None
 
@@ -115,6 +130,9 @@ def _scaled(node: Node, is_product, body: Body):
     def change(scores: Scores) -> Scores | str:
         if scores.mask or scores.causal:
             return "its scores are scaled after a mask"
+        if math.frexp(factor)[0] not in (0.5, -0.5):  # which would round each number as before
+            if any(largest(bias, body) * abs(by) > ORDINARY for bias, by in scores.biases):
+                return "its scores are scaled after a bias that may be a mask"
         biases = tuple((bias, before * factor) for bias, before in scores.biases)
         cap = scores.soft_cap * abs(factor)
         return replace(scores, scale=scores.scale * factor, soft_cap=cap, biases=biases)
@@ -246,15 +264,22 @@ def _with_bias(scores: Scores, node: Node, bias: Ref, factor: float, body: Body)
         return scores  # softmax does not change with a constant
     if not _fits(bias, node, scores, body):
         return "what is added to its scores is not known to be broadcast to them"
-    if scores.causal:  # with another mask behind it a row may be without any key
-        if scores.exact is None:
-            return "a bias is added to scores that are masked"
-        scores = replace(scores.exact, nodes=scores.nodes)
     added = _added(scores, bias, factor)
-    is_causal = factor == 1.0 and not scores.mask and is_causal_bias(bias, body)
-    if is_causal and _is_square(bias, scores, body):
-        return replace(scores, causal=True, exact=None if isinstance(added, str) else added)
-    return added
+    if scores.causal:
+        exact = scores.exact and _added(scores.exact, bias, factor)
+        if isinstance(added, Scores) and hides(scores.hidden, added.biases, body):
+            return replace(added, exact=exact if isinstance(exact, Scores) else None)
+        # A row may be without any key.
+        if exact is None:
+            return "a bias is added to scores that are masked"
+        return exact if isinstance(exact, str) else replace(exact, nodes=scores.nodes)
+    lowest = causal_bias(bias, body) if factor == 1.0 and not scores.mask else None
+    if lowest is None or not hides(lowest, scores.biases, body):
+        return added
+    if not _is_square(bias, scores, body):
+        return added
+    exact = None if isinstance(added, str) else added
+    return replace(scores, causal=True, hidden=lowest, exact=exact)
 
 
 def _added(scores: Scores, bias: Ref, factor: float) -> Scores | str:
@@ -267,23 +292,28 @@ def _added(scores: Scores, bias: Ref, factor: float) -> Scores | str:
 
 
 def _masked(node: Node, is_product, body: Body):
-    condition, x, otherwise = node.inputs
-    scores = scores_of(x, is_product, body)
-    if scores is None:
+    for x in (1, 2):
+        condition, inverted = without_not(node.inputs[0], x == 2, body)
+        scores = scores_of(node.inputs[x], is_product, body)
+        if scores is not None:
+            break
+    else:
         return None
-    masked = body.constants.scalar(otherwise)
+    masked = body.constants.scalar(node.inputs[3 - x])
 
     def change(scores: Scores) -> Scores | str:
         if scores.mask or scores.causal:
             return "its scores are masked twice"
         if masked is None:
             return "masked scores are no constant"
-        mask = without_ones(condition, body)
+        mask = condition if inverted else without_ones(condition, body)
         fitting = [one for one in (mask, condition) if _fits(one, node, scores, body)]
-        scores = replace(scores, conditions=frozenset({condition}))
-        selected = replace(scores, mask=fitting[0], masked=masked) if fitting else None
-        if masked <= NEVER and is_causal(mask, body) and _is_square(mask, scores, body):
-            return replace(scores, causal=True, exact=selected)
+        scores = replace(scores, conditions=frozenset({(condition, inverted)}))
+        selected = replace(scores, masked=masked, inverted=inverted)
+        selected = replace(selected, mask=fitting[0]) if fitting else None
+        if is_causal(mask, body, inverted) and _is_square(mask, scores, body):
+            if hides(masked, scores.biases, body):
+                return replace(scores, causal=True, hidden=masked, exact=selected)
         return selected or "the mask of its scores is not known to be broadcast to them"
 
     return _then(scores, node, change)
