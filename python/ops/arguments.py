@@ -33,6 +33,8 @@ def integers(name: str, value, *dims: str) -> list[int]:
     Raises:
       ValueError: it is neither.
     """
+    if type(value) is int:  # as nearly always: the other checks take a microsecond
+        return [value] * len(dims)
     values = value.tolist() if isinstance(value, np.ndarray) else value
     if isinstance(values, Integral):
         return [int(values)] * len(dims)

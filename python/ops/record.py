@@ -10,8 +10,9 @@ NodeDefs. It is read from arguments (`run`), from a tf.Operation (`Called`), and
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, Literal
 
 import tensorflow as tf
@@ -234,29 +235,32 @@ class Record:
     # The call.
 
     @classmethod
-    def run(cls, *inputs, name=None, **arguments):
+    def run(cls, *inputs, given: Mapping = MappingProxyType({}), **arguments):
         """What the op makes of `inputs`, those that are lists as lists.
 
         Args:
-            name: of the op.
-            **arguments: attributes, or what users pass in their place (`into` and the keys of
-                `readers`). None is the default of the op where users may give it.
+            given: `locals()` of the function that users call: all in it that is named like an
+                attribute is that, or what users pass in its place (`into` and the keys of
+                `readers`). None is the default of the op where users may give it. `name` is that
+                of the op.
+            **arguments: attributes that go before those.
         """
-        attributes, readers, usual = {}, cls.readers, defaults(cls.op)
-        for key, value in arguments.items():
-            if value is None and key in _OPTIONAL:
-                continue
-            if key in readers:
-                value = readers[key](key, value)
-            elif key == "into":
-                inputs = (*inputs, [] if value is None else [tf.convert_to_tensor(value)])
+        attributes, readers = {}, cls.readers
+        known, usual = attribute_types(cls.op), defaults(cls.op)
+        for key, value in (given | arguments).items():
+            if key not in known:
+                if key == "into":
+                    inputs = (*inputs, [] if value is None else [tf.convert_to_tensor(value)])
+            elif value is None and key in _OPTIONAL:
                 continue
             elif key == "padding":
                 attributes |= padding_attrs(value)
-                continue
-            if key == "dst_type" or key not in usual or usual[key] != value:
-                attributes[key] = value  # TensorFlow asks the node for the type of a result
-        return run_op(cls.op, inputs, attributes, name, _generated)
+            else:
+                value = readers[key](key, value) if key in readers else value
+                # TensorFlow asks the node for the type of a result.
+                if key == "dst_type" or key not in usual or usual[key] != value:
+                    attributes[key] = value
+        return run_op(cls.op, inputs, attributes, given.get("name"), _generated)
 
 
 _OPTIONAL = frozenset(

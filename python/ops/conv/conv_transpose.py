@@ -108,22 +108,4 @@ def conv_transpose(
     oc = weights_shape[2] if len(weights_shape) == 4 else 1
     to = Destination(oc, layout=dst_layout, like=src)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
-    return ConvTranspose.run(
-        src,
-        weights,
-        args,
-        dst_layout=dst_layout,
-        channels=channels,
-        weights_shape=weights_shape,
-        weights_offset=weights_offset,
-        strides=strides,
-        crops=crops,
-        post_ops=post_ops,
-        constant_weights=constant_weights,
-        algorithm=algorithm,
-        scratchpad_mode=scratchpad_mode,
-        src_part=src_part,
-        dst_part=dst_part,
-        into=into,
-        name=name,
-    )
+    return ConvTranspose.run(src, weights, args, given=locals())

@@ -106,21 +106,4 @@ def conv_volume(
     if not isinstance(padding, str) or padding.upper() not in ("SAME", "VALID"):
         raise ValueError(f'padding must be "SAME" or "VALID", got {padding!r}: use tf.pad for it')
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
-    return ConvVolume.run(
-        src,
-        weights,
-        args,
-        src_layout=src_layout,
-        dst_layout=dst_layout,
-        channels=channels,
-        depth=depth,
-        weights_shape=weights_shape,
-        weights_offset=weights_offset,
-        strides=strides,
-        padding=padding,
-        post_ops=post_ops,
-        constant_weights=constant_weights,
-        algorithm=algorithm,
-        scratchpad_mode=scratchpad_mode,
-        name=name,
-    )
+    return ConvVolume.run(src, weights, args, given=locals())

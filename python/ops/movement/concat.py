@@ -156,12 +156,9 @@ def concat(
         dst_quantization = src_quantizations[0]
     return Concat.run(
         values,
+        given=locals(),
         channels=list(channels),
         src_parts=[number for part in src_parts or () for number in part],
-        dst_part=dst_part,
-        into=into,
         dst_type=values[0].dtype if values else tf.float32,
         src_quantizations=src_quantizations or (),
-        dst_quantization=dst_quantization,
-        name=name,
     )

@@ -123,17 +123,8 @@ def reorder(
         raise ValueError(f"beta = {beta} is the factor of into, which is not given")
     if into is not None and into.dtype != dst_dtype:
         raise ValueError(f"into is {into.dtype.name}, but the result {dst_dtype.name}")
-    return Reorder.run(
-        x,
-        into=into,
-        dst_type=dst_dtype,
-        src_quantization=src_quantization,
-        dst_quantization=dst_quantization,
-        beta=beta,
-        **_scale_attrs(scales),
-        **attrs,
-        name=name,
-    )
+    attrs |= _scale_attrs(scales)
+    return Reorder.run(x, given=locals(), dst_type=dst_dtype, **attrs)
 
 
 def _descriptions(src, dst, dtype) -> "tuple[TensorDesc, TensorDesc] | tuple[None, None]":

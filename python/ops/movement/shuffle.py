@@ -63,12 +63,4 @@ def shuffle(
       >>> bd.ops.shuffle(np.arange(6), axis=0, group=3).numpy()
       array([0, 3, 1, 4, 2, 5])
     """
-    return Shuffle.run(
-        x,
-        axis=axis,
-        group=group,
-        layout=layout,
-        channels=channels,
-        src_quantization=src_quantization,
-        name=name,
-    )
+    return Shuffle.run(x, given=locals())

@@ -40,4 +40,5 @@ def update_slice(into, update, start, *, at=(), name=None):
     """
     into = tf.convert_to_tensor(into)
     update = tf.convert_to_tensor(update, into.dtype)
-    return UpdateSlice.run(update, tf.convert_to_tensor(start), into, at=list(at), name=name)
+    inputs = update, tf.convert_to_tensor(start), into
+    return UpdateSlice.run(*inputs, given={"at": list(at), "name": name})

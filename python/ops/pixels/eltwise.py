@@ -144,14 +144,7 @@ def eltwise(
         src if rank in (4, None) else as_images(src),
         args,
         sums,
-        layout=layout,
-        channels=channels,
-        post_ops=post_ops,
-        src_part=src_part,
-        dst_part=dst_part,
-        into=into,
-        sum_quantization=sum_quantization,
-        name=name,
+        given=locals(),
         **types_of(src, dtype, src_quantization, dst_quantization),
     )
     return y if rank in (4, None) else as_before(y, src)

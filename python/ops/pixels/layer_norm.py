@@ -87,14 +87,6 @@ def layer_norm(
     src = tf.convert_to_tensor(src)
     channels = static_channels(src, layout, channels)
     is_image = layout != NHWC or src.shape.rank in (4, None)
-    y = LayerNorm.run(
-        src if is_image else as_images(src),
-        gamma,
-        beta,
-        channels=channels,
-        epsilon=epsilon,
-        centered=centered,
-        layout=layout,
-        name=name,
-    )
+    x = src if is_image else as_images(src)
+    y = LayerNorm.run(x, gamma, beta, given=locals())
     return y if is_image else as_before(y, src)

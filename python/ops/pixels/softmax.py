@@ -38,4 +38,4 @@ def softmax(src, *, name=None):
       array([[0.5 , 0.5 ],
              [0.25, 0.75]], dtype=float32)
     """
-    return Softmax.run(src, name=name)
+    return Softmax.run(src, given=locals())

@@ -50,4 +50,4 @@ def pad(src, paddings, *, channels: int, src_quantization=None, name=None):
     """
     src = tf.convert_to_tensor(src)
     types = types_of(src, None, src_quantization, None)
-    return Pad.run(src, channels=channels, paddings=paddings, name=name, **types)
+    return Pad.run(src, given=locals(), **types)

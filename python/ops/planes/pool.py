@@ -86,19 +86,8 @@ def pool(
              [208., 240.]], dtype=float32)
     """
     src = tf.convert_to_tensor(src)
-    return Pool.run(
-        src,
-        kind=kind,
-        channels=channels,
-        ksize=ksize,
-        strides=strides,
-        padding=padding,
-        src_part=src_part,
-        dst_part=dst_part,
-        into=into,
-        name=name,
-        **types_of(src, dtype, src_quantization, dst_quantization),
-    )
+    types = types_of(src, dtype, src_quantization, dst_quantization)
+    return Pool.run(src, given=locals(), **types)
 
 
 @function_of(GlobalPool)
@@ -138,11 +127,5 @@ def global_pool(
       array([[120., 121.]], dtype=float32)
     """
     src = tf.convert_to_tensor(src)
-    return GlobalPool.run(
-        src,
-        kind=kind,
-        channels=channels,
-        dst_layout=dst_layout,
-        name=name,
-        **types_of(src, dtype, src_quantization, dst_quantization),
-    )
+    types = types_of(src, dtype, src_quantization, dst_quantization)
+    return GlobalPool.run(src, given=locals(), **types)

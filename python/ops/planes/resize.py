@@ -69,16 +69,5 @@ def resize(
       array([ 0.,  4., 12., 20., 28., 36., 44., 48.], dtype=float32)
     """
     src = tf.convert_to_tensor(src)
-    return Resize.run(
-        src,
-        kind=kind,
-        coordinates=coordinates,
-        channels=channels,
-        scales=scales,
-        size=size,
-        src_part=src_part,
-        dst_part=dst_part,
-        into=into,
-        name=name,
-        **types_of(src, dtype, src_quantization, dst_quantization),
-    )
+    types = types_of(src, dtype, src_quantization, dst_quantization)
+    return Resize.run(src, given=locals(), **types)

@@ -159,18 +159,5 @@ def inner_product(
         weights, weights_offset = tf.zeros(weights_shape, weights.dtype), 0
     to = Destination(weights_shape[-1], rank=src.shape.rank, like=src)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
-    return InnerProduct.run(
-        src,
-        weights,
-        args,
-        [] if weight_scales is None else [weight_scales],
-        weights_shape=weights_shape,
-        weights_offset=weights_offset,
-        post_ops=post_ops,
-        constant_weights=constant_weights,
-        algorithm=algorithm,
-        scales_offset=scales_offset,
-        quantize_rows=quantize_rows,
-        scratchpad_mode=scratchpad_mode,
-        name=name,
-    )
+    scales = [] if weight_scales is None else [weight_scales]
+    return InnerProduct.run(src, weights, args, scales, given=locals())

@@ -103,15 +103,9 @@ def packed_matmul(
         args,
         [] if c is None else [c],
         [] if weight_scales is None else [weight_scales],
-        transpose_a=transpose_a,
-        transpose_b=transpose_b,
-        constant_b=constant_b,
-        algorithm=algorithm,
+        given=locals(),
         add_scale=beta,
         post_ops=";".join(filter(None, entries)),
-        src_quantization=src_quantization,
-        quantize_rows=quantize_rows,
-        name=name,
     )
 
 

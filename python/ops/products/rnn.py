@@ -124,19 +124,7 @@ def rnn(
         [] if mask is None else [mask],
         [] if lengths is None else [lengths],
         list(weight_scales or ()),
-        cell=cell,
-        activation=activation,
-        recurrent_activation=recurrent_activation,
-        reset_after=reset_after,
-        go_backwards=go_backwards,
-        restore_order=restore_order,
-        return_sequences=return_sequences,
-        zero_output_for_mask=zero_output_for_mask,
-        time_major=time_major,
-        training=training,
-        algorithm=algorithm,
-        constant_weights=constant_weights,
-        name=name,
+        given=locals(),
     )
     return RnnResult(dst, (state, cell_state) if cell == "lstm" else (state,))
 
