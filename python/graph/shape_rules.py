@@ -7,6 +7,7 @@ None means "ask TensorFlow's static shape", or None when it knows nothing.
 import math
 
 from . import slice_rules
+from .elementwise_ops import BINARY, COMPARISONS, UNARY
 from .quantized import QUANTIZING
 from .symbolic import Expr, exact_division, window
 from .view import Node
@@ -324,18 +325,14 @@ def _like_first(node: Node, shapes):
 
 _SPLITS = {"Split": _even_part, "SplitV": _part}
 _SAME_SHAPE = (
-    "Abs BiasAdd Cast Cos Elu Erf Erfc Exp Expm1 FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 "
-    "Identity IdentityN LRN LeakyRelu Log LogSoftmax Neg Reciprocal Relu Relu6 Rsqrt Selu Sigmoid "
-    "Cumsum MatrixBandPart Sign Sin Softmax Softplus Softsign Sqrt Square StopGradient Tanh"
+    "BiasAdd Cast Cumsum FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 Identity IdentityN LRN "
+    "LogSoftmax LogicalNot MatrixBandPart Roll Softmax StopGradient"
 ).split()
-_BROADCASTING = (
-    "Add AddN AddV2 Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr Maximum "
-    "Minimum Mul Pow RealDiv SelectV2 SquaredDifference Sub"
-).split()
+_BROADCASTING = "AddN LogicalAnd LogicalOr SelectV2".split()
 
 _RULES = {
-    **dict.fromkeys((*_SAME_SHAPE, *QUANTIZING), _like_first),
-    **dict.fromkeys(_BROADCASTING, _broadcast),
+    **dict.fromkeys((*_SAME_SHAPE, *UNARY, *QUANTIZING), _like_first),
+    **dict.fromkeys((*_BROADCASTING, *BINARY, *COMPARISONS), _broadcast),
     **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic"), _resize),
     **dict.fromkeys(("Mean", "Max", "Sum", "Min"), _reduce),
     **dict.fromkeys(("Pad", "PadV2", "MirrorPad"), _pad),

@@ -10,6 +10,7 @@ from .conv.conv_volume import ConvVolume
 from .conv.convolution import Convolution
 from .movement.concat import Concat, Join
 from .movement.reorder import Reorder, Reshape
+from .movement.rows import ROW_MOVES, MirrorPad, Reverse, Roll, Sampling, Tile, ValuePad
 from .movement.shuffle import Shuffle
 from .movement.update_slice import UpdateSlice
 from .pixels.batch_norm import BatchNorm, FoldBatchNorm
@@ -35,6 +36,7 @@ __all__ = [
     "MAX_STEPS",
     "NHWC",
     "RECORDS",
+    "ROW_MOVES",
     "Attention",
     "BatchNorm",
     "Bundle",
@@ -51,6 +53,7 @@ __all__ = [
     "InnerProduct",
     "Join",
     "LayerNorm",
+    "MirrorPad",
     "PackedMatmul",
     "Pad",
     "Pool",
@@ -58,12 +61,17 @@ __all__ = [
     "Reorder",
     "Reshape",
     "Resize",
+    "Reverse",
     "Rnn",
+    "Roll",
+    "Sampling",
     "Shuffle",
     "Softmax",
     "SqueezeExcite",
     "Step",
+    "Tile",
     "UpdateSlice",
+    "ValuePad",
     "binary",
     "compose_affine",
     "eltwise",

@@ -21,6 +21,7 @@ from ..graph import (
     outputs,
     restore_library,
 )
+from ..graph.elementwise_ops import BINARY, COMPARISONS, UNARY
 from ..tensorflow_private import (
     array_ops,
     context,
@@ -37,14 +38,10 @@ _BODY = "blockdnn_region_"  # what the names of their functions begin with
 # executor would make up for leaving the region. Whatever else is left in a graph (a convolution
 # that was declined, control flow, side effects) stays outside.
 LIGHT_OPS = frozenset(
-    "Abs Add AddV2 ArgMax BiasAdd Cast ConcatV2 Div DivNoNan Elu Equal Erf Erfc Exp ExpandDims "
-    "Fill Floor FloorDiv GatherV2 Greater Identity IdentityN LeakyRelu Less Log LogSoftmax Max "
-    "Maximum Mean Min Minimum Mul Neg Pack Pad PadV2 Pow Prod Rank "
-    "RealDiv Reciprocal "
-    "Relu Relu6 Reshape Round Rsqrt SelectV2 Selu Shape Sigmoid Size Slice Softmax "
-    "Softplus Split Sqrt Square SquaredDifference Squeeze StopGradient StridedSlice Sub Sum Tanh "
-    "TopKV2 Transpose Unpack".split()
-)
+    "ArgMax BiasAdd Cast ConcatV2 ExpandDims Fill GatherV2 Identity IdentityN LogSoftmax Max Mean "
+    "Min Pack Pad PadV2 Prod Rank Reshape SelectV2 Shape Size Slice Softmax Split Squeeze "
+    "StopGradient StridedSlice Sum TopKV2 Transpose Unpack".split()
+).union(UNARY, BINARY, COMPARISONS)
 # They write into what they read if nobody else holds it; a region's inputs are held by its caller.
 _OVERWRITE = frozenset({"BlockdnnUpdateSlice"})
 # What TensorFlow makes one op with the bias, or the bias and activation, behind it.

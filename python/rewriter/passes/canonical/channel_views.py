@@ -14,12 +14,10 @@ import numpy as np
 from tensorflow.core.framework import types_pb2
 
 from ....graph import FLOAT32, INT32, Body, Node, Ref, constant_node, is_float32, make_node
+from ....graph.elementwise_ops import BINARY, UNARY
 from ...context import Context
 
-_UNARY = frozenset(
-    "Abs Elu Erf Exp Identity Neg Relu Relu6 Rsqrt Selu Sigmoid Softplus Sqrt Square Tanh".split()
-)
-_BINARY = frozenset("Add AddV2 Div Maximum Minimum Mul RealDiv SquaredDifference Sub".split())
+_UNARY = UNARY | {"Identity"}
 
 
 def channel_views(body: Body, context: Context) -> None:
@@ -33,7 +31,7 @@ def channel_views(body: Body, context: Context) -> None:
         elif node.inputs and any(ref in views for ref in node.inputs):
             if node.op in _UNARY and is_float32(body.view, node.ref):
                 _elementwise(node, [views[node.inputs[0]]], views, body)
-            elif node.op in _BINARY and is_float32(body.view, node.ref):
+            elif node.op in BINARY and is_float32(body.view, node.ref):
                 pictures = [_picture(ref, node, views, body) for ref in node.inputs]
                 if None not in pictures:
                     _elementwise(node, pictures, views, body)

@@ -22,8 +22,8 @@ from ....graph import (
     is_float32,
     make_node,
 )
+from ....graph.elementwise_ops import BINARY, UNARY
 from ...context import Context
-from ...patterns.pixels.elementwise import unary
 
 _TO_LAST, _TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 _BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
@@ -33,8 +33,7 @@ _FORMATTED = {
     **dict.fromkeys(_BATCH_NORMS, 0),
     "Conv2DBackpropInput": 2,
 }
-_UNARY = frozenset({*unary.ROOTS, "Identity", "LeakyRelu", "StopGradient"})
-_BINARY = frozenset({"Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum"})
+_UNARY = UNARY | {"Identity", "StopGradient"}
 _REDUCTIONS = frozenset({"Mean", "Max", "Sum", "Min"})
 _KEYS = {"axis": "Tidx", "axes": "Tidx", "paddings": "Tpaddings"}
 
@@ -166,7 +165,7 @@ def _on_last(node: Node, body: Body) -> list[Ref] | None:
     if node.op in _UNARY and len(node.inputs) == 1:
         last = _last(node.inputs[0], body)
         return last and [last]
-    if node.op in _BINARY:
+    if node.op in BINARY:
         lasts = [_last(ref, body) or _constant_last(node, ref, body) for ref in node.inputs]
         return lasts if any(_last(ref, body) for ref in node.inputs) and all(lasts) else None
     if node.op == "ConcatV2":

@@ -14,13 +14,12 @@ import numpy as np
 from tensorflow.core.framework import types_pb2
 
 from ....graph import FLOAT32, INT32, Body, Node, Ref, constant_node, is_float32, make_node, window
+from ....graph.elementwise_ops import BINARY, UNARY
 from ....ops.records import ConvVolume
 from ...context import Context
-from ...patterns.pixels.elementwise import unary
 
 _POOLS = {"MaxPool3D": "MaxPool", "AvgPool3D": "AvgPool"}
-_UNARY = frozenset({*unary.ROOTS, "BiasAdd", "Identity"})
-_BINARY = frozenset({"Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum"})
+_UNARY = UNARY | {"BiasAdd", "Identity"}
 
 
 def lift_volumes(body: Body, context: Context) -> None:
@@ -208,7 +207,7 @@ def _on_slices(node: Node, body: Body) -> list[Ref] | None:
     if node.op in _UNARY:
         slices = _slices(node.inputs[0], body)
         return slices and [slices, *node.inputs[1:]]
-    if node.op in _BINARY:
+    if node.op in BINARY:
         own = [_alike(node, ref, body) for ref in node.inputs]
         pairs = zip(node.inputs, own, strict=True)
         if len({body.shapes.shape(ref) for ref, slices in pairs if slices}) > 1:

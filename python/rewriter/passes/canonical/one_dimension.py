@@ -14,11 +14,10 @@ and the squeezes sink to the end of the chain.
 import numpy as np
 
 from ....graph import INT32, Body, Node, Ref, constant_node, make_node
+from ....graph.elementwise_ops import BINARY, UNARY
 from ...context import Context
-from ...patterns.pixels.elementwise import unary
 
-_UNARY = frozenset({*unary.ROOTS, "BiasAdd"})
-_BINARY = frozenset({"Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum"})
+_UNARY = UNARY | {"BiasAdd"}
 # op -> the attribute with the type of its third input
 _MARGINS = {"SpaceToBatchND": "Tpaddings", "BatchToSpaceND": "Tcrops"}
 
@@ -55,7 +54,7 @@ def _on_planes(node: Node, body: Body) -> list[Ref] | None:
     if node.op in _UNARY:
         plane = _plane(node.inputs[0], body)
         return plane and [plane, *node.inputs[1:]]
-    if node.op in _BINARY:
+    if node.op in BINARY:
         planes = [_plane(ref, body) for ref in node.inputs]
         pairs = list(zip(planes, node.inputs, strict=True))
         if any(planes) and all(plane or _broadcasts(ref, body) for plane, ref in pairs):

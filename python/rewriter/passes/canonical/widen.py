@@ -20,6 +20,7 @@ from ....graph import (
     make_node,
     outputs,
 )
+from ....graph.elementwise_ops import BINARY, STEPS, UNARY
 from ....tensorflow_private import tensor_util
 from ...context import Context
 
@@ -30,16 +31,15 @@ _SUMS = frozenset(
     "Einsum MatMul".split()
 )
 # What computes the same of float32, but for its rounding.
-_WIDE = _SUMS | frozenset(
+_WIDE = _SUMS.union(
+    (UNARY | BINARY) - STEPS,
     (
-        "Abs Add AddN AddV2 AvgPool BatchToSpaceND BiasAdd Cast ConcatV2 Const DepthToSpace Elu "
-        "Erf Erfc Exp ExpandDims FusedBatchNormV3 Gather GatherV2 Identity IdentityN LeakyRelu "
-        "Log LogSoftmax Max MaxPool Maximum Mean Min Minimum MirrorPad Mul Neg Pack Pad PadV2 Pow "
-        "RealDiv Reciprocal Relu Relu6 Reshape ResizeBilinear ResizeNearestNeighbor Rsqrt Select "
-        "SelectV2 Selu Sigmoid Slice Softmax Softplus Softsign SpaceToBatchND SpaceToDepth Split "
-        "SplitV Sqrt Square SquaredDifference Squeeze StopGradient StridedSlice Sub Sum Tanh Tile "
-        "Transpose Unpack"
-    ).split()
+        "AddN AvgPool BatchToSpaceND BiasAdd Cast ConcatV2 Const DepthToSpace ExpandDims "
+        "FusedBatchNormV3 Gather GatherV2 Identity IdentityN LogSoftmax Max MaxPool Mean Min "
+        "MirrorPad Pack Pad PadV2 Reshape ResizeBilinear ResizeNearestNeighbor Select SelectV2 "
+        "Slice Softmax SpaceToBatchND SpaceToDepth Split SplitV Squeeze StopGradient StridedSlice "
+        "Sum Tile Transpose Unpack"
+    ).split(),
 )
 
 

@@ -51,7 +51,7 @@ class LayoutState:
         self.inside = {name for one in self.spans.values() for name in one.nodes - {one.root}}
         self._root_of = {name: one.root for one in self.spans.values() for name in one.nodes}
         self._cuts = {
-            node.name for node in body.view if node.op in cut.ROOTS and cut.taken(node, body)
+            node.name for node in body.view if node.op in cut.ROOTS and cut.runs(node, body)
         }
         self._moves = {node.name for node in body.view if rows.moves(node, body)}
         # Of work that spreads one operand over the other: the index of that.

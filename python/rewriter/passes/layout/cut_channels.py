@@ -36,16 +36,16 @@ def _cut(node: Node, body: Body) -> bool:
         return False
     if any(view.is_fetched(Ref(node.name, port)) for port in range(len(sizes))):
         return False
-    first = 0
     for port, size in enumerate(sizes):
+        if not view.use_count(Ref(node.name, port)):
+            continue
         name = f"{node.name}/part_{port}"
         begin, count = [0, 0, 0, 0], [-1, -1, -1, -1]
-        begin[axis], count[axis] = first, size
+        begin[axis], count[axis] = sum(sizes[:port]), size
         begin = view.add(constant_node(f"{name}/begin", begin))
         count = view.add(constant_node(f"{name}/size", count))
         inputs = [src, begin.ref, count.ref]
         part = view.add(make_node(name, "Slice", inputs, T=FLOAT32, Index=INT32))
         shapes.put(part.ref, (*whole[:axis], size, *whole[axis + 1 :]))
         view.replace_uses(Ref(node.name, port), part.ref)
-        first += size
     return True

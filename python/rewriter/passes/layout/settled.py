@@ -10,6 +10,7 @@ from ....graph import Node, Ref
 from ....ops.records import (
     BLOCKED,
     NHWC,
+    ROW_MOVES,
     Concat,
     Conv,
     Eltwise,
@@ -74,6 +75,7 @@ _SETTLE = {
     Eltwise: _wanted,
     GlobalPool: _pools,
     Join: _wanted,
+    **dict.fromkeys(ROW_MOVES, _wanted),
     Pad: _wanted,
     Reshape: _blocks_wanted,
     SqueezeExcite: _scales,

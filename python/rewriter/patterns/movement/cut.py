@@ -1,4 +1,7 @@
-"""A cut: some neighbouring channels of a picture, from any channel on."""
+"""A cut: runs of neighbouring channels of a picture, each from any channel on.
+
+One of them is a slice; several are what rolls, repetitions and gathers of channels come to.
+"""
 
 import numpy as np
 
@@ -8,31 +11,36 @@ from ...context import Context
 from ..found import Found
 from . import routing
 
-ROOTS = ("Slice", "StridedSlice")
+ROOTS = ("Slice", "StridedSlice", "GatherV2", "ReverseV2", "Roll", "Tile")
+_MOST = 8  # runs of which a concatenation of parts is made; more are copied faster by others
 
 
 def find(node: Node, body: Body, context: Context) -> Found | None:
     """The channels that `node` takes; other slices are none."""
-    channels = taken(node, body)
-    if channels is None:
+    taken = runs(node, body)
+    if not taken:
         return None
+    parts, whole = tuple(map(len, taken)), body.shapes.channels(node.inputs[0])
     payload = Concat(
         origin=node.name,
-        channels=len(channels),
-        parts=(len(channels),),
-        src_parts=((channels.start, body.shapes.channels(node.inputs[0])),),
+        channels=sum(parts),
+        parts=parts,
+        src_parts=tuple((run.start, whole) for run in taken),
     )
-    return Found(payload, payload.roles(node.inputs[:1]), node.name)
+    return Found(payload, payload.roles([node.inputs[0]] * len(parts)), node.name)
 
 
-def taken(node: Node, body: Body) -> range | None:
-    """The channels of its source that a node of ROOTS takes, all of them neighbours."""
+def runs(node: Node, body: Body) -> list[range]:
+    """The channels of its source that a node of ROOTS takes, in their order; none of others."""
     src = node.inputs[0]
     if body.shapes.rank(src) != 4 or body.shapes.channels(src) is None:
-        return None
+        return []
     made = routing.route(node, body, [np.arange(body.shapes.channels(src))])
     if made is None or made[0].ndim != 1 or not made[0].size:
-        return None
-    first, last = int(made[0][0]), int(made[0][-1])
-    neighbours = np.array_equal(made[0], np.arange(first, last + 1))
-    return range(first, last + 1) if neighbours else None
+        return []
+    order = made[0]
+    starts = [0, *(1 + np.flatnonzero(np.diff(order) != 1))]
+    if len(starts) > _MOST:
+        return []
+    stops = [*starts[1:], len(order)]
+    return [range(int(order[a]), int(order[b - 1]) + 1) for a, b in zip(starts, stops, strict=True)]

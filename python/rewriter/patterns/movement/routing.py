@@ -20,11 +20,14 @@ _SETTINGS = {
     "GatherV2": 2,
     "Pack": 0,
     "Reshape": 1,
+    "ReverseV2": 1,
+    "Roll": 2,
     "Slice": 2,
     "Split": 0,
     "SplitV": 2,
     "Squeeze": 0,
     "StridedSlice": 3,
+    "Tile": 1,
     "Transpose": 1,
     "Unpack": 0,
 }
@@ -112,6 +115,32 @@ def _sliced(node: Node, body: Body, given):
     return [given[0][tuple(index[_FIXED:])]]
 
 
+def _rolled(node: Node, body: Body, given):
+    shifts, axes = (body.constants.value(ref) for ref in node.inputs[1:])
+    axes = _axes(axes, given[0].ndim)
+    if shifts is None or axes is None:
+        return None
+    return [np.roll(given[0], tuple(map(int, np.atleast_1d(shifts))), axes)]
+
+
+def _reversed(node: Node, body: Body, given):
+    axes = _axes(body.constants.value(node.inputs[1]), given[0].ndim)
+    return None if axes is None else [np.flip(given[0], axes)]
+
+
+def _repeated(node: Node, body: Body, given):
+    multiples = body.constants.value(node.inputs[1])
+    if multiples is None or any(times != 1 for times in multiples[:_FIXED]):
+        return None
+    return [np.tile(given[0], multiples[_FIXED:])]
+
+
+def _axes(values, ndim: int) -> tuple[int, ...] | None:
+    """The axes of the array that these are of the tensor."""
+    axes = () if values is None else [_axis(v, ndim + _FIXED) for v in np.atleast_1d(values)]
+    return None if not len(axes) or None in axes else tuple(axes)
+
+
 def _reshaped(node: Node, body: Body, given):
     """Reshape, ExpandDims and Squeeze: the same entries in their order."""
     shape, before = body.shapes.shape(node.ref), body.shapes.shape(node.inputs[0])
@@ -126,10 +155,13 @@ _ROUTES = {
     "ConcatV2": _concatenated,
     "GatherV2": _gathered,
     "Pack": _stacked,
+    "ReverseV2": _reversed,
+    "Roll": _rolled,
     "Slice": _sliced,
     "Split": _split,
     "SplitV": _split_by_sizes,
     "StridedSlice": _sliced,
+    "Tile": _repeated,
     "Transpose": _transposed,
     "Unpack": _unstacked,
 }

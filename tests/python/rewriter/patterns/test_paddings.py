@@ -178,8 +178,7 @@ def test_a_maximum_takes_the_pad_of_nothing(rewrite, weights, image, value, fold
         )
 
     result = rewrite(function, [None, 9, 9, 3])
-    assert (result.ops["PadV2"] == 0) == folded
-    assert ("Reorder" not in result.blockdnn) == folded
-    assert folded or "another value than" in result.reason("PadV2")
-    assert not folded or not any("Pad" in name for name, _ in result.report.declined)
+    assert result.ops["PadV2"] == (0 if folded else 1)  # on blocks
+    assert "Reorder" not in result.blockdnn
+    assert not any("Pad" in name for name, _ in result.report.declined)
     result.assert_same(image(2, 9, 9, 3))
