@@ -97,7 +97,8 @@ def attention(
         relative positions, or a mask of zeros and large negative numbers. Each is broadcastable
         to [B, N, T, S]. Its first dimension may also divide B: then sequence b reads entry b
         modulo that (the windows of a picture).
-      mask: bool, of a shape as a bias has, or None. Where it is False a score is masked_value.
+      mask: bool, of a shape as a bias has, or None. Where it is False a score is masked_value. What
+        is of another type is cast as tf.cast does it: what is not 0 is True.
       scale: of the products; default: 1 / sqrt(H).
       causal: whether query t reads keys 0 to t only; the others are not looked at.
       masked_value: -inf gives masked keys the weight 0, and rows without any key NaN. A finite
@@ -150,7 +151,7 @@ def attention(
         k,
         v,
         list(biases) if isinstance(biases, list | tuple) else [biases],
-        [] if mask is None else [mask],
+        [] if mask is None else [tf.cast(mask, tf.bool)],
         given=locals(),
         q_layout=layouts[0],
         k_layout=layouts[1],

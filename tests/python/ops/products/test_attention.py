@@ -48,6 +48,33 @@ def test_equals_tensorflow(floats, queries, keys, size, value_size):
     assert_near(bd.ops.attention(q, k, v), formula(q, k, v))
 
 
+LENGTHS, SIZES = (1, 2, 7, 64, 129, 1000, 4096), (256, 96, 80, 33, 20, 3, 1)
+
+
+@pytest.mark.parametrize("keys", LENGTHS)
+@pytest.mark.parametrize("queries", LENGTHS)
+def test_lengths_and_odd_sizes(floats, queries, keys):
+    """Of many sequences where they are short; the first has a row without any key."""
+    longest = max(LENGTHS.index(queries), LENGTHS.index(keys))
+    size = SIZES[(LENGTHS.index(queries) + LENGTHS.index(keys)) % 7 if longest < 5 else longest]
+    batch, heads = (32, 3, 8, 2, 1, 1, 1)[longest], 2 if longest < 6 else 1
+    q, k, v = (floats(batch, rows, heads, size) for rows in (queries, keys, keys))
+    mask = floats(batch, 1, queries, keys) > -0.5
+    mask[0, 0, queries // 2] = False
+    for value in (-1e9, -np.inf):
+        ours = bd.ops.attention(q, k, v, mask=mask, masked_value=value)
+        assert_near(ours, formula(q, k, v, mask=mask, masked_value=value))
+    assert_near(bd.ops.attention(q, k, v, causal=True), formula(q, k, v, causal=True))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "float64"])
+def test_a_mask_of_another_type_is_cast(floats, dtype):
+    q, k, v = floats(2, 5, 2, 8), floats(2, 21, 2, 8), floats(2, 21, 2, 8)
+    mask = np.maximum(3 * floats(2, 1, 5, 21), 0).astype(dtype)
+    ours = bd.ops.attention(q, k, v, mask=mask)
+    np.testing.assert_array_equal(ours, bd.ops.attention(q, k, v, mask=tf.cast(mask, tf.bool)))
+
+
 def test_every_mix_of_layouts(floats):
     q, k, v = floats(2, 20, 6, 24), floats(2, 30, 2, 24), floats(2, 30, 2, 40)
     expected = formula(q, k, v)
