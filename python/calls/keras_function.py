@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 
 from ..rewriter import Bundles
@@ -28,7 +29,7 @@ class Inference:
             rewrite: (ConcreteFunction, find its original for gradients, bundles) ->
                 OptimizedFunction.
         """
-        self._find, self._rewrite, self._bundles = find, rewrite, Bundles()
+        self._find, self.rewrite, self._bundles = find, rewrite, Bundles()
         self._made: list[tuple] = []
 
     def __call__(self, args: tuple, kwargs: dict):
@@ -71,7 +72,7 @@ class Inference:
                 return keras_input.trace_masks(model, *specs)[place]
 
             original = held(self._find, trace)
-            return self._rewrite(traced[place], original, self._bundles, (model,))
+            return self.rewrite(traced[place], original, self._bundles, (model,))
 
         function = converted(0)
         if traced[1] is not None:
@@ -139,6 +140,26 @@ def has_open_sizes(specs) -> bool:
     """Whether a size other than the batch is unknown."""
     shapes = [s.shape for s in tf.nest.flatten(specs) if isinstance(s, tf.TensorSpec)]
     return any(shape.rank is None or None in shape.as_list()[1:] for shape in shapes)
+
+
+def sized(specs, example):
+    """The specs with the sizes of the tensors or arrays in `example`, one for each.
+
+    Raises:
+        ValueError: another number of them, or shapes that the specs do not allow.
+    """
+    wanted, given = tf.nest.flatten(specs), tf.nest.flatten(example)
+    if len(given) != len(wanted):
+        raise ValueError(
+            f"example must hold {len(wanted)} tensors, one an argument, not {len(given)}"
+        )
+    found = []
+    for spec, value in zip(wanted, given, strict=True):
+        shape = tf.TensorShape(np.shape(value))
+        if not spec.shape.is_compatible_with(shape):
+            raise ValueError(f"example: {spec.name or 'an argument'} is {spec.shape}, not {shape}")
+        found.append(tf.TensorSpec(shape, spec.dtype, spec.name))
+    return tf.nest.pack_sequence_as(specs, found)
 
 
 def _of_any_batch(spec):

@@ -16,7 +16,7 @@ from ..tensorflow_private import concrete_function, def_function
 from . import keras_file, keras_input, keras_model
 from .eager_path import unavailable
 from .function import OptimizedFunction
-from .keras_function import Inference, has_open_sizes, held
+from .keras_function import Inference, has_open_sizes, held, sized
 from .live import LiveFunction
 from .polymorphic import PolymorphicFunction
 from .signatures import OptimizedModel
@@ -92,8 +92,11 @@ def optimize(
         autotune: measures each part of the graph that has reorders both ways, converted and as
             TensorFlow runs it, and keeps the faster; the whole function stays as it was if that is
             faster still. Takes a few dozen calls for each part; `report.notes` has the times.
-        example: for `autotune`: a list of tensors or arrays, one an argument, such as its calls
-            will have. Random ones by default, an unknown batch being 1 and other unknown sizes 64.
+        example: a list of tensors or arrays, one an argument, such as calls will have. `autotune`
+            measures with them; random ones by default, an unknown batch being 1 and other unknown
+            sizes 64. A Keras model that can be traced with known heights and widths only is
+            converted for those of the example at once, for any others at their first call; what
+            is saved has those of the example. `report.notes` says so.
         strict: True raises an error of the rewriter itself. False leaves the pass that failed
             out, or the function as it was where no pass is to blame, warns, and keeps the
             traceback in `report.error`. None is True only where the environment has
@@ -142,7 +145,7 @@ def optimize(
     if options.is_live:
         _check_live(target)
 
-    def rewrite(concrete, original: Callable, bundles: Bundles, roots: Sequence):
+    def rewrite(concrete, original: Callable, bundles: Bundles, roots: Sequence, example=example):
         trained = [weakref.ref(variable) for variable in concrete.trainable_variables]
         rewritten = optimize_concrete(
             concrete,
@@ -158,7 +161,7 @@ def optimize(
         return wrap(rewritten) if rewritten.live is None else LiveFunction(rewritten, wrap)
 
     if isinstance(target, (str, os.PathLike)):
-        fast = _of_path(target, input_signature, custom_objects, rewrite)
+        fast = _of_path(target, input_signature, custom_objects, rewrite, example)
         gc.collect()  # Nobody holds what was read, but it consists of cycles.
         return_free_memory()
         return fast
@@ -167,7 +170,7 @@ def optimize(
     if isinstance(target, def_function.Function):
         return _of_function(target, weakref.ref(target), input_signature, rewrite, target)
     if keras_input.is_model(target):
-        return _of_keras(target, weakref.ref(target), input_signature, rewrite)
+        return _of_keras(target, weakref.ref(target), input_signature, rewrite, example)
     if getattr(target, "signatures", None):
         return _of_signatures(target, weakref.ref(target), rewrite)
     if isinstance(target, tf.Module) and callable(target):
@@ -223,7 +226,7 @@ def _check_live(target) -> None:
         raise UserError(f'weights="live" cannot look at variables: {missing}')
 
 
-def _of_path(path, input_signature, custom_objects, rewrite):
+def _of_path(path, input_signature, custom_objects, rewrite, example):
     path = folders.check_model(path)
     if folders.is_keras_file(path):
 
@@ -231,7 +234,7 @@ def _of_path(path, input_signature, custom_objects, rewrite):
             return keras_file.load_model(path, custom_objects)
 
         model = read()
-        return _of_keras(model, read, input_signature, rewrite)
+        return _of_keras(model, read, input_signature, rewrite, example)
     loaded = metagraph.load(path)
     return _of_signatures(loaded, lambda: metagraph.load(path), rewrite)
 
@@ -254,7 +257,7 @@ def _of_function(function, find: Callable, input_signature, rewrite, root):
     return rewrite(function.get_concrete_function(*specs), original, Bundles(), (root,))
 
 
-def _of_keras(model, find: Callable, input_signature, rewrite):
+def _of_keras(model, find: Callable, input_signature, rewrite, example):
     """The model's inference; `find` returns the model where it still is, or loads it again."""
     specs = tuple(input_signature or keras_input.input_specs(model)), {}
     if keras_input.has_own_call(model):
@@ -269,7 +272,13 @@ def _of_keras(model, find: Callable, input_signature, rewrite):
     except ValueError as error:
         if input_signature or not has_open_sizes(specs):
             raise
-        function.note = f"converted at the first call of each height and width, since {error}"
+        of_example = "" if example is None else "for the sizes of example, and "
+        function.remark = (
+            f"converted {of_example}at the first call of each height and width, since {error}"
+        )
+        if example is not None:
+            function.main = function.add(*sized(specs, example))
+            make.rewrite = functools.partial(rewrite, example=None)  # for other sizes
     return keras_model.wrap(
         model, function, first, specs, lambda f: _of_function(f, lambda: f, None, rewrite, f)
     )

@@ -13,6 +13,7 @@ from .function import OptimizedFunction
 
 # Kinds of arguments whose function is known; a server may meet any number of shapes.
 _MOST_KEYS = 256
+_NONE_YET = "converted at the first call of each signature; none has come yet"
 
 
 @unconverted
@@ -22,6 +23,8 @@ class PolymorphicFunction:
     Attributes:
         functions: the OptimizedFunctions so far, in the order of their first calls.
         report: of the signature that came first; empty before.
+        remark: why it has no signature of its own, for the reports; or None.
+        main: the function that is saved whatever calls there were; or None.
         trackables: the variables and tables that the functions so far capture.
     """
 
@@ -33,7 +36,8 @@ class PolymorphicFunction:
                 the same one for arguments that one function takes.
         """
         self._make = make
-        self.note = "converted at the first call of each signature; none has come yet"
+        self.remark: str | None = None
+        self.main: OptimizedFunction | None = None
         self._of_key: dict[Hashable, OptimizedFunction] = {}
         self.functions: list[OptimizedFunction] = []
         # Tracing may call this object again in the same thread: a function that calls itself.
@@ -43,7 +47,7 @@ class PolymorphicFunction:
     def report(self) -> Report:
         if self.functions:
             return self.functions[0].report
-        return Report(notes=[self.note])
+        return Report(notes=[self.remark or _NONE_YET])
 
     @property
     def trackables(self) -> list:
@@ -66,6 +70,8 @@ class PolymorphicFunction:
             fast = self._make(args, kwargs)
             if not any(fast is one for one in self.functions):
                 self.functions.append(fast)
+                if self.remark:
+                    fast.report.notes.insert(0, self.remark)
             return fast
 
     def follow(self) -> list:
@@ -81,15 +87,18 @@ class PolymorphicFunction:
         self.only().save(folder)
 
     def only(self) -> OptimizedFunction:
-        """The function of the one signature that was called.
+        """The main function, or that of the one signature that was called.
 
         Raises:
             ValueError: no call yet, or calls of several signatures.
         """
+        if self.main is not None:
+            return self.main
         if len(self.functions) != 1:
             raise ValueError(
                 f"the function has been called with {len(self.functions)} signatures and a "
                 "SavedModel's signature is one: give optimize(..., input_signature=[...])"
+                + (", or example=[...] of known sizes" if self.remark else "")
             )
         return self.functions[0]
 

@@ -118,12 +118,17 @@ def test_wrong_shapes_are_refused_as_by_keras(functional, pictures):
             run(pictures[:, :8].astype("float64"))
 
 
-def test_sizes_that_only_calls_know(library, same, floats):
-    """Keras 3's UpSampling2D wants sizes in Python, so each size is converted when it comes."""
+@pytest.fixture
+def upsampling(library):
+    """Of unknown height and width; Keras 3's UpSampling2D wants sizes in Python."""
     x = library.Input([None, None, 8])
     y = library.layers.Conv2D(16, 3, padding="same", activation="relu")(x)
-    model = library.Model(x, library.layers.UpSampling2D(interpolation="bilinear")(y))
-    fast = bd.optimize(model)
+    return library.Model(x, library.layers.UpSampling2D(interpolation="bilinear")(y))
+
+
+def test_sizes_that_only_calls_know(library, upsampling, same, floats):
+    """Each size is converted when it comes."""
+    model, fast = upsampling, bd.optimize(upsampling)
     if library.__name__ == "keras":
         assert "first call of each height and width" in fast.report.notes[0]
         assert "\n" not in fast.report.notes[0]
@@ -139,5 +144,30 @@ def test_sizes_that_only_calls_know(library, same, floats):
     if library.__name__ == "keras":
         with pytest.raises(ValueError, match="^Keras cannot trace [^\n]* known height[^\n]*$"):
             tf.function(fast, autograph=False).get_concrete_function(tf.TensorSpec([1, None, 8, 8]))
+        assert "first call of each height and width" in fast.report.notes[0]
     given = tf.function(fast).get_concrete_function(tf.TensorSpec([None, 6, 8, 8]))
     same(given(values := floats(2, 6, 8, 8)), model(values))
+
+
+def test_the_sizes_of_an_example(library, upsampling, same, floats, tmp_path):
+    """They are converted at once, for any batch, and saved; others still come with calls."""
+    fast = bd.optimize(upsampling, example=[floats(1, 6, 5, 8)])
+    if library.__name__ == "keras":
+        assert "for the sizes of example" in fast.report.notes[0]
+    assert fast.report.count("BlockdnnConv") == 1
+    for shape in ((3, 6, 5, 8), (2, 4, 7, 8)):
+        same(fast(values := floats(*shape)), upsampling(values))
+        same(fast.predict(values, batch_size=1, verbose=0), upsampling(values))
+    fast.save(tmp_path / "saved")
+    fast.export(tmp_path / "exported", verbose=False)
+    values = floats(3, 6, 5, 8)
+    same(bd.load(tmp_path / "saved")(values)["output_0"], upsampling(values))
+    same(tf.saved_model.load(tmp_path / "exported").serve(values), upsampling(values))
+
+
+def test_an_example_that_does_not_fit(library, upsampling, floats):
+    if library.__name__ == "keras":
+        with pytest.raises(ValueError, match="example must hold 1 tensors, one an argument, not 2"):
+            bd.optimize(upsampling, example=[floats(1, 6, 5, 8)] * 2)
+        with pytest.raises(ValueError, match=r"example: .* is \(None, None, None, 8\), not"):
+            bd.optimize(upsampling, example=floats(1, 6, 5, 7))
