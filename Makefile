@@ -60,7 +60,7 @@ test-scale: $(scale_installed) ## runs models on Ray, Beam, Spark, in servers an
 test-tensorflow: ## builds against TensorFlow VERSION, such as 2.19, and runs Python tests there
 	@PYTHON=$(PYTHON) build_tools/test_tensorflow.sh $(VERSION)
 
-test-tsan: $(installed) ## runs the tests of threads under ThreadSanitizer (part of test, too)
+test-tsan: $(installed) ## runs the tests of threads under ThreadSanitizer
 	@build_tools/bazel test --build_tests_only --test_tag_filters=tsan //tests/cc/...
 
 test-asan: $(installed) ## runs the C++ tests under AddressSanitizer and UBSan

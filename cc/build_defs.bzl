@@ -250,7 +250,7 @@ def bd_library(
         )
 
 # buildifier: disable=unnamed-macro
-def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium", tsan = []):
+def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium", tsan = [], tsan_kernels = []):
     """A GoogleTest binary for each *_test.cc of a folder of tests/cc/.
 
     The emulated kernels of `deps` are linked in, so that tests run every set of
@@ -261,6 +261,8 @@ def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium", tsan = []):
       kernel_isas: as `isas` of bd_isa_library, for kernels of the tests themselves.
       size: Bazel's time limit for each: small 1, medium 5, large 15 minutes.
       tsan: those of the tests, x_test, that also run under ThreadSanitizer, as x_tsan_test.
+      tsan_kernels: those that do so with kernels in them: minutes of compiling, which `make test`
+        leaves to `make test-tsan`.
     """
     kernels = native.glob(["*_kernel.cc"], allow_empty = True)
     hdrs = native.glob(["*.h"], allow_empty = True)
@@ -290,12 +292,12 @@ def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium", tsan = []):
             linkstatic = True,
             deps = test_deps,
         )
-    for test in tsan:
+    for test in tsan + tsan_kernels:
         _tsan_test(
             name = test[:-len("test")] + "tsan_test",
             size = "small",
-            # What `make test-tsan` runs.
-            tags = ["tsan"],
+            # What `make test-tsan` runs, and what `make test` does not.
+            tags = ["tsan"] + (["tsan_kernels"] if test in tsan_kernels else []),
             test = ":" + test,
         )
 
