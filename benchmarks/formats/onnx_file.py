@@ -1,10 +1,29 @@
 """ONNX through tf2onnx."""
 
+import numpy as np
 import tensorflow as tf
 import tf2onnx
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+from tf2onnx.handler import tf_op
 
 from .static_shapes import with_shapes
+
+
+@tf_op("Erfc")
+class _Erfc:
+    """erfc(x) as 1 - erf(x): gelu has it, and tf2onnx 1.17 no rule for it."""
+
+    @classmethod
+    def version_9(cls, ctx, node, **_options) -> None:
+        """For opset 9 and later, which have Erf."""
+        (target,) = node.output
+        shape, dtype = ctx.get_shape(target), ctx.get_dtype(target)
+        ctx.remove_node(node.name)
+        one = ctx.make_const(tf2onnx.utils.make_name("one"), np.float32(1))
+        erf = ctx.make_node("Erf", node.input)
+        ctx.make_node(
+            "Sub", [one.output[0], erf.output[0]], outputs=[target], shapes=[shape], dtypes=[dtype]
+        )
 
 
 def write(source: str, shapes: dict[str, list[int]], target: str) -> None:
