@@ -27,7 +27,7 @@ def infer_port(node: Node, port: int, shapes):
     if sizes is None or axis is None:
         return None
     axis %= len(sizes)
-    return (*sizes[:axis], size, *sizes[axis + 1 :])
+    return (*sizes[:axis], *size, *sizes[axis + 1 :])
 
 
 def _broadcast_size(a, b):
@@ -210,14 +210,18 @@ def _transpose(node: Node, shapes):
 
 
 def _even_part(node: Node, port: int, shapes):
-    """(source, axis, size along it) of an output of Split; of SplitV below."""
-    return node.inputs[1], shapes.number(node.inputs[0]), None
+    """(source, axis, what becomes of it) of an output of Split; of others below."""
+    return node.inputs[1], shapes.number(node.inputs[0]), (None,)
 
 
 def _part(node: Node, port: int, shapes):
     sizes = shapes.numbers(node.inputs[1])
     size = sizes[port] if sizes and sizes[port] >= 0 else None
-    return node.inputs[0], shapes.number(node.inputs[2]), size
+    return node.inputs[0], shapes.number(node.inputs[2]), (size,)
+
+
+def _unstacked(node: Node, port: int, shapes):
+    return node.inputs[0], node.attr["axis"].i, ()
 
 
 def _resize(node: Node, shapes):
@@ -323,7 +327,7 @@ def _like_first(node: Node, shapes):
     return shapes.shape(node.inputs[0])
 
 
-_SPLITS = {"Split": _even_part, "SplitV": _part}
+_SPLITS = {"Split": _even_part, "SplitV": _part, "Unpack": _unstacked}
 _SAME_SHAPE = (
     "BiasAdd Cast Cumsum FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 Identity IdentityN LRN "
     "LogSoftmax LogicalNot MatrixBandPart Roll Softmax StopGradient"
@@ -356,7 +360,7 @@ _RULES = {
     "GatherV2": slice_rules.gather,
     "BlockdnnUpdateSlice": _updated,
     **dict.fromkeys(("TensorScatterUpdate", "XlaDynamicUpdateSlice"), _like_first),
-    **dict.fromkeys(("Split", "SplitV"), lambda node, shapes: infer_port(node, 0, shapes)),
+    **dict.fromkeys(_SPLITS, lambda node, shapes: infer_port(node, 0, shapes)),
     "StridedSlice": slice_rules.strided_slice,
     "Reshape": _reshape,
     "Squeeze": _squeeze,

@@ -7,7 +7,8 @@ constant. An atom is hashable: a fresh unknown such as ("dim", tensor, axis), or
     SAME, stride s:      (size - 1) // s + 1
     VALID, kernel k:     (size - k) // s + 1
 
-give one and the same Expr for a 1x1 convolution of stride 2 on either padding.
+give one and the same Expr for a 1x1 convolution of stride 2 on either padding. Multiples of a divisor
+leave a division, so that 64 n windows of n pictures are n again.
 """
 
 from collections.abc import Hashable
@@ -69,17 +70,28 @@ def unknown(*key: Hashable) -> Expr:
 
 
 def floordiv(size: Size, divisor: int) -> Size:
-    if isinstance(size, int):
-        return size // divisor
-    if divisor == 1:
-        return size
-    return unknown("floordiv", size, divisor)
+    multiple, rest = _divided(size, divisor)
+    return multiple if isinstance(rest, int) else multiple + unknown("floordiv", rest, divisor)
 
 
 def mod(size: Size, divisor: int) -> Size:
+    rest = _divided(size, divisor)[1]
+    return rest if isinstance(rest, int) else unknown("mod", rest, divisor)
+
+
+def _divided(size: Size, divisor: int) -> tuple[Size, Size]:
+    """(a, r): size = a * divisor + r, r with constant and coefficients from 0 to divisor - 1.
+
+    Where r is a number, a is the quotient: 64 n // 64 = n.
+    """
     if isinstance(size, int):
-        return size % divisor
-    return 0 if divisor == 1 else unknown("mod", size, divisor)
+        return divmod(size, divisor)
+    parts = [(atom, divmod(c, divisor)) for atom, c in size.terms]
+    constants = divmod(size.constant, divisor)
+    return tuple(
+        _size(constants[i], frozenset((atom, part[i]) for atom, part in parts if part[i]))
+        for i in (0, 1)
+    )
 
 
 def exact_division(size: Size, divisor: int) -> Size:
@@ -119,5 +131,8 @@ def _combine(a: Size, b: Size, sign: int) -> Size:
     for atom, c in b.terms:
         terms[atom] = terms.get(atom, 0) + sign * c
     constant = (a if isinstance(a, int) else a.constant) + sign * b.constant
-    terms = frozenset((atom, c) for atom, c in terms.items() if c)
+    return _size(constant, frozenset((atom, c) for atom, c in terms.items() if c))
+
+
+def _size(constant: int, terms: frozenset[tuple[Hashable, int]]) -> Size:
     return Expr(constant, terms) if terms else constant

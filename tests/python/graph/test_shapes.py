@@ -206,3 +206,18 @@ def test_slices_of_known_sizes_ask_nobody():
     shapes = _shapes(build, (2, 7, 9, 8), asked=lambda: pytest.fail("asked TensorFlow"))
     for name, tensor in made.items():
         assert shapes.shape(Ref(tensor.op.name)) == tuple(tensor.shape), name
+
+
+def test_windows_and_parts_of_pictures_come_back_as_the_batch():
+    def build(x):
+        windows = tf.reshape(x, [-1, 8, 7, 8, 7, 8])
+        windows = tf.reshape(tf.transpose(windows, [0, 1, 3, 2, 4, 5]), [-1, 49, 8])
+        count = tf.shape(windows)[0]
+        parts = tf.transpose(tf.reshape(windows, [count, 49, 2, 4]), [2, 0, 1, 3])
+        first, _ = tf.unstack(parts, name="parts")
+        tf.reshape(first, [count // 64, 64 * 49, 4], name="back")
+
+    shapes = _shapes(build, (None, 56, 56, 8), lambda: pytest.fail("asked"))
+    batch = shapes.shape(Ref("x"))[0]
+    assert shapes.shape(Ref("parts")) == shapes.shape(Ref("parts", 1)) == (64 * batch, 49, 4)
+    assert shapes.shape(Ref("back")) == (batch, 64 * 49, 4)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tf_blockdnn.python.graph.symbolic import Expr, floordiv, mod, unknown, window
+from tf_blockdnn.python.graph.symbolic import Expr, estimate, floordiv, mod, unknown, window
 
 _H = unknown("dim", "x", 1)
 _W = unknown("dim", "x", 2)
@@ -57,3 +57,27 @@ def test_windows_of_numbers_follow_tensorflow(size, kernel, stride, padding):
 @given(st.integers(0, 100), st.integers(1, 7))
 def test_division_and_remainder_of_numbers(size, divisor):
     assert floordiv(size, divisor) * divisor + mod(size, divisor) == size
+
+
+def test_multiples_leave_a_division():
+    assert floordiv(_H * 64, 64) == _H
+    assert mod(_H * 64, 64) == 0
+    assert floordiv(_H * 64 + 3, 64) == _H
+    assert mod(_H * 64 + 67, 64) == 3
+    assert floordiv(_H * 3 + _W + 5, 2) == _H + 2 + floordiv(_H + _W + 1, 2)
+    assert mod(_H * 3, 2) == mod(_H, 2)
+    assert isinstance(floordiv(_H + 1, 2), Expr)
+
+
+@given(
+    st.integers(-9, 9),
+    st.integers(-9, 9),
+    st.integers(-20, 20),
+    st.integers(1, 7),
+    st.integers(0, 30),
+)
+def test_division_of_terms_is_that_of_numbers(a, b, constant, divisor, n):
+    size = _H * a + _W * b + constant
+    number = a * n + b * n + constant
+    assert estimate(floordiv(size, divisor), n) == number // divisor
+    assert estimate(mod(size, divisor), n) == number % divisor
