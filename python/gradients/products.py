@@ -101,8 +101,11 @@ def _attention(called, dy):
 
 
 def _attended(called, q, k, v, biases, masks):
-    is_single = q.shape.rank == 3
-    k, v = _selected(k, called.k_at), _selected(v, called.v_at)
+    is_single = q.shape.rank - len(called.q_at) == 3
+    q, k, v = (
+        _selected(x, at, called.at_axis)
+        for x, at in ((q, called.q_at), (k, called.k_at), (v, called.v_at))
+    )
     q, k, v = (
         _heads_first(x, getattr(called, f"{name}_layout"), is_single)
         for name, x in (("q", q), ("k", k), ("v", v))
@@ -132,11 +135,9 @@ def _attended(called, q, k, v, biases, masks):
     return _from_heads_first(y, called.dst_layout, is_single)
 
 
-def _selected(x, at):
-    """x[:, i, j] for at = [i, j]."""
-    for index in at:
-        x = x[:, index]
-    return x
+def _selected(x, at, axis):
+    """x[:, i, j] for at = [i, j] and axis = 1."""
+    return x[(*[slice(None)] * axis, *at)] if at else x
 
 
 def _heads_first(x, layout: str, is_single: bool):

@@ -7,8 +7,8 @@ constant. An atom is hashable: a fresh unknown such as ("dim", tensor, axis), or
     SAME, stride s:      (size - 1) // s + 1
     VALID, kernel k:     (size - k) // s + 1
 
-give one and the same Expr for a 1x1 convolution of stride 2 on either padding. Multiples of a divisor
-leave a division, so that 64 n windows of n pictures are n again.
+give one and the same Expr for a 1x1 convolution of stride 2 on either padding. Multiples of a
+divisor leave a division, so that 64 n windows of n pictures are n again.
 """
 
 from collections.abc import Hashable

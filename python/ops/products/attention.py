@@ -26,7 +26,8 @@ class Attention(Record, title="attention"):
         late_biases: how many of the biases, the last ones, are added behind the mask.
         masked_value: the score where the mask is false.
         zero_masked: whether the weight is 0 there whatever the row has.
-        k_at, v_at: of a larger tensor, the indices of axes 1, 2, .. at which k and v are.
+        q_at, k_at, v_at: of a larger tensor, the indices of axes at_axis, at_axis + 1, .. at which
+            q, k and v are.
     """
 
     src_layout = dst_layout = NHWC
@@ -39,8 +40,10 @@ class Attention(Record, title="attention"):
     zero_masked: bool
     soft_cap: float = 0.0
     late_biases: int = 0
+    q_at: tuple[int, ...] = ()
     k_at: tuple[int, ...] = ()
     v_at: tuple[int, ...] = ()
+    at_axis: int = 1
 
     def channels_of(self, role: str) -> int | None:
         return {"q": self.head_size, "k": self.head_size, "v": self.channels}.get(role)
@@ -48,9 +51,9 @@ class Attention(Record, title="attention"):
     def keys_axis(self, rank: int) -> int:
         """Of k, or the tensor in which it is, which has this rank."""
         more = len(self.k_at)
-        if self.layouts[1] == "TBNH":
-            return 0
-        return more + (2 if rank - more == 4 and self.layouts[1] == "BNTH" else 1)
+        layout = self.layouts[1] if rank - more == 4 else self.layouts[1].replace("N", "")
+        axis = layout.index("T")
+        return axis + more if axis >= self.at_axis else axis
 
     def _kind(self) -> str:
         causal = ", causal" if self.causal else ""
@@ -59,7 +62,8 @@ class Attention(Record, title="attention"):
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
         names = ("q_layout", "k_layout", "v_layout", "dst_layout")
         attributes = self.attributes() | dict(zip(names, self.layouts, strict=True))
-        attributes |= {"k_at": list(self.k_at), "v_at": list(self.v_at)}
+        for name in ("q_at", "k_at", "v_at"):
+            attributes[name] = list(getattr(self, name))
         biases = [inputs[role] for role in BIAS_ROLES if role in inputs]
         masks = [inputs["mask"]] if "mask" in inputs else []
         return attributes, [inputs["q"], inputs["k"], inputs["v"], biases, masks]
@@ -80,8 +84,10 @@ def attention(
     soft_cap: float = 0.0,
     late_biases: int = 0,
     layout="BTNH",
+    q_at=(),
     k_at=(),
     v_at=(),
+    at_axis: int = 1,
     scratchpad_mode: str = "user",
     name=None,
 ):
@@ -111,8 +117,10 @@ def attention(
       layout: "BTNH" as above, "BNTH" for [B, N, T, H], where heads come before rows, or "TBNH" for
         [T, B, N, H], where rows come first; or one each for q, k, v and the result. Of rank 3 they
         are without N.
-      k_at, v_at: k may be k[:, i, j] of a larger tensor, with k_at = (i, j); v likewise. So a cache
-        of all layers is read in its place.
+      q_at, k_at, v_at: k may be k[:, i, j] of a larger tensor, with k_at = (i, j); q and v
+        likewise. So a cache of all layers is read in its place.
+      at_axis: the first of the axes that these are indices of. With 2, k_at = (i,) is k[:, :, i]:
+        so the product [B, T, 3, N, H] that makes all three is read in its place.
       scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
         allocator for each execution; "library" keeps buffers with the kernel. Both are safe
         on many threads.
@@ -157,6 +165,7 @@ def attention(
         k_layout=layouts[1],
         v_layout=layouts[2],
         dst_layout=layouts[3],
+q_at=list(q_at),
         k_at=list(k_at),
         v_at=list(v_at),
     )

@@ -19,17 +19,19 @@ def attention(d):
     rank = d.of(3, 4, 4)
     n = kv * d.of(1, 2) if rank == 4 else 1
 
+    at_axis = d.to(1, rank - 1)
+
     def tensor(layout, heads, rows, size, more=()):
         sizes = {"B": b, "T": rows, "N": heads, "H": size}
-        first, *others = [sizes[axis] for axis in layout if rank == 4 or axis != "N"]
-        return d.array(first, *more, *others)
+        shape = [sizes[axis] for axis in layout if rank == 4 or axis != "N"]
+        return d.array(*shape[:at_axis], *more, *shape[at_axis:])
 
     layouts = [d.of("BTNH", "BNTH", "TBNH") for _ in range(4)]
-    q = tensor(layouts[0], n, t, h)
-    caches = [[d.to(1, 3) for _ in range(d.of(0, 0, 0, 1, 2))] for _ in "kv"]
-    places = [[d.to(0, size - 1) for size in sizes] for sizes in caches]
-    k = tensor(layouts[1], kv, s, h, caches[0])
-    v = tensor(layouts[2], kv, s, hv, caches[1])
+    larger = [[d.to(1, 3) for _ in range(d.of(0, 0, 0, 1, 2))] for _ in "qkv"]
+    places = [[d.to(0, size - 1) for size in sizes] for sizes in larger]
+    q = tensor(layouts[0], n, t, h, larger[0])
+    k = tensor(layouts[1], kv, s, h, larger[1])
+    v = tensor(layouts[2], kv, s, hv, larger[2])
     biases = [_broadcast(d, b, n, t, s, rank, "float32") for _ in range(d.of(0, 0, 1, 2))]
     masks = [_broadcast(d, b, n, t, s, rank, "bool") for _ in range(d.of(0, 1))]
     return Call(
@@ -45,8 +47,8 @@ def attention(d):
             "zero_masked": d.chance(0.3),
             "soft_cap": d.of(0.0, 0.0, 2.0),
             "late_biases": d.to(0, len(biases)),
-            "k_at": places[0],
-            "v_at": places[1],
+            **dict(zip(("q_at", "k_at", "v_at"), places, strict=True)),
+            "at_axis": at_axis,
             "scratchpad_mode": d.of("user", "library"),
         },
     )
@@ -62,8 +64,9 @@ def attended(a, q, k, v, *rest):
 
     if not abs(a["scale"]) < 100:  # whose scores overflow, or round to nothing
         return None
+    within = [slice(None)] * a["at_axis"]
+    q, k, v = (x[(*within, *a[at])] for x, at in ((q, "q_at"), (k, "k_at"), (v, "v_at")))
     flat = q.ndim == 3
-    k, v = k[(slice(None), *a["k_at"])], v[(slice(None), *a["v_at"])]
     q, k, v = (heads(x, a[f"{name}_layout"]) for x, name in ((q, "q"), (k, "k"), (v, "v")))
     shape = (*q.shape[:3], k.shape[2])
     rest = [_spread(x, shape, flat) for x in rest]

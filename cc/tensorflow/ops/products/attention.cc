@@ -1,6 +1,7 @@
 // BlockdnnAttention.
 #include "cc/core/attention/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -17,6 +18,8 @@ constexpr const char* kNames[] = {"q", "k", "v", "dst"};
 
 // The order of the axes of q, k, v and dst: sequences, rows and heads; the last one is of elements.
 enum class Axes { kBTNH, kBNTH, kTBNH };
+
+constexpr int kMaxAtAxis = 16;  // far beyond the ranks of tensors
 
 struct Sizes {
   int64_t batch = kUnknown, heads = kUnknown, kv_heads = kUnknown;
@@ -81,9 +84,10 @@ struct Attention : OpDefaults {
   float scale = 1.f, soft_cap = 0.f, masked_value = 0.f;
   int late_biases = 0;
   bool causal = false, zero_masked = false;
-  // Of k and v: the indices of axes 1, 2, .. of a larger tensor, such as a cache, at which they
-  // are.
-  std::vector<int64_t> at[2];
+  // Of q, k and v: the indices of axes at_axis, at_axis + 1, .. of a larger tensor at which they
+  // are, such as a cache, or the product that makes all three.
+  std::vector<int64_t> at[3];
+  int at_axis = 1;
 
   int mask() const { return kBiases + num_biases; }
 
@@ -106,16 +110,21 @@ struct Attention : OpDefaults {
     v("causal: bool = false", &causal);
     v("masked_value: float = -inf", &masked_value);
     v("zero_masked: bool = false", &zero_masked);
-    v("k_at: list(int) = []", &at[0]);
-    v("v_at: list(int) = []", &at[1]);
+    v("k_at: list(int) = []", &at[kK]);
+    v("v_at: list(int) = []", &at[kV]);
     v("soft_cap: float = 0.0", &soft_cap);
     v("late_biases: int >= 0 = 0", &late_biases);
+    v("q_at: list(int) = []", &at[kQ]);
+    v("at_axis: int >= 1 = 1", &at_axis);
     VisitScratchpadMode(v);
   }
   Status Check() const {
     if (num_biases > kMaxAttentionBiases) {
       return Invalid("attention adds at most ", kMaxAttentionBiases, " biases, not ", num_biases,
                      "; add them before");
+    }
+    if (at_axis > kMaxAtAxis) {
+      return Invalid("at_axis must be at most ", kMaxAtAxis, ", not ", at_axis);
     }
     if (num_masks > 1) return Invalid("attention has one mask, not ", num_masks, "; join them");
     if (late_biases > num_biases) {
@@ -131,25 +140,32 @@ struct Attention : OpDefaults {
   // What is read of in[i].
   Status Selected(const ShapeList& in, int i, PartialTensorShape* shape) const {
     *shape = in[i];
-    if (i == kQ || shape->unknown_rank()) return absl::OkStatus();
-    const std::vector<int64_t>& indices = at[i - kK];
-    const int count = static_cast<int>(indices.size());
-    for (int axis = 1; axis <= count; ++axis) {
-      const int64_t index = indices[axis - 1];
-      const int64_t size = axis < shape->dims() ? shape->dim_size(axis) : 0;
+    if (shape->unknown_rank()) return absl::OkStatus();
+    const int count = static_cast<int>(at[i].size());
+    for (int axis = at_axis; axis < at_axis + count; ++axis) {
+      const int64_t index = at[i][axis - at_axis];
+      // The last axis is of elements, which are neighbours.
+      const int64_t size = axis < shape->dims() - 1 ? shape->dim_size(axis) : 0;
       if (index >= 0 && (size == kUnknown || index < size)) continue;
       return Invalid(kNames[i], "_at: ", index, " is no index of axis ", axis, " of ",
                      shape->DebugString());
     }
-    if (count > 0) shape->RemoveDimRange(1, count + 1);  // which a scalar does not have
+    // Without indices the tensor may have fewer axes than at_axis.
+    if (count > 0) shape->RemoveDimRange(at_axis, at_axis + count);
     return absl::OkStatus();
   }
-  // Lets the strides be those of a part of in[i]: an entry of axis 0 is as long as it is there.
+  // Lets the strides be those of a part of in[i]: entries of the axes in front of at_axis are as
+  // long as they are there.
   void PlaceWithin(const ShapeList& in, int i, AttentionStrides* strides) const {
-    int64_t* const entry = axes[i] == Axes::kTBNH ? &strides->row : &strides->sequence;
-    for (int axis = static_cast<int>(at[i - kK].size()); axis > 0; --axis) {
-      strides->first += at[i - kK][axis - 1] * *entry;
-      *entry *= in[i].dim_size(axis);
+    std::vector<int64_t*> outer = {&strides->sequence, &strides->row, &strides->head};
+    if (axes[i] == Axes::kBNTH) std::swap(outer[1], outer[2]);
+    if (axes[i] == Axes::kTBNH) std::swap(outer[0], outer[1]);
+    const int count = static_cast<int>(at[i].size());
+    if (in[i].dims() - count == 3) outer.erase(std::find(outer.begin(), outer.end(), &strides->head));
+    outer.resize(std::min<size_t>(outer.size(), at_axis));
+    for (int axis = at_axis + count - 1; axis >= at_axis; --axis) {
+      strides->first += at[i][axis - at_axis] * *outer.back();
+      for (int64_t* const stride : outer) *stride *= in[i].dim_size(axis);
     }
   }
 
@@ -220,6 +236,7 @@ struct Attention : OpDefaults {
     desc.q = Strides(kQ, s.batch, s.heads, s.queries, s.head_size);
     desc.k = Strides(kK, s.batch, s.kv_heads, s.keys, s.head_size);
     desc.v = Strides(kV, s.batch, s.kv_heads, s.keys, s.value_size);
+    PlaceWithin(in, kQ, &desc.q);
     PlaceWithin(in, kK, &desc.k);
     PlaceWithin(in, kV, &desc.v);
     desc.dst = Strides(kDst, s.batch, s.heads, s.queries, s.value_size);

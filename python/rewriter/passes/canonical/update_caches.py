@@ -149,7 +149,7 @@ def _read_there(rows: list[_Row], places: list[Ref], body: Body) -> None:
     order = {place: i for i, place in enumerate(places)}
     for row in rows:
         for reader in {node.name: node for node, _ in view.consumers(row.node.ref)}.values():
-            if isinstance(reader.payload, Attention):
+            if isinstance(reader.payload, Attention) and not reader.payload.k_at:
                 _attend(reader, read, order, view)
         if any(reader.op != "Pack" for reader, _ in view.consumers(row.node.ref)):
             view.replace_uses(row.node.ref, _cut(row, read[row.node.ref][0], body))

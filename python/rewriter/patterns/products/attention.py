@@ -34,6 +34,7 @@ _ORDERS = {
     "bth": "BTNH",
     "tbh": "TBNH",
 }
+_PART = "i"  # an axis with an index: of the product that makes queries, keys and values
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,8 @@ def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed, body: 
         if rank == 5 and body.shapes.shape(scores.mask)[1:3] != (1, 1):
             return _GROUPED
         q_axes, (end, between), axes = "btnh", grouped, (axes[0], "btnh")
-    q = _source(q_ref, q_axes, body)
-    tensors = [q, *_keys_and_values((k_ref, k_axes), (by_values.operands[1 - i], axes[0]), body)]
+    operands = ((q_ref, q_axes), (k_ref, k_axes), (by_values.operands[1 - i], axes[0]))
+    tensors = _sources(operands, scores.head_scale is None, body)
     if None in tensors:
         return "rows of its queries, keys or values do not lie together"
     wrong = _misfit(tensors, body)
@@ -119,21 +120,26 @@ def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed, body: 
     shapes = _readers_of_shapes(inner, body)
     if not body.view.is_private(nodes - {root.name}, nodes | {shape.name for shape in shapes}):
         return _READ
-    inputs = {role: tensor.ref for role, tensor in zip("qkv", tensors, strict=True)}
+    q, k, v = tensors
+    inputs = {"q": q.ref, "k": k.ref, "v": v.ref}
     inputs |= {f"bias{n}": ref for n, (ref, _) in enumerate(scores.biases)}
     if scores.mask is not None:
         inputs["mask"] = scores.mask
     payload = Attention(
         origin=root.name,
-        channels=body.shapes.shape(tensors[2].ref)[-1],
+        channels=body.shapes.shape(v.ref)[-1],
         head_size=body.shapes.shape(q.ref)[-1],
-        layouts=(*(_ORDERS[tensor.axes] for tensor in tensors), _ORDERS[dst]),
-        scale=scores.scale * q.factor * tensors[1].factor,
+        layouts=(*(tensor.layout for tensor in tensors), _ORDERS[dst]),
+        scale=scores.scale * q.factor * k.factor,
         soft_cap=scores.soft_cap,
         late_biases=scores.late,
         causal=scores.causal,
         masked_value=scores.masked,
         zero_masked=zeroed is not None and scores.mask is not None,
+        q_at=q.at,
+        k_at=k.at,
+        v_at=v.at,
+        at_axis=max(tensor.at_axis for tensor in tensors),
     )
     return FoundAttention(
         payload,
@@ -141,7 +147,7 @@ def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed, body: 
         root.name,
         nodes,
         shapes=tuple(shapes),
-        axes=(q.axes, tensors[1].axes),
+        axes=(q.axes, k.axes),
         is_grouped=merges,
         factors=tuple(factor for _, factor in scores.biases),
         head_scale=scores.head_scale,
@@ -220,17 +226,40 @@ class Source:
     axes: str
     factor: float = 1.0
     repeats: int = 1  # heads that share each of its
+    at: tuple[int, ...] = ()  # the index of its axis _PART
+
+    @property
+    def at_axis(self) -> int:
+        """The axis of that index."""
+        return self.axes.index(_PART) if self.at else 1
+
+    @property
+    def layout(self) -> str:
+        """As the op names it."""
+        return _ORDERS[self.axes.replace(_PART, "")]
 
 
 def _source(
-    ref: Ref, axes: str, body: Body, scales: bool = True, repeated: bool = False
+    ref: Ref,
+    axes: str,
+    body: Body,
+    scales: bool = True,
+    repeated: bool = False,
+    parts: bool = False,
 ) -> Source | None:
-    """What the op reads for an operand: past its transposes, scalings and repeated heads."""
-    best, factor, repeats = None, 1.0, 1
+    """What the op reads for an operand: past its transposes, scalings and repeated heads.
+
+    With `parts` also past the op that takes it of a larger tensor.
+    """
+    best, factor, repeats, at = None, 1.0, 1, ()
     while True:
-        if axes in _ORDERS:
-            best = Source(ref, axes, factor, repeats)
+        if axes.replace(_PART, "") in _ORDERS and _PART not in (axes[0], axes[-1]):
+            best = Source(ref, axes, factor, repeats, at)
         node = body.view.producer(ref)
+        if parts and not at and node.op == "Unpack" and node.payload is None:
+            axis = node.attr["axis"].i % (len(axes) + 1)
+            axes, at, ref = axes[:axis] + _PART + axes[axis:], (ref.port,), node.inputs[0]
+            continue
         if ref.port or node.payload is not None:
             return best
         if node.op == "Transpose":
@@ -243,17 +272,32 @@ def _source(
             ref = node.inputs[0]
         elif scales and node.op in ("Mul", "RealDiv") and (scaled := scaled_by(node, body)):
             ref, factor = scaled[0], factor * scaled[1]
-        elif repeated and repeats == 1 and (inner := attention_groups.repeated(node, axes, body)):
+        elif (
+            repeated
+            and not at
+            and repeats == 1
+            and (inner := attention_groups.repeated(node, axes, body))
+        ):
             ref, repeats = inner
         else:
             return best
 
 
-def _keys_and_values(keys, values, body: Body) -> list[Source | None]:
+def _sources(operands, parts: bool, body: Body) -> list[Source | None]:
+    """What the op reads for q, k and v: parts of larger tensors where all have the same axis."""
+    queries, keys, values = operands
+    q = _source(*queries, body, parts=parts)
+    k, v = _keys_and_values(keys, values, parts, body)
+    if len({tensor.at_axis for tensor in (q, k, v) if tensor is not None and tensor.at}) > 1:
+        return _sources(operands, False, body)
+    return [q, k, v]
+
+
+def _keys_and_values(keys, values, parts: bool, body: Body) -> list[Source | None]:
     """Both before their heads are repeated, where both are in the same way."""
     for repeated in (True, False):
-        k = _source(*keys, body, repeated=repeated)
-        v = _source(*values, body, scales=False, repeated=repeated)
+        k = _source(*keys, body, repeated=repeated, parts=parts)
+        v = _source(*values, body, scales=False, repeated=repeated, parts=parts)
         if k is None or v is None or k.repeats == v.repeats:
             break
     return [k, v]

@@ -70,7 +70,7 @@ class FoundAttention(Found):
         """The same shape out of those of q and k."""
         name, dtype = like.name, like.attr["out_type"].type or types_pb2.DT_INT32
         q, k = self.axes
-        places = [q.index(axis) for axis in ("bnt" if len(q) == 4 else "bt")]
+        places = [q.index(axis) for axis in ("bnt" if "n" in q else "bt")]
         places.append(len(q) + k.index("t"))
         axis = view.add(constant_node(f"{name}/axis", 0)).ref
         indices = view.add(constant_node(f"{name}/places", places)).ref

@@ -37,6 +37,14 @@ CASES = {
         lambda: attention(k=(2, 4, 7, 3, 8), k_at=[4]),
         r"k_at: 4 is no index of axis 1 of \[2,4,7,3,8\]",
     ),
+    "attention: an index of its elements": (
+        lambda: attention(q=(2, 5, 6, 8, 2), q_at=[0], at_axis=4),
+        r"q_at: 0 is no index of axis 4 of \[2,5,6,8,2\]",
+    ),
+    "attention: an axis that no tensor has": (
+        lambda: attention(at_axis=2**31 - 1),
+        "at_axis must be at most 16, not 2147483647",
+    ),
     "attention: a cache without its index": (
         lambda: attention(v=(2, 4, 7, 3, 4)),
         "q, k and v must all be of rank 4, or of rank 3: one head; v is",

@@ -191,6 +191,19 @@ def test_keys_and_values_in_a_cache(floats, queries, layout):
     np.testing.assert_array_equal(bd.ops.attention(q, cache, cache, **options), expected)
 
 
+@pytest.mark.parametrize("layout", ["BTNH", "BNTH", "TBNH"])
+@pytest.mark.parametrize("at_axis", [1, 2, 3])
+@pytest.mark.parametrize("queries", [1, 9])
+def test_all_three_of_one_tensor(floats, queries, at_axis, layout):
+    shape = [{"B": 3, "T": queries, "N": 4, "H": 16}[axis] for axis in layout]
+    together = floats(*shape[:at_axis], 3, *shape[at_axis:])
+    q, k, v = np.moveaxis(together, at_axis, 0)
+    expected = bd.ops.attention(q, k, v, layout=layout)
+    options = {"q_at": [0], "k_at": [1], "v_at": [2], "at_axis": at_axis, "layout": layout}
+    ours = bd.ops.attention(together, together, together, **options)
+    np.testing.assert_array_equal(ours, expected)
+
+
 @pytest.mark.parametrize("empty", ["batch", "queries", "keys", "heads", "values"])
 def test_empty(empty):
     sizes = {"batch": 2, "queries": 3, "keys": 4, "heads": 2, "values": 8} | {empty: 0}

@@ -108,24 +108,53 @@ def test_heads_first_sources_are_read_where_they_lie(converted, floats):
     assert converted(function, *arrays).layouts == "BNTH BNTH BNTH BNTH"
 
 
+@pytest.mark.parametrize("batch", [B, None])
+@pytest.mark.parametrize(
+    ("split", "order"),
+    [((3, N, H), (2, 0, 3, 1, 4)), ((3, N, H), (2, 0, 1, 3, 4)), ((N, 3, H), (3, 0, 2, 1, 4))],
+    ids=str,
+)
+def test_one_product_makes_all_three(converted, floats, split, order, batch):
+    """As ViT and Swin have it; the op reads the three where they lie in the product."""
+    weights = floats(16, 3 * N * H)
+
+    def function(x):
+        rows = tf.reshape(tf.reshape(x, [-1, 16]) @ weights, [-1, T, *split])
+        q, k, v = tf.unstack(tf.transpose(rows, order))
+        if order[2] != 3 and split[0] == 3:  # heads last
+            return heads_last(0.3 * q, k, v)
+        return turned(tf.matmul(tf.nn.softmax(tf.matmul(0.3 * q, k, transpose_b=True)), v))
+
+    result = converted(function, floats(B, T, 16), shapes=[(batch, T, 16)])
+    assert not result.ops["Transpose"] and not result.ops["Unpack"]
+    places = [result.node.attr[f"{name}_at"].list.i[:] for name in "qkv"]
+    assert places == [[0], [1], [2]]
+    assert result.node.attr["at_axis"].i == 2 + split.index(3)
+
+
 def test_one_head_without_its_axis(converted, floats):
     layer = keras.layers.Attention(use_scale=True)
     arrays = floats(B, T, H), floats(B, S, H)
     converted(lambda q, v: layer([q, v]), *arrays)
 
 
-def test_windows_with_a_bias_and_a_mask(converted, floats):
+@pytest.mark.parametrize("batch", [B, None])
+def test_windows_with_a_bias_and_a_mask(converted, floats, batch):
     """Swin's: a position bias of each head, then a mask of each window of a picture."""
     mask, bias = floats(3, 9, 9), floats(N, 9, 9)
 
-    def function(q, k, v):
+    def function(x):
+        windows = tf.reshape(x, [-1, 3, 9, N, H])  # of 3 windows of 9 pixels
+        windows = tf.reshape(windows, [-1, 9, N, H])
+
         def scores(s):
-            s = tf.reshape(s + bias, [B, 3, N, 9, 9]) + mask[None, :, None]
+            pictures = tf.shape(windows)[0] // 3
+            s = tf.reshape(s + bias, [pictures, 3, N, 9, 9]) + mask[None, :, None]
             return tf.reshape(s, [-1, N, 9, 9])
 
-        return heads_last(q, k, v, scores)
+        return heads_last(windows, windows * 0.5, windows + 1.0, scores)
 
-    result = converted(function, *[floats(3 * B, 9, N, H) for _ in range(3)])
+    result = converted(function, floats(B, 27, N * H), shapes=[(batch, 27, N * H)])
     assert result.node.attr["num_biases"].i == 2
 
 
