@@ -165,7 +165,7 @@ def attention(
         k_layout=layouts[1],
         v_layout=layouts[2],
         dst_layout=layouts[3],
-q_at=list(q_at),
+        q_at=list(q_at),
         k_at=list(k_at),
         v_at=list(v_at),
     )

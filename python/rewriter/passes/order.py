@@ -4,6 +4,7 @@ from .account import account
 from .canonical.channel_views import channel_views
 from .canonical.channels_last import channels_last
 from .canonical.constant_shapes import constant_shapes
+from .canonical.convolve_first import convolve_before_resizing
 from .canonical.lift_volumes import lift_volumes
 from .canonical.one_dimension import join_one_dimension
 from .canonical.products import flatten_products
@@ -52,6 +53,7 @@ PASSES = (
     update_caches,
     flatten_products,
     join_one_dimension,
+    convolve_before_resizing,
     lift_volumes,
     lift_convolutions,
     lift_pixel_layers,

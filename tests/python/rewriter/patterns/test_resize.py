@@ -6,6 +6,8 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
+from tf_blockdnn.python.rewriter.options import Options
+
 
 @pytest.fixture
 def between(result_of, image):
@@ -121,3 +123,67 @@ def test_a_u_net_is_one_region(kind, result_of, image):
     assert not result.report.declined and result.ops["BlockdnnRegion"] == 1
     assert [done for _, done in result.report.joined] == ["2 of 2"] * 3
     result.assert_same(image(2, 32, 32, 3))
+
+
+def _enlarged(x, size, method="bilinear"):
+    return tf.image.resize(x, [size, size], method)
+
+
+def _multiply_adds(result) -> int:
+    return result.report.multiply_adds + result.report.multiply_adds_left
+
+
+@pytest.mark.parametrize("method", ["bilinear", "nearest", "bicubic"])
+def test_a_pointwise_convolution_is_computed_of_small_planes(rewrite, weights, image, method):
+    kernel, bias = weights(1, 1, 32, 48), weights(48)
+
+    def function(x):
+        y = tf.nn.conv2d(_enlarged(x, 20, method), kernel, 1, "SAME")
+        return tf.nn.relu(tf.nn.bias_add(y, bias))
+
+    result = rewrite(function, [2, 10, 10, 32])
+    assert _multiply_adds(result) == 2 * 100 * 32 * 48
+    result.assert_same(image(2, 10, 10, 32))
+
+
+@pytest.mark.parametrize("batch", [2, None])
+def test_a_pyramid_is_joined_behind_its_convolution(rewrite, weights, image, batch):
+    """The head of SegFormer: four planes of one size, concatenated, and a 1x1 convolution."""
+    kernel, scale, shift = weights(1, 1, 24 + 32 + 40 + 16, 48), weights(48), weights(48)
+
+    def function(a, b, c, d):
+        joined = [a, _enlarged(b, 16), _enlarged(c, 16), tf.sigmoid(d)]
+        y = tf.nn.conv2d(tf.concat(joined, 3), kernel, 1, "VALID")
+        return tf.nn.relu(y * scale + shift)
+
+    shapes = [[16, 16, 24], [8, 8, 32], [4, 4, 40], [16, 16, 16]]
+    result = rewrite(function, *[[batch, *shape] for shape in shapes])
+    assert _multiply_adds(result) == (batch or 64) * (256 * (24 + 16) + 64 * 32 + 16 * 40) * 48
+    assert "ConcatV2" not in result.ops
+    result.assert_same(*[image(2, *shape) for shape in shapes])
+
+
+_LEFT = {
+    "3x3": ((3, 3, 32, 48), {}, {}),
+    "of stride 2": ((1, 1, 32, 48), {"strides": 2}, {}),
+    "of far more channels": ((1, 1, 32, 256), {}, {}),
+    "made smaller": ((1, 1, 32, 48), {"size": 8}, {}),
+    "read elsewhere": ((1, 1, 32, 48), {"again": True}, {}),
+    "direct": ((1, 1, 32, 48), {}, {"algorithm": "direct"}),
+}
+
+
+@pytest.mark.parametrize("case", _LEFT)
+def test_what_is_convolved_behind_its_resize(rewrite, weights, image, case):
+    shape, how, options = _LEFT[case]
+    kernel, size = weights(*shape), how.get("size", 20)
+
+    def function(x):
+        large = _enlarged(x, size)
+        y = tf.nn.conv2d(large, kernel, how.get("strides", 1), "SAME")
+        return (y, large) if "again" in how else y
+
+    result = rewrite(function, [2, 10, 10, 32], options=Options(strict=True, **options))
+    pixels = (size // how.get("strides", 1)) ** 2
+    assert _multiply_adds(result) == 2 * pixels * np.prod(shape)
+    result.assert_same(image(2, 10, 10, 32))
