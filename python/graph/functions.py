@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from tensorflow.core.framework import function_pb2, graph_pb2
 
-from ..tensorflow_private import op_def_registry
-from .view import GraphView, Node, Ref
+from .types import outputs
+from .view import GraphView, Ref
 
 
 class Flat(NamedTuple):
@@ -38,7 +38,7 @@ def flatten(function: function_pb2.FunctionDef) -> Flat:
         placeholder = graph_def.node.add(name=arg.name, op="Placeholder")
         placeholder.attr["dtype"].type = arg.type
     for node in function.node_def:
-        for port, output in enumerate(_outputs(node)):
+        for port, (output, _) in enumerate(outputs(node)):
             edges[f"{node.name}:{output}"] = f"{node.name}:{port}" if port else node.name
     for node in function.node_def:
         copied = graph_def.node.add()
@@ -77,7 +77,9 @@ def unflatten(
     edges = {Ref(placeholder): arg.name for placeholder, arg in arguments.items()}
     nodes = [node for node in view if node.name not in arguments]
     for node in nodes:
-        edges.update((Ref(node.name, i), f"{node.name}:{o}") for i, o in _ports(node))
+        edges.update(
+            (Ref(node.name, i), f"{node.name}:{o}") for i, (o, _) in enumerate(outputs(node))
+        )
     del result.node_def[:]
     for node in nodes:
         proto = result.node_def.add()
@@ -94,23 +96,6 @@ def unflatten(
         signature.control_output.append(target)
         result.control_ret[target] = target
     return result
-
-
-def _ports(node: Node):
-    return enumerate(_outputs(node.to_proto()))
-
-
-def _outputs(node) -> list[str]:
-    """The node's outputs as a FunctionDef calls them, in the order of their ports."""
-    names = []
-    for output in op_def_registry.get(node.op).output_arg:
-        count = 1
-        if output.number_attr:
-            count = node.attr[output.number_attr].i
-        elif output.type_list_attr:
-            count = len(node.attr[output.type_list_attr].list.type)
-        names += [f"{output.name}:{index}" for index in range(count)]
-    return names
 
 
 def _fresh(arguments, base: str) -> str:

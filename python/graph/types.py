@@ -6,8 +6,8 @@ from ..tensorflow_private import dtypes, op_def_registry
 from .view import GraphView, Node, Ref
 
 
-def outputs(node: Node) -> list[tuple[str, int]]:
-    """("output:index", data type) of each output, as FunctionDefs call them."""
+def outputs(node) -> list[tuple[str, int]]:
+    """("output:index", data type) of each output of a Node or NodeDef, as FunctionDefs say."""
     found = []
     op_def = op_def_registry.get(node.op)
     if op_def is None:  # a call of a function by its name

@@ -246,6 +246,16 @@ class GraphView:
                 stack.extend(s for s in self._sources(node) if s in self._nodes and s not in state)
         return order
 
+    def ancestors(self, names: Iterable[str]) -> set[str]:
+        """The nodes of these names and all that must run before them."""
+        found, stack = set(), list(names)
+        while stack:
+            name = stack.pop()
+            if name not in found and name in self._nodes:
+                found.add(name)
+                stack += self._sources(self._nodes[name])
+        return found
+
     # Editing.
 
     def unique_name(self, base: str) -> str:
@@ -320,14 +330,8 @@ class GraphView:
     def prune(self, keep_ops: Iterable[str] = ("Placeholder",)) -> int:
         """Removes what no fetch or target needs; returns how many nodes went."""
         keep = set(keep_ops)
-        stack = [ref.node for ref in self.fetches] + self.targets
-        stack += [node.name for node in self._nodes.values() if node.op in keep]
-        alive: set[str] = set()
-        while stack:
-            name = stack.pop()
-            if name not in alive:
-                alive.add(name)
-                stack.extend(self._sources(self._nodes[name]))
+        wanted = [ref.node for ref in self.fetches] + self.targets
+        alive = self.ancestors(wanted + [n.name for n in self._nodes.values() if n.op in keep])
         dead = [name for name in self._nodes if name not in alive]
         for name in dead:
             self._disconnect(self._nodes[name])

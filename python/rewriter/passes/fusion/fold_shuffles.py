@@ -186,7 +186,7 @@ class _Folding:
         for name in self._sources:
             self._read(name)
         for i, name in enumerate(self._writers):
-            node, before = view.node(name), _ancestors(view, name)
+            node, before = view.node(name), view.ancestors([name])
             payload = _with_outputs(node.payload, self._lanes[name])
             payload = replace(payload, dst_part=(self._start[name], self.total))
             into = {"into": Ref(self._writers[i - 1])} if i else {}
@@ -344,15 +344,3 @@ def _with_outputs(conv: Conv, order: Sequence[int]) -> Conv:
 def _with_inputs(conv: Conv, order: Sequence[int]) -> Conv:
     """The convolution with its input channels in that order."""
     return replace(conv, weights=_taken(conv.weights, order, 0.0, axis=2), in_channels=len(order))
-
-
-def _ancestors(view: GraphView, name: str) -> set[str]:
-    """The node and all that must run before it."""
-    found, stack = set(), [name]
-    while stack:
-        name = stack.pop()
-        if name not in found:
-            found.add(name)
-            node = view.node(name)
-            stack += [ref.node for ref in node.inputs] + node.controls
-    return found

@@ -14,7 +14,6 @@ What cannot be written in place (it starts within a block, or somebody reads it 
 parts) is copied to its part by a concatenation of its own.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ....graph import Body, GraphView, Node, Ref
@@ -168,7 +167,7 @@ class _Chain:
         for part, names in readers.items():
             after = self._complete[part.ref] + 1
             if names and after < len(self.pieces):
-                ancestors = _ancestors(view, [own.ref.node for own in self.pieces[after].parts])
+                ancestors = view.ancestors(own.ref.node for own in self.pieces[after].parts)
                 waits[after] += [name for name in names if name not in ancestors]
         return waits
 
@@ -216,15 +215,3 @@ def _can_write(view: GraphView, node: Node) -> bool:
         return not view.has_control_edges(node.name)
     known = isinstance(node.payload, Concat) or knows_parts(node.payload)
     return known and not node.payload.dst_part
-
-
-def _ancestors(view: GraphView, names: Iterable[str]) -> set[str]:
-    found, stack = set(), list(names)
-    while stack:
-        name = stack.pop()
-        if name in found or name not in view:
-            continue
-        found.add(name)
-        node = view.node(name)
-        stack += [ref.node for ref in node.inputs] + node.controls
-    return found
