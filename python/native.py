@@ -123,56 +123,29 @@ FollowFunction = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 # The functions of cc/tensorflow/c_api/c_api.h: what they return and take. Those that
 # return `_error` raise ValueError when called through `c_call`.
-_text, _desc = ctypes.c_char_p, ctypes.POINTER(CTensorDesc)
-_error, _pointer = _text, ctypes.c_void_p
+_int, _text, _pointer = ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p
+_error, _desc, _eager = _text, ctypes.POINTER(CTensorDesc), ctypes.POINTER(CEager)
+_texts, _pointers, _longs = map(ctypes.POINTER, (_text, _pointer, ctypes.c_int64))
 _C_FUNCTIONS = {
     "BlockdnnActiveIsa": (_text, []),
-    "BlockdnnThreads": (ctypes.c_int32, [ctypes.c_int32, ctypes.POINTER(_text)]),
-    "BlockdnnSetThreads": (_error, [ctypes.c_int32]),
-    "BlockdnnLayoutName": (_text, [ctypes.c_int32]),
-    "BlockdnnDataTypeName": (_text, [ctypes.c_int32]),
+    "BlockdnnThreads": (_int, [_int, _texts]),
+    "BlockdnnSetThreads": (_error, [_int]),
+    "BlockdnnLayoutName": (_text, [_int]),
+    "BlockdnnDataTypeName": (_text, [_int]),
     "BlockdnnMakeTensorDesc": (_error, [_text, _text, CList, CList, ctypes.c_int64, _desc]),
     "BlockdnnSubmemory": (_error, [_desc, CList, CList, _desc]),
     "BlockdnnPackCount": (ctypes.c_int64, []),
-    "BlockdnnMakeEagerCall": (
-        _error,
-        [
-            _text,
-            ctypes.POINTER(CEager),
-            _pointer,
-            ctypes.c_int32,
-            ctypes.c_int32,
-            ctypes.POINTER(_pointer),
-        ],
-    ),
-    "BlockdnnRunEagerCall": (
-        ctypes.c_int32,
-        [_pointer, _pointer, ctypes.POINTER(CArray), _pointer],
-    ),
+    "BlockdnnMakeEagerCall": (_error, [_text, _eager, _pointer, _int, _int, _pointers]),
+    "BlockdnnRunEagerCall": (_int, [_pointer, _pointer, ctypes.POINTER(CArray), _pointer]),
     "BlockdnnDropEagerCall": (None, [_pointer]),
-    "BlockdnnMakeWatch": (
-        _error,
-        [
-            ctypes.POINTER(CEager),
-            _pointer,
-            _pointer,
-            ctypes.c_int32,
-            ctypes.POINTER(_pointer),
-        ],
-    ),
-    "BlockdnnWatchChanged": (ctypes.c_int32, [_pointer]),
+    "BlockdnnMakeWatch": (_error, [_eager, _pointer, _pointer, _int, _pointers]),
+    "BlockdnnWatchChanged": (_int, [_pointer]),
     "BlockdnnDropWatch": (None, [_pointer]),
     "BlockdnnOnFollow": (None, [FollowFunction]),
-    "BlockdnnVariableAddress": (
-        _error,
-        [ctypes.POINTER(CEager), ctypes.py_object, ctypes.POINTER(_pointer)],
-    ),
-    "BlockdnnOffset": (ctypes.c_int64, [_desc, ctypes.POINTER(ctypes.c_int64)]),
-    "BlockdnnOffsets": (None, [_desc, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)]),
-    "BlockdnnMemoryPlan": (
-        _error,
-        [_text, ctypes.c_int64, CList, CList, ctypes.c_int32, ctypes.POINTER(_text)],
-    ),
+    "BlockdnnVariableAddress": (_error, [_eager, ctypes.py_object, _pointers]),
+    "BlockdnnOffset": (ctypes.c_int64, [_desc, _longs]),
+    "BlockdnnOffsets": (None, [_desc, _int, _longs]),
+    "BlockdnnMemoryPlan": (_error, [_text, ctypes.c_int64, CList, CList, _int, _texts]),
 }
 
 
