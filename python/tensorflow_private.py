@@ -23,7 +23,6 @@ from tensorflow.python.framework import (
     convert_to_constants,
     dtypes,
     func_graph,
-    function_def_to_graph,
     importer,
     op_callbacks,
     op_def_registry,
@@ -45,45 +44,6 @@ from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as has_no_tape
 from tensorflow.python.trackable import asset, base, resource
 from tensorflow.python.util import nest
 from tensorflow.python.util._pywrap_util_port import IsMklEnabled as is_onednn_on
-
-__all__ = [
-    "EagerFunctions",
-    "EagerTensor",
-    "array_ops",
-    "asset",
-    "base",
-    "concrete_function",
-    "context",
-    "control_flow_util",
-    "def_function",
-    "default_types",
-    "dtypes",
-    "eager_context_address",
-    "eager_functions",
-    "execute",
-    "frozen",
-    "func_graph",
-    "function_def_to_graph",
-    "gen_resource_variable_ops",
-    "graph_view",
-    "handle_data_util",
-    "has_no_tape",
-    "importer",
-    "is_onednn_on",
-    "nest",
-    "op_callbacks",
-    "op_def_registry",
-    "ops",
-    "record",
-    "resource",
-    "resource_variable_ops",
-    "run_op",
-    "tape",
-    "tensor_shape",
-    "tensor_util",
-    "tf_optimizer",
-    "unconverted",
-]
 
 
 def frozen(function):

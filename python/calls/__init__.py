@@ -20,15 +20,3 @@ from .keras_input import trace as trace_keras_model
 from .optimize import load, optimize
 from .polymorphic import PolymorphicFunction
 from .signatures import OptimizedModel
-
-__all__ = [
-    "OptimizedFunction",
-    "OptimizedModel",
-    "PolymorphicFunction",
-    "eager_path_unavailable",
-    "keras_input_specs",
-    "load",
-    "load_keras_file",
-    "optimize",
-    "trace_keras_model",
-]

@@ -4,6 +4,5 @@ Each is made of ops that have gradients themselves, so that second derivatives e
 TensorFlow has them.
 """
 
-# ruff: noqa: F401
 from . import batch_norm, movement, pixels, planes, products, region
 from .conv import conv, conv_depthwise, conv_transpose, conv_volume

@@ -4,13 +4,3 @@ from .options import Options
 from .pipeline import Bundles, Rewritten, optimize_concrete
 from .report import Converted, Report
 from .verify import VerificationError
-
-__all__ = [
-    "Bundles",
-    "Converted",
-    "Options",
-    "Report",
-    "Rewritten",
-    "VerificationError",
-    "optimize_concrete",
-]

@@ -31,5 +31,3 @@ PATTERNS = {
         spread,
     ),
 }
-
-__all__ = ["Found", "PATTERNS"]

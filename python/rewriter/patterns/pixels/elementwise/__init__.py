@@ -11,5 +11,3 @@ ELEMENTWISE = {}
 for _module in (unary, affine, clip, activations, prelu, tensor_binary):
     for _op in _module.ROOTS:
         ELEMENTWISE.setdefault(_op, []).append(_module.recognise)
-
-__all__ = ["ELEMENTWISE", "Idiom"]
