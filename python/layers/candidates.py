@@ -15,48 +15,11 @@ from . import (
 )
 from .blocked_layer import BlockedLayer
 
-# Convolutions start a blocked region, and reorder by themselves if they read or write plain.
-STARTS = (
-    convolution.Conv1D,
-    convolution.Conv2D,
-    convolution.DepthwiseConv1D,
-    convolution.DepthwiseConv2D,
-    convolution.SeparableConv1D,
-    convolution.SeparableConv2D,
-    convolution.Conv1DTranspose,
-    convolution.Conv2DTranspose,
-    convolution.Conv3D,
-    convolution.Conv3DTranspose,
-)
-# These continue one, and compute plain tensors, too.
+# Convolutions start a blocked region, and reorder by themselves if they read or write plain. All
+# others continue one: alone, a reorder would cost more than they gain.
+STARTS = (convolution.ConvolutionLayer,)
+# These compute plain tensors, too.
 NORMALIZATIONS = (normalization.LayerNormalization, normalization.RMSNormalization)
-# These continue one: alone, a reorder would cost more than they gain.
-FOLLOWERS = (
-    activation.Activation,
-    activation.ReLU,
-    activation.LeakyReLU,
-    activation.ELU,
-    activation.PReLU,
-    merging.Add,
-    merging.Multiply,
-    merging.Concatenate,
-    normalization.BatchNormalization,
-    *NORMALIZATIONS,
-    pooling.MaxPooling1D,
-    pooling.MaxPooling2D,
-    pooling.MaxPooling3D,
-    pooling.AveragePooling1D,
-    pooling.AveragePooling2D,
-    pooling.AveragePooling3D,
-    pooling.GlobalMaxPooling1D,
-    pooling.GlobalMaxPooling2D,
-    pooling.GlobalMaxPooling3D,
-    pooling.GlobalAveragePooling1D,
-    pooling.GlobalAveragePooling2D,
-    pooling.GlobalAveragePooling3D,
-    reshaping.UpSampling2D,
-    reshaping.ZeroPadding2D,
-)
 # These compute on plain tensors only.
 ATTENTIONS = (attention.MultiHeadAttention, attention.GroupedQueryAttention)
 PLAIN = (*ATTENTIONS, dense.Dense, recurrent.Packed, keras.layers.Bidirectional)
@@ -64,12 +27,14 @@ PLAIN = (*ATTENTIONS, dense.Dense, recurrent.Packed, keras.layers.Bidirectional)
 # A layer of Keras's becomes one of these as it is, with its variables.
 CHANGED = (*ATTENTIONS, *NORMALIZATIONS, dense.Dense)
 
-
-def _keras_class(blocked: type) -> type:
-    return next(c for c in blocked.__mro__ if c.__module__.startswith("keras."))
-
-
-_BLOCKED = {_keras_class(c): c for c in (*STARTS, *FOLLOWERS, *ATTENTIONS, dense.Dense)}
+_MODULES = (activation, attention, convolution, dense, merging, normalization, pooling, reshaping)
+# Ours have the names of Keras's.
+_BLOCKED = {
+    getattr(keras.layers, name): ours
+    for module in _MODULES
+    for name, ours in vars(module).items()
+    if getattr(ours, "__module__", None) == module.__name__ and hasattr(keras.layers, name)
+}
 
 
 def blocked_class(layer) -> "type | None":

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import keras
 
-from .candidates import FOLLOWERS, NORMALIZATIONS, PLAIN, STARTS, blocked_class, reason_to_keep
+from .candidates import NORMALIZATIONS, PLAIN, STARTS, blocked_class, reason_to_keep
 
 
 @dataclass
@@ -85,9 +85,8 @@ def _decide(node, blocked: dict, calls: int) -> Decision:
     if any(x.shape[-1] is None for x in inputs):
         return Decision(reason="channels are not known")
     reads = tuple(blocked.get(id(x)) for x in inputs)
-    if issubclass(cls, FOLLOWERS) and not any(reads):
+    if not issubclass(cls, STARTS) and not any(reads):
         return Decision(reason="no blocked layer before it")
-    assert issubclass(cls, (*STARTS, *FOLLOWERS))
     return Decision(cls, reads, len(node.outputs[0].shape) > 2)
 
 
