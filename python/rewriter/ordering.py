@@ -1,6 +1,6 @@
 """Drops what inlining leaves between operations: identities and needless ordering."""
 
-from ..graph import Constants, GraphView, Ref, called_functions
+from ..graph import Constants, GraphView, Node, Ref, called_functions
 from ..tensorflow_private import op_def_registry
 
 LOWERING = "_lower_using_switch_merge"
@@ -10,6 +10,8 @@ PURE_READS = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "Co
 _IDENTITIES = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient"})
 _EMPTY = frozenset({*_IDENTITIES, "NoOp"})
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"})
+# In loops and conditions of version 1 a control edge says where a node belongs.
+_FRAMES = frozenset({"Enter", "Exit", "Merge", "NextIteration", "Switch"})
 _READY = frozenset({"Const", "Placeholder"})  # no need to wait for these
 
 
@@ -17,6 +19,7 @@ def relax(view: GraphView, constants: Constants) -> None:
     """Lets consumers read what an identity reads, and reads of constants wait for nothing."""
     _resolve_targets(view)
     _unorder_reads(view, constants)
+    _wait_for_effects(view, constants)
     _bypass_identities(view)
 
 
@@ -68,6 +71,33 @@ def _unorder_reads(view: GraphView, constants: Constants) -> None:
             view.set_controls(reader, dict.fromkeys(handed_on))
         targets = [x for name in view.targets for x in _instead(name, node.name, before)]
         view.targets = list(dict.fromkeys(targets))
+
+
+def _wait_for_effects(view: GraphView, constants: Constants) -> None:
+    """What waits for a node that has no effects waits for the effects before it instead.
+
+    Calls that TensorFlow lists as stateful leave such edges when they are inlined, as Keras's
+    grouped convolutions do: then outputs wait for a Pad.
+    """
+    waiting = [node for node in view if node.controls]
+    if not waiting or any(node.op in _FRAMES for node in view):
+        return
+    before: dict[str, frozenset[str]] = {}  # node -> the nearest effects up to it
+    for node in view.topological():
+        sources = [*(ref.node for ref in node.inputs), *node.controls]
+        effects = frozenset().union(*(before[name] for name in sources))
+        before[node.name] = frozenset({node.name}) if _has_effects(node, constants) else effects
+    for node in waiting:
+        effects = (effect for name in node.controls for effect in sorted(before[name]))
+        view.set_controls(node, dict.fromkeys(effects))
+
+
+def _has_effects(node: Node, constants: Constants) -> bool:
+    """Whether it matters when the node runs: it writes, draws or may read what is written."""
+    if node.op in _READS:
+        return not constants.reads_constant(node)
+    definition = op_def_registry.get(node.op)
+    return node.op not in PURE_READS and (definition is None or definition.is_stateful)
 
 
 def _instead(name: str, read: str, before: list[str]) -> list[str]:

@@ -130,7 +130,7 @@ def test_control_edges_are_not_passed_over(rewrite, weights, image):
 
     result = rewrite(function, [1, 6, 6, 16])
     assert result.post_ops() == [""]
-    assert result.report.unfused == [("Relu", "a control edge holds what it follows")]
+    assert result.report.unfused == [("Relu", "a control edge holds it")]
     x = image(1, 6, 6, 16)
     result.assert_same(x)
     assert counter.numpy() == 2.0
