@@ -25,6 +25,15 @@ __all__ = ["SavedModelError", "SavedModelReport", "inspect_saved_model", "optimi
 _SHOWN_ONLY = ("_user_specified_name", "config_proto")
 
 
+def _of_all(attribute: str, doc: str) -> property:
+    """The entries of a list of each distinct report, one after the other."""
+
+    def entries(self) -> list:
+        return [entry for report in self._distinct() for entry in getattr(report, attribute)]
+
+    return property(entries, doc=doc)
+
+
 @dataclasses.dataclass(frozen=True)
 class SavedModelReport:
     """What was done to each signature of a SavedModel.
@@ -40,40 +49,13 @@ class SavedModelReport:
     def _distinct(self) -> list[Report]:
         return list({id(report): report for report in self.signatures.values()}.values())
 
-    @property
-    def converted(self) -> list:
-        """The converted nodes of every distinct graph."""
-        return [entry for report in self._distinct() for entry in report.converted]
-
-    @property
-    def blocked(self) -> list:
-        """(node, op) of each op of ours that was there before."""
-        return [entry for report in self._distinct() for entry in report.blocked]
-
-    @property
-    def declined(self) -> list:
-        """(node, reason) for what stayed as it was."""
-        return [entry for report in self._distinct() for entry in report.declined]
-
-    @property
-    def unfused(self) -> list:
-        """(node, reason) of element-wise work that runs by itself."""
-        return [entry for report in self._distinct() for entry in report.unfused]
-
-    @property
-    def joined(self) -> list:
-        """(concatenation, "3 of 4") for each that has values written in place."""
-        return [entry for report in self._distinct() for entry in report.joined]
-
-    @property
-    def folded(self) -> list:
-        """(node, op) of each shuffle, split or concatenation that went into weights."""
-        return [entry for report in self._distinct() for entry in report.folded]
-
-    @property
-    def reorders(self) -> list:
-        """(tensor, direction) of each layout change that is left."""
-        return [entry for report in self._distinct() for entry in report.reorders]
+    converted = _of_all("converted", "The converted nodes of every distinct graph.")
+    blocked = _of_all("blocked", "(node, op) of each op of ours that was there before.")
+    declined = _of_all("declined", "(node, reason) for what stayed as it was.")
+    unfused = _of_all("unfused", "(node, reason) of element-wise work that runs by itself.")
+    joined = _of_all("joined", '(concatenation, "3 of 4") for each with values written in place.')
+    folded = _of_all("folded", "(node, op) of each shuffle, split or join that went into weights.")
+    reorders = _of_all("reorders", "(tensor, direction) of each layout change that is left.")
 
     def summary(self, all: bool = False) -> str:
         """The reports as text, one paragraph a graph.
@@ -157,18 +139,7 @@ def optimize_saved_model(
       1
       >>> fast = tf.saved_model.load("model_fast").signatures["serving_default"]
     """
-    options = Options.of(
-        algorithm=algorithm,
-        memory=memory,
-        scratchpad_mode=scratchpad_mode,
-        exclude=exclude,
-        only=only,
-        precision=precision,
-        max_loss=max_loss,
-        deterministic=deterministic,
-        autotune=autotune,
-        strict=strict,
-    )
+    options = Options.of(locals())
     checks = {"verify_by": verify, "tolerance": tolerance, "calibration": calibration}
     checks["on_batch"] = on_batch
     step = on_step or (lambda words: None)
@@ -229,8 +200,7 @@ def rewrite_saved_model(
     source = folders.check_model(source)
     step(f"reading {source}")
     loaded = load_model(source, custom_objects)
-    choices = {"precision": precision, "max_loss": max_loss, "measure": measure}
-    options = Options.of(exclude=exclude, only=only, strict=strict, **choices)
+    options = Options.of(locals())
     checks = {"calibration": calibration, "on_batch": on_batch}
     functions, _, report = _optimize_signatures(loaded, source, signatures, options, checks, step)
     return loaded, functions, report

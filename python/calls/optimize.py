@@ -129,19 +129,7 @@ def optimize(
             "input_signature must be a list of tf.TensorSpec, one an argument, not "
             f"{_article(type(input_signature).__name__)}"
         )
-    options = Options.of(
-        algorithm=algorithm,
-        memory=memory,
-        scratchpad_mode=scratchpad_mode,
-        exclude=exclude,
-        only=only,
-        precision=precision,
-        weights=weights,
-        max_loss=max_loss,
-        deterministic=deterministic,
-        autotune=autotune,
-        strict=strict,
-    )
+    options = Options.of(locals())
     if options.is_live:
         _check_live(target)
 

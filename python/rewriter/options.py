@@ -3,8 +3,8 @@
 import numbers
 import os
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 
 from ..errors import UserError
 from ..ops.arguments import check_scratchpad_mode
@@ -17,35 +17,12 @@ WEIGHTS = ("snapshot", "live")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Choices that hold for every converted op.
+    """What `optimize` takes of its arguments of these names.
 
     Attributes:
-        algorithm: "auto", "direct", "winograd" or "paired" (the last two: where they apply,
-            docs/algorithms.md).
-        memory: with algorithm "auto", how much the packed weights may take: "normal" is at
-            most three times the weights' own memory, "low" at most 9/8 of it and the
-            rounding of channels to 16 (no Winograd). "normal" also keeps
-            the memory of intermediate tensors from one call to the next, "low" does not.
-        scratchpad_mode: "user" or "library", for every op that takes temporary memory.
-        exclude, only: names or regular expressions, for the convolutions, matrix products and
-            softmaxes with which converted parts of a graph begin: those that match `exclude`, or do
-            not match `only`, stay with TensorFlow. A name is a node's ("stem/conv/convolution")
-            or any beginning of it up to a slash ("stem"), such as a Keras layer's; a regular
-            expression has to match the whole of either.
-        weights: "snapshot" computes for good with the weights of the moment of conversion, "live"
-            with those that the original's variables have at each call.
-        precision: "bf16" or "int8", for convolutions and what lies between them; "bf16-weights" or
-            "int8-weights", for weights alone; None is float32.
-        max_loss: the largest root mean square error of an output that low precision may cause, as a
-            part of the output's own; layers that lose most stay float32 until it holds.
-        deterministic: results do not depend on the size of the batch, on the other samples in it,
-            or on the number of threads: algorithm "direct" for everything. What stays with
-            TensorFlow and adds up many numbers is noted in the report.
-        autotune: measures each part that has reorders both ways and keeps what is faster.
-        measure: measures the same and only notes the times in the report.
-        strict: an error of the rewriter itself is raised; otherwise the pass that failed is left
-            out, or the function stays as it was where no pass is to blame, with a RuntimeWarning
-            and `report.error`. The default is whether TF_BLOCKDNN_STRICT=1.
+        measure: measures what `autotune` does, and only notes the times in the report.
+        strict: whether an error of the rewriter itself is raised; as TF_BLOCKDNN_STRICT=1 says
+            where nobody does.
 
     Raises:
         ValueError: an unknown choice, an expression that is none, or choices that exclude each
@@ -66,15 +43,15 @@ class Options:
     strict: bool = field(default_factory=lambda: os.environ.get("TF_BLOCKDNN_STRICT") == "1")
 
     @classmethod
-    def of(cls, *, exclude=(), only=None, strict: bool | None = None, **choices) -> "Options":
-        """The same from a caller's arguments: any sequences, and `strict` None for the default."""
-        if strict is not None:
-            choices["strict"] = strict
-        return cls(
-            exclude=_names_of("exclude", exclude),
-            only=None if only is None else _names_of("only", only),
-            **choices,
-        )
+    def of(cls, arguments: Mapping) -> "Options":
+        """Those among a caller's arguments: any sequences, and `strict` None for the default."""
+        choices = {f.name: arguments[f.name] for f in fields(cls) if f.name in arguments}
+        if choices.get("strict") is None:
+            choices.pop("strict", None)
+        for option in ("exclude", "only"):
+            if choices.get(option) is not None:
+                choices[option] = _names_of(option, choices[option])
+        return cls(**choices)
 
     def __post_init__(self):
         if self.algorithm not in ALGORITHMS:

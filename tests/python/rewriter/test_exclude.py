@@ -85,4 +85,4 @@ def test_what_is_no_expression_is_refused():
     with pytest.raises(ValueError, match=r"not a regular expression: '\('"):
         Options(exclude=("(",))
     with pytest.raises(ValueError, match=r"exclude must be a list of names, such as \['stem'\]"):
-        Options.of(exclude="stem")
+        Options.of({"exclude": "stem"})

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tf_blockdnn.python.rewriter.options import Options
 
 B, T, S, K, G, H = 2, 5, 7, 2, 3, 8
-STRICT = Options.of(strict=True)
+STRICT = Options(strict=True)
 SEEN = np.random.default_rng(5).random((B, T, S)) > 0.4
 SEEN[1, 2] = False  # a row without keys
 
