@@ -3,7 +3,6 @@
     x_kernel.cc   compiled once per instruction set, and once more for tests with an emulation of
                   each 512-bit set; see bd_isa_library
     x.cc, x.h     in the folder's library
-    x_ref.cc      reference implementation: in :<folder>_ref, for tests only; new ones are headers of tests/cc
     x_test.cc     a GoogleTest binary x_test (bd_cc_tests)
 """
 
@@ -205,7 +204,6 @@ def bd_library(
     """
     hdrs = native.glob(["*.h"], allow_empty = True)
     kernels = native.glob(["*_kernel.cc"], allow_empty = True)
-    refs = native.glob(["*_ref.cc"], allow_empty = True)
     plain_deps = deps
     emulated = _emulated_deps(deps)
     if kernels:
@@ -229,7 +227,7 @@ def bd_library(
     )
     cc_library(
         name = name,
-        srcs = native.glob(["*.cc"], exclude = kernels + refs, allow_empty = True),
+        srcs = native.glob(["*.cc"], exclude = kernels, allow_empty = True),
         hdrs = hdrs,
         copts = _COPTS,
         linkopts = linkopts,
@@ -238,16 +236,6 @@ def bd_library(
         deps = plain_deps,
         alwayslink = alwayslink,
     )
-    if refs:
-        cc_library(
-            name = name + "_ref",
-            testonly = True,
-            srcs = refs,
-            copts = _COPTS,
-            linkstatic = True,
-            visibility = _HERE_AND_TESTS,
-            deps = [":" + name],
-        )
 
 # buildifier: disable=unnamed-macro
 def bd_cc_tests(deps = [], kernel_isas = {}, size = "medium", tsan = [], tsan_kernels = []):

@@ -8,11 +8,6 @@
 // src is dense float32 in blocks of 16. Two rounds of tasks: one takes means of some channel blocks
 // and their products at once, the next adds these up and makes some channels of dst. A thread
 // begins with the same channels in both.
-//
-//   squeeze_excite_plan.cc     checks, how the rounds are cut
-//   squeeze_excite_driver.cc   the two rounds over threads
-//   squeeze_excite_kernel.cc   per-ISA loops; squeeze_excite_kernel.h is their contract
-//   squeeze_excite_ref.cc      the definition, in double, for tests
 #ifndef CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_H_
 #define CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_H_
 

@@ -7,10 +7,6 @@
 // convolution is a 2-D one of kd * C channels, with all algorithms of that. A volume that is padded
 // along the depth is copied first, between slices of zeros. Of a plain source with few channels the
 // kd slices are put together pixel by pixel.
-//
-//   conv_volume_plan.cc    the 2-D convolution, scratch
-//   conv_volume_pack.cc    weights [kd, kh, kw, ic, oc] -> HWIO of that, packed
-//   conv_volume_driver.cc  volume by volume
 #ifndef CC_CORE_CONV_CONV_VOLUME_CONV_VOLUME_H_
 #define CC_CORE_CONV_CONV_VOLUME_CONV_VOLUME_H_
 
@@ -49,6 +45,7 @@ struct ConvVolumePlan {
 std::string MakeConvVolumePlan(const ConvVolumeDesc& desc, Isa isa, int threads,
                                ConvVolumePlan* plan);
 
+// Weights [kd, kh, kw, ic, oc], packed as HWIO whose source channels are those of kd slices;
 // `packed` holds plan.conv.packed_bytes, 64-byte aligned.
 void PackConvVolumeWeights(const ConvVolumePlan& plan, const float* weights, float* packed,
                            ThreadPool& pool);

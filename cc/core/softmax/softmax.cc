@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "cc/core/softmax/softmax.h"
+
+#include <algorithm>
 
 namespace bd {
 namespace {
@@ -28,6 +28,15 @@ std::string MakeSoftmaxPlan(const SoftmaxDesc& desc, Isa isa, SoftmaxPlan* plan)
   p.tasks = (rows + p.rows_per_task - 1) / p.rows_per_task;
   *plan = p;
   return "";
+}
+
+void RunSoftmax(const SoftmaxPlan& plan, const float* src, float* dst, ThreadPool& pool) {
+  const int64_t channels = plan.desc.channels;
+  pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
+    const int64_t begin = task * plan.rows_per_task;
+    const int64_t rows = std::min(plan.rows_per_task, plan.desc.rows - begin);
+    plan.kernels->rows(src + begin * channels, rows, channels, dst + begin * channels);
+  });
 }
 
 }  // namespace bd

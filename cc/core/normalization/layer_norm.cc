@@ -1,0 +1,114 @@
+#include "cc/core/normalization/layer_norm.h"
+
+#include <algorithm>
+
+namespace bd {
+namespace {
+
+constexpr int64_t kBlock = 16;
+
+// Work below kInlineNs is not worth waking a thread for; larger work is cut into tasks of about
+// kTaskNs, which are a multiple of the pixels that a kernel takes at once.
+constexpr int64_t kInlineNs = 20000, kTaskNs = 10000, kPixels = 8;
+
+// Three passes over a pixel in L1, the first of which brings it there.
+constexpr int64_t PixelNs(int64_t channels) { return 6 + channels / 8; }
+
+}  // namespace
+
+std::string MakeLayerNormPlan(const LayerNormDesc& desc, Isa isa, LayerNormPlan* plan) {
+  if (desc.images < 0 || desc.pixels < 0 || desc.channels < 1) {
+    return "layer normalisation of " + std::to_string(desc.images) + " images of " +
+           std::to_string(desc.pixels) + " pixels of " + std::to_string(desc.channels) +
+           " channels: sizes must not be negative, and there must be a channel";
+  }
+  LayerNormPlan p;
+  p.desc = desc;
+  p.kernels = &LayerNormKernelsFor(isa);
+  const int64_t pixel_ns = PixelNs(desc.channels);
+  const int64_t wanted = desc.images * desc.pixels * pixel_ns < kInlineNs
+                             ? desc.pixels
+                             : std::min(desc.pixels, kTaskNs / pixel_ns);
+  p.pixels_per_task = std::max<int64_t>(1, (wanted + kPixels - 1) / kPixels) * kPixels;
+  p.tasks_per_image = (desc.pixels + p.pixels_per_task - 1) / p.pixels_per_task;
+  *plan = p;
+  return "";
+}
+
+std::string MakeLayerNormGradPlan(const LayerNormDesc& desc, Isa isa, LayerNormGradPlan* plan) {
+  LayerNormGradPlan p;
+  const std::string wrong = MakeLayerNormPlan(desc, isa, &p.tasks);
+  if (!wrong.empty()) return wrong;
+  const int64_t lanes = (desc.channels + kBlock - 1) / kBlock * kBlock;
+  p.sums = p.scratch.Book<float>("sums", 2 * lanes, desc.images * p.tasks.tasks_per_image);
+  *plan = p;
+  return "";
+}
+
+void RunLayerNorm(const LayerNormPlan& plan, const float* src, const float* gamma,
+                  const float* beta, float* dst, ThreadPool& pool) {
+  const LayerNormDesc& d = plan.desc;
+  const int64_t of_pixel = d.blocked ? kBlock : d.channels;
+  const int64_t blocks = d.blocked ? (d.channels + kBlock - 1) / kBlock : 1;
+  const auto kernel = d.blocked ? plan.kernels->blocked : plan.kernels->plain;
+  pool.ParallelFor(d.images * plan.tasks_per_image, [&](int64_t task, int) {
+    const int64_t first = task % plan.tasks_per_image * plan.pixels_per_task;
+    const int64_t at =
+        task / plan.tasks_per_image * blocks * d.pixels * of_pixel + first * of_pixel;
+    LayerNormArgs args = {};
+    args.src = src + at;
+    args.dst = dst + at;
+    args.gamma = gamma;
+    args.beta = beta;
+    args.pixels = std::min(plan.pixels_per_task, d.pixels - first);
+    args.channels = d.channels;
+    args.block_stride = d.pixels * kBlock;
+    args.epsilon = d.epsilon;
+    args.centered = d.centered;
+    kernel(args);
+  });
+}
+
+void RunLayerNormGrad(const LayerNormGradPlan& plan, const LayerNormGradBuffers& buffers,
+                      ThreadPool& pool) {
+  const LayerNormPlan& tasks = plan.tasks;
+  const LayerNormDesc& d = tasks.desc;
+  const int64_t lanes = (d.channels + kBlock - 1) / kBlock * kBlock;
+  const int64_t pixel_stride = d.blocked ? kBlock : d.channels;
+  const int64_t count = d.images * tasks.tasks_per_image;
+  const Scratch scratch(buffers.scratch);
+  pool.ParallelFor(count, [&](int64_t task, int) {
+    const int64_t first = task % tasks.tasks_per_image * tasks.pixels_per_task;
+    const int64_t image = task / tasks.tasks_per_image;
+    const int64_t at = image * (d.blocked ? lanes : d.channels) * d.pixels + first * pixel_stride;
+    float* const sums = scratch.Grant(plan.sums, task);
+    std::fill(sums, sums + 2 * lanes, 0.f);
+    LayerNormGradArgs args = {};
+    args.src = buffers.src + at;
+    args.ddst = buffers.ddst + at;
+    args.dsrc = buffers.dsrc + at;
+    args.gamma = buffers.gamma;
+    args.dgamma = sums;
+    args.dbeta = sums + lanes;
+    args.pixels = std::min(tasks.pixels_per_task, d.pixels - first);
+    args.channels = d.channels;
+    args.block_stride = d.blocked ? d.pixels * kBlock : kBlock;
+    args.pixel_stride = pixel_stride;
+    args.blocked = d.blocked;
+    args.epsilon = d.epsilon;
+    args.centered = d.centered;
+    tasks.kernels->grad(args);
+  });
+  for (int64_t c = 0; c < d.channels; ++c) {
+    double dgamma = 0, dbeta = 0;
+    for (int64_t task = 0; task < count; ++task) {
+      const float* const sums = scratch.Grant(plan.sums, task);
+      dgamma += sums[c];
+      dbeta += sums[lanes + c];
+    }
+    buffers.dgamma[c] = static_cast<float>(dgamma);
+    buffers.dbeta[c] = static_cast<float>(dbeta);
+  }
+}
+
+}  // namespace bd
