@@ -26,7 +26,7 @@ inline void ConvertSlice(Isa isa, const ElementType& from, const void* src, cons
   tile.src_col = tile.dst_col = 1;
   tile.src_type = from.dtype, tile.dst_type = to.dtype;
   tile.src_quantization = from.quantization, tile.dst_quantization = to.quantization;
-  TileKernelsFor(isa).convert(tile);
+  ReorderTileKernelsFor(isa).convert(tile);
 }
 
 inline void LoadSlice(Isa isa, const ElementType& from, const void* src, float* dst, int64_t n) {

@@ -76,7 +76,7 @@ struct ReorderPlan {
   int64_t strip = 0;   // pixels a task
   int64_t strips = 0;  // of one image
 
-  TileKernel tile_kernel = nullptr;
+  ReorderTileKernel tile_kernel = nullptr;
   std::vector<ReorderNest> nests;
 };
 

@@ -312,7 +312,7 @@ void PlanNests(Isa isa, ReorderPlan* plan) {
   }
   if (desc.dst.size() <= kElementsPerTask) plan->tasks = 1;
 
-  const TileKernels& kernels = TileKernelsFor(isa);
+  const ReorderTileKernels& kernels = ReorderTileKernelsFor(isa);
   const DataType type = desc.dst.dtype();
   plan->tile_kernel = desc.copies() ? kernels.copy[SizeOf(type) / 2] : kernels.convert;
 }

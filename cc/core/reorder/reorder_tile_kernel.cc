@@ -222,10 +222,10 @@ void Convert(const ReorderTile& t) {
   }
 }
 
-constexpr TileKernels kKernels = {{Copy<uint8_t>, Copy<uint16_t>, Copy<float>}, Convert};
+constexpr ReorderTileKernels kKernels = {{Copy<uint8_t>, Copy<uint16_t>, Copy<float>}, Convert};
 
 }  // namespace
 
-const TileKernels& GetTileKernels() { return kKernels; }
+const ReorderTileKernels& GetReorderTileKernels() { return kKernels; }
 
 }  // namespace bd::BD_ISA

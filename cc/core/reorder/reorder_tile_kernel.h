@@ -26,15 +26,15 @@ struct ReorderTile {
   Quantization src_quantization, dst_quantization;
 };
 
-using TileKernel = void (*)(const ReorderTile& tile);
+using ReorderTileKernel = void (*)(const ReorderTile& tile);
 
-struct TileKernels {
+struct ReorderTileKernels {
   // The bits of elements of 1, 2 and 4 bytes.
-  TileKernel copy[3];
-  TileKernel convert;
+  ReorderTileKernel copy[3];
+  ReorderTileKernel convert;
 };
 
-BD_KERNEL_TABLE(TileKernels)
+BD_KERNEL_TABLE(ReorderTileKernels)
 
 }  // namespace bd
 
