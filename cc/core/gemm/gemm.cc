@@ -2,7 +2,6 @@
 #include "cc/core/gemm/gemm.h"
 
 #include <cstring>
-#include <vector>
 
 #include "cc/base/memory/scratch.h"
 #include "cc/core/gemm/fip.h"

@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "cc/core/rnn/rnn_grad.h"
 

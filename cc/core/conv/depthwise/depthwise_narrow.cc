@@ -1,7 +1,6 @@
 // Depthwise convolutions of bfloat16 and of bytes: rows of src become floats, each once for all
 // rows of dst that read it, and rows of float sums become rows of dst. Floats hold whole numbers
 // below 2^24, so sums of bytes are exact.
-#include <algorithm>
 #include <vector>
 
 #include "cc/core/conv/depthwise/depthwise.h"

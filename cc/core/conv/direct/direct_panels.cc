@@ -1,5 +1,4 @@
 // A K chunk of a task of register tiles as a call of the loop over panels.
-#include <algorithm>
 #include <cmath>
 
 #include "cc/core/conv/direct/direct.h"
