@@ -44,8 +44,9 @@ demo: $(installed) ## optimises a trained network and compares it with the origi
 test: $(installed) $(dev_required) $(buildifier) ## runs all tests and format checks
 	@build_tools/test.sh
 
-test-grid: $(installed) $(dev_required) ## compares recurrent layers of all sizes with Keras's
-	@TF_BLOCKDNN_FULL_GRID=1 $(venv)/bin/pytest -q tests/python/layers/test_recurrent.py -k grid
+test-grid: $(installed) $(dev_required) ## compares recurrent layers of all sizes, and each instruction set
+	@TF_BLOCKDNN_FULL_GRID=1 $(venv)/bin/pytest -q -k "grid or test_cap" \
+	  tests/python/layers/test_recurrent.py tests/python/ops/test_isa_cap.py
 
 fuzz: $(installed) $(dev_required) ## runs COUNT random calls, models, graphs and shapes from SEED on
 	@TF_BLOCKDNN_EXAMPLES=$(COUNT) TF_BLOCKDNN_SEED=$(SEED) $(venv)/bin/pytest -q -s \
