@@ -16,7 +16,7 @@ def two_parts(weights):
     kernels = [weights(3, 3, 24, 24), weights(3, 3, 24, 24)]
 
     def function(x):
-        y = tf.nn.softsign(tf.nn.conv2d(x, kernels[0], **_SAME, name="first"))
+        y = tf.math.bessel_i0e(tf.nn.conv2d(x, kernels[0], **_SAME, name="first"))
         return tf.nn.conv2d(y, kernels[1], **_SAME, name="second")
 
     return function
