@@ -1,7 +1,7 @@
 // Convolutions of float32, of bfloat16 and of bytes, turn by turn: microseconds, and the share of
 // the peak that this machine's multiply-adds of the type reach in registers.
 //
-//   narrow_layers [threads]
+//   narrow_layers [threads [part of the names of layers]]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -99,7 +99,7 @@ class Narrow : public Contestant {
   const Buffer src_, dst_, packed_, scratch_, channels_;
 };
 
-void Measure(int threads) {
+void Measure(int threads, const char* part) {
   const Isa isa = ActiveIsa();
   ThreadPool pool(threads);
   const double peaks[] = {MeasureFmaPeak(isa, pool), MeasureBf16Peak(isa, pool),
@@ -109,6 +109,7 @@ void Measure(int threads) {
   std::printf("%-27s %-9s %-12s %9s %9s %8s %6s\n", "layer", "type", "algorithm", "min us",
               "median", "GOP/s", "peak");
   for (const Layer& l : kLayers) {
+    if (std::strstr(l.name, part) == nullptr) continue;
     std::vector<std::unique_ptr<Contestant>> contestants;
     std::vector<Contestant*> turns;
     for (const Type& type : kTypes) {
@@ -134,7 +135,7 @@ void Measure(int threads) {
 
 int main(int argc, char** argv) {
   try {
-    bd::layers::Measure(argc > 1 ? std::max(1, std::atoi(argv[1])) : 2);
+    bd::layers::Measure(argc > 1 ? std::max(1, std::atoi(argv[1])) : 2, argc > 2 ? argv[2] : "");
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "narrow_layers: %s\n", error.what());

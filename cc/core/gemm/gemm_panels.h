@@ -42,15 +42,17 @@ enum class TileFamily {
   kFip,      // as kBlocked, multiplied in pairs
   kBf16,     // as kStrided, in dwords of two numbers of bfloat16 (narrow_kernel.h)
   kInt8,     // as kStrided, in dwords of four bytes
+  kWords,    // the same in dwords of two bytes that were widened to 16 bits
 };
 
-inline bool IsNarrow(TileFamily family) {
-  return family == TileFamily::kBf16 || family == TileFamily::kInt8;
+inline bool IsBytes(TileFamily family) {
+  return family == TileFamily::kInt8 || family == TileFamily::kWords;
 }
+inline bool IsNarrow(TileFamily family) { return family == TileFamily::kBf16 || IsBytes(family); }
 
 // Numbers of A, neighbours along K, in what a tile reads at once: 4 bytes of memory.
 inline int64_t PerDword(TileFamily family) {
-  return family == TileFamily::kInt8 ? 4 : family == TileFamily::kBf16 ? 2 : 1;
+  return family == TileFamily::kInt8 ? 4 : IsNarrow(family) ? 2 : 1;
 }
 
 template <typename T>
@@ -147,7 +149,7 @@ struct PanelCall {
   int64_t pass_taps = 0;               // a pass of K has so many; 0: all
   bool first = true, last = true;      // whether the call begins the sums, and whether it ends them
   bool asks_ahead = true;              // whether weights are brought along at all
-  const float* pixel_terms = nullptr;  // kFip, kInt8: of row 0
+  const float* pixel_terms = nullptr;  // kFip, of bytes: of row 0
   const uint8_t* apart = nullptr;      // kFip: rows that are not multiplied in pairs; null: none
 
   const float* Weights(int64_t panel, int64_t row) const {

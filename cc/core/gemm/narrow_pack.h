@@ -19,9 +19,12 @@ inline Bfloat16 RoundToBfloat16(float x) {
   return {static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 }
 
-// Element i of numbers of `type` as it is packed for `family`: s8 for kInt8; bf16, or f32 which is
-// rounded, for kBf16.
+// Element i of numbers of `type` as it is packed for `family`: s8 for kInt8 and, widened, for
+// kWords; bf16, or f32 which is rounded, for kBf16.
 inline int8_t PackedNumber(DataType, const void* data, int64_t i, int8_t) {
+  return static_cast<const int8_t*>(data)[i];
+}
+inline int16_t PackedNumber(DataType, const void* data, int64_t i, int16_t) {
   return static_cast<const int8_t*>(data)[i];
 }
 inline uint16_t PackedNumber(DataType type, const void* data, int64_t i, uint16_t) {
@@ -52,6 +55,8 @@ void PackNarrow(TileFamily family, DataType type, const void* data, int64_t rows
                 const IndexOf& index_of, float* out, int32_t* sums) {
   if (family == TileFamily::kInt8) {
     PackNarrowAs(type, data, rows, columns, index_of, reinterpret_cast<int8_t*>(out), sums);
+  } else if (family == TileFamily::kWords) {
+    PackNarrowAs(type, data, rows, columns, index_of, reinterpret_cast<int16_t*>(out), sums);
   } else {
     PackNarrowAs(type, data, rows, columns, index_of, reinterpret_cast<uint16_t*>(out), nullptr);
   }

@@ -61,7 +61,7 @@ inline void StoreAs(int32_t* p, Vec v) {
   StoreInt(p, Bits(Select(IsNan(v), Zero(), in_range)));
 }
 
-// Rounding after the bounds, which are integers, gives what rounding before does.
+// Rounding after bounds that are integers gives what rounding before does.
 inline IVec RoundWithin(Vec v, float low, float high) {
   const Vec within = Max(Min(v, Set1(high)), Set1(low));
   return RoundToInt(Select(IsNan(v), Zero(), within));

@@ -27,6 +27,11 @@ inline __m128i Narrow(IVec i) {
 inline void StoreInt(int32_t* p, IVec i) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), i); }
 inline void StoreInt(int8_t* p, IVec i) { Store64(p, _mm_packs_epi16(Narrow(i), Narrow(i))); }
 inline void StoreInt(uint8_t* p, IVec i) { Store64(p, _mm_packus_epi16(Narrow(i), Narrow(i))); }
+// 16 int32 as unsigned bytes, saturated.
+inline void StoreIntBlock(uint8_t* p, IVec low, IVec high) {
+  const IVec words = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
+  Store128(p, _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+}
 inline void StoreInt(uint16_t* p, IVec i) { Store128(p, Narrow(i)); }
 
 inline IVec RoundToInt(Vec v) { return _mm256_cvtps_epi32(Round(v)); }

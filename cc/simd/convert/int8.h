@@ -1,4 +1,5 @@
-// Products of bytes, added up exactly in int32: of unsigned by signed ones, four at a time.
+// Products of bytes, added up exactly in int32: of unsigned by signed ones, four at a time, or two
+// at a time of what was widened before.
 //
 //   UnsignedQuads       kLanes groups of 4 unsigned bytes; SignedQuads: of signed ones
 //   SetQuad(p)          p[0] to p[3] in all lanes
@@ -6,8 +7,14 @@
 //   DotQuads(acc, a, b) acc + a[0] b[0] + a[1] b[1] + a[2] b[2] + a[3] b[3], lane by lane, modulo
 //                       2^32
 //
-// With AVX512_VNNI this is VPDPBUSD. Other sets multiply words of 16 bits (VPMADDWD), even bytes
-// and odd ones: VPMADDUBSW would saturate, since 2 * 255 * 127 is no int16.
+//   SetWords(p)         the words p[0] and p[1] in all lanes; LoadWords(p): kLanes pairs of them
+//   DotWords(acc, a, b) acc + a[0] b[0] + a[1] b[1], the same way
+//   WidenBlock(p, to)   16 unsigned bytes as words
+//   WidenPairs(p, q, to)  16 pairs of words, a byte of p and one of q each
+//
+// With AVX512_VNNI four are VPDPBUSD. Other sets multiply words of 16 bits (VPMADDWD), even bytes
+// and odd ones: VPMADDUBSW would saturate, since 2 * 255 * 127 is no int16. That takes a shift for
+// each product and sum, which words that lie in memory do without.
 #ifndef CC_SIMD_CONVERT_INT8_H_
 #define CC_SIMD_CONVERT_INT8_H_
 
@@ -21,6 +28,41 @@ inline int32_t FourBytes(const void* p) {
   int32_t quad;
   __builtin_memcpy(&quad, p, sizeof(quad));
   return quad;
+}
+
+#if defined(BD_EMULATED)
+inline IVec ProductsOfWords(IVec a, IVec b) {
+  return {_mm256_madd_epi16(a.lo, b.lo), _mm256_madd_epi16(a.hi, b.hi)};
+}
+#elif defined(BD_AVX512)
+inline IVec ProductsOfWords(IVec a, IVec b) { return _mm512_madd_epi16(a, b); }
+#elif defined(__AVX2__)
+inline IVec ProductsOfWords(IVec a, IVec b) { return _mm256_madd_epi16(a, b); }
+#else
+inline IVec ProductsOfWords(IVec a, IVec b) { return _mm_madd_epi16(a, b); }
+#endif
+
+inline IVec SetWords(const int16_t* p) { return SetInt(FourBytes(p)); }
+inline IVec LoadWords(const int16_t* p) { return LoadInt(reinterpret_cast<const int32_t*>(p)); }
+inline IVec DotWords(IVec acc, IVec a, IVec b) { return AddInt(acc, ProductsOfWords(a, b)); }
+
+inline void StoreWords(int16_t* to, __m128i bytes) {
+#if defined(__AVX2__)
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_cvtepu8_epi16(bytes));
+#else
+  __m128i* const out = reinterpret_cast<__m128i*>(to);
+  _mm_storeu_si128(out, _mm_unpacklo_epi8(bytes, _mm_setzero_si128()));
+  _mm_storeu_si128(out + 1, _mm_unpackhi_epi8(bytes, _mm_setzero_si128()));
+#endif
+}
+inline __m128i LoadBytes(const uint8_t* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
+inline void WidenBlock(const uint8_t* p, int16_t* to) { StoreWords(to, LoadBytes(p)); }
+inline void WidenPairs(const uint8_t* p, const uint8_t* q, int16_t* to) {
+  const __m128i of_p = LoadBytes(p), of_q = LoadBytes(q);
+  StoreWords(to, _mm_unpacklo_epi8(of_p, of_q));
+  StoreWords(to + 16, _mm_unpackhi_epi8(of_p, of_q));
 }
 
 #if defined(BD_AVX512_VNNI) && !defined(BD_EMULATED)
@@ -46,18 +88,12 @@ using SignedQuads = Words;
 #if defined(BD_EMULATED)
 #define BD_OF_WORDS(intrinsic, i, n) \
   IVec { _mm256_##intrinsic(i.lo, n), _mm256_##intrinsic(i.hi, n) }
-inline IVec ProductsOfWords(IVec a, IVec b) {
-  return {_mm256_madd_epi16(a.lo, b.lo), _mm256_madd_epi16(a.hi, b.hi)};
-}
 #elif defined(BD_AVX512)
 #define BD_OF_WORDS(intrinsic, i, n) _mm512_##intrinsic(i, n)
-inline IVec ProductsOfWords(IVec a, IVec b) { return _mm512_madd_epi16(a, b); }
 #elif defined(__AVX2__)
 #define BD_OF_WORDS(intrinsic, i, n) _mm256_##intrinsic(i, n)
-inline IVec ProductsOfWords(IVec a, IVec b) { return _mm256_madd_epi16(a, b); }
 #else
 #define BD_OF_WORDS(intrinsic, i, n) _mm_##intrinsic(i, n)
-inline IVec ProductsOfWords(IVec a, IVec b) { return _mm_madd_epi16(a, b); }
 #endif
 
 inline UnsignedQuads SetQuad(const uint8_t* p) {
@@ -71,8 +107,7 @@ inline SignedQuads LoadQuads(const int8_t* p) {
           BD_OF_WORDS(srai_epi16, bytes, 8)};
 }
 inline IVec DotQuads(IVec acc, UnsignedQuads a, SignedQuads b) {
-  acc = AddInt(acc, ProductsOfWords(a.even, b.even));
-  return AddInt(acc, ProductsOfWords(a.odd, b.odd));
+  return DotWords(DotWords(acc, a.even, b.even), a.odd, b.odd);
 }
 
 #undef BD_OF_WORDS

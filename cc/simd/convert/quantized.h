@@ -3,6 +3,7 @@
 //
 //   const Dequantizer from(quantization);    Vec x = from.Load(p);   x = from.LoadN(p, n);
 //   const Quantizer to(quantization);        to.Store(p, x);         to.StoreN(p, x, n);
+//                                            to.StoreBlock(p, x);    16 numbers of vectors x[]
 //
 // where p is a float*, Bfloat16*, Float16*, int32_t*, uint8_t* or int8_t*. Floats and int32 stand
 // for themselves. The results do not depend on the instruction set.
@@ -56,19 +57,38 @@ class Dequantizer {
 // Rounding comes before the zero point, to which NaN becomes.
 class Quantizer {
  public:
-  explicit Quantizer(const Quantization& to)
-      : inverse_(Set1(1.f / to.scale)), zero_point_(to.zero_point) {}
+  explicit Quantizer(const Quantization& to) : Quantizer(to, -__builtin_inff(), __builtin_inff()) {}
+  // To bytes, of numbers between lo and hi: others become these first. Products by the inverse
+  // ascend with what is multiplied, so that bounds may be, too.
+  Quantizer(const Quantization& to, float lo, float hi)
+      : inverse_(Set1(1.f / to.scale)), zero_point_(to.zero_point) {
+    lo = Finite(lo) ? lo * (1.f / to.scale) : lo;
+    hi = Finite(hi) ? hi * (1.f / to.scale) : hi;
+    unsigned_ = Bounds(lo, hi, 0 - zero_point_, 255 - zero_point_);
+    signed_ = Bounds(lo, hi, -128 - zero_point_, 127 - zero_point_);
+  }
 
   inline __attribute__((always_inline)) void Store(float* p, Vec v) const { StoreAs(p, v); }
   inline __attribute__((always_inline)) void Store(Bfloat16* p, Vec v) const { StoreAs(p, v); }
   inline __attribute__((always_inline)) void Store(Float16* p, Vec v) const { StoreAs(p, v); }
   inline __attribute__((always_inline)) void Store(int32_t* p, Vec v) const { StoreAs(p, v); }
   inline __attribute__((always_inline)) void Store(uint8_t* p, Vec v) const {
-    StoreInt(p, Rounded(v, 0, 255));
+    StoreInt(p, Rounded(v, unsigned_));
   }
   inline __attribute__((always_inline)) void Store(int8_t* p, Vec v) const {
-    StoreInt(p, Rounded(v, -128, 127));
+    StoreInt(p, Rounded(v, signed_));
   }
+
+  template <typename T>
+  inline __attribute__((always_inline)) void StoreBlock(T* p, const Vec* v) const {
+#pragma GCC unroll 4
+    for (int i = 0; i < kVecsPerBlock; ++i) Store(p + i * kLanes, v[i]);
+  }
+#if defined(__AVX2__) && !defined(BD_AVX512)
+  inline __attribute__((always_inline)) void StoreBlock(uint8_t* p, const Vec* v) const {
+    StoreIntBlock(p, Rounded(v[0], unsigned_), Rounded(v[1], unsigned_));
+  }
+#endif
 
   template <typename T>
   inline __attribute__((always_inline)) void StoreN(T* p, Vec v, int n) const {
@@ -79,14 +99,24 @@ class Quantizer {
   }
 
  private:
-  // The bounds are integers, so they may come before rounding.
-  IVec Rounded(Vec v, int low, int high) const {
-    const float least = static_cast<float>(low - zero_point_);
-    const float most = static_cast<float>(high - zero_point_);
-    return AddInt(RoundWithin(Mul(v, inverse_), least, most), SetInt(zero_point_));
+  // Bounds of bytes are integers, and rounding ascends, so that all of them may come before it.
+  struct Bounds {
+    Bounds() = default;
+    Bounds(float lo, float hi, int32_t least, int32_t most)
+        : low(Between(lo, static_cast<float>(least), static_cast<float>(most))),
+          high(Between(hi, static_cast<float>(least), static_cast<float>(most))) {}
+    float low, high;
+  };
+  IVec Rounded(Vec v, const Bounds& within) const {
+    return AddInt(RoundWithin(Mul(v, inverse_), within.low, within.high), SetInt(zero_point_));
+  }
+  static bool Finite(float x) { return x - x == 0; }
+  static float Between(float x, float least, float most) {
+    return x < least ? least : x > most ? most : x;
   }
 
   Vec inverse_;
+  Bounds unsigned_, signed_;
   int32_t zero_point_;
 };
 

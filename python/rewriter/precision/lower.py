@@ -11,7 +11,7 @@ from ..measure import computing
 from ..report import OutputLoss, Precision
 from ..verify import outputs
 from .calibration import Calibration, CalibrationError, split
-from .lowering import Lowering, slow_here
+from .lowering import Lowering, slow_in_bf16
 from .observer import Observer
 from .quantize import decibels
 
@@ -49,7 +49,7 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
         made, judged = _within(options.max_loss, attempt, made, judged)
     report = made[2].report
     report.precision = judged
-    if judged.count and (reason := slow_here(options.precision)):
+    if judged.count and options.precision == "bf16" and (reason := slow_in_bf16()):
         report.notes.append(reason)
     return made, held[0] if held else None
 

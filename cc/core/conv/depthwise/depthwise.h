@@ -46,16 +46,23 @@ class DepthwiseBlock {
   void (*row_)(const DepthwiseArgs&);
 };
 
-// Of narrow types, for each thread: the rows of src that a window meets, as floats, in a ring; and
-// a row of sums. Of floats there is nothing to plan but tasks.
+// Of narrow types, for each thread: the rows of src that a window meets in a ring, of bfloat16 as
+// floats, of bytes in pairs of words; and a row of sums. Of floats there is nothing to plan but
+// tasks.
 struct DepthwisePlan {
   int64_t ring_rows = 0;
+  int64_t pairs = 0, columns = 0;  // of bytes: pairs of kernel rows; columns with padding
   ScratchPiece<float> ring, sums;
 };
 
-// Weights are packed [icb][kh][kw][16].
+// Weights are packed [icb][kh][kw][16], those of bytes as words, [icb][pairs][kw][16][2], and
+// behind them their sums, an int32 a channel.
 BD_CONV_ALGORITHM(Depthwise);
-void RunNarrowDepthwise(const ConvRun& run, ThreadPool& pool);
+void RunDepthwiseBf16(const ConvRun& run, ThreadPool& pool);
+
+void PlanDepthwiseBytes(ConvPlan* plan, DepthwisePlan* own);
+void PackDepthwiseBytes(const ConvPlan& plan, const int8_t* hwio, float* packed);
+void RunDepthwiseBytes(const ConvRun& run, ThreadPool& pool);
 
 }  // namespace bd
 

@@ -41,7 +41,8 @@ void DepthwiseBlock::RunInto(const float* const* rows, float* dst) {
 }
 
 void RunDepthwise(const ConvRun& run, ThreadPool& pool) {
-  if (run.d.narrow()) return RunNarrowDepthwise(run, pool);
+  if (run.d.src.dtype() == DataType::u8) return RunDepthwiseBytes(run, pool);
+  if (run.d.narrow()) return RunDepthwiseBf16(run, pool);
   const int64_t row = run.d.iw() * kBlock;
   ForBlockRows(run, pool, [&](int64_t n, int64_t block, int64_t begin, int64_t end, int) {
     DepthwiseBlock of_block(run, n, block);

@@ -11,16 +11,21 @@
 namespace bd {
 namespace {
 
-// Floats are whole numbers up to 2^24: sums of so many products of bytes.
-constexpr int64_t kMostTapsOfBytes = (1 << 24) / (255 * 127);
-
 float WeightAt(DataType type, const float* hwio, int64_t i) {
-  if (type == DataType::s8) return reinterpret_cast<const int8_t*>(hwio)[i];
   if (type == DataType::f32) return hwio[i];
   const uint32_t bits = uint32_t{reinterpret_cast<const uint16_t*>(hwio)[i]} << 16;
   float weight;
   std::memcpy(&weight, &bits, sizeof weight);
   return weight;
+}
+
+// What rows of bfloat16 need, as floats.
+void PlanFloats(ConvPlan* plan, DepthwisePlan* own) {
+  const ConvDesc& d = plan->desc;
+  own->ring_rows = std::min(d.ih(), (d.kh() - 1) * d.dh() + 1);
+  own->ring = plan->scratch.Book<float>("ring", own->ring_rows * d.iw() * kBlock, plan->threads);
+  // Rows ask for lines to write up to 64 pixels behind them, which may be no other thread's.
+  own->sums = plan->scratch.Book<float>("sums", (d.ow() + 64) * kBlock, plan->threads);
 }
 
 }  // namespace
@@ -31,9 +36,6 @@ std::string DepthwiseApplies(const Algorithm&, const ConvDesc& d, Isa) {
     return "src and dst are not both nChw16c";
   }
   if (!d.depthwise()) return "not one input and one output channel a group";
-  if (d.src.dtype() == DataType::u8 && d.windows.taps() > kMostTapsOfBytes) {
-    return "sums of so many taps of bytes are not exact in floats";
-  }
   return d.kh() <= kMaxDepthwiseRows ? "" : "the window has too many rows";
 }
 
@@ -43,18 +45,21 @@ ConvCost DepthwiseCost(const Algorithm&, const ConvDesc& d, Isa, int threads) {
 
 void PlanDepthwise(const Algorithm& self, ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
+  const bool bytes = d.src.dtype() == DataType::u8;
   plan->pack_key = {self.name, d.src.dtype(), 1};
-  plan->packed_bytes = plan->icb * d.kh() * d.kw() * kBlock * sizeof(float);
+  const int64_t dwords = bytes ? CeilDiv(d.kh(), 2) * d.kw() + 1 : d.kh() * d.kw();
+  plan->packed_bytes = plan->icb * dwords * kBlock * sizeof(float);
   const int64_t rows = d.n() * plan->icb * d.oh();
   const int64_t work = rows * d.ow() * d.kh() * d.kw() / 2;
   if (plan->empty()) return;
   if (d.narrow()) {
     const auto own = std::make_shared<DepthwisePlan>();
     plan->own = own;
-    own->ring_rows = std::min(d.ih(), (d.kh() - 1) * d.dh() + 1);
-    own->ring = plan->scratch.Book<float>("ring", own->ring_rows * d.iw() * kBlock, plan->threads);
-    // Rows ask for lines to write up to 64 pixels behind them, which may be no other thread's.
-    own->sums = plan->scratch.Book<float>("sums", (d.ow() + 64) * kBlock, plan->threads);
+    if (bytes) {
+      PlanDepthwiseBytes(plan, own.get());
+    } else {
+      PlanFloats(plan, own.get());
+    }
   }
   plan->tasks = std::clamp<int64_t>(work / 2000, 1, std::min<int64_t>(rows, 16 * plan->threads));
 }
@@ -62,6 +67,9 @@ void PlanDepthwise(const Algorithm& self, ConvPlan* plan) {
 void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool&,
                    const float*) {
   const ConvDesc& d = plan.desc;
+  if (d.src.dtype() == DataType::u8) {
+    return PackDepthwiseBytes(plan, reinterpret_cast<const int8_t*>(hwio), packed);
+  }
   const int64_t taps = d.kh() * d.kw();
   for (int64_t b = 0; b < plan.icb; ++b) {
     const int64_t lanes = std::min(kBlock, d.ic() - b * kBlock);

@@ -30,7 +30,8 @@ enum DirectVariant {
 // icb_chunk source blocks, of which tiles multiply pass_blocks at once.
 struct DirectPlan {
   DirectVariant variant = kBlockedTiles;
-  // kBf16 and kInt8 of narrow types; then what follows counts dwords wherever floats are counted.
+  // kBf16, and kInt8 or kWords, of narrow types; then what follows counts dwords wherever floats
+  // are counted.
   TileFamily family = TileFamily::kBlocked;
   int64_t pixel = 16;    // of a block
   int64_t channels = 0;  // that a pixel of an NHWC source has
@@ -68,6 +69,7 @@ struct DirectPlan {
 
   bool fip() const { return variant == kFipTiles; }
   bool narrow() const { return IsNarrow(family); }
+  bool words() const { return family == TileFamily::kWords; }  // which never lie in src itself
   // Dwords of channels.
   int64_t Dwords(int64_t of_channels) const { return CeilDiv(of_channels, PerDword(family)); }
   bool blocked() const { return variant != kNhwcTiles; }

@@ -31,10 +31,26 @@ PlainPart PlainPartOf(const ConvRun& run, const TaskRange& r) {
   return {r.n, r.begin, r.end, first, end - first};
 }
 
-// Real zeros of src, whose bytes are equal in every narrow type.
+// A real zero of src.
+int32_t ZeroOf(const ConvRun& run) {
+  return run.d.src.dtype() == DataType::u8 ? run.d.types.src_quantization.zero_point : 0;
+}
+
+// Zeros of src as tiles read them.
 void FillZeros(const ConvRun& run, float* dst, int64_t dwords) {
-  std::memset(dst, run.d.src.dtype() == DataType::u8 ? run.d.types.src_quantization.zero_point : 0,
-              dwords * sizeof(float));
+  const int32_t zero = ZeroOf(run);
+  if (run.plan.Own<DirectPlan>().words()) {
+    std::fill_n(reinterpret_cast<int16_t*>(dst), 2 * dwords, static_cast<int16_t>(zero));
+  } else {
+    std::memset(dst, zero, dwords * sizeof(float));
+  }
+}
+
+// GatherArgs of bytes.
+void GatherWords(const ConvRun& run, const GatherArgs& a) {
+  DirectKernelsFor(run.plan.isa)
+      .gather_words({reinterpret_cast<const uint8_t*>(a.src), reinterpret_cast<int16_t*>(a.dst),
+                     a.px, a.first, a.stride, a.size, static_cast<int16_t>(ZeroOf(run))});
 }
 
 // GatherArgs of narrow types.
@@ -66,8 +82,15 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
   const auto gather = DirectKernelsFor(run.plan.isa).gather;
   const ConvDesc& d = run.d;
   const int64_t row = d.ow() * p.pixel;
+  const int64_t pixel_bytes = kBlock * run.plan.src_bytes;
   for (int64_t b = b0; b < b1; ++b) {
     const float* block = run.SrcBlock(n, b);
+    if (d.pointwise()) {  // words of what is in place else: rows follow each other
+      const int64_t pixels = rows * d.ow();
+      GatherWords(run, {BytesFrom(block, h0 * d.iw() * pixel_bytes), strip, pixels, 0, 1, pixels});
+      strip += p.rows_per_column * row;
+      continue;
+    }
     for (int64_t w = 0; w < d.kw(); ++w, strip += p.rows_per_column * row) {
       for (int64_t phase = 0; phase < d.sh(); ++phase) {
         const int64_t unused = p.strip_rows - rows;  // the last strip may be shorter
@@ -75,13 +98,17 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
         for (int64_t q = 0; q < depth; ++q) {
           const int64_t ih = (h0 + q) * d.sh() + phase - d.pad_top();
           GatherArgs a;
-          a.src = ih >= 0 && ih < d.ih() ? block + ih * d.iw() * p.pixel : nullptr;
+          a.src = ih >= 0 && ih < d.ih() ? BytesFrom(block, ih * d.iw() * pixel_bytes) : nullptr;
           a.dst = strip + (p.phase_row[phase] + q) * row;
           a.px = d.ow();
           a.first = w * d.dw() - d.pad_left();
           a.stride = d.sw();
           a.size = d.iw();
-          p.narrow() ? GatherNarrow(run, a) : gather(a);
+          if (p.words()) {
+            GatherWords(run, a);
+          } else {
+            p.narrow() ? GatherNarrow(run, a) : gather(a);
+          }
         }
       }
     }
@@ -108,6 +135,22 @@ void FillPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, flo
   }
 }
 
+// Pixels of an NHWC source of bytes as words.
+void WidenPixels(const ConvRun& run, const void* src, int64_t pixels, float* dst) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const int64_t ic = run.d.ic();
+  if (ic % 2 == 0) {
+    const auto widen = Int8TileKernelsFor(run.plan.isa).words.row;
+    return widen({DataType::u8, src, pixels * ic, dst, nullptr});
+  }
+  const uint8_t* from = static_cast<const uint8_t*>(src);
+  int16_t* to = reinterpret_cast<int16_t*>(dst);
+  for (; pixels > 0; --pixels, from += ic, to += 2 * p.channels) {
+    for (int64_t c = 0; c < ic; ++c) to[c] = from[c];
+    to[ic] = 0;  // as are the weights behind the last channel
+  }
+}
+
 // And of an NHWC source of a narrow type, whose pixels become whole dwords.
 void FillNarrowPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, float* strip) {
   const ConvDesc& d = run.d;
@@ -116,7 +159,7 @@ void FillNarrowPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t row
   const int64_t count = (rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1;
   const int64_t left = std::min(d.pad_left(), columns);
   const int64_t end = std::clamp(d.iw() + d.pad_left(), left, columns);  // of the columns inside
-  const bool whole = p.channels * static_cast<int64_t>(sizeof(float)) == pixel_bytes;
+  const bool whole = d.ic() % PerDword(p.family) == 0;
   for (int64_t r = 0; r < count; ++r, strip += columns * p.channels) {
     const int64_t ih = h0 * d.sh() - d.pad_top() + r;
     if (ih < 0 || ih >= d.ih()) {
@@ -126,7 +169,9 @@ void FillNarrowPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t row
     FillZeros(run, strip, left * p.channels);
     const float* src = BytesFrom(run.buffers.src, (n * d.ih() + ih) * d.iw() * pixel_bytes);
     float* to = strip + left * p.channels;
-    if (whole) {
+    if (p.words()) {
+      WidenPixels(run, src, end - left, to);
+    } else if (whole) {
       std::memcpy(to, src, (end - left) * pixel_bytes);
     } else {
       for (int64_t x = left; x < end; ++x, to += p.channels) {

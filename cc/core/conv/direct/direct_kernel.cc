@@ -2,6 +2,7 @@
 // strips. Compiled once per ISA; the contract is direct_kernel.h.
 #include "cc/core/conv/direct/direct_kernel.h"
 
+#include "cc/simd/convert/int8.h"
 #include "cc/simd/vec.h"
 
 #define BD_UNROLL _Pragma("GCC unroll 32")
@@ -63,7 +64,14 @@ inline void ZeroBlock(float* dst) {
   for (int v = 0; v < kVecsPerBlock; ++v) Store(dst + v * kLanes, Zero());
 }
 
-void Gather(const GatherArgs& a) {
+inline void ZeroWords(int16_t* dst, int16_t zero) {
+  BD_UNROLL
+  for (int i = 0; i < kBlock; ++i) dst[i] = zero;
+}
+
+// Calls copy(p, pixel of src), and zero(p) where there is none.
+template <typename Args, typename Copy, typename Zeros>
+inline __attribute__((always_inline)) void ForEachPixel(const Args& a, Copy&& copy, Zeros&& zero) {
   // Pixels [begin, end) have first + p * stride inside [0, size).
   int64_t begin = a.first >= 0 ? 0 : (-a.first + a.stride - 1) / a.stride;
   int64_t end = a.size > a.first ? (a.size - a.first + a.stride - 1) / a.stride : 0;
@@ -71,14 +79,24 @@ void Gather(const GatherArgs& a) {
   if (end > a.px) end = a.px;
   if (begin > end) begin = end;
   int64_t p = 0;
-  for (; p < begin; ++p) ZeroBlock(a.dst + p * kBlock);
-  for (; p < end; ++p) {
-    CopyBlock(a.dst + p * kBlock, a.src + (a.first + p * a.stride) * kBlock);
-  }
-  for (; p < a.px; ++p) ZeroBlock(a.dst + p * kBlock);
+  for (; p < begin; ++p) zero(p);
+  for (; p < end; ++p) copy(p, a.first + p * a.stride);
+  for (; p < a.px; ++p) zero(p);
 }
 
-constexpr DirectKernels kTable = {Dot, Gather};
+void Gather(const GatherArgs& a) {
+  ForEachPixel(
+      a, [&](int64_t p, int64_t from) { CopyBlock(a.dst + p * kBlock, a.src + from * kBlock); },
+      [&](int64_t p) { ZeroBlock(a.dst + p * kBlock); });
+}
+
+void GatherWords(const GatherWordsArgs& a) {
+  ForEachPixel(
+      a, [&](int64_t p, int64_t from) { WidenBlock(a.src + from * kBlock, a.dst + p * kBlock); },
+      [&](int64_t p) { ZeroWords(a.dst + p * kBlock, a.zero); });
+}
+
+constexpr DirectKernels kTable = {Dot, Gather, GatherWords};
 
 }  // namespace
 

@@ -28,11 +28,21 @@ struct GatherArgs {
   int64_t px, first, stride, size;
 };
 
+// The same of pixels of 16 bytes, which become words of 16 bits; `zero` is what zeros are among
+// them.
+struct GatherWordsArgs {
+  const uint8_t* src;
+  int16_t* dst;
+  int64_t px, first, stride, size;
+  int16_t zero;
+};
+
 constexpr int kMaxDotChannels = 4;
 
 struct DirectKernels {
   void (*dot)(const DotArgs&);
   void (*gather)(const GatherArgs&);
+  void (*gather_words)(const GatherWordsArgs&);
 };
 
 BD_KERNEL_TABLE(DirectKernels)

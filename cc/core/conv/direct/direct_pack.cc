@@ -108,7 +108,7 @@ void PackNarrowGroup(const ConvPlan& plan, const float* hwio, const OutputGroup&
   const int64_t taps = d.kh() * d.kw(), lanes = g.blocks * kBlock, o0 = g.first_block * kBlock;
   const int64_t ic_group = d.ic() / d.groups, oc_group = d.oc() / d.groups;
   int32_t* sums = nullptr;
-  if (p.family == TileFamily::kInt8) {
+  if (IsBytes(p.family)) {
     sums = reinterpret_cast<int32_t*>(packed + p.groups.packed_floats) + o0;
     std::fill_n(sums, lanes, 0);
   }

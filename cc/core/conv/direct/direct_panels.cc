@@ -61,7 +61,7 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
     a->dst = BytesFrom(target.base, (group.first_block - target.first_block) * target.block_stride *
                                         tensors.dst_bytes);
     if (p.narrow()) a->narrow = &tensors;
-    if (p.family == TileFamily::kInt8) {
+    if (IsBytes(p.family)) {
       const int64_t channel = group.first_block * kBlock;
       const float* const sums = run.buffers.packed + p.groups.packed_floats + channel;
       bytes.Bind(run.d.types.src_quantization, reinterpret_cast<const int32_t*>(sums),

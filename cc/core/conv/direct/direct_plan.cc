@@ -26,6 +26,12 @@ int64_t StripBytes() { return L2CacheBytes() * 3 / 8; }
 // result should find its place in L2.
 constexpr int64_t kPlainStripBytes = 48 << 10;
 
+// What tiles read of bytes: words, which a strip has room for, but where four bytes are multiplied
+// at once.
+TileFamily FamilyOfBytes(Isa isa) {
+  return isa >= Isa::kAvx512Vnni ? TileFamily::kInt8 : TileFamily::kWords;
+}
+
 // Rows of a matrix that are a strip, however wide: K is whole in their sums, and in short strips
 // all weights would come from memory once a strip (8 rows of 25088 by 4096, AVX2: 113 and 20 ms).
 constexpr int64_t kMatrixRows = 56;
@@ -250,23 +256,25 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
   plan->own = own;
   p->variant = static_cast<DirectVariant>(self.variant);
   if (d.src.dtype() == DataType::bf16) p->family = TileFamily::kBf16;
-  if (d.src.dtype() == DataType::u8) p->family = TileFamily::kInt8;
+  if (d.src.dtype() == DataType::u8) p->family = FamilyOfBytes(plan->isa);
   const int64_t per_dword = PerDword(p->family);
   p->pixel = kBlock / per_dword;
   p->channels = p->Dwords(d.ic());
   p->groups = p->variant == kDotLanes ? DotGroup(*plan)
                                       : MakeOutputGroups(d, plan->isa, d.ic(), d.kh() * d.kw(),
                                                          IsTiled(*p) && !p->narrow(), per_dword);
-  const int64_t trailer = p->fip()                         ? FipTrailerOf(*plan).floats
-                          : p->family == TileFamily::kInt8 ? plan->ocb * kBlock
-                                                           : 0;
+  const int64_t trailer = p->fip()             ? FipTrailerOf(*plan).floats
+                          : IsBytes(p->family) ? plan->ocb * kBlock
+                                               : 0;
   plan->pack_key = {self.name, d.src.dtype(), p->groups.blocking()};
   plan->packed_bytes = (p->groups.packed_floats + trailer) * sizeof(float);
   if (plan->empty()) return;
   const bool blocked = p->blocked();
-  const bool strided = blocked && !p->fip() && !d.pointwise() && IsStridedInPlace(d, plan->isa);
+  const bool strided =
+      blocked && !p->fip() && !p->words() && !d.pointwise() && IsStridedInPlace(d, plan->isa);
   // Narrow pixels are read in place where they are whole dwords.
-  p->in_place = (d.pointwise() && (blocked || d.ic() % per_dword == 0)) || strided;
+  const bool whole = !p->words() && (blocked || d.ic() % per_dword == 0);
+  p->in_place = (d.pointwise() && whole) || strided;
   p->by_row = strided || (!blocked && !p->in_place);
   p->taps_per_block = d.kh() * d.kw();
   if (blocked) {

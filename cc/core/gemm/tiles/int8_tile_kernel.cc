@@ -5,9 +5,18 @@
 namespace bd::BD_ISA {
 namespace {
 
-struct Int8Type {
+// What sums of both ways to multiply have.
+struct WholeSums {
   using Acc = IVec;
   using AccElement = int32_t;
+
+  static IVec Begin(const TileArgs& a, const TileEpilogue&, int lane) {
+    return LoadInt(reinterpret_cast<const int32_t*>(a.fip.channel_terms + lane));
+  }
+  static void StoreSums(float* p, IVec sums) { StoreInt(reinterpret_cast<int32_t*>(p), sums); }
+};
+
+struct Int8Type : WholeSums {
   using Weights = SignedQuads;
   using Source = UnsignedQuads;
   // As in bf16_tile_kernel.cc.
@@ -30,10 +39,23 @@ struct Int8Type {
   static IVec Dot(IVec acc, UnsignedQuads x, SignedQuads weights) {
     return DotQuads(acc, x, weights);
   }
-  static IVec Begin(const TileArgs& a, const TileEpilogue&, int lane) {
-    return LoadInt(reinterpret_cast<const int32_t*>(a.fip.channel_terms + lane));
-  }
-  static void StoreSums(float* p, IVec sums) { StoreInt(reinterpret_cast<int32_t*>(p), sums); }
+};
+
+// A product, a sum and a broadcast of a dword for all columns are all that is left to do.
+struct WordsType : WholeSums {
+  using Weights = IVec;
+  using Source = IVec;
+#if defined(BD_AVX512)
+  static constexpr int kTilePixels = 12;
+#elif defined(__AVX2__)
+  static constexpr int kTilePixels = 6;
+#else
+  static constexpr int kTilePixels = 2;
+#endif
+
+  static IVec LoadWeights(const float* p) { return LoadWords(reinterpret_cast<const int16_t*>(p)); }
+  static IVec SetSource(const float* p) { return SetWords(reinterpret_cast<const int16_t*>(p)); }
+  static IVec Dot(IVec acc, IVec x, IVec weights) { return DotWords(acc, x, weights); }
 };
 
 // Floats, by the magnitude of the largest, as Keras's quantize("int8") does it: q is rounded from
@@ -74,8 +96,20 @@ void Row(const NarrowRow& row) {
   for (int64_t i = 0; i < row.count; ++i) dst[i] = src[i] ^ 0x80;
 }
 
+void RowOfWords(const NarrowRow& row) {
+  const uint8_t* src = static_cast<const uint8_t*>(row.src);
+  int16_t* dst = reinterpret_cast<int16_t*>(row.dst);
+  int64_t i = 0;
+  for (; i + kBlock <= row.count; i += kBlock) WidenBlock(src + i, dst + i);
+  for (; i < row.count; ++i) dst[i] = src[i];
+  if (row.count % 2 != 0) dst[row.count] = 0;
+}
+
 constexpr Int8TileKernels kTable = {
-    {Int8Type::kTilePixels, {BD_NARROW_ROW(Int8Type, 1), BD_NARROW_ROW(Int8Type, 2)}, Row}};
+    {Int8Type::kTilePixels, {BD_NARROW_ROW(Int8Type, 1), BD_NARROW_ROW(Int8Type, 2)}, Row},
+    {WordsType::kTilePixels,
+     {BD_NARROW_ROW(WordsType, 1), BD_NARROW_ROW(WordsType, 2)},
+     RowOfWords}};
 
 }  // namespace
 

@@ -22,13 +22,6 @@ struct TileSums {
   int64_t rows, blocks;
 };
 
-// Sums of bytes are int32, or floats that are whole numbers.
-struct WholeFloat {};
-inline Vec Whole(const float* sums, int32_t) {
-  return ToFloat(LoadInt(reinterpret_cast<const int32_t*>(sums)));
-}
-inline Vec Whole(const float* sums, WholeFloat) { return Load(sums); }
-
 // The sums of one block as numbers that they stand for; what that needs is in registers.
 template <typename Acc>
 struct Unscale {
@@ -46,7 +39,7 @@ struct Unscale {
     if (rows != nullptr) of_row = Set1(rows[row]);
   }
   inline __attribute__((always_inline)) Vec operator()(const float* sums, int v) const {
-    Vec x = Mul(Whole(sums, Acc()), scale[v]);
+    Vec x = Mul(ToFloat(LoadInt(reinterpret_cast<const int32_t*>(sums))), scale[v]);
     if (rows != nullptr) x = Mul(x, of_row);
     return Add(x, bias[v]);
   }
@@ -68,31 +61,49 @@ inline int64_t LanesOf(const TileEpilogue& e, const TileSums& tile, int64_t bloc
 }
 inline int AtMostLanes(int64_t n) { return static_cast<int>(n < 0 ? 0 : n < kLanes ? n : kLanes); }
 
-// To a blocked C, without a program.
+// Rows of one block of a blocked C, without a program. `valid`: lanes that are there; where all
+// are, bytes are clamped as they are rounded.
+template <typename Acc, typename Sum, typename Dst, bool kWhole>
+inline __attribute__((always_inline)) void FinishBlock(const TileArgs& a, const TileEpilogue& e,
+                                                       int64_t block, const float* sums,
+                                                       int64_t rows, const Sum* in, Dst* out,
+                                                       int valid) {
+  constexpr bool kClampsApart = !kWhole || !__is_same(Dst, uint8_t);
+  const bool clamp = e.clamp != 0;
+  const Dequantizer from(a.narrow->sum.quantization);
+  const Quantizer to = kClampsApart || !clamp ? Quantizer(a.narrow->dst.quantization)
+                                              : Quantizer(a.narrow->dst.quantization, e.lo, e.hi);
+  const Vec acc_scale = Set1(e.acc_scale), lo = Set1(e.lo), hi = Set1(e.hi);
+  Unscale<Acc> unscale(a, e, block);
+  for (int64_t p = 0; p < rows; ++p, sums += kBlock, out += kBlock) {
+    unscale.Row(p);
+    Vec x[kVecsPerBlock];
+    BD_UNROLL
+    for (int v = 0; v < kVecsPerBlock; ++v) {
+      x[v] = unscale(sums + v * kLanes, v);
+      if constexpr (!__is_same(Sum, Nothing)) {
+        x[v] = Add(x[v], Mul(acc_scale, from.Load(in + p * kBlock + v * kLanes)));
+      }
+      if (kClampsApart && clamp) x[v] = Min(hi, Max(lo, x[v]));
+      if (!kWhole) x[v] = KeepFirst(x[v], valid - v * kLanes);
+    }
+    to.StoreBlock(out, x);
+  }
+}
+
 template <typename Acc, typename Sum, typename Dst>
 void FinishBlocks(const TileArgs& a, const TileEpilogue& e, const TileSums& tile, Dst* dst,
                   int64_t block_stride) {
-  const Dequantizer from(a.narrow->sum.quantization);
-  const Quantizer to(a.narrow->dst.quantization);
-  const Vec acc_scale = Set1(e.acc_scale), lo = Set1(e.lo), hi = Set1(e.hi);
   for (int64_t b = 0; b < tile.blocks; ++b) {
-    Unscale<Acc> unscale(a, e, b);
     const int valid = static_cast<int>(LanesOf(e, tile, b));
     const float* sums = tile.at + b * tile.rows * kBlock;
-    [[maybe_unused]] const Sum* in =
+    const Sum* in =
         static_cast<const Sum*>(static_cast<const void*>(e.acc_in)) + b * e.acc_block_stride;
     Dst* out = dst + b * block_stride;
-    for (int64_t p = 0; p < tile.rows; ++p) {
-      unscale.Row(p);
-      BD_UNROLL
-      for (int v = 0; v < kVecsPerBlock; ++v) {
-        const int64_t at = p * kBlock + v * kLanes;
-        Vec x = unscale(sums + at, v);
-        if constexpr (!__is_same(Sum, Nothing)) x = Add(x, Mul(acc_scale, from.Load(in + at)));
-        if (e.clamp) x = Min(hi, Max(lo, x));
-        if (valid < kBlock) x = KeepFirst(x, valid - v * kLanes);
-        to.Store(out + at, x);
-      }
+    if (valid < kBlock) {
+      FinishBlock<Acc, Sum, Dst, false>(a, e, b, sums, tile.rows, in, out, valid);
+    } else {
+      FinishBlock<Acc, Sum, Dst, true>(a, e, b, sums, tile.rows, in, out, valid);
     }
   }
 }

@@ -7,8 +7,9 @@
 //
 //   bfloat16   sums in float32: VDPBF16PS, or two multiply-adds of widened numbers
 //   bytes      unsigned A by signed B, sums in int32, exact on every ISA: VPDPBUSD, or VPMADDWD of
-//              widened numbers. They begin at fip.channel_terms, an int32 a column: - zero_point *
-//              (the column's sum); behind them come
+//              widened numbers: the tile widens them, or reads what was widened before, in words of
+//              16 bits (`words`). They begin at fip.channel_terms, an int32 a column: - zero_point
+//              * (the column's sum); behind them come
 //                  x = float(sum) * fip.unscale[column] * fip.pixel_terms[row] + bias[column]
 //              where pixel_terms may be null.
 //
@@ -51,7 +52,9 @@ struct NarrowKernels {
 };
 
 struct Bf16TileKernels : NarrowKernels {};
-struct Int8TileKernels : NarrowKernels {};
+struct Int8TileKernels : NarrowKernels {
+  NarrowKernels words;  // their rows are from u8
+};
 
 BD_KERNEL_TABLE_OF(Bf16TileKernels, generic, avx2, avx512, avx512_bf16)
 BD_KERNEL_TABLE_OF(Int8TileKernels, generic, avx2, avx512, avx512_vnni)

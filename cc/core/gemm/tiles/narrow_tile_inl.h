@@ -22,12 +22,15 @@ constexpr int kNarrowTileBlocks = 2;
 constexpr int kNarrowTileBlocks = 1;
 #endif
 
-// Sums of kPx rows of A and a panel, [block][row][16], to `sums`. Bases, each with a scaled index
-// of 0, 1 or 2 strides, reach all rows without a spilled pointer.
+// Rows of neighbouring tiles that go through the epilogue together, which sets out once for them.
+constexpr int kRowsTogether = 28;
+
+// Sums of kPx rows of A and a panel to sums[row][16], blocks block_stride apart. Bases, each with a
+// scaled index of 0, 1 or 2 strides, reach all rows without a spilled pointer.
 template <typename Type, int kBlocks, int kPx>
 inline __attribute__((always_inline)) void SumsOf(const TileArgs& a, const TileEpilogue& e,
                                                   const float* src, const float* prefetch,
-                                                  float* sums) {
+                                                  float* sums, int64_t block_stride) {
   constexpr int kVecs = kBlocks * kVecsPerBlock;
   constexpr int kPxPerBase = 3;
   constexpr int kBases = (kPx + kPxPerBase - 1) / kPxPerBase;
@@ -69,7 +72,7 @@ inline __attribute__((always_inline)) void SumsOf(const TileArgs& a, const TileE
     BD_UNROLL
     for (int v = 0; v < kVecs; ++v) {
       const int b = v / kVecsPerBlock, lane = v % kVecsPerBlock * kLanes;
-      Type::StoreSums(sums + (b * kPx + p) * kBlock + lane, acc[p][v]);
+      Type::StoreSums(sums + b * block_stride + p * kBlock + lane, acc[p][v]);
     }
   }
 }
@@ -80,18 +83,23 @@ void NarrowTile(const TileArgs& all) {
   TileEpilogue& e = a.epilogue;
   const int64_t dst_bytes = a.narrow->dst_bytes, sum_bytes = a.narrow->sum_bytes;
   char* dst = reinterpret_cast<char*>(a.dst);
-  for (; a.tiles > 0; --a.tiles) {
-    alignas(64) float sums[kBlocks * kPx * kBlock];
-    SumsOf<Type, kBlocks, kPx>(a, e, a.src, a.prefetch, sums);
-    FinishNarrow<typename Type::AccElement>(a, e, {sums, kPx, kBlocks}, dst);
-    a.src += kPx * a.px_stride;
-    a.prefetch += (a.taps * a.tap_length + a.tail_taps * a.tail_length) * a.prefetch_step;
-    dst += kPx * e.dst_step * dst_bytes;
-    if (a.fip.pixel_terms != nullptr) a.fip.pixel_terms += kPx;
-    e.dst_offset += kPx * e.operand_step;
+  constexpr int64_t kTogether = kRowsTogether / kPx;
+  alignas(64) float sums[kBlocks * kTogether * kPx * kBlock];
+  for (int64_t tiles; a.tiles > 0; a.tiles -= tiles) {
+    tiles = a.tiles < kTogether ? a.tiles : kTogether;
+    const int64_t rows = tiles * kPx;
+    for (int64_t t = 0; t < tiles; ++t) {
+      SumsOf<Type, kBlocks, kPx>(a, e, a.src, a.prefetch, sums + t * kPx * kBlock, rows * kBlock);
+      a.src += kPx * a.px_stride;
+      a.prefetch += (a.taps * a.tap_length + a.tail_taps * a.tail_length) * a.prefetch_step;
+    }
+    FinishNarrow<typename Type::AccElement>(a, e, {sums, rows, kBlocks}, dst);
+    dst += rows * e.dst_step * dst_bytes;
+    if (a.fip.pixel_terms != nullptr) a.fip.pixel_terms += rows;
+    e.dst_offset += rows * e.operand_step;
     if (e.acc_in != nullptr) {
       e.acc_in = reinterpret_cast<const float*>(reinterpret_cast<const char*>(e.acc_in) +
-                                                kPx * e.acc_step * sum_bytes);
+                                                rows * e.acc_step * sum_bytes);
     }
   }
 }

@@ -13,17 +13,16 @@ import numpy as np
 from ....graph import Body, Node, dtype_name
 from ....ops.records import Conv, InnerProduct
 from ...context import Context
-from ...precision.lowering import Layer, Lowering, slow_here
+from ...precision.lowering import Layer, Lowering, slow_in_bf16, slow_in_int8
 from ...precision.quantize import bias_correction, decibels, quantize_weights
-from ...report import Precision
+from ...report import Precision, Report
 from .narrow import Writer, narrow_tensors
 from .narrow_weights import BF16, floats, narrow_weights, snr_of
 from .open_squeeze_excite import open_squeeze_excite
 
 _FASTER = '{}: convolutions of bfloat16 run in float32; precision="bf16" makes them bfloat16'
-# Products whose sum is an int32 whatever they are: 2^31 / (255 * 128), and of a depthwise
-# convolution, which adds them up as floats, 2^24 / (255 * 128).
-_MOST_PRODUCTS, _MOST_TAPS = 65_000, 500
+# Products whose sum is an int32 whatever they are: 2^31 / (255 * 128).
+_MOST_PRODUCTS = 65_000
 
 
 def lower_precision(body: Body, context: Context) -> None:
@@ -35,7 +34,7 @@ def lower_precision(body: Body, context: Context) -> None:
         return narrow_weights(body, lowering, context.report)
     if lowering.is_int8 and body.place is not None:
         return None  # Nobody has seen the values of a loop's or a branch's tensors.
-    return _lower(body, lowering, lambda node: body.label(node.name) not in lowering.keep)
+    _lower(body, lowering, lambda node: body.label(node.name) not in lowering.keep, context.report)
 
 
 def _lower_as_it_was(body: Body, context: Context) -> None:
@@ -50,9 +49,9 @@ def _lower_as_it_was(body: Body, context: Context) -> None:
     if not context.bfloat16:
         return
     lowering, stored, report = Lowering("bf16"), Lowering("bf16-weights"), context.report
-    reason = slow_here("bf16")
+    reason = slow_in_bf16()
     if reason is None:
-        _lower(body, lowering, was_narrow)
+        _lower(body, lowering, was_narrow, report)
         layers = [layer for layer in lowering.layers if layer.dtype != "float32"]
     else:  # What TensorFlow rounds after each op keeps its digits, as it does in between.
         convolutions = [n for n in body.view.topological() if is_candidate(n, False)]
@@ -68,10 +67,12 @@ def _lower_as_it_was(body: Body, context: Context) -> None:
     report.precision.layers.extend(layers)
 
 
-def _lower(body: Body, lowering: Lowering, wanted: Callable[[Node], bool]) -> None:
+def _lower(body: Body, lowering: Lowering, wanted: Callable[[Node], bool], report: Report) -> None:
     """Makes those convolutions narrow that are wanted so."""
     convolutions = [n for n in body.view.topological() if is_candidate(n, lowering.is_int8)]
     lowered = {n.name for n in convolutions if wanted(n)}
+    if lowering.is_int8 and (slow := slow_in_int8(body, map(body.view.node, lowered))):
+        report.notes.append(slow)
     open_squeeze_excite(body, lowered)
     narrow = narrow_tensors(body.view, lowered)
     if body.place is None:
@@ -128,8 +129,7 @@ def is_candidate(node: Node, is_int8: bool) -> bool:
     conv = node.payload
     if not isinstance(conv, Conv) or conv.is_narrow or conv.pool or conv.dst_part or conv.src_part:
         return False
-    *_, per_group, _ = conv.weights.shape
-    if is_int8 and (conv.taps > _MOST_PRODUCTS or (per_group == 1 and conv.taps > _MOST_TAPS)):
+    if is_int8 and conv.taps > _MOST_PRODUCTS:
         return False
     return bool(np.isfinite(floats(conv)).all())
 

@@ -9,9 +9,9 @@ and the rounding behind its bias, batch normalisation and activation is how its 
 What batch normalisation multiplies by goes into the scales. Scales, zero points and weights are the
 model's own; nothing is calibrated.
 
-A CPU that does not multiply bytes runs convolutions of many products faster in float32. Their
-weights and sources are the same multiples of steps there, and rounding ends the chain of what it
-follows.
+Where most products are in windows that Winograd's algorithm computes, a CPU that does not multiply
+bytes is faster in float32. Weights and sources are the same multiples of steps there, and rounding
+ends the chain of what it follows.
 """
 
 import math
@@ -40,17 +40,13 @@ from ....ops.records import (
 )
 from ...context import Context
 from ...precision.carried import byte_of, multiples
-from ...precision.lowering import Layer, slow_here
+from ...precision.lowering import Layer, slow_in_int8
 from ...precision.quantize import LEVELS, Quantization
 from ...report import Precision
 from .lower_precision import is_candidate
 from .narrow import Writer, narrow_tensors, sources
 
 _METHOD = "the model's own"
-# Products an element, on average. ResNet-50 has 370 and MobileNetV2 45; on AVX2 the first took
-# 0.88 of the time of bytes in float32, the second 1.13.
-_MANY = 130
-_NOMINAL = 64  # what an unknown height or width counts as
 _FASTER = (
     '{}: the model\'s convolutions of bytes run in float32 and are rounded; precision="int8" and '
     "calibration make them bytes"
@@ -66,11 +62,12 @@ def lower_quantized(body: Body, context: Context) -> None:
             known[node.ref] = found
     layers: list[Layer] = []
     lowered = _lowered(body, known, context)
-    slow = slow_here("int8") if lowered and context.lowering is None else None
-    note = slow and (_FASTER.format(slow) if _is_faster(body, lowered) else slow)
-    if note and note not in context.report.notes:
-        context.report.notes.append(note)
-    if slow and note != slow:
+    # What `precision` asks for becomes bytes on any CPU.
+    asked = context.lowering is not None
+    slow = None if asked else slow_in_int8(body, map(view.node, lowered), rounds=True)
+    if slow:
+        if (note := _FASTER.format(slow)) not in context.report.notes:
+            context.report.notes.append(note)
         lowered = _round_in_float32(body, lowered)
         for node in view.topological():
             if node.name in lowered:
@@ -214,15 +211,6 @@ def _layer(node: Node, dtype: str, known, body: Body) -> Layer:
     scale, zero_point = known.get(node.ref, (None, None))
     method = "" if scale is None else _METHOD
     return Layer(body.label(node.name), dtype, method, scale, zero_point)
-
-
-def _is_faster(body: Body, lowered: set[str]) -> bool:
-    """Whether float32 is, where nothing multiplies bytes: most of the time goes into products."""
-    work = elements = 0
-    for node in map(body.view.node, lowered):
-        count = body.shapes.elements(node.ref, _NOMINAL) if body.shapes.shape(node.ref) else 0
-        elements, work = elements + count, work + count * node.payload.taps
-    return work > _MANY * elements
 
 
 def _round_in_float32(body: Body, lowered: set[str]) -> set[str]:

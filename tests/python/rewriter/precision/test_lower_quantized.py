@@ -164,7 +164,7 @@ def test_where_bytes_are_slow_it_rounds_in_float32(rewrite, filters, on_isa):
     assert most < 1.01 and same > 0.98
 
 
-def test_layers_of_few_products_stay_bytes(rewrite, filters, on_isa):
+def test_layers_that_are_faster_so_stay_bytes(rewrite, filters, on_isa):
     on_isa(_SLOW)
     expand, depthwise = filters(1, 1, 16, 96), filters(3, 3, 96, 1, op="tensor")
 
@@ -175,7 +175,21 @@ def test_layers_of_few_products_stay_bytes(rewrite, filters, on_isa):
 
     result = rewrite(network, [None, 9, 9, 16], options=STRICT)
     assert types(result, "Conv") == [("u8", "u8")] * 2
-    assert result.report.notes == ["this CPU has no AVX512-VNNI: int8 is slower here than float32"]
+    assert not result.report.notes
+
+
+@pytest.mark.parametrize("stride, kind", [(1, "f32"), (2, "u8")])
+def test_where_winograd_applies_it_is_float32(rewrite, filters, on_isa, stride, kind):
+    """Long sums are faster on bytes, unless fewer products make them."""
+    on_isa(_SLOW)
+    one = filters(3, 3, 64, 64)
+
+    def network(x):
+        return rounded(tf.nn.conv2d(rounded(x, -1, 1), one(), stride, "SAME"), -4, 4)
+
+    result = rewrite(network, [None, 9, 9, 64], options=STRICT)
+    assert types(result, "Conv") == [(kind, kind)]
+    assert bool(result.report.notes) == (kind == "f32")
 
 
 def test_the_numbers_of_float32_are_verified_as_those_of_bytes(rewrite, filters, on_isa):

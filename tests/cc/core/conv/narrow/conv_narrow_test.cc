@@ -131,6 +131,41 @@ TEST_P(ConvNarrowTest, Depthwise) {
   EXPECT_EQ(algorithms_, std::set<std::string>({"depthwise"}));
 }
 
+// Rows of tiles and shorter ones, and padding by more than a window.
+TEST_P(ConvNarrowTest, DepthwisePlanes) {
+  for (int64_t size : {1, 2, 3, 6, 7, 8, 14, 15, 29}) {
+    for (int64_t k : {2, 3, 5}) {
+      for (int64_t stride : {1, 2}) {
+        for (int64_t pad : {0, 1, 6}) {
+          if (size + 2 * pad < k) continue;
+          NarrowCase c;
+          ConvShape& d = c.shape;
+          d = Square(20, size, 20, k, stride, pad);
+          d.groups = 20;
+          c.src_quantization.zero_point = 201;
+          c.dst = kDstTypes[turn_++ % 3];
+          c.rest = "eltwise(clip,alpha=-3,beta=6)";
+          Check(c, turn_ % 2 == 0 ? one_ : two_, turn_ % 4 < 2 ? Guard::kAtEnd : Guard::kAtStart);
+        }
+      }
+    }
+  }
+}
+
+// More products than floats count exactly.
+TEST_P(ConvNarrowTest, LargestDepthwiseSums) {
+  NarrowCase c;
+  c.shape = Square(17, 31, 17, 31, 1, 0);
+  c.shape.groups = 17;
+  c.src_quantization = {1.f, 0};
+  c.dst = f32;
+  c.src_least = c.src_most = 255;
+  for (int weight : {127, -127, -128}) {
+    c.weights_least = c.weights_most = weight;
+    Check(c, one_);
+  }
+}
+
 TEST_P(ConvNarrowTest, ChainsAndTypes) {
   for (DataType src : {u8, bf16}) {
     for (DataType dst : kDstTypes) {
@@ -194,6 +229,25 @@ TEST_P(ConvNarrowTest, LargestSums) {
     c.src_quantization.zero_point = 255;
     c.src_least = c.src_most = 0;
     Check(c, one_);
+  }
+}
+
+// Bounds of a chain beside those of bytes: within them, beyond one, beyond both, infinite.
+TEST_P(ConvNarrowTest, ClampsAndBytes) {
+  for (const char* rest :
+       {"eltwise(clip,alpha=-1000,beta=7)", "eltwise(clip,alpha=5,beta=5000)",
+        "eltwise(clip,alpha=3000,beta=5000)", "eltwise(relu)",
+        "eltwise(clip,alpha=-9000,beta=-8000)", "eltwise(clip,alpha=2,beta=2)"}) {
+    for (int64_t oc : {16, 21}) {
+      for (bool depthwise : {false, true}) {
+        NarrowCase c;
+        c.shape = Square(oc, 8, oc, 3, 1, 1);
+        c.shape.groups = depthwise ? oc : 1;
+        c.rest = rest;
+        c.bias = true;
+        Check(c, two_);
+      }
+    }
   }
 }
 

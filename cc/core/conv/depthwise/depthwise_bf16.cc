@@ -1,43 +1,33 @@
-// Depthwise convolutions of bfloat16 and of bytes: rows of src become floats, each once for all
-// rows of dst that read it, and rows of float sums become rows of dst. Floats hold whole numbers
-// below 2^24, so sums of bytes are exact.
+// Depthwise convolutions of bfloat16: rows of src become floats, each once for all rows of dst that
+// read it, and rows of float sums become rows of dst.
 #include <vector>
 
 #include "cc/core/conv/depthwise/depthwise.h"
-#include "cc/core/conv/depthwise/depthwise_narrow_kernel.h"
+#include "cc/core/conv/depthwise/depthwise_bf16_kernel.h"
 
 namespace bd {
 namespace {
 
 // Output rows of one channel block.
-class NarrowRows {
+class Bf16Rows {
  public:
-  NarrowRows(const ConvRun& run, int64_t n, int64_t block, int thread)
+  Bf16Rows(const ConvRun& run, int64_t n, int64_t block, int thread)
       : run_(run),
         d_(run.d),
-        kernels_(DepthwiseNarrowKernelsFor(run.plan.isa)),
+        kernels_(DepthwiseBf16KernelsFor(run.plan.isa)),
         rows_(DepthwiseKernelsFor(run.plan.isa)),
         own_(run.plan.Own<DepthwisePlan>()),
         ring_(run.scratch.Grant(own_.ring, thread)),
         sums_(run.scratch.Grant(own_.sums, thread)),
-        bytes_(d_.src.dtype() == DataType::u8),
         held_(own_.ring_rows, -1),
         n_(n),
         block_(block),
         sum_args_(DepthwiseArgsOf(run, block, 1)),
         tile_() {
-    const int64_t channel = block * kBlock;
     sum_args_.dst = sums_;
     sum_args_.epilogue.valid_lanes = kBlock;
-    if (!bytes_ && run_.bias != nullptr) sum_args_.epilogue.bias = run_.bias + channel;
+    if (run_.bias != nullptr) sum_args_.epilogue.bias = run_.bias + block * kBlock;
     tile_.narrow = &run_.plan.tensors;
-    if (!bytes_) return;
-    for (int64_t i = 0; i < kBlock; ++i) {
-      unscale_[i] = channel + i < d_.oc()
-                        ? d_.types.src_quantization.scale * run_.buffers.weight_scales[channel + i]
-                        : 0.f;
-    }
-    tile_.fip.unscale = unscale_;
   }
 
   void Run(int64_t h) {
@@ -62,31 +52,28 @@ class NarrowRows {
     if (held_[slot] == r) return to;
     held_[slot] = r;
     const float* src = BytesFrom(run_.SrcBlock(n_, block_), r * count * run_.plan.src_bytes);
-    kernels_.widen(
-        {d_.src.dtype(), bytes_ ? d_.types.src_quantization.zero_point : 0, src, count, to});
+    kernels_.widen({reinterpret_cast<const Bfloat16*>(src), count, to});
     return to;
   }
 
   const ConvRun& run_;
   const ConvDesc& d_;
-  const DepthwiseNarrowKernels& kernels_;
+  const DepthwiseBf16Kernels& kernels_;
   const DepthwiseKernels& rows_;
   const DepthwisePlan& own_;
   float* const ring_;
   float* const sums_;
-  const bool bytes_;
   std::vector<int64_t> held_;  // the row in each slot of the ring, or -1
   const int64_t n_, block_;
   DepthwiseArgs sum_args_;
   TileArgs tile_;
-  alignas(64) float unscale_[kBlock];
 };
 
 }  // namespace
 
-void RunNarrowDepthwise(const ConvRun& run, ThreadPool& pool) {
+void RunDepthwiseBf16(const ConvRun& run, ThreadPool& pool) {
   ForBlockRows(run, pool, [&](int64_t n, int64_t block, int64_t begin, int64_t end, int thread) {
-    NarrowRows of_block(run, n, block, thread);
+    Bf16Rows of_block(run, n, block, thread);
     for (int64_t h = begin; h < end; ++h) of_block.Run(h);
   });
 }
