@@ -42,6 +42,13 @@ class Scope:
         """All ways in which `ref` is `pattern`, beside what is `found`."""
         yield from pattern.ways(self.seen(ref), self, found or Match())
 
+    def may_be(self, pattern, ref: Ref) -> bool:
+        """False where the op that makes `ref` is none of the pattern's: nothing need be bound."""
+        if not isinstance(pattern, Op):
+            return True
+        ref = self.seen(ref)
+        return not ref.port and ref.node in self.view and self.view.node(ref.node).op in pattern.ops
+
     def ways_of_all(self, patterns, refs, found: Match) -> Iterator[Match]:
         """The same of as many patterns as tensors."""
         if not patterns:
@@ -99,9 +106,11 @@ class Op:
             return
         node = scope.view.node(ref.node)
         if node.op in self.ops and len(node.inputs) == len(self.args):
-            found = replace(found, nodes=(*found.nodes, node.name))
+            here = None
             for args in self._orders(node.op):
-                yield from scope.ways_of_all(args, node.inputs, found)
+                if all(map(scope.may_be, args, node.inputs)):
+                    here = here or replace(found, nodes=(*found.nodes, node.name))
+                    yield from scope.ways_of_all(args, node.inputs, here)
 
     def _orders(self, op: str) -> list[tuple]:
         is_commutative = op in _COMMUTATIVE and len(self.args) == 2
