@@ -3,7 +3,7 @@
 // Outside, one step after the other and one switch on its algorithm; inside,
 // one loop over the vectors of the tile:
 //
-//   ApplyPostOps, ApplyPostOpsPlain   the chain: which operand elements a step reads
+//   ApplyPostOps, ApplyPostOpsRows    the chain: which operand elements a step reads
 //   ApplyEltwise                      x = scale * f(x)
 //   ApplyOperand                      x = scale * o + x (sum), x = alg(x, o) (binary)
 #ifndef CC_CORE_POST_OPS_POST_OPS_INL_H_
@@ -215,27 +215,48 @@ inline void ApplyRepeating(const PostOpStep& step, float* x, int64_t n, const fl
   }
 }
 
-// The same over `count` floats of an NHWC row: element i has channel
-// (first_channel + i) % channels; sample_offset is n * channels. Operands are
-// not padded, and no element outside the row is read or written.
-[[maybe_unused, gnu::noinline]] void ApplyPostOpsPlain(const PostOpProgram& program, float* row,
-                                                       int64_t count, int64_t dst_offset,
-                                                       int64_t first_channel, int64_t channels,
-                                                       int64_t sample_offset) {
+// Where `rows` rows of NHWC lie: `count` floats each, whose element i has channel
+// (first_channel + i) % channels.
+struct PlainRows {
+  int64_t rows, stride, count;
+  int64_t dst_offset, operand_step;  // of operands: element 0 of row 0, and from row to row
+  int64_t first_channel, channels;
+  int64_t sample_offset;  // n * channels
+};
+
+// The same over such rows. Operands are not padded, and nothing outside of them is read; of the
+// rows what lies between them is changed, too: a function of a row of 16 floats alone would wait
+// for itself, three times as long as among others.
+[[maybe_unused, gnu::noinline]] void ApplyPostOpsRows(const PostOpProgram& program, float* first,
+                                                      const PlainRows& at) {
   for (int32_t s = 0; s < program.count; ++s) {
     const PostOpStep& step = program.steps[s];
     if (step.kind == PostOpKind::kEltwise) {
-      ApplyEltwise(step, row, row, count);
-    } else if (ReadsTensor(step)) {
-      ApplyOperand(step, row, row, count, step.operand + dst_offset, count);
-    } else if (step.shape == OperandShape::kScalar) {
-      ApplyRepeating(step, row, count, step.operand, 0, 1);
-    } else {
-      const bool sample = step.shape == OperandShape::kSampleChannel;
-      ApplyRepeating(step, row, count, step.operand + (sample ? sample_offset : 0), first_channel,
-                     channels);
+      ApplyEltwise(step, first, first, (at.rows - 1) * at.stride + at.count);
+      continue;
+    }
+    for (int64_t p = 0; p < at.rows; ++p) {
+      float* const row = first + p * at.stride;
+      if (ReadsTensor(step)) {
+        const float* const operand = step.operand + at.dst_offset + p * at.operand_step;
+        ApplyOperand(step, row, row, at.count, operand, at.count);
+      } else if (step.shape == OperandShape::kScalar) {
+        ApplyRepeating(step, row, at.count, step.operand, 0, 1);
+      } else {
+        const bool sample = step.shape == OperandShape::kSampleChannel;
+        ApplyRepeating(step, row, at.count, step.operand + (sample ? at.sample_offset : 0),
+                       at.first_channel, at.channels);
+      }
     }
   }
+}
+
+// The same over one row.
+inline void ApplyPostOpsPlain(const PostOpProgram& program, float* row, int64_t count,
+                              int64_t dst_offset, int64_t first_channel, int64_t channels,
+                              int64_t sample_offset) {
+  ApplyPostOpsRows(program, row,
+                   {1, count, count, dst_offset, 0, first_channel, channels, sample_offset});
 }
 
 }  // namespace

@@ -22,20 +22,24 @@ inline bool SiluFollows(const TileEpilogue& e) {
 [[maybe_unused, gnu::noinline]] void StoreRows(const TileEpilogue& e, float* sums, int64_t rows,
                                                int64_t blocks, float* dst) {
   const int64_t columns = (blocks - 1) * kBlock + e.valid_lanes;
+  const int64_t stride = blocks * kBlock;
   const Vec scale = Set1(e.acc_scale), lo = Set1(e.lo), hi = Set1(e.hi);
-  for (int64_t p = 0; p < rows; ++p) {
-    float* row = sums + p * blocks * kBlock;
-    for (int64_t c = 0; e.acc_in != nullptr && c < columns; c += kLanes) {
+  for (int64_t p = 0; e.acc_in != nullptr && p < rows; ++p) {
+    float* row = sums + p * stride;
+    for (int64_t c = 0; c < columns; c += kLanes) {
       const float* in = e.acc_in + p * e.acc_step + c / kBlock * e.acc_block_stride + c % kBlock;
       const int64_t lanes = columns - c < kLanes ? columns - c : kLanes;
       Store(row + c, Fma(scale, LoadN(in, static_cast<int>(lanes)), Load(row + c)));
     }
-    if (e.program != nullptr) {
-      ApplyPostOpsPlain(*e.program, row, columns, e.dst_offset + p * e.operand_step, e.channel,
-                        e.channels, e.sample_channel);
-    }
+  }
+  if (e.program != nullptr) {
+    ApplyPostOpsRows(*e.program, sums,
+                     {rows, stride, columns, e.dst_offset, e.operand_step, e.channel, e.channels,
+                      e.sample_channel});
+  }
+  for (int64_t p = 0; p < rows; ++p) {
     for (int64_t c = 0; c < columns; c += kLanes) {
-      Vec x = Load(row + c);
+      Vec x = Load(sums + p * stride + c);
       if (e.clamp) x = Min(hi, Max(lo, x));
       const int64_t lanes = columns - c < kLanes ? columns - c : kLanes;
       StoreN(dst + p * e.dst_step + c, x, static_cast<int>(lanes));
