@@ -147,29 +147,29 @@ def _reshape(node: Node, shapes):
 
 
 def _fill(sizes, src):
-    """Replaces the -1 where cancelling equal sizes leaves exactly one for it."""
-    rest = list(src or [])
+    """Replaces the -1 where cancelling sizes, and multiples of them, leaves one for it."""
     if src is None:
         return [None if size == -1 else size for size in sizes]
+    rest, given = list(src), 1
     for size in sizes:
-        if isinstance(size, Expr) and size in rest:
-            rest.remove(size)
-    numbers = [size for size in rest if isinstance(size, int)]
+        if not isinstance(size, Expr):
+            given *= size if size != -1 else 1
+            continue
+        # The same size before others of which it is a multiple.
+        ratios = [(size.ratio(one), one) for one in rest if isinstance(one, Expr)]
+        times, one = min((r for r in ratios if r[0]), default=(0, None), key=lambda r: r[0])
+        if not times:
+            return [None if size == -1 else size for size in sizes]
+        rest.remove(one)
+        given *= times
+    missing = math.prod(size for size in rest if isinstance(size, int))
     unknowns = [size for size in rest if not isinstance(size, int)]
-    missing, given = 1, 1
-    for number in numbers:
-        missing *= number
-    for size in sizes:
-        given *= size if isinstance(size, int) and size != -1 else 1
     fill = None
-    if given and missing % given == 0:
-        ratio = missing // given
-        if not unknowns:
-            fill = ratio
-        elif len(unknowns) == 1:
-            fill = unknowns[0] * ratio
-    if any(isinstance(size, Expr) and size not in src for size in sizes):
-        fill = None
+    if given and not unknowns and missing % given == 0:
+        fill = missing // given
+    elif given and len(unknowns) == 1:  # which the op demands to be divisible
+        common = math.gcd(missing, given)
+        fill = exact_division(unknowns[0] * (missing // common), given // common)
     return [fill if size == -1 else size for size in sizes]
 
 

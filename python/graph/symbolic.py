@@ -48,6 +48,12 @@ class Expr:
     def __rsub__(self, other: int) -> "Size":
         return _combine(other, self, -1)
 
+    def ratio(self, other: "Expr") -> int:
+        """By what `other` is multiplied to give this; 0 where that is no whole number."""
+        (atom, c), *_ = other.terms
+        times = dict(self.terms).get(atom, 0) // c
+        return times if times > 0 and other * times == self else 0
+
     def __mul__(self, factor: int) -> "Size":
         if factor == 0:
             return 0

@@ -2,7 +2,8 @@
 
     [L.., K..] and weights [K.., O..] -> [L.., O..]
 
-with any numbers of axes of each kind is reshape(src, [-1, K]) @ reshape(weights, [K, O]), reshaped.
+with any numbers of axes of each kind is reshape(src, [-1, K]) @ reshape(weights, [K, O]), reshaped;
+the axes of the weights may lie in any order.
 A bias [O..] that is added behind it is added to the rows, where the product takes it in.
 """
 
@@ -25,7 +26,7 @@ def flatten_products(body: Body, context: Context) -> None:
 
 def _flatten(node: Node, body: Body) -> str | None:
     """Puts the product of matrices in the node's place; or says why that is not possible."""
-    contracted = _contracted(node, body)
+    contracted, order = _contracted(node, body)
     if node.attr["T"].type != types_pb2.DT_FLOAT:
         return f"dtype {dtype_name(node.attr['T'].type)}, only float32 is implemented"
     src, weights = node.inputs
@@ -36,6 +37,10 @@ def _flatten(node: Node, body: Body) -> str | None:
     rows, matrix = body.shapes.shape(src), body.shapes.shape(weights)
     if rows is None or matrix is None or not all(isinstance(size, int) for size in matrix):
         return "the shapes of its operands are not known"
+    if order is not None:
+        axes = body.view.add(constant_node(f"{node.name}/order", order)).ref
+        turned = make_node(f"{node.name}/turned", "Transpose", [weights, axes], T=node.attr["T"])
+        weights, matrix = body.view.add(turned).ref, tuple(matrix[axis] for axis in order)
     ic, oc = math.prod(matrix[:contracted]), math.prod(matrix[contracted:])
     flat = _reshape(f"{node.name}/rows", src, [-1, ic], node, body)
     by = _reshape(f"{node.name}/weights", weights, [ic, oc], node, body)
@@ -110,26 +115,33 @@ def _open_shape(node: Node, src: Ref, contracted: int, tail, body: Body) -> Ref:
     return add("shape", "ConcatV2", parts, T=INT32, Tidx=INT32)
 
 
-def _contracted(node: Node, body: Body) -> int:
-    """How many axes, the last of the first and the first of the second operand; 0 for others."""
+def _contracted(node: Node, body: Body) -> tuple[int, list[int] | None]:
+    """How many axes, the last of the first operand, 0 for others, and the order of the second's.
+
+    It has them first in this order; None: as it is.
+    """
     if node.op == "Einsum":
         return _contracted_by(node.attr["equation"].s.decode())
     turned = node.attr["adj_x"].b or node.attr["adj_y"].b
     ranks = [body.shapes.rank(ref) for ref in node.inputs]
-    return int(not turned and None not in ranks and ranks[0] > 2 and ranks[1] == 2)
+    return int(not turned and None not in ranks and ranks[0] > 2 and ranks[1] == 2), None
 
 
-def _contracted_by(equation: str) -> int:
+def _contracted_by(equation: str) -> tuple[int, list[int] | None]:
     operands, _, result = equation.replace(" ", "").partition("->")
     labels = operands.split(",")
     if len(labels) != 2 or "." in equation:
-        return 0
+        return 0, None
     a, b = labels
-    for count in range(1, min(len(a), len(b)) + 1):
-        distinct = len({*a, *b}) == len(a) + len(b) - count
-        if a[-count:] == b[:count] and result == a[:-count] + b[count:] and distinct:
-            return count
-    return 0
+    count = len({*a} & {*b})
+    rows, within = a[: len(a) - count], a[len(a) - count :]
+    rest = result[len(rows) :]
+    distinct = len({*a, *b}) == len(a) + len(b) - count
+    fits = result[: len(rows)] == rows and sorted(within + rest) == sorted(b)
+    if not count or not distinct or not fits:
+        return 0, None
+    order = [b.index(label) for label in within + rest]
+    return count, None if order == sorted(order) else order
 
 
 def _reshape(name: str, src: Ref, shape: list[int], like: Node, body: Body) -> Ref:

@@ -17,15 +17,17 @@ from ...context import Context
 from ..found import Found
 from . import attention_groups
 from .attention_found import FoundAttention
-from .attention_masks import without_not
+from .attention_masks import Bias, without_not
+from .attention_products import ROOTS, Axes, Product, axes_of, is_of_tensors, product
 from .attention_scores import Scores, scaled_by, scores_of
 
-_MATMULS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
-ROOTS = ("Einsum", *sorted(_MATMULS))
+__all__ = ["ROOTS", "find"]
 _SAME = frozenset({"Identity", "StopGradient"})
 _CHANGED = "the weights change before they meet the values: only softmax of the scores is one op"
 _GROUPED = "its groups of heads are not rows of one product, from [B, T, N, H] and back"
 _READ = "its scores or weights are read elsewhere, too"
+_ORDER = "its axes are in another order than [B, N, T, S]"
+_HEADS = "its scores have heads that its queries, keys or values have in another way"
 # The layouts by axes; "t" stands for rows, those of k and v are keys.
 _ORDERS = {
     "btnh": "BTNH",
@@ -37,15 +39,6 @@ _ORDERS = {
 _PART = "i"  # an axis with an index: of the product that makes queries, keys and values
 
 
-@dataclass(frozen=True)
-class Product:
-    """A product of two tensors, a letter an axis."""
-
-    operands: tuple[Ref, Ref]
-    labels: tuple[str, str]
-    result: str
-
-
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The attention that ends with the product `node` of weights and values."""
     by_values = product(node, body)
@@ -53,15 +46,29 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         return None
     for i in (0, 1):
         weights = _past(by_values.operands[i], _SAME, body)
-        if weights.op == "Reshape" and weights.payload is None:  # of groups
+        if weights.op == "Reshape" and weights.payload is None:  # of groups, or of heads
             weights = _past(weights.inputs[0], _SAME, body)
+        if weights.op == "Transpose" and weights.payload is None:
+            turned = _turned(by_values, i, body.shapes.numbers(weights.inputs[1]))
+            weights = _past(weights.inputs[0], _SAME, body)
+        else:
+            turned = by_values
         zeroed = _zeroed(weights, body)
         softmax = _past(zeroed[0], _SAME, body) if zeroed else weights
-        if softmax.op == "Softmax" and softmax.payload is None:
-            return _found(node, softmax, by_values, i, zeroed and zeroed[1], body)
+        if softmax.op == "Softmax" and softmax.payload is None and turned is not None:
+            return _found(node, softmax, turned, i, zeroed and zeroed[1], body)
         if _is_dropout_of_softmax(weights, body):
             return _CHANGED
     return None
+
+
+def _turned(by_values: Product, i: int, order: list[int] | None) -> Product | None:
+    """The product of weights as they are before a transpose."""
+    labels = list(by_values.labels)
+    if order is None or len(order) != len(labels[i]):
+        return None
+    labels[i] = "".join(labels[i][order.index(axis)] for axis in range(len(order)))
+    return replace(by_values, labels=tuple(labels))
 
 
 def _zeroed(node: Node, body: Body) -> tuple[Ref, tuple[Ref, bool]] | None:
@@ -76,53 +83,79 @@ def _zeroed(node: Node, body: Body) -> tuple[Ref, tuple[Ref, bool]] | None:
 
 
 def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed, body: Body):
-    scores = scores_of(softmax.inputs[0], lambda ref: _scores_product(ref, body), body)
+    scores = scores_of(softmax.inputs[0], lambda ref: is_of_tensors(ref, body), body)
     if scores is None or isinstance(scores, str):
         return scores
     if zeroed is not None and zeroed not in scores.conditions:
         return _CHANGED
     if node.attr["T"].type != types_pb2.DT_FLOAT:
         return f"dtype {dtype_name(node.attr['T'].type)}, only float32 is implemented"
-    axes = _values_axes(by_values.labels[i], by_values.labels[1 - i], by_values.result)
     by_keys = product(body.view.node(scores.product), body)
     if scores.order is not None:
         result = "".join(by_keys.result[axis] for axis in scores.order)
         by_keys = replace(by_keys, result=result)
-    sides = _keys_axes(by_keys)
-    if axes is None or sides is None or len(by_keys.result) != len(by_values.labels[i]):
-        return "its axes are in another order than [B, N, T, S]"
-    (q_ref, q_axes), (k_ref, k_axes) = sides
-    merges = body.shapes.rank(by_values.operands[i]) != body.shapes.rank(softmax.ref)
-    if merges != (scores.groups is not None):
-        return _CHANGED
-    end, between = node, frozenset()
-    if merges:
-        q_ref = attention_groups.queries(q_ref, scores.groups, body) if q_axes == "bnth" else None
+    reason = _ORDER
+    for axes in axes_of(by_keys, by_values, i):
+        found = _with_axes(node, softmax, by_values.operands[i], scores, axes, zeroed, body)
+        if not isinstance(found, str):
+            return found
+        reason = found if reason is _ORDER else reason
+    return reason
+
+
+def _with_axes(
+    node: Node, softmax: Node, weights: Ref, scores: Scores, axes: Axes, zeroed, body: Body
+) -> FoundAttention | str:
+    """The attention, its axes read in one way."""
+    between, end, dst = frozenset(), node, axes.dst
+    tensors = biases = None
+    parts = scores.head_scale is None
+    if scores.groups is not None:
+        q = attention_groups.queries(axes.q[0], scores.groups, body)
         grouped = attention_groups.result(node, scores.groups, body)
         rank = body.shapes.rank(scores.mask) if scores.mask else None
-        if not q_ref or not grouped or axes[1] != "bnth" or rank not in (None, 5):
+        if not q or not grouped or (axes.q[1], dst) != ("bnth", "bnth") or rank not in (None, 5):
             return _GROUPED
         if rank == 5 and body.shapes.shape(scores.mask)[1:3] != (1, 1):
             return _GROUPED
-        q_axes, (end, between), axes = "btnh", grouped, (axes[0], "btnh")
-    operands = ((q_ref, q_axes), (k_ref, k_axes), (by_values.operands[1 - i], axes[0]))
-    tensors = _sources(operands, scores.head_scale is None, body)
-    if None in tensors:
+        (end, between), axes = grouped, replace(axes, q=(q, "btnh"))
+        dst = "btnh"
+    elif len(dst) == 3 and (split := _split_result(node, dst, body)) is not None:
+        tensors = _sources(axes, parts, body, of_heads=True)
+        biases = tensors and _of_heads(scores, tensors[0], body)
+        if biases is not None:
+            end, between, dst = split, frozenset({node.name}), "bnth"
+    shape = body.shapes.shape
+    if scores.groups is None and len(shape(weights)) != len(shape(softmax.ref)):
+        if scores.heads is None or shape(weights)[-2:] != shape(softmax.ref)[-2:]:
+            return _CHANGED
+    if biases is None:
+        if scores.heads is not None:
+            return _HEADS
+        tensors, biases = _sources(axes, parts, body), scores.biases
+    if tensors is None:
         return "rows of its queries, keys or values do not lie together"
-    wrong = _misfit(tensors, body)
-    if wrong:
+    if (order := axes.order) is not None:
+        whole = all(body.shapes.rank(bias.ref) == len(order) for bias in biases)
+        if scores.mask or scores.causal or scores.groups or scores.head_scale or not whole:
+            return _ORDER
+        biases = tuple(bias.turned(order) for bias in biases)
+    if wrong := _misfit(tensors, body):
         return wrong
-    root, dst = _result(end, axes[1], body)
+    root, dst = _result(end, dst, body)
     if dst not in _ORDERS:
-        return "its axes are in another order than [B, N, T, S]"
-    inner = _inner_nodes(softmax, scores, by_values.operands[i], body)
+        return _ORDER
+    inner = _inner_nodes(softmax, scores, weights, body)
     nodes = frozenset({root.name, end.name, *between, node.name, *inner})
     shapes = _readers_of_shapes(inner, body)
+    ranks = {body.shapes.rank(shape.inputs[0]) for shape in shapes}
     if not body.view.is_private(nodes - {root.name}, nodes | {shape.name for shape in shapes}):
         return _READ
     q, k, v = tensors
+    if order is not None and shapes or ranks - {len(q.axes.replace(_PART, ""))}:
+        return _READ
     inputs = {"q": q.ref, "k": k.ref, "v": v.ref}
-    inputs |= {f"bias{n}": ref for n, (ref, _) in enumerate(scores.biases)}
+    inputs |= {f"bias{n}": bias.ref for n, bias in enumerate(biases)}
     if scores.mask is not None:
         inputs["mask"] = scores.mask
     payload = Attention(
@@ -148,74 +181,55 @@ def _found(node: Node, softmax: Node, by_values: Product, i: int, zeroed, body: 
         nodes,
         shapes=tuple(shapes),
         axes=(q.axes, k.axes),
-        is_grouped=merges,
-        factors=tuple(factor for _, factor in scores.biases),
+        is_grouped=scores.groups is not None,
+        biases=biases,
         head_scale=scores.head_scale,
         inverted=scores.inverted,
     )
 
 
-def product(node: Node, body: Body) -> Product | None:
-    """What a node multiplies, if it is a product of two tensors of rank 3 or 4."""
-    if node.payload is not None or len(node.inputs) != 2:
+def _sources(axes: Axes, parts: bool, body: Body, of_heads: bool = False) -> "list[Source] | None":
+    """What the op reads for q, k and v: parts of larger tensors where all have the same axis.
+
+    Or, of all heads in one axis, what has them in two.
+    """
+    q = _source(*axes.q, body, parts=parts, of_heads=of_heads)
+    found = [q, *_keys_and_values(axes.k, axes.v, parts, body, of_heads)]
+    if None in found:
         return None
-    if node.op == "Einsum":
-        return _einsum(node)
-    if node.op not in _MATMULS:
+    if len({tensor.at_axis for tensor in found if tensor.at}) > 1:
+        return _sources(axes, False, body, of_heads)
+    return found
+
+
+def _of_heads(scores: Scores, q: "Source", body: Body) -> tuple[Bias, ...] | None:
+    """The biases of scores [B N, T, S] as those of [B, N, T, S]."""
+    sizes = dict(zip(q.axes, body.shapes.shape(q.ref), strict=True))
+    full = body.shapes.shape(Ref(scores.product))
+    if scores.heads not in (None, (sizes["b"], sizes["n"])) or scores.mask and not scores.heads:
         return None
-    ranks = {body.shapes.rank(ref) for ref in node.inputs}
-    if ranks not in ({3}, {4}):
+    target = (-1, sizes["n"], *full[1:])
+    biases = []
+    for n, bias in enumerate(scores.biases):
+        own = body.shapes.shape(bias.ref)
+        if len(own) == 3 and own[0] != 1 and (n < scores.flat or scores.heads is None):
+            if not all(isinstance(size, int) for size in target) or own != full:
+                return None
+            bias = replace(bias, shape=target)
+        biases.append(bias)
+    return tuple(biases)
+
+
+def _split_result(node: Node, axes: str, body: Body) -> Node | None:
+    """The only reader of [B N, T, H], where that makes [B, N, T, H] of it."""
+    readers = body.view.consumers(node.ref)
+    if axes != "bth" or len(readers) != 1 or body.view.is_fetched(node.ref):
         return None
-    batch = "bn"[: ranks.pop() - 2]
-    a = "dt" if node.attr["adj_x"].b else "td"
-    b = "sd" if node.attr["adj_y"].b else "ds"
-    return Product(tuple(node.inputs), (batch + a, batch + b), batch + "ts")
-
-
-def _einsum(node: Node) -> Product | None:
-    operands, _, result = node.attr["equation"].s.decode().replace(" ", "").partition("->")
-    labels = tuple(operands.split(","))
-    every = (*labels, result)
-    if any("." in text or len({*text}) != len(text) or len(text) not in (3, 4) for text in every):
-        return None
-    return Product(tuple(node.inputs), labels, result)
-
-
-def _scores_product(ref: Ref, body: Body) -> bool:
-    """Whether `ref` is a product of two computed tensors."""
-    node = body.view.producer(ref)
-    found = product(node, body) if node.op in ROOTS else None
-    return found is not None and not any(map(body.constants.is_constant, found.operands))
-
-
-def _values_axes(weights: str, values: str, result: str) -> tuple[str, str] | None:
-    """The axes of the values as letters of b, n, t (keys) and h, and those of the result."""
-    *shared, t, s = weights
-    h = "".join({*values} - {*weights})
-    ours = {old: new for old, new in zip(shared, "bn", strict=False)}
-    fits = s in values and s not in result and t not in values and len(h) == 1
-    if not fits or {*values} != {*shared, s, h} or {*result} != {*shared, t, h}:
-        return None
-    return _rename(values, ours | {s: "t", h: "h"}), _rename(result, ours | {t: "t", h: "h"})
-
-
-def _keys_axes(by_keys: Product):
-    """((queries, axes), (keys, axes)), where axes are letters of b, n, t and h."""
-    *shared, t, s = by_keys.result
-    ours = {old: new for old, new in zip(shared, "bn", strict=False)}
-    for i in (0, 1):
-        q, k = by_keys.labels[i], by_keys.labels[1 - i]
-        h = "".join({*q} & {*k} - {*shared})
-        if len(h) == 1 and {*q} == {*shared, t, h} and {*k} == {*shared, s, h}:
-            return (
-                (by_keys.operands[i], _rename(q, ours | {t: "t", h: "h"})),
-                (by_keys.operands[1 - i], _rename(k, ours | {s: "t", h: "h"})),
-            )
-    return None
-
-
-def _rename(labels: str, names: dict[str, str]) -> str:
-    return "".join(names[label] for label in labels)
+    reader, index = readers[0]
+    before, after = body.shapes.shape(node.ref), body.shapes.shape(reader.ref)
+    fits = reader.op == "Reshape" and reader.payload is None and index == 0
+    fits = fits and before and after and len(after) == 4 and before[1:] == after[2:]
+    return reader if fits and not body.view.has_control_edges(node.name) else None
 
 
 @dataclass(frozen=True)
@@ -246,14 +260,17 @@ def _source(
     scales: bool = True,
     repeated: bool = False,
     parts: bool = False,
+    of_heads: bool = False,
 ) -> Source | None:
     """What the op reads for an operand: past its transposes, scalings and repeated heads.
 
-    With `parts` also past the op that takes it of a larger tensor.
+    With `parts` also past the op that takes it of a larger tensor; with `of_heads` it is
+    [B, N, ..] of which a reshape makes the operand [B N, ..].
     """
     best, factor, repeats, at = None, 1.0, 1, ()
     while True:
-        if axes.replace(_PART, "") in _ORDERS and _PART not in (axes[0], axes[-1]):
+        own = axes.replace(_PART, "")
+        if own in _ORDERS and _PART not in (axes[0], axes[-1]) and (len(own) == 4 or not of_heads):
             best = Source(ref, axes, factor, repeats, at)
         node = body.view.producer(ref)
         if parts and not at and node.op == "Unpack" and node.payload is None:
@@ -270,6 +287,8 @@ def _source(
             ref = node.inputs[0]
         elif node.op in _SAME:
             ref = node.inputs[0]
+        elif of_heads and axes[0] == "b" and len(own) == 3 and not at and _merges_heads(node, body):
+            ref, axes = node.inputs[0], f"bn{axes[1:]}"
         elif scales and node.op in ("Mul", "RealDiv") and (scaled := scaled_by(node, body)):
             ref, factor = scaled[0], factor * scaled[1]
         elif (
@@ -283,21 +302,18 @@ def _source(
             return best
 
 
-def _sources(operands, parts: bool, body: Body) -> list[Source | None]:
-    """What the op reads for q, k and v: parts of larger tensors where all have the same axis."""
-    queries, keys, values = operands
-    q = _source(*queries, body, parts=parts)
-    k, v = _keys_and_values(keys, values, parts, body)
-    if len({tensor.at_axis for tensor in (q, k, v) if tensor is not None and tensor.at}) > 1:
-        return _sources(operands, False, body)
-    return [q, k, v]
+def _merges_heads(node: Node, body: Body) -> bool:
+    before, after = body.shapes.shape(node.inputs[0]), body.shapes.shape(node.ref)
+    known = node.op == "Reshape" and before and after and (len(before), len(after)) == (4, 3)
+    return bool(known) and before[2:] == after[1:]
 
 
-def _keys_and_values(keys, values, parts: bool, body: Body) -> list[Source | None]:
+def _keys_and_values(keys, values, parts: bool, body: Body, of_heads: bool) -> list[Source | None]:
     """Both before their heads are repeated, where both are in the same way."""
     for repeated in (True, False):
-        k = _source(*keys, body, repeated=repeated, parts=parts)
-        v = _source(*values, body, scales=False, repeated=repeated, parts=parts)
+        options = {"repeated": repeated, "parts": parts, "of_heads": of_heads}
+        k = _source(*keys, body, **options)
+        v = _source(*values, body, scales=False, **options)
         if k is None or v is None or k.repeats == v.repeats:
             break
     return [k, v]
@@ -370,6 +386,6 @@ def _is_dropout_of_softmax(node: Node, body: Body) -> bool:
     sources += [body.view.producer(n.inputs[0]) for n in sources if n.op in ("Mul", "RealDiv")]
     for source in sources:
         if source.op == "Softmax" and source.payload is None:
-            found = scores_of(source.inputs[0], lambda ref: _scores_product(ref, body), body)
+            found = scores_of(source.inputs[0], lambda ref: is_of_tensors(ref, body), body)
             return isinstance(found, Scores)
     return False

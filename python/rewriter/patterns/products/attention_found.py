@@ -7,6 +7,7 @@ from tensorflow.core.framework import types_pb2
 from ....graph import INT32, GraphView, Node, Ref, constant_node, dtype, gathered, make_node
 from ....ops.records import BIAS_ROLES
 from ..found import Found
+from .attention_masks import Bias
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class FoundAttention(Found):
     shapes: tuple[Node, ...] = ()
     axes: tuple[str, str] = ("", "")  # of q and k
     is_grouped: bool = False  # a mask of rank 5 is [B, 1, 1, T, S]
-    factors: tuple[float, ...] = ()  # of the biases
+    biases: tuple[Bias, ...] = ()
     head_scale: Ref | None = None  # what multiplies the scores of each head
     inverted: bool = False  # the mask is true where scores are masked
 
@@ -26,12 +27,11 @@ class FoundAttention(Found):
             mask = view.add(make_node(name, "Squeeze", [self.inputs["mask"]], **dims)).ref
             inputs = {**self.inputs, "mask": mask}
             return replace(self, inputs=inputs, is_grouped=False).node(view)
-        if any(factor != 1.0 for factor in self.factors):
+        if self.biases:
             inputs = dict(self.inputs)
-            for role, factor in zip(BIAS_ROLES, self.factors, strict=False):
-                if factor != 1.0:
-                    inputs[role] = self._times(inputs[role], factor, f"{self.root}/{role}", view)
-            return replace(self, inputs=inputs, factors=()).node(view)
+            for role, bias in zip(BIAS_ROLES, self.biases, strict=False):
+                inputs[role] = self._bias(bias, f"{self.root}/{role}", view)
+            return replace(self, inputs=inputs, biases=()).node(view)
         if "mask" in self.inputs and dtype(view, self.inputs["mask"]) != types_pb2.DT_BOOL:
             mask = self._cast(self.inputs["mask"], f"{self.root}/mask", view)
             return replace(self, inputs={**self.inputs, "mask": mask}).node(view)
@@ -61,10 +61,18 @@ class FoundAttention(Found):
         return view.add(make_node(name, "Cast", [mask], **types)).ref
 
     @staticmethod
-    def _times(ref: Ref, factor: float, name: str, view: GraphView) -> Ref:
-        constant = constant_node(f"{name}/factor", factor, types_pb2.DT_FLOAT)
-        operands = [ref, view.add(constant).ref]
-        return view.add(make_node(name, "Mul", operands, T=types_pb2.DT_FLOAT)).ref
+    def _bias(bias: Bias, name: str, view: GraphView) -> Ref:
+        ref, real = bias.ref, types_pb2.DT_FLOAT
+        if bias.shape is not None:
+            sizes = view.add(constant_node(f"{name}/shape", bias.shape)).ref
+            ref = view.add(make_node(f"{name}/of_heads", "Reshape", [ref, sizes], T=real)).ref
+        if bias.order is not None:
+            order = view.add(constant_node(f"{name}/order", bias.order)).ref
+            ref = view.add(make_node(f"{name}/turned", "Transpose", [ref, order], T=real)).ref
+        if bias.factor != 1.0:
+            factor = view.add(constant_node(f"{name}/factor", bias.factor, real)).ref
+            ref = view.add(make_node(name, "Mul", [ref, factor], T=real)).ref
+        return ref
 
     def _shape_of_scores(self, like: Node, view: GraphView) -> Ref:
         """The same shape out of those of q and k."""

@@ -4,6 +4,7 @@ Which of them let each query see the keys up to its own, and how large the numbe
 """
 
 import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from tensorflow.core.framework import types_pb2
@@ -23,6 +24,29 @@ _MOVES = _SAME | {
 _PRODUCTS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul"})
 _BOUNDED = frozenset({"Cos", "Sigmoid", "Sin", "Softmax", "Tanh"})
 _EITHER = frozenset({"ConcatV2", "Maximum", "Minimum", "Pack", "Select", "SelectV2"})
+
+
+@dataclass(frozen=True)
+class Bias:
+    """What is added to scores: in `shape`, its axes in another order, times `factor`."""
+
+    ref: Ref
+    factor: float = 1.0
+    shape: tuple[int, ...] | None = None
+    order: tuple[int, ...] | None = None
+
+    def times(self, factor: float) -> "Bias":
+        return replace(self, factor=self.factor * factor)
+
+    def turned(self, order) -> "Bias":
+        """With axis order[i] as axis i."""
+        before = self.order or range(len(order))
+        after = tuple(before[axis] for axis in order)
+        return replace(self, order=None if after == tuple(range(len(order))) else after)
+
+    def largest(self, body: Body) -> float:
+        """A bound on its magnitude."""
+        return abs(self.factor) * largest(self.ref, body)
 
 
 def times_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
@@ -158,7 +182,7 @@ def hides(value: float, biases, body: Body) -> bool:
     """
     if value == -math.inf:
         return True
-    return value + 2 * sum(abs(factor) * largest(ref, body) for ref, factor in biases) <= NEVER
+    return value + 2 * sum(bias.largest(body) for bias in biases) <= NEVER
 
 
 def largest(ref: Ref, body: Body) -> float:

@@ -19,10 +19,10 @@ from ....ops.records import MAX_BIASES
 from .attention_groups import split_scores
 from .attention_masks import (
     ORDINARY,
+    Bias,
     causal_bias,
     hides,
     is_causal,
-    largest,
     times_rest,
     without_not,
     without_ones,
@@ -42,7 +42,7 @@ class Scores:
         order: its axes, as the scores have them; None: as they are.
         head_scale: [N, 1, 1], or a dimension more in front, by which each head is multiplied, too.
         soft_cap: c of c * tanh(score / c), which comes before biases; 0: none.
-        biases: what is added, each with a factor.
+        biases: what is added.
         late: how many of them, the last ones, are added behind the mask.
         inverted: whether the mask is true where scores are masked.
         hidden: the score of keys that `causal` leaves out, or what is added to it.
@@ -50,6 +50,8 @@ class Scores:
             inverted.
         exact: the same with the causal mask as what it was; None where there is none.
         groups: their shape where a product of [B, K, G T, S] makes scores [B, K, G, T, S].
+        heads: (B, N) where a product of [B N, T, S] makes scores [B, N, T, S].
+        flat: how many of the biases, the first ones, were added before that.
         nodes: those between it and softmax.
     """
 
@@ -59,7 +61,7 @@ class Scores:
     scale: float = 1.0
     head_scale: Ref | None = None
     soft_cap: float = 0.0
-    biases: tuple[tuple[Ref, float], ...] = ()
+    biases: tuple[Bias, ...] = ()
     late: int = 0
     mask: Ref | None = None
     inverted: bool = False
@@ -69,12 +71,16 @@ class Scores:
     conditions: frozenset[tuple[Ref, bool]] = frozenset()
     exact: "Scores | None" = None
     groups: tuple | None = None
+    heads: tuple | None = None
+    flat: int = 0
 
     def shape(self, body: Body):
         """Theirs, whatever a bias or mask of unknown sizes would make of it."""
         if self.groups is not None:
             return self.groups
         shape = body.shapes.shape(Ref(self.product))
+        if self.heads is not None:
+            return (*self.heads, *shape[1:])
         return shape if shape is None or self.order is None else tuple(shape[i] for i in self.order)
 
 
@@ -88,7 +94,11 @@ def scores_of(ref: Ref, is_product: Callable[[Ref], bool], body: Body) -> Scores
     if node.op in _SAME:
         return _then(scores_of(node.inputs[0], is_product, body), node, lambda s: s)
     if node.op == "Reshape":
-        return _in_groups(node, is_product, body) or _in_windows(node, is_product, body)
+        ways = (_in_groups, _in_windows, _in_heads)
+        found = [way(node, is_product, body) for way in ways]
+        return next(
+            (one for one in found if isinstance(one, Scores)), next(filter(None, found), None)
+        )
     if node.op == "Transpose":
         return _transposed(node, is_product, body)
     if node.op == "Tanh":
@@ -131,9 +141,9 @@ def _scaled(node: Node, is_product, body: Body):
         if scores.mask or scores.causal:
             return "its scores are scaled after a mask"
         if math.frexp(factor)[0] not in (0.5, -0.5):  # which would round each number as before
-            if any(largest(bias, body) * abs(by) > ORDINARY for bias, by in scores.biases):
+            if any(bias.largest(body) > ORDINARY for bias in scores.biases):
                 return "its scores are scaled after a bias that may be a mask"
-        biases = tuple((bias, before * factor) for bias, before in scores.biases)
+        biases = tuple(bias.times(factor) for bias in scores.biases)
         cap = scores.soft_cap * abs(factor)
         return replace(scores, scale=scores.scale * factor, soft_cap=cap, biases=biases)
 
@@ -175,10 +185,14 @@ def _transposed(node: Node, is_product, body: Body):
     order = body.shapes.numbers(node.inputs[1])
 
     def change(scores: Scores) -> Scores | str:
-        if order is None or scores.biases or scores.mask or scores.causal:
-            return "its scores are transposed after a bias or mask"
+        full = scores.shape(body)
+        whole = all(body.shapes.rank(bias.ref) == len(full or ()) for bias in scores.biases)
+        if order is None or scores.mask or scores.causal or scores.heads or not whole:
+            return "its scores are transposed after a mask, or a bias of fewer axes"
         before = scores.order or range(len(order))
-        return replace(scores, order=tuple(before[axis] for axis in order))
+        turned = tuple(before[axis] for axis in order)
+        biases = tuple(bias.turned(order) for bias in scores.biases)
+        return replace(scores, order=turned, biases=biases)
 
     return _then(scores_of(node.inputs[0], is_product, body), node, change)
 
@@ -228,6 +242,26 @@ def _in_groups(node: Node, is_product, body: Body):
     return _then(scores, node, lambda s: replace(s, groups=groups))
 
 
+def _in_heads(node: Node, is_product, body: Body):
+    """Scores of all heads, [B N, T, S], as [B, N, T, S], and back."""
+    before, after = body.shapes.shape(node.inputs[0]), body.shapes.shape(node.ref)
+    if not before or not after or {len(before), len(after)} != {3, 4} or before[-2:] != after[-2:]:
+        return None
+
+    def change(scores: Scores) -> Scores | str:
+        heads = after[:2] if len(after) == 4 else before[:2]
+        same = scores.heads is not None and scores.heads[1] == heads[1]
+        # A bias of another unknown number of sequences makes it unknown.
+        if same and (scores.heads == heads or not isinstance(heads[0], int)):
+            return scores
+        changed = scores.order or scores.groups or scores.causal or scores.mask
+        if changed or scores.heads or len(after) == 3:
+            return "its scores are reshaped behind a mask, or other than by heads"
+        return replace(scores, heads=heads, flat=len(scores.biases))
+
+    return _then(scores_of(node.inputs[0], is_product, body), node, change)
+
+
 def _in_windows(node: Node, is_product, body: Body):
     """A bias of each window: scores [B W, N, T, S] as [B, W, N, T, S], and back."""
     add, shape = body.view.producer(node.inputs[0]), body.shapes.shape
@@ -252,7 +286,7 @@ def _in_windows(node: Node, is_product, body: Body):
             if scores.mask or scores.causal or len(scores.biases) == MAX_BIASES:
                 return f"a bias of windows is added to masked scores, or is more than {MAX_BIASES}"
             inner = (*scores.nodes, split.name, add.name)
-            return replace(scores, biases=(*scores.biases, (bias, 1.0)), nodes=inner)
+            return replace(scores, biases=(*scores.biases, Bias(bias)), nodes=inner)
 
         return _then(scores, node, change)
     return None
@@ -288,7 +322,7 @@ def _added(scores: Scores, bias: Ref, factor: float) -> Scores | str:
     if len(scores.biases) == MAX_BIASES:
         return f"more than {MAX_BIASES} biases are added to its scores"
     late = scores.late + 1 if scores.mask else 0
-    return replace(scores, biases=(*scores.biases, (bias, factor)), late=late)
+    return replace(scores, biases=(*scores.biases, Bias(bias, factor)), late=late)
 
 
 def _masked(node: Node, is_product, body: Body):

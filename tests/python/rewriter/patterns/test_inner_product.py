@@ -119,6 +119,9 @@ def test_a_product_with_another_reader_keeps_its_bias(rewrite, weights):
         ("abc,cde->abde", [None, None, 20], [20, 3, 8]),
         ("abcd,cde->abe", [None, None, 3, 8], [3, 8, 20]),
         ("abc,cd->abd", [None, None, 20], [20, 24]),
+        ("abc,dce->abde", [None, None, 20], [3, 20, 8]),  # weights with axes in other orders
+        ("abcd,ecd->abe", [None, None, 3, 8], [20, 3, 8]),
+        ("abcd,edc->abe", [None, None, 3, 8], [20, 8, 3]),
     ],
 )
 @pytest.mark.parametrize("batch, length", [(1, 1), (2, 7), (3, 513)])
@@ -133,7 +136,8 @@ def test_batch_and_length_may_be_open(rewrite, weights, equation, src, by, batch
 @pytest.mark.parametrize(
     "equation, src, by, multiply_adds",
     [
-        ("abc,dce->abde", [2, 7, 20], [3, 20, 8], 2 * 7 * 3 * 8 * 20),  # another order of axes
+        ("abc,cd->adb", [2, 7, 20], [20, 8], 2 * 7 * 8 * 20),  # another order of the result
+        ("abc,dc->abc", [2, 7, 20], [8, 20], 2 * 7 * 20 * 8),  # c is kept
         ("abc,abd->acd", [2, 7, 20], [2, 7, 8], 2 * 20 * 8 * 7),  # a batch of products
         ("abc,bcd->abd", [2, 7, 20], [7, 20, 8], 2 * 7 * 8 * 20),  # b is kept
         ("...c,dc->...d", [2, 7, 20], [8, 20], 2 * 7 * 8 * 20),

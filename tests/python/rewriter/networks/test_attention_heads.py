@@ -1,0 +1,110 @@
+"""Heads and sequences in one axis, and scores whose axes lie in another order."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from attention_spellings import CAUSAL, LEFT, B, H, N, T, turned
+
+from tf_blockdnn.python.rewriter.options import Options
+
+STRICT = Options(strict=True)
+
+
+@pytest.fixture
+def one_op(rewrite, floats):
+    """one_op(function of x [B, T, 3 N, H], ...) -> its node; no transpose is left."""
+
+    def run(function, *more, open_batch=False, transposes=0):
+        arrays = [floats(B, T, 3 * N, H), *more]
+        shapes = [(None, *a.shape[1:]) if open_batch else a.shape for a in arrays]
+        result = rewrite(function, *shapes, options=STRICT)
+        assert result.ops["BlockdnnAttention"] == 1, result.report.declined
+        (node,) = [node for node in result.nodes if node.op == "BlockdnnAttention"]
+        counts = [result.ops[op] for op in ("Softmax", "BatchMatMulV2", "Einsum")]
+        assert not any(counts) and result.ops["Transpose"] == transposes, result.report.declined
+        result.assert_same(*arrays)
+        return node
+
+    return run
+
+
+def of_heads(x):
+    """[B, T, N, H] as [B N, T, H]."""
+    return tf.reshape(turned(x), [-1, T, H])
+
+
+def back(x):
+    return turned(tf.reshape(x, [-1, N, T, H]))
+
+
+@pytest.mark.parametrize("open_batch", [False, True])
+@pytest.mark.parametrize("biases", [0, 1, 2])
+def test_heads_and_sequences_in_one_axis(one_op, open_batch, biases):
+    """BART's and Whisper's: a mask is added to [B, N, T, S]."""
+    padding = np.where(LEFT, 0, -1e8)[:, None, None].astype(np.float32)
+    order = np.where(CAUSAL, 0, -1e8)[None, None].astype(np.float32)
+
+    def function(x, padding):
+        q, k, v = tf.split(x, 3, axis=2)
+        batch = tf.shape(x)[0]
+        q, k, v = (tf.reshape(turned(one), (batch * N, -1, H)) for one in (q * 0.25, k, v))
+        scores = tf.matmul(q, k, transpose_b=True)
+        if biases:
+            scores = tf.reshape(scores, (batch, N, T, T)) + padding
+            scores = tf.reshape(scores + order if biases > 1 else scores, (batch * N, T, T))
+        y = tf.matmul(tf.nn.softmax(scores + 1e-9), v)
+        return turned(tf.reshape(y, (batch, N, T, H)))
+
+    node = one_op(function, padding, open_batch=open_batch)
+    assert node.attr["num_biases"].i == biases
+    assert [node.attr[f"{x}_layout"].s for x in ("q", "dst")] == [b"BTNH"] * 2
+
+
+def test_a_bias_of_all_heads(one_op, floats):
+    """DeBERTa's: positions are added to [B N, T, S], a mask is selected in [B, N, T, S]."""
+
+    def function(x, bias):
+        q, k, v = tf.split(x, 3, axis=2)
+        scores = tf.matmul(of_heads(q), tf.transpose(of_heads(k), [0, 2, 1]) / 2.5)
+        scores = tf.reshape(scores + bias, [-1, N, T, T])
+        hidden = tf.logical_not(tf.constant(LEFT[:, None, None]))
+        weights = tf.nn.softmax(tf.where(hidden, -np.inf, scores))
+        weights = tf.reshape(tf.where(hidden, 0.0, weights), [-1, T, T])
+        return back(tf.matmul(weights, of_heads(v)))
+
+    node = one_op(function, floats(B * N, T, T))
+    assert node.attr["zero_masked"].b and node.attr["num_biases"].i == 1
+
+
+def test_heads_that_are_no_heads_stay_one_axis(rewrite, floats):
+    """Scores are split where queries are not: [B N, T, H] as it came."""
+
+    def function(q, k, v, bias):
+        scores = tf.reshape(tf.matmul(q, k, transpose_b=True), [B, N, T, T]) + bias
+        return tf.matmul(tf.nn.softmax(tf.reshape(scores, [B * N, T, T])), v)
+
+    arrays = [*(floats(B * N, T, H) for _ in range(3)), floats(B, 1, T, T)]
+    result = rewrite(function, *[a.shape for a in arrays], options=STRICT)
+    assert not result.ops["BlockdnnAttention"]
+    assert "heads" in " ".join(why for _, why in result.report.declined)
+    result.assert_same(*arrays)
+
+
+@pytest.mark.parametrize("biases", [0, 1, 2])
+def test_rows_and_keys_before_sequences(one_op, floats, biases):
+    """XLNet's: scores [T, S, B, N], softmax over their second axis."""
+
+    def function(x, far, mask):
+        q, k, v = tf.split(tf.transpose(x, [1, 0, 2, 3]), 3, axis=2)
+        scores = tf.einsum("ibnd,jbnd->ijbn", q, k)
+        if biases:
+            scores = (scores + far) * 0.25
+        if biases > 1:
+            scores -= 1e30 * mask
+        weights = tf.nn.softmax(scores + 1e-9, axis=1)
+        return tf.einsum("ijbn,jbnd->ibnd", weights, v)
+
+    # That of x is its own; each bias is turned.
+    mask = np.float32(np.arange(T)[:, None] < np.arange(T)).reshape(T, T, 1, 1)
+    node = one_op(function, floats(T, T, B, N), mask, transposes=1 + biases)
+    assert node.attr["num_biases"].i == biases
