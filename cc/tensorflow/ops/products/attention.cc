@@ -161,7 +161,8 @@ struct Attention : OpDefaults {
     if (axes[i] == Axes::kBNTH) std::swap(outer[1], outer[2]);
     if (axes[i] == Axes::kTBNH) std::swap(outer[0], outer[1]);
     const int count = static_cast<int>(at[i].size());
-    if (in[i].dims() - count == 3) outer.erase(std::find(outer.begin(), outer.end(), &strides->head));
+    if (in[i].dims() - count == 3)
+      outer.erase(std::find(outer.begin(), outer.end(), &strides->head));
     outer.resize(std::min<size_t>(outer.size(), at_axis));
     for (int axis = at_axis + count - 1; axis >= at_axis; --axis) {
       strides->first += at[i][axis - at_axis] * *outer.back();
