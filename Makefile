@@ -25,6 +25,7 @@ system := .build/system-done
 venv_made := $(venv)/venv-done
 required := $(venv)/requirements-done
 hub_required := $(venv)/requirements-kerashub-done
+face_required := $(venv)/requirements-huggingface-done
 dev_required := $(venv)/requirements-dev-done
 buildifier := $(venv)/buildifier-done
 built := .build/library-done
@@ -82,8 +83,9 @@ measure: $(installed) ## measures what docs/measurements.md and the README show,
 	@$(python) benchmarks/load_times.py --output docs/measurements/load-times.json
 	@$(python) benchmarks/measurements.py
 
-zoo: $(installed) $(hub_required) ## checks and measures networks of all kinds against TensorFlow
-	@$(python) benchmarks/zoo.py && $(python) benchmarks/backbones.py && $(python) benchmarks/zoo.py --page
+zoo: $(installed) $(hub_required) $(face_required) ## checks and measures networks of all kinds against TensorFlow
+	@$(python) benchmarks/zoo.py && $(python) benchmarks/backbones.py && \
+	  $(python) benchmarks/huggingface.py && $(python) benchmarks/zoo.py --page
 
 bench-layers: $(installed) ## measures each convolution against oneDNN's
 	@$(python) benchmarks/run_layers.py
@@ -128,6 +130,10 @@ $(dev_required): requirements-dev.txt $(required)
 
 $(hub_required): benchmarks/requirements-kerashub.txt $(required)
 	@$(setup) install -r benchmarks/requirements-kerashub.txt
+	@touch $@
+
+$(face_required): benchmarks/requirements-huggingface.txt $(required)
+	@$(setup) install -r benchmarks/requirements-huggingface.txt
 	@touch $@
 
 $(buildifier): Makefile | $(dev_required)

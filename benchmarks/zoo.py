@@ -18,6 +18,7 @@ import pathlib
 import sys
 
 import backbones
+import huggingface
 import run_models
 from measuring import machine
 from measuring.prepare import HERE, Workshop
@@ -51,7 +52,9 @@ def main() -> None:
     if options.page:
         document = json.loads(options.output.read_text())
         hub = json.loads((DOCS / "backbones.json").read_text())
-        (DOCS / "zoo.md").write_text(page(document) + backbones.section(hub))
+        face = json.loads((DOCS / "huggingface.json").read_text())
+        parts = page(document), backbones.section(hub), huggingface.section(face)
+        (DOCS / "zoo.md").write_text("".join(parts))
         return
     notes = Console(stderr=True)
     slow, facts = [], machine.facts()

@@ -31,8 +31,11 @@ def a_row(ours=1.0, on=2.0, off=3.0):
 def test_the_page_is_made_from_the_measurements(zoo):
     document = json.loads((zoo.DOCS / "zoo.json").read_text())
     hub = json.loads((zoo.DOCS / "backbones.json").read_text())
-    section = zoo.backbones.section(hub)
-    assert (zoo.DOCS / "zoo.md").read_text() == zoo.page(document) + section
+    face = json.loads((zoo.DOCS / "huggingface.json").read_text())
+    sections = zoo.backbones.section(hub) + zoo.huggingface.section(face)
+    assert (zoo.DOCS / "zoo.md").read_text() == zoo.page(document) + sections
+    for name, row in face["models"].items():
+        assert row["difference"] <= zoo.huggingface.TOLERANCE, name
     for name, row in hub["networks"].items():
         assert row["difference"] <= zoo.backbones.TOLERANCE, name
         assert zoo.backbones.ratio(row) <= zoo.backbones.MOST, name
