@@ -19,6 +19,7 @@ from ...context import Context
 _RESIZES = frozenset({"ResizeBicubic", "ResizeBilinear", "ResizeNearestNeighbor"})
 _ENLARGED = 2  # A resize makes at least so many times as many pixels.
 _WIDENED = 4  # And is not to make more than so many times as many channels as before.
+_FEW = 16  # Fewer channels save less than another op costs (the side outputs of HED).
 
 
 def convolve_before_resizing(body: Body, context: Context) -> None:
@@ -69,7 +70,7 @@ def _is_enlarged(ref: Ref, count: int, reader: Node, channels: int, body: Body) 
     resize = body.view.producer(ref)
     if resize.op not in _RESIZES or resize.payload is not None:
         return False
-    if channels > _WIDENED * count or not _is_only_for(ref, reader, body):
+    if count < _FEW or channels > _WIDENED * count or not _is_only_for(ref, reader, body):
         return False
     before, after = body.shapes.elements(resize.inputs[0]), body.shapes.elements(ref)
     return after >= _ENLARGED * before > 0  # of the same channels

@@ -167,6 +167,7 @@ _LEFT = {
     "3x3": ((3, 3, 32, 48), {}, {}),
     "of stride 2": ((1, 1, 32, 48), {"strides": 2}, {}),
     "of far more channels": ((1, 1, 32, 256), {}, {}),
+    "of few channels": ((1, 1, 8, 8), {"channels": 8}, {}),
     "made smaller": ((1, 1, 32, 48), {"size": 8}, {}),
     "read elsewhere": ((1, 1, 32, 48), {"again": True}, {}),
     "direct": ((1, 1, 32, 48), {}, {"algorithm": "direct"}),
@@ -183,7 +184,8 @@ def test_what_is_convolved_behind_its_resize(rewrite, weights, image, case):
         y = tf.nn.conv2d(large, kernel, how.get("strides", 1), "SAME")
         return (y, large) if "again" in how else y
 
-    result = rewrite(function, [2, 10, 10, 32], options=Options(strict=True, **options))
+    image_shape = [2, 10, 10, how.get("channels", 32)]
+    result = rewrite(function, image_shape, options=Options(strict=True, **options))
     pixels = (size // how.get("strides", 1)) ** 2
     assert _multiply_adds(result) == 2 * pixels * np.prod(shape)
-    result.assert_same(image(2, 10, 10, 32))
+    result.assert_same(image(*image_shape))
