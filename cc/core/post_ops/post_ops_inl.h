@@ -225,8 +225,8 @@ struct PlainRows {
 };
 
 // The same over such rows. Operands are not padded, and nothing outside of them is read; of the
-// rows what lies between them is changed, too: a function of a row of 16 floats alone would wait
-// for itself, three times as long as among others.
+// rows what lies between them is changed, too, as a function is one loop over all: one of a row of
+// 16 floats alone waits for its own steps.
 [[maybe_unused, gnu::noinline]] void ApplyPostOpsRows(const PostOpProgram& program, float* first,
                                                       const PlainRows& at) {
   for (int32_t s = 0; s < program.count; ++s) {

@@ -13,6 +13,8 @@ zeros; so algorithm "direct" leaves it.
 
 from collections.abc import Iterator
 
+from tensorflow.core.framework import types_pb2
+
 from ....graph import INT32, Body, Node, Ref, constant_node, make_node
 from ...context import Context
 
@@ -42,7 +44,9 @@ def _pointwise(node: Node, body: Body) -> tuple | None:
     attr, known = node.attr, body.constants.is_constant(node.inputs[1])
     if not known or src is None or filters is None or len(src) != 4 or filters[:2] != (1, 1):
         return None
-    if attr["data_format"].s == b"NCHW" or {*attr["strides"].list.i} != {1}:
+    if attr["T"].type != types_pb2.DT_FLOAT or attr["data_format"].s == b"NCHW":
+        return None
+    if {*attr["strides"].list.i} != {1}:
         return None
     explicit = attr["padding"].s not in (b"SAME", b"VALID")
     dense = isinstance(filters[2], int) and filters[2] == src[3] and isinstance(filters[3], int)
@@ -69,6 +73,8 @@ def _is_enlarged(ref: Ref, count: int, reader: Node, channels: int, body: Body) 
     """Whether a part had better be enlarged behind its convolution to so many channels."""
     resize = body.view.producer(ref)
     if resize.op not in _RESIZES or resize.payload is not None:
+        return False
+    if resize.attr["T"].type != types_pb2.DT_FLOAT:  # its result is float32 whatever it reads
         return False
     if count < _FEW or channels > _WIDENED * count or not _is_only_for(ref, reader, body):
         return False

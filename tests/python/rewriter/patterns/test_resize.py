@@ -189,3 +189,16 @@ def test_what_is_convolved_behind_its_resize(rewrite, weights, image, case):
     pixels = (size // how.get("strides", 1)) ** 2
     assert _multiply_adds(result) == 2 * pixels * np.prod(shape)
     result.assert_same(image(*image_shape))
+
+
+def test_bytes_are_enlarged_before_they_are_convolved(rewrite, weights):
+    """A resize makes float32 of any type, a convolution does not."""
+    kernel = weights(1, 1, 32, 48)
+
+    def function(x):
+        return tf.nn.conv2d(_enlarged(x, 20), kernel, 1, "SAME")
+
+    spec = tf.TensorSpec([2, 10, 10, 32], tf.uint8)
+    result = rewrite(function, spec, options=Options(strict=True))
+    assert _multiply_adds(result) == 2 * 400 * 32 * 48
+    result.assert_same(tf.cast(tf.reshape(tf.range(6400) % 251, spec.shape), tf.uint8))
