@@ -1,6 +1,5 @@
 // A layer to compute, and the two contestants that compute it.
-#ifndef BENCHMARKS_CC_CONTESTANT_H_
-#define BENCHMARKS_CC_CONTESTANT_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -63,5 +62,3 @@ std::string SetUpOnednn(Isa isa, int threads);
 double LargestDifference(const std::vector<float>& a, const std::vector<float>& b);
 
 }  // namespace bd::layers
-
-#endif  // BENCHMARKS_CC_CONTESTANT_H_

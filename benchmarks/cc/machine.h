@@ -1,6 +1,5 @@
 // What the machine can do, measured with the threads that compute, and memory on its large pages.
-#ifndef BENCHMARKS_CC_MACHINE_H_
-#define BENCHMARKS_CC_MACHINE_H_
+#pragma once
 
 #include <sys/mman.h>
 
@@ -73,5 +72,3 @@ double MeasureInt8Peak(Isa isa, ThreadPool& pool);
 double MeasureReadBandwidth(Isa isa, ThreadPool& pool);
 
 }  // namespace bd::layers
-
-#endif  // BENCHMARKS_CC_MACHINE_H_

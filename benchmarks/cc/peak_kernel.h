@@ -1,6 +1,5 @@
 // What a core can do at most with each ISA.
-#ifndef BENCHMARKS_CC_PEAK_KERNEL_H_
-#define BENCHMARKS_CC_PEAK_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -24,5 +23,3 @@ struct PeakKernels {
 BD_KERNEL_TABLE_OF(PeakKernels, generic, avx2, avx512, avx512_vnni, avx512_bf16)
 
 }  // namespace bd
-
-#endif  // BENCHMARKS_CC_PEAK_KERNEL_H_

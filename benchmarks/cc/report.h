@@ -1,6 +1,5 @@
 // Prints a table, or one JSON object on each line.
-#ifndef BENCHMARKS_CC_REPORT_H_
-#define BENCHMARKS_CC_REPORT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -47,5 +46,3 @@ class Report {
 };
 
 }  // namespace bd::layers
-
-#endif  // BENCHMARKS_CC_REPORT_H_

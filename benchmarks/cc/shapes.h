@@ -1,6 +1,5 @@
 // The shape files of benchmarks/shapes: a row for each distinct convolution of a network.
-#ifndef BENCHMARKS_CC_SHAPES_H_
-#define BENCHMARKS_CC_SHAPES_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -29,5 +28,3 @@ struct Shape {
 std::vector<Shape> ReadShapes(const std::string& path);
 
 }  // namespace bd::layers
-
-#endif  // BENCHMARKS_CC_SHAPES_H_

@@ -1,6 +1,5 @@
 // Measures contestants turn by turn in one process.
-#ifndef BENCHMARKS_CC_TURNS_H_
-#define BENCHMARKS_CC_TURNS_H_
+#pragma once
 
 #include <vector>
 
@@ -30,5 +29,3 @@ std::vector<Timing> TakeTurns(const std::vector<Contestant*>& contestants,
                               const TurnOptions& options);
 
 }  // namespace bd::layers
-
-#endif  // BENCHMARKS_CC_TURNS_H_

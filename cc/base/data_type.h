@@ -2,8 +2,7 @@
 // all that a new one needs.
 //
 // Kernel files include this header: no std containers.
-#ifndef CC_BASE_DATA_TYPE_H_
-#define CC_BASE_DATA_TYPE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -44,5 +43,3 @@ int64_t SizeOf(DataType dtype);
 bool ParseDataType(const char* name, DataType* dtype);
 
 }  // namespace bd
-
-#endif  // CC_BASE_DATA_TYPE_H_

@@ -1,6 +1,5 @@
 // Switches in the environment.
-#ifndef CC_BASE_ENVIRONMENT_H_
-#define CC_BASE_ENVIRONMENT_H_
+#pragma once
 
 namespace bd {
 
@@ -8,5 +7,3 @@ namespace bd {
 bool IsSwitchedOn(const char* variable);
 
 }  // namespace bd
-
-#endif  // CC_BASE_ENVIRONMENT_H_

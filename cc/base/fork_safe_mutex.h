@@ -1,6 +1,5 @@
 // The mutex of this library: no other thread is inside while the process forks.
-#ifndef CC_BASE_FORK_SAFE_MUTEX_H_
-#define CC_BASE_FORK_SAFE_MUTEX_H_
+#pragma once
 
 #include <mutex>
 
@@ -26,5 +25,3 @@ class ForkSafeMutex {
 };
 
 }  // namespace bd
-
-#endif  // CC_BASE_FORK_SAFE_MUTEX_H_

@@ -1,6 +1,5 @@
 // A non-owning reference to a callable, two pointers wide.
-#ifndef CC_BASE_FUNCTION_REF_H_
-#define CC_BASE_FUNCTION_REF_H_
+#pragma once
 
 #include <type_traits>
 #include <utility>
@@ -28,5 +27,3 @@ class FunctionRef<R(Args...)> {
 };
 
 }  // namespace bd
-
-#endif  // CC_BASE_FUNCTION_REF_H_

@@ -1,6 +1,5 @@
 // How often weights have been packed in this process: for tests that weights are packed once.
-#ifndef CC_BASE_PACK_COUNT_H_
-#define CC_BASE_PACK_COUNT_H_
+#pragma once
 
 #include <cstdint>
 
@@ -10,5 +9,3 @@ void CountPack();
 int64_t PackCount();
 
 }  // namespace bd
-
-#endif  // CC_BASE_PACK_COUNT_H_

@@ -1,6 +1,5 @@
 // What the numbers of an integer tensor stand for.
-#ifndef CC_BASE_QUANTIZATION_H_
-#define CC_BASE_QUANTIZATION_H_
+#pragma once
 
 #include <cstdint>
 
@@ -36,5 +35,3 @@ struct ElementType {
 };
 
 }  // namespace bd
-
-#endif  // CC_BASE_QUANTIZATION_H_

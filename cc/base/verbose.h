@@ -6,8 +6,7 @@
 // that is: name, ISA, algorithm, layouts and shapes, window, scratch bytes and who
 // provided them, post-ops, and the time it took. "packs N" follows the scratch where
 // weights were packed into N bytes for this execution only.
-#ifndef CC_BASE_VERBOSE_H_
-#define CC_BASE_VERBOSE_H_
+#pragma once
 
 #include <chrono>
 #include <string>
@@ -32,5 +31,3 @@ void RunLogged(Describe&& describe, Run&& run) {
 }
 
 }  // namespace bd
-
-#endif  // CC_BASE_VERBOSE_H_

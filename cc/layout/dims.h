@@ -1,6 +1,5 @@
 // A short list of sizes: the dimensions, strides or indices of a tensor.
-#ifndef CC_LAYOUT_DIMS_H_
-#define CC_LAYOUT_DIMS_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -57,5 +56,3 @@ class Dims {
 };
 
 }  // namespace bd
-
-#endif  // CC_LAYOUT_DIMS_H_

@@ -17,8 +17,7 @@
 // the letters; blocked, the numbers of blocks in that order, then the sizes of the
 // blocks ([N, Cp/16, H, W, 16]). What a last block holds beyond the dimension, the
 // tail, is zero: readers may rely on that, and every producer writes it.
-#ifndef CC_LAYOUT_LAYOUT_H_
-#define CC_LAYOUT_LAYOUT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -90,5 +89,3 @@ int64_t ChannelBlock(Layout layout);
 Dims PhysicalShape(Layout layout, const Dims& dims);
 
 }  // namespace bd
-
-#endif  // CC_LAYOUT_LAYOUT_H_

@@ -1,6 +1,5 @@
 // What tells packed weights of one source apart.
-#ifndef CC_LAYOUT_PACK_KEY_H_
-#define CC_LAYOUT_PACK_KEY_H_
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -23,5 +22,3 @@ struct PackKey {
 };
 
 }  // namespace bd
-
-#endif  // CC_LAYOUT_PACK_KEY_H_

@@ -8,8 +8,7 @@
 //                                    + (i[d] % block[d]) * inner_strides[d]
 //
 // Counts, strides and offsets are in elements.
-#ifndef CC_LAYOUT_TENSOR_DESC_H_
-#define CC_LAYOUT_TENSOR_DESC_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -107,5 +106,3 @@ class TensorDesc {
 };
 
 }  // namespace bd
-
-#endif  // CC_LAYOUT_TENSOR_DESC_H_

@@ -17,8 +17,7 @@
 //
 // TensorDesc (tensor_desc.h) is the general description, of weights and of any strides; every
 // view is one (desc()), and those of this kind are views (Of).
-#ifndef CC_LAYOUT_TENSOR_VIEW_H_
-#define CC_LAYOUT_TENSOR_VIEW_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -128,5 +127,3 @@ class TensorView {
 };
 
 }  // namespace bd
-
-#endif  // CC_LAYOUT_TENSOR_VIEW_H_

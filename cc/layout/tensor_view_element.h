@@ -1,6 +1,5 @@
 // The place of an element in a view, as references and tests look for it.
-#ifndef CC_LAYOUT_TENSOR_VIEW_ELEMENT_H_
-#define CC_LAYOUT_TENSOR_VIEW_ELEMENT_H_
+#pragma once
 
 #include <cstdint>
 
@@ -14,5 +13,3 @@ inline int64_t ElementOf(const TensorView& view, int64_t n, int64_t channel, int
 }
 
 }  // namespace bd
-
-#endif  // CC_LAYOUT_TENSOR_VIEW_ELEMENT_H_

@@ -1,7 +1,6 @@
 // TensorFlow's window arithmetic: output size and padding of 1 to 3 spatial dimensions, shared by
 // convolution, pooling and the shape functions.
-#ifndef CC_LAYOUT_WINDOW_H_
-#define CC_LAYOUT_WINDOW_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -61,5 +60,3 @@ std::string ResolveWindow(Padding padding, Window1d* window);
 std::string ResolveWindows(Padding padding, Windows* windows);
 
 }  // namespace bd
-
-#endif  // CC_LAYOUT_WINDOW_H_

@@ -1,7 +1,6 @@
 // Folds the pixels of a plane of 16-channel blocks into one value a channel; included
 // by per-ISA kernels only.
-#ifndef CC_SIMD_FOLD_PLANE_H_
-#define CC_SIMD_FOLD_PLANE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -58,5 +57,3 @@ inline void FoldPlane(const float* src, int64_t pixels, float* dst, int lanes) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_FOLD_PLANE_H_

@@ -10,8 +10,7 @@
 //                            at src, unless the sign bit of control[i] is set. Of ByteLanes acc
 //                            is zero in all lanes that are replaced.
 //   Store(dst, data)
-#ifndef CC_SIMD_PERMUTE_H_
-#define CC_SIMD_PERMUTE_H_
+#pragma once
 
 #include "cc/simd/vec.h"
 
@@ -47,5 +46,3 @@ struct ByteLanes {
 #endif
 
 #endif  // __AVX2__
-
-#endif  // CC_SIMD_PERMUTE_H_

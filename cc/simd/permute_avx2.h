@@ -1,6 +1,5 @@
 // Permutations on AVX2. Included by cc/simd/permute.h only.
-#ifndef CC_SIMD_PERMUTE_AVX2_H_
-#define CC_SIMD_PERMUTE_AVX2_H_
+#pragma once
 
 #include "cc/simd/vec.h"
 
@@ -27,5 +26,3 @@ struct DwordLanes {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_PERMUTE_AVX2_H_

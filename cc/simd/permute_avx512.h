@@ -1,6 +1,5 @@
 // Permutations on AVX-512. Included by cc/simd/permute.h only.
-#ifndef CC_SIMD_PERMUTE_AVX512_H_
-#define CC_SIMD_PERMUTE_AVX512_H_
+#pragma once
 
 #include "cc/simd/vec.h"
 
@@ -43,5 +42,3 @@ struct DwordLanes : WideData {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_PERMUTE_AVX512_H_

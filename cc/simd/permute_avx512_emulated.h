@@ -1,6 +1,5 @@
 // The permutations of permute_avx512.h, lane by lane. Included by cc/simd/permute.h only.
-#ifndef CC_SIMD_PERMUTE_AVX512_EMULATED_H_
-#define CC_SIMD_PERMUTE_AVX512_EMULATED_H_
+#pragma once
 
 #include "cc/simd/vec.h"
 
@@ -37,5 +36,3 @@ using DwordLanes = EmulatedLanes<int32_t>;
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_PERMUTE_AVX512_EMULATED_H_

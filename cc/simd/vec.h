@@ -47,8 +47,7 @@
 //
 // The channel block of the blocked layouts is 16 on every ISA, so a block is
 // kVecsPerBlock vectors.
-#ifndef CC_SIMD_VEC_H_
-#define CC_SIMD_VEC_H_
+#pragma once
 
 #include <immintrin.h>
 
@@ -100,5 +99,3 @@ inline __attribute__((always_inline)) void StoreInOrder(float* p, Vec v) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_VEC_H_

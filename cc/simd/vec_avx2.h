@@ -1,6 +1,5 @@
 // Vec on AVX2 + FMA: 8 floats. Included by cc/simd/vec.h only.
-#ifndef CC_SIMD_VEC_AVX2_H_
-#define CC_SIMD_VEC_AVX2_H_
+#pragma once
 
 #include <immintrin.h>
 
@@ -95,5 +94,3 @@ inline Vec ScaleByPow2(Vec a, Vec n) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_VEC_AVX2_H_

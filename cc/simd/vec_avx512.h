@@ -1,6 +1,5 @@
 // Vec on AVX-512 (F, BW, DQ, VL): 16 floats. Included by cc/simd/vec.h only.
-#ifndef CC_SIMD_VEC_AVX512_H_
-#define CC_SIMD_VEC_AVX512_H_
+#pragma once
 
 #include <immintrin.h>
 
@@ -147,5 +146,3 @@ inline Vec ScaleByPow2(Vec a, Vec n) { return _mm512_scalef_ps(a, n); }
 }  // namespace bd::BD_ISA
 
 #pragma GCC diagnostic pop
-
-#endif  // CC_SIMD_VEC_AVX512_H_

@@ -4,8 +4,7 @@
 //
 // Each word gives what the one of vec_avx512.h gives, bit for bit: the operations are those of
 // AVX2, half by half, and sums over lanes are taken in the same order.
-#ifndef CC_SIMD_VEC_AVX512_EMULATED_H_
-#define CC_SIMD_VEC_AVX512_EMULATED_H_
+#pragma once
 
 #include <immintrin.h>
 
@@ -158,5 +157,3 @@ BD_OF_TWO(Vec, Vec, ScaleByPow2)
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_VEC_AVX512_EMULATED_H_

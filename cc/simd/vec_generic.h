@@ -1,6 +1,5 @@
 // Vec on plain x86-64 (SSE2): 4 floats. Included by cc/simd/vec.h only.
-#ifndef CC_SIMD_VEC_GENERIC_H_
-#define CC_SIMD_VEC_GENERIC_H_
+#pragma once
 
 #include <emmintrin.h>
 
@@ -102,5 +101,3 @@ inline Vec ScaleByPow2(Vec a, Vec n) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_VEC_GENERIC_H_

@@ -1,6 +1,5 @@
 // The conversions between float and every data type by their definition, for tests.
-#ifndef TESTS_CC_CONVERT_REF_H_
-#define TESTS_CC_CONVERT_REF_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -97,5 +96,3 @@ inline void StoreFloatRef(DataType dtype, float value, void* array, int64_t i) {
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CONVERT_REF_H_

@@ -1,6 +1,5 @@
 // Numbers of any type that end, or begin, at a guard page: see guarded_buffer.h.
-#ifndef TESTS_CC_GUARDED_ARRAY_H_
-#define TESTS_CC_GUARDED_ARRAY_H_
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -34,5 +33,3 @@ class GuardedArray {
 };
 
 }  // namespace bd
-
-#endif  // TESTS_CC_GUARDED_ARRAY_H_

@@ -8,8 +8,7 @@
 // side holds a pattern that the destructor checks, so a stray write there fails
 // the test. The floats start as NaN: whatever a kernel forgets to write, or
 // wrongly reads, shows in the result.
-#ifndef TESTS_CC_GUARDED_BUFFER_H_
-#define TESTS_CC_GUARDED_BUFFER_H_
+#pragma once
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -97,5 +96,3 @@ class GuardedBuffer {
 };
 
 }  // namespace bd
-
-#endif  // TESTS_CC_GUARDED_BUFFER_H_

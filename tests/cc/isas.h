@@ -1,7 +1,6 @@
 // The instruction sets a test runs its kernels on: all that this machine has, and all that it can
 // emulate, which with AVX2 are those of 512 bits (cc/base/cpu/kernel_table.h).
-#ifndef TESTS_CC_ISAS_H_
-#define TESTS_CC_ISAS_H_
+#pragma once
 
 #include <algorithm>
 #include <vector>
@@ -25,5 +24,3 @@ inline std::vector<Isa> TestIsas(Isa last = Isa::kAvx512) {
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_ISAS_H_

@@ -1,6 +1,5 @@
 // What tests of layouts loop over.
-#ifndef TESTS_CC_LAYOUTS_H_
-#define TESTS_CC_LAYOUTS_H_
+#pragma once
 
 #include <functional>
 #include <vector>
@@ -37,5 +36,3 @@ inline void ForIndices(const Dims& counts, const std::function<void(const Dims&)
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_LAYOUTS_H_

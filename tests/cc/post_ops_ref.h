@@ -1,6 +1,5 @@
 // The definition of post-ops, in double, for tests.
-#ifndef TESTS_CC_POST_OPS_REF_H_
-#define TESTS_CC_POST_OPS_REF_H_
+#pragma once
 
 #include <cmath>
 #include <cstdint>
@@ -120,5 +119,3 @@ inline double ApplyPostOpsRef(const PostOpChain& chain, double x, const float* c
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_POST_OPS_REF_H_

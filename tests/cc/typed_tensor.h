@@ -1,6 +1,5 @@
 // A tensor as floats, and the same one stored as another type, both in guarded memory.
-#ifndef TESTS_CC_TYPED_TENSOR_H_
-#define TESTS_CC_TYPED_TENSOR_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -79,5 +78,3 @@ class TypedTensor {
 };
 
 }  // namespace bd
-
-#endif  // TESTS_CC_TYPED_TENSOR_H_

@@ -1,7 +1,6 @@
 // Errors in units in the last place (ulp) of a float result, and the floats to
 // measure them at.
-#ifndef TESTS_CC_ULP_H_
-#define TESTS_CC_ULP_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -51,5 +50,3 @@ void ForFloats(uint32_t stride, Add add) {
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_ULP_H_

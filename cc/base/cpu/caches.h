@@ -1,6 +1,5 @@
 // What is known of this machine's caches.
-#ifndef CC_BASE_CPU_CACHES_H_
-#define CC_BASE_CPU_CACHES_H_
+#pragma once
 
 #include <cstdint>
 
@@ -10,5 +9,3 @@ namespace bd {
 int64_t L2CacheBytes();
 
 }  // namespace bd
-
-#endif  // CC_BASE_CPU_CACHES_H_

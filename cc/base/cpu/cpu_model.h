@@ -1,6 +1,5 @@
 // Which processor this is, where its instruction sets do not say enough.
-#ifndef CC_BASE_CPU_CPU_MODEL_H_
-#define CC_BASE_CPU_CPU_MODEL_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -31,5 +30,3 @@ bool AddsBesideMultiplies();
 void PretendCpu(const CpuModel* cpu);
 
 }  // namespace bd
-
-#endif  // CC_BASE_CPU_CPU_MODEL_H_

@@ -1,6 +1,5 @@
 // The instruction sets kernels are compiled for, and the one in force.
-#ifndef CC_BASE_CPU_ISA_H_
-#define CC_BASE_CPU_ISA_H_
+#pragma once
 
 namespace bd {
 
@@ -43,5 +42,3 @@ Isa ActiveIsa();
 bool RunsHere(Isa isa);
 
 }  // namespace bd
-
-#endif  // CC_BASE_CPU_ISA_H_

@@ -10,8 +10,7 @@
 //   BD_KERNEL_TABLE_OF(XKernels, generic, avx512, avx512_bf16)
 //
 // XKernelsFor(isa) is the table of the highest set that is not above `isa`.
-#ifndef CC_BASE_CPU_KERNEL_TABLE_H_
-#define CC_BASE_CPU_KERNEL_TABLE_H_
+#pragma once
 
 #include "cc/base/cpu/isa.h"
 
@@ -65,5 +64,3 @@ const Table& PickKernels(const KernelRow<Table> (&rows)[n], Isa isa) {
 #define BD_3_ISAS(M, T, a, ...) M(T, a) BD_2_ISAS(M, T, __VA_ARGS__)
 #define BD_4_ISAS(M, T, a, ...) M(T, a) BD_3_ISAS(M, T, __VA_ARGS__)
 #define BD_5_ISAS(M, T, a, ...) M(T, a) BD_4_ISAS(M, T, __VA_ARGS__)
-
-#endif  // CC_BASE_CPU_KERNEL_TABLE_H_

@@ -1,6 +1,5 @@
 // Asking for a line of memory that will be written.
-#ifndef CC_BASE_CPU_PREFETCH_H_
-#define CC_BASE_CPU_PREFETCH_H_
+#pragma once
 
 namespace bd {
 
@@ -13,5 +12,3 @@ static inline __attribute__((always_inline)) void PrefetchToWrite(const float* p
 }
 
 }  // namespace bd
-
-#endif  // CC_BASE_CPU_PREFETCH_H_

@@ -1,6 +1,5 @@
 // Memory for packed weights: 64-byte aligned, and on huge pages.
-#ifndef CC_BASE_MEMORY_ALIGNED_BUFFER_H_
-#define CC_BASE_MEMORY_ALIGNED_BUFFER_H_
+#pragma once
 
 #include <cstddef>
 #include <utility>
@@ -44,5 +43,3 @@ class AlignedBuffer {
 };
 
 }  // namespace bd
-
-#endif  // CC_BASE_MEMORY_ALIGNED_BUFFER_H_

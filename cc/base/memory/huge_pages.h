@@ -3,8 +3,7 @@
 // TensorFlow's allocator knows nothing of them, and hardware prefetchers stop at the
 // end of a page: two threads read a 411 MB matrix at 38 GB/s on 4 KB pages and at up
 // to 57 on huge ones.
-#ifndef CC_BASE_MEMORY_HUGE_PAGES_H_
-#define CC_BASE_MEMORY_HUGE_PAGES_H_
+#pragma once
 
 #include <cstddef>
 
@@ -25,5 +24,3 @@ void PreferHugePages(const void* data, size_t bytes);
 void* MapHugePages(size_t bytes, size_t huge);
 
 }  // namespace bd
-
-#endif  // CC_BASE_MEMORY_HUGE_PAGES_H_

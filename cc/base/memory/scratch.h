@@ -10,8 +10,7 @@
 // The book is complete before anything runs, so its size can be asked and the
 // memory may come from anybody; one plan runs on many threads at once, each run
 // with a base of its own.
-#ifndef CC_BASE_MEMORY_SCRATCH_H_
-#define CC_BASE_MEMORY_SCRATCH_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -77,5 +76,3 @@ class Scratch {
 };
 
 }  // namespace bd
-
-#endif  // CC_BASE_MEMORY_SCRATCH_H_

@@ -4,8 +4,7 @@
 //   ScratchPool pool;                          // with the kernel
 //   const ScratchPool::Lease lease = pool.Take(plan.scratch_bytes());
 //   const Scratch scratch(lease.data());       // in the run
-#ifndef CC_BASE_MEMORY_SCRATCH_POOL_H_
-#define CC_BASE_MEMORY_SCRATCH_POOL_H_
+#pragma once
 
 #include <cstddef>
 #include <utility>
@@ -68,5 +67,3 @@ class ScratchPool {
 };
 
 }  // namespace bd
-
-#endif  // CC_BASE_MEMORY_SCRATCH_POOL_H_

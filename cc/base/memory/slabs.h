@@ -1,6 +1,5 @@
 // Memory for buffers that are smaller than a huge page, many of them on one page.
-#ifndef CC_BASE_MEMORY_SLABS_H_
-#define CC_BASE_MEMORY_SLABS_H_
+#pragma once
 
 #include <cstddef>
 #include <map>
@@ -35,5 +34,3 @@ class Slabs {
 };
 
 }  // namespace bd
-
-#endif  // CC_BASE_MEMORY_SLABS_H_

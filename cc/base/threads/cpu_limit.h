@@ -1,6 +1,5 @@
 // How many CPUs this process may keep busy.
-#ifndef CC_BASE_THREADS_CPU_LIMIT_H_
-#define CC_BASE_THREADS_CPU_LIMIT_H_
+#pragma once
 
 #include <string>
 
@@ -19,5 +18,3 @@ double CgroupCpus(const std::string& root = "");
 int AvailableCpus();
 
 }  // namespace bd
-
-#endif  // CC_BASE_THREADS_CPU_LIMIT_H_

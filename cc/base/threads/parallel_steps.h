@@ -7,8 +7,7 @@
 // used eviction would otherwise throw away every line just before its next use. A thread that
 // has done its region helps with others' once they are late. Nobody waits for a thread that
 // has not arrived: whoever is there does all of the work.
-#ifndef CC_BASE_THREADS_PARALLEL_STEPS_H_
-#define CC_BASE_THREADS_PARALLEL_STEPS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -25,5 +24,3 @@ using StepBody = FunctionRef<void(int64_t step, int64_t chunk, int thread)>;
 void ParallelSteps(ThreadPool& pool, int64_t num_steps, int64_t num_chunks, StepBody body);
 
 }  // namespace bd
-
-#endif  // CC_BASE_THREADS_PARALLEL_STEPS_H_

@@ -15,8 +15,7 @@
 // 28 % of all of a network's calls. Smaller tasks for all cost each thread what it has in its
 // caches and asks for ahead (MobileNetV2 and EfficientNetB0 4 to 7 % in quiet minutes); a thread
 // that goes through units of its own in order, until others are done, keeps that.
-#ifndef CC_BASE_THREADS_PARALLEL_UNITS_H_
-#define CC_BASE_THREADS_PARALLEL_UNITS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -64,5 +63,3 @@ class UnitTaker {
 void ParallelUnits(ThreadPool& pool, int64_t tasks, FunctionRef<void(UnitTaker&)> body);
 
 }  // namespace bd
-
-#endif  // CC_BASE_THREADS_PARALLEL_UNITS_H_

@@ -9,8 +9,7 @@
 //                              control groups, a part of a CPU counted as one
 //
 // The first op fixes the program's word: plans and scratch are made for a number of threads.
-#ifndef CC_BASE_THREADS_POOL_SIZE_H_
-#define CC_BASE_THREADS_POOL_SIZE_H_
+#pragma once
 
 #include <string>
 
@@ -46,5 +45,3 @@ int FixPoolSize(int tensorflow);
 std::string SetPoolThreads(int threads);
 
 }  // namespace bd
-
-#endif  // CC_BASE_THREADS_POOL_SIZE_H_

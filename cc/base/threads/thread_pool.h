@@ -4,8 +4,7 @@
 // their last task, most of it ready to yield), some 20 us once they sleep. A job waits only for
 // tasks that a worker has taken: a sleeping or descheduled worker delays nobody. Work below about
 // 20 us is best given as one task. The protocol is in thread_pool.cc.
-#ifndef CC_BASE_THREADS_THREAD_POOL_H_
-#define CC_BASE_THREADS_THREAD_POOL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -48,5 +47,3 @@ class ThreadPool {
 };
 
 }  // namespace bd
-
-#endif  // CC_BASE_THREADS_THREAD_POOL_H_

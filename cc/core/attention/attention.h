@@ -22,8 +22,7 @@
 //   attention_driver.cc   packs keys and values of a head, multiplies, weighs, multiplies
 //   attention_kernel.cc   scores to weights; the products run on the tiles of cc/core/gemm
 //   attention_ref.cc      the definition, in double, for tests
-#ifndef CC_CORE_ATTENTION_ATTENTION_H_
-#define CC_CORE_ATTENTION_ATTENTION_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -115,5 +114,3 @@ struct AttentionBuffers {
 void RunAttention(const AttentionPlan& plan, const AttentionBuffers& buffers, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_ATTENTION_ATTENTION_H_

@@ -1,7 +1,6 @@
 // Contract between the attention driver and its per-ISA kernels. The products between them are
 // those of cc/core/gemm.
-#ifndef CC_CORE_ATTENTION_ATTENTION_KERNEL_H_
-#define CC_CORE_ATTENTION_ATTENTION_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -46,5 +45,3 @@ struct AttentionKernels {
 BD_KERNEL_TABLE(AttentionKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_ATTENTION_ATTENTION_KERNEL_H_

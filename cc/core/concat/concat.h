@@ -6,8 +6,7 @@
 // zeros. Integers may stand for other numbers in each of them. A dst block that is one src block is
 // copied; where channels come to lie in other lanes, blocks are assembled from runs of lanes. One
 // value of which some channels are taken is a slice.
-#ifndef CC_CORE_CONCAT_CONCAT_H_
-#define CC_CORE_CONCAT_CONCAT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -73,5 +72,3 @@ std::string MakeConcatPlan(const ConcatDesc& desc, Isa isa, ConcatPlan* plan);
 void RunConcat(const ConcatPlan& plan, const float* const* srcs, void* dst, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONCAT_CONCAT_H_

@@ -1,7 +1,6 @@
 // What the concatenation kernel does: it assembles blocks of 16 channels from
 // runs of lanes of several source blocks.
-#ifndef CC_CORE_CONCAT_CONCAT_KERNEL_H_
-#define CC_CORE_CONCAT_CONCAT_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -26,5 +25,3 @@ struct ConcatKernels {
 BD_KERNEL_TABLE(ConcatKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONCAT_CONCAT_KERNEL_H_

@@ -2,12 +2,10 @@
 //
 //   conv_algorithms.cc  the table: what applies, costs, plans, packs and runs
 //   conv_plan.cc        chooses a row of the table
-//   conv_ref.cc         the definition, in double, for tests
 //   common/             the descriptions, what all plans and runs share, costs
 //   direct/ winograd/ depthwise/ rows/   a room an algorithm; none sees another
 //   conv_depthwise/     1x1 and depthwise as one primitive, on direct and depthwise
-#ifndef CC_CORE_CONV_CONV_H_
-#define CC_CORE_CONV_CONV_H_
+#pragma once
 
 #include <string>
 
@@ -27,5 +25,3 @@ void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, Thr
 void RunConv(const ConvPlan& plan, const ConvBuffers& buffers, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_CONV_H_

@@ -1,6 +1,5 @@
 // The table of algorithms: a new one is a room, a row here, and nothing else.
-#ifndef CC_CORE_CONV_CONV_ALGORITHMS_H_
-#define CC_CORE_CONV_CONV_ALGORITHMS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -20,5 +19,3 @@ std::string MakeConvPlanBy(const Algorithm& algorithm, const ConvDesc& desc, Isa
                            ConvPlan* plan);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_CONV_ALGORITHMS_H_

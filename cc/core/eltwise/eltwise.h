@@ -5,8 +5,7 @@
 // A binary operation of two tensors is a chain of one entry whose operand has
 // shape tensor. The channel tail of a blocked dst is written as zeros, whatever
 // src holds there.
-#ifndef CC_CORE_ELTWISE_ELTWISE_H_
-#define CC_CORE_ELTWISE_ELTWISE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -62,5 +61,3 @@ void RunEltwise(const EltwisePlan& plan, const void* src, const float* const* ar
                 ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_ELTWISE_ELTWISE_H_

@@ -1,6 +1,5 @@
 // Contract between the element-wise driver and its per-ISA kernels.
-#ifndef CC_CORE_ELTWISE_ELTWISE_KERNEL_H_
-#define CC_CORE_ELTWISE_ELTWISE_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -31,5 +30,3 @@ struct EltwiseKernels {
 BD_KERNEL_TABLE(EltwiseKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_ELTWISE_ELTWISE_KERNEL_H_

@@ -20,8 +20,7 @@
 // where |w| stands for the mean of a column, which the third condition, of columns, ties to its
 // root mean square. Infinities and NaN are apart, and so are rows of zeros, whose sums are exactly
 // zero.
-#ifndef CC_CORE_GEMM_FIP_H_
-#define CC_CORE_GEMM_FIP_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -106,5 +105,3 @@ struct FipRows {
 };
 
 }  // namespace bd
-
-#endif  // CC_CORE_GEMM_FIP_H_

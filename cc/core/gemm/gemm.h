@@ -45,8 +45,7 @@
 // Who owns what: the caller owns all memory; a plan is immutable and may be shared by threads; the
 // packed matrix belongs to one {isa, k, n} (GemmPlan::blocking). The loop is gemm_panels.h, the
 // register tiles gemm_kernel.h: callers whose A is not a matrix use these.
-#ifndef CC_CORE_GEMM_GEMM_H_
-#define CC_CORE_GEMM_GEMM_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -143,5 +142,3 @@ int64_t GemmScratchBytes(const GemmPlan& plan, int64_t rows);
 void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_GEMM_GEMM_H_

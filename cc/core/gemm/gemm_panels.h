@@ -10,8 +10,7 @@
 // Who owns what: the caller says where A lies (`rows`, taps) and where C lies and what happens to
 // sums (`bind`); the loop owns tile sizes, the order, prefetching, and where partial sums are
 // between passes: in C, or, where C cannot hold them, in memory that `bind` names.
-#ifndef CC_CORE_GEMM_GEMM_PANELS_H_
-#define CC_CORE_GEMM_GEMM_PANELS_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -263,5 +262,3 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
 }
 
 }  // namespace bd
-
-#endif  // CC_CORE_GEMM_GEMM_PANELS_H_

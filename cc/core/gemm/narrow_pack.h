@@ -1,7 +1,6 @@
 // Weights of bfloat16 and of bytes in the order in which register tiles read them
 // (narrow_kernel.h): [dword of K][columns], each dword the numbers of 2 or 4 rows of B.
-#ifndef CC_CORE_GEMM_NARROW_PACK_H_
-#define CC_CORE_GEMM_NARROW_PACK_H_
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -85,5 +84,3 @@ struct Int8Columns {
 };
 
 }  // namespace bd
-
-#endif  // CC_CORE_GEMM_NARROW_PACK_H_

@@ -3,8 +3,7 @@
 // come from memory, and whether they need to: B is read as it is, row-major, and where many
 // elements of A are zero, the rows of B that meet only zeros are not read at all.
 // So this is no loop over packed panels, on which all products of more rows run (cc/core/gemm).
-#ifndef CC_CORE_INNER_PRODUCT_GEMV_H_
-#define CC_CORE_INNER_PRODUCT_GEMV_H_
+#pragma once
 
 #include <cstdint>
 
@@ -26,5 +25,3 @@ bool HasManyZeros(Isa isa, const float* a, int64_t rows, int64_t k);
 bool AllFinite(const float* floats, int64_t count, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_INNER_PRODUCT_GEMV_H_

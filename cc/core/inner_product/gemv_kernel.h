@@ -1,6 +1,5 @@
 // Contract of the kernels of small-M products on plain weights (gemv where M = 1).
-#ifndef CC_CORE_INNER_PRODUCT_GEMV_KERNEL_H_
-#define CC_CORE_INNER_PRODUCT_GEMV_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -34,5 +33,3 @@ struct GemvKernels {
 BD_KERNEL_TABLE(GemvKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_INNER_PRODUCT_GEMV_KERNEL_H_

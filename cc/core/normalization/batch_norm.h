@@ -21,9 +21,7 @@
 //
 //   batch_norm_driver.cc   both ways over threads
 //   batch_norm_kernel.cc   per-ISA loops; batch_norm_kernel.h is their contract
-//   batch_norm_ref.cc      the definition, in double, for tests
-#ifndef CC_CORE_NORMALIZATION_BATCH_NORM_H_
-#define CC_CORE_NORMALIZATION_BATCH_NORM_H_
+#pragma once
 
 #include <cstdint>
 
@@ -73,5 +71,3 @@ struct BatchNormGradArgs {
 void RunBatchNormGrad(const BatchNormPlan& plan, const BatchNormGradArgs& args, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_NORMALIZATION_BATCH_NORM_H_

@@ -1,6 +1,5 @@
 // Contract between batch normalisation's driver and its per-ISA loops, of one channel block.
-#ifndef CC_CORE_NORMALIZATION_BATCH_NORM_KERNEL_H_
-#define CC_CORE_NORMALIZATION_BATCH_NORM_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -35,5 +34,3 @@ struct BatchNormKernels {
 BD_KERNEL_TABLE(BatchNormKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_NORMALIZATION_BATCH_NORM_KERNEL_H_

@@ -5,8 +5,7 @@
 //     = (f w) x + (f (bias - mean) + beta)
 //
 // so the op's weights are scaled by channel, and one row of channels is all that is added to it.
-#ifndef CC_CORE_NORMALIZATION_FOLD_BATCH_NORM_H_
-#define CC_CORE_NORMALIZATION_FOLD_BATCH_NORM_H_
+#pragma once
 
 #include <cstdint>
 
@@ -31,5 +30,3 @@ struct FoldBatchNormArgs {
 void FoldBatchNorm(const FoldBatchNormDesc& desc, const FoldBatchNormArgs& args, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_NORMALIZATION_FOLD_BATCH_NORM_H_

@@ -10,8 +10,7 @@
 //
 // src and dst are both [images, ceil(C / 16), pixels, 16], with zeros behind channel C, or both
 // plain [images, pixels, C].
-#ifndef CC_CORE_NORMALIZATION_LAYER_NORM_H_
-#define CC_CORE_NORMALIZATION_LAYER_NORM_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -69,5 +68,3 @@ void RunLayerNormGrad(const LayerNormGradPlan& plan, const LayerNormGradBuffers&
                       ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_NORMALIZATION_LAYER_NORM_H_

@@ -1,6 +1,5 @@
 // Contract between the driver of layer normalisation and its kernels.
-#ifndef CC_CORE_NORMALIZATION_LAYER_NORM_KERNEL_H_
-#define CC_CORE_NORMALIZATION_LAYER_NORM_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -41,5 +40,3 @@ struct LayerNormKernels {
 BD_KERNEL_TABLE(LayerNormKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_NORMALIZATION_LAYER_NORM_KERNEL_H_

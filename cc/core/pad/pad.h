@@ -5,8 +5,7 @@
 // dst[i][y][x] = src[i][y - top][x - left], and zero where src has no such pixel; i counts the
 // planes, each pixel of which is a block of 16 channels. dst is top + bottom rows taller and left +
 // right columns wider; negative numbers cut off.
-#ifndef CC_CORE_PAD_PAD_H_
-#define CC_CORE_PAD_PAD_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -38,5 +37,3 @@ std::string MakePadPlan(const PadDesc& desc, PadPlan* plan);
 void RunPad(const PadPlan& plan, const void* src, void* dst, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_PAD_PAD_H_

@@ -10,8 +10,7 @@
 //   avg   sum over the valid elements / their number; NaN where there is none
 //
 // Padding never counts, in explicit padding as in SAME.
-#ifndef CC_CORE_POOL_POOL_H_
-#define CC_CORE_POOL_POOL_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -61,5 +60,3 @@ std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan);
 void RunPool(const PoolPlan& plan, const void* src, void* dst, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_POOL_POOL_H_

@@ -6,8 +6,7 @@
 //   avg   each valid element of a window gets ddst / their number
 //
 // Elements of several windows get the sum; those of none get zero.
-#ifndef CC_CORE_POOL_POOL_GRAD_H_
-#define CC_CORE_POOL_POOL_GRAD_H_
+#pragma once
 
 #include <string>
 
@@ -34,5 +33,3 @@ std::string MakePoolGradPlan(const PoolDesc& desc, Isa isa, PoolGradPlan* plan);
 void RunPoolGrad(const PoolGradPlan& plan, const PoolGradArgs& args, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_POOL_POOL_GRAD_H_

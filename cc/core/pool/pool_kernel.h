@@ -1,7 +1,6 @@
 // What a pooling kernel does: one output row, or one whole plane, of one block
 // of 16 channels. A slice is a plane of rows of one depth.
-#ifndef CC_CORE_POOL_POOL_KERNEL_H_
-#define CC_CORE_POOL_POOL_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -52,5 +51,3 @@ struct PoolGradKernels {
 BD_KERNEL_TABLE(PoolGradKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_POOL_POOL_KERNEL_H_

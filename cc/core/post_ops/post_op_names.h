@@ -1,7 +1,6 @@
 // The words of the text form: names of algorithms and shapes, and which
 // parameters an algorithm takes.
-#ifndef CC_CORE_POST_OPS_POST_OP_NAMES_H_
-#define CC_CORE_POST_OPS_POST_OP_NAMES_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -36,5 +35,3 @@ std::string BinaryNames();
 std::string ShapeNames();
 
 }  // namespace bd
-
-#endif  // CC_CORE_POST_OPS_POST_OP_NAMES_H_

@@ -1,6 +1,5 @@
 // The plain structs that per-ISA kernels see of a post-op chain.
-#ifndef CC_CORE_POST_OPS_POST_OP_STEP_H_
-#define CC_CORE_POST_OPS_POST_OP_STEP_H_
+#pragma once
 
 #include <cstdint>
 
@@ -62,5 +61,3 @@ struct PostOpProgram {
 };
 
 }  // namespace bd
-
-#endif  // CC_CORE_POST_OPS_POST_OP_STEP_H_

@@ -13,8 +13,7 @@
 //
 // The text form is the op attribute `post_ops` (see PostOpChain::Parse):
 //   binary(add,channel,#0@2304);sum(#1,scale=0.5);eltwise(leaky_relu,alpha=0.2)
-#ifndef CC_CORE_POST_OPS_POST_OPS_H_
-#define CC_CORE_POST_OPS_POST_OPS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -91,5 +90,3 @@ class PostOpChain {
 };
 
 }  // namespace bd
-
-#endif  // CC_CORE_POST_OPS_POST_OPS_H_

@@ -1,6 +1,5 @@
 // A chain bound to memory: what the kernels run.
-#ifndef CC_CORE_POST_OPS_POST_OPS_BIND_H_
-#define CC_CORE_POST_OPS_POST_OPS_BIND_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -30,5 +29,3 @@ class BoundPostOps {
 };
 
 }  // namespace bd
-
-#endif  // CC_CORE_POST_OPS_POST_OPS_BIND_H_

@@ -6,8 +6,7 @@
 //   ApplyPostOps, ApplyPostOpsRows    the chain: which operand elements a step reads
 //   ApplyEltwise                      x = scale * f(x)
 //   ApplyOperand                      x = scale * o + x (sum), x = alg(x, o) (binary)
-#ifndef CC_CORE_POST_OPS_POST_OPS_INL_H_
-#define CC_CORE_POST_OPS_POST_OPS_INL_H_
+#pragma once
 
 #include "cc/core/post_ops/post_op_step.h"
 #include "cc/simd/math/math.h"
@@ -261,5 +260,3 @@ inline void ApplyPostOpsPlain(const PostOpProgram& program, float* row, int64_t 
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_CORE_POST_OPS_POST_OPS_INL_H_

@@ -2,8 +2,7 @@
 //
 // Rooms whose kernels compute in float read and write other types through slices that stay in L1:
 // a new type costs them nothing.
-#ifndef CC_CORE_REORDER_FLOAT_SLICE_H_
-#define CC_CORE_REORDER_FLOAT_SLICE_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -88,5 +87,3 @@ class FloatRows {
 };
 
 }  // namespace bd
-
-#endif  // CC_CORE_REORDER_FLOAT_SLICE_H_

@@ -13,8 +13,7 @@
 // added the bits are copied. The tail of a blocked dst becomes zero, whatever its
 // memory held; the tail of a blocked src does not matter. Memory of dst between
 // its elements, where it is not dense, is left alone.
-#ifndef CC_CORE_REORDER_REORDER_H_
-#define CC_CORE_REORDER_REORDER_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -92,5 +91,3 @@ std::string MakeReorderPlan(const ReorderDesc& desc, Isa isa, ReorderPlan* plan)
 void RunReorder(const ReorderPlan& plan, const void* src, void* dst, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_REORDER_REORDER_H_

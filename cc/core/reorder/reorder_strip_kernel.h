@@ -1,6 +1,5 @@
 // A strip of pixels of one image, all channels, between channels last and blocks of 16.
-#ifndef CC_CORE_REORDER_REORDER_STRIP_KERNEL_H_
-#define CC_CORE_REORDER_REORDER_STRIP_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -29,5 +28,3 @@ struct StripKernels {
 BD_KERNEL_TABLE(StripKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_REORDER_REORDER_STRIP_KERNEL_H_

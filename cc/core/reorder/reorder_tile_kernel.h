@@ -1,6 +1,5 @@
 // A tile of elements on its way from anywhere to anywhere, of any type to any type.
-#ifndef CC_CORE_REORDER_REORDER_TILE_KERNEL_H_
-#define CC_CORE_REORDER_REORDER_TILE_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -37,5 +36,3 @@ struct ReorderTileKernels {
 BD_KERNEL_TABLE(ReorderTileKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_REORDER_REORDER_TILE_KERNEL_H_

@@ -12,8 +12,7 @@
 // inside, and v = lower + (upper - lower) fraction, first along the width, then the height. Nearest
 // takes floor of the coordinate, which half_pixel has without the last -1/2, or the nearest integer
 // (halves away from zero) with align_corners.
-#ifndef CC_CORE_RESIZE_RESIZE_H_
-#define CC_CORE_RESIZE_RESIZE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -59,5 +58,3 @@ std::string MakeResizePlan(const ResizeDesc& desc, Isa isa, ResizePlan* plan);
 void RunResize(const ResizePlan& plan, const void* src, void* dst, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_RESIZE_RESIZE_H_

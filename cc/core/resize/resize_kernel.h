@@ -1,6 +1,5 @@
 // Contract between the resize driver and its per-ISA kernels.
-#ifndef CC_CORE_RESIZE_RESIZE_KERNEL_H_
-#define CC_CORE_RESIZE_RESIZE_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -33,5 +32,3 @@ struct ResizeKernels {
 BD_KERNEL_TABLE(ResizeKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_RESIZE_RESIZE_KERNEL_H_

@@ -24,8 +24,7 @@
 // product (fip.h), they are scaled for it, and several rows are multiplied in pairs; h, which
 // changes with every step, is brought into the form for that by each thread for itself, which takes
 // less than a barrier would.
-#ifndef CC_CORE_RNN_RNN_H_
-#define CC_CORE_RNN_RNN_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -150,5 +149,3 @@ void OrderRnnBias(const RnnPlan& plan, const float* bias, float* ordered);
 void RunRnn(const RnnPlan& plan, const RnnBuffers& buffers, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_RNN_RNN_H_

@@ -1,6 +1,5 @@
 // Contract between the RNN's drivers and the kernels of the element-wise half of a cell.
-#ifndef CC_CORE_RNN_RNN_CELL_KERNEL_H_
-#define CC_CORE_RNN_RNN_CELL_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -53,5 +52,3 @@ struct RnnCellKernels {
 BD_KERNEL_TABLE(RnnCellKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_RNN_RNN_CELL_KERNEL_H_

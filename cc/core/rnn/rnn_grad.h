@@ -5,8 +5,7 @@
 // What is left are products over all steps at once, for whoever has a matrix product: with
 // S = D (x W + b) and R = D (h U + b') as rows of all steps and samples,
 //   D x = S W^T,   D W = x^T S,   D b = sum of S,   D U = h^T R,   D b' = sum of R.
-#ifndef CC_CORE_RNN_RNN_GRAD_H_
-#define CC_CORE_RNN_RNN_GRAD_H_
+#pragma once
 
 #include "cc/core/rnn/rnn.h"
 #include "cc/core/rnn/rnn_grad_kernel.h"
@@ -48,5 +47,3 @@ void PackRnnGradWeights(const RnnGradPlan& plan, const float* recurrent_kernel, 
 void RunRnnGrad(const RnnGradPlan& plan, const RnnGradBuffers& buffers, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_RNN_RNN_GRAD_H_

@@ -1,6 +1,5 @@
 // Contract between the RNN's backward driver and the kernels of a cell's derivative.
-#ifndef CC_CORE_RNN_RNN_GRAD_KERNEL_H_
-#define CC_CORE_RNN_RNN_GRAD_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -50,5 +49,3 @@ struct RnnGradKernels {
 BD_KERNEL_TABLE(RnnGradKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_RNN_RNN_GRAD_KERNEL_H_

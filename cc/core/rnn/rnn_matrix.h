@@ -1,6 +1,5 @@
 // W or U of a recurrent layer among its packed weights.
-#ifndef CC_CORE_RNN_RNN_MATRIX_H_
-#define CC_CORE_RNN_RNN_MATRIX_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -40,5 +39,3 @@ struct RnnMatrix {
 };
 
 }  // namespace bd
-
-#endif  // CC_CORE_RNN_RNN_MATRIX_H_

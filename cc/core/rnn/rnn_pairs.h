@@ -1,6 +1,5 @@
 // Products of several rows with packed weights, two products of a sum at a time (fip.h).
-#ifndef CC_CORE_RNN_RNN_PAIRS_H_
-#define CC_CORE_RNN_RNN_PAIRS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -30,5 +29,3 @@ struct RnnPairsArgs {
 void MultiplyInPairs(const RnnPairsArgs& args);
 
 }  // namespace bd
-
-#endif  // CC_CORE_RNN_RNN_PAIRS_H_

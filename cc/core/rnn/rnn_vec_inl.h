@@ -1,6 +1,5 @@
 // What the kernels of cells and of their gradients share.
-#ifndef CC_CORE_RNN_RNN_VEC_INL_H_
-#define CC_CORE_RNN_RNN_VEC_INL_H_
+#pragma once
 
 #include "cc/core/rnn/rnn_cell_kernel.h"
 #include "cc/simd/math/math_exp.h"
@@ -36,5 +35,3 @@ inline void StoreUpTo(float* p, Vec v, int n) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_CORE_RNN_RNN_VEC_INL_H_

@@ -7,8 +7,7 @@
 //   ShuffleDesc -> MakeShufflePlan -> ShufflePlan (immutable) -> RunShuffle
 //
 // The way back is the same with C/G for G.
-#ifndef CC_CORE_SHUFFLE_SHUFFLE_H_
-#define CC_CORE_SHUFFLE_SHUFFLE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -75,5 +74,3 @@ std::string MakeShufflePlan(const ShuffleDesc& desc, Isa isa, ShufflePlan* plan)
 void RunShuffle(const ShufflePlan& plan, const void* src, void* dst, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_SHUFFLE_SHUFFLE_H_

@@ -1,6 +1,5 @@
 // What the shuffle kernels do: they fill vectors of dst from windows of src, or copy.
-#ifndef CC_CORE_SHUFFLE_SHUFFLE_KERNEL_H_
-#define CC_CORE_SHUFFLE_SHUFFLE_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -47,5 +46,3 @@ struct ShuffleKernels {
 BD_KERNEL_TABLE(ShuffleKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_SHUFFLE_SHUFFLE_KERNEL_H_

@@ -1,6 +1,5 @@
 // Writes programs for the permutation kernels.
-#ifndef CC_CORE_SHUFFLE_SHUFFLE_PROGRAM_H_
-#define CC_CORE_SHUFFLE_SHUFFLE_PROGRAM_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -38,5 +37,3 @@ void WriteShuffleProgram(const ShuffleRow& row, const Permuter& permuter,
                          FunctionRef<int64_t(int64_t item)> src_of, ShuffleProgramData* program);
 
 }  // namespace bd
-
-#endif  // CC_CORE_SHUFFLE_SHUFFLE_PROGRAM_H_

@@ -4,8 +4,7 @@
 //
 // src and dst are plain, [rows, channels]. In IEEE arithmetic as the formula says: a row
 // with a NaN or +inf, or of nothing but -inf, is all NaN; elsewhere -inf gives 0.
-#ifndef CC_CORE_SOFTMAX_SOFTMAX_H_
-#define CC_CORE_SOFTMAX_SOFTMAX_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -35,5 +34,3 @@ std::string MakeSoftmaxPlan(const SoftmaxDesc& desc, Isa isa, SoftmaxPlan* plan)
 void RunSoftmax(const SoftmaxPlan& plan, const float* src, float* dst, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_SOFTMAX_SOFTMAX_H_

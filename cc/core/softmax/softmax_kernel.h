@@ -1,6 +1,5 @@
 // Contract between the softmax driver and its per-ISA kernels.
-#ifndef CC_CORE_SOFTMAX_SOFTMAX_KERNEL_H_
-#define CC_CORE_SOFTMAX_SOFTMAX_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -16,5 +15,3 @@ struct SoftmaxKernels {
 BD_KERNEL_TABLE(SoftmaxKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_SOFTMAX_SOFTMAX_KERNEL_H_

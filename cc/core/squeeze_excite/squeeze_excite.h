@@ -8,8 +8,7 @@
 // src is dense float32 in blocks of 16. Two rounds of tasks: one takes means of some channel blocks
 // and their products at once, the next adds these up and makes some channels of dst. A thread
 // begins with the same channels in both.
-#ifndef CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_H_
-#define CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -71,5 +70,3 @@ void RunSqueezeExcite(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers&
                       ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_H_

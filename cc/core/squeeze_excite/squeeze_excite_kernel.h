@@ -1,6 +1,5 @@
 // What a squeeze-and-excitation kernel does: some channels of one image.
-#ifndef CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_KERNEL_H_
-#define CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -50,5 +49,3 @@ struct SqueezeExciteKernels {
 BD_KERNEL_TABLE(SqueezeExciteKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_KERNEL_H_

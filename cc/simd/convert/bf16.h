@@ -10,8 +10,7 @@
 // zero instead of them, whatever the modes of the processor. (A product of two such numbers is
 // exact in float32, so each of the two roundings is one of a fused multiply-add.) On other sets
 // denormal numbers count as the processor's mode says.
-#ifndef CC_SIMD_CONVERT_BF16_H_
-#define CC_SIMD_CONVERT_BF16_H_
+#pragma once
 
 #include "cc/base/data_type.h"
 #include "cc/simd/vec.h"
@@ -93,5 +92,3 @@ inline Pairs SetSingle(const Bfloat16* p) { return Normal(PairsOf(SetInt(p->bits
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_CONVERT_BF16_H_

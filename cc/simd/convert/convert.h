@@ -17,8 +17,7 @@
 //   RoundToInt(v)        nearest, ties to even; 0x80000000 outside the range
 //   FloatFromHalf(p)     kLanes of Float16
 //   StoreHalf(p, v)
-#ifndef CC_SIMD_CONVERT_CONVERT_H_
-#define CC_SIMD_CONVERT_CONVERT_H_
+#pragma once
 
 #include "cc/base/data_type.h"
 #include "cc/simd/vec.h"
@@ -71,5 +70,3 @@ inline void StoreAs(uint8_t* p, Vec v) { StoreInt(p, RoundWithin(v, 0.f, 255.f))
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_CONVERT_CONVERT_H_

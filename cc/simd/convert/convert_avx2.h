@@ -1,6 +1,5 @@
 // Conversions on AVX2 + F16C. Included by cc/simd/convert/convert.h only.
-#ifndef CC_SIMD_CONVERT_CONVERT_AVX2_H_
-#define CC_SIMD_CONVERT_CONVERT_AVX2_H_
+#pragma once
 
 #include "cc/base/data_type.h"
 #include "cc/simd/vec.h"
@@ -43,5 +42,3 @@ inline void StoreHalf(Float16* p, Vec v) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_CONVERT_CONVERT_AVX2_H_

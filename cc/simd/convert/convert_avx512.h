@@ -1,6 +1,5 @@
 // Conversions on AVX-512. Included by cc/simd/convert/convert.h only.
-#ifndef CC_SIMD_CONVERT_CONVERT_AVX512_H_
-#define CC_SIMD_CONVERT_CONVERT_AVX512_H_
+#pragma once
 
 #include "cc/base/data_type.h"
 #include "cc/simd/vec.h"
@@ -34,5 +33,3 @@ inline void StoreHalf(Float16* p, Vec v) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_CONVERT_CONVERT_AVX512_H_

@@ -1,7 +1,6 @@
 // The conversions of convert_avx512.h as two of convert_avx2.h. Included by
 // cc/simd/convert/convert.h only.
-#ifndef CC_SIMD_CONVERT_CONVERT_AVX512_EMULATED_H_
-#define CC_SIMD_CONVERT_CONVERT_AVX512_EMULATED_H_
+#pragma once
 
 #include "cc/base/data_type.h"
 #include "cc/simd/vec.h"
@@ -37,5 +36,3 @@ inline void StoreHalf(Float16* p, Vec v) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_CONVERT_CONVERT_AVX512_EMULATED_H_

@@ -1,6 +1,5 @@
 // Conversions on plain x86-64 (SSE2). Included by cc/simd/convert/convert.h only.
-#ifndef CC_SIMD_CONVERT_CONVERT_GENERIC_H_
-#define CC_SIMD_CONVERT_CONVERT_GENERIC_H_
+#pragma once
 
 #include <string.h>
 
@@ -90,5 +89,3 @@ inline void StoreHalf(Float16* p, Vec v) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_CONVERT_CONVERT_GENERIC_H_

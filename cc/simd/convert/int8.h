@@ -15,8 +15,7 @@
 // With AVX512_VNNI four are VPDPBUSD. Other sets multiply words of 16 bits (VPMADDWD), even bytes
 // and odd ones: VPMADDUBSW would saturate, since 2 * 255 * 127 is no int16. That takes a shift for
 // each product and sum, which words that lie in memory do without.
-#ifndef CC_SIMD_CONVERT_INT8_H_
-#define CC_SIMD_CONVERT_INT8_H_
+#pragma once
 
 #include "cc/simd/convert/convert.h"
 #include "cc/simd/vec.h"
@@ -116,5 +115,3 @@ inline IVec DotQuads(IVec acc, UnsignedQuads a, SignedQuads b) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_CONVERT_INT8_H_

@@ -7,8 +7,7 @@
 //
 // where p is a float*, Bfloat16*, Float16*, int32_t*, uint8_t* or int8_t*. Floats and int32 stand
 // for themselves. The results do not depend on the instruction set.
-#ifndef CC_SIMD_CONVERT_QUANTIZED_H_
-#define CC_SIMD_CONVERT_QUANTIZED_H_
+#pragma once
 
 #include "cc/base/quantization.h"
 #include "cc/simd/convert/convert.h"
@@ -122,5 +121,3 @@ class Quantizer {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_CONVERT_QUANTIZED_H_

@@ -30,11 +30,8 @@
 // x * logistic(x) at -inf is -inf * 0 = NaN, as in TensorFlow. Results below
 // FLT_MIN are right while the processor's flush-to-zero mode is off; with it
 // on they, and such arguments, count as zero.
-#ifndef CC_SIMD_MATH_MATH_H_
-#define CC_SIMD_MATH_MATH_H_
+#pragma once
 
 #include "cc/simd/math/math_activations.h"
 #include "cc/simd/math/math_exp.h"
 #include "cc/simd/math/math_log.h"
-
-#endif  // CC_SIMD_MATH_MATH_H_

@@ -1,6 +1,5 @@
 // The activations that need more than one elementary function.
-#ifndef CC_SIMD_MATH_MATH_ACTIVATIONS_H_
-#define CC_SIMD_MATH_MATH_ACTIVATIONS_H_
+#pragma once
 
 #include "cc/simd/math/math_log.h"
 
@@ -153,5 +152,3 @@ inline Vec GeluErf(Vec x) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_MATH_MATH_ACTIVATIONS_H_

@@ -1,6 +1,5 @@
 // Functions that are one exponential: exp, expm1, logistic, tanh.
-#ifndef CC_SIMD_MATH_MATH_EXP_H_
-#define CC_SIMD_MATH_MATH_EXP_H_
+#pragma once
 
 #include "cc/simd/math/math_pair.h"
 
@@ -99,5 +98,3 @@ inline Vec TimesLogistic(Vec x, Pair y) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_MATH_MATH_EXP_H_

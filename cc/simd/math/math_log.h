@@ -1,6 +1,5 @@
 // Functions that are one logarithm: log, log1p, pow.
-#ifndef CC_SIMD_MATH_MATH_LOG_H_
-#define CC_SIMD_MATH_MATH_LOG_H_
+#pragma once
 
 #include "cc/simd/math/math_exp.h"
 
@@ -95,5 +94,3 @@ class Power {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_MATH_MATH_LOG_H_

@@ -1,6 +1,5 @@
 // Values of twice the precision, and the small parts the functions share.
-#ifndef CC_SIMD_MATH_MATH_PAIR_H_
-#define CC_SIMD_MATH_MATH_PAIR_H_
+#pragma once
 
 #include <cfloat>
 #include <cmath>
@@ -52,5 +51,3 @@ constexpr float kLn2Hi = 0.693145752f, kLn2Lo = 1.42860677e-6f;
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_MATH_MATH_PAIR_H_

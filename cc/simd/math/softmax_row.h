@@ -3,8 +3,7 @@
 //
 // In IEEE arithmetic as the formula says: a row with a NaN or +inf, or of nothing but -inf, is all
 // NaN; elsewhere -inf gives 0.
-#ifndef CC_SIMD_MATH_SOFTMAX_ROW_H_
-#define CC_SIMD_MATH_SOFTMAX_ROW_H_
+#pragma once
 
 #include "cc/simd/math/math_exp.h"
 #include "cc/simd/vec.h"
@@ -89,5 +88,3 @@ inline void SoftmaxRow(const float* src, int64_t channels, float* dst) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_SIMD_MATH_SOFTMAX_ROW_H_

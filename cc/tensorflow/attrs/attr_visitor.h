@@ -6,8 +6,7 @@
 //   }
 //
 // From it come the attributes of the op's definition and, where a node is at hand, their values.
-#ifndef CC_TENSORFLOW_ATTRS_ATTR_VISITOR_H_
-#define CC_TENSORFLOW_ATTRS_ATTR_VISITOR_H_
+#pragma once
 
 #include <cstdint>
 #include <initializer_list>
@@ -96,5 +95,3 @@ Status ReadAttrs(const AttrVisitor::Lookup& node, Op* op) {
 }
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_ATTRS_ATTR_VISITOR_H_

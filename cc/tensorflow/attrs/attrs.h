@@ -1,6 +1,5 @@
 // Attributes that ops of several families have.
-#ifndef CC_TENSORFLOW_ATTRS_ATTRS_H_
-#define CC_TENSORFLOW_ATTRS_ATTRS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -101,5 +100,3 @@ Status InvalidEntry(const PostOpChain& chain, int i, const Parts&... parts) {
 }
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_ATTRS_ATTRS_H_

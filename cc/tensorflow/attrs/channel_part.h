@@ -1,7 +1,6 @@
 // A tensor as part of the channels of a wider nChw16c one, which an op reads from or
 // writes into: the attributes src_part and dst_part, and the input `into`.
-#ifndef CC_TENSORFLOW_ATTRS_CHANNEL_PART_H_
-#define CC_TENSORFLOW_ATTRS_CHANNEL_PART_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -62,5 +61,3 @@ constexpr char kIntoInput[] = "into: num_into * T";
 constexpr char kTypedIntoInput[] = "into: num_into * into_type";
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_ATTRS_CHANNEL_PART_H_

@@ -1,7 +1,6 @@
 // Shapes of TensorFlow tensors against layouts: one set of rules for every layout,
 // for partly known shapes as for full ones.
-#ifndef CC_TENSORFLOW_ATTRS_LAYOUT_SHAPES_H_
-#define CC_TENSORFLOW_ATTRS_LAYOUT_SHAPES_H_
+#pragma once
 
 #include <cstdint>
 
@@ -28,5 +27,3 @@ absl::Status ShapeOf(Layout layout, const Dims& dims, PartialTensorShape* shape)
 absl::Status ReadDims(const char* name, const PartialTensorShape& shape, Layout layout, Dims* dims);
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_ATTRS_LAYOUT_SHAPES_H_

@@ -1,7 +1,6 @@
 // What each op makes of the shapes it is given: one set of rules, applied to
 // partly known shapes while a graph is built and to full ones when it runs.
-#ifndef CC_TENSORFLOW_ATTRS_SHAPE_FNS_H_
-#define CC_TENSORFLOW_ATTRS_SHAPE_FNS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -67,5 +66,3 @@ PartialTensorShape InputShape(tensorflow::shape_inference::InferenceContext* c, 
 std::vector<PartialTensorShape> InputShapes(tensorflow::shape_inference::InferenceContext* c,
                                             int first);
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_ATTRS_SHAPE_FNS_H_

@@ -3,8 +3,7 @@
 //
 // A function that can fail returns an error: null, or one line that stays valid
 // until the next call on the same thread.
-#ifndef CC_TENSORFLOW_C_API_C_API_H_
-#define CC_TENSORFLOW_C_API_C_API_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -122,5 +121,3 @@ BD_EXPORT void BlockdnnOnFollow(BlockdnnFollow function);
 // The address of the variable behind an eager tensor of its handle.
 BD_EXPORT const char* BlockdnnVariableAddress(const BlockdnnEager* eager, const void* handle,
                                               const void** address);
-
-#endif  // CC_TENSORFLOW_C_API_C_API_H_

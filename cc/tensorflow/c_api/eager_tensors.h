@@ -1,6 +1,5 @@
 // Tensors and devices behind what Python holds of TensorFlow's eager context.
-#ifndef CC_TENSORFLOW_C_API_EAGER_TENSORS_H_
-#define CC_TENSORFLOW_C_API_EAGER_TENSORS_H_
+#pragma once
 
 #include "cc/tensorflow/c_api/c_api.h"
 #include "tensorflow/core/framework/device.h"
@@ -16,5 +15,3 @@ bool ReadEagerTensor(const BlockdnnEager& eager, const void* eager_tensor,
                      tensorflow::Tensor* tensor);
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_C_API_EAGER_TENSORS_H_

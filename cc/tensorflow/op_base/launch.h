@@ -1,7 +1,6 @@
 // An execution in two halves: what an op resolves from shapes and weights (a Launch), and
 // the run on memory. A Launch that outlasts its execution can be run again without a context.
-#ifndef CC_TENSORFLOW_OP_BASE_LAUNCH_H_
-#define CC_TENSORFLOW_OP_BASE_LAUNCH_H_
+#pragma once
 
 #include <cstring>
 #include <memory>
@@ -132,5 +131,3 @@ class LaunchOpKernel : public PoolOpKernel {
 };
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_OP_BASE_LAUNCH_H_

@@ -1,7 +1,6 @@
 // What memory an op will take, asked without running it: bd.ops.memory_plan. Each op plans with
 // the code that its kernel plans with.
-#ifndef CC_TENSORFLOW_OP_BASE_MEMORY_PLAN_H_
-#define CC_TENSORFLOW_OP_BASE_MEMORY_PLAN_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -35,5 +34,3 @@ Status MemoryPlanJson(const std::string& node_def, const std::vector<PartialTens
                       int threads, std::string* json);
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_OP_BASE_MEMORY_PLAN_H_

@@ -1,6 +1,5 @@
 // What every kernel needs of TensorFlow: the pool, the input shapes, the output.
-#ifndef CC_TENSORFLOW_OP_BASE_OP_UTILS_H_
-#define CC_TENSORFLOW_OP_BASE_OP_UTILS_H_
+#pragma once
 
 #include <cstring>
 #include <memory>
@@ -156,5 +155,3 @@ inline const char* SumNote(const PostOpChain& chain, bool in_place) {
 }
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_OP_BASE_OP_UTILS_H_

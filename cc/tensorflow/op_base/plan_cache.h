@@ -1,6 +1,5 @@
 // The plans a kernel has made, by the shapes of its inputs.
-#ifndef CC_TENSORFLOW_OP_BASE_PLAN_CACHE_H_
-#define CC_TENSORFLOW_OP_BASE_PLAN_CACHE_H_
+#pragma once
 
 #include <algorithm>
 #include <memory>
@@ -69,5 +68,3 @@ class PlanCache {
 };
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_OP_BASE_PLAN_CACHE_H_

@@ -1,6 +1,5 @@
 // Who provides the temporary memory of an execution: the attribute scratchpad_mode of an op.
-#ifndef CC_TENSORFLOW_OP_BASE_SCRATCHPAD_H_
-#define CC_TENSORFLOW_OP_BASE_SCRATCHPAD_H_
+#pragma once
 
 #include <cstdint>
 
@@ -49,5 +48,3 @@ class Scratchpad {
 };
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_OP_BASE_SCRATCHPAD_H_

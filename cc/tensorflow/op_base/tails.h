@@ -1,8 +1,7 @@
 // TF_BLOCKDNN_CHECK_TAILS=1: every op verifies that the tails of its blocked inputs
 // and outputs are zero (of bytes the zero point), and fails with the name of the op that broke one.
 // It lives in PoolOpKernel (op_utils.h), so no op can go without.
-#ifndef CC_TENSORFLOW_OP_BASE_TAILS_H_
-#define CC_TENSORFLOW_OP_BASE_TAILS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -65,5 +64,3 @@ absl::Status CheckInputTails(const BlockedTensors& blocked, tensorflow::OpKernel
 absl::Status CheckOutputTails(const BlockedTensors& blocked, tensorflow::OpKernelContext* ctx);
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_OP_BASE_TAILS_H_

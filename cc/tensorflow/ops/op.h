@@ -14,8 +14,7 @@
 //   Status MakePlan(const ShapeList& in, const PlanSite& site, Plan* plan) const;
 //   void Run(const Plan& plan, const LaunchMemory& memory, ThreadPool& pool) const;
 //   std::string Describe(const Plan& plan, const Call& call) const;  the verbose log's line
-#ifndef CC_TENSORFLOW_OPS_OP_H_
-#define CC_TENSORFLOW_OPS_OP_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -250,5 +249,3 @@ class OpRegistration {
 };
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_OPS_OP_H_

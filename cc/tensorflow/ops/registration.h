@@ -1,6 +1,5 @@
 // The part of an op's registration that does not depend on the op.
-#ifndef CC_TENSORFLOW_OPS_REGISTRATION_H_
-#define CC_TENSORFLOW_OPS_REGISTRATION_H_
+#pragma once
 
 #include <vector>
 
@@ -41,5 +40,3 @@ absl::Status ReadAttrsOf(tensorflow::OpKernelConstruction* ctx, Op* op) {
 }
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_OPS_REGISTRATION_H_

@@ -1,6 +1,5 @@
 // Blocks of memory that live at different times, laid over each other in one buffer.
-#ifndef CC_TENSORFLOW_REGIONS_ARENA_PLANNER_H_
-#define CC_TENSORFLOW_REGIONS_ARENA_PLANNER_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -19,5 +18,3 @@ struct MemoryBlock {
 int64_t PlaceBlocks(std::vector<MemoryBlock>* blocks);
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_REGIONS_ARENA_PLANNER_H_

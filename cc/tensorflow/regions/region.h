@@ -21,8 +21,7 @@
 //
 // A function that calls regions is a region, too: OpSequence takes their bodies in line. That is
 // how eager calls run (c_api/eager_fast_path.cc).
-#ifndef CC_TENSORFLOW_REGIONS_REGION_H_
-#define CC_TENSORFLOW_REGIONS_REGION_H_
+#pragma once
 
 #include <memory>
 #include <utility>
@@ -86,5 +85,3 @@ class Region {
 };
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_REGIONS_REGION_H_

@@ -5,8 +5,7 @@
 // allocator, plan and weights caches with their locks took 3 to 5 us an op. A static plan goes
 // through one array of pointers. Tensors that only prepared launches touch lie in one arena;
 // arguments, results and what other ops read or write are ordinary tensors.
-#ifndef CC_TENSORFLOW_REGIONS_STATIC_PLAN_H_
-#define CC_TENSORFLOW_REGIONS_STATIC_PLAN_H_
+#pragma once
 
 #include <memory>
 #include <utility>
@@ -116,5 +115,3 @@ class StaticPlan {
 };
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_REGIONS_STATIC_PLAN_H_

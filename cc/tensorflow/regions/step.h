@@ -1,6 +1,5 @@
 // One op of a sequence, run by a context of its own.
-#ifndef CC_TENSORFLOW_REGIONS_STEP_H_
-#define CC_TENSORFLOW_REGIONS_STEP_H_
+#pragma once
 
 #include <memory>
 #include <vector>
@@ -35,5 +34,3 @@ struct Step {
 std::string ProfiledName(const tensorflow::OpKernel& kernel);
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_REGIONS_STEP_H_

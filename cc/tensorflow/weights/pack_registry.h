@@ -1,6 +1,5 @@
 // All packed weights of the process that somebody holds, so that kernels share them.
-#ifndef CC_TENSORFLOW_WEIGHTS_PACK_REGISTRY_H_
-#define CC_TENSORFLOW_WEIGHTS_PACK_REGISTRY_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -77,5 +76,3 @@ class PackRegistry {
 };
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_WEIGHTS_PACK_REGISTRY_H_

@@ -1,6 +1,5 @@
 // The packed weights of one kernel: packed at first use, kept while they are used, shared.
-#ifndef CC_TENSORFLOW_WEIGHTS_WEIGHTS_CACHE_H_
-#define CC_TENSORFLOW_WEIGHTS_WEIGHTS_CACHE_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -107,5 +106,3 @@ class WeightsCache {
 };
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_WEIGHTS_WEIGHTS_CACHE_H_

@@ -1,6 +1,5 @@
 // Whether variables still have the values that somebody has read of them.
-#ifndef CC_TENSORFLOW_WEIGHTS_WEIGHTS_WATCH_H_
-#define CC_TENSORFLOW_WEIGHTS_WEIGHTS_WATCH_H_
+#pragma once
 
 #include <atomic>
 #include <deque>
@@ -54,5 +53,3 @@ void SetFollowFunction(FollowFunction function);
 const char* Follow(const void* variable);  // null where nothing is set
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_WEIGHTS_WEIGHTS_WATCH_H_

@@ -1,6 +1,5 @@
 // The words of cc/simd/vec.h over arrays, for the tests.
-#ifndef TESTS_CC_SIMD_VEC_KERNEL_H_
-#define TESTS_CC_SIMD_VEC_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -68,5 +67,3 @@ struct VecKernels {
 BD_KERNEL_TABLE(VecKernels)
 
 }  // namespace bd
-
-#endif  // TESTS_CC_SIMD_VEC_KERNEL_H_

@@ -1,6 +1,5 @@
 // A device for kernels that tests make without a session.
-#ifndef TESTS_CC_TENSORFLOW_TEST_DEVICE_H_
-#define TESTS_CC_TENSORFLOW_TEST_DEVICE_H_
+#pragma once
 
 #include <cstdio>
 #include <cstdlib>
@@ -33,5 +32,3 @@ inline void AbortUnless(const absl::Status& status) {
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_TENSORFLOW_TEST_DEVICE_H_

@@ -15,8 +15,7 @@
 // both tensors stays in L2. Work: threads share the blocks of channels; where weights are few and
 // pixels many, they share the chunks, and sums of their own are added up in the end, always in the
 // same order. Results depend on the number of threads by rounding alone.
-#ifndef CC_CORE_CONV_BACKWARD_WEIGHTS_BACKWARD_WEIGHTS_H_
-#define CC_CORE_CONV_BACKWARD_WEIGHTS_BACKWARD_WEIGHTS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -84,5 +83,3 @@ void RunBackwardWeights(const BackwardWeightsPlan& plan, const BackwardWeightsBu
                         ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_BACKWARD_WEIGHTS_BACKWARD_WEIGHTS_H_

@@ -1,6 +1,5 @@
 // Contract between the driver of backward weights and its per-ISA register tiles.
-#ifndef CC_CORE_CONV_BACKWARD_WEIGHTS_BACKWARD_WEIGHTS_KERNEL_H_
-#define CC_CORE_CONV_BACKWARD_WEIGHTS_BACKWARD_WEIGHTS_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -43,5 +42,3 @@ struct BackwardWeightsKernels {
 BD_KERNEL_TABLE(BackwardWeightsKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_BACKWARD_WEIGHTS_BACKWARD_WEIGHTS_KERNEL_H_

@@ -1,6 +1,5 @@
 // The convolution asked for.
-#ifndef CC_CORE_CONV_COMMON_CONV_DESC_H_
-#define CC_CORE_CONV_COMMON_CONV_DESC_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -106,5 +105,3 @@ struct ConvDesc {
 };
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_COMMON_CONV_DESC_H_

@@ -1,7 +1,6 @@
 // What all algorithms of convolution plan alike, and an algorithm as a row of the table
 // (conv_algorithms.cc). What an algorithm plans for itself is a type of its own: Own<T>().
-#ifndef CC_CORE_CONV_COMMON_CONV_PLAN_H_
-#define CC_CORE_CONV_COMMON_CONV_PLAN_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -121,5 +120,3 @@ struct ConvBuffers {
 };
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_COMMON_CONV_PLAN_H_

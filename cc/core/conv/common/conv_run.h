@@ -1,6 +1,5 @@
 // One execution of a plan: what the drivers of all algorithms share.
-#ifndef CC_CORE_CONV_COMMON_CONV_RUN_H_
-#define CC_CORE_CONV_COMMON_CONV_RUN_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -77,5 +76,3 @@ void StorePlain(const ConvRun& run, const PlainPart& part, const float* blocks,
                 int64_t block_stride, float* row);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_COMMON_CONV_RUN_H_

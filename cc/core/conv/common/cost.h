@@ -1,7 +1,6 @@
 // Cycles of one core, as all estimates of convolution count them, and the constants of the CPU that
 // all of them share. A multiply-add of 16 channels is one cycle.
-#ifndef CC_CORE_CONV_COMMON_COST_H_
-#define CC_CORE_CONV_COMMON_COST_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -69,5 +68,3 @@ inline ConvCost DirectSums(const ConvDesc& d, double multiply, int threads) {
 }
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_COMMON_COST_H_

@@ -1,6 +1,5 @@
 // Where register tiles of a convolution multiply in pairs.
-#ifndef CC_CORE_CONV_COMMON_FIP_CHOICE_H_
-#define CC_CORE_CONV_COMMON_FIP_CHOICE_H_
+#pragma once
 
 #include "cc/base/cpu/isa.h"
 #include "cc/core/conv/common/conv_desc.h"
@@ -11,5 +10,3 @@ namespace bd {
 bool UsesFip(const ConvDesc& desc, bool winograd, Isa isa);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_COMMON_FIP_CHOICE_H_

@@ -1,6 +1,5 @@
 // Panels of output channels that register tiles compute, and the source they need.
-#ifndef CC_CORE_CONV_COMMON_OUTPUT_GROUPS_H_
-#define CC_CORE_CONV_COMMON_OUTPUT_GROUPS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -36,5 +35,3 @@ OutputGroups MakeOutputGroups(const ConvDesc& desc, Isa isa, int64_t channels, i
                               bool joins, int64_t per_dword = 1);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_COMMON_OUTPUT_GROUPS_H_

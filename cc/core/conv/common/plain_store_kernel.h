@@ -1,6 +1,5 @@
 // Contract between drivers and the kernel that stores rows of a plain result.
-#ifndef CC_CORE_CONV_COMMON_PLAIN_STORE_KERNEL_H_
-#define CC_CORE_CONV_COMMON_PLAIN_STORE_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -31,5 +30,3 @@ struct PlainStoreKernels {
 BD_KERNEL_TABLE(PlainStoreKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_COMMON_PLAIN_STORE_KERNEL_H_

@@ -13,8 +13,7 @@
 // Both halves compute what they compute apart, in the same order: results are
 // equal bit for bit, but where the 1x1 multiplies in pairs (cc/core/gemm/fip.h). Its sums round
 // by the magnitude of the rows that a task reads, and one pass has other tasks than two.
-#ifndef CC_CORE_CONV_CONV_DEPTHWISE_CONV_DEPTHWISE_H_
-#define CC_CORE_CONV_CONV_DEPTHWISE_CONV_DEPTHWISE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -66,5 +65,3 @@ void RunConvDepthwise(const ConvDepthwisePlan& plan, const ConvDepthwiseBuffers&
                       ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_CONV_DEPTHWISE_CONV_DEPTHWISE_H_

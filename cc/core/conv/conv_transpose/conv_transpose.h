@@ -17,8 +17,7 @@
 //   conv_transpose_pack.cc    weights of the phases
 //   conv_transpose_driver.cc  the convolutions, then rows of dst out of their results
 //   conv_transpose_kernel.cc  a row of dst: interleaves phases, runs the chain
-#ifndef CC_CORE_CONV_CONV_TRANSPOSE_CONV_TRANSPOSE_H_
-#define CC_CORE_CONV_CONV_TRANSPOSE_CONV_TRANSPOSE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -104,5 +103,3 @@ void PackConvTransposeWeights(const ConvTransposePlan& plan, const float* weight
 void RunConvTranspose(const ConvTransposePlan& plan, const ConvBuffers& buffers, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_CONV_TRANSPOSE_CONV_TRANSPOSE_H_

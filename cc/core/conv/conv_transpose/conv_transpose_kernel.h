@@ -1,6 +1,5 @@
 // Contract between the driver of transposed convolution and its per-ISA kernels.
-#ifndef CC_CORE_CONV_CONV_TRANSPOSE_CONV_TRANSPOSE_KERNEL_H_
-#define CC_CORE_CONV_CONV_TRANSPOSE_CONV_TRANSPOSE_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -35,5 +34,3 @@ struct ConvTransposeKernels {
 BD_KERNEL_TABLE(ConvTransposeKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_CONV_TRANSPOSE_CONV_TRANSPOSE_KERNEL_H_

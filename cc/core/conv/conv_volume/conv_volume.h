@@ -7,8 +7,7 @@
 // convolution is a 2-D one of kd * C channels, with all algorithms of that. A volume that is padded
 // along the depth is copied first, between slices of zeros. Of a plain source with few channels the
 // kd slices are put together pixel by pixel.
-#ifndef CC_CORE_CONV_CONV_VOLUME_CONV_VOLUME_H_
-#define CC_CORE_CONV_CONV_VOLUME_CONV_VOLUME_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -54,5 +53,3 @@ void PackConvVolumeWeights(const ConvVolumePlan& plan, const float* weights, flo
 void RunConvVolume(const ConvVolumePlan& plan, const ConvBuffers& buffers, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_CONV_VOLUME_CONV_VOLUME_H_

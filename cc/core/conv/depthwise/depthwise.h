@@ -1,6 +1,5 @@
 // Depthwise convolution, row by row.
-#ifndef CC_CORE_CONV_DEPTHWISE_DEPTHWISE_H_
-#define CC_CORE_CONV_DEPTHWISE_DEPTHWISE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -65,5 +64,3 @@ void PackDepthwiseBytes(const ConvPlan& plan, const int8_t* hwio, float* packed)
 void RunDepthwiseBytes(const ConvRun& run, ThreadPool& pool);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_DEPTHWISE_DEPTHWISE_H_

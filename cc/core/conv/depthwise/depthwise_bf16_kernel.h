@@ -1,7 +1,6 @@
 // Contract of what depthwise convolution of bfloat16 needs beside rows of floats
 // (depthwise_kernel.h): the way to them and back.
-#ifndef CC_CORE_CONV_DEPTHWISE_DEPTHWISE_BF16_KERNEL_H_
-#define CC_CORE_CONV_DEPTHWISE_DEPTHWISE_BF16_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -27,5 +26,3 @@ struct DepthwiseBf16Kernels {
 BD_KERNEL_TABLE(DepthwiseBf16Kernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_DEPTHWISE_DEPTHWISE_BF16_KERNEL_H_

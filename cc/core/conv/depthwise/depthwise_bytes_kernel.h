@@ -1,6 +1,5 @@
 // Contract of depthwise rows of bytes: products of words of 16 bits, two kernel rows at a time.
-#ifndef CC_CORE_CONV_DEPTHWISE_DEPTHWISE_BYTES_KERNEL_H_
-#define CC_CORE_CONV_DEPTHWISE_DEPTHWISE_BYTES_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -40,5 +39,3 @@ struct DepthwiseBytesKernels {
 BD_KERNEL_TABLE(DepthwiseBytesKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_DEPTHWISE_DEPTHWISE_BYTES_KERNEL_H_

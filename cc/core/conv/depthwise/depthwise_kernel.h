@@ -1,6 +1,5 @@
 // Contract between the convolution driver and the depthwise micro-kernels.
-#ifndef CC_CORE_CONV_DEPTHWISE_DEPTHWISE_KERNEL_H_
-#define CC_CORE_CONV_DEPTHWISE_DEPTHWISE_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -29,5 +28,3 @@ struct DepthwiseKernels {
 BD_KERNEL_TABLE(DepthwiseKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_DEPTHWISE_DEPTHWISE_KERNEL_H_

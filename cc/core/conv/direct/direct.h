@@ -5,8 +5,7 @@
 //   direct_driver.cc  tasks over threads: strips into scratch, K chunks over them
 //   direct_panels.cc  a K chunk of a task as a call of the loop over panels (cc/core/gemm)
 //   direct_fip.h      what tiles that multiply in pairs need beside
-#ifndef CC_CORE_CONV_DIRECT_DIRECT_H_
-#define CC_CORE_CONV_DIRECT_DIRECT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -117,5 +116,3 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
 TileFamily FamilyOf(const DirectPlan& p);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_DIRECT_DIRECT_H_

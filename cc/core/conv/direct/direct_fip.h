@@ -1,6 +1,5 @@
 // What direct tiles that multiply in pairs need beside weights and source (cc/core/gemm/fip.h).
-#ifndef CC_CORE_CONV_DIRECT_DIRECT_FIP_H_
-#define CC_CORE_CONV_DIRECT_DIRECT_FIP_H_
+#pragma once
 
 #include "cc/core/conv/direct/direct.h"
 #include "cc/core/gemm/tiles/fip_kernel.h"
@@ -41,5 +40,3 @@ struct FipGroup {
 };
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_DIRECT_DIRECT_FIP_H_

@@ -1,6 +1,5 @@
 // Contract between the direct driver and what it needs beside register tiles (cc/core/gemm).
-#ifndef CC_CORE_CONV_DIRECT_DIRECT_KERNEL_H_
-#define CC_CORE_CONV_DIRECT_DIRECT_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -48,5 +47,3 @@ struct DirectKernels {
 BD_KERNEL_TABLE(DirectKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_DIRECT_DIRECT_KERNEL_H_

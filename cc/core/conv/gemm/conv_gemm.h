@@ -1,7 +1,6 @@
 // A 1x1 convolution of plain tensors as a product of matrices (cc/core/gemm): a row of A is a
 // pixel.
-#ifndef CC_CORE_CONV_GEMM_CONV_GEMM_H_
-#define CC_CORE_CONV_GEMM_CONV_GEMM_H_
+#pragma once
 
 #include <string>
 
@@ -18,5 +17,3 @@ struct ConvGemmPlan {
 BD_CONV_ALGORITHM(Gemm);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_GEMM_CONV_GEMM_H_

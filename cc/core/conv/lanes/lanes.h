@@ -8,8 +8,7 @@
 //   dst[p][l] = sum over kh, j, kw of spread[j][p * sw + kw * dw - pad_left][l] * w[kh][j][kw][l]
 //
 // which is a depthwise convolution by kh * inputs rows (../depthwise).
-#ifndef CC_CORE_CONV_LANES_LANES_H_
-#define CC_CORE_CONV_LANES_LANES_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -29,5 +28,3 @@ struct LanesPlan {
 BD_CONV_ALGORITHM(Lanes);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_LANES_LANES_H_

@@ -1,6 +1,5 @@
 // A 1x1 convolution of few pixels as a small-M product on plain weights (cc/core/inner_product).
-#ifndef CC_CORE_CONV_ROWS_ROWS_H_
-#define CC_CORE_CONV_ROWS_ROWS_H_
+#pragma once
 
 #include <string>
 
@@ -17,5 +16,3 @@ struct RowsPlan {
 BD_CONV_ALGORITHM(Rows);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_ROWS_ROWS_H_

@@ -3,8 +3,7 @@
 //   winograd_plan.cc    when it pays, tasks, scratch
 //   winograd_pack.cc    weights into the transformed domain
 //   winograd_driver.cc  source and dst transforms, products plane by plane (cc/core/gemm)
-#ifndef CC_CORE_CONV_WINOGRAD_WINOGRAD_H_
-#define CC_CORE_CONV_WINOGRAD_WINOGRAD_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -42,5 +41,3 @@ struct WinogradPlan {
 BD_CONV_ALGORITHM(Winograd);
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_WINOGRAD_WINOGRAD_H_

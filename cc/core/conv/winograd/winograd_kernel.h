@@ -13,8 +13,7 @@
 // A window of stride s is one of stride 1 over phases: s x s neighbouring pixels are
 // one pixel of s^2 ic channels, and r = ceil(k / s) taps, the last ones zero where s
 // does not divide k.
-#ifndef CC_CORE_CONV_WINOGRAD_WINOGRAD_KERNEL_H_
-#define CC_CORE_CONV_WINOGRAD_WINOGRAD_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -120,5 +119,3 @@ struct WinogradKernels {
 BD_KERNEL_TABLE(WinogradKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_WINOGRAD_WINOGRAD_KERNEL_H_

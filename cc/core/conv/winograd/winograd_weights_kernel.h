@@ -1,6 +1,5 @@
 // Contract between packing and the kernels that take weights into Winograd's domain.
-#ifndef CC_CORE_CONV_WINOGRAD_WINOGRAD_WEIGHTS_KERNEL_H_
-#define CC_CORE_CONV_WINOGRAD_WINOGRAD_WEIGHTS_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -33,5 +32,3 @@ struct WinogradWeightsKernels {
 BD_KERNEL_TABLE(WinogradWeightsKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_CONV_WINOGRAD_WINOGRAD_WEIGHTS_KERNEL_H_

@@ -1,6 +1,5 @@
 // Runs of tiles; included by the per-ISA kernels only.
-#ifndef CC_CORE_GEMM_TILES_EACH_TILE_INL_H_
-#define CC_CORE_GEMM_TILES_EACH_TILE_INL_H_
+#pragma once
 
 #include "cc/core/gemm/tiles/gemm_kernel.h"
 #include "cc/simd/vec.h"
@@ -25,5 +24,3 @@ void EachTile(const TileArgs& all) {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_CORE_GEMM_TILES_EACH_TILE_INL_H_

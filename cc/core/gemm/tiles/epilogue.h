@@ -1,6 +1,5 @@
 // The end of every register tile: what happens to sums before memory.
-#ifndef CC_CORE_GEMM_TILES_EPILOGUE_H_
-#define CC_CORE_GEMM_TILES_EPILOGUE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -36,5 +35,3 @@ struct TileEpilogue {
 };
 
 }  // namespace bd
-
-#endif  // CC_CORE_GEMM_TILES_EPILOGUE_H_

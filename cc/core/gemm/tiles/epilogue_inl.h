@@ -1,6 +1,5 @@
 // TileEpilogue in registers; included by per-ISA kernels only.
-#ifndef CC_CORE_GEMM_TILES_EPILOGUE_INL_H_
-#define CC_CORE_GEMM_TILES_EPILOGUE_INL_H_
+#pragma once
 
 #include "cc/core/gemm/tiles/epilogue.h"
 #include "cc/core/post_ops/post_ops_inl.h"
@@ -250,5 +249,3 @@ struct Accumulators {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_CORE_GEMM_TILES_EPILOGUE_INL_H_

@@ -14,8 +14,7 @@
 //
 // The signs alternate, because x1 x2 is mostly positive behind a ReLU: the partial sums
 // would grow with the number of channels otherwise.
-#ifndef CC_CORE_GEMM_TILES_FIP_KERNEL_H_
-#define CC_CORE_GEMM_TILES_FIP_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -77,5 +76,3 @@ struct FipKernels {
 BD_KERNEL_TABLE(FipKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_GEMM_TILES_FIP_KERNEL_H_

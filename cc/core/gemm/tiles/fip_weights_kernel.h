@@ -1,6 +1,5 @@
 // Contract of the fast inner product's work on weights, 16 columns at a time (fip.h).
-#ifndef CC_CORE_GEMM_TILES_FIP_WEIGHTS_KERNEL_H_
-#define CC_CORE_GEMM_TILES_FIP_WEIGHTS_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -21,5 +20,3 @@ struct FipWeightsKernels {
 BD_KERNEL_TABLE(FipWeightsKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_GEMM_TILES_FIP_WEIGHTS_KERNEL_H_

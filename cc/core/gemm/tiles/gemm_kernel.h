@@ -9,8 +9,7 @@
 //
 // `taps` of them are tap_length floats long, `tail_taps` behind those tail_length. A row-major
 // matrix of any K is one tap, or several of equal length and a shorter one.
-#ifndef CC_CORE_GEMM_TILES_GEMM_KERNEL_H_
-#define CC_CORE_GEMM_TILES_GEMM_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -71,5 +70,3 @@ struct GemmKernels {
 BD_KERNEL_TABLE(GemmKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_GEMM_TILES_GEMM_KERNEL_H_

@@ -1,7 +1,6 @@
 // What happens to a tile of sums of bfloat16 or of bytes before memory; included by the per-ISA
 // kernels only. One function for all tiles of a kernel file: sums come by way of the stack.
-#ifndef CC_CORE_GEMM_TILES_NARROW_EPILOGUE_INL_H_
-#define CC_CORE_GEMM_TILES_NARROW_EPILOGUE_INL_H_
+#pragma once
 
 #include "cc/core/gemm/tiles/narrow_kernel.h"
 #include "cc/core/post_ops/post_ops_inl.h"
@@ -228,5 +227,3 @@ template <typename Acc>
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_CORE_GEMM_TILES_NARROW_EPILOGUE_INL_H_

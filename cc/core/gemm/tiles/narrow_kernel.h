@@ -15,8 +15,7 @@
 //
 // Behind them comes the epilogue, in float32: acc_in is of type narrow->sum, C of narrow->dst. Of
 // sums in int32 nothing is fused, so that C has the same bits on every ISA.
-#ifndef CC_CORE_GEMM_TILES_NARROW_KERNEL_H_
-#define CC_CORE_GEMM_TILES_NARROW_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -60,5 +59,3 @@ BD_KERNEL_TABLE_OF(Bf16TileKernels, generic, avx2, avx512, avx512_bf16)
 BD_KERNEL_TABLE_OF(Int8TileKernels, generic, avx2, avx512, avx512_vnni)
 
 }  // namespace bd
-
-#endif  // CC_CORE_GEMM_TILES_NARROW_KERNEL_H_

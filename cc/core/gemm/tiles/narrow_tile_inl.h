@@ -6,8 +6,7 @@
 //   LoadWeights(p), SetSource(p), Dot(acc, source, weights)
 //   Begin(args, lane), LoadSums, StoreSums
 //   kTilePixels          rows of the widest tile
-#ifndef CC_CORE_GEMM_TILES_NARROW_TILE_INL_H_
-#define CC_CORE_GEMM_TILES_NARROW_TILE_INL_H_
+#pragma once
 
 #include "cc/core/gemm/tiles/narrow_epilogue_inl.h"
 #include "cc/core/gemm/tiles/narrow_kernel.h"
@@ -127,5 +126,3 @@ constexpr TileKernel NarrowTileOrNull() {
 
 }  // namespace
 }  // namespace bd::BD_ISA
-
-#endif  // CC_CORE_GEMM_TILES_NARROW_TILE_INL_H_

@@ -9,8 +9,7 @@
 //   s8    [k / 4][4][16]
 //
 // with zeros behind the last row.
-#ifndef CC_CORE_GEMM_TILES_PRODUCT_KERNEL_H_
-#define CC_CORE_GEMM_TILES_PRODUCT_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -87,5 +86,3 @@ struct ProductKernels {
 BD_KERNEL_TABLE(ProductKernels)
 
 }  // namespace bd
-
-#endif  // CC_CORE_GEMM_TILES_PRODUCT_KERNEL_H_

@@ -1,6 +1,5 @@
 // Attributes that ops on packed weights share, and what a convolution is made of.
-#ifndef CC_TENSORFLOW_OPS_CONV_CONV_ATTRS_H_
-#define CC_TENSORFLOW_OPS_CONV_CONV_ATTRS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -162,5 +161,3 @@ struct OneConvOp : WeightsOp<Attrs> {
 };
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_OPS_CONV_CONV_ATTRS_H_

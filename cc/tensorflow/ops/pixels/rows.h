@@ -1,7 +1,6 @@
 // Shapes of the ops that work on pixels, whatever their places: blocked activations of 1 to 3
 // spatial dimensions, or any axes with the channels behind them.
-#ifndef CC_TENSORFLOW_OPS_PIXELS_ROWS_H_
-#define CC_TENSORFLOW_OPS_PIXELS_ROWS_H_
+#pragma once
 
 #include <vector>
 
@@ -33,5 +32,3 @@ BlockedTensors BlockedActivations(int64_t channels, int activations,
                                   const std::vector<PartialTensorShape>& in);
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_OPS_PIXELS_ROWS_H_

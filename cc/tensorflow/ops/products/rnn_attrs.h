@@ -1,6 +1,5 @@
 // What BlockdnnRnn and BlockdnnRnnGrad share.
-#ifndef CC_TENSORFLOW_OPS_PRODUCTS_RNN_ATTRS_H_
-#define CC_TENSORFLOW_OPS_PRODUCTS_RNN_ATTRS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -61,5 +60,3 @@ struct RnnAttrs : OpDefaults {
 };
 
 }  // namespace bd
-
-#endif  // CC_TENSORFLOW_OPS_PRODUCTS_RNN_ATTRS_H_

@@ -1,6 +1,5 @@
 // An attention, its tensors beside pages without access, and what it must give.
-#ifndef TESTS_CC_CORE_ATTENTION_ATTENTION_CASE_H_
-#define TESTS_CC_CORE_ATTENTION_ATTENTION_CASE_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -169,5 +168,3 @@ inline void ExpectLikeReference(const Case& c, Isa isa, int threads = 1) {
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_ATTENTION_ATTENTION_CASE_H_

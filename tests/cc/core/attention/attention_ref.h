@@ -1,6 +1,5 @@
 // The definition of attention, for tests.
-#ifndef TESTS_CC_CORE_ATTENTION_ATTENTION_REF_H_
-#define TESTS_CC_CORE_ATTENTION_ATTENTION_REF_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -66,5 +65,3 @@ inline void AttentionRef(const AttentionDesc& d, const AttentionBuffers& buffers
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_ATTENTION_ATTENTION_REF_H_

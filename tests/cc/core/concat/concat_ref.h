@@ -1,6 +1,5 @@
 // The definition of concat, for tests.
-#ifndef TESTS_CC_CORE_CONCAT_CONCAT_REF_H_
-#define TESTS_CC_CORE_CONCAT_CONCAT_REF_H_
+#pragma once
 
 #include "cc/core/concat/concat.h"
 #include "cc/layout/tensor_view_element.h"
@@ -24,5 +23,3 @@ inline void ConcatRef(const ConcatDesc& desc, const float* const* srcs, float* d
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_CONCAT_CONCAT_REF_H_

@@ -1,6 +1,5 @@
 // What the tests of convolution share: descriptions, blocked tensors and runs.
-#ifndef TESTS_CC_CORE_CONV_CONV_CASE_H_
-#define TESTS_CC_CORE_CONV_CONV_CASE_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -137,5 +136,3 @@ inline PostOpChain Chain(const std::string& text) {
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_CONV_CONV_CASE_H_

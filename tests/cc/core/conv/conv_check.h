@@ -3,8 +3,7 @@
 // Sources and weights are small integers, so sums are exact in float and the
 // direct forms must match bit for bit; Winograd has its own bound. src, dst and
 // weights sit in guarded buffers: an access beyond an end is a crash.
-#ifndef TESTS_CC_CORE_CONV_CONV_CHECK_H_
-#define TESTS_CC_CORE_CONV_CONV_CHECK_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -78,5 +77,3 @@ class ConvTest : public ::testing::TestWithParam<Isa> {
 };
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_CONV_CONV_CHECK_H_

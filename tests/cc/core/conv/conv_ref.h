@@ -1,7 +1,6 @@
 // The definition of convolution, for tests: one output element at a time,
 // accumulated in double, then the post-op chain, then pooling.
-#ifndef TESTS_CC_CORE_CONV_CONV_REF_H_
-#define TESTS_CC_CORE_CONV_CONV_REF_H_
+#pragma once
 
 #include <algorithm>
 #include <limits>
@@ -85,5 +84,3 @@ inline void ConvRef(const ConvDesc& d, const float* src, const float* hwio,
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_CONV_CONV_REF_H_

@@ -1,6 +1,5 @@
 // The definition, for tests: one element at a time, in double.
-#ifndef TESTS_CC_CORE_ELTWISE_ELTWISE_REF_H_
-#define TESTS_CC_CORE_ELTWISE_ELTWISE_REF_H_
+#pragma once
 
 #include "cc/core/eltwise/eltwise.h"
 #include "tests/cc/post_ops_ref.h"
@@ -29,5 +28,3 @@ inline void EltwiseRef(const EltwiseDesc& desc, const float* src, const float* c
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_ELTWISE_ELTWISE_REF_H_

@@ -1,7 +1,6 @@
 // Products of narrow types beside their definition, in guarded memory. Those of bytes compare with
 // int64 and single operations on floats with zero tolerance, and so do sums of small integers.
-#ifndef TESTS_CC_CORE_GEMM_GEMM_NARROW_CASE_H_
-#define TESTS_CC_CORE_GEMM_GEMM_NARROW_CASE_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -188,5 +187,3 @@ inline GemmDesc Types(DataType a, DataType b, DataType dst = DataType::f32,
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_GEMM_GEMM_NARROW_CASE_H_

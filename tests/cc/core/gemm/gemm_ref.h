@@ -1,6 +1,5 @@
 // The definition of the matrix product, for tests.
-#ifndef TESTS_CC_CORE_GEMM_GEMM_REF_H_
-#define TESTS_CC_CORE_GEMM_GEMM_REF_H_
+#pragma once
 
 #include <algorithm>
 
@@ -28,5 +27,3 @@ inline void GemmRef(const GemmDesc& desc, const GemmB& b, const GemmArgs& args, 
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_GEMM_GEMM_REF_H_

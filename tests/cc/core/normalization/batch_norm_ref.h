@@ -1,6 +1,5 @@
 // The definition of batch norm, for tests.
-#ifndef TESTS_CC_CORE_NORMALIZATION_BATCH_NORM_REF_H_
-#define TESTS_CC_CORE_NORMALIZATION_BATCH_NORM_REF_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -67,5 +66,3 @@ inline void BatchNormGradRef(const BatchNormDesc& d, const BatchNormGradArgs& ar
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_NORMALIZATION_BATCH_NORM_REF_H_

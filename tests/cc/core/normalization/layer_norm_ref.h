@@ -1,6 +1,5 @@
 // The definition of layer norm, for tests.
-#ifndef TESTS_CC_CORE_NORMALIZATION_LAYER_NORM_REF_H_
-#define TESTS_CC_CORE_NORMALIZATION_LAYER_NORM_REF_H_
+#pragma once
 
 #include <cmath>
 #include <vector>
@@ -77,5 +76,3 @@ inline void LayerNormGradRef(const LayerNormDesc& d, const LayerNormGradBuffers&
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_NORMALIZATION_LAYER_NORM_REF_H_

@@ -1,6 +1,5 @@
 // The definition of pad, for tests.
-#ifndef TESTS_CC_CORE_PAD_PAD_REF_H_
-#define TESTS_CC_CORE_PAD_PAD_REF_H_
+#pragma once
 
 #include "cc/core/pad/pad.h"
 
@@ -23,5 +22,3 @@ inline void PadRef(const PadDesc& d, const float* src, float* dst) {
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_PAD_PAD_REF_H_

@@ -1,6 +1,5 @@
 // The definition of pool grad, for tests.
-#ifndef TESTS_CC_CORE_POOL_POOL_GRAD_REF_H_
-#define TESTS_CC_CORE_POOL_POOL_GRAD_REF_H_
+#pragma once
 
 #include <algorithm>
 
@@ -40,5 +39,3 @@ inline void PoolGradRef(const PoolDesc& desc, const PoolGradArgs& args) {
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_POOL_POOL_GRAD_REF_H_

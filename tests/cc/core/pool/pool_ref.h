@@ -1,6 +1,5 @@
 // The definition of pooling, for tests.
-#ifndef TESTS_CC_CORE_POOL_POOL_REF_H_
-#define TESTS_CC_CORE_POOL_POOL_REF_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -56,5 +55,3 @@ inline void PoolRef(const PoolPlan& plan, const float* src, float* dst) {
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_POOL_POOL_REF_H_

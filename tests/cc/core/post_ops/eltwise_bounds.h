@@ -1,7 +1,6 @@
 // Largest errors of the eltwise entries against float64, on every instruction set
 // and over all floats: the table of docs/post-ops.md.
-#ifndef TESTS_CC_CORE_POST_OPS_ELTWISE_BOUNDS_H_
-#define TESTS_CC_CORE_POST_OPS_ELTWISE_BOUNDS_H_
+#pragma once
 
 namespace bd {
 
@@ -50,5 +49,3 @@ constexpr EltwiseBound kEltwiseBounds[] = {
 };
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_POST_OPS_ELTWISE_BOUNDS_H_

@@ -1,6 +1,5 @@
 // post_ops_inl.h as a table, for the tests.
-#ifndef TESTS_CC_CORE_POST_OPS_POST_OPS_KERNEL_H_
-#define TESTS_CC_CORE_POST_OPS_POST_OPS_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -19,5 +18,3 @@ struct PostOpsKernels {
 BD_KERNEL_TABLE(PostOpsKernels)
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_POST_OPS_POST_OPS_KERNEL_H_

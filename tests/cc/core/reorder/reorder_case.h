@@ -1,6 +1,5 @@
 // A reorder compared with its definition, on every ISA.
-#ifndef TESTS_CC_CORE_REORDER_REORDER_CASE_H_
-#define TESTS_CC_CORE_REORDER_REORDER_CASE_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -107,5 +106,3 @@ INSTANTIATE_TEST_SUITE_P(Isas, Reorder, testing::ValuesIn(TestIsas()),
 
 }  // namespace
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_REORDER_REORDER_CASE_H_

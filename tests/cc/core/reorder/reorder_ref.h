@@ -1,6 +1,5 @@
 // The definition of reorder, for tests.
-#ifndef TESTS_CC_CORE_REORDER_REORDER_REF_H_
-#define TESTS_CC_CORE_REORDER_REORDER_REF_H_
+#pragma once
 
 #include <cmath>
 #include <cstring>
@@ -62,5 +61,3 @@ inline void ReorderRef(const ReorderDesc& desc, const void* src, void* dst) {
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_REORDER_REORDER_REF_H_

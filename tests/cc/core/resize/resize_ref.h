@@ -1,6 +1,5 @@
 // The definition of resizing, for tests.
-#ifndef TESTS_CC_CORE_RESIZE_RESIZE_REF_H_
-#define TESTS_CC_CORE_RESIZE_RESIZE_REF_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -62,5 +61,3 @@ inline void ResizeRef(const ResizeDesc& d, const float* src, float* dst) {
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_RESIZE_RESIZE_REF_H_

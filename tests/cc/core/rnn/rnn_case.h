@@ -1,6 +1,5 @@
 // One recurrent layer with everything around it, in guarded buffers.
-#ifndef TESTS_CC_CORE_RNN_RNN_CASE_H_
-#define TESTS_CC_CORE_RNN_RNN_CASE_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -173,5 +172,3 @@ inline void ExpectNear(const RnnResult& actual, const RnnResult& expected, doubl
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_RNN_RNN_CASE_H_

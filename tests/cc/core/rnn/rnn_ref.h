@@ -1,6 +1,5 @@
 // The definition of rnn, for tests.
-#ifndef TESTS_CC_CORE_RNN_RNN_REF_H_
-#define TESTS_CC_CORE_RNN_RNN_REF_H_
+#pragma once
 
 #include <cmath>
 #include <vector>
@@ -109,5 +108,3 @@ inline void RnnRef(const RnnDesc& d, const RnnBuffers& b, const float* kernel,
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_RNN_RNN_REF_H_

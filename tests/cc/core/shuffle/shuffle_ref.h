@@ -1,6 +1,5 @@
 // The definition of shuffle, for tests.
-#ifndef TESTS_CC_CORE_SHUFFLE_SHUFFLE_REF_H_
-#define TESTS_CC_CORE_SHUFFLE_SHUFFLE_REF_H_
+#pragma once
 
 #include <cstring>
 
@@ -28,5 +27,3 @@ inline void ShuffleRef(const ShuffleDesc& d, const void* src, void* dst) {
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_SHUFFLE_SHUFFLE_REF_H_

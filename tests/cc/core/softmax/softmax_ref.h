@@ -1,6 +1,5 @@
 // The definition of softmax, for tests.
-#ifndef TESTS_CC_CORE_SOFTMAX_SOFTMAX_REF_H_
-#define TESTS_CC_CORE_SOFTMAX_SOFTMAX_REF_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -23,5 +22,3 @@ inline void SoftmaxRef(const SoftmaxDesc& desc, const float* src, float* dst) {
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_SOFTMAX_SOFTMAX_REF_H_

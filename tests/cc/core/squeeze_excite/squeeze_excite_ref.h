@@ -1,6 +1,5 @@
 // The definition of squeeze excite, for tests.
-#ifndef TESTS_CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_REF_H_
-#define TESTS_CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_REF_H_
+#pragma once
 
 #include <vector>
 
@@ -52,5 +51,3 @@ inline void SqueezeExciteRef(const SqueezeExcitePlan& plan, const SqueezeExciteB
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_SQUEEZE_EXCITE_SQUEEZE_EXCITE_REF_H_

@@ -1,6 +1,5 @@
 // The words of cc/simd/convert/bf16.h over arrays, for the tests.
-#ifndef TESTS_CC_SIMD_CONVERT_BF16_KERNEL_H_
-#define TESTS_CC_SIMD_CONVERT_BF16_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -19,5 +18,3 @@ struct Bf16Kernels {
 BD_KERNEL_TABLE_OF(Bf16Kernels, generic, avx2, avx512, avx512_bf16)
 
 }  // namespace bd
-
-#endif  // TESTS_CC_SIMD_CONVERT_BF16_KERNEL_H_

@@ -1,6 +1,5 @@
 // cc/simd/convert/convert.h over arrays, for the tests.
-#ifndef TESTS_CC_SIMD_CONVERT_CONVERT_KERNEL_H_
-#define TESTS_CC_SIMD_CONVERT_CONVERT_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -18,5 +17,3 @@ struct ConvertKernels {
 BD_KERNEL_TABLE(ConvertKernels)
 
 }  // namespace bd
-
-#endif  // TESTS_CC_SIMD_CONVERT_CONVERT_KERNEL_H_

@@ -1,6 +1,5 @@
 // The functions of cc/simd/math/math.h over arrays, for the tests.
-#ifndef TESTS_CC_SIMD_MATH_MATH_KERNEL_H_
-#define TESTS_CC_SIMD_MATH_MATH_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -20,5 +19,3 @@ struct MathKernels {
 BD_KERNEL_TABLE(MathKernels)
 
 }  // namespace bd
-
-#endif  // TESTS_CC_SIMD_MATH_MATH_KERNEL_H_

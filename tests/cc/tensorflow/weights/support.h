@@ -1,6 +1,5 @@
 // What the tests of packed weights share.
-#ifndef TESTS_CC_TENSORFLOW_WEIGHTS_SUPPORT_H_
-#define TESTS_CC_TENSORFLOW_WEIGHTS_SUPPORT_H_
+#pragma once
 
 #include <atomic>
 #include <memory>
@@ -95,5 +94,3 @@ inline PackRequest Request(const char* algorithm, Doubling& doubling, int64_t bl
 inline float First(const WeightsLease& lease) { return *lease.as<float>(); }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_TENSORFLOW_WEIGHTS_SUPPORT_H_

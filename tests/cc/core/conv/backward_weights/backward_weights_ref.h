@@ -1,6 +1,5 @@
 // The definition of backward weights, for tests.
-#ifndef TESTS_CC_CORE_CONV_BACKWARD_WEIGHTS_BACKWARD_WEIGHTS_REF_H_
-#define TESTS_CC_CORE_CONV_BACKWARD_WEIGHTS_BACKWARD_WEIGHTS_REF_H_
+#pragma once
 
 #include <vector>
 
@@ -38,5 +37,3 @@ inline void BackwardWeightsRef(const ConvDesc& d, const float* src, const float*
 }
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_CONV_BACKWARD_WEIGHTS_BACKWARD_WEIGHTS_REF_H_

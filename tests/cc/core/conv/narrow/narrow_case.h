@@ -1,7 +1,6 @@
 // Convolutions of bfloat16 and of bytes against their definition, with zero tolerance: sums of
 // bytes in int64 and single operations on floats behind them, sums of small integers in bfloat16.
-#ifndef TESTS_CC_CORE_CONV_NARROW_NARROW_CASE_H_
-#define TESTS_CC_CORE_CONV_NARROW_NARROW_CASE_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -184,5 +183,3 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
 };
 
 }  // namespace bd
-
-#endif  // TESTS_CC_CORE_CONV_NARROW_NARROW_CASE_H_
