@@ -21,7 +21,8 @@
 //   attention_plan.cc     checks, rows of a block, how the work is cut
 //   attention_driver.cc   packs keys and values of a head, multiplies, weighs, multiplies
 //   attention_kernel.cc   scores to weights; the products run on the tiles of cc/core/gemm
-//   attention_ref.cc      the definition, in double, for tests
+//
+// tests/cc/core/attention/attention_ref.h has the definition, in double.
 #pragma once
 
 #include <cstdint>

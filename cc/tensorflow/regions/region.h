@@ -8,7 +8,7 @@
 // each with a context of its own, and so does the second, which is recorded; from the third on
 // the static plan made of the record runs. Shapes that never come back cost nothing.
 //
-// The op BlockdnnRegion (region_kernels.cc) is a region in a graph, and graphs are written with
+// The op BlockdnnRegion (region_op.cc) is a region in a graph, and graphs are written with
 // it by python/rewriter/regions.py:
 //
 //   inputs, Tin      the tensors that the body reads, weights among them; variables are read
