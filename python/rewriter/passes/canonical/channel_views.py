@@ -21,7 +21,7 @@ _UNARY = UNARY | {"Identity"}
 
 
 def channel_views(body: Body, context: Context) -> None:
-    """Computes on pictures what is computed on views of them with split channels."""
+    """Computes on a picture what is written for a view of it with channels split in two axes."""
     views: dict[Ref, Ref] = {}  # a view -> the picture, of the same elements
     for node in body.view.topological():
         if node.name not in body.view or body.view.has_control_edges(node.name):

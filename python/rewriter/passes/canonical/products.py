@@ -16,7 +16,7 @@ from ...context import Context
 
 
 def flatten_products(body: Body, context: Context) -> None:
-    """Writes each product of three or more axes by constant weights as one of two matrices."""
+    """Writes products of three or more axes by constant weights as products of matrices."""
     for node in body.view.topological():
         if node.op in ("Einsum", "BatchMatMulV2") and not context.reason_to_leave(body, node):
             known = node.name in dict(context.report.declined)  # as part of an attention

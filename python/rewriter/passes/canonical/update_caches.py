@@ -34,7 +34,7 @@ class _Row:
 
 
 def update_caches(body: Body, context: Context) -> None:
-    """Updates slices of tensors, and of the caches that are stacked of them, in their place."""
+    """Updates slices of tensors in place, such as those of the keys that a decoder keeps."""
     for node in body.view.topological():
         if node.op == "Pack" and node.name in body.view and node.payload is None:
             _join(node, body)

@@ -44,7 +44,7 @@ _WIDE = _SUMS.union(
 
 
 def widen(body: Body, context: Context) -> None:
-    """Writes what computes in bfloat16, as under `mixed_bfloat16`, as float32, without casts."""
+    """Turns arithmetic in bfloat16, as of `mixed_bfloat16`, into float32, without casts."""
     view = body.view
     nodes = [node for node in view.topological() if node.op in _WIDE and _has_bfloat16(node)]
     sums = [node.name for node in nodes if node.op in _SUMS]

@@ -10,7 +10,7 @@ _OPS = ("Split", "SplitV")
 
 
 def cut_channels(body: Body, context: Context) -> None:
-    """Makes slices of splits of pictures, in networks with convolutions of ours."""
+    """Writes splits of channels as slices, in networks with convolutions of ours."""
     view = body.view
     if not any(isinstance(node.payload, Convolution) for node in view):
         return
