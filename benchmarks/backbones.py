@@ -5,9 +5,9 @@
 
 Each is built with random weights, optimised with the default options and compared on one sample:
 outputs must lie within 2e-4 of TensorFlow's, as a share of the largest magnitude. Both run in one
-process, TensorFlow by its defaults, in turns of
-three calls. One that takes more than 1.03 of TensorFlow's time is named, and the exit code is then
-1. Results go to docs/backbones.json, row by row; `python benchmarks/zoo.py --page` writes the page.
+process, TensorFlow by its defaults, in turns of three calls. One whose fastest call takes more than
+1.03 of TensorFlow's time is named, and the exit code is then 1. Results go to docs/backbones.json,
+row by row; `python benchmarks/zoo.py --page` writes the page.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import json
 import pathlib
 import statistics
 import sys
+import textwrap
 import time
 
 from measuring import machine
@@ -39,13 +40,13 @@ The backbones of KerasHub {hub} (`benchmarks/models/kerashub`), built with rando
 and optimised in the same way. Texts have 128 tokens, and pictures 224 x 224 pixels unless the code
 says otherwise; transformers are as wide as published, but mostly four layers deep. *Converted* is
 the share of multiply-adds that runs in our ops. Times are medians in milliseconds with the fastest
-call in parentheses, TensorFlow by its defaults, in turns within one process; the *ratio* is our
-fastest call's time by that of TensorFlow, so less is better. *Rewriting* is the time of
-`optimize` in seconds, on a machine that had other work.
+call in parentheses, {calls} calls of each in turns within one process, TensorFlow by its defaults;
+the *speed-up* is TensorFlow's median divided by ours. *Rewriting* is the time of `optimize` in
+seconds, on a machine that had other work.
 
 {note}
-
-| network | converted | reorders | difference | tf_blockdnn | TensorFlow | ratio | rewriting |
+{missing}
+| network | converted | reorders | difference | tf_blockdnn | TensorFlow | speed-up | rewriting |
 |---|---:|---:|---:|---:|---:|---:|---:|
 """
 
@@ -153,8 +154,13 @@ def _of(times: list[float]) -> dict[str, float]:
 
 
 def ratio(row: dict) -> float:
-    """Our fastest call's time by TensorFlow's."""
+    """Our fastest call's time divided by TensorFlow's."""
     return row["tf_blockdnn"]["min_ms"] / row["tensorflow"]["min_ms"]
+
+
+def speedup(row: dict) -> float:
+    """TensorFlow's time divided by ours, by medians."""
+    return row["tensorflow"]["median_ms"] / row["tf_blockdnn"]["median_ms"]
 
 
 def line(name: str, row: dict) -> str:
@@ -170,7 +176,7 @@ def line(name: str, row: dict) -> str:
         str(row["reorders"]),
         f"{row['difference']:.0e}",
         *times,
-        f"{ratio(row):.2f}",
+        f"{speedup(row):.1f}x",
         f"{row['rewriting_s']:.1f}",
     ]
     return f"| {' | '.join(cells)} |"
@@ -179,12 +185,19 @@ def line(name: str, row: dict) -> str:
 def section(document: dict) -> str:
     """The part of docs/zoo.md that docs/backbones.json gives."""
     rows = document["networks"]
-    return INTRODUCTION.format(**document) + "".join(f"{line(n, rows[n])}\n" for n in sorted(rows))
+    calls = [row["calls"] for row in rows.values()]
+    missing = f"Not measured: {', '.join(document['missing'])}." if document["missing"] else ""
+    about = document | {
+        "calls": f"{min(calls)} to {max(calls)}",
+        "missing": f"\n{textwrap.fill(missing, 100)}\n" if missing else "",
+    }
+    return INTRODUCTION.format(**about) + "".join(f"{line(n, rows[n])}\n" for n in sorted(rows))
 
 
 def _keep(name: str, row: dict, facts: dict, path: pathlib.Path) -> None:
     import keras_hub
     import tensorflow as tf
+    from models import kerashub
 
     document = json.loads(path.read_text()) if path.exists() else {"networks": {}}
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
@@ -196,6 +209,7 @@ def _keep(name: str, row: dict, facts: dict, path: pathlib.Path) -> None:
         f"commit {facts['commit']}.",
     }
     document["networks"][name] = row
+    document["missing"] = [name for name in kerashub.names() if name not in document["networks"]]
     path.write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -248,6 +248,7 @@ def conditions(document: dict) -> str:
         f"CPU: {machine['cpu']}, {machine['cores']} cores; {machine['system']}.",
         f"Date: {document['date'][:10]}. Commit: {document.get('commit', 'not noted')}.",
         f"{document['runs']} runs of each, in turn.",
+        f"Measured: {measured(document)}; other batches and numbers of threads were not.",
         f"Versions: {named}.",
         f"TensorFlow's default here: {title(default_of(document)).removeprefix('TensorFlow, ')}.",
     ]
@@ -255,6 +256,20 @@ def conditions(document: dict) -> str:
         lines.append(f"Environment: {', '.join(settings)}.")
     lines += [f"Command: `{document['command']}`", *document.get("notes", [])]
     return "".join(f"- {line}\n" for line in lines)
+
+
+def measured(document: dict) -> str:
+    """Which batches were measured with how many threads, such as "batch 1 with 1 and 2 threads"."""
+    found: dict[int, list[int]] = {}
+    for result in document["results"]:
+        threads = found.setdefault(result["batch"], [])
+        if result["threads"] not in threads:
+            threads.append(result["threads"])
+    each = ((batch, " and ".join(map(str, threads))) for batch, threads in found.items())
+    return ", ".join(
+        f"batch {batch} with {threads} thread{'' if threads == '1' else 's'}"
+        for batch, threads in each
+    )
 
 
 _NAMES = {

@@ -39,7 +39,8 @@ counts the convolutions (transposed ones, too) that run in blocks, of all that t
 *reorders* are the changes between TensorFlow's layout and ours that are left; *difference* is the
 largest one from TensorFlow's outputs, as a share of their largest magnitude. Times are medians in
 milliseconds, of runs that take turns, with the fastest run in parentheses; 2.0x means that the
-median of the faster TensorFlow is twice ours. [The method](method.md) says more.
+median of the faster TensorFlow is twice ours. Other batches, numbers of threads and machines were
+not measured. [The method](method.md) says more.
 
 {machine}; {threads} threads; {date}; runs of each: {runs}; TensorFlow {version}, whose default
 here is oneDNN {default}; commit {commit}. `make zoo` measures all of them again.

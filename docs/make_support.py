@@ -72,7 +72,8 @@ and is `"direct"` elsewhere. *Ranks* are those of the source in each layout; nCh
 CONVERTED = """
 ## What `optimize` converts
 
-TensorFlow's ops that the rewriter looks for; all in float32, on tensors whose shapes it can follow.
+TensorFlow's ops that the rewriter looks for, on tensors whose shapes it can follow: in float32, and
+where [low precision](low-precision.md) says so in bfloat16 or rounded to bytes.
 The [report](report.md) says why a node was left alone. Ops that only rename or move
 (Identity, Transpose of layouts, Reshape between layers) are followed, not listed.
 

@@ -43,7 +43,7 @@ def optimize(
     example=None,
     strict: bool | None = None,
 ):
-    """Rewrites a model or function so that its convolutions run on blocked tensors.
+    """Rewrites a model or function so that it runs on this library's kernels where it can.
 
     Inputs, outputs, names, dtypes and dynamic sizes stay. The result is for inference; gradients
     with respect to inputs run through the original, as long as somebody holds it.
@@ -53,10 +53,11 @@ def optimize(
             built; inferred with training=False); a tf.function; a ConcreteFunction; a tf.Module
             that can be called; what tf.saved_model.load returned (all its signatures); or the path
             of a SavedModel, a .keras or an .h5 file.
-        input_signature: one TensorSpec, or structure of them, an argument. A tf.function without a
-            signature of its own otherwise is converted at the first call of each signature. So is a
-            Keras model for masks, further arguments and dtypes that are not those it knows, while
-            the original is there; the result holds one of a class of yours.
+        input_signature: a TensorSpec, or a structure of them, for each argument. Without it a
+            tf.function that has no signature of its own is converted at the first call with each
+            signature. A Keras model is converted again at the first call with masks, further
+            arguments or other dtypes, as long as its original exists; where its class is yours,
+            the result holds the original.
         custom_objects: name -> class or function, for a Keras file that needs them.
         algorithm: "auto", "direct", "winograd" or "paired" (where they apply), for every
             convolution; "direct" also for recurrent layers and products.
@@ -66,37 +67,38 @@ def optimize(
         scratchpad_mode: "user" takes temporary memory from TensorFlow's allocator for each
             execution, or from what memory="normal" keeps; "library" keeps buffers with each op.
         verify: "structure", or "numbers" to compare with the original on a random input.
-        tolerance: for "numbers": the largest difference, relative to the output's magnitude; at
-            least 0.1 of bf16 and 0.25 of int8, on a batch of calibration data where there is one.
+        tolerance: for "numbers": the largest difference, relative to the output's magnitude. With
+            precision="bf16" it is at least 0.1, with "int8" at least 0.25, and a batch of the
+            calibration data is compared if there is one.
         exclude, only: names of nodes or layers, or regular expressions that match them: these
             convolutions, matrix products and softmaxes stay with TensorFlow, or all others do.
         weights: "snapshot" computes with the weights of this moment, whatever becomes of the
             original: call `optimize` again after training or loading others. "live" computes with
             those that the original has at each call (docs/how-it-works.md, "Live weights"). It
-            holds the original. Looking whether one has changed takes some microseconds a call; the
-            first call after a change folds and packs all of them again, which takes about as long
-            as `optimize` without tracing (0.4 to 1 s for MobileNetV2).
+            holds the original. Checking for changes takes some microseconds a call; the first call
+            after a change folds and packs all weights again, which takes about as long as
+            `optimize` without tracing (0.4 to 1 s for MobileNetV2).
         precision: "bf16" or "int8": convolutions, and what lies between them, read and write
             bfloat16 or bytes; "bf16-weights" or "int8-weights": only the weights of convolutions
             and products are stored so (docs/low-precision.md). None is float32.
-        calibration: for `precision`: typical inputs, which "int8" needs to know the range of each
-            tensor, and by a part of which `report.precision` says what is lost. An array of
-            samples; a mapping of arguments' names to such arrays; or batches (a tf.data.Dataset,
-            a list), each an array, or a tuple or mapping of arguments.
-        max_loss: the largest root mean square error that `precision` may cause at an output of the
-            calibration data, as a part of the output's own: 0.05 is 26 dB. The layers that lose
-            most stay float32 until it holds.
+        calibration: for `precision`: typical inputs. "int8" needs them for the range of each
+            tensor; a part of them is held back to measure the loss in `report.precision`. An array
+            of samples; a mapping of arguments' names to such arrays; or batches (a
+            tf.data.Dataset, a list), each an array, or a tuple or mapping of arguments.
+        max_loss: the largest root mean square error that `precision` may cause at an output, on
+            calibration data and relative to the output: 0.05 is 26 dB. The layers that lose most
+            stay float32 until it holds.
         deterministic: results do not depend on the size of the batch, on the other samples in it,
-            or on the number of threads (docs/algorithms.md, "The same bits"), which costs the
-            faster algorithms. `report.notes` names what TensorFlow still adds up.
+            or on the number of threads (docs/algorithms.md, "The same bits"); the faster algorithms
+            are not used. `report.notes` names the sums that TensorFlow still computes.
         autotune: measures each part of the graph that has reorders both ways, converted and as
             TensorFlow runs it, and keeps the faster; the whole function stays as it was if that is
             faster still. Takes a few dozen calls for each part; `report.notes` has the times.
-        example: a list of tensors or arrays, one an argument, such as calls will have. `autotune`
-            measures with them; random ones by default, an unknown batch being 1 and other unknown
-            sizes 64. A Keras model that can be traced with known heights and widths only is
-            converted for those of the example at once, for any others at their first call; what
-            is saved has those of the example. `report.notes` says so.
+        example: a list of tensors or arrays, one for each argument, such as calls will have.
+            `autotune` measures with them; by default they are random, with batch 1 and 64 for other
+            unknown sizes. A Keras model that can be traced only with known heights and widths is
+            converted for those of the example at once, for others at their first call, and saved
+            with those of the example. `report.notes` says so.
         strict: True raises an error of the rewriter itself. False leaves the pass that failed
             out, or the function as it was where no pass is to blame, warns, and keeps the
             traceback in `report.error`. None is True only where the environment has

@@ -46,22 +46,24 @@ def optimize(
     ] = False,
     signature: Signature = None,
     algorithm: Annotated[
-        Literal["auto", "direct", "winograd", "paired"], typer.Option(help="Of every convolution.")
+        Literal["auto", "direct", "winograd", "paired"],
+        typer.Option(help="How every convolution is computed."),
     ] = "auto",
     memory: Annotated[
         Literal["normal", "low"],
-        typer.Option(help="How much packed weights may take: three times the weights, or 9/8."),
+        typer.Option(help="Memory of packed weights: at most 3 times the weights, or 9/8 of them."),
     ] = "normal",
     verify: Annotated[
         Literal["structure", "numbers"],
-        typer.Option(help="numbers: also run both on a random input and compare."),
+        typer.Option(help="numbers: also run both models on a random input and compare."),
     ] = "structure",
     tolerance: Annotated[
-        float, typer.Option(help="For --verify numbers: difference relative to the largest output.")
+        float,
+        typer.Option(help="For --verify numbers: largest difference, relative to the output."),
     ] = 1e-4,
     scratchpad_mode: Annotated[
         Literal["user", "library"],
-        typer.Option(help="Whose temporary memory: TensorFlow's, or buffers kept with each op."),
+        typer.Option(help="Temporary memory from TensorFlow, or from buffers kept with each op."),
     ] = "user",
     exclude: Exclude = None,
     only: Only = None,
@@ -77,14 +79,16 @@ def optimize(
     ] = False,
     autotune: Annotated[
         bool,
-        typer.Option("--autotune", help="Measure each part both ways and keep what is faster."),
+        typer.Option(
+            "--autotune", help="Measure each part that has reorders both ways, and keep the faster."
+        ),
     ] = False,
     strict: Strict = False,
     custom_objects: CustomObjects = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Write to OUT the model as a SavedModel with every signature made faster.
+    """Make every signature of a model faster and write it to OUT, as a SavedModel.
 
     Load the result with tf.saved_model.load(OUT) after `import tf_blockdnn`.
     """
@@ -150,7 +154,7 @@ def inspect(
     benchmark: Annotated[
         bool,
         typer.Option(
-            "--benchmark", help="Measure it before and after, and each part that has reorders."
+            "--benchmark", help="Measure the model before and after, and each of its regions."
         ),
     ] = False,
     exclude: Exclude = None,
@@ -234,12 +238,10 @@ def benchmark(
     size: Annotated[
         str, typer.Option(help="H,W of image inputs, where the signature leaves them open.")
     ] = "224,224",
-    runs: Annotated[int, typer.Option(min=1, help="Counted runs of each.")] = 30,
+    runs: Annotated[int, typer.Option(min=1, help="Counted runs of each model.")] = 30,
     signature: Annotated[
         str | None,
-        typer.Option(
-            "--signature", "-s", help="Which one; serving_default, or the only one, by default."
-        ),
+        typer.Option("--signature", "-s", help="By default serving_default, or the only one."),
     ] = None,
     peers: Annotated[
         bool,
@@ -251,7 +253,9 @@ def benchmark(
     threads: Annotated[
         int | None,
         typer.Option(
-            min=1, help="For --peers: of each library; all cores by default.", show_default=False
+            min=1,
+            help="For --peers: threads of each library; all cores by default.",
+            show_default=False,
         ),
     ] = None,
     inter_op_threads: InterOp = 1,
@@ -259,9 +263,9 @@ def benchmark(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Measure a model as it is against itself optimised, turn by turn.
+    """Measure a model before and after optimising it, turn by turn.
 
-    Inputs are made up: standard normal floats, zeros for whole numbers.
+    Inputs are made up: normally distributed floats, and zeros for integers.
     """
     folders.check_model(source)
     height_width = _parse_size(size)

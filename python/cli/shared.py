@@ -53,31 +53,36 @@ Only = Annotated[
     typer.Option(
         "--only",
         metavar="NAME",
-        help="Convert only what begins at this node or layer; repeat for more.",
+        help="Convert only this node or layer; a name or regular expression; repeat for more.",
         show_default=False,
     ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Fail where a part of the rewriter does.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Fail on an error of the rewriter, not only report it.")
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show TensorFlow's own messages.")]
 
 Precision = Annotated[
     Literal["bf16", "int8", "bf16-weights", "int8-weights"] | None,
-    typer.Option(help="Of convolutions and what lies between them.", show_default=False),
+    typer.Option(
+        help="Narrower types for convolutions and what lies between them, or for weights alone.",
+        show_default=False,
+    ),
 ]
 CalibrationData = Annotated[
     pathlib.Path | None,
     typer.Option(
         "--calibration",
         metavar="FOLDER|FILE.npz",
-        help="For --precision: inputs, one array of samples each, or a .npy file a sample.",
+        help="For --precision: typical inputs: an array of samples for each, or a file a sample.",
         show_default=False,
     ),
 ]
 MaxLoss = Annotated[
     float | None,
     typer.Option(
-        help="For --precision: error of an output, relative to it, such as 0.05.",
+        help="For --precision: largest relative error of an output, such as 0.05.",
         show_default=False,
     ),
 ]
@@ -86,7 +91,7 @@ InterOp = Annotated[
     typer.Option(
         "--inter-op-threads",
         min=0,
-        help="TensorFlow's setting, for both sides; 0 leaves it to TensorFlow.",
+        help="TensorFlow's inter-op threads, for both models; 0 leaves them to TensorFlow.",
     ),
 ]
 

@@ -24,7 +24,7 @@ def layout(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Of the layout, such as nChw16c; may be left out with --strides.",
+            help="Name of the layout, such as nChw16c; may be left out with --strides.",
             metavar="LAYOUT",
             show_default=False,
         ),
@@ -34,7 +34,7 @@ def layout(
     ] = "2,17,5,4",
     strides: Annotated[
         str | None,
-        typer.Option(help="Elements between neighbours of each dimension.", show_default=False),
+        typer.Option(help="Elements between neighbours along each dimension.", show_default=False),
     ] = None,
     offset: Annotated[int, typer.Option(min=0, help="Elements before the first one.")] = 0,
     dtype: Annotated[str, typer.Option(help="Data type.")] = "float32",
@@ -42,7 +42,7 @@ def layout(
         pathlib.Path | None,
         typer.Option(help="Write a picture to this file instead.", show_default=False),
     ] = None,
-    max_rows: Annotated[int, typer.Option(min=8, help="Rows of each table.")] = 32,
+    max_rows: Annotated[int, typer.Option(min=8, help="Most rows of each table.")] = 32,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -95,7 +95,7 @@ def demo(
         pathlib.Path, typer.Option(help="Where the models and the page go.")
     ] = pathlib.Path("tf-blockdnn-demo"),
     runs: Annotated[
-        int, typer.Option(min=1, help="Counted runs of each on the first picture.")
+        int, typer.Option(min=1, help="Counted runs of each model on the first picture.")
     ] = 10,
     inter_op_threads: InterOp = 1,
     as_json: Json = False,

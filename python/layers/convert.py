@@ -16,18 +16,18 @@ from .reshaping import FromBlocked, ToBlocked
 def convert(model, *, algorithm: str = "auto"):
     """The same model with every layer replaced that gains from a blocked form.
 
-    Between the first and the last of them tensors stay blocked. Weights are copied; names,
+    Between the first and the last of these layers tensors stay blocked. Weights are copied; names,
     trainable flags, regularisers, constraints and initialisers stay. `fit`, `evaluate`, `predict`,
     `export` and saving work as before; weights can be loaded into the model and back.
 
     Args:
-      model: a functional or sequential keras.Model, which is cloned as
-        keras.models.clone_model does (an optimizer's state is not); of any other the layers
-        that it owns are replaced in the model itself, each with plain tensors around it. So are
-        those of a functional model of another package that has layers of that package, as
-        KerasHub's transformers: it keeps its class, its methods and its variables, and in these
-        layers Dense, normalisations and attention are replaced, also where attention is of a
-        class derived from Keras's. Saved, such a model is that of its package.
+      model: a keras.Model. A functional or sequential one is cloned as keras.models.clone_model
+        does, without an optimizer's state. In any other the layers that it owns are replaced in
+        the model itself, each with plain tensors around it. The same holds for functional models
+        of a package that has layers of its own, such as KerasHub's transformers: they keep their
+        class, methods and variables, and inside of their layers Dense, normalisations and
+        attention are replaced, also attention of a class derived from Keras's. Such a model is
+        saved as one of its package.
       algorithm: of convolutions and recurrent layers: "auto", or "direct" (docs/algorithms.md).
 
     Returns:

@@ -73,8 +73,8 @@ def reorder(
       channels: C, with names: how many lanes of a blocked `x` are channels. May be
         left out when `src` is plain.
       dtype: of the result, if `dst` is a name. By default that of `src`.
-      scales: a number, or an array of one number an index of some dimensions, of
-        shape [dims[d] for those, 1 for the others]: with dims (n, c, h, w) one of
+      scales: a number, or an array whose shape has dims[d] for each dimension with
+        scales of its own and 1 for the others: with dims (n, c, h, w) one of shape
         [1, C, 1, 1] scales each channel.
       into: a tensor of the result's type: the memory in which the elements are
         placed; what lies between them stays. Without it that is zero.
@@ -90,8 +90,8 @@ def reorder(
 
     Raises:
       ValueError: an argument that does not fit the others.
-      InvalidArgumentError (ValueError while a graph is built): a shape, a layout, a
-        number of scales that does not fit, elements of the result that overlap.
+      InvalidArgumentError: a shape, layout or number of scales that does not fit, or
+        elements of the result that overlap (a ValueError while a graph is built).
 
     Source: memory formats and reorder of oneDNN.
 

@@ -46,9 +46,9 @@ def packed_matmul(
       beta: the factor of c.
       post_ops: `PostOps`, or its text; applied to the sum.
       args: float32 operands that the chain calls #0, #1, ...: scalars, [n], or of dst's shape.
-      constant_b: b never changes, so that its packed form is kept from the first call on, and
-        is that of the fast inner product on a CPU that gains from it. Otherwise it is kept once
-        the same b has come twice in a row.
+      constant_b: whether b never changes. Its packed form is then kept from the first call on,
+        and serves pairs of products on a CPU that gains from them. Otherwise it is kept once the
+        same b has come twice in a row.
       algorithm: "auto" multiplies by a constant b in pairs of products (docs/algorithms.md) on
         a CPU that gains from it, "direct" never does. Gradients have the same.
       weight_scales: with b of int8: float32, [n]; column j of b stands for weight_scales[j] times

@@ -79,8 +79,8 @@ def rnn(
       return_sequences: the output of every step, not of the last only.
       zero_output_for_mask: outputs of masked steps are zero.
       time_major: src and dst are [steps, batch, ..], and mask [steps, batch].
-      training: keeps what the gradient needs. Gradients are right without it, but then run
-        the layer twice. Weights are then packed for each call, as long as they change.
+      training: keeps what the gradient needs, and packs weights that change in each call.
+        Gradients are right without it, but then run the layer twice.
       algorithm: "auto" multiplies several rows in pairs of products (docs/algorithms.md) on a
         CPU that gains from it, "direct" never does. Gradients have the same.
       constant_weights: whether both kernels never change, so that the op may keep their packed

@@ -82,7 +82,12 @@ def test_a_row_of_a_backbone(zoo):
         "tf_blockdnn": times,
         "tensorflow": {"min_ms": 20.0, "median_ms": 22.0},
     }
-    expected = "| text/x | 25 % | 1 | 3e-06 | 12.00 (10.00) | 22.00 (20.00) | 0.50 | 1.5 |"
+    expected = "| text/x | 25 % | 1 | 3e-06 | 12.00 (10.00) | 22.00 (20.00) | 1.8x | 1.5 |"
     assert zoo.backbones.line("text/x", row) == expected
     assert "| none |" in zoo.backbones.line("x", row | {"converted": None})
+    networks = {"x": row | {"calls": 6}, "y": row | {"calls": 9}}
+    document = {"networks": networks, "hub": "1", "note": ""}
+    page = zoo.backbones.section(document | {"missing": ["text/z"]})
+    assert "6 to 9 calls of each" in page and "\nNot measured: text/z.\n" in page
+    assert "Not measured" not in zoo.backbones.section(document | {"missing": []})
     assert zoo.backbones._difference([[1.0, -4.0]], [[1.0, -3.0]]) == 0.25

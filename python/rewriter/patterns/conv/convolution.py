@@ -1,4 +1,4 @@
-"""Conv2D and DepthwiseConv2dNative, with the padding and the dilation that stand around them."""
+"""Conv2D and DepthwiseConv2dNative, with the padding and the dilation around them."""
 
 import numpy as np
 from tensorflow.core.framework import types_pb2

@@ -1,4 +1,4 @@
-"""A cut: runs of neighbouring channels of a picture, each from any channel on.
+"""Slices of channels: runs of neighbours of a picture, each from any channel on.
 
 One of them is a slice; several are what rolls, repetitions and gathers of channels come to.
 """

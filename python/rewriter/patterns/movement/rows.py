@@ -1,4 +1,4 @@
-"""Rows or columns of blocked pictures moved as they lie, by TensorFlow's ops on blocks.
+"""Rows or columns of blocked pictures moved as a whole, by TensorFlow's ops on blocks.
 
 [N, H, 1, C] and [N, 1, H, C] are one in memory, in blocks too. Of blocks, [N, CB, H, W, 16],
 TensorFlow joins, mirrors, rolls, repeats and leaves out rows and columns as it does of pictures.

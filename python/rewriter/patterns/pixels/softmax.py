@@ -1,4 +1,4 @@
-"""Softmax behind a planned primitive."""
+"""Softmax of what a converted op computes."""
 
 from tensorflow.core.framework import types_pb2
 

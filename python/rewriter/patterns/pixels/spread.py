@@ -1,4 +1,4 @@
-"""Element-wise work of a picture and something that is spread over it.
+"""Element-wise work of a picture and a tensor that is broadcast over it.
 
 x [N, H, W, C] o s [N, H, W, 1]: a 1x1 convolution of s by ones, whose chain is o x
 x [N, H, W, C] o s [N, H, 1, C]: o of x and of s with its column repeated; rows, too

@@ -1,4 +1,4 @@
-"""Loops over time steps: a While with the body of a Keras cell -> a `Recurrence`, or why not.
+"""Loops over time steps whose body is exactly a cell of Keras.
 
 Keras, and TensorFlow's dynamic_rnn before it, lower a recurrent layer to one While over tensor
 lists: a step reads its input from one, computes the cell, and writes its output into another.
