@@ -81,6 +81,12 @@ def first_line(thing) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
+def description(thing) -> str:
+    """What stands between the first sentence of a docstring and its first section."""
+    text = (inspect.getdoc(thing) or "").partition("\n\n")[2]
+    return re.split(r"^[A-Z]\w+:(?:$| )", text, maxsplit=1, flags=re.MULTILINE)[0].strip()
+
+
 def section(thing, title: str) -> str:
     """The lines under "title:" in a docstring, without their indentation; empty without one."""
     text = inspect.getdoc(thing) or ""
@@ -131,8 +137,10 @@ def members(cls: type) -> list[tuple[str, str]]:
 
 
 def entry(thing, written: str) -> str:
-    """One name: heading, signature, line, members, example."""
+    """One name: heading, signature, what it does, members, example."""
     parts = [f"### `{written}`\n", first_line(thing) + "\n"]
+    if more := description(thing):
+        parts.append(more + "\n")
     if callable(thing):
         parts.insert(1, f"```python\n{signature(thing, written)}\n```\n")
     rows = members(thing) if inspect.isclass(thing) else []

@@ -14,15 +14,15 @@ def set_threads(n: int) -> None:
     """Sets how many threads an op of this library uses, the calling one included.
 
     It has to be called at the program's start: the first op fixes the number, since plans and
-    temporary memory are made for it. Without a call the number is the first that is said by
+    temporary memory are made for it. Without a call it is the first of these that is given:
 
     1. TensorFlow's intra-op setting (`tf.config.threading`, or the session's), where it differs
-       from the number of CPUs that TensorFlow takes unasked;
+       from the number of CPUs, which is TensorFlow's default;
     2. the environment variable `TF_NUM_INTRAOP_THREADS`;
     3. the least of `OMP_NUM_THREADS`, the CPUs that this process may run on (`taskset`, cpusets),
        and the CPU limit of its control groups (`docker run --cpus`), a part counted as a CPU.
 
-    TensorFlow's own ops are not told: they follow 1, 2 and the CPUs, so that a container with half
+    TensorFlow's own ops follow 1, 2 and the CPUs, whatever was set here, so a container with half
     a core should set `TF_NUM_INTRAOP_THREADS=1` for both. `bd.info()["threads_source"]` names what
     decided.
 

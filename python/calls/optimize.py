@@ -45,8 +45,8 @@ def optimize(
 ):
     """Rewrites a model or function so that it runs on this library's kernels where it can.
 
-    Inputs, outputs, names, dtypes and dynamic sizes stay. The result is for inference; gradients
-    with respect to inputs run through the original, as long as somebody holds it.
+    Inputs, outputs, names, dtypes and dynamic sizes stay. The result is for inference. Gradients
+    with respect to inputs run through the original, as long as it exists.
 
     Args:
         target: a keras.Model of Keras 3 or 2 (functional, sequential, or subclassed and called or
@@ -184,13 +184,13 @@ def optimize(
 
 
 def load(folder: str | os.PathLike) -> OptimizedModel:
-    """Loads a SavedModel with the calls of `optimize`'s result.
+    """Loads a SavedModel with calls that are as fast as those of `optimize`'s result.
 
-    One that `optimize_saved_model`, `fast.save` or the command line wrote is called as it is,
-    any other is optimised on load.
+    One that `optimize_saved_model`, `fast.save` or the command line wrote is called as it is;
+    any other is optimised first.
 
     Args:
-        folder: of the SavedModel.
+        folder: the folder of the SavedModel.
 
     Raises:
         SavedModelError: no SavedModel, or one that cannot be loaded.

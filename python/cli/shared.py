@@ -75,7 +75,7 @@ CalibrationData = Annotated[
     typer.Option(
         "--calibration",
         metavar="FOLDER|FILE.npz",
-        help="For --precision: typical inputs: an array of samples for each, or a file a sample.",
+        help="For --precision: typical inputs, as one .npz file or a folder of .npy files.",
         show_default=False,
     ),
 ]

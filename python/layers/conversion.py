@@ -26,7 +26,7 @@ class Conversion:
     algorithm: str = "auto"
 
     def summary(self) -> str:
-        """A line a layer, the replaced ones first."""
+        """One line for each layer, the replaced ones first."""
         lines = [f"{len(self.replaced)} layers replaced, {len(self.kept)} kept"]
         lines += [f"  {name}: {what}" for name, what in self.replaced.items()]
         lines += [f"  {name} kept: {why}" for name, why in self.kept.items()]

@@ -79,6 +79,7 @@ def test_what_the_page_takes_from_a_docstring():
         """
 
     assert make_api.first_line(example) == "Does something."
+    assert make_api.description(example) == "More about it."
     assert make_api.section(example, "Example") == ">>> 1 + 1\n2"
     assert make_api.signature(example, "x") == "x(a, *rest, b=1, **others)"
     assert make_api.section(example, "Args") == ""
@@ -90,6 +91,7 @@ def test_arguments_are_explained_and_layers_are_one_table():
     for option in ("algorithm", "memory", "verify", "autotune", "strict"):
         assert f"\n- `{option}`: " in optimize, option
     assert "\n- `exclude`, `only`: names" in optimize and "\n- `ValueError`: " in optimize
+    assert "\nInputs, outputs, names, dtypes and dynamic sizes stay." in optimize
     assert "| `bd.layers.Conv2D` | keras.layers.Conv2D on our kernels" in page
     assert "### `bd.layers.convert`" in page and "### `bd.layers.Conv2D`" not in page
 

@@ -58,10 +58,10 @@ def conv_transpose(
     """Computes a 2-D transposed convolution of a blocked activation, then a chain of post-ops.
 
     Every pixel of src adds its products with the filter to kh x kw pixels of the result, strides
-    apart. The result has (size - 1) * stride + kernel pixels an axis, less those that `crops` cut
-    off. TensorFlow's padding "VALID" is no crops (below, and on the right, stride - kernel more
-    pixels where the stride is larger); "SAME" cuts kernel - stride pixels off, the smaller half
-    of them before.
+    apart. Along each axis the result has (size - 1) * stride + kernel pixels, less those that
+    `crops` cut off. TensorFlow's padding "VALID" crops nothing; where the stride is larger than the
+    kernel it appends stride - kernel pixels, a negative crop at the end. "SAME" crops kernel -
+    stride pixels, the smaller half of them at the start.
 
     Args:
       src: float32 activation in blocks, [N, ceil(C / 16), H, W, 16].

@@ -115,7 +115,7 @@ def concat(
 ):
     """Joins blocked activations of any number of channels, or some channels of each.
 
-    One value of which some channels are taken is what tf.split and slices make of it.
+    With one value and `src_parts` it is a slice of channels.
 
     Args:
       values: tensors [N, ceil(channels[i] / 16), H, W, 16] of one type: float32, bfloat16 or

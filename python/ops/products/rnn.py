@@ -53,7 +53,7 @@ def rnn(
 ) -> RnnResult:
     """A vanilla, LSTM or GRU layer over a whole sequence.
 
-    The weights are packed when they are first met, and again when they have changed. All
+    The weights are packed at first use, and again when they have changed. All
     steps run as one op. Weights, gates and masks are as in Keras.
 
     Args:
