@@ -151,7 +151,7 @@ def sized(specs, example):
     wanted, given = tf.nest.flatten(specs), tf.nest.flatten(example)
     if len(given) != len(wanted):
         raise ValueError(
-            f"example must hold {len(wanted)} tensors, one an argument, not {len(given)}"
+            f"example must hold {len(wanted)} tensors, one for each argument, not {len(given)}"
         )
     found = []
     for spec, value in zip(wanted, given, strict=True):

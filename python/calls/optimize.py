@@ -128,7 +128,7 @@ def optimize(
     """
     if input_signature is not None and not isinstance(input_signature, (list, tuple)):
         raise TypeError(
-            "input_signature must be a list of tf.TensorSpec, one an argument, not "
+            "input_signature must be a list of tf.TensorSpec, one for each argument, not "
             f"{_article(type(input_signature).__name__)}"
         )
     options = Options.of(locals())

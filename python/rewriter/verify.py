@@ -87,7 +87,9 @@ def given_inputs(concrete, example) -> list[tf.Tensor]:
     count = len(concrete.inputs) - len(concrete.captured_inputs)
     given = tf.nest.flatten(example)
     if len(given) != count:
-        raise ValueError(f"example must hold {count} tensors, one an argument, not {len(given)}")
+        raise ValueError(
+            f"example must hold {count} tensors, one for each argument, not {len(given)}"
+        )
     inputs = []
     for tensor, value in zip(concrete.inputs, given, strict=False):
         inputs.append(tf.convert_to_tensor(value, tensor.dtype))

@@ -30,8 +30,8 @@ class Calibration:
         data: an array or tensor of samples, of a function of one argument; a mapping of names of
             arguments to them; or anything that yields batches, again and again or once, such as a
             tf.data.Dataset or a list: an array each for one argument, else a tuple or a mapping.
-            Or a path: of a .npz file with one array of samples an argument, by its name or alone;
-            of a .npy file; of a folder of .npy files, one a sample.
+            Or a path: of a .npz file with an array of samples for each argument, by name or alone;
+            of a .npy file; of a folder of .npy files, a sample each.
         on_batch: called before the first batch and after each with the number of those done, and
             of all of them where that is known.
 
@@ -159,7 +159,7 @@ def _cut(arrays: dict[str, np.ndarray], wanted, names) -> list[dict[str, np.ndar
 
 
 def _arguments(batch, wanted, names: list[str], number: int) -> list[tf.Tensor]:
-    """The batch as tensors, one an argument, checked."""
+    """The batch as tensors, one for each argument, checked."""
     where = f"calibration, batch {number}"
     if isinstance(batch, Mapping):
         if set(batch) != set(names):

@@ -167,7 +167,9 @@ def test_the_sizes_of_an_example(library, upsampling, same, floats, tmp_path):
 
 def test_an_example_that_does_not_fit(library, upsampling, floats):
     if library.__name__ == "keras":
-        with pytest.raises(ValueError, match="example must hold 1 tensors, one an argument, not 2"):
+        with pytest.raises(
+            ValueError, match="example must hold 1 tensors, one for each argument, not 2"
+        ):
             bd.optimize(upsampling, example=[floats(1, 6, 5, 8)] * 2)
         with pytest.raises(ValueError, match=r"example: .* is \(None, None, None, 8\), not"):
             bd.optimize(upsampling, example=floats(1, 6, 5, 7))
