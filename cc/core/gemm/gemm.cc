@@ -2,6 +2,7 @@
 #include "cc/core/gemm/gemm.h"
 
 #include <cstring>
+#include <limits>
 
 #include "cc/base/memory/scratch.h"
 #include "cc/core/gemm/fip.h"
@@ -296,6 +297,29 @@ void RunPairs(const GemmPlan& plan, const GemmArgs& args, const FloatRoom& paire
   }
 }
 
+// Into how many ranges panels and rows are cut.
+struct Cuts {
+  int64_t panels = 1, rows = 1;
+};
+
+// At most `most` tasks, so that the busiest thread has as few tiles as can be: 12 panels in 8 tasks
+// keep one of two threads for 7 of them. Panels are cut before rows, since each weight is read by
+// one task then, and among equals there are many tasks: one of the threads may be slowed.
+Cuts CutEvenly(int64_t panels, int64_t row_tiles, int64_t most, int64_t threads) {
+  Cuts best;
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  for (int64_t p = std::min(panels, most); p > 0; --p) {
+    const int64_t of_rows = std::min(row_tiles, most / p);
+    for (int64_t r = 1; r <= of_rows; r += std::max<int64_t>(1, of_rows - 1)) {
+      const int64_t busiest = CeilDiv(p * r, threads) * CeilDiv(panels, p) * CeilDiv(row_tiles, r);
+      if (busiest >= fewest) continue;
+      fewest = busiest;
+      best = {p, r};
+    }
+  }
+  return best;
+}
+
 // Calls run(rows, panels, thread) for parts of the product.
 template <typename Fn>
 void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
@@ -304,15 +328,13 @@ void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
   constexpr int64_t kTaskProducts = 1 << 20;
   const int64_t work = rows * std::max<int64_t>(1, plan.desc.k) * plan.desc.n;
   const int64_t wanted = std::clamp<int64_t>(work / kTaskProducts, 1, 4 * threads);
-  // Ranges of panels first, since each weight is read by one task then; rows where those are few.
   const TileFamily family = InPairs(plan, rows) ? TileFamily::kFip : plan.family;
-  const int64_t widest = TilePixels(plan.isa, family, 1);
-  const int64_t by_panels = std::min(panels, wanted);
-  const int64_t by_rows = std::min(CeilDiv(rows, widest), wanted / by_panels);
-  pool.ParallelFor(by_panels * by_rows, [&](int64_t t, int thread) {
-    const int64_t p = t / by_rows, r = t % by_rows;
-    run(Range{rows * r / by_rows, rows * (r + 1) / by_rows},
-        Range{panels * p / by_panels, panels * (p + 1) / by_panels}, thread);
+  const Cuts cuts =
+      CutEvenly(panels, CeilDiv(rows, TilePixels(plan.isa, family, 1)), wanted, threads);
+  pool.ParallelFor(cuts.panels * cuts.rows, [&](int64_t t, int thread) {
+    const int64_t p = t / cuts.rows, r = t % cuts.rows;
+    run(Range{rows * r / cuts.rows, rows * (r + 1) / cuts.rows},
+        Range{panels * p / cuts.panels, panels * (p + 1) / cuts.panels}, thread);
   });
 }
 

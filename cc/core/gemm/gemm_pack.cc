@@ -14,6 +14,12 @@ namespace {
 // Columns of a matrix whose rows are contiguous.
 void CopyRows(const float* b, int64_t row_stride, int64_t rows, int64_t columns, int64_t width,
               float* out) {
+  if (columns == kBlock && width == kBlock) {  // of a size that the compiler knows
+    for (int64_t k = 0; k < rows; ++k) {
+      std::memcpy(out + k * kBlock, b + k * row_stride, kBlock * sizeof(float));
+    }
+    return;
+  }
   for (int64_t k = 0; k < rows; ++k, b += row_stride, out += width) {
     std::memcpy(out, b, columns * sizeof(float));
     std::memset(out + columns, 0, (width - columns) * sizeof(float));

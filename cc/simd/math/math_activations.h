@@ -137,17 +137,20 @@ inline Vec GeluTanh(Vec x) {
   return TimesLogistic(x, {y.hi, Fma(x, slope_lo, y.lo)});
 }
 
-// x Phi(x) = max(x, 0) - |x| Phi(-|x|), Phi(-z) = exp(-z^2/2) p(z) / q(z);
-// rational minimax to z = 14.5, relative error 2^-26.3. Beyond, Phi(-z) is 0.
+// x Phi(x), Phi(x) = 1/2 + h(x), where h(x) = x p(x^2) / q(x^2) is a rational minimax to
+// |x| = 5.5, within 2^-27; beyond, h is 1/2 with the sign of x, within 2^-25. Where x is negative
+// and large 1/2 and h cancel, as in 1 + erf(x / sqrt(2)): the error is a part of x then, not of the
+// result.
 inline Vec GeluErf(Vec x) {
-  constexpr float p[] = {0.5f, 0.438319385f, 0.183252826f, 0.0406390764f, 0.00411712518f};
-  constexpr float q[] = {1.f, 1.67452371f, 1.20257747f, 0.469517261f, 0.10187348f, 0.0103199836f};
-  const Vec z = Abs(x), bounded = Min(Set1(15.f), z), minus_half = Set1(-0.5f);
-  const Pair square = TwoProduct(z, z);
-  const ScaledExp e = ExpForProduct({Mul(minus_half, square.hi), Mul(minus_half, square.lo)});
-  const Vec ratio = Div(Polynomial(bounded, p), Polynomial(bounded, q));
-  const Vec tail = e.Times(Mul(z, ratio));
-  return Select(Less(x, Set1(15.f)), Sub(Max(Zero(), x), tail), x);
+  constexpr float p[] = {0.39894223f,   0.033852905f,  0.0046772766f,
+                         0.0001688282f, 6.352125e-06f, 2.2749157e-08f};
+  constexpr float q[] = {1.f,           0.25152257f,    0.02864602f,
+                         0.0018844595f, 7.3648254e-05f, 1.1974982e-06f};
+  const Vec reach = Set1(5.5f), half = Set1(0.5f);
+  const Vec z = Min(reach, Max(Sub(Zero(), reach), x)), square = Mul(z, z);
+  const Vec near = Div(Mul(z, Polynomial(square, p)), Polynomial(square, q));
+  const Vec h = Select(Less(reach, Abs(x)), WithSign(half, x), near);
+  return Mul(x, Add(half, h));
 }
 
 }  // namespace

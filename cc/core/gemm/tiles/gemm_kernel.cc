@@ -107,29 +107,21 @@ __attribute__((noinline)) void Tile(const TileArgs& a) {
 
 #endif
 
-// acc[v] += *x weights[v], where a block is several vectors.
-template <int kVecs>
-inline __attribute__((always_inline)) void AddProducts(const float* x, const Vec (&weights)[kVecs],
-                                                       Vec (&acc)[kVecs]) {
-  const Vec each = Set1InOrder(x);
-  BD_UNROLL
-  for (int v = 0; v < kVecs; ++v) FmaInto(weights[v], each, &acc[v]);
-}
-
 #if !defined(BD_AVX512)
 
 // Where a block is several vectors a tile has few multiply-adds for each row of weights, so
 // instructions count: rows are unrolled, what is asked for is asked for once a tap, and each
 // register gets the next row as soon as it is free. Out of L1, beside a neighbour that takes
 // half of the core (Zen 3, AVX2), multiply-adds alone reach 64 GFLOP/s and these tiles 48; 43
-// in a loop with row by row prefetches, 47 in the order that GCC prefers.
-template <int kRows, int kRowFloats, int kVecs, int kPx, int kAll>
-inline __attribute__((always_inline)) void MultiplyRows(Vec (&acc)[kPx][kAll], const float* src,
+// in a loop with row by row prefetches, 47 in the order that GCC prefers. at(p) is where pixel p
+// begins.
+template <int kRows, int kRowFloats, int kVecs, int kPx, int kAll, typename At>
+inline __attribute__((always_inline)) void MultiplyRows(Vec (&acc)[kPx][kAll], At&& at,
                                                         const float* w) {
   Vec weights[kVecs];
   BD_UNROLL
   for (int v = 0; v < kVecs; ++v) weights[v] = LoadInOrder(w + v * kLanes);
-  Vec x = Set1InOrder(src);
+  Vec x = Set1InOrder(at(0));
   BD_UNROLL
   for (int i = 0; i < kRows; ++i) {
     BD_UNROLL
@@ -140,11 +132,14 @@ inline __attribute__((always_inline)) void MultiplyRows(Vec (&acc)[kPx][kAll], c
         FmaInto(weights[v], x, &acc[p][v]);
         if (last && i + 1 < kRows) weights[v] = LoadInOrder(w + (i + 1) * kRowFloats + v * kLanes);
       }
-      if (!last) x = Set1InOrder(src + (p + 1) * kBlock + i);
-      if (last && i + 1 < kRows) x = Set1InOrder(src + i + 1);
+      if (!last) x = Set1InOrder(at(p + 1) + i);
+      if (last && i + 1 < kRows) x = Set1InOrder(at(0) + i + 1);
     }
   }
 }
+
+// Rows that are multiplied at once where K is not known to be a whole number of blocks.
+constexpr int kSomeRows = kBlock / 2;
 
 // The rows' share of the weights to come, line by line.
 inline __attribute__((always_inline)) const float* AskForRows(const float* prefetch,
@@ -156,7 +151,7 @@ inline __attribute__((always_inline)) const float* AskForRows(const float* prefe
 // Of the last block the first vectors only, so that there are kVecs: others are no channels.
 template <int kBlocks, int kPx, int kVecs>
 void Tile(const TileArgs& a) {
-  constexpr int kRowFloats = kBlocks * kBlock, kSomeRows = kBlock / 2;
+  constexpr int kRowFloats = kBlocks * kBlock;
   const float* first = a.src;
   const float* prefetch = a.prefetch;
   float* dst = a.dst;
@@ -170,18 +165,20 @@ void Tile(const TileArgs& a) {
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) __builtin_prefetch(src + (kPx + p) * kBlock, 0, 3);
       prefetch = AskForRows(prefetch, kBlock * a.prefetch_step);
-      MultiplyRows<kBlock, kRowFloats, kVecs>(tile.acc, src, w);
+      MultiplyRows<kBlock, kRowFloats, kVecs>(
+          tile.acc, [&](int p) { return src + p * kBlock; }, w);
       w += kBlock * kRowFloats;
     }
     for (int64_t t = 0; t < a.tail_taps; ++t) {
       const float* src = first + a.tap_offsets[a.taps + t];
       prefetch = AskForRows(prefetch, a.tail_length * a.prefetch_step);
-      int64_t i = 0;
-      for (; i + kSomeRows <= a.tail_length; i += kSomeRows, w += kSomeRows * kRowFloats) {
-        MultiplyRows<kSomeRows, kRowFloats, kVecs>(tile.acc, src + i, w);
+      const auto at = [&](int p) { return src + p * kBlock; };
+      const float* const end = src + a.tail_length;
+      for (; src + kSomeRows <= end; src += kSomeRows, w += kSomeRows * kRowFloats) {
+        MultiplyRows<kSomeRows, kRowFloats, kVecs>(tile.acc, at, w);
       }
-      for (; i < a.tail_length; ++i, w += kRowFloats) {
-        MultiplyRows<1, kRowFloats, kVecs>(tile.acc, src + i, w);
+      for (; src < end; ++src, w += kRowFloats) {
+        MultiplyRows<1, kRowFloats, kVecs>(tile.acc, at, w);
       }
     }
     tile.FinishBlocked(e, dst, a.dst_block_stride);
@@ -194,14 +191,77 @@ void Tile(const TileArgs& a) {
 
 #endif
 
-// The same for rows any distance apart. Five bases, each with a scaled index of 0, 1 or 2 strides,
-// reach 14 rows without a spilled pointer.
-template <int kBlocks, int kPx>
-void StridedTile(const TileArgs& a) {
-  constexpr int kVecs = kBlocks * kVecsPerBlock;
+// The same for rows any distance apart: one tap.
+#if defined(BD_AVX512)
+
+// Five bases, each with a scaled index of 0, 1 or 2 strides, reach 14 rows without a spilled
+// pointer.
+template <int kBlocks, int kPx, int kVecs>
+inline __attribute__((always_inline)) void MultiplyStrided(Vec (&acc)[kPx][kVecs], const float* src,
+                                                           int64_t stride, int64_t length,
+                                                           const float* w, const float* prefetch,
+                                                           int64_t prefetch_step) {
   constexpr int kPxPerBase = 3;
   constexpr int kBases = (kPx + kPxPerBase - 1) / kPxPerBase;
-  const int64_t stride = a.px_stride;
+  const float* base[kBases];
+  BD_UNROLL
+  for (int j = 0; j < kBases; ++j) base[j] = src + kPxPerBase * j * stride;
+  for (int64_t i = 0; i < length; ++i) {
+    Vec weights[kVecs];
+    BD_UNROLL
+    for (int v = 0; v < kVecs; ++v) weights[v] = Load(w + v * kLanes);
+    BD_UNROLL
+    for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(prefetch + b * kBlock, 0, 2);
+    prefetch += prefetch_step;
+    BD_UNROLL
+    for (int k = 0; k < kPx * kVecs; ++k) {
+      const int p = k / kVecs, v = k % kVecs;
+      const float* x = base[p / kPxPerBase] + p % kPxPerBase * stride;
+      acc[p][v] = FmaAt(x, weights[v], acc[p][v]);
+    }
+    BD_UNROLL
+    for (int j = 0; j < kBases; ++j) ++base[j];
+    w += kBlocks * kBlock;
+  }
+}
+
+#else
+
+// p, of which the compiler does not know how it was computed: it would add up strides and rows for
+// each broadcast, where a register for each row of A is enough.
+inline __attribute__((always_inline)) const float* InRegister(const float* p) {
+  __asm__("" : "+r"(p));
+  return p;
+}
+
+template <int kBlocks, int kPx, int kVecs>
+inline __attribute__((always_inline)) void MultiplyStrided(Vec (&acc)[kPx][kVecs], const float* src,
+                                                           int64_t stride, int64_t length,
+                                                           const float* w, const float* prefetch,
+                                                           int64_t prefetch_step) {
+  constexpr int kRowFloats = kBlocks * kBlock;
+  const float* pixel[kPx];
+  BD_UNROLL
+  for (int p = 0; p < kPx; ++p) pixel[p] = InRegister(src + p * stride);
+  const auto at = [&](int p) { return pixel[p]; };
+  AskForRows(prefetch, length * prefetch_step);
+  int64_t left = length;
+  for (; left >= kSomeRows; left -= kSomeRows, w += kSomeRows * kRowFloats) {
+    MultiplyRows<kSomeRows, kRowFloats, kVecs>(acc, at, w);
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) pixel[p] = InRegister(pixel[p] + kSomeRows);
+  }
+  for (; left > 0; --left, w += kRowFloats) {
+    MultiplyRows<1, kRowFloats, kVecs>(acc, at, w);
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) pixel[p] = InRegister(pixel[p] + 1);
+  }
+}
+
+#endif
+
+template <int kBlocks, int kPx>
+void StridedTile(const TileArgs& a) {
   const float* const unscale = a.fip.unscale;
   const float* src = a.src;
   const float* prefetch = a.prefetch;
@@ -217,38 +277,14 @@ void StridedTile(const TileArgs& a) {
     const float* w = a.weights;
     for (int64_t t = 0; t < a.taps + a.tail_taps; ++t) {
       const int64_t length = t < a.taps ? a.tap_length : a.tail_length;
-      const float* base[kBases];
-      BD_UNROLL
-      for (int j = 0; j < kBases; ++j) base[j] = src + a.tap_offsets[t] + kPxPerBase * j * stride;
-      for (int64_t i = 0; i < length; ++i) {
-        Vec weights[kVecs];
-        BD_UNROLL
-        for (int v = 0; v < kVecs; ++v) weights[v] = Load(w + v * kLanes);
-        BD_UNROLL
-        for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(prefetch + b * kBlock, 0, 2);
-        prefetch += a.prefetch_step;
-        const auto multiply = [&](int p, int v) {
-          const float* x = base[p / kPxPerBase] + p % kPxPerBase * stride;
-          tile.acc[p][v] = FmaAt(x, weights[v], tile.acc[p][v]);
-        };
-        if constexpr (kVecsPerBlock > 1) {
-          BD_UNROLL
-          for (int p = 0; p < kPx; ++p) {
-            const float* x = base[p / kPxPerBase] + p % kPxPerBase * stride;
-            AddProducts(x, weights, tile.acc[p]);
-          }
-        } else {
-          BD_UNROLL
-          for (int k = 0; k < kPx * kVecs; ++k) multiply(k / kVecs, k % kVecs);
-        }
-        BD_UNROLL
-        for (int j = 0; j < kBases; ++j) ++base[j];
-        w += kBlocks * kBlock;
-      }
+      MultiplyStrided<kBlocks, kPx>(tile.acc, src + a.tap_offsets[t], a.px_stride, length, w,
+                                    prefetch, a.prefetch_step);
+      w += length * kBlocks * kBlock;
+      prefetch += length * a.prefetch_step;
     }
     if (unscale != nullptr) tile.Unscale(unscale, e.bias);
     tile.Finish(e, dst, a.dst_block_stride);
-    src += kPx * stride;
+    src += kPx * a.px_stride;
     dst += kPx * e.dst_step;
     e.dst_offset += kPx * e.operand_step;
     if (e.acc_in != nullptr) e.acc_in += kPx * e.acc_step;

@@ -34,7 +34,7 @@ constexpr EltwiseBound kEltwiseBounds[] = {
     {"eltwise(logistic)", 2.6, kResult},
     {"eltwise(exp)", 1.1, kResult},
     {"eltwise(gelu_tanh)", 3.3, kResult},
-    {"eltwise(gelu_erf)", 8.5, kResult},
+    {"eltwise(gelu_erf)", 5.5, kTerms},
     {"eltwise(swish)", 3.6, kResult},
     {"eltwise(swish,alpha=1.702)", 3.6, kResult},
     {"eltwise(hard_sigmoid)", 1, kTerms},

@@ -35,9 +35,10 @@ PostOpChain Chain(const std::string& text) {
 }
 
 // One ulp of the unit that `bound` is in. alpha x + beta is added up, and times x
-// for hard_swish.
+// for hard_swish; for gelu_erf it is x/2 and x/2 erf(x / sqrt(2)).
 double UnitAt(const EltwiseBound& bound, const PostOp& op, double x, double exact) {
   if (bound.unit == kResult || !std::isfinite(x) || !std::isfinite(exact)) return Ulp(exact);
+  if (op.eltwise == EltwiseAlg::kGeluErf) return Ulp(std::max(std::fabs(exact), std::fabs(x / 2)));
   const double largest = std::max(std::fabs(op.alpha * x), std::fabs(static_cast<double>(op.beta)));
   const double factor = op.eltwise == EltwiseAlg::kHardSwish ? std::fabs(x) : 1.;
   return Ulp(std::max(std::fabs(exact), std::min(largest, 1e38) * factor));
