@@ -12,13 +12,11 @@ _EMPTY = frozenset({*_IDENTITIES, "NoOp"})
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"})
 # In loops and conditions of version 1 a control edge says where a node belongs.
 _FRAMES = frozenset({"Enter", "Exit", "Merge", "NextIteration", "Switch"})
-_READY = frozenset({"Const", "Placeholder"})  # no need to wait for these
 
 
 def relax(view: GraphView, constants: Constants) -> None:
     """Lets consumers read what an identity reads, and reads of constants wait for nothing."""
     _resolve_targets(view)
-    _unorder_reads(view, constants)
     _wait_for_effects(view, constants)
     _bypass_identities(view)
 
@@ -54,42 +52,54 @@ def _resolve_targets(view: GraphView) -> None:
     view.targets = resolved
 
 
-def _unorder_reads(view: GraphView, constants: Constants) -> None:
-    """A variable that nothing in the graph assigns may be read at any time, or not at all.
-
-    What waited for the read waits for what the read waited for. A loaded SavedModel names all its
-    reads as side effects: 263 of MobileNetV2, with which a call took 5.0 instead of 4.2 ms.
-    """
-    for node in view:
-        if node.op not in _READS or not constants.reads_constant(node):
-            continue
-        sources = [ref.node for ref in node.inputs if view.producer(ref).op not in _READY]
-        before = [*node.controls, *sources]
-        view.set_controls(node, [])
-        for reader in view.control_consumers(node.name):
-            handed_on = [x for name in reader.controls for x in _instead(name, node.name, before)]
-            view.set_controls(reader, dict.fromkeys(handed_on))
-        targets = [x for name in view.targets for x in _instead(name, node.name, before)]
-        view.targets = list(dict.fromkeys(targets))
-
-
 def _wait_for_effects(view: GraphView, constants: Constants) -> None:
-    """What waits for a node that has no effects waits for the effects before it instead.
+    """Nodes wait for effects alone, and reads of what nothing in the graph assigns for nothing.
 
-    Calls that TensorFlow lists as stateful leave such edges when they are inlined, as Keras's
-    grouped convolutions do: then outputs wait for a Pad.
+    Such a variable may be read at any time, or not at all. A loaded SavedModel names all its reads
+    as side effects: 263 of MobileNetV2, with which a call took 5.0 instead of 4.2 ms. Calls that
+    TensorFlow lists as stateful leave edges when they are inlined, as Keras's grouped convolutions
+    do: then outputs wait for a Pad.
+
+    What waits for a node without effects waits for the effects before it instead. Effects that were
+    ordered only by way of such a read, over whatever it is that reads it, get an edge of their own.
     """
+    reads = [node for node in view if node.op in _READS and constants.reads_constant(node)]
     waiting = [node for node in view if node.controls]
-    if not waiting or any(node.op in _FRAMES for node in view):
+    targets = {node.name for node in reads}.intersection(view.targets)
+    if not waiting and not targets:
         return
-    before: dict[str, frozenset[str]] = {}  # node -> the nearest effects up to it
+    if any(node.op in _FRAMES for node in view):
+        idle = {name for name in targets if not view.node(name).controls}
+        view.targets = [name for name in view.targets if name not in idle]
+        return
+    before, up_to = _nearest_effects(view, constants)
+    for node in waiting:
+        effects = (effect for name in node.controls for effect in sorted(up_to[name]))
+        view.set_controls(node, dict.fromkeys(effects))
+    ordered = [node for node in reads if node.controls]
+    for node in ordered:
+        view.set_controls(node, [])
+    instead = [up_to[name] if name in targets else [name] for name in view.targets]
+    view.targets = list(dict.fromkeys(name for names in instead for name in sorted(names)))
+    if not ordered:
+        return
+    after, _ = _nearest_effects(view, constants)
+    for node in view:
+        lost = before[node.name] - after[node.name]
+        if lost and _has_effects(node, constants):
+            view.set_controls(node, dict.fromkeys([*node.controls, *sorted(lost)]))
+
+
+def _nearest_effects(view: GraphView, constants: Constants):
+    """Node -> the nearest effects before it, and the same with itself where it has effects."""
+    before: dict[str, frozenset[str]] = {}
+    up_to: dict[str, frozenset[str]] = {}
     for node in view.topological():
         sources = [*(ref.node for ref in node.inputs), *node.controls]
-        effects = frozenset().union(*(before[name] for name in sources))
-        before[node.name] = frozenset({node.name}) if _has_effects(node, constants) else effects
-    for node in waiting:
-        effects = (effect for name in node.controls for effect in sorted(before[name]))
-        view.set_controls(node, dict.fromkeys(effects))
+        before[node.name] = frozenset().union(*(up_to[name] for name in sources))
+        is_one = _has_effects(node, constants)
+        up_to[node.name] = frozenset({node.name}) if is_one else before[node.name]
+    return before, up_to
 
 
 def _has_effects(node: Node, constants: Constants) -> bool:
@@ -98,10 +108,6 @@ def _has_effects(node: Node, constants: Constants) -> bool:
         return not constants.reads_constant(node)
     definition = op_def_registry.get(node.op)
     return node.op not in PURE_READS and (definition is None or definition.is_stateful)
-
-
-def _instead(name: str, read: str, before: list[str]) -> list[str]:
-    return before if name == read else [name]
 
 
 def _bypass_identities(view: GraphView) -> None:

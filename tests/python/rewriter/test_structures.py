@@ -85,6 +85,32 @@ def test_side_effects_happen_once_a_call(rewrite, weights, image):
     assert any(item is count for item in result.trackables)
 
 
+@pytest.mark.parametrize("by", ["an edge", "data"])
+def test_effects_that_only_a_read_of_weights_orders(by, rewrite, weights, image):
+    """The read waits for nothing once it is a constant; what stood behind it still waits."""
+    kernel, first, second = weights(3, 3, 16, 16), tf.Variable(0.0), tf.Variable(0.0)
+
+    def function(x):
+        with tf.control_dependencies([first.assign_add(1.0, read_value=False)]):
+            read = kernel.read_value()
+        if by == "data":
+            second.assign(read[0, 0, 0, 0])
+        else:
+            with tf.control_dependencies([read]):
+                second.assign(2.0)
+        return tf.nn.conv2d(x, read, **_SAME)
+
+    result = rewrite(function, [1, 6, 6, 16])
+    reached = [op for op in result.concrete.graph.get_operations() if op.type == "AssignVariableOp"]
+    assert len(reached) == 1
+    for op in reached:
+        sources = [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+        reached += [source for source in sources if source not in reached]
+    assert "AssignAddVariableOp" in {op.type for op in reached}
+    assert result.blockdnn["Conv"] == 1
+    result.assert_same(image(1, 6, 6, 16))
+
+
 def test_while_and_if(result_of, weights, image):
     kernel = weights(3, 3, 16, 16)
 
