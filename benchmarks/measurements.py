@@ -248,7 +248,7 @@ def conditions(document: dict) -> str:
         f"CPU: {machine['cpu']}, {machine['cores']} cores; {machine['system']}.",
         f"Date: {document['date'][:10]}. Commit: {document.get('commit', 'not noted')}.",
         f"{document['runs']} runs of each, in turn.",
-        f"Measured: {measured(document)}; other batches and numbers of threads were not.",
+        f"Measured in this run: {measured(document)}, and nothing else.",
         f"Versions: {named}.",
         f"TensorFlow's default here: {title(default_of(document)).removeprefix('TensorFlow, ')}.",
     ]

@@ -74,7 +74,7 @@ def test_a_page_says_how_it_was_measured(measurements):
     assert "| ResNet-50 | 10.0 (5.00) | 30.0 (15.0) | 20.0 (10.0) | failed |" in page
     assert "**15.0 (7.50)** | 1.50x |" in page
     assert "LiteRT 2.3.0" in page and "| ResNet-50 | 7 |" in page
-    facts = "Some CPU, AVX2", "7 runs", "2026-01-02", "Commit: abc", "batch 1 with 2 threads;"
+    facts = "Some CPU, AVX2", "7 runs", "2026-01-02", "Commit: abc", "batch 1 with 2 threads,"
     for fact in (*facts, "Batch 1, 2 threads"):
         assert fact in page, fact
     # What is missing stands above the table.
@@ -88,7 +88,7 @@ def test_each_number_of_threads_has_a_table(measurements):
     page = measurements.page({"a.json": a_document(one, two)}, None)
     assert page.index("Batch 1, 1 thread\n") < page.index("20.0 (10.0)")
     assert page.index("Batch 1, 2 threads\n") < page.index("10.0 (5.00)")
-    assert "Measured: batch 1 with 1 and 2 threads; other batches" in page
+    assert "Measured in this run: batch 1 with 1 and 2 threads, and nothing else." in page
     assert measurements.charted(a_document(one, two)) == [two]
 
 
