@@ -30,12 +30,19 @@ def fuse_post_ops(body: Body, context: Context) -> None:
 
 def extend(node: Node, followers: Followers) -> Node:
     """Absorbs idioms after `node` as long as it can; returns the grown node."""
-    while idiom := followers.sole(node.ref):
+    while True:
+        behind = None
+        if (idiom := followers.sole(node.ref)) is None:
+            if (behind := followers.behind_reshape(node.ref)) is None:
+                return node
+            reshape, idiom = behind
         longer = replace(node.payload, steps=node.payload.steps + _adapt(node, idiom))
         if len(longer.chain) > MAX_STEPS:
-            break
-        node = followers.absorb(node, idiom, longer)
-    return node
+            return node
+        if behind:
+            node = followers.absorb_behind(node, reshape, idiom, longer)
+        else:
+            node = followers.absorb(node, idiom, longer)
 
 
 def _adapt(node: Node, idiom: Idiom) -> tuple[Step, ...]:

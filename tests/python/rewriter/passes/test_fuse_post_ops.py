@@ -91,6 +91,41 @@ def test_a_gate_per_sample_and_channel(rewrite, weights, image):
     result.assert_same(image(3, 6, 5, 16))
 
 
+@pytest.mark.parametrize("shape", [[1, 36, 32], [1, 3, 12, 32], [36, 32]])
+def test_work_behind_a_reshape_of_pixels_is_fused(rewrite, weights, image, shape):
+    """A picture becomes tokens before the bias and the activation."""
+    kernel, bias = weights(3, 3, 16, 32), weights(32)
+
+    def function(x):
+        y = tf.reshape(tf.nn.conv2d(x, kernel, **_SAME), shape)
+        return tf.nn.gelu(tf.nn.relu(y + bias))
+
+    result = rewrite(function, [1, 6, 6, 16])
+    assert result.post_ops() == ["binary(add,channel);eltwise(relu);eltwise(gelu_erf)"]
+    assert result.ops["Reshape"] == 1 and "Eltwise" not in result.blockdnn
+    result.assert_same(image(1, 6, 6, 16))
+
+
+def test_what_a_reshape_moves_channels_for_is_not_fused(rewrite, weights, image):
+    """Other channels, another reader, another tensor."""
+    kernel, bias = weights(3, 3, 16, 32), weights(16)
+
+    def fused(function):
+        result = rewrite(function, [1, 6, 6, 16])
+        result.assert_same(image(1, 6, 6, 16))
+        return [text for text in result.post_ops() if text]
+
+    def convolved(x):
+        return tf.nn.conv2d(x, kernel, **_SAME)
+
+    def tokens(x):
+        return tf.reshape(convolved(x), [1, 36, 32])
+
+    assert not fused(lambda x: tf.nn.relu(tf.reshape(convolved(x), [1, 72, 16]) + bias))
+    assert not fused(lambda x: [tf.nn.relu(y := tf.reshape(convolved(x), [1, 36, 32])), y])
+    assert not fused(lambda x: tokens(x) + tf.tile(tf.reshape(x, [1, 36, 16]), [1, 1, 2]))
+
+
 def test_a_fetched_result_is_not_passed_over(rewrite, weights, image):
     kernel = weights(3, 3, 16, 16)
 
