@@ -4,11 +4,13 @@ In a FunctionDef an edge is called "node:output:index", after the op's own name 
 the place in it; in a GraphDef "node:port". Arguments are bare names there, placeholders here.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tensorflow.core.framework import function_pb2, graph_pb2
 
+from ..tensorflow_private import op_def_registry
 from .types import outputs
 from .view import GraphView, Ref
 
@@ -110,11 +112,18 @@ def _fresh(arguments, base: str) -> str:
 def called_functions(nodes):
     """The names of all functions that the nodes' attributes mention."""
     for node in nodes:
-        for attr in node.attr.values():
+        for attr in node.attr.values() if _may_call(node.op) else ():
             if attr.HasField("func"):
                 yield attr.func.name
             for function in attr.list.func:
                 yield function.name
+
+
+@functools.cache
+def _may_call(op: str) -> bool:
+    """Whether nodes of an op may mention functions; one that is not registered is a function."""
+    found = op_def_registry.get(op)
+    return found is None or any("func" in attr.type for attr in found.attr)
 
 
 def restore_library(graph_def: graph_pb2.GraphDef, functions) -> None:

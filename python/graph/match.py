@@ -4,12 +4,13 @@
     swish = Op("Mul", x, Op("Sigmoid", x))
     found = match(swish, node, view, constants)      # found.refs["x"], found.nodes
 
-Commutative ops are tried in both orders; the same name must bind the same tensor. A pattern is
+Commutative ops are tried in both orders; the same name must bind the same tensor. Spellings of one
+thing are alternatives, `OneOf`, so that what stands around them is looked at once. A pattern is
 whatever has `ways`, so that a file of patterns may have kinds of its own.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from .constants import Constants
 from .view import GraphView, Node, Ref
@@ -44,6 +45,8 @@ class Scope:
 
     def may_be(self, pattern, ref: Ref) -> bool:
         """False where the op that makes `ref` is none of the pattern's: nothing need be bound."""
+        if isinstance(pattern, OneOf):
+            return any(self.may_be(one, ref) for one in pattern.patterns)
         if not isinstance(pattern, Op):
             return True
         ref = self.seen(ref)
@@ -65,8 +68,12 @@ class Any:
     name: str
 
     def ways(self, ref: Ref, scope: Scope, found: Match) -> Iterator[Match]:
-        if found.refs.get(self.name, ref) == ref:
-            yield replace(found, refs={**found.refs, self.name: ref})
+        bound = found.refs.get(self.name)
+        if bound is None:
+            refs = {**found.refs, self.name: ref}
+            yield Match(refs, found.scalars, found.kinds, found.nodes)
+        elif bound == ref:
+            yield found
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ class Scalar:
         if value is None or not self._is_near(value):
             return
         bound = {self.name: value} if self.name else {}
-        yield replace(found, scalars=found.scalars | bound)
+        yield Match(found.refs, found.scalars | bound, found.kinds, found.nodes)
 
     def _is_near(self, value: float) -> bool:
         if self.value is None:
@@ -109,7 +116,8 @@ class Op:
             here = None
             for args in self._orders(node.op):
                 if all(map(scope.may_be, args, node.inputs)):
-                    here = here or replace(found, nodes=(*found.nodes, node.name))
+                    nodes = (*found.nodes, node.name)
+                    here = here or Match(found.refs, found.scalars, found.kinds, nodes)
                     yield from scope.ways_of_all(args, node.inputs, here)
 
     def _orders(self, op: str) -> list[tuple]:
@@ -117,8 +125,22 @@ class Op:
         return [self.args, self.args[::-1]] if is_commutative else [self.args]
 
 
-def match(pattern: Op, root: Node, view: GraphView, constants: Constants) -> Match | None:
+@dataclass(frozen=True, init=False)
+class OneOf:
+    """Any of the patterns, the first ones first."""
+
+    patterns: tuple
+
+    def __init__(self, *patterns):
+        object.__setattr__(self, "patterns", patterns)
+
+    def ways(self, ref: Ref, scope: Scope, found: Match) -> Iterator[Match]:
+        for pattern in self.patterns:
+            if scope.may_be(pattern, ref):
+                yield from pattern.ways(ref, scope, found)
+
+
+def match(pattern: Op | OneOf, root: Node, view: GraphView, constants: Constants) -> Match | None:
     """The first way in which `pattern` matches at `root`, or None."""
-    if root.op not in pattern.ops:
-        return None
-    return next(Scope(view, constants).ways(pattern, root.ref), None)
+    scope = Scope(view, constants)
+    return next(scope.ways(pattern, root.ref), None) if scope.may_be(pattern, root.ref) else None

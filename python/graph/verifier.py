@@ -102,7 +102,7 @@ def _name(node: Node) -> str:
 
 
 def _state(node: Node) -> tuple:
-    return node, node.payload, tuple(node.inputs), tuple(node.controls)
+    return node, node.payload, node.inputs, node.controls  # Others take the place of these lists.
 
 
 def _is_same(node: Node, state: tuple | None) -> bool:
@@ -110,6 +110,6 @@ def _is_same(node: Node, state: tuple | None) -> bool:
         state is not None
         and state[0] is node
         and state[1] is node.payload
-        and state[2] == tuple(node.inputs)
-        and state[3] == tuple(node.controls)
+        and state[2] is node.inputs
+        and state[3] is node.controls
     )

@@ -43,6 +43,9 @@ class Attributes:
     def __contains__(self, key: str) -> bool:
         return key in self._map
 
+    def values(self) -> Iterable[attr_value_pb2.AttrValue]:
+        return self._map.values()
+
 
 class Node:
     """One node: data inputs as Refs, control inputs as names, attributes as in NodeDef.

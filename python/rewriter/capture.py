@@ -156,7 +156,7 @@ def _inner(place: Place, node: Node, function, functions) -> Body:
 
     def static():
         graph_def = graph_pb2.GraphDef(node=flat.graph_def.node)
-        graph_def.library.function.extend(functions.values())
+        restore_library(graph_def, functions)
         return static_shapes(graph_def, specs, {})
 
     shapes = Shapes(

@@ -109,8 +109,8 @@ def ops_of_ours(module: Module) -> list[tuple[str, str]]:
 
 def _all_ops(module: Module, *, inside: bool) -> list[tuple[str, str]]:
     """(node, op) of the graph and of the functions that it calls, `inside` those of regions."""
-    nodes, seen = [node.to_proto() for node in module.main.view], set()
-    for node in nodes:  # It grows by what these call.
+    nodes, seen = list(module.main.view), set()
+    for node in nodes:  # It grows by the NodeDefs of what these call.
         if node.op == REGION and not inside:
             continue
         for name in called_functions([node]):

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tf_blockdnn.python.graph import Any, Constants, GraphView, Op, Ref, Scalar, match
+from tf_blockdnn.python.graph import Any, Constants, GraphView, OneOf, Op, Ref, Scalar, match
 
 
 def _matcher(build, root):
@@ -54,3 +54,22 @@ def test_alternatives_and_backtracking():
     match_at = _matcher(lambda x, y: tf.add(tf.tanh(-y), tf.tanh(x), name="r"), "r")
     found = match_at(pattern)
     assert found.refs == {"a": Ref("x"), "b": Ref("y")}
+
+
+def test_one_of_several_spellings():
+    half = OneOf(Op("Mul", _X, Scalar(0.5)), Op("RealDiv", _X, Scalar(2.0)))
+    pattern = Op("Tanh", half)
+    for build in (
+        lambda x, y: tf.tanh(0.5 * x, name="r"),
+        lambda x, y: tf.tanh(x / 2.0, name="r"),
+    ):
+        assert _matcher(build, "r")(pattern).refs == {"x": Ref("x")}
+    assert _matcher(lambda x, y: tf.tanh(x / 3.0, name="r"), "r")(pattern) is None
+    assert _matcher(lambda x, y: tf.multiply(x, 0.5, name="r"), "r")(half)
+    assert _matcher(lambda x, y: tf.subtract(x, 0.5, name="r"), "r")(half) is None
+
+
+def test_all_spellings_are_tried_until_the_rest_fits():
+    either = OneOf(Op("Neg", _X), Op("Neg", Any("y")))
+    match_at = _matcher(lambda x, y: tf.subtract(-y, x, name="r"), "r")
+    assert match_at(Op("Sub", either, _X)).refs == {"y": Ref("y"), "x": Ref("x")}

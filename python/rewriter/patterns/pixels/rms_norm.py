@@ -1,31 +1,24 @@
 """Normalisation by the root of the mean square over the channels: RMSNorm, in all its spellings."""
 
-from ....graph import Any, Body, Node, Op, Ref, Scalar, match
+from ....graph import Any, Body, Node, OneOf, Op, Ref, Scalar, match
 from ....ops.records import LayerNorm
 from ...context import Context
 from ..found import Found
 from .layer_norm import is_last, per_channel
 
 _X, _GAMMA = Any("x"), Any("gamma")
-_SQUARES = (Op("Square", _X), Op("Mul", _X, _X), Op("Pow", _X, Scalar(2.0)))
-_SHIFTED = tuple(
-    Op("Add|AddV2", Op("Mean", square, Any("axes")), Scalar(name="epsilon")) for square in _SQUARES
-)
-_INVERSES = tuple(
-    inverse
-    for shifted in _SHIFTED
-    for inverse in (
-        Op("Rsqrt", shifted),
-        Op("Reciprocal|Inv", Op("Sqrt", shifted)),
-        Op("RealDiv", Scalar(1.0), Op("Sqrt", shifted)),
-        Op("Pow", shifted, Scalar(-0.5)),
-    )
+_SQUARE = OneOf(Op("Square", _X), Op("Mul", _X, _X), Op("Pow", _X, Scalar(2.0)))
+_SHIFTED = Op("Add|AddV2", Op("Mean", _SQUARE, Any("axes")), Scalar(name="epsilon"))
+_ROOT = Op("Sqrt", _SHIFTED)
+_INVERSE = OneOf(
+    Op("Rsqrt", _SHIFTED),
+    Op("Reciprocal|Inv", _ROOT),
+    Op("RealDiv", Scalar(1.0), _ROOT),
+    Op("Pow", _SHIFTED, Scalar(-0.5)),
 )
 # With gamma inside; what stands behind is _scaled's.
-_RESULTS = (
-    *(Op("Mul", _X, Op("Mul", inverse, _GAMMA)) for inverse in _INVERSES),
-    *(Op("Mul", _X, inverse) for inverse in _INVERSES),
-    *(Op("RealDiv", _X, Op("Sqrt", shifted)) for shifted in _SHIFTED),
+_RESULT = OneOf(
+    Op("Mul", _X, Op("Mul", _INVERSE, _GAMMA)), Op("Mul", _X, _INVERSE), Op("RealDiv", _X, _ROOT)
 )
 ROOTS = ("Mul", "RealDiv")
 
@@ -34,11 +27,8 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The normalisation that ends at `node` or at what multiplies its result by gamma."""
     if node.payload is not None:
         return None
-    for result in _RESULTS:
-        found = match(result, node, body.view, body.constants)
-        if found:
-            return _checked(node, found, body)
-    return None
+    found = match(_RESULT, node, body.view, body.constants)
+    return _checked(node, found, body) if found else None
 
 
 def _checked(node: Node, found, body: Body) -> Found | None:

@@ -3,41 +3,25 @@
 Keras has no op for it: relu(x) + (-slope) * relu(-x) is five nodes, of which two read x.
 """
 
-from .....graph import Any, Body, Op, Scalar, match
+from .....graph import Any, Body, OneOf, Op, Scalar, match
 from .....ops.records import binary
 from .affine import per_channel
 from .idiom import Idiom
 
 ROOTS = ("Add", "AddV2", "Sub", "SelectV2", "Select")
 _X, _SLOPE, _ZERO = Any("x"), Any("slope"), Scalar(0.0, tolerance=0.0)
-_POSITIVE = (Op("Relu", _X), Op("Maximum", _X, _ZERO))
+_POSITIVE = OneOf(Op("Relu", _X), Op("Maximum", _X, _ZERO))
 _MINUS_NEGATIVE = Op("Relu", Op("Neg", _X))  # -min(x, 0)
-_NEGATIVE = (Op("Neg", _MINUS_NEGATIVE), Op("Minimum", _X, _ZERO))
+_NEGATIVE = OneOf(Op("Neg", _MINUS_NEGATIVE), Op("Minimum", _X, _ZERO))
 _TWICE_NEGATIVE = Op("Sub", _X, Op("Abs", _X))  # 2 min(x, 0)
+_HALF_SLOPED = Op("Mul", Op("Mul", _SLOPE, _TWICE_NEGATIVE), Scalar(0.5))
 _SLOPED = Op("Mul", _SLOPE, _X)
 
 # (pattern, factor of the bound constant that makes it the slope)
 _TABLE = (
-    *(
-        pair
-        for positive in _POSITIVE
-        for pair in (
-            (Op("Add|AddV2", positive, Op("Mul", _SLOPE, _MINUS_NEGATIVE)), -1.0),
-            (Op("Sub", positive, Op("Mul", _SLOPE, _MINUS_NEGATIVE)), 1.0),
-            *(
-                (Op("Add|AddV2", positive, Op("Mul", _SLOPE, negative)), 1.0)
-                for negative in _NEGATIVE
-            ),
-            (
-                Op(
-                    "Add|AddV2",
-                    positive,
-                    Op("Mul", Op("Mul", _SLOPE, _TWICE_NEGATIVE), Scalar(0.5)),
-                ),
-                1.0,
-            ),
-        )
-    ),
+    (Op("Add|AddV2", _POSITIVE, Op("Mul", _SLOPE, _MINUS_NEGATIVE)), -1.0),
+    (Op("Sub", _POSITIVE, Op("Mul", _SLOPE, _MINUS_NEGATIVE)), 1.0),
+    (Op("Add|AddV2", _POSITIVE, OneOf(Op("Mul", _SLOPE, _NEGATIVE), _HALF_SLOPED)), 1.0),
     (Op("SelectV2|Select", Op("Greater|GreaterEqual", _X, _ZERO), _X, _SLOPED), 1.0),
     (Op("SelectV2|Select", Op("Less|LessEqual", _X, _ZERO), _SLOPED, _X), 1.0),
 )
@@ -45,8 +29,6 @@ _TABLE = (
 
 def recognise(node, body: Body):
     for pattern, factor in _TABLE:
-        if node.op not in pattern.ops:
-            continue
         found = match(pattern, node, body.view, body.constants)
         if found is None or body.constants.is_constant(found.refs["x"]):
             continue
