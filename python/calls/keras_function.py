@@ -1,10 +1,12 @@
 """The inference of a Keras model, rewritten once for each kind of call."""
 
+import time
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
+from ..native import without_collection
 from ..rewriter import Bundles
 from ..tensorflow_private import unconverted
 from . import keras_input
@@ -47,14 +49,15 @@ class Inference:
             raise _as_it_is(LookupError(_GONE.format(given=_text(given))))
         of_any_batch = tf.nest.map_structure(_of_any_batch, given)
         try:
-            return self._convert(model, of_any_batch, keras_input.trace_masks(model, *of_any_batch))
+            traced = timed_trace(keras_input.trace_masks, model, *of_any_batch)
+            return self._convert(model, of_any_batch, *traced)
         except _CANNOT_TRACE:  # Some layers want to know the batch.
             return self.convert(given, model)
 
     def convert(self, specs: tuple, model):
         """The function for just these specs, (args, kwargs)."""
         try:
-            traced = keras_input.trace_masks(model, *specs)
+            traced = timed_trace(keras_input.trace_masks, model, *specs)
         except _CANNOT_TRACE as error:
             if not has_open_sizes(specs):
                 raise
@@ -64,9 +67,9 @@ class Inference:
                 f"tensors, or an input_signature, of known height and width; Keras says: {reason}"
             )
             raise _as_it_is(ValueError(message)) from error
-        return self._convert(model, specs, traced)
+        return self._convert(model, specs, *traced)
 
-    def _convert(self, model, specs, traced):
+    def _convert(self, model, specs, traced, seconds: float):
         def converted(place):
             def trace(model):
                 return keras_input.trace_masks(model, *specs)[place]
@@ -75,6 +78,7 @@ class Inference:
             return self.rewrite(traced[place], original, self._bundles, (model,))
 
         function = converted(0)
+        function.report.tracing_seconds = seconds
         if traced[1] is not None:
             function = MaskedFunction(function, converted(1))
         self._made.append((specs, function))
@@ -109,6 +113,14 @@ class MaskedFunction:
         for place, mask in self._masks(*args, **kwargs).items():
             flat[int(place)]._keras_mask = mask
         return results
+
+
+def timed_trace(trace: Callable, *args, **kwargs) -> tuple:
+    """What the function traces, and the seconds that it takes."""
+    start = time.perf_counter()
+    with without_collection():
+        traced = trace(*args, **kwargs)
+    return traced, time.perf_counter() - start
 
 
 def held(find: Callable, concrete: Callable) -> Callable:

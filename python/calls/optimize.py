@@ -16,7 +16,7 @@ from ..tensorflow_private import concrete_function, def_function
 from . import keras_file, keras_input, keras_model
 from .eager_path import unavailable
 from .function import OptimizedFunction
-from .keras_function import Inference, has_open_sizes, held, sized
+from .keras_function import Inference, has_open_sizes, held, sized, timed_trace
 from .live import LiveFunction
 from .polymorphic import PolymorphicFunction
 from .signatures import OptimizedModel
@@ -235,16 +235,20 @@ def _of_function(function, find: Callable, input_signature, rewrite, root):
         bundles, made = Bundles(), {}
 
         def make(args, kwargs):
-            concrete = function.get_concrete_function(*args, **kwargs)
+            concrete, seconds = timed_trace(function.get_concrete_function, *args, **kwargs)
             if id(concrete) not in made:
                 fast = rewrite(concrete, weakref.ref(concrete), bundles, (root,))
+                fast.report.tracing_seconds = seconds
                 made[id(concrete)] = concrete, fast
             return made[id(concrete)][1]
 
         return PolymorphicFunction(make)
     specs = tuple(input_signature or ())
     original = held(find, lambda function: function.get_concrete_function(*specs))
-    return rewrite(function.get_concrete_function(*specs), original, Bundles(), (root,))
+    concrete, seconds = timed_trace(function.get_concrete_function, *specs)
+    fast = rewrite(concrete, original, Bundles(), (root,))
+    fast.report.tracing_seconds = seconds
+    return fast
 
 
 def _of_keras(model, find: Callable, input_signature, rewrite, example):

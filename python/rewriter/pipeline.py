@@ -23,7 +23,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from ..graph import Body, Module, Verifier, check_edges
-from ..native import library
+from ..native import library, without_collection
 from . import autotune, emit, measure, verify
 from .capture import capture, compiled_by_xla, compiled_in
 from .context import Context
@@ -269,6 +269,7 @@ def _lowered(concrete, bundles: Bundles, context: Context, calibration, on_batch
         context.running = contexts[-1].running or "calibration"
 
 
+@without_collection()
 def _rewritten(concrete, bundles: Bundles, context: Context):
     """The rewritten function, and the variables made for it: the bundle and copies of others."""
     if compiled_by_xla(concrete):
@@ -301,6 +302,7 @@ def _written(concrete, bundles: Bundles, context: Context):
     return module, {name: bundles.variable(value) for name, value in values.items()}
 
 
+@without_collection()
 def _folded(concrete, context: Context) -> tuple[Module, dict]:
     """The module with all nodes written, and what the variables made for it hold."""
     module = _module(concrete, context)
@@ -386,13 +388,11 @@ def _report_of_failure(concrete, step: str, error: Exception) -> Report:
 
 
 def _name(concrete) -> str:
-    name = concrete.name
-    return name.decode() if isinstance(name, bytes) else name
+    return tf.compat.as_str(concrete.name)
 
 
 def _warnings() -> list[str]:
-    threads = tf.config.threading.get_inter_op_parallelism_threads() or os.cpu_count() or 1
-    if threads <= 1:
+    if (tf.config.threading.get_inter_op_parallelism_threads() or os.cpu_count() or 1) <= 1:
         return []
     return [
         "inter-op parallelism is not 1: each op may hop between threads; call "

@@ -171,6 +171,8 @@ class Report:
         error: the traceback, where the rewriter failed: a pass, which was left out, or all of
             it, and the function stayed as it was.
         seconds: how long the rewrite took.
+        tracing_seconds: how long TensorFlow took before that to trace the function, often most of
+            what `optimize` takes; 0 for a ConcreteFunction.
         precision: what low precision costs, where it was asked for or the model has it.
         measured: the times, where they were asked for.
 
@@ -199,6 +201,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
     error: str | None = None
     seconds: float = 0.0
+    tracing_seconds: float = 0.0
     precision: Precision | None = None
     measured: Measured | None = None
 

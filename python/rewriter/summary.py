@@ -105,7 +105,9 @@ def full(report) -> str:
 
 def headline(report) -> str:
     """ "converted: 99.8 % of the multiply-adds, in 1 region (rewritten in 48 ms)"."""
-    took = f"(rewritten in {report.seconds * 1e3:.0f} ms)"
+    took = f"(rewritten in {report.seconds * 1e3:.0f} ms"
+    traced = report.tracing_seconds
+    took += f"; TensorFlow traced it in {traced * 1e3:.0f} ms)" if traced else ")"
     regions = f"{report.regions} {'region' if report.regions == 1 else 'regions'}"
     if not report.converted:
         new = f" new; what is blocked already runs in {regions}" if report.blocked else ""

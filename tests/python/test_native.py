@@ -1,5 +1,6 @@
 """The library is loaded only where it can be, and says what to do otherwise."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -13,6 +14,16 @@ from tf_blockdnn.python import native
 
 def test_loaded_once():
     assert native.library() is native.library()
+
+
+def test_collection_goes_on_afterwards():
+    assert gc.isenabled()
+    with pytest.raises(KeyError), native.without_collection():
+        with native.without_collection():
+            pass
+        assert not gc.isenabled()
+        raise KeyError
+    assert gc.isenabled()
 
 
 def test_another_minor_version():

@@ -43,6 +43,18 @@ def test_a_tf_function(module, image):
         np.testing.assert_allclose(fast(x)["scores"], module(x)["scores"], atol=1e-5)
 
 
+def test_tracing_is_timed_apart(module):
+    x = keras.Input((8, 8, 3))
+    model = keras.Model(x, keras.layers.Conv2D(8, 3)(x))
+    for traced in (optimize(module.__call__), optimize(model)):
+        report = traced.report
+        assert report.seconds > 0 and report.tracing_seconds > 0
+        assert f"; TensorFlow traced it in {report.tracing_seconds * 1e3:.0f} ms)" in str(report)
+    concrete = module.__call__.get_concrete_function()
+    report = optimize(concrete).report
+    assert report.tracing_seconds == 0 and "traced" not in str(report)
+
+
 def test_a_concrete_function(module, image):
     x = image(2, 8, 8, 3)
     fast = optimize(module.__call__.get_concrete_function())
