@@ -355,19 +355,6 @@ def test_a_function_compiled_by_xla_is_kept(weights):
     assert "jit_compile" in reason and isinstance(name, str)
 
 
-def test_grouped_convolutions_of_keras_lose_xla(result_of):
-    import keras
-
-    for shape, layer in [
-        ([None, 9, 24], keras.layers.Conv1D(48, 3, groups=3, padding="same")),
-        ([None, 9, 9, 24], keras.layers.Conv2D(48, 3, groups=3, padding="same", dilation_rate=2)),
-    ]:
-        layer.build(shape)
-        result = result_of(tf.function(lambda x, layer=layer: layer(x)), tf.TensorSpec(shape))
-        assert _xla_attributes(result) == []
-        assert result.blockdnn["Conv"] == 1
-
-
 def test_nobody_waits_for_a_node_without_effects(rewrite, weights, image):
     """As outputs do beside an inlined call that TensorFlow lists as stateful."""
     first, last = weights(3, 3, 8, 16), weights(3, 3, 16, 16)
