@@ -134,6 +134,7 @@ _C_FUNCTIONS = {
     "BlockdnnSetThreads": (_error, [_int]),
     "BlockdnnLayoutName": (_text, [_int]),
     "BlockdnnDataTypeName": (_text, [_int]),
+    "BlockdnnPostOpFunctions": (_text, []),
     "BlockdnnMakeTensorDesc": (_error, [_text, _text, CList, CList, ctypes.c_int64, _desc]),
     "BlockdnnSubmemory": (_error, [_desc, CList, CList, _desc]),
     "BlockdnnPackCount": (ctypes.c_int64, []),

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from ..ops.post_op_entry import ELTWISE, Entry
+from ..graph import definition
+from ..ops.post_op_entry import BINARY, ELTWISE, FINITE, FUNCTIONS, Entry
 from ..ops.post_ops import PostOps
 from .blocked import (
     channel_row,
@@ -21,6 +22,21 @@ def _hard_sigmoid(x, alpha, beta):
     return _CLAMPED(alpha * x + beta, 0.0, 1.0)
 
 
+def _raw(op: str):
+    """TensorFlow's op as a function of tensors of one type, which a truth value is made, too."""
+    call, names = getattr(tf.raw_ops, op), [arg.name for arg in definition(op).input_arg]
+
+    def function(x, *operands):
+        return tf.cast(call(**dict(zip(names, (x, *operands), strict=True))), x.dtype)
+
+    return function
+
+
+def _unary(op: str):
+    function = _raw(op)
+    return lambda x, alpha, beta: function(x)
+
+
 # name -> f(x, alpha, beta).
 _FUNCTIONS = {
     "relu": lambda x, a, b: tf.nn.relu(x) if a == 0 else tf.where(x >= 0, x, a * x),
@@ -29,32 +45,22 @@ _FUNCTIONS = {
     "bounded_relu": lambda x, a, b: _CLAMPED(x, 0.0, a),
     "clip": lambda x, a, b: _CLAMPED(x, a, b),
     "elu": lambda x, a, b: tf.where(x > 0, x, a * tf.math.expm1(tf.minimum(x, 0.0))),
-    "tanh": lambda x, a, b: tf.tanh(x),
-    "square": lambda x, a, b: tf.square(x),
-    "abs": lambda x, a, b: tf.abs(x),
-    "sqrt": lambda x, a, b: tf.sqrt(x),
     "linear": lambda x, a, b: a * x + b,
-    "soft_relu": lambda x, a, b: tf.nn.softplus(x),
-    "logistic": lambda x, a, b: tf.sigmoid(x),
-    "exp": lambda x, a, b: tf.exp(x),
-    "gelu_tanh": lambda x, a, b: tf.nn.gelu(x, approximate=True),
-    "gelu_erf": lambda x, a, b: tf.nn.gelu(x, approximate=False),
     "swish": lambda x, a, b: x * tf.sigmoid(a * x),
     "hard_sigmoid": lambda x, a, b: _hard_sigmoid(x, a, b),
     "hard_swish": lambda x, a, b: x * _hard_sigmoid(x, a, b),
-    "mish": lambda x, a, b: x * tf.tanh(tf.nn.softplus(x)),
     "pow": lambda x, a, b: a * tf.pow(x, b),
-    "log": lambda x, a, b: tf.math.log(x),
-    "round": lambda x, a, b: tf.round(x),
+    "gelu_tanh": lambda x, a, b: tf.nn.gelu(x, approximate=True),
+    "gelu_erf": lambda x, a, b: tf.nn.gelu(x, approximate=False),
+    "mish": lambda x, a, b: x * tf.tanh(tf.nn.softplus(x)),
+    **{name: _unary(op) for name, op in FUNCTIONS.items() if op},
 }
 _BINARY = {
-    "add": tf.add,
-    "sub": tf.subtract,
-    "mul": tf.multiply,
-    "div": tf.divide,
-    "max": tf.maximum,
-    "min": tf.minimum,
     "prelu": lambda x, slope: tf.where(x >= 0, x, slope * x),
+    "rdiv": lambda x, o: o / x,
+    "keep": lambda x, o: tf.where(tf.equal(o, 0), 0.0, x),
+    "drop": lambda x, o: tf.where(tf.equal(o, 0), x, -0.0),
+    **{name: _raw(op) for name, op in BINARY.items() if op},
 }
 
 # Derivatives that the result tells: name -> g(dy, y). Those of clips are not here: at a bound
@@ -144,11 +150,8 @@ class Chain:
         return dy, grads
 
     def _needs_mask(self) -> bool:
-        """Whether an entry has an infinite derivative somewhere, or divides."""
-        return any(
-            entry.words and entry.words[0] in ("sqrt", "pow", "log", "div")
-            for entry in self.entries
-        )
+        """Whether the derivative of an entry may be infinite somewhere."""
+        return any(entry.words and entry.words[0] not in FINITE for entry in self.entries)
 
     def _operand(self, entry: Entry, args, rank: int, fill: float):
         """The operand, of a shape that broadcasts over x of `rank`."""

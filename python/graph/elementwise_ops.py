@@ -1,4 +1,7 @@
-"""TensorFlow's element-wise ops by name, for all that lets such ops be where they stand."""
+"""TensorFlow's element-wise ops by name, for all that lets such ops be where they stand.
+
+Which of them are steps of a chain of ours is said in cc/core/post_ops/post_op_step.h.
+"""
 
 # Of one tensor, whose type they keep.
 UNARY = frozenset(

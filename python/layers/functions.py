@@ -17,6 +17,7 @@ _POST_OPS = {
     keras.activations.silu: ("swish",),
     keras.activations.gelu: ("gelu_erf",),
     keras.activations.softplus: ("soft_relu",),
+    keras.activations.softsign: ("softsign",),
     keras.activations.exponential: ("exp",),
     keras.activations.hard_sigmoid: ("hard_sigmoid",),
     keras.activations.hard_silu: ("hard_swish",),

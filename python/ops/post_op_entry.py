@@ -7,7 +7,27 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
+from ..graph import definition
+from ..native import c_library
+
 REQUIRED = object()
+
+# The rows of cc/core/post_ops/post_op_step.h: (kind, word, TensorFlow's op or "", alias or "").
+_ROWS = [row.split(",") for row in c_library().BlockdnnPostOpFunctions().decode().splitlines()]
+# Functions of x alone, and of x and an operand: word -> TensorFlow's op, "" where it has none.
+FUNCTIONS = {word: op for kind, word, op, _ in _ROWS if kind == "eltwise"}
+BINARY = {word: op for kind, word, op, _ in _ROWS if kind == "binary"}
+# Those of BINARY that give 1 or 0, where TensorFlow's op gives a truth value.
+COMPARISONS = frozenset(
+    word for word, op in BINARY.items() if op and definition(op).output_arg[0].type == tf.bool
+)
+
+# Those that are finite where what they read is, as their derivatives are; others may not be.
+FINITE = frozenset(
+    "abs add bounded_relu clip drop elu exp gelu_erf gelu_tanh hard_sigmoid hard_swish keep "
+    "leaky_relu linear logistic max min mish mul prelu relu relu6 round soft_relu square sub swish "
+    "tanh".split()
+)
 
 # name: (default alpha, default beta); None where the algorithm does not take it.
 ELTWISE = {
@@ -17,26 +37,14 @@ ELTWISE = {
     "bounded_relu": (REQUIRED, None),
     "clip": (REQUIRED, REQUIRED),
     "elu": (1.0, None),
-    "tanh": (None, None),
-    "square": (None, None),
-    "abs": (None, None),
-    "sqrt": (None, None),
     "linear": (1.0, 0.0),
-    "soft_relu": (None, None),
-    "logistic": (None, None),
-    "exp": (None, None),
-    "gelu_tanh": (None, None),
-    "gelu_erf": (None, None),
     "swish": (1.0, None),
     "hard_sigmoid": (1 / 6, 0.5),
     "hard_swish": (1 / 6, 0.5),
-    "mish": (None, None),
     "pow": (1.0, REQUIRED),
-    "log": (None, None),
-    "round": (None, None),
+    **dict.fromkeys(FUNCTIONS, (None, None)),
 }
-ALIASES = {"softplus": "soft_relu", "sigmoid": "logistic", "silu": "swish"}
-BINARY = ("add", "sub", "mul", "div", "max", "min", "prelu")
+ALIASES = {alias: word for _, word, _, alias in _ROWS if alias} | {"silu": "swish"}
 SHAPES = ("scalar", "channel", "sample_channel", "tensor")
 
 _INDEX = re.compile(r"#([0-9]+)(?:@([0-9]+))?")

@@ -56,7 +56,8 @@ class PostOps:
             gelu_tanh, gelu_erf, swish or silu (x logistic(alpha x), alpha 1),
             hard_sigmoid (min(max(alpha x + beta, 0), 1), 1/6 and 1/2), hard_swish
             (x hard_sigmoid(x)), mish, pow (alpha x^beta, alpha 1), log, round (halves
-            to even).
+            to even), floor, ceil, sign, reciprocal, rsqrt, softsign, expm1, log1p, atan,
+            sin, cos.
           alpha, beta: finite numbers, where the algorithm takes them; rounded to
             float32.
           scale: a finite number.
@@ -94,7 +95,11 @@ class PostOps:
         """Appends x = alg(x, operand).
 
         Args:
-          alg: add, sub, mul, div, max, min or prelu (x where x >= 0, else operand * x).
+          alg: add, sub, mul, div, rdiv (operand / x), max, min, prelu (x where x >= 0,
+            else operand * x), div_no_nan (0 where the operand is 0), floor_div,
+            floor_mod; 1 or 0 as the comparison is true: greater, greater_equal, less,
+            less_equal, equal, not_equal; keep (x where the operand is not 0, else 0) or
+            drop (x where it is 0, else -0).
           operand: a tensor. Its shape says how it lies against a dst [N, .., C]: one
             element: "scalar"; [C]: "channel"; [N, C] or [N, 1, 1, C]:
             "sample_channel"; the shape of dst: "tensor". The last two may be plain or in

@@ -21,6 +21,7 @@ from .pixels.squeeze_excite import SqueezeExcite
 from .planes.pad import Pad
 from .planes.pool import GlobalPool, Pool
 from .planes.resize import Resize
+from .post_op_entry import BINARY, COMPARISONS, FINITE, FUNCTIONS
 from .products.attention import BIAS_ROLES, MAX_BIASES, Attention
 from .products.inner_product import InnerProduct
 from .products.packed_matmul import PackedMatmul

@@ -25,12 +25,38 @@ inline double BinaryRef(BinaryAlg alg, double x, double operand) {
       return x * operand;
     case BinaryAlg::kDiv:
       return x / operand;
+    case BinaryAlg::kRdiv:
+      return operand / x;
     case BinaryAlg::kMax:
       return std::isnan(operand) || operand > x ? operand : x;
     case BinaryAlg::kMin:
       return std::isnan(operand) || operand < x ? operand : x;
     case BinaryAlg::kPrelu:
       return x < 0. ? x * operand : x;
+    case BinaryAlg::kDivNoNan:
+      return operand == 0. ? 0. : x / operand;
+    case BinaryAlg::kFloorDiv:
+      return std::floor(static_cast<float>(x) / static_cast<float>(operand));
+    case BinaryAlg::kFloorMod: {
+      const double rest = std::fmod(x, operand);
+      return rest != 0. && (operand < 0.) != (rest < 0.) ? rest + operand : rest;
+    }
+    case BinaryAlg::kGreater:
+      return x > operand;
+    case BinaryAlg::kGreaterEqual:
+      return x >= operand;
+    case BinaryAlg::kLess:
+      return x < operand;
+    case BinaryAlg::kLessEqual:
+      return x <= operand;
+    case BinaryAlg::kEqual:
+      return x == operand;
+    case BinaryAlg::kNotEqual:
+      return x != operand;
+    case BinaryAlg::kKeep:
+      return operand == 0. ? 0. : x;
+    case BinaryAlg::kDrop:
+      return operand == 0. ? x : -0.;
   }
   return NAN;
 }
@@ -91,6 +117,28 @@ inline double EltwiseValueRef(EltwiseAlg alg, double alpha, double beta, double 
       return std::log(x);
     case EltwiseAlg::kRound:
       return std::nearbyint(x);
+    case EltwiseAlg::kFloor:
+      return std::floor(x);
+    case EltwiseAlg::kCeil:
+      return std::ceil(x);
+    case EltwiseAlg::kSign:
+      return x > 0. ? 1. : x < 0. ? -1. : x;
+    case EltwiseAlg::kReciprocal:
+      return 1. / x;
+    case EltwiseAlg::kRsqrt:
+      return 1. / std::sqrt(x);
+    case EltwiseAlg::kSoftsign:
+      return x / (1. + std::fabs(x));
+    case EltwiseAlg::kExpm1:
+      return std::expm1(x);
+    case EltwiseAlg::kLog1p:
+      return std::log1p(x);
+    case EltwiseAlg::kAtan:
+      return std::atan(x);
+    case EltwiseAlg::kSin:
+      return std::sin(x);
+    case EltwiseAlg::kCos:
+      return std::cos(x);
   }
   return NAN;
 }

@@ -8,32 +8,26 @@ constexpr PostOpParameter kRequired = {PostOpParameter::kRequired, 0.f};
 constexpr PostOpParameter Default(float value) { return {PostOpParameter::kOptional, value}; }
 
 // In the order of EltwiseAlg.
-constexpr EltwiseWords kEltwise[] = {
-    {"relu", nullptr, Default(0.f), kNone},
-    {"leaky_relu", nullptr, kRequired, kNone},
-    {"relu6", nullptr, kNone, kNone},
-    {"bounded_relu", nullptr, kRequired, kNone},
-    {"clip", nullptr, kRequired, kRequired},
-    {"elu", nullptr, Default(1.f), kNone},
-    {"tanh", nullptr, kNone, kNone},
-    {"square", nullptr, kNone, kNone},
-    {"abs", nullptr, kNone, kNone},
-    {"sqrt", nullptr, kNone, kNone},
-    {"linear", nullptr, Default(1.f), Default(0.f)},
-    {"soft_relu", "softplus", kNone, kNone},
-    {"logistic", "sigmoid", kNone, kNone},
-    {"exp", nullptr, kNone, kNone},
-    {"gelu_tanh", nullptr, kNone, kNone},
-    {"gelu_erf", nullptr, kNone, kNone},
-    {"swish", "silu", Default(1.f), kNone},
-    {"hard_sigmoid", nullptr, Default(1.f / 6), Default(0.5f)},
-    {"hard_swish", nullptr, Default(1.f / 6), Default(0.5f)},
-    {"mish", nullptr, kNone, kNone},
-    {"pow", nullptr, Default(1.f), kRequired},
-    {"log", nullptr, kNone, kNone},
-    {"round", nullptr, kNone, kNone},
+constexpr EltwiseWords kEltwise[] = {{"relu", "", Default(0.f), kNone},
+                                     {"leaky_relu", "", kRequired, kNone},
+                                     {"relu6", "", kNone, kNone},
+                                     {"bounded_relu", "", kRequired, kNone},
+                                     {"clip", "", kRequired, kRequired},
+                                     {"elu", "", Default(1.f), kNone},
+                                     {"linear", "", Default(1.f), Default(0.f)},
+                                     {"swish", "silu", Default(1.f), kNone},
+                                     {"hard_sigmoid", "", Default(1.f / 6), Default(0.5f)},
+                                     {"hard_swish", "", Default(1.f / 6), Default(0.5f)},
+                                     {"pow", "", Default(1.f), kRequired},
+#define BD_ROW(function, word, alias, op, zero) {word, alias, kNone, kNone},
+                                     BD_ELTWISE_FUNCTIONS(BD_ROW)
+#undef BD_ROW
 };
-constexpr const char* kBinary[] = {"add", "sub", "mul", "div", "max", "min", "prelu"};
+constexpr const char* kBinary[] = {
+#define BD_ROW(name, function, word, op, zero) word,
+    BD_BINARY_FUNCTIONS(BD_ROW)
+#undef BD_ROW
+};
 constexpr const char* kShapes[] = {"scalar", "channel", "sample_channel", "tensor"};
 
 template <typename Word, size_t n, typename F>
@@ -63,7 +57,7 @@ const char* NameOf(OperandShape shape) { return kShapes[static_cast<int>(shape)]
 
 bool FindEltwise(std::string_view name, EltwiseAlg* alg) {
   return Find(kEltwise, alg, [=](const EltwiseWords& w) {
-    return name == w.name || (w.alias != nullptr && name == w.alias);
+    return name == w.name || (w.alias[0] != '\0' && name == w.alias);
   });
 }
 bool FindBinary(std::string_view name, BinaryAlg* alg) {
@@ -78,5 +72,13 @@ std::string EltwiseNames() {
 }
 std::string BinaryNames() { return Join(kBinary, Itself); }
 std::string ShapeNames() { return Join(kShapes, Itself); }
+
+const char* PostOpFunctions() {
+#define BD_ROW(function, word, alias, op, zero) "eltwise," word "," op "," alias "\n"
+#define BD_BINARY_ROW(name, function, word, op, zero) "binary," word "," op ",\n"
+  return BD_ELTWISE_FUNCTIONS(BD_ROW) BD_BINARY_FUNCTIONS(BD_BINARY_ROW);
+#undef BD_BINARY_ROW
+#undef BD_ROW
+}
 
 }  // namespace bd

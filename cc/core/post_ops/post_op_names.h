@@ -16,7 +16,7 @@ struct PostOpParameter {
 
 struct EltwiseWords {
   const char* name;
-  const char* alias;  // accepted, never printed; or null
+  const char* alias;  // accepted, never printed; or ""
   PostOpParameter alpha, beta;
 };
 
@@ -33,5 +33,9 @@ bool FindShape(std::string_view name, OperandShape* shape);
 std::string EltwiseNames();
 std::string BinaryNames();
 std::string ShapeNames();
+
+// A line for each function of x, and of x and an operand: "kind,word,op,alias", where op is
+// TensorFlow's and may be empty, as an alias may.
+const char* PostOpFunctions();
 
 }  // namespace bd

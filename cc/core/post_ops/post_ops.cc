@@ -30,11 +30,11 @@ std::string Operand(const OperandRef& ref) {
 
 bool EltwisePreservesZero(const PostOp& op) {
   switch (op.eltwise) {
-    case EltwiseAlg::kSoftRelu:
-    case EltwiseAlg::kLogistic:
-    case EltwiseAlg::kExp:
-    case EltwiseAlg::kLog:
-      return false;
+#define BD_ROW(function, word, alias, op, zero) \
+  case EltwiseAlg::k##function:                 \
+    return zero;
+    BD_ELTWISE_FUNCTIONS(BD_ROW)
+#undef BD_ROW
     case EltwiseAlg::kBoundedRelu:
       return op.alpha >= 0.f;
     case EltwiseAlg::kClip:
@@ -48,6 +48,17 @@ bool EltwisePreservesZero(const PostOp& op) {
     default:
       return true;
   }
+}
+
+bool BinaryPreservesZero(BinaryAlg alg) {
+  switch (alg) {
+#define BD_ROW(name, function, word, op, zero) \
+  case BinaryAlg::k##name:                     \
+    return zero;
+    BD_BINARY_FUNCTIONS(BD_ROW)
+#undef BD_ROW
+  }
+  return false;
 }
 
 bool IsSum(const PostOp& op) { return op.kind == PostOpKind::kSum; }
@@ -139,7 +150,7 @@ bool PostOpChain::PreservesZero() const {
   for (const PostOp& op : entries_) {
     if (op.kind == PostOpKind::kEltwise && !EltwisePreservesZero(op)) return false;
     if (op.kind == PostOpKind::kBinary &&
-        (op.shape == OperandShape::kScalar || op.binary == BinaryAlg::kDiv)) {
+        (op.shape == OperandShape::kScalar || !BinaryPreservesZero(op.binary))) {
       return false;
     }
   }

@@ -81,26 +81,8 @@ inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
       return map([=](Vec v) { return Clip(v, alpha, beta); });
     case EltwiseAlg::kElu:
       return map([=](Vec v) { return Elu(v, alpha); });
-    case EltwiseAlg::kTanh:
-      return map([](Vec v) { return Tanh(v); });
-    case EltwiseAlg::kSquare:
-      return map([](Vec v) { return Mul(v, v); });
-    case EltwiseAlg::kAbs:
-      return map([](Vec v) { return Abs(v); });
-    case EltwiseAlg::kSqrt:
-      return map([](Vec v) { return Sqrt(v); });
     case EltwiseAlg::kLinear:
       return map([=](Vec v) { return Fma(alpha, v, beta); });
-    case EltwiseAlg::kSoftRelu:
-      return map([](Vec v) { return SoftRelu(v); });
-    case EltwiseAlg::kLogistic:
-      return map([](Vec v) { return Logistic(v); });
-    case EltwiseAlg::kExp:
-      return map([](Vec v) { return Exp(v); });
-    case EltwiseAlg::kGeluTanh:
-      return map([](Vec v) { return GeluTanh(v); });
-    case EltwiseAlg::kGeluErf:
-      return map([](Vec v) { return GeluErf(v); });
     case EltwiseAlg::kSwish:
       if (step.alpha == 1.f) return ApplySilu(x, y, n);
       return map([=](Vec v) { return Swish(v, alpha); });
@@ -108,16 +90,15 @@ inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
       return map([=](Vec v) { return Clip(Fma(alpha, v, beta), Zero(), Set1(1.f)); });
     case EltwiseAlg::kHardSwish:
       return map([=](Vec v) { return Mul(v, Clip(Fma(alpha, v, beta), Zero(), Set1(1.f))); });
-    case EltwiseAlg::kMish:
-      return map([](Vec v) { return Mish(v); });
     case EltwiseAlg::kPow: {
       const Power power(step.beta);
       return map([=](Vec v) { return Mul(alpha, power(v)); });
     }
-    case EltwiseAlg::kLog:
-      return map([](Vec v) { return Log(v); });
-    case EltwiseAlg::kRound:
-      return map([](Vec v) { return Round(v); });
+#define BD_ROW(function, ...)   \
+  case EltwiseAlg::k##function: \
+    return map([](Vec v) { return function(v); });
+      BD_ELTWISE_FUNCTIONS(BD_ROW)
+#undef BD_ROW
   }
 }
 
@@ -136,20 +117,11 @@ inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
     return zip([=](Vec v, Vec o) { return Fma(scale, o, v); });
   }
   switch (step.binary) {
-    case BinaryAlg::kAdd:
-      return zip([](Vec v, Vec o) { return Add(v, o); });
-    case BinaryAlg::kSub:
-      return zip([](Vec v, Vec o) { return Sub(v, o); });
-    case BinaryAlg::kMul:
-      return zip([](Vec v, Vec o) { return Mul(v, o); });
-    case BinaryAlg::kDiv:
-      return zip([](Vec v, Vec o) { return Div(v, o); });
-    case BinaryAlg::kMax:
-      return zip([](Vec v, Vec o) { return MaxOrNan(v, o); });
-    case BinaryAlg::kMin:
-      return zip([](Vec v, Vec o) { return MinOrNan(v, o); });
-    case BinaryAlg::kPrelu:
-      return zip([](Vec v, Vec o) { return Select(Less(v, Zero()), Mul(v, o), v); });
+#define BD_ROW(name, function, ...) \
+  case BinaryAlg::k##name:          \
+    return zip([](Vec v, Vec o) { return function(v, o); });
+    BD_BINARY_FUNCTIONS(BD_ROW)
+#undef BD_ROW
   }
 }
 

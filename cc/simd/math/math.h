@@ -1,8 +1,10 @@
 // Elementary functions on Vec, one polynomial source for every ISA.
 //
 //   math_exp.h          Exp Expm1 Logistic Tanh TimesLogistic
-//   math_log.h          Log Log1pOfUnit Pow
-//   math_activations.h  SoftRelu Elu Silu Swish Mish GeluTanh GeluErf
+//   math_log.h          Log Log1p Log1pOfUnit Pow
+//   math_trigonometry.h Sin Cos Atan
+//   math_simple.h       Square Floor Ceil Sign Reciprocal Rsqrt, and of two values
+//   math_activations.h  Softsign SoftRelu Elu Silu Swish Mish GeluTanh GeluErf
 //
 // Error against float64 in units of the last place of the float result (below
 // FLT_MIN: multiples of 2^-149), over the whole float range. `bound` is what
@@ -25,6 +27,7 @@
 //   GeluTanh       3.3           3.02   3.02
 //   GeluErf        5.5           5.24   4.47   of the larger of the result and x/2
 //   Sqrt, Round    exact
+//   all others     tests/cc/core/post_ops/eltwise_bounds.h
 //
 // Infinities and NaN give what the defining formula gives in IEEE arithmetic:
 // x * logistic(x) at -inf is -inf * 0 = NaN, as in TensorFlow. Results below
@@ -35,3 +38,5 @@
 #include "cc/simd/math/math_activations.h"
 #include "cc/simd/math/math_exp.h"
 #include "cc/simd/math/math_log.h"
+#include "cc/simd/math/math_simple.h"
+#include "cc/simd/math/math_trigonometry.h"

@@ -6,11 +6,14 @@
 namespace bd::BD_ISA {
 namespace {
 
+// x / (1 + |x|), which is NaN at infinities, as in TensorFlow.
+inline Vec Softsign(Vec x) { return Div(x, Add(Set1(1.f), Abs(x))); }
+
 // log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|))
 inline Vec SoftRelu(Vec x) { return Add(Max(Zero(), x), Log1pOfUnit(Exp(MinusAbs(x)))); }
 
 inline Vec Elu(Vec x, Vec alpha) {
-  return Select(Less(Zero(), x), x, Mul(alpha, Expm1(Min(Zero(), x))));
+  return Select(Less(Zero(), x), x, Mul(alpha, NegativeExpm1(Min(Zero(), x))));
 }
 
 // exp(-r) = 1 - r + r^2 q(-r), |r| <= ln(2) / 2, q that of SplitExp: in powers of r.

@@ -58,7 +58,7 @@ inline Vec NegativeExp(Vec x) {
 }
 
 // exp(x) - 1 for x <= 0: 2^n m + (2^n - 1).
-inline Vec Expm1(Vec x) {
+inline Vec NegativeExpm1(Vec x) {
   const NegativeExpParts e = SplitNegativeExp(Max(Set1(-25.f), x));
   const Vec power = Mul(e.raised, Set1(0x1p-64f));
   return Fma(power, e.m, Sub(power, Set1(1.f)));
@@ -70,9 +70,17 @@ inline Vec Logistic(Vec x) {
   return Div(Select(Less(x, Zero()), e, one), Add(one, e));
 }
 
+// exp(x) - 1, by halves, since 2^n alone may overflow.
+inline Vec Expm1(Vec x) {
+  const ExpParts e = SplitExp({Min(Set1(89.f), Max(Set1(-25.f), x)), Zero()});
+  const Vec half = ScaleByPow2(Set1(0.5f), e.n);
+  const Vec y = Fma(half, e.m, Sub(half, Set1(0.5f)));
+  return Select(Equal(x, Zero()), x, Add(y, y));
+}
+
 // tanh |x| = -t / (t + 2), t = expm1(-2 |x|).
 inline Vec Tanh(Vec x) {
-  const Vec t = Expm1(MinusAbs(Add(x, x)));
+  const Vec t = NegativeExpm1(MinusAbs(Add(x, x)));
   return WithSign(Div(t, Add(t, Set1(2.f))), x);
 }
 

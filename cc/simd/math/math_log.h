@@ -49,6 +49,13 @@ inline Vec Log1pOfUnit(Vec x) {
   return Add(t, AtanhTail(t));
 }
 
+// log(1 + x) = log(u) x / (u - 1) for u = 1 + x as rounded, whose error cancels (W. Kahan).
+inline Vec Log1p(Vec x) {
+  const Vec one = Set1(1.f), u = Add(one, x);
+  const Vec y = Mul(Log(u), Div(x, Sub(u, one)));
+  return Select(Equal(u, one), x, Select(Equal(x, Set1(INFINITY)), x, y));
+}
+
 // log(x) to 2^-32 for 0 < x < inf.
 inline Pair LogPair(Vec x) {
   const LogParts parts = SplitLog(x);

@@ -6,6 +6,7 @@
 #include "cc/base/cpu/isa.h"
 #include "cc/base/pack_count.h"
 #include "cc/base/threads/pool_size.h"
+#include "cc/core/post_ops/post_op_names.h"
 #include "cc/layout/tensor_desc.h"
 #include "cc/tensorflow/op_base/memory_plan.h"
 
@@ -87,6 +88,8 @@ const char* BlockdnnLayoutName(int32_t layout) {
 const char* BlockdnnDataTypeName(int32_t dtype) {
   return dtype < bd::kNumDataTypes ? bd::DataTypeName(static_cast<bd::DataType>(dtype)) : nullptr;
 }
+
+const char* BlockdnnPostOpFunctions() { return bd::PostOpFunctions(); }
 
 const char* BlockdnnMakeTensorDesc(const char* dtype, const char* layout, BlockdnnList dims,
                                    BlockdnnList strides, int64_t offset, BlockdnnTensorDesc* desc) {

@@ -31,6 +31,9 @@ BD_EXPORT const char* BlockdnnSetThreads(int32_t threads);
 BD_EXPORT const char* BlockdnnLayoutName(int32_t layout);
 BD_EXPORT const char* BlockdnnDataTypeName(int32_t dtype);
 
+// See bd::PostOpFunctions.
+BD_EXPORT const char* BlockdnnPostOpFunctions();
+
 // A bd::TensorDesc: what it was made of, then what follows. Lists have `rank`
 // entries, shape `shape_rank`. Mirrored by python/native.py.
 struct BlockdnnTensorDesc {

@@ -3,7 +3,7 @@
 from .conv import conv_transpose, convolution
 from .found import Found
 from .movement import concat, cut, rows, shuffle
-from .pixels import fake_quantize, layer_norm, rms_norm, softmax, spread, squeeze_excite
+from .pixels import fake_quantize, layer_norm, rms_norm, select, softmax, spread, squeeze_excite
 from .planes import depth_pool, global_pool, keep_dims, pad, pool, reduce, resize, upsample
 from .products import attention, dense, inner_product, quantized
 
@@ -15,7 +15,7 @@ PATTERNS = {
     "lift_inner_products": (inner_product, quantized),
     "lift_softmax": (softmax,),
     # Of several nodes: assign_layout finds them before it comes to the first of these.
-    "spans": (shuffle, upsample, depth_pool),
+    "spans": (shuffle, upsample, depth_pool, select),
     "assign_layout": (
         squeeze_excite,
         pool,

@@ -1,10 +1,10 @@
 """Valid calls of convolutions, of random shapes; each takes a Draw."""
 
 from call import BLOCK, Call
-from references import BINARY, ELTWISE, POSITIVE_ONLY
+from references import ELTWISE, POSITIVE_ONLY, SMOOTH_BINARY, STEPS
 
 _CHANNELS = (1, 3, 16, 17, 20, 32, 40, 64)
-_SAFE = sorted(set(ELTWISE) - POSITIVE_ONLY - {"exp", "pow", "round", "square"})
+_SAFE = sorted(set(ELTWISE) - POSITIVE_ONLY - STEPS - {"exp", "expm1", "pow", "square"})
 
 
 def some_channels(d):
@@ -53,7 +53,7 @@ def some_chain(d, layout, channels, dst):
         shape = d.of("scalar", "channel", "tensor")
         offset = d.of(0, 0, 3) if shape != "tensor" else 0
         count = 1 if shape == "scalar" else channels
-        name = d.of(*[name for name in sorted(BINARY) if name != "div"])
+        name = d.of(*SMOOTH_BINARY)
         entries.append(f"binary({name},{shape},#{len(args)}{f'@{offset}' if offset else ''})")
         args.append(whole if shape == "tensor" else d.array(offset + count))
     return ";".join(entries), args

@@ -67,10 +67,11 @@ def shuffle(x, group):
 
 
 # As in the tests of the ops, with parameters of which the derivative depends; that is TensorFlow's.
-ELTWISE = {name: case for name, case in references.ELTWISE.items() if name != "round"} | {
+_SMOOTH = {k: case for k, case in references.ELTWISE.items() if k not in references.STEPS}
+ELTWISE = _SMOOTH | {
     "relu": ("alpha=0.25", lambda x: tf.where(x >= 0, x, 0.25 * x)),
     "bounded_relu": ("alpha=1.5", lambda x: tf.clip_by_value(x, 0, 1.5)),
     "swish": ("alpha=1.5", lambda x: x * tf.sigmoid(1.5 * x)),
     "pow": ("alpha=0.5,beta=2.5", lambda x: 0.5 * tf.pow(x, tf.cast(2.5, x.dtype))),
 }
-POSITIVE_ONLY = {"sqrt", "log", "pow"}
+POSITIVE_ONLY = references.POSITIVE_ONLY | {"pow"}

@@ -108,8 +108,8 @@ OTHERS = {
         [PLANE],
         [
             dict(activation=a)
-            for a in "relu elu selu tanh sigmoid silu gelu softplus exponential hard_sigmoid "
-            "hard_silu mish leaky_relu relu6 linear softmax".split()
+            for a in "relu elu selu tanh sigmoid silu gelu softplus softsign exponential "
+            "hard_sigmoid hard_silu mish leaky_relu relu6 linear softmax".split()
         ],
     ),
     "ReLU": (

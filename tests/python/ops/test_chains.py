@@ -76,7 +76,7 @@ def chains(draw, dst_shape, smooth=False):
             alpha, beta = PARAMETERS.get(alg, (None, None))
             arguments = {"alg": alg, "alpha": alpha, "beta": beta}
         elif kind == "binary":
-            alg = draw(st.sampled_from(("add", "sub", "max", "min") if smooth else BINARY))
+            alg = draw(st.sampled_from(("add", "sub", "max", "min") if smooth else list(BINARY)))
             arguments = {"alg": alg, "operand": integers(rng, *draw(st.sampled_from(shapes)))}
         else:
             arguments = {"scale": draw(st.sampled_from([1.0, 0.5, -2.0])), "operand": None}

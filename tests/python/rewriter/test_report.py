@@ -18,7 +18,7 @@ def _function(weights):
 
     def function(x):
         y = tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME))
-        return tf.nn.softsign(y)
+        return tf.math.bessel_i0e(y)
 
     return function
 
@@ -35,7 +35,7 @@ def test_converted_lists_shape_algorithm_and_details(rewrite, weights):
 def test_reorders_and_declined_nodes_are_named(rewrite, weights):
     report = rewrite(_function(weights), [1, 6, 6, 16]).report
     assert report.reorders == [("x", "nhwc->nChw16c"), ("Relu", "nChw16c->nhwc")]
-    assert report.declined == [("Softsign", "Softsign has no blocked form here")]
+    assert report.declined == [("bessel_i0e/BesselI0e", "BesselI0e has no blocked form here")]
     assert report.counts() == {"BlockdnnConv": 1, "BlockdnnReorder": 2}
     assert report.reorder_bytes == 4 * 6 * 6 * (16 + 32)
 
@@ -47,8 +47,8 @@ def test_the_summary_says_all_of_it(rewrite, weights):
     assert text.startswith("converted: 100 % of the multiply-adds, in 1 region (")
     assert "1 convolution\n" in text and "reorders: 2, " in text
     assert "nhwc->nChw16c of x, because of the input x" in text
-    assert "nChw16c->nhwc of Relu, because of Softsign Softsign, which has no blocked" in text
-    assert "left to TensorFlow: 1\n    1 x Softsign has no blocked form here (Softsign)" in text
+    assert "nChw16c->nhwc of Relu, because of BesselI0e" in text
+    assert "left to TensorFlow: 1\n    1 x BesselI0e has no blocked form here" in text
     assert "3x3 same 16->32" not in text and "3x3 same 16->32" in report.summary(all=True)
 
 
@@ -100,7 +100,7 @@ def test_json_can_be_read_back(rewrite, weights):
     data = json.loads(report.to_json())
     assert data["counts"] == {"BlockdnnConv": 1, "BlockdnnReorder": 2}
     assert data["converted"][0]["shape"] == [1, 6, 6, 32]
-    assert data["declined"] == [["Softsign", "Softsign has no blocked form here"]]
+    assert data["declined"] == [["bessel_i0e/BesselI0e", "BesselI0e has no blocked form here"]]
     assert data["seconds"] == report.seconds > 0
 
 

@@ -29,14 +29,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ....graph import Body, GraphView, Node, Ref
-from ....ops.records import BLOCK, Conv, Step
+from ....ops.records import BLOCK, FINITE, Conv, Step
 from ...context import Context
 from ...followers import Followers
 from ...patterns.movement import routing
 
 _NOBODY = -1  # in a list of channels: a lane that nothing needs
-# Zeros in lanes that nothing needs must stay finite, since weights of zero multiply them.
-_NOT_OF_ZERO = frozenset({"log", "pow"})
 # Lanes that may be read for each lane of a source by itself, and beyond that by each reader: what
 # is folded saves a pass over all of them.
 _MOST_LANES, _MORE_LANES = 2, 2 * BLOCK
@@ -276,8 +274,8 @@ def _can_write(conv: Conv) -> bool:
 
 
 def _is_free(conv: Conv) -> bool:
-    """Whether its steps read no tensors, and keep zeros finite."""
-    return not any(isinstance(s.operand, str) or s.name in _NOT_OF_ZERO for s in conv.steps)
+    """Whether its steps read no tensors, and keep finite what weights of zero will multiply."""
+    return all(s.name in FINITE and not isinstance(s.operand, str) for s in conv.steps)
 
 
 def _dense_behind(view: GraphView, node: Node) -> Node | None:

@@ -98,7 +98,7 @@ TEST(Eltwise, ManyTasks) {
 TEST(Eltwise, TailsStayZero) {
   std::vector<std::string> texts = {"binary(div,channel,#1)", "binary(add,scalar,#1)",
                                     "eltwise(exp);eltwise(log)"};
-  for (int i = 0; i <= static_cast<int>(EltwiseAlg::kRound); ++i) {
+  for (int i = 0; i < kNumEltwiseAlgs; ++i) {
     PostOpChain chain;
     chain.Append(EltwisePostOp(static_cast<EltwiseAlg>(i), 1.f, 2.f, 3.f));
     texts.push_back(chain.ToString());

@@ -98,7 +98,7 @@ TEST(EltwiseBoundsTable, HasEveryAlgorithm) {
   std::set<EltwiseAlg> stated;
   for (const EltwiseBound& bound : kEltwiseBounds)
     stated.insert(Chain(bound.entry).entries()[0].eltwise);
-  EXPECT_EQ(stated.size(), static_cast<size_t>(EltwiseAlg::kRound) + 1);
+  EXPECT_EQ(stated.size(), static_cast<size_t>(kNumEltwiseAlgs));
 }
 
 }  // namespace

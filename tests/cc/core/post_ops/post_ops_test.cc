@@ -72,7 +72,7 @@ TEST(PostOpsText, CanonicalForm) {
 }
 
 TEST(PostOpsText, EveryAlgorithmComesBack) {
-  for (int i = 0; i <= static_cast<int>(EltwiseAlg::kRound); ++i) {
+  for (int i = 0; i < kNumEltwiseAlgs; ++i) {
     PostOpChain chain;
     chain.Append(EltwisePostOp(static_cast<EltwiseAlg>(i)));
     EXPECT_EQ(Chain(chain.ToString()), chain);
@@ -124,8 +124,8 @@ TEST(PostOpsText, ErrorsNameTheEntryAndTheRemedy) {
        "entry 0 \"binary(add,channel)\": binary takes three arguments, as in "
        "binary(add,channel,#0)"},
       {"binary(plus,channel,#0)",
-       "entry 0 \"binary(plus,channel,#0)\": unknown algorithm \"plus\"; known are add, sub, mul, "
-       "div, max, min, prelu"},
+       "entry 0 \"binary(plus,channel,#0)\": unknown algorithm \"plus\"; known are " +
+           BinaryNames()},
       {"binary(add,rows,#0)",
        "entry 0 \"binary(add,rows,#0)\": unknown operand shape \"rows\"; known are scalar, "
        "channel, sample_channel, tensor"},

@@ -30,10 +30,10 @@ void ApplyPower(const float* x, float* y, int64_t n, float exponent) {
 }
 
 constexpr MathKernels kKernels = {
-    Apply<Exp>,      Apply<Expm1>,       Apply<Logistic>,   Apply<Tanh>,
-    Apply<Log>,      Apply<Log1pOfUnit>, ApplyPower,        Apply<SoftRelu>,
-    ApplyAlpha<Elu>, ApplySilu,          ApplyAlpha<Swish>, Apply<Mish>,
-    Apply<GeluTanh>, Apply<GeluErf>,     Apply<Round>,      Apply<Sqrt>,
+    Apply<Exp>,         Apply<NegativeExpm1>, Apply<Logistic>, Apply<Tanh>,     Apply<Log>,
+    Apply<Log1pOfUnit>, ApplyPower,           Apply<SoftRelu>, ApplyAlpha<Elu>, ApplySilu,
+    ApplyAlpha<Swish>,  Apply<Mish>,          Apply<GeluTanh>, Apply<GeluErf>,  Apply<Round>,
+    Apply<Sqrt>,
 };
 
 }  // namespace

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 import tf_blockdnn as bd
 from tf_blockdnn.python.native import library
+from tf_blockdnn.python.ops.post_op_entry import FUNCTIONS
 
 pytestmark = pytest.mark.each_isa
 
@@ -22,6 +23,26 @@ def test_every_function(name, channels, floats, blocked):
     np.testing.assert_allclose(plain, expected, rtol=2e-6, atol=2e-6)
     ours = bd.ops.eltwise(blocked.pack(x), text, channels=channels)
     np.testing.assert_allclose(blocked.unpack(ours, channels), expected, rtol=2e-6, atol=2e-6)
+
+
+_TINY = np.float32([1e-45, 1e-40, 1e-30, 1e-8, np.finfo(np.float32).eps / 2])
+_LARGE = np.float32([1e5, 1e6, 1e30, 3e38, np.inf])
+_SPECIAL = np.concatenate([[0], _TINY, [0.5, 1 - _TINY[-1], 1, 1.5, 88.7, 89], _LARGE])
+_SPECIAL = np.float32([*_SPECIAL, *-_SPECIAL, np.nan])
+
+
+@pytest.mark.parametrize("name", sorted(name for name, op in FUNCTIONS.items() if op))
+def test_special_values_are_those_of_tensorflow(name):
+    ours = bd.ops.eltwise(_SPECIAL, f"eltwise({name})", layout="nhwc").numpy()
+    theirs = references.ELTWISE[name][1](_SPECIAL).numpy()
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-37)
+
+
+@pytest.mark.parametrize("name", sorted(set(references.BINARY) - {"prelu"}))
+def test_special_pairs_are_those_of_tensorflow(name):
+    x, y = (a.ravel() for a in np.meshgrid(_SPECIAL, _SPECIAL))
+    ours = bd.ops.eltwise(x, f"binary({name},tensor,#0)", args=[y], layout="nhwc")
+    np.testing.assert_allclose(ours, references.BINARY[name](x, y), rtol=1e-6, atol=1e-37)
 
 
 @pytest.mark.parametrize("alg", sorted(references.BINARY))

@@ -127,7 +127,9 @@ def test_the_same_numbers_on_every_call(rewrite, image, units):
 
 
 @pytest.mark.parametrize(
-    "look", [tf.identity, tf.sin, lambda x: tf.reduce_max(x, [1, 2])], ids=["fetch", "sin", "max"]
+    "look",
+    [tf.identity, tf.math.bessel_i0e, lambda x: tf.reduce_max(x, [1, 2])],
+    ids=["fetch", "op", "max"],
 )
 def test_another_reader_keeps_all_of_them(rewrite, image, units, look):
     result = rewrite(units(22, look=look), [None, 6, 7, 3])
@@ -171,7 +173,7 @@ def test_one_writer_writes_what_anybody_reads(rewrite, image, weights, groups):
 
     def function(x):
         y = _reshaped(tf.nn.relu(tf.nn.conv2d(x, first, **_SAME)), groups)
-        return tf.nn.conv2d(y, grouped, **_SAME), tf.nn.softsign(y), y
+        return tf.nn.conv2d(y, grouped, **_SAME), tf.math.bessel_i0e(y), y
 
     result = rewrite(function, [None, 6, 7, 3])
     assert "Shuffle" not in result.blockdnn and "Transpose" not in result.ops

@@ -1,26 +1,19 @@
-"""One op, one eltwise step: op -> step, one row each."""
+"""One op, one eltwise step: the functions of x alone (their table), and those with numbers."""
 
-from .....ops.records import eltwise
+from .....ops.records import FUNCTIONS, eltwise
 from .idiom import Idiom
 
 _STEPS = {
-    "Abs": lambda attr: eltwise("abs"),
+    **{op: lambda attr, name=name: eltwise(name) for name, op in FUNCTIONS.items() if op},
     "Elu": lambda attr: eltwise("elu"),
-    "Exp": lambda attr: eltwise("exp"),
+    "Inv": lambda attr: eltwise("reciprocal"),
     "LeakyRelu": lambda attr: eltwise("leaky_relu", alpha=attr["alpha"].f),
-    "Log": lambda attr: eltwise("log"),
     "Neg": lambda attr: eltwise("linear", alpha=-1.0, beta=0.0),
     "Relu": lambda attr: eltwise("relu"),
     "Relu6": lambda attr: eltwise("relu6"),
     "Rint": lambda attr: eltwise("round"),
-    "Round": lambda attr: eltwise("round"),
     # selu(x) = lambda * elu(x, alpha), Klambauer et al. 2017
     "Selu": lambda attr: eltwise("elu", alpha=1.6732632423543772, scale=1.0507009873554805),
-    "Sigmoid": lambda attr: eltwise("logistic"),
-    "Softplus": lambda attr: eltwise("soft_relu"),
-    "Sqrt": lambda attr: eltwise("sqrt"),
-    "Square": lambda attr: eltwise("square"),
-    "Tanh": lambda attr: eltwise("tanh"),
 }
 ROOTS = tuple(_STEPS)
 

@@ -1,0 +1,124 @@
+"""Comparisons, choices by them, and functions of two tensors, between blocked tensors."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_blockdnn.python.rewriter import Options
+
+STRICT = Options(strict=True)
+COMPARISONS = (tf.greater, tf.greater_equal, tf.less, tf.less_equal, tf.equal, tf.not_equal)
+
+
+@pytest.fixture
+def between(rewrite, weights):
+    """between(f) -> a network that runs f of two blocked tensors; nothing of it stays.
+
+    Weights and sources are small integers, so that all sums are exact, and ties are met.
+    """
+
+    def run(f, kinds=("Conv", "Reorder", "Eltwise")):
+        rng = np.random.default_rng(3)
+        first, second = (np.float32(rng.integers(-1, 2, (1, 1, 24, 24))) for _ in range(2))
+        last = np.eye(24, dtype=np.float32)[None, None]
+
+        def function(x):
+            a, b = (tf.nn.conv2d(x, kernel, 1, "SAME") for kernel in (first, second))
+            return tf.nn.conv2d(f(a, b), last, 1, "SAME")
+
+        result = rewrite(function, [1, 6, 7, 24], options=STRICT)
+        assert set(result.blockdnn) <= set(kinds), result.report.declined
+        left = {"Select", "SelectV2", "Cast", "FloorDiv", "FloorMod", "DivNoNan"} & set(result.ops)
+        left |= {op for op in result.ops if op in {f.__name__ for f in COMPARISONS}}
+        assert not left and result.blockdnn["Reorder"] <= 2, (left, result.report.declined)
+        x = np.float32(rng.integers(-2, 3, (1, 6, 7, 24)))
+        np.testing.assert_array_equal(result.concrete(x), result.original(x))
+        return result
+
+    return run
+
+
+@pytest.mark.parametrize("compare", COMPARISONS, ids=lambda f: f.__name__)
+def test_comparisons_as_numbers(between, compare):
+    channels = np.arange(-12, 12, dtype=np.float32)
+    between(lambda a, b: tf.cast(compare(a, b), tf.float32))
+    between(lambda a, b: tf.cast(compare(a, 2.0), tf.float32) + b)
+    between(lambda a, b: b * tf.cast(compare(channels, a), tf.float32))
+
+
+@pytest.mark.parametrize("compare", COMPARISONS, ids=lambda f: f.__name__)
+def test_choices(between, compare):
+    between(lambda a, b: tf.where(compare(a, b), a, 2.0 * b))
+    between(lambda a, b: tf.where(compare(3.0, a), a, b))
+    between(lambda a, b: tf.where(compare(a, 1.0), a, 0.0))
+    between(lambda a, b: tf.where(compare(a, b), 0.0, b))
+    between(lambda a, b: tf.where(compare(a, b), -3.0, b))
+    between(lambda a, b: tf.where(compare(a, b), a, 7.0))
+
+
+def test_hard_shrinkage_and_thresholds(between):
+    between(lambda a, b: tf.where(tf.abs(a) > 3.0, a, 0.0) + b)
+    between(lambda a, b: a * tf.cast(a > 2.0, tf.float32) - b)
+
+
+@pytest.mark.parametrize("f", [tf.math.floordiv, tf.math.floormod, tf.math.divide_no_nan])
+def test_functions_of_two(between, f):
+    between(lambda a, b: f(a, tf.abs(b) + 1.0))
+    between(lambda a, b: f(a, 4.0) + b)
+    between(lambda a, b: f(a, np.float32([-3, 2] * 12)) + b)
+
+
+def test_squared_differences_and_divided_constants(between):
+    between(lambda a, b: tf.math.squared_difference(a, b))
+    between(lambda a, b: 4.0 / (tf.cast(a > b, tf.float32) + 1.0))
+
+
+def test_a_choice_keeps_infinities_and_nan_of_what_is_left_out(rewrite, weights):
+    kernel = weights(1, 1, 16, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        y = tf.where(y > 1.0, tf.math.log(y - 1.0), tf.sqrt(1.0 - y))
+        return tf.nn.conv2d(y, kernel, 1, "SAME")
+
+    result = rewrite(function, [1, 8, 8, 16], options=STRICT)
+    assert result.blockdnn["Reorder"] <= 2 and not result.ops["SelectV2"]
+    x = 3 * np.random.default_rng(0).standard_normal((1, 8, 8, 16)).astype(np.float32)
+    assert np.isfinite(result.concrete(x)).all()
+    result.assert_same(x)
+
+
+def test_a_condition_that_is_read_elsewhere_stays(rewrite, weights, image):
+    kernel = weights(1, 1, 16, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        condition = y > 0.5
+        return tf.nn.conv2d(tf.where(condition, y, 0.0), kernel, 1, "SAME"), condition
+
+    result = rewrite(function, [1, 8, 8, 16], options=STRICT)
+    assert result.ops["SelectV2"] == 1 and result.ops["Greater"] == 1
+    result.assert_same(image(1, 8, 8, 16))
+
+
+def test_a_condition_that_is_written_twice_does_not(rewrite, weights, image):
+    kernel = weights(1, 1, 16, 16)
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        return tf.nn.conv2d(tf.where(y > 0.5, y, 0.0), kernel, 1, "SAME"), y > 0.5
+
+    result = rewrite(function, [1, 8, 8, 16], options=STRICT)
+    assert result.ops["SelectV2"] == 0 and result.ops["Greater"] == 1
+    result.assert_same(image(1, 8, 8, 16))
+
+
+def test_a_constant_by_a_tensor_is_one_division(between):
+    """A product with the reciprocal would overflow where the quotient does not."""
+    result = between(lambda a, b: 4.0 / (tf.abs(a) + 1.0) + b)
+    assert "binary(rdiv,scalar)" in ";".join(result.post_ops())
+
+
+def test_a_tensor_by_a_tensor(between):
+    between(lambda a, b: a / (tf.cast(b > a, tf.float32) + 1.0))
+    between(lambda a, b: b / (tf.abs(a) + 1.0))
