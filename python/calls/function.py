@@ -52,7 +52,8 @@ class OptimizedFunction:
                 gone. It must not keep the original alive: its weights are in memory once more.
             weights: weak references to the original's trainable variables.
         """
-        self.concrete, self.trackables, self.report, keeps_memory, _ = rewritten
+        self.concrete, self.trackables, self.report, keeps_memory = rewritten[:4]
+        self._sizes = rewritten.sizes
         self.report.notes.append(NOTE)
         captured = self.concrete.captured_inputs
         self._captured = captured
@@ -130,7 +131,19 @@ class OptimizedFunction:
         """The function where somebody may want its gradient, or inside another function."""
         results = self.concrete._call_flat(inputs, self._captured)
         flat = tf.nest.flatten(results, expand_composites=True)
-        return [result for result in flat if result is not None]
+        flat = [result for result in flat if result is not None]
+        if not context.executing_eagerly():
+            self._state_sizes(inputs, flat)
+        return flat
+
+    def _state_sizes(self, inputs: list, results: list) -> None:
+        """Says of results in a graph what sizes of arguments tell, as the original's ops would."""
+        for result, axis, argument, of in self._sizes:
+            given, shape = inputs[argument].shape, results[result].shape
+            if given.rank is not None and given[of] is not None and shape.rank is not None:
+                sizes = shape.as_list()
+                sizes[axis] = given[of]
+                results[result].set_shape(sizes)
 
     def _tensor(self, index: int, value):
         if type(value) is EagerTensor:

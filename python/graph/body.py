@@ -14,6 +14,7 @@ from tensorflow.core.framework import function_pb2
 
 from .constants import Constants
 from .shapes import Shapes
+from .symbolic import Expr
 from .view import GraphView, Node, Ref
 
 # op -> (attributes that name its functions, how many of its own inputs precede the arguments)
@@ -87,6 +88,20 @@ class Body:
         view = self.view.copy()
         shapes = self.shapes.on(view)
         return replace(self, view=view, constants=self.constants.on(view), shapes=shapes)
+
+    def equal_sizes(self) -> tuple[tuple[int, int, int, int], ...]:
+        """(result, axis, argument, its axis) of sizes that are unknown, and equal in each call."""
+        given: dict[Expr, tuple[int, int]] = {}
+        for argument, name in enumerate(self.inputs):
+            for axis, size in enumerate(self.shapes.shape(Ref(name)) or ()):
+                if isinstance(size, Expr):
+                    given.setdefault(size, (argument, axis))
+        return tuple(
+            (result, axis, *given[size])
+            for result, ref in enumerate(self.view.fetches)
+            for axis, size in enumerate(self.shapes.shape(ref) or ())
+            if isinstance(size, Expr) and size in given
+        )
 
 
 @dataclass

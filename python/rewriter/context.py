@@ -31,6 +31,7 @@ class Context:
         lowering: how the precision is lowered; None for float32.
         read: (handle, value) of each variable whose value is part of the function.
         structure: of its graph, all but the weights; for live ones.
+        sizes: the sizes of results that are sizes of arguments (`Body.equal_sizes`).
         running: the name of the pass that runs, for the account of a failure.
     """
 
@@ -43,6 +44,7 @@ class Context:
     lowering: Lowering | None = None
     read: list[tuple] = field(default_factory=list)
     structure: bytes = b""
+    sizes: tuple[tuple[int, int, int, int], ...] = ()
     running: str = ""
 
     def reason_to_leave(self, body: Body, node: Node) -> str | None:

@@ -72,6 +72,11 @@ class Options:
                 ) from None
 
     @property
+    def keeps_memory(self) -> bool:
+        """Whether calls may keep the memory of intermediate tensors."""
+        return self.memory != "low"
+
+    @property
     def is_live(self) -> bool:
         """Whether weights are those that the original has at each call."""
         return self.weights == "live"

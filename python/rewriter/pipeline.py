@@ -51,6 +51,7 @@ class Rewritten(NamedTuple):
         report: what was done.
         keeps_memory: whether calls may keep the memory of intermediate tensors.
         live: how it follows the original's weights; None where they are a snapshot.
+        sizes: `Body.equal_sizes` of the original.
     """
 
     concrete: tf.types.experimental.ConcreteFunction
@@ -58,6 +59,7 @@ class Rewritten(NamedTuple):
     report: Report
     keeps_memory: bool = True
     live: Live | None = None
+    sizes: tuple[tuple[int, int, int, int], ...] = ()
 
 
 def optimize_concrete(
@@ -124,12 +126,10 @@ def optimize_concrete(
     context, bundles = Context(options or Options()), bundles or Bundles()
     inputs, judge = [], None
     if context.options.autotune or context.options.measure:
-        given = example is not None
-        inputs = (
-            verify.given_inputs(concrete, example)
-            if given
-            else verify.random_inputs(concrete, batch=1)
-        )
+        if example is None:
+            inputs = verify.random_inputs(concrete, batch=1)
+        else:
+            inputs = verify.given_inputs(concrete, example)
     try:
         if context.options.precision is None:
             result, bundle = _rewritten(concrete, bundles, context)
@@ -168,7 +168,7 @@ def optimize_concrete(
         is_folded = context.options.precision is None and result is not concrete
         fold = functools.partial(_fold_again, concrete, context.options, dict(context.leave))
         live = Live(context, bundle, fold if is_folded else None, again)
-    return Rewritten(result, trackables, report, context.options.memory != "low", live)
+    return Rewritten(result, trackables, report, context.options.keeps_memory, live, context.sizes)
 
 
 def _fold_again(concrete, options: Options, leave: dict) -> tuple[Context, dict]:
@@ -277,7 +277,6 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
         return concrete, list(concrete.variables)
     module, own = _written(concrete, bundles, context)
     captures = module.captures | {name: variable.handle for name, variable in own.items()}
-    keeps_memory = context.options.memory != "low"
     context.running = "name_algorithms"
     flat = flat_graph(module, captures)
     name_algorithms(flat, context.report)
@@ -285,7 +284,7 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     bodies = form_regions(
         module.main.view,
         lambda ref: flat.get_operation_by_name(ref.node).outputs[ref.port].shape,
-        keeps_memory=keeps_memory,
+        keeps_memory=context.options.keeps_memory,
     )
     module.functions.update((body.signature.name, body) for body in bodies)
     context.report.regions = count_regions(module)
@@ -308,8 +307,8 @@ def _folded(concrete, context: Context) -> tuple[Module, dict]:
     module = _module(concrete, context)
     context.running = "emit"
     resource = module.main.view.unique_name(BUNDLE)
-    keeps_memory = context.options.memory != "low"
-    values = emit.write_nodes(module, resource, context.options.scratchpad_mode, keeps_memory)
+    options = context.options
+    values = emit.write_nodes(module, resource, options.scratchpad_mode, options.keeps_memory)
     module.main.view.prune()
     own = {} if context.options.is_live else weights_left(module)
     if values is not None:
@@ -328,6 +327,7 @@ def _module(concrete, context: Context) -> Module:
     """The function after the passes; where they leave what Keras has XLA compile, that goes on."""
     context.running = "capture"
     captured = capture(concrete, live=context.options.is_live)
+    context.sizes = captured.main.equal_sizes()
     names = [node.name for body in captured.bodies for node in body.view]
     module = run_passes(captured, context)
     if closed := compiled_in(module):
@@ -392,9 +392,9 @@ def _name(concrete) -> str:
 
 
 def _warnings() -> list[str]:
-    if (tf.config.threading.get_inter_op_parallelism_threads() or os.cpu_count() or 1) <= 1:
-        return []
-    return [
+    threads = tf.config.threading.get_inter_op_parallelism_threads() or os.cpu_count() or 1
+    text = (
         "inter-op parallelism is not 1: each op may hop between threads; call "
         "tf.config.threading.set_inter_op_parallelism_threads(1) at the start of the program"
-    ]
+    )
+    return [text] if threads > 1 else []

@@ -225,3 +225,28 @@ def test_a_loaded_model_reads_only_what_it_uses(module, tmp_path):
     fast = optimize(tf.saved_model.load(str(tmp_path)))
     nodes = fast.signatures["serving_default"].concrete.graph.as_graph_def().node
     assert [node.op for node in nodes].count("ReadVariableOp") == 2
+
+
+def test_results_in_a_graph_have_the_sizes_of_arguments(weights):
+    """Decoders behind a model may need them, as the boxes of KerasHub's detectors do."""
+    kernel = weights(3, 3, 16, 16)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 6, 6, 16]), tf.TensorSpec([None, 2])])
+    def function(x, other):
+        y = tf.nn.conv2d(x, kernel, **_SAME)
+        return {"same": y, "pixels": tf.reshape(y, [-1, 16]), "other": tf.tile(other, [1, 3])}
+
+    fast, seen = optimize(function), {}
+    assert fast.report.count("BlockdnnConv") == 1
+
+    @tf.function
+    def around(x, other):
+        results = fast(x, other)
+        seen.update({name: result.shape.as_list() for name, result in results.items()})
+        return results
+
+    results = around(tf.ones([3, 6, 6, 16]), tf.ones([5, 2]))
+    assert seen == {"same": [3, 6, 6, 16], "pixels": [None, 16], "other": [5, 6]}
+    assert results["pixels"].shape == [108, 16]
+    around.get_concrete_function(tf.TensorSpec([None, 6, 6, 16]), tf.TensorSpec([None, 2]))
+    assert seen == {"same": [None, 6, 6, 16], "pixels": [None, 16], "other": [None, 6]}
