@@ -52,8 +52,8 @@ class OptimizedFunction:
                 gone. It must not keep the original alive: its weights are in memory once more.
             weights: weak references to the original's trainable variables.
         """
-        self.concrete, self.trackables, self.report, keeps_memory = rewritten[:4]
-        self._sizes = rewritten.sizes
+        self.concrete, self.trackables = rewritten.concrete, rewritten.trackables
+        self.report, self._sizes = rewritten.report, rewritten.sizes
         self.report.notes.append(NOTE)
         captured = self.concrete.captured_inputs
         self._captured = captured
@@ -65,7 +65,7 @@ class OptimizedFunction:
         self._is_flat = _takes_flat(self.concrete, count)
         self._pack = _packer(self.concrete)
         self._run = _runner(self.concrete)
-        self._eager = eager_path(self.concrete, self._pack, keeps_memory)
+        self._eager = eager_path(self.concrete, self._pack, rewritten.keeps_memory)
         self._has_packed = False
         self._differentiable = with_gradient(self._run_flat, original or (lambda: None), weights)
 
