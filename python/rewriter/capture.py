@@ -74,9 +74,7 @@ def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) 
     names = [tensor.op.name for tensor in concrete.inputs]
     count = len(names) - len(captured)
     captures = dict(zip(names[count:], captured, strict=True))
-    targets = [
-        op.name for op in concrete.graph.control_outputs if op.type not in ordering.PURE_READS
-    ]
+    targets = [op.name for op in concrete.graph.control_outputs]
     fetches = [tensor.name for tensor in concrete.outputs]
     graph_def, functions = _inline(concrete.graph.as_graph_def(), fetches, targets, closed)
     _disarm_variable_shapes(graph_def)

@@ -8,8 +8,11 @@ LOWERING = "_lower_using_switch_merge"
 PURE_READS = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "Const", "Identity"})
 
 _IDENTITIES = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient"})
-_EMPTY = frozenset({*_IDENTITIES, "NoOp"})
+# A loaded SavedModel names all its reads as side effects: 263 of MobileNetV2.
+_STANDS_FOR_OTHERS = frozenset({*_IDENTITIES, *PURE_READS, "NoOp"})
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"})
+# They have no effect but to fail.
+_CHECKS = frozenset({"CheckNumerics", "EnsureShape"})
 # In loops and conditions of version 1 a control edge says where a node belongs.
 _FRAMES = frozenset({"Enter", "Exit", "Merge", "NextIteration", "Switch"})
 
@@ -37,40 +40,38 @@ def rests_on_edges(node_lists) -> bool:
 
 
 def _resolve_targets(view: GraphView) -> None:
-    """An inlined call that must run stands for the side effects it waits for."""
-    targets, seen, resolved = list(view.targets), set(), []
-    while targets:
-        name = targets.pop(0)
-        if name in seen or name not in view:
+    """What must run and does nothing itself stands for the effects behind what it reads or awaits.
+
+    An inlined call is such a node, a read is, and what a pruned function of version 1 fetches.
+    """
+    listed = dict.fromkeys(view.targets)
+    names, seen, resolved = list(listed), set(), []
+    while names:
+        name = names.pop(0)
+        if name in seen or name not in view or view.node(name).op == "Placeholder":
             continue
         seen.add(name)
         node = view.node(name)
-        if node.op in _EMPTY:
-            targets.extend(node.controls)
-        else:
+        stays = name in listed or _is_stateful(node.op) or node.op in _FRAMES or node.op in _CHECKS
+        if stays and node.op not in _STANDS_FOR_OTHERS:
             resolved.append(name)
+        else:
+            names.extend([*node.controls, *(ref.node for ref in node.inputs)])
     view.targets = resolved
 
 
 def _wait_for_effects(view: GraphView, constants: Constants) -> None:
     """Nodes wait for effects alone, and reads of what nothing in the graph assigns for nothing.
 
-    Such a variable may be read at any time, or not at all. A loaded SavedModel names all its reads
-    as side effects: 263 of MobileNetV2, with which a call took 5.0 instead of 4.2 ms. Calls that
-    TensorFlow lists as stateful leave edges when they are inlined, as Keras's grouped convolutions
-    do: then outputs wait for a Pad.
+    Such a variable may be read at any time. Calls that TensorFlow lists as stateful leave edges
+    when they are inlined, as Keras's grouped convolutions do: then outputs wait for a Pad.
 
     What waits for a node without effects waits for the effects before it instead. Effects that were
     ordered only by way of such a read, over whatever it is that reads it, get an edge of their own.
     """
     reads = [node for node in view if node.op in _READS and constants.reads_constant(node)]
     waiting = [node for node in view if node.controls]
-    targets = {node.name for node in reads}.intersection(view.targets)
-    if not waiting and not targets:
-        return
-    if any(node.op in _FRAMES for node in view):
-        idle = {name for name in targets if not view.node(name).controls}
-        view.targets = [name for name in view.targets if name not in idle]
+    if not waiting or any(node.op in _FRAMES for node in view):
         return
     before, up_to = _nearest_effects(view, constants)
     for node in waiting:
@@ -79,8 +80,6 @@ def _wait_for_effects(view: GraphView, constants: Constants) -> None:
     ordered = [node for node in reads if node.controls]
     for node in ordered:
         view.set_controls(node, [])
-    instead = [up_to[name] if name in targets else [name] for name in view.targets]
-    view.targets = list(dict.fromkeys(name for names in instead for name in sorted(names)))
     if not ordered:
         return
     after, _ = _nearest_effects(view, constants)
@@ -106,8 +105,12 @@ def _has_effects(node: Node, constants: Constants) -> bool:
     """Whether it matters when the node runs: it writes, draws or may read what is written."""
     if node.op in _READS:
         return not constants.reads_constant(node)
-    definition = op_def_registry.get(node.op)
-    return node.op not in PURE_READS and (definition is None or definition.is_stateful)
+    return _is_stateful(node.op)
+
+
+def _is_stateful(op: str) -> bool:
+    definition = op_def_registry.get(op)
+    return op not in PURE_READS and (definition is None or definition.is_stateful)
 
 
 def _bypass_identities(view: GraphView) -> None:

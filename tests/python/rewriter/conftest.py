@@ -79,11 +79,14 @@ def rewrite():
 
 @pytest.fixture
 def result_of():
-    """result_of(function, *args, **kwargs) -> Result of that trace, or of a concrete function."""
+    """result_of(function, *args, **kwargs) -> Result of that trace.
+
+    Of a concrete function: result_of(function, **options).
+    """
 
     def run(function, *args, **kwargs):
         if isinstance(function, tf.types.experimental.ConcreteFunction):
-            return Result(function)
+            return Result(function, **kwargs)
         return Result(function.get_concrete_function(*args, **kwargs))
 
     return run

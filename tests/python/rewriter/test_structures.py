@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from tf_blockdnn.python.rewriter import capture, optimize_concrete
-from tf_blockdnn.python.rewriter.options import Options
 
 _SAME = {"strides": 1, "padding": "SAME"}
 
@@ -69,46 +68,6 @@ def test_static_output_shapes_are_kept(rewrite, weights):
     kernel = weights(3, 3, 3, 20)
     result = rewrite(lambda x: tf.nn.conv2d(x, kernel, 2, "SAME"), [None, 9, None, 3])
     assert result.concrete.outputs[0].shape.as_list() == [None, 5, None, 20]
-
-
-def test_side_effects_happen_once_a_call(rewrite, weights, image):
-    kernel, count = weights(3, 3, 3, 8), tf.Variable(0)
-
-    def function(x):
-        count.assign_add(1)
-        return tf.nn.conv2d(x, kernel, **_SAME), count.read_value()
-
-    result = rewrite(function, [1, 6, 6, 3])
-    x = image(1, 6, 6, 3)
-    assert [result.concrete(x)[1].numpy() for _ in range(3)] == [1, 2, 3]
-    assert count.numpy() == 3
-    assert any(item is count for item in result.trackables)
-
-
-@pytest.mark.parametrize("by", ["an edge", "data"])
-def test_effects_that_only_a_read_of_weights_orders(by, rewrite, weights, image):
-    """The read waits for nothing once it is a constant; what stood behind it still waits."""
-    kernel, first, second = weights(3, 3, 16, 16), tf.Variable(0.0), tf.Variable(0.0)
-
-    def function(x):
-        with tf.control_dependencies([first.assign_add(1.0, read_value=False)]):
-            read = kernel.read_value()
-        if by == "data":
-            second.assign(read[0, 0, 0, 0])
-        else:
-            with tf.control_dependencies([read]):
-                second.assign(2.0)
-        return tf.nn.conv2d(x, read, **_SAME)
-
-    result = rewrite(function, [1, 6, 6, 16])
-    reached = [op for op in result.concrete.graph.get_operations() if op.type == "AssignVariableOp"]
-    assert len(reached) == 1
-    for op in reached:
-        sources = [*(tensor.op for tensor in op.inputs), *op.control_inputs]
-        reached += [source for source in sources if source not in reached]
-    assert "AssignAddVariableOp" in {op.type for op in reached}
-    assert result.blockdnn["Conv"] == 1
-    result.assert_same(image(1, 6, 6, 16))
 
 
 def test_while_and_if(result_of, weights, image):
@@ -353,43 +312,3 @@ def test_a_function_compiled_by_xla_is_kept(weights):
     assert rewritten.concrete is concrete
     ((name, reason),) = rewritten.report.declined
     assert "jit_compile" in reason and isinstance(name, str)
-
-
-def test_nobody_waits_for_a_node_without_effects(rewrite, weights, image):
-    """As outputs do beside an inlined call that TensorFlow lists as stateful."""
-    first, last = weights(3, 3, 8, 16), weights(3, 3, 16, 16)
-
-    def function(x):
-        padded = tf.pad(tf.nn.conv2d(x, first, 1, "SAME"), [[0, 0], [1, 1], [2, 2], [0, 0]])
-        with tf.control_dependencies([padded]):
-            other = tf.identity(2.0 * x)
-        return tf.nn.conv2d(padded, last, 1, "VALID"), other
-
-    result = rewrite(function, [1, 6, 7, 8], options=Options(strict=True))
-    assert result.blockdnn["Conv"] == 2 and not result.ops["Pad"]
-    assert not result.report.declined
-    assert not any(op.control_inputs for op in result.concrete.graph.get_operations())
-    result.assert_same(image(1, 6, 7, 8))
-
-
-def test_effects_behind_and_before_nodes_without_effects_keep_their_order(rewrite, weights, image):
-    kernel, state = weights(1, 1, 8, 16), tf.Variable(1.0)
-
-    def function(x):
-        before = state.read_value()
-        y = tf.nn.conv2d(before * x, kernel, 1, "SAME")
-        with tf.control_dependencies([y]):  # the read comes before the assignment
-            assigned = state.assign(3.0)
-        with tf.control_dependencies([tf.nn.relu(assigned)]):
-            after = state.read_value()
-        return y, after
-
-    result = rewrite(function, [1, 6, 7, 8], options=Options(strict=True))
-    x = image(1, 6, 7, 8)
-    for _ in range(2):
-        state.assign(1.0)
-        y, after = result.concrete(x)
-        state.assign(1.0)
-        wanted, _ = result.original(x)
-        assert after.numpy() == 3.0
-        tf.debugging.assert_near(y, wanted, 1e-5, 1e-5)
