@@ -93,7 +93,7 @@ def _convolution(depthwise: bool):
 
 def _conv_transpose(node: Node, shapes):
     sizes = shapes.value(node.inputs[0])
-    return None if sizes is None or len(sizes) != 4 else tuple(sizes)
+    return None if sizes is None or len(sizes) not in (4, 5) else tuple(sizes)
 
 
 def _pool(node: Node, shapes):
@@ -343,7 +343,7 @@ _RULES = {
     **dict.fromkeys(("MaxPool", "AvgPool"), _pool),
     "Conv2D": _convolution(depthwise=False),
     "DepthwiseConv2dNative": _convolution(depthwise=True),
-    "Conv2DBackpropInput": _conv_transpose,
+    **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), _conv_transpose),
     "SpaceToBatchND": _space_to_batch,
     "BatchToSpaceND": _batch_to_space,
     "ConcatV2": _concat,

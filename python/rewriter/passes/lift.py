@@ -11,8 +11,6 @@ from ..patterns import PATTERNS
 
 # Ops that a reader of the report looks for: kept ones always have a reason.
 _FOREIGN = {
-    "Conv3DBackpropInputV2": "3-D transposed convolution is no op of ours; "
-    "bd.layers.Conv3DTranspose makes it of 2-D ones",
     "DepthwiseConv2dNativeBackpropInput": "transposed convolution is not implemented",
 }
 

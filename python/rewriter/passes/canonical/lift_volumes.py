@@ -8,6 +8,12 @@ well: element-wise work as it is, pooling in two steps, over the plane and then 
 of which the second is a pooling of [N, D, H * W, C] by windows of [kd, 1]. Means count what is
 inside of each window, and the counts are products, so they agree. The Reshapes back to volumes
 sink to the end of the graph, where they cost nothing.
+
+A transposed 3-D convolution becomes one of planes for each slice of its stride s along the depth,
+
+    y[s u + q] = sum over k of transposed(x[u + (q + before - k) / s], w[k]),
+
+where k are the taps that leave no remainder: their slices of x lie side by side as channels.
 """
 
 import numpy as np
@@ -29,6 +35,8 @@ def lift_volumes(body: Body, context: Context) -> None:
             continue
         if node.op == "Conv3D":
             _convolution(node, body, context)
+        elif node.op == "Conv3DBackpropInputV2":
+            _transposed(node, body, context)
         elif body.view.has_control_edges(node.name) or node.payload is not None:
             continue
         elif node.op in _POOLS:
@@ -99,7 +107,7 @@ def _put(node: Node, op: str, inputs: list[Ref], proto, body: Body) -> None:
 
 
 def _convolution(node: Node, body: Body, context: Context) -> None:
-    reason = context.reason_to_leave(body, node) or _obstacle(node, body)
+    reason = context.reason_to_leave(body, node) or _obstacle(node, node.inputs[0], 3, body)
     if reason:
         context.report.decline(node.name, reason)
         return
@@ -125,8 +133,9 @@ def _convolution(node: Node, body: Body, context: Context) -> None:
     _back(node, done.ref, (volume[0], *out, weights.shape[4]), body)
 
 
-def _obstacle(node: Node, body: Body) -> str | None:
-    attr, volume = node.attr, _volume(node.inputs[0], body)
+def _obstacle(node: Node, src: Ref, axis: int, body: Body) -> str | None:
+    """Why volumes `src` are not convolved by weights whose `axis` is their channels."""
+    attr, volume = node.attr, _volume(src, body)
     if attr["T"].type != types_pb2.DT_FLOAT:
         return "only float32 is implemented"
     if attr["data_format"].s not in (b"NDHWC", b""):
@@ -138,11 +147,131 @@ def _obstacle(node: Node, body: Body) -> str | None:
     if not body.constants.is_constant(node.inputs[1]):
         return "the weights are computed or assigned inside the function"
     weights = body.constants.value(node.inputs[1])
-    if not weights.size or weights.shape[3] != volume[4]:
+    if not weights.size or weights.shape[axis] != volume[4]:
         return "the filter is empty or grouped"
     if body.view.has_control_edges(node.name):
         return "a control edge holds it"
     return None
+
+
+def _transposed(node: Node, body: Body, context: Context) -> None:
+    _, filters, src = node.inputs
+    reason = context.reason_to_leave(body, node) or _obstacle(node, src, 4, body)
+    volume, dst = _volume(src, body), _volume(node.ref, body)
+    before = None if reason or dst is None else _cut(node, volume, dst, body)
+    if before is None:
+        context.report.decline(node.name, reason or "the size of its result is not its source's")
+        return
+    stride, taps = node.attr["strides"].list.i[1], body.shapes.shape(filters)[0]
+    count = -(-dst[1] // stride)
+    parts: list[Ref | None] = []
+    for q in range(stride):
+        own = [k for k in range(taps) if (q + before - k) % stride == 0]
+        begins = [(q + before - k) // stride for k in own]
+        parts.append(own and _plane(node, q, own, begins, count, body))
+    some = next(part for part in parts if part)
+    for q, part in enumerate(parts):
+        if not part:  # no tap reaches these slices
+            zeros = make_node(f"{node.name}/zeros_{q}", "ZerosLike", [some], T=FLOAT32)
+            parts[q] = _infer(zeros, body, body.shapes.shape(some))
+    slices = parts[0]
+    if stride > 1:
+        apart = [
+            _infer(
+                _reshape(f"{part.node}/apart", part, [-1, 1, *dst[2:]], body),
+                body,
+                (volume[0] * count, 1, *dst[2:]),
+            )
+            for part in parts
+        ]
+        joined = _joined(f"{node.name}/joined", apart, 1, body)
+        name = f"{node.name}/volumes"
+        if dst[1] < count * stride:
+            all_of_them = _reshape(name, joined, [-1, count * stride, *dst[2:]], body)
+            joined = _infer(all_of_them, body, (volume[0], count * stride, *dst[2:]))
+            joined = _some(name, joined, 0, dst[1], body)
+        slices = _reshape(f"{node.name}/slices", joined, [-1, *dst[2:]], body)
+        slices = _infer(slices, body, (volume[0] * dst[1], *dst[2:]))
+    _back(node, slices, dst, body)
+
+
+def _cut(node: Node, src, dst, body: Body) -> int | None:
+    """Slices before the first of the result that source slices reach, or None of a wrong size."""
+    kernel, strides = body.shapes.shape(node.inputs[1]), node.attr["strides"].list.i
+    padding = node.attr["padding"].s.decode()
+    for axis in (1, 2, 3):
+        if window(dst[axis], kernel[axis - 1], strides[axis], padding, 0, 0) != src[axis]:
+            return None
+    total = max((src[1] - 1) * strides[1] + kernel[0] - dst[1], 0)
+    return total // 2 if padding == "SAME" else 0
+
+
+def _plane(node: Node, q: int, taps, begins, count: int, body: Body) -> Ref:
+    """The slices that lie `q` behind a stride: a transposed convolution of planes.
+
+    Args:
+        taps: along the depth.
+        begins: the first source slice of each, of `count`; those outside of a volume are zeros.
+    """
+    (_, filters, src), dst = node.inputs, _volume(node.ref, body)
+    name = f"{node.name}/slice_{q}"
+    volume, kernel = _volume(src, body), body.shapes.shape(filters)
+    slices, kernels = [], []
+    for tap, begin in zip(taps, begins, strict=True):
+        slices.append(_to_slices(_shifted(f"{name}/{tap}", src, begin, count, body), body))
+        own = _some(f"{name}/{tap}/filter", filters, tap, 1, body, axis=0)
+        own = _reshape(f"{name}/{tap}/filter", own, kernel[1:], body)
+        kernels.append(_infer(own, body, kernel[1:]))
+    sizes = body.view.add(constant_node(f"{name}/sizes", dst[2:4]))
+    images = _joined(f"{name}/source", slices, 3, body)
+    weights = _joined(f"{name}/filter", kernels, 3, body)
+    made = make_node(
+        name,
+        "Conv2DBackpropInput",
+        [sizes.ref, weights, images],
+        T=FLOAT32,
+        padding=node.attr["padding"],
+        strides=[1, *node.attr["strides"].list.i[2:4], 1],
+    )
+    return _infer(made, body, (volume[0] * count, *dst[2:]))
+
+
+def _shifted(name: str, src: Ref, begin: int, count: int, body: Body) -> Ref:
+    """`count` slices of each volume from `begin` on, zeros before the first and after the last."""
+    batch, depth, *rest = _volume(src, body)
+    before, after = max(-begin, 0), max(begin + count - depth, 0)
+    inside = max(count - before - after, 0)
+    if inside < depth:
+        src = _some(f"{name}/inside", src, max(begin, 0), inside, body)
+    if not before and not after:
+        return src
+    pads = np.zeros((5, 2), np.int32)
+    pads[1] = before, after
+    pads = body.view.add(constant_node(f"{name}/pads", pads))
+    padded = make_node(f"{name}/padded", "Pad", [src, pads.ref], T=FLOAT32, Tpaddings=INT32)
+    return _infer(padded, body, (batch, count, *rest))
+
+
+def _some(name: str, src: Ref, begin: int, size: int, body: Body, axis: int = 1) -> Ref:
+    shape = body.shapes.shape(src)
+    begins, sizes = np.zeros(len(shape), np.int32), np.full(len(shape), -1, np.int32)
+    begins[axis], sizes[axis] = begin, size
+    given = [
+        body.view.add(constant_node(f"{name}/{key}", value)).ref
+        for key, value in (("begin", begins), ("size", sizes))
+    ]
+    some = make_node(f"{name}/part", "Slice", [src, *given], T=FLOAT32, Index=INT32)
+    return _infer(some, body, (*shape[:axis], size, *shape[axis + 1 :]))
+
+
+def _joined(name: str, parts: list[Ref], axis: int, body: Body) -> Ref:
+    if len(parts) == 1:
+        return parts[0]
+    shapes = [body.shapes.shape(part) for part in parts]
+    size = sum(shape[axis] for shape in shapes)
+    where = body.view.add(constant_node(f"{name}/axis", axis))
+    joined = make_node(name, "ConcatV2", [parts, where.ref], T=FLOAT32, Tidx=INT32)
+    return _infer(joined, body, (*shapes[0][:axis], size, *shapes[0][axis + 1 :]))
 
 
 def _pool(node: Node, body: Body) -> None:

@@ -6,6 +6,9 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
+from tf_blockdnn.python.calls import optimize
+from tf_blockdnn.python.rewriter.options import Options
+
 
 @pytest.fixture
 def converted(result_of, image):
@@ -18,7 +21,8 @@ def converted(result_of, image):
             weight.assign(rng.uniform(low, low + 0.6, weight.shape))
         function = tf.function(lambda x: model(x, training=False), autograph=False)
         shape = model.input_shape[1:]
-        result = result_of(function, tf.TensorSpec((None, *shape)))
+        concrete = function.get_concrete_function(tf.TensorSpec((None, *shape)))
+        result = result_of(concrete, options=Options(strict=True))
         result.assert_same(image(2, *shape))
         return result
 
@@ -120,3 +124,76 @@ def test_a_reshape_to_one_volume_counts_the_batch(rewrite, weights, image):
     result = rewrite(function, [None, 4, 5, 6, 16])
     for batch in (1, 2):
         result.assert_same(image(batch, 4, 5, 6, 16))
+
+
+@pytest.mark.parametrize("channels, filters", [(16, 16), (20, 7), (3, 33)])
+@pytest.mark.parametrize(
+    "kernel, strides, padding, extra, planes",
+    [
+        (2, 2, "valid", None, 2),
+        (3, 2, "valid", None, 2),
+        (3, 2, "same", None, 2),
+        (4, 2, "same", None, 2),
+        (3, 2, "same", 1, 2),
+        (3, 2, "same", (0, 1, 1), 2),  # an odd number of slices
+        (5, 3, "same", None, 3),
+        (2, 3, "valid", None, 2),  # of the third slice there is no tap
+        ((1, 3, 3), (1, 2, 2), "same", None, 1),
+        ((3, 2, 2), (1, 2, 2), "same", None, 1),
+        ((7, 2, 2), 2, "same", None, 2),  # taps beyond both ends
+    ],
+)
+def test_transposed(kernel, strides, padding, extra, planes, channels, filters, converted):
+    """A transposed convolution of planes for each slice of a stride along the depth."""
+    layer = layers.Conv3DTranspose(
+        filters, kernel, strides=strides, padding=padding, output_padding=extra, activation="relu"
+    )
+    result = converted(_network((3, 4, 5, channels), layer))
+    assert result.blockdnn["ConvTranspose"] == planes
+    assert not any("Backprop" in op for op in result.ops)
+
+
+def test_transposed_by_one_is_a_convolution(converted):
+    layer = layers.Conv3DTranspose(20, 3, padding="same")
+    result = converted(_network((4, 5, 6, 16), layer))
+    assert result.blockdnn["Conv"] == 1 and not result.blockdnn.get("ConvTranspose")
+
+
+def test_transposed_between_convolutions(converted):
+    x = keras.Input((4, 6, 6, 8))
+    y = layers.Conv3D(24, 3, padding="same", activation="relu")(x)
+    y = layers.Conv3DTranspose(16, 2, strides=2)(y)
+    y = layers.BatchNormalization()(y)
+    y = layers.Conv3D(4, 3, padding="same")(layers.ReLU()(y))
+    result = converted(keras.Model(x, y))
+    assert result.blockdnn["ConvVolume"] == 2 and result.blockdnn["ConvTranspose"] == 2
+
+
+def test_transposed_loaded_and_live(image, tmp_path):
+    """Its filters are parts of the weights, whose values may become others."""
+    model = _network((3, 4, 4, 16), layers.Conv3DTranspose(16, 3, strides=2, padding="same"))
+    x = image(1, 3, 4, 4, 16)
+    live = optimize(model, strict=True, weights="live")
+    model.layers[0].kernel.assign(2 * model.layers[0].kernel)
+    np.testing.assert_allclose(live(x), model(x), atol=1e-4)
+    model.export(tmp_path / "model", verbose=False)
+    loaded = tf.saved_model.load(tmp_path / "model")
+    fast = optimize(loaded.signatures["serving_default"], strict=True)
+    assert fast.report.count("BlockdnnConvTranspose") == 2
+    (result,) = fast(x).values()
+    np.testing.assert_allclose(result, model(x), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "dtype, size, reason",
+    [(tf.float64, 8, "only float32"), (tf.float32, 7, "the size of its result")],
+)
+def test_transposed_volumes_that_stay(dtype, size, reason, rewrite):
+    filters = np.random.default_rng(0).standard_normal([2, 2, 2, 4, 16])
+
+    def function(x):
+        shape = [2, size, size, size, 4]
+        return tf.nn.conv3d_transpose(x, tf.constant(filters, dtype), shape, 2, "VALID")
+
+    result = rewrite(function, tf.TensorSpec([2, 4, 4, 4, 16], dtype))
+    assert not result.blockdnn and reason in result.reason("conv3d_transpose")
