@@ -23,6 +23,7 @@ from ....graph import FLOAT32, INT32, Body, Node, Ref, constant_node, is_float32
 from ....graph.elementwise_ops import BINARY, UNARY
 from ....ops.records import ConvVolume
 from ...context import Context
+from ...patterns.conv import conv_transpose
 
 _POOLS = {"MaxPool3D": "MaxPool", "AvgPool3D": "AvgPool"}
 _UNARY = UNARY | {"BiasAdd", "Identity"}
@@ -157,6 +158,8 @@ def _obstacle(node: Node, src: Ref, axis: int, body: Body) -> str | None:
 def _transposed(node: Node, body: Body, context: Context) -> None:
     _, filters, src = node.inputs
     reason = context.reason_to_leave(body, node) or _obstacle(node, src, 4, body)
+    if not reason and max(node.attr["strides"].list.i) > conv_transpose.MOST_STRIDE:
+        reason = f"strides above {conv_transpose.MOST_STRIDE} are not implemented"
     volume, dst = _volume(src, body), _volume(node.ref, body)
     before = None if reason or dst is None else _cut(node, volume, dst, body)
     if before is None:

@@ -14,7 +14,7 @@ from .convolution import obstacle
 
 ROOTS = ("Conv2DBackpropInput",)
 _SRC = 2  # the input that is the source
-_MOST_STRIDE = 16
+MOST_STRIDE = 16
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
@@ -37,8 +37,8 @@ def _plan(node: Node, body: Body, algorithm: str) -> Convolution | str:
         return f"a filter {list(weights.shape)} of groups of {channels} input channels"
     if any(size != 1 for size in attr["dilations"].list.i):
         return "a dilated transposed convolution is not implemented"
-    if max(strides) > _MOST_STRIDE:
-        return f"strides above {_MOST_STRIDE} are not implemented"
+    if max(strides) > MOST_STRIDE:
+        return f"strides above {MOST_STRIDE} are not implemented"
     crops = _crops(node, body, weights.shape, strides)
     if crops is None:
         return "its size is not proven to grow with that of its source alone"

@@ -185,15 +185,21 @@ def test_transposed_loaded_and_live(image, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "dtype, size, reason",
-    [(tf.float64, 8, "only float32"), (tf.float32, 7, "the size of its result")],
+    "dtype, stride, size, reason",
+    [
+        (tf.float64, 2, 8, "only float32"),
+        (tf.float32, 2, 7, "the size of its result"),
+        (tf.float32, 17, 68, "strides above 16"),
+    ],
 )
-def test_transposed_volumes_that_stay(dtype, size, reason, rewrite):
+def test_transposed_volumes_that_stay(dtype, stride, size, reason, rewrite):
     filters = np.random.default_rng(0).standard_normal([2, 2, 2, 4, 16])
 
     def function(x):
-        shape = [2, size, size, size, 4]
-        return tf.nn.conv3d_transpose(x, tf.constant(filters, dtype), shape, 2, "VALID")
+        shape = [2, size, 8, 8, 4]
+        return tf.nn.conv3d_transpose(
+            x, tf.constant(filters, dtype), shape, [stride, 2, 2], "VALID"
+        )
 
     result = rewrite(function, tf.TensorSpec([2, 4, 4, 4, 16], dtype))
     assert not result.blockdnn and reason in result.reason("conv3d_transpose")
