@@ -11,6 +11,8 @@ VERSION ?= 2.20
 # Of `make fuzz`.
 COUNT ?= 2000
 SEED ?= 1
+# Of `make test-scale`: how long each server is under load.
+LOAD_SECONDS ?= 12
 
 venv := .venv
 python := $(venv)/bin/python
@@ -57,7 +59,7 @@ test-keras: $(installed) $(dev_required) ## runs Keras's own tests of layers wit
 	@$(python) tests/python/layers/keras_own.py
 
 test-scale: $(scale_installed) ## runs models on Ray, Beam, Spark, in servers and on two workers
-	@$(scale_venv)/bin/pytest -q tests/scale
+	@TF_BLOCKDNN_LOAD_SECONDS=$(LOAD_SECONDS) $(scale_venv)/bin/pytest -q -rfEsP tests/scale
 
 test-tensorflow: ## builds against TensorFlow VERSION, such as 2.19, and runs Python tests there
 	@PYTHON=$(PYTHON) build_tools/test_tensorflow.sh $(VERSION)

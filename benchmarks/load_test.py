@@ -165,6 +165,12 @@ def clients_of(kind: str, port: int, model: pathlib.Path, count: int) -> list[Se
     return [grpc_client(port, model.name, image, input_key(model)) for _ in range(count)]
 
 
+def figures(times: list[float], seconds: float) -> tuple[str, str, str]:
+    """Requests a second, the median and the 99th percentile in ms, of what took so long."""
+    p50, p99 = np.percentile(times, (50, 99)) * 1000
+    return f"{len(times) / seconds:.1f}", f"{p50:.1f}", f"{p99:.1f}"
+
+
 def table(kind: str, times: dict[str, list[list[float]]], turn: float) -> Table:
     """A row for each model; `times` has those of each turn."""
     made = Table(title=f"{SERVERS[kind]}, requests of one image", title_justify="left")
@@ -172,9 +178,7 @@ def table(kind: str, times: dict[str, list[list[float]]], turn: float) -> Table:
     for column in ("requests/s", "p50, ms", "p99, ms"):
         made.add_column(column, justify="right")
     for name, turns in times.items():
-        flat = np.concatenate(turns) * 1000
-        rate = len(flat) / (turn * len(turns))
-        made.add_row(name, f"{rate:.1f}", *(f"{np.percentile(flat, p):.1f}" for p in (50, 99)))
+        made.add_row(name, *figures(np.concatenate(turns), turn * len(turns)))
     return made
 
 
