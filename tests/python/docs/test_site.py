@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,14 @@ def build(config: pathlib.Path, site: pathlib.Path) -> subprocess.CompletedProce
     )
 
 
+def _targets(site: pathlib.Path, pages: set[str]) -> set[str]:
+    """What the pages link to and show within the site."""
+    link = re.compile(r'(?:href|src)="([^":#?]+)[#?"]')
+    return {
+        target for page in pages for target in link.findall((site / f"{page}.html").read_text())
+    }
+
+
 def test_the_site_builds(tmp_path):
     done = build(ROOT / "mkdocs.yml", tmp_path / "site")
     assert done.returncode == 0, done.stderr
@@ -34,6 +43,9 @@ def test_the_site_builds(tmp_path):
     decisions = (tmp_path / "site" / "decisions.html").read_text()
     assert '<li>2. <a href="#2-a-blocked' in decisions  # its number, not one that is counted
     assert "docs/" not in index.partition("<article")[2].partition("</article")[0]
+    links = _targets(tmp_path / "site", pages - {"404"})
+    assert "examples/ray_data_images.py" in links and "measurements.svg" in links
+    assert not [link for link in links if not (tmp_path / "site" / link).exists()]
 
 
 @pytest.mark.parametrize("link", ["[x](nowhere.md)", "[x](cli.md#nowhere)"])
