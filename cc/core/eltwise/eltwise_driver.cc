@@ -30,7 +30,8 @@ class TypedRange {
   void Run(EltwiseRange range, int64_t src_begin, int64_t dst_begin) {
     const EltwiseDesc& d = plan_.desc;
     const int64_t first = range.begin, count = range.count, channel = range.channel;
-    const PostOpProgram program = {steps_, program_.count, program_.preserves_zero};
+    const PostOpProgram program = {steps_, program_.count, program_.preserves_zero,
+                                   program_.kernels};
     float* const in = slices_.data();
     float* const out = in + kSliceFloats;
     range.program = &program;
@@ -122,7 +123,8 @@ void RunTask(const EltwisePlan& plan, const void* src, const PostOpProgram& prog
 
 void RunEltwise(const EltwisePlan& plan, const void* src, const float* const* args, void* dst,
                 ThreadPool& pool) {
-  const BoundPostOps bound(plan.desc.post_ops, plan.desc.src.c(), args, static_cast<float*>(dst));
+  const BoundPostOps bound(plan.desc.post_ops, plan.isa, plan.desc.src.c(), args,
+                           static_cast<float*>(dst));
   pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
     const int64_t begin = task * plan.task_floats;
     RunTask(plan, src, *bound.program(), dst, begin,

@@ -2,7 +2,7 @@
 // is apart from dst, so dst may share memory with src or an operand.
 #include "cc/core/eltwise/eltwise_kernel.h"
 
-#include "cc/core/post_ops/post_ops_inl.h"
+#include "cc/core/post_ops/post_ops_kernel.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
@@ -111,15 +111,16 @@ void Blocked(const EltwiseRange& r) {
   Affine affine;
   if (AsAffine(r, &affine)) return RunAffine(r, affine);
   ForEachTile(r, [&](float* tile, int64_t count, int64_t i) {
-    ApplyPostOps(*r.program, tile, tile, static_cast<int>(count / kBlock), i, r.channel,
-                 r.sample_channel, r.valid_lanes);
+    r.program->kernels->blocked(*r.program, tile, tile, static_cast<int>(count / kBlock), i,
+                                r.channel, r.sample_channel, r.valid_lanes);
   });
 }
 
 void Plain(const EltwiseRange& r) {
   ForEachTile(r, [&](float* tile, int64_t count, int64_t i) {
-    ApplyPostOpsPlain(*r.program, tile, count, i, (r.channel + i - r.begin) % r.channels,
-                      r.channels, r.sample_channel);
+    r.program->kernels->rows(*r.program, tile,
+                             {1, count, count, i, 0, (r.channel + i - r.begin) % r.channels,
+                              r.channels, r.sample_channel});
   });
 }
 

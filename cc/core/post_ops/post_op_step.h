@@ -106,10 +106,13 @@ struct PostOpStep {
   const float* operand;
 };
 
+struct PostOpKernels;
+
 struct PostOpProgram {
   const PostOpStep* steps;
   int32_t count;
-  int32_t preserves_zero;  // no tail to clear after the chain
+  int32_t preserves_zero;        // no tail to clear after the chain
+  const PostOpKernels* kernels;  // those that run it (post_ops_kernel.h)
 };
 
 }  // namespace bd

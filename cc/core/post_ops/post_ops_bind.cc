@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cc/core/post_ops/post_ops_kernel.h"
+
 namespace bd {
 namespace {
 
@@ -13,9 +15,9 @@ bool IsChannelOperand(const PostOp& op) {
 
 }  // namespace
 
-BoundPostOps::BoundPostOps(const PostOpChain& chain, int64_t channels, const float* const* args,
-                           const float* dst)
-    : program_{steps_, chain.len(), chain.PreservesZero()} {
+BoundPostOps::BoundPostOps(const PostOpChain& chain, Isa isa, int64_t channels,
+                           const float* const* args, const float* dst)
+    : program_{steps_, chain.len(), chain.PreservesZero(), &PostOpKernelsFor(isa)} {
   const std::vector<PostOp>& entries = chain.entries();
   const int64_t padded_channels = (channels + kBlock - 1) / kBlock * kBlock;
   if (padded_channels != channels) {

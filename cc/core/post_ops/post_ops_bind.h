@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cc/base/cpu/isa.h"
 #include "cc/core/post_ops/post_ops.h"
 
 namespace bd {
@@ -13,9 +14,9 @@ namespace bd {
 // those are then copied here, padded with zeros to whole blocks.
 class BoundPostOps {
  public:
-  // args[k] is the first element of the op's input args[k]; dst is what a sum
-  // without operand reads.
-  BoundPostOps(const PostOpChain& chain, int64_t channels, const float* const* args,
+  // To be run by the kernels of `isa`. args[k] is the first element of the op's input args[k]; dst
+  // is what a sum without operand reads.
+  BoundPostOps(const PostOpChain& chain, Isa isa, int64_t channels, const float* const* args,
                const float* dst);
   BoundPostOps(const BoundPostOps&) = delete;
   BoundPostOps& operator=(const BoundPostOps&) = delete;

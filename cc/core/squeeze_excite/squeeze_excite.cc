@@ -94,6 +94,7 @@ std::string MakeSqueezeExcitePlan(const SqueezeExciteDesc& desc, Isa isa, int th
   p.desc = desc;
   const int64_t n = desc.src.n(), blocks = desc.src.blocks(), pixels = desc.src.pixels();
   p.kernels = &SqueezeExciteKernelsFor(isa);
+  p.isa = isa;
   const double products = desc.squeezed * kWeightsNs;  // of a block: 16 rows or columns
   p.reduce = Cut(n, blocks, pixels * kSrcNs + products);
   p.expand = Cut(n, blocks, products + (desc.scale_src ? pixels * kScaleNs : 0));
@@ -126,8 +127,8 @@ void RunSqueezeExcite(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers&
     a.expand_stride = d.src.c();
     plan.kernels->reduce(a);
   });
-  const BoundPostOps reduce(d.reduce_post_ops, d.squeezed, nullptr, nullptr);
-  const BoundPostOps expand(d.expand_post_ops, d.src.c(), nullptr, nullptr);
+  const BoundPostOps reduce(d.reduce_post_ops, plan.isa, d.squeezed, nullptr, nullptr);
+  const BoundPostOps expand(d.expand_post_ops, plan.isa, d.src.c(), nullptr, nullptr);
   const int64_t dst_channels = d.dst.blocks() * d.dst.lanes();
   ForUnits(plan, plan.expand, pool, [&](const Share& share, int thread) {
     ExpandArgs a = {};

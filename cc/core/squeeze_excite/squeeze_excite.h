@@ -42,6 +42,7 @@ struct SqueezeExcitePlan {
   SqueezeExciteDesc desc;
   SqueezeExciteRound reduce, expand;
   const SqueezeExciteKernels* kernels = nullptr;
+  Isa isa = Isa::kGeneric;
 
   ScratchPiece<float> mean;    // of a unit, for each thread
   ScratchPiece<float> sums;    // [n][splits][squeezed]: products of the first round

@@ -2,7 +2,7 @@
 // from the caches; each is read once, in order.
 #include "cc/core/squeeze_excite/squeeze_excite_kernel.h"
 
-#include "cc/core/post_ops/post_ops_inl.h"
+#include "cc/core/post_ops/post_ops_kernel.h"
 #include "cc/simd/fold_plane.h"
 #include "cc/simd/vec.h"
 
@@ -102,7 +102,7 @@ void Reduce(const ReduceArgs& a) {
 
 // Element-wise chains read no operand: where the elements lie is of no interest.
 void Apply(const PostOpProgram& program, float* x, int64_t count) {
-  ApplyPostOpsPlain(program, x, count, 0, 0, count, 0);
+  program.kernels->rows(program, x, {1, count, count, 0, 0, 0, count, 0});
 }
 
 // dst = src * scales, block by block.

@@ -13,10 +13,6 @@ namespace {
 // Of float32 in the 2^47 bytes that a process can address.
 constexpr int64_t kMostElements = int64_t{1} << 45;
 
-bool Differs(int64_t dim, int64_t expected) {
-  return dim != kUnknown && expected != kUnknown && dim != expected;
-}
-
 bool Fits(const PartialTensorShape& shape, const Dims& expected) {
   if (shape.dims() != expected.size()) return false;
   for (int i = 0; i < expected.size(); ++i) {

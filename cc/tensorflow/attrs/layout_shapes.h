@@ -15,6 +15,10 @@ using tensorflow::PartialTensorShape;
 
 constexpr int64_t kUnknown = -1;  // a dimension that is not known yet
 
+inline bool Differs(int64_t dim, int64_t expected) {
+  return dim != kUnknown && expected != kUnknown && dim != expected;
+}
+
 // The shape of these dims, of which some may be kUnknown; an error where no memory could hold a
 // tensor of it. TensorFlow's constructors end the process there.
 absl::Status BuildShape(absl::Span<const int64_t> dims, PartialTensorShape* shape);

@@ -9,12 +9,6 @@ namespace bd {
 using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
 
-namespace {
-
-bool Differs(int64_t dim, int64_t expected) { return dim != kUnknown && dim != expected; }
-
-}  // namespace
-
 Status RowsShape(const PartialTensorShape& src, int64_t channels, int64_t dst_channels,
                  PartialTensorShape* dst) {
   const int last = src.dims() - 1;

@@ -1,7 +1,7 @@
 // Rows of a plain result: out of blocks, through the chain, to memory. Compiled once per ISA.
 #include "cc/core/conv/common/plain_store_kernel.h"
 
-#include "cc/core/post_ops/post_ops_inl.h"
+#include "cc/core/post_ops/post_ops_kernel.h"
 #include "cc/simd/convert/quantized.h"
 #include "cc/simd/vec.h"
 
@@ -46,8 +46,9 @@ void PlainStore(const PlainStoreArgs& a) {
     float* row = a.row + r * length;
     const int64_t at = r * a.channels + a.first;
     if (a.program != nullptr) {
-      ApplyPostOpsPlain(*a.program, row, length, a.dst_offset + at, a.first, a.channels,
-                        a.sample_offset);
+      a.program->kernels->rows(
+          *a.program, row,
+          {1, length, length, a.dst_offset + at, 0, a.first, a.channels, a.sample_offset});
     }
     if (a.type.dtype == DataType::bf16) {
       StoreRun(a.type, row, length, reinterpret_cast<Bfloat16*>(a.dst) + at);

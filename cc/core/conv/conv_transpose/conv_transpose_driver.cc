@@ -19,7 +19,7 @@ class Rows {
         scratch_(buffers.scratch),
         ocb_(CeilDiv(d_.oc(), kBlock)),
         plain_(d_.dst.channels_last()),
-        program_(d_.post_ops, d_.oc(), buffers.args, buffers.dst) {}
+        program_(d_.post_ops, plan.isa, d_.oc(), buffers.args, buffers.dst) {}
 
   void Run(int64_t first_image, ThreadPool& pool) {
     pool.ParallelFor(plan_.images * ocb_ * plan_.row_tasks, [&](int64_t task, int) {

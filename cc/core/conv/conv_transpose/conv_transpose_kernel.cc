@@ -1,7 +1,7 @@
 // Rows of a transposed convolution. Compiled once per ISA.
 #include "cc/core/conv/conv_transpose/conv_transpose_kernel.h"
 
-#include "cc/core/post_ops/post_ops_inl.h"
+#include "cc/core/post_ops/post_ops_kernel.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
@@ -12,8 +12,9 @@ constexpr int64_t kTilePixels = 64;
 
 void RunChain(const InterleaveArgs& a, int64_t first, int64_t px) {
   float* const tile = a.dst + first * kBlock;
-  ApplyPostOps(*a.program, tile, tile, static_cast<int>(px), a.dst_offset + first * kBlock,
-               a.channel, a.sample_channel, a.valid_lanes);
+  a.program->kernels->blocked(*a.program, tile, tile, static_cast<int>(px),
+                              a.dst_offset + first * kBlock, a.channel, a.sample_channel,
+                              a.valid_lanes);
 }
 
 void Wide(const InterleaveArgs& a) {
@@ -42,8 +43,9 @@ void Narrow(const InterleaveArgs& a) {
     }
   }
   if (!a.plain) return RunChain(a, 0, a.px);
-  ApplyPostOpsPlain(*a.program, a.dst, a.px * a.channels, a.dst_offset, 0, a.channels,
-                    a.sample_channel);
+  const int64_t count = a.px * a.channels;
+  a.program->kernels->rows(*a.program, a.dst,
+                           {1, count, count, a.dst_offset, 0, 0, a.channels, a.sample_channel});
 }
 
 constexpr ConvTransposeKernels kKernels = {Wide, Narrow};

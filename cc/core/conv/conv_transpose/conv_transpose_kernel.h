@@ -16,7 +16,7 @@ struct InterleaveArgs {
   int64_t px;  // of dst
   float* dst;  // the first pixel
   const PostOpProgram* program;
-  int64_t dst_offset, channel, sample_channel;  // as ApplyPostOps has them
+  int64_t dst_offset, channel, sample_channel;  // as in PostOpKernels
   int32_t valid_lanes;
   // narrow: channel c of phase p is base[offsets[p * channels + c] + t * src_step]; a pixel of dst
   // is 16 floats, or `channels` where it is plain.

@@ -112,8 +112,9 @@ inline void RunTile(TileFn tile, const DepthwiseArgs& a, int64_t p0, int64_t px)
   if (kVecsPerBlock == 1 || e.program == nullptr || SiluFollows(e)) return tile(a, p0, dst);
   alignas(64) float sums[kPixels * kBlock];
   tile(a, p0, sums);
-  ApplyPostOps(*e.program, sums, dst, static_cast<int>(px), e.dst_offset + p0 * kBlock, e.channel,
-               e.sample_channel, e.valid_lanes);
+  e.program->kernels->blocked(*e.program, sums, dst, static_cast<int>(px),
+                              e.dst_offset + p0 * kBlock, e.channel, e.sample_channel,
+                              e.valid_lanes);
 }
 
 // Tiles of 1 .. 14 pixels; beyond kPixels none is asked for.
@@ -170,7 +171,7 @@ void RunTiles(const DepthwiseArgs& a) {
 
 void Row(const DepthwiseArgs& a) {
   RunTiles(a);
-  if (SiluFollows(a.epilogue)) ApplySilu(a.dst, a.dst, a.ow * kBlock);
+  if (SiluFollows(a.epilogue)) a.epilogue.program->kernels->silu(a.dst, a.ow * kBlock);
 }
 
 constexpr DepthwiseKernels kTable = {Row};

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "cc/core/gemm/tiles/epilogue.h"
-#include "cc/core/post_ops/post_ops_inl.h"
+#include "cc/core/post_ops/post_ops_kernel.h"
+#include "cc/simd/math/math.h"
 #include "cc/simd/vec.h"
 
 #define BD_UNROLL _Pragma("GCC unroll 32")
@@ -32,9 +33,9 @@ inline bool SiluFollows(const TileEpilogue& e) {
     }
   }
   if (e.program != nullptr) {
-    ApplyPostOpsRows(*e.program, sums,
-                     {rows, stride, columns, e.dst_offset, e.operand_step, e.channel, e.channels,
-                      e.sample_channel});
+    e.program->kernels->rows(*e.program, sums,
+                             {rows, stride, columns, e.dst_offset, e.operand_step, e.channel,
+                              e.channels, e.sample_channel});
   }
   for (int64_t p = 0; p < rows; ++p) {
     for (int64_t c = 0; c < columns; c += kLanes) {
@@ -231,7 +232,7 @@ struct Accumulators {
                                                            int64_t block_stride) {
     StoreTo<false>(e, dst, block_stride);
     for (int b = 0; b < kBlocks; ++b) {
-      ApplySilu(dst + b * block_stride, dst + b * block_stride, kPx * kBlock);
+      e.program->kernels->silu(dst + b * block_stride, kPx * kBlock);
     }
   }
 
@@ -240,9 +241,10 @@ struct Accumulators {
     alignas(64) float tile[kBlocks * kPx * kBlock];
     StoreTo<false>(e, tile, kPx * kBlock);
     for (int b = 0; b < kBlocks; ++b) {
-      ApplyPostOps(*e.program, tile + b * kPx * kBlock, dst + b * block_stride, kPx,
-                   e.dst_offset + b * block_stride, e.channel + b * kBlock,
-                   e.sample_channel + b * kBlock, b == kBlocks - 1 ? e.valid_lanes : kBlock);
+      e.program->kernels->blocked(*e.program, tile + b * kPx * kBlock, dst + b * block_stride, kPx,
+                                  e.dst_offset + b * block_stride, e.channel + b * kBlock,
+                                  e.sample_channel + b * kBlock,
+                                  b == kBlocks - 1 ? e.valid_lanes : kBlock);
     }
   }
 };

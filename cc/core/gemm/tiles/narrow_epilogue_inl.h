@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cc/core/gemm/tiles/narrow_kernel.h"
-#include "cc/core/post_ops/post_ops_inl.h"
+#include "cc/core/post_ops/post_ops_kernel.h"
 #include "cc/simd/convert/quantized.h"
 #include "cc/simd/vec.h"
 
@@ -144,9 +144,10 @@ void FinishBlockedAs(const TileArgs& a, const TileEpilogue& e, const TileSums& t
   FinishBlocksTo<Acc>(a, bare, tile, tile.at, stride);
   for (int64_t b = 0; b < tile.blocks; ++b) {
     float* block = tile.at + b * stride;
-    ApplyPostOps(*e.program, block, block, static_cast<int>(tile.rows),
-                 e.dst_offset + b * a.dst_block_stride, e.channel + b * kBlock,
-                 e.sample_channel + b * kBlock, static_cast<int>(LanesOf(e, tile, b)));
+    e.program->kernels->blocked(*e.program, block, block, static_cast<int>(tile.rows),
+                                e.dst_offset + b * a.dst_block_stride, e.channel + b * kBlock,
+                                e.sample_channel + b * kBlock,
+                                static_cast<int>(LanesOf(e, tile, b)));
   }
   StoreBlocks(a.narrow->dst.quantization, tile, dst, a.dst_block_stride);
 }
@@ -194,8 +195,9 @@ void FinishRowsAs(const TileArgs& a, const TileEpilogue& e, const TileSums& tile
       }
     }
     if (e.program != nullptr) {
-      ApplyPostOpsPlain(*e.program, row, columns, e.dst_offset + p * e.operand_step, e.channel,
-                        e.channels, e.sample_channel);
+      e.program->kernels->rows(*e.program, row,
+                               {1, columns, columns, e.dst_offset + p * e.operand_step, 0,
+                                e.channel, e.channels, e.sample_channel});
     }
     for (int64_t c = 0; c < columns; c += kLanes) {
       Vec x = Load(row + c);

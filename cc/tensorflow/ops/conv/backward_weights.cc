@@ -67,7 +67,7 @@ struct BackwardWeights : OpDefaults, ConvAttrs {
   }
 };
 
-const OpRegistration<BackwardWeights> registration;
+const OpRegistration<BackwardWeights> backward_weights_registration;
 
 }  // namespace
 }  // namespace bd

@@ -173,7 +173,7 @@ struct Conv : OneConvOp<ConvAttrs> {
   }
 };
 
-const OpRegistration<Conv> registration;
+const OpRegistration<Conv> conv_registration;
 
 }  // namespace
 }  // namespace bd

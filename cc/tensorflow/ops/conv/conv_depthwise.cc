@@ -146,7 +146,7 @@ struct ConvDepthwise : WeightsOp<ConvAttrs, 2> {
   }
 };
 
-const OpRegistration<ConvDepthwise> registration;
+const OpRegistration<ConvDepthwise> conv_depthwise_registration;
 
 }  // namespace
 }  // namespace bd

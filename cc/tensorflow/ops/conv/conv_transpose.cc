@@ -124,7 +124,7 @@ struct ConvTranspose : WeightsOp<WeightsAttrs> {
   }
 };
 
-const OpRegistration<ConvTranspose> registration;
+const OpRegistration<ConvTranspose> conv_transpose_registration;
 
 }  // namespace
 }  // namespace bd

@@ -139,7 +139,7 @@ struct ConvVolume : WeightsOp<WeightsAttrs> {
   }
 };
 
-const OpRegistration<ConvVolume> registration;
+const OpRegistration<ConvVolume> conv_volume_registration;
 
 }  // namespace
 }  // namespace bd

@@ -141,7 +141,7 @@ struct Concat : OpDefaults {
   }
 };
 
-const OpRegistration<Concat> registration;
+const OpRegistration<Concat> concat_registration;
 
 }  // namespace
 }  // namespace bd

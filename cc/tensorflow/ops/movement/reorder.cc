@@ -231,7 +231,7 @@ struct Reorder : OpDefaults {
   }
 };
 
-const OpRegistration<Reorder> registration;
+const OpRegistration<Reorder> reorder_registration;
 
 }  // namespace
 }  // namespace bd

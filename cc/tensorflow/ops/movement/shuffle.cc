@@ -152,7 +152,7 @@ struct Shuffle : OpDefaults {
   }
 };
 
-const OpRegistration<Shuffle> registration;
+const OpRegistration<Shuffle> shuffle_registration;
 
 }  // namespace
 }  // namespace bd

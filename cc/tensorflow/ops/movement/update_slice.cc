@@ -127,7 +127,7 @@ struct UpdateSlice : OpDefaults {
   }
 };
 
-const OpRegistration<UpdateSlice> registration;
+const OpRegistration<UpdateSlice> update_slice_registration;
 
 }  // namespace
 }  // namespace bd

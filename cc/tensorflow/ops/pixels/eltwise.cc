@@ -8,10 +8,9 @@
 namespace bd {
 namespace {
 
-constexpr int kSrc = 0, kFirstArg = 1;
-
 struct Eltwise : OpDefaults {
   using Plan = EltwisePlan;
+  enum { kSrc, kFirstArg };
 
   Layout layout = Layout::nhwc;
   int64_t channels = 0;
@@ -137,7 +136,7 @@ struct Eltwise : OpDefaults {
   }
 };
 
-const OpRegistration<Eltwise> registration;
+const OpRegistration<Eltwise> eltwise_registration;
 
 }  // namespace
 }  // namespace bd

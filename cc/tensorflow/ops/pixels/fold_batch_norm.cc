@@ -148,7 +148,7 @@ class FoldBatchNormOp : public PoolOpKernel {
   std::shared_ptr<const Result> last_;
 };
 
-const OpRegistration<Fold, FoldBatchNormOp> registration;
+const OpRegistration<Fold, FoldBatchNormOp> fold_registration;
 
 }  // namespace
 }  // namespace bd

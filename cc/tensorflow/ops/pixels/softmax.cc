@@ -38,7 +38,7 @@ struct Softmax : OpDefaults {
   }
 };
 
-const OpRegistration<Softmax> registration;
+const OpRegistration<Softmax> softmax_registration;
 
 }  // namespace
 }  // namespace bd

@@ -6,10 +6,9 @@
 namespace bd {
 namespace {
 
-constexpr int kSrc = 0, kFirstWeights = 1;
-
 struct SqueezeExcite : OpDefaults {
   using Plan = SqueezeExcitePlan;
+  enum { kSrc, kFirstWeights };
   static constexpr const char* kWeights[] = {"reduce_weights: T", "reduce_bias: T",
                                              "expand_weights: T", "expand_bias: T"};
 
@@ -126,7 +125,7 @@ struct SqueezeExcite : OpDefaults {
   }
 };
 
-const OpRegistration<SqueezeExcite> registration;
+const OpRegistration<SqueezeExcite> squeeze_excite_registration;
 
 }  // namespace
 }  // namespace bd

@@ -74,7 +74,7 @@ struct Pad : OpDefaults {
   }
 };
 
-const OpRegistration<Pad> registration;
+const OpRegistration<Pad> pad_registration;
 
 }  // namespace
 }  // namespace bd

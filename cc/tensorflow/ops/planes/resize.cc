@@ -113,7 +113,7 @@ struct Resize : OpDefaults {
   }
 };
 
-const OpRegistration<Resize> registration;
+const OpRegistration<Resize> resize_registration;
 
 }  // namespace
 }  // namespace bd

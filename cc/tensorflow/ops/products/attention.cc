@@ -279,7 +279,7 @@ struct Attention : OpDefaults {
   }
 };
 
-const OpRegistration<Attention> registration;
+const OpRegistration<Attention> attention_registration;
 
 }  // namespace
 }  // namespace bd

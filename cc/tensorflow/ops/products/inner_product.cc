@@ -144,7 +144,7 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     args.scratch = Scratch(m.scratch).Grant(plan.product);
     PostOpChain chain = post_ops.chain;
     if (ReadsSamples(chain)) SamplesAreRows(&chain);
-    const BoundPostOps bound(chain, oc, m.all_in<float>(kArgs), m.out<float>());
+    const BoundPostOps bound(chain, plan.gemm.isa, oc, m.all_in<float>(kArgs), m.out<float>());
     if (chain.len() > 0) args.program = bound.program();
     RunGemm(plan.gemm, args, plan.rows, pool);
   }
@@ -184,7 +184,7 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
   }
 };
 
-const OpRegistration<InnerProduct> registration;
+const OpRegistration<InnerProduct> inner_product_registration;
 
 }  // namespace
 }  // namespace bd

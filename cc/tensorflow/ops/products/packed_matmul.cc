@@ -209,7 +209,7 @@ struct PackedMatmul : OpDefaults {
       args.add_row_stride = d.n;
       args.add_scale = add_scale;
     }
-    const BoundPostOps bound(post_ops.chain, d.n, m.all_in<float>(kArgs), c);
+    const BoundPostOps bound(post_ops.chain, plan.gemm.isa, d.n, m.all_in<float>(kArgs), c);
     if (post_ops.chain.len() > 0) args.program = bound.program();
     RunGemm(plan.gemm, args, plan.rows, pool);
   }
@@ -233,7 +233,7 @@ struct PackedMatmul : OpDefaults {
   }
 };
 
-const OpRegistration<PackedMatmul> registration;
+const OpRegistration<PackedMatmul> packed_matmul_registration;
 
 }  // namespace
 }  // namespace bd

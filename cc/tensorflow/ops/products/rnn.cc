@@ -167,7 +167,7 @@ struct Rnn : RnnAttrs {
   }
 };
 
-const OpRegistration<Rnn> registration;
+const OpRegistration<Rnn> rnn_registration;
 
 }  // namespace
 

@@ -129,7 +129,7 @@ initial_cell_grad: of lstm; otherwise empty.
   }
 };
 
-const OpRegistration<RnnGrad> registration;
+const OpRegistration<RnnGrad> rnn_grad_registration;
 
 }  // namespace
 }  // namespace bd

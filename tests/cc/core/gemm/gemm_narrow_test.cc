@@ -125,7 +125,7 @@ TEST_P(GemmNarrowTest, Chains) {
                                    &chain, &error))
         << error;
     const float* operands[] = {channel.data(), tensor.data()};
-    const BoundPostOps bound(chain, n, operands, nullptr);
+    const BoundPostOps bound(chain, GetParam(), n, operands, nullptr);
     GemmPlan plan;
     ASSERT_EQ(MakeGemmPlan(desc, GetParam(), &plan), "");
     std::vector<float> packed(plan.packed_bytes / 4), scratch(GemmScratchBytes(plan, m) / 4);

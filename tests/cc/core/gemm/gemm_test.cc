@@ -271,7 +271,7 @@ TEST_P(GemmTest, Chains) {
                                    &chain, &error))
         << error;
     const float* operands[] = {channel.data(), tensor.data()};
-    const BoundPostOps bound(chain, n, operands, nullptr);
+    const BoundPostOps bound(chain, isa(), n, operands, nullptr);
     GemmPlan plan;
     ASSERT_EQ(MakeGemmPlan(Describe(k, n), isa(), &plan), "");
     GuardedBuffer packed(plan.packed_bytes / 4), scratch(GemmScratchBytes(plan, m) / 4);

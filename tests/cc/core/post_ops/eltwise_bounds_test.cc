@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "cc/core/post_ops/post_ops_bind.h"
-#include "tests/cc/core/post_ops/post_ops_kernel.h"
+#include "cc/core/post_ops/post_ops_kernel.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/post_ops_ref.h"
 #include "tests/cc/ulp.h"
@@ -51,7 +51,6 @@ TEST_P(EltwiseBounds, HoldOverTheFloatRange) {
   const PostOpChain chain = Chain(bound.entry);
   const PostOp& op = chain.entries()[0];
   const char* stride_text = std::getenv("BD_TEST_MATH_STRIDE");
-  const BoundPostOps bound_chain(chain, kBlock, nullptr, nullptr);
 
   std::vector<double> worst(TestIsas().size());
   std::vector<float> x, y;
@@ -62,9 +61,10 @@ TEST_P(EltwiseBounds, HoldOverTheFloatRange) {
     }
     for (size_t k = 0; k < worst.size(); ++k) {
       const Isa isa = TestIsas()[k];
+      const BoundPostOps bound_chain(chain, isa, kBlock, nullptr, nullptr);
       y = x;
-      PostOpsKernelsFor(isa).blocked(*bound_chain.program(), y.data(), y.data(),
-                                     static_cast<int>(x.size() / kBlock), 0, 0, 0, kBlock);
+      PostOpKernelsFor(isa).blocked(*bound_chain.program(), y.data(), y.data(),
+                                    static_cast<int>(x.size() / kBlock), 0, 0, 0, kBlock);
       for (size_t i = 0; i < x.size(); ++i) {
         const double error = ErrorIn(UnitAt(bound, op, x[i], exact[i]), y[i], exact[i]);
         worst[k] = std::max(worst[k], error);

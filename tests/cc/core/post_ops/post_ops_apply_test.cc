@@ -1,4 +1,4 @@
-// The kernels of post_ops_inl.h against the definition, on every ISA.
+// The kernels of post_ops_kernel.h against the definition, on every ISA.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cc/core/post_ops/post_ops_bind.h"
-#include "tests/cc/core/post_ops/post_ops_kernel.h"
+#include "cc/core/post_ops/post_ops_kernel.h"
 #include "tests/cc/guarded_buffer.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/post_ops_ref.h"
@@ -75,7 +75,6 @@ void CheckBlocked(const Texts& texts, int64_t channels, int count, double ulps) 
   }
   for (const std::string& text : texts) {
     const PostOpChain chain = Chain(text);
-    const BoundPostOps bound(chain, channels, operands.args, nullptr);
     std::vector<double> exact(count * kBlock);
     for (int64_t i = 0; i < count * kBlock; ++i) {
       const int64_t lane = i % kBlock;
@@ -84,13 +83,14 @@ void CheckBlocked(const Texts& texts, int64_t channels, int count, double ulps) 
                                  block * kBlock + lane);
     }
     for (Isa isa : TestIsas()) {
+      const BoundPostOps bound(chain, isa, channels, operands.args, nullptr);
       for (bool in_place : {true, false}) {
         if (chain.len() == 0 && !in_place) continue;
         std::copy(src.begin(), src.end(), tile.begin());
         apart.Fill(NAN);
         float* dst = in_place ? tile.data() : apart.data();
-        PostOpsKernelsFor(isa).blocked(*bound.program(), tile.data(), dst, count, offset, channel,
-                                       block * kBlock, valid);
+        PostOpKernelsFor(isa).blocked(*bound.program(), tile.data(), dst, count, offset, channel,
+                                      block * kBlock, valid);
         for (int64_t i = 0; i < count * kBlock; ++i) {
           ExpectNear(dst[i], exact[i], LargestTerm(chain, src[i], exact[i]), ulps, [&] {
             return text + ", blocked, " + IsaName(isa) + ", channels " + std::to_string(channels) +
@@ -111,7 +111,6 @@ void CheckPlain(const Texts& texts, int64_t channels, int64_t first, int64_t cou
   const std::vector<float> src(at_end.begin(), at_end.end());
   for (const std::string& text : texts) {
     const PostOpChain chain = Chain(text);
-    const BoundPostOps bound(chain, channels, operands.args, nullptr);
     std::vector<double> exact(count);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t c = (first + i) % channels;
@@ -119,10 +118,11 @@ void CheckPlain(const Texts& texts, int64_t channels, int64_t first, int64_t cou
           ApplyPostOpsRef(chain, src[i], operands.args, nullptr, 7 + first + i, c, channels + c);
     }
     for (Isa isa : TestIsas()) {
+      const BoundPostOps bound(chain, isa, channels, operands.args, nullptr);
       for (GuardedBuffer* row : {&at_end, &at_start}) {
         std::copy(src.begin(), src.end(), row->begin());
-        PostOpsKernelsFor(isa).plain(*bound.program(), row->data(), count, 7 + first, first,
-                                     channels, channels);
+        PostOpKernelsFor(isa).rows(*bound.program(), row->data(),
+                                   {1, count, count, 7 + first, 0, first, channels, channels});
         for (int64_t i = 0; i < count; ++i) {
           ExpectNear((*row)[i], exact[i], LargestTerm(chain, src[i], exact[i]), ulps, [&] {
             return text + ", plain, " + IsaName(isa) + ", channels " + std::to_string(channels) +
@@ -212,10 +212,10 @@ TEST(PostOpsApply, NanStaysNan) {
   for (Isa isa : TestIsas()) {
     for (const std::string& text : texts) {
       const PostOpChain chain = Chain(text);
-      const BoundPostOps bound(chain, kBlock, args, nullptr);
+      const BoundPostOps bound(chain, isa, kBlock, args, nullptr);
       const bool nan_operand = text.find("#0") != std::string::npos;
       std::vector<float> tile(kBlock, nan_operand ? 1.f : NAN);
-      PostOpsKernelsFor(isa).blocked(*bound.program(), tile.data(), tile.data(), 1, 0, 0, 0, 16);
+      PostOpKernelsFor(isa).blocked(*bound.program(), tile.data(), tile.data(), 1, 0, 0, 0, 16);
       for (float x : tile) EXPECT_TRUE(std::isnan(x)) << text << " on " << IsaName(isa);
     }
   }
@@ -234,8 +234,8 @@ TEST(PostOpsApply, TanhSumLinearOfTheReference) {
     conv.FillIntegers(2);
     const std::vector<float> acc(conv.begin(), conv.end());
     const float* args[] = {dst.data()};
-    const BoundPostOps bound(chain, kBlock, args, nullptr);
-    PostOpsKernelsFor(isa).blocked(*bound.program(), conv.data(), conv.data(), 3, 0, 0, 0, 16);
+    const BoundPostOps bound(chain, isa, kBlock, args, nullptr);
+    PostOpKernelsFor(isa).blocked(*bound.program(), conv.data(), conv.data(), 3, 0, 0, 0, 16);
     for (int i = 0; i < 3 * kBlock; ++i) {
       const double inner = static_cast<double>(s_sum) * dst[i] +
                            s_tanh * std::tanh(static_cast<double>(s_conv) * acc[i]);

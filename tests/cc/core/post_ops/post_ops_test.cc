@@ -245,7 +245,7 @@ TEST(BoundPostOps, PadsChannelOperandsOnly) {
   const PostOpChain chain =
       Chain("binary(add,channel,#0@2);sum(#1,scale=2);binary(mul,channel,#1);eltwise(elu,alpha=3)");
 
-  const BoundPostOps odd(chain, 17, args, nullptr);
+  const BoundPostOps odd(chain, Isa::kGeneric, 17, args, nullptr);
   const PostOpProgram& program = *odd.program();
   ASSERT_EQ(program.count, 4);
   EXPECT_TRUE(program.preserves_zero);
@@ -260,14 +260,14 @@ TEST(BoundPostOps, PadsChannelOperandsOnly) {
   EXPECT_EQ(program.steps[3].operand, nullptr);
   EXPECT_EQ(program.steps[3].alpha, 3.f);
 
-  const BoundPostOps whole(chain, 16, args, nullptr);
+  const BoundPostOps whole(chain, Isa::kGeneric, 16, args, nullptr);
   EXPECT_EQ(whole.program()->steps[0].operand, arg.data() + 2);
 }
 
 TEST(BoundPostOps, ASumWithoutOperandReadsDst) {
   const float dst[16] = {}, other[16] = {};
   const float* args[] = {other};
-  const BoundPostOps bound(Chain("sum();sum(#0)"), 16, args, dst);
+  const BoundPostOps bound(Chain("sum();sum(#0)"), Isa::kGeneric, 16, args, dst);
   EXPECT_EQ(bound.program()->steps[0].operand, dst);
   EXPECT_EQ(bound.program()->steps[1].operand, other);
 }

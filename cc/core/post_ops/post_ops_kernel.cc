@@ -1,14 +1,13 @@
-// The post-op chain on a tile in L1; included by per-ISA kernels only.
+// The post-op chain on a tile in L1. Compiled once per ISA.
 //
 // Outside, one step after the other and one switch on its algorithm; inside,
 // one loop over the vectors of the tile:
 //
-//   ApplyPostOps, ApplyPostOpsRows    the chain: which operand elements a step reads
-//   ApplyEltwise                      x = scale * f(x)
-//   ApplyOperand                      x = scale * o + x (sum), x = alg(x, o) (binary)
-#pragma once
+//   Blocked, Rows    the chain: which operand elements a step reads
+//   ApplyEltwise     x = scale * f(x)
+//   ApplyOperand     x = scale * o + x (sum), x = alg(x, o) (binary)
+#include "cc/core/post_ops/post_ops_kernel.h"
 
-#include "cc/core/post_ops/post_op_step.h"
 #include "cc/simd/math/math.h"
 #include "cc/simd/vec.h"
 
@@ -59,12 +58,7 @@ inline void Zip(const float* x, float* y, int64_t n, const float* operand, int64
 // Bounds on the left: NaN in x passes.
 inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
 
-[[maybe_unused, gnu::noinline]] void ApplySilu(const float* x, float* y, int64_t n) {
-  MapFours(x, y, n, [](auto& v) { Silu(v); });
-}
-
-[[maybe_unused, gnu::noinline]] void ApplyUnscaled(const PostOpStep& step, const float* x, float* y,
-                                                   int64_t n) {
+void ApplyUnscaled(const PostOpStep& step, const float* x, float* y, int64_t n) {
   const Vec alpha = Set1(step.alpha), beta = Set1(step.beta);
   const auto map = [=](auto f) { Map(x, y, n, f); };
   switch (step.eltwise) {
@@ -84,7 +78,7 @@ inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
     case EltwiseAlg::kLinear:
       return map([=](Vec v) { return Fma(alpha, v, beta); });
     case EltwiseAlg::kSwish:
-      if (step.alpha == 1.f) return ApplySilu(x, y, n);
+      if (step.alpha == 1.f) return MapFours(x, y, n, [](auto& v) { Silu(v); });
       return map([=](Vec v) { return Swish(v, alpha); });
     case EltwiseAlg::kHardSigmoid:
       return map([=](Vec v) { return Clip(Fma(alpha, v, beta), Zero(), Set1(1.f)); });
@@ -102,15 +96,15 @@ inline Vec Clip(Vec x, Vec lo, Vec hi) { return Min(hi, Max(lo, x)); }
   }
 }
 
-[[maybe_unused]] void ApplyEltwise(const PostOpStep& step, const float* x, float* y, int64_t n) {
+void ApplyEltwise(const PostOpStep& step, const float* x, float* y, int64_t n) {
   ApplyUnscaled(step, x, y, n);
   if (step.scale == 1.f) return;
   const Vec scale = Set1(step.scale);
   Map(y, y, n, [=](Vec v) { return Mul(scale, v); });
 }
 
-[[maybe_unused, gnu::noinline]] void ApplyOperand(const PostOpStep& step, const float* x, float* y,
-                                                  int64_t n, const float* operand, int64_t period) {
+void ApplyOperand(const PostOpStep& step, const float* x, float* y, int64_t n, const float* operand,
+                  int64_t period) {
   const auto zip = [=](auto f) { Zip(x, y, n, operand, period, f); };
   if (step.kind == PostOpKind::kSum) {
     const Vec scale = Set1(step.scale);
@@ -129,19 +123,8 @@ inline bool ReadsTensor(const PostOpStep& step) {
   return step.kind == PostOpKind::kSum || step.shape == OperandShape::kTensor;
 }
 
-// Applies the chain to `count` consecutive 16-channel vectors (blocked layout),
-// tile[i * 16 + lane], and stores them to dst; the tile, which may be dst (and is,
-// where the chain is empty), is left with what was before the last step.
-//   dst_offset      element of dst that tile[0] is: tensor operands and sum read
-//                   operand[dst_offset + i * 16 + lane]
-//   channel         first channel of the block: a channel operand, padded to a
-//                   multiple of 16, is read at operand[channel + lane]
-//   sample_channel  n * padded channels + channel, for kSampleChannel
-//   valid_lanes     lanes from here on are set to zero at the end (16: none)
-[[maybe_unused, gnu::noinline]] void ApplyPostOps(const PostOpProgram& program, float* tile,
-                                                  float* dst, int count, int64_t dst_offset,
-                                                  int64_t channel, int64_t sample_channel,
-                                                  int valid_lanes) {
+void Blocked(const PostOpProgram& program, float* tile, float* dst, int count, int64_t dst_offset,
+             int64_t channel, int64_t sample_channel, int valid_lanes) {
   const int64_t n = static_cast<int64_t>(count) * kBlock;
   for (int32_t s = 0; s < program.count; ++s) {
     const PostOpStep& step = program.steps[s];
@@ -186,20 +169,7 @@ inline void ApplyRepeating(const PostOpStep& step, float* x, int64_t n, const fl
   }
 }
 
-// Where `rows` rows of NHWC lie: `count` floats each, whose element i has channel
-// (first_channel + i) % channels.
-struct PlainRows {
-  int64_t rows, stride, count;
-  int64_t dst_offset, operand_step;  // of operands: element 0 of row 0, and from row to row
-  int64_t first_channel, channels;
-  int64_t sample_offset;  // n * channels
-};
-
-// The same over such rows. Operands are not padded, and nothing outside of them is read; of the
-// rows what lies between them is changed, too, as a function is one loop over all: one of a row of
-// 16 floats alone waits for its own steps.
-[[maybe_unused, gnu::noinline]] void ApplyPostOpsRows(const PostOpProgram& program, float* first,
-                                                      const PlainRows& at) {
+void Rows(const PostOpProgram& program, float* first, const PlainRows& at) {
   for (int32_t s = 0; s < program.count; ++s) {
     const PostOpStep& step = program.steps[s];
     if (step.kind == PostOpKind::kEltwise) {
@@ -222,13 +192,14 @@ struct PlainRows {
   }
 }
 
-// The same over one row.
-inline void ApplyPostOpsPlain(const PostOpProgram& program, float* row, int64_t count,
-                              int64_t dst_offset, int64_t first_channel, int64_t channels,
-                              int64_t sample_offset) {
-  ApplyPostOpsRows(program, row,
-                   {1, count, count, dst_offset, 0, first_channel, channels, sample_offset});
+void ApplySilu(float* x, int64_t n) {
+  MapFours(x, x, n, [](auto& v) { Silu(v); });
 }
 
+constexpr PostOpKernels kKernels = {Blocked, Rows, ApplySilu};
+
 }  // namespace
+
+const PostOpKernels& GetPostOpKernels() { return kKernels; }
+
 }  // namespace bd::BD_ISA
