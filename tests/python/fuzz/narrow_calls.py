@@ -245,7 +245,8 @@ def _scaled(w, a, scales):
     columns, offset = a["weights_shape"][-1], a.get("weights_offset", 0)
     size, first = np.prod(a["weights_shape"]), a.get("scales_offset", 0)
     wide = w.reshape(-1).astype(np.float32)
-    part = wide[offset : offset + size].reshape(-1, columns) * np.ravel(scales)[first : first + columns]
+    own = np.ravel(scales)[first : first + columns]
+    part = wide[offset : offset + size].reshape(-1, columns) * own
     wide[offset : offset + size] = part.reshape(-1)
     return wide.reshape(w.shape)
 
