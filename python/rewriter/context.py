@@ -13,6 +13,9 @@ from .report import Report
 if TYPE_CHECKING:
     from .followers import Followers
 
+# In `Context.leave`: the reason to make a Dense layer an inner product, not a convolution.
+AS_PRODUCT = "as an inner product it needs no reorders"
+
 
 @dataclass
 class Context:

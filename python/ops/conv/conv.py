@@ -21,6 +21,7 @@ class Conv(Convolution, title="convolution"):
         src_blocks: with src_part = (0, channels in all), the blocks of 16 channels of the wider
             tensor that are its source; empty: one after the other.
         pool: [height, width] of the max pooling behind the steps, in windows that touch.
+        is_dense: whether it is a Dense layer, which may be an inner product as well.
         weight_scales: with weights of int8, what they are scaled by, one number an output channel.
         weight_steps: where float32 weights are whole multiples of a step, that of each output
             channel.
@@ -34,6 +35,7 @@ class Conv(Convolution, title="convolution"):
     explicit_paddings: tuple[int, int, int, int] = (0, 0, 0, 0)
     src_blocks: tuple[int, ...] = ()
     pool: tuple[int, ...] = ()
+    is_dense: bool = False
     weight_scales: np.ndarray | None = field(default=None, repr=False)
     weight_steps: np.ndarray | None = field(default=None, repr=False)
     sum_role: str | None = None

@@ -6,7 +6,7 @@ Reshape back.
 
 from ....graph import Body, Node
 from ....ops.records import BLOCK, Conv
-from ...context import Context
+from ...context import AS_PRODUCT, Context
 from ..found import Found
 from . import inner_product
 
@@ -38,8 +38,11 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         return None
     if shapes.shape(src)[:3] != shapes.shape(root.ref)[:3]:
         return None
+    if context.leave.get(body.label(root.name)) == AS_PRODUCT:
+        return None
     payload = Conv(
         origin=root.name,
+        is_dense=True,
         channels=outputs,
         weights=weights.reshape(1, 1, channels, outputs),
         in_channels=channels,

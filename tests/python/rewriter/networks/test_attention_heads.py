@@ -1,5 +1,6 @@
 """Heads and sequences in one axis, and scores whose axes lie in another order."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -108,3 +109,40 @@ def test_rows_and_keys_before_sequences(one_op, floats, biases):
     mask = np.float32(np.arange(T)[:, None] < np.arange(T)).reshape(T, T, 1, 1)
     node = one_op(function, floats(T, T, B, N), mask, transposes=1 + biases)
     assert node.attr["num_biases"].i == biases
+
+
+@pytest.mark.parametrize("batch", [None, 2])
+@pytest.mark.parametrize("axes", [1, 2])
+def test_attention_along_one_axis_of_several(rewrite, floats, batch, axes):
+    """Keras's with attention_axes: all axes in front are the batch."""
+    layer = keras.layers.MultiHeadAttention(2, 8, attention_axes=axes + 1)
+    sizes = (*(3, 2)[:axes], 5, 16)
+    x = floats(2, *sizes)
+    layer(x, x)
+    result = rewrite(lambda x: layer(x, x), (batch, *sizes), options=STRICT)
+    assert result.blockdnn == {"InnerProduct": 4, "Attention": 1}, result.report.declined
+    assert not any(result.ops[op] for op in ("Softmax", "Einsum", "Transpose", "Mul"))
+    result.assert_same(x)
+
+
+def test_products_of_rank_five_by_hand(rewrite, floats):
+    def function(x):
+        q, k, v = (tf.transpose(one, [0, 1, 3, 2, 4]) for one in tf.unstack(x, axis=3))
+        weights = tf.nn.softmax(tf.matmul(q * 0.5, k, transpose_b=True))
+        return tf.transpose(tf.matmul(weights, v), [0, 1, 3, 2, 4])
+
+    result = rewrite(function, (2, 3, 5, 3, 4, 8), options=STRICT)
+    assert result.blockdnn == {"Attention": 1}, result.report.declined
+    assert result.ops["Transpose"] == 0
+    result.assert_same(floats(2, 3, 5, 3, 4, 8))
+
+
+def test_products_whose_batches_spread_stay(rewrite, floats):
+    """One set of keys for all of an axis is no product of a merged batch."""
+
+    def function(q, k):
+        return tf.matmul(tf.nn.softmax(tf.matmul(q, k, transpose_b=True)), k)
+
+    result = rewrite(function, (2, 3, 4, 5, 8), (2, 1, 4, 6, 8), options=STRICT)
+    assert result.blockdnn == {} and result.ops["BatchMatMulV2"] == 2
+    result.assert_same(floats(2, 3, 4, 5, 8), floats(2, 1, 4, 6, 8))

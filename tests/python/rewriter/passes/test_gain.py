@@ -14,14 +14,28 @@ def test_a_lone_pointwise_convolution_is_left_alone(rewrite, weights, image):
     result.assert_same(image(1, 5, 5, 64))
 
 
-def test_a_lone_depthwise_convolution_is_left_alone(rewrite, weights, image):
-    kernel = weights(3, 3, 32, 1)
-    result = rewrite(
-        lambda x: tf.nn.depthwise_conv2d(x, kernel, [1, 1, 1, 1], "SAME"), [1, 8, 8, 32]
-    )
-    assert result.blockdnn == {}
-    assert "two reorders" in result.reason("depthwise")
+@pytest.mark.parametrize(
+    "window, stride, pays", [(3, 1, True), (5, 1, True), (7, 1, False), (3, 2, False)]
+)
+def test_a_lone_depthwise_convolution_pays_if_small(rewrite, weights, image, window, stride, pays):
+    kernel, strides = weights(window, window, 32, 1), [1, stride, stride, 1]
+    result = rewrite(lambda x: tf.nn.depthwise_conv2d(x, kernel, strides, "SAME"), [1, 8, 8, 32])
+    assert result.blockdnn == ({"Conv": 1, "Reorder": 2} if pays else {})
+    assert pays or "two reorders" in result.reason("depthwise")
     result.assert_same(image(1, 8, 8, 32))
+
+
+def test_dense_layers_on_rows_of_tokens_are_products(rewrite, weights, image):
+    """[N, P, T, C] looks like pictures; without a convolution nearby blocks are of no use."""
+    first, second = weights(32, 64), weights(64, 32)
+
+    def function(x):
+        y = tf.nn.relu(tf.tensordot(tf.math.bessel_i0e(x), first, 1))
+        return tf.math.bessel_i0e(tf.tensordot(y, second, 1))
+
+    result = rewrite(function, [2, 4, 9, 32])
+    assert result.blockdnn == {"InnerProduct": 2}
+    result.assert_same(image(2, 4, 9, 32))
 
 
 def test_the_two_together_pay(rewrite, weights, image):

@@ -1,0 +1,154 @@
+"""Writes products of tensors whose batch has several axes with one: ops of ours know no more.
+
+Keras's attention along one axis of [N, P, T, C] multiplies [N, P, T, H, D] by another one of these,
+for each of N and P. With B = N * P it is what others multiply:
+
+    product(x, y) = reshape(product(reshape(x, [B, ..]), reshape(y, [B, ..])), [N, P, ..])
+
+Between two such products, and in front of them, the two axes stay one where what stands there
+treats all of a batch alike; then nothing is left of the reshapes but one in front and one behind.
+"""
+
+import math
+
+from ....graph import INT32, Body, Node, Ref, constant_node, dtype, make_node
+from ...context import Context
+
+_PRODUCTS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum"})
+_MOST = 4  # axes of a product, one of them of the batch
+_UNARY = frozenset({"Identity", "Softmax", "StopGradient", "Tanh"})
+_SCALED = frozenset({"Mul", "RealDiv"})
+
+
+def merge_batches(body: Body, context: Context) -> None:
+    """Writes products of tensors whose batch has several axes as products with one."""
+    for node in body.view.topological():
+        while _may_merge(node, body) and not context.reason_to_leave(body, node):
+            node = _merge(node, body)
+
+
+def _may_merge(node: Node, body: Body) -> bool:
+    """Whether both axes in front are of the batch, and the sizes of the result can be told."""
+    if node.op not in _PRODUCTS or node.payload is not None or len(node.inputs) != 2:
+        return False
+    if body.view.has_control_edges(node.name):
+        return False
+    sizes = [body.shapes.shape(ref) for ref in (*node.inputs, node.ref)]
+    if None in sizes or any(len(one) <= _MOST for one in sizes):
+        return False
+    if any(one[:2] != sizes[0][:2] for one in sizes) or any(
+        map(body.constants.is_constant, node.inputs)
+    ):
+        return False
+    labels = _labels(node)
+    batch = labels is None or all(text[:2] == labels[0][:2] for text in labels)
+    return batch and all(map(_is_known, sizes))
+
+
+def _labels(node: Node) -> list[str] | None:
+    """The letters of an Einsum's operands and result."""
+    if node.op != "Einsum":
+        return None
+    return node.attr["equation"].s.decode().replace(" ", "").replace("->", ",").split(",")
+
+
+def _is_known(shape) -> bool:
+    """Whether the size of the first axis alone is unknown, if any: a Reshape tells it."""
+    return all(isinstance(size, int) for size in shape[1:]) and math.prod(shape[1:]) > 0
+
+
+def _merge(node: Node, body: Body) -> Node:
+    """Puts a product of one axis less in the node's place; returns it."""
+    view, inputs = body.view, [_merged(ref, body) for ref in node.inputs]
+    attributes = {key: node.attr[key] for key in ("T", "adj_x", "adj_y") if key in node.proto.attr}
+    if (labels := _labels(node)) is not None:
+        a, b, result = (text[1:] for text in labels)
+        attributes |= {"N": 2, "equation": f"{a},{b}->{result}"}
+    inputs = [inputs] if labels else inputs
+    product = last = _put(f"{node.name}/merged", node, inputs, body, **attributes)
+    end = node
+    if (turned := _turned(node, body)) is not None:
+        end, last = turned, _turn(turned, product.ref, body)
+    sizes = view.add(constant_node(f"{node.name}/sizes", _open(body.shapes.shape(end.ref)))).ref
+    types = {"T": node.attr["T"], "Tshape": INT32}
+    split = make_node(end.name, "Reshape", [last.ref, sizes], **types)
+    split.controls = list(end.controls)
+    view.replace(split)
+    view.remove_dead([ref.node for ref in (*end.inputs, *node.inputs)])
+    return product
+
+
+def _turned(node: Node, body: Body) -> Node | None:
+    """The transpose that alone reads the node and leaves the batch in front."""
+    readers = body.view.consumers(node.ref)
+    if len(readers) != 1 or body.view.is_fetched(node.ref):
+        return None
+    return readers[0][0] if _is_turned(readers[0][0], body) else None
+
+
+def _is_turned(node: Node, body: Body) -> bool:
+    if node.op != "Transpose" or node.payload is not None or body.view.has_control_edges(node.name):
+        return False
+    order = body.shapes.numbers(node.inputs[1])
+    return order is not None and list(order[:2]) == [0, 1]
+
+
+def _turn(node: Node, src: Ref, body: Body) -> Node:
+    """The same transpose of a tensor whose first two axes are one."""
+    name, order = f"{node.name}/merged", body.shapes.numbers(node.inputs[1])
+    axes = constant_node(f"{name}/order", [0, *(axis - 1 for axis in order[2:])])
+    inputs, types = [src, body.view.add(axes).ref], {"T": node.attr["T"], "Tperm": INT32}
+    return _put(name, node, inputs, body, **types)
+
+
+def _open(shape) -> list[int]:
+    return [size if isinstance(size, int) else -1 for size in shape]
+
+
+def _of(shape) -> tuple:
+    """The shape with its first two axes as one."""
+    return (shape[0] * shape[1], *shape[2:])
+
+
+def _put(name: str, like: Node, inputs: list, body: Body, **attributes) -> Node:
+    """A node as `like`, on tensors whose first two axes are one."""
+    made = make_node(name, like.op, inputs, device=like.proto.device, **attributes)
+    made = body.view.add(made)
+    body.shapes.put(made.ref, _of(body.shapes.shape(like.ref)))
+    return made
+
+
+def _merged(ref: Ref, body: Body) -> Ref:
+    """The tensor with its first two axes as one."""
+    view, node, shape = body.view, body.view.producer(ref), body.shapes.shape(ref)
+    if node.op == "Reshape" and body.shapes.shape(node.inputs[0]) == _of(shape):
+        return node.inputs[0]
+    alone = len(view.consumers(ref)) == 1 and not view.is_fetched(ref)
+    if alone and ref.port == 0 and node.payload is None and not view.has_control_edges(node.name):
+        attributes = {key: node.attr[key] for key in node.proto.attr if not key.startswith("_")}
+        name = f"{node.name}/merged"
+        if node.op in _UNARY:
+            return _put(name, node, [_merged(node.inputs[0], body)], body, **attributes).ref
+        if node.op in _SCALED and (at := _scaled(node, body)) is not None:
+            inputs = list(node.inputs)
+            inputs[at] = _merged(inputs[at], body)
+            return _put(name, node, inputs, body, **attributes).ref
+        if _is_turned(node, body):
+            return _turn(node, _merged(node.inputs[0], body), body).ref
+    sizes = view.add(constant_node(f"{ref.node}/{ref.port}/merged/sizes", [-1, *shape[2:]])).ref
+    types = {"T": dtype(view, ref), "Tshape": INT32}
+    made = make_node(f"{ref.node}/{ref.port}/merged", "Reshape", [ref, sizes], **types)
+    made = view.add(made).ref
+    body.shapes.put(made, _of(shape))
+    return made
+
+
+def _scaled(node: Node, body: Body) -> int | None:
+    """Which operand a number scales."""
+    for at in (0, 1):
+        if at == 1 and node.op == "RealDiv":
+            continue
+        number = body.constants.scalar(node.inputs[1 - at])
+        if number is not None and body.shapes.equal(node.inputs[at], node.ref):
+            return at
+    return None
