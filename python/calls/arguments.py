@@ -11,6 +11,9 @@ import tensorflow as tf
 
 from ..tensorflow_private import default_types
 
+# The types of numbers, strings and None, and of other Python objects.
+_FIXED = (default_types.Literal, default_types.Weakref)
+
 # Appends the tensors of one argument to a list; False where its structure is another one.
 _Read = Callable[[object, list], bool]
 
@@ -34,7 +37,7 @@ def reader(concrete) -> Callable[[tuple, dict], list | None]:
     is_flat = all(_is_leaf(parameter.type_constraint) for parameter in parameters)
     by_place = [is_flat or p.kind is not inspect.Parameter.KEYWORD_ONLY for p in parameters]
     by_name = [p.kind is not inspect.Parameter.POSITIONAL_ONLY for p in parameters]
-    literals = [isinstance(p.type_constraint, default_types.Literal) for p in parameters]
+    fixed = [isinstance(p.type_constraint, _FIXED) for p in parameters]
     places = range(len(parameters))
 
     def read_all(args: tuple, kwargs: dict) -> list | None:
@@ -49,7 +52,7 @@ def reader(concrete) -> Callable[[tuple, dict], list | None]:
             elif by_name[place] and names[place] in kwargs:
                 value = kwargs[names[place]]
                 used += 1
-            elif literals[place]:  # a Python value that the function was traced with
+            elif fixed[place]:  # a Python value that the function was traced with
                 continue
             else:
                 return None
@@ -87,6 +90,9 @@ def _read(kind) -> _Read | None:
     if isinstance(kind, default_types.Literal):
         wanted = kind.value
         return lambda value, flat: type(value) is type(wanted) and value == wanted
+    if isinstance(kind, default_types.Weakref):
+        held = kind._ref
+        return lambda value, flat: value is held()
     if type(kind) is default_types.Dict:
         inner = [(key, _read(kind.mapping[key])) for key in sorted(kind.mapping)]
         return None if any(read is None for _, read in inner) else _read_dict(inner)

@@ -13,10 +13,8 @@ def combine(pair, scale=1.0, *, last):
     return (pair["a"] - 2.0 * pair["b"][0]) * scale - 5.0 * last
 
 
-@pytest.fixture
-def fast():
-    given = {"b": [B], "a": A}
-    concrete = tf.function(combine).get_concrete_function(given, 3.0, last=tf.TensorSpec([]))
+def optimized(concrete):
+    """The result, of which a call that TensorFlow binds is an error."""
     result = bd.optimize(concrete)
 
     def forbidden(*args, **kwargs):
@@ -28,6 +26,12 @@ def fast():
 
     result.concrete = Concrete()
     return result
+
+
+@pytest.fixture
+def fast():
+    given = {"b": [B], "a": A}
+    return optimized(tf.function(combine).get_concrete_function(given, 3.0, last=tf.TensorSpec([])))
 
 
 @pytest.fixture
@@ -45,6 +49,21 @@ def test_nests_and_names(fast, pair):
         ((), {"last": last, "pair": pair, "scale": 3.0}),
     ]:
         np.testing.assert_allclose(fast(*args, **kwargs), wanted, rtol=1e-6)
+
+
+def test_objects(pair):
+    """As defaults of lambdas have them, which bind what a loop goes over."""
+
+    class Scale:
+        value = 3.0
+
+    scale, other = Scale(), Scale()
+    function = tf.function(lambda a, by=scale: a * by.value)
+    fast = optimized(function.get_concrete_function(A, scale))
+    for args, kwargs in [((pair["a"],), {}), ((pair["a"], scale), {}), ((), {"a": pair["a"]})]:
+        np.testing.assert_allclose(fast(*args, **kwargs), pair["a"] * 3.0)
+    with pytest.raises(AssertionError, match="TensorFlow binds"):
+        fast(pair["a"], other)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,14 @@ treats all of a batch alike; then nothing is left of the reshapes but one in fro
 """
 
 import math
+import string
 
 from ....graph import INT32, Body, Node, Ref, constant_node, dtype, make_node
 from ...context import Context
 
 _PRODUCTS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum"})
 _MOST = 4  # axes of a product, one of them of the batch
+_ANY = "..."  # in an equation
 _UNARY = frozenset({"Identity", "Softmax", "StopGradient", "Tanh"})
 _SCALED = frozenset({"Mul", "RealDiv"})
 
@@ -40,16 +42,34 @@ def _may_merge(node: Node, body: Body) -> bool:
         map(body.constants.is_constant, node.inputs)
     ):
         return False
-    labels = _labels(node)
-    batch = labels is None or all(text[:2] == labels[0][:2] for text in labels)
-    return batch and all(map(_is_known, sizes))
+    return _has_batch(node, sizes) and all(map(_is_known, sizes))
 
 
-def _labels(node: Node) -> list[str] | None:
-    """The letters of an Einsum's operands and result."""
+def _has_batch(node: Node, sizes: list[tuple]) -> bool:
+    """Whether the first two axes of both operands are those of the result."""
+    labels = _labels(node, sizes)
+    if labels is None:
+        return node.op != "Einsum"
+    first = set(labels[0][:2])
+    return all(text[:2] == labels[0][:2] and not first & set(text[2:]) for text in labels)
+
+
+def _labels(node: Node, sizes: list[tuple]) -> list[str] | None:
+    """The letters of an Einsum's operands and result, with some for those of an ellipsis."""
     if node.op != "Einsum":
         return None
-    return node.attr["equation"].s.decode().replace(" ", "").replace("->", ",").split(",")
+    equation = node.attr["equation"].s.decode().replace(" ", "").replace("->", ",")
+    labels = equation.split(",")
+    hidden = {len(shape) + len(_ANY) - len(text) for shape, text in zip(sizes, labels, strict=True)}
+    if _ANY in equation:
+        count = hidden.pop()
+        if hidden or not all(text.startswith(_ANY) for text in labels):
+            return None
+        if len({shape[:count] for shape in sizes}) > 1:  # an axis of one for all of another's
+            return None
+        free = [letter for letter in string.ascii_letters if letter not in equation]
+        equation = equation.replace(_ANY, "".join(free[:count]))
+    return equation.split(",")
 
 
 def _is_known(shape) -> bool:
@@ -61,7 +81,8 @@ def _merge(node: Node, body: Body) -> Node:
     """Puts a product of one axis less in the node's place; returns it."""
     view, inputs = body.view, [_merged(ref, body) for ref in node.inputs]
     attributes = {key: node.attr[key] for key in ("T", "adj_x", "adj_y") if key in node.proto.attr}
-    if (labels := _labels(node)) is not None:
+    shapes = [body.shapes.shape(ref) for ref in (*node.inputs, node.ref)]
+    if (labels := _labels(node, shapes)) is not None:
         a, b, result = (text[1:] for text in labels)
         attributes |= {"N": 2, "equation": f"{a},{b}->{result}"}
     inputs = [inputs] if labels else inputs

@@ -137,6 +137,33 @@ def test_products_of_rank_five_by_hand(rewrite, floats):
     result.assert_same(floats(2, 3, 5, 3, 4, 8))
 
 
+def test_an_ellipsis_is_a_batch_of_several_axes(rewrite, floats):
+    def function(q, k, v):
+        weights = tf.nn.softmax(tf.einsum("...qhd,...khd->...hqk", q, k))
+        return tf.einsum("...hqk,...khd->...qhd", weights, v)
+
+    given = [floats(2, 3, 5, 4, 8) for _ in range(3)]
+    result = rewrite(function, *(x.shape for x in given), options=STRICT)
+    assert result.blockdnn == {"Attention": 1} and not result.ops["Einsum"], result.report.declined
+    result.assert_same(*given)
+
+
+@pytest.mark.parametrize(
+    "equation, shapes",
+    [
+        ("abqad,abkd->abqk", [(2, 3, 5, 2, 8), (2, 3, 4, 8)]),  # a letter that comes twice
+        ("...qd,...kd->...qk", [(2, 3, 5, 8), (2, 3, 4, 8)]),
+        ("...qd,...kd->...qk", [(2, 3, 2, 5, 8), (2, 3, 1, 4, 8)]),  # one for all of another's
+        ("...qd,...kd->...qk", [(2, 3, 2, 5, 8), (2, 3, 2, 4, 8)]),
+    ],
+)
+def test_equations_of_few_and_of_several_axes(rewrite, floats, equation, shapes):
+    given = [floats(*shape) for shape in shapes]
+    result = rewrite(lambda a, b: tf.einsum(equation, a, b), *shapes, options=STRICT)
+    assert result.ops["Einsum"] == 1
+    result.assert_same(*given)
+
+
 def test_products_whose_batches_spread_stay(rewrite, floats):
     """One set of keys for all of an axis is no product of a merged batch."""
 
