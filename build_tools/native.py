@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path("tf_blockdnn", "_native")
 TENSORFLOW_REQUIREMENT = "tensorflow==2.21.*"
 # The oldest minor that the sources compile against; `make test-tensorflow` tries others.
-OLDEST_TENSORFLOW = (2, 19)
+OLDEST_TENSORFLOW = (2, 18)
 
 _TARGETS = ("libtf_blockdnn.so", "_build_info.json")
 _DEBIAN_BAZEL = (

@@ -59,10 +59,10 @@ def test_the_remedy_is_named(tools, there, words, absent):
 
 
 def test_an_old_tensorflow_is_refused():
-    native.check("2.19.0")
+    native.check("2.18.0")
     native.check("2.100.0rc1")
     with pytest.raises(
-        RuntimeError, match=r"2\.19 or newer, but 2\.9\.3 is installed: pip install"
+        RuntimeError, match=r"2\.18 or newer, but 2\.9\.3 is installed: pip install"
     ):
         native.check("2.9.3")
 
