@@ -19,9 +19,7 @@ cpp_tests() { build_tools/bazel test --build_tests_only --test_tag_filters=-tsan
 
 stage "C++ tests" cpp_tests
 # Most of a test is tracing and rewriting, which one thread does: a process a CPU, whole files each.
-# In the order of their names, as files of few tests are not those that take the least time.
-stage "Python tests" .venv/bin/python -m pytest -q --maxfail=20 -n auto --dist loadfile \
-  --no-loadscope-reorder
+stage "Python tests" .venv/bin/python -m pytest -q --maxfail=20 -n auto --dist loadfile
 stage "Format" build_tools/format.sh check
 
 printf '\n%s' "$summary"
