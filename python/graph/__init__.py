@@ -3,7 +3,7 @@
 from .body import Body, Module, Place, called, first_argument
 from .constants import LOOPS, Constants, Variable
 from .formats import Format, read, written
-from .functions import Flat, called_functions, flatten, restore_library, unflatten
+from .functions import Flat, called_functions, flatten, handed_on, restore_library, unflatten
 from .match import Any, Match, OneOf, Op, Scalar, Scope, match
 from .nodes import (
     FLOAT32,

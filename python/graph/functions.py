@@ -51,6 +51,30 @@ def flatten(function: function_pb2.FunctionDef) -> Flat:
     return Flat(graph_def, inputs, fetches, [*function.control_ret.values()])
 
 
+def handed_on(loop: Flat, lists: bool = False) -> set[int]:
+    """The variables of a loop that its body only hands on.
+
+    Args:
+        loop: the loop's body.
+        lists: also lists of tensors of which it sets elements, which leaves their length.
+    """
+    sources = {node.name: node.input[0] for node in loop.graph_def.node if _keeps(node, lists)}
+
+    def source(name: str) -> str:
+        while name in sources:
+            name = sources[name].removesuffix(":0")
+        return name
+
+    pairs = enumerate(zip(loop.fetches, loop.inputs, strict=True))
+    return {i for i, (ref, name) in pairs if not ref.port and source(ref.node) == name}
+
+
+def _keeps(node, lists: bool) -> bool:
+    if node.op == "TensorListSetItem":
+        return lists and not node.attr["resize_if_index_out_of_bounds"].b
+    return node.op == "Identity"
+
+
 def unflatten(
     function: function_pb2.FunctionDef,
     name: str,

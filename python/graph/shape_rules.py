@@ -6,10 +6,10 @@ None means "ask TensorFlow's static shape", or None when it knows nothing.
 
 import math
 
-from . import slice_rules
+from . import part_rules
 from .elementwise_ops import BINARY, COMPARISONS, UNARY
 from .quantized import QUANTIZING
-from .symbolic import Expr, exact_division, window
+from .symbolic import Expr, exact_division, is_count, window
 from .view import Node
 
 
@@ -224,6 +224,17 @@ def _unstacked(node: Node, port: int, shapes):
     return node.inputs[0], node.attr["axis"].i, ()
 
 
+def _largest(node: Node, port: int, shapes):
+    return node.inputs[0], -1, (shapes.number(node.inputs[1]),)
+
+
+def _place_of_largest(node: Node, shapes):
+    src, axis = shapes.shape(node.inputs[0]), shapes.number(node.inputs[1])
+    if not src or axis is None:
+        return None
+    return (*src[: axis % len(src)], *src[axis % len(src) + 1 :])
+
+
 def _resize(node: Node, shapes):
     src, size = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
     if src is None or size is None or len(src) != 4:
@@ -315,6 +326,13 @@ def _of_value(index: int):
     return rule
 
 
+def _range(node: Node, shapes):
+    size = shapes.value(node.inputs[1])
+    if size is None or shapes.number(node.inputs[0]) != 0 or shapes.number(node.inputs[2]) != 1:
+        return None
+    return (size.item(),) if is_count(size.item()) else None
+
+
 def _shape_of(node: Node, shapes):
     return None if (src := shapes.shape(node.inputs[0])) is None else (len(src),)
 
@@ -327,10 +345,11 @@ def _like_first(node: Node, shapes):
     return shapes.shape(node.inputs[0])
 
 
-_SPLITS = {"Split": _even_part, "SplitV": _part, "Unpack": _unstacked}
+_SPLITS = {"Split": _even_part, "SplitV": _part, "TopKV2": _largest, "Unpack": _unstacked}
 _SAME_SHAPE = (
-    "BiasAdd Cast Cumsum FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 Identity IdentityN LRN "
-    "LogSoftmax LogicalNot MatrixBandPart Roll Softmax StopGradient"
+    "BiasAdd Cast ClipByValue Cumprod Cumsum FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 "
+    "Identity IdentityN LRN LogSoftmax LogicalNot MatrixBandPart OnesLike ReverseV2 Roll Softmax "
+    "StopGradient ZerosLike"
 ).split()
 _BROADCASTING = "AddN LogicalAnd LogicalOr SelectV2".split()
 
@@ -338,7 +357,7 @@ _RULES = {
     **dict.fromkeys((*_SAME_SHAPE, *UNARY, *QUANTIZING), _like_first),
     **dict.fromkeys((*_BROADCASTING, *BINARY, *COMPARISONS), _broadcast),
     **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic"), _resize),
-    **dict.fromkeys(("Mean", "Max", "Sum", "Min"), _reduce),
+    **dict.fromkeys(("All", "Any", "Max", "Mean", "Min", "Prod", "Sum"), _reduce),
     **dict.fromkeys(("Pad", "PadV2", "MirrorPad"), _pad),
     **dict.fromkeys(("MaxPool", "AvgPool"), _pool),
     "Conv2D": _convolution(depthwise=False),
@@ -349,19 +368,22 @@ _RULES = {
     "ConcatV2": _concat,
     "Const": lambda node, _: tuple(d.size for d in node.attr["value"].tensor.tensor_shape.dim),
     **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _batch_matmul),
+    **dict.fromkeys(("ArgMax", "ArgMin"), _place_of_largest),
     "BroadcastTo": _of_value(1),
     "Einsum": _einsum,
     "Fill": _of_value(0),
     "MatMul": _matmul,
+    "TensorListStack": part_rules.stacked,
     "Tile": _tile,
     "Pack": _pack,
+    "Range": _range,
     "Shape": _shape_of,
-    "Slice": slice_rules.slice_,
-    "GatherV2": slice_rules.gather,
+    "Slice": part_rules.slice_,
+    "GatherV2": part_rules.gather,
     "BlockdnnUpdateSlice": _updated,
     **dict.fromkeys(("TensorScatterUpdate", "XlaDynamicUpdateSlice"), _like_first),
     **dict.fromkeys(_SPLITS, lambda node, shapes: infer_port(node, 0, shapes)),
-    "StridedSlice": slice_rules.strided_slice,
+    "StridedSlice": part_rules.strided_slice,
     "Reshape": _reshape,
     "Squeeze": _squeeze,
     "ExpandDims": _expand_dims,

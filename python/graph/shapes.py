@@ -40,7 +40,7 @@ class Shapes:
         values: Mapping[str, np.ndarray] | None = None,
         scope: str = "",
     ):
-        self._view, self._known, self._scope = view, known, scope
+        self.view, self._known, self._scope = view, known, scope
         self._shapes: dict[Ref, Shape | None] = {}
         self._values = {Ref(name): value for name, value in (values or {}).items()}
         self._ask_static = static
@@ -51,7 +51,7 @@ class Shapes:
     def on(self, view: GraphView) -> "Shapes":
         """The same shapes and values, for a copy of the view."""
         other = copy.copy(self)
-        other._view = view
+        other.view = view
         other._shapes, other._values = dict(self._shapes), dict(self._values)
         return other
 
@@ -79,15 +79,15 @@ class Shapes:
 
     def shape(self, ref: Ref) -> Shape | None:
         """The shape, or None where the rank is unknown."""
-        if ref not in self._shapes and ref.node in self._view:
+        if ref not in self._shapes and ref.node in self.view:
             if ref.port:
-                inferred = shape_rules.infer_port(self._view.node(ref.node), ref.port, self)
+                inferred = shape_rules.infer_port(self.view.node(ref.node), ref.port, self)
                 if inferred is None or None in inferred:
                     inferred = self._merge(ref, self._static_shape(ref), inferred)
                 self._shapes[ref] = inferred
             else:
                 self._shapes[ref] = None  # what a loop of version 1 that leads back here sees
-                self._shapes[ref] = self._infer(self._view.node(ref.node))
+                self._shapes[ref] = self._infer(self.view.node(ref.node))
         return self._shapes.get(ref)
 
     def put(self, ref: Ref, shape: Shape) -> None:
@@ -115,7 +115,7 @@ class Shapes:
         return None if same else made
 
     def _is_part(self, ref: Ref) -> bool:
-        payload = self._view.producer(ref).payload
+        payload = self.view.producer(ref).payload
         return payload is not None and payload.dst_part is not None
 
     def value(self, ref: Ref) -> np.ndarray | None:

@@ -109,6 +109,13 @@ def exact_division(size: Size, divisor: int) -> Size:
     return unknown("exact", size, divisor)
 
 
+def is_count(size: Size) -> bool:
+    """Whether it is never negative, as all atoms are: a division's rest is made of them."""
+    if isinstance(size, int):
+        return size >= 0
+    return size.constant >= 0 and all(c > 0 for _, c in size.terms)
+
+
 def estimate(size: Size, nominal: int) -> int:
     """The size when every unknown of the input is `nominal`."""
     if isinstance(size, int):

@@ -16,7 +16,6 @@ from ..graph import (
     LOOPS,
     Body,
     Constants,
-    Flat,
     GraphView,
     Module,
     Node,
@@ -28,6 +27,7 @@ from ..graph import (
     called_functions,
     first_argument,
     flatten,
+    handed_on,
     renew_read_only,
     restore_library,
 )
@@ -122,8 +122,8 @@ def _inner(place: Place, node: Node, function, functions) -> Body:
     bound = dict(arguments)
     if node.op in LOOPS:
         loop = functions[node.attr["body"].func.name]
-        handed_on = _handed_on(flatten(loop))
-        bound = {name: ref for i, (name, ref) in enumerate(arguments.items()) if i in handed_on}
+        kept = handed_on(flatten(loop))
+        bound = {name: ref for i, (name, ref) in enumerate(arguments.items()) if i in kept}
     bound = {name: ref for name, ref in bound.items() if not ref.port}
     found = ((name, outer.constants.variable_of(ref)) for name, ref in bound.items())
     variables = {name: variable for name, variable in found if variable is not None}
@@ -165,19 +165,6 @@ def _inner(place: Place, node: Node, function, functions) -> Body:
         scope=label,
     )
     return Body(view, constants, shapes, label, flat.inputs, place, bound)
-
-
-def _handed_on(loop: Flat) -> set[int]:
-    """The variables of a loop that its body only hands on."""
-    sources = {node.name: node.input[0] for node in loop.graph_def.node if node.op == "Identity"}
-
-    def source(name: str) -> str:
-        while name in sources:
-            name = sources[name].removesuffix(":0")
-        return name
-
-    pairs = enumerate(zip(loop.fetches, loop.inputs, strict=True))
-    return {i for i, (ref, name) in pairs if not ref.port and source(ref.node) == name}
 
 
 def _shapes_of_reads(view: GraphView, constants: Constants) -> dict[str, tuple]:

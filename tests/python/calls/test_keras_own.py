@@ -53,6 +53,34 @@ def test_methods_of_the_class_stay(task, pictures, same):
     np.testing.assert_array_equal(again.predict(values, verbose=0)["order"], wanted)
 
 
+def test_a_step_reads_the_batch_behind_loops_over_it(pictures, same):
+    """As the decoder of KerasHub's D-FINE does."""
+
+    class Rows(keras.layers.Layer):
+        def call(self, x):
+            largest = keras.ops.map(lambda row: keras.ops.max(row, [0, 1]), x)
+            places = keras.ops.arange(keras.ops.shape(x)[0])
+            return keras.ops.take(largest, places, axis=0) + keras.ops.zeros_like(largest)
+
+        def compute_output_spec(self, x):
+            return keras.KerasTensor([x.shape[0], x.shape[-1]])
+
+    class Detector(keras.Model):
+        def predict_step(self, data):
+            results = super().predict_step(data)
+            return keras.ops.stack([results[i] for i in range(results.shape[0])])
+
+    x = keras.Input([16, 16, 3])
+    model = Detector(x, Rows()(keras.layers.Conv2D(4, 3)(x)))
+    fast = bd.optimize(model)
+    assert fast.report.count("BlockdnnConv") == 1
+    for batch in (1, 4, 8):
+        for one in (model, fast):
+            one.make_predict_function(force=True)
+        got = fast.predict(pictures, batch_size=batch, verbose=0)
+        same(got, model.predict(pictures, batch_size=batch, verbose=0))
+
+
 def test_metrics_of_the_class_count_for_one(task, pictures, same):
     fast, labels = bd.optimize(task), np.zeros((8, 4), np.float32)
     got = fast.evaluate(pictures, labels, verbose=0)

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tf_blockdnn.python.graph import GraphView, Ref, Shapes
 from tf_blockdnn.python.graph.symbolic import Expr
+from tf_blockdnn.python.rewriter.capture import capture
 
 
 def _shapes(build, shape=(None, None, None, 8), asked=None):
@@ -221,3 +222,57 @@ def test_windows_and_parts_of_pictures_come_back_as_the_batch():
     batch = shapes.shape(Ref("x"))[0]
     assert shapes.shape(Ref("parts")) == shapes.shape(Ref("parts", 1)) == (64 * batch, 49, 4)
     assert shapes.shape(Ref("back")) == (batch, 64 * 49, 4)
+
+
+def test_lists_have_the_length_with_which_they_were_made():
+    @tf.function(input_signature=[tf.TensorSpec([None, 6, 6, 8])])
+    def stacked(x):
+        mapped = tf.map_fn(lambda row: tf.reduce_sum(row, [0, 1]), x)
+        scanned = tf.scan(lambda sum, row: sum + row, x)
+        return mapped, scanned, _written(x, tf.TensorArray(tf.float32, 0, dynamic_size=True))
+
+    body = capture(stacked.get_concrete_function()).main
+    batch = body.shapes.shape(Ref(body.inputs[0]))[0]
+    mapped, scanned, grown = map(body.shapes.shape, body.view.fetches)
+    assert mapped == (batch, 8)
+    assert scanned == (batch, 6, 6, 8)
+    assert grown[0] not in (batch, 0) and grown[1:] == (6, 6, 8)
+
+
+def _written(x, array):
+    """The rows of x, and zeros behind them, as an array of any length takes them."""
+    written = tf.while_loop(
+        lambda i, array: i <= tf.shape(x)[0],
+        lambda i, array: (i + 1, array.write(i, tf.zeros([6, 6, 8]))),
+        (0, array),
+    )
+    return written[1].stack()
+
+
+def test_what_counts_to_a_size_is_of_that_size():
+    def build(x):
+        batch = tf.shape(x)[0]
+        tf.range(batch, name="all")
+        tf.range(batch - 2, name="less")
+        tf.range(1, batch, name="from_one")
+        tf.range(0, batch, 2, name="even")
+
+    shapes = _shapes(build)
+    batch = shapes.shape(Ref("x"))[0]
+    assert shapes.shape(Ref("all")) == (batch,)
+    for name in ("less", "from_one", "even"):
+        (size,) = shapes.shape(Ref(name))
+        assert size not in (batch, batch - 2, batch - 1)
+
+
+def test_the_largest_of_each_row():
+    def build(x):
+        tf.math.top_k(x, 3, name="top")
+        tf.argmax(x, -1, name="place")
+        tf.reduce_any(tf.zeros_like(x) > 0, [1], name="any")
+
+    shapes = _shapes(build, (None, None, 4, 8), lambda: pytest.fail("asked"))
+    batch, rows, *_ = shapes.shape(Ref("x"))
+    assert shapes.shape(Ref("top")) == shapes.shape(Ref("top", 1)) == (batch, rows, 4, 3)
+    assert shapes.shape(Ref("place")) == (batch, rows, 4)
+    assert shapes.shape(Ref("any")) == (batch, 4, 8)

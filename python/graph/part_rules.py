@@ -1,6 +1,13 @@
-"""Shapes of what takes some elements of a tensor: slices and gathers; see shape_rules.py."""
+"""Shapes of what takes parts of a tensor, and of what puts a list of parts together.
 
-from .view import Node
+Rules as in shape_rules.py. The length of a list, as map_fn, scan and TensorArrays have, is that with
+which it was made: a loop that sets elements leaves it.
+"""
+
+from .constants import LOOPS
+from .functions import flatten, handed_on
+from .symbolic import Size
+from .view import Node, Ref
 
 
 def slice_(node: Node, shapes):
@@ -57,3 +64,34 @@ def gather(node: Node, shapes):
     axis %= len(params)
     shared += len(indices) if shared < 0 else 0
     return (*params[:axis], *indices[shared:], *params[axis + 1 :])
+
+
+def stacked(node: Node, shapes):
+    """All elements of a list as one tensor."""
+    element = shapes.value(node.inputs[1])
+    if element is None or not element.ndim:
+        return None
+    return (_length(node.inputs[0], shapes), *(None if size == -1 else size for size in element))
+
+
+def _length(ref: Ref, shapes) -> Size | None:
+    """The number of tensors in a list, where it is known."""
+    node = shapes.view.producer(ref)
+    if node.op == "TensorListReserve":
+        number = shapes.value(node.inputs[1])
+        return None if number is None else number.item()
+    if node.op == "TensorListFromTensor":
+        src = shapes.shape(node.inputs[0])
+        return src[0] if src else None
+    if node.op == "TensorListSetItem" and not node.attr["resize_if_index_out_of_bounds"].b:
+        return _length(node.inputs[0], shapes)
+    if node.op in LOOPS and ref.port in _kept(node, shapes.view.library):
+        return _length(node.inputs[ref.port], shapes)
+    return None
+
+
+def _kept(loop: Node, library) -> set[int]:
+    """The variables of a loop that are lists of one length from its begin to its end."""
+    name = loop.attr["body"].func.name
+    bodies = (function for function in library.function if function.signature.name == name)
+    return next((handed_on(flatten(body), lists=True) for body in bodies), set())
