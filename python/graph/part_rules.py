@@ -1,7 +1,7 @@
 """Shapes of what takes parts of a tensor, and of what puts a list of parts together.
 
-Rules as in shape_rules.py. The length of a list, as map_fn, scan and TensorArrays have, is that with
-which it was made: a loop that sets elements leaves it.
+Rules as in shape_rules.py. The length of a list, as map_fn, scan and TensorArrays have, is that
+with which it was made: a loop that sets elements leaves it.
 """
 
 from .constants import LOOPS
