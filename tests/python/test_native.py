@@ -2,9 +2,8 @@
 
 import gc
 import json
-import subprocess
-import sys
 
+import fresh
 import pytest
 import tensorflow as tf
 
@@ -58,7 +57,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    out = fresh.run(program)
     assert "built for TensorFlow 1.15" in out.stdout, out.stderr
 
 

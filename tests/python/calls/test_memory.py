@@ -1,10 +1,9 @@
 """Resident memory of fresh processes: the original's weights go, packed ones keep their promise."""
 
 import os
-import subprocess
-import sys
 import textwrap
 
+import fresh
 import keras
 import pytest
 import tensorflow as tf
@@ -62,13 +61,7 @@ def grown(make: str, call: str = "fast(image), fast(image)", setup: str = "") ->
         gc.collect()
         print(resident() - before)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"TF_ENABLE_ONEDNN_OPTS": "0"},
-    )
-    assert done.returncode == 0, done.stderr
+    done = fresh.run(textwrap.dedent(script), environ=os.environ | {"TF_ENABLE_ONEDNN_OPTS": "0"})
     return float(done.stdout.splitlines()[-1])
 
 

@@ -1,11 +1,9 @@
 """`optimize`: targets, calls, saving, options."""
 
 import gc
-import os
-import subprocess
-import sys
 import textwrap
 
+import fresh
 import keras
 import numpy as np
 import pytest
@@ -174,7 +172,7 @@ def test_saved_models_run_in_a_fresh_process(module, tmp_path, image):
         result = loaded.signatures["serving_default"](picture=tf.constant(x))
         np.save({str(tmp_path / "y.npy")!r}, result["scores"])
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, cwd=os.getcwd())
+    fresh.run(textwrap.dedent(code))
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), fast(x)["scores"], atol=1e-6)
 
 

@@ -3,9 +3,8 @@
 import concurrent.futures
 import os
 import re
-import subprocess
-import sys
 
+import fresh
 import numpy as np
 import references
 import tensorflow as tf
@@ -14,13 +13,7 @@ import tf_blockdnn as bd
 
 
 def run_program(program, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"} | environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    return fresh.run(program, environ=os.environ | environment)
 
 
 EVERY_OP = """

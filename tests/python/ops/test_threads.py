@@ -2,10 +2,8 @@
 
 import json
 import os
-import shutil
-import subprocess
-import sys
 
+import fresh
 import numpy as np
 import pytest
 
@@ -15,17 +13,11 @@ _CPUS = len(os.sched_getaffinity(0))
 _SPEAK = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
 
 
-def run(program: str, *, environ=(), prefix=()):
+def run(program: str, *, environ=()):
     """What a fresh process prints, as JSON."""
     clean = {name: value for name, value in os.environ.items() if name not in _SPEAK}
     program = "import json, tensorflow as tf, tf_blockdnn as bd\n" + program
-    result = subprocess.run(
-        [*prefix, sys.executable, "-c", program],
-        env=clean | {"TF_CPP_MIN_LOG_LEVEL": "3"} | dict(environ),
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
+    result = fresh.run(program, environ=clean | dict(environ))
     return json.loads(result.stdout.splitlines()[-1])
 
 
@@ -59,10 +51,8 @@ def test_who_decides(environ, first, threads, source):
     assert said.startswith(source)
 
 
-@pytest.mark.skipif(not shutil.which("taskset"), reason="no taskset")
 def test_affinity():
-    cpu = str(min(os.sched_getaffinity(0)))
-    numbers = run(_PRINT, prefix=("taskset", "-c", cpu))
+    numbers = run("import os\nos.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n" + _PRINT)
     assert numbers[:3] == [1, 1, 1]
 
 

@@ -67,8 +67,10 @@ def test_users_get_a_warning_the_original_and_the_traceback(name, concrete, imag
     assert node == concrete.name.decode() and f"failed in {name}" in reason
 
 
-def _network(weights):
-    """Something for each pass to do, inside of a condition, too."""
+@pytest.fixture(scope="module")
+def network(shared_weights):
+    """Something for each pass to do, inside of a condition, too; and how much of it converts."""
+    weights = shared_weights
     layer = keras.layers.LSTM(6)
     layer.build([None, 4, 5])
     weights.variables_made.append(layer)  # A function does not hold it.
@@ -101,7 +103,8 @@ def _network(weights):
         return tf.nn.softmax(tf.reduce_mean(y, [1, 2]) @ dense), layer(steps), y[:, :, :, ::2]
 
     specs = tf.TensorSpec([None, 8, 8, 16]), tf.TensorSpec([None, 4, 5])
-    return tf.function(function, autograph=False).get_concrete_function(*specs)
+    concrete = tf.function(function, autograph=False).get_concrete_function(*specs)
+    return concrete, optimize_concrete(concrete).report.counts()
 
 
 def _fail_after(run):
@@ -173,10 +176,9 @@ def _turn_around(body):
         *((name, _lose) for name in ("simplify", "assign_layout", "place_reorders", "fuse_pool")),
     ],
 )
-def test_a_failing_pass_costs_itself(name, how, weights, image, monkeypatch):
+def test_a_failing_pass_costs_itself(name, how, network, image, monkeypatch):
     """All that it did is undone, in the body of the condition, too, and the others run."""
-    original = _network(weights)
-    whole = optimize_concrete(original).report.counts()
+    original, whole = network
     (broken,) = (run for run in pipeline.PASSES if run.__name__ == name)
     failing = how(broken)
     failing.__name__ = name

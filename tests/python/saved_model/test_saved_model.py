@@ -3,9 +3,8 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 
+import fresh
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -110,10 +109,9 @@ def test_loads_in_a_fresh_process(tiny, optimised, tmp_path, isa):
         "see = loaded.signatures['serving_default']\n"
         "np.save(out, see(image=tf.constant(np.load(image)))['features'].numpy())\n"
     )
-    arguments = [optimised[0], tmp_path / "image.npy", tmp_path / "features.npy"]
-    environment = os.environ | ({"TF_BLOCKDNN_MAX_ISA": isa} if isa else {})
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    subprocess.run(command, check=True, env=environment)
+    environ = os.environ | ({"TF_BLOCKDNN_MAX_ISA": isa} if isa else {})
+    places = tmp_path / "image.npy", tmp_path / "features.npy"
+    fresh.run(script, optimised[0], *places, environ=environ)
     assert_same(run(tiny), {"features": np.load(tmp_path / "features.npy")})
 
 

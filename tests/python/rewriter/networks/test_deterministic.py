@@ -1,9 +1,8 @@
 """optimize(deterministic=True): the bits of a sample depend on nothing but the sample."""
 
-import subprocess
-import sys
 from pathlib import Path
 
+import fresh
 import keras
 import numpy as np
 import pytest
@@ -45,11 +44,11 @@ def test_the_same_call(network):
 
 def test_threads(tmp_path):
     """One thread, two, and more than there are cores."""
+    script = (Path(__file__).parent / "deterministic_networks.py").read_text()
     found = []
     for threads in (1, 2, 5):
         file = tmp_path / f"{threads}.npz"
-        script = Path(__file__).parent / "deterministic_networks.py"
-        subprocess.run([sys.executable, script, str(threads), file], check=True)
+        fresh.run(script, threads, file)
         found.append(np.load(file))
     assert len(found[0].files) == len(NETWORKS) * len(BATCHES)
     for other in found[1:]:

@@ -1,10 +1,8 @@
 """From calibration data to a function of bytes: errors, the report, files, a trained network."""
 
 import json
-import os
-import subprocess
-import sys
 
+import fresh
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -160,8 +158,7 @@ def test_several_signatures_and_a_size_of_a_quarter(function, tmp_path):
         "np.save(sys.argv[3], list(fast.signatures['two'](tf.constant(x)).values())[0])\n"
     )
     np.save(tmp_path / "x.npy", images(4, seed=5))
-    paths = [tmp_path / "int8", tmp_path / "x.npy", tmp_path / "y.npy"]
-    subprocess.run([sys.executable, "-c", code, *map(str, paths)], check=True, env=os.environ)
+    fresh.run(code, tmp_path / "int8", tmp_path / "x.npy", tmp_path / "y.npy")
     wanted = function(images(4, seed=5)).numpy()
     got = np.load(tmp_path / "y.npy")
     assert np.abs(wanted - got).max() < 0.02 * np.abs(wanted).max()
