@@ -9,12 +9,13 @@ from .nodes import (
     FLOAT32,
     INT32,
     UINT8,
+    Writer,
     attribute_types,
     constant_node,
     defaults,
     definition,
-    gathered,
     make_node,
+    open_sizes,
 )
 from .quantized import QUANTIZING, grid
 from .read_only import renew_read_only

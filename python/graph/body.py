@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from tensorflow.core.framework import function_pb2
 
 from .constants import Constants
+from .nodes import Writer
 from .shapes import Shapes
 from .symbolic import Expr
 from .view import GraphView, Node, Ref
@@ -82,6 +83,10 @@ class Body:
     def label(self, node: str) -> str:
         """How a report names a node of this body."""
         return f"{self.name}/{node}" if self.name else node
+
+    def writer(self, name: str) -> Writer:
+        """What adds nodes whose names begin with that of the node `name`."""
+        return Writer(self.view, name, self.shapes)
 
     def copy(self) -> Body:
         """The same body, to be edited apart; its inner bodies are shared."""

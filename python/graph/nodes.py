@@ -13,7 +13,9 @@ from tensorflow.core.framework import (
 )
 
 from ..tensorflow_private import dtypes, op_def_registry, tensor_shape, tensor_util
-from .view import Node, Ref
+from .shapes import Shapes
+from .types import dtype
+from .view import GraphView, Node, Ref
 
 FLOAT32, INT32, UINT8 = types_pb2.DT_FLOAT, types_pb2.DT_INT32, types_pb2.DT_UINT8
 
@@ -92,10 +94,85 @@ def constant_node(name: str, values, dtype: int = INT32) -> Node:
     return make_node(name, "Const", dtype=dtype, value=array)
 
 
-def gathered(name: str, params: Ref, indices: Ref, axis: Ref, dtype) -> Node:
-    """A GatherV2 by int32 numbers."""
-    types = {"Tparams": dtype, "Tindices": INT32, "Taxis": INT32}
-    return make_node(name, "GatherV2", [params, indices, axis], **types)
+class Writer:
+    """Adds nodes under names that begin with that of another node, and that run where it does.
+
+    Inputs are tensors, lists of them, and numbers, of which constants are made. Data types that are
+    not given are those of the tensors; numbers that share no type with a tensor are int32.
+
+    Args:
+        view: the graph.
+        name: of the node.
+        shapes: of the graph's tensors.
+    """
+
+    def __init__(self, view: GraphView, name: str, shapes: Shapes | None = None):
+        self._view, self._name, self._shapes = view, name, shapes
+        proto = view.node(name).proto if name in view else None
+        self._device = proto.device if proto is not None else ""
+
+    def add(self, what: str, op: str, *inputs, shape=None, **attributes) -> Ref:
+        """Adds a node; returns its first output.
+
+        Args:
+            what: comes behind the name, if it is not empty.
+            shape: of that output, where more is known than rules can tell.
+            attributes: as `make_node` takes them.
+        """
+        name = f"{self._name}/{what}" if what else self._name
+        ref = self._view.add(self._made(name, op, inputs, attributes)).ref
+        if shape is not None:
+            self._shapes.put(ref, tuple(shape))
+        return ref
+
+    def reshape(self, what: str, src: Ref, shape) -> Ref:
+        """Adds a Reshape to a shape of which one size at most is unknown."""
+        return self.add(what, "Reshape", src, open_sizes(shape), shape=shape)
+
+    def cut(self, what: str, src: Ref, axis: int, begin: int, size: int) -> Ref:
+        """Adds a Slice of `size` along an axis."""
+        rank = self._shapes.rank(src)
+        begins, sizes = [0] * rank, [-1] * rank
+        begins[axis], sizes[axis] = begin, size
+        return self.add(what, "Slice", src, begins, sizes)
+
+    def constant(self, what: str, values, dtype: int = INT32) -> Ref:
+        """Adds a constant."""
+        return self._view.add(constant_node(f"{self._name}/{what}", values, dtype)).ref
+
+    def put(self, op: str, *inputs, **attributes) -> Node:
+        """Puts a node in the place of that of the name, and removes what nothing needs any more."""
+        old = self._view.node(self._name)
+        made = self._made(self._name, op, inputs, attributes)
+        made.controls = list(old.controls)
+        self._view.replace(made)
+        self._view.remove_dead([ref.node for ref in old.inputs])
+        return made
+
+    def _made(self, name: str, op: str, inputs, attributes) -> Node:
+        args, types = definition(op).input_arg, {}
+        for arg, given in zip(args, inputs, strict=True):
+            if _is_tensor(given) and arg.type_attr:
+                first = given if isinstance(given, Ref) else given[0]
+                types.setdefault(arg.type_attr, dtype(self._view, first))
+        types |= attributes
+        refs = []
+        for arg, given in zip(args, inputs, strict=True):
+            if not _is_tensor(given):
+                kind = arg.type or types.setdefault(arg.type_attr, INT32)
+                given = self._view.add(constant_node(f"{name}/{arg.name}", given, kind)).ref
+            refs.append(given)
+        return make_node(name, op, refs, device=self._device, **types)
+
+
+def open_sizes(shape) -> list[int]:
+    """Sizes as a Reshape takes them: -1 for one that is no number."""
+    return [size if isinstance(size, int) else -1 for size in shape]
+
+
+def _is_tensor(given) -> bool:
+    """Whether it is a tensor or a list of tensors, not numbers."""
+    return isinstance(given, Ref) or (isinstance(given, list) and isinstance(given[0], Ref))
 
 
 _FIELDS = {"int": "i", "float": "f", "bool": "b", "string": "s"}

@@ -79,10 +79,6 @@ class Conv(Convolution, title="convolution"):
     def sum_type(self) -> int:
         return self.sum_dtype
 
-    @property
-    def into_type(self) -> int:
-        return self.dtype
-
     def dtype_of(self, role: str) -> int:
         return self.sum_dtype if role == self.sum_role else super().dtype_of(role)
 

@@ -11,9 +11,8 @@ x itself; group normalisation is spelled like this:
 import math
 
 import numpy as np
-from tensorflow.core.framework import types_pb2
 
-from ....graph import FLOAT32, INT32, Body, Node, Ref, constant_node, is_float32, make_node
+from ....graph import Body, Node, Ref, is_float32
 from ....graph.elementwise_ops import BINARY, UNARY
 from ...context import Context
 
@@ -68,13 +67,10 @@ def _picture(ref: Ref, node: Node, views: dict[Ref, Ref], body: Body) -> Ref | N
         return None
     if any(own not in (1, size) for own, size in zip(shape[3:], groups[3:], strict=True)):
         return None
+    write = body.writer(node.name)
     if shape[3:] != groups[3:]:
-        one = np.ones((1, 1, 1, *groups[3:]))
-        ones = body.view.add(constant_node(f"{node.name}/ones", one, types_pb2.DT_FLOAT))
-        spread = make_node(f"{node.name}/spread", "Mul", [ref, ones.ref], T=FLOAT32)
-        ref = body.view.add(spread).ref
-    channels = math.prod(groups[3:])
-    return _reshaped(f"{node.name}/channels", ref, (shape[0], 1, 1, channels), body)
+        ref = write.add("spread", "Mul", ref, np.ones((1, 1, 1, *groups[3:])))
+    return write.reshape("channels", ref, (shape[0], 1, 1, math.prod(groups[3:])))
 
 
 def _elementwise(node: Node, pictures: list[Ref], views: dict[Ref, Ref], body: Body) -> None:
@@ -93,19 +89,6 @@ def _mean(node: Node, picture: Ref, body: Body) -> None:
         return
     if sorted(axis % 5 for axis in axes) != [1, 2, 4]:
         return
-    plane = body.view.add(constant_node(f"{node.name}/plane", [1, 2]))
-    means = body.view.add(
-        Node(f"{node.name}/channels", "Mean", [picture, plane.ref], proto=node.proto)
-    )
-    body.shapes.put(means.ref, (shape[0], 1, 1, shape[3]))
-    of_groups = _reshaped(f"{node.name}/groups", means.ref, (shape[0], 1, 1, *groups[3:]), body)
-    last = body.view.add(constant_node(f"{node.name}/last", [4]))
-    body.view.replace(Node(node.name, "Mean", [of_groups, last.ref], proto=node.proto))
-
-
-def _reshaped(name: str, src: Ref, shape: tuple, body: Body) -> Ref:
-    sizes = [size if isinstance(size, int) else -1 for size in shape]
-    to = body.view.add(constant_node(f"{name}/shape", sizes))
-    made = body.view.add(make_node(name, "Reshape", [src, to.ref], T=FLOAT32, Tshape=INT32))
-    body.shapes.put(made.ref, shape)
-    return made.ref
+    write, one = body.writer(node.name), (shape[0], 1, 1)
+    means = write.add("means", "Mean", picture, [1, 2], keep_dims=True, shape=(*one, shape[3]))
+    write.put("Mean", write.reshape("groups", means, (*one, *groups[3:])), [4], keep_dims=True)

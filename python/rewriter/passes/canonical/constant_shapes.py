@@ -4,9 +4,7 @@ A Reshape to [batch, 1, 1, C], spelled Shape -> StridedSlice -> Pack, becomes a 
 to the constant [-1, 1, 1, C]: then nobody asks a blocked tensor for its shape.
 """
 
-from tensorflow.core.framework import types_pb2
-
-from ....graph import Body, Expr, constant_node
+from ....graph import INT32, Body, Expr, open_sizes
 from ...context import Context
 
 
@@ -23,8 +21,7 @@ def constant_shapes(body: Body, context: Context) -> None:
         numbers = [size for size in sizes if not isinstance(size, Expr)]
         if len(unknown) > 1 or (unknown and any(size <= 0 for size in numbers)):
             continue
-        values = [-1 if isinstance(size, Expr) else size for size in sizes]
-        dtype = node.attr["Tshape"].type or types_pb2.DT_INT32
-        constant = body.view.add(constant_node(f"{node.name}/constant_shape", values, dtype))
-        body.view.set_inputs(node, [node.inputs[0], constant.ref])
+        dtype = node.attr["Tshape"].type or INT32
+        constant = body.writer(node.name).constant("constant_shape", open_sizes(sizes), dtype)
+        body.view.set_inputs(node, [node.inputs[0], constant])
         body.view.remove_dead([shape.node])

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from tensorflow.core.framework import types_pb2
 
-from ....graph import INT32, Body, Node, Ref, constant_node, make_node
+from ....graph import Body, Node, Ref
 from ...context import Context
 
 _RESIZES = frozenset({"ResizeBicubic", "ResizeBilinear", "ResizeNearestNeighbor"})
@@ -101,8 +101,7 @@ def _replace(node: Node, parts: list[tuple[Ref, int]], channels: int, body: Body
         first += count
     total, *others = sorted(results, key=lambda ref: body.view.producer(ref).op in _RESIZES)
     for other in others:
-        terms, types = [total, other], {"T": node.attr["T"]}
-        total = body.view.add(make_node(f"{node.name}/sum", "AddV2", terms, **types)).ref
+        total = body.writer(node.name).add("sum", "AddV2", total, other)
     sources = [ref.node for ref in node.inputs]
     body.view.replace_uses(node.ref, total)
     body.view.remove_dead([node.name, *sources])
@@ -125,25 +124,20 @@ def _runs(parts, reader: Node, channels: int, body: Body) -> Iterator[tuple[Node
 
 def _rows(node: Node, first: int, count: int, channels: int, body: Body) -> Ref:
     """The rows of the filter for some of its channels."""
-    name, filters = f"{node.name}/rows", node.inputs[1]
+    filters = node.inputs[1]
     if (first, count) == (0, body.shapes.shape(filters)[2]):
         return filters
-    begin = body.view.add(constant_node(f"{name}/begin", [0, 0, first, 0])).ref
-    size = body.view.add(constant_node(f"{name}/size", [1, 1, count, channels])).ref
-    types = {"T": node.attr["T"], "Index": INT32}
-    return body.view.add(make_node(name, "Slice", [filters, begin, size], **types)).ref
+    begin, size = [0, 0, first, 0], [1, 1, count, channels]
+    return body.writer(node.name).add("rows", "Slice", filters, begin, size)
 
 
 def _convolved(node: Node, resize: Node | None, refs: list[Ref], filters: Ref, body: Body) -> Ref:
     """The convolution of the parts together; that of what the resize enlarges, enlarged."""
-    view, dtype = body.view, node.attr["T"]
-    src = refs[0]
+    view, src = body.view, refs[0]
     if resize is not None:
         src = resize.inputs[0]
     elif len(refs) > 1:
-        axis = view.add(constant_node(f"{node.name}/axis", 3)).ref
-        types = {"T": dtype, "Tidx": INT32}
-        src = view.add(make_node(f"{node.name}/parts", "ConcatV2", [*refs, axis], **types)).ref
+        src = body.writer(node.name).add("parts", "ConcatV2", refs, 3)
     result = view.add(Node(f"{node.name}/part", node.op, [src, filters], proto=node.proto)).ref
     if resize is None:
         return result

@@ -12,7 +12,7 @@ treats all of a batch alike; then nothing is left of the reshapes but one in fro
 import math
 import string
 
-from ....graph import INT32, Body, Node, Ref, constant_node, dtype, make_node
+from ....graph import Body, Node, Ref, open_sizes
 from ...context import Context
 
 _PRODUCTS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum"})
@@ -79,24 +79,18 @@ def _is_known(shape) -> bool:
 
 def _merge(node: Node, body: Body) -> Node:
     """Puts a product of one axis less in the node's place; returns it."""
-    view, inputs = body.view, [_merged(ref, body) for ref in node.inputs]
-    attributes = {key: node.attr[key] for key in ("T", "adj_x", "adj_y") if key in node.proto.attr}
+    inputs = [_merged(ref, body) for ref in node.inputs]
+    attributes = {key: node.attr[key] for key in ("adj_x", "adj_y") if key in node.proto.attr}
     shapes = [body.shapes.shape(ref) for ref in (*node.inputs, node.ref)]
     if (labels := _labels(node, shapes)) is not None:
         a, b, result = (text[1:] for text in labels)
-        attributes |= {"N": 2, "equation": f"{a},{b}->{result}"}
-    inputs = [inputs] if labels else inputs
-    product = last = _put(f"{node.name}/merged", node, inputs, body, **attributes)
+        inputs, attributes = [inputs], {"equation": f"{a},{b}->{result}"}
+    product = last = _add(node, inputs, body, **attributes)
     end = node
     if (turned := _turned(node, body)) is not None:
-        end, last = turned, _turn(turned, product.ref, body)
-    sizes = view.add(constant_node(f"{node.name}/sizes", _open(body.shapes.shape(end.ref)))).ref
-    types = {"T": node.attr["T"], "Tshape": INT32}
-    split = make_node(end.name, "Reshape", [last.ref, sizes], **types)
-    split.controls = list(end.controls)
-    view.replace(split)
-    view.remove_dead([ref.node for ref in (*end.inputs, *node.inputs)])
-    return product
+        end, last = turned, _turn(turned, product, body)
+    body.writer(end.name).put("Reshape", last, open_sizes(body.shapes.shape(end.ref)))
+    return body.view.producer(product)
 
 
 def _turned(node: Node, body: Body) -> Node | None:
@@ -114,16 +108,10 @@ def _is_turned(node: Node, body: Body) -> bool:
     return order is not None and list(order[:2]) == [0, 1]
 
 
-def _turn(node: Node, src: Ref, body: Body) -> Node:
+def _turn(node: Node, src: Ref, body: Body) -> Ref:
     """The same transpose of a tensor whose first two axes are one."""
-    name, order = f"{node.name}/merged", body.shapes.numbers(node.inputs[1])
-    axes = constant_node(f"{name}/order", [0, *(axis - 1 for axis in order[2:])])
-    inputs, types = [src, body.view.add(axes).ref], {"T": node.attr["T"], "Tperm": INT32}
-    return _put(name, node, inputs, body, **types)
-
-
-def _open(shape) -> list[int]:
-    return [size if isinstance(size, int) else -1 for size in shape]
+    order = body.shapes.numbers(node.inputs[1])
+    return _add(node, [src, [0, *(axis - 1 for axis in order[2:])]], body)
 
 
 def _of(shape) -> tuple:
@@ -131,12 +119,10 @@ def _of(shape) -> tuple:
     return (shape[0] * shape[1], *shape[2:])
 
 
-def _put(name: str, like: Node, inputs: list, body: Body, **attributes) -> Node:
-    """A node as `like`, on tensors whose first two axes are one."""
-    made = make_node(name, like.op, inputs, device=like.proto.device, **attributes)
-    made = body.view.add(made)
-    body.shapes.put(made.ref, _of(body.shapes.shape(like.ref)))
-    return made
+def _add(like: Node, inputs: list, body: Body, **attributes) -> Ref:
+    """The result of a node as `like`, on tensors whose first two axes are one."""
+    shape = _of(body.shapes.shape(like.ref))
+    return body.writer(like.name).add("merged", like.op, *inputs, shape=shape, **attributes)
 
 
 def _merged(ref: Ref, body: Body) -> Ref:
@@ -146,22 +132,16 @@ def _merged(ref: Ref, body: Body) -> Ref:
         return node.inputs[0]
     alone = len(view.consumers(ref)) == 1 and not view.is_fetched(ref)
     if alone and ref.port == 0 and node.payload is None and not view.has_control_edges(node.name):
-        attributes = {key: node.attr[key] for key in node.proto.attr if not key.startswith("_")}
-        name = f"{node.name}/merged"
         if node.op in _UNARY:
-            return _put(name, node, [_merged(node.inputs[0], body)], body, **attributes).ref
+            return _add(node, [_merged(node.inputs[0], body)], body)
         if node.op in _SCALED and (at := _scaled(node, body)) is not None:
             inputs = list(node.inputs)
             inputs[at] = _merged(inputs[at], body)
-            return _put(name, node, inputs, body, **attributes).ref
+            return _add(node, inputs, body)
         if _is_turned(node, body):
-            return _turn(node, _merged(node.inputs[0], body), body).ref
-    sizes = view.add(constant_node(f"{ref.node}/{ref.port}/merged/sizes", [-1, *shape[2:]])).ref
-    types = {"T": dtype(view, ref), "Tshape": INT32}
-    made = make_node(f"{ref.node}/{ref.port}/merged", "Reshape", [ref, sizes], **types)
-    made = view.add(made).ref
-    body.shapes.put(made, _of(shape))
-    return made
+            return _turn(node, _merged(node.inputs[0], body), body)
+    write = body.writer(ref.node)
+    return write.add("merged", "Reshape", ref, [-1, *shape[2:]], shape=_of(shape))
 
 
 def _scaled(node: Node, body: Body) -> int | None:

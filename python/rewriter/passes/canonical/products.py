@@ -11,7 +11,7 @@ import math
 
 from tensorflow.core.framework import types_pb2
 
-from ....graph import INT32, Body, Node, Ref, constant_node, dtype_name, make_node
+from ....graph import Body, Node, Ref, Writer, dtype_name, open_sizes
 from ...context import Context
 
 
@@ -37,31 +37,22 @@ def _flatten(node: Node, body: Body) -> str | None:
     rows, matrix = body.shapes.shape(src), body.shapes.shape(weights)
     if rows is None or matrix is None or not all(isinstance(size, int) for size in matrix):
         return "the shapes of its operands are not known"
+    write = body.writer(node.name)
     if order is not None:
-        axes = body.view.add(constant_node(f"{node.name}/order", order)).ref
-        turned = make_node(f"{node.name}/turned", "Transpose", [weights, axes], T=node.attr["T"])
-        weights, matrix = body.view.add(turned).ref, tuple(matrix[axis] for axis in order)
+        weights = write.add("turned", "Transpose", weights, order)
+        matrix = body.shapes.shape(weights)
     ic, oc = math.prod(matrix[:contracted]), math.prod(matrix[contracted:])
-    flat = _reshape(f"{node.name}/rows", src, [-1, ic], node, body)
-    by = _reshape(f"{node.name}/weights", weights, [ic, oc], node, body)
-    dtype, view = node.attr["T"], body.view
-    product = view.add(make_node(f"{node.name}/product", "MatMul", [flat, by], T=dtype)).ref
+    flat = write.add("rows", "Reshape", src, [-1, ic])
+    product = write.add("product", "MatMul", flat, write.reshape("weights", weights, [ic, oc]))
     root, bias, tail = _bias(node, rows[:-contracted], matrix[contracted:], body)
-    kept = [*rows[:-contracted], *tail]
+    kept = (*rows[:-contracted], *tail)
     if bias is not None:
-        bias = _reshape(f"{node.name}/bias", bias, [oc], node, body)
-        product = view.add(make_node(f"{node.name}/add", "AddV2", [product, bias], T=dtype)).ref
-    if sum(not isinstance(size, int) for size in kept) > 1:
-        sizes = _open_shape(node, src, contracted, tail, body)
-    else:
-        shape = [size if isinstance(size, int) else -1 for size in kept]
-        sizes = body.view.add(constant_node(f"{node.name}/shape", shape)).ref
-    result = _reshape_node(root.name, product, sizes, node)
-    result.controls = list(root.controls)
-    body.view.replace(result)
-    body.shapes.put(result.ref, tuple(kept))
-    if root is not node:
-        body.view.remove_dead([ref.node for ref in root.inputs])
+        product = write.add("add", "AddV2", product, write.reshape("bias", bias, [oc]))
+    sizes = open_sizes(kept)
+    if sizes.count(-1) > 1:
+        sizes = _open_shape(write, src, contracted, tail)
+    body.writer(root.name).put("Reshape", product, sizes)
+    body.shapes.put(root.ref, kept)
     return None
 
 
@@ -98,21 +89,11 @@ def _reader(node: Node, body: Body) -> tuple[Node | None, int]:
     return (None, 0) if view.has_control_edges(reader.name) else (reader, index)
 
 
-def _open_shape(node: Node, src: Ref, contracted: int, tail, body: Body) -> Ref:
+def _open_shape(write: Writer, src: Ref, contracted: int, tail) -> Ref:
     """[*shape(src)[:-contracted], *tail] as a tensor, where several of its sizes are unknown."""
-    name, view = node.name, body.view
-
-    def constant(part: str, values) -> Ref:
-        return view.add(constant_node(f"{name}/{part}", values)).ref
-
-    def add(part: str, op: str, inputs: list[Ref], **attributes) -> Ref:
-        return view.add(make_node(f"{name}/{part}", op, inputs, **attributes)).ref
-
-    sizes = add("sizes", "Shape", [src], T=node.attr["T"], out_type=INT32)
-    bounds = [constant("begin", [0]), constant("end", [-contracted]), constant("step", [1])]
-    kept = add("kept_sizes", "StridedSlice", [sizes, *bounds], T=INT32, Index=INT32)
-    parts = [kept, constant("tail", list(tail)), constant("axis", 0)]
-    return add("shape", "ConcatV2", parts, T=INT32, Tidx=INT32)
+    sizes = write.add("sizes", "Shape", src)
+    kept = write.add("kept_sizes", "StridedSlice", sizes, [0], [-contracted], [1])
+    return write.add("shape", "ConcatV2", [kept, write.constant("tail", tail)], 0)
 
 
 def _contracted(node: Node, body: Body) -> tuple[int, list[int] | None]:
@@ -142,12 +123,3 @@ def _contracted_by(equation: str) -> tuple[int, list[int] | None]:
         return 0, None
     order = [b.index(label) for label in within + rest]
     return count, None if order == sorted(order) else order
-
-
-def _reshape(name: str, src: Ref, shape: list[int], like: Node, body: Body) -> Ref:
-    sizes = body.view.add(constant_node(f"{name}/shape", shape)).ref
-    return body.view.add(_reshape_node(name, src, sizes, like)).ref
-
-
-def _reshape_node(name: str, src: Ref, sizes: Ref, like: Node) -> Node:
-    return make_node(name, "Reshape", [src, sizes], T=like.attr["T"], Tshape=INT32)

@@ -8,12 +8,9 @@ It does not look into the functions of regions, and patterns know fewer spelling
     x[:n, ...] = x of n,    x * s = x * [s, s, ..],  s [N, 1, 1, 1], x [N, H, W, C]
 """
 
-from collections.abc import Callable
-
 import numpy as np
-from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref, constant_node, is_float32, make_node
+from ....graph import Body, Node, is_float32
 from ....tensorflow_private import dtypes
 from ...context import Context
 
@@ -30,28 +27,11 @@ def _power(node: Node, body: Body) -> None:
     x, exponent = node.inputs
     if not dtypes.as_dtype(node.attr["T"].type).is_floating or not body.shapes.equal(x, node.ref):
         return
-    write = _POWERS.get(body.constants.scalar(exponent))
-    if write is not None:
-        write(node, x, body)
-        body.view.remove_dead([exponent.node])
-
-
-def _unary(op: str) -> Callable:
-    return lambda node, x, body: _put(node, op, [x], body)
-
-
-def _cube(node: Node, x: Ref, body: Body) -> None:
-    square = body.view.add(_like(node, f"{node.name}/square", "Square", [x]))
-    _put(node, "Mul", [x, square.ref], body)
-
-
-def _put(node: Node, op: str, inputs: list[Ref], body: Body) -> None:
-    body.view.replace(_like(node, node.name, op, inputs))
-
-
-def _like(node: Node, name: str, op: str, inputs: list[Ref]) -> Node:
-    """A node of the type, and on the device, of another."""
-    return make_node(name, op, inputs, device=node.proto.device, T=node.attr["T"])
+    power, write = body.constants.scalar(exponent), body.writer(node.name)
+    if power == 3.0:
+        write.put("Mul", x, write.add("square", "Square", x))
+    elif power in _POWERS:
+        write.put(_POWERS[power], x)
 
 
 def _transpose(node: Node, body: Body) -> None:
@@ -80,9 +60,8 @@ def _sum(node: Node, body: Body) -> None:
     pixels = shape[1] * shape[2] if all(isinstance(size, int) for size in shape[1:3]) else 0
     if sorted(axis % 4 for axis in numbers) != [1, 2] or not pixels:
         return
-    mean = body.view.add(Node(f"{node.name}/mean", "Mean", [x, axes], proto=node.proto))
-    count = constant_node(f"{node.name}/pixels", pixels, types_pb2.DT_FLOAT)
-    _put(node, "Mul", [mean.ref, body.view.add(count).ref], body)
+    write = body.writer(node.name)
+    write.put("Mul", write.add("mean", "Mean", x, axes, keep_dims=node.attr["keep_dims"]), pixels)
 
 
 def _slice(node: Node, body: Body) -> None:
@@ -100,23 +79,13 @@ def _spread(node: Node, body: Body) -> None:
     for index, (own, other) in enumerate(zip(pictures, reversed(pictures), strict=True)):
         is_vector = own == (other[0], 1, 1, 1) and other[1:3] != (1, 1)
         if is_vector and isinstance(other[3], int) and other[3] > 1:
-            one = np.ones((1, 1, 1, other[3]))
-            ones = constant_node(f"{node.name}/ones", one, types_pb2.DT_FLOAT)
-            inputs = [node.inputs[index], body.view.add(ones).ref]
-            spread = body.view.add(_like(node, f"{node.name}/spread", "Mul", inputs))
-            inputs = list(node.inputs)
-            inputs[index] = spread.ref
+            inputs, ones = list(node.inputs), np.ones((1, 1, 1, other[3]))
+            inputs[index] = body.writer(node.name).add("spread", "Mul", inputs[index], ones)
             body.view.set_inputs(node, inputs)
 
 
-# exponent -> what computes that power
-_POWERS = {
-    -1.0: _unary("Reciprocal"),
-    -0.5: _unary("Rsqrt"),
-    0.5: _unary("Sqrt"),
-    2.0: _unary("Square"),
-    3.0: _cube,
-}
+# exponent -> the op that computes that power
+_POWERS = {-1.0: "Reciprocal", -0.5: "Rsqrt", 0.5: "Sqrt", 2.0: "Square"}
 _RULES = {
     "Pow": _power,
     "Reshape": _reshape,

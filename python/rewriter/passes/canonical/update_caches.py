@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from tensorflow.core.framework import types_pb2
 
-from ....graph import INT32, Body, Node, Ref, constant_node, make_node
+from ....graph import Body, Node, Ref, make_node
 from ....ops.records import Attention
 from ...context import Context
 
@@ -74,9 +74,7 @@ def _join(stack: Node, body: Body) -> None:
         last = made.ref
         places.append(made.ref)
     _read_there(rows, places, body)
-    identity = make_node(stack.name, "Identity", [last], T=stack.attr["T"])
-    view.replace(identity)
-    view.remove_dead([ref.node for ref in stack.inputs])
+    body.writer(stack.name).put("Identity", last)
 
 
 def _rows(stack: Node, at: tuple[int, ...], body: Body) -> list[_Row] | None:
@@ -170,14 +168,9 @@ def _attend(reader: Node, read, order, view) -> None:
 
 def _cut(row: _Row, place: Ref, body: Body) -> Ref:
     """cache[:, i, j] for readers that know no caches."""
-    view, name, count = body.view, row.node.name, len(row.at) + 1
-    begin, end = [0, *row.at], [0, *(i + 1 for i in row.at)]
-    bounds = [
-        view.add(constant_node(f"{name}/{part}", values)).ref
-        for part, values in (("begin", begin), ("end", end), ("steps", [1] * count))
-    ]
+    count = len(row.at) + 1
+    bounds = [0, *row.at], [0, *(i + 1 for i in row.at)], [1] * count
     masks = {"begin_mask": 1, "end_mask": 1, "shrink_axis_mask": (1 << count) - 2}
-    types = {"T": row.node.attr["T"], "Index": INT32}
-    node = view.add(make_node(f"{name}/part", "StridedSlice", [place, *bounds], **types, **masks))
-    body.shapes.put(node.ref, body.shapes.shape(row.node.ref))
-    return node.ref
+    shape = body.shapes.shape(row.node.ref)
+    write = body.writer(row.node.name)
+    return write.add("part", "StridedSlice", place, *bounds, shape=shape, **masks)

@@ -1,6 +1,6 @@
 """Writes a split of pictures as one slice a part, each of which may then be blocked or not."""
 
-from ....graph import FLOAT32, INT32, Body, Node, Ref, constant_node, is_float32, make_node
+from ....graph import Body, Node, Ref, is_float32
 from ....ops.records import Convolution
 from ...context import Context
 from ...followers import Followers
@@ -39,13 +39,6 @@ def _cut(node: Node, body: Body) -> bool:
     for port, size in enumerate(sizes):
         if not view.use_count(Ref(node.name, port)):
             continue
-        name = f"{node.name}/part_{port}"
-        begin, count = [0, 0, 0, 0], [-1, -1, -1, -1]
-        begin[axis], count[axis] = sum(sizes[:port]), size
-        begin = view.add(constant_node(f"{name}/begin", begin))
-        count = view.add(constant_node(f"{name}/size", count))
-        inputs = [src, begin.ref, count.ref]
-        part = view.add(make_node(name, "Slice", inputs, T=FLOAT32, Index=INT32))
-        shapes.put(part.ref, (*whole[:axis], size, *whole[axis + 1 :]))
-        view.replace_uses(Ref(node.name, port), part.ref)
+        part = body.writer(node.name).cut(f"part_{port}", src, axis, sum(sizes[:port]), size)
+        view.replace_uses(Ref(node.name, port), part)
     return True

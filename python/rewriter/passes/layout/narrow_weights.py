@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
-from ....graph import FLOAT32, Body, Node, Ref, constant_node, make_node
+from ....graph import FLOAT32, Body, Node, make_node
 from ....ops.records import Conv, InnerProduct, Rnn
 from ...patterns.products.inner_product import matrix
 from ...precision.lowering import Layer, Lowering
@@ -83,13 +83,13 @@ def _store_recurrent(node: Node, body: Body, lowering: Lowering, report: Report)
     matrices = [np.asarray(body.constants.value(ref), np.float32) for ref in refs]
     if not _takes(matrices, body.label(name), lowering):
         return
-    inputs, scales = list(node.inputs), []
+    write, inputs, scales = body.writer(node.name), list(node.inputs), []
     for place, weights in zip(_KERNELS, matrices, strict=True):
         values, own = _stored(weights, lowering)
         kind = tf.as_dtype(values.dtype).as_datatype_enum
-        inputs[place] = _constant(body, f"{node.name}/{place}", values, kind)
+        inputs[place] = write.constant(f"{place}", values, kind)
         if own is not None:
-            scales.append(_constant(body, f"{node.name}/{place}/scales", own, FLOAT32))
+            scales.append(write.constant(f"{place}/scales", own, FLOAT32))
     attributes = {key: node.attr[key] for key in node.proto.attr}
     attributes |= {"weights_type": kind, "num_scales": len(scales), "constant_weights": True}
     made = make_node(
@@ -101,10 +101,6 @@ def _store_recurrent(node: Node, body: Body, lowering: Lowering, report: Report)
     for index, item in enumerate(report.converted):
         if item.node == name and item.op == Rnn.op:
             report.converted[index] = replace(item, details=f"{item.details}, weights {stored}")
-
-
-def _constant(body: Body, name: str, values: np.ndarray, dtype: int) -> Ref:
-    return body.view.add(constant_node(name, values, dtype)).ref
 
 
 def _takes(matrices: list[np.ndarray | None], label: str, lowering: Lowering) -> bool:

@@ -2,7 +2,7 @@
 
 A tensor of one pixel and whole blocks lies the same in both layouts, so it is only reshaped."""
 
-from ....graph import Body, GraphView, Node, Ref, constant_node
+from ....graph import Body, GraphView, Node, Ref
 from ....ops.records import BLOCK, BLOCKED, NHWC, Reorder, Reshape
 from ...context import Context
 
@@ -44,7 +44,7 @@ def _in_layout(body: Body, ref: Ref, wanted: str, placed) -> Ref:
             payload = Reshape(origin=ref.node, channels=channels, **ways)
             blocks = [channels // BLOCK, 1, 1, BLOCK]
             shape = [-1, *blocks] if wanted == BLOCKED else [-1, 1, 1, channels]
-            inputs = {"src": ref, "shape": view.add(constant_node(f"{name}/shape", shape)).ref}
+            inputs = {"src": ref, "shape": body.writer(name).constant("shape", shape)}
         else:
             payload = Reorder(origin=ref.node, channels=channels, **ways)
             inputs = {"src": ref}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....graph import Body, GraphView, Node, constant_node
+from ....graph import Body, GraphView, Node, Writer
 from ....ops.records import (
     BLOCK,
     Eltwise,
@@ -49,8 +49,7 @@ class _FoundMove(Found):
     def _moved(self, name: str, view: GraphView) -> Node:
         made = {}
         for role, value in self.constants.items():
-            constant = constant_node(f"{name}/{role}", value, self.payload.dtype_of(role))
-            made[role] = view.add(constant).ref
+            made[role] = Writer(view, name).constant(role, value, self.payload.dtype_of(role))
         return Node(name, self.payload.op, {**self.inputs, **made}, payload=self.payload)
 
 

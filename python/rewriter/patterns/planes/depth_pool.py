@@ -8,7 +8,7 @@ In blocks the slices are [N * D, CB, H, W, 16], and the same memory is one block
 
 from dataclasses import dataclass
 
-from ....graph import Body, GraphView, Node, constant_node
+from ....graph import Body, GraphView, Node, Writer
 from ....ops.records import BLOCK, Pool, Reshape
 from ...context import Context
 from ..found import Found
@@ -27,10 +27,9 @@ class _FoundDepthPool(Found):
 
     def node(self, view: GraphView) -> Node:
         name, pool = self.root, self.pool
-        columns, slices = (
-            view.add(constant_node(f"{name}/blocked_shape", shape)).ref
-            for shape in (self.columns, self.slices)
-        )
+        write = Writer(view, name)
+        columns = write.constant("columns/shape", self.columns)
+        slices = write.constant("slices/shape", self.slices)
         reshape = Reshape(origin=name, channels=pool.channels)
         inputs = {"src": self.inputs["src"], "shape": columns}
         before = view.add(Node(f"{name}/columns", reshape.op, inputs, payload=reshape))

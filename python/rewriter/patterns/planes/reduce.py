@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....graph import Body, Node, constant_node
+from ....graph import Body, Node, Writer
 from ....ops.records import BLOCK, NHWC, Concat, Conv, Pool, Reshape
 from ...context import Context
 from ..found import Found
@@ -57,8 +57,7 @@ class _FoundMaximum(Found):
 
     def _reshaped(self, view, name: str, src, shape: list[int], **layouts):
         reshape = Reshape(origin=self.root, channels=BLOCK, **layouts)
-        to = view.add(constant_node(f"{self.root}/{name}/shape", shape)).ref
-        inputs = {"src": src, "shape": to}
+        inputs = {"src": src, "shape": Writer(view, self.root).constant(f"{name}/shape", shape)}
         return view.add(Node(f"{self.root}/{name}", reshape.op, inputs, payload=reshape)).ref
 
 

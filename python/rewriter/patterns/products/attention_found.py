@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from tensorflow.core.framework import types_pb2
 
-from ....graph import INT32, GraphView, Node, Ref, constant_node, dtype, gathered, make_node
+from ....graph import INT32, GraphView, Node, Ref, Writer, dtype
 from ....ops.records import BIAS_ROLES
 from ..found import Found
 from .attention_masks import Bias
@@ -22,72 +22,38 @@ class FoundAttention(Found):
     inverted: bool = False  # the mask is true where scores are masked
 
     def node(self, view: GraphView) -> Node:
-        if self.is_grouped and "mask" in self.inputs:
-            name, dims = f"{self.root}/mask", {"squeeze_dims": [1], "T": types_pb2.DT_BOOL}
-            mask = view.add(make_node(name, "Squeeze", [self.inputs["mask"]], **dims)).ref
-            inputs = {**self.inputs, "mask": mask}
-            return replace(self, inputs=inputs, is_grouped=False).node(view)
-        if self.biases:
-            inputs = dict(self.inputs)
-            for role, bias in zip(BIAS_ROLES, self.biases, strict=False):
-                inputs[role] = self._bias(bias, f"{self.root}/{role}", view)
-            return replace(self, inputs=inputs, biases=()).node(view)
-        if "mask" in self.inputs and dtype(view, self.inputs["mask"]) != types_pb2.DT_BOOL:
-            mask = self._cast(self.inputs["mask"], f"{self.root}/mask", view)
-            return replace(self, inputs={**self.inputs, "mask": mask}).node(view)
-        if "mask" in self.inputs and self.inverted:
-            negated = make_node(f"{self.root}/seen", "LogicalNot", [self.inputs["mask"]])
-            inputs = {**self.inputs, "mask": view.add(negated).ref}
-            return replace(self, inputs=inputs, inverted=False).node(view)
+        write, inputs = Writer(view, self.root), dict(self.inputs)
+        if mask := inputs.get("mask"):
+            if self.is_grouped:
+                mask = write.add("mask", "Squeeze", mask, squeeze_dims=[1])
+            if dtype(view, mask) != types_pb2.DT_BOOL:
+                mask = write.add("mask", "Cast", mask, DstT=types_pb2.DT_BOOL)
+            inputs["mask"] = write.add("seen", "LogicalNot", mask) if self.inverted else mask
+        for role, bias in zip(BIAS_ROLES, self.biases, strict=False):
+            inputs[role] = self._bias(bias, Writer(view, f"{self.root}/{role}"))
         if self.head_scale is not None:
-            q = self._scaled_queries(view)
-            return replace(self, inputs={**self.inputs, "q": q}, head_scale=None).node(view)
+            shape = [-1 if axis == "n" else 1 for axis in self.axes[0]]
+            scale = write.add("scale", "Reshape", self.head_scale, shape)
+            inputs["q"] = write.add("scaled", "Mul", inputs["q"], scale)
         for shape in self.shapes:
             view.replace_uses(shape.ref, self._shape_of_scores(shape, view))
             view.remove_dead([shape.name])
-        return super().node(view)
-
-    def _scaled_queries(self, view: GraphView) -> Ref:
-        name, shape = f"{self.root}/scaled", [-1 if axis == "n" else 1 for axis in self.axes[0]]
-        shape = view.add(constant_node(f"{name}/shape", shape)).ref
-        scale = [self.head_scale, shape]
-        scale = view.add(make_node(f"{name}/scale", "Reshape", scale, T=types_pb2.DT_FLOAT)).ref
-        scaled = [self.inputs["q"], scale]
-        return view.add(make_node(name, "Mul", scaled, T=types_pb2.DT_FLOAT)).ref
+        return Found.node(replace(self, inputs=inputs), view)
 
     @staticmethod
-    def _cast(mask: Ref, name: str, view: GraphView) -> Ref:
-        types = {"SrcT": dtype(view, mask), "DstT": types_pb2.DT_BOOL}
-        return view.add(make_node(name, "Cast", [mask], **types)).ref
-
-    @staticmethod
-    def _bias(bias: Bias, name: str, view: GraphView) -> Ref:
-        ref, real = bias.ref, types_pb2.DT_FLOAT
+    def _bias(bias: Bias, write: Writer) -> Ref:
+        ref = bias.ref
         if bias.shape is not None:
-            sizes = view.add(constant_node(f"{name}/shape", bias.shape)).ref
-            ref = view.add(make_node(f"{name}/of_heads", "Reshape", [ref, sizes], T=real)).ref
+            ref = write.add("of_heads", "Reshape", ref, bias.shape)
         if bias.order is not None:
-            order = view.add(constant_node(f"{name}/order", bias.order)).ref
-            ref = view.add(make_node(f"{name}/turned", "Transpose", [ref, order], T=real)).ref
-        if bias.factor != 1.0:
-            factor = view.add(constant_node(f"{name}/factor", bias.factor, real)).ref
-            ref = view.add(make_node(name, "Mul", [ref, factor], T=real)).ref
-        return ref
+            ref = write.add("turned", "Transpose", ref, bias.order)
+        return write.add("scaled", "Mul", ref, bias.factor) if bias.factor != 1.0 else ref
 
     def _shape_of_scores(self, like: Node, view: GraphView) -> Ref:
         """The same shape out of those of q and k."""
-        name, dtype = like.name, like.attr["out_type"].type or types_pb2.DT_INT32
         q, k = self.axes
         places = [q.index(axis) for axis in ("bnt" if "n" in q else "bt")]
         places.append(len(q) + k.index("t"))
-        axis = view.add(constant_node(f"{name}/axis", 0)).ref
-        indices = view.add(constant_node(f"{name}/places", places)).ref
-        sizes = [self._shape(f"{name}/{role}", self.inputs[role], like, view) for role in "qk"]
-        inputs = [*sizes, axis]
-        both = view.add(make_node(f"{name}/sizes", "ConcatV2", inputs, T=dtype, Tidx=INT32)).ref
-        return view.add(gathered(f"{name}/scores", both, indices, axis, dtype)).ref
-
-    @staticmethod
-    def _shape(name: str, ref: Ref, like: Node, view: GraphView) -> Ref:
-        types = {key: like.attr[key] for key in ("T", "out_type")}
-        return view.add(make_node(name, "Shape", [ref], **types)).ref
+        write, kind = Writer(view, like.name), like.attr["out_type"].type or INT32
+        sizes = [write.add(role, "Shape", self.inputs[role], out_type=kind) for role in "qk"]
+        return write.add("scores", "GatherV2", write.add("sizes", "ConcatV2", sizes, 0), places, 0)

@@ -13,7 +13,20 @@ from dataclasses import dataclass
 
 from tensorflow.core.framework import types_pb2
 
-from ....graph import FLOAT32, Any, Body, GraphView, Node, Op, Ref, Scalar, make_node, match
+from ....graph import (
+    FLOAT32,
+    Any,
+    Body,
+    GraphView,
+    Node,
+    Op,
+    Ref,
+    Scalar,
+    Writer,
+    dtype,
+    make_node,
+    match,
+)
 from ....ops.records import InnerProduct
 from ...context import Context
 from ..found import Found
@@ -44,17 +57,17 @@ class _FoundQuantized(Found):
 
     def node(self, view: GraphView) -> Node:
         root, inputs = self.root, dict(self.inputs)
-        scales = make_node(f"{root}/weight_scales", "Reciprocal", [self.kernel_scale], T=FLOAT32)
-        inputs["weight_scales"] = view.add(scales).ref
+        write = Writer(view, root)
+        inputs["weight_scales"] = write.add("weight_scales", "Reciprocal", self.kernel_scale)
         if self.rows is not None:
-            flat = _reshape(f"{root}/rows", inputs["src"], self.rows, view)
-            inputs["src"] = view.add(flat).ref
+            inputs["src"] = write.add("rows", "Reshape", inputs["src"], self.rows)
         product = Node(root, self.payload.op, inputs, super().node(view).controls)
         product.payload = self.payload
         if self.result is None:
             return product
         product.name = f"{root}/product"
-        return _reshape(root, view.add(product).ref, self.result, view)
+        inputs, shape_type = [view.add(product).ref, self.result], dtype(view, self.result)
+        return make_node(root, "Reshape", inputs, T=FLOAT32, Tshape=shape_type)
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
@@ -145,9 +158,3 @@ def _past_reshape(ref: Ref, body: Body) -> tuple[Node, Ref | None]:
     if node.op != "Reshape":
         return node, None
     return body.view.producer(node.inputs[0]), node.inputs[1]
-
-
-def _reshape(name: str, ref: Ref, shape: Ref, view: GraphView) -> Node:
-    dtype = view.producer(shape).attr
-    kind = dtype["dtype"].type or dtype["T"].type or types_pb2.DT_INT32
-    return make_node(name, "Reshape", [ref, shape], T=FLOAT32, Tshape=kind)

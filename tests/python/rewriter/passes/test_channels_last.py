@@ -129,3 +129,21 @@ def test_a_constant_along_the_width_stays_where_it_is(rewrite, weights, image):
 
     result = rewrite(function, [2, 16, 8, 9])
     result.assert_same(image(2, 16, 8, 9))
+
+
+@pytest.mark.parametrize(
+    "axes, keepdims", [([1], True), ([2, 3], True), ([3, -2], False), ([1], False), ([2], False)]
+)
+@pytest.mark.parametrize("reduce", [tf.reduce_mean, tf.reduce_max])
+def test_reductions_are_those_of_the_picture(reduce, axes, keepdims, rewrite, weights, image):
+    """Kept dimensions stay in order; without them N, C and W would be N, W, C."""
+    filters = weights(1, 1, 16, 32)
+
+    def function(x):
+        y = tf.nn.conv2d(tf.transpose(x, [0, 2, 3, 1]), filters, 1, "SAME")
+        y = reduce(tf.transpose(y, [0, 3, 1, 2]), axes, keepdims=keepdims)
+        return tf.transpose(y, [0, 2, 3, 1]) if keepdims else y
+
+    result = rewrite(function, [None, 16, 6, 5])
+    assert result.ops["Transpose"] == 1 + (axes == [2])
+    result.assert_same(image(2, 16, 6, 5))

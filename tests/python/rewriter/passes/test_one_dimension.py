@@ -105,3 +105,15 @@ def test_what_is_read_between_them_stays(rewrite, weights, image):
     result = rewrite(function, [2, 9, 16])
     assert result.blockdnn["Conv"] == 2 and result.blockdnn["Reorder"] == 3
     result.assert_same(image(2, 9, 16))
+
+
+@pytest.mark.parametrize(
+    "between",
+    [lambda y: tf.concat([y, y], 1), lambda y: y * tf.reduce_mean(y, 1, keepdims=True)],
+    ids=["joined along W", "scaled by means"],
+)
+def test_work_along_the_width_keeps_the_region(between, rewrite, weights, image):
+    kernel = weights(3, 16, 16)
+    result = rewrite(lambda x: _conv1d(kernel)(between(_conv1d(kernel)(x))), [2, 9, 16])
+    assert result.blockdnn["Conv"] == 2 and result.blockdnn["Reorder"] == 2
+    result.assert_same(image(2, 9, 16))
