@@ -145,10 +145,8 @@ def optimize_saved_model(
     step = on_step or (lambda words: None)
     source = folders.check_model(source)
     destination = folders.check_destination(destination, source=source, force=force)
-    step(f"reading {source}")
-    loaded = load_model(source, custom_objects)
-    functions, trackables, report = _optimize_signatures(
-        loaded, source, signatures, options, checks, step
+    loaded, functions, trackables, report = _rewritten(
+        source, signatures, custom_objects, options, checks, step
     )
     step(f"writing {destination}")
     with folders.replacing(destination) as fresh:
@@ -169,15 +167,7 @@ def inspect_saved_model(
     on_step: Callable[[str], None] | None = None,
 ) -> SavedModelReport:
     """What `optimize_saved_model` would do to `source`; writes nothing. Arguments as there."""
-    return rewrite_saved_model(
-        source,
-        signatures=signatures,
-        exclude=exclude,
-        only=only,
-        strict=strict,
-        custom_objects=custom_objects,
-        on_step=on_step,
-    )[2]
+    return rewrite_saved_model(**locals())[2]
 
 
 def rewrite_saved_model(
@@ -196,13 +186,11 @@ def rewrite_saved_model(
     on_batch: Callable[[int, int | None], None] | None = None,
 ):
     """What was loaded, its signatures' functions after rewriting, and the report."""
-    step = on_step or (lambda words: None)
-    source = folders.check_model(source)
-    step(f"reading {source}")
-    loaded = load_model(source, custom_objects)
-    options = Options.of(locals())
+    options, step = Options.of(locals()), on_step or (lambda words: None)
     checks = {"calibration": calibration, "on_batch": on_batch}
-    functions, _, report = _optimize_signatures(loaded, source, signatures, options, checks, step)
+    loaded, functions, _, report = _rewritten(
+        folders.check_model(source), signatures, custom_objects, options, checks, step
+    )
     return loaded, functions, report
 
 
@@ -244,7 +232,10 @@ def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, so
     return wanted
 
 
-def _optimize_signatures(loaded, source, wanted, options, checks, step):
+def _rewritten(source, wanted, custom_objects, options: Options, checks: dict, step: Callable):
+    """What was loaded, its signatures' functions, what these capture, and the report."""
+    step(f"reading {source}")
+    loaded = load_model(source, custom_objects)
     wanted = select_signatures(loaded.signatures, wanted, source)
     functions, trackables, reports, done, bundles = {}, [], {}, {}, Bundles()
     for name, original in loaded.signatures.items():
@@ -261,7 +252,7 @@ def _optimize_signatures(loaded, source, wanted, options, checks, step):
             trackables += done[key][1]
         functions[name], reports[name] = done[key].concrete, done[key].report
     kept = tuple(name for name in functions if name not in reports)
-    return functions, trackables, SavedModelReport(reports, kept)
+    return loaded, functions, trackables, SavedModelReport(reports, kept)
 
 
 def _fingerprint(function) -> tuple:

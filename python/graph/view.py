@@ -214,14 +214,20 @@ class GraphView:
             for name in names
         )
 
+    def only_reader(self, ref: Ref) -> tuple[Node | None, int]:
+        """The node that alone needs `ref`, and which of its inputs that is; (None, 0) if others do.
+
+        Others are a second input, a fetch, and a control edge of what makes `ref`.
+        """
+        readers = self.consumers(ref)
+        if len(readers) != 1 or self.is_fetched(ref) or self.has_control_edges(ref.node):
+            return None, 0
+        return readers[0]
+
     def is_only_for(self, ref: Ref, reader: Node) -> bool:
         """Whether nothing reads `ref` but `reader`, a planned primitive, as its source."""
-        if self.is_fetched(ref) or self.has_control_edges(ref.node):
-            return False
-        readers = [
-            (node.name, node.roles[index : index + 1]) for node, index in self.consumers(ref)
-        ]
-        return readers == [(reader.name, ("src",))]
+        node, index = self.only_reader(ref)
+        return node is not None and node.name == reader.name and node.roles[index] == "src"
 
     def topological(self) -> list[Node]:
         """All nodes, producers first; loop back edges (NextIteration) are cut."""
@@ -258,6 +264,19 @@ class GraphView:
                 found.add(name)
                 stack += self._sources(self._nodes[name])
         return found
+
+    def latest_before(self, numbers: Mapping[str, int]) -> dict[str, int]:
+        """Of each node the largest number of those that must run before it, or -1.
+
+        Args:
+          numbers: of some nodes.
+        """
+        before: dict[str, int] = {}
+        for node in self.topological():
+            sources = self._sources(node)
+            found = (max(numbers.get(name, -1), before.get(name, -1)) for name in sources)
+            before[node.name] = max(found, default=-1)
+        return before
 
     # Editing.
 

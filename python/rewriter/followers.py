@@ -54,11 +54,10 @@ class Followers:
         The idiom reads no other tensors, so that it may as well stand in front of the Reshape.
         """
         view, shapes = self._body.view, self._body.shapes
-        readers = view.consumers(ref)
-        if len(readers) != 1 or view.is_fetched(ref) or view.has_control_edges(ref.node):
+        reshape = view.only_reader(ref)[0]
+        if reshape is None or reshape.op != "Reshape" or reshape.payload is not None:
             return None
-        reshape, index = readers[0]
-        if reshape.op != "Reshape" or index or reshape.payload is not None or reshape.controls:
+        if reshape.controls:
             return None
         channels, idiom = shapes.features(reshape.ref), self.sole(reshape.ref)
         if idiom is None or idiom.operands or channels is None or channels != shapes.features(ref):

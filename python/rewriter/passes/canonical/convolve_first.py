@@ -84,9 +84,7 @@ def _is_enlarged(ref: Ref, count: int, reader: Node, channels: int, body: Body) 
 
 def _is_only_for(ref: Ref, reader: Node, body: Body) -> bool:
     """Whether nothing else needs it."""
-    readers = [one.name for one, _ in body.view.consumers(ref)]
-    held = body.view.is_fetched(ref) or body.view.has_control_edges(ref.node)
-    return readers == [reader.name] and not held and not ref.port
+    return body.view.only_reader(ref)[0] is reader and not ref.port
 
 
 def _replace(node: Node, parts: list[tuple[Ref, int]], channels: int, body: Body) -> None:

@@ -95,10 +95,8 @@ def _merge(node: Node, body: Body) -> Node:
 
 def _turned(node: Node, body: Body) -> Node | None:
     """The transpose that alone reads the node and leaves the batch in front."""
-    readers = body.view.consumers(node.ref)
-    if len(readers) != 1 or body.view.is_fetched(node.ref):
-        return None
-    return readers[0][0] if _is_turned(readers[0][0], body) else None
+    reader = body.view.only_reader(node.ref)[0]
+    return reader if reader is not None and _is_turned(reader, body) else None
 
 
 def _is_turned(node: Node, body: Body) -> bool:
@@ -130,8 +128,7 @@ def _merged(ref: Ref, body: Body) -> Ref:
     view, node, shape = body.view, body.view.producer(ref), body.shapes.shape(ref)
     if node.op == "Reshape" and body.shapes.shape(node.inputs[0]) == _of(shape):
         return node.inputs[0]
-    alone = len(view.consumers(ref)) == 1 and not view.is_fetched(ref)
-    if alone and ref.port == 0 and node.payload is None and not view.has_control_edges(node.name):
+    if view.only_reader(ref)[0] is not None and ref.port == 0 and node.payload is None:
         if node.op in _UNARY:
             return _add(node, [_merged(node.inputs[0], body)], body)
         if node.op in _SCALED and (at := _scaled(node, body)) is not None:

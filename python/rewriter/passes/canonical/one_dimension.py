@@ -86,9 +86,9 @@ def _on_blocks(node: Node, views: _Squeezes) -> list[Ref] | None:
 
 def _wants_plane(node: Node, body: Body) -> bool:
     """Whether the source is 3-D, and the only reader of the node wants a plane anyway."""
-    readers = [reader.op for reader, _ in body.view.consumers(node.ref)]
-    rank = body.shapes.rank(node.inputs[0])
-    return node.op == "SpaceToBatchND" and readers == ["ExpandDims"] and rank == 3
+    reader, rank = body.view.only_reader(node.ref)[0], body.shapes.rank(node.inputs[0])
+    wanted = reader is not None and reader.op == "ExpandDims"
+    return node.op == "SpaceToBatchND" and wanted and rank == 3
 
 
 def _cancel(node: Node, views: _Squeezes) -> None:

@@ -61,15 +61,17 @@ def _bias(node: Node, rows, tail, body: Body) -> tuple[Node, Ref | None, tuple[i
 
     It may stand behind a Reshape that splits the row. Else `node`, None and `tail`.
     """
-    reader, index = _reader(node, body)
-    split = tail
+    view, split = body.view, tail
+    reader, index = view.only_reader(node.ref)
+    if reader is not None and view.has_control_edges(reader.name):
+        return node, None, tail
     if reader is not None and reader.op == "Reshape" and index == 0:
         shape = body.shapes.shape(reader.ref) or ()
         split = shape[len(rows) :]
         if shape[: len(rows)] != tuple(rows) or not all(isinstance(size, int) for size in split):
             return node, None, tail
-        reader, index = _reader(reader, body)
-    if reader is None or reader.op not in ("Add", "AddV2"):
+        reader, index = view.only_reader(reader.ref)
+    if reader is None or reader.op not in ("Add", "AddV2") or view.has_control_edges(reader.name):
         return node, None, tail
     bias = reader.inputs[1 - index]
     shape = body.shapes.shape(bias)
@@ -78,15 +80,6 @@ def _bias(node: Node, rows, tail, body: Body) -> tuple[Node, Ref | None, tuple[i
     ones = len(shape) - len(split)
     fits = shape[ones:] == tuple(split) and all(size == 1 for size in shape[:ones])
     return (reader, bias, split) if fits and 0 <= ones <= len(rows) else (node, None, tail)
-
-
-def _reader(node: Node, body: Body) -> tuple[Node | None, int]:
-    """The only reader of what the node makes, and where it reads it."""
-    view, readers = body.view, body.view.consumers(node.ref)
-    if len(readers) != 1 or view.is_fetched(node.ref) or view.has_control_edges(node.name):
-        return None, 0
-    reader, index = readers[0]
-    return (None, 0) if view.has_control_edges(reader.name) else (reader, index)
 
 
 def _open_shape(write: Writer, src: Ref, contracted: int, tail) -> Ref:

@@ -129,14 +129,8 @@ def _index(node: Node, body: Body) -> int | None:
 def _follow(rows: list[_Row], body: Body) -> bool:
     """Whether no update needs what a later one of them makes: they are made in this order."""
     made = {row.node.name: i for i, row in enumerate(rows)}
-    latest: dict[str, int] = {}
-    for node in body.view.topological():
-        sources = [*(ref.node for ref in node.inputs), *node.controls]
-        needed = max((latest.get(name, -1) for name in sources), default=-1)
-        if node.name in made and needed > made[node.name]:
-            return False
-        latest[node.name] = max(needed, made.get(node.name, -1))
-    return True
+    before = body.view.latest_before(made)
+    return all(before[name] <= own for name, own in made.items())
 
 
 def _read_there(rows: list[_Row], places: list[Ref], body: Body) -> None:

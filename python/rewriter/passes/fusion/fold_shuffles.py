@@ -143,8 +143,7 @@ class _Folding:
 
     def __init__(self, group: _Group):
         self._view = view = group.body.view
-        self._order = view.topological()
-        position = {node.name: i for i, node in enumerate(self._order)}
+        position = {node.name: i for i, node in enumerate(view.topological())}
         self._writers = sorted(group.first, key=position.__getitem__)
         self._routes = _names(group.routes)
         self._sources = {node.name: group.arrays[node.src] for node, _ in group.readers()}
@@ -180,7 +179,8 @@ class _Folding:
     def apply(self) -> None:
         """Edits the graph."""
         view = self._view
-        latest = self._latest_writers()
+        # Of each node the last writer that must run before it: what it exceeds may run later.
+        latest = view.latest_before({name: i for i, name in enumerate(self._writers)})
         for name in self._sources:
             self._read(name)
         for i, name in enumerate(self._writers):
@@ -219,17 +219,6 @@ class _Folding:
         else:
             conv = replace(conv, src_part=(0, self.total), src_blocks=tuple(blocks))
         node.payload = conv
-
-    def _latest_writers(self) -> dict[str, int]:
-        """Of each node the last writer that must run before it: what it exceeds may run later."""
-        own = {name: i for i, name in enumerate(self._writers)}
-        latest: dict[str, int] = {}
-        through: dict[str, int] = {}
-        for node in self._order:
-            sources = [ref.node for ref in node.inputs] + node.controls
-            latest[node.name] = max((through.get(name, -1) for name in sources), default=-1)
-            through[node.name] = max(own.get(node.name, -1), latest[node.name])
-        return latest
 
 
 def _groups(body: Body) -> list[_Group]:
@@ -280,13 +269,12 @@ def _is_free(conv: Conv) -> bool:
 
 def _dense_behind(view: GraphView, node: Node) -> Node | None:
     """The dense convolution that alone reads a depthwise one, which may have another order."""
-    conv, readers = node.payload, view.consumers(node.ref)
+    conv, (reader, _) = node.payload, view.only_reader(node.ref)
     if not conv.depthwise or conv.channels != conv.in_channels or not _is_free(conv):
         return None
-    if len(readers) != 1 or not view.is_only_for(node.ref, readers[0][0]):
+    if reader is None or not view.is_only_for(node.ref, reader):
         return None
-    behind = readers[0][0].payload
-    return readers[0][0] if isinstance(behind, Conv) and behind.groups == 1 else None
+    return reader if isinstance(reader.payload, Conv) and reader.payload.groups == 1 else None
 
 
 def _in_blocks(kinds: dict[int, Hashable]) -> list[int]:

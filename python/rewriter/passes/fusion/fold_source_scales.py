@@ -22,8 +22,7 @@ def _fold(node: Node, body: Body) -> None:
     maker = view.producer(scales)
     if not isinstance(maker.payload, SqueezeExcite) or maker.src != src:
         return
-    alone = len(view.consumers(scales)) == 1 and not view.is_fetched(scales)
-    if not alone or view.has_control_edges(maker.name):
+    if view.only_reader(scales)[0] is None:
         return
     payload = replace(maker.payload, dst_layout=BLOCKED, scale_src=True)
     view.replace(Node(node.name, maker.op, maker.by_role, payload=payload))

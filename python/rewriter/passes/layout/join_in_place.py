@@ -64,10 +64,9 @@ def join_in_place(body: Body, context: Context) -> None:
 
 def _plan(view: GraphView, root: Node) -> "_Chain | None":
     """The chain of most parts that are written in place, if there are any."""
-    order = view.topological()
     copied: set[Ref] = set()
     while True:
-        chain = _Chain(view, root, copied, order)
+        chain = _Chain(view, root, copied)
         if all(piece.copied for piece in chain.pieces):
             return None
         stuck = {part.ref for part in chain.in_place if not chain.can_join(view, part)}
@@ -84,10 +83,10 @@ class _Chain:
         in_place: the values written in place and the concatenations among the values.
     """
 
-    def __init__(self, view: GraphView, root: Node, copied: set[Ref], order: list[Node]):
-        self._root, self._order = root, order
+    def __init__(self, view: GraphView, root: Node, copied: set[Ref]):
+        self._root = root
         leaves, self._nested = _flatten(view, root, copied)
-        position = {node.name: i for i, node in enumerate(order)}
+        position = {node.name: i for i, node in enumerate(view.topological())}
         self.pieces = sorted(
             _pieces(leaves, copied),
             key=lambda piece: max(position[part.ref.node] for part in piece.parts),
@@ -96,7 +95,12 @@ class _Chain:
         self.in_place = [*written, *self._nested]
         self._inner = {root.name, *(part.ref.node for part in self._nested)}
         self._complete = {part.ref: self._completed_by(part) for part in self.in_place}
-        self._latest = self._latest_ancestors()
+        own = {part.ref.node: self._complete[part.ref] for part in self.in_place}
+        own[root.name] = len(self.pieces) - 1
+        # Of each node the last op that must run before it, or that it is: before what this exceeds
+        # it cannot run.
+        before = view.latest_before(own)
+        self._latest = {name: max(last, own.get(name, -1)) for name, last in before.items()}
 
     def can_join(self, view: GraphView, part: _Part) -> bool:
         """Whether this tensor may become a part of the result."""
@@ -141,21 +145,6 @@ class _Chain:
     def _completed_by(self, part: _Part) -> int:
         """The last op that writes some of the part."""
         return max(i for i, piece in enumerate(self.pieces) if piece.is_within(part))
-
-    def _latest_ancestors(self) -> dict[str, int]:
-        """Of each node, itself included: the last op of the chain that must run before it; or -1.
-
-        Whatever this exceeds cannot run before that op.
-        """
-        own = {part.ref.node: self._complete[part.ref] for part in self.in_place}
-        own[self._root.name] = len(self.pieces) - 1
-        latest: dict[str, int] = {}
-        first = next(i for i, node in enumerate(self._order) if node.name in own)
-        for node in self._order[first:]:
-            sources = [ref.node for ref in node.inputs] + node.controls
-            before = (latest.get(name, -1) for name in sources)
-            latest[node.name] = max([own.get(node.name, -1), *before])
-        return latest
 
     def _outer_readers(self, view: GraphView, part: _Part) -> list[str]:
         names = (node.name for node, _ in view.consumers(part.ref))

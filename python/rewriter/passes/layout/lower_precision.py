@@ -16,7 +16,7 @@ from ...context import Context
 from ...precision.lowering import Layer, Lowering, slow_in_bf16, slow_in_int8
 from ...precision.quantize import bias_correction, decibels, quantize_weights
 from ...report import Precision, Report
-from .narrow import Writer, narrow_tensors
+from .narrow import TypeWriter, narrow_tensors
 from .narrow_weights import BF16, floats, narrow_weights, snr_of
 from .open_squeeze_excite import open_squeeze_excite
 
@@ -85,7 +85,7 @@ def _lower(body: Body, lowering: Lowering, wanted: Callable[[Node], bool], repor
         ]
         fields = _fields_of(body, lowering)
         chosen = lowering.choices
-        Writer(
+        TypeWriter(
             body,
             lowering.dtype,
             dict.fromkeys(lowered, fields),

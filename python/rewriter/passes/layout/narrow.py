@@ -95,7 +95,7 @@ def narrow_tensors(
     return narrow
 
 
-class Writer:
+class TypeWriter:
     """Writes the types.
 
     Args:

@@ -17,13 +17,10 @@ def unwrap(found: Found, body: Body) -> Found:
     view, shapes, conv = body.view, body.shapes, found.payload
     node = view.node(found.root)
     before = view.producer(node.inputs[0])
-    readers = view.consumers(node.ref)
-    if before.op != "SpaceToBatchND" or len(readers) != 1 or view.is_fetched(node.ref):
+    after, index = view.only_reader(node.ref)
+    if before.op != "SpaceToBatchND" or after is None or after.op != "BatchToSpaceND" or index:
         return found
-    after, index = readers[0]
-    if after.op != "BatchToSpaceND" or index != 0:
-        return found
-    if any(view.has_control_edges(name) for name in (before.name, node.name, after.name)):
+    if any(view.has_control_edges(name) for name in (before.name, after.name)):
         return found
     blocks = [shapes.value(n.inputs[1]) for n in (before, after)]
     pads, crops = shapes.value(before.inputs[2]), shapes.value(after.inputs[2])

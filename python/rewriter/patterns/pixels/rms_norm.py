@@ -62,11 +62,8 @@ def _checked(node: Node, found, body: Body) -> Found | None:
 
 def _scaled(node: Node, channels: int, body: Body) -> tuple[Node, Ref | None]:
     """What multiplies the result by a number a channel, and that number; else itself and None."""
-    readers = body.view.consumers(node.ref)
-    if len(readers) != 1 or body.view.is_fetched(node.ref):
-        return node, None
-    reader, index = readers[0]
-    if reader.op != "Mul" or reader.payload is not None or body.view.has_control_edges(node.name):
+    reader, index = body.view.only_reader(node.ref)
+    if reader is None or reader.op != "Mul" or reader.payload is not None:
         return node, None
     gamma = reader.inputs[1 - index]
     fits = per_channel(body, gamma, channels, 1.0) is not None

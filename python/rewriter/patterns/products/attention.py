@@ -222,14 +222,11 @@ def _of_heads(scores: Scores, q: "Source", body: Body) -> tuple[Bias, ...] | Non
 
 def _split_result(node: Node, axes: str, body: Body) -> Node | None:
     """The only reader of [B N, T, H], where that makes [B, N, T, H] of it."""
-    readers = body.view.consumers(node.ref)
-    if axes != "bth" or len(readers) != 1 or body.view.is_fetched(node.ref):
+    reader = body.view.only_reader(node.ref)[0]
+    if axes != "bth" or reader is None or reader.op != "Reshape" or reader.payload is not None:
         return None
-    reader, index = readers[0]
     before, after = body.shapes.shape(node.ref), body.shapes.shape(reader.ref)
-    fits = reader.op == "Reshape" and reader.payload is None and index == 0
-    fits = fits and before and after and len(after) == 4 and before[1:] == after[2:]
-    return reader if fits and not body.view.has_control_edges(node.name) else None
+    return reader if before and after and len(after) == 4 and before[1:] == after[2:] else None
 
 
 @dataclass(frozen=True)

@@ -100,9 +100,6 @@ def _reshape(ref: Ref, body: Body) -> Node | None:
 
 def _reader(node: Node, op: str, body: Body) -> Node | None:
     """The only reader of a node, where it is an `op`."""
-    readers = body.view.consumers(node.ref)
-    if len(readers) != 1 or body.view.is_fetched(node.ref):
-        return None
-    reader = readers[0][0]
-    fits = reader.op == op and reader.payload is None and readers[0][1] == 0
-    return reader if fits and not body.view.has_control_edges(node.name) else None
+    reader, index = body.view.only_reader(node.ref)
+    fits = reader is not None and reader.op == op and reader.payload is None and index == 0
+    return reader if fits else None

@@ -17,14 +17,12 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The layer around the MatMul `node`, if it is one."""
     view, shapes = body.view, body.shapes
     product = inner_product.product(node, body)
-    if isinstance(product, str) or view.has_control_edges(node.name):
+    flat, root = view.producer(node.inputs[0]), view.only_reader(node.ref)[0]
+    if isinstance(product, str) or flat.op != "Reshape" or root is None:
         return None
-    readers, flat = view.consumers(node.ref), view.producer(node.inputs[0])
-    if len(readers) != 1 or view.is_fetched(node.ref) or flat.op != "Reshape":
+    if root.op != "Reshape" or root.payload is not None:
         return None
-    root, src = readers[0][0], flat.inputs[0]
-    if root.op != "Reshape" or readers[0][1] != 0 or root.payload is not None:
-        return None
+    src = flat.inputs[0]
     order = view.producer(src)
     if order.op == "Transpose" and order.payload is None:
         if shapes.numbers(order.inputs[1]) != [0, 1, 2, 3]:

@@ -101,11 +101,9 @@ def _is_stored(ref: Ref, body: Body) -> bool:
 def _with_reshapes(node: Node, found: Found, body: Body) -> Found:
     """The same product of the tensor before it was made a matrix, if that is what happens."""
     view, shapes = body.view, body.shapes
-    readers, flat = view.consumers(node.ref), view.producer(node.inputs[0])
-    if len(readers) != 1 or view.is_fetched(node.ref) or view.has_control_edges(node.name):
-        return found
-    (root, index), payload = readers[0], found.payload
-    if flat.op != "Reshape" or root.op != "Reshape" or index != 0 or root.payload is not None:
+    flat, payload = view.producer(node.inputs[0]), found.payload
+    root = view.only_reader(node.ref)[0]
+    if flat.op != "Reshape" or root is None or root.op != "Reshape" or root.payload is not None:
         return found
     src = flat.inputs[0]
     before, after = shapes.shape(src), shapes.shape(root.ref)
