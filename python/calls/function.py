@@ -138,11 +138,11 @@ class OptimizedFunction:
 
     def _state_sizes(self, inputs: list, results: list) -> None:
         """Says of results in a graph what sizes of arguments tell, as the original's ops would."""
-        for result, axis, argument, of in self._sizes:
-            given, shape = inputs[argument].shape, results[result].shape
-            if given.rank is not None and given[of] is not None and shape.rank is not None:
+        for result, axis, size in self._sizes.known([tensor.shape for tensor in inputs]):
+            shape = results[result].shape
+            if shape.rank is not None:
                 sizes = shape.as_list()
-                sizes[axis] = given[of]
+                sizes[axis] = size
                 results[result].set_shape(sizes)
 
     def _tensor(self, index: int, value):

@@ -7,15 +7,16 @@ that is handed down into a loop is the same variable there, and so is a constant
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tensorflow.core.framework import function_pb2
 
 from .constants import Constants
 from .nodes import Writer
 from .shapes import Shapes
-from .symbolic import Expr
+from .symbolic import Expr, evaluate
 from .view import GraphView, Node, Ref
 
 # op -> (attributes that name its functions, how many of its own inputs precede the arguments)
@@ -53,6 +54,29 @@ def called(node: Node) -> Iterator[tuple[str, int, str]]:
 def first_argument(op: str) -> int:
     """The number of the input of a node that its functions see as their first argument."""
     return _CALLS[op][1]
+
+
+class Sizes(NamedTuple):
+    """What the unknown sizes of a function's arguments tell of those of its results.
+
+    Attributes:
+        given: (argument, axis, the size's name) for each that is unknown.
+        made: (result, axis, size) for each that is unknown.
+    """
+
+    given: tuple[tuple[int, int, Hashable], ...] = ()
+    made: tuple[tuple[int, int, Expr], ...] = ()
+
+    def known(self, shapes: Sequence) -> Iterator[tuple[int, int, int]]:
+        """(result, axis, size) of all that arguments of these TensorShapes tell."""
+        sizes = {name: shapes[i][axis] for i, axis, name in self.given if shapes[i].rank}
+        numbers = {name: size for name, size in sizes.items() if size is not None}
+        for result, axis, size in self.made:
+            try:
+                number = evaluate(size, numbers.__getitem__)
+            except KeyError:  # It depends on another one.
+                continue
+            yield result, axis, number
 
 
 @dataclass
@@ -94,18 +118,18 @@ class Body:
         shapes = self.shapes.on(view)
         return replace(self, view=view, constants=self.constants.on(view), shapes=shapes)
 
-    def equal_sizes(self) -> tuple[tuple[int, int, int, int], ...]:
-        """(result, axis, argument, its axis) of sizes that are unknown, and equal in each call."""
-        given: dict[Expr, tuple[int, int]] = {}
-        for argument, name in enumerate(self.inputs):
-            for axis, size in enumerate(self.shapes.shape(Ref(name)) or ()):
-                if isinstance(size, Expr):
-                    given.setdefault(size, (argument, axis))
+    def sizes(self) -> Sizes:
+        """The unknown sizes of its arguments and results."""
+        given = self._unknown(map(Ref, self.inputs))
+        atoms = tuple((i, axis, atom) for i, axis, size in given for atom, _ in size.terms)
+        return Sizes(atoms, self._unknown(self.view.fetches))
+
+    def _unknown(self, refs: Iterable[Ref]) -> tuple[tuple[int, int, Expr], ...]:
         return tuple(
-            (result, axis, *given[size])
-            for result, ref in enumerate(self.view.fetches)
+            (i, axis, size)
+            for i, ref in enumerate(refs)
             for axis, size in enumerate(self.shapes.shape(ref) or ())
-            if isinstance(size, Expr) and size in given
+            if isinstance(size, Expr)
         )
 
 

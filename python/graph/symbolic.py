@@ -11,7 +11,7 @@ give one and the same Expr for a 1x1 convolution of stride 2 on either padding. 
 divisor leave a division, so that 64 n windows of n pictures are n again.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 
 class Expr:
@@ -116,19 +116,24 @@ def is_count(size: Size) -> bool:
     return size.constant >= 0 and all(c > 0 for _, c in size.terms)
 
 
-def estimate(size: Size, nominal: int) -> int:
-    """The size when every unknown of the input is `nominal`."""
+def evaluate(size: Size, number: Callable[[Hashable], int]) -> int:
+    """The size when each unknown is the number that `number` gives for its atom."""
     if isinstance(size, int):
         return size
-    return size.constant + sum(c * _estimate_atom(atom, nominal) for atom, c in size.terms)
+    return size.constant + sum(c * _evaluate_atom(atom, number) for atom, c in size.terms)
 
 
-def _estimate_atom(atom, nominal: int) -> int:
+def _evaluate_atom(atom, number: Callable[[Hashable], int]) -> int:
     if atom[0] in ("floordiv", "exact"):
-        return estimate(atom[1], nominal) // atom[2]
+        return evaluate(atom[1], number) // atom[2]
     if atom[0] == "mod":
-        return estimate(atom[1], nominal) % atom[2]
-    return nominal
+        return evaluate(atom[1], number) % atom[2]
+    return number(atom)
+
+
+def estimate(size: Size, nominal: int) -> int:
+    """The size when every unknown of the input is `nominal`."""
+    return evaluate(size, lambda _: nominal)
 
 
 def window(size: Size, kernel: int, stride: int, padding: str, before: int, after: int) -> Size:

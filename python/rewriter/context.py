@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..graph import Body, Node
+from ..graph import Body, Node, Sizes
 from .options import Options
 from .precision.lowering import Lowering
 from .report import Report
@@ -34,7 +34,7 @@ class Context:
         lowering: how the precision is lowered; None for float32.
         read: (handle, value) of each variable whose value is part of the function.
         structure: of its graph, all but the weights; for live ones.
-        sizes: the sizes of results that are sizes of arguments (`Body.equal_sizes`).
+        sizes: what sizes of arguments tell of those of results.
         running: the name of the pass that runs, for the account of a failure.
     """
 
@@ -47,7 +47,7 @@ class Context:
     lowering: Lowering | None = None
     read: list[tuple] = field(default_factory=list)
     structure: bytes = b""
-    sizes: tuple[tuple[int, int, int, int], ...] = ()
+    sizes: Sizes = Sizes()
     running: str = ""
 
     def reason_to_leave(self, body: Body, node: Node) -> str | None:

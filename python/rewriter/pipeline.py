@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from ..graph import Body, Module, Verifier, check_edges
+from ..graph import Body, Module, Sizes, Verifier, check_edges
 from ..native import library, without_collection
 from . import autotune, emit, measure, verify
 from .capture import capture, compiled_by_xla, compiled_in
@@ -51,7 +51,7 @@ class Rewritten(NamedTuple):
         report: what was done.
         keeps_memory: whether calls may keep the memory of intermediate tensors.
         live: how it follows the original's weights; None where they are a snapshot.
-        sizes: `Body.equal_sizes` of the original.
+        sizes: what sizes of arguments tell of those of results.
     """
 
     concrete: tf.types.experimental.ConcreteFunction
@@ -59,7 +59,7 @@ class Rewritten(NamedTuple):
     report: Report
     keeps_memory: bool = True
     live: Live | None = None
-    sizes: tuple[tuple[int, int, int, int], ...] = ()
+    sizes: Sizes = Sizes()
 
 
 def optimize_concrete(
@@ -327,7 +327,7 @@ def _module(concrete, context: Context) -> Module:
     """The function after the passes; where they leave what Keras has XLA compile, that goes on."""
     context.running = "capture"
     captured = capture(concrete, live=context.options.is_live)
-    context.sizes = captured.main.equal_sizes()
+    context.sizes = captured.main.sizes()
     names = [node.name for body in captured.bodies for node in body.view]
     module = run_passes(captured, context)
     if closed := compiled_in(module):

@@ -229,10 +229,16 @@ def test_results_in_a_graph_have_the_sizes_of_arguments(weights):
     """Decoders behind a model may need them, as the boxes of KerasHub's detectors do."""
     kernel = weights(3, 3, 16, 16)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 6, 6, 16]), tf.TensorSpec([None, 2])])
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 6, 16]), tf.TensorSpec([None, 2])])
     def function(x, other):
         y = tf.nn.conv2d(x, kernel, **_SAME)
-        return {"same": y, "pixels": tf.reshape(y, [-1, 16]), "other": tf.tile(other, [1, 3])}
+        return {
+            "same": y,
+            "half": tf.nn.max_pool2d(y, 2, 2, "SAME"),
+            "pixels": tf.reshape(tf.reduce_mean(y, 1), [-1, 16]),
+            "other": tf.tile(other, [1, 3]),
+            "positive": tf.boolean_mask(other, other[:, 0] > 0),
+        }
 
     fast, seen = optimize(function), {}
     assert fast.report.count("BlockdnnConv") == 1
@@ -243,8 +249,12 @@ def test_results_in_a_graph_have_the_sizes_of_arguments(weights):
         seen.update({name: result.shape.as_list() for name, result in results.items()})
         return results
 
-    results = around(tf.ones([3, 6, 6, 16]), tf.ones([5, 2]))
-    assert seen == {"same": [3, 6, 6, 16], "pixels": [None, 16], "other": [5, 6]}
-    assert results["pixels"].shape == [108, 16]
-    around.get_concrete_function(tf.TensorSpec([None, 6, 6, 16]), tf.TensorSpec([None, 2]))
-    assert seen == {"same": [None, 6, 6, 16], "pixels": [None, 16], "other": [None, 6]}
+    results = around(tf.ones([3, 5, 6, 16]), tf.ones([5, 2]))
+    assert seen["same"] == [3, 5, 6, 16] and seen["half"] == [3, 3, 3, 16]
+    assert seen["pixels"] == [18, 16]
+    assert seen["other"] == [5, 6] and seen["positive"] == [None, 2]
+    for name, shape in seen.items():
+        assert results[name].shape.is_compatible_with(shape), name
+    around.get_concrete_function(tf.TensorSpec([3, None, 6, 16]), tf.TensorSpec([None, 2]))
+    assert seen["same"] == [3, None, 6, 16] and seen["half"] == [3, None, 3, 16]
+    assert seen["other"] == [None, 6] and seen["positive"] == [None, 2]
