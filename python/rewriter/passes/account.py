@@ -113,6 +113,9 @@ def _cause(body: Body, node: Node) -> str:
     if view.is_fetched(node.ref) or any(
         view.is_fetched(Ref(reader.name, reader.inputs.index(node.ref))) for reader in names_it
     ):
+        others = (reader for reader, _ in view.consumers(src) if reader is not node)
+        if any(reader.payload is not None for reader in others):
+            return "an output that the next layer also reads in blocks"
         return "an output of the function"
     plain = next((reader for reader in readers if reader.payload is None), None)
     if plain is not None:

@@ -95,6 +95,21 @@ def test_an_output_that_only_names_a_tensor_is_not_left(rewrite, weights):
     assert not report.declined and report.reorder_causes[-1] == "an output of the function"
 
 
+def test_outputs_that_are_read_in_blocks_say_so(rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def stages(x):
+        first = tf.nn.conv2d(x, kernel, **_SAME)
+        return first, tf.nn.conv2d(first, kernel, **_SAME)
+
+    result = rewrite(stages, [1, 8, 8, 16])
+    assert result.report.reorder_causes[1:] == [
+        "an output that the next layer also reads in blocks",
+        "an output of the function",
+    ]
+    result.assert_same(image(1, 8, 8, 16))
+
+
 def test_json_can_be_read_back(rewrite, weights):
     report = rewrite(_function(weights), [1, 6, 6, 16]).report
     data = json.loads(report.to_json())
