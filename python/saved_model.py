@@ -101,6 +101,7 @@ def optimize_saved_model(
     max_loss: float | None = None,
     deterministic: bool = False,
     autotune: bool = False,
+    example=None,
     strict: bool | None = None,
     force: bool = False,
     on_step: Callable[[str], None] | None = None,
@@ -119,6 +120,10 @@ def optimize_saved_model(
         default.
       custom_objects, algorithm, memory, scratchpad_mode, verify, tolerance, exclude, only,
         precision, calibration, max_loss, deterministic, autotune, strict: as in `optimize`.
+      example: tensors or arrays such as calls will have, one for each argument: a list, a mapping
+        of names, or one alone. `autotune` measures with them. Heights, widths and other sizes that
+        a signature leaves open become those of the example, batches excepted; `report.notes` says
+        so. A Keras file that can be traced only with known sizes needs this.
       force: replace a SavedModel in `destination`. Other files in that folder are kept.
       on_step: called with a few words before each step.
       on_batch: called while calibrating with the number of batches that are done, and of all of
@@ -128,7 +133,8 @@ def optimize_saved_model(
     Raises:
       SavedModelError: anything wrong with the two folders or with `signatures`, in one line.
       ValueError: an unknown algorithm, memory, scratchpad_mode, verify or precision, an expression
-        in `exclude` or `only` that is none, or calibration data that a signature does not take.
+        in `exclude` or `only` that is none, or calibration data or an example that a signature does
+        not take.
       VerificationError: the numbers are not those of the original.
 
     Example:
@@ -141,7 +147,7 @@ def optimize_saved_model(
     """
     options = Options.of(locals())
     checks = {"verify_by": verify, "tolerance": tolerance, "calibration": calibration}
-    checks["on_batch"] = on_batch
+    checks |= {"on_batch": on_batch, "example": example}
     step = on_step or (lambda words: None)
     source = folders.check_model(source)
     destination = folders.check_destination(destination, source=source, force=force)
@@ -194,17 +200,23 @@ def rewrite_saved_model(
     return loaded, functions, report
 
 
-def load_model(source: str | os.PathLike, custom_objects: Mapping[str, object] | None = None):
+def load_model(
+    source: str | os.PathLike, custom_objects: Mapping[str, object] | None = None, example=None
+):
     """What tf.saved_model.load returns, of a SavedModel or of a file that Keras wrote.
 
+    Args:
+      example: as `optimize_saved_model` takes it, for Keras files that need known sizes.
+
     Raises:
+      ValueError: an example that the model does not take.
       SavedModelError: no model there, or one that cannot be loaded.
     """
     source = folders.check_model(source)
     if not folders.is_keras_file(source):
         return metagraph.load(source)
     model = calls.load_keras_file(source, custom_objects)
-    concrete = calls.trace_keras_model(model, calls.keras_input_specs(model))
+    concrete = _trace(model, source, example)
     module = tf.Module()
     module.captured = owners(concrete, [concrete, model])
     place = pathlib.Path(tempfile.mkdtemp(prefix="tf_blockdnn-"))
@@ -216,6 +228,23 @@ def load_model(source: str | os.PathLike, custom_objects: Mapping[str, object] |
         raise
     weakref.finalize(loaded, shutil.rmtree, place, ignore_errors=True)  # Assets are read from it.
     return loaded
+
+
+def _trace(model, source, example):
+    """The inference of a Keras model, of known sizes where Keras needs them."""
+    specs = calls.keras_input_specs(model)
+    try:
+        return calls.trace_keras_model(model, specs)
+    except calls.CANNOT_TRACE as error:
+        if not calls.has_open_sizes(specs):
+            raise
+        if example is None:
+            raise SavedModelError(
+                f"{source}: Keras cannot trace it with unknown sizes: optimize it with an example "
+                f"(--example) of known ones; Keras says: {metagraph.first_line(error)}"
+            ) from error
+    known = calls.sized(specs, example)
+    return calls.trace_keras_model(model, tf.nest.map_structure(calls.of_any_batch, known))
 
 
 def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, source) -> list[str]:
@@ -235,7 +264,8 @@ def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, so
 def _rewritten(source, wanted, custom_objects, options: Options, checks: dict, step: Callable):
     """What was loaded, its signatures' functions, what these capture, and the report."""
     step(f"reading {source}")
-    loaded = load_model(source, custom_objects)
+    example = checks.get("example")
+    loaded = load_model(source, custom_objects, example)
     wanted = select_signatures(loaded.signatures, wanted, source)
     functions, trackables, reports, done, bundles = {}, [], {}, {}, Bundles()
     for name, original in loaded.signatures.items():
@@ -243,12 +273,16 @@ def _rewritten(source, wanted, custom_objects, options: Options, checks: dict, s
             functions[name] = original
             trackables += original.variables
             continue
+        closed = None if example is None else calls.closed(original, example)
         key = _fingerprint(original)
         if key not in done:
             step(f"optimising signature {name}")
             done[key] = optimize_concrete(
-                original, roots=[loaded], bundles=bundles, options=options, **checks
+                closed or original, roots=[loaded], bundles=bundles, options=options, **checks
             )
+            if example is not None:
+                taken = calls.sizes(closed or original)
+                done[key].report.notes.insert(0, f"takes the sizes of example alone: {taken}")
             trackables += done[key][1]
         functions[name], reports[name] = done[key].concrete, done[key].report
     kept = tuple(name for name in functions if name not in reports)

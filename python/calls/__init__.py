@@ -15,8 +15,9 @@ A call takes the first of these ways that it can, and `bd.info()` says whether t
 from .eager_path import unavailable as eager_path_unavailable
 from .function import OptimizedFunction
 from .keras_file import load_model as load_keras_file
+from .keras_function import CANNOT_TRACE, has_open_sizes, of_any_batch, sized
 from .keras_input import input_specs as keras_input_specs
 from .keras_input import trace as trace_keras_model
 from .optimize import load, optimize
 from .polymorphic import PolymorphicFunction
-from .signatures import OptimizedModel
+from .signatures import OptimizedModel, closed, sizes

@@ -1,11 +1,12 @@
 """The inference of a Keras model, rewritten once for each kind of call."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import tensorflow as tf
 
+from ..errors import UserError
 from ..native import without_collection
 from ..rewriter import Bundles
 from ..tensorflow_private import unconverted
@@ -18,7 +19,7 @@ _GONE = (
 )
 
 # What Keras and TensorFlow raise where a layer wants to know a size in Python.
-_CANNOT_TRACE = (TypeError, ValueError, AttributeError, tf.errors.OperatorNotAllowedInGraphError)
+CANNOT_TRACE = (TypeError, ValueError, AttributeError, tf.errors.OperatorNotAllowedInGraphError)
 
 
 class Inference:
@@ -47,18 +48,18 @@ class Inference:
         model = self._find()
         if model is None:
             raise _as_it_is(LookupError(_GONE.format(given=_text(given))))
-        of_any_batch = tf.nest.map_structure(_of_any_batch, given)
+        any_batch = tf.nest.map_structure(of_any_batch, given)
         try:
-            traced = timed_trace(keras_input.trace_masks, model, *of_any_batch)
-            return self._convert(model, of_any_batch, *traced)
-        except _CANNOT_TRACE:  # Some layers want to know the batch.
+            traced = timed_trace(keras_input.trace_masks, model, *any_batch)
+            return self._convert(model, any_batch, *traced)
+        except CANNOT_TRACE:  # Some layers want to know the batch.
             return self.convert(given, model)
 
     def convert(self, specs: tuple, model):
         """The function for just these specs, (args, kwargs)."""
         try:
             traced = timed_trace(keras_input.trace_masks, model, *specs)
-        except _CANNOT_TRACE as error:
+        except CANNOT_TRACE as error:
             if not has_open_sizes(specs):
                 raise
             reason = str(error).strip().partition("\n")[0]
@@ -158,23 +159,27 @@ def sized(specs, example):
     """The specs with the sizes of the tensors or arrays in `example`, one for each.
 
     Raises:
-        ValueError: another number of them, or shapes that the specs do not allow.
+        ValueError: another number of them, other names, or shapes that the specs do not allow.
     """
+    names = {spec.name for spec in tf.nest.flatten(specs) if spec.name}
+    if isinstance(example, Mapping) and names and set(example) != names:
+        raise UserError(f"example has {sorted(example)}, the arguments are {sorted(names)}")
     wanted, given = tf.nest.flatten(specs), tf.nest.flatten(example)
     if len(given) != len(wanted):
-        raise ValueError(
+        raise UserError(
             f"example must hold {len(wanted)} tensors, one for each argument, not {len(given)}"
         )
     found = []
     for spec, value in zip(wanted, given, strict=True):
         shape = tf.TensorShape(np.shape(value))
         if not spec.shape.is_compatible_with(shape):
-            raise ValueError(f"example: {spec.name or 'an argument'} is {spec.shape}, not {shape}")
+            raise UserError(f"example: {spec.name or 'an argument'} is {spec.shape}, not {shape}")
         found.append(tf.TensorSpec(shape, spec.dtype, spec.name))
     return tf.nest.pack_sequence_as(specs, found)
 
 
-def _of_any_batch(spec):
+def of_any_batch(spec):
+    """The spec with an unknown first size."""
     if isinstance(spec, tf.TensorSpec) and spec.shape.rank:
         return tf.TensorSpec([None, *spec.shape[1:]], spec.dtype, spec.name)
     return spec

@@ -19,7 +19,7 @@ from .function import OptimizedFunction
 from .keras_function import Inference, has_open_sizes, held, sized, timed_trace
 from .live import LiveFunction
 from .polymorphic import PolymorphicFunction
-from .signatures import OptimizedModel
+from .signatures import OptimizedModel, closed, sizes
 
 
 def optimize(
@@ -94,10 +94,11 @@ def optimize(
         autotune: measures each part of the graph that has reorders both ways, converted and as
             TensorFlow runs it, and keeps the faster; the whole function stays as it was if that is
             faster still. Takes a few dozen calls for each part; `report.notes` has the times.
-        example: a list of tensors or arrays, one for each argument, such as calls will have.
-            `autotune` measures with them; by default they are random, with batch 1 and 64 for other
-            unknown sizes. A Keras model that can be traced only with known heights and widths is
-            converted for those of the example at once, for others at their first call, and saved
+        example: tensors or arrays such as calls will have, one for each argument: a list, or for a
+            SavedModel also a mapping of names. `autotune` measures with them; by default they are
+            random, with batch 1 and 64 for other unknown sizes. A Keras model that can be traced
+            only with known heights and widths, and a SavedModel whose signatures leave them open,
+            is converted for those of the example at once, for others at their first call, and saved
             with those of the example. `report.notes` says so.
         strict: True raises an error of the rewriter itself. False leaves the pass that failed
             out, or the function as it was where no pass is to blame, warns, and keeps the
@@ -162,7 +163,7 @@ def optimize(
     if keras_input.is_model(target):
         return _of_keras(target, weakref.ref(target), input_signature, rewrite, example)
     if getattr(target, "signatures", None):
-        return _of_signatures(target, weakref.ref(target), rewrite)
+        return _of_signatures(target, weakref.ref(target), rewrite, example)
     if isinstance(target, tf.Module) and callable(target):
         module = weakref.ref(target)
 
@@ -226,7 +227,7 @@ def _of_path(path, input_signature, custom_objects, rewrite, example):
         model = read()
         return _of_keras(model, read, input_signature, rewrite, example)
     loaded = metagraph.load(path)
-    return _of_signatures(loaded, lambda: metagraph.load(path), rewrite)
+    return _of_signatures(loaded, lambda: metagraph.load(path), rewrite, example)
 
 
 def _of_function(function, find: Callable, input_signature, rewrite, root):
@@ -278,13 +279,39 @@ def _of_keras(model, find: Callable, input_signature, rewrite, example):
     )
 
 
-def _of_signatures(loaded, find: Callable, rewrite) -> OptimizedModel:
+def _of_signatures(loaded, find: Callable, rewrite, example) -> OptimizedModel:
     """All signatures; `find` returns what was loaded where it still is, or loads it again."""
     bundles, functions = Bundles(), {}
     for name, concrete in loaded.signatures.items():
         original = held(find, lambda loaded, name=name: loaded.signatures[name])
-        functions[name] = rewrite(concrete, original, bundles, (loaded,))
+        convert = functools.partial(rewrite, original=original, bundles=bundles, roots=(loaded,))
+        sized = None if example is None else closed(concrete, example)
+        functions[name] = (
+            convert(concrete) if sized is None else _of_sizes(sized, convert, concrete)
+        )
     return OptimizedModel(functions)
+
+
+def _of_sizes(sized, convert: Callable, concrete) -> PolymorphicFunction:
+    """A signature for the sizes of an example at once, for others at their first call."""
+    main, others = convert(sized), []
+
+    def make(args, kwargs):
+        given = [tuple(spec.shape) for spec in tf.nest.flatten((args, kwargs))]
+        wanted = [spec.shape for spec in tf.nest.flatten(sized.structured_input_signature)]
+        if all(map(tf.TensorShape.is_subtype_of, map(tf.TensorShape, given), wanted)):
+            return main
+        if not others:
+            others.append(convert(concrete, example=None))
+        return others[0]
+
+    function = PolymorphicFunction(make)
+    function.remark = (
+        f"converted for the sizes of example, {sizes(sized)}, and for others at the first call of "
+        "one; saved with those of example"
+    )
+    function.main = function.add(*sized.structured_input_signature)
+    return function
 
 
 def _call_of(module):

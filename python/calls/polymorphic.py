@@ -50,6 +50,11 @@ class PolymorphicFunction:
         return Report(notes=[self.remark or _NONE_YET])
 
     @property
+    def concrete(self):
+        """The ConcreteFunction of the main function, or of the one signature that was called."""
+        return self.only().concrete
+
+    @property
     def trackables(self) -> list:
         held = {id(t): t for function in self.functions for t in function.trackables}
         return list(held.values())

@@ -15,6 +15,7 @@ from ..errors import UserError
 from .shared import (
     CalibrationData,
     CustomObjects,
+    Example,
     Exclude,
     InterOp,
     Json,
@@ -83,6 +84,7 @@ def optimize(
             "--autotune", help="Measure each part that has reorders both ways, and keep the faster."
         ),
     ] = False,
+    example: Example = None,
     strict: Strict = False,
     custom_objects: CustomObjects = None,
     as_json: Json = False,
@@ -98,6 +100,7 @@ def optimize(
     folders.check_destination(destination, source=source, force=force)
     _check_calibration(precision, calibration)
     with steps(verbose=verbose) as step:
+        from ..rewriter import read_arrays
         from ..saved_model import optimize_saved_model
 
         report = optimize_saved_model(
@@ -116,6 +119,7 @@ def optimize(
             max_loss=max_loss,
             deterministic=deterministic,
             autotune=autotune,
+            example=example and read_arrays(example),
             strict=strict or None,
             custom_objects=import_objects(custom_objects),
             force=force,
@@ -132,6 +136,10 @@ def optimize(
     result_console.print(tables.signatures(report))
     if precision is not None:
         result_console.print(tables.precision(report), soft_wrap=True)
+    if example is not None:
+        for name, one in report.signatures.items():
+            line = rich.markup.escape(f"{name}: {one.notes[0]}")
+            result_console.print(line, soft_wrap=True, highlight=False)
     result_console.print(
         f"written: [bold]{rich.markup.escape(str(destination))}[/]   "
         "(load it after [bold]import tf_blockdnn[/])",

@@ -79,6 +79,16 @@ CalibrationData = Annotated[
         show_default=False,
     ),
 ]
+Example = Annotated[
+    pathlib.Path | None,
+    typer.Option(
+        "--example",
+        metavar="FILE.npz",
+        help="Arguments of one call, an array each: sizes that are open become theirs, and "
+        "--autotune measures with them.",
+        show_default=False,
+    ),
+]
 MaxLoss = Annotated[
     float | None,
     typer.Option(

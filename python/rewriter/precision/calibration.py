@@ -44,7 +44,7 @@ class Calibration:
             raise CalibrationError(_MISSING)
         self._note = on_batch or (lambda done, total: None)
         if isinstance(data, str | os.PathLike):
-            data = _read(pathlib.Path(data))
+            data = read_arrays(pathlib.Path(data))
         self._data = data
         self._once = None
         if isinstance(data, Iterator):  # A generator does not begin again; batches are few.
@@ -200,8 +200,12 @@ def _checked(value, wanted, where: str) -> tf.Tensor:
     return tensor
 
 
-def _read(path: pathlib.Path):
-    """The arrays that a file or a folder holds."""
+def read_arrays(path: pathlib.Path):
+    """The arrays that a file or a folder holds, by name or one alone.
+
+    Raises:
+        CalibrationError: there are none, or they cannot be read.
+    """
     try:
         if path.is_dir():
             files = sorted(path.glob("*.npy"))

@@ -295,6 +295,23 @@ def test_low_precision(call, several, tmp_path):
     assert code == 0 and [layer["dtype"] for layer in layers] == ["uint8", "uint8"]
 
 
+def test_an_example(call, tiny, tmp_path):
+    image = np.random.default_rng(0).standard_normal((1, 24, 20, 3)).astype("float32")
+    np.savez(tmp_path / "call.npz", image=image)
+    given = ("--example", tmp_path / "call.npz", "--signature", "serving_default", "--json")
+    code, out, err = call("optimize", tiny, tmp_path / "out", *given)
+    assert code == 0, err
+    report = json.loads(out)["signatures"]["serving_default"]
+    note = "takes the sizes of example alone: image (None, 24, 20, 3)"
+    assert report["notes"][0] == note
+    code, out, _ = call("optimize", tiny, tmp_path / "table", *given[:-1])
+    assert code == 0 and note in " ".join(out.split())
+    code, _, err = call("optimize", tiny, tmp_path / "all", *given[:2])  # "read" takes words, too
+    assert code == 2 and "the arguments are" in " ".join(err.split())
+    code, _, err = call("optimize", tiny, tmp_path / "all", "--example", tmp_path / "none.npz")
+    assert code == 2 and "none.npz: no such file" in " ".join(err.split())
+
+
 def test_the_page_shows_what_each_layer_loses(call, several, tmp_path):
     images = np.random.default_rng(0).standard_normal((4, 40, 40, 16)).astype("float32")
     np.savez(tmp_path / "images.npz", image=images)
