@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "cc/base/data_type.h"
 
@@ -51,9 +52,23 @@ float Decode(Form form, uint16_t code) {
   return static_cast<float>(code & 0x8000 ? -value : value);
 }
 
+// The values of all codes.
+std::vector<float> Decoded(Form form) {
+  std::vector<float> values(1 << 16);
+  for (int code = 0; code < 1 << 16; ++code)
+    values[code] = Decode(form, static_cast<uint16_t>(code));
+  return values;
+}
+
 float ToFloat(float value) { return value; }
-float ToFloat(Bfloat16 value) { return Decode(kBfloat16, value.bits); }
-float ToFloat(Float16 value) { return Decode(kFloat16, value.bits); }
+float ToFloat(Bfloat16 value) {
+  static const std::vector<float> values = Decoded(kBfloat16);
+  return values[value.bits];
+}
+float ToFloat(Float16 value) {
+  static const std::vector<float> values = Decoded(kFloat16);
+  return values[value.bits];
+}
 template <typename Integer>
 float ToFloat(Integer value) {
   return static_cast<float>(value);

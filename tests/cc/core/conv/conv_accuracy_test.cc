@@ -179,7 +179,12 @@ double WorstFactor(const IsolationCase& k, const ConvShape& d, std::vector<float
   const int64_t ocb = (d.oc + 15) / 16;
   double worst = 0;
   for (int64_t n = 0; n < d.n; ++n) {
-    for (int64_t o = 0; o < d.oc; o += 3) {
+    for (int64_t o = 0; o < d.oc; o += 7) {
+      std::vector<float> largest(d.ic);  // weight of each channel
+      for (int64_t at = 0; at < d.kh * d.kw * d.ic; ++at) {
+        float& weight = largest[at % d.ic];
+        weight = std::max(weight, std::fabs(weights[at * d.oc + o]));
+      }
       for (int64_t y = 0; y < d.oh; ++y) {
         for (int64_t x = 0; x < d.ow; ++x) {
           double sum = 0, magnitude = 0;
@@ -198,14 +203,10 @@ double WorstFactor(const IsolationCase& k, const ConvShape& d, std::vector<float
             const int64_t top = y / k.tile * k.tile - d.pad_top;
             const int64_t left = x / k.tile * k.tile - d.pad_left, reach = k.tile + d.kh - 1;
             for (int64_t c = 0; c < d.ic; ++c) {
-              float largest = 0;
-              for (int64_t t = 0; t < d.kh * d.kw; ++t) {
-                largest = std::max(largest, std::fabs(weights[(t * d.ic + c) * d.oc + o]));
-              }
               for (int64_t h = std::max<int64_t>(0, top); h < std::min(d.ih, top + reach); ++h) {
                 for (int64_t w = std::max<int64_t>(0, left); w < std::min(d.iw, left + reach);
                      ++w) {
-                  magnitude += double{std::fabs(*SrcAt(d, src, n, c, h, w))} * largest;
+                  magnitude += double{std::fabs(*SrcAt(d, src, n, c, h, w))} * largest[c];
                 }
               }
             }
