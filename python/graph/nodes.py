@@ -62,7 +62,6 @@ def make_node(
 
     Args:
         inputs: in the order of the op; those that are lists as lists, whose lengths are counted.
-            Where an op has one list only, its tensors may also stand among the others.
         attributes: numbers, texts, shapes, functions by name, and lists of them; data types as
             DT_FLOAT or tf.float32. An AttrValue of another node is taken as it is. Those that are
             not given have their defaults.
@@ -77,8 +76,6 @@ def make_node(
         refs += [given] if is_ref else given
         lengths += [] if is_ref else [len(given)]
     counts = [arg.number_attr for arg in definition(op).input_arg if arg.number_attr]
-    if counts and not lengths and len(counts) == 1:
-        lengths = [len(refs) - len(definition(op).input_arg) + 1]
     attributes = dict(zip(counts, lengths, strict=False)) | attributes
     types = attribute_types(op)
     for key, value in attributes.items():
@@ -152,13 +149,14 @@ class Writer:
     def _made(self, name: str, op: str, inputs, attributes) -> Node:
         args, types = definition(op).input_arg, {}
         for arg, given in zip(args, inputs, strict=True):
-            if _is_tensor(given) and arg.type_attr:
-                first = given if isinstance(given, Ref) else given[0]
-                types.setdefault(arg.type_attr, dtype(self._view, first))
+            tensors = given if arg.number_attr else [given]
+            for ref in tensors if arg.type_attr else ():
+                if isinstance(ref, Ref):
+                    types[arg.type_attr] = dtype(self._view, ref)
         types |= attributes
         refs = []
         for arg, given in zip(args, inputs, strict=True):
-            if not _is_tensor(given):
+            if not (isinstance(given, Ref) or arg.number_attr):
                 kind = arg.type or types.setdefault(arg.type_attr, INT32)
                 given = self._view.add(constant_node(f"{name}/{arg.name}", given, kind)).ref
             refs.append(given)
@@ -168,11 +166,6 @@ class Writer:
 def open_sizes(shape) -> list[int]:
     """Sizes as a Reshape takes them: -1 for one that is no number."""
     return [size if isinstance(size, int) else -1 for size in shape]
-
-
-def _is_tensor(given) -> bool:
-    """Whether it is a tensor or a list of tensors, not numbers."""
-    return isinstance(given, Ref) or (isinstance(given, list) and isinstance(given[0], Ref))
 
 
 _FIELDS = {"int": "i", "float": "f", "bool": "b", "string": "s"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Node, Ref, dtype, dtype_name, is_float32, make_node
+from ....graph import Body, Node, Ref, dtype, dtype_name, is_float32
 from ...context import Context
 from ...patterns.products import recurrent
 from ...patterns.products.recurrent import Recurrence
@@ -37,7 +37,7 @@ class _Loop:
 
     def __init__(self, body: Body, node: Node, found: Recurrence, algorithm: str):
         self.body, self.view, self.node, self.found = body, body.view, node, found
-        self.algorithm = algorithm
+        self.algorithm, self.write = algorithm, body.writer(node.name)
 
     def replace(self) -> str | None:
         """Edits the graph; or returns why it must not, and leaves it as it was."""
@@ -174,10 +174,6 @@ class _Loop:
 
     # Writing.
 
-    def _add(self, op: str, suffix: str, inputs, **attributes) -> Ref:
-        made = make_node(f"{self.node.name}/{suffix}", op, inputs, **attributes)
-        return self.view.add(made).ref
-
     def _value(self, position: int, suffix: str) -> Ref:
         ref = self.node.inputs[position]
         producer = self.view.producer(self._strip(ref))
@@ -188,7 +184,7 @@ class _Loop:
         )
         if not is_handle:
             return ref
-        return self._add("ReadVariableOp", suffix, [ref], dtype=tf.float32)
+        return self.write.add(suffix, "ReadVariableOp", ref, dtype=tf.float32)
 
     def _bias(self) -> Ref:
         """The bias as one tensor, of two rows where the loop has each by itself."""
@@ -201,7 +197,7 @@ class _Loop:
             if unpack.attr["axis"].i == 0 and unpack.attr["num"].i == 2:
                 return unpack.inputs[0]
         values = [self._value(i, f"bias_{k}") for k, i in enumerate(self.found.bias)]
-        return self._add("Pack", "bias", values, T=tf.float32, N=2, axis=0)
+        return self.write.add("bias", "Pack", values)
 
     def _write(self, source: Ref, mask: Ref | None, stacks: list[Node]) -> None:
         r, node = self.found, self.node
@@ -221,27 +217,23 @@ class _Loop:
         )
         if batch_major:
             source, mask = plain, plain_mask
-        inputs = [source, self._value(r.kernel, "kernel")]
-        inputs.append(self._value(r.recurrent_kernel, "recurrent_kernel"))
+        kernels = [
+            self._value(r.kernel, "kernel"),
+            self._value(r.recurrent_kernel, "recurrent_kernel"),
+        ]
         constants = self.body.constants
-        constant = not constants.live and all(map(constants.is_constant, inputs[1:]))
-        if r.bias:
-            inputs.append(self._bias())
-        inputs += [node.inputs[i] for i in r.states]
-        if mask is not None:
-            axis = {"T": tf.bool, "squeeze_dims": [2]}
-            inputs.append(self._add("Squeeze", "mask", [mask], **axis))
-        if r.row_lengths is not None:
-            inputs.append(node.inputs[r.row_lengths])
-        ref = self._add(
-            "BlockdnnRnn",
+        constant = not constants.live and all(map(constants.is_constant, kernels))
+        masks = [] if mask is None else [self.write.add("mask", "Squeeze", mask, squeeze_dims=[2])]
+        ref = self.write.add(
             "rnn",
-            inputs,
-            T=tf.float32,
-            num_biases=int(bool(r.bias)),
-            num_states=len(r.states),
-            num_masks=int(mask is not None),
-            num_lengths=int(r.row_lengths is not None),
+            "BlockdnnRnn",
+            source,
+            *kernels,
+            [self._bias()] if r.bias else [],
+            [node.inputs[i] for i in r.states],
+            masks,
+            [] if r.row_lengths is None else [node.inputs[r.row_lengths]],
+            [],
             cell=r.cell,
             activation=r.activation,
             recurrent_activation=r.recurrent_activation,
@@ -260,7 +252,7 @@ class _Loop:
             self.view.replace_uses(Ref(node.name, state), Ref(ref.node, port))
         dst = ref
         if not r.sequences:
-            dst = self._one_step(ref)
+            dst = self.write.add("step", "ExpandDims", ref, 0)  # of a list of one
         for stack in stacks:
             if r.sequences and batch_major:
                 for swap, _ in self.view.consumers(stack.ref):
@@ -274,8 +266,3 @@ class _Loop:
         dead = [s.name for s in stacks]
         dead += [n.name for s in stacks for n, _ in self.view.consumers(s.ref)]
         self.view.remove_dead([*reversed(dead), node.name])
-
-    def _one_step(self, ref: Ref) -> Ref:
-        """dst with the dimension of steps that a list of one has."""
-        zero = self._add("Const", "axis", [], dtype=tf.int32, value=tf.make_tensor_proto(0))
-        return self._add("ExpandDims", "step", [ref, zero], T=tf.float32, Tdim=tf.int32)

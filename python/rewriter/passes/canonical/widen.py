@@ -15,6 +15,7 @@ from ....graph import (
     GraphView,
     Node,
     Ref,
+    Writer,
     dtype,
     dtype_name,
     make_node,
@@ -121,6 +122,6 @@ def _narrow(view: GraphView, ref: Ref, types, casts) -> Ref:
 def _cast(view: GraphView, ref: Ref, to: int, casts: dict[Ref, Ref]) -> Ref:
     if ref not in casts:
         source = {FLOAT32: _BF16, _BF16: FLOAT32}[to]
-        name = f"{ref.node}/{dtype_name(to)}"
-        casts[ref] = view.add(make_node(name, "Cast", [ref], SrcT=source, DstT=to)).ref
+        types = {"SrcT": source, "DstT": to}
+        casts[ref] = Writer(view, ref.node).add(dtype_name(to), "Cast", ref, **types)
     return casts[ref]
