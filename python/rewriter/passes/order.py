@@ -30,7 +30,6 @@ from .layout.join_in_place import join_in_place
 from .layout.lower_precision import lower_precision
 from .layout.lower_quantized import lower_quantized
 from .layout.place_reorders import place_reorders
-from .layout.read_parts import read_parts, take_from_source
 from .lift import (
     lift_attention,
     lift_convolutions,
@@ -78,13 +77,11 @@ PASSES = (
     lower_precision,
     fuse_depthwise,
     fuse_pool,
-    read_parts,
     join_in_place,
-    take_from_source,
     list_converted,
     account,
 )
 # What takes nodes away whose tensors are to be observed.
-HIDES = (fuse_depthwise, fuse_pool, read_parts, join_in_place, take_from_source)
+HIDES = (fuse_depthwise, fuse_pool, join_in_place)
 # What plans blocked tensors is of no use without the pass that lets plain ones meet them.
 NEEDS = dict.fromkeys((lift_volumes, lift_convolutions, lift_pixel_layers), place_reorders)

@@ -171,7 +171,7 @@ def _turn_around(body):
     [
         *((name, _fail_after) for name in _NAMES),
         *((name, _widen) for name in ("lift_convolutions", "place_reorders")),
-        *((name, _mistype) for name in ("fuse_post_ops", "read_parts")),
+        *((name, _mistype) for name in ("fuse_post_ops", "join_in_place")),
         *((name, _turn_around) for name in ("find_followers", "join_in_place")),
         *((name, _lose) for name in ("simplify", "assign_layout", "place_reorders", "fuse_pool")),
     ],

@@ -17,9 +17,8 @@ parts) is copied to its part by a concatenation of its own.
 from dataclasses import dataclass, replace
 
 from ....graph import Body, GraphView, Node, Ref
-from ....ops.records import BLOCK, Concat
+from ....ops.records import BLOCK, Concat, Record
 from ...context import Context
-from .read_parts import can_read, knows_parts, wider
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class _Chain:
         if len(own) != 1 or view.is_fetched(part.ref) or not _can_write(view, producer):
             return False
         return all(
-            can_read(node, index) and self._latest[node.name] <= self._complete[part.ref]
+            _can_read(node, index) and self._latest[node.name] <= self._complete[part.ref]
             for node, index in readers
             if node.name not in self._inner
         )
@@ -131,7 +130,8 @@ class _Chain:
             states.append(node.ref)
         for part, names in readers.items():
             for node in map(view.node, names):
-                node.payload = wider(node.payload, part.first, total)
+                inner = node.payload.src_part[0] if node.payload.src_part else 0
+                node.payload = replace(node.payload, src_part=(part.first + inner, total))
                 view.set_inputs(node, node.by_role | {"src": states[self._complete[part.ref]]})
         view.replace_uses(self._root.ref, states[-1])
         view.remove_dead([self._root.name])
@@ -198,9 +198,21 @@ def _is_plain_concat(node: Node) -> bool:
     return whole and not payload.is_narrow
 
 
+def _knows_parts(payload: Record | None) -> bool:
+    """Whether the op reads and writes parts of the channels of wider tensors."""
+    return payload is not None and payload.has("src_part") and payload.has("dst_part")
+
+
+def _can_read(node: Node, index: int) -> bool:
+    """Whether the op can read its input as a part of a wider tensor."""
+    payload = node.payload
+    known = _knows_parts(payload) and node.roles[index] == "src" and not payload.is_narrow
+    return known and not getattr(payload, "src_blocks", ())
+
+
 def _can_write(view: GraphView, node: Node) -> bool:
     """Whether the node, or what a concatenation reads, can write to another place."""
     if _is_plain_concat(node):
         return not view.has_control_edges(node.name)
-    known = isinstance(node.payload, Concat) or knows_parts(node.payload)
+    known = isinstance(node.payload, Concat) or _knows_parts(node.payload)
     return known and not node.payload.dst_part
