@@ -80,9 +80,6 @@ class _GlobalPooling(BlockedLayer):
 class _GlobalMax(_GlobalPooling):
     _kind = "max"
 
-    def call(self, inputs):
-        return super().call(inputs)
-
 
 class _GlobalAverageOfSteps(_GlobalPooling):
     def call(self, inputs, mask=None):
