@@ -136,7 +136,8 @@ def _fresh(arguments, base: str) -> str:
 def called_functions(nodes):
     """The names of all functions that the nodes' attributes mention."""
     for node in nodes:
-        for attr in node.attr.values() if _may_call(node.op) else ():
+        # A map of attributes has no order, and equal nodes shall name theirs in the same.
+        for _, attr in sorted(node.attr.items()) if _may_call(node.op) else ():
             if attr.HasField("func"):
                 yield attr.func.name
             for function in attr.list.func:

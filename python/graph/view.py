@@ -43,8 +43,8 @@ class Attributes:
     def __contains__(self, key: str) -> bool:
         return key in self._map
 
-    def values(self) -> Iterable[attr_value_pb2.AttrValue]:
-        return self._map.values()
+    def items(self) -> Iterable[tuple[str, attr_value_pb2.AttrValue]]:
+        return self._map.items()
 
 
 class Node:

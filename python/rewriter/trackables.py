@@ -172,7 +172,7 @@ def structure(module: Module) -> bytes:
     functions = graph_def.library.function
     for nodes in (graph_def.node, *(function.node_def for function in functions)):
         for node in nodes:
-            for attr in node.attr.values():
+            for _, attr in sorted(node.attr.items()):  # A map has no order.
                 for function in [attr.func] if attr.HasField("func") else attr.list.func:
                     renumber(function)
     for function in functions:
