@@ -10,7 +10,7 @@ from ..layout import NHWC
 from .body import Body
 from .formats import Format, read, written
 from .types import output_dtypes
-from .view import GraphView, Node
+from .view import GraphView, Node, Ref
 
 
 class Verifier:
@@ -70,13 +70,15 @@ def check_edges(view: GraphView) -> None:
     """Raises VerificationError unless all that is read exists and nothing waits for itself."""
     place = {node.name: i for i, node in enumerate(view.topological())}
     for node in view:
+        own = place[node.name]
         for name in [ref.node for ref in node.inputs] + node.controls:
-            if name not in view:
+            if name not in place:
                 raise VerificationError(f"{_name(node)} reads {name}, which is gone")
-            if place[name] >= place[node.name] and not _leads_back(view, node, name):
+            if place[name] >= own and not _leads_back(view, node, name):
                 raise VerificationError(f"{_name(node)} waits for itself, by {name}")
         for ref in node.inputs:
-            _check_port(view, ref, _name(node))
+            if ref.port:
+                _check_port(view, ref, node)
     for ref in view.fetches:
         if ref.node not in view:
             raise VerificationError(f"the output {ref} is gone")
@@ -85,11 +87,10 @@ def check_edges(view: GraphView) -> None:
             raise VerificationError(f"{name}, which must run, is gone")
 
 
-def _check_port(view: GraphView, ref, reader: str) -> None:
-    if ref.port:
-        types = output_dtypes(view.producer(ref))
-        if types and ref.port >= len(types):
-            raise VerificationError(f"{reader} reads {ref}, which has {len(types)} outputs")
+def _check_port(view: GraphView, ref: Ref, reader: Node) -> None:
+    types = output_dtypes(view.producer(ref))
+    if types and ref.port >= len(types):
+        raise VerificationError(f"{_name(reader)} reads {ref}, which has {len(types)} outputs")
 
 
 def _leads_back(view: GraphView, node: Node, source: str) -> bool:

@@ -146,16 +146,9 @@ class GraphView:
         other = GraphView(graph_pb2.GraphDef(), self.fetches, self.targets)
         other.library, other.versions = self.library, self.versions
         for node in self._nodes.values():
-            other._insert(
-                Node(
-                    node.name,
-                    node.op,
-                    node.by_role if node.roles else node.inputs,
-                    node.controls,
-                    node.proto,
-                    node.payload,
-                )
-            )
+            inputs = node.by_role if node.roles else node.inputs
+            own = Node(node.name, node.op, inputs, node.controls, node.proto, node.payload)
+            other._insert(own)
         other._used |= self._used
         return other
 
@@ -236,23 +229,24 @@ class GraphView:
         return list(self._order)
 
     def _sorted(self) -> list[Node]:
-        order: list[Node] = []
+        nodes, order = self._nodes, []
         state: dict[str, bool] = {}  # False: entered, True: done
-        for root in self._nodes:
-            stack = [root]
+        for root in nodes:
+            stack = [] if root in state else [root]
             while stack:
                 name = stack[-1]
                 if state.get(name):
                     stack.pop()
                     continue
-                node = self._nodes[name]
+                node = nodes[name]
                 if name in state or node.op == "NextIteration":
                     state[name] = True
                     order.append(node)
                     stack.pop()
                     continue
                 state[name] = False
-                stack.extend(s for s in self._sources(node) if s in self._nodes and s not in state)
+                sources = [ref.node for ref in node.inputs] + node.controls
+                stack += [s for s in sources if s not in state and s in nodes]
         return order
 
     def ancestors(self, names: Iterable[str]) -> set[str]:
