@@ -19,12 +19,13 @@ without and with oneDNN, 2 cores of a Zen 3, by min; some 350 us of each are the
 
 So one dense kernel larger than 1x1 pays for its island, and so does a depthwise one of
 stride 1 and at most 5x5 taps. Others gain little over TensorFlow's; an island of them pays
-only if its reorders move less than twice the elements that its convolutions write. Dense
+only if its reorders move less than twice the elements that its convolutions write; to read
+plain pixels takes a convolution about the time of a reorder for that. Dense
 layers alone need no blocks: as inner products they have no reorders at all.
 """
 
 from ....graph import Body, Node
-from ....ops.records import BLOCKED, Conv, Convolution, Reorder
+from ....ops.records import BLOCK, BLOCKED, NHWC, Conv, Convolution, Reorder
 from ...context import AS_PRODUCT, Context
 
 _DEPTHWISE_TAPS = 25
@@ -50,18 +51,25 @@ def _parts(body: Body) -> list[tuple[str, ...]]:
     return sorted(moved, key=moved.get, reverse=True)
 
 
+def _reads_many_plain(node: Node) -> bool:
+    """Whether a convolution of whole blocks of channels reads plain pixels."""
+    return node.payload.src_layout == NHWC and node.payload.in_channels >= BLOCK
+
+
 def _losing(body: Body) -> dict[str, str]:
     """Convolutions better left alone, by the name they had in the graph -> the reason."""
     losing: dict[str, str] = {}
     for island in islands(body):
         reorders = [node for node in island if isinstance(node.payload, Reorder)]
         convolutions = [node for node in island if isinstance(node.payload, Convolution)]
-        if not reorders or any(map(_pays, convolutions)):
+        plain = [node for node in convolutions if _reads_many_plain(node)]
+        if not (reorders or plain) or any(map(_pays, convolutions)):
             continue
         if all(isinstance(node.payload, Conv) and node.payload.is_dense for node in convolutions):
             losing.update((body.label(node.payload.origin), AS_PRODUCT) for node in convolutions)
             continue
         moved = sum(_elements(body, node) for node in reorders)
+        moved += sum(body.shapes.elements(node.src) for node in plain)
         written = sum(_elements(body, node) for node in convolutions)
         if moved >= 2 * written:
             losing.update((body.label(node.payload.origin), _REASON) for node in convolutions)

@@ -40,6 +40,45 @@ def test_few_channels_are_read_and_written_plain(rewrite, weights, image):
     result.assert_same(image(2, 7, 6, 3))
 
 
+def _then_mean(kernels, x):
+    for convolve, kernel in kernels:
+        strides = 1 if convolve is tf.nn.conv2d else [1, 1, 1, 1]
+        x = tf.nn.relu(convolve(x, kernel, strides, "SAME"))
+    return tf.reduce_mean(x, [1, 2])
+
+
+def test_single_pixels_are_read_plain(rewrite, weights, image):
+    """As those of a picture that is made of tokens."""
+    kernels = [(tf.nn.conv2d, weights(1, 1, 1024, 32)), (tf.nn.conv2d, weights(3, 3, 32, 32))]
+    result = rewrite(
+        lambda x: _then_mean(kernels, tf.reshape(x, [-1, 6, 5, 1024])), [None, 30, 1024]
+    )
+    assert result.blockdnn == {"Conv": 2, "GlobalPool": 1}
+    result.assert_same(tf.reshape(image(2, 6, 5, 1024), [2, 30, 1024]))
+
+
+def test_pixels_are_reordered_for_a_depthwise_convolution_behind(rewrite, weights, image):
+    kernels = [
+        (tf.nn.conv2d, weights(1, 1, 32, 64)),
+        (tf.nn.depthwise_conv2d, weights(3, 3, 64, 1)),
+    ]
+    result = rewrite(lambda x: _then_mean(kernels, x), [None, 6, 6, 32])
+    assert result.blockdnn == {"ConvDepthwise": 1, "GlobalPool": 1, "Reorder": 1}
+    result.assert_same(image(2, 6, 6, 32))
+
+
+def test_pixels_are_reordered_once_for_several_readers(rewrite, weights, image):
+    kernels = [weights(size, size, 32, 32) for size in (1, 3)]
+
+    def function(x):
+        both = [tf.nn.relu(tf.nn.conv2d(x, kernel, **_SAME)) for kernel in kernels]
+        return tf.reduce_mean(both[0] + both[1], [1, 2])
+
+    result = rewrite(function, [None, 6, 6, 32])
+    assert result.blockdnn == {"Conv": 2, "GlobalPool": 1, "Reorder": 1}
+    result.assert_same(image(2, 6, 6, 32))
+
+
 def test_a_tensor_is_reordered_once_for_all_plain_readers(rewrite, weights, image):
     kernel = weights(3, 3, 16, 16)
 
