@@ -319,6 +319,7 @@ class BlockedLayer:
         """Keras's own computation on plain tensors, with reorders around it."""
         if not (self.reads_blocked or self.writes_blocked):
             return call(inputs, *args, **kwargs)
+        self.refuse_xla()
         plain = self.plain(inputs)
         with self._view_plain():
             result = call(plain, *args, **kwargs)

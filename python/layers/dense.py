@@ -32,7 +32,6 @@ class Dense(BlockedLayer, keras.layers.Dense):
         super().quantize(mode, type_check and type(self) is not Dense, config)
 
     def quantized_call(self, inputs, training=None):
-        self.refuse_xla()
         return self.by_tensorflow(super().quantized_call, inputs, training=training)
 
     def _int8_call(self, inputs, training=None):
@@ -40,6 +39,7 @@ class Dense(BlockedLayer, keras.layers.Dense):
         usual = type(self.inputs_quantizer) is keras.quantizers.AbsMaxQuantizer
         if training or self.lora_enabled or not usual or inputs.dtype != tf.float32:
             return super()._int8_call(inputs, training=training)
+        self.refuse_xla()
         kernel, scales = (tf.convert_to_tensor(w) for w in (self._kernel, self.kernel_scale))
 
         @tf.custom_gradient
@@ -53,11 +53,11 @@ class Dense(BlockedLayer, keras.layers.Dense):
         return y if self.activation is None else self.activation(y)
 
     def call(self, inputs, training=None):
-        self.refuse_xla()
         # Keras's __call__ leaves integers as they are, and a wrapper calls this with any type.
         fits = not isinstance(inputs, tf.SparseTensor) and inputs.dtype == tf.float32
         if not self.computes_itself or self.lora_enabled or not fits:
             return self.by_tensorflow(super().call, inputs, training=training)
+        self.refuse_xla()
         x, chain = self.plain(inputs), PostOps()
         if self.use_bias:
             chain = chain.binary("add", tf.convert_to_tensor(self.bias), "channel")

@@ -316,6 +316,19 @@ def test_xla_is_refused():
         tf.function(layer, jit_compile=True)(tf.zeros(PLANE))
 
 
+def test_xla_takes_a_dense_layer_that_keras_computes(floats):
+    layer, x = bd.layers.Dense(4, dtype="mixed_bfloat16"), floats(3, 8)
+    y = tf.cast(tf.function(layer, jit_compile=True)(x), tf.float32)
+    np.testing.assert_allclose(y, tf.cast(layer(x), tf.float32), atol=0.02)
+    layer, x = bd.layers.Dense(4, name="second"), floats(3, 8)
+    layer.build(x.shape)
+    for mode in (None, "int8"):
+        if mode:
+            layer.quantize(mode)
+        with pytest.raises(ValueError, match='"second" cannot run in a function with jit_comp'):
+            tf.function(layer, jit_compile=True)(x)
+
+
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 @pytest.mark.parametrize("blocked", [False, True])
 def test_mixed_precision(policy, blocked, floats):
