@@ -69,10 +69,11 @@ class Verifier:
 def check_edges(view: GraphView) -> None:
     """Raises VerificationError unless all that is read exists and nothing waits for itself."""
     place = {node.name: i for i, node in enumerate(view.topological())}
+    there = {node.name for node in view}
     for node in view:
         own = place[node.name]
         for name in [ref.node for ref in node.inputs] + node.controls:
-            if name not in place:
+            if name not in there:
                 raise VerificationError(f"{_name(node)} reads {name}, which is gone")
             if place[name] >= own and not _leads_back(view, node, name):
                 raise VerificationError(f"{_name(node)} waits for itself, by {name}")
