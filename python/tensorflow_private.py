@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tensorflow as tf
+from tensorflow.core.function.polymorphism import function_type
 from tensorflow.core.function.trace_type import default_types
 from tensorflow.python.checkpoint import graph_view
 from tensorflow.python.eager import context, core, def_function, execute, record, tape
@@ -49,6 +50,17 @@ from tensorflow.python.util._pywrap_util_port import IsMklEnabled as is_onednn_o
 def frozen(function):
     """A ConcreteFunction with constants in the place of its variables."""
     return convert_to_constants.convert_variables_to_constants_v2(function)
+
+
+def type_of(function):
+    """The type of a ConcreteFunction's arguments.
+
+    TensorFlow 2.18 leaves it empty for signatures of graphs of version 1, which say it apart.
+    """
+    own, signature = function.function_type, function.structured_input_signature
+    if own.parameters or not any(signature):
+        return own
+    return function_type.from_structured_signature(signature)
 
 
 def unconverted(function: Callable) -> Callable:

@@ -6,7 +6,7 @@ import weakref
 import tensorflow as tf
 
 from ..graph import Module, restore_library
-from ..tensorflow_private import context, default_types, ops
+from ..tensorflow_private import context, default_types, ops, type_of
 from .capture import import_flat
 
 # The graph brings its own ordering; TensorFlow's would tie loops of version 1 in knots.
@@ -77,14 +77,14 @@ def _arguments(original, count: int):
     """The structured signature and its type; pruned graphs of version 1 only have tensors."""
     signature = original.structured_input_signature
     if signature is not None:
-        args, kwargs = signature
-        bound = original.function_type.bind(*args, **kwargs)
-        for name, parameter in original.function_type.parameters.items():
+        (args, kwargs), function_type = signature, type_of(original)
+        bound = function_type.bind(*args, **kwargs)
+        for name, parameter in function_type.parameters.items():
             kind = parameter.type_constraint
             # The signature has a mark in the place of a Python object.
             if isinstance(kind, default_types.Weakref) and kind._ref() is not None:
                 bound.arguments[name] = kind._ref()
-        return (bound.args, bound.kwargs), original.function_type
+        return (bound.args, bound.kwargs), function_type
     specs = [tf.TensorSpec(t.shape, t.dtype, name=t.op.name) for t in original.inputs[:count]]
     return (specs, {}), None
 
