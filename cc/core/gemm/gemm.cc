@@ -327,7 +327,7 @@ void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
   // A task of less than some 20 us is not worth a thread (thread_pool.h).
   constexpr int64_t kTaskProducts = 1 << 20;
   const int64_t work = rows * std::max<int64_t>(1, plan.desc.k) * plan.desc.n;
-  const int64_t wanted = std::clamp<int64_t>(work / kTaskProducts, 1, 4 * threads);
+  const int64_t wanted = std::clamp<int64_t>(work / kTaskProducts, 1, 8 * threads);
   const TileFamily family = InPairs(plan, rows) ? TileFamily::kFip : plan.family;
   const Cuts cuts =
       CutEvenly(panels, CeilDiv(rows, TilePixels(plan.isa, family, 1)), wanted, threads);
