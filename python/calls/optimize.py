@@ -285,20 +285,20 @@ def _of_signatures(loaded, find: Callable, rewrite, example) -> OptimizedModel:
     for name, concrete in loaded.signatures.items():
         original = held(find, lambda loaded, name=name: loaded.signatures[name])
         convert = functools.partial(rewrite, original=original, bundles=bundles, roots=(loaded,))
-        sized = None if example is None else closed(concrete, example)
+        known = None if example is None else closed(concrete, example)
         functions[name] = (
-            convert(concrete) if sized is None else _of_sizes(sized, convert, concrete)
+            convert(concrete) if known is None else _of_sizes(known, convert, concrete)
         )
     return OptimizedModel(functions)
 
 
-def _of_sizes(sized, convert: Callable, concrete) -> PolymorphicFunction:
+def _of_sizes(known, convert: Callable, concrete) -> PolymorphicFunction:
     """A signature for the sizes of an example at once, for others at their first call."""
-    main, others = convert(sized), []
+    main, others = convert(known), []
 
     def make(args, kwargs):
         given = [tuple(spec.shape) for spec in tf.nest.flatten((args, kwargs))]
-        wanted = [spec.shape for spec in tf.nest.flatten(sized.structured_input_signature)]
+        wanted = [spec.shape for spec in tf.nest.flatten(known.structured_input_signature)]
         if all(map(tf.TensorShape.is_subtype_of, map(tf.TensorShape, given), wanted)):
             return main
         if not others:
@@ -307,10 +307,10 @@ def _of_sizes(sized, convert: Callable, concrete) -> PolymorphicFunction:
 
     function = PolymorphicFunction(make)
     function.remark = (
-        f"converted for the sizes of example, {sizes(sized)}, and for others at the first call of "
+        f"converted for the sizes of example, {sizes(known)}, and for others at the first call of "
         "one; saved with those of example"
     )
-    function.main = function.add(*sized.structured_input_signature)
+    function.main = function.add(*known.structured_input_signature)
     return function
 
 

@@ -324,10 +324,12 @@ Cuts CutEvenly(int64_t panels, int64_t row_tiles, int64_t most, int64_t threads)
 template <typename Fn>
 void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
   const int64_t panels = static_cast<int64_t>(plan.panels.size()), threads = pool.num_threads();
-  // A task of less than some 20 us is not worth a thread (thread_pool.h).
-  constexpr int64_t kTaskProducts = 1 << 20;
+  // A task of less than some 20 us is not worth a thread (thread_pool.h). Eight tasks a thread
+  // bound what a core that is taken away for a while holds up; more of them read panels again and
+  // again.
+  constexpr int64_t kTaskProducts = 1 << 20, kTasksPerThread = 8;
   const int64_t work = rows * std::max<int64_t>(1, plan.desc.k) * plan.desc.n;
-  const int64_t wanted = std::clamp<int64_t>(work / kTaskProducts, 1, 8 * threads);
+  const int64_t wanted = std::clamp<int64_t>(work / kTaskProducts, 1, kTasksPerThread * threads);
   const TileFamily family = InPairs(plan, rows) ? TileFamily::kFip : plan.family;
   const Cuts cuts =
       CutEvenly(panels, CeilDiv(rows, TilePixels(plan.isa, family, 1)), wanted, threads);

@@ -19,9 +19,9 @@ without and with oneDNN, 2 cores of a Zen 3, by min; some 350 us of each are the
 
 So one dense kernel larger than 1x1 pays for its island, and so does a depthwise one of
 stride 1 and at most 5x5 taps. Others gain little over TensorFlow's; an island of them pays
-only if its reorders move less than twice the elements that its convolutions write; to read
-plain pixels takes a convolution about the time of a reorder for that. Dense
-layers alone need no blocks: as inner products they have no reorders at all.
+only if its reorders move less than twice the elements that its convolutions write. What a
+convolution reads as plain pixels counts as moved, since that takes about as long as a reorder.
+Dense layers alone need no blocks: as inner products they have no reorders at all.
 """
 
 from ....graph import Body, Node
