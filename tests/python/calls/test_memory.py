@@ -80,9 +80,10 @@ def test_several_signatures_and_batches_keep_it_too(folder):
     call = "[f(x) for x in (image, tf.repeat(image, 2, 0)) * 3 for f in fast.signatures.values()]"
     normal = grown(f"bd.optimize('{folder}/two')", call)
     low = grown(f"bd.optimize('{folder}/two', memory='low')", call)
-    # What "normal" keeps for each further signature and batch is the memory of one call.
+    # "normal" keeps the memory of a call for each further signature and batch. "low" returns it,
+    # but the allocator may hold on to that of the last one; another copy of the weights is 36 MiB.
     assert normal <= (1 + 3) * WEIGHTS + SLACK + 3 * CALL
-    assert low <= (1 + 9 / 8) * WEIGHTS + SLACK
+    assert low <= (1 + 9 / 8) * WEIGHTS + SLACK + CALL
 
 
 def test_memory_is_flat_where_results_go():
