@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
-from . import folders, measures, metagraph
+from . import calls, folders, measures, metagraph
 from .calls import OptimizedFunction
 from .errors import SavedModelError
 from .rewriter import optimize_concrete
@@ -136,6 +136,7 @@ def compare_saved_model(
     batch: int = 1,
     size: tuple[int, int] = (224, 224),
     runs: int = 30,
+    example=None,
     custom_objects: Mapping[str, object] | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> Comparison:
@@ -145,6 +146,8 @@ def compare_saved_model(
       source: folder of the SavedModel, or a file that Keras wrote.
       signature: its name; serving_default, or the only one, by default.
       batch, size: fill the dimensions that the signature leaves open.
+      example: arguments to measure with in the place of made-up ones, as `optimize_saved_model`
+        takes them.
       runs: counted runs of each.
       custom_objects: name to class or function, for a Keras file that needs them.
       on_step: called with a few words before each step.
@@ -155,32 +158,39 @@ def compare_saved_model(
     step = on_step or (lambda words: None)
     source = folders.check_model(source)
     step(f"reading {source}")
-    loaded = load_model(source, custom_objects)
+    loaded, _ = load_model(source, custom_objects, example)
     original = loaded.signatures[choose_signature(loaded.signatures, signature, source)]
-    inputs = made_up(original, source, batch=batch, size=size)
+    inputs = inputs_of(original, source, batch=batch, size=size, example=example)
     step("optimising")
     optimized = OptimizedFunction(optimize_concrete(original, roots=[loaded]))
     step(f"measuring, {runs} runs of each in turn")
     return compare(original, optimized, inputs, runs=runs)
 
 
-def made_up(original, source, *, batch: int, size: tuple[int, int]) -> dict[str, np.ndarray]:
-    """Inputs for a signature, on which it has run once.
+def inputs_of(original, source, *, batch: int, size: tuple[int, int], example=None) -> dict:
+    """name -> array for a signature that has run once on them: the example's, or made up.
 
     Raises:
+      ValueError: an example that the signature does not take.
       SavedModelError: none can be made up, or it does not run on them.
     """
-    try:
-        inputs = measures.example_inputs(
-            original.structured_input_signature[1], batch=batch, size=size
-        )
-    except ValueError as error:
-        raise SavedModelError(f"{source}: {error}") from error
+    specs = original.structured_input_signature[1]
+    if example is not None:
+        fitting = tf.nest.flatten(calls.sized(specs, example))
+        arrays = zip(fitting, tf.nest.flatten(example), strict=True)
+        inputs = {spec.name: np.asarray(a, spec.dtype.as_numpy_dtype) for spec, a in arrays}
+        where, advice = "on the example", ""
+    else:
+        try:
+            inputs = measures.example_inputs(specs, batch=batch, size=size)
+        except ValueError as error:
+            raise SavedModelError(f"{source}: {error}") from error
+        where, advice = "on made-up inputs", "; try --size or --example"
     try:
         original(**{name: tf.constant(value) for name, value in inputs.items()})
     except tf.errors.InvalidArgumentError as error:
         raise SavedModelError(
-            f"{source}: does not run on made-up inputs ({metagraph.first_line(error)}); try --size"
+            f"{source}: does not run {where} ({metagraph.first_line(error)}){advice}"
         ) from error
     return inputs
 

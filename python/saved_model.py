@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -20,6 +21,9 @@ from .rewriter.trackables import owners
 from .tensorflow_private import asset, graph_view, resource
 
 __all__ = ["SavedModelError", "SavedModelReport", "inspect_saved_model", "optimize_saved_model"]
+
+# How a note begins that says of which sizes a signature is now.
+TAKES_EXAMPLE = "takes the sizes of example alone"
 
 # Node attributes that hold names for people.
 _SHOWN_ONLY = ("_user_specified_name", "config_proto")
@@ -168,6 +172,7 @@ def inspect_saved_model(
     signatures: Iterable[str] | None = None,
     exclude: Sequence[str] = (),
     only: Sequence[str] | None = None,
+    example=None,
     strict: bool | None = None,
     custom_objects: Mapping[str, object] | None = None,
     on_step: Callable[[str], None] | None = None,
@@ -187,13 +192,14 @@ def rewrite_saved_model(
     precision: str | None = None,
     calibration=None,
     max_loss: float | None = None,
+    example=None,
     custom_objects: Mapping[str, object] | None = None,
     on_step: Callable[[str], None] | None = None,
     on_batch: Callable[[int, int | None], None] | None = None,
 ):
     """What was loaded, its signatures' functions after rewriting, and the report."""
     options, step = Options.of(locals()), on_step or (lambda words: None)
-    checks = {"calibration": calibration, "on_batch": on_batch}
+    checks = {"calibration": calibration, "on_batch": on_batch, "example": example}
     loaded, functions, _, report = _rewritten(
         folders.check_model(source), signatures, custom_objects, options, checks, step
     )
@@ -202,8 +208,10 @@ def rewrite_saved_model(
 
 def load_model(
     source: str | os.PathLike, custom_objects: Mapping[str, object] | None = None, example=None
-):
+) -> tuple[Any, bool]:
     """What tf.saved_model.load returns, of a SavedModel or of a file that Keras wrote.
+
+    The second of the two says whether it could be loaded only for the sizes of the example.
 
     Args:
       example: as `optimize_saved_model` takes it, for Keras files that need known sizes.
@@ -214,9 +222,9 @@ def load_model(
     """
     source = folders.check_model(source)
     if not folders.is_keras_file(source):
-        return metagraph.load(source)
+        return metagraph.load(source), False
     model = calls.load_keras_file(source, custom_objects)
-    concrete = _trace(model, source, example)
+    concrete, with_example = _trace(model, source, example)
     module = tf.Module()
     module.captured = owners(concrete, [concrete, model])
     place = pathlib.Path(tempfile.mkdtemp(prefix="tf_blockdnn-"))
@@ -227,14 +235,14 @@ def load_model(
         shutil.rmtree(place)
         raise
     weakref.finalize(loaded, shutil.rmtree, place, ignore_errors=True)  # Assets are read from it.
-    return loaded
+    return loaded, with_example
 
 
 def _trace(model, source, example):
-    """The inference of a Keras model, of known sizes where Keras needs them."""
+    """The inference of a Keras model, and whether Keras can trace it only for the example."""
     specs = calls.keras_input_specs(model)
     try:
-        return calls.trace_keras_model(model, specs)
+        return calls.trace_keras_model(model, specs), False
     except calls.CANNOT_TRACE as error:
         if not calls.has_open_sizes(specs):
             raise
@@ -244,7 +252,8 @@ def _trace(model, source, example):
                 f"(--example) of known ones; Keras says: {metagraph.first_line(error)}"
             ) from error
     known = calls.sized(specs, example)
-    return calls.trace_keras_model(model, tf.nest.map_structure(calls.of_any_batch, known))
+    known = tf.nest.map_structure(calls.of_any_batch, known)
+    return calls.trace_keras_model(model, known), True
 
 
 def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, source) -> list[str]:
@@ -265,7 +274,7 @@ def _rewritten(source, wanted, custom_objects, options: Options, checks: dict, s
     """What was loaded, its signatures' functions, what these capture, and the report."""
     step(f"reading {source}")
     example = checks.get("example")
-    loaded = load_model(source, custom_objects, example)
+    loaded, loaded_with_example = load_model(source, custom_objects, example)
     wanted = select_signatures(loaded.signatures, wanted, source)
     functions, trackables, reports, done, bundles = {}, [], {}, {}, Bundles()
     for name, original in loaded.signatures.items():
@@ -274,15 +283,16 @@ def _rewritten(source, wanted, custom_objects, options: Options, checks: dict, s
             trackables += original.variables
             continue
         closed = None if example is None else calls.closed(original, example)
+        takes_example = loaded_with_example or closed is not None
         key = _fingerprint(original)
         if key not in done:
             step(f"optimising signature {name}")
             done[key] = optimize_concrete(
                 closed or original, roots=[loaded], bundles=bundles, options=options, **checks
             )
-            if example is not None:
+            if takes_example:
                 taken = calls.sizes(closed or original)
-                done[key].report.notes.insert(0, f"takes the sizes of example alone: {taken}")
+                done[key].report.notes.insert(0, f"{TAKES_EXAMPLE}: {taken}")
             trackables += done[key][1]
         functions[name], reports[name] = done[key].concrete, done[key].report
     kept = tuple(name for name in functions if name not in reports)

@@ -101,7 +101,7 @@ def optimize(
     _check_calibration(precision, calibration)
     with steps(verbose=verbose) as step:
         from ..rewriter import read_arrays
-        from ..saved_model import optimize_saved_model
+        from ..saved_model import TAKES_EXAMPLE, optimize_saved_model
 
         report = optimize_saved_model(
             source,
@@ -136,10 +136,11 @@ def optimize(
     result_console.print(tables.signatures(report))
     if precision is not None:
         result_console.print(tables.precision(report), soft_wrap=True)
-    if example is not None:
-        for name, one in report.signatures.items():
-            line = rich.markup.escape(f"{name}: {one.notes[0]}")
-            result_console.print(line, soft_wrap=True, highlight=False)
+    for name, one in report.signatures.items():
+        for note in one.notes:
+            if note.startswith(TAKES_EXAMPLE):
+                line = rich.markup.escape(f"{name}: {note}")
+                result_console.print(line, soft_wrap=True, highlight=False)
     result_console.print(
         f"written: [bold]{rich.markup.escape(str(destination))}[/]   "
         "(load it after [bold]import tf_blockdnn[/])",
@@ -170,6 +171,7 @@ def inspect(
     precision: Precision = None,
     calibration: CalibrationData = None,
     max_loss: MaxLoss = None,
+    example: Example = None,
     strict: Strict = False,
     custom_objects: CustomObjects = None,
     as_json: Json = False,
@@ -185,6 +187,7 @@ def inspect(
         raise UserError(f"--html {html}: a folder; name a file to write")
     _check_calibration(precision, calibration)
     with steps(verbose=verbose) as step:
+        from ..rewriter import read_arrays
         from ..saved_model import rewrite_saved_model
 
         loaded, functions, report = rewrite_saved_model(
@@ -197,6 +200,7 @@ def inspect(
             precision=precision,
             calibration=calibration,
             max_loss=max_loss,
+            example=example and read_arrays(example),
             custom_objects=import_objects(custom_objects),
             on_step=step,
             on_batch=step.batch,
@@ -266,6 +270,7 @@ def benchmark(
             show_default=False,
         ),
     ] = None,
+    example: Example = None,
     inter_op_threads: InterOp = 1,
     custom_objects: CustomObjects = None,
     as_json: Json = False,
@@ -273,7 +278,7 @@ def benchmark(
 ) -> None:
     """Measure a model before and after optimising it, turn by turn.
 
-    Inputs are made up: normally distributed floats, and zeros for integers.
+    Inputs are those of --example, or made up: normally distributed floats, and zeros for integers.
     """
     folders.check_model(source)
     height_width = _parse_size(size)
@@ -282,6 +287,7 @@ def benchmark(
     with steps(verbose=verbose, inter_op_threads=inter_op_threads) as step:
         from ..comparison import compare_saved_model
         from ..peers.compare import compare_peers
+        from ..rewriter import read_arrays
 
         compare = (
             functools.partial(compare_peers, threads=threads) if peers else compare_saved_model
@@ -292,6 +298,7 @@ def benchmark(
             batch=batch,
             size=height_width,
             runs=runs,
+            example=example and read_arrays(example),
             custom_objects=import_objects(custom_objects),
             on_step=step,
         )

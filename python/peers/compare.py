@@ -82,13 +82,15 @@ def compare_peers(
     size: tuple[int, int] = (224, 224),
     runs: int = 30,
     threads: int | None = None,
+    example=None,
     custom_objects: Mapping[str, object] | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> PeerComparison:
     """Measures one signature in each library, in processes that take turns.
 
     Args:
-      source, signature, batch, size, custom_objects, on_step: as `compare_saved_model` takes them.
+      source, signature, batch, size, example, custom_objects, on_step: as `compare_saved_model`
+        takes them.
       runs: counted runs of each, in turns of five.
       threads: of each library; all cores by default.
 
@@ -99,9 +101,11 @@ def compare_peers(
     threads = threads or len(os.sched_getaffinity(0))
     source = folders.check_model(source)
     step(f"reading {source}")
-    loaded = load_model(source, custom_objects)
+    loaded, _ = load_model(source, custom_objects, example)
     name = comparison.choose_signature(loaded.signatures, signature, source)
-    inputs = comparison.made_up(loaded.signatures[name], source, batch=batch, size=size)
+    inputs = comparison.inputs_of(
+        loaded.signatures[name], source, batch=batch, size=size, example=example
+    )
     problems = {
         peer: f"not installed: {', '.join(row.missing())}"
         for peer, row in PEERS.items()

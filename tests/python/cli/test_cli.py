@@ -306,6 +306,14 @@ def test_an_example(call, tiny, tmp_path):
     assert report["notes"][0] == note
     code, out, _ = call("optimize", tiny, tmp_path / "table", *given[:-1])
     assert code == 0 and note in " ".join(out.split())
+    code, out, err = call("inspect", tiny, *given)
+    here = ("--inter-op-threads", "0")  # They are set already.
+    assert code == 0 and json.loads(out)["signatures"]["serving_default"]["notes"][0] == note, err
+    code, out, err = call("benchmark", tiny, "--runs", "1", *here, *given)
+    assert code == 0 and json.loads(out)["inputs"]["image"]["shape"] == [1, 24, 20, 3], err
+    np.savez(tmp_path / "other.npz", image=image[..., :2])
+    code, _, err = call("benchmark", tiny, *here, "--example", tmp_path / "other.npz")
+    assert code == 2 and "image is (None, None, None, 3), not" in " ".join(err.split())
     code, _, err = call("optimize", tiny, tmp_path / "all", *given[:2])  # "read" takes words, too
     assert code == 2 and "the arguments are" in " ".join(err.split())
     code, _, err = call("optimize", tiny, tmp_path / "all", "--example", tmp_path / "none.npz")

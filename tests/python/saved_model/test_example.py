@@ -107,3 +107,11 @@ def test_a_keras_file_that_needs_known_sizes(tmp_path):
         values = _image(batch, 6, 5, 8)
         (got,) = bd.load(tmp_path / "fast")(values).values()
         np.testing.assert_allclose(got, model(values), rtol=0, atol=1e-5)
+
+
+def test_without_open_sizes_nothing_is_said(tmp_path):
+    function = tf.function(lambda image: {"features": tf.nn.relu(image)})
+    spec = tf.TensorSpec([None, 4, 4, 3], name="image")
+    tf.saved_model.save(tf.Module(), tmp_path / "m", function.get_concrete_function(spec))
+    report = optimize_saved_model(tmp_path / "m", tmp_path / "fast", example=_image(1, 4, 4, 3))
+    assert not any("example" in note for note in report.signatures["serving_default"].notes)
