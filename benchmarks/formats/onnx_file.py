@@ -1,6 +1,9 @@
 """ONNX through tf2onnx."""
 
+import pathlib
+
 import numpy as np
+import onnxruntime
 import tensorflow as tf
 import tf2onnx
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
@@ -27,7 +30,12 @@ class _Erfc:
 
 
 def write(source: str, shapes: dict[str, list[int]], target: str) -> None:
-    """Writes the SavedModel's signature for inputs of these shapes."""
+    """Writes the SavedModel's signature for inputs of these shapes.
+
+    Raises:
+      ValueError: ONNX Runtime does not take the file, which is deleted: tf2onnx writes ops that it
+        has no rule for as they are, and only prints so.
+    """
     model = tf.saved_model.load(source)
     function = with_shapes(model, shapes)
     # tf2onnx would make inputs of captured tensors that are no variables (EfficientNetB0 has two).
@@ -38,3 +46,8 @@ def write(source: str, shapes: dict[str, list[int]], target: str) -> None:
         opset=18,
         output_path=target,
     )
+    try:
+        onnxruntime.InferenceSession(target, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        pathlib.Path(target).unlink()
+        raise ValueError(f"tf2onnx wrote an invalid file: {error}") from error
