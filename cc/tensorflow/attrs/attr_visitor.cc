@@ -1,5 +1,7 @@
 #include "cc/tensorflow/attrs/attr_visitor.h"
 
+#include <climits>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -62,6 +64,10 @@ void AttrVisitor::operator()(absl::string_view spec, int64_t* value) {
 void AttrVisitor::operator()(absl::string_view spec, int* value) {
   int64_t wide = *value;
   (*this)(spec, &wide);
+  if (wide < INT_MIN || wide > INT_MAX) {
+    if (status_.ok()) status_ = Invalid(NameOf(spec), " must fit 32 bits, got ", wide);
+    return;
+  }
   *value = static_cast<int>(wide);
 }
 

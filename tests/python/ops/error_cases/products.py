@@ -45,6 +45,14 @@ CASES = {
         lambda: attention(at_axis=2**31 - 1),
         "at_axis must be at most 16, not 2147483647",
     ),
+    "attention: an axis of more than 32 bits": (
+        lambda: attention(at_axis=2**31),
+        "at_axis must fit 32 bits, got 2147483648",
+    ),
+    "attention: a number that is less in 32 bits": (
+        lambda: attention(biases=[bias(7)], late_biases=2**40),
+        "late_biases must fit 32 bits, got 1099511627776",
+    ),
     "attention: a cache without its index": (
         lambda: attention(v=(2, 4, 7, 3, 4)),
         "q, k and v must all be of rank 4, or of rank 3: one head; v is",
@@ -85,5 +93,9 @@ CASES = {
     "attention: a soft cap that is none": (
         lambda: attention(soft_cap=-1.0),
         "soft_cap must be a positive number, or 0 for none; got -1",
+    ),
+    "attention: a soft cap that threads may take for zero": (
+        lambda: attention(soft_cap=1e-45),
+        "soft_cap must be a positive number, or 0 for none; got",
     ),
 }
