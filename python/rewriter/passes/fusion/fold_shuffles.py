@@ -272,9 +272,9 @@ def _dense_behind(view: GraphView, node: Node) -> Node | None:
     conv, (reader, _) = node.payload, view.only_reader(node.ref)
     if not conv.depthwise or conv.channels != conv.in_channels or not _is_free(conv):
         return None
-    if reader is None or not view.is_only_for(node.ref, reader):
+    if reader is None or not isinstance(reader.payload, Conv) or reader.payload.groups != 1:
         return None
-    return reader if isinstance(reader.payload, Conv) and reader.payload.groups == 1 else None
+    return reader if view.is_only_for(node.ref, reader) else None
 
 
 def _in_blocks(kinds: dict[int, Hashable]) -> list[int]:

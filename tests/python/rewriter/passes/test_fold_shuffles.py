@@ -102,6 +102,20 @@ def test_any_spelling_disappears(rewrite, image, units, shuffle, split):
     result.assert_same(image(2, 6, 7, 3))
 
 
+def test_a_depthwise_one_before_what_is_not_ours(rewrite, image, weights):
+    """Its channels keep their order: nobody there has weights to fold another one into."""
+    first, second, depthwise = weights(1, 1, 3, 20), weights(3, 3, 3, 20), weights(3, 3, 20, 1)
+
+    def function(x):
+        x = tf.concat([tf.nn.conv2d(x, kernel, **_SAME) for kernel in (first, second)], -1)
+        _, worked = _halves(_reshaped(x, 2))
+        return tf.math.bessel_i0e(tf.nn.depthwise_conv2d(worked, depthwise, [1, 1, 1, 1], "SAME"))
+
+    result = rewrite(function, [None, 6, 7, 3])
+    assert _convolutions(result) == 3 and result.blockdnn["Shuffle"] == 1
+    result.assert_same(image(2, 6, 7, 3))
+
+
 @pytest.mark.parametrize("half", [5, 16, 29, 58])
 @pytest.mark.parametrize("groups", [2, 1])
 def test_any_width(rewrite, image, units, half, groups):
