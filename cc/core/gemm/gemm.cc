@@ -2,10 +2,11 @@
 #include "cc/core/gemm/gemm.h"
 
 #include <cstring>
-#include <limits>
 
+#include "cc/base/cpu/caches.h"
 #include "cc/base/memory/scratch.h"
 #include "cc/core/gemm/fip.h"
+#include "cc/core/gemm/gemm_split.h"
 #include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
@@ -143,10 +144,6 @@ void BindC(const GemmPlan& plan, const GemmArgs& args, int64_t row, const Panel&
   }
 }
 
-struct Range {
-  int64_t begin, end;
-};
-
 const float* NarrowBlock(const GemmPlan& plan, const GemmArgs& args, int64_t block) {
   return args.packed + block * PanelFloats(plan.desc.b, plan.desc.k);
 }
@@ -213,9 +210,11 @@ void RunNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Range b
   }
 }
 
-// Rows of A as they are times some panels.
-void RunPlain(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows, Range rows,
-              Range panels, float* widened) {
+int64_t AllTaps(const GemmPlan& plan) { return static_cast<int64_t>(plan.tap_offsets.size()); }
+
+// Rows of A as they are times some panels, of K some taps. `behind` are weights to bring along.
+void RunTaps(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows, Range rows,
+             Range panels, Range taps, const float* behind, float* widened) {
   const int64_t count = rows.end - rows.begin;
   PanelCall<Panel> call;
   call.isa = plan.isa;
@@ -224,11 +223,15 @@ void RunPlain(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows,
   call.begin = panels.begin;
   call.end = panels.end;
   call.packed = args.packed;
-  call.tap_offsets = plan.tap_offsets.data();
-  call.taps = plan.taps;
+  call.first_row = taps.begin * kGemmTap;
+  call.behind = behind;
+  call.tap_offsets = plan.tap_offsets.data() + taps.begin;
+  call.taps = std::min(taps.end, plan.taps) - taps.begin;
   call.tap_length = kGemmTap;
-  call.tail_taps = plan.tail_length > 0;
+  call.tail_taps = taps.end - taps.begin - call.taps;
   call.tail_length = plan.tail_length;
+  call.first = taps.begin == 0;
+  call.last = taps.end == AllTaps(plan);
   call.px_stride = a_rows.stride;
   if (a_rows.scales != nullptr) call.pixel_terms = a_rows.scales + rows.begin;
   call.pass_taps = plan.pass_taps;
@@ -256,6 +259,33 @@ void RunPlain(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows,
   };
   const float* a = a_rows.at + rows.begin * a_rows.stride;
   RunPanels(call, bind, EvenRows(a, count, a_rows.stride));
+}
+
+// Rows of A as they are times some panels. Where the rows take several times L2, all panels
+// multiply what a pass of K reads of some of them before the next pass: it comes from L2 then for
+// all panels but the first. Panels that widen do so once.
+void RunPlain(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows, Range rows,
+              Range panels, float* widened) {
+  const int64_t all = AllTaps(plan), count = rows.end - rows.begin;
+  const int64_t bytes = count * plan.k_dwords * static_cast<int64_t>(sizeof(float));
+  if (plan.pass_taps == 0 || widened != nullptr || bytes <= 4 * L2CacheBytes()) {
+    return RunTaps(plan, args, a_rows, rows, panels, {0, all}, nullptr, widened);
+  }
+  const auto weights = [&](int64_t tap) {
+    const Panel& first = plan.panels[panels.begin];
+    return args.packed + first.offset + tap * kGemmTap * first.blocks * kBlock;
+  };
+  const int64_t tile = TilePixels(plan.isa, plan.family, 1);
+  const int64_t parts = CeilDiv(count, plan.pass_rows);
+  for (int64_t part = 0; part < parts; ++part) {
+    const Range of_count = PartOfRows(count, tile, part, parts);
+    const Range some = {rows.begin + of_count.begin, rows.begin + of_count.end};
+    for (int64_t t0 = 0, t1; t0 < all; t0 = t1) {
+      t1 = std::min(all, t0 + plan.pass_taps);
+      const float* behind = t1 < all ? weights(t1) : part + 1 < parts ? weights(0) : nullptr;
+      RunTaps(plan, args, a_rows, some, panels, {t0, t1}, behind, nullptr);
+    }
+  }
 }
 
 // Rows of A in pairs times some panels: a panel at a time for all segments, so that it is read
@@ -297,29 +327,6 @@ void RunPairs(const GemmPlan& plan, const GemmArgs& args, const FloatRoom& paire
   }
 }
 
-// Into how many ranges panels and rows are cut.
-struct Cuts {
-  int64_t panels = 1, rows = 1;
-};
-
-// At most `most` tasks, so that the busiest thread has as few tiles as can be: 12 panels in 8 tasks
-// keep one of two threads for 7 of them. Panels are cut before rows, since each weight is read by
-// one task then, and among equals there are many tasks: one of the threads may be slowed.
-Cuts CutEvenly(int64_t panels, int64_t row_tiles, int64_t most, int64_t threads) {
-  Cuts best;
-  int64_t fewest = std::numeric_limits<int64_t>::max();
-  for (int64_t p = std::min(panels, most); p > 0; --p) {
-    const int64_t of_rows = std::min(row_tiles, most / p);
-    for (int64_t r = 1; r <= of_rows; r += std::max<int64_t>(1, of_rows - 1)) {
-      const int64_t busiest = CeilDiv(p * r, threads) * CeilDiv(panels, p) * CeilDiv(row_tiles, r);
-      if (busiest >= fewest) continue;
-      fewest = busiest;
-      best = {p, r};
-    }
-  }
-  return best;
-}
-
 // Calls run(rows, panels, thread) for parts of the product.
 template <typename Fn>
 void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
@@ -331,11 +338,11 @@ void Split(const GemmPlan& plan, int64_t rows, ThreadPool& pool, Fn&& run) {
   const int64_t work = rows * std::max<int64_t>(1, plan.desc.k) * plan.desc.n;
   const int64_t wanted = std::clamp<int64_t>(work / kTaskProducts, 1, kTasksPerThread * threads);
   const TileFamily family = InPairs(plan, rows) ? TileFamily::kFip : plan.family;
-  const Cuts cuts =
-      CutEvenly(panels, CeilDiv(rows, TilePixels(plan.isa, family, 1)), wanted, threads);
+  const int64_t tile = TilePixels(plan.isa, family, 1);
+  const Cuts cuts = CutEvenly(panels, CeilDiv(rows, tile), wanted, threads);
   pool.ParallelFor(cuts.panels * cuts.rows, [&](int64_t t, int thread) {
     const int64_t p = t / cuts.rows, r = t % cuts.rows;
-    run(Range{rows * r / cuts.rows, rows * (r + 1) / cuts.rows},
+    run(PartOfRows(rows, tile, r, cuts.rows),
         Range{panels * p / cuts.panels, panels * (p + 1) / cuts.panels}, thread);
   });
 }

@@ -82,7 +82,8 @@ struct GemmPlan {
   int64_t k_dwords = 0;                      // what tiles read of a row of A
   std::vector<int64_t> tap_offsets;          // runs of K, the last one shorter
   int64_t taps = 0, tail_length = 0;
-  int64_t pass_taps = 0;
+  int64_t pass_taps = 0;  // of a pass of K; 0: all
+  int64_t pass_rows = 0;  // whose part of a pass stays in L2
   bool pairs = false;
   int64_t unscale = 0, terms = 0;  // pairs: floats into the packed matrix, a column each
   int64_t sums = 0;                // bytes: the same, an int32 a column: its sum

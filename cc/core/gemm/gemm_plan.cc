@@ -1,6 +1,7 @@
 // Plans matrix products: gemm.h.
 #include <algorithm>
 
+#include "cc/base/cpu/caches.h"
 #include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/gemm.h"
 #include "cc/core/gemm/narrow_pack.h"
@@ -92,7 +93,12 @@ std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan) {
   const int64_t all = static_cast<int64_t>(plan->tap_offsets.size());
   const int64_t most =
       kPassBytes / (kGemmTap * widest * kBlock * static_cast<int64_t>(sizeof(float)));
-  if (all > 0 && !narrow) plan->pass_taps = CeilDiv(all, CeilDiv(all, std::max<int64_t>(1, most)));
+  if (all > 0 && !narrow) {
+    plan->pass_taps = CeilDiv(all, CeilDiv(all, std::max<int64_t>(1, most)));
+    const int64_t floats = std::min(k, plan->pass_taps * kGemmTap);
+    plan->pass_rows = std::max<int64_t>(
+        kMaxTilePixels, L2CacheBytes() * 3 / 8 / (floats * static_cast<int64_t>(sizeof(float))));
+  }
   return "";
 }
 

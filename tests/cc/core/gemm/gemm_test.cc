@@ -208,6 +208,11 @@ TEST_P(GemmTest, Splits) {
   }
 }
 
+// More than four times an L2 of 1 MB. Sums are not clamped: those of some passes would be the same.
+TEST_P(GemmTest, RowsBeyondCaches) {
+  Check({601, 1990, 330, Order::kTransposed, 1, 2, true, true}, GuardedBuffer::kAtEnd);
+}
+
 TEST_P(GemmTest, NothingToDo) {
   Check({0, 5, 20}, GuardedBuffer::kAtEnd);
   Check({3, 0, 20, Order::kRowMajor, 0, 0, true, true}, GuardedBuffer::kAtEnd);
