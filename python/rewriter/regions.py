@@ -39,7 +39,7 @@ _BODY = "blockdnn_region_"  # what the names of their functions begin with
 # that was declined, control flow, side effects) stays outside.
 LIGHT_OPS = frozenset(
     "ArgMax BiasAdd Cast ConcatV2 ExpandDims Fill GatherV2 Identity IdentityN LogSoftmax Max Mean "
-    "Min Pack Pad PadV2 Prod Rank Reshape SelectV2 Shape Size Slice Softmax Split Squeeze "
+    "Min Pack Pad PadV2 Prod Rank Reshape Roll SelectV2 Shape Size Slice Softmax Split Squeeze "
     "StopGradient StridedSlice Sum TopKV2 Transpose Unpack".split()
 ).union(UNARY, BINARY, COMPARISONS)
 # They write into what they read if nobody else holds it; a region's inputs are held by its caller.

@@ -6,20 +6,27 @@ It does not look into the functions of regions, and patterns know fewer spelling
     transpose(x, [0, 1, ..]) = x,    reshape(x, shape(x)) = x
     sum of a plane of n pixels = n mean of it
     x[:n, ...] = x of n,    x * s = x * [s, s, ..],  s [N, 1, 1, 1], x [N, H, W, C]
+    x padded by nothing = x,    [x[:, i::2, j::2] of all i, j] = a transpose of x [N, H, W, C]
+
+The last one merges patches in Swin: four slices with steps take six times as long as a transpose.
 """
 
 import numpy as np
 
-from ....graph import Body, Node, is_float32
+from ....graph import Body, Node, is_float32, open_sizes
 from ....tensorflow_private import dtypes
 from ...context import Context
 
 
 def simplify(body: Body, context: Context) -> None:
-    """Writes powers as products and roots, sums of planes as means; removes idle moves."""
+    """Writes powers as products, sums of planes as means, merged patches as transposes."""
     for node in body.view.topological():
         rule = _RULES.get(node.op)
-        if rule is not None and not body.view.has_control_edges(node.name):
+        if (
+            rule is not None
+            and node.name in body.view
+            and not body.view.has_control_edges(node.name)
+        ):
             rule(node, body)
 
 
@@ -71,6 +78,47 @@ def _slice(node: Node, body: Body) -> None:
         _bypass(node, body)
 
 
+def _pad(node: Node, body: Body) -> None:
+    paddings = body.shapes.numbers(node.inputs[1])
+    if paddings is not None and not any(paddings):
+        _bypass(node, body)
+
+
+def _merge(node: Node, body: Body) -> None:
+    """Writes the four phases of pictures, side by side in channels, as a transpose."""
+    *refs, axis = node.inputs
+    parts = [body.view.producer(ref) for ref in refs]
+    if len(parts) != 4 or any(one.op != "StridedSlice" for one in parts):
+        return
+    order = _PHASES.get(tuple(_phase(one, body) for one in parts))
+    sources, shape = {one.inputs[0] for one in parts}, body.shapes.shape(parts[0].inputs[0])
+    is_last = body.constants.scalar(axis) in (-1, 3)
+    if order is None or len(sources) > 1 or not is_last:
+        return
+    (n, h, w, c), write = shape, body.writer(node.name)
+    apart = write.reshape("apart", parts[0].inputs[0], (n, h // 2, 2, w // 2, 2, c))
+    turned = write.add("turned", "Transpose", apart, order)
+    write.put("Reshape", turned, open_sizes((n, h // 2, w // 2, 4 * c)))
+
+
+def _phase(part: Node, body: Body) -> tuple[int, int] | None:
+    """(i, j) where the node is x[:, i::2, j::2] of a picture of even sizes."""
+    shape, own = (body.shapes.shape(ref) for ref in (part.inputs[0], part.ref))
+    begins, steps = (body.constants.value(part.inputs[i]) for i in (1, 3))
+    if begins is None or steps is None or len(shape or ()) != 4:
+        return None
+    if tuple(steps) not in ((1, 2, 2), (1, 2, 2, 1)):
+        return None
+    n, *plane, c = shape
+    if any(not isinstance(size, int) or size % 2 for size in (*plane, 2 * c)):
+        return None
+    if own != (n, *(size // 2 for size in plane), c):
+        return None
+    masked = part.attr["begin_mask"].i
+    i, j = (0 if masked >> axis & 1 else int(begins[axis]) for axis in (1, 2))
+    return i, j
+
+
 def _spread(node: Node, body: Body) -> None:
     """Gives each channel the number that its sample has for all: blocked tensors know those."""
     pictures = [body.shapes.shape(ref) for ref in node.inputs]
@@ -86,7 +134,14 @@ def _spread(node: Node, body: Body) -> None:
 
 # exponent -> the op that computes that power
 _POWERS = {-1.0: "Reciprocal", -0.5: "Rsqrt", 0.5: "Sqrt", 2.0: "Square"}
+# The phases (i, j) in their order -> the order of axes of [N, H / 2, i, W / 2, j, C].
+_PHASES = {
+    ((0, 0), (1, 0), (0, 1), (1, 1)): [0, 1, 3, 4, 2, 5],
+    ((0, 0), (0, 1), (1, 0), (1, 1)): [0, 1, 3, 2, 4, 5],
+}
 _RULES = {
+    "ConcatV2": _merge,
+    "Pad": _pad,
     "Pow": _power,
     "Reshape": _reshape,
     "StridedSlice": _slice,

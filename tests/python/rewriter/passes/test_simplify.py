@@ -51,3 +51,38 @@ def test_a_dense_layer_of_tokens_is_one_op(rewrite, activation):
     left = set(result.ops) & {"Reshape", "Transpose", "BiasAdd", "AddV2", "Pow", "Tanh", "Erfc"}
     assert not left
     result.assert_same(np.random.default_rng(0).standard_normal((3, 7, 32), np.float32))
+
+
+_PHASES = [(0, 0), (1, 0), (0, 1), (1, 1)]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 1, 3], [3, 2, 1, 0]])
+@pytest.mark.parametrize("sizes", [(6, 8), (5, 8)])
+def test_merged_patches_are_a_transpose(rewrite, order, sizes):
+    """Other orders, and sizes that phases do not share evenly, stay slices."""
+    phases = [_PHASES[i] for i in order]
+
+    def merge(x):
+        y = tf.pad(tf.exp(x), [[0, 0], [0, sizes[0] % 2], [0, 0], [0, 0]])
+        return tf.concat([y[:, i::2, j::2] for i, j in phases], -1) * 2.0
+
+    result = rewrite(merge, [None, *sizes, 5])
+    known = order != [3, 2, 1, 0]
+    assert (result.ops["Transpose"], result.ops["ConcatV2"]) == ((1, 0) if known else (0, 1))
+    assert result.ops["Pad"] == sizes[0] % 2
+    result.assert_same(np.random.default_rng(0).standard_normal((2, *sizes, 5), np.float32))
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda x: [x[:, :2, :2], x[:, 1::2, ::2], x[:, ::2, 1::2], x[:, 1::2, 1::2]],
+        lambda x: [x[:, ::2, ::2], x[:, 1::2, ::2], x[:, ::2, ::2], x[:, 1::2, 1::2]],
+        lambda x: [x[:, ::2, ::2], (-x)[:, 1::2, ::2], x[:, ::2, 1::2], x[:, 1::2, 1::2]],
+        lambda x: [x[:, ::2, ::2], x[:, ::-2, ::2], x[:, ::2, 1::2], x[:, 1::2, 1::2]],
+    ],
+)
+def test_what_is_not_all_phases_of_one_tensor_stays(rewrite, cut):
+    result = rewrite(lambda x: tf.concat(cut(tf.exp(x)), -1), [2, 4, 4, 3])
+    assert result.ops["ConcatV2"] == 1
+    result.assert_same(np.random.default_rng(0).standard_normal((2, 4, 4, 3), np.float32))
