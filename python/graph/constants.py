@@ -87,6 +87,22 @@ def _reduce(function: Callable) -> Callable:
     return evaluate
 
 
+def _gather(node: Node, x: np.ndarray, indices: np.ndarray, axis=0) -> np.ndarray:
+    """Raises IndexError where TensorFlow refuses an index."""
+    size = x.shape[int(axis)]
+    if indices.size and not 0 <= indices.min() <= indices.max() < size:
+        raise IndexError(f"{node.name}: indices are not in [0, {size})")
+    return np.take(x, indices, int(axis))
+
+
+def _update_slice(node: Node, x: np.ndarray, update: np.ndarray, begin) -> np.ndarray:
+    """XLA's: the slice begins so that it ends in x."""
+    begin = np.clip(begin, 0, np.subtract(x.shape, update.shape))
+    result = x.copy()
+    result[tuple(slice(b, b + n) for b, n in zip(begin, update.shape, strict=True))] = update
+    return result
+
+
 def _softmax(x: np.ndarray) -> np.ndarray:
     powers = np.exp(x - x.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)
@@ -134,6 +150,12 @@ _EVALUATORS: dict[str, Callable[..., np.ndarray]] = {
     "Max": _reduce(np.max),
     "Min": _reduce(np.min),
     "Prod": _reduce(np.prod),
+    "GatherV2": _gather,
+    "SelectV2": lambda node, *values: np.where(*values),
+    "Fill": lambda node, shape, x: np.full(shape, x),
+    "XlaDynamicUpdateSlice": _update_slice,
+    "Less": lambda node, x, y: np.less(x, y),
+    "NotEqual": lambda node, x, y: np.not_equal(x, y),
 }
 
 
@@ -248,6 +270,8 @@ class Constants:
                 value = tensor_util.MakeNdarray(node.attr["value"].tensor)
             elif node.op == "ReadVariableOp":
                 value = self._read(self._resource(node))
+            elif node.op == "ResourceGather":
+                value = _gather(node, self._read(self._resource(node)), self.value(node.inputs[1]))
             elif node.op == "Placeholder":
                 constants, source = self._outer[name]
                 value = constants.value(source)
@@ -285,6 +309,8 @@ class Constants:
         if node.op == "Placeholder":
             constants, source = self._outer[node.name]
             return constants._may_be_scalar(constants._view.node(source.node))
+        if node.op == "ResourceGather":
+            return False
         sources = node.inputs[:1] if node.op in _MOVES else node.inputs
         return all(self._may_be_scalar(self._view.node(ref.node)) for ref in sources)
 
@@ -306,6 +332,10 @@ class Constants:
         if node.op == "Placeholder" and node.name in self._outer:
             constants, source = self._outer[node.name]
             return constants.is_constant(source)
+        if node.attr["batch_dims"].i:  # a gather of each sample
+            return False
+        if node.op == "ResourceGather":
+            return self.reads_constant(node) and self.is_constant(node.inputs[1])
         return (
             node.op in _EVALUATORS and bool(node.inputs) and all(map(self.is_constant, node.inputs))
         )

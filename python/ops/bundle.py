@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..graph import FLOAT32, GraphView, Ref, constant_node, make_node
+from ..graph import FLOAT32, INT32, GraphView, Node, Ref, constant_node, make_node
 from ..tensorflow_private import dtypes
 
 _ALIGN = 16  # floats: every part starts on a cache line
@@ -62,6 +62,17 @@ class Bundle:
     def add_constant(self, name: str, values: np.ndarray) -> Ref:
         """A float32 tensor of its own."""
         return self.view.add(constant_node(name, values, FLOAT32)).ref
+
+    def add_tensor(self, name: str, values: np.ndarray) -> Node:
+        """A node of that name that makes a part of the bundle a tensor of its own."""
+        offset = self.add_array(values)
+        begin = self.view.add(constant_node(f"{name}/begin", [offset])).ref
+        size = self.view.add(constant_node(f"{name}/size", [values.size])).ref
+        part = make_node(
+            f"{name}/part", "Slice", [self.tensor, begin, size], T=FLOAT32, Index=INT32
+        )
+        shape = self.view.add(constant_node(f"{name}/shape", values.shape)).ref
+        return make_node(name, "Reshape", [self.view.add(part).ref, shape], T=FLOAT32, Tshape=INT32)
 
     def vector(self) -> np.ndarray:
         result = np.zeros(self.size, np.float32)

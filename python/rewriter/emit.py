@@ -3,15 +3,23 @@
 import numpy as np
 from tensorflow.core.framework import types_pb2
 
-from ..graph import FLOAT32, Module, Ref, make_node
+from ..graph import FLOAT32, Body, Module, Node, Ref, is_float32, make_node
 from ..ops.records import Bundle
 from . import functions
 
 _READ = "blockdnn_weights/read"
+# Ops whose results cost nothing; a tensor that only these make of weights stays as it is.
+_FREE = frozenset("Const ExpandDims Identity Placeholder ReadVariableOp Reshape Squeeze".split())
+# Of what weights alone determine, so much is stored: a gathered table is larger than the table.
+_MOST_FOLDED_BYTES = 64 << 20
 
 
 def write_nodes(
-    module: Module, resource: str, scratchpad_mode: str, keeps_memory: bool = True
+    module: Module,
+    resource: str,
+    scratchpad_mode: str,
+    keeps_memory: bool = True,
+    folds: bool = True,
 ) -> np.ndarray | None:
     """Gives every planned node its NodeDef; returns the bundle's values, if there are any.
 
@@ -22,12 +30,16 @@ def write_nodes(
         resource: a name for the placeholder of the bundle's variable in the main body.
         scratchpad_mode: of the primitives that take a scratchpad.
         keeps_memory: of the regions in inner bodies.
+        folds: whether what weights alone determine is stored: a bias of attention that is gathered
+            from a table would be gathered in every call.
     """
     bundle, weights = Bundle(), {}
     for body in reversed(module.bodies):
         view = body.view
         weights[body.name] = read = Ref(view.unique_name(resource if body.place else _READ))
         bundle.tensor, bundle.view = read, view
+        if folds and any(node.payload is not None for node in view):
+            _store_folded(body, bundle)
         for node in view.topological():
             if node.payload is not None:
                 view.replace(node.payload.node(node, bundle, scratchpad_mode))
@@ -38,3 +50,36 @@ def write_nodes(
     view.add(make_node(resource, "Placeholder", dtype=types_pb2.DT_RESOURCE))
     view.add(make_node(name, "ReadVariableOp", [Ref(resource)], dtype=FLOAT32))
     return bundle.vector()
+
+
+def _store_folded(body: Body, bundle: Bundle) -> None:
+    """Writes tensors that weights alone determine as parts of the bundle."""
+    left = _MOST_FOLDED_BYTES
+    for node in body.view.topological():
+        if node.name not in body.view or not _is_last_of_weights(node, body):
+            continue
+        try:
+            value = body.constants.value(node.ref).astype(np.float32)
+        except IndexError:  # Each call raises, as that of the original does.
+            continue
+        if value.nbytes <= left:
+            left -= value.nbytes
+            body.view.replace(bundle.add_tensor(node.name, value))
+            body.view.remove_dead([ref.node for ref in node.inputs])
+
+
+def _is_last_of_weights(node: Node, body: Body) -> bool:
+    """Whether a float32 tensor takes time, depends on weights alone, and no reader's does."""
+    view, constants = body.view, body.constants
+    if not constants.is_constant(node.ref) or not is_float32(view, node.ref):
+        return False
+    if view.has_control_edges(node.name) or view.is_fetched(node.ref) or _is_free(node, body):
+        return False
+    readers = [reader for reader, _ in view.consumers(node.ref)]
+    return any(
+        reader.payload is not None or not constants.is_constant(reader.ref) for reader in readers
+    )
+
+
+def _is_free(node: Node, body: Body) -> bool:
+    return node.op in _FREE and all(_is_free(body.view.producer(ref), body) for ref in node.inputs)

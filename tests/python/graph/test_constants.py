@@ -1,6 +1,8 @@
 """Constant subgraphs: what counts as constant, and in which precision it is evaluated."""
 
+import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tf_blockdnn.python.graph import Constants, GraphView, Ref, Variable
@@ -95,3 +97,30 @@ def test_scalar_does_not_read_large_variables():
 def test_scalar_of_a_variable_with_one_element():
     constants, _ = _graph(lambda v: tf.multiply(_read(v), 2.0, name="out"), [[1.5]])
     assert constants.scalar(Ref("out")) == 3.0
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: tf.gather(x, [[2, 0], [1, 1]]),
+        lambda x: tf.gather(x, [1, 0, 1], axis=-1),
+        lambda x: tf.gather(x, tf.zeros([0], tf.int64)),
+        lambda x: tf.where([[True], [False], [True]], x, -1.0),
+        lambda x: tf.where(tf.less(x, 3.0), x, 7.0),
+        lambda x: x + tf.fill([3, 2], 2.0) * tf.cast(tf.not_equal([0, 1], 1), tf.float32),
+        lambda x: keras.ops.slice_update(x, [1, 0], tf.constant([[8.0]])),
+        lambda x: keras.ops.slice_update(x, [5, -3], x[:2] * 9),
+    ],
+)
+def test_values_are_those_of_tensorflow(build):
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    constants, _ = _graph(lambda v: tf.identity(build(_read(v)), name="out"), [x])
+    np.testing.assert_array_equal(constants.value(Ref("out")), build(tf.constant(x)))
+
+
+def test_a_gather_of_each_sample_is_not_evaluated():
+    def build(v):
+        tf.gather(_read(v), [[1], [0]], axis=1, batch_dims=1, name="out")
+
+    constants, _ = _graph(build, [np.ones([2, 3])])
+    assert not constants.is_constant(Ref("out"))

@@ -40,6 +40,7 @@ def update_caches(body: Body, context: Context) -> None:
             _join(node, body)
     for node in body.view.topological():
         known = node.op == _UPDATE and node.name in body.view and node.attr["T"].type in _TYPES
+        known = known and not body.constants.is_constant(node.ref)  # is computed once
         if known and not context.reason_to_leave(body, node):
             body.view.replace(_updated(node.name, node, node.inputs[0], (), node.controls))
 
