@@ -42,8 +42,8 @@ says otherwise; transformers are as wide as published, but mostly four layers de
 the share of multiply-adds that runs in our ops. Times are medians in milliseconds with the fastest
 call in parentheses, {calls} calls of each in turns within one process, TensorFlow by its defaults;
 the *speed-up* is TensorFlow's median divided by ours. *Rewriting* is the time of `optimize` in
-seconds, Keras's tracing included. D-FINE with random weights is unstable: where its kernels are
-moved by 1e-6, the original's own results move by 0.77.
+seconds, Keras's tracing included. D-FINE is left out, since it is unstable with random weights:
+where its kernels are moved by 1e-6, the original's own results move by 0.77.
 
 {note}
 {missing}
