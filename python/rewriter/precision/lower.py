@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import tensorflow as tf
@@ -12,6 +13,7 @@ from ..report import OutputLoss, Precision
 from ..verify import outputs
 from .calibration import Calibration, CalibrationError, split
 from .lowering import Lowering, slow_in_bf16
+from .moments import MOST_TAPS, Moments
 from .observer import Observer
 from .quantize import decibels
 
@@ -40,7 +42,7 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
         held = [batch for batch, is_held in split(calibration.batches(concrete)) if is_held]
 
     def attempt(keep: frozenset[str]):
-        lowering = Lowering(options.precision, choices=first.choices, means=first.means, keep=keep)
+        lowering = replace(first, keep=keep).again()
         made = rewritten(lowering)
         return made, _judged(concrete, made[0], lowering, held)
 
@@ -72,20 +74,25 @@ def _within(budget: float, attempt: Callable, made, judged: Precision):
 
 
 def _observe(concrete, calibration, lowering: Lowering, written: Callable) -> list:
-    """Sets the lowering's choices and means; returns the batches that are held back."""
+    """Sets the lowering's choices, means and moments; returns the batches that are held back."""
     observing = Lowering(lowering.precision, observing=True)
     module = written(observing)
     observers = {ref: Observer() for ref in observing.tensors}
+    few = [found for found in observing.convolutions if found[2].taps <= MOST_TAPS]
+    lowering.moments = {name: Moments(conv) for name, _, conv in few}
     call, held_back = _Fetch(module, list(observers)), []
     for batch, is_held in split(calibration.batches(concrete)):
         if is_held:
             held_back.append(batch)
             continue
-        for ref, value in zip(observers, call(batch), strict=True):
+        values = {ref: value.numpy() for ref, value in zip(observers, call(batch), strict=True)}
+        for ref, value in values.items():
             try:
-                observers[ref].add(value.numpy())
+                observers[ref].add(value)
             except ValueError as error:
                 raise CalibrationError(f"{ref}: {error}") from None
+        for name, src, _ in few:
+            lowering.moments[name].add(values[src])
     for ref, observer in observers.items():
         lowering.choices[ref.node] = observer.choose()
         lowering.means[ref.node] = observer.means

@@ -8,6 +8,8 @@ from tensorflow.core.framework import types_pb2
 
 from ...graph import Body, Node, Ref
 from ...native import multiplies
+from ...ops.records import Conv
+from .moments import Moments
 from .observer import Choice
 
 PRECISIONS = ("bf16", "int8", "bf16-weights", "int8-weights")
@@ -86,8 +88,10 @@ class Lowering:
         observing: nothing is lowered; the pass only names the tensors that would be.
         choices: tensor -> its quantization, by the name of the node that makes it.
         means: tensor -> the mean of each of its channels.
+        moments: convolution -> those of what it reads, where its taps are few.
         keep: the convolutions that stay float32.
         tensors: which are narrow, in the order in which they are made.
+        convolutions: what is lowered: name, source and payload in float32.
         layers: what became of each convolution.
     """
 
@@ -95,13 +99,15 @@ class Lowering:
     observing: bool = False
     choices: dict[str, Choice] = field(default_factory=dict)
     means: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    moments: dict[str, Moments] = field(default_factory=dict, repr=False)
     keep: frozenset[str] = frozenset()
     tensors: list[Ref] = field(default_factory=list)
+    convolutions: list[tuple[str, Ref, Conv]] = field(default_factory=list, repr=False)
     layers: list[Layer] = field(default_factory=list)
 
     def again(self) -> "Lowering":
         """The same for another run of the passes."""
-        return replace(self, tensors=[], layers=[])
+        return replace(self, tensors=[], convolutions=[], layers=[])
 
     @property
     def dtype(self) -> int:

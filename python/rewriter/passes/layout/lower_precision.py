@@ -14,7 +14,7 @@ from ....graph import Body, Node, dtype_name
 from ....ops.records import Conv, InnerProduct
 from ...context import Context
 from ...precision.lowering import Layer, Lowering, slow_in_bf16, slow_in_int8
-from ...precision.quantize import bias_correction, decibels, quantize_weights
+from ...precision.quantize import bias_correction, decibels, quantize_weights, round_weights
 from ...report import Precision, Report
 from .narrow import TypeWriter, narrow_tensors
 from .narrow_weights import BF16, floats, narrow_weights, snr_of
@@ -77,6 +77,9 @@ def _lower(body: Body, lowering: Lowering, wanted: Callable[[Node], bool], repor
     narrow = narrow_tensors(body.view, lowered)
     if body.place is None:
         lowering.tensors = [n.ref for n in body.view.topological() if n.ref in narrow]
+        lowering.convolutions = [
+            (n.name, n.src, n.payload) for n in convolutions if n.name in lowered
+        ]
     if not lowering.observing:
         lowering.layers += [
             Layer(body.label(node.name), "float32", snr=_snr(node, lowering))
@@ -115,6 +118,8 @@ def _int8_weights(node: Node, lowering: Lowering) -> dict:
     """Its bias makes good what rounding the weights takes from the mean of each channel."""
     conv, weights = node.payload, floats(node.payload)
     stored, scales = quantize_weights(weights)
+    if (moments := lowering.moments.get(node.name)) is not None:
+        stored = round_weights(weights, stored, scales, moments.covariance)
     changes = {"weights": stored, "weight_scales": scales}
     means = lowering.means.get(node.src.node)
     if means is not None:
