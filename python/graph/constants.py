@@ -4,11 +4,13 @@ Floating-point arithmetic is done in float64, whatever the graph's dtype, so tha
 a folded batch normalisation is rounded once.
 """
 
+import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from tensorflow.core.framework import types_pb2
+from tensorflow.core.framework import tensor_pb2, types_pb2
 
 from ..tensorflow_private import dtypes, tensor_util
 from .quantized import QUANTIZING, evaluate
@@ -16,6 +18,7 @@ from .types import outputs
 from .view import GraphView, Node, Ref
 
 LOOPS = frozenset({"StatelessWhile", "While"})
+_FEW = 64  # elements
 # What may read a variable without making it assignable.
 _READERS = frozenset(
     {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "Identity"}
@@ -27,6 +30,19 @@ class Variable(NamedTuple):
 
     shape: tuple[int | None, ...] | None
     read: Callable
+
+
+def array(tensor: tensor_pb2.TensorProto) -> np.ndarray:
+    """The value of a Const; what few numbers come to is kept, as many nodes have the same."""
+    size = math.prod(dim.size for dim in tensor.tensor_shape.dim)
+    return _few(tensor.SerializeToString()) if size <= _FEW else tensor_util.MakeNdarray(tensor)
+
+
+@functools.lru_cache(4096)
+def _few(definition: bytes) -> np.ndarray:
+    value = tensor_util.MakeNdarray(tensor_pb2.TensorProto.FromString(definition))
+    value.flags.writeable = False
+    return value
 
 
 def _wide(value: np.ndarray) -> np.ndarray:
@@ -267,7 +283,7 @@ class Constants:
         if name not in self._values:
             node = self._view.node(name)
             if node.op == "Const":
-                value = tensor_util.MakeNdarray(node.attr["value"].tensor)
+                value = array(node.attr["value"].tensor)
             elif node.op == "ReadVariableOp":
                 value = self._read(self._resource(node))
             elif node.op == "ResourceGather":

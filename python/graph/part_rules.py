@@ -6,15 +6,16 @@ with which it was made: a loop that sets elements leaves it.
 
 from .constants import LOOPS
 from .functions import flatten, handed_on
-from .symbolic import Size
+from .symbolic import Size, exact_division, is_count
 from .view import Node, Ref
 
 
 def slice_(node: Node, shapes):
-    """Of known sizes, wherever it begins."""
+    """Of known sizes, wherever it begins; only numbers say "the rest", which is -1."""
+    sizes = shapes.value(node.inputs[2])
+    if sizes is not None and all(map(is_count, sizes)):
+        return tuple(sizes)
     src, begin, size = shapes.shape(node.inputs[0]), *map(shapes.numbers, node.inputs[1:])
-    if size is not None and all(count >= 0 for count in size):
-        return tuple(size)
     if src is None or begin is None or size is None:
         return None
     return tuple(
@@ -66,28 +67,81 @@ def gather(node: Node, shapes):
     return (*params[:axis], *indices[shared:], *params[axis + 1 :])
 
 
-def stacked(node: Node, shapes):
-    """All elements of a list as one tensor."""
-    element = shapes.value(node.inputs[1])
-    if element is None or not element.ndim:
+def of_split(node: Node, port: int, shapes):
+    """Of any output of what has several that are parts of one tensor."""
+    src, axis, size = SPLITS[node.op](node, port, shapes)
+    sizes = shapes.shape(src)
+    if sizes is None or axis is None:
         return None
-    return (_length(node.inputs[0], shapes), *(None if size == -1 else size for size in element))
+    axis %= len(sizes)
+    return (*sizes[:axis], *size, *sizes[axis + 1 :])
+
+
+def _even_part(node: Node, port: int, shapes):
+    """(source, axis, what becomes of it) of an output of Split; of others below."""
+    src, axis = shapes.shape(node.inputs[1]), shapes.number(node.inputs[0])
+    size = exact_division(src[axis], node.attr["num_split"].i) if src and axis is not None else None
+    return node.inputs[1], axis, (size,)
+
+
+def _part(node: Node, port: int, shapes):
+    sizes = shapes.numbers(node.inputs[1])
+    size = sizes[port] if sizes and sizes[port] >= 0 else None
+    return node.inputs[0], shapes.number(node.inputs[2]), (size,)
+
+
+def _unstacked(node: Node, port: int, shapes):
+    return node.inputs[0], node.attr["axis"].i, ()
+
+
+def _largest(node: Node, port: int, shapes):
+    return node.inputs[0], -1, (shapes.number(node.inputs[1]),)
+
+
+SPLITS = {"Split": _even_part, "SplitV": _part, "TopKV2": _largest, "Unpack": _unstacked}
+
+
+def element(node: Node, shapes):
+    """One element of a list."""
+    return _element(shapes.value(node.inputs[2]))
+
+
+def stacked(node: Node, shapes):
+    """All elements of a list as one tensor: they have the shape of the one that was set last."""
+    sizes, made = _element(shapes.value(node.inputs[1])), shapes.view.producer(node.inputs[0])
+    item = shapes.shape(made.inputs[2]) if made.op == "TensorListSetItem" else None
+    if sizes is None or None in sizes:
+        sizes = sizes if item is None else item
+    return None if sizes is None else (_length(node.inputs[0], shapes), *sizes)
+
+
+def _element(sizes):
+    """The shape of elements by what a node states of it; a scalar says that it is unknown."""
+    if sizes is None or not sizes.ndim:
+        return None
+    return tuple(size if is_count(size) else None for size in sizes)
 
 
 def _length(ref: Ref, shapes) -> Size | None:
     """The number of tensors in a list, where it is known."""
     node = shapes.view.producer(ref)
+    while _keeps_length(node, ref, shapes):
+        ref = node.inputs[ref.port]
+        node = shapes.view.producer(ref)
     if node.op == "TensorListReserve":
         number = shapes.value(node.inputs[1])
         return None if number is None else number.item()
     if node.op == "TensorListFromTensor":
         src = shapes.shape(node.inputs[0])
         return src[0] if src else None
-    if node.op == "TensorListSetItem" and not node.attr["resize_if_index_out_of_bounds"].b:
-        return _length(node.inputs[0], shapes)
-    if node.op in LOOPS and ref.port in _kept(node, shapes.view.library):
-        return _length(node.inputs[ref.port], shapes)
     return None
+
+
+def _keeps_length(node: Node, ref: Ref, shapes) -> bool:
+    """Whether a list is as long as the one that the node reads in its place."""
+    if node.op == "TensorListSetItem":
+        return not node.attr["resize_if_index_out_of_bounds"].b
+    return node.op in LOOPS and ref.port in _kept(node, shapes.view.library)
 
 
 def _kept(loop: Node, library) -> set[int]:

@@ -20,14 +20,7 @@ def infer(node: Node, shapes):
 
 def infer_port(node: Node, port: int, shapes):
     """The same of another output than the first."""
-    if node.op not in _SPLITS:
-        return None
-    src, axis, size = _SPLITS[node.op](node, port, shapes)
-    sizes = shapes.shape(src)
-    if sizes is None or axis is None:
-        return None
-    axis %= len(sizes)
-    return (*sizes[:axis], *size, *sizes[axis + 1 :])
+    return part_rules.of_split(node, port, shapes) if node.op in part_rules.SPLITS else None
 
 
 def _broadcast_size(a, b):
@@ -155,12 +148,14 @@ def _fill(sizes, src):
         if not isinstance(size, Expr):
             given *= size if size != -1 else 1
             continue
-        # The same size before others of which it is a multiple.
-        ratios = [(size.ratio(one), one) for one in rest if isinstance(one, Expr)]
-        times, one = min((r for r in ratios if r[0]), default=(0, None), key=lambda r: r[0])
-        if not times:
+        # The same size before others of which it is a multiple, and these before its multiples.
+        others = [one for one in rest if isinstance(one, Expr)]
+        ratios = [(ratio, 1, one) for one in others if (ratio := size.ratio(one))]
+        ratios += [(1, ratio, one) for one in others if (ratio := one.ratio(size)) > 1]
+        if not ratios:
             return [None if size == -1 else size for size in sizes]
-        rest.remove(one)
+        times, left, one = min(ratios, key=lambda r: (r[1], r[0]))
+        rest[rest.index(one)] = left
         given *= times
     missing = math.prod(size for size in rest if isinstance(size, int))
     unknowns = [size for size in rest if not isinstance(size, int)]
@@ -207,25 +202,6 @@ def _transpose(node: Node, shapes):
     if src is None or order is None or len(order) != len(src):
         return None
     return tuple(src[i] for i in order)
-
-
-def _even_part(node: Node, port: int, shapes):
-    """(source, axis, what becomes of it) of an output of Split; of others below."""
-    return node.inputs[1], shapes.number(node.inputs[0]), (None,)
-
-
-def _part(node: Node, port: int, shapes):
-    sizes = shapes.numbers(node.inputs[1])
-    size = sizes[port] if sizes and sizes[port] >= 0 else None
-    return node.inputs[0], shapes.number(node.inputs[2]), (size,)
-
-
-def _unstacked(node: Node, port: int, shapes):
-    return node.inputs[0], node.attr["axis"].i, ()
-
-
-def _largest(node: Node, port: int, shapes):
-    return node.inputs[0], -1, (shapes.number(node.inputs[1]),)
 
 
 def _place_of_largest(node: Node, shapes):
@@ -345,7 +321,13 @@ def _like_first(node: Node, shapes):
     return shapes.shape(node.inputs[0])
 
 
-_SPLITS = {"Split": _even_part, "SplitV": _part, "TopKV2": _largest, "Unpack": _unstacked}
+# Handles of lists, which are scalars, and what makes no tensor.
+_LISTS = "EmptyTensorList TensorListFromTensor TensorListReserve TensorListSetItem".split()
+_SCALARS = (*_LISTS, "NoOp")
+_FILLS = (
+    "Fill RandomStandardNormal RandomUniform StatelessRandomNormalV2 StatelessRandomUniformV2 "
+    "StatelessTruncatedNormalV2 TruncatedNormal"
+).split()
 _SAME_SHAPE = (
     "BiasAdd Cast ClipByValue Cumprod Cumsum FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 "
     "Identity IdentityN LRN LogSoftmax LogicalNot MatrixBandPart OnesLike ReverseV2 Roll Softmax "
@@ -370,9 +352,12 @@ _RULES = {
     **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _batch_matmul),
     **dict.fromkeys(("ArgMax", "ArgMin"), _place_of_largest),
     "BroadcastTo": _of_value(1),
+    **dict.fromkeys(_SCALARS, lambda node, shapes: ()),
+    **dict.fromkeys(_FILLS, _of_value(0)),
+    "ScatterNd": _of_value(2),
     "Einsum": _einsum,
-    "Fill": _of_value(0),
     "MatMul": _matmul,
+    "TensorListGetItem": part_rules.element,
     "TensorListStack": part_rules.stacked,
     "Tile": _tile,
     "Pack": _pack,
@@ -382,7 +367,7 @@ _RULES = {
     "GatherV2": part_rules.gather,
     "BlockdnnUpdateSlice": _updated,
     **dict.fromkeys(("TensorScatterUpdate", "XlaDynamicUpdateSlice"), _like_first),
-    **dict.fromkeys(_SPLITS, lambda node, shapes: infer_port(node, 0, shapes)),
+    **dict.fromkeys(part_rules.SPLITS, lambda node, shapes: infer_port(node, 0, shapes)),
     "StridedSlice": part_rules.strided_slice,
     "Reshape": _reshape,
     "Squeeze": _squeeze,

@@ -11,13 +11,28 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from tensorflow.core.framework import graph_pb2, types_pb2
 
+from ..tensorflow_private import dtypes, tensor_util
 from . import shape_rules, value_rules
 from .symbolic import Size, estimate, unknown
+from .types import dtype
 from .view import GraphView, Node, Ref
 
 Shape = tuple[Size, ...]
 StaticShape = tuple[int | None, ...] | None
+# What TensorFlow's shape functions say of a node's outputs. It gets a graph of this node and of
+# what that needs, and data type and shape of each of the graph's placeholders.
+AskStatic = Callable[
+    [graph_pb2.GraphDef, Mapping[str, tuple[int, StaticShape]]], Mapping[str, Sequence[StaticShape]]
+]
+
+# Of these TensorFlow knows more than a shape: what they hold.
+_HANDLES = (types_pb2.DT_INVALID, types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT)
+_JOINS = ("ConcatV2", "Pack")  # Of shapes some sizes of which are known.
+_INTEGERS = (types_pb2.DT_INT32, types_pb2.DT_INT64)
+_NOBODY_ASKED = object()
+_FEW = 1024  # elements of a constant that may say a shape
 
 
 class Shapes:
@@ -27,8 +42,8 @@ class Shapes:
       view: the graph.
       known: node name -> shape of output 0, for inputs and variables.
       values: node name -> elements of output 0, for inputs of which they are known.
-      static: called at most once, and only where an op has no rule here: gives
-        node name -> TensorFlow's static shape of each output (None: unknown rank).
+      static: TensorFlow's static shapes (None: unknown rank) of one node, whose op has no rule
+        here: called once for each, with a graph that holds no more than it.
       scope: tells the unknown sizes of this graph from those of others.
     """
 
@@ -36,7 +51,7 @@ class Shapes:
         self,
         view: GraphView,
         known: Mapping[str, StaticShape],
-        static: Callable[[], Mapping[str, Sequence[StaticShape]]],
+        static: AskStatic,
         values: Mapping[str, np.ndarray] | None = None,
         scope: str = "",
     ):
@@ -44,7 +59,7 @@ class Shapes:
         self._shapes: dict[Ref, Shape | None] = {}
         self._values = {Ref(name): value for name, value in (values or {}).items()}
         self._ask_static = static
-        self._static: Mapping[str, Sequence[StaticShape]] | None = None
+        self._static: dict[str, Sequence[StaticShape]] = {}
         for node in view.topological():
             self._shapes[node.ref] = self._infer(node)
 
@@ -53,6 +68,7 @@ class Shapes:
         other = copy.copy(self)
         other.view = view
         other._shapes, other._values = dict(self._shapes), dict(self._values)
+        other._static = dict(self._static)
         return other
 
     def _infer(self, node: Node) -> Shape | None:
@@ -60,8 +76,6 @@ class Shapes:
             return node.payload.shape(node, self)
         if node.name in self._known:
             return self._merge(node.ref, self._known[node.name], None)
-        if node.op == "Placeholder":  # a variable's handle
-            return ()
         value = value_rules.infer(node, self)
         if value is not None:
             self._values[node.ref] = value
@@ -72,14 +86,21 @@ class Shapes:
         return self._merge(node.ref, self._static_shape(node.ref), inferred)
 
     def _static_shape(self, ref: Ref) -> StaticShape:
-        if self._static is None:
-            self._static = self._ask_static()
-        outputs = self._static.get(ref.node, ())
+        if ref.node not in self._static:
+            node = self.view.producer(ref)
+            if node.payload is not None:
+                return None
+            alone = _Alone(node, self)
+            self._static[ref.node] = self._ask_static(alone.graph, alone.given)[ref.node]
+        outputs = self._static[ref.node]
         return outputs[ref.port] if ref.port < len(outputs) else None
 
     def shape(self, ref: Ref) -> Shape | None:
         """The shape, or None where the rank is unknown."""
-        if ref not in self._shapes and ref.node in self.view:
+        known = self._shapes.get(ref, _NOBODY_ASKED)
+        if known is not _NOBODY_ASKED:
+            return known
+        if ref.node in self.view:
             if ref.port:
                 inferred = shape_rules.infer_port(self.view.node(ref.node), ref.port, self)
                 if inferred is None or None in inferred:
@@ -172,3 +193,67 @@ class Shapes:
             known if known is not None else size if size is not None else own("dim", ref, axis)
             for axis, (known, size) in enumerate(zip(static, inferred, strict=True))
         )
+
+
+class _Alone:
+    """A graph of a node, of constants that it reads, and of placeholders for all else.
+
+    Handles come with all that made them, and sizes that are not all known as a Pack of them. The
+    names of what stands for other nodes are none of the view's.
+
+    Attributes:
+        graph: it.
+        given: placeholder -> data type and shape.
+    """
+
+    def __init__(self, node: Node, shapes: Shapes):
+        self._view, self._shapes = shapes.view, shapes
+        self.graph = graph_pb2.GraphDef(versions=shapes.view.versions)
+        self.given: dict[str, tuple[int, StaticShape]] = {}
+        self._wanted, texts, added = [node], {}, set()
+        while self._wanted:
+            one = self._wanted.pop()
+            if one.name in added:
+                continue
+            added.add(one.name)
+            texts.update((ref, self._tensor(ref)) for ref in one.inputs if ref not in texts)
+            proto = one.to_proto()
+            proto.input[:] = [texts[ref] for ref in one.inputs]
+            self.graph.node.append(proto)
+
+    def _tensor(self, ref: Ref) -> str:
+        """What is read in the place of a tensor."""
+        producer, kind = self._view.producer(ref), dtype(self._view, ref)
+        sizes = self._shapes.value(ref)
+        joins = producer.op in _JOINS and kind in _INTEGERS and sizes is None
+        is_constant = producer.op == "Const" and self._shapes.elements(ref) <= _FEW
+        if producer.payload is None and (kind in _HANDLES or is_constant or joins):
+            self._wanted.append(producer)
+            return str(ref)
+        name = self._view.unique_name(f"{ref.node}/{ref.port}")
+        if sizes is not None and sizes.ndim < 2:
+            return self._numbers(name, sizes, kind)
+        shape = self._shapes.shape(ref)
+        known = shape and tuple(size if isinstance(size, int) else None for size in shape)
+        return self._placeholder(name, kind, known)
+
+    def _numbers(self, name: str, sizes: np.ndarray, kind: int) -> str:
+        if all(isinstance(size, int) for size in sizes.flat):
+            array = sizes.astype(dtypes.as_dtype(kind).as_numpy_dtype)
+            proto = self.graph.node.add(name=name, op="Const")
+            proto.attr["dtype"].type = kind
+            proto.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(array))
+        elif not sizes.ndim:
+            self._placeholder(name, kind, ())
+        else:
+            names = [self._view.unique_name(f"{name}/{i}") for i in range(len(sizes))]
+            parts = zip(names, sizes, strict=True)
+            names = [self._numbers(part, np.array(size, object), kind) for part, size in parts]
+            proto = self.graph.node.add(name=name, op="Pack", input=names)
+            proto.attr["T"].type, proto.attr["N"].i = kind, len(names)
+        return name
+
+    def _placeholder(self, name: str, kind: int, shape: StaticShape) -> str:
+        self.graph.node.add(name=name, op="Placeholder").attr["dtype"].type = kind
+        self.given[name] = kind, shape
+        return name

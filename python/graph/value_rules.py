@@ -4,10 +4,12 @@ A rule gets the node, the `Shapes` so far, and the values of the node's inputs (
 arrays of sizes) and returns an object array of sizes, or None when it knows nothing.
 """
 
+import math
+
 import numpy as np
 from tensorflow.core.framework import types_pb2
 
-from ..tensorflow_private import tensor_util
+from .constants import array
 from .symbolic import floordiv, mod
 from .view import Node
 
@@ -37,14 +39,10 @@ def _objects(values) -> np.ndarray:
 
 def _const(node: Node):
     tensor = node.attr["value"].tensor
-    size = np.prod([dim.size for dim in tensor.tensor_shape.dim], dtype=np.int64)
-    if tensor.dtype not in _INTEGER or size > _MAX_ELEMENTS:
+    if tensor.dtype not in _INTEGER:
         return None
-    numbers = tensor_util.MakeNdarray(tensor)
-    result = np.empty(numbers.shape, object)
-    for index in np.ndindex(numbers.shape):
-        result[index] = int(numbers[index])
-    return result
+    size = math.prod(dim.size for dim in tensor.tensor_shape.dim)
+    return array(tensor).astype(object) if size <= _MAX_ELEMENTS else None
 
 
 def _strided_slice(node: Node, src, begin, end, strides):
@@ -82,6 +80,11 @@ def _elementwise(function):
 
 def _product(a, b):
     return a * b if isinstance(a, int) or isinstance(b, int) else None
+
+
+def _one_of(function):
+    """Of two numbers, or of the same size twice."""
+    return lambda a, b: a if a == b else function(a, b) if type(a) is type(b) is int else None
 
 
 def _by_number(function):
@@ -144,6 +147,8 @@ _RULES = {
     "Add": _elementwise(lambda a, b: a + b),
     "Sub": _elementwise(lambda a, b: a - b),
     "Mul": _elementwise(_product),
+    "Maximum": _elementwise(_one_of(max)),
+    "Minimum": _elementwise(_one_of(min)),
     "Prod": _prod,
     "Range": _range,
     "GatherV2": _gather,

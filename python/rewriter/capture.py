@@ -6,6 +6,7 @@ as such (the mean and variance of a Normalization). Nested calls are inlined by 
 functions of While, If and of what cannot be inlined become bodies of their own.
 """
 
+import functools
 import re
 from collections.abc import Mapping
 
@@ -90,11 +91,11 @@ def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) 
     ordering.relax(view, constants)
     inputs = concrete.inputs[:count]
     known = {tensor.op.name: _as_tuple(tensor.shape) for tensor in inputs}
-    specs = {tensor.op.name: (tensor.dtype, tensor.shape) for tensor in inputs}
+    known |= {name: _as_tuple(tensor.shape) for name, tensor in captures.items()}
     shapes = Shapes(
         view,
         known | _shapes_of_reads(view, constants),
-        lambda: static_shapes(graph_def, specs, captures),
+        functools.partial(static_shapes, functions, captures),
     )
     main = Body(view, constants, shapes, inputs=names[:count])
     _add_inner(main, functions)
@@ -146,21 +147,10 @@ def _inner(place: Place, node: Node, function, functions) -> Body:
     values = ((name, outer.shapes.value(ref)) for name, ref in bound.items())
     where = f"{node.name}/{place.key}" + (f"_{place.index}" if place.index else "")
     label = outer.label(where)
-    dtypes_of = [dtypes.as_dtype(arg.type) for arg in function.signature.input_arg]
-    specs = {
-        name: (dtype, _static(known[name]))
-        for name, dtype in zip(flat.inputs, dtypes_of, strict=True)
-    }
-
-    def static():
-        graph_def = graph_pb2.GraphDef(node=flat.graph_def.node)
-        restore_library(graph_def, functions)
-        return static_shapes(graph_def, specs, {})
-
     shapes = Shapes(
         view,
         known | _shapes_of_reads(view, constants),
-        static,
+        functools.partial(static_shapes, functions, {}),
         values={name: value for name, value in values if value is not None},
         scope=label,
     )
@@ -172,12 +162,6 @@ def _shapes_of_reads(view: GraphView, constants: Constants) -> dict[str, tuple]:
     reads = [node for node in view if node.op == "ReadVariableOp"]
     shapes = {node.name: constants.shape_of_read(node) for node in reads}
     return {name: shape for name, shape in shapes.items() if shape is not None}
-
-
-def _static(shape) -> tensor_shape.TensorShape:
-    if shape is None:
-        return tensor_shape.TensorShape(None)
-    return tensor_shape.TensorShape([s if isinstance(s, int) else None for s in shape])
 
 
 def _embed_tensors(graph_def: graph_pb2.GraphDef, captures: dict[str, object]) -> dict:
@@ -246,8 +230,10 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
     options = config.graph_options.rewrite_options
     options.min_graph_nodes = -1
     options.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
-    options.optimizers.append("function")
-    if not ordering.rests_on_edges(_node_lists(meta_graph.graph_def)):
+    rests = ordering.rests_on_edges(_node_lists(meta_graph.graph_def))
+    if rests or graph_def.library.function:  # With no optimizer named, all would run.
+        options.optimizers.append("function")
+    if not rests:
         options.optimizers.extend(["pruning", "dependency"])
     inlined = tf_optimizer.OptimizeGraph(config, meta_graph)
 
@@ -360,20 +346,21 @@ def import_flat(graph: func_graph.FuncGraph, graph_def, inputs, captures, fetche
     return [found[name] for name in fetches], [found[name] for name in targets]
 
 
-def static_shapes(graph_def, inputs, captures) -> dict[str, list]:
+def static_shapes(functions, captures, graph_def, inputs) -> dict[str, list]:
     """TensorFlow's own static shapes: node name -> a tuple or None for each output.
 
     Args:
-        inputs: placeholder name -> (dtype, shape).
+        functions: name -> definition, of those that the graph may call.
         captures: placeholder name -> tensor outside.
+        graph_def: the graph; it gets a library.
+        inputs: placeholder name -> (data type, shape).
     """
+    restore_library(graph_def, functions)
     graph = func_graph.FuncGraph("shapes")
     with graph.as_default():
         placeholders = {name: array_ops.placeholder(*spec) for name, spec in inputs.items()}
         import_flat(graph, graph_def, placeholders, captures)
-    shapes = {op.name: [_as_tuple(t.shape) for t in op.outputs] for op in graph.get_operations()}
-    shapes.update({name: [_as_tuple(t.shape)] for name, t in placeholders.items()})
-    return shapes
+    return {op.name: [_as_tuple(t.shape) for t in op.outputs] for op in graph.get_operations()}
 
 
 def _as_tuple(shape):

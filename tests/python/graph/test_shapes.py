@@ -1,12 +1,14 @@
 """Symbolic shapes: equal branches are proven equal for any input size."""
 
+import functools
+
 import keras
 import pytest
 import tensorflow as tf
 
 from tf_blockdnn.python.graph import GraphView, Ref, Shapes
 from tf_blockdnn.python.graph.symbolic import Expr
-from tf_blockdnn.python.rewriter.capture import capture
+from tf_blockdnn.python.rewriter.capture import capture, static_shapes
 
 
 def _shapes(build, shape=(None, None, None, 8), asked=None):
@@ -20,7 +22,7 @@ def _shapes(build, shape=(None, None, None, 8), asked=None):
     known = {
         op.name: static[op.name][0] for op in graph.get_operations() if op.type == "Placeholder"
     }
-    return Shapes(GraphView(graph.as_graph_def(), []), known, asked or (lambda: static))
+    return Shapes(GraphView(graph.as_graph_def(), []), known, asked or (lambda *_: static))
 
 
 def _conv(x, channels, kernel, stride, padding="SAME", name=None):
@@ -187,7 +189,7 @@ def test_slices_updates_and_gathers_at_computed_places_ask_nobody():
         made["one"] = tf.gather(x, at, axis=-1)
         made["each"] = tf.gather(x, at + tf.zeros([2, 5], tf.int32), axis=1, batch_dims=1)
 
-    shapes = _shapes(build, (2, 7, 9, 8), asked=lambda: pytest.fail("asked TensorFlow"))
+    shapes = _shapes(build, (2, 7, 9, 8), asked=lambda *_: pytest.fail("asked TensorFlow"))
     for name, tensor in made.items():
         assert shapes.shape(Ref(tensor.op.name)) == tuple(tensor.shape), name
 
@@ -204,7 +206,7 @@ def test_slices_of_known_sizes_ask_nobody():
     def build(x):
         made.update((name, cut(x)) for name, cut in slices.items())
 
-    shapes = _shapes(build, (2, 7, 9, 8), asked=lambda: pytest.fail("asked TensorFlow"))
+    shapes = _shapes(build, (2, 7, 9, 8), asked=lambda *_: pytest.fail("asked TensorFlow"))
     for name, tensor in made.items():
         assert shapes.shape(Ref(tensor.op.name)) == tuple(tensor.shape), name
 
@@ -218,7 +220,7 @@ def test_windows_and_parts_of_pictures_come_back_as_the_batch():
         first, _ = tf.unstack(parts, name="parts")
         tf.reshape(first, [count // 64, 64 * 49, 4], name="back")
 
-    shapes = _shapes(build, (None, 56, 56, 8), lambda: pytest.fail("asked"))
+    shapes = _shapes(build, (None, 56, 56, 8), lambda *_: pytest.fail("asked"))
     batch = shapes.shape(Ref("x"))[0]
     assert shapes.shape(Ref("parts")) == shapes.shape(Ref("parts", 1)) == (64 * batch, 49, 4)
     assert shapes.shape(Ref("back")) == (batch, 64 * 49, 4)
@@ -271,8 +273,70 @@ def test_the_largest_of_each_row():
         tf.argmax(x, -1, name="place")
         tf.reduce_any(tf.zeros_like(x) > 0, [1], name="any")
 
-    shapes = _shapes(build, (None, None, 4, 8), lambda: pytest.fail("asked"))
+    shapes = _shapes(build, (None, None, 4, 8), lambda *_: pytest.fail("asked"))
     batch, rows, *_ = shapes.shape(Ref("x"))
     assert shapes.shape(Ref("top")) == shapes.shape(Ref("top", 1)) == (batch, rows, 4, 3)
     assert shapes.shape(Ref("place")) == (batch, rows, 4)
     assert shapes.shape(Ref("any")) == (batch, 4, 8)
+
+
+def test_tensorflow_is_asked_about_one_op_with_the_constants_that_it_reads():
+    asked = []
+
+    def static(graph_def, given):
+        nodes = {node.name: node for node in graph_def.node}
+        assert len(nodes) == len(graph_def.node)
+        asked.append([(nodes[name].op, given.get(name)) for name in nodes["out"].input])
+        return {"out": [(5, 3)]}
+
+    def build(x):
+        rows = tf.raw_ops.Abs(x=x, name="rows")
+        sums = tf.raw_ops.Neg(x=x, name="rows/0")  # which would stand for the rows
+        tf.raw_ops.UnsortedSegmentSum(data=rows, segment_ids=[1], num_segments=5, name="out")
+        tf.raw_ops.Abs(x=sums, name="others")
+
+    shapes = _shapes(build, (1, None), asked=static)
+    assert shapes.shape(Ref("out")) == (5, 3)
+    assert asked == [[("Placeholder", (1, (1, None))), ("Const", None), ("Const", None)]]
+
+
+def test_tensorflow_is_told_the_sizes_that_are_known_of_a_shape():
+    """By what it is asked, it must itself be able to tell what it could of the whole graph."""
+
+    def build(x):
+        batch, some = tf.shape(x)[0], tf.shape(tf.where(x > 0))[0]
+        for name, rows in ("symbol", batch), ("no_symbol", some // batch):
+            shape = tf.stack([rows, 4, 5])
+            tf.raw_ops.ParameterizedTruncatedNormal(
+                shape=shape, means=0.0, stdevs=1.0, minvals=-1.0, maxvals=1.0, name=name
+            )
+
+    shapes = _shapes(build, (None, 4), asked=functools.partial(static_shapes, {}, {}))
+    for name in "symbol", "no_symbol":
+        assert shapes.shape(Ref(name))[1:] == (4, 5), name
+
+
+def test_sizes_that_tensorflow_does_not_tell_are_no_questions():
+    """Slices of computed sizes, even parts, and a reshape to a part of a product of sizes."""
+
+    def build(x):
+        batch, begin = tf.shape(x)[0], tf.compat.v1.placeholder(tf.int32, [3])
+        tf.slice(tf.reshape(x, [8 * batch, 16, 4]), begin, [8 * batch, 3, 4], name="cut")
+        tf.split(x, 4, -1, name="even")
+        rows = tf.reshape(x, [batch * 64, 8])
+        tf.reshape(rows, tf.stack([batch, 64, -1]), name="parts")
+        tf.raw_ops.RandomUniform(shape=tf.stack([batch, 3]), dtype=tf.float32, name="random")
+        tensors = tf.TensorArray(tf.float32, 2, element_shape=[3, 4]).write(1, x[0, 0, :3, :4])
+        made["stacked"] = tensors.stack()
+        tf.broadcast_to(x[:, :1, :1], [tf.maximum(batch, tf.shape(x)[0]), 3, 4, 8], name="spread")
+        tf.no_op()
+
+    made = {}
+    shapes = _shapes(build, (None, 8, 8, 8), lambda *_: pytest.fail("asked"))
+    batch = shapes.shape(Ref("x"))[0]
+    assert shapes.shape(Ref("cut")) == (8 * batch, 3, 4)
+    assert shapes.shape(Ref("even")) == shapes.shape(Ref("even", 3)) == (batch, 8, 8, 2)
+    assert shapes.shape(Ref("parts")) == (batch, 64, 8)
+    assert shapes.shape(Ref("random")) == (batch, 3)
+    assert shapes.shape(Ref("spread")) == (batch, 3, 4, 8)
+    assert shapes.shape(Ref(made["stacked"].op.name)) == (2, 3, 4)
