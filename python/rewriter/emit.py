@@ -1,5 +1,7 @@
 """Writes the planned primitives as NodeDefs, and edited bodies as functions."""
 
+import math
+
 import numpy as np
 from tensorflow.core.framework import types_pb2
 
@@ -58,14 +60,18 @@ def _store_folded(body: Body, bundle: Bundle) -> None:
     for node in body.view.topological():
         if node.name not in body.view or not _is_last_of_weights(node, body):
             continue
+        shape = body.shapes.shape(node.ref)
+        if shape is None or not all(isinstance(size, int) for size in shape):
+            continue
+        if (size := 4 * math.prod(shape)) > left:
+            continue
         try:
-            value = body.constants.value(node.ref).astype(np.float32)
+            value = np.asarray(body.constants.value(node.ref), np.float32)
         except IndexError:  # Each call raises, as that of the original does.
             continue
-        if value.nbytes <= left:
-            left -= value.nbytes
-            body.view.replace(bundle.add_tensor(node.name, value))
-            body.view.remove_dead([ref.node for ref in node.inputs])
+        left -= size
+        body.view.replace(bundle.add_tensor(node.name, value))
+        body.view.remove_dead([ref.node for ref in node.inputs])
 
 
 def _is_last_of_weights(node: Node, body: Body) -> bool:

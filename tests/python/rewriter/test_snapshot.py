@@ -7,7 +7,7 @@ import tensorflow as tf
 from graph_nodes import all_nodes
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.rewriter import optimize_concrete
+from tf_blockdnn.python.rewriter import emit, optimize_concrete
 
 _IMAGE, _ROWS, _STEPS = [None, 6, 6, 16], [None, 40], [None, 5, 8]
 _VOLUME, _IDS = [None, 4, 4, 4, 16], tf.TensorSpec([None, 7], tf.int32)
@@ -424,3 +424,14 @@ def test_a_table_stays_where_it_may_change_or_memory_is_scarce(options, weights)
     x = tf.constant(np.random.default_rng(0).standard_normal((5, 40), np.float32))
     assert "ResourceGather" in _ops_of(function, **options)
     np.testing.assert_allclose(bd.optimize(function, **options)(x), function(x), rtol=1e-5)
+
+
+def test_a_large_tensor_of_weights_alone_is_not_stored(weights, monkeypatch):
+    table = weights(30, 5)
+    function = tf.function(
+        lambda x: _relative(x, table, np.arange(24)), input_signature=[tf.TensorSpec([5, 40])]
+    )
+    monkeypatch.setattr(emit, "_MOST_FOLDED_BYTES", 4 * 24 * 5 - 1)
+    assert "ResourceGather" in _ops_of(function)
+    monkeypatch.setattr(emit, "_MOST_FOLDED_BYTES", 4 * 24 * 5)
+    assert "ResourceGather" not in _ops_of(function)
