@@ -6,6 +6,7 @@ It does not look into the functions of regions, and patterns know fewer spelling
     transpose(x, [0, 1, ..]) = x,    reshape(x, shape(x)) = x
     sum of a plane of n pixels = n mean of it
     x[:n, ...] = x of n,    x * s = x * [s, s, ..],  s [N, 1, 1, 1], x [N, H, W, C]
+    reshape(reshape(x) + a + b) = x + reshape(a + b), as attention by rows and columns adds biases
     x padded by nothing = x,    [x[:, i::2, j::2] of all i, j] = a transpose of x [N, H, W, C]
 
 The last one merges patches in Swin: four slices with steps take six times as long as a transpose.
@@ -50,6 +51,36 @@ def _transpose(node: Node, body: Body) -> None:
 def _reshape(node: Node, body: Body) -> None:
     if body.shapes.equal(node.inputs[0], node.ref):
         _bypass(node, body)
+    else:
+        _add_behind(node, body)
+
+
+def _add_behind(node: Node, body: Body) -> None:
+    """Writes what is added between two reshapes to other axes and back as one sum, added behind."""
+    view, shapes, added = body.view, body.shapes, []
+    split = view.producer(node.inputs[0])
+    while split.op in ("Add", "AddV2") and is_float32(view, split.ref):
+        x = [ref for ref in split.inputs if shapes.equal(ref, split.ref)]
+        if not x or view.only_reader(split.ref)[0] is None:
+            return
+        added.append(split.inputs[1 - split.inputs.index(x[0])])
+        split = view.producer(x[0])
+    if not added or split.op != "Reshape" or view.only_reader(split.ref)[0] is None:
+        return
+    whole, sizes = shapes.shape(split.ref), [shapes.shape(ref) for ref in added]
+    if whole is None or not shapes.equal(split.inputs[0], node.ref):
+        return
+    if any(len(one or ()) != len(whole) for one in sizes) or not all(
+        any(one[axis] == whole[axis] for one in sizes) for axis in range(len(whole))
+    ):
+        return
+    flat = shapes.shape(node.ref)
+    if open_sizes(flat).count(-1) > 1:
+        return
+    write, (total, *rest) = body.writer(node.name), added[::-1]
+    for number, ref in enumerate(rest):
+        total = write.add(f"added{number}", "AddV2", total, ref)
+    write.put("AddV2", split.inputs[0], write.reshape("flat", total, flat))
 
 
 def _bypass(node: Node, body: Body) -> None:

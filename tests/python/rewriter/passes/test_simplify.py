@@ -86,3 +86,37 @@ def test_what_is_not_all_phases_of_one_tensor_stays(rewrite, cut):
     result = rewrite(lambda x: tf.concat(cut(tf.exp(x)), -1), [2, 4, 4, 3])
     assert result.ops["ConcatV2"] == 1
     result.assert_same(np.random.default_rng(0).standard_normal((2, 4, 4, 3), np.float32))
+
+
+def _by_rows_and_columns(*addends):
+    """Attention of 3 x 4 pixels whose scores get a bias of each row and of each column of keys."""
+
+    def attention(q, k, v, *biases):
+        scores = tf.reshape(tf.matmul(q, k, transpose_b=True), [-1, 3, 4, 3, 4])
+        for cut, bias in zip(addends, biases, strict=True):
+            scores += cut(tf.reshape(bias, [-1, 3, 4, 3, 4]))
+        return tf.matmul(tf.nn.softmax(tf.reshape(scores, [-1, 12, 12])), v)
+
+    return attention
+
+
+_ROWS, _COLUMNS, _ALL = lambda x: x[..., :1], lambda x: x[..., :1, :], lambda x: x
+
+
+@pytest.mark.parametrize(
+    "addends", [(_ROWS, _COLUMNS), (_ALL,), (_COLUMNS, _ALL), (_ROWS, _COLUMNS, _ROWS)]
+)
+def test_biases_by_rows_and_columns_are_one(rewrite, addends):
+    specs = [[5, 12, 8]] * 3 + [[5, 12, 12]] * len(addends)
+    result = rewrite(_by_rows_and_columns(*addends), *specs)
+    assert result.blockdnn == {"Attention": 1}
+    assert result.ops["AddV2"] == len(addends) - 1
+    result.assert_same(*(np.random.default_rng(0).standard_normal(s, np.float32) for s in specs))
+
+
+def test_a_bias_of_rows_alone_stays_between_reshapes(rewrite):
+    """As a bias of scores it would have to be repeated for all columns first."""
+    specs = [[2, 12, 8]] * 3 + [[2, 12, 12]]
+    result = rewrite(_by_rows_and_columns(_ROWS), *specs)
+    assert "Attention" not in result.blockdnn
+    result.assert_same(*(np.random.default_rng(0).standard_normal(s, np.float32) for s in specs))
