@@ -8,6 +8,7 @@ from tensorflow.core.framework import types_pb2
 from ..graph import FLOAT32, Body, Module, Node, Ref, is_float32, make_node
 from ..ops.records import Bundle
 from . import functions
+from .options import Options
 
 _READ = "blockdnn_weights/read"
 # Ops whose results cost nothing; a tensor that only these make of weights stays as it is.
@@ -16,25 +17,18 @@ _FREE = frozenset("Const ExpandDims Identity Placeholder ReadVariableOp Reshape 
 _MOST_FOLDED_BYTES = 64 << 20
 
 
-def write_nodes(
-    module: Module,
-    resource: str,
-    scratchpad_mode: str,
-    keeps_memory: bool = True,
-    folds: bool = True,
-) -> np.ndarray | None:
+def write_nodes(module: Module, resource: str, options: Options) -> np.ndarray | None:
     """Gives every planned node its NodeDef; returns the bundle's values, if there are any.
 
     Inner bodies come first. One that has converted nodes becomes a new function, which its
-    caller gets instead, and takes the bundle, read once outside, as one argument more.
+    caller gets instead, and takes the bundle, read once outside, as one argument more. What weights
+    alone determine lies in the bundle, unless these are live or memory is scarce: a bias of
+    attention that is gathered from a table would be gathered in every call.
 
     Args:
         resource: a name for the placeholder of the bundle's variable in the main body.
-        scratchpad_mode: of the primitives that take a scratchpad.
-        keeps_memory: of the regions in inner bodies.
-        folds: whether what weights alone determine is stored: a bias of attention that is gathered
-            from a table would be gathered in every call.
     """
+    folds = options.keeps_memory and not options.is_live
     bundle, weights = Bundle(), {}
     for body in reversed(module.bodies):
         view = body.view
@@ -44,8 +38,8 @@ def write_nodes(
             _store_folded(body, bundle)
         for node in view.topological():
             if node.payload is not None:
-                view.replace(node.payload.node(node, bundle, scratchpad_mode))
-        functions.write_calls(body, weights, module, keeps_memory)
+                view.replace(node.payload.node(node, bundle, options.scratchpad_mode))
+        functions.write_calls(body, weights, module, options.keeps_memory)
     if not bundle.size:
         return None
     view, name = module.main.view, weights[module.main.name].node

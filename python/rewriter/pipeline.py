@@ -307,11 +307,7 @@ def _folded(concrete, context: Context) -> tuple[Module, dict]:
     module = _module(concrete, context)
     context.running = "emit"
     resource = module.main.view.unique_name(BUNDLE)
-    options = context.options
-    folds = options.keeps_memory and not options.is_live
-    values = emit.write_nodes(
-        module, resource, options.scratchpad_mode, options.keeps_memory, folds
-    )
+    values = emit.write_nodes(module, resource, context.options)
     module.main.view.prune()
     own = {} if context.options.is_live else weights_left(module)
     if values is not None:

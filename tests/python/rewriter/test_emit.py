@@ -1,0 +1,66 @@
+"""What weights alone determine is computed once, and stored with the folded weights."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from graph_nodes import all_nodes
+
+import tf_blockdnn as bd
+from tf_blockdnn.python.rewriter import emit
+
+
+def _relative(x, table, indices):
+    """Attention's bias by distance, on a product of ours."""
+    bias = tf.transpose(tf.gather(table, indices), [1, 0])
+    return tf.exp(tf.matmul(x, tf.ones([40, 24])) + bias)
+
+
+def _ops_of(function, **options):
+    return {node.op for node in all_nodes(bd.optimize(function, **options).concrete)}
+
+
+@pytest.mark.parametrize("indices", [[3, 0, 3, 29, 1], [3, 30]])
+def test_what_weights_alone_determine_is_computed_once(indices, weights, tmp_path):
+    """An index that the table has not is an error of each call, as before."""
+    table, indices = weights(30, 5), np.resize(indices, 24)
+    function = tf.function(
+        lambda x: _relative(x, table, indices), input_signature=[tf.TensorSpec([None, 40])]
+    )
+    x = tf.constant(np.random.default_rng(0).standard_normal((5, 40), np.float32))
+    fast, ops = bd.optimize(function), _ops_of(function)
+    assert "BlockdnnInnerProduct" in ops
+    if 30 in indices:
+        assert "ResourceGather" in ops
+        with pytest.raises(tf.errors.InvalidArgumentError, match="30"):
+            fast(x)
+        return
+    assert not ops & {"GatherV2", "ResourceGather", "Transpose"}
+    wanted = function(x)
+    np.testing.assert_allclose(fast(x), wanted, rtol=1e-5)
+    fast.save(tmp_path / "fast")
+    loaded = tf.saved_model.load(tmp_path / "fast").signatures["serving_default"]
+    table.assign_add(tf.ones_like(table))
+    np.testing.assert_array_equal(list(loaded(x).values())[0], fast(x))
+    np.testing.assert_allclose(fast(x), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"weights": "live"}, {"memory": "low"}])
+def test_a_table_stays_where_it_may_change_or_memory_is_scarce(options, weights):
+    table = weights(30, 5)
+    function = tf.function(
+        lambda x: _relative(x, table, np.arange(24)), input_signature=[tf.TensorSpec([5, 40])]
+    )
+    x = tf.constant(np.random.default_rng(0).standard_normal((5, 40), np.float32))
+    assert "ResourceGather" in _ops_of(function, **options)
+    np.testing.assert_allclose(bd.optimize(function, **options)(x), function(x), rtol=1e-5)
+
+
+def test_a_large_tensor_of_weights_alone_is_not_stored(weights, monkeypatch):
+    table = weights(30, 5)
+    function = tf.function(
+        lambda x: _relative(x, table, np.arange(24)), input_signature=[tf.TensorSpec([5, 40])]
+    )
+    monkeypatch.setattr(emit, "_MOST_FOLDED_BYTES", 4 * 24 * 5 - 1)
+    assert "ResourceGather" in _ops_of(function)
+    monkeypatch.setattr(emit, "_MOST_FOLDED_BYTES", 4 * 24 * 5)
+    assert "ResourceGather" not in _ops_of(function)
