@@ -18,6 +18,7 @@ import tensorflow as tf
 from tensorflow.core.function.polymorphism import function_type
 from tensorflow.core.function.trace_type import default_types
 from tensorflow.python.checkpoint import graph_view
+from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.eager import context, core, def_function, execute, record, tape
 from tensorflow.python.eager.polymorphic_function import concrete_function
 from tensorflow.python.framework import (
@@ -87,6 +88,30 @@ def run_op(op: str, inputs: tuple, attributes: dict, name, generated: Callable):
         except core._FallbackException:
             pass
     return generated(op)(*inputs, **attributes, name=name)
+
+
+class ImportedGraph(func_graph.FuncGraph):
+    """A graph whose imported nodes become Python objects when somebody asks for them.
+
+    TensorFlow makes an object of each, which takes much longer than the import itself.
+    """
+
+    def __init__(self, name: str):
+        super().__init__(name)
+        self._waiting: dict[str, object] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._waiting or name in self._nodes_by_name
+
+    def _add_new_tf_operations(self, compute_devices: bool = True) -> list:
+        waiting = ((pywrap_tf_session.TF_OperationName(one), one) for one in self.new_operations())
+        self._waiting.update(waiting)
+        return []
+
+    def _get_operation_by_name(self, name: str):
+        if name in self._waiting:
+            self._create_op_from_tf_operation(self._waiting.pop(name), compute_device=False)
+        return super()._get_operation_by_name(name)
 
 
 class EagerFunctions(NamedTuple):

@@ -1,19 +1,46 @@
 """Data types of a graph's tensors, from the definitions of their ops."""
 
+import functools
+from typing import NamedTuple
+
 from tensorflow.core.framework import types_pb2
 
 from ..tensorflow_private import dtypes, op_def_registry
 from .view import GraphView, Node, Ref
 
 
+class _Argument(NamedTuple):
+    """An input or output of an op's definition: its own type, or the attributes that say it."""
+
+    name: str
+    type: int
+    type_attr: str
+    list_attr: str
+    number_attr: str
+
+
+@functools.cache
+def _arguments(op: str) -> tuple[tuple[_Argument, ...], tuple[_Argument, ...], dict]:
+    """The inputs, outputs and defaults of an op; none of a call of a function by its name."""
+    op_def = op_def_registry.get(op)
+    if op_def is None:
+        return (), (), {}
+    inputs, results = (
+        tuple(
+            _Argument(arg.name, arg.type, arg.type_attr, arg.type_list_attr, arg.number_attr)
+            for arg in args
+        )
+        for args in (op_def.input_arg, op_def.output_arg)
+    )
+    return inputs, results, {attr.name: attr.default_value for attr in op_def.attr}
+
+
 def outputs(node) -> list[tuple[str, int]]:
     """("output:index", data type) of each output of a Node or NodeDef, as FunctionDefs say."""
+    _, results, defaults = _arguments(node.op)
     found = []
-    op_def = op_def_registry.get(node.op)
-    if op_def is None:  # a call of a function by its name
-        return found
-    for arg in op_def.output_arg:
-        types = _types(node, op_def, arg)
+    for arg in results:
+        types = _types(node.attr, arg, defaults)
         found += [(f"{arg.name}:{i}", dtype) for i, dtype in enumerate(types)]
     return found
 
@@ -29,9 +56,9 @@ def output_dtypes(node: Node) -> list[int]:
 
 def input_dtypes(node: Node) -> list[int]:
     """The data type that one of TensorFlow's nodes wants of each input; none as above."""
-    op_def = op_def_registry.get(node.op)
-    args = op_def.input_arg if op_def is not None else ()
-    return [kind for arg in args for kind in _types(node, op_def, arg)]
+    inputs, _, defaults = _arguments(node.op)
+    attr = node.attr
+    return [kind for arg in inputs for kind in _types(attr, arg, defaults)]
 
 
 def dtype(view: GraphView, ref: Ref) -> int:
@@ -50,15 +77,13 @@ def dtype_name(dtype: int) -> str:
     return dtypes.as_dtype(dtype).name
 
 
-def _types(node: Node, op_def, arg) -> list[int]:
+def _types(attr, arg: _Argument, defaults) -> list[int]:
     """The data types of the tensors that an argument of the definition stands for."""
-    if arg.type_list_attr:
-        return list(_attribute(node, op_def, arg.type_list_attr).list.type)
-    kind = arg.type or _attribute(node, op_def, arg.type_attr).type
-    return [kind] * (_attribute(node, op_def, arg.number_attr).i if arg.number_attr else 1)
 
+    def stated(name: str):
+        return attr[name] if name in attr else defaults[name]
 
-def _attribute(node: Node, op_def, name: str):
-    if name in node.attr:
-        return node.attr[name]
-    return next(attr.default_value for attr in op_def.attr if attr.name == name)
+    if arg.list_attr:
+        return list(stated(arg.list_attr).list.type)
+    kind = arg.type or stated(arg.type_attr).type
+    return [kind] * (stated(arg.number_attr).i if arg.number_attr else 1)

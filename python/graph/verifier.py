@@ -30,7 +30,15 @@ class Verifier:
                 planned which tensors are blocked.
         """
         view, known = self._body.view, self._known
-        changed = [node for node in view if not _is_same(node, known.get(node.name))]
+        changed = [
+            node
+            for node in view
+            if (state := known.get(node.name)) is None
+            or state[0] is not node
+            or state[1] is not node.payload
+            or state[2] is not node.inputs
+            or state[3] is not node.controls
+        ]
         if changed or len(view) < len(known) or view.fetches != self._fetches:
             check_edges(view)
             self._fetches = view.fetches
@@ -47,6 +55,8 @@ class Verifier:
         if fault := node.payload.fault() if node.payload is not None else None:
             raise VerificationError(f"{_name(node)}: {fault}")
         for ref, wanted in zip(node.inputs, read(node), strict=False):
+            if node.payload is None and self._is_plain(ref, wanted.dtype):
+                continue
             own = written(self._body, ref)
             if not laid_out:
                 own = own._replace(layout=None, rank=None)
@@ -55,6 +65,11 @@ class Verifier:
         shapes = self._body.shapes
         if made := shapes.contradiction(node):
             raise VerificationError(f"{_name(node)} was {shapes.shape(node.ref)}, became {made}")
+
+    def _is_plain(self, ref: Ref, dtype: int) -> bool:
+        """Whether one of TensorFlow's nodes makes the tensor, of this type: others read it so."""
+        producer = self._body.view.producer(ref)
+        return producer.payload is None and output_dtypes(producer)[ref.port :][:1] == [dtype]
 
     def _check_outputs(self, laid_out: bool) -> None:
         fetches = self._body.view.fetches
@@ -68,18 +83,18 @@ class Verifier:
 
 def check_edges(view: GraphView) -> None:
     """Raises VerificationError unless all that is read exists and nothing waits for itself."""
-    place = {node.name: i for i, node in enumerate(view.topological())}
-    there = {node.name for node in view}
-    for node in view:
-        own = place[node.name]
-        for name in [ref.node for ref in node.inputs] + node.controls:
-            if name not in there:
+    seen: set[str] = set()
+    for node in [node for node in view.topological() if node.name in view]:
+        sources = [source for source, _ in node.inputs] + node.controls
+        for name in [] if seen.issuperset(sources) else sources:
+            if name not in view:
                 raise VerificationError(f"{_name(node)} reads {name}, which is gone")
-            if place[name] >= own and not _leads_back(view, node, name):
+            if name not in seen and not _leads_back(view, node, name):
                 raise VerificationError(f"{_name(node)} waits for itself, by {name}")
         for ref in node.inputs:
             if ref.port:
                 _check_port(view, ref, node)
+        seen.add(node.name)
     for ref in view.fetches:
         if ref.node not in view:
             raise VerificationError(f"the output {ref} is gone")
@@ -105,13 +120,3 @@ def _name(node: Node) -> str:
 
 def _state(node: Node) -> tuple:
     return node, node.payload, node.inputs, node.controls  # Others take the place of these lists.
-
-
-def _is_same(node: Node, state: tuple | None) -> bool:
-    return (
-        state is not None
-        and state[0] is node
-        and state[1] is node.payload
-        and state[2] is node.inputs
-        and state[3] is node.controls
-    )

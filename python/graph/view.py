@@ -54,7 +54,7 @@ class Node:
     is made of them when it is written. Other nodes' inputs have places only.
     """
 
-    __slots__ = ("name", "op", "inputs", "controls", "proto", "payload", "roles", "dtypes")
+    __slots__ = ("name", "op", "inputs", "controls", "proto", "attr", "payload", "roles", "dtypes")
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Node:
         self.op = op
         self.set_inputs(inputs)
         self.controls = list(controls)
-        self.proto = proto
+        self.proto, self.attr = proto, Attributes(proto)  # none for a planned primitive
         self.payload = payload
         self.dtypes: list[int] | None = None  # of its outputs, once somebody has asked
 
@@ -94,11 +94,6 @@ class Node:
     def src(self) -> Ref:
         """The tensor that a planned primitive works on."""
         return self.by_role["src"]
-
-    @property
-    def attr(self) -> Attributes:
-        """The NodeDef's attributes (none for a planned primitive)."""
-        return Attributes(self.proto)
 
     @property
     def ref(self) -> Ref:
@@ -136,6 +131,7 @@ class GraphView:
         self.targets = list(targets)
         self._nodes: dict[str, Node] = {}
         self._consumers: dict[str, dict[str, None]] = {}  # producer -> consumers, ordered
+        self._sources: dict[str, list[str]] = {}  # consumer -> producers of inputs, then controls
         self._order: list[Node] | None = None  # until the next edit
         self._used: set[str] = set()  # all names so far: none comes again for another tensor
         for proto in graph_def.node:
@@ -171,7 +167,7 @@ class GraphView:
 
     def consumers(self, ref: Ref) -> list[tuple[Node, int]]:
         """The (node, input index) pairs that read `ref`."""
-        readers = (self._nodes[name] for name in self._consumers.get(ref.node, ()))
+        readers = [self._nodes[name] for name in self._consumers.get(ref.node, ())]
         return [
             (node, i) for node in readers for i, source in enumerate(node.inputs) if source == ref
         ]
@@ -194,7 +190,10 @@ class GraphView:
     def has_control_edges(self, name: str) -> bool:
         """Whether a control edge enters or leaves the node, or it must run by itself."""
         node = self._nodes[name]
-        return bool(node.controls) or name in self.targets or bool(self.control_consumers(name))
+        if node.controls or name in self.targets:
+            return True
+        nodes = self._nodes
+        return any(name in nodes[reader].controls for reader in self._consumers.get(name, ()))
 
     def is_private(self, names: Iterable[str], within: Iterable[str] = ()) -> bool:
         """Whether nothing outside of both lists reads, fetches or orders the nodes `names`."""
@@ -235,18 +234,17 @@ class GraphView:
             stack = [] if root in state else [root]
             while stack:
                 name = stack[-1]
-                if state.get(name):
-                    stack.pop()
-                    continue
-                node = nodes[name]
-                if name in state or node.op == "NextIteration":
+                known, node = state.get(name), nodes[name]
+                if known is None and node.op != "NextIteration":
+                    state[name] = False
+                    sources = [s for s in self._sources[name] if s not in state and s in nodes]
+                    if sources:
+                        stack += sources
+                        continue
+                if not known:
                     state[name] = True
                     order.append(node)
-                    stack.pop()
-                    continue
-                state[name] = False
-                sources = [ref.node for ref in node.inputs] + node.controls
-                stack += [s for s in sources if s not in state and s in nodes]
+                stack.pop()
         return order
 
     def ancestors(self, names: Iterable[str]) -> set[str]:
@@ -256,7 +254,7 @@ class GraphView:
             name = stack.pop()
             if name not in found and name in self._nodes:
                 found.add(name)
-                stack += self._sources(self._nodes[name])
+                stack += self._sources[name]
         return found
 
     def latest_before(self, numbers: Mapping[str, int]) -> dict[str, int]:
@@ -267,9 +265,10 @@ class GraphView:
         """
         before: dict[str, int] = {}
         for node in self.topological():
-            sources = self._sources(node)
-            found = (max(numbers.get(name, -1), before.get(name, -1)) for name in sources)
-            before[node.name] = max(found, default=-1)
+            latest = -1
+            for name in self._sources[node.name]:
+                latest = max(latest, numbers.get(name, -1), before.get(name, -1))
+            before[node.name] = latest
         return before
 
     # Editing.
@@ -364,9 +363,8 @@ class GraphView:
             node = self._nodes.get(name)
             if node is None or node.op == "Placeholder" or self._is_needed(name):
                 continue
-            sources = self._sources(node)
+            stack.extend(self._sources[name])
             self.remove(name)
-            stack.extend(sources)
 
     def to_graph_def(self) -> graph_pb2.GraphDef:
         graph_def = graph_pb2.GraphDef(versions=self.versions, library=self.library)
@@ -374,10 +372,6 @@ class GraphView:
         return graph_def
 
     # Bookkeeping.
-
-    @staticmethod
-    def _sources(node: Node) -> list[str]:
-        return [ref.node for ref in node.inputs] + node.controls
 
     def _is_needed(self, name: str) -> bool:
         fetched = any(ref.node == name for ref in self.fetches)
@@ -390,10 +384,11 @@ class GraphView:
 
     def _connect(self, node: Node) -> None:
         self._order = None
-        for source in self._sources(node):
+        self._sources[node.name] = [name for name, _ in node.inputs] + node.controls
+        for source in self._sources[node.name]:
             self._consumers.setdefault(source, {})[node.name] = None
 
     def _disconnect(self, node: Node) -> None:
         self._order = None
-        for source in self._sources(node):
+        for source in self._sources.pop(node.name):
             self._consumers.get(source, {}).pop(node.name, None)

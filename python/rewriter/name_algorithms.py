@@ -5,17 +5,17 @@ from dataclasses import replace
 import tensorflow as tf
 
 from ..ops.memory import plan_node, pool_threads
+from ..tensorflow_private import ImportedGraph
 from .report import Report
 from .summary import AT_BATCH_1
 
 
-def name_algorithms(graph: tf.Graph, report: Report) -> None:
+def name_algorithms(graph: ImportedGraph, report: Report) -> None:
     """Fills `Converted.chosen` where all sizes but the batch are known; that counts as 1."""
     threads = pool_threads()
-    nodes = {node.name: node for node in graph.get_operations()}
     report.converted = [
-        replace(item, chosen=_chosen(nodes[item.node], threads))
-        if item.algorithm and item.node in nodes
+        replace(item, chosen=_chosen(graph.get_operation_by_name(item.node), threads))
+        if item.algorithm and item.node in graph
         else item
         for item in report.converted
     ]

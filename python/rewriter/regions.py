@@ -23,10 +23,10 @@ from ..graph import (
 )
 from ..graph.elementwise_ops import BINARY, COMPARISONS, UNARY
 from ..tensorflow_private import (
+    ImportedGraph,
     array_ops,
     context,
     dtypes,
-    func_graph,
     op_def_registry,
     tensor_shape,
 )
@@ -54,7 +54,7 @@ _OUTSIDE_TYPES = frozenset({dtypes.resource, dtypes.variant, dtypes.string})
 _numbers = itertools.count()
 
 
-def flat_graph(module: Module, captures) -> func_graph.FuncGraph:
+def flat_graph(module: Module, captures) -> ImportedGraph:
     """The main graph in TensorFlow, with static shapes; its nodes keep their names.
 
     Args:
@@ -63,7 +63,7 @@ def flat_graph(module: Module, captures) -> func_graph.FuncGraph:
     graph_def = module.main.view.to_graph_def()
     restore_library(graph_def, module.functions)
     inputs = zip(module.main.inputs, module.function.inputs, strict=False)
-    graph = func_graph.FuncGraph("flat")
+    graph = ImportedGraph("flat")
     with graph.as_default():
         placeholders = {
             name: array_ops.placeholder(tensor.dtype, tensor.shape) for name, tensor in inputs
@@ -182,7 +182,7 @@ def _is_fused_outside(view: GraphView, node: Node) -> bool:
 def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> function_pb2.FunctionDef:
     names = {node.name for node in nodes}
     read = dict.fromkeys(ref for node in nodes for ref in node.inputs if ref.node not in names)
-    constants = [ref.node for ref in read if view.node(ref.node).op == "Const"]
+    constants = dict.fromkeys(ref.node for ref in read if view.node(ref.node).op == "Const")
     arguments = [ref for ref in read if ref.node not in constants]
     results = [
         Ref(node.name, port)

@@ -6,6 +6,8 @@ those convolutions and products read and write bfloat16 again, with sums of floa
 TensorFlow would round after each op keep the digits of float32 between two of ours.
 """
 
+import functools
+
 import numpy as np
 from tensorflow.core.framework import types_pb2
 
@@ -16,6 +18,7 @@ from ....graph import (
     Node,
     Ref,
     Writer,
+    attribute_types,
     dtype,
     dtype_name,
     make_node,
@@ -81,8 +84,14 @@ def _has_bfloat16(node: Node) -> bool:
     if node.op == "Cast":  # An integer is made of what is rounded.
         kinds = {node.attr["SrcT"].type, node.attr["DstT"].type}
         return _BF16 in kinds and kinds <= {_BF16, FLOAT32}
-    attributes = node.proto.attr.values()
+    attributes = [node.attr[name] for name in _type_attributes(node.op)]
     return any(value.type == _BF16 or _BF16 in value.list.type for value in attributes)
+
+
+@functools.cache
+def _type_attributes(op: str) -> tuple[str, ...]:
+    kinds = attribute_types(op).items()
+    return tuple(name for name, kind in kinds if kind in ("type", "list(type)"))
 
 
 def _widened(node: Node) -> Node:

@@ -5,6 +5,7 @@ that are read plain); pooling, concat and element-wise work convert only where a
 input is already blocked and it pays. Nothing here inserts reorders: that comes last.
 """
 
+import functools
 import math
 from dataclasses import replace
 
@@ -50,16 +51,7 @@ class LayoutState:
         self.spans = {one.root: one for one in found if one.root not in parts}
         self.inside = {name for one in self.spans.values() for name in one.nodes - {one.root}}
         self._root_of = {name: one.root for one in self.spans.values() for name in one.nodes}
-        self._cuts = {
-            node.name for node in body.view if node.op in cut.ROOTS and cut.runs(node, body)
-        }
-        self._moves = {node.name for node in body.view if rows.moves(node, body)}
-        # Of work that spreads one operand over the other: the index of that.
-        self._pictures = {
-            node.name: at
-            for node in body.view
-            if node.op in spread.ROOTS and (at := spread.picture(node, body)) is not None
-        }
+        self._moves: dict[str, bool] = {}
         self._wants: dict[tuple[Ref, bool], bool] = {}
 
     def is_blocked(self, ref: Ref) -> bool:
@@ -113,14 +105,25 @@ class LayoutState:
         if node.op in global_pool.ROOTS:  # they read either layout, and write little
             if global_pool.reduces_planes(node, self.body) or reduce.reduced(node, self.body):
                 return True
-        if node.name in self._pictures:
-            return index == self._pictures[node.name] and self.wants_blocked(node.ref, few)
-        passes = node.op in TRANSPARENT or node.name in self._cuts or node.name in self._moves
+        if (picture := self._picture(node)) is not None:
+            return index == picture and self.wants_blocked(node.ref, few)
+        passes = node.op in TRANSPARENT or self._moves_pixels(node)
         return passes and self.wants_blocked(node.ref, few)
 
     def _may_convert(self, node: Node) -> bool:
-        may = node.name in self._cuts or node.name in self._moves or node.name in self._pictures
-        return may or node.op in CONVERTED
+        may = node.op in CONVERTED or self._moves_pixels(node)
+        return may or self._picture(node) is not None
+
+    def _moves_pixels(self, node: Node) -> bool:
+        """Whether it takes runs of channels, or moves rows or columns."""
+        if node.name not in self._moves:
+            cuts = node.op in cut.ROOTS and bool(cut.runs(node, self.body))
+            self._moves[node.name] = cuts or rows.moves(node, self.body)
+        return self._moves[node.name]
+
+    def _picture(self, node: Node) -> int | None:
+        """Of work that spreads one operand over the other: the index of that."""
+        return spread.picture(node, self.body) if node.op in spread.ROOTS else None
 
 
 def assign_layout(body: Body, context: Context) -> None:
@@ -216,7 +219,7 @@ def _convert(node: Node, state: LayoutState, context: Context) -> None:
     if idioms and (result := plain_activation(node, state)) is not None:
         extend(state.followers.consume(idioms[0], result), state.followers)
         return
-    patterns = [one for one in PATTERNS["assign_layout"] if node.op in one.ROOTS]
+    patterns = _patterns(node.op)
     found = [state.spans[node.name]] if node.name in state.spans else []
     found = found or [one.find(node, state.body, context) for one in patterns]
     for one in found:
@@ -234,6 +237,11 @@ def _convert(node: Node, state: LayoutState, context: Context) -> None:
     if node.op in _ALWAYS_REPORTED:
         foreign = not patterns and not idioms and _foreign_reason(node)
         report.decline(node.name, foreign or "nothing it reads is blocked: no gain")
+
+
+@functools.cache
+def _patterns(op: str) -> list:
+    return [one for one in PATTERNS["assign_layout"] if op in one.ROOTS]
 
 
 def _report_boundaries(state: LayoutState, report: Report) -> None:

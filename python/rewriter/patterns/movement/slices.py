@@ -21,14 +21,14 @@ def of_strided(node: Node, body: Body, rank: int) -> list[slice] | None:
 
     None where a bound is not constant, or where a dimension is added or dropped.
     """
-    bounds = [body.constants.value(ref) for ref in node.inputs[1:]]
-    if any(value is None for value in bounds):
-        return None
     masks = {
         key: node.attr[f"{key}_mask"].i
         for key in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
     }
     if masks["new_axis"] or masks["shrink_axis"]:
+        return None
+    bounds = [body.constants.value(ref) for ref in node.inputs[1:]]
+    if any(value is None for value in bounds):
         return None
     result: list[slice] = []
     for i, (begin, end, step) in enumerate(zip(*bounds, strict=True)):
