@@ -261,14 +261,14 @@ void RunTaps(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows, 
   RunPanels(call, bind, EvenRows(a, count, a_rows.stride));
 }
 
-// Rows of A as they are times some panels. Where the rows take more than L2, all panels
+// Rows of A as they are times some panels. Where the rows take several times L2, all panels
 // multiply what a pass of K reads of some of them before the next pass: it comes from L2 then for
 // all panels but the first. Panels that widen do so once.
 void RunPlain(const GemmPlan& plan, const GemmArgs& args, const RowsOfA& a_rows, Range rows,
               Range panels, float* widened) {
   const int64_t all = AllTaps(plan), count = rows.end - rows.begin;
   const int64_t bytes = count * plan.k_dwords * static_cast<int64_t>(sizeof(float));
-  if (plan.pass_taps == 0 || widened != nullptr || bytes <= L2CacheBytes()) {
+  if (plan.pass_taps == 0 || widened != nullptr || bytes <= 4 * L2CacheBytes()) {
     return RunTaps(plan, args, a_rows, rows, panels, {0, all}, nullptr, widened);
   }
   const auto weights = [&](int64_t tap) {

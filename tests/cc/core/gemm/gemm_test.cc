@@ -208,7 +208,7 @@ TEST_P(GemmTest, Splits) {
   }
 }
 
-// More than an L2 of 2 MB. Sums are not clamped: those of some passes would be the same.
+// More than four times an L2 of 1 MB. Sums are not clamped: those of some passes would be the same.
 TEST_P(GemmTest, RowsBeyondCaches) {
   Check({601, 1990, 330, Order::kTransposed, 1, 2, true, true}, GuardedBuffer::kAtEnd);
 }
