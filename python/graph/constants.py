@@ -111,6 +111,14 @@ def _gather(node: Node, x: np.ndarray, indices: np.ndarray, axis=0) -> np.ndarra
     return np.take(x, indices, int(axis))
 
 
+def _jumps(node: Node) -> bool:
+    """Whether floats decide: what is rounded as float64 may fall on the other side of a bound."""
+    source = node.attr["SrcT" if node.op == "Cast" else "T"].type
+    if node.op not in ("Cast", "Less", "NotEqual") or not dtypes.as_dtype(source).is_floating:
+        return False
+    return node.op != "Cast" or not dtypes.as_dtype(node.attr["DstT"].type).is_floating
+
+
 def _update_slice(node: Node, x: np.ndarray, update: np.ndarray, begin) -> np.ndarray:
     """XLA's: the slice begins so that it ends in x."""
     begin = np.clip(begin, 0, np.subtract(x.shape, update.shape))
@@ -348,7 +356,7 @@ class Constants:
         if node.op == "Placeholder" and node.name in self._outer:
             constants, source = self._outer[node.name]
             return constants.is_constant(source)
-        if node.attr["batch_dims"].i:  # a gather of each sample
+        if node.attr["batch_dims"].i or _jumps(node):  # A gather of each sample has the first.
             return False
         if node.op == "ResourceGather":
             return self.reads_constant(node) and self.is_constant(node.inputs[1])

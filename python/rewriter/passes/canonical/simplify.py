@@ -138,6 +138,9 @@ def _phase(part: Node, body: Body) -> tuple[int, int] | None:
     begins, steps = (body.constants.value(part.inputs[i]) for i in (1, 3))
     if begins is None or steps is None or len(shape or ()) != 4:
         return None
+    others = ("ellipsis", "new_axis", "shrink_axis")
+    if any(part.attr[f"{name}_mask"].i for name in others):
+        return None
     if tuple(steps) not in ((1, 2, 2), (1, 2, 2, 1)):
         return None
     n, *plane, c = shape
