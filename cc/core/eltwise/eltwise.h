@@ -48,6 +48,7 @@ struct EltwisePlan {
   const EltwiseKernels* kernels = nullptr;
   Isa isa = Isa::kGeneric;
   bool floats = true;  // src, dst and all operands are float32
+  bool bytes = false;  // src and dst are blocks of uint8
 };
 
 // Returns an empty string, or one line that names what is wrong.

@@ -91,7 +91,6 @@ void RunTask(const EltwisePlan& plan, const void* src, const PostOpProgram& prog
   range.program = &program;
   range.channels = view.c();
   std::optional<TypedRange> typed;
-  if (!plan.floats) typed.emplace(plan, src, program, dst);
   while (begin < end) {
     const int64_t segment = begin / plan.segment_floats;
     const int64_t segment_begin = segment * plan.segment_floats;
@@ -113,7 +112,14 @@ void RunTask(const EltwisePlan& plan, const void* src, const PostOpProgram& prog
       range.dst = static_cast<float*>(dst) + n * plan.dst_gap;
       view.blocked() ? plan.kernels->blocked(range) : plan.kernels->plain(range);
     } else {
-      typed->Run(range, begin + n * plan.src_gap, begin + n * plan.dst_gap);
+      const int64_t from = begin + n * plan.src_gap, to = begin + n * plan.dst_gap;
+      if (!plan.bytes ||
+          !plan.kernels->affine_bytes({range, static_cast<const uint8_t*>(src) + from,
+                                       static_cast<uint8_t*>(dst) + to, plan.desc.src_quantization,
+                                       plan.desc.dst_quantization})) {
+        if (!typed) typed.emplace(plan, src, program, dst);
+        typed->Run(range, from, to);
+      }
     }
     begin += range.count;
   }

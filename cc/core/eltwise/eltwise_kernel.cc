@@ -3,6 +3,7 @@
 #include "cc/core/eltwise/eltwise_kernel.h"
 
 #include "cc/core/post_ops/post_ops_kernel.h"
+#include "cc/simd/convert/quantized.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
@@ -124,7 +125,33 @@ void Plain(const EltwiseRange& r) {
   });
 }
 
-constexpr EltwiseKernels kKernels = {Blocked, Plain};
+// Products and sums are rounded apart, since not all instruction sets have a fused one.
+bool AffineBytes(const EltwiseBytes& b) {
+  const EltwiseRange& r = b.range;
+  Affine affine;
+  if (!AsAffine(r, &affine)) return false;
+  const Quantizer to(b.to, affine.lo, affine.hi);
+  const IVec zero_point = SetInt(b.from.zero_point);
+  Vec scale[kVecsPerBlock], shift[kVecsPerBlock];
+  for (int v = 0; v < kVecsPerBlock; ++v) {
+    const int valid = r.valid_lanes - v * kLanes;
+    scale[v] = KeepFirst(Mul(Set1(b.from.scale), Load(affine.scale + v * kLanes)), valid);
+    shift[v] = KeepFirst(Load(affine.shift + v * kLanes), valid);
+  }
+#pragma GCC unroll 2
+  for (int64_t i = 0; i < r.count; i += kBlock) {
+    Vec pixel[kVecsPerBlock];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVecsPerBlock; ++v) {
+      const Vec steps = ToFloat(SubInt(LoadInt(b.src + i + v * kLanes), zero_point));
+      pixel[v] = Add(Mul(scale[v], steps), shift[v]);
+    }
+    to.StoreBlock(b.dst + i, pixel);
+  }
+  return true;
+}
+
+constexpr EltwiseKernels kKernels = {Blocked, Plain, AffineBytes};
 
 }  // namespace
 

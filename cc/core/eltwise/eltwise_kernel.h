@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cc/base/cpu/kernel_table.h"
+#include "cc/base/quantization.h"
 #include "cc/core/post_ops/post_op_step.h"
 
 namespace bd {
@@ -22,9 +23,20 @@ struct EltwiseRange {
   int32_t valid_lanes;     // blocked; count is a multiple of 16
 };
 
+// A blocked range of unsigned bytes, of which `range` says all but src and dst: those of its first
+// element.
+struct EltwiseBytes {
+  EltwiseRange range;
+  const uint8_t* src;
+  uint8_t* dst;
+  Quantization from, to;
+};
+
 struct EltwiseKernels {
   void (*blocked)(const EltwiseRange&);
   void (*plain)(const EltwiseRange&);
+  // Does nothing and returns false where the program is no affine map by channel, perhaps clamped.
+  bool (*affine_bytes)(const EltwiseBytes&);
 };
 
 BD_KERNEL_TABLE(EltwiseKernels)

@@ -58,6 +58,7 @@ std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan)
              std::all_of(desc.arg_types.begin(), desc.arg_types.end(),
                          [&](const ElementType& type) { return type == f32; });
   const TensorView& src = desc.src;
+  p.bytes = src.blocked() && src.dtype() == DataType::u8 && desc.dst.dtype() == DataType::u8;
   p.segment_floats = src.block_stride();
   p.src_gap = src.image_stride() - src.image_elements();
   p.dst_gap = desc.dst.image_stride() - src.image_elements();

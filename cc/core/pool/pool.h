@@ -9,7 +9,8 @@
 //   max   max over the window's valid elements; -inf where there is none
 //   avg   sum over the valid elements / their number; NaN where there is none
 //
-// Padding never counts, in explicit padding as in SAME.
+// Padding never counts, in explicit padding as in SAME. Where one window covers all pixels the sum of
+// uint8 is exact, and rounded once.
 #pragma once
 
 #include <cstdint>
@@ -40,13 +41,14 @@ struct PoolDesc {
 // Immutable once made; safe to run on many threads.
 struct PoolPlan {
   PoolDesc desc;
-  bool whole_plane = false;    // one window, which covers all pixels
-  bool empty_src = false;      // no window has a valid element
-  int64_t inner_begin = 0;     // output columns [inner_begin, inner_end) have
-  int64_t inner_end = 0;       // all their taps inside the row
-  int64_t units = 0;           // output rows, or planes of src, over all blocks of all images
-  int64_t tasks = 0;           // and each works on
-  int64_t units_per_task = 0;  // so many units
+  bool whole_plane = false;     // one window, which covers all pixels
+  bool averages_bytes = false;  // which is exact up to the division
+  bool empty_src = false;       // no window has a valid element
+  int64_t inner_begin = 0;      // output columns [inner_begin, inner_end) have
+  int64_t inner_end = 0;        // all their taps inside the row
+  int64_t units = 0;            // output rows, or planes of src, over all blocks of all images
+  int64_t tasks = 0;            // and each works on
+  int64_t units_per_task = 0;   // so many units
   const PoolKernels* kernels = nullptr;
   Isa isa = Isa::kGeneric;
 };

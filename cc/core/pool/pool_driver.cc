@@ -61,7 +61,8 @@ int64_t PixelOf(const PoolPlan& plan, int64_t n, int64_t block, int* lanes) {
   return n * to.image_stride() + block * kBlock;
 }
 
-void PoolPlanes(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t end) {
+void PoolPlanes(const PoolPlan& plan, const void* all_src, FloatRows& memory, int64_t begin,
+                int64_t end) {
   const TensorView& from = plan.desc.src;
   const auto run = plan.kernels->plane[static_cast<int>(plan.desc.kind)];
   for (int64_t unit = begin; unit < end; ++unit) {
@@ -69,8 +70,14 @@ void PoolPlanes(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t 
     int lanes;
     int64_t step;
     const int64_t pixel = PixelOf(plan, n, block, &lanes);
-    const float* src = memory.Src(from.offset(n, block, 0), 1, 0, from.block_stride(), &step);
-    run(src, from.pixels(), memory.Dst(pixel, lanes), lanes);
+    const int64_t first = from.offset(n, block, 0);
+    float* const dst = memory.Dst(pixel, lanes);
+    if (plan.averages_bytes) {
+      plan.kernels->average_bytes(static_cast<const uint8_t*>(all_src) + first,
+                                  plan.desc.src_quantization, from.pixels(), dst, lanes);
+    } else {
+      run(memory.Src(first, 1, 0, from.block_stride(), &step), from.pixels(), dst, lanes);
+    }
     memory.Store();
   }
 }
@@ -101,7 +108,7 @@ void RunPool(const PoolPlan& plan, const void* src, void* dst, ThreadPool& pool)
     if (plan.empty_src) {
       FillPlanes(plan, memory, begin, end);
     } else if (plan.whole_plane) {
-      PoolPlanes(plan, memory, begin, end);
+      PoolPlanes(plan, src, memory, begin, end);
     } else {
       PoolRows(plan, memory, begin, end);
     }

@@ -1,5 +1,6 @@
 #include "cc/core/pool/pool_kernel.h"
 
+#include "cc/simd/convert/convert.h"
 #include "cc/simd/fold_plane.h"
 #include "cc/simd/vec.h"
 
@@ -127,8 +128,27 @@ void PoolOneRow(const PoolRow& row) {
   EdgeColumns<Op>(row, row.inner_end, row.out);
 }
 
-constexpr PoolKernels kKernels = {{PoolOneRow<MaxOp>, PoolOneRow<AvgOp>},
-                                  {FoldPlane<MaxOp>, FoldPlane<AvgOp>}};
+void AverageBytes(const uint8_t* src, const Quantization& from, int64_t pixels, float* dst,
+                  int lanes) {
+  IVec sum[kVecsPerBlock];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVecsPerBlock; ++v) sum[v] = SetInt(0);
+#pragma GCC unroll 4
+  for (int64_t p = 0; p < pixels; ++p, src += kBlock) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVecsPerBlock; ++v) sum[v] = AddInt(sum[v], LoadInt(src + v * kLanes));
+  }
+  const IVec zeros = SetInt(static_cast<int32_t>(from.zero_point * pixels));
+  const Vec scale = Set1(from.scale), count = Set1(static_cast<float>(pixels));
+  for (int v = 0; v < kVecsPerBlock && v * kLanes < lanes; ++v) {
+    const int left = lanes - v * kLanes;
+    const Vec steps = ToFloat(SubInt(sum[v], zeros));
+    StoreN(dst + v * kLanes, Div(Mul(scale, steps), count), left < kLanes ? left : kLanes);
+  }
+}
+
+constexpr PoolKernels kKernels = {
+    {PoolOneRow<MaxOp>, PoolOneRow<AvgOp>}, {FoldPlane<MaxOp>, FoldPlane<AvgOp>}, AverageBytes};
 
 }  // namespace
 

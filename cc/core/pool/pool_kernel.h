@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cc/base/cpu/kernel_table.h"
+#include "cc/base/quantization.h"
 
 namespace bd {
 
@@ -40,7 +41,13 @@ struct PoolKernels {
   void (*row[2])(const PoolRow& row);
   // Pools src [pixels][16], pixels >= 1, and stores the first `lanes` channels.
   void (*plane[2])(const float* src, int64_t pixels, float* dst, int lanes);
+  // The average of the numbers that bytes stand for. Their sum is exact up to kMostBytes pixels.
+  void (*average_bytes)(const uint8_t* src, const Quantization& from, int64_t pixels, float* dst,
+                        int lanes);
 };
+
+// 255 of each, less a zero point, fit into int32.
+constexpr int64_t kMostBytes = INT32_MAX / 255;
 
 BD_KERNEL_TABLE(PoolKernels)
 

@@ -1,6 +1,8 @@
 // Pooling of other types: the bits that reorders to float32 and back give around that of float32.
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "cc/core/pool/pool.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/typed_tensor.h"
@@ -62,6 +64,34 @@ TEST_P(PoolTypes, EveryPair) {
         Check(PoolDesc::Global(kind, volume, Layout::nc), from, to);
       }
     }
+  }
+}
+
+// Sums of bytes are exact, so that three roundings are all: those of the sum, scaled, and divided.
+TEST_P(PoolTypes, AveragesOfBytesAreExact) {
+  constexpr int64_t kPixels = 113 * 97, kBlocks = 2;
+  const TensorView src(DataType::u8, Layout::nChw16c, {1, 29, 113, 97});
+  const Quantization from = {0.0173f, 41};
+  std::vector<uint8_t> bytes(kBlocks * kPixels * 16);
+  std::vector<int64_t> sums(kBlocks * 16);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const size_t channel = i / (kPixels * 16) * 16 + i % 16;
+    bytes[i] = channel < 29 ? i * 7919 % 256 : from.zero_point;
+    sums[channel] += bytes[i] - from.zero_point;
+  }
+  for (Layout layout : {Layout::nChw16c, Layout::nc}) {
+    PoolDesc desc = PoolDesc::Global(PoolKind::kAvg, src, layout);
+    desc.dst = TensorView(DataType::f32, layout, desc.dst.dims());
+    desc.src_quantization = from;
+    PoolPlan plan;
+    ASSERT_EQ(MakePoolPlan(desc, GetParam(), &plan), "");
+    std::vector<float> dst(desc.dst.elements() + 1, -1.f);
+    RunPool(plan, bytes.data(), dst.data(), pool_);
+    for (int64_t c = 0; c < desc.dst.elements(); ++c) {
+      const float expected = from.scale * static_cast<float>(sums[c]) / kPixels;
+      EXPECT_EQ(dst[c], expected) << "channel " << c;
+    }
+    EXPECT_EQ(dst.back(), -1.f);
   }
 }
 
