@@ -125,28 +125,32 @@ void Plain(const EltwiseRange& r) {
   });
 }
 
-// Products and sums are rounded apart, since not all instruction sets have a fused one.
+// In steps of dst. Products and sums are rounded apart, since not all instruction sets have a fused
+// one. Factors that are finite make no NaN, which would need a test of each element.
 bool AffineBytes(const EltwiseBytes& b) {
   const EltwiseRange& r = b.range;
   Affine affine;
   if (!AsAffine(r, &affine)) return false;
-  const Quantizer to(b.to, affine.lo, affine.hi);
-  const IVec zero_point = SetInt(b.from.zero_point);
+  const Vec inverse = Set1(1.f / b.to.scale), step = Mul(Set1(b.from.scale), inverse);
   Vec scale[kVecsPerBlock], shift[kVecsPerBlock];
   for (int v = 0; v < kVecsPerBlock; ++v) {
     const int valid = r.valid_lanes - v * kLanes;
-    scale[v] = KeepFirst(Mul(Set1(b.from.scale), Load(affine.scale + v * kLanes)), valid);
-    shift[v] = KeepFirst(Load(affine.shift + v * kLanes), valid);
+    scale[v] = KeepFirst(Mul(step, Load(affine.scale + v * kLanes)), valid);
+    shift[v] = KeepFirst(Mul(inverse, Load(affine.shift + v * kLanes)), valid);
+    const Vec finite = Mul(Zero(), Add(scale[v], shift[v]));
+    if (!All(Equal(finite, Zero()))) return false;
   }
+  const Quantizer to(b.to, affine.lo, affine.hi);
+  const IVec from_zero = SetInt(b.from.zero_point);
 #pragma GCC unroll 2
   for (int64_t i = 0; i < r.count; i += kBlock) {
     Vec pixel[kVecsPerBlock];
 #pragma GCC unroll 4
     for (int v = 0; v < kVecsPerBlock; ++v) {
-      const Vec steps = ToFloat(SubInt(LoadInt(b.src + i + v * kLanes), zero_point));
+      const Vec steps = ToFloat(SubInt(LoadInt(b.src + i + v * kLanes), from_zero));
       pixel[v] = Add(Mul(scale[v], steps), shift[v]);
     }
-    to.StoreBlock(b.dst + i, pixel);
+    to.StoreStepsBlock(b.dst + i, pixel);
   }
   return true;
 }

@@ -11,6 +11,9 @@ constexpr int64_t kBlock = 16;
 // that is not worth waking a thread for.
 constexpr int64_t kTaskFloats = 1 << 15;
 constexpr int64_t kInlineFloats = 1 << 16;
+// Of bytes: about 1 us of work each, behind a convolution whose threads are awake.
+constexpr int64_t kTaskBytes = 1 << 13;
+constexpr int64_t kInlineBytes = 1 << 14;
 
 std::string Check(const EltwiseDesc& desc) {
   const TensorView &src = desc.src, &dst = desc.dst;
@@ -63,9 +66,10 @@ std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan)
   p.src_gap = src.image_stride() - src.image_elements();
   p.dst_gap = desc.dst.image_stride() - src.image_elements();
   p.total_floats = src.n() * src.image_elements();
-  p.task_floats = p.total_floats <= kInlineFloats
+  p.task_floats = p.total_floats <= (p.bytes ? kInlineBytes : kInlineFloats)
                       ? std::max(kBlock, (p.total_floats + kBlock - 1) / kBlock * kBlock)
-                      : kTaskFloats;
+                  : p.bytes ? kTaskBytes
+                            : kTaskFloats;
   p.tasks = (p.total_floats + p.task_floats - 1) / p.task_floats;
   *plan = p;
   return "";

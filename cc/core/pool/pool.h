@@ -9,8 +9,8 @@
 //   max   max over the window's valid elements; -inf where there is none
 //   avg   sum over the valid elements / their number; NaN where there is none
 //
-// Padding never counts, in explicit padding as in SAME. Where one window covers all pixels the sum of
-// uint8 is exact, and rounded once.
+// Padding never counts, in explicit padding as in SAME. Where one window covers all pixels the sum
+// of uint8 is exact, and rounded once.
 #pragma once
 
 #include <cstdint>

@@ -9,6 +9,9 @@ namespace {
 // tasks of about kTaskNs.
 constexpr int64_t kInlineNs = 20000;
 constexpr int64_t kTaskNs = 10000;
+// Averages of bytes come right behind the convolution that made them, whose threads are awake.
+constexpr int64_t kInlineNsOfBytes = 3000;
+constexpr int64_t kTaskNsOfBytes = 1500;
 
 std::string CheckWindow(const char* name, const Window1d& w) {
   if (w.dilation != 1) return std::string(name) + ": pooling has no dilation";
@@ -105,8 +108,10 @@ std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan) {
   p.units = desc.src.n() * desc.src.blocks();
   if (!p.whole_plane && !p.empty_src) p.units *= windows.d.out * windows.h.out;
   const int64_t unit_ns = std::max<int64_t>(1, UnitNs(p));
-  p.units_per_task = p.units * unit_ns < kInlineNs ? std::max<int64_t>(1, p.units)
-                                                   : std::max<int64_t>(1, kTaskNs / unit_ns);
+  const int64_t inline_ns = p.averages_bytes ? kInlineNsOfBytes : kInlineNs;
+  const int64_t task_ns = p.averages_bytes ? kTaskNsOfBytes : kTaskNs;
+  p.units_per_task = p.units * unit_ns < inline_ns ? std::max<int64_t>(1, p.units)
+                                                   : std::max<int64_t>(1, task_ns / unit_ns);
   p.tasks = (p.units + p.units_per_task - 1) / p.units_per_task;
   *plan = p;
   return "";

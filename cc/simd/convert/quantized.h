@@ -4,6 +4,8 @@
 //   const Dequantizer from(quantization);    Vec x = from.Load(p);   x = from.LoadN(p, n);
 //   const Quantizer to(quantization);        to.Store(p, x);         to.StoreN(p, x, n);
 //                                            to.StoreBlock(p, x);    16 numbers of vectors x[]
+//                                            to.StoreStepsBlock(p, x);  uint8 of 16 numbers of
+//                                                steps of dst, none of them NaN
 //
 // where p is a float*, Bfloat16*, Float16*, int32_t*, uint8_t* or int8_t*. Floats and int32 stand
 // for themselves. The results do not depend on the instruction set.
@@ -88,6 +90,21 @@ class Quantizer {
     StoreIntBlock(p, Rounded(v[0], unsigned_), Rounded(v[1], unsigned_));
   }
 #endif
+
+  inline __attribute__((always_inline)) void StoreStepsBlock(uint8_t* p, const Vec* v) const {
+    IVec steps[kVecsPerBlock];
+#pragma GCC unroll 4
+    for (int i = 0; i < kVecsPerBlock; ++i) {
+      const Vec within = Max(Min(v[i], Set1(unsigned_.high)), Set1(unsigned_.low));
+      steps[i] = AddInt(RoundToInt(within), SetInt(zero_point_));
+    }
+#if defined(__AVX2__) && !defined(BD_AVX512)
+    StoreIntBlock(p, steps[0], steps[1]);
+#else
+#pragma GCC unroll 4
+    for (int i = 0; i < kVecsPerBlock; ++i) StoreInt(p + i * kLanes, steps[i]);
+#endif
+  }
 
   template <typename T>
   inline __attribute__((always_inline)) void StoreN(T* p, Vec v, int n) const {
