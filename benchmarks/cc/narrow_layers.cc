@@ -31,6 +31,16 @@ constexpr Layer kLayers[] = {
     {"1x1 256 > 1024 at 14x14", 256, 14, 1024, 1, 1},
     {"1x1 1024 > 256 at 14x14", 1024, 14, 256, 1, 1},
     {"1x1 64 > 256 at 56x56", 64, 56, 256, 1, 1},
+    {"1x1 16 > 96 at 112x112", 16, 112, 96, 1, 1},
+    {"1x1 24 > 144 at 56x56", 24, 56, 144, 1, 1},
+    {"1x1 144 > 24 at 56x56", 144, 56, 24, 1, 1},
+    {"1x1 96 > 576 at 14x14", 96, 14, 576, 1, 1},
+    {"1x1 576 > 96 at 14x14", 576, 14, 96, 1, 1},
+    {"1x1 160 > 960 at 7x7", 160, 7, 960, 1, 1},
+    {"1x1 960 > 160 at 7x7", 960, 7, 160, 1, 1},
+    {"depthwise 3x3 32 at 112x112", 32, 112, 32, 3, 32},
+    {"depthwise 5x5 480 at 14x14", 480, 14, 480, 5, 480},
+    {"depthwise 3x3 960 at 7x7", 960, 7, 960, 3, 960},
     {"depthwise 3x3 256 at 28x28", 256, 28, 256, 3, 256},
     {"depthwise 3x3 144 at 56x56", 144, 56, 144, 3, 144},
 };
@@ -58,7 +68,8 @@ class Narrow : public Contestant {
     const int64_t weights =
         l.kernel * l.kernel * (l.channels / l.groups) * l.outputs * SizeOf(type.weights);
     PackConvWeights(plan_, Buffer(Dwords(weights)).data(), packed_.data(), pool);
-    std::fill_n(channels_.data() + l.outputs, l.outputs, 1.f);
+    // Scales as networks have them: sums of thousands become a byte.
+    std::fill_n(channels_.data() + l.outputs, l.outputs, 1e-3f);
   }
 
   std::string algorithm() const override { return plan_.algorithm_name(); }

@@ -38,6 +38,9 @@ FORMATS = {
     # some with hundreds of variables (ResNet-50): "Cannot find requested variable".
     "frozen": Format("frozen_file", ".pb", per_batch=False),
     "openvino": Format("openvino_ir", "", venv="openvino", source="frozen", per_batch=False),
+    "onnx_int8": Format("onnx_int8", ".onnx", venv="onnx", source="onnx"),
+    "tflite_int8": Format("tflite_int8", ".tflite"),
+    "openvino_int8": Format("openvino_int8", "", venv="openvino", source="openvino"),
     "weights": Format("weights_file", ".npz", per_batch=False),
     # tf2onnx takes more than 24 GB for VGG-16.
     "vgg16_onnx": Format("vgg16_onnx", ".onnx", venv="onnx", source="weights", per_batch=False),

@@ -1,9 +1,9 @@
 """The libraries that are compared, a row of `PEERS` each, and how each one runs a network.
 
 A runner takes (the network's file or folder, inputs by name, threads) and returns a function that
-computes the outputs once, as a dict of numpy arrays. All compute in float32. A runner's imports are
-its own: it runs in a worker process, which may have an interpreter (a venv) and environment
-variables of its own.
+computes the outputs once, as a dict of numpy arrays, in float32 unless the row says otherwise. A
+runner's imports are its own: it runs in a worker process, which may have an interpreter (a venv)
+and environment variables of its own.
 """
 
 from __future__ import annotations
@@ -93,13 +93,41 @@ def _way(bd, tf, folder: str, way: str) -> Callable:
     return call
 
 
-def tensorflow(
-    folder: str, inputs: Mapping[str, np.ndarray], threads: int, *, xla: bool = False
+def tf_blockdnn_narrow(
+    folder: str, inputs: Mapping[str, np.ndarray], threads: int, *, precision: str
 ) -> Run:
-    """The SavedModel's signature as TensorFlow runs it."""
+    """The SavedModel after tf_blockdnn.optimize(precision=...), int8 with made-up pictures."""
+    limit_tensorflow(threads)
+    import tensorflow as tf
+    from formats.samples import samples
+
+    import tf_blockdnn as bd
+
+    shapes = {name: list(value.shape) for name, value in inputs.items()}
+    fast = bd.optimize(folder, precision=precision, calibration=list(samples(shapes)))
+    feed = {name: tf.constant(value) for name, value in inputs.items()}
+
+    def run() -> Outputs:
+        return {name: tensor.numpy() for name, tensor in fast(**feed).items()}
+
+    run.about = functools.partial(_conversion, tf, folder, fast)
+    return run
+
+
+def tensorflow(
+    folder: str,
+    inputs: Mapping[str, np.ndarray],
+    threads: int,
+    *,
+    xla: bool = False,
+    bf16: bool = False,
+) -> Run:
+    """The SavedModel's signature as TensorFlow runs it, on request by its automatic bfloat16."""
     limit_tensorflow(threads)
     import tensorflow as tf
 
+    if bf16:
+        tf.config.optimizer.set_experimental_options({"auto_mixed_precision_onednn_bfloat16": True})
     loaded = tf.saved_model.load(folder)
     function = loaded.signatures["serving_default"]
     if xla:
@@ -200,5 +228,53 @@ PEERS = {
         venv="ncnn",
         format="vgg16_ncnn",
         networks=("vgg16",),
+    ),
+    **{
+        f"tf_blockdnn-{precision}": Peer(
+            f"tf_blockdnn, {precision}",
+            functools.partial(tf_blockdnn_narrow, precision=precision),
+            ("tf_blockdnn", "tensorflow"),
+            precision=precision,
+        )
+        for precision in ("int8", "bf16")
+    },
+    "onnxruntime-int8": Peer(
+        "ONNX Runtime, int8",
+        onnxruntime,
+        ("onnxruntime", "tf2onnx"),
+        venv="onnx",
+        format="onnx_int8",
+        precision="int8",
+    ),
+    "openvino-int8": Peer(
+        "OpenVINO, int8",
+        openvino,
+        ("openvino", "nncf"),
+        venv="openvino",
+        format="openvino_int8",
+        precision="int8",
+    ),
+    "litert-int8": Peer(
+        "LiteRT, int8",
+        litert,
+        ("ai-edge-litert",),
+        venv="litert",
+        format="tflite_int8",
+        precision="int8",
+    ),
+    "openvino-bf16": Peer(
+        "OpenVINO, bf16",
+        functools.partial(openvino, precision="bf16"),
+        ("openvino",),
+        venv="openvino",
+        format="openvino",
+        precision="bf16",
+    ),
+    "tensorflow-bf16": Peer(
+        "TensorFlow, automatic bf16",
+        functools.partial(tensorflow, bf16=True),
+        ("tensorflow",),
+        {"TF_ENABLE_ONEDNN_OPTS": "1"},
+        precision="bf16",
     ),
 }

@@ -25,6 +25,7 @@ class Peer:
       format: of `formats`, what the runner is given.
       other_formats: network to format, where `format` will not do.
       networks: the only ones it runs; empty: all.
+      precision: what it computes in; other than "float32" it is measured only when asked for.
     """
 
     title: str
@@ -35,6 +36,7 @@ class Peer:
     format: str = SAVED_MODEL
     other_formats: Mapping[str, str] = dataclasses.field(default_factory=dict)
     networks: tuple[str, ...] = ()
+    precision: str = "float32"
 
 
 def limit_tensorflow(threads: int) -> None:

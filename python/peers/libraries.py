@@ -38,19 +38,24 @@ def onnxruntime(file: str, inputs: Mapping[str, np.ndarray], threads: int) -> Ru
     return lambda: dict(zip(names, session.run(names, dict(inputs)), strict=True))
 
 
-def openvino(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
+def openvino(
+    folder: str, inputs: Mapping[str, np.ndarray], threads: int, *, precision: str = "f32"
+) -> Run:
     """OpenVINO's own form, compiled for these shapes; results are read in its own memory."""
     import openvino as ov
 
-    return _compiled(ov, ov.Core().read_model(f"{folder}/model.xml"), inputs, threads)
+    model = ov.Core().read_model(f"{folder}/model.xml")
+    return _compiled(ov, model, inputs, threads, precision)
 
 
-def _compiled(ov, model, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
+def _compiled(
+    ov, model, inputs: Mapping[str, np.ndarray], threads: int, precision: str = "f32"
+) -> Run:
     model.reshape({name: ov.PartialShape(value.shape) for name, value in inputs.items()})
     config = {
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_NUM_THREADS": threads,
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": precision,
     }
     request = ov.Core().compile_model(model, "CPU", config).create_infer_request()
 

@@ -1,0 +1,18 @@
+"""OpenVINO's own form in int8 by NNCF's quantization after training."""
+
+import pathlib
+
+import nncf
+import openvino as ov
+
+from .samples import COUNT, samples
+
+
+def write(source: str, shapes: dict[str, list[int]], target: str) -> None:
+    """Writes the folder `target` with model.xml and model.bin from the folder `source`."""
+    model = ov.Core().read_model(f"{source}/model.xml")
+    model.reshape({name: ov.PartialShape(shape) for name, shape in shapes.items()})
+    quantized = nncf.quantize(model, nncf.Dataset(list(samples(shapes))), subset_size=COUNT)
+    folder = pathlib.Path(target)
+    folder.mkdir()
+    ov.save_model(quantized, folder / "model.xml", compress_to_fp16=False)
