@@ -15,12 +15,31 @@
 //   StoreInt(p, i)       the way back, for values in the range of the type; to
 //                        uint16 for those in the range of int16
 //   RoundToInt(v)        nearest, ties to even; 0x80000000 outside the range
+//   StoreBytes(p, i, b)  4 vectors i[] to unsigned bytes, neighbours as those in memory:
+//                        saturated, of int16 + b.zero_point, then between b.low and b.high
 //   FloatFromHalf(p)     kLanes of Float16
 //   StoreHalf(p, v)
 #pragma once
 
 #include "cc/base/data_type.h"
 #include "cc/simd/vec.h"
+
+namespace bd::BD_ISA {
+namespace {
+
+// In all lanes: a word each of the zero point, a byte each of the bounds.
+struct ByteBounds {
+  ByteBounds() = default;
+  ByteBounds(int32_t zero, int32_t least, int32_t most)
+      : zero_point(SetInt(zero * 0x10001)),
+        low(SetInt(static_cast<int32_t>(uint32_t{0x01010101} * static_cast<uint32_t>(least)))),
+        high(SetInt(static_cast<int32_t>(uint32_t{0x01010101} * static_cast<uint32_t>(most)))) {}
+  IVec zero_point, low, high;
+};
+
+}  // namespace
+}  // namespace bd::BD_ISA
+
 #if defined(BD_EMULATED)
 #include "cc/simd/convert/convert_avx512_emulated.h"
 #elif defined(BD_AVX512)

@@ -32,6 +32,15 @@ inline void StoreIntBlock(uint8_t* p, IVec low, IVec high) {
   Store128(p, _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
 }
 inline void StoreInt(uint16_t* p, IVec i) { Store128(p, Narrow(i)); }
+inline void StoreBytes(uint8_t* p, const IVec* i, const ByteBounds& b) {
+  const IVec low = _mm256_adds_epi16(_mm256_packs_epi32(i[0], i[1]), b.zero_point);
+  const IVec high = _mm256_adds_epi16(_mm256_packs_epi32(i[2], i[3]), b.zero_point);
+  // Both halves hold four bytes of each vector.
+  const IVec order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  const IVec bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm256_min_epu8(_mm256_max_epu8(bytes, b.low), b.high));
+}
 
 inline IVec RoundToInt(Vec v) { return _mm256_cvtps_epi32(Round(v)); }
 

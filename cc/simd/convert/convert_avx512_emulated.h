@@ -8,6 +8,13 @@
 #pragma push_macro("BD_ISA")
 #undef BD_ISA
 #define BD_ISA halves
+namespace bd::BD_ISA {
+namespace {
+struct ByteBounds {
+  IVec zero_point, low, high;
+};
+}  // namespace
+}  // namespace bd::BD_ISA
 #include "cc/simd/convert/convert_avx2.h"
 #pragma pop_macro("BD_ISA")
 
@@ -22,6 +29,14 @@ template <typename T>
 inline void StoreInt(T* p, IVec i) {
   halves::StoreInt(p, i.lo);
   halves::StoreInt(p + kHalf, i.hi);
+}
+
+inline void StoreBytes(uint8_t* p, const IVec* i, const ByteBounds& b) {
+  const halves::ByteBounds bounds = {b.zero_point.lo, b.low.lo, b.high.lo};
+  for (int pair = 0; pair < 2; ++pair, i += 2, p += 4 * kHalf) {
+    const halves::IVec parts[] = {i[0].lo, i[0].hi, i[1].lo, i[1].hi};
+    halves::StoreBytes(p, parts, bounds);
+  }
 }
 
 inline IVec RoundToInt(Vec v) { return {halves::RoundToInt(v.lo), halves::RoundToInt(v.hi)}; }

@@ -3,7 +3,7 @@
 //
 //   UnsignedQuads       kLanes groups of 4 unsigned bytes; SignedQuads: of signed ones
 //   SetQuad(p)          p[0] to p[3] in all lanes
-//   LoadQuads(p)        those at p, group i being p[4 i] to p[4 i + 3]
+//   LoadQuads(p)        those at p, group i being p[4 i] to p[4 i + 3]; of either sign
 //   DotQuads(acc, a, b) acc + a[0] b[0] + a[1] b[1] + a[2] b[2] + a[3] b[3], lane by lane, modulo
 //                       2^32
 //
@@ -11,6 +11,8 @@
 //   DotWords(acc, a, b) acc + a[0] b[0] + a[1] b[1], the same way
 //   WidenBlock(p, to)   16 unsigned bytes as words
 //   WidenPairs(p, q, to)  16 pairs of words, a byte of p and one of q each
+//   InterleaveQuads(p, to)  16 groups of 4 unsigned bytes, one of each p[0] to p[3]
+//   TransposeQuads(p, to)   the same of 4 blocks of 16 that follow one another
 //
 // With AVX512_VNNI four are VPDPBUSD. Other sets multiply words of 16 bits (VPMADDWD), even bytes
 // and odd ones: VPMADDUBSW would saturate, since 2 * 255 * 127 is no int16. That takes a shift for
@@ -64,12 +66,40 @@ inline void WidenPairs(const uint8_t* p, const uint8_t* q, int16_t* to) {
   StoreWords(to + 16, _mm_unpackhi_epi8(of_p, of_q));
 }
 
+inline void InterleaveQuads(const uint8_t* const* p, uint8_t* to) {
+  const __m128i a = LoadBytes(p[0]), b = LoadBytes(p[1]), c = LoadBytes(p[2]), d = LoadBytes(p[3]);
+  const __m128i ab_low = _mm_unpacklo_epi8(a, b), ab_high = _mm_unpackhi_epi8(a, b);
+  const __m128i cd_low = _mm_unpacklo_epi8(c, d), cd_high = _mm_unpackhi_epi8(c, d);
+  __m128i* const out = reinterpret_cast<__m128i*>(to);
+  _mm_storeu_si128(out, _mm_unpacklo_epi16(ab_low, cd_low));
+  _mm_storeu_si128(out + 1, _mm_unpackhi_epi16(ab_low, cd_low));
+  _mm_storeu_si128(out + 2, _mm_unpacklo_epi16(ab_high, cd_high));
+  _mm_storeu_si128(out + 3, _mm_unpackhi_epi16(ab_high, cd_high));
+}
+
+#if defined(BD_AVX512) && !defined(BD_EMULATED)
+inline void TransposeQuads(const uint8_t* p, uint8_t* to) {
+  // Dwords first, so that each 128 bits have what they will hold.
+  const IVec dwords = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const IVec bytes = _mm512_broadcast_i32x4(
+      _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+  const IVec blocks = _mm512_permutexvar_epi32(dwords, _mm512_loadu_si512(p));
+  _mm512_storeu_si512(to, _mm512_shuffle_epi8(blocks, bytes));
+}
+#else
+inline void TransposeQuads(const uint8_t* p, uint8_t* to) {
+  const uint8_t* const blocks[] = {p, p + 16, p + 32, p + 48};
+  InterleaveQuads(blocks, to);
+}
+#endif
+
 #if defined(BD_AVX512_VNNI) && !defined(BD_EMULATED)
 
 using UnsignedQuads = IVec;
 using SignedQuads = IVec;
 
 inline UnsignedQuads SetQuad(const uint8_t* p) { return SetInt(FourBytes(p)); }
+inline UnsignedQuads LoadQuads(const uint8_t* p) { return _mm512_loadu_si512(p); }
 inline SignedQuads LoadQuads(const int8_t* p) { return _mm512_loadu_si512(p); }
 inline IVec DotQuads(IVec acc, UnsignedQuads a, SignedQuads b) {
   return _mm512_dpbusd_epi32(acc, a, b);
@@ -95,12 +125,15 @@ using SignedQuads = Words;
 #define BD_OF_WORDS(intrinsic, i, n) _mm_##intrinsic(i, n)
 #endif
 
-inline UnsignedQuads SetQuad(const uint8_t* p) {
-  const IVec bytes = SetInt(FourBytes(p));
+inline Words UnsignedWords(IVec bytes) {
   return {BD_OF_WORDS(srli_epi16, BD_OF_WORDS(slli_epi16, bytes, 8), 8),
           BD_OF_WORDS(srli_epi16, bytes, 8)};
 }
-inline SignedQuads LoadQuads(const int8_t* p) {
+inline UnsignedQuads SetQuad(const uint8_t* p) { return UnsignedWords(SetInt(FourBytes(p))); }
+inline Words LoadQuads(const uint8_t* p) {
+  return UnsignedWords(LoadInt(reinterpret_cast<const int32_t*>(p)));
+}
+inline Words LoadQuads(const int8_t* p) {
   const IVec bytes = LoadInt(reinterpret_cast<const int32_t*>(p));
   return {BD_OF_WORDS(srai_epi16, BD_OF_WORDS(slli_epi16, bytes, 8), 8),
           BD_OF_WORDS(srai_epi16, bytes, 8)};

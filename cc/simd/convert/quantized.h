@@ -6,6 +6,9 @@
 //                                            to.StoreBlock(p, x);    16 numbers of vectors x[]
 //                                            to.StoreStepsBlock(p, x);  uint8 of 16 numbers of
 //                                                steps of dst, none of them NaN
+//                                            to.StoreFour(p, x);     those of 4 vectors x[]
+//                                            to.StoreSmall(p, x);    to uint8, the same where
+//                                                                    to.AreSmall(|x|)
 //
 // where p is a float*, Bfloat16*, Float16*, int32_t*, uint8_t* or int8_t*. Floats and int32 stand
 // for themselves. The results do not depend on the instruction set.
@@ -67,6 +70,8 @@ class Quantizer {
     hi = Finite(hi) ? hi * (1.f / to.scale) : hi;
     unsigned_ = Bounds(lo, hi, 0 - zero_point_, 255 - zero_point_);
     signed_ = Bounds(lo, hi, -128 - zero_point_, 127 - zero_point_);
+    small_ = ByteBounds(zero_point_, zero_point_ + Nearest(unsigned_.low),
+                        zero_point_ + Nearest(unsigned_.high));
   }
 
   inline __attribute__((always_inline)) void Store(float* p, Vec v) const { StoreAs(p, v); }
@@ -107,6 +112,32 @@ class Quantizer {
   }
 
   template <typename T>
+  inline __attribute__((always_inline)) void StoreFour(T* p, const Vec* v) const {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) Store(p + i * kLanes, v[i]);
+  }
+  inline __attribute__((always_inline)) void StoreFour(uint8_t* p, const Vec* v) const {
+    IVec steps[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      steps[i] = RoundWithin(Mul(v[i], inverse_), unsigned_.low, unsigned_.high);
+    }
+    StoreBytes(p, steps, ByteBounds(zero_point_, 0, 255));
+  }
+
+  // Numbers up to these magnitudes (false of a NaN) are int32 when rounded, so that bounds may
+  // come behind.
+  bool AreSmall(Vec magnitudes) const {
+    return All(Less(Mul(magnitudes, inverse_), Set1(0x1p30f)));
+  }
+  inline __attribute__((always_inline)) void StoreSmall(uint8_t* p, const Vec* v) const {
+    IVec steps[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) steps[i] = RoundToInt(Mul(v[i], inverse_));
+    StoreBytes(p, steps, small_);
+  }
+
+  template <typename T>
   inline __attribute__((always_inline)) void StoreN(T* p, Vec v, int n) const {
     if (n == kLanes) return Store(p, v);
     T some[kLanes];
@@ -126,6 +157,7 @@ class Quantizer {
   IVec Rounded(Vec v, const Bounds& within) const {
     return AddInt(RoundWithin(Mul(v, inverse_), within.low, within.high), SetInt(zero_point_));
   }
+  static int32_t Nearest(float x) { return _mm_cvtss_si32(_mm_set_ss(x)); }
   static bool Finite(float x) { return x - x == 0; }
   static float Between(float x, float least, float most) {
     return x < least ? least : x > most ? most : x;
@@ -133,6 +165,7 @@ class Quantizer {
 
   Vec inverse_;
   Bounds unsigned_, signed_;
+  ByteBounds small_;
   int32_t zero_point_;
 };
 

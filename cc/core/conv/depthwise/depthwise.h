@@ -46,19 +46,26 @@ class DepthwiseBlock {
 };
 
 // Of narrow types, for each thread: the rows of src that a window meets in a ring, of bfloat16 as
-// floats, of bytes in pairs of words; and a row of sums. Of floats there is nothing to plan but
-// tasks.
+// floats, of bytes as dwords (depthwise_bytes_kernel.h); and sums. Of floats there is nothing to
+// plan but tasks.
 struct DepthwisePlan {
   int64_t ring_rows = 0;
-  int64_t pairs = 0, columns = 0;  // of bytes: pairs of kernel rows; columns with padding
+  // Of bytes. A window is `rows` rows of `taps` dwords, row_distance and tap_columns apart in src;
+  // a row of the ring has `columns` dwords, one for each `every` columns of src with its padding.
+  bool quads = false;
+  int64_t rows = 0, taps = 0, row_distance = 0, tap_columns = 0;
+  int64_t columns = 0, every = 1;
+  int64_t rows_together = 1;  // of sums, through the epilogue
   ScratchPiece<float> ring, sums;
 };
 
-// Weights are packed [icb][kh][kw][16], those of bytes as words, [icb][pairs][kw][16][2], and
-// behind them their sums, an int32 a channel.
+// Weights are packed [icb][kh][kw][16], those of bytes as dwords, [icb][rows][taps][16], and behind
+// them their sums, an int32 a channel.
 BD_CONV_ALGORITHM(Depthwise);
 void RunDepthwiseBf16(const ConvRun& run, ThreadPool& pool);
 
+// The window in dwords; then the rest, of a plan that is not empty.
+void ShapeDepthwiseBytes(const ConvDesc& d, Isa isa, DepthwisePlan* own);
 void PlanDepthwiseBytes(ConvPlan* plan, DepthwisePlan* own);
 void PackDepthwiseBytes(const ConvPlan& plan, const int8_t* hwio, float* packed);
 void RunDepthwiseBytes(const ConvRun& run, ThreadPool& pool);

@@ -46,14 +46,15 @@ ConvCost DepthwiseCost(const Algorithm&, const ConvDesc& d, Isa, int threads) {
 void PlanDepthwise(const Algorithm& self, ConvPlan* plan) {
   const ConvDesc& d = plan->desc;
   const bool bytes = d.src.dtype() == DataType::u8;
-  plan->pack_key = {self.name, d.src.dtype(), 1};
-  const int64_t dwords = bytes ? CeilDiv(d.kh(), 2) * d.kw() + 1 : d.kh() * d.kw();
+  const auto own = std::make_shared<DepthwisePlan>();
+  if (bytes) ShapeDepthwiseBytes(d, plan->isa, own.get());
+  plan->pack_key = {self.name, d.src.dtype(), own->quads ? 2 : 1};
+  const int64_t dwords = bytes ? own->rows * own->taps + 1 : d.kh() * d.kw();
   plan->packed_bytes = plan->icb * dwords * kBlock * sizeof(float);
   const int64_t rows = d.n() * plan->icb * d.oh();
   const int64_t work = rows * d.ow() * d.kh() * d.kw() / 2;
   if (plan->empty()) return;
   if (d.narrow()) {
-    const auto own = std::make_shared<DepthwisePlan>();
     plan->own = own;
     if (bytes) {
       PlanDepthwiseBytes(plan, own.get());

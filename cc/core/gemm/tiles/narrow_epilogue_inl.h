@@ -42,6 +42,9 @@ struct Unscale {
     if (rows != nullptr) x = Mul(x, of_row);
     return Add(x, bias[v]);
   }
+  inline __attribute__((always_inline)) Vec WithoutRow(const float* sums, int v) const {
+    return Add(Mul(ToFloat(LoadInt(reinterpret_cast<const int32_t*>(sums))), scale[v]), bias[v]);
+  }
 
   const float* rows;
   Vec scale[kVecsPerBlock], bias[kVecsPerBlock], of_row = Zero();
@@ -60,6 +63,26 @@ inline int64_t LanesOf(const TileEpilogue& e, const TileSums& tile, int64_t bloc
 }
 inline int AtMostLanes(int64_t n) { return static_cast<int>(n < 0 ? 0 : n < kLanes ? n : kLanes); }
 
+inline Vec Magnitude(Vec x) { return And(x, FromBits(SetInt(0x7fffffff))); }
+
+// Whether bytes made of any sums in int32 and of a tensor of bytes, null or not, are small as
+// Quantizer::AreSmall has it.
+inline bool AreSmall(const TileArgs& a, const TileEpilogue& e, const Unscale<int32_t>& unscale,
+                     const Quantizer& to) {
+  constexpr float kLargestSum = 0x1p31f, kLargestByte = 255.f;
+  if (unscale.rows != nullptr) return false;
+  const Vec added = e.acc_in == nullptr
+                        ? Zero()
+                        : Set1(e.acc_scale * a.narrow->sum.quantization.scale * kLargestByte);
+  bool small = true;
+  for (int v = 0; v < kVecsPerBlock; ++v) {
+    const Vec most = Add(Mul(Magnitude(unscale.scale[v]), Set1(kLargestSum)),
+                         Add(Magnitude(unscale.bias[v]), Magnitude(added)));
+    small = small && to.AreSmall(most);
+  }
+  return small;
+}
+
 // Rows of one block of a blocked C, without a program. `valid`: lanes that are there; where all
 // are, bytes are clamped as they are rounded.
 template <typename Acc, typename Sum, typename Dst, bool kWhole>
@@ -74,7 +97,27 @@ inline __attribute__((always_inline)) void FinishBlock(const TileArgs& a, const 
                                               : Quantizer(a.narrow->dst.quantization, e.lo, e.hi);
   const Vec acc_scale = Set1(e.acc_scale), lo = Set1(e.lo), hi = Set1(e.hi);
   Unscale<Acc> unscale(a, e, block);
-  for (int64_t p = 0; p < rows; ++p, sums += kBlock, out += kBlock) {
+  int64_t p = 0;
+  constexpr bool kFewSteps = kWhole && __is_same(Acc, int32_t) && __is_same(Dst, uint8_t) &&
+                             (__is_same(Sum, Nothing) || __is_same(Sum, uint8_t));
+  if constexpr (kFewSteps) {
+    constexpr int kTogether = 4 / kVecsPerBlock;
+    const int64_t most = AreSmall(a, e, unscale, to) ? rows - kTogether : -1;
+    const bool scaled = e.acc_scale != 1;
+    for (; p <= most; p += kTogether, sums += 4 * kLanes, out += 4 * kLanes) {
+      Vec x[4];
+      BD_UNROLL
+      for (int v = 0; v < 4; ++v) {
+        x[v] = unscale.WithoutRow(sums + v * kLanes, v % kVecsPerBlock);
+        if constexpr (!__is_same(Sum, Nothing)) {
+          const Vec added = from.Load(in + p * kBlock + v * kLanes);
+          x[v] = Add(x[v], scaled ? Mul(acc_scale, added) : added);
+        }
+      }
+      to.StoreSmall(out, x);
+    }
+  }
+  for (; p < rows; ++p, sums += kBlock, out += kBlock) {
     unscale.Row(p);
     Vec x[kVecsPerBlock];
     BD_UNROLL
@@ -127,9 +170,16 @@ void StoreBlocks(const Quantization& quantization, const TileSums& tile, Dst* ds
                  int64_t block_stride) {
   const Quantizer to(quantization);
   for (int64_t b = 0; b < tile.blocks; ++b) {
-    for (int64_t i = 0; i < tile.rows * kBlock; i += kLanes) {
-      to.Store(dst + b * block_stride + i, Load(tile.at + b * tile.rows * kBlock + i));
+    const float* const from = tile.at + b * tile.rows * kBlock;
+    Dst* const out = dst + b * block_stride;
+    int64_t i = 0;
+    for (; i <= tile.rows * kBlock - 4 * kLanes; i += 4 * kLanes) {
+      Vec x[4];
+      BD_UNROLL
+      for (int v = 0; v < 4; ++v) x[v] = Load(from + i + v * kLanes);
+      to.StoreFour(out + i, x);
     }
+    for (; i < tile.rows * kBlock; i += kLanes) to.Store(out + i, Load(from + i));
   }
 }
 

@@ -251,6 +251,25 @@ TEST_P(ConvNarrowTest, ClampsAndBytes) {
   }
 }
 
+// Bytes of one more or less, and so fine that results are beyond int32 in their steps.
+TEST_P(ConvNarrowTest, SumsOfBytesAndFineSteps) {
+  for (const char* rest : {"", "eltwise(relu)", "eltwise(clip,alpha=-3,beta=6)"}) {
+    for (float step : {3.7f, 1e-3f, 1e-9f, 1e-30f}) {
+      for (bool depthwise : {false, true}) {
+        NarrowCase c;
+        c.shape = Square(32, 9, 32, 3, 1, 1);
+        c.shape.groups = depthwise ? 32 : 1;
+        c.dst_quantization = {step, 17};
+        c.rest = rest;
+        c.sum = u8;
+        c.sum_scale = 1.f;
+        c.bias = c.adds = true;
+        Check(c, two_);
+      }
+    }
+  }
+}
+
 // Weights that are floats are rounded to bfloat16.
 TEST_P(ConvNarrowTest, FloatsAsWeightsOfBfloat16) {
   NarrowCase c;

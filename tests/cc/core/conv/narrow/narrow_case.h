@@ -29,6 +29,7 @@ struct NarrowCase {
   Quantization dst_quantization = {3.7f, 100};
   DataType floats = bf16;  // of the weights of bfloat16
   bool bias = false, adds = false;
+  float sum_scale = 0.5f;
   std::string rest;  // of the chain; args #0 a float a channel, #1 what is added
   int src_least = 0, src_most = 255, weights_least = -127, weights_most = 127;
 
@@ -36,7 +37,7 @@ struct NarrowCase {
   ConvDesc Desc() const {
     ConvShape s = shape;
     std::string chain = bias ? "binary(add,channel,#0)" : "";
-    if (adds) chain += std::string(chain.empty() ? "" : ";") + "sum(#1,scale=0.5)";
+    if (adds) chain += std::string(chain.empty() ? "" : ";") + "sum(#1,scale=" + std::to_string(sum_scale) + ")";
     if (!rest.empty()) chain += (chain.empty() ? "" : ";") + rest;
     if (!chain.empty()) s.post_ops = Chain(chain);
     ConvDesc d = s;
@@ -155,7 +156,7 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
             x = Sum(d, src.data(), weights.data(), scales.As<float>(), n, o, p / d.ow(),
                     p % d.ow());
             if (c.bias) x += args[0][o];
-            if (c.adds) x += 0.5f * Real(c.sum, c.sum_quantization, sum.data(), at);
+            if (c.adds) x += c.sum_scale * Real(c.sum, c.sum_quantization, sum.data(), at);
             x = static_cast<float>(
                 ApplyPostOpsRef(rest, x, args, nullptr, at, o, n * channels + o));
           }
