@@ -23,7 +23,7 @@ std::vector<Algorithm> MakeTable() {
       Direct("direct_plain", kNhwcTiles),    Direct("dot", kDotLanes),
   };
   for (int row = 0; row < kNumWinogradTransforms; ++row) {
-    table.push_back(BD_CONV_ROW(kWinogradTransforms[row].name, row, false, Winograd));
+    table.push_back(BD_CONV_ROW(kWinogradTransforms[row].name, row, true, Winograd));
   }
   return table;
 }

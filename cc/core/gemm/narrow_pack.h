@@ -31,6 +31,14 @@ inline uint16_t PackedNumber(DataType type, const void* data, int64_t i, uint16_
   return RoundToBfloat16(static_cast<const float*>(data)[i]).bits;
 }
 
+// Element i of such, as a float.
+inline float PackedBfloat16(DataType type, const void* data, int64_t i) {
+  const uint32_t bits = uint32_t{PackedNumber(type, data, i, uint16_t{})} << 16;
+  float number;
+  std::memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
 template <typename Number, typename IndexOf>
 void PackNarrowAs(DataType type, const void* data, int64_t rows, int64_t columns,
                   const IndexOf& index_of, Number* out, int32_t* sums) {

@@ -22,6 +22,8 @@ struct CpuCosts {
   double line_beyond_l2 = 5, line_beyond_l3 = 10, l3_bytes = 4 << 20;
   // A multiply-add in pairs; the terms of the source, a vector of it and a pixel (FIP).
   double fip_multiply = 0.72, fip_vector = 2, fip_pixel = 3;
+  // A multiply-add of bfloat16: VDPBF16PS, or two of widened numbers.
+  double bf16_multiply = 0.5, bf16_widened_multiply = 1.6;
   // Of weights that are packed for one call: a line of a copy, what pairs add to it, and a line of
   // Winograd's planes. It comes from memory and goes there, which costs more than the arithmetic.
   double pack_line = 40, pack_pairs = 6, pack_winograd = 100;

@@ -1,7 +1,6 @@
 // Tasks and weights of depthwise convolution. There is no strip: tasks are ranges of the
 // n * icb * oh output rows, of about 2,000 cycles and more.
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
 #include "cc/core/conv/common/cost.h"
@@ -10,14 +9,6 @@
 
 namespace bd {
 namespace {
-
-float WeightAt(DataType type, const float* hwio, int64_t i) {
-  if (type == DataType::f32) return hwio[i];
-  const uint32_t bits = uint32_t{reinterpret_cast<const uint16_t*>(hwio)[i]} << 16;
-  float weight;
-  std::memcpy(&weight, &bits, sizeof weight);
-  return weight;
-}
 
 // What rows of bfloat16 need, as floats.
 void PlanFloats(ConvPlan* plan, DepthwisePlan* own) {
@@ -81,10 +72,7 @@ void PackDepthwise(const ConvPlan& plan, const float* hwio, float* packed, Threa
         continue;
       }
       for (int64_t i = 0; i < kBlock; ++i) {
-        const float weight = i < lanes ? WeightAt(d.types.weights, hwio, from + i) : 0.f;
-        // Floats among numbers of bfloat16 are rounded to these.
-        const uint16_t rounded = RoundToBfloat16(weight).bits;
-        packed[i] = WeightAt(DataType::bf16, reinterpret_cast<const float*>(&rounded), 0);
+        packed[i] = i < lanes ? PackedBfloat16(d.types.weights, hwio, from + i) : 0.f;
       }
     }
   }

@@ -238,13 +238,17 @@ std::string DirectApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   return UsesFip(d, false, isa) ? "" : "multiplying in pairs is not asked for, or gains nothing";
 }
 
-ConvCost DirectCost(const Algorithm& self, const ConvDesc& d, Isa, int threads) {
+ConvCost DirectCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
   // Asked for Winograd it is what remains.
   if (d.algorithm == ConvAlgorithm::kWinograd) return {std::numeric_limits<double>::infinity()};
   const bool fip = self.variant == kFipTiles;
   const double weights = static_cast<double>(d.kh() * d.kw() * d.ic()) * d.oc();
   const double line = MayPackPanels(self, d) ? kCpu.pack_panel_line : kCpu.pack_line;
-  ConvCost cost = DirectSums(d, fip ? kCpu.fip_multiply : 1, threads);
+  double multiply = fip ? kCpu.fip_multiply : 1;
+  if (d.src.dtype() == DataType::bf16 && !d.depthwise()) {  // whose sums are too short to tell
+    multiply = isa >= Isa::kAvx512Bf16 ? kCpu.bf16_multiply : kCpu.bf16_widened_multiply;
+  }
+  ConvCost cost = DirectSums(d, multiply, threads);
   cost.packing = PackCycles(d, weights, line + (fip ? kCpu.pack_pairs : 0), threads);
   return cost;
 }

@@ -69,6 +69,10 @@ struct TileBlock {
   int64_t dst_w() const { return run.d.ow() / pool_w(); }
   int64_t tile_h() const { return transform().mh / pool_h(); }
   int64_t tile_w() const { return transform().mw / pool_w(); }
+  bool stores_narrow() const {
+    const NarrowTensors& t = plan().tensors;
+    return t.dst.dtype != DataType::f32 || t.sum.dtype != DataType::f32;
+  }
   int64_t first_ocb() const { return p.groups[group_begin].first_block; }
   int64_t end_ocb() const {
     const OutputGroup& last = p.groups[group_end - 1];
@@ -97,13 +101,14 @@ struct TileBlock {
     a.ic = d.ic();
     a.plane_stride = plane_stride();
     ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
-      a.src = d.src.channels_last() ? run.buffers.src + n * d.ih() * d.iw() * d.ic()
-                                    : run.SrcBlock(n, icb);
+      a.src = d.src.channels_last()
+                  ? BytesFrom(run.buffers.src, n * d.ih() * d.iw() * d.ic() * plan().src_bytes)
+                  : run.SrcBlock(n, icb);
       a.y = row * transform().mh * d.sh() - d.pad_top();
       a.x = column * transform().mw * d.sw() - d.pad_left();
       a.tiles = tiles;
       a.dst = v + icb * block_stride() + at * kBlock;
-      kernels.source[which()](a);
+      (d.narrow() ? kernels.source_bf16 : kernels.source)[which()](a);
     });
   }
 
@@ -207,6 +212,7 @@ struct TileBlock {
     a.y = row * tile_h();
     a.x = column * tile_w();
     a.tiles = tiles;
+    if (stores_narrow()) a.narrow = &plan().tensors;
     TileEpilogue& e = a.epilogue;
     e = BlocksEpilogue(run, ocb, 1, n, 0);
     a.dst = plain ? nullptr : run.DstBlock(n, ocb);
@@ -216,8 +222,9 @@ struct TileBlock {
       e.dst_offset = n * run.plane() * d.oc() + e.channel;
       e.sample_channel = n * d.oc();
       e.dst_step = e.acc_step = e.operand_step = e.channels = d.oc();
-      if (run.sum != nullptr) e.acc_in = run.sum + e.dst_offset;
-      a.dst = run.buffers.dst + e.dst_offset;
+      const NarrowTensors& tensors = plan().tensors;
+      if (run.sum != nullptr) e.acc_in = BytesFrom(run.sum, e.dst_offset * tensors.sum_bytes);
+      a.dst = BytesFrom(run.buffers.dst, e.dst_offset * tensors.dst_bytes);
     }
     const auto& kernel = plain ? kernels.dst_plain : p.pools_tiles ? kernels.dst_max : kernels.dst;
     kernel[which()](a);

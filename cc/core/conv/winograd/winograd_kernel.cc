@@ -3,6 +3,8 @@
 #include "cc/core/conv/winograd/winograd_kernel.h"
 
 #include "cc/core/gemm/tiles/epilogue_inl.h"
+#include "cc/core/gemm/tiles/narrow_epilogue_inl.h"
+#include "cc/simd/convert/convert.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
@@ -114,16 +116,17 @@ BD_INLINE void DstAxis(const Vec (&m)[kAlpha], Vec (&y)[kM]) {
   }
 }
 
-// One patch whose pixels are row_stride and 16 floats apart.
-template <int kAlphaH, int kAlphaW>
-BD_INLINE void SourcePatch(const float* src, int64_t row_stride, float* dst, int64_t plane_stride) {
+// One patch whose pixels are row_stride and 16 elements apart.
+template <int kAlphaH, int kAlphaW, typename Src>
+BD_INLINE void SourcePatch(const Src* src, int64_t row_stride, float* dst, int64_t plane_stride) {
   for (int v = 0; v < kVecsPerBlock; ++v) {
     Vec half[kAlphaH][kAlphaW];  // B^T d, rows transformed
     BD_UNROLL
     for (int j = 0; j < kAlphaW; ++j) {
       Vec d[kAlphaH], t[kAlphaH];
       BD_UNROLL
-      for (int i = 0; i < kAlphaH; ++i) d[i] = Load(src + i * row_stride + j * kBlock + v * kLanes);
+      for (int i = 0; i < kAlphaH; ++i)
+        d[i] = LoadAs(src + i * row_stride + j * kBlock + v * kLanes);
       SourceAxis<kAlphaH>(d, t);
       BD_UNROLL
       for (int i = 0; i < kAlphaH; ++i) half[i][j] = t[i];
@@ -140,16 +143,17 @@ BD_INLINE void SourcePatch(const float* src, int64_t row_stride, float* dst, int
   }
 }
 
-template <int kRow>
+template <int kRow, typename Src>
 void Source(const WinogradSourceArgs& a) {
   constexpr WinogradTransform kT = kWinogradTransforms[kRow];
   constexpr int kAlphaH = kT.alpha_h(), kAlphaW = kT.alpha_w();
+  const Src* const plane = static_cast<const Src*>(a.src);
   alignas(64) float patch[kAlphaH * kAlphaW * kBlock];
   for (int64_t t = 0; t < a.tiles; ++t) {
     const int64_t x = a.x + t * kT.mw;
     float* dst = a.dst + t * kBlock;
     if (a.y >= 0 && x >= 0 && a.y + kAlphaH <= a.ih && x + kAlphaW <= a.iw) {
-      SourcePatch<kAlphaH, kAlphaW>(a.src + (a.y * a.iw + x) * kBlock, a.iw * kBlock, dst,
+      SourcePatch<kAlphaH, kAlphaW>(plane + (a.y * a.iw + x) * kBlock, a.iw * kBlock, dst,
                                     a.plane_stride);
       continue;
     }
@@ -159,7 +163,7 @@ void Source(const WinogradSourceArgs& a) {
         const bool inside = h >= 0 && h < a.ih && w >= 0 && w < a.iw;
         float* out = patch + (i * kAlphaW + j) * kBlock;
         for (int v = 0; v < kBlock; v += kLanes) {
-          Store(out + v, inside ? Load(a.src + (h * a.iw + w) * kBlock + v) : Zero());
+          Store(out + v, inside ? LoadAs(plane + (h * a.iw + w) * kBlock + v) : Zero());
         }
       }
     }
@@ -167,24 +171,33 @@ void Source(const WinogradSourceArgs& a) {
   }
 }
 
-// Source row h from pixel x on: `count` runs of `run` floats, kBlock apart in dst;
+inline float Widened(float x) { return x; }
+inline float Widened(Bfloat16 x) {
+  const uint32_t bits = uint32_t{x.bits} << 16;
+  float wide;
+  __builtin_memcpy(&wide, &bits, sizeof wide);
+  return wide;
+}
+
+// Source row h from pixel x on: `count` runs of `run` numbers, as floats kBlock apart in dst;
 // zeros outside.
+template <typename Src>
 BD_INLINE void SpreadRow(const WinogradSourceArgs& a, int64_t h, int64_t x, int64_t run,
                          int64_t count, float* dst) {
-  const int64_t width = a.iw * a.ic, first = x * a.ic;  // in floats of the row
-  const float* row = a.src + h * width;
+  const int64_t width = a.iw * a.ic, first = x * a.ic;  // in numbers of the row
+  const Src* row = static_cast<const Src*>(a.src) + h * width;
   const bool inside = h >= 0 && h < a.ih;
   for (int64_t j = 0; j < count; ++j, dst += kBlock) {
     const int64_t at = first + j * run;
     if (inside && at >= 0 && at + run <= width) {
       if (run == 6) {  // two pixels of three colours: known to the compiler
-        __builtin_memcpy(dst, row + at, 6 * sizeof(float));
+        for (int64_t i = 0; i < 6; ++i) dst[i] = Widened(row[at + i]);
       } else {
-        for (int64_t i = 0; i < run; ++i) dst[i] = row[at + i];
+        for (int64_t i = 0; i < run; ++i) dst[i] = Widened(row[at + i]);
       }
     } else {
       for (int64_t i = 0; i < run; ++i) {
-        dst[i] = inside && at + i >= 0 && at + i < width ? row[at + i] : 0.f;
+        dst[i] = inside && at + i >= 0 && at + i < width ? Widened(row[at + i]) : 0.f;
       }
     }
   }
@@ -194,7 +207,7 @@ BD_INLINE void SpreadRow(const WinogradSourceArgs& a, int64_t h, int64_t x, int6
 // long after the stores of their runs, which no load could wait for together.
 constexpr int kPatches = 8;
 
-template <int kRow>
+template <int kRow, typename Src>
 void SourceOfPhases(const WinogradSourceArgs& a) {
   constexpr WinogradTransform kT = kWinogradTransforms[kRow];
   constexpr int kAlphaH = kT.alpha_h(), kAlphaW = kT.alpha_w();
@@ -205,8 +218,8 @@ void SourceOfPhases(const WinogradSourceArgs& a) {
     const int64_t patches = a.tiles - t < kPatches ? a.tiles - t : kPatches;
     const int64_t pixels = (patches - 1) * kT.mw + kAlphaW;
     for (int64_t h = 0; h < kAlphaH * kT.stride; ++h) {
-      SpreadRow(a, a.y + h, a.x + t * kT.mw * kT.stride, run, pixels,
-                strip + h / kT.stride * kPitch + h % kT.stride * run);
+      SpreadRow<Src>(a, a.y + h, a.x + t * kT.mw * kT.stride, run, pixels,
+                     strip + h / kT.stride * kPitch + h % kT.stride * run);
     }
     for (int64_t p = 0; p < patches; ++p) {
       SourcePatch<kAlphaH, kAlphaW>(strip + p * kT.mw * kBlock, kPitch, a.dst + (t + p) * kBlock,
@@ -264,6 +277,25 @@ BD_INLINE void StoreRow(const WinogradDstArgs& a, const float* row, int64_t pixe
   }
 }
 
+// The same of `px` pixels to any types.
+inline void StoreNarrowRow(const WinogradDstArgs& a, float* row, int64_t px, int64_t pixel,
+                           TileEpilogue* own) {
+  TileEpilogue& e = *own;
+  const int64_t offset = pixel * (e.row_major ? e.dst_step : kBlock);
+  if (e.acc_in != nullptr) {
+    const char* in = reinterpret_cast<const char*>(a.epilogue.acc_in);
+    e.acc_in = reinterpret_cast<const float*>(in + offset * a.narrow->sum_bytes);
+  }
+  e.dst_offset = a.epilogue.dst_offset + offset;
+  for (int64_t i = 0; e.bias != nullptr && i < px * kBlock; i += kLanes) {
+    Store(row + i, Add(Load(row + i), Load(e.bias + i % kBlock)));
+  }
+  TileArgs tile = {};
+  tile.narrow = a.narrow;
+  char* const dst = reinterpret_cast<char*>(a.dst);
+  FinishNarrow<float>(tile, e, {row, px, 1}, dst + offset * a.narrow->dst_bytes);
+}
+
 // kPool x kPool pixels of a tile become their maximum. x -> clamp(x + bias) never
 // decreases, rounding included, so maxima come first and the epilogue has fewer pixels.
 template <int kRow, int kPool, bool kPlain = false>
@@ -304,9 +336,11 @@ void Dst(const WinogradDstArgs& a) {
     const int64_t x = a.x + t * kW;
     const int64_t px = a.w - x < kW ? a.w - x : kW;
     for (int64_t i = 0; i < rows; ++i) {
-      const float* row = tile + i * kW * kBlock;
+      float* row = tile + i * kW * kBlock;
       const int64_t pixel = (a.y + i) * a.w + x;
-      if (px == kW) {
+      if (a.narrow != nullptr) {
+        StoreNarrowRow(a, row, px, pixel, &epilogue);
+      } else if (px == kW) {
         StoreRow<kW, kPlain>(a, row, pixel, &epilogue);
       } else {
         for (int64_t p = 0; p < px; ++p) {
@@ -321,9 +355,11 @@ template <int kRow>
 constexpr void Fill(WinogradKernels* table) {
   if constexpr (kRow < kNumWinogradTransforms) {
     if constexpr (kWinogradTransforms[kRow].stride == 1) {
-      table->source[kRow] = Source<kRow>;
+      table->source[kRow] = Source<kRow, float>;
+      table->source_bf16[kRow] = Source<kRow, Bfloat16>;
     } else {
-      table->source[kRow] = SourceOfPhases<kRow>;
+      table->source[kRow] = SourceOfPhases<kRow, float>;
+      table->source_bf16[kRow] = SourceOfPhases<kRow, Bfloat16>;
     }
     table->dst[kRow] = Dst<kRow, 1>;
     table->dst_plain[kRow] = Dst<kRow, 1, true>;

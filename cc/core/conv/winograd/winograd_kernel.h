@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "cc/base/cpu/kernel_table.h"
-#include "cc/core/gemm/tiles/epilogue.h"
+#include "cc/core/gemm/tiles/narrow_kernel.h"
 
 namespace bd {
 
@@ -86,7 +86,7 @@ constexpr WinogradPoints WinogradPointsOf(int alpha) {
 // source. At stride 1 of one source block; otherwise of a plain source, whose phases
 // fill one block, and a pixel is stride x stride of its pixels.
 struct WinogradSourceArgs {
-  const float* src;  // the block's plane [ih][iw][16], or [ih][iw][ic]
+  const void* src;  // the block's plane [ih][iw][16], or [ih][iw][ic]
   int64_t ih, iw, ic;
   int64_t y, x;          // in src, of the first patch; may lie outside: zero there
   int64_t tiles;         // patches along the row
@@ -101,14 +101,16 @@ struct WinogradDstArgs {
   int64_t plane_stride;
   float* dst;  // the block's plane [h][w][16]; plain: its first channel, pixels dst_step apart
   int64_t h, w;
-  int64_t y, x;           // first pixel of the first tile
-  int64_t tiles;          // along the row
-  TileEpilogue epilogue;  // acc_in and dst_offset are those of the block's plane
+  int64_t y, x;                           // first pixel of the first tile
+  int64_t tiles;                          // along the row
+  TileEpilogue epilogue;                  // acc_in and dst_offset are those of the block's plane
+  const NarrowTensors* narrow = nullptr;  // types of dst and acc_in; null: float
 };
 
 // In the order of kWinogradTransforms.
 struct WinogradKernels {
-  void (*source[kNumWinogradTransforms])(const WinogradSourceArgs&);
+  void (*source[kNumWinogradTransforms])(const WinogradSourceArgs&);       // of float
+  void (*source_bf16[kNumWinogradTransforms])(const WinogradSourceArgs&);  // of bfloat16
   void (*dst[kNumWinogradTransforms])(const WinogradDstArgs&);
   // Of a row-major epilogue, whose steps are all dst_step.
   void (*dst_plain[kNumWinogradTransforms])(const WinogradDstArgs&);

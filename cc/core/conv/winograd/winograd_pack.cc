@@ -1,9 +1,11 @@
 // Weights into Winograd's domain; the matrices are in winograd_kernel.h.
 #include <algorithm>
+#include <vector>
 
 #include "cc/core/conv/winograd/winograd.h"
 #include "cc/core/conv/winograd/winograd_weights_kernel.h"
 #include "cc/core/gemm/fip.h"
+#include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
 namespace {
@@ -45,6 +47,13 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
                   const float*) {
   const WinogradPlan& p = plan.Own<WinogradPlan>();
   const ConvDesc& d = plan.desc;
+  std::vector<float> widened;
+  if (d.narrow()) {
+    widened.resize(d.kh() * d.kw() * d.ic() * d.oc());
+    for (size_t i = 0; i < widened.size(); ++i)
+      widened[i] = PackedBfloat16(d.types.weights, hwio, static_cast<int64_t>(i));
+    hwio = widened.data();
+  }
   const WinogradTransform& t = p.transform();
   const WinogradAxis h = MakeAxis(t.mh, t.taps_h()), w = MakeAxis(t.mw, t.taps_w());
   const WinogradWeightsKernels& kernels = WinogradWeightsKernelsFor(plan.isa);

@@ -74,6 +74,7 @@ bool PoolsTiles(const WinogradTransform& t, const ConvDesc& d) {
 
 std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa) {
   const WinogradTransform& t = kWinogradTransforms[self.variant];
+  if (d.src.dtype() == DataType::u8) return "bytes have exact sums";
   if (d.algorithm == ConvAlgorithm::kDirect || d.algorithm == ConvAlgorithm::kFip ||
       d.algorithm == ConvAlgorithm::kAutoSmallest) {
     return "the algorithm asked for is another";
@@ -111,7 +112,7 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   p->groups = MakeOutputGroups(d, plan->isa, channels, 1, false);
   p->icb = CeilDiv(channels, kBlock);
   const int64_t trailer = p->fip ? 2 * plan->ocb * kBlock : 0;  // scales and terms of a plane
-  plan->pack_key = {self.name, DataType::f32, p->groups.blocking() + (p->fip ? 64 : 0)};
+  plan->pack_key = {self.name, d.src.dtype(), p->groups.blocking() + (p->fip ? 64 : 0)};
   plan->packed_bytes = planes * (p->groups.packed_floats + trailer) * sizeof(float);
   plan->note = p->fip ? " paired" : "";
   plan->epilogue = MakeConvEpilogue(d, /*sums_in_registers=*/true);

@@ -9,6 +9,8 @@ write narrow is made so by one.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from tensorflow.core.framework import types_pb2
+
 from ....graph import FLOAT32, Body, GraphView, Node, Ref, dtype_name
 from ....ops.records import (
     BLOCKED,
@@ -23,6 +25,7 @@ from ....ops.records import (
     Shuffle,
 )
 
+_BF16 = types_pb2.DT_BFLOAT16
 # What makes its result of the values of its source, and so has its quantization.
 _KEEPS = (Pad, Pool, Resize, Shuffle)
 
@@ -155,7 +158,9 @@ class TypeWriter:
     def _write_convolution(self, node: Node) -> None:
         conv, inputs = node.payload, node.by_role
         inputs["src"] = src = self._as_narrow(node.src)
-        changes = {"scale": None, "algorithm": "direct"} | self._of_source(src)
+        changes = {"scale": None} | self._of_source(src)
+        if self._dtype != _BF16:  # of bytes there is no other
+            changes["algorithm"] = "direct"
         changes |= self._lowered[node.name](node) | self._of_operand(conv, inputs)
         self._view.set_inputs(node, inputs)
         self._set(node, **changes, **self._of_result(node.ref))

@@ -302,7 +302,10 @@ TEST(ConvNarrowPlanTest, OtherAlgorithmsSayWhyNot) {
     const std::string reason = WhyNot(a, c.Desc(), Isa::kAvx512);
     if (reason != "src is not float32") narrow.insert(a.name);
   }
-  EXPECT_EQ(narrow, std::set<std::string>({"depthwise", "direct", "direct_plain", "gemm"}));
+  for (const char* name : {"depthwise", "direct", "direct_plain", "gemm"}) {
+    EXPECT_EQ(narrow.erase(name), 1u) << name;
+  }
+  for (const std::string& name : narrow) EXPECT_EQ(name.rfind("winograd", 0), 0u) << name;
 }
 
 TEST(ConvNarrowPlanTest, ErrorsNameTheTypes) {
