@@ -55,7 +55,7 @@ struct DepthwisePlan {
   bool quads = false;
   int64_t rows = 0, taps = 0, row_distance = 0, tap_columns = 0;
   int64_t columns = 0, every = 1;
-  int64_t rows_together = 1;  // of sums, through the epilogue
+  int64_t rows_together = 1;  // of dst, in one call of the kernel
   ScratchPiece<float> ring, sums;
 };
 

@@ -11,7 +11,7 @@
 namespace bd {
 namespace {
 
-// Sums that go through the epilogue together, which sets out once for them.
+// Pixels of rows that the kernel makes in one call, which sets out once for them.
 constexpr int64_t kPixelsTogether = 28;
 
 // Output rows of one channel block.
@@ -23,9 +23,9 @@ class ByteRows {
         kernels_(DepthwiseBytesKernelsFor(run.plan.isa)),
         own_(run.plan.Own<DepthwisePlan>()),
         ring_(run.scratch.Grant(own_.ring, thread)),
-        sums_(reinterpret_cast<int32_t*>(run.scratch.Grant(own_.sums, thread))),
         src_(run.SrcBlock(n, block)),
         held_(own_.ring_rows, INT64_MIN),
+        rows_(own_.rows_together * own_.rows),
         n_(n),
         block_(block),
         row_args_(),
@@ -50,33 +50,28 @@ class ByteRows {
     args_.step = d_.sw() / own_.every;
     args_.tap_step = own_.tap_columns / own_.every;
     args_.ow = d_.ow();
+    args_.rows = rows_.data();
+    args_.sums = reinterpret_cast<int32_t*>(run.scratch.Grant(own_.sums, thread));
+    args_.tile = &tile_;
   }
 
   // Rows [begin, end).
   void Run(int64_t begin, int64_t end) {
-    for (int64_t h = begin; h < end;) {
-      const int64_t first = h;
-      for (; h < end && h - first < own_.rows_together; ++h) {
-        args_.sums = sums_ + (h - first) * d_.ow() * kBlock;
-        Sums(h);
+    for (int64_t h = begin; h < end; h += args_.oh) {
+      args_.oh = std::min(own_.rows_together, end - h);
+      for (int64_t i = 0; i < args_.oh * own_.rows; ++i) {
+        const int64_t first = (h + i / own_.rows) * d_.sh() - d_.pad_top();
+        rows_[i] = Dwords(first + i % own_.rows * own_.row_distance);
       }
-      tile_.epilogue = BlocksEpilogue(run_, block_, 1, n_, first * d_.ow());
-      tile_.dst = BytesFrom(run_.DstBlock(n_, block_),
-                            first * d_.ow() * kBlock * run_.plan.tensors.dst_bytes);
-      kernels_.finish(tile_, sums_, (h - first) * d_.ow());
+      tile_.epilogue = BlocksEpilogue(run_, block_, 1, n_, h * d_.ow());
+      tile_.dst =
+          BytesFrom(run_.DstBlock(n_, block_), h * d_.ow() * kBlock * run_.plan.tensors.dst_bytes);
+      kernels_.rows(args_);
     }
   }
 
  private:
-  void Sums(int64_t h) {
-    const float* rows[kMaxDepthwiseRows];
-    int64_t r = h * d_.sh() - d_.pad_top();
-    for (int64_t i = 0; i < own_.rows; ++i, r += own_.row_distance) rows[i] = Dwords(r);
-    args_.rows = rows;
-    kernels_.row(args_);
-  }
-
-  // Row r of src, of pairs with the one dh below it; those of a window are all there at once.
+  // Row r of src, of pairs with the one dh below it; those of one call are all there at once.
   const float* Dwords(int64_t r) {
     const int64_t slot = (r + d_.pad_top()) % own_.ring_rows;
     float* const to = ring_ + slot * own_.columns * kBlock;
@@ -99,13 +94,13 @@ class ByteRows {
   const DepthwiseBytesKernels& kernels_;
   const DepthwisePlan& own_;
   float* const ring_;
-  int32_t* const sums_;
   const float* const src_;
   std::vector<int64_t> held_;  // the row in each slot of the ring
+  std::vector<const float*> rows_;
   const int64_t n_, block_;
   Int8Columns columns_;
   DwordRowArgs row_args_;
-  ByteRowArgs args_;
+  ByteRowsArgs args_;
   TileArgs tile_;
 };
 
@@ -126,8 +121,9 @@ void PlanDepthwiseBytes(ConvPlan* plan, DepthwisePlan* own) {
   own->every = leaves_out ? d.sw() : 1;
   own->columns =
       ((d.ow() - 1) * d.sw() + (own->taps - 1) * own->tap_columns) / own->every + 1;
-  own->ring_rows = (own->rows - 1) * own->row_distance + 1;
   own->rows_together = CeilDiv(kPixelsTogether, d.ow());
+  own->ring_rows =
+      (own->rows_together - 1) * d.sh() + (own->rows - 1) * own->row_distance + 1;
   own->ring =
       plan->scratch.Book<float>("ring", own->ring_rows * own->columns * kBlock, plan->threads);
   own->sums =

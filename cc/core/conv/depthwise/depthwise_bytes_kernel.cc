@@ -78,16 +78,29 @@ void DwordRow(const DwordRowArgs& a) {
 
 #endif
 
-// Windows of kTaps columns, neighbours, kStep apart; or any, where these are 0.
+// What becomes of sums: bytes at once, or they wait for what finishes all rows.
+struct Finishing {
+  explicit Finishing(const TileArgs& tile)
+      : small(tile, tile.epilogue),
+        dst(reinterpret_cast<char*>(tile.dst)),
+        // Pixels that two tiles compute must not be added to twice.
+        at_once(kVecsPerBlock == 1 && small.applies() && tile.epilogue.acc_in == nullptr) {}
+  const SmallBytes<int32_t, 1> small;
+  char* const dst;
+  const bool at_once;
+};
+
+// Pixels from p0 on of row h. Windows of kTaps columns, neighbours, kStep apart; or any, where
+// these are 0.
 template <int kPx, int kTaps, int kStep>
-void Tile(const ByteRowArgs& a, int64_t p0) {
+void Tile(const ByteRowsArgs& a, const Finishing& to, int64_t h, int64_t p0) {
   const int64_t step = (kStep > 0 ? kStep : a.step) * kBlock;
   for (int v = 0; v < kVecsPerBlock; ++v) {
-    IVec acc[kPx];
+    IVec acc[kPx][1];
     BD_UNROLL
-    for (int p = 0; p < kPx; ++p) acc[p] = LoadInt(a.start + v * kLanes);
+    for (int p = 0; p < kPx; ++p) acc[p][0] = LoadInt(a.start + v * kLanes);
     for (int64_t i = 0; i < a.count; ++i) {
-      const float* const src = a.rows[i] + p0 * step + v * kLanes;
+      const float* const src = a.rows[h * a.count + i] + p0 * step + v * kLanes;
       const float* const w = a.weights + i * a.taps * kBlock + v * kLanes;
       if constexpr (kTaps > 0) {
         IVec weights[kTaps];
@@ -100,7 +113,7 @@ void Tile(const ByteRowArgs& a, int64_t p0) {
           for (int t = kTaps - 1; t >= 0; --t) {  // ever younger pixels
             const int from = c - t;
             if (from < 0 || from % kStep != 0 || from / kStep >= kPx) continue;
-            acc[from / kStep] = Dot(acc[from / kStep], x, weights[t]);
+            acc[from / kStep][0] = Dot(acc[from / kStep][0], x, weights[t]);
           }
         }
       } else {
@@ -108,49 +121,63 @@ void Tile(const ByteRowArgs& a, int64_t p0) {
           const auto weights = LoadWeights(w + t * kBlock);
           const float* const first = src + t * a.tap_step * kBlock;
           BD_UNROLL
-          for (int p = 0; p < kPx; ++p) acc[p] = Dot(acc[p], LoadSource(first + p * step), weights);
+          for (int p = 0; p < kPx; ++p) {
+            acc[p][0] = Dot(acc[p][0], LoadSource(first + p * step), weights);
+          }
         }
       }
     }
-    int32_t* const sums = a.sums + p0 * kBlock + v * kLanes;
+    const int64_t at = h * a.ow + p0;
+    if constexpr (kVecsPerBlock == 1) {
+      if (to.at_once) {
+        to.small.Finish(acc, at, to.dst);
+        continue;
+      }
+    }
+    int32_t* const sums = a.sums + at * kBlock + v * kLanes;
     BD_UNROLL
-    for (int p = 0; p < kPx; ++p) StoreInt(sums + p * kBlock, acc[p]);
+    for (int p = 0; p < kPx; ++p) StoreInt(sums + p * kBlock, acc[p][0]);
   }
 }
 
 // The last tile may compute again what the one before it did.
 template <int kPx, int kTaps, int kStep>
-void Tiles(const ByteRowArgs& a) {
-  for (int64_t p = 0; p + kPx <= a.ow; p += kPx) Tile<kPx, kTaps, kStep>(a, p);
-  if (a.ow % kPx != 0) Tile<kPx, kTaps, kStep>(a, a.ow - kPx);
+void Tiles(const ByteRowsArgs& a, const Finishing& to) {
+  for (int64_t h = 0; h < a.oh; ++h) {
+    for (int64_t p = 0; p + kPx <= a.ow; p += kPx) Tile<kPx, kTaps, kStep>(a, to, h, p);
+    if (a.ow % kPx != 0) Tile<kPx, kTaps, kStep>(a, to, h, a.ow - kPx);
+  }
 }
 
 template <int kTaps, int kStep>
-void RowOf(const ByteRowArgs& a) {
-  if (a.ow >= kPixels) return Tiles<kPixels, kTaps, kStep>(a);
-  if (a.ow >= 7) return Tiles<7, kTaps, kStep>(a);
-  if (a.ow >= 3) return Tiles<3, kTaps, kStep>(a);
-  Tiles<1, kTaps, kStep>(a);
+void RowsOf(const ByteRowsArgs& a, const Finishing& to) {
+  if (a.ow >= kPixels) return Tiles<kPixels, kTaps, kStep>(a, to);
+  if (a.ow >= 7) return Tiles<7, kTaps, kStep>(a, to);
+  if (a.ow >= 3) return Tiles<3, kTaps, kStep>(a, to);
+  Tiles<1, kTaps, kStep>(a, to);
 }
 
-void Row(const ByteRowArgs& a) {
+void AllRows(const ByteRowsArgs& a, const Finishing& to) {
 #if defined(BD_AVX512_VNNI)
-  if (a.step == 1) return RowOf<0, 1>(a);
+  if (a.step == 1) return RowsOf<0, 1>(a, to);
 #else
-  if (a.tap_step == 1 && a.taps == 3 && a.step == 1) return RowOf<3, 1>(a);
-  if (a.tap_step == 1 && a.taps == 3 && a.step == 2) return RowOf<3, 2>(a);
-  if (a.tap_step == 1 && a.taps == 5 && a.step == 1) return RowOf<5, 1>(a);
-  if (a.tap_step == 1 && a.taps == 5 && a.step == 2) return RowOf<5, 2>(a);
+  if (a.tap_step == 1 && a.taps == 3 && a.step == 1) return RowsOf<3, 1>(a, to);
+  if (a.tap_step == 1 && a.taps == 3 && a.step == 2) return RowsOf<3, 2>(a, to);
+  if (a.tap_step == 1 && a.taps == 5 && a.step == 1) return RowsOf<5, 1>(a, to);
+  if (a.tap_step == 1 && a.taps == 5 && a.step == 2) return RowsOf<5, 2>(a, to);
 #endif
-  RowOf<0, 0>(a);
+  RowsOf<0, 0>(a, to);
 }
 
-void Finish(const TileArgs& tile, int32_t* sums, int64_t pixels) {
-  float* const words = reinterpret_cast<float*>(sums);
-  FinishNarrow<int32_t>(tile, tile.epilogue, {words, pixels, 1}, tile.dst);
+void Rows(const ByteRowsArgs& a) {
+  const Finishing to(*a.tile);
+  AllRows(a, to);
+  if (to.at_once) return;
+  float* const words = reinterpret_cast<float*>(a.sums);
+  FinishNarrow<int32_t>(*a.tile, a.tile->epilogue, {words, a.oh * a.ow, 1}, a.tile->dst);
 }
 
-constexpr DepthwiseBytesKernels kTable = {kQuads, DwordRow, Row, Finish};
+constexpr DepthwiseBytesKernels kTable = {kQuads, DwordRow, Rows};
 
 }  // namespace
 

@@ -22,24 +22,25 @@ struct DwordRowArgs {
   float* dst;
 };
 
-// Sums of one row of output pixels of one channel block,
-//   sums[p][lane] = start[lane] + sum_{row, tap} rows[row][p * step + tap * tap_step][lane]
-//                                                * weights[row][tap][lane]
-// exact in int32, where the product is that of all numbers of two dwords.
-struct ByteRowArgs {
+// Rows of output pixels of one channel block that follow one another: of row h
+//   sums[p][lane] = start[lane] + sum_{row, tap}
+//                       rows[h * count + row][p * step + tap * tap_step][lane]
+//                       * weights[row][tap][lane]
+// exact in int32, where the product is that of all numbers of two dwords, go through the epilogue
+// to tile->dst.
+struct ByteRowsArgs {
   const float* const* rows;
   const float* weights;
   const int32_t* start;
-  int64_t count, taps, step, tap_step, ow;  // `count` rows
-  int32_t* sums;
+  int64_t count, taps, step, tap_step, oh, ow;  // `count` rows in a window; oh rows of dst
+  int32_t* sums;                                // room for those of all rows
+  const TileArgs* tile;
 };
 
 struct DepthwiseBytesKernels {
   bool quads;
   void (*dwords)(const DwordRowArgs&);
-  void (*row)(const ByteRowArgs&);
-  // `pixels` sums of one block through the epilogue to tile.dst; they are left with anything.
-  void (*finish)(const TileArgs& tile, int32_t* sums, int64_t pixels);
+  void (*rows)(const ByteRowsArgs&);
 };
 
 BD_KERNEL_TABLE_OF(DepthwiseBytesKernels, generic, avx2, avx512, avx512_vnni)

@@ -151,6 +151,35 @@ void WidenPixels(const ConvRun& run, const void* src, int64_t pixels, float* dst
   }
 }
 
+// Pixels of so many bytes, fewer than a Word's and more than half of them, as Words with zeros
+// behind. Nothing beyond the last pixel is read.
+template <typename Word>
+void PadPixels(const void* src, int64_t bytes, int64_t pixels, float* dst) {
+  const char* from = static_cast<const char*>(src);
+  Word* const to = reinterpret_cast<Word*>(dst);
+  const Word mask = (Word{1} << (8 * bytes)) - 1;
+  for (int64_t i = 0; i + 1 < pixels; ++i, from += bytes) {
+    Word word;
+    std::memcpy(&word, from, sizeof word);
+    word &= mask;
+    std::memcpy(to + i, &word, sizeof word);
+  }
+  if (pixels > 0) {
+    Word last = 0;
+    std::memcpy(&last, from, static_cast<size_t>(bytes));
+    std::memcpy(to + pixels - 1, &last, sizeof last);
+  }
+}
+
+// Pixels of any other number of bytes, as that many dwords.
+void CopyPixels(const void* src, int64_t bytes, int64_t pixels, int64_t dwords, float* dst) {
+  const char* from = static_cast<const char*>(src);
+  for (; pixels > 0; --pixels, from += bytes, dst += dwords) {
+    dst[dwords - 1] = 0.f;  // behind the last channel weights are zero, and so are these
+    std::memcpy(dst, from, static_cast<size_t>(bytes));
+  }
+}
+
 // And of an NHWC source of a narrow type, whose pixels become whole dwords.
 void FillNarrowPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, float* strip) {
   const ConvDesc& d = run.d;
@@ -173,11 +202,12 @@ void FillNarrowPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t row
       WidenPixels(run, src, end - left, to);
     } else if (whole) {
       std::memcpy(to, src, (end - left) * pixel_bytes);
+    } else if (p.channels == 1 && pixel_bytes > 2) {
+      PadPixels<uint32_t>(src, pixel_bytes, end - left, to);
+    } else if (p.channels == 2) {
+      PadPixels<uint64_t>(src, pixel_bytes, end - left, to);
     } else {
-      for (int64_t x = left; x < end; ++x, to += p.channels) {
-        to[p.channels - 1] = 0.f;  // behind the last channel weights are zero, and so are these
-        std::memcpy(to, BytesFrom(src, (x - left) * pixel_bytes), pixel_bytes);
-      }
+      CopyPixels(src, pixel_bytes, end - left, p.channels, to);
     }
     FillZeros(run, strip + end * p.channels, (columns - end) * p.channels);
   }

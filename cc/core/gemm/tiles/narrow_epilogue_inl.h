@@ -42,9 +42,6 @@ struct Unscale {
     if (rows != nullptr) x = Mul(x, of_row);
     return Add(x, bias[v]);
   }
-  inline __attribute__((always_inline)) Vec WithoutRow(const float* sums, int v) const {
-    return Add(Mul(ToFloat(LoadInt(reinterpret_cast<const int32_t*>(sums))), scale[v]), bias[v]);
-  }
 
   const float* rows;
   Vec scale[kVecsPerBlock], bias[kVecsPerBlock], of_row = Zero();
@@ -65,23 +62,102 @@ inline int AtMostLanes(int64_t n) { return static_cast<int>(n < 0 ? 0 : n < kLan
 
 inline Vec Magnitude(Vec x) { return And(x, FromBits(SetInt(0x7fffffff))); }
 
-// Whether bytes made of any sums in int32 and of a tensor of bytes, null or not, are small as
-// Quantizer::AreSmall has it.
-inline bool AreSmall(const TileArgs& a, const TileEpilogue& e, const Unscale<int32_t>& unscale,
-                     const Quantizer& to) {
-  constexpr float kLargestSum = 0x1p31f, kLargestByte = 255.f;
-  if (unscale.rows != nullptr) return false;
-  const Vec added = e.acc_in == nullptr
-                        ? Zero()
-                        : Set1(e.acc_scale * a.narrow->sum.quantization.scale * kLargestByte);
-  bool small = true;
-  for (int v = 0; v < kVecsPerBlock; ++v) {
-    const Vec most = Add(Mul(Magnitude(unscale.scale[v]), Set1(kLargestSum)),
-                         Add(Magnitude(unscale.bias[v]), Magnitude(added)));
-    small = small && to.AreSmall(most);
+// Sums that become bytes of a blocked C in registers: without a program, no tensor or one of bytes
+// to add, and never beyond int32 in steps of C, whatever the sums are. Lanes that are not there
+// have no scale and no bias, and stay zero unless zero is clamped.
+template <typename Acc, int kBlocks>
+class SmallBytes {
+ public:
+  SmallBytes(const TileArgs&, const TileEpilogue&) {}
+  bool applies() const { return false; }
+  template <typename Sums>
+  void Finish(const Sums&, int64_t, char*) const {}
+};
+
+template <int kBlocks>
+class SmallBytes<int32_t, kBlocks> {
+ public:
+  SmallBytes(const TileArgs& a, const TileEpilogue& e)
+      : a_(a),
+        from_(a.narrow->sum.quantization),
+        to_(e.clamp ? Quantizer(a.narrow->dst.quantization, e.lo, e.hi)
+                    : Quantizer(a.narrow->dst.quantization)),
+        acc_scale_(Set1(e.acc_scale)),
+        scaled_(e.acc_scale != 1),
+        applies_(Applies(a, e, to_)) {}
+
+  bool applies() const { return applies_; }
+
+  // Rows from `row` of the tiles that begin at `dst` and at the epilogue's acc_in, [row][vector].
+  template <int kPx, int kVecs>
+  inline __attribute__((always_inline)) void Finish(const IVec (&acc)[kPx][kVecs], int64_t row,
+                                                    char* dst) const {
+    static_assert(kVecs == kBlocks * kVecsPerBlock);
+    const TileEpilogue& e = a_.epilogue;
+    const uint8_t* const in =
+        static_cast<const uint8_t*>(static_cast<const void*>(e.acc_in)) + row * kBlock;
+    uint8_t* const out = reinterpret_cast<uint8_t*>(dst) + row * kBlock;
+    BD_UNROLL
+    for (int b = 0; b < kBlocks; ++b) {
+      BD_UNROLL
+      for (int p = 0; p < kPx; p += kTogether) {
+        constexpr int kLast = kPx - 1;
+        Vec x[4];
+        BD_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          const int v = b * kVecsPerBlock + i % kVecsPerBlock, q = p + i / kVecsPerBlock;
+          x[i] = Mul(ToFloat(acc[q < kPx ? q : kLast][v]), Load(a_.fip.unscale + v * kLanes));
+          if (e.bias != nullptr) x[i] = Add(x[i], Load(e.bias + v * kLanes));
+        }
+        uint8_t* const to = out + b * a_.dst_block_stride + p * kBlock;
+        const int rows = kPx - p < kTogether ? kPx - p : kTogether;
+        if (e.acc_in != nullptr) AddBytes(in + b * e.acc_block_stride + p * kBlock, rows, x);
+        if (rows == kTogether) {
+          to_.StoreSmall(to, x);
+        } else {
+          alignas(64) uint8_t some[4 * kLanes];
+          to_.StoreSmall(some, x);
+          __builtin_memcpy(to, some, static_cast<size_t>(rows * kBlock));
+        }
+      }
+    }
   }
-  return small;
-}
+
+ private:
+  static constexpr int kTogether = 4 / kVecsPerBlock;  // rows
+
+  inline __attribute__((always_inline)) void AddBytes(const uint8_t* in, int rows, Vec* x) const {
+    BD_UNROLL
+    for (int i = 0; i < rows * kVecsPerBlock; ++i) {
+      const Vec added = from_.Load(in + i * kLanes);
+      x[i] = Add(x[i], scaled_ ? Mul(acc_scale_, added) : added);
+    }
+  }
+
+  static bool Applies(const TileArgs& a, const TileEpilogue& e, const Quantizer& to) {
+    if (a.narrow->dst.dtype != DataType::u8 || e.row_major || e.program != nullptr ||
+        a.fip.pixel_terms != nullptr ||
+        (e.valid_lanes < kBlock && e.clamp && (e.lo > 0 || e.hi < 0)) || (e.acc_in != nullptr && a.narrow->sum.dtype != DataType::u8)) {
+      return false;
+    }
+    constexpr float kLargestSum = 0x1p31f, kLargestByte = 255.f;
+    const float step = e.acc_in == nullptr ? 0.f : e.acc_scale * a.narrow->sum.quantization.scale;
+    const Vec added = Magnitude(Set1(step * kLargestByte));
+    bool small = true;
+    for (int v = 0; v < kBlocks * kVecsPerBlock; ++v) {
+      const Vec scale = Magnitude(Load(a.fip.unscale + v * kLanes));
+      const Vec bias = e.bias == nullptr ? Zero() : Magnitude(Load(e.bias + v * kLanes));
+      small = small && to.AreSmall(Add(Mul(scale, Set1(kLargestSum)), Add(bias, added)));
+    }
+    return small;
+  }
+
+  const TileArgs& a_;
+  const Dequantizer from_;
+  const Quantizer to_;
+  const Vec acc_scale_;
+  const bool scaled_, applies_;
+};
 
 // Rows of one block of a blocked C, without a program. `valid`: lanes that are there; where all
 // are, bytes are clamped as they are rounded.
@@ -97,27 +173,7 @@ inline __attribute__((always_inline)) void FinishBlock(const TileArgs& a, const 
                                               : Quantizer(a.narrow->dst.quantization, e.lo, e.hi);
   const Vec acc_scale = Set1(e.acc_scale), lo = Set1(e.lo), hi = Set1(e.hi);
   Unscale<Acc> unscale(a, e, block);
-  int64_t p = 0;
-  constexpr bool kFewSteps = kWhole && __is_same(Acc, int32_t) && __is_same(Dst, uint8_t) &&
-                             (__is_same(Sum, Nothing) || __is_same(Sum, uint8_t));
-  if constexpr (kFewSteps) {
-    constexpr int kTogether = 4 / kVecsPerBlock;
-    const int64_t most = AreSmall(a, e, unscale, to) ? rows - kTogether : -1;
-    const bool scaled = e.acc_scale != 1;
-    for (; p <= most; p += kTogether, sums += 4 * kLanes, out += 4 * kLanes) {
-      Vec x[4];
-      BD_UNROLL
-      for (int v = 0; v < 4; ++v) {
-        x[v] = unscale.WithoutRow(sums + v * kLanes, v % kVecsPerBlock);
-        if constexpr (!__is_same(Sum, Nothing)) {
-          const Vec added = from.Load(in + p * kBlock + v * kLanes);
-          x[v] = Add(x[v], scaled ? Mul(acc_scale, added) : added);
-        }
-      }
-      to.StoreSmall(out, x);
-    }
-  }
-  for (; p < rows; ++p, sums += kBlock, out += kBlock) {
+  for (int64_t p = 0; p < rows; ++p, sums += kBlock, out += kBlock) {
     unscale.Row(p);
     Vec x[kVecsPerBlock];
     BD_UNROLL

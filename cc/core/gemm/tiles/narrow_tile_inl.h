@@ -24,12 +24,12 @@ constexpr int kNarrowTileBlocks = 1;
 // Rows of neighbouring tiles that go through the epilogue together, which sets out once for them.
 constexpr int kRowsTogether = 28;
 
-// Sums of kPx rows of A and a panel to sums[row][16], blocks block_stride apart. Bases, each with a
-// scaled index of 0, 1 or 2 strides, reach all rows without a spilled pointer.
-template <typename Type, int kBlocks, int kPx>
+// Sums of kPx rows of A and a panel, which finish(acc) takes. Bases, each with a scaled index of 0,
+// 1 or 2 strides, reach all rows without a spilled pointer.
+template <typename Type, int kBlocks, int kPx, typename Finish>
 inline __attribute__((always_inline)) void SumsOf(const TileArgs& a, const TileEpilogue& e,
                                                   const float* src, const float* prefetch,
-                                                  float* sums, int64_t block_stride) {
+                                                  const Finish& finish) {
   constexpr int kVecs = kBlocks * kVecsPerBlock;
   constexpr int kPxPerBase = 3;
   constexpr int kBases = (kPx + kPxPerBase - 1) / kPxPerBase;
@@ -66,14 +66,7 @@ inline __attribute__((always_inline)) void SumsOf(const TileArgs& a, const TileE
       w += kBlocks * kBlock;
     }
   }
-  BD_UNROLL
-  for (int p = 0; p < kPx; ++p) {
-    BD_UNROLL
-    for (int v = 0; v < kVecs; ++v) {
-      const int b = v / kVecsPerBlock, lane = v % kVecsPerBlock * kLanes;
-      Type::StoreSums(sums + b * block_stride + p * kBlock + lane, acc[p][v]);
-    }
-  }
+  finish(acc);
 }
 
 template <typename Type, int kBlocks, int kPx>
@@ -84,15 +77,29 @@ void NarrowTile(const TileArgs& all) {
   char* dst = reinterpret_cast<char*>(a.dst);
   constexpr int64_t kTogether = kRowsTogether / kPx;
   alignas(64) float sums[kBlocks * kTogether * kPx * kBlock];
+  const SmallBytes<typename Type::AccElement, kBlocks> small(a, e);
   for (int64_t tiles; a.tiles > 0; a.tiles -= tiles) {
     tiles = a.tiles < kTogether ? a.tiles : kTogether;
     const int64_t rows = tiles * kPx;
     for (int64_t t = 0; t < tiles; ++t) {
-      SumsOf<Type, kBlocks, kPx>(a, e, a.src, a.prefetch, sums + t * kPx * kBlock, rows * kBlock);
+      const int64_t row = t * kPx;
+      SumsOf<Type, kBlocks, kPx>(a, e, a.src, a.prefetch, [&](const auto& acc) {
+        if (small.applies()) return small.Finish(acc, row, dst);
+        BD_UNROLL
+        for (int p = 0; p < kPx; ++p) {
+          BD_UNROLL
+          for (int v = 0; v < kBlocks * kVecsPerBlock; ++v) {
+            const int b = v / kVecsPerBlock, lane = v % kVecsPerBlock * kLanes;
+            Type::StoreSums(sums + (b * rows + row + p) * kBlock + lane, acc[p][v]);
+          }
+        }
+      });
       a.src += kPx * a.px_stride;
       a.prefetch += (a.taps * a.tap_length + a.tail_taps * a.tail_length) * a.prefetch_step;
     }
-    FinishNarrow<typename Type::AccElement>(a, e, {sums, rows, kBlocks}, dst);
+    if (!small.applies()) {
+      FinishNarrow<typename Type::AccElement>(a, e, {sums, rows, kBlocks}, dst);
+    }
     dst += rows * e.dst_step * dst_bytes;
     if (a.fip.pixel_terms != nullptr) a.fip.pixel_terms += rows;
     e.dst_offset += rows * e.operand_step;
