@@ -38,6 +38,7 @@ struct DirectPlan {
 
   bool in_place = false;     // 1x1 without padding: tiles read src itself
   bool by_row = false;       // pixels of neighbouring rows do not follow each other
+  bool padded = false;       // a strip of a blocked source is rows as they are, in their padding
   int64_t strip_pixels = 0;  // whole rows unless in_place and not by_row
   int64_t strips = 0;        // an image
   int64_t group_splits = 1;
@@ -50,8 +51,8 @@ struct DirectPlan {
   int64_t px_stride = 16;  // floats between pixels
   int64_t row_stride = 0;  // and between rows, if by_row
   // A strip holds, a source block and a kernel column, rows_per_column rows; phase_row[p] is the
-  // first row of source rows r with r % sh == p. Of an NHWC source it holds strip_columns of each
-  // row, padding included.
+  // first row of source rows r with r % sh == p. Of an NHWC source, and if padded, it holds
+  // strip_columns of each row, padding included; if padded, rows_per_column rows a source block.
   int64_t strip_rows = 0, rows_per_column = 0, strip_columns = 0;
   std::vector<int64_t> phase_row;
 

@@ -91,6 +91,19 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
       strip += p.rows_per_column * row;
       continue;
     }
+    if (p.padded) {
+      const int64_t row_dwords = p.strip_columns * p.pixel;
+      const int64_t count = (rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1;
+      for (int64_t r = 0; r < count; ++r) {
+        const int64_t ih = h0 * d.sh() - d.pad_top() + r;
+        const bool inside = ih >= 0 && ih < d.ih();
+        const GatherArgs a = {inside ? BytesFrom(block, ih * d.iw() * pixel_bytes) : nullptr,
+                              strip + r * row_dwords, p.strip_columns, -d.pad_left(), 1, d.iw()};
+        p.words() ? GatherWords(run, a) : GatherNarrow(run, a);
+      }
+      strip += p.rows_per_column * row_dwords;
+      continue;
+    }
     for (int64_t w = 0; w < d.kw(); ++w, strip += p.rows_per_column * row) {
       for (int64_t phase = 0; phase < d.sh(); ++phase) {
         const int64_t unused = p.strip_rows - rows;  // the last strip may be shorter

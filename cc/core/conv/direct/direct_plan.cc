@@ -64,6 +64,9 @@ bool IsStridedInPlace(const ConvDesc& d, Isa isa) {
          d.ic() % kBlock == 0 && (d.oh() - 1) * d.sh() < d.ih() && (d.ow() - 1) * d.sw() < d.iw();
 }
 
+// Pixels of a row that are a tile.
+constexpr int64_t kShortestRow = 7;
+
 // Lays out a strip of `rows` output rows and the taps into it.
 void LayOutStrip(const ConvPlan& plan, int64_t rows, DirectPlan* p) {
   const ConvDesc& d = plan.desc;
@@ -91,6 +94,22 @@ void LayOutStrip(const ConvPlan& plan, int64_t rows, DirectPlan* p) {
       }
     }
     p->strip.count = ((rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1) * row;
+    return;
+  }
+  if (p->padded) {
+    p->strip_columns = (d.ow() - 1) * d.sw() + (d.kw() - 1) * d.dw() + 1;
+    p->rows_per_column = (rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1;
+    const int64_t row = p->strip_columns * p->pixel;
+    p->row_stride = d.sh() * row;
+    for (int64_t b = 0; b < p->icb_chunk; ++b) {
+      for (int64_t h = 0; h < d.kh(); ++h) {
+        for (int64_t w = 0; w < d.kw(); ++w) {
+          p->tap_offsets.push_back((b * p->rows_per_column + h * d.dh()) * row +
+                                   w * d.dw() * p->pixel);
+        }
+      }
+    }
+    p->strip.count = p->icb_chunk * p->rows_per_column * row;
     return;
   }
   p->phase_row.assign(d.sh() + 1, 0);
@@ -171,9 +190,12 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const bool matrix = !blocked && p->in_place;
   const int64_t chunk = p->in_place ? plan.icb : p->icb_chunk;
   const double halo = p->in_place ? 0 : static_cast<double>((d.kh() - 1) * d.dh()) / d.sh();
+  const int64_t pixels_per_unit = unit * (p->padded            ? d.sw() * d.sh()
+                                          : blocked && !p->in_place ? d.kw()
+                                          : blocked                 ? 1
+                                                                    : d.sw() * d.sh());
   const double source_per_unit =  // bytes of one unit in the strip
-      4.0 * unit *
-      (blocked ? chunk * p->pixel * (p->in_place ? 1 : d.kw()) : p->channels * d.sw() * d.sh());
+      4.0 * pixels_per_unit * (blocked ? chunk * p->pixel : p->channels);
   const double terms_per_unit =
       fip ? unit * (plan.icb * p->taps_per_block * kCpu.fip_vector + kCpu.fip_pixel) / 2 : 0;
   const double copy_per_unit =
@@ -279,10 +301,13 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
   // Narrow pixels are read in place where they are whole dwords.
   const bool whole = !p->words() && (blocked || d.ic() % per_dword == 0);
   p->in_place = (d.pointwise() && whole) || strided;
-  p->by_row = strided || (!blocked && !p->in_place);
+  // A copy for each kernel column costs more than tiles that end with the row, where that is long
+  // enough for tiles to pay.
+  p->padded = p->narrow() && blocked && !p->in_place && d.kw() > 1 && d.ow() >= kShortestRow;
+  p->by_row = strided || p->padded || (!blocked && !p->in_place);
   p->taps_per_block = d.kh() * d.kw();
   if (blocked) {
-    p->px_stride = strided ? d.sw() * p->pixel : p->pixel;
+    p->px_stride = strided || p->padded ? d.sw() * p->pixel : p->pixel;
     p->row_stride = d.sh() * d.iw() * p->pixel;
   } else {
     p->tap_length = (d.dw() == 1 ? d.kw() : 1) * p->channels;
