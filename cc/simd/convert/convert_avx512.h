@@ -35,6 +35,12 @@ inline IVec RoundToInt(Vec v) {
   return _mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
+#if defined(BD_AVX512_BF16)
+inline void StoreBfloat16(Bfloat16* p, Vec v) {
+  Store256(p, reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v)));
+}
+#endif
+
 inline Vec FloatFromHalf(const Float16* p) { return _mm512_cvtph_ps(Load256(p)); }
 inline void StoreHalf(Float16* p, Vec v) {
   Store256(p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));

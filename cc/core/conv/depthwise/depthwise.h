@@ -37,6 +37,7 @@ class DepthwiseBlock {
 
  private:
   const ConvDesc& d_;
+  const NarrowTensors& tensors_;
   DepthwiseArgs args_;
   // Of row 0: in dst, in the tensor to add (null: none), and in operands of dst's shape.
   float* dst_;
@@ -45,12 +46,11 @@ class DepthwiseBlock {
   void (*row_)(const DepthwiseArgs&);
 };
 
-// Of narrow types, for each thread: the rows of src that a window meets in a ring, of bfloat16 as
-// floats, of bytes as dwords (depthwise_bytes_kernel.h); and sums. Of floats there is nothing to
-// plan but tasks.
+// Of bytes, for each thread: the rows of src that a window meets in a ring, as dwords
+// (depthwise_bytes_kernel.h), and sums. Of others there is nothing to plan but tasks.
 struct DepthwisePlan {
   int64_t ring_rows = 0;
-  // Of bytes. A window is `rows` rows of `taps` dwords, row_distance and tap_columns apart in src;
+  // A window is `rows` rows of `taps` dwords, row_distance and tap_columns apart in src;
   // a row of the ring has `columns` dwords, one for each `every` columns of src with its padding.
   bool quads = false;
   int64_t rows = 0, taps = 0, row_distance = 0, tap_columns = 0;
@@ -62,7 +62,6 @@ struct DepthwisePlan {
 // Weights are packed [icb][kh][kw][16], those of bytes as dwords, [icb][rows][taps][16], and behind
 // them their sums, an int32 a channel.
 BD_CONV_ALGORITHM(Depthwise);
-void RunDepthwiseBf16(const ConvRun& run, ThreadPool& pool);
 
 // The window in dwords; then the rest, of a plan that is not empty.
 void ShapeDepthwiseBytes(const ConvDesc& d, Isa isa, DepthwisePlan* own);

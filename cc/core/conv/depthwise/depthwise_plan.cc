@@ -8,18 +8,6 @@
 #include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
-namespace {
-
-// What rows of bfloat16 need, as floats.
-void PlanFloats(ConvPlan* plan, DepthwisePlan* own) {
-  const ConvDesc& d = plan->desc;
-  own->ring_rows = std::min(d.ih(), (d.kh() - 1) * d.dh() + 1);
-  own->ring = plan->scratch.Book<float>("ring", own->ring_rows * d.iw() * kBlock, plan->threads);
-  // Rows ask for lines to write up to 64 pixels behind them, which may be no other thread's.
-  own->sums = plan->scratch.Book<float>("sums", (d.ow() + 64) * kBlock, plan->threads);
-}
-
-}  // namespace
 
 std::string DepthwiseApplies(const Algorithm&, const ConvDesc& d, Isa) {
   if (d.pooled()) return "depthwise rows do not pool";
@@ -45,13 +33,9 @@ void PlanDepthwise(const Algorithm& self, ConvPlan* plan) {
   const int64_t rows = d.n() * plan->icb * d.oh();
   const int64_t work = rows * d.ow() * d.kh() * d.kw() / 2;
   if (plan->empty()) return;
-  if (d.narrow()) {
+  if (bytes) {
     plan->own = own;
-    if (bytes) {
-      PlanDepthwiseBytes(plan, own.get());
-    } else {
-      PlanFloats(plan, own.get());
-    }
+    PlanDepthwiseBytes(plan, own.get());
   }
   plan->tasks = std::clamp<int64_t>(work / 2000, 1, std::min<int64_t>(rows, 16 * plan->threads));
 }
