@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "cc/simd/convert/convert.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
@@ -24,8 +25,8 @@ struct AvgOp {
 // Folds src [pixels][16] and stores the first `lanes` channels. The plane is one run
 // of vectors: chain i takes vectors i, i + kChains, ... and holds the lanes of vector
 // i % kVecsPerBlock of a pixel.
-template <typename Op>
-inline void FoldPlane(const float* src, int64_t pixels, float* dst, int lanes) {
+template <typename Op, typename Src>
+inline void FoldPlane(const Src* src, int64_t pixels, float* dst, int lanes) {
   constexpr int kChains = 8;  // hides the latency of an addition
   constexpr int kPixels = kChains / kVecsPerBlock;
   Vec chain[kChains];
@@ -34,12 +35,12 @@ inline void FoldPlane(const float* src, int64_t pixels, float* dst, int lanes) {
   int64_t p = 0;
   for (; p + kPixels <= pixels; p += kPixels, src += kPixels * kBlock) {
 #pragma GCC unroll 8
-    for (int i = 0; i < kChains; ++i) chain[i] = Op::Combine(chain[i], Load(src + i * kLanes));
+    for (int i = 0; i < kChains; ++i) chain[i] = Op::Combine(chain[i], LoadAs(src + i * kLanes));
   }
   for (; p < pixels; ++p, src += kBlock) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVecsPerBlock; ++v) {
-      chain[v] = Op::Combine(chain[v], Load(src + v * kLanes));
+      chain[v] = Op::Combine(chain[v], LoadAs(src + v * kLanes));
     }
   }
   const Vec count = Set1(static_cast<float>(pixels));

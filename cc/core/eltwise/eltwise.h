@@ -49,6 +49,7 @@ struct EltwisePlan {
   Isa isa = Isa::kGeneric;
   bool floats = true;  // src, dst and all operands are float32
   bool bytes = false;  // src and dst are blocks of uint8
+  bool bf16 = false;   // or of bfloat16
 };
 
 // Returns an empty string, or one line that names what is wrong.

@@ -83,6 +83,19 @@ class TypedRange {
   std::vector<float> slices_;  // src, dst, operands
 };
 
+// Whether a range of a narrow type is an affine map, which runs; from elements `from` of src and
+// `to` of dst on.
+bool RunsAffine(const EltwisePlan& plan, const EltwiseRange& range, const void* src, int64_t from,
+                void* dst, int64_t to) {
+  if (plan.bytes) {
+    return plan.kernels->affine_bytes({range, static_cast<const uint8_t*>(src) + from,
+                                       static_cast<uint8_t*>(dst) + to, plan.desc.src_quantization,
+                                       plan.desc.dst_quantization});
+  }
+  return plan.bf16 && plan.kernels->affine_bf16({range, static_cast<const Bfloat16*>(src) + from,
+                                                 static_cast<Bfloat16*>(dst) + to});
+}
+
 // Elements [begin, end) of the tensors, one segment after the other.
 void RunTask(const EltwisePlan& plan, const void* src, const PostOpProgram& program, void* dst,
              int64_t begin, int64_t end) {
@@ -113,10 +126,7 @@ void RunTask(const EltwisePlan& plan, const void* src, const PostOpProgram& prog
       view.blocked() ? plan.kernels->blocked(range) : plan.kernels->plain(range);
     } else {
       const int64_t from = begin + n * plan.src_gap, to = begin + n * plan.dst_gap;
-      if (!plan.bytes ||
-          !plan.kernels->affine_bytes({range, static_cast<const uint8_t*>(src) + from,
-                                       static_cast<uint8_t*>(dst) + to, plan.desc.src_quantization,
-                                       plan.desc.dst_quantization})) {
+      if (!RunsAffine(plan, range, src, from, dst, to)) {
         if (!typed) typed.emplace(plan, src, program, dst);
         typed->Run(range, from, to);
       }

@@ -88,21 +88,23 @@ inline bool AsAffine(const EltwiseRange& r, Affine* affine) {
   return step == end;
 }
 
-void RunAffine(const EltwiseRange& r, const Affine& affine) {
+// all_src and all_dst are at the first element of the range.
+template <typename T>
+void RunAffine(const EltwiseRange& r, const Affine& affine, const T* all_src, T* all_dst) {
   const Vec lo = Set1(affine.lo), hi = Set1(affine.hi);
   for (int v = 0; v < kBlock; v += kLanes) {
     const Vec scale = Load(affine.scale + v), shift = Load(affine.shift + v);
-    const float* src = r.src + r.begin + v;
-    float* dst = r.dst + r.begin + v;
+    const T* src = all_src + v;
+    T* dst = all_dst + v;
     const auto result = [&](int64_t i) {
-      return Min(hi, Max(lo, Fma(scale, Load(src + i), shift)));
+      return Min(hi, Max(lo, Fma(scale, LoadAs(src + i), shift)));
     };
     if (r.valid_lanes >= kBlock) {
 #pragma GCC unroll 4
-      for (int64_t i = 0; i < r.count; i += kBlock) Store(dst + i, result(i));
+      for (int64_t i = 0; i < r.count; i += kBlock) StoreAs(dst + i, result(i));
     } else {
       for (int64_t i = 0; i < r.count; i += kBlock) {
-        Store(dst + i, KeepFirst(result(i), r.valid_lanes - v));
+        StoreAs(dst + i, KeepFirst(result(i), r.valid_lanes - v));
       }
     }
   }
@@ -110,7 +112,7 @@ void RunAffine(const EltwiseRange& r, const Affine& affine) {
 
 void Blocked(const EltwiseRange& r) {
   Affine affine;
-  if (AsAffine(r, &affine)) return RunAffine(r, affine);
+  if (AsAffine(r, &affine)) return RunAffine(r, affine, r.src + r.begin, r.dst + r.begin);
   ForEachTile(r, [&](float* tile, int64_t count, int64_t i) {
     r.program->kernels->blocked(*r.program, tile, tile, static_cast<int>(count / kBlock), i,
                                 r.channel, r.sample_channel, r.valid_lanes);
@@ -155,7 +157,14 @@ bool AffineBytes(const EltwiseBytes& b) {
   return true;
 }
 
-constexpr EltwiseKernels kKernels = {Blocked, Plain, AffineBytes};
+bool AffineBf16(const EltwiseBf16& b) {
+  Affine affine;
+  if (!AsAffine(b.range, &affine)) return false;
+  RunAffine(b.range, affine, b.src, b.dst);
+  return true;
+}
+
+constexpr EltwiseKernels kKernels = {Blocked, Plain, AffineBytes, AffineBf16};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cc/base/cpu/kernel_table.h"
+#include "cc/base/data_type.h"
 #include "cc/base/quantization.h"
 #include "cc/core/post_ops/post_op_step.h"
 
@@ -32,11 +33,19 @@ struct EltwiseBytes {
   Quantization from, to;
 };
 
+// The same of bfloat16.
+struct EltwiseBf16 {
+  EltwiseRange range;
+  const Bfloat16* src;
+  Bfloat16* dst;
+};
+
 struct EltwiseKernels {
   void (*blocked)(const EltwiseRange&);
   void (*plain)(const EltwiseRange&);
   // Does nothing and returns false where the program is no affine map by channel, perhaps clamped.
   bool (*affine_bytes)(const EltwiseBytes&);
+  bool (*affine_bf16)(const EltwiseBf16&);
 };
 
 BD_KERNEL_TABLE(EltwiseKernels)

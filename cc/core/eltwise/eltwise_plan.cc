@@ -11,7 +11,7 @@ constexpr int64_t kBlock = 16;
 // that is not worth waking a thread for.
 constexpr int64_t kTaskFloats = 1 << 15;
 constexpr int64_t kInlineFloats = 1 << 16;
-// Of bytes: about 1 us of work each, behind a convolution whose threads are awake.
+// Of bytes and of bfloat16: about 1 us of work each, behind a convolution whose threads are awake.
 constexpr int64_t kTaskBytes = 1 << 13;
 constexpr int64_t kInlineBytes = 1 << 14;
 
@@ -62,14 +62,16 @@ std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan)
                          [&](const ElementType& type) { return type == f32; });
   const TensorView& src = desc.src;
   p.bytes = src.blocked() && src.dtype() == DataType::u8 && desc.dst.dtype() == DataType::u8;
+  p.bf16 = src.blocked() && src.dtype() == DataType::bf16 && desc.dst.dtype() == DataType::bf16;
+  const bool narrow = p.bytes || p.bf16;
   p.segment_floats = src.block_stride();
   p.src_gap = src.image_stride() - src.image_elements();
   p.dst_gap = desc.dst.image_stride() - src.image_elements();
   p.total_floats = src.n() * src.image_elements();
-  p.task_floats = p.total_floats <= (p.bytes ? kInlineBytes : kInlineFloats)
+  p.task_floats = p.total_floats <= (narrow ? kInlineBytes : kInlineFloats)
                       ? std::max(kBlock, (p.total_floats + kBlock - 1) / kBlock * kBlock)
-                  : p.bytes ? kTaskBytes
-                            : kTaskFloats;
+                  : narrow ? kTaskBytes
+                           : kTaskFloats;
   p.tasks = (p.total_floats + p.task_floats - 1) / p.task_floats;
   *plan = p;
   return "";

@@ -43,6 +43,7 @@ struct PoolPlan {
   PoolDesc desc;
   bool whole_plane = false;     // one window, which covers all pixels
   bool averages_bytes = false;  // which is exact up to the division
+  bool bf16 = false;            // src is
   bool empty_src = false;       // no window has a valid element
   int64_t inner_begin = 0;      // output columns [inner_begin, inner_end) have
   int64_t inner_end = 0;        // all their taps inside the row

@@ -22,7 +22,9 @@ Span Inside(const Window1d& w, int64_t output) {
 void PoolRows(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t end) {
   const Windows& windows = plan.desc.windows;
   const TensorView &from = plan.desc.src, &to = plan.desc.dst;
-  const auto run = plan.kernels->row[static_cast<int>(plan.desc.kind)];
+  const bool bf16 = plan.bf16 && plan.desc.dst.dtype() == DataType::bf16;
+  const auto run =
+      (bf16 ? plan.kernels->row_bf16 : plan.kernels->row)[static_cast<int>(plan.desc.kind)];
   const int64_t row_floats = windows.w.size * kBlock;
   PoolRow row;
   row.width = windows.w.size;
@@ -40,10 +42,19 @@ void PoolRows(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t en
     const Span lines = Inside(windows.h, unit % windows.h.out);
     row.valid_slices = slices.count;
     row.valid_rows = lines.count;
-    row.src = memory.Src(
-        from.offset(n, block, (slices.first * windows.h.size + lines.first) * windows.w.size),
-        slices.count, windows.h.size * row_floats, lines.count * row_floats, &row.slice_stride);
-    row.dst = memory.Dst(to.offset(n, block, unit % rows * windows.w.out), windows.w.out * kBlock);
+    const int64_t src =
+        from.offset(n, block, (slices.first * windows.h.size + lines.first) * windows.w.size);
+    const int64_t dst = to.offset(n, block, unit % rows * windows.w.out);
+    if (bf16) {
+      row.src = memory.src_bytes(src);
+      row.dst = memory.dst_bytes(dst);
+      row.slice_stride = windows.h.size * row_floats;
+      run(row);
+      continue;
+    }
+    row.src = memory.Src(src, slices.count, windows.h.size * row_floats, lines.count * row_floats,
+                         &row.slice_stride);
+    row.dst = memory.Dst(dst, windows.w.out * kBlock);
     run(row);
     memory.Store();
   }
@@ -75,6 +86,9 @@ void PoolPlanes(const PoolPlan& plan, const void* all_src, FloatRows& memory, in
     if (plan.averages_bytes) {
       plan.kernels->average_bytes(static_cast<const uint8_t*>(all_src) + first,
                                   plan.desc.src_quantization, from.pixels(), dst, lanes);
+    } else if (plan.bf16) {
+      plan.kernels->plane_bf16[static_cast<int>(plan.desc.kind)](
+          static_cast<const Bfloat16*>(all_src) + first, from.pixels(), dst, lanes);
     } else {
       run(memory.Src(first, 1, 0, from.block_stride(), &step), from.pixels(), dst, lanes);
     }

@@ -8,11 +8,11 @@ namespace bd::BD_ISA {
 namespace {
 
 // visit(row) for all of the window's rows but the first.
-template <typename Visit>
-inline void ForOtherRows(const float* src, const PoolRow& row, Visit visit) {
+template <typename T, typename Visit>
+inline void ForOtherRows(const T* src, const PoolRow& row, Visit visit) {
   int64_t r = 1;
   for (int64_t slice = 0; slice < row.valid_slices; ++slice, r = 0) {
-    const float* s = src + slice * row.slice_stride;
+    const T* s = src + slice * row.slice_stride;
     for (; r < row.valid_rows; ++r) visit(s + r * row.row_stride);
   }
 }
@@ -25,19 +25,19 @@ inline Vec CountOf(const PoolRow& row, int64_t columns) {
 // kTile outputs of a window of fixed width and stride. Columns are reduced over
 // the rows first and neighbouring windows share them: 3x3 stride 2 loads 6.75
 // vectors an output instead of 9, 3x3 stride 1 loads 4.
-template <typename Op, int kKernel, int kStride, int kTile>
-inline void SlidingTile(const float* src, const PoolRow& row, Vec count, float* dst) {
+template <typename Op, int kKernel, int kStride, int kTile, typename T>
+inline void SlidingTile(const T* src, const PoolRow& row, Vec count, T* dst) {
   constexpr int kColumns = (kTile - 1) * kStride + kKernel;
   for (int v = 0; v < kBlock; v += kLanes) {
     Vec column[kColumns];
-    const float* s = src + v;
+    const T* s = src + v;
 #pragma GCC unroll 16
-    for (int c = 0; c < kColumns; ++c) column[c] = Load(s + c * kBlock);
+    for (int c = 0; c < kColumns; ++c) column[c] = LoadAs(s + c * kBlock);
     ForOtherRows(
-        s, row, [&](const float* other) __attribute__((always_inline)) {
+        s, row, [&](const T* other) __attribute__((always_inline)) {
 #pragma GCC unroll 16
           for (int c = 0; c < kColumns; ++c) {
-            column[c] = Op::Combine(column[c], Load(other + c * kBlock));
+            column[c] = Op::Combine(column[c], LoadAs(other + c * kBlock));
           }
         });
 #pragma GCC unroll 16
@@ -47,85 +47,88 @@ inline void SlidingTile(const float* src, const PoolRow& row, Vec count, float* 
       for (int k = 1; k < kKernel; ++k) {
         result = Op::Combine(result, column[t * kStride + k]);
       }
-      Store(dst + t * kBlock + v, Op::Finish(result, count));
+      StoreAs(dst + t * kBlock + v, Op::Finish(result, count));
     }
   }
 }
 
-template <typename Op, int kKernel, int kStride, int kTile>
+template <typename Op, typename T, int kKernel, int kStride, int kTile>
 inline void SlidingRow(const PoolRow& row) {
+  T* const dst = static_cast<T*>(row.dst);
   const Vec count = CountOf(row, kKernel);
-  const float* src = row.src - row.pad * kBlock;
+  const T* src = static_cast<const T*>(row.src) - row.pad * kBlock;
   int64_t o = row.inner_begin;
   for (; o + kTile <= row.inner_end; o += kTile) {
     SlidingTile<Op, kKernel, kStride, kTile>(src + o * kStride * kBlock, row, count,
-                                             row.dst + o * kBlock);
+                                             dst + o * kBlock);
   }
   for (; o < row.inner_end; ++o) {
-    SlidingTile<Op, kKernel, kStride, 1>(src + o * kStride * kBlock, row, count,
-                                         row.dst + o * kBlock);
+    SlidingTile<Op, kKernel, kStride, 1>(src + o * kStride * kBlock, row, count, dst + o * kBlock);
   }
 }
 
 // kTile outputs of a window of any stride that has `taps` valid columns.
-template <typename Op, int kTile>
-inline void AnyTile(const float* src, const PoolRow& row, int64_t taps, float* dst) {
+template <typename Op, int kTile, typename T>
+inline void AnyTile(const T* src, const PoolRow& row, int64_t taps, T* dst) {
   const Vec count = CountOf(row, taps);
   for (int v = 0; v < kBlock; v += kLanes) {
     Vec result[kTile];
 #pragma GCC unroll 8
     for (int t = 0; t < kTile; ++t) result[t] = Op::Identity();
-    const auto add_row = [&](const float* s) __attribute__((always_inline)) {
+    const auto add_row = [&](const T* s) __attribute__((always_inline)) {
       for (int64_t k = 0; k < taps; ++k, s += kBlock) {
 #pragma GCC unroll 8
         for (int t = 0; t < kTile; ++t) {
-          result[t] = Op::Combine(result[t], Load(s + t * row.stride * kBlock));
+          result[t] = Op::Combine(result[t], LoadAs(s + t * row.stride * kBlock));
         }
       }
     };
     add_row(src + v);
     ForOtherRows(src + v, row, add_row);
 #pragma GCC unroll 8
-    for (int t = 0; t < kTile; ++t) Store(dst + t * kBlock + v, Op::Finish(result[t], count));
+    for (int t = 0; t < kTile; ++t) StoreAs(dst + t * kBlock + v, Op::Finish(result[t], count));
   }
 }
 
-template <typename Op>
+template <typename Op, typename T>
 inline void AnyRow(const PoolRow& row) {
+  T* const dst = static_cast<T*>(row.dst);
   constexpr int kTile = 8;
-  const float* src = row.src - row.pad * kBlock;
+  const T* src = static_cast<const T*>(row.src) - row.pad * kBlock;
   int64_t o = row.inner_begin;
   for (; o + kTile <= row.inner_end; o += kTile) {
-    AnyTile<Op, kTile>(src + o * row.stride * kBlock, row, row.kernel, row.dst + o * kBlock);
+    AnyTile<Op, kTile>(src + o * row.stride * kBlock, row, row.kernel, dst + o * kBlock);
   }
   for (; o < row.inner_end; ++o) {
-    AnyTile<Op, 1>(src + o * row.stride * kBlock, row, row.kernel, row.dst + o * kBlock);
+    AnyTile<Op, 1>(src + o * row.stride * kBlock, row, row.kernel, dst + o * kBlock);
   }
 }
 
 // Outputs whose window reaches beyond the row.
-template <typename Op>
+template <typename Op, typename T>
 inline void EdgeColumns(const PoolRow& row, int64_t begin, int64_t end) {
+  const T* const src = static_cast<const T*>(row.src);
+  T* const dst = static_cast<T*>(row.dst);
   for (int64_t o = begin; o < end; ++o) {
     const int64_t first = o * row.stride - row.pad, last = first + row.kernel;
     const int64_t lo = first < 0 ? 0 : first, hi = last > row.width ? row.width : last;
-    AnyTile<Op, 1>(row.src + lo * kBlock, row, hi - lo, row.dst + o * kBlock);
+    AnyTile<Op, 1>(src + lo * kBlock, row, hi - lo, dst + o * kBlock);
   }
 }
 
-template <typename Op>
+template <typename Op, typename T>
 void PoolOneRow(const PoolRow& row) {
-  EdgeColumns<Op>(row, 0, row.inner_begin);
+  EdgeColumns<Op, T>(row, 0, row.inner_begin);
   if (row.kernel == 2 && row.stride == 2) {
-    SlidingRow<Op, 2, 2, 4>(row);
+    SlidingRow<Op, T, 2, 2, 4>(row);
   } else if (row.kernel == 3 && row.stride == 2) {
-    SlidingRow<Op, 3, 2, 4>(row);
+    SlidingRow<Op, T, 3, 2, 4>(row);
   } else if (row.kernel == 3 && row.stride == 1) {
-    SlidingRow<Op, 3, 1, 6>(row);
+    SlidingRow<Op, T, 3, 1, 6>(row);
   } else {
-    AnyRow<Op>(row);
+    AnyRow<Op, T>(row);
   }
-  EdgeColumns<Op>(row, row.inner_end, row.out);
+  EdgeColumns<Op, T>(row, row.inner_end, row.out);
 }
 
 void AverageBytes(const uint8_t* src, const Quantization& from, int64_t pixels, float* dst,
@@ -147,8 +150,11 @@ void AverageBytes(const uint8_t* src, const Quantization& from, int64_t pixels, 
   }
 }
 
-constexpr PoolKernels kKernels = {
-    {PoolOneRow<MaxOp>, PoolOneRow<AvgOp>}, {FoldPlane<MaxOp>, FoldPlane<AvgOp>}, AverageBytes};
+constexpr PoolKernels kKernels = {{PoolOneRow<MaxOp, float>, PoolOneRow<AvgOp, float>},
+                                  {FoldPlane<MaxOp, float>, FoldPlane<AvgOp, float>},
+                                  {PoolOneRow<MaxOp, Bfloat16>, PoolOneRow<AvgOp, Bfloat16>},
+                                  {FoldPlane<MaxOp, Bfloat16>, FoldPlane<AvgOp, Bfloat16>},
+                                  AverageBytes};
 
 }  // namespace
 

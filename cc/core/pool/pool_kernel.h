@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cc/base/cpu/kernel_table.h"
+#include "cc/base/data_type.h"
 #include "cc/base/quantization.h"
 
 namespace bd {
@@ -13,11 +14,11 @@ enum class PoolKind : int32_t { kMax = 0, kAvg = 1 };
 
 struct PoolRow {
   // The window's rows that are inside: valid_slices times valid_rows, both at least 1, each
-  // [width][16]; strides are floats from one to the next.
-  const float* src;
+  // [width][16]; strides are elements from one to the next.
+  const void* src;
   int64_t slice_stride, row_stride;
   int64_t valid_slices, valid_rows;
-  float* dst;  // [out][16]
+  void* dst;  // [out][16]
   int64_t width;
   int64_t kernel, stride, pad;     // along the row
   int64_t inner_begin, inner_end;  // outputs whose taps are all inside
@@ -41,6 +42,9 @@ struct PoolKernels {
   void (*row[2])(const PoolRow& row);
   // Pools src [pixels][16], pixels >= 1, and stores the first `lanes` channels.
   void (*plane[2])(const float* src, int64_t pixels, float* dst, int lanes);
+  // The same where src is bfloat16, and a row of dst, too.
+  void (*row_bf16[2])(const PoolRow& row);
+  void (*plane_bf16[2])(const Bfloat16* src, int64_t pixels, float* dst, int lanes);
   // The average of the numbers that bytes stand for. Their sum is exact up to kMostBytes pixels.
   void (*average_bytes)(const uint8_t* src, const Quantization& from, int64_t pixels, float* dst,
                         int lanes);

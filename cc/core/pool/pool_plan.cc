@@ -97,6 +97,7 @@ std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan) {
   p.whole_plane = windows.d.covers_all() && windows.h.covers_all() && windows.w.covers_all();
   p.averages_bytes = p.whole_plane && desc.kind == PoolKind::kAvg &&
                      desc.src.dtype() == DataType::u8 && desc.src.pixels() <= kMostBytes;
+  p.bf16 = desc.src.dtype() == DataType::bf16;
   const Window1d& cols = windows.w;
   const int64_t span = cols.size - cols.kernel + cols.pad_before;
   const int64_t inside = span < 0 ? 0 : span / cols.stride + 1;

@@ -71,6 +71,7 @@ class FloatRows {
     dst_copy_.resize(floats);
     return dst_copy_.data();
   }
+  const char* src_bytes(int64_t first) const { return src_ + first * SizeOf(src_type_.dtype); }
   char* dst_bytes(int64_t first) const { return dst_ + first * SizeOf(dst_type_.dtype); }
   void Store() const {
     if (dst_type_ != ElementType()) StoreSlice(isa_, dst_copy_.data(), dst_type_, to_, floats_);

@@ -207,10 +207,11 @@ TEST(Eltwise, OfEveryType) {
   }
 }
 
-// Chains that are one affine map by channel have a loop of their own for bytes.
-TEST(Eltwise, AffineMapsOfBytes) {
+// Chains that are one affine map by channel have loops of their own for narrow types.
+TEST(Eltwise, AffineMapsOfNarrowTypes) {
   ThreadPool pool(2);
-  const ElementType from = {DataType::u8, {0.5f, 100}}, to = {DataType::u8, {0.25f, 60}};
+  const ElementType types[][2] = {{{DataType::u8, {0.5f, 100}}, {DataType::u8, {0.25f, 60}}},
+                                  {{DataType::bf16, {}}, {DataType::bf16, {}}}};
   constexpr int64_t kChannels = 21;
   GuardedBuffer channel(kChannels), sample(2 * 32);
   channel.FillIntegers(4);
@@ -221,15 +222,17 @@ TEST(Eltwise, AffineMapsOfBytes) {
     for (const char* text :
          {"", "binary(mul,sample_channel,#2)", "binary(mul,channel,#1);binary(add,channel,#1)",
           "eltwise(linear,alpha=2,beta=3);eltwise(relu)", "eltwise(relu6)", "eltwise(abs)"}) {
-      for (int64_t pixels : {1, 700}) {
-        EltwiseDesc desc = Desc(2, kChannels, pixels, true, text);
-        TypedTensor src(desc.src, from, isa, pool), dst(desc.src, to, isa, pool);
-        RunEltwise(Plan(desc, isa), src.floats(), args, dst.floats(), pool);
-        dst.Expect();
-        desc.src = src.view(), desc.dst = dst.view();
-        desc.src_quantization = from.quantization, desc.dst_quantization = to.quantization;
-        RunEltwise(Plan(desc, isa), src.data(), args, dst.data(), pool);
-        EXPECT_EQ(dst.Difference(), -1) << IsaName(isa) << " \"" << text << "\", " << pixels;
+      for (const auto& [from, to] : types) {
+        for (int64_t pixels : {1, 700}) {
+          EltwiseDesc desc = Desc(2, kChannels, pixels, true, text);
+          TypedTensor src(desc.src, from, isa, pool), dst(desc.src, to, isa, pool);
+          RunEltwise(Plan(desc, isa), src.floats(), args, dst.floats(), pool);
+          dst.Expect();
+          desc.src = src.view(), desc.dst = dst.view();
+          desc.src_quantization = from.quantization, desc.dst_quantization = to.quantization;
+          RunEltwise(Plan(desc, isa), src.data(), args, dst.data(), pool);
+          EXPECT_EQ(dst.Difference(), -1) << IsaName(isa) << " \"" << text << "\", " << pixels;
+        }
       }
     }
   }

@@ -67,6 +67,21 @@ TEST_P(PoolTypes, EveryPair) {
   }
 }
 
+// Every loop over rows of bfloat16, which has its own, with windows that reach beyond the plane.
+TEST_P(PoolTypes, RowsOfBfloat16) {
+  const ElementType bf16 = {DataType::bf16, {}};
+  const int64_t windows[][2] = {{2, 2}, {3, 1}, {3, 2}, {4, 3}};
+  for (const auto& [kernel, stride] : windows) {
+    for (PoolKind kind : {PoolKind::kMax, PoolKind::kAvg}) {
+      Window1d axis;
+      axis.kernel = kernel;
+      axis.stride = stride;
+      Check(Windowed(kind, Layout::nChw16c, {2, 37, 9, 30}, axis), bf16, bf16);
+      Check(Windowed(kind, Layout::nChw16c, {1, 16, 3, 3}, axis), bf16, ElementType());
+    }
+  }
+}
+
 // Sums of bytes are exact, so that three roundings are all: those of the sum, scaled, and divided.
 TEST_P(PoolTypes, AveragesOfBytesAreExact) {
   constexpr int64_t kPixels = 113 * 97, kBlocks = 2;
