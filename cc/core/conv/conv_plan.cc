@@ -75,8 +75,15 @@ std::string CheckTypes(const ConvDesc& d) {
            std::to_string(kMostInt8Products) + " are";
   }
   const ConvEpilogue e = MakeConvEpilogue(d, true);
-  if (t.sum != DataType::f32 && !e.has_sum) {
-    return std::string("a sum of ") + DataTypeName(t.sum) + " follows the bias at once";
+  const auto is_operand = [](const PostOp& op) {
+    return op.kind == PostOpKind::kSum && op.operand.input != OperandRef::kDst &&
+           op.operand.offset == 0;
+  };
+  const std::vector<PostOp>& rest = e.rest.entries();
+  if (t.sum != DataType::f32 && !e.has_sum &&
+      !(d.dst.blocked() && std::any_of(rest.begin(), rest.end(), is_operand))) {
+    return std::string("a sum of ") + DataTypeName(t.sum) +
+           " follows the bias at once, or is of a blocked dst and whole";
   }
   if (e.has_sum && e.sum.input == OperandRef::kDst && t.sum != dst) {
     return "a sum of the previous dst is of its type";

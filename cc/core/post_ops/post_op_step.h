@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "cc/base/quantization.h"
+
 namespace bd {
 
 enum class PostOpKind : int32_t { kEltwise, kSum, kBinary };
@@ -104,6 +106,7 @@ struct PostOpStep {
   OperandShape shape;
   float alpha, beta, scale;
   const float* operand;
+  ElementType type;  // of a sum's operand, where dst is blocked: float32, bfloat16 or uint8
 };
 
 struct PostOpKernels;

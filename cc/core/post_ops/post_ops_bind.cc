@@ -16,7 +16,7 @@ bool IsChannelOperand(const PostOp& op) {
 }  // namespace
 
 BoundPostOps::BoundPostOps(const PostOpChain& chain, Isa isa, int64_t channels,
-                           const float* const* args, const float* dst)
+                           const float* const* args, const float* dst, ElementType sum)
     : program_{steps_, chain.len(), chain.PreservesZero(), &PostOpKernelsFor(isa)} {
   const std::vector<PostOp>& entries = chain.entries();
   const int64_t padded_channels = (channels + kBlock - 1) / kBlock * kBlock;
@@ -27,6 +27,8 @@ BoundPostOps::BoundPostOps(const PostOpChain& chain, Isa isa, int64_t channels,
   float* free = padded_.data();
   for (int i = 0; i < chain.len(); ++i) {
     const PostOp& op = entries[i];
+    const ElementType type = op.kind == PostOpKind::kSum ? sum : ElementType();
+    if (op.kind == PostOpKind::kSum) sum = {};
     const float* operand =
         op.kind == PostOpKind::kEltwise ? nullptr : Resolve(op.operand, args, dst);
     if (IsChannelOperand(op) && padded_channels != channels) {
@@ -34,7 +36,8 @@ BoundPostOps::BoundPostOps(const PostOpChain& chain, Isa isa, int64_t channels,
       operand = free;
       free += padded_channels;
     }
-    steps_[i] = {op.kind, op.eltwise, op.binary, op.shape, op.alpha, op.beta, op.scale, operand};
+    steps_[i] = {op.kind, op.eltwise, op.binary, op.shape, op.alpha,
+                 op.beta, op.scale,   operand,   type};
   }
 }
 

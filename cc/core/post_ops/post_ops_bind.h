@@ -15,9 +15,10 @@ namespace bd {
 class BoundPostOps {
  public:
   // To be run by the kernels of `isa`. args[k] is the first element of the op's input args[k]; dst
-  // is what a sum without operand reads.
+  // is what a sum without operand reads. The operand of the first sum is of type `sum`, which is
+  // another one than float32 for blocked tensors only.
   BoundPostOps(const PostOpChain& chain, Isa isa, int64_t channels, const float* const* args,
-               const float* dst);
+               const float* dst, ElementType sum = {});
   BoundPostOps(const BoundPostOps&) = delete;
   BoundPostOps& operator=(const BoundPostOps&) = delete;
 

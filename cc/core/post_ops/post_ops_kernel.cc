@@ -8,6 +8,7 @@
 //   ApplyOperand     x = scale * o + x (sum), x = alg(x, o) (binary)
 #include "cc/core/post_ops/post_ops_kernel.h"
 
+#include "cc/simd/convert/quantized.h"
 #include "cc/simd/math/math.h"
 #include "cc/simd/vec.h"
 
@@ -119,6 +120,17 @@ void ApplyOperand(const PostOpStep& step, const float* x, float* y, int64_t n, c
   }
 }
 
+// Adds n elements, whole vectors of them, from element `at` of the operand on.
+template <typename T>
+void AddSum(const PostOpStep& step, const float* x, float* y, int64_t n, int64_t at) {
+  const T* const operand = reinterpret_cast<const T*>(step.operand) + at;
+  const Dequantizer from(step.type.quantization);
+  const Vec scale = Set1(step.scale);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Store(y + i, Fma(scale, from.Load(operand + i), Load(x + i)));
+  }
+}
+
 inline bool ReadsTensor(const PostOpStep& step) {
   return step.kind == PostOpKind::kSum || step.shape == OperandShape::kTensor;
 }
@@ -131,6 +143,10 @@ void Blocked(const PostOpProgram& program, float* tile, float* dst, int count, i
     float* out = s + 1 < program.count ? tile : dst;
     if (step.kind == PostOpKind::kEltwise) {
       ApplyEltwise(step, tile, out, n);
+    } else if (step.type.dtype == DataType::u8) {
+      AddSum<uint8_t>(step, tile, out, n, dst_offset);
+    } else if (step.type.dtype == DataType::bf16) {
+      AddSum<Bfloat16>(step, tile, out, n, dst_offset);
     } else if (ReadsTensor(step)) {
       ApplyOperand(step, tile, out, n, step.operand + dst_offset, n);
     } else if (step.shape == OperandShape::kScalar) {

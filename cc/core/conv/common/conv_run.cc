@@ -55,7 +55,8 @@ ConvRun BindRun(const ConvPlan& plan, const ConvBuffers& buffers, const BoundPos
 }  // namespace
 
 BoundConv::BoundConv(const ConvPlan& plan, const ConvBuffers& buffers)
-    : rest_(plan.epilogue.rest, plan.isa, plan.desc.oc(), buffers.args, buffers.dst),
+    : rest_(plan.epilogue.rest, plan.isa, plan.desc.oc(), buffers.args, buffers.dst,
+            plan.epilogue.has_sum ? ElementType() : plan.tensors.sum),
       run_(BindRun(plan, buffers, rest_)) {}
 
 TileEpilogue BlocksEpilogue(const ConvRun& run, int64_t first, int64_t blocks, int64_t n,

@@ -83,7 +83,7 @@ struct Conv : OneConvOp<ConvAttrs> {
         }
       } else if (is_sum && reads == 0 && sum_dtype != DataType::f32) {
         return InvalidEntry(post_ops.chain, i, "a sum of ", DataTypeName(sum_dtype),
-                            " follows the bias at once; put it before this one");
+                            " is the first of the chain; put it before this one");
       }
     }
     if (reads == num_sums) return absl::OkStatus();

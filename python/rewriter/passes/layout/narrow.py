@@ -54,16 +54,16 @@ def sources(node: Node) -> list[Ref]:
 def operand(payload) -> str | None:
     """The role of the operand that may be narrow, if there is one.
 
-    Of a convolution it is that of the sum that follows the bias at once; of element-wise work the
-    first that is a tensor of the shape of the source. Only one entry of the chain reads it.
+    It is the first that is a tensor of the shape of the result; of a convolution that of a sum,
+    which follows the bias at once where the result is plain. Only one entry of the chain reads it.
     """
     if not isinstance(payload, Conv | Eltwise):
         return None
     read = [step for step in payload.steps if isinstance(step.operand, str)]
+    first = [s for s in read if s.kind == "sum" or s.shape == "tensor"][:1]
     if isinstance(payload, Conv):
-        first = [s for s in payload.steps[:1] if s.kind == "sum" and s in read]
-    else:
-        first = [s for s in read if s.kind == "sum" or s.shape == "tensor"][:1]
+        steps = payload.steps if payload.dst_layout == BLOCKED else payload.steps[:1]
+        first = [s for s in first if s.kind == "sum" and s in steps]
     only = first and [s.operand for s in read].count(first[0].operand) == 1
     return first[0].operand if only else None
 

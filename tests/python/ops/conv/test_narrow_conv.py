@@ -105,6 +105,30 @@ def test_bias_sum_and_activation(src, dst, other, window, rng):
 
 
 @pytest.mark.parametrize("src", [BF16, U8])
+@pytest.mark.parametrize("dst", [F32, BF16, U8])
+@pytest.mark.parametrize("other", [F32, BF16, U8])
+@pytest.mark.parametrize("window", ["3x3", "1x1", "depthwise"])
+def test_sum_behind_an_activation(src, dst, other, window, rng):
+    case = Case(rng, window, src)
+    bias = rng.standard_normal(case.oc).astype(np.float32)
+    added = Tensor(rng, case.sums.shape, other, (0.02, 60))
+    to = (0.4, 80) if is_bytes(dst) else None
+    chain = bd.PostOps().binary("add", bias).eltwise("relu")
+    chain = chain.sum(0.5, operand=tf.constant(added.blocked)).eltwise("abs")
+    y = case.run(dst, to, post_ops=chain, sum_quantization=added.quantization)
+    expected = np.abs(np.maximum(case.sums + bias, 0) + 0.5 * added.real)
+    assert_close(y, case.oc, expected, dst, to)
+
+
+def test_a_narrow_sum_behind_an_activation_is_of_a_blocked_result(rng):
+    case = Case(rng, "1x1", U8)
+    added = tf.zeros(case.sums.shape, tf.uint8)
+    chain = bd.PostOps().eltwise("relu").sum(operand=added)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="or is of a blocked dst"):
+        case.run(F32, post_ops=chain, sum_quantization=(0.02, 60), dst_layout="nhwc")
+
+
+@pytest.mark.parametrize("src", [BF16, U8])
 def test_a_first_layer_reads_a_plain_image(src, rng):
     x = Tensor(rng, (2, 15, 17, 3), src)
     weights = rng.integers(-127, 128, (3, 3, 3, 16), np.int8)
@@ -230,7 +254,7 @@ def test_a_narrow_sum_is_the_first(other, rng):
     added = Tensor(rng, case.sums.shape, other, (0.02, 60))
     whole = tf.zeros(tf.shape(added.blocked), tf.float32)
     chain = bd.PostOps().sum(operand=whole).sum(operand=tf.constant(added.blocked))
-    message = r'entry 0 "sum\(#0\)": a sum of \w+ follows the bias at once; put it before this one'
+    message = r'entry 0 "sum\(#0\)": a sum of \w+ is the first of the chain; put it before this one'
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         case.run(F32, post_ops=chain, sum_quantization=added.quantization)
 

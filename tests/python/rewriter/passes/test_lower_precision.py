@@ -87,9 +87,26 @@ def excited(weights):
     return network
 
 
+def added(weights):
+    """Two blocks of YOLO, whose shortcuts stand behind the activations."""
+    narrow = [weights(1, 1, 32, 16) for _ in range(2)]
+    wide = [weights(3, 3, 16, 32) for _ in range(2)]
+    first, last = weights(3, 3, 32, 32), weights(1, 1, 32, 32)
+
+    def network(x):
+        x = tf.nn.silu(tf.nn.conv2d(x, first, 1, "SAME"))
+        for n, w in zip(narrow, wide, strict=True):
+            y = tf.nn.silu(tf.nn.conv2d(x, n, 1, "SAME"))
+            x = x + tf.nn.silu(tf.nn.conv2d(y, w, 1, "SAME"))
+        return tf.nn.conv2d(x, last, 1, "SAME")
+
+    return network
+
+
 @pytest.mark.parametrize("precision", ["int8", "bf16"])
 @pytest.mark.parametrize(
-    ("block", "count", "reorders"), [(residual, 4, 1), (inverted, 6, 2), (excited, 6, 2)]
+    ("block", "count", "reorders"),
+    [(residual, 4, 1), (inverted, 6, 2), (excited, 6, 2), (added, 6, 1)],
 )
 def test_blocks_stay_narrow_from_the_input_to_the_head(
     weights, lower, block, count, reorders, precision
