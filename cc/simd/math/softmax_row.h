@@ -21,6 +21,20 @@ inline Vec LoadOrNothing(const float* p, int n) {
   return Or(LoadN(p, n), Xor(KeepFirst(nothing, n), nothing));
 }
 
+inline float LargestLane(Vec v) {
+  float lanes[kLanes];
+  Store(lanes, v);
+  // A tree: one chain over all lanes takes longer than the exponentials of a short row.
+#pragma GCC unroll 4
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < half; ++i) {
+      lanes[i] = lanes[i] > lanes[i + half] ? lanes[i] : lanes[i + half];
+    }
+  }
+  return lanes[0];
+}
+
 // The largest element that is not NaN; a NaN needs no notice, as its exp makes the sum NaN.
 inline float Largest(const float* src, int64_t channels) {
   Vec chain[kSoftmaxChains];
@@ -35,11 +49,7 @@ inline float Largest(const float* src, int64_t channels) {
   if (c < channels) {
     chain[1] = Max(LoadOrNothing(src + c, static_cast<int>(channels - c)), chain[1]);
   }
-  float lanes[kLanes];
-  Store(lanes, Max(Max(chain[0], chain[1]), Max(chain[2], chain[3])));
-  float largest = lanes[0];
-  for (int i = 1; i < kLanes; ++i) largest = lanes[i] > largest ? lanes[i] : largest;
-  return largest;
+  return LargestLane(Max(Max(chain[0], chain[1]), Max(chain[2], chain[3])));
 }
 
 // dst = exp(src - largest); returns the sum.
@@ -79,8 +89,20 @@ inline void ScaleRow(const float* src, float factor, int64_t channels, float* ds
   if (tail > 0) StoreN(dst + c, Mul(LoadN(src + c, tail), scale), tail);
 }
 
+// Of two vectors at most, which stay in registers: what a masked store wrote is read back late.
+inline void ShortSoftmaxRow(const float* src, int channels, float* dst) {
+  const int first = channels < kLanes ? channels : kLanes, second = channels - first;
+  const Vec a = LoadOrNothing(src, first), b = LoadOrNothing(src + first, second);
+  const Vec largest = Set1(LargestLane(Max(b, Max(a, Set1(kNothing)))));
+  const Vec e = NegativeExp(Sub(a, largest)), f = NegativeExp(Sub(b, largest));
+  const Vec scale = Set1(1.f / ReduceAdd(Add(e, f)));
+  StoreN(dst, Mul(e, scale), first);
+  StoreN(dst + first, Mul(f, scale), second);
+}
+
 // Of `channels` >= 1 floats; dst may be src.
 inline void SoftmaxRow(const float* src, int64_t channels, float* dst) {
+  if (channels <= 2 * kLanes) return ShortSoftmaxRow(src, static_cast<int>(channels), dst);
   const float sum = Exponentials(src, channels, Largest(src, channels), dst);
   // The sum is NaN or in [1, channels]: its inverse is no denormal.
   ScaleRow(dst, 1.f / sum, channels, dst);
