@@ -9,8 +9,8 @@
 //   max   max over the window's valid elements; -inf where there is none
 //   avg   sum over the valid elements / their number; NaN where there is none
 //
-// Padding never counts, in explicit padding as in SAME. Where one window covers all pixels the sum
-// of uint8 is exact, and rounded once.
+// Padding never counts, in explicit padding as in SAME. Sums of uint8 that become uint8, or of one
+// window that covers all pixels, are exact and rounded once.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,7 @@ struct PoolPlan {
   bool whole_plane = false;     // one window, which covers all pixels
   bool averages_bytes = false;  // which is exact up to the division
   bool bf16 = false;            // src is
+  bool byte_rows = false;       // rows of bytes become rows of bytes
   bool empty_src = false;       // no window has a valid element
   int64_t inner_begin = 0;      // output columns [inner_begin, inner_end) have
   int64_t inner_end = 0;        // all their taps inside the row

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "cc/core/pool/pool.h"
 #include "cc/core/reorder/float_slice.h"
@@ -57,6 +58,37 @@ void PoolRows(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t en
     row.dst = memory.Dst(dst, windows.w.out * kBlock);
     run(row);
     memory.Store();
+  }
+}
+
+// The same of bytes, which are in memory as the kernel reads and writes them.
+void PoolByteRows(const PoolPlan& plan, const void* src, void* dst, int64_t begin, int64_t end) {
+  const PoolDesc& d = plan.desc;
+  const Windows& windows = d.windows;
+  std::vector<int32_t> columns(windows.w.size * kBlock);
+  BytePoolRow row;
+  row.width = windows.w.size;
+  row.kernel = windows.w.kernel;
+  row.stride = windows.w.stride;
+  row.pad = windows.w.pad_before;
+  row.out = windows.w.out;
+  row.row_stride = windows.w.size * kBlock;
+  row.slice_stride = windows.h.size * row.row_stride;
+  row.from = d.src_quantization;
+  row.to = d.dst_quantization;
+  row.columns = columns.data();
+  const int64_t rows = windows.d.out * windows.h.out;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t plane = unit / rows, n = plane / d.src.blocks(), block = plane % d.src.blocks();
+    const Span slices = Inside(windows.d, unit % rows / windows.h.out);
+    const Span lines = Inside(windows.h, unit % windows.h.out);
+    row.valid_slices = slices.count;
+    row.valid_rows = lines.count;
+    const int64_t first = (slices.first * windows.h.size + lines.first) * windows.w.size;
+    row.src = static_cast<const uint8_t*>(src) + d.src.offset(n, block, first);
+    row.dst =
+        static_cast<uint8_t*>(dst) + d.dst.offset(n, block, unit % rows * windows.w.out);
+    plan.kernels->byte_row[static_cast<int>(d.kind)](row);
   }
 }
 
@@ -119,7 +151,9 @@ void RunPool(const PoolPlan& plan, const void* src, void* dst, ThreadPool& pool)
     const int64_t begin = task * plan.units_per_task;
     const int64_t end = std::min(plan.units, begin + plan.units_per_task);
     FloatRows memory(plan.isa, plan.desc.src_type(), src, plan.desc.dst_type(), dst);
-    if (plan.empty_src) {
+    if (plan.byte_rows) {
+      PoolByteRows(plan, src, dst, begin, end);
+    } else if (plan.empty_src) {
       FillPlanes(plan, memory, begin, end);
     } else if (plan.whole_plane) {
       PoolPlanes(plan, src, memory, begin, end);

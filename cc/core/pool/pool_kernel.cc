@@ -1,6 +1,8 @@
 #include "cc/core/pool/pool_kernel.h"
 
 #include "cc/simd/convert/convert.h"
+#include "cc/simd/convert/int8.h"
+#include "cc/simd/convert/quantized.h"
 #include "cc/simd/fold_plane.h"
 #include "cc/simd/vec.h"
 
@@ -150,7 +152,73 @@ void AverageBytes(const uint8_t* src, const Quantization& from, int64_t pixels, 
   }
 }
 
+// visit(row) for all of the window's rows.
+template <typename Visit>
+inline void ForByteRows(const BytePoolRow& row, Visit visit) {
+  for (int64_t slice = 0; slice < row.valid_slices; ++slice) {
+    for (int64_t r = 0; r < row.valid_rows; ++r) {
+      visit(row.src + slice * row.slice_stride + r * row.row_stride);
+    }
+  }
+}
+
+// The columns of output o's window that are inside, [*lo, *hi).
+inline void ColumnsOf(const BytePoolRow& row, int64_t o, int64_t* lo, int64_t* hi) {
+  const int64_t first = o * row.stride - row.pad, last = first + row.kernel;
+  *lo = first < 0 ? 0 : first;
+  *hi = last > row.width ? row.width : last;
+}
+
+// Each column over the rows first: neighbouring windows share them.
+void MaxByteRow(const BytePoolRow& row) {
+  uint8_t* const columns = reinterpret_cast<uint8_t*>(row.columns);
+  const int64_t bytes = row.width * kBlock;
+  __builtin_memset(columns, 0, static_cast<size_t>(bytes));
+  ForByteRows(row, [&](const uint8_t* src) {
+    for (int64_t i = 0; i < bytes; i += kBlock) {
+      StoreBlockOfBytes(columns + i, MaxBytes(LoadBytes(columns + i), LoadBytes(src + i)));
+    }
+  });
+  for (int64_t o = 0; o < row.out; ++o) {
+    int64_t lo, hi;
+    ColumnsOf(row, o, &lo, &hi);
+    __m128i most = LoadBytes(columns + lo * kBlock);
+    for (int64_t c = lo + 1; c < hi; ++c) most = MaxBytes(most, LoadBytes(columns + c * kBlock));
+    StoreBlockOfBytes(row.dst + o * kBlock, most);
+  }
+}
+
+void AvgByteRow(const BytePoolRow& row) {
+  const int64_t numbers = row.width * kBlock;
+  ForByteRows(row, [&, first = true](const uint8_t* src) mutable {
+    for (int64_t i = 0; i < numbers; i += kLanes) {
+      const IVec x = LoadInt(src + i);
+      StoreInt(row.columns + i, first ? x : AddInt(x, LoadInt(row.columns + i)));
+    }
+    first = false;
+  });
+  const Quantizer to(row.to);
+  const Vec scale = Set1(row.from.scale);
+  for (int64_t o = 0; o < row.out; ++o) {
+    int64_t lo, hi;
+    ColumnsOf(row, o, &lo, &hi);
+    const int64_t count = (hi - lo) * row.valid_slices * row.valid_rows;
+    const IVec zeros = SetInt(static_cast<int32_t>(row.from.zero_point * count));
+    const Vec divisor = Set1(static_cast<float>(count));
+    Vec average[kVecsPerBlock];
+    for (int v = 0; v < kVecsPerBlock; ++v) {
+      IVec sum = SetInt(0);
+      for (int64_t c = lo; c < hi; ++c) {
+        sum = AddInt(sum, LoadInt(row.columns + c * kBlock + v * kLanes));
+      }
+      average[v] = Div(Mul(scale, ToFloat(SubInt(sum, zeros))), divisor);
+    }
+    to.StoreBlock(row.dst + o * kBlock, average);
+  }
+}
+
 constexpr PoolKernels kKernels = {{PoolOneRow<MaxOp, float>, PoolOneRow<AvgOp, float>},
+                                  {MaxByteRow, AvgByteRow},
                                   {FoldPlane<MaxOp, float>, FoldPlane<AvgOp, float>},
                                   {PoolOneRow<MaxOp, Bfloat16>, PoolOneRow<AvgOp, Bfloat16>},
                                   {FoldPlane<MaxOp, Bfloat16>, FoldPlane<AvgOp, Bfloat16>},

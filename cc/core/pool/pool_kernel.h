@@ -25,6 +25,19 @@ struct PoolRow {
   int64_t out;
 };
 
+// The same of bytes; row_stride and slice_stride are bytes, and src and dst have numbers of these
+// types. A maximum keeps them as they are.
+struct BytePoolRow {
+  const uint8_t* src;
+  int64_t slice_stride, row_stride;
+  int64_t valid_slices, valid_rows;
+  uint8_t* dst;
+  int64_t width;
+  int64_t kernel, stride, pad, out;
+  Quantization from, to;
+  int32_t* columns;  // room for [width][16]
+};
+
 // One row of the gradient: what the windows of an output row give to the rows that they cover.
 struct PoolGradRow {
   // As in PoolRow; dsrc is added to.
@@ -40,9 +53,11 @@ struct PoolGradRow {
 // Indexed by PoolKind.
 struct PoolKernels {
   void (*row[2])(const PoolRow& row);
+  // Averages are of exact sums, rounded once, of windows of up to kMostBytes elements.
+  void (*byte_row[2])(const BytePoolRow& row);
   // Pools src [pixels][16], pixels >= 1, and stores the first `lanes` channels.
   void (*plane[2])(const float* src, int64_t pixels, float* dst, int lanes);
-  // The same where src is bfloat16, and a row of dst, too.
+  // Of floats, where src is bfloat16, and a row of dst, too.
   void (*row_bf16[2])(const PoolRow& row);
   void (*plane_bf16[2])(const Bfloat16* src, int64_t pixels, float* dst, int lanes);
   // The average of the numbers that bytes stand for. Their sum is exact up to kMostBytes pixels.

@@ -9,7 +9,7 @@ namespace {
 // tasks of about kTaskNs.
 constexpr int64_t kInlineNs = 20000;
 constexpr int64_t kTaskNs = 10000;
-// Averages of bytes come right behind the convolution that made them, whose threads are awake.
+// Bytes come right behind the convolution that made them, whose threads are awake.
 constexpr int64_t kInlineNsOfBytes = 3000;
 constexpr int64_t kTaskNsOfBytes = 1500;
 
@@ -65,6 +65,7 @@ Window1d Whole(int64_t size) {
 int64_t UnitNs(const PoolPlan& plan) {
   const Windows& w = plan.desc.windows;
   if (plan.averages_bytes) return w.in() / 3;
+  if (plan.byte_rows) return w.w.size * w.d.kernel * w.h.kernel / 2 + 3 * w.w.out;
   if (plan.whole_plane) return w.in();
   return w.w.out * w.d.kernel * w.h.kernel * std::min(w.w.kernel, w.w.size);
 }
@@ -98,6 +99,10 @@ std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan) {
   p.averages_bytes = p.whole_plane && desc.kind == PoolKind::kAvg &&
                      desc.src.dtype() == DataType::u8 && desc.src.pixels() <= kMostBytes;
   p.bf16 = desc.src.dtype() == DataType::bf16;
+  const bool bytes = desc.src.dtype() == DataType::u8 && desc.dst.dtype() == DataType::u8;
+  p.byte_rows = bytes && !p.whole_plane && !p.empty_src &&
+                windows.d.kernel * windows.h.kernel * windows.w.kernel <= kMostBytes &&
+                (desc.kind == PoolKind::kAvg || desc.src_quantization == desc.dst_quantization);
   const Window1d& cols = windows.w;
   const int64_t span = cols.size - cols.kernel + cols.pad_before;
   const int64_t inside = span < 0 ? 0 : span / cols.stride + 1;
@@ -109,8 +114,9 @@ std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan) {
   p.units = desc.src.n() * desc.src.blocks();
   if (!p.whole_plane && !p.empty_src) p.units *= windows.d.out * windows.h.out;
   const int64_t unit_ns = std::max<int64_t>(1, UnitNs(p));
-  const int64_t inline_ns = p.averages_bytes ? kInlineNsOfBytes : kInlineNs;
-  const int64_t task_ns = p.averages_bytes ? kTaskNsOfBytes : kTaskNs;
+  const bool awake = p.averages_bytes || p.byte_rows;
+  const int64_t inline_ns = awake ? kInlineNsOfBytes : kInlineNs;
+  const int64_t task_ns = awake ? kTaskNsOfBytes : kTaskNs;
   p.units_per_task = p.units * unit_ns < inline_ns ? std::max<int64_t>(1, p.units)
                                                    : std::max<int64_t>(1, task_ns / unit_ns);
   p.tasks = (p.units + p.units_per_task - 1) / p.units_per_task;

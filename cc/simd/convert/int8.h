@@ -9,6 +9,7 @@
 //
 //   SetWords(p)         the words p[0] and p[1] in all lanes; LoadWords(p): kLanes pairs of them
 //   DotWords(acc, a, b) acc + a[0] b[0] + a[1] b[1], the same way
+//   LoadBytes(p), StoreBlockOfBytes(p, x), MaxBytes(x, y)   16 unsigned bytes
 //   WidenBlock(p, to)   16 unsigned bytes as words
 //   WidenPairs(p, q, to)  16 pairs of words, a byte of p and one of q each
 //   InterleaveQuads(p, to)  16 groups of 4 unsigned bytes, one of each p[0] to p[3]
@@ -59,6 +60,10 @@ inline void StoreWords(int16_t* to, __m128i bytes) {
 inline __m128i LoadBytes(const uint8_t* p) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
 }
+inline void StoreBlockOfBytes(uint8_t* p, __m128i bytes) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+}
+inline __m128i MaxBytes(__m128i x, __m128i y) { return _mm_max_epu8(x, y); }
 inline void WidenBlock(const uint8_t* p, int16_t* to) { StoreWords(to, LoadBytes(p)); }
 inline void WidenPairs(const uint8_t* p, const uint8_t* q, int16_t* to) {
   const __m128i of_p = LoadBytes(p), of_q = LoadBytes(q);

@@ -51,13 +51,16 @@ INSTANTIATE_TEST_SUITE_P(Isas, PoolTypes, testing::ValuesIn(TestIsas()),
 TEST_P(PoolTypes, EveryPair) {
   const TensorView plane(DataType::f32, Layout::nChw16c, {2, 37, 3, 30});
   const TensorView volume(DataType::f32, Layout::nCdhw16c, {1, 20, 3, 4, 5});
-  Window1d axis;
+  Window1d axis, dense;
   axis.kernel = 3;
   axis.stride = 2;
+  dense.kernel = 5;
+  dense.stride = 1;
   for (const ElementType& from : kElementTypes) {
     for (const ElementType& to : kElementTypes) {
       for (PoolKind kind : {PoolKind::kMax, PoolKind::kAvg}) {
         Check(Windowed(kind, Layout::nChw16c, {2, 20, 9, 11}, axis), from, to);
+        Check(Windowed(kind, Layout::nChw16c, {1, 20, 7, 11}, dense), from, to);
         Check(Windowed(kind, Layout::nCdhw16c, {1, 16, 4, 5, 6}, axis), from, to);
         Check(PoolDesc::Global(kind, plane, Layout::nhwc), from, to);
         Check(PoolDesc::Global(kind, plane, Layout::nChw16c), from, to);
