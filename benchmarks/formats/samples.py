@@ -9,7 +9,7 @@ COUNT = 16
 
 
 def samples(shapes: dict[str, list[int]]) -> Iterator[dict[str, np.ndarray]]:
-    """`COUNT` inputs of these shapes: pictures in colour, or noise where a shape is none of those."""
+    """`COUNT` inputs of these shapes: pictures in colour, or noise of any other shape."""
     made = {}
     for name, shape in shapes.items():
         all_of = (COUNT * shape[0], *shape[1:])
@@ -18,4 +18,6 @@ def samples(shapes: dict[str, list[int]]) -> Iterator[dict[str, np.ndarray]]:
         else:
             made[name] = np.random.default_rng(0).standard_normal(all_of, np.float32)
     for i in range(COUNT):
-        yield {name: made[name][i * shape[0] : (i + 1) * shape[0]] for name, shape in shapes.items()}
+        yield {
+            name: made[name][i * shape[0] : (i + 1) * shape[0]] for name, shape in shapes.items()
+        }

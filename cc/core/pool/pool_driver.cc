@@ -86,8 +86,7 @@ void PoolByteRows(const PoolPlan& plan, const void* src, void* dst, int64_t begi
     row.valid_rows = lines.count;
     const int64_t first = (slices.first * windows.h.size + lines.first) * windows.w.size;
     row.src = static_cast<const uint8_t*>(src) + d.src.offset(n, block, first);
-    row.dst =
-        static_cast<uint8_t*>(dst) + d.dst.offset(n, block, unit % rows * windows.w.out);
+    row.dst = static_cast<uint8_t*>(dst) + d.dst.offset(n, block, unit % rows * windows.w.out);
     plan.kernels->byte_row[static_cast<int>(d.kind)](row);
   }
 }

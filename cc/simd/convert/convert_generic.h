@@ -52,8 +52,7 @@ inline void StoreBytes(uint8_t* p, const IVec* i, const ByteBounds& b) {
   const IVec low = _mm_adds_epi16(_mm_packs_epi32(i[0], i[1]), b.zero_point);
   const IVec high = _mm_adds_epi16(_mm_packs_epi32(i[2], i[3]), b.zero_point);
   const IVec bytes = _mm_packus_epi16(low, high);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
-                   _mm_min_epu8(_mm_max_epu8(bytes, b.low), b.high));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_min_epu8(_mm_max_epu8(bytes, b.low), b.high));
 }
 
 inline IVec RoundToInt(Vec v) { return _mm_cvtps_epi32(Round(v)); }

@@ -86,8 +86,8 @@ inline void InterleaveQuads(const uint8_t* const* p, uint8_t* to) {
 inline void TransposeQuads(const uint8_t* p, uint8_t* to) {
   // Dwords first, so that each 128 bits have what they will hold.
   const IVec dwords = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  const IVec bytes = _mm512_broadcast_i32x4(
-      _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+  const IVec bytes =
+      _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
   const IVec blocks = _mm512_permutexvar_epi32(dwords, _mm512_loadu_si512(p));
   _mm512_storeu_si512(to, _mm512_shuffle_epi8(blocks, bytes));
 }

@@ -119,11 +119,9 @@ void PlanDepthwiseBytes(ConvPlan* plan, DepthwisePlan* own) {
   // Of quads the columns that no window begins at are left out.
   const bool leaves_out = own->quads && (own->taps == 1 || own->tap_columns % d.sw() == 0);
   own->every = leaves_out ? d.sw() : 1;
-  own->columns =
-      ((d.ow() - 1) * d.sw() + (own->taps - 1) * own->tap_columns) / own->every + 1;
+  own->columns = ((d.ow() - 1) * d.sw() + (own->taps - 1) * own->tap_columns) / own->every + 1;
   own->rows_together = CeilDiv(kPixelsTogether, d.ow());
-  own->ring_rows =
-      (own->rows_together - 1) * d.sh() + (own->rows - 1) * own->row_distance + 1;
+  own->ring_rows = (own->rows_together - 1) * d.sh() + (own->rows - 1) * own->row_distance + 1;
   own->ring =
       plan->scratch.Book<float>("ring", own->ring_rows * own->columns * kBlock, plan->threads);
   own->sums =
@@ -134,7 +132,8 @@ void PackDepthwiseBytes(const ConvPlan& plan, const int8_t* hwio, float* packed)
   const ConvDesc& d = plan.desc;
   DepthwisePlan own;
   ShapeDepthwiseBytes(d, plan.isa, &own);
-  int32_t* const sums = reinterpret_cast<int32_t*>(packed + plan.icb * own.rows * own.taps * kBlock);
+  int32_t* const sums =
+      reinterpret_cast<int32_t*>(packed + plan.icb * own.rows * own.taps * kBlock);
   std::fill_n(sums, plan.icb * kBlock, 0);
   for (int64_t b = 0; b < plan.icb; ++b) {
     for (int64_t row = 0; row < own.rows; ++row) {

@@ -2,7 +2,8 @@
 //
 //   direct_plan.cc    strips, splits, K chunks
 //   direct_pack.cc    HWIO weights -> the order the tiles read them in
-//   direct_driver.cc  tasks over threads: strips into scratch, K chunks over them
+//   direct_driver.cc  tasks over threads: K chunks over strips
+//   direct_strip.cc   the source of a task, in place or in scratch
 //   direct_panels.cc  a K chunk of a task as a call of the loop over panels (cc/core/gemm)
 //   direct_fip.h      what tiles that multiply in pairs need beside
 #pragma once
@@ -93,6 +94,9 @@ struct TileTarget {
   float* base;
   int64_t first_block, block_stride;
 };
+
+// Brings source blocks [b0, b1) of a task within reach of the taps.
+const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread);
 
 // A K chunk of a task's source: the first pixel as the taps see it, and with FIP its terms, which
 // pixels stand apart, and the power of two that weights take.

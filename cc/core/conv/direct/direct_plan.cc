@@ -190,7 +190,7 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const bool matrix = !blocked && p->in_place;
   const int64_t chunk = p->in_place ? plan.icb : p->icb_chunk;
   const double halo = p->in_place ? 0 : static_cast<double>((d.kh() - 1) * d.dh()) / d.sh();
-  const int64_t pixels_per_unit = unit * (p->padded            ? d.sw() * d.sh()
+  const int64_t pixels_per_unit = unit * (p->padded                 ? d.sw() * d.sh()
                                           : blocked && !p->in_place ? d.kw()
                                           : blocked                 ? 1
                                                                     : d.sw() * d.sh());

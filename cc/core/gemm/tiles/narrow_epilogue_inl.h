@@ -137,7 +137,8 @@ class SmallBytes<int32_t, kBlocks> {
   static bool Applies(const TileArgs& a, const TileEpilogue& e, const Quantizer& to) {
     if (a.narrow->dst.dtype != DataType::u8 || e.row_major || e.program != nullptr ||
         a.fip.pixel_terms != nullptr ||
-        (e.valid_lanes < kBlock && e.clamp && (e.lo > 0 || e.hi < 0)) || (e.acc_in != nullptr && a.narrow->sum.dtype != DataType::u8)) {
+        (e.valid_lanes < kBlock && e.clamp && (e.lo > 0 || e.hi < 0)) ||
+        (e.acc_in != nullptr && a.narrow->sum.dtype != DataType::u8)) {
       return false;
     }
     constexpr float kLargestSum = 0x1p31f, kLargestByte = 255.f;

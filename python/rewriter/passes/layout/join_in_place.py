@@ -17,17 +17,22 @@ parts) is copied to its part by a concatenation of its own.
 from dataclasses import dataclass, replace
 
 from ....graph import Body, GraphView, Node, Ref
+from ....ops.record import Quantization
 from ....ops.records import BLOCK, Concat, Record
 from ...context import Context
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A tensor at its place in the result: `channels` channels from `first` on."""
+    """A tensor at its place in the result: `channels` channels from `first` on.
+
+    Its numbers, where they are bytes, stand for what `quantization` says.
+    """
 
     ref: Ref
     first: int
     channels: int
+    quantization: Quantization
 
     @property
     def end(self) -> int:
@@ -110,6 +115,8 @@ class _Chain:
         own = [node for node, _ in readers if node.name in self._inner]
         if len(own) != 1 or view.is_fetched(part.ref) or not _can_write(view, producer):
             return False
+        if not _same_numbers(producer.payload, self._root.payload):
+            return False
         return all(
             _can_read(node, index) and self._latest[node.name] <= self._complete[part.ref]
             for node, index in readers
@@ -138,7 +145,14 @@ class _Chain:
 
     def _copying(self, view: GraphView, piece: _Piece) -> Node:
         channels = tuple(part.channels for part in piece.parts)
-        payload = Concat(origin=self._root.payload.origin, channels=sum(channels), parts=channels)
+        root, of_parts = self._root.payload, tuple(part.quantization for part in piece.parts)
+        payload = replace(
+            root,
+            channels=sum(channels),
+            parts=channels,
+            src_quantization=of_parts[0],
+            src_quantizations=of_parts if root.src_quantizations else (),
+        )
         inputs = payload.roles(part.ref for part in piece.parts)
         return view.add(Node(f"{self._root.name}/copied", payload.op, inputs, payload=payload))
 
@@ -166,9 +180,13 @@ def _flatten(view: GraphView, root: Node, copied: set[Ref]) -> tuple[list[_Part]
     leaves, nested = [], []
 
     def visit(concat: Node, first: int) -> None:
-        for ref, channels in zip(concat.inputs, concat.payload.parts, strict=True):
-            part, value = _Part(ref, first, channels), view.producer(ref)
-            if _is_plain_concat(value) and ref not in copied:
+        payload = concat.payload
+        for role, channels in zip(concat.roles, payload.parts, strict=True):
+            ref = concat.by_role[role]
+            part = _Part(ref, first, channels, payload.quantization_of(role))
+            value = view.producer(ref)
+            nests = _is_plain_concat(value) and _same_numbers(value.payload, root.payload)
+            if nests and ref not in copied:
                 nested.append(part)
                 visit(value, first)
             else:
@@ -194,8 +212,13 @@ def _pieces(leaves: list[_Part], copied: set[Ref]) -> list[_Piece]:
 
 def _is_plain_concat(node: Node) -> bool:
     payload = node.payload
-    whole = isinstance(payload, Concat) and not payload.dst_part and not payload.src_parts
-    return whole and not payload.is_narrow
+    return isinstance(payload, Concat) and not payload.dst_part and not payload.src_parts
+
+
+def _same_numbers(payload: Record, root: Concat) -> bool:
+    """Whether what it writes stands for the same numbers as what the root writes."""
+    written = (root.dtype, root.dst_quantization)
+    return (payload.dtype, payload.dst_quantization) == written
 
 
 def _knows_parts(payload: Record | None) -> bool:
@@ -206,7 +229,7 @@ def _knows_parts(payload: Record | None) -> bool:
 def _can_read(node: Node, index: int) -> bool:
     """Whether the op can read its input as a part of a wider tensor."""
     payload = node.payload
-    known = _knows_parts(payload) and node.roles[index] == "src" and not payload.is_narrow
+    known = _knows_parts(payload) and node.roles[index] == "src"
     return known and not getattr(payload, "src_blocks", ())
 
 

@@ -94,6 +94,7 @@ def _lower(body: Body, lowering: Lowering, wanted: Callable[[Node], bool], repor
             dict.fromkeys(lowered, fields),
             narrow,
             lambda ref: chosen[ref.node].quantization if lowering.is_int8 else (),
+            joins=True,
         ).write()
 
 

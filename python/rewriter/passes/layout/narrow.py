@@ -107,6 +107,8 @@ class TypeWriter:
             weights are stored.
         narrow: the tensors.
         chosen: what the bytes of a tensor stand for; () of bfloat16.
+        joins: whether a value that a concatenation alone reads has the concatenation's bytes, so
+            that it is written there and not copied.
     """
 
     def __init__(
@@ -116,10 +118,12 @@ class TypeWriter:
         lowered: Mapping[str, Callable[[Node], dict]],
         narrow: set[Ref],
         chosen: Callable[[Ref], tuple],
+        joins: bool = False,
     ):
         self._body, self._view = body, body.view
         self._lowered, self._narrow, self._dtype = lowered, narrow, dtype
         self._chosen = chosen
+        self._joined = self._joined_values() if joins else {}
         self._quantizations: dict[Ref, tuple] = {}
         self._made: dict[tuple[Ref, bool], Ref] = {}
 
@@ -143,6 +147,21 @@ class TypeWriter:
             inputs = [self._as_float(ref) for ref in node.inputs]
             if inputs != node.inputs:
                 self._view.set_inputs(node, inputs)
+
+    def _joined_values(self) -> dict[Ref, Ref]:
+        """Value -> the narrow concatenation, of those that it alone reads."""
+        joined = {}
+        for node in self._view.topological():
+            if isinstance(node.payload, Concat) and node.ref in self._narrow:
+                for ref in sources(node):
+                    if len(self._view.consumers(ref)) == 1 and not self._view.is_fetched(ref):
+                        joined[ref] = node.ref
+        return joined
+
+    def _quantization_of(self, ref: Ref) -> tuple:
+        while ref in self._joined:
+            ref = self._joined[ref]
+        return self._chosen(ref)
 
     @staticmethod
     def _is_typed(payload) -> bool:
@@ -205,9 +224,17 @@ class TypeWriter:
         if isinstance(node.payload, Concat) and given[0]:
             changes["src_quantizations"] = tuple(given)
         if node.ref in self._narrow:
-            kept = isinstance(node.payload, _KEEPS)
+            kept = isinstance(node.payload, _KEEPS) and not self._averages_into(node)
             changes |= self._of_result(node.ref, given[0] if kept else None)
         self._set(node, **changes)
+
+    def _averages_into(self, node: Node) -> bool:
+        """Whether it makes new numbers, which a concatenation alone reads."""
+        return (
+            isinstance(node.payload, Pool)
+            and node.payload.kind == "avg"
+            and (node.ref in self._joined)
+        )
 
     def _set(self, node: Node, **changes) -> None:
         node.payload = replace(node.payload, **changes)
@@ -220,7 +247,7 @@ class TypeWriter:
         if ref not in self._narrow:
             return {}
         if quantization is None:
-            quantization = self._chosen(ref)
+            quantization = self._quantization_of(ref)
         self._quantizations[ref] = quantization
         return {"dtype": self._dtype, "dst_quantization": quantization}
 
@@ -228,7 +255,7 @@ class TypeWriter:
         """The tensor as narrow numbers; its own, if that is what it holds."""
         if ref in self._quantizations:
             return ref
-        quantization = self._chosen(ref)
+        quantization = self._quantization_of(ref)
         made = self._reorder(
             ref, True, dtype=self._dtype, dst_quantization=quantization, origin=ref.node
         )

@@ -38,7 +38,9 @@ struct NarrowCase {
   ConvDesc Desc() const {
     ConvShape s = shape;
     std::string chain = bias ? "binary(add,channel,#0)" : "";
-    if (adds) chain += std::string(chain.empty() ? "" : ";") + "sum(#1,scale=" + std::to_string(sum_scale) + ")";
+    if (adds)
+      chain +=
+          std::string(chain.empty() ? "" : ";") + "sum(#1,scale=" + std::to_string(sum_scale) + ")";
     if (!rest.empty()) chain += (chain.empty() ? "" : ";") + rest;
     if (!chain.empty()) s.post_ops = Chain(chain);
     if (s.algorithm == ConvAlgorithm::kAuto) s.algorithm = ConvAlgorithm::kAutoSmallest;

@@ -1,0 +1,235 @@
+// Strips: what tiles read of the source that does not lie as they read it, or not in one piece.
+#include <algorithm>
+#include <cstring>
+
+#include "cc/core/conv/direct/direct.h"
+#include "cc/core/conv/direct/direct_kernel.h"
+
+namespace bd {
+namespace {
+
+// A real zero of src.
+int32_t ZeroOf(const ConvRun& run) {
+  return run.d.src.dtype() == DataType::u8 ? run.d.types.src_quantization.zero_point : 0;
+}
+
+// Zeros of src as tiles read them.
+void FillZeros(const ConvRun& run, float* dst, int64_t dwords) {
+  const int32_t zero = ZeroOf(run);
+  if (run.plan.Own<DirectPlan>().words()) {
+    std::fill_n(reinterpret_cast<int16_t*>(dst), 2 * dwords, static_cast<int16_t>(zero));
+  } else {
+    std::memset(dst, zero, dwords * sizeof(float));
+  }
+}
+
+// GatherArgs of bytes.
+void GatherWords(const ConvRun& run, const GatherArgs& a) {
+  DirectKernelsFor(run.plan.isa)
+      .gather_words({reinterpret_cast<const uint8_t*>(a.src), reinterpret_cast<int16_t*>(a.dst),
+                     a.px, a.first, a.stride, a.size, static_cast<int16_t>(ZeroOf(run))});
+}
+
+// GatherArgs of narrow types.
+void GatherNarrow(const ConvRun& run, const GatherArgs& a) {
+  const int64_t pixel = run.plan.Own<DirectPlan>().pixel;
+  const int64_t after = a.src == nullptr || a.size <= a.first
+                            ? 0
+                            : std::min(a.px, CeilDiv(a.size - a.first, a.stride));
+  const int64_t begin = std::min(after, a.first >= 0 ? 0 : CeilDiv(-a.first, a.stride));
+  FillZeros(run, a.dst, begin * pixel);
+  const float* from = begin < after ? a.src + (a.first + begin * a.stride) * pixel : nullptr;
+  float* const to = a.dst + begin * pixel;
+  if (a.stride == 1 && begin < after) {
+    std::memcpy(to, from, (after - begin) * pixel * sizeof(float));
+  } else {
+    for (int64_t p = 0; p < after - begin; ++p) {
+      std::memcpy(to + p * pixel, from + p * a.stride * pixel, pixel * sizeof(float));
+    }
+  }
+  FillZeros(run, a.dst + after * pixel, (a.px - after) * pixel);
+}
+
+// Copies the rows that output rows [h0, h0 + rows) need of source blocks
+// [b0, b1) into the strip, one copy a kernel column so that pixels of
+// neighbouring rows follow each other for every tap.
+void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t b0, int64_t b1,
+               float* strip) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const auto gather = DirectKernelsFor(run.plan.isa).gather;
+  const ConvDesc& d = run.d;
+  const int64_t row = d.ow() * p.pixel;
+  const int64_t pixel_bytes = kBlock * run.plan.src_bytes;
+  for (int64_t b = b0; b < b1; ++b) {
+    const float* block = run.SrcBlock(n, b);
+    if (d.pointwise()) {  // words of what is in place else: rows follow each other
+      const int64_t pixels = rows * d.ow();
+      GatherWords(run, {BytesFrom(block, h0 * d.iw() * pixel_bytes), strip, pixels, 0, 1, pixels});
+      strip += p.rows_per_column * row;
+      continue;
+    }
+    if (p.padded) {
+      const int64_t row_dwords = p.strip_columns * p.pixel;
+      const int64_t count = (rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1;
+      for (int64_t r = 0; r < count; ++r) {
+        const int64_t ih = h0 * d.sh() - d.pad_top() + r;
+        const bool inside = ih >= 0 && ih < d.ih();
+        const GatherArgs a = {inside ? BytesFrom(block, ih * d.iw() * pixel_bytes) : nullptr,
+                              strip + r * row_dwords,
+                              p.strip_columns,
+                              -d.pad_left(),
+                              1,
+                              d.iw()};
+        p.words() ? GatherWords(run, a) : GatherNarrow(run, a);
+      }
+      strip += p.rows_per_column * row_dwords;
+      continue;
+    }
+    for (int64_t w = 0; w < d.kw(); ++w, strip += p.rows_per_column * row) {
+      for (int64_t phase = 0; phase < d.sh(); ++phase) {
+        const int64_t unused = p.strip_rows - rows;  // the last strip may be shorter
+        const int64_t depth = p.phase_row[phase + 1] - p.phase_row[phase] - unused;
+        for (int64_t q = 0; q < depth; ++q) {
+          const int64_t ih = (h0 + q) * d.sh() + phase - d.pad_top();
+          GatherArgs a;
+          a.src = ih >= 0 && ih < d.ih() ? BytesFrom(block, ih * d.iw() * pixel_bytes) : nullptr;
+          a.dst = strip + (p.phase_row[phase] + q) * row;
+          a.px = d.ow();
+          a.first = w * d.dw() - d.pad_left();
+          a.stride = d.sw();
+          a.size = d.iw();
+          if (p.words()) {
+            GatherWords(run, a);
+          } else {
+            p.narrow() ? GatherNarrow(run, a) : gather(a);
+          }
+        }
+      }
+    }
+  }
+}
+
+// The same of an NHWC source: whole rows, zeros around them.
+void FillPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, float* strip) {
+  const ConvDesc& d = run.d;
+  const int64_t columns = run.plan.Own<DirectPlan>().strip_columns;
+  const int64_t count = (rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1;
+  const int64_t left = std::min(d.pad_left(), columns);
+  const int64_t end = std::clamp(d.iw() + d.pad_left(), left, columns);  // of the columns inside
+  for (int64_t r = 0; r < count; ++r, strip += columns * d.ic()) {
+    const int64_t ih = h0 * d.sh() - d.pad_top() + r;
+    if (ih < 0 || ih >= d.ih()) {
+      std::fill_n(strip, columns * d.ic(), 0.f);
+      continue;
+    }
+    std::fill_n(strip, left * d.ic(), 0.f);
+    std::copy_n(run.buffers.src + (n * d.ih() + ih) * d.iw() * d.ic(), (end - left) * d.ic(),
+                strip + left * d.ic());
+    std::fill_n(strip + end * d.ic(), (columns - end) * d.ic(), 0.f);
+  }
+}
+
+// Pixels of an NHWC source of bytes as words.
+void WidenPixels(const ConvRun& run, const void* src, int64_t pixels, float* dst) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const int64_t ic = run.d.ic();
+  if (ic % 2 == 0) {
+    const auto widen = Int8TileKernelsFor(run.plan.isa).words.row;
+    return widen({DataType::u8, src, pixels * ic, dst, nullptr});
+  }
+  const uint8_t* from = static_cast<const uint8_t*>(src);
+  int16_t* to = reinterpret_cast<int16_t*>(dst);
+  for (; pixels > 0; --pixels, from += ic, to += 2 * p.channels) {
+    for (int64_t c = 0; c < ic; ++c) to[c] = from[c];
+    to[ic] = 0;  // as are the weights behind the last channel
+  }
+}
+
+// Pixels of so many bytes, fewer than a Word's and more than half of them, as Words with zeros
+// behind. Nothing beyond the last pixel is read.
+template <typename Word>
+void PadPixels(const void* src, int64_t bytes, int64_t pixels, float* dst) {
+  const char* from = static_cast<const char*>(src);
+  Word* const to = reinterpret_cast<Word*>(dst);
+  const Word mask = (Word{1} << (8 * bytes)) - 1;
+  for (int64_t i = 0; i + 1 < pixels; ++i, from += bytes) {
+    Word word;
+    std::memcpy(&word, from, sizeof word);
+    word &= mask;
+    std::memcpy(to + i, &word, sizeof word);
+  }
+  if (pixels > 0) {
+    Word last = 0;
+    std::memcpy(&last, from, static_cast<size_t>(bytes));
+    std::memcpy(to + pixels - 1, &last, sizeof last);
+  }
+}
+
+// Pixels of any other number of bytes, as that many dwords.
+void CopyPixels(const void* src, int64_t bytes, int64_t pixels, int64_t dwords, float* dst) {
+  const char* from = static_cast<const char*>(src);
+  for (; pixels > 0; --pixels, from += bytes, dst += dwords) {
+    dst[dwords - 1] = 0.f;  // behind the last channel weights are zero, and so are these
+    std::memcpy(dst, from, static_cast<size_t>(bytes));
+  }
+}
+
+// And of an NHWC source of a narrow type, whose pixels become whole dwords.
+void FillNarrowPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, float* strip) {
+  const ConvDesc& d = run.d;
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const int64_t columns = p.strip_columns, pixel_bytes = d.ic() * run.plan.src_bytes;
+  const int64_t count = (rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1;
+  const int64_t left = std::min(d.pad_left(), columns);
+  const int64_t end = std::clamp(d.iw() + d.pad_left(), left, columns);  // of the columns inside
+  const bool whole = d.ic() % PerDword(p.family) == 0;
+  for (int64_t r = 0; r < count; ++r, strip += columns * p.channels) {
+    const int64_t ih = h0 * d.sh() - d.pad_top() + r;
+    if (ih < 0 || ih >= d.ih()) {
+      FillZeros(run, strip, columns * p.channels);
+      continue;
+    }
+    FillZeros(run, strip, left * p.channels);
+    const float* src = BytesFrom(run.buffers.src, (n * d.ih() + ih) * d.iw() * pixel_bytes);
+    float* to = strip + left * p.channels;
+    if (p.words()) {
+      WidenPixels(run, src, end - left, to);
+    } else if (whole) {
+      std::memcpy(to, src, (end - left) * pixel_bytes);
+    } else if (p.channels == 1 && pixel_bytes > 2) {
+      PadPixels<uint32_t>(src, pixel_bytes, end - left, to);
+    } else if (p.channels == 2) {
+      PadPixels<uint64_t>(src, pixel_bytes, end - left, to);
+    } else {
+      CopyPixels(src, pixel_bytes, end - left, p.channels, to);
+    }
+    FillZeros(run, strip + end * p.channels, (columns - end) * p.channels);
+  }
+}
+
+}  // namespace
+
+const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t b1, int thread) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const ConvDesc& d = run.d;
+  const bool plain_src = !p.blocked();
+  if (p.in_place && plain_src) {
+    return run.buffers.src + (r.n * d.ih() * d.iw() + r.begin) * p.channels + b0 * p.pixel;
+  }
+  if (p.in_place) {
+    const int64_t first = p.by_row ? r.begin / d.ow() * d.sh() * d.iw() : r.begin;
+    return run.SrcBlock(r.n, b0) + first * p.pixel;
+  }
+  const int64_t h0 = r.begin / d.ow(), rows = (r.end - r.begin) / d.ow();
+  float* strip = run.scratch.Grant(p.strip, thread);
+  if (plain_src && p.narrow()) {
+    FillNarrowPlainStrip(run, r.n, h0, rows, strip);
+  } else if (plain_src) {
+    FillPlainStrip(run, r.n, h0, rows, strip);
+  } else {
+    FillStrip(run, r.n, h0, rows, b0, b1, strip);
+  }
+  return strip;
+}
+
+}  // namespace bd
