@@ -111,10 +111,20 @@ def test_rows_and_keys_before_sequences(one_op, floats, biases):
     assert node.attr["num_biases"].i == biases
 
 
+def _has_softmax_of_rank_6():
+    try:
+        tf.nn.softmax(tf.zeros([1] * 6))
+    except tf.errors.OpError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("batch", [None, 2])
 @pytest.mark.parametrize("axes", [1, 2])
 def test_attention_along_one_axis_of_several(rewrite, floats, batch, axes):
     """Keras's with attention_axes: all axes in front are the batch."""
+    if axes == 2 and not _has_softmax_of_rank_6():
+        pytest.skip("TensorFlow with oneDNN has no softmax of rank 6, which Keras's layer calls")
     layer = keras.layers.MultiHeadAttention(2, 8, attention_axes=axes + 1)
     sizes = (*(3, 2)[:axes], 5, 16)
     x = floats(2, *sizes)
