@@ -105,10 +105,10 @@ def tf_blockdnn_narrow(
 
     shapes = {name: list(value.shape) for name, value in inputs.items()}
     fast = bd.optimize(folder, precision=precision, calibration=list(samples(shapes)))
-    feed = {name: tf.constant(value) for name, value in inputs.items()}
+    (x,) = (tf.constant(value) for value in inputs.values())
 
     def run() -> Outputs:
-        return {name: tensor.numpy() for name, tensor in fast(**feed).items()}
+        return {name: tensor.numpy() for name, tensor in fast(x).items()}
 
     run.about = functools.partial(_conversion, tf, folder, fast)
     return run
