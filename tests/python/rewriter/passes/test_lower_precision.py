@@ -160,6 +160,46 @@ def test_pooling_and_concatenation_go_along(weights, lower):
     assert result.report.precision.outputs[0].snr > 30
 
 
+@pytest.mark.parametrize("precision, least", [("int8", 25), ("bf16", 40)])
+def test_branches_write_into_a_concatenation(weights, lower, precision, least):
+    """An average that it alone reads has its bytes, too; a maximum keeps its source's."""
+    one, other, last = weights(1, 1, 32, 16), weights(3, 3, 32, 32), weights(1, 1, 112, 32)
+
+    def network(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, other, 1, "SAME"))
+        branches = [
+            tf.nn.relu(tf.nn.conv2d(y, one, 1, "SAME")),
+            tf.nn.relu(6.0 * tf.nn.conv2d(y, other, 1, "SAME")),
+            tf.nn.avg_pool2d(y, 3, 1, "SAME"),
+            tf.nn.max_pool2d(y, 3, 1, "SAME"),
+        ]
+        return tf.nn.conv2d(tf.concat(branches, axis=3), last, 1, "SAME")
+
+    result = lower(network, precision)
+    maximum_joins = precision == "bf16"
+    assert [done for _, done in result.report.joined] == ["4 of 4" if maximum_joins else "3 of 4"]
+    assert len(types(result, "BlockdnnConcat")) == (not maximum_joins)  # copies the maximum
+    assert len(result.report.reorders) == 1
+    assert result.report.precision.outputs[0].snr > least
+
+
+@pytest.mark.parametrize("precision, kind", [("int8", 6), ("bf16", 14)])
+def test_heads_of_pictures_keep_narrow_weights(weights, lower, precision, kind):
+    one, head = weights(3, 3, 32, 32), weights(32, 10)
+
+    def network(x):
+        y = tf.reduce_mean(tf.nn.relu(tf.nn.conv2d(x, one, 1, "SAME")), axis=[1, 2])
+        return tf.matmul(tf.nn.relu(tf.matmul(y, head)), weights(10, 10))
+
+    result = lower(network, precision)
+    kinds = [n.attr["weights_type"].type for n in result.nodes if n.op == "BlockdnnInnerProduct"]
+    assert sorted(kinds) == sorted([kind, 1])  # the second reads no pooling
+    assert [layer.dtype for layer in result.report.precision.layers][1:] == [
+        {"int8": "int8", "bf16": "bfloat16"}[precision]
+    ]
+    assert result.report.precision.outputs[0].snr > 25
+
+
 def test_what_has_no_narrow_form_reads_float32(weights, lower):
     one, other = weights(3, 3, 32, 32), weights(3, 3, 32, 32)
 
