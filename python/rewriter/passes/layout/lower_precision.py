@@ -5,18 +5,18 @@ pools. Who else reads it and takes no narrow type gets it back as float32, by a 
 that nobody can write narrow is made so by one. So no narrow tensor is without a convolution.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from ....graph import Body, Node, dtype_name
+from ....graph import Body, Node, Ref, dtype_name
 from ....ops.records import Conv, GlobalPool, InnerProduct
 from ...context import Context
 from ...precision.lowering import Layer, Lowering, slow_in_bf16, slow_in_int8
 from ...precision.quantize import bias_correction, decibels, quantize_weights, round_weights
 from ...report import Precision, Report
-from .narrow import TypeWriter, narrow_tensors
+from .narrow import TypeWriter, joined_values, narrow_tensors
 from .narrow_weights import BF16, floats, narrow_weights, snr_of
 from .open_squeeze_excite import open_squeeze_excite
 
@@ -103,25 +103,30 @@ def _lower(body: Body, lowering: Lowering, wanted: Callable[[Node], bool], repor
             for node in convolutions
             if node.name not in lowered
         ]
-        fields = _fields_of(body, lowering)
-        chosen = lowering.choices
+        joined = joined_values(body.view, narrow)
+        fields = _fields_of(body, lowering, joined)
         TypeWriter(
             body,
             lowering.dtype,
             dict.fromkeys(lowered, fields),
             narrow,
-            lambda ref: chosen[ref.node].quantization if lowering.is_int8 else (),
-            joins=True,
+            lambda ref: _choice(ref, lowering, joined).quantization if lowering.is_int8 else (),
+            joined,
         ).write()
 
 
-def _fields_of(body: Body, lowering: Lowering):
+def _choice(ref: Ref, lowering: Lowering, joined: Mapping[Ref, Ref]):
+    """What a tensor's bytes stand for; None of one that has none."""
+    return lowering.choices.get(joined.get(ref, ref).node)
+
+
+def _fields_of(body: Body, lowering: Lowering, joined: Mapping[Ref, Ref]):
     """What gives a convolution the fields of its weights, and notes it among the layers."""
 
     def fields(node: Node) -> dict:
         label = body.label(node.name)
         layer = Layer(label, dtype_name(lowering.dtype), snr=_snr(node, lowering))
-        if choice := lowering.choices.get(node.name):
+        if choice := _choice(node.ref, lowering, joined):
             (scale, zero_point), method, _ = choice
             layer = replace(layer, method=method, scale=scale, zero_point=zero_point)
         lowering.layers.append(layer)

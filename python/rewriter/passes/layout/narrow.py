@@ -98,6 +98,20 @@ def narrow_tensors(
     return narrow
 
 
+def joined_values(view: GraphView, narrow: set[Ref]) -> dict[Ref, Ref]:
+    """Value -> the narrow concatenation that alone reads it, or the one that alone reads that.
+
+    With the concatenation's bytes it is written there and not copied.
+    """
+    joined: dict[Ref, Ref] = {}
+    for node in reversed(view.topological()):
+        if isinstance(node.payload, Concat) and node.ref in narrow:
+            for ref in sources(node):
+                if len(view.consumers(ref)) == 1 and not view.is_fetched(ref):
+                    joined[ref] = joined.get(node.ref, node.ref)
+    return joined
+
+
 class TypeWriter:
     """Writes the types.
 
@@ -107,8 +121,7 @@ class TypeWriter:
             weights are stored.
         narrow: the tensors.
         chosen: what the bytes of a tensor stand for; () of bfloat16.
-        joins: whether a value that a concatenation alone reads has the concatenation's bytes, so
-            that it is written there and not copied.
+        joined: values that are to stand for what `chosen` says of them, as joined_values has them.
     """
 
     def __init__(
@@ -118,12 +131,12 @@ class TypeWriter:
         lowered: Mapping[str, Callable[[Node], dict]],
         narrow: set[Ref],
         chosen: Callable[[Ref], tuple],
-        joins: bool = False,
+        joined: Mapping[Ref, Ref] | None = None,
     ):
         self._body, self._view = body, body.view
         self._lowered, self._narrow, self._dtype = lowered, narrow, dtype
         self._chosen = chosen
-        self._joined = self._joined_values() if joins else {}
+        self._joined = joined or {}
         self._quantizations: dict[Ref, tuple] = {}
         self._made: dict[tuple[Ref, bool], Ref] = {}
 
@@ -147,21 +160,6 @@ class TypeWriter:
             inputs = [self._as_float(ref) for ref in node.inputs]
             if inputs != node.inputs:
                 self._view.set_inputs(node, inputs)
-
-    def _joined_values(self) -> dict[Ref, Ref]:
-        """Value -> the narrow concatenation, of those that it alone reads."""
-        joined = {}
-        for node in self._view.topological():
-            if isinstance(node.payload, Concat) and node.ref in self._narrow:
-                for ref in sources(node):
-                    if len(self._view.consumers(ref)) == 1 and not self._view.is_fetched(ref):
-                        joined[ref] = node.ref
-        return joined
-
-    def _quantization_of(self, ref: Ref) -> tuple:
-        while ref in self._joined:
-            ref = self._joined[ref]
-        return self._chosen(ref)
 
     @staticmethod
     def _is_typed(payload) -> bool:
@@ -247,7 +245,7 @@ class TypeWriter:
         if ref not in self._narrow:
             return {}
         if quantization is None:
-            quantization = self._quantization_of(ref)
+            quantization = self._chosen(ref)
         self._quantizations[ref] = quantization
         return {"dtype": self._dtype, "dst_quantization": quantization}
 
@@ -255,7 +253,7 @@ class TypeWriter:
         """The tensor as narrow numbers; its own, if that is what it holds."""
         if ref in self._quantizations:
             return ref
-        quantization = self._quantization_of(ref)
+        quantization = self._chosen(ref)
         made = self._reorder(
             ref, True, dtype=self._dtype, dst_quantization=quantization, origin=ref.node
         )

@@ -181,6 +181,9 @@ def test_branches_write_into_a_concatenation(weights, lower, precision, least):
     assert len(types(result, "BlockdnnConcat")) == (not maximum_joins)  # copies the maximum
     assert len(result.report.reorders) == 1
     assert result.report.precision.outputs[0].snr > least
+    if precision == "int8":
+        scales = [layer.scale for layer in result.report.precision.layers]
+        assert scales[1] == scales[2] != scales[0]  # the concatenation's
 
 
 @pytest.mark.parametrize("precision, kind", [("int8", 6), ("bf16", 14)])
