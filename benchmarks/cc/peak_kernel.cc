@@ -11,8 +11,18 @@ namespace {
 // they need 14 or more, which fill 16 registers together with two constants.
 constexpr int kChains = 14;
 
-// The empty asm makes each value observable in a register: the compiler can
-// neither fold the chain nor move it to memory. x = 0.999 x + 0.001 tends to 1.
+// Makes a value observable in its register: the compiler can neither fold a chain of such values
+// nor move it to memory. An emulated vector is two registers.
+template <typename Register>
+inline void Observe(Register& x) {
+#if defined(BD_EMULATED)
+  asm volatile("" : "+m"(x));
+#else
+  asm volatile("" : "+v"(x));
+#endif
+}
+
+// x = 0.999 x + 0.001 tends to 1.
 void MultiplyAdd(int64_t iterations) {
   const Vec a = Set1(0.999f), b = Set1(0.001f);
   Vec x[kChains];
@@ -22,7 +32,7 @@ void MultiplyAdd(int64_t iterations) {
 #pragma GCC unroll 16
     for (int j = 0; j < kChains; ++j) {
       x[j] = Fma(x[j], a, b);
-      asm volatile("" : "+v"(x[j]));
+      Observe(x[j]);
     }
   }
 }
@@ -37,7 +47,7 @@ void DotPairsOften(int64_t iterations) {
 #pragma GCC unroll 16
     for (int j = 0; j < kChains; ++j) {
       x[j] = DotPairs(x[j], a, b);
-      asm volatile("" : "+v"(x[j]));
+      Observe(x[j]);
     }
   }
 }
@@ -53,7 +63,7 @@ void DotQuadsOften(int64_t iterations) {
 #pragma GCC unroll 16
     for (int j = 0; j < kChains; ++j) {
       x[j] = DotQuads(x[j], a, b);
-      asm volatile("" : "+v"(x[j]));
+      Observe(x[j]);
     }
   }
 }
