@@ -187,19 +187,19 @@ def test_branches_write_into_a_concatenation(weights, lower, precision, least):
 
 
 @pytest.mark.parametrize("precision, kind", [("int8", 6), ("bf16", 14)])
-def test_heads_of_pictures_keep_narrow_weights(weights, lower, precision, kind):
-    one, head = weights(3, 3, 32, 32), weights(32, 10)
+def test_products_of_a_row_a_picture_keep_narrow_weights(weights, lower, precision, kind):
+    """Behind pooling and behind one another."""
+    one, head, last = weights(3, 3, 32, 32), weights(32, 10), weights(10, 10)
 
     def network(x):
         y = tf.reduce_mean(tf.nn.relu(tf.nn.conv2d(x, one, 1, "SAME")), axis=[1, 2])
-        return tf.matmul(tf.nn.relu(tf.matmul(y, head)), weights(10, 10))
+        return tf.matmul(tf.nn.relu(tf.matmul(y, head)), last)
 
     result = lower(network, precision)
     kinds = [n.attr["weights_type"].type for n in result.nodes if n.op == "BlockdnnInnerProduct"]
-    assert sorted(kinds) == sorted([kind, 1])  # the second reads no pooling
-    assert [layer.dtype for layer in result.report.precision.layers][1:] == [
-        {"int8": "int8", "bf16": "bfloat16"}[precision]
-    ]
+    assert kinds == [kind, kind]
+    name = {"int8": "int8", "bf16": "bfloat16"}[precision]
+    assert [layer.dtype for layer in result.report.precision.layers][1:] == [name, name]
     assert result.report.precision.outputs[0].snr > 25
 
 
