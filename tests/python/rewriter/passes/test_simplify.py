@@ -120,3 +120,16 @@ def test_a_bias_of_rows_alone_stays_between_reshapes(rewrite):
     result = rewrite(_by_rows_and_columns(_ROWS), *specs)
     assert "Attention" not in result.blockdnn
     result.assert_same(*(np.random.default_rng(0).standard_normal(s, np.float32) for s in specs))
+
+
+@pytest.mark.parametrize("is_read_twice", [False, True])
+def test_an_activation_of_rows_of_boxes_is_the_convolutions(rewrite, is_read_twice):
+    """The convolution computes it where nothing else reads the rows."""
+    x = keras.Input([6, 5, 8])
+    rows = keras.layers.Conv2D(3 * 7, 1, bias_initializer="normal")(x)
+    rows = keras.layers.Reshape([-1, 7])(rows)
+    boxes = keras.layers.Activation("sigmoid")(rows)
+    result = rewrite(keras.Model(x, [boxes, rows] if is_read_twice else boxes), [None, 6, 5, 8])
+    assert result.blockdnn["Conv"] == 1
+    assert result.ops["Sigmoid"] == is_read_twice
+    result.assert_same(np.random.default_rng(0).standard_normal((2, 6, 5, 8), np.float32))
