@@ -13,7 +13,7 @@
 //   WidenBlock(p, to)   16 unsigned bytes as words
 //   WidenPairs(p, q, to)  16 pairs of words, a byte of p and one of q each
 //   InterleaveQuads(p, to)  16 groups of 4 unsigned bytes, one of each p[0] to p[3]
-//   TransposeQuads(p, to)   the same of 4 blocks of 16 that follow one another
+//   TransposedQuads(p)  the same of 4 blocks of 16 that follow one another, in a register
 //
 // With AVX512_VNNI four are VPDPBUSD. Other sets multiply words of 16 bits (VPMADDWD), even bytes
 // and odd ones: VPMADDUBSW would saturate, since 2 * 255 * 127 is no int16. That takes a shift for
@@ -82,22 +82,6 @@ inline void InterleaveQuads(const uint8_t* const* p, uint8_t* to) {
   _mm_storeu_si128(out + 3, _mm_unpackhi_epi16(ab_high, cd_high));
 }
 
-#if defined(BD_AVX512) && !defined(BD_EMULATED)
-inline void TransposeQuads(const uint8_t* p, uint8_t* to) {
-  // Dwords first, so that each 128 bits have what they will hold.
-  const IVec dwords = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  const IVec bytes =
-      _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-  const IVec blocks = _mm512_permutexvar_epi32(dwords, _mm512_loadu_si512(p));
-  _mm512_storeu_si512(to, _mm512_shuffle_epi8(blocks, bytes));
-}
-#else
-inline void TransposeQuads(const uint8_t* p, uint8_t* to) {
-  const uint8_t* const blocks[] = {p, p + 16, p + 32, p + 48};
-  InterleaveQuads(blocks, to);
-}
-#endif
-
 #if defined(BD_AVX512_VNNI) && !defined(BD_EMULATED)
 
 using UnsignedQuads = IVec;
@@ -108,6 +92,13 @@ inline UnsignedQuads LoadQuads(const uint8_t* p) { return _mm512_loadu_si512(p);
 inline SignedQuads LoadQuads(const int8_t* p) { return _mm512_loadu_si512(p); }
 inline IVec DotQuads(IVec acc, UnsignedQuads a, SignedQuads b) {
   return _mm512_dpbusd_epi32(acc, a, b);
+}
+inline UnsignedQuads TransposedQuads(const uint8_t* p) {
+  // Dwords first, so that each 128 bits have what they will hold.
+  const IVec dwords = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const IVec bytes =
+      _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+  return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(dwords, _mm512_loadu_si512(p)), bytes);
 }
 
 #else
@@ -148,6 +139,15 @@ inline IVec DotQuads(IVec acc, UnsignedQuads a, SignedQuads b) {
 }
 
 #undef BD_OF_WORDS
+
+#if defined(BD_AVX512)
+inline UnsignedQuads TransposedQuads(const uint8_t* p) {
+  const uint8_t* const blocks[] = {p, p + 16, p + 32, p + 48};
+  uint8_t quads[64];
+  InterleaveQuads(blocks, quads);
+  return LoadQuads(quads);
+}
+#endif
 
 #endif
 

@@ -47,16 +47,18 @@ class DepthwiseBlock {
 };
 
 // Of bytes, for each thread: the rows of src that a window meets in a ring, as dwords
-// (depthwise_bytes_kernel.h), and sums. Of others there is nothing to plan but tasks.
+// (depthwise_bytes_kernel.h) or padded bytes, and sums. Of others there is nothing to plan but
+// tasks.
 struct DepthwisePlan {
   int64_t ring_rows = 0;
   // A window is `rows` rows of `taps` dwords, row_distance and tap_columns apart in src;
-  // a row of the ring has `columns` dwords, one for each `every` columns of src with its padding.
-  bool quads = false;
+  // a row of the ring has `columns` dwords or, where the kernel makes quads itself, pixels.
+  bool quads = false, bytes = false;
   int64_t rows = 0, taps = 0, row_distance = 0, tap_columns = 0;
-  int64_t columns = 0, every = 1;
+  int64_t columns = 0, row_bytes = 0;
   int64_t rows_together = 1;  // of dst, in one call of the kernel
-  ScratchPiece<float> ring, sums;
+  ScratchPiece<char> ring;
+  ScratchPiece<float> sums;
 };
 
 // Weights are packed [icb][kh][kw][16], those of bytes as dwords, [icb][rows][taps][16], and behind

@@ -1,5 +1,7 @@
-// Depthwise convolutions of bytes: rows of src become rows of dwords, each once for all rows of dst
-// that read it, and rows of exact sums become rows of dst.
+// Depthwise convolutions of bytes: rows of src become rows of dwords, or of padded bytes, each once
+// for all rows of dst that read it, and rows of exact sums become rows of dst.
+#include <string.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -11,8 +13,9 @@
 namespace bd {
 namespace {
 
-// Pixels of rows that the kernel makes in one call, which sets out once for them.
-constexpr int64_t kPixelsTogether = 28;
+// Pixels of rows that the kernel makes in one call, which sets out once for them: their sums, which
+// some epilogues want in memory, and the rows that they read are half of L1 at most.
+constexpr int64_t kPixelsTogether = 224;
 
 // Output rows of one channel block.
 class ByteRows {
@@ -24,8 +27,7 @@ class ByteRows {
         own_(run.plan.Own<DepthwisePlan>()),
         ring_(run.scratch.Grant(own_.ring, thread)),
         src_(run.SrcBlock(n, block)),
-        held_(own_.ring_rows, INT64_MIN),
-        rows_(own_.rows_together * own_.rows),
+        rows_(own_.ring_rows),
         n_(n),
         block_(block),
         row_args_(),
@@ -39,18 +41,20 @@ class ByteRows {
     tile_.narrow = &run.plan.tensors;
     row_args_.zero = static_cast<uint8_t>(d_.types.src_quantization.zero_point);
     row_args_.first = -d_.pad_left();
-    row_args_.every = own_.every;
     row_args_.dw = d_.dw();
     row_args_.iw = d_.iw();
     row_args_.columns = own_.columns;
+    args_.rows = rows_.data();
+    args_.bytes = own_.bytes;
     args_.weights = packed + block * of_block;
     args_.start = reinterpret_cast<const int32_t*>(tile_.fip.channel_terms);
     args_.count = own_.rows;
     args_.taps = own_.taps;
-    args_.step = d_.sw() / own_.every;
-    args_.tap_step = own_.tap_columns / own_.every;
+    args_.row_step = d_.sh();
+    args_.row_distance = own_.row_distance;
+    args_.step = d_.sw();
+    args_.tap_step = own_.tap_columns;
     args_.ow = d_.ow();
-    args_.rows = rows_.data();
     args_.sums = reinterpret_cast<int32_t*>(run.scratch.Grant(own_.sums, thread));
     args_.tile = &tile_;
   }
@@ -59,10 +63,8 @@ class ByteRows {
   void Run(int64_t begin, int64_t end) {
     for (int64_t h = begin; h < end; h += args_.oh) {
       args_.oh = std::min(own_.rows_together, end - h);
-      for (int64_t i = 0; i < args_.oh * own_.rows; ++i) {
-        const int64_t first = (h + i / own_.rows) * d_.sh() - d_.pad_top();
-        rows_[i] = Dwords(first + i % own_.rows * own_.row_distance);
-      }
+      MakeRows(h * d_.sh() - d_.pad_top(),
+               (args_.oh - 1) * d_.sh() + (own_.rows - 1) * own_.row_distance + 1);
       tile_.epilogue = BlocksEpilogue(run_, block_, 1, n_, h * d_.ow());
       tile_.dst =
           BytesFrom(run_.DstBlock(n_, block_), h * d_.ow() * kBlock * run_.plan.tensors.dst_bytes);
@@ -71,17 +73,33 @@ class ByteRows {
   }
 
  private:
-  // Row r of src, of pairs with the one dh below it; those of one call are all there at once.
-  const float* Dwords(int64_t r) {
-    const int64_t slot = (r + d_.pad_top()) % own_.ring_rows;
-    float* const to = ring_ + slot * own_.columns * kBlock;
-    if (held_[slot] == r) return to;
-    held_[slot] = r;
+  // `count` rows of src from `first` on, of which those that the ring has need not be made.
+  void MakeRows(int64_t first, int64_t count) {
+    int64_t slot = (first + d_.pad_top()) % own_.ring_rows;
+    for (int64_t r = first; r < first + count; ++r) {
+      char* const row = ring_ + slot * own_.row_bytes;
+      if (r >= made_) own_.bytes ? Pad(Row(r), row) : Dwords(r, row);
+      rows_[r - first] = reinterpret_cast<const float*>(row);
+      if (++slot == own_.ring_rows) slot = 0;
+    }
+    made_ = first + count;
+  }
+
+  void Pad(const uint8_t* row, char* to) const {
+    const int64_t left = std::min(d_.pad_left(), own_.columns);
+    const int64_t inside = row == nullptr ? 0 : std::min(d_.iw(), own_.columns - left);
+    char* const right = to + (left + inside) * kBlock;
+    memset(to, row_args_.zero, left * kBlock);
+    if (inside > 0) memcpy(to + left * kBlock, row, inside * kBlock);
+    memset(right, row_args_.zero, to + own_.row_bytes - right);
+  }
+
+  // Of pairs, with the row one dh below.
+  void Dwords(int64_t r, char* to) {
     row_args_.rows[0] = Row(r);
     row_args_.rows[1] = Row(r + d_.dh());
-    row_args_.dst = to;
+    row_args_.dst = reinterpret_cast<float*>(to);
     kernels_.dwords(row_args_);
-    return to;
   }
 
   const uint8_t* Row(int64_t r) const {
@@ -93,9 +111,9 @@ class ByteRows {
   const ConvDesc& d_;
   const DepthwiseBytesKernels& kernels_;
   const DepthwisePlan& own_;
-  float* const ring_;
+  char* const ring_;
   const float* const src_;
-  std::vector<int64_t> held_;  // the row in each slot of the ring
+  int64_t made_ = INT64_MIN;  // the row behind the last one in the ring
   std::vector<const float*> rows_;
   const int64_t n_, block_;
   Int8Columns columns_;
@@ -116,14 +134,15 @@ void ShapeDepthwiseBytes(const ConvDesc& d, Isa isa, DepthwisePlan* own) {
 
 void PlanDepthwiseBytes(ConvPlan* plan, DepthwisePlan* own) {
   const ConvDesc& d = plan->desc;
-  // Of quads the columns that no window begins at are left out.
-  const bool leaves_out = own->quads && (own->taps == 1 || own->tap_columns % d.sw() == 0);
-  own->every = leaves_out ? d.sw() : 1;
-  own->columns = ((d.ow() - 1) * d.sw() + (own->taps - 1) * own->tap_columns) / own->every + 1;
+  own->bytes = own->quads && d.dw() == 1;
+  // Quads of bytes have four columns.
+  const int64_t behind = own->bytes ? 4 * own->taps - 1 : (own->taps - 1) * own->tap_columns;
+  own->columns = (d.ow() - 1) * d.sw() + behind + 1;
+  own->row_bytes = own->columns * kBlock;
+  if (!own->bytes) own->row_bytes *= sizeof(float);
   own->rows_together = CeilDiv(kPixelsTogether, d.ow());
   own->ring_rows = (own->rows_together - 1) * d.sh() + (own->rows - 1) * own->row_distance + 1;
-  own->ring =
-      plan->scratch.Book<float>("ring", own->ring_rows * own->columns * kBlock, plan->threads);
+  own->ring = plan->scratch.Book<char>("ring", own->ring_rows * own->row_bytes, plan->threads);
   own->sums =
       plan->scratch.Book<float>("sums", own->rows_together * d.ow() * kBlock, plan->threads);
 }
