@@ -27,13 +27,17 @@
 namespace bd::BD_ISA {
 namespace {
 
-// In all lanes: a word each of the zero point, a byte each of the bounds.
+// In all lanes: a word each of the zero point, a byte each of the bounds; and whether they change
+// anything.
 struct ByteBounds {
   ByteBounds() = default;
   ByteBounds(int32_t zero, int32_t least, int32_t most)
-      : zero_point(SetInt(zero * 0x10001)),
+      : shifts(zero != 0),
+        bounds(least > 0 || most < 255),
+        zero_point(SetInt(zero * 0x10001)),
         low(SetInt(static_cast<int32_t>(uint32_t{0x01010101} * static_cast<uint32_t>(least)))),
         high(SetInt(static_cast<int32_t>(uint32_t{0x01010101} * static_cast<uint32_t>(most)))) {}
+  bool shifts, bounds;
   IVec zero_point, low, high;
 };
 

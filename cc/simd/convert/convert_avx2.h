@@ -33,13 +33,16 @@ inline void StoreIntBlock(uint8_t* p, IVec low, IVec high) {
 }
 inline void StoreInt(uint16_t* p, IVec i) { Store128(p, Narrow(i)); }
 inline void StoreBytes(uint8_t* p, const IVec* i, const ByteBounds& b) {
-  const IVec low = _mm256_adds_epi16(_mm256_packs_epi32(i[0], i[1]), b.zero_point);
-  const IVec high = _mm256_adds_epi16(_mm256_packs_epi32(i[2], i[3]), b.zero_point);
+  IVec low = _mm256_packs_epi32(i[0], i[1]), high = _mm256_packs_epi32(i[2], i[3]);
+  if (b.shifts) {
+    low = _mm256_adds_epi16(low, b.zero_point);
+    high = _mm256_adds_epi16(high, b.zero_point);
+  }
   // Both halves hold four bytes of each vector.
   const IVec order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  const IVec bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
-                      _mm256_min_epu8(_mm256_max_epu8(bytes, b.low), b.high));
+  IVec bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
+  if (b.bounds) bytes = _mm256_min_epu8(_mm256_max_epu8(bytes, b.low), b.high);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), bytes);
 }
 
 inline IVec RoundToInt(Vec v) { return _mm256_cvtps_epi32(Round(v)); }

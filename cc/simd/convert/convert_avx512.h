@@ -23,12 +23,16 @@ inline void StoreInt(uint8_t* p, IVec i) { Store128(p, _mm512_cvtepi32_epi8(i));
 inline void StoreInt(uint16_t* p, IVec i) { Store256(p, _mm512_cvtepi32_epi16(i)); }
 
 inline void StoreBytes(uint8_t* p, const IVec* i, const ByteBounds& b) {
-  const IVec low = _mm512_adds_epi16(_mm512_packs_epi32(i[0], i[1]), b.zero_point);
-  const IVec high = _mm512_adds_epi16(_mm512_packs_epi32(i[2], i[3]), b.zero_point);
+  IVec low = _mm512_packs_epi32(i[0], i[1]), high = _mm512_packs_epi32(i[2], i[3]);
+  if (b.shifts) {
+    low = _mm512_adds_epi16(low, b.zero_point);
+    high = _mm512_adds_epi16(high, b.zero_point);
+  }
   // Each 128 bits hold four bytes of each vector.
   const IVec order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  const IVec bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high));
-  _mm512_storeu_si512(p, _mm512_min_epu8(_mm512_max_epu8(bytes, b.low), b.high));
+  IVec bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high));
+  if (b.bounds) bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, b.low), b.high);
+  _mm512_storeu_si512(p, bytes);
 }
 
 inline IVec RoundToInt(Vec v) {

@@ -11,6 +11,7 @@
 namespace bd::BD_ISA {
 namespace {
 struct ByteBounds {
+  bool shifts, bounds;
   IVec zero_point, low, high;
 };
 }  // namespace
@@ -32,7 +33,7 @@ inline void StoreInt(T* p, IVec i) {
 }
 
 inline void StoreBytes(uint8_t* p, const IVec* i, const ByteBounds& b) {
-  const halves::ByteBounds bounds = {b.zero_point.lo, b.low.lo, b.high.lo};
+  const halves::ByteBounds bounds = {b.shifts, b.bounds, b.zero_point.lo, b.low.lo, b.high.lo};
   for (int pair = 0; pair < 2; ++pair, i += 2, p += 4 * kHalf) {
     const halves::IVec parts[] = {i[0].lo, i[0].hi, i[1].lo, i[1].hi};
     halves::StoreBytes(p, parts, bounds);
