@@ -91,8 +91,9 @@ class Views:
         gone = {number % len(self.axes) for number in numbers}
         kept = [axis for place, axis in enumerate(self.axes) if place not in gone]
         if node.attr["keep_dims"].b:
-            over = sorted(self.axes[place] for place in gone)
-            self.work_below(node, [x, self._like(node, "axes", over)])
+            over = [self.axes[place] for place in gone]
+            if None not in over:
+                self.work_below(node, [x, self._like(node, "axes", sorted(over))])
         elif kept == sorted(kept):
             over = [axis for axis in range(self.body.shapes.rank(x)) if axis not in kept]
             sources = [ref.node for ref in node.inputs]

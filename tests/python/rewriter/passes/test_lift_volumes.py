@@ -113,6 +113,19 @@ def test_a_broadcast_over_the_depth_stays_right(rewrite, weights, image):
     assert result.blockdnn["ConvVolume"]
 
 
+@pytest.mark.parametrize("axes", [(1,), (2, 3), (3, 4), (1, 2, 3), (1, 2, 3, 4)], ids=str)
+def test_maxima_that_keep_dimensions(axes, rewrite, weights, image):
+    """Those of a plane are maxima of slices; the depth of a volume is no axis of its slices."""
+    filters = weights(3, 3, 3, 16, 16)
+
+    def function(x):
+        return tf.reduce_max(tf.nn.conv3d(x, filters, [1] * 5, "SAME"), axes, keepdims=True)
+
+    result = rewrite(function, [2, 4, 5, 6, 16])
+    result.assert_same(image(2, 4, 5, 6, 16))
+    assert result.blockdnn["ConvVolume"]
+
+
 def test_a_reshape_to_one_volume_counts_the_batch(rewrite, weights, image):
     """At batch 2 the volumes are one of twice the depth, and no volume of a batch of one."""
     kernel = weights(1, 3, 3, 16, 16)
