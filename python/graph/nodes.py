@@ -133,6 +133,14 @@ class Writer:
         begins[axis], sizes[axis] = begin, size
         return self.add(what, "Slice", src, begins, sizes)
 
+    def plan(self, what: str, payload, inputs: Mapping[str, Ref], shape=None) -> Ref:
+        """Adds a planned primitive that reads `inputs`, by role; others as of `add`."""
+        name = f"{self._name}/{what}"
+        ref = self._view.add(Node(name, payload.op, inputs, payload=payload)).ref
+        if shape is not None:
+            self._shapes.put(ref, shape)
+        return ref
+
     def constant(self, what: str, values, dtype: int = INT32) -> Ref:
         """Adds a constant."""
         return self._view.add(constant_node(f"{self._name}/{what}", values, dtype)).ref

@@ -11,10 +11,10 @@ been found; it ends up in the report. `PATTERNS` in this folder's __init__.py li
 that asks. Element-wise work has patterns of its own, which find steps (pixels/elementwise).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ...graph import Body, GraphView, Node, Ref
+from ...graph import Body, GraphView, Node, Ref, Writer
 from ...ops.records import Record
 
 
@@ -28,6 +28,7 @@ class Found:
         root: the node whose result it computes, and whose name it takes.
         nodes: the root and all others that it computes; others may go on reading those.
         notes: (node, reason): what it would have computed, too, if not for the reason.
+        prepare: adds what stands before the primitive; returns what that reads instead of `inputs`.
     """
 
     payload: Record
@@ -35,12 +36,14 @@ class Found:
     root: str
     nodes: frozenset[str] = frozenset()
     notes: tuple[tuple[str, str], ...] = field(default=())
+    prepare: Callable[[Writer], Mapping[str, Ref]] | None = None
 
     def node(self, view: GraphView) -> Node:
         """The node that takes the place of the root."""
         controls = [name for one in (self.root, *self.nodes) for name in view.node(one).controls]
         controls = list(dict.fromkeys(controls))
-        return Node(self.root, self.payload.op, dict(self.inputs), controls, payload=self.payload)
+        inputs = self.prepare(Writer(view, self.root)) if self.prepare else self.inputs
+        return Node(self.root, self.payload.op, dict(inputs), controls, payload=self.payload)
 
     def put(self, body: Body) -> Node:
         """Puts the primitive into the graph, and removes what nobody needs any more."""

@@ -131,9 +131,9 @@ def _convolution(node: Node, views: _Volumes, context: Context) -> None:
         sizes=(volume[0] * out[0], *out[1:], weights.shape[4]),
         algorithm=context.options.algorithm,
     )
-    src = {"src": views.slices(node.inputs[0])}
-    done = body.view.add(Node(f"{node.name}/slices", payload.op, src, payload=payload))
-    views.put(node, done.ref, (volume[0], *out, weights.shape[4]))
+    inputs = {"src": views.slices(node.inputs[0])}
+    done = body.writer(node.name).plan("slices", payload, inputs)
+    views.put(node, done, (volume[0], *out, weights.shape[4]))
 
 
 def _obstacle(node: Node, src: Ref, axis: int, body: Body) -> str | None:

@@ -272,8 +272,7 @@ class TypeWriter:
             layout = BLOCKED if payload is not None and payload.dst_layout == BLOCKED else "nhwc"
             channels = payload.channels if payload else self._body.shapes.channels(ref)
             record = Reorder(channels=channels, src_layout=layout, dst_layout=layout, **types)
-            name = f"{ref.node}/{dtype_name(record.dtype)}"
-            made = self._view.add(Node(name, record.op, {"src": ref}, payload=record)).ref
-            self._body.shapes.put(made, self._body.shapes.shape(ref))
+            write, shape = self._body.writer(ref.node), self._body.shapes.shape(ref)
+            made = write.plan(dtype_name(record.dtype), record, {"src": ref}, shape)
             self._made[ref, narrow] = made
         return self._made[ref, narrow]

@@ -24,23 +24,15 @@ def open_squeeze_excite(body: Body, lowered: set[str]) -> None:
 
 
 def _open(node: Node, body: Body) -> None:
-    payload, view, src = node.payload, body.view, node.src
-    shape = body.shapes.shape(src)
-    pooled = GlobalPool(
-        origin=payload.origin, channels=payload.channels, kind="avg", dst_layout=BLOCKED
-    )
-    mean = view.add(Node(f"{node.name}/mean", pooled.op, {"src": src}, payload=pooled)).ref
-    body.shapes.put(mean, shape and (shape[0], 1, 1, payload.channels))
+    payload, view, src, write = node.payload, body.view, node.src, body.writer(node.name)
+    shape, common = body.shapes.shape(src), dict(origin=payload.origin, channels=payload.channels)
+    one = shape and (shape[0], 1, 1, payload.channels)
+    pooled = GlobalPool(kind="avg", dst_layout=BLOCKED, **common)
+    mean = write.plan("mean", pooled, {"src": src}, one)
     if not payload.scale_src:
         view.set_inputs(node, {"src": mean})
         return
-    scales = replace(payload, scale_src=False)
-    made = view.add(Node(f"{node.name}/scales", scales.op, {"src": mean}, payload=scales)).ref
-    body.shapes.put(made, shape and (shape[0], 1, 1, payload.channels))
-    product = Eltwise(
-        origin=payload.origin,
-        channels=payload.channels,
-        steps=(binary("mul", "sample_channel", "scales"),),
-    )
-    inputs = {"src": src, "scales": made}
+    scales = write.plan("scales", replace(payload, scale_src=False), {"src": mean}, one)
+    product = Eltwise(steps=(binary("mul", "sample_channel", "scales"),), **common)
+    inputs = {"src": src, "scales": scales}
     view.replace(Node(node.name, product.op, inputs, node.controls, payload=product))

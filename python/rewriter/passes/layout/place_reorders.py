@@ -39,18 +39,13 @@ def _in_layout(body: Body, ref: Ref, wanted: str, placed) -> Ref:
     if (ref, wanted) not in placed:
         producer = view.producer(ref)
         channels = producer.payload.channels if producer.payload else body.shapes.channels(ref)
-        name, ways = f"{ref.node}/{wanted}", {"src_layout": have, "dst_layout": wanted}
+        write, inputs, kind = body.writer(ref.node), {"src": ref}, Reorder
         if _is_one_in_memory(body, ref, channels):
-            payload = Reshape(origin=ref.node, channels=channels, **ways)
             blocks = [channels // BLOCK, 1, 1, BLOCK]
             shape = [-1, *blocks] if wanted == BLOCKED else [-1, 1, 1, channels]
-            inputs = {"src": ref, "shape": body.writer(name).constant("shape", shape)}
-        else:
-            payload = Reorder(origin=ref.node, channels=channels, **ways)
-            inputs = {"src": ref}
-        made = view.add(Node(name, payload.op, inputs, payload=payload)).ref
-        body.shapes.put(made, body.shapes.shape(ref))
-        placed[ref, wanted] = made
+            inputs["shape"], kind = write.constant(f"{wanted}/shape", shape), Reshape
+        payload = kind(origin=ref.node, channels=channels, src_layout=have, dst_layout=wanted)
+        placed[ref, wanted] = write.plan(wanted, payload, inputs, body.shapes.shape(ref))
     return placed[ref, wanted]
 
 

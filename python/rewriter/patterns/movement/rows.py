@@ -5,11 +5,10 @@ TensorFlow joins, mirrors, rolls, repeats and leaves out rows and columns as it 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from ....graph import Body, GraphView, Node, Writer
+from ....graph import Body, Node, Writer
 from ....ops.records import (
     BLOCK,
     Eltwise,
@@ -31,28 +30,6 @@ from . import slices
 _AXES = (0, 2, 3)  # of blocks, for those of the pictures, their rows and their columns
 
 
-@dataclass(frozen=True, kw_only=True)
-class _FoundMove(Found):
-    """An op of TensorFlow's with constants of its own."""
-
-    constants: dict[str, object]
-
-    def node(self, view: GraphView) -> Node:
-        if isinstance(self.payload, ValuePad) and self.payload.channels % BLOCK:
-            padded = view.add(self._moved(f"{self.root}/padded", view))
-            clear = binary("mul", "channel", np.ones(self.payload.channels))  # by 0 in the tail
-            common = {"origin": self.payload.origin, "channels": self.payload.channels}
-            payload = Eltwise(steps=(clear,), **common)
-            return Node(self.root, payload.op, {"src": padded.ref}, payload=payload)
-        return self._moved(self.root, view)
-
-    def _moved(self, name: str, view: GraphView) -> Node:
-        made = {}
-        for role, value in self.constants.items():
-            made[role] = Writer(view, name).constant(role, value, self.payload.dtype_of(role))
-        return Node(name, self.payload.op, {**self.inputs, **made}, payload=self.payload)
-
-
 def find(node: Node, body: Body, context: Context) -> Found | None:
     """What `node` moves, if it moves pixels in their order, or rows and columns."""
     shape = body.shapes.shape(node.ref)
@@ -68,7 +45,21 @@ def find(node: Node, body: Body, context: Context) -> Found | None:
     payload, constants = made
     joins = isinstance(payload, Join)
     inputs = payload.roles(node.inputs[:-1]) if joins else {"src": node.inputs[0]}
-    return _FoundMove(payload, inputs, node.name, constants=constants)
+
+    def with_constants(write: Writer) -> dict:
+        kinds = {role: payload.dtype_of(role) for role in constants}
+        made = {role: write.constant(role, constants[role], kinds[role]) for role in constants}
+        return {**inputs, **made}
+
+    if not isinstance(payload, ValuePad) or shape[3] % BLOCK == 0:
+        return Found(payload, inputs, node.name, prepare=with_constants)
+    clear = binary("mul", "channel", np.ones(shape[3]))  # by 0 in the tail
+    return Found(
+        Eltwise(origin=node.name, channels=shape[3], steps=(clear,)),
+        inputs,
+        node.name,
+        prepare=lambda write: {"src": write.plan("padded", payload, with_constants(write))},
+    )
 
 
 def moves(node: Node, body: Body) -> bool:

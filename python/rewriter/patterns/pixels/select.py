@@ -4,62 +4,18 @@ m = p > q, as 1 or 0. Then, exactly, where(m, a, b) is b where m is 0, else -0, 
 not 0, else -0; a or b may be a number.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from ....graph import Body, GraphView, Node, Ref
-from ....ops.records import Eltwise, binary, eltwise, sum_of
+from ....graph import Body, Node, Ref, Writer
+from ....ops.records import Eltwise, Step, binary, eltwise, sum_of
 from ...context import Context
 from ..found import Found
 from .elementwise.comparison import compared
 
 ROOTS = ("SelectV2", "Select")
 _INVERTED = eltwise("linear", alpha=-1.0, beta=1.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _FoundSelect(Found):
-    """The choice, and what has to be made before it.
-
-    Attributes:
-        mask: makes 1 where the first is chosen, else 0; of "src" and its operand.
-        numbers: of the first and the second, where they are no tensors.
-    """
-
-    mask: Eltwise
-    numbers: tuple[float | None, float | None]
-
-    def node(self, view: GraphView) -> Node:
-        of_mask = {r: ref for r, ref in self.inputs.items() if r not in ("a", "b")}
-        mask = self._add("mask", self.mask.steps, of_mask, view)
-        first, second = self.numbers
-        if first is None and second is None:
-            rest = self._add("rest", (_INVERTED,), {"src": mask}, view)
-            chosen = self._masked("chosen", "drop", self.inputs["a"], rest, view)
-            steps = (binary("drop", "tensor", "mask"), sum_of("sum"))
-            return self._root(steps, {"src": self.inputs["b"], "mask": mask, "sum": chosen})
-        role, number = ("a", second) if first is None else ("b", first)
-        if role == "b":
-            mask = self._add("rest", (_INVERTED,), {"src": mask}, view)
-        inputs = {"src": self.inputs[role], "mask": mask}
-        steps = (binary("keep", "tensor", "mask"),)
-        if number:
-            fill = eltwise("linear", alpha=-number, beta=number)
-            steps += (sum_of("sum"),)
-            inputs["sum"] = self._add("fill", (fill,), {"src": mask}, view)
-        return self._root(steps, inputs)
-
-    def _root(self, steps, inputs) -> Node:
-        payload = replace(self.payload, steps=steps)
-        return Node(self.root, payload.op, inputs, payload=payload)
-
-    def _masked(self, what: str, how: str, src: Ref, mask: Ref, view: GraphView) -> Ref:
-        return self._add(what, (binary(how, "tensor", "mask"),), {"src": src, "mask": mask}, view)
-
-    def _add(self, what: str, steps, inputs: dict[str, Ref], view: GraphView) -> Ref:
-        payload = replace(self.payload, steps=steps)
-        return view.add(Node(f"{self.root}/{what}", payload.op, inputs, payload=payload)).ref
 
 
 def find(node: Node, body: Body, context: Context) -> Found | None:
@@ -80,8 +36,26 @@ def find(node: Node, body: Body, context: Context) -> Found | None:
     src, step, operands = found[0]
     if any(not shapes.equal(ref, node.ref) for ref in (src, *tensors)):
         return None
-    payload = Eltwise(origin=node.name, channels=channels, steps=(step,))
-    given = dict(zip("ab", values, strict=True))
+    mask = Eltwise(origin=node.name, channels=channels, steps=(step,))
     inputs = {"src": src, **operands}
-    inputs |= {role: ref for role, ref in given.items() if ref in tensors}
-    return _FoundSelect(payload, inputs, node.name, nodes, mask=payload, numbers=tuple(numbers))
+    fill = next((number for number in numbers if number is not None), None)
+    steps = (binary("drop" if fill is None else "keep", "tensor", "mask"),)
+    steps += (sum_of("sum"),) if fill != 0 else ()
+
+    def prepared(write: Writer) -> dict[str, Ref]:
+        def add(what: str, step: Step, inputs: dict[str, Ref]) -> Ref:
+            return write.plan(what, replace(mask, steps=(step,)), inputs)
+
+        (first, second), chosen = values, write.plan("mask", mask, inputs)
+        rest = add("rest", _INVERTED, {"src": chosen}) if numbers[1] is None else None
+        if fill is None:
+            kept = add("chosen", binary("drop", "tensor", "mask"), {"src": first, "mask": rest})
+            return {"src": second, "mask": chosen, "sum": kept}
+        made = {"src": tensors[0], "mask": rest or chosen}
+        if fill:
+            filled = eltwise("linear", alpha=-fill, beta=fill)
+            made["sum"] = add("fill", filled, {"src": made["mask"]})
+        return made
+
+    read = inputs | {role: ref for role, ref in zip("ab", values, strict=True) if ref in tensors}
+    return Found(replace(mask, steps=steps), read, node.name, nodes, prepare=prepared)

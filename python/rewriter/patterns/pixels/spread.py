@@ -4,11 +4,9 @@ x [N, H, W, C] o s [N, H, W, 1]: a 1x1 convolution of s by ones, whose chain is 
 x [N, H, W, C] o s [N, H, 1, C]: o of x and of s with its column repeated; rows, too
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from ....graph import Body, GraphView, Node
+from ....graph import Body, Node
 from ....ops.records import NHWC, Conv, Eltwise, Resize, binary, eltwise
 from ...context import Context
 from ..found import Found
@@ -16,25 +14,6 @@ from ..found import Found
 _NAMES = {"Add": "add", "AddV2": "add", "Maximum": "max", "Minimum": "min", "Mul": "mul"}
 ROOTS = (*_NAMES, "Sub", "RealDiv")
 _UNPROVEN = "its operands are not proven to be of one size: give sizes in input_signature"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _FoundRepeat(Found):
-    """Work on a picture and an operand that is repeated first."""
-
-    repeat: Resize
-    role: str
-
-    def node(self, view: GraphView) -> Node:
-        inputs = {"src": self.inputs[self.role]}
-        name = f"{self.root}/spread"
-        spread = view.add(Node(name, self.repeat.op, inputs, payload=self.repeat))
-        return Node(
-            self.root,
-            self.payload.op,
-            {"src": self.inputs["src"], self.role: spread.ref},
-            payload=self.payload,
-        )
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
@@ -58,12 +37,12 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     else:
         steps = (binary(_NAMES.get(node.op, "div"), "tensor", role),)
     scales = tuple(1 if own[i] == sizes[i] else sizes[i] for i in (1, 2))
-    return _FoundRepeat(
+    repeat = Resize(kind="nearest", coordinates="asymmetric", scales=scales, **common)
+    return Found(
         Eltwise(steps=steps, **common),
         {"src": x, role: spread},
         node.name,
-        repeat=Resize(kind="nearest", coordinates="asymmetric", scales=scales, **common),
-        role=role,
+        prepare=lambda write: {"src": x, role: write.plan("spread", repeat, {"src": spread})},
     )
 
 

@@ -6,36 +6,13 @@ In blocks the slices are [N * D, CB, H, W, 16], and the same memory is one block
 [N, 1, D, CB * H * W, 16], whose columns are pooled.
 """
 
-from dataclasses import dataclass
-
-from ....graph import Body, GraphView, Node, Writer
+from ....graph import Body, Node, Writer
 from ....ops.records import BLOCK, Pool, Reshape
 from ...context import Context
 from ..found import Found
 from .pool import KINDS
 
 ROOTS = ("Reshape",)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _FoundDepthPool(Found):
-    """A pooling between two other shapes of the same memory."""
-
-    pool: Pool
-    columns: tuple[int, ...]  # the blocked shapes of the pooling's source and of the result
-    slices: tuple[int, ...]
-
-    def node(self, view: GraphView) -> Node:
-        name, pool = self.root, self.pool
-        write = Writer(view, name)
-        columns = write.constant("columns/shape", self.columns)
-        slices = write.constant("slices/shape", self.slices)
-        reshape = Reshape(origin=name, channels=pool.channels)
-        inputs = {"src": self.inputs["src"], "shape": columns}
-        before = view.add(Node(f"{name}/columns", reshape.op, inputs, payload=reshape))
-        pooled = view.add(Node(f"{name}/pool", pool.op, {"src": before.ref}, payload=pool))
-        inputs = {"src": pooled.ref, "shape": slices}
-        return Node(name, self.payload.op, inputs, payload=self.payload)
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
@@ -63,19 +40,21 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     if [ksize[i] for i in (0, 2, 3)] + [strides[i] for i in (0, 2, 3)] != [1] * 6:
         return None
     blocks = -(-channels // BLOCK)
-    return _FoundDepthPool(
-        Reshape(origin=node.name, channels=channels),
-        {"src": src},
-        node.name,
-        frozenset(inner),
-        pool=Pool(
-            origin=pool.name,
-            channels=BLOCK,
-            kind=KINDS[pool.op],
-            ksize=(ksize[1], 1),
-            strides=(strides[1], 1),
-            padding=pool.attr["padding"].s.decode(),
-        ),
-        columns=(-1, 1, wide[1], blocks * h * w, BLOCK),
-        slices=(-1, blocks, h, w, BLOCK),
+    pooling = Pool(
+        origin=pool.name,
+        channels=BLOCK,
+        kind=KINDS[pool.op],
+        ksize=(ksize[1], 1),
+        strides=(strides[1], 1),
+        padding=pool.attr["padding"].s.decode(),
     )
+
+    def pooled(write: Writer) -> dict:
+        shape = write.constant("columns/shape", (-1, 1, wide[1], blocks * h * w, BLOCK))
+        columns = Reshape(origin=node.name, channels=BLOCK)
+        made = write.plan("columns", columns, {"src": src, "shape": shape})
+        made = write.plan("pool", pooling, {"src": made})
+        return {"src": made, "shape": write.constant("slices/shape", (-1, blocks, h, w, BLOCK))}
+
+    slices = Reshape(origin=node.name, channels=channels)
+    return Found(slices, {"src": src}, node.name, frozenset(inner), prepare=pooled)

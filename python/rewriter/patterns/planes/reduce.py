@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....graph import Body, Node, Writer
+from ....graph import Body, Node, Ref, Writer
 from ....ops.records import BLOCK, NHWC, Concat, Conv, Pool, Reshape
 from ...context import Context
 from ..found import Found
@@ -28,7 +28,7 @@ class _FoundMaximum(Found):
 
     def put(self, body: Body) -> Node:
         view, name, (h, w) = body.view, self.root, self.pixels
-        blocks, src = -(-self.channels // BLOCK), self.inputs["src"]
+        blocks, src, write = -(-self.channels // BLOCK), self.inputs["src"], body.writer(name)
         if blocks * BLOCK > self.channels:
             parts = (self.channels, blocks * BLOCK - self.channels)
             filled = Concat(
@@ -37,28 +37,19 @@ class _FoundMaximum(Found):
                 parts=parts,
                 src_parts=((0, self.channels),) * 2,
             )
-            src = view.add(
-                Node(f"{name}/filled", filled.op, filled.roles([src, src]), payload=filled)
-            ).ref
-        src = self._reshaped(view, "columns", src, [-1, 1, blocks, h * w, BLOCK])
-        pool = Pool(
-            origin=name,
-            channels=BLOCK,
-            kind="max",
-            ksize=(blocks, 1),
-            strides=(1, 1),
-            padding="VALID",
-        )
-        src = view.add(Node(f"{name}/blocks", pool.op, {"src": src}, payload=pool)).ref
-        src = self._reshaped(view, "lanes", src, [-1, h, w, BLOCK], dst_layout=NHWC)
+            src = write.plan("filled", filled, filled.roles([src, src]))
+        src = self._reshaped(write, "columns", src, [-1, 1, blocks, h * w, BLOCK])
+        window = dict(kind="max", ksize=(blocks, 1), strides=(1, 1), padding="VALID")
+        src = write.plan("blocks", Pool(origin=name, channels=BLOCK, **window), {"src": src})
+        src = self._reshaped(write, "lanes", src, [-1, h, w, BLOCK], dst_layout=NHWC)
         node = view.node(name)
         view.set_inputs(node, [src, *node.inputs[1:]])
-        return view.node(src.node)
+        return view.producer(src)
 
-    def _reshaped(self, view, name: str, src, shape: list[int], **layouts):
+    def _reshaped(self, write: Writer, name: str, src: Ref, shape: list[int], **layouts) -> Ref:
         reshape = Reshape(origin=self.root, channels=BLOCK, **layouts)
-        inputs = {"src": src, "shape": Writer(view, self.root).constant(f"{name}/shape", shape)}
-        return view.add(Node(f"{self.root}/{name}", reshape.op, inputs, payload=reshape)).ref
+        inputs = {"src": src, "shape": write.constant(f"{name}/shape", shape)}
+        return write.plan(name, reshape, inputs)
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
