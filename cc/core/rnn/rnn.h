@@ -34,6 +34,7 @@
 #include "cc/base/threads/thread_pool.h"
 #include "cc/core/rnn/rnn_cell_kernel.h"
 #include "cc/core/rnn/rnn_matrix.h"
+#include "cc/core/rnn/rnn_row_kernel.h"
 
 namespace bd {
 
@@ -77,12 +78,13 @@ struct RnnPlan {
   int64_t columns = 0;  // of the sums of a row of a chunk
   // Of each panel of a block, its column among the sums of x W, and among those of h U.
   int projected[kRnnMaxPanels] = {}, recurrent[kRnnMaxPanels] = {};
-  int64_t part = 0;           // rows of the batch in a chunk
-  int64_t parts = 0;          // of them
-  int64_t steps_at_once = 0;  // whose sums of x W are made together
-  RnnMatrix w, u;
+  int64_t part = 0;                         // rows of the batch in a chunk
+  int64_t parts = 0;                        // of them
+  int64_t steps_at_once = 0;                // whose sums of x W are made together
+  RnnMatrix w, u;                           // as they are multiplied
   int64_t segment_steps = 0, segments = 0;  // whose rows are brought into pairs at once
-  RnnMatrix narrow_w, narrow_u;             // as they are packed, where w and u are widened
+  RnnMatrix packed_w, packed_u;             // as PackRnnWeights leaves them
+  bool u_by_row = false;                    // by RnnRowKernels
   int64_t packed_floats = 0;                // what packed weights are as large as
   size_t workspace_bytes = 0;               // training only
   ScratchBook scratch;
@@ -95,17 +97,19 @@ struct RnnPlan {
   int64_t states = 0;           // kept: 2 by turns, or steps + 1
   int64_t cells = 0;            // kept: 1, or steps + 1
   // In scratch.
-  ScratchPiece<float> bias;     // [block][columns]
-  ScratchPiece<float> widened;  // w and u
-  ScratchPiece<float> scales;   // of s8: of W, of U, [panel][16]
-  ScratchPiece<float> reset;    // [batch][units]
+  ScratchPiece<float> bias;      // [block][columns]
+  ScratchPiece<float> widened;   // w and u, where they are not as they are packed
+  ScratchPiece<float> scales;    // of s8: of W, of U, [panel][16]
+  ScratchPiece<float> reset;     // [batch][units]
+  ScratchPiece<Bfloat16> split;  // [h, h by turns, r h][upper, lower][row_parts]
 
   Isa isa = Isa::kGeneric;
   const ProductKernels* product = nullptr;
   const RnnCellKernels* kernels = nullptr;
+  const RnnRowKernels* row = nullptr;
 
   size_t scratch_bytes() const { return scratch.bytes(); }
-  bool widens() const { return !narrow_w.panels.empty(); }
+  int64_t row_parts() const { return CeilDiv(desc.units, kRnnPanel) * kRnnPanel; }
   int64_t chunks() const { return blocks * parts; }
   // Of W, or of U.
   int64_t panels() const { return CeilDiv(desc.units, kRnnPanel) * desc.gates(); }
@@ -139,12 +143,17 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
 // W is [inputs, gates * units], U [units, gates * units], both dense, of RnnDesc::weights.
 void PackRnnWeights(const RnnPlan& plan, const void* kernel, const void* recurrent_kernel,
                     float* packed, ThreadPool& pool);
-// What a run begins with, in scratch: scales of bytes in the order of panels, and weights as they
-// are multiplied, which it returns; the bias in the order of the sums, where both biases of GRU's z
-// and r add up.
-const float* PrepareRnnWeights(const RnnPlan& plan, const RnnBuffers& buffers, float* scales,
-                               float* widened, ThreadPool& pool);
+// What a run begins with, in scratch: scales of bytes, and the bias in the order of the sums, where
+// both biases of GRU's z and r add up; and, of panels [first, first + count) of W and of U, weights
+// as they are multiplied, where they are packed otherwise.
+void OrderRnnScales(const RnnPlan& plan, const RnnBuffers& buffers, float* scales);
+void WidenRnnPanels(const RnnPlan& plan, const float* packed, const float* scales, float* widened,
+                    int64_t first, int64_t count);
 void OrderRnnBias(const RnnPlan& plan, const float* bias, float* ordered);
+
+// RnnRow of [steps][batch]. A masked row keeps the output before, which is zero where no step has
+// counted yet.
+void FillRnnModes(const RnnDesc& desc, const RnnBuffers& buffers, uint8_t* modes);
 
 void RunRnn(const RnnPlan& plan, const RnnBuffers& buffers, ThreadPool& pool);
 

@@ -1,6 +1,7 @@
 // One fork for a whole sequence. Steps of ParallelSteps, for each `steps_at_once` steps s of
 // the sequence:
 //
+//   weights as they are multiplied, once           (where they are packed otherwise)
 //   x into pairs                                   (where W is multiplied so)
 //   sums = x W + b of all of them
 //   for each s:  sums += h U, the cell              (GRU, reset before: two, as r h is in between)
@@ -11,13 +12,10 @@
 #include "cc/base/cpu/prefetch.h"
 #include "cc/base/threads/parallel_steps.h"
 #include "cc/core/rnn/rnn.h"
-#include "cc/core/rnn/rnn_pairs.h"
+#include "cc/core/rnn/rnn_product.h"
 
 namespace bd {
 namespace {
-
-// A panel's block of k rows, 24 KB, stays in L1 while tiles of rows pass by.
-constexpr int64_t kDepthAtOnce = 384;
 
 class Run {
  public:
@@ -31,20 +29,22 @@ class Run {
     bias_ = scratch_.Grant(p_.bias);
     if (b.mask.data != nullptr || b.lengths != nullptr) modes_ = kept_.Grant(p_.modes);
     phases_ = d_.cell == RnnCell::kGru && !d_.reset_after ? 2 : 1;
+    opening_ = p_.w.in_scratch || p_.u.in_scratch;
     before_ = p_.w.in_pairs ? 2 : 1;
   }
 
   void All(ThreadPool& pool) {
     scales_ = d_.weights == DataType::s8 ? scratch_.Grant(p_.scales) : nullptr;
-    packed_ = PrepareRnnWeights(p_, b_, scales_, scratch_.Grant(p_.widened), pool);
+    widened_ = scratch_.Grant(p_.widened);
+    OrderRnnScales(p_, b_, scales_);
     OrderRnnBias(p_, b_.bias, bias_);
-    FillModes();
+    if (modes_ != nullptr) FillRnnModes(d_, b_, modes_);
     ListChunks();
-    SetState(b_.h0, hidden_);
+    SetState();
     SetCells();
     const int64_t rounds = (d_.steps + p_.steps_at_once - 1) / p_.steps_at_once;
     prepared_.assign(pool.num_threads(), -1);
-    ParallelSteps(pool, d_.steps * phases_ + rounds * before_, p_.chunks(),
+    ParallelSteps(pool, opening_ + d_.steps * phases_ + rounds * before_, p_.chunks(),
                   [&](int64_t step, int64_t chunk, int thread) { Step(step, chunk, thread); });
     Finish();
   }
@@ -81,8 +81,13 @@ class Run {
     // ParallelSteps goes forth and back.
     const Chunk& next = chunks_[step % 2 == 0 ? std::min(chunk + 1, p_.chunks() - 1)
                                               : std::max<int64_t>(chunk - 1, 0)];
+    if (step < opening_) {
+      if (c.row > 0) return;  // the chunk of the first rows does it for all
+      return WidenRnnPanels(p_, b_.packed, scales_, widened_, c.first_panel, c.panels);
+    }
     const int64_t round_steps = before_ + p_.steps_at_once * phases_;
-    const int64_t round = step / round_steps, i = step - round * round_steps;
+    const int64_t round = (step - opening_) / round_steps;
+    const int64_t i = step - opening_ - round * round_steps;
     const int64_t first = round * p_.steps_at_once;
     if (i < before_ - 1) return PairInput(chunk, first);
     if (i < before_) return Project(c, next, first);
@@ -150,7 +155,9 @@ class Run {
       a.rows = count * c.rows;
       a.num_panels = c.panels;
       a.column = p_.projected;
-      Multiply(p_.w, c.first_panel, next.first_panel, bias, 0, c.sums, a);
+      a.init = bias;
+      a.dst = c.sums;
+      Multiply(p_.w, c.first_panel, next.first_panel, a);
     }
     if (d_.bias_rows() < 2) return;
     const int64_t at = p_.columns - p_.block;
@@ -166,7 +173,7 @@ class Run {
         const int64_t begin = i * p_.segment_steps;
         RnnPairsArgs a = Pairs(p_.w, c.first_panel + panel, 1, p_.projected + panel);
         const int after = panel + 1 < c.panels ? c.first_panel + panel + 1 : next.first_panel;
-        if (i == 0) a.behind = p_.w.Ahead(packed_, after);
+        if (i == 0) a.behind = p_.w.Ahead(Base(p_.w), after);
         a.copy = i;
         a.first_row = p_.parts > 1 ? c.row : 0;
         a.rows = std::min(p_.segment_steps, count - begin) * c.rows;
@@ -182,9 +189,16 @@ class Run {
                     int thread, int first_panel, int num_panels) const {
     float* sums = Sums(c, s - first);
     const int* column = p_.recurrent + first_panel;
+    if (split_ != nullptr) {
+      const Bfloat16* const upper = PartsOf(src);
+      const int panel = c.first_panel + first_panel;
+      return p_.row->multiply({upper, upper + p_.row_parts(), d_.units,
+                               p_.u.Panels(Base(p_.u), panel), PanelFloats(p_.u.weights, p_.u.k),
+                               num_panels, column, Unscale(p_.u, panel), sums});
+    }
     if (p_.u.in_pairs) {
       RnnPairsArgs a = Pairs(p_.u, c.first_panel + first_panel, num_panels, column);
-      a.behind = p_.u.Ahead(packed_, next.first_panel + first_panel);
+      a.behind = p_.u.Ahead(Base(p_.u), next.first_panel + first_panel);
       a.copy = thread;
       a.first_row = c.row;
       a.rows = c.rows;
@@ -198,8 +212,9 @@ class Run {
     a.inner_stride = d_.units;
     a.num_panels = num_panels;
     a.column = column;
-    Multiply(p_.u, c.first_panel + first_panel, next.first_panel + first_panel, sums, p_.columns,
-             sums, a);
+    a.init = a.dst = sums;
+    a.init_stride = p_.columns;
+    Multiply(p_.u, c.first_panel + first_panel, next.first_panel + first_panel, a);
   }
 
   RnnPairsArgs Pairs(const RnnMatrix& matrix, int first_panel, int num_panels,
@@ -207,7 +222,7 @@ class Run {
     RnnPairsArgs a = {};
     a.isa = p_.isa;
     a.matrix = &matrix;
-    a.packed = packed_;
+    a.base = Base(matrix);
     a.scratch = &scratch_;
     a.first_panel = first_panel;
     a.num_panels = num_panels;
@@ -216,44 +231,22 @@ class Run {
     return a;
   }
 
+  const float* Base(const RnnMatrix& matrix) const {
+    return matrix.in_scratch ? widened_ : b_.packed;
+  }
+
+  // Floats made of bytes have their scales in them.
   const float* Unscale(const RnnMatrix& matrix, int first_panel) const {
-    if (matrix.weights != DataType::s8) return matrix.Unscale(packed_, first_panel);
+    if (scales_ == nullptr || matrix.weights == DataType::f32) {
+      return matrix.Unscale(Base(matrix), first_panel);
+    }
     return scales_ + (first_panel + (&matrix == &p_.u ? p_.panels() : 0)) * kRnnPanel;
   }
 
-  // A loop of its own, not the one over panels (cc/core/gemm), which takes longer for the few rows
-  // of a step: this reads several panels at a time, and weights that are narrow.
-  // Of one tile of rows all of k at once: weights are read once either way.
-  void Multiply(const RnnMatrix& matrix, int first_panel, int next_panel, const float* init,
-                int64_t init_stride, float* dst, ProductArgs a) const {
-    const int64_t k = matrix.k;
-    const int64_t depths = a.rows <= p_.product->tile_rows
-                               ? 1
-                               : std::max<int64_t>(1, (k + kDepthAtOnce - 1) / kDepthAtOnce);
-    const float* panels = matrix.Panels(packed_, first_panel);
-    const float* next = matrix.Ahead(packed_, next_panel);
-    const float* src = a.src;
-    const int64_t line_rows = LineRows(matrix.weights);
-    const auto bound = [&](int64_t i) {  // whole lines come before it
-      return i == depths ? k : k * i / depths / line_rows * line_rows;
-    };
-    a.weights = matrix.weights;
-    a.panel_stride = PanelFloats(matrix.weights, k);
+  void Multiply(const RnnMatrix& matrix, int first_panel, int next_panel, ProductArgs a) const {
     a.unscale = Unscale(matrix, first_panel);
-    for (int64_t i = 0; i < depths; ++i) {
-      const int64_t begin = bound(i);
-      a.src = src + begin;
-      a.k = bound(i + 1) - begin;
-      a.panels = panels + PanelFloats(matrix.weights, begin);
-      if (a.rows > p_.product->tile_rows) {
-        a.next = i + 1 < depths ? panels + PanelFloats(matrix.weights, begin + a.k) : next;
-      }
-      a.init = i == 0 ? init : dst;
-      a.init_stride = i == 0 ? init_stride : p_.columns;
-      a.dst = dst;
-      a.dst_stride = p_.columns;
-      p_.product->multiply(a);
-    }
+    a.dst_stride = p_.columns;
+    MultiplyByTiles(*p_.product, matrix, Base(matrix), first_panel, next_panel, a);
   }
 
   // The lines that the cell writes, a row of the batch apart, come from memory meanwhile.
@@ -297,6 +290,19 @@ class Run {
     a.out = OutputOf(c, s);
     a.out_stride = b_.dst.batch_stride;
     kernel(a);
+    if (split_ != nullptr) {
+      SplitState(kernel == p_.kernels->gru_gates ? Reset(s) : HiddenBefore(s + 1), c.unit, c.units);
+    }
+  }
+
+  // One row's state, or r h, as it is multiplied: its upper and its lower parts.
+  Bfloat16* PartsOf(const float* state) const {
+    const int64_t which = state == hidden_ ? 0 : state == hidden_ + d_.units ? 1 : 2;
+    return split_ + which * 2 * p_.row_parts();
+  }
+  void SplitState(const float* state, int64_t unit, int64_t units) const {
+    Bfloat16* const upper = PartsOf(state) + unit;
+    p_.row->split(state + unit, units, upper, upper + p_.row_parts());
   }
 
   float* Sums(const Chunk& c, int64_t step) const { return c.sums + step * c.rows * p_.columns; }
@@ -313,30 +319,17 @@ class Run {
     return std::all_of(modes, modes + c.rows, [](uint8_t m) { return m != kRnnRuns; });
   }
 
-  // A masked row keeps the output before, which is zero where no step has counted yet.
-  void FillModes() {
-    if (modes_ == nullptr) return;
-    for (int64_t n = 0; n < d_.batch; ++n) {
-      bool begun = false;
-      for (int64_t s = 0; s < d_.steps; ++s) {
-        const int64_t t = d_.InputStep(s);
-        const bool counts = (b_.mask.data == nullptr || *b_.mask.At(n, t)) &&
-                            (b_.lengths == nullptr || t < b_.lengths[n]);
-        begun = begun || counts;
-        modes_[s * d_.batch + n] = counts                      ? kRnnRuns
-                                   : begun && !d_.zeros_masked ? kRnnKeeps
-                                                               : kRnnZeros;
-      }
-    }
-  }
-
-  void SetState(const float* from, float* to) const {
+  void SetState() {
     const size_t bytes = sizeof(float) * d_.batch * d_.units;
-    if (from != nullptr) {
-      memcpy(to, from, bytes);
+    if (b_.h0 != nullptr) {
+      memcpy(hidden_, b_.h0, bytes);
     } else {
-      memset(to, 0, bytes);
+      memset(hidden_, 0, bytes);
     }
+    if (!p_.u_by_row) return;
+    split_ = scratch_.Grant(p_.split);
+    memset(split_, 0, sizeof(Bfloat16) * p_.split.count);
+    SplitState(hidden_, 0, d_.units);
   }
 
   void SetCells() const {
@@ -368,12 +361,14 @@ class Run {
   const RnnDesc& d_;
   const RnnBuffers& b_;
   const Scratch scratch_, kept_;
-  const float* packed_ = nullptr;  // what is multiplied
-  float* scales_ = nullptr;        // of bytes
+  float* widened_ = nullptr;
+  float* scales_ = nullptr;  // of bytes
+  Bfloat16* split_ = nullptr;
   float* hidden_ = nullptr;
   float* bias_ = nullptr;
   uint8_t* modes_ = nullptr;
   int64_t phases_ = 1;
+  int64_t opening_ = 0;            // steps before all rounds
   int64_t before_ = 1;             // steps of a round before those of the sequence
   std::vector<int64_t> prepared_;  // of each thread: the step whose state it has in pairs
   std::vector<Chunk> chunks_;

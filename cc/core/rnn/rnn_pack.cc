@@ -1,7 +1,7 @@
-// W, then U; of each 16 units the panels of their gates one after the other, panel by panel k rows
-// of 16 columns: [16 units][gate][k][16], or lines of narrow weights (product_kernel.h). Units that
-// do not exist are zero. Where floats are packed for pairs, the columns are scaled, and behind both
-// matrices stand their scales and terms.
+// What a run begins with. Packed weights are W, then U; of each 16 units the panels of their gates
+// one after the other, panel by panel k rows of 16 columns: [16 units][gate][k][16], or lines of
+// narrow weights (product_kernel.h). Units that do not exist are zero. Where floats are packed for
+// pairs, the columns are scaled, and behind both matrices stand their scales and terms.
 #include <algorithm>
 #include <cstring>
 
@@ -32,7 +32,7 @@ void PackOnePanel(const RnnPlan& plan, const void* matrix, const RnnMatrix& to, 
 }
 
 // Of the columns of the kernel, in the order of panels.
-const float* OrderScales(const RnnPlan& plan, const float* from, float* ordered) {
+void OrderScales(const RnnPlan& plan, const float* from, float* ordered) {
   const RnnDesc& d = plan.desc;
   for (int64_t panel = 0; panel < plan.panels(); ++panel) {
     const int64_t unit = panel / d.gates() * kRnnPanel;
@@ -41,41 +41,41 @@ const float* OrderScales(const RnnPlan& plan, const float* from, float* ordered)
     std::copy_n(from + panel % d.gates() * d.units + unit,
                 std::min<int64_t>(kRnnPanel, d.units - unit), to);
   }
-  return ordered;
 }
 
 }  // namespace
 
 void PackRnnWeights(const RnnPlan& plan, const void* kernel, const void* recurrent_kernel,
                     float* packed, ThreadPool& pool) {
-  const RnnMatrix& w = plan.widens() ? plan.narrow_w : plan.w;
-  const RnnMatrix& u = plan.widens() ? plan.narrow_u : plan.u;
   pool.ParallelFor(plan.panels(), [&](int64_t i, int) {
-    PackOnePanel(plan, kernel, w, i, packed);
-    PackOnePanel(plan, recurrent_kernel, u, i, packed);
+    PackOnePanel(plan, kernel, plan.packed_w, i, packed);
+    PackOnePanel(plan, recurrent_kernel, plan.packed_u, i, packed);
   });
 }
 
-const float* PrepareRnnWeights(const RnnPlan& plan, const RnnBuffers& buffers, float* scales,
-                               float* widened, ThreadPool& pool) {
-  const float *of_w = nullptr, *of_u = nullptr;
-  if (plan.desc.weights == DataType::s8) {
-    of_w = OrderScales(plan, buffers.kernel_scales, scales);
-    of_u = OrderScales(plan, buffers.recurrent_scales, scales + plan.panels() * kRnnPanel);
-  }
-  if (!plan.widens()) return buffers.packed;
+void OrderRnnScales(const RnnPlan& plan, const RnnBuffers& buffers, float* scales) {
+  if (plan.desc.weights != DataType::s8) return;
+  OrderScales(plan, buffers.kernel_scales, scales);
+  OrderScales(plan, buffers.recurrent_scales, scales + plan.panels() * kRnnPanel);
+}
+
+void WidenRnnPanels(const RnnPlan& plan, const float* packed, const float* scales, float* widened,
+                    int64_t first, int64_t count) {
   const auto widen = [&](const RnnMatrix& from, const RnnMatrix& to, int64_t panel,
-                         const float* scales_of) {
-    plan.product->widen({from.weights, buffers.packed + from.panels[panel].offset, from.k,
-                         scales_of == nullptr ? nullptr : scales_of + panel * kRnnPanel,
-                         widened + to.panels[panel].offset, kRnnPanel});
+                         int64_t scales_at) {
+    if (!to.in_scratch) return;
+    const float* const narrow = packed + from.panels[panel].offset;
+    float* const wide = widened + to.panels[panel].offset;
+    if (to.weights == DataType::bf16) return plan.row->bfloat16_from_bytes(narrow, to.k, wide);
+    plan.product->widen({from.weights, narrow, from.k,
+                         scales == nullptr ? nullptr : scales + scales_at * kRnnPanel, wide,
+                         kRnnPanel});
     ScaleForPairs(plan, to, panel, widened);
   };
-  pool.ParallelFor(plan.panels(), [&](int64_t i, int) {
-    widen(plan.narrow_w, plan.w, i, of_w);
-    widen(plan.narrow_u, plan.u, i, of_u);
-  });
-  return widened;
+  for (int64_t panel = first; panel < first + count; ++panel) {
+    widen(plan.packed_w, plan.w, panel, panel);
+    widen(plan.packed_u, plan.u, panel, plan.panels() + panel);
+  }
 }
 
 void OrderRnnBias(const RnnPlan& plan, const float* bias, float* ordered) {
@@ -94,6 +94,19 @@ void OrderRnnBias(const RnnPlan& plan, const float* bias, float* ordered) {
       for (int64_t u = 0; u < count; ++u) {
         to[u] = from[row * units + u] + (adds ? from[(3 + g) * units + u] : 0.f);
       }
+    }
+  }
+}
+
+void FillRnnModes(const RnnDesc& d, const RnnBuffers& b, uint8_t* modes) {
+  for (int64_t n = 0; n < d.batch; ++n) {
+    bool begun = false;
+    for (int64_t s = 0; s < d.steps; ++s) {
+      const int64_t t = d.InputStep(s);
+      const bool counts = (b.mask.data == nullptr || *b.mask.At(n, t)) &&
+                          (b.lengths == nullptr || t < b.lengths[n]);
+      begun = begun || counts;
+      modes[s * d.batch + n] = counts ? kRnnRuns : begun && !d.zeros_masked ? kRnnKeeps : kRnnZeros;
     }
   }
 }

@@ -29,6 +29,8 @@ constexpr int64_t kSegmentRows = 64;
 
 // Rows in all that pay for widening all weights before.
 constexpr int64_t kFewestWidenedRows = 64;
+// Steps that pay for making bfloat16 of bytes, which takes as long as four of them.
+constexpr int64_t kFewestStepsOfBytes = 16;
 
 // W or U, k rows, at *floats of the packed weights; unscale and terms follow later.
 RnnMatrix PanelsOf(DataType weights, int64_t k, int64_t panels, int64_t* floats) {
@@ -43,6 +45,21 @@ RnnMatrix PanelsOf(DataType weights, int64_t k, int64_t panels, int64_t* floats)
 bool Widens(const RnnDesc& d) {
   return d.weights != DataType::f32 && d.batch >= kFewestPairedRows &&
          d.batch * d.steps >= kFewestWidenedRows;
+}
+
+// As what U is multiplied. Bytes take a row twice as many operations as multiplying does, to become
+// floats; as bfloat16 they take none (rnn_row_kernel.h).
+DataType RecurrentType(const RnnDesc& d, const RnnRowKernels& row) {
+  if (Widens(d)) return DataType::f32;
+  const bool by_row = d.batch == 1 && d.steps >= kFewestStepsOfBytes && row.multiply != nullptr;
+  return by_row && d.weights == DataType::s8 ? DataType::bf16 : d.weights;
+}
+
+RnnMatrix Multiplied(const RnnMatrix& packed, DataType weights, int64_t* scratch_floats) {
+  if (weights == packed.weights) return packed;
+  RnnMatrix m = PanelsOf(weights, packed.k, packed.panels.size(), scratch_floats);
+  m.in_scratch = true;
+  return m;
 }
 
 void BookPairs(int64_t rows, int64_t copies, ScratchBook* book, RnnMatrix* matrix) {
@@ -86,6 +103,7 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   p.isa = isa;
   p.product = &ProductKernelsFor(isa);
   p.kernels = &RnnCellKernelsFor(isa);
+  p.row = &RnnRowKernelsFor(isa);
   p.block = BlockOf(desc, threads);
   p.blocks = (desc.units + p.block - 1) / p.block;
   // The recurrent share of GRU's third gate has sums of its own where r comes between.
@@ -97,15 +115,8 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
     p.projected[i] = static_cast<int>(gate * p.block) + unit;
     p.recurrent[i] = static_cast<int>((gate + apart) * p.block) + unit;
   }
-  p.w = PanelsOf(desc.weights, desc.inputs, p.panels(), &p.packed_floats);
-  p.u = PanelsOf(desc.weights, desc.units, p.panels(), &p.packed_floats);
-  int64_t widened = 0, *const multiplied = Widens(desc) ? &widened : &p.packed_floats;
-  if (Widens(desc)) {
-    p.narrow_w = std::move(p.w);
-    p.narrow_u = std::move(p.u);
-    p.w = PanelsOf(DataType::f32, desc.inputs, p.panels(), &widened);
-    p.u = PanelsOf(DataType::f32, desc.units, p.panels(), &widened);
-  }
+  p.packed_w = PanelsOf(desc.weights, desc.inputs, p.panels(), &p.packed_floats);
+  p.packed_u = PanelsOf(desc.weights, desc.units, p.panels(), &p.packed_floats);
 
   // Few units and many rows: parts of the batch are chunks, too, of whole tiles.
   p.parts = 1;
@@ -123,6 +134,10 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   p.steps_at_once = std::clamp<int64_t>(p.steps_at_once, 1, desc.steps);
   if (desc.training) p.steps_at_once = desc.steps;
 
+  int64_t widened = 0;
+  p.w = Multiplied(p.packed_w, Widens(desc) ? DataType::f32 : desc.weights, &widened);
+  p.u = Multiplied(p.packed_u, RecurrentType(desc, *p.row), &widened);
+
   ScratchBook scratch, workspace;
   ScratchBook& kept = desc.training ? workspace : scratch;
   p.states = desc.training ? desc.steps + 1 : 2;
@@ -133,13 +148,17 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
     p.cell = kept.Book<float>("cell", p.cells * p.part * p.block, p.chunks());
   }
   p.modes = kept.Book<uint8_t>("modes", desc.steps * desc.batch);
+  p.u_by_row = desc.batch == 1 && p.u.weights == DataType::bf16 && p.row->multiply != nullptr;
+  p.split = scratch.Book<Bfloat16>("split state", p.u_by_row ? 6 * p.row_parts() : 0);
   p.bias = scratch.Book<float>("bias", p.blocks * p.columns);
   if (desc.cell == RnnCell::kGru && !desc.reset_after) {
     p.reset = kept.Book<float>("reset", (desc.training ? desc.steps : 1) * desc.batch * desc.units);
   }
   if (desc.batch > 0 && !desc.direct && p.w.weights == DataType::f32 && GainsFromFip(isa)) {
-    PlanPairs(threads, multiplied, &p, &scratch);
+    PlanPairs(threads, p.w.in_scratch ? &widened : &p.packed_floats, &p, &scratch);
   }
+  if (!p.w.in_scratch) p.packed_w = p.w;
+  if (!p.u.in_scratch) p.packed_u = p.u;
   p.widened = scratch.Book<float>("widened weights", widened);
   p.scales = scratch.Book<float>("scales of weights",
                                  desc.weights == DataType::s8 ? 2 * p.panels() * kRnnPanel : 0);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cc/base/cpu/cpu_model.h"
 #include "cc/base/memory/aligned_buffer.h"
 #include "cc/core/rnn/rnn.h"
 #include "tests/cc/convert_ref.h"
@@ -170,5 +171,26 @@ inline void ExpectNear(const RnnResult& actual, const RnnResult& expected, doubl
   ExpectNear(actual.hn, expected.hn, bound, what + " hn");
   ExpectNear(actual.cn, expected.cn, bound, what + " cn");
 }
+
+// States are of magnitude 1 and sums of hundreds of products have an error of some 1e-7; the
+// gates damp it from step to step.
+constexpr double kBound = 1e-5;
+
+inline void CheckRnn(const RnnCase& c, Isa isa, ThreadPool& pool) {
+  RnnResult expected(c.d), actual(c.d);
+  c.Reference(&expected);
+  c.Run(isa, pool, &actual);
+  ExpectNear(actual, expected, kBound, std::string(IsaName(isa)) + " " + Name(c.d));
+}
+
+const CpuModel kPairs = {"AuthenticAMD", 0x19, 0x11};    // Zen 4
+const CpuModel kNoPairs = {"AuthenticAMD", 0x1a, 0x44};  // Zen 5
+
+// On CPUs that multiply in pairs, and on others.
+class RnnTest : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override { PretendCpu(GetParam() ? &kPairs : &kNoPairs); }
+  void TearDown() override { PretendCpu(nullptr); }
+};
 
 }  // namespace bd

@@ -5,33 +5,13 @@
 #include <cstring>
 #include <vector>
 
-#include "cc/base/cpu/cpu_model.h"
 #include "tests/cc/core/rnn/rnn_case.h"
 #include "tests/cc/isas.h"
 
 namespace bd {
 namespace {
 
-// States are of magnitude 1 and sums of hundreds of products have an error of some 1e-7; the
-// gates damp it from step to step.
-constexpr double kBound = 1e-5;
-
-void Check(const RnnCase& c, Isa isa, ThreadPool& pool) {
-  RnnResult expected(c.d), actual(c.d);
-  c.Reference(&expected);
-  c.Run(isa, pool, &actual);
-  ExpectNear(actual, expected, kBound, std::string(IsaName(isa)) + " " + Name(c.d));
-}
-
-const CpuModel kPairs = {"AuthenticAMD", 0x19, 0x11};    // Zen 4
-const CpuModel kNoPairs = {"AuthenticAMD", 0x1a, 0x44};  // Zen 5
-
-// On CPUs that multiply in pairs, and on others.
-class Rnn : public testing::TestWithParam<bool> {
- protected:
-  void SetUp() override { PretendCpu(GetParam() ? &kPairs : &kNoPairs); }
-  void TearDown() override { PretendCpu(nullptr); }
-};
+class Rnn : public RnnTest {};
 INSTANTIATE_TEST_SUITE_P(, Rnn, testing::Bool(),
                          [](const auto& info) { return info.param ? "InPairs" : "OneByOne"; });
 
@@ -44,7 +24,7 @@ TEST_P(Rnn, UnitsAndInputsWithTails) {
           RnnCase c(DescribeRnn(kind, 3, 4, inputs, units));
           c.has_state = units % 2 == 0;
           c.has_bias = inputs != 5;
-          Check(c, isa, pool);
+          CheckRnn(c, isa, pool);
         }
       }
     }
@@ -58,7 +38,7 @@ TEST_P(Rnn, BatchesOnThreads) {
       for (RnnKind kind : kRnnKinds) {
         for (int64_t batch : {1, 2, 3, 4, 5, 6, 7, 13, 50, 100}) {
           for (int64_t units : {20, 48}) {
-            Check(RnnCase(DescribeRnn(kind, batch, 3, 9, units)), isa, pool);
+            CheckRnn(RnnCase(DescribeRnn(kind, batch, 3, 9, units)), isa, pool);
           }
         }
       }
@@ -92,9 +72,9 @@ TEST_P(Rnn, LongSequencesAndDeepSums) {
   ThreadPool pool(2);
   for (Isa isa : TestIsas()) {
     for (RnnKind kind : kRnnKinds) {
-      Check(RnnCase(DescribeRnn(kind, 1, 700, 3, 20)), isa, pool);
-      Check(RnnCase(DescribeRnn(kind, 70, 11, 900, 33)), isa, pool);
-      Check(RnnCase(DescribeRnn(kind, 9, 3, 10, 400)), isa, pool);
+      CheckRnn(RnnCase(DescribeRnn(kind, 1, 700, 3, 20)), isa, pool);
+      CheckRnn(RnnCase(DescribeRnn(kind, 70, 11, 900, 33)), isa, pool);
+      CheckRnn(RnnCase(DescribeRnn(kind, 9, 3, 10, 400)), isa, pool);
     }
   }
 }
@@ -113,7 +93,7 @@ TEST_P(Rnn, MasksLengthsAndDirections) {
         c.has_mask = flags & 16;
         c.has_lengths = flags & 32;
         c.has_state = true;
-        Check(c, isa, pool);
+        CheckRnn(c, isa, pool);
       }
     }
   }
@@ -150,7 +130,7 @@ TEST_P(Rnn, Activations) {
           RnnDesc d = DescribeRnn(kind, 3, 4, 6, 21);
           d.activation = f;
           d.recurrent_activation = g;
-          Check(RnnCase(d), isa, pool);
+          CheckRnn(RnnCase(d), isa, pool);
         }
       }
     }
@@ -200,86 +180,6 @@ TEST(RnnOneByOne, IntegersAreExact) {
     }
   }
   PretendCpu(nullptr);
-}
-
-// Few rows multiply narrow weights as they are, many widen them first; sums are cut inside K.
-TEST_P(Rnn, NarrowWeights) {
-  for (int threads : {1, 3}) {
-    ThreadPool pool(threads);
-    for (Isa isa : TestIsas()) {
-      for (RnnKind kind : kRnnKinds) {
-        for (DataType weights : {DataType::bf16, DataType::s8}) {
-          for (int64_t batch : {1, 2, 3, 5, 6, 7, 13, 70}) {
-            for (int64_t units : {1, 19, 70}) {
-              for (int64_t inputs : {0, 3, 34}) {
-                RnnDesc d = DescribeRnn(kind, batch, batch == 7 ? 12 : 3, inputs, units);
-                d.weights = weights;
-                Check(RnnCase(d), isa, pool);
-              }
-            }
-          }
-          RnnDesc deep = DescribeRnn(kind, 9, 3, 903, 40);
-          deep.weights = weights;
-          Check(RnnCase(deep), isa, pool);
-        }
-      }
-    }
-  }
-}
-
-// Sums of small integers are exact.
-TEST(RnnOneByOne, NarrowIntegersAreExact) {
-  PretendCpu(&kNoPairs);
-  ThreadPool pool(2);
-  for (Isa isa : TestIsas()) {
-    for (DataType weights : {DataType::bf16, DataType::s8}) {
-      for (int64_t batch : {1, 3, 7, 40}) {
-        RnnDesc d = DescribeRnn(kRnnKinds[0], batch, 2, 499, 37);
-        d.activation = RnnActivation::kLinear;
-        d.weights = weights;
-        RnnCase c(d);
-        c.src.FillIntegers(1);
-        c.bias.FillIntegers(3);
-        for (float& scale : c.kernel_scales) scale = 0.5f;
-        for (float& scale : c.recurrent_scales) scale = 1.f;
-        const float kernel_scale = weights == DataType::s8 ? 0.5f : 1.f;
-        for (size_t i = 0; i < c.kernel.size(); ++i) {
-          const float x = static_cast<float>(static_cast<int64_t>(i) * 7 % 15 - 7);
-          StoreFloatRef(weights, x, c.narrow_kernel.data(), static_cast<int64_t>(i));
-          c.kernel[i] = kernel_scale * x;
-        }
-        for (int64_t i = 0; i < 37 * 37; ++i) {
-          const float x = i % 37 == (i / 37 * 3 + 1) % 37 ? 2.f : 0.f;
-          StoreFloatRef(weights, x, c.narrow_recurrent.data(), i);
-          c.recurrent[i] = x;
-        }
-        RnnResult expected(d), actual(d);
-        c.Reference(&expected);
-        c.Run(isa, pool, &actual);
-        ExpectNear(actual, expected, 0., std::string(IsaName(isa)) + " " + Name(d));
-      }
-    }
-  }
-  PretendCpu(nullptr);
-}
-
-TEST_P(Rnn, NarrowWeightsStayNarrow) {
-  RnnPlan plan;
-  RnnDesc d = DescribeRnn(kRnnKinds[1], 1, 100, 22, 30);
-  const int64_t panels = 8;
-  for (DataType weights : {DataType::bf16, DataType::s8}) {
-    d.weights = weights;
-    for (int64_t batch : {1, 50}) {
-      d.batch = batch;
-      ASSERT_EQ(MakeRnnPlan(d, BestTestIsa(), 2, &plan), "");
-      EXPECT_EQ(plan.packed_floats, panels * (weights == DataType::bf16 ? 11 + 15 : 6 + 8) * 16);
-      EXPECT_EQ(plan.widens(), batch == 50);
-      EXPECT_EQ(plan.u.in_pairs, GetParam() && batch == 50);
-    }
-  }
-  d.training = true;
-  EXPECT_EQ(MakeRnnPlan(d, BestTestIsa(), 2, &plan),
-            "weights of int8 have no gradient; train with those of float32");
 }
 
 TEST_P(Rnn, FewRowsAreNotPaired) {

@@ -1,4 +1,5 @@
-// Products of several rows with packed weights, two products of a sum at a time (fip.h).
+// Products of rows with packed weights: by tiles of rows that read several panels at a time, narrow
+// ones too, and, of several rows, two products of a sum at a time (fip.h).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace bd {
 struct RnnPairsArgs {
   Isa isa;
   const RnnMatrix* matrix;
-  const float* packed;  // all of PackRnnWeights
+  const float* base;  // of the matrix's offsets
   const Scratch* scratch;
   int64_t copy, first_row, rows;
   int64_t first_panel, num_panels;
@@ -27,5 +28,11 @@ struct RnnPairsArgs {
   int64_t dst_stride;
 };
 void MultiplyInPairs(const RnnPairsArgs& args);
+
+// A loop of its own, not the one over panels (cc/core/gemm), which takes longer for the few rows of
+// a step. Panels from `first_panel` on, and behind them come those from `next_panel` on; of `args`,
+// k and what says where weights are follow from the matrix.
+void MultiplyByTiles(const ProductKernels& kernels, const RnnMatrix& matrix, const float* base,
+                     int first_panel, int next_panel, ProductArgs args);
 
 }  // namespace bd

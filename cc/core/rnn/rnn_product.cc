@@ -1,0 +1,76 @@
+#include "cc/core/rnn/rnn_product.h"
+
+#include <algorithm>
+
+namespace bd {
+namespace {
+
+// A panel's block of k rows, 24 KB, stays in L1 while tiles of rows pass by.
+constexpr int64_t kDepthAtOnce = 384;
+
+}  // namespace
+
+void MultiplyInPairs(const RnnPairsArgs& args) {
+  const RnnMatrix& m = *args.matrix;
+  PanelCall<Panel> call;
+  call.isa = args.isa;
+  call.panels = m.panels.data();
+  call.begin = args.first_panel;
+  call.end = args.first_panel + args.num_panels;
+  call.packed = args.base;
+  call.behind = args.behind;
+  call.asks_ahead = args.behind != nullptr;
+  const float* source = m.source.Bind(*args.scratch, args.copy, args.first_row, &call);
+  const float factor = m.source.Factor(*args.scratch, args.copy);
+  alignas(64) float unscale[kBlock];
+  const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
+    const int column = args.column[g - args.first_panel];
+    const float* columns = m.Unscale(args.base, g);
+    for (int64_t i = 0; i < kBlock; ++i) unscale[i] = columns[i] * factor;
+    a->fip.channel_terms = args.base + m.terms + g * kBlock;
+    a->fip.unscale = unscale;
+    a->dst = args.dst + column;
+    TileEpilogue& e = a->epilogue;
+    e.row_major = 1;
+    e.valid_lanes = kBlock;
+    e.dst_step = args.dst_stride;
+    if (args.init_stride == 0) {
+      e.bias = args.init + column;
+    } else {
+      e.acc_in = args.init + column;
+      e.acc_scale = 1.f;
+      e.acc_step = args.init_stride;
+    }
+  };
+  RunPanels(call, bind, EvenRows(source, args.rows, kBlock));
+}
+
+// Of one tile of rows all of k at once: weights are read once either way.
+void MultiplyByTiles(const ProductKernels& kernels, const RnnMatrix& matrix, const float* base,
+                     int first_panel, int next_panel, ProductArgs a) {
+  const int64_t k = matrix.k;
+  const bool one_tile = a.rows <= kernels.tile_rows;
+  const int64_t depths = one_tile ? 1 : std::max<int64_t>(1, CeilDiv(k, kDepthAtOnce));
+  const float* panels = matrix.Panels(base, first_panel);
+  const float* next = matrix.Ahead(base, next_panel);
+  const float* src = a.src;
+  const int64_t line_rows = LineRows(matrix.weights);
+  const auto bound = [&](int64_t i) {  // whole lines come before it
+    return i == depths ? k : k * i / depths / line_rows * line_rows;
+  };
+  a.weights = matrix.weights;
+  a.panel_stride = PanelFloats(matrix.weights, k);
+  for (int64_t i = 0; i < depths; ++i) {
+    const int64_t begin = bound(i);
+    a.src = src + begin;
+    a.k = bound(i + 1) - begin;
+    a.panels = panels + PanelFloats(matrix.weights, begin);
+    if (!one_tile)
+      a.next = i + 1 < depths ? panels + PanelFloats(matrix.weights, begin + a.k) : next;
+    kernels.multiply(a);
+    a.init = a.dst;
+    a.init_stride = a.dst_stride;
+  }
+}
+
+}  // namespace bd

@@ -1,0 +1,161 @@
+// Weights of bfloat16 and of bytes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/cc/core/rnn/rnn_case.h"
+#include "tests/cc/isas.h"
+
+namespace bd {
+namespace {
+
+class RnnNarrow : public RnnTest {};
+INSTANTIATE_TEST_SUITE_P(, RnnNarrow, testing::Bool(),
+                         [](const auto& info) { return info.param ? "InPairs" : "OneByOne"; });
+
+// Few rows multiply narrow weights as they are, many widen them first; sums are cut inside K.
+TEST_P(RnnNarrow, Weights) {
+  for (int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    for (Isa isa : TestIsas()) {
+      for (RnnKind kind : kRnnKinds) {
+        for (DataType weights : {DataType::bf16, DataType::s8}) {
+          for (int64_t batch : {1, 2, 3, 5, 6, 7, 13, 70}) {
+            for (int64_t units : {1, 19, 70}) {
+              for (int64_t inputs : {0, 3, 34}) {
+                RnnDesc d = DescribeRnn(kind, batch, batch == 7 ? 12 : 3, inputs, units);
+                d.weights = weights;
+                CheckRnn(RnnCase(d), isa, pool);
+              }
+            }
+          }
+          RnnDesc deep = DescribeRnn(kind, 9, 3, 903, 40);
+          deep.weights = weights;
+          CheckRnn(RnnCase(deep), isa, pool);
+        }
+      }
+    }
+  }
+}
+
+// One row may meet the parts of its state; bytes become bfloat16 for long sequences.
+TEST_P(RnnNarrow, OneRow) {
+  for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
+    for (RnnKind kind : kRnnKinds) {
+      for (DataType weights : {DataType::bf16, DataType::s8}) {
+        for (int64_t units : {1, 19, 70, 133, 260}) {
+          for (int64_t steps : {1, 15, 20}) {
+            RnnDesc d = DescribeRnn(kind, 1, steps, 34, units);
+            d.weights = weights;
+            RnnCase c(d);
+            c.has_mask = steps == 15;
+            if (c.has_mask) std::fill_n(c.mask.get() + 2, 9, true);
+            RnnResult alone(d), expected(d);
+            ThreadPool one(1), three(3);
+            CheckRnn(c, isa, three);
+            c.Run(isa, one, &alone);
+            c.Run(isa, three, &expected);
+            ExpectNear(alone, expected, 0., std::string(IsaName(isa)) + " " + Name(d));
+          }
+        }
+      }
+    }
+  }
+}
+
+// Numbers that no bfloat16 is near to, weights without a rest.
+TEST(RnnNarrowOneRow, LargeAndInfiniteStates) {
+  ThreadPool pool(2);
+  const float kInf = INFINITY, kMost = std::numeric_limits<float>::max();
+  for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
+    for (DataType weights : {DataType::bf16, DataType::s8}) {
+      for (float odd : {1e6f, -1e30f, kMost, kInf, -kInf, NAN}) {
+        RnnDesc d = DescribeRnn(kRnnKinds[0], 1, 16, 0, 35);
+        d.activation = RnnActivation::kLinear;
+        d.weights = weights;
+        RnnCase c(d);
+        c.has_bias = false;
+        c.has_state = true;
+        std::fill(c.recurrent_scales.begin(), c.recurrent_scales.end(), 1.f);
+        for (int64_t i = 0; i < 35 * 35; ++i) {  // each state moves one unit on
+          const float x = i % 35 == (i / 35 + 1) % 35 ? 1.f : 0.f;
+          StoreFloatRef(weights, x, c.narrow_recurrent.data(), i);
+        }
+        c.h0[3] = odd;
+        RnnResult actual(d);
+        c.Run(isa, pool, &actual);
+        for (int64_t u = 0; u < 35; ++u) {
+          const float from = c.h0[(u + 35 - 16) % 35];
+          const float value = actual.hn[u];
+          // 0 * inf is NaN everywhere but where the infinity went.
+          if (std::isfinite(odd)) {
+            EXPECT_NEAR(value, from, std::abs(from) * 0x1p-13f) << IsaName(isa) << " " << odd;
+          } else {
+            EXPECT_TRUE(std::isnan(value)) << IsaName(isa) << " " << odd;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Sums of small integers are exact.
+TEST(RnnNarrowOneByOne, IntegersAreExact) {
+  PretendCpu(&kNoPairs);
+  ThreadPool pool(2);
+  for (Isa isa : TestIsas(Isa::kAvx512Bf16)) {
+    for (DataType weights : {DataType::bf16, DataType::s8}) {
+      for (int64_t batch : {1, 3, 7, 40}) {
+        RnnDesc d = DescribeRnn(kRnnKinds[0], batch, 2, 499, 37);
+        d.activation = RnnActivation::kLinear;
+        d.weights = weights;
+        RnnCase c(d);
+        c.src.FillIntegers(1);
+        c.bias.FillIntegers(3);
+        for (float& scale : c.kernel_scales) scale = 0.5f;
+        for (float& scale : c.recurrent_scales) scale = 1.f;
+        const float kernel_scale = weights == DataType::s8 ? 0.5f : 1.f;
+        for (size_t i = 0; i < c.kernel.size(); ++i) {
+          const float x = static_cast<float>(static_cast<int64_t>(i) * 7 % 15 - 7);
+          StoreFloatRef(weights, x, c.narrow_kernel.data(), static_cast<int64_t>(i));
+          c.kernel[i] = kernel_scale * x;
+        }
+        for (int64_t i = 0; i < 37 * 37; ++i) {
+          const float x = i % 37 == (i / 37 * 3 + 1) % 37 ? 2.f : 0.f;
+          StoreFloatRef(weights, x, c.narrow_recurrent.data(), i);
+          c.recurrent[i] = x;
+        }
+        RnnResult expected(d), actual(d);
+        c.Reference(&expected);
+        c.Run(isa, pool, &actual);
+        ExpectNear(actual, expected, 0., std::string(IsaName(isa)) + " " + Name(d));
+      }
+    }
+  }
+  PretendCpu(nullptr);
+}
+
+TEST_P(RnnNarrow, StayNarrow) {
+  RnnPlan plan;
+  RnnDesc d = DescribeRnn(kRnnKinds[1], 1, 100, 22, 30);
+  const int64_t panels = 8;
+  for (DataType weights : {DataType::bf16, DataType::s8}) {
+    d.weights = weights;
+    for (int64_t batch : {1, 50}) {
+      d.batch = batch;
+      ASSERT_EQ(MakeRnnPlan(d, BestTestIsa(), 2, &plan), "");
+      EXPECT_EQ(plan.packed_floats, panels * (weights == DataType::bf16 ? 11 + 15 : 6 + 8) * 16);
+      EXPECT_EQ(plan.w.in_scratch, batch == 50);
+      EXPECT_EQ(plan.u.in_scratch, batch == 50);
+      EXPECT_EQ(plan.u.in_pairs, GetParam() && batch == 50);
+    }
+  }
+  d.training = true;
+  EXPECT_EQ(MakeRnnPlan(d, BestTestIsa(), 2, &plan),
+            "weights of int8 have no gradient; train with those of float32");
+}
+
+}  // namespace
+}  // namespace bd
