@@ -131,50 +131,35 @@ double SpanWith(const ConvDepthwisePlan& plan, const std::vector<PairPart>& part
 }
 
 // The mean of equal threads and of one that a neighbour slows down.
-
 double Span(const ConvDepthwisePlan& plan, const std::vector<PairPart>& parts) {
   const double even = SpanWith(plan, parts, 1);
   return plan.first.threads == 1 ? even : (even + SpanWith(plan, parts, kCpu.slow_thread)) / 2;
 }
 
-// Appends `splits` ranges of groups [begin, end) times `row_splits` ranges of rows.
-void AppendGrid(int64_t begin, int64_t end, int64_t splits, int64_t oh, int64_t row_splits,
-                std::vector<PairPart>* parts) {
+// Ranges of groups times ranges of rows.
+std::vector<PairPart> Grid(int64_t count, int64_t splits, int64_t oh, int64_t row_splits) {
+  std::vector<PairPart> parts;
   for (int64_t r = 0; r < row_splits; ++r) {
     for (int64_t g = 0; g < splits; ++g) {
-      parts->push_back({begin + (end - begin) * g / splits,
-                        begin + (end - begin) * (g + 1) / splits, oh * r / row_splits,
-                        oh * (r + 1) / row_splits});
+      parts.push_back({count * g / splits, count * (g + 1) / splits, oh * r / row_splits,
+                       oh * (r + 1) / row_splits});
     }
   }
+  return parts;
 }
 
-// Candidates: one grid; or whole groups, as many for each thread, and the last few
-// groups split by rows, so that only these expand rows twice (80->480 at 14x14, 15
-// groups for two threads: 113 and 110 us).
 void ChooseParts(ConvDepthwisePlan* plan, double* span) {
-  const int64_t oh = plan->depthwise.desc.oh(), threads = plan->first.threads;
+  const int64_t oh = plan->depthwise.desc.oh();
   const int64_t count = plan->first.Own<DirectPlan>().groups.size();
-  const int64_t most = 8 * threads;  // parts
+  const int64_t most = 8 * plan->first.threads;  // parts
   *span = std::numeric_limits<double>::infinity();
-  const auto consider = [&](std::vector<PairPart> parts) {
-    const double cost = Span(*plan, parts);
-    if (cost >= *span * 0.995) return;
-    *span = cost;
-    plan->parts = std::move(parts);
-  };
   for (int64_t rows = 1; rows <= std::min(oh, most); rows *= 2) {
     for (int64_t groups = 1; groups <= std::min(count, most / rows); ++groups) {
-      std::vector<PairPart> parts;
-      AppendGrid(0, count, groups, oh, rows, &parts);
-      consider(std::move(parts));
-    }
-    for (int64_t whole = (count - 1) / threads * threads, k = 0; whole > 0 && k < 2; ++k) {
-      std::vector<PairPart> parts;
-      AppendGrid(0, whole, threads, oh, 1, &parts);
-      AppendGrid(whole, count, count - whole, oh, rows, &parts);
-      consider(std::move(parts));
-      whole -= threads;
+      std::vector<PairPart> parts = Grid(count, groups, oh, rows);
+      const double cost = Span(*plan, parts);
+      if (cost >= *span * 0.995) continue;
+      *span = cost;
+      plan->parts = std::move(parts);
     }
   }
 }
