@@ -1,7 +1,7 @@
 """Graphs as data: views, matching, symbolic shapes. Needs no native library."""
 
 from .body import Body, Module, Place, Sizes, called, first_argument
-from .constants import LOOPS, Constants, Variable
+from .constants import LOOPS, Constants, Variable, taken
 from .formats import Format, read, written
 from .functions import Flat, called_functions, flatten, handed_on, restore_library, unflatten
 from .match import Any, Match, OneOf, Op, Scalar, Scope, match

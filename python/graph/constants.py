@@ -71,22 +71,24 @@ def _arithmetic(function: Callable) -> Callable:
     return evaluate
 
 
-def _strided_slice(node: Node, x: np.ndarray, begin, end, strides) -> np.ndarray:
-    names = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
-    masks = {name: node.attr[f"{name}_mask"].i for name in names}
+def taken(node: Node, begin, end, strides) -> tuple:
+    """What a StridedSlice of these bounds takes, as NumPy's brackets say it."""
+
+    def has(mask: str, i: int) -> bool:
+        return bool(node.attr[f"{mask}_mask"].i >> i & 1)
+
     index: list = []
     for i, (first, last, step) in enumerate(zip(begin, end, strides, strict=True)):
-        if masks["ellipsis"] >> i & 1:
+        if has("ellipsis", i):
             index.append(Ellipsis)
-        elif masks["new_axis"] >> i & 1:
+        elif has("new_axis", i):
             index.append(np.newaxis)
-        elif masks["shrink_axis"] >> i & 1:
-            index.append(int(first))
+        elif has("shrink_axis", i):
+            index.append(first)
         else:
-            start = None if masks["begin"] >> i & 1 else int(first)
-            stop = None if masks["end"] >> i & 1 else int(last)
-            index.append(slice(start, stop, int(step)))
-    return x[tuple(index)]
+            start, stop = None if has("begin", i) else first, None if has("end", i) else last
+            index.append(slice(start, stop, step))
+    return tuple(index)
 
 
 def _slice(node: Node, x: np.ndarray, begin, size) -> np.ndarray:
@@ -141,7 +143,7 @@ _MOVES: dict[str, Callable[..., np.ndarray]] = {
     "ExpandDims": lambda node, x, axis: np.expand_dims(x, int(axis)),
     "Transpose": lambda node, x, order: np.transpose(x, order),
     "Slice": _slice,
-    "StridedSlice": _strided_slice,
+    "StridedSlice": lambda node, x, *bounds: x[taken(node, *bounds)],
 }
 _EVALUATORS: dict[str, Callable[..., np.ndarray]] = {
     **_MOVES,
@@ -344,9 +346,7 @@ class Constants:
 
     def origin(self, ref: Ref) -> str:
         """The node that makes a handle, past identities."""
-        while self._view.node(ref.node).op == "Identity":
-            ref = self._view.node(ref.node).inputs[0]
-        return ref.node
+        return self._view.origin(ref, ("Identity",)).node
 
     def _is_constant(self, node: Node) -> bool:
         if node.op == "Const":

@@ -4,10 +4,28 @@ Rules as in shape_rules.py. The length of a list, as map_fn, scan and TensorArra
 with which it was made: a loop that sets elements leaves it.
 """
 
-from .constants import LOOPS
+from .constants import LOOPS, taken
 from .functions import flatten, handed_on
 from .symbolic import Size, exact_division, is_count
 from .view import Node, Ref
+
+
+def given(*reads: str):
+    """Makes a rule of what is read of the first inputs, which is asked where all of it is known.
+
+    Args:
+        reads: of each input the method of `Shapes` that reads it.
+    """
+
+    def of(rule):
+        def ask(node: Node, shapes):
+            read = zip(reads, node.inputs, strict=False)
+            found = [getattr(shapes, method)(ref) for method, ref in read]
+            return None if any(one is None for one in found) else rule(node, *found)
+
+        return ask
+
+    return of
 
 
 def slice_(node: Node, shapes):
@@ -31,38 +49,36 @@ def strided_slice(node: Node, shapes):
         return None
     unknown = ["?"] * len(strides)
     begin, end = (shapes.numbers(ref) or unknown for ref in node.inputs[1:3])
-    names = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
-    masks = {name: node.attr[f"{name}_mask"].i for name in names}
+    index = taken(node, begin, end, strides)
     left, result = list(src), []
-    for i, (first, last, stride) in enumerate(zip(begin, end, strides, strict=True)):
-        if masks["ellipsis"] >> i & 1:
-            later = len(strides) - i - 1 - bin(masks["new_axis"] >> i + 1).count("1")
-            whole = len(left) - later
+    for i, one in enumerate(index):
+        if one is Ellipsis:
+            whole = len(left) - sum(later is not None for later in index[i + 1 :])
             result, left = result + left[:whole], left[whole:]
-        elif masks["new_axis"] >> i & 1:
+        elif one is None:
             result.append(1)
         elif not left:
             return None
         else:
             size = left.pop(0)
-            low = None if masks["begin"] >> i & 1 else first
-            high = None if masks["end"] >> i & 1 else last
-            if masks["shrink_axis"] >> i & 1:
+            if not isinstance(one, slice):
                 continue
-            if isinstance(size, int) and "?" not in (low, high):
-                size = len(range(size)[low:high:stride])
-            elif high is not None or (low, stride) not in ((None, 1), (0, 1), (None, -1)):
+            if isinstance(size, int) and "?" not in (one.start, one.stop):
+                size = len(range(size)[one])
+            elif one.stop is not None or (one.start, one.step) not in _WHOLE:
                 size = None
             result.append(size)
     return (*result, *left)
 
 
-def gather(node: Node, shapes):
-    params, indices = (shapes.shape(ref) for ref in node.inputs[:2])
-    axis, shared = shapes.number(node.inputs[2]), node.attr["batch_dims"].i
-    if not params or indices is None or axis is None:
+_WHOLE = ((None, 1), (0, 1), (None, -1))  # where a slice that has no end begins, and its step
+
+
+@given("shape", "shape", "number")
+def gather(node: Node, params, indices, axis):
+    if not params:
         return None  # A scalar is what is known of a handle, and nothing can be gathered from it.
-    axis %= len(params)
+    axis, shared = axis % len(params), node.attr["batch_dims"].i
     shared += len(indices) if shared < 0 else 0
     return (*params[:axis], *indices[shared:], *params[axis + 1 :])
 

@@ -1,13 +1,14 @@
 """op -> rule for the shape of its first output, one row each.
 
-A rule gets the node and the `Shapes` so far and returns a tuple of sizes, in which
-None means "ask TensorFlow's static shape", or None when it knows nothing.
+A rule gets the node and the `Shapes` so far, or what `given` reads of them, and returns a tuple of
+sizes, in which None means "ask TensorFlow's static shape", or None when it knows nothing.
 """
 
 import math
 
 from . import part_rules
 from .elementwise_ops import BINARY, COMPARISONS, UNARY
+from .part_rules import given
 from .quantized import QUANTIZING
 from .symbolic import Expr, exact_division, is_count, window
 from .view import Node
@@ -98,10 +99,8 @@ def _pool(node: Node, shapes):
     return _windowed(node, shapes, [ksize[axis] for axis in axes], src[6 - sum(axes)])
 
 
-def _pad(node: Node, shapes):
-    src, pads = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
-    if src is None or pads is None:
-        return None
+@given("shape", "value")
+def _pad(node: Node, src, pads):
     return tuple(size + before + after for size, (before, after) in zip(src, pads, strict=True))
 
 
@@ -119,10 +118,8 @@ def _concat(node: Node, shapes):
     return tuple(sizes)
 
 
-def _reduce(node: Node, shapes):
-    src, axes = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[1])
-    if src is None or axes is None:
-        return None
+@given("shape", "numbers")
+def _reduce(node: Node, src, axes):
     axes = {axis % len(src) for axis in axes}
     if node.attr["keep_dims"].b:
         return tuple(1 if i in axes else size for i, size in enumerate(src))
@@ -168,10 +165,8 @@ def _fill(sizes, src):
     return [fill if size == -1 else size for size in sizes]
 
 
-def _squeeze(node: Node, shapes):
-    src = shapes.shape(node.inputs[0])
-    if src is None:
-        return None
+@given("shape")
+def _squeeze(node: Node, src):
     drop = {axis % len(src) for axis in node.attr["squeeze_dims"].list.i}
     if not drop:
         if not all(isinstance(size, int) for size in src):
@@ -180,10 +175,8 @@ def _squeeze(node: Node, shapes):
     return tuple(size for axis, size in enumerate(src) if axis not in drop)
 
 
-def _expand_dims(node: Node, shapes):
-    src, axis = shapes.shape(node.inputs[0]), shapes.number(node.inputs[1])
-    if src is None or axis is None:
-        return None
+@given("shape", "number")
+def _expand_dims(node: Node, src, axis):
     sizes = list(src)
     sizes.insert(axis % (len(src) + 1), 1)
     return tuple(sizes)
@@ -197,32 +190,24 @@ def _pack(node: Node, shapes):
     return (*parts[0][:axis], len(parts), *parts[0][axis:])
 
 
-def _transpose(node: Node, shapes):
-    src, order = shapes.shape(node.inputs[0]), shapes.numbers(node.inputs[1])
-    if src is None or order is None or len(order) != len(src):
-        return None
-    return tuple(src[i] for i in order)
+@given("shape", "numbers")
+def _transpose(node: Node, src, order):
+    return tuple(src[i] for i in order) if len(order) == len(src) else None
 
 
-def _place_of_largest(node: Node, shapes):
-    src, axis = shapes.shape(node.inputs[0]), shapes.number(node.inputs[1])
-    if not src or axis is None:
-        return None
-    return (*src[: axis % len(src)], *src[axis % len(src) + 1 :])
+@given("shape", "number")
+def _place_of_largest(node: Node, src, axis):
+    return (*src[: axis % len(src)], *src[axis % len(src) + 1 :]) if src else None
 
 
-def _resize(node: Node, shapes):
-    src, size = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
-    if src is None or size is None or len(src) != 4:
-        return None
-    return (src[0], size[0], size[1], src[3])
+@given("shape", "value")
+def _resize(node: Node, src, size):
+    return (src[0], size[0], size[1], src[3]) if len(src) == 4 else None
 
 
-def _space_to_batch(node: Node, shapes):
+@given("shape", "numbers", "value")
+def _space_to_batch(node: Node, src, block, pads):
     """Every b-th pixel is an image of its own; the op demands that b divides the padded size."""
-    src, block, pads = _blocks(node, shapes)
-    if src is None:
-        return None
     inner = [
         exact_division(size + before + after, b)
         for size, b, (before, after) in zip(src[1:], block, pads, strict=False)
@@ -230,10 +215,8 @@ def _space_to_batch(node: Node, shapes):
     return (src[0] * math.prod(block), *inner, *src[1 + len(block) :])
 
 
-def _batch_to_space(node: Node, shapes):
-    src, block, crops = _blocks(node, shapes)
-    if src is None:
-        return None
+@given("shape", "numbers", "value")
+def _batch_to_space(node: Node, src, block, crops):
     inner = [
         size * b - before - after
         for size, b, (before, after) in zip(src[1:], block, crops, strict=False)
@@ -241,27 +224,14 @@ def _batch_to_space(node: Node, shapes):
     return (exact_division(src[0], math.prod(block)), *inner, *src[1 + len(block) :])
 
 
-def _blocks(node: Node, shapes):
-    """(shape, block, margins) of the source, or Nones."""
-    src, block, margins = shapes.shape(node.inputs[0]), *map(shapes.value, node.inputs[1:])
-    known = block is not None and all(isinstance(b, int) for b in block)
-    if src is None or margins is None or not known or len(src) < 1 + len(block):
-        return None, None, None
-    return src, [int(b) for b in block], margins
-
-
-def _matmul(node: Node, shapes):
-    a, b = (shapes.shape(ref) for ref in node.inputs)
-    if a is None or b is None or len(a) != 2 or len(b) != 2:
-        return None
+@given("shape", "shape")
+def _matmul(node: Node, a, b):
     rows, columns = node.attr["transpose_a"].b, not node.attr["transpose_b"].b
     return (a[int(rows)], b[int(columns)])
 
 
-def _batch_matmul(node: Node, shapes):
-    a, b = (shapes.shape(ref) for ref in node.inputs)
-    if a is None or b is None or min(len(a), len(b)) < 2:
-        return None
+@given("shape", "shape")
+def _batch_matmul(node: Node, a, b):
     rank = max(len(a), len(b))
     batches = [(1,) * (rank - len(s)) + s[:-2] for s in (a, b)]
     batch = tuple(_broadcast_size(*sizes) for sizes in zip(*batches, strict=True))
@@ -282,10 +252,8 @@ def _einsum(node: Node, shapes):
     return tuple(sizes.get(label) for label in result) if "." not in result else None
 
 
-def _tile(node: Node, shapes):
-    src, times = shapes.shape(node.inputs[0]), shapes.value(node.inputs[1])
-    if src is None or times is None:
-        return None
+@given("shape", "value")
+def _tile(node: Node, src, times):
     return tuple(
         size * n if isinstance(size, int) or isinstance(n, int) else None
         for size, n in zip(src, times, strict=True)
@@ -302,15 +270,10 @@ def _of_value(index: int):
     return rule
 
 
-def _range(node: Node, shapes):
-    size = shapes.value(node.inputs[1])
-    if size is None or shapes.number(node.inputs[0]) != 0 or shapes.number(node.inputs[2]) != 1:
-        return None
-    return (size.item(),) if is_count(size.item()) else None
-
-
-def _shape_of(node: Node, shapes):
-    return None if (src := shapes.shape(node.inputs[0])) is None else (len(src),)
+@given("number", "value", "number")
+def _range(node: Node, first, limit, step):
+    counts = (first, step) == (0, 1) and is_count(limit.item())
+    return (limit.item(),) if counts else None
 
 
 def _updated(node: Node, shapes):
@@ -362,7 +325,7 @@ _RULES = {
     "Tile": _tile,
     "Pack": _pack,
     "Range": _range,
-    "Shape": _shape_of,
+    "Shape": given("shape")(lambda node, src: (len(src),)),
     "Slice": part_rules.slice_,
     "GatherV2": part_rules.gather,
     "BlockdnnUpdateSlice": _updated,

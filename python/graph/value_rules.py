@@ -9,7 +9,7 @@ import math
 import numpy as np
 from tensorflow.core.framework import types_pb2
 
-from .constants import array
+from .constants import array, taken
 from .symbolic import floordiv, mod
 from .view import Node
 
@@ -46,23 +46,12 @@ def _const(node: Node):
 
 
 def _strided_slice(node: Node, src, begin, end, strides):
-    """Basic slicing; ellipsis and new axes are left alone."""
-    attr = node.attr
-    if attr["ellipsis_mask"].i or attr["new_axis_mask"].i:
-        return None
-    index = []
-    for axis in range(len(begin)):
-        bit = 1 << axis
-        if attr["shrink_axis_mask"].i & bit:
-            index.append(begin[axis])
-            continue
-        low = None if attr["begin_mask"].i & bit else begin[axis]
-        high = None if attr["end_mask"].i & bit else end[axis]
-        index.append(slice(low, high, strides[axis]))
-    bounds = [(i.start, i.stop, i.step) if isinstance(i, slice) else (i,) for i in index]
-    if not all(one is None or isinstance(one, int) for part in bounds for one in part):
-        return None
-    return np.array(src[tuple(index)], dtype=object)
+    index = taken(node, begin, end, strides)
+    for one in index:
+        bounds = (one.start, one.stop, one.step) if isinstance(one, slice) else (one,)
+        if not all(bound in (None, Ellipsis) or isinstance(bound, int) for bound in bounds):
+            return None
+    return np.array(src[index], dtype=object)
 
 
 def _elementwise(function):

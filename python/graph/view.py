@@ -165,6 +165,12 @@ class GraphView:
     def producer(self, ref: Ref) -> Node:
         return self._nodes[ref.node]
 
+    def origin(self, ref: Ref, ops: Iterable[str]) -> Ref:
+        """The tensor that `ref` is, or is made of by ops of these kinds alone."""
+        while (node := self._nodes[ref.node]).op in ops:
+            ref = node.inputs[0]
+        return ref
+
     def consumers(self, ref: Ref) -> list[tuple[Node, int]]:
         """The (node, input index) pairs that read `ref`."""
         readers = [self._nodes[name] for name in self._consumers.get(ref.node, ())]

@@ -20,6 +20,7 @@ MOST_PARTS = 8
 _ROUNDS, _WARMUP = 12, 3
 # Both compute the same tensor if they differ by less than this part of its largest value.
 _SAME = 1e-2
+_REORDERS = ("BlockdnnReorder",)
 _ATTRIBUTES = {"_disable_acd": True}  # as in rebuild.py
 
 
@@ -100,17 +101,11 @@ def _in_original(ref: Ref, after: Module, before: Module) -> Ref | None:
     node = after.main.view.producer(ref)
     if node.op == REGION:
         body = flatten(after.functions[node.attr["f"].func.name])
-        ref = _before_reorders(GraphView(body.graph_def, body.fetches), body.fetches[ref.port])
+        ref = GraphView(body.graph_def, body.fetches).origin(body.fetches[ref.port], _REORDERS)
         if ref.node in body.inputs:
             return _in_original(node.inputs[body.inputs.index(ref.node)], after, before)
-    ref = _before_reorders(after.main.view, ref) if ref.node in after.main.view else ref
+    ref = after.main.view.origin(ref, _REORDERS) if ref.node in after.main.view else ref
     return ref if ref.node in before.main.view else None
-
-
-def _before_reorders(view: GraphView, ref: Ref) -> Ref:
-    while view.producer(ref).op == "BlockdnnReorder":
-        ref = view.producer(ref).inputs[0]
-    return ref
 
 
 def _depend_on_inputs(module: Module) -> set[str]:

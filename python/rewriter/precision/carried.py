@@ -35,9 +35,7 @@ def weight_steps(ref: Ref, weights: np.ndarray, body: Body) -> np.ndarray | None
         ref: the constant tensor.
         weights: its values, [.., output channels].
     """
-    node = body.view.producer(ref)
-    while node.op in _VIEWS:
-        node = body.view.producer(node.inputs[0])
+    node = body.view.producer(body.view.origin(ref, _VIEWS))
     if node.op not in QUANTIZING:
         return None
     found, channels = grid(node, body.constants.value), weights.shape[-1]

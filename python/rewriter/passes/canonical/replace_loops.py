@@ -80,9 +80,7 @@ class _Loop:
     # Reading.
 
     def _strip(self, ref: Ref) -> Ref:
-        while (node := self.view.producer(ref)).op == "Identity":
-            ref = node.inputs[0]
-        return ref
+        return self.view.origin(ref, ("Identity",))
 
     def _listed(self, position: int) -> Ref | None:
         """The tensor whose rows a list has."""

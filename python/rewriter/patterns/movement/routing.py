@@ -46,109 +46,97 @@ def route(node: Node, body: Body, given: Sequence[np.ndarray]) -> list[np.ndarra
     """The arrays of the node's outputs; None where it moves more than channels, or who knows."""
     try:
         made = _ROUTES.get(node.op, _reshaped)(node, body, given)
-    except (ValueError, IndexError, TypeError):  # numpy refuses what does not fit
+    except (
+        ValueError,
+        IndexError,
+        TypeError,
+    ):  # What is not known is None: it does not fit either.
         return None
-    if made is None:
-        return None
-    for port, array in enumerate(made):
+    for port, array in enumerate(made or ()):
         shape = body.shapes.shape(Ref(node.name, port))
         if shape is None or shape[_FIXED:] != array.shape:
             return None
     return made
 
 
-def _axis(value, rank: int) -> int | None:
-    """The axis of the array that `value` is of the tensor of this rank."""
-    if value is None or np.size(value) != 1:
-        return None
-    axis = int(np.reshape(value, ())) % rank - _FIXED
-    return axis if axis >= 0 else None
+def _axis(value: int | None, ndim: int) -> int:
+    """The axis of an array that `value` is of its tensor; an error where it is none."""
+    axis = value % (ndim + _FIXED) - _FIXED
+    if axis < 0:
+        raise IndexError(f"{value} is the axis of samples or pixels")
+    return axis
+
+
+def _axes(values, array: np.ndarray) -> tuple[int, ...]:
+    return tuple(_axis(int(value), array.ndim) for value in np.atleast_1d(values))
 
 
 def _concatenated(node: Node, body: Body, given):
-    axis = _axis(body.shapes.value(node.inputs[-1]), given[0].ndim + _FIXED)
-    return None if axis is None else [np.concatenate(given, axis)]
+    return [np.concatenate(given, _axis(body.shapes.number(node.inputs[-1]), given[0].ndim))]
 
 
 def _stacked(node: Node, body: Body, given):
-    axis = _axis(node.attr["axis"].i, given[0].ndim + 1 + _FIXED)
-    return None if axis is None else [np.stack(given, axis)]
+    return [np.stack(given, _axis(node.attr["axis"].i, given[0].ndim + 1))]
 
 
 def _unstacked(node: Node, body: Body, given):
-    axis = _axis(node.attr["axis"].i, given[0].ndim + _FIXED)
-    return None if axis is None else list(np.moveaxis(given[0], axis, 0))
+    return list(np.moveaxis(given[0], _axis(node.attr["axis"].i, given[0].ndim), 0))
 
 
 def _split(node: Node, body: Body, given):
-    axis = _axis(body.shapes.value(node.inputs[0]), given[0].ndim + _FIXED)
-    return None if axis is None else np.split(given[0], node.attr["num_split"].i, axis)
+    axis = _axis(body.shapes.number(node.inputs[0]), given[0].ndim)
+    return np.split(given[0], node.attr["num_split"].i, axis)
 
 
 def _split_by_sizes(node: Node, body: Body, given):
-    axis = _axis(body.shapes.value(node.inputs[2]), given[0].ndim + _FIXED)
+    axis = _axis(body.shapes.number(node.inputs[2]), given[0].ndim)
     sizes = body.constants.value(node.inputs[1])
-    if axis is None or sizes is None or (sizes < 0).any():
-        return None
-    return np.split(given[0], np.cumsum(sizes)[:-1], axis)
+    return None if (sizes < 0).any() else np.split(given[0], np.cumsum(sizes)[:-1], axis)
 
 
 def _transposed(node: Node, body: Body, given):
     order = body.constants.value(node.inputs[1])
-    if order is None or list(order[:_FIXED]) != list(range(_FIXED)):
+    if list(order[:_FIXED]) != list(range(_FIXED)):
         return None
     return [np.transpose(given[0], order[_FIXED:] - _FIXED)]
 
 
 def _gathered(node: Node, body: Body, given):
-    axis = _axis(body.shapes.value(node.inputs[2]), given[0].ndim + _FIXED)
+    axis = _axis(body.shapes.number(node.inputs[2]), given[0].ndim)
     indices = body.constants.value(node.inputs[1])
-    if axis is None or indices is None or node.attr["batch_dims"].i or (indices < 0).any():
+    if node.attr["batch_dims"].i or (indices < 0).any():
         return None
     return [np.take(given[0], indices, axis)]
 
 
 def _sliced(node: Node, body: Body, given):
     index = slices.of(node, body, given[0].ndim + _FIXED)
-    if index is None or not all(map(slices.takes_all, index[:_FIXED])):
+    if not all(map(slices.takes_all, index[:_FIXED])):
         return None
     return [given[0][tuple(index[_FIXED:])]]
 
 
 def _rolled(node: Node, body: Body, given):
     shifts, axes = (body.constants.value(ref) for ref in node.inputs[1:])
-    axes = _axes(axes, given[0].ndim)
-    if shifts is None or axes is None:
-        return None
-    return [np.roll(given[0], tuple(map(int, np.atleast_1d(shifts))), axes)]
+    shifts = tuple(int(shift) for shift in np.atleast_1d(shifts))
+    return [np.roll(given[0], shifts, _axes(axes, given[0]))]
 
 
 def _reversed(node: Node, body: Body, given):
-    axes = _axes(body.constants.value(node.inputs[1]), given[0].ndim)
-    return None if axes is None else [np.flip(given[0], axes)]
+    return [np.flip(given[0], _axes(body.constants.value(node.inputs[1]), given[0]))]
 
 
 def _repeated(node: Node, body: Body, given):
     multiples = body.constants.value(node.inputs[1])
-    if multiples is None or any(times != 1 for times in multiples[:_FIXED]):
+    if any(times != 1 for times in multiples[:_FIXED]):
         return None
     return [np.tile(given[0], multiples[_FIXED:])]
-
-
-def _axes(values, ndim: int) -> tuple[int, ...] | None:
-    """The axes of the array that these are of the tensor."""
-    axes = () if values is None else [_axis(v, ndim + _FIXED) for v in np.atleast_1d(values)]
-    return None if not len(axes) or None in axes else tuple(axes)
 
 
 def _reshaped(node: Node, body: Body, given):
     """Reshape, ExpandDims and Squeeze: the same entries in their order."""
     shape, before = body.shapes.shape(node.ref), body.shapes.shape(node.inputs[0])
-    if shape is None or before is None or shape[:_FIXED] != before[:_FIXED]:
-        return None
-    if not all(isinstance(size, int) for size in shape[_FIXED:]):
-        return None
-    return [given[0].reshape(shape[_FIXED:])]
+    return [given[0].reshape(shape[_FIXED:])] if shape[:_FIXED] == before[:_FIXED] else None
 
 
 _ROUTES = {

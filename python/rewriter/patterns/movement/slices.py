@@ -1,6 +1,6 @@
 """What a Slice or StridedSlice takes of each dimension."""
 
-from ....graph import Body, Node
+from ....graph import Body, Constants, Node, taken
 
 OPS = ("Slice", "StridedSlice")
 
@@ -8,7 +8,7 @@ OPS = ("Slice", "StridedSlice")
 def of(node: Node, body: Body, rank: int) -> list[slice] | None:
     """One slice a dimension, of a node of OPS; None where a bound is not constant."""
     if node.op == "StridedSlice":
-        return of_strided(node, body, rank)
+        return of_strided(node, body.constants, rank)
     begin, size = (body.constants.value(ref) for ref in node.inputs[1:])
     if begin is None or size is None:
         return None
@@ -16,28 +16,21 @@ def of(node: Node, body: Body, rank: int) -> list[slice] | None:
     return list(map(slice, map(int, begin), last))
 
 
-def of_strided(node: Node, body: Body, rank: int) -> list[slice] | None:
+def of_strided(node: Node, constants: Constants, rank: int) -> list[slice] | None:
     """One slice a dimension; an ellipsis stands for those that are left out.
 
     None where a bound is not constant, or where a dimension is added or dropped.
     """
-    masks = {
-        key: node.attr[f"{key}_mask"].i
-        for key in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
-    }
-    if masks["new_axis"] or masks["shrink_axis"]:
-        return None
-    bounds = [body.constants.value(ref) for ref in node.inputs[1:]]
+    bounds = [constants.value(ref) for ref in node.inputs[1:]]
     if any(value is None for value in bounds):
         return None
-    result: list[slice] = []
-    for i, (begin, end, step) in enumerate(zip(*bounds, strict=True)):
-        if masks["ellipsis"] >> i & 1:
-            result += [slice(None)] * (rank - len(bounds[0]) + 1)
-        else:
-            first = None if masks["begin"] >> i & 1 else int(begin)
-            result.append(slice(first, None if masks["end"] >> i & 1 else int(end), int(step)))
-    return result + [slice(None)] * (rank - len(result))
+    index = list(taken(node, *(value.tolist() for value in bounds)))
+    if not all(isinstance(one, slice) or one is Ellipsis for one in index):
+        return None
+    if Ellipsis in index:
+        at, left_out = index.index(Ellipsis), rank - len(index) + 1
+        index[at : at + 1] = [slice(None)] * left_out
+    return index + [slice(None)] * (rank - len(index))
 
 
 def takes_all(one: slice) -> bool:

@@ -26,7 +26,4 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
 
 
 def _is_computed_by_us(ref: Ref, body: Body) -> bool:
-    node = body.view.producer(ref)
-    while node.op in _VIEWS:
-        node = body.view.producer(node.inputs[0])
-    return node.payload is not None
+    return body.view.producer(body.view.origin(ref, _VIEWS)).payload is not None

@@ -45,16 +45,16 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     if by_values is None:
         return None
     for i in (0, 1):
-        weights = _past(by_values.operands[i], _SAME, body)
+        weights = _past(by_values.operands[i], body)
         if weights.op == "Reshape" and weights.payload is None:  # of groups, or of heads
-            weights = _past(weights.inputs[0], _SAME, body)
+            weights = _past(weights.inputs[0], body)
         if weights.op == "Transpose" and weights.payload is None:
             turned = _turned(by_values, i, body.shapes.numbers(weights.inputs[1]))
-            weights = _past(weights.inputs[0], _SAME, body)
+            weights = _past(weights.inputs[0], body)
         else:
             turned = by_values
         zeroed = _zeroed(weights, body)
-        softmax = _past(zeroed[0], _SAME, body) if zeroed else weights
+        softmax = _past(zeroed[0], body) if zeroed else weights
         if softmax.op == "Softmax" and softmax.payload is None and turned is not None:
             return _found(node, softmax, turned, i, zeroed and zeroed[1], body)
         if _is_dropout_of_softmax(weights, body):
@@ -368,11 +368,8 @@ def _readers_of_shapes(names: set[str], body: Body) -> list[Node]:
     return [n for n in readers if n.op == "Shape" and len(shape(n.inputs[0]) or ()) in (3, 4)]
 
 
-def _past(ref: Ref, ops: frozenset[str], body: Body) -> Node:
-    node = body.view.producer(ref)
-    while node.op in ops and node.payload is None:
-        node = body.view.producer(node.inputs[0])
-    return node
+def _past(ref: Ref, body: Body) -> Node:
+    return body.view.producer(body.view.origin(ref, _SAME))
 
 
 def _is_dropout_of_softmax(node: Node, body: Body) -> bool:

@@ -87,9 +87,7 @@ def repeated(node: Node, axes: str, body: Body) -> tuple[Ref, int] | None:
 
 
 def _producer(ref: Ref, body: Body) -> Node | None:
-    node = body.view.producer(ref)
-    while node.op in _SAME and node.payload is None:
-        node = body.view.producer(node.inputs[0])
+    node = body.view.producer(body.view.origin(ref, _SAME))
     return node if node.payload is None else None
 
 

@@ -92,10 +92,8 @@ def matrix(payload: InnerProduct, inputs: Mapping[str, Ref], body: Body) -> np.n
 
 def _is_stored(ref: Ref, body: Body) -> bool:
     """Whether each run finds the tensor in the same memory, so that it is packed once."""
-    node = body.view.producer(ref)
-    while node.op in _VIEWS:
-        node = body.view.producer(node.inputs[0])
-    return node.op in ("Const", "Placeholder", "ReadVariableOp")
+    stored = body.view.producer(body.view.origin(ref, _VIEWS))
+    return stored.op in ("Const", "Placeholder", "ReadVariableOp")
 
 
 def _with_reshapes(node: Node, found: Found, body: Body) -> Found:

@@ -41,33 +41,20 @@ _STEPS = Op("Minimum", Op("Round", Op("Mul", _X, _SCALE)), Scalar(127.0))
 _BYTES = Op("Cast", Op("Maximum", _STEPS, Scalar(-127.0)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _FoundQuantized(Found):
-    """Such a product, with what stands around it.
+    """Such a product; `result` is the shape of what it makes, where that has several axes behind
+    its rows."""
 
-    Attributes:
-        kernel_scale: what its weights were multiplied by.
-        rows: the shape of its source as rows, or None where it is that already.
-        result: the shape of its result, or None where that has one axis of channels.
-    """
-
-    kernel_scale: Ref | None = None
-    rows: Ref | None = None
-    result: Ref | None = None
+    result: Ref | None
 
     def node(self, view: GraphView) -> Node:
-        root, inputs = self.root, dict(self.inputs)
-        write = Writer(view, root)
-        inputs["weight_scales"] = write.add("weight_scales", "Reciprocal", self.kernel_scale)
-        if self.rows is not None:
-            inputs["src"] = write.add("rows", "Reshape", inputs["src"], self.rows)
-        product = Node(root, self.payload.op, inputs, super().node(view).controls)
-        product.payload = self.payload
+        product = super().node(view)
         if self.result is None:
             return product
-        product.name = f"{root}/product"
+        product.name = f"{self.root}/product"
         inputs, shape_type = [view.add(product).ref, self.result], dtype(view, self.result)
-        return make_node(root, "Reshape", inputs, T=FLOAT32, Tshape=shape_type)
+        return make_node(self.root, "Reshape", inputs, T=FLOAT32, Tshape=shape_type)
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
@@ -110,13 +97,20 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         stored_dtype=types_pb2.DT_INT8,
         quantize_rows=True,
     )
+    inputs = {"src": x, "weights": weights}
+
+    def prepared(write: Writer) -> dict[str, Ref]:
+        made = {"weight_scales": write.add("weight_scales", "Reciprocal", kernel_scale)}
+        if contracted > 1 and flat is not None:
+            made["src"] = write.add("rows", "Reshape", x, flat)
+        return inputs | made
+
     return _FoundQuantized(
         payload,
-        {"src": x, "weights": weights},
+        inputs,
         node.name,
         frozenset({node.name}),
-        kernel_scale=kernel_scale,
-        rows=flat if contracted > 1 else None,
+        prepare=prepared,
         result=result if len(of_y) - kept > 1 else None,
     )
 

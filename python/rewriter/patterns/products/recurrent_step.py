@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....graph import Body, Match, Node, Op, Ref, Scalar, Scope
+from ..movement import slices
 
 _ACTIVATIONS = {"Tanh": "tanh", "Relu": "relu", "Sigmoid": "sigmoid"}
 
@@ -28,9 +29,7 @@ class Step(Scope):
 
     def strip(self, ref: Ref) -> Ref:
         """What an Identity hands on."""
-        while (node := self.view.producer(ref)).op in ("Identity", "StopGradient"):
-            ref = node.inputs[0]
-        return ref
+        return self.view.origin(ref, ("Identity", "StopGradient"))
 
     def producer(self, ref: Ref) -> Node:
         return self.view.producer(self.strip(ref))
@@ -52,17 +51,12 @@ class Step(Scope):
 
     def columns(self, node: Node, rank: int) -> tuple[int, int | None] | None:
         """[begin, end) of a slice x[begin:end] of a vector, or x[:, begin:end]."""
-        begin, end, strides = (self.constant(ref) for ref in node.inputs[1:])
-        if any(v is None or v.size != rank for v in (begin, end, strides)) or (strides != 1).any():
+        index = slices.of_strided(node, self.constants, rank)
+        if index is None or not all(map(slices.takes_all, index[:-1])):
             return None
-        masks = {key: node.attr[f"{key}_mask"].i for key in ("begin", "end")}
-        others = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-        rows_whole = rank == 1 or (masks["begin"] & 1 or begin[0] == 0) and masks["end"] & 1
-        if any(node.attr[key].i for key in others) or not rows_whole:
-            return None
-        first = 0 if masks["begin"] & rank else int(begin[-1])
-        last = None if masks["end"] & rank else int(end[-1])
-        return None if first < 0 or (last is not None and last <= 0) else (first, last)
+        first, last = index[-1].start or 0, index[-1].stop
+        ends = first >= 0 and (last is None or last > 0) and index[-1].step in (None, 1)
+        return (first, last) if ends else None
 
 
 @dataclass(frozen=True)
