@@ -4,10 +4,10 @@
 `recognise(node, body) -> iterable of Idiom`.
 """
 
-from . import activations, affine, clip, comparison, prelu, tensor_binary, unary
+from . import activations, affine, comparison, tensor_binary, unary
 from .idiom import Idiom
 
 ELEMENTWISE = {}
-for _module in (unary, affine, clip, activations, comparison, prelu, tensor_binary):
+for _module in (unary, affine, activations, comparison, tensor_binary):
     for _op in _module.ROOTS:
         ELEMENTWISE.setdefault(_op, []).append(_module.recognise)

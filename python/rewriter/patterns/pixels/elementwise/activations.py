@@ -1,9 +1,16 @@
-"""Activations spelled with several ops: a table of patterns and their eltwise step."""
+"""Activations and bounds, which may be spelled with several ops: patterns and their steps.
+
+One bound alone is a minimum or maximum, which lets infinities on its other side be. Keras has no op
+for PReLU: relu(x) + (-slope) * relu(-x) is five nodes, of which two read x.
+"""
 
 import math
 
-from .....graph import Any, Body, OneOf, Op, Scalar, match
-from .....ops.records import eltwise
+import numpy as np
+
+from .....graph import Any, Body, Match, OneOf, Op, Scalar, match
+from .....ops.records import Step, binary, eltwise
+from .affine import per_channel
 from .idiom import Idiom
 
 _X = Any("x")
@@ -24,24 +31,57 @@ _HARD_SIGMOID = OneOf(
     Op("Mul", _RELU6_OF_X_PLUS_3, Scalar(1 / 6)),
     Op("RealDiv", _RELU6_OF_X_PLUS_3, Scalar(6.0)),
 )
+_LOW, _HIGH = Scalar(name="low"), Scalar(name="high")
+_SLOPE, _ZERO = Any("slope"), Scalar(0.0, tolerance=0.0)
+_POSITIVE = OneOf(Op("Relu", _X), Op("Maximum", _X, _ZERO))
+_MINUS_NEGATIVE = Op("Relu", Op("Neg", _X))  # -min(x, 0)
+_NEGATIVE = OneOf(Op("Neg", _MINUS_NEGATIVE), Op("Minimum", _X, _ZERO))
+_TWICE_NEGATIVE = Op("Sub", _X, Op("Abs", _X))  # 2 min(x, 0)
+_HALF_SLOPED = Op("Mul", Op("Mul", _SLOPE, _TWICE_NEGATIVE), Scalar(0.5))
+_SLOPED = Op("Mul", _SLOPE, _X)
 
 
-def _swish(found):
-    beta = found.scalars.get("beta", 1.0)
-    return eltwise("swish", alpha=beta)
+def _swish(found: Match, body: Body) -> Step:
+    return eltwise("swish", alpha=found.scalars.get("beta", 1.0))
 
 
-def _fixed(name):
-    return lambda found: eltwise(name)
+def _fixed(name: str):
+    return lambda found, body: eltwise(name)
 
 
-def _leaky_relu(found):
+def _leaky_relu(found: Match, body: Body) -> Step | None:
     """max(x, alpha * x) is leaky only for alpha in [0, 1]."""
     alpha = found.scalars["alpha"]
     return eltwise("leaky_relu", alpha=alpha) if 0.0 <= alpha <= 1.0 else None
 
 
-# pattern -> the step it stands for
+def _clip(found: Match, body: Body) -> Step | None:
+    low, high = found.scalars.get("low"), found.scalars.get("high")
+    if low is None or high is None:
+        if low == 0.0:
+            return eltwise("relu")
+        kind, bound = ("max", low) if high is None else ("min", high)
+        return binary(kind, "scalar", np.array([bound], np.float32))
+    # With low > high the order of the two ops decides; clip means max first, then min.
+    # Bounds of a clip are written as text, which knows finite numbers only.
+    if low <= high and np.isfinite([low, high]).all():
+        return eltwise("clip", alpha=low, beta=high)
+    return None
+
+
+def _prelu(factor: float = 1.0):
+    """PReLU by a constant slope of each channel, which is `factor` times what was found."""
+
+    def step(found: Match, body: Body) -> Step | None:
+        x, slope = found.refs["x"], found.refs["slope"]
+        channels = body.shapes.features(x)
+        values = channels and per_channel(body, slope, channels, body.shapes.rank(x))
+        return None if values is None else binary("prelu", "channel", factor * values)
+
+    return step
+
+
+# pattern -> the step that it stands for, if there is one
 _TABLE = (
     (Op("Mul", _X, Op("Sigmoid", _X)), _swish),
     (Op("Mul", _X, Op("Sigmoid", Op("Mul", _X, Scalar(name="beta")))), _swish),
@@ -54,8 +94,21 @@ _TABLE = (
     (Op("Mul", _HALF_X, Op("Add|AddV2", Scalar(1.0), _ERF)), _fixed("gelu_erf")),
     (Op("Mul", _HALF_X, Op("Add|AddV2", Scalar(1.0), _INNER_GELU)), _fixed("gelu_tanh")),
     (Op("Maximum", _X, Op("Mul", _X, Scalar(name="alpha"))), _leaky_relu),
+    (Op("Maximum", Op("Minimum", _X, _HIGH), _LOW), _clip),
+    (Op("Minimum", Op("Maximum", _X, _LOW), _HIGH), _clip),
+    (Op("ClipByValue", _X, _LOW, _HIGH), _clip),
+    (Op("Maximum", _X, _LOW), _clip),
+    (Op("Minimum", _X, _HIGH), _clip),
+    (Op("Add|AddV2", _POSITIVE, Op("Mul", _SLOPE, _MINUS_NEGATIVE)), _prelu(-1.0)),
+    (Op("Sub", _POSITIVE, Op("Mul", _SLOPE, _MINUS_NEGATIVE)), _prelu()),
+    (Op("Add|AddV2", _POSITIVE, OneOf(Op("Mul", _SLOPE, _NEGATIVE), _HALF_SLOPED)), _prelu()),
+    (Op("SelectV2|Select", Op("Greater|GreaterEqual", _X, _ZERO), _X, _SLOPED), _prelu()),
+    (Op("SelectV2|Select", Op("Less|LessEqual", _X, _ZERO), _SLOPED, _X), _prelu()),
 )
-ROOTS = ("Mul", "RealDiv", "Maximum")
+ROOTS = (
+    *("Add", "AddV2", "ClipByValue", "Maximum", "Minimum", "Mul", "RealDiv", "Select", "SelectV2"),
+    "Sub",
+)
 
 
 def recognise(node, body: Body):
@@ -63,6 +116,6 @@ def recognise(node, body: Body):
         found = match(pattern, node, body.view, body.constants)
         if found is None or body.constants.is_constant(found.refs["x"]):
             continue
-        step = make(found)
+        step = make(found, body)
         if step is not None:
             yield Idiom(node.name, found.refs["x"], (step,), frozenset(found.nodes))
