@@ -208,6 +208,8 @@ class Record:
     def attributes(self) -> dict:
         """Those of its op that say what it is."""
         found = {name: getattr(self, name, None) for name in attribute_types(self.op)}
+        if found.get("padding") in ("SAME", "VALID"):
+            found.pop("explicit_paddings", None)
         return {name: value for name, value in found.items() if value is not None}
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list[Ref | list[Ref]]]:
@@ -314,12 +316,6 @@ def padding_text(window) -> str:
     return explicit if window.padding == "EXPLICIT" else window.padding.lower()
 
 
-def padding_attributes(window) -> dict:
-    """Of a convolution or a pooling."""
-    explicit = window.padding == "EXPLICIT"
-    return {"explicit_paddings": window.explicit_paddings if explicit else []}
-
-
 class Called:
     """An op that was called, with its inputs and attributes by name.
 
@@ -392,7 +388,10 @@ class Called:
                 found[name] = found[name][0] if found[name] else None
         return found
 
+    def place(self, role: str) -> int:
+        """The index of that input, or of the first of that list of inputs."""
+        return list(self._inputs).index(role)  # other lists stand behind
+
     def wants(self, role: str) -> bool:
         """Whether the gradient of that input is used; a tape may say that it is not."""
-        place = list(self._inputs).index(role)  # lists stand behind single inputs
-        return place not in (getattr(self.op, "skip_input_indices", None) or ())
+        return self.place(role) not in (getattr(self.op, "skip_input_indices", None) or ())

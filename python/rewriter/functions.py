@@ -1,14 +1,9 @@
 """Puts edited bodies back: new functions, which their callers run instead."""
 
-import itertools
-
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from ..graph import LOOPS, Body, Module, Node, Ref, make_node, unflatten
-from ..tensorflow_private import context
-from .regions import form_regions
-
-_numbers = itertools.count()
+from .regions import form_regions, fresh_name
 
 
 def is_edited(body: Body) -> bool:
@@ -61,9 +56,7 @@ def _rewrite(body: Body, node: Node, inner: dict, weights, module: Module, keeps
 def _write(name: str, body: Body, weights: Ref, takes: bool, key: str, module, keeps_memory) -> str:
     """Adds the function to the module; returns its name."""
     original = module.functions[name]
-    new_name = f"{name}_blockdnn_{next(_numbers)}"
-    while context.context().has_function(new_name):
-        new_name = f"{name}_blockdnn_{next(_numbers)}"
+    new_name = fresh_name(f"{name}_blockdnn_")
     dtype = types_pb2.DT_FLOAT
     if takes:
         body.view.add(make_node(weights.node, "Placeholder", dtype=dtype))

@@ -212,6 +212,13 @@ def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> functio
     return function
 
 
+def fresh_name(base: str) -> str:
+    """The name of a function that there is none of, a number behind `base`."""
+    while context.context().has_function(name := f"{base}{next(_numbers)}"):
+        pass
+    return name
+
+
 def _is_read_outside(view: GraphView, ref: Ref, names: set[str]) -> bool:
     return view.is_fetched(ref) or any(n.name not in names for n, _ in view.consumers(ref))
 
@@ -220,9 +227,7 @@ def _function(nodes, view: GraphView, arguments, results) -> function_pb2.Functi
     """The nodes as a function of `arguments` that returns `results`."""
     function = function_pb2.FunctionDef()
     signature = function.signature
-    signature.name = f"{_BODY}{next(_numbers)}"
-    while context.context().has_function(signature.name):
-        signature.name = f"{_BODY}{next(_numbers)}"
+    signature.name = fresh_name(_BODY)
     edges: dict[Ref, str] = {}
     for i, ref in enumerate(arguments):
         _, dtype = outputs(view.producer(ref))[ref.port]

@@ -8,7 +8,7 @@ import tensorflow as tf
 from ...graph import FLOAT32
 from ..arguments import filter_shape
 from ..bind_post_ops import Destination, bind_post_ops, with_sum
-from ..record import Quantization, function_of, padding_attributes, padding_text, pair_text
+from ..record import Quantization, function_of, padding_text, pair_text
 from ..steps import write_chain
 from .convolution import Convolution
 
@@ -62,9 +62,6 @@ class Conv(Convolution, title="convolution"):
     @property
     def depthwise(self) -> bool:
         return self.groups > 1 and self.groups == self.in_channels
-
-    def attributes(self) -> dict:
-        return super().attributes() | padding_attributes(self)
 
     @property
     def weights_type(self) -> tf.DType:

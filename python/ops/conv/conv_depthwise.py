@@ -52,7 +52,7 @@ class ConvDepthwise(
         return (
             super().attributes()
             | {key: first[key] for key in ("channels", "weights_shape", "src_blocks")}
-            | {key: second[key] for key in window}
+            | {key: second[key] for key in window if key in second}
             | {"depthwise_weights_shape": second["weights_shape"], "constant_weights": True}
         )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from ..arguments import types_of
-from ..record import Layout, Record, function_of, padding_attributes, padding_text, pair_text
+from ..record import Layout, Record, function_of, padding_text, pair_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,9 +19,6 @@ class Pool(Record, title="pooling"):
     def _kind(self) -> str:
         size = f"{self.ksize[0]}x{self.ksize[1]}"
         return f"{self.kind} {size} stride {pair_text(self.strides)} {padding_text(self)}"
-
-    def attributes(self) -> dict:
-        return super().attributes() | padding_attributes(self)
 
 
 @dataclass(frozen=True, kw_only=True)
