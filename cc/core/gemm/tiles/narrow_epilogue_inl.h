@@ -5,6 +5,7 @@
 #include "cc/core/gemm/tiles/narrow_kernel.h"
 #include "cc/core/post_ops/post_ops_kernel.h"
 #include "cc/simd/convert/quantized.h"
+#include "cc/simd/math/math.h"
 #include "cc/simd/vec.h"
 
 #define BD_UNROLL _Pragma("GCC unroll 32")
@@ -61,6 +62,21 @@ inline int64_t LanesOf(const TileEpilogue& e, const TileSums& tile, int64_t bloc
 inline int AtMostLanes(int64_t n) { return static_cast<int>(n < 0 ? 0 : n < kLanes ? n : kLanes); }
 
 inline Vec Magnitude(Vec x) { return And(x, FromBits(SetInt(0x7fffffff))); }
+
+// Whether sums of int32 of `blocks` blocks, whatever they are, and as much as `added`, are int32 in
+// steps of C.
+inline bool SumsAreSmall(const TileArgs& a, const TileEpilogue& e, const Quantizer& to, int blocks,
+                         float added) {
+  constexpr float kLargestSum = 0x1p31f;
+  bool small = true;
+  for (int i = 0; i < blocks * kBlock; i += kLanes) {
+    const Vec scale = Magnitude(Load(a.fip.unscale + i));
+    const Vec bias = e.bias == nullptr ? Zero() : Magnitude(Load(e.bias + i));
+    const Vec rest = Add(bias, Magnitude(Set1(added)));
+    small = small && to.AreSmall(Add(Mul(scale, Set1(kLargestSum)), rest));
+  }
+  return small;
+}
 
 // Sums that become bytes of a blocked C in registers: without a program, no tensor or one of bytes
 // to add, and never beyond int32 in steps of C, whatever the sums are. Lanes that are not there
@@ -141,16 +157,9 @@ class SmallBytes<int32_t, kBlocks> {
         (e.acc_in != nullptr && a.narrow->sum.dtype != DataType::u8)) {
       return false;
     }
-    constexpr float kLargestSum = 0x1p31f, kLargestByte = 255.f;
+    constexpr float kLargestByte = 255.f;
     const float step = e.acc_in == nullptr ? 0.f : e.acc_scale * a.narrow->sum.quantization.scale;
-    const Vec added = Magnitude(Set1(step * kLargestByte));
-    bool small = true;
-    for (int v = 0; v < kBlocks * kVecsPerBlock; ++v) {
-      const Vec scale = Magnitude(Load(a.fip.unscale + v * kLanes));
-      const Vec bias = e.bias == nullptr ? Zero() : Magnitude(Load(e.bias + v * kLanes));
-      small = small && to.AreSmall(Add(Mul(scale, Set1(kLargestSum)), Add(bias, added)));
-    }
-    return small;
+    return SumsAreSmall(a, e, to, kBlocks, step * kLargestByte);
   }
 
   const TileArgs& a_;
@@ -240,10 +249,45 @@ void StoreBlocks(const Quantization& quantization, const TileSums& tile, Dst* ds
   }
 }
 
+// Sums of int32 whose program is swish, to bytes in one pass: swish makes no number larger.
+[[maybe_unused, gnu::noinline]] void SiluToBytes(const TileArgs& a, const Quantizer& to,
+                                                 const TileEpilogue& e, const TileSums& tile,
+                                                 uint8_t* dst) {
+  constexpr int64_t kTogether = 4 / kVecsPerBlock;  // rows
+  for (int64_t b = 0; b < tile.blocks; ++b, dst += a.dst_block_stride) {
+    const Unscale<int32_t> unscale(a, e, b);
+    const float* const sums = tile.at + b * tile.rows * kBlock;
+    for (int64_t p = 0; p < tile.rows; p += kTogether) {
+      Vec x[4];
+      BD_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int64_t row = p + i / kVecsPerBlock;
+        const float* const of_row = sums + (row < tile.rows ? row : p) * kBlock;
+        x[i] = unscale(of_row + i % kVecsPerBlock * kLanes, i % kVecsPerBlock);
+      }
+      Silu(x);
+      if (p + kTogether <= tile.rows) {
+        to.StoreSmall(dst + p * kBlock, x);
+      } else {
+        alignas(64) uint8_t some[4 * kLanes];
+        to.StoreSmall(some, x);
+        __builtin_memcpy(dst + p * kBlock, some, static_cast<size_t>((tile.rows - p) * kBlock));
+      }
+    }
+  }
+}
+
 template <typename Acc, typename Dst>
 void FinishBlockedAs(const TileArgs& a, const TileEpilogue& e, const TileSums& tile, Dst* dst) {
   if (e.program == nullptr) {
     return FinishBlocksTo<Acc>(a, e, tile, dst, a.dst_block_stride);
+  }
+  if constexpr (__is_same(Acc, int32_t) && __is_same(Dst, uint8_t)) {
+    const Quantizer to(a.narrow->dst.quantization);
+    const bool alone = e.silu && e.acc_in == nullptr && !e.clamp && a.fip.pixel_terms == nullptr;
+    if (alone && SumsAreSmall(a, e, to, static_cast<int>(tile.blocks), 0.f)) {
+      return SiluToBytes(a, to, e, tile, dst);
+    }
   }
   const int64_t stride = tile.rows * kBlock;
   TileEpilogue bare = e;

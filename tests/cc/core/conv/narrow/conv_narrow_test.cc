@@ -152,6 +152,30 @@ TEST_P(ConvNarrowTest, DepthwisePlanes) {
   }
 }
 
+// Near zero and far from it, where swish goes other ways.
+TEST_P(ConvNarrowTest, Swish) {
+  for (bool depthwise : {false, true}) {
+    for (int64_t channels : {16, 20, 40}) {
+      for (int64_t size : {3, 7, 17}) {
+        for (int weight : {1, 127}) {
+          for (float scale : {3.7f, 1e-9f}) {
+            NarrowCase c;
+            c.shape = Square(channels, size, channels, 3, 1, 1);
+            c.shape.groups = depthwise ? channels : 1;
+            c.bias = true;
+            c.rest = "eltwise(swish)";
+            c.src_quantization.zero_point = 128;
+            c.dst_quantization.scale = scale;  // of the small one sums are beyond int32
+            c.weights_least = -weight;
+            c.weights_most = weight;
+            Check(c, turn_++ % 2 == 0 ? one_ : two_);
+          }
+        }
+      }
+    }
+  }
+}
+
 // More products than floats count exactly.
 TEST_P(ConvNarrowTest, LargestDepthwiseSums) {
   NarrowCase c;
