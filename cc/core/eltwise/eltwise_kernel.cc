@@ -128,31 +128,40 @@ void Plain(const EltwiseRange& r) {
 }
 
 // In steps of dst. Products and sums are rounded apart, since not all instruction sets have a fused
-// one. Factors that are finite make no NaN, which would need a test of each element.
+// one. Factors with which some byte would be no int32 when rounded, or NaN, take another way.
 bool AffineBytes(const EltwiseBytes& b) {
   const EltwiseRange& r = b.range;
   Affine affine;
   if (!AsAffine(r, &affine)) return false;
+  const auto magnitude = [](Vec x) { return And(x, FromBits(SetInt(0x7fffffff))); };
   const Vec inverse = Set1(1.f / b.to.scale), step = Mul(Set1(b.from.scale), inverse);
   Vec scale[kVecsPerBlock], shift[kVecsPerBlock];
   for (int v = 0; v < kVecsPerBlock; ++v) {
     const int valid = r.valid_lanes - v * kLanes;
     scale[v] = KeepFirst(Mul(step, Load(affine.scale + v * kLanes)), valid);
     shift[v] = KeepFirst(Mul(inverse, Load(affine.shift + v * kLanes)), valid);
-    const Vec finite = Mul(Zero(), Add(scale[v], shift[v]));
-    if (!All(Equal(finite, Zero()))) return false;
+    const Vec most = Add(Mul(magnitude(scale[v]), Set1(255.f)), magnitude(shift[v]));
+    if (!All(Less(most, Set1(0x1p30f)))) return false;
   }
   const Quantizer to(b.to, affine.lo, affine.hi);
   const IVec from_zero = SetInt(b.from.zero_point);
-#pragma GCC unroll 2
-  for (int64_t i = 0; i < r.count; i += kBlock) {
-    Vec pixel[kVecsPerBlock];
+  const auto four = [&](const uint8_t* src, uint8_t* dst) {
+    Vec x[4];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVecsPerBlock; ++v) {
-      const Vec steps = ToFloat(SubInt(LoadInt(b.src + i + v * kLanes), from_zero));
-      pixel[v] = Add(Mul(scale[v], steps), shift[v]);
+    for (int i = 0; i < 4; ++i) {
+      const Vec steps = ToFloat(SubInt(LoadInt(src + i * kLanes), from_zero));
+      x[i] = Add(Mul(scale[i % kVecsPerBlock], steps), shift[i % kVecsPerBlock]);
     }
-    to.StoreStepsBlock(b.dst + i, pixel);
+    to.StoreSteps(dst, x);
+  };
+  constexpr int64_t kFour = 4 * kLanes;
+  int64_t i = 0;
+  for (; i + kFour <= r.count; i += kFour) four(b.src + i, b.dst + i);
+  if (i < r.count) {
+    uint8_t some[kFour] = {};
+    __builtin_memcpy(some, b.src + i, static_cast<size_t>(r.count - i));
+    four(some, some);
+    __builtin_memcpy(b.dst + i, some, static_cast<size_t>(r.count - i));
   }
   return true;
 }

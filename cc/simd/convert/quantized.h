@@ -4,11 +4,11 @@
 //   const Dequantizer from(quantization);    Vec x = from.Load(p);   x = from.LoadN(p, n);
 //   const Quantizer to(quantization);        to.Store(p, x);         to.StoreN(p, x, n);
 //                                            to.StoreBlock(p, x);    16 numbers of vectors x[]
-//                                            to.StoreStepsBlock(p, x);  uint8 of 16 numbers of
-//                                                steps of dst, none of them NaN
 //                                            to.StoreFour(p, x);     those of 4 vectors x[]
 //                                            to.StoreSmall(p, x);    to uint8, the same where
 //                                                                    to.AreSmall(|x|)
+//                                            to.StoreSteps(p, x);    the same of steps of dst,
+//                                                                    below 2^30
 //
 // where p is a float*, Bfloat16*, Float16*, int32_t*, uint8_t* or int8_t*. Floats and int32 stand
 // for themselves. The results do not depend on the instruction set.
@@ -96,21 +96,6 @@ class Quantizer {
   }
 #endif
 
-  inline __attribute__((always_inline)) void StoreStepsBlock(uint8_t* p, const Vec* v) const {
-    IVec steps[kVecsPerBlock];
-#pragma GCC unroll 4
-    for (int i = 0; i < kVecsPerBlock; ++i) {
-      const Vec within = Max(Min(v[i], Set1(unsigned_.high)), Set1(unsigned_.low));
-      steps[i] = AddInt(RoundToInt(within), SetInt(zero_point_));
-    }
-#if defined(__AVX2__) && !defined(BD_AVX512)
-    StoreIntBlock(p, steps[0], steps[1]);
-#else
-#pragma GCC unroll 4
-    for (int i = 0; i < kVecsPerBlock; ++i) StoreInt(p + i * kLanes, steps[i]);
-#endif
-  }
-
   template <typename T>
   inline __attribute__((always_inline)) void StoreFour(T* p, const Vec* v) const {
 #pragma GCC unroll 4
@@ -131,9 +116,15 @@ class Quantizer {
     return All(Less(Mul(magnitudes, inverse_), Set1(0x1p30f)));
   }
   inline __attribute__((always_inline)) void StoreSmall(uint8_t* p, const Vec* v) const {
+    Vec steps[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) steps[i] = Mul(v[i], inverse_);
+    StoreSteps(p, steps);
+  }
+  inline __attribute__((always_inline)) void StoreSteps(uint8_t* p, const Vec* v) const {
     IVec steps[4];
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) steps[i] = RoundToInt(Mul(v[i], inverse_));
+    for (int i = 0; i < 4; ++i) steps[i] = RoundToInt(v[i]);
     StoreBytes(p, steps, small_);
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cc/core/conv/depthwise/depthwise.h"
@@ -17,27 +18,19 @@ namespace {
 // some epilogues want in memory, and the rows that they read are half of L1 at most.
 constexpr int64_t kPixelsTogether = 224;
 
-// Output rows of one channel block.
+// Output rows of one channel block after the other.
 class ByteRows {
  public:
-  ByteRows(const ConvRun& run, int64_t n, int64_t block, int thread)
+  ByteRows(const ConvRun& run, int thread)
       : run_(run),
         d_(run.d),
         kernels_(DepthwiseBytesKernelsFor(run.plan.isa)),
         own_(run.plan.Own<DepthwisePlan>()),
         ring_(run.scratch.Grant(own_.ring, thread)),
-        src_(run.SrcBlock(n, block)),
         rows_(own_.ring_rows),
-        n_(n),
-        block_(block),
         row_args_(),
         args_(),
         tile_() {
-    const int64_t channel = block * kBlock, of_block = own_.rows * own_.taps * kBlock;
-    const float* const packed = run.buffers.packed;
-    columns_.Bind(d_.types.src_quantization,
-                  reinterpret_cast<const int32_t*>(packed + run.plan.icb * of_block) + channel,
-                  run.buffers.weight_scales + channel, d_.oc() - channel, kBlock, &tile_);
     tile_.narrow = &run.plan.tensors;
     row_args_.zero = static_cast<uint8_t>(d_.types.src_quantization.zero_point);
     row_args_.first = -d_.pad_left();
@@ -46,8 +39,6 @@ class ByteRows {
     row_args_.columns = own_.columns;
     args_.rows = rows_.data();
     args_.bytes = own_.bytes;
-    args_.weights = packed + block * of_block;
-    args_.start = reinterpret_cast<const int32_t*>(tile_.fip.channel_terms);
     args_.count = own_.rows;
     args_.taps = own_.taps;
     args_.row_step = d_.sh();
@@ -59,15 +50,24 @@ class ByteRows {
     args_.tile = &tile_;
   }
 
-  // Rows [begin, end).
-  void Run(int64_t begin, int64_t end) {
+  // Rows [begin, end) of a block of image n.
+  void Run(int64_t n, int64_t block, int64_t begin, int64_t end) {
+    const int64_t channel = block * kBlock, of_block = own_.rows * own_.taps * kBlock;
+    const float* const packed = run_.buffers.packed;
+    columns_.Bind(d_.types.src_quantization,
+                  reinterpret_cast<const int32_t*>(packed + run_.plan.icb * of_block) + channel,
+                  run_.buffers.weight_scales + channel, d_.oc() - channel, kBlock, &tile_);
+    src_ = run_.SrcBlock(n, block);
+    made_ = INT64_MIN;
+    args_.weights = packed + block * of_block;
+    args_.start = reinterpret_cast<const int32_t*>(tile_.fip.channel_terms);
     for (int64_t h = begin; h < end; h += args_.oh) {
       args_.oh = std::min(own_.rows_together, end - h);
       MakeRows(h * d_.sh() - d_.pad_top(),
                (args_.oh - 1) * d_.sh() + (own_.rows - 1) * own_.row_distance + 1);
-      tile_.epilogue = BlocksEpilogue(run_, block_, 1, n_, h * d_.ow());
+      tile_.epilogue = BlocksEpilogue(run_, block, 1, n, h * d_.ow());
       tile_.dst =
-          BytesFrom(run_.DstBlock(n_, block_), h * d_.ow() * kBlock * run_.plan.tensors.dst_bytes);
+          BytesFrom(run_.DstBlock(n, block), h * d_.ow() * kBlock * run_.plan.tensors.dst_bytes);
       kernels_.rows(args_);
     }
   }
@@ -112,10 +112,9 @@ class ByteRows {
   const DepthwiseBytesKernels& kernels_;
   const DepthwisePlan& own_;
   char* const ring_;
-  const float* const src_;
+  const float* src_ = nullptr;
   int64_t made_ = INT64_MIN;  // the row behind the last one in the ring
   std::vector<const float*> rows_;
-  const int64_t n_, block_;
   Int8Columns columns_;
   DwordRowArgs row_args_;
   ByteRowsArgs args_;
@@ -170,9 +169,11 @@ void PackDepthwiseBytes(const ConvPlan& plan, const int8_t* hwio, float* packed)
 }
 
 void RunDepthwiseBytes(const ConvRun& run, ThreadPool& pool) {
+  std::vector<std::optional<ByteRows>> rows(static_cast<size_t>(pool.num_threads()));
   ForBlockRows(run, pool, [&](int64_t n, int64_t block, int64_t begin, int64_t end, int thread) {
-    ByteRows of_block(run, n, block, thread);
-    of_block.Run(begin, end);
+    std::optional<ByteRows>& of_thread = rows[static_cast<size_t>(thread)];
+    if (!of_thread) of_thread.emplace(run, thread);
+    of_thread->Run(n, block, begin, end);
   });
 }
 
