@@ -9,7 +9,6 @@
 #include <cstring>
 #include <vector>
 
-#include "cc/base/cpu/prefetch.h"
 #include "cc/base/threads/parallel_steps.h"
 #include "cc/core/rnn/rnn.h"
 #include "cc/core/rnn/rnn_product.h"
@@ -98,13 +97,11 @@ class Run {
       return;
     }
     if (phases_ == 1) {
-      AskForDst(c, s);
       PairHidden(step, HiddenBefore(s), thread);
       AddRecurrent(c, next, s, first, HiddenBefore(s), thread, 0, c.panels);
       return Cell(c, s, first, LastKernel());
     }
     // Of each 16 units the panels of z and r, then that of h.
-    if (ends) AskForDst(c, s);
     const float* src = begins ? HiddenBefore(s) : Reset(s);
     PairHidden(step, src, thread);
     for (int panel = 0; panel < c.panels; panel += 3) {
@@ -247,18 +244,6 @@ class Run {
     a.unscale = Unscale(matrix, first_panel);
     a.dst_stride = p_.columns;
     MultiplyByTiles(*p_.product, matrix, Base(matrix), first_panel, next_panel, a);
-  }
-
-  // The lines that the cell writes, a row of the batch apart, come from memory meanwhile.
-  void AskForDst(const Chunk& c, int64_t s) const {
-    float* h = HiddenBefore(s + 1) + c.row * d_.units + c.unit;
-    float* out = OutputOf(c, s);
-    for (int64_t r = 0; r < c.rows; ++r) {
-      for (int64_t u = 0; u < c.units; u += kRnnPanel) {
-        PrefetchToWrite(h + r * d_.units + u);
-        if (out != nullptr) PrefetchToWrite(out + r * b_.dst.batch_stride + u);
-      }
-    }
   }
 
   float* OutputOf(const Chunk& c, int64_t s) const {
