@@ -7,8 +7,6 @@
 
 namespace bd {
 
-constexpr int kMaxGemvRows = 14;
-
 // dst[m][c] = bias[c] + sum_k src[m * ic + k] * weights[k * weights_stride + c] for
 // `count` columns, k ascending; dst is dense.
 struct GemvArgs {
