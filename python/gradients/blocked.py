@@ -49,10 +49,14 @@ def lane_mask(channels: int, rank: int):
 
 def elements(tensor, offset: int, shape):
     """Elements [offset, offset + prod(shape)) of `tensor` in memory order, as `shape`."""
-    size = math.prod(shape)
-    if offset == 0 and tensor.shape.num_elements() == size:
+    if is_whole(tensor, offset, shape):
         return tf.reshape(tensor, shape)
-    return tf.reshape(tf.reshape(tensor, [-1])[offset : offset + size], shape)
+    return tf.reshape(tf.reshape(tensor, [-1])[offset : offset + math.prod(shape)], shape)
+
+
+def is_whole(tensor, offset: int, shape) -> bool:
+    """Whether these elements are all that the tensor has."""
+    return offset == 0 and tensor.shape.num_elements() == math.prod(shape)
 
 
 def part_of(wide, part, channels: int, blocks=()):

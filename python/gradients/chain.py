@@ -12,8 +12,14 @@ from .blocked import (
     channel_sums,
     elements,
     is_blocked,
+    is_whole,
     lane_mask,
+    part_of,
+    place,
+    spatial_axes,
 )
+from .node import vjp
+from .planes import pooled
 
 _CLAMPED = tf.clip_by_value
 
@@ -173,9 +179,7 @@ class Chain:
         if shape == "tensor":
             return dy
         if shape == "sample_channel":
-            axes = list(range(2, dy.shape.rank - 1))
-            if not is_blocked(self.layout):
-                axes = list(range(1, dy.shape.rank - 1))
+            axes = spatial_axes(dy.shape.rank, self.layout)
             return tf.reshape(tf.reduce_sum(dy, axes), tf.shape(operand))
         if shape == "scalar":
             grad = tf.reshape(tf.reduce_sum(dy), [1])
@@ -186,6 +190,40 @@ class Chain:
             size = tf.size(operand) if static is None else static
             grad = tf.pad(grad, [[offset, size - offset - grad.shape[0]]])
         return tf.reshape(grad, tf.shape(operand))
+
+
+def through_chain(called, dy, chain: Chain, forward, backward, channels=None, may=True) -> list:
+    """The gradients of an op that works on a source, may be by weights, and then applies a chain.
+
+    Args:
+      forward: (source, weights and inputs behind the chain's operands) -> what the chain works on.
+      backward: the gradient of that -> the gradients of these inputs.
+      channels: of the source; default: those of the result.
+      may: whether `backward` applies to the whole tensors; to parts it does not.
+    """
+    args, first, op = called.args, called.place("args"), definition(called.op.type)
+    known = {one.name for one in (*op.attr, *op.input_arg)}
+    src_part, dst_part, into, pool, shape, blocks = (
+        getattr(called, name) if name in known else ()
+        for name in ("src_part", "dst_part", "into", "pool", "weights_shape", "src_blocks")
+    )
+    may = may and not (src_part or dst_part or into or pool)
+    if may and (not shape or is_whole(called.weights, called.weights_offset, shape)):
+        found = chain.backward(called.dst, dy, args)
+        if found is not None:
+            grads = backward(found[0])
+            return [*grads[:first], *found[1], *grads[first:]]
+
+    def formula(src, *inputs):
+        inputs = [part_of(src, src_part, channels or chain.channels, blocks), *inputs]
+        if shape:
+            inputs[1] = elements(inputs[1], called.weights_offset, shape)
+        last = first + len(args)
+        y = chain.apply(forward(*inputs[:first], *inputs[last:]), inputs[first:last])
+        y = pooled(y, "max", pool, pool, "VALID") if pool else y
+        return place(y, dst_part, chain.channels, inputs[last:])
+
+    return vjp(formula, called.inputs, dy)
 
 
 def _place(entry: Entry) -> tuple[int, int]:

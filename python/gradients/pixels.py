@@ -5,8 +5,8 @@ import tensorflow as tf
 from ..native import library
 from ..ops.movement.reorder import reorder
 from ..ops.planes.pool import global_pool
-from .blocked import BLOCKS_AXIS, channel_row, elements, is_blocked, part_of, place
-from .chain import Chain
+from .blocked import BLOCKS_AXIS, channel_row, elements, is_blocked
+from .chain import Chain, through_chain
 from .node import gradient_of, vjp
 
 
@@ -19,20 +19,8 @@ def _softmax(called, dy):
 @gradient_of("Eltwise")
 def _eltwise(called, dy):
     """From the result where that tells all, otherwise through the chain in TensorFlow ops."""
-    channels, args = called.channels, called.args
-    chain = Chain.of(called.post_ops, channels, called.layout)
-    src_part, dst_part = called.src_part, called.dst_part
-    if not (src_part or dst_part or called.into):
-        grads = chain.backward(called.dst, dy, args)
-        if grads is not None:
-            dx, dargs = grads
-            return [dx, *dargs]
-
-    def formula(src, *rest):
-        x = chain.apply(part_of(src, src_part, channels), rest[: len(args)])
-        return place(x, dst_part, channels, rest[len(args) :])
-
-    return vjp(formula, called.inputs, dy)
+    chain = Chain.of(called.post_ops, called.channels, called.layout)
+    return through_chain(called, dy, chain, lambda src, *_: src, lambda dx: [dx])
 
 
 @gradient_of("LayerNorm")

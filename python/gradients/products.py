@@ -1,79 +1,60 @@
 """Gradients of the ops that multiply by packed matrices."""
 
-import math
-
 import tensorflow as tf
 
 from ..native import library
 from ..ops.products.inner_product import inner_product
 from ..ops.products.packed_matmul import packed_matmul
 from ..ops.products.rnn import Rnn
-from .blocked import elements
-from .chain import Chain
+from .chain import Chain, through_chain
 from .node import gradient_of, vjp
 
 
 @gradient_of("InnerProduct")
 def _inner_product(called, dy):
-    shape, offset, args = called.weights_shape, called.weights_offset, called.args
-    src, weights = called.src, called.weights
+    src, weights, shape = called.src, called.weights, called.weights_shape
+
+    def forward(src, weights, *_):
+        modes = dict(algorithm=called.algorithm, scratchpad_mode=called.scratchpad_mode)
+        return inner_product(src, weights, **modes)
+
+    def backward(dz) -> list:
+        dz, dsrc, dweights = tf.reshape(dz, [-1, shape[1]]), None, None
+        if called.wants("src"):
+            dsrc = tf.matmul(dz, tf.reshape(weights, shape), transpose_b=True)
+            dsrc = tf.reshape(dsrc, tf.shape(src))
+        if called.wants("weights"):
+            dweights = tf.matmul(tf.reshape(src, [-1, shape[0]]), dz, transpose_a=True)
+            dweights = tf.reshape(dweights, weights.shape)
+        return [dsrc, dweights]
+
     chain = Chain.of(called.post_ops, shape[-1], "nhwc")
-    backward = None
-    if offset == 0 and weights.shape.num_elements() == math.prod(shape):
-        backward = chain.backward(called.dst, dy, args)
-    if backward is None:
-
-        def formula(src, weights, *args):
-            z = inner_product(
-                src,
-                elements(weights, offset, shape),
-                algorithm=called.algorithm,
-                scratchpad_mode=called.scratchpad_mode,
-            )
-            return chain.apply(z, args)
-
-        return vjp(formula, called.inputs, dy)
-    dz, dargs = backward
-    dz = tf.reshape(dz, [-1, shape[1]])
-    dsrc = dweights = None
-    if called.wants("src"):
-        dsrc = tf.matmul(dz, tf.reshape(weights, shape), transpose_b=True)
-        dsrc = tf.reshape(dsrc, tf.shape(src))
-    if called.wants("weights"):
-        dweights = tf.matmul(tf.reshape(src, [-1, shape[0]]), dz, transpose_a=True)
-        dweights = tf.reshape(dweights, weights.shape)
-    return [dsrc, dweights, *dargs]
+    return through_chain(called, dy, chain, forward, backward)
 
 
 @gradient_of("PackedMatmul")
 def _packed_matmul(called, dy):
     """With z = a b + s c: da = dz b^T, db = a^T dz, dc = s dz."""
     transpose_a, transpose_b = called.transpose_a, called.transpose_b
-    a, b, args, scale = called.a, called.b, called.args, called.add_scale
+    a, b, scale = called.a, called.b, called.add_scale
     n = called.dst.shape[-1]
     if n is None:
         n = b.shape[0 if transpose_b else 1]
-    chain = Chain.of(called.post_ops, n, "nhwc")
-    backward = chain.backward(called.dst, dy, args)
-    if backward is None:
 
-        def formula(a, b, *rest):
-            z = _product(a, b, transpose_a, transpose_b)
-            for c in rest[len(args) :]:
-                z = z + scale * c
-            return chain.apply(z, rest[: len(args)])
+    def forward(a, b, *c):
+        return tf.add_n([_product(a, b, transpose_a, transpose_b), *(scale * one for one in c)])
 
-        return vjp(formula, called.inputs, dy)
-    dz, dargs = backward
-    da = db = None
-    if called.wants("a"):
-        da = packed_matmul(dz, b, transpose_b=not transpose_b, algorithm=called.algorithm)
-        da = tf.transpose(da) if transpose_a else da
-    if called.wants("b"):
-        left = a if transpose_a else tf.transpose(_rows(a))
-        db = tf.matmul(_rows(dz), left, True, True) if transpose_b else tf.matmul(left, _rows(dz))
-    dadds = [dz if scale == 1 else scale * dz for _ in called.c]
-    return [da, db, *dargs, *dadds]
+    def backward(dz) -> list:
+        da = db = None
+        if called.wants("a"):
+            da = packed_matmul(dz, b, transpose_b=not transpose_b, algorithm=called.algorithm)
+            da = tf.transpose(da) if transpose_a else da
+        if called.wants("b"):
+            left, dy = a if transpose_a else tf.transpose(_rows(a)), _rows(dz)
+            db = tf.matmul(dy, left, True, True) if transpose_b else tf.matmul(left, dy)
+        return [da, db, *(dz if scale == 1 else scale * dz for _ in called.c)]
+
+    return through_chain(called, dy, Chain.of(called.post_ops, n, "nhwc"), forward, backward)
 
 
 def _rows(x):

@@ -1,14 +1,10 @@
 """Gradient of convolutions."""
 
-import math
-
 import tensorflow as tf
 
 from ...ops.movement.reorder import reorder
-from ..blocked import elements, part_of, place
-from ..chain import Chain
-from ..node import gradient_of, vjp
-from ..planes import pooled
+from ..chain import Chain, through_chain
+from ..node import gradient_of
 from .conv_data import backward_data, is_transposed, plane_of
 from .conv_weights import backward_weights
 from .geometry import ConvGeometry
@@ -16,30 +12,16 @@ from .geometry import ConvGeometry
 
 @gradient_of("Conv", sources=(tf.bfloat16,))
 def _gradient(called, dy):
-    geometry, pool = ConvGeometry.of(called), called.pool
-    shape, offset = geometry.weights_shape, called.weights_offset
-    chain = Chain.of(called.post_ops, shape[-1], geometry.dst_layout)
-    src_part, dst_part = called.src_part, called.dst_part
-    src, weights, args, into = called.src, called.weights, called.args, called.into
-    whole = offset == 0 and weights.shape.num_elements() == math.prod(shape)
-    if whole and not (src_part or dst_part or into or pool):
-        backward = chain.backward(called.dst, dy, args)
-        if backward is not None:
-            dz, dargs = backward
-            return [*_both(called, geometry, src, weights, dz), *dargs]
+    geometry = ConvGeometry.of(called)
+    chain = Chain.of(called.post_ops, geometry.out_channels, geometry.dst_layout)
 
-    def formula(src, weights, *rest):
-        z = geometry.forward(
-            part_of(src, src_part, geometry.channels, called.src_blocks),
-            elements(weights, offset, shape),
-            scratchpad_mode=called.scratchpad_mode,
-        )
-        y = chain.apply(z, rest[: len(args)])
-        if pool:
-            y = pooled(y, "max", pool, pool, "VALID")
-        return place(y, dst_part, shape[-1], rest[len(args) :])
+    def forward(src, weights, *_):
+        return geometry.forward(src, weights, scratchpad_mode=called.scratchpad_mode)
 
-    return vjp(formula, called.inputs, dy)
+    def backward(dz) -> list:
+        return _both(called, geometry, called.src, called.weights, dz)
+
+    return through_chain(called, dy, chain, forward, backward, geometry.channels)
 
 
 def _both(called, geometry: ConvGeometry, src, weights, dz) -> list:

@@ -5,42 +5,30 @@ convolution with the same filter: its own gradients are that convolution of ddst
 of that convolution's weights with ddst for the source.
 """
 
-import math
-
 import tensorflow as tf
 
 from ...layout import NCHW16C, NHWC
 from ...ops.conv.conv_transpose import conv_transpose
-from ..blocked import elements, part_of, place
-from ..chain import Chain
-from ..node import gradient_of, vjp
+from ..chain import Chain, through_chain
+from ..node import gradient_of
 from .conv_weights import backward_weights
 from .geometry import ConvGeometry
 
 
 @gradient_of("ConvTranspose")
 def _gradient(called, dy):
-    shape, offset = called.weights_shape, called.weights_offset
-    strides, crops = called.strides, called.crops
-    src_part, dst_part = called.src_part, called.dst_part
-    layout, channels = called.dst_layout, shape[2]
-    chain = Chain.of(called.post_ops, channels, layout)
-    src, weights, args, into = called.src, called.weights, called.args, called.into
-    whole = offset == 0 and weights.shape.num_elements() == math.prod(shape)
+    shape, strides, crops = called.weights_shape, called.strides, called.crops
+    layout = called.dst_layout
     inside = max(crops[:2]) < shape[0] and max(crops[2:]) < shape[1]
-    if whole and inside and not (src_part or dst_part or into):
-        backward = chain.backward(called.dst, dy, args)
-        if backward is not None:
-            dz, dargs = backward
-            return [*_both(called, src, weights, dz), *dargs]
 
-    def formula(src, weights, *rest):
-        filters = elements(weights, offset, shape)
-        src = part_of(src, src_part, shape[3])
-        z = _forward(src, filters, strides, crops, layout, inside, called.algorithm)
-        return place(chain.apply(z, rest[: len(args)]), dst_part, channels, rest[len(args) :])
+    def forward(src, filters, *_):
+        return _forward(src, filters, strides, crops, layout, inside, called.algorithm)
 
-    return vjp(formula, called.inputs, dy)
+    def backward(dz) -> list:
+        return _both(called, called.src, called.weights, dz)
+
+    chain = Chain.of(called.post_ops, shape[2], layout)
+    return through_chain(called, dy, chain, forward, backward, shape[3], inside)
 
 
 def _both(called, src, weights, dz) -> list:

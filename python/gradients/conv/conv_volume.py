@@ -7,15 +7,12 @@ stride 1 the gradient of src is a 3-D convolution of ddst with the flipped filte
 exchanged; with others it is TensorFlow's.
 """
 
-import math
-
 import tensorflow as tf
 
 from ...layout import NCHW16C, NHWC
 from ...ops.conv.conv_volume import conv_volume
 from ...ops.movement.reorder import reorder
-from ..blocked import elements
-from ..chain import Chain
+from ..chain import Chain, through_chain
 from ..node import gradient_of, vjp
 from .conv_weights import backward_weights
 from .geometry import ConvGeometry
@@ -23,24 +20,20 @@ from .geometry import ConvGeometry
 
 @gradient_of("ConvVolume")
 def _gradient(called, dy):
-    shape, offset = called.weights_shape, called.weights_offset
-    dst_layout = called.dst_layout
-    chain = Chain.of(called.post_ops, shape[-1], dst_layout)
-    src, weights, args = called.src, called.weights, called.args
-    if offset == 0 and weights.shape.num_elements() == math.prod(shape):
-        backward = chain.backward(called.dst, dy, args)
-        if backward is not None:
-            dz, dargs = backward
-            dsrc = _of_src(called, src, weights, dz) if called.wants("src") else None
-            dweights = _of_weights(called, src, dz) if called.wants("weights") else None
-            if dweights is not None:
-                dweights = tf.reshape(dweights, weights.shape)
-            return [dsrc, dweights, *dargs]
+    src, weights = called.src, called.weights
 
-    def formula(src, weights, *args):
-        return chain.apply(_by_tensorflow(called, src, elements(weights, offset, shape)), args)
+    def forward(src, filters):
+        return _by_tensorflow(called, src, filters)
 
-    return vjp(formula, called.inputs, dy)
+    def backward(dz) -> list:
+        dsrc = _of_src(called, src, weights, dz) if called.wants("src") else None
+        dweights = None
+        if called.wants("weights"):
+            dweights = tf.reshape(_of_weights(called, src, dz), weights.shape)
+        return [dsrc, dweights]
+
+    chain = Chain.of(called.post_ops, called.weights_shape[-1], called.dst_layout)
+    return through_chain(called, dy, chain, forward, backward)
 
 
 def _by_tensorflow(called, src, filters):
