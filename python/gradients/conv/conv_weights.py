@@ -3,12 +3,14 @@
     dw[i] = sum over y of src[s y + d i - p]^T ddst[y]
 
 Our own op sums it where both tensors lie. Groups that are neither depthwise nor of whole blocks of
-channels are TensorFlow's: a matrix product a tap, of plain tensors.
+channels are convolutions of their own, of plain tensors.
 """
+
+from dataclasses import replace
 
 import tensorflow as tf
 
-from ...layout import BLOCK, NCHW16C
+from ...layout import BLOCK, NCHW16C, NHWC
 from ...native import library
 from ...ops.arguments import padding_attrs
 from ..node import gradient_of
@@ -40,8 +42,11 @@ def backward_weights(geometry: ConvGeometry, src, dz):
     if geometry.is_depthwise and geometry.strides[0] == geometry.strides[1]:
         if geometry.dilations == (1, 1):
             return _depthwise(geometry, src, dz)
-    taps = _copied(geometry, *_padded(geometry, src, dz), dz)
-    return tf.reshape(tf.concat(taps, 0), geometry.weights_shape)
+    groups = geometry.groups
+    shape = (*geometry.weights_shape[:3], geometry.out_channels // groups)
+    one = replace(geometry, weights_shape=shape, groups=1, src_layout=NHWC, dst_layout=NHWC)
+    pairs = zip(tf.split(src, groups, 3), tf.split(dz, groups, 3), strict=True)
+    return tf.concat([backward_weights(one, *pair) for pair in pairs], 3)
 
 
 def _has_kernel(geometry: ConvGeometry) -> bool:
@@ -83,50 +88,3 @@ def _depthwise(geometry: ConvGeometry, src, dz):
     )
     dw = tf.where(tf.equal(tf.size(dz), 0), tf.zeros_like(dw), dw)  # of nothing it is undefined
     return tf.reshape(dw, geometry.weights_shape)
-
-
-def _every(x, strides):
-    return x if strides == (1, 1) else x[:, :: strides[0], :: strides[1]]
-
-
-def _padded(geometry: ConvGeometry, src, dz):
-    """(src with its padding, height and width of dz)."""
-    shape, out = tf.shape(src), tf.shape(dz)
-    paddings, outs = [], []
-    for axis in range(2):
-        size, count = src.shape[axis + 1], dz.shape[axis + 1]
-        size = shape[axis + 1] if size is None else size
-        count = out[axis + 1] if count is None else count
-        before, after = geometry.paddings(size, count, axis)
-        after = max(after, 0) if isinstance(after, int) else tf.maximum(after, 0)
-        paddings.append([before, after])
-        outs.append(count)
-    if all(isinstance(p, int) and p == 0 for pair in paddings for p in pair):
-        return src, outs
-    return tf.pad(src, [[0, 0], *paddings, [0, 0]]), outs
-
-
-def _taps(geometry: ConvGeometry):
-    """(row, column) of the first pixel that each tap meets."""
-    (kh, kw), (dh, dw) = geometry.weights_shape[:2], geometry.dilations
-    return [(i * dh, j * dw) for i in range(kh) for j in range(kw)]
-
-
-def _copied(geometry: ConvGeometry, padded, outs, dz):
-    """The pixels that each tap meets, copied."""
-    strides = geometry.strides
-    spans = [(out - 1) * stride + 1 for out, stride in zip(outs, strides, strict=True)]
-    met = [
-        _every(padded[:, top : top + spans[0], left : left + spans[1]], strides)
-        for top, left in _taps(geometry)
-    ]
-    return [_product(geometry, x, dz) for x in met]
-
-
-def _product(geometry: ConvGeometry, src, dz):
-    """dw of one tap: src [N, h, w, C] at the pixels that it meets, dz [N, h, w, O]."""
-    groups, channels, outputs = geometry.groups, geometry.channels, geometry.out_channels
-    a = tf.reshape(src, [-1, groups, channels // groups])
-    b = tf.reshape(dz, [-1, groups, outputs // groups])
-    product = tf.einsum("pgi,pgo->igo", a, b)
-    return tf.reshape(product, [1, channels // groups, outputs])
