@@ -64,6 +64,12 @@ def type_of(function):
     return function_type.from_structured_signature(signature)
 
 
+def is_in_xla() -> bool:
+    """Whether a function is being traced that XLA will compile."""
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    return graph is not None and control_flow_util.GraphOrParentsInXlaContext(graph)
+
+
 def unconverted(function: Callable) -> Callable:
     """Marks code that AutoGraph is to run as it stands, without the cost of its own decorator."""
     function.autograph_info__ = {}

@@ -9,9 +9,8 @@ from ..ops.pixels.eltwise import eltwise
 from ..ops.post_ops import PostOps
 from . import functions
 from .blocked_layer import BlockedLayer, on_images, to_blocked
+from .classes import registered
 from .fusing import extended
-
-_registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 
 
 class ChainLayer(BlockedLayer):
@@ -40,7 +39,7 @@ def apply_chain(x, chain: PostOps, channels: int, training):
     return on_images(lambda x: eltwise(x, chain, channels=channels), x)
 
 
-@_registered
+@registered
 class Activation(ChainLayer, keras.layers.Activation):
     """keras.layers.Activation; blocked, one pass of our element-wise kernel.
 
@@ -53,7 +52,7 @@ class Activation(ChainLayer, keras.layers.Activation):
         return functions.append(PostOps(), self.activation)
 
 
-@_registered
+@registered
 class ReLU(ChainLayer, keras.layers.ReLU):
     """keras.layers.ReLU; blocked, one pass of our element-wise kernel.
 
@@ -73,7 +72,7 @@ class ReLU(ChainLayer, keras.layers.ReLU):
         return PostOps().eltwise("leaky_relu", slope) if slope else PostOps().eltwise("relu")
 
 
-@_registered
+@registered
 class LeakyReLU(ChainLayer, keras.layers.LeakyReLU):
     """keras.layers.LeakyReLU; blocked, one pass of our element-wise kernel.
 
@@ -86,7 +85,7 @@ class LeakyReLU(ChainLayer, keras.layers.LeakyReLU):
         return PostOps().eltwise("leaky_relu", self.negative_slope)
 
 
-@_registered
+@registered
 class ELU(ChainLayer, keras.layers.ELU):
     """keras.layers.ELU; blocked, one pass of our element-wise kernel.
 
@@ -102,7 +101,7 @@ class ELU(ChainLayer, keras.layers.ELU):
         return super().get_config() | {"alpha": self.alpha}  # Keras derives it from the arguments
 
 
-@_registered
+@registered
 class PReLU(ChainLayer, keras.layers.PReLU):
     """keras.layers.PReLU; blocked, a post-op where slopes differ by channel only, or not at all.
 

@@ -6,14 +6,15 @@ import keras
 import tensorflow as tf
 
 from ..ops.products.attention import attention
-from ..tensorflow_private import control_flow_util
+from ..tensorflow_private import is_in_xla
+from .classes import registered
 
 # Keras's for masked scores, with and without dropout; any finite number makes a row without keys
 # the mean of all values.
 _NEVER, _NEVER_OF_SOFTMAX = -0.7 * 3.38953e38, -1e9
 
 
-@keras.saving.register_keras_serializable(package="tf_blockdnn")
+@registered
 class MultiHeadAttention(keras.layers.MultiHeadAttention):
     """keras.layers.MultiHeadAttention, with scores, softmax and weighted values in one op.
 
@@ -64,7 +65,7 @@ def weigh_by_op(layer) -> bool:
     return True
 
 
-@keras.saving.register_keras_serializable(package="tf_blockdnn")
+@registered
 class GroupedQueryAttention(keras.layers.GroupQueryAttention):
     """keras.layers.GroupQueryAttention, with scores, softmax and weighted values in one op, which
     reads the heads of keys and values where they are instead of repeating them.
@@ -149,7 +150,6 @@ def _masks(mask, drops: bool) -> dict:
 
 def _is_ours(*tensors) -> bool:
     """Whether these are tensors [B, rows, N, H] that the op takes where it is called."""
-    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-    if graph is not None and control_flow_util.GraphOrParentsInXlaContext(graph):
-        return False
-    return all(tf.is_tensor(x) and x.dtype == tf.float32 and x.shape.rank == 4 for x in tensors)
+    return not is_in_xla() and all(
+        tf.is_tensor(x) and x.dtype == tf.float32 and x.shape.rank == 4 for x in tensors
+    )

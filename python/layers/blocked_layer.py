@@ -16,7 +16,7 @@ from keras import tree
 
 from ..layout import BLOCK, NCHW16C, NHWC, num_blocks
 from ..ops.movement.reorder import reorder
-from ..tensorflow_private import control_flow_util
+from ..tensorflow_private import is_in_xla
 from .fusing import note_images, note_readers
 
 _MARK = "_blockdnn_channels"
@@ -281,8 +281,7 @@ class BlockedLayer:
         Raises:
           ValueError: it is.
         """
-        graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-        if graph is not None and control_flow_util.GraphOrParentsInXlaContext(graph):
+        if is_in_xla():
             raise ValueError(
                 f'Layer "{self.name}" cannot run in a function with jit_compile=True: XLA does not '
                 'have its ops; leave jit_compile at "auto" or False'

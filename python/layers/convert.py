@@ -94,6 +94,14 @@ def _change_within(owner, conversion: Conversion, prefix: str) -> None:
             conversion.kept[name] = reason or "inside a layer of another package"
 
 
+def _converted_within(model, name: str, conversion: Conversion):
+    """A model inside of another, converted; the account of the other has its layers."""
+    new = convert(model, algorithm=conversion.algorithm)
+    conversion.replaced.update({f"{name}/{k}": v for k, v in new.conversion.replaced.items()})
+    conversion.kept.update({f"{name}/{k}": v for k, v in new.conversion.kept.items()})
+    return new
+
+
 class _Cloning:
     """One functional or sequential model, cloned with its decisions."""
 
@@ -117,12 +125,7 @@ class _Cloning:
     def clone(self, layer):
         """The layer that takes the place of `layer`."""
         if isinstance(layer, keras.Model):
-            new = convert(layer, algorithm=self.conversion.algorithm)
-            for name, what in new.conversion.replaced.items():
-                self.conversion.replaced[f"{layer.name}/{name}"] = what
-            for name, why in new.conversion.kept.items():
-                self.conversion.kept[f"{layer.name}/{name}"] = why
-            return new
+            return _converted_within(layer, layer.name, self.conversion)
         decision = self.decisions.get(id(layer), Decision(reason="not part of the graph"))
         if decision.cls is None:
             new = _same(layer)
@@ -235,10 +238,7 @@ def _replaced(value, conversion: Conversion, prefix: str):
         return value
     name = prefix + value.name
     if isinstance(value, keras.Model) and (_is_graph(value)):
-        new = convert(value, algorithm=conversion.algorithm)
-        conversion.replaced.update({f"{name}/{k}": v for k, v in new.conversion.replaced.items()})
-        conversion.kept.update({f"{name}/{k}": v for k, v in new.conversion.kept.items()})
-        return new
+        return _converted_within(value, name, conversion)
     if type(value).__module__.startswith("keras."):
         cls = _alone(value, conversion, name)
         return value if cls is None else _rebuilt(cls, value, conversion)

@@ -21,10 +21,8 @@ from .blocked_layer import (
     restored,
     to_blocked,
 )
-from .by_rank import layers
+from .classes import by_rank, registered
 from .fusing import behind_1x1, without_pad
-
-_registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 
 
 class ConvolutionLayer(BlockedLayer):
@@ -51,6 +49,16 @@ class ConvolutionLayer(BlockedLayer):
     def has_kernel(self) -> bool:
         """Whether we have a kernel for these arguments."""
         return True
+
+    def call(self, inputs, training=None):
+        self.refuse_xla()
+        if not self._is_ours(inputs):
+            return self.by_tensorflow(super().call, inputs)
+        return self.computed(inputs, training)
+
+    def computed(self, inputs, training):
+        """The result of inputs that are ours to compute."""
+        raise NotImplementedError
 
     def lifted(self, x):
         """x as images."""
@@ -135,10 +143,7 @@ class ConvolutionLayer(BlockedLayer):
 
 
 class _Conv(ConvolutionLayer):
-    def call(self, inputs, training=None):
-        self.refuse_xla()
-        if not self._is_ours(inputs):
-            return self.by_tensorflow(super().call, inputs)
+    def computed(self, inputs, training):
         kernel = tf.convert_to_tensor(self.kernel)
         y = self.convolved(
             self.lifted(inputs), kernel, self.groups, self.with_bias(training), self.writes_blocked
@@ -148,10 +153,10 @@ class _Conv(ConvolutionLayer):
 
 _BLOCKED = " on our kernels; blocked, it reads and writes {}."
 _SHRUNK = {1: [1, 6, 6], 2: [1, 6, 6, 6]}
-Conv1D, Conv2D = layers(_Conv, "Conv{}D", _BLOCKED, "6, 3", _SHRUNK)
+Conv1D, Conv2D = by_rank(_Conv, "Conv{}D", _BLOCKED, "6, 3", _SHRUNK)
 
 
-@_registered
+@registered
 class Conv3D(ConvolutionLayer, keras.layers.Conv3D):
     """keras.layers.Conv3D on our kernels; blocked, it reads and writes slices of nChw16c.
 
@@ -165,10 +170,10 @@ class Conv3D(ConvolutionLayer, keras.layers.Conv3D):
     def has_kernel(self) -> bool:
         return self.groups == 1 and max(self.dilation_rate) == 1
 
-    def call(self, inputs, training=None):
-        self.refuse_xla()
-        if not self._is_ours(inputs) or inputs.shape[1] is None:
-            return self.by_tensorflow(super().call, inputs)
+    def _is_ours(self, inputs) -> bool:
+        return super()._is_ours(inputs) and inputs.shape[1] is not None
+
+    def computed(self, inputs, training):
         y = conv_volume(
             self.lifted(inputs),
             tf.convert_to_tensor(self.kernel),
@@ -186,10 +191,7 @@ class Conv3D(ConvolutionLayer, keras.layers.Conv3D):
 
 
 class _DepthwiseConv(ConvolutionLayer):
-    def call(self, inputs, training=None):
-        self.refuse_xla()
-        if not self._is_ours(inputs):
-            return self.by_tensorflow(super().call, inputs)
+    def computed(self, inputs, training):
         kernel = tf.convert_to_tensor(self.kernel)
         channels, multiplier = kernel.shape[-2:]
         chain, y = self.with_bias(training), None
@@ -200,16 +202,13 @@ class _DepthwiseConv(ConvolutionLayer):
         return self.activated(self.lowered(y, inputs), training, channels * multiplier)
 
 
-DepthwiseConv1D, DepthwiseConv2D = layers(
+DepthwiseConv1D, DepthwiseConv2D = by_rank(
     _DepthwiseConv, "DepthwiseConv{}D", _BLOCKED, "3", {1: [1, 6, 20], 2: [1, 6, 6, 20]}
 )
 
 
 class _SeparableConv(ConvolutionLayer):
-    def call(self, inputs, training=None):
-        self.refuse_xla()
-        if not self._is_ours(inputs):
-            return self.by_tensorflow(super().call, inputs)
+    def computed(self, inputs, training):
         depthwise = tf.convert_to_tensor(self.depthwise_kernel)
         pointwise = tf.convert_to_tensor(self.pointwise_kernel)
         x = self.convolved(self.lifted(inputs), depthwise, None, PostOps(), True)
@@ -220,7 +219,7 @@ class _SeparableConv(ConvolutionLayer):
         return self.activated(self.lowered(y, inputs), training, self.filters)
 
 
-SeparableConv1D, SeparableConv2D = layers(
+SeparableConv1D, SeparableConv2D = by_rank(
     _SeparableConv, "SeparableConv{}D", _BLOCKED, "6, 3", _SHRUNK
 )
 
@@ -253,10 +252,7 @@ class _ConvTranspose(ConvolutionLayer):
             crops.append([before, total - before])
         return crops
 
-    def call(self, inputs, training=None):
-        self.refuse_xla()
-        if not self._is_ours(inputs):
-            return self.by_tensorflow(super().call, inputs)
+    def computed(self, inputs, training):
         kernel = tf.convert_to_tensor(self.kernel)
         kernel = kernel[None] if self.rank == 1 else kernel
         x = self.lifted(inputs)
@@ -282,7 +278,7 @@ class _ConvTranspose(ConvolutionLayer):
         return self.lowered(y, inputs)
 
 
-Conv1DTranspose, Conv2DTranspose = layers(
+Conv1DTranspose, Conv2DTranspose = by_rank(
     _ConvTranspose,
     "Conv{}DTranspose",
     " on our convolutions; blocked, it reads and writes {}.",
@@ -291,7 +287,7 @@ Conv1DTranspose, Conv2DTranspose = layers(
 )
 
 
-@_registered
+@registered
 class Conv3DTranspose(_ConvTranspose, keras.layers.Conv3DTranspose):
     """keras.layers.Conv3DTranspose on our transposed convolutions, one for each tap of the depth;
     blocked, it reads and writes slices of nChw16c.

@@ -71,7 +71,7 @@ class Made:
         if not set(x.consumers()) <= set(through):
             return None
         arguments = Called(op).arguments()
-        if arguments.get("into") is not None or arguments.get("dst_part"):
+        if arguments.get("into") is not None or arguments.get("dst_part") or arguments.get("pool"):
             return None
         return cls(op, arguments, restore)
 
@@ -100,9 +100,7 @@ def extended(x, chain: PostOps):
     Of lines and volumes the operands of the chain are not for single pixels.
     """
     made = Made.of(x)
-    if made is None or made.arguments.get("pool"):
-        return None
-    if len(made.chain) + len(chain) > MAX_ENTRIES:
+    if made is None or len(made.chain) + len(chain) > MAX_ENTRIES:
         return None
     return made.again(**{f"{made.prefix}post_ops": made.chain + chain})
 
@@ -115,7 +113,7 @@ def normalised(x, rows: dict, epsilon: float):
       rows: gamma, beta, mean and variance, [channels].
     """
     made = Made.of(x)
-    if made is None or made.function not in _WEIGHTS or made.arguments.get("pool"):
+    if made is None or made.function not in _WEIGHTS:
         return None
     entries, args = made.chain.entries, made.arguments[f"{made.prefix}args"]
     if [str(entry) for entry in entries] not in ([], ["binary(add,channel,#0)"]):
@@ -133,8 +131,7 @@ def normalised(x, rows: dict, epsilon: float):
 
 def can_extend(x) -> bool:
     """Whether `extended` applies to x."""
-    made = Made.of(x)
-    return made is not None and not made.arguments.get("pool")
+    return Made.of(x) is not None
 
 
 def without_pad(x, window: dict) -> tuple:
@@ -216,20 +213,14 @@ def _is_pointwise(made: Made) -> bool:
     blocked = given["src_layout"] == given["dst_layout"] == NCHW16C
     operands = {e.words[1] if e.kind == "binary" else e.kind for e in made.chain.entries}
     plain = operands <= {"channel", "scalar", "eltwise"}
-    return (
-        one
-        and blocked
-        and plain
-        and padding in ("SAME", "VALID", [[0, 0], [0, 0]])
-        and not given["pool"]
-    )
+    return one and blocked and plain and padding in ("SAME", "VALID", [[0, 0], [0, 0]])
 
 
 def pooled(x):
     """The maxima of the 2x2 pixels of x from the convolution that made x; None where it does not
     store them: the library knows which algorithm will run."""
     made = Made.of(x)
-    if made is None or made.function is not conv or made.arguments["pool"]:
+    if made is None or made.function is not conv:
         return None
     shapes = [[1, *t.shape[1:]] if t.shape[0] is None else t.shape for t in made.op.inputs]
     if not all(tf.TensorShape(shape).is_fully_defined() for shape in shapes):

@@ -11,9 +11,8 @@ from ..ops.movement.concat import concat
 from ..ops.post_ops import PostOps
 from .activation import apply_chain
 from .blocked_layer import BlockedLayer, blocks_axis, images, restored
+from .classes import registered
 from .fusing import can_extend
-
-_registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 
 
 class _Merge(BlockedLayer):
@@ -55,7 +54,7 @@ class _Elementwise(_Merge):
         return len(channels) == len({x.shape.rank + (c is None) for x, c in each}) == 1
 
 
-@_registered
+@registered
 class Add(_Elementwise, keras.layers.Add):
     """keras.layers.Add; blocked where an input is and all have the same channels.
 
@@ -72,7 +71,7 @@ class Add(_Elementwise, keras.layers.Add):
         return chain.sum(operand=x)
 
 
-@_registered
+@registered
 class Multiply(_Elementwise, keras.layers.Multiply):
     """keras.layers.Multiply; blocked where an input is and all have the same channels.
 
@@ -89,7 +88,7 @@ class Multiply(_Elementwise, keras.layers.Multiply):
         return chain.binary("mul", x, "tensor")
 
 
-@_registered
+@registered
 class Concatenate(_Merge, keras.layers.Concatenate):
     """keras.layers.Concatenate; blocked, along the channels or a spatial axis.
 

@@ -8,12 +8,11 @@ from ..ops.pixels.layer_norm import layer_norm
 from ..ops.post_ops import PostOps
 from .activation import apply_chain
 from .blocked_layer import BlockedLayer, images, on_images, restored
+from .classes import registered
 from .fusing import normalised
 
-_registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 
-
-@_registered
+@registered
 class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
     """keras.layers.BatchNormalization; blocked along the channels, one pass over the activation
     in inference and two in training, forward and backward.
@@ -69,7 +68,7 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
         return apply_chain(inputs, chain, self.blocked_channels, training)
 
 
-@_registered
+@registered
 class LayerNormalization(BlockedLayer, keras.layers.LayerNormalization):
     """keras.layers.LayerNormalization on our kernel, forward and backward; plain, or blocked along
     the channels.
@@ -89,7 +88,7 @@ class LayerNormalization(BlockedLayer, keras.layers.LayerNormalization):
         return _over_channels(self, inputs, self.gamma, self.beta)
 
 
-@_registered
+@registered
 class RMSNormalization(BlockedLayer, keras.layers.RMSNormalization):
     """keras.layers.RMSNormalization on our kernel, forward and backward; plain, or blocked along
     the channels.

@@ -5,7 +5,7 @@ import tensorflow as tf
 from ..layout import BLOCK, NCHW16C, NHWC
 from ..ops.planes.pool import global_pool, pool
 from .blocked_layer import BlockedLayer, images, on_images
-from .by_rank import layers
+from .classes import by_rank
 from .fusing import is_clamped, pooled, without_pad
 
 _KINDS = {"max": "max", "average": "avg"}
@@ -90,17 +90,19 @@ class _GlobalAverageOfSteps(_GlobalPooling):
 
 _BLOCKED = "; blocked ({}), on our kernel."
 _HALVES = {1: [1, 4, 20], 2: [1, 4, 4, 20], 3: [1, 2, 2, 2, 20]}
-MaxPooling1D, MaxPooling2D, MaxPooling3D = layers(_Pooling, "MaxPooling{}D", _BLOCKED, "2", _HALVES)
-AveragePooling1D, AveragePooling2D, AveragePooling3D = layers(
+MaxPooling1D, MaxPooling2D, MaxPooling3D = by_rank(
+    _Pooling, "MaxPooling{}D", _BLOCKED, "2", _HALVES
+)
+AveragePooling1D, AveragePooling2D, AveragePooling3D = by_rank(
     _Pooling, "AveragePooling{}D", _BLOCKED, "2", _HALVES
 )
 _PLAIN = "; of a blocked tensor the result is plain, [N, C],\nunless keepdims keeps it blocked."
 _STEPS, _PLANES = {1: [1, 20]}, {2: [1, 20], 3: [1, 20]}
-GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D = layers(
+GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D = by_rank(
     _GlobalMax, "GlobalMaxPooling{}D", _PLAIN, "", _STEPS | _PLANES
 )
 _AVERAGE = "GlobalAveragePooling{}D"
-(GlobalAveragePooling1D,) = layers(_GlobalAverageOfSteps, _AVERAGE, _PLAIN, "", _STEPS)
-GlobalAveragePooling2D, GlobalAveragePooling3D = layers(
+(GlobalAveragePooling1D,) = by_rank(_GlobalAverageOfSteps, _AVERAGE, _PLAIN, "", _STEPS)
+GlobalAveragePooling2D, GlobalAveragePooling3D = by_rank(
     _GlobalPooling, _AVERAGE, _PLAIN, "", _PLANES
 )

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from ..ops.products.rnn import rnn
 from .blocked_layer import check_algorithm
+from .classes import derived
 
 _ACTIVATIONS = ("tanh", "relu", "sigmoid", "linear")
 _RECURRENT_ACTIVATIONS = ("sigmoid", "hard_sigmoid", "tanh", "relu", "linear")
@@ -17,7 +18,10 @@ _CELLS = {
     keras.layers.GRUCell: "gru",
     keras.layers.SimpleRNNCell: "vanilla",
 }
-_register = keras.saving.register_keras_serializable(package="tf_blockdnn")
+_PACKED_ONCE = " on weights that are packed once."
+_AROUND_A_CELL = f""" around a cell of Keras,{_PACKED_ONCE}
+
+    Around an LSTMCell, a GRUCell or a SimpleRNNCell; around any other it runs Keras's loop."""
 
 
 def _name_of(activation, known) -> str | None:
@@ -112,83 +116,38 @@ def _spell(activation) -> str:
     return getattr(activation, "__name__", None) or repr(activation)
 
 
-_ARGUMENTS = """
+_DOC = """`keras.layers.{name}`{about}
+
     Args:
       use_packed: False: Keras's own loop over time steps.
       algorithm: "auto", or "direct": docs/algorithms.md.
-      Others: as of `keras.layers.{0}`, `zero_output_for_mask` included.
+      Others: as of `keras.layers.{name}`, `zero_output_for_mask` included.
 
     Attributes:
       declined: None, or why the layer runs Keras's loop: an activation that the op does not know,
         a type other than float32. In training recurrent_dropout does so, too.
 
-    Weights are those of `keras.layers.{0}`: its checkpoints load. Works in
+    Weights are those of `keras.layers.{name}`: its checkpoints load. Works in
     `keras.layers.Bidirectional`, behind masks, stateful, and in training; second derivatives do
     not exist.
 
-    Source: `keras.layers.{0}`; the packed recurrent layers of PaddlePaddle.
-"""
+    Source: `keras.layers.{name}`; the packed recurrent layers of PaddlePaddle.
 
-
-@_register
-class LSTM(Packed, keras.layers.LSTM):
-    __doc__ = (
-        """`keras.layers.LSTM` on weights that are packed once.
-"""
-        + _ARGUMENTS.format("LSTM")
-        + """
     Example:
-      >>> layer = bd.layers.LSTM(16, return_sequences=True)
-      >>> layer(tf.ones([2, 5, 8])).shape
-      TensorShape([2, 5, 16])
+      >>> bd.layers.{name}({arguments})(tf.ones([2, 5, 8])).shape
+      TensorShape([2, {result}16])
     """
-    )
 
 
-@_register
-class GRU(Packed, keras.layers.GRU):
-    __doc__ = (
-        """`keras.layers.GRU` on weights that are packed once.
-"""
-        + _ARGUMENTS.format("GRU")
-        + """
-    Example:
-      >>> bd.layers.GRU(16)(tf.ones([2, 5, 8])).shape
-      TensorShape([2, 16])
-    """
-    )
+def _layer(name: str, arguments: str, result: str = "", about: str = _PACKED_ONCE) -> type:
+    doc = _DOC.format(name=name, about=about, arguments=arguments, result=result)
+    return derived(Packed, name, doc)
 
 
-@_register
-class SimpleRNN(Packed, keras.layers.SimpleRNN):
-    __doc__ = (
-        """`keras.layers.SimpleRNN` on weights that are packed once.
-"""
-        + _ARGUMENTS.format("SimpleRNN")
-        + """
-    Example:
-      >>> bd.layers.SimpleRNN(16, activation="relu")(tf.ones([2, 5, 8])).shape
-      TensorShape([2, 16])
-    """
-    )
-
-
-@_register
-class RNN(Packed, keras.layers.RNN):
-    __doc__ = (
-        """`keras.layers.RNN` around a cell of Keras, on weights that are packed once.
-
-    Around an LSTMCell, a GRUCell or a SimpleRNNCell; around any other it runs Keras's loop.
-"""
-        + _ARGUMENTS.format("RNN")
-        + """
-    Example:
-      >>> layer = bd.layers.RNN(keras.layers.LSTMCell(16))
-      >>> layer(tf.ones([2, 5, 8])).shape
-      TensorShape([2, 16])
-    """
-    )
-
+LSTM = _layer("LSTM", "16, return_sequences=True", "5, ")
+GRU = _layer("GRU", "16")
+SimpleRNN = _layer("SimpleRNN", '16, activation="relu"')
+RNN = _layer("RNN", "keras.layers.LSTMCell(16)", about=_AROUND_A_CELL)
 
 _PACKED = {getattr(keras.layers, cls.__name__): cls for cls in (LSTM, GRU, SimpleRNN, RNN)}
 

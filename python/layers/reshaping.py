@@ -8,8 +8,7 @@ from ..ops.movement.shuffle import shuffle
 from ..ops.planes.pad import pad
 from ..ops.planes.resize import resize
 from .blocked_layer import BlockedLayer, on_images, to_blocked
-
-_registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
+from .classes import registered
 
 
 class _Identity(keras.layers.Layer):
@@ -25,8 +24,23 @@ class _Identity(keras.layers.Layer):
         return inputs
 
 
-@_registered
-class ToBlocked(BlockedLayer, _Identity):
+class _Reorder(BlockedLayer, _Identity):
+    """A change of the layout, which says of itself whether the result is blocked."""
+
+    _to_blocks: bool
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.blocked_output = self._to_blocks
+
+    def get_config(self):
+        config = super().get_config()
+        config.pop("blocked_output")
+        return config
+
+
+@registered
+class ToBlocked(_Reorder):
     """Cuts the channels of [N, .., C] into blocks of 16: [N, ceil(C / 16), .., 16], those of a
     volume [N, D, H, W, C] slice by slice: [N, D, ceil(C / 16), H, W, 16].
 
@@ -38,9 +52,7 @@ class ToBlocked(BlockedLayer, _Identity):
       TensorShape([1, 2, 8, 8, 16])
     """
 
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.blocked_output = True
+    _to_blocks = True
 
     def call(self, inputs):
         self.refuse_xla()
@@ -59,14 +71,9 @@ class ToBlocked(BlockedLayer, _Identity):
             )
         super().build(input_shape)
 
-    def get_config(self):
-        config = super().get_config()
-        config.pop("blocked_output")
-        return config
 
-
-@_registered
-class FromBlocked(BlockedLayer, _Identity):
+@registered
+class FromBlocked(_Reorder):
     """Brings a blocked tensor back to [N, .., C].
 
     Its channels are known from the layer before it; otherwise `blocked_channels` has to be given.
@@ -77,9 +84,7 @@ class FromBlocked(BlockedLayer, _Identity):
       TensorShape([1, 8, 8, 20])
     """
 
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.blocked_output = False
+    _to_blocks = False
 
     def call(self, inputs):
         self.refuse_xla()
@@ -93,13 +98,8 @@ class FromBlocked(BlockedLayer, _Identity):
                 "bd.layers.ToBlocked() somewhere before it, or give it blocked_channels=C"
             )
 
-    def get_config(self):
-        config = super().get_config()
-        config.pop("blocked_output")
-        return config
 
-
-@_registered
+@registered
 class ChannelShuffle(BlockedLayer, _Identity):
     """ShuffleNet's channel shuffle: [.., C] seen as [.., groups, C / groups], transposed.
 
@@ -141,7 +141,7 @@ class ChannelShuffle(BlockedLayer, _Identity):
         return super().get_config() | {"groups": self.groups}
 
 
-@_registered
+@registered
 class UpSampling2D(BlockedLayer, keras.layers.UpSampling2D):
     """keras.layers.UpSampling2D; blocked, on our kernel.
 
@@ -166,7 +166,7 @@ class UpSampling2D(BlockedLayer, keras.layers.UpSampling2D):
         return self.finish(blocks(y, inputs), self.blocked_channels)
 
 
-@_registered
+@registered
 class ZeroPadding2D(BlockedLayer, keras.layers.ZeroPadding2D):
     """keras.layers.ZeroPadding2D; blocked, height and width are padded where they lie.
 

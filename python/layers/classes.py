@@ -1,0 +1,36 @@
+"""How classes of layers are registered, and made where they differ in little but their names."""
+
+import types
+
+import keras
+
+registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
+_LAYOUTS = {1: "nCw16c", 2: "nChw16c", 3: "slices of nChw16c"}
+
+
+def derived(base: type, name: str, doc: str) -> type:
+    """A registered class of that name: what `base` does, before Keras's class."""
+    members = {"__module__": base.__module__, "__doc__": doc}
+    bases = (base, getattr(keras.layers, name))
+    made = types.new_class(name, bases, exec_body=lambda namespace: namespace.update(members))
+    return registered(made)
+
+
+def by_rank(base: type, name: str, about: str, arguments: str, results: dict[int, list]) -> list:
+    """A class for each number of spatial dimensions, its documentation with an example included.
+
+    Args:
+        base: what computes.
+        name: of the classes: "Conv{}D".
+        about: what follows their names, where {} is the layout of blocked tensors.
+        arguments: of the example.
+        results: rank -> the shape that the example prints.
+    """
+    made = []
+    for rank, result in results.items():
+        own, source = name.format(rank), (1, *{1: (8,), 2: (8, 8), 3: (4, 4, 4)}[rank], 20)
+        example = f"bd.layers.{own}({arguments})(tf.ones({source})).shape"
+        doc = f"keras.layers.{own}{about.format(_LAYOUTS[rank])}\n\n"
+        doc += f"Example:\n  >>> {example}\n  TensorShape({result})\n"
+        made.append(derived(base, own, doc))
+    return made
