@@ -66,24 +66,22 @@ def library():
     return tf.load_op_library(os.fspath(LIBRARY_PATH))
 
 
+def _fields(names: str, kind: type) -> list[tuple[str, type]]:
+    return [(name, kind) for name in names.split()]
+
+
 class CTensorDesc(ctypes.Structure):
     """BlockdnnTensorDesc of cc/tensorflow/c_api/c_api.h."""
 
     _fields_ = [
-        ("rank", ctypes.c_int32),
-        ("dtype", ctypes.c_int32),
-        ("layout", ctypes.c_int32),
-        ("shape_rank", ctypes.c_int32),
-        ("is_dense", ctypes.c_int32),
-        ("is_whole", ctypes.c_int32),
+        *_fields("rank dtype layout shape_rank is_dense is_whole", ctypes.c_int32),
         ("dims", ctypes.c_int64 * 6),
         ("strides", ctypes.c_int64 * 6),
         ("offset", ctypes.c_int64),
         ("blocks", ctypes.c_int64 * 6),
         ("padded_dims", ctypes.c_int64 * 6),
         ("shape", ctypes.c_int64 * 8),
-        ("size", ctypes.c_int64),
-        ("size_bytes", ctypes.c_int64),
+        *_fields("size size_bytes", ctypes.c_int64),
     ]
 
 
@@ -101,13 +99,9 @@ class CList(ctypes.Structure):
 class CEager(ctypes.Structure):
     """BlockdnnEager of cc/tensorflow/c_api/c_api.h."""
 
-    _fields_ = [
-        ("context", ctypes.c_void_p),
-        ("handle_of", ctypes.c_void_p),
-        ("executor_of_thread", ctypes.c_void_p),
-        ("executor_is_async", ctypes.c_void_p),
-        ("delete_executor", ctypes.c_void_p),
-    ]
+    _fields_ = _fields(
+        "context handle_of executor_of_thread executor_is_async delete_executor", ctypes.c_void_p
+    )
 
 
 class CArray(ctypes.Structure):

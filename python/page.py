@@ -13,6 +13,7 @@ from .graph import GraphView, Node, Ref, flatten
 from .rewriter.capture import capture
 from .rewriter.regions import REGION, is_ours
 from .rewriter.summary import brief, common_prefix, time_of
+from .saved_model import distinct
 
 _ROW, _NOTE, _LANE = 24, 30, 12  # pixels: a row, two lines of a note below it, a line beside it
 _MOST_LANES = 8
@@ -61,12 +62,8 @@ def write_page(path: pathlib.Path, title: str, originals: Mapping, functions: Ma
         originals, functions: signature name -> ConcreteFunction, before and after.
         report: the SavedModelReport.
     """
-    names: dict[int, list[str]] = {}
-    for name, one in report.signatures.items():
-        names.setdefault(id(one), []).append(name)
     parts = []
-    for same in names.values():
-        one = report.signatures[same[0]]
+    for same, one in distinct(report):
         after = rows_after(functions[same[0]], one)
         before = rows_before(originals[same[0]], one, after)
         parts.append(section(", ".join(same), one, before, after))

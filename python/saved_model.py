@@ -33,7 +33,7 @@ def _of_all(attribute: str, doc: str) -> property:
     """The entries of a list of each distinct report, one after the other."""
 
     def entries(self) -> list:
-        return [entry for report in self._distinct() for entry in getattr(report, attribute)]
+        return [entry for _, report in distinct(self) for entry in getattr(report, attribute)]
 
     return property(entries, doc=doc)
 
@@ -50,9 +50,6 @@ class SavedModelReport:
     signatures: dict[str, Report]
     kept: tuple[str, ...] = ()
 
-    def _distinct(self) -> list[Report]:
-        return list({id(report): report for report in self.signatures.values()}.values())
-
     converted = _of_all("converted", "The converted nodes of every distinct graph.")
     blocked = _of_all("blocked", "(node, op) of each op of ours that was there before.")
     declined = _of_all("declined", "(node, reason) for what stayed as it was.")
@@ -67,10 +64,7 @@ class SavedModelReport:
         Args:
           all: every op and node, instead of what fits a screen.
         """
-        names: dict[int, list[str]] = {}
-        for name, report in self.signatures.items():
-            names.setdefault(id(report), []).append(name)
-        texts = [(names[id(report)], report.summary(all)) for report in self._distinct()]
+        texts = [(names, report.summary(all)) for names, report in distinct(self)]
         texts += [([name], "kept as it was") for name in self.kept]
         heads = ("signature" if len(names) == 1 else "signatures" for names, _ in texts)
         return "\n\n".join(
@@ -85,6 +79,14 @@ class SavedModelReport:
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def distinct(report: SavedModelReport) -> list[tuple[list[str], Report]]:
+    """(names of the signatures that share it, the report) of each distinct graph."""
+    names: dict[int, list[str]] = {}
+    for name, one in report.signatures.items():
+        names.setdefault(id(one), []).append(name)
+    return [(same, report.signatures[same[0]]) for same in names.values()]
 
 
 def optimize_saved_model(
@@ -308,28 +310,17 @@ def _fingerprint(function) -> tuple:
     position = {node.name: str(index) for index, node in enumerate(graph.node)}
 
     def edge(name: str) -> str:
-        head, colon, port = name.partition(":")
-        return position[head.lstrip("^")] + ("^" if head.startswith("^") else colon + port)
+        head, colon, port = name.removeprefix("^").partition(":")
+        return ("^" if name.startswith("^") else "") + position[head] + colon + port
 
-    nodes = tuple(
-        (
-            node.op,
-            tuple(map(edge, node.input)),
-            tuple(
-                sorted(
-                    (key, value.SerializeToString(deterministic=True))
-                    for key, value in node.attr.items()
-                    if key not in _SHOWN_ONLY
-                )
-            ),
-        )
-        for node in graph.node
-    )
-    outputs = (*sorted(function.structured_outputs), *(edge(t.name) for t in function.outputs))
+    for node in graph.node:
+        node.name, node.input[:] = position[node.name], map(edge, node.input)
+        node.ClearField("experimental_debug_info")
+        for key in _SHOWN_ONLY:
+            node.attr.pop(key, None)
     return (
-        nodes,
-        graph.library.SerializeToString(deterministic=True),
-        outputs,
+        graph.SerializeToString(deterministic=True),
+        (*sorted(function.structured_outputs), *(edge(t.name) for t in function.outputs)),
         tuple(map(id, function.captured_inputs)),
         str(function.structured_input_signature),
     )

@@ -86,8 +86,14 @@ def _signature(model: str, threads: int):
     return tf, loaded, loaded.signatures[asked["signature"]]
 
 
-def _run_tensorflow(model: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
+def _run_tensorflow(
+    model: str,
+    inputs: Mapping[str, np.ndarray],
+    threads: int,
+    optimize: Callable = lambda function: function,
+) -> Run:
     tf, loaded, function = _signature(model, threads)
+    function = optimize(function)
     feed = {name: tf.constant(value) for name, value in inputs.items()}
 
     def run() -> Outputs:
@@ -98,16 +104,7 @@ def _run_tensorflow(model: str, inputs: Mapping[str, np.ndarray], threads: int) 
 
 
 def _run_tf_blockdnn(model: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
-    bd = importlib.import_module("tf_blockdnn")
-    tf, loaded, function = _signature(model, threads)
-    fast = bd.optimize(function)
-    feed = {name: tf.constant(value) for name, value in inputs.items()}
-
-    def run() -> Outputs:
-        return {name: tensor.numpy() for name, tensor in fast(**feed).items()}
-
-    run.keeps = loaded
-    return run
+    return _run_tensorflow(model, inputs, threads, importlib.import_module("tf_blockdnn").optimize)
 
 
 def _fixed(model: str, inputs: Mapping[str, np.ndarray], threads: int):
