@@ -101,15 +101,27 @@ def narrow_tensors(
 def joined_values(view: GraphView, narrow: set[Ref]) -> dict[Ref, Ref]:
     """Value -> the narrow concatenation that alone reads it, or the one that alone reads that.
 
-    With the concatenation's bytes it is written there and not copied.
+    With the concatenation's bytes it is written there and not copied. So is what moves values
+    there, if it alone reads them.
     """
     joined: dict[Ref, Ref] = {}
     for node in reversed(view.topological()):
-        if isinstance(node.payload, Concat) and node.ref in narrow:
+        if isinstance(node.payload, Concat):
+            whole = joined.get(node.ref, node.ref)
+        elif isinstance(node.payload, _KEEPS) and not _averages(node):
+            whole = joined.get(node.ref)
+        else:
+            continue
+        if whole in narrow:
             for ref in sources(node):
                 if len(view.consumers(ref)) == 1 and not view.is_fetched(ref):
-                    joined[ref] = joined.get(node.ref, node.ref)
+                    joined[ref] = whole
     return joined
+
+
+def _averages(node: Node) -> bool:
+    """Whether it is a pool that makes new numbers."""
+    return isinstance(node.payload, Pool) and node.payload.kind == "avg"
 
 
 class TypeWriter:
@@ -222,17 +234,10 @@ class TypeWriter:
         if isinstance(node.payload, Concat) and given[0]:
             changes["src_quantizations"] = tuple(given)
         if node.ref in self._narrow:
-            kept = isinstance(node.payload, _KEEPS) and not self._averages_into(node)
+            averages_into = _averages(node) and node.ref in self._joined
+            kept = isinstance(node.payload, _KEEPS) and not averages_into
             changes |= self._of_result(node.ref, given[0] if kept else None)
         self._set(node, **changes)
-
-    def _averages_into(self, node: Node) -> bool:
-        """Whether it makes new numbers, which a concatenation alone reads."""
-        return (
-            isinstance(node.payload, Pool)
-            and node.payload.kind == "avg"
-            and (node.ref in self._joined)
-        )
 
     def _set(self, node: Node, **changes) -> None:
         node.payload = replace(node.payload, **changes)

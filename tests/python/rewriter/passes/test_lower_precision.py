@@ -186,6 +186,25 @@ def test_branches_write_into_a_concatenation(weights, lower, precision, least):
         assert scales[1] == scales[2] != scales[0]  # the concatenation's
 
 
+@pytest.mark.parametrize("is_read_twice", [False, True])
+def test_what_moves_values_into_a_concatenation_writes_them_there(weights, lower, is_read_twice):
+    """What it alone reads has the concatenation's bytes; what others read, its own."""
+    one, other, last = weights(1, 1, 32, 16), weights(3, 3, 32, 32), weights(3, 3, 64, 32)
+
+    def network(x):
+        y = tf.nn.relu(5.0 * tf.nn.conv2d(x, other, 2, "SAME"))
+        z = tf.nn.relu(tf.nn.conv2d(x, one, 1, "SAME"))
+        joined = [tf.image.resize(y, [16, 16], "nearest"), tf.nn.max_pool2d(z, 3, 1, "SAME")]
+        y = tf.nn.conv2d(y, other, 2, "SAME") if is_read_twice else 0.0
+        picture = tf.concat([*joined, tf.nn.relu(tf.nn.conv2d(x, one, 1, "SAME"))], axis=3)
+        return tf.nn.conv2d(picture, last, 1, "SAME") + tf.reduce_mean(y)
+
+    result = lower(network, "int8")
+    written = "2 of 3" if is_read_twice else "3 of 3"
+    assert [done for _, done in result.report.joined] == [written]
+    assert result.report.precision.outputs[0].snr > 25
+
+
 @pytest.mark.parametrize("precision, kind", [("int8", 6), ("bf16", 14)])
 def test_products_of_a_row_a_picture_keep_narrow_weights(weights, lower, precision, kind):
     """Behind pooling and behind one another."""
