@@ -85,23 +85,24 @@ void DwordRow(const DwordRowArgs& a) {
 // What becomes of sums: bytes at once, or they wait for what finishes all rows.
 struct Finishing {
   Finishing(const ByteRowsArgs& a)
-      : small(*a.tile, a.tile->epilogue),
+      : in_registers(*a.tile, a.tile->epilogue),
         dst(reinterpret_cast<char*>(a.tile->dst)),
         sums(a.sums),
         // Pixels that two tiles compute must not be added to twice.
-        at_once(kVecsPerBlock == 1 && small.applies() && a.tile->epilogue.acc_in == nullptr) {}
+        at_once(kVecsPerBlock == 1 && in_registers.applies() &&
+                a.tile->epilogue.acc_in == nullptr) {}
 
   // Vector v of pixels from `at` on.
   template <int kPx>
   void Finish(const IVec (&acc)[kPx][1], int64_t at, int v) const {
     if constexpr (kVecsPerBlock == 1) {
-      if (at_once) return small.Finish(acc, at, dst);
+      if (at_once) return in_registers.Finish(acc, at, dst);
     }
     BD_UNROLL
     for (int p = 0; p < kPx; ++p) StoreInt(sums + (at + p) * kBlock + v * kLanes, acc[p][0]);
   }
 
-  const SmallBytes<int32_t, 1> small;
+  const InRegisters<int32_t, 1> in_registers;
   char* const dst;
   int32_t* const sums;
   const bool at_once;

@@ -78,22 +78,51 @@ inline bool SumsAreSmall(const TileArgs& a, const TileEpilogue& e, const Quantiz
   return small;
 }
 
-// Sums that become bytes of a blocked C in registers: without a program, no tensor or one of bytes
-// to add, and never beyond int32 in steps of C, whatever the sums are. Lanes that are not there
-// have no scale and no bias, and stay zero unless zero is clamped.
+// Sums that become numbers of a blocked C in registers, without a program.
 template <typename Acc, int kBlocks>
-class SmallBytes {
+class InRegisters;
+
+// Of float32, bfloat16 numbers of whole blocks, with no tensor to add.
+template <int kBlocks>
+class InRegisters<float, kBlocks> {
  public:
-  SmallBytes(const TileArgs&, const TileEpilogue&) {}
-  bool applies() const { return false; }
-  template <typename Sums>
-  void Finish(const Sums&, int64_t, char*) const {}
+  InRegisters(const TileArgs& a, const TileEpilogue& e)
+      : stride_(a.dst_block_stride),
+        lo_(Set1(e.lo)),
+        hi_(Set1(e.hi)),
+        clamp_(e.clamp != 0),
+        applies_(a.narrow->dst.dtype == DataType::bf16 && !e.row_major && e.program == nullptr &&
+                 e.acc_in == nullptr && e.valid_lanes >= kBlock) {}
+
+  bool applies() const { return applies_; }
+
+  template <int kPx, int kVecs>
+  inline __attribute__((always_inline)) void Finish(const Vec (&acc)[kPx][kVecs], int64_t row,
+                                                    char* dst) const {
+    static_assert(kVecs == kBlocks * kVecsPerBlock);
+    Bfloat16* const out = reinterpret_cast<Bfloat16*>(dst) + row * kBlock;
+    BD_UNROLL
+    for (int i = 0; i < kPx * kVecs; ++i) {
+      const int p = i / kVecs, v = i % kVecs;
+      const Vec x = clamp_ ? Min(hi_, Max(lo_, acc[p][v])) : acc[p][v];
+      const int lane = v % kVecsPerBlock * kLanes;
+      StoreAs(out + v / kVecsPerBlock * stride_ + p * kBlock + lane, x);
+    }
+  }
+
+ private:
+  const int64_t stride_;
+  const Vec lo_, hi_;
+  const bool clamp_, applies_;
 };
 
+// Of int32, bytes: no tensor or one of bytes to add, and never beyond int32 in steps of C, whatever
+// the sums are. Lanes that are not there have no scale and no bias, and stay zero unless zero is
+// clamped.
 template <int kBlocks>
-class SmallBytes<int32_t, kBlocks> {
+class InRegisters<int32_t, kBlocks> {
  public:
-  SmallBytes(const TileArgs& a, const TileEpilogue& e)
+  InRegisters(const TileArgs& a, const TileEpilogue& e)
       : a_(a),
         from_(a.narrow->sum.quantization),
         to_(e.clamp ? Quantizer(a.narrow->dst.quantization, e.lo, e.hi)

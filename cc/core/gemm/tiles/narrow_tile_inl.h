@@ -77,14 +77,14 @@ void NarrowTile(const TileArgs& all) {
   char* dst = reinterpret_cast<char*>(a.dst);
   constexpr int64_t kTogether = kRowsTogether / kPx;
   alignas(64) float sums[kBlocks * kTogether * kPx * kBlock];
-  const SmallBytes<typename Type::AccElement, kBlocks> small(a, e);
+  const InRegisters<typename Type::AccElement, kBlocks> in_registers(a, e);
   for (int64_t tiles; a.tiles > 0; a.tiles -= tiles) {
     tiles = a.tiles < kTogether ? a.tiles : kTogether;
     const int64_t rows = tiles * kPx;
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t row = t * kPx;
       SumsOf<Type, kBlocks, kPx>(a, e, a.src, a.prefetch, [&](const auto& acc) {
-        if (small.applies()) return small.Finish(acc, row, dst);
+        if (in_registers.applies()) return in_registers.Finish(acc, row, dst);
         BD_UNROLL
         for (int p = 0; p < kPx; ++p) {
           BD_UNROLL
@@ -97,7 +97,7 @@ void NarrowTile(const TileArgs& all) {
       a.src += kPx * a.px_stride;
       a.prefetch += (a.taps * a.tap_length + a.tail_taps * a.tail_length) * a.prefetch_step;
     }
-    if (!small.applies()) {
+    if (!in_registers.applies()) {
       FinishNarrow<typename Type::AccElement>(a, e, {sums, rows, kBlocks}, dst);
     }
     dst += rows * e.dst_step * dst_bytes;

@@ -7,10 +7,10 @@ It does not look into the functions of regions, and patterns know fewer spelling
     sum of a plane of n pixels = n mean of it
     x[:n, ...] = x of n,    x * s = x * [s, s, ..],  s [N, 1, 1, 1], x [N, H, W, C]
     reshape(reshape(x) + a + b) = x + reshape(a + b), as attention by rows and columns adds biases
-    x padded by nothing = x,    [x[:, i::2, j::2] of all i, j] = a transpose of x [N, H, W, C]
     f(reshape(x)) = reshape(f(x)),  x a convolution, which computes f while it has x in registers
+    x padded by nothing = x,    [x[:, i::2, j::2] of all i, j] = a transpose of x [N, H, W, C]
 
-The last but one merges patches in Swin: four slices with steps take six times as long as a transpose.
+The last one merges patches in Swin: four slices with steps take six times as long as a transpose.
 """
 
 import numpy as np
