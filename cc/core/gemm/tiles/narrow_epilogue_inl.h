@@ -2,6 +2,8 @@
 // kernels only. One function for all tiles of a kernel file: sums come by way of the stack.
 #pragma once
 
+#include <type_traits>
+
 #include "cc/core/gemm/tiles/narrow_kernel.h"
 #include "cc/core/post_ops/post_ops_kernel.h"
 #include "cc/simd/convert/quantized.h"
@@ -278,13 +280,20 @@ void StoreBlocks(const Quantization& quantization, const TileSums& tile, Dst* ds
   }
 }
 
-// Sums of int32 whose program is swish, to bytes in one pass: swish makes no number larger.
-[[maybe_unused, gnu::noinline]] void SiluToBytes(const TileArgs& a, const Quantizer& to,
-                                                 const TileEpilogue& e, const TileSums& tile,
-                                                 uint8_t* dst) {
+// Sums whose program is swish, in one pass. Swish makes no number larger: of int32, all are small.
+template <typename Acc, typename Dst>
+[[gnu::noinline]] void FinishSilu(const TileArgs& a, const Quantizer& to, const TileEpilogue& e,
+                                  const TileSums& tile, Dst* dst) {
   constexpr int64_t kTogether = 4 / kVecsPerBlock;  // rows
+  const auto store = [&](Dst* at, const Vec* x) {
+    if constexpr (__is_same(Dst, uint8_t)) {
+      to.StoreSmall(at, x);
+    } else {
+      to.StoreFour(at, x);
+    }
+  };
   for (int64_t b = 0; b < tile.blocks; ++b, dst += a.dst_block_stride) {
-    const Unscale<int32_t> unscale(a, e, b);
+    const Unscale<Acc> unscale(a, e, b);
     const float* const sums = tile.at + b * tile.rows * kBlock;
     for (int64_t p = 0; p < tile.rows; p += kTogether) {
       Vec x[4];
@@ -296,14 +305,26 @@ void StoreBlocks(const Quantization& quantization, const TileSums& tile, Dst* ds
       }
       Silu(x);
       if (p + kTogether <= tile.rows) {
-        to.StoreSmall(dst + p * kBlock, x);
+        store(dst + p * kBlock, x);
       } else {
-        alignas(64) uint8_t some[4 * kLanes];
-        to.StoreSmall(some, x);
-        __builtin_memcpy(dst + p * kBlock, some, static_cast<size_t>((tile.rows - p) * kBlock));
+        alignas(64) Dst some[4 * kLanes];
+        store(some, x);
+        __builtin_memcpy(dst + p * kBlock, some,
+                         static_cast<size_t>((tile.rows - p) * kBlock) * sizeof(Dst));
       }
     }
   }
+}
+
+// Whether FinishSilu may be: what is no int32 keeps its lanes that are not there from NaN.
+template <typename Acc>
+inline bool IsSiluAlone(const TileArgs& a, const Quantizer& to, const TileEpilogue& e,
+                        const TileSums& tile) {
+  if (!e.silu || e.acc_in != nullptr || e.clamp || a.fip.pixel_terms != nullptr) return false;
+  if constexpr (__is_same(Acc, int32_t)) {
+    return SumsAreSmall(a, e, to, static_cast<int>(tile.blocks), 0.f);
+  }
+  return e.valid_lanes >= kBlock;
 }
 
 template <typename Acc, typename Dst>
@@ -311,12 +332,9 @@ void FinishBlockedAs(const TileArgs& a, const TileEpilogue& e, const TileSums& t
   if (e.program == nullptr) {
     return FinishBlocksTo<Acc>(a, e, tile, dst, a.dst_block_stride);
   }
-  if constexpr (__is_same(Acc, int32_t) && __is_same(Dst, uint8_t)) {
+  if constexpr (__is_same(Dst, std::conditional_t<__is_same(Acc, int32_t), uint8_t, Bfloat16>)) {
     const Quantizer to(a.narrow->dst.quantization);
-    const bool alone = e.silu && e.acc_in == nullptr && !e.clamp && a.fip.pixel_terms == nullptr;
-    if (alone && SumsAreSmall(a, e, to, static_cast<int>(tile.blocks), 0.f)) {
-      return SiluToBytes(a, to, e, tile, dst);
-    }
+    if (IsSiluAlone<Acc>(a, to, e, tile)) return FinishSilu<Acc>(a, to, e, tile, dst);
   }
   const int64_t stride = tile.rows * kBlock;
   TileEpilogue bare = e;

@@ -69,6 +69,11 @@ inline void StoreReal(DataType type, const Quantization& q, float x, void* to, i
   StoreFloatRef(type, x, to, i);
 }
 
+// AVX512_BF16 makes zeros of denormal numbers (cc/simd/convert/bf16.h), other sets do not.
+inline bool IsFlushed(DataType type, float x) {
+  return type == bf16 && x != 0 && std::fabs(x) < 0x1p-126f;
+}
+
 class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
  protected:
   // Integers from least to most; of a tensor, zeros in its tails.
@@ -165,9 +170,10 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
                 ApplyPostOpsRef(rest, x, args, nullptr, at, o, n * channels + o));
           }
           StoreReal(c.dst, c.dst_quantization, x, expected.data(), at);
-          ASSERT_EQ(LoadAsFloatRef(c.dst, dst.data(), at),
-                    LoadAsFloatRef(c.dst, expected.data(), at))
-              << "at n " << n << " channel " << o << " pixel " << p;
+          const float got = LoadAsFloatRef(c.dst, dst.data(), at);
+          const float due = LoadAsFloatRef(c.dst, expected.data(), at);
+          if (got == 0 && IsFlushed(c.dst, due)) continue;
+          ASSERT_EQ(got, due) << "at n " << n << " channel " << o << " pixel " << p;
         }
       }
     }
