@@ -23,7 +23,7 @@
 //   Fma(a, b, c)             a * b + c; fused on avx2 and avx512
 //   FmaAt(p, b, c)           Fma(Set1(*p), b, c), where avx512 broadcasts as it reads p
 //   FmaInto(a, b, &c)        c = Fma(a, b, c) in the register that c is in
-//   ReduceAdd                sum of the lanes
+//   ReduceAdd ReduceMax      sum of the lanes; the largest, where none is NaN
 //   HalfVec                  avx512 only: 8 floats; Fma, Set1Half, Lower(v) the first
 //                            lanes of a Vec, Widen(half) with zeros behind
 //   Sqrt Round               correctly rounded; Round halves to even

@@ -81,6 +81,7 @@ inline Vec Widen(HalfVec v) { return _mm512_zextps256_ps512(v); }
 // Lanes 1, 1, 3, 3, ...
 inline Vec OddsToEvens(Vec v) { return _mm512_movehdup_ps(v); }
 inline float ReduceAdd(Vec v) { return _mm512_reduce_add_ps(v); }
+inline float ReduceMax(Vec v) { return _mm512_reduce_max_ps(v); }
 // The sums of 16 vectors in 45 instructions: lane i is that of v[i].
 inline Vec ReduceAddEach(const Vec (&v)[16]) {
   Vec quads[4];  // of four vectors each, in every 128 bits

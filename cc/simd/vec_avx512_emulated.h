@@ -94,6 +94,7 @@ inline Vec Widen(HalfVec v) { return {v, halves::Zero()}; }
 
 inline Vec OddsToEvens(Vec v) { return {_mm256_movehdup_ps(v.lo), _mm256_movehdup_ps(v.hi)}; }
 inline float ReduceAdd(Vec v) { return halves::ReduceAdd(halves::Add(v.lo, v.hi)); }
+inline float ReduceMax(Vec v) { return halves::ReduceMax(halves::Max(v.lo, v.hi)); }
 // Within 128 bits even lanes and odd lanes, then both; then neighbours of 128 bits, then all.
 inline Vec ReduceAddEach(const Vec (&v)[16]) {
   float sums[16];

@@ -40,6 +40,10 @@ inline float ReduceAdd(Vec v) {
   __m128 s = _mm_add_ps(v, _mm_movehl_ps(v, v));
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
+inline float ReduceMax(Vec v) {
+  __m128 s = _mm_max_ps(v, _mm_movehl_ps(v, v));
+  return _mm_cvtss_f32(_mm_max_ss(s, _mm_shuffle_ps(s, s, 1)));
+}
 
 inline Vec Sqrt(Vec a) { return _mm_sqrt_ps(a); }
 inline Vec And(Vec a, Vec b) { return _mm_and_ps(a, b); }

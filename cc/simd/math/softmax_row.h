@@ -21,20 +21,6 @@ inline Vec LoadOrNothing(const float* p, int n) {
   return Or(LoadN(p, n), Xor(KeepFirst(nothing, n), nothing));
 }
 
-inline float LargestLane(Vec v) {
-  float lanes[kLanes];
-  Store(lanes, v);
-  // A tree: one chain over all lanes takes longer than the exponentials of a short row.
-#pragma GCC unroll 4
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-#pragma GCC unroll 8
-    for (int i = 0; i < half; ++i) {
-      lanes[i] = lanes[i] > lanes[i + half] ? lanes[i] : lanes[i + half];
-    }
-  }
-  return lanes[0];
-}
-
 // The largest element that is not NaN; a NaN needs no notice, as its exp makes the sum NaN.
 inline float Largest(const float* src, int64_t channels) {
   Vec chain[kSoftmaxChains];
@@ -49,7 +35,7 @@ inline float Largest(const float* src, int64_t channels) {
   if (c < channels) {
     chain[1] = Max(LoadOrNothing(src + c, static_cast<int>(channels - c)), chain[1]);
   }
-  return LargestLane(Max(Max(chain[0], chain[1]), Max(chain[2], chain[3])));
+  return ReduceMax(Max(Max(chain[0], chain[1]), Max(chain[2], chain[3])));
 }
 
 // dst = exp(src - largest); returns the sum.
@@ -93,7 +79,7 @@ inline void ScaleRow(const float* src, float factor, int64_t channels, float* ds
 inline void ShortSoftmaxRow(const float* src, int channels, float* dst) {
   const int first = channels < kLanes ? channels : kLanes, second = channels - first;
   const Vec a = LoadOrNothing(src, first), b = LoadOrNothing(src + first, second);
-  const Vec largest = Set1(LargestLane(Max(b, Max(a, Set1(kNothing)))));
+  const Vec largest = Set1(ReduceMax(Max(b, Max(a, Set1(kNothing)))));
   const Vec e = NegativeExp(Sub(a, largest)), f = NegativeExp(Sub(b, largest));
   const Vec scale = Set1(1.f / ReduceAdd(Add(e, f)));
   StoreN(dst, Mul(e, scale), first);

@@ -81,6 +81,7 @@ float CopyFirst(const float* src, float* dst, int n) {
 void KeepFirstOf(const float* src, float* dst, int n) { Store(dst, KeepFirst(Load(src), n)); }
 
 float ReduceAddOf(const float* src) { return ReduceAdd(Load(src)); }
+float ReduceMaxOf(const float* src) { return ReduceMax(Load(src)); }
 
 #if defined(__AVX2__)
 void LookUp(const int32_t* table, const int32_t* i, int32_t* dst) {
@@ -129,8 +130,8 @@ constexpr void (*Wide)(WideWord, const float*, const float*, const float*, float
 constexpr void (*ReduceRows)(const float*, float*) = nullptr;
 #endif
 
-constexpr VecKernels kKernels = {kLanes, Apply,  CopyFirst, KeepFirstOf, ReduceAddOf,
-                                 kTable, LookUp, Wide,      ReduceRows};
+constexpr VecKernels kKernels = {kLanes,      Apply,  CopyFirst, KeepFirstOf, ReduceAddOf,
+                                 ReduceMaxOf, kTable, LookUp,    Wide,        ReduceRows};
 
 }  // namespace
 

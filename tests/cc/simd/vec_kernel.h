@@ -55,6 +55,7 @@ struct VecKernels {
   // Lanes of src, those from n on as zero.
   void (*keep_first)(const float* src, float* dst, int n);
   float (*reduce_add)(const float* src);
+  float (*reduce_max)(const float* src);
   // Null on generic: Lookup(table, i) for each of `lanes` indices; table has `lookup` entries and
   // is aligned to 64 bytes.
   int lookup;

@@ -246,6 +246,18 @@ TEST(Vec, WideWords) {
   }
 }
 
+TEST(Vec, ReduceMaxFindsTheLargestInAnyLane) {
+  for (Isa isa : TestIsas()) {
+    const VecKernels& kernels = VecKernelsFor(isa);
+    for (int largest = 0; largest < kernels.lanes; ++largest) {
+      float lanes[16];
+      for (int i = 0; i < 16; ++i) lanes[i] = i % 3 == 0 ? -INFINITY : -1.f - static_cast<float>(i);
+      lanes[largest] = -0.5f;
+      EXPECT_EQ(kernels.reduce_max(lanes), -0.5f) << IsaName(isa) << " lane " << largest;
+    }
+  }
+}
+
 TEST(Vec, ReduceAddEachAddsRows) {
   if (BestTestIsa() < Isa::kAvx512) GTEST_SKIP() << "this machine cannot emulate AVX-512";
   float rows[256], sums[16];

@@ -169,7 +169,7 @@ void RowsOf(const ByteRowsArgs& a, const Finishing& to) {
 #if defined(BD_AVX512_VNNI)
 
 // kHigh rows from h on, whose windows of kRows times 4 kTaps columns are kStep apart: each quad is
-// made once for all products with it, and the weights are in registers.
+// made once for all products with it.
 template <int kPx, int kHigh, int kRows, int kTaps, int kStep>
 void Window(const ByteRowsArgs& a, const Finishing& to, int64_t h, int64_t p0) {
   Weights weights[kRows][kTaps];
