@@ -6,7 +6,14 @@ namespace bd::BD_ISA {
 namespace {
 
 void Rows(const float* src, int64_t rows, int64_t channels, float* dst) {
-  for (int64_t row = 0; row < rows; ++row) {
+  int64_t row = 0;
+  if (channels <= 2 * kLanes) {
+    for (; row + 4 <= rows; row += 4) {
+      const int64_t at = row * channels;
+      ShortSoftmaxRows<4>(src + at, static_cast<int>(channels), dst + at);
+    }
+  }
+  for (; row < rows; ++row) {
     SoftmaxRow(src + row * channels, channels, dst + row * channels);
   }
 }

@@ -75,20 +75,36 @@ inline void ScaleRow(const float* src, float factor, int64_t channels, float* ds
   if (tail > 0) StoreN(dst + c, Mul(LoadN(src + c, tail), scale), tail);
 }
 
-// Of two vectors at most, which stay in registers: what a masked store wrote is read back late.
-inline void ShortSoftmaxRow(const float* src, int channels, float* dst) {
+// n rows that follow one another, of two vectors at most, which stay in registers: what a masked
+// store wrote is read back late. The steps of several rows hide how long each takes.
+template <int n>
+inline void ShortSoftmaxRows(const float* src, int channels, float* dst) {
   const int first = channels < kLanes ? channels : kLanes, second = channels - first;
-  const Vec a = LoadOrNothing(src, first), b = LoadOrNothing(src + first, second);
-  const Vec largest = Set1(ReduceMax(Max(b, Max(a, Set1(kNothing)))));
-  const Vec e = NegativeExp(Sub(a, largest)), f = NegativeExp(Sub(b, largest));
-  const Vec scale = Set1(1.f / ReduceAdd(Add(e, f)));
-  StoreN(dst, Mul(e, scale), first);
-  StoreN(dst + first, Mul(f, scale), second);
+  Vec a[n], b[n];
+  float factor[n];
+#pragma GCC unroll 4
+  for (int i = 0; i < n; ++i) {
+    a[i] = LoadOrNothing(src + i * channels, first);
+    b[i] = LoadOrNothing(src + i * channels + first, second);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < n; ++i) {
+    const Vec largest = Set1(ReduceMax(Max(b[i], Max(a[i], Set1(kNothing)))));
+    a[i] = NegativeExp(Sub(a[i], largest));
+    b[i] = NegativeExp(Sub(b[i], largest));
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < n; ++i) factor[i] = 1.f / ReduceAdd(Add(a[i], b[i]));
+#pragma GCC unroll 4
+  for (int i = 0; i < n; ++i) {
+    StoreN(dst + i * channels, Mul(a[i], Set1(factor[i])), first);
+    StoreN(dst + i * channels + first, Mul(b[i], Set1(factor[i])), second);
+  }
 }
 
 // Of `channels` >= 1 floats; dst may be src.
 inline void SoftmaxRow(const float* src, int64_t channels, float* dst) {
-  if (channels <= 2 * kLanes) return ShortSoftmaxRow(src, static_cast<int>(channels), dst);
+  if (channels <= 2 * kLanes) return ShortSoftmaxRows<1>(src, static_cast<int>(channels), dst);
   const float sum = Exponentials(src, channels, Largest(src, channels), dst);
   // The sum is NaN or in [1, channels]: its inverse is no denormal.
   ScaleRow(dst, 1.f / sum, channels, dst);
