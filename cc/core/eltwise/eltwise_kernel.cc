@@ -4,6 +4,7 @@
 
 #include "cc/core/post_ops/post_ops_kernel.h"
 #include "cc/simd/convert/quantized.h"
+#include "cc/simd/math/math_pair.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
@@ -133,14 +134,13 @@ bool AffineBytes(const EltwiseBytes& b) {
   const EltwiseRange& r = b.range;
   Affine affine;
   if (!AsAffine(r, &affine)) return false;
-  const auto magnitude = [](Vec x) { return And(x, FromBits(SetInt(0x7fffffff))); };
   const Vec inverse = Set1(1.f / b.to.scale), step = Mul(Set1(b.from.scale), inverse);
   Vec scale[kVecsPerBlock], shift[kVecsPerBlock];
   for (int v = 0; v < kVecsPerBlock; ++v) {
     const int valid = r.valid_lanes - v * kLanes;
     scale[v] = KeepFirst(Mul(step, Load(affine.scale + v * kLanes)), valid);
     shift[v] = KeepFirst(Mul(inverse, Load(affine.shift + v * kLanes)), valid);
-    const Vec most = Add(Mul(magnitude(scale[v]), Set1(255.f)), magnitude(shift[v]));
+    const Vec most = Add(Mul(Abs(scale[v]), Set1(255.f)), Abs(shift[v]));
     if (!All(Less(most, Set1(0x1p30f)))) return false;
   }
   const Quantizer to(b.to, affine.lo, affine.hi);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -14,9 +15,10 @@
 namespace bd {
 namespace {
 
-// Pixels of rows that the kernel makes in one call, which sets out once for them: their sums, which
-// some epilogues want in memory, and the rows that they read are half of L1 at most.
-constexpr int64_t kPixelsTogether = 224;
+// Pixels of rows that the kernel makes in one call, which sets out once for them. L1 holds their
+// sums, which some epilogues want in memory, and the rows that they read: of dwords, which are four
+// times as large, those of fewer pixels.
+constexpr int64_t kPixelsOfBytes = 224, kPixelsOfDwords = 28;
 
 // Output rows of one channel block after the other.
 class ByteRows {
@@ -73,14 +75,17 @@ class ByteRows {
   }
 
  private:
-  // `count` rows of src from `first` on, of which those that the ring has need not be made.
+  // Of `count` rows of src from `first` on those that windows begin at or meet; what the ring has
+  // need not be made.
   void MakeRows(int64_t first, int64_t count) {
+    const int64_t every = std::gcd(d_.sh(), own_.row_distance);
     int64_t slot = (first + d_.pad_top()) % own_.ring_rows;
-    for (int64_t r = first; r < first + count; ++r) {
+    for (int64_t r = first; r < first + count; r += every) {
       char* const row = ring_ + slot * own_.row_bytes;
       if (r >= made_) own_.bytes ? Pad(Row(r), row) : Dwords(r, row);
       rows_[r - first] = reinterpret_cast<const float*>(row);
-      if (++slot == own_.ring_rows) slot = 0;
+      slot += every;
+      if (slot >= own_.ring_rows) slot -= own_.ring_rows;
     }
     made_ = first + count;
   }
@@ -139,7 +144,7 @@ void PlanDepthwiseBytes(ConvPlan* plan, DepthwisePlan* own) {
   own->columns = (d.ow() - 1) * d.sw() + behind + 1;
   own->row_bytes = own->columns * kBlock;
   if (!own->bytes) own->row_bytes *= sizeof(float);
-  own->rows_together = CeilDiv(kPixelsTogether, d.ow());
+  own->rows_together = CeilDiv(own->bytes ? kPixelsOfBytes : kPixelsOfDwords, d.ow());
   own->ring_rows = (own->rows_together - 1) * d.sh() + (own->rows - 1) * own->row_distance + 1;
   own->ring = plan->scratch.Book<char>("ring", own->ring_rows * own->row_bytes, plan->threads);
   own->sums =

@@ -4,14 +4,13 @@
 
 #include "cc/core/gemm/tiles/narrow_kernel.h"
 #include "cc/simd/convert/quantized.h"
+#include "cc/simd/math/math_pair.h"
 #include "cc/simd/vec.h"
 
 #define BD_UNROLL _Pragma("GCC unroll 32")
 
 namespace bd::BD_ISA {
 namespace {
-
-inline Vec Magnitude(Vec x) { return And(x, FromBits(SetInt(0x7fffffff))); }
 
 // Whether sums of int32 of `blocks` blocks, whatever they are, and as much as `added`, are int32 in
 // steps of C.
@@ -20,9 +19,9 @@ inline bool SumsAreSmall(const TileArgs& a, const TileEpilogue& e, const Quantiz
   constexpr float kLargestSum = 0x1p31f;
   bool small = true;
   for (int i = 0; i < blocks * kBlock; i += kLanes) {
-    const Vec scale = Magnitude(Load(a.fip.unscale + i));
-    const Vec bias = e.bias == nullptr ? Zero() : Magnitude(Load(e.bias + i));
-    const Vec rest = Add(bias, Magnitude(Set1(added)));
+    const Vec scale = Abs(Load(a.fip.unscale + i));
+    const Vec bias = e.bias == nullptr ? Zero() : Abs(Load(e.bias + i));
+    const Vec rest = Add(bias, Abs(Set1(added)));
     small = small && to.AreSmall(Add(Mul(scale, Set1(kLargestSum)), rest));
   }
   return small;
