@@ -25,8 +25,11 @@ constexpr char kUsage[] = R"(usage: algorithms THREADS BATCH SHAPES...
 Prints, of each distinct convolution of the shape files for which there is a choice, the algorithm
 that is chosen, and of each that applies microseconds (the least of all turns) and the cycles that
 it is estimated to take, in thousands; at the end the geometric mean of the times of the chosen, by
-those of the best, and the worst.
+those of the best, and the worst. Exits with 1 where the first is more than 1.05, or the second 1.2.
 )";
+
+// How far the chosen may be behind the best.
+constexpr double kMostMean = 1.05, kMostOfOne = 1.2;
 
 struct Candidate {
   const Algorithm* row;
@@ -87,7 +90,8 @@ double Measure(const Shape& shape, const Footprint& footprint, Isa isa, ThreadPo
   return ratio;
 }
 
-void MeasureFiles(int threads, int64_t batch, const std::vector<std::string>& files) {
+// Whether the chosen are as fast as they should be.
+bool MeasureFiles(int threads, int64_t batch, const std::vector<std::string>& files) {
   ThreadPool pool(threads);
   const Isa isa = ActiveIsa();
   std::set<std::string> seen;
@@ -106,9 +110,11 @@ void MeasureFiles(int threads, int64_t batch, const std::vector<std::string>& fi
       ++count;
     }
   }
+  const double mean = std::exp(logarithms / std::max(1, count));
   std::printf("%s, %s, %d threads, batch %d: of %d convolutions geometric mean %.3f, worst %.2f\n",
-              CpuName().c_str(), IsaName(isa), threads, static_cast<int>(batch), count,
-              std::exp(logarithms / std::max(1, count)), worst);
+              CpuName().c_str(), IsaName(isa), threads, static_cast<int>(batch), count, mean,
+              worst);
+  return mean <= kMostMean && worst <= kMostOfOne;
 }
 
 }  // namespace
@@ -121,8 +127,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    bd::layers::MeasureFiles(threads, batch, {argv + 3, argv + argc});
-    return 0;
+    return bd::layers::MeasureFiles(threads, batch, {argv + 3, argv + argc}) ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "algorithms: %s\n", error.what());
     return 2;

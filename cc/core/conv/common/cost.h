@@ -20,8 +20,15 @@ struct CpuCosts {
   // L3 on top: such lines come from memory, and the pages of so much scratch, if TensorFlow
   // allocates it, from the system in every call.
   double line_beyond_l2 = 5, line_beyond_l3 = 10, l3_bytes = 4 << 20;
-  // A multiply-add in pairs; the terms of the source, a vector of it and a pixel (FIP).
-  double fip_multiply = 0.72, fip_vector = 2, fip_pixel = 3;
+  // By what starting and storing tiles and strips takes longer; of Winograd's planes.
+  double tiles_overhead = 1.05, planes_overhead = 1.06;
+  // A line of a strip that is copied; of weights that a strip, or a task of Winograd, reads, mostly
+  // hidden behind multiply-adds; and of a matrix, which may come from memory.
+  double strip_line = 1.5, strip_weights_line = 0.25, planes_weights_line = 1;
+  double matrix_weights_line = 3;
+  // A multiply-add in pairs; the terms of the source, a vector of it and a pixel (FIP); and such a
+  // vector where it is copied and scaled as well.
+  double fip_multiply = 0.72, fip_vector = 2, fip_pixel = 3, fip_copied_vector = 4.5;
   // A multiply-add of bfloat16: VDPBF16PS, or two of widened numbers.
   double bf16_multiply = 0.5, bf16_widened_multiply = 1.6;
   // Of weights that are packed for one call: a line of a copy, what pairs add to it, and a line of
@@ -33,6 +40,11 @@ struct CpuCosts {
   double task = 300;
   // A row of depthwise pixels; of each pixel a tap, and what comes beside.
   double depthwise_row = 30, depthwise_tap = 1.3, depthwise_pixel = 6;
+  // A pixel of small groups, whose source goes to the lanes one after the other.
+  double spread_pixel = 20;
+  // A pixel that a 1x1 convolution hands to a depthwise one; 64 bytes that go to a cache between
+  // them, or come back.
+  double handed_pixel = 4, cache_line = 4;
   // A vector of a chain that does not fit the registers (swish).
   double chain_vector = 25;
   // A neighbour on the same core slows a thread down.
@@ -60,13 +72,12 @@ inline double DepthwiseRowCycles(const ConvDesc& d, double chain) {
 
 // Direct sums over all taps, split perfectly; `multiply` cycles a multiply-add.
 inline ConvCost DirectSums(const ConvDesc& d, double multiply, int threads) {
-  constexpr double kOverhead = 1.05;  // starting and storing tiles, strips
   // Tiles multiply whole blocks of source channels, whatever a group sees of them.
   const int64_t of_group = d.ic() / d.groups;
   const int64_t reach = d.groups > 1 || d.depthwise() ? (of_group + 15) / 16 * 16 : d.ic();
   const double weights = static_cast<double>(d.kh() * d.kw() * reach) * ((d.oc() + 15) / 16 * 16);
   const double pixels = static_cast<double>(d.n()) * d.oh() * d.ow();
-  return {kOverhead * multiply * pixels * weights / 16 / threads, weights, 0};
+  return {kCpu.tiles_overhead * multiply * pixels * weights / 16 / threads, weights, 0};
 }
 
 }  // namespace bd

@@ -69,8 +69,7 @@ bool CanFuse(const ConvDepthwisePlan& plan) {
          d.sh() <= (d.kh() - 1) * d.dh() + 1 && !plan.depthwise.empty();
 }
 
-// Estimated cycles: a multiply-add of 16 channels takes one, a vector of a chain
-// that does not fit the registers 25 (swish), loads and stores the rest.
+// Of a vector that goes through the rest of the chain.
 double ChainCycles(const ConvPlan& plan) {
   return plan.epilogue.rest.len() > 0 ? kCpu.chain_vector : 0;
 }
@@ -84,7 +83,8 @@ bool UsesFip(const ConvDepthwisePlan& plan) {
 double FirstRow(const ConvDepthwisePlan& plan) {
   const ConvDesc& d = plan.first.desc;
   const double multiply = UsesFip(plan) ? kCpu.fip_multiply : 1;
-  return static_cast<double>(d.ow()) * (multiply * d.ic() + 4 + ChainCycles(plan.first));
+  return static_cast<double>(d.ow()) *
+         (multiply * d.ic() + kCpu.handed_pixel + ChainCycles(plan.first));
 }
 
 // Cycles that one output row of one block of the depthwise convolution takes.
@@ -165,13 +165,13 @@ void ChooseParts(ConvDepthwisePlan* plan, double* span) {
 }
 
 // The same of two passes that split perfectly: they wait for each other once and
-// move the tensor between them through caches, at 16 bytes a cycle and thread.
+// move the tensor between them through caches, there and back.
 double SpanApart(const ConvDepthwisePlan& plan) {
   const ConvDesc& d = plan.depthwise.desc;
   const int64_t blocks = d.n() * plan.first.ocb;
   const double work = blocks * (FirstRow(plan) * d.ih() + DepthwiseRow(plan) * d.oh()) +
                       d.n() * TermsOf(plan, d.ih());
-  const double moved = 2.0 / 16 * sizeof(float) * kBlock * blocks * d.ih() * d.iw();
+  const double moved = 2 * kCpu.cache_line * blocks * d.ih() * d.iw();
   const double threads = plan.first.threads;
   const double uneven = threads == 1 ? 1 : threads - 1 + 1 / kCpu.slow_thread;
   return kCpu.barrier + (work + moved) * (1 / threads + 1 / uneven) / 2;

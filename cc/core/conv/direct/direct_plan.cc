@@ -171,10 +171,8 @@ bool MayPackPanels(const Algorithm& self, const ConvDesc& d) {
          d.groups == 1 && d.n() == 1 && d.oh() * d.ow() <= kFewPixels;
 }
 
-// Picks strip size and group splits by estimated cycles of the busiest thread:
-// multiply-adds at 2 a cycle, strips at 1.5 cycles a vector, a group's weights
-// once a strip at 1 vector a cycle for a quarter of it (the rest is hidden), and at 3 cycles
-// where they are a matrix, which may come from memory.
+// Picks strip size and group splits by estimated cycles of the busiest thread: multiply-adds at 2 a
+// cycle, copied strips, and a group's weights once a strip.
 void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const ConvDesc& d = plan.desc;
   const int64_t group_count = p->groups.size();
@@ -199,9 +197,11 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const double terms_per_unit =
       fip ? unit * (plan.icb * p->taps_per_block * kCpu.fip_vector + kCpu.fip_pixel) / 2 : 0;
   const double copy_per_unit =
-      (p->in_place ? 0 : 1.5 * source_per_unit / 64 * CeilDiv(plan.icb, chunk)) + terms_per_unit;
+      (p->in_place ? 0 : kCpu.strip_line * source_per_unit / 64 * CeilDiv(plan.icb, chunk)) +
+      terms_per_unit;
   const double fma_per_unit = unit * k * plan.ocb / 2 * (fip ? kCpu.fip_multiply : 1);
-  const double weights = (matrix ? 3 : 0.25) * k * plan.ocb;
+  const double weights =
+      (matrix ? kCpu.matrix_weights_line : kCpu.strip_weights_line) * k * plan.ocb;
   const int64_t most_bytes = blocked || p->in_place ? StripBytes() : kPlainStripBytes;
   double best = std::numeric_limits<double>::infinity();
   for (int64_t per = units, strips = 1; per >= 1; per = NextSmaller(units, per, &strips)) {
@@ -256,8 +256,11 @@ std::string DirectApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   }
   if (d.src.channels_last()) return "src is nhwc";
   if (dot) return "dst is nhwc of few channels";
-  if (self.variant == kBlockedTiles) return "";
-  return UsesFip(d, false, isa) ? "" : "multiplying in pairs is not asked for, or gains nothing";
+  const bool fip = UsesFip(d, false, isa);
+  if (self.variant == kFipTiles) {
+    return fip ? "" : "multiplying in pairs is not asked for, or gains nothing";
+  }
+  return fip && d.algorithm == ConvAlgorithm::kFip ? "multiplying in pairs is asked for" : "";
 }
 
 ConvCost DirectCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
@@ -271,6 +274,9 @@ ConvCost DirectCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threa
     multiply = isa >= Isa::kAvx512Bf16 ? kCpu.bf16_multiply : kCpu.bf16_widened_multiply;
   }
   ConvCost cost = DirectSums(d, multiply, threads);
+  if (fip) {  // brings a vector more for each block of dst, and of src there
+    cost.weights += (CeilDiv(d.ic(), kBlock) + 1.0) * CeilDiv(d.oc(), kBlock) * kBlock;
+  }
   cost.packing = PackCycles(d, weights, line + (fip ? kCpu.pack_pairs : 0), threads);
   return cost;
 }

@@ -19,13 +19,11 @@ bool ReadsSamples(const PostOpChain& chain) {
   return std::any_of(chain.entries().begin(), chain.entries().end(), reads);
 }
 
-// What a vector of a row costs to copy, to scale and to sum for pairs, against which stands what
-// pairs save on each vector of columns that it is multiplied by.
-constexpr double kPairVector = 4.5;
-
+// Against what pairs cost for a vector of a row stands what they save on each vector of columns
+// that it is multiplied by.
 double Multiplies(const ConvDesc& d, bool pairs) {
   const double blocks = CeilDiv(d.oc(), kBlock);
-  return pairs ? kCpu.fip_multiply + kPairVector / blocks : 1;
+  return pairs ? kCpu.fip_multiply + kCpu.fip_copied_vector / blocks : 1;
 }
 
 bool InPairs(const ConvDesc& d, Isa isa) {

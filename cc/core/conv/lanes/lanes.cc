@@ -91,9 +91,8 @@ std::string LanesApplies(const Algorithm&, const ConvDesc& d, Isa) {
 }
 
 ConvCost LanesCost(const Algorithm&, const ConvDesc& d, Isa, int threads) {
-  constexpr double kSpreadCycles = 20;  // of a pixel, one lane after the other
   const double taps = kCpu.depthwise_tap * static_cast<double>(d.kh() * d.kw());
-  const double row = kCpu.depthwise_row + d.ow() * Inputs(d) * (taps + kSpreadCycles);
+  const double row = kCpu.depthwise_row + d.ow() * Inputs(d) * (taps + kCpu.spread_pixel);
   return {d.n() * CeilDiv(d.oc(), kBlock) * d.oh() * row / threads};
 }
 

@@ -11,9 +11,6 @@
 namespace bd {
 namespace {
 
-constexpr double kMultiplyOverhead = 1.06;  // starting and storing register tiles
-// A line of weights in a task: mostly hidden behind multiply-adds.
-constexpr double kWeightsLine = 1;
 // What kAutoSmall allows packed weights, in plain ones.
 constexpr int kSmallGrowth = 2;
 
@@ -52,11 +49,11 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
     for (int64_t count = 1; count <= tiles; count += 1 + count / 8) {
       const int64_t per = CeilDiv(tiles, count);
       const double bytes = 64.0 * planes * per * (icb + blocks_of_task);
-      const double task = kMultiplyOverhead * multiply * weights * per + kWeightsLine * weights +
-                          per * (icb * transform.source + blocks_of_task * transform.dst) +
-                          std::max(0., bytes - L2CacheBytes()) / 64 * kCpu.line_beyond_l2 +
-                          std::max(0., bytes - kCpu.l3_bytes) / 64 * kCpu.line_beyond_l3 +
-                          kCpu.fork_join;
+      const double task =
+          kCpu.planes_overhead * multiply * weights * per + kCpu.planes_weights_line * weights +
+          per * (icb * transform.source + blocks_of_task * transform.dst) +
+          std::max(0., bytes - L2CacheBytes()) / 64 * kCpu.line_beyond_l2 +
+          std::max(0., bytes - kCpu.l3_bytes) / 64 * kCpu.line_beyond_l3 + kCpu.fork_join;
       const double cycles = CeilDiv(CeilDiv(tiles, per) * splits, threads) * task;
       if (cycles < best.cycles) best = {per, splits, cycles};
     }

@@ -264,6 +264,9 @@ TEST(ConvPlanTest, PairedWhereItAppliesOrPays) {
   ConvPlan plan;
   ASSERT_EQ(MakeConvPlan(Square(144, 56, 8, 1, 1, 0), DetectIsa(), 2, &plan), "");
   EXPECT_STREQ(plan.algorithm_name(), "direct");
+  // Nor do few pixels, whose products wait for the weights: pairs have more of them.
+  ASSERT_EQ(MakeConvPlan(Square(48, 1, 1152, 1, 1, 0), DetectIsa(), 2, &plan), "");
+  EXPECT_STREQ(plan.algorithm_name(), "direct");
 }
 
 // Planes of all tiles of a batch would come from memory, and their pages from the system.
