@@ -5,7 +5,7 @@ from .python.ops.conv.conv_depthwise import conv_depthwise
 from .python.ops.conv.conv_transpose import conv_transpose
 from .python.ops.conv.conv_volume import conv_volume
 from .python.ops.memory import memory_plan
-from .python.ops.movement.concat import concat
+from .python.ops.movement.concat import concat, join
 from .python.ops.movement.reorder import reorder
 from .python.ops.movement.shuffle import shuffle
 from .python.ops.movement.update_slice import update_slice
@@ -31,6 +31,7 @@ __all__ = [
     "eltwise",
     "global_pool",
     "inner_product",
+    "join",
     "layer_norm",
     "memory_plan",
     "packed_matmul",

@@ -54,6 +54,12 @@ def _concat(called, dy):
     return grads
 
 
+@gradient_of("Join", any_type=True)
+def _join(called, dy):
+    """Each value has its piece of dy."""
+    return tf.split(dy, [tf.shape(value)[called.axis] for value in called.values], called.axis)
+
+
 def _split(dy, channels: list[int], total: int) -> list:
     """dy cut into tensors of so many channels each."""
     if len(channels) == 1:

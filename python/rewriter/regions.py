@@ -22,6 +22,7 @@ from ..graph import (
     restore_library,
 )
 from ..graph.elementwise_ops import BINARY, COMPARISONS, UNARY
+from ..ops.records import Join
 from ..tensorflow_private import (
     ImportedGraph,
     array_ops,
@@ -29,6 +30,7 @@ from ..tensorflow_private import (
     dtypes,
     op_def_registry,
     tensor_shape,
+    tensor_util,
 )
 from .capture import import_flat
 
@@ -180,6 +182,7 @@ def _is_fused_outside(view: GraphView, node: Node) -> bool:
 
 
 def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> function_pb2.FunctionDef:
+    nodes = [_joined(view, node) if node.op == "ConcatV2" else node for node in nodes]
     names = {node.name for node in nodes}
     read = dict.fromkeys(ref for node in nodes for ref in node.inputs if ref.node not in names)
     constants = dict.fromkeys(ref.node for ref in read if view.node(ref.node).op == "Const")
@@ -210,6 +213,22 @@ def _form(view: GraphView, nodes: list[Node], shape_of, keeps_memory) -> functio
         view.remove(node.name)
     view.remove_dead(constants)
     return function
+
+
+def _joined(view: GraphView, node: Node) -> Node:
+    """A concatenation by threads of ours, if its axis is known; of integers, it may be of shapes.
+
+    TensorFlow's takes threads of its pool, which look for more work long after it is done.
+    """
+    *values, axis = node.inputs
+    producer, dtype = view.producer(axis), dtypes.as_dtype(node.attr["T"].type)
+    if producer.op != "Const" or not dtype.is_floating or dtype not in Join.dtypes("values"):
+        return node
+    number = int(tensor_util.MakeNdarray(producer.attr["value"].tensor))
+    made = make_node(node.name, Join.op, [values], axis=number, T=node.attr["T"])
+    view.replace(made)
+    view.remove_dead([axis.node])
+    return made
 
 
 def fresh_name(base: str) -> str:

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from ...graph import INT32, Ref
-from ...layout import NHWC
+from ...graph import Ref
 from ..arguments import quantization
 from ..bundle import Bundle
-from ..record import Layout, Quantization, Record, function_of
+from ..record import Quantization, Record, function_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,18 +86,16 @@ class Concat(Record, title="concatenation"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Join(Record, op="ConcatV2", title="join of planes", titles="joins of planes"):
-    """TensorFlow's, of rows or columns of [N, CB, H, W, 16]; `axis`, of those, is an input."""
+class Join(Record, title="join"):
+    """Tensors behind each other along an axis of memory: on blocks, of rows or columns."""
 
-    roles = staticmethod(Concat.roles)
-    other_types = {"axis": INT32}
+    axis: int
     count: int
 
-    def layout_of(self, role: str) -> Layout:
-        return NHWC if role == "axis" else self.src_layout
+    roles = staticmethod(Concat.roles)
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
-        return {}, [[inputs[f"value {i}"] for i in range(self.count)], inputs["axis"]]
+        return self.attributes(), [[inputs[f"value {i}"] for i in range(self.count)]]
 
 
 @function_of(Concat)
@@ -162,3 +159,30 @@ def concat(
         dst_type=values[0].dtype if values else tf.float32,
         src_quantizations=src_quantizations or (),
     )
+
+
+@function_of(Join)
+def join(values, *, axis, name=None):
+    """Joins tensors along an axis, as tf.concat does, with the threads of this library.
+
+    Args:
+      values: tensors of one type and rank, equal in all sizes but that along the axis; float32,
+        float64, bfloat16, float16, int8, uint8, int16, uint16, int32, int64 or bool.
+      axis: an integer; a negative one counts from the last.
+      name: of the op.
+
+    Returns:
+      A tensor of the values' type and rank.
+
+    Raises:
+      ValueError: shapes do not fit while a graph is built.
+      InvalidArgumentError: shapes do not fit each other when it runs.
+
+    Source: tf.concat.
+
+    Example:
+      >>> bd.ops.join([[[1, 2]], [[3, 4]]], axis=1).numpy()
+      array([[1, 2, 3, 4]], dtype=int32)
+    """
+    values = [tf.convert_to_tensor(value) for value in values]
+    return Join.run(values, given={"axis": axis, "name": name})

@@ -179,6 +179,16 @@ def update_slice(d):
     return Call("BlockdnnUpdateSlice", [[update], [start], [d.array(*into, dtype=dtype)]], attrs)
 
 
+def join(d):
+    shape = [d.to(0, 5) for _ in range(d.to(1, 4))]
+    axis, dtype = d.to(-len(shape), len(shape) - 1), d.of("float32", "float64", "int8", "bool")
+    values = []
+    for _ in range(d.to(1, 4)):
+        shape[axis] = d.to(0, 70)
+        values.append(d.array(*shape, dtype=dtype))
+    return Call("BlockdnnJoin", [values], {"axis": axis})
+
+
 def softmax(d):
     return Call(
         "BlockdnnSoftmax", [[d.array(*(d.to(0, 6) for _ in range(d.to(1, 5))), d.to(1, 70))]]
@@ -333,6 +343,7 @@ MAKERS = {
     "BlockdnnFoldBatchNorm": fold_batch_norm,
     "BlockdnnGlobalPool": global_pool,
     "BlockdnnInnerProduct": inner_product,
+    "BlockdnnJoin": join,
     "BlockdnnLayerNorm": layer_norm,
     "BlockdnnLayerNormGrad": layer_norm_grad,
     "BlockdnnPackedMatmul": packed_matmul,

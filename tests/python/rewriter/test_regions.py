@@ -54,6 +54,20 @@ def test_a_network_is_one_region(network):
     assert [n.op for n in all_nodes(fast.concrete)].count("BlockdnnConv") == 3
 
 
+def test_what_is_joined_in_a_region_needs_no_threads_of_tensorflow(rewrite, weights):
+    """Heads of a detector; the order of words is joined outside, where nothing else is ours."""
+    kernels = [weights(3, 3, 32, 12), weights(3, 3, 32, 24)]
+
+    def function(x, words):
+        heads = [tf.reshape(tf.nn.conv2d(x, k, **_SAME), [-1, 162, 6]) for k in kernels[:1]]
+        heads += [tf.reshape(tf.nn.conv2d(x, k, **_SAME), [-1, 324, 6]) for k in kernels[1:]]
+        return tf.concat(heads, 1), tf.strings.length(tf.concat([words, words], 0))
+
+    result = rewrite(function, [None, 9, 9, 32], tf.TensorSpec([None], tf.string))
+    assert (result.blockdnn["Join"], result.ops["ConcatV2"]) == (1, 1)
+    result.assert_same(image(2), tf.constant(["of", "words"]))
+
+
 def test_what_stays_with_tensorflow_stands_between_regions(rewrite, weights):
     first, second = weights(3, 3, 32, 32), weights(3, 3, 32, 32)
 

@@ -75,7 +75,7 @@ def _joined(node: Node, body: Body, common: dict) -> Move:
     known = all(body.shapes.rank(ref) == 4 for ref in node.inputs[:-1])
     if not known or axis is None or axis % 4 not in (1, 2):
         return None
-    return Join(count=len(node.inputs) - 1, **common), {"axis": axis % 4 + 1}
+    return Join(count=len(node.inputs) - 1, axis=axis % 4 + 1, **common), {}
 
 
 def _reshaped(node: Node, body: Body, common: dict) -> Move:

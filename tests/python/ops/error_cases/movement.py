@@ -155,6 +155,20 @@ CASES = {
         lambda: bd.ops.reorder(blocked_zeros(), BLOCKED, "nhwc"),
         r"channels must be given",
     ),
+    "join: no such axis": (
+        lambda: bd.ops.join([tf.zeros((2, 3))], axis=-3),
+        r"axis = -3 is none of values\[0\], \[2,3\]",
+    ),
+    "join: sizes": (
+        lambda: bd.ops.join([tf.zeros((2, 3)), tf.zeros((3, 3))], axis=1),
+        r"values\[1\] \[3,3\] must have the sizes of the values before it, \[2,\?\], except along "
+        r"axis 1",
+    ),
+    "join: ranks": (
+        lambda: bd.ops.join([tf.zeros((2, 3)), tf.zeros(3)], axis=0),
+        r"values\[1\] \[3\] must have the sizes of the values before it, \[\?,3\], "
+        r"except along axis 0",
+    ),
     "update_slice: more than there is": (
         lambda: bd.ops.update_slice(tf.zeros((2, 3)), tf.zeros((2, 4)), [0, 0]),
         r"update has 4 elements along axis 1, more than the 3 of into: \[2,4\] and \[2,3\]",

@@ -1,0 +1,58 @@
+"""Tensors behind each other along any axis."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from checked import check
+
+import tf_blockdnn as bd
+
+
+def _values(shape, axis, sizes, dtype):
+    rng = np.random.default_rng(3)
+    shapes = [[*shape] for _ in sizes]
+    for one, size in zip(shapes, sizes, strict=True):
+        one[axis] = size
+    return [rng.integers(0, 2 if dtype == "bool" else 99, s).astype(dtype) for s in shapes]
+
+
+@pytest.mark.parametrize(
+    "shape, axis, sizes",
+    [
+        ((5,), 0, (3, 0, 4)),
+        ((2, 3), 1, (1, 2, 3)),
+        ((2, 3), -2, (1, 2)),
+        ((3, 2, 5, 4), 2, (7,)),
+        ((3, 0, 4), 2, (1, 2)),
+        ((3, 1, 4), 1, (0, 0)),
+        ((1, 1, 25), 1, (3000, 900, 300)),  # several threads, each value in pieces
+        ((700, 1, 13), 2, (20, 4)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16", "int8", "bool"])
+def test_against_numpy(shape, axis, sizes, dtype):
+    values = _values(shape, axis, sizes, dtype)
+    expected = np.concatenate(values, axis)
+    np.testing.assert_array_equal(bd.ops.join(values, axis=axis), expected)
+    run = tf.function(lambda *values: bd.ops.join(values, axis=axis))
+    got = run(*values)
+    assert got.shape == expected.shape
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_sizes_that_a_graph_does_not_know():
+    signature = [tf.TensorSpec([None, 2]), tf.TensorSpec(None), tf.TensorSpec([None, None])]
+    run = tf.function(lambda *values: bd.ops.join(values, axis=0), input_signature=signature)
+    assert run.get_concrete_function().structured_outputs.shape.as_list() == [None, 2]
+    values = _values((1, 2), 0, (3, 1, 4), "float32")
+    np.testing.assert_array_equal(run(*values), np.concatenate(values))
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+def test_gradients(axis, floats):
+    check(
+        lambda *values: tf.square(bd.ops.join(values, axis=axis)),
+        lambda *values: tf.square(tf.concat(values, axis)),
+        [floats(2, 3), floats(2, 1), floats(2, 4)],
+    )
