@@ -60,6 +60,17 @@ def test_every_call_is_direct_and_the_same(network):
     assert calls.taken == 4
 
 
+@pytest.mark.parametrize("precision", ["int8", "bf16"])
+def test_narrow_networks_are_called_directly(network, precision):
+    """Their weights lie in memory of float32, which a Bitcast reads as what they are."""
+    calibration = [image()] if precision == "int8" else None
+    fast = bd.optimize(network, precision=precision, calibration=calibration, strict=True)
+    assert "Bitcast" in {op.type for op in fast.concrete.graph.get_operations()}
+    calls = Counted(fast)
+    same(fast(image()), fast.concrete(image()))
+    assert calls.taken == 1
+
+
 def test_a_result_is_an_ordinary_tensor(network):
     fast = bd.optimize(network)
     fast(image())
