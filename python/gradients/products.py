@@ -158,7 +158,8 @@ def _rnn(called, d_dst, d_state, d_cell, _):
     src, kernel = called.src, called.kernel
     inputs = [src, kernel, called.recurrent_kernel, *lists]
     attributes = called.attributes()
-    del attributes["training"], attributes["constant_weights"]
+    for own in ("training", "constant_weights", "round_rows"):
+        del attributes[own]
     if called.training:
         workspace = called.op.outputs[3]
     else:

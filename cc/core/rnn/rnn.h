@@ -42,13 +42,14 @@ struct RnnDesc {
   RnnCell cell = RnnCell::kVanilla;
   RnnActivation activation = RnnActivation::kTanh;
   RnnActivation recurrent_activation = RnnActivation::kLogistic;
-  bool reset_after = true;           // GRU
-  bool backwards = false;            // from the last step to the first
-  bool reorders = false;             // backwards: the output of step t lies at t, not at T - 1 - t
-  bool sequences = true;             // the output of every step, or of the last only
-  bool zeros_masked = false;         // the output of a masked step is zero, not that before
-  bool training = false;             // keeps in the workspace what RunRnnBackward needs
-  bool direct = false;               // never in pairs
+  bool reset_after = true;    // GRU
+  bool backwards = false;     // from the last step to the first
+  bool reorders = false;      // backwards: the output of step t lies at t, not at T - 1 - t
+  bool sequences = true;      // the output of every step, or of the last only
+  bool zeros_masked = false;  // the output of a masked step is zero, not that before
+  bool training = false;      // keeps in the workspace what RunRnnBackward needs
+  bool direct = false;        // never in pairs
+  bool rounds_rows = false;   // of bf16: x and the states of several rows are multiplied as bf16
   DataType weights = DataType::f32;  // or bf16, s8
   int64_t batch = 0, steps = 0, inputs = 0, units = 0;
 

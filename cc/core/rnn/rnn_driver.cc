@@ -2,7 +2,7 @@
 // the sequence:
 //
 //   weights as they are multiplied, once           (where they are packed otherwise)
-//   x into pairs                                   (where W is multiplied so)
+//   x into pairs, or rounded                       (where W is multiplied so)
 //   sums = x W + b of all of them
 //   for each s:  sums += h U, the cell              (GRU, reset before: two, as r h is in between)
 #include <algorithm>
@@ -29,7 +29,7 @@ class Run {
     if (b.mask.data != nullptr || b.lengths != nullptr) modes_ = kept_.Grant(p_.modes);
     phases_ = d_.cell == RnnCell::kGru && !d_.reset_after ? 2 : 1;
     opening_ = p_.w.in_scratch || p_.u.in_scratch;
-    before_ = p_.w.in_pairs ? 2 : 1;
+    before_ = p_.w.prepares() ? 2 : 1;
   }
 
   void All(ThreadPool& pool) {
@@ -88,7 +88,7 @@ class Run {
     const int64_t round = (step - opening_) / round_steps;
     const int64_t i = step - opening_ - round * round_steps;
     const int64_t first = round * p_.steps_at_once;
-    if (i < before_ - 1) return PairInput(chunk, first);
+    if (i < before_ - 1) return PrepareInput(chunk, first);
     if (i < before_) return Project(c, next, first);
     const int64_t s = first + (i - before_) / phases_;
     const bool begins = (i - before_) % phases_ == 0, ends = phases_ == 1 || !begins;
@@ -97,13 +97,13 @@ class Run {
       return;
     }
     if (phases_ == 1) {
-      PairHidden(step, HiddenBefore(s), thread);
+      PrepareHidden(step, HiddenBefore(s), thread);
       AddRecurrent(c, next, s, first, HiddenBefore(s), thread, 0, c.panels);
       return Cell(c, s, first, LastKernel());
     }
     // Of each 16 units the panels of z and r, then that of h.
     const float* src = begins ? HiddenBefore(s) : Reset(s);
-    PairHidden(step, src, thread);
+    PrepareHidden(step, src, thread);
     for (int panel = 0; panel < c.panels; panel += 3) {
       AddRecurrent(c, next, s, first, src, thread, begins ? panel : panel + 2, begins ? 2 : 1);
     }
@@ -117,23 +117,23 @@ class Run {
     return d_.reset_after ? p_.kernels->gru_after : p_.kernels->gru_before;
   }
 
-  // Segments of x into pairs, some by each chunk.
-  void PairInput(int64_t chunk, int64_t first) const {
+  // Segments of x as they are multiplied, some by each chunk.
+  void PrepareInput(int64_t chunk, int64_t first) const {
     const int64_t count = std::min(p_.steps_at_once, d_.steps - first);
     for (int64_t i = chunk; i * p_.segment_steps < count; i += p_.chunks()) {
       const int64_t begin = first + i * p_.segment_steps;
       const int64_t steps = std::min(p_.segment_steps, first + count - begin);
-      p_.w.source.Pack(p_.isa, scratch_, i, steps * d_.batch, [&](int64_t row) {
+      p_.w.PrepareRows(p_.isa, scratch_, i, steps * d_.batch, [&](int64_t row) {
         return b_.src.At(row % d_.batch, d_.InputStep(begin + row / d_.batch));
       });
     }
   }
 
-  // The state, or r h, into pairs, once a step of each thread.
-  void PairHidden(int64_t step, const float* src, int thread) {
-    if (!p_.u.in_pairs || prepared_[thread] == step) return;
+  // The state, or r h, as it is multiplied, once a step of each thread.
+  void PrepareHidden(int64_t step, const float* src, int thread) {
+    if (!p_.u.prepares() || prepared_[thread] == step) return;
     prepared_[thread] = step;
-    p_.u.source.Pack(p_.isa, scratch_, thread, d_.batch,
+    p_.u.PrepareRows(p_.isa, scratch_, thread, d_.batch,
                      [&](int64_t row) { return src + row * d_.units; });
   }
 
@@ -141,8 +141,8 @@ class Run {
   void Project(const Chunk& c, const Chunk& next, int64_t first) const {
     const int64_t count = std::min(p_.steps_at_once, d_.steps - first);
     const float* bias = bias_ + c.block * p_.columns;
-    if (p_.w.in_pairs) {
-      ProjectPairs(c, next, count, bias);
+    if (p_.w.prepares()) {
+      ProjectPrepared(c, next, count, bias);
     } else {
       ProductArgs a = {};
       a.src = b_.src.At(c.row, d_.InputStep(first));
@@ -164,11 +164,11 @@ class Run {
   }
 
   // A panel at a time for all segments, so that it is read from memory once.
-  void ProjectPairs(const Chunk& c, const Chunk& next, int64_t count, const float* bias) const {
+  void ProjectPrepared(const Chunk& c, const Chunk& next, int64_t count, const float* bias) const {
     for (int panel = 0; panel < c.panels; ++panel) {
       for (int64_t i = 0; i * p_.segment_steps < count; ++i) {
         const int64_t begin = i * p_.segment_steps;
-        RnnPairsArgs a = Pairs(p_.w, c.first_panel + panel, 1, p_.projected + panel);
+        RnnRowsArgs a = Prepared(p_.w, c.first_panel + panel, 1, p_.projected + panel);
         const int after = panel + 1 < c.panels ? c.first_panel + panel + 1 : next.first_panel;
         if (i == 0) a.behind = p_.w.Ahead(Base(p_.w), after);
         a.copy = i;
@@ -176,7 +176,7 @@ class Run {
         a.rows = std::min(p_.segment_steps, count - begin) * c.rows;
         a.init = bias;
         a.dst = c.sums + begin * c.rows * p_.columns;
-        MultiplyInPairs(a);
+        MultiplyPrepared(a);
       }
     }
   }
@@ -193,15 +193,15 @@ class Run {
                                p_.u.Panels(Base(p_.u), panel), PanelFloats(p_.u.weights, p_.u.k),
                                num_panels, column, Unscale(p_.u, panel), sums});
     }
-    if (p_.u.in_pairs) {
-      RnnPairsArgs a = Pairs(p_.u, c.first_panel + first_panel, num_panels, column);
+    if (p_.u.prepares()) {
+      RnnRowsArgs a = Prepared(p_.u, c.first_panel + first_panel, num_panels, column);
       a.behind = p_.u.Ahead(Base(p_.u), next.first_panel + first_panel);
       a.copy = thread;
       a.first_row = c.row;
       a.rows = c.rows;
       a.init = a.dst = sums;
       a.init_stride = p_.columns;
-      return MultiplyInPairs(a);
+      return MultiplyPrepared(a);
     }
     ProductArgs a = {};
     a.src = src + c.row * d_.units;
@@ -214,9 +214,9 @@ class Run {
     Multiply(p_.u, c.first_panel + first_panel, next.first_panel + first_panel, a);
   }
 
-  RnnPairsArgs Pairs(const RnnMatrix& matrix, int first_panel, int num_panels,
-                     const int* column) const {
-    RnnPairsArgs a = {};
+  RnnRowsArgs Prepared(const RnnMatrix& matrix, int first_panel, int num_panels,
+                       const int* column) const {
+    RnnRowsArgs a = {};
     a.isa = p_.isa;
     a.matrix = &matrix;
     a.base = Base(matrix);
@@ -355,7 +355,7 @@ class Run {
   int64_t phases_ = 1;
   int64_t opening_ = 0;            // steps before all rounds
   int64_t before_ = 1;             // steps of a round before those of the sequence
-  std::vector<int64_t> prepared_;  // of each thread: the step whose state it has in pairs
+  std::vector<int64_t> prepared_;  // of each thread: the step whose state it has prepared
   std::vector<Chunk> chunks_;
 };
 

@@ -12,6 +12,13 @@ namespace bd {
 
 constexpr int kRnnPanel = kBlock;  // columns: one gate of 16 units
 
+// How a plan multiplies the rows of a source.
+enum class RnnRows {
+  kFloats,    // as they lie
+  kPairs,     // brought into pairs
+  kBfloat16,  // rounded, two numbers a dword
+};
+
 // Offsets are floats into the packed weights, or into what a call makes of them in scratch.
 struct RnnMatrix {
   int64_t k = 0;  // rows
@@ -22,9 +29,21 @@ struct RnnMatrix {
   // none.
   int64_t unscale = -1, terms = -1;
 
-  // Of the source, in a plan that multiplies in pairs.
-  bool in_pairs = false;
-  FipRows source;
+  RnnRows rows = RnnRows::kFloats;
+  FipRows pairs;
+  ScratchPiece<float> rounded;  // [copy][row][rounded_stride()]
+
+  bool prepares() const { return rows != RnnRows::kFloats; }
+  // Dwords of a row that is rounded, and of the room for it: rows of a power of two would share
+  // sets of L1.
+  int64_t dwords() const { return CeilDiv(k, 2); }
+  int64_t rounded_stride() const { return dwords() + kBlock; }
+
+  // Copies of up to `count` rows of the source, as they are multiplied.
+  void BookRows(RnnRows as, int64_t count, int64_t copies, ScratchBook* book);
+  // Brings the rows row_at(0) .. row_at(count - 1) of k floats into copy `copy`.
+  void PrepareRows(Isa isa, const Scratch& scratch, int64_t copy, int64_t count,
+                   FunctionRef<const float*(int64_t)> row_at) const;
 
   const float* Panels(const float* base, int64_t first) const {
     return base + panels[first].offset;

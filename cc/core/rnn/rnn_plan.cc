@@ -22,8 +22,9 @@ int64_t BlockOf(const RnnDesc& d, int threads) {
 constexpr int64_t kRowsAtOnce = 192;
 constexpr int64_t kSumsAtOnce = int64_t{1} << 20;  // floats
 
-// Rows that are multiplied in pairs: fewer do not pay for bringing them into the form.
-constexpr int64_t kFewestPairedRows = 6;
+// Rows that are multiplied in pairs or as bfloat16: fewer do not pay for bringing them into the
+// form.
+constexpr int64_t kFewestPreparedRows = 6;
 // Rows of x that share a scale, about.
 constexpr int64_t kSegmentRows = 64;
 
@@ -42,15 +43,19 @@ RnnMatrix PanelsOf(DataType weights, int64_t k, int64_t panels, int64_t* floats)
   return m;
 }
 
-bool Widens(const RnnDesc& d) {
-  return d.weights != DataType::f32 && d.batch >= kFewestPairedRows &&
+bool RoundsRows(const RnnDesc& d, const RnnRowKernels& row) {
+  return d.rounds_rows && row.multiply != nullptr;
+}
+
+bool Widens(const RnnDesc& d, const RnnRowKernels& row) {
+  return !RoundsRows(d, row) && d.weights != DataType::f32 && d.batch >= kFewestPreparedRows &&
          d.batch * d.steps >= kFewestWidenedRows;
 }
 
 // As what U is multiplied. Bytes take a row twice as many operations as multiplying does, to become
 // floats; as bfloat16 they take none (rnn_row_kernel.h).
 DataType RecurrentType(const RnnDesc& d, const RnnRowKernels& row) {
-  if (Widens(d)) return DataType::f32;
+  if (Widens(d, row)) return DataType::f32;
   const bool by_row = d.batch == 1 && d.steps >= kFewestStepsOfBytes && row.multiply != nullptr;
   return by_row && d.weights == DataType::s8 ? DataType::bf16 : d.weights;
 }
@@ -62,25 +67,23 @@ RnnMatrix Multiplied(const RnnMatrix& packed, DataType weights, int64_t* scratch
   return m;
 }
 
-void BookPairs(int64_t rows, int64_t copies, ScratchBook* book, RnnMatrix* matrix) {
-  matrix->in_pairs = true;
-  matrix->source.Book(matrix->k, rows, copies, book);
-}
-
 // Where the terms of pairs stand, behind both matrices.
-void PlanPairs(int threads, int64_t* floats, RnnPlan* p, ScratchBook* scratch) {
-  const RnnDesc& d = p->desc;
+void PlanTerms(int64_t* floats, RnnPlan* p) {
   for (RnnMatrix* m : {&p->w, &p->u}) {
     m->unscale = *floats;
     m->terms = m->unscale + p->panels() * kRnnPanel;
     *floats = m->terms + p->panels() * kRnnPanel;
   }
+}
+
+void PlanRows(RnnRows as, int threads, RnnPlan* p, ScratchBook* scratch) {
+  const RnnDesc& d = p->desc;
   p->segment_steps =
       p->parts > 1 ? 1 : std::clamp<int64_t>(kSegmentRows / d.batch, 1, p->steps_at_once);
   p->segments = CeilDiv(p->steps_at_once, p->segment_steps);
   const int64_t rows = p->segment_steps * d.batch;
-  if (rows >= kFewestPairedRows) BookPairs(rows, p->segments, scratch, &p->w);
-  if (d.batch >= kFewestPairedRows) BookPairs(d.batch, threads, scratch, &p->u);
+  if (rows >= kFewestPreparedRows) p->w.BookRows(as, rows, p->segments, scratch);
+  if (d.batch >= kFewestPreparedRows) p->u.BookRows(as, d.batch, threads, scratch);
 }
 
 }  // namespace
@@ -92,6 +95,10 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   if (desc.weights != DataType::f32 && desc.training) {
     return "weights of " + std::string(DataTypeName(desc.weights)) +
            " have no gradient; train with those of float32";
+  }
+  if (desc.rounds_rows && desc.weights != DataType::bf16) {
+    return "rows are rounded for weights of bfloat16, not for " +
+           std::string(DataTypeName(desc.weights));
   }
   if (desc.batch < 0 || desc.inputs < 0 || desc.units < 1) {
     return "batch " + std::to_string(desc.batch) + ", " + std::to_string(desc.inputs) +
@@ -135,7 +142,7 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   if (desc.training) p.steps_at_once = desc.steps;
 
   int64_t widened = 0;
-  p.w = Multiplied(p.packed_w, Widens(desc) ? DataType::f32 : desc.weights, &widened);
+  p.w = Multiplied(p.packed_w, Widens(desc, *p.row) ? DataType::f32 : desc.weights, &widened);
   p.u = Multiplied(p.packed_u, RecurrentType(desc, *p.row), &widened);
 
   ScratchBook scratch, workspace;
@@ -154,8 +161,11 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   if (desc.cell == RnnCell::kGru && !desc.reset_after) {
     p.reset = kept.Book<float>("reset", (desc.training ? desc.steps : 1) * desc.batch * desc.units);
   }
-  if (desc.batch > 0 && !desc.direct && p.w.weights == DataType::f32 && GainsFromFip(isa)) {
-    PlanPairs(threads, p.w.in_scratch ? &widened : &p.packed_floats, &p, &scratch);
+  if (desc.batch > 0 && RoundsRows(desc, *p.row)) {
+    PlanRows(RnnRows::kBfloat16, threads, &p, &scratch);
+  } else if (desc.batch > 0 && !desc.direct && p.w.weights == DataType::f32 && GainsFromFip(isa)) {
+    PlanTerms(p.w.in_scratch ? &widened : &p.packed_floats, &p);
+    PlanRows(RnnRows::kPairs, threads, &p, &scratch);
   }
   if (!p.w.in_scratch) p.packed_w = p.w;
   if (!p.u.in_scratch) p.packed_u = p.u;

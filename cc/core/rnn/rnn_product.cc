@@ -10,8 +10,26 @@ constexpr int64_t kDepthAtOnce = 384;
 
 }  // namespace
 
-void MultiplyInPairs(const RnnPairsArgs& args) {
+void RnnMatrix::BookRows(RnnRows as, int64_t count, int64_t copies, ScratchBook* book) {
+  rows = as;
+  if (as == RnnRows::kPairs) return pairs.Book(k, count, copies, book);
+  rounded = book->Book<float>("rows", count * rounded_stride(), copies);
+}
+
+void RnnMatrix::PrepareRows(Isa isa, const Scratch& scratch, int64_t copy, int64_t count,
+                            FunctionRef<const float*(int64_t)> row_at) const {
+  if (rows == RnnRows::kPairs) return pairs.Pack(isa, scratch, copy, count, row_at);
+  float* to = scratch.Grant(rounded, copy);
+  for (int64_t i = 0; i < count; ++i, to += rounded_stride()) {
+    Bf16TileKernelsFor(isa).row({DataType::f32, row_at(i), k, to, nullptr});
+  }
+}
+
+void MultiplyPrepared(const RnnRowsArgs& args) {
+  static constexpr NarrowTensors kSumsOfFloats;
+  static constexpr int64_t kWholeRow = 0;
   const RnnMatrix& m = *args.matrix;
+  const bool pairs = m.rows == RnnRows::kPairs;
   PanelCall<Panel> call;
   call.isa = args.isa;
   call.panels = m.panels.data();
@@ -20,15 +38,30 @@ void MultiplyInPairs(const RnnPairsArgs& args) {
   call.packed = args.base;
   call.behind = args.behind;
   call.asks_ahead = args.behind != nullptr;
-  const float* source = m.source.Bind(*args.scratch, args.copy, args.first_row, &call);
-  const float factor = m.source.Factor(*args.scratch, args.copy);
+  const float* source;
+  float factor = 1.f;
+  if (pairs) {
+    source = m.pairs.Bind(*args.scratch, args.copy, args.first_row, &call);
+    factor = m.pairs.Factor(*args.scratch, args.copy);
+  } else {
+    call.family = TileFamily::kBf16;
+    call.tap_offsets = &kWholeRow;
+    call.taps = 1;
+    call.tap_length = m.dwords();
+    call.px_stride = m.rounded_stride();
+    source = args.scratch->Grant(m.rounded, args.copy) + args.first_row * call.px_stride;
+  }
   alignas(64) float unscale[kBlock];
   const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
     const int column = args.column[g - args.first_panel];
-    const float* columns = m.Unscale(args.base, g);
-    for (int64_t i = 0; i < kBlock; ++i) unscale[i] = columns[i] * factor;
-    a->fip.channel_terms = args.base + m.terms + g * kBlock;
-    a->fip.unscale = unscale;
+    if (pairs) {
+      const float* columns = m.Unscale(args.base, g);
+      for (int64_t i = 0; i < kBlock; ++i) unscale[i] = columns[i] * factor;
+      a->fip.channel_terms = args.base + m.terms + g * kBlock;
+      a->fip.unscale = unscale;
+    } else {
+      a->narrow = &kSumsOfFloats;
+    }
     a->dst = args.dst + column;
     TileEpilogue& e = a->epilogue;
     e.row_major = 1;
@@ -42,7 +75,7 @@ void MultiplyInPairs(const RnnPairsArgs& args) {
       e.acc_step = args.init_stride;
     }
   };
-  RunPanels(call, bind, EvenRows(source, args.rows, kBlock));
+  RunPanels(call, bind, EvenRows(source, args.rows, call.px_stride));
 }
 
 // Of one tile of rows all of k at once: weights are read once either way.

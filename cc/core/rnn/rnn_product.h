@@ -11,9 +11,9 @@
 
 namespace bd {
 
-// dst[r][column[i]..] = init + rows [first_row, first_row + rows) of a source times panels
+// dst[r][column[i]..] = init + rows [first_row, first_row + rows) of a prepared source times panels
 // [first_panel, first_panel + num_panels); an init_stride of 0 gives all rows the same.
-struct RnnPairsArgs {
+struct RnnRowsArgs {
   Isa isa;
   const RnnMatrix* matrix;
   const float* base;  // of the matrix's offsets
@@ -27,7 +27,7 @@ struct RnnPairsArgs {
   float* dst;
   int64_t dst_stride;
 };
-void MultiplyInPairs(const RnnPairsArgs& args);
+void MultiplyPrepared(const RnnRowsArgs& args);
 
 // A loop of its own, not the one over panels (cc/core/gemm), which takes longer for the few rows of
 // a step. Panels from `first_panel` on, and behind them come those from `next_panel` on; of `args`,

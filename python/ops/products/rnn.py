@@ -49,6 +49,7 @@ def rnn(
     algorithm: str = "auto",
     constant_weights: bool = False,
     weight_scales=None,
+    round_rows: bool = False,
     name=None,
 ) -> RnnResult:
     """A vanilla, LSTM or GRU layer over a whole sequence.
@@ -87,6 +88,9 @@ def rnn(
         form without looking at them again.
       weight_scales: with kernels of int8: (of kernel, of recurrent_kernel), float32,
         [gates * units] each; column j stands for scales[j] times its integers.
+      round_rows: with kernels of bfloat16, for CPUs with AVX512-BF16: rows of src, and states of
+        several rows, are rounded to bfloat16 where they are multiplied. Sums stay float32. Without
+        it, and on other CPUs, these keep the digits of float32.
       name: of the op.
 
     Returns:

@@ -51,12 +51,16 @@ struct Rnn : RnnAttrs {
     RnnAttrs::Visit(v);
     v("weights_type: {float, bfloat16, int8} = DT_FLOAT", &desc.weights);
     v("num_scales: int >= 0 = 0", &num_scales);
+    v("round_rows: bool = false", &desc.rounds_rows);
   }
   Status Check() const {
     TF_RETURN_IF_ERROR(RnnAttrs::Check());
     if (desc.training && desc.weights != DataType::f32) {
       return Invalid("weights of ", DataTypeName(desc.weights),
                      " have no gradient; train with those of float32");
+    }
+    if (desc.rounds_rows && desc.weights != DataType::bf16) {
+      return Invalid("round_rows is for weights of bfloat16, not of ", DataTypeName(desc.weights));
     }
     const int wanted = desc.weights == DataType::s8 ? 2 : 0;
     if (num_scales == wanted) return absl::OkStatus();
@@ -158,12 +162,12 @@ struct Rnn : RnnAttrs {
   }
   std::string Describe(const Plan& plan, const Call& call) const {
     const RnnDesc& d = plan.desc;
-    return absl::StrCat("rnn ", IsaName(ActiveIsa()), " ", cell_name(), " batch ", d.batch,
-                        " steps ", d.steps, " inputs ", d.inputs, " units ", d.units,
-                        d.backwards ? " backwards" : "",
-                        d.weights == DataType::f32 ? "" : " weights ",
-                        d.weights == DataType::f32 ? "" : DataTypeName(d.weights),
-                        call.bytes_packed > 0 ? " packs weights" : "");
+    return absl::StrCat(
+        "rnn ", IsaName(ActiveIsa()), " ", cell_name(), " batch ", d.batch, " steps ", d.steps,
+        " inputs ", d.inputs, " units ", d.units, d.backwards ? " backwards" : "",
+        d.weights == DataType::f32 ? "" : " weights ",
+        d.weights == DataType::f32 ? "" : DataTypeName(d.weights),
+        d.rounds_rows ? " rounds rows" : "", call.bytes_packed > 0 ? " packs weights" : "");
   }
 };
 

@@ -1,5 +1,7 @@
 """Lets convolutions read and write bfloat16 or bytes, and what lies between them.
 
+Recurrent layers multiply bfloat16, and read and write float32.
+
 A tensor is narrow where a convolution reads it, and from there back through all that only moves or
 pools. Who else reads it and takes no narrow type gets it back as float32, by a reorder; a source
 that nobody can write narrow is made so by one. So no narrow tensor is without a convolution.
@@ -11,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....graph import Body, Node, Ref, dtype_name
-from ....ops.records import Conv, InnerProduct
+from ....ops.records import Conv, InnerProduct, Rnn
 from ...context import Context
 from ...precision.lowering import Layer, Lowering, slow_in_bf16, slow_in_int8
 from ...precision.quantize import bias_correction, decibels, quantize_weights, round_weights
@@ -39,6 +41,8 @@ def lower_precision(body: Body, context: Context) -> None:
     )
     if lowered and not lowering.observing:
         _narrow_heads(body, lowering, context.report)
+    if not lowering.is_int8:
+        narrow_weights(body, lowering, context.report, lambda node: node.op == Rnn.op)
 
 
 def _narrow_heads(body: Body, lowering: Lowering, report: Report) -> None:

@@ -1,5 +1,7 @@
 """Stores weights narrow, where tensors and arithmetic stay float32.
 
+Recurrent layers of precision "bf16" also round the rows that they multiply.
+
 Those of convolutions become float32 again when they are packed; products and recurrent layers of
 few rows, which are bound by the memory that they read, keep them as they are stored.
 """
@@ -92,12 +94,13 @@ def _store_recurrent(node: Node, body: Body, lowering: Lowering, report: Report)
             scales.append(write.constant(f"{place}/scales", own, FLOAT32))
     attributes = {key: node.attr[key] for key in node.proto.attr}
     attributes |= {"weights_type": kind, "num_scales": len(scales), "constant_weights": True}
+    attributes["round_rows"] = rounds = not lowering.weights_only
     made = make_node(
         node.name, node.op, [*inputs, *scales], node.controls, node.proto.device, **attributes
     )
     body.view.replace(made)
     body.view.remove_dead([ref.node for ref in refs])
-    stored = tf.as_dtype(kind).name
+    stored = tf.as_dtype(kind).name + ", rows rounded" * rounds
     for index, item in enumerate(report.converted):
         if item.node == name and item.op == Rnn.op:
             report.converted[index] = replace(item, details=f"{item.details}, weights {stored}")

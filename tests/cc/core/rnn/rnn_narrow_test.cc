@@ -149,7 +149,7 @@ TEST_P(RnnNarrow, StayNarrow) {
       EXPECT_EQ(plan.packed_floats, panels * (weights == DataType::bf16 ? 11 + 15 : 6 + 8) * 16);
       EXPECT_EQ(plan.w.in_scratch, batch == 50);
       EXPECT_EQ(plan.u.in_scratch, batch == 50);
-      EXPECT_EQ(plan.u.in_pairs, GetParam() && batch == 50);
+      EXPECT_EQ(plan.u.rows == RnnRows::kPairs, GetParam() && batch == 50);
     }
   }
   d.training = true;

@@ -187,11 +187,11 @@ TEST_P(Rnn, FewRowsAreNotPaired) {
   for (int64_t batch : {1, 4, 40}) {
     ASSERT_EQ(MakeRnnPlan(DescribeRnn(kRnnKinds[1], batch, 3, 20, 30), BestTestIsa(), 2, &plan),
               "");
-    EXPECT_EQ(plan.u.in_pairs, GetParam() && batch == 40);
-    EXPECT_EQ(plan.w.in_pairs, GetParam() && batch > 1);
+    EXPECT_EQ(plan.u.rows == RnnRows::kPairs, GetParam() && batch == 40);
+    EXPECT_EQ(plan.w.rows == RnnRows::kPairs, GetParam() && batch > 1);
     EXPECT_EQ(plan.packed_floats, (50 + (GetParam() ? 4 : 0)) * 8 * kRnnPanel);
     ASSERT_EQ(MakeRnnPlan(DescribeRnn(kRnnKinds[1], batch, 3, 20, 30), Isa::kAvx2, 2, &plan), "");
-    EXPECT_FALSE(plan.u.in_pairs || plan.w.in_pairs);
+    EXPECT_FALSE(plan.u.prepares() || plan.w.prepares());
   }
 }
 

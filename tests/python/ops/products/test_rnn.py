@@ -1,6 +1,5 @@
 """bd.ops.rnn against Keras's layers of the same weights."""
 
-import functools
 import itertools
 
 import keras
@@ -333,58 +332,3 @@ def test_two_biases_of_cudnn():
     both = bd.ops.rnn(src, *weights, bias, cell="lstm").dst
     one = bd.ops.rnn(src, *weights, tf.reduce_sum(bias, 0), cell="lstm").dst
     np.testing.assert_array_equal(both, one)
-
-
-def _narrowed(weights, dtype):
-    """Weights as `dtype`, their scales, and the floats that they stand for."""
-    if dtype == "bfloat16":
-        narrow = tf.cast(weights, tf.bfloat16)
-        return narrow, None, tf.cast(narrow, tf.float32)
-    scales = np.abs(weights).max(0) / 127
-    narrow = np.round(weights / scales).astype(np.int8)
-    return tf.constant(narrow), tf.constant(scales), tf.constant(narrow * scales)
-
-
-@pytest.mark.parametrize("cell", KERAS)
-@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
-@pytest.mark.parametrize("batch", [1, 3, 20])
-def test_narrow_weights_are_the_floats_they_stand_for(floats, cell, dtype, batch):
-    gates = {"vanilla": 1, "lstm": 4, "gru": 3}[cell]
-    x, narrow, scales, wide = floats(batch, 9, 21), [], [], []
-    for rows in (21, 35):
-        a, scale, b = _narrowed(0.2 * floats(rows, gates * 35), dtype)
-        narrow.append(a)
-        scales.append(scale)
-        wide.append(b)
-    scales = None if dtype == "bfloat16" else scales
-    y, ends = bd.ops.rnn(x, *narrow, cell=cell, return_sequences=True, weight_scales=scales)
-    expected, expected_ends = bd.ops.rnn(x, *wide, cell=cell, return_sequences=True)
-    np.testing.assert_allclose(y, expected, **TOLERANCE)
-    for end, expected_end in zip(ends, expected_ends, strict=True):
-        np.testing.assert_allclose(end, expected_end, **TOLERANCE)
-
-
-def test_narrow_weights_have_no_gradient(floats):
-    x, w, u = (tf.constant(floats(*shape)) for shape in ([1, 2, 3], [3, 16], [4, 16]))
-    w, u = tf.cast(w, tf.bfloat16), tf.cast(u, tf.bfloat16)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="bfloat16 have no gradient; train"):
-        bd.ops.rnn(x, w, u, cell="lstm", training=True)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y, _ = bd.ops.rnn(x, w, u, cell="lstm")
-    with pytest.raises(ValueError, match="of bfloat16 has no gradient; train it in float32"):
-        tape.gradient(y, x)
-
-
-def test_narrow_weights_need_their_scales(floats):
-    x, w, u = floats(1, 2, 3), np.ones((3, 16), np.int8), np.ones((4, 16), np.int8)
-    scale = np.ones(16, np.float32)
-    call = functools.partial(bd.ops.rnn, x, w, u, cell="lstm")
-    with pytest.raises(tf.errors.InvalidArgumentError, match="int8 have two scales, of kernel and"):
-        call()
-    with pytest.raises(ValueError, match="weight_scales must be two"):
-        call(weight_scales=[scale])
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"weight_scales must be \[gates"):
-        call(weight_scales=[scale, scale[:5]])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="float32 have no scales"):
-        bd.ops.rnn(x, floats(3, 16), floats(4, 16), cell="lstm", weight_scales=[scale, scale])

@@ -1,0 +1,87 @@
+"""bd.ops.rnn with narrow weights, and with rows that are rounded."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+pytestmark = pytest.mark.each_isa
+
+_GATES = {"vanilla": 1, "lstm": 4, "gru": 3}
+
+
+def _narrowed(weights, dtype):
+    """Weights as `dtype`, their scales, and the floats that they stand for."""
+    if dtype == "bfloat16":
+        narrow = tf.cast(weights, tf.bfloat16)
+        return narrow, None, tf.cast(narrow, tf.float32)
+    scales = np.abs(weights).max(0) / 127
+    narrow = np.round(weights / scales).astype(np.int8)
+    return tf.constant(narrow), tf.constant(scales), tf.constant(narrow * scales)
+
+
+@pytest.mark.parametrize("cell", _GATES)
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+@pytest.mark.parametrize("batch", [1, 3, 20])
+def test_narrow_weights_are_the_floats_they_stand_for(floats, cell, dtype, batch):
+    x, narrow, scales, wide = floats(batch, 9, 21), [], [], []
+    for rows in (21, 35):
+        a, scale, b = _narrowed(0.2 * floats(rows, _GATES[cell] * 35), dtype)
+        narrow.append(a)
+        scales.append(scale)
+        wide.append(b)
+    scales = None if dtype == "bfloat16" else scales
+    y, ends = bd.ops.rnn(x, *narrow, cell=cell, return_sequences=True, weight_scales=scales)
+    expected, expected_ends = bd.ops.rnn(x, *wide, cell=cell, return_sequences=True)
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=2e-5)
+    for end, expected_end in zip(ends, expected_ends, strict=True):
+        np.testing.assert_allclose(end, expected_end, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("cell", _GATES)
+@pytest.mark.parametrize("batch", [1, 3, 20])
+def test_rounded_rows_are_near_those_of_floats(floats, cell, batch):
+    x, mask = floats(batch, 30, 21), np.arange(batch * 30).reshape(batch, 30) % 3 != 0
+    weights = [tf.cast(0.2 * floats(rows, _GATES[cell] * 35), tf.bfloat16) for rows in (21, 35)]
+    call = functools.partial(
+        bd.ops.rnn, x, *weights, cell=cell, mask=mask, return_sequences=True, go_backwards=True
+    )
+    y, ends = call(round_rows=True)
+    expected, expected_ends = call()
+    np.testing.assert_allclose(y, expected, atol=0.02)
+    for end, expected_end in zip(ends, expected_ends, strict=True):
+        np.testing.assert_allclose(end, expected_end, atol=0.02)
+
+
+def test_rounded_rows_want_weights_of_bfloat16(floats):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="round_rows is for weights of bf"):
+        bd.ops.rnn(floats(1, 2, 3), floats(3, 16), floats(4, 16), cell="lstm", round_rows=True)
+
+
+def test_narrow_weights_have_no_gradient(floats):
+    x, w, u = (tf.constant(floats(*shape)) for shape in ([1, 2, 3], [3, 16], [4, 16]))
+    w, u = tf.cast(w, tf.bfloat16), tf.cast(u, tf.bfloat16)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="bfloat16 have no gradient; train"):
+        bd.ops.rnn(x, w, u, cell="lstm", training=True)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y, _ = bd.ops.rnn(x, w, u, cell="lstm")
+    with pytest.raises(ValueError, match="of bfloat16 has no gradient; train it in float32"):
+        tape.gradient(y, x)
+
+
+def test_narrow_weights_need_their_scales(floats):
+    x, w, u = floats(1, 2, 3), np.ones((3, 16), np.int8), np.ones((4, 16), np.int8)
+    scale = np.ones(16, np.float32)
+    call = functools.partial(bd.ops.rnn, x, w, u, cell="lstm")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="int8 have two scales, of kernel and"):
+        call()
+    with pytest.raises(ValueError, match="weight_scales must be two"):
+        call(weight_scales=[scale])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"weight_scales must be \[gates"):
+        call(weight_scales=[scale, scale[:5]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="float32 have no scales"):
+        bd.ops.rnn(x, floats(3, 16), floats(4, 16), cell="lstm", weight_scales=[scale, scale])
