@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <atomic>
 
+#include "cc/base/threads/task_regions.h"
+
 namespace bd {
 namespace {
 
-constexpr int kMaxOffers = 64;  // on the stack; further threads offer nothing
+constexpr int kMaxOffers = 64;  // on the stack; further threads have none
 constexpr int kUnitBits = 20, kTaskBits = 64 - 2 * kUnitBits;
 constexpr uint64_t kUnitMask = (uint64_t{1} << kUnitBits) - 1;
 
@@ -37,18 +39,18 @@ struct alignas(128) OfferedUnits {
 }  // namespace
 
 struct UnitTaker::Shared {
-  alignas(128) std::atomic<int64_t> next_task{0};
-  int64_t tasks = 0;
+  TaskRegions tasks;
   int threads = 0;
+  TaskRegion regions[kMaxOffers];
   OfferedUnits offers[kMaxOffers];
 };
 
 UnitTaker::UnitTaker(Shared* shared, int thread) : shared_(shared), thread_(thread) {}
 
 bool UnitTaker::NextTask(int64_t* task) {
-  *task = shared_->next_task.fetch_add(1, std::memory_order_relaxed);
+  if (!shared_->tasks.Take(thread_, task)) return false;
   own_ = {*task, 0, 0, 0};
-  return *task < shared_->tasks;
+  return true;
 }
 
 void UnitTaker::Offer(int64_t units, int note) {
@@ -109,9 +111,10 @@ bool UnitTaker::Steal(double fraction, int64_t least, Units* units) {
 
 void ParallelUnits(ThreadPool& pool, int64_t tasks, FunctionRef<void(UnitTaker&)> body) {
   UnitTaker::Shared shared;
-  shared.tasks = tasks;
   shared.threads = std::min(pool.num_threads(), kMaxOffers);
-  pool.ParallelFor(std::min<int64_t>(tasks, pool.num_threads()), [&](int64_t, int thread) {
+  const int64_t shares = std::min<int64_t>(tasks, shared.threads);
+  shared.tasks = TaskRegions(shared.regions, shares, tasks);
+  pool.ParallelFor(shares, [&](int64_t, int thread) {
     UnitTaker taker(&shared, thread);
     body(taker);
   });

@@ -38,7 +38,7 @@ class UnitTaker {
   // In [0, num_threads()); as ParallelFor's.
   int thread() const { return thread_; }
 
-  // A task that nobody has begun, in order; false when there is none.
+  // A task that nobody has begun, the thread's own ones first; false when there is none.
   bool NextTask(int64_t* task);
 
   // What the task consists of, in place of an earlier offer.

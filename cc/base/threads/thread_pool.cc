@@ -3,21 +3,22 @@
 //   caller                                     worker
 //   ------                                     ------
 //   TryLock, or run everything inline
-//   body, num_tasks
+//   body, regions
 //   remaining = n              -- publish -->  waits until remaining > 0,
 //   sleepers > 0 ? hand out permits ------->   or sleeps for a permit
-//   RunTasks                                   RunTasks
-//   expected += n - own tasks
-//   finished == expected       <-- report ---  finished += own tasks
+//   RunShares                                  RunShares
+//   expected += n - own shares
+//   finished == expected       <-- report ---  finished += own shares
 //   Unlock
 //
-// Taking a task. `remaining` counts down. Whoever turns r > 0 into r - 1 owns
-// task n - r; whoever finds r <= 0 owns nothing and touches nothing else. So a
-// worker that arrives late, or sleeps through a whole job, is harmless: the
-// caller waits for tasks that were taken, never for threads. body and num_tasks
-// are read only by owners of a task of that job, and the job cannot end before
-// they report; hence the next job may overwrite them, and no epoch is needed:
-// a decrement that slips into the next job takes a task of that job.
+// Taking a share, of which a job has one a thread. `remaining` counts down.
+// Whoever turns r > 0 into r - 1 owns a share and runs tasks until none is left;
+// whoever finds r <= 0 owns nothing and touches nothing else. So a worker that
+// arrives late, or sleeps through a whole job, is harmless: the caller waits for
+// shares that were taken, never for threads. body and regions are read only by
+// owners of a share of that job, and the job cannot end before they report;
+// hence the next job may overwrite them, and no epoch is needed: a decrement
+// that slips into the next job takes a share of that job.
 //
 // Ordering. The publishing store of `remaining` releases the job; each taking
 // decrement acquires it (decrements of others continue the release sequence).
@@ -56,6 +57,7 @@
 
 #include "cc/base/threads/cpu_limit.h"
 #include "cc/base/threads/pool_size.h"
+#include "cc/base/threads/task_regions.h"
 
 namespace bd {
 namespace {
@@ -101,7 +103,10 @@ constexpr auto kNoBody = [](int64_t, int) {};
 }  // namespace
 
 struct ThreadPool::Impl {
-  explicit Impl(int num_workers) : max_workers(num_workers), threads(new pthread_t[num_workers]) {}
+  explicit Impl(int num_workers)
+      : max_workers(num_workers),
+        threads(new pthread_t[num_workers]),
+        region_list(new TaskRegion[num_workers + 1]) {}
 
   // Takes the workers for one caller; starts them if this process has none.
   bool TryLock() {
@@ -125,16 +130,17 @@ struct ThreadPool::Impl {
   }
 
   // Called with the lock held.
-  void Run(int64_t n, ParallelBody job) {
+  void Run(int64_t num_tasks, ParallelBody job) {
+    const int64_t n = std::min<int64_t>(num_tasks, max_workers + 1);
     body = job;
-    num_tasks = n;
+    regions = TaskRegions(region_list.get(), n, num_tasks);
     mxcsr = _mm_getcsr();
     remaining.store(n, std::memory_order_seq_cst);
     const int64_t asleep = sleepers.load(std::memory_order_seq_cst);
     const int64_t awake = num_workers - asleep;
     if (asleep > 0) WakeSleepers(n - 1 - awake);
 
-    expected += n - RunTasks(0);
+    expected += n - RunShares(0);
     for (int pauses = 0; finished.load(std::memory_order_acquire) != expected;) {
       if (pauses < kPausesBeforeYield) {
         ++pauses;
@@ -202,21 +208,21 @@ struct ThreadPool::Impl {
       if (woken) Sleep();
       if (stop.load(std::memory_order_relaxed)) return;
       if (woken) WakeSleepers(remaining.load(std::memory_order_relaxed) - 1);
-      const int64_t own = RunTasks(thread);
+      const int64_t own = RunShares(thread);
       if (own > 0) finished.fetch_add(own, std::memory_order_release);
     }
   }
 
-  // Runs tasks until none is left; returns how many.
-  int64_t RunTasks(int thread) {
-    int64_t r = remaining.fetch_sub(1, std::memory_order_acquire);
-    if (r <= 0) return 0;
+  // Runs tasks until none is left; returns how many shares that were.
+  int64_t RunShares(int thread) {
+    if (remaining.fetch_sub(1, std::memory_order_acquire) <= 0) return 0;
     AdoptFloatControl(mxcsr);
-    int64_t own = 0;
-    do {
-      body(num_tasks - r, thread);
-      ++own;
-    } while (r > 1 && (r = remaining.fetch_sub(1, std::memory_order_relaxed)) > 0);
+    for (int64_t task; regions.Take(thread, &task);) body(task, thread);
+    int64_t own = 1;
+    // Those of threads that have not come.
+    for (; remaining.load(std::memory_order_relaxed) > 0; ++own) {
+      if (remaining.fetch_sub(1, std::memory_order_relaxed) <= 0) break;
+    }
     return own;
   }
 
@@ -271,7 +277,7 @@ struct ThreadPool::Impl {
 
   // The job: one line tells a spinning worker everything.
   alignas(kNoFalseSharing) std::atomic<int64_t> remaining{0};
-  int64_t num_tasks = 0;
+  TaskRegions regions;
   ParallelBody body = kNoBody;
   unsigned mxcsr = 0;
   std::atomic<bool> stop{false};
@@ -289,6 +295,7 @@ struct ThreadPool::Impl {
   int num_workers = 0;
   int64_t awake_nanoseconds = 0;
   const std::unique_ptr<pthread_t[]> threads;
+  const std::unique_ptr<TaskRegion[]> region_list;
 };
 
 ThreadPool::ThreadPool(int num_threads)
@@ -300,7 +307,8 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::ParallelFor(int64_t num_tasks, ParallelBody body) {
-  if (num_tasks > 1 && num_threads_ > 1 && impl_->TryLock()) {
+  const bool shares = num_tasks > 1 && num_threads_ > 1 && num_tasks <= TaskRegions::kMostTasks;
+  if (shares && impl_->TryLock()) {
     impl_->Run(num_tasks, body);
     impl_->Unlock();
     return;

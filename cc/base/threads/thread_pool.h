@@ -1,8 +1,9 @@
-// The pool every primitive runs on: bounded waiting awake, then sleep; dynamic chunks.
+// The pool every primitive runs on: bounded waiting awake, then sleep; a thread's tasks are the same
+// in every job, and it helps with others' when they are done.
 //
 // A fork-join costs well under a microsecond while the workers are awake (0.3 ms after
 // their last task, most of it ready to yield), some 20 us once they sleep. A job waits only for
-// tasks that a worker has taken: a sleeping or descheduled worker delays nobody. Work below about
+// workers that have begun: a sleeping or descheduled worker delays nobody. Work below about
 // 20 us is best given as one task. The protocol is in thread_pool.cc.
 #pragma once
 
@@ -29,7 +30,7 @@ class ThreadPool {
   int num_threads() const { return num_threads_; }
 
   // Runs body for every task in [0, num_tasks); returns when all are done.
-  // Tasks are handed out one at a time, in order, to whichever thread is free.
+  // Each thread takes the tasks of its region of them in order, then those at the end of others'.
   // Safe from many callers at once: one takes the workers, the others (and
   // calls from inside a body) run their tasks inline as thread 0. Workers compute
   // under the caller's rounding and flush-to-zero modes. Bodies must not throw.

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cc/base/threads/parallel_regions.h"
 #include "cc/core/shuffle/shuffle.h"
 
 namespace bd {
@@ -94,7 +93,7 @@ void FillTails(const ShuffleDesc& d, uint8_t* dst, ThreadPool& pool) {
 void RunShuffle(const ShufflePlan& plan, const void* src_data, void* dst_data, ThreadPool& pool) {
   const auto* src = static_cast<const uint8_t*>(src_data);
   auto* dst = static_cast<uint8_t*>(dst_data);
-  ParallelRegions(pool, plan.tasks, [&](int64_t task, int) {
+  pool.ParallelFor(plan.tasks, [&](int64_t task, int) {
     const int64_t first = task * plan.units_per_task;
     const int64_t last = std::min(plan.units, first + plan.units_per_task);
     switch (plan.method) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cc/base/threads/parallel_regions.h"
 #include "cc/core/post_ops/post_ops_bind.h"
 
 namespace bd {
@@ -69,7 +68,7 @@ void ForUnits(const SqueezeExcitePlan& plan, const SqueezeExciteRound& round, Th
               Body body) {
   const TensorView& src = plan.desc.src;
   const int64_t units = src.n() * round.splits;
-  ParallelRegions(pool, round.tasks, [&](int64_t task, int thread) {
+  pool.ParallelFor(round.tasks, [&](int64_t task, int thread) {
     const int64_t end = units * (task + 1) / round.tasks;
     for (int64_t unit = units * task / round.tasks; unit < end; ++unit) {
       const int64_t split = unit % round.splits;

@@ -61,6 +61,38 @@ TEST_P(ThreadPoolSizes, RunsEveryTaskOnce) {
   }
 }
 
+// Who begins with the first tasks of a region, begins with them in every job.
+TEST_P(ThreadPoolSizes, AThreadBeginsWithTasksOfItsOwn) {
+  const int threads = GetParam();
+  ThreadPool pool(threads);
+  const int64_t each = 5;
+  for (int job = 0; job < 3; ++job) {
+    std::vector<int> of_task(threads * each, -1);
+    std::atomic<int> arrived{0};
+    pool.ParallelFor(threads * each, [&](int64_t task, int thread) {
+      of_task[task] = thread;
+      if (task % each != 0) return;
+      ++arrived;
+      while (arrived < threads) sched_yield();
+    });
+    for (int t = 0; t < threads; ++t) EXPECT_EQ(of_task[t * each], t);
+  }
+}
+
+// With the caller held up in its first task, another thread does the rest of its region, too.
+TEST(ThreadPool, OthersHelp) {
+  ThreadPool pool(2);
+  constexpr int64_t kTasks = 10;
+  std::atomic<int64_t> done{0};
+  std::vector<int> of_task(kTasks);
+  pool.ParallelFor(kTasks, [&](int64_t task, int thread) {
+    of_task[task] = thread;
+    while (task == 0 && done < kTasks - 1) sched_yield();
+    ++done;
+  });
+  EXPECT_EQ(of_task, std::vector<int>({0, 1, 1, 1, 1, 1, 1, 1, 1, 1}));
+}
+
 TEST_P(ThreadPoolSizes, ThreadIndexIsExclusive) {
   ThreadPool pool(GetParam());
   std::vector<int64_t> plain_counter(GetParam());  // a race here is a failure under TSan
@@ -79,11 +111,16 @@ TEST_P(ThreadPoolSizes, ThreadIndexIsExclusive) {
   EXPECT_EQ(total, 50 * 200);
 }
 
-TEST_P(ThreadPoolSizes, HandsTasksOutInOrder) {
-  ThreadPool pool(GetParam());
-  std::vector<int64_t> last(GetParam(), -1);
+// Its own tasks ascend, and so do not those that it takes from others.
+TEST_P(ThreadPoolSizes, OwnTasksAreInOrder) {
+  const int threads = GetParam();
+  ThreadPool pool(threads);
+  constexpr int64_t kTasks = 6400;
+  const auto first_of = [&](int64_t t) { return (kTasks * t + threads - 1) / threads; };
+  std::vector<int64_t> last(threads, -1);
   std::atomic<bool> ordered{true};
-  pool.ParallelFor(5000, [&](int64_t task, int thread) {
+  pool.ParallelFor(kTasks, [&](int64_t task, int thread) {
+    if (task < first_of(thread) || task >= first_of(thread + 1)) return;
     if (task <= last[thread]) ordered = false;
     last[thread] = task;
   });
