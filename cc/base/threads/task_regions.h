@@ -37,7 +37,8 @@ class TaskRegions {
 
   TaskRegions() = default;
   // Threads beyond the number of regions share them.
-  TaskRegions(TaskRegion* regions, int64_t count, int64_t tasks) : regions_(regions), count_(count) {
+  TaskRegions(TaskRegion* regions, int64_t count, int64_t tasks)
+      : regions_(regions), count_(count) {
     for (int64_t r = 0; r < count; ++r) {
       // Where tasks are fewer, the first thread has one: it is the caller, who is there.
       const int64_t begin = (tasks * r + count - 1) / count;

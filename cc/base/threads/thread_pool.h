@@ -1,5 +1,5 @@
-// The pool every primitive runs on: bounded waiting awake, then sleep; a thread's tasks are the same
-// in every job, and it helps with others' when they are done.
+// The pool every primitive runs on: bounded waiting awake, then sleep; a thread's tasks are the
+// same in every job, and it helps with others' when they are done.
 //
 // A fork-join costs well under a microsecond while the workers are awake (0.3 ms after
 // their last task, most of it ready to yield), some 20 us once they sleep. A job waits only for
