@@ -1,5 +1,5 @@
 // The data types of tensors. A row here and its conversions in cc/simd/convert/convert.h are
-// all that a new one needs.
+// all that tensors of a new one need.
 //
 // Kernel files include this header: no std containers.
 #pragma once

@@ -10,8 +10,8 @@
 //                                            to.StoreSteps(p, x);    the same of steps of dst,
 //                                                                    below 2^30
 //
-// where p is a float*, Bfloat16*, Float16*, int32_t*, uint8_t* or int8_t*. Floats and int32 stand
-// for themselves. The results do not depend on the instruction set.
+// where p is of any data type. All but uint8 and int8 stand for themselves. The results do not
+// depend on the instruction set.
 #pragma once
 
 #include "cc/base/quantization.h"
@@ -46,14 +46,12 @@ class Dequantizer {
   }
 
  private:
-  static Vec Real(const float*, Vec v) { return v; }
-  static Vec Real(const Bfloat16*, Vec v) { return v; }
-  static Vec Real(const Float16*, Vec v) { return v; }
-  static Vec Real(const int32_t*, Vec v) { return v; }
   template <typename T>
-  Vec Real(const T*, Vec v) const {
-    return Mul(scale_, Sub(v, zero_point_));
+  static Vec Real(const T*, Vec v) {
+    return v;
   }
+  Vec Real(const uint8_t*, Vec v) const { return Mul(scale_, Sub(v, zero_point_)); }
+  Vec Real(const int8_t*, Vec v) const { return Mul(scale_, Sub(v, zero_point_)); }
 
   Vec scale_, zero_point_;
 };
@@ -74,10 +72,10 @@ class Quantizer {
                         zero_point_ + Nearest(unsigned_.high));
   }
 
-  inline __attribute__((always_inline)) void Store(float* p, Vec v) const { StoreAs(p, v); }
-  inline __attribute__((always_inline)) void Store(Bfloat16* p, Vec v) const { StoreAs(p, v); }
-  inline __attribute__((always_inline)) void Store(Float16* p, Vec v) const { StoreAs(p, v); }
-  inline __attribute__((always_inline)) void Store(int32_t* p, Vec v) const { StoreAs(p, v); }
+  template <typename T>
+  inline __attribute__((always_inline)) void Store(T* p, Vec v) const {
+    StoreAs(p, v);
+  }
   inline __attribute__((always_inline)) void Store(uint8_t* p, Vec v) const {
     StoreInt(p, Rounded(v, unsigned_));
   }
