@@ -19,14 +19,19 @@ Span Inside(const Window1d& w, int64_t output) {
   return {lo, std::min(first + w.kernel, w.size) - lo};
 }
 
-// Unit: an output row of a block of an image, in the order of memory.
+// Unit: an output row of a block of an image, in the order of memory. What the kernel reads and
+// writes as it is in memory stays there.
 void PoolRows(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t end) {
-  const Windows& windows = plan.desc.windows;
-  const TensorView &from = plan.desc.src, &to = plan.desc.dst;
-  const bool bf16 = plan.bf16 && plan.desc.dst.dtype() == DataType::bf16;
-  const auto run =
-      (bf16 ? plan.kernels->row_bf16 : plan.kernels->row)[static_cast<int>(plan.desc.kind)];
+  const PoolDesc& d = plan.desc;
+  const Windows& windows = d.windows;
+  const TensorView &from = d.src, &to = d.dst;
+  const bool bf16 = plan.bf16 && to.dtype() == DataType::bf16;
+  const auto& kernels = plan.byte_rows ? plan.kernels->byte_row
+                        : bf16         ? plan.kernels->row_bf16
+                                       : plan.kernels->row;
+  const auto run = kernels[static_cast<int>(d.kind)];
   const int64_t row_floats = windows.w.size * kBlock;
+  std::vector<uint8_t> columns(plan.byte_rows ? row_floats : 0);
   PoolRow row;
   row.width = windows.w.size;
   row.kernel = windows.w.kernel;
@@ -36,6 +41,9 @@ void PoolRows(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t en
   row.inner_end = plan.inner_end;
   row.out = windows.w.out;
   row.row_stride = row_floats;
+  row.from = d.src_quantization;
+  row.to = d.dst_quantization;
+  row.columns = columns.data();
   const int64_t rows = windows.d.out * windows.h.out;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t plane = unit / rows, n = plane / from.blocks(), block = plane % from.blocks();
@@ -46,7 +54,7 @@ void PoolRows(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t en
     const int64_t src =
         from.offset(n, block, (slices.first * windows.h.size + lines.first) * windows.w.size);
     const int64_t dst = to.offset(n, block, unit % rows * windows.w.out);
-    if (bf16) {
+    if (bf16 || plan.byte_rows) {
       row.src = memory.src_bytes(src);
       row.dst = memory.dst_bytes(dst);
       row.slice_stride = windows.h.size * row_floats;
@@ -58,36 +66,6 @@ void PoolRows(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t en
     row.dst = memory.Dst(dst, windows.w.out * kBlock);
     run(row);
     memory.Store();
-  }
-}
-
-// The same of bytes, which are in memory as the kernel reads and writes them.
-void PoolByteRows(const PoolPlan& plan, const void* src, void* dst, int64_t begin, int64_t end) {
-  const PoolDesc& d = plan.desc;
-  const Windows& windows = d.windows;
-  std::vector<int32_t> columns(windows.w.size * kBlock);
-  BytePoolRow row;
-  row.width = windows.w.size;
-  row.kernel = windows.w.kernel;
-  row.stride = windows.w.stride;
-  row.pad = windows.w.pad_before;
-  row.out = windows.w.out;
-  row.row_stride = windows.w.size * kBlock;
-  row.slice_stride = windows.h.size * row.row_stride;
-  row.from = d.src_quantization;
-  row.to = d.dst_quantization;
-  row.columns = columns.data();
-  const int64_t rows = windows.d.out * windows.h.out;
-  for (int64_t unit = begin; unit < end; ++unit) {
-    const int64_t plane = unit / rows, n = plane / d.src.blocks(), block = plane % d.src.blocks();
-    const Span slices = Inside(windows.d, unit % rows / windows.h.out);
-    const Span lines = Inside(windows.h, unit % windows.h.out);
-    row.valid_slices = slices.count;
-    row.valid_rows = lines.count;
-    const int64_t first = (slices.first * windows.h.size + lines.first) * windows.w.size;
-    row.src = static_cast<const uint8_t*>(src) + d.src.offset(n, block, first);
-    row.dst = static_cast<uint8_t*>(dst) + d.dst.offset(n, block, unit % rows * windows.w.out);
-    plan.kernels->byte_row[static_cast<int>(d.kind)](row);
   }
 }
 
@@ -150,9 +128,7 @@ void RunPool(const PoolPlan& plan, const void* src, void* dst, ThreadPool& pool)
     const int64_t begin = task * plan.units_per_task;
     const int64_t end = std::min(plan.units, begin + plan.units_per_task);
     FloatRows memory(plan.isa, plan.desc.src_type(), src, plan.desc.dst_type(), dst);
-    if (plan.byte_rows) {
-      PoolByteRows(plan, src, dst, begin, end);
-    } else if (plan.empty_src) {
+    if (plan.empty_src) {
       FillPlanes(plan, memory, begin, end);
     } else if (plan.whole_plane) {
       PoolPlanes(plan, src, memory, begin, end);

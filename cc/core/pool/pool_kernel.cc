@@ -19,19 +19,61 @@ inline void ForOtherRows(const T* src, const PoolRow& row, Visit visit) {
   }
 }
 
+// The columns of output o's window that are inside, [*lo, *hi).
+inline void ColumnsOf(const PoolRow& row, int64_t o, int64_t* lo, int64_t* hi) {
+  const int64_t first = o * row.stride - row.pad, last = first + row.kernel;
+  *lo = first < 0 ? 0 : first;
+  *hi = last > row.width ? row.width : last;
+}
+
 // Elements of a window that has `columns` valid columns.
 inline Vec CountOf(const PoolRow& row, int64_t columns) {
   return Set1(static_cast<float>(row.valid_slices * row.valid_rows * columns));
 }
 
+// How windows that have been reduced become elements of dst: one vector each, a block apart.
+template <typename Op, typename T>
+struct Finisher {
+  explicit Finisher(const PoolRow&) {}
+  template <int n>
+  inline __attribute__((always_inline)) void Store(T* dst, const Vec (&v)[n], Vec count) const {
+#pragma GCC unroll 8
+    for (int i = 0; i < n; ++i) StoreAs(dst + i * kBlock, Op::Finish(v[i], count));
+  }
+};
+
+template <>
+struct Finisher<AvgOp, uint8_t> {
+  explicit Finisher(const PoolRow& row)
+      : to(row.to),
+        scale(Set1(row.from.scale)),
+        zero(Set1(static_cast<float>(row.from.zero_point))) {}
+  template <int n>
+  inline __attribute__((always_inline)) void Store(uint8_t* dst, const Vec (&sums)[n],
+                                                   Vec count) const {
+    const Vec zeros = Mul(zero, count), factor = Div(scale, count);
+    Vec v[n];
+#pragma GCC unroll 8
+    for (int i = 0; i < n; ++i) v[i] = Mul(Sub(sums[i], zeros), factor);
+    constexpr int kFours = kVecsPerBlock == 1 ? n / 4 * 4 : 0;  // which lie together
+#pragma GCC unroll 2
+    for (int i = 0; i < kFours; i += 4) to.StoreFour(dst + i * kBlock, v + i);
+#pragma GCC unroll 8
+    for (int i = kFours; i < n; ++i) to.Store(dst + i * kBlock, v[i]);
+  }
+  Quantizer to;
+  Vec scale, zero;
+};
+
 // kTile outputs of a window of fixed width and stride. Columns are reduced over
 // the rows first and neighbouring windows share them: 3x3 stride 2 loads 6.75
 // vectors an output instead of 9, 3x3 stride 1 loads 4.
 template <typename Op, int kKernel, int kStride, int kTile, typename T>
-inline void SlidingTile(const T* src, const PoolRow& row, Vec count, T* dst) {
+inline void SlidingTile(const T* src, const PoolRow& row, const Finisher<Op, T>& finish, Vec count,
+                        T* dst) {
   constexpr int kColumns = (kTile - 1) * kStride + kKernel;
   for (int v = 0; v < kBlock; v += kLanes) {
-    Vec column[kColumns];
+    Vec column[kColumns], result[kTile];
     const T* s = src + v;
 #pragma GCC unroll 16
     for (int c = 0; c < kColumns; ++c) column[c] = LoadAs(s + c * kBlock);
@@ -44,34 +86,40 @@ inline void SlidingTile(const T* src, const PoolRow& row, Vec count, T* dst) {
         });
 #pragma GCC unroll 16
     for (int t = 0; t < kTile; ++t) {
-      Vec result = column[t * kStride];
+      result[t] = column[t * kStride];
 #pragma GCC unroll 4
       for (int k = 1; k < kKernel; ++k) {
-        result = Op::Combine(result, column[t * kStride + k]);
+        result[t] = Op::Combine(result[t], column[t * kStride + k]);
       }
-      StoreAs(dst + t * kBlock + v, Op::Finish(result, count));
     }
+    finish.Store(dst + v, result, count);
   }
 }
 
 template <typename Op, typename T, int kKernel, int kStride, int kTile>
-inline void SlidingRow(const PoolRow& row) {
+inline void SlidingRow(const PoolRow& row, const Finisher<Op, T>& finish) {
   T* const dst = static_cast<T*>(row.dst);
   const Vec count = CountOf(row, kKernel);
   const T* src = static_cast<const T*>(row.src) - row.pad * kBlock;
-  int64_t o = row.inner_begin;
-  for (; o + kTile <= row.inner_end; o += kTile) {
-    SlidingTile<Op, kKernel, kStride, kTile>(src + o * kStride * kBlock, row, count,
+  const auto tile = [&](int64_t o) __attribute__((always_inline)) {
+    SlidingTile<Op, kKernel, kStride, kTile>(src + o * kStride * kBlock, row, finish, count,
                                              dst + o * kBlock);
+  };
+  int64_t o = row.inner_begin;
+  for (; o + kTile <= row.inner_end; o += kTile) tile(o);
+  if (o < row.inner_end && row.inner_end - kTile >= row.inner_begin) {
+    return tile(row.inner_end - kTile);  // some of it once more
   }
   for (; o < row.inner_end; ++o) {
-    SlidingTile<Op, kKernel, kStride, 1>(src + o * kStride * kBlock, row, count, dst + o * kBlock);
+    SlidingTile<Op, kKernel, kStride, 1>(src + o * kStride * kBlock, row, finish, count,
+                                         dst + o * kBlock);
   }
 }
 
 // kTile outputs of a window of any stride that has `taps` valid columns.
 template <typename Op, int kTile, typename T>
-inline void AnyTile(const T* src, const PoolRow& row, int64_t taps, T* dst) {
+inline void AnyTile(const T* src, const PoolRow& row, const Finisher<Op, T>& finish, int64_t taps,
+                    T* dst) {
   const Vec count = CountOf(row, taps);
   for (int v = 0; v < kBlock; v += kLanes) {
     Vec result[kTile];
@@ -87,50 +135,51 @@ inline void AnyTile(const T* src, const PoolRow& row, int64_t taps, T* dst) {
     };
     add_row(src + v);
     ForOtherRows(src + v, row, add_row);
-#pragma GCC unroll 8
-    for (int t = 0; t < kTile; ++t) StoreAs(dst + t * kBlock + v, Op::Finish(result[t], count));
+    finish.Store(dst + v, result, count);
   }
 }
 
 template <typename Op, typename T>
-inline void AnyRow(const PoolRow& row) {
+inline void AnyRow(const PoolRow& row, const Finisher<Op, T>& finish) {
   T* const dst = static_cast<T*>(row.dst);
   constexpr int kTile = 8;
   const T* src = static_cast<const T*>(row.src) - row.pad * kBlock;
   int64_t o = row.inner_begin;
   for (; o + kTile <= row.inner_end; o += kTile) {
-    AnyTile<Op, kTile>(src + o * row.stride * kBlock, row, row.kernel, dst + o * kBlock);
+    AnyTile<Op, kTile>(src + o * row.stride * kBlock, row, finish, row.kernel, dst + o * kBlock);
   }
   for (; o < row.inner_end; ++o) {
-    AnyTile<Op, 1>(src + o * row.stride * kBlock, row, row.kernel, dst + o * kBlock);
+    AnyTile<Op, 1>(src + o * row.stride * kBlock, row, finish, row.kernel, dst + o * kBlock);
   }
 }
 
 // Outputs whose window reaches beyond the row.
 template <typename Op, typename T>
-inline void EdgeColumns(const PoolRow& row, int64_t begin, int64_t end) {
+inline void EdgeColumns(const PoolRow& row, const Finisher<Op, T>& finish, int64_t begin,
+                        int64_t end) {
   const T* const src = static_cast<const T*>(row.src);
   T* const dst = static_cast<T*>(row.dst);
   for (int64_t o = begin; o < end; ++o) {
-    const int64_t first = o * row.stride - row.pad, last = first + row.kernel;
-    const int64_t lo = first < 0 ? 0 : first, hi = last > row.width ? row.width : last;
-    AnyTile<Op, 1>(src + lo * kBlock, row, hi - lo, dst + o * kBlock);
+    int64_t lo, hi;
+    ColumnsOf(row, o, &lo, &hi);
+    AnyTile<Op, 1>(src + lo * kBlock, row, finish, hi - lo, dst + o * kBlock);
   }
 }
 
 template <typename Op, typename T>
 void PoolOneRow(const PoolRow& row) {
-  EdgeColumns<Op, T>(row, 0, row.inner_begin);
+  const Finisher<Op, T> finish(row);
+  EdgeColumns<Op, T>(row, finish, 0, row.inner_begin);
   if (row.kernel == 2 && row.stride == 2) {
-    SlidingRow<Op, T, 2, 2, 4>(row);
+    SlidingRow<Op, T, 2, 2, 4>(row, finish);
   } else if (row.kernel == 3 && row.stride == 2) {
-    SlidingRow<Op, T, 3, 2, 4>(row);
+    SlidingRow<Op, T, 3, 2, 4>(row, finish);
   } else if (row.kernel == 3 && row.stride == 1) {
-    SlidingRow<Op, T, 3, 1, 6>(row);
+    SlidingRow<Op, T, 3, 1, 6>(row, finish);
   } else {
-    AnyRow<Op, T>(row);
+    AnyRow<Op, T>(row, finish);
   }
-  EdgeColumns<Op, T>(row, row.inner_end, row.out);
+  EdgeColumns<Op, T>(row, finish, row.inner_end, row.out);
 }
 
 void AverageBytes(const uint8_t* src, const Quantization& from, int64_t pixels, float* dst,
@@ -152,73 +201,27 @@ void AverageBytes(const uint8_t* src, const Quantization& from, int64_t pixels, 
   }
 }
 
-// visit(row) for all of the window's rows.
-template <typename Visit>
-inline void ForByteRows(const BytePoolRow& row, Visit visit) {
-  for (int64_t slice = 0; slice < row.valid_slices; ++slice) {
-    for (int64_t r = 0; r < row.valid_rows; ++r) {
-      visit(row.src + slice * row.slice_stride + r * row.row_stride);
-    }
-  }
-}
-
-// The columns of output o's window that are inside, [*lo, *hi).
-inline void ColumnsOf(const BytePoolRow& row, int64_t o, int64_t* lo, int64_t* hi) {
-  const int64_t first = o * row.stride - row.pad, last = first + row.kernel;
-  *lo = first < 0 ? 0 : first;
-  *hi = last > row.width ? row.width : last;
-}
-
 // Each column over the rows first: neighbouring windows share them.
-void MaxByteRow(const BytePoolRow& row) {
-  uint8_t* const columns = reinterpret_cast<uint8_t*>(row.columns);
+void MaxByteRow(const PoolRow& row) {
+  uint8_t* const columns = row.columns;
+  const uint8_t* const src = static_cast<const uint8_t*>(row.src);
   const int64_t bytes = row.width * kBlock;
-  __builtin_memset(columns, 0, static_cast<size_t>(bytes));
-  ForByteRows(row, [&](const uint8_t* src) {
-    for (int64_t i = 0; i < bytes; i += kBlock) {
-      StoreBlockOfBytes(columns + i, MaxBytes(LoadBytes(columns + i), LoadBytes(src + i)));
-    }
+  __builtin_memcpy(columns, src, static_cast<size_t>(bytes));
+  ForOtherRows(src, row, [&](const uint8_t* other) {
+    for (int64_t i = 0; i < bytes; ++i) columns[i] = other[i] > columns[i] ? other[i] : columns[i];
   });
-  for (int64_t o = 0; o < row.out; ++o) {
+  uint8_t* dst = static_cast<uint8_t*>(row.dst);
+  for (int64_t o = 0; o < row.out; ++o, dst += kBlock) {
     int64_t lo, hi;
     ColumnsOf(row, o, &lo, &hi);
     __m128i most = LoadBytes(columns + lo * kBlock);
     for (int64_t c = lo + 1; c < hi; ++c) most = MaxBytes(most, LoadBytes(columns + c * kBlock));
-    StoreBlockOfBytes(row.dst + o * kBlock, most);
-  }
-}
-
-void AvgByteRow(const BytePoolRow& row) {
-  const int64_t numbers = row.width * kBlock;
-  ForByteRows(row, [&, first = true](const uint8_t* src) mutable {
-    for (int64_t i = 0; i < numbers; i += kLanes) {
-      const IVec x = LoadInt(src + i);
-      StoreInt(row.columns + i, first ? x : AddInt(x, LoadInt(row.columns + i)));
-    }
-    first = false;
-  });
-  const Quantizer to(row.to);
-  const Vec scale = Set1(row.from.scale);
-  for (int64_t o = 0; o < row.out; ++o) {
-    int64_t lo, hi;
-    ColumnsOf(row, o, &lo, &hi);
-    const int64_t count = (hi - lo) * row.valid_slices * row.valid_rows;
-    const IVec zeros = SetInt(static_cast<int32_t>(row.from.zero_point * count));
-    const Vec divisor = Set1(static_cast<float>(count));
-    Vec average[kVecsPerBlock];
-    for (int v = 0; v < kVecsPerBlock; ++v) {
-      IVec sum = SetInt(0);
-      for (int64_t c = lo; c < hi; ++c) {
-        sum = AddInt(sum, LoadInt(row.columns + c * kBlock + v * kLanes));
-      }
-      average[v] = Div(Mul(scale, ToFloat(SubInt(sum, zeros))), divisor);
-    }
-    to.StoreBlock(row.dst + o * kBlock, average);
+    StoreBlockOfBytes(dst, most);
   }
 }
 
 constexpr PoolKernels kKernels = {{PoolOneRow<MaxOp, float>, PoolOneRow<AvgOp, float>},
-                                  {MaxByteRow, AvgByteRow},
+                                  {MaxByteRow, PoolOneRow<AvgOp, uint8_t>},
                                   {FoldPlane<MaxOp, float>, FoldPlane<AvgOp, float>},
                                   {PoolOneRow<MaxOp, Bfloat16>, PoolOneRow<AvgOp, Bfloat16>},
                                   {FoldPlane<MaxOp, Bfloat16>, FoldPlane<AvgOp, Bfloat16>},

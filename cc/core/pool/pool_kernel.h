@@ -23,19 +23,10 @@ struct PoolRow {
   int64_t kernel, stride, pad;     // along the row
   int64_t inner_begin, inner_end;  // outputs whose taps are all inside
   int64_t out;
-};
-
-// The same of bytes; row_stride and slice_stride are bytes, and src and dst have numbers of these
-// types. A maximum keeps them as they are.
-struct BytePoolRow {
-  const uint8_t* src;
-  int64_t slice_stride, row_stride;
-  int64_t valid_slices, valid_rows;
-  uint8_t* dst;
-  int64_t width;
-  int64_t kernel, stride, pad, out;
+  // Of bytes: what src and dst stand for, and room for [width][16]. A maximum keeps them as they
+  // are.
   Quantization from, to;
-  int32_t* columns;  // room for [width][16]
+  uint8_t* columns;
 };
 
 // One row of the gradient: what the windows of an output row give to the rows that they cover.
@@ -53,8 +44,8 @@ struct PoolGradRow {
 // Indexed by PoolKind.
 struct PoolKernels {
   void (*row[2])(const PoolRow& row);
-  // Averages are of exact sums, rounded once, of windows of up to kMostBytes elements.
-  void (*byte_row[2])(const BytePoolRow& row);
+  // Of bytes; sums of up to kMostSummedBytes elements are exact.
+  void (*byte_row[2])(const PoolRow& row);
   // Pools src [pixels][16], pixels >= 1, and stores the first `lanes` channels.
   void (*plane[2])(const float* src, int64_t pixels, float* dst, int lanes);
   // Of floats, where src is bfloat16, and a row of dst, too.
@@ -65,8 +56,8 @@ struct PoolKernels {
                         int lanes);
 };
 
-// 255 of each, less a zero point, fit into int32.
-constexpr int64_t kMostBytes = INT32_MAX / 255;
+// 255 of each, less a zero point, fit into int32, and into float32 without rounding.
+constexpr int64_t kMostBytes = INT32_MAX / 255, kMostSummedBytes = (1 << 24) / 255;
 
 BD_KERNEL_TABLE(PoolKernels)
 

@@ -101,7 +101,7 @@ std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan) {
   p.bf16 = desc.src.dtype() == DataType::bf16;
   const bool bytes = desc.src.dtype() == DataType::u8 && desc.dst.dtype() == DataType::u8;
   p.byte_rows = bytes && !p.whole_plane && !p.empty_src &&
-                windows.d.kernel * windows.h.kernel * windows.w.kernel <= kMostBytes &&
+                windows.d.kernel * windows.h.kernel * windows.w.kernel <= kMostSummedBytes &&
                 (desc.kind == PoolKind::kAvg || desc.src_quantization == desc.dst_quantization);
   const Window1d& cols = windows.w;
   const int64_t span = cols.size - cols.kernel + cols.pad_before;
