@@ -172,7 +172,7 @@ bool MayPackPanels(const Algorithm& self, const ConvDesc& d) {
 }
 
 // Picks strip size and group splits by estimated cycles of the busiest thread: multiply-adds at 2 a
-// cycle, copied strips, and a group's weights once a strip.
+// cycle, copied strips, what others made of the source, and a group's weights once a strip.
 void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const ConvDesc& d = plan.desc;
   const int64_t group_count = p->groups.size();
@@ -199,6 +199,10 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
   const double copy_per_unit =
       (p->in_place ? 0 : kCpu.strip_line * source_per_unit / 64 * CeilDiv(plan.icb, chunk)) +
       terms_per_unit;
+  // Of a source of which a thread has its share in the cache, other threads' lines.
+  const double own_units = static_cast<double>(d.n()) * units / plan.threads;
+  const double others_per_unit = kCpu.cache_line * 4.0 / 64 * unit * d.sw() * d.sh() *
+                                 (blocked ? plan.icb * p->pixel : p->channels);
   const double fma_per_unit = unit * k * plan.ocb / 2 * (fip ? kCpu.fip_multiply : 1);
   const double weights =
       (matrix ? kCpu.matrix_weights_line : kCpu.strip_weights_line) * k * plan.ocb;
@@ -216,10 +220,11 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
          splits *= 2) {
       if (splits > 1 && p->variant == kDotLanes) break;
       const double share = static_cast<double>(CeilDiv(group_count, splits)) / group_count;
-      const double cost =
-          kCpu.task + share * (per * fma_per_unit + weights) + (per + halo) * copy_per_unit;
-      const double last_cost =
-          kCpu.task + share * (last * fma_per_unit + weights) + (last + halo) * copy_per_unit;
+      const auto cost_of = [&](int64_t rows) {
+        return kCpu.task + share * (rows * fma_per_unit + weights) + (rows + halo) * copy_per_unit +
+               std::max(0.0, rows - own_units) * others_per_unit;
+      };
+      const double cost = cost_of(per), last_cost = cost_of(last);
       const double span =
           Makespan(d.n() * (strips - 1) * splits, cost, d.n() * splits, last_cost, plan.threads) +
           (strips * splits * d.n() > 1 && plan.threads > 1 ? kCpu.barrier : 0);
