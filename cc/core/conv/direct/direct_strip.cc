@@ -1,4 +1,6 @@
 // Strips: what tiles read of the source that does not lie as they read it, or not in one piece.
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -50,6 +52,46 @@ void GatherNarrow(const ConvRun& run, const GatherArgs& a) {
   FillZeros(run, a.dst + after * pixel, (a.px - after) * pixel);
 }
 
+// Whole vectors of 16 bytes. Rows of small planes take less time than calls to move them would.
+void FillVectors(__m128i value, int64_t count, char* dst) {
+  for (int64_t i = 0; i < count; ++i) _mm_storeu_si128(reinterpret_cast<__m128i*>(dst) + i, value);
+}
+void CopyVectors(const char* src, int64_t count, char* dst) {
+  constexpr int64_t kShort = 16;
+  if (count > kShort) {
+    std::memcpy(dst, src, static_cast<size_t>(count) * sizeof(__m128i));
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(src) + i);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst) + i, v);
+  }
+}
+
+// `count` rows of one block from source row ih0 on, with the zeros around them.
+void PadRows(const ConvRun& run, const float* block, int64_t ih0, int64_t count, float* strip) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const ConvDesc& d = run.d;
+  const int64_t pixel = p.pixel * sizeof(float) / sizeof(__m128i);  // vectors
+  const int64_t all = p.strip_columns * pixel;
+  const int64_t left = std::min(all, d.pad_left() * pixel);
+  const int64_t inside = std::min(all - left, d.iw() * pixel);
+  const __m128i zero = _mm_set1_epi8(static_cast<char>(ZeroOf(run)));
+  constexpr int64_t kVector = sizeof(__m128i);
+  char* dst = reinterpret_cast<char*>(strip);
+  for (int64_t ih = ih0; ih < ih0 + count; ++ih) {
+    if (ih < 0 || ih >= d.ih()) {
+      FillVectors(zero, all, dst);
+    } else {
+      FillVectors(zero, left, dst);
+      const char* src = reinterpret_cast<const char*>(block) + ih * d.iw() * pixel * kVector;
+      CopyVectors(src, inside, dst + left * kVector);
+      FillVectors(zero, all - left - inside, dst + (left + inside) * kVector);
+    }
+    dst += all * kVector;
+  }
+}
+
 // Copies the rows that output rows [h0, h0 + rows) need of source blocks
 // [b0, b1) into the strip, one copy a kernel column so that pixels of
 // neighbouring rows follow each other for every tap.
@@ -71,16 +113,12 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
     if (p.padded) {
       const int64_t row_dwords = p.strip_columns * p.pixel;
       const int64_t count = (rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1;
-      for (int64_t r = 0; r < count; ++r) {
-        const int64_t ih = h0 * d.sh() - d.pad_top() + r;
-        const bool inside = ih >= 0 && ih < d.ih();
-        const GatherArgs a = {inside ? BytesFrom(block, ih * d.iw() * pixel_bytes) : nullptr,
-                              strip + r * row_dwords,
-                              p.strip_columns,
-                              -d.pad_left(),
-                              1,
-                              d.iw()};
-        p.words() ? GatherWords(run, a) : GatherNarrow(run, a);
+      const int64_t ih0 = h0 * d.sh() - d.pad_top();
+      if (!p.words()) PadRows(run, block, ih0, count, strip);
+      for (int64_t r = 0; r < count && p.words(); ++r) {
+        const bool inside = ih0 + r >= 0 && ih0 + r < d.ih();
+        const float* src = inside ? BytesFrom(block, (ih0 + r) * d.iw() * pixel_bytes) : nullptr;
+        GatherWords(run, {src, strip + r * row_dwords, p.strip_columns, -d.pad_left(), 1, d.iw()});
       }
       strip += p.rows_per_column * row_dwords;
       continue;
