@@ -181,3 +181,14 @@ def as_before(y, x):
 
 def _product(sizes: list):
     return tf.reduce_prod(tf.stack(sizes)) if sizes else 1
+
+
+def pair_text(sizes: tuple[int, int]) -> str:
+    """ "2", or "2x1" where the two differ."""
+    return str(sizes[0]) if sizes[0] == sizes[1] else f"{sizes[0]}x{sizes[1]}"
+
+
+def padding_text(window) -> str:
+    """Of a convolution or a pooling, for the report."""
+    explicit = f"pad {list(window.explicit_paddings)}"
+    return explicit if window.padding == "EXPLICIT" else window.padding.lower()

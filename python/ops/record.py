@@ -62,6 +62,8 @@ class Record:
         other_types: role -> data type, of the inputs that are not float32.
         readers: argument -> how the attribute of that name comes from (name, what users pass).
         takes_steps: whether it fuses a chain of post-ops.
+        keeps: whether its result is made of the values of its source alone, none of another sign,
+            and so has its quantization.
         src_layout, dst_layout: in which it reads and writes; a record may make fields of them.
         src_part: (first channel, channels in all) where the source is part of a wider tensor.
         dst_part: the same of the result.
@@ -76,6 +78,7 @@ class Record:
     own: ClassVar[tuple[str, ...]] = ("src",)
     other_types: ClassVar[dict[str, int]] = {}
     takes_steps: ClassVar[bool] = False
+    keeps: ClassVar[bool] = False
     readers: ClassVar[dict[str, Callable]] = {
         "crops": sides,
         "dilations": pair,
@@ -198,6 +201,11 @@ class Record:
         return (self.src_dtype, self.dtype) != (FLOAT32, FLOAT32)
 
     @property
+    def makes_numbers(self) -> bool:
+        """Whether one that keeps values has others between them in its result."""
+        return False
+
+    @property
     def dst_type(self) -> int:
         return self.dtype
 
@@ -303,17 +311,6 @@ def function_of(record: type[Record]) -> Callable:
         return function
 
     return note
-
-
-def pair_text(sizes: tuple[int, int]) -> str:
-    """ "2", or "2x1" where the two differ."""
-    return str(sizes[0]) if sizes[0] == sizes[1] else f"{sizes[0]}x{sizes[1]}"
-
-
-def padding_text(window) -> str:
-    """Of a convolution or a pooling, for the report."""
-    explicit = f"pad {list(window.explicit_paddings)}"
-    return explicit if window.padding == "EXPLICIT" else window.padding.lower()
 
 
 class Called:

@@ -6,9 +6,9 @@ import numpy as np
 import tensorflow as tf
 
 from ...graph import FLOAT32
-from ..arguments import filter_shape
+from ..arguments import filter_shape, padding_text, pair_text
 from ..bind_post_ops import Destination, bind_post_ops, with_sum
-from ..record import Quantization, function_of, padding_text, pair_text
+from ..record import Quantization, function_of
 from ..steps import write_chain
 from .convolution import Convolution
 

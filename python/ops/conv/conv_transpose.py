@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from ..arguments import filter_shape
+from ..arguments import filter_shape, pair_text
 from ..bind_post_ops import Destination, bind_post_ops
-from ..record import function_of, pair_text
+from ..record import function_of
 from .convolution import Convolution
 
 

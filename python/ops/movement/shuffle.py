@@ -9,6 +9,7 @@ from ..record import Record, function_of
 class Shuffle(Record, title="channel shuffle"):
     """The channels as a (channels / group) x group matrix, transposed."""
 
+    keeps = True
     group: int
     axis: int = 1
 

@@ -15,6 +15,7 @@ class Pad(Record, title="padding"):
         paddings: top, bottom, left, right; negative numbers cut off.
     """
 
+    keeps = True
     paddings: tuple[int, int, int, int]
 
     def _kind(self) -> str:

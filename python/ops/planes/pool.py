@@ -4,17 +4,22 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from ..arguments import types_of
-from ..record import Layout, Record, function_of, padding_text, pair_text
+from ..arguments import padding_text, pair_text, types_of
+from ..record import Layout, Record, function_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pool(Record, title="pooling"):
+    keeps = True
     kind: str
     ksize: tuple[int, int]
     strides: tuple[int, int]
     padding: str
     explicit_paddings: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    @property
+    def makes_numbers(self) -> bool:
+        return self.kind == "avg"
 
     def _kind(self) -> str:
         size = f"{self.ksize[0]}x{self.ksize[1]}"

@@ -4,19 +4,24 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from ..arguments import pair, types_of
-from ..record import Record, function_of, pair_text
+from ..arguments import pair, pair_text, types_of
+from ..record import Record, function_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resize(Record, title="resize"):
     """Attributes: scales or size, [height, width]; the other one is empty."""
 
+    keeps = True
     readers = Record.readers | {"scales": pair, "size": pair}
     kind: str
     coordinates: str = "half_pixel"
     scales: tuple[int, ...] = ()
     size: tuple[int, ...] = ()
+
+    @property
+    def makes_numbers(self) -> bool:
+        return self.kind == "bilinear"
 
     def _kind(self) -> str:
         to = f"by {pair_text(self.scales)}" if self.scales else f"to {list(self.size)}"

@@ -29,12 +29,8 @@ from ....ops.records import (
     Eltwise,
     FakeQuantize,
     InnerProduct,
-    Pad,
-    Pool,
     Reorder,
     Reshape,
-    Resize,
-    Shuffle,
     Step,
     eltwise,
 )
@@ -104,11 +100,10 @@ def _of_result(node: Node, known, body: Body) -> Quantization | None:
 def _hands_on(node: Node) -> bool:
     """Whether each number of its result is one of its sources', or zero."""
     payload = node.payload
-    if isinstance(payload, Pool | Resize):
-        return payload.kind in ("max", "nearest")
-    if isinstance(payload, Concat | Pad | Reorder | Reshape | Shuffle):
-        return not payload.is_narrow
-    return payload is None and node.op == "Identity"
+    if payload is None:
+        return node.op == "Identity"
+    moves = isinstance(payload, Concat | Reorder | Reshape)
+    return (moves or (payload.keeps and not payload.makes_numbers)) and not payload.is_narrow
 
 
 def _read(node: Node) -> list[Ref]:

@@ -18,16 +18,11 @@ from ....ops.records import (
     Conv,
     Eltwise,
     GlobalPool,
-    Pad,
     Pool,
     Reorder,
-    Resize,
-    Shuffle,
 )
 
 _BF16 = types_pb2.DT_BFLOAT16
-# What makes its result of the values of its source, and so has its quantization.
-_KEEPS = (Pad, Pool, Resize, Shuffle)
 
 
 def moves(node: Node) -> bool:
@@ -35,7 +30,7 @@ def moves(node: Node) -> bool:
     payload = node.payload
     if isinstance(payload, Eltwise):
         return payload.layout == BLOCKED
-    return isinstance(payload, (*_KEEPS, Concat)) and _has_types(payload)
+    return (payload.keeps or isinstance(payload, Concat)) and _has_types(payload)
 
 
 def _has_types(payload) -> bool:
@@ -108,7 +103,7 @@ def joined_values(view: GraphView, narrow: set[Ref]) -> dict[Ref, Ref]:
     for node in reversed(view.topological()):
         if isinstance(node.payload, Concat):
             whole = joined.get(node.ref, node.ref)
-        elif isinstance(node.payload, _KEEPS) and not _averages(node):
+        elif node.payload is not None and node.payload.keeps and not _averages(node):
             whole = joined.get(node.ref)
         else:
             continue
@@ -235,7 +230,7 @@ class TypeWriter:
             changes["src_quantizations"] = tuple(given)
         if node.ref in self._narrow:
             averages_into = _averages(node) and node.ref in self._joined
-            kept = isinstance(node.payload, _KEEPS) and not averages_into
+            kept = node.payload.keeps and not averages_into
             changes |= self._of_result(node.ref, given[0] if kept else None)
         self._set(node, **changes)
 

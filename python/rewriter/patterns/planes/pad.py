@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 from ....graph import Body, Node
-from ....ops.records import Conv, Pad
+from ....ops.records import Concat, Conv, Pad
 from ...context import Context
 from ..found import Found
 from ..movement import slices
@@ -13,7 +13,6 @@ ROOTS = ("Pad", "PadV2", "Slice", "StridedSlice")
 
 _NON_NEGATIVE = frozenset({"Abs", "Exp", "Relu", "Relu6", "Sigmoid", "Softplus", "Sqrt", "Square"})
 _KEEPS_SIGN = frozenset({"AvgPool", "ConcatV2", "MaxPool", "Pad"})
-_PLANNED_KEEPS_SIGN = ("BlockdnnPool", "BlockdnnConcat", "BlockdnnShuffle", "BlockdnnPad")
 
 
 def zero_pad(body: Body, ref) -> tuple[int, int, int, int] | str:
@@ -148,6 +147,6 @@ def _chain_is_non_negative(node, body: Body, depth: int) -> bool:
         scale = dict(steps[-1].params).get("scale", 1.0)
         low = dict(steps[-1].params).get("alpha", -1.0) if steps[-1].name == "clip" else -1.0
         return (steps[-1].name in _NON_NEGATIVE_STEPS and scale >= 0.0) or low >= 0.0
-    if node.payload.op in _PLANNED_KEEPS_SIGN:
+    if node.payload.keeps or isinstance(node.payload, Concat):
         return all(is_non_negative(body, source, depth - 1) for source in node.inputs)
     return False

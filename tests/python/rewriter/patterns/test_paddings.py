@@ -85,16 +85,24 @@ def test_other_pads_are_not_folded(rewrite, weights, image):
     assert "channels" in result.reason("Pad")
 
 
-def test_into_max_pooling_after_a_relu(rewrite, weights, image):
+_NON_NEGATIVE = {
+    "": lambda y: y,
+    "averages": lambda y: tf.nn.avg_pool2d(y, 2, 1, "SAME"),
+    "resized": lambda y: tf.image.resize(y, [9, 7]),
+}
+
+
+@pytest.mark.parametrize("name", _NON_NEGATIVE)
+def test_into_max_pooling_after_a_relu(rewrite, weights, image, name):
     kernel = weights(3, 3, 3, 16)
 
     def function(x):
-        y = tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME"))
+        y = _NON_NEGATIVE[name](tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME")))
         return tf.nn.max_pool2d(_pad(y, 1, 1, 1, 1), 3, 2, "VALID")
 
     result = rewrite(function, [None, None, None, 3])
-    assert result.ops["Pad"] == 0
-    assert result.blockdnn["Pool"] == 1
+    assert result.blockdnn["Pool"] == 1 + (name == "averages")
+    assert result.ops["Pad"] == 0 and "Pad" not in result.blockdnn
     result.assert_same(image(2, 8, 9, 3))
 
 
