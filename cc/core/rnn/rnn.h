@@ -20,10 +20,11 @@
 // they do not depend on the plan's chunks. Those of bfloat16 and of bytes stay as narrow as they
 // are (product_kernel.h), since a step of few rows waits for them to come; arithmetic is that of
 // floats, and sums are multiplied by the scales of bytes once. Many rows wait for arithmetic: for
-// them a call begins by widening all weights into scratch. Where a CPU gains from the fast inner
-// product (fip.h), they are scaled for it, and several rows are multiplied in pairs; h, which
-// changes with every step, is brought into the form for that by each thread for itself, which takes
-// less than a barrier would.
+// them a call begins by widening weights into scratch, both matrices or, of few samples, W. Where a
+// CPU gains from the fast inner product (fip.h), they are scaled for it, and several rows are
+// multiplied in pairs; h, which changes with every step, is brought into the form for that by each
+// thread for itself, which takes less than a barrier would. With `rounds_rows` and an instruction
+// for bfloat16 these rows are rounded instead, and weights are multiplied as they are packed.
 #pragma once
 
 #include <cstdint>

@@ -220,6 +220,8 @@ class Run {
     a.isa = p_.isa;
     a.matrix = &matrix;
     a.base = Base(matrix);
+    a.packed = b_.packed;
+    a.scales = ScalesOf(matrix);
     a.scratch = &scratch_;
     a.first_panel = first_panel;
     a.num_panels = num_panels;
@@ -232,12 +234,16 @@ class Run {
     return matrix.in_scratch ? widened_ : b_.packed;
   }
 
-  // Floats made of bytes have their scales in them.
+  // Of bytes, or null.
+  const float* ScalesOf(const RnnMatrix& matrix) const {
+    if (scales_ == nullptr) return nullptr;
+    return scales_ + (&matrix == &p_.u ? p_.panels() * kRnnPanel : 0);
+  }
+
+  // Floats have scales of pairs, or those of the bytes that they were in them.
   const float* Unscale(const RnnMatrix& matrix, int first_panel) const {
-    if (scales_ == nullptr || matrix.weights == DataType::f32) {
-      return matrix.Unscale(Base(matrix), first_panel);
-    }
-    return scales_ + (first_panel + (&matrix == &p_.u ? p_.panels() : 0)) * kRnnPanel;
+    if (matrix.weights == DataType::f32) return matrix.Unscale(b_.packed, first_panel);
+    return scales_ == nullptr ? nullptr : ScalesOf(matrix) + first_panel * kRnnPanel;
   }
 
   void Multiply(const RnnMatrix& matrix, int first_panel, int next_panel, ProductArgs a) const {

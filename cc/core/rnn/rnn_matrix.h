@@ -25,8 +25,8 @@ struct RnnMatrix {
   bool in_scratch = false;
   DataType weights = DataType::f32;
   std::vector<Panel> panels;  // of each 16 units those of the gates
-  // A float a column: what sums are to be multiplied by, and the terms of pairs; -1: there are
-  // none.
+  // Into the packed weights, a float a column: what sums are to be multiplied by, and the terms of
+  // pairs; -1: there are none.
   int64_t unscale = -1, terms = -1;
 
   RnnRows rows = RnnRows::kFloats;
@@ -53,8 +53,8 @@ struct RnnMatrix {
   const float* Ahead(const float* base, int64_t first) const {
     return Panels(base, first < static_cast<int64_t>(panels.size()) ? first : 0);
   }
-  const float* Unscale(const float* base, int64_t first_panel) const {
-    return unscale < 0 ? nullptr : base + unscale + first_panel * kRnnPanel;
+  const float* Unscale(const float* packed, int64_t first_panel) const {
+    return unscale < 0 ? nullptr : packed + unscale + first_panel * kRnnPanel;
   }
 };
 

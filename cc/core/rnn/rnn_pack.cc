@@ -1,10 +1,12 @@
 // What a run begins with. Packed weights are W, then U; of each 16 units the panels of their gates
 // one after the other, panel by panel k rows of 16 columns: [16 units][gate][k][16], or lines of
-// narrow weights (product_kernel.h). Units that do not exist are zero. Where floats are packed for
-// pairs, the columns are scaled, and behind both matrices stand their scales and terms.
+// narrow weights (product_kernel.h). Units that do not exist are zero. Where products may be in
+// pairs, columns of floats are scaled for them, and behind both matrices stand scales and terms, of
+// narrow weights those of the floats that a call makes of them.
 #include <algorithm>
 #include <cstring>
 
+#include "cc/base/memory/aligned_buffer.h"
 #include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/gemm.h"
 #include "cc/core/rnn/rnn.h"
@@ -12,10 +14,11 @@
 namespace bd {
 namespace {
 
-void ScaleForPairs(const RnnPlan& plan, const RnnMatrix& to, int64_t panel, float* packed) {
-  if (to.unscale < 0) return;
-  PackFipPlane(plan.isa, to.k, kRnnPanel, packed + to.panels[panel].offset,
-               packed + to.unscale + panel * kRnnPanel, packed + to.terms + panel * kRnnPanel);
+// Scales a panel of floats for pairs; its scales and terms go where packed weights have them.
+void ScaleForPairs(const RnnPlan& plan, const RnnMatrix& to, int64_t panel, float* floats,
+                   float* packed) {
+  PackFipPlane(plan.isa, to.k, kRnnPanel, floats, packed + to.unscale + panel * kRnnPanel,
+               packed + to.terms + panel * kRnnPanel);
 }
 
 void PackOnePanel(const RnnPlan& plan, const void* matrix, const RnnMatrix& to, int64_t panel,
@@ -26,9 +29,16 @@ void PackOnePanel(const RnnPlan& plan, const void* matrix, const RnnMatrix& to, 
   const GemmB from = {BytesFrom(matrix, (gate * units + first) * SizeOf(to.weights)),
                       gates * units};
   float* const out = packed + to.panels[panel].offset;
-  if (to.weights != DataType::f32) return PackLines(to.weights, from, to.k, count, out);
-  PackPanel(from, to.k, count, 1, out);
-  ScaleForPairs(plan, to, panel, packed);
+  if (to.weights == DataType::f32) {
+    PackPanel(from, to.k, count, 1, out);
+    if (to.unscale >= 0) ScaleForPairs(plan, to, panel, out, packed);
+    return;
+  }
+  PackLines(to.weights, from, to.k, count, out);
+  if (to.unscale < 0) return;
+  AlignedBuffer floats(to.k * kRnnPanel * sizeof(float));
+  plan.product->widen({to.weights, out, to.k, nullptr, floats.As<float>(), kRnnPanel});
+  ScaleForPairs(plan, to, panel, floats.As<float>(), packed);
 }
 
 // Of the columns of the kernel, in the order of panels.
@@ -67,10 +77,16 @@ void WidenRnnPanels(const RnnPlan& plan, const float* packed, const float* scale
     const float* const narrow = packed + from.panels[panel].offset;
     float* const wide = widened + to.panels[panel].offset;
     if (to.weights == DataType::bf16) return plan.row->bfloat16_from_bytes(narrow, to.k, wide);
-    plan.product->widen({from.weights, narrow, from.k,
-                         scales == nullptr ? nullptr : scales + scales_at * kRnnPanel, wide,
-                         kRnnPanel});
-    ScaleForPairs(plan, to, panel, widened);
+    const float* by = scales == nullptr ? nullptr : scales + scales_at * kRnnPanel;
+    alignas(64) float for_pairs[kRnnPanel];
+    if (to.unscale >= 0) {  // powers of two, or 0 of columns of zeros
+      const float* unscale = to.Unscale(packed, panel);
+      for (int64_t i = 0; i < kRnnPanel; ++i) {
+        for_pairs[i] = unscale[i] == 0.f ? 1.f : 1.f / unscale[i];
+      }
+      by = for_pairs;
+    }
+    plan.product->widen({from.weights, narrow, from.k, by, wide, kRnnPanel});
   };
   for (int64_t panel = first; panel < first + count; ++panel) {
     widen(plan.packed_w, plan.w, panel, panel);

@@ -30,6 +30,8 @@ constexpr int64_t kSegmentRows = 64;
 
 // Rows in all that pay for widening all weights before.
 constexpr int64_t kFewestWidenedRows = 64;
+// Floats of W that wait in L2 and L3 until they are multiplied.
+constexpr int64_t kMostWidenedFloats = int64_t{1} << 20;
 // Steps that pay for making bfloat16 of bytes, which takes as long as four of them.
 constexpr int64_t kFewestStepsOfBytes = 16;
 
@@ -47,15 +49,23 @@ bool RoundsRows(const RnnDesc& d, const RnnRowKernels& row) {
   return d.rounds_rows && row.multiply != nullptr;
 }
 
-bool Widens(const RnnDesc& d, const RnnRowKernels& row) {
-  return !RoundsRows(d, row) && d.weights != DataType::f32 && d.batch >= kFewestPreparedRows &&
+bool ManyRows(const RnnDesc& d, const RnnRowKernels& row) {
+  return !RoundsRows(d, row) && d.weights != DataType::f32 &&
          d.batch * d.steps >= kFewestWidenedRows;
+}
+bool WidensU(const RnnDesc& d, const RnnRowKernels& row) {
+  return ManyRows(d, row) && d.batch >= kFewestPreparedRows;
+}
+// Rows of few samples multiply floats faster only in pairs.
+bool WidensW(const RnnDesc& d, const RnnRowKernels& row, bool pairs) {
+  const bool stays = pairs && d.inputs * d.gates() * d.units <= kMostWidenedFloats;
+  return WidensU(d, row) || (ManyRows(d, row) && stays);
 }
 
 // As what U is multiplied. Bytes take a row twice as many operations as multiplying does, to become
 // floats; as bfloat16 they take none (rnn_row_kernel.h).
 DataType RecurrentType(const RnnDesc& d, const RnnRowKernels& row) {
-  if (Widens(d, row)) return DataType::f32;
+  if (WidensU(d, row)) return DataType::f32;
   const bool by_row = d.batch == 1 && d.steps >= kFewestStepsOfBytes && row.multiply != nullptr;
   return by_row && d.weights == DataType::s8 ? DataType::bf16 : d.weights;
 }
@@ -64,12 +74,14 @@ RnnMatrix Multiplied(const RnnMatrix& packed, DataType weights, int64_t* scratch
   if (weights == packed.weights) return packed;
   RnnMatrix m = PanelsOf(weights, packed.k, packed.panels.size(), scratch_floats);
   m.in_scratch = true;
+  m.unscale = packed.unscale;
+  m.terms = packed.terms;
   return m;
 }
 
 // Where the terms of pairs stand, behind both matrices.
 void PlanTerms(int64_t* floats, RnnPlan* p) {
-  for (RnnMatrix* m : {&p->w, &p->u}) {
+  for (RnnMatrix* m : {&p->packed_w, &p->packed_u}) {
     m->unscale = *floats;
     m->terms = m->unscale + p->panels() * kRnnPanel;
     *floats = m->terms + p->panels() * kRnnPanel;
@@ -82,8 +94,11 @@ void PlanRows(RnnRows as, int threads, RnnPlan* p, ScratchBook* scratch) {
       p->parts > 1 ? 1 : std::clamp<int64_t>(kSegmentRows / d.batch, 1, p->steps_at_once);
   p->segments = CeilDiv(p->steps_at_once, p->segment_steps);
   const int64_t rows = p->segment_steps * d.batch;
-  if (rows >= kFewestPreparedRows) p->w.BookRows(as, rows, p->segments, scratch);
-  if (d.batch >= kFewestPreparedRows) p->u.BookRows(as, d.batch, threads, scratch);
+  const auto takes = [&](const RnnMatrix& m) {
+    return as == RnnRows::kBfloat16 || m.weights == DataType::f32;
+  };
+  if (rows >= kFewestPreparedRows && takes(p->w)) p->w.BookRows(as, rows, p->segments, scratch);
+  if (d.batch >= kFewestPreparedRows && takes(p->u)) p->u.BookRows(as, d.batch, threads, scratch);
 }
 
 }  // namespace
@@ -124,6 +139,9 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   }
   p.packed_w = PanelsOf(desc.weights, desc.inputs, p.panels(), &p.packed_floats);
   p.packed_u = PanelsOf(desc.weights, desc.units, p.panels(), &p.packed_floats);
+  const bool rounds = RoundsRows(desc, *p.row);
+  const bool pairs = desc.batch > 0 && !desc.direct && !rounds && GainsFromFip(isa);
+  if (pairs) PlanTerms(&p.packed_floats, &p);
 
   // Few units and many rows: parts of the batch are chunks, too, of whole tiles.
   p.parts = 1;
@@ -142,7 +160,8 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   if (desc.training) p.steps_at_once = desc.steps;
 
   int64_t widened = 0;
-  p.w = Multiplied(p.packed_w, Widens(desc, *p.row) ? DataType::f32 : desc.weights, &widened);
+  const bool widens = WidensW(desc, *p.row, pairs);
+  p.w = Multiplied(p.packed_w, widens ? DataType::f32 : desc.weights, &widened);
   p.u = Multiplied(p.packed_u, RecurrentType(desc, *p.row), &widened);
 
   ScratchBook scratch, workspace;
@@ -161,14 +180,9 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   if (desc.cell == RnnCell::kGru && !desc.reset_after) {
     p.reset = kept.Book<float>("reset", (desc.training ? desc.steps : 1) * desc.batch * desc.units);
   }
-  if (desc.batch > 0 && RoundsRows(desc, *p.row)) {
-    PlanRows(RnnRows::kBfloat16, threads, &p, &scratch);
-  } else if (desc.batch > 0 && !desc.direct && p.w.weights == DataType::f32 && GainsFromFip(isa)) {
-    PlanTerms(p.w.in_scratch ? &widened : &p.packed_floats, &p);
-    PlanRows(RnnRows::kPairs, threads, &p, &scratch);
+  if (pairs || (rounds && desc.batch > 0)) {
+    PlanRows(pairs ? RnnRows::kPairs : RnnRows::kBfloat16, threads, &p, &scratch);
   }
-  if (!p.w.in_scratch) p.packed_w = p.w;
-  if (!p.u.in_scratch) p.packed_u = p.u;
   p.widened = scratch.Book<float>("widened weights", widened);
   p.scales = scratch.Book<float>("scales of weights",
                                  desc.weights == DataType::s8 ? 2 * p.panels() * kRnnPanel : 0);

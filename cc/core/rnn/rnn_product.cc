@@ -55,9 +55,12 @@ void MultiplyPrepared(const RnnRowsArgs& args) {
   const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
     const int column = args.column[g - args.first_panel];
     if (pairs) {
-      const float* columns = m.Unscale(args.base, g);
-      for (int64_t i = 0; i < kBlock; ++i) unscale[i] = columns[i] * factor;
-      a->fip.channel_terms = args.base + m.terms + g * kBlock;
+      const float* columns = m.Unscale(args.packed, g);
+      for (int64_t i = 0; i < kBlock; ++i) {
+        unscale[i] =
+            columns[i] * factor * (args.scales == nullptr ? 1.f : args.scales[g * kBlock + i]);
+      }
+      a->fip.channel_terms = args.packed + m.terms + g * kBlock;
       a->fip.unscale = unscale;
     } else {
       a->narrow = &kSumsOfFloats;

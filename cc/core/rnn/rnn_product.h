@@ -16,7 +16,9 @@ namespace bd {
 struct RnnRowsArgs {
   Isa isa;
   const RnnMatrix* matrix;
-  const float* base;  // of the matrix's offsets
+  const float* base;    // of the matrix's panels
+  const float* packed;  // of its scales and terms
+  const float* scales;  // of bytes, or null
   const Scratch* scratch;
   int64_t copy, first_row, rows;
   int64_t first_panel, num_panels;
