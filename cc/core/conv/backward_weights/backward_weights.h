@@ -9,7 +9,8 @@
 //
 // For each tap it is a product of matrices whose long side are the pixels. Both tensors lie with
 // channels innermost, so tiles read them in place: 16 channels of a source pixel, one by one, times
-// the vectors of a block of output channels. Nothing is copied, and padding is pixels left out.
+// the vectors of a block of output channels. Nothing is copied, and padding is pixels left out; the
+// loop over panels (cc/core/gemm) would want ddst packed, which no later call reads again.
 //
 // Memory: pixels go by in chunks, of which all tiles are made before the next, so that a chunk of
 // both tensors stays in L2. Work: threads share the blocks of channels; where weights are few and

@@ -8,7 +8,7 @@
 namespace bd {
 
 // dst[p][o] = bias[o] + sum over taps and lanes; oc <= kMaxDotChannels.
-// weights: [tap][oc][16]; dst is dense.
+// weights: [tap][oc][16]; dst is dense. No register tile: of its 16 columns few would be used.
 struct DotArgs {
   const float* src;
   const int64_t* tap_offsets;
