@@ -7,6 +7,7 @@ that says what it is for. Its section "Example:" is a session of the Python prom
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import pathlib
@@ -224,14 +225,51 @@ def page() -> str:
 
 
 def faults() -> list[str]:
-    """A line for each public name that lacks a line or an example."""
+    """A line for each public name that lacks a line, an example, or a section that applies."""
     found = []
     for _, written, thing in described():
         if not first_line(thing).endswith("."):
             found.append(f"{written}: its docstring does not begin with a sentence")
-        if callable(thing) and ">>> " not in section(thing, "Example"):
-            found.append(f'{written}: its docstring has no section "Example:" with a ">>> " line')
+        if callable(thing):
+            found += [f"{written}: its docstring has no {what}" for what in missing(thing)]
     return found
+
+
+def missing(thing) -> list[str]:
+    """What the docstring of a function or class does not have and should.
+
+    Args has each parameter by its name, but for layers that take "All: as of keras.layers.X"; of
+    a dataclass they are the Attributes. Returns is for functions that return something; Raises for
+    functions that take something, and for classes of which a method raises.
+    """
+    lacks = [] if ">>> " in section(thing, "Example") else ['section "Example:" with a ">>> " line']
+    init = thing.__init__ if inspect.isclass(thing) else thing
+    takes = inspect.signature(init) if inspect.isfunction(init) else inspect.Signature()
+    names = [n for n, p in takes.parameters.items() if n != "self" and not str(p).startswith("*")]
+    told = section(thing, "Attributes" if dataclasses.is_dataclass(thing) else "Args")
+    if not told.startswith("All: as of keras.layers."):
+        lines = re.sub(r"\n +", " ", told).splitlines()
+        heads = {name.strip("*") for line in lines for name in line.split(": ")[0].split(", ")}
+        lacks += [f'"{n}" in its section "Args:"' for n in names if n not in heads]
+    if inspect.isclass(thing):
+        raises = any(map(_raises, thing.__mro__))
+    else:
+        raises = bool(names)
+        if takes.return_annotation not in (None, "None") and not section(thing, "Returns"):
+            lacks.append('section "Returns:"')
+    if raises and not section(thing, "Raises"):
+        lacks.append('section "Raises:"')
+    return lacks
+
+
+def _raises(cls: type) -> bool:
+    """Whether a method of this class of ours, not that of a base, raises what is no placeholder."""
+    if not cls.__module__.startswith("tf_blockdnn."):
+        return False
+    methods = [inspect.unwrap(m) for m in vars(cls).values() if inspect.isfunction(m)]
+    written = (m for m in methods if m.__code__.co_filename != "<string>")  # not a dataclass's own
+    sources = map(inspect.getsource, written)
+    return any(re.search(r"^ +raise (?!NotImplementedError)", s, re.MULTILINE) for s in sources)
 
 
 def main() -> None:

@@ -135,7 +135,9 @@ def optimize_saved_model(
       on_batch: called while calibrating with the number of batches that are done, and of all of
         them where that is known.
 
-    Returns: what was converted and what was declined, with reasons, for each signature.
+    Returns:
+      What was converted and what was declined, with reasons, for each signature.
+
     Raises:
       SavedModelError: anything wrong with the two folders or with `signatures`, in one line.
       ValueError: an unknown algorithm, memory, scratchpad_mode, verify or precision, an expression

@@ -32,6 +32,15 @@ class OptimizedFunction:
         concrete: the rewritten ConcreteFunction.
         trackables: the variables and tables it captures.
 
+    Args:
+        rewritten: what `optimize_concrete` returned.
+        original: () -> the ConcreteFunction that gradients run through, or None once it is gone.
+            It must not keep the original alive: its weights are in memory once more.
+        weights: weak references to the original's trainable variables.
+
+    Raises:
+        TypeError: when it is called with other arguments than the original takes.
+
     Example:
         >>> @tf.function(input_signature=[tf.TensorSpec((None, 8, 8, 3), tf.float32)])
         ... def network(image):
@@ -45,13 +54,6 @@ class OptimizedFunction:
     def __init__(
         self, rewritten: Rewritten, *, original: Callable | None = None, weights: Sequence = ()
     ):
-        """Wraps a rewritten function.
-
-        Args:
-            original: () -> the ConcreteFunction that gradients run through, or None once it is
-                gone. It must not keep the original alive: its weights are in memory once more.
-            weights: weak references to the original's trainable variables.
-        """
         self.concrete, self.trackables = rewritten.concrete, rewritten.trackables
         self.report, self._sizes = rewritten.report, rewritten.sizes
         self.report.notes.append(NOTE)

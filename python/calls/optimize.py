@@ -193,6 +193,10 @@ def load(folder: str | os.PathLike) -> OptimizedModel:
     Args:
         folder: the folder of the SavedModel.
 
+    Returns:
+        The model, to be called by its default signature, with `.signatures`, `.report` and
+        `.save(folder)`.
+
     Raises:
         SavedModelError: no SavedModel, or one that cannot be loaded.
 

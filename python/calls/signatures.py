@@ -24,6 +24,10 @@ class OptimizedModel:
             PolymorphicFunction.
         report: the default signature's report; the others are in their functions.
 
+    Args:
+        signatures: what the attribute becomes: "serving_default", or else the first, is the
+            default.
+
     Example:
         >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
         >>> model.export("two_signatures", verbose=False)

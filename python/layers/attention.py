@@ -21,6 +21,9 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
     Where scores are asked for or dropped, more than one axis is attended along, or numbers are no
     float32, and in functions that XLA compiles, Keras computes. Gradients are TensorFlow's.
 
+    Args:
+      All: as of keras.layers.MultiHeadAttention.
+
     Example:
       >>> layer = bd.layers.MultiHeadAttention(num_heads=2, key_dim=8)
       >>> layer(tf.ones((1, 5, 16)), tf.ones((1, 7, 16)), use_causal_mask=True).shape
@@ -72,6 +75,9 @@ class GroupedQueryAttention(keras.layers.GroupQueryAttention):
 
     Where scores are asked for or dropped, or numbers are no float32, and in functions that XLA
     compiles, Keras computes. Gradients are TensorFlow's.
+
+    Args:
+      All: as of keras.layers.GroupQueryAttention.
 
     Example:
       >>> layer = bd.layers.GroupedQueryAttention(8, num_query_heads=4, num_key_value_heads=2)

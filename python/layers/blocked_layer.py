@@ -138,6 +138,10 @@ class BlockedLayer:
           blocked_channels: C, if the input is blocked; with several inputs a list, None for
             those that are plain. By default the layer finds out when it is first called.
           blocked_output: whether the result is blocked. By default if the input is.
+
+        Raises:
+          ValueError: when it is called: an input that is not blocked as the layer was told, a
+            blocked one of another type than float32, or a function that XLA compiles.
         """
         super().__init__(*args, **kwargs)
         self.set_blocked(blocked_channels, blocked_output)
@@ -276,11 +280,7 @@ class BlockedLayer:
             )
 
     def refuse_xla(self) -> None:
-        """Raises where XLA is tracing: it knows nothing of our ops.
-
-        Raises:
-          ValueError: it is.
-        """
+        """Raises ValueError where XLA is tracing: it knows nothing of our ops."""
         if is_in_xla():
             raise ValueError(
                 f'Layer "{self.name}" cannot run in a function with jit_compile=True: XLA does not '

@@ -1,11 +1,35 @@
 """How classes of layers are registered, and made where they differ in little but their names."""
 
+import inspect
+import itertools
+import re
 import types
 
 import keras
 
-registered = keras.saving.register_keras_serializable(package="tf_blockdnn")
 _LAYOUTS = {1: "nCw16c", 2: "nChw16c", 3: "slices of nChw16c"}
+
+
+def registered(cls: type) -> type:
+    """Registers a class of layers. What its bases add to Keras's layer, the sections Args and
+    Raises of their __init__, goes into its docstring."""
+    about, example, rest = inspect.cleandoc(cls.__doc__).partition("Example:\n")
+    inits = [vars(base)["__init__"] for base in cls.__mro__ if "__init__" in vars(base)]
+    ours = list(itertools.takewhile(lambda init: _section(init, "Args"), inits))
+    for title in ("Args", "Raises"):
+        lines = "".join(_section(init, title) for init in ours)
+        if lines and title == "Args" and hasattr(keras.layers, cls.__name__):
+            lines += f"  Others: as of keras.layers.{cls.__name__}.\n"
+        about += f"{title}:\n{lines}\n" if lines else ""
+    cls.__doc__ = about + example + rest
+    return keras.saving.register_keras_serializable(package="tf_blockdnn")(cls)
+
+
+def _section(init, title: str) -> str:
+    """The lines under "title:" in a docstring; empty without one."""
+    text = inspect.cleandoc(init.__doc__ or "") + "\n"
+    found = re.search(rf"^{title}:\n((?:  .*\n)+)", text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def derived(base: type, name: str, doc: str) -> type:

@@ -34,6 +34,9 @@ class ConvolutionLayer(BlockedLayer):
 
         Args:
           algorithm: "auto", or "direct": docs/algorithms.md. Gradients have the same.
+
+        Raises:
+          ValueError: another algorithm.
         """
         super().__init__(*args, **kwargs)
         self.algorithm = check_algorithm(algorithm)

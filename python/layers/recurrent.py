@@ -123,6 +123,9 @@ _DOC = """`keras.layers.{name}`{about}
       algorithm: "auto", or "direct": docs/algorithms.md.
       Others: as of `keras.layers.{name}`, `zero_output_for_mask` included.
 
+    Raises:
+      ValueError: another algorithm.
+
     Attributes:
       declined: None, or why the layer runs Keras's loop: an activation that the op does not know,
         a type other than float32. In training recurrent_dropout does so, too.

@@ -47,6 +47,10 @@ class ToBlocked(_Reorder):
     Layers of bd.layers behind it stay blocked, up to `FromBlocked`. float32; one to three spatial
     dimensions.
 
+    Raises:
+      ValueError: when it is called: another rank, channels that are not known, or a function that
+        XLA compiles.
+
     Example:
       >>> bd.layers.ToBlocked()(tf.ones((1, 8, 8, 20))).shape
       TensorShape([1, 2, 8, 8, 16])
@@ -78,6 +82,13 @@ class FromBlocked(_Reorder):
 
     Its channels are known from the layer before it; otherwise `blocked_channels` has to be given.
 
+    Args:
+      blocked_channels: C.
+
+    Raises:
+      ValueError: when it is called: channels that are not known, a tensor that is not blocked, or
+        a function that XLA compiles.
+
     Example:
       >>> x = bd.layers.ToBlocked()(tf.ones((1, 8, 8, 20)))
       >>> bd.layers.FromBlocked()(x).shape
@@ -103,9 +114,6 @@ class FromBlocked(_Reorder):
 class ChannelShuffle(BlockedLayer, _Identity):
     """ShuffleNet's channel shuffle: [.., C] seen as [.., groups, C / groups], transposed.
 
-    Args:
-      groups: divides C.
-
     Example:
       >>> bd.layers.ChannelShuffle(4)(tf.ones((1, 8, 8, 20))).shape
       TensorShape([1, 8, 8, 20])
@@ -114,6 +122,14 @@ class ChannelShuffle(BlockedLayer, _Identity):
     """
 
     def __init__(self, groups, **kwargs):
+        """Adds to the arguments of `BlockedLayer`:
+
+        Args:
+          groups: divides C.
+
+        Raises:
+          ValueError: groups is no integer of at least 1; when it is called: it does not divide C.
+        """
         super().__init__(**kwargs)
         if not isinstance(groups, int) or groups < 1:
             raise ValueError(f"groups must be an integer of at least 1; got {groups!r}")

@@ -29,6 +29,10 @@ class PostOps:
 
     Source: post-ops of oneDNN (eltwise, sum), with binary added.
 
+    Raises:
+      InvalidArgument: a ValueError, from each method that appends an entry: what the entry cannot
+        be, or that a chain is full; from `to_text` that an operand is a tensor.
+
     Example:
         >>> bias = np.array([1.0, -1.0], np.float32)
         >>> chain = bd.PostOps().binary("add", bias).eltwise("relu")

@@ -81,14 +81,15 @@ def optimize_concrete(
         roots: objects under which to look for the owners of captured tables.
         bundles: pass the same one for all functions of a model.
         options: choices for every converted op; the defaults where None.
-        verify_by: "structure" checks the graph; "numbers" also runs both functions on
-            a random input and compares.
+        verify_by: "structure" checks the graph; "numbers" also compares results on a random input.
         tolerance: for "numbers": largest difference, relative to the output's magnitude.
         example: for options.autotune: a tensor or array for each argument; random ones where
             None, an unknown batch being 1 and other unknown sizes 64.
         calibration: for options.precision, as `optimize` takes it.
-        on_batch: called while calibrating with the batches that are done, and all where it is known
-            how many there are.
+        on_batch: called while calibrating: batches done, and of how many, None if not known.
+
+    Returns:
+        The function, `.concrete`, its `.report`, and `.trackables` to keep alive as long as it.
 
     Raises:
         ValueError: an unknown option, an example or calibration data that the function does not

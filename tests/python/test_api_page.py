@@ -3,6 +3,7 @@
 import contextlib
 import doctest
 import importlib.util
+import inspect
 import io
 import pathlib
 
@@ -39,8 +40,56 @@ def test_a_class_is_written_as_its_own_init():
     assert make_api.signature(Layer, "Layer") == "Layer(units, *, bias=True)"
 
 
-def test_every_name_has_a_sentence_and_an_example():
+def test_every_name_has_a_sentence_an_example_and_the_sections_that_apply():
     assert make_api.faults() == []
+
+
+def test_sections_that_apply_are_missed():
+    def example(a, *rest, b=1) -> int:
+        """Does something.
+
+        Args:
+          a: one number.
+
+        Example:
+          >>> 1
+          1
+        """
+
+    lacking = ['"b" in its section "Args:"', 'section "Returns:"', 'section "Raises:"']
+    assert make_api.missing(example) == lacking
+    example.__doc__ = example.__doc__.replace("a: one", "a, b: a")
+    assert make_api.missing(example) == lacking[1:]
+    example.__annotations__["return"] = None
+    assert make_api.missing(example) == lacking[2:]
+
+
+def test_a_class_says_what_its_methods_raise():
+    class Example:
+        """Does something.
+
+        Example:
+          >>> 1
+          1
+        """
+
+        def check(self):
+            raise ValueError
+
+    assert make_api.missing(Example) == []  # a class of others
+    Example.__module__ = "tf_blockdnn.example"
+    assert make_api.missing(Example) == ['section "Raises:"']
+    derived = type("Derived", (Example,), {"__doc__": Example.__doc__})
+    assert make_api.missing(derived) == ['section "Raises:"']
+    derived.__doc__ = inspect.getdoc(derived) + "\n\nRaises:\n  ValueError: always.\n"
+    assert make_api.missing(derived) == []
+
+
+def test_layers_say_what_their_bases_add_to_those_of_keras():
+    args = make_api.section(bd.layers.Conv2D, "Args").replace("\n  ", " ")
+    names = [line.partition(":")[0] for line in args.splitlines()]
+    assert names == ["algorithm", "blocked_channels", "blocked_output", "Others"]
+    assert make_api.section(bd.layers.FromBlocked, "Args") == "blocked_channels: C."
 
 
 def test_every_public_name_is_described():
