@@ -34,7 +34,8 @@ struct AttentionKernels {
   void (*scale)(const float* src, int64_t stride, int64_t rows, int64_t columns, float scale,
                 float* dst);
   void (*weigh)(const AttentionRows& rows);
-  // For few queries, without packing. scores[s] = sum over c of q[c] k[s * stride + c].
+  // For few queries: no loop over panels (cc/core/gemm), which would pack keys and values, more
+  // work than these products themselves. scores[s] = sum over c of q[c] k[s * stride + c].
   void (*dots)(const float* q, const float* k, int64_t stride, int64_t keys, int64_t columns,
                float* scores);
   // dst[c] = sum over s of weights[s] v[s * stride + c].
