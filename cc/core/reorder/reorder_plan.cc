@@ -12,9 +12,9 @@
 namespace bd {
 namespace {
 
-// A task moves about so many elements, some 20 us of work from the second level cache.
-// Less work does not pay for another thread.
-constexpr int64_t kElementsPerTask = 64 * 1024;
+// A task moves about so many elements, some 5 us of work: of three tasks of two threads one waits
+// for the last. Work below 20 us does not pay for another thread.
+constexpr int64_t kElementsPerTask = 16 * 1024, kElementsAlone = 64 * 1024;
 
 // From so many floats on, src and dst together exceed a last level cache of 32 MB, and stores
 // bypass the caches, since a store through them first reads the line that it overwrites.
@@ -99,7 +99,9 @@ void PlanStrips(const TensorView& src, const TensorView& dst, Isa isa, ReorderPl
   const bool whole_lines =
       dst.blocked() || (src.c() % 16 == 0 && (src.n() == 1 || dst.image_stride() % 16 == 0));
   if (dst.elements() >= kStreamFloats && whole_lines) plan->streaming_kernel = kernel[1];
-  plan->strip = std::min(src.pixels(), CeilDiv(kElementsPerTask, RoundUp(src.c(), 16)));
+  const int64_t channels = RoundUp(src.c(), 16);
+  const bool alone = src.n() * src.pixels() * channels <= kElementsAlone;
+  plan->strip = alone ? src.pixels() : std::min(src.pixels(), CeilDiv(kElementsPerTask, channels));
   plan->strips = CeilDiv(src.pixels(), plan->strip);
   plan->tasks = src.n() * plan->strips;
 }
@@ -310,7 +312,7 @@ void PlanNests(Isa isa, ReorderPlan* plan) {
     }
     AddNests(ranges, /*zero=*/true, plan);
   }
-  if (desc.dst.size() <= kElementsPerTask) plan->tasks = 1;
+  if (desc.dst.size() <= kElementsAlone) plan->tasks = 1;
 
   const ReorderTileKernels& kernels = ReorderTileKernelsFor(isa);
   const DataType type = desc.dst.dtype();

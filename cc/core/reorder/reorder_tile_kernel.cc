@@ -127,6 +127,12 @@ inline void LoadRun(const Dequantizer& from, const T* src, float* run, int64_t n
 template <typename T>
 inline void StoreRun(const Quantizer& to, const float* run, T* dst, int64_t n) {
   int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {  // bytes of four are packed together
+    Vec four[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) four[v] = Load(run + i + v * kLanes);
+    to.StoreFour(dst + i, four);
+  }
   for (; i + kLanes <= n; i += kLanes) to.Store(dst + i, Load(run + i));
   if (i < n) to.StoreN(dst + i, Load(run + i), static_cast<int>(n - i));
 }
