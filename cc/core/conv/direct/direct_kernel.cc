@@ -96,7 +96,9 @@ void GatherWords(const GatherWordsArgs& a) {
       [&](int64_t p) { ZeroWords(a.dst + p * kBlock, a.zero); });
 }
 
-constexpr DirectKernels kTable = {Dot, Gather, GatherWords};
+void PadPixels(const uint8_t* src, int64_t pixels, uint8_t* dst) { CopyThrees(src, pixels, dst); }
+
+constexpr DirectKernels kTable = {Dot, Gather, GatherWords, PadPixels};
 
 }  // namespace
 

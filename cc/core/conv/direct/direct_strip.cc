@@ -183,21 +183,20 @@ void WidenPixels(const ConvRun& run, const void* src, int64_t pixels, float* dst
   }
 }
 
-// Pixels of so many bytes, fewer than a Word's and more than half of them, as Words with zeros
-// behind. Nothing beyond the last pixel is read.
-template <typename Word>
+// Pixels of so many bytes, from 5 to 7, as two dwords with zeros behind. Nothing beyond the last
+// pixel is read.
 void PadPixels(const void* src, int64_t bytes, int64_t pixels, float* dst) {
   const char* from = static_cast<const char*>(src);
-  Word* const to = reinterpret_cast<Word*>(dst);
-  const Word mask = (Word{1} << (8 * bytes)) - 1;
+  uint64_t* const to = reinterpret_cast<uint64_t*>(dst);
+  const uint64_t mask = (uint64_t{1} << (8 * bytes)) - 1;
   for (int64_t i = 0; i + 1 < pixels; ++i, from += bytes) {
-    Word word;
+    uint64_t word;
     std::memcpy(&word, from, sizeof word);
     word &= mask;
     std::memcpy(to + i, &word, sizeof word);
   }
   if (pixels > 0) {
-    Word last = 0;
+    uint64_t last = 0;
     std::memcpy(&last, from, static_cast<size_t>(bytes));
     std::memcpy(to + pixels - 1, &last, sizeof last);
   }
@@ -234,10 +233,12 @@ void FillNarrowPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t row
       WidenPixels(run, src, end - left, to);
     } else if (whole) {
       std::memcpy(to, src, (end - left) * pixel_bytes);
-    } else if (p.channels == 1 && pixel_bytes > 2) {
-      PadPixels<uint32_t>(src, pixel_bytes, end - left, to);
+    } else if (pixel_bytes == 3) {
+      DirectKernelsFor(run.plan.isa)
+          .pad_pixels(reinterpret_cast<const uint8_t*>(src), end - left,
+                      reinterpret_cast<uint8_t*>(to));
     } else if (p.channels == 2) {
-      PadPixels<uint64_t>(src, pixel_bytes, end - left, to);
+      PadPixels(src, pixel_bytes, end - left, to);
     } else {
       CopyPixels(src, pixel_bytes, end - left, p.channels, to);
     }
