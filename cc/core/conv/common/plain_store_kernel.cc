@@ -32,7 +32,7 @@ void JoinBlocks(const PlainStoreArgs& a, float* to, int64_t pitch) {
   }
 }
 
-void PlainStore(const PlainStoreArgs& a) {
+void StorePiece(const PlainStoreArgs& a) {
   if (a.blocks != nullptr) {
     if (a.program == nullptr && a.type.dtype == DataType::f32) {
       return JoinBlocks(a, a.dst + a.first, a.channels);
@@ -57,6 +57,25 @@ void PlainStore(const PlainStoreArgs& a) {
     } else {
       __builtin_memcpy(a.dst + at, row, static_cast<size_t>(length) * sizeof(float));
     }
+  }
+}
+
+// Piece by piece, so that rows stay in L1 from the blocks to dst.
+void PlainStore(const PlainStoreArgs& all) {
+  constexpr int64_t kPieceFloats = 4096;
+  const int64_t most = all.count < kPieceFloats ? kPieceFloats / all.count : 1;
+  for (int64_t p = 0; p < all.px; p += most) {
+    PlainStoreArgs a = all;
+    a.px = all.px - p < most ? all.px - p : most;
+    if (a.blocks != nullptr) {
+      a.blocks += p * kBlock;
+    } else {
+      a.row += p * a.count;
+    }
+    char* const dst = reinterpret_cast<char*>(all.dst);
+    a.dst = reinterpret_cast<float*>(dst + p * all.channels * SizeOf(all.type.dtype));
+    a.dst_offset += p * all.channels;
+    StorePiece(a);
   }
 }
 
