@@ -167,7 +167,6 @@ constexpr ShuffleKernels kKernels = {
     {PermuterOfItems<uint8_t>(), PermuterOfItems<uint16_t>(), PermuterOfItems<uint32_t>(),
      PermuterOfItems<uint64_t>()},
 #endif
-    sizeof(Vec),
     Copy};
 
 }  // namespace

@@ -39,7 +39,7 @@ struct Permuter {
 
 struct ShuffleKernels {
   Permuter permuters[4];  // of items of 1, 2, 4 and 8 bytes
-  int32_t copy_bytes;     // what `copy` needs at least
+  // At least a vector of bytes.
   void (*copy)(const uint8_t* src, uint8_t* dst, int64_t bytes);
 };
 
