@@ -3,7 +3,6 @@
 // of others' regions, so that a thread that is late or descheduled delays nobody.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 

@@ -186,7 +186,7 @@ def join(d):
     for _ in range(d.to(1, 4)):
         shape[axis] = d.to(0, 70)
         values.append(d.array(*shape, dtype=dtype))
-    return Call("BlockdnnJoin", [values], {"axis": axis})
+    return Call("BlockdnnJoin", [values], {"N": len(values), "axis": axis})
 
 
 def softmax(d):
