@@ -12,7 +12,7 @@
 namespace bd {
 namespace {
 
-constexpr int kMaxOffers = 64;  // on the stack; further threads have none
+constexpr int kMaxOffers = 64;  // on the stack; further threads offer nothing
 constexpr int kUnitBits = 20, kTaskBits = 64 - 2 * kUnitBits;
 constexpr uint64_t kUnitMask = (uint64_t{1} << kUnitBits) - 1;
 
@@ -112,9 +112,8 @@ bool UnitTaker::Steal(double fraction, int64_t least, Units* units) {
 void ParallelUnits(ThreadPool& pool, int64_t tasks, FunctionRef<void(UnitTaker&)> body) {
   UnitTaker::Shared shared;
   shared.threads = std::min(pool.num_threads(), kMaxOffers);
-  const int64_t shares = std::min<int64_t>(tasks, shared.threads);
-  shared.tasks = TaskRegions(shared.regions, shares, tasks);
-  pool.ParallelFor(shares, [&](int64_t, int thread) {
+  shared.tasks = TaskRegions(shared.regions, std::min<int64_t>(tasks, shared.threads), tasks);
+  pool.ParallelFor(std::min<int64_t>(tasks, pool.num_threads()), [&](int64_t, int thread) {
     UnitTaker taker(&shared, thread);
     body(taker);
   });

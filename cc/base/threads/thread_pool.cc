@@ -220,8 +220,9 @@ struct ThreadPool::Impl {
     for (int64_t task; regions.Take(thread, &task);) body(task, thread);
     int64_t own = 1;
     // Those of threads that have not come.
-    for (; remaining.load(std::memory_order_relaxed) > 0; ++own) {
-      if (remaining.fetch_sub(1, std::memory_order_relaxed) <= 0) break;
+    while (remaining.load(std::memory_order_relaxed) > 0 &&
+           remaining.fetch_sub(1, std::memory_order_relaxed) > 0) {
+      ++own;
     }
     return own;
   }

@@ -222,7 +222,7 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
       const double share = static_cast<double>(CeilDiv(group_count, splits)) / group_count;
       const auto cost_of = [&](int64_t rows) {
         return kCpu.task + share * (rows * fma_per_unit + weights) + (rows + halo) * copy_per_unit +
-               std::max(0.0, rows - own_units) * others_per_unit;
+               (d.groups > 1 ? share : 1) * std::max(0.0, rows - own_units) * others_per_unit;
       };
       const double cost = cost_of(per), last_cost = cost_of(last);
       const double span =

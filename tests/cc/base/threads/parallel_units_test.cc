@@ -58,6 +58,20 @@ TEST_P(ParallelUnitsSizes, ThreadsAreNotShared) {
 }
 
 // An owner goes through its units in order; what others take is at the end.
+// More threads than there are regions of tasks share these.
+TEST_P(ParallelUnitsSizes, EveryThreadTakesPart) {
+  const int threads = GetParam();
+  ThreadPool pool(threads);
+  std::atomic<int> arrived{0};
+  ParallelUnits(pool, threads, [&](UnitTaker& taker) {
+    for (int64_t task; taker.NextTask(&task);) {
+      ++arrived;
+      while (arrived < threads) std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(arrived, threads);
+}
+
 TEST(ParallelUnits, OwnersBeginAtTheFront) {
   ThreadPool pool(4);
   constexpr int64_t kTasks = 4, kUnits = 5000;
