@@ -21,6 +21,7 @@
 //   Add Sub Mul Div Max Min  arithmetic; Max and Min return the second operand
 //                            when either is NaN (x86 rule)
 //   Fma(a, b, c)             a * b + c; fused on avx2 and avx512
+//   FmaOnce(a, b, c)         a * b + c, rounded once on every ISA
 //   FmaAt(p, b, c)           Fma(Set1(*p), b, c), where avx512 broadcasts as it reads p
 //   FmaInto(a, b, &c)        c = Fma(a, b, c) in the register that c is in
 //   ReduceAdd ReduceMax      sum of the lanes; the largest, where none is NaN

@@ -32,6 +32,7 @@ inline Vec Div(Vec a, Vec b) { return _mm256_div_ps(a, b); }
 inline Vec Max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
 inline Vec Min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
 inline Vec Fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
+inline Vec FmaOnce(Vec a, Vec b, Vec c) { return Fma(a, b, c); }
 inline Vec FmaAt(const float* a, Vec b, Vec c) { return Fma(Set1(*a), b, c); }
 // GCC lets a broadcast become the sum and moves registers about, so this is in its own words.
 inline void FmaInto(Vec a, Vec b, Vec* c) {

@@ -74,6 +74,7 @@ BD_OF_TWO(Vec, Vec, Xor)
 BD_OF_ONE(Vec, Vec, Sqrt)
 BD_OF_ONE(Vec, Vec, Round)
 BD_OF_THREE(Vec, Vec, Fma)
+BD_OF_THREE(Vec, Vec, FmaOnce)
 BD_OF_THREE(Vec, Vec, NegFma)
 BD_OF_THREE(Vec, Vec, ProductError)
 

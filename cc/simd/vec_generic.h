@@ -33,6 +33,29 @@ inline Vec Div(Vec a, Vec b) { return _mm_div_ps(a, b); }
 inline Vec Max(Vec a, Vec b) { return _mm_max_ps(a, b); }
 inline Vec Min(Vec a, Vec b) { return _mm_min_ps(a, b); }
 inline Vec Fma(Vec a, Vec b, Vec c) { return _mm_add_ps(_mm_mul_ps(a, b), c); }
+inline __m128d FmaOnce(__m128d a, __m128d b, __m128d c) {
+  // The product of two floats is exact. Where the sum is not, the neighbour of it on the error's
+  // side or itself, whichever is odd, rounds to the float to which the exact sum rounds (Boldo and
+  // Melquiond, Emulation of a FMA and correctly rounded sums, 2008).
+  const __m128d product = _mm_mul_pd(a, b), sum = _mm_add_pd(product, c);
+  const __m128d of_c = _mm_sub_pd(sum, product);
+  const __m128d error = _mm_add_pd(_mm_sub_pd(product, _mm_sub_pd(sum, of_c)), _mm_sub_pd(c, of_c));
+  const __m128d zero = _mm_setzero_pd();
+  const __m128i above = _mm_castpd_si128(_mm_cmpgt_pd(error, zero));
+  const __m128i below = _mm_castpd_si128(_mm_cmplt_pd(error, zero));
+  const __m128i inexact = _mm_or_si128(above, below), bits = _mm_castpd_si128(sum);
+  const __m128i one = _mm_set_epi32(0, 1, 0, 1);
+  const __m128i even = _mm_andnot_si128(bits, one);
+  // -1 where the exact sum is nearer to zero than the rounded one, else 0.
+  const __m128i nearer = _mm_xor_si128(below, _mm_castpd_si128(_mm_cmplt_pd(sum, zero)));
+  const __m128i step = _mm_sub_epi64(_mm_xor_si128(even, nearer), nearer);
+  return _mm_castsi128_pd(_mm_add_epi64(bits, _mm_and_si128(step, inexact)));
+}
+inline Vec FmaOnce(Vec a, Vec b, Vec c) {
+  const auto high = [](Vec v) { return _mm_cvtps_pd(_mm_movehl_ps(v, v)); };
+  const __m128d low = FmaOnce(_mm_cvtps_pd(a), _mm_cvtps_pd(b), _mm_cvtps_pd(c));
+  return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(FmaOnce(high(a), high(b), high(c))));
+}
 inline Vec FmaAt(const float* a, Vec b, Vec c) { return Fma(Set1(*a), b, c); }
 inline void FmaInto(Vec a, Vec b, Vec* c) { *c = Fma(a, b, *c); }
 inline Vec Set1InOrder(const float* p) { return Set1(*static_cast<const volatile float*>(p)); }

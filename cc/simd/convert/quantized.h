@@ -4,6 +4,7 @@
 //   const Dequantizer from(quantization);    Vec x = from.Load(p);   x = from.LoadN(p, n);
 //   const Quantizer to(quantization);        to.Store(p, x);         to.StoreN(p, x, n);
 //                                            to.StoreBlock(p, x);    16 numbers of vectors x[]
+//                                            to.StoreBlockOfSteps(p, x);  to uint8, of steps
 //                                            to.StoreFour(p, x);     those of 4 vectors x[]
 //                                            to.StoreSmall(p, x);    to uint8, the same where
 //                                                                    to.AreSmall(|x|)
@@ -88,11 +89,20 @@ class Quantizer {
 #pragma GCC unroll 4
     for (int i = 0; i < kVecsPerBlock; ++i) Store(p + i * kLanes, v[i]);
   }
-#if defined(__AVX2__) && !defined(BD_AVX512)
   inline __attribute__((always_inline)) void StoreBlock(uint8_t* p, const Vec* v) const {
-    StoreIntBlock(p, Rounded(v[0], unsigned_), Rounded(v[1], unsigned_));
+    Vec steps[kVecsPerBlock];
+#pragma GCC unroll 4
+    for (int i = 0; i < kVecsPerBlock; ++i) steps[i] = Mul(v[i], inverse_);
+    StoreBlockOfSteps(p, steps);
   }
+  inline __attribute__((always_inline)) void StoreBlockOfSteps(uint8_t* p, const Vec* v) const {
+#if defined(__AVX2__) && !defined(BD_AVX512)
+    StoreIntBlock(p, RoundedSteps(v[0], unsigned_), RoundedSteps(v[1], unsigned_));
+#else
+#pragma GCC unroll 4
+    for (int i = 0; i < kVecsPerBlock; ++i) StoreInt(p + i * kLanes, RoundedSteps(v[i], unsigned_));
 #endif
+  }
 
   template <typename T>
   inline __attribute__((always_inline)) void StoreFour(T* p, const Vec* v) const {
@@ -143,8 +153,9 @@ class Quantizer {
           high(Between(hi, static_cast<float>(least), static_cast<float>(most))) {}
     float low, high;
   };
-  IVec Rounded(Vec v, const Bounds& within) const {
-    return AddInt(RoundWithin(Mul(v, inverse_), within.low, within.high), SetInt(zero_point_));
+  IVec Rounded(Vec v, const Bounds& within) const { return RoundedSteps(Mul(v, inverse_), within); }
+  IVec RoundedSteps(Vec v, const Bounds& within) const {
+    return AddInt(RoundWithin(v, within.low, within.high), SetInt(zero_point_));
   }
   static int32_t Nearest(float x) { return _mm_cvtss_si32(_mm_set_ss(x)); }
   static bool Finite(float x) { return x - x == 0; }

@@ -37,6 +37,8 @@ Vec ApplyWord(VecWord word, Vec a, Vec b, Vec c) {
       return Min(a, b);
     case VecWord::kFma:
       return Fma(a, b, c);
+    case VecWord::kFmaOnce:
+      return FmaOnce(a, b, c);
     case VecWord::kFmaInto:
       FmaInto(a, b, &c);
       return c;

@@ -21,6 +21,7 @@ enum class VecWord {
   kMin,
   kFma,           // a * b + c
   kFmaInto,       // kFma
+  kFmaOnce,       // a * b + c, rounded once
   kNegFma,        // c - a * b
   kSet1InOrder,   // the first lane of a, in all
   kProductError,  // a * b - float(a * b)

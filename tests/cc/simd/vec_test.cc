@@ -141,6 +141,33 @@ TEST(Vec, ProductErrorIsExact) {
   }
 }
 
+// Sums near halfway between two floats, of all sizes, to which a rounding in double first adds
+// another one.
+TEST(Vec, FmaOnceIsRoundedOnce) {
+  constexpr int kCount = 1 << 16;
+  std::vector<float> a(kCount), b(kCount), c(kCount), dst(kCount);
+  uint32_t seed = 1;
+  const auto next = [&] { return seed = seed * 1664525u + 1013904223u; };
+  const auto number = [&](int exponent) {
+    const float x = 1.f + static_cast<float>(next() >> 9) / 8388608.f;
+    return std::ldexp(next() >> 31 != 0 ? x : -x, exponent);
+  };
+  for (int i = 0; i < kCount; ++i) {
+    a[i] = number(0);
+    b[i] = i % 3 == 0 ? std::ldexp(1.f + (next() >> 31), -(i % 60)) : number(-(i % 60));
+    c[i] = number(0);
+    if (i % 5 == 0) c[i] = -a[i] * b[i];
+  }
+  const float inf = std::numeric_limits<float>::infinity();
+  a[0] = inf, a[1] = -inf, c[2] = inf, a[3] = std::nanf(""), c[4] = std::nanf("");
+  a[5] = 1e30f, b[5] = 1e30f, a[6] = b[6] = c[6] = 0.f, a[7] = b[7] = 1e-30f, c[7] = 1e-44f;
+  for (Isa isa : TestIsas()) {
+    VecKernelsFor(isa).apply(VecWord::kFmaOnce, a.data(), b.data(), c.data(), dst.data(), kCount);
+    for (int i = 0; i < kCount; ++i)
+      ExpectSame(dst[i], std::fma(a[i], b[i], c[i]), isa, a[i], b[i]);
+  }
+}
+
 TEST(Vec, FmaAndNegFma) {
   const std::vector<float> a(16, 3.f), b(16, 5.f), c(16, 100.f);
   std::vector<float> dst(16);

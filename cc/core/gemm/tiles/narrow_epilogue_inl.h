@@ -39,7 +39,7 @@ struct Unscale {
   void Row(int64_t row) {
     if (rows != nullptr) of_row = Set1(rows[row]);
   }
-  inline __attribute__((always_inline)) Vec operator()(const float* sums, int v) const {
+  inline __attribute__((always_inline)) Vec OfRow(const float* sums, int v) const {
     Vec x = Mul(ToFloat(LoadInt(reinterpret_cast<const int32_t*>(sums))), scale[v]);
     if (rows != nullptr) x = Mul(x, of_row);
     return Add(x, bias[v]);
@@ -54,7 +54,7 @@ template <>
 struct Unscale<float> {
   Unscale(const TileArgs&, const TileEpilogue&, int64_t) {}
   void Row(int64_t) {}
-  Vec operator()(const float* sums, int) const { return Load(sums); }
+  Vec OfRow(const float* sums, int) const { return Load(sums); }
 };
 
 inline int64_t LanesOf(const TileEpilogue& e, const TileSums& tile, int64_t block) {
@@ -63,32 +63,40 @@ inline int64_t LanesOf(const TileEpilogue& e, const TileSums& tile, int64_t bloc
 inline int AtMostLanes(int64_t n) { return static_cast<int>(n < 0 ? 0 : n < kLanes ? n : kLanes); }
 
 // Rows of one block of a blocked C, without a program. `valid`: lanes that are there; where all
-// are, bytes are clamped as they are rounded.
+// are, bytes are clamped as they are rounded. Bytes of sums in int32 are computed in steps.
 template <typename Acc, typename Sum, typename Dst, bool kWhole>
 inline __attribute__((always_inline)) void FinishBlock(const TileArgs& a, const TileEpilogue& e,
                                                        int64_t block, const float* sums,
                                                        int64_t rows, const Sum* in, Dst* out,
                                                        int valid) {
   constexpr bool kClampsApart = !kWhole || !__is_same(Dst, uint8_t);
+  constexpr bool kInSteps = __is_same(Acc, int32_t) && __is_same(Dst, uint8_t);
   const bool clamp = e.clamp != 0;
   const Dequantizer from(a.narrow->sum.quantization);
   const Quantizer to = kClampsApart || !clamp ? Quantizer(a.narrow->dst.quantization)
                                               : Quantizer(a.narrow->dst.quantization, e.lo, e.hi);
-  const Vec acc_scale = Set1(e.acc_scale), lo = Set1(e.lo), hi = Set1(e.hi);
-  Unscale<Acc> unscale(a, e, block);
+  const float of_unit = kInSteps ? 1.f / a.narrow->dst.quantization.scale : 1.f;
+  const Vec acc_scale = Set1(e.acc_scale), lo = Set1(e.lo * of_unit), hi = Set1(e.hi * of_unit);
+  std::conditional_t<kInSteps, InSteps<1>, Unscale<Acc>> unscale(a, e, block);
   for (int64_t p = 0; p < rows; ++p, sums += kBlock, out += kBlock) {
     unscale.Row(p);
     Vec x[kVecsPerBlock];
     BD_UNROLL
     for (int v = 0; v < kVecsPerBlock; ++v) {
-      x[v] = unscale(sums + v * kLanes, v);
-      if constexpr (!__is_same(Sum, Nothing)) {
+      x[v] = unscale.OfRow(sums + v * kLanes, v);
+      if constexpr (!__is_same(Sum, Nothing) && kInSteps) {
+        x[v] = unscale.Plus(x[v], in + p * kBlock + v * kLanes);
+      } else if constexpr (!__is_same(Sum, Nothing)) {
         x[v] = Add(x[v], Mul(acc_scale, from.Load(in + p * kBlock + v * kLanes)));
       }
       if (kClampsApart && clamp) x[v] = Min(hi, Max(lo, x[v]));
       if (!kWhole) x[v] = KeepFirst(x[v], valid - v * kLanes);
     }
-    to.StoreBlock(out, x);
+    if constexpr (kInSteps) {
+      to.StoreBlockOfSteps(out, x);
+    } else {
+      to.StoreBlock(out, x);
+    }
   }
 }
 
@@ -163,7 +171,7 @@ template <typename Acc, typename Dst>
       for (int i = 0; i < 4; ++i) {
         const int64_t row = p + i / kVecsPerBlock;
         const float* const of_row = sums + (row < tile.rows ? row : p) * kBlock;
-        x[i] = unscale(of_row + i % kVecsPerBlock * kLanes, i % kVecsPerBlock);
+        x[i] = unscale.OfRow(of_row + i % kVecsPerBlock * kLanes, i % kVecsPerBlock);
       }
       Silu(x);
       if (p + kTogether <= tile.rows) {
@@ -178,13 +186,26 @@ template <typename Acc, typename Dst>
   }
 }
 
+// Whether sums of int32, whatever they are, are int32 in steps of C.
+inline bool SumsAreSmall(const TileArgs& a, const TileEpilogue& e, const Quantizer& to,
+                         int64_t blocks) {
+  constexpr float kLargestSum = 0x1p31f;
+  bool small = true;
+  for (int64_t i = 0; i < blocks * kBlock; i += kLanes) {
+    const Vec scale = Abs(Load(a.fip.unscale + i));
+    const Vec bias = e.bias == nullptr ? Zero() : Abs(Load(e.bias + i));
+    small = small && to.AreSmall(Add(Mul(scale, Set1(kLargestSum)), bias));
+  }
+  return small;
+}
+
 // Whether FinishSilu may be: what is no int32 keeps its lanes that are not there from NaN.
 template <typename Acc>
 inline bool IsSiluAlone(const TileArgs& a, const Quantizer& to, const TileEpilogue& e,
                         const TileSums& tile) {
   if (!e.silu || e.acc_in != nullptr || e.clamp || a.fip.pixel_terms != nullptr) return false;
   if constexpr (__is_same(Acc, int32_t)) {
-    return SumsAreSmall(a, e, to, static_cast<int>(tile.blocks), 0.f);
+    return SumsAreSmall(a, e, to, tile.blocks);
   }
   return e.valid_lanes >= kBlock;
 }
@@ -237,7 +258,7 @@ void FinishRowsAs(const TileArgs& a, const TileEpilogue& e, const TileSums& tile
       unscale.Row(p);
       const float* sums = tile.at + (b * tile.rows + p) * kBlock;
       for (int v = 0; v < kVecsPerBlock; ++v) {
-        Store(row + b * kBlock + v * kLanes, unscale(sums + v * kLanes, v));
+        Store(row + b * kBlock + v * kLanes, unscale.OfRow(sums + v * kLanes, v));
       }
     }
     if (e.acc_in != nullptr) {

@@ -12,36 +12,89 @@
 namespace bd::BD_ISA {
 namespace {
 
-// Whether sums of int32 of `blocks` blocks, whatever they are, and as much as `added`, are int32 in
-// steps of C.
-inline bool SumsAreSmall(const TileArgs& a, const TileEpilogue& e, const Quantizer& to, int blocks,
-                         float added) {
-  constexpr float kLargestSum = 0x1p31f;
-  bool small = true;
-  for (int i = 0; i < blocks * kBlock; i += kLanes) {
-    const Vec scale = Abs(Load(a.fip.unscale + i));
-    const Vec bias = e.bias == nullptr ? Zero() : Abs(Load(e.bias + i));
-    const Vec rest = Add(bias, Abs(Set1(added)));
-    small = small && to.AreSmall(Add(Mul(scale, Set1(kLargestSum)), rest));
+// Sums of int32 and what is added to them in steps of C, which is uint8. One step is `unit`:
+//
+//   x = sum (unscale / unit) [pixel_terms] + (bias - zero_point t) / unit + q (t / unit)
+//
+// where q is of acc_in, and t is acc_scale times a step of it. Each sum is rounded once.
+template <int kBlocks>
+class InSteps {
+ public:
+  static constexpr int kVecs = kBlocks * kVecsPerBlock;
+
+  // Of the blocks from the tile's `block` on.
+  inline __attribute__((always_inline))
+  InSteps(const TileArgs& a, const TileEpilogue& e, int64_t block)
+      : rows_(a.fip.pixel_terms) {
+    const Vec inverse = Set1(1.f / a.narrow->dst.quantization.scale);
+    float zero_point = 0.f, step = 0.f;
+    if (e.acc_in != nullptr) {
+      const bool bytes = a.narrow->sum.dtype == DataType::u8;
+      step = bytes ? e.acc_scale * a.narrow->sum.quantization.scale : e.acc_scale;
+      zero_point = bytes ? static_cast<float>(a.narrow->sum.quantization.zero_point) : 0.f;
+    }
+    added_ = Mul(Set1(step), inverse);
+    const Vec at_zero = Mul(Set1(zero_point), added_);
+    BD_UNROLL
+    for (int v = 0; v < kVecs; ++v) {
+      const int64_t at = block * kBlock + v * kLanes;
+      const Vec bias = e.bias == nullptr ? Zero() : Load(e.bias + at);
+      scale_[v] = Mul(Load(a.fip.unscale + at), inverse);
+      bias_[v] = Sub(Mul(bias, inverse), at_zero);
+    }
   }
-  return small;
-}
+
+  // Whether x is an int32 when rounded, whatever the sums and bytes of acc_in are.
+  bool AreSmall() const {
+    constexpr float kLargestSum = 0x1p31f, kLargestByte = 255.f;
+    bool small = rows_ == nullptr;
+    for (int v = 0; v < kVecs; ++v) {
+      const Vec largest = Add(Abs(bias_[v]), Mul(Abs(added_), Set1(kLargestByte)));
+      const Vec x = Add(Mul(Abs(scale_[v]), Set1(kLargestSum)), largest);
+      small = small && All(Less(x, Set1(0x1p30f)));
+    }
+    return small;
+  }
+
+  void Row(int64_t row) {
+    if (rows_ != nullptr) of_row_ = Set1(rows_[row]);
+  }
+  inline __attribute__((always_inline)) Vec operator()(IVec sum, int v) const {
+    return FmaOnce(ToFloat(sum), scale_[v], bias_[v]);
+  }
+  inline __attribute__((always_inline)) Vec OfRow(const float* sums, int v) const {
+    const IVec sum = LoadInt(reinterpret_cast<const int32_t*>(sums));
+    if (rows_ == nullptr) return (*this)(sum, v);
+    return FmaOnce(Mul(ToFloat(sum), scale_[v]), of_row_, bias_[v]);
+  }
+  template <typename T>
+  inline __attribute__((always_inline)) Vec Plus(Vec x, const T* in) const {
+    return FmaOnce(LoadAs(in), added_, x);
+  }
+
+ private:
+  const float* rows_;
+  Vec scale_[kVecs], bias_[kVecs], added_, of_row_ = Zero();
+};
 
 // Sums that become numbers of a blocked C in registers, without a program.
 template <typename Acc, int kBlocks>
 class InRegisters;
 
-// Of float32, bfloat16 numbers of whole blocks, with no tensor to add.
+// Of float32, bfloat16 numbers of whole blocks: no tensor or one of bfloat16 to add.
 template <int kBlocks>
 class InRegisters<float, kBlocks> {
  public:
   InRegisters(const TileArgs& a, const TileEpilogue& e)
-      : stride_(a.dst_block_stride),
+      : a_(a),
+        stride_(a.dst_block_stride),
+        scale_(Set1(e.acc_scale)),
         lo_(Set1(e.lo)),
         hi_(Set1(e.hi)),
         clamp_(e.clamp != 0),
         applies_(a.narrow->dst.dtype == DataType::bf16 && !e.row_major && e.program == nullptr &&
-                 e.acc_in == nullptr && e.valid_lanes >= kBlock) {}
+                 (e.acc_in == nullptr || a.narrow->sum.dtype == DataType::bf16) &&
+                 e.valid_lanes >= kBlock) {}
 
   bool applies() const { return applies_; }
 
@@ -49,19 +102,28 @@ class InRegisters<float, kBlocks> {
   inline __attribute__((always_inline)) void Finish(const Vec (&acc)[kPx][kVecs], int64_t row,
                                                     char* dst) const {
     static_assert(kVecs == kBlocks * kVecsPerBlock);
+    const TileEpilogue& e = a_.epilogue;
+    const Bfloat16* const in =
+        static_cast<const Bfloat16*>(static_cast<const void*>(e.acc_in)) + row * kBlock;
     Bfloat16* const out = reinterpret_cast<Bfloat16*>(dst) + row * kBlock;
     BD_UNROLL
     for (int i = 0; i < kPx * kVecs; ++i) {
       const int p = i / kVecs, v = i % kVecs;
-      const Vec x = clamp_ ? Min(hi_, Max(lo_, acc[p][v])) : acc[p][v];
       const int lane = v % kVecsPerBlock * kLanes;
+      Vec x = acc[p][v];
+      if (e.acc_in != nullptr) {
+        const Vec added = LoadAs(in + v / kVecsPerBlock * e.acc_block_stride + p * kBlock + lane);
+        x = Fma(scale_, added, x);
+      }
+      if (clamp_) x = Min(hi_, Max(lo_, x));
       StoreAs(out + v / kVecsPerBlock * stride_ + p * kBlock + lane, x);
     }
   }
 
  private:
+  const TileArgs& a_;
   const int64_t stride_;
-  const Vec lo_, hi_;
+  const Vec scale_, lo_, hi_;
   const bool clamp_, applies_;
 };
 
@@ -73,12 +135,13 @@ class InRegisters<int32_t, kBlocks> {
  public:
   InRegisters(const TileArgs& a, const TileEpilogue& e)
       : a_(a),
-        from_(a.narrow->sum.quantization),
+        steps_(a, e, 0),
         to_(e.clamp ? Quantizer(a.narrow->dst.quantization, e.lo, e.hi)
                     : Quantizer(a.narrow->dst.quantization)),
-        acc_scale_(Set1(e.acc_scale)),
-        scaled_(e.acc_scale != 1),
-        applies_(Applies(a, e, to_)) {}
+        applies_(Applies(a, e) && steps_.AreSmall()) {
+    // Registers are for sums and weights: what comes behind them is read from memory.
+    __asm__ volatile("" : : "r"(this) : "memory");
+  }
 
   bool applies() const { return applies_; }
 
@@ -100,17 +163,16 @@ class InRegisters<int32_t, kBlocks> {
         BD_UNROLL
         for (int i = 0; i < 4; ++i) {
           const int v = b * kVecsPerBlock + i % kVecsPerBlock, q = p + i / kVecsPerBlock;
-          x[i] = Mul(ToFloat(acc[q < kPx ? q : kLast][v]), Load(a_.fip.unscale + v * kLanes));
-          if (e.bias != nullptr) x[i] = Add(x[i], Load(e.bias + v * kLanes));
+          x[i] = steps_(acc[q < kPx ? q : kLast][v], v);
         }
         uint8_t* const to = out + b * a_.dst_block_stride + p * kBlock;
         const int rows = kPx - p < kTogether ? kPx - p : kTogether;
         if (e.acc_in != nullptr) AddBytes(in + b * e.acc_block_stride + p * kBlock, rows, x);
         if (rows == kTogether) {
-          to_.StoreSmall(to, x);
+          to_.StoreSteps(to, x);
         } else {
           alignas(64) uint8_t some[4 * kLanes];
-          to_.StoreSmall(some, x);
+          to_.StoreSteps(some, x);
           __builtin_memcpy(to, some, static_cast<size_t>(rows * kBlock));
         }
       }
@@ -123,28 +185,20 @@ class InRegisters<int32_t, kBlocks> {
   inline __attribute__((always_inline)) void AddBytes(const uint8_t* in, int rows, Vec* x) const {
     BD_UNROLL
     for (int i = 0; i < rows * kVecsPerBlock; ++i) {
-      const Vec added = from_.Load(in + i * kLanes);
-      x[i] = Add(x[i], scaled_ ? Mul(acc_scale_, added) : added);
+      x[i] = steps_.Plus(x[i], in + i * kLanes);
     }
   }
 
-  static bool Applies(const TileArgs& a, const TileEpilogue& e, const Quantizer& to) {
-    if (a.narrow->dst.dtype != DataType::u8 || e.row_major || e.program != nullptr ||
-        a.fip.pixel_terms != nullptr ||
-        (e.valid_lanes < kBlock && e.clamp && (e.lo > 0 || e.hi < 0)) ||
-        (e.acc_in != nullptr && a.narrow->sum.dtype != DataType::u8)) {
-      return false;
-    }
-    constexpr float kLargestByte = 255.f;
-    const float step = e.acc_in == nullptr ? 0.f : e.acc_scale * a.narrow->sum.quantization.scale;
-    return SumsAreSmall(a, e, to, kBlocks, step * kLargestByte);
+  static bool Applies(const TileArgs& a, const TileEpilogue& e) {
+    return a.narrow->dst.dtype == DataType::u8 && !e.row_major && e.program == nullptr &&
+           (e.valid_lanes >= kBlock || !e.clamp || (e.lo <= 0 && e.hi >= 0)) &&
+           (e.acc_in == nullptr || a.narrow->sum.dtype == DataType::u8);
   }
 
   const TileArgs& a_;
-  const Dequantizer from_;
+  const InSteps<kBlocks> steps_;
   const Quantizer to_;
-  const Vec acc_scale_;
-  const bool scaled_, applies_;
+  const bool applies_;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@
 //              where pixel_terms may be null.
 //
 // Behind them comes the epilogue, in float32: acc_in is of type narrow->sum, C of narrow->dst. Of
-// sums in int32 nothing is fused, so that C has the same bits on every ISA.
+// sums in int32 C has the same bits on every ISA: the kernels round the same operations.
 #pragma once
 
 #include <cstdint>

@@ -61,11 +61,12 @@ inline float Real(DataType type, const Quantization& q, const void* at, int64_t 
   return type == u8 ? q.scale * (stored - static_cast<float>(q.zero_point)) : stored;
 }
 
+inline void StoreSteps(const Quantization& q, float steps, void* to, int64_t i) {
+  const float x = std::isnan(steps) ? q.zero_point : std::nearbyint(steps) + q.zero_point;
+  StoreFloatRef(u8, x, to, i);
+}
 inline void StoreReal(DataType type, const Quantization& q, float x, void* to, int64_t i) {
-  if (type == u8) {
-    const float steps = x * (1.f / q.scale);
-    x = std::isnan(steps) ? q.zero_point : std::nearbyint(steps) + q.zero_point;
-  }
+  if (type == u8) return StoreSteps(q, x * (1.f / q.scale), to, i);
   StoreFloatRef(type, x, to, i);
 }
 
@@ -94,9 +95,9 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
     }
   }
 
-  // The sum of products, in real numbers, rounded as stated.
-  static float Sum(const ConvDesc& d, const void* src, const void* weights, const float* scales,
-                   int64_t n, int64_t o, int64_t oh, int64_t ow) {
+  // The sum of products, of bytes without their scales.
+  static float Sum(const ConvDesc& d, const void* src, const void* weights, int64_t n, int64_t o,
+                   int64_t oh, int64_t ow) {
     const int64_t ic_group = d.ic() / d.groups, group = o / (d.oc() / d.groups);
     int64_t sum = 0;  // of bfloat16 numbers are integers, too
     for (int64_t kh = 0; kh < d.kh(); ++kh) {
@@ -114,8 +115,19 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
       }
     }
     EXPECT_LE(std::llabs(sum), INT32_MAX);
-    const float x = static_cast<float>(sum);
-    return d.src.dtype() == u8 ? x * (d.types.src_quantization.scale * scales[o]) : x;
+    return static_cast<float>(sum);
+  }
+
+  // Bytes of bytes whose chain is in registers: in steps of dst, each sum rounded once.
+  static float Steps(const NarrowCase& c, const ConvEpilogue& e, float sum, float scale, float bias,
+                     float added) {
+    const float inverse = 1.f / c.dst_quantization.scale;
+    const bool bytes = c.sum == u8;
+    const float step = !c.adds ? 0.f : bytes ? c.sum_scale * c.sum_quantization.scale : c.sum_scale;
+    const float at_zero = bytes ? c.sum_quantization.zero_point * (step * inverse) : 0.f;
+    float x = std::fma(sum, scale * inverse, (c.bias ? bias : 0.f) * inverse - at_zero);
+    if (c.adds) x = std::fma(added, step * inverse, x);
+    return e.clamp ? std::min(e.hi * inverse, std::max(e.lo * inverse, x)) : x;
   }
 
   void Check(const NarrowCase& c, ThreadPool& pool, Guard guard = Guard::kAtEnd) {
@@ -156,14 +168,25 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
 
     const PostOpChain rest = c.rest.empty() ? PostOpChain() : Chain(c.rest);
     const int64_t channels = d.dst.blocks() * d.dst.lanes();
+    const bool in_steps =
+        c.bytes() && c.dst == u8 && d.dst.blocked() && plan.epilogue.rest.len() == 0;
     for (int64_t n = 0; n < d.n(); ++n) {
       for (int64_t o = 0; o < channels; ++o) {
         for (int64_t p = 0; p < d.oh() * d.ow(); ++p) {
           const int64_t at = ElementOf(d.dst, n, o, p);
           float x = 0.f;
           if (o < d.oc()) {
-            x = Sum(d, src.data(), weights.data(), scales.As<float>(), n, o, p / d.ow(),
-                    p % d.ow());
+            x = Sum(d, src.data(), weights.data(), n, o, p / d.ow(), p % d.ow());
+            const float scale = d.types.src_quantization.scale * scales.As<float>()[o];
+            if (in_steps) {
+              const float added = c.adds ? LoadAsFloatRef(c.sum, sum.data(), at) : 0.f;
+              x = Steps(c, plan.epilogue, x, scale, args[0][o], added);
+              StoreSteps(c.dst_quantization, x, expected.data(), at);
+              ASSERT_EQ(LoadAsFloatRef(u8, dst.data(), at), LoadAsFloatRef(u8, expected.data(), at))
+                  << "at n " << n << " channel " << o << " pixel " << p;
+              continue;
+            }
+            if (c.bytes()) x *= scale;
             if (c.bias) x += args[0][o];
             if (c.adds) x += c.sum_scale * Real(c.sum, c.sum_quantization, sum.data(), at);
             x = static_cast<float>(
