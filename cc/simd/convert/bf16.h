@@ -4,6 +4,9 @@
 //   LoadPairs(p)         those at p, pair i being p[2 i] and p[2 i + 1]
 //   SetPair(p)           p[0] and p[1] in all lanes
 //   SetSingle(p)         p[0] and zero in all lanes; p[1] is not read
+//   InterleavePairs(p, q)  p[i] and q[i]
+//   LoadSingles(p)       p[i] and zero
+//   PairsOfFloats(v, w)  lanes of v and w, which are bfloat16 numbers
 //   DotPairs(acc, a, b)  acc + a.second * b.second, rounded, + a.first * b.first, rounded
 //
 // With AVX512_BF16 this is VDPBF16PS, which takes denormal numbers for zero, of acc too, and gives
@@ -13,6 +16,7 @@
 #pragma once
 
 #include "cc/base/data_type.h"
+#include "cc/simd/convert/convert.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {
@@ -30,6 +34,23 @@ inline Pairs SetPair(const Bfloat16* p) {
 }
 inline Pairs SetSingle(const Bfloat16* p) {
   return reinterpret_cast<Pairs>(_mm512_set1_epi32(p->bits));
+}
+inline Pairs InterleavePairs(const Bfloat16* p, const Bfloat16* q) {
+  const auto load = [](const Bfloat16* at) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+  };
+  const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(load(p)), load(q), 1);
+  const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i of_q = _mm512_slli_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(16)), 16);
+  return reinterpret_cast<Pairs>(_mm512_permutexvar_epi16(_mm512_or_si512(lanes, of_q), both));
+}
+inline Pairs LoadSingles(const Bfloat16* p) {
+  return reinterpret_cast<Pairs>(
+      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+}
+inline Pairs PairsOfFloats(Vec v, Vec w) {
+  const __m512i upper = _mm512_and_si512(Bits(w), _mm512_set1_epi32(-65536));
+  return reinterpret_cast<Pairs>(_mm512_or_si512(_mm512_srli_epi32(Bits(v), 16), upper));
 }
 inline Vec DotPairs(Vec acc, Pairs a, Pairs b) { return _mm512_dpbf16_ps(acc, a, b); }
 
@@ -87,6 +108,11 @@ inline Pairs SetPair(const Bfloat16* p) {
   return Normal(PairsOf(SetInt(pair)));
 }
 inline Pairs SetSingle(const Bfloat16* p) { return Normal(PairsOf(SetInt(p->bits))); }
+inline Pairs InterleavePairs(const Bfloat16* p, const Bfloat16* q) {
+  return Normal({LoadAs(p), LoadAs(q)});
+}
+inline Pairs LoadSingles(const Bfloat16* p) { return Normal({LoadAs(p), Zero()}); }
+inline Pairs PairsOfFloats(Vec v, Vec w) { return Normal({v, w}); }
 
 #endif
 

@@ -1,12 +1,41 @@
-// Depthwise rows of bfloat16. Compiled once per ISA; the contract is depthwise_kernel.h.
+// Depthwise rows of bfloat16: with AVX512_BF16 numbers of two rows of a window are multiplied at
+// once. Compiled once per ISA; the contract is depthwise_kernel.h.
 #include "cc/core/conv/depthwise/depthwise_bf16_kernel.h"
 
 #include "cc/core/conv/depthwise/depthwise_rows_inl.h"
 #include "cc/core/gemm/tiles/epilogue_inl.h"
 #include "cc/core/gemm/tiles/narrow_epilogue_inl.h"
+#include "cc/simd/convert/bf16.h"
 
 namespace bd::BD_ISA {
 namespace {
+
+#if defined(BD_AVX512_BF16)
+
+// Numbers of two rows are pairs; those of a last one have zeros beside them.
+struct TwoRows {
+  OneRow<Bfloat16> first, second;
+
+  void Move(int64_t elements) {
+    first.Move(elements);
+    second.Move(elements);
+  }
+  Pairs Weights(int64_t at) const { return PairsOfFloats(first.Weights(at), second.Weights(at)); }
+  Pairs Source(int64_t at, bool outside) const {
+    const Bfloat16* const zeros = kZeros<Bfloat16>;
+    return InterleavePairs(outside ? zeros : first.row + at, outside ? zeros : second.row + at);
+  }
+  static Vec Dot(Vec acc, Pairs x, Pairs w) { return DotPairs(acc, x, w); }
+};
+struct LastRow : OneRow<Bfloat16> {
+  Pairs Weights(int64_t at) const { return PairsOfFloats(Load(weights + at), Zero()); }
+  Pairs Source(int64_t at, bool outside) const {
+    return LoadSingles(outside ? kZeros<Bfloat16> : row + at);
+  }
+  static Vec Dot(Vec acc, Pairs x, Pairs w) { return DotPairs(acc, x, w); }
+};
+
+#endif
 
 // Sums that a bound follows, or swish where a block is one vector, go from registers to a dst of
 // bfloat16; all others by way of the stack.
@@ -23,11 +52,7 @@ struct Bfloat16s {
     for (int v = 0; v < kBlock; v += kLanes) {
       Accumulators<1, kPx, 1> tile;
       tile.Begin(e.bias == nullptr ? nullptr : e.bias + v);
-      const float* w = a.weights + v;
-      for (int64_t h = 0; h < a.kh; ++h, w += a.kw * kBlock) {
-        const Src* row = reinterpret_cast<const Src*>(a.rows[h]);
-        if (row != nullptr) add(tile.acc, row + v, w);
-      }
+      AddRows(a, v, tile.acc, add);
       if (plain) {
         const Vec lo = Set1(e.clamp ? e.lo : -__builtin_inff());
         const Vec hi = Set1(e.clamp ? e.hi : __builtin_inff());
@@ -48,6 +73,37 @@ struct Bfloat16s {
   }
 
  private:
+#if defined(BD_AVX512_BF16)
+  // Two rows at once, whichever of the window's are there, and the last of an odd number.
+  template <typename Acc, typename Add>
+  static inline __attribute__((always_inline)) void AddRows(const DepthwiseArgs& a, int v, Acc& acc,
+                                                            Add&& add) {
+    OneRow<Src> waits = {};
+    const float* w = a.weights + v;
+    for (int64_t h = 0; h < a.kh; ++h, w += a.kw * kBlock) {
+      if (a.rows[h] == nullptr) continue;
+      const OneRow<Src> row = {reinterpret_cast<const Src*>(a.rows[h]) + v, w};
+      if (waits.row == nullptr) {
+        waits = row;
+      } else {
+        add(acc, TwoRows{waits, row});
+        waits.row = nullptr;
+      }
+    }
+    if (waits.row != nullptr) add(acc, LastRow{waits});
+  }
+#else
+  template <typename Acc, typename Add>
+  static inline __attribute__((always_inline)) void AddRows(const DepthwiseArgs& a, int v, Acc& acc,
+                                                            Add&& add) {
+    const float* w = a.weights + v;
+    for (int64_t h = 0; h < a.kh; ++h, w += a.kw * kBlock) {
+      const Src* const row = reinterpret_cast<const Src*>(a.rows[h]);
+      if (row != nullptr) add(acc, OneRow<Src>{row + v, w});
+    }
+  }
+#endif
+
   [[gnu::noinline]] static void Finish(const DepthwiseArgs& a, int64_t p0, int64_t px, float* sums,
                                        void* dst) {
     TileArgs tile = {};

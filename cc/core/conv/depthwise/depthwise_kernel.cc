@@ -19,7 +19,7 @@ struct Floats {
     const auto add_rows = [&](auto& acc, int v) {
       const float* w = a.weights + v;
       for (int64_t h = 0; h < a.kh; ++h, w += a.kw * kBlock) {
-        if (a.rows[h] != nullptr) add(acc, a.rows[h] + v, w);
+        if (a.rows[h] != nullptr) add(acc, OneRow<float>{a.rows[h] + v, w});
       }
     };
     if constexpr (kVecsPerBlock == 1) {

@@ -34,36 +34,48 @@ alignas(64) constexpr Src kZeros[kBlock] = {};
 inline Vec LoadSource(const float* p) { return LoadOnce(p); }
 inline Vec LoadSource(const Bfloat16* p) { return LoadAs(p); }
 
+// A row of src that a tile adds, and its weights: elements and floats from where these are.
+template <typename T>
+struct OneRow {
+  const T* row;
+  const float* weights;
+
+  void Move(int64_t elements) {
+    row += elements;
+    __asm__("" : "+r"(row));  // one address, and all others at distances known from it
+  }
+  Vec Weights(int64_t at) const { return Load(weights + at); }
+  Vec Source(int64_t at, bool outside) const { return LoadSource(outside ? kZeros<T> : row + at); }
+  static Vec Dot(Vec acc, Vec x, Vec w) { return Fma(x, w, acc); }
+};
+
 // What a type of tensors gives its rows:
 //   Src                          elements of src
-//   Tile<kPx>(a, p0, dst, add)   pixels [p0, p0 + kPx), their sums made by `add` from the row's
-//                                arguments, at dst
+//   Tile<kPx>(a, p0, dst, add)   pixels [p0, p0 + kPx) at dst, of sums to which add(sums, rows)
+//                                adds OneRow, or what has its members, of all rows there are
 //   Run(tile, a, p0, px)         calls such a tile for its place in the row
 
 // Windows of kKw columns, kSw apart, dense. A tile at an end of the row (kEnd) may reach
 // kKw / 2 columns beyond the source.
 template <typename Type, int kPx, int kKw, int kSw, bool kEnd>
 void FixedTile(const DepthwiseArgs& a, int64_t p0, void* dst) {
-  using Src = typename Type::Src;
   constexpr int kColumns = (kPx - 1) * kSw + kKw, kReach = kEnd ? kKw / 2 : 0;
   const int64_t first = p0 * kSw - a.pad_left;  // source pixel of column 0
-  Type::template Tile<kPx>(a, p0, dst, [=, &a](auto& acc, const Src* row, const float* w) {
-    const Src* columns = row + first * kBlock;
-    __asm__("" : "+r"(columns));  // one address, and all others at distances known from it
-    Vec weights[kKw];
+  Type::template Tile<kPx>(a, p0, dst, [=, &a](auto& acc, auto rows) {
+    rows.Move(first * kBlock);
+    decltype(rows.Weights(0)) weights[kKw];
     BD_UNROLL
-    for (int t = 0; t < kKw; ++t) weights[t] = Load(w + t * kBlock);
+    for (int t = 0; t < kKw; ++t) weights[t] = rows.Weights(t * kBlock);
     BD_UNROLL
     for (int c = 0; c < kColumns; ++c) {
-      const Src* src = columns + c * kBlock;
-      if (c < kReach && first + c < 0) src = kZeros<Src>;
-      if (c >= kColumns - kReach && first + c >= a.iw) src = kZeros<Src>;
-      const Vec x = LoadSource(src);
+      const bool outside =
+          (c < kReach && first + c < 0) || (c >= kColumns - kReach && first + c >= a.iw);
+      const auto x = rows.Source(c * kBlock, outside);
       BD_UNROLL
       for (int t = kKw - 1; t >= 0; --t) {  // ever younger pixels
         const int from = c - t;
         if (from < 0 || from % kSw != 0 || from / kSw >= kPx) continue;
-        acc[from / kSw][0] = Fma(x, weights[t], acc[from / kSw][0]);
+        acc[from / kSw][0] = rows.Dot(acc[from / kSw][0], x, weights[t]);
       }
     }
   });
@@ -72,15 +84,14 @@ void FixedTile(const DepthwiseArgs& a, int64_t p0, void* dst) {
 // Any window.
 template <typename Type, int kPx>
 void AnyTile(const DepthwiseArgs& a, int64_t p0, void* dst) {
-  using Src = typename Type::Src;
   const int64_t first = p0 * a.sw - a.pad_left;
-  Type::template Tile<kPx>(a, p0, dst, [=, &a](auto& acc, const Src* row, const float* w) {
+  Type::template Tile<kPx>(a, p0, dst, [=, &a](auto& acc, auto rows) {
     for (int64_t t = 0; t < a.kw; ++t) {
+      const auto weights = rows.Weights(t * kBlock);
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
         const int64_t x = first + p * a.sw + t * a.dw;
-        const Src* src = x >= 0 && x < a.iw ? row + x * kBlock : kZeros<Src>;
-        acc[p][0] = Fma(LoadAs(src), Load(w + t * kBlock), acc[p][0]);
+        acc[p][0] = rows.Dot(acc[p][0], rows.Source(x * kBlock, x < 0 || x >= a.iw), weights);
       }
     }
   });
