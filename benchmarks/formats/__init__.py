@@ -1,8 +1,9 @@
 """The formats of peers that do not read SavedModels, a row of `FORMATS` each.
 
-`python -m formats FORMAT SOURCE SHAPES TARGET` writes one, in the interpreter the row names; SHAPES
-is a JSON object of input names and shapes. Every writer is a module of this package with a function
-`write(source, shapes, target)`.
+`python -m formats FORMAT SOURCE SHAPES TARGET [DATA]` writes one, in the interpreter the row names;
+SHAPES is a JSON object of input names and shapes. DATA, an .npz with whole batches for each input,
+calibrates what computes on bytes; without it made-up pictures do. Every writer is a module of this
+package with a function `write(source, shapes, target)`.
 """
 
 from __future__ import annotations

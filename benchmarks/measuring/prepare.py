@@ -52,7 +52,7 @@ class Workshop:
             self._say(f"environment {name}: pip install -r benchmarks/{requirements.name}")
             venv.create(folder, with_pip=True, clear=True)
             pip = [python, "-m", "pip", "--disable-pip-version-check", "install"]
-            self._run([*pip, "--progress-bar", "off", "-r", requirements], folder)
+            self.run([*pip, "--progress-bar", "off", "-r", requirements], folder)
             done.write_text(requirements.read_text())
 
         if not (done.exists() and done.read_text() == requirements.read_text()):
@@ -70,7 +70,7 @@ class Workshop:
 
         def write(target: pathlib.Path) -> None:
             self._say(f"{ZOO[network].title}: SavedModel")
-            self._run([sys.executable, "-m", "models", network, target], folder)
+            self.run([sys.executable, "-m", "models", network, target], folder)
 
         builders = [HERE / "models" / "__init__.py", HERE / "models" / f"{ZOO[network].builder}.py"]
         return self._made(folder, builders, write)
@@ -85,9 +85,28 @@ class Workshop:
         def write(target: pathlib.Path) -> None:
             python = self.interpreter(row.venv)
             self._say(f"{ZOO[network].title}{f', batch {batch}' if mark else ''}: {form}")
-            self._run([python, "-m", "formats", form, source, json.dumps(shapes), target], path)
+            self.run([python, "-m", "formats", form, source, json.dumps(shapes), target], path)
 
         return self._made(path, [source, HERE / "formats" / f"{row.writer}.py"], write)
+
+    def converted(
+        self, folder: pathlib.Path, form: str, shapes: dict, data: pathlib.Path
+    ) -> pathlib.Path:
+        """The SavedModel `folder`, not one of the zoo, in one of `FORMATS`, written beside it.
+
+        Args:
+          shapes: of the inputs by name.
+          data: what calibrates, as `formats` takes it.
+        """
+        if form == SAVED_MODEL:
+            return folder
+        row = FORMATS[form]
+        source = self.converted(folder, row.source, shapes, data)
+        path = folder.with_name(f"{form}{row.suffix}")
+        if not path.exists():
+            python = self.interpreter(row.venv)
+            self.run([python, "-m", "formats", form, source, json.dumps(shapes), path, data], path)
+        return path
 
     def _made(self, path: pathlib.Path, sources: list[pathlib.Path], write) -> pathlib.Path:
         """Returns `path`, written anew if a source is newer, and whole or not at all."""
@@ -116,7 +135,7 @@ class Workshop:
             self._failed[path] = error
             raise
 
-    def _run(self, command: list, path: pathlib.Path) -> None:
+    def run(self, command: list, path: pathlib.Path) -> None:
         """Runs a program in this folder and copies all that it says to a log beside `path`."""
         log = path.with_name(f"{path.name}.log")
         line = ""

@@ -127,7 +127,7 @@ def test_a_failed_step_says_why_and_is_not_repeated(prepare, tmp_path):
 
     def write(path):
         tries.append(path)
-        workshop._run(
+        workshop.run(
             [sys.executable, "-c", "print('begun', flush=True); raise SystemExit('no luck')"], path
         )
 

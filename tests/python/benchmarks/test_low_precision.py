@@ -1,0 +1,53 @@
+"""What is printed of the accuracy of low precision: ours and peers' rows are made alike."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def modules(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+def test_peers_are_an_option(capsys):
+    import low_precision
+
+    parser = low_precision._parser()
+    assert parser.parse_args([]).peers == []
+    given = parser.parse_args(["--peers", "openvino-int8,litert-int8", "--crops", "8"])
+    assert given.peers == ["openvino-int8", "litert-int8"]
+    for wrong in (["--peers", "tensorflow"], ["--crops", "6"]):
+        with pytest.raises(SystemExit):
+            parser.parse_args(wrong)
+    assert "6 is no multiple of 4" in capsys.readouterr().err
+
+
+def test_a_row_is_made_of_two_lists_of_arrays():
+    import low_precision
+
+    wanted = [np.float32([[3, 4], [4, 3.9]]), np.float32([[0, 10]])]
+    got = [np.float32([[3, 4], [3.9, 4]]), np.float32([[1, 10]])]
+    # Noise is 0.02 of 56.21 and 1 of 100: 34.5 dB, 20 dB, and 1.02 of 156.21 together.
+    row = "least  20.0 dB, all  21.9 dB, same 66.7 % of 3; 1 ties"
+    assert low_precision._row(wanted, got) == row
+
+
+def test_calibration_reads_the_given_file(monkeypatch, tmp_path):
+    from formats import samples
+
+    data = np.arange(12, dtype=np.float32).reshape(6, 2)
+    np.savez(tmp_path / "seen.npz", x=data)
+    monkeypatch.setattr(samples, "given", [str(tmp_path / "seen.npz")])
+    batches = [batch["x"] for batch in samples.samples({"x": [3, 2]})]
+    np.testing.assert_array_equal(np.stack(batches), data.reshape(2, 3, 2))
+
+
+def test_outputs_keep_their_order():
+    from peers import outputs
+
+    names = ["Identity_10:0", "Identity:0", "Identity_2:0"]
+    assert sorted(names, key=outputs._number) == ["Identity:0", "Identity_2:0", "Identity_10:0"]
