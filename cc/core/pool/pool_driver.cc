@@ -31,7 +31,8 @@ void PoolRows(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t en
                                        : plan.kernels->row;
   const auto run = kernels[static_cast<int>(d.kind)];
   const int64_t row_floats = windows.w.size * kBlock;
-  std::vector<uint8_t> columns(plan.byte_rows ? row_floats : 0);
+  const int64_t padding = (windows.w.pad_before + windows.w.pad_after) * kBlock;
+  std::vector<uint16_t> columns(plan.byte_rows ? row_floats + padding : 0);
   PoolRow row;
   row.width = windows.w.size;
   row.kernel = windows.w.kernel;
@@ -43,7 +44,7 @@ void PoolRows(const PoolPlan& plan, FloatRows& memory, int64_t begin, int64_t en
   row.row_stride = row_floats;
   row.from = d.src_quantization;
   row.to = d.dst_quantization;
-  row.columns = columns.data();
+  row.columns = columns.data() + (plan.byte_rows ? row.pad * kBlock : 0);
   const int64_t rows = windows.d.out * windows.h.out;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t plane = unit / rows, n = plane / from.blocks(), block = plane % from.blocks();

@@ -23,10 +23,10 @@ struct PoolRow {
   int64_t kernel, stride, pad;     // along the row
   int64_t inner_begin, inner_end;  // outputs whose taps are all inside
   int64_t out;
-  // Of bytes: what src and dst stand for, and room for [width][16]. A maximum keeps them as they
-  // are.
+  // Of bytes: what src and dst stand for, which a maximum keeps as it is, and room for
+  // [width][16]. What the windows reach beside it is zeros.
   Quantization from, to;
-  uint8_t* columns;
+  uint16_t* columns;
 };
 
 // One row of the gradient: what the windows of an output row give to the rows that they cover.

@@ -1,9 +1,13 @@
 // Pooling of other types: the bits that reorders to float32 and back give around that of float32.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <map>
 #include <vector>
 
 #include "cc/core/pool/pool.h"
+#include "tests/cc/guarded_array.h"
 #include "tests/cc/isas.h"
 #include "tests/cc/typed_tensor.h"
 
@@ -81,6 +85,72 @@ TEST_P(PoolTypes, RowsOfBfloat16) {
       axis.stride = stride;
       Check(Windowed(kind, Layout::nChw16c, {2, 37, 9, 30}, axis), bf16, bf16);
       Check(Windowed(kind, Layout::nChw16c, {1, 16, 3, 3}, axis), bf16, ElementType());
+    }
+  }
+}
+
+// All sums of up to 12 bytes, those of windows that reach beyond the plane, too: the bytes of a
+// window add up to the number of their channel, and differ by 1 at most, so that from a channel to
+// the next the sum of any part of a window grows by 1 or by nothing. The roundings are those of
+// float32: steps from the zero point, times the inverse of their number.
+TEST_P(PoolTypes, AveragesOfFewBytes) {
+  float below_one = 0.01f;  // times its inverse
+  while (below_one * (1.f / below_one) == 1.f) below_one = std::nextafter(below_one, 1.f);
+  const int64_t windows[][3] = {{3, 3, 1}, {3, 3, 2}, {2, 2, 2}, {4, 3, 1}, {1, 3, 2}, {5, 2, 2}};
+  for (const auto& [kernel_h, kernel_w, stride] : windows) {
+    const int64_t n = kernel_h * kernel_w, height = kernel_h + 2, width = 11,
+                  pixels = height * width;
+    PoolDesc desc;
+    desc.kind = PoolKind::kAvg;
+    Window1d &rows = desc.windows.h, &columns = desc.windows.w;
+    rows = {height, kernel_h, 1}, columns = {width, kernel_w, stride};
+    ASSERT_EQ(ResolveWindows(Padding::kSame, &desc.windows), "");
+    desc.src = TensorView(DataType::u8, Layout::nChw16c, {1, 256 * n, height, width});
+    desc.dst = TensorView(DataType::u8, Layout::nChw16c, {1, 256 * n, rows.out, columns.out});
+    GuardedArray at_end(desc.src.elements()),
+        at_start(desc.src.elements(), GuardedBuffer::kAtStart);
+    for (int64_t i = 0; i < desc.src.elements(); ++i) {
+      const int64_t sum = std::min(i / 16 / pixels * 16 + i % 16, 255 * n);
+      const int64_t y = i / 16 % pixels / width, x = i / 16 % width;
+      const bool more = y % kernel_h * kernel_w + x % kernel_w < sum % n;
+      at_end.As<uint8_t>()[i] = at_start.As<uint8_t>()[i] = static_cast<uint8_t>(sum / n + more);
+    }
+    std::vector<int> sums(desc.dst.elements()), counts(desc.dst.elements());
+    std::map<int, std::vector<bool>> seen;
+    for (int64_t i = 0; i < desc.dst.elements(); ++i) {
+      const int64_t out = i / 16 % (rows.out * columns.out);
+      const int64_t top = out / columns.out - rows.pad_before;
+      const int64_t left = out % columns.out * stride - columns.pad_before;
+      const int64_t plane = i / 16 / (rows.out * columns.out) * pixels;
+      for (int64_t y = std::max<int64_t>(top, 0); y < std::min(top + kernel_h, height); ++y) {
+        for (int64_t x = std::max<int64_t>(left, 0); x < std::min(left + kernel_w, width); ++x) {
+          sums[i] += at_end.As<uint8_t>()[(plane + y * width + x) * 16 + i % 16];
+          ++counts[i];
+        }
+      }
+      seen[counts[i]].resize(255 * counts[i] + 1);
+      seen[counts[i]][sums[i]] = true;
+    }
+    for (const auto& [count, of_count] : seen) {
+      ASSERT_EQ(std::count(of_count.begin(), of_count.end(), false), 0) << count;
+    }
+    for (float scale : {1.f, 0.017f, below_one}) {
+      for (int zero : {0, 1, 77, 128, 255}) {
+        desc.src_quantization = desc.dst_quantization = {scale, zero};
+        PoolPlan plan;
+        ASSERT_EQ(MakePoolPlan(desc, GetParam(), &plan), "");
+        for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
+          GuardedArray dst(desc.dst.elements(), guard);
+          GuardedArray& src = guard == GuardedBuffer::kAtEnd ? at_end : at_start;
+          RunPool(plan, src.data(), dst.data(), pool_);
+          for (int64_t i = 0; i < desc.dst.elements(); ++i) {
+            const float inverse = scale * (1.f / scale) / static_cast<float>(counts[i]);
+            const float steps = static_cast<float>(sums[i] - zero * counts[i]) * inverse;
+            ASSERT_EQ(dst.As<uint8_t>()[i], std::nearbyint(steps) + static_cast<float>(zero))
+                << sums[i] << " / " << counts[i] << " from " << zero << " by " << scale;
+          }
+        }
+      }
     }
   }
 }
