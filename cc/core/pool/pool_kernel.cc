@@ -233,7 +233,8 @@ void MaxByteRow(const PoolRow& row) {
 // which is scale * (1 / scale), is 1, products of up to kMostAveraged bytes keep their ties: the
 // inverse of 3, 6 or 12 is 2^-25 too large, that of 5 or 10 2^-26, and those of powers of two are
 // exact, which the product's rounding to k + 1/2 undoes. Where step is 1 - 2^-24, the inverse of
-// all of them is that much too small, and ties go towards zero. It is never anything else.
+// all of them is that much too small, and ties go towards zero. Rows of another step, whose scale
+// has no normal inverse, are left to PoolOneRow.
 constexpr int64_t kMostAveraged = 12;
 
 struct ByteAverage {
