@@ -35,8 +35,8 @@ inline Vec Div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
 inline Vec Max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
 inline Vec Min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
 inline Vec Fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
-// GCC shares a broadcast that several multiply-adds use, so this is in its own words.
 inline Vec FmaOnce(Vec a, Vec b, Vec c) { return Fma(a, b, c); }
+// GCC shares a broadcast that several multiply-adds use, so this is in its own words.
 inline Vec FmaAt(const float* a, Vec b, Vec c) {
   __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
   return c;

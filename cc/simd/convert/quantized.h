@@ -6,8 +6,8 @@
 //                                            to.StoreBlock(p, x);    16 numbers of vectors x[]
 //                                            to.StoreBlockOfSteps(p, x);  to uint8, of steps
 //                                            to.StoreFour(p, x);     those of 4 vectors x[]
-//                                            to.StoreSmall(p, x);    to uint8, the same where
-//                                                                    to.AreSmall(|x|)
+//                                            to.StoreSmall(p, x);    to uint8, the same of |x|
+//                                                                    below 2^30 steps of dst
 //                                            to.StoreSteps(p, x);    the same of steps of dst,
 //                                                                    below 2^30
 //
@@ -118,11 +118,7 @@ class Quantizer {
     StoreBytes(p, steps, ByteBounds(zero_point_, 0, 255));
   }
 
-  // Numbers up to these magnitudes (false of a NaN) are int32 when rounded, so that bounds may
-  // come behind.
-  bool AreSmall(Vec magnitudes) const {
-    return All(Less(Mul(magnitudes, inverse_), Set1(0x1p30f)));
-  }
+  // Of numbers that are int32 when rounded, so that bounds may come behind.
   inline __attribute__((always_inline)) void StoreSmall(uint8_t* p, const Vec* v) const {
     Vec steps[4];
 #pragma GCC unroll 4

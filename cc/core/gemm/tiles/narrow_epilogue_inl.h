@@ -186,26 +186,15 @@ template <typename Acc, typename Dst>
   }
 }
 
-// Whether sums of int32, whatever they are, are int32 in steps of C.
-inline bool SumsAreSmall(const TileArgs& a, const TileEpilogue& e, const Quantizer& to,
-                         int64_t blocks) {
-  constexpr float kLargestSum = 0x1p31f;
-  bool small = true;
-  for (int64_t i = 0; i < blocks * kBlock; i += kLanes) {
-    const Vec scale = Abs(Load(a.fip.unscale + i));
-    const Vec bias = e.bias == nullptr ? Zero() : Abs(Load(e.bias + i));
-    small = small && to.AreSmall(Add(Mul(scale, Set1(kLargestSum)), bias));
-  }
-  return small;
-}
-
 // Whether FinishSilu may be: what is no int32 keeps its lanes that are not there from NaN.
 template <typename Acc>
-inline bool IsSiluAlone(const TileArgs& a, const Quantizer& to, const TileEpilogue& e,
-                        const TileSums& tile) {
+inline bool IsSiluAlone(const TileArgs& a, const TileEpilogue& e, const TileSums& tile) {
   if (!e.silu || e.acc_in != nullptr || e.clamp || a.fip.pixel_terms != nullptr) return false;
   if constexpr (__is_same(Acc, int32_t)) {
-    return SumsAreSmall(a, e, to, tile.blocks);
+    for (int64_t b = 0; b < tile.blocks; ++b) {
+      if (!InSteps<1>(a, e, b).AreSmall()) return false;
+    }
+    return true;
   }
   return e.valid_lanes >= kBlock;
 }
@@ -217,7 +206,7 @@ void FinishBlockedAs(const TileArgs& a, const TileEpilogue& e, const TileSums& t
   }
   if constexpr (__is_same(Dst, std::conditional_t<__is_same(Acc, int32_t), uint8_t, Bfloat16>)) {
     const Quantizer to(a.narrow->dst.quantization);
-    if (IsSiluAlone<Acc>(a, to, e, tile)) return FinishSilu<Acc>(a, to, e, tile, dst);
+    if (IsSiluAlone<Acc>(a, e, tile)) return FinishSilu<Acc>(a, to, e, tile, dst);
   }
   const int64_t stride = tile.rows * kBlock;
   TileEpilogue bare = e;

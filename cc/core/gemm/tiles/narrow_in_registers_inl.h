@@ -81,20 +81,17 @@ class InSteps {
 template <typename Acc, int kBlocks>
 class InRegisters;
 
-// Of float32, bfloat16 numbers of whole blocks: no tensor or one of bfloat16 to add.
+// Of float32, bfloat16 numbers of whole blocks, with no tensor to add.
 template <int kBlocks>
 class InRegisters<float, kBlocks> {
  public:
   InRegisters(const TileArgs& a, const TileEpilogue& e)
-      : a_(a),
-        stride_(a.dst_block_stride),
-        scale_(Set1(e.acc_scale)),
+      : stride_(a.dst_block_stride),
         lo_(Set1(e.lo)),
         hi_(Set1(e.hi)),
         clamp_(e.clamp != 0),
         applies_(a.narrow->dst.dtype == DataType::bf16 && !e.row_major && e.program == nullptr &&
-                 (e.acc_in == nullptr || a.narrow->sum.dtype == DataType::bf16) &&
-                 e.valid_lanes >= kBlock) {}
+                 e.acc_in == nullptr && e.valid_lanes >= kBlock) {}
 
   bool applies() const { return applies_; }
 
@@ -102,28 +99,19 @@ class InRegisters<float, kBlocks> {
   inline __attribute__((always_inline)) void Finish(const Vec (&acc)[kPx][kVecs], int64_t row,
                                                     char* dst) const {
     static_assert(kVecs == kBlocks * kVecsPerBlock);
-    const TileEpilogue& e = a_.epilogue;
-    const Bfloat16* const in =
-        static_cast<const Bfloat16*>(static_cast<const void*>(e.acc_in)) + row * kBlock;
     Bfloat16* const out = reinterpret_cast<Bfloat16*>(dst) + row * kBlock;
     BD_UNROLL
     for (int i = 0; i < kPx * kVecs; ++i) {
       const int p = i / kVecs, v = i % kVecs;
+      const Vec x = clamp_ ? Min(hi_, Max(lo_, acc[p][v])) : acc[p][v];
       const int lane = v % kVecsPerBlock * kLanes;
-      Vec x = acc[p][v];
-      if (e.acc_in != nullptr) {
-        const Vec added = LoadAs(in + v / kVecsPerBlock * e.acc_block_stride + p * kBlock + lane);
-        x = Fma(scale_, added, x);
-      }
-      if (clamp_) x = Min(hi_, Max(lo_, x));
       StoreAs(out + v / kVecsPerBlock * stride_ + p * kBlock + lane, x);
     }
   }
 
  private:
-  const TileArgs& a_;
   const int64_t stride_;
-  const Vec scale_, lo_, hi_;
+  const Vec lo_, hi_;
   const bool clamp_, applies_;
 };
 
