@@ -1,15 +1,14 @@
 """How a folder of cc/ and of tests/cc/ is built, by the names of its files.
 
     x_kernel.cc   compiled once per instruction set, and once more for tests with an emulation of
-                  each 512-bit set; see bd_isa_library
+                  each set above AVX2; see bd_isa_library
     x.cc, x.h     in the folder's library
     x_test.cc     a GoogleTest binary x_test (bd_cc_tests)
 """
 
 load("@rules_cc//cc:defs.bzl", "cc_library", "cc_test")
 
-# Flags of each instruction set. A later one is a superset of the earlier, as
-# dispatch assumes. GCC 12 knows no -march=znver4, hence features.
+# Flags of each instruction set. GCC 12 knows no -march=znver4, hence features.
 _AVX2 = [
     "-mavx2",
     "-mfma",
@@ -26,27 +25,31 @@ _AVX512 = _AVX2 + [
 ]
 
 # What a kernel asks the preprocessor for (cc/simd/vec.h), whether the set is there or emulated.
+_VNNI_DEFINES = ["-DBD_VNNI"]
 _AVX512_DEFINES = ["-DBD_AVX512"]
-_VNNI_DEFINES = _AVX512_DEFINES + ["-DBD_AVX512_VNNI"]
-_BF16_DEFINES = _VNNI_DEFINES + ["-DBD_AVX512_BF16"]
+_AVX512_VNNI_DEFINES = _AVX512_DEFINES + _VNNI_DEFINES
+_BF16_DEFINES = _AVX512_VNNI_DEFINES + ["-DBD_AVX512_BF16"]
 
 # The names and their order are those of BD_ISAS in cc/base/cpu/isa.h.
 ISA_COPTS = {
     "generic": [],
     "avx2": _AVX2,
+    "avx2_vnni": _AVX2 + ["-mavxvnni"] + _VNNI_DEFINES,
     "avx512": _AVX512 + _AVX512_DEFINES,
-    "avx512_vnni": _AVX512 + ["-mavx512vnni"] + _VNNI_DEFINES,
+    "avx512_vnni": _AVX512 + ["-mavx512vnni"] + _AVX512_VNNI_DEFINES,
     "avx512_bf16": _AVX512 + [
         "-mavx512vnni",
         "-mavx512bf16",
     ] + _BF16_DEFINES,
 }
 
-# 512-bit sets as pairs of vectors of AVX2.
+# On AVX2: 512-bit sets as pairs of vectors, products of bytes as those of words.
+_IN_PAIRS = _AVX2 + ["-DBD_EMULATED"]
 EMULATED_COPTS = {
-    "avx512": _AVX2 + _AVX512_DEFINES,
-    "avx512_vnni": _AVX2 + _VNNI_DEFINES,
-    "avx512_bf16": _AVX2 + _BF16_DEFINES,
+    "avx2_vnni": _AVX2 + _VNNI_DEFINES,
+    "avx512": _IN_PAIRS + _AVX512_DEFINES,
+    "avx512_vnni": _IN_PAIRS + _AVX512_VNNI_DEFINES,
+    "avx512_bf16": _IN_PAIRS + _BF16_DEFINES,
 }
 
 # The sets a kernel file is compiled for if nobody says otherwise, as in BD_KERNEL_TABLE.
@@ -111,7 +114,7 @@ def bd_isa_library(
     may define one global symbol, its table getter bd::<isa>::Get...();
     //tests/cc/symbols checks that.
 
-    `name`_emulated holds the sources once more for each 512-bit set, in namespace
+    `name`_emulated holds the sources once more for each set above AVX2, in namespace
     bd::<isa>_emulated and on AVX2. Where it is linked, tables run it on machines that lack the
     set (cc/base/cpu/kernel_table.h); tests link it, the library that users load does not.
 
@@ -162,7 +165,6 @@ def bd_isa_library(
             testonly = True,
             srcs = of_isa,
             copts = _EMULATED_COPTS + EMULATED_COPTS[isa] + [
-                "-DBD_EMULATED",
                 "-DBD_ISA={}_emulated".format(isa),
             ],
             linkstatic = True,

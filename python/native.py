@@ -199,7 +199,7 @@ def without_collection():
 
 
 # The instruction sets that multiply numbers of a type as they are.
-_MULTIPLYING = {"int8": ("avx512_vnni", "avx512_bf16"), "bf16": ("avx512_bf16",)}
+_MULTIPLYING = {"int8": ("avx2_vnni", "avx512_vnni", "avx512_bf16"), "bf16": ("avx512_bf16",)}
 
 
 def active_isa() -> str:

@@ -79,8 +79,10 @@ int OneOf(const std::string& option, const std::string& text, std::vector<std::s
 }
 
 Isa ParseIsa(const std::string& text) {
-  const Isa isa = static_cast<Isa>(OneOf("--isa", text, {"generic", "avx2", "avx512"}));
-  if (isa > DetectIsa()) throw std::runtime_error("--isa " + text + ": this machine lacks it");
+  std::vector<std::string> names;
+  for (int i = 0; i < kNumIsas; ++i) names.push_back(IsaName(static_cast<Isa>(i)));
+  const Isa isa = static_cast<Isa>(OneOf("--isa", text, names));
+  if (!RunsHere(isa)) throw std::runtime_error("--isa " + text + ": this machine lacks it");
   return isa;
 }
 

@@ -20,6 +20,6 @@ struct PeakKernels {
   // Reads all of src and returns the sum; floats is a multiple of 256.
   float (*read)(const float* src, int64_t floats);
 };
-BD_KERNEL_TABLE_OF(PeakKernels, generic, avx2, avx512, avx512_vnni, avx512_bf16)
+BD_KERNEL_TABLE_OF(PeakKernels, generic, avx2, avx2_vnni, avx512, avx512_vnni, avx512_bf16)
 
 }  // namespace bd

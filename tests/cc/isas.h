@@ -1,5 +1,5 @@
 // The instruction sets a test runs its kernels on: all that this machine has, and all that it can
-// emulate, which with AVX2 are those of 512 bits (cc/base/cpu/kernel_table.h).
+// emulate, which with AVX2 are those above it (cc/base/cpu/kernel_table.h).
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,16 @@ inline Isa BestTestIsa(Isa last = Isa::kAvx512) {
   return DetectIsa() < Isa::kAvx2 ? DetectIsa() : last;
 }
 
-// `last` is the highest set that the kernels are there for.
-inline std::vector<Isa> TestIsas(Isa last = Isa::kAvx512) {
+// `last` is the highest set that the kernels are there for. Kernels of avx2_vnni are those of avx2
+// but for bytes.
+inline std::vector<Isa> TestIsas(Isa last = Isa::kAvx512, bool of_bytes = false) {
   std::vector<Isa> isas;
-  for (int isa = 0; isa <= static_cast<int>(BestTestIsa(last)); ++isa) {
-    isas.push_back(static_cast<Isa>(isa));
+  for (int i = 0; i <= static_cast<int>(BestTestIsa(last)); ++i) {
+    const Isa isa = static_cast<Isa>(i);
+    if (isa != Isa::kAvx2Vnni || of_bytes) isas.push_back(isa);
   }
   return isas;
 }
+inline std::vector<Isa> TestIsasOfBytes() { return TestIsas(Isa::kAvx512Bf16, true); }
 
 }  // namespace bd

@@ -66,6 +66,13 @@ def test_info():
     assert json.loads(json.dumps(info)) == info
     assert info["version"] == bd.__version__
     assert info["tensorflow"] == tf.__version__
-    assert info["isa"] in ("generic", "avx2", "avx512", "avx512_vnni", "avx512_bf16")
+    assert info["isa"] in (
+        "generic",
+        "avx2",
+        "avx2_vnni",
+        "avx512",
+        "avx512_vnni",
+        "avx512_bf16",
+    )
     assert info["threads"] >= 1
     assert info["eager_path"] == "available"

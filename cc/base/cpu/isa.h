@@ -3,12 +3,15 @@
 
 namespace bd {
 
-// X(namespace of the kernels, enumerator), each a superset of the one before it: every processor
-// with AVX512_BF16 has AVX512_VNNI. The namespaces are the names that TF_BLOCKDNN_MAX_ISA takes;
+// X(namespace of the kernels, enumerator), in the order in which kernels prefer them. Each is a
+// superset of the one before it, every processor with AVX512_BF16 having AVX512_VNNI, but for
+// avx2_vnni: its VPDPBUSD of 256 bits is on processors without AVX-512, and not on most of those
+// with it, which prefer their own. The namespaces are the names that TF_BLOCKDNN_MAX_ISA takes;
 // cc/build_defs.bzl has the flags.
 #define BD_ISAS(X)            \
   X(generic, kGeneric)        \
   X(avx2, kAvx2)              \
+  X(avx2_vnni, kAvx2Vnni)     \
   X(avx512, kAvx512)          \
   X(avx512_vnni, kAvx512Vnni) \
   X(avx512_bf16, kAvx512Bf16)
@@ -33,12 +36,15 @@ const char* IsaName(Isa isa);
 // The best ISA of this machine (CPUID and the operating system's XCR0).
 Isa DetectIsa();
 
-// DetectIsa() capped by TF_BLOCKDNN_MAX_ISA; read once. An unknown name caps
-// nothing and is reported on stderr once.
+// The best ISA of this machine that TF_BLOCKDNN_MAX_ISA does not cap; read once. An unknown name
+// caps nothing and is reported on stderr once.
 Isa ActiveIsa();
 
+// Whether VPDPBUSD multiplies bytes as they are.
+inline bool MultipliesBytes(Isa isa) { return isa == Isa::kAvx2Vnni || isa >= Isa::kAvx512Vnni; }
+
 // The machine has these instructions, and the environment variable BD_TEST_EMULATE does not ask to
-// do without those of 512 bits. Only tables of kernels ask.
+// do without those that can be emulated. Only tables of kernels and tests ask.
 bool RunsHere(Isa isa);
 
 }  // namespace bd

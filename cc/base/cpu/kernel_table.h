@@ -12,6 +12,8 @@
 // XKernelsFor(isa) is the table of the highest set that is not above `isa`.
 #pragma once
 
+#include <initializer_list>
+
 #include "cc/base/cpu/isa.h"
 
 namespace bd {
@@ -34,6 +36,16 @@ const Table& PickKernels(const KernelRow<Table> (&rows)[n], Isa isa) {
   return best->emulated != nullptr && !RunsHere(best->isa) ? best->emulated() : best->kernels();
 }
 
+// Who has a row for avx2_vnni has another for avx512, whose processors may lack the former.
+constexpr bool LeadsOnToAvx512(std::initializer_list<Isa> sets) {
+  bool vnni = false, avx512 = false;
+  for (Isa isa : sets) {
+    vnni = vnni || isa == Isa::kAvx2Vnni;
+    avx512 = avx512 || isa == Isa::kAvx512;
+  }
+  return avx512 || !vnni;
+}
+
 }  // namespace bd
 
 #define BD_KERNEL_TABLE(Table) BD_KERNEL_TABLE_OF(Table, generic, avx2, avx512)
@@ -41,6 +53,7 @@ const Table& PickKernels(const KernelRow<Table> (&rows)[n], Isa isa) {
 #define BD_KERNEL_TABLE_OF(Table, ...)                                                    \
   BD_FOR_EACH_ISA(BD_DECLARE_KERNELS, Table, __VA_ARGS__)                                 \
   static inline const Table& Table##For(Isa isa) {                                        \
+    static_assert(LeadsOnToAvx512({BD_FOR_EACH_ISA(BD_ISA_OF, Table, __VA_ARGS__)}));     \
     const KernelRow<Table> rows[] = {BD_FOR_EACH_ISA(BD_KERNEL_ROW, Table, __VA_ARGS__)}; \
     return PickKernels(rows, isa);                                                        \
   }
@@ -52,15 +65,17 @@ const Table& PickKernels(const KernelRow<Table> (&rows)[n], Isa isa) {
   namespace isa##_emulated {                         \
     __attribute__((weak)) const Table& Get##Table(); \
   }
+#define BD_ISA_OF(Table, isa) isa_names::isa,
 #define BD_KERNEL_ROW(Table, isa) {isa_names::isa, isa::Get##Table, isa##_emulated::Get##Table},
 
-// Macro(Table, isa) for each of one to five sets.
-#define BD_FOR_EACH_ISA(Macro, Table, ...)                                         \
-  BD_ISAS_MACRO(__VA_ARGS__, BD_5_ISAS, BD_4_ISAS, BD_3_ISAS, BD_2_ISAS, BD_1_ISA) \
+// Macro(Table, isa) for each of one to six sets.
+#define BD_FOR_EACH_ISA(Macro, Table, ...)                                                    \
+  BD_ISAS_MACRO(__VA_ARGS__, BD_6_ISAS, BD_5_ISAS, BD_4_ISAS, BD_3_ISAS, BD_2_ISAS, BD_1_ISA) \
   (Macro, Table, __VA_ARGS__)
-#define BD_ISAS_MACRO(a, b, c, d, e, name, ...) name
+#define BD_ISAS_MACRO(a, b, c, d, e, f, name, ...) name
 #define BD_1_ISA(M, T, a) M(T, a)
 #define BD_2_ISAS(M, T, a, ...) M(T, a) BD_1_ISA(M, T, __VA_ARGS__)
 #define BD_3_ISAS(M, T, a, ...) M(T, a) BD_2_ISAS(M, T, __VA_ARGS__)
 #define BD_4_ISAS(M, T, a, ...) M(T, a) BD_3_ISAS(M, T, __VA_ARGS__)
 #define BD_5_ISAS(M, T, a, ...) M(T, a) BD_4_ISAS(M, T, __VA_ARGS__)
+#define BD_6_ISAS(M, T, a, ...) M(T, a) BD_5_ISAS(M, T, __VA_ARGS__)

@@ -16,9 +16,9 @@
 //   InterleaveQuads(p, to)  16 groups of 4 unsigned bytes, one of each p[0] to p[3]
 //   TransposedQuads(p)  the same of 4 blocks of 16 that follow one another, in a register
 //
-// With AVX512_VNNI four are VPDPBUSD. Other sets multiply words of 16 bits (VPMADDWD), even bytes
-// and odd ones: VPMADDUBSW would saturate, since 2 * 255 * 127 is no int16. That takes a shift for
-// each product and sum, which words that lie in memory do without.
+// With AVX512_VNNI and AVX-VNNI four are VPDPBUSD. Other sets multiply words of 16 bits (VPMADDWD),
+// even bytes and odd ones: VPMADDUBSW would saturate, since 2 * 255 * 127 is no int16. That takes a
+// shift for each product and sum, which words that lie in memory do without.
 #pragma once
 
 #include "cc/simd/convert/convert.h"
@@ -98,7 +98,26 @@ inline void InterleaveQuads(const uint8_t* const* p, uint8_t* to) {
   _mm_storeu_si128(out + 3, _mm_unpackhi_epi16(ab_high, cd_high));
 }
 
-#if defined(BD_AVX512_VNNI) && !defined(BD_EMULATED)
+#if defined(BD_VNNI) && !defined(BD_AVX512)
+
+using UnsignedQuads = IVec;
+using SignedQuads = IVec;
+
+inline UnsignedQuads SetQuad(const uint8_t* p) { return SetInt(FourBytes(p)); }
+inline IVec LoadQuads(const void* p) { return LoadInt(static_cast<const int32_t*>(p)); }
+inline IVec DotQuads(IVec acc, UnsignedQuads a, SignedQuads b) {
+#if defined(__AVXVNNI__)
+  return _mm256_dpbusd_avx_epi32(acc, a, b);
+#else  // the emulation, for tests
+  const IVec low = _mm256_set1_epi16(0xff);
+  const IVec even =
+      ProductsOfWords(_mm256_and_si256(a, low), _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8));
+  const IVec odd = ProductsOfWords(_mm256_srli_epi16(a, 8), _mm256_srai_epi16(b, 8));
+  return AddInt(acc, AddInt(even, odd));
+#endif
+}
+
+#elif defined(BD_VNNI) && !defined(BD_EMULATED)
 
 using UnsignedQuads = IVec;
 using SignedQuads = IVec;

@@ -15,7 +15,7 @@ from .observer import Choice
 PRECISIONS = ("bf16", "int8", "bf16-weights", "int8-weights")
 
 _SLOW = {
-    "int8": "this CPU has no AVX512-VNNI: int8 is slower here than float32",
+    "int8": "this CPU has no VNNI: int8 is slower here than float32",
     "bf16": "this CPU has no AVX512-BF16: bf16 is slower here than float32",
 }
 _NOMINAL = 64  # what an unknown height or width counts as

@@ -8,7 +8,7 @@ set -eu -o pipefail
 
 failed=0
 for archive in "$@"; do
-  isa=$(sed -E 's/^.*_(generic|avx2|avx512|avx512_[a-z0-9]+)(\.pic)?\.a$/\1/' <<<"$archive")
+  isa=$(sed -E 's/^.*_(generic|avx2|avx2_vnni|avx512|avx512_[a-z0-9]+)(\.pic)?\.a$/\1/' <<<"$archive")
   # nm: [value] type name. Upper case is global; W, V, w, v weak; u unique.
   defined=$(nm --demangle "$archive" | sed -nE 's/^[0-9a-f]{16} ([A-Za-z]) (.*)$/\1 \2/p')
   getters=$(grep -cE "^T bd::${isa}::Get[A-Za-z0-9]+Kernels\(\)$" <<<"$defined" || true)

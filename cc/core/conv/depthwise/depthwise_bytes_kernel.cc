@@ -16,7 +16,7 @@ constexpr int kPixels = 14;
 constexpr int kPixels = 7;  // of 16 registers, beside 5 weights, a source vector and a product
 #endif
 
-#if defined(BD_AVX512_VNNI)
+#if defined(BD_VNNI)
 
 constexpr bool kQuads = true;
 using Weights = SignedQuads;
@@ -166,7 +166,7 @@ void RowsOf(const ByteRowsArgs& a, const Finishing& to) {
   Tiles<Source, 1, kTaps, kStep>(a, to);
 }
 
-#if defined(BD_AVX512_VNNI)
+#if defined(BD_VNNI)
 
 // kHigh rows from h on, whose windows of kRows times 4 kTaps columns are kStep apart: each quad is
 // made once for all products with it.

@@ -29,7 +29,7 @@ constexpr int64_t kPlainStripBytes = 48 << 10;
 // What tiles read of bytes: words, which a strip has room for, but where four bytes are multiplied
 // at once.
 TileFamily FamilyOfBytes(Isa isa) {
-  return isa >= Isa::kAvx512Vnni ? TileFamily::kInt8 : TileFamily::kWords;
+  return MultipliesBytes(isa) ? TileFamily::kInt8 : TileFamily::kWords;
 }
 
 // Rows of a matrix that are a strip, however wide: K is whole in their sums, and in short strips

@@ -20,10 +20,12 @@ struct Int8Type : WholeSums {
   using Weights = SignedQuads;
   using Source = UnsignedQuads;
   // As in bf16_tile_kernel.cc.
-#if defined(BD_AVX512_VNNI)
+#if defined(BD_AVX512) && defined(BD_VNNI)
   static constexpr int kTilePixels = 14;
 #elif defined(BD_AVX512)
   static constexpr int kTilePixels = 12;
+#elif defined(BD_VNNI)
+  static constexpr int kTilePixels = 6;
 #elif defined(__AVX2__)
   static constexpr int kTilePixels = 4;
 #else

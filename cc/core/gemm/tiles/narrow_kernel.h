@@ -56,6 +56,6 @@ struct Int8TileKernels : NarrowKernels {
 };
 
 BD_KERNEL_TABLE_OF(Bf16TileKernels, generic, avx2, avx512, avx512_bf16)
-BD_KERNEL_TABLE_OF(Int8TileKernels, generic, avx2, avx512, avx512_vnni)
+BD_KERNEL_TABLE_OF(Int8TileKernels, generic, avx2, avx2_vnni, avx512, avx512_vnni)
 
 }  // namespace bd

@@ -4,7 +4,7 @@
 namespace bd {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Isas, GemmNarrowTest, ::testing::ValuesIn(TestIsas(Isa::kAvx512Bf16)),
+INSTANTIATE_TEST_SUITE_P(Isas, GemmNarrowTest, ::testing::ValuesIn(TestIsasOfBytes()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
 
 const GemmDesc kInputs[] = {

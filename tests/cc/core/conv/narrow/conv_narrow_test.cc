@@ -9,7 +9,7 @@
 namespace bd {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Isas, ConvNarrowTest, ::testing::ValuesIn(TestIsas(Isa::kAvx512Bf16)),
+INSTANTIATE_TEST_SUITE_P(Isas, ConvNarrowTest, ::testing::ValuesIn(TestIsasOfBytes()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
 
 // Channels around dwords, blocks and panels, planes around tiles.
