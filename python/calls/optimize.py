@@ -82,9 +82,10 @@ def optimize(
             bfloat16 or bytes; "bf16-weights" or "int8-weights": only the weights of convolutions
             and products are stored so (docs/low-precision.md). None is float32.
         calibration: for `precision`: typical inputs. "int8" needs them for the range of each
-            tensor; a part of them is held back to measure the loss in `report.precision`. An array
-            of samples; a mapping of arguments' names to such arrays; or batches (a
-            tf.data.Dataset, a list), each an array, or a tuple or mapping of arguments.
+            tensor, and "bf16" loses less with them; a part of them is held back to measure the
+            loss in `report.precision`. An array of samples; a mapping of arguments' names to such
+            arrays; or batches (a tf.data.Dataset, a list), each an array, or a tuple or mapping
+            of arguments.
         max_loss: the largest root mean square error that `precision` may cause at an output, on
             calibration data and relative to the output: 0.05 is 26 dB. The layers that lose most
             stay float32 until it holds.

@@ -14,7 +14,7 @@ from ..verify import outputs
 from .calibration import Calibration, CalibrationError, split
 from .lowering import Lowering, slow_in_bf16
 from .moments import MOST_TAPS, Moments
-from .observer import Observer
+from .observer import Means, Observer
 from .quantize import decibels
 
 
@@ -36,10 +36,10 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
     """
     first, held = Lowering(options.precision), []
     calibration = None if data is None else Calibration(data, on_batch)
-    if first.is_int8:
-        held = _observe(concrete, calibration, first, written)
-    elif calibration is not None:
+    if first.weights_only and calibration is not None:
         held = [batch for batch, is_held in split(calibration.batches(concrete)) if is_held]
+    elif calibration is not None:
+        held = _observe(concrete, calibration, first, written)
 
     def attempt(keep: frozenset[str]):
         lowering = replace(first, keep=keep).again()
@@ -74,11 +74,12 @@ def _within(budget: float, attempt: Callable, made, judged: Precision):
 
 
 def _observe(concrete, calibration, lowering: Lowering, written: Callable) -> list:
-    """Sets the lowering's choices, means and moments; returns the batches that are held back."""
+    """Sets the lowering's means, and of bytes choices and moments; returns what is held back."""
     observing = Lowering(lowering.precision, observing=True)
     module = written(observing)
-    observers = {ref: Observer() for ref in observing.tensors}
-    few = [found for found in observing.convolutions if found[2].taps <= MOST_TAPS]
+    make, most = (Observer, MOST_TAPS) if lowering.is_int8 else (Means, 0)
+    observers = {ref: make() for ref in observing.tensors}
+    few = [found for found in observing.convolutions if found[2].taps <= most]
     lowering.moments = {name: Moments(conv) for name, _, conv in few}
     call, held_back = _Fetch(module, list(observers)), []
     for batch, is_held in split(calibration.batches(concrete)):
@@ -94,8 +95,9 @@ def _observe(concrete, calibration, lowering: Lowering, written: Callable) -> li
         for name, src, _ in few:
             lowering.moments[name].add(values[src])
     for ref, observer in observers.items():
-        lowering.choices[ref.node] = observer.choose()
         lowering.means[ref.node] = observer.means
+        if lowering.is_int8:
+            lowering.choices[ref.node] = observer.choose()
     return held_back
 
 

@@ -86,6 +86,7 @@ class Lowering:
     Attributes:
         precision: one of `PRECISIONS`.
         observing: nothing is lowered; the pass only names the tensors that would be.
+        to_nearest: bfloat16 weights are rounded one by one, as the model itself does.
         choices: tensor -> its quantization, by the name of the node that makes it.
         means: tensor -> the mean of each of its channels.
         moments: convolution -> those of what it reads, where its taps are few.
@@ -97,6 +98,7 @@ class Lowering:
 
     precision: str
     observing: bool = False
+    to_nearest: bool = False
     choices: dict[str, Choice] = field(default_factory=dict)
     means: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     moments: dict[str, Moments] = field(default_factory=dict, repr=False)

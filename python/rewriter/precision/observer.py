@@ -23,7 +23,30 @@ class Choice(NamedTuple):
 
 
 @dataclass
-class Observer:
+class Means:
+    """The mean of each channel."""
+
+    sums: np.ndarray | float = 0.0  # over all but the channels
+    pixels: int = 0
+
+    def add(self, values: np.ndarray) -> None:
+        """Takes in a batch: [N, .., C], or in blocks [N, C / 16, H, W, 16]."""
+        if values.ndim == 5:
+            self.sums = self.sums + values.sum(axis=(0, 2, 3), dtype=np.float64).ravel()
+            self.pixels += values.shape[0] * values.shape[2] * values.shape[3]
+        else:
+            rows = values.reshape(-1, values.shape[-1]) if values.ndim else values.reshape(1, 1)
+            self.sums = self.sums + rows.sum(axis=0, dtype=np.float64)
+            self.pixels += len(rows)
+
+    @property
+    def means(self) -> np.ndarray:
+        """The mean of each channel, tails included."""
+        return np.asarray(self.sums) / max(self.pixels, 1)
+
+
+@dataclass
+class Observer(Means):
     """Minimum, maximum, mean of each channel and a histogram of all values but zero.
 
     Zero costs no byte anything, and ReLU and tails of channels make many. The histogram's bins are
@@ -38,8 +61,6 @@ class Observer:
     energy: float = 0.0
     width: float = 0.0
     bins: np.ndarray = field(default_factory=lambda: np.zeros(2 * _HALF, np.int64), repr=False)
-    sums: np.ndarray | float = 0.0  # over all but the channels
-    pixels: int = 0
 
     def add(self, values: np.ndarray) -> None:
         """Takes in a batch: [N, .., C], or in blocks [N, C / 16, H, W, 16].
@@ -56,17 +77,12 @@ class Observer:
         self.low, self.high = min(self.low, low), max(self.high, high)
         self.count += values.size
         self.energy += float(np.einsum("i,i->", values.ravel(), values.ravel(), dtype=np.float64))
-        self._add_means(values)
+        super().add(values)
         self._widen(max(-low, high))
         if self.width:
             scaled = values[values != 0] * np.float32(1 / self.width)
             numbers = np.clip(np.floor(scaled).astype(np.int64), -_HALF, _HALF - 1)
             self.bins += np.bincount(numbers + _HALF, minlength=2 * _HALF)
-
-    @property
-    def means(self) -> np.ndarray:
-        """The mean of each channel, tails included."""
-        return np.asarray(self.sums) / max(self.pixels, 1)
 
     def choose(self) -> Choice:
         """The quantization of the least square error, by min-max, percentile or search.
@@ -126,12 +142,3 @@ class Observer:
             self.bins[:] = 0
             self.bins[_HALF // 2 : _HALF // 2 + _HALF] = joined
             self.width *= 2
-
-    def _add_means(self, values: np.ndarray) -> None:
-        if values.ndim == 5:
-            self.sums = self.sums + values.sum(axis=(0, 2, 3), dtype=np.float64).ravel()
-            self.pixels += values.shape[0] * values.shape[2] * values.shape[3]
-        else:
-            rows = values.reshape(-1, values.shape[-1]) if values.ndim else values.reshape(1, 1)
-            self.sums = self.sums + rows.sum(axis=0, dtype=np.float64)
-            self.pixels += len(rows)

@@ -1,14 +1,16 @@
-"""Bytes in the place of floats: a byte q stands for scale * (q - zero_point).
+"""Bytes in the place of floats: a byte q stands for scale * (q - zero_point); bfloat16 weights.
 
-Weights are int8, symmetric, of one scale an output channel; activations are uint8 of one scale and
-one zero point a tensor. Zero is always exact, since channel tails and padding hold it.
+Weights of bytes are int8, symmetric, of one scale an output channel; activations are uint8 of one
+scale and one zero point a tensor. Zero is always exact, since channel tails and padding hold it.
 """
 
 import math
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
+BF16 = tf.bfloat16.as_numpy_dtype
 LEVELS = 255  # steps between the first and the last number of a byte
 MOST_WEIGHT = 127
 # A range of nothing but zeros, and one so narrow that 1 / scale is no float32.
@@ -71,6 +73,27 @@ def quantize_weights(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     scales[scales < _LEAST_SCALE] = 1.0
     steps = np.rint(weights.astype(np.float64) / scales)
     return np.clip(steps, -MOST_WEIGHT, MOST_WEIGHT).astype(np.int8), scales
+
+
+def bfloat16_weights(weights: np.ndarray) -> np.ndarray:
+    """Weights [.., input channels, output channels] as bfloat16, with the sum of each window.
+
+    The taps of a window read neighbouring pixels, which are much alike, so of the errors that
+    rounding makes their sum counts most. Each tap takes over what those before it have lost, from
+    the largest to the smallest (error diffusion). Steps are proportional to numbers, so the last
+    loses least. Zeros stay zeros.
+    """
+    windows = weights.reshape(-1, math.prod(weights.shape[-2:]))
+    if len(windows) < 2:
+        return weights.astype(BF16)
+    order = np.argsort(-np.abs(windows), axis=0)
+    stored, lost = np.empty(windows.shape, BF16), np.float32(0)
+    for place in order[:, None]:
+        tap = np.take_along_axis(windows, place, 0)
+        rounded = ((tap + lost) * (tap != 0)).astype(BF16)
+        lost = lost + tap - rounded.astype(np.float32)
+        np.put_along_axis(stored, place, rounded, 0)
+    return stored.reshape(weights.shape)
 
 
 def round_weights(

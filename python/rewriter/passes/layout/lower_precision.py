@@ -16,10 +16,17 @@ from ....graph import Body, Node, Ref, dtype_name
 from ....ops.records import Conv, InnerProduct, Rnn
 from ...context import Context
 from ...precision.lowering import Layer, Lowering, slow_in_bf16, slow_in_int8
-from ...precision.quantize import bias_correction, decibels, quantize_weights, round_weights
+from ...precision.quantize import (
+    BF16,
+    bfloat16_weights,
+    bias_correction,
+    decibels,
+    quantize_weights,
+    round_weights,
+)
 from ...report import Precision, Report
 from .narrow import TypeWriter, joined_values, narrow_tensors
-from .narrow_weights import BF16, floats, narrow_weights, snr_of
+from .narrow_weights import floats, narrow_weights, snr_of
 from .open_squeeze_excite import open_squeeze_excite
 
 _FASTER = '{}: convolutions of bfloat16 run in float32; precision="bf16" makes them bfloat16'
@@ -34,14 +41,16 @@ def lower_precision(body: Body, context: Context) -> None:
         return _lower_as_it_was(body, context)
     if lowering.weights_only:
         return narrow_weights(body, lowering, context.report)
-    if lowering.is_int8 and body.place is not None:
-        return None  # Nobody has seen the values of a loop's or a branch's tensors.
+    if body.place is not None:  # Nobody has seen the values of a loop's or a branch's tensors.
+        if lowering.is_int8:
+            return None
+        lowering = replace(lowering, means={})
     lowered = _lower(
         body, lowering, lambda node: body.label(node.name) not in lowering.keep, context.report
     )
     if lowered and not lowering.observing:
         _narrow_heads(body, lowering, context.report)
-    if not lowering.is_int8:
+    if not (lowering.is_int8 or lowering.observing):
         narrow_weights(body, lowering, context.report, lambda node: node.op == Rnn.op)
 
 
@@ -71,7 +80,8 @@ def _lower_as_it_was(body: Body, context: Context) -> None:
 
     if not context.bfloat16:
         return
-    lowering, stored, report = Lowering("bf16"), Lowering("bf16-weights"), context.report
+    lowering, stored = Lowering("bf16", to_nearest=True), Lowering("bf16-weights")
+    report = context.report
     reason = slow_in_bf16()
     if reason is None:
         _lower(body, lowering, was_narrow, report)
@@ -139,22 +149,24 @@ def _fields_of(body: Body, lowering: Lowering, joined: Mapping[Ref, Ref]):
             (scale, zero_point), method, _ = choice
             layer = replace(layer, method=method, scale=scale, zero_point=zero_point)
         lowering.layers.append(layer)
-        if lowering.is_int8:
-            return _int8_weights(node, lowering)
-        return {"weights": floats(node.payload).astype(BF16)}
+        return _weights_of(node, lowering)
 
     return fields
 
 
-def _int8_weights(node: Node, lowering: Lowering) -> dict:
+def _weights_of(node: Node, lowering: Lowering) -> dict:
     """Its bias makes good what rounding the weights takes from the mean of each channel."""
     conv, weights = node.payload, floats(node.payload)
-    stored, scales = quantize_weights(weights)
-    if (moments := lowering.moments.get(node.name)) is not None:
-        stored = round_weights(weights, stored, scales, moments.covariance)
-    changes = {"weights": stored, "weight_scales": scales}
+    if lowering.is_int8:
+        stored, scales = quantize_weights(weights)
+        if (moments := lowering.moments.get(node.name)) is not None:
+            stored = round_weights(weights, stored, scales, moments.covariance)
+        changes = {"weights": stored, "weight_scales": scales}
+    else:
+        stored = weights.astype(BF16) if lowering.to_nearest else bfloat16_weights(weights)
+        scales, changes = np.ones(conv.channels, np.float32), {"weights": stored}
     means = lowering.means.get(node.src.node)
-    if means is not None:
+    if means is not None and np.isfinite(means).all():
         lost = bias_correction(weights, stored, scales, means[: conv.in_channels])
         shift = 0.0 if conv.shift is None else conv.shift
         changes["shift"] = np.broadcast_to(shift + lost, [conv.channels])

@@ -17,10 +17,9 @@ from ....graph import FLOAT32, Body, Node, make_node
 from ....ops.records import Conv, InnerProduct, Rnn
 from ...patterns.products.inner_product import matrix
 from ...precision.lowering import Layer, Lowering
-from ...precision.quantize import quantize_weights, snr
+from ...precision.quantize import BF16, bfloat16_weights, quantize_weights, snr
 from ...report import Report
 
-BF16 = tf.bfloat16.as_numpy_dtype
 _KERNELS = (1, 2)  # which inputs of a recurrent layer its two matrices are
 
 
@@ -120,4 +119,4 @@ def _stored(weights: np.ndarray, lowering: Lowering) -> tuple[np.ndarray, np.nda
     """(the weights, the scales of their columns where they are int8)."""
     if lowering.precision == "int8-weights":
         return quantize_weights(weights)
-    return weights.astype(BF16), None
+    return bfloat16_weights(weights), None
