@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cc/core/rnn/rnn_cell_kernel.h"
-#include "cc/simd/math/math_exp.h"
+#include "cc/simd/math/math_activations.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {

@@ -15,7 +15,7 @@
 //                bound  seen: generic  fused
 //   Exp            1.1           1.01   1.04
 //   Expm1, Elu     1.1           1.00   0.95   alpha = 1; bound 1.8 (seen 1.59) with another
-//   Logistic       2.4           2.30   2.30
+//   Logistic       2.4           2.30   2.30   avx2: 2.03, avx512: 2.22 in the short way's reach
 //   Tanh           2.7           2.50   2.50
 //   Log            0.9           0.80   0.80
 //   Log1pOfUnit    2.1           1.95   1.95

@@ -66,7 +66,16 @@ constexpr int kPartBits = 0;
 constexpr int kParts = 1 << kPartBits, kWindow = 128 * kParts, kFirst = 99 * kParts;
 constexpr float kMagic = 12582912.f + kFirst;
 
-// 1 + exp(-x) from NegFma(x, kParts log2(e), kMagic).
+// k and kMagic.
+inline Vec MinusParts(Vec x) { return NegFma(x, Set1(kParts * 1.44269504f), Set1(kMagic)); }
+
+// `near` where k is within reach, or else `far`.
+inline Vec WithinReach(Vec rounded, Vec near, Vec far) {
+  const Vec unless_large = Select(Less(rounded, Set1(12582912.f + kWindow)), near, far);
+  return Select(Less(rounded, Set1(12582912.f)), far, unless_large);
+}
+
+// 1 + exp(-x) from MinusParts(x).
 inline Vec OnePlusExp(Vec x, Vec rounded) {
   const Vec k = Sub(rounded, Set1(kMagic)), one = Set1(1.f);
 #if defined(__AVX2__)
@@ -90,7 +99,7 @@ inline __attribute__((always_inline)) bool SiluWithinReach(const Vec (&x)[n], Ve
   IVec outside = SetInt(0);
 #pragma GCC unroll 4
   for (int i = 0; i < n; ++i) {
-    rounded[i] = NegFma(x[i], Set1(kParts * 1.44269504f), Set1(kMagic));
+    rounded[i] = MinusParts(x[i]);
     outside = OrXor(outside, Bits(rounded[i]), SetInt(0x4b400000));
   }
   if (HasAny(outside, ~(kWindow - 1))) return false;
@@ -105,11 +114,46 @@ template <int n>
 inline void Silu(Vec (&x)[n]) {
   if (SiluWithinReach(x, x)) return;
   for (Vec& v : x) {
-    const Vec rounded = NegFma(v, Set1(kParts * 1.44269504f), Set1(kMagic));
-    const Vec near = Div(v, OnePlusExp(v, rounded)), far = SiluOfAny(v);
-    const Vec unless_large = Select(Less(rounded, Set1(12582912.f + kWindow)), near, far);
-    v = Select(Less(rounded, Set1(12582912.f)), far, unless_large);
+    const Vec rounded = MinusParts(v);
+    v = WithinReach(rounded, Div(v, OnePlusExp(v, rounded)), SiluOfAny(v));
   }
+}
+
+// Logistic's short way has Silu's reach, and in two more steps its bound: r in two parts, and a
+// polynomial of a degree more, whose p(0) is chosen so that it and the table round best where
+// 1 + exp(-x) is just above a power of two, and an ulp of the result is smallest.
+#if defined(BD_AVX512)
+alignas(64) constexpr int32_t kLogisticPowers[kLookup] = {
+    -0x7354ea35, -0x73552b29, -0x7355571d, -0x73556d9b, -0x73556e2b, -0x73555852, -0x73552b92,
+    -0x7354e76b, -0x73548b5a, -0x735416d9, -0x7353895e, -0x7352e25e, -0x7352214a, -0x7351458f,
+    -0x73504e98, -0x734f3bcd, -0x734e0c91, -0x734cc045, -0x734b5646, -0x734ae6f7, -0x734c1349,
+    -0x734d2fc2, -0x734e3c0a, -0x734f37c5, -0x73502298, -0x7350fc22, -0x7351c404, -0x735279da,
+    -0x73531d3f, -0x7353adcc, -0x73542b17, -0x735494b4};
+inline Vec LogisticPolynomial(Vec r) {  // to 2^-27.6
+  return Fma(Fma(Add(r, Set1(-2.99268699f)), r, Set1(5.98532438f)), r, Set1(-5.98532438f));
+}
+#elif defined(__AVX2__)
+alignas(64) constexpr int32_t kLogisticPowers[kLookup] = {
+    0x0b87d9b8, 0x0b84255f, 0x0b818de9, 0x0b802d1f, 0x0b801f1f, 0x0b818293, 0x0b8478eb, 0x0b89269e};
+inline Vec LogisticPolynomial(Vec r) {  // to 2^-27.3
+  const Vec p = Fma(Add(r, Set1(-5.0255065f)), r, Set1(15.0758009f));
+  return Fma(Fma(p, r, Set1(-30.1507988f)), r, Set1(30.1507988f));
+}
+#endif
+
+inline Vec Logistic(Vec x) {
+#if defined(__AVX2__)
+  const Vec rounded = MinusParts(x), one = Set1(1.f), k = Sub(rounded, Set1(kMagic));
+  const Vec r = Fma(k, Set1(kLn2Lo / kParts), Fma(k, Set1(kLn2Hi / kParts), x));
+  const IVec power =
+      AddInt(Lookup(kLogisticPowers, Bits(rounded)), ShiftLeft<23 - kPartBits>(Bits(rounded)));
+  const Vec near = Div(one, Fma(LogisticPolynomial(r), FromBits(power), one));
+  const IVec outside = OrXor(SetInt(0), Bits(rounded), SetInt(0x4b400000));
+  if (!HasAny(outside, ~(kWindow - 1))) return near;
+  return WithinReach(rounded, near, LogisticOfAny(x));
+#else
+  return LogisticOfAny(x);
+#endif
 }
 
 // x logistic(alpha x)

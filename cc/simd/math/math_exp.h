@@ -65,7 +65,7 @@ inline Vec NegativeExpm1(Vec x) {
 }
 
 // e = exp(-|x|) keeps 1 / (1 + exp(-x)) exact to the last denormal.
-inline Vec Logistic(Vec x) {
+inline Vec LogisticOfAny(Vec x) {
   const Vec one = Set1(1.f), e = NegativeExp(MinusAbs(x));
   return Div(Select(Less(x, Zero()), e, one), Add(one, e));
 }

@@ -152,26 +152,30 @@ INSTANTIATE_TEST_SUITE_P(All, MathTest, testing::Range(0, static_cast<int>(Funct
                                   std::to_string(info.param);
                          });
 
-// It takes a short way where all lanes of four vectors are between -20 and 68: each special
-// value, and those about these bounds, in every lane among small ones, which they leave as
-// they are bit for bit.
-TEST(Math, SiluOfMixedLanes) {
+// Swish and the logistic function take a short way where all lanes of some vectors are between -20
+// and 68: each special value, and those about these bounds, in every lane among small ones, which
+// they leave as they are bit for bit.
+TEST(Math, MixedLanes) {
   const float big = std::numeric_limits<float>::max();
-  for (Isa isa : TestIsas()) {
-    for (float special : {NAN, INFINITY, -INFINITY, big, -big, -19.9f, -20.2f, 68.4f, 68.9f, -87.f,
-                          87.f, -100.f, 1e-45f, -0.f}) {
-      for (size_t lane = 0; lane < 48; ++lane) {
-        std::vector<float> x(48), y(48), alone(48);
-        for (size_t i = 0; i < x.size(); ++i) x[i] = 0.75f * i - 17.f;
-        MathKernelsFor(isa).silu(x.data(), alone.data(), x.size(), 0.f);
-        x[lane] = special;
-        MathKernelsFor(isa).silu(x.data(), y.data(), x.size(), 0.f);
-        for (size_t i = 0; i < x.size(); ++i) {
-          const double exact = x[i] * Logistic(x[i]);
-          ASSERT_LE(UlpError(y[i], exact), 3.6)
-              << IsaName(isa) << ": " << x[i] << " beside " << special << " gives " << y[i];
-          if (i != lane) {
-            ASSERT_EQ(y[i], alone[i]) << IsaName(isa) << ": " << x[i] << " beside " << special;
+  for (bool silu : {true, false}) {
+    const double bound = silu ? 3.6 : 2.4;
+    for (Isa isa : TestIsas()) {
+      const auto run = silu ? MathKernelsFor(isa).silu : MathKernelsFor(isa).logistic;
+      for (float special : {NAN, INFINITY, -INFINITY, big, -big, -19.9f, -20.2f, 68.4f, 68.9f,
+                            -87.f, 87.f, -100.f, 1e-45f, -0.f}) {
+        for (size_t lane = 0; lane < 48; ++lane) {
+          std::vector<float> x(48), y(48), alone(48);
+          for (size_t i = 0; i < x.size(); ++i) x[i] = 0.75f * i - 17.f;
+          run(x.data(), alone.data(), x.size(), 0.f);
+          x[lane] = special;
+          run(x.data(), y.data(), x.size(), 0.f);
+          for (size_t i = 0; i < x.size(); ++i) {
+            const double exact = silu ? x[i] * Logistic(x[i]) : Logistic(x[i]);
+            ASSERT_LE(UlpError(y[i], exact), bound)
+                << IsaName(isa) << ": " << x[i] << " beside " << special << " gives " << y[i];
+            if (i != lane) {
+              ASSERT_EQ(y[i], alone[i]) << IsaName(isa) << ": " << x[i] << " beside " << special;
+            }
           }
         }
       }
