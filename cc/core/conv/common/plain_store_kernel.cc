@@ -27,29 +27,46 @@ void JoinBlocks(const PlainStoreArgs& a, float* to, int64_t pitch) {
         __builtin_memcpy(to + p * pitch, block + p * kBlock, kBlock * sizeof(float));
       continue;
     }
-    for (int64_t p = 0; p < a.px; ++p)
-      for (int64_t i = 0; i < lanes; ++i) to[p * pitch + i] = block[p * kBlock + i];
+    for (int64_t p = 0; p < a.px; ++p) {
+      for (int64_t i = 0; i < lanes; i += kLanes) {
+        const int64_t left = lanes - i < kLanes ? lanes - i : kLanes;
+        StoreN(to + p * pitch + i, Load(block + p * kBlock + i), static_cast<int>(left));
+      }
+    }
   }
 }
 
+// Whether the chain reads no tensor, which dst may be.
+bool ReadsNoTensor(const PostOpProgram& program) {
+  for (int32_t s = 0; s < program.count; ++s) {
+    const PostOpStep& step = program.steps[s];
+    const bool reads = step.kind == PostOpKind::kBinary && step.shape == OperandShape::kTensor;
+    if (reads || step.kind == PostOpKind::kSum) return false;
+  }
+  return true;
+}
+
 void StorePiece(const PlainStoreArgs& a) {
-  if (a.blocks != nullptr) {
-    if (a.program == nullptr && a.type.dtype == DataType::f32) {
-      return JoinBlocks(a, a.dst + a.first, a.channels);
-    }
+  const bool in_dst = a.blocks != nullptr && a.type.dtype == DataType::f32 &&
+                      (a.program == nullptr || ReadsNoTensor(*a.program));
+  if (in_dst) {
+    JoinBlocks(a, a.dst + a.first, a.channels);
+    if (a.program == nullptr) return;
+  } else if (a.blocks != nullptr) {
     JoinBlocks(a, a.row, a.count);
   }
   // All channels: the pixels are one run. Some of them: a run a pixel.
   const int64_t runs = a.count == a.channels ? 1 : a.px;
   const int64_t length = a.px * a.count / runs;
   for (int64_t r = 0; r < runs; ++r) {
-    float* row = a.row + r * length;
     const int64_t at = r * a.channels + a.first;
+    float* row = in_dst ? a.dst + at : a.row + r * length;
     if (a.program != nullptr) {
       a.program->kernels->rows(
           *a.program, row,
           {1, length, length, a.dst_offset + at, 0, a.first, a.channels, a.sample_offset});
     }
+    if (in_dst) continue;
     if (a.type.dtype == DataType::bf16) {
       StoreRun(a.type, row, length, reinterpret_cast<Bfloat16*>(a.dst) + at);
     } else if (a.type.dtype == DataType::u8) {
