@@ -30,6 +30,10 @@ void AssembleBytes(const ConcatPlan& plan, const ConcatRun* runs, int num_runs, 
       }
       const char* src = sources[r] + first * 16 * bytes;
       const ElementType from = plan.desc.src_type(run.input);
+      if (run.count == 16) {  // whole pixels, which lie alike
+        ConvertSlice(plan.isa, from, src, to, out, count * 16);
+        continue;
+      }
       if (from != to) {
         ConvertSlice(plan.isa, from, src, to, converted, count * 16);
         src = converted;

@@ -71,6 +71,15 @@ class FloatRows {
     dst_copy_.resize(floats);
     return dst_copy_.data();
   }
+  // `count` elements from element `first` of src on as dst stores them: in memory where src does,
+  // too, else a copy.
+  const float* SrcAsDst(int64_t first, int64_t count) {
+    const char* from = src_bytes(first);
+    if (src_type_ == dst_type_) return reinterpret_cast<const float*>(from);
+    src_copy_.resize(count);
+    ConvertSlice(isa_, src_type_, from, dst_type_, src_copy_.data(), count);
+    return src_copy_.data();
+  }
   const char* src_bytes(int64_t first) const { return src_ + first * SizeOf(src_type_.dtype); }
   char* dst_bytes(int64_t first) const { return dst_ + first * SizeOf(dst_type_.dtype); }
   void Store() const {

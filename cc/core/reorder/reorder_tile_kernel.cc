@@ -110,9 +110,9 @@ void Copy(const ReorderTile& t) {
 
 // ---- Conversions ----
 
-// A piece of a tile as floats, row after row, and a vector of slack.
+// A piece of a tile as floats, row after row.
 struct Block {
-  alignas(64) float at[kFloats + kBlock];
+  float* at;
   int64_t rows = 0, cols = 0;
 };
 
@@ -134,7 +134,8 @@ inline void StoreRun(const Quantizer& to, const float* run, T* dst, int64_t n) {
     to.StoreFour(dst + i, four);
   }
   for (; i + kLanes <= n; i += kLanes) to.Store(dst + i, Load(run + i));
-  if (i < n) to.StoreN(dst + i, Load(run + i), static_cast<int>(n - i));
+  const int left = static_cast<int>(n - i);
+  if (left > 0) to.StoreN(dst + i, LoadN(run + i, left), left);
 }
 
 template <typename T>
@@ -196,6 +197,27 @@ constexpr StoreBlockFn kStore[] = {BD_DATA_TYPES(BD_STORE_BLOCK)};
 #undef BD_LOAD_BLOCK
 #undef BD_STORE_BLOCK
 
+// Whether a tile in memory lies there as a block does.
+inline bool IsBlock(const ReorderTile& t, DataType type, int64_t row) {
+  return type == DataType::f32 && (t.rows == 1 || row == t.cols);
+}
+
+// A tile that is only converted, floats from where they are, numbers to where floats are to be.
+bool ConvertInPlace(const ReorderTile& t, const Dequantizer& from, const Quantizer& to) {
+  if (t.src_col != 1 || t.dst_col != 1 || t.scales != nullptr || t.beta != 0) return false;
+  if (IsBlock(t, t.src_type, t.src_row)) {
+    float* const src = static_cast<float*>(const_cast<void*>(t.src));
+    kStore[static_cast<int>(t.dst_type)](to, {src, t.rows, t.cols}, t.dst, 0, t.dst_row, 1);
+    return true;
+  }
+  if (IsBlock(t, t.dst_type, t.dst_row) && t.cols % kLanes == 0) {
+    Block block = {static_cast<float*>(t.dst), t.rows, t.cols};
+    kLoad[static_cast<int>(t.src_type)](from, t.src, 0, t.src_row, 1, &block);
+    return true;
+  }
+  return false;
+}
+
 void Convert(const ReorderTile& t) {
   const LoadBlockFn load = kLoad[static_cast<int>(t.src_type)];
   const LoadBlockFn load_dst = kLoad[static_cast<int>(t.dst_type)];
@@ -205,7 +227,9 @@ void Convert(const ReorderTile& t) {
   const bool runs = t.src_col == 1 && t.dst_col == 1;
   const int64_t most_cols = Least(t.cols, runs ? kFloats : kSide);
   const int64_t most_rows = runs ? kFloats / most_cols : kSide;
-  Block block, old;
+  if (ConvertInPlace(t, from, to)) return;
+  alignas(64) float floats[kFloats + kBlock], old_floats[kFloats + kBlock];  // a vector of slack
+  Block block = {floats}, old = {old_floats};
   for (int64_t r = 0; r < t.rows; r += most_rows) {
     for (int64_t c = 0; c < t.cols; c += most_cols) {
       block.rows = Least(most_rows, t.rows - r);

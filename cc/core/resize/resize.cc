@@ -65,14 +65,16 @@ int64_t Factor(const std::vector<ResizeTap>& columns, int64_t in) {
 void Rows(const ResizePlan& plan, FloatRows memory, int64_t begin, int64_t end) {
   const TensorView &from = plan.desc.src, &to = plan.desc.dst;
   const ResizeKernels& kernels = *plan.kernels;
-  const auto run = plan.desc.kind == ResizeKind::kBilinear ? kernels.bilinear
-                   : plan.factor > 0                       ? kernels.repeat
-                                                           : kernels.nearest;
+  const bool nearest = plan.desc.kind == ResizeKind::kNearest;
+  const int64_t dst_size = SizeOf(to.dtype());
+  const auto run = !nearest          ? kernels.bilinear
+                   : plan.factor > 0 ? kernels.repeat[dst_size / 2]
+                                     : kernels.nearest[dst_size / 2];
   ResizeRow row;
   row.columns = plan.columns.data();
   row.out = to.w();
   row.factor = plan.factor;
-  const int64_t row_floats = from.w() * kBlock, dst_bytes = to.w() * kBlock * SizeOf(to.dtype());
+  const int64_t row_floats = from.w() * kBlock, dst_bytes = to.w() * kBlock * dst_size;
   int64_t before = -1;  // the source row of the unit before, where that may be copied
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t plane = unit / to.h(), y = unit % to.h();
@@ -80,11 +82,13 @@ void Rows(const ResizePlan& plan, FloatRows memory, int64_t begin, int64_t end) 
     const ResizeTap& tap = plan.rows[y];
     const int64_t first = to.offset(n, block, y * to.w());
     row.fraction = tap.fraction;
-    const bool same =
-        plan.desc.kind == ResizeKind::kNearest && unit > begin && y > 0 && before == tap.lower;
-    if (same) {
-      char* const copy = memory.dst_bytes(first);
-      std::memcpy(copy, copy - dst_bytes, dst_bytes);
+    char* const dst = memory.dst_bytes(first);
+    if (nearest && unit > begin && y > 0 && before == tap.lower) {
+      std::memcpy(dst, dst - dst_bytes, dst_bytes);
+    } else if (nearest) {
+      row.lower = memory.SrcAsDst(from.offset(n, block, 0) + tap.lower, row_floats);
+      row.dst = reinterpret_cast<float*>(dst);
+      run(row);
     } else {
       int64_t step;
       const int64_t rows = tap.upper == tap.lower ? 1 : 2;

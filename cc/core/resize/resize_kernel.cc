@@ -6,22 +6,28 @@
 namespace bd::BD_ISA {
 namespace {
 
-void Nearest(const ResizeRow& r) {
-  for (int64_t x = 0; x < r.out; ++x) {
-    const float* src = r.lower + r.columns[x].lower;
-    for (int v = 0; v < kBlock; v += kLanes) Store(r.dst + x * kBlock + v, Load(src + v));
+template <int kFloats>
+inline void CopyPixel(const float* src, float* dst) {
+  if constexpr (kFloats == kBlock) {
+    for (int v = 0; v < kBlock; v += kLanes) Store(dst + v, Load(src + v));
+  } else {
+    __builtin_memcpy(dst, src, kFloats * sizeof(float));
   }
 }
 
+template <int kFloats>
+void Nearest(const ResizeRow& r) {
+  for (int64_t x = 0; x < r.out; ++x) {
+    CopyPixel<kFloats>(r.lower + r.columns[x].lower / kBlock * kFloats, r.dst + x * kFloats);
+  }
+}
+
+template <int kFloats>
 void Repeat(const ResizeRow& r) {
+  const float* src = r.lower;
   float* dst = r.dst;
-  for (int64_t x = 0; x < r.out; x += r.factor) {
-    const float* src = r.lower + x / r.factor * kBlock;
-    Vec pixel[kVecsPerBlock];
-    for (int v = 0; v < kVecsPerBlock; ++v) pixel[v] = Load(src + v * kLanes);
-    for (int64_t k = 0; k < r.factor; ++k, dst += kBlock) {
-      for (int v = 0; v < kVecsPerBlock; ++v) Store(dst + v * kLanes, pixel[v]);
-    }
+  for (int64_t x = 0; x < r.out; x += r.factor, src += kFloats) {
+    for (int64_t k = 0; k < r.factor; ++k, dst += kFloats) CopyPixel<kFloats>(src, dst);
   }
 }
 
@@ -42,7 +48,8 @@ void Bilinear(const ResizeRow& r) {
   }
 }
 
-constexpr ResizeKernels kKernels = {Nearest, Repeat, Bilinear};
+constexpr ResizeKernels kKernels = {
+    {Nearest<4>, Nearest<8>, Nearest<16>}, {Repeat<4>, Repeat<8>, Repeat<16>}, Bilinear};
 
 }  // namespace
 

@@ -24,8 +24,9 @@ struct ResizeRow {
 };
 
 struct ResizeKernels {
-  void (*nearest)(const ResizeRow&);
-  void (*repeat)(const ResizeRow&);  // every pixel `factor` times
+  // Of pixels of 16, 32 and 64 bytes, which count as 4, 8 and 16 floats.
+  void (*nearest[3])(const ResizeRow&);
+  void (*repeat[3])(const ResizeRow&);  // every pixel `factor` times
   void (*bilinear)(const ResizeRow&);
 };
 
