@@ -36,7 +36,7 @@
 //   All(m)                   true where the mask is in all lanes
 //   Select(m, a, b)          m ? a : b, lane by lane
 //   KeepFirst(v, n)          lanes 0 .. n - 1 of v, zero in the others; any n
-//   IVec                     kLanes int32: SetInt AddInt SubInt ShiftLeft<k>
+//   IVec                     kLanes int32: SetInt AddInt SubInt MulInt (modulo 2^32) ShiftLeft<k>
 //                            ShiftRight<k> (arithmetic) ToFloat
 //   OrXor(acc, a, b)         acc | (a ^ b)
 //   HasAny(i, bits)          true where a lane has one of these bits

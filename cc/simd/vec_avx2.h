@@ -79,6 +79,7 @@ inline Vec FromBits(IVec i) { return _mm256_castsi256_ps(i); }
 inline Vec ToFloat(IVec i) { return _mm256_cvtepi32_ps(i); }
 inline IVec AddInt(IVec a, IVec b) { return _mm256_add_epi32(a, b); }
 inline IVec SubInt(IVec a, IVec b) { return _mm256_sub_epi32(a, b); }
+inline IVec MulInt(IVec a, IVec b) { return _mm256_mullo_epi32(a, b); }
 template <int kBits>
 inline IVec ShiftLeft(IVec a) {
   return _mm256_slli_epi32(a, kBits);

@@ -128,6 +128,7 @@ inline Vec FromBits(IVec i) { return _mm512_castsi512_ps(i); }
 inline Vec ToFloat(IVec i) { return _mm512_cvtepi32_ps(i); }
 inline IVec AddInt(IVec a, IVec b) { return _mm512_add_epi32(a, b); }
 inline IVec SubInt(IVec a, IVec b) { return _mm512_sub_epi32(a, b); }
+inline IVec MulInt(IVec a, IVec b) { return _mm512_mullo_epi32(a, b); }
 template <int kBits>
 inline IVec ShiftLeft(IVec a) {
   return _mm512_slli_epi32(a, kBits);

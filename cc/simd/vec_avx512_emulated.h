@@ -133,6 +133,7 @@ BD_OF_ONE(Vec, IVec, FromBits)
 BD_OF_ONE(Vec, IVec, ToFloat)
 BD_OF_TWO(IVec, IVec, AddInt)
 BD_OF_TWO(IVec, IVec, SubInt)
+BD_OF_TWO(IVec, IVec, MulInt)
 BD_OF_THREE(IVec, IVec, OrXor)
 template <int kBits>
 inline IVec ShiftLeft(IVec a) {

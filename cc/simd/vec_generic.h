@@ -105,6 +105,11 @@ inline Vec FromBits(IVec i) { return _mm_castsi128_ps(i); }
 inline Vec ToFloat(IVec i) { return _mm_cvtepi32_ps(i); }
 inline IVec AddInt(IVec a, IVec b) { return _mm_add_epi32(a, b); }
 inline IVec SubInt(IVec a, IVec b) { return _mm_sub_epi32(a, b); }
+inline IVec MulInt(IVec a, IVec b) {  // SSE2 multiplies every other lane
+  const __m128i even = _mm_mul_epu32(a, b);
+  const __m128i odd = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(b, 32));
+  return _mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0x08), _mm_shuffle_epi32(odd, 0x08));
+}
 template <int kBits>
 inline IVec ShiftLeft(IVec a) {
   return _mm_slli_epi32(a, kBits);

@@ -22,6 +22,8 @@ const TileKernel* TilesOf(Isa isa, TileFamily family, int64_t blocks, int32_t va
       return Int8TileKernelsFor(isa).tile[blocks - 1];
     case TileFamily::kWords:
       return Int8TileKernelsFor(isa).words.tile[blocks - 1];
+    case TileFamily::kSums:
+      return Int8TileKernelsFor(isa).word_sums[blocks - 1];
   }
   return nullptr;
 }
@@ -30,7 +32,9 @@ int64_t TilePixels(Isa isa, TileFamily family, int64_t blocks) {
   if (family == TileFamily::kFip) return FipKernelsFor(isa).tile_pixels;
   if (family == TileFamily::kBf16) return Bf16TileKernelsFor(isa).tile_pixels;
   if (family == TileFamily::kInt8) return Int8TileKernelsFor(isa).tile_pixels;
-  if (family == TileFamily::kWords) return Int8TileKernelsFor(isa).words.tile_pixels;
+  if (family == TileFamily::kWords || family == TileFamily::kSums) {
+    return Int8TileKernelsFor(isa).words.tile_pixels;
+  }
   const GemmKernels& kernels = GemmKernelsFor(isa);
   return blocks > kernels.tile_blocks ? kernels.joined_tile_pixels : kernels.tile_pixels;
 }

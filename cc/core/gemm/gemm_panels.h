@@ -42,12 +42,15 @@ enum class TileFamily {
   kBf16,     // as kStrided, in dwords of two numbers of bfloat16 (narrow_kernel.h)
   kInt8,     // as kStrided, in dwords of four bytes
   kWords,    // the same in dwords of two bytes that were widened to 16 bits
+  kSums,     // the same of any words, with nothing behind the sums
 };
 
 inline bool IsBytes(TileFamily family) {
   return family == TileFamily::kInt8 || family == TileFamily::kWords;
 }
-inline bool IsNarrow(TileFamily family) { return family == TileFamily::kBf16 || IsBytes(family); }
+inline bool IsNarrow(TileFamily family) {
+  return family == TileFamily::kBf16 || family == TileFamily::kSums || IsBytes(family);
+}
 
 // Numbers of A, neighbours along K, in what a tile reads at once: 4 bytes of memory.
 inline int64_t PerDword(TileFamily family) {

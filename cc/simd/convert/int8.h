@@ -16,9 +16,10 @@
 //   InterleaveQuads(p, to)  16 groups of 4 unsigned bytes, one of each p[0] to p[3]
 //   TransposedQuads(p)  the same of 4 blocks of 16 that follow one another, in a register
 //
-// With AVX512_VNNI and AVX-VNNI four are VPDPBUSD. Other sets multiply words of 16 bits (VPMADDWD),
-// even bytes and odd ones: VPMADDUBSW would saturate, since 2 * 255 * 127 is no int16. That takes a
-// shift for each product and sum, which words that lie in memory do without.
+// With AVX512_VNNI and AVX-VNNI four are VPDPBUSD, and two words VPDPWSSD. Other sets multiply
+// words of 16 bits (VPMADDWD), even bytes and odd ones: VPMADDUBSW would saturate, since 2 * 255 *
+// 127 is no int16. That takes a shift for each product and sum, which words that lie in memory do
+// without.
 #pragma once
 
 #include "cc/simd/convert/convert.h"
@@ -47,7 +48,15 @@ inline IVec ProductsOfWords(IVec a, IVec b) { return _mm_madd_epi16(a, b); }
 
 inline IVec SetWords(const int16_t* p) { return SetInt(FourBytes(p)); }
 inline IVec LoadWords(const int16_t* p) { return LoadInt(reinterpret_cast<const int32_t*>(p)); }
-inline IVec DotWords(IVec acc, IVec a, IVec b) { return AddInt(acc, ProductsOfWords(a, b)); }
+inline IVec DotWords(IVec acc, IVec a, IVec b) {
+#if defined(__AVX512VNNI__)
+  return _mm512_dpwssd_epi32(acc, a, b);
+#elif defined(__AVXVNNI__)
+  return _mm256_dpwssd_avx_epi32(acc, a, b);
+#else
+  return AddInt(acc, ProductsOfWords(a, b));
+#endif
+}
 
 inline void StoreWords(int16_t* to, __m128i bytes) {
 #if defined(__AVX2__)

@@ -4,7 +4,7 @@
 //   SetWordBlock(x)     x in all; WidenedBytes(p): 16 bytes in memory
 //   LoadWordBlock(p), StoreWordBlock(p, x)   words in memory
 //   StoreAsBytes(p, x)  words of up to 255 as bytes
-//   AddWords, SubWords  modulo 2^16; AndWords
+//   AddWords, SubWords, ShiftWordsLeft<k>   modulo 2^16; AndWords
 //   HighProducts(x, y)  x y / 2^16; SignWords(x): x / 2^15; both rounded down
 #pragma once
 
@@ -32,6 +32,10 @@ inline void StoreAsBytes(uint8_t* p, WordBlock x) {
 inline WordBlock AddWords(WordBlock x, WordBlock y) { return _mm256_add_epi16(x, y); }
 inline WordBlock SubWords(WordBlock x, WordBlock y) { return _mm256_sub_epi16(x, y); }
 inline WordBlock AndWords(WordBlock x, WordBlock y) { return _mm256_and_si256(x, y); }
+template <int kBits>
+inline WordBlock ShiftWordsLeft(WordBlock x) {
+  return _mm256_slli_epi16(x, kBits);
+}
 inline WordBlock HighProducts(WordBlock x, WordBlock y) { return _mm256_mulhi_epu16(x, y); }
 inline WordBlock SignWords(WordBlock x) { return _mm256_srli_epi16(x, 15); }
 #else
@@ -67,6 +71,10 @@ inline WordBlock SubWords(WordBlock x, WordBlock y) {
 }
 inline WordBlock AndWords(WordBlock x, WordBlock y) {
   return {_mm_and_si128(x.low, y.low), _mm_and_si128(x.high, y.high)};
+}
+template <int kBits>
+inline WordBlock ShiftWordsLeft(WordBlock x) {
+  return {_mm_slli_epi16(x.low, kBits), _mm_slli_epi16(x.high, kBits)};
 }
 inline WordBlock HighProducts(WordBlock x, WordBlock y) {
   return {_mm_mulhi_epu16(x.low, y.low), _mm_mulhi_epu16(x.high, y.high)};

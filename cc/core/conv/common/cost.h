@@ -31,6 +31,8 @@ struct CpuCosts {
   double fip_multiply = 0.72, fip_vector = 2, fip_pixel = 3, fip_copied_vector = 4.5;
   // A multiply-add of bfloat16: VDPBF16PS, or two of widened numbers.
   double bf16_multiply = 0.5, bf16_widened_multiply = 1.6;
+  // Of bytes: VPDPBUSD; and of words, VPDPWSSD, or a product and a sum.
+  double bytes_multiply = 0.25, words_multiply = 0.5, words_by_two = 0.75;
   // Of weights that are packed for one call: a line of a copy, what pairs add to it, and a line of
   // Winograd's planes. It comes from memory and goes there, which costs more than the arithmetic.
   double pack_line = 40, pack_pairs = 6, pack_winograd = 100;

@@ -1,4 +1,4 @@
-// Winograd's convolution: winograd_kernel.h has the algebra.
+// Winograd's convolution: winograd_kernel.h has the algebra, winograd_bytes_kernel.h that of bytes.
 //
 //   winograd_plan.cc    when it pays, tasks, scratch
 //   winograd_pack.cc    weights into the transformed domain
@@ -18,13 +18,15 @@ namespace bd {
 // tiles_h x tiles_w tiles an image; a task is tile_block tiles of all images times a range of
 // output groups. Planes are tile_pitch tiles apart.
 struct WinogradPlan {
-  int row = 0;       // of kWinogradTransforms
-  bool fip = false;  // planes are multiplied in pairs
+  int row = 0;                               // of kWinogradTransforms
+  TileFamily family = TileFamily::kBlocked;  // kFip: in pairs; kSums: of bytes
   OutputGroups groups;
-  int64_t icb = 0;  // blocks of transformed channels, those of all phases
+  int64_t plane_dwords = 0;  // of packed weights
+  int64_t icb = 0;           // blocks of transformed channels, those of all phases
   int64_t group_splits = 1;
   int64_t tiles_h = 0, tiles_w = 0, tile_block = 0, tile_pitch = 0;
   bool pools_tiles = false;  // the dst stage stores maxima of its tiles
+  int64_t most_ranges = 1;   // of channels, whose M are apart; of bytes
   std::vector<int64_t> tap_offsets;
   // For each thread: V and M; with FIP the terms of V's tiles in each plane, squares and magnitudes
   // of a plane, magnitudes of all planes; and which tiles are multiplied without pairs.
@@ -32,12 +34,17 @@ struct WinogradPlan {
   ScratchPiece<uint8_t> apart;
 
   const WinogradTransform& transform() const { return kWinogradTransforms[row]; }
+  bool fip() const { return family == TileFamily::kFip; }
+  bool bytes() const { return family == TileFamily::kSums; }
+  // Dwords of so many channels of a tile in V.
+  int64_t Dwords(int64_t channels) const { return CeilDiv(channels, PerDword(family)); }
 };
 
 // Algorithm::variant is the row of kWinogradTransforms. Weights are packed as U = G g G^T, made in
 // double: [xi][group][icb][ic in block][block of group][16], where channels of phases are ordered
 // [row][column][ic]. With FIP, behind each plane [ocb][16] to multiply sums by and [ocb][16] of
-// terms (cc/core/gemm/fip.h).
+// terms (cc/core/gemm/fip.h). Of bytes as words, in dwords of two channels; behind all planes sums
+// of each channel's weights [ocb][16], in int32, and the number of ranges.
 BD_CONV_ALGORITHM(Winograd);
 
 }  // namespace bd

@@ -6,6 +6,8 @@
 //   2. multiply M[ocb][xi][tile][16] = U[xi] V[xi]
 //   3. dst      y = A^T M A, maxima where dst is pooled, epilogue
 //
+// Of bytes V has words, [icb][xi][tile][16 words], and there is an M for each range of channels.
+//
 // The planes xi of one channel block lie together: a transform writes or reads all
 // of them at once, and with [xi][icb] each would be a page, and in some shapes a
 // cache set, of its own (the source stage then had 4 of 10 samples of 28x28x128).
@@ -14,7 +16,9 @@
 
 #include "cc/base/threads/parallel_units.h"
 #include "cc/core/conv/winograd/winograd.h"
+#include "cc/core/conv/winograd/winograd_bytes_kernel.h"
 #include "cc/core/gemm/fip.h"
+#include "cc/core/gemm/narrow_pack.h"
 
 namespace bd {
 namespace {
@@ -33,6 +37,7 @@ struct PreparedTiles {
 // The tiles of a block as rows of A for RunPanels.
 struct PlaneRows {
   const float* src;
+  int64_t pixel;  // dwords of a row
   const EvenTiles& even;
 
   void Start(int64_t) {}
@@ -40,7 +45,7 @@ struct PlaneRows {
   template <typename Emit>
   void ForEach(TileArgs*, Emit&& emit) const {
     even.ForRuns([&](int64_t first, int64_t px, int64_t tiles) {
-      emit(src + first * kBlock, first, px, tiles);
+      emit(src + first * pixel, first, px, tiles);
     });
   }
 };
@@ -62,6 +67,16 @@ struct TileBlock {
   int64_t channels() const { return run.d.ic() * transform().phases(); }
   int64_t plane_stride() const { return p.tile_pitch * kBlock; }
   int64_t block_stride() const { return planes() * plane_stride(); }
+  // Of V.
+  int64_t pixel() const { return p.Dwords(kBlock); }
+  int64_t v_plane_stride() const { return p.tile_pitch * pixel(); }
+  // Behind the planes of packed weights of bytes: sums of the weights of each dst channel, and how
+  // many ranges the source channels have.
+  const int32_t* weight_sums() const {
+    return reinterpret_cast<const int32_t*>(run.buffers.packed + planes() * p.plane_dwords);
+  }
+  int64_t ranges() const { return p.bytes() ? weight_sums()[plan().ocb * kBlock] : 1; }
+  int64_t range_distance() const { return (end_ocb() - first_ocb()) * block_stride(); }
   // Of dst and of a tile in it, as the dst stage stores them.
   int64_t pool_h() const { return p.pools_tiles ? run.d.pool_h : 1; }
   int64_t pool_w() const { return p.pools_tiles ? run.d.pool_w : 1; }
@@ -99,7 +114,7 @@ struct TileBlock {
     a.ih = d.ih();
     a.iw = d.iw();
     a.ic = d.ic();
-    a.plane_stride = plane_stride();
+    a.plane_stride = v_plane_stride();
     ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
       a.src = d.src.channels_last()
                   ? BytesFrom(run.buffers.src, n * d.ih() * d.iw() * d.ic() * plan().src_bytes)
@@ -107,7 +122,11 @@ struct TileBlock {
       a.y = row * transform().mh * d.sh() - d.pad_top();
       a.x = column * transform().mw * d.sw() - d.pad_left();
       a.tiles = tiles;
-      a.dst = v + icb * block_stride() + at * kBlock;
+      a.dst = v + icb * planes() * v_plane_stride() + at * pixel();
+      if (p.bytes()) {
+        const auto zero = static_cast<uint8_t>(d.types.src_quantization.zero_point);
+        return WinogradBytesKernelsFor(plan().isa).source(a, zero);
+      }
       (d.narrow() ? kernels.source_bf16 : kernels.source)[which()](a);
     });
   }
@@ -152,22 +171,28 @@ struct TileBlock {
     prepared->apart = any ? apart : nullptr;
   }
 
-  void Multiply(int64_t xi, int thread, const PreparedTiles& prepared) const {
-    const bool fip = p.fip;
-    const int64_t u_stride = plan().packed_floats() / planes();
-    const float* src = v + xi * plane_stride();
+  // Of blocks [begin, end) of source channels to M of `range`.
+  void Multiply(int64_t xi, int64_t range, int64_t begin, int64_t end, int thread,
+                const PreparedTiles& prepared) const {
+    const bool fip = p.fip();
+    const int64_t u_stride = p.plane_dwords;
+    const int64_t whole = std::min(end, whole_blocks());
+    const float* src = v + xi * v_plane_stride();
+    float* const sums = m + range * range_distance() + xi * plane_stride();
     PanelCall<OutputGroup> call;
     call.isa = plan().isa;
-    call.family = fip ? TileFamily::kFip : TileFamily::kBlocked;
+    call.family = p.family;
     call.panels = p.groups.list.data();
     call.begin = group_begin;
     call.end = group_end;
     call.packed = run.buffers.packed + xi * u_stride;
-    call.tap_offsets = p.tap_offsets.data();
-    call.tail_taps = channels() % kBlock != 0;
-    call.tail_length = channels() % kBlock;
-    call.taps = whole_blocks();
-    call.behind = call.Weights(group_begin, 0) + u_stride;  // the next plane's
+    call.first_row = begin * pixel();
+    call.tap_offsets = p.tap_offsets.data() + begin;
+    call.tail_taps = end - whole;
+    call.tail_length = p.Dwords(channels() % kBlock);
+    call.taps = whole - begin;
+    call.tap_length = call.px_stride = pixel();
+    call.behind = call.Weights(group_begin, call.first_row) + u_stride;  // the next plane's
     if (fip) {
       call.pixel_terms = Terms(xi, thread);
       call.apart = prepared.apart;
@@ -175,7 +200,7 @@ struct TileBlock {
     alignas(64) float unscale[kMaxTileBlocks * kBlock];
     const auto bind = [&](int64_t g, TileArgs* a, PartialSums*) {
       const OutputGroup& group = p.groups[g];
-      a->dst = m + (group.first_block - first_ocb()) * block_stride() + xi * plane_stride();
+      a->dst = sums + (group.first_block - first_ocb()) * block_stride();
       a->dst_block_stride = block_stride();
       a->epilogue.valid_lanes = kBlock;
       if (!fip) return;
@@ -185,7 +210,7 @@ struct TileBlock {
         unscale[k] = prepared.scale[xi] * packed[k];
       a->fip = {nullptr, packed + lanes, unscale};
     };
-    RunPanels(call, bind, PlaneRows{src, even});
+    RunPanels(call, bind, PlaneRows{src, pixel(), even});
   }
 
   void Dst() const {
@@ -212,7 +237,7 @@ struct TileBlock {
     a.y = row * tile_h();
     a.x = column * tile_w();
     a.tiles = tiles;
-    if (stores_narrow()) a.narrow = &plan().tensors;
+    if (stores_narrow() || p.bytes()) a.narrow = &plan().tensors;
     TileEpilogue& e = a.epilogue;
     e = BlocksEpilogue(run, ocb, 1, n, 0);
     a.dst = plain ? nullptr : run.DstBlock(n, ocb);
@@ -226,8 +251,21 @@ struct TileBlock {
       if (run.sum != nullptr) e.acc_in = BytesFrom(run.sum, e.dst_offset * tensors.sum_bytes);
       a.dst = BytesFrom(run.buffers.dst, e.dst_offset * tensors.dst_bytes);
     }
+    if (p.bytes()) return DstOfBytes(ocb * kBlock, a);
     const auto& kernel = plain ? kernels.dst_plain : p.pools_tiles ? kernels.dst_max : kernels.dst;
     kernel[which()](a);
+  }
+
+  void DstOfBytes(int64_t channel, const WinogradDstArgs& to) const {
+    constexpr int32_t kMiddle = 128;  // of the bytes in V
+    const Quantization& q = run.d.types.src_quantization;
+    Int8Columns columns;
+    TileArgs tile = {};
+    columns.Bind({q.scale, q.zero_point - kMiddle}, weight_sums() + channel,
+                 run.buffers.weight_scales + channel, run.d.oc() - channel, kBlock, &tile);
+    WinogradBytesKernelsFor(plan().isa)
+        .dst({to, ranges(), range_distance(),
+              reinterpret_cast<const int32_t*>(tile.fip.channel_terms), tile.fip.unscale});
   }
 };
 
@@ -248,11 +286,10 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
   const auto block_of = [&](int64_t task, int64_t group_begin, int64_t group_end, int thread) {
     const int64_t first = task / p.group_splits * p.tile_block;
     const int64_t count = std::min(p.tile_block, tiles - first);
-    const EvenTiles even(count,
-                         TilePixels(plan.isa, p.fip ? TileFamily::kFip : TileFamily::kBlocked, 1));
+    const EvenTiles even(count, TilePixels(plan.isa, p.family, 1));
     float* const v = run.scratch.Grant(p.strip, thread);
     TileBlock block{run, p, kernels, first, count, group_begin, group_end, even, v, nullptr};
-    block.m = v + p.icb * block.block_stride();
+    block.m = v + p.icb * block.planes() * block.v_plane_stride();
     return block;
   };
   // Groups that a thread takes at once: where tasks are few, 4/5 and the rest (ResNet-50 in
@@ -268,10 +305,16 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
       const TileBlock block = block_of(u.task, group + u.begin, group + u.end, thread);
       if (prepared.first != block.first) {
         for (int64_t b = 0; b < p.icb; ++b) block.Source(b);
-        if (p.fip) block.PreparePairs(thread, &prepared);
+        if (p.fip()) block.PreparePairs(thread, &prepared);
         prepared.first = block.first;
       }
-      for (int64_t xi = 0; xi < block.planes(); ++xi) block.Multiply(xi, thread, prepared);
+      const int64_t ranges = block.ranges(), length = CeilDiv(p.icb, ranges);
+      for (int64_t xi = 0; xi < block.planes(); ++xi) {
+        for (int64_t r = 0; r * length < p.icb; ++r) {
+          const int64_t end = std::min(p.icb, (r + 1) * length);
+          block.Multiply(xi, r, r * length, end, thread, prepared);
+        }
+      }
       block.Dst();
     };
     for (int64_t task; taker.NextTask(&task);) {

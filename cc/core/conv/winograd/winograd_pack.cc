@@ -1,8 +1,11 @@
 // Weights into Winograd's domain; the matrices are in winograd_kernel.h.
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "cc/core/conv/winograd/winograd.h"
+#include "cc/core/conv/winograd/winograd_bytes_kernel.h"
 #include "cc/core/conv/winograd/winograd_weights_kernel.h"
 #include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/narrow_pack.h"
@@ -41,12 +44,90 @@ WinogradAxis MakeAxis(int m, int r) {
   return axis;
 }
 
+// (s G) w (s G)^T of one source channel and the 16 output channels of a block, of which `lanes` are
+// there, where w[tap * tap_step] is the first. Every other word of [xi][plane_words].
+void PackBytesBlock(const int8_t* w, int64_t tap_step, int64_t lanes, int16_t* out,
+                    int64_t plane_words) {
+  constexpr int kG[kBytesAlpha][kBytesTaps] = {{6, 0, 0}, {1, 1, 1},  {1, -1, 1},
+                                               {1, 2, 4}, {1, -2, 4}, {0, 0, 6}};
+  int16_t taps[kBytesTaps][kBytesTaps][kBlock] = {};
+  for (int t = 0; t < kBytesTaps * kBytesTaps; ++t) {
+    std::copy_n(w + t * tap_step, lanes, taps[t / kBytesTaps][t % kBytesTaps]);
+  }
+  for (int i = 0; i < kBytesAlpha; ++i) {
+    int16_t row[kBytesTaps][kBlock] = {};
+    for (int t = 0; t < kBytesTaps * kBytesTaps; ++t) {
+      const int k = t / kBytesTaps, j = t % kBytesTaps;
+      for (int lane = 0; lane < kBlock; ++lane) row[j][lane] += kG[i][k] * taps[k][j][lane];
+    }
+    for (int x = 0; x < kBytesAlpha; ++x, out += plane_words) {
+      int16_t sums[kBlock] = {};
+      for (int j = 0; j < kBytesTaps; ++j) {
+        for (int lane = 0; lane < kBlock; ++lane) sums[lane] += kG[x][j] * row[j][lane];
+      }
+      for (int lane = 0; lane < kBlock; ++lane) out[2 * lane] = sums[lane];
+    }
+  }
+}
+
+// The fewest equal ranges of channels whose sums are exact, whatever the source is.
+int32_t RangesOf(const ConvPlan& plan, const int8_t* hwio) {
+  const WinogradPlan& p = plan.Own<WinogradPlan>();
+  const ConvDesc& d = plan.desc;
+  for (int64_t ranges = 1; ranges < p.most_ranges; ++ranges) {
+    const int64_t blocks = CeilDiv(p.icb, ranges), length = blocks * kBlock;
+    bool fit = true;
+    for (int64_t c0 = 0; c0 < d.ic() && fit; c0 += length) {
+      std::vector<int64_t> sums(static_cast<size_t>(d.oc()));
+      for (int64_t tap = 0; tap < d.kh() * d.kw(); ++tap) {
+        for (int64_t c = c0; c < std::min(d.ic(), c0 + length); ++c) {
+          const int8_t* const row = hwio + (tap * d.ic() + c) * d.oc();
+          for (int64_t o = 0; o < d.oc(); ++o) sums[static_cast<size_t>(o)] += std::abs(row[o]);
+        }
+      }
+      for (int64_t sum : sums) fit = fit && sum <= kMostBytesWeights;
+    }
+    if (fit) return static_cast<int32_t>(CeilDiv(p.icb, blocks));
+  }
+  return static_cast<int32_t>(p.most_ranges);
+}
+
+void PackBytes(const ConvPlan& plan, const int8_t* hwio, float* packed, ThreadPool& pool) {
+  const WinogradPlan& p = plan.Own<WinogradPlan>();
+  const ConvDesc& d = plan.desc;
+  const int64_t planes = p.transform().planes(), tap_step = d.ic() * d.oc();
+  int32_t* const sums = reinterpret_cast<int32_t*>(packed + planes * p.plane_dwords);
+  pool.ParallelFor(p.groups.size(), [&](int64_t task, int) {
+    const OutputGroup& g = p.groups[task];
+    const int64_t lanes = g.blocks * kBlock, dwords = p.Dwords(d.ic()) * lanes;
+    for (int64_t xi = 0; xi < planes; ++xi) {
+      std::memset(packed + xi * p.plane_dwords + g.offset, 0, dwords * sizeof(float));
+    }
+    for (int64_t b = 0; b < g.blocks; ++b) {
+      const int64_t o = (g.first_block + b) * kBlock, there = std::min(kBlock, d.oc() - o);
+      int32_t* const of_block = sums + o;
+      std::fill_n(of_block, kBlock, 0);
+      for (int64_t c = 0; c < d.ic(); ++c) {
+        const int8_t* const w = hwio + c * d.oc() + o;
+        for (int64_t t = 0; t < d.kh() * d.kw(); ++t) {
+          for (int64_t lane = 0; lane < there; ++lane) of_block[lane] += w[t * tap_step + lane];
+        }
+        float* const row = packed + g.offset + c / 2 * lanes + b * kBlock;
+        PackBytesBlock(w, tap_step, there, reinterpret_cast<int16_t*>(row) + c % 2,
+                       2 * p.plane_dwords);
+      }
+    }
+  });
+  sums[plan.ocb * kBlock] = RangesOf(plan, hwio);
+}
+
 }  // namespace
 
 void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
                   const float*) {
   const WinogradPlan& p = plan.Own<WinogradPlan>();
   const ConvDesc& d = plan.desc;
+  if (p.bytes()) return PackBytes(plan, reinterpret_cast<const int8_t*>(hwio), packed, pool);
   std::vector<float> widened;
   if (d.narrow()) {
     widened.resize(d.kh() * d.kw() * d.ic() * d.oc());
@@ -58,7 +139,6 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
   const WinogradAxis h = MakeAxis(t.mh, t.taps_h()), w = MakeAxis(t.mw, t.taps_w());
   const WinogradWeightsKernels& kernels = WinogradWeightsKernelsFor(plan.isa);
   const int64_t planes = t.planes(), channels = d.ic() * t.phases();
-  const int64_t plane_floats = plan.packed_floats() / planes;
   const int64_t groups = p.groups.size();
   const int64_t most =
       std::max<int64_t>(1, plan.packed_floats() / std::max<int64_t>(1, groups) / kTaskFloats);
@@ -71,7 +151,7 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
     a.h = &h;
     a.w = &w;
     a.taps = taps;
-    a.plane_stride = plane_floats;
+    a.plane_stride = p.plane_dwords;
     for (int64_t c = channels * split / splits; c < channels * (split + 1) / splits; ++c) {
       const int64_t y = c / d.ic() / t.stride, x = c / d.ic() % t.stride;  // the phase
       for (int64_t b = 0; b < g.blocks; ++b) {
@@ -89,11 +169,11 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
       }
     }
   });
-  if (!p.fip) return;
+  if (!p.fip()) return;
   pool.ParallelFor(groups * planes, [&](int64_t task, int) {
     const OutputGroup& g = p.groups[task / planes];
-    float* plane = packed + task % planes * plane_floats;
-    float* unscale = plane + plane_floats - 2 * plan.ocb * kBlock + g.first_block * kBlock;
+    float* plane = packed + task % planes * p.plane_dwords;
+    float* unscale = plane + p.plane_dwords - 2 * plan.ocb * kBlock + g.first_block * kBlock;
     PackFipPlane(plan.isa, channels, g.blocks * kBlock, plane + g.offset, unscale,
                  unscale + plan.ocb * kBlock);
   });

@@ -7,16 +7,41 @@
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/common/fip_choice.h"
 #include "cc/core/conv/winograd/winograd.h"
+#include "cc/core/conv/winograd/winograd_bytes_kernel.h"
 
 namespace bd {
 namespace {
 
-// What kAutoSmall allows packed weights, in plain ones.
+// What kAutoSmall allows packed weights, in plain ones of float32.
 constexpr int kSmallGrowth = 2;
 
 // Plain results of so few channels are faster as dot products: 32->1 at 112x112 435 us against 642
 // (Zen 3, two threads), 64->3 at 128x128 2100 against 1795.
 constexpr int64_t kFewChannels = 2;
+
+// The one whose arithmetic is exact in integers.
+bool IsOfBytes(const WinogradTransform& t) {
+  return t.kh == kBytesTaps && t.kw == kBytesTaps && t.mh == kBytesTile && t.mw == kBytesTile;
+}
+
+TileFamily FamilyOf(const ConvDesc& d, Isa isa) {
+  if (d.src.dtype() == DataType::u8) return TileFamily::kSums;
+  return UsesFip(d, true, isa) ? TileFamily::kFip : TileFamily::kBlocked;
+}
+
+// Cycles of a multiply-add, and of a tile's transforms: of bytes measured as those of
+// kWinogradTransforms. `unit`: of a multiply-add in direct sums, as which they count one of bytes.
+struct Stages {
+  double multiply, source, dst, unit;
+};
+Stages StagesOf(const WinogradTransform& t, TileFamily family, Isa isa) {
+  if (family != TileFamily::kSums) {
+    return {family == TileFamily::kFip ? kCpu.fip_multiply : 1, t.source, t.dst, 1};
+  }
+  constexpr double kSource = 135, kDst = 350;
+  if (MultipliesBytes(isa)) return {kCpu.words_multiply, kSource, kDst, kCpu.bytes_multiply};
+  return {kCpu.words_by_two, kSource, kDst, kCpu.words_by_two};
+}
 
 bool Applies(const WinogradTransform& t, const ConvDesc& d) {
   const bool fits =
@@ -41,19 +66,23 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
   const int64_t channels = d.ic() * transform.phases();
   const int64_t icb = CeilDiv(channels, kBlock), ocb = CeilDiv(d.oc(), kBlock);
   const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
-  const double multiply = UsesFip(d, true, isa) ? kCpu.fip_multiply : 1;
+  const TileFamily family = FamilyOf(d, isa);
+  const Stages stages = StagesOf(transform, family, isa);
+  const double v_bytes = 64.0 / PerDword(family);
   TaskSplit best;
   for (int64_t splits = 1; splits <= std::min<int64_t>(groups, 8 * threads); splits *= 2) {
     const int64_t blocks_of_task = std::min(ocb, CeilDiv(groups, splits) * kernels.tile_blocks);
-    const double weights = planes * channels * blocks_of_task;  // lines
+    const double products = planes * channels * blocks_of_task;  // of vectors
+    const double lines = products / PerDword(family);
     for (int64_t count = 1; count <= tiles; count += 1 + count / 8) {
       const int64_t per = CeilDiv(tiles, count);
-      const double bytes = 64.0 * planes * per * (icb + blocks_of_task);
-      const double task =
-          kCpu.planes_overhead * multiply * weights * per + kCpu.planes_weights_line * weights +
-          per * (icb * transform.source + blocks_of_task * transform.dst) +
-          std::max(0., bytes - L2CacheBytes()) / 64 * kCpu.line_beyond_l2 +
-          std::max(0., bytes - kCpu.l3_bytes) / 64 * kCpu.line_beyond_l3 + kCpu.fork_join;
+      const double bytes = planes * per * (v_bytes * icb + 64.0 * blocks_of_task);
+      const double task = kCpu.planes_overhead * stages.multiply * products * per +
+                          kCpu.planes_weights_line * lines +
+                          per * (icb * stages.source + blocks_of_task * stages.dst) +
+                          std::max(0., bytes - L2CacheBytes()) / 64 * kCpu.line_beyond_l2 +
+                          std::max(0., bytes - kCpu.l3_bytes) / 64 * kCpu.line_beyond_l3 +
+                          kCpu.fork_join;
       const double cycles = CeilDiv(CeilDiv(tiles, per) * splits, threads) * task;
       if (cycles < best.cycles) best = {per, splits, cycles};
     }
@@ -69,19 +98,21 @@ bool PoolsTiles(const WinogradTransform& t, const ConvDesc& d) {
 
 }  // namespace
 
-std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa) {
+std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   const WinogradTransform& t = kWinogradTransforms[self.variant];
-  if (d.src.dtype() == DataType::u8) return "bytes have exact sums";
   if (d.algorithm == ConvAlgorithm::kDirect || d.algorithm == ConvAlgorithm::kFip ||
       d.algorithm == ConvAlgorithm::kAutoSmallest) {
     return "the algorithm asked for is another";
   }
   if (!Applies(t, d)) return "the window, its stride, groups or layouts are not the transform's";
-  if (d.pooled() && !PoolsTiles(t, d)) {
+  const bool bytes = d.src.dtype() == DataType::u8;
+  if (bytes && !IsOfBytes(t)) return "bytes have exact sums, and this transform rounds";
+  if (d.pooled() && (bytes || !PoolsTiles(t, d))) {
     return "tiles do not hold the windows of the pooling, or the chain is more than a bias and a "
-           "clamp";
+           "clamp, or src has bytes";
   }
-  const bool small = t.planes() * t.phases() <= kSmallGrowth * t.kh * t.kw;
+  const int64_t dwords = t.planes() * t.phases() / PerDword(FamilyOf(d, isa));
+  const bool small = dwords <= kSmallGrowth * t.kh * t.kw;
   if (d.algorithm == ConvAlgorithm::kAutoSmall && !small) return "weights grow more than twofold";
   return "";
 }
@@ -89,12 +120,15 @@ std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa) {
 ConvCost WinogradCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
   const WinogradTransform& t = kWinogradTransforms[self.variant];
   const double weights = static_cast<double>(t.planes() * t.phases() * d.ic()) * d.oc();
-  const double line = kCpu.pack_winograd + (UsesFip(d, true, isa) ? kCpu.pack_pairs : 0);
+  const TileFamily family = FamilyOf(d, isa);
+  const double line = kCpu.pack_winograd + (family == TileFamily::kFip ? kCpu.pack_pairs : 0);
   const double whole =
       static_cast<double>(t.planes() * t.phases() * d.ic()) * CeilDiv(d.oc(), kBlock) * kBlock;
   // Each task counts the fork, which CyclesOf adds once.
   const double cycles = ChooseTasks(d, t, isa, threads).cycles - kCpu.fork_join;
-  return {cycles, whole, PackCycles(d, weights, line, threads)};
+  const double unit = StagesOf(t, family, isa).unit;
+  return {cycles / unit, whole / static_cast<double>(PerDword(family)) / unit,
+          PackCycles(d, weights, line, threads) / unit};
 }
 
 void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
@@ -105,16 +139,19 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   p->row = self.variant;
   const WinogradTransform& t = p->transform();
   const int64_t planes = t.planes(), channels = d.ic() * t.phases();
-  p->fip = UsesFip(d, true, plan->isa);
-  p->groups = MakeOutputGroups(d, plan->isa, channels, 1, false);
+  p->family = FamilyOf(d, plan->isa);
+  p->groups = MakeOutputGroups(d, plan->isa, channels, 1, false, PerDword(p->family));
   p->icb = CeilDiv(channels, kBlock);
-  const int64_t trailer = p->fip ? 2 * plan->ocb * kBlock : 0;  // scales and terms of a plane
-  plan->pack_key = {self.name, d.src.dtype(), p->groups.blocking() + (p->fip ? 64 : 0)};
-  plan->packed_bytes = planes * (p->groups.packed_floats + trailer) * sizeof(float);
-  plan->note = p->fip ? " paired" : "";
+  const int64_t of_channels = plan->ocb * kBlock;
+  p->plane_dwords = p->groups.packed_floats + (p->fip() ? 2 * of_channels : 0);  // scales and terms
+  const int64_t trailer = p->bytes() ? of_channels + kBlock : 0;
+  plan->pack_key = {self.name, d.src.dtype(), p->groups.blocking() + (p->fip() ? 64 : 0)};
+  plan->packed_bytes = (planes * p->plane_dwords + trailer) * sizeof(float);
+  plan->note = p->fip() ? " paired" : "";
   plan->epilogue = MakeConvEpilogue(d, /*sums_in_registers=*/true);
   if (plan->empty()) return;
   p->pools_tiles = d.pooled();
+  if (p->bytes()) p->most_ranges = CeilDiv(p->icb, kSafeBlocks);
   if (p->pools_tiles) {  // the last row and column may fill no window
     d.windows.h.out = d.dst_h() * d.pool_h;
     d.windows.w.out = d.dst_w() * d.pool_w;
@@ -129,11 +166,11 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   const int64_t task_groups = CeilDiv(p->groups.size(), split.group_splits);
   const int64_t blocks = std::min(plan->ocb, task_groups * p->groups.step);
   for (int64_t b = 0; b < p->icb; ++b) {
-    p->tap_offsets.push_back(b * planes * p->tile_pitch * kBlock);
+    p->tap_offsets.push_back(b * planes * p->tile_pitch * p->Dwords(kBlock));
   }
-  p->strip = plan->scratch.Book<float>("strip", planes * p->tile_pitch * kBlock * (p->icb + blocks),
-                                       plan->threads);
-  const int64_t fip_tiles = p->fip ? p->tile_pitch : 0;
+  const int64_t of_tile = p->icb * p->Dwords(kBlock) + p->most_ranges * blocks * kBlock;
+  p->strip = plan->scratch.Book<float>("strip", planes * p->tile_pitch * of_tile, plan->threads);
+  const int64_t fip_tiles = p->fip() ? p->tile_pitch : 0;
   p->terms = plan->scratch.Book<float>("terms", (planes + 3) * fip_tiles, plan->threads);
   p->apart = plan->scratch.Book<uint8_t>("apart", fip_tiles, plan->threads);
   plan->blocking = {{"task_tiles", p->tile_block},

@@ -22,6 +22,8 @@ struct Bf16Type {
   static constexpr int kTilePixels = 2;
 #endif
 
+  static constexpr bool kSumsAlone = false;
+
   static Pairs LoadWeights(const float* p) {
     return LoadPairs(reinterpret_cast<const Bfloat16*>(p));
   }

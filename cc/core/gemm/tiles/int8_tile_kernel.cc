@@ -9,6 +9,7 @@ namespace {
 struct WholeSums {
   using Acc = IVec;
   using AccElement = int32_t;
+  static constexpr bool kSumsAlone = false;
 
   static IVec Begin(const TileArgs& a, const TileEpilogue&, int lane) {
     return LoadInt(reinterpret_cast<const int32_t*>(a.fip.channel_terms + lane));
@@ -47,7 +48,9 @@ struct Int8Type : WholeSums {
 struct WordsType : WholeSums {
   using Weights = IVec;
   using Source = IVec;
-#if defined(BD_AVX512)
+#if defined(BD_AVX512) && defined(BD_VNNI)
+  static constexpr int kTilePixels = 14;
+#elif defined(BD_AVX512)
   static constexpr int kTilePixels = 12;
 #elif defined(__AVX2__)
   static constexpr int kTilePixels = 6;
@@ -58,6 +61,11 @@ struct WordsType : WholeSums {
   static IVec LoadWeights(const float* p) { return LoadWords(reinterpret_cast<const int16_t*>(p)); }
   static IVec SetSource(const float* p) { return SetWords(reinterpret_cast<const int16_t*>(p)); }
   static IVec Dot(IVec acc, IVec x, IVec weights) { return DotWords(acc, x, weights); }
+};
+
+struct WordSumsType : WordsType {
+  static constexpr bool kSumsAlone = true;
+  static IVec Begin(const TileArgs&, const TileEpilogue&, int) { return SetInt(0); }
 };
 
 // Floats, by the magnitude of the largest, as Keras's quantize("int8") does it: q is rounded from
@@ -111,7 +119,8 @@ constexpr Int8TileKernels kTable = {
     {Int8Type::kTilePixels, {BD_NARROW_ROW(Int8Type, 1), BD_NARROW_ROW(Int8Type, 2)}, Row},
     {WordsType::kTilePixels,
      {BD_NARROW_ROW(WordsType, 1), BD_NARROW_ROW(WordsType, 2)},
-     RowOfWords}};
+     RowOfWords},
+    {BD_NARROW_ROW(WordSumsType, 1), BD_NARROW_ROW(WordSumsType, 2)}};
 
 }  // namespace
 

@@ -53,6 +53,8 @@ struct NarrowKernels {
 struct Bf16TileKernels : NarrowKernels {};
 struct Int8TileKernels : NarrowKernels {
   NarrowKernels words;  // their rows are from u8
+  // Of words, with C the sums from 0 on: int32, modulo 2^32, [block][row][16].
+  TileKernel word_sums[kMaxTileBlocks][kMaxTilePixels];
 };
 
 BD_KERNEL_TABLE_OF(Bf16TileKernels, generic, avx2, avx512, avx512_bf16)

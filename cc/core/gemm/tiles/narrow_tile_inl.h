@@ -6,6 +6,7 @@
 //   LoadWeights(p), SetSource(p), Dot(acc, source, weights)
 //   Begin(args, lane), LoadSums, StoreSums
 //   kTilePixels          rows of the widest tile
+//   kSumsAlone           C has the sums themselves
 #pragma once
 
 #include "cc/core/gemm/tiles/narrow_epilogue_inl.h"
@@ -110,10 +111,32 @@ void NarrowTile(const TileArgs& all) {
   }
 }
 
+// Sums that go to a blocked C as they are.
+template <typename Type, int kBlocks, int kPx>
+void SumsTile(const TileArgs& all) {
+  TileArgs a = all;
+  for (; a.tiles > 0; --a.tiles) {
+    SumsOf<Type, kBlocks, kPx>(a, a.epilogue, a.src, a.prefetch, [&](const auto& acc) {
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) {
+        BD_UNROLL
+        for (int v = 0; v < kBlocks * kVecsPerBlock; ++v) {
+          const int b = v / kVecsPerBlock, lane = v % kVecsPerBlock * kLanes;
+          Type::StoreSums(a.dst + b * a.dst_block_stride + p * kBlock + lane, acc[p][v]);
+        }
+      }
+    });
+    a.src += kPx * a.px_stride;
+    a.dst += kPx * kBlock;
+    a.prefetch += (a.taps * a.tap_length + a.tail_taps * a.tail_length) * a.prefetch_step;
+  }
+}
+
 // Rows beyond the widest tile are null: the loop over panels never asks for them.
 template <typename Type, int kBlocks, int kPx>
 constexpr TileKernel NarrowTileOrNull() {
   if constexpr (kBlocks <= kNarrowTileBlocks && kPx <= Type::kTilePixels) {
+    if constexpr (Type::kSumsAlone) return SumsTile<Type, kBlocks, kPx>;
     return NarrowTile<Type, kBlocks, kPx>;
   } else {
     return nullptr;

@@ -183,8 +183,6 @@ class TypeWriter:
         conv, inputs = node.payload, node.by_role
         inputs["src"] = src = self._as_narrow(node.src)
         changes = {"scale": None} | self._of_source(src)
-        if self._dtype != _BF16:  # of bytes there is no other
-            changes["algorithm"] = "direct"
         changes |= self._lowered[node.name](node) | self._of_operand(conv, inputs)
         self._view.set_inputs(node, inputs)
         self._set(node, **changes, **self._of_result(node.ref))

@@ -83,15 +83,18 @@ def types(result, op):
     return [(names[attr["T"].type], names[attr["dst_type"].type]) for attr in attributes]
 
 
-def every_kind(filters):
+_SLOW_WINDOW = 5  # that Winograd's algorithm computes in float32 alone
+
+
+def every_kind(filters, window=3):
     """An image, batch normalisation, a residual, pooling, concatenation, a head."""
     stem, one, two, depthwise, other, last = (
         filters(3, 3, 3, 32),
-        filters(3, 3, 32, 32),
-        filters(3, 3, 32, 32),
+        filters(window, window, 32, 32),
+        filters(window, window, 32, 32),
         filters(3, 3, 32, 1, op="tensor"),
         filters(1, 1, 32, 32, op="both ways"),
-        filters(3, 3, 64, 48),
+        filters(window, window, 64, 48),
     )
     dense = filters(48, 10, op="tensor")
 
@@ -149,7 +152,7 @@ _STEPS |= {"both ways": 2.5 / 128, "both ways, unsigned": 2 / 255}
 def test_where_bytes_are_slow_it_rounds_in_float32(rewrite, filters, on_isa):
     """At the ends of chains, and between a pooling and a concatenation by an op of ours."""
     on_isa(_SLOW)
-    result = rewrite(every_kind(filters), [None, 24, 24, 3], options=STRICT)
+    result = rewrite(every_kind(filters, _SLOW_WINDOW), [None, 24, 24, 3], options=STRICT)
     assert result.blockdnn["Conv"] >= 5
     assert not {"u8"} & {kind for pair in types(result, "Conv") for kind in pair}
     # The image and what stands around the product round by themselves.
@@ -178,11 +181,11 @@ def test_layers_that_are_faster_so_stay_bytes(rewrite, filters, on_isa):
     assert not result.report.notes
 
 
-@pytest.mark.parametrize("stride, kind", [(1, "f32"), (2, "u8")])
-def test_where_winograd_applies_it_is_float32(rewrite, filters, on_isa, stride, kind):
-    """Long sums are faster on bytes, unless fewer products make them."""
+@pytest.mark.parametrize("window, stride, kind", [(5, 1, "f32"), (5, 2, "u8"), (3, 1, "u8")])
+def test_where_winograd_applies_it_is_float32(rewrite, filters, on_isa, window, stride, kind):
+    """Long sums are faster on bytes, unless fewer products make them in float32 alone."""
     on_isa(_SLOW)
-    one = filters(3, 3, 64, 64)
+    one = filters(window, window, 64, 64)
 
     def network(x):
         return rounded(tf.nn.conv2d(rounded(x, -1, 1), one(), stride, "SAME"), -4, 4)
@@ -194,7 +197,8 @@ def test_where_winograd_applies_it_is_float32(rewrite, filters, on_isa, stride, 
 
 def test_the_numbers_of_float32_are_verified_as_those_of_bytes(rewrite, filters, on_isa):
     on_isa(_SLOW)
-    result = rewrite(every_kind(filters), [4, 24, 24, 3], options=STRICT, verify_by="numbers")
+    network = every_kind(filters, _SLOW_WINDOW)
+    result = rewrite(network, [4, 24, 24, 3], options=STRICT, verify_by="numbers")
     assert result.report.precision.precision == "int8"
 
 
@@ -203,7 +207,7 @@ def test_the_numbers_of_float32_are_verified_as_those_of_bytes(rewrite, filters,
 def test_every_rounding_keeps_its_own_steps(rewrite, filters, on_isa, name, isa):
     on_isa(isa)
     kind = "f32" if isa == _SLOW else "u8"
-    one, two = filters(3, 3, 32, 32), filters(1, 1, 32, 32)
+    one, two = filters(_SLOW_WINDOW, _SLOW_WINDOW, 32, 32), filters(1, 1, 32, 32)
     rounding = _ROUNDINGS[name]
 
     def network(x):

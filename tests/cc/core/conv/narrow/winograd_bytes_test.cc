@@ -1,0 +1,106 @@
+// Winograd over bytes on every ISA, in guarded memory: exact, as direct sums are.
+#include <set>
+#include <string>
+
+#include "tests/cc/core/conv/narrow/narrow_case.h"
+
+namespace bd {
+namespace {
+
+class WinogradBytesTest : public ConvNarrowTest {
+ protected:
+  void TearDown() override { EXPECT_EQ(algorithms_, std::set<std::string>({"winograd4x4"})); }
+
+  void CheckBytes(NarrowCase c) {
+    c.shape.algorithm = ConvAlgorithm::kWinograd;
+    const int turn = turn_++;
+    Check(c, turn % 2 == 0 ? one_ : two_, turn % 4 < 2 ? Guard::kAtEnd : Guard::kAtStart);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, WinogradBytesTest, ::testing::ValuesIn(TestIsasOfBytes()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+// Channels around pairs, blocks and panels; planes around tiles; padding by more than a window.
+TEST_P(WinogradBytesTest, Tails) {
+  const int64_t cases[][5] = {// n, ic, oc, ih, iw
+                              {1, 16, 16, 4, 4},  {2, 20, 40, 7, 9},  {1, 37, 33, 17, 18},
+                              {2, 16, 16, 1, 1},  {1, 1, 7, 5, 3},    {1, 48, 64, 6, 41},
+                              {3, 33, 16, 3, 12}, {1, 17, 20, 10, 66}};
+  for (const auto& [n, ic, oc, ih, iw] : cases) {
+    for (int64_t pad : {0, 1, 2, 7}) {
+      for (int zero_point : {0, 128, 255}) {
+        NarrowCase c;
+        ConvShape& d = c.shape;
+        d = Square(ic, ih, oc, 1, 1, 0);
+        d.n = n;
+        d.iw = iw;
+        d.kh = d.kw = 3;
+        d.pad_top = pad;
+        d.pad_left = pad / 2;
+        d.oh = ih + 2 * pad - 2;
+        d.ow = iw + pad - 2;
+        if (d.oh < 1 || d.ow < 1) continue;
+        c.src_quantization.zero_point = zero_point;
+        c.dst = kDstTypes[turn_ % 3];
+        c.bias = turn_ % 2 == 0;
+        CheckBytes(c);
+      }
+    }
+  }
+}
+
+TEST_P(WinogradBytesTest, ChainsAndTypes) {
+  for (Layout layout : {Layout::nChw16c, Layout::nhwc}) {
+    for (DataType dst : kDstTypes) {
+      for (DataType sum : kDstTypes) {
+        for (const char* rest : {"", "eltwise(relu)", "eltwise(clip,alpha=-3,beta=6)",
+                                 "binary(mul,channel,#0);eltwise(leaky_relu,alpha=0.25)"}) {
+          for (int64_t oc : {16, 37}) {
+            NarrowCase c;
+            c.shape = Square(20, 9, oc, 3, 1, 1);
+            c.shape.n = 2;
+            c.shape.dst_layout = layout;
+            c.dst = dst;
+            c.sum = sum;
+            c.bias = c.adds = true;
+            c.rest = rest;
+            CheckBytes(c);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Sums that modulo 2^26 are not themselves: channels in two ranges and in three.
+TEST_P(WinogradBytesTest, LargestSums) {
+  for (int64_t ic : {224, 236, 480}) {
+    for (int src : {0, 255}) {
+      for (int weights : {-127, 127}) {
+        NarrowCase c;
+        c.shape = Square(ic, 6, 16, 3, 1, 1);
+        c.src_quantization.zero_point = 128;
+        c.dst = f32;
+        c.src_least = c.src_most = src;
+        c.weights_least = c.weights_most = weights;
+        CheckBytes(c);
+      }
+    }
+    NarrowCase c;
+    c.shape = Square(ic, 6, 40, 3, 1, 1);
+    CheckBytes(c);
+  }
+}
+
+// More tiles and channels than one task takes.
+TEST_P(WinogradBytesTest, LargerPlanes) {
+  NarrowCase c;
+  c.shape = Square(64, 36, 96, 3, 1, 1);
+  c.bias = true;
+  c.rest = "eltwise(relu)";
+  CheckBytes(c);
+}
+
+}  // namespace
+}  // namespace bd
