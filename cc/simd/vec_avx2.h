@@ -54,6 +54,11 @@ inline float ReduceMax(Vec v) {
   return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
 
+inline Vec LoadQuads(const float* p, int64_t stride) { return _mm256_loadu2_m128(p + stride, p); }
+inline void StoreQuads(float* p, int64_t stride, Vec v) { _mm256_storeu2_m128(p + stride, p, v); }
+inline Vec SwapPairs(Vec v) { return _mm256_permute_ps(v, 0x4e); }
+inline Vec SwapNeighbours(Vec v) { return _mm256_permute_ps(v, 0xb1); }
+
 inline Vec Sqrt(Vec a) { return _mm256_sqrt_ps(a); }
 inline Vec Round(Vec a) {
   return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

@@ -101,6 +101,21 @@ inline Vec ReduceAddEach(const Vec (&v)[16]) {
   return halve(halve(quads[0], quads[1]), halve(quads[2], quads[3]));
 }
 
+inline Vec LoadQuads(const float* p, int64_t stride) {
+  Vec v = _mm512_castps128_ps512(_mm_loadu_ps(p));
+  v = _mm512_mask_broadcast_f32x4(v, 0x00f0, _mm_loadu_ps(p + stride));
+  v = _mm512_mask_broadcast_f32x4(v, 0x0f00, _mm_loadu_ps(p + 2 * stride));
+  return _mm512_mask_broadcast_f32x4(v, 0xf000, _mm_loadu_ps(p + 3 * stride));
+}
+inline void StoreQuads(float* p, int64_t stride, Vec v) {
+  _mm_storeu_ps(p, _mm512_castps512_ps128(v));
+  _mm_storeu_ps(p + stride, _mm512_extractf32x4_ps(v, 1));
+  _mm_storeu_ps(p + 2 * stride, _mm512_extractf32x4_ps(v, 2));
+  _mm_storeu_ps(p + 3 * stride, _mm512_extractf32x4_ps(v, 3));
+}
+inline Vec SwapPairs(Vec v) { return _mm512_permute_ps(v, 0x4e); }
+inline Vec SwapNeighbours(Vec v) { return _mm512_permute_ps(v, 0xb1); }
+
 inline Vec Sqrt(Vec a) { return _mm512_sqrt_ps(a); }
 inline Vec Round(Vec a) {
   return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

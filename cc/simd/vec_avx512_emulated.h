@@ -73,11 +73,20 @@ BD_OF_TWO(Vec, Vec, Or)
 BD_OF_TWO(Vec, Vec, Xor)
 BD_OF_ONE(Vec, Vec, Sqrt)
 BD_OF_ONE(Vec, Vec, Round)
+BD_OF_ONE(Vec, Vec, SwapPairs)
+BD_OF_ONE(Vec, Vec, SwapNeighbours)
 BD_OF_THREE(Vec, Vec, Fma)
 BD_OF_THREE(Vec, Vec, FmaOnce)
 BD_OF_THREE(Vec, Vec, NegFma)
 BD_OF_THREE(Vec, Vec, ProductError)
 
+inline Vec LoadQuads(const float* p, int64_t stride) {
+  return {halves::LoadQuads(p, stride), halves::LoadQuads(p + 2 * stride, stride)};
+}
+inline void StoreQuads(float* p, int64_t stride, Vec v) {
+  halves::StoreQuads(p, stride, v.lo);
+  halves::StoreQuads(p + 2 * stride, stride, v.hi);
+}
 inline void FmaInto(Vec a, Vec b, Vec* c) { *c = Fma(a, b, *c); }
 inline Vec FmaAt(const float* a, Vec b, Vec c) { return Fma(Set1(*a), b, c); }
 inline Vec AddAt(const float* a, Vec b) { return Add(b, Set1(*a)); }

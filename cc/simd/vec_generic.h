@@ -68,6 +68,11 @@ inline float ReduceMax(Vec v) {
   return _mm_cvtss_f32(_mm_max_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
 
+inline Vec LoadQuads(const float* p, int64_t) { return Load(p); }
+inline void StoreQuads(float* p, int64_t, Vec v) { Store(p, v); }
+inline Vec SwapPairs(Vec v) { return _mm_shuffle_ps(v, v, 0x4e); }
+inline Vec SwapNeighbours(Vec v) { return _mm_shuffle_ps(v, v, 0xb1); }
+
 inline Vec Sqrt(Vec a) { return _mm_sqrt_ps(a); }
 inline Vec And(Vec a, Vec b) { return _mm_and_ps(a, b); }
 inline Vec Or(Vec a, Vec b) { return _mm_or_ps(a, b); }

@@ -62,6 +62,10 @@ Vec ApplyWord(VecWord word, Vec a, Vec b, Vec c) {
       return Set1(HasAny(Bits(a), INT32_MIN) ? 1.f : 0.f);
     case VecWord::kBits:
       return FromBits(ShiftRight<1>(ShiftLeft<1>(AddInt(Bits(a), SubInt(SetInt(7), SetInt(7))))));
+    case VecWord::kSwapPairs:
+      return SwapPairs(a);
+    case VecWord::kSwapNeighbours:
+      return SwapNeighbours(a);
     case VecWord::kToFloat:
       return ToFloat(Bits(a));
   }
@@ -81,6 +85,10 @@ float CopyFirst(const float* src, float* dst, int n) {
 }
 
 void KeepFirstOf(const float* src, float* dst, int n) { Store(dst, KeepFirst(Load(src), n)); }
+
+void CopyQuads(const float* src, int64_t src_stride, float* dst, int64_t dst_stride) {
+  StoreQuads(dst, dst_stride, LoadQuads(src, src_stride));
+}
 
 float ReduceAddOf(const float* src) { return ReduceAdd(Load(src)); }
 float ReduceMaxOf(const float* src) { return ReduceMax(Load(src)); }
@@ -132,8 +140,9 @@ constexpr void (*Wide)(WideWord, const float*, const float*, const float*, float
 constexpr void (*ReduceRows)(const float*, float*) = nullptr;
 #endif
 
-constexpr VecKernels kKernels = {kLanes,      Apply,  CopyFirst, KeepFirstOf, ReduceAddOf,
-                                 ReduceMaxOf, kTable, LookUp,    Wide,        ReduceRows};
+constexpr VecKernels kKernels = {kLanes,    Apply,       CopyFirst,   KeepFirstOf,
+                                 CopyQuads, ReduceAddOf, ReduceMaxOf, kTable,
+                                 LookUp,    Wide,        ReduceRows};
 
 }  // namespace
 

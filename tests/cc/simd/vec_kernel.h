@@ -19,20 +19,22 @@ enum class VecWord {
   kXor,
   kMax,  // of a and b
   kMin,
-  kFma,           // a * b + c
-  kFmaInto,       // kFma
-  kFmaOnce,       // a * b + c, rounded once
-  kNegFma,        // c - a * b
-  kSet1InOrder,   // the first lane of a, in all
-  kProductError,  // a * b - float(a * b)
-  kLessSelect,    // a < b ? c : a
-  kEqualSelect,   // a == b ? c : a
-  kNanSelect,     // a is NaN ? c : a
-  kScaleByPow2,   // a * 2^b
-  kOrXor,         // a | (b ^ c), bit by bit
-  kHasSign,       // 1 where a lane of a's vector has its sign bit, else 0
-  kBits,          // the bits of a, shifted left and right by 1, as they come back
-  kToFloat,       // a float of the bits of a as an integer
+  kFma,             // a * b + c
+  kFmaInto,         // kFma
+  kFmaOnce,         // a * b + c, rounded once
+  kNegFma,          // c - a * b
+  kSet1InOrder,     // the first lane of a, in all
+  kProductError,    // a * b - float(a * b)
+  kLessSelect,      // a < b ? c : a
+  kEqualSelect,     // a == b ? c : a
+  kNanSelect,       // a is NaN ? c : a
+  kScaleByPow2,     // a * 2^b
+  kOrXor,           // a | (b ^ c), bit by bit
+  kHasSign,         // 1 where a lane of a's vector has its sign bit, else 0
+  kBits,            // the bits of a, shifted left and right by 1, as they come back
+  kSwapPairs,       // lanes 2 and 3 of each 4 of a, then 0 and 1
+  kSwapNeighbours,  // of a
+  kToFloat,         // a float of the bits of a as an integer
 };
 
 // Words of 512-bit vectors, on 16 floats each of a, b and c.
@@ -55,6 +57,8 @@ struct VecKernels {
   float (*copy_first)(const float* src, float* dst, int n);
   // Lanes of src, those from n on as zero.
   void (*keep_first)(const float* src, float* dst, int n);
+  // Lanes 4 i to 4 i + 3 from src + i * src_stride to dst + i * dst_stride.
+  void (*copy_quads)(const float* src, int64_t src_stride, float* dst, int64_t dst_stride);
   float (*reduce_add)(const float* src);
   float (*reduce_max)(const float* src);
   // Null on generic: Lookup(table, i) for each of `lanes` indices; table has `lookup` entries and

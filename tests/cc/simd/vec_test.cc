@@ -352,5 +352,38 @@ TEST(Vec, KeepFirstTakesAnyCount) {
   }
 }
 
+// Rows that overlap, follow one another or have something between them; one row in all quads.
+TEST(Vec, QuadsAreReadAndWrittenAnywhere) {
+  for (Isa isa : TestIsas()) {
+    const VecKernels& kernels = VecKernelsFor(isa);
+    const int quads = kernels.lanes / 4;
+    for (int64_t from : {0, 1, 4, 7}) {
+      for (int64_t to : {4, 5}) {
+        GuardedBuffer src(from * (quads - 1) + 4), dst(to * (quads - 1) + 4);
+        src.FillIntegers(1);
+        dst.Fill(NAN);
+        kernels.copy_quads(src.data(), from, dst.data(), to);
+        for (int64_t i = 0; i < to * (quads - 1) + 4; ++i) {
+          const int64_t quad = i / to, lane = i % to;
+          ExpectSame(dst[i], lane < 4 ? src[quad * from + lane] : NAN, isa, from, to);
+        }
+      }
+    }
+  }
+}
+
+TEST(Vec, LanesOfQuadsChangePlaces) {
+  std::vector<float> a(16), dst(16);
+  for (int i = 0; i < 16; ++i) a[i] = i;
+  for (Isa isa : TestIsas()) {
+    const auto expect = [&](VecWord word, int flip) {
+      VecKernelsFor(isa).apply(word, a.data(), a.data(), a.data(), dst.data(), 16);
+      for (int i = 0; i < 16; ++i) EXPECT_EQ(dst[i], a[i ^ flip]) << IsaName(isa);
+    };
+    expect(VecWord::kSwapPairs, 2);
+    expect(VecWord::kSwapNeighbours, 1);
+  }
+}
+
 }  // namespace
 }  // namespace bd

@@ -16,10 +16,32 @@ struct JoinPlan {
   int64_t row_bytes() const { return ends.back(); }
 };
 
+// The piece of each row that `src` has, in moves of `unit` <= size bytes, the last of which ends
+// with it.
+template <int unit>
+void CopyPieces(const uint8_t* src, int64_t size, int64_t rows, uint8_t* dst, int64_t row_bytes) {
+  for (; rows > 0; --rows, src += size, dst += row_bytes) {
+    for (int64_t at = 0; at < size - unit; at += unit) memcpy(dst + at, src + at, unit);
+    memcpy(dst + size - unit, src + size - unit, unit);
+  }
+}
+
+void CopyShortPieces(const uint8_t* src, int64_t size, int64_t rows, uint8_t* dst,
+                     int64_t row_bytes) {
+  const auto copy = size >= 16  ? CopyPieces<16>
+                    : size >= 8 ? CopyPieces<8>
+                    : size >= 4 ? CopyPieces<4>
+                    : size >= 2 ? CopyPieces<2>
+                                : CopyPieces<1>;
+  if (size > 0) copy(src, size, rows, dst, row_bytes);
+}
+
 struct Join : OpDefaults {
   using Plan = JoinPlan;
   // Less is not worth a thread.
   static constexpr int64_t kTaskBytes = 64 << 10;
+  // Calls to copy the pieces of a shorter row would take longer than the copies.
+  static constexpr int64_t kShortRow = 512;
 
   tensorflow::DataType type = tensorflow::DT_FLOAT;  // only its size matters
   int n = 0;
@@ -84,6 +106,21 @@ struct Join : OpDefaults {
     const auto values = m.all_in<uint8_t>(0);
     uint8_t* const dst = m.out<uint8_t>();
     const int64_t tasks = std::max<int64_t>(1, bytes / kTaskBytes);
+    if (row_bytes <= kShortRow) {
+      return pool.ParallelFor(tasks, [&](int64_t task, int) {
+        const int64_t end = plan.rows * (task + 1) / tasks;
+        constexpr int64_t kRows = 16;
+        for (int64_t row = plan.rows * task / tasks; row < end; row += kRows) {
+          const int64_t rows = std::min(kRows, end - row);
+          uint8_t* piece = dst + row * row_bytes;
+          for (int i = 0; i < n; ++i) {
+            const int64_t size = plan.ends[i] - (i == 0 ? 0 : plan.ends[i - 1]);
+            CopyShortPieces(values[i] + row * size, size, rows, piece, row_bytes);
+            piece += size;
+          }
+        }
+      });
+    }
     pool.ParallelFor(tasks, [&](int64_t task, int) {
       // Bytes [at, end) of dst, a piece at a time; the first and the last one may be cut.
       int64_t at = bytes * task / tasks;

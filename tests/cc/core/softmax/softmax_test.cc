@@ -59,14 +59,15 @@ std::vector<int64_t> Widths() {
 
 TEST(Softmax, EveryWidthBesideGuardPages) {
   ThreadPool pool(1);
+  constexpr int64_t kRows = 7;  // several at a time, and some that are left
   for (Isa isa : TestIsas()) {
     for (int64_t channels : Widths()) {
       for (auto guard : {GuardedBuffer::kAtEnd, GuardedBuffer::kAtStart}) {
         for (float scale : {1.f, 30.f}) {
-          GuardedBuffer src(3 * channels, guard), dst(3 * channels, guard);
+          GuardedBuffer src(kRows * channels, guard), dst(kRows * channels, guard);
           FillNormal(scale, static_cast<unsigned>(channels), &src);
-          RunSoftmax(Plan(3, channels, isa), src.data(), dst.data(), pool);
-          for (int64_t row = 0; row < 3; ++row) {
+          RunSoftmax(Plan(kRows, channels, isa), src.data(), dst.data(), pool);
+          for (int64_t row = 0; row < kRows; ++row) {
             ExpectRow(src.data() + row * channels, channels, dst.data() + row * channels, isa);
           }
         }
@@ -117,23 +118,25 @@ TEST(Softmax, ManyTasks) {
   }
 }
 
-// At every place of rows of every width.
+// At every place of rows of every width, in one of several rows.
 TEST(Softmax, NansAndInfinities) {
   ThreadPool pool(1);
+  constexpr int64_t kRows = 5;
   for (Isa isa : TestIsas()) {
     for (int64_t channels = 1; channels <= 70; ++channels) {
-      const SoftmaxPlan plan = Plan(1, channels, isa);
-      GuardedBuffer src(channels), dst(channels);
-      for (int64_t at = 0; at < channels; ++at) {
+      const SoftmaxPlan plan = Plan(kRows, channels, isa);
+      GuardedBuffer src(kRows * channels), dst(kRows * channels);
+      for (int64_t at = 0; at < kRows * channels; ++at) {
         for (float special : {kNan, kInf, -kInf}) {
           src.FillIntegers(at);
           src[at] = special;
           RunSoftmax(plan, src.data(), dst.data(), pool);
-          for (int64_t c = 0; c < channels; ++c) {
-            const bool nan = special != -kInf || channels == 1;
-            ASSERT_EQ(std::isnan(dst[c]), nan) << IsaName(isa) << " " << special << " " << c;
+          for (int64_t i = 0; i < kRows * channels; ++i) {
+            const bool own_row = i / channels == at / channels;
+            const bool nan = own_row && (special != -kInf || channels == 1);
+            ASSERT_EQ(std::isnan(dst[i]), nan) << IsaName(isa) << " " << special << " " << i;
             if (nan) continue;
-            ASSERT_EQ(dst[c] == 0.f, c == at) << IsaName(isa) << " " << c;
+            ASSERT_EQ(dst[i] == 0.f, i == at) << IsaName(isa) << " " << i;
           }
         }
       }

@@ -27,6 +27,8 @@ def _values(shape, axis, sizes, dtype):
         ((3, 1, 4), 1, (0, 0)),
         ((1, 1, 25), 1, (3000, 900, 300)),  # several threads, each value in pieces
         ((700, 1, 13), 2, (20, 4)),
+        ((3001, 1), 1, (1, 0, 2, 3, 17, 9, 20)),  # short rows, on several threads
+        ((300, 1), 1, (900, 300)),  # longer ones, cut anywhere
     ],
     ids=str,
 )
