@@ -42,6 +42,7 @@
 //   HasAny(i, bits)          true where a lane has one of these bits
 //   Lookup(table, i)         not generic: table[i mod kLookup], lane by lane, of kLookup
 //                            int32 (avx2 8, avx512 32) aligned to 64 bytes
+//   ClampMagnitude(a, limit) avx512 only: a between -limit and limit
 //   Bits FromBits            Vec <-> IVec, the bits unchanged
 //   ScaleByPow2(a, n)        a * 2^n, rounded once, overflow to inf, gradual
 //                            underflow; 0.5 <= a <= 2, n integral, |n| <= 250

@@ -162,6 +162,7 @@ inline IVec Lookup(const int32_t* table, IVec i) {
           _mm256_i32gather_epi32(table, _mm256_and_si256(i.hi, last), 4)};
 }
 BD_OF_TWO(Vec, Vec, ScaleByPow2)
+inline Vec ClampMagnitude(Vec a, Vec limit) { return Min(limit, Max(Sub(Zero(), limit), a)); }
 
 #undef BD_OF_ONE
 #undef BD_OF_TWO

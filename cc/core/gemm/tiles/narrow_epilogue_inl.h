@@ -152,33 +152,42 @@ void StoreBlocks(const Quantization& quantization, const TileSums& tile, Dst* ds
 
 // Sums whose program is swish, in one pass. Swish makes no number larger: of int32, all are small.
 template <typename Acc, typename Dst>
-[[gnu::noinline]] void FinishSilu(const TileArgs& a, const Quantizer& to, const TileEpilogue& e,
-                                  const TileSums& tile, Dst* dst) {
+[[gnu::noinline]] void FinishSilu(const TileArgs& a, const TileEpilogue& e, const TileSums& tile,
+                                  Dst* dst) {
   constexpr int64_t kTogether = 4 / kVecsPerBlock;  // rows
-  const auto store = [&](Dst* at, const Vec* x) {
-    if constexpr (__is_same(Dst, uint8_t)) {
-      to.StoreSmall(at, x);
+  constexpr bool kInSteps = __is_same(Dst, uint8_t);
+  const Quantizer to(a.narrow->dst.quantization);
+  const float step = a.narrow->dst.quantization.scale;
+  const auto finish = [&](Vec(&x)[4], Dst* at) {
+    if constexpr (kInSteps) {
+      SiluOfSteps(step, x);
+      to.StoreSteps(at, x);
     } else {
+      Silu(x);
       to.StoreFour(at, x);
     }
   };
   for (int64_t b = 0; b < tile.blocks; ++b, dst += a.dst_block_stride) {
-    const Unscale<Acc> unscale(a, e, b);
+    const std::conditional_t<kInSteps, InSteps<1>, Unscale<Acc>> unscale(a, e, b);
     const float* const sums = tile.at + b * tile.rows * kBlock;
     for (int64_t p = 0; p < tile.rows; p += kTogether) {
       Vec x[4];
       BD_UNROLL
       for (int i = 0; i < 4; ++i) {
         const int64_t row = p + i / kVecsPerBlock;
-        const float* const of_row = sums + (row < tile.rows ? row : p) * kBlock;
-        x[i] = unscale.OfRow(of_row + i % kVecsPerBlock * kLanes, i % kVecsPerBlock);
+        const int v = i % kVecsPerBlock;
+        const float* const from = sums + (row < tile.rows ? row : p) * kBlock + v * kLanes;
+        if constexpr (kInSteps) {
+          x[i] = unscale(LoadInt(reinterpret_cast<const int32_t*>(from)), v);
+        } else {
+          x[i] = unscale.OfRow(from, v);
+        }
       }
-      Silu(x);
       if (p + kTogether <= tile.rows) {
-        store(dst + p * kBlock, x);
+        finish(x, dst + p * kBlock);
       } else {
         alignas(64) Dst some[4 * kLanes];
-        store(some, x);
+        finish(x, some);
         __builtin_memcpy(dst + p * kBlock, some,
                          static_cast<size_t>((tile.rows - p) * kBlock) * sizeof(Dst));
       }
@@ -205,8 +214,7 @@ void FinishBlockedAs(const TileArgs& a, const TileEpilogue& e, const TileSums& t
     return FinishBlocksTo<Acc>(a, e, tile, dst, a.dst_block_stride);
   }
   if constexpr (__is_same(Dst, std::conditional_t<__is_same(Acc, int32_t), uint8_t, Bfloat16>)) {
-    const Quantizer to(a.narrow->dst.quantization);
-    if (IsSiluAlone<Acc>(a, e, tile)) return FinishSilu<Acc>(a, to, e, tile, dst);
+    if (IsSiluAlone<Acc>(a, e, tile)) return FinishSilu<Acc>(a, e, tile, dst);
   }
   const int64_t stride = tile.rows * kBlock;
   TileEpilogue bare = e;

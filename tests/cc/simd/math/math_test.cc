@@ -3,6 +3,7 @@
 // hour) and prints the largest errors, which are the table in cc/simd/math/math.h.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <cstdio>
@@ -151,6 +152,28 @@ INSTANTIATE_TEST_SUITE_P(All, MathTest, testing::Range(0, static_cast<int>(Funct
                            return std::string(Functions()[info.param].name) + "_" +
                                   std::to_string(info.param);
                          });
+
+// Swish of steps that become bytes: the bounds of cc/simd/math/math_activations.h.
+TEST(Math, SiluOfSteps) {
+  std::vector<float> numbers;
+  for (int i = -64000; i <= 64000; ++i) numbers.push_back(static_cast<float>(i) / 3200.f);
+  for (float large : {100.f, 1e4f, 1e6f}) numbers.insert(numbers.end(), {large, -large});
+  while (numbers.size() % 16 != 0) numbers.push_back(0.f);
+  for (Isa isa : TestIsas()) {
+    for (float step : {0x1p-10f, 0.0031f, 0.05f, 0.7f, 3.f}) {
+      std::vector<float> x, y(numbers.size());
+      for (float v : numbers) x.push_back(v / step);
+      MathKernelsFor(isa).silu_of_steps(x.data(), y.data(), static_cast<int64_t>(x.size()), step);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double real = static_cast<double>(x[i]) * step, exact = real * Logistic(real);
+        const double roundings = 1e-6 * std::fabs(exact);
+        ASSERT_NEAR(y[i] * static_cast<double>(step), exact,
+                    std::min(2.0e-4, 2.4e-4 * std::fabs(real)) + roundings)
+            << IsaName(isa) << ": " << real;
+      }
+    }
+  }
+}
 
 // Swish and the logistic function take a short way where all lanes of some vectors are between -20
 // and 68: each special value, and those about these bounds, in every lane among small ones, which
