@@ -39,10 +39,10 @@ int64_t TilePixels(Isa isa, TileFamily family, int64_t blocks) {
   return blocks > kernels.tile_blocks ? kernels.joined_tile_pixels : kernels.tile_pixels;
 }
 
-int64_t RowsInCache(int64_t px_stride) {
+int64_t RowsInCache(int64_t stride_bytes) {
   constexpr int64_t kWayBytes = 4096, kWays = 7;  // and one for weights
   // Their greatest common divisor is a power of two, since a way is.
-  const int64_t bytes = (px_stride * static_cast<int64_t>(sizeof(float))) | kWayBytes;
+  const int64_t bytes = stride_bytes | kWayBytes;
   return kWays * (kWayBytes >> __builtin_ctzll(bytes));
 }
 

@@ -66,9 +66,9 @@ T* BytesFrom(T* p, int64_t bytes) {
 const TileKernel* TilesOf(Isa isa, TileFamily family, int64_t blocks, int32_t valid_lanes);
 int64_t TilePixels(Isa isa, TileFamily family, int64_t blocks);
 
-// How many rows of A, so many floats apart, L1 holds a line of each of. Rows a power of two apart
+// How many rows of A, so many bytes apart, L1 holds a line of each of. Rows a power of two apart
 // share sets: 4 KB apart, all of them one set of 8 ways, of which weights take some.
-int64_t RowsInCache(int64_t px_stride);
+int64_t RowsInCache(int64_t stride_bytes);
 
 // [0, rows) in even tiles of at most `widest` rows; its divisions take as long as 80
 // multiply-adds, so it is made once for many passes.
@@ -89,16 +89,16 @@ struct EvenTiles {
   }
 };
 
-// Rows of A in segments, inside which they are px_stride apart.
+// Rows of A in segments, inside which they are px_stride units apart.
 class EvenRows {
  public:
   EvenRows(const float* a, int64_t rows, int64_t px_stride, int64_t segments = 1,
-           int64_t segment_stride = 0)
+           int64_t segment_stride = 0, int64_t unit = sizeof(float))
       : a_(a),
         rows_(rows),
-        px_stride_(px_stride),
+        px_stride_(px_stride * unit),
         segments_(segments),
-        segment_stride_(segment_stride) {}
+        segment_stride_(segment_stride * unit) {}
 
   void Start(int64_t widest) {
     if (widest != widest_) even_ = EvenTiles(rows_, widest_ = widest);
@@ -108,14 +108,14 @@ class EvenRows {
   void ForEach(TileArgs*, Emit&& emit) const {
     for (int64_t s = 0; s < segments_; ++s) {
       even_.ForRuns([&](int64_t p, int64_t px, int64_t tiles) {
-        emit(a_ + s * segment_stride_ + p * px_stride_, s * rows_ + p, px, tiles);
+        emit(BytesFrom(a_, s * segment_stride_ + p * px_stride_), s * rows_ + p, px, tiles);
       });
     }
   }
 
  private:
   const float* a_;
-  int64_t rows_, px_stride_, segments_, segment_stride_;
+  int64_t rows_, px_stride_, segments_, segment_stride_;  // strides in bytes
   int64_t widest_ = 0;
   EvenTiles even_;
 };
@@ -147,7 +147,7 @@ struct PanelCall {
   const float* behind = nullptr;  // weights to bring along with the last panel
   const int64_t* tap_offsets = nullptr;
   int64_t taps = 0, tap_length = kBlock, tail_taps = 0, tail_length = 0;
-  int64_t px_stride = kBlock;
+  int64_t px_stride = kBlock, unit = sizeof(float);
   int64_t pass_taps = 0;               // a pass of K has so many; 0: all
   bool first = true, last = true;      // whether the call begins the sums, and whether it ends them
   bool asks_ahead = true;              // whether weights are brought along at all
@@ -174,6 +174,7 @@ template <typename P, typename Bind, typename Rows>
 void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
   TileArgs a = {};
   a.px_stride = call.px_stride;
+  a.unit = call.unit;
   a.tap_length = call.tap_length;
   a.tail_length = call.tail_length;
   const int64_t all_taps = call.taps + call.tail_taps;
@@ -204,7 +205,7 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
                                         [](uint8_t apart) { return apart != 0; });
     };
     rows.Start(std::min(TilePixels(call.isa, call.family, call.panels[g].blocks),
-                        RowsInCache(call.px_stride)));
+                        RowsInCache(call.px_stride * call.unit)));
     int64_t t0 = 0;
     do {
       const int64_t t1 = std::min(all_taps, t0 + pass_taps);
@@ -242,7 +243,7 @@ void RunPanels(const PanelCall<P>& call, Bind&& bind, Rows&& rows) {
       rows.ForEach(&a, [&](const float* src, int64_t row, int64_t px, int64_t tiles) {
         const auto multiply = [&](const TileKernel* family, int64_t first, int64_t count) {
           const int64_t at = row + first * px;
-          a.src = src + first * px * call.px_stride;
+          a.src = BytesFrom(src, first * px * call.px_stride * call.unit);
           a.dst = BytesFrom(to, at * e.dst_step * dst_bytes);
           if (call.pixel_terms != nullptr) a.fip.pixel_terms = call.pixel_terms + at;
           e.dst_offset = whole.dst_offset + at * e.operand_step;

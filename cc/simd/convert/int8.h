@@ -9,7 +9,6 @@
 //
 //   SetWords(p)         the words p[0] and p[1] in all lanes; LoadWords(p): kLanes pairs of them
 //   DotWords(acc, a, b) acc + a[0] b[0] + a[1] b[1], the same way
-//   CopyThrees(p, n, to)  n groups of 3 bytes as groups of 4 with a 0; reads no byte behind them
 //   LoadBytes(p), StoreBlockOfBytes(p, x), MaxBytes(x, y)   16 unsigned bytes
 //   WidenBlock(p, to)   16 unsigned bytes as words
 //   WidenPairs(p, q, to)  16 pairs of words, a byte of p and one of q each
@@ -66,21 +65,6 @@ inline void StoreWords(int16_t* to, __m128i bytes) {
   _mm_storeu_si128(out, _mm_unpacklo_epi8(bytes, _mm_setzero_si128()));
   _mm_storeu_si128(out + 1, _mm_unpackhi_epi8(bytes, _mm_setzero_si128()));
 #endif
-}
-inline void CopyThrees(const uint8_t* p, int64_t n, uint8_t* to) {
-  int64_t i = 0;
-#if defined(__AVX2__)
-  const __m128i spread = _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
-  for (; i + 6 <= n; i += 4) {  // it loads 16 bytes
-    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 3 * i));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 4 * i), _mm_shuffle_epi8(v, spread));
-  }
-#endif
-  for (; i < n; ++i) {
-    const uint8_t* const from = p + 3 * i;
-    const uint8_t group[4] = {from[0], from[1], from[2], 0};
-    __builtin_memcpy(to + 4 * i, group, sizeof(group));
-  }
 }
 inline __m128i LoadBytes(const uint8_t* p) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));

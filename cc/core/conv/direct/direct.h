@@ -33,8 +33,14 @@ struct DirectPlan {
   // kBf16, and kInt8 or kWords, of narrow types; then what follows counts dwords wherever floats
   // are counted.
   TileFamily family = TileFamily::kBlocked;
-  int64_t pixel = 16;    // of a block
-  int64_t channels = 0;  // that a pixel of an NHWC source has
+  int64_t pixel = 16;  // of a block
+  // Of an NHWC source offsets and strides count units of so many bytes, elements; a pixel has so
+  // many in a strip, and a tap, which is a kernel row unless columns are dilated.
+  int64_t unit = sizeof(float), channels = 0, tap_units = 0;
+  // The last one of odd taps of bfloat16 is multiplied beside a zero, not beside what follows,
+  // which may be infinite: from this unit on a strip repeats last channels, and has zeros in the
+  // place of the others.
+  int64_t last_channels = 0;
   OutputGroups groups;
 
   bool in_place = false;     // 1x1 without padding: tiles read src itself
@@ -48,9 +54,9 @@ struct DirectPlan {
   // Taps of one K chunk, in the order weights are packed.
   std::vector<int64_t> tap_offsets;
   int64_t taps_per_block = 1;
-  int64_t tap_length = 16;
-  int64_t px_stride = 16;  // floats between pixels
-  int64_t row_stride = 0;  // and between rows, if by_row
+  int64_t tap_length = 16;  // dwords
+  int64_t px_stride = 16;   // floats between pixels
+  int64_t row_stride = 0;   // and between rows, if by_row
   // A strip holds, a source block and a kernel column, rows_per_column rows; phase_row[p] is the
   // first row of source rows r with r % sh == p. Of an NHWC source, and if padded, it holds
   // strip_columns of each row, padding included; if padded, rows_per_column rows a source block.
@@ -73,6 +79,7 @@ struct DirectPlan {
   bool words() const { return family == TileFamily::kWords; }  // which never lie in src itself
   // Dwords of channels.
   int64_t Dwords(int64_t of_channels) const { return CeilDiv(of_channels, PerDword(family)); }
+  bool odd_taps() const { return family == TileFamily::kBf16 && tap_units % 2 != 0; }
   bool blocked() const { return variant != kNhwcTiles; }
 };
 

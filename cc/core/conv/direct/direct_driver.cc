@@ -55,7 +55,8 @@ ChunkSource Prepare(const ConvRun& run, const TaskRange& r, int64_t b0, int64_t 
   }
   ChunkSource from = prepared->from;
   const int64_t pixels = r.begin - prepared->begin;
-  from.src += p.by_row ? pixels / run.d.ow() * p.row_stride : pixels * p.px_stride;
+  const int64_t units = p.by_row ? pixels / run.d.ow() * p.row_stride : pixels * p.px_stride;
+  from.src = BytesFrom(from.src, units * p.unit);
   from.Advance(pixels);
   return from;
 }

@@ -96,9 +96,7 @@ void GatherWords(const GatherWordsArgs& a) {
       [&](int64_t p) { ZeroWords(a.dst + p * kBlock, a.zero); });
 }
 
-void PadPixels(const uint8_t* src, int64_t pixels, uint8_t* dst) { CopyThrees(src, pixels, dst); }
-
-constexpr DirectKernels kTable = {Dot, Gather, GatherWords, PadPixels};
+constexpr DirectKernels kTable = {Dot, Gather, GatherWords};
 
 }  // namespace
 

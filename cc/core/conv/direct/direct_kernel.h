@@ -42,8 +42,6 @@ struct DirectKernels {
   void (*dot)(const DotArgs&);
   void (*gather)(const GatherArgs&);
   void (*gather_words)(const GatherWordsArgs&);
-  // Pixels of 3 bytes as dwords.
-  void (*pad_pixels)(const uint8_t* src, int64_t pixels, uint8_t* dst);
 };
 
 BD_KERNEL_TABLE(DirectKernels)

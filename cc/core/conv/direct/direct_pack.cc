@@ -4,8 +4,9 @@
 //   NHWC source     [group][kh][kw][ic][block of group][16]
 //   dot             [icb][kh][kw][oc][16 lanes of ic]
 //
-// Of narrow types ic counts dwords (cc/core/gemm/narrow_pack.h); behind bytes lie their sums, an
-// int32 an output channel.
+// Of narrow types ic counts dwords (cc/core/gemm/narrow_pack.h), of an NHWC source those of a tap,
+// kw and ic in one, where the last number of an odd tap of bfloat16 lies behind all taps; behind
+// bytes lie their sums, an int32 an output channel.
 #include <algorithm>
 #include <cstring>
 
@@ -112,20 +113,33 @@ void PackNarrowGroup(const ConvPlan& plan, const float* hwio, const OutputGroup&
     sums = reinterpret_cast<int32_t*>(packed + p.groups.packed_floats) + o0;
     std::fill_n(sums, lanes, 0);
   }
+  // `count` rows of B from channel c0 of tap t on, behind so many dwords.
+  const auto pack = [&](int64_t t0, int64_t c0, int64_t channels, int64_t count, int64_t dwords) {
+    const auto index_of = [&](int64_t k, int64_t lane) -> int64_t {
+      const int64_t t = t0 + (c0 + k) / channels, c = (c0 + k) % channels, o = o0 + lane;
+      if (o >= d.oc() || c >= d.ic()) return -1;
+      if (d.groups == 1) return (t * d.ic() + c) * d.oc() + o;
+      if (c / ic_group != o / oc_group) return -1;
+      return (t * ic_group + c % ic_group) * d.oc() + o;
+    };
+    PackNarrow(p.family, d.types.weights, hwio, count, lanes, index_of,
+               packed + g.offset + dwords * lanes, sums);
+  };
+  if (!p.blocked()) {
+    const int64_t columns = p.tap_units / p.channels, joined = taps / columns;
+    const int64_t last = p.odd_taps() ? 1 : 0;
+    for (int64_t t = 0; t < joined; ++t) {
+      pack(t * columns, 0, p.channels, p.tap_units - last, t * p.tap_length);
+      if (last > 0) {
+        pack(t * columns, p.tap_units - 1, p.channels, 1, joined * p.tap_length + t);
+      }
+    }
+    return;
+  }
   for (int64_t b = g.icb_begin; b < g.icb_end; ++b) {
     const int64_t c0 = b * kBlock, count = std::min(d.ic() - c0, kBlock);
     for (int64_t t = 0; t < taps; ++t) {
-      const int64_t row = p.blocked() ? (b - g.icb_begin) * p.pixel * taps + t * p.Dwords(count)
-                                      : t * p.channels + p.Dwords(c0);
-      const auto index_of = [&](int64_t k, int64_t lane) -> int64_t {
-        const int64_t c = c0 + k, o = o0 + lane;
-        if (o >= d.oc()) return -1;
-        if (d.groups == 1) return (t * d.ic() + c) * d.oc() + o;
-        if (c / ic_group != o / oc_group) return -1;
-        return (t * ic_group + c % ic_group) * d.oc() + o;
-      };
-      PackNarrow(p.family, d.types.weights, hwio, count, lanes, index_of,
-                 packed + g.offset + row * lanes, sums);
+      pack(t, c0, d.ic(), count, (b - g.icb_begin) * p.pixel * taps + t * p.Dwords(count));
     }
   }
 }

@@ -29,9 +29,13 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   call.packed = p.packs_panels ? run.buffers.plain : run.buffers.packed;
   call.tap_offsets = p.tap_offsets.data();
   call.px_stride = p.px_stride;
-  if (!p.blocked()) {  // a pixel is one tap
-    call.taps = static_cast<int64_t>(p.tap_offsets.size());
+  call.unit = p.unit;
+  if (!p.blocked()) {
+    const auto taps = static_cast<int64_t>(p.tap_offsets.size());
+    call.tail_taps = p.odd_taps() ? taps / 2 : 0;
+    call.taps = taps - call.tail_taps;
     call.tap_length = p.tap_length;
+    call.tail_length = 1;
   } else {
     const bool partial = b1 == run.plan.icb && run.d.ic() % kBlock != 0;
     call.taps = (b1 - b0 - partial) * p.taps_per_block;
@@ -90,7 +94,8 @@ void RunChunk(const ConvRun& run, const TaskRange& r, int64_t g0, int64_t g1, in
   // Pixels of neighbouring rows follow each other, so all of them are one segment; by row each
   // row is one.
   const int64_t pixels = r.end - r.begin, segments = p.by_row ? pixels / run.d.ow() : 1;
-  RunPanels(call, bind, EvenRows(from.src, pixels / segments, p.px_stride, segments, p.row_stride));
+  RunPanels(call, bind,
+            EvenRows(from.src, pixels / segments, p.px_stride, segments, p.row_stride, p.unit));
 }
 
 }  // namespace bd

@@ -84,16 +84,25 @@ void LayOutStrip(const ConvPlan& plan, int64_t rows, DirectPlan* p) {
     return;
   }
   if (!p->blocked()) {
-    // Kernel columns are neighbours, so with dw == 1 a kernel row is one tap.
     p->strip_columns = (d.ow() - 1) * d.sw() + (d.kw() - 1) * d.dw() + 1;
     const int64_t row = p->strip_columns * p->channels;
     p->row_stride = d.sh() * row;
     for (int64_t h = 0; h < d.kh(); ++h) {
-      for (int64_t w = 0; w < (d.dw() == 1 ? 1 : d.kw()); ++w) {
+      for (int64_t w = 0; w * p->tap_units < d.kw() * p->channels; ++w) {
         p->tap_offsets.push_back(h * d.dh() * row + w * d.dw() * p->channels);
       }
     }
-    p->strip.count = ((rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1) * row;
+    int64_t units = ((rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1) * row;
+    if (p->odd_taps()) {
+      const size_t taps = p->tap_offsets.size();
+      for (size_t t = 0; t < taps; ++t) {
+        p->tap_offsets.push_back(units + p->tap_offsets[t] + p->tap_units - 1);
+      }
+      p->last_channels = units;
+      units *= 2;
+    }
+    // A dword more, of which the last tap may read some: it meets weights that are zero.
+    p->strip.count = CeilDiv(units * p->unit, sizeof(float)) + (p->narrow() ? 1 : 0);
     return;
   }
   if (p->padded) {
@@ -193,7 +202,7 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
                                           : blocked                 ? 1
                                                                     : d.sw() * d.sh());
   const double source_per_unit =  // bytes of one unit in the strip
-      4.0 * pixels_per_unit * (blocked ? chunk * p->pixel : p->channels);
+      pixels_per_unit * (blocked ? 4.0 * chunk * p->pixel : 1.0 * p->unit * p->channels);
   const double terms_per_unit =
       fip ? unit * (plan.icb * p->taps_per_block * kCpu.fip_vector + kCpu.fip_pixel) / 2 : 0;
   const double copy_per_unit =
@@ -201,8 +210,9 @@ void ChooseSplits(const ConvPlan& plan, DirectPlan* p) {
       terms_per_unit;
   // Of a source of which a thread has its share in the cache, other threads' lines.
   const double own_units = static_cast<double>(d.n()) * units / plan.threads;
-  const double others_per_unit = kCpu.cache_line * 4.0 / 64 * unit * d.sw() * d.sh() *
-                                 (blocked ? plan.icb * p->pixel : p->channels);
+  const double others_per_unit =
+      kCpu.cache_line / 64.0 * unit * d.sw() * d.sh() *
+      (blocked ? 4.0 * plan.icb * p->pixel : 1.0 * p->unit * p->channels);
   const double fma_per_unit = unit * k * plan.ocb / 2 * (fip ? kCpu.fip_multiply : 1);
   const double weights =
       (matrix ? kCpu.matrix_weights_line : kCpu.strip_weights_line) * k * plan.ocb;
@@ -296,17 +306,29 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
   if (d.src.dtype() == DataType::u8) p->family = FamilyOfBytes(plan->isa);
   const int64_t per_dword = PerDword(p->family);
   p->pixel = kBlock / per_dword;
-  p->channels = p->Dwords(d.ic());
-  p->groups = p->variant == kDotLanes ? DotGroup(*plan)
-                                      : MakeOutputGroups(d, plan->isa, d.ic(), d.kh() * d.kw(),
-                                                         IsTiled(*p) && !p->narrow(), per_dword);
+  const bool blocked = p->blocked();
+  if (!blocked) {
+    p->unit = sizeof(float) / per_dword;
+    // One channel of bfloat16 and a zero, so that taps are even.
+    p->channels = p->family == TileFamily::kBf16 ? std::max<int64_t>(2, d.ic()) : d.ic();
+    p->tap_units = (d.dw() == 1 ? d.kw() : 1) * p->channels;
+    p->tap_length = p->odd_taps() ? p->tap_units / 2 : p->Dwords(p->tap_units);
+    p->px_stride = d.sw() * p->channels;
+  }
+  // A kernel row of a narrow NHWC source is as a pixel of so many channels.
+  const bool joined = !blocked && p->narrow();
+  p->groups = p->variant == kDotLanes
+                  ? DotGroup(*plan)
+                  : MakeOutputGroups(d, plan->isa, joined ? p->tap_units : d.ic(),
+                                     d.kh() * (joined && d.dw() == 1 ? 1 : d.kw()),
+                                     IsTiled(*p) && !p->narrow(), per_dword);
   const int64_t trailer = p->fip()             ? FipTrailerOf(*plan).floats
                           : IsBytes(p->family) ? plan->ocb * kBlock
                                                : 0;
-  plan->pack_key = {self.name, d.src.dtype(), p->groups.blocking()};
+  plan->pack_key = {self.name, d.src.dtype(),
+                    p->groups.blocking() + (joined && d.dw() != 1 ? 32 : 0)};
   plan->packed_bytes = (p->groups.packed_floats + trailer) * sizeof(float);
   if (plan->empty()) return;
-  const bool blocked = p->blocked();
   const bool strided =
       blocked && !p->fip() && !p->words() && !d.pointwise() && IsStridedInPlace(d, plan->isa);
   // Narrow pixels are read in place where they are whole dwords.
@@ -320,9 +342,6 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
   if (blocked) {
     p->px_stride = strided || p->padded ? d.sw() * p->pixel : p->pixel;
     p->row_stride = d.sh() * d.iw() * p->pixel;
-  } else {
-    p->tap_length = (d.dw() == 1 ? d.kw() : 1) * p->channels;
-    p->px_stride = d.sw() * p->channels;
   }
   int64_t most_blocks = 1;  // source blocks of the widest group
   for (const OutputGroup& g : p->groups.list) {

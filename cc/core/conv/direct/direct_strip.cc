@@ -16,12 +16,12 @@ int32_t ZeroOf(const ConvRun& run) {
 }
 
 // Zeros of src as tiles read them.
-void FillZeros(const ConvRun& run, float* dst, int64_t dwords) {
+void FillZeros(const ConvRun& run, float* dst, int64_t bytes) {
   const int32_t zero = ZeroOf(run);
   if (run.plan.Own<DirectPlan>().words()) {
-    std::fill_n(reinterpret_cast<int16_t*>(dst), 2 * dwords, static_cast<int16_t>(zero));
+    std::fill_n(reinterpret_cast<int16_t*>(dst), bytes / 2, static_cast<int16_t>(zero));
   } else {
-    std::memset(dst, zero, dwords * sizeof(float));
+    std::memset(dst, zero, bytes);
   }
 }
 
@@ -39,7 +39,7 @@ void GatherNarrow(const ConvRun& run, const GatherArgs& a) {
                             ? 0
                             : std::min(a.px, CeilDiv(a.size - a.first, a.stride));
   const int64_t begin = std::min(after, a.first >= 0 ? 0 : CeilDiv(-a.first, a.stride));
-  FillZeros(run, a.dst, begin * pixel);
+  FillZeros(run, a.dst, begin * pixel * sizeof(float));
   const float* from = begin < after ? a.src + (a.first + begin * a.stride) * pixel : nullptr;
   float* const to = a.dst + begin * pixel;
   if (a.stride == 1 && begin < after) {
@@ -49,7 +49,7 @@ void GatherNarrow(const ConvRun& run, const GatherArgs& a) {
       std::memcpy(to + p * pixel, from + p * a.stride * pixel, pixel * sizeof(float));
     }
   }
-  FillZeros(run, a.dst + after * pixel, (a.px - after) * pixel);
+  FillZeros(run, a.dst + after * pixel, (a.px - after) * pixel * sizeof(float));
 }
 
 // Whole vectors of 16 bytes. Rows of small planes take less time than calls to move them would.
@@ -147,103 +147,57 @@ void FillStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, int64_t 
   }
 }
 
+// One number of each pixel, which has so many.
+void CopyHalves(const float* src, int64_t src_pixel, int64_t pixels, int64_t dst_pixel,
+                float* dst) {
+  const auto* from = reinterpret_cast<const uint16_t*>(src);
+  auto* to = reinterpret_cast<uint16_t*>(dst);
+  for (int64_t i = 0; i < pixels; ++i) to[i * dst_pixel] = from[i * src_pixel];
+}
+
+// Pixels of an NHWC source as they lie in a strip.
+void CopyPixels(const ConvRun& run, const float* src, int64_t pixels, float* dst) {
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const int64_t ic = run.d.ic();
+  if (p.words()) {
+    return Int8TileKernelsFor(run.plan.isa)
+        .words.row({DataType::u8, src, pixels * ic, dst, nullptr});
+  }
+  if (p.channels == ic) {
+    std::memcpy(dst, src, pixels * ic * p.unit);
+    return;
+  }
+  std::memset(dst, 0, pixels * p.channels * p.unit);
+  CopyHalves(src, ic, pixels, p.channels, dst);
+}
+
 // The same of an NHWC source: whole rows, zeros around them.
 void FillPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, float* strip) {
   const ConvDesc& d = run.d;
-  const int64_t columns = run.plan.Own<DirectPlan>().strip_columns;
+  const DirectPlan& p = run.plan.Own<DirectPlan>();
+  const int64_t columns = p.strip_columns, pixel = p.channels * p.unit;
+  const int64_t src_row = d.iw() * d.ic() * run.plan.src_bytes;
   const int64_t count = (rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1;
   const int64_t left = std::min(d.pad_left(), columns);
   const int64_t end = std::clamp(d.iw() + d.pad_left(), left, columns);  // of the columns inside
-  for (int64_t r = 0; r < count; ++r, strip += columns * d.ic()) {
+  for (int64_t r = 0; r < count; ++r) {
+    float* const row = BytesFrom(strip, r * columns * pixel);
     const int64_t ih = h0 * d.sh() - d.pad_top() + r;
     if (ih < 0 || ih >= d.ih()) {
-      std::fill_n(strip, columns * d.ic(), 0.f);
+      FillZeros(run, row, columns * pixel);
       continue;
     }
-    std::fill_n(strip, left * d.ic(), 0.f);
-    std::copy_n(run.buffers.src + (n * d.ih() + ih) * d.iw() * d.ic(), (end - left) * d.ic(),
-                strip + left * d.ic());
-    std::fill_n(strip + end * d.ic(), (columns - end) * d.ic(), 0.f);
+    FillZeros(run, row, left * pixel);
+    CopyPixels(run, BytesFrom(run.buffers.src, (n * d.ih() + ih) * src_row), end - left,
+               BytesFrom(row, left * pixel));
+    FillZeros(run, BytesFrom(row, end * pixel), (columns - end) * pixel);
   }
-}
-
-// Pixels of an NHWC source of bytes as words.
-void WidenPixels(const ConvRun& run, const void* src, int64_t pixels, float* dst) {
-  const DirectPlan& p = run.plan.Own<DirectPlan>();
-  const int64_t ic = run.d.ic();
-  if (ic % 2 == 0) {
-    const auto widen = Int8TileKernelsFor(run.plan.isa).words.row;
-    return widen({DataType::u8, src, pixels * ic, dst, nullptr});
-  }
-  const uint8_t* from = static_cast<const uint8_t*>(src);
-  int16_t* to = reinterpret_cast<int16_t*>(dst);
-  for (; pixels > 0; --pixels, from += ic, to += 2 * p.channels) {
-    for (int64_t c = 0; c < ic; ++c) to[c] = from[c];
-    to[ic] = 0;  // as are the weights behind the last channel
-  }
-}
-
-// Pixels of so many bytes, from 5 to 7, as two dwords with zeros behind. Nothing beyond the last
-// pixel is read.
-void PadPixels(const void* src, int64_t bytes, int64_t pixels, float* dst) {
-  const char* from = static_cast<const char*>(src);
-  uint64_t* const to = reinterpret_cast<uint64_t*>(dst);
-  const uint64_t mask = (uint64_t{1} << (8 * bytes)) - 1;
-  for (int64_t i = 0; i + 1 < pixels; ++i, from += bytes) {
-    uint64_t word;
-    std::memcpy(&word, from, sizeof word);
-    word &= mask;
-    std::memcpy(to + i, &word, sizeof word);
-  }
-  if (pixels > 0) {
-    uint64_t last = 0;
-    std::memcpy(&last, from, static_cast<size_t>(bytes));
-    std::memcpy(to + pixels - 1, &last, sizeof last);
-  }
-}
-
-// Pixels of any other number of bytes, as that many dwords.
-void CopyPixels(const void* src, int64_t bytes, int64_t pixels, int64_t dwords, float* dst) {
-  const char* from = static_cast<const char*>(src);
-  for (; pixels > 0; --pixels, from += bytes, dst += dwords) {
-    dst[dwords - 1] = 0.f;  // behind the last channel weights are zero, and so are these
-    std::memcpy(dst, from, static_cast<size_t>(bytes));
-  }
-}
-
-// And of an NHWC source of a narrow type, whose pixels become whole dwords.
-void FillNarrowPlainStrip(const ConvRun& run, int64_t n, int64_t h0, int64_t rows, float* strip) {
-  const ConvDesc& d = run.d;
-  const DirectPlan& p = run.plan.Own<DirectPlan>();
-  const int64_t columns = p.strip_columns, pixel_bytes = d.ic() * run.plan.src_bytes;
-  const int64_t count = (rows - 1) * d.sh() + (d.kh() - 1) * d.dh() + 1;
-  const int64_t left = std::min(d.pad_left(), columns);
-  const int64_t end = std::clamp(d.iw() + d.pad_left(), left, columns);  // of the columns inside
-  const bool whole = d.ic() % PerDword(p.family) == 0;
-  for (int64_t r = 0; r < count; ++r, strip += columns * p.channels) {
-    const int64_t ih = h0 * d.sh() - d.pad_top() + r;
-    if (ih < 0 || ih >= d.ih()) {
-      FillZeros(run, strip, columns * p.channels);
-      continue;
-    }
-    FillZeros(run, strip, left * p.channels);
-    const float* src = BytesFrom(run.buffers.src, (n * d.ih() + ih) * d.iw() * pixel_bytes);
-    float* to = strip + left * p.channels;
-    if (p.words()) {
-      WidenPixels(run, src, end - left, to);
-    } else if (whole) {
-      std::memcpy(to, src, (end - left) * pixel_bytes);
-    } else if (pixel_bytes == 3) {
-      DirectKernelsFor(run.plan.isa)
-          .pad_pixels(reinterpret_cast<const uint8_t*>(src), end - left,
-                      reinterpret_cast<uint8_t*>(to));
-    } else if (p.channels == 2) {
-      PadPixels(src, pixel_bytes, end - left, to);
-    } else {
-      CopyPixels(src, pixel_bytes, end - left, p.channels, to);
-    }
-    FillZeros(run, strip + end * p.channels, (columns - end) * p.channels);
-  }
+  if (!p.odd_taps()) return;
+  const int64_t first = p.last_channels * p.unit, last = (p.channels - 1) * p.unit;
+  float* const zeros = BytesFrom(strip, first);
+  std::memset(zeros, 0, p.strip.count * sizeof(float) - first);
+  CopyHalves(BytesFrom(strip, last), p.channels, count * columns, p.channels,
+             BytesFrom(zeros, last));
 }
 
 }  // namespace
@@ -253,7 +207,7 @@ const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64
   const ConvDesc& d = run.d;
   const bool plain_src = !p.blocked();
   if (p.in_place && plain_src) {
-    return run.buffers.src + (r.n * d.ih() * d.iw() + r.begin) * p.channels + b0 * p.pixel;
+    return BytesFrom(run.buffers.src, (r.n * d.ih() * d.iw() + r.begin) * p.channels * p.unit);
   }
   if (p.in_place) {
     const int64_t first = p.by_row ? r.begin / d.ow() * d.sh() * d.iw() : r.begin;
@@ -261,9 +215,7 @@ const float* SourceFor(const ConvRun& run, const TaskRange& r, int64_t b0, int64
   }
   const int64_t h0 = r.begin / d.ow(), rows = (r.end - r.begin) / d.ow();
   float* strip = run.scratch.Grant(p.strip, thread);
-  if (plain_src && p.narrow()) {
-    FillNarrowPlainStrip(run, r.n, h0, rows, strip);
-  } else if (plain_src) {
+  if (plain_src) {
     FillPlainStrip(run, r.n, h0, rows, strip);
   } else {
     FillStrip(run, r.n, h0, rows, b0, b1, strip);

@@ -29,12 +29,12 @@ constexpr int kRowsTogether = 28;
 // 1 or 2 strides, reach all rows without a spilled pointer.
 template <typename Type, int kBlocks, int kPx, typename Finish>
 inline __attribute__((always_inline)) void SumsOf(const TileArgs& a, const TileEpilogue& e,
-                                                  const float* src, const float* prefetch,
+                                                  const char* src, const float* prefetch,
                                                   const Finish& finish) {
   constexpr int kVecs = kBlocks * kVecsPerBlock;
   constexpr int kPxPerBase = 3;
   constexpr int kBases = (kPx + kPxPerBase - 1) / kPxPerBase;
-  const int64_t stride = a.px_stride;
+  const int64_t stride = a.px_stride * a.unit;
   typename Type::Acc acc[kPx][kVecs];
   BD_UNROLL
   for (int v = 0; v < kVecs; ++v) {
@@ -45,9 +45,11 @@ inline __attribute__((always_inline)) void SumsOf(const TileArgs& a, const TileE
   const float* w = a.weights;
   for (int64_t t = 0; t < a.taps + a.tail_taps; ++t) {
     const int64_t length = t < a.taps ? a.tap_length : a.tail_length;
-    const float* base[kBases];
+    const char* base[kBases];
     BD_UNROLL
-    for (int j = 0; j < kBases; ++j) base[j] = src + a.tap_offsets[t] + kPxPerBase * j * stride;
+    for (int j = 0; j < kBases; ++j) {
+      base[j] = src + a.tap_offsets[t] * a.unit + kPxPerBase * j * stride;
+    }
     for (int64_t i = 0; i < length; ++i) {
       typename Type::Weights weights[kVecs];
       BD_UNROLL
@@ -57,13 +59,13 @@ inline __attribute__((always_inline)) void SumsOf(const TileArgs& a, const TileE
       prefetch += a.prefetch_step;
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
-        const typename Type::Source x =
-            Type::SetSource(base[p / kPxPerBase] + p % kPxPerBase * stride);
+        const typename Type::Source x = Type::SetSource(
+            reinterpret_cast<const float*>(base[p / kPxPerBase] + p % kPxPerBase * stride));
         BD_UNROLL
         for (int v = 0; v < kVecs; ++v) acc[p][v] = Type::Dot(acc[p][v], x, weights[v]);
       }
       BD_UNROLL
-      for (int j = 0; j < kBases; ++j) ++base[j];
+      for (int j = 0; j < kBases; ++j) base[j] += sizeof(float);
       w += kBlocks * kBlock;
     }
   }
@@ -75,6 +77,7 @@ void NarrowTile(const TileArgs& all) {
   TileArgs a = all;
   TileEpilogue& e = a.epilogue;
   const int64_t dst_bytes = a.narrow->dst_bytes, sum_bytes = a.narrow->sum_bytes;
+  const char* src = reinterpret_cast<const char*>(a.src);
   char* dst = reinterpret_cast<char*>(a.dst);
   constexpr int64_t kTogether = kRowsTogether / kPx;
   alignas(64) float sums[kBlocks * kTogether * kPx * kBlock];
@@ -84,7 +87,7 @@ void NarrowTile(const TileArgs& all) {
     const int64_t rows = tiles * kPx;
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t row = t * kPx;
-      SumsOf<Type, kBlocks, kPx>(a, e, a.src, a.prefetch, [&](const auto& acc) {
+      SumsOf<Type, kBlocks, kPx>(a, e, src, a.prefetch, [&](const auto& acc) {
         if (in_registers.applies()) return in_registers.Finish(acc, row, dst);
         BD_UNROLL
         for (int p = 0; p < kPx; ++p) {
@@ -95,7 +98,7 @@ void NarrowTile(const TileArgs& all) {
           }
         }
       });
-      a.src += kPx * a.px_stride;
+      src += kPx * a.px_stride * a.unit;
       a.prefetch += (a.taps * a.tap_length + a.tail_taps * a.tail_length) * a.prefetch_step;
     }
     if (!in_registers.applies()) {
@@ -115,8 +118,9 @@ void NarrowTile(const TileArgs& all) {
 template <typename Type, int kBlocks, int kPx>
 void SumsTile(const TileArgs& all) {
   TileArgs a = all;
+  const char* src = reinterpret_cast<const char*>(a.src);
   for (; a.tiles > 0; --a.tiles) {
-    SumsOf<Type, kBlocks, kPx>(a, a.epilogue, a.src, a.prefetch, [&](const auto& acc) {
+    SumsOf<Type, kBlocks, kPx>(a, a.epilogue, src, a.prefetch, [&](const auto& acc) {
       BD_UNROLL
       for (int p = 0; p < kPx; ++p) {
         BD_UNROLL
@@ -126,7 +130,7 @@ void SumsTile(const TileArgs& all) {
         }
       }
     });
-    a.src += kPx * a.px_stride;
+    src += kPx * a.px_stride * a.unit;
     a.dst += kPx * kBlock;
     a.prefetch += (a.taps * a.tap_length + a.tail_taps * a.tail_length) * a.prefetch_step;
   }

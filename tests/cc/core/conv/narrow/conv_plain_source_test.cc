@@ -1,0 +1,96 @@
+// Convolutions of bfloat16 and of bytes over an NHWC source of few channels, whose kernel rows are
+// no whole dwords.
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/cc/core/conv/narrow/narrow_case.h"
+
+namespace bd {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Isas, ConvNarrowTest, ::testing::ValuesIn(TestIsasOfBytes()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+ConvShape Window(int64_t ic, int64_t oc, int64_t kw, int64_t sw, int64_t dw, int64_t pad) {
+  ConvShape d;
+  d.n = 2;
+  d.ic = ic;
+  d.oc = oc;
+  d.ih = 6;
+  d.iw = 17;
+  d.kh = 3;
+  d.kw = kw;
+  d.sw = sw;
+  d.dw = dw;
+  d.pad_top = d.pad_left = pad;
+  d.oh = d.ih + 2 * pad - 2;
+  d.ow = (d.iw + 2 * pad - (kw - 1) * dw - 1) / sw + 1;
+  d.src_layout = Layout::nhwc;
+  return d;
+}
+
+TEST_P(ConvNarrowTest, KernelRowsOfAnyLength) {
+  for (int64_t ic : {1, 2, 3, 5, 7, 9}) {
+    for (int64_t kw : {1, 2, 3, 5, 7}) {
+      for (int64_t sw : {1, 2, 3}) {
+        for (int64_t dw : {1, 2}) {
+          for (int64_t pad : {0, 2}) {
+            NarrowCase c;
+            c.shape = Window(ic, 20, kw, sw, dw, pad);
+            c.src_quantization.zero_point = 201;
+            c.bias = true;
+            CheckTypes(c);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(algorithms_, std::set<std::string>({"direct_plain"}));
+}
+
+// What is beside a window does not reach its result, though dwords end beyond it.
+TEST_P(ConvNarrowTest, InfiniteNeighboursOfWindows) {
+  for (int64_t ic : {1, 3, 5}) {
+    for (int64_t kw : {1, 3, 4}) {
+      for (int64_t dw : {1, 2}) {
+        NarrowCase c;
+        c.shape = Window(ic, 16, kw, 1, dw, 1);
+        c.src = bf16;
+        c.dst = f32;
+        const ConvDesc d = c.Desc();
+        ConvPlan plan;
+        ASSERT_EQ(MakeConvPlan(d, GetParam(), 1, &plan), "");
+        GuardedArray src(d.src.bytes()), dst(d.dst.bytes()), scratch(plan.scratch_bytes());
+        GuardedArray weights(WeightFloats(c.shape) * 2), packed(plan.packed_bytes);
+        Fill(bf16, WeightFloats(c.shape), 1, 8, weights.data());
+        PackConvWeights(plan, weights.As<float>(), packed.As<float>(), one_);
+        ConvBuffers buffers;
+        buffers.src = src.As<float>();
+        buffers.packed = packed.As<float>();
+        buffers.dst = dst.As<float>();
+        buffers.scratch = scratch.data();
+        for (int64_t y = 0; y < d.ih(); ++y) {
+          const int64_t x = (5 * y + 2) % d.iw(), channel = y % ic;
+          FillTensor(d.src, Quantization(), -8, 8, src.data());
+          const float inf = std::numeric_limits<float>::infinity();
+          StoreFloatRef(bf16, inf, src.data(), ElementOf(d.src, 1, channel, y * d.iw() + x));
+          RunConv(plan, buffers, one_);
+          for (int64_t p = 0; p < d.n() * d.oh() * d.ow(); ++p) {
+            const int64_t n = p / (d.oh() * d.ow()), oh = p / d.ow() % d.oh(), ow = p % d.ow();
+            const int64_t row = y + 1 - oh, column = x + 1 - ow;
+            const bool sees = n == 1 && row >= 0 && row < d.kh() && column >= 0 &&
+                              column % dw == 0 && column / dw < kw;
+            const int64_t at = ElementOf(d.dst, n, 3, oh * d.ow() + ow);
+            const float due = sees ? inf : Sum(d, src.data(), weights.data(), n, 3, oh, ow);
+            ASSERT_EQ(dst.As<float>()[at], due)
+                << Describe(c.shape, plan) << " row " << y << " at " << oh << ", " << ow;
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bd
