@@ -138,6 +138,11 @@ class Precision:
         """How many layers work in low precision."""
         return sum(layer.dtype != "float32" for layer in self.layers)
 
+    @property
+    def loss(self) -> float:
+        """The energy of what is lost, of all outputs, each as a part of the output's own."""
+        return sum(10 ** (-output.snr / 10) for output in self.outputs)
+
     def is_within(self, loss: float) -> bool:
         """Whether no output loses more than that part of its magnitude (root mean squares)."""
         return all(10 ** (-output.snr / 20) <= loss for output in self.outputs)
