@@ -107,12 +107,10 @@ inline __attribute__((always_inline)) IVec Unscaled(IVec z, int bits) {
   }
 }
 
-// One vector of a tile, added to `start` if it is the first, or to dst [row][column], whose rows
-// are `pitch` int32 apart.
-template <bool kFirst>
+// Calls row(i, y) for the rows of one vector of a tile.
+template <typename Row>
 inline __attribute__((always_inline)) void DstPatch(const int32_t* src, int64_t plane_stride,
-                                                    const int32_t* start, int32_t* dst,
-                                                    int64_t pitch) {
+                                                    Row&& row) {
   IVec half[kTile][kAlpha];
   BD_UNROLL
   for (int j = 0; j < kAlpha; ++j) {
@@ -128,12 +126,24 @@ inline __attribute__((always_inline)) void DstPatch(const int32_t* src, int64_t 
     IVec z[kTile];
     DstAxis(half[i], z);
     BD_UNROLL
+    for (int j = 0; j < kTile; ++j) z[j] = Unscaled(z[j], kAxisBits[i] + kAxisBits[j]);
+    row(i, z);
+  }
+}
+
+// One vector of a tile, added to `start` if it is the first, or to dst [row][column], whose rows
+// are `pitch` int32 apart.
+template <bool kFirst>
+inline __attribute__((always_inline)) void AddPatch(const int32_t* src, int64_t plane_stride,
+                                                    const int32_t* start, int32_t* dst,
+                                                    int64_t pitch) {
+  DstPatch(src, plane_stride, [&](int i, const IVec(&y)[kTile]) {
+    BD_UNROLL
     for (int j = 0; j < kTile; ++j) {
       int32_t* const to = dst + i * pitch + j * kBlock;
-      const IVec before = LoadInt(kFirst ? start : to);
-      StoreInt(to, AddInt(before, Unscaled(z[j], kAxisBits[i] + kAxisBits[j])));
+      StoreInt(to, AddInt(LoadInt(kFirst ? start : to), y[j]));
     }
-  }
+  });
 }
 
 // Tiles that go through the epilogue together, which sets out once for their rows.
@@ -157,7 +167,7 @@ void FinishRow(const WinogradBytesDstArgs& args, int32_t* sums, int64_t px, int6
                         reinterpret_cast<char*>(a.dst) + offset * a.narrow->dst_bytes);
 }
 
-void Dst(const WinogradBytesDstArgs& args) {
+void DstBySums(const WinogradBytesDstArgs& args) {
   const WinogradDstArgs& a = args.to;
   alignas(64) int32_t sums[kTile * kPitch];
   const int64_t rows = a.h - a.y < kTile ? a.h - a.y : kTile;
@@ -168,9 +178,9 @@ void Dst(const WinogradBytesDstArgs& args) {
       for (int v = 0; v < kBlock; v += kLanes) {
         const int32_t* const from = src + (first + t) * kBlock + v;
         int32_t* const to = sums + t * kTile * kBlock + v;
-        DstPatch<true>(from, a.plane_stride, args.start + v, to, kPitch);
+        AddPatch<true>(from, a.plane_stride, args.start + v, to, kPitch);
         for (int64_t r = 1; r < args.ranges; ++r) {
-          DstPatch<false>(from + r * args.distance, a.plane_stride, nullptr, to, kPitch);
+          AddPatch<false>(from + r * args.distance, a.plane_stride, nullptr, to, kPitch);
         }
       }
     }
@@ -179,6 +189,58 @@ void Dst(const WinogradBytesDstArgs& args) {
     for (int64_t i = 0; i < rows; ++i) FinishRow(args, sums + i * kPitch, px, (a.y + i) * a.w + x);
   }
 }
+
+#if defined(BD_AVX512)
+
+// `rows` rows of kPx pixels of a tile, the first of which is `pixel`.
+template <int kPx>
+[[gnu::noinline]] void FinishPatch(const WinogradBytesDstArgs& args,
+                                   const InRegisters<int32_t, 1>& finish, const int32_t* src,
+                                   int64_t rows, int64_t pixel) {
+  const WinogradDstArgs& a = args.to;
+  DstPatch(src, a.plane_stride, [&](int i, const IVec(&y)[kTile]) {
+    if (i >= rows) return;
+    IVec sums[kPx][1];
+    BD_UNROLL
+    for (int p = 0; p < kPx; ++p) sums[p][0] = AddInt(LoadInt(args.start), y[p]);
+    finish.Finish(sums, pixel + i * a.w, reinterpret_cast<char*>(a.dst));
+  });
+}
+
+void Dst(const WinogradBytesDstArgs& args) {
+  const WinogradDstArgs& a = args.to;
+  TileArgs tile = {};
+  tile.narrow = a.narrow;
+  tile.fip.unscale = args.unscale;
+  tile.epilogue = a.epilogue;
+  const InRegisters<int32_t, 1> finish(tile, tile.epilogue);
+  if (args.ranges > 1 || !finish.applies()) return DstBySums(args);
+  const int64_t rows = a.h - a.y < kTile ? a.h - a.y : kTile;
+  const int32_t* src = reinterpret_cast<const int32_t*>(a.src);
+  for (int64_t t = 0; t < a.tiles; ++t, src += kBlock) {
+    const int64_t x = a.x + t * kTile, pixel = a.y * a.w + x;
+    switch (a.w - x) {
+      case 1:
+        FinishPatch<1>(args, finish, src, rows, pixel);
+        break;
+      case 2:
+        FinishPatch<2>(args, finish, src, rows, pixel);
+        break;
+      case 3:
+        FinishPatch<3>(args, finish, src, rows, pixel);
+        break;
+      default:
+        FinishPatch<kTile>(args, finish, src, rows, pixel);
+    }
+  }
+}
+
+#else
+
+// Two vectors a block leave the sums of a tile no registers.
+void Dst(const WinogradBytesDstArgs& args) { DstBySums(args); }
+
+#endif
 
 constexpr WinogradBytesKernels kTable = {Source, Dst};
 
