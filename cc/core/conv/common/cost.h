@@ -20,8 +20,9 @@ struct CpuCosts {
   // L3 on top: such lines come from memory, and the pages of so much scratch, if TensorFlow
   // allocates it, from the system in every call.
   double line_beyond_l2 = 5, line_beyond_l3 = 10, l3_bytes = 4 << 20;
-  // By what starting and storing tiles and strips takes longer; of Winograd's planes.
-  double tiles_overhead = 1.05, planes_overhead = 1.06;
+  // By what starting and storing tiles and strips takes longer; of Winograd's planes, and what a
+  // call of panels for one of them takes.
+  double tiles_overhead = 1.05, planes_overhead = 1.06, panels_call = 300;
   // A line of a strip that is copied; of weights that a strip, or a task of Winograd, reads, mostly
   // hidden behind multiply-adds; and of a matrix, which may come from memory.
   double strip_line = 1.5, strip_weights_line = 0.25, planes_weights_line = 1;

@@ -16,14 +16,14 @@
 namespace bd {
 
 // tiles_h x tiles_w tiles an image; a task is tile_block tiles of all images times a range of
-// output groups. Planes are tile_pitch tiles apart.
+// output groups, of which M has pass_groups at once. Planes are tile_pitch tiles apart.
 struct WinogradPlan {
   int row = 0;                               // of kWinogradTransforms
   TileFamily family = TileFamily::kBlocked;  // kFip: in pairs; kSums: of bytes
   OutputGroups groups;
   int64_t plane_dwords = 0;  // of packed weights
   int64_t icb = 0;           // blocks of transformed channels, those of all phases
-  int64_t group_splits = 1;
+  int64_t group_splits = 1, pass_groups = 1;
   int64_t tiles_h = 0, tiles_w = 0, tile_block = 0, tile_pitch = 0;
   bool pools_tiles = false;  // the dst stage stores maxima of its tiles
   int64_t most_ranges = 1;   // of channels, whose M are apart; of bytes

@@ -300,9 +300,8 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
   ParallelUnits(pool, plan.tasks, [&](UnitTaker& taker) {
     const int thread = taker.thread();
     PreparedTiles prepared;
-    const auto run_groups = [&](const Units& u) {
-      const int64_t group = first_group(u.task);
-      const TileBlock block = block_of(u.task, group + u.begin, group + u.end, thread);
+    const auto run_pass = [&](int64_t task, int64_t begin, int64_t end) {
+      const TileBlock block = block_of(task, begin, end, thread);
       if (prepared.first != block.first) {
         for (int64_t b = 0; b < p.icb; ++b) block.Source(b);
         if (p.fip()) block.PreparePairs(thread, &prepared);
@@ -311,11 +310,17 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
       const int64_t ranges = block.ranges(), length = CeilDiv(p.icb, ranges);
       for (int64_t xi = 0; xi < block.planes(); ++xi) {
         for (int64_t r = 0; r * length < p.icb; ++r) {
-          const int64_t end = std::min(p.icb, (r + 1) * length);
-          block.Multiply(xi, r, r * length, end, thread, prepared);
+          const int64_t icb_end = std::min(p.icb, (r + 1) * length);
+          block.Multiply(xi, r, r * length, icb_end, thread, prepared);
         }
       }
       block.Dst();
+    };
+    const auto run_groups = [&](const Units& u) {
+      const int64_t first = first_group(u.task);
+      for (int64_t g = u.begin; g < u.end; g += p.pass_groups) {
+        run_pass(u.task, first + g, first + std::min(g + p.pass_groups, u.end));
+      }
     };
     for (int64_t task; taker.NextTask(&task);) {
       taker.Offer(end_group(task) - first_group(task));

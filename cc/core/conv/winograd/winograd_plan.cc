@@ -55,7 +55,7 @@ int64_t CountTiles(const ConvDesc& d, const WinogradTransform& t) {
 }
 
 struct TaskSplit {
-  int64_t tile_block = 1, group_splits = 1;
+  int64_t tile_block = 1, group_splits = 1, pass_groups = 1;
   double cycles = std::numeric_limits<double>::infinity();
 };
 
@@ -71,20 +71,25 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
   const double v_bytes = 64.0 / PerDword(family);
   TaskSplit best;
   for (int64_t splits = 1; splits <= std::min<int64_t>(groups, 8 * threads); splits *= 2) {
-    const int64_t blocks_of_task = std::min(ocb, CeilDiv(groups, splits) * kernels.tile_blocks);
+    const int64_t groups_of_task = CeilDiv(groups, splits);
+    const int64_t blocks_of_task = std::min(ocb, groups_of_task * kernels.tile_blocks);
     const double products = planes * channels * blocks_of_task;  // of vectors
     const double lines = products / PerDword(family);
-    for (int64_t count = 1; count <= tiles; count += 1 + count / 8) {
-      const int64_t per = CeilDiv(tiles, count);
-      const double bytes = planes * per * (v_bytes * icb + 64.0 * blocks_of_task);
-      const double task = kCpu.planes_overhead * stages.multiply * products * per +
-                          kCpu.planes_weights_line * lines +
-                          per * (icb * stages.source + blocks_of_task * stages.dst) +
-                          std::max(0., bytes - L2CacheBytes()) / 64 * kCpu.line_beyond_l2 +
-                          std::max(0., bytes - kCpu.l3_bytes) / 64 * kCpu.line_beyond_l3 +
-                          kCpu.fork_join;
-      const double cycles = CeilDiv(CeilDiv(tiles, per) * splits, threads) * task;
-      if (cycles < best.cycles) best = {per, splits, cycles};
+    for (int64_t passes = 1; passes <= groups_of_task; passes *= 2) {
+      const int64_t pass_groups = CeilDiv(groups_of_task, passes);
+      const int64_t blocks_of_pass = std::min(ocb, pass_groups * kernels.tile_blocks);
+      for (int64_t count = 1; count <= tiles; count += 1 + count / 8) {
+        const int64_t per = CeilDiv(tiles, count);
+        const double bytes = planes * per * (v_bytes * icb + 64.0 * blocks_of_pass);
+        const double task =
+            kCpu.planes_overhead * stages.multiply * products * per +
+            kCpu.planes_weights_line * lines + (passes - 1) * planes * kCpu.panels_call +
+            per * (icb * stages.source + blocks_of_task * stages.dst) +
+            std::max(0., bytes - L2CacheBytes()) / 64 * kCpu.line_beyond_l2 +
+            std::max(0., bytes - kCpu.l3_bytes) / 64 * kCpu.line_beyond_l3 + kCpu.fork_join;
+        const double cycles = CeilDiv(CeilDiv(tiles, per) * splits, threads) * task;
+        if (cycles < best.cycles) best = {per, splits, pass_groups, cycles};
+      }
     }
   }
   return best;
@@ -163,8 +168,9 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   p->tile_pitch = split.tile_block | 1;  // odd: planes spread over all cache sets
   p->group_splits = split.group_splits;
   plan->tasks = CeilDiv(CountTiles(d, t), split.tile_block) * split.group_splits;
+  p->pass_groups = split.pass_groups;
   const int64_t task_groups = CeilDiv(p->groups.size(), split.group_splits);
-  const int64_t blocks = std::min(plan->ocb, task_groups * p->groups.step);
+  const int64_t blocks = std::min(plan->ocb, p->pass_groups * p->groups.step);
   for (int64_t b = 0; b < p->icb; ++b) {
     p->tap_offsets.push_back(b * planes * p->tile_pitch * p->Dwords(kBlock));
   }
@@ -175,7 +181,8 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   p->apart = plan->scratch.Book<uint8_t>("apart", fip_tiles, plan->threads);
   plan->blocking = {{"task_tiles", p->tile_block},
                     {"tile_pitch", p->tile_pitch},
-                    {"task_blocks", task_groups * p->groups.widest_blocks}};
+                    {"task_blocks", task_groups * p->groups.widest_blocks},
+                    {"pass_blocks", p->pass_groups * p->groups.widest_blocks}};
 }
 
 }  // namespace bd

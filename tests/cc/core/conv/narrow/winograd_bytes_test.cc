@@ -1,4 +1,5 @@
 // Winograd over bytes on every ISA, in guarded memory: exact, as direct sums are.
+#include <map>
 #include <set>
 #include <string>
 
@@ -100,6 +101,18 @@ TEST_P(WinogradBytesTest, LargerPlanes) {
   c.bias = true;
   c.rest = "eltwise(relu)";
   CheckBytes(c);
+}
+
+// More channels than planes of one pass in L2.
+TEST_P(WinogradBytesTest, Passes) {
+  NarrowCase c;
+  c.shape = Square(96, 24, 320, 3, 1, 1);
+  c.shape.algorithm = ConvAlgorithm::kWinograd;
+  ConvPlan plan;
+  ASSERT_EQ(MakeConvPlan(c.Desc(), GetParam(), 1, &plan), "");
+  std::map<std::string, int64_t> blocking(plan.blocking.begin(), plan.blocking.end());
+  EXPECT_LT(blocking["pass_blocks"], blocking["task_blocks"]);
+  Check(c, one_);
 }
 
 }  // namespace
