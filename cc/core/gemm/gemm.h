@@ -80,7 +80,7 @@ struct GemmPlan {
   int64_t packed_bytes = 0;
   TileFamily family = TileFamily::kStrided;  // of rows that are not in pairs
   int64_t k_dwords = 0;                      // what tiles read of a row of A
-  std::vector<int64_t> tap_offsets;          // runs of K, the last one shorter
+  std::vector<int64_t> tap_offsets;  // runs of K, the last one shorter; of narrow types in bytes
   int64_t taps = 0, tail_length = 0;
   int64_t pass_taps = 0;  // of a pass of K; 0: all
   int64_t pass_rows = 0;  // whose part of a pass stays in L2

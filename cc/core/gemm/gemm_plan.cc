@@ -89,7 +89,9 @@ std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan) {
   plan->packed_bytes = offset * static_cast<int64_t>(sizeof(float));
   plan->taps = k / kGemmTap;
   plan->tail_length = k % kGemmTap;
-  for (int64_t t = 0; t * kGemmTap < k; ++t) plan->tap_offsets.push_back(t * kGemmTap);
+  // Narrow tiles count bytes.
+  const int64_t tap = kGemmTap * (narrow ? static_cast<int64_t>(sizeof(float)) : 1);
+  for (int64_t t = 0; t * kGemmTap < k; ++t) plan->tap_offsets.push_back(t * tap);
   const int64_t all = static_cast<int64_t>(plan->tap_offsets.size());
   const int64_t most =
       kPassBytes / (kGemmTap * widest * kBlock * static_cast<int64_t>(sizeof(float)));

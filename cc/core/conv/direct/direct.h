@@ -34,7 +34,7 @@ struct DirectPlan {
   // are counted.
   TileFamily family = TileFamily::kBlocked;
   int64_t pixel = 16;  // of a block
-  // Of an NHWC source offsets and strides count units of so many bytes, elements; a pixel has so
+  // Of an NHWC source strides count units of so many bytes, elements; a pixel has so
   // many in a strip, and a tap, which is a kernel row unless columns are dilated.
   int64_t unit = sizeof(float), channels = 0, tap_units = 0;
   // The last one of odd taps of bfloat16 is multiplied beside a zero, not beside what follows,
@@ -51,7 +51,7 @@ struct DirectPlan {
   int64_t group_splits = 1;
   int64_t icb_chunk = 0, pass_blocks = 0;
 
-  // Taps of one K chunk, in the order weights are packed.
+  // Taps of one K chunk, in the order weights are packed: floats, of narrow types bytes.
   std::vector<int64_t> tap_offsets;
   int64_t taps_per_block = 1;
   int64_t tap_length = 16;  // dwords

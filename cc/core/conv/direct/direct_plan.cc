@@ -370,6 +370,9 @@ void PlanDirect(const Algorithm& self, ConvPlan* plan) {
     p->scaled.count = p->icb_chunk * p->taps_per_block * kBlock * p->groups.widest_blocks * kBlock;
   }
   LayOutStrip(*plan, p->in_place ? 0 : p->strip_pixels / std::max<int64_t>(1, d.ow()), p);
+  if (p->narrow()) {  // whose tiles count bytes
+    for (int64_t& offset : p->tap_offsets) offset *= p->unit;
+  }
   if (p->fip()) {  // fused with depthwise it takes all rows at once
     p->terms_pixels = p->in_place ? d.oh() * d.ow() : p->strip_pixels;
   }

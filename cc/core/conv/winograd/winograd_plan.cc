@@ -171,8 +171,9 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   p->pass_groups = split.pass_groups;
   const int64_t task_groups = CeilDiv(p->groups.size(), split.group_splits);
   const int64_t blocks = std::min(plan->ocb, p->pass_groups * p->groups.step);
+  const int64_t unit = p->bytes() ? sizeof(float) : 1;  // narrow tiles count bytes
   for (int64_t b = 0; b < p->icb; ++b) {
-    p->tap_offsets.push_back(b * planes * p->tile_pitch * p->Dwords(kBlock));
+    p->tap_offsets.push_back(b * planes * p->tile_pitch * p->Dwords(kBlock) * unit);
   }
   const int64_t of_tile = p->icb * p->Dwords(kBlock) + p->most_ranges * blocks * kBlock;
   p->strip = plan->scratch.Book<float>("strip", planes * p->tile_pitch * of_tile, plan->threads);

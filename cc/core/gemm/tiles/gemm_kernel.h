@@ -35,7 +35,7 @@ struct TileArgs {
   int64_t taps, tap_length;
   int64_t tail_taps, tail_length;
   int64_t px_stride;     // floats between rows
-  int64_t unit;          // of narrow types: bytes that px_stride and tap_offsets count
+  int64_t unit;          // of narrow types: bytes that px_stride counts
   const float* weights;  // the panel's packed rows of B
   // Brought to L2 alongside: from `prefetch`, prefetch_step floats for each row of weights.
   const float* prefetch;

@@ -2,8 +2,9 @@
 // of 16 bits or four of 8, neighbours along K.
 //
 // They are tiles of gemm_kernel.h that read a dword wherever those of float32 read a float: tap
-// lengths count dwords of A, offsets and px_stride units of as many bytes as the caller says, and a
-// panel is [dword of K][block][16 columns]. K is whole in a tile; sums stay in registers.
+// lengths count dwords of A, tap_offsets bytes, px_stride units of as many bytes as the caller
+// says, and a panel is [dword of K][block][16 columns]. K is whole in a tile; sums stay in
+// registers.
 //
 //   bfloat16   sums in float32: VDPBF16PS, or two multiply-adds of widened numbers
 //   bytes      unsigned A by signed B, sums in int32, exact on every ISA: VPDPBUSD, or VPMADDWD of

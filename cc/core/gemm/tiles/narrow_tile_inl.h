@@ -48,7 +48,7 @@ inline __attribute__((always_inline)) void SumsOf(const TileArgs& a, const TileE
     const char* base[kBases];
     BD_UNROLL
     for (int j = 0; j < kBases; ++j) {
-      base[j] = src + a.tap_offsets[t] * a.unit + kPxPerBase * j * stride;
+      base[j] = src + a.tap_offsets[t] + kPxPerBase * j * stride;
     }
     for (int64_t i = 0; i < length; ++i) {
       typename Type::Weights weights[kVecs];
