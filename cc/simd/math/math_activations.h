@@ -122,63 +122,50 @@ inline void Silu(Vec (&x)[n]) {
 // Of results that become bytes: step x -> step x logistic(step x), n vectors of steps of the bytes.
 // |x| < 2^30.
 #if defined(BD_AVX512)
-// logistic(u kSiluPiece) by 31 parabolas about the integers, square u^2 + slope u + start for
-// round(u) modulo 32, each the minimax of errors times max(|x|, 0.4): that of the product is at
-// most 2.0e-4 and 2.4e-4 |x|, 0.04 steps where results reach from swish's minimum to 1 or more,
-// 0.16 where they end at 0.05. At kSiluLimit the outermost are 0 (to 2^-38) and 1.
+// logistic(u kSiluPiece) by 31 parabolas about the integers, square u^2 + slope u + start, each the
+// minimax of errors times max(|x|, 0.4): that of the product is at most 2.0e-4 and 2.4e-4 |x|, 0.04
+// steps where results reach from swish's minimum to 1 or more, 0.16 where they end at 0.05. At
+// kSiluLimit the outermost are 0 (to 2^-38) and 1. These are about -k, k from 0; logistic(x) = 1 -
+// logistic(-x) gives those about k.
 constexpr float kSiluPiece = 0.72f, kSiluLimit = 15.49f;
-alignas(64) constexpr float kSiluSquare[kLookup] = {0.f,
-                                                    -0.019812774f,
-                                                    -0.024440786f,
-                                                    -0.018924365f,
-                                                    -0.011651073f,
-                                                    -0.0063784397f,
-                                                    -0.003291031f,
-                                                    -0.0016487319f,
-                                                    -0.00081405346f,
-                                                    -0.00039907114f,
-                                                    -0.00019494878f,
-                                                    -9.506865e-05f,
-                                                    -4.6321242e-05f,
-                                                    -2.2559803e-05f,
-                                                    -1.0984859e-05f,
-                                                    0.00011531759f,
-                                                    0.f,
-                                                    -0.00011531759f,
-                                                    1.0984859e-05f,
-                                                    2.2559803e-05f,
-                                                    4.6321242e-05f,
-                                                    9.506865e-05f,
-                                                    0.00019494878f,
-                                                    0.00039907114f,
-                                                    0.00081405346f,
-                                                    0.0016487319f,
-                                                    0.003291031f,
-                                                    0.0063784397f,
-                                                    0.011651073f,
-                                                    0.018924365f,
-                                                    0.024440786f,
-                                                    0.019812774f};
-alignas(64) constexpr float kSiluSlope[kLookup] = {
-    0.17855908f,    0.19738954f,   0.2093691f,     0.18076791f,   0.1298511f,   0.08268007f,
-    0.048958313f,   0.027755558f,  0.015315435f,   0.008302008f,  0.004444418f, 0.0023572193f,
-    0.0012410949f,  0.0006495454f, 0.00033823965f, -0.003444242f, 0.f,          -0.003444242f,
-    0.00033823965f, 0.0006495454f, 0.0012410949f,  0.0023572193f, 0.004444418f, 0.008302008f,
-    0.015315435f,   0.027755558f,  0.048958313f,   0.08268007f,   0.1298511f,   0.18076791f,
-    0.2093691f,     0.19738954f};
-alignas(64) constexpr float kSiluStart[kLookup] = {
-    0.5f,         0.4950723f,   0.48746276f,  0.52460057f,  0.6138562f,   0.71946234f,
-    0.8116018f,   0.880067f,    0.9264349f,   0.9560753f,   0.97430474f,  0.98521066f,
-    0.9916003f,   0.9952824f,   0.9973758f,   1.025682f,    0.f,          -0.025681995f,
-    0.002624226f, 0.004717567f, 0.008399718f, 0.014789344f, 0.025695274f, 0.043924667f,
-    0.07356512f,  0.119932994f, 0.18839815f,  0.28053764f,  0.38614377f,  0.4753994f,
-    0.51253724f,  0.5049277f};
-static_assert(kLookup == 32);
+constexpr int kSiluPieces = 16;
+constexpr float kSiluParabolas[kSiluPieces][3] = {
+    {0.f, 0.17855908f, 0.5f},
+    {0.019812774f, 0.19738954f, 0.5049277f},
+    {0.024440786f, 0.2093691f, 0.51253724f},
+    {0.018924365f, 0.18076791f, 0.4753994f},
+    {0.011651073f, 0.1298511f, 0.38614377f},
+    {0.0063784397f, 0.08268007f, 0.28053764f},
+    {0.003291031f, 0.048958313f, 0.18839815f},
+    {0.0016487319f, 0.027755558f, 0.119932994f},
+    {0.00081405346f, 0.015315435f, 0.07356512f},
+    {0.00039907114f, 0.008302008f, 0.043924667f},
+    {0.00019494878f, 0.004444418f, 0.025695274f},
+    {9.506865e-05f, 0.0023572193f, 0.014789344f},
+    {4.6321242e-05f, 0.0012410949f, 0.008399718f},
+    {2.2559803e-05f, 0.0006495454f, 0.004717567f},
+    {1.0984859e-05f, 0.00033823965f, 0.002624226f},
+    {-0.00011531759f, -0.003444242f, -0.025681995f},
+};
+static_assert(kLookup == 2 * kSiluPieces);
+
+// One coefficient of all of them, for round(u) modulo 32.
+struct SiluTable {
+  constexpr explicit SiluTable(int coefficient) {
+    for (int k = 0; k < kSiluPieces; ++k) {
+      const float c = kSiluParabolas[k][coefficient];
+      of_piece[(kLookup - k) % kLookup] = c;
+      of_piece[k] = coefficient == 0 ? -c : coefficient == 1 ? c : 1.f - c;
+    }
+  }
+  alignas(64) float of_piece[kLookup] = {};
+};
+constexpr SiluTable kSiluSquare(0), kSiluSlope(1), kSiluStart(2);
 
 template <int n>
 inline __attribute__((always_inline)) void SiluOfSteps(float step, Vec (&x)[n]) {
-  const auto of_piece = [](const float* table, Vec rounded) {
-    return FromBits(Lookup(reinterpret_cast<const int32_t*>(table), Bits(rounded)));
+  const auto of_piece = [](const SiluTable& table, Vec rounded) {
+    return FromBits(Lookup(reinterpret_cast<const int32_t*>(table.of_piece), Bits(rounded)));
   };
   Vec u[n], rounded[n], y[n];
 #pragma GCC unroll 4

@@ -34,8 +34,8 @@ struct DirectPlan {
   // are counted.
   TileFamily family = TileFamily::kBlocked;
   int64_t pixel = 16;  // of a block
-  // Of an NHWC source strides count units of so many bytes, elements; a pixel has so
-  // many in a strip, and a tap, which is a kernel row unless columns are dilated.
+  // Of an NHWC source strides count units of so many bytes, elements; a pixel has so many in a
+  // strip, and a tap, which is a kernel row unless columns are dilated.
   int64_t unit = sizeof(float), channels = 0, tap_units = 0;
   // The last one of odd taps of bfloat16 is multiplied beside a zero, not beside what follows,
   // which may be infinite: from this unit on a strip repeats last channels, and has zeros in the
