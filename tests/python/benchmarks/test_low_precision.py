@@ -36,6 +36,29 @@ def test_a_row_is_made_of_two_lists_of_arrays():
     assert low_precision._row(wanted, got) == row
 
 
+def test_a_mobilenet_is_judged_by_its_features_and_by_its_classes(tmp_path):
+    import keras
+    from models import trained
+
+    layers = keras.layers
+    image = keras.Input((8, 8, 3))
+    x = layers.Conv2D(5, 1)(layers.Conv2D(4, 3, strides=2, padding="same")(image))
+    base = keras.Model(image, layers.ReLU(6, name="out_relu")(layers.BatchNormalization()(x)))
+    inner = layers.GlobalAveragePooling2D()(base(image))
+    path = str(tmp_path / "model.h5")
+    keras.Model(image, layers.Dense(7, activation="softmax")(inner)).save(path)
+    pictures = np.full([2, 8, 8, 3], 255, np.float32)
+    for make, shape in {
+        trained.mobilenet_features: (2, 4, 4, 5),
+        trained.mobilenet_classes: (2, 7),
+    }.items():
+        function, prepare = make(path)
+        assert prepare(pictures).max() == 1
+        got = np.asarray(function(prepare(pictures)))
+        assert got.shape == shape
+        assert got.min() >= 0
+
+
 def test_calibration_reads_the_given_file(monkeypatch, tmp_path):
     from formats import samples
 
