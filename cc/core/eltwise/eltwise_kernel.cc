@@ -37,6 +37,7 @@ inline void ForEachTile(const EltwiseRange& r, F apply) {
 struct Affine {
   alignas(64) float scale[kBlock], shift[kBlock];
   float lo = -__builtin_inff(), hi = __builtin_inff();
+  bool clamps = false;
 
   Affine() {
     for (int i = 0; i < kBlock; ++i) scale[i] = 1.f, shift[i] = 0.f;
@@ -74,6 +75,7 @@ struct Affine {
     if (step.kind != PostOpKind::kEltwise || step.scale != 1.f) return false;
     const bool relu = step.eltwise == EltwiseAlg::kRelu && step.alpha == 0.f;
     if (!relu && step.eltwise != EltwiseAlg::kRelu6) return false;
+    clamps = true;
     lo = 0.f;
     if (!relu) hi = 6.f;
     return true;
@@ -90,7 +92,7 @@ inline bool AsAffine(const EltwiseRange& r, Affine* affine) {
 }
 
 // all_src and all_dst are at the first element of the range.
-template <typename T>
+template <bool kClamps, typename T>
 void RunAffine(const EltwiseRange& r, const Affine& affine, const T* all_src, T* all_dst) {
   const Vec lo = Set1(affine.lo), hi = Set1(affine.hi);
   for (int v = 0; v < kBlock; v += kLanes) {
@@ -98,17 +100,31 @@ void RunAffine(const EltwiseRange& r, const Affine& affine, const T* all_src, T*
     const T* src = all_src + v;
     T* dst = all_dst + v;
     const auto result = [&](int64_t i) {
-      return Min(hi, Max(lo, Fma(scale, LoadAs(src + i), shift)));
+      const Vec x = Fma(scale, LoadAs(src + i), shift);
+      return kClamps ? Min(hi, Max(lo, x)) : x;
     };
+    int64_t i = 0;
     if (r.valid_lanes >= kBlock) {
+      if constexpr (kVecsPerBlock == 1) {
+#pragma GCC unroll 2
+        for (; i + 2 * kBlock <= r.count; i += 2 * kBlock) {
+          StoreAs(dst + i, result(i), result(i + kBlock));
+        }
+      }
 #pragma GCC unroll 4
-      for (int64_t i = 0; i < r.count; i += kBlock) StoreAs(dst + i, result(i));
+      for (; i < r.count; i += kBlock) StoreAs(dst + i, result(i));
     } else {
-      for (int64_t i = 0; i < r.count; i += kBlock) {
+      for (; i < r.count; i += kBlock) {
         StoreAs(dst + i, KeepFirst(result(i), r.valid_lanes - v));
       }
     }
   }
+}
+
+template <typename T>
+void RunAffine(const EltwiseRange& r, const Affine& affine, const T* src, T* dst) {
+  if (affine.clamps) return RunAffine<true>(r, affine, src, dst);
+  RunAffine<false>(r, affine, src, dst);
 }
 
 void Blocked(const EltwiseRange& r) {

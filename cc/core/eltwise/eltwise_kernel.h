@@ -48,6 +48,6 @@ struct EltwiseKernels {
   bool (*affine_bf16)(const EltwiseBf16&);
 };
 
-BD_KERNEL_TABLE(EltwiseKernels)
+BD_KERNEL_TABLE_OF(EltwiseKernels, generic, avx2, avx512, avx512_bf16)
 
 }  // namespace bd

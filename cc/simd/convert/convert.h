@@ -1,6 +1,7 @@
 // Loads and stores of every data type, as vectors of float.
 //
 //   LoadAs(p)       kLanes elements at p as a Vec; integers are rounded to float
+//   StoreAs(p, v, w)  StoreAs of v, and of w behind it
 //   StoreAs(p, v)   v rounded to nearest, ties to even, and saturated:
 //     Bfloat16, Float16   overflow to infinity, gradual underflow; a NaN stays one
 //                         and keeps its sign and the leading bits
@@ -94,6 +95,15 @@ inline IVec RoundWithin(Vec v, float low, float high) {
 }
 inline void StoreAs(int8_t* p, Vec v) { StoreInt(p, RoundWithin(v, -128.f, 127.f)); }
 inline void StoreAs(uint8_t* p, Vec v) { StoreInt(p, RoundWithin(v, 0.f, 255.f)); }
+
+template <typename T>
+inline void StoreAs(T* p, Vec v, Vec w) {
+  StoreAs(p, v);
+  StoreAs(p + kLanes, w);
+}
+#if defined(BD_AVX512_BF16) && !defined(BD_EMULATED)
+inline void StoreAs(Bfloat16* p, Vec v, Vec w) { StoreBfloat16(p, v, w); }
+#endif
 
 }  // namespace
 }  // namespace bd::BD_ISA

@@ -43,6 +43,9 @@ inline IVec RoundToInt(Vec v) {
 inline void StoreBfloat16(Bfloat16* p, Vec v) {
   Store256(p, reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v)));
 }
+inline void StoreBfloat16(Bfloat16* p, Vec v, Vec w) {
+  _mm512_storeu_si512(p, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(w, v)));
+}
 #endif
 
 inline Vec FloatFromHalf(const Float16* p) { return _mm512_cvtph_ps(Load256(p)); }
