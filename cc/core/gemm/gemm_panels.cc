@@ -22,17 +22,19 @@ const TileKernel* TilesOf(Isa isa, TileFamily family, int64_t blocks, int32_t va
       return Int8TileKernelsFor(isa).tile[blocks - 1];
     case TileFamily::kWords:
       return Int8TileKernelsFor(isa).words.tile[blocks - 1];
-    case TileFamily::kSums:
+    case TileFamily::kWordSums:
       return Int8TileKernelsFor(isa).word_sums[blocks - 1];
+    case TileFamily::kBf16Sums:
+      return Bf16TileKernelsFor(isa).sums[blocks - 1];
   }
   return nullptr;
 }
 
 int64_t TilePixels(Isa isa, TileFamily family, int64_t blocks) {
   if (family == TileFamily::kFip) return FipKernelsFor(isa).tile_pixels;
-  if (family == TileFamily::kBf16) return Bf16TileKernelsFor(isa).tile_pixels;
+  if (IsBfloat16(family)) return Bf16TileKernelsFor(isa).tile_pixels;
   if (family == TileFamily::kInt8) return Int8TileKernelsFor(isa).tile_pixels;
-  if (family == TileFamily::kWords || family == TileFamily::kSums) {
+  if (family == TileFamily::kWords || family == TileFamily::kWordSums) {
     return Int8TileKernelsFor(isa).words.tile_pixels;
   }
   const GemmKernels& kernels = GemmKernelsFor(isa);

@@ -36,20 +36,24 @@ struct Panel {
 
 // How the rows of A lie, and so which kernels multiply them.
 enum class TileFamily {
-  kBlocked,  // 16 floats apart, taps of 16
-  kStrided,  // any distance, any tap length
-  kFip,      // as kBlocked, multiplied in pairs
-  kBf16,     // as kStrided, in dwords of two numbers of bfloat16 (narrow_kernel.h)
-  kInt8,     // as kStrided, in dwords of four bytes
-  kWords,    // the same in dwords of two bytes that were widened to 16 bits
-  kSums,     // the same of any words, with nothing behind the sums
+  kBlocked,   // 16 floats apart, taps of 16
+  kStrided,   // any distance, any tap length
+  kFip,       // as kBlocked, multiplied in pairs
+  kBf16,      // as kStrided, in dwords of two numbers of bfloat16 (narrow_kernel.h)
+  kInt8,      // as kStrided, in dwords of four bytes
+  kWords,     // the same in dwords of two bytes that were widened to 16 bits
+  kWordSums,  // the same of any words, with nothing behind the sums
+  kBf16Sums,  // as kBf16, with nothing behind the sums; with AVX512_BF16
 };
 
 inline bool IsBytes(TileFamily family) {
   return family == TileFamily::kInt8 || family == TileFamily::kWords;
 }
+inline bool IsBfloat16(TileFamily family) {
+  return family == TileFamily::kBf16 || family == TileFamily::kBf16Sums;
+}
 inline bool IsNarrow(TileFamily family) {
-  return family == TileFamily::kBf16 || family == TileFamily::kSums || IsBytes(family);
+  return IsBfloat16(family) || family == TileFamily::kWordSums || IsBytes(family);
 }
 
 // Numbers of A, neighbours along K, in what a tile reads at once: 4 bytes of memory.

@@ -19,7 +19,7 @@ namespace bd {
 // output groups, of which M has pass_groups at once. Planes are tile_pitch tiles apart.
 struct WinogradPlan {
   int row = 0;                               // of kWinogradTransforms
-  TileFamily family = TileFamily::kBlocked;  // kFip: in pairs; kSums: of bytes
+  TileFamily family = TileFamily::kBlocked;  // kFip: in pairs; kWordSums: of bytes
   OutputGroups groups;
   int64_t plane_dwords = 0;  // of packed weights
   int64_t icb = 0;           // blocks of transformed channels, those of all phases
@@ -35,7 +35,8 @@ struct WinogradPlan {
 
   const WinogradTransform& transform() const { return kWinogradTransforms[row]; }
   bool fip() const { return family == TileFamily::kFip; }
-  bool bytes() const { return family == TileFamily::kSums; }
+  bool bytes() const { return family == TileFamily::kWordSums; }
+  bool bf16() const { return family == TileFamily::kBf16Sums; }
   // Dwords of so many channels of a tile in V.
   int64_t Dwords(int64_t channels) const { return CeilDiv(channels, PerDword(family)); }
 };
@@ -43,8 +44,9 @@ struct WinogradPlan {
 // Algorithm::variant is the row of kWinogradTransforms. Weights are packed as U = G g G^T, made in
 // double: [xi][group][icb][ic in block][block of group][16], where channels of phases are ordered
 // [row][column][ic]. With FIP, behind each plane [ocb][16] to multiply sums by and [ocb][16] of
-// terms (cc/core/gemm/fip.h). Of bytes as words, in dwords of two channels; behind all planes sums
-// of each channel's weights [ocb][16], in int32, and the number of ranges.
+// terms (cc/core/gemm/fip.h). Planes of words and of bfloat16 are in dwords of two channels.
+// Of bytes there are, behind all planes, sums of each channel's weights [ocb][16], in int32, and
+// the number of ranges.
 BD_CONV_ALGORITHM(Winograd);
 
 }  // namespace bd

@@ -6,7 +6,8 @@
 //   2. multiply M[ocb][xi][tile][16] = U[xi] V[xi]
 //   3. dst      y = A^T M A, maxima where dst is pooled, epilogue
 //
-// Of bytes V has words, [icb][xi][tile][16 words], and there is an M for each range of channels.
+// Of bytes V has words, [icb][xi][tile][16 words], and there is an M for each range of channels. Of
+// bfloat16 V may have bfloat16.
 //
 // The planes xi of one channel block lie together: a transform writes or reads all
 // of them at once, and with [xi][icb] each would be a page, and in some shapes a
@@ -127,7 +128,10 @@ struct TileBlock {
         const auto zero = static_cast<uint8_t>(d.types.src_quantization.zero_point);
         return WinogradBytesKernelsFor(plan().isa).source(a, zero);
       }
-      (d.narrow() ? kernels.source_bf16 : kernels.source)[which()](a);
+      const auto& kernel = p.bf16()     ? kernels.source_rounded
+                           : d.narrow() ? kernels.source_bf16
+                                        : kernels.source;
+      kernel[which()](a);
     });
   }
 

@@ -117,8 +117,8 @@ BD_INLINE void DstAxis(const Vec (&m)[kAlpha], Vec (&y)[kM]) {
 }
 
 // One patch whose pixels are row_stride and 16 elements apart.
-template <int kAlphaH, int kAlphaW, typename Src>
-BD_INLINE void SourcePatch(const Src* src, int64_t row_stride, float* dst, int64_t plane_stride) {
+template <int kAlphaH, int kAlphaW, typename Src, typename Plane>
+BD_INLINE void SourcePatch(const Src* src, int64_t row_stride, Plane* dst, int64_t plane_stride) {
   for (int v = 0; v < kVecsPerBlock; ++v) {
     Vec half[kAlphaH][kAlphaW];  // B^T d, rows transformed
     BD_UNROLL
@@ -137,24 +137,25 @@ BD_INLINE void SourcePatch(const Src* src, int64_t row_stride, float* dst, int64
       SourceAxis<kAlphaW>(half[i], t);
       BD_UNROLL
       for (int j = 0; j < kAlphaW; ++j) {
-        Store(dst + (i * kAlphaW + j) * plane_stride + v * kLanes, t[j]);
+        StoreAs(dst + (i * kAlphaW + j) * plane_stride + v * kLanes, t[j]);
       }
     }
   }
 }
 
-template <int kRow, typename Src>
+template <int kRow, typename Src, typename Plane>
 void Source(const WinogradSourceArgs& a) {
   constexpr WinogradTransform kT = kWinogradTransforms[kRow];
   constexpr int kAlphaH = kT.alpha_h(), kAlphaW = kT.alpha_w();
   const Src* const plane = static_cast<const Src*>(a.src);
+  const int64_t plane_stride = a.plane_stride * static_cast<int64_t>(sizeof(float) / sizeof(Plane));
   alignas(64) float patch[kAlphaH * kAlphaW * kBlock];
   for (int64_t t = 0; t < a.tiles; ++t) {
     const int64_t x = a.x + t * kT.mw;
-    float* dst = a.dst + t * kBlock;
+    Plane* dst = reinterpret_cast<Plane*>(a.dst) + t * kBlock;
     if (a.y >= 0 && x >= 0 && a.y + kAlphaH <= a.ih && x + kAlphaW <= a.iw) {
       SourcePatch<kAlphaH, kAlphaW>(plane + (a.y * a.iw + x) * kBlock, a.iw * kBlock, dst,
-                                    a.plane_stride);
+                                    plane_stride);
       continue;
     }
     for (int64_t i = 0; i < kAlphaH; ++i) {
@@ -167,7 +168,7 @@ void Source(const WinogradSourceArgs& a) {
         }
       }
     }
-    SourcePatch<kAlphaH, kAlphaW>(patch, kAlphaW * kBlock, dst, a.plane_stride);
+    SourcePatch<kAlphaH, kAlphaW>(patch, kAlphaW * kBlock, dst, plane_stride);
   }
 }
 
@@ -296,47 +297,61 @@ inline void StoreNarrowRow(const WinogradDstArgs& a, float* row, int64_t px, int
   FinishNarrow<float>(tile, e, {row, px, 1}, dst + offset * a.narrow->dst_bytes);
 }
 
+// Calls row(i, y) for each kPool rows of results of one vector of a tile, y being [kPool][kMw].
+template <int kRow, int kPool, typename Row>
+BD_INLINE void DstPatch(const float* src, int64_t plane_stride, Row&& row) {
+  constexpr int kMh = kWinogradTransforms[kRow].mh, kMw = kWinogradTransforms[kRow].mw;
+  constexpr int kAlphaH = kWinogradTransforms[kRow].alpha_h();
+  constexpr int kAlphaW = kWinogradTransforms[kRow].alpha_w();
+  Vec half[kMh][kAlphaW];
+  BD_UNROLL
+  for (int j = 0; j < kAlphaW; ++j) {
+    Vec m[kAlphaH], y[kMh];
+    BD_UNROLL
+    for (int i = 0; i < kAlphaH; ++i) m[i] = Load(src + (i * kAlphaW + j) * plane_stride);
+    DstAxis<kAlphaH, kMh>(m, y);
+    BD_UNROLL
+    for (int i = 0; i < kMh; ++i) half[i][j] = y[i];
+  }
+  BD_UNROLL
+  for (int i = 0; i < kMh / kPool; ++i) {
+    Vec y[kPool][kMw];
+    BD_UNROLL
+    for (int p = 0; p < kPool; ++p) DstAxis<kAlphaW, kMw>(half[i * kPool + p], y[p]);
+    row(i, y);
+  }
+}
+
+// Narrow tiles that go through the epilogue together, which sets out once for their rows.
+constexpr int64_t kTogether = 8;
+
 // kPool x kPool pixels of a tile become their maximum. x -> clamp(x + bias) never
 // decreases, rounding included, so maxima come first and the epilogue has fewer pixels.
 template <int kRow, int kPool, bool kPlain = false>
-void Dst(const WinogradDstArgs& a) {
-  constexpr int kMh = kWinogradTransforms[kRow].mh, kMw = kWinogradTransforms[kRow].mw;
-  constexpr int kH = kMh / kPool, kW = kMw / kPool;  // of the tile in dst
-  constexpr int kAlphaH = kWinogradTransforms[kRow].alpha_h();
-  constexpr int kAlphaW = kWinogradTransforms[kRow].alpha_w();
-  alignas(64) float tile[kH * kW * kBlock];
+void DstByMemory(const WinogradDstArgs& a) {
+  constexpr int kH = kWinogradTransforms[kRow].mh / kPool;  // of the tile in dst
+  constexpr int kW = kWinogradTransforms[kRow].mw / kPool;
+  constexpr int64_t kPitch = kTogether * kW * kBlock;
+  alignas(64) float sums[kH * kPitch];
   TileEpilogue epilogue = a.epilogue;
   const int64_t rows = a.h - a.y < kH ? a.h - a.y : kH;
-  for (int64_t t = 0; t < a.tiles; ++t) {
-    const float* src = a.src + t * kBlock;
-    for (int v = 0; v < kVecsPerBlock; ++v) {
-      Vec half[kMh][kAlphaW];
-      BD_UNROLL
-      for (int j = 0; j < kAlphaW; ++j) {
-        Vec m[kAlphaH], y[kMh];
-        BD_UNROLL
-        for (int i = 0; i < kAlphaH; ++i) {
-          m[i] = Load(src + (i * kAlphaW + j) * a.plane_stride + v * kLanes);
-        }
-        DstAxis<kAlphaH, kMh>(m, y);
-        BD_UNROLL
-        for (int i = 0; i < kMh; ++i) half[i][j] = y[i];
-      }
-      BD_UNROLL
-      for (int i = 0; i < kH; ++i) {
-        Vec y[kPool][kMw];
-        BD_UNROLL
-        for (int p = 0; p < kPool; ++p) DstAxis<kAlphaW, kMw>(half[i * kPool + p], y[p]);
-        BD_UNROLL
-        for (int j = 0; j < kW; ++j) {
-          Store(tile + (i * kW + j) * kBlock + v * kLanes, Pooled<kPool>(y, j));
-        }
+  const int64_t together = a.narrow != nullptr ? kTogether : 1;
+  for (int64_t first = 0; first < a.tiles; first += together) {
+    const int64_t tiles = a.tiles - first < together ? a.tiles - first : together;
+    for (int64_t t = 0; t < tiles; ++t) {
+      for (int v = 0; v < kBlock; v += kLanes) {
+        float* const to = sums + t * kW * kBlock + v;
+        const float* const src = a.src + (first + t) * kBlock + v;
+        DstPatch<kRow, kPool>(src, a.plane_stride, [&](int i, const auto& y) {
+          BD_UNROLL
+          for (int j = 0; j < kW; ++j) Store(to + i * kPitch + j * kBlock, Pooled(y, j));
+        });
       }
     }
-    const int64_t x = a.x + t * kW;
-    const int64_t px = a.w - x < kW ? a.w - x : kW;
+    const int64_t x = a.x + first * kW;
+    const int64_t px = a.w - x < tiles * kW ? a.w - x : tiles * kW;
     for (int64_t i = 0; i < rows; ++i) {
-      float* row = tile + i * kW * kBlock;
+      float* row = sums + i * kPitch;
       const int64_t pixel = (a.y + i) * a.w + x;
       if (a.narrow != nullptr) {
         StoreNarrowRow(a, row, px, pixel, &epilogue);
@@ -351,19 +366,81 @@ void Dst(const WinogradDstArgs& a) {
   }
 }
 
+#if defined(BD_AVX512)
+
+// `rows` rows of kPx pixels of a tile, the first of which is `pixel`.
+template <int kRow, int kPx>
+[[gnu::noinline]] void FinishPatch(const WinogradDstArgs& a, const InRegisters<float, 1>& finish,
+                                   const float* src, int64_t rows, int64_t pixel) {
+  if constexpr (kPx <= kWinogradTransforms[kRow].mw) {
+    const Vec bias = a.epilogue.bias == nullptr ? Zero() : Load(a.epilogue.bias);
+    DstPatch<kRow, 1>(src, a.plane_stride, [&](int i, const auto& y) {
+      if (i >= rows) return;
+      Vec sums[kPx][1];
+      BD_UNROLL
+      for (int p = 0; p < kPx; ++p) sums[p][0] = Add(y[0][p], bias);
+      finish.Finish(sums, pixel + i * a.w, reinterpret_cast<char*>(a.dst));
+    });
+  }
+}
+
+// To bfloat16, where nothing but a bias and a clamp is behind the sums.
+template <int kRow>
+void Dst(const WinogradDstArgs& a) {
+  if (a.narrow == nullptr) return DstByMemory<kRow, 1>(a);
+  TileArgs tile = {};
+  tile.narrow = a.narrow;
+  const InRegisters<float, 1> finish(tile, a.epilogue);
+  if (!finish.applies()) return DstByMemory<kRow, 1>(a);
+  constexpr int64_t kMh = kWinogradTransforms[kRow].mh, kMw = kWinogradTransforms[kRow].mw;
+  const int64_t rows = a.h - a.y < kMh ? a.h - a.y : kMh;
+  for (int64_t t = 0; t < a.tiles; ++t) {
+    const int64_t x = a.x + t * kMw, pixel = a.y * a.w + x;
+    const float* const src = a.src + t * kBlock;
+    switch (a.w - x < kMw ? a.w - x : kMw) {
+      case 1:
+        FinishPatch<kRow, 1>(a, finish, src, rows, pixel);
+        break;
+      case 2:
+        FinishPatch<kRow, 2>(a, finish, src, rows, pixel);
+        break;
+      case 3:
+        FinishPatch<kRow, 3>(a, finish, src, rows, pixel);
+        break;
+      default:
+        FinishPatch<kRow, 4>(a, finish, src, rows, pixel);
+    }
+  }
+}
+
+#else
+
+// Two vectors a block leave the sums of a tile no registers.
+template <int kRow>
+void Dst(const WinogradDstArgs& a) {
+  DstByMemory<kRow, 1>(a);
+}
+
+#endif
+
 template <int kRow>
 constexpr void Fill(WinogradKernels* table) {
   if constexpr (kRow < kNumWinogradTransforms) {
     if constexpr (kWinogradTransforms[kRow].stride == 1) {
-      table->source[kRow] = Source<kRow, float>;
-      table->source_bf16[kRow] = Source<kRow, Bfloat16>;
+      table->source[kRow] = Source<kRow, float, float>;
+      table->source_bf16[kRow] = Source<kRow, Bfloat16, float>;
+      if constexpr (kWinogradTransforms[kRow].rounds_planes()) {
+        table->source_rounded[kRow] = Source<kRow, Bfloat16, Bfloat16>;
+      }
     } else {
       table->source[kRow] = SourceOfPhases<kRow, float>;
       table->source_bf16[kRow] = SourceOfPhases<kRow, Bfloat16>;
     }
-    table->dst[kRow] = Dst<kRow, 1>;
-    table->dst_plain[kRow] = Dst<kRow, 1, true>;
-    if constexpr (kWinogradTransforms[kRow].holds_windows()) table->dst_max[kRow] = Dst<kRow, 2>;
+    table->dst[kRow] = Dst<kRow>;
+    table->dst_plain[kRow] = DstByMemory<kRow, 1, true>;
+    if constexpr (kWinogradTransforms[kRow].holds_windows()) {
+      table->dst_max[kRow] = DstByMemory<kRow, 2>;
+    }
     Fill<kRow + 1>(table);
   }
 }

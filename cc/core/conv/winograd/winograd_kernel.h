@@ -37,6 +37,10 @@ struct WinogradTransform {
   constexpr int alpha_w() const { return mw + taps_w() - 1; }
   constexpr int planes() const { return alpha_h() * alpha_w(); }
   constexpr bool holds_windows() const { return mh % 2 == 0 && mw % 2 == 0; }  // of 2x2
+  // Whether the points are 0 and +-1 alone, so that planes may be rounded to bfloat16: B^T and A^T
+  // have no other numbers, and with white data a result loses (4 * 2.5^2 / 9)^(1/2) = 1.7 times as
+  // much by V, and as much by U, as the direct sum loses by rounded weights.
+  constexpr bool rounds_planes() const { return alpha_h() <= 4 && alpha_w() <= 4; }
 };
 
 constexpr WinogradTransform kWinogradTransforms[] = {
@@ -91,7 +95,7 @@ struct WinogradSourceArgs {
   int64_t y, x;          // in src, of the first patch; may lie outside: zero there
   int64_t tiles;         // patches along the row
   float* dst;            // [xi][..][tile][16], plane 0, first tile
-  int64_t plane_stride;  // floats between planes
+  int64_t plane_stride;  // dwords between planes
 };
 
 // One output block: the planes -> tiles of mh x mw pixels, or of the maxima of their 2x2
@@ -111,6 +115,8 @@ struct WinogradDstArgs {
 struct WinogradKernels {
   void (*source[kNumWinogradTransforms])(const WinogradSourceArgs&);       // of float
   void (*source_bf16[kNumWinogradTransforms])(const WinogradSourceArgs&);  // of bfloat16
+  // Of bfloat16 to planes of bfloat16; null unless rounds_planes().
+  void (*source_rounded[kNumWinogradTransforms])(const WinogradSourceArgs&);
   void (*dst[kNumWinogradTransforms])(const WinogradDstArgs&);
   // Of a row-major epilogue, whose steps are all dst_step.
   void (*dst_plain[kNumWinogradTransforms])(const WinogradDstArgs&);
@@ -118,6 +124,6 @@ struct WinogradKernels {
   void (*dst_max[kNumWinogradTransforms])(const WinogradDstArgs&);
 };
 
-BD_KERNEL_TABLE(WinogradKernels)
+BD_KERNEL_TABLE_OF(WinogradKernels, generic, avx2, avx512, avx512_bf16)
 
 }  // namespace bd

@@ -121,6 +121,15 @@ void PackBytes(const ConvPlan& plan, const int8_t* hwio, float* packed, ThreadPo
   sums[plan.ocb * kBlock] = RangesOf(plan, hwio);
 }
 
+// [xi][16] floats as bfloat16, which are the first or second half of dwords [xi][plane_dwords].
+void StoreHalves(const float* from, int64_t planes, int64_t plane_dwords, int64_t half,
+                 float* dwords) {
+  for (int64_t xi = 0; xi < planes; ++xi, from += kBlock, dwords += plane_dwords) {
+    Bfloat16* const out = reinterpret_cast<Bfloat16*>(dwords) + half;
+    for (int64_t lane = 0; lane < kBlock; ++lane) out[2 * lane] = RoundToBfloat16(from[lane]);
+  }
+}
+
 }  // namespace
 
 void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,
@@ -142,7 +151,8 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
   const int64_t groups = p.groups.size();
   const int64_t most =
       std::max<int64_t>(1, plan.packed_floats() / std::max<int64_t>(1, groups) / kTaskFloats);
-  const int64_t splits = std::min(most, channels);  // of a group's source channels
+  const int64_t dwords = p.Dwords(channels), per_dword = PerDword(p.family);
+  const int64_t splits = std::min(most, dwords);  // of a group's source channels
   pool.ParallelFor(groups * splits, [&](int64_t task, int) {
     const OutputGroup& g = p.groups[task / splits];
     const int64_t lanes = g.blocks * kBlock, split = task % splits;
@@ -151,8 +161,14 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
     a.h = &h;
     a.w = &w;
     a.taps = taps;
-    a.plane_stride = p.plane_dwords;
-    for (int64_t c = channels * split / splits; c < channels * (split + 1) / splits; ++c) {
+    const int64_t begin = dwords * split / splits, end = dwords * (split + 1) / splits;
+    alignas(64) float rounded[kMaxWinogradPlanes * kBlock];
+    a.plane_stride = p.bf16() ? kBlock : p.plane_dwords;
+    for (int64_t xi = 0; p.bf16() && xi < planes; ++xi) {
+      std::memset(packed + xi * p.plane_dwords + g.offset + begin * lanes, 0,
+                  (end - begin) * lanes * sizeof(float));
+    }
+    for (int64_t c = begin * per_dword; c < std::min(channels, end * per_dword); ++c) {
       const int64_t y = c / d.ic() / t.stride, x = c / d.ic() % t.stride;  // the phase
       for (int64_t b = 0; b < g.blocks; ++b) {
         const int64_t o = (g.first_block + b) * kBlock;
@@ -164,8 +180,10 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
                 hwio + ((kh * d.kw() + kw) * d.ic() + c % d.ic()) * d.oc() + o;
           }
         }
-        a.out = packed + g.offset + c * lanes + b * kBlock;
+        float* const out = packed + g.offset + c / per_dword * lanes + b * kBlock;
+        a.out = p.bf16() ? rounded : out;
         kernels.transform(a);
+        if (p.bf16()) StoreHalves(rounded, planes, p.plane_dwords, c % 2, out);
       }
     }
   });

@@ -24,23 +24,30 @@ bool IsOfBytes(const WinogradTransform& t) {
   return t.kh == kBytesTaps && t.kw == kBytesTaps && t.mh == kBytesTile && t.mw == kBytesTile;
 }
 
-TileFamily FamilyOf(const ConvDesc& d, Isa isa) {
-  if (d.src.dtype() == DataType::u8) return TileFamily::kSums;
+TileFamily FamilyOf(const WinogradTransform& t, const ConvDesc& d, Isa isa) {
+  if (d.src.dtype() == DataType::u8) return TileFamily::kWordSums;
+  if (d.narrow() && t.rounds_planes() && isa == Isa::kAvx512Bf16) return TileFamily::kBf16Sums;
   return UsesFip(d, true, isa) ? TileFamily::kFip : TileFamily::kBlocked;
 }
 
-// Cycles of a multiply-add, and of a tile's transforms: of bytes measured as those of
+// Cycles of a multiply-add, and of a tile's transforms: of narrow planes measured as those of
 // kWinogradTransforms. `unit`: of a multiply-add in direct sums, as which they count one of bytes.
 struct Stages {
   double multiply, source, dst, unit;
 };
 Stages StagesOf(const WinogradTransform& t, TileFamily family, Isa isa) {
-  if (family != TileFamily::kSums) {
-    return {family == TileFamily::kFip ? kCpu.fip_multiply : 1, t.source, t.dst, 1};
+  constexpr double kBytesSource = 135, kBytesDst = 350, kBf16Source = 80, kBf16Dst = 80;
+  switch (family) {
+    case TileFamily::kWordSums:
+      if (!MultipliesBytes(isa)) {
+        return {kCpu.words_by_two, kBytesSource, kBytesDst, kCpu.words_by_two};
+      }
+      return {kCpu.words_multiply, kBytesSource, kBytesDst, kCpu.bytes_multiply};
+    case TileFamily::kBf16Sums:
+      return {kCpu.bf16_multiply, kBf16Source, kBf16Dst, 1};
+    default:
+      return {family == TileFamily::kFip ? kCpu.fip_multiply : 1, t.source, t.dst, 1};
   }
-  constexpr double kSource = 135, kDst = 350;
-  if (MultipliesBytes(isa)) return {kCpu.words_multiply, kSource, kDst, kCpu.bytes_multiply};
-  return {kCpu.words_by_two, kSource, kDst, kCpu.words_by_two};
 }
 
 bool Applies(const WinogradTransform& t, const ConvDesc& d) {
@@ -66,7 +73,7 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
   const int64_t channels = d.ic() * transform.phases();
   const int64_t icb = CeilDiv(channels, kBlock), ocb = CeilDiv(d.oc(), kBlock);
   const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
-  const TileFamily family = FamilyOf(d, isa);
+  const TileFamily family = FamilyOf(transform, d, isa);
   const Stages stages = StagesOf(transform, family, isa);
   const double v_bytes = 64.0 / PerDword(family);
   TaskSplit best;
@@ -116,7 +123,7 @@ std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
     return "tiles do not hold the windows of the pooling, or the chain is more than a bias and a "
            "clamp, or src has bytes";
   }
-  const int64_t dwords = t.planes() * t.phases() / PerDword(FamilyOf(d, isa));
+  const int64_t dwords = t.planes() * t.phases() / PerDword(FamilyOf(t, d, isa));
   const bool small = dwords <= kSmallGrowth * t.kh * t.kw;
   if (d.algorithm == ConvAlgorithm::kAutoSmall && !small) return "weights grow more than twofold";
   return "";
@@ -125,7 +132,7 @@ std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
 ConvCost WinogradCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
   const WinogradTransform& t = kWinogradTransforms[self.variant];
   const double weights = static_cast<double>(t.planes() * t.phases() * d.ic()) * d.oc();
-  const TileFamily family = FamilyOf(d, isa);
+  const TileFamily family = FamilyOf(t, d, isa);
   const double line = kCpu.pack_winograd + (family == TileFamily::kFip ? kCpu.pack_pairs : 0);
   const double whole =
       static_cast<double>(t.planes() * t.phases() * d.ic()) * CeilDiv(d.oc(), kBlock) * kBlock;
@@ -144,13 +151,14 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   p->row = self.variant;
   const WinogradTransform& t = p->transform();
   const int64_t planes = t.planes(), channels = d.ic() * t.phases();
-  p->family = FamilyOf(d, plan->isa);
+  p->family = FamilyOf(t, d, plan->isa);
   p->groups = MakeOutputGroups(d, plan->isa, channels, 1, false, PerDword(p->family));
   p->icb = CeilDiv(channels, kBlock);
   const int64_t of_channels = plan->ocb * kBlock;
   p->plane_dwords = p->groups.packed_floats + (p->fip() ? 2 * of_channels : 0);  // scales and terms
   const int64_t trailer = p->bytes() ? of_channels + kBlock : 0;
-  plan->pack_key = {self.name, d.src.dtype(), p->groups.blocking() + (p->fip() ? 64 : 0)};
+  plan->pack_key = {self.name, d.src.dtype(),
+                    p->groups.blocking() + 64 * static_cast<int>(p->family)};
   plan->packed_bytes = (planes * p->plane_dwords + trailer) * sizeof(float);
   plan->note = p->fip() ? " paired" : "";
   plan->epilogue = MakeConvEpilogue(d, /*sums_in_registers=*/true);
@@ -171,7 +179,7 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   p->pass_groups = split.pass_groups;
   const int64_t task_groups = CeilDiv(p->groups.size(), split.group_splits);
   const int64_t blocks = std::min(plan->ocb, p->pass_groups * p->groups.step);
-  const int64_t unit = p->bytes() ? sizeof(float) : 1;  // narrow tiles count bytes
+  const int64_t unit = IsNarrow(p->family) ? sizeof(float) : 1;  // narrow tiles count bytes
   for (int64_t b = 0; b < p->icb; ++b) {
     p->tap_offsets.push_back(b * planes * p->tile_pitch * p->Dwords(kBlock) * unit);
   }

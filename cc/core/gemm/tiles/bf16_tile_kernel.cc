@@ -35,6 +35,18 @@ struct Bf16Type {
   static void StoreSums(float* p, Vec sums) { Store(p, sums); }
 };
 
+#if defined(BD_AVX512_BF16)
+struct Bf16SumsType : Bf16Type {
+  static constexpr bool kSumsAlone = true;
+  static Vec Begin(const TileArgs&, const TileEpilogue&, int) { return Zero(); }
+};
+#define BD_SUMS_ROWS \
+  { BD_NARROW_ROW(Bf16SumsType, 1), BD_NARROW_ROW(Bf16SumsType, 2) }
+#else
+#define BD_SUMS_ROWS \
+  {}
+#endif
+
 void Row(const NarrowRow& row) {
   Bfloat16* dst = reinterpret_cast<Bfloat16*>(row.dst);
   if (row.count % 2 != 0) dst[row.count] = Bfloat16{0};
@@ -51,7 +63,8 @@ void Row(const NarrowRow& row) {
 }
 
 constexpr Bf16TileKernels kTable = {
-    {Bf16Type::kTilePixels, {BD_NARROW_ROW(Bf16Type, 1), BD_NARROW_ROW(Bf16Type, 2)}, Row}};
+    {Bf16Type::kTilePixels, {BD_NARROW_ROW(Bf16Type, 1), BD_NARROW_ROW(Bf16Type, 2)}, Row},
+    BD_SUMS_ROWS};
 
 }  // namespace
 

@@ -51,7 +51,10 @@ struct NarrowKernels {
   void (*row)(const NarrowRow&);
 };
 
-struct Bf16TileKernels : NarrowKernels {};
+struct Bf16TileKernels : NarrowKernels {
+  // With C the sums from 0 on: float32, [block][row][16]. Null without AVX512_BF16.
+  TileKernel sums[kMaxTileBlocks][kMaxTilePixels];
+};
 struct Int8TileKernels : NarrowKernels {
   NarrowKernels words;  // their rows are from u8
   // Of words, with C the sums from 0 on: int32, modulo 2^32, [block][row][16].

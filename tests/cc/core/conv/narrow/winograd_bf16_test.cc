@@ -1,9 +1,11 @@
 // Winograd over bfloat16 on every ISA, in guarded memory: what the same transform makes of the same
 // numbers in float32 (held to the definition in winograd_test.cc), rounded once where it is stored.
+// Where planes are rounded (winograd_rounded_test.cc), src and weights have the type of the case.
 #include <random>
 #include <string>
 #include <vector>
 
+#include "cc/core/conv/winograd/winograd.h"
 #include "cc/core/gemm/narrow_pack.h"
 #include "tests/cc/core/conv/narrow/narrow_case.h"
 
@@ -43,6 +45,12 @@ class WinogradBf16Test : public ::testing::TestWithParam<Isa> {
     RunConv(plan, buffers, pool);
   }
 
+  bool RoundsPlanes(const ConvDesc& d, int threads) {
+    ConvPlan plan;
+    EXPECT_EQ(MakeConvPlan(d, GetParam(), threads, &plan), "");
+    return plan.Own<WinogradPlan>().bf16();
+  }
+
   void Check(NarrowCase c) {
     c.src = bf16;
     c.shape.algorithm = ConvAlgorithm::kWinograd;
@@ -69,8 +77,14 @@ class WinogradBf16Test : public ::testing::TestWithParam<Isa> {
     for (int64_t o = 0; o < d.oc(); ++o) channel.As<float>()[o] = normal_(rng_);
     const int threads = 1 + turn_ % 2;  // of both, as it may decide the transform
     Run(d, src.data(), weights.data(), channel.As<float>(), sum.data(), dst.data(), threads);
-    Run(f, src_wide.data(), weights_wide.data(), channel.As<float>(), sum_wide.data(),
-        expected.data(), threads);
+    const void *from = src_wide.data(), *by = weights_wide.data();
+    if (RoundsPlanes(d, threads)) {
+      f.src = d.src;
+      f.types.weights = d.types.weights;
+      from = src.data();
+      by = weights.data();
+    }
+    Run(f, from, by, channel.As<float>(), sum_wide.data(), expected.data(), threads);
     GuardedArray rounded(d.dst.bytes());
     for (int64_t i = 0; i < d.dst.elements(); ++i) {
       StoreReal(c.dst, c.dst_quantization, expected[i], rounded.data(), i);

@@ -1,0 +1,270 @@
+// Winograd with planes of bfloat16 (AVX512_BF16) against its definition in double, in which only
+// the planes are rounded; how far that is from direct sums; and that a large value changes no
+// result whose window does not read it.
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cc/core/conv/winograd/winograd.h"
+#include "cc/core/gemm/narrow_pack.h"
+#include "tests/cc/core/conv/narrow/narrow_case.h"
+
+namespace bd {
+namespace {
+
+constexpr double kEps = std::numeric_limits<float>::epsilon() / 2;
+constexpr double kNarrowEps = 1. / 512;  // half a unit of bfloat16, relative
+
+float Rounded(float x) {
+  const Bfloat16 narrow = RoundToBfloat16(x);
+  return LoadAsFloatRef(bf16, &narrow, 0);
+}
+
+// An axis of F(2, r): y = A^T [(G g) . (B^T d)], with rows that are not there of zeros.
+constexpr int kAlpha = 4, kTaps = 3, kTile = 2;
+constexpr float kB[kAlpha][kAlpha] = {{-1, 0, 1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, -1, 0, 1}};
+constexpr double kG[kAlpha][kTaps] = {{-1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}};
+constexpr double kA[kTile][kAlpha] = {{1, 1, 1, 0}, {0, 1, -1, 1}};
+
+// Results of one tile and output channel, and the sums of |V| |U| behind them.
+struct Tile {
+  double y[kTile][kTile] = {}, magnitude[kTile][kTile] = {};
+};
+
+class WinogradRoundedTest : public ::testing::TestWithParam<Isa> {
+ public:
+  struct Problem {
+    ConvShape shape;
+    std::vector<float> src, weights;  // [n][c][h][w] and hwio, numbers of bfloat16
+    std::vector<float> dst;           // [n][o][h][w]
+
+    float Src(int64_t n, int64_t c, int64_t h, int64_t w) const {
+      if (h < 0 || w < 0 || h >= shape.ih || w >= shape.iw) return 0.f;
+      return src[((n * shape.ic + c) * shape.ih + h) * shape.iw + w];
+    }
+    float Weight(int64_t kh, int64_t kw, int64_t c, int64_t o) const {
+      return weights[((kh * shape.kw + kw) * shape.ic + c) * shape.oc + o];
+    }
+    float Dst(int64_t n, int64_t o, int64_t h, int64_t w) const {
+      return dst[((n * shape.oc + o) * shape.oh + h) * shape.ow + w];
+    }
+  };
+
+ protected:
+  Problem Make(ConvShape shape) {
+    shape.algorithm = ConvAlgorithm::kWinograd;
+    Problem p = {shape, {}, {}, {}};
+    p.src.resize(shape.n * shape.ic * shape.ih * shape.iw);
+    p.weights.resize(WeightFloats(shape));
+    for (float& x : p.src) x = Rounded(normal_(rng_));
+    for (float& x : p.weights) x = Rounded(normal_(rng_));
+    return p;
+  }
+
+  void Run(Problem* p) {
+    const ConvShape& s = p->shape;
+    ConvDesc d = s;
+    d.src = TensorView(bf16, d.src.layout(), d.src.dims());
+    d.types.weights = bf16;
+    const Guard guard = ++turn_ % 2 == 0 ? Guard::kAtEnd : Guard::kAtStart;
+    const int threads = 1 + turn_ % 2;
+    ThreadPool pool(threads);
+    ConvPlan plan;
+    ASSERT_EQ(MakeConvPlan(d, GetParam(), threads, &plan), "");
+    ASSERT_STREQ(plan.algorithm_name(), "winograd2x2");
+    ASSERT_TRUE(plan.Own<WinogradPlan>().bf16());
+    GuardedArray src(d.src.bytes(), guard), weights(2 * WeightFloats(s), guard);
+    GuardedArray packed(plan.packed_bytes, guard), scratch(plan.scratch_bytes(), guard);
+    GuardedArray dst(d.dst.bytes(), guard);
+    for (int64_t n = 0; n < s.n; ++n) {
+      for (int64_t c = 0; c < d.src.blocks() * d.src.lanes(); ++c) {
+        for (int64_t i = 0; i < s.ih * s.iw; ++i) {
+          const float x = c < s.ic ? p->Src(n, c, i / s.iw, i % s.iw) : 0.f;
+          StoreFloatRef(bf16, x, src.data(), ElementOf(d.src, n, c, i));
+        }
+      }
+    }
+    for (int64_t i = 0; i < WeightFloats(s); ++i) {
+      StoreFloatRef(bf16, p->weights[i], weights.data(), i);
+    }
+    PackConvWeights(plan, weights.As<float>(), packed.As<float>(), pool);
+    ConvBuffers buffers;
+    buffers.src = src.As<float>();
+    buffers.packed = packed.As<float>();
+    buffers.dst = dst.As<float>();
+    buffers.scratch = scratch.data();
+    RunConv(plan, buffers, pool);
+    p->dst.resize(s.n * s.oc * s.oh * s.ow);
+    for (int64_t i = 0; i < static_cast<int64_t>(p->dst.size()); ++i) {
+      const int64_t plane = s.oh * s.ow, n = i / plane / s.oc, o = i / plane % s.oc;
+      p->dst[i] = dst.As<float>()[ElementOf(d.dst, n, o, i % plane)];
+    }
+  }
+
+  // The tile whose first result is (y, x).
+  static Tile Expected(const Problem& p, int64_t n, int64_t o, int64_t y, int64_t x) {
+    double m[kAlpha][kAlpha] = {}, magnitude[kAlpha][kAlpha] = {};
+    for (int64_t c = 0; c < p.shape.ic; ++c) {
+      float rows[kAlpha][kAlpha] = {};  // B^T d
+      for (int i = 0; i < kAlpha; ++i) {
+        for (int j = 0; j < kAlpha; ++j) {
+          for (int k = 0; k < kAlpha; ++k) {
+            rows[i][j] += kB[i][k] * p.Src(n, c, y + k - p.shape.pad_top, x + j - p.shape.pad_left);
+          }
+        }
+      }
+      for (int i = 0; i < kAlpha; ++i) {
+        for (int j = 0; j < kAlpha; ++j) {
+          float v = 0;
+          for (int k = 0; k < kAlpha; ++k) v += rows[i][k] * kB[j][k];
+          double u = 0;
+          for (int64_t t = 0; t < kTaps * kTaps; ++t) {
+            u += kG[i][t / kTaps] * kG[j][t % kTaps] * p.Weight(t / kTaps, t % kTaps, c, o);
+          }
+          const double product = double{Rounded(v)} * Rounded(static_cast<float>(u));
+          m[i][j] += product;
+          magnitude[i][j] += std::fabs(product);
+        }
+      }
+    }
+    Tile tile;
+    for (int i = 0; i < kTile * kTile * kAlpha * kAlpha; ++i) {
+      const int h = i / kTile % kTile, w = i % kTile;
+      const int a = i / kTile / kTile / kAlpha, b = i / kTile / kTile % kAlpha;
+      tile.y[h][w] += kA[h][a] * kA[w][b] * m[a][b];
+      tile.magnitude[h][w] += std::fabs(kA[h][a] * kA[w][b]) * magnitude[a][b];
+    }
+    return tile;
+  }
+
+  void Check(const ConvShape& shape) {
+    Problem p = Make(shape);
+    ASSERT_NO_FATAL_FAILURE(Run(&p));
+    const ConvShape& s = p.shape;
+    for (int64_t n = 0; n < s.n; ++n) {
+      for (int64_t o = 0; o < s.oc; o += 3) {
+        for (int64_t y = 0; y < s.oh; ++y) {
+          for (int64_t x = 0; x < s.ow; ++x) {
+            const Tile tile = Expected(p, n, o, y / kTile * kTile, x / kTile * kTile);
+            const double bound = 40 * kEps * tile.magnitude[y % kTile][x % kTile];
+            ASSERT_NEAR(p.Dst(n, o, y, x), tile.y[y % kTile][x % kTile], bound)
+                << ConvDesc(s).src.ToString() << " " << n << " " << o << " " << y << " " << x;
+          }
+        }
+      }
+    }
+  }
+
+  std::mt19937 rng_{5};
+  std::normal_distribution<float> normal_;
+  int turn_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, WinogradRoundedTest, ::testing::Values(Isa::kAvx512Bf16),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+ConvShape Window(int64_t n, int64_t ic, int64_t oc, int64_t ih, int64_t iw, int64_t pad) {
+  ConvShape d = Square(ic, ih, oc, 1, 1, 0);
+  d.n = n;
+  d.iw = iw;
+  d.kh = d.kw = kTaps;
+  d.pad_top = pad;
+  d.pad_left = pad / 2;
+  d.oh = ih + 2 * pad - (kTaps - 1);
+  d.ow = iw + pad - (kTaps - 1);
+  return d;
+}
+
+// Tails of channels, odd ones, tiles that hang over every edge, paddings of whole patches.
+TEST_P(WinogradRoundedTest, ItsDefinition) {
+  const int64_t cases[][5] = {// n, ic, oc, ih, iw
+                              {1, 16, 16, 4, 4},  {2, 20, 41, 7, 9},   {1, 37, 33, 17, 18},
+                              {2, 16, 16, 1, 1},  {1, 300, 100, 7, 7}, {3, 64, 64, 8, 8},
+                              {1, 1, 16, 30, 31}, {1, 48, 16, 57, 3}};
+  for (const auto& [n, ic, oc, ih, iw] : cases) {
+    for (int64_t pad : {0, 2, 7}) {
+      for (Layout layout : {Layout::nChw16c, Layout::nhwc}) {
+        ConvShape d = Window(n, ic, oc, ih, iw, pad);
+        d.dst_layout = layout;
+        if (d.oh > 0 && d.ow > 0 && ic * ih * (pad + 1) < 8000) Check(d);
+      }
+    }
+  }
+}
+
+// The direct sum of the same numbers, and of the products' magnitudes.
+struct Direct {
+  double y = 0, magnitude = 0;
+};
+Direct DirectSum(const WinogradRoundedTest::Problem& p, int64_t n, int64_t o, int64_t y,
+                 int64_t x) {
+  const ConvShape& s = p.shape;
+  Direct sum;
+  for (int64_t t = 0; t < s.kh * s.kw * s.ic; ++t) {
+    const int64_t c = t % s.ic, kh = t / s.ic / s.kw, kw = t / s.ic % s.kw;
+    const double product =
+        double{p.Src(n, c, y * s.sh + kh - s.pad_top, x * s.sw + kw - s.pad_left)} *
+        p.Weight(kh, kw, c, o);
+    sum.y += product;
+    sum.magnitude += std::fabs(product);
+  }
+  return sum;
+}
+
+// docs/algorithms.md has these numbers.
+TEST_P(WinogradRoundedTest, WithinTheDocumentedBounds) {
+  for (const auto& [channels, size] : {std::pair{64, 28}, {512, 7}}) {
+    Problem p = Make(Window(1, channels, channels, size, size, 1));
+    ASSERT_NO_FATAL_FAILURE(Run(&p));
+    const ConvShape& s = p.shape;
+    double error = 0, power = 0, worst = 0, largest = 0;
+    for (int64_t o = 0; o < s.oc; o += 7) {
+      for (int64_t i = 0; i < s.oh * s.ow; ++i) {
+        const Direct sum = DirectSum(p, 0, o, i / s.ow, i % s.ow);
+        const double off = p.Dst(0, o, i / s.ow, i % s.ow) - sum.y;
+        error += off * off;
+        power += sum.y * sum.y;
+        worst = std::max(worst, std::fabs(off));
+        largest = std::max(largest, std::fabs(sum.y));
+      }
+    }
+    const double rms = std::sqrt(error / power);
+    std::printf("%d channels %dx%d rms %.1e  largest %.1e\n", channels, size, size, rms,
+                worst / largest);
+    EXPECT_LT(rms, 4.5e-3);
+    EXPECT_LT(worst / largest, 5e-3);
+  }
+}
+
+// Results whose windows do not read a large number have the bits that they have without it.
+TEST_P(WinogradRoundedTest, LargeNumbersStayInTheirWindows) {
+  for (const float factor : {1e2f, 1e4f, 1e30f, std::numeric_limits<float>::infinity()}) {
+    Problem usual = Make(Window(1, 40, 20, 9, 11, 1));
+    Problem large = usual;
+    const ConvShape& s = usual.shape;
+    const int64_t h = 4, w = 5, c = 21;
+    large.src[(c * s.ih + h) * s.iw + w] = Rounded(factor);
+    turn_ = 0;
+    ASSERT_NO_FATAL_FAILURE(Run(&usual));
+    turn_ = 0;
+    ASSERT_NO_FATAL_FAILURE(Run(&large));
+    for (int64_t i = 0; i < s.oc * s.oh * s.ow; ++i) {
+      const int64_t o = i / s.ow / s.oh, y = i / s.ow % s.oh, x = i % s.ow;
+      const int64_t kh = h + s.pad_top - y * s.sh, kw = w + s.pad_left - x * s.sw;
+      const bool reads = kh >= 0 && kh < s.kh && kw >= 0 && kw < s.kw;
+      if (!reads) {
+        ASSERT_EQ(large.Dst(0, o, y, x), usual.Dst(0, o, y, x)) << factor << " " << y << " " << x;
+      } else if (std::isfinite(factor)) {
+        const Direct sum = DirectSum(large, 0, o, y, x);
+        // Every weight of the channel meets the number in some plane.
+        const double most = sum.magnitude + 9. * factor * 4;
+        ASSERT_NEAR(large.Dst(0, o, y, x), sum.y, 2 * kNarrowEps * most) << factor;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bd
