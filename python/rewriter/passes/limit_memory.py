@@ -28,7 +28,7 @@ class _Growth(NamedTuple):
 
 # By window and stride: the largest row of kWinogradTransforms (winograd_kernel.h), and
 # the largest that takes at most twice the plain weights. Strided: only of plain sources,
-# with few channels.
+# with few channels, or in bfloat16.
 _GROWTH = {
     (3, 3, 1): _Growth(4.0, 16 / 9),
     (5, 5, 1): _Growth(36 / 25, 36 / 25),
@@ -38,6 +38,7 @@ _GROWTH = {
     (7, 1, 1): _Growth(9 / 7, 9 / 7),
     (7, 7, 2): _Growth(4 * 36 / 49, 1.0),
 }
+_STRIDED_BF16 = {(3, 3, 2): _Growth(2.0, 2.0)}
 # Transposed with strides: 4x4 at stride 2 becomes 3x3 of four times the channels, F(4x4) or F(2x2).
 _TRANSPOSED = _Growth(4 * 36 / 16, 4 * 16 / 16)
 _PAIRED = 9 / 8
@@ -56,7 +57,11 @@ def limit_memory(body: Body, context: Context) -> None:
     of inner products of few rows as they are.
     """
     nodes = [node for node in body.view.topological() if isinstance(node.payload, Convolution)]
-    free = [node for node in nodes if _may_transform(node.payload)]
+    bf16 = context.options.precision == "bf16" or bool(context.bfloat16)
+    growths = {node: _growth(node.payload, bf16) for node in nodes}
+    free = [
+        node for node in nodes if node.payload.algorithm == "auto" and growths[node] != _NO_GROWTH
+    ]
     if context.options.memory == "low":
         for node in free:
             _restrict(node, "auto_smallest")
@@ -68,9 +73,9 @@ def limit_memory(body: Body, context: Context) -> None:
     inner_products = _inner_products(body)
     budget = max(_SMALL_MODEL, _BUDGET * (convolutions + inner_products))
     left = budget - _PAIRED * convolutions - _INNER_PRODUCT * inner_products
-    left -= sum((_growth(node.payload).auto - 1) * node.payload.weights.size for node in free)
+    left -= sum((growths[node].auto - 1) * node.payload.weights.size for node in free)
     for node in sorted(reversed(free), key=lambda node: node.payload.weights.size, reverse=True):
-        growth = _growth(node.payload)
+        growth = growths[node]
         if left >= 0:
             return
         if growth.auto_small < growth.auto:
@@ -78,7 +83,7 @@ def limit_memory(body: Body, context: Context) -> None:
             left += (growth.auto - growth.auto_small) * node.payload.weights.size
 
 
-def _growth(conv: Convolution) -> _Growth:
+def _growth(conv: Convolution, bf16: bool = False) -> _Growth:
     if isinstance(conv, ConvTranspose):
         return _TRANSPOSED
     if isinstance(conv, ConvVolume):
@@ -88,15 +93,11 @@ def _growth(conv: Convolution) -> _Growth:
         return _NO_GROWTH
     kh, kw, channels = conv.weights.shape[:3]
     if stride > 1 and channels > _MOST_STRIDED_CHANNELS:
-        return _NO_GROWTH
+        return _STRIDED_BF16.get((kh, kw, stride), _NO_GROWTH) if bf16 else _NO_GROWTH
     growth = _GROWTH.get((kh, kw, stride), _NO_GROWTH)
     if stride > 1 or growth is _NO_GROWTH or channels < _PAIRED_CHANNELS:
         return growth
     return growth._replace(auto=growth.auto * (1 + _TERMS))
-
-
-def _may_transform(conv: Convolution) -> bool:
-    return has_transform(conv) and conv.algorithm == "auto"
 
 
 def has_transform(conv: Convolution) -> bool:

@@ -22,7 +22,8 @@ struct WinogradPlan {
   TileFamily family = TileFamily::kBlocked;  // kFip: in pairs; kWordSums: of bytes
   OutputGroups groups;
   int64_t plane_dwords = 0;  // of packed weights
-  int64_t icb = 0;           // blocks of transformed channels, those of all phases
+  int64_t channels = 0;      // that are transformed, of all phases
+  int64_t icb = 0;           // their blocks
   int64_t group_splits = 1, pass_groups = 1;
   int64_t tiles_h = 0, tiles_w = 0, tile_block = 0, tile_pitch = 0;
   bool pools_tiles = false;  // the dst stage stores maxima of its tiles
@@ -43,10 +44,10 @@ struct WinogradPlan {
 
 // Algorithm::variant is the row of kWinogradTransforms. Weights are packed as U = G g G^T, made in
 // double: [xi][group][icb][ic in block][block of group][16], where channels of phases are ordered
-// [row][column][ic]. With FIP, behind each plane [ocb][16] to multiply sums by and [ocb][16] of
-// terms (cc/core/gemm/fip.h). Planes of words and of bfloat16 are in dwords of two channels.
-// Of bytes there are, behind all planes, sums of each channel's weights [ocb][16], in int32, and
-// the number of ranges.
+// [row][column][ic], or [of kPhases][ic, whole blocks]. With FIP, behind each plane [ocb][16] to
+// multiply sums by and [ocb][16] of terms (cc/core/gemm/fip.h). Planes of words and of bfloat16 are
+// in dwords of two channels. Of bytes there are, behind all planes, sums of each channel's weights
+// [ocb][16], in int32, and the number of ranges.
 BD_CONV_ALGORITHM(Winograd);
 
 }  // namespace bd

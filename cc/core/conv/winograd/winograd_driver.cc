@@ -65,7 +65,18 @@ struct TileBlock {
   int which() const { return p.row; }
   const WinogradTransform& transform() const { return p.transform(); }
   int64_t planes() const { return transform().planes(); }
-  int64_t channels() const { return run.d.ic() * transform().phases(); }
+  int64_t channels() const { return p.channels; }
+  // Of src, each of which becomes one of V or one for each phase.
+  int64_t source_blocks() const {
+    return transform().split_phases() ? p.icb / transform().phases() : p.icb;
+  }
+  // Blocks of V that plane xi has.
+  PhaseRange BlocksOf(int64_t xi) const {
+    if (!transform().split_phases()) return {0, p.icb};
+    const int alpha = transform().alpha_w(), plane = static_cast<int>(xi);
+    const auto [begin, end] = PhasesOfPlane(plane / alpha, plane % alpha);
+    return {begin * source_blocks(), end * source_blocks()};
+  }
   int64_t plane_stride() const { return p.tile_pitch * kBlock; }
   int64_t block_stride() const { return planes() * plane_stride(); }
   // Of V.
@@ -116,6 +127,7 @@ struct TileBlock {
     a.iw = d.iw();
     a.ic = d.ic();
     a.plane_stride = v_plane_stride();
+    a.phase_stride = source_blocks() * planes() * v_plane_stride();
     ForRows([&](int64_t n, int64_t row, int64_t column, int64_t tiles, int64_t at) {
       a.src = d.src.channels_last()
                   ? BytesFrom(run.buffers.src, n * d.ih() * d.iw() * d.ic() * plan().src_bytes)
@@ -307,15 +319,15 @@ void RunWinograd(const ConvRun& run, ThreadPool& pool) {
     const auto run_pass = [&](int64_t task, int64_t begin, int64_t end) {
       const TileBlock block = block_of(task, begin, end, thread);
       if (prepared.first != block.first) {
-        for (int64_t b = 0; b < p.icb; ++b) block.Source(b);
+        for (int64_t b = 0; b < block.source_blocks(); ++b) block.Source(b);
         if (p.fip()) block.PreparePairs(thread, &prepared);
         prepared.first = block.first;
       }
       const int64_t ranges = block.ranges(), length = CeilDiv(p.icb, ranges);
       for (int64_t xi = 0; xi < block.planes(); ++xi) {
-        for (int64_t r = 0; r * length < p.icb; ++r) {
-          const int64_t icb_end = std::min(p.icb, (r + 1) * length);
-          block.Multiply(xi, r, r * length, icb_end, thread, prepared);
+        const auto [begin, end] = block.BlocksOf(xi);
+        for (int64_t r = 0, b = begin; b < end; ++r, b += length) {
+          block.Multiply(xi, r, b, std::min(end, b + length), thread, prepared);
         }
       }
       block.Dst();

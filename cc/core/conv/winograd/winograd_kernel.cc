@@ -92,6 +92,9 @@ template <int kAlpha, int kM>
 BD_INLINE void DstAxis(const Vec (&m)[kAlpha], Vec (&y)[kM]) {
   if constexpr (kAlpha == 1) {
     y[0] = m[0];
+  } else if constexpr (kAlpha == 3) {  // split_phases
+    y[0] = Add(m[0], m[1]);
+    y[1] = Add(m[1], m[2]);
   } else {
     using A = Algebra<kAlpha>;
     constexpr int kZero = A::kZero;
@@ -169,6 +172,73 @@ void Source(const WinogradSourceArgs& a) {
       }
     }
     SourcePatch<kAlphaH, kAlphaW>(patch, kAlphaW * kBlock, dst, plane_stride);
+  }
+}
+
+// One phase of a patch, kTapsH x kTapsW taps of it: pixels are row_stride and `step` apart.
+template <int kTapsH, int kTapsW, typename T>
+BD_INLINE void SourcePhase(const T* src, int64_t row_stride, int64_t step, T* dst,
+                           int64_t plane_stride) {
+  constexpr int kRows = kTapsH + 1, kColumns = kTapsW + 1;
+  constexpr auto axis = [](auto& d) {
+    if constexpr (sizeof(d) / sizeof(Vec) == 3) {
+      d[0] = Sub(d[0], d[1]);
+      d[2] = Sub(d[2], d[1]);
+    }
+  };
+  for (int v = 0; v < kBlock; v += kLanes) {
+    Vec half[kRows][kColumns];
+    BD_UNROLL
+    for (int j = 0; j < kColumns; ++j) {
+      Vec d[kRows];
+      BD_UNROLL
+      for (int i = 0; i < kRows; ++i) d[i] = LoadAs(src + i * row_stride + j * step + v);
+      axis(d);
+      BD_UNROLL
+      for (int i = 0; i < kRows; ++i) half[i][j] = d[i];
+    }
+    BD_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      axis(half[i]);
+      BD_UNROLL
+      for (int j = 0; j < kColumns; ++j) {
+        const int plane = (kRows == 3 ? i : 2 * i) * 3 + (kColumns == 3 ? j : 2 * j);
+        StoreAs(dst + plane * plane_stride + v, half[i][j]);
+      }
+    }
+  }
+}
+
+// Of 3x3 taps at stride 2, each phase into its planes.
+template <typename T>
+void SourceOfSplitPhases(const WinogradSourceArgs& a) {
+  constexpr int kPatch = 5, kMoves = 4;  // pixels of a patch, and from one to the next
+  constexpr int64_t kPerDword = sizeof(float) / sizeof(T);
+  const T* const plane = static_cast<const T*>(a.src);
+  T* dst = reinterpret_cast<T*>(a.dst);
+  const int64_t plane_stride = a.plane_stride * kPerDword,
+                phase_stride = a.phase_stride * kPerDword;
+  T patch[kPatch * kPatch * kBlock];
+  for (int64_t t = 0; t < a.tiles; ++t, dst += kBlock) {
+    const int64_t x = a.x + t * kMoves;
+    const T* src = plane + (a.y * a.iw + x) * kBlock;
+    int64_t row = a.iw * kBlock;
+    if (a.y < 0 || x < 0 || a.y + kPatch > a.ih || x + kPatch > a.iw) {
+      for (int64_t i = 0; i < kPatch * kPatch; ++i) {
+        const int64_t h = a.y + i / kPatch, w = x + i % kPatch;
+        const bool inside = h >= 0 && h < a.ih && w >= 0 && w < a.iw;
+        for (int64_t c = 0; c < kBlock; ++c) {
+          patch[i * kBlock + c] = inside ? plane[(h * a.iw + w) * kBlock + c] : T{};
+        }
+      }
+      src = patch;
+      row = kPatch * kBlock;
+    }
+    const int64_t two_rows = 2 * row, two = 2 * kBlock;
+    SourcePhase<2, 1>(src + kBlock, two_rows, two, dst, plane_stride);
+    SourcePhase<2, 2>(src, two_rows, two, dst + phase_stride, plane_stride);
+    SourcePhase<1, 2>(src + row, two_rows, two, dst + 2 * phase_stride, plane_stride);
+    SourcePhase<1, 1>(src + row + kBlock, two_rows, two, dst + 3 * phase_stride, plane_stride);
   }
 }
 
@@ -426,7 +496,9 @@ void Dst(const WinogradDstArgs& a) {
 template <int kRow>
 constexpr void Fill(WinogradKernels* table) {
   if constexpr (kRow < kNumWinogradTransforms) {
-    if constexpr (kWinogradTransforms[kRow].stride == 1) {
+    if constexpr (kWinogradTransforms[kRow].split_phases()) {
+      table->source_rounded[kRow] = SourceOfSplitPhases<Bfloat16>;
+    } else if constexpr (kWinogradTransforms[kRow].stride == 1) {
       table->source[kRow] = Source<kRow, float, float>;
       table->source_bf16[kRow] = Source<kRow, Bfloat16, float>;
       if constexpr (kWinogradTransforms[kRow].rounds_planes()) {

@@ -13,6 +13,12 @@
 // A window of stride s is one of stride 1 over phases: s x s neighbouring pixels are
 // one pixel of s^2 ic channels, and r = ceil(k / s) taps, the last ones zero where s
 // does not divide k.
+//
+// 3 taps at stride 2 are 2 taps of even pixels e and 1 of odd ones o (split_phases):
+//   y[0] = g0 e0 + g2 e1 + g1 o0 = g0 (e0 - e1) + g1 o0 +  (g0 + g2) e1
+//   y[1] = g0 e1 + g2 e2 + g1 o1 = g2 (e2 - e1) + g1 o1 +  (g0 + g2) e1
+// that is 5 multiplications of 6, 25 of 36 in both directions, in planes 0, 1 and 2 of an axis, of
+// which plane 1 has no odd pixels. Nothing but e0 - e1, e2 - e1 and g0 + g2 is rounded.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +36,15 @@ struct WinogradTransform {
   int mh, mw;
   double source, dst;
 
+  constexpr bool split_phases() const { return kh == 3 && stride == 2; }
   constexpr int taps_h() const { return (kh + stride - 1) / stride; }
   constexpr int taps_w() const { return (kw + stride - 1) / stride; }
   constexpr int phases() const { return stride * stride; }
   constexpr int alpha_h() const { return mh + taps_h() - 1; }
   constexpr int alpha_w() const { return mw + taps_w() - 1; }
   constexpr int planes() const { return alpha_h() * alpha_w(); }
+  // Multiplications of a tile for each source channel.
+  constexpr int products() const { return split_phases() ? 25 : planes() * phases(); }
   constexpr bool holds_windows() const { return mh % 2 == 0 && mw % 2 == 0; }  // of 2x2
   // Whether the points are 0 and +-1 alone, so that planes may be rounded to bfloat16: B^T and A^T
   // have no other numbers, and with white data a result loses (4 * 2.5^2 / 9)^(1/2) = 1.7 times as
@@ -52,6 +61,7 @@ constexpr WinogradTransform kWinogradTransforms[] = {
     {"winograd1x3", 1, 7, 1, 1, 3, 75, 50},    // 9 of 21
     {"winograd3x1", 7, 1, 1, 3, 1, 45, 50},    //
     {"winograd3x3", 7, 7, 2, 3, 3, 600, 190},  // 36 * 4 phases of 441
+    {"winograd2x2", 3, 3, 2, 2, 2, 30, 50},    // 25 of 36; the source of one phase
 };
 constexpr int kNumWinogradTransforms = sizeof(kWinogradTransforms) / sizeof(WinogradTransform);
 constexpr int kMaxWinogradPlanes = [] {
@@ -60,6 +70,18 @@ constexpr int kMaxWinogradPlanes = [] {
     most = t.planes() > most ? t.planes() : most;
   return most;
 }();
+
+// The phases of split_phases in an order in which those of each plane are neighbours.
+struct WinogradPhase {
+  int row, column;
+};
+constexpr WinogradPhase kPhases[] = {{0, 1}, {0, 0}, {1, 0}, {1, 1}};
+struct PhaseRange {
+  int64_t begin, end;
+};
+constexpr PhaseRange PhasesOfPlane(int row, int column) {
+  return {column == 1 ? 1 : 0, row == 1 ? 2 : column == 1 ? 3 : 4};
+}
 
 // The points of an axis: `pairs` numbers, each with its negative, and 0 where alpha
 // is even. With white data each product M[i] of output k brings an error of
@@ -87,8 +109,8 @@ constexpr WinogradPoints WinogradPointsOf(int alpha) {
 }
 
 // Patches of alpha_h x alpha_w pixels, mw apart -> the planes of the transformed
-// source. At stride 1 of one source block; otherwise of a plain source, whose phases
-// fill one block, and a pixel is stride x stride of its pixels.
+// source. Of one source block; or of a plain source, whose phases fill one block, and a pixel is
+// stride x stride of its pixels.
 struct WinogradSourceArgs {
   const void* src;  // the block's plane [ih][iw][16], or [ih][iw][ic]
   int64_t ih, iw, ic;
@@ -96,6 +118,7 @@ struct WinogradSourceArgs {
   int64_t tiles;         // patches along the row
   float* dst;            // [xi][..][tile][16], plane 0, first tile
   int64_t plane_stride;  // dwords between planes
+  int64_t phase_stride;  // and with split_phases between kPhases
 };
 
 // One output block: the planes -> tiles of mh x mw pixels, or of the maxima of their 2x2

@@ -44,6 +44,9 @@ WinogradAxis MakeAxis(int m, int r) {
   return axis;
 }
 
+// Of the phases of 3 taps at stride 2, by their first pixel.
+constexpr WinogradAxis kSplitAxes[] = {{2, 3, {{1, 0}, {1, 1}, {0, 1}}}, {1, 3, {{1}, {0}, {1}}}};
+
 // (s G) w (s G)^T of one source channel and the 16 output channels of a block, of which `lanes` are
 // there, where w[tap * tap_step] is the first. Every other word of [xi][plane_words].
 void PackBytesBlock(const int8_t* w, int64_t tap_step, int64_t lanes, int16_t* out,
@@ -147,7 +150,7 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
   const WinogradTransform& t = p.transform();
   const WinogradAxis h = MakeAxis(t.mh, t.taps_h()), w = MakeAxis(t.mw, t.taps_w());
   const WinogradWeightsKernels& kernels = WinogradWeightsKernelsFor(plan.isa);
-  const int64_t planes = t.planes(), channels = d.ic() * t.phases();
+  const int64_t planes = t.planes(), channels = p.channels, of_phase = channels / t.phases();
   const int64_t groups = p.groups.size();
   const int64_t most =
       std::max<int64_t>(1, plan.packed_floats() / std::max<int64_t>(1, groups) / kTaskFloats);
@@ -169,15 +172,23 @@ void PackWinograd(const ConvPlan& plan, const float* hwio, float* packed, Thread
                   (end - begin) * lanes * sizeof(float));
     }
     for (int64_t c = begin * per_dword; c < std::min(channels, end * per_dword); ++c) {
-      const int64_t y = c / d.ic() / t.stride, x = c / d.ic() % t.stride;  // the phase
+      const int64_t phase = c / of_phase, channel = c % of_phase;
+      if (channel >= d.ic()) continue;
+      int64_t y = phase / t.stride, x = phase % t.stride;
+      if (t.split_phases()) {
+        y = kPhases[phase].row;
+        x = kPhases[phase].column;
+        a.h = &kSplitAxes[y];
+        a.w = &kSplitAxes[x];
+      }
       for (int64_t b = 0; b < g.blocks; ++b) {
         const int64_t o = (g.first_block + b) * kBlock;
         a.lanes = std::min(kBlock, d.oc() - o);
-        std::fill(taps, taps + h.taps * w.taps, nullptr);
+        std::fill(taps, taps + a.h->taps * a.w->taps, nullptr);
         for (int64_t kh = y; kh < d.kh(); kh += t.stride) {
           for (int64_t kw = x; kw < d.kw(); kw += t.stride) {
-            taps[kh / t.stride * w.taps + kw / t.stride] =
-                hwio + ((kh * d.kw() + kw) * d.ic() + c % d.ic()) * d.oc() + o;
+            taps[kh / t.stride * a.w->taps + kw / t.stride] =
+                hwio + ((kh * d.kw() + kw) * d.ic() + channel) * d.oc() + o;
           }
         }
         float* const out = packed + g.offset + c / per_dword * lanes + b * kBlock;

@@ -44,15 +44,21 @@ Stages StagesOf(const WinogradTransform& t, TileFamily family, Isa isa) {
       }
       return {kCpu.words_multiply, kBytesSource, kBytesDst, kCpu.bytes_multiply};
     case TileFamily::kBf16Sums:
+      if (t.split_phases()) return {kCpu.bf16_multiply, t.source, t.dst, 1};
       return {kCpu.bf16_multiply, kBf16Source, kBf16Dst, 1};
     default:
       return {family == TileFamily::kFip ? kCpu.fip_multiply : 1, t.source, t.dst, 1};
   }
 }
 
+int64_t ChannelsOf(const WinogradTransform& t, const ConvDesc& d) {
+  return t.phases() * (t.split_phases() ? CeilDiv(d.ic(), kBlock) * kBlock : d.ic());
+}
+
 bool Applies(const WinogradTransform& t, const ConvDesc& d) {
-  const bool fits =
-      t.stride == 1 ? d.src.blocked() : d.src.channels_last() && d.ic() * t.phases() <= kBlock;
+  const bool fits = t.stride == 1 || t.split_phases()
+                        ? d.src.blocked()
+                        : d.src.channels_last() && d.ic() * t.phases() <= kBlock;
   return fits && d.kh() == t.kh && d.kw() == t.kw && d.sh() == t.stride && d.sw() == t.stride &&
          d.dh() == 1 && d.dw() == 1 && d.groups == 1 && (d.dst.blocked() || d.oc() > kFewChannels);
 }
@@ -70,7 +76,7 @@ struct TaskSplit {
 TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa isa, int threads) {
   const GemmKernels& kernels = GemmKernelsFor(isa);
   const int64_t planes = transform.planes(), tiles = CountTiles(d, transform);
-  const int64_t channels = d.ic() * transform.phases();
+  const int64_t channels = ChannelsOf(transform, d);
   const int64_t icb = CeilDiv(channels, kBlock), ocb = CeilDiv(d.oc(), kBlock);
   const int64_t groups = CeilDiv(ocb, kernels.tile_blocks);
   const TileFamily family = FamilyOf(transform, d, isa);
@@ -80,7 +86,8 @@ TaskSplit ChooseTasks(const ConvDesc& d, const WinogradTransform& transform, Isa
   for (int64_t splits = 1; splits <= std::min<int64_t>(groups, 8 * threads); splits *= 2) {
     const int64_t groups_of_task = CeilDiv(groups, splits);
     const int64_t blocks_of_task = std::min(ocb, groups_of_task * kernels.tile_blocks);
-    const double products = planes * channels * blocks_of_task;  // of vectors
+    const double products =  // of vectors
+        static_cast<double>(transform.products() * channels * blocks_of_task) / transform.phases();
     const double lines = products / PerDword(family);
     for (int64_t passes = 1; passes <= groups_of_task; passes *= 2) {
       const int64_t pass_groups = CeilDiv(groups_of_task, passes);
@@ -118,10 +125,13 @@ std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   }
   if (!Applies(t, d)) return "the window, its stride, groups or layouts are not the transform's";
   const bool bytes = d.src.dtype() == DataType::u8;
+  if (t.split_phases() && FamilyOf(t, d, isa) != TileFamily::kBf16Sums) {
+    return "planes of float32 save less than pairs";
+  }
   if (bytes && !IsOfBytes(t)) return "bytes have exact sums, and this transform rounds";
-  if (d.pooled() && (bytes || !PoolsTiles(t, d))) {
+  if (d.pooled() && (bytes || t.split_phases() || !PoolsTiles(t, d))) {
     return "tiles do not hold the windows of the pooling, or the chain is more than a bias and a "
-           "clamp, or src has bytes";
+           "clamp, or src has bytes, or the stride is 2";
   }
   const int64_t dwords = t.planes() * t.phases() / PerDword(FamilyOf(t, d, isa));
   const bool small = dwords <= kSmallGrowth * t.kh * t.kw;
@@ -131,11 +141,11 @@ std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
 
 ConvCost WinogradCost(const Algorithm& self, const ConvDesc& d, Isa isa, int threads) {
   const WinogradTransform& t = kWinogradTransforms[self.variant];
-  const double weights = static_cast<double>(t.planes() * t.phases() * d.ic()) * d.oc();
+  const double weights = static_cast<double>(t.products() * d.ic()) * d.oc();
   const TileFamily family = FamilyOf(t, d, isa);
   const double line = kCpu.pack_winograd + (family == TileFamily::kFip ? kCpu.pack_pairs : 0);
   const double whole =
-      static_cast<double>(t.planes() * t.phases() * d.ic()) * CeilDiv(d.oc(), kBlock) * kBlock;
+      static_cast<double>(t.products() * d.ic()) * CeilDiv(d.oc(), kBlock) * kBlock;
   // Each task counts the fork, which CyclesOf adds once.
   const double cycles = ChooseTasks(d, t, isa, threads).cycles - kCpu.fork_join;
   const double unit = StagesOf(t, family, isa).unit;
@@ -150,7 +160,8 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   plan->own = own;
   p->row = self.variant;
   const WinogradTransform& t = p->transform();
-  const int64_t planes = t.planes(), channels = d.ic() * t.phases();
+  const int64_t planes = t.planes(), channels = ChannelsOf(t, d);
+  p->channels = channels;
   p->family = FamilyOf(t, d, plan->isa);
   p->groups = MakeOutputGroups(d, plan->isa, channels, 1, false, PerDword(p->family));
   p->icb = CeilDiv(channels, kBlock);

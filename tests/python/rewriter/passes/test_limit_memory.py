@@ -61,6 +61,14 @@ def test_low_transforms_nothing(rewrite, network, image):
     result.assert_same(image(1, 12, 12, 16))
 
 
+@pytest.mark.parametrize(("precision", "algorithm"), [(None, "auto"), ("bf16", "auto_smallest")])
+def test_low_transforms_no_strided_windows_of_bfloat16(rewrite, weights, precision, algorithm):
+    kernel = weights(3, 3, 32, 32)
+    options = Options(memory="low", precision=precision)
+    result = rewrite(lambda x: tf.nn.conv2d(x, kernel, 2, "SAME"), [1, 12, 12, 32], options=options)
+    assert _algorithms(result) == [algorithm]
+
+
 def test_other_weights_make_room(rewrite, weights, small_counts):
     kernel, dense = weights(3, 3, 16, 16), weights(16 * 36, 32)
 

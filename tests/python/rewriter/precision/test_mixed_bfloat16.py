@@ -125,11 +125,9 @@ def test_arguments_and_results_keep_their_types(rewrite):
     x = cast(np.random.default_rng(0).standard_normal((2, 8, 8, 32)) * 3)
     wanted, got = result.original(x), result.concrete(x)
     assert [y.dtype for y in got] == [y.dtype for y in wanted]
-    for one, other in zip(wanted, got, strict=True):
-        one, other = (np.asarray(y).astype("float32") for y in (one, other))
-        off = np.abs(one - other)
-        if one is not wanted[1]:
-            assert off.max() <= 2**-7 * np.abs(one).max()
+    for i in (0, 2):
+        one, other = (np.asarray(y[i]).astype("float32") for y in (wanted, got))
+        assert np.abs(one - other).max() <= 2**-7 * np.abs(one).max()
     assert (np.asarray(wanted[1]) == np.asarray(got[1])).mean() > 0.99
 
 
