@@ -43,6 +43,7 @@
 //   Lookup(table, i)         not generic: table[i mod kLookup], lane by lane, of kLookup
 //                            int32 (avx2 8, avx512 32) aligned to 64 bytes
 //   ClampMagnitude(a, limit) avx512 only: a between -limit and limit
+//   Reciprocal14(a)          avx512 only: 1 / a to 2^-14 of it
 //   Bits FromBits            Vec <-> IVec, the bits unchanged
 //   ScaleByPow2(a, n)        a * 2^n, rounded once, overflow to inf, gradual
 //                            underflow; 0.5 <= a <= 2, n integral, |n| <= 250

@@ -159,6 +159,7 @@ inline IVec Lookup(const int32_t* table, IVec i) {
   return _mm512_permutex2var_epi32(_mm512_load_si512(table), i, _mm512_load_si512(table + 16));
 }
 inline Vec ClampMagnitude(Vec a, Vec limit) { return _mm512_range_ps(a, limit, 2); }
+inline Vec Reciprocal14(Vec a) { return _mm512_rcp14_ps(a); }
 inline Vec ScaleByPow2(Vec a, Vec n) { return _mm512_scalef_ps(a, n); }
 
 }  // namespace

@@ -2,8 +2,8 @@
 // for AVX-512 compile and run under it, so that they are tested everywhere; nothing here is meant
 // to be fast. Included by cc/simd/vec.h only.
 //
-// Each word gives what the one of vec_avx512.h gives, bit for bit: the operations are those of
-// AVX2, half by half, and sums over lanes are taken in the same order.
+// Each word but Reciprocal14 gives what the one of vec_avx512.h gives, bit for bit: the operations
+// are those of AVX2, half by half, and sums over lanes are taken in the same order.
 #pragma once
 
 #include <immintrin.h>
@@ -162,6 +162,7 @@ inline IVec Lookup(const int32_t* table, IVec i) {
           _mm256_i32gather_epi32(table, _mm256_and_si256(i.hi, last), 4)};
 }
 BD_OF_TWO(Vec, Vec, ScaleByPow2)
+inline Vec Reciprocal14(Vec a) { return Div(Set1(1.f), a); }
 inline Vec ClampMagnitude(Vec a, Vec limit) { return Min(limit, Max(Sub(Zero(), limit), a)); }
 
 #undef BD_OF_ONE

@@ -109,6 +109,10 @@ class Quantizer {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) Store(p + i * kLanes, v[i]);
   }
+  inline __attribute__((always_inline)) void StoreFour(Bfloat16* p, const Vec* v) const {
+    StoreAs(p, v[0], v[1]);
+    StoreAs(p + 2 * kLanes, v[2], v[3]);
+  }
   inline __attribute__((always_inline)) void StoreFour(uint8_t* p, const Vec* v) const {
     IVec steps[4];
 #pragma GCC unroll 4

@@ -51,6 +51,14 @@ alignas(64) constexpr int32_t kPowers[kLookup] = {
     0x0d775b0f, 0x0d781246, 0x0d78e3ec, 0x0d79d095, 0x0d7ad8d9, 0x0d7bfd53, 0x0d7d3ea0, 0x0d7e9d63};
 // To 2^-24.2; swish to 3.3 ulp.
 inline Vec PowersPolynomial(Vec r) { return Fma(Add(r, Set1(-1.99922812f)), r, Set1(1.99919927f)); }
+// To 2^-14.2, exp(-r) = (c - r) / p(0), c = kStraight ln(2) / kParts: r - c takes no operation more
+// than r does, with k less kStraight in the place of k. |r| <= ln(2) / 64, and c is close to 1.
+constexpr int kStraight = 46;
+alignas(64) constexpr int32_t kStraightPowers[kLookup] = {
+    0x0e0077f0, 0x0dff4817, 0x0dfe2803, 0x0dfd180c, 0x0dfc188d, 0x0dfb29e1, 0x0dfa4c69, 0x0df98082,
+    0x0df8c692, 0x0df81efa, 0x0df78a24, 0x0df70878, 0x0df69a61, 0x0df6404d, 0x0df5faac, 0x0df5c9f1,
+    0x0df5ae91, 0x0df5a904, 0x0df5b9c4, 0x0df5e14e, 0x0df62022, 0x0df676c2, 0x0df6e5b4, 0x0df76d81,
+    0x0df80eb2, 0x0df8c9d8, 0x0df99f83, 0x0dfa9047, 0x0dfb9cbe, 0x0dfcc582, 0x0dfe0b31, 0x0dff6e6f};
 #elif defined(__AVX2__)
 constexpr int kPartBits = 3;
 alignas(64) constexpr int32_t kPowers[kLookup] = {-0x73550e98, -0x735595d9, -0x7354b6a0,
@@ -91,9 +99,26 @@ inline Vec OnePlusExp(Vec x, Vec rounded) {
 #endif
 }
 
+// x logistic(x) from MinusParts(x), within reach. `kRough`: of results that become bfloat16, which
+// are half a unit, 2^-9 to 2^-8, beside what they stand for in any case. With AVX-512 they err by
+// 2^-13 then: 2^-14.2 of the exponential and 2^-14 of the reciprocal.
+template <bool kRough>
+inline __attribute__((always_inline)) Vec SiluNear(Vec x, Vec rounded) {
+#if defined(BD_AVX512)
+  if constexpr (kRough) {
+    const Vec r_minus_c =
+        Fma(Sub(rounded, Set1(kMagic + kStraight)), Set1(0.69314718f / kParts), x);
+    const IVec power =
+        AddInt(Lookup(kStraightPowers, Bits(rounded)), ShiftLeft<23 - kPartBits>(Bits(rounded)));
+    return Mul(x, Reciprocal14(NegFma(r_minus_c, FromBits(power), Set1(1.f))));
+  }
+#endif
+  return Div(x, OnePlusExp(x, rounded));
+}
+
 // x logistic(x) of n vectors into y, unless one of them is out of reach: then it is false, and y
 // is left alone (Zen 4: 9.4 cycles a vector by four, 9.8 one by one; 16 the long way).
-template <int n>
+template <bool kRough = false, int n>
 inline __attribute__((always_inline)) bool SiluWithinReach(const Vec (&x)[n], Vec (&y)[n]) {
   Vec rounded[n];
   IVec outside = SetInt(0);
@@ -104,18 +129,18 @@ inline __attribute__((always_inline)) bool SiluWithinReach(const Vec (&x)[n], Ve
   }
   if (HasAny(outside, ~(kWindow - 1))) return false;
 #pragma GCC unroll 4
-  for (int i = 0; i < n; ++i) y[i] = Div(x[i], OnePlusExp(x[i], rounded[i]));
+  for (int i = 0; i < n; ++i) y[i] = SiluNear<kRough>(x[i], rounded[i]);
   return true;
 }
 
 // x logistic(x) of n vectors. A result depends on its own x only, not on its neighbours: where
 // some are out of reach, those that are not still go the short way.
-template <int n>
+template <bool kRough = false, int n>
 inline void Silu(Vec (&x)[n]) {
-  if (SiluWithinReach(x, x)) return;
+  if (SiluWithinReach<kRough>(x, x)) return;
   for (Vec& v : x) {
     const Vec rounded = MinusParts(v);
-    v = WithinReach(rounded, Div(v, OnePlusExp(v, rounded)), SiluOfAny(v));
+    v = WithinReach(rounded, SiluNear<kRough>(v, rounded), SiluOfAny(v));
   }
 }
 

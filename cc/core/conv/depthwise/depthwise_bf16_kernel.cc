@@ -46,8 +46,9 @@ struct Bfloat16s {
   static inline __attribute__((always_inline)) void Tile(const DepthwiseArgs& a, int64_t p0,
                                                          void* dst, Add&& add) {
     const TileEpilogue& e = a.epilogue;
-    const bool plain = a.narrow->dst.dtype == DataType::bf16 && e.acc_in == nullptr &&
-                       e.valid_lanes == kBlock && e.program == nullptr;
+    const bool alone =
+        a.narrow->dst.dtype == DataType::bf16 && e.acc_in == nullptr && e.valid_lanes == kBlock;
+    const bool plain = alone && e.program == nullptr, silu = alone && e.silu && !e.clamp;
     alignas(64) float sums[kPx * kBlock];
     for (int v = 0; v < kBlock; v += kLanes) {
       Accumulators<1, kPx, 1> tile;
@@ -61,6 +62,9 @@ struct Bfloat16s {
           StoreAs(static_cast<Bfloat16*>(dst) + p * kBlock + v, Min(hi, Max(lo, tile.acc[p][0])));
         }
       } else {
+        if constexpr (kVecsPerBlock == 1) {
+          if (silu && StoreSilu(tile.acc, static_cast<Bfloat16*>(dst))) return;
+        }
         BD_UNROLL
         for (int p = 0; p < kPx; ++p) Store(sums + p * kBlock + v, tile.acc[p][0]);
       }
@@ -73,6 +77,30 @@ struct Bfloat16s {
   }
 
  private:
+  // Out of the registers; false where a sum is out of reach, with acc as before and anything at
+  // dst.
+  template <int kPx>
+  static inline __attribute__((always_inline)) bool StoreSilu(const Vec (&acc)[kPx][1],
+                                                              Bfloat16* dst) {
+    BD_UNROLL
+    for (int first = 0; first < kPx; first += 4) {
+      Vec x[4];
+      BD_UNROLL
+      for (int k = 0; k < 4; ++k) x[k] = acc[first + k < kPx ? first + k : first][0];
+      if (!SiluWithinReach<true>(x, x)) return false;
+      BD_UNROLL
+      for (int p = first; p < kPx && p < first + 4; p += 2) {
+        Bfloat16* const at = dst + p * kBlock;
+        if (p + 1 < kPx) {
+          StoreAs(at, x[p - first], x[p - first + 1]);
+        } else {
+          StoreAs(at, x[p - first]);
+        }
+      }
+    }
+    return true;
+  }
+
 #if defined(BD_AVX512_BF16)
   // Two rows at once, whichever of the window's are there, and the last of an odd number.
   template <typename Acc, typename Add>

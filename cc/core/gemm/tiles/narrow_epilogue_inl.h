@@ -163,7 +163,7 @@ template <typename Acc, typename Dst>
       SiluOfSteps(step, x);
       to.StoreSteps(at, x);
     } else {
-      Silu(x);
+      Silu<true>(x);
       to.StoreFour(at, x);
     }
   };

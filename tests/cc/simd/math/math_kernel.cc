@@ -26,8 +26,9 @@ void ApplyByFour(const float* x, float* y, int64_t n, F f) {
   }
 }
 
+template <bool kRough>
 void ApplySilu(const float* x, float* y, int64_t n, float) {
-  ApplyByFour(x, y, n, [](Vec(&v)[4]) { Silu(v); });
+  ApplyByFour(x, y, n, [](Vec(&v)[4]) { Silu<kRough>(v); });
 }
 
 void ApplySiluOfSteps(const float* x, float* y, int64_t n, float step) {
@@ -40,10 +41,10 @@ void ApplyPower(const float* x, float* y, int64_t n, float exponent) {
 }
 
 constexpr MathKernels kKernels = {
-    Apply<Exp>,         Apply<NegativeExpm1>, Apply<Logistic>, Apply<Tanh>,     Apply<Log>,
-    Apply<Log1pOfUnit>, ApplyPower,           Apply<SoftRelu>, ApplyAlpha<Elu>, ApplySilu,
-    ApplySiluOfSteps,   ApplyAlpha<Swish>,    Apply<Mish>,     Apply<GeluTanh>, Apply<GeluErf>,
-    Apply<Round>,       Apply<Sqrt>,
+    Apply<Exp>,         Apply<NegativeExpm1>, Apply<Logistic>,   Apply<Tanh>,     Apply<Log>,
+    Apply<Log1pOfUnit>, ApplyPower,           Apply<SoftRelu>,   ApplyAlpha<Elu>, ApplySilu<false>,
+    ApplySilu<true>,    ApplySiluOfSteps,     ApplyAlpha<Swish>, Apply<Mish>,     Apply<GeluTanh>,
+    Apply<GeluErf>,     Apply<Round>,         Apply<Sqrt>,
 };
 
 }  // namespace

@@ -13,7 +13,8 @@ using MathFunction = void (*)(const float* x, float* y, int64_t n, float paramet
 
 struct MathKernels {
   MathFunction exp, expm1, logistic, tanh, log, log1p_of_unit, pow;
-  MathFunction soft_relu, elu, silu, silu_of_steps, swish, mish, gelu_tanh, gelu_erf, round, sqrt;
+  MathFunction soft_relu, elu, silu, rough_silu, silu_of_steps, swish, mish, gelu_tanh, gelu_erf,
+      round, sqrt;
 };
 
 BD_KERNEL_TABLE(MathKernels)

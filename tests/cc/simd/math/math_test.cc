@@ -11,6 +11,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cc/isas.h"
@@ -153,6 +154,29 @@ INSTANTIATE_TEST_SUITE_P(All, MathTest, testing::Range(0, static_cast<int>(Funct
                                   std::to_string(info.param);
                          });
 
+// Swish that becomes bfloat16: 2^-13 of the exact one, or a few units of denormal numbers.
+TEST(Math, RoughSilu) {
+  std::vector<float> x;
+  ForFloats(kStride, [&](uint32_t bits) { x.push_back(FloatFromBits(bits)); });
+  for (int i = -3000; i < 3000; ++i) x.push_back(static_cast<float>(i) / 100.f);
+  for (float zero : {0.f, -0.f}) x.push_back(zero);
+  while (x.size() % 16 != 0) x.push_back(0.f);
+  for (Isa isa : TestIsas()) {
+    std::vector<float> y(x.size());
+    MathKernelsFor(isa).rough_silu(x.data(), y.data(), static_cast<int64_t>(x.size()), 0.f);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double exact = x[i] * Logistic(x[i]);
+      if (!std::isfinite(exact)) {
+        ASSERT_LE(UlpError(y[i], exact), 0.) << IsaName(isa) << ": " << x[i] << " gives " << y[i];
+        continue;
+      }
+      ASSERT_NEAR(y[i], exact, std::max(0x1p-13 * std::fabs(exact), 4 * 0x1p-149))
+          << IsaName(isa) << ": " << x[i];
+      ASSERT_EQ(std::signbit(y[i]), std::signbit(exact)) << IsaName(isa) << ": " << x[i];
+    }
+  }
+}
+
 // Swish of steps that become bytes: the bounds of cc/simd/math/math_activations.h.
 TEST(Math, SiluOfSteps) {
   std::vector<float> numbers;
@@ -180,10 +204,12 @@ TEST(Math, SiluOfSteps) {
 // they leave as they are bit for bit.
 TEST(Math, MixedLanes) {
   const float big = std::numeric_limits<float>::max();
-  for (bool silu : {true, false}) {
-    const double bound = silu ? 3.6 : 2.4;
+  using K = MathKernels;
+  for (const auto& [kernel, bound] :
+       {std::pair{&K::silu, 3.6}, std::pair{&K::rough_silu, 2048.}, std::pair{&K::logistic, 2.4}}) {
+    const bool silu = kernel != &K::logistic;
     for (Isa isa : TestIsas()) {
-      const auto run = silu ? MathKernelsFor(isa).silu : MathKernelsFor(isa).logistic;
+      const auto run = MathKernelsFor(isa).*kernel;
       for (float special : {NAN, INFINITY, -INFINITY, big, -big, -19.9f, -20.2f, 68.4f, 68.9f,
                             -87.f, 87.f, -100.f, 1e-45f, -0.f}) {
         for (size_t lane = 0; lane < 48; ++lane) {

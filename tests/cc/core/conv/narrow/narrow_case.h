@@ -33,6 +33,7 @@ struct NarrowCase {
   float sum_scale = 0.5f;
   std::string rest;  // of the chain; args #0 a float a channel, #1 what is added
   int src_least = 0, src_most = 255, weights_least = -127, weights_most = 127;
+  int floats_most = 8;  // of numbers of bfloat16, from - floats_most on
 
   bool bytes() const { return src == u8; }
   ConvDesc Desc() const {
@@ -145,10 +146,10 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
     GuardedArray weights(WeightFloats(c.shape) * SizeOf(d.types.weights), guard);
     GuardedArray channel(d.oc() * 4, guard), scales(d.oc() * 4, guard), sum(added.bytes(), guard);
     const bool bytes = c.bytes();
-    FillTensor(d.src, c.src_quantization, bytes ? c.src_least : -8, bytes ? c.src_most : 8,
-               src.data());
-    Fill(d.types.weights, WeightFloats(c.shape), bytes ? c.weights_least : -8,
-         bytes ? c.weights_most : 8, weights.data());
+    FillTensor(d.src, c.src_quantization, bytes ? c.src_least : -c.floats_most,
+               bytes ? c.src_most : c.floats_most, src.data());
+    Fill(d.types.weights, WeightFloats(c.shape), bytes ? c.weights_least : -c.floats_most,
+         bytes ? c.weights_most : c.floats_most, weights.data());
     Fill(f32, d.oc(), -9, 9, channel.data());
     FillTensor(added, c.sum_quantization, 0, 90, sum.data());
     for (int64_t o = 0; o < d.oc(); ++o) {
@@ -192,8 +193,12 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
             x = static_cast<float>(
                 ApplyPostOpsRef(rest, x, args, nullptr, at, o, n * channels + o));
           }
-          StoreReal(c.dst, c.dst_quantization, x, expected.data(), at);
           const float got = LoadAsFloatRef(c.dst, dst.data(), at);
+          if (c.dst == bf16 && c.rest == "eltwise(swish)") {  // to 2^-13 before it is rounded
+            const float slack = 0x1p-13f * std::fabs(x);
+            x = std::min(std::max(got, x - slack), x + slack);
+          }
+          StoreReal(c.dst, c.dst_quantization, x, expected.data(), at);
           const float due = LoadAsFloatRef(c.dst, expected.data(), at);
           if (got == 0 && IsFlushed(c.dst, due)) continue;
           ASSERT_EQ(got, due) << "at n " << n << " channel " << o << " pixel " << p;
