@@ -1,11 +1,11 @@
 // Loads and stores of every data type, as vectors of float.
 //
 //   LoadAs(p)       kLanes elements at p as a Vec; integers are rounded to float
-//   StoreAs(p, v, w)  StoreAs of v, and of w behind it
 //   StoreAs(p, v)   v rounded to nearest, ties to even, and saturated:
 //     Bfloat16, Float16   overflow to infinity, gradual underflow; a NaN stays one
 //                         and keeps its sign and the leading bits
 //     int32, int8, uint8  beyond the largest or smallest number that one; NaN is 0
+//   StoreAs(p, v, w)  StoreAs of v, and of w behind it
 //
 // The results do not depend on the instruction set, nor on the flush-to-zero mode,
 // float32 numbers below 2^-126 apart. (AVX512_BF16 takes these for zero.)

@@ -176,8 +176,8 @@ void Source(const WinogradSourceArgs& a) {
 }
 
 // One phase of a patch, kTapsH x kTapsW taps of it: pixels are row_stride and `step` apart.
-template <int kTapsH, int kTapsW, typename T>
-BD_INLINE void SourcePhase(const T* src, int64_t row_stride, int64_t step, T* dst,
+template <int kTapsH, int kTapsW>
+BD_INLINE void SourcePhase(const Bfloat16* src, int64_t row_stride, int64_t step, Bfloat16* dst,
                            int64_t plane_stride) {
   constexpr int kRows = kTapsH + 1, kColumns = kTapsW + 1;
   constexpr auto axis = [](auto& d) {
@@ -210,29 +210,27 @@ BD_INLINE void SourcePhase(const T* src, int64_t row_stride, int64_t step, T* ds
 }
 
 // Of 3x3 taps at stride 2, each phase into its planes.
-template <typename T>
 void SourceOfSplitPhases(const WinogradSourceArgs& a) {
   constexpr int kPatch = 5, kMoves = 4;  // pixels of a patch, and from one to the next
-  constexpr int64_t kPerDword = sizeof(float) / sizeof(T);
-  const T* const plane = static_cast<const T*>(a.src);
-  T* dst = reinterpret_cast<T*>(a.dst);
-  const int64_t plane_stride = a.plane_stride * kPerDword,
-                phase_stride = a.phase_stride * kPerDword;
-  T patch[kPatch * kPatch * kBlock];
+  const Bfloat16* const plane = static_cast<const Bfloat16*>(a.src);
+  Bfloat16* dst = reinterpret_cast<Bfloat16*>(a.dst);
+  const int64_t plane_stride = 2 * a.plane_stride, phase_stride = 2 * a.phase_stride;
+  Bfloat16 patch[kPatch * kPatch * kBlock];
   for (int64_t t = 0; t < a.tiles; ++t, dst += kBlock) {
     const int64_t x = a.x + t * kMoves;
-    const T* src = plane + (a.y * a.iw + x) * kBlock;
-    int64_t row = a.iw * kBlock;
-    if (a.y < 0 || x < 0 || a.y + kPatch > a.ih || x + kPatch > a.iw) {
+    const Bfloat16* src = patch;
+    int64_t row = kPatch * kBlock;
+    if (a.y >= 0 && x >= 0 && a.y + kPatch <= a.ih && x + kPatch <= a.iw) {
+      src = plane + (a.y * a.iw + x) * kBlock;
+      row = a.iw * kBlock;
+    } else {
+      __builtin_memset(patch, 0, sizeof(patch));
       for (int64_t i = 0; i < kPatch * kPatch; ++i) {
         const int64_t h = a.y + i / kPatch, w = x + i % kPatch;
-        const bool inside = h >= 0 && h < a.ih && w >= 0 && w < a.iw;
-        for (int64_t c = 0; c < kBlock; ++c) {
-          patch[i * kBlock + c] = inside ? plane[(h * a.iw + w) * kBlock + c] : T{};
-        }
+        if (h < 0 || h >= a.ih || w < 0 || w >= a.iw) continue;
+        __builtin_memcpy(patch + i * kBlock, plane + (h * a.iw + w) * kBlock,
+                         kBlock * sizeof(Bfloat16));
       }
-      src = patch;
-      row = kPatch * kBlock;
     }
     const int64_t two_rows = 2 * row, two = 2 * kBlock;
     SourcePhase<2, 1>(src + kBlock, two_rows, two, dst, plane_stride);
@@ -497,7 +495,7 @@ template <int kRow>
 constexpr void Fill(WinogradKernels* table) {
   if constexpr (kRow < kNumWinogradTransforms) {
     if constexpr (kWinogradTransforms[kRow].split_phases()) {
-      table->source_rounded[kRow] = SourceOfSplitPhases<Bfloat16>;
+      table->source_rounded[kRow] = SourceOfSplitPhases;
     } else if constexpr (kWinogradTransforms[kRow].stride == 1) {
       table->source[kRow] = Source<kRow, float, float>;
       table->source_bf16[kRow] = Source<kRow, Bfloat16, float>;
