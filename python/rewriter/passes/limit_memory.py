@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...graph import Body, Node
+from ...layout import BLOCK, num_blocks
+from ...native import multiplies
 from ...ops.records import Convolution, ConvTranspose, ConvVolume, InnerProduct
 from ..context import Context
 
@@ -28,7 +30,7 @@ class _Growth(NamedTuple):
 
 # By window and stride: the largest row of kWinogradTransforms (winograd_kernel.h), and
 # the largest that takes at most twice the plain weights. Strided: only of plain sources,
-# with few channels, or in bfloat16.
+# with few channels.
 _GROWTH = {
     (3, 3, 1): _Growth(4.0, 16 / 9),
     (5, 5, 1): _Growth(36 / 25, 36 / 25),
@@ -38,7 +40,8 @@ _GROWTH = {
     (7, 1, 1): _Growth(9 / 7, 9 / 7),
     (7, 7, 2): _Growth(4 * 36 / 49, 1.0),
 }
-_STRIDED_BF16 = {(3, 3, 2): _Growth(2.0, 2.0)}
+# In bfloat16: by split phases, in whole blocks of source channels.
+_SPLIT_WINDOW, _SPLIT_GROWTH = (3, 3, 2), 2.0
 # Transposed with strides: 4x4 at stride 2 becomes 3x3 of four times the channels, F(4x4) or F(2x2).
 _TRANSPOSED = _Growth(4 * 36 / 16, 4 * 16 / 16)
 _PAIRED = 9 / 8
@@ -58,6 +61,7 @@ def limit_memory(body: Body, context: Context) -> None:
     """
     nodes = [node for node in body.view.topological() if isinstance(node.payload, Convolution)]
     bf16 = context.options.precision == "bf16" or bool(context.bfloat16)
+    bf16 = bf16 and multiplies("bf16")
     growths = {node: _growth(node.payload, bf16) for node in nodes}
     free = [
         node for node in nodes if node.payload.algorithm == "auto" and growths[node] != _NO_GROWTH
@@ -93,7 +97,10 @@ def _growth(conv: Convolution, bf16: bool = False) -> _Growth:
         return _NO_GROWTH
     kh, kw, channels = conv.weights.shape[:3]
     if stride > 1 and channels > _MOST_STRIDED_CHANNELS:
-        return _STRIDED_BF16.get((kh, kw, stride), _NO_GROWTH) if bf16 else _NO_GROWTH
+        if not bf16 or (kh, kw, stride) != _SPLIT_WINDOW:
+            return _NO_GROWTH
+        auto = _SPLIT_GROWTH * num_blocks(channels) * BLOCK / channels
+        return _Growth(auto, auto if auto <= 2 else 1.0)
     growth = _GROWTH.get((kh, kw, stride), _NO_GROWTH)
     if stride > 1 or growth is _NO_GROWTH or channels < _PAIRED_CHANNELS:
         return growth

@@ -208,7 +208,8 @@ struct TileBlock {
     call.tail_length = p.Dwords(channels() % kBlock);
     call.taps = whole - begin;
     call.tap_length = call.px_stride = pixel();
-    call.behind = call.Weights(group_begin, call.first_row) + u_stride;  // the next plane's
+    // The next plane's; where phases are split that may begin at others.
+    call.behind = call.Weights(group_begin, call.first_row) + u_stride;
     if (fip) {
       call.pixel_terms = Terms(xi, thread);
       call.apart = prepared.apart;

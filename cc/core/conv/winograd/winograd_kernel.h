@@ -104,7 +104,7 @@ constexpr WinogradPoints WinogradPointsOf(int alpha) {
     case 9:
       return {4, false, {1. / 4, 2. / 3, 9. / 8, 9. / 4}};
     default:
-      return {0, false, {}};  // alpha 1: nothing to interpolate
+      return {0, false, {}};  // alpha 1: nothing to interpolate; alpha 3: split_phases
   }
 }
 
@@ -136,6 +136,7 @@ struct WinogradDstArgs {
 
 // In the order of kWinogradTransforms.
 struct WinogradKernels {
+  // Null where phases are split.
   void (*source[kNumWinogradTransforms])(const WinogradSourceArgs&);       // of float
   void (*source_bf16[kNumWinogradTransforms])(const WinogradSourceArgs&);  // of bfloat16
   // Of bfloat16 to planes of bfloat16; null unless rounds_planes().

@@ -125,16 +125,16 @@ std::string WinogradApplies(const Algorithm& self, const ConvDesc& d, Isa isa) {
   }
   if (!Applies(t, d)) return "the window, its stride, groups or layouts are not the transform's";
   const bool bytes = d.src.dtype() == DataType::u8;
-  if (t.split_phases() && FamilyOf(t, d, isa) != TileFamily::kBf16Sums) {
-    return "planes of float32 save less than pairs";
-  }
   if (bytes && !IsOfBytes(t)) return "bytes have exact sums, and this transform rounds";
+  if (t.split_phases() && FamilyOf(t, d, isa) != TileFamily::kBf16Sums) {
+    return "phases are split in bfloat16 with AVX512_BF16 alone";
+  }
   if (d.pooled() && (bytes || t.split_phases() || !PoolsTiles(t, d))) {
     return "tiles do not hold the windows of the pooling, or the chain is more than a bias and a "
            "clamp, or src has bytes, or the stride is 2";
   }
-  const int64_t dwords = t.planes() * t.phases() / PerDword(FamilyOf(t, d, isa));
-  const bool small = dwords <= kSmallGrowth * t.kh * t.kw;
+  const int64_t dwords = t.planes() * CeilDiv(ChannelsOf(t, d), PerDword(FamilyOf(t, d, isa)));
+  const bool small = dwords <= kSmallGrowth * t.kh * t.kw * d.ic();
   if (d.algorithm == ConvAlgorithm::kAutoSmall && !small) return "weights grow more than twofold";
   return "";
 }
@@ -168,8 +168,8 @@ void PlanWinograd(const Algorithm& self, ConvPlan* plan) {
   const int64_t of_channels = plan->ocb * kBlock;
   p->plane_dwords = p->groups.packed_floats + (p->fip() ? 2 * of_channels : 0);  // scales and terms
   const int64_t trailer = p->bytes() ? of_channels + kBlock : 0;
-  plan->pack_key = {self.name, d.src.dtype(),
-                    p->groups.blocking() + 64 * static_cast<int>(p->family)};
+  const int64_t kind = kNumWinogradTransforms * static_cast<int>(p->family) + p->row;
+  plan->pack_key = {self.name, d.src.dtype(), p->groups.blocking() + 64 * kind};
   plan->packed_bytes = (planes * p->plane_dwords + trailer) * sizeof(float);
   plan->note = p->fip() ? " paired" : "";
   plan->epilogue = MakeConvEpilogue(d, /*sums_in_registers=*/true);

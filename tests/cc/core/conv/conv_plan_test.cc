@@ -99,6 +99,18 @@ TEST(ConvPlanTest, KeysTellPackingsApart) {
   EXPECT_FALSE(direct == key(ConvAlgorithm::kDirect, 32, Isa::kAvx2));  // joins no half block
   EXPECT_FALSE(direct == key(ConvAlgorithm::kDirect, 40, Isa::kAvx512));
   EXPECT_FALSE(direct == key(ConvAlgorithm::kWinograd, 40, Isa::kAvx2));
+  const auto of_stride = [](int64_t stride) {
+    ConvShape s = Square(144, 9, 40, 3, stride, 1);
+    s.algorithm = ConvAlgorithm::kWinograd;
+    ConvDesc d = s;
+    d.src = TensorView(DataType::bf16, d.src.layout(), d.src.dims());
+    d.types.weights = DataType::bf16;
+    ConvPlan plan;
+    EXPECT_EQ(MakeConvPlan(d, Isa::kAvx512Bf16, 2, &plan), "");
+    EXPECT_STREQ(plan.algorithm_name(), "winograd2x2");
+    return plan.pack_key;
+  };
+  EXPECT_FALSE(of_stride(1) == of_stride(2));
   PackKey other = direct;
   other.dtype = DataType::bf16;
   EXPECT_FALSE(direct == other);
@@ -210,6 +222,21 @@ const char* Chosen(int64_t kh, int64_t kw, ConvAlgorithm algorithm) {
                     : algorithm == ConvAlgorithm::kAutoSmallest ? 9. / 8
                                                                 : 4. * paired);
   return plan.algorithm_name();
+}
+
+// Split phases fill whole blocks of source channels with zeros.
+TEST(ConvPlanTest, SmallGrowthCountsWhatIsPacked) {
+  for (int64_t ic : {28, 32, 256}) {
+    ConvShape s = Square(ic, 56, 256, 3, 2, 1);
+    s.algorithm = ConvAlgorithm::kAutoSmall;
+    ConvDesc d = s;
+    d.src = TensorView(DataType::bf16, d.src.layout(), d.src.dims());
+    d.types.weights = DataType::bf16;
+    ConvPlan plan;
+    ASSERT_EQ(MakeConvPlan(d, Isa::kAvx512Bf16, 2, &plan), "");
+    EXPECT_STREQ(plan.algorithm_name(), ic == 28 ? "direct" : "winograd2x2");
+    EXPECT_LE(plan.packed_floats(), 2 * 9 * ic * 256);
+  }
 }
 
 TEST(ConvPlanTest, EachWindowHasItsTransform) {

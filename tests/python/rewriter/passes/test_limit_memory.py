@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
+from tf_blockdnn.python import native
 from tf_blockdnn.python.rewriter import Options
 from tf_blockdnn.python.rewriter.passes import limit_memory
 
@@ -62,7 +63,10 @@ def test_low_transforms_nothing(rewrite, network, image):
 
 
 @pytest.mark.parametrize(("precision", "algorithm"), [(None, "auto"), ("bf16", "auto_smallest")])
-def test_low_transforms_no_strided_windows_of_bfloat16(rewrite, weights, precision, algorithm):
+def test_low_transforms_no_strided_windows_of_bfloat16(
+    rewrite, weights, precision, algorithm, monkeypatch
+):
+    monkeypatch.setattr(native, "active_isa", lambda: "avx512_bf16")
     kernel = weights(3, 3, 32, 32)
     options = Options(memory="low", precision=precision)
     result = rewrite(lambda x: tf.nn.conv2d(x, kernel, 2, "SAME"), [1, 12, 12, 32], options=options)

@@ -170,7 +170,7 @@ TEST_P(ConvNarrowTest, Swish) {
           c.dst_quantization.scale = 1e-9f;  // in steps of which sums are beyond int32
           Check(c, one_);
           c.src = c.dst = bf16;
-          c.floats_most = weight == 1 ? 1 : 8;
+          c.floats_most = weight == 1 ? 1 : 8;  // sums within reach of the short way, and beyond
           Check(c, two_);
         }
       }
