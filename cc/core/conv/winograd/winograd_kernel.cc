@@ -175,6 +175,8 @@ void Source(const WinogradSourceArgs& a) {
   }
 }
 
+#if defined(BD_AVX512_BF16)
+
 // One phase of a patch, kTapsH x kTapsW taps of it: pixels are row_stride and `step` apart.
 template <int kTapsH, int kTapsW>
 BD_INLINE void SourcePhase(const Bfloat16* src, int64_t row_stride, int64_t step, Bfloat16* dst,
@@ -239,6 +241,8 @@ void SourceOfSplitPhases(const WinogradSourceArgs& a) {
     SourcePhase<1, 1>(src + row + kBlock, two_rows, two, dst + 3 * phase_stride, plane_stride);
   }
 }
+
+#endif
 
 inline float Widened(float x) { return x; }
 inline float Widened(Bfloat16 x) {
@@ -492,17 +496,24 @@ void Dst(const WinogradDstArgs& a) {
 #endif
 
 template <int kRow>
+constexpr void FillRounded(WinogradKernels* table) {
+#if defined(BD_AVX512_BF16)
+  if constexpr (kWinogradTransforms[kRow].split_phases()) {
+    table->source_rounded[kRow] = SourceOfSplitPhases;
+  } else if constexpr (kWinogradTransforms[kRow].rounds_planes()) {
+    table->source_rounded[kRow] = Source<kRow, Bfloat16, Bfloat16>;
+  }
+#endif
+}
+
+template <int kRow>
 constexpr void Fill(WinogradKernels* table) {
   if constexpr (kRow < kNumWinogradTransforms) {
-    if constexpr (kWinogradTransforms[kRow].split_phases()) {
-      table->source_rounded[kRow] = SourceOfSplitPhases;
-    } else if constexpr (kWinogradTransforms[kRow].stride == 1) {
+    FillRounded<kRow>(table);
+    if constexpr (kWinogradTransforms[kRow].stride == 1) {
       table->source[kRow] = Source<kRow, float, float>;
       table->source_bf16[kRow] = Source<kRow, Bfloat16, float>;
-      if constexpr (kWinogradTransforms[kRow].rounds_planes()) {
-        table->source_rounded[kRow] = Source<kRow, Bfloat16, Bfloat16>;
-      }
-    } else {
+    } else if constexpr (!kWinogradTransforms[kRow].split_phases()) {
       table->source[kRow] = SourceOfPhases<kRow, float>;
       table->source_bf16[kRow] = SourceOfPhases<kRow, Bfloat16>;
     }

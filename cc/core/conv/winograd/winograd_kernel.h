@@ -139,7 +139,7 @@ struct WinogradKernels {
   // Null where phases are split.
   void (*source[kNumWinogradTransforms])(const WinogradSourceArgs&);       // of float
   void (*source_bf16[kNumWinogradTransforms])(const WinogradSourceArgs&);  // of bfloat16
-  // Of bfloat16 to planes of bfloat16; null unless rounds_planes().
+  // Of bfloat16 to planes of bfloat16; null unless rounds_planes(), and without AVX512_BF16.
   void (*source_rounded[kNumWinogradTransforms])(const WinogradSourceArgs&);
   void (*dst[kNumWinogradTransforms])(const WinogradDstArgs&);
   // Of a row-major epilogue, whose steps are all dst_step.
