@@ -190,7 +190,8 @@ def _planned(body: Body, context: Context, name: str) -> tuple[Body, Report]:
     """A copy of the body, and of all that it calls, after the passes, with their report.
 
     What a failed pass has done is undone by starting again without it on the body as it was
-    captured: the others do again what they did.
+    captured: the others do again what they did. Each start knows one more pass that failed, or
+    convolution to leave, of which there are only so many.
     """
     failures: dict[str, Exception] = {}
     while (attempt := _attempt(body, context, failures)) is None:

@@ -21,6 +21,10 @@ from .search import fewest, worst_first
 # stays float32: of two or three layers one always does.
 _NOTICED, _MANY = 0.02, 16
 _LOOKED_AT = 4  # batches that tell what a part of a network loses
+_OUT_OF_REACH = (
+    "max_loss={:g} is not met, and all layers are float32: the outputs differ by more without low "
+    "precision, by float32's own rounding or since the function draws random numbers"
+)
 
 
 def lower(concrete, options, data, written: Callable, rewritten: Callable, on_batch=None):
@@ -52,15 +56,20 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
         return made, _judged(concrete, made[0], lowering, batches)
 
     made, judged = attempt()
-    names = [layer.node for layer in judged.layers]
+    names = [layer.node for layer in judged.layers if layer.dtype != "float32"]
+    warnings = []
 
     def lost_by(part: Sequence[str]) -> float:
         return attempt(set(names).difference(part), held[:_LOOKED_AT])[1].loss
 
-    if options.max_loss is not None:
-        if not judged.is_within(options.max_loss):
+    if options.max_loss is not None and not judged.is_within(options.max_loss):
+        floats = attempt(names) if names else (made, judged)
+        if floats[1].is_within(options.max_loss):
             order = (name for name, _ in worst_first(names, lost_by))
             made, judged = fewest(order, attempt, lambda it: it[1].is_within(options.max_loss))
+        else:  # No search ends well: the loss is not one of precision.
+            made, judged = floats
+            warnings.append(_OUT_OF_REACH.format(options.max_loss))
     elif options.precision == "bf16" and len(names) >= _MANY and not judged.is_within(_NOTICED):
         for name, _ in worst_first(names, lost_by, least=judged.loss / 2):
             tried = attempt([name])
@@ -69,6 +78,7 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
             break  # No other makes as much.
     report = made[2].report
     report.precision = judged
+    report.warnings += warnings
     if judged.count and options.precision == "bf16" and (reason := slow_in_bf16()):
         report.notes.append(reason)
     return made, held[0] if held else None
@@ -109,13 +119,15 @@ class _Fetch:
         self._module, self._wanted, self._functions = module, wanted, {}
 
     def __call__(self, batch: list[tf.Tensor]) -> list[tf.Tensor]:
+        if not self._wanted:
+            return []
         key = tuple((tensor.dtype, tuple(tensor.shape)) for tensor in batch)
         if key not in self._functions:
             names = map(Ref, self._module.main.inputs)
             given = dict(zip(names, batch, strict=True))
             self._functions[key] = computing(self._module, given, self._wanted)
         function = self._functions[key]
-        return function._call_flat(batch, function.captured_inputs) if self._wanted else []
+        return function._call_flat(batch, function.captured_inputs)
 
 
 def _judged(original, lowered, lowering: Lowering, held: list) -> Precision:

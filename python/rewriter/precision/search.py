@@ -20,8 +20,8 @@ def worst_first(
         lost_by: the energy of what is lost where these alone are narrow.
         least: the search ends where all parts lose less.
     """
-    parts = [(-lost_by(layers), 0, list(layers))]
-    while parts:
+    parts = [(-lost_by(layers), 0, list(layers))] if layers else []
+    while parts:  # Each turn yields a layer or cuts a part in two, none of which is empty.
         lost, start, part = heapq.heappop(parts)
         if -lost < least:
             return
@@ -40,7 +40,7 @@ def worst_first(
 def fewest(worst: Iterator[str], attempt: Callable, is_enough: Callable):
     """The attempt that leaves fewest of those layers float32 and is enough, else all of them.
 
-    Their number doubles until it is enough; then it is found by bisection.
+    Their number doubles until it is enough or `worst` ends; then it is found by bisection.
 
     Args:
         worst: the layers, the one that loses most first.

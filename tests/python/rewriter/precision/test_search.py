@@ -33,6 +33,10 @@ def test_infinite_losses_are_found():
     assert {next(found)[0], next(found)[0]} == {1, 6}
 
 
+def test_without_layers_the_search_ends():
+    assert list(worst_first([], lambda part: np.inf)) == []
+
+
 @pytest.mark.parametrize("needed", range(1, 8))
 def test_as_few_are_left_as_will_do(needed):
     """And all of them where none are enough."""
@@ -65,3 +69,32 @@ def test_the_layer_that_makes_most_of_the_loss_stays_float32(bright, layers, is_
     kept = [layer.node for layer in found.layers if layer.dtype == "float32"]
     assert kept == ["depthwise"] * is_kept
     assert (found.outputs[0].snr > 30) == (is_kept or not bright)
+
+
+def random_after_convolution(x):
+    for _ in range(3):
+        x = tf.nn.conv2d(x, np.eye(32, dtype="float32")[None, None], 1, "SAME")
+    return x + tf.raw_ops.RandomStandardNormal(shape=tf.shape(x), dtype=tf.float32)  # no seed
+
+
+def two_products(x):
+    weights = np.random.default_rng(0).standard_normal((2, 64, 64)).astype("float32")
+    return tf.tanh(x @ weights[0]) @ weights[1]
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "max_loss"),
+    [(random_after_convolution, (8, 8, 32), 0.5), (two_products, (64,), 1e-9)],
+)
+@pytest.mark.parametrize("precision", ["int8", "bf16"])
+def test_a_loss_that_float32_has_too_is_a_warning(function, shape, max_loss, precision):
+    """And no search: the function draws random numbers, or nothing in it can be lowered."""
+    function = tf.function(function, input_signature=[tf.TensorSpec([None, *shape])])
+    data = np.random.default_rng(1).standard_normal((16, *shape)).astype("float32")
+    report = bd.optimize(
+        function, precision=precision, calibration=data, max_loss=max_loss, strict=True
+    ).report
+    assert report.precision.count == 0 and report.count("BlockdnnConv") + report.count(
+        "BlockdnnInnerProduct"
+    )
+    assert any("max_loss" in warning and "\n" not in warning for warning in report.warnings)
