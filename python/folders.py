@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 
 from .errors import SavedModelError
@@ -107,11 +107,11 @@ def replacing(folder: pathlib.Path) -> Iterator[pathlib.Path]:
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh = pathlib.Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        fresh = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
+        fresh.mkdir()  # for whom this process makes folders: those of tempfile are for one user
     except OSError as error:
         raise SavedModelError(f"{folder}: cannot be written ({error.strerror})") from error
     try:
-        fresh.chmod(0o777 & ~_umask())
         yield fresh
         _swap(fresh, folder)
     except OSError as error:
@@ -135,9 +135,3 @@ def _swap(fresh: pathlib.Path, folder: pathlib.Path) -> None:
         if entry.name not in _PARTS:
             entry.rename(folder / entry.name)
     shutil.rmtree(old)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
