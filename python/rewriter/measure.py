@@ -11,8 +11,9 @@ import tensorflow as tf
 from ..graph import GraphView, Module, Node, Ref, flatten, make_node, restore_library
 from ..layout import BLOCK
 from ..measures import interleave, timed
-from ..tensorflow_private import context, ops
+from ..tensorflow_private import ops
 from .capture import capture, import_flat
+from .rebuild import traced
 from .regions import REGION, is_ours
 from .report import Measured, PartTime, RegionTime
 
@@ -21,7 +22,6 @@ _ROUNDS, _WARMUP = 12, 3
 # Both compute the same tensor if they differ by less than this part of its largest value.
 _SAME = 1e-2
 _REORDERS = ("BlockdnnReorder",)
-_ATTRIBUTES = {"_disable_acd": True}  # as in rebuild.py
 
 
 def measured(concrete, make: Callable, inputs: Sequence[tf.Tensor], reason: str) -> Measured:
@@ -159,8 +159,6 @@ def computing(module: Module, given: Mapping[Ref, tf.Tensor], wanted: list[Ref])
     view.prune(keep_ops=())
     graph_def = view.to_graph_def()
     restore_library(graph_def, module.functions)
-    for function in graph_def.library.function:
-        context.context().add_function_def(function)
     captures = {name: tensor for name, tensor in module.captures.items() if name in view}
     fetches = [f"{ref.node}:{ref.port}" for ref in view.fetches]
 
@@ -169,5 +167,4 @@ def computing(module: Module, given: Mapping[Ref, tf.Tensor], wanted: list[Ref])
         return import_flat(ops.get_default_graph(), graph_def, own, captures, fetches)[0]
 
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in given.values()]
-    function = tf.function(body, autograph=False, experimental_attributes=_ATTRIBUTES)
-    return function.get_concrete_function(*specs)
+    return traced(body, graph_def.library.function, *specs)

@@ -6,7 +6,7 @@ import weakref
 import tensorflow as tf
 
 from ..graph import Module, restore_library
-from ..tensorflow_private import context, default_types, ops, type_of
+from ..tensorflow_private import context, default_types, ops, results_of, type_of
 from .capture import import_flat
 
 # The graph brings its own ordering; TensorFlow's would tie loops of version 1 in knots.
@@ -33,16 +33,28 @@ def rebuild(module: Module, captures: dict):
         graph = ops.get_default_graph()
         outputs, effects = import_flat(graph, graph_def, inputs, captures, fetches, view.targets)
         graph.control_outputs.extend(effects)
-        for output, old in zip(outputs, original.outputs, strict=True):
+        for output, old in zip(outputs, results_of(original), strict=True):
             output.set_shape(old.shape)
         return _pack(original, outputs)
 
     body.__name__ = "optimized"
     if function_type is not None:
         body.__signature__ = _signature(function_type)
+    return traced(body, graph_def.library.function, *args, **kwargs)
+
+
+def traced(body, functions, *args, **kwargs):
+    """A ConcreteFunction of `body`, which imports a graph that calls `functions`.
+
+    Eager calls know these as long as it lives. One that they know already is held once more:
+    whoever brought it would take it along.
+    """
     function = tf.function(body, autograph=False, experimental_attributes=_ATTRIBUTES)
-    registered = _register(graph_def.library.function)
+    registered = []
     try:
+        for definition in functions:
+            context.context().add_function_def(definition)
+            registered.append(definition.signature.name)
         concrete = function.get_concrete_function(*args, **kwargs)
     except BaseException:
         for name in registered:
@@ -50,16 +62,6 @@ def rebuild(module: Module, captures: dict):
         raise
     _release_with(concrete.graph, registered)
     return concrete
-
-
-def _register(functions) -> list[str]:
-    """Makes the functions known to eager calls; returns their names.
-
-    One that is there already is held once more: whoever brought it would take it along.
-    """
-    for function in functions:
-        context.context().add_function_def(function)
-    return [function.signature.name for function in functions]
 
 
 def _release_with(graph, names: list[str]) -> None:
