@@ -64,6 +64,15 @@ def type_of(function):
     return function_type.from_structured_signature(signature)
 
 
+def results_of(function) -> list:
+    """The tensors that a ConcreteFunction returns, flat.
+
+    Once it has been differentiated, its `outputs` go on with what the gradient reads.
+    """
+    leaves = nest.flatten(function.graph.structured_outputs, expand_composites=True)
+    return function.outputs[: sum(leaf is not None for leaf in leaves)]
+
+
 def is_in_xla() -> bool:
     """Whether a function is being traced that XLA will compile."""
     graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()

@@ -23,4 +23,4 @@ from .shapes import Shapes
 from .symbolic import Expr, Size, estimate, window
 from .types import dtype, dtype_name, is_float32, outputs
 from .verifier import Verifier, check_edges
-from .view import GraphView, Node, Ref
+from .view import Attributes, GraphView, Node, Ref

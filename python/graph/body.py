@@ -17,7 +17,7 @@ from .constants import Constants
 from .nodes import Writer
 from .shapes import Shapes
 from .symbolic import Expr, evaluate
-from .view import GraphView, Node, Ref
+from .view import Attributes, GraphView, Ref
 
 # op -> (attributes that name its functions, how many of its own inputs precede the arguments)
 _CALLS = {
@@ -42,10 +42,10 @@ class Place:
     index: int = 0
 
 
-def called(node: Node) -> Iterator[tuple[str, int, str]]:
-    """(attribute, index, function) of each function that a loop, condition or call runs."""
+def called(node) -> Iterator[tuple[str, int, str]]:
+    """(attribute, index, function) of each that a Node or NodeDef of a loop or call runs."""
     for key in _CALLS.get(node.op, ((), 0))[0]:
-        value = node.attr[key]
+        value = Attributes(node)[key]
         functions = value.list.func if key == "branches" else [value.func]
         for index, function in enumerate(functions):
             yield key, index, function.name

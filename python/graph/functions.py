@@ -12,7 +12,7 @@ from tensorflow.core.framework import function_pb2, graph_pb2
 
 from ..tensorflow_private import op_def_registry
 from .types import outputs
-from .view import GraphView, Ref
+from .view import Attributes, GraphView, Ref
 
 
 class Flat(NamedTuple):
@@ -71,7 +71,7 @@ def handed_on(loop: Flat, lists: bool = False) -> set[int]:
 
 def _keeps(node, lists: bool) -> bool:
     if node.op == "TensorListSetItem":
-        return lists and not node.attr["resize_if_index_out_of_bounds"].b
+        return lists and not Attributes(node)["resize_if_index_out_of_bounds"].b
     return node.op == "Identity"
 
 

@@ -30,11 +30,16 @@ class Ref(NamedTuple):
 
 
 class Attributes:
-    """Reads a NodeDef's attributes; an absent one reads as an empty value and stays absent."""
+    """Reads the attributes of a NodeDef, FunctionDef or Node; what is absent is empty and stays so.
+
+    A protobuf's own map makes what it is asked for. TensorFlow hands out the FunctionDefs that it
+    goes on using, and refuses one with an attribute of no value: only what we made is asked
+    directly.
+    """
 
     __slots__ = ("_map",)
 
-    def __init__(self, proto: node_def_pb2.NodeDef | None):
+    def __init__(self, proto):
         self._map = proto.attr if proto is not None else {}
 
     def __getitem__(self, key: str) -> attr_value_pb2.AttrValue:

@@ -15,6 +15,7 @@ from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config
 
 from ..graph import (
     LOOPS,
+    Attributes,
     Body,
     Constants,
     GraphView,
@@ -39,6 +40,7 @@ from ..tensorflow_private import (
     gen_resource_variable_ops,
     importer,
     ops,
+    results_of,
     tensor_shape,
     tensor_util,
     tf_optimizer,
@@ -76,7 +78,7 @@ def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) 
     count = len(names) - len(captured)
     captures = dict(zip(names[count:], captured, strict=True))
     targets = [op.name for op in concrete.graph.control_outputs]
-    fetches = [tensor.name for tensor in concrete.outputs]
+    fetches = [tensor.name for tensor in results_of(concrete)]
     graph_def, functions = _inline(concrete.graph.as_graph_def(), fetches, targets, closed)
     _disarm_variable_shapes(graph_def)
     captures = _embed_tensors(graph_def, captures)
@@ -107,7 +109,7 @@ def _add_inner(outer: Body, functions: Mapping[str, function_pb2.FunctionDef]) -
     for node in outer.view:
         for key, index, name in called(node):
             function = functions.get(name)
-            if function is None or function.attr[XLA].b or node.attr[XLA].b:
+            if function is None or Attributes(function)[XLA].b or node.attr[XLA].b:
                 continue
             body = _inner(Place(outer, node.name, key, index), node, function, functions)
             outer.inner[node.name, key, index] = body
@@ -260,7 +262,7 @@ def _copied(proto):
 
 def compiled_by_xla(concrete) -> bool:
     """Whether the user asked for XLA: the function has jit_compile=True."""
-    return concrete.function_def.attr[XLA].b
+    return Attributes(concrete.function_def)[XLA].b
 
 
 def compiled_in(module: Module) -> frozenset[str]:
@@ -293,7 +295,7 @@ def _unblock_convolutions(graph_def: graph_pb2.GraphDef, closed: frozenset[str])
 def _unblock_recurrent_layers(graph_def: graph_pb2.GraphDef) -> None:
     """Lets the functions of tf_keras's recurrent layers that are for CPUs be inlined."""
     for function in graph_def.library.function:
-        if function.attr[_PREFERS].s == b"CPU":
+        if Attributes(function)[_PREFERS].s == b"CPU":
             for key in (_IMPLEMENTS, _PREFERS):
                 function.attr.pop(key, None)
 
@@ -335,14 +337,15 @@ def import_flat(graph: func_graph.FuncGraph, graph_def, inputs, captures, fetche
     body = graph_pb2.GraphDef(versions=graph_def.versions, library=graph_def.library)
     mapped = {**inputs, **captures}
     body.node.extend(node for node in graph_def.node if node.name not in mapped)
-    input_map = {
+    given = {
         f"{name}:0": graph.capture(tensor) if name in captures else tensor
         for name, tensor in mapped.items()
         if name in used or f"{name}:0" in fetches
     }
-    wanted = [name for name in fetches if name not in input_map] + list(targets)
+    input_map = {name: tensor for name, tensor in given.items() if name[:-2] in used}
+    wanted = [name for name in fetches if name not in given] + list(targets)
     imported = importer.import_graph_def(body, input_map=input_map, return_elements=wanted, name="")
-    found = input_map | dict(zip(wanted, imported or (), strict=True))
+    found = given | dict(zip(wanted, imported or (), strict=True))
     return [found[name] for name in fetches], [found[name] for name in targets]
 
 

@@ -45,7 +45,7 @@ def _rewrite(body: Body, node: Node, inner: dict, weights, module: Module, keeps
     if takes:
         if node.op in LOOPS:
             proto.attr["T"].list.type.append(types_pb2.DT_FLOAT)
-            if proto.attr["output_shapes"].list.shape:
+            if node.attr["output_shapes"].list.shape:
                 proto.attr["output_shapes"].list.shape.add(unknown_rank=True)
         else:
             proto.attr["Tin"].list.type.append(types_pb2.DT_FLOAT)

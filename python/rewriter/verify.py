@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from ..errors import VerificationError
 from ..measures import apart
-from ..tensorflow_private import nest
+from ..tensorflow_private import nest, results_of
 
 # The difference that is allowed at least, by the precision; None is float32.
 TOLERANCES = {None: 0.0, "bf16": 0.1, "int8": 0.25, "bf16-weights": 0.05, "int8-weights": 0.1}
@@ -14,7 +14,7 @@ _SIDE = 64  # of unknown sizes but the batch
 
 def check_signature(original, rewritten) -> None:
     """Raises VerificationError unless inputs and outputs have kept dtypes and shapes."""
-    for old, new in zip(original.outputs, rewritten.outputs, strict=True):
+    for old, new in zip(results_of(original), results_of(rewritten), strict=True):
         if old.dtype != new.dtype or not old.shape.is_compatible_with(new.shape):
             raise VerificationError(
                 f"output {old.name} was {old.dtype.name} {old.shape}, "
