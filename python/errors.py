@@ -1,4 +1,7 @@
-"""Errors that people can put right."""
+"""Errors that people can put right, and warnings."""
+
+import sys
+import warnings
 
 
 class UserError(ValueError):
@@ -19,3 +22,11 @@ class VerificationError(RuntimeError):
         ... except bd.rewriter.VerificationError as error:
         ...     print("a bug, please report it:", error)
     """
+
+
+def warn(text: str) -> None:
+    """A RuntimeWarning at the line outside of this package that called it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(f"{__package__}."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, RuntimeWarning, stacklevel=level)

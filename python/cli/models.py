@@ -29,6 +29,7 @@ from .shared import (
     check_names,
     import_objects,
     print_json,
+    print_warnings,
     result_console,
     steps,
 )
@@ -126,6 +127,7 @@ def optimize(
             on_step=step,
             on_batch=step.batch,
         )
+    print_warnings(report.signatures)
     if as_json:
         print_json(
             {"source": str(source), "destination": str(destination), **json.loads(report.to_json())}

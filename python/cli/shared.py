@@ -187,6 +187,18 @@ def check_names(option: str, names: list[str] | None) -> None:
             raise UserError(f"{option} {name}: not a regular expression: {error}") from None
 
 
+def print_warnings(signatures: dict) -> None:
+    """Prints what the reports of signatures warn of, a line each."""
+    names: dict[str, list[str]] = {}
+    for name, report in signatures.items():
+        for warning in report.warnings:
+            names.setdefault(warning, []).append(name)
+    for warning, its in names.items():
+        where = "" if len(its) == len(signatures) else f"{', '.join(its)}: "
+        line = rich.markup.escape(f"tf-blockdnn: warning: {where}{warning}")
+        progress_console.print(line, soft_wrap=True, highlight=False)
+
+
 # Of every answer: goes up when a key is renamed, removed, or means something else.
 JSON_FORMAT = 1
 

@@ -16,12 +16,13 @@ import numbers
 import os
 import time
 import traceback
-import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from .._launch import is_command_line
+from ..errors import warn
 from ..graph import Body, Module, Sizes, Verifier, check_edges
 from ..native import library, without_collection
 from . import autotune, emit, measure, verify
@@ -154,6 +155,8 @@ def optimize_concrete(
         context.report = _report_of_failure(concrete, context.running, error)
     report = context.report
     report.seconds = report.seconds or time.perf_counter() - start
+    for warning in report.warnings:
+        warn(warning)
     report.warnings.extend(_warnings())
     if verify_by == "numbers":
         kind = report.precision.precision if report.precision else context.options.precision
@@ -237,11 +240,10 @@ def _attempt(body: Body, context: Context, failures: dict[str, Exception]) -> Bo
 
 
 def _note_failure(report: Report, where: str, run: str, error: Exception) -> None:
-    """Says in a warning and in the report that the pass `run` was left out."""
+    """Says in the report that the pass `run` was left out."""
     what = f"{where}: the pass {run} failed and was left out: {_line(error)}"
-    report.warnings.append(what)
+    report.warnings.append(f"{what} (report.error has the traceback)")
     report.error = (report.error or "") + "".join(traceback.format_exception(error))
-    warnings.warn(f"{what} (report.error has the traceback)", RuntimeWarning, stacklevel=2)
 
 
 def _line(error: Exception) -> str:
@@ -378,11 +380,7 @@ def _autotuned(concrete, make, context: Context, inputs):
 def _report_of_failure(concrete, step: str, error: Exception) -> Report:
     """Says in a warning and in a report that a pass raised `error` and nothing was converted."""
     what = f"the rewriter failed in {step}: {_line(error)}"
-    warnings.warn(
-        f"{_name(concrete)} stays as it was: {what} (report.error has the traceback)",
-        RuntimeWarning,
-        stacklevel=3,
-    )
+    warn(f"{_name(concrete)} stays as it was: {what} (report.error has the traceback)")
     report = Report(error="".join(traceback.format_exception(error)))
     report.decline(_name(concrete), what)
     return report
@@ -393,6 +391,8 @@ def _name(concrete) -> str:
 
 
 def _warnings() -> list[str]:
+    if is_command_line():  # Its threads are not those of the program that will serve.
+        return []
     threads = tf.config.threading.get_inter_op_parallelism_threads() or os.cpu_count() or 1
     text = (
         "inter-op parallelism is not 1: each op may hop between threads; call "

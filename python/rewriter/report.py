@@ -117,6 +117,7 @@ class Precision:
             asked for, or what the model is of.
         layers: each convolution, and of weights alone each product, in the order in which they run,
             those that stay float32 first.
+        left: (node, reason) of each product that this precision does not change.
         outputs: what the outputs lose; empty without calibration data.
         samples: how many were held back to judge by.
 
@@ -132,6 +133,7 @@ class Precision:
     layers: list[Layer]
     outputs: list[OutputLoss]
     samples: int
+    left: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -171,7 +173,8 @@ class Report:
         regions: how many parts were converted; each runs as one op.
         multiply_adds, multiply_adds_left: how many are converted, and how many are left outside
             of loops. Unknown sizes count as 64: only the ratio means something.
-        warnings: settings that cost speed, and passes that failed and were left out.
+        warnings: what was asked for and changed nothing, passes that failed and were left out,
+            and settings that cost speed; all but the last are Python warnings, too.
         notes: what a caller should know.
         error: the traceback, where the rewriter failed: a pass, which was left out, or all of
             it, and the function stayed as it was.

@@ -57,7 +57,7 @@ def precision_lines(report, cut: str = "") -> list[str]:
     rated = [layer for layer in found.layers if layer.snr is not None]
     worst = sorted(rated, key=lambda layer: layer.snr)[:_MOST_LAYERS]
     lines += [f"  {layer_line(layer, cut)}" for layer in worst]
-    return lines
+    return lines + grouped("left in float32", found.left, cut)
 
 
 def layer_line(layer, cut: str = "") -> str:

@@ -1,5 +1,6 @@
 """Lowers the precision of a function: observes, chooses, judges, takes back what loses most."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -57,7 +58,7 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
 
     made, judged = attempt()
     names = [layer.node for layer in judged.layers if layer.dtype != "float32"]
-    warnings = []
+    unchanged = None
 
     def lost_by(part: Sequence[str]) -> float:
         return attempt(set(names).difference(part), held[:_LOOKED_AT])[1].loss
@@ -69,7 +70,7 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
             made, judged = fewest(order, attempt, lambda it: it[1].is_within(options.max_loss))
         else:  # No search ends well: the loss is not one of precision.
             made, judged = floats
-            warnings.append(_OUT_OF_REACH.format(options.max_loss))
+            unchanged = _OUT_OF_REACH.format(options.max_loss)
     elif options.precision == "bf16" and len(names) >= _MANY and not judged.is_within(_NOTICED):
         for name, _ in worst_first(names, lost_by, least=judged.loss / 2):
             tried = attempt([name])
@@ -78,8 +79,9 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
             break  # No other makes as much.
     report = made[2].report
     report.precision = judged
-    report.warnings += warnings
-    if judged.count and options.precision == "bf16" and (reason := slow_in_bf16()):
+    if not judged.count:
+        report.warnings.append(unchanged or _unchanged(judged, options))
+    elif options.precision == "bf16" and (reason := slow_in_bf16()):
         report.notes.append(reason)
     return made, held[0] if held else None
 
@@ -158,4 +160,19 @@ def _judged(original, lowered, lowering: Lowering, held: list) -> Precision:
         for name, (signal, noise) in signals.items()
     ]
     samples = sum(int(batch[0].shape[0]) for batch in held if batch and batch[0].shape.rank)
-    return Precision(lowering.precision, list(lowering.layers), losses, samples)
+    layers, left = dict.fromkeys(lowering.layers), dict.fromkeys(lowering.left)
+    return Precision(lowering.precision, list(layers), losses, samples, list(left))
+
+
+def _unchanged(judged: Precision, options) -> str:
+    """Why no layer works in low precision, in one line."""
+    if judged.layers:
+        why = f"max_loss={options.max_loss:g} leaves all {len(judged.layers)} layers float32"
+    elif judged.left:
+        ((reason, count),) = Counter(reason for _, reason in judged.left).most_common(1)
+        first = next(node for node, why in judged.left if why == reason)
+        alike = f"{first} and {count - 1} more stay" if count > 1 else f"{first} stays"
+        why = f"{alike} float32: {reason}"
+    else:
+        why = "the function has no layer with weights that could be"
+    return f'precision="{judged.precision}" changed nothing: {why}'

@@ -97,6 +97,7 @@ class Lowering:
         tensors: which are narrow, in the order in which they are made.
         convolutions: what is lowered: name, source and payload in float32.
         layers: what became of each convolution.
+        left: (node, reason) of each product that no way to lower this precision changes.
     """
 
     precision: str
@@ -109,10 +110,11 @@ class Lowering:
     tensors: list[Ref] = field(default_factory=list)
     convolutions: list[tuple[str, Ref, Conv]] = field(default_factory=list, repr=False)
     layers: list[Layer] = field(default_factory=list)
+    left: list[tuple[str, str]] = field(default_factory=list)
 
     def again(self) -> "Lowering":
         """The same for another run of the passes."""
-        return replace(self, tensors=[], convolutions=[], layers=[])
+        return replace(self, tensors=[], convolutions=[], layers=[], left=[])
 
     @property
     def dtype(self) -> int:

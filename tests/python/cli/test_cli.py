@@ -295,6 +295,20 @@ def test_low_precision(call, several, tmp_path):
     assert code == 0 and [layer["dtype"] for layer in layers] == ["uint8", "uint8"]
 
 
+def test_warnings_are_lines_of_their_own(call, several, tmp_path):
+    """Of what was asked for in vain; how many threads this process has concerns nobody."""
+    asked = ("--precision", "int8-weights", "--exclude", ".*", "--signature", "serving_default")
+    code, out, err = call("optimize", several, tmp_path / "out", *asked)
+    (line,) = (line for line in err.splitlines() if "warning: " in line)
+    assert code == 0 and line.startswith(
+        'tf-blockdnn: warning: precision="int8-weights" changed nothing: '
+    )
+    assert "excluded by '.*'" in line and "inter-op" not in err
+    code, out, err = call("inspect", several, *asked)
+    assert code == 0 and "warning: " not in err and "inter-op" not in out
+    assert out.count("warning: ") == out.count("changed nothing") == 1
+
+
 def test_an_example(call, tiny, tmp_path):
     image = np.random.default_rng(0).standard_normal((1, 24, 20, 3)).astype("float32")
     np.savez(tmp_path / "call.npz", image=image)

@@ -9,11 +9,21 @@ that nobody can write narrow is made so by one. So no narrow tensor is without a
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 
 from ....graph import Body, Node, Ref, dtype_name
-from ....ops.records import Conv, InnerProduct, Rnn
+from ....ops.records import (
+    Attention,
+    Conv,
+    ConvDepthwise,
+    Convolution,
+    InnerProduct,
+    PackedMatmul,
+    Rnn,
+    SqueezeExcite,
+)
 from ...context import Context
 from ...precision.lowering import Layer, Lowering, slow_in_bf16, slow_in_int8
 from ...precision.quantize import (
@@ -32,18 +42,33 @@ from .open_squeeze_excite import open_squeeze_excite
 _FASTER = '{}: convolutions of bfloat16 run in float32; precision="bf16" makes them bfloat16'
 # Products whose sum is an int32 whatever they are: 2^31 / (255 * 128).
 _MOST_PRODUCTS = 65_000
+_MULTIPLYING = Attention | Convolution | ConvDepthwise | InnerProduct | PackedMatmul | SqueezeExcite
+# Ops that multiply as layers do, of TensorFlow and of models that have ops of ours already.
+_MULTIPLY = frozenset(
+    {"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "Conv2DBackpropInput", "Conv3D"}
+    | {"Conv3DBackpropInputV2", "DepthwiseConv2dNative", "Einsum", "MatMul"}
+    | {record.op for record in get_args(_MULTIPLYING) if record is not Convolution}
+)
+_UNSEEN = "calibration sees no tensor of a loop or a branch"
 
 
 def lower_precision(body: Body, context: Context) -> None:
     """With `precision`, makes convolutions and what lies between them, or weights alone, narrow."""
-    lowering = context.lowering
-    if lowering is None:
+    if context.lowering is None:
         return _lower_as_it_was(body, context)
-    if lowering.weights_only:
-        return narrow_weights(body, lowering, context.report)
+    if context.lowering.weights_only:
+        narrow_weights(body, context.lowering, context.report)
+    else:
+        _lower_tensors(body, context.lowering, context)
+    if not context.lowering.observing:
+        _name_what_stays(body, context.lowering, context)
+
+
+def _lower_tensors(body: Body, lowering: Lowering, context: Context) -> None:
+    """Makes convolutions and what lies between them narrow, and the weights of heads."""
     if body.place is not None:  # Nobody has seen the values of a loop's or a branch's tensors.
         if lowering.is_int8:
-            return None
+            return
         lowering = replace(lowering, means={})
     lowered = _lower(
         body, lowering, lambda node: body.label(node.name) not in lowering.keep, context.report
@@ -52,6 +77,37 @@ def lower_precision(body: Body, context: Context) -> None:
         _narrow_heads(body, lowering, context.report)
     if not (lowering.is_int8 or lowering.observing):
         narrow_weights(body, lowering, context.report, lambda node: node.op == Rnn.op)
+
+
+def _name_what_stays(body: Body, lowering: Lowering, context: Context) -> None:
+    """Says of each product that is float32 in any case why it is."""
+    named, declined = {layer.node for layer in lowering.layers}, dict(context.report.declined)
+    for node in body.view.topological():
+        label = body.label(node.name.removesuffix("/rnn"))
+        if label in named:
+            continue
+        if node.payload is None and node.op in _MULTIPLY:
+            reason = declined.get(node.name) or context.reason_to_leave(body, node)
+            lowering.left.append((label, reason or "it stays as it was"))
+        elif reason := _reason_for_float32(node, body, lowering):
+            lowering.left.append((label, reason))
+
+
+def _reason_for_float32(node: Node, body: Body, lowering: Lowering) -> str | None:
+    """Why an op of ours multiplies in float32; None of what does not multiply."""
+    payload, recurrent = node.payload, node.op == Rnn.op
+    if not (recurrent or isinstance(payload, _MULTIPLYING)):
+        return None
+    if lowering.is_int8 and body.place is not None:
+        return _UNSEEN
+    if isinstance(payload, Attention):
+        return "attention multiplies what is computed, in float32"
+    if not isinstance(payload, Conv | InnerProduct) and not recurrent:
+        return f"a {type(payload).title[0]} computes in float32"
+    if not lowering.weights_only and not isinstance(payload, Conv):
+        stored = f'precision="{lowering.precision}-weights" stores its weights'
+        return f"{lowering.precision} is for convolutions; {stored}"
+    return "its weights are computed or no finite numbers, or it reads a part of a tensor"
 
 
 def _narrow_heads(body: Body, lowering: Lowering, report: Report) -> None:

@@ -242,3 +242,49 @@ def test_weights_alone_shrink_the_file(precision, part, tmp_path):
     x = images(4)
     wanted, got = model(x).numpy(), np.asarray(bd.load(bd_folder)(x)["output_0"])
     assert 0 < np.abs(got - wanted).max() < 0.02 * np.abs(wanted).max()
+
+
+def _softmax(x):
+    return tf.nn.softmax(x)
+
+
+def _products(x):
+    """An attention, a product of computed tensors, and two by weights."""
+    scores = tf.nn.softmax(tf.matmul(x, x, transpose_b=True))
+    weights = np.random.default_rng(0).standard_normal((4, 12, 12)).astype("float32")
+    return tf.matmul(tf.matmul(scores, x)[:, None] @ tf.sin(x)[:, None], weights) @ weights[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "words"),
+    [
+        (_softmax, {"precision": "bf16"}, "no layer with weights that could be"),
+        (_products, {"precision": "bf16", "exclude": [".*"]}, "stay float32: excluded by '.*'"),
+        (_products, {"precision": "int8-weights", "exclude": [".*"]}, "excluded by"),
+        (_products, {"precision": "bf16-weights", "only": []}, "not among those that `only` names"),
+    ],
+)
+def test_a_precision_that_changes_nothing_is_a_warning(function, options, words):
+    """Then the result has the bits of float32."""
+    function = tf.function(function, input_signature=[tf.TensorSpec([2, 12, 12])])
+    names = {name: value for name, value in options.items() if name != "precision"}
+    with pytest.warns(RuntimeWarning, match="changed nothing") as caught:
+        fast = bd.optimize(function, **options)
+    (warning,) = (w for w in fast.report.warnings if "changed nothing" in w)
+    assert words in warning and "\n" not in warning and options["precision"] in warning
+    assert [str(w.message) for w in caught] == [warning] and caught[0].filename == __file__
+    x = images(2)[..., 0]
+    np.testing.assert_array_equal(fast(x), bd.optimize(function, **names)(x))
+
+
+@pytest.mark.parametrize("precision", ["int8", "bf16", "int8-weights", "bf16-weights"])
+def test_products_that_stay_float32_are_named(precision):
+    function = tf.function(_products, input_signature=[tf.TensorSpec([2, 12, 12])])
+    report = bd.optimize(function, precision=precision, calibration=[images(2)[..., 0]]).report
+    left, layers = dict(report.precision.left), [layer.node for layer in report.precision.layers]
+    assert len(left) + len(layers) == 4 and not left.keys() & set(layers)
+    assert bool(layers) == precision.endswith("weights")
+    reasons = " ".join(left.values())
+    assert "attention" in reasons and "computed tensors" in reasons
+    assert (f'precision="{precision}-weights" stores' in reasons) == (not layers)
+    assert "left in float32" in report.summary()

@@ -91,10 +91,11 @@ def test_a_loss_that_float32_has_too_is_a_warning(function, shape, max_loss, pre
     """And no search: the function draws random numbers, or nothing in it can be lowered."""
     function = tf.function(function, input_signature=[tf.TensorSpec([None, *shape])])
     data = np.random.default_rng(1).standard_normal((16, *shape)).astype("float32")
-    report = bd.optimize(
-        function, precision=precision, calibration=data, max_loss=max_loss, strict=True
-    ).report
+    options = {"precision": precision, "calibration": data, "max_loss": max_loss}
+    with pytest.warns(RuntimeWarning, match=f"max_loss={max_loss:g} is not met"):
+        report = bd.optimize(function, **options, strict=True).report
     assert report.precision.count == 0 and report.count("BlockdnnConv") + report.count(
         "BlockdnnInnerProduct"
     )
     assert any("max_loss" in warning and "\n" not in warning for warning in report.warnings)
+    assert not any("changed nothing" in warning for warning in report.warnings)
