@@ -29,17 +29,19 @@ def write_nodes(module: Module, resource: str, options: Options) -> np.ndarray |
         resource: a name for the placeholder of the bundle's variable in the main body.
     """
     folds = options.keeps_memory and not options.is_live
-    bundle, weights = Bundle(), {}
+    bundle, weights, edited = Bundle(), {}, set()
     for body in reversed(module.bodies):
         view = body.view
         weights[body.name] = read = Ref(view.unique_name(resource if body.place else _READ))
         bundle.tensor, bundle.view = read, view
-        if folds and any(node.payload is not None for node in view):
-            _store_folded(body, bundle)
+        if any(node.payload is not None for node in view):
+            edited.add(body.name)
+            if folds:
+                _store_folded(body, bundle)
         for node in view.topological():
             if node.payload is not None:
                 view.replace(node.payload.node(node, bundle, options.scratchpad_mode))
-        functions.write_calls(body, weights, module, options.keeps_memory)
+        functions.write_calls(body, weights, edited, module, options.keeps_memory)
     if not bundle.size:
         return None
     view, name = module.main.view, weights[module.main.name].node

@@ -6,16 +6,8 @@ from ..graph import LOOPS, Body, Module, Node, Ref, make_node, unflatten
 from .regions import form_regions, fresh_name
 
 
-def is_edited(body: Body) -> bool:
-    """Whether something in it, or in what it calls, is ours."""
-    own = any(node.payload is not None for node in body.view)
-    return own or any(
-        is_edited(inner) for (caller, _, _), inner in body.inner.items() if caller in body.view
-    )
-
-
 def write_calls(
-    body: Body, weights: dict[str, Ref], module: Module, keeps_memory: bool = True
+    body: Body, weights: dict[str, Ref], edited: set[str], module: Module, keeps_memory: bool = True
 ) -> None:
     """Gives each node of `body` that calls edited functions the new ones.
 
@@ -24,11 +16,13 @@ def write_calls(
 
     Args:
         weights: name of a body -> the tensor that holds the bundle there.
+        edited: the names of bodies in which something is ours, those that it calls among them.
         keeps_memory: of the regions that are formed in the new functions.
     """
     for caller in dict.fromkeys(caller for caller, _, _ in body.inner):
         inner = {(k, i): b for (name, k, i), b in body.inner.items() if name == caller}
-        if caller in body.view and any(is_edited(b) for b in inner.values()):
+        if caller in body.view and any(b.name in edited for b in inner.values()):
+            edited.add(body.name)
             _rewrite(body, body.view.node(caller), inner, weights, module, keeps_memory)
 
 

@@ -292,6 +292,7 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     )
     module.functions.update((body.signature.name, body) for body in bodies)
     context.report.regions = count_regions(module)
+    verify.check_written(context.report, module)
     context.running = "rebuild"
     result = rebuild(module, captures)
     context.running = "verify"

@@ -1,11 +1,16 @@
 """Checks a rewritten function against the original."""
 
+from collections import Counter
+
 import numpy as np
 import tensorflow as tf
 
 from ..errors import VerificationError
+from ..graph import Module
 from ..measures import apart
 from ..tensorflow_private import nest, results_of
+from .regions import ops_of_ours
+from .report import Report
 
 # The difference that is allowed at least, by the precision; None is float32.
 TOLERANCES = {None: 0.0, "bf16": 0.1, "int8": 0.25, "bf16-weights": 0.05, "int8-weights": 0.1}
@@ -23,6 +28,15 @@ def check_signature(original, rewritten) -> None:
     count = len(original.inputs) - len(original.captured_inputs)
     if count != len(rewritten.inputs) - len(rewritten.captured_inputs):
         raise VerificationError("the number of inputs changed")
+
+
+def check_written(report: Report, module: Module) -> None:
+    """Raises VerificationError where the function lacks an op that the report names."""
+    written = Counter(op for _, op in ops_of_ours(module))
+    for op, count in report.counts().items():
+        if written[op] < count:
+            lost = count - written[op]
+            raise VerificationError(f"{lost} {op} of {count} in the report are not in the function")
 
 
 def check_numbers(

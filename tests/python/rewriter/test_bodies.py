@@ -1,13 +1,16 @@
 """Loops, conditions and calls are converted inside: counted, compared, saved and loaded."""
 
 import collections
+import functools
+import itertools
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tf_blockdnn.python.calls import optimize
-from tf_blockdnn.python.rewriter import optimize_concrete
+from tf_blockdnn.python.errors import VerificationError
+from tf_blockdnn.python.rewriter import functions, optimize_concrete
 
 _SAME = {"strides": 1, "padding": "SAME"}
 
@@ -90,6 +93,54 @@ def test_nested_bodies_share_one_bundle(rewrite, weights, image):
     bundles = [v for v in result.trackables if "blockdnn_weights" in v.name]
     assert [v.shape.num_elements() for v in bundles] == [3 * 3 * 16 * 16]
     result.assert_same(image(1, 6, 6, 16))
+
+
+def _if(body, y):
+    return tf.cond(tf.reduce_sum(y) > -1e9, lambda: body(y), lambda: y * 0.5)
+
+
+def _case(body, y):
+    number = tf.cast(tf.reduce_sum(y) > 1e9, tf.int32)
+    return tf.switch_case(number, [lambda: body(y), lambda: y * 0.5, lambda: y - 1.0])
+
+
+def _map(body, y):
+    return tf.map_fn(lambda one: body(one[None])[0], y)
+
+
+_WAYS = {"if": _if, "while": _loop, "case": _case, "map": _map}
+
+
+def _attend(y):
+    """Something of ours without weights."""
+    rows = tf.reshape(y, [-1, 36, 16])
+    scores = tf.nn.softmax(tf.matmul(rows, rows, transpose_b=True) * 0.25)
+    return tf.reshape(tf.matmul(scores, rows), tf.shape(y))
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [*itertools.product(_WAYS, _WAYS, ["if"]), ("if", "if", "while"), ("if", "if", "case")],
+    ids="-".join,
+)
+def test_only_the_innermost_of_three_bodies_has_something_to_convert(ways, rewrite, weights, image):
+    kernel = weights(3, 3, 16, 16)
+
+    def nested(body):
+        for way in reversed(ways):
+            body = functools.partial(_WAYS[way], body)
+        return body
+
+    for body, op in ((_conv(kernel), "BlockdnnConv"), (_attend, "BlockdnnAttention")):
+        result = rewrite(nested(body), [2, 6, 6, 16])
+        assert result.report.count(op) == 1 == result.ops[op], result.report.summary()
+        result.assert_same(image(2, 6, 6, 16))
+
+
+def test_what_is_reported_and_not_written_is_refused(rewrite, monkeypatch):
+    monkeypatch.setattr(functions, "write_calls", lambda *args: None)
+    with pytest.raises(VerificationError, match="1 BlockdnnAttention of 1 .* are not"):
+        rewrite(lambda x: _if(_attend, x), [1, 6, 6, 16])
 
 
 def test_constants_from_outside_are_constants_inside(rewrite, weights, image):
