@@ -11,20 +11,17 @@ file, too. The speed-up is over the fastest other library.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import pathlib
 import sys
-import tempfile
 
 import numpy as np
 from measuring import machine, turns
-from measuring.turns import OURS, Say
-from measuring.worker import Worker
+from measuring.turns import OURS, TURN_MS, Say
 from peers.gemm import LIBRARIES, PEERS, sizes
 from rich.table import Table
 
 SHAPES = [f"{m}/4096/1024" for m in (1, 4, 16, 64, 256)]
-TOLERANCE = 1e-3  # of sums of 1024 products of the size of 1
+TOLERANCE = 1e-5  # of the largest sum
 
 
 def main() -> int:
@@ -36,10 +33,8 @@ def _parse() -> argparse.Namespace:
     others = [name for name in PEERS if name != OURS]
     parser = turns.parser(__doc__, "gemm", rounds=20)
     parser.add_argument("--shapes", type=turns.names, default=SHAPES, help="M/N/K")
-    parser.add_argument("--peers", type=turns.names, default=others, help=",".join(others))
+    parser.add_argument("--peers", type=turns.among(PEERS), default=others, help=",".join(others))
     options = parser.parse_args()
-    if unknown := {*options.peers} - {*PEERS}:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
     if any(len(shape.split("/")) != 3 for shape in options.shapes):
         parser.error("a shape is M/N/K")
     return options
@@ -48,25 +43,19 @@ def _parse() -> argparse.Namespace:
 def _measure(options, say: Say) -> tuple[list[Table], dict]:
     """A table with a row for each shape, and all times."""
     workshop = turns.workshop(say)
-    busy, rows = machine.BusyElsewhere(), []
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        place, workers = pathlib.Path(folder), {}
-        np.savez(place / "inputs.npz", cases=np.array(options.shapes))
-        for peer in [OURS, *options.peers]:
-            library = ""
-            if peer in LIBRARIES:
-                environment = pathlib.Path(workshop.interpreter(PEERS[peer].venv)).parents[1]
-                library = str(environment / LIBRARIES[peer])
-            workers[peer] = Worker(
-                *(peer, sys.executable, library, place / "inputs.npz", place),
-                threads=options.threads,
-                burst=1,
-                table="peers.gemm",
-            )
-            stack.callback(workers[peer].close)
-        turns.check_same(workers, "product", TOLERANCE)
+    busy, rows, models = machine.BusyElsewhere(), [], {}
+    for peer in [OURS, *options.peers]:
+        library = ""
+        if peer in LIBRARIES:
+            environment = pathlib.Path(workshop.interpreter(PEERS[peer].venv)).parents[1]
+            library = str(environment / LIBRARIES[peer])
+        models[peer] = library, sys.executable
+    cases = {"cases": np.array(options.shapes)}
+    with turns.start("peers.gemm", PEERS, cases, options, models) as workers:
+        workers.check(OURS, lambda peer: TOLERANCE)
+        turns.require(workers)
         for shape in options.shapes:
-            timings = turns.take_turns(workers, shape, options.rounds)
+            timings = workers.take_turns(options.rounds, shape, turn_ms=TURN_MS)
             rows.append({"shape": shape} | {p: t.to_json() for p, t in timings.items()})
     cores = busy.cores()
     return [table(rows, cores)], {"cores_busy_elsewhere": cores, "products": rows}

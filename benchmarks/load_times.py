@@ -10,7 +10,6 @@ the first result, and writes them as JSON; `make measure` puts that into docs/me
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -21,11 +20,10 @@ import tempfile
 
 import numpy as np
 from formats import SAVED_MODEL
-from measuring import machine
-from measuring.prepare import BUILD, Workshop
+from measuring import machine, turns
+from measuring.prepare import BUILD
 from models import ZOO
 from rich.console import Console
-from rich.table import Table
 
 NETWORKS = "resnet50,vgg16,mobilenetv2,efficientnetb0,inceptionv3,densenet121"
 
@@ -52,20 +50,18 @@ print(json.dumps([seconds, resident]))
 def main() -> None:
     """Parses the arguments, measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", type=lambda text: text.split(","), default=NETWORKS.split(","))
+    parser.add_argument("--models", type=turns.among(ZOO), default=NETWORKS.split(","))
     parser.add_argument("--runs", type=int, default=3, help="loads of each; default: 3")
     parser.add_argument("--output", type=pathlib.Path, default=BUILD / "load-times.json")
     options = parser.parse_args()
     document = {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         **machine.facts(),
         "runs": options.runs,
         "results": [_row(name, options.runs) for name in options.models],
     }
-    options.output.write_text(json.dumps(document, indent=1) + "\n")
-    shown = Table(title="to the first result: seconds, median (min); MiB, median")
-    for name in ("network", "original", "optimised", "original, MiB", "optimised, MiB"):
-        shown.add_column(name, justify="left" if name == "network" else "right")
+    turns.write(options.output, document)
+    columns = ("network", "original", "optimised", "original, MiB", "optimised, MiB")
+    shown = turns.table("to the first result: seconds, median (min); MiB, median", 0, columns)
     for row in document["results"]:
         sides = row["original"], row["optimised"]
         seconds = (f"{side['median_s']:.2f} ({side['min_s']:.2f})" for side in sides)
@@ -76,7 +72,7 @@ def main() -> None:
 def _row(name: str, runs: int) -> dict:
     import tf_blockdnn as bd
 
-    original = Workshop(print, lambda _: None).model(name, SAVED_MODEL, 1)
+    original = turns.workshop(print).model(name, SAVED_MODEL, 1)
     with tempfile.TemporaryDirectory() as place:
         optimised, inputs = f"{place}/model", f"{place}/inputs.npz"
         bd.optimize(str(original)).save(optimised)

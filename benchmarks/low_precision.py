@@ -29,8 +29,8 @@ from collections.abc import Callable, Iterator
 import keras
 import numpy as np
 import tensorflow as tf
-from measuring.options import among
 from measuring.prepare import SetUpError, Workshop
+from measuring.turns import among, names
 from models import trained
 from peers.networks import PEERS
 from peers.outputs import ABLE, BATCH
@@ -71,7 +71,7 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tasks", type=lambda text: text.split(","), default=["hed", "digits"])
+    parser.add_argument("--tasks", type=names, default=["hed", "digits"])
     parser.add_argument("--mobilenet", help="a Keras file of a trained MobileNetV2")
     parser.add_argument("--lite", help="a file of torch with EfficientNet-Lite0's weights")
     parser.add_argument("--minilm", help="the folder of MiniLM's model.safetensors")

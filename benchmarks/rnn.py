@@ -13,21 +13,16 @@ time that they are read in: at batch 1 the second is the limit, at large batches
 from __future__ import annotations
 
 import argparse
-import contextlib
-import pathlib
 import sys
-import tempfile
 
-import numpy as np
 from measuring import machine, turns
-from measuring.turns import OURS, Say
-from measuring.worker import Worker
+from measuring.turns import OURS, TURN_MS, Say
 from peers.rnn import GATES, PEERS
 from rich.table import Table
 
 SHAPES = ["1/100/256/256", "1/50/512/512", "16/50/512/1024", "64/25/256/512"]
 DEEP_SPEECH = "vanilla/16/100/2048/2048"
-TOLERANCE = 1e-4
+TOLERANCE = 1e-4  # of the largest output
 
 
 def main() -> int:
@@ -38,14 +33,12 @@ def main() -> int:
 def _parse() -> argparse.Namespace:
     others = [name for name in PEERS if name not in (OURS, "zentf")]
     parser = turns.parser(__doc__, "rnn", rounds=8)
-    parser.add_argument("--cells", type=turns.names, default=list(GATES))
+    parser.add_argument("--cells", type=turns.among(GATES), default=list(GATES))
     parser.add_argument(
         "--shapes", type=turns.names, default=SHAPES, help="BATCH/STEPS/INPUTS/UNITS"
     )
-    parser.add_argument("--peers", type=turns.names, default=others, help=",".join(PEERS))
+    parser.add_argument("--peers", type=turns.among(PEERS), default=others, help=",".join(PEERS))
     options = parser.parse_args()
-    if unknown := {*options.peers} - {*PEERS} | {*options.cells} - {*GATES}:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
     if any(len(shape.split("/")) != 4 for shape in options.shapes):
         parser.error("a shape is BATCH/STEPS/INPUTS/UNITS")
     return options
@@ -59,25 +52,15 @@ def _measure(options, say: Say) -> tuple[list[Table], dict]:
     workshop = turns.workshop(say)
     pythons = {peer: workshop.interpreter(PEERS[peer].venv) for peer in [OURS, *options.peers]}
     busy, rows, versions = machine.BusyElsewhere(), [], {}
-    with tempfile.TemporaryDirectory() as folder:
-        place = pathlib.Path(folder)
-        np.savez(place / "inputs.npz")
-        for case in cases:
-            with contextlib.ExitStack() as stack:
-                workers = {}
-                for peer, python in pythons.items():
-                    workers[peer] = Worker(
-                        *(peer, python, case, place / "inputs.npz", place),
-                        threads=options.threads,
-                        burst=1,
-                        table="peers.rnn",
-                    )
-                    stack.callback(workers[peer].close)
-                    versions[peer] = workers[peer].about["versions"]
-                turns.check_same(workers, case, TOLERANCE)
-                timings = turns.take_turns(workers, case, options.rounds)
-            rows.append({"layer": case} | {p: t.to_json() for p, t in timings.items()})
-            say(f"{case}: {timings[OURS].minimum:.3f} ms")
+    for case in cases:
+        models = {peer: (case, python) for peer, python in pythons.items()}
+        with turns.start("peers.rnn", PEERS, {}, options, models) as workers:
+            versions |= {peer: w.about["versions"] for peer, w in workers.running.items()}
+            workers.check(OURS, lambda peer: TOLERANCE)
+            turns.require(workers)
+            timings = workers.take_turns(options.rounds, case, turn_ms=TURN_MS)
+        rows.append({"layer": case} | {p: t.to_json() for p, t in timings.items()})
+        say(f"{case}: {timings[OURS].minimum:.3f} ms")
     cores = busy.cores()
     document = {"versions": versions, "cores_busy_elsewhere": cores, "layers": rows}
     return [table(rows, options.peers, cores)], document

@@ -10,61 +10,45 @@ file. `.build/bazel-bin/benchmarks/cc/conv_layers --help` says what the options 
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
-import platform
 import shutil
 import subprocess
 import sys
-import venv
 
-from measuring.machine import BusyElsewhere
+from measuring import machine, turns
+from measuring.prepare import BUILD, HERE, SetUpError
+from measuring.turns import Say
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
-BUILD = ROOT / "build" / "benchmarks"
 SHAPES = HERE / "shapes"
-REQUIREMENTS = HERE / "requirements-onednn.txt"
 PROGRAM = ROOT / ".build" / "bazel-bin" / "benchmarks" / "cc" / "conv_layers"
 
 # A ratio above this is shown in red: it is slower than the peer by more than the noise.
 SLOWER = 1.03
 # Cores that other processes may use while the benchmark runs.
 NOISY = 0.1
-FULL_WIDTH = 180
-
-
-class SetUpError(RuntimeError):
-    """The benchmark lacks something; the message says what to do."""
 
 
 def main() -> int:
     """Parses the arguments, sets up, measures, prints and writes. Returns the exit code."""
-    options = _parse()
-    # A file or a pipe has no width of its own, so nothing is folded.
-    console = Console(width=None if sys.stdout.isatty() else FULL_WIDTH)
-    notes = Console(stderr=True)
-    try:
-        _build(_onednn(options.onednn, notes), notes)
-        busy = BusyElsewhere()
-        results = _measure(options)
-        others = busy.cores()
-    except (SetUpError, OSError) as error:
-        notes.print(f"run_layers: {error}", style="red", highlight=False)
-        return 2
-    for result in results:
-        console.print(_table(result))
+    return turns.run("run_layers", _parse(), 180, _measure)
+
+
+def _measure(options, say: Say) -> tuple[list[Table], dict]:
+    """A table for each network, and what conv_layers prints."""
+    _build(_onednn(options.onednn, say), say)
+    busy = machine.BusyElsewhere()
+    results = _run(options)
+    others = busy.cores()
     if others > NOISY:
-        notes.print(f"Other processes kept {others:.1f} cores busy: measure again.", style="red")
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(_document(results, others), indent=2) + "\n")
-    console.print(f"written: {options.output}")
-    return 0
+        say(f"Other processes kept {others:.1f} cores busy: measure again.", style="red")
+    document = {"cores_busy_elsewhere": round(others, 2), "results": results}
+    return [_table(result) for result in results], document
 
 
 def _parse() -> argparse.Namespace:
@@ -95,53 +79,34 @@ def _parse() -> argparse.Namespace:
     return options
 
 
-def _onednn(wanted: str, notes: Console) -> pathlib.Path:
+def _onednn(wanted: str, say: Say) -> pathlib.Path:
     """The folder with oneDNN's include/ and lib/."""
     if wanted == "pypi":
         try:
-            return _onednn_of_pypi(notes)
-        except subprocess.CalledProcessError as error:
-            notes.print(f"{_last_line(error)}; trying Debian's libdnnl-dev", highlight=False)
+            return pathlib.Path(turns.workshop(say).interpreter("onednn")).parents[1]
+        except SetUpError as error:
+            say(f"{error}; trying Debian's libdnnl-dev")
     system = pathlib.Path("/usr")
     if not (system / "include" / "oneapi" / "dnnl" / "dnnl.hpp").exists():
         install = ["apt-get", "install", "-y", "--no-install-recommends", "libdnnl-dev"]
         if os.geteuid():
             install.insert(0, "sudo")
-        notes.print(f"==> {' '.join(install)}")
+        say(f"==> {' '.join(install)}")
         can_install = shutil.which(install[0]) is not None
         if not can_install or subprocess.run(install, stdout=2, check=False).returncode:
             raise SetUpError("no oneDNN: neither from PyPI nor as Debian's libdnnl-dev")
     return system
 
 
-def _onednn_of_pypi(notes: Console) -> pathlib.Path:
-    folder = BUILD / "onednn"
-    done = folder / "requirements-done"
-    if done.exists() and done.read_text() == REQUIREMENTS.read_text():
-        return folder
-    notes.print(f"==> oneDNN from PyPI into {folder}", highlight=False)
-    venv.create(folder, with_pip=True, clear=True)
-    pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
-    command = [*pip, "--no-deps", "-r", REQUIREMENTS]
-    subprocess.run(command, stdout=2, stderr=subprocess.PIPE, text=True, check=True)
-    done.write_text(REQUIREMENTS.read_text())
-    return folder
-
-
-def _last_line(error: subprocess.CalledProcessError) -> str:
-    lines = (error.stderr or "").strip().splitlines()
-    return lines[-1] if lines else str(error)
-
-
-def _build(onednn: pathlib.Path, notes: Console) -> None:
+def _build(onednn: pathlib.Path, say: Say) -> None:
     environ = os.environ | {"PYTHON_BIN_PATH": sys.executable, "ONEDNN_ROOT": str(onednn)}
-    notes.print("==> bazel build //benchmarks/cc:conv_layers")
+    say("==> bazel build //benchmarks/cc:conv_layers")
     command = [ROOT / "build_tools" / "bazel", "build", "//benchmarks/cc:conv_layers"]
     if subprocess.run(command, env=environ, stdout=2, check=False).returncode:
         raise SetUpError("the build failed; what Bazel said is above")
 
 
-def _measure(options: argparse.Namespace) -> list[dict]:
+def _run(options: argparse.Namespace) -> list[dict]:
     """A dict a network: {"run", "layers", "total"}, the objects that conv_layers prints."""
     files = [SHAPES / f"{name}.txt" for name in options.networks]
     command = [PROGRAM, "--json", "--filter", options.filter, *files]
@@ -222,16 +187,6 @@ def _times(entry: dict) -> str:
 def _ratio(entry: dict) -> str:
     ratio = entry["ours"]["min_us"] / entry["onednn"]["min_us"]
     return f"[red]{ratio:.2f}[/]" if ratio > SLOWER else f"{ratio:.2f}"
-
-
-def _document(results: list[dict], others: float) -> dict:
-    return {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "system": platform.platform(),
-        "command": " ".join(["python", *sys.argv]),
-        "cores_busy_elsewhere": round(others, 2),
-        "results": results,
-    }
 
 
 if __name__ == "__main__":

@@ -12,21 +12,15 @@ environment: TF_BLOCKDNN_MAX_ISA=avx2 ONEDNN_MAX_CPU_ISA=AVX2 caps those who kno
 from __future__ import annotations
 
 import argparse
-import contextlib
-import datetime
-import json
 import os
 import pathlib
-import shlex
 import sys
-import tempfile
 
-import numpy as np
 from measuring import machine, results
-from measuring.options import among
-from measuring.prepare import BUILD, SetUpError, Workshop
-from measuring.timing import Timing, interleave, largest_difference
-from measuring.worker import Worker, WorkerError
+from measuring.prepare import BUILD, HERE, SetUpError, Workshop
+from measuring.timing import Timing
+from measuring.turns import among, write
+from measuring.workers import Workers
 from models import ZOO
 from peers.networks import PEERS
 from rich.console import Console
@@ -53,7 +47,8 @@ def main() -> None:
         for name in options.models
         if not ZOO[name].batches or batch in ZOO[name].batches
     ]
-    about = machine.facts()
+    settings = {name: os.environ[name] for name in SETTINGS if name in os.environ}
+    about = machine.facts() | {"runs": options.runs, "environment": settings}
     measured = []
     # The bar is drawn between turns only; a redrawing thread would take a core from a contestant.
     with Progress(console=notes, auto_refresh=False) as progress:
@@ -69,7 +64,7 @@ def main() -> None:
             measured.append(result)
             console.print(results.table(result))
             progress.advance(task)
-            _write(about, measured, options)
+            write(options.output, about | {"results": measured})
     console.print(results.summary(measured))
     for line in results.failures(measured):
         console.print(line, highlight=False)
@@ -118,40 +113,35 @@ def measure(name: str, batch: int, threads: int, options, workshop: Workshop, hi
         and (not PEERS[peer].networks or name in PEERS[peer].networks)
     ]
     numbers: dict[str, dict] = {peer: {} for peer in chosen}
-    with contextlib.ExitStack() as stack:
-        place = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        inputs = place / "inputs.npz"
-        np.savez(inputs, **ZOO[name].example(batch))
-        ready = {}
-        for peer in chosen:
-            row = PEERS[peer]
-            try:
-                python = workshop.interpreter(row.venv)
-                model = workshop.model(name, row.other_formats.get(name, row.format), batch)
-            except SetUpError as error:
-                numbers[peer]["error"] = str(error)
-            else:
-                ready[peer] = (python, model)
-        busy = machine.BusyElsewhere()
-        workers: dict[str, Worker] = {}
-        with contextlib.ExitStack() as running:
-            for peer, (python, model) in ready.items():
-                hint(f"{ZOO[name].title}, batch {batch}: loading {PEERS[peer].title}")
-                try:
-                    worker = Worker(
-                        *(peer, python, model, inputs, place),
-                        threads=threads,
-                        burst=min(options.burst, options.runs),
-                    )
-                except WorkerError as error:
-                    numbers[peer]["error"] = str(error)
-                else:
-                    running.callback(worker.close)
-                    workers[peer] = worker
-                    numbers[peer] |= worker.about
-            _drop_wrong(workers, numbers, getattr(options, "tolerance", TOLERANCE))
-            _time(workers, numbers, options, hint)
-        elsewhere = busy.cores()
+    ready = {}
+    for peer in chosen:
+        row = PEERS[peer]
+        try:
+            python = workshop.interpreter(row.venv)
+            ready[peer] = (
+                workshop.model(name, row.other_formats.get(name, row.format), batch),
+                python,
+            )
+        except SetUpError as error:
+            numbers[peer]["error"] = str(error)
+    busy = machine.BusyElsewhere()
+    inputs, burst = ZOO[name].example(batch), min(options.burst, options.runs)
+    with Workers(HERE, "peers.networks", inputs, threads=threads, burst=burst) as workers:
+        for peer, (model, python) in ready.items():
+            hint(f"{ZOO[name].title}, batch {batch}: loading {PEERS[peer].title}")
+            if workers.start(peer, PEERS[peer], model, python):
+                numbers[peer] |= workers.running[peer].about
+        tolerance = getattr(options, "tolerance", TOLERANCE)
+        narrow = {peer for peer in chosen if PEERS[peer].precision != "float32"}
+        differences = workers.check(
+            REFERENCE, lambda peer: NARROW_TOLERANCE if peer in narrow else tolerance
+        )
+        for peer, difference in differences.items():
+            numbers[peer] |= difference.to_json()
+        _time(workers, numbers, options, hint)
+    elsewhere = busy.cores()
+    for peer, problem in workers.problems.items():
+        numbers[peer]["error"] = problem
     return {
         "model": name,
         "batch": batch,
@@ -161,68 +151,24 @@ def measure(name: str, batch: int, threads: int, options, workshop: Workshop, hi
     }
 
 
-def _drop_wrong(workers: dict[str, Worker], numbers: dict[str, dict], tolerance: float) -> None:
-    """Keeps the workers whose outputs agree with the reference's; the others get an error."""
-    wanted = workers[REFERENCE].outputs() if REFERENCE in workers else None
-    for peer in list(workers):
-        if wanted is None:
-            problem = "not checked: there are no outputs of TensorFlow's to compare with"
-        else:
-            try:
-                difference = largest_difference(wanted, workers[peer].outputs())
-            except ValueError as error:
-                problem = str(error)
-            else:
-                numbers[peer] |= difference.to_json()
-                narrow = PEERS[peer].precision != "float32"
-                if difference.relative <= (NARROW_TOLERANCE if narrow else tolerance):
-                    continue
-                problem = f"wrong outputs: off by {difference.relative:.1e} of the largest"
-        numbers[peer]["error"] = problem
-        del workers[peer]
-
-
-def _time(workers: dict[str, Worker], numbers: dict[str, dict], options, hint) -> None:
-    """Adds the times of all workers that are left, and on request those with one core taken."""
-    for peer, timing in _take_turns(workers, numbers, options, hint).items():
-        numbers[peer] |= {**timing.to_json(), "peak_bytes": workers[peer].memory()}
+def _time(workers: Workers, numbers: dict[str, dict], options, hint) -> None:
+    """Adds the times of all workers that run, and on request those with one core taken."""
+    for peer, timing in _take_turns(workers, options, hint).items():
+        numbers[peer] |= {**timing.to_json(), "peak_bytes": workers.running[peer].memory()}
     if not options.with_load:
         return
     with machine.one_core_taken():
-        loaded = _take_turns(workers, numbers, options, hint)
+        loaded = _take_turns(workers, options, hint)
     for peer, timing in loaded.items():
         slowdown = timing.median / numbers[peer]["median_ms"]
         numbers[peer]["loaded"] = {**timing.to_json(), "slowdown": slowdown}
 
 
-def _take_turns(workers, numbers, options, hint) -> dict[str, Timing]:
-    """Times all workers. One that fails on the way leaves, and the others begin anew."""
+def _take_turns(workers: Workers, options, hint) -> dict[str, Timing]:
     rounds = -(-options.runs // options.burst)
-    while workers:
-        try:
-            return interleave(
-                workers,
-                runs=rounds,
-                warmup=1,
-                on_round=lambda done: hint(f"measuring: round {done} of {rounds + 1}"),
-            )
-        except WorkerError as error:
-            numbers[error.peer]["error"] = str(error)
-            del workers[error.peer]
-    return {}
-
-
-def _write(about: dict, measured: list[dict], options) -> None:
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    document = {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        **about,
-        "runs": options.runs,
-        "command": shlex.join(["python", *sys.argv]),
-        "environment": {name: os.environ[name] for name in SETTINGS if name in os.environ},
-        "results": measured,
-    }
-    options.output.write_text(json.dumps(document, indent=1) + "\n")
+    return workers.take_turns(
+        rounds, on_round=lambda done: hint(f"measuring: round {done} of {rounds + 1}")
+    )
 
 
 if __name__ == "__main__":

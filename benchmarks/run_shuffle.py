@@ -12,16 +12,13 @@ for each group and writes a JSON file.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
-import pathlib
 import sys
-import tempfile
 
 import numpy as np
 from measuring import machine, turns
-from measuring.turns import OURS, Say, Timing, interleave
-from measuring.worker import Worker
+from measuring.timing import Timing, interleave
+from measuring.turns import OURS, Say
 from peers.shuffle import CHAIN, LAYOUTS, PEERS
 from rich.table import Table
 
@@ -55,23 +52,13 @@ def _parse() -> argparse.Namespace:
 def _measure(options, say: Say) -> tuple[list[Table], dict]:
     """A table for each group; timings by "PEER/LAYOUT/GROUP/KIND", versions by peer."""
     workshop = turns.workshop(say)
-    pythons = {peer: workshop.interpreter(row.venv) for peer, row in PEERS.items()}
     groups = ",".join(map(str, options.groups))
+    models = {peer: (groups, workshop.interpreter(row.venv)) for peer, row in PEERS.items()}
+    image = np.random.default_rng(1).standard_normal(options.shape, np.float32)
     versions, calls = {}, {}
     busy = machine.BusyElsewhere()
-    with contextlib.ExitStack() as stack:
-        place = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        inputs = place / "inputs.npz"
-        image = np.random.default_rng(1).standard_normal(options.shape, np.float32)
-        np.savez(inputs, image=image)
-        for peer, python in pythons.items():
-            worker = Worker(
-                *(peer, python, groups, inputs, place),
-                threads=options.threads,
-                burst=options.burst,
-                table="peers.shuffle",
-            )
-            stack.callback(worker.close)
+    with turns.start("peers.shuffle", PEERS, {"image": image}, options, models) as workers:
+        for peer, worker in workers.running.items():
             versions[peer] = worker.about["versions"]
             for case in worker.about["cases"]:
                 burst = 1 if case.endswith("chain") else options.burst

@@ -13,19 +13,16 @@ the end of the steps, which come first. Prints a table a network and writes JSON
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.util
-import json
+import math
 import pathlib
 import sys
-import tempfile
 
 import numpy as np
-from measuring import machine
-from measuring.options import among
-from measuring.prepare import BUILD
-from measuring.timing import largest_difference
-from measuring.worker import Worker, WorkerError
+from measuring import machine, turns
+from measuring.prepare import BUILD, HERE
+from measuring.turns import among
+from measuring.workers import Workers
 from models.training import NETWORKS
 from peers.training import PEERS
 from rich.console import Console
@@ -45,8 +42,7 @@ def main() -> None:
         result = _measure(name, options)
         measured.append(result)
         console.print(_table(result, options))
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(measured, indent=1))
+        turns.write(options.output, {"results": measured})
     console.print(f"written: {options.output}")
 
 
@@ -71,54 +67,25 @@ def _measure(name: str, options) -> dict:
     """{"network", "batch", "cores_busy_elsewhere", "peers": {peer: {case: [ms], ...}}}."""
     size = NETWORKS[name].size
     images = np.random.default_rng(0).random((options.batch, size, size, 3), np.float32)
-    peers: dict[str, dict] = {}
-    with contextlib.ExitStack() as stack:
-        place = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        np.savez(place / "inputs.npz", images=images)
-        workers: dict[str, Worker] = {}
+    with Workers(HERE, "peers.training", {"images": images}, threads=options.threads) as workers:
         for peer in options.peers:
-            try:
-                worker = Worker(
-                    *(peer, sys.executable, name, place / "inputs.npz", place),
-                    threads=options.threads,
-                    burst=1,
-                    table="peers.training",
-                )
-            except WorkerError as error:
-                peers[peer] = {"error": str(error)}
-                continue
-            stack.callback(worker.close)
-            workers[peer], peers[peer] = worker, dict(worker.about)
-        _drop_wrong(workers, peers)
+            workers.start(peer, PEERS[peer], name)
+        # The seeds of torch draw other weights.
+        workers.check(REFERENCE, lambda peer: math.inf if peer == "torch" else TOLERANCE)
+        peers = {peer: dict(worker.about) for peer, worker in workers.running.items()}
         busy = machine.BusyElsewhere()
         for case in reversed(options.cases):  # steps first: what inference keeps is none of theirs
-            able = [p for p in workers if case in peers[p]["cases"]]
-            for turn in range(options.runs + 1):
-                for peer in able:
-                    (ms,) = workers[peer](case)
-                    if turn > 0:
-                        peers[peer].setdefault(case, []).append(ms)
-            for peer in able:
-                peers[peer].setdefault("peak_bytes", workers[peer].memory())
+            for peer, timing in workers.take_turns(options.runs, case).items():
+                peers[peer][case] = list(timing.milliseconds)
+                peers[peer].setdefault("peak_bytes", workers.running[peer].memory())
         elsewhere = busy.cores()
+    peers |= {peer: {"error": problem} for peer, problem in workers.problems.items()}
     return {
         "network": name,
         "batch": options.batch,
         "cores_busy_elsewhere": elsewhere,
         "peers": peers,
     }
-
-
-def _drop_wrong(workers: dict[str, Worker], peers: dict[str, dict]) -> None:
-    """Leaves those whose inference agrees with the reference's."""
-    if REFERENCE not in workers:
-        return
-    wanted = workers[REFERENCE].outputs()
-    for peer in list(workers):
-        difference = largest_difference(wanted, workers[peer].outputs())
-        if difference.relative > TOLERANCE and peer != "torch":  # its seeds draw other weights
-            peers[peer]["error"] = f"wrong: off by {difference.relative:.1e} of the largest"
-            workers.pop(peer)
 
 
 def _table(result: dict, options) -> Table:

@@ -11,9 +11,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
-from . import calls, folders, measures, metagraph
+from . import calls, folders, metagraph
 from .calls import OptimizedFunction
 from .errors import SavedModelError
+from .measuring.difference import Difference, largest_difference
+from .measuring.examples import example_inputs
+from .measuring.timing import Timing, interleave, timed
 from .rewriter import optimize_concrete
 from .saved_model import load_model, select_signatures
 
@@ -35,9 +38,9 @@ class Comparison:
     """
 
     inputs: dict[str, tuple[tuple[int, ...], str]]
-    original: measures.Timing
-    optimized: measures.Timing
-    difference: measures.Difference
+    original: Timing
+    optimized: Timing
+    difference: Difference
     inter_op_threads: int
     convolutions: int
     reorders: int
@@ -92,9 +95,9 @@ def compare(
       on_round: called with the number of rounds done.
     """
     runners = {ORIGINAL: _runner(original, inputs), OPTIMIZED: _runner(optimized, inputs)}
-    contestants = {name: measures.timed(run) for name, run in runners.items()}
-    times = measures.interleave(contestants, runs=runs, warmup=warmup, on_round=on_round)
-    difference = measures.largest_difference(runners[ORIGINAL](), runners[OPTIMIZED]())
+    turns = {name: timed(run) for name, run in runners.items()}
+    times = interleave(turns, runs=runs, warmup=warmup, on_round=on_round)
+    difference = largest_difference(runners[ORIGINAL](), runners[OPTIMIZED]())
     shapes = {name: (value.shape, value.dtype.name) for name, value in inputs.items()}
     ops = count_ops(getattr(optimized, "concrete", optimized))
     return Comparison(
@@ -182,7 +185,7 @@ def inputs_of(original, source, *, batch: int, size: tuple[int, int], example=No
         where, advice = "on the example", ""
     else:
         try:
-            inputs = measures.example_inputs(specs, batch=batch, size=size)
+            inputs = example_inputs(specs, batch=batch, size=size)
         except ValueError as error:
             raise SavedModelError(f"{source}: {error}") from error
         where, advice = "on made-up inputs", "; try --size or --example"

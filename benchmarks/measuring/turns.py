@@ -1,4 +1,4 @@
-"""What the benchmarks of single ops share: workers take turns, results are printed and written."""
+"""What the commands share: their options, peers in processes that take turns, tables and files."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ import json
 import pathlib
 import shlex
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from . import machine
-from .prepare import BUILD, SetUpError, Workshop
-from .timing import Timing, interleave
-from .worker import Worker, WorkerError
+from .prepare import BUILD, HERE, SetUpError, Workshop
+from .worker import WorkerError
+from .workers import Workers
 
 OURS = "tf_blockdnn"
 TURN_MS = 40.0  # A turn is as many runs as fit.
@@ -31,8 +30,19 @@ def names(text: str) -> list[str]:
     return text.split(",")
 
 
+def among(known: Collection[str]) -> Callable[[str], list[str]]:
+    """The type of an option that lists names, all of them in `known`."""
+
+    def parse(text: str) -> list[str]:
+        if unknown := [name for name in names(text) if name not in known]:
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: not among {', '.join(known)}")
+        return names(text)
+
+    return parse
+
+
 def parser(description: str, name: str, rounds: int) -> argparse.ArgumentParser:
-    """The options that all of them have; `name` is that of the JSON file."""
+    """The options of benchmarks of single ops; `name` is that of the JSON file."""
     made = argparse.ArgumentParser(description=description.splitlines()[0])
     made.add_argument("--threads", type=int, default=2)
     made.add_argument("--rounds", type=int, default=rounds, help="turns of each")
@@ -44,6 +54,31 @@ def workshop(say: Say) -> Workshop:
     return Workshop(say, lambda text: None)
 
 
+def start(table: str, rows: Mapping, inputs: Mapping, options, models: Mapping) -> Workers:
+    """Workers of a benchmark of single ops, all of which must run.
+
+    Args:
+      table, rows: the module that lists the peers, and its PEERS.
+      inputs: by name.
+      models: peer -> (what its runner takes, its interpreter).
+
+    Raises:
+      WorkerError: one ended before its first result.
+    """
+    workers = Workers(HERE, table, inputs, threads=options.threads)
+    for peer, (model, python) in models.items():
+        workers.start(peer, rows[peer], model, python)
+    require(workers)
+    return workers
+
+
+def require(workers: Workers) -> None:
+    """Raises WorkerError with the first problem, if there is one."""
+    for peer, problem in workers.problems.items():
+        workers.close()
+        raise WorkerError(peer, f"{peer}: {problem}")
+
+
 def run(
     name: str, options, width: int, measure: Callable[..., tuple[Iterable[Table], dict]]
 ) -> int:
@@ -52,38 +87,25 @@ def run(
     say = functools.partial(notes.print, highlight=False)
     try:
         tables, document = measure(options, say)
-    except (SetUpError, WorkerError) as error:
+    except (SetUpError, WorkerError, OSError) as error:
         notes.print(f"{name}: {error}", style="red", highlight=False)
         return 2
     console = Console(width=None if sys.stdout.isatty() else width)
     for table in tables:
         console.print(table)
-    about = {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "machine": machine.describe(),
-        "command": shlex.join(["python", *sys.argv]),
-        "threads": options.threads,
-    }
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(about | document, indent=2) + "\n")
+    write(options.output, {"machine": machine.describe(), "threads": options.threads} | document)
     console.print(f"written: {options.output}")
     return 0
 
 
-def take_turns(workers: dict[str, Worker], case: str, rounds: int) -> dict[str, Timing]:
-    """Measures a case by all workers, turn by turn."""
-    bursts = {peer: max(1, int(TURN_MS / min(w(case, 2)))) for peer, w in workers.items()}
-    turns = {peer: functools.partial(w, case, bursts[peer]) for peer, w in workers.items()}
-    return interleave(turns, runs=rounds, warmup=1)
-
-
-def check_same(workers: dict[str, Worker], what: str, tolerance: float) -> None:
-    """All workers compute the same."""
-    (ours,) = workers[OURS].outputs()
-    for peer, worker in workers.items():
-        difference = np.max(np.abs(worker.outputs()[0] - ours))
-        if difference > tolerance:
-            raise WorkerError(peer, f"{peer} computes another {what}: it differs by {difference}")
+def write(path: pathlib.Path, document: dict) -> None:
+    """Writes a document with its date and the command that made it."""
+    about = {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "command": shlex.join(["python", *sys.argv]),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(about | document, indent=1) + "\n")
 
 
 def table(title: str, busy: float, columns: Iterable[str], left: int = 1) -> Table:

@@ -51,8 +51,7 @@ def _cases(inputs: Mapping[str, np.ndarray], make: Callable[[str], Callable]) ->
 
 def tf_blockdnn(library: str, inputs: Mapping[str, np.ndarray], threads: int) -> Cases:
     """`bd.ops.packed_matmul` of eager tensors, the cost of the op's call included."""
-    limit_tensorflow(threads)
-    import tensorflow as tf
+    tf = limit_tensorflow(threads)
 
     import tf_blockdnn as bd
 

@@ -9,26 +9,22 @@ and environment variables of its own.
 from __future__ import annotations
 
 import functools
-import pathlib
-import sys
+import json
 import tempfile
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from . import libraries
+from .libraries import litert, onnxruntime, openvino
 from .row import Outputs, Peer, Run, limit_tensorflow
-
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "python" / "peers"))
-from libraries import litert, onnxruntime, openvino  # noqa: E402
 
 
 def tf_blockdnn(
     folder: str, inputs: Mapping[str, np.ndarray], threads: int, *, way: str = "fast(x)"
 ) -> Run:
     """The SavedModel after tf_blockdnn.optimize, called in one of `WAYS`."""
-    limit_tensorflow(threads)
-    import tensorflow as tf
-
+    tf = limit_tensorflow(threads)
     import tf_blockdnn as bd
 
     feed = {name: tf.constant(value) for name, value in inputs.items()}
@@ -97,8 +93,7 @@ def tf_blockdnn_narrow(
     folder: str, inputs: Mapping[str, np.ndarray], threads: int, *, precision: str
 ) -> Run:
     """The SavedModel after tf_blockdnn.optimize(precision=...), int8 with made-up pictures."""
-    limit_tensorflow(threads)
-    import tensorflow as tf
+    tf = limit_tensorflow(threads)
     from formats.samples import samples
 
     import tf_blockdnn as bd
@@ -122,28 +117,14 @@ def tensorflow(
     xla: bool = False,
     bf16: bool = False,
 ) -> Run:
-    """The SavedModel's signature as TensorFlow runs it, on request by its automatic bfloat16."""
-    limit_tensorflow(threads)
-    import tensorflow as tf
-
+    """The SavedModel's signature as TensorFlow runs it, on request as one XLA program, or by its
+    automatic bfloat16."""
+    tf = limit_tensorflow(threads)
     if bf16:
         tf.config.optimizer.set_experimental_options({"auto_mixed_precision_onednn_bfloat16": True})
-    loaded = tf.saved_model.load(folder)
-    function = loaded.signatures["serving_default"]
-    if xla:
-        function = tf.function(function, jit_compile=True, autograph=False)
-    feed = {name: tf.constant(value) for name, value in inputs.items()}
-
-    def run() -> Outputs:
-        return {name: tensor.numpy() for name, tensor in function(**feed).items()}
-
-    run.keeps = loaded  # A signature does not own its variables.
-    return run
-
-
-def tensorflow_xla(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
-    """The SavedModel's signature compiled as one XLA program."""
-    return tensorflow(folder, inputs, threads, xla=True)
+    compiled = functools.partial(tf.function, jit_compile=True, autograph=False)
+    model = json.dumps({"folder": folder, "signature": "serving_default"})
+    return libraries.tensorflow(model, inputs, threads, *([compiled] if xla else []))
 
 
 def ncnn(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
@@ -193,7 +174,10 @@ PEERS = {
         "TensorFlow, oneDNN off", tensorflow, ("tensorflow",), {"TF_ENABLE_ONEDNN_OPTS": "0"}
     ),
     "tensorflow-xla": Peer(
-        "TensorFlow, XLA", tensorflow_xla, ("tensorflow",), {"TF_ENABLE_ONEDNN_OPTS": "1"}
+        "TensorFlow, XLA",
+        functools.partial(tensorflow, xla=True),
+        ("tensorflow",),
+        {"TF_ENABLE_ONEDNN_OPTS": "1"},
     ),
     # Settings beside the switches: AMD's guide for convolution networks in float32.
     "zentf": Peer(

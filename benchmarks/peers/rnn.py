@@ -82,8 +82,7 @@ def keras(
     model: str, inputs: Mapping[str, np.ndarray], threads: int, *, xla: bool = False
 ) -> Cases:
     """Keras's layer in a tf.function."""
-    limit_tensorflow(threads)
-    import tensorflow as tf
+    tf = limit_tensorflow(threads)
 
     def make(case: str):
         function, x = _keras_layer(case)

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-import numpy as np
 from formats import SAVED_MODEL
 
-Outputs = dict[str, np.ndarray]
-Run = Callable[[], Outputs]
+from .libraries import Library, Outputs, Run, limit_tensorflow
+
+__all__ = ["Outputs", "Peer", "Run", "limit_tensorflow"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Peer:
-    """One row.
+class Peer(Library):
+    """One row, with what the benchmarks set up for it.
 
     Attributes:
-      title: for tables.
-      runner: as above.
-      packages: those whose versions are worth naming.
-      environment: variables of its process; "{threads}" is replaced.
+      environment: of `Library`; "{threads}" is replaced.
       venv: of `measuring/prepare.py`; None: the interpreter that measures.
       format: of `formats`, what the runner is given.
       other_formats: network to format, where `format` will not do.
@@ -28,20 +25,8 @@ class Peer:
       precision: what it computes in; other than "float32" it is measured only when asked for.
     """
 
-    title: str
-    runner: Callable[[str, Mapping[str, np.ndarray], int], Run]
-    packages: tuple[str, ...]
-    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     venv: str | None = None
     format: str = SAVED_MODEL
     other_formats: Mapping[str, str] = dataclasses.field(default_factory=dict)
     networks: tuple[str, ...] = ()
     precision: str = "float32"
-
-
-def limit_tensorflow(threads: int) -> None:
-    """Sets the sizes of TensorFlow's pools, which must happen before it runs anything."""
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)

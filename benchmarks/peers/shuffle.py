@@ -137,8 +137,7 @@ def tf_blockdnn(groups: str, inputs: Mapping[str, np.ndarray], threads: int) -> 
 
 def tensorflow(groups: str, inputs: Mapping[str, np.ndarray], threads: int) -> Cases:
     """Reshape, transpose, reshape."""
-    limit_tensorflow(threads)
-    import tensorflow as tf
+    tf = limit_tensorflow(threads)
 
     image = _image(inputs)
     n, h, w, c = image.shape

@@ -208,7 +208,7 @@ def inspect(
             on_batch=step.batch,
         )
         if html is not None:
-            from ..page import write_page
+            from ..showing.page import write_page
 
             step(f"writing {html}")
             try:
@@ -288,8 +288,8 @@ def benchmark(
         raise UserError("--threads belongs to --peers; otherwise ops use all cores")
     with steps(verbose=verbose, inter_op_threads=inter_op_threads) as step:
         from ..comparison import compare_saved_model
-        from ..peers.compare import compare_peers
         from ..rewriter import read_arrays
+        from ..showing.peers.compare import compare_peers
 
         compare = (
             functools.partial(compare_peers, threads=threads) if peers else compare_saved_model

@@ -7,8 +7,8 @@ from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
-from ..peers.libraries import OURS, PEERS
 from ..rewriter.summary import faster, precision_lines
+from ..showing.peers.libraries import OURS, PEERS
 
 
 def signatures(report) -> Table:

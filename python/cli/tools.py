@@ -38,7 +38,7 @@ def layout(
     ] = None,
     offset: Annotated[int, typer.Option(min=0, help="Elements before the first one.")] = 0,
     dtype: Annotated[str, typer.Option(help="Data type.")] = "float32",
-    png: Annotated[
+    svg: Annotated[
         pathlib.Path | None,
         typer.Option(help="Write a picture to this file instead.", show_default=False),
     ] = None,
@@ -55,16 +55,16 @@ def layout(
         from ..ops.tensor_desc import TensorDesc
     try:
         desc = TensorDesc(sizes, dtype, name, strides=steps_between, offset=offset)
-        if png is not None:
-            desc.draw(png, max_rows=max_rows)
+        if svg is not None:
+            desc.draw(svg, max_rows=max_rows)
     except ValueError as error:
         raise UserError(str(error)) from None
     except OSError as error:
-        raise UserError(f"{png}: {error.strerror or error}") from None
+        raise UserError(f"{svg}: {error.strerror or error}") from None
     if as_json:
         facts = "layout dims padded_dims strides shape size size_bytes is_dense".split()
         print_json({"dtype": desc.dtype.name} | {fact: getattr(desc, fact) for fact in facts})
-    elif png is None:
+    elif svg is None:
         desc.draw(max_rows=max_rows, console=result_console)
 
 
@@ -108,7 +108,7 @@ def demo(
     if pictures is not None and not pictures.exists():
         raise UserError(f"{pictures}: no such file or folder")
     with steps(verbose=verbose, inter_op_threads=inter_op_threads) as step:
-        from ..demo import run_demo
+        from ..showing.demo import run_demo
 
         result = run_demo(folder, pictures=pictures, runs=runs, on_step=step)
     if as_json:

@@ -188,7 +188,7 @@ class TensorDesc:
         )
         return part
 
-    def draw(self, png=None, *, max_rows: int = 32, console=None) -> None:
+    def draw(self, svg=None, *, max_rows: int = 32, console=None) -> None:
         """Draws which element lies where, coloured by its place in memory.
 
         Two tables: the elements by their indices, each cell with its offset, and
@@ -197,7 +197,7 @@ class TensorDesc:
         can be drawn.
 
         Args:
-          png: path of a PNG file to write; by default the drawing is printed.
+          svg: path of an SVG file to write; by default the drawing is printed.
           max_rows: rows of each table, at least 8.
           console: a `rich.console.Console` to print to instead of stdout.
 
@@ -205,15 +205,9 @@ class TensorDesc:
           ValueError: max_rows is too small.
           OSError: the file cannot be written.
         """
-        from ..drawing import png as picture
-        from ..drawing import sheet, terminal
+        from ..showing import memory
 
-        if max_rows < sheet.MIN_ROWS:
-            raise ValueError(f"max_rows must be at least {sheet.MIN_ROWS}; got {max_rows}")
-        if png is None:
-            terminal.show(self, max_rows=max_rows, console=console)
-        else:
-            picture.save(self, png, max_rows=max_rows)
+        memory.draw(self, svg, max_rows=max_rows, console=console)
 
     def _list(self, name: str) -> tuple[int, ...]:
         return tuple(getattr(self._c, name)[: self._c.rank])

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from ..graph import GraphView, Module, Node, Ref, flatten, make_node, restore_library
 from ..layout import BLOCK
-from ..measures import interleave, timed
+from ..measuring.timing import interleave, timed
 from ..tensorflow_private import ops
 from .capture import capture, import_flat
 from .rebuild import traced

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from ..errors import VerificationError
 from ..graph import Module
-from ..measures import apart
+from ..measuring.difference import apart
 from ..tensorflow_private import nest, results_of
 from .regions import ops_of_ours
 from .report import Report

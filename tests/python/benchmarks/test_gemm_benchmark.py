@@ -17,16 +17,6 @@ def gemm(monkeypatch):
     return gemm
 
 
-class Outputs:
-    """A worker that has one result."""
-
-    def __init__(self, *values):
-        self.values = np.array(values, np.float32)
-
-    def outputs(self):
-        return [self.values]
-
-
 def test_the_table_says_how_fast_it_is(gemm):
     times = {"tf_blockdnn": 1.0, "onednn": 1.5, "openblas": 4.0}
     row = {"shape": "4/1000/1000"} | {name: {"min_ms": time} for name, time in times.items()}
@@ -41,23 +31,16 @@ def test_the_table_says_how_fast_it_is(gemm):
     ]
 
 
-def test_another_product_is_not_measured(gemm):
-    same = {"tf_blockdnn": Outputs(1, 2), "onednn": Outputs(1, 2.0005)}
-    gemm.turns.check_same(same, "product", gemm.TOLERANCE)
-    with pytest.raises(gemm.turns.WorkerError, match="mkl computes another product"):
-        gemm.turns.check_same(same | {"mkl": Outputs(1, 2.1)}, "product", gemm.TOLERANCE)
+def test_numpy_and_ours_agree_and_another_product_is_not_measured(gemm):
+    class Options:
+        threads = 1
 
-
-def test_numpy_and_ours_agree(gemm, tmp_path):
-    inputs = tmp_path / "inputs.npz"
-    np.savez(inputs, cases=np.array(["3/5/7"]))
-    workers = {}
-    try:
-        for peer in ("tf_blockdnn", "openblas"):
-            options = {"threads": 1, "burst": 2, "table": "peers.gemm"}
-            workers[peer] = gemm.Worker(peer, sys.executable, "", inputs, tmp_path, **options)
-        gemm.turns.check_same(workers, "product", gemm.TOLERANCE)
-        assert all(len(worker("3/5/7")) == 2 for worker in workers.values())
-    finally:
-        for worker in workers.values():
-            worker.close()
+    models = {peer: ("", sys.executable) for peer in ("tf_blockdnn", "openblas")}
+    cases = {"cases": np.array(["3/5/7"])}
+    with gemm.turns.start("peers.gemm", gemm.PEERS, cases, Options, models) as workers:
+        workers.check(gemm.OURS, lambda peer: gemm.TOLERANCE)
+        gemm.turns.require(workers)
+        assert all(len(worker("3/5/7", 2)) == 2 for worker in workers.running.values())
+        workers.problems["openblas"] = "other outputs"
+        with pytest.raises(gemm.turns.WorkerError, match="openblas: other outputs"):
+            gemm.turns.require(workers)

@@ -147,15 +147,13 @@ def test_pictures_differ_from_each_other_in_the_mean():
 
 
 def test_a_worker_says_why_it_ended(tmp_path):
-    from measuring import worker
+    from measuring.workers import Workers
+    from peers.networks import PEERS
 
-    np.savez(tmp_path / "inputs.npz", image=np.zeros([1, 2, 2, 3], np.float32))
-    with pytest.raises(worker.WorkerError, match="SavedModel file does not exist"):
-        worker.Worker(
-            *("tensorflow", sys.executable, tmp_path / "none", tmp_path / "inputs.npz", tmp_path),
-            threads=1,
-            burst=1,
-        )
+    image = np.zeros([1, 2, 2, 3], np.float32)
+    with Workers(BENCHMARKS, "peers.networks", {"image": image}, threads=1) as workers:
+        assert not workers.start("tensorflow", PEERS["tensorflow"], tmp_path / "none")
+        assert "SavedModel file does not exist" in workers.problems["tensorflow"]
 
 
 def test_the_reference_always_runs_and_everything_is_written(tmp_path):

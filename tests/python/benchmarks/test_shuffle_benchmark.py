@@ -16,26 +16,18 @@ def modules(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
-def a_worker(place, peer):
-    from measuring import worker
-
-    image = np.arange(1 * 2 * 3 * 12, dtype=np.float32).reshape(1, 2, 3, 12)
-    np.savez(place / "inputs.npz", image=image)
-    return worker.Worker(
-        *(peer, sys.executable, "3,4", place / "inputs.npz", place),
-        threads=1,
-        burst=3,
-        table="peers.shuffle",
-    )
-
-
 @pytest.mark.parametrize(
     "peer,layouts",
     [("tf_blockdnn", ["NHWC", "NCHW", "nChw16c", "nChw8c"]), ("tensorflow", ["NHWC", "NCHW"])],
 )
-def test_every_case_is_checked_and_timed(peer, layouts, tmp_path):
-    worker = a_worker(tmp_path, peer)
-    try:
+def test_every_case_is_checked_and_timed(peer, layouts):
+    from measuring.workers import Workers
+    from peers.shuffle import PEERS
+
+    image = np.arange(1 * 2 * 3 * 12, dtype=np.float32).reshape(1, 2, 3, 12)
+    with Workers(BENCHMARKS, "peers.shuffle", {"image": image}, threads=1, burst=3) as workers:
+        workers.start(peer, PEERS[peer], "3,4")
+        worker = workers.running[peer]
         kinds = ("call", "session", "chain")
         assert worker.about["cases"] == [
             f"{layout}/{group}/{kind}" for group in (3, 4) for layout in layouts for kind in kinds
@@ -43,8 +35,6 @@ def test_every_case_is_checked_and_timed(peer, layouts, tmp_path):
         assert len(worker("NHWC/3/call")) == 3
         (milliseconds,) = worker("NCHW/4/session", 1)
         assert milliseconds > 0
-    finally:
-        worker.close()
 
 
 def test_a_wrong_result_is_not_timed():

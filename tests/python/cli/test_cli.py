@@ -181,8 +181,8 @@ def test_layout(call, tmp_path):
     command = ("layout", "nChw8c", "--dims", "2,17,5,4")
     code, out, _ = call(*command)
     assert code == 0 and "n*480 + c/8*160 + h*32 + w*8 + c%8" in out and "░" in out
-    code, out, _ = call(*command, "--png", tmp_path / "x.png")
-    assert (code, out) == (0, "") and (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    code, out, _ = call(*command, "--svg", tmp_path / "x.svg")
+    assert (code, out) == (0, "") and (tmp_path / "x.svg").read_text().startswith("<svg")
     code, out, _ = call(*command, "--json", "--dtype", "int8")
     answer = json.loads(out)
     assert (answer["size_bytes"], answer["padded_dims"]) == (960, [2, 24, 5, 4])
@@ -199,7 +199,7 @@ def test_layout(call, tmp_path):
         (["layout", "nchw", "--dims", "2,3"], "layout nchw has 4 dimensions, n, c, h, w"),
         (["layout", "nchw", "--strides", "1,-2,3,4"], "strides"),
         (["layout", "nchw", "--dtype", "float99"], "dtype must be"),
-        (["layout", "nchw", "--png", "nowhere/x.png"], "nowhere/x.png: No such file or directory"),
+        (["layout", "nchw", "--svg", "nowhere/x.svg"], "nowhere/x.svg: No such file or directory"),
         (["optimize", "nowhere", "out"], "nowhere: no such file or folder"),
         (["optimize", "empty", "out"], "empty: not a SavedModel"),
         (["optimize", "broken", "out"], "broken: saved_model.pb cannot be read"),

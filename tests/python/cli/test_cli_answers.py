@@ -13,7 +13,7 @@ import rich.console
 
 from tf_blockdnn.python import cli
 from tf_blockdnn.python.cli import tables
-from tf_blockdnn.python.peers import compare, libraries
+from tf_blockdnn.python.showing.peers import compare, libraries
 
 PAGE = (pathlib.Path(__file__).resolve().parents[3] / "docs" / "cli.md").read_text()
 ANSWERS = {
@@ -98,13 +98,12 @@ def test_completion_names_the_commands():
 # A table of peers for the tests: one that computes as TensorFlow does, one that does not.
 _TABLE = """
 from libraries import *
-from libraries import _run_tensorflow
 
 def _scaled(model, inputs, threads):
-    run = _run_tensorflow(model, inputs, threads)
+    run = tensorflow(model, inputs, threads)
     return lambda: {name: 2 * value for name, value in run().items()}
 
-PEERS["same"] = Library("Same", _run_tensorflow, packages=("numpy",))
+PEERS["same"] = Library("Same", tensorflow, packages=("numpy",))
 PEERS["other"] = Library("Other", _scaled)
 """
 
@@ -122,11 +121,9 @@ def table(monkeypatch, tmp_path):
     rows["absent"] = libraries.Library("Absent", print, modules=("no_such_module",))
     monkeypatch.setattr(compare, "PEERS", rows)
     monkeypatch.setattr(tables, "PEERS", rows)
-    worker = compare.Worker
+    workers = compare.Workers
     monkeypatch.setattr(
-        compare,
-        "Worker",
-        lambda *a, **k: worker(*a, **k, root=tmp_path, table="peers_of_test"),
+        compare, "Workers", lambda root, table, *a, **k: workers(tmp_path, "peers_of_test", *a, **k)
     )
     return rows
 

@@ -75,18 +75,24 @@ def litert(file: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
     return lambda: run_signature(**inputs)
 
 
-def _signature(model: str, threads: int):
-    """(what was loaded, the function) of the JSON, with pools of so many threads."""
+def limit_tensorflow(threads: int):
+    """TensorFlow with pools of that size, which must be set before it runs anything."""
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
+    return tf
+
+
+def _signature(model: str, threads: int):
+    """(TensorFlow, what was loaded, the function) of the JSON, with pools of so many threads."""
+    tf = limit_tensorflow(threads)
     asked = json.loads(model)
     loaded = tf.saved_model.load(asked["folder"])
     return tf, loaded, loaded.signatures[asked["signature"]]
 
 
-def _run_tensorflow(
+def tensorflow(
     model: str,
     inputs: Mapping[str, np.ndarray],
     threads: int,
@@ -104,7 +110,7 @@ def _run_tensorflow(
 
 
 def _run_tf_blockdnn(model: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
-    return _run_tensorflow(model, inputs, threads, importlib.import_module("tf_blockdnn").optimize)
+    return tensorflow(model, inputs, threads, importlib.import_module("tf_blockdnn").optimize)
 
 
 def _fixed(model: str, inputs: Mapping[str, np.ndarray], threads: int):
@@ -123,7 +129,7 @@ def _run_onnxruntime(model: str, inputs: Mapping[str, np.ndarray], threads: int)
     import tf2onnx
 
     # This file is imported alone, so its neighbours above are, too.
-    sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+    sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
     from tensorflow_private import frozen
 
     tf, loaded, function = _fixed(model, inputs, threads)
@@ -168,16 +174,16 @@ class Library:
     Attributes:
       title: for tables.
       runner: as above.
-      modules: that must be installed.
       packages: those whose versions are worth naming.
       environment: variables of its process.
+      modules: that must be installed.
     """
 
     title: str
     runner: Callable[[str, Mapping[str, np.ndarray], int], Run]
-    modules: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    modules: tuple[str, ...] = ()
 
     def missing(self) -> list[str]:
         """Those of `modules` that are not installed here."""
@@ -185,28 +191,14 @@ class Library:
 
 
 OURS, REFERENCE = "tf_blockdnn", "tensorflow"
+_ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
 PEERS = {
-    OURS: Library("tf_blockdnn", _run_tf_blockdnn, packages=("tf_blockdnn",)),
-    REFERENCE: Library(
-        "TensorFlow, oneDNN on",
-        _run_tensorflow,
-        packages=("tensorflow",),
-        environment={"TF_ENABLE_ONEDNN_OPTS": "1"},
-    ),
-    "tensorflow-plain": Library(
-        "TensorFlow, oneDNN off",
-        _run_tensorflow,
-        packages=("tensorflow",),
-        environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
-    ),
+    OURS: Library("tf_blockdnn", _run_tf_blockdnn, (OURS,)),
+    REFERENCE: Library("TensorFlow, oneDNN on", tensorflow, (REFERENCE,), {_ONEDNN: "1"}),
+    "tensorflow-plain": Library("TensorFlow, oneDNN off", tensorflow, (REFERENCE,), {_ONEDNN: "0"}),
     "onnxruntime": Library(
-        "ONNX Runtime",
-        _run_onnxruntime,
-        modules=("onnxruntime", "tf2onnx"),
-        packages=("onnxruntime",),
+        "ONNX Runtime", _run_onnxruntime, ("onnxruntime",), modules=("onnxruntime", "tf2onnx")
     ),
-    "openvino": Library("OpenVINO", _run_openvino, modules=("openvino",), packages=("openvino",)),
-    "litert": Library(
-        "LiteRT", _run_litert, modules=("ai_edge_litert",), packages=("ai-edge-litert",)
-    ),
+    "openvino": Library("OpenVINO", _run_openvino, ("openvino",), modules=("openvino",)),
+    "litert": Library("LiteRT", _run_litert, ("ai-edge-litert",), modules=("ai_edge_litert",)),
 }

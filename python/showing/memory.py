@@ -1,4 +1,4 @@
-"""What a picture of a tensor in memory shows, whatever draws it.
+"""Pictures of a tensor in memory, as coloured text: on a terminal, or in an SVG file.
 
 Two tables of cells. The first has the elements by their indices, and in each cell its place in
 memory; the second has the memory from its start, and in each cell which element lies there.
@@ -7,9 +7,17 @@ memory; the second has the memory from its start, and in each cell which element
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
+
+import rich.console
+import rich.terminal_theme
+from rich.color import Color
+from rich.style import Style
+from rich.text import Text
 
 MIN_ROWS = 8  # some of the first, a gap, where the tail begins, a gap, the last
 
@@ -356,3 +364,140 @@ class Sheet:
     def _left_out(picked: list[int | None], count: int) -> str:
         missing = count - sum(item is not None for item in picked)
         return f"{missing} of {count} columns left out" if missing else ""
+
+
+# Dark blue, teal, green, yellow: the lightness grows all the way, so that a print without colours
+# and eyes that see no red and green read the same order.
+_STOPS = ((38, 42, 110), (28, 98, 142), (24, 150, 138), (104, 194, 96), (250, 228, 60))
+
+
+def ramp(shade: float) -> tuple[int, int, int]:
+    """Red, green, blue of the place `shade` of the memory, 0 to 1."""
+    place = min(max(shade, 0.0), 1.0) * (len(_STOPS) - 1)
+    i = min(int(place), len(_STOPS) - 2)
+    return tuple(
+        round(a + (b - a) * (place - i)) for a, b in zip(_STOPS[i], _STOPS[i + 1], strict=True)
+    )
+
+
+def ink(background: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Black or white, whichever can be read on `background`."""
+    red, green, blue = background
+    return (0, 0, 0) if 0.3 * red + 0.59 * green + 0.11 * blue > 135 else (255, 255, 255)
+
+
+STEPS = 16  # of the colours in the legend
+TAIL = "░"
+QUIET = Style(dim=True)
+SVG_WIDTH = 120  # characters
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
+<style>text {{ font: {char_height}px monospace; white-space: pre }} {styles}</style>
+<defs>{lines}</defs><rect width="100%" height="100%" fill="#fff"/>
+<g transform="translate({terminal_x}, {char_height})" xml:space="preserve">{backgrounds}{matrix}</g>
+</svg>
+"""
+
+
+def draw(
+    desc, path: str | os.PathLike | None, *, max_rows: int, console: rich.console.Console | None
+) -> None:
+    """Prints the memory of `desc` as two tables, or writes them as an SVG file.
+
+    Args:
+      desc: a TensorDesc.
+      path: of the file; one that is there is replaced. None prints.
+      max_rows: of each table, at least `MIN_ROWS`.
+      console: where to print; stdout by default. Columns that are wider than it are left out.
+
+    Raises:
+      ValueError: max_rows is too small.
+      OSError: the file cannot be written.
+    """
+    if max_rows < MIN_ROWS:
+        raise ValueError(f"max_rows must be at least {MIN_ROWS}; got {max_rows}")
+    if path is None:
+        console = console or rich.console.Console()
+        _print(lines(Sheet(desc), max_rows=max_rows, width=console.width), console)
+        return
+    picture = lines(Sheet(desc), max_rows=max_rows, width=SVG_WIDTH)
+    width = max(line.cell_len for line in picture)
+    console = rich.console.Console(record=True, file=io.StringIO(), width=width)
+    _print(picture, console)
+    theme = rich.terminal_theme.DEFAULT_TERMINAL_THEME
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(console.export_svg(title="", theme=theme, code_format=SVG))
+
+
+def _print(picture: list[Text], console: rich.console.Console) -> None:
+    for line in picture:
+        console.print(line, no_wrap=True, overflow="ignore", crop=False)
+
+
+def lines(sheet: Sheet, *, max_rows: int, width: int) -> list[Text]:
+    """The picture, line by line."""
+    head = [
+        Text.assemble((sheet.title, "bold"), f"  {sheet.sizes}  {sheet.desc.dtype.name}"),
+        Text(sheet.formula),
+        Text(sheet.memory_size),
+    ]
+    if sheet.empty:
+        return [*head, Text("no elements")]
+    result = list(head)
+    for make in (sheet.elements, sheet.memory):
+        columns = width // sheet.index_width
+        while _width(table := make(max_rows, columns)) > width and columns > MIN_COLUMNS:
+            columns -= 1
+        result += [Text(), *_table(table)]
+    return [*result, Text(), _legend(table.kinds)]
+
+
+def _width(table: Table) -> int:
+    """Characters of the longest row."""
+    notes = max(len(row.note) for row in table.rows)
+    cells = table.columns * table.cell_width
+    return table.label_width + cells + len(table.breaks) + (notes and notes + 2)
+
+
+def _table(table: Table) -> list[Text]:
+    result = [Text(table.title, "bold")]
+    if table.left_out:
+        result.append(Text(" " * table.label_width + f"  {table.left_out}", QUIET))
+    for texts in table.headings:
+        line = Text(" " * table.label_width)
+        for at, text in enumerate(texts):
+            line.append(" " * (at in table.breaks) + text.rjust(table.cell_width))
+        result.append(line)
+    for row in table.rows:
+        if row.new_group:
+            result.append(Text())
+        line = Text(row.label.rjust(table.label_width))
+        for at, cell in enumerate(row.cells):
+            line.append(" " * (at in table.breaks))
+            line.append_text(_cell(cell, table.cell_width))
+        if row.note:
+            missing = table.columns - len(row.cells)
+            line.append(" " * missing * table.cell_width + f"  {row.note}", QUIET)
+        result.append(line)
+    return result
+
+
+def _cell(cell: Cell, width: int) -> Text:
+    if cell.kind == "tail":
+        return Text((TAIL * (width - 1)).rjust(width), QUIET)
+    if cell.kind == "remark":
+        return Text(f"  {cell.text}", QUIET)
+    if cell.kind != "element":
+        return Text(cell.text.rjust(width), QUIET)
+    background = ramp(cell.shade)
+    style = Style(color=Color.from_rgb(*ink(background)), bgcolor=Color.from_rgb(*background))
+    return Text(cell.text.rjust(width), style)
+
+
+def _legend(kinds: set[str]) -> Text:
+    line = Text("first ")
+    for i in range(STEPS):
+        line.append(" ", Style(bgcolor=Color.from_rgb(*ramp(i / (STEPS - 1)))))
+    line.append(" last in memory")
+    for kind, sign in (("tail", TAIL * 3), ("hole", "·3")):
+        line.append(f"   {sign} {MEANINGS[kind]}" if kind in kinds else "")
+    return line

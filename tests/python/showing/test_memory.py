@@ -1,21 +1,20 @@
 """Drawings of memory: complete, right, and clear about what they leave out."""
 
+import html
 import io
 import itertools
 import math
 import re
+import xml.etree.ElementTree as xml
 
 import numpy as np
 import pytest
 import rich.console
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.drawing.colors import ramp
-from tf_blockdnn.python.drawing.png import PAPER, TAIL_LINE, TAIL_PAPER, Page
-from tf_blockdnn.python.drawing.sheet import Sheet, letters_of, shown
+from tf_blockdnn.python.showing.memory import Sheet, letters_of, ramp, shown
 
 ALL = 10**6
 SMALL = """\
@@ -236,38 +235,37 @@ def test_colours_grow_lighter_with_the_offset():
     assert (np.diff(steps @ (0.3, 0.59, 0.11)) > 0).all()
 
 
+SVG = "{http://www.w3.org/2000/svg}"
+
+
 @pytest.mark.parametrize("layout", ["nChw8c", "nhwc", "ncw", "nCdhw8c", "OIhw8i8o", "Goihw8g"])
-def test_png(layout, tmp_path):
+def test_the_file_has_what_the_terminal_has(layout, tmp_path):
+    """Each text where the terminal has it, and each element on the colour of its place."""
     desc = small(layout)
-    desc.draw(tmp_path / "x.png", max_rows=64)
-    image = Image.open(tmp_path / "x.png").convert("RGB")
-    page = Page(Sheet(desc), max_rows=64)
-    assert image.size == page.size
-    pixels = np.asarray(image).astype(int)
-    used = np.zeros(image.size[::-1], bool)
-    cells = [box for box in page.boxes if box.right - box.left > 10]
-    for box in cells:
-        corners = pixels[[box.top, box.top, box.bottom - 1], [box.left, box.right - 1, box.left]]
-        if box.cell.kind == "element":
-            named = box.cell.text.isdigit()  # in the first table, with its offset
-            shade = int(box.cell.text) / (desc.size - 1) if named else box.cell.shade
-            assert abs(corners - ramp(shade)).max() <= 10
-        elif box.cell.kind == "tail":
-            area = pixels[box.top : box.bottom, box.left : box.right].reshape(-1, 3)
-            for color in (TAIL_PAPER, TAIL_LINE):
-                assert (abs(area - color).max(1) <= 10).mean() > 0.05
-            assert abs(area - TAIL_PAPER).max() <= 100
-        assert not used[box.top : box.bottom, box.left : box.right].any()
-        used[box.top : box.bottom, box.left : box.right] = True
-    assert (abs(pixels[[0, -1], :] - PAPER) <= 10).all()
-    has_tail = desc.dims != desc.padded_dims
-    assert has_tail == any(box.cell.kind == "tail" for box in page.boxes)
+    desc.draw(tmp_path / "x.svg", max_rows=64)
+    root = xml.parse(tmp_path / "x.svg").getroot()
+    width, height = map(float, root.get("viewBox").split()[2:])
+    texts = root.findall(f".//{SVG}text")
+    rows = {}
+    for text in texts:
+        at = round(float(text.get("x")) / 12.2)
+        line = rows.setdefault(float(text.get("y")), {})
+        line[at] = html.unescape(text.text).replace("\xa0", " ")
+        assert at * 12.2 + float(text.get("textLength")) < width and float(text.get("y")) < height
+    drawn = ["".join(line[at] for at in sorted(line)) for _, line in sorted(rows.items())]
+    printed = [line for line in text_of(desc, width=120, max_rows=64).splitlines() if line]
+    assert [line.split() for line in drawn if line.split()] == [line.split() for line in printed]
+    colors = {rect.get("fill") for rect in root.findall(f".//{SVG}rect")}
+    cells = [cell for row in Sheet(desc).memory(64, 120).rows for cell in row.cells]
+    shades = {"#{:02x}{:02x}{:02x}".format(*ramp(c.shade)) for c in cells if c.kind == "element"}
+    assert len(shades) > 10 and shades <= colors
 
 
-def test_png_of_nothing_and_of_much(tmp_path):
+def test_files_of_nothing_and_of_much(tmp_path):
     for dims in ((1, 0, 2, 2), (64, 1000, 1000, 1000)):
-        bd.TensorDesc(dims, "float32", "nChw16c").draw(tmp_path / "x.png")
-        width, height = Image.open(tmp_path / "x.png").size
+        bd.TensorDesc(dims, "float32", "nChw16c").draw(tmp_path / "x.svg")
+        box = xml.parse(tmp_path / "x.svg").getroot().get("viewBox")
+        width, height = map(float, box.split()[2:])
         assert 200 < width < 4000 and 80 < height < 2000
 
 
@@ -276,4 +274,4 @@ def test_bad_arguments(tmp_path):
     with pytest.raises(ValueError, match="max_rows must be at least 8; got 7"):
         desc.draw(max_rows=7)
     with pytest.raises(OSError, match="No such file"):
-        desc.draw(tmp_path / "nowhere" / "x.png")
+        desc.draw(tmp_path / "nowhere" / "x.svg")

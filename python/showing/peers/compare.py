@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
 import pathlib
-import sys
-import tempfile
 from collections.abc import Callable, Mapping
 
-import numpy as np
 import tensorflow as tf
 
-from .. import comparison, folders, measures
-from ..saved_model import load_model
-from ..tensorflow_private import is_onednn_on
+from ... import comparison, folders
+from ...measuring.difference import Difference
+from ...measuring.timing import Timing
+from ...measuring.workers import Workers
+from ...saved_model import load_model
+from ...tensorflow_private import is_onednn_on
 from .libraries import OURS, PEERS, REFERENCE
-from .worker import Worker, WorkerError
 
+_HERE = pathlib.Path(__file__).resolve().parent
 TOLERANCE = 1e-3  # Of the reference's largest magnitude.
 _BURST = 5
 
@@ -40,8 +39,8 @@ class PeerComparison:
 
     inputs: dict[str, tuple[tuple[int, ...], str]]
     threads: int
-    times: dict[str, measures.Timing]
-    differences: dict[str, measures.Difference]
+    times: dict[str, Timing]
+    differences: dict[str, Difference]
     problems: dict[str, str]
     versions: dict[str, str]
     default: str
@@ -106,39 +105,26 @@ def compare_peers(
     inputs = comparison.inputs_of(
         loaded.signatures[name], source, batch=batch, size=size, example=example
     )
-    problems = {
-        peer: f"not installed: {', '.join(row.missing())}"
-        for peer, row in PEERS.items()
-        if row.missing()
-    }
-    with contextlib.ExitStack() as stack:
-        place = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        np.savez(place / "inputs.npz", **inputs)
-        model = json.dumps({"folder": str(_folder(source, loaded, name, place)), "signature": name})
-        workers: dict[str, Worker] = {}
-        for peer in [peer for peer in PEERS if peer not in problems]:
-            step(f"{PEERS[peer].title}: loading and first run")
-            try:
-                workers[peer] = Worker(
-                    *(peer, sys.executable, model, place / "inputs.npz", place),
-                    threads=threads,
-                    burst=min(_BURST, runs),
-                    environment=PEERS[peer].environment,
-                )
-            except WorkerError as error:
-                problems[peer] = str(error)
-            else:
-                stack.callback(workers[peer].close)
-        differences = _differences(workers, problems)
+    workers = Workers(_HERE, "libraries", inputs, threads=threads, burst=min(_BURST, runs))
+    with workers:
+        folder = _folder(source, loaded, name, workers.place)
+        model = json.dumps({"folder": str(folder), "signature": name})
+        for peer, row in PEERS.items():
+            if missing := row.missing():
+                workers.problems[peer] = f"not installed: {', '.join(missing)}"
+                continue
+            step(f"{row.title}: loading and first run")
+            workers.start(peer, row, model)
+        differences = workers.check(REFERENCE, lambda peer: TOLERANCE)
         step(f"measuring, {runs} runs of each in turn")
-        times = measures.interleave(workers, runs=-(-runs // _BURST), warmup=1) if workers else {}
+        times = workers.take_turns(-(-runs // _BURST))
         versions = {
             peer: next(iter(worker.about["versions"].values()), None) or "unknown"
-            for peer, worker in workers.items()
+            for peer, worker in workers.running.items()
         }
     shapes = {name: (value.shape, value.dtype.name) for name, value in inputs.items()}
     default = REFERENCE if is_onednn_on() else "tensorflow-plain"
-    return PeerComparison(shapes, threads, times, differences, problems, versions, default)
+    return PeerComparison(shapes, threads, times, differences, workers.problems, versions, default)
 
 
 def _folder(source: pathlib.Path, loaded, name: str, place: pathlib.Path) -> pathlib.Path:
@@ -149,22 +135,3 @@ def _folder(source: pathlib.Path, loaded, name: str, place: pathlib.Path) -> pat
     module.kept = loaded
     tf.saved_model.save(module, str(place / "model"), signatures={name: loaded.signatures[name]})
     return place / "model"
-
-
-def _differences(workers: dict[str, Worker], problems: dict[str, str]) -> dict:
-    """Drops workers whose outputs are not TensorFlow's, with the reason."""
-    reference = workers.get(REFERENCE)
-    found = {}
-    for peer in list(workers):
-        try:
-            wanted = (reference or workers[peer]).outputs()
-            found[peer] = measures.largest_difference(wanted, workers[peer].outputs())
-        except ValueError as error:
-            problem = f"other outputs: {error}"
-        else:
-            if found[peer].relative <= TOLERANCE:
-                continue
-            problem = f"other outputs: off by {found[peer].relative:.1e} of the largest"
-        problems[peer] = problem
-        workers.pop(peer).close()
-    return found

