@@ -9,7 +9,7 @@
 A call takes the first of these ways that it can, and `bd.info()` says whether the first is there:
 
     eager_path    eager tensors: this library, past TensorFlow's dispatch
-    gradient      tapes, and inside other functions: TensorFlow's concrete function
+    gradient      tapes, and inside other functions: TensorFlow's concrete function and gradient
 """
 
 from .eager_path import unavailable as eager_path_unavailable

@@ -13,7 +13,9 @@ from ..rewriter.regions import LIGHT_OPS
 from ..tensorflow_private import EagerTensor, context
 from ..tensorflow_private import has_no_tape as _has_no_tape
 
-_AROUND_REGIONS = LIGHT_OPS | {"Bitcast", "Const", "NoOp", "Placeholder", "ReadVariableOp"}
+_AROUND_REGIONS = LIGHT_OPS.union(
+    "Bitcast Const NoOp Placeholder PreventGradient ReadVariableOp".split()
+)
 
 
 class _Call:

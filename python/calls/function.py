@@ -3,7 +3,7 @@
 import operator
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -12,7 +12,7 @@ from ..rewriter import Rewritten
 from ..tensorflow_private import EagerTensor, context, execute, record, tensor_shape, unconverted
 from .arguments import reader
 from .eager_path import eager_path
-from .gradient import NOTE, with_gradient
+from .gradient import why_none, with_refusals
 from .save import save_functions
 
 # Shapes of an argument that are known to fit; a server may meet any number of them.
@@ -25,7 +25,8 @@ class OptimizedFunction:
 
     Eager calls skip TensorFlow's Python layers and, where only converted and cheap ops are
     left, its executor: by position or by keyword, with tensors, arrays, dicts and nests. Calls
-    inside another function take its usual way. Gradients run through the original function.
+    inside another function take its usual way. Gradients are those of the function that ran,
+    with the weights that it has.
 
     Attributes:
         report: what was converted, what was declined and why.
@@ -34,8 +35,6 @@ class OptimizedFunction:
 
     Args:
         rewritten: what `optimize_concrete` returned.
-        original: () -> the ConcreteFunction that gradients run through, or None once it is gone.
-            It must not keep the original alive: its weights are in memory once more.
         weights: weak references to the original's trainable variables.
 
     Raises:
@@ -51,12 +50,9 @@ class OptimizedFunction:
         >>> fast.save("network_fast")
     """
 
-    def __init__(
-        self, rewritten: Rewritten, *, original: Callable | None = None, weights: Sequence = ()
-    ):
+    def __init__(self, rewritten: Rewritten, *, weights: Sequence = ()):
         self.concrete, self.trackables = rewritten.concrete, rewritten.trackables
         self.report, self._sizes = rewritten.report, rewritten.sizes
-        self.report.notes.append(NOTE)
         captured = self.concrete.captured_inputs
         self._captured = captured
         count = len(self.concrete.inputs) - len(captured)
@@ -69,7 +65,7 @@ class OptimizedFunction:
         self._run = _runner(self.concrete)
         self._eager = eager_path(self.concrete, self._pack, rewritten.keeps_memory)
         self._has_packed = False
-        self._differentiable = with_gradient(self._run_flat, original or (lambda: None), weights)
+        self._weights, self._no_gradient = weights, why_none(self.concrete)
 
     def __call__(self, *args, **kwargs):
         if kwargs or not self._is_flat or len(args) != self._count:
@@ -114,7 +110,8 @@ class OptimizedFunction:
         if not context.executing_eagerly() or record.could_possibly_record():
             for i, tensor in enumerate(tensors):
                 self._check(i, tensor.dtype, tensor.shape)
-            return self._pack(self._differentiable(tensors))
+            results = with_refusals(self._run_flat, tensors, self._weights, self._no_gradient)
+            return self._pack(results)
         if not all(map(operator.is_, tensors, args)):
             results = self._eager(tensors)
             if results is not NotImplemented:

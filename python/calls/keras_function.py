@@ -29,8 +29,7 @@ class Inference:
         """
         Args:
             find: () -> the model where it still is.
-            rewrite: (ConcreteFunction, find its original for gradients, bundles) ->
-                OptimizedFunction.
+            rewrite: (ConcreteFunction, bundles, roots) -> OptimizedFunction.
         """
         self._find, self.rewrite, self._bundles = find, rewrite, Bundles()
         self._made: list[tuple] = []
@@ -72,11 +71,7 @@ class Inference:
 
     def _convert(self, model, specs, traced, seconds: float):
         def converted(place):
-            def trace(model):
-                return keras_input.trace_masks(model, *specs)[place]
-
-            original = held(self._find, trace)
-            return self.rewrite(traced[place], original, self._bundles, (model,))
+            return self.rewrite(traced[place], self._bundles, (model,))
 
         function = converted(0)
         function.report.tracing_seconds = seconds
@@ -122,25 +117,6 @@ def timed_trace(trace: Callable, *args, **kwargs) -> tuple:
     with without_collection():
         traced = trace(*args, **kwargs)
     return traced, time.perf_counter() - start
-
-
-def held(find: Callable, concrete: Callable) -> Callable:
-    """() -> the original ConcreteFunction for gradients, or None where its owner is gone.
-
-    From the first gradient on it is kept, and its owner with it.
-
-    Args:
-        find: () -> the owner, or None.
-        concrete: owner -> its ConcreteFunction.
-    """
-    kept: list = []
-
-    def original():
-        if not kept and (owner := find()) is not None:
-            kept.extend((concrete(owner), owner))
-        return kept[0] if kept else None
-
-    return original
 
 
 def _as_it_is(error: Exception) -> Exception:

@@ -16,7 +16,7 @@ from ..tensorflow_private import concrete_function, def_function
 from . import keras_file, keras_input, keras_model
 from .eager_path import unavailable
 from .function import OptimizedFunction
-from .keras_function import Inference, has_open_sizes, held, sized, timed_trace
+from .keras_function import Inference, has_open_sizes, sized, timed_trace
 from .live import LiveFunction
 from .polymorphic import PolymorphicFunction
 from .signatures import OptimizedModel, closed, sizes
@@ -46,7 +46,7 @@ def optimize(
     """Rewrites a model or function so that it runs on this library's kernels where it can.
 
     Inputs, outputs, names, dtypes and dynamic sizes stay. The result is for inference. Gradients
-    with respect to inputs run through the original, as long as it exists.
+    with respect to inputs are those of what it computes, with the weights that it has.
 
     Args:
         target: a keras.Model of Keras 3 or 2 (functional, sequential, or subclassed and called or
@@ -137,7 +137,7 @@ def optimize(
     if options.is_live:
         _check_live(target)
 
-    def rewrite(concrete, original: Callable, bundles: Bundles, roots: Sequence, example=example):
+    def rewrite(concrete, bundles: Bundles, roots: Sequence, example=example):
         trained = [weakref.ref(variable) for variable in concrete.trainable_variables]
         rewritten = optimize_concrete(
             concrete,
@@ -149,7 +149,8 @@ def optimize(
             example=example,
             calibration=calibration,
         )
-        wrap = functools.partial(OptimizedFunction, original=original, weights=trained)
+        is_original = rewritten.concrete is concrete  # which has the gradients by its weights
+        wrap = functools.partial(OptimizedFunction, weights=() if is_original else trained)
         return wrap(rewritten) if rewritten.live is None else LiveFunction(rewritten, wrap)
 
     if isinstance(target, (str, os.PathLike)):
@@ -158,21 +159,15 @@ def optimize(
         return_free_memory()
         return fast
     if isinstance(target, concrete_function.ConcreteFunction):
-        return rewrite(target, weakref.ref(target), Bundles(), (target,))
+        return rewrite(target, Bundles(), (target,))
     if isinstance(target, def_function.Function):
-        return _of_function(target, weakref.ref(target), input_signature, rewrite, target)
+        return _of_function(target, input_signature, rewrite, target)
     if keras_input.is_model(target):
         return _of_keras(target, weakref.ref(target), input_signature, rewrite, example)
     if getattr(target, "signatures", None):
-        return _of_signatures(target, weakref.ref(target), rewrite, example)
+        return _of_signatures(target, rewrite, example)
     if isinstance(target, tf.Module) and callable(target):
-        module = weakref.ref(target)
-
-        def find():
-            target = module()
-            return target and _call_of(target)
-
-        return _of_function(_call_of(target), find, input_signature, rewrite, target)
+        return _of_function(_call_of(target), input_signature, rewrite, target)
     if isinstance(target, tf.Module) and (functions := _functions_of(target)):
         raise TypeError(
             f"{_article(type(target).__name__)} cannot be called, since it has no __call__: "
@@ -231,28 +226,26 @@ def _of_path(path, input_signature, custom_objects, rewrite, example):
 
         model = read()
         return _of_keras(model, read, input_signature, rewrite, example)
-    loaded = metagraph.load(path)
-    return _of_signatures(loaded, lambda: metagraph.load(path), rewrite, example)
+    return _of_signatures(metagraph.load(path), rewrite, example)
 
 
-def _of_function(function, find: Callable, input_signature, rewrite, root):
-    """A tf.function; `find` returns it where it still is, and `root` holds its tables."""
+def _of_function(function, input_signature, rewrite, root):
+    """A tf.function; `root` holds its tables."""
     if input_signature is None and function.input_signature is None:
         bundles, made = Bundles(), {}
 
         def make(args, kwargs):
             concrete, seconds = timed_trace(function.get_concrete_function, *args, **kwargs)
             if id(concrete) not in made:
-                fast = rewrite(concrete, weakref.ref(concrete), bundles, (root,))
+                fast = rewrite(concrete, bundles, (root,))
                 fast.report.tracing_seconds = seconds
                 made[id(concrete)] = concrete, fast
             return made[id(concrete)][1]
 
         return PolymorphicFunction(make)
     specs = tuple(input_signature or ())
-    original = held(find, lambda function: function.get_concrete_function(*specs))
     concrete, seconds = timed_trace(function.get_concrete_function, *specs)
-    fast = rewrite(concrete, original, Bundles(), (root,))
+    fast = rewrite(concrete, Bundles(), (root,))
     fast.report.tracing_seconds = seconds
     return fast
 
@@ -280,16 +273,15 @@ def _of_keras(model, find: Callable, input_signature, rewrite, example):
             function.main = function.add(*sized(specs, example))
             make.rewrite = functools.partial(rewrite, example=None)  # for other sizes
     return keras_model.wrap(
-        model, function, first, specs, lambda f: _of_function(f, lambda: f, None, rewrite, f)
+        model, function, first, specs, lambda f: _of_function(f, None, rewrite, f)
     )
 
 
-def _of_signatures(loaded, find: Callable, rewrite, example) -> OptimizedModel:
-    """All signatures; `find` returns what was loaded where it still is, or loads it again."""
+def _of_signatures(loaded, rewrite, example) -> OptimizedModel:
+    """All signatures of what was loaded."""
     bundles, functions = Bundles(), {}
     for name, concrete in loaded.signatures.items():
-        original = held(find, lambda loaded, name=name: loaded.signatures[name])
-        convert = functools.partial(rewrite, original=original, bundles=bundles, roots=(loaded,))
+        convert = functools.partial(rewrite, bundles=bundles, roots=(loaded,))
         known = None if example is None else closed(concrete, example)
         functions[name] = (
             convert(concrete) if known is None else _of_sizes(known, convert, concrete)

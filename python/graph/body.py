@@ -93,6 +93,8 @@ class Body:
         bound: placeholder -> the tensor of the outer body that it always holds. (A loop's
             variable is not bound, but what a loop only hands on is.)
         inner: (node, attribute, index) -> the body of that function.
+        own_gradients: the nodes of the captured graph by which its gradient is another one than
+            that of the formulas it computes: straight-through estimators and the like.
     """
 
     view: GraphView
@@ -103,6 +105,7 @@ class Body:
     place: Place | None = None
     bound: dict[str, Ref] = field(default_factory=dict)
     inner: dict[tuple[str, str, int], Body] = field(default_factory=dict)
+    own_gradients: tuple[str, ...] = ()
 
     def label(self, node: str) -> str:
         """How a report names a node of this body."""

@@ -90,6 +90,7 @@ def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) 
         name: _variable(tensor) for name, tensor in captures.items() if _is_variable(tensor)
     }
     constants = Constants(view, variables, live=live)
+    own_gradients = ordering.own_gradients(view, constants)
     ordering.relax(view, constants)
     inputs = concrete.inputs[:count]
     known = {tensor.op.name: _as_tuple(tensor.shape) for tensor in inputs}
@@ -99,7 +100,7 @@ def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) 
         known | _shapes_of_reads(view, constants),
         functools.partial(static_shapes, functions, captures),
     )
-    main = Body(view, constants, shapes, inputs=names[:count])
+    main = Body(view, constants, shapes, inputs=names[:count], own_gradients=own_gradients)
     _add_inner(main, functions)
     return Module(main, captures, concrete, functions)
 
@@ -136,6 +137,7 @@ def _inner(place: Place, node: Node, function, functions) -> Body:
         {name: (outer.constants, ref) for name, ref in bound.items()},
         outer.constants.live,
     )
+    own_gradients = ordering.own_gradients(view, constants)
     ordering.relax(view, constants)
     invariants = [
         _as_tuple(tensor_shape.TensorShape(s)) for s in node.attr["output_shapes"].list.shape
@@ -156,7 +158,9 @@ def _inner(place: Place, node: Node, function, functions) -> Body:
         values={name: value for name, value in values if value is not None},
         scope=label,
     )
-    return Body(view, constants, shapes, label, flat.inputs, place, bound)
+    return Body(
+        view, constants, shapes, label, flat.inputs, place, bound, own_gradients=own_gradients
+    )
 
 
 def _shapes_of_reads(view: GraphView, constants: Constants) -> dict[str, tuple]:
@@ -224,6 +228,7 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
         for node in nodes:
             if ordering.LOWERING in node.attr:
                 node.attr[ordering.LOWERING].b = False
+            ordering.hide_own_gradient(node)
     _unblock_convolutions(meta_graph.graph_def, closed)
     _unblock_recurrent_layers(meta_graph.graph_def)
     meta_graph.collection_def["train_op"].node_list.value.extend([*fetches, *targets])
@@ -243,6 +248,7 @@ def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[s
         for node in nodes:
             if ordering.LOWERING in node.attr:
                 node.attr[ordering.LOWERING].b = True
+            ordering.show_own_gradient(node)
             node.attr.pop(_COLOCATED, None)  # with what may be gone
     functions = {f.signature.name: _copied(f) for f in inlined.library.function}
     renew_read_only(inlined, functions)

@@ -1,13 +1,21 @@
 """Drops what inlining leaves between operations: identities and needless ordering."""
 
-from ..graph import Constants, GraphView, Node, Ref, called_functions
-from ..tensorflow_private import op_def_registry
+import numpy as np
+from tensorflow.core.framework import node_def_pb2
 
+from ..graph import Constants, GraphView, Node, Ref, called_functions
+from ..tensorflow_private import dtypes, op_def_registry, ops
+
+# On a node, the name under which its gradient is registered in the place of its op's.
+GRADIENT = "_gradient_op_type"
 LOWERING = "_lower_using_switch_merge"
 # Ops that a function runs for their results only, though TensorFlow lists them as stateful.
 PURE_READS = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "Const", "Identity"})
 
-_IDENTITIES = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient"})
+_NO_GRADIENT = frozenset({"StopGradient", "PreventGradient"})
+_HIDDEN = "blockdnn_"
+_IDENTITIES = _NO_GRADIENT | {"Identity", "IdentityN"}
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 # A loaded SavedModel names all its reads as side effects: 263 of MobileNetV2.
 _STANDS_FOR_OTHERS = frozenset({*_IDENTITIES, *PURE_READS, "NoOp"})
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"})
@@ -22,6 +30,106 @@ def relax(view: GraphView, constants: Constants) -> None:
     _resolve_targets(view)
     _wait_for_effects(view, constants)
     _bypass_identities(view)
+
+
+def hide_own_gradient(node: node_def_pb2.NodeDef) -> None:
+    """Makes an identity with a gradient of its own an op that Grappler does not drop."""
+    if node.op in _NO_GRADIENT or (node.op in _IDENTITIES and GRADIENT in node.attr):
+        types = list(node.attr["T"].list.type) or [node.attr["T"].type]
+        for key in ("Tin", "Tout"):
+            node.attr[key].list.type.extend(types)
+        for key in ("T", "message"):
+            node.attr.pop(key, None)
+        node.attr["token"].s = (_HIDDEN + node.op.replace("Prevent", "Stop")).encode()
+        node.op = "PyFuncStateless"
+
+
+def show_own_gradient(node: node_def_pb2.NodeDef) -> None:
+    """Undoes `hide_own_gradient`."""
+    if node.op != "PyFuncStateless" or not node.attr["token"].s.startswith(_HIDDEN.encode()):
+        return
+    node.op = node.attr["token"].s.decode().removeprefix(_HIDDEN)
+    types = list(node.attr["Tin"].list.type)
+    if node.op == "IdentityN":
+        node.attr["T"].list.type.extend(types)
+    else:
+        node.attr["T"].type = types[0]
+    for key in ("Tin", "Tout", "token"):
+        del node.attr[key]
+
+
+def own_gradients(view: GraphView, constants: Constants) -> tuple[str, ...]:
+    """The nodes by which a function has another gradient than the formulas that it computes.
+
+    What takes their place has the gradient of the formulas. Of tf.nn.silu and tf.nn.moments that
+    is the same; nobody looks at the gradient of integers, or at that of a constant.
+    """
+    found = []
+    for node in view:
+        if node.op in _NO_GRADIENT:
+            is_number = dtypes.as_dtype(node.attr["T"].type).is_floating
+            changes = is_number and not constants.is_constant(node.inputs[0])
+            if changes and not _is_of_moments(view, constants, node):
+                found.append(node.name)
+        elif GRADIENT in node.attr and node.op not in _CALLS and not _is_of_silu(view, node):
+            found.append(node.name)
+    return tuple(found)
+
+
+def _is_of_moments(view: GraphView, constants: Constants, stop: Node) -> bool:
+    """Whether a mean that has no gradient is the one in a variance, whose gradient by it is 0."""
+
+    def axes(mean: Node):
+        return None if mean.op != "Mean" else constants.value(mean.inputs[1])
+
+    mean = view.producer(stop.inputs[0])
+    over, differences = axes(mean), [node for node, _ in view.consumers(stop.ref)]
+    if over is None or not mean.attr["keep_dims"].b or view.is_fetched(stop.ref):
+        return False
+    for node in differences:
+        wanted = {mean.inputs[0], stop.ref}
+        if node.op != "SquaredDifference" or set(node.inputs) != wanted:
+            return False
+        means = [axes(reader) for reader, _ in view.consumers(node.ref)]
+        if view.is_fetched(node.ref) or any(not np.array_equal(one, over) for one in means):
+            return False
+    return bool(differences)
+
+
+def _is_of_silu(view: GraphView, node: Node) -> bool:
+    """Whether this is tf.nn.silu's wrapping of x * sigmoid(beta * x), or of the same once saved."""
+    if not _is_of_tensorflow(node.attr[GRADIENT].s.decode()):
+        return False
+    if node.op != "IdentityN" or len(node.inputs) < 2:
+        return False
+
+    def origin(ref: Ref) -> Ref:
+        return view.origin(ref, ("Identity",))
+
+    def factors(ref: Ref) -> list[Ref]:
+        node = view.producer(ref)
+        return list(map(origin, node.inputs)) if node.op == "Mul" else []
+
+    x = origin(node.inputs[1])
+    product = factors(origin(node.inputs[0]))
+    gates = [view.producer(ref) for ref in product if ref != x]
+    if x not in product or [gate.op for gate in gates] != ["Sigmoid"]:
+        return False
+    scaled = origin(gates[0].inputs[0])
+    return scaled == x or x in factors(scaled)
+
+
+def _is_of_tensorflow(name: str) -> bool:
+    """Whether the gradient of that name comes from a SavedModel or from TensorFlow's own silu."""
+    try:
+        function = ops.gradient_registry.lookup(name)
+    except LookupError:  # of a SavedModel that was written without
+        return True
+    for inner in ("tape_grad_fn", "grad_fn"):
+        held = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        function = held[inner].cell_contents if inner in held else function
+    modules = ("nn_impl", "function_deserialization")
+    return function.__module__.startswith("tensorflow.") and function.__module__.endswith(modules)
 
 
 def rests_on_edges(node_lists) -> bool:

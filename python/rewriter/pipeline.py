@@ -294,10 +294,28 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     context.report.regions = count_regions(module)
     verify.check_written(context.report, module)
     context.running = "rebuild"
-    result = rebuild(module, captures)
+    result = rebuild(module, captures, _why_no_gradient(module, context))
     context.running = "verify"
     verify.check_signature(concrete, result)
     return result, list(own.values())
+
+
+def _why_no_gradient(module: Module, context: Context) -> str:
+    """Why the rewritten function has no gradient; empty where it has the original's."""
+    names = [body.label(name) for body in module.bodies for name in body.own_gradients]
+    reason = ""
+    if names:
+        reason = (
+            f"the function has a gradient of its own at {names[0]} (tf.stop_gradient, "
+            "tf.custom_gradient), which its optimised form does not have"
+        )
+    elif context.options.precision in ("bf16", "int8"):
+        reason = f'precision="{context.options.precision}" has no gradient'
+    if not reason:
+        return ""
+    reason = f"{reason}: take the gradient of the original"
+    context.report.notes.append(reason)
+    return reason
 
 
 def _written(concrete, bundles: Bundles, context: Context):

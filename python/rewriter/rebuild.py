@@ -6,18 +6,19 @@ import weakref
 import tensorflow as tf
 
 from ..graph import Module, restore_library
-from ..tensorflow_private import context, default_types, ops, results_of, type_of
+from ..tensorflow_private import array_ops, context, default_types, ops, results_of, type_of
 from .capture import import_flat
 
 # The graph brings its own ordering; TensorFlow's would tie loops of version 1 in knots.
 _ATTRIBUTES = {"_disable_acd": True}
 
 
-def rebuild(module: Module, captures: dict):
+def rebuild(module: Module, captures: dict, no_gradient: str = ""):
     """A ConcreteFunction with the original's signature that computes the view's fetches.
 
     Args:
         captures: placeholder name -> outside tensor, for all placeholders but the inputs.
+        no_gradient: why the function has none; empty where it has.
     """
     original, view = module.function, module.main.view
     graph_def, names = view.to_graph_def(), module.main.inputs
@@ -35,6 +36,11 @@ def rebuild(module: Module, captures: dict):
         graph.control_outputs.extend(effects)
         for output, old in zip(outputs, results_of(original), strict=True):
             output.set_shape(old.shape)
+        if no_gradient:
+            outputs = [
+                array_ops.prevent_gradient(y, no_gradient) if y.dtype.is_floating else y
+                for y in outputs
+            ]
         return _pack(original, outputs)
 
     body.__name__ = "optimized"

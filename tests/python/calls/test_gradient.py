@@ -1,14 +1,14 @@
-"""Gradients through an optimised function run through the original."""
+"""Gradients through an optimised function are those of what ran, with the weights that it has."""
 
 import gc
 import weakref
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.calls.gradient import with_gradient
 
 
 def taped(function, x):
@@ -25,7 +25,139 @@ def test_eager_traced_and_symbolic(functional, pictures, same):
     same(taped(fast, x), wanted)
     same(tf.function(lambda x: taped(fast, x))(x), wanted)
     same(tf.function(lambda x: tf.gradients(tf.reduce_sum(fast(x) ** 2), x)[0])(x), wanted)
-    assert any("original" in note for note in fast.report.notes)
+
+
+def test_it_is_of_the_weights_that_ran(functional, pictures, same):
+    """Whatever has become of the original's, whose gradient was twice as large before."""
+    fast, x = bd.optimize(functional), tf.constant(pictures)
+    wanted = taped(functional, x)
+    functional.set_weights([2.0 * weight for weight in functional.get_weights()])
+    same(taped(fast, x), wanted)
+    same(tf.function(lambda x: taped(fast, x))(x), wanted)
+
+
+def test_effects_happen_once_and_draws_are_the_same(weights, floats, same):
+    kernel, count = weights(3, 3, 3, 16), tf.Variable(0.0, trainable=False)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8, 8, 3])])
+    def function(x):
+        count.assign_add(1.0)
+        noise = tf.random.uniform([1, 8, 8, 16])
+        return noise * tf.nn.conv2d(x, kernel, 1, "SAME"), noise
+
+    fast, x = bd.optimize(function), tf.constant(floats(1, 8, 8, 3))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y, noise = fast(x)
+        plain = noise * tf.nn.conv2d(x, kernel, 1, "SAME")
+    same(tape.gradient(y, x), tape.gradient(plain, x))
+    assert float(count) == 1.0
+
+
+def test_nested_and_persistent_tapes_and_jacobians(functional, pictures, same):
+    fast, x = bd.optimize(functional), tf.constant(pictures[:1])
+
+    def slopes(function):
+        with tf.GradientTape(persistent=True) as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = function(x)
+            first = inner.gradient(y, x)
+        return outer.gradient(first, x), outer.gradient(y, x), outer.jacobian(y, x)
+
+    for got, wanted in zip(slopes(fast), slopes(functional), strict=True):
+        same(got, wanted)
+
+
+@tf.custom_gradient
+def rounded(x):
+    return tf.round(x), lambda dy: dy
+
+
+@tf.custom_gradient
+def reversed_gradient(x):
+    return tf.identity(x), lambda dy: -dy
+
+
+OWN_GRADIENTS = {
+    "a straight-through estimator": lambda y: y + tf.stop_gradient(tf.tanh(y) - y),
+    "nothing goes back": tf.stop_gradient,
+    "a custom gradient": rounded,
+    "a reversed one": reversed_gradient,
+    "passed through": tf.grad_pass_through(tf.tanh),
+    "a variance of another mean": lambda y: tf.math.squared_difference(
+        y, tf.stop_gradient(tf.reduce_mean(y, [1, 2], keepdims=True))
+    ),
+    "in a loop": lambda y: tf.while_loop(
+        lambda i, y: i < 2, lambda i, y: (i + 1, y + tf.stop_gradient(y * y)), (0, y)
+    )[1],
+}
+
+
+@pytest.mark.parametrize("name", OWN_GRADIENTS)
+def test_a_gradient_of_its_own(name, weights, floats, tmp_path):
+    """What the formulas do not say is refused, in one line, by whoever asks for it alone."""
+    kernel, own = weights(3, 3, 3, 16), OWN_GRADIENTS[name]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8, 8, 3])])
+    def function(x):
+        return tf.nn.relu(own(tf.nn.conv2d(x, kernel, 1, "SAME")))
+
+    fast, x = bd.optimize(function), tf.constant(floats(1, 8, 8, 3))
+    assert fast.report.count("BlockdnnConv") == 1
+    np.testing.assert_allclose(fast(x), function(x), atol=1e-5)
+    message = "the function has a gradient of its own at .*: take the gradient of the original"
+    for ask in (taped, tf.function(taped)):
+        with pytest.raises(NotImplementedError, match=message):
+            ask(fast, x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = tf.reduce_sum(tf.stop_gradient(fast(x))) * tf.reduce_sum(x)
+    assert tape.gradient(loss, x) is not None
+    fast.save(tmp_path)
+    loaded, again = tf.saved_model.load(str(tmp_path)), bd.load(tmp_path)
+    for saved in (loaded.signatures["serving_default"], again):
+        with pytest.raises((NotImplementedError, LookupError), match=message[:40]):
+            taped(lambda x, saved=saved: saved(x=x)["output_0"], x)
+
+
+ORDINARY_GRADIENTS = {
+    "silu": tf.nn.silu,
+    "silu with beta": lambda y: tf.nn.silu(y, 1.5),
+    "moments": lambda y: sum(tf.nn.moments(y, [1, 2], keepdims=True)) * y,
+    "of integers": lambda y: y * tf.cast(tf.stop_gradient(tf.argmax(y, -1)), tf.float32)[..., None],
+    "of a constant": lambda y: y * tf.stop_gradient(tf.constant(2.0)),
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY_GRADIENTS)
+def test_a_gradient_that_the_formulas_say(name, weights, floats, same, tmp_path):
+    """How TensorFlow writes some functions changes nothing of their gradient."""
+    kernel, own = weights(3, 3, 3, 16), ORDINARY_GRADIENTS[name]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8, 8, 3])])
+    def function(x):
+        return own(tf.nn.conv2d(x, kernel, 1, "SAME"))
+
+    fast, x = bd.optimize(function), tf.constant(floats(1, 8, 8, 3))
+    same(taped(fast, x), taped(function, x))
+    module = tf.Module()
+    module.function, module.kernel = function, kernel
+    tf.saved_model.save(module, str(tmp_path), signatures=function)
+    loaded = bd.load(tmp_path)
+    same(taped(lambda x: loaded(x)["output_0"], x), taped(function, x))
+
+
+def test_low_precision_has_none(functional, pictures):
+    fast, x = bd.optimize(functional, precision="bf16"), tf.constant(pictures)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = fast(x)
+        behind = tf.reduce_sum(tf.stop_gradient(y)) * x
+    assert tape.gradient(behind, x) is not None
+    with pytest.raises(NotImplementedError, match='^precision="bf16" has no gradient: take the'):
+        tape.gradient(y, x)
 
 
 def test_second_order(functional, pictures, same):
@@ -62,21 +194,23 @@ def test_several_inputs_and_outputs(weights, same, floats):
     same(slopes(fast), slopes(function))
 
 
-def test_the_original_is_not_kept(weights, floats):
+def test_the_original_is_not_needed(weights, floats, same):
+    kernel = weights(3, 3, 3, 16)
+
     def make():
-        kernel = weights(3, 3, 3, 16)
+        held = tf.Variable(kernel)
         signature = [tf.TensorSpec([None, 8, 8, 3])]
         return bd.optimize(
-            tf.function(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME"), input_signature=signature)
+            tf.function(lambda x: tf.nn.conv2d(x, held, 1, "SAME"), input_signature=signature)
         )
 
     fast = make()
     gc.collect()
-    with pytest.raises(LookupError, match="original, which is gone: keep a reference"):
-        taped(fast, tf.constant(floats(1, 8, 8, 3)))
+    x = tf.constant(floats(1, 8, 8, 3))
+    same(taped(fast, x), taped(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME"), x))
 
 
-def test_a_path_is_read_again(functional, pictures, same, tmp_path):
+def test_of_a_file(functional, pictures, same, tmp_path):
     functional.save(tmp_path / "model.h5")
     x = tf.constant(pictures)
     same(taped(bd.optimize(tmp_path / "model.h5"), x), taped(functional, x))
@@ -144,14 +278,6 @@ def test_weights_of_others_have_theirs(functional, pictures, same):
 
     same(slopes(fast), slopes(functional))
     same(tf.function(lambda: slopes(fast))(), slopes(functional))
-
-
-def test_what_stands_behind_needs_no_original(library, functional, pictures):
-    """Nothing goes back through an optimised model for variables behind it."""
-    fast, shift = bd.optimize(functional), tf.Variable(1.0)
-    fast._first._differentiable = with_gradient(fast._first._run_flat, lambda: None)
-    x = tf.constant(pictures)
-    assert by_weights(lambda x: fast(x) + shift, x, shift) is not None
 
 
 def test_no_graph_is_kept(functional, pictures):
