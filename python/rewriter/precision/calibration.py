@@ -12,6 +12,9 @@ from ...errors import UserError
 _MOST_BATCH = 32  # samples of an array that are run at once, where the function leaves it open
 _HELD_BACK = 4  # every so many batches one
 _MOST_HELD = 16  # batches
+# A value this many times as far from zero as the median sample reaches: a byte that holds it has
+# no step left for that sample, whose numbers would all become zero.
+_FAR = 512
 _MISSING = (
     'precision="int8" needs calibration: some dozens of typical inputs, as an array of samples, a '
     "tf.data.Dataset of batches, or a .npz file or a folder of .npy files (--calibration); "
@@ -35,6 +38,10 @@ class Calibration:
         on_batch: called before the first batch and after each with the number of those done, and
             of all of them where that is known.
 
+    Attributes:
+        limits: argument -> the magnitude beyond which its values count as zero: they lie far beyond
+            what most samples hold, as -1e9 does for what is missing. Known once batches come.
+
     Raises:
         CalibrationError: it is None, or a path at which there are no such arrays.
     """
@@ -46,6 +53,7 @@ class Calibration:
         if isinstance(data, str | os.PathLike):
             data = read_arrays(pathlib.Path(data))
         self._data = data
+        self.limits: dict[str, float] | None = None
         self._once = None
         if isinstance(data, Iterator):  # A generator does not begin again; batches are few.
             self._once = list(data)
@@ -63,16 +71,27 @@ class Calibration:
         batches = self._raw(wanted, names)
         total = _count(batches)
         self._note(0, total)
+        if self.limits is None:
+            self.limits = _limits(
+                names, (_arguments(b, wanted, names, n) for n, b in enumerate(batches))
+            )
         for number, batch in enumerate(batches):
             arguments = _arguments(batch, wanted, names, number)
             if all(0 not in tensor.shape for tensor in arguments) or not arguments:
                 any_came = True
-                yield arguments
+                yield list(map(self._within, names, arguments))
             self._note(number + 1, total)
         if not any_came:
             raise CalibrationError(
                 "calibration holds no samples: give some dozens of typical inputs"
             )
+
+    def _within(self, name: str, tensor: tf.Tensor) -> tf.Tensor:
+        """The tensor with zero in the place of what is beyond its limit."""
+        if name not in self.limits:
+            return tensor
+        is_far = tf.abs(tensor) > tf.cast(self.limits[name], tensor.dtype)
+        return tf.where(is_far, tf.zeros_like(tensor), tensor)
 
     def _raw(self, wanted, names) -> Iterable:
         data = self._data if self._once is None else self._once
@@ -115,6 +134,19 @@ def split(batches: Iterable[list[tf.Tensor]]) -> Iterator[tuple[list[tf.Tensor],
     if number == 0:
         yield first, False
         yield first, True
+
+
+def _limits(names: list[str], batches: Iterable[list[tf.Tensor]]) -> dict[str, float]:
+    """What `Calibration.limits` says."""
+    reach: dict[str, list[float]] = {name: [] for name in names}
+    for arguments in batches:
+        for name, tensor in zip(names, arguments, strict=True):
+            if tensor.dtype.is_floating and tensor.shape.rank:
+                values = np.abs(tensor.numpy().astype(np.float64))
+                most = values.max(axis=tuple(range(1, values.ndim)), initial=0.0)
+                reach[name] += most[most > 0].tolist()
+    limits = {n: _FAR * np.percentile(r, 50, method="lower") for n, r in reach.items() if r}
+    return {name: float(limit) for name, limit in limits.items() if limit < max(reach[name])}
 
 
 def _count(batches: Iterable) -> int | None:

@@ -22,9 +22,18 @@ from .search import fewest, worst_first
 # stays float32: of two or three layers one always does.
 _NOTICED, _MANY = 0.02, 16
 _LOOKED_AT = 4  # batches that tell what a part of a network loses
-_OUT_OF_REACH = (
-    "max_loss={:g} is not met, and all layers are float32: the outputs differ by more without low "
-    "precision, by float32's own rounding or since the function draws random numbers"
+_LOST = 0.316  # of an output, 10 dB: less is left of it than should be there unsaid
+_BEYOND = (
+    "calibration: values of {} beyond {:.3g} are far from all that most samples hold, and count "
+    "as 0"
+)
+_LOSES = (
+    'precision="{}" leaves output {} at {:.1f} dB, mostly by {}: leave that float32 (exclude, '
+    "max_loss), or calibrate with other data"
+)
+_NOT_BY_PRECISION = (
+    "outputs are off by more than {:.3g} of their size in float32, too: by its own rounding, or "
+    "since the function draws random numbers"
 )
 
 
@@ -44,12 +53,11 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
     Raises:
         CalibrationError: the data do not fit, or a tensor has no finite range on them.
     """
-    first, held = Lowering(options.precision), []
-    calibration = None if data is None else Calibration(data, on_batch)
-    if first.weights_only and calibration is not None:
-        held = [batch for batch, is_held in split(calibration.batches(concrete)) if is_held]
-    elif calibration is not None:
+    first, held, warnings = Lowering(options.precision), [], []
+    if data is not None:
+        calibration = Calibration(data, on_batch)
         held = _observe(concrete, calibration, first, written)
+        warnings += map(_BEYOND.format, calibration.limits, calibration.limits.values())
 
     def attempt(keep: Iterable[str] = (), batches: list = held):
         lowering = replace(first, keep=frozenset(keep)).again()
@@ -58,29 +66,37 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
 
     made, judged = attempt()
     names = [layer.node for layer in judged.layers if layer.dtype != "float32"]
-    unchanged = None
+    allowed = options.max_loss or _LOST
 
     def lost_by(part: Sequence[str]) -> float:
         return attempt(set(names).difference(part), held[:_LOOKED_AT])[1].loss
 
-    if options.max_loss is not None and not judged.is_within(options.max_loss):
-        floats = attempt(names) if names else (made, judged)
-        if floats[1].is_within(options.max_loss):
-            order = (name for name, _ in worst_first(names, lost_by))
-            made, judged = fewest(order, attempt, lambda it: it[1].is_within(options.max_loss))
-        else:  # No search ends well: the loss is not one of precision.
-            made, judged = floats
-            unchanged = _OUT_OF_REACH.format(options.max_loss)
-    elif options.precision == "bf16" and len(names) >= _MANY and not judged.is_within(_NOTICED):
+    is_noticed = len(names) >= _MANY and not judged.is_within(_NOTICED)
+    if options.precision == "bf16" and options.max_loss is None and is_noticed:
         for name, _ in worst_first(names, lost_by, least=judged.loss / 2):
             tried = attempt([name])
             if tried[1].loss < judged.loss / 2:
                 made, judged = tried
             break  # No other makes as much.
+    if not judged.is_within(allowed):
+        floats = attempt(names) if names else (made, judged)
+        if not floats[1].is_within(allowed):  # No search ends well.
+            warnings.append(_NOT_BY_PRECISION.format(allowed))
+            made, judged = (made, judged) if options.max_loss is None else floats
+        elif options.max_loss is None:
+            output, layer = (
+                min(judged.outputs, key=lambda it: it.snr),
+                next(worst_first(names, lost_by)),
+            )
+            warnings.append(_LOSES.format(options.precision, output.name, output.snr, layer[0]))
+        else:
+            order = (name for name, _ in worst_first(names, lost_by))
+            made, judged = fewest(order, attempt, lambda it: it[1].is_within(allowed))
     report = made[2].report
     report.precision = judged
+    report.warnings += warnings
     if not judged.count:
-        report.warnings.append(unchanged or _unchanged(judged, options))
+        report.warnings.append(_unchanged(judged, options))
     elif options.precision == "bf16" and (reason := slow_in_bf16()):
         report.notes.append(reason)
     return made, held[0] if held else None
@@ -88,6 +104,8 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
 
 def _observe(concrete, calibration, lowering: Lowering, written: Callable) -> list:
     """Sets the lowering's means, and of bytes choices and moments; returns what is held back."""
+    if lowering.weights_only:
+        return [batch for batch, is_held in split(calibration.batches(concrete)) if is_held]
     observing = Lowering(lowering.precision, observing=True)
     module = written(observing)
     make, most = (Observer, MOST_TAPS) if lowering.is_int8 else (Means, 0)

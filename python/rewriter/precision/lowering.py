@@ -94,7 +94,7 @@ class Lowering:
         means: tensor -> the mean of each of its channels.
         moments: convolution -> those of what it reads, where its taps are few.
         keep: the convolutions that stay float32.
-        tensors: which are narrow, in the order in which they are made.
+        tensors: which are narrow and have a range of their own, in the order in which they run.
         convolutions: what is lowered: name, source and payload in float32.
         layers: what became of each convolution.
         left: (node, reason) of each product that no way to lower this precision changes.

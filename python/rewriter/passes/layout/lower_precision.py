@@ -166,8 +166,10 @@ def _lower(
         report.notes.append(slow)
     open_squeeze_excite(body, lowered)
     narrow = narrow_tensors(body.view, lowered)
+    joined = joined_values(body.view, narrow)
     if body.place is None:
-        lowering.tensors = [n.ref for n in body.view.topological() if n.ref in narrow]
+        seen = narrow.difference(joined)
+        lowering.tensors = [n.ref for n in body.view.topological() if n.ref in seen]
         lowering.convolutions = [
             (n.name, n.src, n.payload) for n in convolutions if n.name in lowered
         ]
@@ -177,7 +179,6 @@ def _lower(
             for node in convolutions
             if node.name not in lowered
         ]
-        joined = joined_values(body.view, narrow)
         fields = _fields_of(body, lowering, joined)
         TypeWriter(
             body,

@@ -94,17 +94,19 @@ def narrow_tensors(
 
 
 def joined_values(view: GraphView, narrow: set[Ref]) -> dict[Ref, Ref]:
-    """Value -> the narrow concatenation that alone reads it, or the one that alone reads that.
+    """Value -> the narrow tensor whose bytes it is written in, since only that is made of it.
 
-    With the concatenation's bytes it is written there and not copied. So is what moves values
-    there, if it alone reads them.
+    A concatenation's values are written there and not copied. What a maximum alone reads needs no
+    range of its own: what lies below all maxima, as masks and pads do, becomes the lowest byte. So
+    does what moves values there, if it alone reads them.
     """
     joined: dict[Ref, Ref] = {}
     for node in reversed(view.topological()):
         if isinstance(node.payload, Concat):
             whole = joined.get(node.ref, node.ref)
         elif node.payload is not None and node.payload.keeps and not _averages(node):
-            whole = joined.get(node.ref)
+            is_maximum = isinstance(node.payload, Pool)
+            whole = joined.get(node.ref, node.ref if is_maximum else None)
         else:
             continue
         if whole in narrow:

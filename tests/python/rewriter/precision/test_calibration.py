@@ -52,6 +52,19 @@ def test_integers_become_what_the_function_takes():
     assert batch[0].dtype == tf.float32
 
 
+def test_values_far_beyond_those_of_most_samples_are_zero():
+    """Of each argument by itself, whatever the batch; samples of zeros tell nothing."""
+    a, b = np.full((9, 3), 0.5, np.float32), np.full((9, 2), -3e4, np.float32)
+    a[::2], a[2, 1], a[5] = 0, 257, (1, -256, 256)
+    function = concrete(a=[None, 3], b=[None, 2])
+    calibration = Calibration([{"a": a[:4], "b": b[:4]}, {"a": a[4:], "b": b[4:]}])
+    got = [np.concatenate(parts) for parts in zip(*calibration.batches(function), strict=True)]
+    assert calibration.limits == {"a": 256}
+    a[2, 1] = 0
+    np.testing.assert_array_equal(got[0], a)
+    np.testing.assert_array_equal(got[1], b)
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [

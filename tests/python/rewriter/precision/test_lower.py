@@ -10,6 +10,7 @@ import tensorflow as tf
 import tf_blockdnn as bd
 from tf_blockdnn.python.rewriter import optimize_concrete
 from tf_blockdnn.python.rewriter.options import Options
+from tf_blockdnn.python.rewriter.precision.quantize import snr
 
 
 def images(count=24, seed=0):
@@ -288,3 +289,69 @@ def test_products_that_stay_float32_are_named(precision):
     assert "attention" in reasons and "computed tensors" in reasons
     assert (f'precision="{precision}-weights" stores' in reasons) == (not layers)
     assert "left in float32" in report.summary()
+
+
+_MASK = np.zeros((1, 12, 12, 1), np.float32)
+_MASK[0, 3:5] = 1
+# What hides values from a maximum or a minimum.
+_HIDING = {
+    "pad": lambda x, far: tf.nn.max_pool2d(_pad(x, -far), 3, 2, "VALID"),
+    "pad of a minimum": lambda x, far: -tf.nn.max_pool2d(-_pad(x, far), 3, 2, "VALID"),
+    "mask": lambda x, far: tf.nn.max_pool2d(tf.sin(x) - far * _MASK, 3, 2, "SAME"),
+    "choice": lambda x, far: tf.nn.max_pool2d(tf.where(_MASK > 0, -far, x), 3, 2, "SAME"),
+}
+
+
+def _pad(x, value):
+    return tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]], constant_values=value)
+
+
+@pytest.mark.parametrize("far", [1e4, 1e9, 3.4028235e38, np.inf])
+@pytest.mark.parametrize("how", _HIDING)
+def test_sentinels_of_maxima_enter_no_range(how, far):
+    far = min(far, 1e30) if how == "mask" else far  # 0 times infinity is NaN
+    weights = np.random.default_rng(2).standard_normal((2, 3, 3, 3, 3)).astype("float32")
+    weights = np.repeat(np.repeat(weights, 6, 3), 6, 4)[..., :16, :16] / 20
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 12, 12, 16])])
+    def function(x):
+        x = _HIDING[how](tf.nn.conv2d(x, weights[0], 1, "SAME"), np.float32(far))
+        return tf.nn.conv2d(x, weights[1], 1, "SAME")
+
+    x = np.random.default_rng(1).standard_normal((16, 12, 12, 16)).astype("float32")
+    report = bd.optimize(function, precision="int8", calibration=x, strict=True).report
+    assert [layer.dtype for layer in report.precision.layers] == ["uint8"] * 2
+    assert report.precision.outputs[0].snr > 30
+
+
+@pytest.mark.parametrize("precision", ["int8", "bf16"])
+@pytest.mark.parametrize("where", [(5,), (5, 3), (5, 3, 2, 1), (slice(0, 24, 4),)])
+@pytest.mark.parametrize("far", [-1e9, 3e38])
+def test_samples_that_reach_far_beyond_most_enter_no_range(function, precision, where, far):
+    """A sample, a row of pixels or an element of data says what is missing by -1e9."""
+    data = images()
+    data[where] = far
+    with pytest.warns(RuntimeWarning, match="values of x beyond 1.* count as 0"):
+        fast = bd.optimize(function, precision=precision, calibration=data, strict=True)
+    x = images(8, seed=1)
+    assert fast.report.precision.outputs[0].snr > 30
+    assert snr(function(x), fast(x)) > 30
+
+
+@pytest.mark.parametrize("options", [{}, {"max_loss": 0.2}])
+def test_an_output_that_loses_most_of_its_signal_is_a_warning(options):
+    """It names the layer: the only one of which one channel drowns all others."""
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((3, 3, 3, 16, 16)).astype("float32") / 12
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 12, 12, 16])])
+    def function(x):
+        x = tf.nn.conv2d(tf.nn.conv2d(x, weights[0], 1, "SAME"), weights[1], 1, "SAME")
+        drowning = x * np.float32([1] * 15 + [1e5])
+        return tf.nn.conv2d(drowning, weights[2] * np.float32([1] * 15 + [0])[:, None], 1, "SAME")
+
+    x = rng.standard_normal((16, 12, 12, 16)).astype("float32")
+    found = bd.optimize(function, precision="int8", calibration=x, **options).report
+    warnings = [line for line in found.warnings if "leaves output 0 at" in line]
+    assert len(warnings) == (not options) and (found.precision.outputs[0].snr < 10) == (not options)
+    assert all("mostly by Conv2D_2" in line and "\n" not in line for line in warnings)

@@ -92,10 +92,9 @@ def test_a_loss_that_float32_has_too_is_a_warning(function, shape, max_loss, pre
     function = tf.function(function, input_signature=[tf.TensorSpec([None, *shape])])
     data = np.random.default_rng(1).standard_normal((16, *shape)).astype("float32")
     options = {"precision": precision, "calibration": data, "max_loss": max_loss}
-    with pytest.warns(RuntimeWarning, match=f"max_loss={max_loss:g} is not met"):
+    with pytest.warns(RuntimeWarning, match=f"off by more than {max_loss:.3g} .* in float32, too"):
         report = bd.optimize(function, **options, strict=True).report
     assert report.precision.count == 0 and report.count("BlockdnnConv") + report.count(
         "BlockdnnInnerProduct"
     )
-    assert any("max_loss" in warning and "\n" not in warning for warning in report.warnings)
-    assert not any("changed nothing" in warning for warning in report.warnings)
+    assert any("changed nothing" in warning for warning in report.warnings)
