@@ -9,6 +9,7 @@ from ..graph import FLOAT32, Body, Module, Node, Ref, is_float32, make_node
 from ..ops.records import Bundle
 from . import functions
 from .options import Options
+from .regions import is_ours
 
 _READ = "blockdnn_weights/read"
 # Ops whose results cost nothing; a tensor that only these make of weights stays as it is.
@@ -34,7 +35,7 @@ def write_nodes(module: Module, resource: str, options: Options) -> np.ndarray |
         view = body.view
         weights[body.name] = read = Ref(view.unique_name(resource if body.place else _READ))
         bundle.tensor, bundle.view = read, view
-        if any(node.payload is not None for node in view):
+        if any(map(is_ours, view)):
             edited.add(body.name)
             if folds:
                 _store_folded(body, bundle)

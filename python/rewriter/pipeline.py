@@ -8,6 +8,8 @@ Weights are a snapshot: a later assignment to the original's variables does not 
 function, whatever reads them there, ops of ours or TensorFlow's, loops and conditions included; or
 they are live (trackables.py). A variable that the function itself assigns is live in any case:
 everything reads it as in the original, and nothing computed from it counts as constant.
+
+What was not planned is not touched: a function without an op of ours is returned as it was.
 """
 
 import dataclasses
@@ -36,11 +38,12 @@ from .passes.order import HIDES, NEEDS, PASSES
 from .precision.calibration import Calibration, CalibrationError
 from .precision.lower import lower
 from .rebuild import rebuild
-from .regions import count_regions, flat_graph, form_regions, ops_of_ours
+from .regions import count_regions, flat_graph, form_regions, is_converted, ops_of_ours
 from .report import Report
 from .trackables import BUNDLE, Bundles, Live, owners, structure, weights_left
 
 VERIFY = ("structure", "numbers")
+UNTOUCHED = "nothing is converted: calls run the original, with the weights that it has then"
 
 
 class Rewritten(NamedTuple):
@@ -140,7 +143,7 @@ def optimize_concrete(
                 concrete, bundles, context, calibration, on_batch
             )
         make = _maker(concrete, (result, bundle), bundles, context)
-        if context.options.autotune:
+        if context.options.autotune and result is not concrete:
             result, bundle = _autotuned(concrete, make, context, inputs)
         context.report.seconds = time.perf_counter() - start
         if context.options.measure:
@@ -163,7 +166,9 @@ def optimize_concrete(
         tolerance = max(tolerance, verify.TOLERANCES[kind])
         verify.check_numbers(concrete, result, tolerance=tolerance, inputs=judge)
     trackables = bundle + owners(result, [concrete, *roots])
-    if result is not concrete:  # Keras's export of a model around it writes what is named here.
+    if result is concrete:
+        report.notes.append(UNTOUCHED)
+    else:  # Keras's export of a model around it writes what is named here.
         variables = (t for t in trackables if isinstance(t, tf.Variable))
         live = context.options.is_live  # Otherwise those that can be trained are nobody's gradient.
         result.graph.variables = [t for t in variables if live or not t.trainable]
@@ -178,7 +183,7 @@ def optimize_concrete(
 def _fold_again(concrete, options: Options, leave: dict) -> tuple[Context, dict]:
     """The context of another run with the weights of now, and the values of its variables."""
     context = Context(options, leave=dict(leave))
-    return context, _folded(concrete, context)[1]
+    return context, _folded(_module(concrete, context), context)[1]
 
 
 def run_passes(module: Module, context: Context) -> Module:
@@ -259,7 +264,8 @@ def _lowered(concrete, bundles: Bundles, context: Context, calibration, on_batch
         return contexts[-1]
 
     def written(lowering) -> Module:
-        module, own = _written(concrete, bundles, another(lowering))
+        made = another(lowering)
+        module, own = _written(_module(concrete, made), bundles, made)
         handles = {name: variable.handle for name, variable in own.items()}
         return dataclasses.replace(module, captures=module.captures | handles)
 
@@ -279,7 +285,10 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     if compiled_by_xla(concrete):
         context.report.decline(_name(concrete), "XLA compiles it (jit_compile=True)")
         return concrete, list(concrete.variables)
-    module, own = _written(concrete, bundles, context)
+    module = _module(concrete, context)
+    if not is_converted(module):
+        return concrete, list(concrete.variables)
+    module, own = _written(module, bundles, context)
     captures = module.captures | {name: variable.handle for name, variable in own.items()}
     context.running = "name_algorithms"
     flat = flat_graph(module, captures)
@@ -318,16 +327,14 @@ def _why_no_gradient(module: Module, context: Context) -> str:
     return reason
 
 
-def _written(concrete, bundles: Bundles, context: Context):
+def _written(module: Module, bundles: Bundles, context: Context):
     """The module with all nodes written, and the variables made for it, by their placeholders."""
-    module, values = _folded(concrete, context)
+    module, values = _folded(module, context)
     return module, {name: bundles.variable(value) for name, value in values.items()}
 
 
-@without_collection()
-def _folded(concrete, context: Context) -> tuple[Module, dict]:
+def _folded(module: Module, context: Context) -> tuple[Module, dict]:
     """The module with all nodes written, and what the variables made for it hold."""
-    module = _module(concrete, context)
     context.running = "emit"
     resource = module.main.view.unique_name(BUNDLE)
     values = emit.write_nodes(module, resource, context.options)
@@ -345,6 +352,7 @@ def _folded(concrete, context: Context) -> tuple[Module, dict]:
     return module, own
 
 
+@without_collection()
 def _module(concrete, context: Context) -> Module:
     """The function after the passes; where they leave what Keras has XLA compile, that goes on."""
     context.running = "capture"

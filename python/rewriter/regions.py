@@ -34,7 +34,7 @@ from ..tensorflow_private import (
 )
 from .capture import import_flat
 
-REGION = "BlockdnnRegion"
+_OURS, REGION = "Blockdnn", "BlockdnnRegion"
 _BODY = "blockdnn_region_"  # what the names of their functions begin with
 # What may stand between converted ops: cheap enough that neither another thread nor TensorFlow's
 # executor would make up for leaving the region. Whatever else is left in a graph (a convolution
@@ -100,13 +100,13 @@ def form_regions(
 
 def count_regions(module: Module) -> int:
     """How many regions the finished function has, those of its loops and conditions included."""
-    return sum(op.startswith("Blockdnn") for _, op in _all_ops(module, inside=False))
+    return sum(op.startswith(_OURS) for _, op in _all_ops(module, inside=False))
 
 
 def ops_of_ours(module: Module) -> list[tuple[str, str]]:
     """(node, op) of each op of ours, in regions, loops and conditions, too."""
     ops = _all_ops(module, inside=True)
-    return [(name, op) for name, op in ops if op.startswith("Blockdnn") and op != REGION]
+    return [(name, op) for name, op in ops if op.startswith(_OURS) and op != REGION]
 
 
 def _all_ops(module: Module, *, inside: bool) -> list[tuple[str, str]]:
@@ -154,7 +154,12 @@ def _regions(view: GraphView) -> list[list[Node]]:
 
 def is_ours(node: Node) -> bool:
     """Whether it is an op of ours that stands in no region's place."""
-    return node.op.startswith("Blockdnn") and node.op != REGION
+    return node.op.startswith(_OURS) and node.op != REGION
+
+
+def is_converted(module: Module) -> bool:
+    """Whether anything in its bodies is of ours, planned or there before."""
+    return any(node.op.startswith(_OURS) for body in module.bodies for node in body.view)
 
 
 def _may_join(view: GraphView, node: Node) -> bool:

@@ -34,7 +34,7 @@ def check_written(report: Report, module: Module) -> None:
     """Raises VerificationError where the function lacks an op that the report names."""
     written = Counter(op for _, op in ops_of_ours(module))
     for op, count in report.counts().items():
-        if written[op] < count:
+        if op.startswith("Blockdnn") and written[op] < count:  # A plan may be one of TensorFlow's.
             lost = count - written[op]
             raise VerificationError(f"{lost} {op} of {count} in the report are not in the function")
 

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
+from tf_blockdnn.python.rewriter import pipeline
 from tf_blockdnn.python.saved_model import inspect_saved_model
 from tf_blockdnn.python.tensorflow_private import concrete_function, context, def_function
 
@@ -361,3 +362,35 @@ def test_files_are_as_they_were(kind, image, calibration, tmp_path):
         now = _files(path) | _process() | _functions()
         assert [key for key in before if now.get(key) != before[key]] == [], name
         assert _registered() <= before.keys(), name
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda x, w: tf.reduce_sum(x, [1, 2]) * 2.0,  # The canonical form is a mean.
+        lambda x, w: tf.cond(tf.reduce_sum(x) > 0.0, lambda: tf.transpose(x), lambda: x),
+        lambda x, w: tf.nn.conv2d(x, tf.cast(w, tf.float64), 1, "SAME"),
+        lambda x, w: tf.nn.relu(x)[..., ::2] + tf.cast(tf.reduce_sum(w), x.dtype),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"weights": "live"}, {"autotune": True}])
+def test_what_has_nothing_to_convert_is_returned_as_it_was(body, options, image, tmp_path):
+    kernel = tf.Variable(tf.random.stateless_normal([3, 3, 4, 16], [1, 2]))
+    double = tf.TensorSpec([None, 8, 8, 4], tf.float64)
+    function = tf.function(lambda image: {"y": body(image, kernel)}, input_signature=[double])
+    concrete = function.get_concrete_function()
+    before = _bytes(concrete.graph.as_graph_def())
+    fast = bd.optimize(concrete, **options)
+    assert fast.concrete is concrete and fast.report.converted == []
+    assert pipeline.UNTOUCHED in fast.report.notes
+    image = tf.cast(image, tf.float64)
+    wanted = function(image)["y"].numpy()
+    del function, concrete
+    gc.collect()  # Its weights are held.
+    np.testing.assert_array_equal(fast(image)["y"], wanted)
+    np.testing.assert_array_equal(tf.function(fast)(image)["y"], wanted)
+    assert _bytes(fast.concrete.graph.as_graph_def()) == before
+    kernel.assign(kernel * 2.0)
+    fast.save(tmp_path)
+    saved = tf.saved_model.load(tmp_path).signatures["serving_default"]
+    np.testing.assert_array_equal(saved(image=image)["y"], fast(image)["y"])
