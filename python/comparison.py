@@ -136,8 +136,8 @@ def compare_saved_model(
     source: str | os.PathLike,
     *,
     signature: str | None = None,
-    batch: int = 1,
-    size: tuple[int, int] = (224, 224),
+    batch: int | None = None,
+    size: tuple[int, int] | None = None,
     runs: int = 30,
     example=None,
     custom_objects: Mapping[str, object] | None = None,
@@ -148,7 +148,7 @@ def compare_saved_model(
     Args:
       source: folder of the SavedModel, or a file that Keras wrote.
       signature: its name; serving_default, or the only one, by default.
-      batch, size: fill the dimensions that the signature leaves open.
+      batch, size: fill the dimensions that the signature leaves open; 1 and (224, 224) by default.
       example: arguments to measure with in the place of made-up ones, as `optimize_saved_model`
         takes them.
       runs: counted runs of each.
@@ -156,7 +156,8 @@ def compare_saved_model(
       on_step: called with a few words before each step.
 
     Raises:
-      SavedModelError: anything wrong with `source`, `signature`, or inputs that cannot be made up.
+      SavedModelError: anything wrong with `source`, `signature`, or inputs that cannot be made up,
+        or a batch or size of which the signature has its own.
     """
     step = on_step or (lambda words: None)
     source = folders.check_model(source)
@@ -170,14 +171,23 @@ def compare_saved_model(
     return compare(original, optimized, inputs, runs=runs)
 
 
-def inputs_of(original, source, *, batch: int, size: tuple[int, int], example=None) -> dict:
+def inputs_of(original, source, *, batch=None, size=None, example=None) -> dict:
     """name -> array for a signature that has run once on them: the example's, or made up.
 
     Raises:
       ValueError: an example that the signature does not take.
-      SavedModelError: none can be made up, or it does not run on them.
+      SavedModelError: none can be made up, it does not run on them, or nothing takes a size that
+        is given.
     """
     specs = original.structured_input_signature[1]
+    shapes = [list(spec.shape) for spec in specs.values() if spec.shape.rank]
+    for given, option, is_open in (
+        (batch, "--batch", any(shape[0] is None for shape in shapes)),
+        (size, "--size", any(len(s) == 4 and None in s[1:3] for s in shapes)),
+    ):
+        if given and not is_open:
+            fixed = ", ".join(f"{name} {list(spec.shape)}" for name, spec in specs.items())
+            raise SavedModelError(f"{source}: {option} changes nothing: it takes {fixed}")
     if example is not None:
         fitting = tf.nest.flatten(calls.sized(specs, example))
         arrays = zip(fitting, tf.nest.flatten(example), strict=True)
@@ -185,7 +195,7 @@ def inputs_of(original, source, *, batch: int, size: tuple[int, int], example=No
         where, advice = "on the example", ""
     else:
         try:
-            inputs = example_inputs(specs, batch=batch, size=size)
+            inputs = example_inputs(specs, batch=batch or 1, size=size or (224, 224))
         except ValueError as error:
             raise SavedModelError(f"{source}: {error}") from error
         where, advice = "on made-up inputs", "; try --size or --example"

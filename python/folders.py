@@ -24,6 +24,19 @@ _PARTS = (
 )
 
 
+# Files of other libraries, by the ends of their names, and the way from them to a SavedModel.
+_OTHERS = {
+    (".onnx",): "an ONNX file: onnx2tf makes a SavedModel of it",
+    (
+        ".tflite",
+    ): "a LiteRT file, from which no way leads back: give the model that it was made from",
+    (".pt", ".pth", ".bin", ".safetensors"): "weights of PyTorch: write the model as ONNX "
+    "(torch.onnx.export), of which onnx2tf makes a SavedModel",
+    (".weights.h5", ".ckpt", ".index"): "weights without their model: build the model, load them, "
+    "and write it with model.export(folder)",
+}
+
+
 def is_keras_file(path: str | os.PathLike) -> bool:
     """Whether the name says that Keras wrote it: model.keras or model.h5."""
     return pathlib.Path(path).suffix in (".keras", ".h5", ".hdf5")
@@ -36,6 +49,9 @@ def check_model(path: str | os.PathLike) -> pathlib.Path:
       SavedModelError: no such file or folder, or a folder without a model.
     """
     path = pathlib.Path(path)
+    other = next((kind for ends, kind in _OTHERS.items() if path.name.endswith(ends)), None)
+    if other and path.is_file():
+        raise SavedModelError(f"{path}: {other}")
     if not is_keras_file(path):
         return check_source(path)
     if not path.is_file():
@@ -76,7 +92,7 @@ def check_destination(
 
     Raises:
       SavedModelError: a file, a folder that is not empty (unless `force`), one that overlaps with
-        `source`, or one that nobody can make there.
+        `source`, a place where other file systems are mounted, or one that nobody can write.
     """
     folder = pathlib.Path(folder)
     here, there = folder.resolve(), pathlib.Path(source).resolve()
@@ -89,10 +105,21 @@ def check_destination(
             f"{folder}: exists and is not empty; choose another folder, or "
             "--force (force=True) to replace the SavedModel in it"
         )
+    if os.path.ismount(folder):  # It could not be replaced in one step.
+        raise SavedModelError(f"{folder}: a mounted folder; name a new one in it")
     place = next(parent for parent in here.parents if parent.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise SavedModelError(f"{folder}: cannot be written ({place} takes no new folder)")
+    check_writable(place, f"{folder}: cannot be written ({place} takes no new folder)")
     return folder
+
+
+def check_writable(place: pathlib.Path, message: str) -> None:
+    """Raises SavedModelError with `message` where nothing can be made in the folder `place`."""
+    try:
+        trial = place / f".{secrets.token_hex(8)}"
+        trial.mkdir()
+        trial.rmdir()
+    except OSError:
+        raise SavedModelError(message) from None
 
 
 @contextlib.contextmanager

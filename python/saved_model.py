@@ -287,7 +287,7 @@ def _rewritten(source, wanted, custom_objects, options: Options, checks: dict, s
             trackables += original.variables
             continue
         closed = None if example is None else calls.closed(original, example)
-        takes_example = loaded_with_example or closed is not None
+        takes_example = checks["takes_example"] = loaded_with_example or closed is not None
         key = _fingerprint(original)
         if key not in done:
             step(f"optimising signature {name}")

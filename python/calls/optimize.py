@@ -137,7 +137,7 @@ def optimize(
     if options.is_live:
         _check_live(target)
 
-    def rewrite(concrete, bundles: Bundles, roots: Sequence, example=example):
+    def rewrite(concrete, bundles: Bundles, roots: Sequence, example=example, takes_example=False):
         trained = [weakref.ref(variable) for variable in concrete.trainable_variables]
         rewritten = optimize_concrete(
             concrete,
@@ -147,6 +147,7 @@ def optimize(
             verify_by=verify,
             tolerance=tolerance,
             example=example,
+            takes_example=takes_example,
             calibration=calibration,
         )
         is_original = rewritten.concrete is concrete  # which has the gradients by its weights
@@ -270,6 +271,7 @@ def _of_keras(model, find: Callable, input_signature, rewrite, example):
             f"converted {of_example}at the first call of each height and width, since {error}"
         )
         if example is not None:
+            make.rewrite = functools.partial(rewrite, takes_example=True)
             function.main = function.add(*sized(specs, example))
             make.rewrite = functools.partial(rewrite, example=None)  # for other sizes
     return keras_model.wrap(
@@ -291,7 +293,7 @@ def _of_signatures(loaded, rewrite, example) -> OptimizedModel:
 
 def _of_sizes(known, convert: Callable, concrete) -> PolymorphicFunction:
     """A signature for the sizes of an example at once, for others at their first call."""
-    main, others = convert(known), []
+    main, others = convert(known, takes_example=True), []
 
     def make(args, kwargs):
         given = [tuple(spec.shape) for spec in tf.nest.flatten((args, kwargs))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import pathlib
 from typing import Annotated, Literal
 
@@ -30,6 +31,7 @@ from .shared import (
     import_objects,
     print_json,
     print_warnings,
+    print_written,
     result_console,
     steps,
 )
@@ -127,6 +129,9 @@ def optimize(
             on_step=step,
             on_batch=step.batch,
         )
+    for one in report.signatures.values():
+        if one.blocked and not one.converted:
+            one.warnings.append("it was optimised before: OUT is a copy of it")
     print_warnings(report.signatures)
     if as_json:
         print_json(
@@ -143,11 +148,7 @@ def optimize(
             if note.startswith(TAKES_EXAMPLE):
                 line = rich.markup.escape(f"{name}: {note}")
                 result_console.print(line, soft_wrap=True, highlight=False)
-    result_console.print(
-        f"written: [bold]{rich.markup.escape(str(destination))}[/]   "
-        "(load it after [bold]import tf_blockdnn[/])",
-        soft_wrap=True,
-    )
+    print_written(destination, "   (load it after [bold]import tf_blockdnn[/])")
 
 
 def inspect(
@@ -187,6 +188,9 @@ def inspect(
         raise UserError(f"--html {html}: no such folder {html.resolve().parent}")
     if html is not None and html.is_dir():
         raise UserError(f"--html {html}: a folder; name a file to write")
+    if html is not None and not (html.exists() and os.access(html, os.W_OK)):
+        place = html.resolve().parent
+        folders.check_writable(place, f"--html {html}: {place} takes no new file")
     _check_calibration(precision, calibration)
     with steps(verbose=verbose) as step:
         from ..rewriter import read_arrays
@@ -226,6 +230,8 @@ def inspect(
 def _check_calibration(precision: str | None, calibration: pathlib.Path | None) -> None:
     if calibration is not None and not calibration.exists():
         raise UserError(f"--calibration {calibration}: no such file or folder")
+    if calibration is not None and precision is None:
+        raise UserError("--calibration is for --precision, which is not given")
     if precision == "int8" and calibration is None:
         raise UserError(
             "--precision int8 needs --calibration: a .npz file or a folder of .npy files"
@@ -247,11 +253,20 @@ def _parse_size(text: str) -> tuple[int, int]:
 def benchmark(
     source: Source,
     batch: Annotated[
-        int, typer.Option(min=1, help="Batch, where the signature leaves it open.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Batch, where the signature leaves it open; 1 by default.",
+            show_default=False,
+        ),
+    ] = None,
     size: Annotated[
-        str, typer.Option(help="H,W of image inputs, where the signature leaves them open.")
-    ] = "224,224",
+        str | None,
+        typer.Option(
+            help="H,W of image inputs, where the signature leaves them open; 224,224 by default.",
+            show_default=False,
+        ),
+    ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Counted runs of each model.")] = 30,
     signature: Annotated[
         str | None,
@@ -283,9 +298,13 @@ def benchmark(
     Inputs are those of --example, or made up: normally distributed floats, and zeros for integers.
     """
     folders.check_model(source)
-    height_width = _parse_size(size)
+    height_width = None if size is None else _parse_size(size)
+    if example is not None and (size or batch):
+        raise UserError("--batch and --size are for made-up inputs, and --example gives others")
     if threads and not peers:
         raise UserError("--threads belongs to --peers; otherwise ops use all cores")
+    if peers and inter_op_threads > 1:
+        raise UserError("--inter-op-threads is not for --peers: each library has one there")
     with steps(verbose=verbose, inter_op_threads=inter_op_threads) as step:
         from ..comparison import compare_saved_model
         from ..rewriter import read_arrays

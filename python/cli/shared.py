@@ -187,6 +187,12 @@ def check_names(option: str, names: list[str] | None) -> None:
             raise UserError(f"{option} {name}: not a regular expression: {error}") from None
 
 
+def print_written(path: pathlib.Path, more: str = "") -> None:
+    """Says which file or folder holds the result."""
+    line = f"written: [bold]{rich.markup.escape(str(path))}[/]{more}"
+    result_console.print(line, soft_wrap=True)
+
+
 def print_warnings(signatures: dict) -> None:
     """Prints what the reports of signatures warn of, a line each."""
     names: dict[str, list[str]] = {}

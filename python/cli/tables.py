@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
-from ..rewriter.summary import faster, precision_lines
+from ..rewriter.summary import counted, faster, precision_lines
 from ..showing.peers.libraries import OURS, PEERS
 
 
@@ -44,6 +44,7 @@ def summary(report, *, all: bool = False) -> str:
 def comparison(result) -> Group:
     """Times of a Comparison, with the ratio, the largest difference and the report's counts."""
     shapes = ", ".join(f"{name} {list(shape)}" for name, (shape, _) in result.inputs.items())
+    runs = counted(len(result.original.milliseconds), "run")
     threads = f"inter-op threads: {result.inter_op_threads or 'left to TensorFlow'}"
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("")
@@ -59,12 +60,13 @@ def comparison(result) -> Group:
         f"[bold]{faster(result.median_ratio)}[/]",
     )
     return Group(
-        escape(f"{shapes}; {len(result.original.milliseconds)} runs of each, in turn; {threads}"),
+        escape(f"{shapes}; {runs} of each, in turn; {threads}"),
         table,
         f"largest difference {result.difference.absolute:.2e}, which is "
         f"{result.difference.relative:.1e} of the largest output",
-        f"{result.convolutions} convolutions converted, {result.reorders} reorders left, "
-        f"{result.left} convolutions left to TensorFlow",
+        f"{counted(result.convolutions, 'convolution')} converted, "
+        f"{counted(result.reorders, 'reorder')} left, "
+        f"{counted(result.left, 'convolution')} left to TensorFlow",
     )
 
 
@@ -85,11 +87,12 @@ def peers(result) -> Group:
             "" if name == OURS or ratio is None else faster(ratio),
             f"{result.differences[name].relative:.0e}",
         )
-    runs = {len(time.milliseconds) for time in result.times.values()} or {0}
+    longest = max((len(time.milliseconds) for time in result.times.values()), default=0)
+    runs = counted(longest, "run")
     problems = [escape(f"{PEERS[n].title}: {why}") for n, why in result.problems.items()]
     versions = {PEERS[n].title.partition(",")[0]: version for n, version in result.versions.items()}
     return Group(
-        escape(f"{shapes}; {max(runs)} runs of each, in turn; {result.threads} threads"),
+        escape(f"{shapes}; {runs} of each, in turn; {counted(result.threads, 'thread')}"),
         table,
         escape(", ".join(f"{title} {version}" for title, version in versions.items())),
         *problems,

@@ -9,7 +9,7 @@ import typer
 
 from .. import _launch
 from ..errors import UserError
-from .shared import InterOp, Json, Verbose, print_json, result_console, steps
+from .shared import InterOp, Json, Verbose, print_json, print_written, result_console, steps
 
 
 def _parse_integers(option: str, text: str) -> list[int]:
@@ -64,7 +64,9 @@ def layout(
     if as_json:
         facts = "layout dims padded_dims strides shape size size_bytes is_dense".split()
         print_json({"dtype": desc.dtype.name} | {fact: getattr(desc, fact) for fact in facts})
-    elif svg is None:
+    elif svg is not None:
+        print_written(svg)
+    else:
         desc.draw(max_rows=max_rows, console=result_console)
 
 

@@ -44,6 +44,7 @@ from .trackables import BUNDLE, Bundles, Live, owners, structure, weights_left
 
 VERIFY = ("structure", "numbers")
 UNTOUCHED = "nothing is converted: calls run the original, with the weights that it has then"
+TOLERANCE = 1e-4
 
 
 class Rewritten(NamedTuple):
@@ -73,8 +74,9 @@ def optimize_concrete(
     bundles: Bundles | None = None,
     options: Options | None = None,
     verify_by: str = "structure",
-    tolerance: float = 1e-4,
+    tolerance: float = TOLERANCE,
     example=None,
+    takes_example: bool = False,
     calibration=None,
     on_batch: Callable[[int, int | None], None] | None = None,
 ) -> Rewritten:
@@ -89,6 +91,7 @@ def optimize_concrete(
         tolerance: for "numbers": largest difference, relative to the output's magnitude.
         example: for options.autotune: a tensor or array for each argument; random ones where
             None, an unknown batch being 1 and other unknown sizes 64.
+        takes_example: whether the function has the sizes of `example`, which others had open.
         calibration: for options.precision, as `optimize` takes it.
         on_batch: called while calibrating: batches done, and of how many, None if not known.
 
@@ -114,8 +117,18 @@ def optimize_concrete(
         raise ValueError(f"verify must be one of {VERIFY}, not {verify_by!r}")
     if not isinstance(tolerance, numbers.Real):
         raise ValueError(f"tolerance must be a number, such as 1e-4, not {tolerance!r}")
-    if (options or Options()).needs_calibration:
+    options = options or Options()
+    if options.needs_calibration:
         Calibration(calibration)
+    in_vain = []
+    if calibration is not None and options.precision is None:
+        in_vain.append("calibration changes nothing without a precision")
+    if tolerance != TOLERANCE and verify_by != "numbers":
+        in_vain.append('tolerance changes nothing without verify="numbers"')
+    if example is not None and not (takes_example or options.autotune or options.measure):
+        in_vain.append("example changes nothing: no size is open, and nothing is measured")
+    for warning in in_vain:
+        warn(warning)
     library()
     again = functools.partial(
         optimize_concrete,
@@ -125,10 +138,11 @@ def optimize_concrete(
         verify_by=verify_by,
         tolerance=tolerance,
         example=example,
+        takes_example=takes_example,
         calibration=calibration,
     )
     start = time.perf_counter()
-    context, bundles = Context(options or Options()), bundles or Bundles()
+    context, bundles = Context(options), bundles or Bundles()
     inputs, judge = [], None
     if context.options.autotune or context.options.measure:
         if example is None:
@@ -160,7 +174,7 @@ def optimize_concrete(
     report.seconds = report.seconds or time.perf_counter() - start
     for warning in report.warnings:
         warn(warning)
-    report.warnings.extend(_warnings())
+    report.warnings = [*in_vain, *report.warnings, *_warnings()]
     if verify_by == "numbers":
         kind = report.precision.precision if report.precision else context.options.precision
         tolerance = max(tolerance, verify.TOLERANCES[kind])

@@ -49,11 +49,11 @@ def precision_lines(report, cut: str = "") -> list[str]:
     found = report.precision
     if found is None:
         return []
-    total = len(found.layers)
-    lines = [f"{found.precision}: {found.count} of {total} layers"]
+    lines = [f"{found.precision}: {found.count} of {counted(len(found.layers), 'layer')}"]
+    judged = counted(found.samples, "sample")
     for output in found.outputs:
         agrees = "" if output.agreement is None else f", same class {100 * output.agreement:.4g} %"
-        lines.append(f"  {output.name}: {output.snr:.1f} dB{agrees} ({found.samples} samples)")
+        lines.append(f"  {output.name}: {output.snr:.1f} dB{agrees} ({judged})")
     rated = [layer for layer in found.layers if layer.snr is not None]
     worst = sorted(rated, key=lambda layer: layer.snr)[:_MOST_LAYERS]
     lines += [f"  {layer_line(layer, cut)}" for layer in worst]
@@ -67,6 +67,11 @@ def layer_line(layer, cut: str = "") -> str:
         words += [f"scale {layer.scale:.3g}", f"zero point {layer.zero_point}"]
     words.append("" if layer.snr is None else f"{layer.snr:.1f} dB")
     return f"{brief(layer.node, cut)}: {', '.join(filter(None, words))}"
+
+
+def counted(count: int, word: str) -> str:
+    """ "1 layer", "2 layers"."""
+    return f"{count} {word}{'s' * (count != 1)}"
 
 
 def faster(ratio: float) -> str:
@@ -108,7 +113,7 @@ def headline(report) -> str:
     took = f"(rewritten in {report.seconds * 1e3:.0f} ms"
     traced = report.tracing_seconds
     took += f"; TensorFlow traced it in {traced * 1e3:.0f} ms)" if traced else ")"
-    regions = f"{report.regions} {'region' if report.regions == 1 else 'regions'}"
+    regions = counted(report.regions, "region")
     if not report.converted:
         new = f" new; what is blocked already runs in {regions}" if report.blocked else ""
         return f"converted: nothing{new} {took}"
@@ -116,8 +121,7 @@ def headline(report) -> str:
     share = 100 * report.multiply_adds / total if total else 100.0
     if report.multiply_adds_left:
         share = min(share, 99.9)  # "100 %" says that nothing is left
-    count = len(report.converted)
-    ops = f"{count} {'op' if count == 1 else 'ops'}"  # loops have no count of multiply-adds
+    ops = counted(len(report.converted), "op")  # loops have no count of multiply-adds
     other = "other " if report.blocked else ""
     what = f"{share:.3g} % of the {other}multiply-adds" if total else ops
     return f"converted: {what}, in {regions} {took}"

@@ -182,7 +182,9 @@ def test_layout(call, tmp_path):
     code, out, _ = call(*command)
     assert code == 0 and "n*480 + c/8*160 + h*32 + w*8 + c%8" in out and "░" in out
     code, out, _ = call(*command, "--svg", tmp_path / "x.svg")
-    assert (code, out) == (0, "") and (tmp_path / "x.svg").read_text().startswith("<svg")
+    assert (code, out) == (0, f"written: {tmp_path / 'x.svg'}\n") and (
+        tmp_path / "x.svg"
+    ).read_text().startswith("<svg")
     code, out, _ = call(*command, "--json", "--dtype", "int8")
     answer = json.loads(out)
     assert (answer["size_bytes"], answer["padded_dims"]) == (960, [2, 24, 5, 4])
@@ -203,6 +205,17 @@ def test_layout(call, tmp_path):
         (["optimize", "nowhere", "out"], "nowhere: no such file or folder"),
         (["optimize", "empty", "out"], "empty: not a SavedModel"),
         (["optimize", "broken", "out"], "broken: saved_model.pb cannot be read"),
+        (["inspect", "full/model.onnx"], "model.onnx: an ONNX file: onnx2tf makes a SavedModel"),
+        (["benchmark", "full/a.tflite"], "a.tflite: a LiteRT file, from which no way leads back"),
+        (["inspect", "full/pytorch.pt"], "pytorch.pt: weights of PyTorch: write the model as ONNX"),
+        (["inspect", "full/m.weights.h5"], "m.weights.h5: weights without their model: build"),
+        (["optimize", "{tiny}", "/proc/out"], "/proc/out: cannot be written (/proc takes no new"),
+        (["optimize", "{tiny}", "/proc", "--force"], "/proc: a mounted folder; name a new one"),
+        (
+            ["optimize", "{tiny}", "out", "--calibration", "full"],
+            "--calibration is for --precision",
+        ),
+        (["inspect", "{tiny}", "--calibration", "full"], "--calibration is for --precision"),
         (["optimize", "{tiny}", "full"], "full: exists and is not empty"),
         (["optimize", "{tiny}", "out", "--signature", "x"], "no signature 'x'; it has read, serve"),
         (["inspect", "nowhere"], "nowhere: no such file or folder"),
@@ -233,11 +246,19 @@ def test_layout(call, tmp_path):
         ),
         (["demo", "full", "--inter-op-threads", "0"], "full: no pictures there"),
         (["benchmark", "{tiny}", "--threads", "2"], "--threads belongs to --peers"),
+        (
+            ["benchmark", "{tiny}", "--size", "8", "--example", "x"],
+            "--batch and --size are for made",
+        ),
+        (["benchmark", "{tiny}", "--peers", "--inter-op-threads", "2"], "is not for --peers"),
     ],
 )
 def test_bad_input(call, tiny, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    for name, file in (("full", "letter.txt"), ("broken", "saved_model.pb"), ("empty", None)):
+    (tmp_path / "full").mkdir()
+    for name in ("letter.txt", "model.onnx", "a.tflite", "pytorch.pt", "m.weights.h5"):
+        (tmp_path / "full" / name).write_text("dear")
+    for name, file in (("broken", "saved_model.pb"), ("empty", None)):
         (tmp_path / name).mkdir()
         if file:
             (tmp_path / name / file).write_text("dear")
@@ -288,7 +309,7 @@ def test_low_precision(call, several, tmp_path):
     given = ("--precision", "int8", "--calibration", tmp_path / "images.npz")
     code, out, err = call("optimize", several, tmp_path / "out", *given)
     assert code == 0
-    assert "serving_default: int8: 2 of 2 layers" in out and " dB (1 samples)" in out
+    assert "serving_default: int8: 2 of 2 layers" in out and " dB (1 sample)" in out
     assert "━━━━━━━━━━ 4 of 4 batches" in err
     code, out, _ = call("optimize", several, tmp_path / "json", *given, "--json")
     layers = json.loads(out)["signatures"]["serving_default"]["precision"]["layers"]
@@ -307,6 +328,27 @@ def test_warnings_are_lines_of_their_own(call, several, tmp_path):
     code, out, err = call("inspect", several, *asked)
     assert code == 0 and "warning: " not in err and "inter-op" not in out
     assert out.count("warning: ") == out.count("changed nothing") == 1
+
+
+def test_what_options_cannot_do_is_a_line(call, tiny, tmp_path):
+    given = ("--signature", "serve", "--exclude", "nothere", "--tolerance", "0.5")
+    code, out, err = call("optimize", tiny, tmp_path / "out", *given)
+    assert code == 0
+    assert "warning: tolerance changes nothing without verify" in err
+    assert "warning: exclude: no node or layer matches 'nothere'; tf-blockdnn inspect lists" in err
+    code, out, err = call("optimize", tmp_path / "out", tmp_path / "again", "--signature", "serve")
+    assert code == 0 and "warning: it was optimised before: OUT is a copy of it" in err
+
+
+@pytest.mark.parametrize("option", ["--batch", "--size"])
+def test_a_size_that_the_model_has_is_an_error(call, tmp_path, option):
+    """What would be measured is not what was asked for."""
+    module = tf.Module()
+    image = tf.TensorSpec([1, 16, 16, 3], name="image")
+    module.see = tf.function(lambda image: {"out": image + 1}, input_signature=[image])
+    tf.saved_model.save(module, str(tmp_path / "fixed"), signatures=module.see)
+    code, _, err = call("benchmark", tmp_path / "fixed", option, "8", "--inter-op-threads", "0")
+    assert code == 2 and f"{option} changes nothing: it takes image [1, 16, 16, 3]" in err
 
 
 def test_an_example(call, tiny, tmp_path):

@@ -150,5 +150,5 @@ def test_peers_take_turns_and_must_agree(call, tiny, table, monkeypatch):
         console.print(tables.peers(results[0]))
     shown = captured.get()
     assert "Absent: not installed: no_such_module" in shown
-    assert "5 runs of each, in turn; 1 threads" in shown
+    assert "5 runs of each, in turn; 1 thread\n" in shown
     assert re.search(r"^ +Same +[\d.]+ .*x (fast|slow)er", shown, re.MULTILINE)

@@ -1,5 +1,6 @@
 """`exclude` and `only`: what the caller wants left alone stays, with a reason."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -86,3 +87,30 @@ def test_what_is_no_expression_is_refused():
         Options(exclude=("(",))
     with pytest.raises(ValueError, match=r"exclude must be a list of names, such as \['stem'\]"):
         Options.of({"exclude": "stem"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"calibration": np.zeros((4, 1, 6, 6, 16))}, "calibration changes nothing without a prec"),
+        ({"tolerance": 0.1}, 'tolerance changes nothing without verify="numbers"'),
+        ({"example": np.zeros((1, 6, 6, 16))}, "example changes nothing: no size is open, and not"),
+        ({"exclude": ["nothere"]}, "exclude: no node or layer matches 'nothere'"),
+    ],
+)
+def test_what_nothing_asks_for_is_a_warning(function, arguments, words):
+    specs = [tf.TensorSpec([1, 6, 6, 16])]
+    with pytest.warns(RuntimeWarning) as caught:
+        report = optimize(tf.function(function), input_signature=specs, **arguments).report
+    (warning,) = (w for w in report.warnings if "inter-op" not in w)
+    assert warning.startswith(words) and "\n" not in warning
+    assert [(str(w.message), w.filename) for w in caught] == [(warning, __file__)]
+
+
+def test_what_something_asks_for_is_none(function, recwarn):
+    size = [tf.TensorSpec([1, 6, 6, 16])]
+    data = np.zeros((1, 6, 6, 16), np.float32)
+    options = {"precision": "bf16-weights", "calibration": [data], "verify": "numbers"}
+    optimize(tf.function(function), input_signature=size, tolerance=0.2, **options)
+    optimize(tf.function(function), input_signature=size, autotune=True, example=[data])
+    assert not [w for w in recwarn if "changes nothing" in str(w.message)]
