@@ -29,8 +29,6 @@ from .attention_masks import (
 )
 
 _SAME = frozenset({"Identity", "StopGradient"})
-# A constant of at most so much, added to all scores, only costs them digits.
-_SMALL = 1.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def scores_of(ref: Ref, is_product: Callable[[Ref], bool], body: Body) -> Scores
     if is_product(ref):
         return Scores(node.name)
     if node.op in _SAME:
-        return _then(scores_of(node.inputs[0], is_product, body), node, lambda s: s)
+        return _then(scores_of(node.inputs[0], is_product, body), node, body, lambda s: s)
     if node.op == "Reshape":
         ways = (_in_groups, _in_windows, _in_heads)
         found = [way(node, is_product, body) for way in ways]
@@ -112,13 +110,15 @@ def scores_of(ref: Ref, is_product: Callable[[Ref], bool], body: Body) -> Scores
     return None
 
 
-def _then(scores, node: Node, change: Callable[[Scores], Scores | str]):
+def _then(scores, node: Node, body: Body, change: Callable[[Scores], Scores | str]):
     """The scores after `node`, which changes those before it."""
     if not isinstance(scores, Scores):
         return scores
     changed = change(scores)
     if isinstance(changed, str):
         return changed
+    if len(changed.shape(body) or ()) != body.shapes.rank(node.ref):
+        return "its scores are not known to keep their axes"
     return replace(changed, nodes=(*changed.nodes, node.name))
 
 
@@ -147,7 +147,7 @@ def _scaled(node: Node, is_product, body: Body):
         cap = scores.soft_cap * abs(factor)
         return replace(scores, scale=scores.scale * factor, soft_cap=cap, biases=biases)
 
-    return _then(scores_of(ref, is_product, body), node, change)
+    return _then(scores_of(ref, is_product, body), node, body, change)
 
 
 def _scaled_by_heads(node: Node, is_product, body: Body):
@@ -168,7 +168,7 @@ def _scaled_by_heads(node: Node, is_product, body: Body):
                 return "its heads are scaled behind something else"
             return replace(scores, head_scale=scale)
 
-        return _then(scores, node, change)
+        return _then(scores, node, body, change)
     return None
 
 
@@ -178,7 +178,7 @@ def _capped(node: Node, is_product, body: Body):
             return "its scores are capped twice, or behind a bias or mask"
         return replace(scores, soft_cap=1.0)
 
-    return _then(scores_of(node.inputs[0], is_product, body), node, change)
+    return _then(scores_of(node.inputs[0], is_product, body), node, body, change)
 
 
 def _transposed(node: Node, is_product, body: Body):
@@ -194,7 +194,7 @@ def _transposed(node: Node, is_product, body: Body):
         biases = tuple(bias.turned(order) for bias in scores.biases)
         return replace(scores, order=turned, biases=biases)
 
-    return _then(scores_of(node.inputs[0], is_product, body), node, change)
+    return _then(scores_of(node.inputs[0], is_product, body), node, body, change)
 
 
 def _biased(node: Node, is_product, body: Body):
@@ -202,7 +202,9 @@ def _biased(node: Node, is_product, body: Body):
     for x, bias in (node.inputs, node.inputs[::-1])[: 1 if node.op == "Sub" else 2]:
         scores = scores_of(x, is_product, body)
         if scores is not None:
-            return _then(scores, node, lambda s, bias=bias: _with_bias(s, node, bias, factor, body))
+            return _then(
+                scores, node, body, lambda s, bias=bias: _with_bias(s, node, bias, factor, body)
+            )
     return None
 
 
@@ -227,7 +229,7 @@ def _mixed(node: Node, is_product, body: Body):
                 inner = (*scores.nodes, product.name)
                 return replace(scores, mask=kept, masked=masked, nodes=inner)
 
-            return _then(scores, node, change)
+            return _then(scores, node, body, change)
     return None
 
 
@@ -239,7 +241,7 @@ def _in_groups(node: Node, is_product, body: Body):
         return None
     if scores.biases or scores.mask or scores.causal or scores.order:
         return None
-    return _then(scores, node, lambda s: replace(s, groups=groups))
+    return _then(scores, node, body, lambda s: replace(s, groups=groups))
 
 
 def _in_heads(node: Node, is_product, body: Body):
@@ -259,7 +261,7 @@ def _in_heads(node: Node, is_product, body: Body):
             return "its scores are reshaped behind a mask, or other than by heads"
         return replace(scores, heads=heads, flat=len(scores.biases))
 
-    return _then(scores_of(node.inputs[0], is_product, body), node, change)
+    return _then(scores_of(node.inputs[0], is_product, body), node, body, change)
 
 
 def _in_windows(node: Node, is_product, body: Body):
@@ -288,14 +290,13 @@ def _in_windows(node: Node, is_product, body: Body):
             inner = (*scores.nodes, split.name, add.name)
             return replace(scores, biases=(*scores.biases, Bias(bias)), nodes=inner)
 
-        return _then(scores, node, change)
+        return _then(scores, node, body, change)
     return None
 
 
 def _with_bias(scores: Scores, node: Node, bias: Ref, factor: float, body: Body) -> Scores | str:
-    constant = body.constants.scalar(bias)
-    if constant is not None and abs(constant) <= _SMALL:
-        return scores  # softmax does not change with a constant
+    if body.constants.scalar(bias) == 0.0:
+        return scores
     if not _fits(bias, node, scores, body):
         return "what is added to its scores is not known to be broadcast to them"
     added = _added(scores, bias, factor)
@@ -350,7 +351,7 @@ def _masked(node: Node, is_product, body: Body):
                 return replace(scores, causal=True, hidden=masked, exact=selected)
         return selected or "the mask of its scores is not known to be broadcast to them"
 
-    return _then(scores, node, change)
+    return _then(scores, node, body, change)
 
 
 def _fits(bias: Ref, node: Node, scores: Scores, body: Body) -> bool:

@@ -72,10 +72,15 @@ BIASES = {
         1,
         1,
     ),
-    "a constant that changes nothing": (
-        lambda s: s + np.float32(MASK[0]) + np.float32(MASK[:, None, None]) + 1e-9,
+    "a zero changes nothing": (
+        lambda s: s + np.float32(MASK[0]) + np.float32(MASK[:, None, None]) + 0.0,
         2,
         0,
+    ),
+    "a constant before a mask of an ordinary value": (
+        lambda s: tf.where(MASK[:, None, None], s + 0.9, 0.3),
+        1,
+        1,
     ),
     "a number for all keys": (lambda s: s + np.ones((T, 1), np.float32), 1, 0),
 }
@@ -153,6 +158,29 @@ def test_other_arithmetic_is_no_mask(rewrite, floats, change):
     arrays = [floats(B, T, N, H) for _ in range(3)]
     causal = np.float32(CAUSAL)
     function = lambda q, k, v: heads_last(q, k, v, lambda s: change(s, causal))  # noqa: E731
+    result = rewrite(function, *[a.shape for a in arrays], options=STRICT)
+    assert not result.ops["BlockdnnAttention"]
+    result.assert_same(*arrays)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: 2.0 * tf.tanh(s + 0.7),
+        lambda s: tf.where(CAUSAL, s, tf.fill([1] * 5, np.float32(-1e9))),
+        lambda s: s * np.full([1] * 5, 0.5, np.float32),
+        lambda s: s + np.zeros([1] * 5, np.float32),
+    ],
+    ids=["a constant before tanh", "masked by five axes", "scaled by five", "plus a zero of five"],
+)
+def test_other_scores_stay(rewrite, floats, change):
+    """What follows a constant may see it, and a number of more axes gives them to the scores."""
+    arrays = [floats(B, T, N, H) for _ in range(3)]
+
+    def function(q, k, v):
+        scores = tf.reshape(change(tf.einsum("btnh,bsnh->bnts", q, k)), [B, N, T, T])
+        return tf.einsum("bnts,bsnh->btnh", tf.nn.softmax(scores), v)
+
     result = rewrite(function, *[a.shape for a in arrays], options=STRICT)
     assert not result.ops["BlockdnnAttention"]
     result.assert_same(*arrays)
