@@ -19,7 +19,7 @@ from .pixels.layer_norm import LayerNorm
 from .pixels.softmax import Softmax
 from .pixels.squeeze_excite import SqueezeExcite
 from .planes.pad import Pad
-from .planes.pool import GlobalPool, Pool
+from .planes.pool import GlobalPool, PlaneSum, Pool
 from .planes.resize import Resize
 from .post_op_entry import BINARY, COMPARISONS, FINITE, FUNCTIONS
 from .products.attention import BIAS_ROLES, MAX_BIASES, Attention

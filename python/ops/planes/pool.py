@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
+from ...graph import INT32
+from ...layout import NHWC
 from ..arguments import padding_text, pair_text, types_of
 from ..record import Layout, Record, function_of
 
@@ -33,6 +35,19 @@ class GlobalPool(Record, title="global pooling"):
 
     def _kind(self) -> str:
         return f"{self.kind} of {self.channels} channels, writes {self.dst_layout}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaneSum(Record, op="Sum", title="sum of planes", titles="sums of planes"):
+    """TensorFlow's Sum over the rows and columns of blocks, dimensions kept: a mean times the
+    number of pixels would not be exact, and sums of masks are counts."""
+
+    own = ("src", "reduction_indices")
+    other_types = {"reduction_indices": INT32}
+    keep_dims = True
+
+    def layout_of(self, role: str) -> Layout:
+        return self.src_layout if role == "src" else NHWC
 
 
 @function_of(Pool)

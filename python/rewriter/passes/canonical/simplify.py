@@ -4,7 +4,6 @@ It does not look into the functions of regions, and patterns know fewer spelling
 
     pow(x, 2) = square(x),  pow(x, 3) = x * square(x),  pow(x, 1/2) = sqrt(x), ...
     transpose(x, [0, 1, ..]) = x,    reshape(x, shape(x)) = x
-    sum of a plane of n pixels = n mean of it
     x[:n, ...] = x of n,    x * s = x * [s, s, ..],  s [N, 1, 1, 1], x [N, H, W, C]
     reshape(reshape(x) + a + b) = x + reshape(a + b), as attention by rows and columns adds biases
     f(reshape(x)) = reshape(f(x)),  x a convolution, which computes f while it has x in registers
@@ -22,7 +21,7 @@ from ...context import Context
 
 
 def simplify(body: Body, context: Context) -> None:
-    """Writes powers as products, sums of planes as means, merged patches as transposes."""
+    """Writes powers as products, merged patches as transposes."""
     for node in body.view.topological():
         rule = _RULES.get(node.op)
         if (
@@ -89,19 +88,6 @@ def _bypass(node: Node, body: Body) -> None:
     if not body.view.is_fetched(node.ref):  # its name is the output's
         body.view.replace_uses(node.ref, node.inputs[0])
         body.view.remove_dead([node.name])
-
-
-def _sum(node: Node, body: Body) -> None:
-    """Pictures in blocks have a mean of each plane, and no sum."""
-    x, axes = node.inputs
-    shape, numbers = body.shapes.shape(x), body.shapes.numbers(axes)
-    if not is_float32(body.view, x) or shape is None or len(shape) != 4 or numbers is None:
-        return
-    pixels = shape[1] * shape[2] if all(isinstance(size, int) for size in shape[1:3]) else 0
-    if sorted(axis % 4 for axis in numbers) != [1, 2] or not pixels:
-        return
-    write = body.writer(node.name)
-    write.put("Mul", write.add("mean", "Mean", x, axes, keep_dims=node.attr["keep_dims"]), pixels)
 
 
 def _slice(node: Node, body: Body) -> None:
@@ -195,7 +181,6 @@ _RULES = {
     "Pow": _power,
     "Reshape": _reshape,
     "StridedSlice": _slice,
-    "Sum": _sum,
     "Transpose": _transpose,
     **dict.fromkeys(UNARY, _activate),
     **dict.fromkeys(("Add", "AddV2", "Mul", "RealDiv", "Sub"), _spread),
