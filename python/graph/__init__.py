@@ -16,6 +16,7 @@ from .nodes import (
     definition,
     make_node,
     open_sizes,
+    unusual,
 )
 from .quantized import QUANTIZING, grid
 from .read_only import renew_read_only

@@ -4,15 +4,19 @@
     swish = Op("Mul", x, Op("Sigmoid", x))
     found = match(swish, node, view, constants)      # found.refs["x"], found.nodes
 
-Commutative ops are tried in both orders; the same name must bind the same tensor. Spellings of one
-thing are alternatives, `OneOf`, so that what stands around them is looked at once. A pattern is
-whatever has `ways`, so that a file of patterns may have kinds of its own.
+Commutative ops are tried in both orders; the same name must bind the same tensor. A formula is its
+constants to the bit, and its ops as they are without attributes: what has others is another
+formula. Spellings of one thing are alternatives, `OneOf`, so that what stands around them is looked
+at once. A pattern is whatever has `ways`, so that a file of patterns may have kinds of its own.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from .constants import Constants
+from .nodes import unusual
 from .view import GraphView, Node, Ref
 
 _COMMUTATIVE = frozenset({"Add", "AddV2", "Mul", "Maximum", "Minimum"})
@@ -78,41 +82,53 @@ class Any:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A constant of one element: near `value` if one is given, bound to `name` if one is."""
+    """A constant of one element: `value` if one is given, bound to `name` if one is.
+
+    A value that float32 does not have is either of the numbers around it: people write it in
+    different ways, and rounding decides.
+    """
 
     value: float | None = None
     name: str | None = None
-    tolerance: float = 1e-5
 
     def ways(self, ref: Ref, scope: Scope, found: Match) -> Iterator[Match]:
         value = scope.constants.scalar(ref)
-        if value is None or not self._is_near(value):
+        if value is None or not self._fits(value):
             return
         bound = {self.name: value} if self.name else {}
         yield Match(found.refs, found.scalars | bound, found.kinds, found.nodes)
 
-    def _is_near(self, value: float) -> bool:
-        if self.value is None:
+    def _fits(self, value: float) -> bool:
+        if self.value is None or value == self.value:
             return True
-        return abs(value - self.value) <= self.tolerance * max(1.0, abs(self.value))
+        nearest = np.float32(self.value)
+        is_rounded = float(nearest) != self.value
+        return is_rounded and abs(value - self.value) < float(abs(np.spacing(nearest)))
 
 
 @dataclass(frozen=True, init=False)
 class Op:
-    """Output 0 of a node of one of the ops "A|B", with its data inputs matched by `args`."""
+    """Output 0 of a node of one of the ops "A|B", with its data inputs matched by `args`.
+
+    The node is nobody's plan yet. Its attributes are those given, and others have their defaults.
+    """
 
     ops: tuple[str, ...]
     args: tuple
+    attributes: dict
 
-    def __init__(self, ops: str, *args):
+    def __init__(self, ops: str, *args, **attributes):
         object.__setattr__(self, "ops", tuple(ops.split("|")))
         object.__setattr__(self, "args", args)
+        object.__setattr__(self, "attributes", attributes)
 
     def ways(self, ref: Ref, scope: Scope, found: Match) -> Iterator[Match]:
         if ref.port or ref.node not in scope.view:
             return
         node = scope.view.node(ref.node)
-        if node.op in self.ops and len(node.inputs) == len(self.args):
+        if node.op in self.ops and len(node.inputs) == len(self.args) and node.payload is None:
+            if unusual(node, **self.attributes):
+                return
             here = None
             for args in self._orders(node.op):
                 if all(map(scope.may_be, args, node.inputs)):

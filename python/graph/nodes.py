@@ -50,6 +50,39 @@ def defaults(op: str) -> Mapping[str, object]:
     }
 
 
+# What says nothing about the numbers of a result: hints, checks, and what training alone asks.
+_HINTS = frozenset(
+    "exponential_avg_factor grad_a grad_b grad_x grad_y parallel_iterations use_cudnn_on_gpu"
+    " validate_indices".split()
+)
+
+
+@functools.cache
+def _settings(op: str) -> Mapping[str, object]:
+    """name -> default, or None, of each attribute that changes what an op computes."""
+    known = definition(op)
+    counts = {arg.number_attr for arg in (*known.input_arg, *known.output_arg)} | _HINTS
+    return {
+        attr.name: value_of(attr.default_value)
+        for attr in known.attr
+        if attr.name not in counts and "type" not in attr.type
+    }
+
+
+def unusual(node: Node, named: Iterable[str] = (), **wanted) -> str | None:
+    """An attribute of one of TensorFlow's nodes that a pattern does not expect: "keep_dims=True".
+
+    Args:
+        named: attributes at which the pattern looks itself.
+        wanted: the values of others; those that are left have their defaults.
+    """
+    for name, default in _settings(node.op).items():
+        value = value_of(node.attr[name]) if name in node.attr else default
+        if name not in named and value != wanted.get(name, default):
+            return f"{name}={value}"
+    return None
+
+
 def make_node(
     name: str,
     op: str,

@@ -5,8 +5,8 @@ Sigmoid inside a swish is never taken for an activation of its own. An absorbing
 primitive takes the name of the idiom's root, hence readers need no change.
 """
 
-from ..graph import Body, Node, Ref, is_float32, make_node
-from .patterns.pixels.elementwise import ELEMENTWISE, Idiom
+from ..graph import Body, Node, Ref, is_float32, make_node, unusual
+from .patterns.pixels.elementwise import ELEMENTWISE, NAMED, Idiom
 
 
 class Followers:
@@ -88,7 +88,7 @@ class Followers:
 
     def _index(self, node: Node) -> None:
         idioms = [i for make in ELEMENTWISE[node.op] for i in make(node, self._body)]
-        idioms = [idiom for idiom in idioms if self._is_private(idiom)]
+        idioms = [idiom for idiom in idioms if self._may_be_chain(idiom)]
         if not idioms:
             return
         largest = max(idioms, key=lambda idiom: len(idiom.nodes)).nodes
@@ -99,8 +99,15 @@ class Followers:
         for name in largest - {node.name}:
             self._interior[name] = node.name
 
-    def _is_private(self, idiom: Idiom) -> bool:
-        """Whether nothing outside reads, fetches or orders the nodes between src and root."""
-        inner = idiom.nodes - {idiom.root}
-        private = self._body.view.is_private(inner, within=idiom.nodes)
-        return private and not any(name in self._interior for name in inner)
+    def _may_be_chain(self, idiom: Idiom) -> bool:
+        """Whether nothing outside reads, fetches or orders the nodes between src and root.
+
+        And whether they do what their ops say, to a result of the source's shape: a constant of
+        more axes gives them to the result.
+        """
+        body, inner = self._body, idiom.nodes - {idiom.root}
+        if any(unusual(body.view.node(name), NAMED) for name in idiom.nodes):
+            return False
+        private = body.view.is_private(inner, within=idiom.nodes)
+        private = private and not any(name in self._interior for name in inner)
+        return private and body.shapes.equal(idiom.src, Ref(idiom.root))

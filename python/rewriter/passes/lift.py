@@ -7,7 +7,7 @@ before it is settled.
 from ...graph import Body, Ref, dtype, dtype_name, is_float32
 from ..capture import XLA
 from ..context import Context
-from ..patterns import PATTERNS
+from ..patterns import PATTERNS, look
 
 # Ops that a reader of the report looks for: kept ones always have a reason.
 _FOREIGN = {
@@ -49,9 +49,7 @@ def _lift(body: Body, context: Context, name: str) -> None:
     """Puts what the patterns of pass `name` find into the graph; notes why others stay."""
     for node in body.view:
         for pattern in PATTERNS[name]:
-            if node.name not in body.view or node.op not in pattern.ROOTS:
-                continue
-            found = pattern.find(node, body, context)
+            found = look(pattern, node, body, context) if node.name in body.view else None
             if found is None:
                 continue
             if not isinstance(found, str) and not is_float32(body.view, Ref(found.root)):

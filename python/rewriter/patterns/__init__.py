@@ -1,7 +1,7 @@
 """The patterns, by the pass that asks them. found.py says what a pattern is."""
 
 from .conv import conv_transpose, convolution
-from .found import Found
+from .found import Found, look
 from .movement import concat, cut, rows, shuffle
 from .pixels import fake_quantize, layer_norm, rms_norm, select, softmax, spread, squeeze_excite
 from .planes import depth_pool, global_pool, keep_dims, pad, pool, reduce, resize, upsample

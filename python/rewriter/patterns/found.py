@@ -4,17 +4,19 @@ A pattern teaches the rewriter that some nodes mean one thing that we have an op
 with
 
     ROOTS   the ops of the nodes at which it is looked for
+    NAMED   the attributes at which it looks, if there are any
     find(node, body, context) -> Found | str | None
 
 None: the node is something else. A str: one line that says why TensorFlow keeps what could have
 been found; it ends up in the report. `PATTERNS` in this folder's __init__.py lists them by the pass
-that asks. Element-wise work has patterns of its own, which find steps (pixels/elementwise).
+that asks. They ask by `look`, which states what holds for all patterns. Element-wise work has
+patterns of its own, which find steps (pixels/elementwise).
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ...graph import Body, GraphView, Node, Ref, Writer
+from ...graph import Body, GraphView, Node, Ref, Writer, unusual
 from ...ops.records import Record
 
 
@@ -52,3 +54,22 @@ class Found:
         node = view.replace(self.node(view))
         view.remove_dead([*(replaced - {self.root}), *sources])
         return node
+
+
+def look(pattern, node: Node, body: Body, context) -> Found | str | None:
+    """What a pattern finds at a node that nobody has planned yet.
+
+    An attribute that the pattern does not name has its default in all nodes that it replaces:
+    what it may mean otherwise, nobody has thought of.
+    """
+    if node.op not in pattern.ROOTS or node.payload is not None:
+        return None
+    named = getattr(pattern, "NAMED", ())
+    if setting := unusual(node, named):
+        return f"{setting} is not implemented"
+    found = pattern.find(node, body, context)
+    if not isinstance(found, Found):
+        return found
+    nodes = [body.view.node(name) for name in (found.root, *sorted(found.nodes))]
+    settings = [unusual(node, named) for node in nodes if node.payload is None]
+    return next((f"{setting} is not implemented" for setting in settings if setting), found)

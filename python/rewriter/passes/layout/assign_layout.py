@@ -12,7 +12,7 @@ from dataclasses import replace
 from ....graph import Body, Node, Ref, estimate
 from ....ops.records import BLOCK, BLOCKED, NHWC, Conv, Convolution, LayerNorm
 from ...context import Context
-from ...patterns import PATTERNS, Found
+from ...patterns import PATTERNS, Found, look
 from ...patterns.movement import cut, rows
 from ...patterns.pixels import softmax, spread
 from ...patterns.planes import global_pool, reduce
@@ -45,7 +45,7 @@ class LayoutState:
             one
             for node in body.view
             for pattern in PATTERNS["spans"]
-            if node.op in pattern.ROOTS and (one := pattern.find(node, body, context))
+            if isinstance(one := look(pattern, node, body, context), Found)
         ]
         parts = {name for one in found for name in one.nodes - {one.root}}
         self.spans = {one.root: one for one in found if one.root not in parts}
@@ -221,7 +221,7 @@ def _convert(node: Node, state: LayoutState, context: Context) -> None:
         return
     patterns = _patterns(node.op)
     found = [state.spans[node.name]] if node.name in state.spans else []
-    found = found or [one.find(node, state.body, context) for one in patterns]
+    found = found or [look(one, node, state.body, context) for one in patterns]
     for one in found:
         sources = one.inputs.values() if isinstance(one, Found) else node.inputs
         if one is None or not any(state.is_blocked(ref) for ref in sources):

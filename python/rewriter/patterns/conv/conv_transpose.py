@@ -13,6 +13,7 @@ from ..planes import pad
 from .convolution import obstacle
 
 ROOTS = ("Conv2DBackpropInput",)
+NAMED = ("dilations", "explicit_paddings", "padding", "strides")
 _SRC = 2  # the input that is the source
 MOST_STRIDE = 16
 

@@ -12,6 +12,7 @@ from ..planes import pad
 from . import dilation
 
 ROOTS = ("Conv2D", "DepthwiseConv2dNative")
+NAMED = ("dilations", "explicit_paddings", "padding", "strides")
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
@@ -60,8 +61,6 @@ def obstacle(node, src, body: Body) -> str | None:
     attr, shapes = node.attr, body.shapes
     if attr["T"].type != types_pb2.DT_FLOAT:
         return f"dtype {dtype_name(attr['T'].type)}, only float32 is implemented"
-    if attr["data_format"].s not in (b"NHWC", b""):
-        return f"data_format {attr['data_format'].s.decode()}, only NHWC is implemented"
     if shapes.rank(src) != 4:
         return "the input's rank is not known to be 4"
     if shapes.channels(src) is None:

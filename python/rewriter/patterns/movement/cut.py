@@ -9,9 +9,10 @@ from ....graph import Body, Node
 from ....ops.records import Concat
 from ...context import Context
 from ..found import Found
-from . import routing
+from . import routing, slices
 
 ROOTS = ("Slice", "StridedSlice", "GatherV2", "ReverseV2", "Roll", "Tile")
+NAMED = slices.NAMED
 _MOST = 8  # runs of which a concatenation of parts is made; more are copied faster by others
 
 

@@ -177,3 +177,4 @@ _MOVES = {
     "Transpose": _reshaped,
 }
 ROOTS = tuple(_MOVES)
+NAMED = ("mode", *slices.NAMED)

@@ -16,8 +16,6 @@ _PATTERN = Op(
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The shuffle that ends at `node`, unless it is none or something else looks inside."""
-    if node.payload is not None:
-        return None
     if node.op == "GatherV2":
         return _gathered(node, body)
     found = match(_PATTERN, node, body.view, body.constants)
@@ -40,7 +38,7 @@ def _gathered(node: Node, body: Body) -> Found | None:
     src, indices, axis = node.inputs
     order, channels = body.constants.value(indices), body.shapes.channels(src)
     along = body.shapes.number(axis)
-    if order is None or channels is None or along is None or node.attr["batch_dims"].i:
+    if order is None or channels is None or along is None:
         return None
     if along % 4 != 3 or order.shape != (channels,) or channels < 2:
         return None

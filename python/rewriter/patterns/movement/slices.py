@@ -3,6 +3,7 @@
 from ....graph import Body, Constants, Node, taken
 
 OPS = ("Slice", "StridedSlice")
+NAMED = tuple(f"{name}_mask" for name in ("begin", "ellipsis", "end", "new_axis", "shrink_axis"))
 
 
 def of(node: Node, body: Body, rank: int) -> list[slice] | None:

@@ -3,13 +3,14 @@
 In blocks they are what they were: the op looks at each number by itself.
 """
 
-from ....graph import QUANTIZING, Body, Node
+from ....graph import QUANTIZING, Body, Node, attribute_types
 from ....ops.records import FakeQuantize
 from ...context import Context
 from ...precision.carried import byte_of
 from ..found import Found
 
 ROOTS = tuple(sorted(QUANTIZING))
+NAMED = tuple(name for op in ROOTS for name in attribute_types(op))  # its op has them all
 _ROLES = ("src", "min", "max", "num_bits")
 
 

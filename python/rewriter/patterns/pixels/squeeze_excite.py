@@ -19,8 +19,8 @@ from ..products.inner_product import matrix
 
 _MOVES = ("Reshape", "ExpandDims", "Squeeze", "Transpose")
 
-
 ROOTS = ("Mean",)
+NAMED = ("alpha", "keep_dims", "squeeze_dims")  # those of steps are looked at before
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:

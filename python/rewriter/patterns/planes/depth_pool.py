@@ -13,13 +13,12 @@ from ..found import Found
 from .pool import KINDS
 
 ROOTS = ("Reshape",)
+NAMED = ("ksize", "padding", "strides")
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
     """The pooling along the depth that ends at `node`, if it is one."""
     view, shapes = body.view, body.shapes
-    if node.payload is not None:
-        return None
     pool = view.producer(node.inputs[0])
     columns = view.producer(pool.inputs[0]) if pool.op in KINDS else pool
     if columns.op != "Reshape" or columns.payload is not None or pool.op not in KINDS:

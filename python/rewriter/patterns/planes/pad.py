@@ -10,6 +10,7 @@ from ..found import Found
 from ..movement import slices
 
 ROOTS = ("Pad", "PadV2", "Slice", "StridedSlice")
+NAMED = slices.NAMED
 
 _NON_NEGATIVE = frozenset({"Abs", "Exp", "Relu", "Relu6", "Sigmoid", "Softplus", "Sqrt", "Square"})
 _KEEPS_SIGN = frozenset({"AvgPool", "ConcatV2", "MaxPool", "Pad"})

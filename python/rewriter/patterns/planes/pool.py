@@ -10,6 +10,7 @@ from .pad import constant_pad, is_non_negative, zero_pad
 
 KINDS = {"MaxPool": "max", "AvgPool": "avg"}
 ROOTS = tuple(KINDS)
+NAMED = ("explicit_paddings", "ksize", "padding", "strides")
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:
@@ -21,8 +22,6 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     attr, src = node.attr, node.inputs[0]
     channels = body.shapes.channels(src)
     ksize, strides = list(attr["ksize"].list.i), list(attr["strides"].list.i)
-    if attr["data_format"].s not in (b"NHWC", b""):
-        return f"data_format {attr['data_format'].s.decode()}, only NHWC is implemented"
     if channels is None:
         return "the number of channels is not known"
     if any(list_[axis] != 1 for list_ in (ksize, strides) for axis in (0, 3)):

@@ -17,6 +17,7 @@ from ..found import Found
 
 _KINDS = {"Max": "max", "Mean": "avg"}
 ROOTS = tuple(_KINDS)
+NAMED = ("keep_dims",)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from ..found import Found
 
 _KINDS = {"ResizeNearestNeighbor": "nearest", "ResizeBilinear": "bilinear"}
 ROOTS = tuple(_KINDS)
+NAMED = ("align_corners", "half_pixel_centers")
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:

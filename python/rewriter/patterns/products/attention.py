@@ -18,10 +18,10 @@ from ..found import Found
 from . import attention_groups
 from .attention_found import FoundAttention
 from .attention_masks import Bias, without_not
-from .attention_products import ROOTS, Axes, Product, axes_of, is_of_tensors, product
+from .attention_products import NAMED, ROOTS, Axes, Product, axes_of, is_of_tensors, product
 from .attention_scores import Scores, scaled_by, scores_of
 
-__all__ = ["ROOTS", "find"]
+__all__ = ["NAMED", "ROOTS", "find"]
 _SAME = frozenset({"Identity", "StopGradient"})
 _CHANGED = "the weights change before they meet the values: only softmax of the scores is one op"
 _GROUPED = "its groups of heads are not rows of one product, from [B, T, N, H] and back"
@@ -77,7 +77,8 @@ def _zeroed(node: Node, body: Body) -> tuple[Ref, tuple[Ref, bool]] | None:
         return None
     mask, *either = node.inputs
     for i in (0, 1):
-        if body.constants.scalar(either[1 - i]) == 0:
+        keeps_axes = body.shapes.rank(either[i]) == body.shapes.rank(node.ref)
+        if body.constants.scalar(either[1 - i]) == 0 and keeps_axes:
             return either[i], without_not(mask, i == 1, body)
     return None
 

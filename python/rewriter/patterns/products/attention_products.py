@@ -11,6 +11,7 @@ from ....graph import Body, Node, Ref
 
 _MATMULS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
 ROOTS = ("Einsum", *sorted(_MATMULS))
+NAMED = ("adj_x", "adj_y", "equation")
 
 
 @dataclass(frozen=True)

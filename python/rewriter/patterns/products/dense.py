@@ -11,6 +11,7 @@ from ..found import Found
 from . import inner_product
 
 ROOTS = inner_product.ROOTS
+NAMED = ("transpose_b",)
 
 
 def find(node: Node, body: Body, context: Context) -> Found | str | None:

@@ -17,6 +17,7 @@ from ...precision.carried import weight_steps
 from ..found import Found
 
 ROOTS = ("MatMul",)
+NAMED = ("transpose_b",)
 _MANY_WRITTEN, _SHORT_SUM = 2_000_000, 256  # see _is_slower
 # What hands on the memory it reads.
 _VIEWS = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze"})
@@ -59,8 +60,6 @@ def product(node: Node, body: Body) -> Found | str:
     attr, (src, weights) = node.attr, node.inputs
     if attr["T"].type != types_pb2.DT_FLOAT:
         return f"dtype {dtype_name(attr['T'].type)}, only float32 is implemented"
-    if attr["transpose_a"].b:
-        return "a transposed operand"
     if not body.constants.is_constant(weights):
         return "the weights are computed or assigned inside the function"
     shape = body.shapes.shape(weights)

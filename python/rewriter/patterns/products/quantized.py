@@ -35,7 +35,9 @@ ROOTS = ("RealDiv",)
 _VIEWS = frozenset({"ExpandDims", "Reshape", "Squeeze", "Transpose"})
 _MOST = 66311  # products of bytes whose sum is an int32 for sure: (2^31 - 1) / (255 * 127)
 _X = Any("x")
-_LARGEST = Op("Add|AddV2", Op("Max", Op("Abs", _X), Any("axes")), Scalar(name="epsilon"))
+_LARGEST = Op(
+    "Add|AddV2", Op("Max", Op("Abs", _X), Any("axes"), keep_dims=True), Scalar(name="epsilon")
+)
 _SCALE = Op("RealDiv", Scalar(127.0), _LARGEST)
 _STEPS = Op("Minimum", Op("Round", Op("Mul", _X, _SCALE)), Scalar(127.0))
 _BYTES = Op("Cast", Op("Maximum", _STEPS, Scalar(-127.0)))
@@ -75,7 +77,7 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
         return "int8 weights that are computed or transposed"
     of_x, of_y = shapes.shape(x), shapes.shape(node.inputs[0])
     matrix = shapes.shape(weights)
-    if None in (of_x, of_y, matrix) or len(matrix) != 2:
+    if None in (of_x, of_y, matrix) or len(matrix) != 2 or of_y != shapes.shape(node.ref):
         return "the shapes of its int8 product are not known"
     ic, oc = matrix
     axes = shapes.numbers(found.refs["axes"])

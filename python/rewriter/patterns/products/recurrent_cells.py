@@ -6,10 +6,10 @@ the matrices, "f" and "g" the activation and that of the gates.
 """
 
 from ....graph import Any, Op, Scalar
-from .recurrent_step import Activation, Gates, Part, Product, Row, Sum
+from .recurrent_step import Activation, Gates, Part, Row, Sum
 
 _X, _H, _C, _W, _U, _B, _B0, _B1 = map(Any, ("x", "h", "c", "W", "U", "b", "b0", "b1"))
-_X_W, _H_U = Product(_X, _W), Product(_H, _U)
+_X_W, _H_U = Op("MatMul", _X, _W), Op("MatMul", _H, _U)
 
 
 def vanillas():
@@ -25,7 +25,7 @@ def _cut(n, sums):
 def _gates(n, source, weights, bias=None):
     """Each of n gates as a product of its own with its columns of a matrix: implementation=1."""
     for k in range(n):
-        product = Product(source, Part(k, n, weights))
+        product = Op("MatMul", source, Part(k, n, weights))
         yield product if bias is None else Sum(product, Part(k, n, bias, rank=1))
 
 
@@ -45,7 +45,7 @@ def _gru(reset_after, by_input, by_state, candidate, bias):
     """candidate: what the reset gate makes of the third part of each."""
     z, r = (Activation("g", Sum(by_input[k], by_state[k])) for k in range(2))
     new = Activation("f", Sum(by_input[2], candidate(r)))
-    rest = Op("Sub", Scalar(1.0, tolerance=0.0), z)
+    rest = Op("Sub", Scalar(1.0), z)
     return "gru", reset_after, (Sum(Op("Mul", z, _H), Op("Mul", rest, new)),), bias
 
 
@@ -62,7 +62,7 @@ def grus():
     for by_input, by_state, bias in spellings:
         last = by_state[2]
         yield _gru(True, by_input, by_state, lambda r, last=last: Op("Mul", r, last), bias)
-    both, rest, part = Product(_H, Gates(0, 2, 3, _U)), Gates(2, 3, 3, _U), Part(2, 3, _U)
+    both, rest, part = Op("MatMul", _H, Gates(0, 2, 3, _U)), Gates(2, 3, 3, _U), Part(2, 3, _U)
     by_gate = [*_gates(3, _H, _U)]
     spellings = [
         (_cut(3, Sum(_X_W, _B)), _cut(2, both), rest, ("b",)),
@@ -71,5 +71,5 @@ def grus():
         ([*_gates(3, _X, _W)], by_gate, part, ()),
     ]
     for by_input, by_state, last, bias in spellings:
-        candidate = lambda r, last=last: Product(Op("Mul", r, _H), last)  # noqa: E731
+        candidate = lambda r, last=last: Op("MatMul", Op("Mul", r, _H), last)  # noqa: E731
         yield _gru(False, by_input, by_state, candidate, bias)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....graph import Body, Match, Node, Op, Ref, Scalar, Scope
+from ....graph import Body, Match, Node, Op, Ref, Scalar, Scope, unusual
 from ..movement import slices
 
 _ACTIVATIONS = {"Tanh": "tanh", "Relu": "relu", "Sigmoid": "sigmoid"}
@@ -71,19 +71,6 @@ class Is:
 
 
 @dataclass(frozen=True)
-class Product:
-    """A product of two matrices, neither of them transposed."""
-
-    a: object
-    b: object
-
-    def ways(self, ref: Ref, step: Step, found: Match) -> Iterator[Match]:
-        attr = step.view.producer(ref).attr
-        if not any(attr[f"{key}_{side}"].b for key in ("transpose", "adj") for side in "ab"):
-            yield from Op("MatMul", self.a, self.b).ways(ref, step, found)
-
-
-@dataclass(frozen=True)
 class Sum:
     """A sum of two tensors, one of which may be a bias."""
 
@@ -93,7 +80,7 @@ class Sum:
     def ways(self, ref: Ref, step: Step, found: Match) -> Iterator[Match]:
         yield from Op("Add|AddV2", self.a, self.b).ways(ref, step, found)
         node = step.view.producer(ref)
-        if node.op == "BiasAdd":
+        if node.op == "BiasAdd" and not unusual(node):
             inputs = [node.inputs[0], self._one_row(node.inputs[1], step)]
             yield from step.ways_of_all((self.a, self.b), inputs, found)
 
@@ -114,8 +101,8 @@ class Activation:
     source: object
 
     def ways(self, ref: Ref, step: Step, found: Match) -> Iterator[Match]:
-        node, hard = step.view.producer(ref), Sum(self.source, Scalar(3.0, tolerance=0.0))
-        kinds = [("hard_sigmoid", Op("RealDiv", Op("Relu6", hard), Scalar(6.0, tolerance=0.0)))]
+        node, hard = step.view.producer(ref), Sum(self.source, Scalar(3.0))
+        kinds = [("hard_sigmoid", Op("RealDiv", Op("Relu6", hard), Scalar(6.0)))]
         if node.op in _ACTIVATIONS:
             kinds.insert(0, (_ACTIVATIONS[node.op], Op(node.op, self.source)))
         for kind, pattern in (*kinds, ("linear", self.source)):

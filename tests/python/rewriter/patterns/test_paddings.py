@@ -21,6 +21,22 @@ def test_a_zero_pad_is_folded(rewrite, weights, image, stride, size):
     result.assert_same(image(2, 9, 9, 3))
 
 
+@pytest.mark.parametrize("top, bottom", [(0, 0), (1, 1), (0, 1)])
+def test_explicit_padding_of_a_pooling_of_columns_stays(rewrite, weights, image, top, bottom):
+    """A pooling of slices along the depth, [N D, H, W, C] -> [N, D, H W, C] -> [N D', H, W, C]."""
+    kernel = weights(3, 3, 16, 16)
+
+    def function(x):
+        y = tf.reshape(tf.nn.conv2d(x, kernel, 1, "SAME"), [-1, 8, 15, 16])
+        pads = [[0, 0], [top, bottom], [0, 0], [0, 0]] if top or bottom else "VALID"
+        y = tf.nn.max_pool2d(y, [3, 1], 1, pads)
+        return tf.nn.conv2d(tf.reshape(y, [-1, 3, 5, 16]), kernel, 1, "SAME")
+
+    result = rewrite(function, [8, 3, 5, 16])
+    assert result.blockdnn["Conv"] == 2
+    result.assert_same(image(8, 3, 5, 16))
+
+
 def test_into_a_depthwise_convolution(rewrite, weights, image):
     first, kernel = weights(3, 3, 3, 32), weights(3, 3, 32, 1)
 

@@ -72,6 +72,55 @@ def test_layer_norm_of_tokens(rewrite, weights, spec, options):
         result.assert_same(x)
 
 
+@pytest.mark.parametrize("which", ["gamma", "beta", "epsilon", "scale"])
+@pytest.mark.parametrize("spec", [[2, 7, 24], [None, None, 24]])
+def test_a_weight_of_more_axes_gives_them_to_the_result(rewrite, weights, which, spec):
+    shape = [1, 1, 1, 24]
+    gamma, beta = weights(*shape[-1 if which != "gamma" else 0 :]), weights(24)
+    beta = tf.reshape(beta, shape if which == "beta" else [24])
+    epsilon = np.full([1] * 4 if which == "epsilon" else [], 1e-3, np.float32)
+
+    def function(x):
+        if which == "scale":
+            mean = tf.reduce_mean(tf.square(x), -1, keepdims=True)
+            return x * tf.math.rsqrt(mean + 1e-3) * np.ones(shape, np.float32)
+        return _normalised(x, (gamma, beta), epsilon, axes=(2,))
+
+    result = rewrite(lambda x: tf.math.bessel_i0e(function(x)), spec)
+    assert result.blockdnn == ({"LayerNorm": 1} if which == "scale" else {})
+    x = np.random.default_rng(1).standard_normal((2, 7, 24), np.float32)
+    assert result.concrete(x).shape == (1, 2, 7, 24)
+    result.assert_same(x)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("channels", [20, 32])
+@pytest.mark.parametrize("size", [9, None])
+def test_sums_of_masks_are_counts(rewrite, image, keepdims, channels, size):
+    """TensorFlow sums the blocks; a mean times the number of pixels is not exact."""
+    kernel = np.eye(channels, dtype=np.float32)[None, None]
+    last = np.eye(channels, dtype=np.float32)[None, None]
+
+    def function(x):
+        seen = tf.cast(tf.nn.conv2d(x, kernel, 1, "SAME") > 0.3, tf.float32)
+        count = tf.reduce_sum(seen, [1, 2], keepdims=keepdims)
+        return tf.nn.conv2d(seen, last, 1, "SAME"), count
+
+    result = rewrite(function, [None, size, 7, channels])
+    assert (result.ops["Sum"], result.ops["Mean"], result.ops["Squeeze"]) == (1, 0, not keepdims)
+    assert any("Sum" in item.node for item in result.report.converted)
+    x = image(3, 9, 7, channels)
+    for wanted, got in zip(result.original(x), result.concrete(x), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_sums_without_a_convolution_stay(rewrite, image):
+    result = rewrite(lambda x: tf.reduce_sum(tf.cast(x > 0.3, tf.float32), [1, 2]), [2, 9, 7, 24])
+    assert result.blockdnn == {} and result.ops["Sum"] == 1
+    x = image(2, 9, 7, 24)
+    np.testing.assert_array_equal(result.concrete(x), result.original(x))
+
+
 def test_an_axis_that_is_not_the_last_is_no_layer_norm(rewrite, weights):
     operands = weights(7, 1), weights(7, 1)
     result = rewrite(lambda x: _normalised(x, operands, axes=(1,)), [None, 7, 7])

@@ -27,12 +27,19 @@ _ERFC = OneOf(
     Op("Erfc", Op("Mul", Op("Neg", _X), Scalar(_SQRT_HALF))),
     Op("Erfc", Op("RealDiv", Op("Neg", _X), Scalar(_SQRT_2))),
 )
-_HARD_SIGMOID = OneOf(
-    Op("Mul", _RELU6_OF_X_PLUS_3, Scalar(1 / 6)),
-    Op("RealDiv", _RELU6_OF_X_PLUS_3, Scalar(6.0)),
-)
+
+
+def _sixth_of(six_times):
+    """A sixth, or another part, which then is a scale: people write 1 / 6 in all precisions."""
+    return OneOf(
+        Op("Mul", six_times, Scalar(name="sixth")), Op("RealDiv", six_times, Scalar(name="six"))
+    )
+
+
+_HARD_SIGMOID = _sixth_of(_RELU6_OF_X_PLUS_3)
+_HARD_SWISH = OneOf(Op("Mul", _X, _HARD_SIGMOID), _sixth_of(Op("Mul", _X, _RELU6_OF_X_PLUS_3)))
 _LOW, _HIGH = Scalar(name="low"), Scalar(name="high")
-_SLOPE, _ZERO = Any("slope"), Scalar(0.0, tolerance=0.0)
+_SLOPE, _ZERO = Any("slope"), Scalar(0.0)
 _POSITIVE = OneOf(Op("Relu", _X), Op("Maximum", _X, _ZERO))
 _MINUS_NEGATIVE = Op("Relu", Op("Neg", _X))  # -min(x, 0)
 _NEGATIVE = OneOf(Op("Neg", _MINUS_NEGATIVE), Op("Minimum", _X, _ZERO))
@@ -41,12 +48,25 @@ _HALF_SLOPED = Op("Mul", Op("Mul", _SLOPE, _TWICE_NEGATIVE), Scalar(0.5))
 _SLOPED = Op("Mul", _SLOPE, _X)
 
 
-def _swish(found: Match, body: Body) -> Step:
-    return eltwise("swish", alpha=found.scalars.get("beta", 1.0))
+def _swish(found: Match, body: Body) -> Step | None:
+    beta = found.scalars.get("beta", 1.0)
+    return eltwise("swish", alpha=beta) if math.isfinite(beta) else None
 
 
 def _fixed(name: str):
     return lambda found, body: eltwise(name)
+
+
+def _hard(name: str):
+    def step(found: Match, body: Body) -> Step | None:
+        sixth, six = found.scalars.get("sixth"), found.scalars.get("six")
+        if six == 0.0:
+            return None
+        scale = float(np.float32(6.0 * sixth if six is None else 6.0 / six))
+        usual = {} if scale == 1.0 else {"scale": scale}
+        return eltwise(name, **usual) if math.isfinite(scale) else None
+
+    return step
 
 
 def _leaky_relu(found: Match, body: Body) -> Step | None:
@@ -75,7 +95,7 @@ def _prelu(factor: float = 1.0):
     def step(found: Match, body: Body) -> Step | None:
         x, slope = found.refs["x"], found.refs["slope"]
         channels = body.shapes.features(x)
-        values = channels and per_channel(body, slope, channels, body.shapes.rank(x))
+        values = channels and per_channel(body, slope, channels)
         return None if values is None else binary("prelu", "channel", factor * values)
 
     return step
@@ -86,10 +106,8 @@ _TABLE = (
     (Op("Mul", _X, Op("Sigmoid", _X)), _swish),
     (Op("Mul", _X, Op("Sigmoid", Op("Mul", _X, Scalar(name="beta")))), _swish),
     (Op("Mul", _X, Op("Tanh", Op("Softplus", _X))), _fixed("mish")),
-    (_HARD_SIGMOID, _fixed("hard_sigmoid")),
-    (Op("Mul", _X, _HARD_SIGMOID), _fixed("hard_swish")),
-    (Op("Mul", Op("Mul", _X, _RELU6_OF_X_PLUS_3), Scalar(1 / 6)), _fixed("hard_swish")),
-    (Op("RealDiv", Op("Mul", _X, _RELU6_OF_X_PLUS_3), Scalar(6.0)), _fixed("hard_swish")),
+    (_HARD_SIGMOID, _hard("hard_sigmoid")),
+    (_HARD_SWISH, _hard("hard_swish")),
     (Op("Mul", _HALF_X, _ERFC), _fixed("gelu_erf")),
     (Op("Mul", _HALF_X, Op("Add|AddV2", Scalar(1.0), _ERF)), _fixed("gelu_erf")),
     (Op("Mul", _HALF_X, Op("Add|AddV2", Scalar(1.0), _INNER_GELU)), _fixed("gelu_tanh")),

@@ -36,14 +36,12 @@ def recognise(node, body: Body):
     if node.op in _BATCH_NORMS:
         yield from _fused_batch_norm(node, body)
         return
-    if node.attr["data_format"].s == b"NCHW":
-        return
     for index, table in ((0, _TENSOR_FIRST), (1, _TENSOR_SECOND)):
         x, other = node.inputs[index], node.inputs[1 - index]
         channels = body.shapes.features(x)
         if node.op not in table or channels is None or body.constants.is_constant(x):
             continue
-        constant = per_channel(body, other, channels, body.shapes.rank(x))
+        constant = per_channel(body, other, channels)
         if constant is not None:
             with np.errstate(divide="ignore"):
                 scale, shift = table[node.op](constant)
@@ -51,15 +49,19 @@ def recognise(node, body: Body):
             yield from _idioms(node.name, x, scale, shift, is_one)
 
 
-def per_channel(body: Body, ref, channels: int, rank: int) -> np.ndarray | None:
-    """The constant broadcast to float64 [channels], where it varies along channels at most."""
+def per_channel(body: Body, ref, channels: int) -> np.ndarray | None:
+    """The finite constant broadcast to float64 [channels], where it varies along channels at most.
+
+    It may have more axes than what it meets, and so would the result: who asks compares their
+    shapes.
+    """
     shape = body.shapes.shape(ref)
-    if shape is None or len(shape) > rank or any(size != 1 for size in shape[:-1]):
+    if shape is None or any(size != 1 for size in shape[:-1]):
         return None
     if shape and shape[-1] not in (1, channels):
         return None
     value = body.constants.value(ref)
-    if value is None:
+    if value is None or not np.isfinite(value).all():
         return None
     return np.broadcast_to(value.astype(np.float64).reshape(-1), (channels,))
 
@@ -68,11 +70,9 @@ def _fused_batch_norm(node, body: Body):
     x = node.inputs[0]
     channels = body.shapes.channels(x)
     used = [body.view.use_count(type(x)(node.name, port)) for port in range(1, 6)]
-    if node.attr["is_training"].b or node.attr["data_format"].s == b"NCHW":
+    if node.attr["is_training"].b or channels is None or any(used):
         return
-    if channels is None or any(used):
-        return
-    values = [per_channel(body, ref, channels, 4) for ref in node.inputs[1:5]]
+    values = [per_channel(body, ref, channels) for ref in node.inputs[1:5]]
     if any(value is None for value in values):
         return
     gamma, beta, mean, variance = values

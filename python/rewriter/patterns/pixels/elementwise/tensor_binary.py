@@ -65,7 +65,7 @@ def constant_operand(body: Body, ref, x):
     channels = body.shapes.features(x)
     if channels is None or body.constants.is_constant(x):
         return None
-    values = per_channel(body, ref, channels, body.shapes.rank(x))
+    values = per_channel(body, ref, channels)
     if values is None:
         return None
     is_one = not body.constants.live or body.shapes.shape(ref) in ((), (1,))

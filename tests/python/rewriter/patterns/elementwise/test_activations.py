@@ -209,6 +209,69 @@ def test_gelu_between_ops_of_tensorflow_is_one_op(rewrite, approximate, spec):
     result.assert_same(np.random.default_rng(0).standard_normal(shape, np.float32) * 4)
 
 
+@pytest.mark.parametrize("sixth", [1 / 6, 0.16667, 0.166, 0.0, -0.2])
+def test_hard_functions_have_the_sixth_of_the_graph(rewrite, weights, image, sixth):
+    """Many spell it 0.16667, which another number at the end of a network shows."""
+    for make in (
+        lambda y: tf.nn.relu6(y + 3.0) * sixth,
+        lambda y: y * (tf.nn.relu6(y + 3.0) * sixth),
+        lambda y: y * tf.nn.relu6(y + 3.0) * sixth,
+        lambda y: y * tf.nn.relu6(y + 3.0) / (5.0 + sixth),
+    ):
+        result = rewrite(_after_convolution(weights, make), [1, 6, 6, 16])
+        (chain,) = result.post_ops()
+        assert chain.startswith("eltwise(hard_s") and ";" not in chain
+        assert ("scale" in chain) == (sixth != 1 / 6 or "scale=1.16" in chain)
+        result.assert_same(3.0 * image(1, 6, 6, 16), tolerance=5e-7)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda x: 0.5 * x * (1.0001 + tf.math.erf(x / 2.0**0.5)),
+        lambda x: 0.5 * x * (1.0 + tf.math.erf(x / 1.4142)),
+        lambda x: 0.5001 * x * (1.0 + tf.tanh(0.7978846 * (x + 0.044715 * x**3))),
+        lambda x: 0.5 * x * (1.0 + tf.tanh(0.79788 * (x + 0.044715 * x * tf.square(x)))),
+        lambda x: 0.5 * x * (1.0 + tf.tanh(0.7978846 * (x + 0.04471 * x * tf.square(x)))),
+        lambda x: x * tf.nn.relu6(x + 3.00001) / 6.0,
+        lambda x: tf.nn.relu(x) + 0.3 * (x - abs(x)) * 0.50001,
+    ],
+)
+def test_other_constants_make_another_formula(rewrite, weights, image, formula):
+    result = rewrite(_after_convolution(weights, formula), [1, 6, 6, 16])
+    assert not {"gelu", "hard", "prelu"} & set("".join(result.post_ops()).split("_"))
+    x = 3.0 * image(1, 6, 6, 16)
+    wanted = formula(tf.nn.conv2d(x, weights.variables_made[0], 1, "SAME"))
+    np.testing.assert_allclose(result.concrete(x), wanted, rtol=2e-6, atol=2e-6)
+
+
+_ONES = np.ones([1] * 4 + [16], np.float32)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda x: x * tf.sigmoid(x * _ONES[..., :1]),
+        lambda x: tf.maximum(x, 0.1 * _ONES[..., :1] * x),
+        lambda x: tf.minimum(tf.maximum(x, -_ONES[..., :1]), _ONES[..., :1]),
+        lambda x: 0.5 * _ONES[..., :1] * x * (1.0 + tf.math.erf(x / 2.0**0.5)),
+        lambda x: tf.nn.relu(x) - 0.2 * _ONES * tf.nn.relu(-x),
+        lambda x: x * _ONES,
+        lambda x: x + _ONES,
+        lambda x: tf.cast(x > 0.5 * _ONES[..., :1], tf.float32),
+        lambda x: tf.math.floordiv(x, _ONES),
+    ],
+)
+@pytest.mark.parametrize("size", [6, None])
+def test_a_constant_of_more_axes_gives_them_to_the_result(rewrite, weights, image, formula, size):
+    result = rewrite(_after_convolution(weights, formula), [1, size, size, 16])
+    assert not any(result.post_ops())
+    x = image(1, 6, 6, 16)
+    wanted = formula(tf.nn.conv2d(x, weights.variables_made[0], 1, "SAME"))
+    assert result.concrete(x).shape == wanted.shape == (1, 1, 6, 6, 16)
+    np.testing.assert_allclose(result.concrete(x), wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_few_ops_of_tensorflow_stay(rewrite):
     result = rewrite(lambda x: tf.math.bessel_i0e(x * tf.sigmoid(x)), [None, 24])
     assert result.blockdnn == {}
