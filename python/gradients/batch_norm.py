@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from ..layout import NCHW16C
 from ..native import library
-from ..ops.record import Called
+from ..ops.call import Called
 from .blocked import channel_row, channel_sums
 from .node import gradient_of, vjp
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from ..ops.arguments import invalid
-from ..ops.record import Called
+from ..ops.call import Called
 
 # What no gradient takes but those of the ops that move any element.
 _NARROW = (tf.uint8, tf.int8, tf.bfloat16, tf.float16)

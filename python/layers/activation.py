@@ -39,27 +39,17 @@ def apply_chain(x, chain: PostOps, channels: int, training):
     return on_images(lambda x: eltwise(x, chain, channels=channels), x)
 
 
-@registered
+@registered(example='"relu"')
 class Activation(ChainLayer, keras.layers.Activation):
-    """keras.layers.Activation; blocked, one pass of our element-wise kernel.
-
-    Example:
-      >>> bd.layers.Activation("relu")(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 8, 8, 20])
-    """
+    """keras.layers.Activation; blocked, one pass of our element-wise kernel."""
 
     def chain(self):
         return functions.append(PostOps(), self.activation)
 
 
-@registered
+@registered(example="6.0")
 class ReLU(ChainLayer, keras.layers.ReLU):
-    """keras.layers.ReLU; blocked, one pass of our element-wise kernel.
-
-    Example:
-      >>> bd.layers.ReLU(6.0)(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 8, 8, 20])
-    """
+    """keras.layers.ReLU; blocked, one pass of our element-wise kernel."""
 
     def chain(self):
         top, slope = self.max_value, self.negative_slope
@@ -72,14 +62,9 @@ class ReLU(ChainLayer, keras.layers.ReLU):
         return PostOps().eltwise("leaky_relu", slope) if slope else PostOps().eltwise("relu")
 
 
-@registered
+@registered(example="0.1")
 class LeakyReLU(ChainLayer, keras.layers.LeakyReLU):
-    """keras.layers.LeakyReLU; blocked, one pass of our element-wise kernel.
-
-    Example:
-      >>> bd.layers.LeakyReLU(0.1)(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 8, 8, 20])
-    """
+    """keras.layers.LeakyReLU; blocked, one pass of our element-wise kernel."""
 
     def chain(self):
         return PostOps().eltwise("leaky_relu", self.negative_slope)
@@ -87,12 +72,7 @@ class LeakyReLU(ChainLayer, keras.layers.LeakyReLU):
 
 @registered
 class ELU(ChainLayer, keras.layers.ELU):
-    """keras.layers.ELU; blocked, one pass of our element-wise kernel.
-
-    Example:
-      >>> bd.layers.ELU()(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 8, 8, 20])
-    """
+    """keras.layers.ELU; blocked, one pass of our element-wise kernel."""
 
     def chain(self):
         return PostOps().eltwise("elu", self.alpha)
@@ -101,14 +81,9 @@ class ELU(ChainLayer, keras.layers.ELU):
         return super().get_config() | {"alpha": self.alpha}  # Keras derives it from the arguments
 
 
-@registered
+@registered(example="shared_axes=[1, 2]")
 class PReLU(ChainLayer, keras.layers.PReLU):
-    """keras.layers.PReLU; blocked, a post-op where slopes differ by channel only, or not at all.
-
-    Example:
-      >>> bd.layers.PReLU(shared_axes=[1, 2])(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 8, 8, 20])
-    """
+    """keras.layers.PReLU; blocked, a post-op where slopes differ by channel only, or not at all."""
 
     def chain(self):
         slopes = self.alpha.shape

@@ -1,5 +1,6 @@
 """How classes of layers are registered, and made where they differ in little but their names."""
 
+import functools
 import inspect
 import itertools
 import re
@@ -10,10 +11,21 @@ import keras
 _LAYOUTS = {1: "nCw16c", 2: "nChw16c", 3: "slices of nChw16c"}
 
 
-def registered(cls: type) -> type:
+def registered(cls: type | None = None, *, example: str = ""):
     """Registers a class of layers. What its bases add to Keras's layer, the sections Args and
-    Raises of their __init__, goes into its docstring."""
-    about, example, rest = inspect.cleandoc(cls.__doc__).partition("Example:\n")
+    Raises of their __init__, goes into its docstring.
+
+    Args:
+        example: of a docstring without an example, the arguments of one; the layer then keeps the
+            shape of a picture.
+    """
+    if cls is None:
+        return functools.partial(registered, example=example)
+    doc = inspect.cleandoc(cls.__doc__)
+    if "Example:\n" not in doc:
+        call = f"bd.layers.{cls.__name__}({example})(tf.ones((1, 8, 8, 20))).shape"
+        doc += f"\n\nExample:\n  >>> {call}\n  TensorShape([1, 8, 8, 20])\n"
+    about, example, rest = doc.partition("Example:\n")
     inits = [vars(base)["__init__"] for base in cls.__mro__ if "__init__" in vars(base)]
     ours = list(itertools.takewhile(lambda init: _section(init, "Args"), inits))
     for title in ("Args", "Raises"):

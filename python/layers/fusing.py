@@ -15,13 +15,14 @@ import tensorflow as tf
 
 from ..layout import NCHW16C
 from ..native import library
+from ..ops.call import Called
 from ..ops.conv.conv import conv
 from ..ops.conv.conv_depthwise import conv_depthwise
 from ..ops.conv.conv_transpose import conv_transpose
 from ..ops.conv.conv_volume import conv_volume
 from ..ops.memory import plan_node, pool_threads
 from ..ops.post_ops import MAX_ENTRIES, PostOps
-from ..ops.record import RECORDS, Called
+from ..ops.record import RECORDS
 from ..tensorflow_private import has_no_tape
 
 _SOLE_READER = "_blockdnn_sole_reader"

@@ -18,10 +18,6 @@ class BatchNormalization(BlockedLayer, keras.layers.BatchNormalization):
     in inference and two in training, forward and backward.
 
     Masks, renormalisation and synchronized moments are computed by Keras on plain tensors.
-
-    Example:
-      >>> bd.layers.BatchNormalization()(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 8, 8, 20])
     """
 
     def call(self, inputs, training=None, mask=None):
@@ -75,10 +71,6 @@ class LayerNormalization(BlockedLayer, keras.layers.LayerNormalization):
 
     Over other axes than the last, with rms_scaling, and of other types than float32, Keras computes
     on plain tensors.
-
-    Example:
-      >>> bd.layers.LayerNormalization()(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 8, 8, 20])
     """
 
     def call(self, inputs):

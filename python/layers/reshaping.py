@@ -110,13 +110,9 @@ class FromBlocked(_Reorder):
             )
 
 
-@registered
+@registered(example="4")
 class ChannelShuffle(BlockedLayer, _Identity):
     """ShuffleNet's channel shuffle: [.., C] seen as [.., groups, C / groups], transposed.
-
-    Example:
-      >>> bd.layers.ChannelShuffle(4)(tf.ones((1, 8, 8, 20))).shape
-      TensorShape([1, 8, 8, 20])
 
     Source: X. Zhang, X. Zhou, M. Lin, J. Sun, "ShuffleNet", 2017.
     """

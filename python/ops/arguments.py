@@ -93,14 +93,12 @@ def quantization(name: str, value) -> list[float]:
 
 
 def types_of(src, dtype, src_quantization, dst_quantization) -> dict:
-    """The arguments of `run` for the types of an op that reads `src` and, by default, writes what
-    it reads."""
+    """The attributes for the types of an op that by default writes what it reads of `src`."""
     dtype = src.dtype if dtype is None else tf.dtypes.as_dtype(dtype)
     if dst_quantization is None and dtype == src.dtype:
         dst_quantization = src_quantization
-    return dict(
-        dst_type=dtype, src_quantization=src_quantization, dst_quantization=dst_quantization
-    )
+    quantized = {} if dst_quantization is None else {"dst_quantization": dst_quantization}
+    return {"dst_type": dtype} | quantized
 
 
 SCRATCHPAD_MODES = ("user", "library")
@@ -115,6 +113,74 @@ def check_scratchpad_mode(name: str, mode) -> str:
     if mode in SCRATCHPAD_MODES:
         return mode
     raise ValueError(f'{name} must be "user" or "library", got {mode!r}')
+
+
+# Argument -> how the attribute of that name comes from (name, what users pass).
+READERS = {
+    "crops": sides,
+    "dilations": pair,
+    "dst_part": pair,
+    "dst_quantization": quantization,
+    "ksize": pair,
+    "paddings": sides,
+    "pool": pair,
+    "scratchpad_mode": check_scratchpad_mode,
+    "src_part": pair,
+    "src_quantization": quantization,
+    "strides": pair,
+    "sum_quantization": quantization,
+}
+
+# What docstrings of functions say of arguments that they leave out.
+ARGUMENTS = {
+    "algorithm": '"auto" takes what is faster; "direct" sums exactly the products of the '
+    "definition; the others as in `conv` (docs/algorithms.md).",
+    "args": "float32 operands that the chain calls #0, #1, ... A channel operand has an element "
+    "for each output channel; a tensor operand and the operand of a sum have the shape and layout "
+    "of the result. Operands that `PostOps` holds are not listed here.",
+    "channels": "C.",
+    "constant_weights": "whether weights and channel operands never change, so that the op may "
+    "keep their packed form from the first call on.",
+    "dilations": "pixels between neighbours in the kernel, one integer or [height, width].",
+    "dst": "the previous contents of the result, which sums without an operand add: float32, of "
+    "the shape of the result, plain or in its layout. The result takes the memory of dst if "
+    "nobody else holds it; otherwise dst stays as it is.",
+    "dst_layout": '"nhwc" or "nChw16c".',
+    "dst_part": "(first channel, C of the whole) if the result is a part of the channels of a "
+    "wider tensor. The wider tensor is returned, and the op writes only the part. The rest is what "
+    "`into` holds, and undefined without it.",
+    "dst_quantization": "(scale, zero_point) of a uint8 result, by default that of src. Results "
+    "are rounded to the nearest number, ties to even, and saturated.",
+    "dtype": "of the result: float32, bfloat16 or uint8; by default that of src.",
+    "into": "a tensor of the shape of the wider one of dst_part. The result takes its memory if "
+    "nobody else holds it, and otherwise a copy.",
+    "layout": '"nhwc" or "nChw16c".',
+    "name": "of the op.",
+    "padding": '"SAME", "VALID" (TensorFlow\'s rules) or [[top, bottom], [left, right]] pixels of '
+    "zeros.",
+    "post_ops": 'a `PostOps`, or its text, which joins entries by ";", for example '
+    '"binary(add,channel,#0);sum(#1);eltwise(relu)".',
+    "scratchpad_mode": 'who provides temporary memory. "user" takes it from TensorFlow\'s '
+    'allocator for each execution; "library" keeps buffers with the kernel. Both are safe on many '
+    "threads.",
+    "src_blocks": "with src_part = (0, a multiple of 16), which blocks of 16 channels of the wider "
+    "tensor are src, ascending, if they do not follow each other.",
+    "src_layout": '"nhwc" or "nChw16c".',
+    "src_part": "(first channel, C of the whole) if src is a part of the channels of a wider "
+    "nChw16c tensor, which is then passed. A part starts at a multiple of 16 channels, and it ends "
+    "at one or with the tensor.",
+    "src_quantization": "(scale, zero_point) of a uint8 src, which stands for "
+    "scale * (src - zero_point).",
+    "strides": "pixels, one integer or [height, width].",
+    "weights_offset": "elements of weights before those that are read.",
+    "weights_shape": "where weights are part of a tensor of any shape: the op reads its elements "
+    "[weights_offset, weights_offset + prod(weights_shape)), in memory order. Default: the shape "
+    "of weights.",
+}
+# The errors of functions that name no others.
+RAISES = """Raises:
+  ValueError: an argument is malformed; or shapes do not fit each other while a graph is built.
+  InvalidArgumentError: shapes do not fit each other when it runs."""
 
 
 def refuse_references(name: str, weights) -> None:

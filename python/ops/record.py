@@ -4,15 +4,12 @@ The registration in C++ names the attributes of an op with their types and defau
 with their data types. A record adds what that does not say: in which layout the op reads and writes
 each tensor, which post-ops it takes in, what people call it, how a Python argument becomes an
 attribute. Its instances are planned ops: nodes that the rewriter decides about, before they become
-NodeDefs. It is read from arguments (`run`), from a tf.Operation (`Called`), and writes a NodeDef
-(`node`).
+NodeDefs (`node`). Called by users it runs (`run`).
 """
 
 import functools
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar, Literal
 
 import tensorflow as tf
@@ -31,16 +28,8 @@ from ..graph import (
 from ..layout import NCHW16C as BLOCKED
 from ..native import library
 from ..tensorflow_private import run_op
-from .arguments import (
-    check_scratchpad_mode,
-    padding_argument,
-    padding_attrs,
-    pair,
-    quantization,
-    sides,
-)
+from .arguments import READERS, padding_attrs
 from .bundle import Bundle
-from .post_ops import PostOps
 from .steps import Step, write_chain
 
 Layout = Literal["nhwc", "nChw16c", "nc"]
@@ -57,10 +46,12 @@ class Record:
     Attributes:
         op: as it is registered; default: Blockdnn and the name of the class.
         title: what people call it, and many of them if that is not one with an "s".
-        function: what calls it.
+        function: of bd.ops, which calls it.
+        optional: the arguments of that function that may be None.
         own: the roles of its own inputs, in the order of its op; steps name others.
         other_types: role -> data type, of the inputs that are not float32.
-        readers: argument -> how the attribute of that name comes from (name, what users pass).
+        readers: argument -> how the attribute of that name comes from (name, what users pass),
+            where that differs from `READERS`.
         takes_steps: whether it fuses a chain of post-ops.
         keeps: whether its result is made of the values of its source alone, none of another sign,
             and so has its quantization.
@@ -75,24 +66,12 @@ class Record:
     op: ClassVar[str]
     title: ClassVar[tuple[str, str]]
     function: ClassVar[Callable]
+    optional: ClassVar[frozenset[str]] = frozenset()
     own: ClassVar[tuple[str, ...]] = ("src",)
     other_types: ClassVar[dict[str, int]] = {}
     takes_steps: ClassVar[bool] = False
     keeps: ClassVar[bool] = False
-    readers: ClassVar[dict[str, Callable]] = {
-        "crops": sides,
-        "dilations": pair,
-        "dst_part": pair,
-        "dst_quantization": quantization,
-        "ksize": pair,
-        "paddings": sides,
-        "pool": pair,
-        "scratchpad_mode": check_scratchpad_mode,
-        "src_part": pair,
-        "src_quantization": quantization,
-        "strides": pair,
-        "sum_quantization": quantization,
-    }
+    readers: ClassVar[dict[str, Callable]] = {}
     src_layout: ClassVar[Layout] = BLOCKED
     dst_layout: ClassVar[Layout] = BLOCKED
     origin: str
@@ -245,40 +224,33 @@ class Record:
     # The call.
 
     @classmethod
-    def run(cls, *inputs, given: Mapping = MappingProxyType({}), **arguments):
+    def run(cls, *inputs, name: str | None = None, **arguments):
         """What the op makes of `inputs`, those that are lists as lists.
 
         Args:
-            given: `locals()` of the function that users call: all in it that is named like an
-                attribute is that, or what users pass in its place (`into` and the keys of
-                `readers`). None is the default of the op where users may give it. `name` is that
-                of the op.
-            **arguments: attributes that go before those.
+            name: of the op.
+            **arguments: its attributes, as users pass them.
         """
-        attributes, readers = {}, cls.readers
-        known, usual = attribute_types(cls.op), defaults(cls.op)
-        for key, value in (given | arguments).items():
-            if key not in known:
-                if key == "into":
-                    inputs = (*inputs, [] if value is None else [tf.convert_to_tensor(value)])
-            elif value is None and key in _OPTIONAL:
+        attributes, usual = {}, defaults(cls.op)
+        for key, value in arguments.items():
+            if value is None and key in cls.optional:
                 continue
-            elif key == "padding":
+            if key == "padding":
                 attributes |= padding_attrs(value)
-            else:
-                value = readers[key](key, value) if key in readers else value
-                # TensorFlow asks the node for the type of a result.
-                if key == "dst_type" or key not in usual or usual[key] != value:
-                    attributes[key] = value
-        return run_op(cls.op, inputs, attributes, given.get("name"), _generated)
+                continue
+            read = cls.readers.get(key) or READERS.get(key)
+            value = read(key, value) if read else value
+            # TensorFlow asks the node for the type of a result.
+            if key == "dst_type" or key not in usual or usual[key] != value:
+                attributes[key] = value
+        return run_op(cls.op, inputs, attributes, name, _generated)
 
 
-_OPTIONAL = frozenset(
-    (
-        *("channels", "dst_part", "dst_quantization", "layout", "pool", "scales", "size"),
-        *("src_blocks", "src_part", "src_quantization", "sum_quantization"),
-    )
-)
+@functools.cache
+def _generated(op: str) -> Callable:
+    """The function that TensorFlow generates for the op."""
+    words = "".join(f"_{c.lower()}" if c.isupper() else c for c in op)
+    return getattr(library(), words[1:])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,101 +266,3 @@ class InPlace(Record):
     @property
     def dst_layout(self) -> Layout:
         return self.layout
-
-
-@functools.cache
-def _generated(op: str) -> Callable:
-    """The function that TensorFlow generates for the op."""
-    words = "".join(f"_{c.lower()}" if c.isupper() else c for c in op)
-    return getattr(library(), words[1:])
-
-
-def function_of(record: type[Record]) -> Callable:
-    """Marks the function of bd.ops that calls the op of `record`."""
-
-    def note(function: Callable) -> Callable:
-        record.function = function
-        return function
-
-    return note
-
-
-class Called:
-    """An op that was called, with its inputs and attributes by name.
-
-    `called.weights` is that input, `called.args` the list of those inputs, and `called.strides`
-    that attribute. A name that is both, such as the bias of some op, is the input.
-
-    Args:
-        op: a tf.Operation, or what a tape remembers of one.
-    """
-
-    def __init__(self, op):
-        self.op, self.dst, self._inputs = op, op.outputs[0], {}
-        given, at = list(op.inputs), 0
-        for arg in definition(op.type).input_arg:
-            if arg.number_attr or arg.type_list_attr:
-                count = getattr(self, arg.number_attr or arg.type_list_attr)
-                count = len(count) if isinstance(count, list | tuple) else count
-                self._inputs[arg.name] = given[at : at + count]
-                at += count
-            else:
-                self._inputs[arg.name] = given[at]
-                at += 1
-
-    def __getattr__(self, name: str):
-        inputs = self.__dict__.get("_inputs", {})
-        if name in inputs:
-            return inputs[name]
-        try:
-            value = self.op.get_attr(name)
-        except (KeyError, ValueError):  # a tape remembers what was given
-            value = defaults(self.op.type).get(name)
-            if value is None:
-                raise AttributeError(f"{self.op.type} has no {name}") from None
-        return value.decode() if isinstance(value, bytes) else value
-
-    @property
-    def inputs(self) -> list:
-        """All inputs, in their order."""
-        return list(self.op.inputs)
-
-    @property
-    def padding_argument(self):
-        """The argument `padding` of its function."""
-        return padding_argument(self.padding, getattr(self, "explicit_paddings", ()))
-
-    def attributes(self) -> dict:
-        """All attributes, but for data types and the lengths of lists."""
-        counts = {arg.number_attr for arg in definition(self.op.type).input_arg}
-        kinds = attribute_types(self.op.type)
-        return {k: getattr(self, k) for k in kinds if kinds[k] != "type" and k not in counts}
-
-    def arguments(self) -> dict:
-        """Those with which its function calls the op again; its inputs are among them."""
-        function, found = RECORDS[self.op.type].function, {}
-        for name in inspect.signature(function).parameters:
-            if name == "padding":
-                found[name] = self.padding_argument
-            elif name in ("crops", "paddings"):
-                found[name] = padding_argument("EXPLICIT", getattr(self, name))
-            elif name.endswith("post_ops"):
-                found[name] = PostOps.parse(getattr(self, name))
-            elif name == "dtype":
-                found[name] = self.dst_type
-            elif name not in ("dst", "name"):
-                found[name] = getattr(self, name)
-                if name not in self._inputs and found[name] == []:
-                    found[name] = None
-        for name in ("into", "weight_scales"):
-            if name in found:
-                found[name] = found[name][0] if found[name] else None
-        return found
-
-    def place(self, role: str) -> int:
-        """The index of that input, or of the first of that list of inputs."""
-        return list(self._inputs).index(role)  # other lists stand behind
-
-    def wants(self, role: str) -> bool:
-        """Whether the gradient of that input is used; a tape may say that it is not."""
-        return self.place(role) not in (getattr(self.op, "skip_input_indices", None) or ())

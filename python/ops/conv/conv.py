@@ -8,7 +8,8 @@ import tensorflow as tf
 from ...graph import FLOAT32
 from ..arguments import filter_shape, padding_text, pair_text
 from ..bind_post_ops import Destination, bind_post_ops, with_sum
-from ..record import Quantization, function_of
+from ..call import OpCall, function_of
+from ..record import Quantization
 from ..steps import write_chain
 from .convolution import Convolution
 
@@ -137,69 +138,29 @@ def conv(
       src: float32, bfloat16 or uint8 activation, [N, H, W, C] ("nhwc") or
         [N, ceil(C / 16), H, W, 16] ("nChw16c").
       weights: float32 filter, HWIO: [kh, kw, C / groups, out channels]; bfloat16 or float32
-        with a bfloat16 src, int8 with a uint8 one. With
-        `weights_shape` the tensor may have any shape: the op reads its elements
-        [weights_offset, weights_offset + prod(weights_shape)), in memory order.
-      strides: pixels, one integer or [height, width].
-      padding: "SAME", "VALID" (TensorFlow's rules) or [[top, bottom], [left, right]]
-        pixels of zeros.
-      dilations: pixels between taps, one integer or [height, width].
+        with a bfloat16 src, int8 with a uint8 one.
       groups: divides C and the output channels.
-      post_ops: a `PostOps`, or its text, which joins entries by ";", for example
-        "binary(add,channel,#0);sum(#1);eltwise(relu)".
-      args: float32 operands that the chain calls #0, #1, ... A channel operand has
-        one element for each output channel. A tensor operand and the operand of a sum
-        have the shape and layout of the result. Operands that `PostOps` holds are not
-        listed here.
-      dst: the previous contents of the result, which sums without an operand add: float32,
-        of the shape of the result, plain or in dst_layout. The result takes the memory of
-        dst if nobody else holds it; otherwise dst stays as it is.
       pool: 2 or [2, 2] pixels: max pooling behind post_ops, in windows that touch each
         other, with "VALID" padding, as Winograd stores it: the window is 3x3 or 5x5 at stride
         1, there is one group, tensors are nChw16c, and the chain is at most a channel added
         and a clamp (relu, relu6, ...). The result has the bits of `pool` behind the
         convolution; everything else needs that op.
-      src_layout, dst_layout: "nhwc" or "nChw16c".
       channels: C; default weights_shape[2] * groups.
-      weights_shape: default: the shape of weights.
-      weights_offset: elements.
-      constant_weights: whether weights and channel operands never change, so that the op
-        may keep their packed form from the first call on.
       algorithm: "direct" sums exactly the products of the definition; "winograd"
         saves multiplications of some windows, "paired" (nChw16c, one group, AVX-512) a third
         of all, and both round more (docs/algorithms.md); where one does not apply it is
         "direct". "auto" takes what is faster.
-      scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
-        allocator for each execution; "library" keeps buffers with the kernel. Both are safe
-        on many threads.
-      src_part: (first channel, C of the whole) if src is a part of the channels of a wider
-        nChw16c tensor, which is then passed. A part starts at a multiple of 16 channels, and
-        it ends at one or with the tensor.
-      src_blocks: with src_part = (0, a multiple of 16), which blocks of 16 channels of the wider
-        tensor are src, ascending, if they do not follow each other.
-      dst_part: (first channel, C of the whole) if the result is such a part. The wider
-        tensor is returned, and the op writes only the part. The rest is what `into` holds,
-        and undefined without it.
-      into: a tensor of the shape of the wider one. The result takes its memory if nobody
-        else holds it, and otherwise a copy.
       dtype: of the result, by default float32. From a bfloat16 or uint8 src it may also be
         bfloat16 or uint8.
-      src_quantization: (scale, zero_point) of a uint8 src, which stands for
-        scale * (src - zero_point). Padding is the zero point, and sums of products are exact.
       weight_scales: float32 [out channels], with int8 weights: what they are scaled by.
       sum_quantization: the quantization of `dst`, or of the operand of the sum, where that is
         uint8. It follows the bias, if there is one, and nothing else.
       dst_quantization: of a uint8 result: the chain's results are rounded to the nearest number,
         ties to even, and saturated.
-      name: of the op.
 
     Returns:
       The activation in dst_layout, pooled if `pool` is given. Lanes of a blocked result
       beyond the output channels are zero.
-
-    Raises:
-      ValueError: an argument is malformed here or while a graph is built.
-      InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: convolution and post-ops (eltwise, sum, binary) of oneDNN.
 
@@ -213,19 +174,16 @@ def conv(
       288.0
     """
     weights_shape = filter_shape("weights", weights, weights_shape, "kh", "kw", "ic / groups", "oc")
-    if channels is None:
-        channels = weights_shape[2] * groups
     src = tf.convert_to_tensor(src)
     if isinstance(weights, np.ndarray) and weights.dtype != np.float32:
         weights = tf.convert_to_tensor(weights)  # or they would become float32
     to = Destination(weights_shape[-1], layout=dst_layout, like=src, quantization=sum_quantization)
     post_ops, args, sums = with_sum(*bind_post_ops(post_ops, args, dst, to, narrow=True))
-    return Conv.run(
-        src,
-        weights,
-        args,
-        sums,
-        [] if weight_scales is None else [weight_scales],
-        given=locals(),
-        dst_type=tf.float32 if dtype is None else tf.dtypes.as_dtype(dtype),
-    )
+    attributes = {
+        "channels": weights_shape[2] * groups if channels is None else channels,
+        "weights_shape": weights_shape,
+        "post_ops": post_ops,
+        "dst_type": tf.float32 if dtype is None else tf.dtypes.as_dtype(dtype),
+    }
+    scales = [] if weight_scales is None else [weight_scales]
+    return OpCall((src, weights, args, sums, scales), attributes)

@@ -9,7 +9,8 @@ from ...layout import NCHW16C
 from ..arguments import filter_shape
 from ..bind_post_ops import Destination, bind_post_ops
 from ..bundle import Bundle
-from ..record import Record, function_of
+from ..call import OpCall, function_of
+from ..record import Record
 from ..steps import write_chain
 from .conv import Conv
 
@@ -98,9 +99,7 @@ def conv_depthwise(
 
     Args:
       src: float32 activation in blocks, [N, ceil(C / 16), H, W, 16].
-      weights: float32 filter of the 1x1, HWIO: [1, 1, C, out channels]. With `weights_shape` the
-        tensor may have any shape: the op reads its elements [weights_offset, weights_offset +
-        prod(weights_shape)), in memory order.
+      weights: float32 filter of the 1x1, HWIO: [1, 1, C, out channels].
       depthwise_weights: float32 filter of the depthwise convolution, [kh, kw, out channels, 1] as
         TensorFlow has it, or [kh, kw, 1, out channels]; the same memory.
       strides, padding, dilations: of the depthwise convolution, as in `conv`. The padding around
@@ -111,21 +110,11 @@ def conv_depthwise(
       depthwise_post_ops, depthwise_args: the chain after the depthwise convolution and its
         operands.
       dst: the tensor that sums of depthwise_post_ops without an operand add; see `conv`.
-      weights_shape, depthwise_weights_shape: default: the shapes of the weights.
-      weights_offset, depthwise_weights_offset: elements.
-      constant_weights: whether both weights and channel operands never change, so that the op may
-        keep their packed form from the first call on.
+      depthwise_weights_shape, depthwise_weights_offset: the same of depthwise_weights.
       algorithm: of the 1x1, "auto", "direct" or "paired" as in `conv`.
-      scratchpad_mode: "user" or "library", as in `conv`.
-      src_part, src_blocks: of `conv`.
-      name: of the op.
 
     Returns:
       The activation in blocks. Lanes beyond the output channels are zero.
-
-    Raises:
-      ValueError: an argument is malformed here or while a graph is built.
-      InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: the depthwise post-op of oneDNN (append_dw).
 
@@ -149,13 +138,11 @@ def conv_depthwise(
     to = Destination(channels, layout=NCHW16C, like=src)
     post_ops, args = bind_post_ops(post_ops, args, None, to)
     depthwise_post_ops, depthwise_args = bind_post_ops(depthwise_post_ops, depthwise_args, dst, to)
-    return ConvDepthwise.run(
-        src,
-        weights,
-        depthwise_weights,
-        args,
-        depthwise_args,
-        given=locals(),
-        channels=weights_shape[2] if len(weights_shape) == 4 else 1,
-        depthwise_weights_shape=shape,
-    )
+    attributes = {
+        "channels": weights_shape[2] if len(weights_shape) == 4 else 1,
+        "weights_shape": weights_shape,
+        "depthwise_weights_shape": shape,
+        "post_ops": post_ops,
+        "depthwise_post_ops": depthwise_post_ops,
+    }
+    return OpCall((src, weights, depthwise_weights, args, depthwise_args), attributes)

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from ..arguments import filter_shape, pair_text
 from ..bind_post_ops import Destination, bind_post_ops
-from ..record import function_of
+from ..call import OpCall, function_of
 from .convolution import Convolution
 
 
@@ -65,30 +65,15 @@ def conv_transpose(
 
     Args:
       src: float32 activation in blocks, [N, ceil(C / 16), H, W, 16].
-      weights: float32 filter as tf.nn.conv2d_transpose has it: [kh, kw, out channels, C]. With
-        `weights_shape` the tensor may have any shape: the op reads its elements
-        [weights_offset, weights_offset + prod(weights_shape)), in memory order.
+      weights: float32 filter as tf.nn.conv2d_transpose has it: [kh, kw, out channels, C].
       strides: pixels, one integer or [height, width]; each at most 16.
       crops: [[top, bottom], [left, right]] pixels; bottom and right may be negative, which adds
         pixels that no source pixel reaches.
-      post_ops, args, dst: the chain, its operands, and what sums without an operand add, as in
-        `conv`.
       dst_layout: "nChw16c", or "nhwc" if there are fewer than 16 output channels.
       channels: C; default weights_shape[3].
-      weights_shape: default: the shape of weights.
-      weights_offset: elements.
-      constant_weights: whether weights and channel operands never change, so that the op
-        may keep their packed form from the first call on.
-      algorithm: of the convolutions that it is made of (docs/algorithms.md), as in `conv`.
-      scratchpad_mode, src_part, dst_part, into: as in `conv`.
-      name: of the op.
 
     Returns:
       The activation in dst_layout. Lanes of a blocked result beyond the output channels are zero.
-
-    Raises:
-      ValueError: an argument is malformed here or while a graph is built.
-      InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: tf.nn.conv2d_transpose; the deconvolution of oneDNN.
 
@@ -102,10 +87,13 @@ def conv_transpose(
       32.0
     """
     weights_shape = filter_shape("weights", weights, weights_shape, "kh", "kw", "oc", "ic")
-    if channels is None:
-        channels = weights_shape[-1]
     src = tf.convert_to_tensor(src)
     oc = weights_shape[2] if len(weights_shape) == 4 else 1
     to = Destination(oc, layout=dst_layout, like=src)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
-    return ConvTranspose.run(src, weights, args, given=locals())
+    attributes = {
+        "channels": weights_shape[-1] if channels is None else channels,
+        "weights_shape": weights_shape,
+        "post_ops": post_ops,
+    }
+    return OpCall((src, weights, args), attributes)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ..arguments import filter_shape, integers
 from ..bind_post_ops import Destination, bind_post_ops
-from ..record import Record, function_of
+from ..call import OpCall, function_of
 from .convolution import Convolution
 
 
@@ -23,7 +23,7 @@ class ConvVolume(Convolution, title="3-D convolution"):
         sizes: the logical shape of the slices of the result.
     """
 
-    readers = Record.readers | {"strides": _of_volumes}
+    readers = {"strides": _of_volumes}
     output_axis = 4
     may_read_plain = True
     strides: tuple[int, ...] = (1, 1, 1)
@@ -66,27 +66,14 @@ def conv_volume(
     Args:
       src: float32, the slices of all volumes: [volumes * depth, H, W, C] ("nhwc") or
         [volumes * depth, ceil(C / 16), H, W, 16] ("nChw16c").
-      weights: float32 filter as tf.nn.conv3d has it: [kd, kh, kw, C, out channels]. With
-        `weights_shape` the tensor may have any shape: the op reads its elements
-        [weights_offset, weights_offset + prod(weights_shape)), in memory order.
+      weights: float32 filter as tf.nn.conv3d has it: [kd, kh, kw, C, out channels].
       depth: slices of a volume.
       strides: slices and pixels, one integer or [depth, height, width].
       padding: "SAME" or "VALID", TensorFlow's rules.
-      post_ops, args, dst: the chain, its operands, and what sums without an operand add, as in
-        `conv`.
-      src_layout, dst_layout: "nhwc" or "nChw16c".
       channels: C; default weights_shape[3].
-      weights_shape: default: the shape of weights.
-      weights_offset: elements.
-      constant_weights, algorithm, scratchpad_mode: as in `conv`.
-      name: of the op.
 
     Returns:
       The slices of the results, [volumes * out depth, ...], in dst_layout.
-
-    Raises:
-      ValueError: an argument is malformed here or while a graph is built.
-      InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: tf.nn.conv3d.
 
@@ -106,4 +93,5 @@ def conv_volume(
     if not isinstance(padding, str) or padding.upper() not in ("SAME", "VALID"):
         raise ValueError(f'padding must be "SAME" or "VALID", got {padding!r}: use tf.pad for it')
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
-    return ConvVolume.run(src, weights, args, given=locals())
+    attributes = {"channels": channels, "weights_shape": weights_shape, "post_ops": post_ops}
+    return OpCall((src, weights, args), attributes)

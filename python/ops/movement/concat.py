@@ -8,7 +8,8 @@ import tensorflow as tf
 from ...graph import Ref
 from ..arguments import quantization
 from ..bundle import Bundle
-from ..record import Quantization, Record, function_of
+from ..call import OpCall, function_of
+from ..record import Quantization, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,7 @@ class Concat(Record, title="concatenation"):
         src_quantizations: of each value, where they are uint8.
     """
 
-    readers = Record.readers | {
+    readers = {
         "src_quantizations": lambda name, values: [x for v in values for x in quantization(name, v)]
     }
     parts: tuple[int, ...]
@@ -120,24 +121,13 @@ def concat(
       channels: logical channels that are joined, one integer for each value.
       src_parts: (first channel, C of the value) for each value, if not all channels of all
         values are joined. A part may begin and end at any channel.
-      dst_part: (first channel, C of the whole) if the result is a part of the channels of a
-        wider tensor. The wider tensor is returned, and the op writes only the part. The rest
-        is what `into` holds, and undefined without it.
-      into: a tensor of the shape of the wider one. The result takes its memory if nobody
-        else holds it, and otherwise a copy.
       src_quantizations: (scale, zero_point) of each of the uint8 values.
       dst_quantization: of a uint8 result; default: that of the first value. Values of another
         one are scaled, rounded to the nearest number, ties to even, and saturated.
-      name: of the op.
 
     Returns:
       [N, ceil(sum(channels) / 16), H, W, 16]. Channels follow each other without gaps, and
       lanes beyond the last one are zero.
-
-    Raises:
-      ValueError: an argument is malformed; or batch, height or width differ while a graph
-        is built.
-      InvalidArgumentError: batch, height or width differ when the op runs.
 
     Source: tf.concat and tf.split along the channels.
 
@@ -151,14 +141,14 @@ def concat(
     values = [tf.convert_to_tensor(value) for value in values]
     if dst_quantization is None and src_quantizations:
         dst_quantization = src_quantizations[0]
-    return Concat.run(
-        values,
-        given=locals(),
-        channels=list(channels),
-        src_parts=[number for part in src_parts or () for number in part],
-        dst_type=values[0].dtype if values else tf.float32,
-        src_quantizations=src_quantizations or (),
-    )
+    attributes = {
+        "channels": list(channels),
+        "src_parts": [number for part in src_parts or () for number in part],
+        "dst_type": values[0].dtype if values else tf.float32,
+        "src_quantizations": src_quantizations or (),
+        "dst_quantization": dst_quantization,
+    }
+    return OpCall((values,), attributes)
 
 
 @function_of(Join)
@@ -169,14 +159,9 @@ def join(values, *, axis, name=None):
       values: tensors of one type and rank, equal in all sizes but that along the axis; float32,
         float64, bfloat16, float16, int8, uint8, int16, uint16, int32, int64 or bool.
       axis: an integer; a negative one counts from the last.
-      name: of the op.
 
     Returns:
       A tensor of the values' type and rank.
-
-    Raises:
-      ValueError: shapes do not fit while a graph is built.
-      InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: tf.concat.
 
@@ -184,5 +169,4 @@ def join(values, *, axis, name=None):
       >>> bd.ops.join([[[1, 2]], [[3, 4]]], axis=1).numpy()
       array([[1, 2, 3, 4]], dtype=int32)
     """
-    values = [tf.convert_to_tensor(value) for value in values]
-    return Join.run(values, given={"axis": axis, "name": name})
+    return OpCall(([tf.convert_to_tensor(value) for value in values],))

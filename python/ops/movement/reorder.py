@@ -9,7 +9,8 @@ from ...graph import INT32
 from ...layout import NCHW16C as BLOCKED
 from ...layout import NHWC
 from ..arguments import static_channels
-from ..record import Layout, Record, function_of
+from ..call import OpCall, function_of
+from ..record import Layout, Record
 from ..tensor_desc import TensorDesc
 
 
@@ -83,7 +84,6 @@ def reorder(
         scale * (x - zero_point).
       dst_quantization: the same of a uint8 result: it quantizes, and the tail of a blocked result
         is the zero point.
-      name: of the op.
 
     Returns:
       A tensor of shape `dst.shape`, or of the shape of `into`.
@@ -110,21 +110,18 @@ def reorder(
         raise ValueError(f"x is {x.dtype.name}, but src describes {src_desc.dtype.name}")
     if src_desc is None:
         dst_dtype = x.dtype if dtype is None else tf.dtypes.as_dtype(dtype)
-        channels = _channels(x, src, channels)
-        attrs = {"src_layout": src, "dst_layout": dst, "channels": channels}
+        attrs = {"src_layout": src, "dst_layout": dst, "channels": _channels(x, src, channels)}
     else:
         if channels is not None:
             raise ValueError("channels are for layouts given by name; a TensorDesc has its dims")
         dst_dtype = dst_desc.dtype
         attrs = {"dims": list(src_desc.dims)}
         attrs |= _memory_attrs("src", src_desc) | _memory_attrs("dst", dst_desc)
-    into = None if into is None else tf.convert_to_tensor(into)
     if into is None and beta != 0:
         raise ValueError(f"beta = {beta} is the factor of into, which is not given")
-    if into is not None and into.dtype != dst_dtype:
-        raise ValueError(f"into is {into.dtype.name}, but the result {dst_dtype.name}")
-    attrs |= _scale_attrs(scales)
-    return Reorder.run(x, given=locals(), dst_type=dst_dtype, **attrs)
+    if into is not None and (given := tf.convert_to_tensor(into).dtype) != dst_dtype:
+        raise ValueError(f"into is {given.name}, but the result {dst_dtype.name}")
+    return OpCall((x,), attrs | _scale_attrs(scales) | {"dst_type": dst_dtype})
 
 
 def _descriptions(src, dst, dtype) -> "tuple[TensorDesc, TensorDesc] | tuple[None, None]":

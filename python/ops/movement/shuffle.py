@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..record import Record, function_of
+from ..call import OpCall, function_of
+from ..record import Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,6 @@ def shuffle(
       channels: C of a blocked x; None otherwise.
       src_quantization: (scale, zero_point) of a uint8 x, which lanes beyond C then stand for:
         they are the zero point.
-      name: of the op.
 
     Returns:
       A tensor of the shape, type and layout of x. Lanes of a blocked result beyond C
@@ -64,4 +64,4 @@ def shuffle(
       >>> bd.ops.shuffle(np.arange(6), axis=0, group=3).numpy()
       array([0, 3, 1, 4, 2, 5])
     """
-    return Shuffle.run(x, given=locals())
+    return OpCall((x,))

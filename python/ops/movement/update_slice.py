@@ -2,7 +2,8 @@
 
 import tensorflow as tf
 
-from ..record import Record, function_of
+from ..call import OpCall, function_of
+from ..record import Record
 
 
 class UpdateSlice(Record, title="slice updated in place", titles="slices updated in place"):
@@ -21,14 +22,9 @@ def update_slice(into, update, start, *, at=(), name=None):
         index is moved as far as needed for the update to lie within the tensor.
       at: indices of axes 1, 2, .. of into, which update does not have: into[:, i, j] is updated
         with at = (i, j).
-      name: of the op.
 
     Returns:
       A tensor of the type and shape of into.
-
-    Raises:
-      ValueError: shapes do not fit while a graph is built.
-      InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: DynamicUpdateSlice of XLA; caches of keys and values in KerasHub.
 
@@ -40,5 +36,4 @@ def update_slice(into, update, start, *, at=(), name=None):
     """
     into = tf.convert_to_tensor(into)
     update = tf.convert_to_tensor(update, into.dtype)
-    inputs = update, tf.convert_to_tensor(start), into
-    return UpdateSlice.run(*inputs, given={"at": list(at), "name": name})
+    return OpCall((update, tf.convert_to_tensor(start), into), {"at": list(at)})

@@ -11,8 +11,9 @@ from ...layout import NHWC
 from ..arguments import as_before, as_images, static_channels, types_of
 from ..bind_post_ops import Destination, bind_post_ops, with_sum
 from ..bundle import Bundle
+from ..call import OpCall, function_of
 from ..post_ops import PostOps
-from ..record import InPlace, Layout, Quantization, function_of
+from ..record import InPlace, Layout, Quantization
 from ..steps import write_chain
 
 
@@ -102,25 +103,16 @@ def eltwise(
     Args:
       src: float32, bfloat16 or uint8 activation, [N, .., C] ("nhwc") or [N, ceil(C / 16), H, W, 16]
         ("nChw16c").
-      post_ops: a `PostOps`, or its text.
       args: float32 operands that the chain calls #0, #1, ... Operands that `PostOps`
         holds are not listed here. One operand of the shape of src may be bfloat16 or uint8.
       dst: the tensor that sums without an operand add: float32, of the shape of src, plain
         or in its layout.
-      layout: "nhwc" or "nChw16c".
       channels: C; may be left out when layout is "nhwc" and C is static.
-      src_part, dst_part, into: parts of the channels of wider tensors, as in `conv`.
-      dtype, src_quantization, dst_quantization: as in `pool`.
       sum_quantization: (scale, zero_point) of the operand that is uint8.
-      name: of the op.
 
     Returns:
       The result, in the shape and layout of src. Lanes of a blocked result beyond C are
       zero, even if f(0) is not.
-
-    Raises:
-      ValueError: an argument is malformed here or while a graph is built.
-      InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: eltwise and binary primitives of oneDNN.
 
@@ -140,11 +132,8 @@ def eltwise(
                 index = int(entry.operand[1:].partition("@")[0])
                 args[index] = as_images(args[index])
     post_ops, args, sums = with_sum(post_ops, args)
-    y = Eltwise.run(
-        src if rank in (4, None) else as_images(src),
-        args,
-        sums,
-        given=locals(),
-        **types_of(src, dtype, src_quantization, dst_quantization),
-    )
-    return y if rank in (4, None) else as_before(y, src)
+    attributes = types_of(src, dtype, src_quantization, dst_quantization)
+    attributes |= {"channels": channels, "post_ops": post_ops}
+    if rank in (4, None):
+        return OpCall((src, args, sums), attributes)
+    return OpCall((as_images(src), args, sums), attributes, lambda y: as_before(y, src))

@@ -10,7 +10,8 @@ from ...layout import NCHW16C as BLOCKED
 from ...layout import NHWC
 from ..arguments import as_before, as_images, static_channels
 from ..bundle import Bundle
-from ..record import InPlace, Layout, function_of
+from ..call import OpCall, function_of
+from ..record import InPlace, Layout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,17 +64,11 @@ def layer_norm(
       gamma, beta: float32 [C].
       epsilon: what is added to the variance.
       centered: whether the mean is subtracted.
-      layout: of src.
       channels: C; needed for blocked tensors.
-      name: of the op.
 
     Returns:
       float32, of the shape of src. The result may take the memory of src if nobody else holds
       it. Lanes of a blocked result beyond C are zero.
-
-    Raises:
-      ValueError: an argument is malformed here or while a graph is built.
-      InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: layer normalisation of oneDNN; keras.layers.LayerNormalization; B. Zhang, R. Sennrich,
     "Root Mean Square Layer Normalization", 2019.
@@ -85,8 +80,7 @@ def layer_norm(
       array([[[[-1.225,  0.   ,  1.225]]]], dtype=float32)
     """
     src = tf.convert_to_tensor(src)
-    channels = static_channels(src, layout, channels)
-    is_image = layout != NHWC or src.shape.rank in (4, None)
-    x = src if is_image else as_images(src)
-    y = LayerNorm.run(x, gamma, beta, given=locals())
-    return y if is_image else as_before(y, src)
+    attributes = {"channels": static_channels(src, layout, channels)}
+    if layout != NHWC or src.shape.rank in (4, None):
+        return OpCall((src, gamma, beta), attributes)
+    return OpCall((as_images(src), gamma, beta), attributes, lambda y: as_before(y, src))

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from ...layout import NHWC
-from ..record import InPlace, Layout, function_of
+from ..call import OpCall, function_of
+from ..record import InPlace, Layout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +20,6 @@ def softmax(src, *, name=None):
 
     Args:
       src: float32, plain, of rank 1 or more: [N, C], [N, H, W, C], ...
-      name: of the op.
 
     Returns:
       float32, of the shape of src; each row sums to 1. The result may take the memory of src
@@ -38,4 +38,4 @@ def softmax(src, *, name=None):
       array([[0.5 , 0.5 ],
              [0.25, 0.75]], dtype=float32)
     """
-    return Softmax.run(src, given=locals())
+    return OpCall((src,))

@@ -6,8 +6,9 @@ import numpy as np
 
 from ...graph import Ref
 from ..bundle import Bundle
+from ..call import OpCall, function_of
 from ..conv.conv import Conv
-from ..record import Layout, Record, function_of
+from ..record import Layout, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,25 +80,16 @@ def squeeze_excite(
       reduce_bias: float32, [squeezed].
       expand_weights: float32, [squeezed, C].
       expand_bias: float32, [C].
-      channels: C.
       squeezed: the number of values between the two products.
       reduce_post_ops: f, `PostOps` or its text: eltwise entries joined by ";", possibly none.
       expand_post_ops: g, the same.
       dst_layout: "nc", "nhwc" or "nChw16c".
       scale_src: whether to return src times its scales; dst_layout must then be "nChw16c".
       offsets: the number of elements before each of the four in its tensor.
-      scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
-        allocator for each execution; "library" keeps buffers with the kernel. Both are safe
-        on many threads.
-      name: of the op.
 
     Returns:
       float32, [N, C], [N, 1, 1, C] or [N, ceil(C / 16), 1, 1, 16]; with scale_src the shape
       of src.
-
-    Raises:
-      ValueError: an argument is malformed here or while a graph is built.
-      InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: J. Hu, L. Shen, S. Albanie, G. Sun, E. Wu, "Squeeze-and-Excitation Networks", 2017.
 
@@ -111,14 +103,9 @@ def squeeze_excite(
       >>> scales.shape, float(scales[0, 0])  # logistic(0)
       (TensorShape([1, 32]), 0.5)
     """
-    return SqueezeExcite.run(
-        src,
-        reduce_weights,
-        reduce_bias,
-        expand_weights,
-        expand_bias,
-        given=locals(),
-        reduce_post_ops=str(reduce_post_ops),
-        expand_post_ops=str(expand_post_ops),
-        offsets=list(offsets),
-    )
+    attributes = {
+        "reduce_post_ops": str(reduce_post_ops),
+        "expand_post_ops": str(expand_post_ops),
+        "offsets": list(offsets),
+    }
+    return OpCall((src, reduce_weights, reduce_bias, expand_weights, expand_bias), attributes)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from ..arguments import types_of
-from ..record import Record, function_of
+from ..call import OpCall, function_of
+from ..record import Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +30,7 @@ def pad(src, paddings, *, channels: int, src_quantization=None, name=None):
     Args:
       src: float32, bfloat16 or uint8 activation in blocks, [N, ceil(C / 16), H, W, 16].
       paddings: [[top, bottom], [left, right]] pixels; negative numbers cut off.
-      channels: C.
       src_quantization: (scale, zero_point) of a uint8 src: what is added is the zero point.
-      name: of the op.
 
     Returns:
       [N, ceil(C / 16), H + top + bottom, W + left + right, 16], of the type of src.
@@ -50,5 +49,4 @@ def pad(src, paddings, *, channels: int, src_quantization=None, name=None):
              [0., 0.]], dtype=float32)
     """
     src = tf.convert_to_tensor(src)
-    types = types_of(src, None, src_quantization, None)
-    return Pad.run(src, given=locals(), **types)
+    return OpCall((src,), types_of(src, None, src_quantization, None))

@@ -7,7 +7,8 @@ import tensorflow as tf
 from ...graph import INT32
 from ...layout import NHWC
 from ..arguments import padding_text, pair_text, types_of
-from ..record import Layout, Record, function_of
+from ..call import OpCall, function_of
+from ..record import Layout, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,24 +76,11 @@ def pool(
       src: float32, bfloat16 or uint8, [N, ceil(C / 16), H, W, 16].
       kind: "max" or "avg".
       ksize: pixels, one integer or [height, width].
-      channels: C.
-      strides: pixels, one integer or [height, width].
       padding: "SAME", "VALID" or [[top, bottom], [left, right]], each smaller than
         ksize.
-      src_part, dst_part, into: parts of the channels of wider tensors, as in `conv`.
-      dtype: of the result: float32, bfloat16 or uint8; by default that of src.
-      src_quantization: (scale, zero_point) of a uint8 src, which stands for
-        scale * (src - zero_point).
-      dst_quantization: the same of a uint8 result, by default that of src. Results are
-        rounded to the nearest number, ties to even, and saturated.
-      name: of the op.
 
     Returns:
       [N, ceil(C / 16), out height, out width, 16].
-
-    Raises:
-      ValueError: an argument is malformed here or while a graph is built.
-      InvalidArgumentError: the shape of src does not fit when it runs.
 
     Source: tf.nn.max_pool2d, tf.nn.avg_pool2d.
 
@@ -103,8 +91,7 @@ def pool(
              [208., 240.]], dtype=float32)
     """
     src = tf.convert_to_tensor(src)
-    types = types_of(src, dtype, src_quantization, dst_quantization)
-    return Pool.run(src, given=locals(), **types)
+    return OpCall((src,), types_of(src, dtype, src_quantization, dst_quantization))
 
 
 @function_of(GlobalPool)
@@ -124,17 +111,10 @@ def global_pool(
     Args:
       src: float32, bfloat16 or uint8, [N, ceil(C / 16), H, W, 16].
       kind: "max" or "avg".
-      channels: C.
       dst_layout: "nc", "nhwc" or "nChw16c".
-      dtype, src_quantization, dst_quantization: as in `pool`.
-      name: of the op.
 
     Returns:
       [N, C], [N, 1, 1, C] or [N, ceil(C / 16), 1, 1, 16].
-
-    Raises:
-      ValueError: an argument is malformed while a graph is built.
-      InvalidArgumentError: the shape of src does not fit when it runs.
 
     Source: tf.reduce_max and tf.reduce_mean over height and width.
 
@@ -144,5 +124,4 @@ def global_pool(
       array([[120., 121.]], dtype=float32)
     """
     src = tf.convert_to_tensor(src)
-    types = types_of(src, dtype, src_quantization, dst_quantization)
-    return GlobalPool.run(src, given=locals(), **types)
+    return OpCall((src,), types_of(src, dtype, src_quantization, dst_quantization))

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from ..arguments import pair, pair_text, types_of
-from ..record import Record, function_of
+from ..call import OpCall, function_of
+from ..record import Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,7 +14,7 @@ class Resize(Record, title="resize"):
     """Attributes: scales or size, [height, width]; the other one is empty."""
 
     keeps = True
-    readers = Record.readers | {"scales": pair, "size": pair}
+    readers = {"scales": pair, "size": pair}
     kind: str
     coordinates: str = "half_pixel"
     scales: tuple[int, ...] = ()
@@ -50,21 +51,13 @@ def resize(
     Args:
       src: float32, bfloat16 or uint8, [N, ceil(C / 16), H, W, 16].
       kind: "nearest" or "bilinear".
-      channels: C.
       scales: whole factors, one integer or [height, width]; or `size`.
       size: [height, width] of the result in pixels.
       coordinates: where pixels lie: "half_pixel" as tf.image.resize has it, "align_corners", or
         "asymmetric", the default of TensorFlow 1.
-      src_part, dst_part, into: parts of the channels of wider tensors, as in `conv`.
-      dtype, src_quantization, dst_quantization: as in `pool`.
-      name: of the op.
 
     Returns:
       [N, ceil(C / 16), out height, out width, 16].
-
-    Raises:
-      ValueError: an argument is malformed here or while a graph is built.
-      InvalidArgumentError: the shape of src does not fit when it runs.
 
     Source: tf.image.resize; ResizeNearestNeighbor and ResizeBilinear.
 
@@ -74,5 +67,4 @@ def resize(
       array([ 0.,  4., 12., 20., 28., 36., 44., 48.], dtype=float32)
     """
     src = tf.convert_to_tensor(src)
-    types = types_of(src, dtype, src_quantization, dst_quantization)
-    return Resize.run(src, given=locals(), **types)
+    return OpCall((src,), types_of(src, dtype, src_quantization, dst_quantization))

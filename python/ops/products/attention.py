@@ -7,7 +7,8 @@ import tensorflow as tf
 from ...graph import Ref
 from ...layout import NHWC
 from ..bundle import Bundle
-from ..record import Record, function_of
+from ..call import OpCall, function_of
+from ..record import Record
 
 LAYOUTS = ("BTNH", "BNTH", "TBNH")
 MAX_BIASES = 4  # kMaxAttentionBiases in cc/core/attention
@@ -121,19 +122,11 @@ def attention(
         likewise. So a cache of all layers is read in its place.
       at_axis: the first of the axes that these are indices of. With 2, k_at = (i,) is k[:, :, i]:
         so the product [B, T, 3, N, H] that makes all three is read in its place.
-      scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
-        allocator for each execution; "library" keeps buffers with the kernel. Both are safe
-        on many threads.
-      name: of the op.
 
     Returns:
       float32, [B, T, N, Hv] in the order of its layout, or, of rank 3, [B, T, Hv]. Zero where S is
       0. It is as exact as TensorFlow's ops one by one: sums differ in their order only. Gradients
       are computed by TensorFlow's ops.
-
-    Raises:
-      ValueError: an argument is malformed, or shapes do not fit while a graph is built.
-      InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: A. Vaswani et al., "Attention Is All You Need", 2017; J. Ainslie et al., "GQA", 2023;
       the soft cap: Gemma Team, "Gemma 2", 2024.
@@ -154,18 +147,8 @@ def attention(
         if q.shape.rank is None or q.shape[-1] is None:
             raise ValueError(f"scale must be given for a q of unknown size; its shape is {q.shape}")
         scale = max(1, q.shape[-1]) ** -0.5
-    return Attention.run(
-        q,
-        k,
-        v,
-        list(biases) if isinstance(biases, list | tuple) else [biases],
-        [] if mask is None else [tf.cast(mask, tf.bool)],
-        given=locals(),
-        q_layout=layouts[0],
-        k_layout=layouts[1],
-        v_layout=layouts[2],
-        dst_layout=layouts[3],
-        q_at=list(q_at),
-        k_at=list(k_at),
-        v_at=list(v_at),
-    )
+    biases = list(biases) if isinstance(biases, list | tuple) else [biases]
+    masks = [] if mask is None else [tf.cast(mask, tf.bool)]
+    attributes = dict(zip(("q_layout", "k_layout", "v_layout", "dst_layout"), layouts, strict=True))
+    attributes |= {"scale": scale, "q_at": list(q_at), "k_at": list(k_at), "v_at": list(v_at)}
+    return OpCall((q, k, v, biases, masks), attributes)

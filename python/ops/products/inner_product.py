@@ -10,7 +10,8 @@ from ...layout import NHWC
 from ..arguments import filter_shape
 from ..bind_post_ops import Destination, bind_post_ops
 from ..bundle import Bundle
-from ..record import Record, function_of
+from ..call import OpCall, function_of
+from ..record import Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,20 +104,12 @@ def inner_product(
 
     Args:
       src: float32, [.., ic]; any rank of 1 and more.
-      weights: float32, [ic, oc]. With `weights_shape` the tensor may have any shape: the op
-        reads its elements [weights_offset, weights_offset + ic * oc), in memory order.
-        Or bfloat16 or int8: weights stay narrow in memory, and arithmetic is that of float32.
-      post_ops: `PostOps`, or its text: entries joined by ";", for example
-        "binary(add,channel,#0);eltwise(relu)".
+      weights: float32, [ic, oc]. Or bfloat16 or int8: weights stay narrow in memory, and arithmetic
+        is that of float32.
       args: float32 operands that the chain calls #0, #1, ... A channel operand has
         oc elements, a sample_channel operand is [N, oc] with N the result's first
         dimension; a tensor operand and the operand of sum have the result's shape.
         Operands that `PostOps` holds are not listed here.
-      dst: the previous contents of the result, which sums without an operand add: float32,
-        of the shape of the result. The result takes the memory of dst if nobody else holds
-        it; otherwise dst stays as it is.
-      weights_shape: [ic, oc]; default: the shape of weights.
-      weights_offset: elements.
       constant_weights: whether weights never change, so that the op may keep their packed
         form from the first call on.
       algorithm: how few rows are multiplied: "direct" reads the weights of up to 14 (6 without
@@ -128,17 +121,9 @@ def inner_product(
         [scales_offset, scales_offset + oc).
       scales_offset: elements.
       quantize_rows: with weights of int8: as in `packed_matmul`.
-      scratchpad_mode: who provides temporary memory. "user" takes it from TensorFlow's
-        allocator for each execution; "library" keeps buffers with the kernel. Both are safe
-        on many threads.
-      name: of the op.
 
     Returns:
       float32, [.., oc].
-
-    Raises:
-      ValueError: an argument is malformed here or while a graph is built.
-      InvalidArgumentError: shapes do not fit each other when it runs.
 
     Source: inner product and post-ops (eltwise, sum, binary) of oneDNN.
 
@@ -160,4 +145,9 @@ def inner_product(
     to = Destination(weights_shape[-1], rank=src.shape.rank, like=src)
     post_ops, args = bind_post_ops(post_ops, args, dst, to)
     scales = [] if weight_scales is None else [weight_scales]
-    return InnerProduct.run(src, weights, args, scales, given=locals())
+    attributes = {
+        "weights_shape": weights_shape,
+        "weights_offset": weights_offset,
+        "post_ops": post_ops,
+    }
+    return OpCall((src, weights, args, scales), attributes)

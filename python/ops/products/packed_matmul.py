@@ -4,8 +4,9 @@ import tensorflow as tf
 
 from ..arguments import refuse_references
 from ..bind_post_ops import Destination, bind_post_ops
+from ..call import OpCall, function_of
 from ..post_ops import PostOps
-from ..record import Record, function_of
+from ..record import Record
 
 
 class PackedMatmul(Record, title="product of matrices", titles="products of matrices"):
@@ -57,14 +58,9 @@ def packed_matmul(
       quantize_rows: whether rows of a of float32 become integers, too, before they meet b of int8:
         x becomes round(127 x / (max |x| + 1e-7)) of its row, and sums are exact. This is what
         Keras's `quantize("int8")` computes.
-      name: of the op.
 
     Returns:
       float32, [.., n].
-
-    Raises:
-      ValueError: an argument is malformed.
-      InvalidArgumentError: shapes do not fit each other when it runs.
 
     Gradients: where a and b are float32.
 
@@ -97,16 +93,9 @@ def packed_matmul(
     if alpha != 1:  # alpha (a b + beta / alpha c)
         beta /= alpha
         entries.insert(0, f"eltwise(linear,alpha={alpha})")
-    return PackedMatmul.run(
-        a,
-        b,
-        args,
-        [] if c is None else [c],
-        [] if weight_scales is None else [weight_scales],
-        given=locals(),
-        add_scale=beta,
-        post_ops=";".join(filter(None, entries)),
-    )
+    scales = [] if weight_scales is None else [weight_scales]
+    attributes = {"add_scale": beta, "post_ops": ";".join(filter(None, entries))}
+    return OpCall((a, b, args, [] if c is None else [c], scales), attributes)
 
 
 def _row(c, n: "int | None") -> "str | None":

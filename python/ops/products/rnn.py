@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from ...native import c_library
 from ..arguments import refuse_references
-from ..record import Record, function_of
+from ..call import OpCall, function_of
+from ..record import Record
 
 
 class Rnn(Record, title="recurrent layer"):
@@ -91,14 +92,9 @@ def rnn(
       round_rows: with kernels of bfloat16, for CPUs with AVX512-BF16: rows of src, and states of
         several rows, are rounded to bfloat16 where they are multiplied. Sums stay float32. Without
         it, and on other CPUs, these keep the digits of float32.
-      name: of the op.
 
     Returns:
       `RnnResult`.
-
-    Raises:
-      ValueError: an argument is malformed, while a graph is built.
-      InvalidArgumentError: shapes do not fit each other when it runs.
 
     Gradients: of everything but mask and lengths; second derivatives do not exist. Layers of
     narrow weights have none.
@@ -119,18 +115,14 @@ def rnn(
         bias = tf.reduce_sum(bias, 0) if bias.shape.rank == 2 and bias.shape[0] == 2 else bias
     if weight_scales and len(weight_scales) != 2:
         raise ValueError("weight_scales must be two, of kernel and of recurrent_kernel")
-    dst, state, cell_state, _ = Rnn.run(
-        src,
-        kernel,
-        recurrent_kernel,
-        [] if bias is None else [bias],
-        list(initial_state),
-        [] if mask is None else [mask],
-        [] if lengths is None else [lengths],
-        list(weight_scales or ()),
-        given=locals(),
-    )
-    return RnnResult(dst, (state, cell_state) if cell == "lstm" else (state,))
+    biases, masks, lengths = ([] if x is None else [x] for x in (bias, mask, lengths))
+    lists = biases, list(initial_state), masks, lengths, list(weight_scales or ())
+
+    def then(results):
+        dst, state, cell_state, _ = results
+        return RnnResult(dst, (state, cell_state) if cell == "lstm" else (state,))
+
+    return OpCall((src, kernel, recurrent_kernel, *lists), then=then)
 
 
 def pack_count() -> int:

@@ -1,0 +1,180 @@
+"""The ops as functions: from a Python call to the registered op, and back.
+
+A function of bd.ops says what the op reads and which attributes differ from the arguments of their
+names; `function_of` makes the call, and completes the docstring by what many functions share.
+"""
+
+import functools
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from ..graph import attribute_types, defaults, definition
+from .arguments import ARGUMENTS, RAISES, padding_argument
+from .post_ops import PostOps
+from .record import RECORDS, Record
+
+
+class OpCall(NamedTuple):
+    """What a function of bd.ops asks for.
+
+    Attributes:
+        inputs: of the op, those that are lists as lists.
+        attributes: those that are not the arguments of their names.
+        then: what becomes of the result.
+    """
+
+    inputs: tuple
+    attributes: Mapping = MappingProxyType({})
+    then: Callable | None = None
+
+
+def function_of(record: type[Record]) -> Callable:
+    """Makes the function of bd.ops that runs the op of `record`.
+
+    It decorates a function of the same arguments that gives an `OpCall`, or a result that needs no
+    op. An argument that is named like an attribute is that; None is the op's default where it is
+    the argument's; `into` is the op's last input where that is a list.
+    """
+
+    def decorate(prepare: Callable) -> Callable:
+        parameters = inspect.signature(prepare).parameters
+        known, usual = attribute_types(record.op), defaults(record.op)
+        positional = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        record.optional = frozenset(p.name for p in parameters.values() if p.default is None)
+        # What users need not pass, and the op does not default to.
+        fixed = {
+            name: p.default
+            for name, p in parameters.items()
+            if name in known and p.default not in (p.empty, None, usual.get(name))
+        }
+        lists = [a for a in definition(record.op).input_arg if a.number_attr or a.type_list_attr]
+        takes_into = "into" in [arg.name for arg in lists]
+
+        @functools.wraps(prepare)
+        def function(*args, **options):
+            call = prepare(*args, **options)
+            if not isinstance(call, OpCall):
+                return call
+            inputs, given = call.inputs, dict(zip(positional, args, strict=False)) | options
+            if takes_into:
+                into = given.get("into")
+                inputs = (*inputs, [] if into is None else [tf.convert_to_tensor(into)])
+            passed = {name: value for name, value in given.items() if name in known}
+            attributes = fixed | passed | call.attributes
+            result = record.run(*inputs, name=given.get("name"), **attributes)
+            return result if call.then is None else call.then(result)
+
+        record.function = function
+        if prepare.__doc__:
+            function.__doc__ = documented(inspect.getdoc(prepare), parameters)
+        return function
+
+    return decorate
+
+
+def documented(text: str, parameters: Mapping) -> str:
+    """A docstring with all arguments in their order, those that it leaves out from `ARGUMENTS`, and
+    with the errors that all ops raise unless it names others."""
+    head, *sections = re.split(r"\n\n(?=[A-Z]\w+:)", text)
+    by_title = {section.partition(":")[0]: section for section in sections}
+    entries = re.split(r"\n  (?! )", by_title.pop("Args", "Args:"))[1:]
+    own = {name: entry for entry in entries for name in entry.partition(":")[0].split(", ")}
+    lines = dict.fromkeys(
+        own.get(name) or _entry(f"{name}: {ARGUMENTS[name]}") for name in parameters
+    )
+    by_title = {"Args": "\n  ".join(["Args:", *lines])} | by_title
+    if "Raises" not in by_title:
+        before = list(by_title)[: list(by_title).index("Source")]
+        by_title = {k: by_title[k] for k in before} | {"Raises": RAISES} | by_title
+    return "\n\n".join([head, *by_title.values()])
+
+
+def _entry(text: str) -> str:
+    return textwrap.fill(text, 94, subsequent_indent="    ", break_on_hyphens=False)
+
+
+class Called:
+    """An op that was called, with its inputs and attributes by name.
+
+    `called.weights` is that input, `called.args` the list of those inputs, and `called.strides`
+    that attribute. A name that is both, such as the bias of some op, is the input.
+
+    Args:
+      op: a tf.Operation, or what a tape remembers of one.
+    """
+
+    def __init__(self, op):
+        self.op, self.dst, self._inputs = op, op.outputs[0], {}
+        given, at = list(op.inputs), 0
+        for arg in definition(op.type).input_arg:
+            if arg.number_attr or arg.type_list_attr:
+                count = getattr(self, arg.number_attr or arg.type_list_attr)
+                count = len(count) if isinstance(count, list | tuple) else count
+                self._inputs[arg.name] = given[at : at + count]
+                at += count
+            else:
+                self._inputs[arg.name] = given[at]
+                at += 1
+
+    def __getattr__(self, name: str):
+        inputs = self.__dict__.get("_inputs", {})
+        if name in inputs:
+            return inputs[name]
+        try:
+            value = self.op.get_attr(name)
+        except (KeyError, ValueError):  # a tape remembers what was given
+            value = defaults(self.op.type).get(name)
+            if value is None:
+                raise AttributeError(f"{self.op.type} has no {name}") from None
+        return value.decode() if isinstance(value, bytes) else value
+
+    @property
+    def inputs(self) -> list:
+        """All inputs, in their order."""
+        return list(self.op.inputs)
+
+    @property
+    def padding_argument(self):
+        """The argument `padding` of its function."""
+        return padding_argument(self.padding, getattr(self, "explicit_paddings", ()))
+
+    def attributes(self) -> dict:
+        """All attributes, but for data types and the lengths of lists."""
+        counts = {arg.number_attr for arg in definition(self.op.type).input_arg}
+        kinds = attribute_types(self.op.type)
+        return {k: getattr(self, k) for k in kinds if kinds[k] != "type" and k not in counts}
+
+    def arguments(self) -> dict:
+        """Those with which its function calls the op again; its inputs are among them."""
+        function, found = RECORDS[self.op.type].function, {}
+        for name in inspect.signature(function).parameters:
+            if name == "padding":
+                found[name] = self.padding_argument
+            elif name in ("crops", "paddings"):
+                found[name] = padding_argument("EXPLICIT", getattr(self, name))
+            elif name.endswith("post_ops"):
+                found[name] = PostOps.parse(getattr(self, name))
+            elif name == "dtype":
+                found[name] = self.dst_type
+            elif name not in ("dst", "name"):
+                found[name] = getattr(self, name)
+                if name not in self._inputs and found[name] == []:
+                    found[name] = None
+        for name in ("into", "weight_scales"):
+            if name in found:
+                found[name] = found[name][0] if found[name] else None
+        return found
+
+    def place(self, role: str) -> int:
+        """The index of that input, or of the first of that list of inputs."""
+        return list(self._inputs).index(role)  # other lists stand behind
+
+    def wants(self, role: str) -> bool:
+        """Whether the gradient of that input is used; a tape may say that it is not."""
+        return self.place(role) not in (getattr(self.op, "skip_input_indices", None) or ())
