@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
+import functools
 import gc
-import json
 import pathlib
-import statistics
 import sys
 import textwrap
 import time
 
-from measuring import machine
+from measuring import machine, turns
+from measuring.difference import largest_difference
 from measuring.prepare import HERE
+from measuring.timing import Timing, interleave, timed
 
 DOCS = HERE.parent / "docs"
 # With random weights, 50 layers multiply what rounding does: outputs of ResNetVD-50 differ by 5e-5
@@ -76,13 +76,10 @@ def _parse() -> argparse.Namespace:
 
     names = kerashub.names()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", type=lambda text: text.split(","), default=names)
+    parser.add_argument("--models", type=turns.among(names), default=names)
     parser.add_argument("--seconds", type=float, default=2, help="of timing for each")
     parser.add_argument("--output", type=pathlib.Path, default=DOCS / "backbones.json")
-    options = parser.parse_args()
-    if unknown := [name for name in options.models if name not in names]:
-        parser.error(f"{', '.join(unknown)}: not among {', '.join(names)}")
-    return options
+    return parser.parse_args()
 
 
 def measure(name: str, seconds: float, quiet=contextlib.nullcontext) -> dict:
@@ -119,39 +116,27 @@ def measure(name: str, seconds: float, quiet=contextlib.nullcontext) -> dict:
         "rewriting_s": rewriting,
         "tf_blockdnn": _of(ours),
         "tensorflow": _of(theirs),
-        "calls": len(ours),
+        "calls": len(ours.milliseconds),
     }
 
 
 def _difference(wanted, got) -> float:
     """The largest one, as a share of the largest magnitude of its output."""
-    import numpy as np
-
-    most = 0.0
-    for a, b in zip(wanted, got, strict=True):
-        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-        scale = max(np.abs(a).max(initial=0), np.finfo(np.float32).tiny)
-        most = max(most, float(np.abs(a - b).max(initial=0) / scale))
-    return most
+    pairs = zip(wanted, got, strict=True)
+    return max(largest_difference([a], [b]).relative for a, b in pairs)
 
 
-def _times(functions, sample, seconds: float) -> list[list[float]]:
-    """Seconds of each function's calls, which take turns."""
-    times: list[list[float]] = [[] for _ in functions]
-    for function in functions * 2:
-        function(sample)
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times[0]) < 2 * CALLS:
-        for function, its in zip(functions, times, strict=True):
-            for _ in range(CALLS):
-                start = time.perf_counter()
-                function(sample)
-                its.append(time.perf_counter() - start)
-    return times
+def _times(functions, sample, seconds: float) -> list[Timing]:
+    """Of each function, in turns of `CALLS` calls."""
+    calls = [timed(functools.partial(function, sample)) for function in functions]
+    turns = {str(i): lambda call=call: [*call(), *call(), *call()] for i, call in enumerate(calls)}
+    once = sum(timing.minimum for timing in interleave(turns, runs=1, warmup=1).values()) / 1e3
+    rounds = max(2, round(seconds / (CALLS * once)))
+    return list(interleave(turns, runs=rounds, warmup=0).values())
 
 
-def _of(times: list[float]) -> dict[str, float]:
-    return {"min_ms": 1e3 * min(times), "median_ms": 1e3 * statistics.median(times)}
+def _of(timing: Timing) -> dict[str, float]:
+    return {"min_ms": timing.minimum, "median_ms": timing.median}
 
 
 def ratio(row: dict) -> float:
@@ -200,18 +185,15 @@ def _keep(name: str, row: dict, facts: dict, path: pathlib.Path) -> None:
     import tensorflow as tf
     from models import kerashub
 
-    document = json.loads(path.read_text()) if path.exists() else {"networks": {}}
-    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    threads = facts["machine"]["cores"]
-    cpu, version = facts["machine"]["cpu"], tf.__version__
-    document |= {
+    cpu, threads = facts["machine"]["cpu"], facts["machine"]["cores"]
+    document = turns.kept(path, "networks") | {
         "hub": keras_hub.__version__,
-        "note": f"{cpu}; {threads} threads; {today}; TensorFlow {version}; "
+        "note": f"{cpu}; {threads} threads; {turns.today()}; TensorFlow {tf.__version__}; "
         f"commit {facts['commit']}.",
     }
     document["networks"][name] = row
     document["missing"] = [name for name in kerashub.names() if name not in document["networks"]]
-    path.write_text(json.dumps(document, indent=1) + "\n")
+    turns.keep(path, document)
 
 
 if __name__ == "__main__":

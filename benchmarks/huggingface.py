@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import argparse
 import collections
-import datetime
-import json
 import os
 import pathlib
 import sys
 
-from measuring import machine
+from measuring import machine, turns
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 TOLERANCE = 1e-5
@@ -70,12 +68,9 @@ def _parse() -> argparse.Namespace:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = list(huggingface.ROWS)
-    parser.add_argument("--models", type=lambda text: text.split(","), default=names)
+    parser.add_argument("--models", type=turns.among(names), default=names)
     parser.add_argument("--output", type=pathlib.Path, default=DOCS / "huggingface.json")
-    options = parser.parse_args()
-    if unknown := [name for name in options.models if name not in names]:
-        parser.error(f"{', '.join(unknown)}: not among {', '.join(names)}")
-    return options
+    return parser.parse_args()
 
 
 def check(name: str) -> dict:
@@ -132,12 +127,14 @@ def section(document: dict) -> str:
 def _keep(name: str, row: dict, facts: dict, path: pathlib.Path) -> None:
     import transformers
 
-    document = json.loads(path.read_text()) if path.exists() else {"models": {}}
-    document |= {"version": transformers.__version__, "batch": BATCH}
-    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    document |= {"commit": facts["commit"], "date": today}
+    document = turns.kept(path, "models") | {
+        "version": transformers.__version__,
+        "batch": BATCH,
+        "commit": facts["commit"],
+        "date": turns.today(),
+    }
     document["models"][name] = row
-    path.write_text(json.dumps(document, indent=1) + "\n")
+    turns.keep(path, document)
 
 
 if __name__ == "__main__":

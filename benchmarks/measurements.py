@@ -17,6 +17,7 @@ import pathlib
 import re
 import sys
 
+from measuring.results import OURS, best_peer, is_ours
 from models import ZOO
 from peers.networks import PEERS
 
@@ -24,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "measurements"
 PAGE, PICTURE, README = FOLDER.with_suffix(".md"), FOLDER.with_suffix(".svg"), ROOT / "README.md"
 CHARTED, LOAD_TIMES = "networks.json", "load-times.json"
-OURS, TENSORFLOW = "tf_blockdnn", "tensorflow"
+TENSORFLOW = "tensorflow"
 SETTINGS = (TENSORFLOW, "tensorflow-plain")  # with oneDNN and without
 BEGIN, END = "<!-- made by benchmarks/measurements.py -->", "<!-- end of what it made -->"
 _MIB = 1 << 20
@@ -56,23 +57,9 @@ def load_times() -> dict | None:
     return json.loads(path.read_text()) if path.exists() else None
 
 
-def is_ours(peer: str) -> bool:
-    return peer.startswith(OURS)
-
-
 def is_tensorflow(peer: str) -> bool:
     """TensorFlow itself in any setting; plug-ins such as zentf are peers of their own."""
     return peer.startswith(TENSORFLOW)
-
-
-def fastest(result: dict, wanted) -> str | None:
-    """The fastest peer by medians of those that `wanted` accepts; None if none was timed."""
-    times = {
-        name: row["median_ms"]
-        for name, row in result["peers"].items()
-        if "median_ms" in row and wanted(name)
-    }
-    return min(times, key=times.get, default=None)
 
 
 def speedup(result: dict, peer: str) -> float:
@@ -162,7 +149,7 @@ def times_table(document: dict, results: list[dict]) -> str:
     peers = _columns(results, "median_ms", "error")
     rows = []
     for result in results:
-        best = fastest(result, lambda name: not is_ours(name))
+        best = best_peer(result, "median_ms")
         row = [network(result["model"])]
         for peer in peers:
             numbers = result["peers"].get(peer, {})
@@ -205,7 +192,7 @@ def ways_table(results: list[dict]) -> str:
     for way in ways:
         row = [f"`{'fast(x)' if way == OURS else way.removeprefix(OURS + '-')}`"]
         for result in results:
-            best = fastest(result, lambda name: not is_ours(name))
+            best = best_peer(result, "median_ms")
             numbers = result["peers"].get(way, {})
             if "median_ms" not in numbers or best is None:
                 row.append("")

@@ -7,18 +7,16 @@ import pathlib
 import matplotlib
 from matplotlib.figure import Figure
 from measurements import (
-    OURS,
     charted,
     default_of,
-    fastest,
     heading,
-    is_ours,
     is_tensorflow,
     milliseconds,
     network,
     speedup,
     title,
 )
+from measuring.results import OURS, fastest, is_ours
 
 INK, SOFT, GRID = "#22303c", "#66747f", "#e3e7ea"
 COLOURS = {"ours": "#c8553d", "other": "#3b7dd8", "default": "#5b6a76", "better": "#a9b4bc"}

@@ -12,7 +12,6 @@ again has its row replaced. Times are medians; processes take turns as in run_mo
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import pathlib
 import sys
@@ -20,7 +19,7 @@ import sys
 import backbones
 import huggingface
 import run_models
-from measuring import machine
+from measuring import machine, turns
 from measuring.prepare import HERE, Workshop
 from models import TRANSFORMERS, ZOO
 from rich.console import Console
@@ -80,7 +79,7 @@ def main() -> None:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = [name for name, network in ZOO.items() if network.builder != TRANSFORMERS]
-    parser.add_argument("--models", type=lambda text: text.split(","), default=names)
+    parser.add_argument("--models", type=turns.among(ZOO), default=names)
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--runs", type=int, default=20, help="counted runs of each")
@@ -88,8 +87,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--output", type=pathlib.Path, default=DOCS / "zoo.json")
     parser.add_argument("--page", action="store_true", help="only write docs/zoo.md")
     options = parser.parse_args()
-    if unknown := [name for name in options.models if name not in ZOO]:
-        parser.error(f"{', '.join(unknown)}: not among {', '.join(ZOO)}")
     options.peers, options.tolerance, options.with_load = [OURS, ON, OFF], TOLERANCE, False
     return options
 
@@ -157,21 +154,18 @@ def _of_all(rows: dict, *keys: str) -> dict[str, str]:
 
 
 def _keep(name: str, row: dict, facts: dict, options) -> None:
-    """Puts the row into the file; one that failed only where there is none yet."""
-    path = options.output
-    document = json.loads(path.read_text()) if path.exists() else {"networks": {}}
+    """Puts the row into the file; one that failed leaves what was measured before."""
     if "error" in row:
         return
-    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    row |= {"date": today, "commit": facts["commit"], "runs": options.runs}
-    document |= {
+    document = turns.kept(options.output, "networks") | {
         "machine": facts["machine"]["cpu"],
         "tensorflow_default": facts["tensorflow_default"],
         "batch": options.batch,
         "threads": options.threads,
     }
-    document["networks"][name] = row
-    path.write_text(json.dumps(document, indent=1) + "\n")
+    noted = {"date": turns.today(), "commit": facts["commit"], "runs": options.runs}
+    document["networks"][name] = row | noted
+    turns.keep(options.output, document)
 
 
 if __name__ == "__main__":

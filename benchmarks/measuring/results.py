@@ -7,12 +7,14 @@ peer's numbers are {"min_ms", "median_ms", "runs", "relative_difference", "peak_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from models import ZOO
 from peers.networks import PEERS
 from rich.markup import escape
 from rich.table import Table
+
+from . import turns
 
 OURS = next(iter(PEERS))
 _MIB = 1 << 20
@@ -23,18 +25,20 @@ def is_ours(peer: str) -> bool:
     return peer == OURS or peer.startswith(f"{OURS}-")
 
 
+def fastest(result: dict, wanted: Callable[[str], bool], number: str = "median_ms") -> str | None:
+    """The fastest peer of those that `wanted` accepts; None if none was timed."""
+    times = {n: row[number] for n, row in result["peers"].items() if number in row and wanted(n)}
+    return min(times, key=times.get, default=None)
+
+
 def best_tensorflow(result: dict, number: str = "min_ms") -> str | None:
     """The faster of TensorFlow with and without oneDNN; None if neither was measured."""
-    names = ("tensorflow", "tensorflow-plain")
-    times = {n: result["peers"][n][number] for n in names if number in result["peers"].get(n, {})}
-    return min(times, key=times.get, default=None)
+    return fastest(result, ("tensorflow", "tensorflow-plain").__contains__, number)
 
 
 def best_peer(result: dict, number: str = "min_ms") -> str | None:
     """The name of the fastest of the others; None if none was measured."""
-    times = {name: row[number] for name, row in result["peers"].items() if number in row}
-    times = {name: time for name, time in times.items() if not is_ours(name)}
-    return min(times, key=times.get, default=None)
+    return fastest(result, lambda peer: not is_ours(peer), number)
 
 
 def ratio(result: dict, number: str = "min_ms") -> float | None:
@@ -49,16 +53,9 @@ def table(result: dict) -> Table:
     """One network at one batch: a row for each peer."""
     loaded = any("loaded" in row for row in result["peers"].values())
     best = best_peer(result)
-    busy = result["cores_busy_elsewhere"]
-    shown = Table(
-        title=f"{_title(result)}: milliseconds",
-        caption=f"[red]other processes kept {busy:.1f} cores busy[/]" if busy > 0.1 else None,
-    )
-    shown.add_column("")
-    for name in ("min", "median", "ours is faster", "peak MiB", "difference"):
-        shown.add_column(name, justify="right")
-    if loaded:
-        shown.add_column("median, a core taken", justify="right")
+    columns = ["", "min", "median", "ours is faster", "peak MiB", "difference"]
+    columns += ["median, a core taken"] * loaded
+    shown = turns.table(f"{_title(result)}: milliseconds", result["cores_busy_elsewhere"], columns)
     ours = result["peers"].get(OURS, {}).get("min_ms")
     for name, row in result["peers"].items():
         title = f"[bold]{PEERS[name].title}[/]" if name in (OURS, best) else PEERS[name].title
@@ -80,16 +77,17 @@ def table(result: dict) -> Table:
 
 def summary(results: list[dict]) -> Table:
     """Ours against the best peer, a row for each network and batch."""
-    shown = Table(title=f"{PEERS[OURS].title} against the best peer: milliseconds, min (median)")
-    shown.add_column("network")
-    shown.add_column("batch", justify="right")
-    shown.add_column("threads", justify="right")
-    shown.add_column(PEERS[OURS].title, justify="right")
-    shown.add_column("TensorFlow", justify="right")
-    shown.add_column("oneDNN")
-    shown.add_column("best peer", justify="right")
-    shown.add_column("")
-    shown.add_column("ours is faster", justify="right")
+    columns = (
+        "network",
+        "batch",
+        "threads",
+        PEERS[OURS].title,
+        "TensorFlow",
+        "oneDNN",
+        "best peer",
+    )
+    title = f"{PEERS[OURS].title} against the best peer: milliseconds, min (median)"
+    shown = turns.table(title, 0, (*columns, "", "ours is faster"))
     for result in results:
         best, stock = best_peer(result), best_tensorflow(result)
         shown.add_row(

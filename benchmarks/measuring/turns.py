@@ -108,6 +108,19 @@ def write(path: pathlib.Path, document: dict) -> None:
     path.write_text(json.dumps(about | document, indent=1) + "\n")
 
 
+def today() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+
+
+def kept(path: pathlib.Path, rows: str) -> dict:
+    """What a JSON file holds that gets its rows one by one; {rows: {}} where there is none yet."""
+    return json.loads(path.read_text()) if path.exists() else {rows: {}}
+
+
+def keep(path: pathlib.Path, document: dict) -> None:
+    path.write_text(json.dumps(document, indent=1) + "\n")
+
+
 def table(title: str, busy: float, columns: Iterable[str], left: int = 1) -> Table:
     """An empty table whose columns are numbers, but for the first `left`.
 

@@ -298,32 +298,11 @@ def vae():
     )
 
 
+# All that is defined here, in its order.
 BUILDERS = {
-    build.__name__: build
-    for build in (
-        resnet18,
-        resnet50,
-        resnet50v2,
-        resnetvd18,
-        resnetvd50,
-        cspdarknet53,
-        darknet53,
-        cspresnet50,
-        cspresnext50,
-        densenet121,
-        efficientnetb0,
-        efficientnetlite0,
-        efficientnetv2s,
-        hgnetv2b0,
-        mobilenetv3small,
-        mobilenetv5,
-        vgg11,
-        xception41,
-        deeplabv3plus,
-        retinanet,
-        dfine,
-        vae,
-    )
+    name: build
+    for name, build in vars().copy().items()
+    if getattr(build, "__module__", "") == __name__ and not name.startswith("_")
 }
 SHAPES = {
     **dict.fromkeys(BUILDERS, SIZE),

@@ -11,196 +11,89 @@ import functools
 import keras_hub
 
 WORDS = 8000
-_BASE = {"num_layers": 4, "num_heads": 12, "hidden_dim": 768, "intermediate_dim": 3072}
+
+
+def _sizes(layers=4, heads=12, width=768, inner=3072, **more) -> dict:
+    return dict(
+        num_layers=layers, num_heads=heads, hidden_dim=width, intermediate_dim=inner, **more
+    )
+
+
+def _grouped(heads, groups, width, inner, layers=4, **more) -> dict:
+    """Heads of queries that share those of keys and values."""
+    sizes = dict(num_query_heads=heads, num_key_value_heads=groups, **more)
+    return dict(num_layers=layers, hidden_dim=width, intermediate_dim=inner) | sizes
+
+
+_BERT = 30522  # words
 _ROWS = {
-    "albert": ("Albert", {**_BASE, "embedding_dim": 128}),
-    "bart": ("Bart", _BASE),
-    "bert": ("Bert", {**_BASE, "num_layers": 12, "vocabulary_size": 30522}),
-    "bloom": ("Bloom", {**_BASE, "num_heads": 16, "hidden_dim": 1024, "intermediate_dim": 4096}),
-    "deberta": ("DebertaV3", _BASE),
-    "distilbert": ("DistilBert", _BASE),
+    "albert": ("Albert", _sizes(embedding_dim=128)),
+    "bart": ("Bart", _sizes()),
+    "bert": ("Bert", _sizes(12, vocabulary_size=_BERT)),
+    "bloom": ("Bloom", _sizes(4, 16, 1024, 4096)),
+    "deberta": ("DebertaV3", _sizes()),
+    "distilbert": ("DistilBert", _sizes()),
     "edrec": (
         "EdRec",
-        {
-            "vocab_size": WORDS,
-            "num_layers_enc": 2,
-            "num_layers_dec": 2,
-            "hidden_dim": 512,
-            "intermediate_dim": 2048,
-            "num_heads": 8,
-        },
+        dict(
+            vocab_size=WORDS,
+            num_layers_enc=2,
+            num_layers_dec=2,
+            hidden_dim=512,
+            intermediate_dim=2048,
+            num_heads=8,
+        ),
     ),
-    "electra": (
-        "Electra",
-        {
-            "vocab_size": WORDS,
-            "num_layers": 4,
-            "num_heads": 4,
-            "hidden_dim": 256,
-            "embedding_dim": 128,
-            "intermediate_dim": 1024,
-        },
-    ),
-    "esm": ("ESM", {**_BASE, "num_heads": 20, "hidden_dim": 320, "intermediate_dim": 1280}),
+    "electra": ("Electra", _sizes(4, 4, 256, 1024, vocab_size=WORDS, embedding_dim=128)),
+    "esm": ("ESM", _sizes(4, 20, 320, 1280)),
     "falcon": (
         "Falcon",
-        {
-            "num_layers": 1,
-            "num_attention_heads": 32,
-            "hidden_dim": 2048,
-            "intermediate_dim": 8192,
-        },
+        dict(num_layers=1, num_attention_heads=32, hidden_dim=2048, intermediate_dim=8192),
     ),
-    "fnet": ("FNet", {key: _BASE[key] for key in _BASE if key != "num_heads"}),
-    "gemma": (
-        "Gemma",
-        {
-            "num_layers": 4,
-            "num_query_heads": 8,
-            "num_key_value_heads": 1,
-            "hidden_dim": 512,
-            "intermediate_dim": 4096,
-            "head_dim": 256,
-        },
-    ),
+    "fnet": ("FNet", dict(num_layers=4, hidden_dim=768, intermediate_dim=3072)),
+    "gemma": ("Gemma", _grouped(8, 1, 512, 4096, head_dim=256)),
     "gemma3": (
         "Gemma3",
-        {
-            "image_size": 896,
-            "num_layers": 4,
-            "num_query_heads": 4,
-            "num_key_value_heads": 1,
-            "hidden_dim": 640,
-            "intermediate_dim": 4096,
-            "head_dim": 256,
-            "use_sliding_window_attention": True,
-        },
+        _grouped(
+            *(4, 1, 640, 4096), head_dim=256, image_size=896, use_sliding_window_attention=True
+        ),
     ),
-    "gpt2": ("GPT2", {**_BASE, "num_layers": 12, "vocabulary_size": 50257}),
-    "gptneox": ("GPTNeoX", {**_BASE, "num_heads": 8, "hidden_dim": 512, "intermediate_dim": 2048}),
-    "llama": (
-        "Llama",
-        {
-            "num_layers": 4,
-            "num_query_heads": 16,
-            "num_key_value_heads": 16,
-            "hidden_dim": 1024,
-            "intermediate_dim": 2816,
-        },
-    ),
-    "llama3": (
-        "Llama3",
-        {
-            "num_layers": 4,
-            "num_query_heads": 16,
-            "num_key_value_heads": 8,
-            "hidden_dim": 1024,
-            "intermediate_dim": 4096,
-        },
-    ),
-    "minilm": (
-        "Bert",
-        {
-            "vocabulary_size": 30522,
-            "num_layers": 12,
-            "num_heads": 12,
-            "hidden_dim": 384,
-            "intermediate_dim": 1536,
-        },
-    ),
-    "mistral": (
-        "Mistral",
-        {
-            "num_layers": 4,
-            "num_query_heads": 16,
-            "num_key_value_heads": 8,
-            "hidden_dim": 1024,
-            "intermediate_dim": 3584,
-        },
-    ),
-    "mixtral": (
-        "Mixtral",
-        {
-            "num_layers": 2,
-            "num_query_heads": 8,
-            "num_key_value_heads": 4,
-            "hidden_dim": 512,
-            "intermediate_dim": 1024,
-            "num_experts": 4,
-        },
-    ),
-    "opt": ("OPT", _BASE),
-    "phi3": (
-        "Phi3",
-        {
-            "num_layers": 4,
-            "num_query_heads": 16,
-            "num_key_value_heads": 16,
-            "hidden_dim": 1024,
-            "intermediate_dim": 2736,
-        },
-    ),
-    "qwen2": (
-        "Qwen2",
-        {
-            "num_layers": 4,
-            "num_query_heads": 14,
-            "num_key_value_heads": 2,
-            "hidden_dim": 896,
-            "intermediate_dim": 4864,
-        },
-    ),
-    "qwen3": (
-        "Qwen3",
-        {
-            "num_layers": 4,
-            "num_query_heads": 16,
-            "num_key_value_heads": 8,
-            "head_dim": 128,
-            "hidden_dim": 1024,
-            "intermediate_dim": 3072,
-        },
-    ),
-    "roberta": ("Roberta", _BASE),
-    "roformer": (
-        "RoformerV2",
-        {**_BASE, "num_heads": 6, "hidden_dim": 384, "intermediate_dim": 1536, "head_size": 64},
-    ),
-    "rwkv7": (
-        "RWKV7",
-        {"hidden_size": 256, "head_size": 64, "num_layers": 2, "intermediate_dim": 1024},
-    ),
+    "gpt2": ("GPT2", _sizes(12, vocabulary_size=50257)),
+    "gptneox": ("GPTNeoX", _sizes(4, 8, 512, 2048)),
+    "llama": ("Llama", _grouped(16, 16, 1024, 2816)),
+    "llama3": ("Llama3", _grouped(16, 8, 1024, 4096)),
+    "minilm": ("Bert", _sizes(12, 12, 384, 1536, vocabulary_size=_BERT)),
+    "mistral": ("Mistral", _grouped(16, 8, 1024, 3584)),
+    "mixtral": ("Mixtral", _grouped(8, 4, 512, 1024, 2, num_experts=4)),
+    "opt": ("OPT", _sizes()),
+    "phi3": ("Phi3", _grouped(16, 16, 1024, 2736)),
+    "qwen2": ("Qwen2", _grouped(14, 2, 896, 4864)),
+    "qwen3": ("Qwen3", _grouped(16, 8, 1024, 3072, head_dim=128)),
+    "roberta": ("Roberta", _sizes()),
+    "roformer": ("RoformerV2", _sizes(4, 6, 384, 1536, head_size=64)),
+    "rwkv7": ("RWKV7", dict(hidden_size=256, head_size=64, num_layers=2, intermediate_dim=1024)),
     "smollm3": (
         "SmolLM3",
-        {
-            "num_layers": 4,
-            "hidden_dim": 576,
-            "intermediate_dim": 1536,
-            "num_attention_heads": 9,
-            "num_key_value_heads": 3,
-            "attention_bias": False,
-            "attention_dropout": 0.0,
-            "rope_layer_enabled_list": [True] * 4,
-            "layer_types": ["full_attention"] * 4,
-            "mlp_bias": False,
-            "layer_norm_epsilon": 1e-5,
-            "max_position_embeddings": 2048,
-            "rope_theta": 10000.0,
-            "partial_rotary_factor": 1.0,
-        },
+        dict(
+            num_layers=4,
+            hidden_dim=576,
+            intermediate_dim=1536,
+            num_attention_heads=9,
+            num_key_value_heads=3,
+            attention_bias=False,
+            attention_dropout=0.0,
+            rope_layer_enabled_list=[True] * 4,
+            layer_types=["full_attention"] * 4,
+            mlp_bias=False,
+            layer_norm_epsilon=1e-5,
+            max_position_embeddings=2048,
+            rope_theta=10000.0,
+            partial_rotary_factor=1.0,
+        ),
     ),
-    "t5": (
-        "T5",
-        {
-            "num_layers": 4,
-            "num_heads": 8,
-            "hidden_dim": 512,
-            "intermediate_dim": 2048,
-            "use_gated_activation": False,
-        },
-    ),
-    "xlmroberta": ("XLMRoberta", _BASE),
-    "xlnet": ("XLNet", _BASE),
+    "t5": ("T5", _sizes(4, 8, 512, 2048, use_gated_activation=False)),
+    "xlmroberta": ("XLMRoberta", _sizes()),
+    "xlnet": ("XLNet", _sizes()),
 }
 
 

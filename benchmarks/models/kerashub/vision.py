@@ -174,23 +174,10 @@ def parseq():
     )
 
 
+# All that is defined here, in its order.
 BUILDERS = {
-    build.__name__: build
-    for build in (
-        vit,
-        deit,
-        deittiny,
-        dinov2,
-        dinov2swiglu,
-        dinov3,
-        swin,
-        clip,
-        siglip,
-        mit,
-        segformer,
-        depthanything,
-        vitdet,
-        parseq,
-    )
+    name: build
+    for name, build in vars().copy().items()
+    if getattr(build, "__module__", "") == __name__ and not name.startswith("_")
 }
 SHAPES = {**dict.fromkeys(BUILDERS, SIZE), "vitdet": (512, 512, 3), "parseq": (32, 128, 3)}
