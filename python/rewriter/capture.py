@@ -86,10 +86,7 @@ def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) 
 
     view = GraphView(graph_def, [Ref.parse(name) for name in fetches], targets)
     view.prune()
-    variables = {
-        name: _variable(tensor) for name, tensor in captures.items() if _is_variable(tensor)
-    }
-    constants = Constants(view, variables, live=live)
+    constants = Constants(view, variables_of(captures), live=live)
     own_gradients = ordering.own_gradients(view, constants)
     ordering.relax(view, constants)
     inputs = concrete.inputs[:count]
@@ -198,6 +195,11 @@ def _drop_waits_for_inputs(graph_def: graph_pb2.GraphDef, names: list[str]) -> N
     for node in graph_def.node:
         if waits.intersection(node.input):
             node.input[:] = [name for name in node.input if name not in waits]
+
+
+def variables_of(captures: Mapping) -> dict:
+    """key -> the variable behind a captured handle, of those that are one."""
+    return {key: _variable(tensor) for key, tensor in captures.items() if _is_variable(tensor)}
 
 
 def _is_variable(tensor) -> bool:

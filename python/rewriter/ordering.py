@@ -21,6 +21,9 @@ _STANDS_FOR_OTHERS = frozenset({*_IDENTITIES, *PURE_READS, "NoOp"})
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"})
 # They have no effect but to fail.
 _CHECKS = frozenset({"CheckNumerics", "EnsureShape"})
+# So begin the names of stateful ops that may run as often as they like.
+_HARMLESS = ("Assert", "Blockdnn", "HashTable", "LookupTableFind", "LookupTableSize", "Stack")
+_HARMLESS += ("TensorArray", "VarHandleOp", "VarIsInitializedOp", "Variable", "_")
 # In loops and conditions of version 1 a control edge says where a node belongs.
 _FRAMES = frozenset({"Enter", "Exit", "Merge", "NextIteration", "Switch"})
 
@@ -214,6 +217,15 @@ def _has_effects(node: Node, constants: Constants) -> bool:
     if node.op in _READS:
         return not constants.reads_constant(node)
     return _is_stateful(node.op)
+
+
+def acts(node) -> bool:
+    """Whether running a Node or NodeDef once more changes something outside, or draws again.
+
+    What only reads does not, nor what fails, and calls act where the functions do.
+    """
+    is_harmless = node.op.startswith(_HARMLESS) or node.op in _READS
+    return not is_harmless and _is_stateful(node.op) and not any(called_functions([node]))
 
 
 def _is_stateful(op: str) -> bool:

@@ -12,6 +12,7 @@ everything reads it as in the original, and nothing computed from it counts as c
 What was not planned is not touched: a function without an op of ours is returned as it was.
 """
 
+import contextlib
 import dataclasses
 import functools
 import numbers
@@ -144,7 +145,13 @@ def optimize_concrete(
     start = time.perf_counter()
     context, bundles = Context(options), bundles or Bundles()
     inputs, judge = [], None
-    if context.options.autotune or context.options.measure:
+    measures = context.options.autotune or context.options.measure
+    if verify_by == "numbers":
+        verify.check_repeatable(concrete, 'verify="numbers"', 'use verify="structure"')
+    if context.options.max_loss is not None:
+        verify.check_repeatable(concrete, "max_loss", "leave it out")
+    if measures:
+        verify.check_repeatable(concrete, "measuring", "optimize it without autotune")
         if example is None:
             inputs = verify.random_inputs(concrete, batch=1)
         else:
@@ -157,12 +164,13 @@ def optimize_concrete(
                 concrete, bundles, context, calibration, on_batch
             )
         make = _maker(concrete, (result, bundle), bundles, context)
-        if context.options.autotune and result is not concrete:
-            result, bundle = _autotuned(concrete, make, context, inputs)
-        context.report.seconds = time.perf_counter() - start
-        if context.options.measure:
-            context.running = "measure"
-            context.report.measured = measure.measured(concrete, make, inputs, autotune.REASON)
+        with verify.unchanged(concrete) if measures else contextlib.nullcontext():
+            if context.options.autotune and result is not concrete:
+                result, bundle = _autotuned(concrete, make, context, inputs)
+            context.report.seconds = time.perf_counter() - start
+            if context.options.measure:
+                context.running = "measure"
+                context.report.measured = measure.measured(concrete, make, inputs, autotune.REASON)
     except CalibrationError:
         raise
     except Exception as error:
@@ -175,7 +183,7 @@ def optimize_concrete(
     for warning in report.warnings:
         warn(warning)
     report.warnings = [*in_vain, *report.warnings, *_warnings()]
-    if verify_by == "numbers":
+    if verify_by == "numbers" and result is not concrete:
         kind = report.precision.precision if report.precision else context.options.precision
         tolerance = max(tolerance, verify.TOLERANCES[kind])
         verify.check_numbers(concrete, result, tolerance=tolerance, inputs=judge)

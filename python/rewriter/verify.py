@@ -1,20 +1,26 @@
 """Checks a rewritten function against the original."""
 
+import contextlib
+import weakref
 from collections import Counter
 
 import numpy as np
 import tensorflow as tf
 
-from ..errors import VerificationError
-from ..graph import Module
+from ..errors import UserError, VerificationError
+from ..graph import GraphView, Module, Ref, called_functions
 from ..measuring.difference import apart
-from ..tensorflow_private import nest, results_of
+from ..tensorflow_private import gen_resource_variable_ops, nest, results_of
+from . import ordering
+from .capture import variables_of
 from .regions import ops_of_ours
 from .report import Report
 
 # The difference that is allowed at least, by the precision; None is float32.
 TOLERANCES = {None: 0.0, "bf16": 0.1, "int8": 0.25, "bf16-weights": 0.05, "int8-weights": 0.1}
 _SIDE = 64  # of unknown sizes but the batch
+_WRITES_VARIABLES = ("Assign", "Resource", "Rng", "Stateful")  # how the names of such ops begin
+_ACTS: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # graph -> what `_acts` says of it
 
 
 def check_signature(original, rewritten) -> None:
@@ -68,9 +74,69 @@ def check_numbers(
     return worst
 
 
+def why_only_once(concrete) -> str:
+    """What acts outside of the function, or draws, each time that it runs; empty if nothing."""
+    acts = _acts(concrete)[0]
+    more = f" and {len(acts) - 1} more" if len(acts) > 1 else ""
+    return f"{acts[0]}{more} would act outside of it or draw at random again" if acts else ""
+
+
+def check_repeatable(concrete, what: str, remedy: str) -> None:
+    """Raises UserError where `what`, for which the function runs again, would be noticed."""
+    if reason := why_only_once(concrete):
+        raise UserError(f"{what} runs the function more than once, and {reason}: {remedy}")
+
+
+@contextlib.contextmanager
+def unchanged(concrete):
+    """Whatever the function assigns meanwhile, its variables have their values afterwards."""
+    captured = dict(enumerate(concrete.captured_inputs)) if _acts(concrete)[1] else {}
+    variables = variables_of(captured)
+    held = {place: variable.read() for place, variable in variables.items()}
+    try:
+        yield
+    finally:
+        # What is held stays where it is: an assignment takes other memory.
+        for place, value in held.items():
+            if not _is_same_memory(value, variables[place].read()):
+                gen_resource_variable_ops.assign_variable_op(captured[place], value)
+
+
+def _is_same_memory(a, b) -> bool:
+    try:
+        return np.shares_memory(*(np.asarray(memoryview(x)) for x in (a, b)))
+    except (BufferError, TypeError, ValueError):  # of types that NumPy has no buffers of
+        return False
+
+
+def _acts(concrete) -> tuple[list[str], bool]:
+    """ "node (op)" of all that acts outside of the function or draws; whether it assigns."""
+    graph = concrete.graph
+    if graph not in _ACTS:
+        fetches = [Ref.parse(tensor.name) for tensor in results_of(concrete)]
+        graph_def = graph.as_graph_def()
+        view = GraphView(graph_def, fetches, [op.name for op in graph.control_outputs])
+        view.prune(keep_ops=())
+        functions = {function.signature.name: function for function in graph_def.library.function}
+        nodes, seen = list(view), set()
+        for node in nodes:  # It grows by those of the functions that these call.
+            new = set(called_functions([node])) & functions.keys() - seen
+            seen |= new
+            nodes += (inner for name in new for inner in functions[name].node_def)
+        acting = [node for node in nodes if ordering.acts(node)]
+        writes = [node for node in acting if node.op.startswith(_WRITES_VARIABLES)]
+        outside = [f"{node.name} ({node.op})" for node in acting if node not in writes]
+        _ACTS[graph] = outside, bool(writes)
+    return _ACTS[graph]
+
+
 def outputs(concrete, inputs) -> list[tuple]:
-    """(name in the output's structure, value) for each output; None stays None."""
-    results = concrete._call_flat(inputs, concrete.captured_inputs)
+    """(name in the output's structure, value) for each output; None stays None.
+
+    Variables that it assigns have the values that they had.
+    """
+    with unchanged(concrete):
+        results = concrete._call_flat(inputs, concrete.captured_inputs)
     flat = nest.flatten_with_joined_string_paths(results, expand_composites=True)
     return [(path or str(index), value) for index, (path, value) in enumerate(flat)]
 

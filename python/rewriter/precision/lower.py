@@ -10,7 +10,7 @@ import tensorflow as tf
 from ...graph import Module, Ref
 from ..measure import computing
 from ..report import OutputLoss, Precision
-from ..verify import outputs
+from ..verify import outputs, unchanged, why_only_once
 from .calibration import Calibration, CalibrationError, split
 from .lowering import Lowering, slow_in_bf16
 from .moments import MOST_TAPS, Moments
@@ -56,7 +56,10 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
     first, held, warnings = Lowering(options.precision), [], []
     if data is not None:
         calibration = Calibration(data, on_batch)
-        held = _observe(concrete, calibration, first, written)
+        with unchanged(concrete):
+            held = _observe(concrete, calibration, first, written)
+        if reason := why_only_once(concrete):
+            held, warnings = [], [f"the loss is not measured: {reason}"]
         warnings += map(_BEYOND.format, calibration.limits, calibration.limits.values())
 
     def attempt(keep: Iterable[str] = (), batches: list = held):
