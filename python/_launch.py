@@ -75,10 +75,9 @@ def load_tensorflow(*, verbose: bool, inter_op_threads: int = 0) -> None:
 
 
 def _load(inter_op_threads: int):
-    import tensorflow as tf
+    from .native import import_tensorflow, library
 
-    from .native import library
-
+    tf = import_tensorflow()
     if inter_op_threads:
         tf.config.threading.set_inter_op_parallelism_threads(inter_op_threads)
     library()

@@ -4,14 +4,32 @@ import contextlib
 import ctypes
 import functools
 import gc
+import importlib.metadata
 import json
 import os
 import sys
 from pathlib import Path
 
-# The import package these sources belong to, however it was installed.
-_PACKAGE_DIR = Path(sys.modules[__package__.partition(".")[0]].__file__).resolve().parent
-LIBRARY_PATH = _PACKAGE_DIR / "_native" / "libtf_blockdnn.so"
+from .version import VERSION
+
+_NATIVE = Path("_native", "libtf_blockdnn.so")
+
+
+def _library_path() -> Path:
+    """The library beside these sources, or else that of the installed package of their version.
+
+    In a checkout Python finds the checkout's sources first, though `pip install .` has put the
+    library elsewhere.
+    """
+    package = Path(sys.modules[__package__.partition(".")[0]].__file__).resolve().parent
+    installed = importlib.metadata.distributions(name=package.name)
+    same = (one for one in installed if one.version.partition("+")[0] == VERSION)
+    others = (Path(one.locate_file(package.name / _NATIVE)) for one in same)
+    here = package / _NATIVE
+    return here if here.exists() else next((path for path in others if path.exists()), here)
+
+
+LIBRARY_PATH = _library_path()
 # Written by the build: {"tensorflow": "2.21.0"}.
 BUILD_INFO_PATH = LIBRARY_PATH.with_name("_build_info.json")
 
@@ -48,8 +66,23 @@ def check_tensorflow(running: str, built: str) -> None:
         raise ImportError(
             f"tf_blockdnn was built for TensorFlow {wanted}, but {running} is installed: "
             f"`pip install 'tensorflow=={wanted}.*'`, or rebuild tf_blockdnn against {running} "
-            "with `pip install --no-build-isolation`."
+            "with `pip install --no-build-isolation .` in its checkout."
         )
+
+
+def import_tensorflow():
+    """The module; where there is none an ImportError says how to get it."""
+    try:
+        import tensorflow
+    except ModuleNotFoundError as error:
+        if error.name != "tensorflow":
+            raise
+        minor = _minor(built_for())
+        raise ImportError(
+            f"tf_blockdnn needs TensorFlow {minor}, which is not installed: "
+            f"`pip install 'tensorflow=={minor}.*'`, or tensorflow-cpu."
+        ) from None
+    return tensorflow
 
 
 @functools.cache
@@ -60,8 +93,7 @@ def library():
       ImportError: the library is missing, or TensorFlow has another minor
         version than the one it was built for.
     """
-    import tensorflow as tf
-
+    tf = import_tensorflow()
     check_tensorflow(tf.__version__, built_for())
     return tf.load_op_library(os.fspath(LIBRARY_PATH))
 

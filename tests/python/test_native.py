@@ -2,6 +2,11 @@
 
 import gc
 import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import fresh
 import pytest
@@ -27,7 +32,8 @@ def test_collection_goes_on_afterwards():
 
 def test_another_minor_version():
     with pytest.raises(
-        ImportError, match=r"built for TensorFlow 2\.21.*2\.20\.1 is installed: `pip"
+        ImportError,
+        match=r"built for TensorFlow 2\.21.*2\.20\.1 is installed: `pip.* --no-build-isolation \.`",
     ):
         native.check_tensorflow("2.20.1", "2.21.0")
 
@@ -41,6 +47,46 @@ def test_missing_library(tmp_path):
         ImportError, match="native library is missing.*run `make build` in a checkout"
     ):
         native.built_for(tmp_path)
+
+
+def _clone_of(folder, version):
+    """A checkout without the library, and a site in which that is installed as of `version`."""
+    (folder / "site/tf_blockdnn").mkdir(parents=True)
+    (folder / "site/tf_blockdnn/_native").symlink_to(native.LIBRARY_PATH.parent)
+    about = folder / f"site/tf_blockdnn-{version}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: tf_blockdnn\nVersion: {version}")
+    root = Path(__file__).resolve().parents[2]
+    names = shutil.ignore_patterns("_native", "__pycache__")
+    shutil.copytree(root / "tf_blockdnn", folder / "clone/tf_blockdnn", ignore=names, symlinks=True)
+    (folder / "clone/python").symlink_to(root / "python")
+    return folder / "clone", dict(os.environ, PYTHONPATH=str(folder / "site"))
+
+
+@pytest.mark.parametrize("version", [f"{bd.__version__}+tf2.21", "0.0.1"])
+def test_in_the_checkout_that_was_installed(tmp_path, version):
+    """Python finds the checkout's folder first, which has no library. Another version's is none."""
+    clone, environ = _clone_of(tmp_path, version)
+    command = [sys.executable, "-c", "import tf_blockdnn; print(tf_blockdnn.info()['library'])"]
+    out = subprocess.run(command, cwd=clone, env=environ, capture_output=True, text=True)
+    if version == "0.0.1":
+        assert "ImportError: tf_blockdnn's native library is missing" in out.stderr
+    else:
+        assert out.stdout.strip() == str(tmp_path / "site/tf_blockdnn" / native._NATIVE), out.stderr
+
+
+def test_without_tensorflow(tmp_path):
+    """The command line, too, says how to get it."""
+    program = """
+import sys
+sys.modules["tensorflow"] = None
+sys.argv = ["tf-blockdnn", "info"]
+from tf_blockdnn.python.cli import main
+main()
+"""
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    line = "needs TensorFlow 2.21, which is not installed: `pip install 'tensorflow==2.21.*'`"
+    assert out.returncode == 2 and line in out.stderr.splitlines()[-1]
 
 
 def test_wrong_version_is_refused_before_loading(tmp_path):
