@@ -1,38 +1,57 @@
 """tf_blockdnn: convolution networks faster on CPU, in TensorFlow.
 
 Importing it loads the custom ops, which is all that running an optimised
-SavedModel needs. Its sources are the sub-package `python`: in a checkout a link
-to the folder of that name beside this one, in a wheel a folder in here.
+SavedModel needs; the names below load when they are asked for. Its sources are
+the sub-package `python`: in a checkout a link to the folder of that name beside
+this one, in a wheel a folder in here.
 """
+
+import importlib as _importlib
+import typing as _typing
 
 from .python._launch import is_command_line as _is_command_line
 from .python.version import VERSION as __version__
 
-__all__ = [
-    "PostOps",
-    "TensorDesc",
-    "__version__",
-    "info",
-    "layers",
-    "load",
-    "ops",
-    "optimize",
-    "optimize_saved_model",
-    "rewriter",
-    "set_threads",
-]
-
-# The command line answers --help and bad paths before it loads TensorFlow.
-if not _is_command_line():
-    from .python.native import library as _library
-
-    _library()  # First of all: with the wrong TensorFlow it says so.
-
+if _typing.TYPE_CHECKING:
     from . import layers, ops, rewriter
-    from .python import gradients as _gradients  # noqa: F401 (registers them)
     from .python.calls import load, optimize
     from .python.info import info
     from .python.ops.post_ops import PostOps
     from .python.ops.tensor_desc import TensorDesc
     from .python.saved_model import optimize_saved_model
     from .python.threads import set_threads
+
+# Name -> the module that has it, or that it is.
+_HOMES = {
+    "PostOps": ".python.ops.post_ops",
+    "TensorDesc": ".python.ops.tensor_desc",
+    "info": ".python.info",
+    "layers": ".layers",
+    "load": ".python.calls",
+    "ops": ".ops",
+    "optimize": ".python.calls",
+    "optimize_saved_model": ".python.saved_model",
+    "rewriter": ".rewriter",
+    "set_threads": ".python.threads",
+}
+__all__ = [*_HOMES, "__version__"]
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = _importlib.import_module(_HOMES[name], __name__)
+    globals()[name] = home if _HOMES[name] == f".{name}" else getattr(home, name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+# The command line answers --help and bad paths before it loads TensorFlow.
+if not _is_command_line():
+    from .python.native import library as _library
+
+    _library()  # First of all: with the wrong TensorFlow it says so.
+    from .python import gradients as _gradients  # noqa: F401 (registers them)

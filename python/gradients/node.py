@@ -1,4 +1,4 @@
-"""How gradients are registered, and the chain rule through several ops."""
+"""The table of gradients, and the chain rule through several ops."""
 
 from collections.abc import Callable
 
@@ -9,10 +9,11 @@ from ..ops.call import Called
 
 # What no gradient takes but those of the ops that move any element.
 _NARROW = (tf.uint8, tf.int8, tf.bfloat16, tf.float16)
+GRADIENTS: dict[str, Callable] = {}  # op -> its gradient, as TensorFlow calls one
 
 
 def gradient_of(op: str, any_type: bool = False, sources: tuple = ()) -> Callable:
-    """Registers a function of (what was called, the gradients of its results) for an op of ours.
+    """Makes a function of (what was called, the gradients of its results) that of an op of ours.
 
     Args:
         any_type: whether it takes types other than float32.
@@ -26,7 +27,7 @@ def gradient_of(op: str, any_type: bool = False, sources: tuple = ()) -> Callabl
                 _refuse_narrow(op, called, sources)
             return function(called, *upstream)
 
-        tf.RegisterGradient(f"Blockdnn{op}")(gradient)
+        GRADIENTS[f"Blockdnn{op}"] = gradient
         return function
 
     return register

@@ -4,9 +4,9 @@ import tensorflow as tf
 
 from ..graph import flatten
 from ..tensorflow_private import context
+from .node import GRADIENTS
 
 
-@tf.RegisterGradient("BlockdnnRegion")
 def _region(op, *upstream):
     """Computes the region again, op by op, and goes back through these; it stands in a graph."""
     body = flatten(context.context().get_function_def(op.get_attr("f").name))
@@ -24,3 +24,6 @@ def _region(op, *upstream):
     pairs = [(y, dy) for y, dy in zip(results, upstream, strict=True) if y.dtype.is_floating]
     found = iter(tf.gradients([y for y, _ in pairs], floating, [dy for _, dy in pairs]))
     return [next(found) if x.dtype.is_floating else None for x in inputs]
+
+
+GRADIENTS["BlockdnnRegion"] = _region
