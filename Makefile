@@ -118,7 +118,7 @@ $(system): build_tools/debian-packages.txt
 	@$(setup) system
 	@touch $@
 
-$(venv_made):
+$(venv_made): | $(system)
 	@$(setup) venv
 	@touch $@
 

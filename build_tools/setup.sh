@@ -38,7 +38,7 @@ install_packages() {
   [ $# -gt 0 ] || return 0
   command -v apt-get >/dev/null || fail "needs g++, GoogleTest and Bazel; on Debian: $*"
   [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null ||
-    fail "as root, run: apt-get install -y --no-install-recommends $*"
+    fail "as root, run: apt-get update && apt-get install -y --no-install-recommends $*"
   say "Debian packages: $*"
   local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o Dpkg::Use-Pty=0 -o APT::Status-Fd=3)
   # Only the progress comes back; sudo would not let descriptor 3 through.
@@ -48,16 +48,19 @@ install_packages() {
     apt_progress || { tail -n 8 "$log" >&2; fail "apt-get failed; all it said is in $log"; }
 }
 
+# First of all, and all at once: without root nothing else should have been done in vain.
 system() {
   mkdir -p .build
+  say "The first run takes about 8 minutes on two cores, 5 of them compiling: Debian packages, Python's, the C++ library, then what you asked for"
+  local lacking=()
   if command -v dpkg-query >/dev/null; then
     # shellcheck disable=SC2046
-    install_packages $(missing_packages $(grep -v '^#' build_tools/debian-packages.txt))
+    mapfile -t lacking < <(missing_packages $(grep -v '^#' build_tools/debian-packages.txt))
   fi
-  if ! build_tools/bazel --choose 2>/dev/null; then
-    install_packages bazel-bootstrap
-    build_tools/bazel --choose
-  fi
+  "${PYTHON:-python3}" -c 'import ensurepip' 2>/dev/null || lacking+=(python3-venv)
+  build_tools/bazel --choose 2>/dev/null || lacking+=(bazel-bootstrap)
+  install_packages "${lacking[@]}"
+  build_tools/bazel --choose
   say "Bazel: $(cat .build/bazel-command)"
 }
 

@@ -1,6 +1,6 @@
 """Classifies a folder of images with Apache Beam.
 
-    pip install 'tf_blockdnn[beam]'
+    pip install '.[beam]'     # in the checkout
     python beam_images.py MODEL IMAGES OUT [options of Beam, such as --runner]
 
 MODEL is a SavedModel that `tf-blockdnn optimize` wrote, with one input [N,H,W,3] of numbers from 0
@@ -56,4 +56,4 @@ def main(model, images, out, *options):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:]) if len(sys.argv) > 3 else sys.exit(__doc__)

@@ -1,6 +1,6 @@
 """Trains a network of blocked layers on several machines, and goes on where it stopped.
 
-    pip install tf_blockdnn
+    pip install .     # in the checkout
     export TF_CONFIG='{"cluster": {"worker": ["10.0.0.1:7000", "10.0.0.2:7000"]},
                        "task": {"type": "worker", "index": 0}}'     # on the second machine: 1
     python distributed_training.py FOLDER STEPS
@@ -87,4 +87,6 @@ def main(folder, steps):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) <= 2:
+        sys.exit(__doc__)
     main(*sys.argv[1:])

@@ -1,6 +1,6 @@
 """Serves a SavedModel to clients of TensorFlow Serving, a process for each core.
 
-    pip install 'tf_blockdnn[grpc]'
+    pip install '.[grpc]'     # in the checkout
     python grpc_server.py MODEL [PORT] [PROCESSES]
 
 It speaks the PredictionService of TensorFlow Serving (Predict and GetModelMetadata) on the
@@ -95,7 +95,9 @@ def main(model, port="8500", processes=None):
     try:
         while True:
             for i, process in enumerate(running):
-                if process.poll() is not None:
+                if process.poll() == 1:  # as Python ends by an error, here before it served
+                    sys.exit("a process could not start; what it printed above says why")
+                if process.returncode is not None:
                     print(f"process {process.pid} has ended; another one starts", flush=True)
                     running[i] = start()
             time.sleep(0.2)
@@ -107,7 +109,11 @@ def main(model, port="8500", processes=None):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        sys.exit(__doc__)
     if sys.argv[1] == "--process":
         serve(pathlib.Path(sys.argv[2]), sys.argv[3])
+    elif not os.path.isfile(os.path.join(sys.argv[1], "saved_model.pb")):
+        sys.exit(f"{sys.argv[1]}: no SavedModel there")
     else:
         main(*sys.argv[1:])

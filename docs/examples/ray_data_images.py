@@ -1,6 +1,6 @@
 """Classifies a folder of images with Ray Data, a process for each core.
 
-    pip install 'tf_blockdnn[ray]'
+    pip install '.[ray]'     # in the checkout
     python ray_data_images.py MODEL IMAGES OUT [PROCESSES]
 
 MODEL is a SavedModel that `tf-blockdnn optimize` wrote, with one input [N,H,W,3] of numbers from 0
@@ -56,4 +56,4 @@ def main(model, images, out, processes=0):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:]) if len(sys.argv) > 3 else sys.exit(__doc__)

@@ -1,6 +1,6 @@
 """Serves a SavedModel with Ray Serve: a replica for each core, requests in batches.
 
-    pip install 'tf_blockdnn[ray]'
+    pip install '.[ray]'     # in the checkout
     python ray_serve_images.py MODEL [PORT] [REPLICAS]
     curl --data-binary @cat.jpg http://127.0.0.1:8000/
 
@@ -52,4 +52,8 @@ def main(model, port=8000, replicas=None):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) <= 1:
+        sys.exit(__doc__)
+    if not os.path.isfile(os.path.join(sys.argv[1], "saved_model.pb")):
+        sys.exit(f"{sys.argv[1]}: no SavedModel there")
     main(*sys.argv[1:])

@@ -1,6 +1,6 @@
 """Classifies a folder of images with Spark, a process for each core.
 
-    pip install 'tf_blockdnn[spark]'
+    pip install '.[spark]'     # in the checkout
     python spark_images.py MODEL IMAGES OUT [PROCESSES]
 
 MODEL is a SavedModel that `tf-blockdnn optimize` wrote, with one input [N,H,W,3] of numbers from 0
@@ -50,4 +50,4 @@ def main(model, images, out, processes=None):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:]) if len(sys.argv) > 3 else sys.exit(__doc__)

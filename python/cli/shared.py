@@ -113,7 +113,7 @@ _BAR = 10  # characters
 
 
 class Steps:
-    """What is under way, one line a step with its time.
+    """What is under way, one line a step: with its time, or, where nobody looks, as it begins.
 
     Args:
         progress: where the lines stand.
@@ -128,6 +128,7 @@ class Steps:
         """Names the next step."""
         self.finish()
         self._words = rich.markup.escape(words)
+        self._say(self._words)
         self._running = self._progress.add_task(self._words, total=None)
 
     def batch(self, done: int, total: int | None) -> None:
@@ -140,6 +141,12 @@ class Steps:
             bar, of_all = f"{'━' * filled}{'╌' * (_BAR - filled)} ", f" of {total}"
         words = f"{self._words}: {bar}{done}{of_all} batches"
         self._progress.update(self._running, description=words)
+        if done == total:
+            self._say(words)
+
+    def _say(self, words: str) -> None:
+        if self._progress.disable:
+            progress_console.print(words, soft_wrap=True, highlight=False)
 
     def finish(self) -> None:
         """Ends the step that is under way."""
@@ -156,7 +163,8 @@ def steps(*, verbose: bool, inter_op_threads: int = 0):
         rich.progress.TextColumn("{task.description}"),
         rich.progress.TimeElapsedColumn(),
     )
-    with rich.progress.Progress(*columns, console=progress_console) as progress:
+    hidden = not progress_console.is_terminal  # There only the last state would be seen.
+    with rich.progress.Progress(*columns, console=progress_console, disable=hidden) as progress:
         step = Steps(progress)
         step("loading TensorFlow")
         _launch.load_tensorflow(verbose=verbose, inter_op_threads=inter_op_threads)

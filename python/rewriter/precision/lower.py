@@ -32,8 +32,7 @@ _LOSES = (
     "max_loss), or calibrate with other data"
 )
 _NOT_BY_PRECISION = (
-    "outputs are off by more than {:.3g} of their size in float32, too: by its own rounding, or "
-    "since the function draws random numbers"
+    "outputs are off by more than {:.3g} of their size in float32, too, by its own rounding"
 )
 
 
@@ -87,11 +86,9 @@ def lower(concrete, options, data, written: Callable, rewritten: Callable, on_ba
             warnings.append(_NOT_BY_PRECISION.format(allowed))
             made, judged = (made, judged) if options.max_loss is None else floats
         elif options.max_loss is None:
-            output, layer = (
-                min(judged.outputs, key=lambda it: it.snr),
-                next(worst_first(names, lost_by)),
-            )
-            warnings.append(_LOSES.format(options.precision, output.name, output.snr, layer[0]))
+            output = min(judged.outputs, key=lambda output: output.snr)
+            layer, _ = next(worst_first(names, lost_by))
+            warnings.append(_LOSES.format(options.precision, output.name, output.snr, layer))
         else:
             order = (name for name, _ in worst_first(names, lost_by))
             made, judged = fewest(order, attempt, lambda it: it[1].is_within(allowed))

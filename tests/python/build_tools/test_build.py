@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -165,3 +166,28 @@ def test_a_failed_build_is_named_last():
     )
     assert "Bazel ended with exit code 1" in result.stderr.strip().splitlines()[-1]
     assert "Traceback" not in result.stderr
+
+
+def test_everything_that_is_missing_is_named_at_once(tmp_path):
+    """Before anything else is installed, where neither root nor sudo is there."""
+    tools, root = tmp_path / "tools", tmp_path / "checkout"
+    shutil.copytree(BUILD_TOOLS, root / "build_tools", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(BUILD_TOOLS.parent / ".bazelversion", root)
+    tools.mkdir()
+    for name in ("bash", "cat", "dirname", "env", "grep", "mkdir"):
+        (tools / name).symlink_to(shutil.which(name))
+    for name, line in {
+        "id": "echo 1000",
+        "dpkg-query": "",
+        "apt-get": "",
+        "python3": "exit 1",
+    }.items():
+        (tools / name).write_text(f"#!{shutil.which('bash')}\n{line}\n")
+        (tools / name).chmod(0o755)
+    environ = {"PATH": str(tools), "DEBIAN_BAZEL": NOWHERE}
+    setup = [root / "build_tools/setup.sh", "system"]
+    result = subprocess.run(setup, env=environ, capture_output=True, text=True)
+    packages = "binutils g++ libgtest-dev python3-venv bazel-bootstrap"
+    command = f"apt-get update && apt-get install -y --no-install-recommends {packages}"
+    assert (result.returncode, result.stderr) == (2, f"setup: as root, run: {command}\n")
+    assert "takes about 8 minutes" in result.stdout

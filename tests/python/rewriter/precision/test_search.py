@@ -71,30 +71,18 @@ def test_the_layer_that_makes_most_of_the_loss_stays_float32(bright, layers, is_
     assert (found.outputs[0].snr > 30) == (is_kept or not bright)
 
 
-def random_after_convolution(x):
-    for _ in range(3):
-        x = tf.nn.conv2d(x, np.eye(32, dtype="float32")[None, None], 1, "SAME")
-    return x + tf.raw_ops.RandomStandardNormal(shape=tf.shape(x), dtype=tf.float32)  # no seed
-
-
 def two_products(x):
     weights = np.random.default_rng(0).standard_normal((2, 64, 64)).astype("float32")
     return tf.tanh(x @ weights[0]) @ weights[1]
 
 
-@pytest.mark.parametrize(
-    ("function", "shape", "max_loss"),
-    [(random_after_convolution, (8, 8, 32), 0.5), (two_products, (64,), 1e-9)],
-)
 @pytest.mark.parametrize("precision", ["int8", "bf16"])
-def test_a_loss_that_float32_has_too_is_a_warning(function, shape, max_loss, precision):
-    """And no search: the function draws random numbers, or nothing in it can be lowered."""
-    function = tf.function(function, input_signature=[tf.TensorSpec([None, *shape])])
-    data = np.random.default_rng(1).standard_normal((16, *shape)).astype("float32")
-    options = {"precision": precision, "calibration": data, "max_loss": max_loss}
-    with pytest.warns(RuntimeWarning, match=f"off by more than {max_loss:.3g} .* in float32, too"):
+def test_a_loss_that_float32_has_too_is_a_warning(precision):
+    """And no search: nothing in it can be lowered."""
+    function = tf.function(two_products, input_signature=[tf.TensorSpec([None, 64])])
+    data = np.random.default_rng(1).standard_normal((16, 64)).astype("float32")
+    options = {"precision": precision, "calibration": data, "max_loss": 1e-9}
+    with pytest.warns(RuntimeWarning, match="off by more than 1e-09 .* in float32, too"):
         report = bd.optimize(function, **options, strict=True).report
-    assert report.precision.count == 0 and report.count("BlockdnnConv") + report.count(
-        "BlockdnnInnerProduct"
-    )
+    assert report.precision.count == 0 and report.count("BlockdnnInnerProduct") == 2
     assert any("changed nothing" in warning for warning in report.warnings)
