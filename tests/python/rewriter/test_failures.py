@@ -9,9 +9,11 @@ import pytest
 import tensorflow as tf
 import test_random_graphs
 import test_structures
+from saved_models import draw_image, save_tiny
 
 from tf_blockdnn.python.calls import optimize
 from tf_blockdnn.python.rewriter import Options, optimize_concrete, pipeline
+from tf_blockdnn.python.saved_model import optimize_saved_model
 
 _STEPS = ("capture", "rebuild", "name_algorithms")
 _NAMES = [run.__name__ for run in pipeline.PASSES]
@@ -65,6 +67,31 @@ def test_users_get_a_warning_the_original_and_the_traceback(name, concrete, imag
     assert data["error"] == report.error
     ((node, reason),) = data["declined"]
     assert node == concrete.name.decode() and f"failed in {name}" in reason
+
+
+@pytest.mark.parametrize("name", _STEPS)
+def test_what_stays_as_it_was_is_saved_as_it_was(name, image, monkeypatch, tmp_path):
+    """The function, a model around it, and each signature of a SavedModel."""
+    tiny = save_tiny(tmp_path / "tiny")
+    layers = [keras.Input([6, 6, 16]), keras.layers.Conv2D(16, 3, groups=2), keras.layers.ReLU()]
+    model, x = keras.Sequential(layers), image(1, 6, 6, 16)
+    _break(monkeypatch, name)
+    with pytest.warns(RuntimeWarning, match=f"failed in {name}: Broken: a bug"):
+        fast = optimize(model, strict=False)
+        report = optimize_saved_model(tiny, tmp_path / "out", strict=False)
+    fast.save(tmp_path / "model")
+    (got,) = tf.saved_model.load(tmp_path / "model").signatures["serving_default"](x).values()
+    np.testing.assert_array_equal(got, model(x))
+    assert report.converted == [] and all(one.error for one in report.signatures.values())
+    before, after = (tf.saved_model.load(folder).signatures for folder in (tiny, tmp_path / "out"))
+    assert before.keys() == after.keys()
+    picture = tf.constant(draw_image())
+    np.testing.assert_array_equal(
+        after["serving_default"](picture)["features"],
+        before["serving_default"](picture)["features"],
+    )
+    words = tf.constant(["bee", "ant"])
+    assert after["read"](image=picture, words=words)["ids"].numpy().tolist() == [1, 0]
 
 
 @pytest.fixture(scope="module")
