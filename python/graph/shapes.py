@@ -8,7 +8,7 @@ so that two branches of a residual block are proven equal for any image size.
 import copy
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from tensorflow.core.framework import graph_pb2, types_pb2
@@ -45,6 +45,7 @@ class Shapes:
       static: TensorFlow's static shapes (None: unknown rank) of one node, whose op has no rule
         here: called once for each, with a graph that holds no more than it.
       scope: tells the unknown sizes of this graph from those of others.
+      stated: static shapes of a tensor that whoever built the graph stated, which no op tells.
     """
 
     def __init__(
@@ -54,8 +55,9 @@ class Shapes:
         static: AskStatic,
         values: Mapping[str, np.ndarray] | None = None,
         scope: str = "",
+        stated: Callable[[Ref], Iterable[StaticShape]] = lambda ref: (),
     ):
-        self.view, self._known, self._scope = view, known, scope
+        self.view, self._known, self._scope, self._stated = view, known, scope, stated
         self._shapes: dict[Ref, Shape | None] = {}
         self._values = {Ref(name): value for name, value in (values or {}).items()}
         self._ask_static = static
@@ -81,9 +83,18 @@ class Shapes:
             self._values[node.ref] = value
             return value.shape
         inferred = shape_rules.infer(node, self)
-        if inferred is not None and None not in inferred:
+        return self._completed(node.ref, inferred)
+
+    def _completed(self, ref: Ref, inferred: Shape | None) -> Shape | None:
+        """With the sizes that no rule tells."""
+        if inferred is not None and all(isinstance(size, int) for size in inferred):
             return inferred
-        return self._merge(node.ref, self._static_shape(node.ref), inferred)
+        static = functools.reduce(_joined, self._stated(ref), None)
+        if inferred is None or None in inferred:
+            static = _joined(static, self._static_shape(ref))
+        elif static is None:
+            return inferred
+        return self._merge(ref, static, inferred)
 
     def _static_shape(self, ref: Ref) -> StaticShape:
         if ref.node not in self._static:
@@ -103,9 +114,7 @@ class Shapes:
         if ref.node in self.view:
             if ref.port:
                 inferred = shape_rules.infer_port(self.view.node(ref.node), ref.port, self)
-                if inferred is None or None in inferred:
-                    inferred = self._merge(ref, self._static_shape(ref), inferred)
-                self._shapes[ref] = inferred
+                self._shapes[ref] = self._completed(ref, inferred)
             else:
                 self._shapes[ref] = None  # what a loop of version 1 that leads back here sees
                 self._shapes[ref] = self._infer(self.view.node(ref.node))
@@ -193,6 +202,13 @@ class Shapes:
             known if known is not None else size if size is not None else own("dim", ref, axis)
             for axis, (known, size) in enumerate(zip(static, inferred, strict=True))
         )
+
+
+def _joined(a: StaticShape, b: StaticShape) -> StaticShape:
+    """What two shapes of one tensor tell together."""
+    if a is None or b is None or len(a) != len(b):
+        return b if a is None else a
+    return tuple(y if x is None else x for x, y in zip(a, b, strict=True))
 
 
 class _Alone:

@@ -79,7 +79,8 @@ def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) 
     captures = dict(zip(names[count:], captured, strict=True))
     targets = [op.name for op in concrete.graph.control_outputs]
     fetches = [tensor.name for tensor in results_of(concrete)]
-    graph_def, functions = _inline(concrete.graph.as_graph_def(), fetches, targets, closed)
+    traced = concrete.graph.as_graph_def()
+    graph_def, functions = _inline(traced, fetches, targets, closed)
     _disarm_variable_shapes(graph_def)
     captures = _embed_tensors(graph_def, captures)
     _drop_waits_for_inputs(graph_def, names)
@@ -96,6 +97,7 @@ def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) 
         view,
         known | _shapes_of_reads(view, constants),
         functools.partial(static_shapes, functions, captures),
+        stated=_stated(concrete.graph, traced),
     )
     main = Body(view, constants, shapes, inputs=names[:count], own_gradients=own_gradients)
     _add_inner(main, functions)
@@ -165,6 +167,28 @@ def _shapes_of_reads(view: GraphView, constants: Constants) -> dict[str, tuple]:
     reads = [node for node in view if node.op == "ReadVariableOp"]
     shapes = {node.name: constants.shape_of_read(node) for node in reads}
     return {name: shape for name, shape in shapes.items() if shape is not None}
+
+
+def _stated(graph, graph_def: graph_pb2.GraphDef):
+    """tensor -> the static shapes that it has, under each of its names, in the graph as traced.
+
+    A GraphDef does not say what `set_shape` did, and inlining drops identities.
+    """
+    names: dict[Ref, list[Ref]] = {}
+    for node in graph_def.node:
+        for port, text in enumerate(node.input if node.op in ordering.IDENTITIES else ()):
+            names.setdefault(Ref.parse(text), []).append(Ref(node.name, port))
+
+    def stated(ref: Ref):
+        alike = [ref]
+        for one in alike:
+            alike += names.get(one, ())
+            try:
+                yield _as_tuple(graph.get_operation_by_name(one.node).outputs[one.port].shape)
+            except (KeyError, IndexError):  # of a function that was inlined
+                continue
+
+    return stated
 
 
 def _embed_tensors(graph_def: graph_pb2.GraphDef, captures: dict[str, object]) -> dict:

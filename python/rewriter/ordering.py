@@ -14,10 +14,10 @@ PURE_READS = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "Co
 
 _NO_GRADIENT = frozenset({"StopGradient", "PreventGradient"})
 _HIDDEN = "blockdnn_"
-_IDENTITIES = _NO_GRADIENT | {"Identity", "IdentityN"}
+IDENTITIES = _NO_GRADIENT | {"Identity", "IdentityN"}
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 # A loaded SavedModel names all its reads as side effects: 263 of MobileNetV2.
-_STANDS_FOR_OTHERS = frozenset({*_IDENTITIES, *PURE_READS, "NoOp"})
+_STANDS_FOR_OTHERS = frozenset({*IDENTITIES, *PURE_READS, "NoOp"})
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"})
 # They have no effect but to fail.
 _CHECKS = frozenset({"CheckNumerics", "EnsureShape"})
@@ -37,7 +37,7 @@ def relax(view: GraphView, constants: Constants) -> None:
 
 def hide_own_gradient(node: node_def_pb2.NodeDef) -> None:
     """Makes an identity with a gradient of its own an op that Grappler does not drop."""
-    if node.op in _NO_GRADIENT or (node.op in _IDENTITIES and GRADIENT in node.attr):
+    if node.op in _NO_GRADIENT or (node.op in IDENTITIES and GRADIENT in node.attr):
         types = list(node.attr["T"].list.type) or [node.attr["T"].type]
         for key in ("Tin", "Tout"):
             node.attr[key].list.type.extend(types)
@@ -236,7 +236,7 @@ def _is_stateful(op: str) -> bool:
 def _bypass_identities(view: GraphView) -> None:
     """Fetched and ordering identities stay."""
     for node in view:
-        if node.op not in _IDENTITIES or view.has_control_edges(node.name):
+        if node.op not in IDENTITIES or view.has_control_edges(node.name):
             continue
         for port, source in enumerate(node.inputs):
             if not view.is_fetched(Ref(node.name, port)):

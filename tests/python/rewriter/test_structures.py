@@ -312,3 +312,45 @@ def test_a_function_compiled_by_xla_is_kept(weights):
     assert rewritten.concrete is concrete
     ((name, reason),) = rewritten.report.declined
     assert "jit_compile" in reason and isinstance(name, str)
+
+
+def _of_unknown_shape(x):
+    """The same image, of which no op tells the shape."""
+    return tf.reshape(x, tf.py_function(lambda: tf.constant([-1, 6, 6, 16]), [], tf.int32))
+
+
+def _stated(y):
+    y.set_shape([None, 6, 6, 16])
+    return y
+
+
+_STATED = {
+    "the tensor": lambda x: _stated(_of_unknown_shape(x)),
+    "an identity of it": lambda x: _stated(tf.identity(_of_unknown_shape(x))),
+    "what Python makes": lambda x: _stated(tf.numpy_function(np.copy, [x], tf.float32)),
+    "channels alone": lambda x: _stated(_of_unknown_shape(x)) * 2.0,
+}
+
+
+@pytest.mark.parametrize("what", _STATED)
+def test_a_shape_that_was_stated_is_known(what, rewrite, weights, image, tmp_path):
+    """`set_shape` is no op, and no graph definition has it."""
+    kernel = weights(3, 3, 16, 16)
+    function = lambda x: tf.nn.conv2d(_STATED[what](x), kernel, **_SAME)  # noqa: E731
+    result = rewrite(function, [None, 6, 6, 16])
+    assert result.report.count("BlockdnnConv") == 1, result.report.summary()
+    assert result.concrete.output_shapes == [None, 6, 6, 16]
+    result.assert_same(image(2, 6, 6, 16))
+
+
+def test_a_spectrogram_is_convolved(rewrite, weights, floats):
+    """tf.signal states the frames' length, which it computes."""
+    kernel = weights(3, 3, 1, 16)
+
+    def function(sound):
+        picture = tf.abs(tf.signal.stft(sound, 64, 32))[..., None]
+        return tf.nn.conv2d(picture, kernel, **_SAME)
+
+    result = rewrite(function, [None, None])
+    assert result.report.count("BlockdnnConv") == 1, result.report.summary()
+    result.assert_same(floats(2, 640), tolerance=2e-5)
