@@ -90,14 +90,17 @@ class _Chain:
     def __init__(self, view: GraphView, root: Node, copied: set[Ref]):
         self._root = root
         leaves, self._nested = _flatten(view, root, copied)
+        self._inner = {root.name, *(part.ref.node for part in self._nested)}
+        # What reads a nested value waits for its last piece, and may lead to its neighbours.
+        read = [part for part in self._nested if self._outer_readers(view, part)]
+        apart = {edge for part in read for edge in (part.first, part.end)}
         position = {node.name: i for i, node in enumerate(view.topological())}
         self.pieces = sorted(
-            _pieces(leaves, copied),
+            _pieces(leaves, copied, apart),
             key=lambda piece: max(position[part.ref.node] for part in piece.parts),
         )
         written = [piece.parts[0] for piece in self.pieces if not piece.copied]
         self.in_place = [*written, *self._nested]
-        self._inner = {root.name, *(part.ref.node for part in self._nested)}
         self._complete = {part.ref: self._completed_by(part) for part in self.in_place}
         own = {part.ref.node: self._complete[part.ref] for part in self.in_place}
         own[root.name] = len(self.pieces) - 1
@@ -197,13 +200,13 @@ def _flatten(view: GraphView, root: Node, copied: set[Ref]) -> tuple[list[_Part]
     return leaves, nested
 
 
-def _pieces(leaves: list[_Part], copied: set[Ref]) -> list[_Piece]:
-    """Each leaf by itself, but neighbours that are copied together."""
+def _pieces(leaves: list[_Part], copied: set[Ref], apart: set[int]) -> list[_Piece]:
+    """Each leaf by itself, but neighbours that are copied in one; a place in `apart` parts them."""
     pieces: list[_Piece] = []
     for leaf in leaves:
         if leaf.ref not in copied:
             pieces.append(_Piece((leaf,), copied=False))
-        elif pieces and pieces[-1].copied:
+        elif pieces and pieces[-1].copied and leaf.first not in apart:
             pieces[-1] = _Piece((*pieces[-1].parts, leaf), copied=True)
         else:
             pieces.append(_Piece((leaf,), copied=True))

@@ -151,6 +151,25 @@ def test_a_dense_block_is_one_tensor(rewrite, weights, image):
         assert_as_copied(result, x)
 
 
+@pytest.mark.parametrize("plain", [(1,), (0, 1), (1, 2), (0, 1, 2)])
+def test_a_dense_block_of_which_some_layers_stay_plain(plain, rewrite, weights, image):
+    """Neighbours that are copied do not wait for one another where one leads to the other."""
+    stem, wide = weights(3, 3, 16, 32), [weights(3, 3, 32 + 16 * i, 16) for i in range(4)]
+    last = weights(1, 1, 96, 32)
+
+    def function(x):
+        x = tf.nn.conv2d(x, stem, **_SAME)
+        for i, kernel in enumerate(wide):
+            y = tf.nn.conv2d(x, kernel, **_SAME)
+            x = tf.concat([x, tf.math.bessel_i0e(y) if i in plain else y], 3)
+        return tf.nn.conv2d(x, last, **_SAME)
+
+    result = rewrite(function, [None, 12, 14, 16])
+    assert result.blockdnn["Conv"] == 6, result.report.summary()
+    assert len(parts(result)) >= 5 - len(plain)
+    assert_as_copied(result, image(2, 12, 14, 16))
+
+
 def test_readers_go_before_the_next_writer(rewrite, weights, image):
     """Nothing orders the pooling of `a` and the writer of `b`: a control edge does."""
     first, second = weights(3, 3, 16, 32), weights(3, 3, 16, 32)
@@ -239,6 +258,9 @@ def test_unknown_sizes(rewrite, weights, image):
         assert_as_copied(result, image(2, size, size, 16))
 
 
+_KINDS = ["pool", "relu", "norm", "add", "plain"]
+
+
 class _Graph:
     """Random convolutions, poolings, activations and concatenations of some tensors."""
 
@@ -246,7 +268,7 @@ class _Graph:
         self._steps = draw(
             st.lists(
                 st.tuples(
-                    st.sampled_from(["conv", "conv", "pool", "relu", "norm", "add", *["cat"] * 3]),
+                    st.sampled_from([*["conv"] * 2, *_KINDS, *["cat"] * 3]),
                     st.integers(0, 5),
                     st.integers(0, 5),
                     st.sampled_from([16, 16, 32, 32, 20]),
@@ -272,6 +294,8 @@ class _Graph:
             c = x.shape[-1]
             if kind == "conv":
                 x = tf.nn.conv2d(x, self._weights(i, *[1 + b % 2 * 2] * 2, c, channels), **_SAME)
+            elif kind == "plain":
+                x = tf.math.bessel_i0e(x)
             elif kind == "pool":
                 x = tf.nn.max_pool2d(x, 3, 1, "SAME")
             elif kind == "relu":
