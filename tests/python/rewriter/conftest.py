@@ -18,6 +18,7 @@ class Result:
         rewritten = optimize_concrete(original, **options)
         self.concrete, self.trackables = rewritten.concrete, rewritten.trackables
         self.report = rewritten.report
+        self.before = ()  # arguments that come before those of `assert_same`
 
     @property
     def ops(self):
@@ -49,6 +50,7 @@ class Result:
 
     def assert_same(self, *args, tolerance=1e-5, **kwargs):
         """Runs both on the arguments; structure, dtypes and numbers must agree."""
+        args = (*self.before, *args)
         wanted, got = self.original(*args, **kwargs), self.concrete(*args, **kwargs)
         tf.nest.assert_same_structure(wanted, got)
         for old, new in zip(tf.nest.flatten(wanted), tf.nest.flatten(got), strict=True):
@@ -73,6 +75,21 @@ def rewrite():
         given = [s if isinstance(s, tf.TensorSpec) else tf.TensorSpec(s) for s in specs]
         concrete = tf.function(function, autograph=False).get_concrete_function(*given)
         return Result(concrete, **options)
+
+    return run
+
+
+@pytest.fixture
+def rewrite_beside(rewrite, weights):
+    """`rewrite` beside a product of ours: what has nothing to convert would not be touched."""
+    matrix = weights(32, 32)
+
+    def run(function, *specs, **options):
+        both = lambda rows, *args: (rows @ matrix, function(*args))  # noqa: E731
+        result = rewrite(both, [2, 32], *specs, **options)
+        assert result.blockdnn["InnerProduct"] >= 1, result.report.summary()
+        result.before = (tf.ones([2, 32]),)
+        return result
 
     return run
 

@@ -16,17 +16,17 @@ import tensorflow as tf
         (-1.0, {"Reciprocal": 1}),
     ],
 )
-def test_a_power_is_cheap(rewrite, exponent, ops):
-    result = rewrite(lambda x: tf.pow(tf.exp(x), exponent), [None, 20])
+def test_a_power_is_cheap(rewrite_beside, exponent, ops):
+    result = rewrite_beside(lambda x: tf.pow(tf.exp(x), exponent), [None, 20])
     assert "Pow" not in result.ops
     assert {op: result.ops[op] for op in ops} == ops
     result.assert_same(np.random.default_rng(0).standard_normal((5, 20), np.float32) * 0.1)
 
 
 @pytest.mark.parametrize("exponent", [2.5, [2.0, 2.0], np.full([1, 1, 1], 2.0)])
-def test_another_power_stays(rewrite, exponent):
+def test_another_power_stays(rewrite_beside, exponent):
     """A third axis, or two exponents, make another shape."""
-    result = rewrite(lambda x: tf.pow(x, tf.constant(exponent, tf.float32)), [3, 1])
+    result = rewrite_beside(lambda x: tf.pow(x, tf.constant(exponent, tf.float32)), [3, 1])
     assert result.ops["Pow"] == 1
     result.assert_same(np.full([3, 1], 0.5, np.float32))
 
@@ -58,7 +58,7 @@ _PHASES = [(0, 0), (1, 0), (0, 1), (1, 1)]
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 1, 3], [3, 2, 1, 0]])
 @pytest.mark.parametrize("sizes", [(6, 8), (5, 8)])
-def test_merged_patches_are_a_transpose(rewrite, order, sizes):
+def test_merged_patches_are_a_transpose(rewrite_beside, order, sizes):
     """Other orders, and sizes that phases do not share evenly, stay slices."""
     phases = [_PHASES[i] for i in order]
 
@@ -66,7 +66,7 @@ def test_merged_patches_are_a_transpose(rewrite, order, sizes):
         y = tf.pad(tf.exp(x), [[0, 0], [0, sizes[0] % 2], [0, 0], [0, 0]])
         return tf.concat([y[:, i::2, j::2] for i, j in phases], -1) * 2.0
 
-    result = rewrite(merge, [None, *sizes, 5])
+    result = rewrite_beside(merge, [None, *sizes, 5])
     known = order != [3, 2, 1, 0]
     assert (result.ops["Transpose"], result.ops["ConcatV2"]) == ((1, 0) if known else (0, 1))
     assert result.ops["Pad"] == sizes[0] % 2
@@ -82,8 +82,8 @@ def test_merged_patches_are_a_transpose(rewrite, order, sizes):
         lambda x: [x[:, ::2, ::2], x[:, ::-2, ::2], x[:, ::2, 1::2], x[:, 1::2, 1::2]],
     ],
 )
-def test_what_is_not_all_phases_of_one_tensor_stays(rewrite, cut):
-    result = rewrite(lambda x: tf.concat(cut(tf.exp(x)), -1), [2, 4, 4, 3])
+def test_what_is_not_all_phases_of_one_tensor_stays(rewrite_beside, cut):
+    result = rewrite_beside(lambda x: tf.concat(cut(tf.exp(x)), -1), [2, 4, 4, 3])
     assert result.ops["ConcatV2"] == 1
     result.assert_same(np.random.default_rng(0).standard_normal((2, 4, 4, 3), np.float32))
 
