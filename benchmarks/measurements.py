@@ -33,8 +33,8 @@ _MIB = 1 << 20
 INTRODUCTION = """# Measurements
 
 Whole networks in float32 on made-up pictures, with random weights. [The method](method.md) says how
-they are measured, and how to measure them on your machine: `make measure` writes the JSON files in
-[docs/measurements](measurements), and from them this page and its chart.
+they are measured. On your machine `make measure` writes the first of the JSON files in
+[docs/measurements](measurements), and from all of them this page and its chart.
 
 Times are **medians in milliseconds for each call, with the fastest run in parentheses**. A speed-up
 is **their median divided by ours**: 1.8x means that tf_blockdnn is 1.8 times as fast. Bold marks

@@ -12,6 +12,7 @@ environment: TF_BLOCKDNN_MAX_ISA=avx2 ONEDNN_MAX_CPU_ISA=AVX2 caps those who kno
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import pathlib
 import sys
@@ -21,7 +22,7 @@ from measuring.prepare import BUILD, HERE, SetUpError, Workshop
 from measuring.timing import Timing
 from measuring.turns import among, write
 from measuring.workers import Workers
-from models import ZOO
+from models import TRANSFORMERS, ZOO
 from peers.networks import PEERS
 from rich.console import Console
 from rich.progress import Progress
@@ -101,7 +102,12 @@ def _parse() -> argparse.Namespace:
         help="measures again while another process holds one core",
     )
     parser.add_argument("--output", type=pathlib.Path, default=BUILD / "models.json")
-    return parser.parse_args()
+    options = parser.parse_args()
+    hub = [name for name in options.models if ZOO[name].builder == TRANSFORMERS]
+    if hub and importlib.util.find_spec("keras_hub") is None:
+        needed = "pip install -r benchmarks/requirements-kerashub.txt"
+        parser.error(f"{', '.join(hub)} are KerasHub's, which is not installed: {needed}")
+    return options
 
 
 def measure(name: str, batch: int, threads: int, options, workshop: Workshop, hint) -> dict:

@@ -1,4 +1,4 @@
-"""tf_blockdnn: convolution networks faster on CPU, in TensorFlow.
+"""TensorFlow's convolutional networks, recurrent networks and transformers, faster on CPUs.
 
 Importing it loads the custom ops, which is all that running an optimised
 SavedModel needs; the names below load when they are asked for. Its sources are

@@ -37,8 +37,12 @@ def best_tensorflow(result: dict, number: str = "min_ms") -> str | None:
 
 
 def best_peer(result: dict, number: str = "min_ms") -> str | None:
-    """The name of the fastest of the others; None if none was measured."""
-    return fastest(result, lambda peer: not is_ours(peer), number)
+    """The name of the fastest of the others that compute in float32, as ours does; None if none."""
+
+    def competes(peer: str) -> bool:
+        return not is_ours(peer) and (peer not in PEERS or PEERS[peer].precision == "float32")
+
+    return fastest(result, competes, number)
 
 
 def ratio(result: dict, number: str = "min_ms") -> float | None:
@@ -86,7 +90,7 @@ def summary(results: list[dict]) -> Table:
         "oneDNN",
         "best peer",
     )
-    title = f"{PEERS[OURS].title} against the best peer: milliseconds, min (median)"
+    title = f"{PEERS[OURS].title} against the best peer, float32: milliseconds, min (median)"
     shown = turns.table(title, 0, (*columns, "", "ours is faster"))
     for result in results:
         best, stock = best_peer(result), best_tensorflow(result)

@@ -92,7 +92,7 @@ Example = Annotated[
 MaxLoss = Annotated[
     float | None,
     typer.Option(
-        help="For --precision: largest relative error of an output, such as 0.05.",
+        help="For --precision: largest root mean square error of an output, relative to it: 0.05.",
         show_default=False,
     ),
 ]

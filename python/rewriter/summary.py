@@ -53,7 +53,8 @@ def precision_lines(report, cut: str = "") -> list[str]:
     judged = counted(found.samples, "sample")
     for output in found.outputs:
         agrees = "" if output.agreement is None else f", same class {100 * output.agreement:.4g} %"
-        lines.append(f"  {output.name}: {output.snr:.1f} dB{agrees} ({judged})")
+        off = f"off by {100 * 10 ** (-output.snr / 20):.2g} %"
+        lines.append(f"  {output.name}: {off}, {output.snr:.1f} dB{agrees} ({judged})")
     rated = [layer for layer in found.layers if layer.snr is not None]
     worst = sorted(rated, key=lambda layer: layer.snr)[:_MOST_LAYERS]
     lines += [f"  {layer_line(layer, cut)}" for layer in worst]

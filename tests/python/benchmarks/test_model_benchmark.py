@@ -63,6 +63,8 @@ def test_ratio_is_to_the_fastest_that_was_measured():
     assert results.best_tensorflow(result) == "tensorflow-plain"
     assert "15.00 (30.00)" in text_of(results.summary([result]))
     assert results.best_peer(result) == "openvino"
+    result["peers"]["openvino-int8"] = {"min_ms": 0.1, "median_ms": 0.1}  # of another precision
+    assert results.best_peer(result) == "openvino"
     assert results.ratio(result) == 1.25
 
 
