@@ -70,6 +70,9 @@
 #include "cc/simd/vec_generic.h"
 #endif
 
+// Before a loop of a number of rounds that the compiler knows, over registers.
+#define BD_UNROLL _Pragma("GCC unroll 32")
+
 namespace bd::BD_ISA {
 namespace {
 

@@ -5,7 +5,6 @@
 // alone does 57.
 #include "cc/core/inner_product/gemv_kernel.h"
 
-#include "cc/core/gemm/tiles/epilogue_inl.h"
 #include "cc/simd/vec.h"
 
 namespace bd::BD_ISA {

@@ -3,8 +3,6 @@
 
 #include "cc/simd/vec.h"
 
-#define BD_UNROLL _Pragma("GCC unroll 8")
-
 namespace bd::BD_ISA {
 namespace {
 

@@ -2,8 +2,6 @@
 
 #include "cc/simd/vec.h"
 
-#define BD_UNROLL _Pragma("GCC unroll 16")
-
 namespace bd::BD_ISA {
 namespace {
 

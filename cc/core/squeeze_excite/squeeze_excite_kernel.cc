@@ -9,8 +9,6 @@
 namespace bd::BD_ISA {
 namespace {
 
-#define BD_UNROLL _Pragma("GCC unroll 8")
-
 // Columns [first, first + kVecs vectors) of sum over rows r of x[r] * weights[r]; the
 // last vector has `last` lanes. Rows go to kDeep chains, which hides the latency of Fma.
 template <int kVecs, int kDeep>

@@ -6,10 +6,8 @@
 //                                            to.StoreBlock(p, x);    16 numbers of vectors x[]
 //                                            to.StoreBlockOfSteps(p, x);  to uint8, of steps
 //                                            to.StoreFour(p, x);     those of 4 vectors x[]
-//                                            to.StoreSmall(p, x);    to uint8, the same of |x|
-//                                                                    below 2^30 steps of dst
-//                                            to.StoreSteps(p, x);    the same of steps of dst,
-//                                                                    below 2^30
+//                                            to.StoreSteps(p, x);    to uint8, the same of steps
+//                                                                    of dst, |x| below 2^30
 //
 // where p is of any data type. All but uint8 and int8 stand for themselves. The results do not
 // depend on the instruction set.
@@ -122,13 +120,7 @@ class Quantizer {
     StoreBytes(p, steps, ByteBounds(zero_point_, 0, 255));
   }
 
-  // Of numbers that are int32 when rounded, so that bounds may come behind.
-  inline __attribute__((always_inline)) void StoreSmall(uint8_t* p, const Vec* v) const {
-    Vec steps[4];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) steps[i] = Mul(v[i], inverse_);
-    StoreSteps(p, steps);
-  }
+  // Of steps that are int32 when rounded, so that bounds may come behind.
   inline __attribute__((always_inline)) void StoreSteps(uint8_t* p, const Vec* v) const {
     IVec steps[4];
 #pragma GCC unroll 4

@@ -9,8 +9,6 @@
 
 #include "cc/simd/vec.h"
 
-#define BD_UNROLL _Pragma("GCC unroll 32")
-
 namespace bd::BD_ISA {
 namespace {
 

@@ -5,8 +5,6 @@
 #include "cc/simd/convert/int8.h"
 #include "cc/simd/vec.h"
 
-#define BD_UNROLL _Pragma("GCC unroll 32")
-
 namespace bd::BD_ISA {
 namespace {
 

@@ -6,8 +6,6 @@
 #include "cc/simd/math/math.h"
 #include "cc/simd/vec.h"
 
-#define BD_UNROLL _Pragma("GCC unroll 32")
-
 namespace bd::BD_ISA {
 namespace {
 
