@@ -63,7 +63,7 @@ class Narrow : public Contestant {
         src_(Dwords(plan_.desc.src.bytes())),
         dst_(Dwords(plan_.desc.dst.bytes())),
         packed_(Dwords(plan_.packed_bytes)),
-        scratch_(Dwords(plan_.scratch_bytes())),
+        scratch_(Dwords(plan_.scratch.bytes())),
         channels_(2 * l.outputs) {
     const int64_t weights =
         l.kernel * l.kernel * (l.channels / l.groups) * l.outputs * SizeOf(type.weights);

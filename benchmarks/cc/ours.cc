@@ -41,7 +41,7 @@ class Ours : public Contestant {
         src_(plan_.desc.src.elements(), p.activation_copies),
         dst_(plan_.desc.dst.elements(), p.activation_copies),
         packed_(plan_.packed_floats(), p.weights_copies),
-        scratch_(plan_.scratch_bytes() / 4 + 1),
+        scratch_(plan_.scratch.bytes() / 4 + 1),
         bias_(p.bias) {
     ForElements(plan_.desc.src, [&](int64_t to, int64_t from) { src_[0][to] = p.src[from]; });
     src_.Replicate();

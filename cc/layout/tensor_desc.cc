@@ -3,17 +3,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cc/base/size.h"
+
 namespace bd {
 namespace {
 
-// false if the result does not fit.
-bool Multiply(int64_t a, int64_t b, int64_t* product) {
-  return !__builtin_mul_overflow(a, b, product);
-}
-bool Add(int64_t a, int64_t b, int64_t* sum) { return !__builtin_add_overflow(a, b, sum); }
-
 std::string TooLarge(const Dims& dims) {
-  return "a tensor of dims " + dims.ToString() + " is too large: its size exceeds 2^63 - 1 bytes";
+  return "a tensor of dims " + dims.ToString() + " is too large: its size exceeds 2^47 bytes";
 }
 
 std::string NotNegative(const char* what, const Dims& values) {
@@ -47,15 +43,15 @@ std::string CheckRank(const Dims& dims, std::optional<Layout> layout) {
 
 // Those of a dense tensor; false if they do not fit.
 bool LayoutStrides(const LayoutParts& parts, const Dims& padded, Dims* strides) {
-  int64_t stride = 1;
-  for (int i = 0; i < parts.num_inner; ++i) stride *= parts.inner_size[i];
+  Size stride = 1;
+  for (int i = 0; i < parts.num_inner; ++i) stride = stride * parts.inner_size[i];
   *strides = padded;
   for (int i = parts.rank - 1; i >= 0; --i) {
     const int d = parts.order[i];
-    (*strides)[d] = stride;
-    if (!Multiply(stride, padded[d] / parts.block(d), &stride)) return false;
+    (*strides)[d] = stride.value();
+    stride = stride * (padded[d] / parts.block(d));
   }
-  return true;
+  return stride.fits();
 }
 
 }  // namespace
@@ -111,30 +107,27 @@ std::string TensorDesc::SetBlocks() {
     blocks_[d] = block;
     inner_strides_[d] = stride;
     stride *= block;
-    if (!Add(dims_[d], (block - dims_[d] % block) % block, &padded_dims_[d])) {
-      return TooLarge(dims_);
-    }
+    const Size padded = Size(dims_[d]) + (block - dims_[d] % block) % block;
+    if (!padded.fits()) return TooLarge(dims_);
+    padded_dims_[d] = padded.value();
   }
   return "";
 }
 
 std::string TensorDesc::SetSize() {
-  int64_t elements = 1, last = offset_;
-  bool fits = true, empty = false;
-  for (int d = 0; d < rank() && fits; ++d) {
+  Size elements = 1, size = Size(offset_) + 1;
+  bool empty = false;
+  for (int d = 0; d < rank(); ++d) {
     if (padded_dims_[d] == 0) {
       empty = true;
       continue;
     }
-    int64_t outer;
-    fits = Multiply(elements, padded_dims_[d], &elements) &&
-           Multiply(padded_dims_[d] / blocks_[d] - 1, strides_[d], &outer) &&
-           Add(last, outer, &last) && Add(last, (blocks_[d] - 1) * inner_strides_[d], &last);
+    elements = elements * padded_dims_[d];
+    size = size + Size(padded_dims_[d] / blocks_[d] - 1) * strides_[d] +
+           (blocks_[d] - 1) * inner_strides_[d];
   }
-  int64_t bytes;
-  fits = fits && Add(last, 1, &size_) && Multiply(size_, SizeOf(dtype_), &bytes);
-  if (!fits) return TooLarge(dims_);
-  if (empty) size_ = 0;
+  if (!elements.fits() || !(size * SizeOf(dtype_)).fits()) return TooLarge(dims_);
+  size_ = empty ? 0 : size.value();
   return "";
 }
 

@@ -40,7 +40,7 @@ class TensorView {
 
   // Returns an empty string, or one line that names what is wrong: a layout of weights or with
   // images inside, another number of dims than the layout's, a negative size, images that
-  // overlap, more than 2^63 - 1 bytes. Sizes of zero are legal.
+  // overlap, more than 2^47 bytes. Sizes of zero are legal.
   static std::string Make(DataType dtype, Layout layout, const Dims& dims, int64_t image_stride,
                           TensorView* view);
 

@@ -48,8 +48,7 @@ std::string ResolveWindow(Padding padding, Window1d* window) {
   Window1d& w = *window;
   w.out = 0;
   if (padding != Padding::kExplicit) w.pad_before = w.pad_after = 0;
-  const std::string error = CheckWindow(w);
-  if (!error.empty()) return error;
+  if (std::string error = CheckWindow(w); !error.empty()) return error;
 
   if (padding == Padding::kSame) {
     w.out = (w.size + w.stride - 1) / w.stride;

@@ -14,48 +14,50 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
+
+#include "cc/base/size.h"
 
 namespace bd {
 
 // `copies` arrays of `count` T, one for each thread if need be.
 template <typename T>
 struct ScratchPiece {
-  size_t offset = 0;  // bytes from the base to the first copy
-  size_t stride = 0;  // bytes from one copy to the next
+  int64_t offset = 0;  // bytes from the base to the first copy
+  int64_t stride = 0;  // bytes from one copy to the next
   int64_t count = 0;
 };
 
 class ScratchBook {
  public:
   // Every copy begins on a cache line of its own.
-  static constexpr size_t kAlignment = 64;
+  static constexpr int64_t kAlignment = 64;
 
   struct Entry {
     const char* name;
-    size_t offset;
-    size_t bytes;  // of all copies
+    int64_t offset;
+    int64_t bytes;  // of all copies
     int64_t copies;
   };
 
   // `name` must be a literal. Nothing is booked for a count or copies of zero.
   template <typename T>
-  ScratchPiece<T> Book(const char* name, int64_t count, int64_t copies = 1) {
-    ScratchPiece<T> piece;
-    piece.count = count;
-    piece.stride = (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
-    piece.offset = Reserve(name, piece.stride, copies);
-    return piece;
+  ScratchPiece<T> Book(const char* name, Size count, Size copies = 1) {
+    const int64_t stride = RoundUp((count * sizeof(T)).value(), kAlignment);
+    return {Reserve(name, stride, copies), stride, count.value()};
   }
 
   // What one execution needs; 0 is common, and then the base may be null.
-  size_t bytes() const { return bytes_; }
+  int64_t bytes() const { return bytes_.value(); }
+  // An empty string, or one line that says that it is more than a process can have.
+  std::string Check() const;
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  size_t Reserve(const char* name, size_t bytes_a_copy, int64_t copies);
+  int64_t Reserve(const char* name, Size bytes_a_copy, Size copies);
 
-  size_t bytes_ = 0;
+  Size bytes_ = 0;
   std::vector<Entry> entries_;
 };
 

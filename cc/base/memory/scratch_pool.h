@@ -2,7 +2,7 @@
 // itself and gives it back, so any number of them may run at once.
 //
 //   ScratchPool pool;                          // with the kernel
-//   const ScratchPool::Lease lease = pool.Take(plan.scratch_bytes());
+//   const ScratchPool::Lease lease = pool.Take(plan.scratch.bytes());
 //   const Scratch scratch(lease.data());       // in the run
 #pragma once
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "cc/base/cpu/caches.h"
+#include "cc/base/size.h"
 #include "cc/core/attention/attention.h"
 
 namespace bd {
@@ -16,21 +17,20 @@ constexpr int64_t kTaskProducts = 1 << 20;
 constexpr int64_t kTasksPerThread = 2;
 // Fewer rows that share keys do not pay for packing them.
 constexpr int64_t kFewestPackedRows = 4;
-constexpr int64_t kMaxKeys = int64_t{1} << 31;
 
 std::string Check(const AttentionDesc& d) {
-  const int64_t sizes[] = {d.batch, d.heads,     d.kv_heads,  d.queries,
-                           d.keys,  d.head_size, d.value_size};
-  if (*std::min_element(std::begin(sizes), std::end(sizes)) < 0) {
-    return "attention: sizes must not be negative";
+  const auto size = [&](int64_t heads, int64_t rows) {
+    Size product = Size(d.head_size) + d.value_size + 1;
+    for (int64_t by : {d.batch, heads, rows}) product = product * (by == 0 ? 1 : by);
+    return product * sizeof(float);
+  };
+  if (!size(d.heads, d.queries).fits() || !size(d.kv_heads, d.keys).fits()) {
+    return "attention of " + std::to_string(d.queries) + " queries to " + std::to_string(d.keys) +
+           " keys: sizes must not be negative, nor too large";
   }
   if (d.heads > 0 && (d.kv_heads == 0 || d.heads % d.kv_heads != 0)) {
     return "attention: " + std::to_string(d.heads) + " heads are no multiple of the " +
            std::to_string(d.kv_heads) + " heads of keys and values";
-  }
-  if (d.keys > kMaxKeys) {
-    return "attention: " + std::to_string(d.keys) + " keys are more than " +
-           std::to_string(kMaxKeys);
   }
   if (d.num_biases < 0 || d.num_biases > kMaxAttentionBiases) {
     return "attention adds at most " + std::to_string(kMaxAttentionBiases) + " biases, not " +
@@ -66,8 +66,7 @@ int64_t MostRows(const AttentionPlan& p) {
 
 std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads,
                               AttentionPlan* plan) {
-  const std::string wrong = Check(desc);
-  if (!wrong.empty()) return wrong;
+  if (std::string error = Check(desc); !error.empty()) return error;
   AttentionPlan p;
   p.desc = desc;
   p.isa = isa;
@@ -111,7 +110,7 @@ std::string MakeAttentionPlan(const AttentionDesc& desc, Isa isa, int threads,
   p.query_rows = p.scratch.Book<float>("queries", rows * d.head_size, threads);
   p.score_rows = p.scratch.Book<float>("scores", rows * p.scores_stride, threads);
   *plan = std::move(p);
-  return "";
+  return plan->scratch.Check();
 }
 
 }  // namespace bd

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cc/base/size.h"
 #include "cc/core/concat/concat.h"
 
 namespace bd {
@@ -53,6 +54,8 @@ std::string Check(const ConcatDesc& desc) {
            std::to_string(desc.srcs.size()) + " inputs";
   }
   std::string error = CheckTensor(desc.dst);
+  if (error.empty() && desc.dst.blocks() > Size::kMostEntries)
+    error = desc.dst.ToString() + " is too large";
   int64_t channels = 0;
   for (size_t i = 0; i < desc.srcs.size(); ++i) {
     const TensorView& src = desc.srcs[i];
@@ -78,8 +81,7 @@ std::string Check(const ConcatDesc& desc) {
 }  // namespace
 
 std::string MakeConcatPlan(const ConcatDesc& desc, Isa isa, ConcatPlan* plan) {
-  const std::string error = Check(desc);
-  if (!error.empty()) return error;
+  if (std::string error = Check(desc); !error.empty()) return error;
   ConcatPlan p;
   p.desc = desc;
   ListRuns(&p);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cc/base/size.h"
 #include "cc/core/conv/common/conv_run.h"
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/conv.h"
@@ -98,7 +99,7 @@ std::string CheckTypes(const ConvDesc& d) {
                        : error;
 }
 
-std::string CheckSizes(const ConvDesc& d) {
+std::string CheckWindows(const ConvDesc& d) {
   const bool fits = d.src.h() == d.ih() && d.src.w() == d.iw() && d.dst.h() == d.dst_h() &&
                     d.dst.w() == d.dst_w() && d.dst.n() == d.n();
   return fits ? "" : "windows do not lead from " + d.src.ToString() + " to " + d.dst.ToString();
@@ -115,17 +116,13 @@ std::string Check(const ConvDesc& d) {
     }
     if (IsPart(*view)) return "only nChw16c tensors can be parts of wider ones; add a reorder";
   }
-  if (std::string error = CheckSizes(d); !error.empty()) return error;
+  if (std::string error = CheckWindows(d); !error.empty()) return error;
   if (std::max(d.sh(), d.sw()) > kMostStride) {
     return "a convolution has strides of at most " + std::to_string(kMostStride) + "; got " +
            std::to_string(d.sh()) + " and " + std::to_string(d.sw());
   }
   if (std::string error = CheckSrcBlocks(d); !error.empty()) return error;
-  if (d.groups < 1 || d.ic() % d.groups != 0 || d.oc() % d.groups != 0) {
-    return "groups = " + std::to_string(d.groups) +
-           " does not divide ic = " + std::to_string(d.ic()) +
-           " and oc = " + std::to_string(d.oc());
-  }
+  if (std::string error = CheckSizes(d); !error.empty()) return error;
   if (IsPart(d.dst) && d.post_ops.ReadsDst()) {
     return "a sum cannot read the previous dst where that is a part of a wider tensor; "
            "give it an operand";
@@ -186,7 +183,8 @@ std::string MakeConvPlanBy(const Algorithm& algorithm, const ConvDesc& desc, Isa
   if (plan->epilogue.has_bias && desc.oc() % kBlock != 0) plan->bias.count = plan->ocb * kBlock;
   algorithm.plan(algorithm, plan);
   if (!plan->empty()) plan->bias = plan->scratch.Book<float>("bias", plan->bias.count);
-  return "";
+  if (!Size(plan->packed_bytes).fits()) return "packed weights would be more than 2^47 bytes";
+  return plan->scratch.Check();
 }
 
 void PackConvWeights(const ConvPlan& plan, const float* hwio, float* packed, ThreadPool& pool,

@@ -2,14 +2,13 @@
 #include <optional>
 #include <vector>
 
+#include "cc/base/size.h"
 #include "cc/core/eltwise/eltwise.h"
 #include "cc/core/post_ops/post_ops_bind.h"
 #include "cc/core/reorder/float_slice.h"
 
 namespace bd {
 namespace {
-
-constexpr int64_t kBlock = 16;
 
 // The range of other types than float32: [begin, begin + count), piece by piece through slices.
 class TypedRange {

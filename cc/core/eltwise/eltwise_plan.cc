@@ -1,11 +1,10 @@
 #include <algorithm>
 
+#include "cc/base/size.h"
 #include "cc/core/eltwise/eltwise.h"
 
 namespace bd {
 namespace {
-
-constexpr int64_t kBlock = 16;
 
 // 128 KB from src to dst take about as long as handing out a few tasks; twice
 // that is not worth waking a thread for.
@@ -50,8 +49,7 @@ std::string Check(const EltwiseDesc& desc) {
 }  // namespace
 
 std::string MakeEltwisePlan(const EltwiseDesc& desc, Isa isa, EltwisePlan* plan) {
-  const std::string error = Check(desc);
-  if (!error.empty()) return error;
+  if (std::string error = Check(desc); !error.empty()) return error;
   EltwisePlan p;
   p.desc = desc;
   p.kernels = &EltwiseKernelsFor(isa);

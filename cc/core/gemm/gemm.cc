@@ -57,7 +57,7 @@ struct CopiedRows {
   CopiedRows(const GemmPlan& plan, int64_t rows) {
     // A scale for each row of floats.
     const bool scaled = plan.family == TileFamily::kInt8 && plan.desc.a == DataType::f32;
-    data = book.Book<float>("rows", rows * plan.k_dwords);
+    data = book.Book<float>("rows", Size(rows) * plan.k_dwords);
     scales = book.Book<float>("scales", scaled ? rows : 0);
   }
 
@@ -364,8 +364,8 @@ void SplitNarrow(const GemmPlan& plan, const GemmArgs& args, int64_t rows, Threa
 }  // namespace
 
 int64_t GemmScratchBytes(const GemmPlan& plan, int64_t rows) {
-  if (IsNarrow(plan.family)) return static_cast<int64_t>(CopiedRows(plan, rows).book.bytes());
-  return static_cast<int64_t>(FloatRoom(plan, rows).book.bytes());
+  if (IsNarrow(plan.family)) return CopiedRows(plan, rows).book.bytes();
+  return FloatRoom(plan, rows).book.bytes();
 }
 
 void RunGemm(const GemmPlan& plan, const GemmArgs& args, int64_t rows, ThreadPool& pool) {

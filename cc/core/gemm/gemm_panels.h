@@ -18,15 +18,12 @@
 #include <vector>
 
 #include "cc/base/cpu/isa.h"
+#include "cc/base/size.h"
 #include "cc/core/gemm/tiles/gemm_kernel.h"
 #include "cc/core/gemm/tiles/narrow_kernel.h"
 #include "cc/core/gemm/tiles/product_kernel.h"
 
 namespace bd {
-
-constexpr int64_t kBlock = 16;
-
-inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Some columns of B, packed.
 struct Panel {

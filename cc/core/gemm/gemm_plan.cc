@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cc/base/cpu/caches.h"
+#include "cc/base/size.h"
 #include "cc/core/gemm/fip.h"
 #include "cc/core/gemm/gemm.h"
 #include "cc/core/gemm/narrow_pack.h"
@@ -46,9 +47,10 @@ std::string CheckTypes(const GemmDesc& d) {
 }  // namespace
 
 std::string MakeGemmPlan(const GemmDesc& desc, Isa isa, GemmPlan* plan) {
-  if (desc.k < 0 || desc.n < 0) {
+  if (!(std::max(desc.k, desc.n) <= kBlock * Size::kMostEntries) ||
+      !(Size(desc.k) * desc.n * sizeof(float)).fits()) {
     return "a product of " + std::to_string(desc.k) + " by " + std::to_string(desc.n) +
-           " has a negative size";
+           " has a negative size, or is too large";
   }
   if (desc.a_k_stride != 1) {
     return "neighbours of a row of A must be 1 float apart, not " +

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "cc/base/size.h"
+
 namespace bd {
 namespace {
-
-constexpr int64_t kBlock = 16;
 
 // Work below kInlineNs is not worth waking a thread for; larger work is cut into tasks of about
 // kTaskNs, which are a multiple of the pixels that a kernel takes at once.
@@ -17,10 +17,12 @@ constexpr int64_t PixelNs(int64_t channels) { return 6 + channels / 8; }
 }  // namespace
 
 std::string MakeLayerNormPlan(const LayerNormDesc& desc, Isa isa, LayerNormPlan* plan) {
-  if (desc.images < 0 || desc.pixels < 0 || desc.channels < 1) {
+  if (desc.channels < 1 ||
+      !(Size(desc.images) * desc.pixels * RoundUp(desc.channels, kBlock)).fits()) {
     return "layer normalisation of " + std::to_string(desc.images) + " images of " +
            std::to_string(desc.pixels) + " pixels of " + std::to_string(desc.channels) +
-           " channels: sizes must not be negative, and there must be a channel";
+           " channels: sizes must not be negative, nor their product above 2^47, and there must be "
+           "a channel";
   }
   LayerNormPlan p;
   p.desc = desc;
@@ -37,12 +39,11 @@ std::string MakeLayerNormPlan(const LayerNormDesc& desc, Isa isa, LayerNormPlan*
 
 std::string MakeLayerNormGradPlan(const LayerNormDesc& desc, Isa isa, LayerNormGradPlan* plan) {
   LayerNormGradPlan p;
-  const std::string wrong = MakeLayerNormPlan(desc, isa, &p.tasks);
-  if (!wrong.empty()) return wrong;
+  if (std::string error = MakeLayerNormPlan(desc, isa, &p.tasks); !error.empty()) return error;
   const int64_t lanes = (desc.channels + kBlock - 1) / kBlock * kBlock;
-  p.sums = p.scratch.Book<float>("sums", 2 * lanes, desc.images * p.tasks.tasks_per_image);
+  p.sums = p.scratch.Book<float>("sums", 2 * lanes, Size(desc.images) * p.tasks.tasks_per_image);
   *plan = p;
-  return "";
+  return p.scratch.Check();
 }
 
 void RunLayerNorm(const LayerNormPlan& plan, const float* src, const float* gamma,

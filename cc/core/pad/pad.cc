@@ -3,14 +3,27 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cc/base/size.h"
+
 namespace bd {
 
 std::string MakePadPlan(const PadDesc& desc, PadPlan* plan) {
   constexpr int64_t kTaskBytes = 128 << 10;  // a few microseconds
-  if (desc.planes < 0 || desc.height < 0 || desc.width < 0) return "sizes must not be negative";
+  for (int64_t side : {desc.top, desc.bottom, desc.left, desc.right}) {
+    if (side < -Size::kMost || side > Size::kMost) return "paddings must be in [-2^47, 2^47]";
+  }
+  for (int64_t size : {desc.planes, desc.height, desc.width}) {
+    if (!Size(size).fits()) return "sizes must be in [0, 2^47]";
+  }
   if (desc.dst_height() < 0 || desc.dst_width() < 0) {
     return "paddings cut off more than " + std::to_string(desc.height) + "x" +
            std::to_string(desc.width) + " pixels";
+  }
+  const Size row = Size(desc.dst_width()) * kBlock * SizeOf(desc.type.dtype);
+  if (!(row * desc.dst_height() * desc.planes).fits()) {
+    return "a result of " + std::to_string(desc.planes) + " planes of " +
+           std::to_string(desc.dst_height()) + "x" + std::to_string(desc.dst_width()) +
+           " pixels is too large";
   }
   PadPlan p;
   p.desc = desc;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cc/base/size.h"
 #include "cc/core/pool/pool.h"
 
 namespace bd {
@@ -67,7 +68,10 @@ int64_t UnitNs(const PoolPlan& plan) {
   if (plan.averages_bytes) return w.in() / 3;
   if (plan.byte_rows) return w.w.size * w.d.kernel * w.h.kernel / 2 + 3 * w.w.out;
   if (plan.whole_plane) return w.in();
-  return w.w.out * w.d.kernel * w.h.kernel * std::min(w.w.kernel, w.w.size);
+  Size unit = w.w.out;
+  for (const Window1d* along : {&w.d, &w.h, &w.w})
+    unit = unit * std::min(along->kernel, along->size);
+  return unit.value();
 }
 
 }  // namespace
@@ -117,8 +121,9 @@ std::string MakePoolPlan(const PoolDesc& desc, Isa isa, PoolPlan* plan) {
   const bool awake = p.averages_bytes || p.byte_rows;
   const int64_t inline_ns = awake ? kInlineNsOfBytes : kInlineNs;
   const int64_t task_ns = awake ? kTaskNsOfBytes : kTaskNs;
-  p.units_per_task = p.units * unit_ns < inline_ns ? std::max<int64_t>(1, p.units)
-                                                   : std::max<int64_t>(1, task_ns / unit_ns);
+  p.units_per_task = (Size(p.units) * unit_ns).value() < inline_ns
+                         ? std::max<int64_t>(1, p.units)
+                         : std::max<int64_t>(1, task_ns / unit_ns);
   p.tasks = (p.units + p.units_per_task - 1) / p.units_per_task;
   *plan = p;
   return "";

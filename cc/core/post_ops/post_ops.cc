@@ -159,6 +159,12 @@ bool PostOpChain::PreservesZero() const {
 
 bool PostOpChain::HasSum() const { return std::any_of(entries_.begin(), entries_.end(), IsSum); }
 
+bool PostOpChain::ReadsSamples() const {
+  return std::any_of(entries_.begin(), entries_.end(), [](const PostOp& op) {
+    return op.kind == PostOpKind::kBinary && op.shape == OperandShape::kSampleChannel;
+  });
+}
+
 bool PostOpChain::ReadsDst() const {
   return std::any_of(entries_.begin(), entries_.end(), [](const PostOp& op) {
     return op.kind != PostOpKind::kEltwise && op.operand.input == OperandRef::kDst;

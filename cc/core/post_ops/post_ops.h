@@ -77,7 +77,8 @@ class PostOpChain {
   // operands are zero (scalars are not): tails then stay zero untouched.
   bool PreservesZero() const;
   bool HasSum() const;
-  bool ReadsDst() const;  // some entry's operand is OperandRef::kDst
+  bool ReadsSamples() const;  // some entry's operand is of shape [sample, channel]
+  bool ReadsDst() const;      // some entry's operand is OperandRef::kDst
   // The args inputs whose memory may serve as dst: operands of `sum` that no
   // other entry reads.
   std::vector<int> ReusableInputs() const;

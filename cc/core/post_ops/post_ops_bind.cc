@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "cc/base/size.h"
 #include "cc/core/post_ops/post_ops_kernel.h"
 
 namespace bd {
 namespace {
-
-constexpr int64_t kBlock = 16;
 
 bool IsChannelOperand(const PostOp& op) {
   return op.kind == PostOpKind::kBinary && op.shape == OperandShape::kChannel;

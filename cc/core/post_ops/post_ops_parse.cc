@@ -121,8 +121,7 @@ std::string ParseSum(const std::vector<std::string_view>& args, PostOp* op) {
   if (args.size() == 1 && args[0].empty()) return "";
   const bool has_operand = args[0].substr(0, 1) == "#";
   if (has_operand) {
-    const std::string error = ParseOperand(args[0], &op->operand);
-    if (!error.empty()) return error;
+    if (std::string error = ParseOperand(args[0], &op->operand); !error.empty()) return error;
   }
   return ParseNumbers(args, has_operand, "sum", {{"scale", &op->scale, false}});
 }

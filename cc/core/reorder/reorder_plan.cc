@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cc/base/size.h"
 #include "cc/core/reorder/reorder.h"
 
 namespace bd {
@@ -19,9 +20,6 @@ constexpr int64_t kElementsPerTask = 16 * 1024, kElementsAlone = 64 * 1024;
 // From so many floats on, src and dst together exceed a last level cache of 32 MB, and stores
 // bypass the caches, since a store through them first reads the line that it overwrites.
 constexpr int64_t kStreamFloats = 4 * 1024 * 1024;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 
 // ---- Checks ----
 
@@ -337,8 +335,7 @@ std::string CheckReorder(const ReorderDesc& d) {
 }
 
 std::string MakeReorderPlan(const ReorderDesc& desc, Isa isa, ReorderPlan* plan) {
-  const std::string error = CheckReorder(desc);
-  if (!error.empty()) return error;
+  if (std::string error = CheckReorder(desc); !error.empty()) return error;
   *plan = ReorderPlan();
   plan->desc = desc;
   if (desc.dst.size() == 0) return "";

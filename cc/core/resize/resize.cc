@@ -4,18 +4,21 @@
 #include <cmath>
 #include <cstring>
 
+#include "cc/base/size.h"
 #include "cc/core/reorder/float_slice.h"
 
 namespace bd {
 namespace {
 
-constexpr int64_t kBlock = 16;
 constexpr int64_t kTaskFloats = 8 << 10;  // of dst, worth a task
 
 std::string Check(const ResizeDesc& d) {
   const TensorView &src = d.src, &dst = d.dst;
   if (src.layout() != Layout::nChw16c || dst.layout() != Layout::nChw16c) {
     return "resizing takes nChw16c tensors; add a reorder";
+  }
+  if (std::max(dst.h(), dst.w()) > kMostResizedSide) {
+    return "resizing makes at most 2^24 rows and columns, not " + dst.ToString();
   }
   if (src.n() != dst.n() || src.c() != dst.c()) {
     return "src and dst of resizing must have the same images and channels";

@@ -26,6 +26,10 @@
 
 namespace bd {
 
+// Of rows or columns of dst: a plan has an entry for each, and their coordinates are float, which
+// is exact up to 2^24.
+constexpr int64_t kMostResizedSide = int64_t{1} << 24;
+
 enum class ResizeKind : int32_t { kNearest, kBilinear };
 enum class ResizeCoordinates : int32_t { kHalfPixel, kAsymmetric, kAlignCorners };
 

@@ -110,7 +110,6 @@ struct RnnPlan {
   const RnnCellKernels* kernels = nullptr;
   const RnnRowKernels* row = nullptr;
 
-  size_t scratch_bytes() const { return scratch.bytes(); }
   int64_t row_parts() const { return CeilDiv(desc.units, kRnnPanel) * kRnnPanel; }
   int64_t chunks() const { return blocks * parts; }
   // Of W, or of U.

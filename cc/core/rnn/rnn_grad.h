@@ -16,7 +16,7 @@ struct RnnGradPlan {
   RnnPlan forward;
   int64_t packed_floats = 0;
   int column[kRnnMaxBlock / kRnnPanel] = {};  // of a panel of U, transposed, among a block's units
-  size_t scratch_bytes = 0;
+  ScratchBook scratch;
   ScratchPiece<float> carry, cell, reset;  // [chunk][row][block]
   const RnnGradKernels* kernels = nullptr;
 };

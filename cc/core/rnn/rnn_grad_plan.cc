@@ -5,22 +5,20 @@ namespace bd {
 
 std::string MakeRnnGradPlan(const RnnDesc& desc, Isa isa, int threads, RnnGradPlan* plan) {
   RnnGradPlan p;
-  const std::string error = MakeRnnPlan(desc, isa, threads, &p.forward);
-  if (!error.empty()) return error;
+  if (std::string error = MakeRnnPlan(desc, isa, threads, &p.forward); !error.empty()) return error;
   if (!desc.training) return "the gradient needs what a training run keeps";
   const RnnPlan& f = p.forward;
   for (int i = 0; i < f.block / kRnnPanel; ++i) p.column[i] = i * kRnnPanel;
   p.packed_floats = f.panels() * kRnnPanel * desc.units;
   p.kernels = &RnnGradKernelsFor(isa);
-  ScratchBook book;
-  p.carry = book.Book<float>("carry", f.part * f.block, f.chunks());
-  if (desc.cell == RnnCell::kLstm) p.cell = book.Book<float>("cell", f.part * f.block, f.chunks());
+  p.carry = p.scratch.Book<float>("carry", f.part * f.block, f.chunks());
+  if (desc.cell == RnnCell::kLstm)
+    p.cell = p.scratch.Book<float>("cell", f.part * f.block, f.chunks());
   if (desc.cell == RnnCell::kGru && !desc.reset_after) {
-    p.reset = book.Book<float>("reset", f.part * f.block, f.chunks());
+    p.reset = p.scratch.Book<float>("reset", f.part * f.block, f.chunks());
   }
-  p.scratch_bytes = book.bytes();
   *plan = p;
-  return "";
+  return p.scratch.Check();
 }
 
 // U transposed, in panels of 16 units: [16 units][gate * units + k][16].

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cc/base/size.h"
 #include "cc/core/rnn/rnn.h"
 
 namespace bd {
@@ -112,13 +113,17 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
            " have no gradient; train with those of float32";
   }
   if (desc.rounds_rows && desc.weights != DataType::bf16) {
-    return "rows are rounded for weights of bfloat16, not for " +
+    return "round_rows is for weights of bfloat16, not for " +
            std::string(DataTypeName(desc.weights));
   }
-  if (desc.batch < 0 || desc.inputs < 0 || desc.units < 1) {
+  // Columns of gates, of which GRU has one more, in whole chunks.
+  const Size columns = Size(desc.units + kRnnMaxBlock) * (desc.gates() + 1);
+  if (desc.units < 1 || !((columns + desc.inputs) * desc.batch * desc.steps * 64).fits() ||
+      !(columns * (Size(desc.inputs) + desc.units) * 64).fits() ||
+      !(Size(desc.inputs) + columns <= kBlock * Size::kMostEntries)) {
     return "batch " + std::to_string(desc.batch) + ", " + std::to_string(desc.inputs) +
            " inputs and " + std::to_string(desc.units) +
-           " units: sizes must not be negative, and there must be a unit";
+           " units: sizes must not be negative, nor too large, and there must be a unit";
   }
   RnnPlan p;
   p.desc = desc;
@@ -189,7 +194,8 @@ std::string MakeRnnPlan(const RnnDesc& desc, Isa isa, int threads, RnnPlan* plan
   p.scratch = scratch;
   p.workspace_bytes = workspace.bytes();
   *plan = p;
-  return "";
+  const std::string error = scratch.Check();
+  return error.empty() ? workspace.Check() : error;
 }
 
 }  // namespace bd

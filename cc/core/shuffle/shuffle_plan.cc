@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cc/base/size.h"
 #include "cc/core/shuffle/shuffle.h"
 
 namespace bd {
@@ -24,10 +25,7 @@ constexpr int64_t kLongAxisBytes = 16 * 1024;
 // must not count for much.
 constexpr int64_t kPlainRowVectors = 4;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 std::string Check(const ShuffleDesc& d) {
-  if (std::min({d.outer, d.channels, d.inner}) < 0) return "shuffle of a negative size";
   if (d.block != 1 && d.block != 8 && d.block != 16) {
     return "shuffle knows blocks of 8 and 16 channels, not of " + std::to_string(d.block);
   }
@@ -35,6 +33,11 @@ std::string Check(const ShuffleDesc& d) {
       d.element_bytes != 8) {
     return "shuffle knows elements of 1, 2, 4 and 8 bytes, not of " +
            std::to_string(d.element_bytes);
+  }
+  Size bytes = d.block * d.element_bytes;
+  for (int64_t size : {d.outer, d.num_blocks(), d.inner}) bytes = bytes * (size == 0 ? 1 : size);
+  if (d.channels < 0 || !bytes.fits() || (d.block > 1 && d.channels > Size::kMostEntries)) {
+    return "shuffle of a negative size, or one that is too large";
   }
   if (d.group < 1) return "group must be at least 1, got " + std::to_string(d.group);
   if (d.channels % d.group != 0) {
@@ -118,8 +121,7 @@ void CutIntoTasks(int64_t units, ShufflePlan* plan) {
 }  // namespace
 
 std::string MakeShufflePlan(const ShuffleDesc& desc, Isa isa, ShufflePlan* plan) {
-  const std::string error = Check(desc);
-  if (!error.empty()) return error;
+  if (std::string error = Check(desc); !error.empty()) return error;
   *plan = ShufflePlan();
   plan->desc = desc;
   plan->kernels = &ShuffleKernelsFor(isa);

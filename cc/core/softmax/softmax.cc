@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cc/base/size.h"
+
 namespace bd {
 namespace {
 
@@ -16,9 +18,9 @@ constexpr int64_t RowNs(int64_t channels) { return 3 + channels / 3; }
 }  // namespace
 
 std::string MakeSoftmaxPlan(const SoftmaxDesc& desc, Isa isa, SoftmaxPlan* plan) {
-  if (desc.rows < 0 || desc.channels < 0) {
+  if (!(Size(desc.rows) * desc.channels).fits()) {
     return "softmax of " + std::to_string(desc.rows) + " rows of " + std::to_string(desc.channels) +
-           " channels: sizes must not be negative";
+           " channels: sizes must not be negative, nor their product above 2^47";
   }
   SoftmaxPlan p;
   p.desc = desc;

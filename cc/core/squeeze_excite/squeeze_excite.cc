@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cc/base/size.h"
 #include "cc/core/post_ops/post_ops_bind.h"
 
 namespace bd {
@@ -11,15 +12,6 @@ namespace {
 // tasks of about kTaskNs. A vector of src arrives from the caches behind L1, one of the
 // weights from memory.
 constexpr double kInlineNs = 3000, kTaskNs = 1500, kSrcNs = 1.3, kWeightsNs = 3, kScaleNs = 2;
-
-std::string Complaint(const char* name, const PostOpChain& chain) {
-  for (const PostOp& op : chain.entries()) {
-    if (op.kind != PostOpKind::kEltwise) {
-      return std::string(name) + " \"" + ToString(op) + "\": only eltwise entries are possible";
-    }
-  }
-  return "";
-}
 
 // A power of two of splits: the same thread is then likely to meet the same channels
 // in both rounds, and with them the weights that it asked for.
@@ -40,6 +32,11 @@ std::string CheckTensors(const SqueezeExciteDesc& desc) {
   if (src.c() < 1 || desc.squeezed < 1) {
     return "src " + src.ToString() + " and " + std::to_string(desc.squeezed) +
            " squeezed values: channels and squeezed values must be 1 or more";
+  }
+  if (!(Size(std::max<int64_t>(1, src.n())) * src.blocks() * desc.squeezed * kBlock * kBlock)
+           .fits()) {
+    return "src " + src.ToString() + " and " + std::to_string(desc.squeezed) +
+           " squeezed values are too many";
   }
   if (src.dtype() != DataType::f32 || !src.blocked() || src.lanes() != 16 || !src.dense()) {
     return "squeeze-and-excitation reads dense float32 in blocks of 16 channels, got " +
@@ -81,12 +78,20 @@ void ForUnits(const SqueezeExcitePlan& plan, const SqueezeExciteRound& round, Th
 
 }  // namespace
 
+std::string CheckEltwiseOnly(const char* name, const PostOpChain& chain) {
+  for (const PostOp& op : chain.entries()) {
+    if (op.kind != PostOpKind::kEltwise) {
+      return std::string(name) + " \"" + ToString(op) + "\": only eltwise entries are possible";
+    }
+  }
+  return "";
+}
+
 std::string MakeSqueezeExcitePlan(const SqueezeExciteDesc& desc, Isa isa, int threads,
                                   SqueezeExcitePlan* plan) {
-  const std::string wrong = CheckTensors(desc);
-  if (!wrong.empty()) return wrong;
-  for (const std::string& error : {Complaint("reduce_post_ops", desc.reduce_post_ops),
-                                   Complaint("expand_post_ops", desc.expand_post_ops)}) {
+  if (std::string error = CheckTensors(desc); !error.empty()) return error;
+  for (const std::string& error : {CheckEltwiseOnly("reduce_post_ops", desc.reduce_post_ops),
+                                   CheckEltwiseOnly("expand_post_ops", desc.expand_post_ops)}) {
     if (!error.empty()) return error;
   }
   SqueezeExcitePlan p;
@@ -98,14 +103,14 @@ std::string MakeSqueezeExcitePlan(const SqueezeExciteDesc& desc, Isa isa, int th
   p.reduce = Cut(n, blocks, pixels * kSrcNs + products);
   p.expand = Cut(n, blocks, products + (desc.scale_src ? pixels * kScaleNs : 0));
   const auto most = [blocks](const SqueezeExciteRound& round) {  // channels of a unit
-    return (blocks + round.splits - 1) / round.splits * 16;
+    return CeilDiv(blocks, round.splits) * kBlock;
   };
   p.mean = p.scratch.Book<float>("mean", most(p.reduce), threads);
   p.sums = p.scratch.Book<float>("sums", n * p.reduce.splits * desc.squeezed);
   p.hidden = p.scratch.Book<float>("hidden", desc.squeezed, threads);
   if (desc.scale_src) p.scales = p.scratch.Book<float>("scales", most(p.expand), threads);
   *plan = p;
-  return "";
+  return p.scratch.Check();
 }
 
 void RunSqueezeExcite(const SqueezeExcitePlan& plan, const SqueezeExciteBuffers& buffers,

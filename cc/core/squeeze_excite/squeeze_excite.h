@@ -56,6 +56,9 @@ struct SqueezeExcitePlan {
 std::string MakeSqueezeExcitePlan(const SqueezeExciteDesc& desc, Isa isa, int threads,
                                   SqueezeExcitePlan* plan);
 
+// Of one of its chains, which `name` is.
+std::string CheckEltwiseOnly(const char* name, const PostOpChain& chain);
+
 struct SqueezeExciteBuffers {
   const float* src = nullptr;
   const float* reduce_weights = nullptr;  // [channels][squeezed]

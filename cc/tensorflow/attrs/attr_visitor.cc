@@ -1,10 +1,12 @@
 #include "cc/tensorflow/attrs/attr_visitor.h"
 
+#include <algorithm>
 #include <climits>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "cc/base/size.h"
 
 namespace bd {
 namespace {
@@ -29,6 +31,9 @@ constexpr struct {
     {tensorflow::DT_HALF, DataType::f16},  {tensorflow::DT_INT32, DataType::s32},
     {tensorflow::DT_INT8, DataType::s8},   {tensorflow::DT_UINT8, DataType::u8},
 };
+
+// So that shape functions add and multiply a few of them without a thought.
+constexpr bool Fits(int64_t value) { return value >= -Size::kMost && value <= Size::kMost; }
 
 // An op's definition allows no others.
 DataType OursOf(int type) {
@@ -58,6 +63,8 @@ void AttrVisitor::operator()(absl::string_view spec, int64_t* value) {
   const int64_t least = LeastOf(spec);
   if (*value < least) {
     status_ = Invalid(NameOf(spec), " must be at least ", least, ", got ", *value);
+  } else if (!Fits(*value)) {
+    status_ = Invalid(NameOf(spec), " must be within 2^47, got ", *value);
   }
 }
 
@@ -85,7 +92,12 @@ void AttrVisitor::operator()(absl::string_view spec, std::string* value) {
 
 void AttrVisitor::operator()(absl::string_view spec, std::vector<int64_t>* value) {
   const auto* const found = Find(spec);
-  if (found != nullptr) value->assign(found->list().i().begin(), found->list().i().end());
+  if (found == nullptr) return;
+  value->assign(found->list().i().begin(), found->list().i().end());
+  const auto wrong = std::find_if_not(value->begin(), value->end(), Fits);
+  if (wrong != value->end()) {
+    status_ = Invalid(NameOf(spec), " must be within 2^47, got ", *wrong);
+  }
 }
 
 void AttrVisitor::operator()(absl::string_view spec, std::vector<float>* value) {

@@ -137,7 +137,9 @@ const char* BlockdnnMemoryPlan(const char* node_def, int64_t node_def_bytes, Blo
   for (int32_t i = 0; i < ranks.count; ++i) {
     left -= ranks.values[i];
     if (ranks.values[i] < 0 || left < 0) break;
-    inputs.emplace_back(absl::Span<const int64_t>(dims.values, ranks.values[i]));
+    const bd::Status fits =
+        bd::BuildShape({dims.values, static_cast<size_t>(ranks.values[i])}, &inputs.emplace_back());
+    if (!fits.ok()) return bd::ErrorToC(std::string(fits.message()));
     dims.values += ranks.values[i];
   }
   if (left != 0) return bd::ErrorToC("dims must hold the sizes of all inputs");

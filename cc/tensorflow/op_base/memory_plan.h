@@ -9,7 +9,7 @@
 
 #include "cc/base/memory/scratch.h"
 #include "cc/tensorflow/attrs/attr_visitor.h"
-#include "cc/tensorflow/attrs/layout_shapes.h"
+#include "cc/tensorflow/attrs/shape_fns.h"
 
 namespace bd {
 

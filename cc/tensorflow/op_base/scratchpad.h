@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cc/base/memory/scratch_pool.h"
+#include "cc/base/size.h"
 #include "cc/tensorflow/op_base/op_utils.h"
 
 namespace bd {
@@ -46,5 +47,26 @@ class Scratchpad {
   bool library_ = false;
   ScratchPool pool_;
 };
+
+inline Status Scratchpad::Take(OpKernelContext* ctx, int64_t bytes, ScratchpadMemory* memory) {
+  if (bytes == 0) return absl::OkStatus();
+  if (!Size(bytes).fits()) return Invalid("a scratchpad of ", bytes, " bytes is no size");
+  if (library_) {
+    memory->lease_ = pool_.Take(bytes);
+    memory->data_ = memory->lease_.data();
+    if (memory->data_ != nullptr) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for a scratchpad of ", bytes, " bytes"));
+  }
+  if (bytes <= static_cast<int64_t>(sizeof(memory->small_))) {
+    memory->data_ = memory->small_;
+    return absl::OkStatus();
+  }
+  TF_RETURN_IF_ERROR(
+      ctx->allocate_temp(tensorflow::DT_INT8, TensorShape({bytes}), &memory->tensor_));
+  memory->data_ = memory->tensor_.data();
+  PreferHugePages(memory->data_, bytes);
+  return absl::OkStatus();
+}
 
 }  // namespace bd

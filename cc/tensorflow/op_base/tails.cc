@@ -161,44 +161,18 @@ bool TailChecksEnabled() {
   return enabled;
 }
 
-BlockedTensors& BlockedTensors::Input(int index, Layout layout, const Dims& sizes) {
-  if (IsBlocked(layout)) inputs_.push_back({index, layout, sizes, {}});
-  return *this;
-}
-
-BlockedTensors& BlockedTensors::Output(int index, Layout layout, const Dims& sizes) {
-  if (IsBlocked(layout)) outputs_.push_back({index, layout, sizes, {}});
+BlockedTensors& BlockedTensors::Add(std::vector<Entry>* list, const Entry& entry) {
+  const bool blocked = entry.memory.rank() > 0 ? entry.memory.padded_dims() != entry.memory.dims()
+                                               : IsBlocked(entry.layout);
+  if (blocked) list->push_back(entry);
   return *this;
 }
 
 // A part has the tail of the wider tensor or none.
-BlockedTensors& BlockedTensors::Input(int index, const ChannelPart& part, Layout layout,
-                                      int64_t channels, const Quantization& quantization) {
-  if (!part.has_tail() || !IsBlocked(layout)) return *this;
-  inputs_.push_back({index, layout, {part.tensor_channels(channels)}, {}, quantization.zero_point});
-  return *this;
-}
-
-BlockedTensors& BlockedTensors::Output(int index, const ChannelPart& part, Layout layout,
-                                       int64_t channels, const Quantization& quantization) {
-  if (!part.has_tail() || !IsBlocked(layout)) return *this;
-  outputs_.push_back(
-      {index, layout, {part.tensor_channels(channels)}, {}, quantization.zero_point});
-  return *this;
-}
-
-BlockedTensors& BlockedTensors::Input(int index, const TensorDesc& memory,
-                                      const Quantization& quantization) {
-  if (memory.padded_dims() != memory.dims())
-    inputs_.push_back({index, {}, {}, memory, quantization.zero_point});
-  return *this;
-}
-
-BlockedTensors& BlockedTensors::Output(int index, const TensorDesc& memory,
-                                       const Quantization& quantization) {
-  if (memory.padded_dims() != memory.dims())
-    outputs_.push_back({index, {}, {}, memory, quantization.zero_point});
-  return *this;
+BlockedTensors& BlockedTensors::Add(std::vector<Entry>* list, int index, const ChannelPart& part,
+                                    Layout layout, int64_t channels, const Quantization& q) {
+  if (!part.has_tail()) return *this;
+  return Add(list, {index, layout, {part.tensor_channels(channels)}, {}, q.zero_point});
 }
 
 BlockedTensors& BlockedTensors::Operands(const PostOpChain& chain, int first, Layout layout,

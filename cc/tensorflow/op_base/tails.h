@@ -9,7 +9,7 @@
 #include "cc/base/quantization.h"
 #include "cc/core/post_ops/post_ops.h"
 #include "cc/layout/tensor_desc.h"
-#include "cc/tensorflow/attrs/channel_part.h"
+#include "cc/tensorflow/attrs/attrs.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace bd {
@@ -32,17 +32,28 @@ class BlockedTensors {
   // Input or output `index`, if `layout` is a blocked one. `sizes` are those of the
   // dimensions in blocks, which a shape does not tell, in logical order: {channels}
   // of an activation, {o, i} of weights OIhw16i16o.
-  BlockedTensors& Input(int index, Layout layout, const Dims& sizes);
-  BlockedTensors& Output(int index, Layout layout, const Dims& sizes);
+  BlockedTensors& Input(int index, Layout layout, const Dims& sizes) {
+    return Add(&inputs_, {index, layout, sizes, {}});
+  }
+  BlockedTensors& Output(int index, Layout layout, const Dims& sizes) {
+    return Add(&outputs_, {index, layout, sizes, {}});
+  }
   // The same for part of the channels of an nChw16c tensor; the op has `channels` of them.
   BlockedTensors& Input(int index, const ChannelPart& part, Layout layout, int64_t channels,
-                        const Quantization& quantization = {});
+                        const Quantization& q = {}) {
+    return Add(&inputs_, index, part, layout, channels, q);
+  }
   BlockedTensors& Output(int index, const ChannelPart& part, Layout layout, int64_t channels,
-                         const Quantization& quantization = {});
+                         const Quantization& q = {}) {
+    return Add(&outputs_, index, part, layout, channels, q);
+  }
   // The same for one whose memory is known already, whatever its shape.
-  BlockedTensors& Input(int index, const TensorDesc& memory, const Quantization& quantization = {});
-  BlockedTensors& Output(int index, const TensorDesc& memory,
-                         const Quantization& quantization = {});
+  BlockedTensors& Input(int index, const TensorDesc& memory, const Quantization& q = {}) {
+    return Add(&inputs_, {index, {}, {}, memory, q.zero_point});
+  }
+  BlockedTensors& Output(int index, const TensorDesc& memory, const Quantization& q = {}) {
+    return Add(&outputs_, {index, {}, {}, memory, q.zero_point});
+  }
   // The operands that the chain applies to a result of that layout; operand #0
   // is input `first`.
   BlockedTensors& Operands(const PostOpChain& chain, int first, Layout layout, int64_t channels);
@@ -53,6 +64,10 @@ class BlockedTensors {
   const std::vector<Entry>& outputs() const { return outputs_; }
 
  private:
+  BlockedTensors& Add(std::vector<Entry>* list, const Entry& entry);
+  BlockedTensors& Add(std::vector<Entry>* list, int index, const ChannelPart& part, Layout layout,
+                      int64_t channels, const Quantization& q);
+
   std::vector<Entry> inputs_, outputs_;
 };
 

@@ -94,10 +94,13 @@ struct OpDefaults {
   // Which inputs and outputs have channel tails; shapes may not fit yet.
   BlockedTensors Blocked(const ShapeList&) const { return {}; }
 
+  // What an execution has in scratch: the plan's `scratch`, if it has one.
   template <typename Plan>
-  static int64_t ScratchBytes(const Plan&) {
-    return 0;
+  static auto ScratchOf(const Plan& plan) -> decltype((plan.scratch)) {
+    return plan.scratch;
   }
+  static ScratchBook ScratchOf(...) { return {}; }
+  // All but that.
   template <typename Plan>
   static void FillMemoryPlan(const Plan&, MemoryPlan*) {}
 
@@ -114,9 +117,14 @@ struct OpPlan {
   int64_t dst_elements = 0;  // of all outputs
 
   static Status Make(const Op& op, const ShapeList& inputs, const PlanSite& site, OpPlan* plan) {
+    for (const PartialTensorShape& shape : inputs) {
+      PartialTensorShape fits;
+      TF_RETURN_IF_ERROR(BuildShape(shape.dim_sizes(), &fits));
+    }
     ShapeList dst;
     TF_RETURN_IF_ERROR(op.Shapes(inputs, &dst));
     TF_RETURN_IF_ERROR(op.MakePlan(inputs, site, &plan->core));
+    TF_RETURN_IF_ERROR(FromCore(Op::ScratchOf(plan->core).Check()));
     Op::CompleteShapes(plan->core, &dst);
     for (const PartialTensorShape& shape : dst) {
       TF_RETURN_IF_ERROR(ToFullShape(shape, &plan->dst_shapes.emplace_back()));
@@ -134,7 +142,7 @@ class OpLaunch {
   const Op* op = nullptr;  // the kernel's, which outlives its launches
 
   const TensorShape& dst_shape(int output = 0) const { return plan->dst_shapes[output]; }
-  int64_t scratch_bytes() const { return Op::ScratchBytes(plan->core); }
+  int64_t scratch_bytes() const { return Op::ScratchOf(plan->core).bytes(); }
   absl::Span<const int> fixed_inputs() const { return Op::kFixedInputs; }
   bool lasts() const {
     return std::all_of(weights.begin(), weights.end(), [](const auto& w) { return w.lasts(); });
@@ -243,7 +251,9 @@ class OpRegistration {
     TF_RETURN_IF_ERROR(ReadAttrs(node, &op));
     OpPlan<Op> plan;
     TF_RETURN_IF_ERROR(OpPlan<Op>::Make(op, inputs, {threads, false}, &plan));
-    if (plan.dst_elements > 0) Op::FillMemoryPlan(plan.core, memory);
+    if (plan.dst_elements == 0) return absl::OkStatus();
+    memory->scratch = Op::ScratchOf(plan.core);
+    Op::FillMemoryPlan(plan.core, memory);
     return absl::OkStatus();
   }
 };

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cc/tensorflow/attrs/attr_visitor.h"
-#include "cc/tensorflow/attrs/layout_shapes.h"
+#include "cc/tensorflow/attrs/shape_fns.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/shape_inference.h"
 

@@ -211,7 +211,7 @@ TEST(TensorDesc, BadArgumentsAreNamed) {
 TEST(TensorDesc, SizesThatOverflowAreNamed) {
   const int64_t half = int64_t{1} << 62;
   const auto too_large = [](const Dims& dims) {
-    return "a tensor of dims " + dims.ToString() + " is too large: its size exceeds 2^63 - 1 bytes";
+    return "a tensor of dims " + dims.ToString() + " is too large: its size exceeds 2^47 bytes";
   };
   for (const Dims& dims : {Dims{half, 2}, Dims{1, half}, Dims{int64_t{1} << 32, int64_t{1} << 32},
                            Dims{1, kLargest}, Dims{0, half, 8}}) {

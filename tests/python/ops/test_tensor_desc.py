@@ -218,7 +218,7 @@ ERRORS = {
     ),
     "overflow": (
         lambda: bd.TensorDesc((2**40, 2**40), layout="nc"),
-        r"a tensor of dims \[1099511627776, 1099511627776\] is too large: its size exceeds 2\^63",
+        r"a tensor of dims \[1099511627776, 1099511627776\] is too large: its size exceeds 2\^47",
     ),
     "number of strides": (
         lambda: bd.TensorDesc((2, 3), strides=(1,)),

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cc/base/cpu/caches.h"
+#include "cc/base/size.h"
 #include "cc/core/conv/backward_weights/backward_weights.h"
 #include "cc/core/conv/backward_weights/backward_weights_kernel.h"
 #include "cc/core/gemm/gemm_panels.h"
@@ -16,11 +17,7 @@ constexpr int64_t kChunkPixels = 224;
 constexpr int64_t kSplitBytes = 512 << 10;
 
 std::string Check(const ConvDesc& d) {
-  if (d.groups < 1 || d.ic() % d.groups != 0 || d.oc() % d.groups != 0) {
-    return "groups = " + std::to_string(d.groups) +
-           " does not divide ic = " + std::to_string(d.ic()) +
-           " and oc = " + std::to_string(d.oc());
-  }
+  if (std::string error = CheckSizes(d); !error.empty()) return error;
   for (Layout layout : {d.src.layout(), d.dst.layout()}) {
     if (layout != Layout::nhwc && layout != Layout::nChw16c) {
       return "gradients of weights take nhwc and nChw16c tensors; add a reorder";
@@ -190,15 +187,17 @@ std::string MakeBackwardWeightsPlan(const ConvDesc& desc, Isa isa, int threads,
   const int64_t bytes = plan->floats() * sizeof(float), pixels = desc.n() * desc.oh() * desc.ow();
   // Sums beyond L2 come from memory for every chunk.
   const int64_t chunk = bytes / threads > L2CacheBytes() ? 4 * kChunkPixels : kChunkPixels;
-  if (pixels > 0) CutIntoChunks(desc, chunk, &plan->chunks);
+  if (pixels > 0) {
+    CutIntoChunks(desc, std::max(chunk, pixels / Size::kMostEntries), &plan->chunks);
+  }
   const int64_t chunks = plan->chunks.size();
   if (threads > 1 && bytes <= kSplitBytes && chunks >= 4 * threads) {
     plan->splits = 2 * threads;
     plan->sums = plan->scratch.Book<float>("sums", plan->floats(), plan->splits - 1);
-    return "";
+    return plan->scratch.Check();
   }
   const int64_t wanted = 4 * threads;
-  plan->unit_tasks = std::min(units, wanted);
+  plan->unit_tasks = std::clamp<int64_t>(units, 1, wanted);
   plan->block_tasks =
       plan->depthwise || desc.groups > 1 ? 1 : std::min(blocks, CeilDiv(wanted, plan->unit_tasks));
   return "";

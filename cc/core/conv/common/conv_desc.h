@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "cc/base/quantization.h"
@@ -103,5 +104,9 @@ struct ConvDesc {
            (!src.blocked() || ic() / groups % src.lanes() != 0 || oc() / groups % src.lanes() != 0);
   }
 };
+
+// Returns an empty string, or one line that says that groups do not divide the channels, or that
+// what a plan would count or take goes beyond cc/base/size.h.
+std::string CheckSizes(const ConvDesc& d);
 
 }  // namespace bd

@@ -95,7 +95,6 @@ struct ConvPlan {
   std::vector<std::pair<const char*, int64_t>> blocking;  // what was chosen, for reports
   std::shared_ptr<const void> own;                        // the algorithm's plan
 
-  int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
   int64_t packed_floats() const { return packed_bytes / static_cast<int64_t>(sizeof(float)); }
   // Where source block b lies among those of the tensor in memory.
   int64_t src_block(int64_t b) const { return desc.src_blocks.empty() ? b : desc.src_blocks[b]; }
@@ -114,7 +113,7 @@ struct ConvBuffers {
   const float* packed = nullptr;       // may be null where plan.reads_plain_weights
   const float* const* args = nullptr;  // base pointers of the post-op inputs
   float* dst = nullptr;     // may be the operand of a sum, if not pooled; sums without one read it
-  void* scratch = nullptr;  // plan.scratch_bytes(); 64-byte aligned to be fast
+  void* scratch = nullptr;  // plan.scratch.bytes(); 64-byte aligned to be fast
   const float* plain = nullptr;          // HWIO, where plan.reads_plain_weights or desc.hands_plain
   const float* weight_scales = nullptr;  // [oc], of s8 weights
 };

@@ -41,7 +41,6 @@ struct ConvDepthwisePlan {
   ScratchPiece<char> first_scratch, depthwise_scratch;
   ScratchPiece<float> ring, between;
   ScratchBook scratch;
-  int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
   const char* algorithm_name() const { return fused ? "fused" : "apart"; }
 };
 
@@ -57,7 +56,7 @@ struct ConvDepthwiseBuffers {
   const float *first_packed = nullptr, *depthwise_packed = nullptr;
   const float *const *first_args = nullptr, *const *depthwise_args = nullptr;
   float* dst = nullptr;     // see ConvBuffers
-  void* scratch = nullptr;  // plan.scratch_bytes(); 64-byte aligned to be fast
+  void* scratch = nullptr;  // plan.scratch.bytes(); 64-byte aligned to be fast
 };
 
 // `pool.num_threads()` must equal that of the plan.

@@ -192,14 +192,14 @@ std::string MakeConvDepthwisePlan(const ConvDesc& first, const ConvDesc& depthwi
     plan->fused = span <= SpanApart(*plan);
   }
   const auto book = [&](const char* name, const ConvPlan& half) {
-    return plan->scratch.Book<char>(name, half.scratch_bytes());
+    return plan->scratch.Book<char>(name, half.scratch.bytes());
   };
   plan->first_scratch = book("first", plan->first);
   plan->depthwise_scratch = book("depthwise", plan->depthwise);
   if (!plan->fused) {
     const int64_t floats = d.n() * plan->first.ocb * d.ih() * d.iw() * kBlock;
     plan->between = plan->scratch.Book<float>("between", floats);
-    return "";
+    return plan->scratch.Check();
   }
   plan->group_blocks = plan->first.Own<DirectPlan>().groups.widest_blocks;
   plan->step_rows = std::min(d.ih(), CeilDiv(kStepPixels / plan->group_blocks, d.iw()));
@@ -208,7 +208,7 @@ std::string MakeConvDepthwisePlan(const ConvDesc& first, const ConvDesc& depthwi
                               1 + CeilDiv((d.kh() - 1) * d.dh(), plan->step_rows));
   plan->ring = plan->scratch.Book<float>(
       "ring", plan->step_rows * plan->ring_steps * d.iw() * kBlock * plan->group_blocks, threads);
-  return "";
+  return plan->scratch.Check();
 }
 
 }  // namespace bd

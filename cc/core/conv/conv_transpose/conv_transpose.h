@@ -82,7 +82,6 @@ struct ConvTransposePlan {
   int64_t row_tasks = 1, rows_per_task = 1;  // of one block of an image
   ScratchBook scratch;
 
-  int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
   bool empty() const { return desc.n() * desc.oh() * desc.ow() * desc.oc() == 0; }
   const char* algorithm_name() const { return convs.size() == 1 ? "together" : "apart"; }
 };

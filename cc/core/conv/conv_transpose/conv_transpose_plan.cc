@@ -9,12 +9,14 @@
 namespace bd {
 namespace {
 
-// Results of phases that are made before rows of dst are: as many images as lie in L2 caches.
+// Results of phases that are made before rows of dst are: as many images as lie in L2 caches, and
+// so many times, unless that takes too many trials.
 int64_t ImagesAtATime(int64_t n, int64_t bytes_an_image, int threads) {
+  constexpr int64_t kMostTimes = 1024;
   const int64_t fit =
       std::max<int64_t>(1, L2CacheBytes() * threads / 2 / std::max<int64_t>(1, bytes_an_image));
-  for (int64_t images = std::min(n, fit); images > 1; --images) {
-    if (n % images == 0) return images;
+  for (int64_t times = CeilDiv(n, fit); times > 0 && times <= kMostTimes; ++times) {
+    if (n % times == 0) return n / times;
   }
   return 1;
 }
@@ -30,6 +32,10 @@ std::string Check(const ConvTransposeDesc& d) {
   }
   if (d.dst.channels_last() && d.oc() >= kBlock) {
     return "transposed convolution makes nhwc tensors of fewer than 16 channels; add a reorder";
+  }
+  if (std::min({d.kh - 1, d.kw - 1, d.sh - 1, d.sw - 1, d.pad_top, d.pad_left}) < 0) {
+    return "transposed convolution takes kernels and strides of 1 and more, and crops of 0 and "
+           "more";
   }
   if (std::max(d.sh, d.sw) > kMostPhases)
     return "transposed convolution takes strides of at most 16";
@@ -191,14 +197,14 @@ std::string MakeConvTransposePlan(const ConvTransposeDesc& desc, Isa isa, int th
   for (PhaseConv& part : plan->convs) {
     const ConvDesc& c = part.conv.desc;
     part.result = plan->scratch.Book<float>("phases", c.dst.elements());
-    booked = std::max(booked, part.conv.scratch_bytes());
+    booked = std::max(booked, part.conv.scratch.bytes());
   }
   const ScratchPiece<char> shared = plan->scratch.Book<char>("convolution", booked);
   for (PhaseConv& part : plan->convs) part.scratch = shared;
   constexpr int64_t kTaskFloats = 8 << 10;
   plan->rows_per_task = std::clamp<int64_t>(kTaskFloats / (desc.ow() * kBlock), 1, desc.oh());
   plan->row_tasks = CeilDiv(desc.oh(), plan->rows_per_task);
-  return "";
+  return plan->scratch.Check();
 }
 
 }  // namespace bd

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cc/base/size.h"
 #include "cc/core/gemm/gemm_panels.h"
 
 namespace bd {
@@ -17,6 +18,9 @@ OperandShape ShapeOf(const PostOp& op) {
 
 std::string Check(const ConvVolumeDesc& d) {
   const ConvDesc& s = d.slice;
+  if (std::min({d.volumes, d.depth, d.out_depth, d.kd - 1, d.sd - 1, d.pad_front}) < 0) {
+    return "3-D convolution takes sizes of 0 and more, and kernels and strides of 1 and more";
+  }
   if (s.narrow() || s.dst.dtype() != DataType::f32) return "3-D convolution takes float32";
   if (s.groups != 1) return "3-D convolution takes one group";
   if (IsPart(s.src) || IsPart(s.dst) || s.pooled()) {
@@ -110,23 +114,23 @@ std::string MakeConvVolumePlan(const ConvVolumeDesc& desc, Isa isa, int threads,
   plan->src_slice = s.src.image_elements();
   plan->gathers = s.src.channels_last();
   const bool whole_blocks = !plan->gathers && desc.kd > 1;
-  const int64_t channels = desc.kd * (whole_blocks ? s.src.blocks() * s.src.lanes() : s.ic());
+  const Size channels = Size(desc.kd) * (whole_blocks ? s.src.blocks() * s.src.lanes() : s.ic());
   const Layout layout = plan->gathers ? Layout::nhwc : Layout::nChw16c;
-  if (error.empty()) error = view(layout, channels, s.ih(), s.iw(), &c.src);
+  if (error.empty()) error = view(layout, channels.value(), s.ih(), s.iw(), &c.src);
   plan->dst_slice = s.dst.image_elements();
   if (error.empty()) error = MakeConvPlan(c, isa, threads, &plan->conv);
   if (!error.empty()) return error;
-  if (!plan->gathers) plan->conv.src_image_stride = desc.sd * plan->src_slice;
+  if (!plan->gathers) plan->conv.src_image_stride = (Size(desc.sd) * plan->src_slice).value();
   if (plan->empty()) return "";
-  const int64_t reach = (desc.out_depth - 1) * desc.sd + desc.kd;
+  const int64_t reach = (Size(desc.out_depth - 1) * desc.sd + desc.kd).value();
   if (plan->gathers) {
     plan->src = plan->scratch.Book<float>("slices", c.src.elements());
   } else if (desc.pad_front > 0 || reach - desc.pad_front > desc.depth) {
     plan->padded_depth = reach;
-    plan->src = plan->scratch.Book<float>("slices", reach * plan->src_slice);
+    plan->src = plan->scratch.Book<float>("slices", Size(reach) * plan->src_slice);
   }
-  plan->scratch_of_conv = plan->scratch.Book<char>("convolution", plan->conv.scratch_bytes());
-  return "";
+  plan->scratch_of_conv = plan->scratch.Book<char>("convolution", plan->conv.scratch.bytes());
+  return plan->scratch.Check();
 }
 
 void PackConvVolumeWeights(const ConvVolumePlan& plan, const float* weights, float* packed,

@@ -36,7 +36,6 @@ struct ConvVolumePlan {
   ScratchPiece<char> scratch_of_conv;
   ScratchBook scratch;
 
-  int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.bytes()); }
   bool empty() const { return desc.volumes == 0 || conv.empty(); }
 };
 

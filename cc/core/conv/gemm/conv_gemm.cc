@@ -12,13 +12,6 @@ namespace {
 
 int64_t RowsOf(const ConvDesc& d) { return d.n() * d.oh() * d.ow(); }
 
-bool ReadsSamples(const PostOpChain& chain) {
-  const auto reads = [](const PostOp& op) {
-    return op.kind == PostOpKind::kBinary && op.shape == OperandShape::kSampleChannel;
-  };
-  return std::any_of(chain.entries().begin(), chain.entries().end(), reads);
-}
-
 // Against what pairs cost for a vector of a row stands what they save on each vector of columns
 // that it is multiplied by.
 double Multiplies(const ConvDesc& d, bool pairs) {
@@ -40,7 +33,7 @@ std::string GemmApplies(const Algorithm&, const ConvDesc& d, Isa) {
       d.pooled()) {
     return "not a product of matrices";
   }
-  if (d.n() > 1 && ReadsSamples(d.post_ops)) return "each sample has an operand of its own";
+  if (d.n() > 1 && d.post_ops.ReadsSamples()) return "each sample has an operand of its own";
   return d.changes_weights ? "the weights change" : "";
 }
 

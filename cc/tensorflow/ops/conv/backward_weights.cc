@@ -52,11 +52,7 @@ struct BackwardWeights : OpDefaults, ConvAttrs {
                        pool);
   }
 
-  static int64_t ScratchBytes(const Plan& plan) { return plan.scratch.bytes(); }
-  static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
-    memory->algorithm = "direct";
-    memory->scratch = plan.scratch;
-  }
+  static void FillMemoryPlan(const Plan&, MemoryPlan* memory) { memory->algorithm = "direct"; }
   BlockedTensors Blocked(const ShapeList&) const {
     return BlockedTensors().Input(kSrc, src_layout, {channels}).Input(kDdst, dst_layout, {oc});
   }

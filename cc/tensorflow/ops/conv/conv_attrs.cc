@@ -22,16 +22,13 @@ void WeightsAttrs::VisitLayouts(AttrVisitor& v) {
 }
 
 int64_t WeightsAttrs::weights_size() const {
-  return std::accumulate(weights_shape.begin(), weights_shape.end(), int64_t{1},
-                         std::multiplies<int64_t>());
+  return std::accumulate(weights_shape.begin(), weights_shape.end(), Size(1), std::multiplies<>())
+      .value();
 }
 
 Status WeightsAttrs::CheckWeightsShape(size_t rank, int oc_axis, const char* meaning) {
   TF_RETURN_IF_ERROR(CheckList("weights_shape", weights_shape, rank, 1, meaning));
-  constexpr double kMostElements = 1e12;  // far above any memory, far below overflow
-  double size = 1;
-  for (int64_t d : weights_shape) size *= static_cast<double>(d);
-  if (size > kMostElements) {
+  if (!Size(weights_size()).fits()) {
     return Invalid("weights_shape ", Text(weights_shape), " has too many elements");
   }
   oc = weights_shape[oc_axis];
@@ -153,7 +150,6 @@ PackRequest WeightsOfConv(const ConvPlan& plan, WeightsPacker pack) {
 
 void FillConvMemoryPlan(const ConvPlan& plan, MemoryPlan* memory) {
   memory->algorithm = plan.algorithm_name();
-  memory->scratch = plan.scratch;
   memory->packed_weights = plan.reads_plain_weights ? 0 : plan.packed_bytes;
   for (const auto& size : plan.blocking) {
     if (size.second > 0) memory->blocking.push_back(size);

@@ -98,11 +98,6 @@ struct WeightsOp : OpDefaults, Attrs {
         .Operands(this->post_ops.chain, kArgs, this->dst_layout, this->oc)
         .Output(0, this->dst_part, this->dst_layout, this->oc);
   }
-  template <typename Plan>
-  static int64_t ScratchBytes(const Plan& plan) {
-    return plan.scratch_bytes();
-  }
-
   ConvBuffers Buffers(const TensorView& src, const TensorView& dst, const LaunchMemory& m) const {
     ConvBuffers buffers;
     buffers.src = m.in<float>(kSrc, this->src_part.offset(src));

@@ -121,7 +121,6 @@ struct ConvDepthwise : WeightsOp<ConvAttrs, 2> {
 
   static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
     memory->algorithm = plan.algorithm_name();
-    memory->scratch = plan.scratch;
     memory->packed_weights = plan.first.packed_bytes + plan.depthwise.packed_bytes;
     if (!plan.fused) return;
     memory->blocking = {{"step_rows", plan.step_rows},

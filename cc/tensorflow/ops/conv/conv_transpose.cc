@@ -51,7 +51,6 @@ struct ConvTranspose : WeightsOp<WeightsAttrs> {
   }
 
   Status Planes(const PartialTensorShape& shape, Plane* src, Plane* dst) const {
-    constexpr int64_t kMostPixels = int64_t{1} << 40;  // far above any memory, below overflow
     TF_RETURN_IF_ERROR(ReadPlane("src", shape, Layout::nChw16c, src_channels(), src));
     *dst = *src;
     for (int axis : {0, 1}) {
@@ -59,10 +58,7 @@ struct ConvTranspose : WeightsOp<WeightsAttrs> {
       int64_t& size = axis == 0 ? dst->h : dst->w;
       if (size == kUnknown || size == 0) continue;
       const int64_t stride = strides[axis], before = crops[2 * axis], after = crops[2 * axis + 1];
-      if (size > kMostPixels / stride) {
-        return Invalid(name, ": ", size, " pixels at stride ", stride, " are too many");
-      }
-      const int64_t reached = (size - 1) * stride + weights_shape[axis];
+      const int64_t reached = (Size(size - 1) * stride + weights_shape[axis]).value();
       size = reached - before - after;
       if (size >= 0) continue;
       return Invalid(name, ": crops ", before, " and ", after, " exceed the ", reached,
@@ -109,7 +105,6 @@ struct ConvTranspose : WeightsOp<WeightsAttrs> {
 
   static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
     memory->algorithm = plan.algorithm_name();
-    memory->scratch = plan.scratch;
     memory->packed_weights = plan.packed_bytes;
     memory->blocking = {{"images", plan.images}};
   }

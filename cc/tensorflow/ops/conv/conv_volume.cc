@@ -127,7 +127,6 @@ struct ConvVolume : WeightsOp<WeightsAttrs> {
 
   static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
     FillConvMemoryPlan(plan.conv, memory);
-    memory->scratch = plan.scratch;
   }
   std::string Describe(const Plan& plan, const Call& call) const {
     const ConvVolumeDesc& d = plan.desc;

@@ -34,10 +34,6 @@ struct Normalization : OpDefaults {
     return absl::OkStatus();
   }
 
-  static int64_t ScratchBytes(const Plan& plan) { return plan.scratch.bytes(); }
-  static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
-    memory->scratch = plan.scratch;
-  }
   BlockedTensors Blocked(const ShapeList& in) const {
     return BlockedActivations(channels, kActivations, in);
   }

@@ -47,10 +47,7 @@ struct Eltwise : OpDefaults {
     TF_RETURN_IF_ERROR(dst_part.Check(layout, channels));
     TF_RETURN_IF_ERROR(dst_part.CheckIntoType(types.dst));
     TF_RETURN_IF_ERROR(types.Check());
-    if (num_sums > 1) return Invalid("sum must be one tensor or none; got ", num_sums);
-    if (num_sums == 0 && sum_type != DataType::f32) {
-      return Invalid("sum_type ", DataTypeName(sum_type), " needs the input sum");
-    }
+    TF_RETURN_IF_ERROR(CheckSumCount(sum_type, num_sums));
     TF_RETURN_IF_ERROR(sum_quantization.Check("sum", sum_type));
     post_ops.num_args = num_args + num_sums;  // sum is the operand behind the others
     return post_ops.Check();

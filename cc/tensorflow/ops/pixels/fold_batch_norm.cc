@@ -1,12 +1,11 @@
 // BlockdnnFoldBatchNorm.
-#include "cc/core/normalization/fold_batch_norm.h"
-
 #include <array>
 #include <cstring>
 #include <memory>
 
 #include "cc/base/fork_safe_mutex.h"
 #include "cc/base/verbose.h"
+#include "cc/core/normalization/batch_norm.h"
 #include "cc/tensorflow/ops/op.h"
 
 namespace bd {

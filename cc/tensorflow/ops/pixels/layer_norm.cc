@@ -140,10 +140,6 @@ struct LayerNormGrad : OpDefaults {
                      pool);
   }
 
-  static int64_t ScratchBytes(const Plan& plan) { return plan.scratch.bytes(); }
-  static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
-    memory->scratch = plan.scratch;
-  }
   std::vector<int> reusable_inputs() const { return {kDdst}; }
   BlockedTensors Blocked(const ShapeList& in) const {
     return blocked() ? BlockedActivations(channels, kGamma, in) : BlockedTensors();

@@ -38,10 +38,6 @@ struct SqueezeExcite : OpDefaults {
   }
   Status Check() {
     TF_RETURN_IF_ERROR(CheckList("offsets", offsets, 4, 0, "those of two weights and two biases"));
-    constexpr int64_t kMostElements = int64_t{1} << 40;  // far above any memory
-    if (channels > kMostElements / squeezed) {
-      return Invalid(channels, " channels times ", squeezed, " squeezed ones are too many");
-    }
     if (scale_src && dst_layout != Layout::nChw16c) {
       return Invalid("scale_src makes dst as src: dst_layout must be nChw16c, not ",
                      LayoutName(dst_layout));
@@ -54,17 +50,14 @@ struct SqueezeExcite : OpDefaults {
     if (!PostOpChain::Parse(chain->text, &chain->chain, &error)) {
       return Invalid(name, " \"", chain->text, "\": ", error);
     }
-    for (const PostOp& op : chain->chain.entries()) {
-      if (op.kind == PostOpKind::kEltwise) continue;
-      return Invalid(name, " entry \"", ToString(op), "\": only eltwise entries are possible");
-    }
-    return absl::OkStatus();
+    return FromCore(CheckEltwiseOnly(name, chain->chain));
   }
 
   Status Shapes(const ShapeList& in, ShapeList* dst) const {
     Plane plane;
     TF_RETURN_IF_ERROR(ReadPlane("src", in[kSrc], Layout::nChw16c, channels, &plane));
-    const int64_t sizes[] = {channels * squeezed, squeezed, channels * squeezed, channels};
+    const int64_t products = (Size(channels) * squeezed).value();
+    const int64_t sizes[] = {products, squeezed, products, channels};
     for (int i = 0; i < 4; ++i) {
       const int64_t elements = NumElements(in[kFirstWeights + i]);
       if (elements == kUnknown || offsets[i] <= elements - sizes[i]) continue;
@@ -102,9 +95,7 @@ struct SqueezeExcite : OpDefaults {
     RunSqueezeExcite(plan, buffers, pool);
   }
 
-  static int64_t ScratchBytes(const Plan& plan) { return plan.scratch.bytes(); }
   static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
-    memory->scratch = plan.scratch;
     memory->blocking = {{"reduce_splits", plan.reduce.splits},
                         {"expand_splits", plan.expand.splits}};
   }

@@ -1,7 +1,6 @@
 // BlockdnnPool, its gradient, and BlockdnnGlobalPool.
 #include "cc/core/pool/pool.h"
 
-#include "cc/core/pool/pool_grad.h"
 #include "cc/tensorflow/attrs/attrs.h"
 #include "cc/tensorflow/ops/op.h"
 

@@ -7,9 +7,6 @@
 namespace bd {
 namespace {
 
-// Of rows or columns of dst: a plan has an entry for each, and their coordinates are float, which
-// is exact up to 2^24.
-constexpr int64_t kMostSide = 1 << 24;
 constexpr const char* kCoordinates[] = {"half_pixel", "asymmetric", "align_corners"};
 
 struct Resize : OpDefaults {
@@ -48,13 +45,13 @@ struct Resize : OpDefaults {
     TF_RETURN_IF_ERROR(dst_part.CheckIntoType(types.dst));
     TF_RETURN_IF_ERROR(src_part.Check("src_part", Layout::nChw16c, channels));
     TF_RETURN_IF_ERROR(dst_part.Check(Layout::nChw16c, channels));
-    const auto valid = [](int64_t side) { return side >= 1 && side <= kMostSide; };
+    const auto valid = [](int64_t side) { return side >= 1 && side <= kMostResizedSide; };
     const std::vector<int64_t>& given = size.empty() ? scales : size;
     if (scales.empty() != size.empty() && given.size() == 2 && valid(given[0]) && valid(given[1])) {
       return absl::OkStatus();
     }
-    return Invalid("either scales or size must be [height, width], each from 1 to ", kMostSide,
-                   ", and the other nothing");
+    return Invalid("either scales or size must be [height, width], each from 1 to ",
+                   kMostResizedSide, ", and the other nothing");
   }
 
   Status Planes(const PartialTensorShape& src, Plane* src_plane, Plane* dst_plane) const {
@@ -65,8 +62,8 @@ struct Resize : OpDefaults {
       int64_t& side = axis == 0 ? dst_plane->h : dst_plane->w;
       if (!size.empty()) {
         side = size[axis];
-      } else if (side > kMostSide / scales[axis]) {
-        return Invalid(side, " pixels times ", scales[axis], " are more than ", kMostSide);
+      } else if (side > kMostResizedSide / scales[axis]) {
+        return Invalid(side, " pixels times ", scales[axis], " are more than ", kMostResizedSide);
       } else if (side != kUnknown) {
         side *= scales[axis];
       }

@@ -268,10 +268,6 @@ struct Attention : OpDefaults {
     RunAttention(plan, buffers, pool);
   }
 
-  static int64_t ScratchBytes(const Plan& plan) { return plan.scratch.bytes(); }
-  static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
-    memory->scratch = plan.scratch;
-  }
   std::string Describe(const Plan& plan, const Call& call) const {
     const AttentionDesc& d = plan.desc;
     return absl::StrCat("attention ", IsaName(ActiveIsa()), " ", d.batch, "x", d.heads, "/",

@@ -8,22 +8,12 @@
 namespace bd {
 namespace {
 
-bool ReadsSamples(const PostOpChain& chain) {
-  return std::any_of(chain.entries().begin(), chain.entries().end(), [](const PostOp& op) {
-    return op.kind == PostOpKind::kBinary && op.shape == OperandShape::kSampleChannel;
-  });
-}
-
 struct InnerProductPlan {
   ConvPlan conv;  // by weights of floats
   GemmPlan gemm;  // by others
   int64_t rows = 0;
   ScratchBook scratch;
   ScratchPiece<uint8_t> product;  // GemmArgs::scratch
-
-  size_t scratch_bytes() const {
-    return gemm.packed_bytes > 0 ? scratch.bytes() : conv.scratch_bytes();
-  }
 };
 
 // weights_shape is [ic, oc].
@@ -81,7 +71,7 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
       TF_RETURN_IF_ERROR(BuildShape({samples, oc}, &operands.sample_channel.emplace_back()));
     }
     if (num_scales > 0) TF_RETURN_IF_ERROR(CheckScales(in[scales()], scales_offset, oc));
-    if (narrow() && ReadsSamples(post_ops.chain) && (dst.unknown_rank() || dst.dims() > 2)) {
+    if (narrow() && post_ops.chain.ReadsSamples() && (dst.unknown_rank() || dst.dims() > 2)) {
       return Invalid("weights of ", DataTypeName(weights_dtype),
                      " take sample_channel operands for rows [N, ic] only; use a tensor operand");
     }
@@ -95,10 +85,12 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     desc.changes_weights = site.changes_weights;
     desc.post_ops = post_ops.chain;
     Plane rows = {1, 1, in[kSrc].num_elements() / channels};
-    if (ReadsSamples(desc.post_ops)) SplitSamples(in[kSrc], &rows, &desc.post_ops);
+    if (desc.post_ops.ReadsSamples()) SplitSamples(in[kSrc], &rows, &desc.post_ops);
     desc.windows.w.size = desc.windows.w.out = rows.w;
     TF_RETURN_IF_ERROR(Views(dtype, dtype, rows, rows, &desc.src, &desc.dst));
-    return FromCore(MakeConvPlan(desc, ActiveIsa(), site.threads, &plan->conv));
+    TF_RETURN_IF_ERROR(FromCore(MakeConvPlan(desc, ActiveIsa(), site.threads, &plan->conv)));
+    plan->scratch = plan->conv.scratch;
+    return absl::OkStatus();
   }
   Status MakeNarrowPlan(const ShapeList& in, const PlanSite& site, Plan* plan) const {
     GemmDesc desc;
@@ -143,14 +135,13 @@ struct InnerProduct : WeightsOp<WeightsAttrs> {
     args.c_row_stride = oc;
     args.scratch = Scratch(m.scratch).Grant(plan.product);
     PostOpChain chain = post_ops.chain;
-    if (ReadsSamples(chain)) SamplesAreRows(&chain);
+    if (chain.ReadsSamples()) SamplesAreRows(&chain);
     const BoundPostOps bound(chain, plan.gemm.isa, oc, m.all_in<float>(kArgs), m.out<float>());
     if (chain.len() > 0) args.program = bound.program();
     RunGemm(plan.gemm, args, plan.rows, pool);
   }
   static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
     if (plan.gemm.packed_bytes == 0) return FillConvMemoryPlan(plan.conv, memory);
-    memory->scratch = plan.scratch;
     memory->packed_weights = plan.gemm.packed_bytes;
   }
 

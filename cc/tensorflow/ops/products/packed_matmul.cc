@@ -99,13 +99,8 @@ struct PackedMatmul : OpDefaults {
     if (post_ops.chain.ReadsDst()) {
       return Invalid("post_ops read what dst held before; give that as an operand, or as c");
     }
-    for (int i = 0; i < post_ops.chain.len(); ++i) {
-      const PostOp& op = post_ops.chain.entries()[i];
-      if (op.kind == PostOpKind::kBinary && op.shape == OperandShape::kSampleChannel) {
-        return InvalidEntry(post_ops.chain, i, "a product has no samples; use a tensor operand");
-      }
-    }
-    return absl::OkStatus();
+    if (!post_ops.chain.ReadsSamples()) return absl::OkStatus();
+    return Invalid("post_ops read samples, which a product has not; use a tensor operand");
   }
 
   // The terms of a product and the columns of b; kUnknown where the inputs do not say.
@@ -214,9 +209,7 @@ struct PackedMatmul : OpDefaults {
     RunGemm(plan.gemm, args, plan.rows, pool);
   }
 
-  static int64_t ScratchBytes(const Plan& plan) { return plan.scratch.bytes(); }
   static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
-    memory->scratch = plan.scratch;
     memory->packed_weights = plan.gemm.packed_bytes;
   }
   std::string Describe(const Plan& plan, const Call& call) const {

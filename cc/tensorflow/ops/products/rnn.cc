@@ -55,13 +55,6 @@ struct Rnn : RnnAttrs {
   }
   Status Check() const {
     TF_RETURN_IF_ERROR(RnnAttrs::Check());
-    if (desc.training && desc.weights != DataType::f32) {
-      return Invalid("weights of ", DataTypeName(desc.weights),
-                     " have no gradient; train with those of float32");
-    }
-    if (desc.rounds_rows && desc.weights != DataType::bf16) {
-      return Invalid("round_rows is for weights of bfloat16, not of ", DataTypeName(desc.weights));
-    }
     const int wanted = desc.weights == DataType::s8 ? 2 : 0;
     if (num_scales == wanted) return absl::OkStatus();
     return Invalid("weights of ", DataTypeName(desc.weights), " have ",
@@ -152,10 +145,8 @@ struct Rnn : RnnAttrs {
     }
   }
 
-  static int64_t ScratchBytes(const Plan& plan) { return plan.scratch_bytes(); }
   static void FillMemoryPlan(const Plan& plan, MemoryPlan* memory) {
     if (plan.desc.steps == 0) return;
-    memory->scratch = plan.scratch;
     memory->packed_weights = plan.packed_floats * static_cast<int64_t>(sizeof(float));
     memory->blocking = {
         {"units", plan.block}, {"rows", plan.part}, {"steps_at_once", plan.steps_at_once}};

@@ -121,7 +121,6 @@ initial_cell_grad: of lstm; otherwise empty.
     RunRnnGrad(plan, b, pool);
   }
 
-  static int64_t ScratchBytes(const Plan& plan) { return plan.scratch_bytes; }
   std::string Describe(const Plan& plan, const Call&) const {
     const RnnDesc& d = plan.forward.desc;
     return absl::StrCat("rnn_grad ", IsaName(ActiveIsa()), " ", cell_name(), " batch ", d.batch,

@@ -12,7 +12,7 @@ TEST(Scratch, AnEmptyBookNeedsNoMemory) {
   ScratchBook book;
   const ScratchPiece<float> none = book.Book<float>("none", 0);
   const ScratchPiece<float> no_threads = book.Book<float>("no threads", 0, 4);
-  EXPECT_EQ(book.bytes(), 0u);
+  EXPECT_EQ(book.bytes(), 0);
   EXPECT_TRUE(book.entries().empty());
   EXPECT_EQ(Scratch(nullptr).Grant(none), nullptr);
   EXPECT_EQ(Scratch(nullptr).Grant(no_threads, 3), nullptr);
@@ -23,7 +23,7 @@ TEST(Scratch, PiecesLieOneAfterTheOtherOnCacheLines) {
   const ScratchPiece<float> bias = book.Book<float>("bias", 17);     // 68 bytes: two lines
   const ScratchPiece<int8_t> flags = book.Book<int8_t>("flags", 1);  // one line
   const ScratchPiece<double> sums = book.Book<double>("sums", 8, 3);
-  EXPECT_EQ(book.bytes(), 128u + 64u + 3 * 64u);
+  EXPECT_EQ(book.bytes(), 128 + 64 + 3 * 64);
 
   alignas(64) char memory[384];
   const Scratch scratch(memory);

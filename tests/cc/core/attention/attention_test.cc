@@ -178,7 +178,8 @@ TEST(Attention, BadSizes) {
   };
   Case c;
   c.queries = -1;
-  EXPECT_EQ(error(c), "attention: sizes must not be negative");
+  EXPECT_EQ(error(c),
+            "attention of -1 queries to 5 keys: sizes must not be negative, nor too large");
   c = Case();
   c.heads = 5;
   EXPECT_EQ(error(c), "attention: 5 heads are no multiple of the 2 heads of keys and values");
@@ -197,7 +198,9 @@ TEST(Attention, BadSizes) {
   }
   c = Case();
   c.keys = int64_t{1} << 40;
-  EXPECT_EQ(error(c), "attention: 1099511627776 keys are more than 2147483648");
+  EXPECT_EQ(
+      error(c),
+      "attention of 5 queries to 1099511627776 keys: sizes must not be negative, nor too large");
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ inline void ClearResultTail(const ConvShape& d, GuardedBuffer& result) {
 inline void PackAndRun(const ConvPlan& plan, const float* src, const float* weights,
                        const float* const* args, float* dst, ThreadPool& pool,
                        const float* packed_for = nullptr) {
-  GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
+  GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch.bytes() / 4);
   PackConvWeights(plan, weights, packed.data(), pool, packed_for);
   ConvBuffers buffers;
   buffers.src = src;

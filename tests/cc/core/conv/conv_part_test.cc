@@ -52,7 +52,7 @@ void Check(ConvShape d, Isa isa, ThreadPool& pool, const char* algorithm) {
   if (!plain_dst) ClearResultTail(d, tensor);
   const float* args[] = {bias.data(), tensor.data()};
   ASSERT_EQ(part.packed_floats(), whole.packed_floats());
-  ASSERT_EQ(part.scratch_bytes(), whole.scratch_bytes());
+  ASSERT_EQ(part.scratch.bytes(), whole.scratch.bytes());
 
   GuardedBuffer expected(DstFloats(d));
   PackAndRun(whole, src.data(), weights.data(), args, expected.data(), pool);

@@ -152,7 +152,7 @@ TEST(ConvPlanTest, StripsOfAWideMatrixHaveSomeTensOfRows) {
         EXPECT_GE(plan.Own<DirectPlan>().strip_pixels, std::min<int64_t>(rows, 28))
             << threads << " threads";
         EXPECT_LE(plan.Own<DirectPlan>().strip_pixels, 56);
-        EXPECT_LE(plan.scratch_bytes(), threads << 21);
+        EXPECT_LE(plan.scratch.bytes(), threads << 21);
         EXPECT_GE(plan.tasks, threads);
       }
     }
@@ -305,7 +305,7 @@ TEST(ConvPlanTest, WinogradsScratchDoesNotGrowWithTheBatch) {
       ConvPlan plan;
       ASSERT_EQ(MakeConvPlan(d, isa, 2, &plan), "");
       EXPECT_STREQ(plan.algorithm_name(), "winograd4x4");
-      EXPECT_LT(plan.scratch_bytes(), 16 << 20) << n;
+      EXPECT_LT(plan.scratch.bytes(), 16 << 20) << n;
     }
   }
 }

@@ -35,7 +35,7 @@ class ConvRows : public ::testing::TestWithParam<Isa> {
     EXPECT_EQ(MakeConvPlan(d, GetParam(), 2, &plan), "");
     EXPECT_STREQ(plan.algorithm_name(), "rows");
     EXPECT_EQ(plan.packed_floats() > 0, keeps);
-    GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch_bytes() / 4);
+    GuardedBuffer packed(plan.packed_floats()), scratch(plan.scratch.bytes() / 4);
     GuardedBuffer guarded(src.size(), guard), dst(d.ow * oc, guard);
     std::copy(src.begin(), src.end(), guarded.begin());
     PackConvWeights(plan, noted.data(), packed.data(), pool_);

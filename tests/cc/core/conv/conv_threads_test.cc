@@ -90,7 +90,7 @@ class Execution {
   std::vector<float> Run(ScratchPool& scratch_pool) const {
     std::vector<float> dst(plan_.desc.result().elements(), -1.f);
     const float* args[] = {channel_.data()};
-    const ScratchPool::Lease scratch = scratch_pool.Take(plan_.scratch_bytes());
+    const ScratchPool::Lease scratch = scratch_pool.Take(plan_.scratch.bytes());
     ConvBuffers buffers;
     buffers.src = src_.data();
     buffers.packed = packed_.As<float>();

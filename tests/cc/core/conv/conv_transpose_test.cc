@@ -135,7 +135,7 @@ std::string Check(const TransposeShape& d, Isa isa, ThreadPool& pool, double tol
   float* packed = packed_floats.data();
   while (reinterpret_cast<uintptr_t>(packed) % 64 != 0) ++packed;
   PackConvTransposeWeights(plan, weights.data(), packed, pool, src.data());
-  GuardedBuffer scratch(plan.scratch_bytes() / 4);
+  GuardedBuffer scratch(plan.scratch.bytes() / 4);
   ConvBuffers buffers;
   buffers.src = src.data();
   buffers.packed = packed;

@@ -98,7 +98,7 @@ TEST_P(ConvUnits, OfTiles) {
     ASSERT_GT(plan.tasks, 1);
     const std::vector<float> src = SourceOf(d);
     const std::vector<float> weights = Wandering(WeightFloats(d), 2);
-    AlignedBuffer packed(plan.packed_floats() * sizeof(float)), scratch(plan.scratch_bytes());
+    AlignedBuffer packed(plan.packed_floats() * sizeof(float)), scratch(plan.scratch.bytes());
     PackConvWeights(plan, weights.data(), packed.As<float>(), pool_, src.data());
     ExpectSameBits([&](ThreadPool& pool) {
       std::vector<float> dst = DstOf(d);
@@ -130,7 +130,7 @@ TEST_P(ConvUnits, OfPairs) {
       const std::vector<float> taps = Wandering(9 * first.oc, 3);
       AlignedBuffer packed(plan.first.packed_floats() * sizeof(float));
       AlignedBuffer packed_taps(plan.depthwise.packed_floats() * sizeof(float));
-      AlignedBuffer scratch(plan.scratch_bytes());
+      AlignedBuffer scratch(plan.scratch.bytes());
       PackConvWeights(plan.first, weights.data(), packed.As<float>(), pool_, src.data());
       PackConvWeights(plan.depthwise, taps.data(), packed_taps.As<float>(), pool_);
       ExpectSameBits([&](ThreadPool& pool) {

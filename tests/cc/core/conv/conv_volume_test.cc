@@ -126,7 +126,7 @@ class ConvVolumeOnEveryIsa : public testing::TestWithParam<Isa> {
     float* packed = memory.data();
     while (reinterpret_cast<uintptr_t>(packed) % 64 != 0) ++packed;
     PackConvVolumeWeights(plan, weights.data(), packed, pool_);
-    GuardedBuffer scratch(plan.scratch_bytes() / 4);
+    GuardedBuffer scratch(plan.scratch.bytes() / 4);
     ConvBuffers buffers;
     buffers.src = src.data();
     buffers.packed = packed;

@@ -1,12 +1,11 @@
 // Folding of batch normalisation against the formula, in double: output channels last or with
 // elements side by side, more tasks than one, buffers that end at a guard page.
-#include "cc/core/normalization/fold_batch_norm.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
+#include "cc/core/normalization/batch_norm.h"
 #include "tests/cc/guarded_buffer.h"
 
 namespace bd {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cc/core/pool/pool_grad.h"
+#include "cc/core/pool/pool.h"
 
 namespace bd {
 

@@ -1,10 +1,11 @@
+#include "cc/core/pool/pool.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include "cc/core/pool/pool_grad.h"
 #include "tests/cc/core/pool/pool_grad_ref.h"
 #include "tests/cc/core/pool/pool_ref.h"
 #include "tests/cc/guarded_buffer.h"

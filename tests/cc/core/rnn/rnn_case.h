@@ -106,7 +106,7 @@ class RnnCase {
     RnnPlan plan;
     ASSERT_EQ(MakeRnnPlan(d, isa, pool.num_threads(), &plan), "");
     // A byte behind would be the guard page, but for the alignment of what was booked.
-    GuardedBuffer scratch(RoundUp(plan.scratch_bytes())), kept(RoundUp(plan.workspace_bytes));
+    GuardedBuffer scratch(RoundUp(plan.scratch.bytes())), kept(RoundUp(plan.workspace_bytes));
     GuardedBuffer packed(plan.packed_floats);
     const bool floats = d.weights == DataType::f32;
     PackRnnWeights(plan, floats ? kernel.data() : narrow_kernel.data(),

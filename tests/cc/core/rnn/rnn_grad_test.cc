@@ -66,7 +66,7 @@ Gradients Backward(const RnnCase& c, const Loss& loss, Isa isa, ThreadPool& pool
   RnnGradPlan plan;
   EXPECT_EQ(MakeRnnGradPlan(d, isa, pool.num_threads(), &plan), "");
   RnnResult result(d);
-  GuardedBuffer scratch(Floats(plan.forward.scratch_bytes())),
+  GuardedBuffer scratch(Floats(plan.forward.scratch.bytes())),
       kept(Floats(plan.forward.workspace_bytes));
   GuardedBuffer packed(plan.forward.packed_floats), packed_back(plan.packed_floats);
   PackRnnWeights(plan.forward, c.kernel.data(), c.recurrent.data(), packed.data(), pool);
@@ -84,7 +84,7 @@ Gradients Backward(const RnnCase& c, const Loss& loss, Isa isa, ThreadPool& pool
   Copy(loss.cn, &d_cn);
   GuardedBuffer sums(rows * columns), recurrent(two ? rows * columns : 0), h(rows * units);
   GuardedBuffer reset(before ? rows * units : 0), d_h0(d.batch * units), d_c0(loss.cn.size());
-  GuardedBuffer scratch_back(Floats(plan.scratch_bytes));
+  GuardedBuffer scratch_back(Floats(plan.scratch.bytes()));
   PackRnnGradWeights(plan, c.recurrent.data(), packed_back.data(), pool);
   RnnGradBuffers b;
   b.packed = packed_back.data();

@@ -189,7 +189,7 @@ TEST(RnnRounded, WeightsStayAsTheyAre) {
   RnnDesc floats = Rounded(kRnnKinds[1], 1, 100, 22, 30);
   floats.weights = DataType::f32;
   EXPECT_EQ(MakeRnnPlan(floats, Isa::kAvx2, 2, &plan),
-            "rows are rounded for weights of bfloat16, not for float32");
+            "round_rows is for weights of bfloat16, not for float32");
 }
 
 }  // namespace

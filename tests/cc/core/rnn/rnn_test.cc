@@ -230,7 +230,8 @@ TEST_P(Rnn, EmptyBatchesAndBadSizes) {
   EXPECT_EQ(MakeRnnPlan(DescribeRnn(kRnnKinds[1], 2, 0, 4, 5), Isa::kGeneric, 1, &plan),
             "a sequence of 0 steps: there must be at least one");
   EXPECT_EQ(MakeRnnPlan(DescribeRnn(kRnnKinds[1], 2, 3, 4, 0), Isa::kGeneric, 1, &plan),
-            "batch 2, 4 inputs and 0 units: sizes must not be negative, and there must be a unit");
+            "batch 2, 4 inputs and 0 units: sizes must not be negative, nor too large, and there "
+            "must be a unit");
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ TEST(ShufflePlan, NamesWhatIsWrong) {
   const auto error = [&](const ShuffleDesc& d) { return MakeShufflePlan(d, Isa::kGeneric, &plan); };
   EXPECT_EQ(error({1, 12, 1, 5, 1, 4}), "group = 5 must divide the 12 entries of the axis");
   EXPECT_EQ(error({1, 12, 1, 0, 1, 4}), "group must be at least 1, got 0");
-  EXPECT_EQ(error({-1, 12, 1, 3, 1, 4}), "shuffle of a negative size");
+  EXPECT_EQ(error({-1, 12, 1, 3, 1, 4}), "shuffle of a negative size, or one that is too large");
   EXPECT_EQ(error({1, 12, 1, 3, 4, 4}), "shuffle knows blocks of 8 and 16 channels, not of 4");
   EXPECT_EQ(error({1, 12, 1, 3, 1, 3}), "shuffle knows elements of 1, 2, 4 and 8 bytes, not of 3");
 }

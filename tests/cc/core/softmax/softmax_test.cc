@@ -176,7 +176,8 @@ TEST(Softmax, EmptyTensorsAndBadSizes) {
   }
   SoftmaxPlan plan;
   EXPECT_EQ(MakeSoftmaxPlan({-1, 5}, Isa::kGeneric, &plan),
-            "softmax of -1 rows of 5 channels: sizes must not be negative");
+            "softmax of -1 rows of 5 channels: sizes must not be negative, nor their product "
+            "above 2^47");
 }
 
 }  // namespace

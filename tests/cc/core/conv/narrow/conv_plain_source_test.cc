@@ -61,7 +61,7 @@ TEST_P(ConvNarrowTest, InfiniteNeighboursOfWindows) {
         const ConvDesc d = c.Desc();
         ConvPlan plan;
         ASSERT_EQ(MakeConvPlan(d, GetParam(), 1, &plan), "");
-        GuardedArray src(d.src.bytes()), dst(d.dst.bytes()), scratch(plan.scratch_bytes());
+        GuardedArray src(d.src.bytes()), dst(d.dst.bytes()), scratch(plan.scratch.bytes());
         GuardedArray weights(WeightFloats(c.shape) * 2), packed(plan.packed_bytes);
         Fill(bf16, WeightFloats(c.shape), 1, 8, weights.data());
         PackConvWeights(plan, weights.As<float>(), packed.As<float>(), one_);

@@ -156,7 +156,7 @@ class ConvNarrowTest : public ::testing::TestWithParam<Isa> {
       scales.As<float>()[o] = std::ldexp(1.f, -static_cast<int>(o % 3) - 4);
     }
     const float* args[] = {channel.As<float>(), sum.As<float>()};
-    GuardedArray packed(plan.packed_bytes, guard), scratch(plan.scratch_bytes());
+    GuardedArray packed(plan.packed_bytes, guard), scratch(plan.scratch.bytes());
     PackConvWeights(plan, weights.As<float>(), packed.As<float>(), pool);
     ConvBuffers buffers;
     buffers.src = src.As<float>();

@@ -33,7 +33,7 @@ class WinogradBf16Test : public ::testing::TestWithParam<Isa> {
     ConvPlan plan;
     ASSERT_EQ(MakeConvPlan(d, GetParam(), threads, &plan), "");
     ASSERT_EQ(std::string(plan.algorithm_name()).rfind("winograd", 0), 0u);
-    GuardedArray packed(plan.packed_bytes), scratch(plan.scratch_bytes());
+    GuardedArray packed(plan.packed_bytes), scratch(plan.scratch.bytes());
     PackConvWeights(plan, static_cast<const float*>(weights), packed.As<float>(), pool);
     const float* args[] = {channel, static_cast<const float*>(sum)};
     ConvBuffers buffers;

@@ -98,7 +98,7 @@ class WinogradRoundedTest : public ::testing::TestWithParam<Isa> {
     ASSERT_EQ(MakeConvPlanBy(*row, d, GetParam(), threads, &plan), "");
     ASSERT_TRUE(plan.Own<WinogradPlan>().bf16());
     GuardedArray src(d.src.bytes(), guard), weights(2 * WeightFloats(s), guard);
-    GuardedArray packed(plan.packed_bytes, guard), scratch(plan.scratch_bytes(), guard);
+    GuardedArray packed(plan.packed_bytes, guard), scratch(plan.scratch.bytes(), guard);
     GuardedArray dst(d.dst.bytes(), guard);
     for (int64_t n = 0; n < s.n; ++n) {
       for (int64_t c = 0; c < d.src.blocks() * d.src.lanes(); ++c) {
