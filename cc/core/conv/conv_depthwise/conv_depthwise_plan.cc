@@ -1,7 +1,10 @@
 // Chooses between one pass and two, and how one pass splits.
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <queue>
 #include <utility>
+#include <vector>
 
 #include "cc/core/conv/common/cost.h"
 #include "cc/core/conv/conv_depthwise/conv_depthwise.h"
@@ -105,35 +108,50 @@ double TermsOf(const ConvDepthwisePlan& plan, int64_t rows) {
   return rows * plan.first.desc.ow() * (plan.first.icb * kCpu.fip_vector + kCpu.fip_pixel);
 }
 
-// Cycles of the busiest thread, thread 0 being `slow` times slower than the others. Threads
-// take groups of each other's parts (parallel_units.h), as if these were handed out in order.
-double SpanWith(const ConvDepthwisePlan& plan, const std::vector<PairPart>& parts, double slow) {
+// Images are alike, and so are threads: planning looks at so many images on so many threads.
+struct Sample {
+  explicit Sample(const ConvDepthwisePlan& plan) {
+    const int64_t n = plan.first.desc.n(), all = plan.first.threads;
+    images = n < all ? 1 : std::min<int64_t>(all, 2);
+    threads = n < all ? (all + n / 2) / n : images;
+    repeats = static_cast<double>(n * threads) / static_cast<double>(images * all);
+    // One of all threads is slow, not one of these.
+    slow = 1 / (1 - (1 - 1 / kCpu.slow_thread) * static_cast<double>(threads) / all);
+  }
+  int64_t images, threads;
+  double repeats, slow;
+};
+
+// Cycles of the busiest thread: the mean of equal threads and of one that a neighbour slows down.
+// Threads take groups of each other's parts (parallel_units.h), as if these were handed out in
+// order.
+double Span(const ConvDepthwisePlan& plan, const std::vector<PairPart>& parts,
+            const Sample& sample) {
   const DirectPlan& p = plan.first.Own<DirectPlan>();
   const ConvDesc& d = plan.depthwise.desc;
-  // More images than this run in full rounds, all alike.
-  const int64_t images = std::min<int64_t>(d.n(), plan.first.threads);
-  const int64_t tasks = images * static_cast<int64_t>(parts.size());
-  std::vector<double> busy(std::min<int64_t>(plan.first.threads, tasks), 0);
-  for (int64_t n = 0; n < images; ++n) {
-    for (const PairPart& part : parts) {
+  const int64_t tasks = sample.images * static_cast<int64_t>(parts.size());
+  const auto busiest = [&](double slow) {     // where thread 0 is so many times slower
+    using Busy = std::pair<double, int64_t>;  // until when, and which thread
+    std::priority_queue<Busy, std::vector<Busy>, std::greater<Busy>> threads;
+    for (int64_t t = 0; t < std::min(sample.threads, tasks); ++t) threads.emplace(0, t);
+    double span = 0;
+    for (int64_t task = 0; task < tasks; ++task) {
+      const PairPart& part = parts[task % parts.size()];
       const int64_t read = RowsRead(d, part.row_begin, part.row_end);
       const double rows =
           FirstRow(plan) * read + DepthwiseRow(plan) * (part.row_end - part.row_begin);
       double start = kCpu.task + TermsOf(plan, read);
       for (int64_t g = part.group_begin; g < part.group_end; ++g, start = 0) {
-        const auto thread = std::min_element(busy.begin(), busy.end());
-        const double cycles = start + p.groups[g].blocks * rows;
-        *thread += (thread == busy.begin() ? slow : 1) * cycles;
+        auto [until, thread] = threads.top();
+        threads.pop();
+        until += (thread == 0 ? slow : 1) * (start + p.groups[g].blocks * rows);
+        span = std::max(span, until);
+        threads.emplace(until, thread);
       }
     }
-  }
-  return *std::max_element(busy.begin(), busy.end()) * d.n() / images;
-}
-
-// The mean of equal threads and of one that a neighbour slows down.
-double Span(const ConvDepthwisePlan& plan, const std::vector<PairPart>& parts) {
-  const double even = SpanWith(plan, parts, 1);
-  return plan.first.threads == 1 ? even : (even + SpanWith(plan, parts, kCpu.slow_thread)) / 2;
+    return span * sample.repeats;
+  };
+  return plan.first.threads == 1 ? busiest(1) : (busiest(1) + busiest(sample.slow)) / 2;
 }
 
 // Ranges of groups times ranges of rows.
@@ -151,12 +169,17 @@ std::vector<PairPart> Grid(int64_t count, int64_t splits, int64_t oh, int64_t ro
 void ChooseParts(ConvDepthwisePlan* plan, double* span) {
   const int64_t oh = plan->depthwise.desc.oh();
   const int64_t count = plan->first.Own<DirectPlan>().groups.size();
-  const int64_t most = 8 * plan->first.threads;  // parts
+  const Sample sample(*plan);
+  const int64_t most = 8 * sample.threads;                  // parts of an image
+  const int64_t fine = sample.threads <= 2 ? most + 1 : 2;  // all numbers of groups, or some
   *span = std::numeric_limits<double>::infinity();
   for (int64_t rows = 1; rows <= std::min(oh, most); rows *= 2) {
-    for (int64_t groups = 1; groups <= std::min(count, most / rows); ++groups) {
+    const int64_t last = std::min(count, most / rows);
+    for (int64_t groups = 1, next; groups <= last; groups = next) {
+      next = groups + 1 + groups / fine;
+      if (groups < last) next = std::min(next, last);
       std::vector<PairPart> parts = Grid(count, groups, oh, rows);
-      const double cost = Span(*plan, parts);
+      const double cost = Span(*plan, parts, sample);
       if (cost >= *span * 0.995) continue;
       *span = cost;
       plan->parts = std::move(parts);
