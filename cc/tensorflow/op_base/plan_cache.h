@@ -19,7 +19,7 @@ namespace bd {
 template <typename Plan>
 class PlanCache {
  public:
-  static constexpr size_t kCapacity = 16;
+  static constexpr size_t kCapacity = 64;
 
   // Puts the plan for the inputs of ctx into *plan, from `make` if need be.
   Status Get(OpKernelContext* ctx, FunctionRef<Status(Plan*)> make,

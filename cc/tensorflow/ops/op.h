@@ -55,10 +55,12 @@ struct Call {
   std::string dst() const { return dst_shapes[0].DebugString(); }
 };
 
-// An input of weights: the first element of it that the op reads, and how often they change.
+// An input of weights: the first element of it that the op reads, how often they change, and how
+// many it reads; -1: all behind the first.
 struct WeightsUse {
   int64_t offset;
   WeightsChange change;
+  int64_t elements = -1;
 };
 
 struct OpDefaults {
@@ -77,6 +79,7 @@ struct OpDefaults {
   // Inputs that are packed; some more must stay in their memory as well.
   static constexpr int kNumWeights = 0;
   static constexpr std::array<int, 0> kFixedInputs = {};  // those of weights first
+  std::vector<int> fixed_inputs() const { return {}; }    // and those that attributes say
   // WeightsUse weights_use(int i) const;
   // PackRequest Weights(const Plan& plan, int i, OpKernelContext* ctx, WeightsPacker pack) const;
   // void Pack(const Plan& plan, int i, const void* plain, OpKernelContext* ctx, void* packed,
@@ -139,11 +142,13 @@ class OpLaunch {
  public:
   std::shared_ptr<const OpPlan<Op>> plan;
   std::array<WeightsLease, Op::kNumWeights> weights;
-  const Op* op = nullptr;  // the kernel's, which outlives its launches
+  // The kernel's, which outlives its launches.
+  const Op* op = nullptr;
+  const std::vector<int>* fixed = nullptr;
 
   const TensorShape& dst_shape(int output = 0) const { return plan->dst_shapes[output]; }
   int64_t scratch_bytes() const { return Op::ScratchOf(plan->core).bytes(); }
-  absl::Span<const int> fixed_inputs() const { return Op::kFixedInputs; }
+  absl::Span<const int> fixed_inputs() const { return *fixed; }
   bool lasts() const {
     return std::all_of(weights.begin(), weights.end(), [](const auto& w) { return w.lasts(); });
   }
@@ -166,10 +171,12 @@ class KernelOf : public LaunchOpKernel<OpLaunch<Op>> {
     OP_REQUIRES_OK(ctx, ReadAttrsOf(ctx, &op_));
     this->scratchpad_.Set(op_.keeps_scratch);
     this->reusable_inputs_ = op_.reusable_inputs();
+    fixed_ = op_.fixed_inputs();
+    fixed_.insert(fixed_.end(), Op::kFixedInputs.begin(), Op::kFixedInputs.end());
     if constexpr (Op::kNumWeights > 0) {
       for (int i = 0; i < Op::kNumWeights; ++i) {
         const WeightsUse use = op_.weights_use(i);
-        weights_[i].emplace(use.offset, use.change);
+        weights_[i].emplace(use.offset, use.change, use.elements);
       }
     }
   }
@@ -183,6 +190,7 @@ class KernelOf : public LaunchOpKernel<OpLaunch<Op>> {
     };
     TF_RETURN_IF_ERROR(plans_[site.changes_weights].Get(ctx, make, &launch->plan));
     launch->op = &op_;
+    launch->fixed = &fixed_;
     if (launch->plan->dst_elements == 0) return absl::OkStatus();
     if constexpr (Op::kNumWeights > 0) TF_RETURN_IF_ERROR(TakeWeights(ctx, launch));
     return absl::OkStatus();
@@ -218,6 +226,7 @@ class KernelOf : public LaunchOpKernel<OpLaunch<Op>> {
   }
 
   Op op_;
+  std::vector<int> fixed_;
   // The second for weights that change.
   PlanCache<OpPlan<Op>> plans_[Op::kNumWeights > 0 ? 2 : 1];
   std::array<std::optional<WeightsCache>, Op::kNumWeights> weights_;

@@ -208,6 +208,7 @@ absl::Status OpSequence::Run(OpKernelContext::Params* params, absl::Span<const T
   std::copy(arguments.begin(), arguments.end(), tensors.begin());
   for (const Step& step : steps_) {
     std::unique_ptr<PreparedLaunch> prepared;
+    TF_RETURN_IF_ERROR(CheckCancelled(*params));
     TF_RETURN_IF_ERROR(step.Run(params, &tensors, recording == nullptr ? nullptr : &prepared));
     if (recording != nullptr) recording->Add(step, std::move(prepared), tensors);
   }

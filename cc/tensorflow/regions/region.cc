@@ -77,16 +77,14 @@ void Region::Add(std::shared_ptr<const StaticPlan> plan, absl::Span<const Tensor
   for (Known& known : known_) {
     if (known.plan == nullptr && known.Describes(arguments)) known.plan = std::move(plan);
   }
-  size_t plans = 0;
-  for (Known& known : known_) {
-    if (known.plan != nullptr && ++plans > kMostPlans) known.plan.reset();
-  }
   sequence_.ReleaseWeights();
 }
 
 void Region::GiveUp() {
   std::lock_guard<ForkSafeMutex> lock(mutex_);
   for (Known& known : known_) known.plan.reset();
+  if (runs_ - given_up_ > 4 * kMostPatience) patience_ = 0;
+  given_up_ = runs_;
   wait_ = patience_;
   patience_ = std::min(2 * patience_ + 1, kMostPatience);
 }

@@ -50,9 +50,9 @@ class Region {
                    std::vector<Tensor>* results);
 
  private:
-  // Shapes that runs have met, and plans among them. A plan keeps the packed weights that its
-  // ops run on.
-  static constexpr size_t kMostKnown = 16, kMostPlans = 4;
+  // Shapes that runs have met, each with a plan, which keeps the packed weights that its ops run
+  // on: those that ops would keep for these shapes without it.
+  static constexpr size_t kMostKnown = 16;
   // Runs after which a plan that none of them wanted goes, with its packed weights.
   static constexpr int64_t kSettled = 64;
   static constexpr int kMostPatience = 63;
@@ -79,9 +79,10 @@ class Region {
   std::vector<Known> known_;  // most recently used first
   int64_t runs_ = 0;
   std::vector<std::unique_ptr<Arena>> arenas_;
-  // After plans were given up, the next recordings wait for so many calls, longer each time:
-  // weights may change all the time.
+  // After plans were given up, the next recordings wait for so many calls, longer each time,
+  // since weights may change all the time; but not if the last time is long ago.
   int patience_ = 0, wait_ = 0;
+  int64_t given_up_ = 0;  // at which run
 };
 
 }  // namespace bd

@@ -246,12 +246,13 @@ absl::Status StaticPlan::RunItems(OpKernelContext::Params* params, Arena* arena,
   int made = 0, dropped = 0;
   for (const Item& item : items_) {
     const Step& step = steps_[item.step];
+    absl::Status status = CheckCancelled(*params);
+    if (status.ok() && item.launch == nullptr) status = step.Run(params, &tensors, nullptr);
+    if (!status.ok()) {
+      *done = true;
+      return status;
+    }
     if (item.launch == nullptr) {
-      const absl::Status status = step.Run(params, &tensors, nullptr);
-      if (!status.ok()) {
-        *done = true;
-        return status;
-      }
       for (int i = 0; i < step.kernel->num_outputs(); ++i) {
         const int t = step.first_output + i;
         if (open_[open_index_[t]].pointers.empty()) continue;

@@ -5,6 +5,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/framework/cancellation.h"
 #include "tsl/profiler/lib/traceme.h"
 
 namespace bd {
@@ -16,6 +17,12 @@ absl::Status InNode(const OpKernel& kernel, const absl::Status& status) {
 }
 
 }  // namespace
+
+absl::Status CheckCancelled(const OpKernelContext::Params& params) {
+  tensorflow::CancellationManager* const manager = params.cancellation_manager;
+  if (manager == nullptr || !manager->IsCancelled()) return absl::OkStatus();
+  return absl::CancelledError("the call was cancelled");
+}
 
 std::string ProfiledName(const OpKernel& kernel) {
   return absl::StrCat(kernel.name(), ":", kernel.type_string());

@@ -30,6 +30,9 @@ struct Step {
                    std::unique_ptr<PreparedLaunch>* prepared) const;
 };
 
+// Whether the run that these are of was told to stop: between two ops it does.
+absl::Status CheckCancelled(const tensorflow::OpKernelContext::Params& params);
+
 // For the profiler, as TensorFlow's executors name what they run.
 std::string ProfiledName(const tensorflow::OpKernel& kernel);
 

@@ -34,10 +34,13 @@ uint64_t HashOf(const char* data, int64_t bytes) {
   return hash;
 }
 
-uint64_t HashOf(const Tensor& tensor, ThreadPool& pool) {
+// `elements` of the tensor, or all that there are, from the first one on.
+uint64_t HashOf(const Tensor& tensor, int64_t first, int64_t elements, ThreadPool& pool) {
   constexpr int64_t kChunk = 128 * 1024;
-  const char* const data = static_cast<const char*>(tensor.data());
-  const int64_t bytes = static_cast<int64_t>(tensor.TotalBytes());
+  const char* const data = static_cast<const char*>(ElementAt(tensor, first));
+  const int64_t all = tensor.NumElements() - first;
+  const int64_t bytes =
+      (elements < 0 ? all : std::min(all, elements)) * tensorflow::DataTypeSize(tensor.dtype());
   std::vector<uint64_t> hashes((bytes + kChunk - 1) / kChunk);
   pool.ParallelFor(hashes.size(), [&](int64_t i, int) {
     hashes[i] = HashOf(data + i * kChunk, std::min(kChunk, bytes - i * kChunk));
@@ -46,10 +49,11 @@ uint64_t HashOf(const Tensor& tensor, ThreadPool& pool) {
 }
 
 // For PackId.
-uint64_t ContentsOf(const Tensor& weights, const Tensor* more, ThreadPool& pool) {
+uint64_t ContentsOf(const Tensor& weights, int64_t first, int64_t elements, const Tensor* more,
+                    ThreadPool& pool) {
   if (StaysWhileHeld(weights) && (more == nullptr || StaysWhileHeld(*more))) return 0;
-  uint64_t hash = HashOf(weights, pool);
-  if (more != nullptr) hash = Mix(hash, HashOf(*more, pool));
+  uint64_t hash = HashOf(weights, first, elements, pool);
+  if (more != nullptr) hash = Mix(hash, HashOf(*more, 0, -1, pool));
   return std::max<uint64_t>(1, hash);
 }
 
@@ -85,7 +89,7 @@ Status WeightsCache::Take(OpKernelContext* ctx, const Tensor& weights, const Pac
   }
   uint64_t contents = 0;
   if (change_ != WeightsChange::kNever) {
-    contents = ContentsOf(weights, request.more, SharedPool(ctx->device()));
+    contents = ContentsOf(weights, offset_, elements_, request.more, SharedPool(ctx->device()));
   }
   const PackId id(weights, offset_, contents, request);
   bool worth_keeping;

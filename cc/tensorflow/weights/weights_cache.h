@@ -62,14 +62,16 @@ enum class WeightsChange {
 // reference would make TensorFlow copy them for each assignment. Whether they have changed, in the
 // same buffer too, a look at a few of them tells; only once they have not are they held, so that
 // what was packed stays true. In memory that others may write while it is held, a hash of all
-// weights belongs to what was packed: it takes a small part of the time of packing.
+// weights that the op reads belongs to what was packed: it takes a small part of the time of
+// packing.
 class WeightsCache {
  public:
   static constexpr int64_t kSettled = 64;
   static constexpr int kChanging = 2;  // other weights so many times in a row: they change
 
-  // `offset`: of the first weight in the tensor.
-  WeightsCache(int64_t offset, WeightsChange change) : offset_(offset), change_(change) {}
+  // `offset`: of the first weight in the tensor; `elements`: of the weights, -1: all behind it.
+  WeightsCache(int64_t offset, WeightsChange change, int64_t elements = -1)
+      : offset_(offset), elements_(elements), change_(change) {}
 
   // Makes *lease from the op's input `weights`, packing it if need be.
   Status Take(OpKernelContext* ctx, int weights, const PackRequest& request, WeightsLease* lease) {
@@ -96,7 +98,7 @@ class WeightsCache {
   // Whether the weights are those of the look before; counts changes. Needs the lock.
   bool Look(const Tensor& weights, const PackRequest& request);
 
-  const int64_t offset_;
+  const int64_t offset_, elements_;
   const WeightsChange change_;
   ForkSafeMutex mutex_;
   std::vector<Held> held_;

@@ -58,10 +58,7 @@ struct Conv : OneConvOp<ConvAttrs> {
     return CheckSrcBlocks();
   }
   Status CheckTypes() {
-    if (num_sums > 1) return Invalid("sum must be one tensor or none; got ", num_sums);
-    if (num_sums == 0 && sum_dtype != DataType::f32) {
-      return Invalid("sum_type ", DataTypeName(sum_dtype), " needs the input sum");
-    }
+    TF_RETURN_IF_ERROR(CheckSumCount(sum_dtype, num_sums));
     TF_RETURN_IF_ERROR(dst_part.CheckIntoType(dst_dtype));
     TF_RETURN_IF_ERROR(CheckScaleCount(weights_dtype, num_scales));
     TF_RETURN_IF_ERROR(src_quantization.Check("src", dtype));
@@ -118,6 +115,10 @@ struct Conv : OneConvOp<ConvAttrs> {
     RunConv(plan, buffers, pool);
   }
 
+  // The scales are in the packed weights.
+  std::vector<int> fixed_inputs() const {
+    return widens() && num_scales > 0 ? std::vector<int>{scales_input()} : std::vector<int>();
+  }
   bool widens() const { return dtype == DataType::f32 && weights_dtype != DataType::f32; }
   // Of float32 weights that lie in front of what is packed, where kernels read them plain.
   int64_t widened_bytes(const Plan& plan) const {

@@ -47,7 +47,8 @@ struct WeightsAttrs {
                const Plane& dst_plane, TensorView* src, TensorView* dst) const;
 
   WeightsUse use() const {
-    return {weights_offset, constant_weights ? WeightsChange::kNever : WeightsChange::kOften};
+    return {weights_offset, constant_weights ? WeightsChange::kNever : WeightsChange::kOften,
+            weights_size()};
   }
 };
 

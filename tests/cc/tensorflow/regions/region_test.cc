@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -11,6 +12,7 @@
 
 #include "absl/log/globals.h"
 #include "cc/tensorflow/op_base/plan_cache.h"
+#include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op.h"
 #include "tests/cc/tensorflow/test_device.h"
@@ -29,6 +31,9 @@ REGISTER_OP("TestSumAndProduct")
 struct Plan {
   TensorShape shape;
 };
+
+// Runs with a context of their own: none of those of a static plan.
+std::atomic<int> resolved{0};
 
 // Its first weight stands for packed ones.
 struct SumAndProduct {
@@ -60,6 +65,7 @@ class SumAndProductOp : public LaunchOpKernel<SumAndProduct> {
 
  private:
   Status Resolve(OpKernelContext* ctx, SumAndProduct* launch) override {
+    ++resolved;
     if (ctx->input(0).dims() != 1) return Invalid("x must have one dimension");
     launch->weight = ctx->input(1).flat<float>()(0);
     return plans_.Get(
@@ -169,6 +175,47 @@ TEST_F(RegionTest, ShapesInTurn) {
   for (int run = 0; run < 400; ++run) Check(region.get(), 1 + run % 7, weights, run);
   for (int run = 0; run < 200; ++run) Check(region.get(), 4, weights, run);
   for (int run = 0; run < 60; ++run) Check(region.get(), 1 + run % 20, weights, run);
+}
+
+TEST_F(RegionTest, EachOfManyShapesHasAPlan) {
+  const auto region = Make("body");
+  const Tensor weights = Weights(3);
+  for (int run = 0; run < 64; ++run) Check(region.get(), 1 + run % 16, weights, run);
+  const int before = resolved;
+  for (int run = 0; run < 64; ++run) Check(region.get(), 1 + run % 16, weights, run);
+  EXPECT_EQ(resolved, before);
+}
+
+TEST_F(RegionTest, OldChangesOfWeightsAreForgotten) {
+  const auto region = Make("body");
+  std::vector<Tensor> kept;
+  const auto change_weights = [&] { kept.push_back(Weights(kept.size())); };
+  for (int run = 0; run < 200; ++run) {
+    change_weights();
+    Check(region.get(), 6, kept.back(), run);
+  }
+  for (int run = 0; run < 400; ++run) Check(region.get(), 6, kept.back(), run);
+  change_weights();
+  const int before = resolved;
+  for (int run = 0; run < 20; ++run) Check(region.get(), 6, kept.back(), run);
+  EXPECT_LE(resolved - before, 4);  // two runs of two ops, then there is a plan again
+}
+
+TEST_F(RegionTest, ACancelledRunStops) {
+  tensorflow::CancellationManager cancelled;
+  cancelled.StartCancel();
+  const auto region = Make("body");
+  const Tensor weights = Weights(3);
+  for (int run = 0; run < 4; ++run) {  // op by op, recorded and planned
+    Check(region.get(), 5, weights, run);
+    OpKernelContext::Params params;
+    params.device = &device_;
+    params.cancellation_manager = &cancelled;
+    Tensor x(tensorflow::DT_FLOAT, TensorShape({5}));
+    std::vector<Tensor> results;
+    const absl::Status status = region->Run(std::move(params), {x, weights}, &results);
+    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+  }
 }
 
 TEST_F(RegionTest, NewWeightsAreSeenAtOnce) {

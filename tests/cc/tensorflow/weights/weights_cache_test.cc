@@ -178,6 +178,34 @@ TEST(WeightsCache, MemoryThatOthersWriteIsReadAgain) {
   }
 }
 
+// A bundle holds the weights of many ops, each of which looks at its own.
+TEST(WeightsCache, OnlyWhatAnOpReadsTellsItsWeightsApart) {
+  Execution execution;
+  float values[kCount] = {};
+  tensorflow::core::RefCountPtr<Borrowed> buffer(new Borrowed(values));
+  const Tensor bundle(tensorflow::DT_FLOAT, TensorShape({kCount}), buffer.get());
+  constexpr int kFirst = 100, kElements = 50;
+  WeightsCache cache(kFirst, WeightsChange::kSeldom, kElements);
+  int packs = 0;
+  auto pack = [&](const void* plain, void* packed) {
+    memcpy(packed, plain, kElements * sizeof(float));
+    ++packs;
+  };
+  const auto packs_after = [&](int changed) {
+    values[changed] += 1;
+    WeightsLease lease;
+    AbortUnless(cache.Take(execution.ctx(), bundle,
+                           Request("a", 1, pack, kElements * sizeof(float)), &lease));
+    EXPECT_EQ(memcmp(lease.data, values + kFirst, kElements * sizeof(float)), 0);
+    return packs;
+  };
+  EXPECT_EQ(packs_after(0), 1);
+  EXPECT_EQ(packs_after(kFirst - 1), 1);
+  EXPECT_EQ(packs_after(kFirst + kElements), 1);
+  EXPECT_EQ(packs_after(kFirst), 2);
+  EXPECT_EQ(packs_after(kFirst + kElements - 1), 3);
+}
+
 TEST(WeightsCache, WhatNoExecutionWantsAnyMoreGoes) {
   Execution execution;
   const Tensor weights = Weights(3);

@@ -8,7 +8,7 @@ from blocked_numpy import Blocked
 from quantized_numpy import BF16, F32, U8, Tensor, assert_stands_for, is_bytes
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.native import multiplies
+from tf_blockdnn.python.native import library, multiplies
 
 pytestmark = pytest.mark.each_isa
 
@@ -295,3 +295,29 @@ def test_weights_alone_are_narrow(window, weights_type, constant, rng):
                 for w, s in ((tf.constant(case.weights), scales), (tf.constant(wide), None))
             )
             np.testing.assert_array_equal(got, wanted)
+
+
+def test_scales_in_packed_weights_may_be_others_in_the_next_call(rng):
+    """A static plan holds weights that are packed with their scales."""
+    case = Case(rng, "3x3", U8)
+    src = bd.ops.reorder(tf.ones((2, 8, 9, 20)), "nhwc", "nChw16c")
+
+    @tf.function(input_signature=[tf.TensorSpec(src.shape), tf.TensorSpec([33])])
+    def body(x, scales):
+        y = bd.ops.conv(
+            x,
+            case.weights,
+            weight_scales=scales,
+            constant_weights=True,
+            channels=20,
+            padding="SAME",
+        )
+        return tf.identity(bd.ops.eltwise(y, "eltwise(relu)", channels=33, layout="nChw16c"))
+
+    concrete = body.get_concrete_function()
+    kept = [tf.constant(case.scales * factor) for factor in (1.0, 2.0)]  # each where it is
+    wanted = [body(src, scales) for scales in kept]
+    for turn in (0, 0, 0, 0, 1, 1, 1, 1, 0):
+        inputs = [src, kept[turn], *concrete.captured_inputs]
+        (got,) = library().blockdnn_region(inputs, Tout=[tf.float32], f=concrete.name)
+        np.testing.assert_array_equal(got, wanted[turn])
