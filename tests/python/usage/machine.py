@@ -1,0 +1,500 @@
+"""The machine that draws what a user does with an original, its results and its files."""
+
+import contextlib
+import copy
+import dataclasses
+import functools
+import gc
+import pickle
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import fresh
+import keras
+import numpy as np
+import originals
+import tensorflow as tf
+import tf_keras
+import ways
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    multiple,
+    precondition,
+    rule,
+)
+
+import tf_blockdnn as bd
+
+# name -> (options of bd.optimize, largest difference relative to the magnitude of a result).
+# Autotune is not among them, since it decides by times.
+OPTIONS = {
+    "none": ({}, 1e-4),
+    "live": ({"weights": "live"}, 1e-4),
+    "verify": ({"verify": "numbers"}, 1e-4),
+    "low memory": ({"memory": "low"}, 1e-4),
+    "direct": ({"algorithm": "direct"}, 1e-4),
+    "library scratchpad": ({"scratchpad_mode": "library"}, 1e-4),
+    "deterministic": ({"deterministic": True}, 1e-4),
+    "exclude": ({"exclude": [".*"]}, 1e-4),
+    "bf16-weights": ({"precision": "bf16-weights"}, 0.05),
+    "bf16": ({"precision": "bf16"}, 0.1),
+}
+
+# What is not mended yet: (which uses of results, why). A use is left out if all that is named fits.
+EXCLUSIONS = [
+    ({"way": "forward_mode"}, "derivatives of tf.autodiff.ForwardAccumulator are None"),
+    ({"form": "variable"}, "a model takes a variable once"),
+    ({"form": "memmap"}, "an AttributeError"),
+    ({"form": "subclass of arrays"}, "an AttributeError"),
+    ({"call": "empty list"}, "becomes None"),
+    ({"call": "empty tuple"}, "becomes None"),
+    ({"call": "empty dict"}, "becomes None"),
+    ({"kind": "function without signature"}, "defaults of NumPy are missing arguments"),
+    ({"kind": "function with a table", "call": "position"}, "so are defaults that are no tensors"),
+    ({"kind": "function with a table", "call": "keyword"}, "likewise"),
+    ({"how": "deepcopy", "is_keras": False}, "functions cannot be copied with all they hold"),
+    ({"way": "by weight", "option": "bf16"}, "None instead of an error"),
+    ({"through": "optimize_saved_model", "again": True}, "cyclic functions"),
+    ({"load": "bd.load", "again": True}, "a function that calls others is not found"),
+    ({"load": "fresh process", "again": True}, "likewise"),
+    ({"late": True}, "what is converted at a later call has the weights of then"),
+    ({"option": "verify", "kind": "counting function"}, "assigns, and then differs"),
+    ({"option": "verify", "kind": "drawing function"}, "draws, and then differs"),
+]
+
+
+def is_excluded(**use):
+    return any(named.items() <= use.items() for named, _ in EXCLUSIONS)
+
+
+@dataclasses.dataclass
+class Subject:
+    """What is used, and the oracle that has to do the same."""
+
+    is_result: bool
+    target: Any  # an original, a result of bd.optimize, or what was loaded
+    twin: Any
+    entry: Callable  # what is called
+    oracle: Callable
+    calls: dict[str, Callable]  # name -> function from an image to arguments
+    saves: tuple  # the subject's and the oracle's way to be saved in a folder
+    weights: list | None = None  # those of the snapshot, or None: the twin's of now
+    option: str = "none"
+    made: dict = dataclasses.field(default_factory=dict)
+
+    def pair(self, call):
+        """The same call of the subject and of the oracle."""
+        if call not in self.made:
+            arguments = self.calls[call]
+            self.made[call] = ways.Call(self.entry, arguments), ways.Call(self.oracle, arguments)
+        return self.made[call]
+
+
+def outcome(run, *arguments):
+    """What it gives, or the error that it raises."""
+    try:
+        return run(*arguments)
+    except Exception as error:  # any: it is compared
+        return error
+
+
+def image(batch, seed):
+    return np.random.default_rng(seed).standard_normal((batch, 8, 8, 3)).astype(np.float32)
+
+
+def leaf_type(leaf):
+    return tf.Tensor if isinstance(leaf, tf.Tensor) else type(leaf)
+
+
+def compare(got, wanted, tolerance):
+    """Structure, types, shapes, masks, numbers."""
+    tf.nest.assert_same_structure(wanted, got)
+    for old, new in zip(tf.nest.flatten(wanted), tf.nest.flatten(got), strict=True):
+        assert leaf_type(new) is leaf_type(old), f"{leaf_type(new)}, not {leaf_type(old)}"
+        if old is None:
+            continue
+        old_mask, new_mask = (getattr(leaf, "_keras_mask", None) for leaf in (old, new))
+        assert (old_mask is None) == (new_mask is None), "one has a mask, the other has none"
+        if old_mask is not None:
+            np.testing.assert_array_equal(new_mask, old_mask)
+        old, new = np.asarray(old), np.asarray(new)
+        is_same = (new.dtype, new.shape) == (old.dtype, old.shape)
+        assert is_same, f"{new.dtype}{new.shape}, not {old.dtype}{old.shape}"
+        if old.dtype.kind != "f":
+            np.testing.assert_array_equal(new, old)
+        elif tolerance is not None:
+            largest = np.max(np.abs(old[np.isfinite(old)]), initial=0.01)
+            np.testing.assert_allclose(new, old, rtol=0, atol=tolerance * largest)
+
+
+def check_error(got, wanted):
+    """One line, or what TensorFlow and Keras make of it; never an accident of ours."""
+    line = str(got).strip()
+    lines_of_others = "Exception encountered when calling", "in user code:", "{{function_node"
+    assert isinstance(got, type(wanted)) or (
+        line and ("\n" not in line or line.startswith(lines_of_others))
+    ), repr(got)
+
+
+def check_refusal(got, beginning):
+    assert isinstance(got, Exception) and str(got).startswith(beginning), repr(got)
+    assert "\n" not in str(got)
+
+
+def without_samples(leaf):
+    if leaf is None:
+        return None
+    empty, mask = leaf[:0], getattr(leaf, "_keras_mask", None)
+    if mask is not None:
+        empty._keras_mask = mask[:0]
+    return empty
+
+
+@contextlib.contextmanager
+def holding(variables, values):
+    """The variables have these values meanwhile; None leaves them as they are."""
+    before = [variable.numpy() for variable in variables]
+    assign(variables, values or before)
+    yield
+    assign(variables, before)
+
+
+def assign(variables, values):
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+
+
+def values_of(variables):
+    return [variable.numpy() for variable in variables]
+
+
+def chosen(attribute):
+    """Draws a name out of a dict of the machine."""
+    return st.runner().flatmap(lambda machine: st.sampled_from(list(getattr(machine, attribute))))
+
+
+class Usage(RuleBasedStateMachine):
+    """`state = Usage("counting function")`, and then what a failure printed."""
+
+    subjects = Bundle("subjects")
+
+    def __init__(self, kind):
+        super().__init__()
+        self.name, self.kind = kind, originals.KINDS[kind]
+        self.changed = False
+        self.original, self.twin = self.kind.make(), (self.kind.twin or self.kind.make)()
+        self.is_keras = isinstance(self.original.target, (keras.Model, tf_keras.Model))
+        of_keras = ways.OF_KERAS if self.is_keras else []
+        self.ways = [way.__name__ for way in ways.CALLS + ways.OF_SOMETHING + of_keras]
+        self.gradients = [way.__name__ for way in ways.GRADIENTS]
+        without = self.kind.without
+        if self.original.state:  # calls at the same time have no order
+            without = (*without, "in_a_parallel_map")
+        for names in (self.ways, self.gradients):
+            names[:] = [name for name in names if name not in without]
+        self.calls, self.forms = list(self.kind.calls), ways.FORMS
+        self.copies = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": by_pickle}
+        if self.is_keras:
+            self.copies |= {"clone_model": by_clone, "Keras's file": self.by_keras_file}
+        self.folders = tempfile.TemporaryDirectory()
+
+    def teardown(self):
+        self.folders.cleanup()
+        keras.utils.clear_session()
+
+    def folder(self):
+        return tempfile.mkdtemp(dir=self.folders.name) + "/model"
+
+    # What there is to use.
+
+    def subject(self, target, twin, is_result, weights=None, option="none"):
+        """It and its oracle, called and saved as the kind is."""
+        entry, oracle = self.original.entry(target), self.twin.entry(twin)
+        save = target.save if is_result else functools.partial(self.original.save, target)
+        saves = save, functools.partial(self.twin.save, twin)
+        calls = self.kind.calls
+        return Subject(is_result, target, twin, entry, oracle, calls, saves, weights, option)
+
+    @initialize(target=subjects, option=st.sampled_from(list(OPTIONS)), misfits=st.booleans())
+    def start(self, option="none", misfits=False):
+        """With `misfits` the program has odd arguments, and no threads."""
+        self.misfits = misfits
+        if misfits:
+            self.forms = ways.ALL_FORMS
+            self.ways = [way for way in self.ways if ways.WAYS[way] not in ways.IN_THREADS]
+        original = self.subject(self.original.target, self.twin.target, False)
+        return multiple(original, self.optimise(option))
+
+    @rule(target=subjects, option=st.sampled_from(list(OPTIONS)))
+    @precondition(lambda self: self.original)
+    def optimise(self, option):
+        if is_excluded(kind=self.name, option=option):
+            option = "none"
+        fast = bd.optimize(self.original.target, **OPTIONS[option][0])
+        self.check_state()
+        # What has nothing converted is the original itself.
+        follows = option in ("live", "exclude")
+        weights = None if follows else values_of(self.twin.weights)
+        return self.subject(fast, self.twin.target, True, weights, option)
+
+    # Ways to use it.
+
+    def is_left_out(self, subject, call, way, form="tensor"):
+        if not subject.is_result:
+            return False
+        use = {"kind": self.name, "option": subject.option, "call": call, "way": way, "form": form}
+        is_first = call == self.calls[0] and form in ways.FORMS
+        has_signature = self.name != "function without signature"
+        late = subject.weights is not None and self.changed and not (is_first and has_signature)
+        return is_excluded(**use, late=late)
+
+    @rule(
+        subject=subjects,
+        call=chosen("calls"),
+        way=chosen("ways"),
+        form=chosen("forms"),
+        batch=st.sampled_from([2, 1, 0, 3]),
+        seed=st.integers(0, 3),
+    )
+    def call(self, subject, call, way="eager", form="tensor", batch=2, seed=0):
+        if call not in subject.calls:  # of a signature, which has one
+            call = next(iter(subject.calls))
+        if not subject.is_result or ways.WAYS[way] not in ways.CALLS:
+            batch = max(batch, 1)
+        if self.is_left_out(subject, call, way, form):
+            return
+        ours, theirs = subject.pair(call)
+        run, make = ways.WAYS[way], ways.ALL_FORMS[form]
+        # TensorFlow with oneDNN gives empty batches of convolutions a wrong shape. The twin gets an
+        # image instead, which its answer loses.
+        with holding(self.twin.weights, subject.weights):
+            wanted = outcome(run, theirs, make(image(batch or 1, seed)))
+        if batch == 0 and not isinstance(wanted, Exception):
+            wanted = tf.nest.map_structure(without_samples, wanted)
+        self.check(subject, outcome(run, ours, make(image(batch, seed))), wanted, way)
+
+    @rule(
+        subject=subjects,
+        call=chosen("calls"),
+        way=chosen("gradients"),
+        form=st.sampled_from(["tensor", "array", "variable"]),
+        batch=st.sampled_from([2, 1]),
+    )
+    def differentiate(self, subject, call, way, form, batch):
+        self.call(subject, call, way, form, batch)
+
+    def check(self, subject, got, wanted, way):
+        if isinstance(wanted, Exception):
+            if not self.misfits:
+                raise wanted  # a fault of the program itself
+            assert isinstance(got, Exception), f"the original raises {wanted!r}"
+            check_error(got, wanted)
+            self.check_state()
+            return
+        loose = OPTIONS[subject.option][1] > 1e-4 and ways.WAYS[way] in ways.GRADIENTS
+        if loose and isinstance(got, Exception) and "has no gradient" in str(got):
+            return  # as docs/low-precision.md says
+        if isinstance(got, Exception):
+            raise got
+        if subject.is_result and subject.option != "exclude":
+            report = subject.target.report
+            assert report.count("BlockdnnConv") or report.blocked, report.summary()
+        compare(got, wanted, None if loose else OPTIONS[subject.option][1])
+        self.check_state()
+
+    def check_state(self):
+        if self.original:
+            compare(values_of(self.original.state), values_of(self.twin.state), 0)
+
+    @rule(subject=subjects)
+    @precondition(lambda self: self.original)
+    def differentiate_by_weights(self, subject):
+        """Those of the original are none of a result's."""
+        call = next(iter(subject.calls))
+        if self.is_left_out(subject, call, "by weight"):
+            return
+        ours, theirs = subject.pair(call)
+        x = tf.constant(image(2, 1))
+        wanted = outcome(ways.by_weight, theirs, x, self.twin.weights[0])
+        got = outcome(ways.by_weight, ours, x, self.original.weights[0])
+        if subject.is_result and subject.option != "exclude":
+            check_refusal(got, "an optimised function has no gradient by")
+        else:
+            self.check(subject, got, wanted, "gradient")
+
+    @rule(subject=subjects)
+    @precondition(lambda self: self.kind.forks)
+    def fork(self, subject):
+        """Functions of TensorFlow do not survive a fork; a region does."""
+        if subject.is_result and subject.option in ("none", "direct", "low memory"):
+            ours, theirs = subject.pair(next(iter(subject.calls)))
+            x = tf.constant(image(2, 1))
+            with holding(self.twin.weights, subject.weights):
+                wanted = tf.nest.map_structure(np.asarray, theirs(x))
+            compare(ways.in_a_fork(ours, x), wanted, 1e-4)
+
+    # What becomes of the original.
+
+    @rule(how=st.sampled_from(["assign", "load", "train"]), seed=st.integers(1, 9))
+    @precondition(lambda self: self.original)
+    def change_weights(self, how, seed):
+        self.changed = True
+        for side in (self.original, self.twin):
+            if how == "train":
+                train(side, self.kind.calls, image(4, seed))
+            elif how == "assign":
+                originals.fill(side.weights, seed)
+            else:
+                self.load_weights(side, seed)
+        values = values_of(self.original.weights)
+        compare(values, values_of(self.twin.weights), 1e-3)
+        assign(self.twin.weights, values)
+
+    def load_weights(self, side, seed):
+        """From a file that another object of its class wrote, by Keras or TensorFlow."""
+        other = self.kind.make() if side is self.original else (self.kind.twin or self.kind.make)()
+        originals.fill(other.weights, seed)
+        file = f"{self.folder()}.weights.h5"
+        if self.is_keras:
+            other.target.save_weights(file)
+            side.target.load_weights(file)
+        else:
+            path = tf.train.Checkpoint(weights=list(other.weights)).write(file)
+            tf.train.Checkpoint(weights=list(side.weights)).read(path).assert_consumed()
+
+    @rule(subject=consumes(subjects))
+    @precondition(lambda self: len(self.bundle("subjects")) > 1)
+    def delete(self, subject):
+        """With the original goes all that holds it, here."""
+        if not subject.is_result and subject.target is getattr(self.original, "target", None):
+            self.original = None
+        vars(subject).clear()
+        gc.collect()
+
+    # Files and copies.
+
+    @rule(
+        target=subjects,
+        subject=subjects,
+        through=st.sampled_from(["save", "optimize_saved_model"]),
+        load=st.sampled_from(["bd.load", "tf.saved_model.load", "fresh process"]),
+    )
+    def save_and_load(self, subject, through, load):
+        if is_excluded(through=through, load=load, again="signature" in subject.calls):
+            return multiple()
+        folder, plain = self.folder(), self.folder()
+        save, save_oracle = subject.saves
+        with holding(self.twin.weights, subject.weights):
+            wanted = outcome(save_oracle, plain)
+        got = outcome(save, folder)
+        if isinstance(wanted, Exception):
+            assert isinstance(got, Exception), f"the original raises {wanted!r}"
+            return multiple()
+        if isinstance(got, Exception):
+            raise got
+        if through == "optimize_saved_model":
+            bd.optimize_saved_model(folder, folder := folder + "_fast")
+        oracle = tf.saved_model.load(plain)
+        name = max(oracle.signatures)  # serving_default, not serve
+        calls = {"signature": functools.partial(signature_arguments, oracle.signatures[name])}
+        if load == "fresh process":
+            x = image(2, 1)
+            wanted = ways.Call(oracle.signatures[name], calls["signature"])(x)
+            values = {key: value.numpy() for key, value in wanted.items()}
+            got = in_a_fresh_process(folder, name, calls["signature"](x)[1])
+            compare(got, values, OPTIONS[subject.option][1])
+            return multiple()
+        loaded = (bd.load if load == "bd.load" else tf.saved_model.load)(folder)
+        # Keras's export adds "serve".
+        assert set(loaded.signatures) | {"serve"} == set(oracle.signatures) | {"serve"}
+        saves = loaded.save if load == "bd.load" else save_again(loaded), save_again(oracle)
+        entries = loaded.signatures[name], oracle.signatures[name]
+        return Subject(False, loaded, oracle, *entries, calls, saves, None, subject.option)
+
+    @rule(target=subjects, subject=subjects, how=chosen("copies"))
+    @precondition(lambda self: self.original)
+    def copy(self, subject, how):
+        if subject.is_result and is_excluded(how=how, is_keras=self.is_keras):
+            return multiple()
+        with holding(self.twin.weights, subject.weights):
+            wanted = outcome(self.copies[how], subject.twin)
+        got = outcome(self.copies[how], subject.target)
+        if subject.is_result and self.is_keras:
+            check_refusal(got, "an optimised model")
+            return multiple()
+        if isinstance(wanted, Exception):
+            assert isinstance(got, Exception), f"the original raises {wanted!r}"
+            return multiple()
+        if isinstance(got, Exception):
+            raise got
+        return self.subject(got, wanted, subject.is_result, subject.weights, subject.option)
+
+    def by_keras_file(self, model):
+        file = self.folder() + ".keras"
+        model.save(file)
+        library = tf_keras if isinstance(model, tf_keras.Model) else keras
+        names = {"Subclassed": originals.Subclassed}
+        return library.models.load_model(file, custom_objects=names, compile=False)
+
+
+def by_clone(model):
+    library = tf_keras if isinstance(model, tf_keras.Model) else keras
+    clone = library.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    return clone
+
+
+def by_pickle(target):
+    return pickle.loads(pickle.dumps(target))
+
+
+def train(side, calls, x):
+    """One step by a tape."""
+    args, kwargs = next(iter(calls.values()))(x)
+    model = side.entry(side.target)
+    if isinstance(model, (keras.Model, tf_keras.Model)):
+        kwargs = {**kwargs, "training": True}
+    with tf.GradientTape() as tape:
+        loss = ways.loss(model(*args, **kwargs))
+    for variable, gradient in zip(side.weights, tape.gradient(loss, side.weights), strict=True):
+        if gradient is not None:
+            variable.assign_sub(tf.clip_by_norm(gradient, 1.0) * 0.1)
+
+
+def signature_arguments(signature, x):
+    """An image, gains and words by the names of a signature, for what its specs look like."""
+    specs = signature.structured_input_signature[1]
+    words = np.array(["dog", "cow"])
+    values = {0: np.float32(2.0), 1: words, 2: originals.gains(x), 4: x}
+    return (), {name: values[spec.shape.rank] for name, spec in specs.items()}
+
+
+def save_again(loaded):
+    signatures = dict(loaded.signatures)
+    return functools.partial(tf.saved_model.save, loaded, signatures=signatures)
+
+
+_PROGRAM = """
+import sys
+import numpy as np
+import tensorflow as tf
+import tf_blockdnn as bd
+
+folder, name, inputs, outputs = sys.argv[1:]
+tensors = {key: tf.constant(value) for key, value in np.load(inputs).items()}
+slow, fast = (load(folder).signatures[name](**tensors) for load in (tf.saved_model.load, bd.load))
+assert all(np.allclose(slow[key], fast[key], atol=1e-4) for key in slow)
+np.savez(outputs, **slow)
+"""
+
+
+def in_a_fresh_process(folder, name, tensors):
+    inputs, outputs = f"{folder}_inputs.npz", f"{folder}_outputs.npz"
+    np.savez(inputs, **tensors)
+    fresh.run(_PROGRAM, folder, name, inputs, outputs)
+    return dict(np.load(outputs))
