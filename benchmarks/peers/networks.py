@@ -155,6 +155,7 @@ def ncnn(folder: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:
     return lambda: {"scores": np.stack([score(picture) for picture in feed])}
 
 
+_ON = {"TF_ENABLE_ONEDNN_OPTS": "1"}
 # The first row is the one that is compared with the others; rows whose names begin with its name
 # are other ways of calling it.
 PEERS = {
@@ -167,17 +168,12 @@ PEERS = {
         )
         for way in WAYS[1:]
     },
-    "tensorflow": Peer(
-        "TensorFlow, oneDNN on", tensorflow, ("tensorflow",), {"TF_ENABLE_ONEDNN_OPTS": "1"}
-    ),
+    "tensorflow": Peer("TensorFlow, oneDNN on", tensorflow, ("tensorflow",), _ON),
     "tensorflow-plain": Peer(
         "TensorFlow, oneDNN off", tensorflow, ("tensorflow",), {"TF_ENABLE_ONEDNN_OPTS": "0"}
     ),
     "tensorflow-xla": Peer(
-        "TensorFlow, XLA",
-        functools.partial(tensorflow, xla=True),
-        ("tensorflow",),
-        {"TF_ENABLE_ONEDNN_OPTS": "1"},
+        "TensorFlow, XLA", functools.partial(tensorflow, xla=True), ("tensorflow",), _ON
     ),
     # Settings beside the switches: AMD's guide for convolution networks in float32.
     "zentf": Peer(
@@ -206,12 +202,7 @@ PEERS = {
     "openvino": Peer("OpenVINO", openvino, ("openvino",), venv="openvino", format="openvino"),
     "litert": Peer("LiteRT", litert, ("ai-edge-litert",), venv="litert", format="tflite"),
     "ncnn": Peer(
-        "ncnn",
-        ncnn,
-        ("ncnn", "pnnx"),
-        venv="ncnn",
-        format="vgg16_ncnn",
-        networks=("vgg16",),
+        "ncnn", ncnn, ("ncnn", "pnnx"), venv="ncnn", format="vgg16_ncnn", networks=("vgg16",)
     ),
     **{
         f"tf_blockdnn-{precision}": Peer(
@@ -258,7 +249,7 @@ PEERS = {
         "TensorFlow, automatic bf16",
         functools.partial(tensorflow, bf16=True),
         ("tensorflow",),
-        {"TF_ENABLE_ONEDNN_OPTS": "1"},
+        _ON,
         precision="bf16",
     ),
 }

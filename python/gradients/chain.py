@@ -1,5 +1,6 @@
 """Chains of post-ops in TensorFlow ops, which have gradients."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import tensorflow as tf
@@ -224,6 +225,14 @@ def through_chain(called, dy, chain: Chain, forward, backward, channels=None, ma
         return place(y, dst_part, chain.channels, inputs[last:])
 
     return vjp(formula, called.inputs, dy)
+
+
+def by_src_and_weights(called, of_src: Callable, of_weights: Callable) -> list:
+    """The gradients of the inputs of those names, computed where they are wanted."""
+    dsrc = of_src() if called.wants("src") else None
+    if not called.wants("weights"):
+        return [dsrc, None]
+    return [dsrc, tf.reshape(of_weights(), called.weights.shape)]
 
 
 def _place(entry: Entry) -> tuple[int, int]:

@@ -55,18 +55,8 @@ class Worker:
         table: str,
         environment: Mapping[str, str],
     ):
-        """Starts it.
-
-        Args:
-          peer: a name in the table.
-          python: the interpreter.
-          model: what the peer's runner takes.
-          inputs: an .npz of the inputs by name.
-          place: a folder for its outputs and its log.
-          threads: for the runner, and for "{threads}" in `environment`.
-          burst: counted runs a turn.
-          root, table: where the peers are listed.
-          environment: variables of the process.
+        """Starts it, as `Workers` says, with `inputs` an .npz file and `place` a folder for its
+        outputs and its log. In `environment`, "{threads}" is replaced.
 
         Raises:
           WorkerError: it ended before its first result.

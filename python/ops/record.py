@@ -246,6 +246,30 @@ class Record:
         return run_op(cls.op, inputs, attributes, name, _generated)
 
 
+@dataclass(frozen=True, kw_only=True)
+class WithSum:
+    """Before a record: an op that may add one operand of another type than float32.
+
+    Attributes:
+        sum_role: the role of that operand.
+        sum_dtype, sum_quantization: of that operand.
+    """
+
+    sum_role: str | None = None
+    sum_dtype: int = FLOAT32
+    sum_quantization: Quantization = ()
+
+    @property
+    def sum_type(self) -> int:
+        return self.sum_dtype
+
+    def dtype_of(self, role: str) -> int:
+        return self.sum_dtype if role == self.sum_role else super().dtype_of(role)
+
+    def quantization_of(self, role: str) -> Quantization:
+        return self.sum_quantization if role == self.sum_role else super().quantization_of(role)
+
+
 @functools.cache
 def _generated(op: str) -> Callable:
     """The function that TensorFlow generates for the op."""

@@ -10,9 +10,10 @@ import dataclasses
 import io
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import rich.console
 import rich.terminal_theme
 from rich.color import Color
@@ -20,10 +21,7 @@ from rich.style import Style
 from rich.text import Text
 
 MIN_ROWS = 8  # some of the first, a gap, where the tail begins, a gap, the last
-
 MIN_COLUMNS = 4
-MEANINGS = {"tail": "tail: stored, always zero", "hole": "that many elements of something else"}
-
 ACTIVATIONS, WEIGHTS, PLAIN = "ncdhw", "goidhw", "ijklmn"
 
 
@@ -78,9 +76,11 @@ class Table:
         return max(len(row.cells) for row in self.rows)
 
     @property
-    def kinds(self) -> set[str]:
-        """Kinds of the cells."""
-        return {cell.kind for row in self.rows for cell in row.cells}
+    def width(self) -> int:
+        """Characters of the longest row."""
+        notes = max(len(row.note) for row in self.rows)
+        cells = self.columns * self.cell_width + len(self.breaks)
+        return self.label_width + cells + (notes and notes + 2)
 
 
 def shown(count: int, most: int, keep: int | None = None) -> list[int | None]:
@@ -99,10 +99,9 @@ def shown(count: int, most: int, keep: int | None = None) -> list[int | None]:
     return [*range(first), *([None] if near[0] > first else []), *near, None, count - 1]
 
 
-def with_gaps(picked: list[int | None]):
-    """(item, 0) for each of `picked`; (None, how many were left out) for a gap."""
-    for at, item in enumerate(picked):
-        yield item, 0 if item is not None else picked[at + 1] - picked[at - 1] - 1
+def _left_out(picked: list[int | None], count: int, what: str) -> str:
+    missing = count - sum(item is not None for item in picked)
+    return f"{missing} of {count} {what} left out" if missing else ""
 
 
 def _hole(count: int) -> Cell:
@@ -192,84 +191,90 @@ class Sheet:
     def elements(self, most_rows: int, most_columns: int) -> Table:
         """Elements by their indices, with their offsets."""
         down, across = self._grid()
-        columns = [(d, self.desc.padded_dims[d]) for d in across]
-        total = math.prod(count for _, count in columns)
-        picked = shown(total, most_columns)
-        places = [None if p is None else self._digits(p, [c for _, c in columns]) for p in picked]
-        rows = self.desc.padded_dims[down] if down is not None else 1
-        block = self.desc.blocks[down] if down is not None else 1
-        table = []
-        tail = self.desc.dims[down] if down is not None else rows
-        for r, left_out in with_gaps(shown(rows, most_rows, tail if tail < rows else None)):
-            if r is None:
-                table.append(self._gap(left_out))
-                continue
+        sizes = [self.desc.padded_dims[d] for d in across]
+        picked = shown(math.prod(sizes), most_columns)
+        places = [None if p is None else np.unravel_index(p, sizes) for p in picked]
+        rows = 1 if down is None else self.desc.padded_dims[down]
+        block = 1 if down is None else self.desc.blocks[down]
+
+        def row(r: int) -> Row:
             cells = []
             for place in places:
-                if place is None:
-                    cells.append(Cell("gap", "…"))
-                    continue
                 index = [0] * len(self.letters)
                 if down is not None:
                     index[down] = r
-                for (d, _), i in zip(columns, place, strict=True):
+                for d, i in zip(across, place or (), strict=False):
                     index[d] = i
-                cells.append(self._cell(index, str(self.desc.offset(*index))))
+                text = "" if place is None else str(self.desc.offset(*index))
+                cells.append(Cell("gap", "…") if place is None else self._cell(index, text))
             label = "" if down is None else f"{self.letters[down]}{r}"
-            table.append(Row(label, cells, new_group=block > 1 and r > 0 and r % block == 0))
-        headings, breaks = self._headings(columns, places)
+            return Row(label, cells, new_group=block > 1 and r > 0 and r % block == 0)
+
+        tail = None if down is None else self.desc.dims[down]
+        table = self._rows(rows, most_rows, tail if tail != rows else None, row)
+        headings, breaks = self._headings(across, places)
         title = "Where each element lies" + self._fixed({down, *across})
         width = max(self.offset_width, self.index_width)
-        left_out = self._left_out(picked, total)
+        left_out = _left_out(picked, math.prod(sizes), "columns")
         return Table(title, self.index_width, width, headings, breaks, table, left_out)
 
     def memory(self, most_rows: int, most_columns: int) -> Table:
         """Memory from its start, a row for each run of the innermost level."""
-        axes = [axis for axis in self.axes if axis.count > 1] or self.axes[-1:]
-        run, outer = axes[-1], axes[:-1]
+        *outer, run = [axis for axis in self.axes if axis.count > 1] or self.axes[-1:]
         counts = [axis.count for axis in outer]
         rows = math.prod(counts)
         picked = shown(run.count, most_columns - 1)  # a hole may follow
-        table = []
-        if self.first:
-            table.append(Row("0", [_hole(self.first)]))
-        before = None
-        for r, left_out in with_gaps(shown(rows, most_rows, self._first_tail_row(outer))):
-            if r is None:
-                table.append(self._gap(left_out))
-                before = None
-                continue
-            index = self._index(outer, self._digits(r, counts))
-            start = self.desc.offset(*index)
-            cells = []
+        groups: dict[
+            int, list[int]
+        ] = {}  # row -> where it is, but for the second level from inside
+
+        def index(r: int) -> list[int]:
+            place = [0] * len(self.letters)
+            for axis, digit in zip(outer, np.unravel_index(r, counts), strict=True):
+                place[axis.dim] += int(digit) * axis.unit
+            return place
+
+        def row(r: int) -> Row:
+            start, cells = index(r), []
             for k in picked:
                 if k is None:
                     cells.append(Cell("gap", "…"))
                     continue
-                element = list(index)
+                element = list(start)
                 element[run.dim] += k * run.unit
                 if k and run.stride > 1:
                     cells.append(_hole(run.stride - 1))
-                text = f"{self.letters[run.dim]}{element[run.dim]}"
-                cells.append(self._cell(element, text))
-            if r + 1 < rows:
-                following = self.desc.offset(*self._index(outer, self._digits(r + 1, counts)))
-                hole = following - start - (run.count - 1) * run.stride - 1
-                if hole > 0:
-                    cells.append(_hole(hole))
-            others = [d for d in range(len(self.letters)) if d != run.dim]
-            note = " ".join(f"{self.letters[d]}{index[d]}" for d in others)
-            # A row starts a group where more than the second level from inside moved on.
-            group = [index[axis.dim] // axis.unit for axis in outer[:-1]]
-            table.append(Row(str(start), cells, note, before is not None and group != before))
-            before = group
+                cells.append(self._cell(element, f"{self.letters[run.dim]}{element[run.dim]}"))
+            offset = self.desc.offset(*start)
+            after = self.desc.offset(*index(r + 1)) if r + 1 < rows else 0
+            if (hole := after - offset - (run.count - 1) * run.stride - 1) > 0:
+                cells.append(_hole(hole))
+            places = zip(self.letters, start, strict=True)
+            note = " ".join(f"{x}{i}" for d, (x, i) in enumerate(places) if d != run.dim)
+            groups[r] = [start[axis.dim] // axis.unit for axis in outer[:-1]]
+            return Row(str(offset), cells, note, groups.get(r - 1, groups[r]) != groups[r])
+
+        table = [Row("0", [_hole(self.first)])] if self.first else []
+        table += self._rows(rows, most_rows, self._first_tail_row(outer), row)
         title = f"Memory in its order: {self._order(run, outer)}"
-        holes = [cell.text for row in table for cell in row.cells if cell.kind == "hole"]
-        width = max(self.index_width, *(1 + len(text) for text in holes), 0)
-        left_out = self._left_out(picked, run.count)
+        holes = [len(cell.text) for row in table for cell in row.cells if cell.kind == "hole"]
+        width = max(self.index_width, 1 + max(holes, default=0))
+        left_out = _left_out(picked, run.count, "columns")
         return Table(title, self.offset_width, width, [], frozenset(), table, left_out)
 
     # Parts of the tables.
+
+    @staticmethod
+    def _rows(count: int, most: int, keep: int | None, row: Callable[[int], Row]) -> list[Row]:
+        """row(0), row(1), ..., of which some may be left out, with a word on how many."""
+        picked, rows = shown(count, most, keep), []
+        for at, r in enumerate(picked):
+            if r is None:
+                missing = picked[at + 1] - picked[at - 1] - 1
+                rows.append(Row("…", [Cell("remark", f"{missing} rows left out")]))
+            else:
+                rows.append(row(r))
+        return rows
 
     def _cell(self, index: Sequence[int], text: str) -> Cell:
         shade = (self.desc.offset(*index) - self.first) / max(1, self.desc.size - 1 - self.first)
@@ -287,25 +292,23 @@ class Sheet:
             return (None, [0]) if len(self.letters) == 1 else (0, [1])
         return 1, list(range(2, len(self.letters)))
 
-    def _headings(self, columns, places):
-        """A line for each dimension across, naming its index where that changes."""
+    def _headings(self, across, places):
+        """A line for each dimension across, naming its index where that changes; and the columns
+        before which a gap belongs: at a new block, or where an outer index moves on."""
         lines, breaks = [], set()
-        for level, (d, _) in enumerate(columns):
+        for level, d in enumerate(across):
             texts, before = [], None
             for at, place in enumerate(places):
-                outer = None if place is None else place[: level + 1]
+                outer = place and place[: level + 1]
                 new = outer is not None and outer != before
                 texts.append(f"{self.letters[d]}{outer[-1]}" if new else "")
-                if new and at and self._starts_group(d, outer, level, len(columns)):
+                block = self.desc.blocks[d]
+                starts = new and (level < len(across) - 1 or (block > 1 and outer[-1] % block == 0))
+                if at and starts:
                     breaks.add(at)
                 before = outer
             lines.append(texts)
         return lines, frozenset(breaks)
-
-    def _starts_group(self, d: int, place, level: int, levels: int) -> bool:
-        """Whether a gap belongs before a column: a new block, or an outer index that moves on."""
-        block = self.desc.blocks[d]
-        return level < levels - 1 or (block > 1 and place[-1] % block == 0)
 
     def _fixed(self, free: set) -> str:
         """Which indices are 0 in the first table, and how far off the others are."""
@@ -317,21 +320,6 @@ class Sheet:
             further = "" if self.desc.blocks[d] > 1 else f" (add {stride} for {letter}1)"
             parts.append(f"{letter}0{further}")
         return f", for {', '.join(parts)}" if parts else ""
-
-    @staticmethod
-    def _digits(number: int, counts: Sequence[int]) -> list[int]:
-        """`number` in mixed radix, the last count turning fastest."""
-        digits = []
-        for count in reversed(counts):
-            number, digit = divmod(number, count)
-            digits.append(digit)
-        return digits[::-1]
-
-    def _index(self, axes: Sequence[Axis], digits: Sequence[int]) -> list[int]:
-        index = [0] * len(self.letters)
-        for axis, digit in zip(axes, digits, strict=True):
-            index[axis.dim] += digit * axis.unit
-        return index
 
     def _first_tail_row(self, outer: Sequence[Axis]) -> int | None:
         """The first row of memory that has an element of the tail, if there is one."""
@@ -355,15 +343,6 @@ class Sheet:
             words.append(within if axis.unit == 1 else f"the next {block} {letter}")
         then = f", then {', '.join(words)}" if words else ""
         return f"{run.count} {self.letters[run.dim]} a row{then}"
-
-    @staticmethod
-    def _gap(count: int) -> Row:
-        return Row("…", [Cell("remark", f"{count} rows left out")])
-
-    @staticmethod
-    def _left_out(picked: list[int | None], count: int) -> str:
-        missing = count - sum(item is not None for item in picked)
-        return f"{missing} of {count} columns left out" if missing else ""
 
 
 # Dark blue, teal, green, yellow: the lightness grows all the way, so that a print without colours
@@ -445,17 +424,10 @@ def lines(sheet: Sheet, *, max_rows: int, width: int) -> list[Text]:
     result = list(head)
     for make in (sheet.elements, sheet.memory):
         columns = width // sheet.index_width
-        while _width(table := make(max_rows, columns)) > width and columns > MIN_COLUMNS:
+        while (table := make(max_rows, columns)).width > width and columns > MIN_COLUMNS:
             columns -= 1
         result += [Text(), *_table(table)]
-    return [*result, Text(), _legend(table.kinds)]
-
-
-def _width(table: Table) -> int:
-    """Characters of the longest row."""
-    notes = max(len(row.note) for row in table.rows)
-    cells = table.columns * table.cell_width
-    return table.label_width + cells + len(table.breaks) + (notes and notes + 2)
+    return [*result, Text(), _legend({cell.kind for row in table.rows for cell in row.cells})]
 
 
 def _table(table: Table) -> list[Text]:
@@ -498,6 +470,6 @@ def _legend(kinds: set[str]) -> Text:
     for i in range(STEPS):
         line.append(" ", Style(bgcolor=Color.from_rgb(*ramp(i / (STEPS - 1)))))
     line.append(" last in memory")
-    for kind, sign in (("tail", TAIL * 3), ("hole", "·3")):
-        line.append(f"   {sign} {MEANINGS[kind]}" if kind in kinds else "")
+    line.append(f"   {TAIL * 3} tail: stored, always zero" if "tail" in kinds else "")
+    line.append("   ·3 that many elements of something else" if "hole" in kinds else "")
     return line

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from ...ops.movement.reorder import reorder
-from ..chain import Chain, through_chain
+from ..chain import Chain, by_src_and_weights, through_chain
 from ..node import gradient_of
 from .conv_data import backward_data, is_transposed, plane_of
 from .conv_weights import backward_weights
@@ -30,17 +30,18 @@ def _both(called, geometry: ConvGeometry, src, weights, dz) -> list:
     Of a source of bfloat16 the products of both are of numbers rounded to bfloat16, too, added up
     as float32, and the gradient of the weights is float32 as they are.
     """
-    dsrc, dweights, kind = None, None, src.dtype
+    kind, rounded = src.dtype, dz
     if kind == tf.bfloat16:
         layout, channels = geometry.dst_layout, geometry.out_channels
         rounded = reorder(dz, layout, layout, channels=channels, dtype=kind)
         dz = tf.cast(rounded, tf.float32)
-    if called.wants("src"):
+
+    def of_src():
         filters = tf.reshape(weights, geometry.weights_shape)
-        usual = kind == tf.float32 or is_transposed(geometry)
+        y = dz if is_transposed(geometry) else rounded
         plane = plane_of(src, geometry.src_layout)
-        dsrc = tf.cast(backward_data(geometry, dz if usual else rounded, filters, plane), kind)
-    if called.wants("weights"):
-        dweights = backward_weights(geometry, tf.cast(src, tf.float32), dz)
-        dweights = tf.reshape(dweights, weights.shape)
-    return [dsrc, dweights]
+        return tf.cast(backward_data(geometry, y, filters, plane), kind)
+
+    return by_src_and_weights(
+        called, of_src, lambda: backward_weights(geometry, tf.cast(src, tf.float32), dz)
+    )

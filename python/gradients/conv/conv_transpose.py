@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from ...layout import NCHW16C, NHWC
 from ...ops.conv.conv_transpose import conv_transpose
-from ..chain import Chain, through_chain
+from ..chain import Chain, by_src_and_weights, through_chain
 from ..node import gradient_of
 from .conv_weights import backward_weights
 from .geometry import ConvGeometry
@@ -25,13 +25,13 @@ def _gradient(called, dy):
         return _forward(src, filters, strides, crops, layout, inside, called.algorithm)
 
     def backward(dz) -> list:
-        return _both(called, called.src, called.weights, dz)
+        return _both(called, dz)
 
     chain = Chain.of(called.post_ops, shape[2], layout)
     return through_chain(called, dy, chain, forward, backward, shape[3], inside)
 
 
-def _both(called, src, weights, dz) -> list:
+def _both(called, dz) -> list:
     """The gradients of src and weights."""
     top, bottom, left, right = called.crops
     layout = called.dst_layout
@@ -49,12 +49,11 @@ def _both(called, src, weights, dz) -> list:
         dst_layout=NCHW16C,
         algorithm=called.algorithm,
     )
-    filters = tf.reshape(weights, geometry.weights_shape)
-    dsrc = geometry.forward(dz, filters) if called.wants("src") else None
-    dweights = None
-    if called.wants("weights"):
-        dweights = tf.reshape(backward_weights(geometry, dz, src), weights.shape)
-    return [dsrc, dweights]
+    return by_src_and_weights(
+        called,
+        lambda: geometry.forward(dz, tf.reshape(called.weights, geometry.weights_shape)),
+        lambda: backward_weights(geometry, dz, called.src),
+    )
 
 
 def _forward(src, filters, strides, crops, layout: str, inside: bool, algorithm: str):

@@ -12,7 +12,7 @@ import tensorflow as tf
 from ...layout import NCHW16C, NHWC
 from ...ops.conv.conv_volume import conv_volume
 from ...ops.movement.reorder import reorder
-from ..chain import Chain, through_chain
+from ..chain import Chain, by_src_and_weights, through_chain
 from ..node import gradient_of, vjp
 from .conv_weights import backward_weights
 from .geometry import ConvGeometry
@@ -20,17 +20,17 @@ from .geometry import ConvGeometry
 
 @gradient_of("ConvVolume")
 def _gradient(called, dy):
-    src, weights = called.src, called.weights
+    src = called.src
 
     def forward(src, filters):
         return _by_tensorflow(called, src, filters)
 
     def backward(dz) -> list:
-        dsrc = _of_src(called, src, weights, dz) if called.wants("src") else None
-        dweights = None
-        if called.wants("weights"):
-            dweights = tf.reshape(_of_weights(called, src, dz), weights.shape)
-        return [dsrc, dweights]
+        return by_src_and_weights(
+            called,
+            lambda: _of_src(called, src, called.weights, dz),
+            lambda: _of_weights(called, src, dz),
+        )
 
     chain = Chain.of(called.post_ops, called.weights_shape[-1], called.dst_layout)
     return through_chain(called, dy, chain, forward, backward)

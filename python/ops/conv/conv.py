@@ -5,18 +5,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import tensorflow as tf
 
-from ...graph import FLOAT32
 from ..arguments import filter_shape, padding_text, pair_text
 from ..bind_post_ops import Destination, bind_post_ops, with_sum
 from ..call import OpCall, function_of
-from ..record import Quantization
+from ..record import WithSum
 from ..steps import write_chain
 from .convolution import Convolution
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conv(Convolution, title="convolution"):
-    """An ordinary convolution; weights are HWIO, [kh, kw, in_channels / groups, channels].
+class Conv(WithSum, Convolution, title="convolution"):
+    """An ordinary convolution; weights are HWIO, [kh, kw, in_channels / groups, channels]. Its sum
+    stands behind the bias.
 
     Attributes:
         src_blocks: with src_part = (0, channels in all), the blocks of 16 channels of the wider
@@ -26,8 +26,6 @@ class Conv(Convolution, title="convolution"):
         weight_scales: with weights of int8, what they are scaled by, one number an output channel.
         weight_steps: where float32 weights are whole multiples of a step, that of each output
             channel.
-        sum_role: the role of the operand of the sum behind the bias, if that is not float32.
-        sum_dtype, sum_quantization: of that operand.
     """
 
     groups: int = 1
@@ -39,9 +37,6 @@ class Conv(Convolution, title="convolution"):
     is_dense: bool = False
     weight_scales: np.ndarray | None = field(default=None, repr=False)
     weight_steps: np.ndarray | None = field(default=None, repr=False)
-    sum_role: str | None = None
-    sum_dtype: int = FLOAT32
-    sum_quantization: Quantization = ()
 
     def details(self) -> str:
         blocks = f"; blocks {list(self.src_blocks)}" if self.src_blocks else ""
@@ -72,16 +67,6 @@ class Conv(Convolution, title="convolution"):
     def is_typed(self) -> bool:
         """Whether the weights are stored as they are, and not as float32."""
         return self.weights.dtype in (np.int8, tf.bfloat16.as_numpy_dtype)
-
-    @property
-    def sum_type(self) -> int:
-        return self.sum_dtype
-
-    def dtype_of(self, role: str) -> int:
-        return self.sum_dtype if role == self.sum_role else super().dtype_of(role)
-
-    def quantization_of(self, role: str) -> Quantization:
-        return self.sum_quantization if role == self.sum_role else super().quantization_of(role)
 
     def write(self, inputs, bundle) -> tuple[dict, list]:
         attributes, weights, scales = self.attributes(), bundle.tensor, []

@@ -6,41 +6,21 @@ import tensorflow as tf
 from tensorflow.core.framework import node_def_pb2
 
 from ...graph import FLOAT32, INT32, Node, Ref
-from ...layout import NCHW16C as BLOCKED
 from ...layout import NHWC
 from ..arguments import as_before, as_images, static_channels, types_of
 from ..bind_post_ops import Destination, bind_post_ops, with_sum
 from ..bundle import Bundle
 from ..call import OpCall, function_of
 from ..post_ops import PostOps
-from ..record import InPlace, Layout, Quantization
+from ..record import InPlace, Layout, Quantization, WithSum
 from ..steps import write_chain
 
 
 @dataclass(frozen=True, kw_only=True)
-class Eltwise(InPlace, title="element-wise op"):
-    """A chain of steps on a tensor that stays in its layout.
-
-    Attributes:
-        sum_role: the role of the one operand that may be other than float32, if it is.
-        sum_dtype, sum_quantization: of that operand.
-    """
+class Eltwise(WithSum, InPlace, title="element-wise op"):
+    """A chain of steps on a tensor that stays in its layout."""
 
     takes_steps = True
-    layout: Layout = BLOCKED
-    sum_role: str | None = None
-    sum_dtype: int = FLOAT32
-    sum_quantization: Quantization = ()
-
-    @property
-    def sum_type(self) -> int:
-        return self.sum_dtype
-
-    def dtype_of(self, role: str) -> int:
-        return self.sum_dtype if role == self.sum_role else super().dtype_of(role)
-
-    def quantization_of(self, role: str) -> Quantization:
-        return self.sum_quantization if role == self.sum_role else super().quantization_of(role)
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list]:
         chain, args = write_chain(self.chain, inputs, bundle, self.sum_role)
