@@ -29,6 +29,7 @@ from .shared import (
     Verbose,
     check_names,
     import_objects,
+    parse_integers,
     print_json,
     print_warnings,
     print_written,
@@ -184,13 +185,14 @@ def inspect(
     check_names("--exclude", exclude)
     check_names("--only", only)
     folders.check_model(source)
-    if html is not None and not html.resolve().parent.is_dir():
-        raise UserError(f"--html {html}: no such folder {html.resolve().parent}")
-    if html is not None and html.is_dir():
-        raise UserError(f"--html {html}: a folder; name a file to write")
-    if html is not None and not (html.exists() and os.access(html, os.W_OK)):
+    if html is not None:
         place = html.resolve().parent
-        folders.check_writable(place, f"--html {html}: {place} takes no new file")
+        if not place.is_dir():
+            raise UserError(f"--html {html}: no such folder {place}")
+        if html.is_dir():
+            raise UserError(f"--html {html}: a folder; name a file to write")
+        if not (html.exists() and os.access(html, os.W_OK)):
+            folders.check_writable(place, f"--html {html}: {place} takes no new file")
     _check_calibration(precision, calibration)
     with steps(verbose=verbose) as step:
         from ..rewriter import read_arrays
@@ -240,14 +242,10 @@ def _check_calibration(precision: str | None, calibration: pathlib.Path | None) 
 
 def _parse_size(text: str) -> tuple[int, int]:
     """ "H,W" or one number for both, as (H, W)."""
-    try:
-        sizes = [int(part) for part in text.replace("x", ",").split(",")]
-        height, width = sizes * 2 if len(sizes) == 1 else sizes
-    except ValueError:
-        raise UserError(f"--size {text}: not H,W, such as 480,640") from None
-    if height < 1 or width < 1:
-        raise UserError(f"--size {text}: both must be at least 1")
-    return height, width
+    sizes = parse_integers("--size", text, "H,W, such as 480,640")
+    if len(sizes) > 2 or min(sizes) < 1:
+        raise UserError(f"--size {text}: not H,W, both at least 1")
+    return sizes[0], sizes[-1]
 
 
 def benchmark(

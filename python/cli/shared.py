@@ -186,6 +186,14 @@ def import_objects(module: str | None) -> dict[str, object]:
     return {name: thing for name, thing in names.items() if callable(thing)}
 
 
+def parse_integers(option: str, text: str, what: str = "integers, such as 2,17,5,4") -> list[int]:
+    """ "2,17,5,4" as a list."""
+    try:
+        return [int(part) for part in text.replace("x", ",").split(",")]
+    except ValueError:
+        raise UserError(f"{option} {text}: not {what}") from None
+
+
 def check_names(option: str, names: list[str] | None) -> None:
     """Raises UserError if one of the names is no regular expression."""
     for name in names or ():

@@ -11,12 +11,26 @@ from ..rewriter.summary import counted, faster, precision_lines
 from ..showing.peers.libraries import OURS, PEERS
 
 
+def _table(first: str, *numbers: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column(first)
+    for heading in numbers:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _both(timing) -> tuple[str, str]:
+    return f"{timing.median:.2f}", f"{timing.minimum:.2f}"
+
+
+def _conditions(result, runs: int, threads: str) -> str:
+    shapes = ", ".join(f"{name} {list(shape)}" for name, (shape, _) in result.inputs.items())
+    return escape(f"{shapes}; {counted(runs, 'run')} of each, in turn; {threads}")
+
+
 def signatures(report) -> Table:
     """One row a signature of a SavedModelReport: what was converted, left and reordered."""
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("signature")
-    for heading in ("converted", "left to TensorFlow", "reorders"):
-        table.add_column(heading, justify="right")
+    table = _table("signature", "converted", "left to TensorFlow", "reorders")
     for name, one in report.signatures.items():
         table.add_row(
             escape(name), str(len(one.converted)), str(len(one.declined)), str(len(one.reorders))
@@ -43,24 +57,13 @@ def summary(report, *, all: bool = False) -> str:
 
 def comparison(result) -> Group:
     """Times of a Comparison, with the ratio, the largest difference and the report's counts."""
-    shapes = ", ".join(f"{name} {list(shape)}" for name, (shape, _) in result.inputs.items())
-    runs = counted(len(result.original.milliseconds), "run")
     threads = f"inter-op threads: {result.inter_op_threads or 'left to TensorFlow'}"
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("")
-    for heading in ("median ms", "min ms", "speed-up"):
-        table.add_column(heading, justify="right")
-    table.add_row(
-        "TensorFlow", f"{result.original.median:.2f}", f"{result.original.minimum:.2f}", ""
-    )
-    table.add_row(
-        "tf_blockdnn",
-        f"{result.optimized.median:.2f}",
-        f"{result.optimized.minimum:.2f}",
-        f"[bold]{faster(result.median_ratio)}[/]",
-    )
+    table = _table("", "median ms", "min ms", "speed-up")
+    table.add_row("TensorFlow", *_both(result.original), "")
+    gain = f"[bold]{faster(result.median_ratio)}[/]"
+    table.add_row("tf_blockdnn", *_both(result.optimized), gain)
     return Group(
-        escape(f"{shapes}; {runs} of each, in turn; {threads}"),
+        _conditions(result, len(result.original.milliseconds), threads),
         table,
         f"largest difference {result.difference.absolute:.2e}, which is "
         f"{result.difference.relative:.1e} of the largest output",
@@ -72,27 +75,21 @@ def comparison(result) -> Group:
 
 def peers(result) -> Group:
     """Times of a PeerComparison, fastest first, and who was not timed."""
-    shapes = ", ".join(f"{name} {list(shape)}" for name, (shape, _) in result.inputs.items())
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("")
-    for heading in ("median ms", "min ms", "tf_blockdnn is", "difference"):
-        table.add_column(heading, justify="right")
+    table = _table("", "median ms", "min ms", "tf_blockdnn is", "difference")
     for name in sorted(result.times, key=lambda name: result.times[name].median):
         time, ratio = result.times[name], result.ratio(name)
         title = PEERS[name].title + (" (its default)" if name == result.default else "")
         table.add_row(
             f"[bold]{escape(title)}[/]" if name == OURS else escape(title),
-            f"{time.median:.2f}",
-            f"{time.minimum:.2f}",
+            *_both(time),
             "" if name == OURS or ratio is None else faster(ratio),
             f"{result.differences[name].relative:.0e}",
         )
-    longest = max((len(time.milliseconds) for time in result.times.values()), default=0)
-    runs = counted(longest, "run")
+    runs = max((len(time.milliseconds) for time in result.times.values()), default=0)
     problems = [escape(f"{PEERS[n].title}: {why}") for n, why in result.problems.items()]
     versions = {PEERS[n].title.partition(",")[0]: version for n, version in result.versions.items()}
     return Group(
-        escape(f"{shapes}; {runs} of each, in turn; {counted(result.threads, 'thread')}"),
+        _conditions(result, runs, counted(result.threads, "thread")),
         table,
         escape(", ".join(f"{title} {version}" for title, version in versions.items())),
         *problems,

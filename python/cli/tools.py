@@ -9,15 +9,16 @@ import typer
 
 from .. import _launch
 from ..errors import UserError
-from .shared import InterOp, Json, Verbose, print_json, print_written, result_console, steps
-
-
-def _parse_integers(option: str, text: str) -> list[int]:
-    """ "2,17,5,4" as a list."""
-    try:
-        return [int(part) for part in text.replace("x", ",").split(",")]
-    except ValueError:
-        raise UserError(f"{option} {text}: not integers, such as 2,17,5,4") from None
+from .shared import (
+    InterOp,
+    Json,
+    Verbose,
+    parse_integers,
+    print_json,
+    print_written,
+    result_console,
+    steps,
+)
 
 
 def layout(
@@ -47,8 +48,8 @@ def layout(
     verbose: Verbose = False,
 ) -> None:
     """Draw where the elements of a tensor lie in memory, its padded tail included."""
-    sizes = _parse_integers("--dims", dims)
-    steps_between = None if strides is None else _parse_integers("--strides", strides)
+    sizes = parse_integers("--dims", dims)
+    steps_between = None if strides is None else parse_integers("--strides", strides)
     if name is None and steps_between is None:
         raise UserError("layout: name a LAYOUT, such as nChw16c, or give --strides")
     with steps(verbose=verbose):

@@ -240,24 +240,18 @@ def read_arrays(path: pathlib.Path):
     """
     try:
         if path.is_dir():
-            files = sorted(path.glob("*.npy"))
-            if not files:
-                raise CalibrationError(
-                    f"{path} holds no .npy files: save each sample with numpy.save"
-                )
-            return np.stack([np.load(file, allow_pickle=False) for file in files])
-        if not path.is_file():
-            raise CalibrationError(f"{path}: no such file or folder")
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        arrays = dict(loaded)
+            found = [np.load(file, allow_pickle=False) for file in sorted(path.glob("*.npy"))]
+            arrays = {"arr_0": np.stack(found)} if found else {}
+        else:
+            loaded = np.load(path, allow_pickle=False)
+            arrays = {"arr_0": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    except FileNotFoundError:
+        raise CalibrationError(f"{path}: no such file or folder") from None
     except (OSError, EOFError) as error:
         raise CalibrationError(f"{path} cannot be read: {error}") from None
-    except CalibrationError:
-        raise
-    except ValueError:  # pickled objects, or text
-        raise CalibrationError(f"{path} holds no arrays of numbers") from None
+    except ValueError:  # pickled objects, text, or samples of several shapes
+        raise CalibrationError(f"{path} holds no arrays of numbers of one shape") from None
     if not arrays:
-        raise CalibrationError(f"{path} holds no arrays")
-    return next(iter(arrays.values())) if list(arrays) == ["arr_0"] else arrays
+        kind = ".npy files: save each sample with numpy.save" if path.is_dir() else "arrays"
+        raise CalibrationError(f"{path} holds no {kind}")
+    return arrays["arr_0"] if list(arrays) == ["arr_0"] else arrays

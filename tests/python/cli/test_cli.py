@@ -231,7 +231,7 @@ def test_layout(call, tmp_path):
         (["frobnicate"], "No such command 'frobnicate'; see tf-blockdnn --help"),
         (["inspect", "{tiny}", "--custom-objects", "no_such"], "--custom-objects no_such: Module"),
         (["benchmark", "{tiny}", "--size", "big"], "--size big: not H,W"),
-        (["benchmark", "{tiny}", "--size", "0,4"], "--size 0,4: both must be at least 1"),
+        (["benchmark", "{tiny}", "--size", "0,4"], "--size 0,4: not H,W, both at least 1"),
         (
             ["benchmark", "{tiny}", "--signature", "read", "--inter-op-threads", "0"],
             "input 'words' is string",

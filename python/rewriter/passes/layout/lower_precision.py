@@ -9,7 +9,6 @@ that nobody can write narrow is made so by one. So no narrow tensor is without a
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 
@@ -42,14 +41,13 @@ from .open_squeeze_excite import open_squeeze_excite
 _FASTER = '{}: convolutions of bfloat16 run in float32; precision="bf16" makes them bfloat16'
 # Products whose sum is an int32 whatever they are: 2^31 / (255 * 128).
 _MOST_PRODUCTS = 65_000
-_MULTIPLYING = Attention | Convolution | ConvDepthwise | InnerProduct | PackedMatmul | SqueezeExcite
+_MULTIPLYING = Attention | Convolution | InnerProduct | SqueezeExcite
 # Ops that multiply as layers do, of TensorFlow and of models that have ops of ours already.
 _MULTIPLY = frozenset(
     {"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "Conv2DBackpropInput", "Conv3D"}
     | {"Conv3DBackpropInputV2", "DepthwiseConv2dNative", "Einsum", "MatMul"}
-    | {record.op for record in get_args(_MULTIPLYING) if record is not Convolution}
+    | {record.op for record in (Attention, Conv, ConvDepthwise, InnerProduct, PackedMatmul, Rnn)}
 )
-_UNSEEN = "calibration sees no tensor of a loop or a branch"
 
 
 def lower_precision(body: Body, context: Context) -> None:
@@ -82,32 +80,25 @@ def _lower_tensors(body: Body, lowering: Lowering, context: Context) -> None:
 def _name_what_stays(body: Body, lowering: Lowering, context: Context) -> None:
     """Says of each product that is float32 in any case why it is."""
     named, declined = {layer.node for layer in lowering.layers}, dict(context.report.declined)
+
+    def reason(node: Node) -> str:
+        if why := declined.get(node.name) or context.reason_to_leave(body, node):
+            return why
+        if lowering.is_int8 and body.place is not None:
+            return "calibration sees no tensor of a loop or a branch"
+        stores = isinstance(node.payload, InnerProduct) or node.op == Rnn.op
+        if stores and not lowering.weights_only:
+            kind = lowering.precision
+            return f'{kind} is for convolutions; precision="{kind}-weights" stores its weights'
+        if stores or isinstance(node.payload, Conv):
+            return "its weights are computed or no finite numbers, or it reads a part of a tensor"
+        return f"{node.payload.title[0] if node.payload else node.op} is of float32 alone"
+
     for node in body.view.topological():
         label = body.label(node.name.removesuffix("/rnn"))
-        if label in named:
-            continue
-        if node.payload is None and node.op in _MULTIPLY:
-            reason = declined.get(node.name) or context.reason_to_leave(body, node)
-            lowering.left.append((label, reason or "it stays as it was"))
-        elif reason := _reason_for_float32(node, body, lowering):
-            lowering.left.append((label, reason))
-
-
-def _reason_for_float32(node: Node, body: Body, lowering: Lowering) -> str | None:
-    """Why an op of ours multiplies in float32; None of what does not multiply."""
-    payload, recurrent = node.payload, node.op == Rnn.op
-    if not (recurrent or isinstance(payload, _MULTIPLYING)):
-        return None
-    if lowering.is_int8 and body.place is not None:
-        return _UNSEEN
-    if isinstance(payload, Attention):
-        return "attention multiplies what is computed, in float32"
-    if not isinstance(payload, Conv | InnerProduct) and not recurrent:
-        return f"a {type(payload).title[0]} computes in float32"
-    if not lowering.weights_only and not isinstance(payload, Conv):
-        stored = f'precision="{lowering.precision}-weights" stores its weights'
-        return f"{lowering.precision} is for convolutions; {stored}"
-    return "its weights are computed or no finite numbers, or it reads a part of a tensor"
+        left = node.payload is None and node.op in _MULTIPLY
+        if label not in named and (left or isinstance(node.payload, _MULTIPLYING)):
+            lowering.left.append((label, reason(node)))
 
 
 def _narrow_heads(body: Body, lowering: Lowering, report: Report) -> None:
