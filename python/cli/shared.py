@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 import rich.console
 import rich.markup
 import rich.progress
+import rich.table
 import typer
 
 from .. import _launch
@@ -160,7 +161,8 @@ def steps(*, verbose: bool, inter_op_threads: int = 0):
     """Loads TensorFlow, then yields what names the step under way and counts its batches."""
     columns = (
         rich.progress.SpinnerColumn(finished_text="[green]✓"),
-        rich.progress.TextColumn("{task.description}"),
+        # Long paths are folded, and leave the time its room.
+        rich.progress.TextColumn("{task.description}", table_column=rich.table.Column()),
         rich.progress.TimeElapsedColumn(),
     )
     hidden = not progress_console.is_terminal  # There only the last state would be seen.

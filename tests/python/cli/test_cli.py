@@ -8,9 +8,11 @@ import sys
 
 import numpy as np
 import pytest
+import rich.console
 import tensorflow as tf
 
 from tf_blockdnn.python import native
+from tf_blockdnn.python.cli import shared
 
 
 @pytest.fixture(scope="module")
@@ -405,3 +407,13 @@ def test_what_low_precision_needs(call, several, tmp_path, options, words):
     assert code == 2
     assert words in err.splitlines()[-1]
     assert not (tmp_path / "out").exists()
+
+
+def test_a_long_path_leaves_the_time_its_room(monkeypatch, capsys):
+    monkeypatch.setattr(shared._launch, "load_tensorflow", lambda **_: None)
+    console = rich.console.Console(force_terminal=True, width=60)
+    monkeypatch.setattr(shared, "progress_console", console)
+    with shared.steps(verbose=True) as step:
+        step(f"writing {'/folder' * 9}")
+    lines = [line for line in capsys.readouterr().out.splitlines() if "writing" in line]
+    assert lines and all("0:00:00" in line for line in lines)
