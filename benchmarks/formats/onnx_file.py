@@ -6,10 +6,9 @@ import numpy as np
 import onnxruntime
 import tensorflow as tf
 import tf2onnx
+from peers.libraries import with_shapes
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 from tf2onnx.handler import tf_op
-
-from .static_shapes import with_shapes
 
 
 @tf_op("Erfc")
@@ -37,7 +36,7 @@ def write(source: str, shapes: dict[str, list[int]], target: str) -> None:
         has no rule for as they are, and only prints so.
     """
     model = tf.saved_model.load(source)
-    function = with_shapes(model, shapes)
+    function = with_shapes(model.signatures["serving_default"], shapes)
     # tf2onnx would make inputs of captured tensors that are no variables (EfficientNetB0 has two).
     frozen = convert_variables_to_constants_v2(function.get_concrete_function())
     tf2onnx.convert.from_function(

