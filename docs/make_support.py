@@ -7,10 +7,12 @@ from TensorFlow's registry, and what `optimize` converts from the patterns.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import pathlib
 import re
 import sys
+import textwrap
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # The checkout first.
 
@@ -81,6 +83,13 @@ The [report](report.md) says why a node was left alone. Ops that only rename or 
 
 | looked for at | what is converted |
 |---|---|
+"""
+FORMULAS = """
+### Formulas
+
+Some of these are formulas: what is written so, in TensorFlow's ops with these attributes, becomes
+one op. `tf.either` is any of several spellings, a parameter with a default may be absent, and no
+part may be read elsewhere.
 """
 
 
@@ -193,6 +202,15 @@ def converted() -> str:
     return "".join(lines) + f"| {names} | Element-wise work, as [post-ops](post-ops.md). |\n"
 
 
+def formulas() -> str:
+    """What the rules among the patterns look for."""
+    rules = [
+        one for one in itertools.chain.from_iterable(PATTERNS.values()) if hasattr(one, "formula")
+    ]
+    sources = [textwrap.dedent(inspect.getsource(rule.formula)).rstrip() for rule in rules]
+    return FORMULAS + "".join(f"\n```python\n{source}\n```\n" for source in sources)
+
+
 def page() -> str:
     """docs/support.md."""
     head = "| op | called as | source: ranks | types | algorithms | training |\n"
@@ -203,6 +221,7 @@ def page() -> str:
         + "".join(map(row, names()))
         + CONVERTED
         + converted()
+        + formulas()
     )
 
 

@@ -4,7 +4,7 @@ from .body import Body, Module, Place, Sizes, called, first_argument
 from .constants import LOOPS, Constants, Variable, taken
 from .formats import Format, read, written
 from .functions import Flat, called_functions, flatten, handed_on, restore_library, unflatten
-from .match import Any, Match, OneOf, Op, Scalar, Scope, match
+from .match import Any, Axes, Match, OneOf, Op, Reshaped, Scalar, Scope, match, sizes_of
 from .nodes import (
     FLOAT32,
     INT32,

@@ -1,102 +1,95 @@
-"""A small declarative matcher: a pattern is an expression over op names.
+"""A matcher: a pattern is a DAG of ops, and one of its objects is one tensor.
 
     x = Any("x")
-    swish = Op("Mul", x, Op("Sigmoid", x))
-    found = match(swish, node, view, constants)      # found.refs["x"], found.nodes
+    swish = x * Op("Sigmoid", x)
+    found = match(swish, node, body)      # found.refs["x"], found.nodes
 
-Commutative ops are tried in both orders; the same name must bind the same tensor. A formula is its
-constants to the bit, and its ops as they are without attributes: what has others is another
-formula. Spellings of one thing are alternatives, `OneOf`, so that what stands around them is looked
-at once. A pattern is whatever has `ways`, so that a file of patterns may have kinds of its own.
+Commutative ops are tried in both orders, spellings of one thing are alternatives (`OneOf`), and an
+operand whose default is neutral may be absent. A formula is its constants to the bit, and its ops
+as they are without attributes: what has others is another formula. A pattern is whatever has
+`ways`, so that a file of patterns may have kinds of its own.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import operator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from .constants import Constants
-from .nodes import unusual
-from .view import GraphView, Node, Ref
+from .nodes import attribute_types, defaults, definition, unusual, value_of
+from .view import Node, Ref
 
-_COMMUTATIVE = frozenset({"Add", "AddV2", "Mul", "Maximum", "Minimum"})
+_COMMUTATIVE = frozenset({"Add", "AddV2", "Mul", "Maximum", "Minimum", "SquaredDifference"})
+_OPERATORS = {
+    "add": ("Add|AddV2", 0.0),
+    "sub": ("Sub", 0.0),
+    "mul": ("Mul", 1.0),
+    "truediv": ("RealDiv", 1.0),
+}
 
 
-@dataclass(frozen=True)
-class Match:
-    """What a pattern bound: tensors, scalars, kinds of ops, and the matched nodes, root first."""
+class Match(NamedTuple):
+    """What a pattern bound.
 
-    refs: dict[str, Ref] = field(default_factory=dict)
-    scalars: dict[str, float] = field(default_factory=dict)
-    kinds: dict[str, str] = field(default_factory=dict)
+    Attributes:
+        refs: operand -> tensor.
+        values: parameter -> number, attribute or size; None of an operand that is absent.
+        nodes: those of the pattern, the root first.
+        tensors: part of the pattern -> tensor.
+        proofs: what has to hold of sizes when all is bound.
+    """
+
+    refs: dict[str, Ref] = {}
+    values: dict[str, object] = {}
     nodes: tuple[str, ...] = ()
+    tensors: dict = {}
+    proofs: tuple[Callable[["Match"], bool], ...] = ()
+
+    def bind(self, name: str, value) -> "Match | None":
+        """The match with the value of a parameter; None where that has another one."""
+        if self.values.get(name, value) == value:
+            return self._replace(values=self.values | {name: value})
+        return None
 
 
-@dataclass
-class Scope:
-    """The graph in which patterns are looked for."""
+class Pattern:
+    """What a tensor may be: made by one of the ops, if there are any, and all that `ways` asks."""
 
-    view: GraphView
-    constants: Constants
+    ops: frozenset[str] = frozenset()
 
-    def seen(self, ref: Ref) -> Ref:
-        """The tensor that patterns see in the place of `ref`."""
-        return ref
+    def __neg__(self) -> "Op":
+        return Op("Neg", self)
 
-    def ways(self, pattern, ref: Ref, found: Match | None = None) -> Iterator[Match]:
-        """All ways in which `ref` is `pattern`, beside what is `found`."""
-        yield from pattern.ways(self.seen(ref), self, found or Match())
-
-    def may_be(self, pattern, ref: Ref) -> bool:
-        """False where the op that makes `ref` is none of the pattern's: nothing need be bound."""
-        if isinstance(pattern, OneOf):
-            return any(self.may_be(one, ref) for one in pattern.patterns)
-        if not isinstance(pattern, Op):
-            return True
-        ref = self.seen(ref)
-        return not ref.port and ref.node in self.view and self.view.node(ref.node).op in pattern.ops
-
-    def ways_of_all(self, patterns, refs, found: Match) -> Iterator[Match]:
-        """The same of as many patterns as tensors."""
-        if not patterns:
-            yield found
-            return
-        for first in self.ways(patterns[0], refs[0], found):
-            yield from self.ways_of_all(patterns[1:], refs[1:], first)
+    def __str__(self) -> str:
+        return " or ".join(sorted(self.ops)) or str(vars(self))
 
 
-@dataclass(frozen=True)
-class Any:
-    """Any tensor, bound to `name`."""
+class Any(Pattern):
+    """A tensor bound to `name`, or an attribute or size; see above of the default."""
 
-    name: str
+    def __init__(self, name: str, default: float | None = None):
+        self.name, self.default = name, default
 
-    def ways(self, ref: Ref, scope: Scope, found: Match) -> Iterator[Match]:
-        bound = found.refs.get(self.name)
-        if bound is None:
-            refs = {**found.refs, self.name: ref}
-            yield Match(refs, found.scalars, found.kinds, found.nodes)
-        elif bound == ref:
-            yield found
+    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+        if self.name not in found.values and found.refs.get(self.name, ref) == ref:
+            yield found._replace(refs=found.refs | {self.name: ref})
 
 
-@dataclass(frozen=True)
-class Scalar:
+class Scalar(Pattern):
     """A constant of one element: `value` if one is given, bound to `name` if one is.
 
     A value that float32 does not have is either of the numbers around it: people write it in
     different ways, and rounding decides.
     """
 
-    value: float | None = None
-    name: str | None = None
+    def __init__(self, value: float | None = None, name: str | None = None):
+        self.value, self.name = value, name
 
-    def ways(self, ref: Ref, scope: Scope, found: Match) -> Iterator[Match]:
+    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
         value = scope.constants.scalar(ref)
-        if value is None or not self._fits(value):
-            return
-        bound = {self.name: value} if self.name else {}
-        yield Match(found.refs, found.scalars | bound, found.kinds, found.nodes)
+        if value is not None and self._fits(value):
+            bound = found.bind(self.name, value) if self.name else found
+            yield from [bound] if bound else []
 
     def _fits(self, value: float) -> bool:
         if self.value is None or value == self.value:
@@ -106,57 +99,244 @@ class Scalar:
         return is_rounded and abs(value - self.value) < float(abs(np.spacing(nearest)))
 
 
-@dataclass(frozen=True, init=False)
-class Op:
+class Numbers(Pattern):
+    """A tensor of integers: numbers, parameters and sizes; -1 is what is left."""
+
+    def __init__(self, values: list):
+        self.values = values
+
+    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+        value = scope.shapes.value(ref)
+        yield from [] if value is None else self.unified(value.flat, found, scope)
+
+    def unified(self, values, found: Match | None, scope: "Scope") -> Iterator[Match]:
+        """The match where these are its numbers."""
+        if len(values) != len(self.values):
+            return
+        for wanted, value in zip(self.values, values, strict=True):
+            if isinstance(wanted, Sized):
+                proof = lambda found, w=wanted, v=value: w.value(scope, found) == v  # noqa: E731
+                found = found._replace(proofs=(*found.proofs, proof))
+            elif isinstance(wanted, Any):
+                found = found.bind(wanted.name, value)
+            elif wanted not in (-1, value):
+                return
+            if found is None:
+                return
+        yield found
+
+
+class Axes(Pattern):
+    """Axes of a tensor, from either end."""
+
+    def __init__(self, of: Pattern, *axes: int):
+        self.of, self.axes = of, axes
+
+    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+        def proof(found: Match) -> bool:
+            rank, numbers = scope.shapes.rank(found.tensors[self.of]), scope.shapes.numbers(ref)
+            known = rank and numbers is not None
+            return known and {a % rank for a in self.axes} == {a % rank for a in numbers}
+
+        yield found._replace(proofs=(*found.proofs, proof))
+
+
+class Sized:
+    """A size that is computed of tensors' shapes, of parameters and of numbers."""
+
+    def __init__(self, function: Callable, *args):
+        self.function, self.args = function, args
+
+    def value(self, scope: "Scope", found: Match):
+        """The size; None where it is of one that is not known."""
+
+        def known(arg):
+            if isinstance(arg, Sized):
+                return arg.value(scope, found)
+            if isinstance(arg, Any) and arg.name in found.values:
+                return found.values[arg.name]
+            return scope.shapes.shape(found.tensors[arg]) if isinstance(arg, Pattern) else arg
+
+        try:
+            return self.function(*map(known, self.args))
+        except TypeError:
+            return None
+
+
+def sizes_of(x: Pattern, rank: int) -> list[Sized]:
+    """Those of x, which has that rank."""
+    take = lambda sizes, at: sizes[at] if len(sizes) == rank else None  # noqa: E731
+    return [Sized(take, x, at) for at in range(rank)]
+
+
+class Op(Pattern):
     """Output 0 of a node of one of the ops "A|B", with its data inputs matched by `args`.
 
-    The node is nobody's plan yet. Its attributes are those given, and others have their defaults.
+    Raises:
+        ValueError: there is no such op, or it has other inputs or no such attribute.
     """
 
-    ops: tuple[str, ...]
-    args: tuple
-    attributes: dict
-
     def __init__(self, ops: str, *args, **attributes):
-        object.__setattr__(self, "ops", tuple(ops.split("|")))
-        object.__setattr__(self, "args", args)
-        object.__setattr__(self, "attributes", attributes)
+        self.ops, self.args = frozenset(ops.split("|")), tuple(map(pattern_of, args))
+        self.attributes = attributes
+        for op in self.ops:
+            inputs = definition(op).input_arg
+            if len(inputs) != len(args) and not any(one.number_attr for one in inputs):
+                raise ValueError(f"{op} takes {len(inputs)} inputs, not {len(args)}")
+            if unknown := attributes.keys() - attribute_types(op).keys():
+                raise ValueError(f"{op} has no attribute {min(unknown)!r}")
 
-    def ways(self, ref: Ref, scope: Scope, found: Match) -> Iterator[Match]:
-        if ref.port or ref.node not in scope.view:
+    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+        if not scope.makes(self.ops, ref):
             return
-        node = scope.view.node(ref.node)
-        if node.op in self.ops and len(node.inputs) == len(self.args) and node.payload is None:
-            if unusual(node, **self.attributes):
-                return
-            here = None
-            for args in self._orders(node.op):
-                if all(map(scope.may_be, args, node.inputs)):
-                    nodes = (*found.nodes, node.name)
-                    here = here or Match(found.refs, found.scalars, found.kinds, nodes)
-                    yield from scope.ways_of_all(args, node.inputs, here)
+        node, here = scope.view.node(ref.node), None
+        orders = [self.args, self.args[::-1]][: 1 + (node.op in _COMMUTATIVE)]
+        for args in orders if len(node.inputs) == len(self.args) else ():
+            if all(map(scope.may_be, args, node.inputs)):
+                here = here or self._with_attributes(node, found)
+                yield from scope.ways_of_all(args, node.inputs, here) if here else ()
 
-    def _orders(self, op: str) -> list[tuple]:
-        is_commutative = op in _COMMUTATIVE and len(self.args) == 2
-        return [self.args, self.args[::-1]] if is_commutative else [self.args]
+    def _with_attributes(self, node: Node, found: Match) -> Match | None:
+        """The match with the node, where all attributes are as they are wanted."""
+        bound = {key: name for key, name in self.attributes.items() if isinstance(name, Any)}
+        if unusual(node, bound, **self.attributes):
+            return None
+        found = found._replace(nodes=(*found.nodes, node.name))
+        for key, parameter in bound.items():
+            value = value_of(node.attr[key]) if key in node.attr else defaults(node.op)[key]
+            found = found and found.bind(parameter.name, value)
+        return found
 
 
-@dataclass(frozen=True, init=False)
-class OneOf:
-    """Any of the patterns, the first ones first."""
+class Reshaped(Pattern):
+    """A tensor in another shape, whatever op says so."""
 
-    patterns: tuple
+    ops = frozenset({"ExpandDims", "Reshape", "Squeeze"})
 
-    def __init__(self, *patterns):
-        object.__setattr__(self, "patterns", patterns)
+    def __init__(self, x: Pattern, sizes: list):
+        self.args, self.sizes = (x,), Numbers(sizes)
 
-    def ways(self, ref: Ref, scope: Scope, found: Match) -> Iterator[Match]:
+    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
+        shape = scope.shapes.shape(ref) if scope.makes(self.ops, ref) else None
+        if shape is not None:
+            found = found._replace(nodes=(*found.nodes, ref.node))
+            for way in self.sizes.unified(shape, found, scope):
+                yield from scope.ways(self.args[0], scope.view.node(ref.node).inputs[0], way)
+
+
+class OneOf(Pattern):
+    """Any of the patterns, the first ones first; the last one is what is left without `absent`."""
+
+    def __init__(self, *patterns, absent: str | None = None):
+        self.patterns, self.absent = tuple(map(pattern_of, patterns)), absent
+        ops = [getattr(one, "ops", None) for one in self.patterns]
+        self.ops = frozenset().union(*ops) if all(ops) else frozenset()
+
+    def ways(self, ref: Ref, scope: "Scope", found: Match) -> Iterator[Match]:
         for pattern in self.patterns:
-            if scope.may_be(pattern, ref):
-                yield from pattern.ways(ref, scope, found)
+            if self.absent and pattern is self.patterns[-1]:
+                found = None if self.absent in found.refs else found.bind(self.absent, None)
+            if found and scope.may_be(pattern, ref):
+                yield from scope.ways(pattern, ref, found)
 
 
-def match(pattern: Op | OneOf, root: Node, view: GraphView, constants: Constants) -> Match | None:
+def pattern_of(value):
+    """A number or list of a formula as a pattern; all else as it is."""
+    if isinstance(value, int | float):
+        return Scalar(value)
+    return Numbers(value) if isinstance(value, list) else value
+
+
+def _operator(name: str, mirrored: bool) -> Callable:
+    ops, neutral = _OPERATORS[name]
+
+    def combine(self, other):
+        if isinstance(other, Sized):
+            return NotImplemented
+        a, b = map(pattern_of, (other, self) if mirrored else (self, other))
+        left = -b if name == "sub" else b
+        for absent, rest in ((b, a), (a, left))[: 1 + (name != "truediv")]:
+            if isinstance(absent, Any) and absent.default == neutral:
+                return OneOf(Op(ops, a, b), rest, absent=absent.name)
+        return Op(ops, a, b)
+
+    return combine
+
+
+for _name in _OPERATORS:
+    setattr(Pattern, f"__{_name}__", _operator(_name, False))
+    setattr(Pattern, f"__r{_name}__", _operator(_name, True))
+Sized.__mul__ = lambda a, b: Sized(operator.mul, a, b)
+Sized.__floordiv__ = lambda a, b: Sized(operator.floordiv, a, b)
+
+
+class Scope:
+    """The graph in which patterns are looked for.
+
+    Attributes:
+        nearest: (tensors so far, part of a pattern, tensor): where the way ended that came nearest
+            to a match. It is kept where it is given.
+    """
+
+    def __init__(self, body, nearest: tuple | None = None):
+        self.view, self.constants, self.shapes = body.view, body.constants, body.shapes
+        self.nearest = nearest
+
+    def seen(self, ref: Ref) -> Ref:
+        """The tensor that patterns see in the place of `ref`."""
+        return ref
+
+    def ways(self, pattern, ref: Ref, found: Match | None = None) -> Iterator[Match]:
+        """All ways in which `ref` is `pattern`, beside what is `found`."""
+        ref, found, missed = self.seen(ref), found or Match(), True
+        bound = found.tensors.get(pattern)
+        if bound is None:
+            found = found._replace(tensors=found.tensors | {pattern: ref})
+            ways = pattern.ways(ref, self, found)
+        else:  # or the same number, written twice
+            ways = [found] if bound == ref or self._are_one_number(bound, ref) else []
+        for way in ways:
+            missed = False
+            yield way
+        if missed and self.nearest and len(found.tensors) > self.nearest[0]:
+            self.nearest = (len(found.tensors), pattern, ref)
+
+    def proven(self, pattern, ref: Ref) -> Iterator[Match]:
+        """All ways in which `ref` is `pattern` and sizes are what they have to be."""
+        for found in self.ways(pattern, ref) if self.fits(pattern, ref) else ():
+            if all(proof(found) for proof in found.proofs):
+                yield found
+
+    def may_be(self, pattern, ref: Ref) -> bool:
+        """False where the op that makes `ref` is none of the pattern's: nothing need be bound."""
+        ops = getattr(pattern, "ops", None)
+        return not ops or bool(self.nearest) or self.makes(ops, self.seen(ref))
+
+    def fits(self, pattern, ref: Ref) -> bool:
+        """The same, one op further: most nodes are rejected here, before anything is bound."""
+        if isinstance(pattern, OneOf):
+            return any(self.fits(one, ref) for one in pattern.patterns)
+        if not self.may_be(pattern, ref) or not isinstance(pattern, Op | Reshaped) or self.nearest:
+            return self.may_be(pattern, ref)
+        inputs, args = self.view.node(ref.node).inputs, pattern.args
+        return any(all(map(self.may_be, order, inputs)) for order in (args, args[::-1]))
+
+    def makes(self, ops: frozenset[str], ref: Ref) -> bool:
+        """Whether `ref` is output 0 of a node of one of the ops."""
+        return not ref.port and ref.node in self.view and self.view.node(ref.node).op in ops
+
+    def ways_of_all(self, patterns, refs, found: Match) -> Iterator[Match]:
+        """The same of as many patterns as tensors."""
+        if not patterns:
+            yield found
+            return
+        for first in self.ways(patterns[0], refs[0], found):
+            yield from self.ways_of_all(patterns[1:], refs[1:], first)
+
+    def _are_one_number(self, a: Ref, b: Ref) -> bool:
+        return None is not self.constants.scalar(a) == self.constants.scalar(b)
+
+
+def match(pattern: Op | OneOf, root: Node, body) -> Match | None:
     """The first way in which `pattern` matches at `root`, or None."""
-    scope = Scope(view, constants)
-    return next(scope.ways(pattern, root.ref), None) if scope.may_be(pattern, root.ref) else None
+    return next(Scope(body).proven(pattern, root.ref), None)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tensorflow.core.framework import attr_value_pb2, graph_pb2, node_def_pb2
 
 _NO_VALUE = attr_value_pb2.AttrValue()
+_MANY = 256  # nodes, of which no more than a few make a shape
 
 
 class Ref(NamedTuple):
@@ -216,6 +217,18 @@ class GraphView:
             and not self.has_control_edges(name)
             for name in names
         )
+
+    def is_hidden(self, names: Iterable[str], within: Iterable[str]) -> bool:
+        """The same, but that others may ask for shapes of the nodes `names`, for those inside."""
+        names, inside = set(names), set(within)
+        readers = [reader for name in names for reader, _ in self.consumers(Ref(name))]
+        stack = [reader.name for reader in readers if reader.op == "Shape"]
+        while stack and len(names) < _MANY:
+            name = stack.pop()
+            if name not in names and name not in inside:
+                names.add(name)
+                stack += self.readers(name)
+        return self.is_private(names, inside)
 
     def only_reader(self, ref: Ref) -> tuple[Node | None, int]:
         """The node that alone needs `ref`, and which of its inputs that is; (None, 0) if others do.

@@ -7,7 +7,8 @@ before it is settled.
 from ...graph import Body, Ref, dtype, dtype_name, is_float32
 from ..capture import XLA
 from ..context import Context
-from ..patterns import PATTERNS, look
+from ..patterns import PATTERNS
+from ..rules import look
 
 # Ops that a reader of the report looks for: kept ones always have a reason.
 _FOREIGN = {
@@ -46,8 +47,11 @@ def lift_softmax(body: Body, context: Context) -> None:
 
 
 def _lift(body: Body, context: Context, name: str) -> None:
-    """Puts what the patterns of pass `name` find into the graph; notes why others stay."""
-    for node in body.view:
+    """Puts what the patterns of pass `name` find into the graph; notes why others stay.
+
+    What ends last is looked for first: the norm with its scale before the norm alone.
+    """
+    for node in reversed(body.view.topological()):
         for pattern in PATTERNS[name]:
             found = look(pattern, node, body, context) if node.name in body.view else None
             if found is None:

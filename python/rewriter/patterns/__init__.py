@@ -1,24 +1,23 @@
-"""The patterns, by the pass that asks them. found.py says what a pattern is."""
+"""The patterns, by the pass that asks them. rules/found.py says what a pattern is."""
 
 from .conv import conv_transpose, convolution
-from .found import Found, look
 from .movement import concat, cut, rows, shuffle
-from .pixels import fake_quantize, layer_norm, rms_norm, select, softmax, spread, squeeze_excite
+from .pixels import fake_quantize, norms, select, softmax, spread, squeeze_excite
 from .planes import depth_pool, global_pool, keep_dims, pad, pool, reduce, resize, upsample
 from .products import attention, dense, inner_product, quantized
 
 # Of each pass, in the order in which they are asked.
 PATTERNS = {
     "lift_attention": (attention,),
-    "lift_convolutions": (convolution, conv_transpose),
-    "lift_pixel_layers": (layer_norm, rms_norm, dense),
+    "lift_convolutions": (convolution.DILATED, convolution.CONVOLUTION, conv_transpose.RULE),
+    "lift_pixel_layers": (norms.LAYER_NORM, norms.RMS_NORM, dense.RULE),
     "lift_inner_products": (inner_product, quantized),
-    "lift_softmax": (softmax,),
+    "lift_softmax": (softmax.RULE,),
     # Of several nodes: assign_layout finds them before it comes to the first of these.
-    "spans": (shuffle, upsample, depth_pool, select),
+    "spans": (shuffle.SHUFFLE, shuffle.GATHERED, upsample.RULE, depth_pool.RULE, select),
     "assign_layout": (
         squeeze_excite,
-        pool,
+        pool.RULE,
         reduce,
         global_pool,
         keep_dims,
@@ -26,7 +25,7 @@ PATTERNS = {
         concat,
         cut,
         pad,
-        resize,
+        resize.RULE,
         fake_quantize,
         spread,
     ),

@@ -1,8 +1,20 @@
-"""The matcher: commutative ops, repeated names, constants."""
+"""The matcher: commutative ops, repeated names, constants, attributes, optional operands."""
 
+import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.graph import Any, Constants, GraphView, OneOf, Op, Ref, Scalar, match
+from tf_blockdnn.python.graph import (
+    Any,
+    Body,
+    Constants,
+    GraphView,
+    OneOf,
+    Op,
+    Ref,
+    Scalar,
+    Shapes,
+    match,
+)
 
 
 def _matcher(build, root):
@@ -12,8 +24,10 @@ def _matcher(build, root):
         y = tf.compat.v1.placeholder(tf.float32, [4], name="y")
         build(x, y)
     view = GraphView(graph.as_graph_def(), [Ref(root)])
-    constants = Constants(view, {})
-    return lambda pattern: match(pattern, view.node(root), view, constants)
+    body = Body(
+        view, Constants(view, {}), Shapes(view, {"x": (4,), "y": (4,)}, lambda graph, given: {})
+    )
+    return lambda pattern: match(pattern, view.node(root), body)
 
 
 _X = Any("x")
@@ -40,7 +54,7 @@ def test_other_ops_match_in_order_only():
 def test_scalars_are_compared_and_bound():
     match_at = _matcher(lambda x, y: tf.multiply(x, tf.sigmoid(1.5 * x), name="r"), "r")
     named = Op("Mul", _X, Op("Sigmoid", Op("Mul", _X, Scalar(name="beta"))))
-    assert match_at(named).scalars == {"beta": 1.5}
+    assert match_at(named).values == {"beta": 1.5}
     assert match_at(Op("Mul", _X, Op("Sigmoid", Op("Mul", _X, Scalar(1.0))))) is None
 
 
@@ -73,3 +87,44 @@ def test_all_spellings_are_tried_until_the_rest_fits():
     either = OneOf(Op("Neg", _X), Op("Neg", Any("y")))
     match_at = _matcher(lambda x, y: tf.subtract(-y, x, name="r"), "r")
     assert match_at(Op("Sub", either, _X)).refs == {"y": Ref("y"), "x": Ref("x")}
+
+
+def test_one_object_is_one_tensor():
+    tanh = Op("Tanh", _X)
+    both = tanh * Op("Neg", tanh)
+    assert _matcher(lambda x, y: (lambda t: tf.multiply(t, -t, name="r"))(tf.tanh(x)), "r")(both)
+    twice = _matcher(lambda x, y: tf.multiply(tf.tanh(x), -tf.tanh(x), name="r"), "r")
+    assert twice(both) is None and twice(Op("Mul", tanh, Op("Neg", Op("Tanh", _X))))
+
+
+def test_a_number_is_that_of_the_pattern_to_the_bit():
+    sixth = _X * (1 / 6)
+    assert _matcher(lambda x, y: tf.multiply(x, 1 / 6, name="r"), "r")(sixth)
+    assert _matcher(lambda x, y: tf.multiply(x, 0.16667, name="r"), "r")(sixth) is None
+    assert _matcher(lambda x, y: tf.multiply(x, 0.1666667, name="r"), "r")(sixth) is None
+
+
+def test_attributes_that_are_not_named_have_their_defaults():
+    match_at = _matcher(lambda x, y: tf.reduce_mean(x, 0, keepdims=True, name="r"), "r")
+    assert match_at(Op("Mean", _X, Any("axes"))) is None
+    assert match_at(Op("Mean", _X, Any("axes"), keep_dims=True))
+    assert match_at(Op("Mean", _X, Any("axes"), keep_dims=Any("keeps"))).values == {"keeps": True}
+
+
+def test_an_operand_whose_default_is_neutral_may_be_absent():
+    scaled = Op("Tanh", _X * Any("scale", default=1.0))
+    assert _matcher(lambda x, y: tf.tanh(x * y, name="r"), "r")(scaled).refs["scale"] == Ref("y")
+    assert _matcher(lambda x, y: tf.tanh(x, name="r"), "r")(scaled).values == {"scale": None}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Op("Sigmiod", _X),
+        lambda: Op("Mean", _X, Any("axes"), keepdims=True),
+        lambda: Op("Sigmoid", _X, _X),
+    ],
+)
+def test_what_tensorflow_does_not_know_is_no_pattern(make):
+    with pytest.raises(ValueError, match="no op|no attribute|takes 1 inputs"):
+        make()

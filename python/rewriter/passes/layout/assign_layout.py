@@ -12,11 +12,12 @@ from dataclasses import replace
 from ....graph import Body, Node, Ref, estimate
 from ....ops.records import BLOCK, BLOCKED, NHWC, Conv, Convolution, LayerNorm
 from ...context import Context
-from ...patterns import PATTERNS, Found, look
+from ...patterns import PATTERNS
 from ...patterns.movement import cut, rows
 from ...patterns.pixels import softmax, spread
 from ...patterns.planes import global_pool, reduce
 from ...report import Report
+from ...rules import Found, look
 from ..fusion.fuse_post_ops import extend
 from ..limit_memory import has_transform
 from .settled import CONVERTED, TRANSPARENT, eltwise, plain_activation, settled
@@ -26,7 +27,7 @@ _ALWAYS_REPORTED = frozenset(
     {"AvgPool", "AvgPool3D", "ConcatV2", "FusedBatchNorm", "FusedBatchNormV3", "MaxPool"}
 )
 # These take no plain copy of their own, or pass it on to a fetch, or are judged later.
-_ASK_LITTLE = frozenset({"Identity", "IdentityN", "Shape", *softmax.ROOTS})
+_ASK_LITTLE = frozenset({"Identity", "IdentityN", "Shape", *softmax.RULE.ROOTS})
 
 _MUCH = 1 << 13  # elements, which a reorder moves in 2 us
 _NO_WINOGRAD = frozenset({"direct", "paired", "auto_smallest"})

@@ -20,10 +20,11 @@ from ....ops.records import (
     Reshape,
     SqueezeExcite,
 )
-from ...patterns import PATTERNS, Found
+from ...patterns import PATTERNS
 from ...patterns.movement import concat, cut, rows
 from ...patterns.pixels import fake_quantize, spread
 from ...patterns.planes import keep_dims, pad, pool, resize
+from ...rules import Found
 
 
 def settled(found: Found, state) -> Found | str:
@@ -120,7 +121,7 @@ _MANY_OPS = 4
 # Through these a blocked layout is passed on to whoever reads the result; through slices of
 # channels, too.
 TRANSPARENT = frozenset(
-    op for one in (concat, fake_quantize, pad, pool, resize) for op in one.ROOTS
+    op for one in (concat, fake_quantize, pad, pool.RULE, resize.RULE) for op in one.ROOTS
 )
 # What may become ours where it stands.
 CONVERTED = frozenset(

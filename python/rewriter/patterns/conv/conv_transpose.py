@@ -5,77 +5,69 @@ Of stride 1 it is an ordinary convolution by the filter turned around:
     y[p] = sum over k of x[p + before - k] w[k] = sum over k of x[p - (K - 1 - before) + k] w[K-1-k]
 """
 
-from ....graph import Body, Node
-from ....ops.records import Conv, Convolution, ConvTranspose
-from ...context import Context
-from ..found import Found
+from ....ops.records import Conv, ConvTranspose
+from ...rules import Attribute, Declined, Found, Match, Rule
 from ..planes import pad
-from .convolution import obstacle
+from .convolution import WINDOWS
 
-ROOTS = ("Conv2DBackpropInput",)
-NAMED = ("dilations", "explicit_paddings", "padding", "strides")
-_SRC = 2  # the input that is the source
 MOST_STRIDE = 16
 
 
-def find(node: Node, body: Body, context: Context) -> Found | str | None:
-    """The transposed convolution of `node`."""
-    conv = _plan(node, body, context.options.algorithm)
-    if isinstance(conv, str):
-        return conv
-    found = Found(conv, {"src": node.inputs[_SRC]}, node.name)
-    return pad.fold_before(found, body) if isinstance(conv, Conv) else found
+def conv_transpose(tf, x, weights, strides, dilations, padding, explicit_paddings, sizes):
+    """Transposed convolution."""
+    options = {"strides": strides, "dilations": dilations, "padding": padding}
+    options["explicit_paddings"] = explicit_paddings
+    return tf.Conv2DBackpropInput(sizes, weights, x, **options)
 
 
-def _plan(node: Node, body: Body, algorithm: str) -> Convolution | str:
-    attr, src = node.attr, node.inputs[_SRC]
-    reason = obstacle(node, src, body)
-    if reason:
-        return reason
-    weights, channels = body.constants.value(node.inputs[1]), body.shapes.channels(src)
-    strides = tuple(attr["strides"].list.i[1:3])
+def _conv_transpose(match: Match) -> Found:
+    weights, channels, strides = match["weights"], match.channels(), match["strides"]
     if channels != weights.shape[3]:
-        return f"a filter {list(weights.shape)} of groups of {channels} input channels"
-    if any(size != 1 for size in attr["dilations"].list.i):
-        return "a dilated transposed convolution is not implemented"
+        raise Declined(f"a filter {list(weights.shape)} of groups of {channels} input channels")
+    if match["dilations"] != (1, 1):
+        raise Declined("a dilated transposed convolution is not implemented")
     if max(strides) > MOST_STRIDE:
-        return f"strides above {MOST_STRIDE} are not implemented"
-    crops = _crops(node, body, weights.shape, strides)
-    if crops is None:
-        return "its size is not proven to grow with that of its source alone"
+        raise Declined(f"strides above {MOST_STRIDE} are not implemented")
+    crops = _crops(match)
     common = dict(
-        origin=node.name,
+        origin=match.root.name,
         channels=weights.shape[2],
         in_channels=channels,
-        algorithm=algorithm,
+        algorithm=match.context.options.algorithm,
     )
+    inputs, name = {"src": match["x"]}, match.root.name
     if strides != (1, 1):
-        return ConvTranspose(weights=weights, strides=strides, crops=crops, **common)
+        conv = ConvTranspose(weights=weights, strides=strides, crops=crops, **common)
+        return Found(conv, inputs, name)
     ends = [weights.shape[axis // 2] - 1 - crop for axis, crop in enumerate(crops)]
     if min(ends) < 0:
-        return "it cuts off more than its filter reaches"
+        raise Declined("it cuts off more than its filter reaches")
     turned = weights[::-1, ::-1].transpose(0, 1, 3, 2)
-    return Conv(weights=turned, padding="EXPLICIT", explicit_paddings=tuple(ends), **common)
+    conv = Conv(weights=turned, padding="EXPLICIT", explicit_paddings=tuple(ends), **common)
+    return pad.fold_before(Found(conv, inputs, name), match.body)
 
 
-def _crops(node, body: Body, kernel, strides) -> tuple[int, ...] | None:
+def _crops(match: Match) -> tuple[int, ...]:
     """[top, bottom, left, right]: what is missing of (size - 1) * stride + kernel pixels."""
-    src, dst = body.shapes.shape(node.inputs[_SRC]), body.shapes.shape(node.ref)
-    padding, pads = node.attr["padding"].s, node.attr["explicit_paddings"].list.i
+    src, dst = match.shape(), match.body.shapes.shape(match.root.ref)
+    padding, pads, crops = match["padding"], match["explicit_paddings"], []
+    unproven = Declined("its size is not proven to grow with that of its source alone")
     if dst is None or len(dst) != 4:
-        return None
-    crops = []
-    for axis in (0, 1):
-        beyond = dst[1 + axis] - src[1 + axis] * strides[axis]
+        raise unproven
+    for axis, stride in enumerate(match["strides"]):
+        beyond = dst[1 + axis] - src[1 + axis] * stride
         if not isinstance(beyond, int):
-            return None
-        total = kernel[axis] - strides[axis] - beyond
-        before = pads[2 + 2 * axis] if padding == b"EXPLICIT" else 0
-        if padding == b"SAME":
-            if not -strides[axis] < beyond <= 0:  # no source has that size: TensorFlow complains
-                return None
+            raise unproven
+        total = match["weights"].shape[axis] - stride - beyond
+        before = pads[2 + 2 * axis] if padding == "EXPLICIT" else 0
+        if padding == "SAME":
+            if not -stride < beyond <= 0:  # no source has that size: TensorFlow complains
+                raise unproven
             before = max(0, total) // 2
-        elif padding == b"VALID" and not -strides[axis] < total <= 0:
-            return None
+        elif padding == "VALID" and not -stride < total <= 0:
+            raise unproven
         crops += [before, total - before]
     return tuple(crops)
+
+
+RULE = Rule(conv_transpose, _conv_transpose, like=None, sizes=Attribute(), **WINDOWS)

@@ -1,72 +1,83 @@
 """Conv2D and DepthwiseConv2dNative, with the padding and the dilation around them."""
 
-import numpy as np
-from tensorflow.core.framework import types_pb2
-
-from ....graph import Body, Node, dtype_name
 from ....ops.records import Conv
-from ...context import Context
 from ...precision.carried import weight_steps
-from ..found import Found
+from ...rules import Attribute, Declined, Found, Match, OneOf, Rule, Sizes, Weights, Window
 from ..planes import pad
-from . import dilation
 
-ROOTS = ("Conv2D", "DepthwiseConv2dNative")
-NAMED = ("dilations", "explicit_paddings", "padding", "strides")
+_KINDS = ("Conv2D", "DepthwiseConv2dNative")
 
 
-def find(node: Node, body: Body, context: Context) -> Found | str | None:
-    """The convolution of `node`."""
-    conv = _plan(node, body, context.options.algorithm)
-    if isinstance(conv, str):
-        return conv
-    found = dilation.unwrap(Found(conv, {"src": node.inputs[0]}, node.name), body)
-    return pad.fold_before(found, body)
+def convolution(tf, x, weights, strides, dilations, padding, explicit_paddings=()):
+    """Convolution, grouped and depthwise, with the padding before it."""
+    options = {"strides": strides, "dilations": dilations, "padding": padding}
+    options["explicit_paddings"] = explicit_paddings
+    depthwise = tf.DepthwiseConv2dNative(x, weights, **options)
+    return tf.either(tf.Conv2D(x, weights, **options), depthwise)
 
 
-def _plan(node: Node, body: Body, algorithm: str) -> Conv | str:
-    reason = obstacle(node, node.inputs[0], body)
-    if reason:
-        return reason
-    weights = body.constants.value(node.inputs[1])
-    channels = body.shapes.channels(node.inputs[0])
+def dilated(tf, x, weights, block, pads, same_block, crops):
+    """Convolution of the phases of pictures: a dilated one in disguise."""
+    options = {"strides": [1, 1, 1, 1], "padding": "VALID"}
+    phases = tf.SpaceToBatchND(x, block, pads)
+    depthwise = tf.DepthwiseConv2dNative(phases, weights, **options)
+    conv = tf.either(tf.Conv2D(phases, weights, **options), depthwise)
+    return tf.BatchToSpaceND(conv, same_block, crops)
+
+
+def _plan(match: Match, **options) -> Conv:
+    node, weights, channels = match.node(_KINDS), match["weights"], match.channels()
     if node.op == "DepthwiseConv2dNative":
-        kh, kw, ic, multiplier = weights.shape
-        weights = weights.reshape(kh, kw, 1, ic * multiplier)  # the same memory, read as HWIO
-        groups = ic
+        kh, kw, groups, multiplier = weights.shape
+        weights = weights.reshape(kh, kw, 1, groups * multiplier)  # the same memory, as HWIO
     else:
         groups = channels // weights.shape[2]
     if channels != groups * weights.shape[2] or weights.shape[3] % groups:
-        return f"a filter {list(weights.shape)} does not divide {channels} input channels"
-    attr = node.attr
-    dilations = tuple(attr["dilations"].list.i[1:3]) or (1, 1)
-    pads = tuple(attr["explicit_paddings"].list.i[2:6]) or (0, 0, 0, 0)
+        raise Declined(f"a filter {list(weights.shape)} does not divide {channels} input channels")
     return Conv(
         origin=node.name,
         channels=weights.shape[3],
         weights=weights,
         in_channels=channels,
         groups=groups,
-        strides=tuple(attr["strides"].list.i[1:3]),
-        dilations=dilations,
-        padding=attr["padding"].s.decode(),
-        explicit_paddings=pads,
-        algorithm=algorithm,
-        weight_steps=weight_steps(node.inputs[1], weights, body),
+        algorithm=match.context.options.algorithm,
+        weight_steps=weight_steps(node.inputs[1], weights, match.body),
+        **options,
     )
 
 
-def obstacle(node, src, body: Body) -> str | None:
-    """Why no convolution of `src` by the filter that is the node's second input is planned."""
-    attr, shapes = node.attr, body.shapes
-    if attr["T"].type != types_pb2.DT_FLOAT:
-        return f"dtype {dtype_name(attr['T'].type)}, only float32 is implemented"
-    if shapes.rank(src) != 4:
-        return "the input's rank is not known to be 4"
-    if shapes.channels(src) is None:
-        return "the number of input channels is not known"
-    if not body.constants.is_constant(node.inputs[1]):
-        return "the weights are computed or assigned inside the function"
-    if not np.prod(body.constants.value(node.inputs[1]).shape):
-        return "the filter is empty"
-    return None
+def _convolution(match: Match) -> Found:
+    conv = _plan(
+        match,
+        strides=match["strides"],
+        dilations=match["dilations"],
+        padding=match["padding"],
+        explicit_paddings=tuple(match["explicit_paddings"][2:6]) or (0, 0, 0, 0),
+    )
+    return pad.fold_before(Found(conv, {"src": match["x"]}, match.root.name), match.body)
+
+
+def _dilated(match: Match) -> Found:
+    """With block b, paddings (p0, p1) and crops (c0, c1), a convolution of dilation b with paddings
+    p0 - c0, p1 - c1: both give size + p0 + p1 - c0 - c1 - b * (k - 1). The paddings may depend on
+    the input's size (TensorFlow rounds up to a multiple of b); only the differences count."""
+    block, pads = tuple(match["block"]), tuple((match["pads"] - match["crops"]).flat)
+    if len(block) != 2 or block != tuple(match["same_block"]):
+        raise Declined
+    if not all(isinstance(size, int) and size >= 0 for size in pads):
+        raise Declined
+    conv = _plan(match, dilations=block, padding="EXPLICIT", explicit_paddings=pads)
+    found = Found(conv, {"src": match["x"]}, match.root.name, match.nodes)
+    return pad.fold_before(found, match.body)
+
+
+WINDOWS = {
+    "weights": Weights(rank=4),
+    "strides": Window(),
+    "dilations": Window(),
+    "padding": OneOf(("SAME", "VALID", "EXPLICIT")),
+    "explicit_paddings": Attribute(),
+}
+_DILATED = dict.fromkeys(("block", "pads", "same_block", "crops"), Sizes())
+CONVOLUTION = Rule(convolution, _convolution, like=None, **WINDOWS)
+DILATED = Rule(dilated, _dilated, like=None, weights=Weights(rank=4), **_DILATED)

@@ -3,7 +3,7 @@
 from ....graph import Body, Node
 from ....ops.records import Concat
 from ...context import Context
-from ..found import Found
+from ...rules import Found
 
 ROOTS = ("ConcatV2",)
 

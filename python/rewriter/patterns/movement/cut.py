@@ -8,7 +8,7 @@ import numpy as np
 from ....graph import Body, Node
 from ....ops.records import Concat
 from ...context import Context
-from ..found import Found
+from ...rules import Found
 from . import routing, slices
 
 ROOTS = ("Slice", "StridedSlice", "GatherV2", "ReverseV2", "Roll", "Tile")

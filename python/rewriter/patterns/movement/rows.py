@@ -24,7 +24,7 @@ from ....ops.records import (
     binary,
 )
 from ...context import Context
-from ..found import Found
+from ...rules import Found
 from . import slices
 
 _AXES = (0, 2, 3)  # of blocks, for those of the pictures, their rows and their columns

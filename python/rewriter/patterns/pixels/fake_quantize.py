@@ -7,7 +7,7 @@ from ....graph import QUANTIZING, Body, Node, attribute_types
 from ....ops.records import FakeQuantize
 from ...context import Context
 from ...precision.carried import byte_of
-from ..found import Found
+from ...rules import Found
 
 ROOTS = tuple(sorted(QUANTIZING))
 NAMED = tuple(name for op in ROOTS for name in attribute_types(op))  # its op has them all

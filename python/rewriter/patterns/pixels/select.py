@@ -11,7 +11,7 @@ import numpy as np
 from ....graph import Body, Node, Ref, Writer
 from ....ops.records import Eltwise, Step, binary, eltwise, sum_of
 from ...context import Context
-from ..found import Found
+from ...rules import Found
 from .elementwise.comparison import compared
 
 ROOTS = ("SelectV2", "Select")

@@ -9,7 +9,7 @@ import numpy as np
 from ....graph import Body, Node
 from ....ops.records import NHWC, Conv, Eltwise, Resize, binary, eltwise
 from ...context import Context
-from ..found import Found
+from ...rules import Found
 
 _NAMES = {"Add": "add", "AddV2": "add", "Maximum": "max", "Minimum": "min", "Mul": "mul"}
 ROOTS = (*_NAMES, "Sub", "RealDiv")

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....graph import Body, Node, Ref
+from ....graph import Body, Node
 from ....ops.records import Conv, InnerProduct, SqueezeExcite, Step
 from ...context import Context
-from ..found import Found
+from ...rules import Found
 from ..planes import global_pool
 from ..products.inner_product import matrix
 
@@ -36,7 +36,7 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     widths = [width for conv in products for width in (conv.in_channels, conv.channels)]
     if len(products) != 2 or [widths[0], widths[3]] != [channels] * 2 or widths[1] != widths[2]:
         return None
-    if widths[1] > channels or not _reads_sizes_only(chain, body):
+    if widths[1] > channels or not body.view.is_hidden(chain[:-1], chain):
         return None
     plain = "nc" if body.shapes.rank(at.ref) == 2 else "nhwc"
     payload = SqueezeExcite(
@@ -121,18 +121,3 @@ def _affine(step: Step, channels: int):
         return None
     values = np.broadcast_to(step.operand.reshape(-1).astype(np.float64), (channels,))
     return {"mul": (values, None), "add": (None, values)}.get(step.name)
-
-
-def _reads_sizes_only(chain: list[str], body: Body) -> bool:
-    """Whether what else reads the nodes before the last asks for shapes, for this chain only."""
-    view, passed = body.view, set(chain)
-    stack = [reader.name for name in chain[:-1] for reader, _ in view.consumers(Ref(name))]
-    while stack:
-        name = stack.pop()
-        if name in passed:
-            continue
-        passed.add(name)
-        if view.is_fetched(Ref(name)) or view.has_control_edges(name):
-            return False
-        stack += [reader.name for reader, _ in view.consumers(Ref(name))]
-    return True

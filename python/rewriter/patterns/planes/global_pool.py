@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ....graph import Body, Node, Writer
 from ....ops.records import BLOCKED, NHWC, GlobalPool, PlaneSum, Reorder
 from ...context import Context
-from ..found import Found
+from ...rules import Found
 
 _KINDS = {"Max": "max", "Mean": "avg"}
 ROOTS = (*_KINDS, "Sum")

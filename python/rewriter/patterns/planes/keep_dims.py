@@ -5,7 +5,7 @@ from dataclasses import replace
 from ....graph import Body, Node
 from ....ops.records import BLOCKED, GlobalPool
 from ...context import Context
-from ..found import Found
+from ...rules import Found
 
 ROOTS = ("Reshape", "ExpandDims")
 

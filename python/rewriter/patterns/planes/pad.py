@@ -6,7 +6,7 @@ from dataclasses import replace
 from ....graph import Body, Node
 from ....ops.records import Concat, Conv, Pad
 from ...context import Context
-from ..found import Found
+from ...rules import Found
 from ..movement import slices
 
 ROOTS = ("Pad", "PadV2", "Slice", "StridedSlice")

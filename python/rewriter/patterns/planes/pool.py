@@ -2,52 +2,57 @@
 
 import math
 
-from ....graph import Body, Node
 from ....ops.records import Pool
-from ...context import Context
-from ..found import Found
+from ...rules import Attribute, Found, Match, OneOf, Rule, Window
 from .pad import constant_pad, is_non_negative, zero_pad
 
 KINDS = {"MaxPool": "max", "AvgPool": "avg"}
-ROOTS = tuple(KINDS)
-NAMED = ("explicit_paddings", "ksize", "padding", "strides")
 
 
-def find(node: Node, body: Body, context: Context) -> Found | str | None:
-    """The pooling of `node`, with the Pad before it.
+def pool(tf, x, ksize, strides, padding, explicit_paddings=()):
+    """Max and average pooling, with the Pad before it."""
+    options = {"ksize": ksize, "strides": strides, "padding": padding}
+    maximum = tf.MaxPool(x, explicit_paddings=explicit_paddings, **options)
+    return tf.either(maximum, tf.AvgPool(x, **options))
 
-    A maximum takes -inf for what it pads itself, as a Pad may, or one of 0 where all elements are
-    >= 0; no window lies in the padding altogether.
-    """
-    attr, src = node.attr, node.inputs[0]
-    channels = body.shapes.channels(src)
-    ksize, strides = list(attr["ksize"].list.i), list(attr["strides"].list.i)
-    if channels is None:
-        return "the number of channels is not known"
-    if any(list_[axis] != 1 for list_ in (ksize, strides) for axis in (0, 3)):
-        return "it pools over the batch or the channels"
-    padding, pads = attr["padding"].s.decode(), tuple(attr["explicit_paddings"].list.i[2:6])
+
+def _pool(match: Match) -> Found:
+    """A maximum takes -inf for what it pads itself, as a Pad may, or one of 0 where all elements
+    are >= 0; no window lies in the padding altogether."""
+    src, padding, pads = match["x"], match["padding"], tuple(match["explicit_paddings"][2:6])
     if padding == "VALID":
-        src, padding, pads = _with_pad(node, src, ksize, body)
+        src, padding, pads = _with_pad(match)
     payload = Pool(
-        origin=node.name,
-        channels=channels,
-        kind=KINDS[node.op],
-        ksize=tuple(ksize[1:3]),
-        strides=tuple(strides[1:3]),
+        origin=match.root.name,
+        channels=match.channels(),
+        kind=KINDS[match.root.op],
+        ksize=match["ksize"],
+        strides=match["strides"],
         padding=padding,
         explicit_paddings=pads or (0, 0, 0, 0),
     )
-    return Found(payload, {"src": src}, node.name)
+    return Found(payload, {"src": src}, match.root.name)
 
 
-def _with_pad(node, src, ksize, body: Body):
-    if node.op != "MaxPool" or not body.view.producer(src).inputs:
+def _with_pad(match: Match):
+    src, body, (rows, columns) = match["x"], match.body, match["ksize"]
+    if match.root.op != "MaxPool" or not body.view.producer(src).inputs:
         return src, "VALID", ()
     inner = body.view.producer(src).inputs[0]
     pads = constant_pad(body, src, -math.inf)
     if isinstance(pads, str) and is_non_negative(body, inner):
         pads = zero_pad(body, src)
-    if isinstance(pads, str) or max(pads[:2]) >= ksize[1] or max(pads[2:]) >= ksize[2]:
+    if isinstance(pads, str) or max(pads[:2]) >= rows or max(pads[2:]) >= columns:
         return src, "VALID", ()
     return inner, "EXPLICIT", pads
+
+
+RULE = Rule(
+    pool,
+    _pool,
+    like=None,
+    ksize=Window(),
+    strides=Window(),
+    padding=OneOf(("SAME", "VALID", "EXPLICIT")),
+    explicit_paddings=Attribute(),
+)

@@ -13,7 +13,7 @@ import numpy as np
 from ....graph import Body, Node, Ref, Writer
 from ....ops.records import BLOCK, NHWC, Concat, Conv, Pool, Reshape
 from ...context import Context
-from ..found import Found
+from ...rules import Found
 
 _KINDS = {"Max": "max", "Mean": "avg"}
 ROOTS = tuple(_KINDS)

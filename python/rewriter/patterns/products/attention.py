@@ -14,7 +14,7 @@ from tensorflow.core.framework import types_pb2
 from ....graph import Body, Node, Ref, dtype_name
 from ....ops.records import Attention
 from ...context import Context
-from ..found import Found
+from ...rules import Found
 from . import attention_groups
 from .attention_found import FoundAttention
 from .attention_masks import Bias, without_not

@@ -6,7 +6,7 @@ from tensorflow.core.framework import types_pb2
 
 from ....graph import INT32, GraphView, Node, Ref, Writer, dtype
 from ....ops.records import BIAS_ROLES
-from ..found import Found
+from ...rules import Found
 from .attention_masks import Bias
 
 

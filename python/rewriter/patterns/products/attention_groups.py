@@ -9,10 +9,17 @@ KerasHub's Gemma has the latter:
 K heads of keys and values serve G of the N = K G queries each, which the op reads where they lie.
 """
 
-from ....graph import Body, Node, Ref
+from ....graph import Any, Body, Node, OneOf, Op, Ref, Reshaped, Scope, match, sizes_of
 
 _SAME = frozenset({"Identity", "StopGradient"})
-_SPLIT_HEADS, _SPLIT_ROWS = [0, 2, 3, 1, 4], [0, 3, 1, 2, 4]
+_X, _SIZE, _TIMES = Any("x"), Any("size"), Any("times")
+
+
+class _Graph(Scope):
+    """Patterns see what identities hand on."""
+
+    def seen(self, ref: Ref) -> Ref:
+        return self.view.origin(ref, _SAME)
 
 
 def split_scores(node: Node, body: Body) -> tuple | None:
@@ -26,78 +33,41 @@ def split_scores(node: Node, body: Body) -> tuple | None:
 
 def queries(ref: Ref, groups: tuple, body: Body) -> Ref | None:
     """The [B, T, N, H] of which `ref` is the [B, K, G T, H]."""
-    merged = _reshape(ref, body)
-    turned = merged and _producer(merged.inputs[0], body)
-    if not turned or turned.op != "Transpose":
-        return None
-    split = _reshape(turned.inputs[0], body)
-    if not split or body.shapes.numbers(turned.inputs[1]) != _SPLIT_HEADS:
-        return None
-    shape = body.shapes.shape
-    src, parts, rows = (shape(r) for r in (split.inputs[0], split.ref, merged.ref))
     batch, shared, each, length, _ = groups
-    if not src or not parts or not rows or len(src) != 4 or len(parts) != 5 or len(rows) != 4:
-        return None
-    size = src[3]
-    fits = src == (batch, length, shared * each, size) and rows[:2] == (batch, shared)
-    fits = fits and parts == (batch, length, shared, each, size) and rows[3] == size
-    return split.inputs[0] if fits else None
+    split = Reshaped(_X, [batch, length, shared, each, _SIZE])
+    rows = Reshaped(Op("Transpose", split, [0, 2, 3, 1, 4]), [batch, shared, -1, _SIZE])
+    for found in _Graph(body).proven(rows, _Graph(body).seen(ref)):
+        whole = (batch, length, shared * each, found.values["size"])
+        return found.refs["x"] if body.shapes.shape(found.refs["x"]) == whole else None
+    return None
 
 
 def result(node: Node, groups: tuple, body: Body) -> tuple[Node, frozenset[str]] | None:
     """The node that makes [B, T, N, H] of the product `node`, and those before it."""
-    split = _reader(node, "Reshape", body)
-    turned = split and _reader(split, "Transpose", body)
-    root = turned and _reader(turned, "Reshape", body)
-    if not root or body.shapes.numbers(turned.inputs[1]) != _SPLIT_ROWS:
-        return None
     batch, shared, each, length, _ = groups
-    shape = body.shapes.shape
-    size = (shape(node.ref) or (None,))[-1]
-    fits = shape(split.ref) == (batch, shared, each, length, size)
-    fits = fits and shape(root.ref) == (batch, length, shared * each, size)
-    return (root, frozenset({node.name, split.name, turned.name})) if fits else None
+    root: Node | None = node
+    for _ in range(3):
+        root = root and body.view.only_reader(root.ref)[0]
+    split = Reshaped(_X, [batch, shared, each, length, _SIZE])
+    turned = Op("Transpose", split, [0, 3, 1, 2, 4])
+    found = root and match(Reshaped(turned, [batch, length, shared * each, _SIZE]), root, body)
+    if not found or found.refs["x"] != node.ref:
+        return None
+    return root, frozenset({node.name, *found.nodes})
 
 
 def repeated(node: Node, axes: str, body: Body) -> tuple[Ref, int] | None:
     """The tensor whose heads the node repeats, each so many times."""
-    view, shapes = body.view, body.shapes
     if node.op != "Reshape" or "n" not in axes:
         return None
-    tiled = view.producer(node.inputs[0])
-    if tiled.op not in ("Tile", "BroadcastTo"):
+    at, sizes = axes.index("n"), sizes_of(_X, len(axes))
+    before, heads, after = sizes[:at], sizes[at], sizes[at + 1 :]
+    one = Reshaped(_X, [*before, heads, 1, *after])
+    ones = [1] * (at + 1), [1] * len(after)
+    tiled = Op("Tile", one, [*ones[0], _TIMES, *ones[1]])
+    spread = Op("BroadcastTo", one, [*before, heads, _TIMES, *after])
+    found = match(Reshaped(OneOf(tiled, spread), [*before, heads * _TIMES, *after]), node, body)
+    if found is None or not isinstance(found.values["times"], int):
         return None
-    expanded = view.producer(tiled.inputs[0])
-    if expanded.op not in ("ExpandDims", "Reshape"):
-        return None
-    src, at = expanded.inputs[0], axes.index("n")
-    before, between, after = map(shapes.shape, (src, tiled.ref, node.ref))
-    if None in (before, between, after) or len(before) != len(after) or at >= len(before):
-        return None
-    if len(between) != len(before) + 1:
-        return None
-    inserted = (*before[: at + 1], 1, *before[at + 1 :])
-    times, heads = between[at + 1], before[at]
-    if shapes.shape(expanded.ref) != inserted or not isinstance(times, int):
-        return None
-    if (*before[: at + 1], times, *before[at + 1 :]) != between or not isinstance(heads, int):
-        return None
-    merged = (*before[:at], heads * times, *before[at + 1 :])
-    return (src, times) if merged == after else None
-
-
-def _producer(ref: Ref, body: Body) -> Node | None:
-    node = body.view.producer(body.view.origin(ref, _SAME))
-    return node if node.payload is None else None
-
-
-def _reshape(ref: Ref, body: Body) -> Node | None:
-    node = _producer(ref, body)
-    return node if node and node.op == "Reshape" else None
-
-
-def _reader(node: Node, op: str, body: Body) -> Node | None:
-    """The only reader of a node, where it is an `op`."""
-    reader, index = body.view.only_reader(node.ref)
-    fits = reader is not None and reader.op == op and reader.payload is None and index == 0
-    return reader if fits else None
+    src = found.refs["x"]
+    return (src, found.values["times"]) if isinstance(body.shapes.shape(src)[at], int) else None

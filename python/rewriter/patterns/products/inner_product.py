@@ -14,7 +14,7 @@ from ....graph import Body, Node, Ref, dtype_name
 from ....ops.records import InnerProduct
 from ...context import Context
 from ...precision.carried import weight_steps
-from ..found import Found
+from ...rules import Found
 
 ROOTS = ("MatMul",)
 NAMED = ("transpose_b",)

@@ -29,7 +29,7 @@ from ....graph import (
 )
 from ....ops.records import InnerProduct
 from ...context import Context
-from ..found import Found
+from ...rules import Found
 
 ROOTS = ("RealDiv",)
 _VIEWS = frozenset({"ExpandDims", "Reshape", "Squeeze", "Transpose"})
@@ -69,8 +69,8 @@ def find(node: Node, body: Body, context: Context) -> Found | str | None:
     if not sums.op.startswith("BatchMatMulV3") or sums.attr["Ta"].type != types_pb2.DT_INT8:
         return None
     rows, flat = _past_reshape(sums.inputs[0], body)
-    found = match(_BYTES, rows, view, constants)
-    if found is None or abs(found.scalars["epsilon"] - 1e-7) > 1e-9:
+    found = match(_BYTES, rows, body)
+    if found is None or abs(found.values["epsilon"] - 1e-7) > 1e-9:
         return None
     weights, x = sums.inputs[1], found.refs["x"]
     if sums.attr["adj_x"].b or sums.attr["adj_y"].b or not constants.is_constant(weights):

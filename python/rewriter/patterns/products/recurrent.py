@@ -274,8 +274,8 @@ class _Loop:
                     continue
                 return {
                     "cell": name,
-                    "activation": found.kinds["f"],
-                    "recurrent_activation": found.kinds.get("g", "sigmoid"),
+                    "activation": found.values["f"],
+                    "recurrent_activation": found.values.get("g", "sigmoid"),
                     "reset_after": reset_after,
                     "kernel": roles["W"],
                     "recurrent_kernel": roles["U"],

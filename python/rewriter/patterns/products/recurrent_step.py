@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ....graph import Body, Match, Node, Op, Ref, Scalar, Scope, unusual
 from ..movement import slices
@@ -20,7 +20,7 @@ class Step(Scope):
     """
 
     def __init__(self, body: Body, units: int | None = None):
-        super().__init__(body.view, body.constants)
+        super().__init__(body)
         self.arguments, self.results, self.units = body.inputs, body.view.fetches, units
 
     def seen(self, ref: Ref) -> Ref:
@@ -106,8 +106,8 @@ class Activation:
         if node.op in _ACTIVATIONS:
             kinds.insert(0, (_ACTIVATIONS[node.op], Op(node.op, self.source)))
         for kind, pattern in (*kinds, ("linear", self.source)):
-            if found.kinds.get(self.name, kind) == kind:
-                bound = replace(found, kinds=found.kinds | {self.name: kind})
+            if found.values.get(self.name, kind) == kind:
+                bound = found._replace(values=found.values | {self.name: kind})
                 yield from pattern.ways(ref, step, bound)
 
 

@@ -8,9 +8,9 @@ with
     find(node, body, context) -> Found | str | None
 
 None: the node is something else. A str: one line that says why TensorFlow keeps what could have
-been found; it ends up in the report. `PATTERNS` in this folder's __init__.py lists them by the pass
-that asks. They ask by `look`, which states what holds for all patterns. Element-wise work has
-patterns of its own, which find steps (pixels/elementwise).
+been found; it ends up in the report. A `Rule` has the same form. `PATTERNS` in patterns/__init__.py
+lists them by the pass that asks. They ask by `look`, which states what holds for all patterns.
+Element-wise work has patterns of its own, which find steps (patterns/pixels/elementwise).
 """
 
 from collections.abc import Callable, Mapping

@@ -1,0 +1,126 @@
+"""What may stand for a parameter of a rule that is no tensor.
+
+`check(match, name, value)` gives what the parameter is then, or raises Declined. The value is a
+tensor, an attribute, a size, or the default of an operand that is absent. Each kind is drawn by
+tests/python/rewriter/rules/formulas.py.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...graph import Ref
+from .rule import Declined, Match
+
+
+@dataclass(frozen=True)
+class Number:
+    """A constant of one element in [low, high]."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def check(self, match: Match, name: str, value) -> float:
+        number = match.body.constants.scalar(value) if isinstance(value, Ref) else value
+        if number is None or not self.low <= number <= self.high:
+            raise Declined
+        return number
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A constant of that rank."""
+
+    rank: int
+
+    def check(self, match: Match, name: str, value: Ref) -> np.ndarray:
+        constant = match.body.constants.value(value)
+        if constant is None or constant.ndim != self.rank:
+            raise Declined
+        return constant
+
+
+@dataclass(frozen=True)
+class Weights(Constant):
+    """A constant of that rank that has elements, and of which the report says so."""
+
+    def check(self, match: Match, name: str, value: Ref) -> np.ndarray:
+        if not match.body.constants.is_constant(value):
+            raise Declined(f"the {name} are computed or assigned inside the function")
+        constant = super().check(match, name, value)
+        if not constant.size:
+            raise Declined("the filter is empty")
+        return constant
+
+
+@dataclass(frozen=True)
+class PerChannel:
+    """A finite constant that is one number, or one for each channel of x."""
+
+    def check(self, match: Match, name: str, value) -> np.ndarray:
+        channels = match.channels()
+        if not isinstance(value, Ref):
+            return np.full(channels, value, np.float32)
+        constant = match.body.constants.value(value)
+        if (
+            constant is None
+            or constant.size not in (1, channels)
+            or not np.isfinite(constant).all()
+        ):
+            raise Declined
+        if constant.shape[-1:] not in ((), (1,), (channels,)):
+            raise Declined
+        return np.broadcast_to(constant.reshape(-1), (channels,))
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size that is known, and not zero."""
+
+    def check(self, match: Match, name: str, value) -> int:
+        if not isinstance(value, int) or not value:
+            raise Declined
+        return value
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """An attribute that is one of the values."""
+
+    values: tuple
+
+    def check(self, match: Match, name: str, value):
+        if value not in self.values:
+            allowed = " or ".join(map(str, self.values))
+            raise Declined(f"{name} {value}, only {allowed} is implemented")
+        return value
+
+
+@dataclass(frozen=True)
+class Window:
+    """An attribute [1, rows, columns, 1], or nothing, which is 1 and 1."""
+
+    def check(self, match: Match, name: str, value: list) -> tuple[int, int]:
+        if value and (value[0], value[3]) != (1, 1):
+            raise Declined(f"its {name} reaches over the batch or the channels")
+        return tuple(value[1:3]) or (1, 1)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute that may be anything."""
+
+    def check(self, match: Match, name: str, value):
+        return value
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A tensor of integers, as known or open sizes."""
+
+    def check(self, match: Match, name: str, value: Ref) -> np.ndarray:
+        sizes = match.body.shapes.value(value)
+        if sizes is None:
+            raise Declined(f"the channels or the {name} are not known")
+        return sizes

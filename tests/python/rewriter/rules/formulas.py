@@ -1,0 +1,385 @@
+"""The second reading of a rule: its formula, run on TensorFlow's ops with drawn arguments.
+
+A `Case` draws the arguments by their kinds, from ordinary values and edges, runs the formula
+eagerly in float32 and float64, traces it, and lets this one rule rewrite the trace. Spoilt, one op
+of the formula is a sibling of it, or one number another, and whatever the rule then makes of it has
+to be right all the same.
+"""
+
+import functools
+import inspect
+from dataclasses import fields, replace
+
+import numpy as np
+import tensorflow as tf
+
+from tf_blockdnn.python.ops.records import NHWC, Eltwise, eltwise
+from tf_blockdnn.python.rewriter import optimize_concrete, pipeline
+from tf_blockdnn.python.rewriter.options import Options
+from tf_blockdnn.python.rewriter.passes.layout.place_reorders import place_reorders
+from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import Idiom
+from tf_blockdnn.python.rewriter.rules import Found, Number, OneOf, PerChannel, Size, Window
+
+EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-30, 3e38, np.inf)
+SIBLINGS = {
+    **{"AddV2": "Sub", "Sub": "AddV2", "Mul": "AddV2", "RealDiv": "Mul", "Neg": "Abs"},
+    **{"Maximum": "Minimum", "Minimum": "Maximum", "SquaredDifference": "Sub", "Pow": "Mul"},
+    **{"Rsqrt": "Sqrt", "Sqrt": "Rsqrt", "Reciprocal": "Rsqrt", "Square": "Abs", "Abs": "Square"},
+    **{"Relu": "Relu6", "Relu6": "Relu", "Sigmoid": "Tanh", "Tanh": "Sigmoid", "Erf": "Tanh"},
+    **{"Erfc": "Erf", "Softplus": "Relu", "Softmax": "LogSoftmax", "Mean": "Max", "Max": "Mean"},
+    **{"Greater": "Less", "GreaterEqual": "LessEqual", "Less": "Greater", "LessEqual": "Greater"},
+    **{"MaxPool": "AvgPool", "AvgPool": "MaxPool"},
+}
+
+
+class Draw(np.random.Generator):
+    """Draws; the same of the same seed."""
+
+    def __init__(self, *seed: int):
+        super().__init__(np.random.PCG64(seed))
+
+    def of(self, *items):
+        return items[self.integers(len(items))]
+
+    def tensor(self, shape) -> np.ndarray:
+        """Numbers of which one may be an edge."""
+        values = (self.standard_normal(shape) * 3).astype(np.float32)
+        if values.size:
+            usual = (0.0, 1.0, 3.0, -3.0, 1e4)
+            values.flat[self.integers(values.size)] = self.of(*usual, self.of(np.nan, np.inf))
+        return values
+
+    def number(self, low: float, high: float) -> float:
+        values = [value for value in EDGES if low <= value <= high]
+        drawn = self.standard_normal()
+        return self.of(*values, *[drawn if low <= drawn <= high else values[0]] * len(values))
+
+    def kind(self, kind, given: dict):
+        """An argument of that kind, and of what it may not be."""
+        if isinstance(kind, Number):
+            number = self.number(max(kind.low, -3e38), min(kind.high, 3e38))
+            return np.full([1] * self.of(0, 0, 0, 1, 5), number, np.float32)
+        if isinstance(kind, PerChannel):
+            values = self.standard_normal((given["x"].shape or [1])[-1]).astype(np.float32)
+            values[:1] = self.of(*values[:1], *values[:1], *EDGES)
+            return values.reshape([1] * self.of(0, 0, 0, 1, 4) + [-1])
+        if isinstance(kind, OneOf):
+            return self.of(*kind.values)
+        if isinstance(kind, Size):
+            return self.of(1, 2, 2, 3, 4)
+        if isinstance(kind, Window):
+            return [1, self.of(1, 2, 3), self.of(1, 1, 2), 1]
+        raise NotImplementedError(f"draw a {kind}")
+
+
+def _order_of_channels(d: Draw, given: dict) -> np.ndarray:
+    channels = (given["x"].shape or [1])[-1]
+    order = np.arange(channels).reshape(d.of(*(n for n in (1, 2, 3, 4) if channels % n == 0)), -1).T
+    return order.ravel() if d.of(0, 1, 1) else d.permutation(channels)
+
+
+def _matrix(d: Draw, given: dict) -> np.ndarray:
+    shape = [given["x"].shape[-1] + d.of(0, 0, 0, 1), d.of(3, 16, 24)]
+    return d.standard_normal(shape[::-1] if given["transpose_b"] else shape).astype(np.float32)
+
+
+def _picture(d: Draw, given: dict) -> np.ndarray:
+    """Larger than all windows, and finite: fast convolutions spread what is not."""
+    return d.standard_normal([2, d.of(5, 6, 7), d.of(5, 8), d.of(3, 16, 24)]).astype(np.float32)
+
+
+def _filter(d: Draw, given: dict) -> np.ndarray:
+    """A filter, for some of the groups."""
+    channels, groups = given["x"].shape[-1], d.of(1, 1, 1, 3)
+    shape = [d.of(1, 2, 3), d.of(1, 3), channels // groups if channels % groups == 0 else 2]
+    return d.standard_normal([*shape, d.of(1, 2, 3, 24)]).astype(np.float32)
+
+
+def _explicit(d: Draw, given: dict) -> list:
+    sides = [int(n) for n in d.integers(0, 2, 4)]
+    return [0, 0, *sides, 0, 0] if given["padding"] == "EXPLICIT" else []
+
+
+def _size_before(d: Draw, given: dict) -> np.ndarray:
+    """A size of which a convolution makes that of x, or some other size."""
+    (n, *plane, _), window = given["x"].shape, given["weights"].shape[:2]
+    for axis, stride in enumerate(given["strides"][1:3]):
+        largest = plane[axis] * stride
+        if given["padding"] == "VALID":
+            largest += max(window[axis] - stride, 0)
+        plane[axis] = largest - d.of(0, 0, 0, 1)
+    return np.array([n, *plane, given["weights"].shape[2]], np.int32)
+
+
+# What is drawn of a parameter in a way of its own: (formula, parameter) -> argument.
+DRAWN = {
+    ("gathered", "order"): _order_of_channels,
+    ("depth_pool", "x"): lambda d, given: np.nan_to_num(d.tensor([6, 3, 2, 16])),
+    ("depth_pool", "depth"): lambda d, given: d.of(2, 3, 6),
+    ("depth_pool", "ksize"): lambda d, given: [1, d.of(1, 2), 1, 1],
+    ("depth_pool", "strides"): lambda d, given: [1, d.of(1, 2), 1, 1],
+    ("pool", "x"): _picture,
+    ("pool", "explicit_paddings"): _explicit,
+    ("convolution", "x"): _picture,
+    ("convolution", "weights"): _filter,
+    ("convolution", "strides"): lambda d, given: [1, *[d.of(1, 1, 2)] * 2, 1],
+    ("convolution", "explicit_paddings"): _explicit,
+    ("dilated", "x"): _picture,
+    ("dilated", "weights"): _filter,
+    ("dilated", "block"): lambda d, given: np.array([2, d.of(1, 2)], np.int32),
+    ("dilated", "same_block"): lambda d, given: given["block"],
+    ("dilated", "pads"): lambda d, given: d.integers(0, 4, (2, 2)).astype(np.int32),
+    ("dilated", "crops"): lambda d, given: d.integers(0, 2, (2, 2)).astype(np.int32),
+    ("conv_transpose", "x"): _picture,
+    ("conv_transpose", "weights"): lambda d, given: d.standard_normal(
+        [d.of(1, 2, 3), d.of(1, 3), d.of(3, 24), given["x"].shape[-1]]
+    ).astype("f"),
+    ("conv_transpose", "strides"): lambda d, given: [1, *[d.of(1, 2, 2)] * 2, 1],
+    ("conv_transpose", "dilations"): lambda d, given: [1, 1, 1, 1],
+    ("conv_transpose", "padding"): lambda d, given: d.of("SAME", "VALID"),
+    ("conv_transpose", "explicit_paddings"): _explicit,
+    ("conv_transpose", "sizes"): _size_before,
+    ("resize", "x"): _picture,
+    ("resize", "size"): lambda d, given: np.array([d.of(3, 6, 7), d.of(2, 4, 8)], np.int32),
+    ("dense", "x"): lambda d, given: d.tensor([2, 3, 4, d.of(3, 16, 24)]),
+    ("dense", "weights"): _matrix,
+    # An infinity stays one; some of the spellings take it from itself.
+    ("prelu", "x"): lambda d, given: np.nan_to_num(d.tensor([2, 3, 24]), posinf=1.0),
+    # A row with an infinity is no number as a whole.
+    ("softmax", "x"): lambda d, given: np.nan_to_num(d.tensor([2, 3, 24]), posinf=1.0),
+}
+_STRICT = Options(strict=True)
+# What has to be computed by an op of ours, for the rule to be of use.
+BEHIND = {"softmax"}
+
+
+class Value:
+    """A tensor of a formula that is run, and the sites that it depends on; None if it is absent."""
+
+    def __init__(self, run: "Run", tensor, sites: frozenset[int] = frozenset()):
+        self.run, self.tensor, self.sites, self.error = run, tensor, sites, None
+
+    @property
+    def is_absent(self) -> bool:
+        return self.tensor is None and self.error is None
+
+    @property
+    def shape(self):
+        if self.error:
+            raise self.error
+        return self.tensor.shape
+
+    def __neg__(self) -> "Value":
+        return self.run.op("Neg", self)
+
+
+def _operator(name: str, mirrored: bool):
+    def apply(self, other) -> Value:
+        a, b = (other, self) if mirrored else (self, other)
+        absent = [isinstance(one, Value) and one.is_absent for one in (a, b)]
+        if any(absent):
+            return -b if absent[0] and name == "Sub" else b if absent[0] else a
+        swaps = name in ("AddV2", "Mul") and self.run.draw.of(0, 1)
+        return self.run.op(name, *((b, a) if swaps else (a, b)))
+
+    return apply
+
+
+for _name, _op in {"add": "AddV2", "sub": "Sub", "mul": "Mul", "truediv": "RealDiv"}.items():
+    setattr(Value, f"__{_name}__", _operator(_op, False))
+    setattr(Value, f"__r{_name}__", _operator(_op, True))
+
+
+class Run:
+    """The `tf` of a formula that computes; spelled alike whenever `draw` starts with one seed.
+
+    Args:
+        spoilt: the site, an op or number in their order, that is another.
+    """
+
+    def __init__(self, draw: Draw, dtype, spoilt: int = -1):
+        self.draw, self.dtype, self.spoilt, self.moved = draw, dtype, spoilt, False
+        self.count, self.new = 0, set()  # sites so far, and those of the op that comes next
+
+    def __getattr__(self, name: str):
+        return functools.partial(self.op, name)
+
+    def _is_spoilt(self) -> bool:
+        self.new.add(self.count)
+        self.count += 1
+        return self.count - 1 == self.spoilt
+
+    def op(self, name: str, *args, **attributes) -> Value:
+        name = SIBLINGS.get(name, name) if self._is_spoilt() else name
+        for arg in args:
+            if isinstance(arg, Value) and arg.error:
+                return arg
+        function = getattr(tf.raw_ops, name)
+        names = list(inspect.signature(function).parameters)
+        for key in [key for key in attributes if key not in names]:  # which the sibling has not
+            del attributes[key]
+        inputs = dict(zip(names, map(self._input, args), strict=False))
+        sites = self.new.union(*(arg.sites for arg in args if isinstance(arg, Value)))
+        self.new = set()
+        made = Value(self, None, frozenset(sites))
+        try:
+            made.tensor = function(**inputs, **attributes)
+        except (
+            TypeError,
+            ValueError,
+            tf.errors.OpError,
+        ) as error:  # perhaps of no way that is taken
+            made.error = error
+        return made
+
+    def _input(self, value):
+        if isinstance(value, Value):
+            return value.tensor
+        if isinstance(value, int | float):
+            if self._is_spoilt():
+                up = np.nextafter(np.float32(value), np.float32(np.inf))
+                self.moved = self.spoilt % 2 == 0  # More than rounding: that is no such formula.
+                value = value + 1e-4 if self.moved else float(up)
+            return tf.constant(value, self.dtype)
+        if isinstance(value, list) and all(isinstance(n, int) for n in value):
+            if self._is_spoilt():
+                value = value[1:] + value[:1]
+        return value
+
+    def either(self, *ways):
+        return self.draw.of(*ways)
+
+    def axes(self, x, *axes: int) -> np.ndarray:
+        rank = x.shape.rank
+        moved = self._is_spoilt() and rank > 1
+        numbers = [(a - moved) % rank - self.draw.of(0, rank) for a in axes]
+        return np.array(numbers if len(numbers) > 1 else numbers[0], np.int32)
+
+    def sizes(self, x, rank: int) -> list:
+        if x.shape.rank != rank:
+            raise ValueError("another rank")
+        known, open_ = x.shape, tf.shape(x.tensor)
+        return [open_[i] if known[i] is None else known[i] for i in range(rank)]
+
+    def reshape(self, x, sizes) -> Value:
+        return Value(self, tf.reshape(x.tensor, sizes), x.sites)
+
+
+class Case:
+    """One rule with drawn arguments: `outcome` is what happened, `fault` what is wrong with it."""
+
+    def __init__(self, rule, seed: int, spoil: bool, monkeypatch):
+        self.rule, self.seed, self.found = rule, seed, []
+        d, self.given = Draw(seed), {}
+        name = rule.formula.__name__
+        for key in rule.parameters:
+            if rule.defaults.get(key) is not None and d.of(0, 1, 2, 3) == 0:
+                self.given[key] = None
+            elif (name, key) in DRAWN:
+                self.given[key] = DRAWN[name, key](d, self.given)
+            elif key in rule.kinds:
+                self.given[key] = d.kind(rule.kinds[key], self.given)
+            else:
+                before = [d.of(1, 2, 3) for _ in range(d.of(0, 1, 2, 3, 3, 3, 3, 4))]
+                self.given[key] = d.tensor([*before, d.of(1, 3, 16, 24)])
+        for key in rule.kinds:  # An absent one is its default where it is no operand.
+            if self.given.get(key, 0) is None and isinstance(
+                rule.kinds[key], OneOf | Size | Window
+            ):
+                self.given[key] = rule.defaults[key]
+        self.outcome, self.fault = self._outcome(d, spoil, monkeypatch)
+
+    def _run(self, tensors: dict, dtype, spoilt: int) -> Run:
+        run, arguments = Run(Draw(self.seed, 1), dtype, spoilt), {}
+        for key, value in self.given.items():
+            if value is None:
+                arguments[key] = Value(run, None)
+            elif key in tensors:
+                arguments[key] = Value(run, tensors[key])
+            elif isinstance(value, np.ndarray):
+                kind = dtype if value.dtype.kind == "f" else value.dtype
+                arguments[key] = Value(run, tf.constant(value, kind))
+            else:
+                arguments[key] = value
+        run.result = self.rule.formula(run, **arguments)
+        if run.result.error:
+            raise run.result.error
+        return run
+
+    def _outcome(self, d: Draw, spoil: bool, monkeypatch) -> tuple[str, str]:
+        tensors = {key: self.given[key] for key in self.rule.tensors}
+        behind = self.rule.formula.__name__ in BEHIND
+        spoilt = -1
+        try:  # What is wanted, and how far rounding errors grow in it.
+            if spoil:
+                usual = self._run({k: tf.constant(v) for k, v in tensors.items()}, tf.float32, -1)
+                spoilt = d.of(*sorted(usual.result.sites))
+            runs = [
+                self._run({k: tf.constant(v, kind) for k, v in tensors.items()}, kind, spoilt)
+                for kind in (tf.float32, tf.float64)
+            ]
+        except (TypeError, ValueError, ZeroDivisionError, tf.errors.OpError):
+            return "unfit", ""
+        (wanted, exact), moved = (run.result.tensor.numpy() for run in runs), runs[0].moved
+
+        def build(*args):
+            if behind:
+                args = [tf.raw_ops.Neg(x=x, name="ours") for x in args]
+            return self._run(
+                dict(zip(tensors, args, strict=True)), tf.float32, spoilt
+            ).result.tensor
+
+        opened = [[None if d.of(0, 1, 2) == 0 else n for n in x.shape] for x in tensors.values()]
+        specs = [
+            tf.TensorSpec([*own[:-1], *x.shape[-1:]])
+            for own, x in zip(opened, tensors.values(), strict=True)
+        ]
+        concrete = tf.function(build, autograph=False).get_concrete_function(*specs)
+        monkeypatch.setattr(pipeline, "PASSES", (self._apply, place_reorders))
+        given = [-x if behind else x for x in tensors.values()]
+        got = (
+            optimize_concrete(concrete, options=_STRICT).concrete(*map(tf.constant, given)).numpy()
+        )
+        kept = [one for one in self.found if not isinstance(one, str)]
+        if not kept:
+            return (f"declined: {self.found[0]}", "") if self.found else ("missed", "")
+        if moved:
+            return "fired", "a number that is not the formula's"
+        if wanted.shape != got.shape:
+            return "fired", f"shape {got.shape} for {wanted.shape}"
+        with np.errstate(all="ignore"):
+            x = np.where(np.isfinite(tensors["x"]), tensors["x"], 1)
+            most = np.abs(x).max(initial=1) + np.abs(wanted)
+            allowed = 1e-5 * most + 32 * np.nan_to_num(np.abs(wanted - exact))
+            right = (
+                (wanted == got)
+                | np.isnan(wanted) & np.isnan(got)
+                | (np.abs(wanted - got) <= allowed)
+            )
+        return "fired", "" if right.all() else f"{got[~right][0]} for {wanted[~right][0]}"
+
+    def _apply(self, body, context) -> None:
+        """The pass that lets this rule alone look at each node, the last ones first."""
+        for node in reversed(body.view.topological()):
+            if node.name == "ours" or node.name.startswith("ours_"):
+                steps = (eltwise("linear", alpha=-1.0, beta=0.0),)
+                channels = (body.shapes.shape(node.ref) or (1,))[-1]
+                self._put(
+                    Idiom(node.name, node.inputs[0], steps, frozenset({node.name})), channels, body
+                )
+        for node in reversed(body.view.topological()):
+            if node.name in body.view and node.op in self.rule.ROOTS and node.payload is None:
+                found = self.rule.find(node, body, context)
+                self.found += [] if found is None else [found]
+                if isinstance(found, Found):
+                    if "layout" in {field.name for field in fields(found.payload)}:
+                        plain = replace(found.payload, layout=NHWC)
+                        found = replace(found, payload=plain)
+                    found.put(body)
+                elif isinstance(found, Idiom):
+                    self._put(found, body.shapes.shape(found.src)[-1], body)
+
+    @staticmethod
+    def _put(idiom: Idiom, channels: int, body) -> None:
+        payload = Eltwise(origin=idiom.root, channels=channels, steps=idiom.steps, layout=NHWC)
+        Found(payload, idiom.inputs, idiom.root, idiom.nodes).put(body)

@@ -1,0 +1,78 @@
+"""Each rule is tested by its own formula, as it is and with one op or number of it another."""
+
+import collections
+import os
+
+import pytest
+import tensorflow as tf
+from formulas import Case
+
+from tf_blockdnn.python.rewriter.capture import capture
+from tf_blockdnn.python.rewriter.patterns import PATTERNS
+from tf_blockdnn.python.rewriter.patterns.pixels.elementwise import activations
+from tf_blockdnn.python.rewriter.rules import Number, Rule
+
+CASES = int(os.environ.get("TF_BLOCKDNN_CASES", 40))
+_PATTERNS = [one for patterns in (*PATTERNS.values(), activations.RULES) for one in patterns]
+RULES = {one.formula.__name__: one for one in _PATTERNS if isinstance(one, Rule)}
+
+
+def _cases(name: str, spoil: bool, monkeypatch):
+    cases = [Case(RULES[name], seed, spoil, monkeypatch) for seed in range(CASES)]
+    outcomes = collections.Counter(case.outcome for case in cases)
+    faults = [f"seed {case.seed}: {case.fault}" for case in cases if case.fault]
+    return outcomes, faults
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_formula_is_found_and_its_numbers_are_right(monkeypatch, name):
+    outcomes, faults = _cases(name, False, monkeypatch)
+    assert not faults, (outcomes, faults)
+    assert outcomes["fired"] >= CASES // 8, outcomes
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_formula_with_another_op_or_number_is_no_such_formula(monkeypatch, name):
+    outcomes, faults = _cases(name, True, monkeypatch)
+    assert not faults, (outcomes, faults)
+
+
+def _at(function, op: str):
+    """The last node of that op, and the graph that it is in."""
+    spec = tf.TensorSpec([2, 24])
+    body = capture(tf.function(function, autograph=False).get_concrete_function(spec)).main
+    return [node for node in body.view.topological() if node.op == op][-1], body
+
+
+def test_tries_and_hits_are_counted():
+    rule = Rule(lambda tf, x, beta=1.0: x * tf.Sigmoid(x * beta), lambda match: "", beta=Number())
+    for function in (lambda x: x * tf.sigmoid(1.5 * x), lambda x: x * tf.tanh(x)):
+        rule.find(*_at(function, "Mul"))
+    assert (rule.tries, rule.hits) == (2, 1)
+
+
+def test_the_nearest_miss_is_named():
+    rule = RULES["swish"]
+    assert "made by Tanh, not by Sigmoid" in rule.why_not(*_at(lambda x: x * tf.tanh(x), "Mul"))
+
+    def is_read(x):
+        gate = tf.sigmoid(x)
+        return x * gate, gate
+
+    assert "read elsewhere" in rule.why_not(*_at(is_read, "Mul"))
+    assert rule.find(*_at(is_read, "Mul")) is None
+
+
+def test_a_name_that_tensorflow_does_not_know_fails_when_the_rule_is_made():
+    with pytest.raises(ValueError, match="no op 'Sigmiod'"):
+        Rule(lambda tf, x: tf.Sigmiod(x), lambda match: None)
+    with pytest.raises(ValueError, match="no attribute 'keepdims'"):
+        Rule(lambda tf, x: tf.Mean(x, tf.axes(x, -1), keepdims=True), lambda match: None)
+
+
+def test_only_tensors_of_float32_are_matched():
+    def function(x):
+        wide = tf.cast(x, tf.float64)
+        return tf.cast(wide * tf.sigmoid(wide), tf.float32)
+
+    assert "float64" in RULES["swish"].why_not(*_at(function, "Mul"))
