@@ -1,7 +1,7 @@
 """Every name of TensorFlow's that is not public and that we use, in one place.
 
 A new TensorFlow minor may move or drop any of them: whoever takes this package there starts here.
-Modules of `tensorflow.python` fail at import when they are gone. The C++ symbols at the end are
+What is gone is named in one line when this is imported. The C++ symbols at the end are
 looked up when they are wanted, and `missing` says which is not there; without them calls take
 TensorFlow's own dispatch.
 """
@@ -9,43 +9,104 @@ TensorFlow's own dispatch.
 import ctypes
 import functools
 import os
+import weakref
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import tensorflow as tf
-from tensorflow.core.function.polymorphism import function_type
-from tensorflow.core.function.trace_type import default_types
-from tensorflow.python.checkpoint import graph_view
-from tensorflow.python.client import pywrap_tf_session
-from tensorflow.python.eager import context, core, def_function, execute, record, tape
-from tensorflow.python.eager.polymorphic_function import concrete_function
-from tensorflow.python.framework import (
-    convert_to_constants,
-    dtypes,
-    func_graph,
-    importer,
-    op_callbacks,
-    op_def_registry,
-    ops,
-    tensor_shape,
-    tensor_util,
+
+_LACKS = "TensorFlow {} is not one that tf_blockdnn knows, install one of its versions: {}"
+
+try:
+    from tensorflow.core.function.polymorphism import function_type
+    from tensorflow.core.function.trace_type import default_types
+    from tensorflow.python.checkpoint import graph_view
+    from tensorflow.python.client import pywrap_tf_session
+    from tensorflow.python.eager import context, core, def_function, execute, record, tape
+    from tensorflow.python.eager.polymorphic_function import concrete_function
+    from tensorflow.python.framework import (
+        convert_to_constants,
+        dtypes,
+        func_graph,
+        importer,
+        op_callbacks,
+        op_def_registry,
+        ops,
+        tensor_shape,
+        tensor_util,
+    )
+    from tensorflow.python.framework.ops import EagerTensor
+    from tensorflow.python.grappler import tf_optimizer
+    from tensorflow.python.ops import (
+        array_ops,
+        control_flow_util,
+        gen_resource_variable_ops,
+        handle_data_util,
+        resource_variable_ops,
+    )
+    from tensorflow.python.pywrap_tfe import TFE_Py_FastPathExecute as fast_path
+    from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as has_no_tape
+    from tensorflow.python.trackable import asset, base, resource
+    from tensorflow.python.util import nest
+    from tensorflow.python.util._pywrap_util_port import IsMklEnabled as is_onednn_on
+except ImportError as error:
+    raise ImportError(_LACKS.format(tf.__version__, error)) from error
+
+
+def _check(names: dict) -> None:
+    """Raises ImportError where an object lacks one of the names that belong to it."""
+    for owner, own in names.items():
+        for name in own.split():
+            if not hasattr(owner, name):
+                kind = owner if isinstance(owner, type) else type(owner)
+                what = f"{kind.__module__}.{kind.__qualname__} has no {name}"
+                raise ImportError(_LACKS.format(tf.__version__, what))
+
+
+_check(
+    {
+        EagerTensor: "_handle_data _shape_tuple",
+        concrete_function.ConcreteFunction: "_call_flat captured_inputs function_type",
+        context.Context: "add_function_def get_function_def has_function remove_function",
+        default_types.Weakref(weakref.ref(EagerTensor)): "_ref",
+        func_graph.FuncGraph("checked"): "_add_new_tf_operations _create_op_from_tf_operation "
+        "_functions _get_operation_by_name _nodes_by_name new_operations",
+    }
 )
-from tensorflow.python.framework.ops import EagerTensor
-from tensorflow.python.grappler import tf_optimizer
-from tensorflow.python.ops import (
-    array_ops,
-    control_flow_util,
-    gen_resource_variable_ops,
-    handle_data_util,
-    resource_variable_ops,
-)
-from tensorflow.python.pywrap_tfe import TFE_Py_FastPathExecute as fast_path
-from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as has_no_tape
-from tensorflow.python.trackable import asset, base, resource
-from tensorflow.python.util import nest
-from tensorflow.python.util._pywrap_util_port import IsMklEnabled as is_onednn_on
+
+
+def call_flat(function, inputs) -> object:
+    """What a ConcreteFunction makes of one tensor for each of its flat arguments."""
+    return function._call_flat(list(inputs), function.captured_inputs)
+
+
+def functions_of(graph) -> dict:
+    """name -> what holds the definition, of each function that a graph calls."""
+    return {tf.compat.as_str(name): held for name, held in graph._functions.items()}
+
+
+def operation_of(graph, name: str):
+    """The operation of that name; None where there is none."""
+    try:
+        return graph.get_operation_by_name(name)
+    except KeyError:
+        return None
+
+
+def variable_behind(handle) -> tuple | None:
+    """(data type, shape) of the variable whose handle a tensor is; None where it is none."""
+    data = getattr(handle, "_handle_data", None) if handle.dtype == dtypes.resource else None
+    if data is None or not data.is_set or len(data.shape_and_type) != 1:
+        return None
+    (held,) = data.shape_and_type
+    return dtypes.as_dtype(held.dtype), tensor_shape.TensorShape(held.shape)
+
+
+def marked(kind) -> object:
+    """The Python object in whose place a function's type has a mark; None where it is none."""
+    return kind._ref() if isinstance(kind, default_types.Weakref) else None
 
 
 def frozen(function):

@@ -87,14 +87,13 @@ class Shapes:
 
     def _completed(self, ref: Ref, inferred: Shape | None) -> Shape | None:
         """With the sizes that no rule tells."""
-        if inferred is not None and all(isinstance(size, int) for size in inferred):
-            return inferred
+        is_complete = inferred is not None and None not in inferred
+        if is_complete and all(isinstance(size, int) for size in inferred[1:]):
+            return inferred  # Nobody has to state the batch.
         static = functools.reduce(_joined, self._stated(ref), None)
-        if inferred is None or None in inferred:
+        if not is_complete:
             static = _joined(static, self._static_shape(ref))
-        elif static is None:
-            return inferred
-        return self._merge(ref, static, inferred)
+        return inferred if is_complete and static is None else self._merge(ref, static, inferred)
 
     def _static_shape(self, ref: Ref) -> StaticShape:
         if ref.node not in self._static:

@@ -35,15 +35,17 @@ from ..graph import (
 )
 from ..tensorflow_private import (
     array_ops,
-    dtypes,
     func_graph,
+    functions_of,
     gen_resource_variable_ops,
     importer,
+    operation_of,
     ops,
     results_of,
     tensor_shape,
     tensor_util,
     tf_optimizer,
+    variable_behind,
 )
 from . import ordering
 
@@ -79,8 +81,7 @@ def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) 
     captures = dict(zip(names[count:], captured, strict=True))
     targets = [op.name for op in concrete.graph.control_outputs]
     fetches = [tensor.name for tensor in results_of(concrete)]
-    traced = concrete.graph.as_graph_def()
-    graph_def, functions = _inline(traced, fetches, targets, closed)
+    graph_def, functions = _inline(concrete.graph.as_graph_def(), fetches, targets, closed)
     _disarm_variable_shapes(graph_def)
     captures = _embed_tensors(graph_def, captures)
     _drop_waits_for_inputs(graph_def, names)
@@ -89,6 +90,7 @@ def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) 
     view.prune()
     constants = Constants(view, variables_of(captures), live=live)
     own_gradients = ordering.own_gradients(view, constants)
+    stated = _stated(concrete.graph, view)
     ordering.relax(view, constants)
     inputs = concrete.inputs[:count]
     known = {tensor.op.name: _as_tuple(tensor.shape) for tensor in inputs}
@@ -97,7 +99,7 @@ def capture(concrete, closed: frozenset[str] = frozenset(), live: bool = False) 
         view,
         known | _shapes_of_reads(view, constants),
         functools.partial(static_shapes, functions, captures),
-        stated=_stated(concrete.graph, traced),
+        stated=stated,
     )
     main = Body(view, constants, shapes, inputs=names[:count], own_gradients=own_gradients)
     _add_inner(main, functions)
@@ -169,26 +171,43 @@ def _shapes_of_reads(view: GraphView, constants: Constants) -> dict[str, tuple]:
     return {name: shape for name, shape in shapes.items() if shape is not None}
 
 
-def _stated(graph, graph_def: graph_pb2.GraphDef):
+def _stated(graph, view: GraphView):
     """tensor -> the static shapes that it has, under each of its names, in the graph as traced.
 
     A GraphDef does not say what `set_shape` did, and inlining drops identities.
     """
     names: dict[Ref, list[Ref]] = {}
-    for node in graph_def.node:
-        for port, text in enumerate(node.input if node.op in ordering.IDENTITIES else ()):
-            names.setdefault(Ref.parse(text), []).append(Ref(node.name, port))
+    for node in view:
+        for port, ref in enumerate(node.inputs if node.op in ordering.IDENTITIES else ()):
+            names.setdefault(ref, []).append(Ref(node.name, port))
 
     def stated(ref: Ref):
         alike = [ref]
         for one in alike:
             alike += names.get(one, ())
-            try:
-                yield _as_tuple(graph.get_operation_by_name(one.node).outputs[one.port].shape)
-            except (KeyError, IndexError):  # of a function that was inlined
-                continue
+            op = _as_traced(graph, one.node)
+            tensors = [] if op is None else op.outputs[one.port : one.port + 1]
+            for tensor in tensors:
+                yield _as_tuple(tensor.shape)
+                readers = (op for op in tensor.consumers() if op.type in ordering.IDENTITIES)
+                for reader in readers:
+                    pairs = zip(reader.inputs, reader.outputs, strict=True)
+                    tensors += (output for source, output in pairs if source is tensor)
 
     return stated
+
+
+def _as_traced(graph, name: str):
+    """The operation that a node was before inlining, which names what was inlined "call/node"."""
+    if (op := operation_of(graph, name)) is not None:
+        return op
+    ends = (i for i, letter in enumerate(name) if letter == "/")
+    for end in ends:
+        call = operation_of(graph, name[:end])
+        if call is not None and call.type in ordering.CALLS:
+            function = functions_of(graph).get(call.get_attr("f").name)
+            return None if function is None else _as_traced(function.graph, name[end + 1 :])
+    return None
 
 
 def _embed_tensors(graph_def: graph_pb2.GraphDef, captures: dict[str, object]) -> dict:
@@ -223,23 +242,13 @@ def _drop_waits_for_inputs(graph_def: graph_pb2.GraphDef, names: list[str]) -> N
 
 def variables_of(captures: Mapping) -> dict:
     """key -> the variable behind a captured handle, of those that are one."""
-    return {key: _variable(tensor) for key, tensor in captures.items() if _is_variable(tensor)}
-
-
-def _is_variable(tensor) -> bool:
-    if tensor.dtype != dtypes.resource:
-        return False
-    handle = getattr(tensor, "_handle_data", None)
-    return handle is not None and handle.is_set and len(handle.shape_and_type) == 1
-
-
-def _variable(handle) -> Variable:
-    """The variable behind a handle, whoever owns it."""
-    held = handle._handle_data.shape_and_type[0]
-    dtype = dtypes.as_dtype(held.dtype)
-    shape = _as_tuple(tensor_shape.TensorShape(held.shape))
-
-    return Variable(shape, lambda: gen_resource_variable_ops.read_variable_op(handle, dtype))
+    found = ((key, handle, variable_behind(handle)) for key, handle in captures.items())
+    read = gen_resource_variable_ops.read_variable_op
+    return {
+        key: Variable(_as_tuple(held[1]), functools.partial(read, handle, held[0]))
+        for key, handle, held in found
+        if held is not None
+    }
 
 
 def _inline(graph_def: graph_pb2.GraphDef, fetches, targets, closed: frozenset[str]):

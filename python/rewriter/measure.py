@@ -11,7 +11,7 @@ import tensorflow as tf
 from ..graph import GraphView, Module, Node, Ref, flatten, make_node, restore_library
 from ..layout import BLOCK
 from ..measuring.timing import interleave, timed
-from ..tensorflow_private import ops
+from ..tensorflow_private import call_flat, ops
 from .capture import capture, import_flat
 from .rebuild import traced
 from .regions import REGION, is_ours
@@ -76,11 +76,7 @@ def region_times(original, rewritten, inputs: Sequence[tf.Tensor]) -> list[Regio
 
 def milliseconds(functions, inputs: Sequence[tf.Tensor]) -> list[float]:
     """The fastest call of each function, turn by turn."""
-    calls = [
-        functools.partial(function._call_flat, inputs, function.captured_inputs)
-        for function in functions
-    ]
-    return _fastest(calls)
+    return _fastest([functools.partial(call_flat, function, inputs) for function in functions])
 
 
 def _fastest(calls: Sequence[Callable]) -> list[float]:
@@ -144,8 +140,7 @@ def _plain(values: np.ndarray, shape: tf.TensorShape) -> np.ndarray:
 
 def _call(module: Module, given: Mapping[Ref, tf.Tensor], wanted: list[Ref]) -> Callable:
     """A call of no arguments that computes the tensors `wanted` of those that are given."""
-    concrete = computing(module, given, wanted)
-    return functools.partial(concrete._call_flat, list(given.values()), concrete.captured_inputs)
+    return functools.partial(call_flat, computing(module, given, wanted), list(given.values()))
 
 
 def computing(module: Module, given: Mapping[Ref, tf.Tensor], wanted: list[Ref]):

@@ -15,7 +15,7 @@ PURE_READS = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "Co
 _NO_GRADIENT = frozenset({"StopGradient", "PreventGradient"})
 _HIDDEN = "blockdnn_"
 IDENTITIES = _NO_GRADIENT | {"Identity", "IdentityN"}
-_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 # A loaded SavedModel names all its reads as side effects: 263 of MobileNetV2.
 _STANDS_FOR_OTHERS = frozenset({*IDENTITIES, *PURE_READS, "NoOp"})
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"})
@@ -74,7 +74,7 @@ def own_gradients(view: GraphView, constants: Constants) -> tuple[str, ...]:
             changes = is_number and not constants.is_constant(node.inputs[0])
             if changes and not _is_of_moments(view, constants, node):
                 found.append(node.name)
-        elif GRADIENT in node.attr and node.op not in _CALLS and not _is_of_silu(view, node):
+        elif GRADIENT in node.attr and node.op not in CALLS and not _is_of_silu(view, node):
             found.append(node.name)
     return tuple(found)
 

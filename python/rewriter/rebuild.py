@@ -6,7 +6,15 @@ import weakref
 import tensorflow as tf
 
 from ..graph import Module, restore_library
-from ..tensorflow_private import array_ops, context, default_types, ops, results_of, type_of
+from ..tensorflow_private import (
+    array_ops,
+    context,
+    functions_of,
+    marked,
+    ops,
+    results_of,
+    type_of,
+)
 from .capture import import_flat
 
 # The graph brings its own ordering; TensorFlow's would tie loops of version 1 in knots.
@@ -75,7 +83,7 @@ def _release_with(graph, names: list[str]) -> None:
 
     A graph that calls this one shares the Python objects of its library, and so keeps them.
     """
-    library = {tf.compat.as_str(name): held for name, held in graph._functions.items()}
+    library = functions_of(graph)
     for name in names:
         held = library.get(name, graph)
         weakref.finalize(held, context.context().remove_function, name).atexit = False
@@ -88,10 +96,8 @@ def _arguments(original, count: int):
         (args, kwargs), function_type = signature, type_of(original)
         bound = function_type.bind(*args, **kwargs)
         for name, parameter in function_type.parameters.items():
-            kind = parameter.type_constraint
-            # The signature has a mark in the place of a Python object.
-            if isinstance(kind, default_types.Weakref) and kind._ref() is not None:
-                bound.arguments[name] = kind._ref()
+            if (held := marked(parameter.type_constraint)) is not None:
+                bound.arguments[name] = held
         return (bound.args, bound.kwargs), function_type
     specs = [tf.TensorSpec(t.shape, t.dtype, name=t.op.name) for t in original.inputs[:count]]
     return (specs, {}), None

@@ -10,7 +10,7 @@ import tensorflow as tf
 from ..errors import UserError, VerificationError
 from ..graph import GraphView, Module, Ref, called_functions
 from ..measuring.difference import apart
-from ..tensorflow_private import gen_resource_variable_ops, nest, results_of
+from ..tensorflow_private import call_flat, gen_resource_variable_ops, nest, results_of
 from . import ordering
 from .capture import variables_of
 from .regions import ops_of_ours
@@ -136,7 +136,7 @@ def outputs(concrete, inputs) -> list[tuple]:
     Variables that it assigns have the values that they had.
     """
     with unchanged(concrete):
-        results = concrete._call_flat(inputs, concrete.captured_inputs)
+        results = call_flat(concrete, inputs)
     flat = nest.flatten_with_joined_string_paths(results, expand_composites=True)
     return [(path or str(index), value) for index, (path, value) in enumerate(flat)]
 

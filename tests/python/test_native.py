@@ -89,6 +89,29 @@ main()
     assert out.returncode == 2 and line in out.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    "spoil, named",
+    [
+        (
+            "from tensorflow.python.eager.polymorphic_function.concrete_function import "
+            "ConcreteFunction\ndel ConcreteFunction._call_flat",
+            "ConcreteFunction has no _call_flat",
+        ),
+        (
+            "import sys\nimport tensorflow.python.framework as framework\ndel framework.importer\n"
+            "sys.modules['tensorflow.python.framework.importer'] = None",
+            "importer",
+        ),
+    ],
+)
+def test_what_another_tensorflow_lacks_is_named_at_import(spoil, named):
+    program = f"import tensorflow as tf\n{spoil}\nfrom tf_blockdnn import optimize"
+    command = [sys.executable, "-c", program]
+    error = subprocess.run(command, capture_output=True, text=True).stderr.splitlines()[-1]
+    assert error.startswith("ImportError: TensorFlow 2.") and named in error
+    assert "is not one that tf_blockdnn knows" in error
+
+
 def test_wrong_version_is_refused_before_loading(tmp_path):
     """In a process of its own: the import fails, TensorFlow's loader is never asked."""
     (tmp_path / "libtf_blockdnn.so").write_bytes(b"not a library")

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from ...graph import Module, Ref
+from ...tensorflow_private import call_flat
 from ..measure import computing
 from ..report import OutputLoss, Precision
 from ..verify import outputs, unchanged, why_only_once
@@ -146,8 +147,7 @@ class _Fetch:
             names = map(Ref, self._module.main.inputs)
             given = dict(zip(names, batch, strict=True))
             self._functions[key] = computing(self._module, given, self._wanted)
-        function = self._functions[key]
-        return function._call_flat(batch, function.captured_inputs)
+        return call_flat(self._functions[key], batch)
 
 
 def _judged(original, lowered, lowering: Lowering, held: list) -> Precision:

@@ -316,7 +316,7 @@ def test_a_function_compiled_by_xla_is_kept(weights):
 
 def _of_unknown_shape(x):
     """The same image, of which no op tells the shape."""
-    return tf.reshape(x, tf.py_function(lambda: tf.constant([-1, 6, 6, 16]), [], tf.int32))
+    return tf.reshape(x, tf.shape(x) + tf.cast(0.0 * x[0, 0, 0, 0], tf.int32))
 
 
 def _stated(y):
@@ -328,6 +328,7 @@ _STATED = {
     "the tensor": lambda x: _stated(_of_unknown_shape(x)),
     "an identity of it": lambda x: _stated(tf.identity(_of_unknown_shape(x))),
     "what Python makes": lambda x: _stated(tf.numpy_function(np.copy, [x], tf.float32)),
+    "in a function of its own": lambda x: tf.function(lambda y: _STATED["the tensor"](y))(x),
     "channels alone": lambda x: _stated(_of_unknown_shape(x)) * 2.0,
 }
 
@@ -341,6 +342,15 @@ def test_a_shape_that_was_stated_is_known(what, rewrite, weights, image, tmp_pat
     assert result.report.count("BlockdnnConv") == 1, result.report.summary()
     assert result.concrete.output_shapes == [None, 6, 6, 16]
     result.assert_same(image(2, 6, 6, 16))
+    if what == "what Python makes":
+        return  # No SavedModel has it.
+    module = tf.Module()
+    module.kernel = kernel
+    module.function = tf.function(function, input_signature=[tf.TensorSpec([None, 6, 6, 16])])
+    tf.saved_model.save(module, tmp_path, signatures=module.function)
+    loaded = tf.saved_model.load(tmp_path)
+    rewritten = optimize_concrete(loaded.signatures["serving_default"])
+    assert rewritten.report.count("BlockdnnConv") == 1, rewritten.report.summary()
 
 
 def test_a_spectrogram_is_convolved(rewrite, weights, floats):
