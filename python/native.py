@@ -219,7 +219,8 @@ def without_collection():
     """Python looks for no unreachable cycles meanwhile.
 
     Where millions of objects are made that stay, it would go through all that Keras and TensorFlow
-    hold again and again, 0.4 s each time.
+    hold again and again, 0.4 s each time. That is so for all threads, as the collector has one
+    switch: what others drop in cycles meanwhile waits for the end, at most some seconds.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -311,6 +311,7 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     if not is_converted(module):
         return concrete, list(concrete.variables)
     module, own = _written(module, bundles, context)
+    context.report.notes += _frozen_numbers(concrete, module, own)
     captures = module.captures | {name: variable.handle for name, variable in own.items()}
     context.running = "name_algorithms"
     flat = flat_graph(module, captures)
@@ -329,6 +330,20 @@ def _rewritten(concrete, bundles: Bundles, context: Context):
     context.running = "verify"
     verify.check_signature(concrete, result)
     return result, list(own.values())
+
+
+def _frozen_numbers(concrete, module: Module, own: dict) -> list[str]:
+    """A note of variables of one number: settings like a temperature, more than weights."""
+    read = module.main.constants.read_tensors.keys() | own.keys()
+    handles = {id(handle) for name, handle in module.captures.items() if name in read}
+    found = [v for v in concrete.variables if v.shape.rank == 0 and id(v.handle) in handles]
+    if not found or module.main.constants.live:
+        return []
+    names = ", ".join(variable.name.partition(":")[0] for variable in found[:3])
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return [
+        f'{names}{more}: variables of one number keep their values of now; weights="live" follows'
+    ]
 
 
 def _why_no_gradient(module: Module, context: Context) -> str:

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.rewriter import optimize_concrete
+from tf_blockdnn.python.rewriter import Options, optimize_concrete
 
 _IMAGE, _ROWS, _STEPS = [None, 6, 6, 16], [None, 40], [None, 5, 8]
 _VOLUME, _IDS = [None, 4, 4, 4, 16], tf.TensorSpec([None, 7], tf.int32)
@@ -309,6 +309,25 @@ def test_a_variable_that_only_a_branch_assigns_is_live(weights, image):
     np.testing.assert_allclose(rewritten.concrete(x), tf.nn.conv2d(x, kernel, 1, "SAME"), atol=1e-5)
     assert not rewritten.concrete(100.0 + x).numpy().any()
     assert not rewritten.concrete(x).numpy().any()
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_number_that_is_a_variable_is_named(is_left, weights, image):
+    """Whether a pass folds it, or an op of TensorFlow's reads it."""
+    kernel, temperature = weights(3, 3, 16, 16), tf.Variable(0.5, name="temperature")
+
+    def function(x):
+        y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        return (
+            tf.math.bessel_i0e(tf.math.bessel_i0e(y) / temperature) if is_left else y * temperature
+        )
+
+    concrete = tf.function(function).get_concrete_function(tf.TensorSpec([1, 6, 6, 16]))
+    for options, count in ((Options(), 1), (Options(weights="live"), 0)):
+        rewritten = optimize_concrete(concrete, options=options)
+        assert rewritten.report.count("BlockdnnConv") == 1
+        said = [note for note in rewritten.report.notes if "of one number" in note]
+        assert len(said) == count and all(note.startswith("temperature: ") for note in said)
 
 
 def test_weights_of_text_and_of_numbers_of_other_kinds(weights, image):
