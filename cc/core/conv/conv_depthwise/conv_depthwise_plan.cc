@@ -124,9 +124,9 @@ struct Sample {
 
 // Cycles of the busiest thread: the mean of equal threads and of one that a neighbour slows down.
 // Threads take groups of each other's parts (parallel_units.h), as if these were handed out in
-// order.
-double Span(const ConvDepthwisePlan& plan, const std::vector<PairPart>& parts,
-            const Sample& sample) {
+// order. A span of `most` and more need not be exact.
+double Span(const ConvDepthwisePlan& plan, const std::vector<PairPart>& parts, const Sample& sample,
+            double most) {
   const DirectPlan& p = plan.first.Own<DirectPlan>();
   const ConvDesc& d = plan.depthwise.desc;
   const int64_t tasks = sample.images * static_cast<int64_t>(parts.size());
@@ -151,7 +151,8 @@ double Span(const ConvDepthwisePlan& plan, const std::vector<PairPart>& parts,
     }
     return span * sample.repeats;
   };
-  return plan.first.threads == 1 ? busiest(1) : (busiest(1) + busiest(sample.slow)) / 2;
+  const double even = busiest(1);
+  return plan.first.threads == 1 || even >= most ? even : (even + busiest(sample.slow)) / 2;
 }
 
 // Ranges of groups times ranges of rows.
@@ -179,7 +180,7 @@ void ChooseParts(ConvDepthwisePlan* plan, double* span) {
       next = groups + 1 + groups / fine;
       if (groups < last) next = std::min(next, last);
       std::vector<PairPart> parts = Grid(count, groups, oh, rows);
-      const double cost = Span(*plan, parts, sample);
+      const double cost = Span(*plan, parts, sample, *span * 0.995);
       if (cost >= *span * 0.995) continue;
       *span = cost;
       plan->parts = std::move(parts);
