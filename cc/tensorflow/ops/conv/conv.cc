@@ -1,6 +1,5 @@
 // BlockdnnConv.
-#include <cstring>
-
+#include "cc/core/reorder/float_slice.h"
 #include "cc/tensorflow/ops/conv/conv_attrs.h"
 
 namespace bd {
@@ -145,18 +144,11 @@ struct Conv : OneConvOp<ConvAttrs> {
     PackConvWeights(plan, widened, behind, pool, Src(ctx, plan.desc.src));
   }
   void Widen(const void* plain, OpKernelContext* ctx, float* widened) const {
-    const float* const scales =
-        num_scales > 0 ? ctx->input(scales_input()).flat<float>().data() : nullptr;
+    LoadSlice(ActiveIsa(), {weights_dtype, {}}, plain, widened, weights_size());
+    if (num_scales == 0) return;
+    const float* const scales = ctx->input(scales_input()).flat<float>().data();
     for (int64_t first = 0; first < weights_size(); first += oc) {
-      for (int64_t o = 0; o < oc; ++o) {
-        const int64_t at = first + o;
-        if (scales != nullptr) {
-          widened[at] = static_cast<const int8_t*>(plain)[at] * scales[o];
-        } else {
-          const uint32_t bits = uint32_t{static_cast<const uint16_t*>(plain)[at]} << 16;
-          memcpy(&widened[at], &bits, sizeof(bits));
-        }
-      }
+      for (int64_t o = 0; o < oc; ++o) widened[first + o] *= scales[o];
     }
   }
 
