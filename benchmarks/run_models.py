@@ -51,7 +51,7 @@ def main() -> None:
     settings = {name: os.environ[name] for name in SETTINGS if name in os.environ}
     about = machine.facts() | {"runs": options.runs, "environment": settings}
     measured = []
-    # The bar is drawn between turns only; a redrawing thread would take a core from a contestant.
+    # The bar is drawn between turns only; a redrawing thread would take a core from a peer.
     with Progress(console=notes, auto_refresh=False) as progress:
         task = progress.add_task("", total=len(plan))
 

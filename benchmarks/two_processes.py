@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from measuring import turns
+from measuring.prepare import HERE
+from measuring.turns import names
+from measuring.workers import Workers
+from peers.row import Peer
 
 
 def _loop() -> Callable:
@@ -62,56 +65,27 @@ def _network(name: str) -> Callable:
     return lambda: fast(image)
 
 
-def worker(work: str) -> None:
-    """Says that it is ready; then for each line of seconds on stdin, how often it ran a second."""
+def _run(work: str, inputs: Mapping, threads: int) -> Callable:
     run = PLAIN[work]() if work in PLAIN else _network(work)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        done, start = 0, time.perf_counter()
-        end = start + float(line)
-        while time.perf_counter() < end:
-            run()
-            done += 1
-        print(done / (time.perf_counter() - start), flush=True)
+
+    def once() -> dict:
+        run()
+        return {}
+
+    return once
 
 
-class Worker:
-    """A process of `worker`."""
-
-    def __init__(self, work: str):
-        one_thread = {"TF_NUM_INTRAOP_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, "--worker", work],
-            env=os.environ | one_thread | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def ask(self, seconds: float) -> None:
-        self.process.stdin.write(f"{seconds}\n")
-        self.process.stdin.flush()
-
-    def answer(self) -> str:
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit("two_processes: a worker has ended; stderr above says why")
-        return line
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait()
+_ONE = {"TF_NUM_INTRAOP_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+PEERS = {name: Peer(name, _run, (), _ONE) for name in ("first", "second")}
 
 
-def measure(workers: list[Worker], seconds: float) -> tuple[float, float]:
-    """The rates of the workers one after the other, and of all at once, as sums."""
-    alone = 0.0
-    for each in workers:
-        each.ask(seconds)
-        alone += float(each.answer())
-    for each in workers:
-        each.ask(seconds)
-    return alone, sum(float(each.answer()) for each in workers)
+def measure(pair: list[Callable], runs: int, pool: ThreadPoolExecutor) -> tuple[float, float]:
+    """Runs a second of the workers one after the other, and of both at once, as sums."""
+
+    def rate(worker: Callable) -> float:
+        return 1e3 * runs / sum(worker("", runs))
+
+    return sum(map(rate, pair)), sum(pool.map(rate, pair))
 
 
 def main() -> None:
@@ -119,26 +93,26 @@ def main() -> None:
     kinds = ("ResNet50", "MobileNetV2", "products", "copies", "loop")
     parser.add_argument(
         "--work",
-        type=lambda text: text.split(","),
+        type=names,
         default=kinds,
         help=f"networks of keras.applications, {', '.join(PLAIN)}; default: {','.join(kinds)}",
     )
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=0.5, help="of a turn")
-    parser.add_argument("--worker", metavar="WORK", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.worker:
-        worker(options.worker)
-        return
     rates: dict[str, list[tuple[float, float]]] = {work: [] for work in options.work}
-    with contextlib.ExitStack() as running:
-        workers = {work: [Worker(work), Worker(work)] for work in rates}
-        for each in (each for pair in workers.values() for each in pair):
-            running.callback(each.close)
-            each.answer()
+    with contextlib.ExitStack() as stack:
+        pool, runs, pairs = stack.enter_context(ThreadPoolExecutor(2)), {}, {}
+        for work in rates:
+            workers = stack.enter_context(Workers(HERE, "two_processes", {}, threads=1))
+            for peer, row in PEERS.items():
+                workers.start(peer, row, work)
+            turns.require(workers)
+            pairs[work] = list(workers.running.values())
+            runs[work] = max(1, int(1e3 * options.seconds / min(pairs[work][0]("", 2))))
         for _ in range(options.rounds):
-            for work, pair in workers.items():
-                rates[work].append(measure(pair, options.seconds))
+            for work, pair in pairs.items():
+                rates[work].append(measure(pair, runs[work], pool))
     print(f"{options.rounds} rounds; both at once, as a share of the two alone")
     for work, measured in rates.items():
         ratios = sorted(together / alone for alone, together in measured)

@@ -53,5 +53,5 @@ def apart(want: np.ndarray, got: np.ndarray) -> np.ndarray:
     want, got = want.astype(wide), got.astype(wide)
     same = (want == got) | (np.isnan(want) & np.isnan(got))
     with np.errstate(invalid="ignore"):
-        found = np.where(same, 0.0, np.abs(want - got))
-    return np.where(np.isnan(found), np.inf, found)
+        distances = np.where(same, 0.0, np.abs(want - got))
+    return np.where(np.isnan(distances), np.inf, distances)

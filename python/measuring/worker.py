@@ -138,13 +138,13 @@ def _serve(
     with np.load(inputs) as arrays:
         feed = dict(arrays)
     start = time.perf_counter()
-    made = row.runner(model, feed, int(threads))
-    runs = {"": made} if callable(made) else made
+    returned = row.runner(model, feed, int(threads))
+    runs = {"": returned} if callable(returned) else returned
     first = next(iter(runs.values()))()
     ready = time.perf_counter() - start
     np.savez(outputs, **first)
     versions = {name: _version(name) for name in row.packages}
-    more = getattr(made, "about", dict)()
+    more = getattr(returned, "about", dict)()
     answer(versions=versions, ready_seconds=ready, cases=list(runs), **more)
     for line in sys.stdin:
         request = json.loads(line)

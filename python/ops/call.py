@@ -61,13 +61,13 @@ def function_of(record: type[Record]) -> Callable:
             call = prepare(*args, **options)
             if not isinstance(call, OpCall):
                 return call
-            inputs, given = call.inputs, dict(zip(positional, args, strict=False)) | options
+            inputs, arguments = call.inputs, dict(zip(positional, args, strict=False)) | options
             if takes_into:
-                into = given.get("into")
+                into = arguments.get("into")
                 inputs = (*inputs, [] if into is None else [tf.convert_to_tensor(into)])
-            passed = {name: value for name, value in given.items() if name in known}
+            passed = {name: value for name, value in arguments.items() if name in known}
             attributes = fixed | passed | call.attributes
-            result = record.run(*inputs, name=given.get("name"), **attributes)
+            result = record.run(*inputs, name=arguments.get("name"), **attributes)
             return result if call.then is None else call.then(result)
 
         record.function = function
@@ -84,9 +84,9 @@ def documented(text: str, parameters: Mapping) -> str:
     head, *sections = re.split(r"\n\n(?=[A-Z]\w+:)", text)
     by_title = {section.partition(":")[0]: section for section in sections}
     entries = re.split(r"\n  (?! )", by_title.pop("Args", "Args:"))[1:]
-    own = {name: entry for entry in entries for name in entry.partition(":")[0].split(", ")}
+    described = {name: entry for entry in entries for name in entry.partition(":")[0].split(", ")}
     lines = dict.fromkeys(
-        own.get(name) or _entry(f"{name}: {ARGUMENTS[name]}") for name in parameters
+        described.get(name) or _entry(f"{name}: {ARGUMENTS[name]}") for name in parameters
     )
     by_title = {"Args": "\n  ".join(["Args:", *lines])} | by_title
     if "Raises" not in by_title:
@@ -111,15 +111,15 @@ class Called:
 
     def __init__(self, op):
         self.op, self.dst, self._inputs = op, op.outputs[0], {}
-        given, at = list(op.inputs), 0
+        tensors, at = list(op.inputs), 0
         for arg in definition(op.type).input_arg:
             if arg.number_attr or arg.type_list_attr:
                 count = getattr(self, arg.number_attr or arg.type_list_attr)
                 count = len(count) if isinstance(count, list | tuple) else count
-                self._inputs[arg.name] = given[at : at + count]
+                self._inputs[arg.name] = tensors[at : at + count]
                 at += count
             else:
-                self._inputs[arg.name] = given[at]
+                self._inputs[arg.name] = tensors[at]
                 at += 1
 
     def __getattr__(self, name: str):
@@ -152,24 +152,24 @@ class Called:
 
     def arguments(self) -> dict:
         """Those with which its function calls the op again; its inputs are among them."""
-        function, found = RECORDS[self.op.type].function, {}
+        function, arguments = RECORDS[self.op.type].function, {}
         for name in inspect.signature(function).parameters:
             if name == "padding":
-                found[name] = self.padding_argument
+                arguments[name] = self.padding_argument
             elif name in ("crops", "paddings"):
-                found[name] = padding_argument("EXPLICIT", getattr(self, name))
+                arguments[name] = padding_argument("EXPLICIT", getattr(self, name))
             elif name.endswith("post_ops"):
-                found[name] = PostOps.parse(getattr(self, name))
+                arguments[name] = PostOps.parse(getattr(self, name))
             elif name == "dtype":
-                found[name] = self.dst_type
+                arguments[name] = self.dst_type
             elif name not in ("dst", "name"):
-                found[name] = getattr(self, name)
-                if name not in self._inputs and found[name] == []:
-                    found[name] = None
+                arguments[name] = getattr(self, name)
+                if name not in self._inputs and arguments[name] == []:
+                    arguments[name] = None
         for name in ("into", "weight_scales"):
-            if name in found:
-                found[name] = found[name][0] if found[name] else None
-        return found
+            if name in arguments:
+                arguments[name] = arguments[name][0] if arguments[name] else None
+        return arguments
 
     def place(self, role: str) -> int:
         """The index of that input, or of the first of that list of inputs."""

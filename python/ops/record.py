@@ -121,13 +121,13 @@ class Record:
 
     def dtype_of(self, role: str) -> int:
         """The data type that the input of that role must have."""
-        own = {"src": self.src_dtype, "into": self.dtype}
-        return self.other_types.get(role, own.get(role, FLOAT32))
+        types = {"src": self.src_dtype, "into": self.dtype} | self.other_types
+        return types.get(role, FLOAT32)
 
     def quantization_of(self, role: str) -> Quantization:
         """What the input of that role must stand for."""
-        own = {"src": self.src_quantization, "into": self.dst_quantization}
-        return own.get(role, ())
+        by_role = {"src": self.src_quantization, "into": self.dst_quantization}
+        return by_role.get(role, ())
 
     def channels_of(self, role: str) -> int | None:
         """The channels that the input of that role must have; None where any will do."""
@@ -148,7 +148,7 @@ class Record:
         for part, channels in ((self.src_part, 0), (self.dst_part, self.channels)):
             if part and part[0] + channels > part[1]:
                 return f"{channels} channels from {part[0]} on are no part of {part[1]}"
-        reads = [("reads", self.src_dtype, one) for one in self._src_quantizations()]
+        reads = [("reads", self.src_dtype, q) for q in self._src_quantizations()]
         for verb, dtype, stands_for in (*reads, ("writes", self.dtype, self.dst_quantization)):
             if bool(stands_for) != (dtype == UINT8):
                 return f"it {verb} {dtype_name(dtype)} with quantization {stands_for}"
@@ -194,32 +194,32 @@ class Record:
 
     def attributes(self) -> dict:
         """Those of its op that say what it is."""
-        found = {name: getattr(self, name, None) for name in attribute_types(self.op)}
-        if found.get("padding") in ("SAME", "VALID"):
-            found.pop("explicit_paddings", None)
-        return {name: value for name, value in found.items() if value is not None}
+        attributes = {name: getattr(self, name, None) for name in attribute_types(self.op)}
+        if attributes.get("padding") in ("SAME", "VALID"):
+            attributes.pop("explicit_paddings", None)
+        return {name: value for name, value in attributes.items() if value is not None}
 
     def write(self, inputs: dict[str, Ref], bundle: Bundle) -> tuple[dict, list[Ref | list[Ref]]]:
         """All attributes and the inputs of its op in their order; adds its arrays to `bundle`."""
-        attributes, given = self.attributes(), [inputs[role] for role in self.own]
+        attributes, tensors = self.attributes(), [inputs[role] for role in self.own]
         if self.takes_steps:
             attributes["post_ops"], args = write_chain(self.chain, inputs, bundle)
-            given.append(args)
-        return attributes, given
+            tensors.append(args)
+        return attributes, tensors
 
     def node(self, planned: Node, bundle: Bundle, scratchpad_mode: str) -> Node:
         """The node of its op in place of the planned one."""
         inputs = planned.by_role
-        attributes, given = self.write(inputs, bundle)
+        attributes, tensors = self.write(inputs, bundle)
         if self.has("num_into"):
-            given.append([inputs["into"]] if "into" in inputs else [])
+            tensors.append([inputs["into"]] if "into" in inputs else [])
         if self.has("scratchpad_mode"):
             attributes["scratchpad_mode"] = scratchpad_mode
-        made = make_node(
-            planned.name, self.op, given, planned.controls, T=self.src_dtype, **attributes
+        node = make_node(
+            planned.name, self.op, tensors, planned.controls, T=self.src_dtype, **attributes
         )
-        made.payload = self
-        return made
+        node.payload = self
+        return node
 
     # The call.
 

@@ -323,7 +323,7 @@ class Sheet:
 
     def _first_tail_row(self, outer: Sequence[Axis]) -> int | None:
         """The first row of memory that has an element of the tail, if there is one."""
-        found = []
+        rows = []
         for d, size in enumerate(self.desc.dims):
             if size == self.desc.padded_dims[d]:
                 continue
@@ -331,8 +331,8 @@ class Sheet:
             for axis in outer:
                 row *= axis.count
                 row += size // axis.unit % axis.count if axis.dim == d else 0
-            found.append(row)
-        return min(found, default=None)
+            rows.append(row)
+        return min(rows, default=None)
 
     def _order(self, run: Axis, outer: Sequence[Axis]) -> str:
         """The levels of memory in words, from inside."""
