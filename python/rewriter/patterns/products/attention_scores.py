@@ -29,6 +29,7 @@ from .attention_masks import (
 )
 
 _SAME = frozenset({"Identity", "StopGradient"})
+_MOVES = _SAME | {"Reshape", "Transpose"}
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,8 @@ def _then(scores, node: Node, body: Body, change: Callable[[Scores], Scores | st
     changed = change(scores)
     if isinstance(changed, str):
         return changed
-    if len(changed.shape(body) or ()) != body.shapes.rank(node.ref):
+    more = len(changed.shape(body) or ()) - (body.shapes.rank(node.ref) or 0)
+    if more and not (changed.heads and more == 1):  # those of [B N, T, S] have one less
         return "its scores are not known to keep their axes"
     return replace(changed, nodes=(*changed.nodes, node.name))
 
@@ -295,7 +297,8 @@ def _in_windows(node: Node, is_product, body: Body):
 
 
 def _with_bias(scores: Scores, node: Node, bias: Ref, factor: float, body: Body) -> Scores | str:
-    if body.constants.scalar(bias) == 0.0:
+    constant = body.constants.scalar(bias)
+    if constant == 0.0 or constant is not None and _changes_no_weight(constant, node, body):
         return scores
     if not _fits(bias, node, scores, body):
         return "what is added to its scores is not known to be broadcast to them"
@@ -315,6 +318,18 @@ def _with_bias(scores: Scores, node: Node, bias: Ref, factor: float, body: Body)
         return added
     exact = None if isinstance(added, str) else added
     return replace(scores, causal=True, hidden=lowest, exact=exact)
+
+
+def _changes_no_weight(constant: float, node: Node, body: Body) -> bool:
+    """Whether the constant is added to all scores last, as the 1e-9 of Hugging Face's softmax is.
+
+    A larger one would cost them digits.
+    """
+    reader = body.view.only_reader(node.ref)[0]
+    while reader is not None and reader.op in _MOVES:
+        reader = body.view.only_reader(reader.ref)[0]
+    is_last = reader is not None and reader.op == "Softmax" and abs(constant) <= 1.0
+    return is_last and any(body.shapes.equal(ref, node.ref) for ref in node.inputs)
 
 
 def _added(scores: Scores, bias: Ref, factor: float) -> Scores | str:

@@ -77,6 +77,7 @@ BIASES = {
         2,
         0,
     ),
+    "the constant of a stable softmax": (lambda s: s + np.float32(MASK[0]) + 1e-9, 1, 0),
     "a constant before a mask of an ordinary value": (
         lambda s: tf.where(MASK[:, None, None], s + 0.9, 0.3),
         1,
@@ -238,4 +239,20 @@ def test_other_scales_stay(rewrite, floats, shape):
     result = rewrite(function, *[a.shape for a in arrays], options=STRICT)
     assert not result.ops["BlockdnnAttention"]
     assert "other than a number" in " ".join(reason for _, reason in result.report.declined)
+    result.assert_same(*arrays)
+
+
+def test_the_softmax_of_hugging_face(rewrite, floats):
+    """It adds 1e-9 to scores of all heads in one axis, behind a mask of those in two."""
+
+    def function(q, k, v):
+        q, k, v = (tf.reshape(x, [B * N, -1, H]) for x in (q, k, v))
+        scores = tf.reshape(tf.matmul(q, k, transpose_b=True), [B, N, T, S])
+        scores = tf.reshape(scores + np.float32(MASK[:, None, None]) * -1e4, [B * N, T, S])
+        y = tf.matmul(tf.nn.softmax(scores + 1e-9), v)
+        return tf.transpose(tf.reshape(y, [B, N, T, H]), [0, 2, 1, 3])
+
+    arrays = floats(B, N, T, H), floats(B, N, S, H), floats(B, N, S, H)
+    result = rewrite(function, *[a.shape for a in arrays], options=STRICT)
+    assert result.blockdnn == {"Attention": 1} and not result.ops["Softmax"]
     result.assert_same(*arrays)
