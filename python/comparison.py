@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
-from . import calls, folders, metagraph
-from .calls import OptimizedFunction
+from . import folders, metagraph, targets
 from .errors import SavedModelError
 from .measuring.difference import Difference, largest_difference
 from .measuring.examples import example_inputs
 from .measuring.timing import Timing, interleave, timed
-from .rewriter import optimize_concrete
 from .saved_model import load_model, select_signatures
+from .targets import OptimizedFunction
 
 ORIGINAL, OPTIMIZED = "TensorFlow", "tf_blockdnn"
 _CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative", "Conv3D", "Conv2DBackpropInput")
@@ -166,7 +165,7 @@ def compare_saved_model(
     original = loaded.signatures[choose_signature(loaded.signatures, signature, source)]
     inputs = inputs_of(original, source, batch=batch, size=size, example=example)
     step("optimising")
-    optimized = OptimizedFunction(optimize_concrete(original, roots=[loaded]))
+    optimized = targets.optimize(original)
     step(f"measuring, {runs} runs of each in turn")
     return compare(original, optimized, inputs, runs=runs)
 
@@ -189,7 +188,7 @@ def inputs_of(original, source, *, batch=None, size=None, example=None) -> dict:
             fixed = ", ".join(f"{name} {list(spec.shape)}" for name, spec in specs.items())
             raise SavedModelError(f"{source}: {option} changes nothing: it takes {fixed}")
     if example is not None:
-        fitting = tf.nest.flatten(calls.sized(specs, example))
+        fitting = tf.nest.flatten(targets.sized(specs, example))
         arrays = zip(fitting, tf.nest.flatten(example), strict=True)
         inputs = {spec.name: np.asarray(a, spec.dtype.as_numpy_dtype) for spec, a in arrays}
         where, advice = "on the example", ""

@@ -6,8 +6,8 @@ import platform
 
 import tensorflow as tf
 
-from .calls import eager_path_unavailable
 from .native import LIBRARY_PATH, active_isa, built_for
+from .targets import eager_path_unavailable
 from .tensorflow_private import is_onednn_on
 from .threads import threads_in_use
 from .version import VERSION

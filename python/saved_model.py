@@ -14,19 +14,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from . import calls, folders, metagraph
-from .errors import SavedModelError
-from .rewriter import Bundles, Options, Report, optimize_concrete
+from . import folders, metagraph, targets
+from .errors import SavedModelError, UserError
+from .rewriter import Options, Report
 from .rewriter.trackables import owners
-from .tensorflow_private import asset, graph_view, resource
 
 __all__ = ["SavedModelError", "SavedModelReport", "inspect_saved_model", "optimize_saved_model"]
 
 # How a note begins that says of which sizes a signature is now.
 TAKES_EXAMPLE = "takes the sizes of example alone"
-
-# Node attributes that hold names for people.
-_SHOWN_ONLY = ("_user_specified_name", "config_proto")
 
 
 def _of_all(attribute: str, doc: str) -> property:
@@ -115,7 +111,9 @@ def optimize_saved_model(
 ) -> SavedModelReport:
     """Writes to `destination` the SavedModel in `source` with every signature made faster.
 
-    Names, dtypes, shapes, assets, lookup tables and initialisers are kept. The result loads with
+    Names, dtypes, shapes, assets, lookup tables and initialisers are kept. So are the functions
+    that are its attributes (`serve`, methods of a tf.Module, endpoints of an ExportArchive), faster
+    where they read no variable that one of them assigns. The result loads with
     tf.saved_model.load in any process that has imported tf_blockdnn. `destination` appears in one
     step when everything is written; on an error nothing is left behind.
 
@@ -159,14 +157,10 @@ def optimize_saved_model(
     step = on_step or (lambda words: None)
     source = folders.check_model(source)
     destination = folders.check_destination(destination, source=source, force=force)
-    loaded, functions, trackables, report = _rewritten(
-        source, signatures, custom_objects, options, checks, step
-    )
+    _, fast, report = _optimized(source, signatures, custom_objects, options, checks, step)
     step(f"writing {destination}")
     with folders.replacing(destination) as fresh:
-        tf.saved_model.save(
-            _root(functions, trackables, loaded), os.fspath(fresh), signatures=functions
-        )
+        fast.save(fresh)
     return report
 
 
@@ -204,10 +198,9 @@ def rewrite_saved_model(
     """What was loaded, its signatures' functions after rewriting, and the report."""
     options, step = Options.of(locals()), on_step or (lambda words: None)
     checks = {"calibration": calibration, "on_batch": on_batch, "example": example}
-    loaded, functions, _, report = _rewritten(
-        folders.check_model(source), signatures, custom_objects, options, checks, step
-    )
-    return loaded, functions, report
+    source = folders.check_model(source)
+    loaded, fast, report = _optimized(source, signatures, custom_objects, options, checks, step)
+    return loaded, {name: one.concrete for name, one in fast.signatures.items()}, report
 
 
 def load_model(
@@ -226,8 +219,12 @@ def load_model(
     """
     source = folders.check_model(source)
     if not folders.is_keras_file(source):
+        if custom_objects:
+            raise UserError(
+                f"custom_objects mean nothing to a SavedModel ({source}): leave them out"
+            )
         return metagraph.load(source), False
-    model = calls.load_keras_file(source, custom_objects)
+    model = targets.load_keras_file(source, custom_objects)
     concrete, with_example = _trace(model, source, example)
     module = tf.Module()
     module.captured = owners(concrete, [concrete, model])
@@ -244,20 +241,22 @@ def load_model(
 
 def _trace(model, source, example):
     """The inference of a Keras model, and whether Keras can trace it only for the example."""
-    specs = calls.keras_input_specs(model)
     try:
-        return calls.trace_keras_model(model, specs), False
-    except calls.CANNOT_TRACE as error:
-        if not calls.has_open_sizes(specs):
+        specs = targets.keras_input_specs(model)
+    except LookupError as error:
+        raise SavedModelError(f"{source}: {error}") from None
+    try:
+        return targets.trace_keras_model(model, *specs), False
+    except targets.CANNOT_TRACE as error:
+        if not targets.has_open_sizes(specs):
             raise
         if example is None:
             raise SavedModelError(
                 f"{source}: Keras cannot trace it with unknown sizes: optimize it with an example "
                 f"(--example) of known ones; Keras says: {metagraph.first_line(error)}"
             ) from error
-    known = calls.sized(specs, example)
-    known = tf.nest.map_structure(calls.of_any_batch, known)
-    return calls.trace_keras_model(model, known), True
+    known = tf.nest.map_structure(targets.of_any_batch, targets.sized(specs, example))
+    return targets.trace_keras_model(model, *known), True
 
 
 def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, source) -> list[str]:
@@ -274,82 +273,24 @@ def select_signatures(available: Iterable[str], wanted: Iterable[str] | None, so
     return wanted
 
 
-def _rewritten(source, wanted, custom_objects, options: Options, checks: dict, step: Callable):
-    """What was loaded, its signatures' functions, what these capture, and the report."""
+def _optimized(source, wanted, custom_objects, options: Options, checks: dict, step: Callable):
+    """What was loaded, the OptimizedModel of it, and the report."""
     step(f"reading {source}")
-    example = checks.get("example")
-    loaded, loaded_with_example = load_model(source, custom_objects, example)
+    example = checks["example"]
+    loaded, with_example = load_model(source, custom_objects, example)
+    checks["takes_example"] = with_example
     wanted = select_signatures(loaded.signatures, wanted, source)
-    functions, trackables, reports, done, bundles = {}, [], {}, {}, Bundles()
-    for name, original in loaded.signatures.items():
-        if name not in wanted:
-            functions[name] = original
-            trackables += original.variables
-            continue
-        closed = None if example is None else calls.closed(original, example)
-        takes_example = checks["takes_example"] = loaded_with_example or closed is not None
-        key = _fingerprint(original)
-        if key not in done:
-            step(f"optimising signature {name}")
-            done[key] = optimize_concrete(
-                closed or original, roots=[loaded], bundles=bundles, options=options, **checks
-            )
-            if takes_example:
-                taken = calls.sizes(closed or original)
-                done[key].report.notes.insert(0, f"{TAKES_EXAMPLE}: {taken}")
-            trackables += done[key][1]
-        functions[name], reports[name] = done[key].concrete, done[key].report
-    kept = tuple(name for name in functions if name not in reports)
-    return loaded, functions, trackables, SavedModelReport(reports, kept)
-
-
-def _fingerprint(function) -> tuple:
-    """Equal for signatures that are one graph under two names, as Keras exports them.
-
-    Node names carry running numbers, so nodes are compared by their position.
-    """
-    graph = function.graph.as_graph_def()
-    position = {node.name: str(index) for index, node in enumerate(graph.node)}
-
-    def edge(name: str) -> str:
-        head, colon, port = name.removeprefix("^").partition(":")
-        return ("^" if name.startswith("^") else "") + position[head] + colon + port
-
-    for node in graph.node:
-        node.name, node.input[:] = position[node.name], map(edge, node.input)
-        node.ClearField("experimental_debug_info")
-        for key in _SHOWN_ONLY:
-            node.attr.pop(key, None)
-    return (
-        graph.SerializeToString(deterministic=True),
-        (*sorted(function.structured_outputs), *(edge(t.name) for t in function.outputs)),
-        tuple(map(id, function.captured_inputs)),
-        str(function.structured_input_signature),
-    )
-
-
-def _root(functions, trackables, loaded) -> tf.Module:
-    """A module that owns what the functions capture, and every table, asset and initialiser."""
-    captured = {id(tensor) for f in functions.values() for tensor in f.captured_inputs}
-    owned = {
-        id(thing): thing
-        for thing in trackables
-        if not isinstance(thing, tf.Variable) or id(thing.handle) in captured
-    }
-    for thing in graph_view.ObjectGraphView(loaded).breadth_first_traversal()[0]:
-        initialise = getattr(thing, "_init_fn", None)  # Of a model that came as a graph alone.
-        if initialise is not None and _does_nothing(initialise):
-            continue
-        if isinstance(thing, (resource.CapturableResource, asset.Asset)):
-            owned[id(thing)] = thing
-            owned |= {id(variable): variable for variable in getattr(initialise, "variables", ())}
-    root = tf.Module()
-    root.owned = list(owned.values())
-    return root
-
-
-def _does_nothing(function) -> bool:
-    """Whether the function only names things. (It captures every variable all the same.)"""
-    return all(
-        op.type in ("Const", "NoOp", "Placeholder") for op in function.graph.get_operations()
-    )
+    settings = targets.Settings(example=example, signatures=wanted, on_step=step)
+    rewrite = targets.rewriter(options, **checks)
+    fast = targets.SavedModel(loaded, rewrite, settings).result()
+    names = [name for name in fast.signatures if name in wanted]
+    reports = {name: fast.signatures[name].only().report for name in names}
+    for function in {id(one): one for one in map(fast.signatures.get, names)}.values():
+        main = function.only()
+        if function.remark:
+            main.report.notes.remove(function.remark)
+        if function.remark or with_example:
+            taken = targets.sizes(main.concrete)
+            main.report.notes.insert(0, f"{TAKES_EXAMPLE}: {taken}")
+    kept = tuple(name for name in fast.signatures if name not in reports)
+    return loaded, fast, SavedModelReport(reports, kept)

@@ -8,9 +8,10 @@ TensorFlow's own dispatch.
 
 import ctypes
 import functools
+import inspect
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ import tensorflow as tf
 _LACKS = "TensorFlow {} is not one that tf_blockdnn knows, install one of its versions: {}"
 
 try:
+    from tensorflow.core.function import trace_type
     from tensorflow.core.function.polymorphism import function_type
     from tensorflow.core.function.trace_type import default_types
     from tensorflow.python.checkpoint import graph_view
@@ -27,6 +29,7 @@ try:
     from tensorflow.python.eager import context, core, def_function, execute, record, tape
     from tensorflow.python.eager.polymorphic_function import concrete_function
     from tensorflow.python.framework import (
+        auto_control_deps_utils,
         convert_to_constants,
         dtypes,
         func_graph,
@@ -49,6 +52,7 @@ try:
     from tensorflow.python.pywrap_tfe import TFE_Py_FastPathExecute as fast_path
     from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsEmpty as has_no_tape
     from tensorflow.python.trackable import asset, base, resource
+    from tensorflow.python.trackable.autotrackable import AutoTrackable
     from tensorflow.python.util import nest
     from tensorflow.python.util._pywrap_util_port import IsMklEnabled as is_onednn_on
 except ImportError as error:
@@ -132,6 +136,55 @@ def results_of(function) -> list:
     """
     leaves = nest.flatten(function.graph.structured_outputs, expand_composites=True)
     return function.outputs[: sum(leaf is not None for leaf in leaves)]
+
+
+def call_signature(kind, defaults: Mapping = {}) -> inspect.Signature:
+    """The parameter names, kinds and defaults; exported signatures take their names from here."""
+
+    def parameter(p) -> inspect.Parameter:
+        default = inspect.Parameter.empty
+        if p.optional:  # a Python value that the function was traced with, or TensorFlow's mark
+            default = defaults.get(p.name, getattr(p.type_constraint, "value", p.default))
+        return inspect.Parameter(p.name, p.kind, default=default)
+
+    return inspect.Signature(map(parameter, kind.parameters.values()))
+
+
+def bind(kind, args: tuple, kwargs: Mapping, defaults: Mapping) -> list:
+    """The flat inputs of a function of that type, matched and cast as TensorFlow does.
+
+    Args:
+        defaults: of arguments that are not given; Python values that it was traced with need none.
+
+    Raises:
+        TypeError, ValueError: not the arguments of such a function.
+    """
+    named = {function_type.sanitize_arg_name(name): value for name, value in kwargs.items()}
+    given, bound = kind.bind_partial(*args, **named).arguments, {}
+    for name, parameter in kind.parameters.items():
+        constraint = parameter.type_constraint
+        if name in given:
+            value = given[name]
+        elif isinstance(constraint, default_types.Literal):
+            value = constraint.value
+        elif isinstance(constraint, default_types.Weakref):
+            value = marked(constraint)
+        elif name in defaults:
+            value = defaults[name]
+        else:
+            raise TypeError(f"missing a required argument: {name!r}")
+        bound[name] = constraint.cast(value, trace_type.InternalCastContext(allow_specs=True))
+    return kind.unpack_inputs(inspect.BoundArguments(kind, bound))
+
+
+def defaults_of(function) -> dict:
+    """name -> default of the arguments of a tf.function."""
+    return dict(function._default_values)
+
+
+def read_only_inputs(graph) -> list[int]:
+    """The places of a function's inputs that are resources which it only reads."""
+    return auto_control_deps_utils.get_read_only_resource_input_indices_graph(graph)
 
 
 def is_in_xla() -> bool:

@@ -14,11 +14,11 @@ from .python.version import VERSION as __version__
 
 if _typing.TYPE_CHECKING:
     from . import layers, ops, rewriter
-    from .python.calls import load, optimize
     from .python.info import info
     from .python.ops.post_ops import PostOps
     from .python.ops.tensor_desc import TensorDesc
     from .python.saved_model import optimize_saved_model
+    from .python.targets import load, optimize
     from .python.threads import set_threads
 
 # Name -> the module that has it, or that it is.
@@ -27,9 +27,9 @@ _HOMES = {
     "TensorDesc": ".python.ops.tensor_desc",
     "info": ".python.info",
     "layers": ".layers",
-    "load": ".python.calls",
+    "load": ".python.targets",
     "ops": ".ops",
-    "optimize": ".python.calls",
+    "optimize": ".python.targets",
     "optimize_saved_model": ".python.saved_model",
     "rewriter": ".rewriter",
     "set_threads": ".python.threads",

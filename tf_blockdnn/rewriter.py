@@ -1,12 +1,12 @@
 """The rewriter: `optimize` and what it returns."""
 
-from .python.calls import OptimizedFunction, OptimizedModel, optimize
 from .python.rewriter import (
     Converted,
     Report,
     VerificationError,
     optimize_concrete,
 )
+from .python.targets import OptimizedFunction, OptimizedModel, optimize
 
 __all__ = [
     "Converted",

@@ -1,6 +1,5 @@
 """Makes a ConcreteFunction of an edited graph, with the original's signature."""
 
-import inspect
 import weakref
 
 import tensorflow as tf
@@ -8,8 +7,10 @@ import tensorflow as tf
 from ..graph import Module, restore_library
 from ..tensorflow_private import (
     array_ops,
+    call_signature,
     context,
     functions_of,
+    handle_data_util,
     marked,
     ops,
     results_of,
@@ -38,6 +39,8 @@ def rebuild(module: Module, captures: dict, no_gradient: str = ""):
         flat = args
         if function_type is not None:
             flat = function_type.unpack_inputs(function_type.bind(*args, **kwargs))
+        for old, new in zip(original.inputs, flat, strict=False):
+            handle_data_util.copy_handle_data(old, new)
         inputs = dict(zip(names, flat, strict=True))
         graph = ops.get_default_graph()
         outputs, effects = import_flat(graph, graph_def, inputs, captures, fetches, view.targets)
@@ -53,7 +56,7 @@ def rebuild(module: Module, captures: dict, no_gradient: str = ""):
 
     body.__name__ = "optimized"
     if function_type is not None:
-        body.__signature__ = _signature(function_type)
+        body.__signature__ = call_signature(function_type)
     return traced(body, graph_def.library.function, *args, **kwargs)
 
 
@@ -90,9 +93,13 @@ def _release_with(graph, names: list[str]) -> None:
 
 
 def _arguments(original, count: int):
-    """The structured signature and its type; pruned graphs of version 1 only have tensors."""
+    """The structured signature and its type; pruned graphs of version 1 only have tensors.
+
+    Of variables, which TensorFlow does not hand to a function that is traced anew, so are handles.
+    """
     signature = original.structured_input_signature
-    if signature is not None:
+    has_handles = any(tensor.dtype == tf.resource for tensor in original.inputs[:count])
+    if signature is not None and not has_handles:
         (args, kwargs), function_type = signature, type_of(original)
         bound = function_type.bind(*args, **kwargs)
         for name, parameter in function_type.parameters.items():
@@ -101,18 +108,6 @@ def _arguments(original, count: int):
         return (bound.args, bound.kwargs), function_type
     specs = [tf.TensorSpec(t.shape, t.dtype, name=t.op.name) for t in original.inputs[:count]]
     return (specs, {}), None
-
-
-def _signature(function_type) -> inspect.Signature:
-    """The parameter names, kinds and defaults; exported signatures take their names from here."""
-    return inspect.Signature([_parameter(p) for p in function_type.parameters.values()])
-
-
-def _parameter(parameter) -> inspect.Parameter:
-    default = inspect.Parameter.empty
-    if parameter.optional:  # a Python value that the function was traced with, or TensorFlow's mark
-        default = getattr(parameter.type_constraint, "value", parameter.default)
-    return inspect.Parameter(parameter.name, parameter.kind, default=default)
 
 
 def _pack(original, outputs):

@@ -7,7 +7,9 @@ on a value, there is another function. Weights that TensorFlow's ops read, and t
 recurrent layers, are the original's own variables then.
 """
 
+import functools
 import hashlib
+import inspect
 import re
 from collections.abc import Callable, Iterable
 
@@ -18,6 +20,8 @@ from ..graph import Body, Module, Ref, called, first_argument, restore_library
 from ..tensorflow_private import base, def_function, graph_view, resource_variable_ops
 
 BUNDLE = "blockdnn_weights"
+# Their functions name much, and nothing of the user's.
+_LIBRARIES = frozenset({"keras", "numpy", "tensorflow", "tf_keras", __name__.partition(".")[0]})
 # What functions.py and regions.py call functions: each run takes other numbers.
 _NUMBERED = re.compile(r"(_blockdnn_|^blockdnn_region_)\d+$")
 
@@ -52,12 +56,16 @@ def owners(concrete, roots: Iterable) -> list:
     Args:
         roots: functions, modules and models that the owners are looked for in.
     """
-    wanted = {id(tensor) for tensor in concrete.captured_inputs}
+    captured = concrete.captured_inputs
+    wanted = {id(tensor) for tensor in captured if tensor.dtype == tf.resource}
     found: dict[int, object] = {}
-    for item in _reachable(roots):
-        for handle in _handles(item):
-            if id(handle) in wanted:
-                found.setdefault(id(item), item)
+    for item in _reachable(roots) if wanted else ():
+        handles = wanted.intersection(map(id, _handles(item)))
+        if handles:
+            found.setdefault(id(item), item)
+            wanted -= handles
+        if not wanted:
+            break
     return list(found.values())
 
 
@@ -71,20 +79,55 @@ def _handles(item) -> list:
 
 
 def _reachable(roots: Iterable):
-    for root in roots:
-        yield from getattr(getattr(root, "graph", None), "variables", ())
-        yield from _closure(root)
-        if isinstance(root, base.Trackable):
-            yield from graph_view.ObjectGraphView(root).breadth_first_traversal()[0]
-
-
-def _closure(root):
-    """What a function closes over, one level deep, and everything tracked below that."""
-    function = getattr(root, "python_function", None)
-    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-    for item in [getattr(function, "__self__", None), *cells]:
+    """What is tracked below the roots, and below all that their functions close over or name."""
+    seen: dict[int, object] = {}
+    waiting = list(roots)
+    for item in waiting:
+        if id(item) in seen:
+            continue
+        seen[id(item)] = item
+        yield from getattr(getattr(item, "graph", None), "variables", ())
         if isinstance(item, base.Trackable) and not isinstance(item, def_function.Function):
             yield from graph_view.ObjectGraphView(item).breadth_first_traversal()[0]
+        waiting += _named(item)
+
+
+def _named(item) -> list:
+    """What a function closes over, and the globals and attributes of them that its code names."""
+    if (getattr(item, "__module__", None) or "").partition(".")[0] in _LIBRARIES:
+        return []
+    if isinstance(item, (list, tuple)):
+        return list(item)
+    if isinstance(item, dict):
+        return list(item.values())
+    if isinstance(item, functools.partial):
+        return [item.func, *item.args, *item.keywords.values()]
+    if (inner := getattr(item, "python_function", None)) is not None:
+        return [inner]
+    named, codes = [item.__self__] if inspect.ismethod(item) else [], []
+    item = getattr(item, "__func__", item)
+    if not inspect.isfunction(item):
+        return []
+    named += (cell.cell_contents for cell in item.__closure__ or () if _is_filled(cell))
+    codes.append(item.__code__)
+    for code in codes:
+        codes += filter(inspect.iscode, code.co_consts)
+        named += (item.__globals__[name] for name in code.co_names if name in item.__globals__)
+    attributes = {name for code in codes for name in code.co_names}
+    for owner in list(named):  # helper.table, of an object or a module
+        if not isinstance(owner, base.Trackable):
+            held = getattr(owner, "__dict__", {})
+            named += (held[name] for name in attributes if name in held)
+    named = [one.__wrapped__ if hasattr(one, "__wrapped__") else one for one in named]
+    return [one for one in named if not inspect.ismodule(one)]
+
+
+def _is_filled(cell) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:  # of a name that nobody has given a value yet
+        return False
+    return True
 
 
 def weights_left(module: Module) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ APPLICATION = "cli comparison info saved_model showing"
 FLOORS = [
     {"tf_blockdnn": "the public face"},
     {"application": APPLICATION},
-    {"calls": "calls"},
+    {"targets": "targets"},
     {"layers": "layers", "rewriter": "rewriter"},
     {"gradients": "gradients"},
     {"ops": "ops"},

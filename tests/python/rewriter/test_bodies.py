@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.calls import optimize
 from tf_blockdnn.python.errors import VerificationError
 from tf_blockdnn.python.rewriter import functions, optimize_concrete
+from tf_blockdnn.python.targets import optimize
 
 _SAME = {"strides": 1, "padding": "SAME"}
 

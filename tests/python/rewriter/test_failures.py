@@ -11,9 +11,9 @@ import test_random_graphs
 import test_structures
 from saved_models import draw_image, save_tiny
 
-from tf_blockdnn.python.calls import optimize
 from tf_blockdnn.python.rewriter import Options, optimize_concrete, pipeline
 from tf_blockdnn.python.saved_model import optimize_saved_model
+from tf_blockdnn.python.targets import optimize
 
 _STEPS = ("capture", "rebuild", "name_algorithms")
 _NAMES = [run.__name__ for run in pipeline.PASSES]

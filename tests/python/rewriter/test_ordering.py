@@ -3,8 +3,8 @@
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.calls import optimize
 from tf_blockdnn.python.rewriter.options import Options
+from tf_blockdnn.python.targets import optimize
 
 _SAME = {"strides": 1, "padding": "SAME"}
 

@@ -59,13 +59,13 @@ def test_in_python_other_sizes_are_converted_when_they_come(open_sizes, tmp_path
     )
     assert fast.concrete.structured_input_signature[1]["image"].shape.as_list()[1:3] == [12, 10]
     function = fast.signatures["serving_default"]
-    assert len(function.functions) == 1
+    assert len(function.calls) == 1
     for shape in ((2, 12, 10, 3), (1, 8, 9, 3), (1, 12, 10, 3), (1, 5, 7, 3)):
         image = _image(*shape)
         _same(fast(image=tf.constant(image)), original(image=tf.constant(image)))
         _same(fast(tf.constant(image)), original(image=tf.constant(image)))
-    assert len(function.functions) == 2  # All other sizes share one.
-    assert all(one.report.count("BlockdnnConv") == 2 for one in function.functions)
+    assert len(function.calls) == 2  # All other sizes share one.
+    assert all(one.report.count("BlockdnnConv") == 2 for one in function.calls)
     fast.save(tmp_path / "saved")
     image = _image(1, 12, 10, 3)
     _same(bd.load(tmp_path / "saved")(image), original(image=tf.constant(image)))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_blockdnn.python.calls import optimize
+from tf_blockdnn.python.targets import optimize
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[4] / "benchmarks"))
 from models import applications, shufflenet  # noqa: E402

@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
-from tf_blockdnn.python.calls import optimize
 from tf_blockdnn.python.rewriter.options import Options
+from tf_blockdnn.python.targets import optimize
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 from graph_nodes import all_nodes
 
-from tf_blockdnn.python.calls import optimize
 from tf_blockdnn.python.rewriter.verify import difference
+from tf_blockdnn.python.targets import optimize
 
 _SAME = {"strides": 1, "padding": "SAME"}
 L = keras.layers

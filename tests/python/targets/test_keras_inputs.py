@@ -139,7 +139,7 @@ def test_sizes_that_only_calls_know(library, upsampling, same, floats):
         same(fast(values), model(values))
         same(fast(tf.constant(values[:1])), model(values[:1]))
         same(fast.predict(values, batch_size=2, verbose=0), model(values))
-    assert all(one.report.count("BlockdnnConv") == 1 for one in fast._fast.functions)
+    assert all(one.report.count("BlockdnnConv") == 1 for one in fast.optimized.function.calls)
     assert tuple(fast.output_shape) == (None, None, None, 16)
     if library.__name__ == "keras":
         with pytest.raises(ValueError, match="^Keras cannot trace [^\n]* known height[^\n]*$"):
@@ -162,7 +162,8 @@ def test_the_sizes_of_an_example(library, upsampling, same, floats, tmp_path):
     fast.export(tmp_path / "exported", verbose=False)
     values = floats(3, 6, 5, 8)
     same(bd.load(tmp_path / "saved")(values)["output_0"], upsampling(values))
-    same(tf.saved_model.load(tmp_path / "exported").serve(values), upsampling(values))
+    loaded = tf.saved_model.load(tmp_path / "exported")
+    same(loaded.serve(values), upsampling(values))
 
 
 def test_an_example_that_does_not_fit(library, upsampling, floats):
@@ -173,3 +174,32 @@ def test_an_example_that_does_not_fit(library, upsampling, floats):
             bd.optimize(upsampling, example=[floats(1, 6, 5, 8)] * 2)
         with pytest.raises(ValueError, match=r"example: .* is \(None, None, None, 8\), not"):
             bd.optimize(upsampling, example=floats(1, 6, 5, 7))
+
+
+@pytest.mark.parametrize("is_built_by", ["list", "dict"])
+def test_keras_is_asked_once_a_form(library, is_built_by, floats, same):
+    """Names, lists and arrays of each form go past Keras from the second call on."""
+    a, b = (library.Input([8, 8, 3], name=name) for name in "ab")
+    y = library.layers.Conv2D(4, 3)(library.layers.Subtract()([a, b]))
+    model = library.Model([a, b] if is_built_by == "list" else {"a": a, "b": b}, y)
+    fast, arrays = bd.optimize(model), {"a": floats(2, 8, 8, 3), "b": floats(2, 8, 8, 3)}
+    x = {name: tf.constant(array) for name, array in arrays.items()}
+    forms = [x, dict(reversed(x.items())), arrays]
+    forms += [list(x.values())] if is_built_by == "list" else []
+    optimized = fast.optimized
+    for form in forms:
+        wanted = model(form)
+        same(fast(form), wanted)
+        keras_call, optimized._keras_call = optimized._keras_call, None
+        same(fast(form), wanted)
+        optimized._keras_call = keras_call
+    casts = {name: array.astype("float64") for name, array in arrays.items()}
+    for _ in range(2):
+        same(fast(casts), model(casts))
+
+
+def test_a_variable_is_its_value_at_each_call(library, functional, pictures, same):
+    fast, variable = bd.optimize(functional), tf.Variable(pictures)
+    for factor in (1.0, 2.0, 3.0):
+        variable.assign(factor * pictures)
+        same(fast(variable), functional(factor * pictures))

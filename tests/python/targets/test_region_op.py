@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tf_blockdnn as bd
-from tf_blockdnn.python.calls.eager_path import eager_path
 from tf_blockdnn.python.native import library
+from tf_blockdnn.python.targets.eager import eager_path
 
 
 def in_line(concrete, *inputs):

@@ -1,25 +1,28 @@
 """`optimize`: whatever holds a TensorFlow function in, a faster callable out."""
 
 import functools
-import gc
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
-from .. import folders, metagraph
+from .. import folders
 from ..errors import UserError
-from ..native import return_free_memory
-from ..rewriter import Bundles, Options, optimize_concrete
-from ..tensorflow_private import concrete_function, def_function
-from . import keras_file, keras_input, keras_model
-from .eager_path import unavailable
-from .function import OptimizedFunction
-from .keras_function import Inference, has_open_sizes, sized, timed_trace
-from .live import LiveFunction
-from .polymorphic import PolymorphicFunction
-from .signatures import OptimizedModel, closed, sizes
+from ..rewriter import Options, optimize_concrete
+from ..tensorflow_private import def_function
+from .call import Call
+from .eager import unavailable
+from .files import Path
+from .keras import Keras
+from .live import LiveCall
+from .result import OptimizedModel
+from .saved_model import SavedModel
+from .target import Settings, Target
+from .tensorflow import Concrete, Function, Module
+
+# The first that takes a target has it.
+TARGETS: tuple[type[Target], ...] = (Path, Concrete, Function, Keras, SavedModel, Module)
 
 
 def optimize(
@@ -133,52 +136,48 @@ def optimize(
             "input_signature must be a list of tf.TensorSpec, one for each argument, not "
             f"{_article(type(input_signature).__name__)}"
         )
-    options = Options.of(locals())
-    if options.is_live:
+    rewrite = rewriter(
+        Options.of(locals()),
+        verify_by=verify,
+        tolerance=tolerance,
+        example=example,
+        calibration=calibration,
+    )
+    kind = next((kind for kind in TARGETS if kind.takes(target)), None)
+    if kind is None:
+        raise _not_taken(target)
+    given = {"input_signature": input_signature, "custom_objects": custom_objects}
+    for name, value in given.items():
+        if value and name not in kind.OPTIONS:
+            raise UserError(f"{name} means nothing to {kind.KIND}: leave it out")
+    if weights == "live":
         _check_live(target)
+    return kind(target, rewrite, Settings(example=example, **given)).result()
 
-    def rewrite(concrete, bundles: Bundles, roots: Sequence, example=example, takes_example=False):
+
+def rewriter(options: Options, **checks) -> Callable:
+    """What makes Calls: (ConcreteFunction, bundles, roots, defaults=, example=) -> Call.
+
+    Args:
+        checks: what `optimize_concrete` takes beside these.
+    """
+
+    def rewrite(concrete, bundles, roots: Sequence, *, defaults: Mapping = {}, **changes):
         trained = [weakref.ref(variable) for variable in concrete.trainable_variables]
         rewritten = optimize_concrete(
             concrete,
             roots=roots,
             bundles=None if options.is_live else bundles,  # Each follows by itself.
             options=options,
-            verify_by=verify,
-            tolerance=tolerance,
-            example=example,
-            takes_example=takes_example,
-            calibration=calibration,
+            **{**checks, **changes},
         )
         is_original = rewritten.concrete is concrete  # which has the gradients by its weights
-        wrap = functools.partial(OptimizedFunction, weights=() if is_original else trained)
-        return wrap(rewritten) if rewritten.live is None else LiveFunction(rewritten, wrap)
-
-    if isinstance(target, (str, os.PathLike)):
-        fast = _of_path(target, input_signature, custom_objects, rewrite, example)
-        gc.collect()  # Nobody holds what was read, but it consists of cycles.
-        return_free_memory()
-        return fast
-    if isinstance(target, concrete_function.ConcreteFunction):
-        return rewrite(target, Bundles(), (target,))
-    if isinstance(target, def_function.Function):
-        return _of_function(target, input_signature, rewrite, target)
-    if keras_input.is_model(target):
-        return _of_keras(target, weakref.ref(target), input_signature, rewrite, example)
-    if getattr(target, "signatures", None):
-        return _of_signatures(target, rewrite, example)
-    if isinstance(target, tf.Module) and callable(target):
-        return _of_function(_call_of(target), input_signature, rewrite, target)
-    if isinstance(target, tf.Module) and (functions := _functions_of(target)):
-        raise TypeError(
-            f"{_article(type(target).__name__)} cannot be called, since it has no __call__: "
-            f"optimize(module.{functions[0]}) takes one of its functions"
+        wrap = functools.partial(
+            Call, original=concrete, weights=() if is_original else trained, defaults=defaults
         )
-    raise TypeError(
-        f"cannot optimise {_article(type(target).__name__)}: give a keras.Model, a tf.function, a "
-        "ConcreteFunction, a tf.Module that can be called, a loaded SavedModel that has "
-        "signatures, or the path of a SavedModel or Keras file"
-    )
+        return wrap(rewritten) if rewritten.live is None else LiveCall(rewritten, wrap)
+
+    return rewrite
 
 
 def load(folder: str | os.PathLike) -> OptimizedModel:
@@ -218,108 +217,17 @@ def _check_live(target) -> None:
         raise UserError(f'weights="live" cannot look at variables: {missing}')
 
 
-def _of_path(path, input_signature, custom_objects, rewrite, example):
-    path = folders.check_model(path)
-    if folders.is_keras_file(path):
-
-        def read():
-            return keras_file.load_model(path, custom_objects)
-
-        model = read()
-        return _of_keras(model, read, input_signature, rewrite, example)
-    return _of_signatures(metagraph.load(path), rewrite, example)
-
-
-def _of_function(function, input_signature, rewrite, root):
-    """A tf.function; `root` holds its tables."""
-    if input_signature is None and function.input_signature is None:
-        bundles, made = Bundles(), {}
-
-        def make(args, kwargs):
-            concrete, seconds = timed_trace(function.get_concrete_function, *args, **kwargs)
-            if id(concrete) not in made:
-                fast = rewrite(concrete, bundles, (root,))
-                fast.report.tracing_seconds = seconds
-                made[id(concrete)] = concrete, fast
-            return made[id(concrete)][1]
-
-        return PolymorphicFunction(make)
-    specs = tuple(input_signature or ())
-    concrete, seconds = timed_trace(function.get_concrete_function, *specs)
-    fast = rewrite(concrete, Bundles(), (root,))
-    fast.report.tracing_seconds = seconds
-    return fast
-
-
-def _of_keras(model, find: Callable, input_signature, rewrite, example):
-    """The model's inference; `find` returns the model where it still is, or loads it again."""
-    specs = tuple(input_signature or keras_input.input_specs(model)), {}
-    if keras_input.has_own_call(model):
-        specs = keras_input.arguments(keras_input.signature_of_call(model), *specs)
-    if keras_input.is_own(type(model)):  # What it is called with decides, and its methods.
-        original, find = model, lambda: original
-    make = Inference(find, rewrite)
-    function, first = PolymorphicFunction(make), None
-    try:
-        make.convert(specs, model)
-        first = function.add(*specs)
-    except ValueError as error:
-        if input_signature or not has_open_sizes(specs):
-            raise
-        of_example = "" if example is None else "for the sizes of example, and "
-        function.remark = (
-            f"converted {of_example}at the first call of each height and width, since {error}"
+def _not_taken(target) -> TypeError:
+    article = _article(type(target).__name__)
+    if isinstance(target, tf.Module) and (functions := _functions_of(target)):
+        return TypeError(
+            f"{article} cannot be called, since it has no __call__: "
+            f"optimize(module.{functions[0]}) takes one of its functions"
         )
-        if example is not None:
-            make.rewrite = functools.partial(rewrite, takes_example=True)
-            function.main = function.add(*sized(specs, example))
-            make.rewrite = functools.partial(rewrite, example=None)  # for other sizes
-    return keras_model.wrap(
-        model, function, first, specs, lambda f: _of_function(f, None, rewrite, f)
-    )
-
-
-def _of_signatures(loaded, rewrite, example) -> OptimizedModel:
-    """All signatures of what was loaded."""
-    bundles, functions = Bundles(), {}
-    for name, concrete in loaded.signatures.items():
-        convert = functools.partial(rewrite, bundles=bundles, roots=(loaded,))
-        known = None if example is None else closed(concrete, example)
-        functions[name] = (
-            convert(concrete) if known is None else _of_sizes(known, convert, concrete)
-        )
-    return OptimizedModel(functions)
-
-
-def _of_sizes(known, convert: Callable, concrete) -> PolymorphicFunction:
-    """A signature for the sizes of an example at once, for others at their first call."""
-    main, others = convert(known, takes_example=True), []
-
-    def make(args, kwargs):
-        given = [tuple(spec.shape) for spec in tf.nest.flatten((args, kwargs))]
-        wanted = [spec.shape for spec in tf.nest.flatten(known.structured_input_signature)]
-        if all(map(tf.TensorShape.is_subtype_of, map(tf.TensorShape, given), wanted)):
-            return main
-        if not others:
-            others.append(convert(concrete, example=None))
-        return others[0]
-
-    function = PolymorphicFunction(make)
-    function.remark = (
-        f"converted for the sizes of example, {sizes(known)}, and for others at the first call of "
-        "one; saved with those of example"
-    )
-    function.main = function.add(*known.structured_input_signature)
-    return function
-
-
-def _call_of(module):
-    """The tf.function that calling the module runs."""
-    function = type(module).__call__
-    return (
-        module.__call__
-        if isinstance(function, def_function.Function)
-        else tf.function(module.__call__)
+    return TypeError(
+        f"cannot optimise {article}: give a keras.Model, a tf.function, a "
+        "ConcreteFunction, a tf.Module that can be called, a loaded SavedModel that has "
+        "signatures, or the path of a SavedModel or Keras file"
     )
 
 

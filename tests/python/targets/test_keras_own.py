@@ -172,7 +172,7 @@ def test_arguments_of_call(caller, pictures, same, floats):
     ]
     for args, kwargs in calls:
         same(fast(*args, **kwargs), caller(*args, **kwargs))
-        assert all(one.report.count("BlockdnnConv") for one in fast._fast.functions)
+        assert all(one.report.count("BlockdnnConv") for one in fast.optimized.function.calls)
     same(fast(pictures[:3], training=True), caller(pictures[:3], training=False))
 
 
@@ -257,3 +257,111 @@ def test_two_threads_optimise_at_once(library, pictures, same):
     assert not failures
     for one, original in zip(fast, models, strict=True):
         same(one(pictures), original(pictures))
+
+
+def _arguments(library, name):
+    """A subclassed model whose call takes its arguments in another way, and calls of it."""
+
+    class Base(library.Model):
+        def __init__(self):
+            super().__init__()
+            self.conv = library.layers.Conv2D(4, 3)
+
+    class Two(Base):
+        def call(self, x, size):
+            return self.conv(x) * size
+
+    class Several(Base):
+        def call(self, *several):
+            return sum(map(self.conv, several))
+
+    class Named(Base):
+        def call(self, x, **more):
+            return self.conv(x) * more.get("size", 1.0)
+
+    class KeywordOnly(Base):
+        def call(self, x, *, size):
+            return self.conv(x) * size
+
+    class Nests(Base):
+        def call(self, inputs, more):
+            return self.conv(inputs["a"]) + more["b"][0]
+
+    class Empty(Base):
+        def call(self, x, sizes=None):
+            return self.conv(x) * (1.0 if sizes is None else 2.0 + len(sizes))
+
+    x, size = tf.random.stateless_normal([2, 16, 16, 3], [1, 2]), tf.constant(3.0)
+    calls = {
+        Two: [((x, size), {}), ((x,), {"size": size}), ((), {"x": x, "size": size})],
+        Several: [((x,), {}), ((x, 2.0 * x), {})],
+        Named: [((x,), {}), ((x,), {"size": size})],
+        KeywordOnly: [((x,), {"size": size})],
+        Nests: [(({"a": x}, {"b": [size]}), {})],
+        Empty: [((x,), {}), ((x,), {"sizes": []}), ((x,), {"sizes": [size]})],
+    }
+    kind = next(kind for kind in calls if kind.__name__ == name)
+    return kind(), calls[kind]
+
+
+@pytest.mark.parametrize("name", "Two Several Named KeywordOnly Nests Empty".split())
+def test_calls_that_take_several_arguments(library, name, same):
+    model, calls = _arguments(library, name)
+    wanted = [model(*args, **kwargs) for args, kwargs in calls]
+    fast = bd.optimize(model)
+    for _ in range(2):
+        for (args, kwargs), value in zip(calls, wanted, strict=True):
+            same(fast(*args, **kwargs), value)
+    reports = [call.report for call in fast.optimized.function.calls]
+    assert reports and all(report.count("BlockdnnConv") for report in reports)
+
+
+def test_classes_derived_from_sequential(library, pictures, same, tmp_path):
+    class Adds(library.Sequential):
+        def __init__(self):
+            super().__init__()
+            self.add(library.layers.Conv2D(4, 3))
+            self.add(library.layers.ReLU())
+
+        def twice(self, x):
+            return 2.0 * self(x)
+
+    class Calls(library.Sequential):
+        def call(self, x, training=None):
+            return 2.0 * super().call(x, training=training)
+
+    for model in (Adds(), Calls([library.Input([16, 16, 3]), library.layers.Conv2D(4, 3)])):
+        wanted = model(pictures)
+        fast = bd.optimize(model)
+        assert isinstance(fast, type(model)) and fast.report.count("BlockdnnConv") == 1
+        same(fast(pictures), wanted)
+        same(fast.predict(pictures, verbose=0), wanted)
+        if isinstance(model, Adds):
+            same(fast.twice(pictures), model.twice(pictures))
+        fast.export(tmp_path / type(model).__name__)
+        (got,) = bd.load(tmp_path / type(model).__name__)(pictures).values()
+        same(got, wanted)
+
+
+def test_names_of_the_user_are_the_users(library, pictures, same):
+    class Named(library.Model):
+        report = "mine"
+
+        def __init__(self):
+            super().__init__()
+            self.conv = library.layers.Conv2D(4, 3)
+            self.concrete, self.optimized, self._first = "wall", "by hand", 1
+
+        def call(self, x):
+            return self.conv(x)
+
+    model = Named()
+    wanted = model(pictures)
+    fast = bd.optimize(model)
+    same(fast(pictures), wanted)
+    assert (fast.report, fast.concrete, fast.optimized, fast._first) == (
+        "mine",
+        "wall",
+        "by hand",
+        1,
+    )

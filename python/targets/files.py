@@ -1,12 +1,50 @@
-"""Models in the files that Keras writes, model.keras and model.h5."""
+"""Paths as targets: SavedModels, and the files that Keras writes, model.keras and model.h5."""
 
+import gc
 import importlib
 import os
 import re
 from collections.abc import Mapping
 
-from .. import folders
-from ..errors import SavedModelError
+from .. import folders, metagraph
+from ..errors import SavedModelError, UserError
+from ..native import return_free_memory
+from .keras import Keras
+from .saved_model import SavedModel
+from .target import Target
+
+
+class Path(Target):
+    """A folder or file, which becomes what is in it."""
+
+    OPTIONS = frozenset({"input_signature", "custom_objects"})
+
+    @classmethod
+    def takes(cls, target) -> bool:
+        return isinstance(target, (str, os.PathLike))
+
+    def result(self):
+        result = self._inner().result()
+        gc.collect()  # Nobody holds what was read, but it consists of cycles.
+        return_free_memory()
+        return result
+
+    def _inner(self) -> Target:
+        path, settings = folders.check_model(self.target), self.settings
+        if folders.is_keras_file(path):
+
+            def read():
+                return load_model(path, settings.custom_objects)
+
+            return Keras(read(), self.rewrite, settings, read)
+        for name in self.OPTIONS:
+            if getattr(settings, name) is not None:
+                raise UserError(f"{name} means nothing to a SavedModel ({path}): leave it out")
+
+        def load():
+            return metagraph.load(path)
+
+        return SavedModel(load(), self.rewrite, settings, load)
 
 
 def load_model(path: str | os.PathLike, custom_objects: Mapping[str, object] | None = None):

@@ -1,130 +1,125 @@
-"""One rewritten function as a callable."""
+"""One rewritten function as a callable: flat tensors in, its own structure out."""
 
 import operator
-import os
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
 from ..native import return_free_memory
 from ..rewriter import Rewritten
-from ..tensorflow_private import EagerTensor, context, execute, record, tensor_shape, unconverted
-from .arguments import reader
-from .eager_path import eager_path
+from ..tensorflow_private import (
+    EagerTensor,
+    bind,
+    context,
+    execute,
+    record,
+    tensor_shape,
+    type_of,
+    unconverted,
+)
+from .eager import eager_path
 from .gradient import why_none, with_refusals
-from .save import save_functions
 
 # Shapes of an argument that are known to fit; a server may meet any number of them.
 _MOST_SHAPES = 64
 
 
 @unconverted
-class OptimizedFunction:
-    """A rewritten function: called like the original, same structure and dtypes.
+class Call:
+    """A rewritten function with its arguments bound.
 
-    Eager calls skip TensorFlow's Python layers and, where only converted and cheap ops are
-    left, its executor: by position or by keyword, with tensors, arrays, dicts and nests. Calls
-    inside another function take its usual way. Gradients are those of the function that ran,
-    with the weights that it has.
+    Eager calls skip TensorFlow's Python layers and, where only converted and cheap ops are left,
+    its executor. Calls inside another function take their usual way. Gradients are those of the
+    function that ran, with the weights that it has.
 
     Attributes:
-        report: what was converted, what was declined and why.
-        concrete: the rewritten ConcreteFunction.
-        trackables: the variables and tables it captures.
-
-    Args:
-        rewritten: what `optimize_concrete` returned.
-        weights: weak references to the original's trainable variables.
-
-    Raises:
-        TypeError: when it is called with other arguments than the original takes.
-
-    Example:
-        >>> @tf.function(input_signature=[tf.TensorSpec((None, 8, 8, 3), tf.float32)])
-        ... def network(image):
-        ...     return tf.nn.relu(tf.nn.conv2d(image, tf.ones((3, 3, 3, 4)), 1, "SAME"))
-        >>> fast = bd.optimize(network)
-        >>> fast(tf.ones((2, 8, 8, 3))).shape
-        TensorShape([2, 8, 8, 4])
-        >>> fast.save("network_fast")
+        report, concrete, trackables: of the function.
+        count: how many flat inputs there are, where they are what is given by position; else -1.
     """
 
-    def __init__(self, rewritten: Rewritten, *, weights: Sequence = ()):
+    def __init__(
+        self, rewritten: Rewritten, original, *, weights: Sequence = (), defaults: Mapping = {}
+    ):
+        """
+        Args:
+            rewritten: what `optimize_concrete` returned.
+            original: the ConcreteFunction that it was made of, by whose type arguments are bound.
+            weights: weak references to the original's trainable variables.
+            defaults: name of an argument -> its default, where that is no Python value.
+        """
         self.concrete, self.trackables = rewritten.concrete, rewritten.trackables
         self.report, self._sizes = rewritten.report, rewritten.sizes
-        captured = self.concrete.captured_inputs
-        self._captured = captured
-        count = len(self.concrete.inputs) - len(captured)
-        self._count = count
-        self._specs = [(t.dtype, t.shape) for t in self.concrete.inputs[:count]]
+        self._type, self._defaults = type_of(original), defaults
+        self._captured = self.concrete.captured_inputs
+        inputs = self.concrete.inputs[: len(self.concrete.inputs) - len(self._captured)]
+        self._specs = [(tensor.dtype, tensor.shape) for tensor in inputs]
+        self.count = len(inputs) if _takes_flat(original, len(inputs)) else -1
         self._seen: list[set] = [set() for _ in self._specs]
-        self._read = reader(self.concrete)
-        self._is_flat = _takes_flat(self.concrete, count)
         self._pack = _packer(self.concrete)
         self._run = _runner(self.concrete)
-        self._eager = eager_path(self.concrete, self._pack, rewritten.keeps_memory)
-        self._has_packed = False
+        self._direct = eager_path(self.concrete, self._pack, rewritten.keeps_memory)
+        self._eager = self._first
         self._weights, self._no_gradient = weights, why_none(self.concrete)
 
-    def __call__(self, *args, **kwargs):
-        if kwargs or not self._is_flat or len(args) != self._count:
-            args_given, args = args, self._read(args, kwargs)
-            if args is None:
-                return self._call_concrete(args_given, kwargs)
-        results = self._eager(args)
-        if results is NotImplemented:
-            return self._dispatch(args)
-        return results if self._has_packed else self._after_packing(results)
+    def run(self, flat: Sequence):
+        """The results for flat inputs: tensors, or what converts to them."""
+        results = self._eager(flat)
+        return self._dispatch(flat) if results is NotImplemented else results
 
-    def follow(self) -> "OptimizedFunction":
+    def follow(self) -> "Call":
         """What a call runs: itself, since its weights are a snapshot."""
         return self
 
-    def save(self, folder: str | os.PathLike) -> None:
-        """Writes a SavedModel whose signature is named "serving_default"."""
-        save_functions({"serving_default": self}, folder)
+    def bind(self, args: tuple, kwargs: dict) -> Sequence:
+        """The flat inputs, as TensorFlow matches and casts them.
 
-    def _call_concrete(self, args, kwargs):
-        """TensorFlow's own call, for arguments that are not plainly those of the function."""
+        Raises:
+            TypeError: not the arguments of this function, in one line.
+        """
+        if len(args) == self.count and not kwargs:
+            return args
         try:
-            return self.concrete(*args, **kwargs)
-        except TypeError as error:
-            mismatch = re.search("^Binding inputs to tf.function failed due to `(.*?)`", str(error))
-            if mismatch is None:
-                raise
-            raise TypeError(f"{mismatch[1]}; the function takes {self._arguments()}") from None
+            return bind(self._type, args, kwargs, self._defaults)
+        except AssertionError:  # which shows all elements
+            text = "an argument has another structure"
+        except (TypeError, ValueError) as error:
+            text = str(error).partition("\n")[0]
+        raise TypeError(f"{text}; the function takes {self._arguments()}")
 
     def _arguments(self) -> str:
         """What to call it with: "image: float32 (None, 224, 224, 3)"."""
-        parameters = self.concrete.function_type.parameters.values()
-        kinds = ((parameter.name, parameter.type_constraint) for parameter in parameters)
+        kinds = ((p.name, p.type_constraint) for p in self._type.parameters.values())
         return ", ".join(
             f"{name}: {kind.dtype.name} {kind.shape}" if isinstance(kind, tf.TensorSpec) else name
             for name, kind in kinds
         )
 
-    def _dispatch(self, args):
-        """A call that TensorFlow has to take part in: flat arguments in, packed results out."""
-        tensors = [self._tensor(i, value) for i, value in enumerate(args)]
+    def _first(self, flat: Sequence):
+        """The eager path until the first call, which packs weights, has gone through."""
+        results = self._direct(flat)
+        return results if results is NotImplemented else self._after_packing(results)
+
+    def _after_packing(self, results):
+        if self._eager == self._first:
+            self._eager = self._direct
+            return_free_memory()
+        return results
+
+    def _dispatch(self, flat: Sequence):
+        """A call that TensorFlow has to take part in."""
+        tensors = [self._tensor(i, value) for i, value in enumerate(flat)]
         if not context.executing_eagerly() or record.could_possibly_record():
             for i, tensor in enumerate(tensors):
                 self._check(i, tensor.dtype, tensor.shape)
             results = with_refusals(self._run_flat, tensors, self._weights, self._no_gradient)
             return self._pack(results)
-        if not all(map(operator.is_, tensors, args)):
+        if not all(map(operator.is_, tensors, flat)):
             results = self._eager(tensors)
             if results is not NotImplemented:
                 return results
         for i, tensor in enumerate(tensors):
             self._admit(i, tensor)
-        results = self._pack(self._run(tensors + self._captured))
-        return results if self._has_packed else self._after_packing(results)
-
-    def _after_packing(self, results):
-        self._has_packed = True
-        return_free_memory()
-        return results
+        return self._after_packing(self._pack(self._run(tensors + self._captured)))
 
     def _run_flat(self, inputs: list) -> list:
         """The function where somebody may want its gradient, or inside another function."""
@@ -167,14 +162,44 @@ class OptimizedFunction:
             )
 
 
+@unconverted
+class MaskedCall:
+    """A Call whose results carry masks for the layers and losses behind it."""
+
+    def __init__(self, call, masks):
+        """
+        Args:
+            masks: takes the same inputs, and gives place of the result -> mask.
+        """
+        self._call, self._masks = call, masks
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["_call"], name)
+
+    @property
+    def trackables(self) -> list:
+        held = {id(t): t for t in self._call.trackables + self._masks.trackables}
+        return list(held.values())
+
+    def follow(self) -> tuple:
+        return self._call.follow(), self._masks.follow()
+
+    def run(self, flat: Sequence):
+        results = self._call.run(flat)
+        tensors = tf.nest.flatten(results)
+        for place, mask in self._masks.run(flat).items():
+            tensors[int(place)]._keras_mask = mask
+        return results
+
+
 def _takes_flat(concrete, count: int) -> bool:
     """Whether each argument is one tensor, so that positional arguments are the flat inputs."""
-    args, kwargs = concrete.structured_input_signature
-    leaves = [*args, *kwargs.values()]
-    return len(leaves) == count and all(isinstance(leaf, tf.TensorSpec) for leaf in leaves)
+    args, kwargs = concrete.structured_input_signature or ((), {})
+    given = [*args, *kwargs.values()]
+    return not given or len(given) == count and all(type(x) is tf.TensorSpec for x in given)
 
 
-def _runner(concrete):
+def _runner(concrete) -> Callable:
     """Calls the function's inference body on eager tensors, captures last."""
     name, count = concrete.name, len(concrete.outputs)
     ctx = context.context()
@@ -189,7 +214,7 @@ def _runner(concrete):
     return run
 
 
-def _packer(concrete):
+def _packer(concrete) -> Callable:
     """Puts flat outputs into the function's structure."""
     if isinstance(concrete.structured_outputs, (tf.Tensor, tf.TensorSpec)):
         return lambda outputs: outputs[0]

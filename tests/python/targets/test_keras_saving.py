@@ -79,7 +79,8 @@ def test_a_subclassed_enclosing_model_is_exported(library, functional, pictures,
     fast = bd.optimize(model)
     same(fast(pictures), wanted)
     fast.export(tmp_path / "fast")
-    same(tf.saved_model.load(str(tmp_path / "fast")).serve(tf.constant(pictures)), wanted)
+    loaded = tf.saved_model.load(str(tmp_path / "fast"))
+    same(loaded.serve(tf.constant(pictures)), wanted)
     tf.saved_model.save(
         model,
         str(tmp_path / "outer"),

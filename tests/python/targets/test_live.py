@@ -140,12 +140,12 @@ def test_another_graph(weights, image, same):
     fast = bd.optimize(function, weights="live")
     outer = tf.function(lambda x: fast(x))
     same(outer(x), function(x))
-    was = fast.current
+    was = fast.calls[0].current
     slope.assign(0.5)
     with pytest.raises(tf.errors.FailedPreconditionError, match="trace the function that calls"):
         outer(x)
     same(fast(x), function(x))
-    assert fast.current is not was
+    assert fast.calls[0].current is not was
     same(tf.function(lambda x: fast(x))(x), function(x))
 
 
@@ -290,7 +290,7 @@ def test_an_exported_model_around_it(library, network, pictures, same, tmp_path)
 def test_it_goes_with_all_that_it_holds(network, pictures):
     fast = bd.optimize(network, weights="live")
     tf.function(lambda x, fast=fast: fast(x))(pictures)
-    held = weakref.ref(fast._first)
+    held = weakref.ref(fast.optimized.first)
     del fast
     gc.collect()
     assert held() is None

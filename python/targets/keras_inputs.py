@@ -52,25 +52,30 @@ def arguments(signature: inspect.Signature, args: tuple, kwargs: dict) -> tuple[
 
     Args:
         signature: that of `call`, without `self`; `training` is left out.
+
+    Raises:
+        TypeError: not its arguments.
     """
     bound = signature.bind(*args, **kwargs)
     bound.arguments.pop("training", None)
     named = {}
     for name, value in bound.arguments.items():
         parameter = signature.parameters[name]
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        if parameter.kind is parameter.VAR_POSITIONAL:
             return bound.args, bound.kwargs
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            named.update(value)
+        if parameter.kind is parameter.VAR_KEYWORD:
+            named.update((key, one) for key, one in value.items() if key != "training")
         elif value is not parameter.default and not (parameter.default is None and is_empty(value)):
             named[name] = value
-    first = next(iter(signature.parameters))
+    places = (p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY)
+    first = next((p.name for p in places), None)
     return ((named.pop(first),) if first in named else ()), named
 
 
 def is_empty(nest) -> bool:
-    """Whether there is nothing but None in a nest, such as one of masks."""
-    return all(leaf is None for leaf in tf.nest.flatten(nest))
+    """Whether there is nothing but None in a nest, such as one of masks; [] is something."""
+    leaves = tf.nest.flatten(nest)
+    return bool(leaves) and all(leaf is None for leaf in leaves)
 
 
 def signature_of_call(model) -> inspect.Signature:
@@ -91,16 +96,16 @@ def library_of(kind: type):
     return next(sys.modules[package] for package in packages if package in _LIBRARIES)
 
 
-def input_specs(model) -> list:
-    """One TensorSpec, or structure of them, for each positional input of the model.
+def input_specs(model) -> tuple[tuple, dict]:
+    """TensorSpecs, or structures of them, in the place of the model's arguments.
 
     Raises:
-        ValueError: the model was neither called nor built, so that nobody knows its shapes.
+        LookupError: nobody knows its shapes.
     """
-    for find in (_symbolic, _keras_2, _built):
-        if specs := find(model):
-            return [_without_list_of_one(spec) for spec in specs]
-    raise ValueError(
+    if found := _symbolic(model) or _keras_2(model) or _built(model):
+        args, kwargs = found
+        return tuple(map(_without_list_of_one, args)), kwargs
+    raise LookupError(
         f"the shapes of {model.name}'s inputs are not known: call the model or build it first, "
         "or give input_signature=[tf.TensorSpec(...)]"
     )
@@ -149,8 +154,7 @@ def _symbolic(model):
     found = symbolic(model)
     if found is None:
         return None
-
-    return [tf.nest.map_structure(_spec_of, plain(found[0]))]
+    return [tf.nest.map_structure(_spec_of, plain(found[0]))], {}
 
 
 def _spec_of(x):
@@ -168,7 +172,7 @@ def _keras_2(model):
     if not hasattr(model, "save_spec"):
         return None
     found = model.save_spec(dynamic_batch=True)
-    return list(found[0]) if found else None
+    return found and (list(found[0]), found[1])
 
 
 def _built(model):
@@ -176,9 +180,9 @@ def _built(model):
     shapes = getattr(model, "_build_shapes_dict", None)
     if shapes:
         shapes = [shape for shape in shapes.values() if shape is not None]
-        return [_specs(shape, model.input_dtype) for shape in shapes]
+        return [_specs(shape, model.input_dtype) for shape in shapes], {}
     shape = getattr(model, "_build_input_shape", None)  # Keras 2; also of a dict or list of inputs
-    return [_specs(shape, model.compute_dtype)] if shape else None
+    return ([_specs(shape, model.compute_dtype)], {}) if shape else None
 
 
 def _specs(shape, dtype):

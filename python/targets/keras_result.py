@@ -2,18 +2,22 @@
 
 Of a functional or sequential model it is a functional model of one layer, which runs the rewritten
 functions: Keras matches and casts inputs, knows shapes and hands masks on as it does for the
-original. Of any other it is a model of the same class whose `call` runs them.
+original. Of any other it is a model of the same class whose `call` runs them. What Keras makes of a
+call's arguments is found out once a form of them; later calls of it pass Keras by.
 """
 
 import functools
 import inspect
 import os
+import threading
+import warnings
+from collections.abc import Callable, Hashable
 
-import numpy as np
 import tensorflow as tf
 
-from ..tensorflow_private import EagerTensor, unconverted
-from .keras_input import (
+from ..tensorflow_private import EagerTensor, context, unconverted
+from .inputs import form_of, leaves, places, probes
+from .keras_inputs import (
     arguments,
     has_own_call,
     is_empty,
@@ -23,6 +27,7 @@ from .keras_input import (
     signature_of_call,
     symbolic,
 )
+from .result import MOST_FORMS, OptimizedFunction, Plan
 from .save import save_functions
 
 _NO_LAYERS = (
@@ -42,7 +47,11 @@ _NO_WEIGHTS = (
     "an optimised model has no weights to load, set or save: do that with the original, then call "
     'tf_blockdnn.optimize again, or once with weights="live"'
 )
-_MOST_SHAPES = 64  # that are noted as those of one function; a server may meet any number
+_INFERS = (
+    "an optimised model infers whatever `training` says: dropout and the like are off; call the "
+    "original for what it does in training"
+)
+_OURS = frozenset({"optimized", "report", "concrete", "trackables"})
 _COMPILED = (
     "loss",
     "loss_weights",
@@ -53,6 +62,92 @@ _COMPILED = (
 )
 
 
+class Optimized:
+    """The rewritten functions of a Keras model, as `fast.optimized` has them.
+
+    Attributes:
+        report, concrete, trackables: of the function of what plain calls give.
+        function: the OptimizedFunction.
+        first: its Call of what plain calls give; None where each size has one of its own.
+        original: the model, where its methods may want what it holds; or None.
+        traced: the functions that Keras's own of each step call.
+    """
+
+    def __init__(self, function: OptimizedFunction, first, original, keras_call: Callable):
+        self.function, self.first, self.original = function, first, original
+        self.traced: dict[str, list] = {}
+        self._keras_call = keras_call
+        self._plans: dict[Hashable, Plan] = {}
+        self._seen = threading.local()
+        self.runs: dict[tuple, Callable] = {}  # of one eager tensor: (dtype, shape) -> a Call's run
+
+    @property
+    def report(self):
+        return self.function.report
+
+    @property
+    def concrete(self):
+        return self.saved.concrete
+
+    @property
+    def trackables(self) -> list:
+        return self.function.trackables
+
+    @property
+    def saved(self) -> OptimizedFunction:
+        """The one signature that a SavedModel gets."""
+        return OptimizedFunction(self.first or self.function.only())
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes a SavedModel whose signature is named "serving_default"."""
+        self.saved.save(folder)
+
+    @unconverted
+    def run(self, *args, **kwargs):
+        """What Keras calls in the place of the original's layers."""
+        call, flat = self.function.bound(args, kwargs)
+        seen = getattr(self._seen, "calls", None)
+        if seen is not None:
+            seen.append((call, flat))
+        return call.run(flat)
+
+    def call(self, model, args: tuple, kwargs: dict):
+        """A call of the model, past Keras where it is known what Keras makes of its arguments."""
+        try:
+            form = (form_of(args), form_of(kwargs)) if context.executing_eagerly() else None
+        except TypeError:
+            form = None
+        if form is None:
+            args, kwargs = tf.nest.map_structure(_value_of, (args, kwargs))
+            return self._keras_call(model, *args, **kwargs)
+        plan = self._plans.get(form)
+        if plan is None:
+            return self._learn(model, form, args, kwargs)
+        if plan.places is None:
+            return self._keras_call(model, *args, **kwargs)
+        given = leaves(kwargs, leaves(args, []))
+        return plan.call.run([given[p] if type(p) is int else p for p in plan.places])
+
+    def _learn(self, model, form, args: tuple, kwargs: dict):
+        *probed, given = probes(args, kwargs)
+        self._seen.calls = seen = []
+        try:
+            results = self._keras_call(model, *probed[0], **probed[1])
+        finally:
+            self._seen.calls = None
+        plan = Plan(None, None, False)
+        if len(seen) == 1:  # and not another model of the same functions inside of it
+            call, flat = seen[0]
+            plan = Plan(call, places(flat, given), False)
+        if len(self._plans) >= MOST_FORMS:
+            self._plans.clear()
+            self.runs.clear()
+        self._plans[form] = plan
+        if plan.places == [0] and len(args) == 1 and type(args[0]) is EagerTensor and not kwargs:
+            self.runs[form_of(args[0])] = plan.call.run
+        return results
+
+
 class OptimizedKerasModel:
     """What an optimised model has beside what a keras.Model of its class has.
 
@@ -61,46 +156,29 @@ class OptimizedKerasModel:
     weights of its own to train.
 
     Attributes:
-        report: what was converted, what was declined and why.
-        concrete: the rewritten ConcreteFunction.
-        trackables: the variables and tables it captures.
+        optimized: the rewritten functions, with `report`, `concrete` and `trackables`, which the
+            model has, too, where its class has nothing of these names.
     """
-
-    @property
-    def report(self):
-        return self._fast.report
-
-    @property
-    def concrete(self):
-        return self._signature().concrete
-
-    @property
-    def trackables(self):
-        return self._fast.trackables
 
     def __call__(self, *args, **kwargs):
         # Keras's own __call__ takes as long as a small network: what needs nothing of it passes by.
-        kwargs.pop("training", None)  # It infers, as frozen layers do.
-        if len(args) == 1 and not kwargs and _is_plain(args[0], self._plain):
-            if type(args[0]) is EagerTensor and args[0]._shape_tuple() in self._fitting:
-                return self._first(args[0])
-            return self._call_plain(args[0])
-        return self._keras_call(*args, **kwargs)  # The class's own is part of the function.
-
-    def _call_plain(self, value):
-        """A call that needs nothing of Keras; one that the first function takes is noted."""
-        fits = self._first is not None and type(value) is EagerTensor
-        if fits and self._plain.shape.is_compatible_with(value.shape):
-            if len(self._fitting) >= _MOST_SHAPES:
-                self._fitting.clear()
-            self._fitting.add(value._shape_tuple())
-            return self._first(value)
-        return self._fast(value)
+        if kwargs and kwargs.pop("training", None):  # It infers, as frozen layers do.
+            warnings.warn(_INFERS, stacklevel=2)
+        optimized = self.__dict__["_blockdnn"]
+        if len(args) == 1 and not kwargs and type(args[0]) is EagerTensor:
+            x = args[0]
+            run = optimized.runs.get((x.dtype, x._shape_tuple()))
+            if run is not None and x.__dict__.get("_keras_mask") is None:
+                return run(args)
+        return optimized.call(self, args, kwargs)
 
     def __getattr__(self, name):
-        """What the user's class keeps on the original, which its methods use."""
-        original = self.__dict__.get("_original")
+        """What the user's class keeps on the original, which its methods use; then what is ours."""
+        optimized = self.__dict__.get("_blockdnn")
+        original = optimized and optimized.original
         if original is None or name not in vars(original):
+            if optimized is not None and name in _OURS:
+                return optimized if name == "optimized" else getattr(optimized, name)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         value = vars(original)[name]
         if hasattr(value, "update_state"):  # A metric counts for one of the two.
@@ -115,7 +193,8 @@ class OptimizedKerasModel:
     def make_predict_function(self, force=False):
         # Where each size has a function of its own, batches come to it with their sizes.
         force = self._runs_others("predict") or force
-        eagerly, self.run_eagerly = self.run_eagerly, self.run_eagerly or self._first is None
+        first = self.__dict__["_blockdnn"].first
+        eagerly, self.run_eagerly = self.run_eagerly, self.run_eagerly or first is None
         try:
             return super().make_predict_function(force)
         finally:
@@ -126,9 +205,10 @@ class OptimizedKerasModel:
 
     def _runs_others(self, step: str) -> bool:
         """Whether live weights have made other functions than Keras's function of `step` calls."""
-        now = self._fast.follow()
-        was = self._traced.get(step, now)
-        self._traced[step] = now
+        optimized = self.__dict__["_blockdnn"]
+        now = optimized.function.follow()
+        was = optimized.traced.get(step, now)
+        optimized.traced[step] = now
         return any(a != b for a, b in zip(was, now, strict=False))
 
     def fit(self, *args, **kwargs):
@@ -158,7 +238,7 @@ class OptimizedKerasModel:
 
     def _trackable_children(self, save_type="checkpoint", **kwargs):
         children = super()._trackable_children(save_type, **kwargs)
-        return _with_captured(children, save_type, self._fast)
+        return _with_captured(children, save_type, self.__dict__["_blockdnn"])
 
     def save(self, filepath: str | os.PathLike, overwrite: bool = True, **kwargs) -> None:
         """Writes a SavedModel whose signature is named "serving_default".
@@ -169,7 +249,7 @@ class OptimizedKerasModel:
         """
         if not overwrite and os.path.exists(filepath):
             raise FileExistsError(f"{os.fspath(filepath)} exists: give overwrite=True")
-        self._signature().save(filepath)
+        self.__dict__["_blockdnn"].save(filepath)
 
     def export(self, filepath: str | os.PathLike, format: str = "tf_saved_model", **kwargs) -> None:
         """Writes a SavedModel with Keras's endpoint `serve`, its only format here.
@@ -181,44 +261,45 @@ class OptimizedKerasModel:
             raise ValueError(f"an optimised model is exported as a tf_saved_model, not as {format}")
         if kwargs.get("input_signature") is not None:
             raise ValueError("give input_signature to tf_blockdnn.optimize, not to export")
-        save_functions(dict.fromkeys(("serve", "serving_default"), self._signature()), filepath)
+        saved = self.__dict__["_blockdnn"].saved
+        save_functions(
+            dict.fromkeys(("serve", "serving_default"), saved), filepath, {"serve": saved}
+        )
 
-    def _signature(self):
-        return self._first or self._fast.only()
 
-
-def wrap(original, function, first, specs, of_function):
+def wrap(original, function: OptimizedFunction, first, of_function: Callable):
     """The optimised function of a Keras model as a model of the same Keras.
 
     Loss and metrics are those that the original was compiled with.
 
     Args:
         original: the model; kept if its class is the user's, whose methods may want what it holds.
-        function: the PolymorphicFunction.
-        first: the OptimizedFunction of `specs`; None where each size has one of its own.
-        specs: what plain calls give, (args, kwargs).
+        function: makes and has the rewritten functions.
+        first: its Call of what plain calls give; None where each size has one of its own.
         of_function: makes the optimised function of a tf.function.
     """
     library, found = library_of(type(original)), symbolic(original)
     own = next((base for base in type(original).__mro__ if is_own(base)), object)
     is_own_model = issubclass(own, library.Model)
-    members = {"_keras_call": library.Model.__call__}
+    base = own if is_own_model else library.Model
+    functional = _functional(library, base) if found else None
+    members = {}
     if hasattr(own, "make_generate_function"):
         members["make_generate_function"] = _generate_by(of_function)
-    if has_own_call(original):
+    if has_own_call(original) or functional is None:
         members["call"] = _call_like(original)
-    base = own if is_own_model else library.Model
     kind = type(OptimizedKerasModel.__name__, (OptimizedKerasModel, base), members)
     fast = kind.__new__(kind)
+    before = vars(original).get("_blockdnn")  # of one that is optimised again
+    kept = (before and before.original) or original
     # Out of the sight of Keras and of TensorFlow, which would track what is in there.
-    fast.__dict__["_fast"], fast.__dict__["_first"] = function, first
-    fast.__dict__["_fitting"], fast.__dict__["_traced"] = set(), {}
-    fast.__dict__["_plain"] = specs[0][0] if len(specs[0]) == 1 and not specs[1] else None
+    optimized = Optimized(function, first, kept if is_own_model else None, library.Model.__call__)
+    fast.__dict__["_blockdnn"] = optimized
     name = f"{original.name}_optimized"
-    if found:
+    if functional is not None:
         inputs = tf.nest.map_structure(_another_input, plain(found[0]))
-        layer = _layer_class(library)(function, found, f"{original.name}_rewritten")
-        _functional(library, kind).__init__(fast, inputs=inputs, outputs=layer(inputs), name=name)
+        layer = _layer_class(library)(optimized, found, f"{original.name}_rewritten")
+        functional.__init__(fast, inputs=inputs, outputs=layer(inputs), name=name)
     else:
         autocast = getattr(original, "autocast", getattr(original, "_autocast", True))
         policy = original.dtype_policy
@@ -226,8 +307,6 @@ def wrap(original, function, first, specs, of_function):
         fast.built = True
     fast.trainable = False
     fast.supports_jit = False
-    if is_own_model:
-        fast.__dict__["_original"] = vars(original).get("_original") or original
     config = getattr(original, "_compile_config", None)
     if config is not None:
         given = {k: v for k, v in dict(config.config).items() if k in _COMPILED}
@@ -259,9 +338,9 @@ def _layer_class(library):
     """The layer that runs a function inside a functional model."""
 
     class Rewritten(library.layers.Layer):
-        def __init__(self, function, symbolic, name):
+        def __init__(self, optimized, symbolic, name):
             super().__init__(name=name, trainable=False, autocast=False)
-            self.__dict__["_fast"] = function
+            self.__dict__["_optimized"] = optimized
             self.__dict__["_shapes"] = tf.nest.map_structure(_spec, [plain(s) for s in symbolic])
             self.supports_masking = True
             self._compute_output_and_mask_jointly = True  # Keras 2: results have their masks.
@@ -269,7 +348,8 @@ def _layer_class(library):
 
         @unconverted
         def call(self, inputs, mask=None):
-            return self._fast(inputs) if is_empty(mask) else self._fast(inputs, mask=mask)
+            run = self._optimized.run
+            return run(inputs) if is_empty(mask) else run(inputs, mask=mask)
 
         def compute_mask(self, inputs, previous_mask=None):
             return None  # Results have their masks.
@@ -278,7 +358,9 @@ def _layer_class(library):
             wanted, outputs = self._shapes
             given = tf.nest.map_structure(_spec, plain(inputs))
             if tf.nest.flatten(given) != tf.nest.flatten(wanted):
-                traced = tf.function(self._fast, autograph=False).get_concrete_function(given)
+                traced = tf.function(self._optimized.run, autograph=False).get_concrete_function(
+                    given
+                )
                 outputs = _of_batch(tf.nest.flatten(given)[0], traced.structured_outputs)
             return tf.nest.map_structure(lambda y: library.KerasTensor(y.shape, y.dtype), outputs)
 
@@ -291,15 +373,18 @@ def _layer_class(library):
 
         def _trackable_children(self, save_type="checkpoint", **kwargs):
             children = super()._trackable_children(save_type, **kwargs)
-            return _with_captured(children, save_type, self._fast)
+            return _with_captured(children, save_type, self._optimized)
 
     return Rewritten
 
 
-def _functional(library, kind: type) -> type:
-    """The class with the constructor of functional models, which `kind` may be derived from."""
+def _functional(library, kind: type) -> type | None:
+    """The class with the constructor of functional models, if `kind` can be one.
+
+    Sequential is one of Keras 2's functional models, and none of Keras 3's.
+    """
     found = (base for base in kind.__mro__ if base.__name__ == "Functional" and not is_own(base))
-    return next(found, library.Model)
+    return next(found, None if issubclass(kind, library.Sequential) else library.Model)
 
 
 def _call_like(original):
@@ -308,28 +393,18 @@ def _call_like(original):
 
     @unconverted
     def call(self, *args, **kwargs):
+        if "mask" not in signature.parameters and is_empty(kwargs.get("mask")):
+            kwargs.pop("mask", None)  # Keras 2 hands one on to whatever takes it.
         args, kwargs = arguments(signature, args, kwargs)
-        return self._fast(*args, **kwargs)
+        return self.__dict__["_blockdnn"].run(*args, **kwargs)
 
     call.__signature__ = inspect.signature(type(original).call)
     return call
 
 
-def _is_plain(value, spec) -> bool:
-    """Whether a value is what Keras would make of it: the signature's nest, dtypes and ranks."""
-    if type(value) is EagerTensor:  # hasattr of a tensor takes as long as all the rest.
-        same = type(spec) is tf.TensorSpec and value.dtype is spec.dtype
-        return same and value._rank() == spec.shape.rank and "_keras_mask" not in value.__dict__
-    if type(value) is np.ndarray:
-        same = type(spec) is tf.TensorSpec and value.dtype == spec.dtype
-        return same and value.ndim == spec.shape.rank
-    if isinstance(spec, dict):
-        same = isinstance(value, dict) and value.keys() == spec.keys()
-        return same and all(_is_plain(value[name], spec[name]) for name in spec)
-    if isinstance(spec, (list, tuple)):
-        same = type(value) is type(spec) and len(value) == len(spec)
-        return same and all(map(_is_plain, value, spec))
-    return False
+def _value_of(value):
+    """A variable is its value, at each call."""
+    return tf.convert_to_tensor(value) if isinstance(value, tf.Variable) else value
 
 
 def _another_input(x):

@@ -3,19 +3,17 @@
 import collections
 import ctypes
 import functools
-import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
 from ..native import FollowFunction, c_call, c_library, library
 from ..rewriter import Rewritten
 from ..tensorflow_private import context, func_graph, ops, resource_variable_ops, unconverted
-from .eager_path import c_eager
-from .function import OptimizedFunction
-from .save import save_functions
+from .call import Call
+from .eager import c_eager
 
 _OTHER_GRAPH = (
     "weights of the original have changed so that its optimised function has another graph: trace "
@@ -24,25 +22,25 @@ _OTHER_GRAPH = (
 
 
 @unconverted
-class LiveFunction:
-    """An OptimizedFunction that follows the weights of its original.
+class LiveCall:
+    """A Call that follows the weights of its original.
 
-    Each call first looks whether one of them has changed; the first one behind a change folds them
-    anew. A graph that calls it holds an op that does the same when it runs.
+    Each run first looks whether one of them has changed; the first one behind a change folds them
+    anew. A graph that runs it holds an op that does the same when it runs.
 
     Attributes:
-        current: the OptimizedFunction that calls run, as long as no weight changes.
+        current: the Call that runs, as long as no weight changes.
     """
 
     def __init__(self, rewritten: Rewritten, wrap: Callable):
-        """Wraps a function with live weights.
-
+        """
         Args:
-            wrap: Rewritten -> OptimizedFunction.
+            wrap: Rewritten -> Call.
         """
         self._wrap, self._lock = wrap, threading.RLock()
         self._signs: list[_Sign] = []
         self._adopt(rewritten)
+        self.count = self.current.count
 
     @property
     def report(self):
@@ -57,24 +55,23 @@ class LiveFunction:
     def trackables(self) -> list:
         return self.current.trackables + [sign.variable for sign in self._signs]
 
-    def __call__(self, *args, **kwargs):
+    def bind(self, args: tuple, kwargs: dict) -> Sequence:
+        return self.current.bind(args, kwargs)
+
+    def run(self, flat: Sequence):
         current = self.follow()
         if context.executing_eagerly():
-            return current(*args, **kwargs)
+            return current.run(flat)
         with tf.control_dependencies([self._follow_op(current)]):
-            return current(*args, **kwargs)
+            return current.run(flat)
 
-    def follow(self) -> OptimizedFunction:
+    def follow(self) -> Call:
         """What a call runs; where weights have changed, it has them when this returns."""
         if self._watch.changed():
             with self._lock:
                 if self._watch.changed():  # and no other thread has seen to it meanwhile
                     self._renew()
         return self.current
-
-    def save(self, folder: str | os.PathLike) -> None:
-        """Writes a SavedModel with the weights of now, whose signature is "serving_default"."""
-        save_functions({"serving_default": self}, folder)
 
     def _renew(self) -> None:
         with tf.init_scope():
@@ -88,7 +85,7 @@ class LiveFunction:
         self.current, self._live = self._wrap(rewritten), rewritten.live
         self._watch = _Watch(self._live.read)
 
-    def _follow_op(self, current: OptimizedFunction):
+    def _follow_op(self, current: Call):
         """The op by which a graph that calls `current` follows weights, too."""
         graph = ops.get_default_graph()
         while isinstance(graph, func_graph.FuncGraph):  # It needs this as long as it may run.
@@ -135,7 +132,7 @@ class _Sign:
     A SavedModel has a variable of its own there, which nobody knows.
     """
 
-    def __init__(self, live: LiveFunction, current: OptimizedFunction):
+    def __init__(self, live: LiveCall, current: Call):
         _listen()
         with tf.init_scope():
             self.variable = resource_variable_ops.ResourceVariable(

@@ -2,6 +2,7 @@
 
 import gc
 import textwrap
+import types
 
 import fresh
 import keras
@@ -10,8 +11,9 @@ import pytest
 import tensorflow as tf
 from graph_nodes import all_nodes
 
-from tf_blockdnn.python.calls import OptimizedFunction, optimize
+import tf_blockdnn as bd
 from tf_blockdnn.python.rewriter import VerificationError, verify
+from tf_blockdnn.python.targets import OptimizedFunction, optimize
 
 _SAME = {"strides": 1, "padding": "SAME"}
 
@@ -258,3 +260,75 @@ def test_results_in_a_graph_have_the_sizes_of_arguments(weights):
     around.get_concrete_function(tf.TensorSpec([3, None, 6, 16]), tf.TensorSpec([None, 2]))
     assert seen["same"] == [3, None, 6, 16] and seen["half"] == [3, None, 3, 16]
     assert seen["other"] == [None, 6] and seen["positive"] == [None, 2]
+
+
+def test_an_option_that_means_nothing_is_an_error(functional, tmp_path):
+    spec, function = tf.TensorSpec([1, 2]), tf.function(lambda x: x)
+    concrete = function.get_concrete_function(spec)
+    with pytest.raises(ValueError, match="^input_signature means nothing to a ConcreteFunction"):
+        bd.optimize(concrete, input_signature=[spec])
+    for target in (functional, function):
+        with pytest.raises(ValueError, match="^custom_objects means nothing to a"):
+            bd.optimize(target, custom_objects={"Layer": object})
+    folder = tmp_path / "in"
+    bd.optimize(functional).save(folder)
+    for target in (folder, tf.saved_model.load(str(folder))):
+        with pytest.raises(ValueError, match="^input_signature means nothing to a"):
+            bd.optimize(target, input_signature=[spec])
+    with pytest.raises(ValueError, match="^custom_objects means nothing to a SavedModel"):
+        bd.optimize_saved_model(folder, tmp_path / "out", custom_objects={"Layer": object})
+    with pytest.raises(ValueError, match="^input_signature has 2 entries; .* takes one argument"):
+        bd.optimize(functional, input_signature=[spec, spec])
+
+
+def test_training_is_answered_by_a_warning(functional, pictures, same):
+    fast = bd.optimize(functional)
+    with pytest.warns(UserWarning, match="^an optimised model infers whatever `training` says"):
+        same(fast(pictures, training=True), functional(pictures))
+
+
+def _table():
+    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([1, 2], [10, 20]), -1)
+
+
+_TABLE, _HOLDER = _table(), types.SimpleNamespace(tables=[_table()])
+
+
+def _nested():
+    table = {"a": [_table()]}
+
+    def find(key):
+        return table["a"][0].lookup(key)
+
+    return lambda key: find(key)
+
+
+class _Plain:
+    def __init__(self):
+        self.table = _table()
+
+    def find(self, key):
+        return self.table.lookup(key)
+
+
+_FINDS = {
+    "a global": lambda key: _TABLE.lookup(key),
+    "of a global": lambda key: _HOLDER.tables[0].lookup(key),
+    "a nested closure": _nested(),
+    "of a plain object": _Plain().find,
+    "a tf.function": tf.function(lambda key: _TABLE.lookup(key)),
+}
+
+
+@pytest.mark.parametrize("name", _FINDS)
+def test_tables_are_found_wherever_they_are(name, weights, floats, tmp_path):
+    kernel, find = weights(3, 3, 3, 16), _FINDS[name]
+
+    @tf.function(input_signature=[tf.TensorSpec([1, 8, 8, 3]), tf.TensorSpec([1], tf.int32)])
+    def function(x, key):
+        return tf.nn.conv2d(x, kernel, 1, "SAME"), find(key)
+
+    bd.optimize(function).save(tmp_path)
+    loaded = tf.saved_model.load(str(tmp_path))
+    got = loaded.signatures["serving_default"](x=tf.ones([1, 8, 8, 3]), key=tf.constant([2]))
+    assert 20 in [value.numpy().flat[0] for value in got.values()]

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import tf_blockdnn as bd
 from tf_blockdnn.python import tensorflow_private
-from tf_blockdnn.python.calls.eager_path import eager_path
+from tf_blockdnn.python.targets.eager import eager_path
 from tf_blockdnn.python.tensorflow_private import EagerFunctions, context, op_callbacks
 
 
@@ -38,8 +38,9 @@ class Counted:
     """
 
     def __init__(self, fast):
-        self._eager, self.taken, self.declined = fast._eager, 0, 0
-        fast._eager = self
+        (call,) = fast.calls
+        self._eager, self.taken, self.declined = call._eager, 0, 0
+        call._eager = self
 
     def __call__(self, values):
         results = self._eager(values)
@@ -194,7 +195,8 @@ def test_what_fails_fails_with_tensorflows_message():
         return tf.gather(tf.constant([1.0, 2.0]), x, name="pick")
 
     fast = bd.optimize(tf.function(body, input_signature=[tf.TensorSpec([1], tf.int32)]))
-    fast._eager = eager_path(fast.concrete, fast._pack)
+    (call,) = fast.calls
+    call._eager = eager_path(fast.concrete, call._pack)
     np.testing.assert_array_equal(fast(tf.constant([1])), [2.0])
     for _ in range(2):
         with pytest.raises(tf.errors.InvalidArgumentError, match="indices"):

@@ -1,0 +1,26 @@
+"""The front door: how targets come in, and how results are called.
+
+    optimize      what it is asked for: the first kind of target that takes it
+    tensorflow    tf.functions, ConcreteFunctions, modules
+    keras         models of Keras 3 and 2; keras_inputs says of what, keras_result what they become
+    saved_model   loaded SavedModels
+    files         paths, which become one of these
+
+A target's functions are rewritten to Calls (`call`, `live`: with weights that follow), of which
+results consist (`result`). What a caller gives becomes flat inputs (`inputs`), and a call takes the
+first of these ways that it can; `bd.info()` says whether the first is there:
+
+    eager         eager tensors: this library, past TensorFlow's dispatch
+    gradient      tapes, and inside other functions: TensorFlow's concrete function and gradient
+"""
+
+from .call import Call
+from .eager import unavailable as eager_path_unavailable
+from .files import load_model as load_keras_file
+from .keras import CANNOT_TRACE
+from .keras_inputs import input_specs as keras_input_specs
+from .keras_inputs import trace as trace_keras_model
+from .optimize import load, optimize, rewriter
+from .result import OptimizedFunction, OptimizedModel
+from .saved_model import SavedModel, sizes
+from .target import Settings, has_open_sizes, of_any_batch, sized

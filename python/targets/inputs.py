@@ -1,0 +1,81 @@
+"""From what a caller gives to the flat inputs of a function, learnt once for each form of a call.
+
+TensorFlow and Keras know how arguments are named, matched and cast, but asking takes as long as
+a small network's first layers. So they are asked once a form, with tensors that can be told apart,
+and where these arrive is what later calls of that form take from the same places.
+"""
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from ..tensorflow_private import EagerTensor
+
+# Python values that a function is traced with, and that two calls may share.
+_VALUES = (bool, int, float, complex, str, bytes, type(None), tf.DType)
+
+
+def form_of(value) -> Hashable:
+    """Equal for arguments that differ in the elements of tensors and arrays alone.
+
+    Raises:
+        TypeError: something of which only TensorFlow knows what it is alike, such as a variable.
+    """
+    if type(value) is EagerTensor:
+        if value.__dict__.get("_keras_mask") is not None:
+            raise TypeError("a tensor with a mask")
+        return (value.dtype, value._shape_tuple())
+    if isinstance(value, (tuple, list)):
+        return (type(value), *map(form_of, value))
+    if isinstance(value, dict):
+        return (type(value), *((key, form_of(inner)) for key, inner in value.items()))
+    if isinstance(value, np.ndarray):
+        return ("array", value.dtype, value.shape)
+    if isinstance(value, _VALUES):  # The sign of zero counts, and no NaN is equal to itself.
+        return (type(value), repr(value) if isinstance(value, (float, complex)) else value)
+    raise TypeError(type(value).__name__)
+
+
+def leaves(value, found: list) -> list:
+    """`found` with the tensors and arrays of a nest that has a form, in its order."""
+    if isinstance(value, (tuple, list)):
+        for inner in value:
+            leaves(inner, found)
+    elif isinstance(value, dict):
+        for inner in value.values():
+            leaves(inner, found)
+    elif not isinstance(value, _VALUES):
+        found.append(value)
+    return found
+
+
+def probes(args: tuple, kwargs: dict) -> tuple[tuple, dict, list]:
+    """The same arguments with an eager tensor of its own for each leaf, and these in order."""
+    given: list = []
+
+    def probe(value):
+        if isinstance(value, (EagerTensor, np.ndarray)):
+            seen = any(value is tensor for tensor in given)
+            given.append(tf.identity(value) if seen else tf.convert_to_tensor(value))
+            return given[-1]
+        if isinstance(value, dict):
+            return type(value)((key, probe(inner)) for key, inner in value.items())
+        if isinstance(value, (tuple, list)):
+            inner = map(probe, value)
+            return type(value)(*inner) if hasattr(value, "_fields") else type(value)(inner)
+        return value
+
+    return probe(args), probe(kwargs), given
+
+
+def places(taken: Sequence, given: Sequence) -> list | None:
+    """For each tensor that a function takes the number of the leaf that it is, or itself.
+
+    None where a leaf did not arrive as it was given: it was cast, or its rank was changed. What is
+    no leaf is then made of Python values, which belong to the form.
+    """
+    number = {id(tensor): i for i, tensor in enumerate(given)}
+    if not number.keys() <= set(map(id, taken)):
+        return None
+    return [number.get(id(tensor), tensor) for tensor in taken]

@@ -1,0 +1,220 @@
+"""Models of Keras 3 and Keras 2 as targets: the functions that infer with them."""
+
+import functools
+import weakref
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from ..errors import UserError
+from . import keras_result
+from .call import MaskedCall
+from .keras_inputs import (
+    arguments,
+    has_own_call,
+    input_specs,
+    is_model,
+    is_own,
+    signature_of_call,
+    trace_masks,
+)
+from .result import OptimizedFunction
+from .target import Settings, Target, has_open_sizes, of_any_batch, sized, timed_trace
+from .tensorflow import Function
+
+_GONE = (
+    "the optimised model was not converted for such arguments ({given}), and the original, from "
+    "which it would be, is gone: keep a reference to the original, or give "
+    "tf_blockdnn.optimize(..., input_signature=[...])"
+)
+# What Keras and TensorFlow raise where a layer wants to know a size in Python.
+CANNOT_TRACE = (TypeError, ValueError, AttributeError, tf.errors.OperatorNotAllowedInGraphError)
+
+
+class Keras(Target):
+    """A model of either Keras, of any kind."""
+
+    OPTIONS = frozenset({"input_signature"})
+    KIND = "a Keras model"
+
+    def __init__(self, target, rewrite, settings, read=None):
+        """
+        Args:
+            read: () -> the model again, of one that came from a file.
+        """
+        super().__init__(target, rewrite, settings)
+        self._read = read
+
+    @classmethod
+    def takes(cls, target) -> bool:
+        return is_model(target)
+
+    def result(self):
+        model, rewrite = self.target, self.rewrite
+        find = self._read or weakref.ref(model)
+        if is_own(type(model)):  # What it is called with decides, and its methods.
+            find = functools.partial(lambda model: model, model)
+        make = Inference(find, rewrite, self.bundles)
+        function = OptimizedFunction(make)
+        first = self._first(make, function)
+
+        def of_function(function):
+            return Function(function, rewrite, Settings()).result()
+
+        return keras_result.wrap(model, function, first, of_function)
+
+    def _first(self, make: "Inference", function: OptimizedFunction):
+        """The Call of what plain calls give; None where calls have to tell, as the reports say."""
+        model, signature = self.target, self.settings.input_signature
+        specs = self._specs()
+        if specs is None:
+            function.remark = (
+                f"converted at the first call of each signature, since the call of {model.name} "
+                "takes more arguments than it was built for"
+            )
+            return None
+        try:
+            make.convert(specs, model)
+            return function.add(*specs)
+        except ValueError as error:
+            if signature or not has_open_sizes(specs):
+                raise
+            example = self.settings.example
+            of_example = "" if example is None else "for the sizes of example, and "
+            function.remark = (
+                f"converted {of_example}at the first call of each height and width, since {error}"
+            )
+            if example is not None:
+                make.options = {"takes_example": True}
+                function.main = function.add(*sized(specs, example))
+                make.options = {"example": None}  # for other sizes
+            return None
+
+    def _specs(self):
+        """(args, kwargs) of plain calls, with TensorSpecs for tensors; None where calls tell."""
+        model, signature = self.target, self.settings.input_signature
+        has_own, call = has_own_call(model), None
+        if has_own:
+            call = signature_of_call(model)
+        if signature:
+            specs = tuple(signature), {}
+            if not has_own and len(signature) != 1:
+                raise UserError(
+                    f"input_signature has {len(signature)} entries; {model.name} takes one "
+                    "argument, with all of its inputs"
+                )
+        else:
+            try:
+                specs = input_specs(model)
+            except LookupError as error:
+                if has_own and model.built:
+                    return None
+                raise UserError(str(error)) from None
+        if not has_own:
+            return specs
+        try:
+            return arguments(call, *specs)
+        except TypeError as error:
+            if signature:
+                raise UserError(f"input_signature: {error}; call takes {call}") from None
+            return None
+
+
+class Inference:
+    """Makes the Calls of a model's OptimizedFunction."""
+
+    def __init__(self, find: Callable, rewrite: Callable, bundles):
+        """
+        Args:
+            find: () -> the model where it still is.
+        """
+        self._find, self._rewrite, self._bundles = find, rewrite, bundles
+        self._made: list[tuple] = []
+        self.options: dict = {}
+
+    def __call__(self, args: tuple, kwargs: dict):
+        """The Call for arguments of which tensors are TensorSpecs; of any batch, if it can be.
+
+        Raises:
+            LookupError: there is none yet, and the model is gone.
+        """
+        given = tf.nest.map_structure(_of_value, (tuple(args), kwargs))
+        for specs, call in self._made:
+            if _covers(specs, given):
+                return call
+        model = self._find()
+        if model is None:
+            raise _as_it_is(LookupError(_GONE.format(given=_text(given))))
+        any_batch = tf.nest.map_structure(of_any_batch, given)
+        try:
+            traced = timed_trace(trace_masks, model, *any_batch)
+        except CANNOT_TRACE:  # Some layers want to know the batch.
+            return self.convert(given, model)
+        return self._convert(model, any_batch, *traced)
+
+    def convert(self, specs: tuple, model):
+        """The Call of just these specs, (args, kwargs)."""
+        try:
+            traced = timed_trace(trace_masks, model, *specs)
+        except CANNOT_TRACE as error:
+            if not has_open_sizes(specs):
+                raise
+            reason = str(error).strip().partition("\n")[0]
+            message = (
+                f"Keras cannot trace {model.name} with unknown sizes ({_text(specs)}): give it "
+                f"tensors, or an input_signature, of known height and width; Keras says: {reason}"
+            )
+            raise _as_it_is(ValueError(message)) from error
+        return self._convert(model, specs, *traced)
+
+    def _convert(self, model, specs, traced, seconds: float):
+        call, masks = (
+            one and self._rewrite(one, self._bundles, (model,), **self.options) for one in traced
+        )
+        call.report.tracing_seconds = seconds
+        if masks is not None:
+            call = MaskedCall(call, masks)
+        self._made.append((specs, call))
+        return call
+
+
+def _of_value(value):
+    """A variable is its value, at each call."""
+    return tf.TensorSpec(value.shape, value.dtype) if isinstance(value, tf.Variable) else value
+
+
+def _as_it_is(error: Exception) -> Exception:
+    """An error to whose one line Keras adds no list of arguments on its way out."""
+    error._keras_call_info_injected = True
+    return error
+
+
+def _covers(specs, given) -> bool:
+    """Whether a function of `specs` takes arguments of the TensorSpecs `given`."""
+    try:
+        tf.nest.assert_same_structure(specs, given)
+    except (TypeError, ValueError):
+        return False
+    return all(map(_covers_one, tf.nest.flatten(specs), tf.nest.flatten(given)))
+
+
+def _covers_one(spec, given) -> bool:
+    if isinstance(spec, tf.TensorSpec) and isinstance(given, tf.TensorSpec):
+        return spec.is_compatible_with(given) and _is_known(given.shape, spec.shape)
+    return spec is given or (type(spec) is type(given) and bool(np.all(spec == given)))
+
+
+def _is_known(shape, wanted) -> bool:
+    """Whether a shape has every size that is wanted."""
+    if wanted.rank is None or shape.rank is None:
+        return wanted.rank is None
+    return all(w is None or s is not None for s, w in zip(shape, wanted, strict=True))
+
+
+def _text(given) -> str:
+    """Specs in one line: "float32 (8, 16), training=True"."""
+    leaves = tf.nest.flatten(given)
+    return ", ".join(
+        f"{x.dtype.name} {x.shape}" if isinstance(x, tf.TensorSpec) else repr(x) for x in leaves
+    )

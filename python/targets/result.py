@@ -1,0 +1,258 @@
+"""What `optimize` returns: an optimised function, or several under their names."""
+
+import functools
+import operator
+import os
+import threading
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from ..rewriter import Report
+from ..tensorflow_private import context, unconverted
+from .call import Call
+from .inputs import form_of, leaves, places, probes
+from .save import save_functions
+
+# Forms of calls of which it is known where their tensors go; a server may meet any number.
+MOST_FORMS = 256
+_NONE_YET = "converted at the first call of each signature; none has come yet"
+_DEFAULT = "serving_default"
+
+
+class Plan(NamedTuple):
+    """What calls of one form run.
+
+    Attributes:
+        places: of each flat input the leaf that it is, or a tensor; None where TensorFlow binds.
+        is_flat: whether the flat inputs are the positional arguments.
+    """
+
+    call: Call
+    places: list | None
+    is_flat: bool
+
+
+@unconverted
+class OptimizedFunction:
+    """A rewritten function: called like the original, same structure and dtypes.
+
+    One without a signature is rewritten at the first call of each. Eager calls skip TensorFlow's
+    Python layers: by position or by keyword, with tensors, arrays, dicts and nests.
+
+    Attributes:
+        report: what was converted, what was declined and why; of the signature that came first, and
+            empty before.
+        concrete: the rewritten ConcreteFunction; of the one signature that was called.
+        trackables: the variables and tables that it captures.
+        calls: the rewritten functions so far, one for each signature, in the order of first calls.
+        main: the one that is saved whatever calls there were; or None.
+        remark: why it has no signature of its own, for the reports; or None.
+
+    Args:
+        make: a Call, or (args, kwargs) -> Call, where tensors and arrays are TensorSpecs; the same
+            one for arguments that one function takes.
+        known: (args, kwargs) of the signatures that a SavedModel gets, called or not.
+        signature: the Python function's, with its defaults, where a SavedModel needs it.
+
+    Raises:
+        TypeError: when it is called with other arguments than the original takes.
+
+    Example:
+        >>> @tf.function(input_signature=[tf.TensorSpec((None, 8, 8, 3), tf.float32)])
+        ... def network(image):
+        ...     return tf.nn.relu(tf.nn.conv2d(image, tf.ones((3, 3, 3, 4)), 1, "SAME"))
+        >>> fast = bd.optimize(network)
+        >>> fast(tf.ones((2, 8, 8, 3))).shape
+        TensorShape([2, 8, 8, 4])
+        >>> fast.save("network_fast")
+    """
+
+    def __init__(self, make: Callable | Call, known: Sequence[tuple] = (), signature=None):
+        self._known, self.signature = known, signature
+        is_one = not callable(make)
+        self.calls, self.main = [make] if is_one else [], make if is_one else None
+        self._make = (lambda args, kwargs: self.main) if is_one else make
+        self._run, self._count = (make.run, make.count) if is_one else (None, -1)
+        self.remark: str | None = None
+        self._plans: dict[Hashable, Plan] = {}
+        # Tracing may call this object again in the same thread: a function that calls itself.
+        self._lock = threading.RLock()
+
+    def __call__(self, *args, **kwargs):
+        if len(args) == self._count and not kwargs:
+            return self._run(args)
+        call, flat = self.bound(args, kwargs)
+        return call.run(flat)
+
+    def bound(self, args: tuple, kwargs: dict) -> tuple:
+        """The Call for those arguments, and its flat inputs."""
+        try:
+            form = (form_of(args), form_of(kwargs)) if kwargs else form_of(args)
+        except TypeError:  # Only TensorFlow knows whether two such arguments are alike.
+            form = None
+        plan = self._plans.get(form)
+        if plan is None:
+            plan = self._plan(form, args, kwargs)
+        if plan.is_flat:
+            return plan.call, args
+        if plan.places is None:
+            return plan.call, plan.call.bind(args, kwargs)
+        given = leaves(kwargs, leaves(args, []))
+        return plan.call, [given[p] if type(p) is int else p for p in plan.places]
+
+    def __repr__(self) -> str:
+        report = self.report
+        return f"<optimized function: {report.summary().partition(chr(10))[0]}>"
+
+    @property
+    def report(self) -> Report:
+        if self.calls:
+            return self.calls[0].report
+        return Report(notes=[self.remark or _NONE_YET])
+
+    @property
+    def concrete(self):
+        return self.only().concrete
+
+    @property
+    def trackables(self) -> list:
+        held = {id(t): t for call in self.calls for t in call.trackables}
+        return list(held.values())
+
+    def add(self, args: tuple, kwargs: dict) -> Call:
+        """The function for arguments of which tensors are TensorSpecs, rewritten if need be."""
+        with self._lock, tf.init_scope():  # weights are read now, even while a call is traced
+            call = self._make(args, kwargs)
+            if not any(call is one for one in self.calls):
+                self.calls.append(call)
+                if self.remark:
+                    call.report.notes.insert(0, self.remark)
+            return call
+
+    def follow(self) -> list:
+        """What calls run from now on, in the order of `calls`; live weights are followed."""
+        return [call.follow() for call in self.calls]
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes a SavedModel whose signature is named "serving_default".
+
+        Raises:
+            ValueError: no call yet, or calls of several signatures.
+        """
+        save_functions({_DEFAULT: self}, folder)
+
+    def all(self) -> list[Call]:
+        """The rewritten functions of an endpoint of a SavedModel."""
+        known = {id(call): call for call in (self.add(*specs) for specs in self._known)}
+        return list(known.values()) or self.calls
+
+    def only(self) -> Call:
+        """The main function, or that of the one signature that was called.
+
+        Raises:
+            ValueError: no call yet, or calls of several signatures.
+        """
+        if self.main is not None:
+            return self.main
+        if len(self.calls) != 1:
+            raise ValueError(
+                f"the function has been called with {len(self.calls)} signatures and a "
+                "SavedModel's signature is one: give optimize(..., input_signature=[...])"
+                + (", or example=[...] of known sizes" if self.remark else "")
+            )
+        return self.calls[0]
+
+    def _plan(self, form, args: tuple, kwargs: dict) -> Plan:
+        """What calls of that form run; how TensorFlow binds them is found out once."""
+        call = self.add(*tf.nest.map_structure(_spec, (args, kwargs)))
+        if form is None or not context.executing_eagerly():
+            return Plan(call, None, False)
+        *probed, given = probes(args, kwargs)
+        try:
+            found = places(call.bind(*probed), given)
+        except (TypeError, ValueError):  # An array is cast where a tensor is not.
+            found = None
+        are_leaves = len(given) == len(args) and all(map(operator.is_, given, probed[0]))
+        plan = Plan(call, found, are_leaves and not kwargs and found == list(range(len(args))))
+        with self._lock:
+            if len(self._plans) >= MOST_FORMS:
+                self._plans.clear()
+            self._plans[form] = plan
+        return plan
+
+
+@unconverted
+class OptimizedModel:
+    """The rewritten functions of a SavedModel under their names; calls go to the default signature.
+
+    Its endpoints (`fast.encode`, `fast.serve`) are attributes, each an OptimizedFunction that is
+    converted when it is first called.
+
+    Attributes:
+        signatures: name -> OptimizedFunction.
+        report: the default signature's report; the others are in their functions.
+
+    Args:
+        signatures: what the attribute becomes; "serving_default", or else the first, is called.
+        names: those of the endpoints.
+        endpoints: () -> name -> OptimizedFunction; asked once, where one is wanted.
+        resources: tables, assets and initialisers that are saved with it.
+
+    Raises:
+        AttributeError: no endpoint of that name.
+
+    Example:
+        >>> model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(8, 3)])
+        >>> model.export("two_signatures", verbose=False)
+        >>> fast = bd.optimize("two_signatures")
+        >>> sorted(fast.signatures)
+        ['serve', 'serving_default']
+    """
+
+    def __init__(
+        self,
+        signatures: Mapping[str, OptimizedFunction],
+        names: Collection[str],
+        endpoints: Callable,
+        resources: Iterable,
+    ):
+        self.signatures = dict(signatures)
+        name = _DEFAULT if _DEFAULT in self.signatures else next(iter(self.signatures))
+        self._default = self.signatures[name]
+        self._names, self._endpoints = names, functools.cache(endpoints)
+        self._resources = list(resources)
+
+    def __getattr__(self, name: str):
+        names = self.__dict__.get("_names", ())
+        if name in names:
+            return self._endpoints()[name]
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}; the SavedModel's endpoints "
+            f"are {', '.join(sorted(names)) or 'none'}"
+        )
+
+    @property
+    def report(self) -> Report:
+        return self._default.report
+
+    @property
+    def concrete(self):
+        """The rewritten ConcreteFunction of the default signature."""
+        return self._default.concrete
+
+    def __call__(self, *args, **kwargs):
+        return self._default(*args, **kwargs)
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes a SavedModel with the same signatures and endpoints."""
+        save_functions(self.signatures, folder, self._endpoints(), self._resources)
+
+
+def _spec(value):
+    """A TensorSpec for what TensorFlow makes a tensor of; Python values stay what they are."""
+    if isinstance(value, (tf.Tensor, np.ndarray)):
+        return tf.TensorSpec(value.shape, value.dtype)
+    return value

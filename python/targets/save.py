@@ -1,0 +1,55 @@
+"""Optimised functions written as a SavedModel."""
+
+import os
+from collections.abc import Iterable, Mapping
+
+import tensorflow as tf
+
+from ..tensorflow_private import AutoTrackable, call_signature, type_of
+
+
+def save_functions(
+    functions: Mapping,
+    folder: str | os.PathLike,
+    endpoints: Mapping | None = None,
+    held: Iterable = (),
+) -> None:
+    """Writes a SavedModel; load it after `import tf_blockdnn`.
+
+    Args:
+        functions: signature name -> OptimizedFunction.
+        folder: where to; made if it does not exist.
+        endpoints: name of an attribute -> OptimizedFunction, which may have several signatures.
+        held: tables, assets and initialisers that belong to it.
+
+    Raises:
+        ValueError: the name of a Keras file instead of a folder.
+    """
+    folder = os.fspath(folder)
+    if folder.endswith((".keras", ".h5")):
+        raise ValueError(
+            f"{folder}: an optimised model is written as a SavedModel; give the name of a folder"
+        )
+    root = AutoTrackable()
+    signatures = {name: function.concrete for name, function in functions.items()}
+    for name, function in (endpoints or {}).items():
+        setattr(root, name, _endpoint(function))
+    functions = [*functions.values(), *(endpoints or {}).values()]
+    captured = {id(t): t for function in functions for t in function.trackables}
+    root._blockdnn_captured = list(({id(t): t for t in held} | captured).values())
+    tf.saved_model.save(root, folder, signatures=signatures)
+
+
+def _endpoint(function):
+    """A tf.function that a SavedModel has as an attribute, with all signatures of `function`."""
+
+    def endpoint(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    calls = function.all()
+    endpoint.__signature__ = function.signature or call_signature(type_of(calls[0].concrete))
+    written = tf.function(endpoint, autograph=False)
+    for call in calls:
+        args, kwargs = call.concrete.structured_input_signature
+        written.get_concrete_function(*args, **kwargs)
+    return written

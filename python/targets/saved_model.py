@@ -1,0 +1,245 @@
+"""Loaded SavedModels as targets: their signatures, and the functions that are their attributes."""
+
+import functools
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from ..rewriter import Report, Rewritten
+from ..rewriter.trackables import owners
+from ..tensorflow_private import (
+    asset,
+    call_signature,
+    concrete_function,
+    def_function,
+    defaults_of,
+    graph_view,
+    read_only_inputs,
+    resource,
+    variable_behind,
+)
+from .call import Call
+from .result import OptimizedFunction, OptimizedModel
+from .target import Target, has_open_sizes, of_any_batch, sized, timed_trace
+
+# Node attributes that hold names for people.
+_SHOWN_ONLY = ("_user_specified_name", "config_proto")
+# What Keras 2 writes for its own loader.
+_OF_KERAS = ("call_and_return_all_conditional_losses", "call_and_return_conditional_losses")
+
+
+class SavedModel(Target):
+    """What tf.saved_model.load returned; its weights are one for all of its functions."""
+
+    KIND = "a loaded SavedModel"
+
+    def __init__(self, target, rewrite, settings, read: Callable | None = None):
+        """
+        Args:
+            read: () -> the same again, of one that came from a folder: as long as nobody wants an
+                endpoint, nothing holds its weights.
+        """
+        super().__init__(target, rewrite, settings)
+        self._read = read
+
+    @classmethod
+    def takes(cls, target) -> bool:
+        return bool(getattr(target, "signatures", None))
+
+    def result(self) -> OptimizedModel:
+        loaded, wanted, done = self.target, self.settings.signatures, {}
+        signatures = {}
+        for name, concrete in loaded.signatures.items():
+            if wanted is not None and name not in wanted:
+                signatures[name] = OptimizedFunction(self._kept(concrete, "asked to stay"))
+                continue
+            key = _fingerprint(concrete)
+            if key not in done:
+                self.settings.on_step(f"optimising signature {name}")
+                done[key] = self._signature(concrete)
+            signatures[name] = done[key]
+        endpoints = self.endpoints
+        if self._read is not None:
+            read, others = self._read, (self.rewrite, self.settings, self.bundles)
+            endpoints = functools.partial(_read_endpoints, read, *others)
+        names = {name for name, *_ in _endpoints_of(loaded)}
+        return OptimizedModel(
+            signatures, names, endpoints if names else dict, _resources_of(loaded)
+        )
+
+    def endpoints(self) -> dict[str, OptimizedFunction]:
+        """The functions that are attributes, each converted when it is wanted."""
+        loaded, found = self.target, _endpoints_of(self.target)
+        concretes = [*loaded.signatures.values(), *(c for _, _, all in found for c in all)]
+        assigned = set().union(*map(_assigned, concretes))
+        return {name: self._endpoint(*endpoint, assigned) for name, *endpoint in found}
+
+    def _signature(self, concrete) -> OptimizedFunction:
+        """One signature; for the sizes of the example at once, for others at their first call."""
+        example = self.settings.example
+        known = None if example is None else _closed(concrete, example)
+        if known is None:
+            return OptimizedFunction(self.convert(concrete))
+        main, others = self.convert(known, takes_example=True), []
+
+        def make(args, kwargs):
+            given = [tuple(spec.shape) for spec in tf.nest.flatten((args, kwargs))]
+            wanted = [spec.shape for spec in tf.nest.flatten(known.structured_input_signature)]
+            if all(map(tf.TensorShape.is_subtype_of, map(tf.TensorShape, given), wanted)):
+                return main
+            if not others:
+                others.append(self.convert(concrete, example=None))
+            return others[0]
+
+        function = OptimizedFunction(make)
+        function.remark = (
+            f"converted for the sizes of example, {sizes(known)}, and for others at the first call "
+            "of one; saved with those of example"
+        )
+        function.main = function.add(*known.structured_input_signature)
+        return function
+
+    def _endpoint(self, function, concretes, assigned: set[int]) -> OptimizedFunction:
+        """A function that is an attribute; each of its signatures is rewritten when it is wanted.
+
+        What reads a variable that any function assigns goes on to read that variable.
+        """
+        done: dict[int, tuple] = {}
+
+        def make(args, kwargs):
+            concrete, seconds = function, 0.0
+            if function is not concretes[0]:
+                args, kwargs = tf.nest.map_structure(_unnamed, (args, kwargs))
+                concrete, seconds = timed_trace(function.get_concrete_function, *args, **kwargs)
+            if id(concrete) not in done:
+                is_kept = assigned.intersection(map(id, concrete.captured_inputs))
+                reason = "functions of this SavedModel assign variables that it reads"
+                call = self._kept(concrete, reason) if is_kept else self.convert(concrete, seconds)
+                done[id(concrete)] = concrete, call
+            return done[id(concrete)][1]
+
+        known = [one.structured_input_signature for one in concretes]
+        if function is concretes[0]:
+            return OptimizedFunction(make, known)
+        signature = call_signature(function.function_type, defaults_of(function))
+        return OptimizedFunction(make, known, signature)
+
+    def _kept(self, concrete, reason: str) -> Call:
+        """The function as it is."""
+        report = Report()
+        report.decline(tf.compat.as_str(concrete.name), reason)
+        held = [*concrete.variables, *owners(concrete, [concrete, self.target])]
+        return Call(Rewritten(concrete, held, report), concrete)
+
+
+def _read_endpoints(read: Callable, rewrite, settings, bundles) -> dict[str, OptimizedFunction]:
+    again = SavedModel(read(), rewrite, settings)
+    again.bundles = bundles
+    return again.endpoints()
+
+
+def _endpoints_of(loaded) -> list[tuple]:
+    """(name, function, its ConcreteFunctions) of the attributes that can be called."""
+    found = []
+    for name, value in vars(loaded).items():
+        if name in _OF_KERAS or (name.startswith("_") and name != "__call__"):
+            continue
+        if isinstance(value, def_function.Function):
+            concretes = getattr(value, "concrete_functions", None)
+            if concretes:
+                found.append((name, value, list(concretes)))
+        elif type(value) is concrete_function.ConcreteFunction:
+            found.append((name, value, [value]))
+    return found
+
+
+def _unnamed(spec):
+    """Loaded functions have forgotten the names of their tensors, and refuse others."""
+    return tf.TensorSpec(spec.shape, spec.dtype) if isinstance(spec, tf.TensorSpec) else spec
+
+
+def _assigned(concrete) -> set[int]:
+    """The addresses of the captured handles whose variables a function may assign."""
+    read, inputs = set(read_only_inputs(concrete.graph)), concrete.inputs
+    captured = concrete.captured_inputs
+    places = range(len(inputs) - len(captured), len(inputs))
+    return {
+        id(handle)
+        for place, handle in zip(places, captured, strict=True)
+        if place not in read and variable_behind(handle) is not None
+    }
+
+
+def _resources_of(loaded) -> list:
+    """Every table, asset and initialiser, and the variables that these set."""
+    held = []
+    for thing in graph_view.ObjectGraphView(loaded).breadth_first_traversal()[0]:
+        initialise = getattr(thing, "_init_fn", None)  # Of a model that came as a graph alone.
+        if initialise is not None and _does_nothing(initialise):
+            continue
+        if isinstance(thing, (resource.CapturableResource, asset.Asset)):
+            held += [thing, *getattr(initialise, "variables", ())]
+    return held
+
+
+def _closed(concrete, example):
+    """The signature with the sizes of `example` where it leaves some open; else None.
+
+    Batches that were open stay open.
+
+    Args:
+        concrete: a signature of a loaded SavedModel: named arguments, all of them tensors.
+        example: a tensor or array for each argument: a mapping of names, a list, or one alone.
+
+    Raises:
+        ValueError: an example that the signature does not take.
+    """
+    specs = concrete.structured_input_signature[1]
+    fitting = sized(specs, example)
+    if not has_open_sizes(specs):
+        return None
+    known = {
+        name: of_any_batch(spec) if specs[name].shape[:1] == [None] else spec
+        for name, spec in fitting.items()
+    }
+    return tf.function(lambda **given: concrete(**given), autograph=False).get_concrete_function(
+        **known
+    )
+
+
+def sizes(concrete) -> str:
+    """The shapes of a signature's arguments: "image (None, 64, 64, 3)"."""
+    specs = concrete.structured_input_signature[1]
+    return ", ".join(f"{name} {spec.shape}" for name, spec in sorted(specs.items()))
+
+
+def _fingerprint(function) -> tuple:
+    """Equal for signatures that are one graph under two names, as Keras exports them.
+
+    Node names carry running numbers, so nodes are compared by their position.
+    """
+    graph = function.graph.as_graph_def()
+    position = {node.name: str(index) for index, node in enumerate(graph.node)}
+
+    def edge(name: str) -> str:
+        head, colon, port = name.removeprefix("^").partition(":")
+        return ("^" if name.startswith("^") else "") + position[head] + colon + port
+
+    for node in graph.node:
+        node.name, node.input[:] = position[node.name], map(edge, node.input)
+        node.ClearField("experimental_debug_info")
+        for key in _SHOWN_ONLY:
+            node.attr.pop(key, None)
+    return (
+        graph.SerializeToString(deterministic=True),
+        (*sorted(function.structured_outputs), *(edge(t.name) for t in function.outputs)),
+        tuple(map(id, function.captured_inputs)),
+        str(function.structured_input_signature),
+    )
+
+
+def _does_nothing(function) -> bool:
+    """Whether the function only names things. (It captures every variable all the same.)"""
+    return all(
+        op.type in ("Const", "NoOp", "Placeholder") for op in function.graph.get_operations()
+    )

@@ -1,0 +1,69 @@
+"""TensorFlow's own kinds of functions as targets."""
+
+import tensorflow as tf
+
+from ..tensorflow_private import concrete_function, def_function, defaults_of
+from .result import OptimizedFunction
+from .target import Target, timed_trace
+
+
+class Concrete(Target):
+    """A function with one signature."""
+
+    KIND = "a ConcreteFunction"
+
+    @classmethod
+    def takes(cls, target) -> bool:
+        return isinstance(target, concrete_function.ConcreteFunction)
+
+    def result(self) -> OptimizedFunction:
+        return OptimizedFunction(self.convert(self.target))
+
+
+class Function(Target):
+    """A tf.function; without a signature it is rewritten at the first call of each."""
+
+    OPTIONS = frozenset({"input_signature"})
+    KIND = "a tf.function"
+
+    @classmethod
+    def takes(cls, target) -> bool:
+        return isinstance(target, def_function.Function)
+
+    @property
+    def function(self):
+        return self.target
+
+    def result(self) -> OptimizedFunction:
+        function, signature = self.function, self.settings.input_signature
+        defaults = defaults_of(function)
+        if signature is not None or function.input_signature is not None:
+            specs = tuple(signature or ())
+            traced = timed_trace(function.get_concrete_function, *specs)
+            return OptimizedFunction(self.convert(*traced, defaults=defaults))
+        done: dict[int, tuple] = {}
+
+        def make(args, kwargs):
+            concrete, seconds = timed_trace(function.get_concrete_function, *args, **kwargs)
+            if id(concrete) not in done:
+                done[id(concrete)] = concrete, self.convert(concrete, seconds, defaults=defaults)
+            return done[id(concrete)][1]
+
+        return OptimizedFunction(make)
+
+
+class Module(Function):
+    """A tf.Module that can be called."""
+
+    KIND = "a tf.Module"
+
+    @classmethod
+    def takes(cls, target) -> bool:
+        return isinstance(target, tf.Module) and callable(target)
+
+    @property
+    def function(self):
+        """The tf.function that calling the module runs."""
+        function = type(self.target).__call__
+        is_function = isinstance(function, def_function.Function)
+        return self.target.__call__ if is_function else tf.function(self.target.__call__)

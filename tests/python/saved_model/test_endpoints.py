@@ -1,0 +1,124 @@
+"""Functions that are attributes of a SavedModel stay, and are optimised."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_blockdnn as bd
+
+
+@pytest.fixture
+def x(floats):
+    return tf.constant(floats(2, 8, 8, 3))
+
+
+def same(got, wanted):
+    tf.nest.map_structure(lambda g, w: np.testing.assert_allclose(g, w, atol=1e-4), got, wanted)
+
+
+class Module(tf.Module):
+    def __init__(self, kernel):
+        self.kernel, self.count = kernel, tf.Variable(0)
+        initializer = tf.lookup.KeyValueTensorInitializer([1, 2], [10, 20])
+        self.table = tf.lookup.StaticHashTable(initializer, -1)
+
+    @tf.function
+    def __call__(self, x, training=False):
+        y = tf.nn.conv2d(x, self.kernel, 1, "SAME")
+        return {"y": 0.5 * y if training else y}
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8, 8, 3])])
+    def encode(self, image):
+        return tf.nn.relu(tf.nn.conv2d(image, self.kernel, 2, "SAME")), tf.shape(image)[0]
+
+    @tf.function
+    def pair(self, inputs, *, scale):
+        return tf.nn.conv2d(inputs["a"], self.kernel, 1, "SAME") * scale + inputs["b"][0]
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+    def look(self, key):
+        return self.table.lookup(key)
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
+    def add(self, by):
+        self.count.assign_add(by)
+        return self.count.read_value()
+
+    @tf.function(input_signature=[])
+    def number(self):
+        return self.count.read_value()
+
+
+@pytest.fixture
+def module(weights, x):
+    made = Module(weights(3, 3, 3, 16))
+    made(x), made(x, training=True)
+    made.pair({"a": x, "b": [tf.ones([2, 8, 8, 16])]}, scale=tf.constant(2.0))
+    return made
+
+
+def check(loaded, module, x):
+    """All but `__call__`, which of an OptimizedModel is its default signature."""
+    pair = {"a": x, "b": [tf.ones([2, 8, 8, 16])]}
+    same(loaded.encode(x), module.encode(x))
+    same(loaded.pair(pair, scale=tf.constant(2.0)), module.pair(pair, scale=tf.constant(2.0)))
+    same(loaded.look(tf.constant([2, 5])), module.look(tf.constant([2, 5])))
+    before = int(loaded.number())
+    assert int(loaded.add(tf.constant(3))) == before + 3 == int(loaded.number())
+
+
+def check_saved(folder, module, x):
+    loaded = tf.saved_model.load(str(folder))
+    check(loaded, module, x)
+    for kwargs in ({}, {"training": False}, {"training": True}):
+        same(loaded(x, **kwargs), module(x, **kwargs))
+    for endpoint in (loaded.encode, loaded.pair, loaded.__call__):
+        for concrete in endpoint.concrete_functions:
+            library = concrete.graph.as_graph_def().library.function
+            assert any(n.op == "BlockdnnRegion" for f in library for n in f.node_def)
+
+
+def test_methods_of_a_module(module, x, tmp_path):
+    tf.saved_model.save(module, str(tmp_path / "in"), signatures=module.encode)
+    bd.optimize_saved_model(tmp_path / "in", tmp_path / "out")
+    check_saved(tmp_path / "out", module, x)
+    for i, name in enumerate(("in", "out")):
+        fast = bd.load(tmp_path / name)
+        check(fast, module, x)
+        assert fast.encode.report.count("BlockdnnConv") == 1 - i  # the second has regions
+        fast.save(tmp_path / f"again_{name}")
+        check_saved(tmp_path / f"again_{name}", module, x)
+    with pytest.raises(
+        AttributeError, match="endpoints are __call__, add, encode, look, number, pa"
+    ):
+        _ = fast.nothing
+
+
+def test_of_an_object_that_is_loaded(module, x, tmp_path):
+    tf.saved_model.save(module, str(tmp_path / "in"), signatures=module.encode)
+    fast = bd.optimize(tf.saved_model.load(str(tmp_path / "in")))
+    check(fast, module, x)
+    fast.save(tmp_path / "out")
+    check_saved(tmp_path / "out", module, x)
+
+
+def test_keras_endpoints(x, tmp_path):
+    a, b = keras.Input([8, 8, 3], name="a"), keras.Input([8, 8, 3], name="b")
+    model = keras.Model([a, b], keras.layers.Conv2D(4, 3)(keras.layers.Subtract()([a, b])))
+    model.export(tmp_path / "exported", verbose=False)
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    spec = tf.TensorSpec([None, 8, 8, 3])
+    archive.add_endpoint("both", lambda pair: model(pair), input_signature=[[spec, spec]])
+    archive.add_endpoint("serve", lambda x: {"out": model([x, 2.0 * x])}, input_signature=[spec])
+    archive.write_out(tmp_path / "archive", verbose=False)
+    bd.optimize(model).export(tmp_path / "result")
+    for name in ("exported", "archive"):
+        bd.optimize_saved_model(tmp_path / name, tmp_path / f"{name}_fast")
+    for name in ("exported_fast", "result"):
+        layer = keras.layers.TFSMLayer(tmp_path / name, call_endpoint="serve")
+        same(layer([x, 2.0 * x]), model([x, 2.0 * x]))
+    loaded = tf.saved_model.load(str(tmp_path / "archive_fast"))
+    same(loaded.both([x, 2.0 * x]), model([x, 2.0 * x]))
+    same(loaded.serve(x)["out"], model([x, 2.0 * x]))
