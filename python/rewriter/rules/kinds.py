@@ -108,14 +108,6 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Attribute:
-    """An attribute that may be anything."""
-
-    def check(self, match: Match, name: str, value):
-        return value
-
-
-@dataclass(frozen=True)
 class Sizes:
     """A tensor of integers, as known or open sizes."""
 

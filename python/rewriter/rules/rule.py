@@ -105,7 +105,7 @@ class Match:
         if isinstance(like, Ref) and self.body.constants.is_constant(like):
             raise Declined(f"{rule.like} is constant")
         for name, kind in rule.kinds.items():
-            if self._known.get(name) is not None:
+            if kind and self._known.get(name) is not None:
                 self._known[name] = kind.check(self, name, self[name])
         if rule.like and not self.body.shapes.equal(self.root.ref, like):
             raise Declined(f"its result is not known to have the shape of {rule.like}")
@@ -121,7 +121,7 @@ class Rule:
         make: what is planned of a `Match`: a Record whose inputs are the tensors among the
             parameters in their order, or all of what is found. It may raise Declined.
         like: the parameter whose shape the result has; None: it has another.
-        kinds: of each parameter that is no tensor.
+        kinds: of each parameter that is no tensor; None of one that may be anything.
 
     Attributes:
         ROOTS, NAMED: as of all patterns (found.py).

@@ -6,7 +6,7 @@ Of stride 1 it is an ordinary convolution by the filter turned around:
 """
 
 from ....ops.records import Conv, ConvTranspose
-from ...rules import Attribute, Declined, Found, Match, Rule
+from ...rules import Declined, Found, Match, Rule
 from ..planes import pad
 from .convolution import WINDOWS
 
@@ -70,4 +70,4 @@ def _crops(match: Match) -> tuple[int, ...]:
     return tuple(crops)
 
 
-RULE = Rule(conv_transpose, _conv_transpose, like=None, sizes=Attribute(), **WINDOWS)
+RULE = Rule(conv_transpose, _conv_transpose, like=None, sizes=None, **WINDOWS)

@@ -2,7 +2,7 @@
 
 from ....ops.records import Conv
 from ...precision.carried import weight_steps
-from ...rules import Attribute, Declined, Found, Match, OneOf, Rule, Sizes, Weights, Window
+from ...rules import Declined, Found, Match, OneOf, Rule, Sizes, Weights, Window
 from ..planes import pad
 
 _KINDS = ("Conv2D", "DepthwiseConv2dNative")
@@ -76,7 +76,7 @@ WINDOWS = {
     "strides": Window(),
     "dilations": Window(),
     "padding": OneOf(("SAME", "VALID", "EXPLICIT")),
-    "explicit_paddings": Attribute(),
+    "explicit_paddings": None,
 }
 _DILATED = dict.fromkeys(("block", "pads", "same_block", "crops"), Sizes())
 CONVOLUTION = Rule(convolution, _convolution, like=None, **WINDOWS)

@@ -3,7 +3,7 @@
 import math
 
 from ....ops.records import Pool
-from ...rules import Attribute, Found, Match, OneOf, Rule, Window
+from ...rules import Found, Match, OneOf, Rule, Window
 from .pad import constant_pad, is_non_negative, zero_pad
 
 KINDS = {"MaxPool": "max", "AvgPool": "avg"}
@@ -54,5 +54,5 @@ RULE = Rule(
     ksize=Window(),
     strides=Window(),
     padding=OneOf(("SAME", "VALID", "EXPLICIT")),
-    explicit_paddings=Attribute(),
+    explicit_paddings=None,
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from tensorflow.core.framework import types_pb2
 
-from ....graph import Body, Ref, dtype
+from ....graph import Any, Body, Op, Ref, Scalar, dtype, match
 
 _SAME = frozenset({"Identity", "StopGradient"})
 _VIEWS = frozenset({"ExpandDims", "Identity", "Reshape"})
@@ -23,6 +23,9 @@ _MOVES = _SAME | {
 }
 _PRODUCTS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul"})
 _BOUNDED = frozenset({"Cos", "Sigmoid", "Sin", "Softmax", "Tanh"})
+# c * (1 - kept), of a mask as 1 and 0
+_REST = Op("Mul", Scalar(name="c"), Op("Sub", Scalar(1.0), Any("kept")))
+_REST_OF_MASK = Op("Mul", Scalar(name="c"), Op("Sub", Scalar(1.0), Op("Cast", Any("mask"))))
 _EITHER = frozenset({"ConcatV2", "Maximum", "Minimum", "Pack", "Select", "SelectV2"})
 
 
@@ -56,11 +59,8 @@ def times_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
         return None
     if node.op != "Mul":
         return _times_constant_rest(ref, kept, body)
-    for c, rest in (node.inputs, node.inputs[::-1]):
-        factor, rest = body.constants.scalar(c), body.view.producer(rest)
-        if factor is not None and rest.op == "Sub" and rest.inputs[1] == kept:
-            return factor if body.constants.scalar(rest.inputs[0]) == 1 else None
-    return None
+    found = match(_REST, node, body)
+    return found.values["c"] if found and found.refs["kept"] == kept else None
 
 
 def _times_constant_rest(ref: Ref, kept: Ref, body: Body) -> float | None:
@@ -157,15 +157,8 @@ def causal_bias(bias: Ref, body: Body) -> float | None:
         before, after = (body.shapes.shape(ref) for ref in (node.inputs[0], node.ref))
         keeps = before and after and len(before) >= 2 and before[-2:] == after[-2:]
         return causal_bias(node.inputs[0], body) if keeps else None
-    if node.op == "Mul":
-        for i in (0, 1):
-            factor, inverse = body.constants.scalar(node.inputs[i]), node.inputs[1 - i]
-            sub = body.view.producer(inverse)
-            if factor is None or sub.op != "Sub":
-                continue
-            cast = body.view.producer(sub.inputs[1])
-            if body.constants.scalar(sub.inputs[0]) == 1 and cast.op == "Cast":
-                return factor if is_causal(cast.inputs[0], body) else None
+    if (found := match(_REST_OF_MASK, node, body)) is not None:
+        return found.values["c"] if is_causal(found.refs["mask"], body) else None
     value = body.constants.value(bias)
     if value is None or value.ndim < 2 or value.dtype.kind != "f":
         return None
