@@ -63,8 +63,6 @@ EXCLUSIONS = [
     ({"load": "bd.load", "again": True}, "a function that calls others is not found"),
     ({"load": "fresh process", "again": True}, "likewise"),
     ({"late": True}, "what is converted at a later call has the weights of then"),
-    ({"option": "verify", "kind": "counting function"}, "assigns, and then differs"),
-    ({"option": "verify", "kind": "drawing function"}, "draws, and then differs"),
 ]
 
 
@@ -233,8 +231,6 @@ class Usage(RuleBasedStateMachine):
     @rule(target=subjects, option=st.sampled_from(list(OPTIONS)))
     @precondition(lambda self: self.original)
     def optimise(self, option):
-        if is_excluded(kind=self.name, option=option):
-            option = "none"
         fast = bd.optimize(self.original.target, **OPTIONS[option][0])
         self.check_state()
         # What has nothing converted is the original itself.
@@ -262,8 +258,9 @@ class Usage(RuleBasedStateMachine):
         seed=st.integers(0, 3),
     )
     def call(self, subject, call, way="eager", form="tensor", batch=2, seed=0):
-        if call not in subject.calls:  # of a signature, which has one
+        if call not in subject.calls:  # of a signature, which has one, and nothing of Keras
             call = next(iter(subject.calls))
+            way = "eager" if ways.WAYS[way] in ways.OF_KERAS else way
         if not subject.is_result or ways.WAYS[way] not in ways.CALLS:
             batch = max(batch, 1)
         if self.is_left_out(subject, call, way, form):
@@ -419,7 +416,8 @@ class Usage(RuleBasedStateMachine):
     @rule(target=subjects, subject=subjects, how=chosen("copies"))
     @precondition(lambda self: self.original)
     def copy(self, subject, how):
-        if subject.is_result and is_excluded(how=how, is_keras=self.is_keras):
+        is_signature = "signature" in subject.calls
+        if is_signature or (subject.is_result and is_excluded(how=how, is_keras=self.is_keras)):
             return multiple()
         with holding(self.twin.weights, subject.weights):
             wanted = outcome(self.copies[how], subject.twin)

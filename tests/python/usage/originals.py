@@ -93,7 +93,8 @@ def _body(layers, x):
 def functional(library):
     layers, x = library.layers, library.Input([SIZE, SIZE, 3], name="image")
     y = layers.GlobalAveragePooling2D()(_body(layers, x))
-    return _keras_original(library.Model(x, layers.Dense(4)(layers.Dropout(0.5, seed=3)(y))))
+    y = layers.Dense(4, name="scores")(layers.Dropout(0.5, seed=3)(y))
+    return _keras_original(library.Model(x, y))
 
 
 def open_sizes():
