@@ -3,7 +3,7 @@
     [L.., K..] and weights [K.., O..] -> [L.., O..]
 
 with any numbers of axes of each kind is reshape(src, [-1, K]) @ reshape(weights, [K, O]), reshaped;
-the axes of the weights may lie in any order.
+the axes of the weights may lie in any order, and the result is transposed where its axes do.
 A bias [O..] that is added behind it is added to the rows, where the product takes it in.
 """
 
@@ -26,10 +26,13 @@ def flatten_products(body: Body, context: Context) -> None:
 
 def _flatten(node: Node, body: Body) -> str | None:
     """Puts the product of matrices in the node's place; or says why that is not possible."""
-    contracted, order = _contracted(node, body)
+    src, weights = node.inputs
+    is_first = body.constants.is_constant(src) and not body.constants.is_constant(weights)
+    if is_first:
+        src, weights = weights, src
+    contracted, order, turned = _contracted(node, is_first, body)
     if node.attr["T"].type != types_pb2.DT_FLOAT:
         return f"dtype {dtype_name(node.attr['T'].type)}, only float32 is implemented"
-    src, weights = node.inputs
     if not body.constants.is_constant(weights):
         return "a product of two computed tensors"
     if not contracted:
@@ -44,13 +47,19 @@ def _flatten(node: Node, body: Body) -> str | None:
     ic, oc = math.prod(matrix[:contracted]), math.prod(matrix[contracted:])
     flat = write.add("rows", "Reshape", src, [-1, ic])
     product = write.add("product", "MatMul", flat, write.reshape("weights", weights, [ic, oc]))
-    root, bias, tail = _bias(node, rows[:-contracted], matrix[contracted:], body)
+    root, bias, tail = node, None, matrix[contracted:]
+    if turned is None:
+        root, bias, tail = _bias(node, rows[:-contracted], tail, body)
     kept = (*rows[:-contracted], *tail)
     if bias is not None:
         product = write.add("add", "AddV2", product, write.reshape("bias", bias, [oc]))
     sizes = open_sizes(kept)
     if sizes.count(-1) > 1:
         sizes = _open_shape(write, src, contracted, tail)
+    if turned is not None:
+        product = write.add("split", "Reshape", product, sizes, shape=kept)
+        body.writer(root.name).put("Transpose", product, turned)
+        return None
     body.writer(root.name).put("Reshape", product, sizes)
     body.shapes.put(root.ref, kept)
     return None
@@ -89,30 +98,32 @@ def _open_shape(write: Writer, src: Ref, contracted: int, tail) -> Ref:
     return write.add("shape", "ConcatV2", [kept, write.constant("tail", tail)], 0)
 
 
-def _contracted(node: Node, body: Body) -> tuple[int, list[int] | None]:
-    """How many axes, the last of the first operand, 0 for others, and the order of the second's.
+def _contracted(node: Node, is_first: bool, body: Body):
+    """How many axes, the last of the rows, are contracted, 0 for others, and two orders of axes.
 
-    It has them first in this order; None: as it is.
+    The weights have the contracted ones first in the first order, the result has its axes as it
+    should in the second; None: as it is.
+
+    Args:
+        is_first: whether the weights are the first operand.
     """
     if node.op == "Einsum":
-        return _contracted_by(node.attr["equation"].s.decode())
-    turned = node.attr["adj_x"].b or node.attr["adj_y"].b
+        operands, _, result = node.attr["equation"].s.decode().replace(" ", "").partition("->")
+        labels = operands.split(",")[:: -1 if is_first else 1]
+        return (0, None, None) if "." in operands else _contracted_by(*labels, result)
+    turned = node.attr["adj_x"].b or node.attr["adj_y"].b or is_first
     ranks = [body.shapes.rank(ref) for ref in node.inputs]
-    return int(not turned and None not in ranks and ranks[0] > 2 and ranks[1] == 2), None
+    return int(not turned and None not in ranks and ranks[0] > 2 and ranks[1] == 2), None, None
 
 
-def _contracted_by(equation: str) -> tuple[int, list[int] | None]:
-    operands, _, result = equation.replace(" ", "").partition("->")
-    labels = operands.split(",")
-    if len(labels) != 2 or "." in equation:
-        return 0, None
-    a, b = labels
+def _contracted_by(a: str, b: str, result: str):
     count = len({*a} & {*b})
     rows, within = a[: len(a) - count], a[len(a) - count :]
-    rest = result[len(rows) :]
+    rest = "".join(label for label in result if label not in rows)
     distinct = len({*a, *b}) == len(a) + len(b) - count
-    fits = result[: len(rows)] == rows and sorted(within + rest) == sorted(b)
+    fits = sorted(rows + rest) == sorted(result) and sorted(within + rest) == sorted(b)
     if not count or not distinct or not fits:
-        return 0, None
+        return 0, None, None
     order = [b.index(label) for label in within + rest]
-    return count, None if order == sorted(order) else order
+    turned = [(rows + rest).index(label) for label in result]
+    return count, *(None if one == sorted(one) else one for one in (order, turned))
