@@ -19,7 +19,7 @@ from . import attention_groups
 from .attention_found import FoundAttention
 from .attention_masks import Bias, without_not
 from .attention_products import NAMED, ROOTS, Axes, Product, axes_of, is_of_tensors, product
-from .attention_scores import Scores, scaled_by, scores_of
+from .attention_scores import BEYOND, Scores, is_normal, scaled_by, scores_of
 
 __all__ = ["NAMED", "ROOTS", "find"]
 _SAME = frozenset({"Identity", "StopGradient"})
@@ -153,6 +153,9 @@ def _with_axes(
     if not body.view.is_private(nodes - {root.name}, nodes | {shape.name for shape in shapes}):
         return _READ
     q, k, v = tensors
+    scale = scores.scale * q.factor * k.factor
+    if not is_normal(scale):
+        return BEYOND
     if order is not None and shapes or ranks - {len(q.axes.replace(_PART, ""))}:
         return _READ
     inputs = {"q": q.ref, "k": k.ref, "v": v.ref}
@@ -164,7 +167,7 @@ def _with_axes(
         channels=body.shapes.shape(v.ref)[-1],
         head_size=body.shapes.shape(q.ref)[-1],
         layouts=(*(tensor.layout for tensor in tensors), _ORDERS[dst]),
-        scale=scores.scale * q.factor * k.factor,
+        scale=scale,
         soft_cap=scores.soft_cap,
         late_biases=scores.late,
         causal=scores.causal,

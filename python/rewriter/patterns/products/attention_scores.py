@@ -14,6 +14,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ....graph import Body, Node, Ref
 from ....ops.records import MAX_BIASES
 from .attention_groups import split_scores
@@ -30,6 +32,7 @@ from .attention_masks import (
 
 _SAME = frozenset({"Identity", "StopGradient"})
 _MOVES = _SAME | {"Reshape", "Transpose"}
+BEYOND = "its scores are scaled by more, or less, than float32 has"
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,12 @@ def _then(scores, node: Node, body: Body, change: Callable[[Scores], Scores | st
     return replace(changed, nodes=(*changed.nodes, node.name))
 
 
+def is_normal(number: float) -> bool:
+    """Whether it is a number with all digits of float32, as an attribute has to be."""
+    limits = np.finfo(np.float32)
+    return float(limits.tiny) <= abs(number) <= float(limits.max)
+
+
 def scaled_by(node: Node, body: Body) -> tuple[Ref, float] | None:
     """x and c where the node is x * c or x / c, a constant of one element that is not zero."""
     for x, c in [(0, 1), (1, 0)] if node.op == "Mul" else [(0, 1)]:
@@ -146,8 +155,10 @@ def _scaled(node: Node, is_product, body: Body):
             if any(bias.largest(body) > ORDINARY for bias in scores.biases):
                 return "its scores are scaled after a bias that may be a mask"
         biases = tuple(bias.times(factor) for bias in scores.biases)
-        cap = scores.soft_cap * abs(factor)
-        return replace(scores, scale=scores.scale * factor, soft_cap=cap, biases=biases)
+        scale, cap = scores.scale * factor, scores.soft_cap * abs(factor)
+        if not is_normal(scale) or not is_normal(cap or 1.0):
+            return BEYOND
+        return replace(scores, scale=scale, soft_cap=cap, biases=biases)
 
     return _then(scores_of(ref, is_product, body), node, body, change)
 

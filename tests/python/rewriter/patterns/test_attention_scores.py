@@ -171,8 +171,10 @@ def test_other_arithmetic_is_no_mask(rewrite, floats, change):
         lambda s: tf.where(CAUSAL, s, tf.fill([1] * 5, np.float32(-1e9))),
         lambda s: s * np.full([1] * 5, 0.5, np.float32),
         lambda s: s + np.zeros([1] * 5, np.float32),
+        lambda s: tf.tanh(s / 1e-38) * 1e-38,
     ],
-    ids=["a constant before tanh", "masked by five axes", "scaled by five", "plus a zero of five"],
+    ids=["a constant before tanh", "masked by five axes", "scaled by five", "plus a zero of five"]
+    + ["a soft cap that is no normal number"],
 )
 def test_other_scores_stay(rewrite, floats, change):
     """What follows a constant may see it, and a number of more axes gives them to the scores."""

@@ -94,7 +94,9 @@ def steps(scale, shift, may_be_one: bool = True) -> tuple[Step, ...]:
 
 
 def _idioms(root: str, x, scale, shift, may_be_one: bool):
-    """The map; none by infinities and NaN, of which sums of products would make something else."""
-    if all(values is None or np.isfinite(values).all() for values in (scale, shift)):
+    """The map; none by what float32 does not have, of which sums would make something else."""
+    if all(
+        v is None or (np.abs(v) <= float(np.finfo(np.float32).max)).all() for v in (scale, shift)
+    ):
         chain = steps(scale, shift, may_be_one)
         yield Idiom(root, x, chain, frozenset([root]), scale=scale, shift=shift)

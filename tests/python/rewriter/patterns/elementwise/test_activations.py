@@ -272,6 +272,25 @@ def test_a_constant_of_more_axes_gives_them_to_the_result(rewrite, weights, imag
     np.testing.assert_allclose(result.concrete(x), wanted, rtol=1e-5, atol=1e-5)
 
 
+def test_a_map_that_float32_does_not_have_is_none(rewrite):
+    """The shift -2 * 3e38 would be -inf, and the result with it; no number need be so large."""
+    ones, kernel = np.ones(16, np.float32), np.zeros((3, 3, 16, 16), np.float32)
+    kernel[1, 1] = np.eye(16)
+
+    def function(x):
+        y, *_ = tf.compat.v1.nn.fused_batch_norm(
+            tf.nn.conv2d(x, kernel, 1, "SAME"),
+            *(3e38 * ones, 0.0 * ones, 2.0 * ones, ones),
+            is_training=False,
+            epsilon=1e-3,
+        )
+        return y
+
+    result = rewrite(function, [1, 6, 6, 16], options=Options.of({"algorithm": "direct"}))
+    assert result.blockdnn["Conv"] == 1 and result.post_ops() == [""]
+    assert result.ops["FusedBatchNormV3"] == 1
+
+
 def test_few_ops_of_tensorflow_stay(rewrite):
     result = rewrite(lambda x: tf.math.bessel_i0e(x * tf.sigmoid(x)), [None, 24])
     assert result.blockdnn == {}
